@@ -1,0 +1,27 @@
+// One line to stderr, or nothing. Levels by volume: error, warn, info (per adapter), debug (per
+// object), trace (per message). VIADUCT_LOG names the level; warn is the default.
+//
+// The function that first knows an error logs it; others pass it on. No "=" in messages.
+#ifndef VIADUCT_VERBS_BASE_LOG_H_
+#define VIADUCT_VERBS_BASE_LOG_H_
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace viaduct::verbs {
+
+enum class LogLevel { kError, kWarn, kInfo, kDebug, kTrace };
+
+// Cheap: one relaxed load.
+bool LogEnabled(LogLevel level);
+// Writes "viaduct: <level>: <message>\n" with one write call. Any thread; errno is kept.
+void WriteLog(LogLevel level, absl::string_view message);
+
+template <typename... Args>
+void Log(LogLevel level, const Args&... args) {
+  if (LogEnabled(level)) WriteLog(level, absl::StrCat(args...));
+}
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_BASE_LOG_H_

@@ -1,0 +1,367 @@
+// The device contract: what the engine needs from an RDMA device, real or soft.
+//
+// Modelled on rdma-core: context, protection domain, memory region, completion queue, queue
+// pair, listener, incoming connection. This header is the specification; README.md holds the
+// table that maps each call to libibverbs/librdmacm and to the soft wires.
+//
+// Threads. Every call may come from any thread. Nothing blocks on the network or on the peer;
+// CompletionQueue::Wait alone sleeps. Sinks are called on the context's executor, one at a time,
+// with no lock of the device held, so any call is legal inside them, destruction of the object
+// they belong to included. After a destructor returned its sink is not called again; a destructor
+// called off the executor waits for a sink call in progress.
+//
+// Ownership. The caller owns what it creates and destroys in reverse: queue pairs before
+// completion queues and domains, everything before its context. Regions may be destroyed at any
+// time.
+//
+// Ordering. Each work queue completes in posting order. What one side sends arrives in order; a
+// write is placed before a later send is received. Reads may be overtaken by later requests
+// unless those carry kFence. All completions of work that succeeded are pollable before
+// OnDisconnected is called; the flushed rest follows, in order.
+#ifndef VIADUCT_VERBS_DEVICE_H_
+#define VIADUCT_VERBS_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "verbs/base/address.h"
+#include "verbs/base/clock.h"
+#include "verbs/base/executor.h"
+
+namespace viaduct::verbs {
+
+// ---------------------------------------------------------------------------------- memory
+
+// Names a region, locally and on the wire (iWARP's steering tag). 1..0x7fffffff, unguessable:
+// VIPL hands it out as VIP_MEM_HANDLE, DAT as LMR and RMR context.
+using Key = uint32_t;
+
+enum Access : uint32_t {  // bit set
+  kLocalRead = 1,
+  kLocalWrite = 2,
+  kRemoteRead = 4,
+  kRemoteWrite = 8,
+};
+
+// A local buffer. Laid out as VIPL's data segment, so that face passes its own.
+struct Segment {
+  uint64_t address;
+  Key key;
+  uint32_t length;  // 0: address and key mean nothing
+};
+static_assert(sizeof(Segment) == 16);
+
+class ProtectionDomain {
+ public:
+  virtual ~ProtectionDomain() = default;
+};
+
+// Destruction deregisters: after it nothing is read or written through the key any more, by
+// anybody. Requests that still name it complete with kLocalProtection, remote ones with
+// kRemoteAccess.
+class MemoryRegion {
+ public:
+  virtual ~MemoryRegion() = default;
+  virtual Key key() const = 0;
+  // Changes domain and rights; requests already posted meet the new ones.
+  virtual void Modify(ProtectionDomain& domain, uint32_t access) = 0;
+};
+
+// ------------------------------------------------------------------------------ work requests
+
+enum class Opcode : uint8_t {
+  kSend,
+  kWrite,
+  kRead,
+  kReceive,
+  kReceiveWrite,  // completion only: a receive consumed by the peer's write with immediate data
+};
+
+enum RequestFlag : uint16_t {  // bit set
+  kFence = 1,      // starts after all earlier reads of this queue pair have completed
+  kSolicited = 2,  // shows in the peer's completion
+  kImmediate = 4,  // `immediate` travels along; on a write it consumes a receive of the peer
+  kConfirm = 8,    // completes only when the data is in place at the peer, and with its verdict
+};
+
+struct SendRequest {
+  uint64_t id = 0;
+  Opcode opcode = Opcode::kSend;  // kSend, kWrite, kRead
+  uint16_t flags = 0;
+  uint32_t immediate = 0;
+  // Copied before PostSend returns; the memory it points to belongs to the device until completion.
+  absl::Span<const Segment> segments;
+  uint64_t remote_address = 0;  // kWrite, kRead
+  Key remote_key = 0;
+};
+
+struct ReceiveRequest {
+  uint64_t id = 0;
+  absl::Span<const Segment> segments;
+};
+
+enum class PostResult : uint8_t {
+  kOk,
+  kQueueFull,         // as many requests as the queue was made for are posted and not polled
+  kTooManySegments,
+};
+
+enum class Status : uint8_t {
+  kSuccess,
+  kFlushed,           // the queue pair left Connected, or never was, before this was done
+  kLocalLength,       // the message is longer than the receive; or a request above the limits
+  kLocalProtection,   // a local key, range, right or domain is wrong
+  kRemoteAccess,      // the peer's region refused
+  kRemoteOperation,   // the peer's receive failed (too short, or local error there)
+  kReceiverNotReady,  // NoReceive::kBreak at the peer
+  kTransport,         // connection lost under this request
+};
+
+struct Completion {
+  uint64_t id;
+  void* context;  // of the queue pair
+  uint32_t length;     // bytes received, written into a receive's peer memory, or read
+  uint32_t immediate;  // if has_immediate
+  Opcode opcode;
+  Status status;
+  bool has_immediate;
+  bool solicited;
+};
+
+// ---------------------------------------------------------------------------- completion queue
+
+class CompletionQueue;
+
+class CompletionSink {
+ public:
+  // The device made progress by itself and completions wait that nobody polls. Comes within
+  // about 2 ms of the completion while nobody polls, at once when the queue was asleep; a sink
+  // that polls everything there is called again only for new ones.
+  virtual void OnCompletions(CompletionQueue& queue) = 0;
+
+ protected:
+  ~CompletionSink() = default;
+};
+
+enum class WaitResult : uint8_t {
+  kReady,        // poll: something may be there
+  kWoken,        // Wake was called
+  kTimedOut,
+  kInterrupted,  // a signal handler ran in this thread
+};
+
+// Holds any number of completions: it never overflows.
+class CompletionQueue {
+ public:
+  virtual ~CompletionQueue() = default;
+
+  // Makes progress for every queue pair that completes here and takes up to `n` completions, the
+  // oldest of each queue first. No system call, no allocation. Any number of threads.
+  virtual int Poll(Completion* out, int n) = 0;
+
+  // Spins for about one wake-up, then sleeps. Several threads may wait; each is woken by
+  // anything. A Wake that comes between a Poll and this call is not lost.
+  virtual WaitResult Wait(Deadline deadline) = 0;
+
+  // Makes every waiter, or the next one if there is none, return kWoken.
+  virtual void Wake() = 0;
+};
+
+// --------------------------------------------------------------------------------- queue pair
+
+// What becomes of a message that finds no receive.
+enum class NoReceive : uint8_t {
+  kHold,   // it waits (DAT)
+  kBreak,  // the connection breaks (VIPL's reliable levels)
+  kDrop,   // it is dropped and reported; so is one that is too long (VIPL's unreliable level)
+};
+
+enum class ConnectOutcome : uint8_t {
+  kRefused,      // an answer, but not a consumer's: nobody listens, backlog full, bad handshake
+  kRejected,     // IncomingConnection::Reject, with its private data
+  kUnreachable,  // the network says that there is no way
+  kGone,         // passive side: the peer gave up before the connection was complete
+};
+
+enum class DisconnectCause : uint8_t {
+  kLocal,   // the end of Disconnect(kGraceful)
+  kPeer,    // the peer disconnected, or its process ended in order
+  kBroken,  // transport failure, an access error, death of the peer
+};
+
+class QueuePair;
+
+// private_data is valid during the call only.
+class ConnectionSink {
+ public:
+  // Connected; sends may be posted. No receive completes before this returned.
+  virtual void OnConnected(QueuePair& pair, absl::Span<const uint8_t> private_data) = 0;
+  // Back in Idle, receives still posted. Nothing further comes from this attempt.
+  virtual void OnConnectFailed(QueuePair& pair, ConnectOutcome outcome,
+                               absl::Span<const uint8_t> private_data) = 0;
+  // Once per connection, and not after Disconnect(kAbrupt) returned. Everything is flushed.
+  virtual void OnDisconnected(QueuePair& pair, DisconnectCause cause) = 0;
+  // NoReceive::kDrop dropped a message of the peer.
+  virtual void OnDropped(QueuePair& pair) = 0;
+  // A write of the peer without immediate data was refused here (the connection breaks, except
+  // with NoReceive::kDrop).
+  virtual void OnRefusedWrite(QueuePair& pair) = 0;
+
+ protected:
+  ~ConnectionSink() = default;
+};
+
+struct QueuePairOptions {
+  ProtectionDomain* domain = nullptr;
+  CompletionQueue* send_queue = nullptr;
+  CompletionQueue* receive_queue = nullptr;
+  ConnectionSink* sink = nullptr;
+  void* context = nullptr;  // shown in completions
+  uint32_t max_sends = 0;   // posted and not yet polled
+  uint32_t max_receives = 0;
+  uint32_t max_send_segments = 1;
+  uint32_t max_receive_segments = 1;
+  uint32_t max_reads_in = 0;   // 0: the device's default
+  uint32_t max_reads_out = 0;
+  NoReceive no_receive = NoReceive::kHold;
+  uint32_t remote_access = kRemoteRead | kRemoteWrite;  // what the peer may do at all
+};
+
+struct ConnectOptions {
+  Address address;
+  uint16_t port = 0;
+  absl::Span<const uint8_t> private_data;  // copied
+};
+
+enum class DisconnectMode : uint8_t {
+  // Posted requests complete first; then the peer is told and OnDisconnected(kLocal) comes.
+  kGraceful,
+  // Everything outstanding is flushed before the call returns; no sink call follows. What was
+  // completed before still arrives at the peer. Ends an attempt to connect as well.
+  kAbrupt,
+};
+
+// Idle -> (Connect | Accept) Connecting -> Connected -> Error -> (Reset) Idle.
+// A failed attempt leads back to Idle. Destruction disconnects abruptly.
+class QueuePair {
+ public:
+  virtual ~QueuePair() = default;
+
+  // Never block, no system call and no allocation for up to 4 KiB.
+  // In any state but Connected the request completes with kFlushed.
+  virtual PostResult PostSend(const SendRequest& request) = 0;
+  // In Error the request completes with kFlushed; otherwise it is queued.
+  virtual PostResult PostReceive(const ReceiveRequest& request) = 0;
+
+  // Idle only (FailedPrecondition otherwise): domain, rights, no_receive and limits; work queues
+  // do not shrink.
+  virtual absl::Status Modify(const QueuePairOptions& options) = 0;
+
+  // Idle only. The outcome comes to the sink; there is no time-out of its own except that of
+  // the handshake once the peer has answered.
+  virtual absl::Status Connect(const ConnectOptions& options) = 0;
+  // True once anything was heard from the host of the current or last attempt: tells TIMED_OUT
+  // from UNREACHABLE.
+  virtual bool Heard() const = 0;
+  // Of the connection, or of the attempt that goes on; the peer sees it in its request.
+  virtual uint16_t local_port() const = 0;
+  // Both ends are Viaduct and agreed on it in their private data: immediate data of sends
+  // travels. Called inside OnConnected or before Accept; without it the value is dropped.
+  virtual void EnableImmediate() = 0;
+
+  // No effect in Idle and Error.
+  virtual void Disconnect(DisconnectMode mode) = 0;
+  // Idle or Error -> Error: everything posted is flushed.
+  virtual void Flush() = 0;
+  // Error -> Idle. Flushed completions stay pollable.
+  virtual void Reset() = 0;
+
+  // No send, or no receive, is posted that has not completed.
+  virtual bool SendIdle() const = 0;
+  virtual bool ReceiveIdle() const = 0;
+};
+
+// ---------------------------------------------------------------------------------- listening
+
+// A request that has arrived. Destroying it undecided refuses it.
+class IncomingConnection {
+ public:
+  virtual ~IncomingConnection() = default;
+  virtual const Address& peer_address() const = 0;
+  virtual uint16_t peer_port() const = 0;
+  virtual const Address& local_address() const = 0;
+  virtual absl::Span<const uint8_t> private_data() const = 0;  // valid as long as *this
+
+  // `pair` must be Idle (FailedPrecondition otherwise, and nothing has happened). The outcome
+  // comes to the sink of `pair`: OnConnected with no private data, or OnConnectFailed(kGone).
+  virtual absl::Status Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) = 0;
+  // The peer sees kRejected with the data.
+  virtual void Reject(absl::Span<const uint8_t> private_data) = 0;
+  // The peer sees kRefused.
+  virtual void Refuse() = 0;
+};
+
+class ListenerSink {
+ public:
+  virtual void OnRequest(std::unique_ptr<IncomingConnection> request) = 0;
+
+ protected:
+  ~ListenerSink() = default;
+};
+
+// Listens until destroyed. Requests already handed over stay valid.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual uint16_t port() const = 0;
+};
+
+// ------------------------------------------------------------------------------------ context
+
+struct DeviceAttributes {
+  std::string device;  // "soft", "sim", "rdma"
+  std::string reason;  // why this device was chosen, for the log line at open
+  uint32_t max_queue_pairs = 0;
+  uint32_t max_requests_per_queue = 0;
+  uint32_t max_segments = 0;
+  uint32_t max_reads_in = 0;   // per queue pair
+  uint32_t max_reads_out = 0;
+  uint32_t max_regions = 0;
+  uint64_t max_region_bytes = 0;
+  uint32_t max_message_bytes = 0;
+  uint32_t max_private_data = 0;  // of a request and of an answer
+};
+
+// An opened device, bound to one address.
+class Context {
+ public:
+  virtual ~Context() = default;
+  virtual const DeviceAttributes& attributes() const = 0;
+  virtual const Address& address() const = 0;
+  virtual Executor& executor() = 0;
+
+  // A wildcard domain matches every region, a region in it every queue pair (VIPL's NULL tag).
+  virtual absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateDomain(bool wildcard) = 0;
+
+  // Any address and length but 0; the same bytes may be registered several times.
+  virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(ProtectionDomain& domain,
+                                                                 void* address, size_t length,
+                                                                 uint32_t access) = 0;
+  // `sink` may be null.
+  virtual absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(
+      CompletionSink* sink) = 0;
+  virtual absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(
+      const QueuePairOptions& options) = 0;
+
+  // Port 0 takes a free one. AlreadyExists: taken (by whom is logged); PermissionDenied.
+  virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(uint16_t port, ListenerSink* sink) = 0;
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_DEVICE_H_
