@@ -1,0 +1,63 @@
+// The engine's header in front of a consumer's private data: FORMAT.md.
+//
+// A request to a hashed port carries one, and every request of VIPL; the answer to a request
+// with a header has one too. A request of DAT to a direct port has none, and its answer neither,
+// so that plain rdma_cm programs interoperate.
+#ifndef VIADUCT_DAT_CORE_CONNECTION_HEADER_H_
+#define VIADUCT_DAT_CORE_CONNECTION_HEADER_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "dat/core/service_name.h"
+
+namespace viaduct::core {
+
+inline constexpr size_t kMaxHeaderBytes = 56;
+
+enum class HeaderKind : uint8_t {
+  kDatRequest = 1,
+  kViplRequest = 2,
+  kViplPeerRequest = 3,  // VipConnectPeerRequest
+  kAccept = 4,           // with the acceptor's endpoint profile
+  kReject = 5,           // the consumer refused
+  kNotMine = 6,          // nobody serves this name here: try the next port
+  kBusy = 7,             // backlog full
+  kMismatch = 8,         // peer to peer: level, size or QoS differ; which one: `mismatch`
+};
+
+// What an endpoint tells the other side of itself. A DAT endpoint is "any".
+struct EndpointProfile {
+  bool any = true;              // matches whatever the other side is
+  uint8_t reliability = 0;      // VIP_SERVICE_* bit
+  bool rdma_write_enabled = true;
+  bool rdma_read_enabled = true;
+  uint32_t max_transfer_size = 0;
+  uint32_t qos = 0;
+};
+
+struct ConnectionHeader {
+  HeaderKind kind = HeaderKind::kDatRequest;
+  ServiceName remote;  // requests: the name asked for
+  ServiceName local;   // VIPL requests: the requester's own discriminator
+  EndpointProfile profile;
+  uint64_t peer_id = 0;   // kViplPeerRequest: decides between crossing requests
+  uint8_t mismatch = 0;   // kMismatch
+};
+
+// At most kMaxHeaderBytes.
+std::vector<uint8_t> EncodeHeader(const ConnectionHeader& header);
+// Null if `data` does not begin with a whole, valid header of a version this build knows.
+// `size` gets its length, behind which the consumer's private data begins.
+std::optional<ConnectionHeader> ParseHeader(absl::Span<const uint8_t> data, size_t* size);
+
+// Behind the private data of a redirected accept: the name where the connection really ended.
+inline constexpr size_t kTrailerBytes = 24;
+std::vector<uint8_t> EncodeTrailer(const ServiceName& final_name);
+std::optional<ServiceName> ParseTrailer(absl::Span<const uint8_t> data);
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_CONNECTION_HEADER_H_

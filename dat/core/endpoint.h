@@ -1,0 +1,170 @@
+// Endpoint: DAT's EP, the VI of VIPL.
+//
+// Its state moves by endpoint_state.h's table alone, under one lock; posting reads the state
+// without it. Connection attempts are run by ConnectAttempt (connect_attempt.h).
+//
+// Threads: every call from any thread; device events come on the executor.
+#ifndef VIADUCT_DAT_CORE_ENDPOINT_H_
+#define VIADUCT_DAT_CORE_ENDPOINT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "dat/core/connection_header.h"
+#include "dat/core/endpoint_state.h"
+#include "dat/core/error.h"
+#include "dat/core/event_dispatcher.h"
+#include "dat/core/object.h"
+#include "dat/core/protection_zone.h"
+#include "dat/core/service_name.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+
+namespace viaduct::core {
+
+class ConnectAttempt;
+class ConnectionManager;
+class ConnectionRequest;
+class InterfaceAdapter;
+class ServicePoint;
+
+// Events of an endpoint that are not completions, for a face that wants more than DAT's events.
+// Called on the executor or inside the call that causes it, with no lock held.
+class EndpointObserver {
+ public:
+  virtual void OnDisconnected(bool broken) = 0;  // the peer's doing
+  virtual void OnDropped() = 0;                  // no receive for a message: it was dropped
+  virtual void OnRefusedWrite() = 0;             // a write of the peer met a protection error
+
+ protected:
+  ~EndpointObserver() = default;
+};
+
+struct EndpointAttributes {
+  uint32_t max_sends = 256;
+  uint32_t max_receives = 256;
+  uint32_t max_send_segments = 16;
+  uint32_t max_receive_segments = 16;
+  uint32_t max_reads_in = 0;   // 0: the device's
+  uint32_t max_reads_out = 0;
+  uint32_t max_message_bytes = 0;  // 0: the device's
+  verbs::NoReceive no_receive = verbs::NoReceive::kHold;
+  uint32_t remote_access = verbs::kRemoteRead | verbs::kRemoteWrite;
+  // A failed attempt to connect leads to Disconnected with everything flushed (DAT), or back to
+  // Unconnected with the receives still posted (VIPL).
+  bool keep_receives_on_failure = false;
+  // Only with keep_receives_on_failure: a positive "unreachable" still leads to Disconnected
+  // ([MAN] VipConnectRequest: reliable levels go to Error, receives are flushed).
+  bool flush_on_unreachable = false;
+};
+
+struct ConnectTarget {
+  verbs::Address address;
+  ServiceName name;
+  bool multipath = false;  // remembered for dup_connect only
+};
+
+struct ConnectParameters {
+  ConnectTarget target;
+  verbs::Deadline deadline = verbs::Deadline::Infinite();
+  absl::Span<const uint8_t> private_data;
+  // VIPL: header with the two discriminators; the grace repeats a "nobody there" until then.
+  const ConnectionHeader* header = nullptr;
+  verbs::Nanos grace = 0;
+};
+
+class Endpoint final : public Object, private verbs::ConnectionSink {
+ public:
+  static constexpr ObjectType kType = ObjectType::kEndpoint;
+
+  struct Parts {
+    Ref<ProtectionZone> zone;  // each may be null
+    Ref<EventDispatcher> receive;
+    Ref<EventDispatcher> request;
+    Ref<EventDispatcher> connect;
+    CompletionObserver* completions = nullptr;
+    EndpointObserver* observer = nullptr;
+    Handle subject = nullptr;  // of its events; null: its own handle
+  };
+  static Error Create(InterfaceAdapter& adapter, const Parts& parts,
+                      const EndpointAttributes& attributes, Ref<Endpoint>* out);
+  // By the table: kInvalidState in Reserved, Passive, Tentative; disconnects otherwise. The
+  // handle is dead; no event of this endpoint is made after it returned.
+  Error Free();
+
+  // ---- data path: no lock of another endpoint, no system call, no allocation
+  Error PostSend(const verbs::SendRequest& request);
+  Error PostReceive(const verbs::ReceiveRequest& request);
+  // VIPL: a send on an endpoint that is not connected completes as flushed instead of failing.
+  Error PostSendAnyState(const verbs::SendRequest& request);
+
+  // ---- connections
+  Error Connect(const ConnectParameters& parameters);
+  // As `other` connected, following its redirections: same address, name and flags.
+  Error DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
+                         absl::Span<const uint8_t> private_data);
+  Error Disconnect(verbs::DisconnectMode mode);
+  Error Reset();  // Disconnected -> Unconnected; no-op in Unconnected
+  Error Modify(const Parts* parts, const EndpointAttributes* attributes);
+
+  // ---- what it shows
+  EndpointState state() const { return state_.load(std::memory_order_acquire); }
+  InterfaceAdapter& adapter() const { return *adapter_; }
+  Parts parts() const;
+  EndpointAttributes attributes() const;
+  bool SendIdle() const;
+  bool ReceiveIdle() const;
+  verbs::Address remote_address() const;  // unspecified unless in a connection or an attempt
+  uint64_t remote_qualifier() const;      // active: the name asked for; passive: the peer's port
+  uint16_t local_port() const;
+  // VIPL: what the other side told of itself; `any` if it is DAT.
+  EndpointProfile peer_profile() const;
+  // The profile sent with connect and accept.
+  void set_profile(const EndpointProfile& profile);
+  EndpointProfile profile() const;
+
+ private:
+  friend class ConnectAttempt;
+  friend class ConnectionManager;
+  friend class ConnectionRequest;
+  friend class ServicePoint;
+
+  Endpoint(InterfaceAdapter& adapter, const Parts& parts, const EndpointAttributes& attributes);
+  ~Endpoint() override;
+
+  // ConnectionSink.
+  void OnConnected(verbs::QueuePair& pair, absl::Span<const uint8_t> private_data) override;
+  void OnConnectFailed(verbs::QueuePair& pair, verbs::ConnectOutcome outcome,
+                       absl::Span<const uint8_t> private_data) override;
+  void OnDisconnected(verbs::QueuePair& pair, verbs::DisconnectCause cause) override;
+  void OnDropped(verbs::QueuePair& pair) override;
+  void OnRefusedWrite(verbs::QueuePair& pair) override;
+
+  // The state's move by the table with its effects, or kInvalidState.
+  Error Apply(EndpointInput input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void PostEvent(EndpointEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Error EnsurePair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
+  const Ref<InterfaceAdapter> adapter_;
+  CompletionOwner owner_;
+  std::atomic<EndpointState> state_{EndpointState::kUnconnected};
+  mutable verbs::Mutex lock_;
+  Parts parts_ ABSL_GUARDED_BY(lock_);
+  EndpointAttributes attributes_ ABSL_GUARDED_BY(lock_);
+  EndpointProfile profile_ ABSL_GUARDED_BY(lock_);
+  EndpointProfile peer_profile_ ABSL_GUARDED_BY(lock_);
+  std::unique_ptr<ConnectAttempt> attempt_ ABSL_GUARDED_BY(lock_);
+  ConnectTarget target_ ABSL_GUARDED_BY(lock_);  // where the connection really ended
+  bool active_ ABSL_GUARDED_BY(lock_) = false;   // this side asked for the connection
+  uint16_t peer_port_ ABSL_GUARDED_BY(lock_) = 0;
+  std::vector<uint8_t> private_data_ ABSL_GUARDED_BY(lock_);  // the peer's, shown in events
+  Ref<EventDispatcher> own_queue_;  // completions of a stream that the consumer is not interested in
+  std::unique_ptr<verbs::QueuePair> pair_;
+};
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_ENDPOINT_H_

@@ -1,0 +1,114 @@
+// The endpoint's states: one enum, one table.
+//
+//   state x input -> verdict, next state, effects
+//
+// Code asks Next() and does what the row says; there is no flag beside the state. Values are
+// those of DAT_EP_STATE.
+//
+//                rsp_create            request             accept(NULL)
+//   UNCONNECTED ------------> RESERVED -------> PASSIVE ---------------+
+//     |   |  ^                   |rsp_free        |reject              |
+//     |   |  +-------------------+----------------+                    v
+//     |   |                  accept(ep)                       COMPLETION_PENDING
+//     |   +----------------------------------------------------------> |  |
+//     |connect                         TENTATIVE --accept(NULL)------> |  |confirmed
+//     v                  accepted                                      |  v
+//   ACTIVE_PENDING ----------------------------------------------------|> CONNECTED
+//     |refused, timed out, disconnect                                  |    | |graceful
+//     v                                                     failed     |    | v
+//   DISCONNECTED <-----------------------------------------------------+    | DISCONNECT_PENDING
+//     ^  |reset -> UNCONNECTED        abrupt, peer, broken                  |   |drained, abrupt
+//     +--+------------------------------------------------------------------+---+
+#ifndef VIADUCT_DAT_CORE_ENDPOINT_STATE_H_
+#define VIADUCT_DAT_CORE_ENDPOINT_STATE_H_
+
+#include <cstdint>
+
+namespace viaduct::core {
+
+enum class EndpointState : uint8_t {
+  kUnconnected,
+  kUnconfiguredUnconnected,  // UNCONFIGURED_*: an endpoint without zone or dispatchers
+  kReserved,
+  kUnconfiguredReserved,
+  kPassivePending,
+  kUnconfiguredPassive,
+  kActivePending,
+  kTentativePending,
+  kUnconfiguredTentative,
+  kConnected,
+  kDisconnectPending,
+  kDisconnected,
+  kCompletionPending,
+};
+inline constexpr int kEndpointStates = 13;
+
+enum class EndpointInput : uint8_t {
+  // Calls.
+  kConnect,          // connect, and dup_connect's first endpoint
+  kDuplicate,        // dup_connect's second endpoint
+  kReserve,          // rsp_create
+  kUnreserve,        // rsp_free
+  kAcceptExplicit,   // cr_accept(cr, ep)
+  kAcceptImplicit,   // cr_accept(cr, NULL): the request's own endpoint
+  kRejectImplicit,   // cr_reject of a request that has an endpoint
+  kDisconnectAbrupt,
+  kDisconnectGraceful,
+  kPostRequest,      // send, RDMA, bind
+  kPostReceive,
+  kModifyAttributes,
+  kModifyZone,
+  kReset,
+  kFree,
+  // What the wire or the timer says.
+  kRequestArrived,   // on the reserved service point
+  kPeerAccepted,
+  kPeerRejected,
+  kNonPeerRejected,
+  kUnreachable,
+  kTimedOut,
+  kConfirmed,        // passive side: connection complete
+  kAcceptFailed,     // passive side: the active one has gone
+  kDrained,          // the graceful disconnect is through
+  kPeerDisconnected,
+  kBroken,
+};
+inline constexpr int kEndpointInputs = 26;
+
+enum class Verdict : uint8_t {
+  kInvalid,  // INVALID_STATE for a call; cannot happen, or comes late, for the wire
+  kNoEffect, // success, nothing happens
+  kGo,
+};
+
+// What the transition posts on the connect dispatcher.
+enum class EndpointEvent : uint8_t {
+  kNone,
+  kEstablished,
+  kPeerRejected,
+  kNonPeerRejected,
+  kAcceptCompletionError,
+  kDisconnected,
+  kBroken,
+  kTimedOut,
+  kUnreachable,
+};
+
+struct Transition {
+  Verdict verdict = Verdict::kInvalid;
+  EndpointState next = EndpointState::kUnconnected;
+  bool flush = false;  // everything posted completes as flushed
+  EndpointEvent event = EndpointEvent::kNone;
+};
+
+// Total: defined for every state and input.
+constexpr Transition Next(EndpointState state, EndpointInput input);
+
+const char* EndpointStateName(EndpointState state);
+const char* EndpointInputName(EndpointInput input);
+
+}  // namespace viaduct::core
+
+#include "dat/core/endpoint_table.h"
+
+#endif  // VIADUCT_DAT_CORE_ENDPOINT_STATE_H_

@@ -1,0 +1,138 @@
+// EventDispatcher: DAT's EVD, VIPL's completion queue and (one each) its work queues.
+//
+// Events of endpoints' requests stay in the device until they are asked for; all others are
+// queued here. Order: events of one stream keep theirs, and a connection event is queued behind
+// every completion that was there before it.
+//
+// Threads: every call from any thread. One lock, held neither across a wait nor across a call
+// into the program; it is taken before the device's and after the endpoint's.
+#ifndef VIADUCT_DAT_CORE_EVENT_DISPATCHER_H_
+#define VIADUCT_DAT_CORE_EVENT_DISPATCHER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "dat/core/error.h"
+#include "dat/core/event.h"
+#include "dat/core/object.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+
+namespace viaduct::core {
+
+class InterfaceAdapter;
+
+// Streams that may feed a dispatcher: DAT_EVD_FLAGS' bits.
+enum Stream : uint32_t {
+  kSoftwareStream = 0x001,
+  kRequestStream = 0x010,
+  kCompletionStream = 0x020,
+  kConnectionStream = 0x040,
+  kBindStream = 0x080,
+  kAsyncStream = 0x100,
+};
+inline constexpr uint32_t kAllStreams = 0x1f1;
+
+// Sees each completion at the moment the dispatcher takes it from the device, with or without a
+// call of the program, before anybody can dequeue it: VIPL's Status words are written here.
+// Under the dispatcher's lock: short, no call into the engine.
+class CompletionObserver {
+ public:
+  virtual void OnCompletion(const verbs::Completion& completion) = 0;
+
+ protected:
+  ~CompletionObserver() = default;
+};
+
+// What a completion's `context` points to: the endpoint shows itself through this.
+struct CompletionOwner {
+  Handle handle = nullptr;                 // for Event::subject
+  CompletionObserver* observer = nullptr;  // may be null
+};
+
+class EventDispatcher final : public Object, private verbs::CompletionSink {
+ public:
+  static constexpr ObjectType kType = ObjectType::kEventDispatcher;
+
+  // `length` > 0 is a minimum. With `eager`, completions are taken from the device as soon as
+  // it reports them, so that observers run although nobody calls (VIPL).
+  static Error Create(InterfaceAdapter& adapter, uint32_t length, uint32_t streams, bool eager,
+                      Ref<EventDispatcher>* out);
+
+  // ---- the consumer's calls
+
+  // kQueueEmpty; kInvalidState while somebody waits with exclusive ownership (DAT's rule).
+  Error Dequeue(Event* event);
+
+  struct WaitOptions {
+    uint32_t threshold = 1;
+    bool exclusive = false;      // DAT: one waiter owns the dispatcher; a second one is refused
+    bool interruptible = false;  // DAT: a signal ends the wait with kInterrupted
+  };
+  // Takes the first event when at least `threshold` are queued. `more` (may be null) is the
+  // number left, on time-out too. kTimeout, kAbort (the object died), kInterrupted,
+  // kInvalidState (waiter, unwaitable), kInvalidParameter (threshold).
+  Error Wait(verbs::Deadline deadline, const WaitOptions& options, Event* event, uint32_t* more);
+
+  // kInvalidParameter without kSoftwareStream, kQueueFull.
+  Error PostSoftware(void* pointer);
+  Error SetWaitable(bool waitable);  // false wakes waiters with kInvalidState
+  Error Resize(uint32_t length);     // kInvalidState when more is queued
+  void SetEnabled(bool enabled);
+
+  // kInvalidState while a stream feeds it or a thread waits on it. Then the handle is dead.
+  Error Free();
+
+  // ---- what it shows
+  InterfaceAdapter& adapter() const { return *adapter_; }
+  uint32_t length() const;
+  uint32_t streams() const { return streams_; }
+  bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
+  bool waitable() const;
+  // Events that a Dequeue could take now.
+  uint32_t Queued();
+
+  // ---- the engine's calls
+
+  // Queues an event behind all completions the device has. kConnectionRequest events are refused
+  // with kQueueFull when the queue is full (the backlog); everything else always fits.
+  Error Post(const Event& event);
+  // Takes what the device has into the queue; observers run.
+  void Harvest();
+  // Endpoints and service points that feed it.
+  void AddFeeder() { feeders_.fetch_add(1, std::memory_order_relaxed); }
+  void DropFeeder() { feeders_.fetch_sub(1, std::memory_order_release); }
+  // Forgets the queued events of an object that is being freed.
+  void Forget(Handle subject);
+  verbs::CompletionQueue& device_queue() { return *queue_; }
+  // The adapter goes away: waiters return kAbort, the handle is dead.
+  void Abort();
+
+ private:
+  EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams, bool eager);
+  ~EventDispatcher() override;
+  void OnCompletions(verbs::CompletionQueue& queue) override;
+  void HarvestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void Translate(const verbs::Completion& completion, Event* event);
+  bool PopLocked(Event* event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
+  const Ref<InterfaceAdapter> adapter_;
+  const uint32_t streams_;
+  const bool eager_;
+  std::unique_ptr<verbs::CompletionQueue> queue_;
+  std::atomic<uint32_t> feeders_{0};
+  std::atomic<uint32_t> waiters_{0};
+  std::atomic<bool> enabled_{true};
+  std::atomic<bool> owned_{false};     // an exclusive waiter is inside
+  std::atomic<bool> waitable_{true};
+  std::atomic<bool> aborted_{false};
+  verbs::SpinLock lock_;
+  uint32_t length_ ABSL_GUARDED_BY(lock_);
+  std::deque<Event> events_ ABSL_GUARDED_BY(lock_);
+};
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_EVENT_DISPATCHER_H_

@@ -1,0 +1,67 @@
+// InterfaceAdapter: DAT's IA, VIPL's NIC. One for each open; opens of one name share the device.
+//
+// It knows every object made under it, so that an abrupt close leaves nothing behind.
+#ifndef VIADUCT_DAT_CORE_INTERFACE_ADAPTER_H_
+#define VIADUCT_DAT_CORE_INTERFACE_ADAPTER_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "dat/core/error.h"
+#include "dat/core/object.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+
+namespace viaduct::core {
+
+class ConnectionManager;
+class EventDispatcher;
+
+class InterfaceAdapter final : public Object {
+ public:
+  static constexpr ObjectType kType = ObjectType::kAdapter;
+
+  // The process's device of that address, opened on first use. Addresses of interfaces come
+  // from verbs/base/interfaces.h.
+  static Error Open(const verbs::Address& address, Ref<InterfaceAdapter>* out);
+  // Over a given device: for the simulation.
+  static Error Open(std::shared_ptr<ConnectionManager> manager, Ref<InterfaceAdapter>* out);
+
+  enum class CloseMode { kGraceful, kAbrupt };
+  // Graceful: kInvalidState while consumer's objects live (the default dispatcher aside). Abrupt
+  // destroys them all: endpoints disconnect, waiters return kAbort. Then the handle is dead.
+  Error Close(CloseMode mode);
+
+  verbs::Context& context() const { return *context_; }
+  ConnectionManager& connections() const { return *manager_; }
+  verbs::Executor& executor() const { return context_->executor(); }
+  verbs::Deadline DeadlineAfter(verbs::Nanos duration) const;
+
+  // The asynchronous-event dispatcher, made at open by the DAT face; null for VIPL.
+  void SetAsyncDispatcher(Ref<EventDispatcher> dispatcher, bool own);
+  Ref<EventDispatcher> async_dispatcher() const;
+
+  // ---- for the objects made under it
+  // Registers `object` (no reference is taken; the object unregisters itself when it is freed).
+  void AddChild(Object* object);
+  void RemoveChild(Object* object);
+  // Live handles under this adapter, for faces that list them.
+  std::vector<Handle> Children() const;
+
+ private:
+  InterfaceAdapter(std::shared_ptr<ConnectionManager> manager);
+  ~InterfaceAdapter() override;
+
+  const std::shared_ptr<ConnectionManager> manager_;
+  verbs::Context* const context_;  // the manager's
+  mutable verbs::Mutex lock_;
+  bool closed_ ABSL_GUARDED_BY(lock_) = false;
+  bool own_async_ ABSL_GUARDED_BY(lock_) = false;
+  std::vector<Object*> children_ ABSL_GUARDED_BY(lock_);
+  Ref<EventDispatcher> async_ ABSL_GUARDED_BY(lock_);
+};
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_INTERFACE_ADAPTER_H_

@@ -1,0 +1,42 @@
+// ProtectionZone: DAT's PZ, VIPL's protection tag.
+#ifndef VIADUCT_DAT_CORE_PROTECTION_ZONE_H_
+#define VIADUCT_DAT_CORE_PROTECTION_ZONE_H_
+
+#include <atomic>
+#include <memory>
+
+#include "dat/core/error.h"
+#include "dat/core/object.h"
+#include "verbs/device.h"
+
+namespace viaduct::core {
+
+class InterfaceAdapter;
+
+class ProtectionZone final : public Object {
+ public:
+  static constexpr ObjectType kType = ObjectType::kProtectionZone;
+
+  // `wildcard`: passes every check, and everything passes against it (VIPL's NULL tag).
+  static Error Create(InterfaceAdapter& adapter, bool wildcard, Ref<ProtectionZone>* out);
+  // kInvalidState while an endpoint or a region uses it.
+  Error Free();
+
+  InterfaceAdapter& adapter() const { return *adapter_; }
+  verbs::ProtectionDomain& domain() { return *domain_; }
+  void AddUser() { users_.fetch_add(1, std::memory_order_relaxed); }
+  void DropUser() { users_.fetch_sub(1, std::memory_order_release); }
+  bool in_use() const { return users_.load(std::memory_order_acquire) != 0; }
+
+ private:
+  ProtectionZone(InterfaceAdapter& adapter, std::unique_ptr<verbs::ProtectionDomain> domain);
+  ~ProtectionZone() override;
+
+  const Ref<InterfaceAdapter> adapter_;
+  const std::unique_ptr<verbs::ProtectionDomain> domain_;
+  std::atomic<uint32_t> users_{0};
+};
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_PROTECTION_ZONE_H_

@@ -1,0 +1,61 @@
+// ServicePoint: where requests for a name arrive. DAT's PSP (any number of requests) and RSP
+// (one, for one endpoint); VIPL's VipConnectWait is a public one for as long as it waits.
+//
+// Several may serve one name, in one or several processes, when all of them are `shared` (VIPL):
+// a request goes to the one that has waited longest. Otherwise a name is served once in a host.
+#ifndef VIADUCT_DAT_CORE_SERVICE_POINT_H_
+#define VIADUCT_DAT_CORE_SERVICE_POINT_H_
+
+#include "dat/core/error.h"
+#include "dat/core/event_dispatcher.h"
+#include "dat/core/object.h"
+#include "dat/core/service_name.h"
+
+namespace viaduct::core {
+
+class Endpoint;
+class InterfaceAdapter;
+
+class ServicePoint final : public Object {
+ public:
+  struct Options {
+    ServiceName name;
+    bool shared = false;    // VIPL: others may serve the same name
+    bool one_shot = false;  // serves one request, then serves no more (RSP, VipConnectWait)
+    bool provider_endpoint = false;  // DAT_PSP_PROVIDER_FLAG: an endpoint is made per request
+  };
+  // kConnQualInUse, kInvalidParameter. The dispatcher must have kRequestStream.
+  static Error CreatePublic(InterfaceAdapter& adapter, const Options& options,
+                            EventDispatcher& dispatcher, Ref<ServicePoint>* out);
+  // Takes a free qualifier of 1024..65535.
+  static Error CreatePublicAny(InterfaceAdapter& adapter, const Options& options,
+                               EventDispatcher& dispatcher, uint64_t* qualifier,
+                               Ref<ServicePoint>* out);
+  // `endpoint` goes to Reserved (kInvalidState unless Unconnected).
+  static Error CreateReserved(InterfaceAdapter& adapter, const ServiceName& name,
+                              Endpoint& endpoint, EventDispatcher& dispatcher,
+                              Ref<ServicePoint>* out);
+
+  // Later requests meet nobody; requests that have made an event stay valid.
+  Error Free();
+
+  InterfaceAdapter& adapter() const { return *adapter_; }
+  const Options& options() const { return options_; }
+  EventDispatcher& dispatcher() const { return *dispatcher_; }
+  Ref<Endpoint> endpoint() const;  // of a reserved one
+
+ private:
+  friend class ConnectionManager;
+  ServicePoint(ObjectType type, InterfaceAdapter& adapter, const Options& options,
+               EventDispatcher& dispatcher, Ref<Endpoint> endpoint);
+  ~ServicePoint() override;
+
+  const Ref<InterfaceAdapter> adapter_;
+  const Options options_;
+  const Ref<EventDispatcher> dispatcher_;
+  Ref<Endpoint> endpoint_;
+};
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_SERVICE_POINT_H_
