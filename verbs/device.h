@@ -87,28 +87,7 @@ enum RequestFlag : uint16_t {  // bit set
   kSolicited = 2,  // shows in the peer's completion
   kImmediate = 4,  // `immediate` travels along; on a write it consumes a receive of the peer
   kConfirm = 8,    // completes only when the data is in place at the peer, and with its verdict
-};
-
-struct SendRequest {
-  uint64_t id = 0;
-  Opcode opcode = Opcode::kSend;  // kSend, kWrite, kRead
-  uint16_t flags = 0;
-  uint32_t immediate = 0;
-  // Copied before PostSend returns; the memory it points to belongs to the device until completion.
-  absl::Span<const Segment> segments;
-  uint64_t remote_address = 0;  // kWrite, kRead
-  Key remote_key = 0;
-};
-
-struct ReceiveRequest {
-  uint64_t id = 0;
-  absl::Span<const Segment> segments;
-};
-
-enum class PostResult : uint8_t {
-  kOk,
-  kQueueFull,         // as many requests as the queue was made for are posted and not polled
-  kTooManySegments,
+  kSuppress = 16,  // no completion unless it fails
 };
 
 enum class Status : uint8_t {
@@ -120,6 +99,30 @@ enum class Status : uint8_t {
   kRemoteOperation,   // the peer's receive failed (too short, or local error there)
   kReceiverNotReady,  // NoReceive::kBreak at the peer
   kTransport,         // connection lost under this request
+};
+
+struct SendRequest {
+  uint64_t id = 0;
+  Opcode opcode = Opcode::kSend;  // kSend, kWrite, kRead
+  uint16_t flags = 0;
+  uint32_t immediate = 0;
+  // Copied before PostSend returns; the memory it points to belongs to the device until completion.
+  absl::Span<const Segment> segments;
+  uint64_t remote_address = 0;  // kWrite, kRead
+  Key remote_key = 0;
+  // Other than kSuccess: nothing is sent, and in its turn the request completes with this.
+  Status verdict = Status::kSuccess;
+};
+
+struct ReceiveRequest {
+  uint64_t id = 0;
+  absl::Span<const Segment> segments;
+};
+
+enum class PostResult : uint8_t {
+  kOk,
+  kQueueFull,         // as many requests as the queue was made for are posted and not polled
+  kTooManySegments,
 };
 
 struct Completion {

@@ -45,6 +45,10 @@ class Object {
   void set_context(uint64_t context) { context_.store(context, std::memory_order_relaxed); }
   uint64_t context() const { return context_.load(std::memory_order_relaxed); }
 
+  // The object's end whatever uses it: what an abrupt close of its adapter does to it. As its
+  // Free, without conditions; no effect when it was freed already.
+  virtual void Destroy() {}
+
   void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
   // Deletes with the last one, after a wait for every EpochGuard now held.
   void DropReference();
