@@ -15,11 +15,18 @@ def _impl(ctx):
     if not pkg_config:
         fail("\n\npkg-config is missing. Run tools/setup, or: apt-get install pkg-config\n")
 
+    # Linking reads the libraries behind Bazel's back. Their versions are an input of the link in their stead.
+    result = ctx.execute(["dpkg-query", "--show"] + ctx.attr.debian_packages)
+    versions = result.stdout if result.return_code == 0 else "not Debian packages\n"
+    ctx.file("versions.lds", "/*\n%s*/\n" % versions)
+
     # The compiler finds the headers on its default path: `includes` would move /usr/include forward and
     # break #include_next. They are named here so that a package upgrade rebuilds what includes them.
     for header in ctx.attr.headers:
         ctx.symlink("/usr/include/" + header, "include/" + header)
     packages = {"": ["""
+exports_files(["versions.lds"])
+
 cc_library(
     name = "headers",
     hdrs = glob(["include/**"]),
@@ -35,7 +42,10 @@ cc_library(
     name = "{name}",
     linkopts = {flags},
     visibility = ["//visibility:public"],
-    deps = ["//:headers"],
+    deps = [
+        "//:headers",
+        "//:versions.lds",
+    ],
 )
 """.format(name = name, flags = repr(flags)))
 
