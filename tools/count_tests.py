@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Counts test cases in Bazel's build event files and prints "N passed, N failed, N skipped" as the last line.
+
+Usage: count_tests.py EVENTS_FILE...
+
+A GoogleTest program counts by case, anything else as one case. A target that does not build, a program that ends
+badly although each of its cases passed, and a run that Bazel gave up for another reason are one failure each.
+Reports of earlier runs are never read: only what the events of these runs name. The exit status is 1 if anything
+failed.
+"""
+
+import collections
+import json
+import sys
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+
+# Bazel's exit codes for a run that says by its events what failed, if anything: success, a build failure, failed
+# tests, no tests selected.
+_EXPLAINED = {0, 1, 3, 4}
+
+
+class Count:
+    """Cases of any number of runs."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failures = []
+        self.skips = collections.Counter()
+
+    def add_case(self, label, case):
+        suite = case.get("classname")
+        skip = case.find("skipped")
+        error = case.find("error")
+        if suite is None and error is not None:
+            # Bazel's own report about a program that left none.
+            self.failures.append("%s: %s" % (label, error.get("message", "no report")))
+            return
+        name = "%s.%s" % (suite, case.get("name")) if suite else label
+        if error is not None or case.find("failure") is not None:
+            self.failures.append("%s: %s" % (label, name))
+        elif case.get("status") == "notrun":
+            self.skips["%s: disabled" % name] += 1
+        elif skip is not None or case.get("result") == "skipped":
+            reason = (skip.get("message") if skip is not None else None) or "no reason given"
+            # GoogleTest puts "file:line" on the first line.
+            self.skips["%s: %s" % (name, reason.strip().split("\n")[-1])] += 1
+        else:
+            self.passed += 1
+
+    def add_result(self, label, result):
+        before = len(self.failures), self.passed, sum(self.skips.values())
+        for output in result.get("testActionOutput", []):
+            uri = output.get("uri", "")
+            if output["name"] == "test.xml" and uri.startswith("file://"):
+                try:
+                    root = ElementTree.parse(urllib.parse.unquote(uri[len("file://"):])).getroot()
+                except (OSError, ElementTree.ParseError):
+                    continue
+                for case in root.iter("testcase"):
+                    self.add_case(label, case)
+        after = len(self.failures), self.passed, sum(self.skips.values())
+        if result.get("status") not in ("PASSED", "FLAKY"):
+            if after[0] == before[0]:
+                self.failures.append("%s: ended with %s" % (label, result.get("status", "no status")))
+        elif after == before:
+            self.passed += 1
+
+    def add_run(self, path):
+        results, broken, exit_code = {}, set(), None
+        with open(path, encoding="utf-8") as events:
+            for line in events:
+                event = json.loads(line)
+                identity = event.get("id", {})
+                if "testResult" in identity and "testResult" in event:
+                    key = identity["testResult"]
+                    # The last attempt at a flaky test counts.
+                    results[key["label"], key.get("run", 1), key.get("shard", 1)] = event["testResult"]
+                elif "targetCompleted" in identity:
+                    if "aborted" in event or not event.get("completed", {}).get("success"):
+                        broken.add(identity["targetCompleted"]["label"])
+                elif "finished" in event:
+                    exit_code = event["finished"].get("exitCode", {}).get("code", 0)
+
+        failures = len(self.failures)
+        for (label, _, _), result in sorted(results.items()):
+            self.add_result(label, result)
+        tested = {label for label, _, _ in results}
+        for label in sorted(broken - tested):
+            self.failures.append("%s: did not build" % label)
+        if exit_code not in _EXPLAINED or (exit_code in (1, 3) and len(self.failures) == failures):
+            self.failures.append("Bazel ended with exit code %s" % exit_code)
+
+
+def main():
+    count = Count()
+    for path in sys.argv[1:]:
+        count.add_run(path)
+    for skip, times in sorted(count.skips.items()):
+        print("skipped: %s%s" % (skip, " (%d times)" % times if times > 1 else ""))
+    for failure in count.failures:
+        print("failed: " + failure)
+    print("%d passed, %d failed, %d skipped" % (count.passed, len(count.failures), sum(count.skips.values())))
+    return 1 if count.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

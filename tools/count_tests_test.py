@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Feeds count_tests event files as Bazel writes them, and checks the closing line."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+from tools import count_tests
+
+_MIXED = """<testsuites><testsuite name="S">
+<testcase name="Pass" status="run" result="completed" classname="S"/>
+<testcase name="Fail" status="run" result="completed" classname="S"><failure message="x"/></testcase>
+<testcase name="Skip" status="run" result="skipped" classname="S"><skipped message="a.cc:7&#x0A;no device"/></testcase>
+<testcase name="DISABLED_Off" status="notrun" result="suppressed" classname="S"/>
+</testsuite></testsuites>"""
+_PASS = """<testsuites><testsuite name="S">
+<testcase name="Pass" status="run" result="completed" classname="S"/>
+</testsuite></testsuites>"""
+_SCRIPT = """<testsuites><testsuite name="x" tests="1" failures="0" errors="0">
+<testcase name="x" status="run" duration="0" time="0"></testcase></testsuite></testsuites>"""
+_CRASH = """<testsuites><testsuite name="x" tests="1" failures="0" errors="1">
+<testcase name="x" status="run"><error message="exited with error code 134"></error></testcase>
+</testsuite></testsuites>"""
+
+
+class CountTestsTest(unittest.TestCase):
+
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self._events = []
+
+    def _path(self, name):
+        return os.path.join(self._folder.name, name)
+
+    def result(self, label, status, report=None, attempt=1):
+        event = {"id": {"testResult": {"label": label, "run": 1, "shard": 1, "attempt": attempt}},
+                 "testResult": {"status": status, "testActionOutput": []}}
+        if report is not None:
+            path = self._path("%d.xml" % len(self._events))
+            with open(path, "w", encoding="utf-8") as out:
+                out.write(report)
+            event["testResult"]["testActionOutput"].append({"name": "test.xml", "uri": "file://" + path})
+        self._events.append(event)
+
+    def completed(self, label, success):
+        event = {"id": {"targetCompleted": {"label": label}}, "completed": {}}
+        if success:
+            event["completed"]["success"] = True
+        self._events.append(event)
+
+    def finished(self, code):
+        self._events.append({"id": {"buildFinished": {}}, "finished": {"exitCode": {"name": "X", "code": code}}})
+
+    def count(self):
+        path = self._path("events.json")
+        with open(path, "w", encoding="utf-8") as out:
+            for event in self._events:
+                out.write(json.dumps(event) + "\n")
+        printed = io.StringIO()
+        arguments, sys.argv = sys.argv, ["count_tests.py", path]
+        try:
+            with contextlib.redirect_stdout(printed):
+                status = count_tests.main()
+        finally:
+            sys.argv = arguments
+        lines = printed.getvalue().strip().split("\n")
+        return status, lines[-1], lines[:-1]
+
+    def test_cases_count_one_by_one(self):
+        self.result("//a:mixed", "FAILED", _MIXED)
+        self.finished(3)
+        status, last, others = self.count()
+        self.assertEqual((status, last), (1, "1 passed, 1 failed, 2 skipped"))
+        self.assertIn("skipped: S.Skip: no device", others)
+        self.assertIn("failed: //a:mixed: S.Fail", others)
+
+    def test_script_is_one_case(self):
+        self.result("//a:script", "PASSED", _SCRIPT)
+        self.finished(0)
+        self.assertEqual(self.count()[:2], (0, "1 passed, 0 failed, 0 skipped"))
+
+    def test_crash_is_one_failure(self):
+        self.result("//a:crash", "FAILED", _CRASH)
+        self.finished(3)
+        status, last, others = self.count()
+        self.assertEqual((status, last), (1, "0 passed, 1 failed, 0 skipped"))
+        self.assertIn("failed: //a:crash: exited with error code 134", others)
+
+    def test_bad_end_after_good_cases_is_a_failure(self):
+        self.result("//a:leak", "FAILED", _PASS)
+        self.finished(3)
+        self.assertEqual(self.count()[:2], (1, "1 passed, 1 failed, 0 skipped"))
+
+    def test_timeout_without_report_is_a_failure(self):
+        self.result("//a:slow", "TIMEOUT")
+        self.finished(3)
+        self.assertEqual(self.count()[:2], (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_last_attempt_counts(self):
+        self.result("//a:flaky", "FAILED", _MIXED, attempt=1)
+        self.result("//a:flaky", "PASSED", _PASS, attempt=2)
+        self.finished(0)
+        self.assertEqual(self.count()[:2], (0, "1 passed, 0 failed, 0 skipped"))
+
+    def test_target_that_does_not_build_is_a_failure(self):
+        self.completed("//a:broken", False)
+        self.completed("//a:fine", True)
+        self.finished(1)
+        self.assertEqual(self.count()[:2], (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_run_that_breaks_before_any_target_is_a_failure(self):
+        self.finished(1)
+        self.assertEqual(self.count()[:2], (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_run_that_never_ends_is_a_failure(self):
+        self.result("//a:fine", "PASSED", _PASS)
+        self.assertEqual(self.count()[:2], (1, "1 passed, 1 failed, 0 skipped"))
+
+    def test_empty_selection_is_no_failure(self):
+        self.finished(4)
+        self.assertEqual(self.count()[:2], (0, "0 passed, 0 failed, 0 skipped"))
+
+
+if __name__ == "__main__":
+    unittest.main()
