@@ -1,0 +1,43 @@
+#include "verbs/base/asymmetric_fence.h"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+
+namespace viaduct::verbs {
+namespace {
+
+bool Register() {
+  const int saved = errno;
+  const bool registered =
+      syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  errno = saved;
+  return registered;
+}
+
+}  // namespace
+
+void PrepareFences() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (!Register()) return;
+    // The registration belongs to the address space, and a child has a new one.
+    pthread_atfork(nullptr, nullptr, [] { Register(); });
+    internal::light_fence_is_full.store(false, std::memory_order_release);
+  });
+}
+
+void HeavyFence() {
+  PrepareFences();
+  FullFence();
+  if (internal::light_fence_is_full.load(std::memory_order_relaxed)) return;
+  const int saved = errno;
+  syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  errno = saved;
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,34 @@
+// A full fence whose cost falls on one side: the frequent side pays a compiler barrier, the rare
+// side a membarrier system call that puts a full fence into every running thread of the process.
+// Where the kernel has no membarrier both sides pay a real fence.
+#ifndef VIADUCT_VERBS_BASE_ASYMMETRIC_FENCE_H_
+#define VIADUCT_VERBS_BASE_ASYMMETRIC_FENCE_H_
+
+#include <atomic>
+
+namespace viaduct::verbs {
+
+// x86-64 only, like the rest of the data path (tools/build_rules/platform.bzl).
+inline void FullFence() { __asm__ __volatile__("mfence" ::: "memory"); }
+
+namespace internal {
+// Until PrepareFences has found membarrier, the safe answer.
+inline std::atomic<bool> light_fence_is_full{true};
+}  // namespace internal
+
+// Registers the process with the kernel. Before the first HeavyFence; idempotent, any thread.
+void PrepareFences();
+
+inline void LightFence() {
+  if (internal::light_fence_is_full.load(std::memory_order_relaxed)) {
+    FullFence();
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+}
+
+void HeavyFence();
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_BASE_ASYMMETRIC_FENCE_H_

@@ -1,0 +1,424 @@
+#include "verbs/base/control_thread.h"
+
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "verbs/base/asymmetric_fence.h"
+#include "verbs/base/futex.h"
+#include "verbs/base/log.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr Nanos kSecond = 1'000'000'000;
+constexpr Nanos kTickPeriod = 1'000'000;
+constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
+constexpr int kEventsAtOnce = 64;
+constexpr uint64_t kWakeId = 0;  // epoll data of the eventfd; watches count from 1
+
+// Held by Get, and across a fork.
+Mutex g_start_mutex;
+std::atomic<ControlThread*> g_instance{nullptr};
+
+absl::Status NoResources(const char* call, int error) {
+  return absl::ResourceExhaustedError(absl::StrCat("control thread: ", call, ": errno ", error));
+}
+
+int EpollWait(int epoll, epoll_event* events, int capacity, Nanos duration) {
+  static std::atomic<bool> has_nanoseconds{true};
+  if (has_nanoseconds.load(std::memory_order_relaxed)) {
+    const timespec timeout = {static_cast<time_t>(duration / kSecond),
+                              static_cast<long>(duration % kSecond)};
+    const int count =
+        epoll_pwait2(epoll, events, capacity, duration == kNever ? nullptr : &timeout, nullptr);
+    if (count >= 0 || errno != ENOSYS) return count;
+    has_nanoseconds.store(false, std::memory_order_relaxed);
+  }
+  const Nanos milliseconds = duration / 1'000'000 + (duration % 1'000'000 != 0);
+  return epoll_wait(
+      epoll, events, capacity,
+      duration == kNever ? -1 : static_cast<int>(std::min<Nanos>(milliseconds, 1'000'000'000)));
+}
+
+}  // namespace
+
+// Shared between the ticker and a call in progress.
+struct ControlThread::Tick {
+  std::function<bool()> function;
+  std::atomic<bool> wanted{false};
+};
+
+class ControlThread::LoopTicker final : public Ticker {
+ public:
+  LoopTicker(ControlThread* loop, std::function<bool()> function)
+      : loop_(loop), tick_(std::make_shared<Tick>()) {
+    tick_->function = std::move(function);
+    MutexLock lock(&loop_->mutex_);
+    loop_->ticks_.push_back(tick_);
+  }
+  ~LoopTicker() override {
+    tick_->wanted.store(false, std::memory_order_relaxed);
+    {
+      MutexLock lock(&loop_->mutex_);
+      loop_->ticks_.erase(std::find(loop_->ticks_.begin(), loop_->ticks_.end(), tick_));
+    }
+    loop_->WaitUntilNotRunning(tick_.get());
+  }
+
+  void Start() override {
+    // Pairs with the fence of RunTicks: either that call sees what the caller stored, or this
+    // load sees that it has begun.
+    FullFence();
+    if (tick_->wanted.load(std::memory_order_relaxed)) return;
+    tick_->wanted.store(true, std::memory_order_relaxed);
+    // Pairs with the fence of Sleep.
+    FullFence();
+    if (loop_->ticks_asleep_.load(std::memory_order_relaxed) &&
+        loop_->ticks_asleep_.exchange(false)) {
+      loop_->Wake();
+    }
+  }
+
+ private:
+  ControlThread* const loop_;
+  const std::shared_ptr<Tick> tick_;
+};
+
+absl::StatusOr<ControlThread*> ControlThread::Get() {
+  ControlThread* instance = g_instance.load(std::memory_order_acquire);
+  if (instance == nullptr) {
+    MutexLock lock(&g_start_mutex);
+    instance = g_instance.load(std::memory_order_relaxed);
+    if (instance == nullptr) {
+      instance = new ControlThread;
+      if (absl::Status status = instance->Start(); !status.ok()) {
+        delete instance;
+        return status;
+      }
+      g_instance.store(instance, std::memory_order_release);
+    }
+  }
+  if (!instance->alive()) {
+    return absl::FailedPreconditionError("a forked child cannot use its parent's adapters");
+  }
+  return instance;
+}
+
+absl::Status ControlThread::Start() {
+  epoll_ = MoveHigh(Fd(epoll_create1(EPOLL_CLOEXEC)));
+  wake_ = MoveHigh(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+  if (!epoll_.valid() || !wake_.valid()) return NoResources("descriptors", errno);
+  // Edge-triggered: every write is news, and nobody needs to read the counter.
+  epoll_event event = {};
+  event.events = EPOLLIN | EPOLLET;
+  event.data.u64 = kWakeId;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
+    return NoResources("epoll_ctl", errno);
+  }
+  static bool fork_handled = false;  // under g_start_mutex
+  if (!fork_handled) {
+    const int error = pthread_atfork(BeforeFork, AfterForkInParent, AfterForkInChild);
+    if (error != 0) return NoResources("pthread_atfork", error);
+    fork_handled = true;
+  }
+  alive_.store(true, std::memory_order_relaxed);
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  pthread_t thread;
+  const int error = pthread_create(&thread, nullptr, ThreadMain, this);
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (error != 0) return NoResources("pthread_create", error);
+  pthread_detach(thread);
+  return absl::OkStatus();
+}
+
+void* ControlThread::ThreadMain(void* self) {
+  auto* loop = static_cast<ControlThread*>(self);
+  loop->thread_.store(pthread_self(), std::memory_order_relaxed);
+  pthread_setname_np(pthread_self(), "viaduct");
+  loop->Run();
+  return nullptr;
+}
+
+// The child must not inherit a lock that another thread held.
+void ControlThread::BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  g_start_mutex.Lock();
+  ControlThread* instance = g_instance.load(std::memory_order_relaxed);
+  if (instance != nullptr) instance->mutex_.Lock();
+}
+
+void ControlThread::AfterForkInParent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  ControlThread* instance = g_instance.load(std::memory_order_relaxed);
+  if (instance != nullptr) instance->mutex_.Unlock();
+  g_start_mutex.Unlock();
+}
+
+void ControlThread::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  ControlThread* instance = g_instance.load(std::memory_order_relaxed);
+  if (instance != nullptr) {
+    instance->alive_.store(false, std::memory_order_relaxed);
+    instance->thread_.store(0, std::memory_order_relaxed);  // a thread of the child may get the id
+    instance->mutex_.Unlock();
+    instance->epoll_.Reset();
+    instance->wake_.Reset();
+    for (const std::function<void()>& hook : instance->fork_hooks_) hook();
+  }
+  g_start_mutex.Unlock();
+}
+
+void ControlThread::Run() {
+  epoll_event events[kEventsAtOnce];
+  for (;;) {
+    RunTasks();
+    RunTimers();
+    RunTicks();
+    RunHandlers(events, Sleep(events, kEventsAtOnce));
+  }
+}
+
+void ControlThread::RunTasks() {
+  // What these tasks post waits for the next round: descriptors get their turn between.
+  std::deque<Task> tasks;
+  {
+    MutexLock lock(&mutex_);
+    tasks.swap(tasks_);
+  }
+  for (Task& task : tasks) {
+    task();
+    task = nullptr;  // what it captured goes before the next task runs
+  }
+}
+
+void ControlThread::RunTimers() {
+  const Nanos now = Now();
+  for (;;) {
+    Task task;
+    {
+      MutexLock lock(&mutex_);
+      const auto first = timers_.begin();
+      if (first == timers_.end() || first->first.first > now) return;
+      timer_times_.erase(first->first.second);
+      task = std::move(first->second);
+      timers_.erase(first);
+    }
+    task();
+  }
+}
+
+void ControlThread::RunTicks() {
+  if (ticks_asleep_.load(std::memory_order_relaxed)) return;
+  const Nanos now = Now();
+  if (now < next_tick_) return;
+  next_tick_ = now + kTickPeriod;
+  std::vector<std::shared_ptr<Tick>> wanted;
+  {
+    MutexLock lock(&mutex_);
+    for (const std::shared_ptr<Tick>& tick : ticks_) {
+      if (tick->wanted.load(std::memory_order_relaxed)) wanted.push_back(tick);
+    }
+  }
+  for (const std::shared_ptr<Tick>& tick : wanted) {
+    {
+      MutexLock lock(&mutex_);
+      if (std::find(ticks_.begin(), ticks_.end(), tick) == ticks_.end()) continue;
+      running_ = tick.get();
+    }
+    tick->wanted.store(false, std::memory_order_relaxed);
+    FullFence();  // see LoopTicker::Start
+    if (tick->function()) tick->wanted.store(true, std::memory_order_relaxed);
+    SetRunning(nullptr);
+  }
+}
+
+void ControlThread::RunHandlers(const epoll_event* events, int count) {
+  for (int i = 0; i < count; ++i) {
+    std::shared_ptr<Watched> watched;
+    {
+      MutexLock lock(&mutex_);
+      const auto it = watched_.find(events[i].data.u64);
+      if (it == watched_.end()) continue;  // the eventfd, or unwatched since
+      watched = it->second;
+      running_ = watched.get();
+    }
+    watched->handler(events[i].events);
+    SetRunning(nullptr);
+  }
+}
+
+int ControlThread::Sleep(epoll_event* events, int capacity) {
+  Nanos due = kNever;
+  {
+    MutexLock lock(&mutex_);
+    if (!timers_.empty()) due = timers_.begin()->first.first;
+    if (!AnyTickWanted()) {
+      ticks_asleep_.store(true, std::memory_order_relaxed);
+      FullFence();  // see LoopTicker::Start
+    }
+    if (AnyTickWanted()) {
+      ticks_asleep_.store(false, std::memory_order_relaxed);
+      due = std::min(due, next_tick_);
+    }
+    if (!tasks_.empty()) due = 0;
+    asleep_ = true;
+  }
+  Nanos duration = due;
+  if (due != kNever) duration = due == 0 ? 0 : std::max<Nanos>(0, due - Now());
+  const int count = EpollWait(epoll_.get(), events, capacity, duration);
+  {
+    MutexLock lock(&mutex_);
+    asleep_ = false;
+  }
+  return count;
+}
+
+void ControlThread::Wake() {
+  const int saved = errno;
+  const uint64_t one = 1;
+  // Fails only when the counter is full, and then the loop has been woken.
+  ssize_t written = write(wake_.get(), &one, sizeof(one));
+  static_cast<void>(written);
+  errno = saved;
+}
+
+bool ControlThread::AnyTickWanted() const {
+  return std::any_of(ticks_.begin(), ticks_.end(), [](const std::shared_ptr<Tick>& tick) {
+    return tick->wanted.load(std::memory_order_relaxed);
+  });
+}
+
+void ControlThread::SetRunning(const void* object) {
+  MutexLock lock(&mutex_);
+  running_ = object;
+}
+
+void ControlThread::WaitUntilNotRunning(const void* object) {
+  {
+    MutexLock lock(&mutex_);
+    if (running_ != object) return;
+  }
+  Drain();
+}
+
+Nanos ControlThread::Now() const {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kSecond + now.tv_nsec;
+}
+
+void ControlThread::Post(Task task) {
+  if (!alive()) return;
+  bool wake;
+  {
+    MutexLock lock(&mutex_);
+    // The first task of a sleep wakes the loop; the others find it waking up.
+    wake = asleep_ && tasks_.empty();
+    tasks_.push_back(std::move(task));
+  }
+  if (wake) Wake();
+}
+
+Executor::TimerId ControlThread::RunAt(Nanos when, Task task) {
+  bool wake;
+  TimerId id;
+  {
+    MutexLock lock(&mutex_);
+    id = ++last_timer_;
+    if (!alive()) return id;
+    wake = asleep_ && (timers_.empty() || when < timers_.begin()->first.first);
+    timers_.emplace(std::make_pair(when, id), std::move(task));
+    timer_times_.emplace(id, when);
+  }
+  if (wake) Wake();
+  return id;
+}
+
+bool ControlThread::Cancel(TimerId timer) {
+  if (!alive()) return true;
+  Task task;  // destroyed without the lock
+  MutexLock lock(&mutex_);
+  const auto it = timer_times_.find(timer);
+  if (it == timer_times_.end()) return false;
+  const auto entry = timers_.find(std::make_pair(it->second, timer));
+  task = std::move(entry->second);
+  timers_.erase(entry);
+  timer_times_.erase(it);
+  return true;
+}
+
+bool ControlThread::OnExecutor() const {
+  return pthread_equal(thread_.load(std::memory_order_relaxed), pthread_self()) != 0;
+}
+
+void ControlThread::Drain() {
+  if (!alive() || OnExecutor()) return;
+  // The task may still touch the parker after Park returned.
+  auto done = std::make_shared<FutexParker>();
+  Post([done] { done->Unpark(); });
+  while (done->Park(Deadline::Infinite()) != ParkResult::kUnparked) {
+  }
+}
+
+std::unique_ptr<Parker> ControlThread::NewParker() { return std::make_unique<FutexParker>(); }
+
+absl::Status ControlThread::Watch(int fd, uint32_t events, FdHandler handler) {
+  if (!alive()) return absl::FailedPreconditionError("a forked child watches nothing");
+  auto watched = std::make_shared<Watched>();
+  watched->fd = fd;
+  watched->handler = std::move(handler);
+  MutexLock lock(&mutex_);
+  const uint64_t id = ++last_watch_;
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = id;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    return absl::ErrnoToStatus(errno, "epoll_ctl");
+  watched_.emplace(id, std::move(watched));
+  watch_ids_[fd] = id;
+  return absl::OkStatus();
+}
+
+void ControlThread::SetEvents(int fd, uint32_t events) {
+  MutexLock lock(&mutex_);
+  const auto it = watch_ids_.find(fd);
+  if (!alive() || it == watch_ids_.end()) return;
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = it->second;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) {
+    Log(LogLevel::kError, "epoll_ctl: descriptor ", fd, ": errno ", errno);
+  }
+}
+
+void ControlThread::Unwatch(int fd) {
+  std::shared_ptr<Watched> watched;  // destroyed without the lock
+  {
+    MutexLock lock(&mutex_);
+    const auto it = watch_ids_.find(fd);
+    if (it == watch_ids_.end()) return;
+    if (alive()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    const auto entry = watched_.find(it->second);
+    watched = std::move(entry->second);
+    watched_.erase(entry);
+    watch_ids_.erase(it);
+  }
+  WaitUntilNotRunning(watched.get());
+}
+
+std::unique_ptr<Ticker> ControlThread::NewTicker(std::function<bool()> tick) {
+  return std::make_unique<LoopTicker>(this, std::move(tick));
+}
+
+void ControlThread::OnForkChild(std::function<void()> hook) {
+  MutexLock lock(&mutex_);
+  fork_hooks_.push_back(std::move(hook));
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,121 @@
+// The control thread: the one thread that the engine runs in a process.
+//
+// It starts with the first adapter and lives until the process ends; exit() meets it asleep or at
+// work and neither matters, since nothing it uses is ever destroyed. It blocks all signals, sleeps
+// in epoll_wait without any periodic wake-up while nothing is due, and never runs the program's
+// code.
+//
+// In a forked child it is dead: Post, RunAt and Watch do nothing, Drain returns at once, alive()
+// is false. The child's copies of its descriptors are closed, so that the parent's death is
+// noticed by peers although a child lives.
+#ifndef VIADUCT_VERBS_BASE_CONTROL_THREAD_H_
+#define VIADUCT_VERBS_BASE_CONTROL_THREAD_H_
+
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/base/fd.h"
+#include "verbs/base/lock.h"
+
+namespace viaduct::verbs {
+
+class ControlThread final : public EventLoop {
+ public:
+  // Starts the thread at the first call. ResourceExhausted: no thread or no descriptors; a later
+  // call tries again. FailedPrecondition: this is a forked child of the process that started it.
+  static absl::StatusOr<ControlThread*> Get();
+
+  ControlThread(const ControlThread&) = delete;
+  ControlThread& operator=(const ControlThread&) = delete;
+
+  // False in a forked child. Any thread.
+  bool alive() const { return alive_.load(std::memory_order_relaxed); }
+
+  // CLOCK_MONOTONIC.
+  Nanos Now() const override;
+  void Post(Task task) override;
+  TimerId RunAt(Nanos when, Task task) override;
+  bool Cancel(TimerId timer) override;
+  bool OnExecutor() const override;
+  void Drain() override;
+  std::unique_ptr<Parker> NewParker() override;
+
+  absl::Status Watch(int fd, uint32_t events, FdHandler handler) override;
+  void SetEvents(int fd, uint32_t events) override;
+  void Unwatch(int fd) override;
+  std::unique_ptr<Ticker> NewTicker(std::function<bool()> tick) override;
+  void OnForkChild(std::function<void()> hook) override;
+
+ private:
+  class LoopTicker;
+  struct Tick;
+  // Lives in a shared_ptr, so that Unwatch inside the handler does not destroy what runs.
+  struct Watched {
+    int fd;
+    FdHandler handler;
+  };
+
+  ControlThread() = default;
+  ~ControlThread() = default;
+
+  absl::Status Start();
+  static void* ThreadMain(void* self);
+  static void BeforeFork();
+  static void AfterForkInParent();
+  static void AfterForkInChild();
+
+  void Run();
+  // Each returns with mutex_ free.
+  void RunTasks();
+  void RunTimers();
+  void RunTicks();
+  void RunHandlers(const epoll_event* events, int count);
+  // Sleeps until something is due; returns the number of events.
+  int Sleep(epoll_event* events, int capacity);
+  // Ends a sleep. Any thread.
+  void Wake();
+  bool AnyTickWanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetRunning(const void* object);
+  // Off the loop: returns when the function of `object`, unlinked before, is not running.
+  void WaitUntilNotRunning(const void* object);
+
+  Mutex mutex_;
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<Nanos, TimerId>, Task> timers_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<TimerId, Nanos> timer_times_ ABSL_GUARDED_BY(mutex_);
+  TimerId last_timer_ ABSL_GUARDED_BY(mutex_) = 0;
+  // By the number that epoll's data carries: never reused, as descriptors are.
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Watched>> watched_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int, uint64_t> watch_ids_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_watch_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::shared_ptr<Tick>> ticks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> fork_hooks_ ABSL_GUARDED_BY(mutex_);
+  // The Watched or Tick whose function runs now.
+  const void* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;
+  // Asleep without a tick to come: Ticker::Start has to wake the loop.
+  std::atomic<bool> ticks_asleep_{false};
+  std::atomic<bool> alive_{false};
+  std::atomic<pthread_t> thread_{0};
+  Nanos next_tick_ = 0;  // loop only
+  Fd epoll_;
+  Fd wake_;  // eventfd
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_BASE_CONTROL_THREAD_H_

@@ -1,0 +1,99 @@
+#include "verbs/base/epoch.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+#include <mutex>
+
+#include "verbs/base/cancellation.h"
+#include "verbs/base/lock.h"
+
+namespace viaduct::verbs {
+namespace internal {
+
+thread_local constinit EpochRecord* epoch_record = nullptr;
+
+namespace {
+
+// Records are only ever added.
+std::atomic<EpochRecord*> g_records{nullptr};
+pthread_key_t g_key;
+
+// Once the destructor of a thread's key ran, a later guard of that thread takes a new record and
+// sets the key again, and pthreads calls the destructor again.
+void ReturnRecord(void* record) {
+  epoch_record = nullptr;
+  static_cast<EpochRecord*>(record)->taken.store(false, std::memory_order_release);
+}
+
+// Of all threads the child has only the one that forked; the guards of the others stay for ever.
+void ReturnRecordsOfOthers() {
+  for (EpochRecord* r = g_records.load(std::memory_order_acquire); r != nullptr; r = r->next) {
+    if (r == epoch_record) continue;
+    r->entries.store(0, std::memory_order_relaxed);
+    r->depth = 0;
+    r->taken.store(false, std::memory_order_relaxed);
+  }
+}
+
+EpochRecord* TakeFreeRecord() {
+  for (EpochRecord* r = g_records.load(std::memory_order_acquire); r != nullptr; r = r->next) {
+    if (!r->taken.load(std::memory_order_relaxed) &&
+        !r->taken.exchange(true, std::memory_order_acquire)) {
+      return r;
+    }
+  }
+  return nullptr;
+}
+
+EpochRecord* AddRecord() {
+  EpochRecord* record = new EpochRecord;
+  record->next = g_records.load(std::memory_order_relaxed);
+  while (!g_records.compare_exchange_weak(record->next, record, std::memory_order_acq_rel)) {
+  }
+  return record;
+}
+
+}  // namespace
+
+EpochRecord* NewEpochRecord() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    PrepareFences();
+    pthread_key_create(&g_key, ReturnRecord);
+    pthread_atfork(nullptr, nullptr, ReturnRecordsOfOthers);
+  });
+  EpochRecord* record = TakeFreeRecord();
+  if (record == nullptr) record = AddRecord();
+  pthread_setspecific(g_key, record);
+  epoch_record = record;
+  return record;
+}
+
+}  // namespace internal
+
+void EpochSynchronize() {
+  CancellationDisabled no_cancellation;
+  // Whoever entered before this fence is seen inside below; whoever enters after it sees what the
+  // caller unlinked.
+  HeavyFence();
+  for (internal::EpochRecord* r = internal::g_records.load(std::memory_order_acquire); r != nullptr;
+       r = r->next) {
+    if (r == internal::epoch_record) continue;
+    const uint64_t seen = r->entries.load(std::memory_order_acquire);
+    if (seen % 2 == 0) continue;
+    for (int round = 0; r->entries.load(std::memory_order_acquire) == seen; ++round) {
+      if (round < 100) {
+        Relax();
+      } else if (round < 200) {
+        sched_yield();
+      } else {
+        const timespec pause = {0, 50'000};
+        nanosleep(&pause, nullptr);
+      }
+    }
+  }
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,67 @@
+// Grace periods for handle lookups: how an object is destroyed while other threads may just have
+// found it.
+//
+// A thread that follows a shared pointer stands inside an EpochGuard while it uses the object. The
+// destroyer unlinks the object first, then calls EpochSynchronize, then frees it. A guard costs two
+// plain stores of a thread-local counter; the destroyer pays (asymmetric_fence.h).
+//
+// Inside a guard a thread must not wait for another thread, because a destroyer waits for it.
+#ifndef VIADUCT_VERBS_BASE_EPOCH_H_
+#define VIADUCT_VERBS_BASE_EPOCH_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "verbs/base/asymmetric_fence.h"
+
+namespace viaduct::verbs {
+
+namespace internal {
+
+// One per live thread that ever entered; reused, never freed.
+struct EpochRecord {
+  std::atomic<uint64_t> entries{0};  // written by its thread; odd: inside
+  uint32_t depth = 0;                // its thread only
+  std::atomic<bool> taken{true};
+  EpochRecord* next = nullptr;
+};
+
+extern thread_local constinit EpochRecord* epoch_record __attribute__((tls_model("initial-exec")));
+
+EpochRecord* NewEpochRecord();
+
+}  // namespace internal
+
+// Guards nest. Stays on the thread that made it.
+class EpochGuard {
+ public:
+  EpochGuard() : record_(internal::epoch_record) {
+    if (record_ == nullptr) record_ = internal::NewEpochRecord();
+    if (record_->depth++ == 0) {
+      record_->entries.store(record_->entries.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_relaxed);
+      LightFence();
+    }
+  }
+  ~EpochGuard() {
+    if (--record_->depth == 0) {
+      record_->entries.store(record_->entries.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_release);
+    }
+  }
+  EpochGuard(const EpochGuard&) = delete;
+  EpochGuard& operator=(const EpochGuard&) = delete;
+
+ private:
+  internal::EpochRecord* record_;
+};
+
+// Returns when every other thread that was inside a guard at the call has left it. Threads that
+// enter meanwhile are not waited for. A caller that is inside a guard itself is not waited for by
+// itself, but by others it is: two threads that did this at once would wait for each other, so the
+// caller leaves its guards first.
+void EpochSynchronize();
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_BASE_EPOCH_H_

@@ -1,0 +1,52 @@
+// The executor of a real process, as the wires see it: tasks and timers, and beside them
+// descriptors, a slow tick and the news of a fork.
+//
+// Handlers, ticks and tasks run on the one thread of the loop, one at a time, with no lock held.
+#ifndef VIADUCT_VERBS_BASE_EVENT_LOOP_H_
+#define VIADUCT_VERBS_BASE_EVENT_LOOP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "verbs/base/executor.h"
+
+namespace viaduct::verbs {
+
+// A function called about every millisecond while it wants to be. Made by EventLoop::NewTicker.
+// Destruction off the loop waits for a call in progress; inside the function itself it is legal.
+class Ticker {
+ public:
+  virtual ~Ticker() = default;
+  // Calls come from now on, about a millisecond apart, until one returns false. What the caller
+  // stored before Start is seen by a call that comes after it. Any thread; while the ticker runs
+  // already this is a fence and a load, else a wake-up of the loop.
+  virtual void Start() = 0;
+};
+
+class EventLoop : public Executor {
+ public:
+  using FdHandler = std::function<void(uint32_t events)>;
+
+  // Calls `handler` with epoll's event bits whenever some of `events` are there (EPOLLET and
+  // EPOLLONESHOT as epoll has them). AlreadyExists: `fd` is watched; other errors of epoll_ctl as
+  // they come. The descriptor stays the caller's; it is unwatched before it is closed. Any thread.
+  virtual absl::Status Watch(int fd, uint32_t events, FdHandler handler) = 0;
+  // Changes the events of a watched descriptor and re-arms EPOLLONESHOT. Any thread.
+  virtual void SetEvents(int fd, uint32_t events) = 0;
+  // After it returned the handler is not called again, and off the loop it is not running either.
+  // The handler itself may unwatch its descriptor. No effect if `fd` is not watched.
+  virtual void Unwatch(int fd) = 0;
+
+  // `tick` returns whether it wants the next call. Not started.
+  virtual std::unique_ptr<Ticker> NewTicker(std::function<bool()> tick) = 0;
+
+  // Runs `hook` in every child that this process forks, when the loop there is already dead: to
+  // close descriptors and mark objects. The hook takes no lock. For ever: one per subsystem.
+  virtual void OnForkChild(std::function<void()> hook) = 0;
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_BASE_EVENT_LOOP_H_

@@ -1,0 +1,69 @@
+#include "verbs/base/futex.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "verbs/base/cancellation.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr Nanos kSecond = 1'000'000'000;
+// Without any time-out the kernel would restart the call after an SA_RESTART handler and the
+// caller would never learn of the signal; with one it returns EINTR. Some 100 years.
+constexpr Nanos kFarAway = 3'000'000'000 * kSecond;
+
+}  // namespace
+
+FutexResult FutexWait(std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) {
+  static_assert(sizeof(word) == sizeof(uint32_t));
+  const Nanos at = std::clamp<Nanos>(deadline.at(), 0, kFarAway);
+  const timespec until = {static_cast<time_t>(at / kSecond), static_cast<long>(at % kSecond)};
+  CancellationDisabled no_cancellation;
+  const int saved = errno;
+  FutexResult result = FutexResult::kWoken;
+  // WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC.
+  if (syscall(SYS_futex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, &until, nullptr,
+              FUTEX_BITSET_MATCH_ANY) != 0) {
+    if (errno == ETIMEDOUT) result = FutexResult::kTimedOut;
+    if (errno == EINTR) result = FutexResult::kInterrupted;
+  }
+  errno = saved;
+  return result;
+}
+
+void FutexWake(std::atomic<uint32_t>& word, int waiters) {
+  const int saved = errno;
+  syscall(SYS_futex, &word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, waiters, nullptr, nullptr, 0);
+  errno = saved;
+}
+
+ParkResult FutexParker::Park(Deadline deadline) {
+  uint32_t seen = kEmpty;
+  if (!state_.compare_exchange_strong(seen, kAsleep, std::memory_order_acq_rel)) {
+    state_.store(kEmpty, std::memory_order_relaxed);
+    return ParkResult::kUnparked;
+  }
+  for (;;) {
+    const FutexResult result = FutexWait(state_, kAsleep, deadline);
+    if (state_.load(std::memory_order_acquire) == kToken) break;
+    if (result == FutexResult::kWoken) continue;
+    seen = kAsleep;
+    if (!state_.compare_exchange_strong(seen, kEmpty, std::memory_order_acq_rel)) break;
+    return result == FutexResult::kTimedOut ? ParkResult::kTimedOut : ParkResult::kInterrupted;
+  }
+  state_.store(kEmpty, std::memory_order_relaxed);
+  return ParkResult::kUnparked;
+}
+
+void FutexParker::Unpark() {
+  // A token that is there already is kept once.
+  if (state_.exchange(kToken, std::memory_order_acq_rel) == kAsleep) FutexWake(state_, 1);
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,153 @@
+#include "verbs/base/settings.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr Setting kSettings[] = {
+    {"VIADUCT_LOG", SettingType::kChoice, "warn", "error|warn|info|debug|trace", 0, 0,
+     "What is written to standard error: error, warn, info (per adapter), debug (per object), "
+     "trace (per message)."},
+    {"VIADUCT_WIRE", SettingType::kChoice, "auto", "auto|shm|iwarp", 0, 0,
+     "The soft device's wire: shared memory where the peer runs on this host and iWARP elsewhere "
+     "(auto), or one of them always."},
+    {"VIADUCT_LISTEN", SettingType::kChoice, "default", "default|loopback", 0, 0,
+     "Listeners bind the adapter's address and loopback (default), or loopback alone."},
+    {"VIADUCT_PORT_BASE", SettingType::kNumber, "61000", "", 1024, 65535,
+     "First of the ports that names without a port of their own are hashed to. The same on all "
+     "hosts that talk to each other."},
+    {"VIADUCT_PORT_COUNT", SettingType::kNumber, "4536", "", 16, 64512,
+     "How many such ports there are; they end at 65535 at the latest."},
+    {"VIADUCT_GRACE_MS", SettingType::kNumber, "250", "", 0, 60000,
+     "How long VipConnectRequest repeats a request that nobody waits for, in milliseconds."},
+    {"VIADUCT_SPIN_US", SettingType::kNumberOrAuto, "auto", "", 0, 1000000,
+     "How long a wait polls before it sleeps, in microseconds; auto measures a wake-up at open."},
+    {"VIADUCT_SILENCE_MS", SettingType::kNumber, "10000", "", 100, 3600000,
+     "How long a peer between hosts may leave a handshake or an acknowledgement of TCP open "
+     "before the connection counts as lost, in milliseconds."},
+};
+
+// Names of others that begin like ours.
+constexpr absl::string_view kForeignNames[] = {
+    "DAT_OVERRIDE", "DAT_DBG_LEVEL", "DAT_DBG_TYPE", "DAT_DBG_DEST", "DAT_CONF", "DAT_IA_NAME",
+};
+
+constexpr absl::string_view kOurPrefix = "VIADUCT_";
+
+bool ParseNumber(const Setting& setting, absl::string_view text, int64_t* value) {
+  return absl::SimpleAtoi(text, value) && *value >= setting.minimum && *value <= setting.maximum;
+}
+
+bool IsValid(const Setting& setting, absl::string_view text) {
+  int64_t number;
+  switch (setting.type) {
+    case SettingType::kChoice:
+      return absl::c_linear_search(absl::StrSplit(setting.choices, '|'), text);
+    case SettingType::kNumberOrAuto:
+      if (text == "auto") return true;
+      [[fallthrough]];
+    case SettingType::kNumber:
+      return ParseNumber(setting, text, &number);
+  }
+  return false;
+}
+
+absl::string_view ValidText(const Setting& setting) {
+  const char* text = getenv(setting.name);
+  return text != nullptr && IsValid(setting, text) ? text : setting.default_value;
+}
+
+const Setting* FindSetting(absl::string_view name) {
+  for (const Setting& setting : kSettings) {
+    if (name == setting.name) return &setting;
+  }
+  return nullptr;
+}
+
+// Levenshtein's, for the hint; the names are short.
+size_t Distance(absl::string_view a, absl::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string Hint(absl::string_view name) {
+  for (const Setting& setting : kSettings) {
+    if (Distance(name, setting.name) <= 3) return absl::StrCat(" (", setting.name, " is one)");
+  }
+  return "";
+}
+
+std::string Expected(const Setting& setting) {
+  if (setting.type == SettingType::kChoice) return setting.choices;
+  return absl::StrCat(setting.minimum, "..", setting.maximum,
+                      setting.type == SettingType::kNumberOrAuto ? " or auto" : "");
+}
+
+}  // namespace
+
+absl::Span<const Setting> AllSettings() { return kSettings; }
+
+const Setting& GetSetting(SettingId id) { return kSettings[static_cast<size_t>(id)]; }
+
+std::string ChoiceSetting(SettingId id) { return std::string(ValidText(GetSetting(id))); }
+
+int64_t NumberSetting(SettingId id) { return *NumberOrAutoSetting(id); }
+
+std::optional<int64_t> NumberOrAutoSetting(SettingId id) {
+  const Setting& setting = GetSetting(id);
+  int64_t value = 0;
+  if (!ParseNumber(setting, ValidText(setting), &value)) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> SettingProblems(absl::Span<const char* const> environment) {
+  std::vector<std::string> problems;
+  for (absl::string_view entry : environment) {
+    const size_t equals = entry.find('=');
+    if (equals == absl::string_view::npos) continue;
+    const absl::string_view name = entry.substr(0, equals);
+    const absl::string_view value = entry.substr(equals + 1);
+    if (const Setting* setting = FindSetting(name)) {
+      if (!IsValid(*setting, value)) {
+        problems.push_back(absl::StrCat(name, ": \"", value, "\" is not one of ",
+                                        Expected(*setting), "; ", setting->default_value,
+                                        " is used"));
+      }
+      continue;
+    }
+    const bool ours = absl::StartsWith(name, kOurPrefix);
+    const bool like_ours = absl::StartsWith(name, "VIP_") || absl::StartsWith(name, "DAT_");
+    if (ours || (like_ours && !absl::c_linear_search(kForeignNames, name))) {
+      problems.push_back(absl::StrCat(name, ": no such setting", Hint(name)));
+    }
+  }
+  return problems;
+}
+
+std::vector<std::string> SettingProblems() {
+  size_t count = 0;
+  while (environ != nullptr && environ[count] != nullptr) ++count;
+  return SettingProblems(absl::MakeConstSpan(environ, count));
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,91 @@
+#include "verbs/base/settings.h"
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace viaduct::verbs {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Sets a variable for the length of a test.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~ScopedVariable() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+TEST(Settings, TableAndIdsAgree) {
+  EXPECT_STREQ(GetSetting(SettingId::kLog).name, "VIADUCT_LOG");
+  EXPECT_STREQ(GetSetting(SettingId::kWire).name, "VIADUCT_WIRE");
+  EXPECT_STREQ(GetSetting(SettingId::kListen).name, "VIADUCT_LISTEN");
+  EXPECT_STREQ(GetSetting(SettingId::kPortBase).name, "VIADUCT_PORT_BASE");
+  EXPECT_STREQ(GetSetting(SettingId::kPortCount).name, "VIADUCT_PORT_COUNT");
+  EXPECT_STREQ(GetSetting(SettingId::kGraceMs).name, "VIADUCT_GRACE_MS");
+  EXPECT_STREQ(GetSetting(SettingId::kSpinUs).name, "VIADUCT_SPIN_US");
+  EXPECT_STREQ(GetSetting(SettingId::kSilenceMs).name, "VIADUCT_SILENCE_MS");
+  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kSilenceMs) + 1);
+}
+
+TEST(Settings, EveryDefaultIsValid) {
+  for (const Setting& setting : AllSettings()) {
+    const std::string entry = std::string(setting.name) + "=" + setting.default_value;
+    const char* environment[] = {entry.c_str()};
+    EXPECT_THAT(SettingProblems(environment), IsEmpty()) << entry;
+    EXPECT_NE(std::string(setting.help), "");
+  }
+}
+
+TEST(Settings, DefaultsApplyWithoutVariables) {
+  EXPECT_EQ(ChoiceSetting(SettingId::kWire), "auto");
+  EXPECT_EQ(NumberSetting(SettingId::kPortBase), 61000);
+  EXPECT_EQ(NumberSetting(SettingId::kPortCount), 4536);
+  EXPECT_EQ(NumberSetting(SettingId::kGraceMs), 250);
+  EXPECT_EQ(NumberSetting(SettingId::kSilenceMs), 10000);
+  EXPECT_EQ(NumberOrAutoSetting(SettingId::kSpinUs), std::nullopt);
+}
+
+TEST(Settings, TheEnvironmentIsReadAnew) {
+  ScopedVariable wire("VIADUCT_WIRE", "iwarp");
+  ScopedVariable grace("VIADUCT_GRACE_MS", "7");
+  ScopedVariable spin("VIADUCT_SPIN_US", "0");
+  EXPECT_EQ(ChoiceSetting(SettingId::kWire), "iwarp");
+  EXPECT_EQ(NumberSetting(SettingId::kGraceMs), 7);
+  EXPECT_EQ(NumberOrAutoSetting(SettingId::kSpinUs), 0);
+}
+
+TEST(Settings, InvalidValuesLeaveTheDefault) {
+  ScopedVariable wire("VIADUCT_WIRE", "token-ring");
+  ScopedVariable base("VIADUCT_PORT_BASE", "80");
+  ScopedVariable grace("VIADUCT_GRACE_MS", "soon");
+  EXPECT_EQ(ChoiceSetting(SettingId::kWire), "auto");
+  EXPECT_EQ(NumberSetting(SettingId::kPortBase), 61000);
+  EXPECT_EQ(NumberSetting(SettingId::kGraceMs), 250);
+  EXPECT_THAT(SettingProblems(),
+              ::testing::UnorderedElementsAre(
+                  AllOf(HasSubstr("VIADUCT_WIRE"), HasSubstr("auto|shm|iwarp")),
+                  AllOf(HasSubstr("VIADUCT_PORT_BASE"), HasSubstr("1024..65535")),
+                  AllOf(HasSubstr("VIADUCT_GRACE_MS"), HasSubstr("250 is used"))));
+}
+
+TEST(Settings, MisspeltNamesAreFoundAndForeignOnesLeftAlone) {
+  const char* environment[] = {"PATH=/bin",          "VIADUCT_WIER=shm", "VIP_LOG=1",
+                               "DAT_OVERRIDE=/d",    "DAT_OVERIDE=/d",   "DAT_DBG_TYPE=1",
+                               "DAPL_DBG_TYPE=0xff", "VIADUCT",          "=odd"};
+  EXPECT_THAT(SettingProblems(environment),
+              ElementsAre(AllOf(HasSubstr("VIADUCT_WIER"), HasSubstr("VIADUCT_WIRE is one")),
+                          HasSubstr("VIP_LOG"), HasSubstr("DAT_OVERIDE")));
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
