@@ -1,0 +1,23 @@
+/*
+ * Viaduct: uDAPL 1.2, the version that a program is compiled for.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef VIADUCT_DAT_UDAT_CONFIG_H_
+#define VIADUCT_DAT_UDAT_CONFIG_H_
+
+#if defined(VIADUCT_DAT2_UDAT_CONFIG_H_)
+#error "uDAPL 1.2 (dat/) and 2.0 (dat2/) give one name two meanings: include one of them"
+#endif
+
+#define VIADUCT_VERSION "0.1.0"
+
+#define DAT_VERSION_MAJOR 1
+#define DAT_VERSION_MINOR 2
+
+/* What dat_ia_open asks for; a program may define it to DAT_TRUE before. */
+#ifndef DAT_THREADSAFE
+#define DAT_THREADSAFE DAT_FALSE
+#endif
+
+#endif /* VIADUCT_DAT_UDAT_CONFIG_H_ */

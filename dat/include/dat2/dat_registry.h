@@ -1,0 +1,54 @@
+/*
+ * Viaduct: uDAPL 2.0, how a provider registers; programs do not need it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef VIADUCT_DAT2_DAT_REGISTRY_H_
+#define VIADUCT_DAT2_DAT_REGISTRY_H_
+
+#include <dat2/udat_redirection.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A provider library exports these two; the registry calls them by name. */
+#define DAT_PROVIDER_INIT_FUNC_NAME dat_provider_init
+#define DAT_PROVIDER_FINI_FUNC_NAME dat_provider_fini
+#define DAT_PROVIDER_INIT_FUNC_STR "dat_provider_init"
+#define DAT_PROVIDER_FINI_FUNC_STR "dat_provider_fini"
+
+typedef void(DAT_API* DAT_PROVIDER_INIT_FUNC)(const DAT_PROVIDER_INFO* provider_info,
+                                              const char* instance_data);
+typedef void(DAT_API* DAT_PROVIDER_FINI_FUNC)(const DAT_PROVIDER_INFO* provider_info);
+
+/* Makes a provider known. PROVIDER_ALREADY_REGISTERED, INSUFFICIENT_RESOURCES,
+ * INVALID_PARAMETER. */
+extern DAT_RETURN DAT_API dat_registry_add_provider(IN const DAT_PROVIDER* provider,
+                                                    IN const DAT_PROVIDER_INFO* provider_info);
+
+/* Forgets it. PROVIDER_IN_USE, INVALID_PARAMETER. */
+extern DAT_RETURN DAT_API dat_registry_remove_provider(IN const DAT_PROVIDER* provider,
+                                                       IN const DAT_PROVIDER_INFO* provider_info);
+
+/* Converts an adapter's handle between the consumer's form and the provider's. */
+extern DAT_RETURN DAT_API dats_get_ia_handle(IN DAT_IA_HANDLE handle, OUT DAT_IA_HANDLE* ia_handle);
+
+typedef enum dat_ha_relationship {
+  DAT_HA_FALSE = 0,
+  DAT_HA_TRUE = 1,
+  DAT_HA_UNKNOWN = 2,
+  DAT_HA_CONFLICTING = 3,
+  DAT_HA_EXTENSION_BASE = 4
+} DAT_HA_RELATIONSHIP;
+
+/* Says whether two adapters can stand in for each other. */
+extern DAT_RETURN DAT_API dat_registry_providers_related(IN const DAT_NAME_PTR provider,
+                                                         IN const DAT_NAME_PTR related,
+                                                         OUT DAT_HA_RELATIONSHIP* answer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* VIADUCT_DAT2_DAT_REGISTRY_H_ */
