@@ -1,0 +1,142 @@
+// What a forked child and an exiting process meet. Processes, no threads of the test: TSan does
+// not follow them.
+#include <dirent.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "verbs/base/control_thread.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr Nanos kHour = 3'600'000'000'000;
+
+// Runs `body` in a forked child and returns its exit code, or -1 if it did not end by itself.
+int InChild(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(body());
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int CountDescriptorsOfKind(const char* kind) {
+  int count = 0;
+  DIR* directory = opendir("/proc/self/fd");
+  while (dirent* entry = readdir(directory)) {
+    char target[256];
+    const std::string path = std::string("/proc/self/fd/") + entry->d_name;
+    const ssize_t length = readlink(path.c_str(), target, sizeof(target) - 1);
+    if (length > 0 && std::string(target, length).find(kind) != std::string::npos) ++count;
+  }
+  closedir(directory);
+  return count;
+}
+
+TEST(ControlThreadFork, TheChildsLoopIsDead) {
+  ControlThread& loop = **ControlThread::Get();
+  const Executor::TimerId timer = loop.RunAt(loop.Now() + kHour, [] {});
+  EXPECT_EQ(InChild([&] {
+              if (loop.alive()) return 1;
+              if (ControlThread::Get().ok()) return 2;
+              loop.Post([] { _exit(3); });
+              loop.RunAt(0, [] { _exit(4); });
+              loop.Drain();
+              if (!loop.Cancel(timer)) return 5;
+              if (loop.Watch(0, EPOLLIN, [](uint32_t) {}).ok()) return 6;
+              loop.Unwatch(0);
+              if (loop.OnExecutor()) return 7;
+              return 0;
+            }),
+            0);
+  EXPECT_TRUE(loop.alive());
+  EXPECT_TRUE(loop.Cancel(timer));
+}
+
+TEST(ControlThreadFork, TheChildHasNoDescriptorsOfIt) {
+  ASSERT_TRUE(ControlThread::Get().ok());
+  EXPECT_EQ(CountDescriptorsOfKind("eventpoll"), 1);
+  EXPECT_EQ(CountDescriptorsOfKind("eventfd"), 1);
+  EXPECT_EQ(InChild([] {
+              return CountDescriptorsOfKind("eventpoll") + CountDescriptorsOfKind("eventfd");
+            }),
+            0);
+}
+
+TEST(ControlThreadFork, TheParentsLoopGoesOn) {
+  ControlThread& loop = **ControlThread::Get();
+  Fd event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  std::unique_ptr<Parker> parker = loop.NewParker();
+  ASSERT_TRUE(loop.Watch(event.get(), EPOLLIN | EPOLLET, [&](uint32_t) { parker->Unpark(); }).ok());
+  EXPECT_EQ(InChild([&] {
+              loop.Unwatch(event.get());
+              return 0;
+            }),
+            0);
+  const uint64_t one = 1;
+  ASSERT_EQ(write(event.get(), &one, sizeof(one)), 8);
+  EXPECT_EQ(parker->Park(Deadline::After(loop, kHour / 60)), ParkResult::kUnparked);
+  loop.Unwatch(event.get());
+}
+
+TEST(ControlThreadFork, HooksRunInTheChildAlone) {
+  ControlThread& loop = **ControlThread::Get();
+  static int runs;
+  runs = 0;
+  loop.OnForkChild([&loop] { runs += loop.alive() ? 100 : 1; });
+  EXPECT_EQ(InChild([] { return runs; }), 1);
+  EXPECT_EQ(runs, 0);
+}
+
+TEST(ControlThreadFork, AForkWhileOthersPostInheritsNoLock) {
+  ControlThread& loop = **ControlThread::Get();
+  // The loop itself posts without end, so that its lock is taken at many of the forks.
+  static bool stop;
+  stop = false;
+  std::function<void()> again = [&] {
+    if (!stop) loop.Post(again);
+  };
+  loop.Post(again);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(InChild([&] {
+                loop.Post([] {});
+                loop.Drain();
+                return 0;
+              }),
+              0);
+  }
+  loop.Post([] { stop = true; });
+  loop.Drain();
+  loop.Drain();
+}
+
+TEST(ControlThreadExit, ExitMeetsTheLoopAtWork) {
+  // A child that starts its own loop must not have one before the fork: hence a new program.
+  EXPECT_EXIT(
+      {
+        ControlThread& loop = **ControlThread::Get();
+        static std::function<void()> again = [&loop] { loop.Post(again); };
+        loop.Post(again);
+        exit(9);
+      },
+      testing::ExitedWithCode(9), "");
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  return RUN_ALL_TESTS();
+}
