@@ -73,17 +73,13 @@ class ControlThread::LoopTicker final : public Ticker {
   }
 
   void Start() override {
-    // Pairs with the fence of RunTicks: either that call sees what the caller stored, or this
+    // Pairs with the exchange in RunTicks: either that call sees what the caller stored, or this
     // load sees that it has begun.
     FullFence();
     if (tick_->wanted.load(std::memory_order_relaxed)) return;
-    tick_->wanted.store(true, std::memory_order_relaxed);
-    // Pairs with the fence of Sleep.
-    FullFence();
-    if (loop_->ticks_asleep_.load(std::memory_order_relaxed) &&
-        loop_->ticks_asleep_.exchange(false)) {
-      loop_->Wake();
-    }
+    // Pairs with Sleep, which stores and loads the other way round. Both in sequential consistency.
+    tick_->wanted.store(true);
+    if (loop_->ticks_asleep_.load() && loop_->ticks_asleep_.exchange(false)) loop_->Wake();
   }
 
  private:
@@ -231,8 +227,7 @@ void ControlThread::RunTicks() {
       if (std::find(ticks_.begin(), ticks_.end(), tick) == ticks_.end()) continue;
       running_ = tick.get();
     }
-    tick->wanted.store(false, std::memory_order_relaxed);
-    FullFence();  // see LoopTicker::Start
+    tick->wanted.exchange(false);  // a full fence; see LoopTicker::Start
     if (tick->function()) tick->wanted.store(true, std::memory_order_relaxed);
     SetRunning(nullptr);
   }
@@ -258,10 +253,7 @@ int ControlThread::Sleep(epoll_event* events, int capacity) {
   {
     MutexLock lock(&mutex_);
     if (!timers_.empty()) due = timers_.begin()->first.first;
-    if (!AnyTickWanted()) {
-      ticks_asleep_.store(true, std::memory_order_relaxed);
-      FullFence();  // see LoopTicker::Start
-    }
+    if (!AnyTickWanted()) ticks_asleep_.store(true);  // see LoopTicker::Start
     if (AnyTickWanted()) {
       ticks_asleep_.store(false, std::memory_order_relaxed);
       due = std::min(due, next_tick_);
@@ -289,9 +281,8 @@ void ControlThread::Wake() {
 }
 
 bool ControlThread::AnyTickWanted() const {
-  return std::any_of(ticks_.begin(), ticks_.end(), [](const std::shared_ptr<Tick>& tick) {
-    return tick->wanted.load(std::memory_order_relaxed);
-  });
+  return std::any_of(ticks_.begin(), ticks_.end(),
+                     [](const std::shared_ptr<Tick>& tick) { return tick->wanted.load(); });
 }
 
 void ControlThread::SetRunning(const void* object) {

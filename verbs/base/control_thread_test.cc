@@ -312,7 +312,8 @@ TEST_F(ControlThreadTest, ATickerMayEndItself) {
     done.Give();
     return true;
   });
-  ticker->Start();
+  // On the loop: a Start that another thread is still in would meet the end.
+  loop_.Post([&] { ticker->Start(); });
   EXPECT_TRUE(done.Taken(loop_));
 }
 

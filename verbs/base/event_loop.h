@@ -20,8 +20,8 @@ class Ticker {
  public:
   virtual ~Ticker() = default;
   // Calls come from now on, about a millisecond apart, until one returns false. What the caller
-  // stored before Start is seen by a call that comes after it. Any thread; while the ticker runs
-  // already this is a fence and a load, else a wake-up of the loop.
+  // stored in an atomic before Start is seen by a call that comes after it. Any thread; while the
+  // ticker runs already this is a fence and a load, else a wake-up of the loop.
   virtual void Start() = 0;
 };
 
