@@ -1,0 +1,105 @@
+// A virtual completion queue: completions are read out of the work queues of the active pairs.
+// There is no ring of completions, nothing that two queue pairs share at post, and no overflow.
+//
+// Activity. A pair is hot, i.e. looked at by every poll of its completion queues (at most kMaxHot
+// per queue), or cold, i.e. looked at after it was marked ready. It becomes hot when a look at it
+// found something, and cold when a tick or a sleeper found that it did not move. So an empty poll
+// costs O(hot), not O(pairs).
+//   hot   <=> in the hot lists of all its completion queues <=> Link::Heat was called
+// Changing that takes the locks of all its completion queues: one is held, the other is tried.
+//
+// Threads. Any. lock() serializes polls and, for pairs at home here, everything inbound. The
+// attendant (executor) makes the progress that no poll makes.
+#ifndef VIADUCT_VERBS_SOFT_COMPLETION_QUEUE_H_
+#define VIADUCT_VERBS_SOFT_COMPLETION_QUEUE_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+#include "verbs/soft/attachment.h"
+#include "verbs/soft/pass_lock.h"
+
+namespace viaduct::verbs {
+
+class Attendant;
+class Doorbell;
+class SoftContext;
+
+class SoftCompletionQueue final : public CompletionQueue {
+ public:
+  static constexpr int kMaxHot = 16;
+
+  // `sink` may be null.
+  SoftCompletionQueue(SoftContext& context, CompletionSink* sink);
+  ~SoftCompletionQueue() override;
+
+  int Poll(Completion* out, int n) override;
+  WaitResult Wait(Deadline deadline) override;
+  void Wake() override;
+
+  // ------------------------------------------------ for queue pairs and the attendant
+  PassLock& lock() { return lock_; }
+
+  // `attachment` has something to reap, or to receive: the next poll looks at it; sleepers wake,
+  // or the attendant is called if there is need for it. Any thread, under any lock.
+  void MarkReady(Attachment& attachment);
+
+  // Takes `attachment` out of every list; the locks of all the pair's queues are held.
+  void Forget(Attachment& attachment);
+
+  // Hot list, with lock() held.
+  bool HasHotRoom() const { return hot_count_ < kMaxHot; }
+  void AddHot(Attachment& attachment) { hot_[hot_count_++] = &attachment; }
+  void RemoveHot(Attachment& attachment);
+
+  // On the executor: progress without a poller, cooling, and the sink if completions wait.
+  // Returns true if it wants to be called again at the next tick. The sink may destroy *this;
+  // then `*alive`, which the destructor clears, is false and the result means nothing.
+  bool Attend(bool* alive);
+
+ private:
+  friend class Attendant;
+
+  // All with lock_ held. `n` 0: progress only, nothing is taken.
+  int PollLocked(Completion* out, int n);
+  int ServeReady(Completion* out, int n);
+  bool Reapable();
+  // Cools the pairs that did not move since the last tick, or all; true if something turned up.
+  bool Cool(bool all);
+  void PushReady(Attachment& attachment);
+  bool Look();
+
+  SoftContext& context_;
+  Doorbell& doorbell_;
+  Attendant& attendant_;
+  CompletionSink* const sink_;
+
+  alignas(128) PassLock lock_;
+  int hot_count_ = 0;  // lock_ -> this group
+  uint32_t turn_ = 0;
+  uint32_t turn_at_tick_ = 0;
+  uint64_t news_told_ = 0;
+  Attachment* hot_[kMaxHot];
+  std::atomic<bool> tick_{false};  // the next poll cools what does not move
+
+  alignas(128) std::atomic<Attachment*> ready_{nullptr};  // pushed by anybody, popped under lock_
+  std::atomic<uint64_t> news_{0};                         // grows with every mark
+  std::atomic<uint32_t> sleepers_{0};                     // threads that are about to sleep, or do
+  std::atomic<uint32_t> bell_{0};                         // what they sleep on
+
+  SpinLock wait_lock_;
+  int waiters_ ABSL_GUARDED_BY(wait_lock_) = 0;
+  bool wake_pending_ ABSL_GUARDED_BY(wait_lock_) = false;
+  std::atomic<uint32_t> wakes_{0};
+
+  // The attendant's list.
+  SoftCompletionQueue* attendant_next_ = nullptr;
+  bool attendant_listed_ = false;
+  bool* alive_ = nullptr;  // executor: cleared by the destructor inside Attend
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_SOFT_COMPLETION_QUEUE_H_

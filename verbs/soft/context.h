@@ -1,0 +1,70 @@
+// The opened soft device: one address, its wires, its regions.
+#ifndef VIADUCT_VERBS_SOFT_CONTEXT_H_
+#define VIADUCT_VERBS_SOFT_CONTEXT_H_
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "verbs/device.h"
+#include "verbs/soft/attendant.h"
+#include "verbs/soft/doorbell.h"
+#include "verbs/soft/region_table.h"
+#include "verbs/soft/wire.h"
+
+namespace viaduct::verbs {
+
+class SoftDomain final : public ProtectionDomain {
+ public:
+  explicit SoftDomain(DomainId id) : id_(id) {}
+  DomainId id() const { return id_; }
+
+ private:
+  const DomainId id_;
+};
+
+class SoftContext final : public Context {
+ public:
+  struct Options {
+    Address address;
+    Executor* executor = nullptr;              // outlives the context
+    std::unique_ptr<Doorbell> doorbell;        // null: futexes alone (FutexDoorbell)
+    std::vector<std::unique_ptr<Wire>> wires;  // in the order in which they are tried
+    DeviceAttributes attributes;
+  };
+  explicit SoftContext(Options options);
+  ~SoftContext() override;
+
+  const DeviceAttributes& attributes() const override { return attributes_; }
+  const Address& address() const override { return address_; }
+  Executor& executor() override { return executor_; }
+  absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateDomain(bool wildcard) override;
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(ProtectionDomain& domain, void* address,
+                                                         size_t length, uint32_t access) override;
+  absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(
+      CompletionSink* sink) override;
+  absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(
+      const QueuePairOptions& options) override;
+  // On every wire, at the same port; all must succeed.
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(uint16_t port, ListenerSink* sink) override;
+
+  // ------------------------------------------------------- for queue pairs and queues
+  RegionTable& regions() { return regions_; }
+  Doorbell& doorbell() { return *doorbell_; }
+  Attendant& attendant() { return attendant_; }
+  const std::vector<std::unique_ptr<Wire>>& wires() const { return wires_; }
+
+ private:
+  const Address address_;
+  Executor& executor_;
+  const DeviceAttributes attributes_;
+  const std::unique_ptr<Doorbell> doorbell_;
+  const std::vector<std::unique_ptr<Wire>> wires_;
+  RegionTable regions_;
+  Attendant attendant_;
+  std::atomic<DomainId> next_domain_{kWildcardDomain + 1};
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_SOFT_CONTEXT_H_

@@ -1,0 +1,44 @@
+// How the completion queues of a context sleep and are woken, and how arrivals on cold links
+// reach them. One implementation knows the shared-memory bells (shm/), a plain one only futexes,
+// the simulation runs its virtual time.
+#ifndef VIADUCT_VERBS_SOFT_DOORBELL_H_
+#define VIADUCT_VERBS_SOFT_DOORBELL_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "verbs/device.h"
+
+namespace viaduct::verbs {
+
+class Doorbell {
+ public:
+  virtual ~Doorbell() = default;
+
+  // How long a waiter spins before it sleeps; 0 in a simulation.
+  virtual Nanos SpinTime() const = 0;
+
+  // Moves arrival marks that peers left into the completion queues (SoftQueuePair::MarkArrived).
+  // Called by polls that found nothing; a few nanoseconds when there are none.
+  virtual void Collect() = 0;
+
+  // Sleeps while `word` is `seen`, until Wake(word), an arrival that Collect would find, a signal
+  // (kInterrupted) or the deadline (kTimedOut); otherwise kReady. May return early. Cancellation
+  // is disabled meanwhile.
+  virtual WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) = 0;
+
+  // Wakes all that sleep on `word`, which the caller has changed.
+  virtual void Wake(std::atomic<uint32_t>& word) = 0;
+
+  // Orders what this process stored before with what it, or any peer of a cold link, stored
+  // meanwhile: after it Link::Arrived tells the truth.
+  virtual void HeavyFence() = 0;
+
+  // Nobody polls and nothing is hot from now on: arrivals must wake the executor, which then
+  // calls Attendant::Run. Returns false if something has arrived already.
+  virtual bool Park() = 0;
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_SOFT_DOORBELL_H_

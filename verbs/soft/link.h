@@ -1,0 +1,61 @@
+// One end of one connection, implemented by each wire (shm, iwarp, sim).
+//
+// A link belongs to one SoftQueuePair from Attach until Disconnect; the pair calls it, and it
+// calls the pair's "for the wire" operations (queue_pair.h). Locks, in order:
+//   inbound lock (the pair's home completion queue)  ->  send lock
+// Pump runs under the send lock; Poll, Start, Heat and Cool under the inbound lock. Neither may
+// sleep, and neither may take a lock that a caller of the wire's own control path holds while it
+// calls the pair. Everything else that a wire does happens on the executor.
+#ifndef VIADUCT_VERBS_SOFT_LINK_H_
+#define VIADUCT_VERBS_SOFT_LINK_H_
+
+#include <cstdint>
+
+#include "verbs/device.h"
+
+namespace viaduct::verbs {
+
+class Link {
+ public:
+  // Emits posted sends as far as there is room:
+  //   while (SendEntry* entry = pair->NextToEmit()) { ...; pair->Emitted(); }
+  // Stops where the wire is full and goes on when it is called again: after each PostSend, after
+  // each Poll that leaves something unemitted, and by SoftQueuePair::Attend.
+  virtual void Pump() = 0;
+
+  // Consumes what has arrived, up to about `budget` messages, through the pair's inbound
+  // operations; completes reads and confirmed requests. Returns true if it consumed anything.
+  // Not called before Start, nor after the pair broke.
+  virtual bool Poll(int budget) = 0;
+
+  // A cheap look, by any thread while the link is attached: would Poll find something? May be
+  // wrong either way for a moment. False for a message that is held.
+  virtual bool Arrived() const = 0;
+
+  // The sink's OnConnected has returned: Poll will be called from now on.
+  virtual void Start() = 0;
+
+  // Hot: some completion queue calls Poll at every poll, and the wire need not tell about
+  // arrivals. Cold (the state after Start): the wire must see that SoftQueuePair::MarkArrived or
+  // Attend is called when something arrives. Cool returns true if the caller must issue a heavy
+  // fence (doorbell.h) and then ask Arrived() again; a wire that is told by its socket or its
+  // event queue ignores Heat and returns false.
+  virtual void Heat() = 0;
+  virtual bool Cool() = 0;
+
+  // The last call; the link may not touch the pair any more and destroys itself when it has
+  // nothing left to do. No lock is held. All that was emitted still arrives (except after the
+  // wire itself failed), then the peer learns `verdict`:
+  //   kSuccess            the pair disconnected, gracefully or not, or gave up connecting
+  //   kReceiverNotReady, kRemoteOperation, kRemoteAccess    why the peer's request failed here
+  //   anything else       the connection broke on this side
+  // A link that is still connecting gives up, silently for the pair.
+  virtual void Disconnect(Status verdict) = 0;
+
+ protected:
+  virtual ~Link() = default;
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_SOFT_LINK_H_

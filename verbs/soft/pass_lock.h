@@ -1,0 +1,70 @@
+// The lock of the data path whose holders can be waited out.
+//
+// Whoever withdraws something that holders of the lock read (a region's key) clears it and calls
+// Pass(): everybody who may still use the old value has then released the lock. Unlike taking the
+// lock, Pass cannot be starved by a thread that polls in a loop, and it does not delay that thread.
+#ifndef VIADUCT_VERBS_SOFT_PASS_LOCK_H_
+#define VIADUCT_VERBS_SOFT_PASS_LOCK_H_
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "verbs/base/lock.h"
+
+namespace viaduct::verbs {
+
+// A spinlock like SpinLock, but its word counts: odd while held, different at every holding. The
+// locked exchange makes the odd value visible before the holder's first read.
+class ABSL_LOCKABLE PassLock {
+ public:
+  PassLock() = default;
+  PassLock(const PassLock&) = delete;
+  PassLock& operator=(const PassLock&) = delete;
+
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    for (int spins = 0; !TryLock(); spins++) {
+      if (spins < 200) {
+        Relax();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
+    uint32_t word = word_.load(std::memory_order_relaxed);
+    return (word & 1) == 0 &&
+           word_.compare_exchange_strong(word, word + 1, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+  }
+  void Unlock() ABSL_UNLOCK_FUNCTION() {
+    word_.store(word_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+
+  // Returns when every holder that may have missed the caller's earlier stores has released the
+  // lock. The caller must not hold it.
+  void Pass() {
+    // A read-modify-write, so that the next holder is ordered behind it (ThreadSanitizer knows no
+    // fences).
+    const uint32_t seen = word_.fetch_add(0, std::memory_order_seq_cst);
+    if ((seen & 1) == 0) return;
+    for (int spins = 0; word_.load(std::memory_order_acquire) == seen; spins++) {
+      if (spins < 200) {
+        Relax();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+
+ private:
+  std::atomic<uint32_t> word_{0};
+};
+
+using PassLockHolder = BasicLock<PassLock>;
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_SOFT_PASS_LOCK_H_

@@ -1,0 +1,353 @@
+// A queue pair without a transport: work queues, states, checks. Wires attach a Link to it.
+//
+// What a request means is decided here, once, for every wire: which receive a message takes and
+// what becomes of one that finds none, where bytes may be placed, which request is emitted next,
+// what completes with which status, what is flushed. A wire moves bytes and tells the rest.
+//
+// Locks, in this order (a thread may skip, never go back):
+//   control_               state changes; never held during a sink call or a call of the link
+//                          other than Connect
+//   inbound, send queue's  the PassLocks of the completion queues where receives (the home) and
+//                          sends complete; one after the other by address, or tried
+//   send_lock_             posting and emission
+//   receive_lock_          posting of receives
+// Sinks run on the executor with none of them.
+#ifndef VIADUCT_VERBS_SOFT_QUEUE_PAIR_H_
+#define VIADUCT_VERBS_SOFT_QUEUE_PAIR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+#include "verbs/soft/attachment.h"
+#include "verbs/soft/completion_queue.h"
+#include "verbs/soft/link.h"
+#include "verbs/soft/pass_lock.h"
+#include "verbs/soft/region_table.h"
+#include "verbs/soft/work_queue.h"
+
+namespace viaduct::verbs {
+
+class SoftContext;
+
+// What the pair makes of something inbound.
+enum class Inbound : uint8_t {
+  kOk,
+  kHeld,     // no receive yet: consume nothing, make the same call in a later Poll
+  kDropped,  // consume the bytes and forget them
+  kBroken,   // the connection is breaking: consume nothing more
+};
+
+// What comes with the end of a message.
+struct Trailer {
+  uint32_t immediate = 0;
+  bool has_immediate = false;
+  bool solicited = false;
+};
+
+class SoftQueuePair final : public QueuePair {
+ public:
+  enum class State : uint8_t { kIdle, kConnecting, kConnected, kError };
+
+  // Null without memory.
+  static std::unique_ptr<SoftQueuePair> Create(SoftContext& context,
+                                               const QueuePairOptions& options);
+  ~SoftQueuePair() override;
+
+  // ------------------------------------------------------------------- verbs::QueuePair
+  PostResult PostSend(const SendRequest& request) override;
+  PostResult PostReceive(const ReceiveRequest& request) override;
+  absl::Status Modify(const QueuePairOptions& options) override;
+  absl::Status Connect(const ConnectOptions& options) override;
+  bool Heard() const override { return heard_.load(std::memory_order_relaxed); }
+  uint16_t local_port() const override { return local_port_.load(std::memory_order_relaxed); }
+  void EnableImmediate() override { immediate_enabled_.store(true, std::memory_order_relaxed); }
+  void Disconnect(DisconnectMode mode) override;
+  void Flush() override;
+  void Reset() override;
+  bool SendIdle() const override;
+  bool ReceiveIdle() const override;
+
+  // ======================================================================= for the wire
+  // ---- Connecting. On the executor, no lock held; at most one of the outcomes per attempt. A
+  // wire that lost its pair (Link::Disconnect was called) calls none.
+
+  // IncomingConnection::Accept of the wire: Idle -> Connecting, `link` belongs to this pair until
+  // Link::Disconnect. FailedPrecondition otherwise, and nothing has happened. Any thread.
+  absl::Status Attach(Link& link);
+  // Connecting -> Connected: the sink's OnConnected, then Link::Start. Passive sides call it when
+  // the peer is known to have the answer, with no private data. False: the pair is gone or has
+  // disconnected meanwhile, and the link may have been destroyed.
+  bool Established(absl::Span<const uint8_t> private_data);
+  // Connecting -> Idle. The wire has let go of the link, which gets no Disconnect.
+  void ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
+  // Nobody here on this wire: the next one of the context is tried, or kRefused. As above.
+  void NotHere();
+
+  void SetHeard() { heard_.store(true, std::memory_order_relaxed); }
+  void SetLocalPort(uint16_t port) { local_port_.store(port, std::memory_order_relaxed); }
+  // What was agreed with the peer, before Established; 0 forbids reads.
+  void SetReadsOut(uint32_t reads) { reads_out_limit_ = reads; }
+  uint32_t max_reads_in() const { return max_reads_in_; }
+  uint32_t max_reads_out() const { return max_reads_out_; }
+  // The immediate data of sends travels (iWARP frames them in its own way then). Settled when
+  // the link starts; shm and sim need not ask, the pair strips what may not travel.
+  bool immediate_enabled() const { return immediate_enabled_.load(std::memory_order_relaxed); }
+
+  // ---- The end. Any thread, under any of the pair's locks; the first call wins and the rest is
+  // ignored. From then on NextToEmit gives nothing and Poll is not called; soon, on the executor,
+  // the oldest emitted and incomplete request completes with `verdict` (kFlushed: as all others),
+  // everything is flushed, Link::Disconnect and the sink are called.
+  //   kPeer    all that the peer sent before was offered: call Attend until the link has
+  //            consumed it or it is held
+  //   kBroken  verdict: what the peer said (kRemoteAccess, kRemoteOperation, kReceiverNotReady),
+  //            kTransport when the connection was lost, kFlushed otherwise
+  void Fail(DisconnectCause cause, Status verdict);
+
+  // ---- Progress. The wire calls this on the executor when something arrived or room appeared;
+  // no lock held. Polls the link, pumps, marks and wakes what has to know. True if the link
+  // consumed something. A link that is not Connected is not polled.
+  bool Attend();
+  // Something arrived on a cold link; only marks and wakes. Any thread; the caller makes sure
+  // that the pair exists (e.g. by a lock that Link::Disconnect also takes).
+  void MarkArrived();
+
+  // ---- Emission, inside Link::Pump (send lock held).
+
+  // The request to emit, or to go on with; null: none, or it must wait (fence, reads), or broken.
+  SendEntry* NextToEmit();
+  // Its position; stays valid until it is complete.
+  uint64_t emit_position() const { return sends_.done.load(std::memory_order_relaxed); }
+  // Calls copy(from, at, bytes) for the pieces of [offset, offset + n) of the entry's local
+  // memory, `at` counting from 0. False: a check failed, the pair is breaking, leave Pump.
+  template <typename Copy>
+  bool Gather(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy);
+  // All of it is on its way. kNow: it is complete. kLater: Complete or FinishRead follows; always
+  // so for reads.
+  enum class Completes : bool { kNow, kLater };
+  void Emitted(Completes when);
+  // Inside Pump or Poll, for what was emitted with kLater; in any order.
+  void Complete(uint64_t position, Status status);
+  SendEntry& send_entry(uint64_t position) { return sends_.at(position); }
+
+  // ---- Inbound, inside Link::Poll (inbound lock held). After kBroken leave Poll.
+
+  // A send: StartReceive once at its beginning, PlaceReceive for each piece (in order or not),
+  // FinishReceive with its length. What is being dropped need not be remembered: the later calls
+  // answer kDropped.
+  Inbound StartReceive();
+  template <typename Copy>  // copy(to, at, bytes), `at` counting from 0
+  Inbound PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy);
+  Inbound FinishReceive(uint32_t length, const Trailer& trailer);
+
+  // A write: PlaceWrite for each piece, then FinishWrite with the length of all, which may be
+  // kHeld if there is immediate data.
+  template <typename Copy>
+  Inbound PlaceWrite(Key key, uint64_t address, uint32_t n, bool has_immediate, Copy&& copy);
+  Inbound FinishWrite(uint32_t length, const Trailer& trailer);
+
+  // The peer's read of [address, address + n): ask again for every piece, under the same lock
+  // (inbound or send) as the copying. kOk: readable as long as the lock is held.
+  Inbound CheckRead(Key key, uint64_t address, uint32_t n);
+
+  // The answer to the oldest read: null if none is outstanding (the peer lies). entry->offset is
+  // the wire's to count.
+  SendEntry* OldestRead();
+  template <typename Copy>
+  Inbound PlaceRead(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy);
+  void FinishRead();
+
+  // ============================================ for completion queues (attachment.queue locked)
+  // Progress, then up to `n` completions.
+  int Serve(Attachment& attachment, Completion* out, int n);
+  bool Reapable(const Attachment& attachment) const;
+  bool hot() const { return hot_.load(std::memory_order_relaxed); }
+  void TryHeat(Attachment& attachment);
+  // False: the other queue is busy. Sets *fence if a heavy fence is due before Stirs is asked.
+  bool TryCool(Attachment& attachment, bool* fence);
+  bool Stirs(const Attachment& attachment) const;  // something to reap or to receive
+  uint32_t activity() const { return activity_.load(std::memory_order_relaxed); }
+
+ private:
+  // Outlives the pair in tasks of the executor.
+  struct Anchor {
+    std::atomic<SoftQueuePair*> pair;
+  };
+  enum class Message : uint8_t { kNone, kOpen, kDiscarding };
+
+  SoftQueuePair(SoftContext& context, const QueuePairOptions& options);
+  bool Check(const Segment& segment, uint64_t offset, uint32_t n, uint32_t access) const {
+    return regions_.Check(segment.key, segment.address + offset, n, access, domain_);
+  }
+  // Calls copy for the pieces of [offset, offset + n) of `segments`; false if a check fails.
+  template <typename Copy>
+  bool Walk(absl::Span<const Segment> segments, uint64_t offset, uint32_t n, uint32_t access,
+            Copy&& copy) const;
+
+  absl::Status Apply(const QueuePairOptions& options);
+  absl::Status StartAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  void LockQueues();
+  void UnlockQueues();
+  // Locks everything, goes to Error, flushes; the link to disconnect, if there was one.
+  Link* Tear(Status verdict) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  void FlushQueues(Status oldest);
+  void Settle(uint64_t connection);
+  void PostSettle();
+  void CheckDrained();
+  void FailSend(SendEntry& entry, Status status);
+  Inbound RefuseReceive(Status status, Status verdict_for_peer);
+  Inbound NoReceiveFor();
+  Inbound RefuseWrite(bool has_immediate);
+  void Report(void (ConnectionSink::*call)(QueuePair&));
+  bool TryPump();
+  void NotifySends();
+  void NotifyReceives();
+  int ReapSends(Completion* out, int n);
+  int ReapReceives(Completion* out, int n);
+
+  SoftContext& context_;
+  RegionTable& regions_;
+  const std::shared_ptr<Anchor> anchor_;
+  ConnectionSink* const sink_;
+  void* const user_context_;
+
+  // Set in Idle only, under every lock.
+  DomainId domain_ = 0;
+  NoReceive no_receive_ = NoReceive::kHold;
+  uint32_t remote_access_ = 0;
+  uint32_t max_reads_in_ = 0;
+  uint32_t max_reads_out_ = 0;
+  uint32_t reads_out_limit_ = 0;
+
+  SoftCompletionQueue& home_;
+  SoftCompletionQueue& send_home_;
+  Attachment attachments_[2];  // [0] home; [1] sends, if they complete elsewhere
+  Attachment& send_attachment_;
+
+  std::atomic<Link*> link_{nullptr};  // changes under every lock
+  std::atomic<State> state_{State::kIdle};
+  std::atomic<bool> receiving_{false};  // Link::Start was called: Poll may be
+  std::atomic<bool> failing_{false};
+  std::atomic<bool> draining_{false};  // Disconnect(kGraceful)
+  std::atomic<bool> hot_{false};
+  std::atomic<bool> held_{false};  // a message waits for a receive
+  std::atomic<bool> heard_{false};
+  std::atomic<bool> immediate_enabled_{false};
+  std::atomic<uint16_t> local_port_{0};
+  std::atomic<uint32_t> activity_{0};
+
+  PassLock send_lock_;
+  WorkQueue<SendEntry> sends_;
+  std::atomic<uint32_t> incomplete_{0};  // emitted with kLater, not complete
+  std::atomic<uint32_t> reads_out_{0};
+
+  SpinLock receive_lock_;
+  WorkQueue<ReceiveEntry> receives_;
+
+  // Inbound lock.
+  Message message_ = Message::kNone;
+  bool write_refused_ = false;
+  uint64_t read_cursor_ = 0;            // no read that is not complete lies before it
+  std::atomic<bool> send_news_{false};  // something completed since NotifySends
+
+  Mutex control_;
+  uint64_t connection_ ABSL_GUARDED_BY(control_) = 0;  // counts attempts and connections
+  size_t attempt_wire_ ABSL_GUARDED_BY(control_) = 0;
+  ConnectOptions attempt_ ABSL_GUARDED_BY(control_);
+  std::vector<uint8_t> attempt_data_ ABSL_GUARDED_BY(control_);
+  SpinLock fail_lock_;
+  DisconnectCause fail_cause_ ABSL_GUARDED_BY(fail_lock_) = DisconnectCause::kLocal;
+  Status fail_verdict_ ABSL_GUARDED_BY(fail_lock_) = Status::kFlushed;
+  Status peer_verdict_ ABSL_GUARDED_BY(fail_lock_) = Status::kSuccess;
+};
+
+// ------------------------------------------------------------------------ placing and gathering
+
+template <typename Copy>
+bool SoftQueuePair::Walk(absl::Span<const Segment> segments, uint64_t offset, uint32_t n,
+                         uint32_t access, Copy&& copy) const {
+  uint64_t at = 0;
+  for (const Segment& segment : segments) {
+    if (n == 0) return true;
+    if (offset >= segment.length) {
+      offset -= segment.length;
+      continue;
+    }
+    const uint64_t room = segment.length - offset;
+    const uint32_t piece = room < n ? static_cast<uint32_t>(room) : n;
+    if (!Check(segment, offset, piece, access)) return false;
+    copy(reinterpret_cast<unsigned char*>(segment.address + offset), at, piece);
+    at += piece;
+    n -= piece;
+    offset = 0;
+  }
+  return n == 0;
+}
+
+template <typename Copy>
+bool SoftQueuePair::Gather(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy) {
+  if (n == 0) return true;
+  if (entry.segment_count == 1) {
+    if (Check(entry.first, offset, n, kLocalRead)) {
+      copy(reinterpret_cast<const unsigned char*>(entry.first.address + offset), uint64_t{0}, n);
+      return true;
+    }
+  } else if (Walk(sends_.segments(emit_position()), offset, n, kLocalRead, copy)) {
+    return true;
+  }
+  FailSend(sends_.at(emit_position()), Status::kLocalProtection);
+  return false;
+}
+
+template <typename Copy>
+Inbound SoftQueuePair::PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy) {
+  if (message_ == Message::kDiscarding) return Inbound::kDropped;
+  const uint64_t position = receives_.done.load(std::memory_order_relaxed);
+  ReceiveEntry& entry = receives_.at(position);
+  if (offset + n > entry.capacity) {
+    return RefuseReceive(Status::kLocalLength, Status::kRemoteOperation);
+  }
+  if (n == 0) return Inbound::kOk;
+  if (entry.segment_count == 1) {
+    if (Check(entry.first, offset, n, kLocalWrite)) {
+      copy(reinterpret_cast<unsigned char*>(entry.first.address + offset), uint64_t{0}, n);
+      return Inbound::kOk;
+    }
+  } else if (Walk(receives_.segments(position), offset, n, kLocalWrite, copy)) {
+    return Inbound::kOk;
+  }
+  return RefuseReceive(Status::kLocalProtection, Status::kRemoteOperation);
+}
+
+template <typename Copy>
+Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool has_immediate,
+                                  Copy&& copy) {
+  if (write_refused_) return Inbound::kDropped;
+  if (n == 0) return Inbound::kOk;
+  if ((remote_access_ & kRemoteWrite) == 0 ||
+      !regions_.Check(key, address, n, kRemoteWrite, domain_)) {
+    return RefuseWrite(has_immediate);
+  }
+  copy(reinterpret_cast<unsigned char*>(address), uint64_t{0}, n);
+  return Inbound::kOk;
+}
+
+template <typename Copy>
+Inbound SoftQueuePair::PlaceRead(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy) {
+  if (uint64_t{offset} + n > entry.length) {
+    Fail(DisconnectCause::kBroken, Status::kTransport);
+    return Inbound::kBroken;
+  }
+  if (Walk(sends_.segments(read_cursor_), offset, n, kLocalWrite, copy)) return Inbound::kOk;
+  FailSend(sends_.at(read_cursor_), Status::kLocalProtection);
+  return Inbound::kBroken;
+}
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_SOFT_QUEUE_PAIR_H_

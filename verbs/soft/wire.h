@@ -1,0 +1,42 @@
+// A way to other processes, used by SoftContext. A context tries its wires in order until one
+// finds somebody (shm, then iwarp); a simulated context has one.
+#ifndef VIADUCT_VERBS_SOFT_WIRE_H_
+#define VIADUCT_VERBS_SOFT_WIRE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "verbs/device.h"
+
+namespace viaduct::verbs {
+
+class Link;
+class SoftContext;
+class SoftQueuePair;
+
+class Wire {
+ public:
+  virtual ~Wire() = default;
+  virtual absl::string_view name() const = 0;  // for the log: "shm", "iwarp", "sim"
+
+  // Could anybody at `address` be reached this way? Any thread.
+  virtual bool Reaches(const Address& address) const = 0;
+
+  // Begins an attempt, on the executor; `pair` is Connecting and calls nothing of the link but
+  // Disconnect until it is established. The wire answers on the executor, now or later, with
+  // exactly one of pair.Established, pair.ConnectFailed, pair.NotHere (then the next wire is
+  // tried), unless the pair disconnects first. Null: it has answered already.
+  virtual Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) = 0;
+
+  // Hands requests to `sink` on the executor until the result is destroyed; destruction off the
+  // executor waits for a sink call in progress. Port 0 takes a free one. The errors are those of
+  // Context::Listen.
+  virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
+                                                           ListenerSink* sink) = 0;
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_SOFT_WIRE_H_
