@@ -50,6 +50,9 @@ class Object {
   virtual void Destroy() {}
 
   void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
+  // False once the last reference has gone, although the object is still there for guards: it
+  // must not come back to life.
+  bool AddReferenceUnlessZero();
   // Deletes with the last one, after a wait for every EpochGuard now held.
   void DropReference();
 

@@ -1,0 +1,148 @@
+#include "dat/core/handle_table.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "verbs/base/at_fork.h"
+#include "verbs/base/lock.h"
+
+namespace viaduct::core {
+namespace internal {
+
+constinit HandleRange handle_range;
+
+}  // namespace internal
+
+namespace {
+
+using internal::handle_range;
+using internal::kAddressBits;
+using internal::kAddressMask;
+using internal::kSlotMask;
+using internal::kSlotShift;
+using internal::Tag;
+
+constexpr size_t kSlots = size_t{1} << 20;
+constexpr size_t kRangeBytes = kSlots << kSlotShift;
+constexpr size_t kEntriesBytes = kSlots * sizeof(uint64_t);
+constexpr uintptr_t kGenerationStep = 8;
+
+// A freed slot is reused only when this many others wait, or no fresh one is left: so a freed
+// handle's value comes back after 64 times as many frees at the earliest.
+constexpr size_t kMinimumQueue = 1024;
+
+// Freed slots, oldest first, linked through their entries: index + 1, 0 ends the queue.
+struct Slots {
+  verbs::Mutex lock;
+  size_t live ABSL_GUARDED_BY(lock) = 0;
+  size_t fresh ABSL_GUARDED_BY(lock) = 0;  // the first slot that was never used
+  size_t queued ABSL_GUARDED_BY(lock) = 0;
+  size_t head ABSL_GUARDED_BY(lock) = 0;  // index + 1
+  size_t tail ABSL_GUARDED_BY(lock) = 0;  // index + 1
+};
+constinit Slots slots;
+
+void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { slots.lock.Lock(); }
+
+void AfterForkInParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { slots.lock.Unlock(); }
+
+// The child reserves a range of its own when it needs one, at another address, so that no handle of
+// the parent's ever becomes valid here. Private pages that are given back read as zero.
+void AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  handle_range.bytes.store(0, std::memory_order_release);
+  madvise(handle_range.entries, kEntriesBytes, MADV_DONTNEED);
+  slots.live = slots.fresh = slots.queued = slots.head = slots.tail = 0;
+  slots.lock.Unlock();
+}
+
+// Null for want of address space.
+void* Map(size_t bytes, int protection) {
+  void* const memory =
+      mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+bool ReserveEntries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
+  if (handle_range.entries != nullptr) return true;
+  void* const entries = Map(kEntriesBytes, PROT_READ | PROT_WRITE);
+  if (entries == nullptr) return false;
+  if (!verbs::AtFork(BeforeFork, AfterForkInParent, AfterForkInChild)) {
+    munmap(entries, kEntriesBytes);
+    return false;
+  }
+  handle_range.entries = static_cast<std::atomic<uint64_t>*>(entries);
+  return true;
+}
+
+bool Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
+  if (handle_range.bytes.load(std::memory_order_relaxed) != 0) return true;
+  if (!ReserveEntries()) return false;
+  void* const base = Map(kRangeBytes, PROT_NONE);
+  if (base == nullptr) return false;
+  handle_range.base = reinterpret_cast<uintptr_t>(base);
+  handle_range.bytes.store(kRangeBytes, std::memory_order_release);
+  return true;
+}
+
+void Append(size_t index, uintptr_t next_handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
+  handle_range.entries[index].store(Tag(ObjectType::kNone, next_handle) << kAddressBits,
+                                    std::memory_order_relaxed);
+  if (slots.tail == 0) {
+    slots.head = index + 1;
+  } else {
+    std::atomic<uint64_t>& last = handle_range.entries[slots.tail - 1];
+    last.store(last.load(std::memory_order_relaxed) | (index + 1), std::memory_order_relaxed);
+  }
+  slots.tail = index + 1;
+  ++slots.queued;
+}
+
+// A free slot's next handle, as an offset; kRangeBytes if none is free.
+uintptr_t Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
+  const bool is_fresh = slots.fresh < kSlots;
+  if (is_fresh && slots.queued < kMinimumQueue) return slots.fresh++ << kSlotShift;
+  if (slots.queued == 0) return kRangeBytes;
+  const size_t index = slots.head - 1;
+  const uint64_t entry = handle_range.entries[index].load(std::memory_order_relaxed);
+  slots.head = entry & kAddressMask;
+  if (slots.head == 0) slots.tail = 0;
+  --slots.queued;
+  return index << kSlotShift | (entry >> kAddressBits & kSlotMask);
+}
+
+}  // namespace
+
+Handle HandleTable::Insert(Object* object) {
+  verbs::MutexLock lock(&slots.lock);
+  if (!Reserve()) return nullptr;
+  const uintptr_t offset = Take();
+  if (offset == kRangeBytes) return nullptr;
+  const Handle handle = reinterpret_cast<Handle>(handle_range.base + offset);
+  object->AddReference();
+  object->handle_.store(handle, std::memory_order_release);
+  // User space ends below 2^47.
+  const uint64_t address = reinterpret_cast<uintptr_t>(object);
+  handle_range.entries[offset >> kSlotShift].store(
+      Tag(object->type(), offset) << kAddressBits | address, std::memory_order_release);
+  ++slots.live;
+  return handle;
+}
+
+bool HandleTable::Erase(Handle handle, ObjectType type) {
+  verbs::MutexLock lock(&slots.lock);
+  if (Find(handle, type) == nullptr) return false;
+  const uintptr_t offset = reinterpret_cast<uintptr_t>(handle) - handle_range.base;
+  Append(offset >> kSlotShift, (offset + kGenerationStep) & kSlotMask);
+  --slots.live;
+  return true;
+}
+
+size_t HandleTable::Size() {
+  verbs::MutexLock lock(&slots.lock);
+  return slots.live;
+}
+
+}  // namespace viaduct::core
