@@ -21,6 +21,11 @@ typedef DAT_RETURN(DAT_API* DAT_IA_OPEN_FUNC)(const DAT_NAME_PTR ia_name,
                                               DAT_COUNT async_evd_min_qlen,
                                               DAT_EVD_HANDLE* async_evd_handle,
                                               DAT_IA_HANDLE* ia_handle);
+typedef DAT_RETURN(DAT_API* DAT_IA_OPENV_FUNC)(const DAT_NAME_PTR ia_name,
+                                               DAT_COUNT async_evd_min_qlen,
+                                               DAT_EVD_HANDLE* async_evd_handle,
+                                               DAT_IA_HANDLE* ia_handle, DAT_UINT32 dat_major,
+                                               DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety);
 typedef DAT_RETURN(DAT_API* DAT_IA_QUERY_FUNC)(DAT_IA_HANDLE ia_handle,
                                                DAT_EVD_HANDLE* async_evd_handle,
                                                DAT_IA_ATTR_MASK ia_attr_mask,
