@@ -5,6 +5,7 @@ constexpr char kProjectVersion[] = VIADUCT_VERSION;
 }
 #undef VIADUCT_VERSION
 
+#include <dat2/dat_ib_extensions.h>
 #include <dat2/dat_registry.h>
 #include <dat2/udat.h>
 
@@ -15,6 +16,7 @@ namespace viaduct::abi {
 namespace {
 
 constexpr Fact kFacts[] = {
+#include "tests/abi/dat20_extensions.inc"
 #include "tests/abi/dat20_layout.inc"
 #include "tests/abi/dat20_values.inc"
 };

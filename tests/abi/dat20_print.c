@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <dat2/udat.h>
 #include <dat2/dat_registry.h>
+#include <dat2/dat_ib_extensions.h>
 /* clang-format on */
 
 #define VALUE(expression, value) \
@@ -15,6 +16,7 @@
   printf("%s: %s at %lu\n", #type, #member, (unsigned long)offsetof(type, member));
 
 int main(void) {
+#include "tests/abi/dat20_extensions.inc"
 #include "tests/abi/dat20_layout.inc"
 #include "tests/abi/dat20_values.inc"
   return 0;

@@ -28,8 +28,9 @@ TEST_P(Dialects, CompileWithoutAWarning) {
   const auto [compiler, standard] = GetParam();
   if (!Works(compiler, {})) GTEST_SKIP() << compiler << " is not installed";
   const bool cpp = std::string(standard).find("++") != std::string::npos;
-  for (const char* source : {"vipl_abi.c", "vipl_program.c", "dat12_abi.c", "dat20_abi.c",
-                             "dat12_with_vipl.c", "dat20_with_vipl.c"}) {
+  for (const char* source :
+       {"vipl_abi.c", "vipl_program.c", "dat12_abi.c", "dat20_abi.c", "dat12_with_vipl.c",
+        "dat20_extensions_program.c", "dat20_with_vipl.c"}) {
     const Outcome outcome = Check(compiler, cpp ? "c++" : "c", {std::string("-std=") + standard},
                                   std::string("tests/abi/") + source);
     EXPECT_TRUE(outcome.ok) << outcome.output;
