@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Runs tools/install in a small copy of the repository, whose libraries a stand-in for Bazel has "built" with cc."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+_BAZEL = """#!/bin/sh
+case $1 in
+  build) exit 0 ;;
+  info) echo "$FAKE_OUTPUTS" ;;
+esac
+"""
+_TABLE = """
+header  vipl/include/vipl.h     include
+header  dat/include/dat2/*.h    include/dat2   # all of them
+library //dat/core:libengine.so.1
+library //vipl:libface.so.1     libface.so libold.so
+program //tools/info:info
+manual  */man/*.[1-8]
+config  face face               A face
+"""
+
+
+def _cc(*arguments):
+    subprocess.run(("cc",) + arguments, check=True)
+
+
+class Install(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._here = folder.name
+        self._repository = self._here + "/repository"
+        self._outputs = self._here + "/outputs"
+        self._home = self._here + "/home"
+        self._prefix = self._home + "/a/prefix"
+        os.mkdir(self._home)
+        for name in ("install", "common.sh"):
+            os.makedirs(self._repository + "/tools", exist_ok=True)
+            shutil.copy("tools/" + name, self._repository + "/tools")
+        self._write("repository/tools/install_files", _TABLE)
+        self._write("repository/tools/setup", "#!/bin/sh\n", 0o755)
+        self._write("repository/verbs/base/version.h", '#define VIADUCT_VERSION "3.2.1"\n')
+        self._write("repository/vipl/include/vipl.h", "int face(void);\n")
+        self._write("repository/dat/include/dat2/udat.h", "")
+        self._write("repository/dat/include/dat2/dat.h", "")
+        self._write("repository/vipl/man/face.3", ".TH face 3\n")
+        self._write("bazel", _BAZEL, 0o755)
+        for path, text in (("engine.c", "int engine(void) { return 7; }"), ("info.c", "int main(void) { return 0; }"),
+                           ("face.c", "int engine(void); int face(void) { return engine(); }")):
+            self._write(path, text + "\n")
+        for name in ("dat/core", "vipl", "tools/info"):
+            os.makedirs("%s/%s" % (self._outputs, name))
+        engine = self._outputs + "/dat/core/libengine.so.1"
+        _cc("-shared", "-fPIC", "-Wl,-soname,libengine.so.1", "-o", engine, self._here + "/engine.c")
+        _cc("-shared", "-fPIC", "-Wl,-soname,libface.so.1", "-Wl,-rpath,$ORIGIN", "-o", self._outputs + "/vipl/libface.so.1",
+            self._here + "/face.c", engine)
+        _cc("-o", self._outputs + "/tools/info/info", self._here + "/info.c")
+
+    def _write(self, path, text, mode=0o644):
+        path = os.path.join(self._here, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.chmod(path, mode)
+
+    def _install(self, *arguments, **environment):
+        environment = dict(os.environ, VIADUCT_BAZEL=self._here + "/bazel", FAKE_OUTPUTS=self._outputs, HOME=self._home + "2",
+                           XDG_CACHE_HOME=self._here + "/cache", **environment)
+        result = subprocess.run([self._repository + "/tools/install"] + list(arguments), env=environment, cwd=self._home,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return result.returncode, result.stdout
+
+    def _succeeds(self, *arguments, **environment):
+        code, output = self._install(*arguments, **environment)
+        self.assertEqual(code, 0, output)
+        return output
+
+    def _fails(self, complaint, *arguments):
+        code, output = self._install(*arguments)
+        self.assertEqual(code, 1, output)
+        self.assertIn(complaint, output)
+
+    def _files(self):
+        return sorted(os.path.relpath(os.path.join(folder, name), self._home)
+                      for folder, folders, names in os.walk(self._home) for name in folders + names)
+
+    def test_everything_lands_in_its_place(self):
+        self._succeeds(self._prefix)
+        root = "a/prefix/"
+        found = [name[len(root):] for name in self._files() if not os.path.isdir(os.path.join(self._home, name))]
+        self.assertEqual(found, [
+            "bin/info", "include/dat2/dat.h", "include/dat2/udat.h", "include/vipl.h", "lib/libengine.so.1", "lib/libface.so",
+            "lib/libface.so.1", "lib/libold.so", "lib/pkgconfig/face.pc", "share/man/man3/face.3", "share/viaduct/manifest"])
+        self.assertEqual(os.readlink(self._prefix + "/lib/libold.so"), "libface.so.1")
+        self.assertTrue(os.access(self._prefix + "/bin/info", os.X_OK))
+
+    def test_a_program_builds_and_runs_against_it(self):
+        self._succeeds("a/prefix")  # from the current folder
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "face"], check=True, stdout=subprocess.PIPE, text=True,
+                               env=dict(os.environ, PKG_CONFIG_PATH=self._prefix + "/lib/pkgconfig")).stdout.split()
+        self._write("old.c", "#include <vipl.h>\nint main(void) { return face() - 7; }\n")
+        _cc("-o", self._here + "/old", self._here + "/old.c", *flags)
+        self.assertEqual(subprocess.run([self._here + "/old"], check=False, env={}).returncode, 0)
+        version = subprocess.run(["pkg-config", "--modversion", "face"], check=True, stdout=subprocess.PIPE, text=True,
+                                 env=dict(os.environ, PKG_CONFIG_PATH=self._prefix + "/lib/pkgconfig")).stdout
+        self.assertEqual(version, "3.2.1\n")
+
+    def test_remove_undoes_it_exactly(self):
+        self._write("home/keep/me", "")
+        before = self._files()
+        self._succeeds(self._prefix)
+        self._succeeds("--remove", self._prefix)
+        self.assertEqual(self._files(), before)
+
+    def test_remove_leaves_what_others_put_beside(self):
+        self._succeeds(self._prefix)
+        self._write("home/a/prefix/lib/other", "")
+        self._succeeds("--remove", self._prefix)
+        self.assertEqual(self._files(), ["a", "a/prefix", "a/prefix/lib", "a/prefix/lib/other"])
+
+    def test_remove_leaves_a_changed_file_and_says_so(self):
+        self._succeeds(self._prefix)
+        self._write("home/a/prefix/include/vipl.h", "changed\n")
+        self._fails("prefix/include/vipl.h", "--remove", self._prefix)
+        self.assertEqual(self._files(), ["a", "a/prefix", "a/prefix/include", "a/prefix/include/vipl.h"])
+
+    def test_installing_again_replaces(self):
+        before = self._files()
+        self._succeeds(self._prefix)
+        os.unlink(self._repository + "/dat/include/dat2/dat.h")
+        self._succeeds(self._prefix)
+        self.assertNotIn("a/prefix/include/dat2/dat.h", self._files())
+        self._succeeds("--remove", self._prefix)
+        self.assertEqual(self._files(), before)
+
+    def test_a_foreign_file_is_never_overwritten(self):
+        self._write("home/a/prefix/lib/libface.so", "somebody's\n")
+        before = self._files()
+        self._fails("was not installed by tools/install", self._prefix)
+        self.assertEqual(self._files(), before)
+
+    def test_remove_where_nothing_is(self):
+        self._fails("nothing is installed", "--remove", self._prefix)
+
+    def test_destdir_is_not_in_the_files(self):
+        stage = self._home + "/stage"
+        os.mkdir(stage)
+        before = self._files()
+        self._succeeds("/opt/viaduct", DESTDIR=stage)
+        with open(stage + "/opt/viaduct/lib/pkgconfig/face.pc", encoding="utf-8") as config:
+            self.assertIn("prefix=/opt/viaduct\n", config.read())
+        self._succeeds("--remove", "/opt/viaduct", DESTDIR=stage)
+        self.assertEqual(self._files(), before)
+
+    def test_missing_packages_are_named(self):
+        for name, soname in (("absl_cord", "libabsl_cord.so.20220623"), ("isal", "libisal.so.2")):
+            _cc("-shared", "-fPIC", "-Wl,-soname," + soname, "-o", "%s/lib%s.so" % (self._here, name), self._here + "/engine.c")
+        _cc("-shared", "-fPIC", "-Wl,-soname,libengine.so.1", "-Wl,--no-as-needed", "-o",
+            self._outputs + "/dat/core/libengine.so.1", self._here + "/engine.c", "-L" + self._here, "-labsl_cord", "-lisal")
+        # Names that no machine has, so that the test means the same where the packages are installed.
+        path = self._outputs + "/dat/core/libengine.so.1"
+        with open(path, "rb") as library:
+            content = library.read()
+        with open(path, "wb") as library:
+            library.write(content.replace(b"so.20220623", b"so.19990101").replace(b"libisal.so.2", b"libisal.so.9"))
+        self._fails("these Debian packages are missing: libabsl19990101 libisal9", self._prefix)
+
+    def test_white_space_is_refused(self):
+        self._fails("not supported", self._home + "/a b")
+
+
+if __name__ == "__main__":
+    unittest.main()
