@@ -1,0 +1,52 @@
+"""Rules for every file and folder of the project: length, README, no path of somebody's machine, nothing left to do."""
+
+import os
+import re
+
+from tests.layering import tree
+
+MAX_LINES = 900
+
+_SOURCES = (".c", ".cc", ".h")
+_TEXT_NAMES = ("BUILD", "WORKSPACE", "LICENSE", "packages")
+_TEXT = _SOURCES + (".md", ".py", ".bzl", ".sh", ".map", ".conf", ".in", ".pc", ".3", ".7", ".1", ".5", ".8")
+
+# Written apart so that this file does not complain of itself.
+_MACHINE_PATH = re.compile(r"(?<![\w.$}~])/(?:ho" r"me/\w|ro" r"ot/|wo" r"rk/|Us" r"ers/\w|us" r"r/local/\w)")
+_LEFT_TO_DO = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+
+
+def _is_text(path):
+    name = os.path.basename(path)
+    return name in _TEXT_NAMES or name.endswith(_TEXT) or "." not in name
+
+
+def _has_readme(top, folder):
+    """Folders of public headers are described by what stands above their include folder."""
+    return "include" in folder.split("/") or os.path.isfile(os.path.join(top, folder, "README.md"))
+
+
+def check(top):
+    """The violations in the tree at `top`."""
+    problems, folders = [], set()
+    for path in tree.files(top):
+        if not _is_text(path):
+            continue
+        with open(os.path.join(top, path), encoding="utf-8", errors="surrogateescape") as stream:
+            text = stream.read()
+        if "\0" in text:
+            continue
+        lines = text.split("\n")
+        if path.endswith(_SOURCES):
+            folders.add(os.path.dirname(path))
+            if text.count("\n") > MAX_LINES:
+                problems.append("%s: %d lines, more than %d" % (path, text.count("\n"), MAX_LINES))
+        for number, line in enumerate(lines, 1):
+            found = _MACHINE_PATH.search(line)
+            if found:
+                problems.append("%s:%d: a path of one machine: %s" % (path, number, found.group(0)))
+            found = _LEFT_TO_DO.search(line)
+            if found:
+                problems.append("%s:%d: left to do: %s" % (path, number, line.strip()))
+    problems += ["%s: no README.md" % folder for folder in sorted(folders) if not _has_readme(top, folder)]
+    return problems
