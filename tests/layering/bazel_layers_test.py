@@ -37,6 +37,7 @@ class BazelLayers(unittest.TestCase):
         shutil.copytree(os.path.join(tree.root(), "tools/build_rules"), os.path.join(cls._top, "tools/build_rules"))
         for name in ("WORKSPACE", "BUILD", ".bazelrc", ".bazelignore"):
             shutil.copy(os.path.join(tree.root(), name), cls._top)
+        cls._write("README.md", "")
         cls._write("verbs/seeded/BUILD", _LOW)
         cls._write("verbs/seeded/low.h", "inline int Low() { return 1; }\n")
         cls._write("verbs/seeded/low_user.h", '#include "verbs/seeded/low.h"\n')
