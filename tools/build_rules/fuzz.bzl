@@ -16,7 +16,10 @@ def fuzz_target(name, srcs, corpus, deps, args = [], data = []):
         testonly = True,
         srcs = srcs,
         linkopts = ["-fsanitize=fuzzer"],
-        tags = ["manual"],
+        tags = [
+            "fuzz",
+            "manual",
+        ],
         deps = deps,
     )
     native.cc_test(
