@@ -45,39 +45,39 @@ inline constexpr int kEndpointStates = 13;
 
 enum class EndpointInput : uint8_t {
   // Calls.
-  kConnect,          // connect, and dup_connect's first endpoint
-  kDuplicate,        // dup_connect's second endpoint
-  kReserve,          // rsp_create
-  kUnreserve,        // rsp_free
-  kAcceptExplicit,   // cr_accept(cr, ep)
-  kAcceptImplicit,   // cr_accept(cr, NULL): the request's own endpoint
-  kRejectImplicit,   // cr_reject of a request that has an endpoint
+  kConnect,         // connect, and dup_connect's first endpoint
+  kDuplicate,       // dup_connect's second endpoint
+  kReserve,         // rsp_create
+  kUnreserve,       // rsp_free
+  kAcceptExplicit,  // cr_accept(cr, ep)
+  kAcceptImplicit,  // cr_accept(cr, NULL): the request's own endpoint
+  kRejectImplicit,  // cr_reject of a request that has an endpoint
   kDisconnectAbrupt,
   kDisconnectGraceful,
-  kPostRequest,      // send, RDMA, bind
+  kPostRequest,  // send, RDMA, bind
   kPostReceive,
   kModifyAttributes,
   kModifyZone,
   kReset,
   kFree,
   // What the wire or the timer says.
-  kRequestArrived,   // on the reserved service point
+  kRequestArrived,  // on the reserved service point
   kPeerAccepted,
   kPeerRejected,
   kNonPeerRejected,
   kUnreachable,
   kTimedOut,
-  kConfirmed,        // passive side: connection complete
-  kAcceptFailed,     // passive side: the active one has gone
-  kDrained,          // the graceful disconnect is through
+  kConfirmed,     // passive side: connection complete
+  kAcceptFailed,  // passive side: the active one has gone
+  kDrained,       // the graceful disconnect is through
   kPeerDisconnected,
   kBroken,
 };
 inline constexpr int kEndpointInputs = 26;
 
 enum class Verdict : uint8_t {
-  kInvalid,  // INVALID_STATE for a call; cannot happen, or comes late, for the wire
-  kNoEffect, // success, nothing happens
+  kInvalid,   // INVALID_STATE for a call; cannot happen, or comes late, for the wire
+  kNoEffect,  // success, nothing happens
   kGo,
 };
 
