@@ -72,6 +72,12 @@ class MpaParser {
   // complete or has failed.
   size_t Feed(std::span<const uint8_t> bytes);
 
+  // Bytes that certainly belong to the frame still; whoever receives no more than these leaves what
+  // follows the frame in the socket. 0 when complete or failed.
+  size_t missing() const { return state_ == State::kIncomplete ? need_ - have_ : 0; }
+
+  bool begun() const { return have_ > 0; }
+
   State state() const { return state_; }
   Error error() const { return error_; }
 

@@ -261,6 +261,20 @@ TEST(MpaParseTest, PrivateDataLengths) {
   }
 }
 
+// Receiving only what is missing never takes a byte behind the frame.
+TEST(MpaParseTest, Missing) {
+  std::vector<uint8_t> bytes = RequestBytes("50 02 0008 8010 c008 68692121");
+  const size_t size = bytes.size();
+  bytes.resize(size + 100);
+  MpaParser parser(MpaKind::kRequest);
+  size_t fed = 0;
+  while (parser.missing() > 0) {
+    fed += parser.Feed(std::span<const uint8_t>(bytes).subspan(fed, parser.missing()));
+  }
+  EXPECT_EQ(fed, size);
+  EXPECT_EQ(parser.state(), State::kComplete);
+}
+
 TEST(MpaParseTest, MissingPrivateDataStaysIncomplete) {
   for (size_t sent = 0; sent < 8; ++sent) {
     MpaParser parser(MpaKind::kRequest);

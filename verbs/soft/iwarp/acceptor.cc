@@ -1,0 +1,226 @@
+#include "verbs/soft/iwarp/acceptor.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <list>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "verbs/base/log.h"
+#include "verbs/soft/iwarp/linger.h"
+#include "verbs/soft/iwarp/mpa_negotiation.h"
+#include "verbs/soft/iwarp/startup_io.h"
+#include "verbs/soft/iwarp/tcp.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+constexpr Nanos kRejectLinger = 1'000'000'000;
+constexpr Nanos kNoDescriptorsPause = 100'000'000;
+constexpr int kAcceptsPerTurn = 64;
+constexpr int kFreePortAttempts = 16;
+
+// One socket per address, all on one port.
+absl::StatusOr<std::vector<Fd>> BindAll(absl::Span<const Address> addresses, uint16_t port) {
+  std::vector<Fd> sockets;
+  for (const Address& address : addresses) {
+    absl::StatusOr<Fd> socket = ListenOn(address, port);
+    if (!socket.ok()) return socket.status();
+    if (port == 0) port = LocalEnd(socket->get()).port;
+    sockets.push_back(*std::move(socket));
+  }
+  return sockets;
+}
+
+absl::StatusOr<std::vector<Fd>> BindAllRetrying(absl::Span<const Address> addresses,
+                                                uint16_t port) {
+  absl::StatusOr<std::vector<Fd>> sockets = BindAll(addresses, port);
+  // A free port of the first address may be taken on the next.
+  for (int i = 1; port == 0 && absl::IsAlreadyExists(sockets.status()) && i < kFreePortAttempts;
+       ++i) {
+    sockets = BindAll(addresses, port);
+  }
+  return sockets;
+}
+
+}  // namespace
+
+// Lives on the loop; what watches its sockets keeps it alive until Stop.
+class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
+ public:
+  Core(EventLoop& loop, std::vector<Fd> sockets, const AcceptorOptions& options, Handler handler)
+      : loop_(loop),
+        options_(options),
+        sockets_(std::move(sockets)),
+        handler_(std::move(handler)) {}
+
+  // Any thread, before anything else knows this object.
+  absl::Status Watch() {
+    for (const Fd& socket : sockets_) {
+      auto self = shared_from_this();
+      const int fd = socket.get();
+      absl::Status status = loop_.Watch(fd, EPOLLIN, [self, fd](uint32_t) { self->Accept(fd); });
+      if (!status.ok()) {
+        for (const Fd& watched : sockets_) loop_.Unwatch(watched.get());
+        return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // On the loop.
+  void Stop() {
+    stopped_ = true;
+    for (const Fd& socket : sockets_) loop_.Unwatch(socket.get());
+    sockets_.clear();
+    if (pause_ != 0) loop_.Cancel(pause_);
+    while (!half_open_.empty()) Drop(half_open_.begin());
+    handler_ = nullptr;
+  }
+
+  EventLoop& loop() { return loop_; }
+
+ private:
+  struct HalfOpen {
+    Fd socket;
+    Nanos deadline;
+    std::unique_ptr<MpaParser> parser;
+  };
+  using Place = std::list<HalfOpen>::iterator;
+
+  void Accept(int listening) {
+    for (int i = 0; i < kAcceptsPerTurn; ++i) {
+      Fd socket = MoveHigh(Fd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+      if (!socket.valid()) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) Pause();
+        return;  // nobody more; or one who is gone already, and the loop comes again
+      }
+      Admit(std::move(socket));
+    }
+  }
+
+  void Admit(Fd socket) {
+    if (half_open_.size() >= options_.max_half_open) Drop(half_open_.begin());
+    SetConnectionOptions(socket.get(), options_.silence);
+    const int fd = socket.get();
+    const Place place = half_open_.insert(
+        half_open_.end(), HalfOpen{std::move(socket), loop_.Now() + options_.request_time,
+                                   std::make_unique<MpaParser>(MpaKind::kRequest)});
+    auto self = shared_from_this();
+    if (!loop_.Watch(fd, EPOLLIN | EPOLLRDHUP, [self, place](uint32_t) { self->Read(place); })
+             .ok()) {
+      half_open_.erase(place);
+      return;
+    }
+    if (timer_ == 0) ArmTimer();
+  }
+
+  void Read(Place place) {
+    switch (ReceiveFrame(place->socket.get(), place->parser.get())) {
+      case FrameProgress::kWaiting:
+        return;
+      case FrameProgress::kComplete:
+        return Complete(place);
+      case FrameProgress::kFailed:
+        // Whoever speaks the protocol gets an answer.
+        if (place->parser->error() == MpaParser::Error::kNoDepths) return Reject(place);
+        break;
+      case FrameProgress::kClosed:
+      case FrameProgress::kReset:
+        break;
+    }
+    Drop(place);
+  }
+
+  void Complete(Place place) {
+    if (place->parser->frame().markers) return Reject(place);
+    Arrival arrival{std::move(place->socket), std::move(place->parser)};
+    loop_.Unwatch(arrival.socket.get());
+    half_open_.erase(place);
+    // The handler may destroy the acceptor.
+    const auto self = shared_from_this();
+    const Handler handler = handler_;
+    if (!stopped_) handler(std::move(arrival));
+  }
+
+  void Reject(Place place) {
+    const MpaFrame& request = place->parser->frame();
+    const bool enhanced =
+        request.depths.has_value() || place->parser->error() == MpaParser::Error::kNoDepths;
+    SendFrame(place->socket.get(), MakeReject(request.revision, enhanced));
+    Fd socket = std::move(place->socket);
+    loop_.Unwatch(socket.get());
+    half_open_.erase(place);
+    CloseLingering(loop_, std::move(socket), kRejectLinger);
+  }
+
+  void Drop(Place place) {
+    loop_.Unwatch(place->socket.get());
+    half_open_.erase(place);
+  }
+
+  // The oldest has the earliest deadline: one timer is enough.
+  void ArmTimer() {
+    if (half_open_.empty()) return;
+    auto self = shared_from_this();
+    timer_ = loop_.RunAt(half_open_.front().deadline, [self] {
+      self->timer_ = 0;
+      while (!self->half_open_.empty() && self->half_open_.front().deadline <= self->loop_.Now()) {
+        self->Drop(self->half_open_.begin());
+      }
+      self->ArmTimer();
+    });
+  }
+
+  // Without descriptors a listening socket stays readable: look again later.
+  void Pause() {
+    if (pause_ != 0) return;
+    Log(LogLevel::kWarn, "iwarp: cannot accept a connection: ", strerror(errno));
+    for (const Fd& socket : sockets_) loop_.SetEvents(socket.get(), 0);
+    auto self = shared_from_this();
+    pause_ = loop_.RunAt(loop_.Now() + kNoDescriptorsPause, [self] {
+      self->pause_ = 0;
+      for (const Fd& socket : self->sockets_) self->loop_.SetEvents(socket.get(), EPOLLIN);
+    });
+  }
+
+  EventLoop& loop_;
+  const AcceptorOptions options_;
+  std::vector<Fd> sockets_;
+  Handler handler_;
+  bool stopped_ = false;
+  std::list<HalfOpen> half_open_;  // oldest first
+  EventLoop::TimerId timer_ = 0;
+  EventLoop::TimerId pause_ = 0;
+};
+
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Start(EventLoop& loop,
+                                                          absl::Span<const Address> addresses,
+                                                          uint16_t port,
+                                                          const AcceptorOptions& options,
+                                                          Handler handler) {
+  absl::StatusOr<std::vector<Fd>> sockets = BindAllRetrying(addresses, port);
+  if (!sockets.ok()) return sockets.status();
+  const uint16_t bound = LocalEnd(sockets->front().get()).port;
+  for (const Address& address : addresses) {
+    Log(LogLevel::kInfo, "iwarp: listening on ", address.ToString(), " port ", bound);
+  }
+  auto core = std::make_shared<Core>(loop, *std::move(sockets), options, std::move(handler));
+  absl::Status status = core->Watch();
+  if (!status.ok()) return status;
+  return std::unique_ptr<Acceptor>(new Acceptor(std::move(core), bound));
+}
+
+Acceptor::~Acceptor() {
+  if (core_->loop().OnExecutor()) {
+    core_->Stop();
+    return;
+  }
+  core_->loop().Post([core = core_] { core->Stop(); });
+  core_->loop().Drain();
+}
+
+}  // namespace viaduct::verbs::iwarp

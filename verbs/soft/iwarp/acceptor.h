@@ -1,0 +1,66 @@
+// The passive side up to the request: listening sockets, and connections that have not said yet
+// what they want.
+#ifndef VIADUCT_VERBS_SOFT_IWARP_ACCEPTOR_H_
+#define VIADUCT_VERBS_SOFT_IWARP_ACCEPTOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "verbs/base/address.h"
+#include "verbs/base/clock.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/base/fd.h"
+#include "verbs/soft/iwarp/mpa.h"
+
+namespace viaduct::verbs::iwarp {
+
+// A connection whose request frame has been read; nothing behind it has. The socket is not watched.
+struct Arrival {
+  Fd socket;
+  std::unique_ptr<MpaParser> request;  // kComplete, without markers
+};
+
+struct AcceptorOptions {
+  Nanos request_time = 5'000'000'000;  // from the TCP connection to a whole request
+  Nanos silence = 10'000'000'000;      // SetConnectionOptions
+  size_t max_half_open = 256;          // connections without a request; then the oldest is closed
+};
+
+// Listens on one port until destroyed. Garbage, silence and requests that cannot be accepted end
+// the connection that they came on, and nothing else.
+class Acceptor {
+ public:
+  using Handler = std::function<void(Arrival)>;
+
+  // Binds `port` (0: one that is free on all) on every address. `handler` runs on the loop. The
+  // errors are those of ListenOn. Any thread.
+  static absl::StatusOr<std::unique_ptr<Acceptor>> Start(EventLoop& loop,
+                                                         absl::Span<const Address> addresses,
+                                                         uint16_t port,
+                                                         const AcceptorOptions& options,
+                                                         Handler handler);
+
+  // Closes what has no request yet. The handler is not called again; off the loop this waits for a
+  // call in progress.
+  ~Acceptor();
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+  uint16_t port() const { return port_; }
+
+ private:
+  class Core;
+  Acceptor(std::shared_ptr<Core> core, uint16_t port) : core_(std::move(core)), port_(port) {}
+
+  const std::shared_ptr<Core> core_;
+  const uint16_t port_;
+};
+
+}  // namespace viaduct::verbs::iwarp
+
+#endif  // VIADUCT_VERBS_SOFT_IWARP_ACCEPTOR_H_

@@ -1,0 +1,176 @@
+#include "verbs/soft/iwarp/acceptor.h"
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/soft/iwarp/testing_hex.h"
+#include "verbs/soft/iwarp/testing_peer.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+constexpr char kRequest[] = "4d504120494420526571204672616d65";
+constexpr char kReply[] = "4d504120494420526570204672616d65";
+
+Address Localhost() { return *Address::Parse("127.0.0.1"); }
+
+class AcceptorTest : public testing::Test {
+ protected:
+  void Listen(const AcceptorOptions& options = {}) {
+    const Address addresses[] = {Localhost()};
+    auto acceptor = Acceptor::Start(loop_, addresses, 0, options, [this](Arrival arrival) {
+      std::lock_guard lock(mutex_);
+      arrivals_.push_back(std::move(arrival));
+      changed_.notify_all();
+    });
+    ASSERT_TRUE(acceptor.ok()) << acceptor.status();
+    acceptor_ = *std::move(acceptor);
+  }
+
+  std::optional<Arrival> NextArrival() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::seconds(10), [this] { return !arrivals_.empty(); })) {
+      return std::nullopt;
+    }
+    Arrival arrival = std::move(arrivals_.front());
+    arrivals_.pop_front();
+    return arrival;
+  }
+
+  size_t arrival_count() {
+    std::lock_guard lock(mutex_);
+    return arrivals_.size();
+  }
+
+  EventLoop& loop_ = **ControlThread::Get();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Arrival> arrivals_;
+  std::unique_ptr<Acceptor> acceptor_;
+};
+
+TEST_F(AcceptorTest, TakesARequestAndNoByteMore) {
+  Listen();
+  TestPeer peer = TestPeer::Dial(acceptor_->port());
+  peer.SendHex(std::string(kRequest) + "50 02 0008 8010 c008 68692121" + "000e");
+  std::optional<Arrival> arrival = NextArrival();
+  ASSERT_TRUE(arrival.has_value());
+  EXPECT_EQ(ToHex(arrival->request->frame().private_data), "68692121");
+  uint8_t rest[8];
+  EXPECT_EQ(recv(arrival->socket.get(), rest, sizeof(rest), 0), 2);
+}
+
+// iWARP checklist 6.
+TEST_F(AcceptorTest, RequestByteByByte) {
+  Listen();
+  TestPeer peer = TestPeer::Dial(acceptor_->port());
+  peer.SendBytewise(FromHex(std::string(kRequest) + "40 01 0004 cafebabe"));
+  std::optional<Arrival> arrival = NextArrival();
+  ASSERT_TRUE(arrival.has_value());
+  EXPECT_EQ(ToHex(arrival->request->frame().private_data), "cafebabe");
+}
+
+// Checklist 3, 4, 7: closed without a word, and the next connection is served.
+TEST_F(AcceptorTest, GarbageEndsItsOwnConnectionOnly) {
+  Listen();
+  for (const std::string& bytes :
+       {ToHex(FromText("GET / HTTP/1.1\r\n\r\n")), std::string(kReply) + "40010000",
+        std::string(kRequest) + "40030000", std::string(kRequest) + "40010201",
+        std::string(kRequest) + "4001ffff"}) {
+    TestPeer peer = TestPeer::Dial(acceptor_->port());
+    peer.SendHex(bytes);
+    const TestPeer::End end = peer.ReceiveEnd();
+    EXPECT_EQ(end.hex, "");
+    EXPECT_FALSE(end.timed_out);
+  }
+  TestPeer peer = TestPeer::Dial(acceptor_->port());
+  peer.SendHex(std::string(kRequest) + "40010000");
+  EXPECT_TRUE(NextArrival().has_value());
+  EXPECT_EQ(arrival_count(), 0u);
+}
+
+// Checklist 8, 10: the protocol's own answer, with the word present.
+TEST_F(AcceptorTest, RejectsWhatItCannotDo) {
+  Listen();
+  for (const char* rest : {"50 02 0000", "50 02 0003 010203", "d0 02 0004 00010001"}) {
+    TestPeer peer = TestPeer::Dial(acceptor_->port());
+    peer.SendHex(std::string(kRequest) + rest);
+    EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "30020004" + "00000000");
+    peer.Shutdown();
+    EXPECT_EQ(peer.ReceiveEnd().hex, "");
+  }
+  TestPeer peer = TestPeer::Dial(acceptor_->port());
+  peer.SendHex(std::string(kRequest) + "80 01 0000");
+  EXPECT_EQ(peer.ReceiveHex(20), std::string(kReply) + "20010000");
+}
+
+// Checklist 9, with a shorter time: the peer's wait ends by the acceptor's doing.
+TEST_F(AcceptorTest, SilentClientsAreDropped) {
+  Listen({.request_time = 50'000'000});
+  TestPeer silent = TestPeer::Dial(acceptor_->port());
+  TestPeer slow = TestPeer::Dial(acceptor_->port());
+  slow.SendHex("4d50");
+  EXPECT_FALSE(silent.ReceiveEnd().timed_out);
+  EXPECT_FALSE(slow.ReceiveEnd().timed_out);
+  EXPECT_EQ(arrival_count(), 0u);
+}
+
+TEST_F(AcceptorTest, TheOldestHalfOpenConnectionGivesWay) {
+  Listen({.max_half_open = 4});
+  std::vector<TestPeer> peers;
+  for (int i = 0; i < 5; ++i) peers.push_back(TestPeer::Dial(acceptor_->port()));
+  EXPECT_FALSE(peers[0].ReceiveEnd().timed_out);
+  for (int i = 1; i < 5; ++i) {
+    peers[i].SendHex(std::string(kRequest) + "40010000");
+    EXPECT_TRUE(NextArrival().has_value());
+  }
+}
+
+// Checklist 64.
+TEST_F(AcceptorTest, PortTaken) {
+  Listen();
+  const Address addresses[] = {Localhost()};
+  auto second = Acceptor::Start(loop_, addresses, acceptor_->port(), {}, [](Arrival) {});
+  EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();
+  const uint16_t port = acceptor_->port();
+  acceptor_.reset();
+  second = Acceptor::Start(loop_, addresses, port, {}, [](Arrival) {});
+  EXPECT_TRUE(second.ok()) << second.status();
+}
+
+TEST_F(AcceptorTest, NotAnAddressOfThisHost) {
+  const Address addresses[] = {*Address::Parse("203.0.113.7")};
+  auto acceptor = Acceptor::Start(loop_, addresses, 0, {}, [](Arrival) {});
+  EXPECT_TRUE(absl::IsInvalidArgument(acceptor.status())) << acceptor.status();
+}
+
+TEST_F(AcceptorTest, DestructionClosesWhatIsHalfOpen) {
+  Listen();
+  TestPeer peer = TestPeer::Dial(acceptor_->port());
+  peer.SendHex("4d");
+  acceptor_.reset();
+  EXPECT_FALSE(peer.ReceiveEnd().timed_out);
+}
+
+TEST_F(AcceptorTest, SeveralAddressesShareAPort) {
+  const Address addresses[] = {Localhost(), *Address::Parse("127.0.0.2")};
+  auto acceptor = Acceptor::Start(loop_, addresses, 0, {}, [](Arrival) {});
+  ASSERT_TRUE(acceptor.ok()) << acceptor.status();
+  for (const Address& address : addresses) {
+    const Address one[] = {address};
+    EXPECT_TRUE(absl::IsAlreadyExists(
+        Acceptor::Start(loop_, one, (*acceptor)->port(), {}, [](Arrival) {}).status()));
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::iwarp

@@ -1,0 +1,204 @@
+#include "verbs/soft/iwarp/connector.h"
+
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "verbs/base/log.h"
+#include "verbs/soft/iwarp/fpdu_writer.h"
+#include "verbs/soft/iwarp/startup_io.h"
+#include "verbs/soft/iwarp/tcp.h"
+#include "verbs/soft/iwarp/terminate.h"
+#include "verbs/soft/iwarp/wire_error.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+constexpr Nanos kRedialPause = 100'000'000;
+
+// A loopback source reaches this host only; from there the kernel chooses.
+bool BindsSource(const Address& from, const Address& to) {
+  return from.family() == to.family() && !from.IsUnspecified() &&
+         (!from.IsLoopback() || to.IsLoopback());
+}
+
+// The socket met itself: with a port chosen out of the range that listeners use, TCP can connect
+// an end to itself.
+bool IsSelf(int fd) {
+  const Endpoint local = LocalEnd(fd);
+  const Endpoint peer = PeerEnd(fd);
+  return local.port == peer.port && local.address == peer.address;
+}
+
+void SendTerminate(int fd, const WireError& error, bool crc) {
+  std::array<uint8_t, kMaxTerminateSize> payload;
+  const size_t size = EncodeTerminate(error, {}, payload);
+  FpduFrame frame;
+  FrameFpdu(UntaggedHeader(RdmapOpcode::kTerminate, kFirstSequence, 0, /*last=*/true),
+            std::span<const uint8_t>(payload).first(size), {}, crc, &frame);
+  iovec parts[] = {{frame.head.data(), frame.head_size}, {frame.tail.data(), frame.tail_size}};
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = std::size(parts);
+  sendmsg(fd, &message, MSG_NOSIGNAL);  // as far as it goes: the connection ends here
+}
+
+}  // namespace
+
+Connector::Connector(EventLoop& loop, ConnectorOptions options, Handler handler)
+    : loop_(loop), options_(std::move(options)), handler_(std::move(handler)) {}
+
+std::shared_ptr<Connector> Connector::Start(EventLoop& loop, ConnectorOptions options,
+                                            Handler handler) {
+  std::shared_ptr<Connector> connector(new Connector(loop, std::move(options), std::move(handler)));
+  loop.Post([connector] { connector->Dial(); });
+  return connector;
+}
+
+void Connector::Cancel() {
+  CloseSocket();
+  handler_ = nullptr;
+}
+
+void Connector::CloseSocket() {
+  if (timer_ != 0) loop_.Cancel(timer_);
+  timer_ = 0;
+  if (!socket_.valid()) return;
+  loop_.Unwatch(socket_.get());
+  socket_.Reset();
+}
+
+void Connector::Finish(Answer answer) {
+  const auto self = shared_from_this();
+  if (timer_ != 0) loop_.Cancel(timer_);
+  timer_ = 0;
+  if (answer.outcome == Outcome::kConnected) {
+    loop_.Unwatch(socket_.get());
+    answer.socket = std::move(socket_);
+  } else {
+    CloseSocket();
+  }
+  const Handler handler = std::exchange(handler_, nullptr);
+  if (handler) handler(std::move(answer));
+}
+
+void Connector::Dial() {
+  if (!handler_) return;
+  timer_ = 0;
+  connected_ = false;
+  socket_ = NewTcpSocket(options_.to.family());
+  if (!socket_.valid()) return OnSocketError(errno);
+  const int fd = socket_.get();
+  SetConnectionOptions(fd, options_.silence);
+  sockaddr_storage storage;
+  socklen_t length;
+  if (BindsSource(options_.from, options_.to)) {
+    const int on = 1;
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+    length = options_.from.ToSockaddr(0, &storage);
+    if (bind(fd, reinterpret_cast<const sockaddr*>(&storage), length) != 0) {
+      return OnSocketError(errno);
+    }
+  }
+  length = options_.to.ToSockaddr(options_.port, &storage);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&storage), length) != 0 &&
+      errno != EINPROGRESS) {
+    return OnSocketError(errno);
+  }
+  local_port_.store(LocalEnd(fd).port, std::memory_order_relaxed);
+  const auto self = shared_from_this();
+  const absl::Status status = loop_.Watch(fd, EPOLLOUT, [self](uint32_t) { self->OnEvent(); });
+  if (!status.ok()) OnSocketError(ENOMEM);
+}
+
+void Connector::OnEvent() {
+  if (connected_) return OnReply();
+  int error = 0;
+  socklen_t length = sizeof(error);
+  getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) return OnSocketError(error);
+  OnConnected();
+}
+
+void Connector::OnConnected() {
+  heard_.store(true, std::memory_order_relaxed);
+  connected_ = true;
+  if (IsSelf(socket_.get())) return Finish({});
+  request_ = MakeRequest(options_.wish, enhanced_);
+  request_.private_data = options_.private_data;
+  reply_ = std::make_unique<MpaParser>(MpaKind::kReply);
+  if (!SendFrame(socket_.get(), request_)) return OnSocketError(errno);
+  loop_.SetEvents(socket_.get(), EPOLLIN | EPOLLRDHUP);
+}
+
+void Connector::OnReply() {
+  const bool begun = reply_->begun();
+  switch (ReceiveFrame(socket_.get(), reply_.get())) {
+    case FrameProgress::kWaiting:
+      if (!begun && reply_->begun()) {
+        const auto self = shared_from_this();
+        timer_ = loop_.RunAt(loop_.Now() + options_.reply_time, [self] {
+          self->timer_ = 0;
+          self->Finish({});
+        });
+      }
+      return;
+    case FrameProgress::kReset:
+      return OnSocketError(errno);
+    case FrameProgress::kClosed:
+    case FrameProgress::kFailed:
+      return Finish({});
+    case FrameProgress::kComplete:
+      break;
+  }
+  const MpaOutcome outcome = EvaluateReply(request_, reply_->frame(), options_.wish);
+  Answer answer;
+  switch (outcome.kind) {
+    case MpaOutcome::Kind::kAccepted:
+      answer.outcome = Outcome::kConnected;
+      answer.agreement = outcome.agreement;
+      answer.reply = std::move(reply_);
+      break;
+    case MpaOutcome::Kind::kRejected:
+      answer.outcome = Outcome::kRejected;
+      answer.reply = std::move(reply_);
+      break;
+    case MpaOutcome::Kind::kBroken:
+      Log(LogLevel::kWarn, "iwarp: reply of ", options_.to.ToString(), " port ", options_.port,
+          ": ", Describe(outcome.error));
+      // A reply that is none is not answered (RFC 5044 8); one that asks too much is.
+      if (outcome.error != kBadStartup) SendTerminate(socket_.get(), outcome.error, request_.crc);
+      break;
+  }
+  Finish(std::move(answer));
+}
+
+void Connector::OnSocketError(int error) {
+  if (connected_ && error == ECONNRESET && enhanced_ && reply_ && !reply_->begun()) {
+    // Perhaps somebody who knows revision 1 only: RFC 6581 has such a peer reset the connection.
+    enhanced_ = false;
+    CloseSocket();
+    return Dial();
+  }
+  if (error == ETIMEDOUT && !connected_) {
+    CloseSocket();
+    const auto self = shared_from_this();
+    timer_ = loop_.RunAt(loop_.Now() + kRedialPause, [self] { self->Dial(); });
+    return;
+  }
+  Answer answer;
+  if (IsUnreachable(error)) {
+    answer.outcome = Outcome::kUnreachable;
+  } else if (error == ECONNREFUSED || error == ECONNRESET) {
+    heard_.store(true, std::memory_order_relaxed);
+  }
+  Finish(std::move(answer));
+}
+
+}  // namespace viaduct::verbs::iwarp

@@ -1,0 +1,84 @@
+// The active side up to the reply: a TCP connection, a request frame, the peer's answer.
+#ifndef VIADUCT_VERBS_SOFT_IWARP_CONNECTOR_H_
+#define VIADUCT_VERBS_SOFT_IWARP_CONNECTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "verbs/base/address.h"
+#include "verbs/base/clock.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/base/fd.h"
+#include "verbs/soft/iwarp/mpa.h"
+#include "verbs/soft/iwarp/mpa_negotiation.h"
+
+namespace viaduct::verbs::iwarp {
+
+struct ConnectorOptions {
+  Address from = {};  // bound if of the family of `to` and not loopback to elsewhere
+  Address to = {};
+  uint16_t port = 0;
+  std::vector<uint8_t> private_data = {};  // at most MpaMaxPrivateData of an enhanced request
+  MpaWish wish = {};
+  Nanos reply_time = 10'000'000'000;  // from the first byte of the reply to a whole one
+  Nanos silence = 10'000'000'000;     // SetConnectionOptions
+};
+
+// One attempt. Lives until it is cancelled or has answered, whichever reference goes first. There
+// is no limit on the time until the peer's first byte: the peer's consumer may take its time, and
+// the caller has the deadline. A lost SYN is repeated for ever for the same reason.
+class Connector : public std::enable_shared_from_this<Connector> {
+ public:
+  enum class Outcome : uint8_t { kConnected, kRejected, kRefused, kUnreachable };
+  // `socket` (kConnected) is not watched and nothing behind the reply was taken from it. `reply`
+  // (kConnected, kRejected) holds the peer's private data.
+  struct Answer {
+    Outcome outcome = Outcome::kRefused;
+    Fd socket;
+    MpaAgreement agreement;
+    std::unique_ptr<MpaParser> reply;
+  };
+  using Handler = std::function<void(Answer)>;
+
+  // The handler is called once, on the loop and not before Start returned.
+  static std::shared_ptr<Connector> Start(EventLoop& loop, ConnectorOptions options,
+                                          Handler handler);
+
+  // On the loop. The handler is not called any more; the peer sees the connection closed.
+  void Cancel();
+
+  // True once anything was heard from the peer's host. Any thread.
+  bool heard() const { return heard_.load(std::memory_order_relaxed); }
+  // Of the current socket, 0 before there is one. Any thread.
+  uint16_t local_port() const { return local_port_.load(std::memory_order_relaxed); }
+
+ private:
+  Connector(EventLoop& loop, ConnectorOptions options, Handler handler);
+
+  void Dial();
+  void OnEvent();
+  void OnConnected();
+  void OnReply();
+  void OnSocketError(int error);
+  void Finish(Answer answer);
+  void CloseSocket();
+
+  EventLoop& loop_;
+  const ConnectorOptions options_;
+  Handler handler_;  // null: finished or cancelled
+  bool enhanced_ = true;
+  bool connected_ = false;
+  Fd socket_;
+  MpaFrame request_;
+  std::unique_ptr<MpaParser> reply_;
+  EventLoop::TimerId timer_ = 0;
+  std::atomic<bool> heard_{false};
+  std::atomic<uint16_t> local_port_{0};
+};
+
+}  // namespace viaduct::verbs::iwarp
+
+#endif  // VIADUCT_VERBS_SOFT_IWARP_CONNECTOR_H_

@@ -1,0 +1,222 @@
+#include "verbs/soft/iwarp/connector.h"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/soft/iwarp/testing_hex.h"
+#include "verbs/soft/iwarp/testing_peer.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+using Outcome = Connector::Outcome;
+
+constexpr char kRequest[] = "4d504120494420526571204672616d65";
+constexpr char kReply[] = "4d504120494420526570204672616d65";
+
+class ConnectorTest : public testing::Test {
+ protected:
+  void Connect(uint16_t port, ConnectorOptions options = {}) {
+    options.to = *Address::Parse("127.0.0.1");
+    options.port = port;
+    connector_ = Connector::Start(loop_, std::move(options), [this](Connector::Answer answer) {
+      std::lock_guard lock(mutex_);
+      answer_ = std::move(answer);
+      changed_.notify_all();
+    });
+  }
+
+  Connector::Answer WaitForAnswer() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(
+        changed_.wait_for(lock, std::chrono::seconds(10), [this] { return answer_.has_value(); }));
+    return answer_.has_value() ? std::move(*answer_) : Connector::Answer();
+  }
+
+  bool answered() {
+    std::lock_guard lock(mutex_);
+    return answer_.has_value();
+  }
+
+  EventLoop& loop_ = **ControlThread::Get();
+  TestListener listener_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Connector::Answer> answer_;
+  std::shared_ptr<Connector> connector_;
+};
+
+// iWARP checklist 1, 12, 20: the request's bytes, the reply's data, and nothing taken behind it.
+TEST_F(ConnectorTest, Connects) {
+  Connect(listener_.port(), {.private_data = FromText("hi!!"), .wish = {.ird = 16, .ord = 8}});
+  TestPeer peer = listener_.Accept();
+  EXPECT_EQ(peer.ReceiveHex(28), std::string(kRequest) + "500200088010c00868692121");
+  EXPECT_TRUE(connector_->heard());
+  EXPECT_EQ(connector_->local_port() != 0, true);
+  peer.SendHex(std::string(kReply) + "50020006 80088010 6f6b" + "001a4143");
+  const Connector::Answer answer = WaitForAnswer();
+  ASSERT_EQ(answer.outcome, Outcome::kConnected);
+  EXPECT_EQ(ToHex(answer.reply->frame().private_data), "6f6b");
+  EXPECT_TRUE(answer.agreement.crc);
+  EXPECT_EQ(answer.agreement.rtr, Rtr::kWrite);
+  EXPECT_EQ(answer.agreement.ord, 8);
+  EXPECT_EQ(answer.agreement.ird, 16);
+  uint8_t rest[8];
+  EXPECT_EQ(recv(answer.socket.get(), rest, sizeof(rest), 0), 4);
+}
+
+TEST_F(ConnectorTest, ReplyByteByByte) {
+  Connect(listener_.port());
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  peer.SendBytewise(FromHex(std::string(kReply) + "10020004 00010001"));
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kConnected);
+}
+
+// Checklist 13.
+TEST_F(ConnectorTest, Rejected) {
+  Connect(listener_.port());
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  peer.SendHex(std::string(kReply) + "30020006 00000000 6e6f");
+  const Connector::Answer answer = WaitForAnswer();
+  EXPECT_EQ(answer.outcome, Outcome::kRejected);
+  EXPECT_EQ(ToHex(answer.reply->frame().private_data), "6e6f");
+}
+
+TEST_F(ConnectorTest, RejectedWithNothing) {
+  Connect(listener_.port());
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  peer.SendHex(std::string(kReply) + "20020000");
+  const Connector::Answer answer = WaitForAnswer();
+  EXPECT_EQ(answer.outcome, Outcome::kRejected);
+  EXPECT_TRUE(answer.reply->frame().private_data.empty());
+}
+
+TEST_F(ConnectorTest, NobodyListens) {
+  uint16_t port;
+  {
+    TestListener closed;
+    port = closed.port();
+  }
+  Connect(port);
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
+  EXPECT_TRUE(connector_->heard());
+}
+
+// Checklist 4, 5, and what else is no reply: refused.
+TEST_F(ConnectorTest, BadReplies) {
+  for (const std::string& bytes :
+       {ToHex(FromText("HTTP/1.1 400 Bad Request\r\n\r\n")), std::string(kRequest) + "50020000",
+        std::string(kReply) + "50030004" + "00010001", std::string(kReply) + "50020000",
+        std::string(kReply) + "40010000", std::string(kReply) + "d0020004" + "00010001",
+        std::string(kReply) + "50020201"}) {
+    answer_.reset();
+    Connect(listener_.port());
+    TestPeer peer = listener_.Accept();
+    peer.ReceiveHex(24);
+    peer.SendHex(bytes);
+    EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused) << bytes;
+    EXPECT_EQ(peer.ReceiveEnd().hex, "") << bytes;
+  }
+}
+
+// Checklist 22, and RFC 6581 on replies without a usable kind.
+TEST_F(ConnectorTest, ImpossibleRepliesAreTerminated) {
+  struct Row {
+    const char* reply;
+    const char* terminate;
+  };
+  for (const Row& row : {Row{"50020004 00010080", "20060000"}, {"50020004 c0010001", "20070000"}}) {
+    answer_.reset();
+    Connect(listener_.port());
+    TestPeer peer = listener_.Accept();
+    peer.ReceiveHex(24);
+    peer.SendHex(std::string(kReply) + row.reply);
+    EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
+    EXPECT_EQ(peer.ReceiveEnd().hex.substr(0, 48),
+              std::string("00164147000000000000000200000001") + "00000000" + row.terminate);
+  }
+}
+
+TEST_F(ConnectorTest, ClosedWithoutAReply) {
+  Connect(listener_.port());
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  peer.Close();
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
+}
+
+// A reset makes the initiator try revision 1, once.
+TEST_F(ConnectorTest, FallsBackToRevision1) {
+  Connect(listener_.port(), {.private_data = FromText("x")});
+  TestPeer first = listener_.Accept();
+  first.ReceiveHex(25);
+  first.Reset();
+  TestPeer second = listener_.Accept();
+  EXPECT_EQ(second.ReceiveHex(21), std::string(kRequest) + "4001000178");
+  second.SendHex(std::string(kReply) + "40010000");
+  const Connector::Answer answer = WaitForAnswer();
+  EXPECT_EQ(answer.outcome, Outcome::kConnected);
+  EXPECT_EQ(answer.agreement.rtr, Rtr::kNone);
+}
+
+TEST_F(ConnectorTest, FallsBackOnceOnly) {
+  Connect(listener_.port());
+  for (int i = 0; i < 2; ++i) {
+    TestPeer peer = listener_.Accept();
+    peer.ReceiveHex(20);
+    peer.Reset();
+  }
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
+}
+
+// Checklist 9: a reply that has begun must end.
+TEST_F(ConnectorTest, HalfAReply) {
+  Connect(listener_.port(), {.reply_time = 50'000'000});
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  peer.SendHex("4d50");
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
+}
+
+TEST_F(ConnectorTest, Cancelled) {
+  Connect(listener_.port());
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  loop_.Post([this] { connector_->Cancel(); });
+  EXPECT_FALSE(peer.ReceiveEnd().timed_out);
+  loop_.Drain();
+  EXPECT_FALSE(answered());
+}
+
+TEST_F(ConnectorTest, CancelledBeforeItDialled) {
+  loop_.Post([this] {
+    Connect(listener_.port());
+    connector_->Cancel();
+  });
+  loop_.Drain();
+  loop_.Drain();
+  EXPECT_FALSE(answered());
+}
+
+TEST_F(ConnectorTest, NoFamilyNoWay) {
+  ConnectorOptions options;
+  options.to = Address();
+  connector_ = Connector::Start(loop_, std::move(options), [this](Connector::Answer answer) {
+    std::lock_guard lock(mutex_);
+    answer_ = std::move(answer);
+    changed_.notify_all();
+  });
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kUnreachable);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::iwarp

@@ -1,0 +1,59 @@
+#include "verbs/soft/iwarp/linger.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+// Lives in what the loop holds: the handler of its socket and the task of its timer.
+class Lingering : public std::enable_shared_from_this<Lingering> {
+ public:
+  Lingering(EventLoop& loop, Fd socket) : loop_(loop), socket_(std::move(socket)) {}
+
+  // On the executor, as everything that follows.
+  void Start(Nanos limit) {
+    auto self = shared_from_this();
+    if (!loop_.Watch(socket_.get(), EPOLLIN | EPOLLRDHUP, [self](uint32_t) { self->Discard(); })
+             .ok()) {
+      return;
+    }
+    timer_ = loop_.RunAt(loop_.Now() + limit, [self] { self->Finish(); });
+    shutdown(socket_.get(), SHUT_WR);
+  }
+
+ private:
+  void Discard() {
+    // A bounded piece at a time: the loop comes back while there is more.
+    char bytes[16384];
+    const ssize_t n = recv(socket_.get(), bytes, sizeof(bytes), 0);
+    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;
+    loop_.Cancel(timer_);
+    Finish();
+  }
+
+  void Finish() {
+    if (!socket_.valid()) return;
+    const auto self = shared_from_this();  // Unwatch drops the handler
+    loop_.Unwatch(socket_.get());
+    socket_.Reset();
+  }
+
+  EventLoop& loop_;
+  Fd socket_;
+  EventLoop::TimerId timer_ = 0;
+};
+
+}  // namespace
+
+void CloseLingering(EventLoop& loop, Fd socket, Nanos limit) {
+  if (!socket.valid()) return;
+  auto lingering = std::make_shared<Lingering>(loop, std::move(socket));
+  loop.Post([lingering, limit] { lingering->Start(limit); });
+}
+
+}  // namespace viaduct::verbs::iwarp

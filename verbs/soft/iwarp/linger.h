@@ -1,0 +1,18 @@
+// Ends a TCP connection so that what was sent last is not lost.
+#ifndef VIADUCT_VERBS_SOFT_IWARP_LINGER_H_
+#define VIADUCT_VERBS_SOFT_IWARP_LINGER_H_
+
+#include "verbs/base/clock.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/base/fd.h"
+
+namespace viaduct::verbs::iwarp {
+
+// Sends FIN, throws away what still comes, and closes at the peer's FIN or after `limit`: a close
+// with unread input would send RST, and RST throws away what the peer has not read yet. Returns at
+// once. The socket must not be watched. Any thread.
+void CloseLingering(EventLoop& loop, Fd socket, Nanos limit);
+
+}  // namespace viaduct::verbs::iwarp
+
+#endif  // VIADUCT_VERBS_SOFT_IWARP_LINGER_H_

@@ -1,0 +1,129 @@
+#include "verbs/soft/iwarp/tcp.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "verbs/base/log.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+constexpr int kBacklog = 1024;
+constexpr Nanos kSecond = 1'000'000'000;
+
+void SetOption(int fd, int level, int name, int value) {
+  // What fails here (an option unknown to the kernel) leaves the connection usable.
+  setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+Endpoint EndFrom(const sockaddr_storage& storage, socklen_t length) {
+  const auto* any = reinterpret_cast<const sockaddr*>(&storage);
+  Endpoint end;
+  end.address = Address::FromSockaddr(any, length).value_or(Address());
+  if (storage.ss_family == AF_INET) {
+    end.port = ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
+  } else if (storage.ss_family == AF_INET6) {
+    end.port = ntohs(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port);
+  }
+  return end;
+}
+
+absl::Status ListenError(int error, const Address& address, uint16_t port) {
+  const std::string text =
+      absl::StrCat("listen on ", address.ToString(), " port ", port, ": ", strerror(error));
+  switch (error) {
+    case EADDRINUSE:
+      Log(LogLevel::kWarn, text);
+      return absl::AlreadyExistsError(text);
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(text);
+    case EADDRNOTAVAIL:
+    case EAFNOSUPPORT:
+    case EINVAL:
+      return absl::InvalidArgumentError(text);
+    default:
+      return absl::ResourceExhaustedError(text);
+  }
+}
+
+}  // namespace
+
+Fd NewTcpSocket(sa_family_t family) {
+  return MoveHigh(Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP)));
+}
+
+absl::StatusOr<Fd> ListenOn(const Address& address, uint16_t port) {
+  Fd fd = NewTcpSocket(address.family());
+  if (!fd.valid()) return ListenError(errno, address, port);
+  // A port whose last connections still wait for their end (TIME_WAIT) may be listened on.
+  SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address.family() == AF_INET6) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  sockaddr_storage storage;
+  const socklen_t length = address.ToSockaddr(port, &storage);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0 ||
+      listen(fd.get(), kBacklog) != 0) {
+    return ListenError(errno, address, port);
+  }
+  return fd;
+}
+
+Endpoint LocalEnd(int fd) {
+  sockaddr_storage storage = {};
+  socklen_t length = sizeof(storage);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return {};
+  return EndFrom(storage, length);
+}
+
+Endpoint PeerEnd(int fd) {
+  sockaddr_storage storage = {};
+  socklen_t length = sizeof(storage);
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return {};
+  return EndFrom(storage, length);
+}
+
+void SetConnectionOptions(int fd, Nanos silence) {
+  SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  // The first probe after half of the time, three more in the other half.
+  const int seconds = static_cast<int>(std::clamp<Nanos>(silence / kSecond, 2, 7200));
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds / 2);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 6));
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+size_t SegmentSize(int fd) {
+  constexpr size_t kLeast = 536;  // what every TCP takes
+  int size = 0;
+  socklen_t length = sizeof(size);
+  if (getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &size, &length) != 0 || size <= 0) return kLeast;
+  return static_cast<size_t>(size);
+}
+
+bool IsUnreachable(int error) {
+  switch (error) {
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case EHOSTDOWN:
+    case ENONET:
+    case EADDRNOTAVAIL:
+    case EAFNOSUPPORT:
+    case EINVAL:
+    case EACCES:
+    case EPERM:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace viaduct::verbs::iwarp

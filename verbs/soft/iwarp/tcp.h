@@ -1,0 +1,44 @@
+// TCP sockets as this wire wants them: non-blocking, close-on-exec, out of select's way.
+#ifndef VIADUCT_VERBS_SOFT_IWARP_TCP_H_
+#define VIADUCT_VERBS_SOFT_IWARP_TCP_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "verbs/base/address.h"
+#include "verbs/base/clock.h"
+#include "verbs/base/fd.h"
+
+namespace viaduct::verbs::iwarp {
+
+// Invalid, with errno set, when there are no descriptors.
+Fd NewTcpSocket(sa_family_t family);
+
+// A socket that listens on exactly this address and port (0: a free one). AlreadyExists: taken, by
+// whom is logged; PermissionDenied; InvalidArgument: not an address of this host.
+absl::StatusOr<Fd> ListenOn(const Address& address, uint16_t port);
+
+// The address of a socket, or of its peer; unspecified and 0 if it has none any more.
+struct Endpoint {
+  Address address;
+  uint16_t port = 0;
+};
+Endpoint LocalEnd(int fd);
+Endpoint PeerEnd(int fd);
+
+// For every connection: no delay, and an idle peer that is gone is noticed within about `silence`.
+// A peer that owes an acknowledgement is watched by other means (silence_watch.h), because
+// TCP_USER_TIMEOUT would also end a connection whose living peer merely holds its window closed.
+void SetConnectionOptions(int fd, Nanos silence);
+
+// Bytes of a full TCP segment toward the peer.
+size_t SegmentSize(int fd);
+
+// Whether an errno of connect() or of the socket says that there is no way to the peer, as opposed
+// to an answer of the peer.
+bool IsUnreachable(int error);
+
+}  // namespace viaduct::verbs::iwarp
+
+#endif  // VIADUCT_VERBS_SOFT_IWARP_TCP_H_

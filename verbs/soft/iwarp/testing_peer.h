@@ -1,0 +1,64 @@
+#ifndef VIADUCT_VERBS_SOFT_IWARP_TESTING_PEER_H_
+#define VIADUCT_VERBS_SOFT_IWARP_TESTING_PEER_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verbs/base/fd.h"
+
+// For tests: the other end of a connection as a plain blocking socket on 127.0.0.1, which says
+// byte by byte what a test wants. Every wait ends after ten seconds.
+
+namespace viaduct::verbs::iwarp {
+
+class TestPeer {
+ public:
+  // Connects to a port; fails the test if nobody listens.
+  static TestPeer Dial(uint16_t port);
+  explicit TestPeer(Fd socket);
+
+  void Send(std::span<const uint8_t> bytes);
+  void SendHex(std::string_view hex);
+  // One byte per send, so that they come in pieces.
+  void SendBytewise(std::span<const uint8_t> bytes);
+
+  // Exactly n bytes in hexadecimal; fewer if the connection ends first.
+  std::string ReceiveHex(size_t n);
+  // One whole FPDU as it came, CRC included.
+  std::string ReceiveFpduHex();
+  // Everything until the connection ends; `reset` tells RST from FIN.
+  struct End {
+    std::string hex;
+    bool reset = false;
+    bool timed_out = false;
+  };
+  End ReceiveEnd();
+
+  void Shutdown();  // FIN
+  void Close();     // FIN, or RST if input is unread
+  void Reset();     // RST
+  uint16_t local_port() const;
+
+ private:
+  Fd socket_;
+};
+
+// A listening plain socket.
+class TestListener {
+ public:
+  TestListener();
+  uint16_t port() const { return port_; }
+  TestPeer Accept();
+
+ private:
+  Fd socket_;
+  uint16_t port_ = 0;
+};
+
+}  // namespace viaduct::verbs::iwarp
+
+#endif  // VIADUCT_VERBS_SOFT_IWARP_TESTING_PEER_H_
