@@ -1,0 +1,216 @@
+#include "tests/conformance/harness/harness.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <exception>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/network.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kSkipped = 77;
+
+// Ends a body whose other side is gone; the failure is recorded already.
+struct PeerGone {};
+
+struct Settings {
+  std::string wire;
+  Network network;
+};
+Settings& settings() {
+  static auto* settings = new Settings;
+  return *settings;
+}
+
+int64_t NowMilliseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
+
+int OpenPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
+// Runs in the child and never returns.
+[[noreturn]] void RunBody(pid_t parent, const std::function<void()>& body) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kFailed);
+  try {
+    body();
+  } catch (const PeerGone&) {
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << "exception: " << e.what();
+  }
+  const bool failed = ::testing::Test::HasFailure();
+  const bool skipped = ::testing::Test::IsSkipped();
+  fflush(nullptr);
+  _exit(failed ? kFailed : skipped ? kSkipped : 0);
+}
+
+class Child {
+ public:
+  Child(const char* name, const std::function<void()>& body) : name_(name) {
+    fflush(nullptr);
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ == 0) RunBody(parent, body);
+    if (pid_ > 0) pidfd_ = OpenPidfd(pid_);
+  }
+  ~Child() {
+    if (pidfd_ >= 0) close(pidfd_);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Reports how it ended; kills it at the deadline.
+  void Finish(int64_t deadline, bool killed_is_fine) {
+    ASSERT_GT(pid_, 0) << "fork: " << strerror(errno);
+    ASSERT_GE(pidfd_, 0) << "pidfd_open: " << strerror(errno);
+    pollfd wait = {pidfd_, POLLIN, 0};
+    int64_t left;
+    do {
+      left = deadline - NowMilliseconds();
+    } while (left > 0 && poll(&wait, 1, static_cast<int>(left)) < 0 && errno == EINTR);
+    if ((wait.revents & POLLIN) == 0) {
+      ADD_FAILURE() << "the " << name_ << " did not end in time";
+      kill(pid_, SIGKILL);
+      killed_is_fine = true;
+    }
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFSIGNALED(status)) {
+      if (!(killed_is_fine && WTERMSIG(status) == SIGKILL)) {
+        ADD_FAILURE() << "the " << name_ << " died of signal " << WTERMSIG(status);
+      }
+    } else if (WEXITSTATUS(status) == kSkipped) {
+      skipped_ = true;
+    } else if (WEXITSTATUS(status) != 0) {
+      ADD_FAILURE() << "the " << name_ << " failed, see above";
+    }
+  }
+  bool skipped() const { return skipped_; }
+
+ private:
+  const char* const name_;
+  pid_t pid_ = -1;
+  int pidfd_ = -1;
+  bool skipped_ = false;
+};
+
+}  // namespace
+
+void Peer::Write(const void* data, size_t size) {
+  if (send(socket_, data, size, MSG_NOSIGNAL) != static_cast<ssize_t>(size)) {
+    ADD_FAILURE() << "the other side has ended";
+    throw PeerGone();
+  }
+}
+
+void Peer::Read(void* data, size_t size) {
+  ssize_t got;
+  do {
+    got = recv(socket_, data, size, MSG_TRUNC);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0) {
+    ADD_FAILURE() << "the other side has ended";
+    throw PeerGone();
+  }
+  if (got != static_cast<ssize_t>(size)) {
+    ADD_FAILURE() << "a message of " << got << " bytes instead of " << size;
+    throw PeerGone();
+  }
+}
+
+void Peer::Tell(const std::string& step) { Write(step.data(), step.size()); }
+
+void Peer::Await(const std::string& step) {
+  char text[256];
+  ssize_t got;
+  do {
+    got = recv(socket_, text, sizeof text, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0) {
+    ADD_FAILURE() << "the other side has ended before \"" << step << '"';
+    throw PeerGone();
+  }
+  if (std::string(text, static_cast<size_t>(got)) != step) {
+    ADD_FAILURE() << "\"" << std::string(text, static_cast<size_t>(got)) << "\" instead of \""
+                  << step << '"';
+    throw PeerGone();
+  }
+}
+
+void Peer::AwaitEnd() {
+  char byte;
+  ssize_t got;
+  do {
+    got = recv(socket_, &byte, 1, 0);
+  } while (got > 0 || (got < 0 && errno == EINTR));
+}
+
+void RunPair(const std::function<void(Peer&)>& server, const std::function<void(Peer&)>& client,
+             const PairOptions& options) {
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0) << strerror(errno);
+  // Each side learns the other's pid once both exist.
+  const int64_t deadline = NowMilliseconds() + options.seconds * int64_t{1000};
+  auto side = [&sockets](int index, const std::function<void(Peer&)>& body) {
+    return [&sockets, index, &body] {
+      close(sockets[1 - index]);
+      const pid_t self = getpid();
+      pid_t other = 0;
+      if (send(sockets[index], &self, sizeof self, MSG_NOSIGNAL) != sizeof self ||
+          recv(sockets[index], &other, sizeof other, 0) != sizeof other) {
+        ADD_FAILURE() << "the other side did not start";
+        return;
+      }
+      Peer peer(sockets[index], other);
+      body(peer);
+    };
+  };
+  Child server_process("server", side(0, server));
+  Child client_process("client", side(1, client));
+  close(sockets[0]);
+  close(sockets[1]);
+  client_process.Finish(deadline, options.client_is_killed);
+  server_process.Finish(deadline, options.server_is_killed);
+  if (client_process.skipped() || server_process.skipped()) GTEST_SKIP() << "see above";
+}
+
+void RunAlone(const std::function<void()>& body, int seconds) {
+  const int64_t deadline = NowMilliseconds() + seconds * int64_t{1000};
+  Child process("test's process", body);
+  process.Finish(deadline, false);
+  if (process.skipped()) GTEST_SKIP() << "see above";
+}
+
+uint16_t Port(int n) { return static_cast<uint16_t>(settings().network.first_port + n); }
+bool HasOwnNetwork() { return settings().network.own; }
+const std::string& Wire() { return settings().wire; }
+
+void SetUp(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (strncmp(argv[i], "--wire=", 7) == 0) settings().wire = argv[i] + 7;
+  }
+  if (!settings().wire.empty()) setenv("VIADUCT_WIRE", settings().wire.c_str(), 1);
+  settings().network = EnterNetwork();
+  printf("wire: %s, network: %s, ports from %d\n",
+         settings().wire.empty() ? "default" : settings().wire.c_str(),
+         settings().network.own ? "own namespace" : "the host's", settings().network.first_port);
+}
+
+}  // namespace viaduct::tests

@@ -1,0 +1,22 @@
+// A network for one test binary, so that several can run at a time.
+#ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_NETWORK_H_
+#define VIADUCT_TESTS_CONFORMANCE_HARNESS_NETWORK_H_
+
+#include <cstdint>
+
+namespace viaduct::tests {
+
+inline constexpr int kPortsPerRun = 200;
+
+struct Network {
+  bool own = false;  // a namespace with the loopback interface alone
+  uint16_t first_port = 45000;
+};
+
+// Moves this process into a network namespace of its own. Where that is not allowed it stays and
+// reserves kPortsPerRun ports against other runs of this harness, until the process ends.
+Network EnterNetwork();
+
+}  // namespace viaduct::tests
+
+#endif  // VIADUCT_TESTS_CONFORMANCE_HARNESS_NETWORK_H_
