@@ -1,0 +1,148 @@
+#include "compat/name_service.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+namespace viaduct::compat {
+namespace {
+
+constexpr char kLocalhost[] = "localhost";
+constexpr NicAddress kLoopback = {127, 0, 0, 1, 0, 0};
+
+bool IsLoopback(const NicAddress& address) { return address[0] == 127; }
+
+std::optional<NicAddress> ParseAddress(const std::string& text) {
+  in_addr address;
+  if (inet_pton(AF_INET, text.c_str(), &address) != 1) return std::nullopt;
+  return NicAddressOf(verbs::Address::V4(ntohl(address.s_addr)));
+}
+
+std::string ShortName(const std::string& name) { return name.substr(0, name.find('.')); }
+
+bool SameName(const std::string& a, const std::string& b) {
+  return strcasecmp(a.c_str(), b.c_str()) == 0;
+}
+
+// Two forms of one name are told apart only where both have a domain.
+bool NamesThisHost(const std::string& name, const HostIdentity& self) {
+  if (SameName(name, self.name)) return true;
+  const bool both_long =
+      name.find('.') != std::string::npos && self.name.find('.') != std::string::npos;
+  return !both_long && name.find('.') == std::string::npos &&
+         SameName(name, ShortName(self.name));
+}
+
+std::vector<NicAddress> AskResolver(const std::string& name, const HostIdentity& self) {
+  addrinfo hints = {};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return {};
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  std::vector<NicAddress> addresses;
+  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    const std::optional<verbs::Address> address =
+        verbs::Address::FromSockaddr(info->ai_addr, info->ai_addrlen);
+    if (!address) continue;
+    NicAddress nic = NicAddressOf(*address);
+    // Debian gives the host's own long name the address 127.0.1.1.
+    if (IsLoopback(nic) && nic != kLoopback) nic = self.address;
+    if (std::find(addresses.begin(), addresses.end(), nic) == addresses.end()) {
+      addresses.push_back(nic);
+    }
+  }
+  return addresses;
+}
+
+}  // namespace
+
+HostsFile HostsFile::Parse(const std::string& text) {
+  HostsFile file;
+  std::istringstream lines(text);
+  std::string line;
+  while (std::getline(lines, line)) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string first, second, alias;
+    if (!(words >> first >> second)) continue;
+    if (const std::optional<NicAddress> address = ParseAddress(first)) {
+      file.entries_.emplace_back(second, *address);
+      while (words >> alias) file.entries_.emplace_back(alias, *address);
+    } else if (const std::optional<NicAddress> behind = ParseAddress(second)) {
+      file.entries_.emplace_back(first, *behind);
+      while (words >> alias) file.entries_.emplace_back(alias, *behind);
+    }
+  }
+  return file;
+}
+
+HostsFile HostsFile::Read(const std::string& path) {
+  std::ifstream stream(path);
+  std::ostringstream text;
+  if (stream) text << stream.rdbuf();
+  return Parse(text.str());
+}
+
+std::vector<NicAddress> HostsFile::AddressesOf(const std::string& name) const {
+  std::vector<NicAddress> addresses;
+  for (const auto& [entry, address] : entries_) {
+    if (SameName(entry, name)) addresses.push_back(address);
+  }
+  const std::string before_dot = ShortName(name);
+  if (addresses.empty() && before_dot != name && !ParseAddress(name)) {
+    return AddressesOf(before_dot);
+  }
+  return addresses;
+}
+
+std::string HostsFile::NameOf(const NicAddress& address) const {
+  for (const auto& [entry, its_address] : entries_) {
+    if (its_address == address) return entry;
+  }
+  return "";
+}
+
+HostIdentity ThisHost(const NicAddress& address) {
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
+  return {name, address};
+}
+
+std::vector<NicAddress> LookUpName(const std::string& name, const HostsFile& file,
+                                   const HostIdentity& self) {
+  if (name.empty()) return {};
+  std::vector<NicAddress> addresses = file.AddressesOf(name);
+  if (!addresses.empty()) return addresses;
+  if (NamesThisHost(name, self)) return {self.address};
+  if (SameName(name, kLocalhost)) return {kLoopback};
+  if (const std::optional<NicAddress> address = ParseAddress(name)) return {*address};
+  return AskResolver(name, self);
+}
+
+std::string LookUpAddress(const NicAddress& address, const HostsFile& file,
+                          const HostIdentity& self) {
+  const std::string listed = file.NameOf(address);
+  if (!listed.empty()) return listed;
+  if (address == self.address && !self.name.empty()) return self.name;
+  if (address == kLoopback) return kLocalhost;
+  sockaddr_in socket_address = {};
+  socket_address.sin_family = AF_INET;
+  std::copy(address.begin(), address.begin() + 4,
+            reinterpret_cast<uint8_t*>(&socket_address.sin_addr));
+  char name[NI_MAXHOST];
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&socket_address), sizeof socket_address, name,
+                  sizeof name, nullptr, 0, NI_NAMEREQD) != 0) {
+    return "";
+  }
+  return name;
+}
+
+}  // namespace viaduct::compat

@@ -1,0 +1,49 @@
+// Names of hosts to NIC addresses and back, for VipNS*.
+//
+// A name is looked up in the hosts file, then among the names of this host, then by the system's
+// resolver. Nothing is kept between calls. May block in the resolver; no lock is held.
+#ifndef VIADUCT_COMPAT_NAME_SERVICE_H_
+#define VIADUCT_COMPAT_NAME_SERVICE_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compat/net_address.h"
+
+namespace viaduct::compat {
+
+// The file that M-VIA read. One host on a line, "address name [alias...]" or "name address"; '#'
+// begins a comment; several names may share an address, and a name may have several. A line that
+// is neither is skipped.
+class HostsFile {
+ public:
+  static HostsFile Parse(const std::string& text);
+  // Empty if there is no such file.
+  static HostsFile Read(const std::string& path);
+
+  // In the file's order. The exact name, else what stands before the first dot of `name`.
+  std::vector<NicAddress> AddressesOf(const std::string& name) const;
+  // The first name of the address; empty if none.
+  std::string NameOf(const NicAddress& address) const;
+
+ private:
+  std::vector<std::pair<std::string, NicAddress>> entries_;
+};
+
+struct HostIdentity {
+  std::string name;  // as gethostname gives it
+  NicAddress address;  // of the NIC that asks
+};
+HostIdentity ThisHost(const NicAddress& address);
+
+// All addresses of `name`, first the one that NameIndex 0 means; empty if it is unknown.
+std::vector<NicAddress> LookUpName(const std::string& name, const HostsFile& file,
+                                   const HostIdentity& self);
+// Empty if it has no name.
+std::string LookUpAddress(const NicAddress& address, const HostsFile& file,
+                          const HostIdentity& self);
+
+}  // namespace viaduct::compat
+
+#endif  // VIADUCT_COMPAT_NAME_SERVICE_H_

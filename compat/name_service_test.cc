@@ -1,0 +1,77 @@
+#include "compat/name_service.h"
+
+#include "gtest/gtest.h"
+
+namespace viaduct::compat {
+namespace {
+
+constexpr NicAddress kOwn = {192, 0, 2, 1, 0, 0};
+constexpr NicAddress kOther = {192, 0, 2, 2, 0, 0};
+constexpr NicAddress kLoopback = {127, 0, 0, 1, 0, 0};
+
+HostIdentity Self(const std::string& name) { return {name, kOwn}; }
+
+TEST(NameServiceTest, BothOrdersOfColumns) {
+  const HostsFile file = HostsFile::Parse(
+      "# hosts\n"
+      "192.0.2.1 alpha a # first\n"
+      "\n"
+      "beta 192.0.2.2 b\n"
+      "nonsense\n"
+      "two words\n");
+  EXPECT_EQ(file.AddressesOf("alpha"), std::vector<NicAddress>{kOwn});
+  EXPECT_EQ(file.AddressesOf("a"), std::vector<NicAddress>{kOwn});
+  EXPECT_EQ(file.AddressesOf("beta"), std::vector<NicAddress>{kOther});
+  EXPECT_EQ(file.AddressesOf("B"), std::vector<NicAddress>{kOther});
+  EXPECT_TRUE(file.AddressesOf("nonsense").empty());
+  EXPECT_TRUE(file.AddressesOf("two").empty());
+  EXPECT_EQ(file.NameOf(kOther), "beta");
+  EXPECT_EQ(file.NameOf(kLoopback), "");
+}
+
+TEST(NameServiceTest, LongNamesAreTriedShort) {
+  const HostsFile file = HostsFile::Parse("192.0.2.2 beta\n");
+  EXPECT_EQ(file.AddressesOf("beta.example.org"), std::vector<NicAddress>{kOther});
+}
+
+TEST(NameServiceTest, SeveralAddressesKeepTheirOrder) {
+  const HostsFile file = HostsFile::Parse("192.0.2.1 x\n192.0.2.2 x\n");
+  EXPECT_EQ(file.AddressesOf("x"), (std::vector<NicAddress>{kOwn, kOther}));
+}
+
+// VIPL checklist C92.
+TEST(NameServiceTest, SeveralNamesForOneAddress) {
+  const HostsFile file = HostsFile::Parse("192.0.2.1 one\n192.0.2.1 two\n");
+  EXPECT_EQ(LookUpName("one", file, Self("host")), LookUpName("two", file, Self("host")));
+}
+
+// VIPL checklist C91.
+TEST(NameServiceTest, OwnNameIsTheNic) {
+  const HostsFile none;
+  EXPECT_EQ(LookUpName("host", none, Self("host")), std::vector<NicAddress>{kOwn});
+  EXPECT_EQ(LookUpName("host", none, Self("host.example.org")), std::vector<NicAddress>{kOwn});
+  EXPECT_EQ(LookUpName("host.example.org", none, Self("host.example.org")),
+            std::vector<NicAddress>{kOwn});
+}
+
+TEST(NameServiceTest, LocalhostAndNumbers) {
+  const HostsFile none;
+  EXPECT_EQ(LookUpName("localhost", none, Self("host")), std::vector<NicAddress>{kLoopback});
+  EXPECT_EQ(LookUpName("192.0.2.2", none, Self("host")), std::vector<NicAddress>{kOther});
+}
+
+TEST(NameServiceTest, UnknownNames) {
+  EXPECT_TRUE(LookUpName("no-such-host.invalid", HostsFile(), Self("host")).empty());
+  EXPECT_TRUE(LookUpName("", HostsFile(), Self("host")).empty());
+}
+
+// VIPL checklist C93.
+TEST(NameServiceTest, AddressesHaveNames) {
+  const HostsFile file = HostsFile::Parse("192.0.2.2 beta\n");
+  EXPECT_EQ(LookUpAddress(kOther, file, Self("host")), "beta");
+  EXPECT_EQ(LookUpAddress(kOwn, file, Self("host")), "host");
+  EXPECT_EQ(LookUpAddress(kLoopback, file, Self("host")), "localhost");
+}
+
+}  // namespace
+}  // namespace viaduct::compat

@@ -1,0 +1,41 @@
+// VIP_NET_ADDRESS: a NIC address of six bytes (IPv4 address, two bytes of NIC instance, both in
+// network order; the instance is 0), then the discriminator.
+//
+// Programs keep addresses in char buffers of any alignment, so nothing here takes one for granted.
+#ifndef VIADUCT_COMPAT_NET_ADDRESS_H_
+#define VIADUCT_COMPAT_NET_ADDRESS_H_
+
+#include <vipl.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "dat/core/service_name.h"
+#include "verbs/base/address.h"
+
+namespace viaduct::compat {
+
+inline constexpr size_t kNicAddressBytes = 6;
+using NicAddress = std::array<uint8_t, kNicAddressBytes>;
+
+NicAddress NicAddressOf(const verbs::Address& address);
+
+// Null unless the host part has six bytes and is an address of a host.
+std::optional<verbs::Address> HostOf(const VIP_NET_ADDRESS* address);
+bool HostIs(const VIP_NET_ADDRESS* address, const NicAddress& nic);
+// Null if it is longer than MaxDiscriminatorLen.
+std::optional<core::ServiceName> DiscriminatorOf(const VIP_NET_ADDRESS* address);
+
+// Writes exactly 4 + 6 + discriminator.size() bytes.
+void WriteNetAddress(const NicAddress& host, absl::string_view discriminator,
+                     VIP_NET_ADDRESS* out);
+
+// The name a requester shows that has no discriminator: the port that it called from.
+core::ServiceName NameOfPort(uint16_t port);
+
+}  // namespace viaduct::compat
+
+#endif  // VIADUCT_COMPAT_NET_ADDRESS_H_

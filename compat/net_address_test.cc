@@ -1,0 +1,69 @@
+#include "compat/net_address.h"
+
+#include <cstring>
+
+#include "gtest/gtest.h"
+
+namespace viaduct::compat {
+namespace {
+
+constexpr NicAddress kNic = {192, 0, 2, 7, 0, 0};
+
+// At an odd place, as in the char buffers of programs.
+struct Buffer {
+  unsigned char bytes[64];
+  VIP_NET_ADDRESS* address() { return reinterpret_cast<VIP_NET_ADDRESS*>(bytes + 1); }
+};
+
+TEST(NetAddressTest, HasSixBytesInNetworkOrder) {
+  EXPECT_EQ(NicAddressOf(*verbs::Address::Parse("192.0.2.7")), kNic);
+}
+
+TEST(NetAddressTest, WhatIsWrittenIsRead) {
+  Buffer buffer;
+  std::memset(buffer.bytes, 0xee, sizeof buffer.bytes);
+  const char name[] = {'a', '\0', '\x7f', '\xff'};
+  WriteNetAddress(kNic, absl::string_view(name, 4), buffer.address());
+  EXPECT_TRUE(HostIs(buffer.address(), kNic));
+  EXPECT_EQ(HostOf(buffer.address())->ToString(), "192.0.2.7");
+  EXPECT_EQ(DiscriminatorOf(buffer.address())->bytes(), absl::string_view(name, 4));
+  EXPECT_EQ(buffer.bytes[1 + 4 + 6 + 4], 0xee) << "a byte beyond the discriminator was written";
+}
+
+TEST(NetAddressTest, NoDiscriminatorIsADiscriminator) {
+  Buffer buffer;
+  WriteNetAddress(kNic, absl::string_view(), buffer.address());
+  EXPECT_EQ(DiscriminatorOf(buffer.address())->bytes().size(), 0u);
+}
+
+TEST(NetAddressTest, RefusesWhatIsNotAHost) {
+  Buffer buffer;
+  WriteNetAddress(kNic, "x", buffer.address());
+  buffer.bytes[1] = 5;
+  EXPECT_FALSE(HostOf(buffer.address()).has_value());
+  EXPECT_FALSE(HostIs(buffer.address(), kNic));
+  WriteNetAddress(NicAddress{}, "x", buffer.address());
+  EXPECT_FALSE(HostOf(buffer.address()).has_value());
+}
+
+TEST(NetAddressTest, RefusesLongDiscriminators) {
+  Buffer buffer = {};
+  WriteNetAddress(kNic, "0123456789abcdef", buffer.address());
+  EXPECT_TRUE(DiscriminatorOf(buffer.address()).has_value());
+  const VIP_UINT16 length = 17;
+  std::memcpy(buffer.bytes + 3, &length, sizeof length);
+  EXPECT_FALSE(DiscriminatorOf(buffer.address()).has_value());
+}
+
+TEST(NetAddressTest, AnotherInstanceIsAnotherNic) {
+  Buffer buffer;
+  WriteNetAddress({192, 0, 2, 7, 0, 1}, "x", buffer.address());
+  EXPECT_FALSE(HostIs(buffer.address(), kNic));
+}
+
+TEST(NetAddressTest, APortIsItsQualifierInBigEndianForm) {
+  EXPECT_EQ(NameOfPort(0xb0c0).bytes(), absl::string_view("\0\0\0\0\0\0\xb0\xc0", 8));
+}
+
+}  // namespace
+}  // namespace viaduct::compat

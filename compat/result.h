@@ -1,0 +1,21 @@
+// The engine's answers as VIP_RETURN: the one place where they are translated.
+#ifndef VIADUCT_COMPAT_RESULT_H_
+#define VIADUCT_COMPAT_RESULT_H_
+
+#include <vipl.h>
+
+#include "dat/core/error.h"
+#include "dat/core/event.h"
+
+namespace viaduct::compat {
+
+// An object in use is VIP_ERROR_RESOURCE, any other wrong state VIP_INVALID_STATE. An object that
+// died under a waiter is VIP_INVALID_PARAMETER: its handle is invalid by then.
+VIP_RETURN ResultOf(core::Error error);
+
+// The outcome of an attempt to connect or to accept, as the endpoint's event tells it.
+VIP_RETURN ResultOf(core::EventType outcome);
+
+}  // namespace viaduct::compat
+
+#endif  // VIADUCT_COMPAT_RESULT_H_

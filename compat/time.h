@@ -1,0 +1,33 @@
+// VIPL's milliseconds into deadlines.
+#ifndef VIADUCT_COMPAT_TIME_H_
+#define VIADUCT_COMPAT_TIME_H_
+
+#include <vipl.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "verbs/base/clock.h"
+
+namespace viaduct::compat {
+
+inline constexpr verbs::Nanos kNanosPerMilli = 1000000;
+
+// VIP_INFINITE is all ones of a VIP_ULONG; programs written when that had 32 bits pass 0xFFFFFFFF.
+inline bool IsInfinite(VIP_ULONG milliseconds) {
+  return milliseconds == VIP_INFINITE || milliseconds == 0xFFFFFFFFul;
+}
+
+// Fixed once for each call, when it begins: a wait that goes on never restarts its time.
+inline verbs::Deadline DeadlineAfter(const verbs::Clock& clock, VIP_ULONG milliseconds) {
+  if (IsInfinite(milliseconds) ||
+      milliseconds > static_cast<VIP_ULONG>(std::numeric_limits<verbs::Nanos>::max()) /
+                         static_cast<VIP_ULONG>(kNanosPerMilli)) {
+    return verbs::Deadline::Infinite();
+  }
+  return verbs::Deadline::After(clock, static_cast<verbs::Nanos>(milliseconds) * kNanosPerMilli);
+}
+
+}  // namespace viaduct::compat
+
+#endif  // VIADUCT_COMPAT_TIME_H_

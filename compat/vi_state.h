@@ -1,0 +1,105 @@
+// The states of a VI and what each call meets in them: one enum, one table.
+//
+//              VipConnectRequest            accepted by the peer
+//        IDLE -------------------> PENDING ----------------------> CONNECTED
+//        | ^  --VipConnectAccept-> PENDING --------confirmed-----> |       |
+//        | |                          | refused, timed out:        |       |
+//        | +--------------------------+ receives stay posted       |       |
+//        | +--VipDisconnect: everything posted is flushed----------+       |
+//        | |                                                               |
+//        | +--VipDisconnect-- ERROR <--peer gone, connection broken--------+
+//        |                      ^--unreachable, reliable levels-- PENDING
+//        +--VipDisconnect: posted receives are flushed, the VI stays Idle
+//
+// The state is not kept here: it is the endpoint's (dat/core/endpoint_state.h), seen as a VI's.
+#ifndef VIADUCT_COMPAT_VI_STATE_H_
+#define VIADUCT_COMPAT_VI_STATE_H_
+
+#include <vipl.h>
+
+#include "dat/core/endpoint_state.h"
+
+namespace viaduct::compat {
+
+// Values are those of VIP_VI_STATE.
+enum class ViState : uint8_t {
+  kIdle = VIP_STATE_IDLE,
+  kConnected = VIP_STATE_CONNECTED,
+  kConnectPending = VIP_STATE_CONNECT_PENDING,
+  kError = VIP_STATE_ERROR,
+};
+inline constexpr int kViStates = 4;
+
+enum class ViCall : uint8_t {
+  kDestroy,
+  kSetAttributes,
+  kQuery,
+  kConnectRequest,
+  kConnectAccept,
+  kDisconnect,
+  kPostSend,
+  kPostReceive,
+  kDequeue,  // Done and Wait of both queues
+};
+inline constexpr int kViCalls = 9;
+
+enum class ViVerdict : uint8_t {
+  kGo,
+  kInvalidState,  // VIP_INVALID_STATE
+  kFlushed,       // accepted; the descriptor completes as flushed at once
+  kFlushOnly,     // what is posted is flushed, the state stays
+};
+
+namespace internal {
+inline constexpr ViVerdict kGo = ViVerdict::kGo;
+inline constexpr ViVerdict kNo = ViVerdict::kInvalidState;
+inline constexpr ViVerdict kFlush = ViVerdict::kFlushed;
+inline constexpr ViVerdict kOnly = ViVerdict::kFlushOnly;
+
+inline constexpr ViVerdict kViTable[kViCalls][kViStates] = {
+    //                     Idle    Connected  Pending  Error
+    /* Destroy */         {kGo,    kNo,       kNo,     kNo},
+    /* SetAttributes */   {kGo,    kNo,       kNo,     kNo},
+    /* Query */           {kGo,    kGo,       kGo,     kGo},
+    /* ConnectRequest */  {kGo,    kNo,       kNo,     kNo},
+    /* ConnectAccept */   {kGo,    kNo,       kNo,     kNo},
+    /* Disconnect */      {kOnly,  kGo,       kGo,     kGo},
+    /* PostSend */        {kFlush, kGo,       kFlush,  kFlush},
+    /* PostReceive */     {kGo,    kGo,       kGo,     kFlush},
+    /* Dequeue */         {kGo,    kGo,       kGo,     kGo},
+};
+}  // namespace internal
+
+constexpr ViVerdict VerdictOf(ViState state, ViCall call) {
+  return internal::kViTable[static_cast<int>(call)][static_cast<int>(state)];
+}
+
+// Total. A VI has its zone and dispatchers from the start and no reserved service point, so the
+// unconfigured, reserved and tentative states do not come; they read as what they lead to.
+constexpr ViState ViStateOf(core::EndpointState state) {
+  switch (state) {
+    case core::EndpointState::kUnconnected:
+    case core::EndpointState::kUnconfiguredUnconnected:
+    case core::EndpointState::kReserved:
+    case core::EndpointState::kUnconfiguredReserved:
+      return ViState::kIdle;
+    case core::EndpointState::kPassivePending:
+    case core::EndpointState::kUnconfiguredPassive:
+    case core::EndpointState::kActivePending:
+    case core::EndpointState::kTentativePending:
+    case core::EndpointState::kUnconfiguredTentative:
+    case core::EndpointState::kCompletionPending:
+      return ViState::kConnectPending;
+    case core::EndpointState::kConnected:
+      return ViState::kConnected;
+    // VipDisconnect is abrupt, so no VI is ever seen on its way out.
+    case core::EndpointState::kDisconnectPending:
+    case core::EndpointState::kDisconnected:
+      return ViState::kError;
+  }
+  return ViState::kError;
+}
+
+}  // namespace viaduct::compat
+
+#endif  // VIADUCT_COMPAT_VI_STATE_H_
