@@ -30,8 +30,8 @@ enum class HeaderKind : uint8_t {
 
 // What an endpoint tells the other side of itself. A DAT endpoint is "any".
 struct EndpointProfile {
-  bool any = true;              // matches whatever the other side is
-  uint8_t reliability = 0;      // VIP_SERVICE_* bit
+  bool any = true;          // matches whatever the other side is
+  uint8_t reliability = 0;  // VIP_SERVICE_* bit
   bool rdma_write_enabled = true;
   bool rdma_read_enabled = true;
   uint32_t max_transfer_size = 0;
@@ -43,8 +43,8 @@ struct ConnectionHeader {
   ServiceName remote;  // requests: the name asked for
   ServiceName local;   // VIPL requests: the requester's own discriminator
   EndpointProfile profile;
-  uint64_t peer_id = 0;   // kViplPeerRequest: decides between crossing requests
-  uint8_t mismatch = 0;   // kMismatch
+  uint64_t peer_id = 0;  // kViplPeerRequest: decides between crossing requests
+  uint8_t mismatch = 0;  // kMismatch
 };
 
 // At most kMaxHeaderBytes.

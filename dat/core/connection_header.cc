@@ -1,0 +1,194 @@
+#include "dat/core/connection_header.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace viaduct::core {
+namespace {
+
+// Magics are followed by the check of the fixed part.
+constexpr uint32_t kHeaderMagic = 0xd65649;
+constexpr uint32_t kTrailerMagic = 0xd65652;
+constexpr size_t kMagicBytes = 3;
+constexpr size_t kCheckAt = 3;
+constexpr uint8_t kVersion = 1;
+constexpr size_t kFixedBytes = 8;
+constexpr size_t kBodyCheckAt = 5;  // of a header
+
+// The word of lengths and rights, from its lowest bit.
+constexpr int kReliabilityBits = 3;
+constexpr uint16_t kReliabilityMask = (1 << kReliabilityBits) - 1;
+constexpr uint16_t kReadEnabled = 1 << 3;
+constexpr uint16_t kWriteEnabled = 1 << 4;
+constexpr uint16_t kAny = 1 << 5;
+constexpr uint16_t kProfileMask = kAny | kWriteEnabled | kReadEnabled | kReliabilityMask;
+constexpr int kLocalShift = 6;
+constexpr int kRemoteShift = 11;
+constexpr uint16_t kLengthMask = 0x1f;
+
+static_assert(kFixedBytes + 8 + 8 + 2 * kMaxNameBytes == kMaxHeaderBytes);
+static_assert(kFixedBytes + kMaxNameBytes == kTrailerBytes);
+
+// CRC-8, polynomial x^8 + x^2 + x + 1.
+uint8_t AddToCrc(uint8_t crc, absl::Span<const uint8_t> data) {
+  for (uint8_t byte : data) {
+    crc ^= byte;
+    for (int bit = 0; bit < 8; ++bit) {
+      crc = static_cast<uint8_t>(crc << 1 ^ ((crc & 0x80) != 0 ? 0x07 : 0));
+    }
+  }
+  return crc;
+}
+
+constexpr uint8_t kFirstCrc = 0xff;
+
+// Of all bytes but that of the check.
+uint8_t CheckAround(absl::Span<const uint8_t> data) {
+  const uint8_t crc = AddToCrc(kFirstCrc, data.first(kCheckAt));
+  return AddToCrc(crc, data.subspan(kCheckAt + 1));
+}
+
+void AppendInteger(std::vector<uint8_t>* out, uint64_t value, size_t bytes) {
+  for (size_t i = bytes; i-- > 0;) out->push_back(static_cast<uint8_t>(value >> (8 * i)));
+}
+
+void AppendName(std::vector<uint8_t>* out, const ServiceName& name) {
+  out->insert(out->end(), name.bytes().begin(), name.bytes().end());
+}
+
+// Reads what was copied; whoever reads checked before that it is there.
+class Reader {
+ public:
+  explicit Reader(const uint8_t* data) : at_(data) {}
+  uint64_t Integer(size_t bytes) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < bytes; ++i) value = value << 8 | *at_++;
+    return value;
+  }
+  // `size` is at most kMaxNameBytes.
+  ServiceName Name(size_t size) {
+    const ServiceName name = *ServiceName::FromBytes(at_, size);
+    at_ += size;
+    return name;
+  }
+
+ private:
+  const uint8_t* at_;
+};
+
+bool IsKind(uint8_t kind) {
+  return kind >= static_cast<uint8_t>(HeaderKind::kDatRequest) &&
+         kind <= static_cast<uint8_t>(HeaderKind::kMismatch);
+}
+
+uint16_t ProfileBits(const EndpointProfile& profile) {
+  if (profile.any) return kAny;
+  return static_cast<uint16_t>((profile.rdma_write_enabled ? kWriteEnabled : 0) |
+                               (profile.rdma_read_enabled ? kReadEnabled : 0) |
+                               (profile.reliability & kReliabilityMask));
+}
+
+}  // namespace
+
+std::vector<uint8_t> EncodeHeader(const ConnectionHeader& header) {
+  const EndpointProfile& profile = header.profile;
+  std::vector<uint8_t> out;
+  out.reserve(kMaxHeaderBytes);
+  AppendInteger(&out, kHeaderMagic, kMagicBytes);
+  AppendInteger(&out, 0, 1);  // the check
+  AppendInteger(&out, kVersion << 4 | static_cast<uint8_t>(header.kind), 1);
+  AppendInteger(&out, 0, 1);  // the body's check
+  AppendInteger(&out,
+                header.remote.bytes().size() << kRemoteShift |
+                    header.local.bytes().size() << kLocalShift | ProfileBits(profile),
+                2);
+  if (!profile.any) {
+    AppendInteger(&out, profile.max_transfer_size, 4);
+    AppendInteger(&out, profile.qos, 4);
+  }
+  if (header.kind == HeaderKind::kViplPeerRequest) AppendInteger(&out, header.peer_id, 8);
+  if (header.kind == HeaderKind::kMismatch) AppendInteger(&out, header.mismatch, 1);
+  AppendName(&out, header.remote);
+  AppendName(&out, header.local);
+  const absl::Span<const uint8_t> whole(out);
+  out[kBodyCheckAt] = AddToCrc(kFirstCrc, whole.subspan(kFixedBytes));
+  out[kCheckAt] = CheckAround(whole.first(kFixedBytes));
+  return out;
+}
+
+std::optional<ConnectionHeader> ParseHeader(absl::Span<const uint8_t> data, size_t* size) {
+  uint8_t copy[kMaxHeaderBytes];
+  const size_t available = std::min(data.size(), sizeof(copy));
+  if (available < kFixedBytes) return std::nullopt;
+  std::memcpy(copy, data.data(), available);
+
+  Reader reader(copy);
+  if (reader.Integer(kMagicBytes) != kHeaderMagic) return std::nullopt;
+  if (reader.Integer(1) != CheckAround(absl::MakeConstSpan(copy, kFixedBytes))) return std::nullopt;
+  const uint8_t version_and_kind = static_cast<uint8_t>(reader.Integer(1));
+  const uint8_t kind = version_and_kind & 0xf;
+  if (version_and_kind >> 4 != kVersion || !IsKind(kind)) return std::nullopt;
+  const uint8_t body_check = static_cast<uint8_t>(reader.Integer(1));
+  const uint16_t word = static_cast<uint16_t>(reader.Integer(2));
+
+  ConnectionHeader header;
+  header.kind = static_cast<HeaderKind>(kind);
+  header.profile.any = (word & kAny) != 0;
+  if (header.profile.any && (word & kProfileMask) != kAny) return std::nullopt;
+  const bool has_peer_id = header.kind == HeaderKind::kViplPeerRequest;
+  const bool has_mismatch = header.kind == HeaderKind::kMismatch;
+  const size_t remote = word >> kRemoteShift & kLengthMask;
+  const size_t local = word >> kLocalShift & kLengthMask;
+  if (remote > kMaxNameBytes || local > kMaxNameBytes) return std::nullopt;
+  const size_t whole = kFixedBytes + (header.profile.any ? 0 : 8) + (has_peer_id ? 8 : 0) +
+                       (has_mismatch ? 1 : 0) + remote + local;
+  if (whole > available) return std::nullopt;
+  const absl::Span<const uint8_t> body(copy + kFixedBytes, whole - kFixedBytes);
+  if (AddToCrc(kFirstCrc, body) != body_check) return std::nullopt;
+
+  if (!header.profile.any) {
+    header.profile.rdma_write_enabled = (word & kWriteEnabled) != 0;
+    header.profile.rdma_read_enabled = (word & kReadEnabled) != 0;
+    header.profile.reliability = word & kReliabilityMask;
+    header.profile.max_transfer_size = static_cast<uint32_t>(reader.Integer(4));
+    header.profile.qos = static_cast<uint32_t>(reader.Integer(4));
+  }
+  if (has_peer_id) header.peer_id = reader.Integer(8);
+  if (has_mismatch) header.mismatch = static_cast<uint8_t>(reader.Integer(1));
+  header.remote = reader.Name(remote);
+  header.local = reader.Name(local);
+  *size = whole;
+  return header;
+}
+
+std::vector<uint8_t> EncodeTrailer(const ServiceName& final_name) {
+  std::vector<uint8_t> out;
+  out.reserve(kTrailerBytes);
+  AppendInteger(&out, kTrailerMagic, kMagicBytes);
+  AppendInteger(&out, 0, 1);  // the check
+  AppendInteger(&out, kVersion << 4, 1);
+  AppendInteger(&out, final_name.bytes().size(), 3);
+  AppendName(&out, final_name);
+  out.resize(kTrailerBytes);
+  out[kCheckAt] = CheckAround(out);
+  return out;
+}
+
+std::optional<ServiceName> ParseTrailer(absl::Span<const uint8_t> data) {
+  if (data.size() < kTrailerBytes) return std::nullopt;
+  uint8_t copy[kTrailerBytes];
+  std::memcpy(copy, data.data() + data.size() - kTrailerBytes, sizeof(copy));
+
+  Reader reader(copy);
+  if (reader.Integer(kMagicBytes) != kTrailerMagic) return std::nullopt;
+  if (reader.Integer(1) != CheckAround(copy)) return std::nullopt;
+  if (reader.Integer(1) != kVersion << 4) return std::nullopt;
+  const size_t size = reader.Integer(3);
+  if (size > kMaxNameBytes) return std::nullopt;
+  for (size_t i = kFixedBytes + size; i < kTrailerBytes; ++i) {
+    if (copy[i] != 0) return std::nullopt;
+  }
+  return reader.Name(size);
+}
+
+}  // namespace viaduct::core
