@@ -35,6 +35,11 @@ constexpr Setting kSettings[] = {
     {"VIADUCT_SILENCE_MS", SettingType::kNumber, "10000", "", 100, 3600000,
      "How long a peer between hosts may leave a handshake or an acknowledgement of TCP open "
      "before the connection counts as lost, in milliseconds."},
+    {"VIADUCT_NIC_NAMES", SettingType::kChoice, "any", "any|known", 0, 0,
+     "Whether VipOpenNic takes a name that it does not know for the default adapter (any), or "
+     "refuses it (known)."},
+    {"VIADUCT_VIP_HOSTS", SettingType::kPath, "/etc/vip_hosts", "", 0, 0,
+     "The file in which VipNSGetHostByName looks first."},
 };
 
 // Names of others that begin like ours.
@@ -58,6 +63,8 @@ bool IsValid(const Setting& setting, absl::string_view text) {
       [[fallthrough]];
     case SettingType::kNumber:
       return ParseNumber(setting, text, &number);
+    case SettingType::kPath:
+      return !text.empty();
   }
   return false;
 }
@@ -99,6 +106,7 @@ std::string Hint(absl::string_view name) {
 
 std::string Expected(const Setting& setting) {
   if (setting.type == SettingType::kChoice) return setting.choices;
+  if (setting.type == SettingType::kPath) return "a path";
   return absl::StrCat(setting.minimum, "..", setting.maximum,
                       setting.type == SettingType::kNumberOrAuto ? " or auto" : "");
 }
@@ -110,6 +118,8 @@ absl::Span<const Setting> AllSettings() { return kSettings; }
 const Setting& GetSetting(SettingId id) { return kSettings[static_cast<size_t>(id)]; }
 
 std::string ChoiceSetting(SettingId id) { return std::string(ValidText(GetSetting(id))); }
+
+std::string PathSetting(SettingId id) { return std::string(ValidText(GetSetting(id))); }
 
 int64_t NumberSetting(SettingId id) { return *NumberOrAutoSetting(id); }
 

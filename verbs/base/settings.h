@@ -17,6 +17,7 @@ enum class SettingType {
   kChoice,        // one of `choices`
   kNumber,        // minimum..maximum
   kNumberOrAuto,  // the same, or "auto"
+  kPath,          // of a file
 };
 
 struct Setting {
@@ -39,6 +40,8 @@ enum class SettingId {
   kGraceMs,
   kSpinUs,
   kSilenceMs,
+  kNicNames,
+  kVipHosts,
 };
 
 absl::Span<const Setting> AllSettings();
@@ -46,6 +49,7 @@ const Setting& GetSetting(SettingId id);
 
 // The value in force: the environment's if it is valid, else the default. Read anew at each call.
 std::string ChoiceSetting(SettingId id);
+std::string PathSetting(SettingId id);
 int64_t NumberSetting(SettingId id);
 std::optional<int64_t> NumberOrAutoSetting(SettingId id);  // null: auto
 

@@ -34,7 +34,9 @@ TEST(Settings, TableAndIdsAgree) {
   EXPECT_STREQ(GetSetting(SettingId::kGraceMs).name, "VIADUCT_GRACE_MS");
   EXPECT_STREQ(GetSetting(SettingId::kSpinUs).name, "VIADUCT_SPIN_US");
   EXPECT_STREQ(GetSetting(SettingId::kSilenceMs).name, "VIADUCT_SILENCE_MS");
-  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kSilenceMs) + 1);
+  EXPECT_STREQ(GetSetting(SettingId::kNicNames).name, "VIADUCT_NIC_NAMES");
+  EXPECT_STREQ(GetSetting(SettingId::kVipHosts).name, "VIADUCT_VIP_HOSTS");
+  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kVipHosts) + 1);
 }
 
 TEST(Settings, EveryDefaultIsValid) {
@@ -52,6 +54,7 @@ TEST(Settings, DefaultsApplyWithoutVariables) {
   EXPECT_EQ(NumberSetting(SettingId::kPortCount), 4536);
   EXPECT_EQ(NumberSetting(SettingId::kGraceMs), 250);
   EXPECT_EQ(NumberSetting(SettingId::kSilenceMs), 10000);
+  EXPECT_EQ(PathSetting(SettingId::kVipHosts), "/etc/vip_hosts");
   EXPECT_EQ(NumberOrAutoSetting(SettingId::kSpinUs), std::nullopt);
 }
 
