@@ -14,6 +14,9 @@
 // completion queues and domains, everything before its context. Regions may be destroyed at any
 // time.
 //
+// Failure. A request that fails (any status but kSuccess and kFlushed) breaks its connection, or with
+// NoReceive::kDrop only itself: OnDisconnected(kBroken) comes and everything behind it is flushed.
+//
 // Ordering. Each work queue completes in posting order. What one side sends arrives in order; a
 // write is placed before a later send is received. Reads may be overtaken by later requests
 // unless those carry kFence. All completions of work that succeeded are pollable before

@@ -1,32 +1,36 @@
 // ConnectionManager: names to ports, requests to service points. One for each device context.
 //
 // Threads: calls from any thread; requests of the device come on the executor. Its lock is taken
-// before an endpoint's and a dispatcher's.
+// before an adapter's, an endpoint's and a dispatcher's.
 #ifndef VIADUCT_DAT_CORE_CONNECTION_MANAGER_H_
 #define VIADUCT_DAT_CORE_CONNECTION_MANAGER_H_
 
 #include <cstdint>
-#include <list>
+#include <deque>
 #include <memory>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "dat/core/connection_request.h"
 #include "dat/core/error.h"
-#include "dat/core/object.h"
 #include "dat/core/service_name.h"
+#include "dat/core/service_point.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 
 namespace viaduct::core {
 
-class ConnectionRequest;
-class ServicePoint;
-
-class ConnectionManager final : private verbs::ListenerSink {
+class ConnectionManager {
  public:
   struct Ports {
     uint16_t base = 61000;
     uint16_t range = 4536;
   };
+
+  // The process's manager of the device at `address`, made on first use and kept while an
+  // adapter is open on it. kNotFound: no interface has the address; kInsufficientResources.
+  static Error Get(const verbs::Address& address, std::shared_ptr<ConnectionManager>* out);
+
   ConnectionManager(std::unique_ptr<verbs::Context> context, Ports ports);
   ~ConnectionManager();
 
@@ -35,23 +39,36 @@ class ConnectionManager final : private verbs::ListenerSink {
     return name.Ports(ports_.base, ports_.range);
   }
 
-  // Opens the first free port of the name and serves it there. kConnQualInUse: the name is
-  // served and not shared, or all its ports are taken.
+  // Listens on the first free port of the point's name. kConnQualInUse: the name is served
+  // already and not shared, or its ports are taken.
   Error Serve(ServicePoint& point);
   // Takes a free direct port for the point, whose name becomes that qualifier.
   Error ServeAny(ServicePoint& point, uint64_t* qualifier);
   // No request reaches `point` after it returned.
   void Withdraw(ServicePoint& point);
-  // A request that is moved: to the point that serves `name` here, or to another process.
-  Error Deliver(const ServiceName& name, std::unique_ptr<ConnectionRequest> request);
+  // Brings a request to the point that serves its name. False, and nothing moved, if none does
+  // or can take it.
+  bool Deliver(Arrival* arrival);
 
  private:
-  struct Port;  // a listener and how many points use it
-  void OnRequest(std::unique_ptr<verbs::IncomingConnection> incoming) override;
+  class Port;
+  struct Service {
+    std::shared_ptr<Port> port;
+    std::deque<ServicePoint*> points;  // the longest waiting first
+  };
+
+  void OnRequest(uint16_t port, std::unique_ptr<verbs::IncomingConnection> incoming);
+  // The listener of `port`, shared by the services on it; null if somebody else has it.
+  std::shared_ptr<Port> OpenPort(uint16_t port) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Makes the request's object and event. Fails, and leaves `arrival` whole, if the point's
+  // backlog is full.
+  bool Offer(ServicePoint& point, Arrival* arrival) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   const std::unique_ptr<verbs::Context> context_;
   const Ports ports_;
   verbs::Mutex lock_;
+  absl::flat_hash_map<ServiceName, Service> services_ ABSL_GUARDED_BY(lock_);
+  absl::flat_hash_map<uint16_t, std::weak_ptr<Port>> open_ports_ ABSL_GUARDED_BY(lock_);
 };
 
 }  // namespace viaduct::core

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "dat/core/connection_header.h"
@@ -17,6 +18,15 @@
 namespace viaduct::core {
 
 class InterfaceAdapter;
+
+// A request as it came from the device, its engine header taken off.
+struct Arrival {
+  std::unique_ptr<verbs::IncomingConnection> incoming;
+  ServiceName name;
+  std::optional<ConnectionHeader> header;
+  std::vector<uint8_t> private_data;  // the consumer's; empty if VIPL sent the request
+  bool redirected = false;
+};
 
 class ConnectionRequest final : public Object {
  public:
@@ -36,33 +46,33 @@ class ConnectionRequest final : public Object {
   Error HandOff(const ServiceName& name);
 
   InterfaceAdapter& adapter() const { return *adapter_; }
-  const verbs::Address& remote_address() const { return incoming_address_; }
+  const verbs::Address& remote_address() const { return remote_address_; }
   uint16_t remote_port() const { return remote_port_; }
-  const ServiceName& name() const { return name_; }
+  const ServiceName& name() const { return arrival_.name; }
   // What the consumer may see: the engine's header is taken off; empty if VIPL sent it.
-  absl::Span<const uint8_t> private_data() const { return private_data_; }
+  absl::Span<const uint8_t> private_data() const { return arrival_.private_data; }
   // The requester's engine header; null if it sent none (DAT or rdma_cm on a direct port).
-  const std::optional<ConnectionHeader>& header() const { return header_; }
-  Ref<Endpoint> endpoint() const { return endpoint_; }
+  const std::optional<ConnectionHeader>& header() const { return arrival_.header; }
+  const Ref<Endpoint>& endpoint() const { return endpoint_; }  // its own, if it has one
 
-  // The requester has given up already: accept will only report it.
-  // (Found out at accept; no event.)
+  // Its end without a word of the consumer: the requester sees a refusal.
+  void Destroy() override;
 
  private:
   friend class ConnectionManager;
-  ConnectionRequest(InterfaceAdapter& adapter, std::unique_ptr<verbs::IncomingConnection> incoming);
+  friend class Endpoint;
+  ConnectionRequest(InterfaceAdapter& adapter, Arrival arrival, Ref<Endpoint> endpoint);
   ~ConnectionRequest() override;
+  // The handle is dead: nobody else can end the request.
+  void Finish();
 
   const Ref<InterfaceAdapter> adapter_;
-  verbs::Address incoming_address_;
-  uint16_t remote_port_ = 0;
-  ServiceName name_;
-  std::optional<ConnectionHeader> header_;
-  std::vector<uint8_t> private_data_;
-  bool redirected_ = false;
-  Ref<Endpoint> endpoint_;
-  verbs::Mutex lock_;
-  std::unique_ptr<verbs::IncomingConnection> incoming_ ABSL_GUARDED_BY(lock_);
+  const Ref<Endpoint> endpoint_;
+  const verbs::Address remote_address_;
+  const uint16_t remote_port_;
+  verbs::Mutex lock_;  // before the endpoint's
+  // `incoming` is null once the request has ended.
+  Arrival arrival_;
 };
 
 }  // namespace viaduct::core

@@ -94,6 +94,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // By the table: kInvalidState in Reserved, Passive, Tentative; disconnects otherwise. The
   // handle is dead; no event of this endpoint is made after it returned.
   Error Free();
+  void Destroy() override;
 
   // ---- data path: no lock of another endpoint, no system call, no allocation
   Error PostSend(const verbs::SendRequest& request);
@@ -107,6 +108,9 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Error DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
                          absl::Span<const uint8_t> private_data);
   Error Disconnect(verbs::DisconnectMode mode);
+  // Unconnected only: everything posted completes as flushed, the state stays (VipDisconnect of an
+  // idle VI).
+  Error FlushPosted();
   Error Reset();  // Disconnected -> Unconnected; no-op in Unconnected
   Error Modify(const Parts* parts, const EndpointAttributes* attributes);
 
@@ -118,7 +122,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   bool SendIdle() const;
   bool ReceiveIdle() const;
   verbs::Address remote_address() const;  // unspecified unless in a connection or an attempt
-  uint64_t remote_qualifier() const;      // active: the name asked for; passive: the peer's port
+  // Active side: the name asked for; passive side: the peer's port. 0 if that is no qualifier.
+  uint64_t remote_qualifier() const;
   uint16_t local_port() const;
   // VIPL: what the other side told of itself; `any` if it is DAT.
   EndpointProfile peer_profile() const;
@@ -132,7 +137,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   friend class ConnectionRequest;
   friend class ServicePoint;
 
-  Endpoint(InterfaceAdapter& adapter, const Parts& parts, const EndpointAttributes& attributes);
+  Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attributes);
   ~Endpoint() override;
 
   // ConnectionSink.
@@ -143,26 +148,46 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   void OnDropped(verbs::QueuePair& pair) override;
   void OnRefusedWrite(verbs::QueuePair& pair) override;
 
-  // The state's move by the table with its effects, or kInvalidState.
+  class DiscardQueue;
+
+  // DAT_PSP_PROVIDER_FLAG: an endpoint without parts, for a request that has arrived.
+  static Error CreateTentative(InterfaceAdapter& adapter, Ref<Endpoint>* out);
+  // Apply, for the passive side's objects.
+  Error Move(EndpointInput input);
+
+  // Moves the state by the table, with its effects; kInvalidState where it has no such row.
   Error Apply(EndpointInput input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PostEvent(EndpointEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Error EnsurePair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Error StartAttempt(const ConnectParameters& parameters) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void OnAttemptTimer(uint64_t serial, bool deadline);
+  // Opens the accepting side of a connection; undone by a failure of `accept`.
+  Error BeginAccept(EndpointInput input, ConnectionRequest& request,
+                    absl::Span<const uint8_t> answer, verbs::IncomingConnection& incoming);
+  Error MakePair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Error RefitPair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  verbs::QueuePairOptions PairOptions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Error AdoptParts(const Parts& parts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  static void Uncount(const Parts& parts);
+  void ReleaseParts() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Error FromPost(verbs::PostResult result) const;
 
   const Ref<InterfaceAdapter> adapter_;
   CompletionOwner owner_;
   std::atomic<EndpointState> state_{EndpointState::kUnconnected};
+  // The data path's view of pair_; null without a protection zone.
+  std::atomic<verbs::QueuePair*> post_pair_{nullptr};
   mutable verbs::Mutex lock_;
   Parts parts_ ABSL_GUARDED_BY(lock_);
   EndpointAttributes attributes_ ABSL_GUARDED_BY(lock_);
   EndpointProfile profile_ ABSL_GUARDED_BY(lock_);
   EndpointProfile peer_profile_ ABSL_GUARDED_BY(lock_);
-  std::unique_ptr<ConnectAttempt> attempt_ ABSL_GUARDED_BY(lock_);
+  std::unique_ptr<ConnectAttempt> attempt_ ABSL_GUARDED_BY(lock_);  // while ActivePending
   ConnectTarget target_ ABSL_GUARDED_BY(lock_);  // where the connection really ended
-  bool active_ ABSL_GUARDED_BY(lock_) = false;   // this side asked for the connection
-  uint16_t peer_port_ ABSL_GUARDED_BY(lock_) = 0;
+  uint64_t serial_ ABSL_GUARDED_BY(lock_) = 0;   // of attempts, so that late timers are known
   std::vector<uint8_t> private_data_ ABSL_GUARDED_BY(lock_);  // the peer's, shown in events
-  Ref<EventDispatcher> own_queue_;  // completions of a stream that the consumer is not interested in
-  std::unique_ptr<verbs::QueuePair> pair_;
+  // Takes the completions of a stream that has no dispatcher.
+  std::unique_ptr<DiscardQueue> discard_;
+  std::unique_ptr<verbs::QueuePair> pair_ ABSL_GUARDED_BY(lock_);
 };
 
 }  // namespace viaduct::core

@@ -11,11 +11,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 
 #include "dat/core/error.h"
 #include "dat/core/event.h"
+#include "dat/core/event_ring.h"
 #include "dat/core/object.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
@@ -106,17 +106,22 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   void DropFeeder() { feeders_.fetch_sub(1, std::memory_order_release); }
   // Forgets the queued events of an object that is being freed.
   void Forget(Handle subject);
+  // Takes one queued completion out of turn: the oldest of that subject and cookie.
+  void Remove(Handle subject, uint64_t cookie);
   verbs::CompletionQueue& device_queue() { return *queue_; }
-  // The adapter goes away: waiters return kAbort, the handle is dead.
-  void Abort();
+  // Waiters return kAbort; the handle is dead.
+  void Destroy() override;
 
  private:
   EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams, bool eager);
   ~EventDispatcher() override;
   void OnCompletions(verbs::CompletionQueue& queue) override;
   void HarvestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void Translate(const verbs::Completion& completion, Event* event);
-  bool PopLocked(Event* event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // The oldest event, or one straight from the device.
+  bool TakeLocked(Event* event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool Take(const WaitOptions& options, Event* event, uint32_t* more);
+  Error WaitOwned(verbs::Deadline deadline, const WaitOptions& options, Event* event,
+                  uint32_t* more);
 
   const Ref<InterfaceAdapter> adapter_;
   const uint32_t streams_;
@@ -128,9 +133,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   std::atomic<bool> owned_{false};     // an exclusive waiter is inside
   std::atomic<bool> waitable_{true};
   std::atomic<bool> aborted_{false};
-  verbs::SpinLock lock_;
+  mutable verbs::SpinLock lock_;
   uint32_t length_ ABSL_GUARDED_BY(lock_);
-  std::deque<Event> events_ ABSL_GUARDED_BY(lock_);
+  EventRing events_ ABSL_GUARDED_BY(lock_);
 };
 
 }  // namespace viaduct::core

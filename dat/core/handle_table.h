@@ -43,6 +43,9 @@ T* FindObject(Handle handle) {
 }
 template <typename T>
 Ref<T> ShareObject(Handle handle);
+// For a T that comes in several types.
+template <typename T>
+Ref<T> ShareObject(Handle handle, ObjectType type);
 
 template <typename T>
 constexpr Error InvalidHandle() {

@@ -4,10 +4,9 @@
 #ifndef VIADUCT_DAT_CORE_INTERFACE_ADAPTER_H_
 #define VIADUCT_DAT_CORE_INTERFACE_ADAPTER_H_
 
-#include <functional>
 #include <memory>
-#include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "dat/core/error.h"
 #include "dat/core/object.h"
 #include "verbs/base/lock.h"
@@ -42,23 +41,32 @@ class InterfaceAdapter final : public Object {
   void SetAsyncDispatcher(Ref<EventDispatcher> dispatcher, bool own);
   Ref<EventDispatcher> async_dispatcher() const;
 
+  // What a consumer may put into a connect, accept or reject, all headers of the engine allowed
+  // for.
+  uint32_t max_private_data() const;
+
+  // kInvalidParameter unless the segment lies inside one live region of this adapter.
+  Error CheckSegment(const verbs::Segment& segment) const;
+
   // ---- for the objects made under it
-  // Registers `object` (no reference is taken; the object unregisters itself when it is freed).
-  void AddChild(Object* object);
+  // Gives a new object its handle and remembers it. kInvalidHandle once the adapter is closed;
+  // kInsufficientResources without a free handle.
+  Error AddChild(Object* object);
+  // The object is being freed; its handle is dead already.
   void RemoveChild(Object* object);
-  // Live handles under this adapter, for faces that list them.
-  std::vector<Handle> Children() const;
 
  private:
-  InterfaceAdapter(std::shared_ptr<ConnectionManager> manager);
+  explicit InterfaceAdapter(std::shared_ptr<ConnectionManager> manager);
   ~InterfaceAdapter() override;
+  bool HasChildren() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void DestroyChildren();
 
   const std::shared_ptr<ConnectionManager> manager_;
   verbs::Context* const context_;  // the manager's
   mutable verbs::Mutex lock_;
   bool closed_ ABSL_GUARDED_BY(lock_) = false;
   bool own_async_ ABSL_GUARDED_BY(lock_) = false;
-  std::vector<Object*> children_ ABSL_GUARDED_BY(lock_);
+  absl::flat_hash_set<Object*> children_ ABSL_GUARDED_BY(lock_);
   Ref<EventDispatcher> async_ ABSL_GUARDED_BY(lock_);
 };
 

@@ -21,6 +21,7 @@ class MemoryRegion final : public Object {
                       uint64_t length, uint32_t access, Ref<MemoryRegion>* out);
   // Nothing is read or written through the key after it returned.
   Error Free();
+  void Destroy() override;
   Error Modify(ProtectionZone& zone, uint32_t access);
 
   InterfaceAdapter& adapter() const { return *adapter_; }

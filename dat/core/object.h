@@ -45,6 +45,10 @@ class Object {
   void set_context(uint64_t context) { context_.store(context, std::memory_order_relaxed); }
   uint64_t context() const { return context_.load(std::memory_order_relaxed); }
 
+  // A word that the face keeps with the object.
+  void set_face_word(uint64_t word) { face_word_.store(word, std::memory_order_relaxed); }
+  uint64_t face_word() const { return face_word_.load(std::memory_order_relaxed); }
+
   // The object's end whatever uses it: what an abrupt close of its adapter does to it. As its
   // Free, without conditions; no effect when it was freed already.
   virtual void Destroy() {}
@@ -65,6 +69,7 @@ class Object {
   std::atomic<uint32_t> references_{1};  // the creator's
   std::atomic<Handle> handle_{nullptr};
   std::atomic<uint64_t> context_{0};
+  std::atomic<uint64_t> face_word_{0};
 };
 
 // A counted reference to a T (derived from Object).

@@ -21,6 +21,7 @@ class ProtectionZone final : public Object {
   static Error Create(InterfaceAdapter& adapter, bool wildcard, Ref<ProtectionZone>* out);
   // kInvalidState while an endpoint or a region uses it.
   Error Free();
+  void Destroy() override;
 
   InterfaceAdapter& adapter() const { return *adapter_; }
   verbs::ProtectionDomain& domain() { return *domain_; }

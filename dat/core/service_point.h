@@ -6,6 +6,7 @@
 #ifndef VIADUCT_DAT_CORE_SERVICE_POINT_H_
 #define VIADUCT_DAT_CORE_SERVICE_POINT_H_
 
+#include "dat/core/endpoint.h"
 #include "dat/core/error.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/object.h"
@@ -13,7 +14,6 @@
 
 namespace viaduct::core {
 
-class Endpoint;
 class InterfaceAdapter;
 
 class ServicePoint final : public Object {
@@ -27,7 +27,7 @@ class ServicePoint final : public Object {
   // kConnQualInUse, kInvalidParameter. The dispatcher must have kRequestStream.
   static Error CreatePublic(InterfaceAdapter& adapter, const Options& options,
                             EventDispatcher& dispatcher, Ref<ServicePoint>* out);
-  // Takes a free qualifier of 1024..65535.
+  // Takes a free qualifier of 1024..65535. kConnQualUnavailable.
   static Error CreatePublicAny(InterfaceAdapter& adapter, const Options& options,
                                EventDispatcher& dispatcher, uint64_t* qualifier,
                                Ref<ServicePoint>* out);
@@ -38,22 +38,25 @@ class ServicePoint final : public Object {
 
   // Later requests meet nobody; requests that have made an event stay valid.
   Error Free();
+  void Destroy() override;
 
   InterfaceAdapter& adapter() const { return *adapter_; }
+  // The name, once served, does not change.
   const Options& options() const { return options_; }
   EventDispatcher& dispatcher() const { return *dispatcher_; }
-  Ref<Endpoint> endpoint() const;  // of a reserved one
+  const Ref<Endpoint>& endpoint() const { return endpoint_; }  // of a reserved one
 
  private:
   friend class ConnectionManager;
   ServicePoint(ObjectType type, InterfaceAdapter& adapter, const Options& options,
                EventDispatcher& dispatcher, Ref<Endpoint> endpoint);
   ~ServicePoint() override;
+  static Error Publish(Ref<ServicePoint> point, uint64_t* any_qualifier, Ref<ServicePoint>* out);
 
   const Ref<InterfaceAdapter> adapter_;
-  const Options options_;
+  Options options_;
   const Ref<EventDispatcher> dispatcher_;
-  Ref<Endpoint> endpoint_;
+  const Ref<Endpoint> endpoint_;
 };
 
 }  // namespace viaduct::core

@@ -1,0 +1,113 @@
+#include "dat/core/connect_attempt.h"
+
+#include <algorithm>
+
+namespace viaduct::core {
+namespace {
+
+constexpr verbs::Nanos kFirstBackOff = 1'000'000;   // 1 ms
+constexpr verbs::Nanos kLongestBackOff = 20'000'000;  // 20 ms
+
+}  // namespace
+
+ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, verbs::Executor& executor,
+                               const ConnectParameters& parameters, std::vector<uint16_t> ports,
+                               Timer timer)
+    : serial_(serial),
+      pair_(pair),
+      executor_(executor),
+      address_(parameters.target.address),
+      ports_(std::move(ports)),
+      silence_is_timeout_(parameters.header != nullptr),
+      timer_(std::move(timer)),
+      grace_end_(verbs::Deadline::After(executor, parameters.grace)),
+      back_off_(kFirstBackOff) {
+  if (parameters.header != nullptr) {
+    data_ = EncodeHeader(*parameters.header);
+    headed_ = true;
+  } else if (!parameters.target.name.direct_port().has_value()) {
+    ConnectionHeader header;
+    header.kind = HeaderKind::kDatRequest;
+    header.remote = parameters.target.name;
+    data_ = EncodeHeader(header);
+    headed_ = true;
+  }
+  data_.insert(data_.end(), parameters.private_data.begin(), parameters.private_data.end());
+  if (!parameters.deadline.infinite()) {
+    deadline_timer_ = executor.RunAt(parameters.deadline.at(), [t = timer_] { t(true); });
+  }
+}
+
+ConnectAttempt::~ConnectAttempt() {
+  if (deadline_timer_ != 0) executor_.Cancel(deadline_timer_);
+  if (retry_timer_ != 0) executor_.Cancel(retry_timer_);
+}
+
+absl::Status ConnectAttempt::Start() {
+  return pair_.Connect({address_, ports_[port_], data_});
+}
+
+std::optional<EndpointInput> ConnectAttempt::Retry() {
+  retry_timer_ = 0;
+  return TryFrom(0);
+}
+
+std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
+  for (port_ = port; port_ < ports_.size(); ++port_) {
+    if (Start().ok()) return std::nullopt;
+  }
+  verbs::Nanos again = executor_.Now() + back_off_;
+  if (grace_end_.at() <= again) return EndpointInput::kNonPeerRejected;
+  back_off_ = std::min(2 * back_off_, kLongestBackOff);
+  retry_timer_ = executor_.RunAt(again, [t = timer_] { t(false); });
+  return std::nullopt;
+}
+
+std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcome,
+                                                    absl::Span<const uint8_t> data,
+                                                    absl::Span<const uint8_t>* answer) {
+  *answer = {};
+  switch (outcome) {
+    case verbs::ConnectOutcome::kUnreachable:
+      return EndpointInput::kUnreachable;
+    case verbs::ConnectOutcome::kRejected: {
+      size_t size = 0;
+      std::optional<ConnectionHeader> header;
+      if (headed_) header = ParseHeader(data, &size);
+      if (header.has_value() && header->kind != HeaderKind::kReject) break;  // try the next
+      *answer = data.subspan(size);
+      return EndpointInput::kPeerRejected;
+    }
+    case verbs::ConnectOutcome::kRefused:
+    case verbs::ConnectOutcome::kGone:
+      break;
+  }
+  return TryFrom(port_ + 1);
+}
+
+bool ConnectAttempt::Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
+                              std::optional<ServiceName>* redirected) {
+  bool viaduct = false;
+  size_t size = 0;
+  if (headed_) {
+    std::optional<ConnectionHeader> header = ParseHeader(*data, &size);
+    if (header.has_value() && header->kind == HeaderKind::kAccept) {
+      *profile = header->profile;
+      data->remove_prefix(size);
+      viaduct = true;
+    }
+  }
+  if (data->size() >= kTrailerBytes) {
+    *redirected = ParseTrailer(data->last(kTrailerBytes));
+    if (redirected->has_value()) data->remove_suffix(kTrailerBytes);
+  }
+  return viaduct;
+}
+
+EndpointInput ConnectAttempt::TimedOut() {
+  bool heard = silence_is_timeout_ || pair_.Heard();
+  pair_.Disconnect(verbs::DisconnectMode::kAbrupt);
+  return heard ? EndpointInput::kTimedOut : EndpointInput::kUnreachable;
+}
+
+}  // namespace viaduct::core

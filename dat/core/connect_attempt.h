@@ -1,0 +1,74 @@
+// ConnectAttempt: the active side of one connection, from the call to its outcome.
+//
+// A name is looked for on its ports, one after the other. "Nobody there" on all of them is the
+// answer, unless there is grace (VIPL): then the round is repeated with back-off until the grace
+// is over. The deadline ends it all.
+//
+// Owned by its endpoint; every call under the endpoint's lock. Timers call the endpoint back
+// with the attempt's serial, so that one that comes late finds another serial and does nothing.
+#ifndef VIADUCT_DAT_CORE_CONNECT_ATTEMPT_H_
+#define VIADUCT_DAT_CORE_CONNECT_ATTEMPT_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "dat/core/connection_header.h"
+#include "dat/core/endpoint.h"
+#include "dat/core/endpoint_state.h"
+#include "verbs/device.h"
+
+namespace viaduct::core {
+
+class ConnectAttempt {
+ public:
+  using Timer = std::function<void(bool deadline)>;
+
+  // `timer` runs on the executor: true for the deadline, false when the next round is due.
+  ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, verbs::Executor& executor,
+                 const ConnectParameters& parameters, std::vector<uint16_t> ports, Timer timer);
+  ~ConnectAttempt();  // cancels the timers
+
+  uint64_t serial() const { return serial_; }
+
+  // The first try. An error is the device's word on the address; nothing is under way then.
+  absl::Status Start();
+  // The next round.
+  std::optional<EndpointInput> Retry();
+  // A try has failed. Null while another one is under way or due. `answer` gets the part of
+  // `data` that is the peer's consumer's.
+  std::optional<EndpointInput> Failed(verbs::ConnectOutcome outcome,
+                                      absl::Span<const uint8_t> data,
+                                      absl::Span<const uint8_t>* answer);
+  // The peer accepted: takes the engine's part off `data` into `profile` and `redirected`. True
+  // if there was one: the peer is a Viaduct.
+  bool Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
+                std::optional<ServiceName>* redirected);
+  // The deadline has passed: what that means.
+  EndpointInput TimedOut();
+
+ private:
+  std::optional<EndpointInput> TryFrom(size_t port);
+
+  const uint64_t serial_;
+  verbs::QueuePair& pair_;
+  verbs::Executor& executor_;
+  const verbs::Address address_;
+  const std::vector<uint16_t> ports_;
+  const bool silence_is_timeout_;  // VIPL knows no other word for it
+  const Timer timer_;
+  std::vector<uint8_t> data_;  // header and the consumer's private data
+  bool headed_ = false;
+  size_t port_ = 0;
+  verbs::Deadline grace_end_;
+  verbs::Nanos back_off_;
+  verbs::Executor::TimerId deadline_timer_ = 0;
+  verbs::Executor::TimerId retry_timer_ = 0;
+};
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_CONNECT_ATTEMPT_H_

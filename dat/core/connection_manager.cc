@@ -1,0 +1,237 @@
+#include "dat/core/connection_manager.h"
+
+#include <string>
+#include <utility>
+
+#include "dat/core/endpoint.h"
+#include "dat/core/handle_table.h"
+#include "dat/core/interface_adapter.h"
+#include "verbs/base/log.h"
+#include "verbs/base/settings.h"
+#include "verbs/open_device.h"
+
+namespace viaduct::core {
+namespace {
+
+using verbs::MutexLock;
+
+// Devices that are open in this process, by address. Never destroyed.
+struct Registry {
+  verbs::Mutex lock;
+  absl::flat_hash_map<std::string, std::weak_ptr<ConnectionManager>> managers
+      ABSL_GUARDED_BY(lock);
+};
+Registry& TheRegistry() {
+  static Registry* registry = new Registry;
+  return *registry;
+}
+
+}  // namespace
+
+// A listener and the way from its requests to the manager.
+class ConnectionManager::Port final : private verbs::ListenerSink {
+ public:
+  static absl::StatusOr<std::shared_ptr<Port>> Open(ConnectionManager& manager, uint16_t port) {
+    auto opened = std::make_shared<Port>(manager);
+    auto listener = manager.context_->Listen(port, opened.get());
+    if (!listener.ok()) return listener.status();
+    opened->listener_ = *std::move(listener);
+    opened->number_ = opened->listener_->port();
+    return opened;
+  }
+  explicit Port(ConnectionManager& manager) : manager_(manager) {}
+  uint16_t number() const { return number_; }
+
+ private:
+  void OnRequest(std::unique_ptr<verbs::IncomingConnection> incoming) override {
+    manager_.OnRequest(number_, std::move(incoming));
+  }
+
+  ConnectionManager& manager_;
+  std::atomic<uint16_t> number_{0};
+  std::unique_ptr<verbs::Listener> listener_;
+};
+
+Error ConnectionManager::Get(const verbs::Address& address,
+                             std::shared_ptr<ConnectionManager>* out) {
+  Registry& registry = TheRegistry();
+  MutexLock lock(&registry.lock);
+  std::weak_ptr<ConnectionManager>& known = registry.managers[address.ToString()];
+  *out = known.lock();
+  if (*out != nullptr) return Ok();
+  auto context = verbs::OpenDevice(address);
+  if (!context.ok()) {
+    verbs::Log(verbs::LogLevel::kError, "cannot open an adapter at ", address.ToString(), ": ",
+               context.status().message());
+    return absl::IsNotFound(context.status()) ? Error(Code::kNotFound) : OutOf(Resource::kDevice);
+  }
+  for (const std::string& problem : verbs::SettingProblems()) {
+    verbs::Log(verbs::LogLevel::kWarn, problem);
+  }
+  const verbs::DeviceAttributes& device = (*context)->attributes();
+  verbs::Log(verbs::LogLevel::kInfo, "adapter at ", address.ToString(), " uses device ",
+             device.device, ": ", device.reason);
+  Ports ports;
+  ports.base = static_cast<uint16_t>(verbs::NumberSetting(verbs::SettingId::kPortBase));
+  ports.range = static_cast<uint16_t>(verbs::NumberSetting(verbs::SettingId::kPortCount));
+  *out = std::make_shared<ConnectionManager>(*std::move(context), ports);
+  known = *out;
+  return Ok();
+}
+
+ConnectionManager::ConnectionManager(std::unique_ptr<verbs::Context> context, Ports ports)
+    : context_(std::move(context)), ports_(ports) {}
+
+ConnectionManager::~ConnectionManager() = default;
+
+// ---------------------------------------------------------------------- who serves what
+
+std::shared_ptr<ConnectionManager::Port> ConnectionManager::OpenPort(uint16_t port) {
+  if (auto known = open_ports_.find(port); known != open_ports_.end()) {
+    if (std::shared_ptr<Port> open = known->second.lock()) return open;
+    open_ports_.erase(known);
+  }
+  auto opened = Port::Open(*this, port);
+  if (!opened.ok()) return nullptr;
+  open_ports_[(*opened)->number()] = *opened;
+  return *std::move(opened);
+}
+
+Error ConnectionManager::Serve(ServicePoint& point) {
+  const ServicePoint::Options& options = point.options();
+  MutexLock lock(&lock_);
+  if (auto known = services_.find(options.name); known != services_.end()) {
+    for (ServicePoint* other : known->second.points) {
+      if (!options.shared || !other->options().shared) return Code::kConnQualInUse;
+    }
+    known->second.points.push_back(&point);
+    return Ok();
+  }
+  for (uint16_t number : PortsOf(options.name)) {
+    if (std::shared_ptr<Port> port = OpenPort(number)) {
+      services_[options.name] = Service{std::move(port), {&point}};
+      return Ok();
+    }
+  }
+  return Code::kConnQualInUse;
+}
+
+Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
+  MutexLock lock(&lock_);
+  std::shared_ptr<Port> port = OpenPort(0);
+  if (port == nullptr) return Code::kConnQualUnavailable;
+  *qualifier = port->number();
+  point.options_.name = ServiceName::FromQualifier(*qualifier);
+  services_[point.options_.name] = Service{std::move(port), {&point}};
+  return Ok();
+}
+
+void ConnectionManager::Withdraw(ServicePoint& point) {
+  std::shared_ptr<Port> closing;  // outside the lock: it waits for a request being delivered
+  MutexLock lock(&lock_);
+  auto service = services_.find(point.options().name);
+  if (service == services_.end()) return;
+  std::deque<ServicePoint*>& points = service->second.points;
+  for (auto it = points.begin(); it != points.end(); ++it) {
+    if (*it != &point) continue;
+    points.erase(it);
+    break;
+  }
+  if (!points.empty()) return;
+  closing = std::move(service->second.port);
+  services_.erase(service);
+}
+
+// ------------------------------------------------------------------------ what arrives
+
+void ConnectionManager::OnRequest(uint16_t port,
+                                  std::unique_ptr<verbs::IncomingConnection> incoming) {
+  Arrival arrival;
+  absl::Span<const uint8_t> data = incoming->private_data();
+  size_t size = 0;
+  arrival.header = ParseHeader(data, &size);
+  arrival.incoming = std::move(incoming);
+  bool known = true;
+  if (arrival.header.has_value()) {
+    known = arrival.header->kind == HeaderKind::kDatRequest ||
+            arrival.header->kind == HeaderKind::kViplRequest;
+    arrival.name = arrival.header->remote;
+  } else {
+    arrival.name = ServiceName::FromQualifier(port);
+  }
+  if (!arrival.header.has_value() || arrival.header->kind == HeaderKind::kDatRequest) {
+    absl::Span<const uint8_t> consumers = data.subspan(size);
+    arrival.private_data.assign(consumers.begin(), consumers.end());
+  }
+  if (known && Deliver(&arrival)) return;
+  verbs::Log(verbs::LogLevel::kDebug, "nobody takes a request for ", arrival.name.ToString(),
+             " on port ", port);
+  if (!arrival.header.has_value()) {
+    arrival.incoming->Refuse();
+    return;
+  }
+  ConnectionHeader answer;
+  answer.kind = HeaderKind::kNotMine;
+  arrival.incoming->Reject(EncodeHeader(answer));
+}
+
+bool ConnectionManager::Deliver(Arrival* arrival) {
+  std::shared_ptr<Port> closing;
+  Ref<ServicePoint> spent;  // a reserved point ends with its request; outside the lock
+  {
+    MutexLock lock(&lock_);
+    auto service = services_.find(arrival->name);
+    if (service == services_.end()) return false;
+    std::deque<ServicePoint*>& points = service->second.points;
+    auto taker = points.begin();
+    while (taker != points.end() && !Offer(**taker, arrival)) ++taker;
+    if (taker == points.end()) return false;
+    if (!(*taker)->options().one_shot) return true;
+    if ((*taker)->type() == ObjectType::kReservedServicePoint) {
+      spent = Ref<ServicePoint>::Share(*taker);
+    }
+    points.erase(taker);
+    if (points.empty()) {
+      closing = std::move(service->second.port);
+      services_.erase(service);
+    }
+  }
+  if (spent) spent->Destroy();
+  return true;
+}
+
+bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
+  Ref<Endpoint> endpoint = point.endpoint();
+  if (point.options().provider_endpoint &&
+      !Endpoint::CreateTentative(*point.adapter_, &endpoint).ok()) {
+    return false;
+  }
+  // The object takes the request over; a full backlog gives it back.
+  auto request = Ref<ConnectionRequest>::Adopt(
+      new ConnectionRequest(*point.adapter_, std::move(*arrival), endpoint));
+  Event event;
+  event.type = EventType::kConnectionRequest;
+  event.qualifier = request->name().qualifier().value_or(0);
+  bool reserved = point.type() == ObjectType::kReservedServicePoint;
+  if (!reserved) event.service_point = point.handle();
+  bool taken = point.adapter_->AddChild(request.get()).ok();
+  if (taken) {
+    if (reserved) (void)endpoint->Move(EndpointInput::kRequestArrived);
+    event.subject = request->handle();
+    taken = point.dispatcher_->Post(event).ok();
+    if (!taken && reserved) {  // as if it had not come: the endpoint goes on waiting
+      (void)endpoint->Move(EndpointInput::kRejectImplicit);
+      (void)endpoint->Move(EndpointInput::kReserve);
+    }
+  }
+  if (taken) return true;
+  if (point.options().provider_endpoint) endpoint->Destroy();
+  {
+    MutexLock lock(&request->lock_);
+    *arrival = std::move(request->arrival_);
+  }
+  request->Finish();
+  return false;
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,102 @@
+#include "dat/core/connection_request.h"
+
+#include "dat/core/connection_manager.h"
+#include "dat/core/handle_table.h"
+#include "dat/core/interface_adapter.h"
+
+namespace viaduct::core {
+
+using verbs::MutexLock;
+
+ConnectionRequest::ConnectionRequest(InterfaceAdapter& adapter, Arrival arrival,
+                                     Ref<Endpoint> endpoint)
+    : Object(kType),
+      adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
+      endpoint_(std::move(endpoint)),
+      remote_address_(arrival.incoming->peer_address()),
+      remote_port_(arrival.incoming->peer_port()),
+      arrival_(std::move(arrival)) {}
+
+ConnectionRequest::~ConnectionRequest() = default;
+
+void ConnectionRequest::Finish() {
+  if (!HandleTable::Erase(handle(), kType)) return;
+  adapter_->RemoveChild(this);
+  DropReference();
+}
+
+Error ConnectionRequest::Accept(Endpoint* endpoint, absl::Span<const uint8_t> private_data) {
+  if ((endpoint == nullptr) != static_cast<bool>(endpoint_)) return InvalidHandle<Endpoint>();
+  if (private_data.size() > adapter_->max_private_data()) return InvalidParameter(3);
+  EndpointInput input =
+      endpoint == nullptr ? EndpointInput::kAcceptImplicit : EndpointInput::kAcceptExplicit;
+  Endpoint& target = endpoint == nullptr ? *endpoint_ : *endpoint;
+  if (&target.adapter().context() != &adapter_->context()) return InvalidHandle<Endpoint>();
+  {
+    MutexLock lock(&lock_);
+    if (arrival_.incoming == nullptr) return InvalidHandle<ConnectionRequest>();
+    std::vector<uint8_t> answer(private_data.begin(), private_data.end());
+    if (arrival_.redirected) {
+      std::vector<uint8_t> trailer = EncodeTrailer(arrival_.name);
+      answer.insert(answer.end(), trailer.begin(), trailer.end());
+    }
+    Error error = target.BeginAccept(input, *this, answer, *arrival_.incoming);
+    if (!error.ok()) return error;
+    arrival_.incoming.reset();
+  }
+  Finish();
+  return Ok();
+}
+
+Error ConnectionRequest::Reject(absl::Span<const uint8_t> private_data) {
+  if (private_data.size() > adapter_->max_private_data()) return InvalidParameter(2);
+  {
+    MutexLock lock(&lock_);
+    if (arrival_.incoming == nullptr) return InvalidHandle<ConnectionRequest>();
+    std::vector<uint8_t> answer;
+    if (arrival_.header.has_value()) {
+      ConnectionHeader header;
+      header.kind = HeaderKind::kReject;
+      answer = EncodeHeader(header);
+    }
+    answer.insert(answer.end(), private_data.begin(), private_data.end());
+    arrival_.incoming->Reject(answer);
+    arrival_.incoming.reset();
+  }
+  if (endpoint_) (void)endpoint_->Move(EndpointInput::kRejectImplicit);
+  Finish();
+  return Ok();
+}
+
+Error ConnectionRequest::HandOff(const ServiceName& name) {
+  Arrival moved;
+  {
+    MutexLock lock(&lock_);
+    if (arrival_.incoming == nullptr) return InvalidHandle<ConnectionRequest>();
+    moved.incoming = std::move(arrival_.incoming);
+    moved.header = arrival_.header;
+    moved.private_data = arrival_.private_data;
+  }
+  moved.name = name;
+  moved.redirected = true;
+  if (!adapter_->connections().Deliver(&moved)) {
+    MutexLock lock(&lock_);
+    arrival_.incoming = std::move(moved.incoming);
+    return InvalidParameter(2);
+  }
+  if (endpoint_) (void)endpoint_->Move(EndpointInput::kRejectImplicit);
+  Finish();
+  return Ok();
+}
+
+void ConnectionRequest::Destroy() {
+  {
+    MutexLock lock(&lock_);
+    if (arrival_.incoming != nullptr) arrival_.incoming->Refuse();
+    arrival_.incoming.reset();
+  }
+  if (endpoint_) (void)endpoint_->Move(EndpointInput::kRejectImplicit);
+  Finish();
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,543 @@
+#include "dat/core/endpoint.h"
+
+#include "dat/core/connect_attempt.h"
+#include "dat/core/connection_manager.h"
+#include "dat/core/connection_request.h"
+#include "dat/core/handle_table.h"
+#include "dat/core/interface_adapter.h"
+#include "verbs/base/epoch.h"
+
+namespace viaduct::core {
+namespace {
+
+using verbs::MutexLock;
+
+bool IsFailedAttempt(EndpointInput input) {
+  switch (input) {
+    case EndpointInput::kPeerRejected:
+    case EndpointInput::kNonPeerRejected:
+    case EndpointInput::kUnreachable:
+    case EndpointInput::kTimedOut:
+    case EndpointInput::kAcceptFailed:
+      return true;
+    default:
+      return false;
+  }
+}
+
+EventType TypeOf(EndpointEvent event) {
+  switch (event) {
+    case EndpointEvent::kEstablished:
+      return EventType::kEstablished;
+    case EndpointEvent::kPeerRejected:
+      return EventType::kPeerRejected;
+    case EndpointEvent::kNonPeerRejected:
+      return EventType::kNonPeerRejected;
+    case EndpointEvent::kAcceptCompletionError:
+      return EventType::kAcceptCompletionError;
+    case EndpointEvent::kDisconnected:
+      return EventType::kDisconnected;
+    case EndpointEvent::kTimedOut:
+      return EventType::kTimedOut;
+    case EndpointEvent::kUnreachable:
+      return EventType::kUnreachable;
+    case EndpointEvent::kNone:
+    case EndpointEvent::kBroken:
+      break;
+  }
+  return EventType::kBroken;
+}
+
+}  // namespace
+
+// Completions that no consumer is interested in ("EVD handle NULL") still have to leave the
+// device's queues.
+class Endpoint::DiscardQueue final : private verbs::CompletionSink {
+ public:
+  static std::unique_ptr<DiscardQueue> Make(verbs::Context& context) {
+    auto discard = std::make_unique<DiscardQueue>();
+    auto queue = context.CreateCompletionQueue(discard.get());
+    if (!queue.ok()) return nullptr;
+    discard->queue_ = *std::move(queue);
+    return discard;
+  }
+  verbs::CompletionQueue* queue() { return queue_.get(); }
+  void Empty() {
+    verbs::Completion batch[16];
+    while (queue_->Poll(batch, 16) != 0) {
+    }
+  }
+
+ private:
+  void OnCompletions(verbs::CompletionQueue&) override { Empty(); }
+  std::unique_ptr<verbs::CompletionQueue> queue_;
+};
+
+// ------------------------------------------------------------------------------- life
+
+Error Endpoint::Create(InterfaceAdapter& adapter, const Parts& parts,
+                       const EndpointAttributes& attributes, Ref<Endpoint>* out) {
+  auto endpoint = Ref<Endpoint>::Adopt(new Endpoint(adapter, attributes));
+  {
+    MutexLock lock(&endpoint->lock_);
+    if (Error error = endpoint->AdoptParts(parts); !error.ok()) return error;
+  }
+  if (Error error = adapter.AddChild(endpoint.get()); !error.ok()) return error;
+  endpoint->owner_.handle = parts.subject != nullptr ? parts.subject : endpoint->handle();
+  *out = std::move(endpoint);
+  return Ok();
+}
+
+Error Endpoint::CreateTentative(InterfaceAdapter& adapter, Ref<Endpoint>* out) {
+  if (Error error = Create(adapter, Parts(), EndpointAttributes(), out); !error.ok()) return error;
+  (*out)->state_.store(EndpointState::kTentativePending, std::memory_order_release);
+  return Ok();
+}
+
+Endpoint::Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attributes)
+    : Object(kType),
+      adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
+      attributes_(attributes) {}
+
+Endpoint::~Endpoint() {
+  MutexLock lock(&lock_);
+  ReleaseParts();
+}
+
+// Counts itself with what it uses, and stops counting with what it used.
+Error Endpoint::AdoptParts(const Parts& parts) {
+  Parts old = std::exchange(parts_, parts);
+  bool same_queues = parts.receive.get() == old.receive.get() &&
+                     parts.request.get() == old.request.get();
+  Error error = Ok();
+  if (parts_.zone) {
+    error = pair_ != nullptr && same_queues ? RefitPair() : MakePair();
+  }
+  if (!error.ok()) {
+    parts_ = std::move(old);
+    return error;
+  }
+  owner_.observer = parts_.completions;
+  for (EventDispatcher* d : {parts_.receive.get(), parts_.request.get(), parts_.connect.get()}) {
+    if (d != nullptr) d->AddFeeder();
+  }
+  if (parts_.zone) parts_.zone->AddUser();
+  Uncount(old);
+  return Ok();
+}
+
+void Endpoint::Uncount(const Parts& parts) {
+  for (EventDispatcher* d : {parts.receive.get(), parts.request.get(), parts.connect.get()}) {
+    if (d != nullptr) d->DropFeeder();
+  }
+  if (parts.zone) parts.zone->DropUser();
+}
+
+void Endpoint::ReleaseParts() { Uncount(std::exchange(parts_, Parts())); }
+
+verbs::QueuePairOptions Endpoint::PairOptions() {
+  verbs::QueuePairOptions options;
+  options.domain = &parts_.zone->domain();
+  options.send_queue = parts_.request ? &parts_.request->device_queue() : discard_->queue();
+  options.receive_queue = parts_.receive ? &parts_.receive->device_queue() : discard_->queue();
+  options.sink = this;
+  options.context = &owner_;
+  options.max_sends = attributes_.max_sends;
+  options.max_receives = attributes_.max_receives;
+  options.max_send_segments = attributes_.max_send_segments;
+  options.max_receive_segments = attributes_.max_receive_segments;
+  options.max_reads_in = attributes_.max_reads_in;
+  options.max_reads_out = attributes_.max_reads_out;
+  options.no_receive = attributes_.no_receive;
+  options.remote_access = attributes_.remote_access;
+  return options;
+}
+
+Error Endpoint::MakePair() {
+  if (pair_ != nullptr && !(pair_->ReceiveIdle() && pair_->SendIdle())) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  if ((!parts_.request || !parts_.receive) && discard_ == nullptr) {
+    discard_ = DiscardQueue::Make(adapter_->context());
+    if (discard_ == nullptr) return OutOf(Resource::kDevice);
+  }
+  auto pair = adapter_->context().CreateQueuePair(PairOptions());
+  if (!pair.ok()) return OutOf(Resource::kEndpoint);
+  std::unique_ptr<verbs::QueuePair> old = std::exchange(pair_, *std::move(pair));
+  post_pair_.store(pair_.get(), std::memory_order_release);
+  if (old != nullptr) verbs::EpochSynchronize();  // posts under way still hold it
+  return Ok();
+}
+
+Error Endpoint::RefitPair() {
+  return pair_->Modify(PairOptions()).ok() ? Ok()
+                                           : Error(Code::kInvalidState, uint8_t(state()));
+}
+
+Error Endpoint::Free() {
+  {
+    MutexLock lock(&lock_);
+    if (Next(state(), EndpointInput::kFree).verdict == Verdict::kInvalid) {
+      return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+    }
+  }
+  Destroy();
+  return Ok();
+}
+
+void Endpoint::Destroy() {
+  if (!HandleTable::Erase(handle(), kType)) return;
+  adapter_->RemoveChild(this);
+  std::unique_ptr<verbs::QueuePair> pair;
+  std::unique_ptr<ConnectAttempt> attempt;
+  {
+    MutexLock lock(&lock_);
+    attempt = std::move(attempt_);
+    if (pair_ != nullptr) pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
+    post_pair_.store(nullptr, std::memory_order_release);
+    pair = std::move(pair_);
+    state_.store(EndpointState::kUnconfiguredUnconnected, std::memory_order_release);
+  }
+  verbs::EpochSynchronize();
+  attempt.reset();
+  pair.reset();  // waits for a sink call in progress, which may want lock_
+  {
+    MutexLock lock(&lock_);
+    ReleaseParts();
+  }
+  DropReference();
+}
+
+Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes) {
+  MutexLock lock(&lock_);
+  bool zone = parts != nullptr && parts->zone.get() != parts_.zone.get();
+  EndpointInput input = zone ? EndpointInput::kModifyZone : EndpointInput::kModifyAttributes;
+  if (Next(state(), input).verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  EndpointAttributes old = attributes_;
+  if (attributes != nullptr) attributes_ = *attributes;
+  Error error = AdoptParts(parts != nullptr ? *parts : Parts(parts_));
+  if (!error.ok()) attributes_ = old;
+  return error;
+}
+
+// -------------------------------------------------------------------------- data path
+
+Error Endpoint::FromPost(verbs::PostResult result) const {
+  switch (result) {
+    case verbs::PostResult::kOk:
+      return Ok();
+    case verbs::PostResult::kTooManySegments:
+      return InvalidParameter(2);
+    case verbs::PostResult::kQueueFull:
+      break;
+  }
+  return OutOf(Resource::kEndpoint);
+}
+
+Error Endpoint::PostSend(const verbs::SendRequest& request) {
+  if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  return PostSendAnyState(request);
+}
+
+Error Endpoint::PostSendAnyState(const verbs::SendRequest& request) {
+  verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
+  if (pair == nullptr) return InvalidState(StateDetail::kEndpointZone);
+  verbs::PostResult result = pair->PostSend(request);
+  if (result == verbs::PostResult::kQueueFull && discard_ != nullptr) {
+    discard_->Empty();
+    result = pair->PostSend(request);
+  }
+  return FromPost(result);
+}
+
+Error Endpoint::PostReceive(const verbs::ReceiveRequest& request) {
+  verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
+  if (pair == nullptr) return InvalidState(StateDetail::kEndpointZone);
+  verbs::PostResult result = pair->PostReceive(request);
+  if (result == verbs::PostResult::kQueueFull && discard_ != nullptr) {
+    discard_->Empty();
+    result = pair->PostReceive(request);
+  }
+  return FromPost(result);
+}
+
+// ------------------------------------------------------------------------ state moves
+
+Error Endpoint::Apply(EndpointInput input) {
+  Transition move = Next(state(), input);
+  if (move.verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  if (move.verdict == Verdict::kNoEffect) return Ok();
+  if (IsFailedAttempt(input) && attributes_.keep_receives_on_failure &&
+      !(input == EndpointInput::kUnreachable && attributes_.flush_on_unreachable)) {
+    move.next = EndpointState::kUnconnected;
+    move.flush = false;
+  }
+  state_.store(move.next, std::memory_order_release);
+  if (move.flush && pair_ != nullptr) pair_->Flush();
+  if (move.event != EndpointEvent::kNone) PostEvent(move.event);
+  return Ok();
+}
+
+Error Endpoint::Move(EndpointInput input) {
+  MutexLock lock(&lock_);
+  return Apply(input);
+}
+
+void Endpoint::PostEvent(EndpointEvent event) {
+  // Completions of the other streams that are there already come first, where they share a
+  // dispatcher; Post sees to that.
+  if (!parts_.connect) return;
+  Event posted;
+  posted.type = TypeOf(event);
+  posted.subject = owner_.handle;
+  if (event == EndpointEvent::kEstablished || event == EndpointEvent::kPeerRejected) {
+    posted.private_data_size = static_cast<uint32_t>(private_data_.size());
+    posted.private_data = private_data_.empty() ? nullptr : private_data_.data();
+  }
+  (void)parts_.connect->Post(posted);  // connection events are never refused
+}
+
+Error Endpoint::Connect(const ConnectParameters& parameters) {
+  MutexLock lock(&lock_);
+  return StartAttempt(parameters);
+}
+
+Error Endpoint::DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
+                                 absl::Span<const uint8_t> private_data) {
+  ConnectParameters parameters;
+  {
+    MutexLock lock(&other.lock_);
+    if (Next(other.state(), EndpointInput::kDuplicate).verdict == Verdict::kInvalid) {
+      return Error(Code::kInvalidState, static_cast<uint8_t>(other.state()));
+    }
+    parameters.target = other.target_;
+  }
+  parameters.deadline = deadline;
+  parameters.private_data = private_data;
+  MutexLock lock(&lock_);
+  return StartAttempt(parameters);
+}
+
+Error Endpoint::StartAttempt(const ConnectParameters& parameters) {
+  if (Next(state(), EndpointInput::kConnect).verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  if (pair_ == nullptr) return InvalidState(StateDetail::kEndpointZone);
+  if (parameters.private_data.size() > adapter_->max_private_data()) return InvalidParameter(5);
+  uint64_t serial = ++serial_;
+  auto attempt = std::make_unique<ConnectAttempt>(
+      serial, *pair_, adapter_->executor(), parameters,
+      adapter_->connections().PortsOf(parameters.target.name),
+      [self = Ref<Endpoint>::Share(this), serial](bool deadline) {
+        self->OnAttemptTimer(serial, deadline);
+      });
+  absl::Status started = attempt->Start();
+  if (absl::IsResourceExhausted(started)) return OutOf(Resource::kDevice);
+  if (!started.ok()) return Code::kInvalidAddress;
+  attempt_ = std::move(attempt);
+  target_ = parameters.target;
+  peer_profile_ = EndpointProfile();
+  return Apply(EndpointInput::kConnect);
+}
+
+void Endpoint::OnAttemptTimer(uint64_t serial, bool deadline) {
+  MutexLock lock(&lock_);
+  if (attempt_ == nullptr || attempt_->serial() != serial) return;
+  std::optional<EndpointInput> input =
+      deadline ? attempt_->TimedOut() : attempt_->Retry();
+  if (!input.has_value()) return;
+  attempt_.reset();
+  (void)Apply(*input);
+}
+
+Error Endpoint::Disconnect(verbs::DisconnectMode mode) {
+  EndpointInput input = mode == verbs::DisconnectMode::kAbrupt
+                            ? EndpointInput::kDisconnectAbrupt
+                            : EndpointInput::kDisconnectGraceful;
+  std::unique_ptr<ConnectAttempt> attempt;
+  MutexLock lock(&lock_);
+  Transition move = Next(state(), input);
+  if (move.verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  if (move.verdict == Verdict::kNoEffect) return Ok();
+  attempt = std::move(attempt_);
+  bool drains = move.next == EndpointState::kDisconnectPending;
+  if (!drains) pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
+  Error error = Apply(input);
+  if (drains) pair_->Disconnect(verbs::DisconnectMode::kGraceful);
+  return error;
+}
+
+Error Endpoint::Reset() {
+  // A sink call of the old connection may be waiting for lock_: it must not meet a new one.
+  adapter_->executor().Drain();
+  MutexLock lock(&lock_);
+  bool was_disconnected = state() == EndpointState::kDisconnected;
+  if (Error error = Apply(EndpointInput::kReset); !error.ok()) return error;
+  if (!was_disconnected) return Ok();
+  if (pair_ != nullptr) pair_->Reset();
+  private_data_.clear();
+  target_ = ConnectTarget();
+  return Ok();
+}
+
+Error Endpoint::FlushPosted() {
+  MutexLock lock(&lock_);
+  if (state() != EndpointState::kUnconnected) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  if (pair_ == nullptr) return Ok();
+  pair_->Flush();
+  pair_->Reset();
+  return Ok();
+}
+
+Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
+                            absl::Span<const uint8_t> answer,
+                            verbs::IncomingConnection& incoming) {
+  MutexLock lock(&lock_);
+  EndpointState before = state();
+  if (Next(before, input).verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(before));
+  }
+  if (pair_ == nullptr) return InvalidState(StateDetail::kEndpointZone);
+  if (!parts_.connect) return InvalidState(StateDetail::kEndpointConnect);
+  std::vector<uint8_t> data;
+  if (request.header().has_value()) {
+    ConnectionHeader header;
+    header.kind = HeaderKind::kAccept;
+    header.profile = profile_;
+    data = EncodeHeader(header);
+    pair_->EnableImmediate();
+  }
+  data.insert(data.end(), answer.begin(), answer.end());
+  if (Error error = Apply(input); !error.ok()) return error;
+  if (!incoming.Accept(*pair_, data).ok()) {
+    state_.store(before, std::memory_order_release);
+    return Error(Code::kInvalidState, static_cast<uint8_t>(before));
+  }
+  private_data_.clear();
+  target_.address = request.remote_address();
+  target_.name = ServiceName::FromQualifier(request.remote_port());
+  target_.multipath = false;
+  if (request.header().has_value()) peer_profile_ = request.header()->profile;
+  return Ok();
+}
+
+// --------------------------------------------------------------- what the device reports
+
+void Endpoint::OnConnected(verbs::QueuePair& pair, absl::Span<const uint8_t> private_data) {
+  std::unique_ptr<ConnectAttempt> attempt;
+  MutexLock lock(&lock_);
+  if (&pair != pair_.get()) return;
+  attempt = std::move(attempt_);
+  if (attempt == nullptr) {
+    (void)Apply(EndpointInput::kConfirmed);
+    return;
+  }
+  std::optional<ServiceName> redirected;
+  if (attempt->Accepted(&private_data, &peer_profile_, &redirected)) pair.EnableImmediate();
+  if (redirected.has_value()) target_.name = *redirected;
+  private_data_.assign(private_data.begin(), private_data.end());
+  (void)Apply(EndpointInput::kPeerAccepted);
+}
+
+void Endpoint::OnConnectFailed(verbs::QueuePair& pair, verbs::ConnectOutcome outcome,
+                               absl::Span<const uint8_t> private_data) {
+  std::unique_ptr<ConnectAttempt> ended;
+  MutexLock lock(&lock_);
+  if (&pair != pair_.get()) return;
+  if (attempt_ == nullptr) {
+    (void)Apply(EndpointInput::kAcceptFailed);
+    return;
+  }
+  absl::Span<const uint8_t> answer;
+  std::optional<EndpointInput> input = attempt_->Failed(outcome, private_data, &answer);
+  if (!input.has_value()) return;
+  ended = std::move(attempt_);
+  private_data_.assign(answer.begin(), answer.end());
+  (void)Apply(*input);
+}
+
+void Endpoint::OnDisconnected(verbs::QueuePair& pair, verbs::DisconnectCause cause) {
+  EndpointObserver* observer = nullptr;
+  {
+    MutexLock lock(&lock_);
+    if (&pair != pair_.get()) return;
+    EndpointInput input = EndpointInput::kBroken;
+    if (cause == verbs::DisconnectCause::kLocal) input = EndpointInput::kDrained;
+    if (cause == verbs::DisconnectCause::kPeer) input = EndpointInput::kPeerDisconnected;
+    if (!Apply(input).ok()) return;
+    if (cause != verbs::DisconnectCause::kLocal) observer = parts_.observer;
+  }
+  if (observer != nullptr) observer->OnDisconnected(cause == verbs::DisconnectCause::kBroken);
+}
+
+void Endpoint::OnDropped(verbs::QueuePair&) {
+  if (EndpointObserver* observer = parts().observer) observer->OnDropped();
+}
+
+void Endpoint::OnRefusedWrite(verbs::QueuePair&) {
+  if (EndpointObserver* observer = parts().observer) observer->OnRefusedWrite();
+}
+
+// ------------------------------------------------------------------------ what it shows
+
+Endpoint::Parts Endpoint::parts() const {
+  MutexLock lock(&lock_);
+  return parts_;
+}
+
+EndpointAttributes Endpoint::attributes() const {
+  MutexLock lock(&lock_);
+  return attributes_;
+}
+
+bool Endpoint::SendIdle() const {
+  verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
+  return pair == nullptr || pair->SendIdle();
+}
+
+bool Endpoint::ReceiveIdle() const {
+  verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
+  return pair == nullptr || pair->ReceiveIdle();
+}
+
+verbs::Address Endpoint::remote_address() const {
+  MutexLock lock(&lock_);
+  return target_.address;
+}
+
+uint64_t Endpoint::remote_qualifier() const {
+  MutexLock lock(&lock_);
+  return target_.name.qualifier().value_or(0);
+}
+
+uint16_t Endpoint::local_port() const {
+  MutexLock lock(&lock_);
+  return pair_ == nullptr ? 0 : pair_->local_port();
+}
+
+EndpointProfile Endpoint::peer_profile() const {
+  MutexLock lock(&lock_);
+  return peer_profile_;
+}
+
+void Endpoint::set_profile(const EndpointProfile& profile) {
+  MutexLock lock(&lock_);
+  profile_ = profile;
+}
+
+EndpointProfile Endpoint::profile() const {
+  MutexLock lock(&lock_);
+  return profile_;
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,46 @@
+#include "dat/core/event_ring.h"
+
+#include <gtest/gtest.h>
+
+namespace viaduct::core {
+namespace {
+
+Event Numbered(uint64_t number) {
+  Event event;
+  event.cookie = number;
+  return event;
+}
+
+TEST(EventRing, KeepsOrderAcrossWrapAndGrowth) {
+  EventRing ring;
+  uint64_t pushed = 0, popped = 0;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 7 + round; ++i) ring.Push(Numbered(pushed++));
+    for (int i = 0; i < 5 + round / 2; ++i) {
+      ASSERT_EQ(ring.Front().cookie, popped++);
+      ring.Pop();
+    }
+    ASSERT_EQ(ring.size(), pushed - popped);
+  }
+  for (; !ring.empty(); ring.Pop()) ASSERT_EQ(ring.Front().cookie, popped++);
+  EXPECT_EQ(popped, pushed);
+}
+
+TEST(EventRing, RemoveIfKeepsTheOrderOfTheRest) {
+  EventRing ring;
+  for (uint64_t i = 0; i < 100; ++i) {
+    ring.Push(Numbered(i));
+    if (i % 4 == 0) ring.Pop();  // moves the head
+  }
+  ring.RemoveIf([](const Event& event) { return event.cookie % 3 == 0; });
+  uint64_t last = 0;
+  for (; !ring.empty(); ring.Pop()) {
+    EXPECT_NE(ring.Front().cookie % 3, 0u);
+    EXPECT_GT(ring.Front().cookie, last);
+    last = ring.Front().cookie;
+  }
+  EXPECT_EQ(last, 98u);
+}
+
+}  // namespace
+}  // namespace viaduct::core

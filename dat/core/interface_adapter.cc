@@ -1,0 +1,122 @@
+#include "dat/core/interface_adapter.h"
+
+#include <vector>
+
+#include "dat/core/connection_header.h"
+#include "dat/core/connection_manager.h"
+#include "dat/core/event_dispatcher.h"
+#include "dat/core/handle_table.h"
+#include "dat/core/memory_region.h"
+
+namespace viaduct::core {
+
+using verbs::MutexLock;
+
+Error InterfaceAdapter::Open(const verbs::Address& address, Ref<InterfaceAdapter>* out) {
+  std::shared_ptr<ConnectionManager> manager;
+  if (Error error = ConnectionManager::Get(address, &manager); !error.ok()) return error;
+  return Open(std::move(manager), out);
+}
+
+Error InterfaceAdapter::Open(std::shared_ptr<ConnectionManager> manager,
+                             Ref<InterfaceAdapter>* out) {
+  auto adapter = Ref<InterfaceAdapter>::Adopt(new InterfaceAdapter(std::move(manager)));
+  if (HandleTable::Insert(adapter.get()) == nullptr) return OutOf(Resource::kMemory);
+  *out = std::move(adapter);
+  return Ok();
+}
+
+InterfaceAdapter::InterfaceAdapter(std::shared_ptr<ConnectionManager> manager)
+    : Object(kType), manager_(std::move(manager)), context_(&manager_->context()) {}
+
+InterfaceAdapter::~InterfaceAdapter() = default;
+
+verbs::Deadline InterfaceAdapter::DeadlineAfter(verbs::Nanos duration) const {
+  return verbs::Deadline::After(executor(), duration);
+}
+
+uint32_t InterfaceAdapter::max_private_data() const {
+  return context_->attributes().max_private_data - kMaxHeaderBytes - kTrailerBytes;
+}
+
+void InterfaceAdapter::SetAsyncDispatcher(Ref<EventDispatcher> dispatcher, bool own) {
+  MutexLock lock(&lock_);
+  async_ = std::move(dispatcher);
+  own_async_ = own;
+}
+
+Ref<EventDispatcher> InterfaceAdapter::async_dispatcher() const {
+  MutexLock lock(&lock_);
+  return async_;
+}
+
+Error InterfaceAdapter::CheckSegment(const verbs::Segment& segment) const {
+  if (segment.length == 0) return Ok();
+  MutexLock lock(&lock_);
+  for (Object* child : children_) {
+    if (child->type() != ObjectType::kMemoryRegion) continue;
+    auto* region = static_cast<MemoryRegion*>(child);
+    if (region->key() != segment.key) continue;
+    uint64_t offset = segment.address - reinterpret_cast<uint64_t>(region->address());
+    bool inside = offset <= region->length() && segment.length <= region->length() - offset;
+    return inside ? Ok() : InvalidParameter(2);
+  }
+  return InvalidParameter(2);
+}
+
+Error InterfaceAdapter::AddChild(Object* object) {
+  MutexLock lock(&lock_);
+  if (closed_) return InvalidHandle<InterfaceAdapter>();
+  if (HandleTable::Insert(object) == nullptr) return OutOf(Resource::kMemory);
+  children_.insert(object);
+  return Ok();
+}
+
+void InterfaceAdapter::RemoveChild(Object* object) {
+  MutexLock lock(&lock_);
+  children_.erase(object);
+}
+
+bool InterfaceAdapter::HasChildren() const {
+  return children_.size() > (own_async_ ? 1u : 0u);
+}
+
+Error InterfaceAdapter::Close(CloseMode mode) {
+  Ref<EventDispatcher> async;
+  {
+    MutexLock lock(&lock_);
+    if (closed_) return InvalidHandle<InterfaceAdapter>();
+    if (mode == CloseMode::kGraceful && HasChildren()) {
+      return InvalidState(StateDetail::kAdapterInUse);
+    }
+    closed_ = true;
+    std::swap(async, async_);
+    if (!own_async_) async = Ref<EventDispatcher>();
+  }
+  HandleTable::Erase(handle(), kType);
+  DestroyChildren();
+  DropReference();
+  return Ok();
+}
+
+// Users go before what they use, so that every destruction finds its parts alive.
+void InterfaceAdapter::DestroyChildren() {
+  constexpr ObjectType kOrder[] = {
+      ObjectType::kPublicServicePoint, ObjectType::kReservedServicePoint,
+      ObjectType::kConnectionRequest,  ObjectType::kEndpoint,
+      ObjectType::kMemoryRegion,       ObjectType::kProtectionZone,
+      ObjectType::kEventDispatcher,
+  };
+  for (ObjectType type : kOrder) {
+    std::vector<Ref<Object>> doomed;
+    {
+      MutexLock lock(&lock_);
+      for (Object* child : children_) {
+        if (child->type() == type) doomed.push_back(Ref<Object>::Share(child));
+      }
+    }
+    for (const Ref<Object>& child : doomed) child->Destroy();
+  }
+}
+
+}  // namespace viaduct::core

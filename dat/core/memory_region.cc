@@ -1,0 +1,79 @@
+#include "dat/core/memory_region.h"
+
+#include "dat/core/handle_table.h"
+#include "dat/core/interface_adapter.h"
+
+namespace viaduct::core {
+
+using verbs::MutexLock;
+
+Error MemoryRegion::Create(InterfaceAdapter& adapter, ProtectionZone& zone, void* address,
+                           uint64_t length, uint32_t access, Ref<MemoryRegion>* out) {
+  if (address == nullptr || length == 0) return InvalidParameter(3);
+  if (length > adapter.context().attributes().max_region_bytes) return InvalidParameter(4);
+  auto region = adapter.context().Register(zone.domain(), address, length, access);
+  if (!region.ok()) return OutOf(Resource::kRegion);
+  auto made = Ref<MemoryRegion>::Adopt(
+      new MemoryRegion(adapter, zone, address, length, access, *std::move(region)));
+  if (Error error = adapter.AddChild(made.get()); !error.ok()) return error;
+  *out = std::move(made);
+  return Ok();
+}
+
+MemoryRegion::MemoryRegion(InterfaceAdapter& adapter, ProtectionZone& zone, void* address,
+                           uint64_t length, uint32_t access,
+                           std::unique_ptr<verbs::MemoryRegion> region)
+    : Object(kType),
+      adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
+      address_(address),
+      length_(length),
+      key_(region->key()),
+      zone_(Ref<ProtectionZone>::Share(&zone)),
+      access_(access),
+      region_(std::move(region)) {
+  zone.AddUser();
+}
+
+MemoryRegion::~MemoryRegion() {
+  MutexLock lock(&lock_);
+  if (region_ != nullptr) zone_->DropUser();  // never got a handle
+}
+
+Error MemoryRegion::Free() {
+  Destroy();
+  return Ok();
+}
+
+void MemoryRegion::Destroy() {
+  if (!HandleTable::Erase(handle(), kType)) return;
+  adapter_->RemoveChild(this);
+  {
+    MutexLock lock(&lock_);
+    region_.reset();
+    zone_->DropUser();
+  }
+  DropReference();
+}
+
+Error MemoryRegion::Modify(ProtectionZone& zone, uint32_t access) {
+  MutexLock lock(&lock_);
+  if (region_ == nullptr) return InvalidHandle<MemoryRegion>();
+  region_->Modify(zone.domain(), access);
+  zone.AddUser();
+  zone_->DropUser();
+  zone_ = Ref<ProtectionZone>::Share(&zone);
+  access_ = access;
+  return Ok();
+}
+
+Ref<ProtectionZone> MemoryRegion::zone() const {
+  MutexLock lock(&lock_);
+  return zone_;
+}
+
+uint32_t MemoryRegion::access() const {
+  MutexLock lock(&lock_);
+  return access_;
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,37 @@
+#include "dat/core/protection_zone.h"
+
+#include "dat/core/handle_table.h"
+#include "dat/core/interface_adapter.h"
+
+namespace viaduct::core {
+
+Error ProtectionZone::Create(InterfaceAdapter& adapter, bool wildcard, Ref<ProtectionZone>* out) {
+  auto domain = adapter.context().CreateDomain(wildcard);
+  if (!domain.ok()) return OutOf(Resource::kZone);
+  auto zone = Ref<ProtectionZone>::Adopt(new ProtectionZone(adapter, *std::move(domain)));
+  if (Error error = adapter.AddChild(zone.get()); !error.ok()) return error;
+  *out = std::move(zone);
+  return Ok();
+}
+
+ProtectionZone::ProtectionZone(InterfaceAdapter& adapter,
+                               std::unique_ptr<verbs::ProtectionDomain> domain)
+    : Object(kType),
+      adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
+      domain_(std::move(domain)) {}
+
+ProtectionZone::~ProtectionZone() = default;
+
+Error ProtectionZone::Free() {
+  if (in_use()) return InvalidState(StateDetail::kZoneInUse);
+  Destroy();
+  return Ok();
+}
+
+void ProtectionZone::Destroy() {
+  if (!HandleTable::Erase(handle(), kType)) return;
+  adapter_->RemoveChild(this);
+  DropReference();
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,85 @@
+#include "dat/core/service_point.h"
+
+#include "dat/core/connection_manager.h"
+#include "dat/core/handle_table.h"
+#include "dat/core/interface_adapter.h"
+
+namespace viaduct::core {
+
+using verbs::MutexLock;
+
+Error ServicePoint::CreatePublic(InterfaceAdapter& adapter, const Options& options,
+                                 EventDispatcher& dispatcher, Ref<ServicePoint>* out) {
+  if ((dispatcher.streams() & kRequestStream) == 0) return InvalidParameter(3);
+  return Publish(Ref<ServicePoint>::Adopt(new ServicePoint(ObjectType::kPublicServicePoint,
+                                                           adapter, options, dispatcher, {})),
+                 nullptr, out);
+}
+
+Error ServicePoint::CreatePublicAny(InterfaceAdapter& adapter, const Options& options,
+                                    EventDispatcher& dispatcher, uint64_t* qualifier,
+                                    Ref<ServicePoint>* out) {
+  if ((dispatcher.streams() & kRequestStream) == 0) return InvalidParameter(3);
+  return Publish(Ref<ServicePoint>::Adopt(new ServicePoint(ObjectType::kPublicServicePoint,
+                                                           adapter, options, dispatcher, {})),
+                 qualifier, out);
+}
+
+Error ServicePoint::CreateReserved(InterfaceAdapter& adapter, const ServiceName& name,
+                                   Endpoint& endpoint, EventDispatcher& dispatcher,
+                                   Ref<ServicePoint>* out) {
+  if ((dispatcher.streams() & kRequestStream) == 0) return InvalidParameter(4);
+  Options options;
+  options.name = name;
+  options.one_shot = true;
+  auto point = Ref<ServicePoint>::Adopt(
+      new ServicePoint(ObjectType::kReservedServicePoint, adapter, options, dispatcher,
+                       Ref<Endpoint>::Share(&endpoint)));
+  if (Error error = endpoint.Move(EndpointInput::kReserve); !error.ok()) return error;
+  Error error = Publish(std::move(point), nullptr, out);
+  if (!error.ok()) (void)endpoint.Move(EndpointInput::kUnreserve);
+  return error;
+}
+
+Error ServicePoint::Publish(Ref<ServicePoint> point, uint64_t* any_qualifier,
+                            Ref<ServicePoint>* out) {
+  InterfaceAdapter& adapter = *point->adapter_;
+  if (Error error = adapter.AddChild(point.get()); !error.ok()) return error;
+  Error error = any_qualifier != nullptr
+                    ? adapter.connections().ServeAny(*point, any_qualifier)
+                    : adapter.connections().Serve(*point);
+  if (!error.ok()) {
+    point->Destroy();
+    return error;
+  }
+  *out = std::move(point);
+  return Ok();
+}
+
+ServicePoint::ServicePoint(ObjectType type, InterfaceAdapter& adapter, const Options& options,
+                           EventDispatcher& dispatcher, Ref<Endpoint> endpoint)
+    : Object(type),
+      adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
+      options_(options),
+      dispatcher_(Ref<EventDispatcher>::Share(&dispatcher)),
+      endpoint_(std::move(endpoint)) {
+  dispatcher.AddFeeder();
+}
+
+ServicePoint::~ServicePoint() { dispatcher_->DropFeeder(); }
+
+Error ServicePoint::Free() {
+  Destroy();
+  return Ok();
+}
+
+void ServicePoint::Destroy() {
+  if (!HandleTable::Erase(handle(), type())) return;
+  adapter_->RemoveChild(this);
+  adapter_->connections().Withdraw(*this);
+  // No effect once the request has come.
+  if (endpoint_) (void)endpoint_->Move(EndpointInput::kUnreserve);
+  DropReference();
+}
+
+}  // namespace viaduct::core
