@@ -1,0 +1,113 @@
+#include "verbs/base/interfaces.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <net/route.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "verbs/base/log.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr uint32_t kLoopback = 0x7f000001;
+
+socklen_t LengthOf(const sockaddr* address) {
+  return address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
+std::string ReadFile(const char* path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+std::vector<Interface> ListInterfaces() {
+  std::vector<Interface> interfaces;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) {
+    Log(LogLevel::kWarn, "the kernel does not list its interfaces: ", std::strerror(errno));
+    return interfaces;
+  }
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    const std::optional<Address> address =
+        Address::FromSockaddr(entry->ifa_addr, LengthOf(entry->ifa_addr));
+    if (!address) continue;
+    Interface interface;
+    interface.name = entry->ifa_name;
+    interface.index = if_nametoindex(entry->ifa_name);
+    interface.address = *address;
+    interface.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
+    interface.up = (entry->ifa_flags & IFF_UP) != 0;
+    interfaces.push_back(std::move(interface));
+  }
+  freeifaddrs(list);
+  std::stable_sort(interfaces.begin(), interfaces.end(),
+                   [](const Interface& a, const Interface& b) {
+                     if (a.index != b.index) return a.index < b.index;
+                     return a.address.family() == AF_INET && b.address.family() != AF_INET;
+                   });
+  return interfaces;
+}
+
+std::optional<Address> InterfaceAddress(absl::string_view name) {
+  for (const Interface& interface : ListInterfaces()) {
+    if (interface.name == name) return interface.address;
+  }
+  return std::nullopt;
+}
+
+Address DefaultAddress() {
+  const std::string name = internal::DefaultRouteInterface(ReadFile("/proc/net/route"));
+  if (!name.empty()) {
+    for (const Interface& interface : ListInterfaces()) {
+      if (interface.name == name && interface.address.family() == AF_INET) {
+        return interface.address;
+      }
+    }
+  }
+  return Address::V4(kLoopback);
+}
+
+namespace internal {
+
+// Iface Destination Gateway Flags RefCnt Use Metric Mask ...; addresses and flags in hexadecimal.
+std::string DefaultRouteInterface(absl::string_view table) {
+  std::string best;
+  uint32_t best_metric = std::numeric_limits<uint32_t>::max();
+  for (absl::string_view line : absl::StrSplit(table, '\n')) {
+    const std::vector<absl::string_view> fields =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    if (fields.size() < 8) continue;
+    uint32_t destination, flags, metric, mask;
+    if (!absl::SimpleHexAtoi(fields[1], &destination) || !absl::SimpleHexAtoi(fields[3], &flags) ||
+        !absl::SimpleAtoi(fields[6], &metric) || !absl::SimpleHexAtoi(fields[7], &mask)) {
+      continue;
+    }
+    if (destination != 0 || mask != 0 || (flags & RTF_UP) == 0 || (flags & RTF_REJECT) != 0) {
+      continue;
+    }
+    if (best.empty() || metric < best_metric) {
+      best = std::string(fields[0]);
+      best_metric = metric;
+    }
+  }
+  return best;
+}
+
+}  // namespace internal
+
+}  // namespace viaduct::verbs

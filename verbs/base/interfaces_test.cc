@@ -1,0 +1,105 @@
+#include "verbs/base/interfaces.h"
+
+#include <net/if.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace viaduct::verbs {
+namespace {
+
+const Address kLocalHost = Address::V4(0x7f000001);
+
+TEST(Interfaces, ListsTheLoopback) {
+  const std::vector<Interface> all = ListInterfaces();
+  const auto loopback = std::find_if(all.begin(), all.end(), [](const Interface& interface) {
+    return interface.address == kLocalHost;
+  });
+  ASSERT_NE(loopback, all.end());
+  EXPECT_EQ(loopback->name, "lo");
+  EXPECT_TRUE(loopback->loopback);
+  EXPECT_TRUE(loopback->up);
+  EXPECT_EQ(InterfaceAddress("lo"), kLocalHost);
+}
+
+TEST(Interfaces, EachIsWhatTheKernelSays) {
+  const std::vector<Interface> all = ListInterfaces();
+  for (const Interface& interface : all) {
+    SCOPED_TRACE(absl::StrCat(interface.name, " ", interface.address.ToString()));
+    EXPECT_EQ(interface.index, if_nametoindex(interface.name.c_str()));
+    EXPECT_NE(interface.index, 0u);
+    EXPECT_FALSE(interface.address.IsUnspecified());
+    EXPECT_TRUE(interface.loopback || !interface.address.IsLoopback());
+    EXPECT_TRUE(InterfaceAddress(interface.name));
+  }
+  for (size_t i = 1; i < all.size(); ++i) {
+    EXPECT_LE(all[i - 1].index, all[i].index);
+    if (all[i - 1].index != all[i].index) continue;
+    EXPECT_FALSE(all[i - 1].address.family() == AF_INET6 && all[i].address.family() == AF_INET);
+  }
+}
+
+TEST(Interfaces, UnknownNamesHaveNoAddress) {
+  EXPECT_FALSE(InterfaceAddress("no-such-one"));
+  EXPECT_FALSE(InterfaceAddress(""));
+  EXPECT_FALSE(InterfaceAddress("lo "));
+}
+
+TEST(Interfaces, TheDefaultIsAnIpv4AddressOfThisHost) {
+  const Address address = DefaultAddress();
+  const std::vector<Interface> all = ListInterfaces();
+  EXPECT_EQ(address.family(), AF_INET);
+  EXPECT_TRUE(address == kLocalHost ||
+              std::any_of(all.begin(), all.end(), [&](const Interface& interface) {
+                return interface.address == address;
+              }));
+}
+
+constexpr char kTitle[] =
+    "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT   \n";
+
+std::string Route(const char* name, const char* destination, const char* flags, int metric,
+                  const char* mask) {
+  return absl::StrCat(name, "\t", destination, "\t010200C0\t", flags, "\t0\t0\t", metric, "\t",
+                      mask, "\t0\t0\t0      \n");
+}
+
+TEST(DefaultRoute, IsTheOneToEverywhere) {
+  EXPECT_EQ(internal::DefaultRouteInterface(
+                absl::StrCat(kTitle, Route("eth0", "000200C0", "0001", 0, "00FFFFFF"),
+                             Route("wlan0", "00000000", "0003", 600, "00000000"))),
+            "wlan0");
+}
+
+TEST(DefaultRoute, IsTheOneOfLeastMetricAndOfEqualOnesTheFirst) {
+  EXPECT_EQ(internal::DefaultRouteInterface(
+                absl::StrCat(kTitle, Route("a", "00000000", "0003", 600, "00000000"),
+                             Route("b", "00000000", "0003", 100, "00000000"),
+                             Route("c", "00000000", "0003", 100, "00000000"))),
+            "b");
+}
+
+TEST(DefaultRoute, IsUpAndNotARefusal) {
+  EXPECT_EQ(internal::DefaultRouteInterface(
+                absl::StrCat(kTitle, Route("down", "00000000", "0002", 0, "00000000"),
+                             Route("*", "00000000", "0201", 0, "00000000"),
+                             Route("half", "00000000", "0001", 0, "00000080"),
+                             Route("tun0", "00000000", "0001", 9, "00000000"))),
+            "tun0");
+}
+
+TEST(DefaultRoute, MayBeMissing) {
+  EXPECT_EQ(internal::DefaultRouteInterface(""), "");
+  EXPECT_EQ(internal::DefaultRouteInterface(kTitle), "");
+  EXPECT_EQ(internal::DefaultRouteInterface("eth0\t00000000\t0\n\n \t\neth0 x y z 0 0 q w\n"), "");
+  EXPECT_EQ(internal::DefaultRouteInterface(
+                absl::StrCat(kTitle, Route("eth0", "000200C0", "0001", 0, "00FFFFFF"))),
+            "");
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
