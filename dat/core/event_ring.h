@@ -1,4 +1,5 @@
-// EventRing: a queue of events that allocates only when it grows.
+// EventRing: a queue of events that allocates only when it grows; empty and unused it is a few
+// words, since there may be three for each of thousands of endpoints.
 #ifndef VIADUCT_DAT_CORE_EVENT_RING_H_
 #define VIADUCT_DAT_CORE_EVENT_RING_H_
 
@@ -12,8 +13,6 @@ namespace viaduct::core {
 // Not thread-safe: its dispatcher's lock guards it.
 class EventRing {
  public:
-  EventRing() : slots_(kInitial) {}
-
   size_t size() const { return tail_ - head_; }
   bool empty() const { return tail_ == head_; }
   void Push(const Event& event) {
@@ -35,10 +34,10 @@ class EventRing {
   }
 
  private:
-  static constexpr size_t kInitial = 32;  // a power of two
+  static constexpr size_t kFirst = 16;  // a power of two; a batch of the dispatcher fits
 
   void Grow() {
-    std::vector<Event> larger(slots_.size() * 2);
+    std::vector<Event> larger(slots_.empty() ? kFirst : slots_.size() * 2);
     size_t count = size();
     for (size_t i = 0; i < count; ++i) larger[i] = slots_[(head_ + i) & (slots_.size() - 1)];
     slots_.swap(larger);
@@ -46,7 +45,7 @@ class EventRing {
     tail_ = count;
   }
 
-  std::vector<Event> slots_;  // its size is a power of two
+  std::vector<Event> slots_;  // its size is 0 or a power of two
   size_t head_ = 0;
   size_t tail_ = 0;
 };
