@@ -1,10 +1,13 @@
 // Looks after completion queues that nobody polls: it serves the peers' one-sided requests, calls
 // completion sinks, and cools what has fallen silent. One per context; runs on its executor.
 //
-// While something is hot it runs every kTick; otherwise not at all: the doorbell is parked and
-// calls Run when something arrives.
+// While something is hot it runs every kTick; otherwise not at all: the doorbell is parked, and an
+// arrival comes back as Urge.
 #ifndef VIADUCT_VERBS_SOFT_ATTENDANT_H_
 #define VIADUCT_VERBS_SOFT_ATTENDANT_H_
+
+#include <atomic>
+#include <memory>
 
 #include "verbs/base/executor.h"
 #include "verbs/base/lock.h"
@@ -23,22 +26,26 @@ class Attendant {
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;
 
-  // Soon looks at `queue`, and again at every tick as long as it is hot. Any thread, any lock.
+  // Looks at `queue` soon, and then at every tick as long as it is hot. Any thread, any lock.
   void Urge(SoftCompletionQueue& queue);
-  // `queue` is being destroyed.
+  // `queue` is being destroyed. Off the executor waits for a look at it.
   void Forget(SoftCompletionQueue& queue);
-  // The doorbell rang: collects and looks. Executor.
-  void Run();
 
  private:
+  void Run();
   void Schedule(Nanos delay);
+  static void Unlink(SoftCompletionQueue** list, SoftCompletionQueue& queue);
 
   Executor& executor_;
   Doorbell& doorbell_;
+  // Cleared by the destructor; tasks of the executor hold it.
+  const std::shared_ptr<std::atomic<Attendant*>> anchor_;
   SpinLock lock_;
-  SoftCompletionQueue* first_ ABSL_GUARDED_BY(lock_) = nullptr;
-  bool scheduled_ ABSL_GUARDED_BY(lock_) = false;
-  struct State;
+  SoftCompletionQueue* listed_ ABSL_GUARDED_BY(lock_) = nullptr;   // for the next run
+  SoftCompletionQueue* batch_ ABSL_GUARDED_BY(lock_) = nullptr;    // of this run, still to do
+  SoftCompletionQueue* current_ ABSL_GUARDED_BY(lock_) = nullptr;  // being looked at
+  bool urgent_ ABSL_GUARDED_BY(lock_) = false;     // the next run need not wait for a tick
+  bool scheduled_ ABSL_GUARDED_BY(lock_) = false;  // Run will come, or runs
 };
 
 }  // namespace viaduct::verbs

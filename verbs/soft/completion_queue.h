@@ -39,37 +39,48 @@ class SoftCompletionQueue final : public CompletionQueue {
   WaitResult Wait(Deadline deadline) override;
   void Wake() override;
 
-  // ------------------------------------------------ for queue pairs and the attendant
+  // ------------------------------------------------------------ for queue pairs
+  SoftContext& context() { return context_; }
   PassLock& lock() { return lock_; }
 
-  // `attachment` has something to reap, or to receive: the next poll looks at it; sleepers wake,
-  // or the attendant is called if there is need for it. Any thread, under any lock.
-  void MarkReady(Attachment& attachment);
+  enum class News : bool { kCompletion, kArrival };
+  // `attachment` has something to reap, or its link something to receive: the next poll looks at
+  // it. Wakes sleepers; if there is none, calls the attendant where nobody else would act. Any
+  // thread, under any lock.
+  void MarkReady(Attachment& attachment, News news);
+  bool HasSleepers() const { return sleepers_.load(std::memory_order_seq_cst) != 0; }
 
-  // Takes `attachment` out of every list; the locks of all the pair's queues are held.
+  // Takes `attachment` out of the ready list; lock() is held.
   void Forget(Attachment& attachment);
 
-  // Hot list, with lock() held.
+  // The hot list; lock() is held.
   bool HasHotRoom() const { return hot_count_ < kMaxHot; }
-  void AddHot(Attachment& attachment) { hot_[hot_count_++] = &attachment; }
+  void AddHot(Attachment& attachment);
   void RemoveHot(Attachment& attachment);
-
-  // On the executor: progress without a poller, cooling, and the sink if completions wait.
-  // Returns true if it wants to be called again at the next tick. The sink may destroy *this;
-  // then `*alive`, which the destructor clears, is false and the result means nothing.
-  bool Attend(bool* alive);
 
  private:
   friend class Attendant;
 
-  // All with lock_ held. `n` 0: progress only, nothing is taken.
+  // On the executor: progress without a poller, cooling, and the sink if completions wait. True
+  // if it wants to be called again at the next tick. The sink may destroy *this.
+  bool Attend();
+
+  // ---- lock_ held
+  // `n` 0: progress only, nothing is taken.
   int PollLocked(Completion* out, int n);
   int ServeReady(Completion* out, int n);
-  bool Reapable();
-  // Cools the pairs that did not move since the last tick, or all; true if something turned up.
+  // 0 if there is nothing to reap; else a number that changes when more becomes reapable.
+  uint64_t Reapable() const;
+  // Cools the pairs that did not move since the last tick, or all of them. False if one could not
+  // be cooled, or something turned up meanwhile.
   bool Cool(bool all);
   void PushReady(Attachment& attachment);
-  bool Look();
+
+  // ---- lock_ free
+  bool Look();  // progress; is there something to reap?
+  void RingSleepers();
+  WaitResult Spin(uint32_t wakes, Deadline deadline, bool* decided);
+  WaitResult Sleep(uint32_t wakes, Deadline deadline);
 
   SoftContext& context_;
   Doorbell& doorbell_;
@@ -78,26 +89,22 @@ class SoftCompletionQueue final : public CompletionQueue {
 
   alignas(128) PassLock lock_;
   int hot_count_ = 0;  // lock_ -> this group
-  uint32_t turn_ = 0;
+  uint32_t turn_ = 0;  // counts polls
   uint32_t turn_at_tick_ = 0;
-  uint64_t news_told_ = 0;
+  uint64_t told_ = 0;  // what Reapable said when the sink was called
   Attachment* hot_[kMaxHot];
-  std::atomic<bool> tick_{false};  // the next poll cools what does not move
+  std::atomic<bool> tick_{false};  // the attendant found the lock taken: the next poll cools
 
   alignas(128) std::atomic<Attachment*> ready_{nullptr};  // pushed by anybody, popped under lock_
-  std::atomic<uint64_t> news_{0};                         // grows with every mark
   std::atomic<uint32_t> sleepers_{0};                     // threads that are about to sleep, or do
   std::atomic<uint32_t> bell_{0};                         // what they sleep on
-
+  std::atomic<uint32_t> wakes_{0};                        // counts Wake
   SpinLock wait_lock_;
   int waiters_ ABSL_GUARDED_BY(wait_lock_) = 0;
   bool wake_pending_ ABSL_GUARDED_BY(wait_lock_) = false;
-  std::atomic<uint32_t> wakes_{0};
 
-  // The attendant's list.
-  SoftCompletionQueue* attendant_next_ = nullptr;
-  bool attendant_listed_ = false;
-  bool* alive_ = nullptr;  // executor: cleared by the destructor inside Attend
+  std::atomic<bool> listed_{false};             // by the attendant
+  SoftCompletionQueue* listed_next_ = nullptr;  // the attendant's lock
 };
 
 }  // namespace viaduct::verbs

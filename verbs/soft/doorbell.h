@@ -34,8 +34,8 @@ class Doorbell {
   // meanwhile: after it Link::Arrived tells the truth.
   virtual void HeavyFence() = 0;
 
-  // Nobody polls and nothing is hot from now on: arrivals must wake the executor, which then
-  // calls Attendant::Run. Returns false if something has arrived already.
+  // Nobody polls and nothing is hot from now on: an arrival must wake the executor, which calls
+  // Collect. False: something has arrived already. Executor.
   virtual bool Park() = 0;
 };
 

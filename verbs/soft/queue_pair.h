@@ -17,10 +17,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
@@ -54,9 +56,9 @@ class SoftQueuePair final : public QueuePair {
  public:
   enum class State : uint8_t { kIdle, kConnecting, kConnected, kError };
 
-  // Null without memory.
-  static std::unique_ptr<SoftQueuePair> Create(SoftContext& context,
-                                               const QueuePairOptions& options);
+  // InvalidArgument: something is missing or above the limits; ResourceExhausted.
+  static absl::StatusOr<std::unique_ptr<SoftQueuePair>> Create(SoftContext& context,
+                                                               const QueuePairOptions& options);
   ~SoftQueuePair() override;
 
   // ------------------------------------------------------------------- verbs::QueuePair
@@ -96,7 +98,7 @@ class SoftQueuePair final : public QueuePair {
   uint32_t max_reads_in() const { return max_reads_in_; }
   uint32_t max_reads_out() const { return max_reads_out_; }
   // The immediate data of sends travels (iWARP frames them in its own way then). Settled when
-  // the link starts; shm and sim need not ask, the pair strips what may not travel.
+  // the link starts. The pair strips what may not travel, so shm and sim need not ask.
   bool immediate_enabled() const { return immediate_enabled_.load(std::memory_order_relaxed); }
 
   // ---- The end. Any thread, under any of the pair's locks; the first call wins and the rest is
@@ -107,7 +109,10 @@ class SoftQueuePair final : public QueuePair {
   //            consumed it or it is held
   //   kBroken  verdict: what the peer said (kRemoteAccess, kRemoteOperation, kReceiverNotReady),
   //            kTransport when the connection was lost, kFlushed otherwise
-  void Fail(DisconnectCause cause, Status verdict);
+  void Fail(DisconnectCause cause, Status verdict) {
+    FailWith(cause, verdict,
+             cause == DisconnectCause::kBroken ? Status::kTransport : Status::kSuccess);
+  }
 
   // ---- Progress. The wire calls this on the executor when something arrived or room appeared;
   // no lock held. Polls the link, pumps, marks and wakes what has to know. True if the link
@@ -162,15 +167,33 @@ class SoftQueuePair final : public QueuePair {
   Inbound PlaceRead(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy);
   void FinishRead();
 
+  // A message is held and nothing was posted for it since: it is no arrival.
+  bool holding() const {
+    return held_.load(std::memory_order_relaxed) &&
+           receives_.done.load(std::memory_order_relaxed) ==
+               receives_.posted.load(std::memory_order_acquire);
+  }
+  // Something is posted and not emitted, or emitted and not complete: the link waits for room, a
+  // confirmation or an answer.
+  bool SendsWait() const {
+    return sends_.done.load(std::memory_order_relaxed) !=
+               sends_.posted.load(std::memory_order_relaxed) ||
+           incomplete_.load(std::memory_order_relaxed) != 0;
+  }
+
   // ============================================ for completion queues (attachment.queue locked)
   // Progress, then up to `n` completions.
   int Serve(Attachment& attachment, Completion* out, int n);
-  bool Reapable(const Attachment& attachment) const;
+  // 0: nothing to reap. Else a number that changes when more becomes reapable.
+  uint64_t Reapable(const Attachment& attachment) const;
+  bool Arrived() const;
+  bool Stirs(const Attachment& attachment) const { return Reapable(attachment) != 0 || Arrived(); }
+  // After cooling: puts the pair into the ready list of every queue that has something of it.
+  void MarkIfStirring();
   bool hot() const { return hot_.load(std::memory_order_relaxed); }
   void TryHeat(Attachment& attachment);
-  // False: the other queue is busy. Sets *fence if a heavy fence is due before Stirs is asked.
+  // False: the other queue is busy. Sets *fence if a heavy fence is due before Arrived is asked.
   bool TryCool(Attachment& attachment, bool* fence);
-  bool Stirs(const Attachment& attachment) const;  // something to reap or to receive
   uint32_t activity() const { return activity_.load(std::memory_order_relaxed); }
 
  private:
@@ -179,8 +202,38 @@ class SoftQueuePair final : public QueuePair {
     std::atomic<SoftQueuePair*> pair;
   };
   enum class Message : uint8_t { kNone, kOpen, kDiscarding };
+  static constexpr uint16_t kTooLong = 0x8000;  // in SendEntry::flags, beside RequestFlag
 
   SoftQueuePair(SoftContext& context, const QueuePairOptions& options);
+  absl::Status Apply(const QueuePairOptions& options);
+
+  // ---- connecting
+  void Begin(State state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  // Tries wires from attempt_wire_ on; false: none is left.
+  bool StartAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  void RunOnExecutor(std::function<void(SoftQueuePair&)> task);
+
+  // ---- the end
+  void LockAll();
+  void UnlockAll();
+  // Goes to Error and flushes, with every lock; the link to disconnect, if there was one.
+  Link* Tear(Status verdict) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  void FlushQueues(Status oldest);
+  void Settle(uint64_t connection);
+  void CheckDrained();
+  // Fails the connection and tells the peer why.
+  Inbound Break(Status verdict_for_peer);
+  void FailWith(DisconnectCause cause, Status verdict, Status verdict_for_peer);
+  void FailSend(SendEntry& entry, Status status);
+  void ReportLater(void (ConnectionSink::*call)(QueuePair&));
+
+  // ---- data path
+  PostResult PostReceiveInError(const ReceiveRequest& request);
+  void FillReceive(uint64_t position, const ReceiveRequest& request);
+  SendEntry* RefuseToEmit(SendEntry& entry, Status status);
+  Inbound NoReceiveHere();
+  Inbound RefuseReceive(Status status);
+  Inbound RefuseWrite(bool has_immediate);
   bool Check(const Segment& segment, uint64_t offset, uint32_t n, uint32_t access) const {
     return regions_.Check(segment.key, segment.address + offset, n, access, domain_);
   }
@@ -188,25 +241,14 @@ class SoftQueuePair final : public QueuePair {
   template <typename Copy>
   bool Walk(absl::Span<const Segment> segments, uint64_t offset, uint32_t n, uint32_t access,
             Copy&& copy) const;
-
-  absl::Status Apply(const QueuePairOptions& options);
-  absl::Status StartAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
-  void LockQueues();
-  void UnlockQueues();
-  // Locks everything, goes to Error, flushes; the link to disconnect, if there was one.
-  Link* Tear(Status verdict) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
-  void FlushQueues(Status oldest);
-  void Settle(uint64_t connection);
-  void PostSettle();
-  void CheckDrained();
-  void FailSend(SendEntry& entry, Status status);
-  Inbound RefuseReceive(Status status, Status verdict_for_peer);
-  Inbound NoReceiveFor();
-  Inbound RefuseWrite(bool has_immediate);
-  void Report(void (ConnectionSink::*call)(QueuePair&));
-  bool TryPump();
-  void NotifySends();
-  void NotifyReceives();
+  bool Poll(Link& link, const Attachment& attachment, int n);
+  bool TryPump(Link& link);
+  void NotifyOther(const Attachment& attachment);
+  void NotifyAll();
+  Attachment* Other(const Attachment& attachment) {
+    if (attachment_count_ == 1) return nullptr;
+    return &attachments_[&attachment == &attachments_[0] ? 1 : 0];
+  }
   int ReapSends(Completion* out, int n);
   int ReapReceives(Completion* out, int n);
 
@@ -227,24 +269,25 @@ class SoftQueuePair final : public QueuePair {
   SoftCompletionQueue& home_;
   SoftCompletionQueue& send_home_;
   Attachment attachments_[2];  // [0] home; [1] sends, if they complete elsewhere
-  Attachment& send_attachment_;
+  int attachment_count_ = 1;
 
   std::atomic<Link*> link_{nullptr};  // changes under every lock
   std::atomic<State> state_{State::kIdle};
   std::atomic<bool> receiving_{false};  // Link::Start was called: Poll may be
   std::atomic<bool> failing_{false};
-  std::atomic<bool> draining_{false};  // Disconnect(kGraceful)
-  std::atomic<bool> hot_{false};
-  std::atomic<bool> held_{false};  // a message waits for a receive
+  std::atomic<bool> draining_{false};  // Disconnect(kGraceful); changes under the send lock
+  std::atomic<bool> hot_{false};       // changes under the locks of all its queues
+  std::atomic<bool> held_{false};      // a message waits for a receive
   std::atomic<bool> heard_{false};
   std::atomic<bool> immediate_enabled_{false};
   std::atomic<uint16_t> local_port_{0};
   std::atomic<uint32_t> activity_{0};
+  uint32_t max_message_ = 0;  // never changes
 
-  PassLock send_lock_;
-  WorkQueue<SendEntry> sends_;
+  alignas(64) PassLock send_lock_;
   std::atomic<uint32_t> incomplete_{0};  // emitted with kLater, not complete
   std::atomic<uint32_t> reads_out_{0};
+  WorkQueue<SendEntry> sends_;
 
   SpinLock receive_lock_;
   WorkQueue<ReceiveEntry> receives_;
@@ -252,102 +295,24 @@ class SoftQueuePair final : public QueuePair {
   // Inbound lock.
   Message message_ = Message::kNone;
   bool write_refused_ = false;
-  uint64_t read_cursor_ = 0;            // no read that is not complete lies before it
-  std::atomic<bool> send_news_{false};  // something completed since NotifySends
+  uint64_t read_cursor_ = 0;  // no read that is not complete lies before it
 
   Mutex control_;
   uint64_t connection_ ABSL_GUARDED_BY(control_) = 0;  // counts attempts and connections
   size_t attempt_wire_ ABSL_GUARDED_BY(control_) = 0;
   ConnectOptions attempt_ ABSL_GUARDED_BY(control_);
   std::vector<uint8_t> attempt_data_ ABSL_GUARDED_BY(control_);
+  // The sink may still be told of this connection; cleared by Disconnect(kAbrupt).
+  std::atomic<bool> may_report_{false};
   SpinLock fail_lock_;
+  uint64_t fail_connection_ ABSL_GUARDED_BY(fail_lock_) = 0;
   DisconnectCause fail_cause_ ABSL_GUARDED_BY(fail_lock_) = DisconnectCause::kLocal;
   Status fail_verdict_ ABSL_GUARDED_BY(fail_lock_) = Status::kFlushed;
   Status peer_verdict_ ABSL_GUARDED_BY(fail_lock_) = Status::kSuccess;
 };
 
-// ------------------------------------------------------------------------ placing and gathering
-
-template <typename Copy>
-bool SoftQueuePair::Walk(absl::Span<const Segment> segments, uint64_t offset, uint32_t n,
-                         uint32_t access, Copy&& copy) const {
-  uint64_t at = 0;
-  for (const Segment& segment : segments) {
-    if (n == 0) return true;
-    if (offset >= segment.length) {
-      offset -= segment.length;
-      continue;
-    }
-    const uint64_t room = segment.length - offset;
-    const uint32_t piece = room < n ? static_cast<uint32_t>(room) : n;
-    if (!Check(segment, offset, piece, access)) return false;
-    copy(reinterpret_cast<unsigned char*>(segment.address + offset), at, piece);
-    at += piece;
-    n -= piece;
-    offset = 0;
-  }
-  return n == 0;
-}
-
-template <typename Copy>
-bool SoftQueuePair::Gather(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy) {
-  if (n == 0) return true;
-  if (entry.segment_count == 1) {
-    if (Check(entry.first, offset, n, kLocalRead)) {
-      copy(reinterpret_cast<const unsigned char*>(entry.first.address + offset), uint64_t{0}, n);
-      return true;
-    }
-  } else if (Walk(sends_.segments(emit_position()), offset, n, kLocalRead, copy)) {
-    return true;
-  }
-  FailSend(sends_.at(emit_position()), Status::kLocalProtection);
-  return false;
-}
-
-template <typename Copy>
-Inbound SoftQueuePair::PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy) {
-  if (message_ == Message::kDiscarding) return Inbound::kDropped;
-  const uint64_t position = receives_.done.load(std::memory_order_relaxed);
-  ReceiveEntry& entry = receives_.at(position);
-  if (offset + n > entry.capacity) {
-    return RefuseReceive(Status::kLocalLength, Status::kRemoteOperation);
-  }
-  if (n == 0) return Inbound::kOk;
-  if (entry.segment_count == 1) {
-    if (Check(entry.first, offset, n, kLocalWrite)) {
-      copy(reinterpret_cast<unsigned char*>(entry.first.address + offset), uint64_t{0}, n);
-      return Inbound::kOk;
-    }
-  } else if (Walk(receives_.segments(position), offset, n, kLocalWrite, copy)) {
-    return Inbound::kOk;
-  }
-  return RefuseReceive(Status::kLocalProtection, Status::kRemoteOperation);
-}
-
-template <typename Copy>
-Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool has_immediate,
-                                  Copy&& copy) {
-  if (write_refused_) return Inbound::kDropped;
-  if (n == 0) return Inbound::kOk;
-  if ((remote_access_ & kRemoteWrite) == 0 ||
-      !regions_.Check(key, address, n, kRemoteWrite, domain_)) {
-    return RefuseWrite(has_immediate);
-  }
-  copy(reinterpret_cast<unsigned char*>(address), uint64_t{0}, n);
-  return Inbound::kOk;
-}
-
-template <typename Copy>
-Inbound SoftQueuePair::PlaceRead(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy) {
-  if (uint64_t{offset} + n > entry.length) {
-    Fail(DisconnectCause::kBroken, Status::kTransport);
-    return Inbound::kBroken;
-  }
-  if (Walk(sends_.segments(read_cursor_), offset, n, kLocalWrite, copy)) return Inbound::kOk;
-  FailSend(sends_.at(read_cursor_), Status::kLocalProtection);
-  return Inbound::kBroken;
-}
-
 }  // namespace viaduct::verbs
+
+#include "verbs/soft/queue_pair_inline.h"  // IWYU pragma: export
 
 #endif  // VIADUCT_VERBS_SOFT_QUEUE_PAIR_H_

@@ -72,8 +72,7 @@ class RegionTable {
   Region* regions_;  // kMaxRegions of reserved, zeroed address space; touched pages count
   Mutex mutex_;
   std::vector<uint32_t> free_ ABSL_GUARDED_BY(mutex_);
-  uint32_t in_use_end_ ABSL_GUARDED_BY(mutex_) =
-      0;  // indices below it have been given out or freed
+  uint32_t indices_ ABSL_GUARDED_BY(mutex_) = 0;  // below it: in use, or in free_
   Mutex users_mutex_;
   std::vector<PassLock*> users_ ABSL_GUARDED_BY(users_mutex_);
 };

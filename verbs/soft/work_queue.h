@@ -117,7 +117,6 @@ class WorkQueue {
   uint64_t mask_ = 0;
   uint32_t max_requests_ = 0;
   uint32_t max_segments_ = 0;
-  size_t bytes_ = 0;
 };
 
 extern template class WorkQueue<SendEntry>;

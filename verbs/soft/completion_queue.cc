@@ -1,0 +1,275 @@
+#include "verbs/soft/completion_queue.h"
+
+#include "verbs/soft/attendant.h"
+#include "verbs/soft/context.h"
+#include "verbs/soft/doorbell.h"
+#include "verbs/soft/queue_pair.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr int kRounds = 32;          // polls between two looks at the clock
+constexpr uint32_t kReadyTurn = 15;  // even a busy queue looks at cold pairs every 16 polls
+
+}  // namespace
+
+SoftCompletionQueue::SoftCompletionQueue(SoftContext& context, CompletionSink* sink)
+    : context_(context),
+      doorbell_(context.doorbell()),
+      attendant_(context.attendant()),
+      sink_(sink) {
+  context_.regions().AddUser(&lock_);
+}
+
+SoftCompletionQueue::~SoftCompletionQueue() {
+  attendant_.Forget(*this);
+  context_.regions().RemoveUser(&lock_);
+}
+
+// ------------------------------------------------------------------------------------- lists
+
+void SoftCompletionQueue::PushReady(Attachment& attachment) {
+  if (attachment.marked.exchange(true, std::memory_order_seq_cst)) return;
+  Attachment* first = ready_.load(std::memory_order_relaxed);
+  do {
+    attachment.next = first;
+  } while (!ready_.compare_exchange_weak(first, &attachment, std::memory_order_seq_cst,
+                                         std::memory_order_relaxed));
+}
+
+void SoftCompletionQueue::MarkReady(Attachment& attachment, News news) {
+  PushReady(attachment);
+  if (sleepers_.load(std::memory_order_seq_cst) != 0) {
+    RingSleepers();
+  } else if (news == News::kArrival || sink_ != nullptr) {
+    attendant_.Urge(*this);
+  }
+}
+
+void SoftCompletionQueue::Forget(Attachment& attachment) {
+  if (!attachment.marked.load(std::memory_order_acquire)) return;
+  Attachment* list = ready_.exchange(nullptr, std::memory_order_acquire);
+  while (list != nullptr) {
+    Attachment* next = list->next;
+    list->marked.store(false, std::memory_order_relaxed);
+    if (list != &attachment) PushReady(*list);
+    list = next;
+  }
+}
+
+void SoftCompletionQueue::AddHot(Attachment& attachment) {
+  hot_[hot_count_++] = &attachment;
+  if (hot_count_ == 1) attendant_.Urge(*this);
+}
+
+void SoftCompletionQueue::RemoveHot(Attachment& attachment) {
+  for (int i = 0; i < hot_count_; i++) {
+    if (hot_[i] == &attachment) {
+      hot_[i] = hot_[--hot_count_];
+      return;
+    }
+  }
+}
+
+// ----------------------------------------------------------------------------------- polling
+
+int SoftCompletionQueue::Poll(Completion* out, int n) {
+  PassLockHolder holder(&lock_);
+  const int got = PollLocked(out, n);
+  if (tick_.load(std::memory_order_relaxed)) [[unlikely]] {
+    tick_.store(false, std::memory_order_relaxed);
+    Cool(/*all=*/false);
+  }
+  return got;
+}
+
+int SoftCompletionQueue::PollLocked(Completion* out, int n) {
+  int got = 0;
+  const int count = hot_count_;
+  const uint32_t turn = ++turn_;
+  for (int i = 0; i < count; i++) {
+    // Another first one at every turn, so that nobody starves behind a busy pair.
+    Attachment& attachment = *hot_[count == 1 ? 0 : (i + turn) % count];
+    got += attachment.pair->Serve(attachment, out + got, n - got);
+    if (got == n && n != 0) break;
+  }
+  if (got == 0 || (turn & kReadyTurn) == 0) {
+    doorbell_.Collect();
+    got += ServeReady(out + got, n - got);
+  }
+  return got;
+}
+
+int SoftCompletionQueue::ServeReady(Completion* out, int n) {
+  if (ready_.load(std::memory_order_relaxed) == nullptr) return 0;
+  int got = 0;
+  for (Attachment* list = ready_.exchange(nullptr, std::memory_order_acquire); list != nullptr;) {
+    Attachment& attachment = *list;
+    list = attachment.next;
+    // A locked exchange, so that what Serve reads is not older than a mark that found it set.
+    attachment.marked.exchange(false, std::memory_order_seq_cst);
+    SoftQueuePair& pair = *attachment.pair;
+    const uint32_t before = pair.activity();
+    got += pair.Serve(attachment, out + got, n - got);
+    // Only a pair that delivered becomes hot: one that is looked at once must not fill the list.
+    if (!pair.hot() && pair.activity() != before) pair.TryHeat(attachment);
+    if (!pair.hot() && pair.Stirs(attachment)) PushReady(attachment);
+  }
+  return got;
+}
+
+uint64_t SoftCompletionQueue::Reapable() const {
+  uint64_t sum = 0;
+  for (int i = 0; i < hot_count_; i++) sum += hot_[i]->pair->Reapable(*hot_[i]);
+  for (Attachment* a = ready_.load(std::memory_order_acquire); a != nullptr; a = a->next) {
+    if (!a->pair->hot()) sum += a->pair->Reapable(*a);
+  }
+  return sum;
+}
+
+bool SoftCompletionQueue::Cool(bool all) {
+  SoftQueuePair* cooled[kMaxHot];
+  Attachment* attachments[kMaxHot];
+  int count = 0;
+  bool fence = false;
+  bool quiet = true;
+  for (int i = 0; i < hot_count_;) {
+    Attachment& attachment = *hot_[i];
+    SoftQueuePair& pair = *attachment.pair;
+    const bool moved = pair.activity() != attachment.activity_seen;
+    attachment.activity_seen = pair.activity();
+    if (!all && (moved || pair.Arrived())) {
+      i++;
+    } else if (!pair.TryCool(attachment, &fence)) {
+      quiet = false;
+      i++;
+    } else {
+      cooled[count] = &pair;
+      attachments[count++] = &attachment;
+    }
+  }
+  if (fence) doorbell_.HeavyFence();
+  for (int i = 0; i < count; i++) {
+    cooled[i]->MarkIfStirring();
+    if (attachments[i]->marked.load(std::memory_order_relaxed)) quiet = false;
+  }
+  return quiet;
+}
+
+bool SoftCompletionQueue::Look() {
+  PassLockHolder holder(&lock_);
+  PollLocked(nullptr, 0);
+  return Reapable() != 0;
+}
+
+// ----------------------------------------------------------------------------------- waiting
+
+void SoftCompletionQueue::RingSleepers() {
+  bell_.fetch_add(1, std::memory_order_seq_cst);
+  doorbell_.Wake(bell_);
+}
+
+void SoftCompletionQueue::Wake() {
+  {
+    SpinLockHolder holder(&wait_lock_);
+    if (waiters_ == 0) {
+      wake_pending_ = true;
+      return;
+    }
+    wakes_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  RingSleepers();
+}
+
+WaitResult SoftCompletionQueue::Wait(Deadline deadline) {
+  uint32_t wakes;
+  {
+    SpinLockHolder holder(&wait_lock_);
+    if (wake_pending_) {
+      wake_pending_ = false;
+      return WaitResult::kWoken;
+    }
+    waiters_++;
+    wakes = wakes_.load(std::memory_order_relaxed);
+  }
+  bool decided = false;
+  WaitResult result = Spin(wakes, deadline, &decided);
+  if (!decided) result = Sleep(wakes, deadline);
+  SpinLockHolder holder(&wait_lock_);
+  waiters_--;
+  return result;
+}
+
+WaitResult SoftCompletionQueue::Spin(uint32_t wakes, Deadline deadline, bool* decided) {
+  *decided = true;
+  const Clock& clock = context_.executor();
+  const Nanos spin = doorbell_.SpinTime();
+  const Nanos end = spin == 0 ? 0 : clock.Now() + spin;
+  for (;;) {
+    for (int i = 0; i < (spin == 0 ? 1 : kRounds); i++) {
+      if (wakes_.load(std::memory_order_relaxed) != wakes) return WaitResult::kWoken;
+      if (Look()) return WaitResult::kReady;
+    }
+    if (deadline.Passed(clock)) return WaitResult::kTimedOut;
+    if (spin == 0 || clock.Now() >= end) break;
+  }
+  *decided = false;
+  return WaitResult::kReady;
+}
+
+WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
+  for (;;) {
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    const uint32_t seen = bell_.load(std::memory_order_seq_cst);
+    bool quiet;
+    {
+      PassLockHolder holder(&lock_);
+      quiet = Cool(/*all=*/true) && ready_.load(std::memory_order_seq_cst) == nullptr;
+    }
+    WaitResult result = WaitResult::kReady;
+    if (quiet && wakes_.load(std::memory_order_seq_cst) == wakes) {
+      result = doorbell_.Sleep(bell_, seen, deadline);
+    }
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    if (wakes_.load(std::memory_order_seq_cst) != wakes) return WaitResult::kWoken;
+    if (Look()) return WaitResult::kReady;
+    if (result != WaitResult::kReady) return result;
+    if (!quiet) {
+      if (deadline.Passed(context_.executor())) return WaitResult::kTimedOut;
+      Relax();
+    }
+  }
+}
+
+// --------------------------------------------------------------------------------- attendance
+
+bool SoftCompletionQueue::Attend() {
+  if (!lock_.TryLock()) {
+    // Somebody polls, perhaps in a loop that never leaves the lock to us: ask.
+    tick_.store(true, std::memory_order_relaxed);
+    return true;
+  }
+  const bool polled = turn_ != turn_at_tick_;
+  PollLocked(nullptr, 0);
+  Cool(/*all=*/false);
+  turn_at_tick_ = turn_;
+  const uint64_t reapable = Reapable();
+  const bool hot = hot_count_ != 0;
+  bool call = false;
+  if (reapable == 0) {
+    told_ = 0;
+  } else if (sink_ != nullptr && !polled && reapable != told_) {
+    told_ = reapable;
+    call = true;
+  }
+  const bool later = sink_ != nullptr && reapable != 0 && polled;
+  lock_.Unlock();
+  if (reapable != 0 && sleepers_.load(std::memory_order_seq_cst) != 0) {
+    RingSleepers();
+  } else if (call) {
+    sink_->OnCompletions(*this);  // may destroy *this
+  }
+  return hot || later;
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,108 @@
+#include "verbs/soft/context.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "verbs/soft/completion_queue.h"
+#include "verbs/soft/futex_doorbell.h"
+#include "verbs/soft/queue_pair.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr int kPortTries = 32;
+
+class SoftRegion final : public MemoryRegion {
+ public:
+  SoftRegion(RegionTable& regions, Key key) : regions_(regions), key_(key) {}
+  ~SoftRegion() override { regions_.Deregister(key_); }
+  Key key() const override { return key_; }
+  void Modify(ProtectionDomain& domain, uint32_t access) override {
+    regions_.Modify(key_, static_cast<SoftDomain&>(domain).id(), access);
+  }
+
+ private:
+  RegionTable& regions_;
+  const Key key_;
+};
+
+// One port on every wire.
+class SoftListener final : public Listener {
+ public:
+  SoftListener(uint16_t port, std::vector<std::unique_ptr<Listener>> parts)
+      : port_(port), parts_(std::move(parts)) {}
+  uint16_t port() const override { return port_; }
+
+ private:
+  const uint16_t port_;
+  const std::vector<std::unique_ptr<Listener>> parts_;
+};
+
+}  // namespace
+
+SoftContext::SoftContext(Options options)
+    : address_(options.address),
+      executor_(*options.executor),
+      attributes_(std::move(options.attributes)),
+      doorbell_(options.doorbell != nullptr ? std::move(options.doorbell)
+                                            : std::make_unique<FutexDoorbell>(0)),
+      wires_(std::move(options.wires)),
+      attendant_(executor_, *doorbell_) {}
+
+SoftContext::~SoftContext() = default;
+
+absl::StatusOr<std::unique_ptr<ProtectionDomain>> SoftContext::CreateDomain(bool wildcard) {
+  return std::make_unique<SoftDomain>(wildcard ? kWildcardDomain : next_domain_.fetch_add(1));
+}
+
+absl::StatusOr<std::unique_ptr<MemoryRegion>> SoftContext::Register(ProtectionDomain& domain,
+                                                                    void* address, size_t length,
+                                                                    uint32_t access) {
+  const auto start = reinterpret_cast<uint64_t>(address);
+  if (length == 0 || length > attributes_.max_region_bytes || start + length < start) {
+    return absl::InvalidArgumentError(absl::StrCat("no region of ", length, " bytes"));
+  }
+  absl::StatusOr<Key> key =
+      regions_.Register(static_cast<SoftDomain&>(domain).id(), start, length, access);
+  if (!key.ok()) return key.status();
+  return std::make_unique<SoftRegion>(regions_, *key);
+}
+
+absl::StatusOr<std::unique_ptr<CompletionQueue>> SoftContext::CreateCompletionQueue(
+    CompletionSink* sink) {
+  return std::make_unique<SoftCompletionQueue>(*this, sink);
+}
+
+absl::StatusOr<std::unique_ptr<QueuePair>> SoftContext::CreateQueuePair(
+    const QueuePairOptions& options) {
+  absl::StatusOr<std::unique_ptr<SoftQueuePair>> pair = SoftQueuePair::Create(*this, options);
+  if (!pair.ok()) return pair.status();
+  return *std::move(pair);
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> SoftContext::Listen(uint16_t port, ListenerSink* sink) {
+  if (wires_.empty()) return absl::UnavailableError("the device has no wire");
+  absl::Status failed;
+  for (int i = 0; i < (port == 0 ? kPortTries : 1); i++) {
+    std::vector<std::unique_ptr<Listener>> parts;
+    uint16_t chosen = port;
+    failed = absl::OkStatus();
+    // The last wire knows best which ports are free (for iwarp, the kernel does).
+    for (auto wire = wires_.rbegin(); wire != wires_.rend() && failed.ok(); ++wire) {
+      absl::StatusOr<std::unique_ptr<Listener>> part = (*wire)->Listen(*this, chosen, sink);
+      if (!part.ok()) {
+        failed = part.status();
+      } else {
+        chosen = (*part)->port();
+        parts.push_back(*std::move(part));
+      }
+    }
+    if (failed.ok()) return std::make_unique<SoftListener>(chosen, std::move(parts));
+    if (!absl::IsAlreadyExists(failed)) break;
+  }
+  return failed;
+}
+
+}  // namespace viaduct::verbs

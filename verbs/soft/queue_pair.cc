@@ -1,0 +1,385 @@
+// Creation, states, connecting and ending. Posting: queue_pair_post.cc; what wires and completion
+// queues call: queue_pair_inbound.cc, queue_pair_serve.cc.
+#include "verbs/soft/queue_pair.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "verbs/soft/context.h"
+
+namespace viaduct::verbs {
+namespace {
+
+SoftCompletionQueue& AsSoft(CompletionQueue* queue) {
+  return *static_cast<SoftCompletionQueue*>(queue);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------- creation
+
+absl::StatusOr<std::unique_ptr<SoftQueuePair>> SoftQueuePair::Create(
+    SoftContext& context, const QueuePairOptions& options) {
+  if (options.domain == nullptr || options.send_queue == nullptr ||
+      options.receive_queue == nullptr || options.sink == nullptr) {
+    return absl::InvalidArgumentError("a queue pair needs a domain, two queues and a sink");
+  }
+  std::unique_ptr<SoftQueuePair> pair(new SoftQueuePair(context, options));
+  absl::Status applied = pair->Apply(options);
+  if (!applied.ok()) return applied;
+  return pair;
+}
+
+SoftQueuePair::SoftQueuePair(SoftContext& context, const QueuePairOptions& options)
+    : context_(context),
+      regions_(context.regions()),
+      anchor_(std::make_shared<Anchor>()),
+      sink_(options.sink),
+      user_context_(options.context),
+      home_(AsSoft(options.receive_queue)),
+      send_home_(AsSoft(options.send_queue)),
+      max_message_(context.attributes().max_message_bytes) {
+  anchor_->pair.store(this);
+  attachments_[0].pair = attachments_[1].pair = this;
+  attachments_[0].queue = &home_;
+  attachments_[0].home = true;
+  if (&home_ == &send_home_) {
+    attachments_[0].sends = true;
+  } else {
+    attachment_count_ = 2;
+    attachments_[1].queue = &send_home_;
+    attachments_[1].sends = true;
+  }
+  regions_.AddUser(&send_lock_);
+}
+
+SoftQueuePair::~SoftQueuePair() {
+  Disconnect(DisconnectMode::kAbrupt);
+  anchor_->pair.store(nullptr);
+  context_.executor().Drain();
+  for (int i = 0; i < attachment_count_; i++) {
+    PassLockHolder holder(&attachments_[i].queue->lock());
+    attachments_[i].queue->Forget(attachments_[i]);
+  }
+  regions_.RemoveUser(&send_lock_);
+}
+
+absl::Status SoftQueuePair::Apply(const QueuePairOptions& options) {
+  const DeviceAttributes& limits = context_.attributes();
+  if (options.max_sends > limits.max_requests_per_queue ||
+      options.max_receives > limits.max_requests_per_queue ||
+      options.max_send_segments > limits.max_segments ||
+      options.max_receive_segments > limits.max_segments ||
+      options.max_reads_in > limits.max_reads_in || options.max_reads_out > limits.max_reads_out) {
+    return absl::InvalidArgumentError("above the device's limits");
+  }
+  if (!sends_.Reserve(options.max_sends, options.max_send_segments) ||
+      !receives_.Reserve(options.max_receives, options.max_receive_segments)) {
+    return absl::ResourceExhaustedError("no memory for the work queues");
+  }
+  domain_ = static_cast<const SoftDomain*>(options.domain)->id();
+  no_receive_ = options.no_receive;
+  remote_access_ = options.remote_access;
+  max_reads_in_ = options.max_reads_in == 0 ? limits.max_reads_in : options.max_reads_in;
+  max_reads_out_ = options.max_reads_out == 0 ? limits.max_reads_out : options.max_reads_out;
+  reads_out_limit_ = max_reads_out_;
+  return absl::OkStatus();
+}
+
+absl::Status SoftQueuePair::Modify(const QueuePairOptions& options) {
+  MutexLock control(&control_);
+  if (state_.load() != State::kIdle) return absl::FailedPreconditionError("not idle");
+  LockAll();
+  absl::Status applied = Apply(options);
+  UnlockAll();
+  return applied;
+}
+
+// -------------------------------------------------------------------------------- connecting
+
+void SoftQueuePair::RunOnExecutor(std::function<void(SoftQueuePair&)> task) {
+  context_.executor().Post([anchor = anchor_, task = std::move(task)] {
+    if (SoftQueuePair* pair = anchor->pair.load()) task(*pair);
+  });
+}
+
+void SoftQueuePair::Begin(State state) {
+  connection_++;
+  {
+    SpinLockHolder holder(&fail_lock_);
+    fail_connection_ = connection_;
+    fail_cause_ = DisconnectCause::kLocal;
+    fail_verdict_ = Status::kFlushed;
+    peer_verdict_ = Status::kSuccess;
+  }
+  failing_.store(false);
+  heard_.store(false);
+  reads_out_limit_ = max_reads_out_;
+  may_report_.store(true);
+  state_.store(state);
+}
+
+absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
+  MutexLock control(&control_);
+  if (state_.load() != State::kIdle) return absl::FailedPreconditionError("not idle");
+  Begin(State::kConnecting);
+  immediate_enabled_.store(false);
+  local_port_.store(0);
+  attempt_data_.assign(options.private_data.begin(), options.private_data.end());
+  attempt_ = options;
+  attempt_.private_data = attempt_data_;
+  attempt_wire_ = 0;
+  if (!StartAttempt()) {
+    RunOnExecutor([connection = connection_](SoftQueuePair& pair) {
+      bool current;
+      {
+        MutexLock control(&pair.control_);
+        current = pair.connection_ == connection;
+      }
+      if (current) pair.ConnectFailed(ConnectOutcome::kRefused, {});
+    });
+  }
+  return absl::OkStatus();
+}
+
+bool SoftQueuePair::StartAttempt() {
+  const auto& wires = context_.wires();
+  while (attempt_wire_ < wires.size()) {
+    Wire& wire = *wires[attempt_wire_++];
+    if (!wire.Reaches(attempt_.address)) continue;
+    Link* link = wire.Connect(*this, attempt_);
+    link_.store(link);
+    if (link != nullptr) return true;
+  }
+  return false;
+}
+
+void SoftQueuePair::NotHere() {
+  bool started;
+  {
+    MutexLock control(&control_);
+    if (state_.load() != State::kConnecting) return;
+    link_.store(nullptr);
+    started = StartAttempt();
+  }
+  if (!started) ConnectFailed(ConnectOutcome::kRefused, {});
+}
+
+void SoftQueuePair::ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {
+  {
+    MutexLock control(&control_);
+    if (state_.load() != State::kConnecting) return;
+    link_.store(nullptr);
+    immediate_enabled_.store(false);
+    state_.store(State::kIdle);
+  }
+  if (may_report_.exchange(false)) sink_->OnConnectFailed(*this, outcome, private_data);
+}
+
+absl::Status SoftQueuePair::Attach(Link& link) {
+  MutexLock control(&control_);
+  if (state_.load() != State::kIdle) return absl::FailedPreconditionError("not idle");
+  Begin(State::kConnecting);
+  link_.store(&link);
+  return absl::OkStatus();
+}
+
+bool SoftQueuePair::Established(absl::Span<const uint8_t> private_data) {
+  std::shared_ptr<Anchor> anchor = anchor_;
+  uint64_t connection;
+  {
+    MutexLock control(&control_);
+    if (state_.load() != State::kConnecting) return false;
+    connection = connection_;
+    state_.store(State::kConnected);
+  }
+  // A Disconnect(kAbrupt) may have come in between; then nobody wants to know.
+  if (may_report_.load()) sink_->OnConnected(*this, private_data);
+  if (anchor->pair.load() == nullptr) return false;
+  {
+    MutexLock control(&control_);
+    if (state_.load() != State::kConnected || connection_ != connection) return false;
+    LockAll();
+    link_.load()->Start();
+    receiving_.store(true);
+    UnlockAll();
+  }
+  MarkArrived();  // what came before Start
+  return true;
+}
+
+// ----------------------------------------------------------------------------------- the end
+
+void SoftQueuePair::LockAll() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  SoftCompletionQueue* first = std::min(&home_, &send_home_);
+  SoftCompletionQueue* second = std::max(&home_, &send_home_);
+  first->lock().Lock();
+  if (second != first) second->lock().Lock();
+  send_lock_.Lock();
+  receive_lock_.Lock();
+}
+
+void SoftQueuePair::UnlockAll() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  receive_lock_.Unlock();
+  send_lock_.Unlock();
+  home_.lock().Unlock();
+  if (&send_home_ != &home_) send_home_.lock().Unlock();
+}
+
+void SoftQueuePair::FailWith(DisconnectCause cause, Status verdict, Status verdict_for_peer) {
+  uint64_t connection;
+  {
+    SpinLockHolder holder(&fail_lock_);
+    if (failing_.load(std::memory_order_relaxed)) return;
+    fail_cause_ = cause;
+    fail_verdict_ = verdict;
+    peer_verdict_ = verdict_for_peer;
+    connection = fail_connection_;
+    failing_.store(true, std::memory_order_release);
+  }
+  RunOnExecutor([connection](SoftQueuePair& pair) { pair.Settle(connection); });
+}
+
+Inbound SoftQueuePair::Break(Status verdict_for_peer) {
+  FailWith(DisconnectCause::kBroken, Status::kFlushed, verdict_for_peer);
+  return Inbound::kBroken;
+}
+
+void SoftQueuePair::FailSend(SendEntry& entry, Status status) {
+  SetStatus(entry, status);
+  FailWith(DisconnectCause::kBroken, Status::kFlushed, Status::kTransport);
+}
+
+void SoftQueuePair::Settle(uint64_t connection) {
+  DisconnectCause cause;
+  Status verdict;
+  Status verdict_for_peer;
+  Link* link;
+  {
+    MutexLock control(&control_);
+    if (connection_ != connection || state_.load() != State::kConnected) return;
+    {
+      SpinLockHolder holder(&fail_lock_);
+      cause = fail_cause_;
+      verdict = fail_verdict_;
+      verdict_for_peer = peer_verdict_;
+    }
+    link = Tear(verdict);
+  }
+  link->Disconnect(verdict_for_peer);
+  NotifyAll();
+  if (may_report_.exchange(false)) sink_->OnDisconnected(*this, cause);
+}
+
+Link* SoftQueuePair::Tear(Status verdict) {
+  LockAll();
+  state_.store(State::kError);
+  receiving_.store(false);
+  draining_.store(false);
+  held_.store(false);
+  if (hot_.load()) {
+    hot_.store(false);
+    for (int i = 0; i < attachment_count_; i++) attachments_[i].queue->RemoveHot(attachments_[i]);
+  }
+  Link* link = link_.exchange(nullptr);
+  FlushQueues(verdict);
+  UnlockAll();
+  return link;
+}
+
+void SoftQueuePair::FlushQueues(Status oldest) {
+  const uint64_t emitted = sends_.done.load();
+  const uint64_t end = sends_.posted.load();
+  for (uint64_t n = sends_.reaped.load(); n != end; n++) {
+    SendEntry& entry = sends_.at(n);
+    if (LoadStatus(entry) != kPending) continue;
+    // Partly emitted counts as emitted.
+    const bool earned = n < emitted || entry.offset != 0;
+    SetStatus(entry, earned ? oldest : Status::kFlushed);
+    oldest = Status::kFlushed;
+  }
+  sends_.done.store(end);
+  incomplete_.store(0);
+  reads_out_.store(0);
+  read_cursor_ = end;
+
+  const uint64_t last = receives_.posted.load();
+  for (uint64_t n = receives_.done.load(); n != last; n++) {
+    ReceiveEntry& entry = receives_.at(n);
+    entry.length = 0;
+    entry.has_immediate = entry.solicited = false;
+    entry.opcode = Opcode::kReceive;
+    entry.status = Status::kFlushed;
+  }
+  receives_.done.store(last);
+  message_ = Message::kNone;
+  write_refused_ = false;
+}
+
+void SoftQueuePair::Disconnect(DisconnectMode mode) {
+  Link* link = nullptr;
+  bool flushed = false;
+  {
+    MutexLock control(&control_);
+    const State state = state_.load();
+    if (state == State::kConnected && mode == DisconnectMode::kGraceful) {
+      {
+        PassLockHolder holder(&send_lock_);
+        draining_.store(true);
+      }
+      CheckDrained();
+      return;
+    }
+    // Whatever was to be reported of this connection no longer is.
+    if (mode == DisconnectMode::kAbrupt) may_report_.store(false);
+    if (state == State::kConnecting) {
+      link = link_.exchange(nullptr);
+      immediate_enabled_.store(false);
+      state_.store(State::kIdle);
+    } else if (state == State::kConnected) {
+      link = Tear(Status::kFlushed);
+      flushed = true;
+    }
+  }
+  if (link != nullptr) link->Disconnect(Status::kSuccess);
+  if (flushed) NotifyAll();
+}
+
+void SoftQueuePair::CheckDrained() {
+  if (draining_.load(std::memory_order_relaxed) && !failing_.load(std::memory_order_relaxed) &&
+      SendIdle()) {
+    Fail(DisconnectCause::kLocal, Status::kFlushed);
+  }
+}
+
+void SoftQueuePair::Flush() {
+  {
+    MutexLock control(&control_);
+    const State state = state_.load();
+    if (state != State::kIdle && state != State::kError) return;
+    Tear(Status::kFlushed);
+  }
+  NotifyAll();
+}
+
+void SoftQueuePair::Reset() {
+  MutexLock control(&control_);
+  if (state_.load() != State::kError) return;
+  immediate_enabled_.store(false);
+  state_.store(State::kIdle);
+}
+
+bool SoftQueuePair::SendIdle() const { return !SendsWait(); }
+
+bool SoftQueuePair::ReceiveIdle() const {
+  return receives_.done.load(std::memory_order_acquire) ==
+         receives_.posted.load(std::memory_order_acquire);
+}
+
+void SoftQueuePair::ReportLater(void (ConnectionSink::*call)(QueuePair&)) {
+  RunOnExecutor([call](SoftQueuePair& pair) {
+    if (pair.may_report_.load()) (pair.sink_->*call)(pair);
+  });
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,163 @@
+// The inline half of queue_pair.h, which includes it: what runs once per message or piece.
+#ifndef VIADUCT_VERBS_SOFT_QUEUE_PAIR_INLINE_H_
+#define VIADUCT_VERBS_SOFT_QUEUE_PAIR_INLINE_H_
+
+#include "verbs/soft/queue_pair.h"
+
+namespace viaduct::verbs {
+
+// ---------------------------------------------------------------------------------- emission
+
+inline SendEntry* SoftQueuePair::NextToEmit() {
+  for (;;) {
+    const uint64_t n = sends_.done.load(std::memory_order_relaxed);
+    if (n == sends_.posted.load(std::memory_order_relaxed)) return nullptr;
+    if (failing_.load(std::memory_order_relaxed)) return nullptr;
+    SendEntry& entry = sends_.at(n);
+    if (entry.status != kPending) [[unlikely]] {
+      // Posted while the queue was draining: flushed already.
+      sends_.done.store(n + 1, std::memory_order_release);
+      continue;
+    }
+    if ((entry.flags & (kFence | kTooLong)) == 0 && entry.opcode != Opcode::kRead) [[likely]] {
+      return &entry;
+    }
+    if ((entry.flags & kTooLong) != 0) return RefuseToEmit(entry, Status::kLocalLength);
+    const uint32_t reads = reads_out_.load(std::memory_order_acquire);
+    if ((entry.flags & kFence) != 0 && reads != 0) return nullptr;
+    if (entry.opcode == Opcode::kRead) {
+      if (reads_out_limit_ == 0) return RefuseToEmit(entry, Status::kRemoteOperation);
+      if (reads >= reads_out_limit_) return nullptr;
+    }
+    return &entry;
+  }
+}
+
+inline void SoftQueuePair::Emitted(Completes when) {
+  const uint64_t n = sends_.done.load(std::memory_order_relaxed);
+  SendEntry& entry = sends_.at(n);
+  if (entry.opcode == Opcode::kRead) {
+    reads_out_.fetch_add(1, std::memory_order_relaxed);
+    incomplete_.fetch_add(1, std::memory_order_relaxed);
+  } else if (when == Completes::kLater) {
+    incomplete_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    SetStatus(entry, Status::kSuccess);
+  }
+  sends_.done.store(n + 1, std::memory_order_release);
+}
+
+template <typename Copy>
+bool SoftQueuePair::Walk(absl::Span<const Segment> segments, uint64_t offset, uint32_t n,
+                         uint32_t access, Copy&& copy) const {
+  uint64_t at = 0;
+  for (const Segment& segment : segments) {
+    if (n == 0) return true;
+    if (offset >= segment.length) {
+      offset -= segment.length;
+      continue;
+    }
+    const uint64_t room = segment.length - offset;
+    const uint32_t piece = room < n ? static_cast<uint32_t>(room) : n;
+    if (!Check(segment, offset, piece, access)) return false;
+    copy(reinterpret_cast<unsigned char*>(segment.address + offset), at, piece);
+    at += piece;
+    n -= piece;
+    offset = 0;
+  }
+  return n == 0;
+}
+
+template <typename Copy>
+bool SoftQueuePair::Gather(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy) {
+  if (n == 0) return true;
+  const uint64_t position = emit_position();
+  if (entry.segment_count == 1) {
+    if (Check(entry.first, offset, n, kLocalRead)) [[likely]] {
+      copy(reinterpret_cast<const unsigned char*>(entry.first.address + offset), uint64_t{0}, n);
+      return true;
+    }
+  } else if (Walk(sends_.segments(position), offset, n, kLocalRead, copy)) {
+    return true;
+  }
+  FailSend(sends_.at(position), Status::kLocalProtection);
+  return false;
+}
+
+// ----------------------------------------------------------------------------------- inbound
+
+inline Inbound SoftQueuePair::StartReceive() {
+  if (receives_.done.load(std::memory_order_relaxed) ==
+      receives_.posted.load(std::memory_order_acquire)) [[unlikely]] {
+    return NoReceiveHere();
+  }
+  if (held_.load(std::memory_order_relaxed)) held_.store(false, std::memory_order_relaxed);
+  message_ = Message::kOpen;
+  return Inbound::kOk;
+}
+
+template <typename Copy>
+Inbound SoftQueuePair::PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy) {
+  if (message_ == Message::kDiscarding) [[unlikely]]
+    return Inbound::kDropped;
+  const uint64_t position = receives_.done.load(std::memory_order_relaxed);
+  ReceiveEntry& entry = receives_.at(position);
+  if (offset + n > entry.capacity) [[unlikely]]
+    return RefuseReceive(Status::kLocalLength);
+  if (n == 0) return Inbound::kOk;
+  if (entry.segment_count == 1) {
+    if (Check(entry.first, offset, n, kLocalWrite)) [[likely]] {
+      copy(reinterpret_cast<unsigned char*>(entry.first.address + offset), uint64_t{0}, n);
+      return Inbound::kOk;
+    }
+  } else if (Walk(receives_.segments(position), offset, n, kLocalWrite, copy)) {
+    return Inbound::kOk;
+  }
+  return RefuseReceive(Status::kLocalProtection);
+}
+
+inline Inbound SoftQueuePair::FinishReceive(uint32_t length, const Trailer& trailer) {
+  const Message message = message_;
+  message_ = Message::kNone;
+  if (message == Message::kDiscarding) [[unlikely]]
+    return Inbound::kDropped;
+  const uint64_t position = receives_.done.load(std::memory_order_relaxed);
+  ReceiveEntry& entry = receives_.at(position);
+  entry.length = length;
+  entry.immediate = trailer.immediate;
+  entry.has_immediate = trailer.has_immediate;
+  entry.solicited = trailer.solicited;
+  entry.opcode = Opcode::kReceive;
+  entry.status = Status::kSuccess;
+  receives_.done.store(position + 1, std::memory_order_release);
+  return Inbound::kOk;
+}
+
+template <typename Copy>
+Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool has_immediate,
+                                  Copy&& copy) {
+  if (write_refused_) [[unlikely]]
+    return Inbound::kDropped;
+  if (n == 0) return Inbound::kOk;
+  if ((remote_access_ & kRemoteWrite) == 0 ||
+      !regions_.Check(key, address, n, kRemoteWrite, domain_)) [[unlikely]] {
+    return RefuseWrite(has_immediate);
+  }
+  copy(reinterpret_cast<unsigned char*>(address), uint64_t{0}, n);
+  return Inbound::kOk;
+}
+
+template <typename Copy>
+Inbound SoftQueuePair::PlaceRead(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy) {
+  if (uint64_t{offset} + n > entry.length) {
+    Fail(DisconnectCause::kBroken, Status::kTransport);
+    return Inbound::kBroken;
+  }
+  if (Walk(sends_.segments(read_cursor_), offset, n, kLocalWrite, copy)) return Inbound::kOk;
+  FailSend(sends_.at(read_cursor_), Status::kLocalProtection);
+  return Inbound::kBroken;
+}
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_SOFT_QUEUE_PAIR_INLINE_H_

@@ -1,0 +1,207 @@
+// What completion queues call: progress, reaping, heat.
+#include "verbs/soft/context.h"
+#include "verbs/soft/queue_pair.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr int kDefaultBudget = 64;  // messages per look, when nobody takes completions
+
+}  // namespace
+
+bool SoftQueuePair::Arrived() const {
+  Link* link = link_.load(std::memory_order_relaxed);
+  return link != nullptr && receiving_.load(std::memory_order_relaxed) &&
+         !failing_.load(std::memory_order_relaxed) && link->Arrived();
+}
+
+bool SoftQueuePair::TryPump(Link& link) {
+  if (!send_lock_.TryLock()) return false;
+  const uint64_t before = sends_.done.load(std::memory_order_relaxed);
+  link.Pump();
+  const bool moved = sends_.done.load(std::memory_order_relaxed) != before;
+  send_lock_.Unlock();
+  return moved;
+}
+
+bool SoftQueuePair::Poll(Link& link, const Attachment& attachment,
+                         int n) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const int budget = n == 0 ? kDefaultBudget : n;
+  if (attachment.home) return link.Poll(budget);
+  // Only sends complete in the queue that is polled: the home's lock is tried if need be.
+  if (!link.Arrived() || !home_.lock().TryLock()) return false;
+  const bool moved = link.Poll(budget);
+  home_.lock().Unlock();
+  return moved;
+}
+
+int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
+  bool moved = false;
+  Link* link = link_.load(std::memory_order_relaxed);
+  if (link != nullptr && receiving_.load(std::memory_order_relaxed) &&
+      !failing_.load(std::memory_order_relaxed)) [[likely]] {
+    moved = Poll(*link, attachment, n);
+    if (sends_.done.load(std::memory_order_relaxed) !=
+        sends_.posted.load(std::memory_order_relaxed)) {
+      moved |= TryPump(*link);
+    }
+    if (draining_.load(std::memory_order_relaxed)) [[unlikely]]
+      CheckDrained();
+  }
+  int got = 0;
+  if (n != 0) {
+    if (attachment.home) got = ReapReceives(out, n);
+    if (attachment.sends) got += ReapSends(out + got, n - got);
+  }
+  if (moved || got != 0) {
+    activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (moved && attachment_count_ == 2) NotifyOther(attachment);
+  }
+  return got;
+}
+
+void SoftQueuePair::NotifyOther(const Attachment& attachment) {
+  Attachment* other = Other(attachment);
+  if (other != nullptr && (!hot() || other->queue->HasSleepers())) {
+    other->queue->MarkReady(*other, SoftCompletionQueue::News::kCompletion);
+  }
+}
+
+int SoftQueuePair::ReapReceives(Completion* out, int n) {
+  const uint64_t first = receives_.reaped.load(std::memory_order_relaxed);
+  const uint64_t end = receives_.done.load(std::memory_order_relaxed);
+  if (first == end) return 0;
+  uint64_t r = first;
+  for (; r != end && n > 0; r++, n--, out++) {
+    const ReceiveEntry& entry = receives_.at(r);
+    out->id = entry.id;
+    out->context = user_context_;
+    out->length = entry.length;
+    out->immediate = entry.immediate;
+    out->opcode = entry.opcode;
+    out->status = entry.status;
+    out->has_immediate = entry.has_immediate;
+    out->solicited = entry.solicited;
+  }
+  receives_.reaped.store(r, std::memory_order_release);
+  return static_cast<int>(r - first);
+}
+
+int SoftQueuePair::ReapSends(Completion* out, int n) {
+  const uint64_t first = sends_.reaped.load(std::memory_order_relaxed);
+  const uint64_t end = sends_.done.load(std::memory_order_acquire);
+  if (first == end) return 0;
+  uint64_t r = first;
+  for (; r != end && n > 0; r++, n--, out++) {
+    const SendEntry& entry = sends_.at(r);
+    const uint8_t status = LoadStatus(entry);
+    if (status == kPending) break;
+    out->id = entry.id;
+    out->context = user_context_;
+    out->length = entry.length;
+    out->immediate = 0;
+    out->opcode = entry.opcode;
+    out->status = static_cast<Status>(status);
+    out->has_immediate = false;
+    out->solicited = false;
+  }
+  sends_.reaped.store(r, std::memory_order_release);
+  return static_cast<int>(r - first);
+}
+
+uint64_t SoftQueuePair::Reapable(const Attachment& attachment) const {
+  uint64_t sum = 0;
+  if (attachment.home) {
+    const uint64_t done = receives_.done.load(std::memory_order_relaxed);
+    if (done != receives_.reaped.load(std::memory_order_relaxed)) sum = done;
+  }
+  if (attachment.sends) {
+    const uint64_t reaped = sends_.reaped.load(std::memory_order_relaxed);
+    const uint64_t done = sends_.done.load(std::memory_order_acquire);
+    if (reaped != done && LoadStatus(sends_.at(reaped)) != kPending) {
+      sum += done - incomplete_.load(std::memory_order_relaxed) + 1;
+    }
+  }
+  return sum;
+}
+
+// -------------------------------------------------------------------------------------- heat
+
+void SoftQueuePair::TryHeat(Attachment& attachment) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  Link* link = link_.load(std::memory_order_relaxed);
+  if (link == nullptr || !attachment.queue->HasHotRoom()) return;
+  if (Attachment* other = Other(attachment)) {
+    if (!other->queue->lock().TryLock()) return;
+    const bool room = other->queue->HasHotRoom();
+    if (room) {
+      other->queue->AddHot(*other);
+      attachment.queue->AddHot(attachment);
+      hot_.store(true);
+      link->Heat();
+    }
+    other->queue->lock().Unlock();
+  } else {
+    attachment.queue->AddHot(attachment);
+    hot_.store(true);
+    link->Heat();
+  }
+}
+
+bool SoftQueuePair::TryCool(Attachment& attachment, bool* fence) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  Attachment* other = Other(attachment);
+  if (other != nullptr) {
+    // Its poller may hold it just now; one that polls in a loop keeps it for most of the time.
+    int tries = 0;
+    while (!other->queue->lock().TryLock()) {
+      if (++tries == 100) return false;
+      Relax();
+    }
+    other->queue->RemoveHot(*other);
+  }
+  attachment.queue->RemoveHot(attachment);
+  hot_.store(false);
+  if (Link* link = link_.load(std::memory_order_relaxed)) *fence |= link->Cool();
+  if (other != nullptr) other->queue->lock().Unlock();
+  return true;
+}
+
+void SoftQueuePair::MarkIfStirring() {
+  const bool arrived = Arrived();
+  for (int i = 0; i < attachment_count_; i++) {
+    Attachment& attachment = attachments_[i];
+    // What the other queue can reap is not known without its lock; a mark too many costs a look.
+    if (arrived || attachment_count_ == 2 || Reapable(attachment) != 0) {
+      attachment.queue->MarkReady(attachment, arrived ? SoftCompletionQueue::News::kArrival
+                                                      : SoftCompletionQueue::News::kCompletion);
+    }
+  }
+}
+
+void SoftQueuePair::MarkArrived() {
+  // The home's attendant serves the link; of the other queue only a sleeper wants to know.
+  home_.MarkReady(attachments_[0], SoftCompletionQueue::News::kArrival);
+  if (attachment_count_ == 2) {
+    send_home_.MarkReady(attachments_[1], SoftCompletionQueue::News::kCompletion);
+  }
+}
+
+void SoftQueuePair::NotifyAll() {
+  for (int i = 0; i < attachment_count_; i++) {
+    attachments_[i].queue->MarkReady(attachments_[i], SoftCompletionQueue::News::kCompletion);
+  }
+}
+
+bool SoftQueuePair::Attend() {
+  const uint32_t before = activity();
+  {
+    PassLockHolder holder(&home_.lock());
+    Serve(attachments_[0], nullptr, 0);
+  }
+  const bool moved = activity() != before;
+  if (moved && (!hot() || home_.HasSleepers())) {
+    home_.MarkReady(attachments_[0], SoftCompletionQueue::News::kCompletion);
+  }
+  return moved;
+}
+
+}  // namespace viaduct::verbs
