@@ -515,6 +515,11 @@ verbs::Address Endpoint::remote_address() const {
   return target_.address;
 }
 
+const sockaddr* Endpoint::remote_sockaddr() const {
+  MutexLock lock(&lock_);
+  return target_.address.IsUnspecified() ? nullptr : target_.address.data();
+}
+
 uint64_t Endpoint::remote_qualifier() const {
   MutexLock lock(&lock_);
   return target_.name.qualifier().value_or(0);

@@ -122,6 +122,9 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   bool SendIdle() const;
   bool ReceiveIdle() const;
   verbs::Address remote_address() const;  // unspecified unless in a connection or an attempt
+  // The same, for a face that shows a pointer; null instead of unspecified. Points into the
+  // endpoint, and what is there changes with the next attempt, accept or reset.
+  const sockaddr* remote_sockaddr() const;
   // Active side: the name asked for; passive side: the peer's port. 0 if that is no qualifier.
   uint64_t remote_qualifier() const;
   uint16_t local_port() const;
