@@ -29,8 +29,10 @@ void Translate(const verbs::Completion& completion, Event* event) {
 Error EventDispatcher::Create(InterfaceAdapter& adapter, uint32_t length, uint32_t streams,
                               bool eager, Ref<EventDispatcher>* out) {
   auto dispatcher =
-      Ref<EventDispatcher>::Adopt(new EventDispatcher(adapter, length, streams, eager));
-  auto queue = adapter.context().CreateCompletionQueue(dispatcher.get());
+      Ref<EventDispatcher>::Adopt(new EventDispatcher(adapter, length, streams));
+  // Without a sink the device need not look after completions that nobody asks for.
+  verbs::CompletionSink* sink = eager ? dispatcher.get() : nullptr;
+  auto queue = adapter.context().CreateCompletionQueue(sink);
   if (!queue.ok()) return OutOf(Resource::kDevice);
   dispatcher->queue_ = *std::move(queue);
   if (Error error = adapter.AddChild(dispatcher.get()); !error.ok()) return error;
@@ -38,12 +40,10 @@ Error EventDispatcher::Create(InterfaceAdapter& adapter, uint32_t length, uint32
   return Ok();
 }
 
-EventDispatcher::EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams,
-                                 bool eager)
+EventDispatcher::EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams)
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
       streams_(streams),
-      eager_(eager),
       length_(length) {}
 
 EventDispatcher::~EventDispatcher() = default;
@@ -130,7 +130,6 @@ Error EventDispatcher::WaitOwned(verbs::Deadline deadline, const WaitOptions& op
 }
 
 void EventDispatcher::OnCompletions(verbs::CompletionQueue& queue) {
-  if (!eager_) return;
   {
     SpinLockHolder lock(&lock_);
     HarvestLocked();

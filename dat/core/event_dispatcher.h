@@ -113,7 +113,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   void Destroy() override;
 
  private:
-  EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams, bool eager);
+  EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams);
   ~EventDispatcher() override;
   void OnCompletions(verbs::CompletionQueue& queue) override;
   void HarvestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -125,7 +125,6 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
 
   const Ref<InterfaceAdapter> adapter_;
   const uint32_t streams_;
-  const bool eager_;
   std::unique_ptr<verbs::CompletionQueue> queue_;
   std::atomic<uint32_t> feeders_{0};
   std::atomic<uint32_t> waiters_{0};
