@@ -1,0 +1,34 @@
+// What the suite needs from a device beside verbs/device.h. Each device's own file (shm.cc,
+// iwarp.cc, sim.cc) defines Make; the chapters of the suite are the same for all.
+#ifndef VIADUCT_TESTS_DEVICE_DEVICE_UNDER_TEST_H_
+#define VIADUCT_TESTS_DEVICE_DEVICE_UNDER_TEST_H_
+
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "verbs/device.h"
+
+namespace viaduct::verbs {
+
+class DeviceUnderTest {
+ public:
+  virtual ~DeviceUnderTest() = default;
+  // Two contexts that reach each other over the wire that this binary tests.
+  static std::unique_ptr<DeviceUnderTest> Make();
+
+  virtual Context& a() = 0;
+  virtual Context& b() = 0;
+
+  // Lets the device work until `done` returns true. False after a generous limit, or as soon as
+  // nothing is left that could change the answer.
+  virtual bool RunUntil(absl::FunctionRef<bool()> done) = 0;
+  // Lets what is under way arrive: before a test looks whether something did NOT happen.
+  virtual void Settle(absl::FunctionRef<void()> poll) = 0;
+
+  // Calls from several threads are possible (in a simulation they are not).
+  virtual bool threads() const = 0;
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_TESTS_DEVICE_DEVICE_UNDER_TEST_H_

@@ -1,0 +1,327 @@
+#include "tests/device/ends.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::verbs {
+
+Bytes Pattern(size_t size, int seed) {
+  Bytes bytes(size);
+  uint32_t state = 2463534242u + static_cast<uint32_t>(seed) * 2654435761u;
+  for (uint8_t& byte : bytes) {
+    state = state * 1664525u + 1013904223u;
+    byte = static_cast<uint8_t>(state >> 24);
+  }
+  return bytes;
+}
+
+Inbox::Inbox(Context& context, CompletionSink* sink) {
+  auto queue = context.CreateCompletionQueue(sink);
+  EXPECT_TRUE(queue.ok()) << queue.status();
+  queue_ = *std::move(queue);
+}
+
+void Inbox::Poll() {
+  Completion completions[16];
+  int count;
+  do {
+    count = queue_->Poll(completions, 16);
+    ASSERT_GE(count, 0);
+    ASSERT_LE(count, 16);
+    got_.insert(got_.end(), completions, completions + count);
+  } while (count == 16);
+}
+
+size_t Events::count() const {
+  MutexLock lock(&mutex_);
+  return events_.size();
+}
+
+size_t Events::CountOf(Event::Kind kind) const {
+  MutexLock lock(&mutex_);
+  return std::count_if(events_.begin(), events_.end(),
+                       [kind](const Event& event) { return event.kind == kind; });
+}
+
+Event Events::Take() {
+  MutexLock lock(&mutex_);
+  if (events_.empty()) return Event();
+  Event event = std::move(events_.front());
+  events_.pop_front();
+  return event;
+}
+
+void Events::Add(Event event) {
+  // The hook may destroy the pair, not this object.
+  const Event copy = event;
+  {
+    MutexLock lock(&mutex_);
+    events_.push_back(std::move(event));
+  }
+  if (hook) hook(copy);
+}
+
+void Events::OnConnected(QueuePair&, absl::Span<const uint8_t> private_data) {
+  Event event;
+  event.kind = Event::kConnected;
+  event.private_data.assign(private_data.begin(), private_data.end());
+  Add(std::move(event));
+}
+
+void Events::OnConnectFailed(QueuePair&, ConnectOutcome outcome,
+                             absl::Span<const uint8_t> private_data) {
+  Event event;
+  event.kind = Event::kConnectFailed;
+  event.outcome = outcome;
+  event.private_data.assign(private_data.begin(), private_data.end());
+  Add(std::move(event));
+}
+
+void Events::OnDisconnected(QueuePair&, DisconnectCause cause) {
+  Event event;
+  event.kind = Event::kDisconnected;
+  event.cause = cause;
+  Add(std::move(event));
+}
+
+void Events::OnDropped(QueuePair&) {
+  Event event;
+  event.kind = Event::kDropped;
+  Add(std::move(event));
+}
+
+void Events::OnRefusedWrite(QueuePair&) {
+  Event event;
+  event.kind = Event::kRefusedWrite;
+  Add(std::move(event));
+}
+
+size_t Requests::count() const {
+  MutexLock lock(&mutex_);
+  return requests_.size();
+}
+
+std::unique_ptr<IncomingConnection> Requests::Take() {
+  MutexLock lock(&mutex_);
+  if (requests_.empty()) return nullptr;
+  std::unique_ptr<IncomingConnection> request = std::move(requests_.front());
+  requests_.pop_front();
+  return request;
+}
+
+void Requests::OnRequest(std::unique_ptr<IncomingConnection> request) {
+  MutexLock lock(&mutex_);
+  requests_.push_back(std::move(request));
+}
+
+End::End(Context& context, const EndOptions& options) : context_(context) {
+  memory_.resize(options.memory);
+  auto domain = context.CreateDomain(options.wildcard);
+  EXPECT_TRUE(domain.ok()) << domain.status();
+  domain_ = *std::move(domain);
+  auto region = context.Register(*domain_, memory_.data(), memory_.size(), options.region_access);
+  EXPECT_TRUE(region.ok()) << region.status();
+  region_ = *std::move(region);
+  key_ = region_->key();
+  if (options.shared_inbox != nullptr) {
+    sends_ = receives_ = options.shared_inbox;
+  } else {
+    own_sends_ = std::make_unique<Inbox>(context, options.sink);
+    own_receives_ = std::make_unique<Inbox>(context, options.sink);
+    sends_ = own_sends_.get();
+    receives_ = own_receives_.get();
+  }
+  pair_options_.domain = domain_.get();
+  pair_options_.send_queue = &sends_->queue();
+  pair_options_.receive_queue = &receives_->queue();
+  pair_options_.sink = &events_;
+  pair_options_.context = this;
+  pair_options_.max_sends = options.max_sends;
+  pair_options_.max_receives = options.max_receives;
+  pair_options_.max_send_segments = options.max_segments;
+  pair_options_.max_receive_segments = options.max_segments;
+  pair_options_.max_reads_out = options.max_reads_out;
+  pair_options_.no_receive = options.no_receive;
+  pair_options_.remote_access = options.remote_access;
+  auto pair = context.CreateQueuePair(pair_options_);
+  EXPECT_TRUE(pair.ok()) << pair.status();
+  pair_ = *std::move(pair);
+}
+
+void End::Poll() {
+  sends_->Poll();
+  if (receives_ != sends_) receives_->Poll();
+}
+
+uint64_t End::Address(size_t offset) const {
+  return reinterpret_cast<uint64_t>(memory_.data()) + offset;
+}
+
+Segment End::At(size_t offset, size_t length) const {
+  return Segment{Address(offset), key_, static_cast<uint32_t>(length)};
+}
+
+void End::Put(size_t offset, const Bytes& bytes) {
+  std::copy(bytes.begin(), bytes.end(), memory_.begin() + offset);
+}
+
+Bytes End::Get(size_t offset, size_t length) const {
+  return Bytes(memory_.begin() + offset, memory_.begin() + offset + length);
+}
+
+PostResult End::Receive(uint64_t id, size_t offset, size_t length) {
+  const Segment segment = At(offset, length);
+  return Receive(id, absl::MakeConstSpan(&segment, 1));
+}
+
+PostResult End::Receive(uint64_t id, absl::Span<const Segment> segments) {
+  ReceiveRequest request;
+  request.id = id;
+  request.segments = segments;
+  return pair_->PostReceive(request);
+}
+
+PostResult End::Post(Opcode opcode, uint64_t id, absl::Span<const Segment> segments, uint16_t flags,
+                     uint32_t immediate, uint64_t remote_address, Key remote_key) {
+  SendRequest request;
+  request.id = id;
+  request.opcode = opcode;
+  request.flags = flags;
+  request.immediate = immediate;
+  request.segments = segments;
+  request.remote_address = remote_address;
+  request.remote_key = remote_key;
+  return pair_->PostSend(request);
+}
+
+PostResult End::Send(uint64_t id, size_t offset, size_t length, uint16_t flags,
+                     uint32_t immediate) {
+  const Segment segment = At(offset, length);
+  return Post(Opcode::kSend, id, absl::MakeConstSpan(&segment, 1), flags, immediate, 0, 0);
+}
+
+PostResult End::Send(uint64_t id, absl::Span<const Segment> segments) {
+  return Post(Opcode::kSend, id, segments, 0, 0, 0, 0);
+}
+
+PostResult End::Write(uint64_t id, size_t offset, size_t length, const End& other, size_t at,
+                      uint16_t flags, uint32_t immediate) {
+  const Segment segment = At(offset, length);
+  return Post(Opcode::kWrite, id, absl::MakeConstSpan(&segment, 1), flags, immediate,
+              other.Address(at), other.key_);
+}
+
+PostResult End::Read(uint64_t id, size_t offset, size_t length, const End& other, size_t at,
+                     uint16_t flags) {
+  const Segment segment = At(offset, length);
+  return Post(Opcode::kRead, id, absl::MakeConstSpan(&segment, 1), flags, 0, other.Address(at),
+              other.key_);
+}
+
+DeviceTest::DeviceTest() : device_(DeviceUnderTest::Make()) {}
+
+DeviceTest::~DeviceTest() { DestroyEnds(); }
+
+void DeviceTest::DestroyEnds() {
+  polled_.clear();
+  // Pairs first, so that no sink call meets an end that is half gone.
+  for (std::unique_ptr<End>& end : ends_) end->DestroyPair();
+  while (!ends_.empty()) ends_.pop_back();
+}
+
+End& DeviceTest::NewEnd(Context& context, const EndOptions& options) {
+  ends_.push_back(std::make_unique<End>(context, options));
+  polled_.push_back(ends_.back().get());
+  return *ends_.back();
+}
+
+void DeviceTest::Forget(End& end) {
+  polled_.erase(std::remove(polled_.begin(), polled_.end(), &end), polled_.end());
+}
+
+void DeviceTest::PollEnds() {
+  for (End* end : polled_) end->Poll();
+}
+
+bool DeviceTest::Run(absl::FunctionRef<bool()> done) {
+  return device_->RunUntil([&] {
+    PollEnds();
+    return done();
+  });
+}
+
+void DeviceTest::Settle() {
+  device_->Settle([this] { PollEnds(); });
+  PollEnds();
+}
+
+Completion DeviceTest::Await(Inbox& inbox) {
+  if (!Run([&] {
+        inbox.Poll();
+        return !inbox.got().empty();
+      })) {
+    ADD_FAILURE() << "no completion came";
+    Completion none = {};
+    none.id = ~uint64_t{0};
+    none.status = Status::kTransport;
+    return none;
+  }
+  Completion completion = inbox.got().front();
+  inbox.got().pop_front();
+  return completion;
+}
+
+Completion DeviceTest::Expect(Inbox& inbox, uint64_t id, Status status) {
+  Completion completion = Await(inbox);
+  EXPECT_EQ(completion.id, id);
+  EXPECT_EQ(completion.status, status);
+  return completion;
+}
+
+Event DeviceTest::AwaitEvent(End& end) {
+  if (!Run([&] { return end.events().count() != 0; })) ADD_FAILURE() << "no event came";
+  return end.events().Take();
+}
+
+std::unique_ptr<IncomingConnection> DeviceTest::AwaitRequest(Requests& requests) {
+  if (!Run([&] { return requests.count() != 0; })) ADD_FAILURE() << "no request came";
+  return requests.Take();
+}
+
+void DeviceTest::ExpectDisconnected(End& end, DisconnectCause cause) {
+  const Event event = AwaitEvent(end);
+  EXPECT_EQ(event.kind, Event::kDisconnected);
+  EXPECT_EQ(event.cause, cause);
+}
+
+absl::Status DeviceTest::Dial(End& active, Context& to, uint16_t port, const Bytes& private_data) {
+  ConnectOptions options;
+  options.address = to.address();
+  options.port = port;
+  options.private_data = private_data;
+  return active.pair().Connect(options);
+}
+
+void DeviceTest::Connect(End& active, End& passive) { ConnectEnds(active, passive, false); }
+
+void DeviceTest::ConnectWithImmediate(End& active, End& passive) {
+  active.events().hook = [&active](const Event& event) {
+    if (event.kind == Event::kConnected) active.pair().EnableImmediate();
+  };
+  ConnectEnds(active, passive, true);
+}
+
+void DeviceTest::ConnectEnds(End& active, End& passive, bool immediate) {
+  Requests requests;
+  auto listener = passive.context().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_TRUE(Dial(active, passive.context(), (*listener)->port()).ok());
+  std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  if (immediate) passive.pair().EnableImmediate();
+  ASSERT_TRUE(request->Accept(passive.pair(), {}).ok());
+  ASSERT_EQ(AwaitEvent(active).kind, Event::kConnected);
+  ASSERT_EQ(AwaitEvent(passive).kind, Event::kConnected);
+}
+
+}  // namespace viaduct::verbs

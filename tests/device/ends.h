@@ -1,0 +1,200 @@
+// What every chapter of the suite is written with: one end of a connection, recording sinks, and
+// the fixture that connects two ends.
+#ifndef VIADUCT_TESTS_DEVICE_ENDS_H_
+#define VIADUCT_TESTS_DEVICE_ENDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "tests/device/device_under_test.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+
+namespace viaduct::verbs {
+
+using Bytes = std::vector<uint8_t>;
+
+// `size` bytes that differ from those of another seed.
+Bytes Pattern(size_t size, int seed);
+
+// A completion queue and what was polled from it. The test's thread only.
+class Inbox {
+ public:
+  explicit Inbox(Context& context, CompletionSink* sink = nullptr);
+  CompletionQueue& queue() { return *queue_; }
+  void Poll();
+  std::deque<Completion>& got() { return got_; }
+
+ private:
+  std::unique_ptr<CompletionQueue> queue_;
+  std::deque<Completion> got_;
+};
+
+struct Event {
+  enum Kind { kConnected, kConnectFailed, kDisconnected, kDropped, kRefusedWrite, kNone };
+  Kind kind = kNone;
+  Bytes private_data;                                 // kConnected, kConnectFailed
+  ConnectOutcome outcome = ConnectOutcome::kRefused;  // kConnectFailed
+  DisconnectCause cause = DisconnectCause::kLocal;    // kDisconnected
+};
+
+// Keeps the events of one queue pair in order.
+class Events final : public ConnectionSink {
+ public:
+  // Called inside each sink call after the event was recorded. Set before events can come.
+  std::function<void(const Event&)> hook;
+
+  size_t count() const;
+  size_t CountOf(Event::Kind kind) const;
+  bool Has(Event::Kind kind) const { return CountOf(kind) != 0; }
+  // The oldest one, taken out; kNone if there is none.
+  Event Take();
+
+  void OnConnected(QueuePair& pair, absl::Span<const uint8_t> private_data) override;
+  void OnConnectFailed(QueuePair& pair, ConnectOutcome outcome,
+                       absl::Span<const uint8_t> private_data) override;
+  void OnDisconnected(QueuePair& pair, DisconnectCause cause) override;
+  void OnDropped(QueuePair& pair) override;
+  void OnRefusedWrite(QueuePair& pair) override;
+
+ private:
+  void Add(Event event);
+
+  mutable Mutex mutex_;
+  std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Keeps the requests of one listener in order.
+class Requests final : public ListenerSink {
+ public:
+  size_t count() const;
+  std::unique_ptr<IncomingConnection> Take();  // null if there is none
+  void OnRequest(std::unique_ptr<IncomingConnection> request) override;
+
+ private:
+  mutable Mutex mutex_;
+  std::deque<std::unique_ptr<IncomingConnection>> requests_ ABSL_GUARDED_BY(mutex_);
+};
+
+constexpr uint32_t kAllAccess = kLocalRead | kLocalWrite | kRemoteRead | kRemoteWrite;
+
+struct EndOptions {
+  NoReceive no_receive = NoReceive::kHold;
+  uint32_t max_sends = 64;
+  uint32_t max_receives = 64;
+  uint32_t max_segments = 4;
+  uint32_t max_reads_out = 0;
+  uint32_t remote_access = kRemoteRead | kRemoteWrite;
+  size_t memory = 64 * 1024;
+  uint32_t region_access = kAllAccess;
+  bool wildcard = false;           // the pair's domain
+  Inbox* shared_inbox = nullptr;   // for both directions, instead of queues of its own
+  CompletionSink* sink = nullptr;  // of its own queues
+};
+
+// A queue pair with its domain, queues, sink and one registered buffer.
+class End {
+ public:
+  explicit End(Context& context, const EndOptions& options = {});
+
+  Context& context() { return context_; }
+  ProtectionDomain& domain() { return *domain_; }
+  QueuePair& pair() { return *pair_; }
+  Events& events() { return events_; }
+  Inbox& sends() { return *sends_; }
+  Inbox& receives() { return *receives_; }
+  MemoryRegion& region() { return *region_; }
+  Bytes& memory() { return memory_; }
+  const QueuePairOptions& pair_options() const { return pair_options_; }
+
+  void DestroyPair() { pair_.reset(); }
+  void DestroyRegion() { region_.reset(); }
+  void Poll();
+
+  Segment At(size_t offset, size_t length) const;
+  uint64_t Address(size_t offset) const;
+  void Put(size_t offset, const Bytes& bytes);
+  Bytes Get(size_t offset, size_t length) const;
+
+  PostResult Receive(uint64_t id, size_t offset, size_t length);
+  PostResult Receive(uint64_t id, absl::Span<const Segment> segments);
+  PostResult Send(uint64_t id, size_t offset, size_t length, uint16_t flags = 0,
+                  uint32_t immediate = 0);
+  PostResult Send(uint64_t id, absl::Span<const Segment> segments);
+  // Between this buffer and the other end's.
+  PostResult Write(uint64_t id, size_t offset, size_t length, const End& other, size_t at,
+                   uint16_t flags = 0, uint32_t immediate = 0);
+  PostResult Read(uint64_t id, size_t offset, size_t length, const End& other, size_t at,
+                  uint16_t flags = 0);
+
+ private:
+  PostResult Post(Opcode opcode, uint64_t id, absl::Span<const Segment> segments, uint16_t flags,
+                  uint32_t immediate, uint64_t remote_address, Key remote_key);
+
+  Context& context_;
+  Events events_;
+  Bytes memory_;
+  Key key_ = 0;  // outlives the region: tests use it after deregistration
+  std::unique_ptr<ProtectionDomain> domain_;
+  std::unique_ptr<MemoryRegion> region_;
+  std::unique_ptr<Inbox> own_sends_;
+  std::unique_ptr<Inbox> own_receives_;
+  Inbox* sends_;
+  Inbox* receives_;
+  QueuePairOptions pair_options_;
+  std::unique_ptr<QueuePair> pair_;
+};
+
+class DeviceTest : public testing::Test {
+ protected:
+  DeviceTest();
+  ~DeviceTest() override;
+
+  DeviceUnderTest& device() { return *device_; }
+  Context& a() { return device_->a(); }
+  Context& b() { return device_->b(); }
+
+  // A new end that Run polls; it lives as long as the test.
+  End& NewEnd(Context& context, const EndOptions& options = {});
+  void Forget(End& end);  // Run polls it no longer
+  // Earlier than at the end of the test.
+  void DestroyEnds();
+
+  // Polls all ends and lets the device work until `done`.
+  bool Run(absl::FunctionRef<bool()> done);
+  void Settle();
+  void PollEnds();
+
+  // The next completion or event, taken out; a failure of the test if none comes.
+  Completion Await(Inbox& inbox);
+  // Await that also checks id and status.
+  Completion Expect(Inbox& inbox, uint64_t id, Status status = Status::kSuccess);
+  Event AwaitEvent(End& end);
+  std::unique_ptr<IncomingConnection> AwaitRequest(Requests& requests);
+  void ExpectDisconnected(End& end, DisconnectCause cause);
+
+  // Starts a connection from `active` to `port` of `to`.
+  absl::Status Dial(End& active, Context& to, uint16_t port, const Bytes& private_data = {});
+  // Connects the two through a listener of its own, and takes both OnConnected.
+  void Connect(End& active, End& passive);
+  // The same with EnableImmediate on both sides.
+  void ConnectWithImmediate(End& active, End& passive);
+
+ private:
+  void ConnectEnds(End& active, End& passive, bool immediate);
+
+  std::unique_ptr<DeviceUnderTest> device_;
+  std::vector<std::unique_ptr<End>> ends_;
+  std::vector<End*> polled_;
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_TESTS_DEVICE_ENDS_H_

@@ -1,0 +1,449 @@
+// What is refused, on which side it shows, and what breaks.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "tests/device/ends.h"
+
+namespace viaduct::verbs {
+namespace {
+
+class ErrorTest : public DeviceTest {
+ protected:
+  // A further region over the end's buffer.
+  std::unique_ptr<MemoryRegion> Region(End& end, ProtectionDomain& domain, uint32_t access,
+                                       size_t offset = 0, size_t length = 0) {
+    if (length == 0) length = end.memory().size() - offset;
+    auto region = end.context().Register(domain, end.memory().data() + offset, length, access);
+    EXPECT_TRUE(region.ok()) << region.status();
+    return *std::move(region);
+  }
+  std::unique_ptr<ProtectionDomain> Domain(Context& context, bool wildcard = false) {
+    auto domain = context.CreateDomain(wildcard);
+    EXPECT_TRUE(domain.ok()) << domain.status();
+    return *std::move(domain);
+  }
+  PostResult PostRemote(End& end, Opcode opcode, uint64_t id, size_t length, uint64_t address,
+                        Key key, uint16_t flags = kConfirm) {
+    const Segment segment = end.At(0, length);
+    SendRequest request;
+    request.id = id;
+    request.opcode = opcode;
+    request.flags = flags;
+    request.segments = absl::MakeConstSpan(&segment, 1);
+    request.remote_address = address;
+    request.remote_key = key;
+    return end.pair().PostSend(request);
+  }
+  // The rest of `inbox` is flushed; waits for the end of the connection on both sides.
+  void ExpectBroken(End& end) {
+    for (;;) {
+      const Event event = AwaitEvent(end);
+      if (event.kind == Event::kRefusedWrite) continue;
+      EXPECT_EQ(event.kind, Event::kDisconnected);
+      EXPECT_EQ(event.cause, DisconnectCause::kBroken);
+      return;
+    }
+  }
+};
+
+// ------------------------------------------------------------------------- the sender's memory
+
+TEST_F(ErrorTest, WrongLocalMemoryOfASend) {
+  End& other = NewEnd(a());
+  std::unique_ptr<MemoryRegion> write_only, foreign, gone;
+  for (int what = 0; what < 6; ++what) {
+    End& from = NewEnd(a());
+    End& to = NewEnd(b());
+    Connect(from, to);
+    ASSERT_EQ(to.Receive(9, 0, 8192), PostResult::kOk);
+    write_only = Region(from, from.domain(), kLocalWrite);
+    foreign = Region(from, other.domain(), kAllAccess);
+    gone = Region(from, from.domain(), kAllAccess);
+    Segment segment = from.At(0, 100);
+    switch (what) {
+      case 0:
+        segment.key = 0;
+        break;
+      case 1:
+        segment.key ^= 0x00550000;
+        break;
+      case 2:
+        segment.address += from.memory().size() - 99;
+        break;
+      case 3:
+        segment.key = write_only->key();
+        break;
+      case 4:
+        segment.key = foreign->key();
+        break;
+      case 5:
+        segment.key = gone->key();
+        gone.reset();
+        break;
+    }
+    ASSERT_EQ(from.Send(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk) << what;
+    EXPECT_EQ(Expect(from.sends(), 1, Status::kLocalProtection).opcode, Opcode::kSend) << what;
+    Settle();
+    for (const Completion& completion : to.receives().got()) {
+      EXPECT_NE(completion.status, Status::kSuccess) << what;
+    }
+  }
+}
+
+TEST_F(ErrorTest, EverySegmentIsChecked) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(9, 0, 8192), PostResult::kOk);
+  std::vector<Segment> segments(3, from.At(0, 100));
+  segments[2].key ^= 0x00550000;
+  ASSERT_EQ(from.Send(1, segments), PostResult::kOk);
+  Expect(from.sends(), 1, Status::kLocalProtection);
+}
+
+TEST_F(ErrorTest, TheTargetMemoryOfAReadNeedsLocalWrite) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  std::unique_ptr<MemoryRegion> read_only = Region(from, from.domain(), kLocalRead);
+  const Bytes before = from.memory();
+  Segment segment = from.At(0, 100);
+  segment.key = read_only->key();
+  to.Put(0, Pattern(100, 1));
+  SendRequest request;
+  request.id = 1;
+  request.opcode = Opcode::kRead;
+  request.segments = absl::MakeConstSpan(&segment, 1);
+  request.remote_address = to.Address(0);
+  request.remote_key = to.region().key();
+  ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  Expect(from.sends(), 1, Status::kLocalProtection);
+  EXPECT_TRUE(from.memory() == before);
+}
+
+TEST_F(ErrorTest, AWildcardDomainMatchesEveryRegion) {
+  EndOptions options;
+  options.wildcard = true;
+  End& from = NewEnd(a(), options);  // its pair
+  End& to = NewEnd(b());
+  std::unique_ptr<ProtectionDomain> named = Domain(a());
+  std::unique_ptr<ProtectionDomain> wildcard = Domain(b(), true);
+  std::unique_ptr<MemoryRegion> source = Region(from, *named, kAllAccess);
+  std::unique_ptr<MemoryRegion> target = Region(to, *wildcard, kAllAccess);  // a region
+  Connect(from, to);
+  from.Put(0, Pattern(100, 1));
+  Segment out = from.At(0, 100), in = to.At(500, 100);
+  out.key = source->key();
+  in.key = target->key();
+  ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&in, 1)), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&out, 1)), PostResult::kOk);
+  Expect(to.receives(), 1);
+  Expect(from.sends(), 2);
+  EXPECT_EQ(to.Get(500, 100), Pattern(100, 1));
+  ASSERT_EQ(PostRemote(from, Opcode::kWrite, 3, 100, to.Address(0), target->key()),
+            PostResult::kOk);
+  Expect(from.sends(), 3);
+}
+
+TEST_F(ErrorTest, TheSameBytesMayBeRegisteredSeveralTimes) {
+  End& end = NewEnd(a());
+  std::unique_ptr<MemoryRegion> first = Region(end, end.domain(), kAllAccess);
+  std::unique_ptr<MemoryRegion> second = Region(end, end.domain(), kLocalRead);
+  for (MemoryRegion* region : {first.get(), second.get()}) {
+    EXPECT_GE(region->key(), 1u);
+    EXPECT_LE(region->key(), 0x7fffffffu);
+    EXPECT_NE(region->key(), end.region().key());
+  }
+  EXPECT_NE(first->key(), second->key());
+}
+
+// ------------------------------------------------------------------------ the receiver's memory
+
+TEST_F(ErrorTest, WrongMemoryOfAReceive) {
+  for (size_t size : {8, 5000}) {
+    for (bool readable : {true, false}) {
+      End& from = NewEnd(a());
+      End& to = NewEnd(b());
+      std::unique_ptr<MemoryRegion> read_only = Region(to, to.domain(), kLocalRead);
+      Connect(from, to);
+      Segment segment = to.At(0, size);
+      if (readable) {
+        segment.key = read_only->key();
+      } else {
+        segment.address += to.memory().size();
+      }
+      const Bytes before = to.memory();
+      ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+      from.Put(0, Pattern(size, 1));
+      ASSERT_EQ(from.Send(2, 0, size, kConfirm), PostResult::kOk);
+      Expect(to.receives(), 1, Status::kLocalProtection);
+      Expect(from.sends(), 2, Status::kRemoteOperation);
+      ExpectBroken(from);
+      ExpectBroken(to);
+      EXPECT_TRUE(to.memory() == before);
+    }
+  }
+}
+
+TEST_F(ErrorTest, AMessageThatIsTooLongBreaks) {
+  for (NoReceive no_receive : {NoReceive::kHold, NoReceive::kBreak}) {
+    for (size_t size : {9, 57, 5000, 60000}) {
+      EndOptions options;
+      options.no_receive = no_receive;
+      End& from = NewEnd(a(), options);
+      End& to = NewEnd(b(), options);
+      Connect(from, to);
+      ASSERT_EQ(to.Receive(1, 0, size - 1), PostResult::kOk);
+      ASSERT_EQ(to.Receive(2, 0, 60000), PostResult::kOk);
+      ASSERT_EQ(from.Send(3, 0, size, kConfirm), PostResult::kOk);
+      Expect(to.receives(), 1, Status::kLocalLength);
+      Expect(to.receives(), 2, Status::kFlushed);
+      Expect(from.sends(), 3, Status::kRemoteOperation);
+      ExpectBroken(from);
+      ExpectBroken(to);
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------- no receive
+
+TEST_F(ErrorTest, NoReceiveBreaks) {
+  for (size_t size : {0, 8, 5000, 60000}) {
+    EndOptions options;
+    options.no_receive = NoReceive::kBreak;
+    End& from = NewEnd(a(), options);
+    End& to = NewEnd(b(), options);
+    Connect(from, to);
+    ASSERT_EQ(from.Send(1, 0, size, kConfirm), PostResult::kOk);
+    ASSERT_EQ(from.Send(2, 0, 8, kConfirm), PostResult::kOk);
+    Expect(from.sends(), 1, Status::kReceiverNotReady);
+    Expect(from.sends(), 2, Status::kFlushed);
+    ExpectBroken(from);
+    ExpectBroken(to);
+  }
+}
+
+TEST_F(ErrorTest, TheVerdictBelongsToTheOldestUnconfirmed) {
+  EndOptions options;
+  options.no_receive = NoReceive::kBreak;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(to.Receive(i, 0, 8), PostResult::kOk);
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(from.Send(i, 0, 8, kConfirm), PostResult::kOk);
+  for (int i = 0; i < 3; ++i) Expect(from.sends(), i);
+  Expect(from.sends(), 3, Status::kReceiverNotReady);
+  for (int i = 4; i < 6; ++i) Expect(from.sends(), i, Status::kFlushed);
+  for (int i = 0; i < 3; ++i) Expect(to.receives(), i);
+}
+
+TEST_F(ErrorTest, NoReceiveDropsAndReports) {
+  EndOptions options;
+  options.no_receive = NoReceive::kDrop;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  uint64_t id = 0;
+  for (size_t size : {0, 8, 5000, 60000}) {
+    ASSERT_EQ(from.Send(++id, 0, size), PostResult::kOk);
+    Expect(from.sends(), id);
+    EXPECT_EQ(AwaitEvent(to).kind, Event::kDropped) << size;
+    // The next one finds a receive.
+    from.Put(0, Pattern(size, id));
+    ASSERT_EQ(to.Receive(id, 0, 60000), PostResult::kOk);
+    ASSERT_EQ(from.Send(++id, 0, size), PostResult::kOk);
+    EXPECT_EQ(Expect(to.receives(), id - 1).length, size);
+    Expect(from.sends(), id);
+    EXPECT_TRUE(to.Get(0, size) == Pattern(size, id - 1));
+  }
+  EXPECT_EQ(to.events().count() + from.events().count(), 0u);
+}
+
+TEST_F(ErrorTest, DropDropsWhatIsTooLongAndKeepsTheReceive) {
+  EndOptions options;
+  options.no_receive = NoReceive::kDrop;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  for (size_t size : {9, 57, 5000, 60000}) {
+    ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from.Send(2, 0, size), PostResult::kOk);
+    EXPECT_EQ(AwaitEvent(to).kind, Event::kDropped) << size;
+    ASSERT_EQ(from.Send(3, 0, 8), PostResult::kOk);
+    EXPECT_EQ(Expect(to.receives(), 1).length, 8u);
+    Expect(from.sends(), 2);
+    Expect(from.sends(), 3);
+  }
+}
+
+// --------------------------------------------------------------------------- the peer's memory
+
+TEST_F(ErrorTest, WrongRemoteMemory) {
+  for (Opcode opcode : {Opcode::kWrite, Opcode::kRead}) {
+    for (int what = 0; what < 8; ++what) {
+      EndOptions options;
+      if (what == 6) options.remote_access = 0;
+      End& from = NewEnd(a());
+      End& to = NewEnd(b(), options);
+      std::unique_ptr<ProtectionDomain> other = Domain(b());
+      std::unique_ptr<MemoryRegion> local_only = Region(to, to.domain(), kLocalRead | kLocalWrite);
+      std::unique_ptr<MemoryRegion> opposite =
+          Region(to, to.domain(),
+                 opcode == Opcode::kWrite ? kAllAccess - kRemoteWrite : kAllAccess - kRemoteRead);
+      std::unique_ptr<MemoryRegion> foreign = Region(to, *other, kAllAccess);
+      std::unique_ptr<MemoryRegion> gone = Region(to, to.domain(), kAllAccess);
+      Connect(from, to);
+      Key key = to.region().key();
+      uint64_t address = to.Address(0);
+      switch (what) {
+        case 0:
+          key ^= 0x00550000;
+          break;
+        case 1:
+          address += to.memory().size() - 99;
+          break;
+        case 2:
+          address -= 1;
+          break;
+        case 3:
+          key = local_only->key();
+          break;
+        case 4:
+          key = opposite->key();
+          break;
+        case 5:
+          key = foreign->key();
+          break;
+        case 6:
+          break;  // the pair gives no right
+        case 7:
+          key = gone->key();
+          gone.reset();
+          break;
+      }
+      const Bytes before = to.memory();
+      from.Put(0, Pattern(100, 1));
+      ASSERT_EQ(PostRemote(from, opcode, 1, 100, address, key), PostResult::kOk);
+      ASSERT_EQ(from.Send(2, 0, 8, kConfirm), PostResult::kOk);
+      EXPECT_EQ(Expect(from.sends(), 1, Status::kRemoteAccess).opcode, opcode) << what;
+      Expect(from.sends(), 2, Status::kFlushed);
+      if (opcode == Opcode::kWrite) {
+        EXPECT_EQ(AwaitEvent(to).kind, Event::kRefusedWrite) << what;
+      }
+      ExpectBroken(to);
+      ExpectBroken(from);
+      EXPECT_TRUE(to.memory() == before) << what;
+    }
+  }
+}
+
+TEST_F(ErrorTest, ZeroBytesTouchNoMemory) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(PostRemote(from, Opcode::kWrite, 1, 0, 12345, 678), PostResult::kOk);
+  ASSERT_EQ(PostRemote(from, Opcode::kRead, 2, 0, 12345, 678, 0), PostResult::kOk);
+  Expect(from.sends(), 1);
+  Expect(from.sends(), 2);
+}
+
+TEST_F(ErrorTest, ARefusedWriteUnderDropIsReportedAndNothingBreaks) {
+  EndOptions options;
+  options.no_receive = NoReceive::kDrop;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  const Bytes before = to.Get(100, 2000);
+  from.Put(0, Pattern(2000, 1));
+  ASSERT_EQ(
+      PostRemote(from, Opcode::kWrite, 1, 2000, to.Address(100), to.region().key() ^ 0x550000, 0),
+      PostResult::kOk);
+  EXPECT_EQ(AwaitEvent(to).kind, Event::kRefusedWrite);
+  EXPECT_EQ(Await(from.sends()).id, 1u);
+  ASSERT_EQ(to.Receive(2, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(3, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 2);
+  Expect(from.sends(), 3);
+  EXPECT_EQ(to.Get(100, 2000), before);
+}
+
+TEST_F(ErrorTest, ModifyChangesWhatPostedRequestsMeet) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(PostRemote(from, Opcode::kWrite, 1, 100, to.Address(0), to.region().key()),
+            PostResult::kOk);
+  Expect(from.sends(), 1);
+  ASSERT_EQ(to.Receive(2, 0, 8), PostResult::kOk);
+  to.region().Modify(to.domain(), kLocalRead | kRemoteRead);
+  ASSERT_EQ(PostRemote(from, Opcode::kRead, 3, 100, to.Address(0), to.region().key()),
+            PostResult::kOk);
+  Expect(from.sends(), 3);
+  ASSERT_EQ(from.Send(4, 0, 8, kConfirm), PostResult::kOk);
+  Expect(to.receives(), 2, Status::kLocalProtection);
+  Expect(from.sends(), 4, Status::kRemoteOperation);
+}
+
+TEST_F(ErrorTest, ThePairsRightsMayBeModifiedInIdle) {
+  EndOptions options;
+  options.remote_access = 0;
+  End& from = NewEnd(a());
+  End& to = NewEnd(b(), options);
+  QueuePairOptions more = to.pair_options();
+  more.remote_access = kRemoteWrite;
+  more.no_receive = NoReceive::kDrop;
+  ASSERT_TRUE(to.pair().Modify(more).ok());
+  Connect(from, to);
+  ASSERT_EQ(PostRemote(from, Opcode::kWrite, 1, 100, to.Address(0), to.region().key()),
+            PostResult::kOk);
+  Expect(from.sends(), 1);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  EXPECT_EQ(AwaitEvent(to).kind, Event::kDropped);
+}
+
+TEST_F(ErrorTest, NothingLandsAfterDeregistration) {
+  constexpr size_t kPiece = 60000;
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  from.Put(0, Bytes(kPiece, 0x55));
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_EQ(PostRemote(from, Opcode::kWrite, i, kPiece, to.Address(0), to.region().key()),
+              PostResult::kOk);
+  }
+  Expect(from.sends(), 0);
+  to.DestroyRegion();
+  const Bytes sentinel = Pattern(to.memory().size(), 4);
+  to.memory() = sentinel;
+  // Each succeeded before, or failed after, or was flushed behind the first failure.
+  Status last = Status::kSuccess;
+  for (int i = 1; i < 40; ++i) {
+    const Completion completion = Await(from.sends());
+    EXPECT_EQ(completion.id, static_cast<uint64_t>(i));
+    if (completion.status != last) {
+      EXPECT_EQ(last == Status::kSuccess ? Status::kRemoteAccess : Status::kFlushed,
+                completion.status);
+      last = completion.status;
+    }
+  }
+  Settle();
+  EXPECT_TRUE(to.memory() == sentinel);
+}
+
+TEST_F(ErrorTest, AConnectionBreaksAloneOfSeveral) {
+  End &from1 = NewEnd(a()), &from2 = NewEnd(a()), &to1 = NewEnd(b()), &to2 = NewEnd(b());
+  Connect(from1, to1);
+  Connect(from2, to2);
+  ASSERT_EQ(PostRemote(from1, Opcode::kRead, 1, 100, 4096, 77), PostResult::kOk);
+  Expect(from1.sends(), 1, Status::kRemoteAccess);
+  ExpectBroken(from1);
+  ExpectBroken(to1);
+  ASSERT_EQ(to2.Receive(2, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from2.Send(3, 0, 8), PostResult::kOk);
+  Expect(to2.receives(), 2);
+  EXPECT_EQ(from2.events().count() + to2.events().count(), 0u);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs

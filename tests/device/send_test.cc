@@ -1,0 +1,372 @@
+// Sends and receives: sizes, segments, order, what travels beside the bytes.
+#include <algorithm>
+#include <vector>
+
+#include "tests/device/ends.h"
+
+namespace viaduct::verbs {
+namespace {
+
+class SendTest : public DeviceTest {};
+
+constexpr size_t kMegabyte = 1 << 20;
+
+TEST_F(SendTest, EverySizeArrives) {
+  EndOptions options;
+  options.memory = 2 * kMegabyte + 64;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  uint64_t id = 0;
+  for (size_t size :
+       {size_t{0},    size_t{1},    size_t{7},    size_t{8},     size_t{55},    size_t{56},
+        size_t{57},   size_t{63},   size_t{64},   size_t{65},    size_t{119},   size_t{120},
+        size_t{121},  size_t{1408}, size_t{1460}, size_t{4095},  size_t{4096},  size_t{4097},
+        size_t{8191}, size_t{8192}, size_t{8193}, size_t{65535}, size_t{65536}, size_t{65537},
+        kMegabyte,    2 * kMegabyte}) {
+    from.Put(3, Pattern(size, id));
+    std::fill(to.memory().begin(), to.memory().end(), 0xee);
+    ASSERT_EQ(to.Receive(id, 5, size + 1), PostResult::kOk);
+    ASSERT_EQ(from.Send(id + 1000, 3, size), PostResult::kOk);
+    const Completion received = Expect(to.receives(), id);
+    EXPECT_EQ(received.length, size);
+    EXPECT_EQ(received.opcode, Opcode::kReceive);
+    EXPECT_EQ(received.context, &to);
+    EXPECT_FALSE(received.has_immediate);
+    EXPECT_FALSE(received.solicited);
+    const Completion sent = Expect(from.sends(), id + 1000);
+    EXPECT_EQ(sent.opcode, Opcode::kSend);
+    EXPECT_EQ(sent.context, &from);
+    ASSERT_TRUE(to.Get(5, size) == Pattern(size, id)) << size;
+    EXPECT_EQ(to.memory()[4], 0xee) << "before the buffer, " << size;
+    EXPECT_EQ(to.memory()[5 + size], 0xee) << "behind the message, " << size;
+    ++id;
+  }
+}
+
+TEST_F(SendTest, AnExactFitIsNotTooLong) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  for (size_t size : {0, 1, 56, 4096, 60000}) {
+    ASSERT_EQ(to.Receive(size, 0, size), PostResult::kOk);
+    ASSERT_EQ(from.Send(size, 0, size), PostResult::kOk);
+    EXPECT_EQ(Expect(to.receives(), size).length, size);
+  }
+}
+
+// Gathers from scattered places and scatters into others; sizes and gaps of both sides differ.
+TEST_F(SendTest, ManySegmentsOnBothSides) {
+  for (uint32_t count : {2u, 3u, 16u, 252u}) {
+    if (count > std::min(a().attributes().max_segments, b().attributes().max_segments)) continue;
+    EndOptions options;
+    options.max_segments = count;
+    options.memory = 1 << 17;
+    End& from = NewEnd(a(), options);
+    End& to = NewEnd(b(), options);
+    Connect(from, to);
+    std::vector<Segment> gather, scatter;
+    Bytes expected;
+    for (uint32_t i = 0; i < count; ++i) {
+      const size_t length = i % 5 == 3 ? 0 : 1 + (i * 37) % 300;
+      const Bytes piece = Pattern(length, i);
+      from.Put(i * 400, piece);
+      expected.insert(expected.end(), piece.begin(), piece.end());
+      gather.push_back(from.At(i * 400, length));
+      if (length == 0) gather.back() = Segment{0, 0, 0};  // address and key mean nothing
+    }
+    size_t room = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      const size_t length = i + 1 < count ? 1 + (i * 53) % 280 : 40000;
+      scatter.push_back(to.At(i * 300, length));
+      room += length;
+    }
+    ASSERT_GE(room, expected.size());
+    ASSERT_EQ(to.Receive(1, scatter), PostResult::kOk);
+    ASSERT_EQ(from.Send(2, gather), PostResult::kOk);
+    std::fill(gather.begin(), gather.end(), Segment{1, 1, 1});  // they were copied
+    std::fill(scatter.begin(), scatter.end(), Segment{1, 1, 1});
+    EXPECT_EQ(Expect(to.receives(), 1).length, expected.size());
+    Expect(from.sends(), 2);
+    Bytes got;
+    for (uint32_t i = 0; i < count && got.size() < expected.size(); ++i) {
+      const size_t length = std::min(i + 1 < count ? 1 + (i * 53) % 280 : size_t{40000},
+                                     expected.size() - got.size());
+      const Bytes piece = to.Get(i * 300, length);
+      got.insert(got.end(), piece.begin(), piece.end());
+    }
+    EXPECT_TRUE(got == expected) << count << " segments";
+  }
+}
+
+TEST_F(SendTest, NoSegmentsAtAll) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, absl::Span<const Segment>()), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, absl::Span<const Segment>()), PostResult::kOk);
+  EXPECT_EQ(Expect(to.receives(), 1).length, 0u);
+  Expect(from.sends(), 2);
+}
+
+TEST_F(SendTest, QueuesCompleteInOrderAndPaired) {
+  EndOptions options;
+  options.max_sends = options.max_receives = 256;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  // Sizes of all classes mixed, so that none may overtake another.
+  const size_t sizes[] = {1, 5000, 64, 20000, 0, 9000, 300};
+  constexpr int kMessages = 200;
+  for (int i = 0; i < kMessages; ++i) ASSERT_EQ(to.Receive(i, 0, 20000), PostResult::kOk);
+  for (int i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(from.Send(i, 0, sizes[i % 7]), PostResult::kOk);
+  }
+  for (int i = 0; i < kMessages; ++i) {
+    EXPECT_EQ(Expect(to.receives(), i).length, sizes[i % 7]) << i;
+  }
+  for (int i = 0; i < kMessages; ++i) Expect(from.sends(), i);
+}
+
+TEST_F(SendTest, AMessageWaitsForItsReceive) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  for (size_t size : {1, 4096, 60000}) {
+    from.Put(0, Pattern(size, 1));
+    ASSERT_EQ(from.Send(1, 0, size), PostResult::kOk);
+    Settle();
+    EXPECT_TRUE(to.receives().got().empty());
+    EXPECT_EQ(to.events().count() + from.events().count(), 0u);
+    ASSERT_EQ(to.Receive(2, 0, size), PostResult::kOk);
+    EXPECT_EQ(Expect(to.receives(), 2).length, size);
+    EXPECT_TRUE(to.Get(0, size) == Pattern(size, 1));
+    Expect(from.sends(), 1);
+  }
+}
+
+TEST_F(SendTest, MoreMessagesWaitThanTheWireHolds) {
+  EndOptions options;
+  options.max_sends = options.max_receives = 1024;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  for (int i = 0; i < 600; ++i) {
+    ASSERT_EQ(from.Send(i, 0, i % 50 == 49 ? 30000 : 100), PostResult::kOk);
+  }
+  Settle();
+  EXPECT_TRUE(to.receives().got().empty());
+  for (int i = 0; i < 600; ++i) ASSERT_EQ(to.Receive(i, 0, 30000), PostResult::kOk);
+  for (int i = 0; i < 600; ++i) {
+    ASSERT_EQ(Expect(to.receives(), i).length, i % 50 == 49 ? 30000u : 100u);
+  }
+  for (int i = 0; i < 600; ++i) Expect(from.sends(), i);
+}
+
+TEST_F(SendTest, ConfirmedSendsCompleteInOrderWithOthers) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  for (int i = 0; i < 16; ++i) ASSERT_EQ(to.Receive(i, 0, 100), PostResult::kOk);
+  for (int i = 0; i < 16; ++i) {
+    ASSERT_EQ(from.Send(i, 0, 100, i % 3 == 0 ? kConfirm : 0), PostResult::kOk);
+  }
+  for (int i = 0; i < 16; ++i) Expect(from.sends(), i);
+  for (int i = 0; i < 16; ++i) Expect(to.receives(), i);
+}
+
+TEST_F(SendTest, AConfirmedSendWaitsForTheReceive) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(from.Send(1, 0, 100, kConfirm), PostResult::kOk);
+  Settle();
+  EXPECT_TRUE(from.sends().got().empty());
+  EXPECT_FALSE(from.pair().SendIdle());
+  ASSERT_EQ(to.Receive(2, 0, 100), PostResult::kOk);
+  Expect(from.sends(), 1);
+  Expect(to.receives(), 2);
+}
+
+TEST_F(SendTest, SolicitedShowsAtThePeer) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_EQ(to.Receive(i, 0, 8192), PostResult::kOk);
+    ASSERT_EQ(from.Send(i, 0, i < 4 ? 8 : 8192, i % 2 ? kSolicited : 0), PostResult::kOk);
+  }
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(Expect(to.receives(), i).solicited, i % 2 == 1) << i;
+}
+
+TEST_F(SendTest, ImmediateDataTravelsWhenAgreed) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ConnectWithImmediate(from, to);
+  for (size_t size : {0, 8, 56, 4096, 60000}) {
+    for (uint32_t immediate : {0u, 0x01020304u, 0xffffffffu}) {
+      ASSERT_EQ(to.Receive(1, 0, size), PostResult::kOk);
+      ASSERT_EQ(from.Send(2, 0, size, kImmediate, immediate), PostResult::kOk);
+      const Completion received = Expect(to.receives(), 1);
+      EXPECT_TRUE(received.has_immediate);
+      EXPECT_EQ(received.immediate, immediate);
+      EXPECT_EQ(received.length, size);
+      EXPECT_EQ(received.opcode, Opcode::kReceive);
+      Expect(from.sends(), 2);
+    }
+    ASSERT_EQ(to.Receive(1, 0, size), PostResult::kOk);
+    ASSERT_EQ(from.Send(2, 0, size), PostResult::kOk);
+    EXPECT_FALSE(Expect(to.receives(), 1).has_immediate) << "only where it was asked for";
+    Expect(from.sends(), 2);
+  }
+  // And back, with solicited.
+  ASSERT_EQ(from.Receive(1, 0, 10), PostResult::kOk);
+  ASSERT_EQ(to.Send(2, 0, 10, kImmediate | kSolicited, 99), PostResult::kOk);
+  const Completion received = Expect(from.receives(), 1);
+  EXPECT_TRUE(received.has_immediate);
+  EXPECT_TRUE(received.solicited);
+  EXPECT_EQ(received.immediate, 99u);
+}
+
+TEST_F(SendTest, ImmediateDataOfSendsIsDroppedOtherwise) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 10), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, 10, kImmediate, 99), PostResult::kOk);
+  const Completion received = Expect(to.receives(), 1);
+  EXPECT_FALSE(received.has_immediate);
+  EXPECT_EQ(received.length, 10u);
+}
+
+TEST_F(SendTest, SendAndReceiveOnOneQueue) {
+  Inbox inbox(a());
+  {
+    EndOptions options;
+    options.shared_inbox = &inbox;
+    End& from = NewEnd(a(), options);
+    End& to = NewEnd(a(), options);
+    Connect(from, to);
+    ASSERT_EQ(to.Receive(1, 0, 10), PostResult::kOk);
+    ASSERT_EQ(from.Send(2, 0, 10), PostResult::kOk);
+    ASSERT_TRUE(Run([&] { return inbox.got().size() == 2; }));
+    uint64_t ids = 0;
+    for (const Completion& completion : inbox.got()) {
+      EXPECT_EQ(completion.status, Status::kSuccess);
+      EXPECT_EQ(completion.context, completion.id == 1 ? &to : &from);
+      ids += completion.id;
+    }
+    EXPECT_EQ(ids, 3u);
+    from.DestroyPair();
+    to.DestroyPair();
+    Forget(from);
+    Forget(to);
+  }
+}
+
+// Each side sends more than any buffer holds before it looks at a receive.
+TEST_F(SendTest, BigTransfersBothWaysAtOnce) {
+  EndOptions options;
+  options.memory = 2 * kMegabyte;
+  End& left = NewEnd(a(), options);
+  End& right = NewEnd(b(), options);
+  Connect(left, right);
+  constexpr int kMessages = 12;
+  left.Put(0, Pattern(kMegabyte, 1));
+  right.Put(0, Pattern(kMegabyte, 2));
+  for (int i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(left.Send(i, 0, kMegabyte), PostResult::kOk);
+    ASSERT_EQ(right.Send(i, 0, kMegabyte), PostResult::kOk);
+  }
+  for (int i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(left.Receive(i, kMegabyte, kMegabyte), PostResult::kOk);
+    ASSERT_EQ(right.Receive(i, kMegabyte, kMegabyte), PostResult::kOk);
+  }
+  for (int i = 0; i < kMessages; ++i) {
+    EXPECT_EQ(Expect(left.receives(), i).length, kMegabyte);
+    EXPECT_EQ(Expect(right.receives(), i).length, kMegabyte);
+    Expect(left.sends(), i);
+    Expect(right.sends(), i);
+  }
+  EXPECT_TRUE(left.Get(kMegabyte, kMegabyte) == Pattern(kMegabyte, 2));
+  EXPECT_TRUE(right.Get(kMegabyte, kMegabyte) == Pattern(kMegabyte, 1));
+}
+
+TEST_F(SendTest, AFullQueueSaysSoAndRecovers) {
+  EndOptions options;
+  options.max_sends = options.max_receives = 4;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 4; ++i) ASSERT_EQ(to.Receive(i, 0, 64), PostResult::kOk);
+    EXPECT_EQ(to.Receive(4, 0, 64), PostResult::kQueueFull);
+    for (int i = 0; i < 4; ++i) ASSERT_EQ(from.Send(i, 0, 64), PostResult::kOk);
+    EXPECT_EQ(from.Send(4, 0, 64), PostResult::kQueueFull);
+    // Room comes with polling, one request at a time.
+    Expect(to.receives(), 0);
+    Expect(from.sends(), 0);
+    for (int i = 1; i < 4; ++i) {
+      Expect(to.receives(), i);
+      Expect(from.sends(), i);
+    }
+  }
+}
+
+TEST_F(SendTest, CompletedButNotPolledStillCounts) {
+  EndOptions options;
+  options.max_sends = 2;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  Forget(from);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(to.Receive(i, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from.Send(i, 0, 8), PostResult::kOk);
+  }
+  for (int i = 0; i < 2; ++i) Expect(to.receives(), i);
+  EXPECT_EQ(from.Send(2, 0, 8), PostResult::kQueueFull);
+  Expect(from.sends(), 0);
+  Expect(from.sends(), 1);
+  EXPECT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+}
+
+TEST_F(SendTest, MoreSegmentsThanThePairWasMadeFor) {
+  EndOptions options;
+  options.max_segments = 2;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  const std::vector<Segment> three(3, from.At(0, 4));
+  EXPECT_EQ(from.Send(1, three), PostResult::kTooManySegments);
+  EXPECT_EQ(from.Receive(1, three), PostResult::kTooManySegments);
+  ASSERT_EQ(to.Receive(2, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(3, absl::MakeConstSpan(three).first(2)), PostResult::kOk);
+  EXPECT_EQ(Expect(to.receives(), 2).length, 8u);
+  Expect(from.sends(), 3);
+}
+
+TEST_F(SendTest, ModifyEnlargesWhatMayBePosted) {
+  EndOptions options;
+  options.max_sends = options.max_receives = 2;
+  options.max_segments = 1;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  ASSERT_EQ(to.Receive(0, 0, 64), PostResult::kOk);  // stays posted
+  for (End* end : {&from, &to}) {
+    QueuePairOptions larger = end->pair_options();
+    larger.max_sends = larger.max_receives = 8;
+    larger.max_send_segments = larger.max_receive_segments = 3;
+    ASSERT_TRUE(end->pair().Modify(larger).ok());
+  }
+  Connect(from, to);
+  for (int i = 1; i < 8; ++i) ASSERT_EQ(to.Receive(i, 0, 64), PostResult::kOk);
+  for (int i = 0; i < 8; ++i) {
+    const std::vector<Segment> three(3, from.At(0, 4));
+    ASSERT_EQ(from.Send(i, three), PostResult::kOk);
+  }
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(Expect(to.receives(), i).length, 12u);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
