@@ -1,0 +1,99 @@
+// The simulated network: nodes, delays, faults, and a record of what was delivered.
+//
+// Packets between two ends of a connection keep their order; the delay of each is drawn from the
+// seed. The thread of the simulation only.
+#ifndef VIADUCT_VERBS_SIM_NETWORK_H_
+#define VIADUCT_VERBS_SIM_NETWORK_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "verbs/base/address.h"
+#include "verbs/base/clock.h"
+#include "verbs/device.h"
+#include "verbs/sim/sim_executor.h"
+
+namespace viaduct::verbs {
+
+class SimConnection;
+
+struct SimOptions {
+  uint64_t seed = 1;
+  Nanos min_delay = 1'000;
+  Nanos max_delay = 50'000;
+  // Messages that may be on their way or unconsumed in one direction of a connection.
+  uint32_t window = 32;
+};
+
+// One process of the simulation.
+struct SimNode {
+  int number = 0;
+  Address address;
+  bool alive = true;
+  bool reachable = true;
+  std::map<uint16_t, ListenerSink*> listeners;
+  uint16_t last_port = 40000;  // of outgoing connections
+};
+
+// Carries the packets of one direction in order.
+struct SimLane {
+  SimNode* from = nullptr;
+  SimNode* to = nullptr;
+  Nanos last_arrival = 0;
+};
+
+class Network {
+ public:
+  Network(SimExecutor& executor, const SimOptions& options);
+
+  SimExecutor& executor() { return executor_; }
+  const SimOptions& options() const { return options_; }
+  SimNode& AddNode();
+  SimNode* Find(const Address& address);  // null: no such host
+
+  // Calls `deliver` after a delay, behind everything sent on `lane` before. Dropped if the sender
+  // is dead now, or the receiver then; kept back while either is unreachable.
+  void Send(SimLane& lane, absl::string_view what, size_t bytes, std::function<void()> deliver);
+  // For what has no peer: calls `event` after a delay.
+  void Later(std::function<void()> event);
+
+  void Add(std::shared_ptr<SimConnection> connection);
+  void Remove(SimConnection* connection);
+
+  // The node's process is gone: its peers hear of it, new connections to it are refused.
+  void Kill(SimNode& node);
+  // All connections between the two break; packets under way are lost.
+  void Reset(SimNode& a, SimNode& b);
+  // Packets from and to the node wait until it is reachable again.
+  void SetReachable(SimNode& node, bool reachable);
+
+  // "time from>to what bytes" of each delivery so far.
+  const std::vector<std::string>& trace() const { return trace_; }
+
+ private:
+  struct Packet {
+    SimNode* from;
+    SimNode* to;
+    std::string what;
+    std::function<void()> deliver;
+  };
+  Nanos Delay();
+  void Arrive(std::shared_ptr<Packet> packet);
+
+  SimExecutor& executor_;
+  const SimOptions options_;
+  uint64_t random_;
+  std::vector<std::unique_ptr<SimNode>> nodes_;
+  std::vector<std::shared_ptr<SimConnection>> connections_;
+  std::vector<std::shared_ptr<Packet>> kept_back_;
+  std::vector<std::string> trace_;
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_SIM_NETWORK_H_
