@@ -121,9 +121,9 @@ class CountTestsTest(unittest.TestCase):
         self.result("//a:fine", "PASSED", _PASS)
         self.assertEqual(self.count()[:2], (1, "1 passed, 1 failed, 0 skipped"))
 
-    def test_empty_selection_is_no_failure(self):
+    def test_empty_selection_is_a_failure(self):
         self.finished(4)
-        self.assertEqual(self.count()[:2], (0, "0 passed, 0 failed, 0 skipped"))
+        self.assertEqual(self.count()[:2], (1, "0 passed, 1 failed, 0 skipped"))
 
 
 if __name__ == "__main__":
