@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Runs tools/setup with stand-ins for dpkg-query, apt-get, id and sudo, and looks at what it asks of them."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+_LIST = """# group, package, what for
+build one   the first
+build two   the second
+test  three the third
+"""
+_DPKG_QUERY = """#!/bin/sh
+for word; do
+  case " $INSTALLED " in *" $word "*) echo "installed $word" ;; esac
+done
+"""
+_APT_GET = """#!/bin/sh
+echo "$*" >>"$LOG"
+case $* in
+  *update) exit ${UPDATE_STATUS-0} ;;
+  *--print-uris*)
+    echo "Need to get 1 MB of archives."
+    echo "After this operation, 2 MB of additional disk space will be used."
+    echo "'http://x/y.deb' y.deb 1 MD5Sum:0" ;;
+  *) exit ${INSTALL_STATUS-0} ;;
+esac
+"""
+_SUDO = """#!/bin/sh
+echo sudo >>"$LOG"
+exec "$@"
+"""
+
+
+class Setup(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._here = folder.name
+        os.makedirs(self._here + "/tools")
+        os.mkdir(self._here + "/bin")
+        shutil.copy("tools/setup", self._here + "/tools")
+        self._write("tools/packages", _LIST)
+        self._program("dpkg-query", _DPKG_QUERY)
+        self._program("apt-get", _APT_GET)
+        self._program("id", "#!/bin/sh\necho ${WHO-0}\n")
+        for name in ("sh", "awk", "dirname", "grep", "env", "cat"):
+            os.symlink(shutil.which(name), self._here + "/bin/" + name)
+
+    def _write(self, path, text):
+        with open(os.path.join(self._here, path), "w", encoding="utf-8") as out:
+            out.write(text)
+
+    def _program(self, name, text):
+        self._write("bin/" + name, text)
+        os.chmod(self._here + "/bin/" + name, 0o755)
+
+    def _setup(self, *groups, **environment):
+        environment.update(PATH=self._here + "/bin", LOG=self._here + "/log")
+        result = subprocess.run([self._here + "/tools/setup"] + list(groups), env=environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return result.returncode, result.stdout
+
+    def _calls(self):
+        if not os.path.exists(self._here + "/log"):
+            return []
+        with open(self._here + "/log", encoding="utf-8") as log:
+            return log.read().splitlines()
+
+    def test_nothing_missing_says_and_does_nothing(self):
+        self.assertEqual(self._setup("build", "test", INSTALLED="one two three"), (0, ""))
+        self.assertEqual(self._calls(), [])
+
+    def test_what_is_missing_is_installed_after_its_size_is_said(self):
+        code, output = self._setup("build", INSTALLED="two")
+        self.assertEqual(code, 0, output)
+        self.assertEqual(output.splitlines(), [
+            "Missing Debian packages: one", "Need to get 1 MB of archives.",
+            "After this operation, 2 MB of additional disk space will be used.", "Installed: one"])
+        self.assertEqual(self._calls(), [
+            "-q update", "-q install --print-uris --no-install-recommends one", "-q install -y --no-install-recommends one"])
+
+    def test_default_is_what_a_user_needs(self):
+        self._setup(INSTALLED="")
+        self.assertIn("-q install -y --no-install-recommends one two", self._calls())
+
+    def test_a_longer_name_does_not_count(self):
+        self.assertIn("Missing Debian packages: one\n", self._setup("build", INSTALLED="one-dev two")[1])
+
+    def test_old_lists_will_do(self):
+        code, output = self._setup("test", INSTALLED="", UPDATE_STATUS="100")
+        self.assertEqual(code, 0, output)
+        self.assertIn("trying with the lists at hand", output)
+
+    def test_failed_installation_is_a_failure(self):
+        code, output = self._setup("test", INSTALLED="", INSTALL_STATUS="100")
+        self.assertNotEqual(code, 0, output)
+        self.assertNotIn("Installed", output)
+
+    def test_a_user_goes_through_sudo(self):
+        self._program("sudo", _SUDO)
+        self.assertEqual(self._setup("test", INSTALLED="", WHO="1000")[0], 0)
+        self.assertEqual(self._calls().count("sudo"), 3)
+
+    def test_without_sudo_the_command_is_said(self):
+        code, output = self._setup("build", INSTALLED="", WHO="1000")
+        self.assertEqual(code, 1, output)
+        self.assertIn("as root run: apt-get install --no-install-recommends one two", output)
+        self.assertEqual(self._calls(), [])
+
+    def test_unknown_group_is_refused(self):
+        code, output = self._setup("bild", INSTALLED="")
+        self.assertEqual(code, 2, output)
+        self.assertIn("no group 'bild'", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
