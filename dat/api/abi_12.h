@@ -1,0 +1,45 @@
+// uDAPL 1.2. Include abi.h.
+#ifndef VIADUCT_DAT_API_ABI_12_H_
+#define VIADUCT_DAT_API_ABI_12_H_
+
+#include <dat/udat.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "dat/api/error_names.h"
+#include "verbs/device.h"
+
+namespace viaduct::dat {
+
+inline constexpr Version kVersion = Version::k12;
+inline constexpr uint32_t kMajor = 1;
+inline constexpr uint32_t kMinor = 2;
+
+inline constexpr unsigned kMultipathFlags = DAT_CONNECT_MULTIPATH_FLAG;
+
+// Members of DAT_EP_PARAM that dat_ep_modify never changes.
+inline constexpr DAT_EP_PARAM_MASK kFixedEpFields =
+    DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR |
+    DAT_EP_FIELD_LOCAL_PORT_QUAL | DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR |
+    DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE;
+
+// False if the segment is longer than any message.
+inline bool ToSegment(const DAT_LMR_TRIPLET& triplet, verbs::Segment* segment) {
+  *segment = {triplet.virtual_address, triplet.lmr_context,
+              static_cast<uint32_t>(triplet.segment_length)};
+  return triplet.segment_length <= std::numeric_limits<uint32_t>::max();
+}
+inline uint64_t TargetAddress(const DAT_RMR_TRIPLET& triplet) { return triplet.target_address; }
+
+// The members that only 2.0 has.
+inline void SetVersionFields(verbs::Opcode, DAT_DTO_COMPLETION_EVENT_DATA*) {}
+inline void SetVersionFields(DAT_CR_ARRIVAL_EVENT_DATA*) {}
+inline void SetVersionFields(DAT_LMR_PARAM*) {}
+inline void SetVersionFields(DAT_EP_PARAM*) {}
+inline void SetVersionFields(DAT_IA_ATTR*) {}
+inline void SetVersionFields(DAT_PROVIDER_ATTR*) {}
+
+}  // namespace viaduct::dat
+
+#endif  // VIADUCT_DAT_API_ABI_12_H_

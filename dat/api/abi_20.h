@@ -1,0 +1,72 @@
+// uDAPL 2.0. Include abi.h.
+#ifndef VIADUCT_DAT_API_ABI_20_H_
+#define VIADUCT_DAT_API_ABI_20_H_
+
+#include <dat2/udat.h>
+
+#include <cstdint>
+
+#include "dat/api/error_names.h"
+#include "verbs/device.h"
+
+namespace viaduct::dat {
+
+inline constexpr Version kVersion = Version::k20;
+inline constexpr uint32_t kMajor = 2;
+inline constexpr uint32_t kMinor = 0;
+
+inline constexpr unsigned kMultipathFlags =
+    DAT_CONNECT_MULTIPATH_REQUESTED_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG;
+
+// Members of DAT_EP_PARAM that dat_ep_modify never changes.
+inline constexpr DAT_EP_PARAM_MASK kFixedEpFields =
+    DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_COMM |
+    DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
+    DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE;
+
+// False if the segment is longer than any message.
+inline bool ToSegment(const DAT_LMR_TRIPLET& triplet, verbs::Segment* segment) {
+  *segment = {triplet.virtual_address, triplet.lmr_context, triplet.segment_length};
+  return true;
+}
+inline uint64_t TargetAddress(const DAT_RMR_TRIPLET& triplet) { return triplet.virtual_address; }
+
+inline DAT_DTOS ToOperation(verbs::Opcode opcode) {
+  switch (opcode) {
+    case verbs::Opcode::kSend:
+      return DAT_DTO_SEND;
+    case verbs::Opcode::kWrite:
+      return DAT_DTO_RDMA_WRITE;
+    case verbs::Opcode::kRead:
+      return DAT_DTO_RDMA_READ;
+    case verbs::Opcode::kReceive:
+    case verbs::Opcode::kReceiveWrite:
+      break;
+  }
+  return DAT_DTO_RECEIVE;
+}
+
+// The members that 1.2 lacks.
+inline void SetVersionFields(verbs::Opcode opcode, DAT_DTO_COMPLETION_EVENT_DATA* data) {
+  data->operation = ToOperation(opcode);
+  data->rmr_context = 0;
+}
+inline void SetVersionFields(DAT_CR_ARRIVAL_EVENT_DATA* data) { data->truncate_flag = DAT_FALSE; }
+inline void SetVersionFields(DAT_LMR_PARAM* param) { param->va_type = DAT_VA_TYPE_VA; }
+inline void SetVersionFields(DAT_EP_PARAM* param) { param->comm = {}; }
+inline void SetVersionFields(DAT_IA_ATTR* attributes) {
+  attributes->zb_supported = DAT_FALSE;
+  attributes->extension_supported = DAT_EXTENSION_NONE;
+  attributes->extension_version = 0;
+}
+inline void SetVersionFields(DAT_PROVIDER_ATTR* attributes) {
+  attributes->rdma_read_lmr_rmr_context_exposure = DAT_TRUE;  // iWARP names the sink on the wire
+  attributes->rmr_scope_supported = DAT_RMR_SCOPE_PZ;
+  attributes->is_signal_safe = DAT_FALSE;
+  attributes->ha_supported = DAT_FALSE;
+  attributes->ha_loadbalancing = DAT_HA_LB_NONE;
+}
+
+}  // namespace viaduct::dat
+
+#endif  // VIADUCT_DAT_API_ABI_20_H_

@@ -1,0 +1,173 @@
+// Endpoints: creation, attributes, state, end.
+#include "dat/api/ep_attributes.h"
+#include "dat/api/face.h"
+#include "dat/core/endpoint.h"
+
+namespace viaduct::dat {
+namespace {
+
+core::Ref<core::Endpoint> ShareEp(DAT_EP_HANDLE handle) { return Share<core::Endpoint>(handle); }
+constexpr DAT_RETURN kBadEp = BadHandle(DAT_INVALID_HANDLE_EP);
+
+// Every part may be DAT_HANDLE_NULL: not interested, or to be set by dat_ep_modify.
+DAT_RETURN TakeZone(core::InterfaceAdapter& adapter, DAT_PZ_HANDLE handle,
+                    core::Endpoint::Parts* parts) {
+  parts->zone = ShareOf<core::ProtectionZone>(adapter, handle);
+  return handle == DAT_HANDLE_NULL || parts->zone ? DAT_RETURN{DAT_SUCCESS}
+                                                  : BadHandle(DAT_INVALID_HANDLE_PZ);
+}
+DAT_RETURN TakeDispatcher(core::InterfaceAdapter& adapter, DAT_EVD_HANDLE handle,
+                          core::Stream stream, DAT_UINT32 subtype,
+                          core::Ref<core::EventDispatcher>* part) {
+  *part = ShareDispatcher(adapter, handle, stream);
+  return handle == DAT_HANDLE_NULL || *part ? DAT_RETURN{DAT_SUCCESS} : BadHandle(subtype);
+}
+
+DAT_HANDLE HandleOf(const core::Ref<core::ProtectionZone>& zone) {
+  return zone ? zone->handle() : DAT_HANDLE_NULL;
+}
+DAT_HANDLE HandleOf(const core::Ref<core::EventDispatcher>& dispatcher) {
+  return dispatcher ? dispatcher->handle() : DAT_HANDLE_NULL;
+}
+
+// The parts that `mask` names, over those that the endpoint has.
+DAT_RETURN TakeParts(core::InterfaceAdapter& adapter, DAT_EP_PARAM_MASK mask,
+                     const DAT_EP_PARAM& param, core::Endpoint::Parts* parts) {
+  DAT_RETURN taken = DAT_SUCCESS;
+  if ((mask & DAT_EP_FIELD_PZ_HANDLE) != 0) taken = TakeZone(adapter, param.pz_handle, parts);
+  if (taken == DAT_SUCCESS && (mask & DAT_EP_FIELD_RECV_EVD_HANDLE) != 0) {
+    taken = TakeDispatcher(adapter, param.recv_evd_handle, core::kCompletionStream,
+                           DAT_INVALID_HANDLE_EVD_RECV, &parts->receive);
+  }
+  if (taken == DAT_SUCCESS && (mask & DAT_EP_FIELD_REQUEST_EVD_HANDLE) != 0) {
+    taken = TakeDispatcher(adapter, param.request_evd_handle, core::kCompletionStream,
+                           DAT_INVALID_HANDLE_EVD_REQUEST, &parts->request);
+  }
+  if (taken == DAT_SUCCESS && (mask & DAT_EP_FIELD_CONNECT_EVD_HANDLE) != 0) {
+    taken = TakeDispatcher(adapter, param.connect_evd_handle, core::kConnectionStream,
+                           DAT_INVALID_HANDLE_EVD_CONN, &parts->connect);
+  }
+  return taken;
+}
+
+constexpr DAT_EP_PARAM_MASK kPartFields = DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
+                                          DAT_EP_FIELD_REQUEST_EVD_HANDLE |
+                                          DAT_EP_FIELD_CONNECT_EVD_HANDLE;
+
+}  // namespace
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+                                            DAT_EVD_HANDLE recv_evd_handle,
+                                            DAT_EVD_HANDLE request_evd_handle,
+                                            DAT_EVD_HANDLE connect_evd_handle,
+                                            const DAT_EP_ATTR* ep_attributes,
+                                            DAT_EP_HANDLE* ep_handle) {
+  return Control([&]() -> DAT_RETURN {
+    auto adapter = Share<core::InterfaceAdapter>(ia_handle);
+    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    DAT_EP_PARAM param = {};
+    param.pz_handle = pz_handle;
+    param.recv_evd_handle = recv_evd_handle;
+    param.request_evd_handle = request_evd_handle;
+    param.connect_evd_handle = connect_evd_handle;
+    core::Endpoint::Parts parts;
+    DAT_RETURN taken = TakeParts(*adapter, kPartFields, param, &parts);
+    if (taken != DAT_SUCCESS) return taken;
+    core::EndpointAttributes attributes;
+    AskedAttributes asked;
+    if (ep_attributes != nullptr) {
+      taken = ApplyAttributes(*ep_attributes, DAT_EP_FIELD_EP_ATTR_ALL, 6,
+                              adapter->context().attributes(), &attributes, &asked);
+      if (taken != DAT_SUCCESS) return taken;
+    }
+    if (ep_handle == nullptr) return BadParameter(7);
+    core::Ref<core::Endpoint> endpoint;
+    core::Error error = core::Endpoint::Create(*adapter, parts, attributes, &endpoint);
+    if (!error.ok()) return ToReturn(error);
+    endpoint->set_face_word(asked.Pack());
+    *ep_handle = endpoint->handle();
+    return DAT_SUCCESS;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
+                                           DAT_EP_PARAM* param) {
+  return Control([&]() -> DAT_RETURN {
+    auto endpoint = ShareEp(ep_handle);
+    if (!endpoint) return kBadEp;
+    if ((mask & ~DAT_EP_PARAM_MASK{DAT_EP_FIELD_ALL}) != 0) return BadParameter(2);
+    if (param == nullptr) return BadParameter(3);
+    const core::InterfaceAdapter& adapter = endpoint->adapter();
+    const core::Endpoint::Parts parts = endpoint->parts();
+    param->ia_handle = adapter.handle();
+    param->ep_state = static_cast<DAT_EP_STATE>(endpoint->state());
+    param->local_ia_address_ptr = ToPointer(adapter.context().address());
+    param->local_port_qual = endpoint->local_port();
+    param->remote_ia_address_ptr = const_cast<sockaddr*>(endpoint->remote_sockaddr());
+    param->remote_port_qual = endpoint->remote_qualifier();
+    param->pz_handle = HandleOf(parts.zone);
+    param->recv_evd_handle = HandleOf(parts.receive);
+    param->request_evd_handle = HandleOf(parts.request);
+    param->connect_evd_handle = HandleOf(parts.connect);
+    param->srq_handle = DAT_HANDLE_NULL;
+    ShowAttributes(endpoint->attributes(), AskedAttributes::Unpack(endpoint->face_word()),
+                   adapter.context().attributes(), &param->ep_attr);
+    SetVersionFields(param);
+    return DAT_SUCCESS;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
+                                            const DAT_EP_PARAM* param) {
+  return Control([&]() -> DAT_RETURN {
+    auto endpoint = ShareEp(ep_handle);
+    if (!endpoint) return kBadEp;
+    if ((mask & ~DAT_EP_PARAM_MASK{DAT_EP_FIELD_ALL}) != 0 || (mask & kFixedEpFields) != 0) {
+      return BadParameter(2);
+    }
+    if (param == nullptr) return BadParameter(3);
+    core::Endpoint::Parts parts = endpoint->parts();
+    DAT_RETURN taken = TakeParts(endpoint->adapter(), mask, *param, &parts);
+    if (taken != DAT_SUCCESS) return taken;
+    core::EndpointAttributes attributes = endpoint->attributes();
+    AskedAttributes asked = AskedAttributes::Unpack(endpoint->face_word());
+    taken = ApplyAttributes(param->ep_attr, mask, 3, endpoint->adapter().context().attributes(),
+                            &attributes, &asked);
+    if (taken != DAT_SUCCESS) return taken;
+    const bool has_parts = (mask & kPartFields) != 0;
+    const bool has_attributes = (mask & DAT_EP_FIELD_EP_ATTR_ALL) != 0;
+    core::Error error =
+        endpoint->Modify(has_parts ? &parts : nullptr, has_attributes ? &attributes : nullptr);
+    if (error.ok()) endpoint->set_face_word(asked.Pack());
+    return ToReturn(error);
+  });
+}
+
+// Each result may be NULL.
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* ep_state,
+                                                DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) {
+  return Control([&]() -> DAT_RETURN {
+    auto endpoint = ShareEp(ep_handle);
+    if (!endpoint) return kBadEp;
+    if (ep_state != nullptr) *ep_state = static_cast<DAT_EP_STATE>(endpoint->state());
+    if (recv_idle != nullptr) *recv_idle = ToBoolean(endpoint->ReceiveIdle());
+    if (request_idle != nullptr) *request_idle = ToBoolean(endpoint->SendIdle());
+    return DAT_SUCCESS;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle) {
+  return Control([&]() -> DAT_RETURN {
+    auto endpoint = ShareEp(ep_handle);
+    return endpoint ? ToReturn(endpoint->Reset()) : kBadEp;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle) {
+  return Control([&]() -> DAT_RETURN {
+    auto endpoint = ShareEp(ep_handle);
+    return endpoint ? ToReturn(endpoint->Free()) : kBadEp;
+  });
+}
+
+}  // namespace viaduct::dat

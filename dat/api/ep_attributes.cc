@@ -1,0 +1,153 @@
+#include "dat/api/ep_attributes.h"
+
+#include <algorithm>
+
+#include "dat/api/limits.h"
+#include "dat/api/return_code.h"
+
+namespace viaduct::dat {
+namespace {
+
+// Receives and requests notify for each completion; a waiter's threshold works with either flag.
+// The modes UNSIGNALLED and SOLICITED_WAIT of a stream are not supported, and the provider's
+// attributes say so.
+DAT_RETURN CheckStreamFlags(unsigned flags, unsigned known, unsigned argument) {
+  if ((flags & ~known) != 0) return BadParameter(argument);
+  if ((flags & ~unsigned{DAT_COMPLETION_EVD_THRESHOLD_FLAG}) != 0) {
+    return Failure(DAT_MODEL_NOT_SUPPORTED);
+  }
+  return DAT_SUCCESS;
+}
+
+constexpr unsigned kReceiveModes = DAT_COMPLETION_UNSIGNALLED_FLAG |
+                                   DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+                                   DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+constexpr unsigned kRequestModes =
+    DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+
+// One member: counts from 0 (the default) to `limit`.
+bool TakeCount(DAT_COUNT asked, uint32_t limit, uint32_t* engine, uint32_t preset) {
+  if (asked < 0 || static_cast<uint32_t>(asked) > limit) return false;
+  *engine = asked == 0 ? preset : static_cast<uint32_t>(asked);
+  return true;
+}
+
+class Taker {
+ public:
+  Taker(const DAT_EP_ATTR& attributes, DAT_EP_PARAM_MASK mask,
+        const verbs::DeviceAttributes& device)
+      : attributes_(attributes), mask_(mask), device_(device) {}
+
+  bool Sizes(core::EndpointAttributes* engine, AskedAttributes* asked) const {
+    if (Has(DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE)) {
+      if (attributes_.max_message_size > device_.max_message_bytes) return false;
+      engine->max_message_bytes = static_cast<uint32_t>(attributes_.max_message_size);
+    }
+    if (Has(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE)) {
+      if (attributes_.max_rdma_size > device_.max_message_bytes) return false;
+      asked->max_rdma_size = static_cast<uint32_t>(attributes_.max_rdma_size);
+    }
+    return true;
+  }
+
+  bool Counts(core::EndpointAttributes* engine) const {
+    const core::EndpointAttributes preset;
+    const uint32_t requests = device_.max_requests_per_queue;
+    const uint32_t segments = std::min<uint32_t>(device_.max_segments, kMaxSegments);
+    return Count(DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, attributes_.max_recv_dtos, requests,
+                 &engine->max_receives, preset.max_receives) &&
+           Count(DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS, attributes_.max_request_dtos, requests,
+                 &engine->max_sends, preset.max_sends) &&
+           Count(DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV, attributes_.max_recv_iov, segments,
+                 &engine->max_receive_segments, preset.max_receive_segments) &&
+           Count(DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV, attributes_.max_request_iov, segments,
+                 &engine->max_send_segments, preset.max_send_segments) &&
+           Count(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN, attributes_.max_rdma_read_in,
+                 device_.max_reads_in, &engine->max_reads_in, 0) &&
+           Count(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT, attributes_.max_rdma_read_out,
+                 device_.max_reads_out, &engine->max_reads_out, 0) &&
+           RdmaSegments(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV, attributes_.max_rdma_read_iov,
+                        segments, engine) &&
+           RdmaSegments(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV, attributes_.max_rdma_write_iov,
+                        segments, engine);
+  }
+
+ private:
+  bool Has(DAT_EP_PARAM_MASK field) const { return (mask_ & field) != 0; }
+  bool Count(DAT_EP_PARAM_MASK field, DAT_COUNT asked, uint32_t limit, uint32_t* engine,
+             uint32_t preset) const {
+    return !Has(field) || TakeCount(asked, limit, engine, preset);
+  }
+  // Sends, writes and reads share a queue, so the largest of the three counts.
+  bool RdmaSegments(DAT_EP_PARAM_MASK field, DAT_COUNT asked, uint32_t limit,
+                    core::EndpointAttributes* engine) const {
+    uint32_t segments = 0;
+    if (!Count(field, asked, limit, &segments, 0)) return false;
+    engine->max_send_segments = std::max(engine->max_send_segments, segments);
+    return true;
+  }
+
+  const DAT_EP_ATTR& attributes_;
+  const DAT_EP_PARAM_MASK mask_;
+  const verbs::DeviceAttributes& device_;
+};
+
+}  // namespace
+
+DAT_RETURN ApplyAttributes(const DAT_EP_ATTR& attributes, DAT_EP_PARAM_MASK mask, unsigned argument,
+                           const verbs::DeviceAttributes& device, core::EndpointAttributes* engine,
+                           AskedAttributes* asked) {
+  core::EndpointAttributes changed = *engine;
+  AskedAttributes changed_asked = *asked;
+  if ((mask & DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE) != 0 &&
+      attributes.service_type != DAT_SERVICE_TYPE_RC) {
+    return Failure(DAT_MODEL_NOT_SUPPORTED);
+  }
+  if ((mask & DAT_EP_FIELD_EP_ATTR_QOS) != 0 && attributes.qos != DAT_QOS_BEST_EFFORT) {
+    return Failure(DAT_MODEL_NOT_SUPPORTED);
+  }
+  if ((mask & DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS) != 0) {
+    const auto flags = static_cast<unsigned>(attributes.recv_completion_flags);
+    DAT_RETURN checked = CheckStreamFlags(flags, kReceiveModes, argument);
+    if (checked != DAT_SUCCESS) return checked;
+    changed_asked.receive_flags = static_cast<uint8_t>(flags);
+  }
+  if ((mask & DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS) != 0) {
+    const auto flags = static_cast<unsigned>(attributes.request_completion_flags);
+    DAT_RETURN checked = CheckStreamFlags(flags, kRequestModes, argument);
+    if (checked != DAT_SUCCESS) return checked;
+    changed_asked.request_flags = static_cast<uint8_t>(flags);
+  }
+  const Taker taker(attributes, mask, device);
+  if (!taker.Sizes(&changed, &changed_asked) || !taker.Counts(&changed)) {
+    return BadParameter(argument);
+  }
+  *engine = changed;
+  *asked = changed_asked;
+  return DAT_SUCCESS;
+}
+
+void ShowAttributes(const core::EndpointAttributes& engine, const AskedAttributes& asked,
+                    const verbs::DeviceAttributes& device, DAT_EP_ATTR* attributes) {
+  auto or_default = [](uint32_t value, uint32_t preset) { return value != 0 ? value : preset; };
+  *attributes = {};
+  attributes->service_type = DAT_SERVICE_TYPE_RC;
+  attributes->max_message_size = or_default(engine.max_message_bytes, device.max_message_bytes);
+  attributes->max_rdma_size = or_default(asked.max_rdma_size, device.max_message_bytes);
+  attributes->qos = DAT_QOS_BEST_EFFORT;
+  attributes->recv_completion_flags = static_cast<DAT_COMPLETION_FLAGS>(asked.receive_flags);
+  attributes->request_completion_flags = static_cast<DAT_COMPLETION_FLAGS>(asked.request_flags);
+  attributes->max_recv_dtos = static_cast<DAT_COUNT>(engine.max_receives);
+  attributes->max_request_dtos = static_cast<DAT_COUNT>(engine.max_sends);
+  attributes->max_recv_iov = static_cast<DAT_COUNT>(engine.max_receive_segments);
+  attributes->max_request_iov = static_cast<DAT_COUNT>(engine.max_send_segments);
+  attributes->max_rdma_read_in =
+      static_cast<DAT_COUNT>(or_default(engine.max_reads_in, device.max_reads_in));
+  attributes->max_rdma_read_out =
+      static_cast<DAT_COUNT>(or_default(engine.max_reads_out, device.max_reads_out));
+  attributes->srq_soft_hw = DAT_HW_DEFAULT;
+  attributes->max_rdma_read_iov = attributes->max_request_iov;
+  attributes->max_rdma_write_iov = attributes->max_request_iov;
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,39 @@
+// DAT_EP_ATTR and what the engine makes of it.
+#ifndef VIADUCT_DAT_API_EP_ATTRIBUTES_H_
+#define VIADUCT_DAT_API_EP_ATTRIBUTES_H_
+
+#include "dat/api/abi.h"
+#include "dat/core/endpoint.h"
+#include "verbs/device.h"
+
+namespace viaduct::dat {
+
+// What an endpoint keeps for dat_ep_query although the engine has no use for it: one word,
+// Object::face_word.
+struct AskedAttributes {
+  uint32_t max_rdma_size = 0;  // 0: the device's
+  uint8_t receive_flags = 0;   // DAT_COMPLETION_FLAGS of the endpoint's streams
+  uint8_t request_flags = 0;
+
+  uint64_t Pack() const {
+    return max_rdma_size | uint64_t{receive_flags} << 32 | uint64_t{request_flags} << 40;
+  }
+  static AskedAttributes Unpack(uint64_t word) {
+    return {static_cast<uint32_t>(word), static_cast<uint8_t>(word >> 32),
+            static_cast<uint8_t>(word >> 40)};
+  }
+};
+
+// Takes over the members that `mask` names (DAT_EP_FIELD_EP_ATTR_*). Sizes and counts of 0 mean
+// the default and limit nothing. Answers MODEL_NOT_SUPPORTED, or INVALID_PARAMETER with
+// `argument` as its number; then nothing was changed.
+DAT_RETURN ApplyAttributes(const DAT_EP_ATTR& attributes, DAT_EP_PARAM_MASK mask, unsigned argument,
+                           const verbs::DeviceAttributes& device, core::EndpointAttributes* engine,
+                           AskedAttributes* asked);
+
+void ShowAttributes(const core::EndpointAttributes& engine, const AskedAttributes& asked,
+                    const verbs::DeviceAttributes& device, DAT_EP_ATTR* attributes);
+
+}  // namespace viaduct::dat
+
+#endif  // VIADUCT_DAT_API_EP_ATTRIBUTES_H_

@@ -1,0 +1,126 @@
+#include "dat/api/ep_attributes.h"
+
+#include "dat/api/return_code.h"
+#include "gtest/gtest.h"
+
+namespace viaduct::dat {
+namespace {
+
+verbs::DeviceAttributes Device() {
+  verbs::DeviceAttributes device;
+  device.max_requests_per_queue = 1000;
+  device.max_segments = 32;
+  device.max_reads_in = 16;
+  device.max_reads_out = 8;
+  device.max_message_bytes = 1 << 30;
+  return device;
+}
+
+class EpAttributes : public ::testing::Test {
+ protected:
+  DAT_RETURN Apply(const DAT_EP_ATTR& attributes,
+                   DAT_EP_PARAM_MASK mask = DAT_EP_FIELD_EP_ATTR_ALL) {
+    return ApplyAttributes(attributes, mask, 6, device_, &engine_, &asked_);
+  }
+  DAT_EP_ATTR Show() const {
+    DAT_EP_ATTR shown;
+    ShowAttributes(engine_, asked_, device_, &shown);
+    return shown;
+  }
+  const verbs::DeviceAttributes device_ = Device();
+  core::EndpointAttributes engine_;
+  AskedAttributes asked_;
+};
+
+TEST_F(EpAttributes, DefaultsAreShown) {
+  const DAT_EP_ATTR shown = Show();
+  EXPECT_EQ(shown.service_type, DAT_SERVICE_TYPE_RC);
+  EXPECT_EQ(shown.max_message_size, 1u << 30);
+  EXPECT_EQ(shown.max_rdma_size, 1u << 30);
+  EXPECT_EQ(shown.max_recv_dtos, 256);
+  EXPECT_EQ(shown.max_rdma_read_in, 16);
+  EXPECT_EQ(shown.max_rdma_read_out, 8);
+}
+
+// dtest and MVAPICH2 ask for 0 and mean "whatever there is".
+TEST_F(EpAttributes, ZeroIsTheDefault) {
+  ASSERT_EQ(Apply(DAT_EP_ATTR()), DAT_RETURN{DAT_SUCCESS});
+  const DAT_EP_ATTR shown = Show();
+  EXPECT_EQ(shown.max_message_size, 1u << 30);
+  EXPECT_EQ(shown.max_request_dtos, 256);
+  EXPECT_EQ(shown.max_recv_iov, 16);
+  EXPECT_EQ(shown.max_rdma_read_iov, 16);
+}
+
+TEST_F(EpAttributes, WhatWasAskedIsShown) {
+  DAT_EP_ATTR asked = {};
+  asked.max_message_size = 1000;
+  asked.max_rdma_size = 2000;
+  asked.recv_completion_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+  asked.max_recv_dtos = 10;
+  asked.max_request_dtos = 11;
+  asked.max_recv_iov = 3;
+  asked.max_request_iov = 4;
+  asked.max_rdma_read_in = 5;
+  asked.max_rdma_read_out = 6;
+  asked.max_rdma_read_iov = 2;
+  asked.max_rdma_write_iov = 7;
+  ASSERT_EQ(Apply(asked), DAT_RETURN{DAT_SUCCESS});
+  asked_ = AskedAttributes::Unpack(asked_.Pack());
+  const DAT_EP_ATTR shown = Show();
+  EXPECT_EQ(shown.max_message_size, 1000u);
+  EXPECT_EQ(shown.max_rdma_size, 2000u);
+  EXPECT_EQ(shown.recv_completion_flags, DAT_COMPLETION_EVD_THRESHOLD_FLAG);
+  EXPECT_EQ(shown.request_completion_flags, DAT_COMPLETION_DEFAULT_FLAG);
+  EXPECT_EQ(shown.max_recv_dtos, 10);
+  EXPECT_EQ(shown.max_request_dtos, 11);
+  EXPECT_EQ(shown.max_recv_iov, 3);
+  EXPECT_EQ(shown.max_request_iov, 7);  // requests share a queue
+  EXPECT_EQ(shown.max_rdma_read_in, 5);
+  EXPECT_EQ(shown.max_rdma_read_out, 6);
+}
+
+TEST_F(EpAttributes, OnlyTheMaskIsTaken) {
+  DAT_EP_ATTR asked = {};
+  asked.max_recv_dtos = -1;
+  asked.max_request_dtos = 12;
+  ASSERT_EQ(Apply(asked, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS), DAT_RETURN{DAT_SUCCESS});
+  EXPECT_EQ(engine_.max_sends, 12u);
+  EXPECT_EQ(engine_.max_receives, 256u);
+}
+
+TEST_F(EpAttributes, AboveTheDeviceOrNegativeIsInvalid) {
+  for (DAT_COUNT DAT_EP_ATTR::*member :
+       {&DAT_EP_ATTR::max_recv_dtos, &DAT_EP_ATTR::max_request_dtos, &DAT_EP_ATTR::max_recv_iov,
+        &DAT_EP_ATTR::max_request_iov, &DAT_EP_ATTR::max_rdma_read_in,
+        &DAT_EP_ATTR::max_rdma_read_out, &DAT_EP_ATTR::max_rdma_read_iov,
+        &DAT_EP_ATTR::max_rdma_write_iov}) {
+    for (DAT_COUNT value : {-1, 1001}) {
+      DAT_EP_ATTR asked = {};
+      asked.max_request_dtos = 17;
+      asked.*member = value;
+      EXPECT_EQ(Apply(asked), BadParameter(6));
+      EXPECT_EQ(engine_.max_sends, 256u) << "changed although it failed";
+    }
+  }
+  DAT_EP_ATTR asked = {};
+  asked.max_message_size = (1u << 30) + 1;
+  EXPECT_EQ(Apply(asked), BadParameter(6));
+}
+
+TEST_F(EpAttributes, ModelsThatAreNotThere) {
+  DAT_EP_ATTR asked = {};
+  asked.qos = DAT_QOS_LOW_LATENCY;
+  EXPECT_EQ(Apply(asked), Failure(DAT_MODEL_NOT_SUPPORTED));
+  asked = {};
+  asked.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+  EXPECT_EQ(Apply(asked), Failure(DAT_MODEL_NOT_SUPPORTED));
+  asked = {};
+  asked.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+  EXPECT_EQ(Apply(asked), Failure(DAT_MODEL_NOT_SUPPORTED));
+  asked.request_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;  // of a post, not of a stream
+  EXPECT_EQ(Apply(asked), BadParameter(6));
+}
+
+}  // namespace
+}  // namespace viaduct::dat

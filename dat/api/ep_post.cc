@@ -1,0 +1,139 @@
+// The data path: posting.
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "dat/api/face.h"
+#include "dat/api/limits.h"
+#include "dat/core/endpoint.h"
+
+namespace viaduct::dat {
+namespace {
+
+constexpr unsigned kRequestFlags =
+    DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+    DAT_COMPLETION_BARRIER_FENCE_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+// No endpoint has the UNSIGNALLED mode (ep_attributes.cc), so its flag is as wrong as unknown ones.
+constexpr unsigned kReceiveFlags = DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+
+// A request's local side, converted. Parameters 2 and 3 of every post.
+class Segments {
+ public:
+  DAT_RETURN Take(DAT_COUNT count, const DAT_LMR_TRIPLET* iov) {
+    if (count < 0 || count > kMaxSegments) return BadParameter(2);
+    if (count > 0 && iov == nullptr) return BadParameter(3);
+    count_ = static_cast<size_t>(count);
+    for (size_t i = 0; i < count_; ++i) {
+      if (!ToSegment(iov[i], &segments_[i])) return Failure(DAT_LENGTH_ERROR);
+      bytes_ += segments_[i].length;
+    }
+    return DAT_SUCCESS;
+  }
+  // Keeps the first `bytes` of it.
+  void Trim(uint64_t bytes) {
+    if (bytes_ <= bytes) return;
+    bytes_ = bytes;
+    for (size_t i = 0; i < count_; ++i) {
+      segments_[i].length = static_cast<uint32_t>(std::min<uint64_t>(segments_[i].length, bytes));
+      bytes -= segments_[i].length;
+    }
+  }
+  uint64_t bytes() const { return bytes_; }
+  absl::Span<const verbs::Segment> span() const { return {segments_, count_}; }
+
+ private:
+  verbs::Segment segments_[kMaxSegments];
+  size_t count_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+uint16_t ToRequestFlags(unsigned flags) {
+  uint16_t out = 0;
+  if ((flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0) out |= verbs::kSuppress;
+  if ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0) out |= verbs::kSolicited;
+  if ((flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0) out |= verbs::kFence;
+  return out;
+}
+
+// What sends, writes and reads have in common. `remote` is null for a send.
+DAT_RETURN PostRequest(DAT_EP_HANDLE handle, verbs::Opcode opcode, DAT_COUNT count,
+                       const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
+                       const DAT_RMR_TRIPLET* remote, unsigned flags) {
+  return DataPath<core::Endpoint>(handle, [&](core::Endpoint* endpoint) -> DAT_RETURN {
+    if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
+    const bool rdma = opcode != verbs::Opcode::kSend;
+    Segments segments;
+    DAT_RETURN taken = segments.Take(count, iov);
+    if (taken != DAT_SUCCESS) return taken;
+    if (rdma && remote == nullptr) return BadParameter(5);
+    if ((flags & ~kRequestFlags) != 0) return BadParameter(rdma ? 6 : 5);
+    verbs::SendRequest request;
+    request.id = cookie.as_64;
+    request.opcode = opcode;
+    request.flags = ToRequestFlags(flags);
+    if (rdma) {
+      // The destination must hold what the source has: a write all local bytes, a read all
+      // remote ones.
+      const uint64_t remote_bytes = remote->segment_length;
+      if (opcode == verbs::Opcode::kWrite && segments.bytes() > remote_bytes) {
+        return Failure(DAT_LENGTH_ERROR);
+      }
+      if (opcode == verbs::Opcode::kRead) {
+        if (remote_bytes > segments.bytes()) return Failure(DAT_LENGTH_ERROR);
+        segments.Trim(remote_bytes);
+      }
+      request.remote_address = TargetAddress(*remote);
+      request.remote_key = remote->rmr_context;
+    }
+    request.segments = segments.span();
+    return ToReturn(endpoint->PostSend(request));
+  });
+}
+
+}  // namespace
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+                                               DAT_LMR_TRIPLET* local_iov,
+                                               DAT_DTO_COOKIE user_cookie,
+                                               DAT_COMPLETION_FLAGS completion_flags) {
+  return PostRequest(ep_handle, verbs::Opcode::kSend, num_segments, local_iov, user_cookie, nullptr,
+                     static_cast<unsigned>(completion_flags));
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+                                                    DAT_LMR_TRIPLET* local_iov,
+                                                    DAT_DTO_COOKIE user_cookie,
+                                                    const DAT_RMR_TRIPLET* remote_iov,
+                                                    DAT_COMPLETION_FLAGS completion_flags) {
+  return PostRequest(ep_handle, verbs::Opcode::kRead, num_segments, local_iov, user_cookie,
+                     remote_iov, static_cast<unsigned>(completion_flags));
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle,
+                                                     DAT_COUNT num_segments,
+                                                     DAT_LMR_TRIPLET* local_iov,
+                                                     DAT_DTO_COOKIE user_cookie,
+                                                     const DAT_RMR_TRIPLET* remote_iov,
+                                                     DAT_COMPLETION_FLAGS completion_flags) {
+  return PostRequest(ep_handle, verbs::Opcode::kWrite, num_segments, local_iov, user_cookie,
+                     remote_iov, static_cast<unsigned>(completion_flags));
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+                                               DAT_LMR_TRIPLET* local_iov,
+                                               DAT_DTO_COOKIE user_cookie,
+                                               DAT_COMPLETION_FLAGS completion_flags) {
+  return DataPath<core::Endpoint>(ep_handle, [&](core::Endpoint* endpoint) -> DAT_RETURN {
+    if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
+    Segments segments;
+    DAT_RETURN taken = segments.Take(num_segments, local_iov);
+    if (taken != DAT_SUCCESS) return taken;
+    if ((static_cast<unsigned>(completion_flags) & ~kReceiveFlags) != 0) return BadParameter(5);
+    verbs::ReceiveRequest request;
+    request.id = user_cookie.as_64;
+    request.segments = segments.span();
+    return ToReturn(endpoint->PostReceive(request));
+  });
+}
+
+}  // namespace viaduct::dat

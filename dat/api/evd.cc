@@ -1,0 +1,151 @@
+// Event dispatchers.
+#include "dat/api/event_translation.h"
+#include "dat/api/face.h"
+#include "dat/api/limits.h"
+#include "dat/core/event_dispatcher.h"
+
+namespace viaduct::dat {
+namespace {
+
+core::Ref<core::EventDispatcher> ShareEvd(DAT_EVD_HANDLE handle) {
+  return Share<core::EventDispatcher>(handle);
+}
+// A handle alone does not say which of the dispatchers' subtypes was meant.
+constexpr DAT_RETURN kBadEvd = BadHandle(DAT_INVALID_HANDLE1);
+
+template <typename Call>
+DAT_RETURN OnEvd(DAT_EVD_HANDLE handle, const Call& call) {
+  return Control([&]() -> DAT_RETURN {
+    auto dispatcher = ShareEvd(handle);
+    return dispatcher ? ToReturn(call(*dispatcher)) : kBadEvd;
+  });
+}
+
+}  // namespace
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
+                                             DAT_CNO_HANDLE cno_handle, DAT_EVD_FLAGS evd_flags,
+                                             DAT_EVD_HANDLE* evd_handle) {
+  return Control([&]() -> DAT_RETURN {
+    auto adapter = Share<core::InterfaceAdapter>(ia_handle);
+    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (evd_min_qlen <= 0) return BadParameter(2);
+    if (cno_handle != DAT_HANDLE_NULL) return BadHandle(DAT_INVALID_HANDLE_CNO);
+    const auto streams = static_cast<uint32_t>(evd_flags);
+    if (streams == 0 || (streams & ~core::kAllStreams) != 0) return BadParameter(4);
+    if (evd_handle == nullptr) return BadParameter(5);
+    if (evd_min_qlen > kMaxEvdLength) return Failure(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+    core::Ref<core::EventDispatcher> dispatcher;
+    core::Error error = core::EventDispatcher::Create(*adapter, static_cast<uint32_t>(evd_min_qlen),
+                                                      streams, /*eager=*/false, &dispatcher);
+    if (error.ok()) *evd_handle = dispatcher->handle();
+    return ToReturn(error);
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK mask,
+                                            DAT_EVD_PARAM* param) {
+  return Control([&]() -> DAT_RETURN {
+    auto dispatcher = ShareEvd(evd_handle);
+    if (!dispatcher) return kBadEvd;
+    if ((mask & ~DAT_EVD_FIELD_ALL) != 0) return BadParameter(2);
+    if (param == nullptr) return BadParameter(3);
+    param->ia_handle = dispatcher->adapter().handle();
+    param->evd_qlen = static_cast<DAT_COUNT>(dispatcher->length());
+    param->evd_state = static_cast<DAT_EVD_STATE>(
+        (dispatcher->enabled() ? DAT_EVD_STATE_ENABLED : DAT_EVD_STATE_DISABLED) |
+        (dispatcher->waitable() ? DAT_EVD_STATE_WAITABLE : DAT_EVD_STATE_UNWAITABLE));
+    param->cno_handle = DAT_HANDLE_NULL;
+    param->evd_flags = static_cast<DAT_EVD_FLAGS>(dispatcher->streams());
+    return DAT_SUCCESS;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen) {
+  return Control([&]() -> DAT_RETURN {
+    auto dispatcher = ShareEvd(evd_handle);
+    if (!dispatcher) return kBadEvd;
+    if (evd_min_qlen <= 0) return BadParameter(2);
+    if (evd_min_qlen > kMaxEvdLength) return Failure(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+    return ToReturn(dispatcher->Resize(static_cast<uint32_t>(evd_min_qlen)));
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT* event) {
+  return Control([&]() -> DAT_RETURN {
+    auto dispatcher = ShareEvd(evd_handle);
+    if (!dispatcher) return kBadEvd;
+    if (event == nullptr || event->event_number != DAT_SOFTWARE_EVENT) return BadParameter(2);
+    core::Error error = dispatcher->PostSoftware(event->event_data.software_event_data.pointer);
+    if (error.code == core::Code::kInvalidParameter) return BadParameter(1);  // not such a stream
+    return ToReturn(error);
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
+  return DataPath<core::EventDispatcher>(
+      evd_handle, [&](core::EventDispatcher* dispatcher) -> DAT_RETURN {
+        if (dispatcher == nullptr) return kBadEvd;
+        if (event == nullptr) return BadParameter(2);
+        core::Event taken;
+        core::Error error = dispatcher->Dequeue(&taken);
+        if (!error.ok()) return ToReturn(error);
+        ToDatEvent(taken, evd_handle, dispatcher->adapter().context().address(), event);
+        return DAT_SUCCESS;
+      });
+}
+
+// `nmore` may be NULL.
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout,
+                                           DAT_COUNT threshold, DAT_EVENT* event,
+                                           DAT_COUNT* nmore) {
+  return Control([&]() -> DAT_RETURN {
+    auto dispatcher = ShareEvd(evd_handle);
+    if (!dispatcher) return kBadEvd;
+    if (threshold <= 0) return BadParameter(3);
+    if (event == nullptr) return BadParameter(4);
+    core::EventDispatcher::WaitOptions options;
+    options.threshold = static_cast<uint32_t>(threshold);
+    options.exclusive = true;
+    options.interruptible = true;
+    core::Event taken;
+    uint32_t more = 0;
+    core::Error error =
+        dispatcher->Wait(ToDeadline(dispatcher->adapter(), timeout), options, &taken, &more);
+    if (nmore != nullptr) *nmore = static_cast<DAT_COUNT>(more);
+    if (error.code == core::Code::kInvalidParameter) return BadParameter(3);  // above the length
+    if (!error.ok()) return ToReturn(error);
+    ToDatEvent(taken, evd_handle, dispatcher->adapter().context().address(), event);
+    return DAT_SUCCESS;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_enable(DAT_EVD_HANDLE evd_handle) {
+  return OnEvd(evd_handle, [](core::EventDispatcher& dispatcher) {
+    dispatcher.SetEnabled(true);
+    return core::Ok();
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_disable(DAT_EVD_HANDLE evd_handle) {
+  return OnEvd(evd_handle, [](core::EventDispatcher& dispatcher) {
+    dispatcher.SetEnabled(false);
+    return core::Ok();
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_set_unwaitable(DAT_EVD_HANDLE evd_handle) {
+  return OnEvd(evd_handle,
+               [](core::EventDispatcher& dispatcher) { return dispatcher.SetWaitable(false); });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd_handle) {
+  return OnEvd(evd_handle,
+               [](core::EventDispatcher& dispatcher) { return dispatcher.SetWaitable(true); });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle) {
+  return OnEvd(evd_handle, [](core::EventDispatcher& dispatcher) { return dispatcher.Free(); });
+}
+
+}  // namespace viaduct::dat

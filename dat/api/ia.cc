@@ -1,0 +1,149 @@
+// Interface adapters.
+#include <cstring>
+
+#include "dat/api/face.h"
+#include "dat/api/ia_attributes.h"
+#include "dat/api/limits.h"
+#include "dat/registry/registry.h"
+
+namespace viaduct::dat {
+namespace {
+
+// The entry of the registry that an adapter was opened by: its face word.
+const registry::Entry& EntryOf(const core::InterfaceAdapter& adapter) {
+  return *reinterpret_cast<const registry::Entry*>(adapter.face_word());
+}
+
+DAT_RETURN FindEntry(const char* name, uint32_t major, uint32_t minor, bool thread_safe,
+                     const registry::Entry** entry) {
+  switch (registry::Registry::Get().Find(name, major, minor, thread_safe, entry)) {
+    case registry::Found::kYes:
+      // The other version's structures are not this library's.
+      if ((*entry)->major == kMajor) return DAT_SUCCESS;
+      return Failure(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
+    case registry::Found::kNoName:
+      return Failure(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+    case registry::Found::kNoMajor:
+      return Failure(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
+    case registry::Found::kNoMinor:
+      return Failure(DAT_PROVIDER_NOT_FOUND, DAT_MINOR_NOT_FOUND);
+    case registry::Found::kNoThreadSafety:
+      return Failure(DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND);
+  }
+  return Failure(DAT_INTERNAL_ERROR);
+}
+
+// uDAPL 1.2 dat_ia_open: DAT_HANDLE_NULL asks for a dispatcher, DAT_EVD_ASYNC_EXISTS says that
+// there is one elsewhere, any other value is the dispatcher to use. `*async` gets what the
+// consumer sees.
+core::Error AttachAsync(core::InterfaceAdapter& adapter, DAT_COUNT length, DAT_EVD_HANDLE* async) {
+  if (*async == DAT_EVD_ASYNC_EXISTS) {
+    *async = DAT_EVD_OUT_OF_SCOPE;
+    return core::Ok();
+  }
+  core::Ref<core::EventDispatcher> dispatcher = Share<core::EventDispatcher>(*async);
+  const bool own = *async == DAT_HANDLE_NULL;
+  if (own) {
+    core::Error error =
+        core::EventDispatcher::Create(adapter, static_cast<uint32_t>(length), core::kAsyncStream,
+                                      /*eager=*/false, &dispatcher);
+    if (!error.ok()) return error;
+    *async = dispatcher->handle();
+  }
+  adapter.SetAsyncDispatcher(dispatcher, own);
+  return core::Ok();
+}
+
+DAT_RETURN CheckAsync(DAT_EVD_HANDLE async, DAT_COUNT length) {
+  if (async == DAT_EVD_ASYNC_EXISTS) return DAT_SUCCESS;
+  if (async == DAT_HANDLE_NULL) {
+    if (length <= 0) return BadParameter(2);
+    if (length > kMaxEvdLength) return Failure(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
+    return DAT_SUCCESS;
+  }
+  auto dispatcher = Share<core::EventDispatcher>(async);
+  return dispatcher && (dispatcher->streams() & core::kAsyncStream) != 0
+             ? DAT_RETURN{DAT_SUCCESS}
+             : BadHandle(DAT_INVALID_HANDLE_EVD_ASYNC);
+}
+
+}  // namespace
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
+                                           DAT_EVD_HANDLE* async_evd_handle,
+                                           DAT_IA_HANDLE* ia_handle, DAT_UINT32 dat_major,
+                                           DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety) {
+  return Control([&]() -> DAT_RETURN {
+    if (ia_name == nullptr || strnlen(ia_name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH) {
+      return BadParameter(1);
+    }
+    if (async_evd_handle == nullptr) return BadParameter(3);
+    if (ia_handle == nullptr) return BadParameter(4);
+    const registry::Entry* entry = nullptr;
+    DAT_RETURN found = FindEntry(ia_name, dat_major, dat_minor, thread_safety != DAT_FALSE, &entry);
+    if (found != DAT_SUCCESS) return found;
+    DAT_RETURN checked = CheckAsync(*async_evd_handle, async_evd_min_qlen);
+    if (checked != DAT_SUCCESS) return checked;
+    verbs::Address address;
+    core::Error error = registry::AddressOf(*entry, &address);
+    core::Ref<core::InterfaceAdapter> adapter;
+    if (error.ok()) error = core::InterfaceAdapter::Open(address, &adapter);
+    if (!error.ok()) return ToReturn(error);
+    adapter->set_face_word(reinterpret_cast<uintptr_t>(entry));
+    DAT_EVD_HANDLE async = *async_evd_handle;
+    error = AttachAsync(*adapter, async_evd_min_qlen, &async);
+    if (!error.ok()) {
+      (void)adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt);
+      return ToReturn(error);
+    }
+    *async_evd_handle = async;
+    *ia_handle = adapter->handle();
+    return DAT_SUCCESS;
+  });
+}
+
+// A pointer may be NULL where its mask is empty.
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle,
+                                           DAT_EVD_HANDLE* async_evd_handle,
+                                           DAT_IA_ATTR_MASK ia_attr_mask,
+                                           DAT_IA_ATTR* ia_attributes,
+                                           DAT_PROVIDER_ATTR_MASK provider_attr_mask,
+                                           DAT_PROVIDER_ATTR* provider_attributes) {
+  return Control([&]() -> DAT_RETURN {
+    auto adapter = Share<core::InterfaceAdapter>(ia_handle);
+    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if ((ia_attr_mask & ~DAT_IA_ATTR_MASK{DAT_IA_FIELD_ALL}) != 0) return BadParameter(3);
+    if (ia_attr_mask != 0 && ia_attributes == nullptr) return BadParameter(4);
+    if ((provider_attr_mask & ~DAT_PROVIDER_ATTR_MASK{DAT_PROVIDER_FIELD_ALL}) != 0) {
+      return BadParameter(5);
+    }
+    if (provider_attr_mask != 0 && provider_attributes == nullptr) return BadParameter(6);
+    if (async_evd_handle != nullptr) {
+      const core::Ref<core::EventDispatcher> async = adapter->async_dispatcher();
+      *async_evd_handle = async ? async->handle() : DAT_EVD_OUT_OF_SCOPE;
+    }
+    if (ia_attr_mask != 0) {
+      ShowAdapter(EntryOf(*adapter).name, adapter->context().address(),
+                  adapter->context().attributes(), ia_attributes);
+    }
+    if (provider_attr_mask != 0) ShowProvider(adapter->max_private_data(), provider_attributes);
+    return DAT_SUCCESS;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {
+  return Control([&]() -> DAT_RETURN {
+    auto adapter = Share<core::InterfaceAdapter>(ia_handle);
+    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    switch (static_cast<unsigned>(ia_flags)) {
+      case DAT_CLOSE_ABRUPT_FLAG:
+        return ToReturn(adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
+      case DAT_CLOSE_GRACEFUL_FLAG:
+        return ToReturn(adapter->Close(core::InterfaceAdapter::CloseMode::kGraceful));
+      default:
+        return BadParameter(2);
+    }
+  });
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,52 @@
+#include "dat/api/ia_attributes.h"
+
+#include <cstring>
+
+#include "gtest/gtest.h"
+
+namespace viaduct::dat {
+namespace {
+
+TEST(IaAttributes, AdapterShowsTheDevice) {
+  verbs::DeviceAttributes device;
+  device.max_queue_pairs = 100;
+  device.max_requests_per_queue = 1000;
+  device.max_segments = 5000;
+  device.max_reads_in = 16;
+  device.max_regions = 0xffffffff;
+  device.max_region_bytes = uint64_t{1} << 40;
+  device.max_message_bytes = 0xffffffff;
+  const verbs::Address address = verbs::Address::V4(0x0a000001);
+  DAT_IA_ATTR shown;
+  memset(&shown, 0xee, sizeof shown);
+  ShowAdapter("soft0", address, device, &shown);
+  EXPECT_STREQ(shown.adapter_name, "soft0");
+  EXPECT_EQ(shown.ia_address_ptr, address.data());
+  EXPECT_EQ(shown.max_eps, 100);
+  EXPECT_EQ(shown.max_dto_per_ep, 1000);
+  EXPECT_EQ(shown.max_iov_segments_per_dto, 64);  // the face's own limit
+  EXPECT_EQ(shown.max_rdma_read_in, 1600);
+  EXPECT_EQ(shown.max_lmrs, 0x7fffffff);  // as large as the type allows
+  EXPECT_EQ(shown.max_message_size, 0xffffffffu);
+  EXPECT_EQ(shown.max_rmrs, 0);
+  EXPECT_EQ(shown.max_srqs, 0);
+  EXPECT_EQ(shown.num_vendor_attr, 0);
+}
+
+TEST(IaAttributes, ProviderHoldsTheMinima) {
+  DAT_PROVIDER_ATTR shown;
+  memset(&shown, 0xee, sizeof shown);
+  ShowProvider(64, &shown);
+  EXPECT_EQ(shown.max_private_data_size, 64);
+  EXPECT_EQ(shown.dapl_version_major, kMajor);
+  EXPECT_EQ(shown.dapl_version_minor, kMinor);
+  EXPECT_EQ(DAT_OPTIMAL_ALIGNMENT % shown.optimal_buffer_alignment, 0u);
+  for (int stream = 0; stream < 6; ++stream) {
+    EXPECT_EQ(shown.evd_stream_merging_supported[stream][stream], DAT_TRUE);
+  }
+  EXPECT_EQ(shown.is_thread_safe, DAT_TRUE);
+  EXPECT_EQ(shown.provider_specific_attr, nullptr);
+}
+
+}  // namespace
+}  // namespace viaduct::dat

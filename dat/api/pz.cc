@@ -1,0 +1,38 @@
+// Protection zones.
+#include "dat/api/face.h"
+#include "dat/core/protection_zone.h"
+
+namespace viaduct::dat {
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE* pz_handle) {
+  return Control([&]() -> DAT_RETURN {
+    auto adapter = Share<core::InterfaceAdapter>(ia_handle);
+    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (pz_handle == nullptr) return BadParameter(2);
+    core::Ref<core::ProtectionZone> zone;
+    core::Error error = core::ProtectionZone::Create(*adapter, /*wildcard=*/false, &zone);
+    if (error.ok()) *pz_handle = zone->handle();
+    return ToReturn(error);
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK mask,
+                                           DAT_PZ_PARAM* param) {
+  return Control([&]() -> DAT_RETURN {
+    auto zone = Share<core::ProtectionZone>(pz_handle);
+    if (!zone) return BadHandle(DAT_INVALID_HANDLE_PZ);
+    if ((mask & ~DAT_PZ_FIELD_ALL) != 0) return BadParameter(2);
+    if (param == nullptr) return BadParameter(3);
+    param->ia_handle = zone->adapter().handle();
+    return DAT_SUCCESS;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle) {
+  return Control([&]() -> DAT_RETURN {
+    auto zone = Share<core::ProtectionZone>(pz_handle);
+    return zone ? ToReturn(zone->Free()) : BadHandle(DAT_INVALID_HANDLE_PZ);
+  });
+}
+
+}  // namespace viaduct::dat

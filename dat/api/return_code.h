@@ -1,0 +1,24 @@
+// The engine's answer as a DAT_RETURN, with the subtype numbers of the version.
+#ifndef VIADUCT_DAT_API_RETURN_CODE_H_
+#define VIADUCT_DAT_API_RETURN_CODE_H_
+
+#include "dat/api/abi.h"
+#include "dat/core/error.h"
+
+namespace viaduct::dat {
+
+// Every failure carries the class ERROR.
+constexpr DAT_RETURN Failure(DAT_UINT32 type, DAT_UINT32 subtype = DAT_NO_SUBTYPE) {
+  return DAT_CLASS_ERROR | type | subtype;
+}
+// The n-th parameter of the function, from 1.
+constexpr DAT_RETURN BadParameter(unsigned n) {
+  return Failure(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1 + n - 1);
+}
+constexpr DAT_RETURN BadHandle(DAT_UINT32 subtype) { return Failure(DAT_INVALID_HANDLE, subtype); }
+
+DAT_RETURN ToReturn(core::Error error);
+
+}  // namespace viaduct::dat
+
+#endif  // VIADUCT_DAT_API_RETURN_CODE_H_

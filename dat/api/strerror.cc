@@ -1,0 +1,18 @@
+// The names of return values.
+#include "dat/api/error_names.h"
+#include "dat/api/face.h"
+
+namespace viaduct::dat {
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_strerror(DAT_RETURN value, const char** major_message,
+                                           const char** minor_message) {
+  if (major_message == nullptr) return BadParameter(2);
+  if (minor_message == nullptr) return BadParameter(3);
+  const std::optional<ErrorNames> names = NamesOf(kVersion, value);
+  if (!names) return BadParameter(1);
+  *major_message = names->type;
+  *minor_message = names->subtype;
+  return DAT_SUCCESS;
+}
+
+}  // namespace viaduct::dat
