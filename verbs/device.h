@@ -14,8 +14,9 @@
 // completion queues and domains, everything before its context. Regions may be destroyed at any
 // time.
 //
-// Failure. A request that fails (any status but kSuccess and kFlushed) breaks its connection, or with
-// NoReceive::kDrop only itself: OnDisconnected(kBroken) comes and everything behind it is flushed.
+// Failure. A request that fails (any status but kSuccess and kFlushed) breaks its connection:
+// OnDisconnected(kBroken) comes and everything behind it is flushed. With NoReceive::kDrop it fails
+// alone.
 //
 // Ordering. Each work queue completes in posting order. What one side sends arrives in order; a
 // write is placed before a later send is received. Reads may be overtaken by later requests
@@ -184,7 +185,9 @@ class CompletionQueue {
 enum class NoReceive : uint8_t {
   kHold,   // it waits (DAT)
   kBreak,  // the connection breaks (VIPL's reliable levels)
-  kDrop,   // it is dropped and reported; so is one that is too long (VIPL's unreliable level)
+  // It is dropped and reported (VIPL's unreliable level). One that is too long for its receive
+  // completes it with kLocalLength, and the connection stays.
+  kDrop,
 };
 
 enum class ConnectOutcome : uint8_t {
