@@ -218,6 +218,12 @@ PostResult End::Read(uint64_t id, size_t offset, size_t length, const End& other
               other.key_);
 }
 
+PostResult End::PostTo(Opcode opcode, uint64_t id, size_t length, uint64_t address, Key key,
+                       uint16_t flags) {
+  const Segment segment = At(0, length);
+  return Post(opcode, id, absl::MakeConstSpan(&segment, 1), flags, 0, address, key);
+}
+
 DeviceTest::DeviceTest() : device_(DeviceUnderTest::Make()) {}
 
 DeviceTest::~DeviceTest() { DestroyEnds(); }
@@ -292,6 +298,13 @@ void DeviceTest::ExpectDisconnected(End& end, DisconnectCause cause) {
   const Event event = AwaitEvent(end);
   EXPECT_EQ(event.kind, Event::kDisconnected);
   EXPECT_EQ(event.cause, cause);
+}
+
+void DeviceTest::ExpectBroken(End& end) {
+  Event event = AwaitEvent(end);
+  while (event.kind == Event::kRefusedWrite) event = AwaitEvent(end);
+  EXPECT_EQ(event.kind, Event::kDisconnected);
+  EXPECT_EQ(event.cause, DisconnectCause::kBroken);
 }
 
 absl::Status DeviceTest::Dial(End& active, Context& to, uint16_t port, const Bytes& private_data) {

@@ -133,6 +133,9 @@ class End {
                    uint16_t flags = 0, uint32_t immediate = 0);
   PostResult Read(uint64_t id, size_t offset, size_t length, const End& other, size_t at,
                   uint16_t flags = 0);
+  // Any address and key, from the beginning of this buffer.
+  PostResult PostTo(Opcode opcode, uint64_t id, size_t length, uint64_t address, Key key,
+                    uint16_t flags = kConfirm);
 
  private:
   PostResult Post(Opcode opcode, uint64_t id, absl::Span<const Segment> segments, uint16_t flags,
@@ -179,6 +182,8 @@ class DeviceTest : public testing::Test {
   Event AwaitEvent(End& end);
   std::unique_ptr<IncomingConnection> AwaitRequest(Requests& requests);
   void ExpectDisconnected(End& end, DisconnectCause cause);
+  // The same with kBroken, passing over refused writes.
+  void ExpectBroken(End& end);
 
   // Starts a connection from `active` to `port` of `to`.
   absl::Status Dial(End& active, Context& to, uint16_t port, const Bytes& private_data = {});
