@@ -44,8 +44,8 @@ VIP_NIC_ATTRIBUTES NicAttributesOf(const verbs::DeviceAttributes& device, const 
   nic.NicAddressLen = 6;
   nic.ThreadSafe = VIP_TRUE;
   nic.MaxDiscriminatorLen = core::kMaxNameBytes;
-  const uint64_t largest = std::min<uint64_t>(device.max_region_bytes,
-                                              std::numeric_limits<VIP_LONG>::max());
+  const uint64_t largest =
+      std::min<uint64_t>(device.max_region_bytes, std::numeric_limits<VIP_LONG>::max());
   nic.MaxRegisterBytes = static_cast<VIP_ULONG>(largest);
   nic.MaxRegisterRegions = device.max_regions;
   nic.MaxRegisterBlockBytes = static_cast<VIP_ULONG>(largest);
@@ -57,11 +57,11 @@ VIP_NIC_ATTRIBUTES NicAttributesOf(const verbs::DeviceAttributes& device, const 
   nic.MaxTransferSize = std::min(device.max_message_bytes, kMaxTransfer);
   nic.NativeMTU = kNativeMtu;
   nic.MaxPtags = kMaxTags;
-  nic.ReliabilityLevelSupport = VIP_SERVICE_UNRELIABLE | VIP_SERVICE_RELIABLE_DELIVERY |
-                                VIP_SERVICE_RELIABLE_RECEPTION;
-  nic.RDMAReadSupport = device.max_reads_out == 0 ? 0
-                                                  : VIP_SERVICE_RELIABLE_DELIVERY |
-                                                        VIP_SERVICE_RELIABLE_RECEPTION;
+  nic.ReliabilityLevelSupport =
+      VIP_SERVICE_UNRELIABLE | VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
+  nic.RDMAReadSupport = device.max_reads_out == 0
+                            ? 0
+                            : VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
   return nic;
 }
 

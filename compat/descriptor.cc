@@ -67,15 +67,20 @@ uint32_t ReadReceive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& l
   return 0;
 }
 
-uint32_t OperationOf(const VIP_DESCRIPTOR& descriptor) {
-  switch (descriptor.CS.Control & VIP_CONTROL_OP_MASK) {
-    case VIP_CONTROL_OP_RDMAWRITE:
-      return VIP_STATUS_OP_RDMA_WRITE;
-    case VIP_CONTROL_OP_RDMAREAD:
-      return VIP_STATUS_OP_RDMA_READ;
-    default:
+uint32_t OperationOf(verbs::Opcode opcode) {
+  switch (opcode) {
+    case verbs::Opcode::kSend:
       return VIP_STATUS_OP_SEND;
+    case verbs::Opcode::kWrite:
+      return VIP_STATUS_OP_RDMA_WRITE;
+    case verbs::Opcode::kRead:
+      return VIP_STATUS_OP_RDMA_READ;
+    case verbs::Opcode::kReceive:
+      return VIP_STATUS_OP_RECEIVE;
+    case verbs::Opcode::kReceiveWrite:
+      return VIP_STATUS_OP_REMOTE_RDMA_WRITE;
   }
+  return VIP_STATUS_OP_SEND;
 }
 
 uint32_t ErrorBitsOf(verbs::Status status, VIP_RELIABILITY_LEVEL level) {

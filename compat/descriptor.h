@@ -37,13 +37,13 @@ constexpr size_t DescriptorBytes(uint32_t segments) {
 uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
                   verbs::SendRequest* request);
 
-// As above. A receive's capacity is the sum of its segments: Length is not looked at, since programs
-// post a descriptor again with the byte count of its last message in it.
+// As above. A receive's capacity is the sum of its segments: Length is not looked at, since
+// programs post a descriptor again with the byte count of its last message in it.
 uint32_t ReadReceive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
                      verbs::ReceiveRequest* request);
 
-// VIP_STATUS_OP_* of a posted send or RDMA.
-uint32_t OperationOf(const VIP_DESCRIPTOR& descriptor);
+// VIP_STATUS_OP_*.
+uint32_t OperationOf(verbs::Opcode opcode);
 
 // VIP_STATUS_*_ERROR, or 0. Only reliable reception tells the sender what happened to the remote
 // receive; to the other levels it is a connection that broke.

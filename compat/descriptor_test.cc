@@ -57,7 +57,6 @@ TEST_F(DescriptorTest, RdmaBeginsWithTheAddressSegment) {
   EXPECT_EQ(send_.remote_key, 99u);
   EXPECT_EQ(send_.segments.size(), 1u);
   EXPECT_EQ(send_.flags, verbs::kConfirm | verbs::kFence);
-  EXPECT_EQ(OperationOf(descriptor_), static_cast<uint32_t>(VIP_STATUS_OP_RDMA_WRITE));
   descriptor_.CS.Control = VIP_CONTROL_OP_RDMAREAD;
   ASSERT_EQ(Send(), 0u);
   EXPECT_EQ(send_.opcode, verbs::Opcode::kRead);
@@ -130,6 +129,14 @@ TEST_F(DescriptorTest, OneErrorBitForEachStatus) {
   EXPECT_EQ(bits(Status::kRemoteOperation), 0x100u);
   EXPECT_EQ(bits(Status::kReceiverNotReady), 0x100u);
   EXPECT_EQ(bits(Status::kTransport), 0x40u);
+}
+
+TEST_F(DescriptorTest, OneOperationForEachOpcode) {
+  EXPECT_EQ(OperationOf(verbs::Opcode::kSend), 0u);
+  EXPECT_EQ(OperationOf(verbs::Opcode::kReceive), 0x10000u);
+  EXPECT_EQ(OperationOf(verbs::Opcode::kWrite), 0x20000u);
+  EXPECT_EQ(OperationOf(verbs::Opcode::kReceiveWrite), 0x30000u);
+  EXPECT_EQ(OperationOf(verbs::Opcode::kRead), 0x40000u);
 }
 
 TEST_F(DescriptorTest, ReliableDeliveryDoesNotKnowTheRemoteReceive) {

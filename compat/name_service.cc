@@ -37,8 +37,7 @@ bool NamesThisHost(const std::string& name, const HostIdentity& self) {
   if (SameName(name, self.name)) return true;
   const bool both_long =
       name.find('.') != std::string::npos && self.name.find('.') != std::string::npos;
-  return !both_long && name.find('.') == std::string::npos &&
-         SameName(name, ShortName(self.name));
+  return !both_long && name.find('.') == std::string::npos && SameName(name, ShortName(self.name));
 }
 
 std::vector<NicAddress> AskResolver(const std::string& name, const HostIdentity& self) {

@@ -32,7 +32,7 @@ class HostsFile {
 };
 
 struct HostIdentity {
-  std::string name;  // as gethostname gives it
+  std::string name;    // as gethostname gives it
   NicAddress address;  // of the NIC that asks
 };
 HostIdentity ThisHost(const NicAddress& address);

@@ -29,8 +29,12 @@ uint16_t DiscriminatorLength(const VIP_NET_ADDRESS* address) {
 
 NicAddress NicAddressOf(const verbs::Address& address) {
   const uint32_t host = address.v4();
-  return {static_cast<uint8_t>(host >> 24), static_cast<uint8_t>(host >> 16),
-          static_cast<uint8_t>(host >> 8), static_cast<uint8_t>(host), 0, 0};
+  return {static_cast<uint8_t>(host >> 24),
+          static_cast<uint8_t>(host >> 16),
+          static_cast<uint8_t>(host >> 8),
+          static_cast<uint8_t>(host),
+          0,
+          0};
 }
 
 std::optional<verbs::Address> HostOf(const VIP_NET_ADDRESS* address) {

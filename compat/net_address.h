@@ -30,8 +30,7 @@ bool HostIs(const VIP_NET_ADDRESS* address, const NicAddress& nic);
 std::optional<core::ServiceName> DiscriminatorOf(const VIP_NET_ADDRESS* address);
 
 // Writes exactly 4 + 6 + discriminator.size() bytes.
-void WriteNetAddress(const NicAddress& host, absl::string_view discriminator,
-                     VIP_NET_ADDRESS* out);
+void WriteNetAddress(const NicAddress& host, absl::string_view discriminator, VIP_NET_ADDRESS* out);
 
 // The name a requester shows that has no discriminator: the port that it called from.
 core::ServiceName NameOfPort(uint16_t port);

@@ -1,20 +1,61 @@
 #include "compat/nic_names.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "verbs/base/settings.h"
 
 namespace viaduct::compat {
 namespace {
 
-constexpr const char* kDefaultNames[] = {"soft0", "nic0", "nic", "VINIC", "VINIC0",
-                                         "/dev/clanvi0"};
+constexpr const char* kDefaultNames[] = {"soft0", "nic0", "nic", "VINIC", "VINIC0", "/dev/clanvi0"};
 // "/etc/via_lo" is a slip of the pen in a program that ran.
 constexpr const char* kPrefixes[] = {"/dev/via_", "/etc/via_"};
+constexpr uint32_t kLocalhost = 0x7f000001;
 
 int TrailingNumber(const std::string& name) {
   size_t first = name.size();
   while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') --first;
   if (first == name.size() || name.size() - first > 4) return -1;
   return std::stoi(name.substr(first));
+}
+
+// NIC addresses are IPv4.
+bool IsUsable(const verbs::Interface& interface) {
+  return interface.up && interface.address.family() == AF_INET;
+}
+
+std::optional<verbs::Address> AddressOfInterface(const std::string& name,
+                                                 const std::vector<verbs::Interface>& interfaces) {
+  for (const verbs::Interface& interface : interfaces) {
+    if (IsUsable(interface) && interface.name == name) return interface.address;
+  }
+  return std::nullopt;
+}
+
+// Counts interfaces that lead out of the host, each once.
+std::optional<verbs::Address> AddressOfNth(int n, const std::vector<verbs::Interface>& interfaces) {
+  std::vector<std::string> seen;
+  for (const verbs::Interface& interface : interfaces) {
+    if (!IsUsable(interface) || interface.loopback ||
+        std::find(seen.begin(), seen.end(), interface.name) != seen.end()) {
+      continue;
+    }
+    if (static_cast<int>(seen.size()) == n) return interface.address;
+    seen.push_back(interface.name);
+  }
+  return std::nullopt;
+}
+
+std::optional<verbs::Address> AddressOfOther(const std::string& name,
+                                             const std::vector<verbs::Interface>& interfaces) {
+  if (std::optional<verbs::Address> found = AddressOfInterface(name, interfaces)) return found;
+  const std::optional<verbs::Address> number = verbs::Address::Parse(name);
+  if (!number) return std::nullopt;
+  for (const verbs::Interface& interface : interfaces) {
+    if (IsUsable(interface) && interface.address == *number) return number;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -41,6 +82,33 @@ NicName ParseNicName(const std::string& name) {
   }
   parsed.interface = name;
   return parsed;
+}
+
+std::optional<verbs::Address> AddressOfNic(const std::string& name, bool any,
+                                           const std::vector<verbs::Interface>& interfaces,
+                                           const verbs::Address& default_address) {
+  const NicName parsed = ParseNicName(name);
+  std::optional<verbs::Address> found;
+  switch (parsed.kind) {
+    case NicName::Kind::kDefault:
+      return default_address;
+    case NicName::Kind::kLoopback:
+      return verbs::Address::V4(kLocalhost);
+    case NicName::Kind::kInterface:
+      found = AddressOfInterface(parsed.interface, interfaces);
+      if (!found && parsed.index >= 0) found = AddressOfNth(parsed.index, interfaces);
+      break;
+    case NicName::Kind::kOther:
+      found = AddressOfOther(parsed.interface, interfaces);
+      break;
+  }
+  if (!found && any) return default_address;
+  return found;
+}
+
+std::optional<verbs::Address> AddressOfNic(const std::string& name) {
+  return AddressOfNic(name, verbs::ChoiceSetting(verbs::SettingId::kNicNames) == "any",
+                      verbs::ListInterfaces(), verbs::DefaultAddress());
 }
 
 }  // namespace viaduct::compat

@@ -58,15 +58,15 @@ inline constexpr ViVerdict kOnly = ViVerdict::kFlushOnly;
 
 inline constexpr ViVerdict kViTable[kViCalls][kViStates] = {
     //                     Idle    Connected  Pending  Error
-    /* Destroy */         {kGo,    kNo,       kNo,     kNo},
-    /* SetAttributes */   {kGo,    kNo,       kNo,     kNo},
-    /* Query */           {kGo,    kGo,       kGo,     kGo},
-    /* ConnectRequest */  {kGo,    kNo,       kNo,     kNo},
-    /* ConnectAccept */   {kGo,    kNo,       kNo,     kNo},
-    /* Disconnect */      {kOnly,  kGo,       kGo,     kGo},
-    /* PostSend */        {kFlush, kGo,       kFlush,  kFlush},
-    /* PostReceive */     {kGo,    kGo,       kGo,     kFlush},
-    /* Dequeue */         {kGo,    kGo,       kGo,     kGo},
+    /* Destroy */ {kGo, kNo, kNo, kNo},
+    /* SetAttributes */ {kGo, kNo, kNo, kNo},
+    /* Query */ {kGo, kGo, kGo, kGo},
+    /* ConnectRequest */ {kGo, kNo, kNo, kNo},
+    /* ConnectAccept */ {kGo, kNo, kNo, kNo},
+    /* Disconnect */ {kOnly, kGo, kGo, kGo},
+    /* PostSend */ {kFlush, kGo, kFlush, kFlush},
+    /* PostReceive */ {kGo, kGo, kGo, kFlush},
+    /* Dequeue */ {kGo, kGo, kGo, kGo},
 };
 }  // namespace internal
 

@@ -1,0 +1,36 @@
+// What every exported function has in common.
+#ifndef VIADUCT_VIPL_API_H_
+#define VIADUCT_VIPL_API_H_
+
+#include <vipl.h>
+
+#include <exception>
+#include <utility>
+
+#include "verbs/base/cancellation.h"
+
+// In front of every definition of an API function, and of nothing else.
+#define VIPL_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace viaduct::vipl {
+
+// Runs a call on the data path: no exception leaves it, failed allocation is VIP_ERROR_RESOURCE.
+template <typename Body>
+VIP_RETURN DataCall(Body&& body) noexcept {
+  try {
+    return std::forward<Body>(body)();
+  } catch (const std::exception&) {
+    return VIP_ERROR_RESOURCE;
+  }
+}
+
+// Runs any other: the thread cannot be cancelled inside either.
+template <typename Body>
+VIP_RETURN Call(Body&& body) noexcept {
+  const verbs::CancellationDisabled no_cancellation;
+  return DataCall(std::forward<Body>(body));
+}
+
+}  // namespace viaduct::vipl
+
+#endif  // VIADUCT_VIPL_API_H_

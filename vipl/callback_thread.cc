@@ -1,0 +1,91 @@
+#include "vipl/callback_thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "verbs/base/log.h"
+
+namespace viaduct::vipl {
+namespace {
+
+constinit std::atomic<bool> exiting{false};
+
+class CallbackThread {
+ public:
+  void Post(std::function<void()> callback) {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    callbacks_.push_back(std::move(callback));
+    if (!started_) started_ = Start();
+    ready_.notify_one();
+  }
+
+ private:
+  // With every signal blocked: handlers are the program's and run on its threads.
+  bool Start() {
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_t thread;
+    const int error = pthread_create(&thread, nullptr, &Main, this);
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    if (error != 0) return false;
+    pthread_setname_np(thread, "viaduct-calls");
+    pthread_detach(thread);
+    return true;
+  }
+
+  static void* Main(void* self) {
+    static_cast<CallbackThread*>(self)->Run();
+    return nullptr;
+  }
+
+  void Run() {
+    std::unique_lock<std::mutex> hold(mutex_);
+    while (true) {
+      ready_.wait(hold, [this] { return !callbacks_.empty(); });
+      std::function<void()> callback = std::move(callbacks_.front());
+      callbacks_.pop_front();
+      hold.unlock();
+      if (!exiting.load(std::memory_order_acquire)) callback();
+      callback = nullptr;
+      hold.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::deque<std::function<void()>> callbacks_;
+  bool started_ = false;
+};
+
+// Never destroyed: the thread may be at work in exit().
+CallbackThread& TheThread() {
+  static CallbackThread* const thread = new CallbackThread;
+  return *thread;
+}
+
+}  // namespace
+
+void PostCallback(std::function<void()> callback) noexcept {
+  if (exiting.load(std::memory_order_acquire)) return;
+  try {
+    TheThread().Post(std::move(callback));
+  } catch (const std::exception&) {
+    verbs::WriteLog(verbs::LogLevel::kError, "no memory for a callback: it is lost");
+  }
+}
+
+void StopCallbacksAtExit() {
+  static const int registered = std::atexit([] { exiting.store(true, std::memory_order_release); });
+  static_cast<void>(registered);
+}
+
+}  // namespace viaduct::vipl

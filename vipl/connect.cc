@@ -1,0 +1,230 @@
+// Client and server: [MAN] VipConnectRequest and its four companions.
+#include <utility>
+
+#include "compat/attributes.h"
+#include "compat/net_address.h"
+#include "compat/result.h"
+#include "compat/time.h"
+#include "dat/core/connection_header.h"
+#include "dat/core/connection_request.h"
+#include "dat/core/service_point.h"
+#include "verbs/base/settings.h"
+#include "vipl/api.h"
+#include "vipl/vi.h"
+
+namespace viaduct::vipl {
+namespace {
+
+// Lets one thread at a time begin a connection of a VI; the rest finds it pending.
+class Turn {
+ public:
+  explicit Turn(std::atomic<bool>* taken)
+      : taken_(taken->exchange(true, std::memory_order_acquire) ? nullptr : taken) {}
+  ~Turn() {
+    if (taken_ != nullptr) taken_->store(false, std::memory_order_release);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool is_mine() const { return taken_ != nullptr; }
+
+ private:
+  std::atomic<bool>* const taken_;
+};
+
+core::EndpointProfile ProfileOf(const core::ConnectionRequest& request) {
+  return request.header() ? request.header()->profile : core::EndpointProfile();
+}
+
+}  // namespace
+
+void Vi::DrainConnectEvents() {
+  core::Event event;
+  while (connect_events_->Dequeue(&event).ok()) {
+  }
+}
+
+VIP_RETURN Vi::AwaitOutcome() {
+  core::Event event;
+  // The engine has the deadline and always decides.
+  const core::Error error = connect_events_->Wait(verbs::Deadline::Infinite(), {}, &event, nullptr);
+  return error.ok() ? compat::ResultOf(event.type) : compat::ResultOf(error);
+}
+
+VIP_RETURN Vi::Connect(const core::ConnectParameters& parameters, VIP_VI_ATTRIBUTES* peer) {
+  const Turn turn(&connecting_);
+  if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
+  DrainConnectEvents();
+  const core::Error error = endpoint_->Connect(parameters);
+  if (!error.ok()) return compat::ResultOf(error);
+  const VIP_RETURN result = AwaitOutcome();
+  if (result == VIP_SUCCESS) {
+    *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());
+  }
+  return result;
+}
+
+VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
+  const core::Ref<core::ConnectionRequest> request =
+      core::ShareObject<core::ConnectionRequest>(handle);
+  if (!request) return VIP_INVALID_PARAMETER;
+  const Turn turn(&connecting_);
+  if (!turn.is_mine() || !Allows(compat::ViCall::kConnectAccept)) return VIP_INVALID_STATE;
+  // Nothing of this is told to the requester: the caller may try again with another VI.
+  const VIP_RETURN match =
+      compat::MatchProfiles(compat::ProfileOf(attributes()), ProfileOf(*request));
+  if (match != VIP_SUCCESS) return match;
+  DrainConnectEvents();
+  const core::Error error = request->Accept(endpoint_.get(), {});
+  return error.ok() ? AwaitOutcome() : compat::ResultOf(error);
+}
+
+VIP_RETURN Vi::Disconnect() {
+  const verbs::MutexLock hold(&lock_);
+  if (compat::VerdictOf(state(), compat::ViCall::kDisconnect) == compat::ViVerdict::kFlushOnly) {
+    return compat::ResultOf(endpoint_->FlushPosted());
+  }
+  const core::Error error = endpoint_->Disconnect(verbs::DisconnectMode::kAbrupt);
+  // Idle meanwhile: an attempt failed just now.
+  if (error.code == core::Code::kInvalidState) return compat::ResultOf(endpoint_->FlushPosted());
+  if (!error.ok()) return compat::ResultOf(error);
+  return compat::ResultOf(endpoint_->Reset());
+}
+
+// The peer's doing, in order or not: the VI is in Error.
+void Vi::OnDisconnected(bool /*broken*/) { Report(VIP_ERROR_CONN_LOST, VIP_RESOURCE_VI, nullptr); }
+
+void Vi::OnDropped() { Report(VIP_ERROR_RECVQ_EMPTY, VIP_RESOURCE_VI, nullptr); }
+
+void Vi::OnRefusedWrite() { Report(VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI, nullptr); }
+
+}  // namespace viaduct::vipl
+
+namespace {
+
+namespace compat = viaduct::compat;
+namespace core = viaduct::core;
+namespace verbs = viaduct::verbs;
+using core::Ref;
+using core::ShareObject;
+using viaduct::vipl::Call;
+using viaduct::vipl::Nic;
+using viaduct::vipl::ShareVi;
+using viaduct::vipl::Vi;
+
+// Shows a request to the caller of VipConnectWait.
+void Describe(const core::ConnectionRequest& request, const Nic& nic, VIP_NET_ADDRESS* remote,
+              VIP_VI_ATTRIBUTES* attributes) {
+  const std::optional<core::ConnectionHeader>& header = request.header();
+  const compat::NicAddress host = compat::NicAddressOf(request.remote_address());
+  if (header && header->kind == core::HeaderKind::kViplRequest) {
+    compat::WriteNetAddress(host, header->local.bytes(), remote);
+    *attributes =
+        compat::PeerAttributesOf(header->profile, compat::AnyAttributes(nic.attributes()));
+  } else {
+    compat::WriteNetAddress(host, compat::NameOfPort(request.remote_port()).bytes(), remote);
+    *attributes = compat::AnyAttributes(nic.attributes());
+  }
+}
+
+VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadline deadline,
+                          Ref<core::ConnectionRequest>* out) {
+  Ref<core::EventDispatcher> dispatcher;
+  core::Error error = core::EventDispatcher::Create(nic.adapter(), 1, core::kRequestStream,
+                                                    /*eager=*/false, &dispatcher);
+  if (!error.ok()) return compat::ResultOf(error);
+  core::ServicePoint::Options options;
+  options.name = name;
+  options.shared = true;
+  options.one_shot = true;
+  Ref<core::ServicePoint> point;
+  error = core::ServicePoint::CreatePublic(nic.adapter(), options, *dispatcher, &point);
+  core::Event event;
+  if (error.ok()) {
+    error = dispatcher->Wait(deadline, {}, &event, nullptr);
+    const core::Error freed = point->Free();
+    // One may have come between the time-out and the end of the service.
+    if (error.code == core::Code::kTimeout && freed.ok()) {
+      if (dispatcher->Dequeue(&event).ok()) error = core::Ok();
+    }
+  }
+  static_cast<void>(dispatcher->Free());
+  if (!error.ok()) return compat::ResultOf(error);
+  *out = ShareObject<core::ConnectionRequest>(event.subject);
+  return *out ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+}
+
+}  // namespace
+
+VIPL_EXPORT VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr,
+                                      VIP_ULONG Timeout, VIP_NET_ADDRESS* RemoteAddr,
+                                      VIP_VI_ATTRIBUTES* RemoteViAttribs,
+                                      VIP_CONN_HANDLE* ConnHandle) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
+    if (!nic || LocalAddr == nullptr || RemoteAddr == nullptr || RemoteViAttribs == nullptr ||
+        ConnHandle == nullptr) {
+      return VIP_INVALID_PARAMETER;
+    }
+    const verbs::Deadline deadline = nic->DeadlineAfter(Timeout);
+    if (!compat::HostIs(LocalAddr, nic->address())) return VIP_INVALID_ADDRESS;
+    const auto name = compat::DiscriminatorOf(LocalAddr);
+    if (!name) return VIP_INVALID_PARAMETER;
+    Ref<core::ConnectionRequest> request;
+    const VIP_RETURN result = WaitForRequest(*nic, *name, deadline, &request);
+    if (result != VIP_SUCCESS) return result;
+    Describe(*request, *nic, RemoteAddr, RemoteViAttribs);
+    *ConnHandle = request->handle();
+    return VIP_SUCCESS;
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Vi> vi = ShareVi(ViHandle);
+    return vi ? vi->Accept(ConnHandle) : VIP_INVALID_PARAMETER;
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<core::ConnectionRequest> request = ShareObject<core::ConnectionRequest>(ConnHandle);
+    return request ? compat::ResultOf(request->Reject({})) : VIP_INVALID_PARAMETER;
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
+                                         VIP_NET_ADDRESS* RemoteAddr, VIP_ULONG TimeOut,
+                                         VIP_VI_ATTRIBUTES* RemoteViAttribs) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Vi> vi = ShareVi(ViHandle);
+    if (!vi || LocalAddr == nullptr || RemoteAddr == nullptr || RemoteViAttribs == nullptr ||
+        TimeOut == 0) {
+      return VIP_INVALID_PARAMETER;
+    }
+    const auto local_name = compat::DiscriminatorOf(LocalAddr);
+    const auto remote_name = compat::DiscriminatorOf(RemoteAddr);
+    const auto remote_host = compat::HostOf(RemoteAddr);
+    if (!compat::HostIs(LocalAddr, vi->nic().address())) return VIP_INVALID_ADDRESS;
+    if (!local_name || !remote_name || !remote_host) return VIP_INVALID_PARAMETER;
+
+    core::ConnectionHeader header;
+    header.kind = core::HeaderKind::kViplRequest;
+    header.remote = *remote_name;
+    header.local = *local_name;
+    header.profile = compat::ProfileOf(vi->attributes());
+    core::ConnectParameters parameters;
+    parameters.target.address = *remote_host;
+    parameters.target.name = *remote_name;
+    parameters.deadline = vi->nic().DeadlineAfter(TimeOut);
+    parameters.header = &header;
+    parameters.grace = verbs::NumberSetting(verbs::SettingId::kGraceMs) * compat::kNanosPerMilli;
+    return vi->Connect(parameters, RemoteViAttribs);
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Vi> vi = ShareVi(ViHandle);
+    return vi ? vi->Disconnect() : VIP_INVALID_PARAMETER;
+  });
+}

@@ -1,0 +1,58 @@
+// Cq: what VipCreateCQ returns, an eager dispatcher that several work queues feed.
+//
+// An entry names a descriptor by its number in its work queue. One whose descriptor was taken
+// without VipCQDone is stale: it is dropped when it is taken or met.
+#ifndef VIADUCT_VIPL_CQ_H_
+#define VIADUCT_VIPL_CQ_H_
+
+#include <vipl.h>
+
+#include <atomic>
+
+#include "absl/base/thread_annotations.h"
+#include "dat/core/event.h"
+#include "dat/core/event_dispatcher.h"
+#include "dat/core/object.h"
+#include "verbs/base/lock.h"
+#include "vipl/nic.h"
+
+namespace viaduct::vipl {
+
+class Cq final : public NicChild {
+ public:
+  static constexpr core::ObjectType kType = core::ObjectType::kCompletionQueue;
+
+  static VIP_RETURN Create(const core::Ref<Nic>& nic, VIP_ULONG entries, core::Ref<Cq>* out);
+  // VIP_ERROR_RESOURCE while a work queue is attached. Threads that wait return.
+  VIP_RETURN Free();
+  VIP_RETURN Resize(VIP_ULONG entries);
+
+  // The next entry that is not stale. Inside an EpochGuard.
+  VIP_RETURN Done(VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive);
+  // Outside of one.
+  VIP_RETURN Wait(verbs::Deadline deadline, VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive);
+
+  // One for each work queue. False once the queue is being destroyed.
+  bool Attach();
+  void Detach();
+
+  Nic& nic() const { return *nic_; }
+  core::EventDispatcher& dispatcher() const { return *dispatcher_; }
+  const core::Ref<core::EventDispatcher>& dispatcher_ref() const { return dispatcher_; }
+
+  void OnNicClosed() override;
+
+ private:
+  Cq(const core::Ref<Nic>& nic, core::Ref<core::EventDispatcher> dispatcher);
+  ~Cq() override;
+
+  const core::Ref<Nic> nic_;
+  const core::Ref<core::EventDispatcher> dispatcher_;
+  verbs::Mutex lock_;
+  int attached_ ABSL_GUARDED_BY(lock_) = 0;
+  bool destroyed_ ABSL_GUARDED_BY(lock_) = false;
+};
+
+}  // namespace viaduct::vipl
+
+#endif  // VIADUCT_VIPL_CQ_H_

@@ -1,0 +1,98 @@
+// Descriptors on their way back to the program.
+#include "compat/descriptor.h"
+#include "verbs/base/epoch.h"
+#include "vipl/api.h"
+#include "vipl/vi.h"
+
+namespace viaduct::vipl {
+
+// Under the lock of the dispatcher, before the event can be dequeued. A program may watch Status in
+// memory: everything else is written before it. Of a send nothing else is touched, of a receive
+// Length and, if some came, ImmediateData.
+void Vi::OnCompletion(const verbs::Completion& completion) {
+  WorkQueue& queue = QueueOf(completion.id);
+  WorkQueue::Slot& slot = queue.SlotOf(completion.id);
+  const bool receive = &queue == &receives_;
+  uint32_t error = compat::ErrorBitsOf(completion.status, level_.load(std::memory_order_relaxed));
+  // Malformed: posted as a request that fails, unless it was flushed before its turn.
+  if (slot.status != 0 && error != VIP_STATUS_DESC_FLUSHED_ERROR) error = slot.status;
+  uint32_t status = VIP_STATUS_DONE | error | compat::OperationOf(completion.opcode);
+  if (receive && completion.has_immediate) status |= VIP_STATUS_IMMEDIATE;
+  {
+    // VipDeregisterMem returns only when this guard has been left.
+    const verbs::EpochGuard guard;
+    const Registration* region = nic_->registrations().Find(slot.memory);
+    if (region != nullptr && region->Covers(slot.descriptor, sizeof(VIP_CONTROL_SEGMENT))) {
+      VIP_CONTROL_SEGMENT& control = slot.descriptor->CS;
+      if (receive) {
+        if (completion.has_immediate) control.ImmediateData = completion.immediate;
+        if (error == 0) control.Length = completion.length;
+      }
+      __atomic_store_n(&control.Status, status, __ATOMIC_RELEASE);
+    } else {
+      Report(VIP_ERROR_COMP_PROT, VIP_RESOURCE_DESCRIPTOR, slot.descriptor);
+    }
+  }
+  slot.status = status;
+  queue.Complete(completion.id);
+}
+
+}  // namespace viaduct::vipl
+
+namespace {
+
+using viaduct::core::Ref;
+using viaduct::vipl::Call;
+using viaduct::vipl::DataCall;
+using viaduct::vipl::FindVi;
+using viaduct::vipl::ShareVi;
+using viaduct::vipl::Vi;
+using viaduct::vipl::WorkQueue;
+
+WorkQueue& QueueOf(Vi& vi, WorkQueue::Side side) {
+  return side == WorkQueue::Side::kSend ? vi.sends() : vi.receives();
+}
+
+// The pointer is NULL unless a descriptor is handed out: programs that drain a queue look at
+// nothing else.
+VIP_RETURN Poll(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_DESCRIPTOR** descriptor) {
+  if (descriptor == nullptr) return VIP_INVALID_PARAMETER;
+  *descriptor = nullptr;
+  return DataCall([&]() -> VIP_RETURN {
+    const viaduct::verbs::EpochGuard guard;
+    Vi* vi = FindVi(handle);
+    return vi != nullptr ? QueueOf(*vi, side).Done(handle, descriptor) : VIP_INVALID_PARAMETER;
+  });
+}
+
+VIP_RETURN PollThenWait(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_ULONG timeout,
+                        VIP_DESCRIPTOR** descriptor) {
+  const VIP_RETURN polled = Poll(handle, side, descriptor);
+  if (polled != VIP_NOT_DONE) return polled;
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Vi> vi = ShareVi(handle);
+    if (!vi) return VIP_INVALID_PARAMETER;
+    return QueueOf(*vi, side).Wait(handle, vi->nic().adapter().executor(),
+                                   vi->nic().DeadlineAfter(timeout), descriptor);
+  });
+}
+
+}  // namespace
+
+VIPL_EXPORT VIP_RETURN VipSendDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** DescriptorPtr) {
+  return Poll(ViHandle, WorkQueue::Side::kSend, DescriptorPtr);
+}
+
+VIPL_EXPORT VIP_RETURN VipSendWait(VIP_VI_HANDLE ViHandle, VIP_ULONG TimeOut,
+                                   VIP_DESCRIPTOR** DescriptorPtr) {
+  return PollThenWait(ViHandle, WorkQueue::Side::kSend, TimeOut, DescriptorPtr);
+}
+
+VIPL_EXPORT VIP_RETURN VipRecvDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** DescriptorPtr) {
+  return Poll(ViHandle, WorkQueue::Side::kReceive, DescriptorPtr);
+}
+
+VIPL_EXPORT VIP_RETURN VipRecvWait(VIP_VI_HANDLE ViHandle, VIP_ULONG TimeOut,
+                                   VIP_DESCRIPTOR** DescriptorPtr) {
+  return PollThenWait(ViHandle, WorkQueue::Side::kReceive, TimeOut, DescriptorPtr);
+}

@@ -1,0 +1,141 @@
+#include <memory>
+#include <utility>
+
+#include "compat/attributes.h"
+#include "compat/result.h"
+#include "dat/core/handle_table.h"
+#include "dat/core/memory_region.h"
+#include "dat/core/protection_zone.h"
+#include "vipl/api.h"
+#include "vipl/nic.h"
+#include "vipl/registrations.h"
+
+namespace {
+
+using viaduct::compat::ResultOf;
+using viaduct::core::Error;
+using viaduct::core::MemoryRegion;
+using viaduct::core::ProtectionZone;
+using viaduct::core::Ref;
+using viaduct::core::ShareObject;
+using viaduct::vipl::Call;
+using viaduct::vipl::Nic;
+using viaduct::vipl::Registration;
+
+// A region that nobody can name yet is freed unless it is kept.
+class UnnamedRegion {
+ public:
+  explicit UnnamedRegion(const Ref<MemoryRegion>& region) : region_(region) {}
+  ~UnnamedRegion() {
+    if (region_) static_cast<void>(region_->Free());
+  }
+  void Keep() { region_ = Ref<MemoryRegion>(); }
+
+ private:
+  Ref<MemoryRegion> region_;
+};
+
+VIP_RETURN Register(Nic& nic, void* address, VIP_ULONG length, const VIP_MEM_ATTRIBUTES& attributes,
+                    VIP_MEM_HANDLE* handle) {
+  if (length > nic.attributes().MaxRegisterBlockBytes) return VIP_ERROR_RESOURCE;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(address);
+  if (begin + length < begin) return VIP_INVALID_PARAMETER;
+  const VIP_RETURN checked = viaduct::compat::CheckMemAttributes(attributes, nic.attributes());
+  if (checked != VIP_SUCCESS) return checked;
+  const Ref<ProtectionZone> zone = nic.ZoneOf(attributes.Ptag);
+  if (!zone) return VIP_INVALID_PTAG;
+  auto registration = std::make_unique<Registration>();
+  const Error error =
+      MemoryRegion::Create(nic.adapter(), *zone, address, length,
+                           viaduct::compat::AccessOf(attributes), &registration->region);
+  if (!error.ok()) return ResultOf(error);
+  UnnamedRegion guard(registration->region);
+  registration->handle = registration->region->key();
+  registration->begin = begin;
+  registration->end = begin + length;
+  registration->tag.store(attributes.Ptag);
+  registration->attributes = attributes;
+  const VIP_MEM_HANDLE key = registration->handle;
+  nic.registrations().Add(std::move(registration));
+  guard.Keep();
+  *handle = key;
+  return VIP_SUCCESS;
+}
+
+}  // namespace
+
+VIPL_EXPORT VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* Ptag) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
+    if (!nic || Ptag == nullptr) return VIP_INVALID_PARAMETER;
+    Ref<ProtectionZone> zone;
+    const Error error = ProtectionZone::Create(nic->adapter(), /*wildcard=*/false, &zone);
+    if (!error.ok()) return ResultOf(error);
+    *Ptag = zone->handle();
+    return VIP_SUCCESS;
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE Ptag) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
+    if (!nic || Ptag == nullptr) return VIP_INVALID_PARAMETER;
+    const Ref<ProtectionZone> zone = nic->ZoneOf(Ptag);
+    return zone ? ResultOf(zone->Free()) : VIP_INVALID_PARAMETER;
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress,
+                                      VIP_ULONG Length, VIP_MEM_ATTRIBUTES* MemAttribs,
+                                      VIP_MEM_HANDLE* MemoryHandle) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
+    if (!nic || VirtualAddress == nullptr || Length == 0 || MemoryHandle == nullptr) {
+      return VIP_INVALID_PARAMETER;
+    }
+    // NULL: the default tag, no RDMA.
+    const VIP_MEM_ATTRIBUTES none = {};
+    return Register(*nic, VirtualAddress, Length, MemAttribs != nullptr ? *MemAttribs : none,
+                    MemoryHandle);
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress,
+                                        VIP_MEM_HANDLE MemoryHandle) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
+    if (!nic) return VIP_INVALID_PARAMETER;
+    const std::unique_ptr<Registration> registration =
+        nic->registrations().Remove(MemoryHandle, VirtualAddress);
+    return registration != nullptr ? ResultOf(registration->region->Free()) : VIP_INVALID_PARAMETER;
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address,
+                                           VIP_MEM_HANDLE MemoryHandle,
+                                           VIP_MEM_ATTRIBUTES* MemAttribs) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
+    if (!nic || MemAttribs == nullptr) return VIP_INVALID_PARAMETER;
+    const VIP_MEM_ATTRIBUTES attributes = *MemAttribs;
+    return nic->registrations().Update(
+        MemoryHandle, Address, attributes, [&](MemoryRegion& region) -> VIP_RETURN {
+          const VIP_RETURN checked =
+              viaduct::compat::CheckMemAttributes(attributes, nic->attributes());
+          if (checked != VIP_SUCCESS) return checked;
+          const Ref<ProtectionZone> zone = nic->ZoneOf(attributes.Ptag);
+          if (!zone) return VIP_INVALID_PTAG;
+          return ResultOf(region.Modify(*zone, viaduct::compat::AccessOf(attributes)));
+        });
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address,
+                                   VIP_MEM_HANDLE MemoryHandle, VIP_MEM_ATTRIBUTES* MemAttribs) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
+    if (!nic || MemAttribs == nullptr) return VIP_INVALID_PARAMETER;
+    return nic->registrations().Query(MemoryHandle, Address, MemAttribs) ? VIP_SUCCESS
+                                                                         : VIP_INVALID_PARAMETER;
+  });
+}

@@ -1,0 +1,131 @@
+#include "vipl/nic.h"
+
+#include <utility>
+#include <vector>
+
+#include "compat/attributes.h"
+#include "compat/nic_names.h"
+#include "compat/result.h"
+#include "compat/time.h"
+#include "dat/core/handle_table.h"
+#include "vipl/api.h"
+#include "vipl/callback_thread.h"
+
+namespace viaduct::vipl {
+
+Nic::Nic(const std::string& name, const verbs::Address& address,
+         core::Ref<core::InterfaceAdapter> adapter, core::Ref<core::ProtectionZone> wildcard)
+    : Object(kType),
+      adapter_(std::move(adapter)),
+      wildcard_(std::move(wildcard)),
+      address_(compat::NicAddressOf(address)),
+      attributes_(compat::NicAttributesOf(adapter_->context().attributes(), name.c_str())) {
+  attributes_.LocalNicAddress = address_.data();
+}
+
+Nic::~Nic() = default;
+
+VIP_RETURN Nic::Open(const std::string& name, const verbs::Address& address, core::Ref<Nic>* out) {
+  core::Ref<core::InterfaceAdapter> adapter;
+  core::Error error = core::InterfaceAdapter::Open(address, &adapter);
+  if (!error.ok()) return compat::ResultOf(error);
+  core::Ref<core::ProtectionZone> wildcard;
+  error = core::ProtectionZone::Create(*adapter, /*wildcard=*/true, &wildcard);
+  core::Ref<Nic> nic;
+  if (error.ok()) {
+    nic = core::Ref<Nic>::Adopt(new Nic(name, address, adapter, wildcard));
+    if (core::HandleTable::Insert(nic.get()) == nullptr) {
+      error = core::OutOf(core::Resource::kMemory);
+    }
+  }
+  if (!error.ok()) {
+    static_cast<void>(adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
+    return compat::ResultOf(error);
+  }
+  StopCallbacksAtExit();
+  *out = std::move(nic);
+  return VIP_SUCCESS;
+}
+
+VIP_RETURN Nic::Close() {
+  if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
+  // The table's reference, dropped at the end.
+  const core::Ref<Nic> self = core::Ref<Nic>::Adopt(this);
+  std::unordered_set<NicChild*> children;
+  // Each was a child at this moment and so has not been destroyed; whoever erases its handle owns
+  // the table's reference.
+  std::vector<core::Ref<NicChild>> owned;
+  {
+    const verbs::MutexLock hold(&lock_);
+    closed_ = true;
+    children.swap(children_);
+    owned.reserve(children.size());
+    for (NicChild* child : children) {
+      if (core::HandleTable::Erase(child->handle(), child->type())) {
+        owned.push_back(core::Ref<NicChild>::Adopt(child));
+      }
+    }
+  }
+  static_cast<void>(adapter_->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
+  for (const core::Ref<NicChild>& child : owned) child->OnNicClosed();
+  registrations_.RemoveAll();
+  return VIP_SUCCESS;
+}
+
+verbs::Deadline Nic::DeadlineAfter(VIP_ULONG milliseconds) const {
+  return compat::DeadlineAfter(adapter_->executor(), milliseconds);
+}
+
+core::Ref<core::ProtectionZone> Nic::ZoneOf(VIP_PROTECTION_HANDLE tag) const {
+  if (tag == nullptr) return wildcard_;
+  core::Ref<core::ProtectionZone> zone = core::ShareObject<core::ProtectionZone>(tag);
+  if (zone && &zone->adapter() != adapter_.get()) return {};
+  return zone;
+}
+
+bool Nic::AddChild(NicChild* child) {
+  const verbs::MutexLock hold(&lock_);
+  if (closed_) return false;
+  children_.insert(child);
+  return true;
+}
+
+void Nic::RemoveChild(NicChild* child) {
+  const verbs::MutexLock hold(&lock_);
+  children_.erase(child);
+}
+
+}  // namespace viaduct::vipl
+
+using viaduct::core::Ref;
+using viaduct::core::ShareObject;
+using viaduct::vipl::Call;
+using viaduct::vipl::Nic;
+
+VIPL_EXPORT VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
+  return Call([&]() -> VIP_RETURN {
+    if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
+    const auto address = viaduct::compat::AddressOfNic(DeviceName);
+    if (!address) return VIP_INVALID_PARAMETER;
+    Ref<Nic> nic;
+    const VIP_RETURN result = Nic::Open(DeviceName, *address, &nic);
+    if (result == VIP_SUCCESS) *NicHandle = nic->handle();
+    return result;
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
+    return nic ? nic->Close() : VIP_INVALID_PARAMETER;
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* NicAttribs) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
+    if (!nic || NicAttribs == nullptr) return VIP_INVALID_PARAMETER;
+    *NicAttribs = nic->attributes();
+    return VIP_SUCCESS;
+  });
+}

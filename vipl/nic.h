@@ -1,0 +1,86 @@
+// Nic: what VipOpenNic returns. It wraps an adapter of its own and knows the VIs and completion
+// queues made under it, so that VipCloseNic leaves nothing behind.
+#ifndef VIADUCT_VIPL_NIC_H_
+#define VIADUCT_VIPL_NIC_H_
+
+#include <vipl.h>
+
+#include <atomic>
+#include <string>
+#include <unordered_set>
+
+#include "absl/base/thread_annotations.h"
+#include "compat/net_address.h"
+#include "dat/core/interface_adapter.h"
+#include "dat/core/object.h"
+#include "dat/core/protection_zone.h"
+#include "verbs/base/address.h"
+#include "verbs/base/clock.h"
+#include "verbs/base/lock.h"
+#include "vipl/registrations.h"
+
+namespace viaduct::vipl {
+
+// A VI or a completion queue, as its NIC sees it.
+class NicChild : public core::Object {
+ public:
+  using Object::Object;
+  // The adapter is closed and the handle dead: threads that wait here return.
+  virtual void OnNicClosed() = 0;
+};
+
+class Nic final : public core::Object {
+ public:
+  static constexpr core::ObjectType kType = core::ObjectType::kNic;
+
+  static VIP_RETURN Open(const std::string& name, const verbs::Address& address,
+                         core::Ref<Nic>* out);
+  // The handle is dead when it returns, and so are those of all that was made under it.
+  VIP_RETURN Close();
+
+  core::InterfaceAdapter& adapter() const { return *adapter_; }
+  verbs::Deadline DeadlineAfter(VIP_ULONG milliseconds) const;
+  const VIP_NIC_ATTRIBUTES& attributes() const { return attributes_; }
+  const compat::NicAddress& address() const { return address_; }
+  Registrations& registrations() { return registrations_; }
+
+  // The zone of a tag; NULL is the wildcard. Null: no tag of this NIC.
+  core::Ref<core::ProtectionZone> ZoneOf(VIP_PROTECTION_HANDLE tag) const;
+
+  // False once the NIC is closing.
+  bool AddChild(NicChild* child);
+  void RemoveChild(NicChild* child);
+
+  // ---- asynchronous errors
+  // Null: the default, which logs.
+  void SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context);
+  // Calls the handler of that moment on the callback thread; nothing once the NIC is closed. Any
+  // thread, inside an EpochGuard as well.
+  void Report(VIP_ERROR_DESCRIPTOR error);
+
+  // Between VipNSInit and VipNSShutdown.
+  std::atomic<bool>& name_service() { return name_service_; }
+
+ private:
+  Nic(const std::string& name, const verbs::Address& address,
+      core::Ref<core::InterfaceAdapter> adapter, core::Ref<core::ProtectionZone> wildcard);
+  ~Nic() override;
+  void Deliver(VIP_ERROR_DESCRIPTOR error);
+
+  const core::Ref<core::InterfaceAdapter> adapter_;
+  const core::Ref<core::ProtectionZone> wildcard_;
+  const compat::NicAddress address_;
+  VIP_NIC_ATTRIBUTES attributes_;
+  Registrations registrations_;
+  std::atomic<bool> name_service_{false};
+
+  verbs::Mutex lock_;
+  bool closed_ ABSL_GUARDED_BY(lock_) = false;
+  std::unordered_set<NicChild*> children_ ABSL_GUARDED_BY(lock_);
+  VIP_ERROR_HANDLER handler_ ABSL_GUARDED_BY(lock_) = nullptr;
+  VIP_PVOID handler_context_ ABSL_GUARDED_BY(lock_) = nullptr;
+};
+
+}  // namespace viaduct::vipl
+
+#endif  // VIADUCT_VIPL_NIC_H_

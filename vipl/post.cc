@@ -1,0 +1,123 @@
+// Descriptors on their way to the device.
+#include "compat/attributes.h"
+#include "compat/descriptor.h"
+#include "compat/result.h"
+#include "verbs/base/epoch.h"
+#include "vipl/api.h"
+#include "vipl/vi.h"
+
+namespace viaduct::vipl {
+namespace {
+
+// A malformed receive completes in its turn like any other, so it is posted as one that fails where
+// it is used: no region has key 0.
+constexpr verbs::Segment kNowhere = {0, 0, 1};
+
+void ClearStatus(VIP_DESCRIPTOR* descriptor) {
+  __atomic_store_n(&descriptor->CS.Status, 0u, __ATOMIC_RELAXED);
+}
+
+}  // namespace
+
+// Aligned, and all of it in the region whose handle it came with. Nothing of a descriptor is read
+// before that is known.
+bool Vi::DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const {
+  if (reinterpret_cast<uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
+  const Registration* region = nic_->registrations().Find(memory);
+  return region != nullptr &&
+         TagsMatch(region->tag.load(std::memory_order_relaxed),
+                   tag_.load(std::memory_order_relaxed)) &&
+         region->Covers(descriptor, sizeof(VIP_CONTROL_SEGMENT)) &&
+         region->Covers(descriptor, compat::DescriptorBytes(descriptor->CS.SegCount));
+}
+
+void Vi::Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor) {
+  VIP_ERROR_DESCRIPTOR error = {};
+  error.ViHandle = handle();
+  error.DescriptorPtr = descriptor;
+  error.ResourceCode = resource;
+  error.ErrorCode = code;
+  nic_->Report(error);
+}
+
+// What is wrong with a descriptor is not the answer of the call ([VIGM] viperrorcallback).
+VIP_RETURN Vi::AnswerPost(core::Error error, VIP_DESCRIPTOR* descriptor) {
+  if (error.code != core::Code::kQueueFull && error.code != core::Code::kInsufficientResources) {
+    return compat::ResultOf(error);
+  }
+  Report(VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI, descriptor);
+  return VIP_SUCCESS;
+}
+
+VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
+  if (!DescriptorIsValid(descriptor, memory)) {
+    Report(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor);
+    return VIP_SUCCESS;
+  }
+  const VIP_RELIABILITY_LEVEL level = level_.load(std::memory_order_relaxed);
+  compat::DescriptorLimits limits;
+  limits.max_segments = static_cast<uint32_t>(nic_->attributes().MaxSegmentsPerDesc);
+  limits.max_transfer_size = max_transfer_size_.load(std::memory_order_relaxed);
+  limits.request_flags = compat::RequestFlagsOf(level);
+  limits.rdma_read = (level & nic_->attributes().RDMAReadSupport) != 0;
+  verbs::SendRequest request;
+  const uint32_t error = compat::ReadSend(*descriptor, limits, &request);
+  if (error != 0) {
+    // It completes in its turn like any other.
+    request = verbs::SendRequest();
+    request.verdict = error == VIP_STATUS_LENGTH_ERROR ? verbs::Status::kLocalLength
+                                                       : verbs::Status::kLocalProtection;
+  }
+  ClearStatus(descriptor);
+  return AnswerPost(sends_.Post(descriptor, memory, error,
+                                [&](uint64_t cookie) {
+                                  request.id = cookie;
+                                  return endpoint_->PostSendAnyState(request);
+                                }),
+                    descriptor);
+}
+
+VIP_RETURN Vi::PostReceive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
+  if (!DescriptorIsValid(descriptor, memory)) {
+    Report(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor);
+    return VIP_SUCCESS;
+  }
+  compat::DescriptorLimits limits;
+  limits.max_segments = static_cast<uint32_t>(nic_->attributes().MaxSegmentsPerDesc);
+  verbs::ReceiveRequest request;
+  const uint32_t error = compat::ReadReceive(*descriptor, limits, &request);
+  if (error != 0) request.segments = absl::MakeConstSpan(&kNowhere, 1);
+  ClearStatus(descriptor);
+  return AnswerPost(receives_.Post(descriptor, memory, error,
+                                   [&](uint64_t cookie) {
+                                     request.id = cookie;
+                                     return endpoint_->PostReceive(request);
+                                   }),
+                    descriptor);
+}
+
+}  // namespace viaduct::vipl
+
+using viaduct::vipl::DataCall;
+using viaduct::vipl::FindVi;
+using viaduct::vipl::Vi;
+
+VIPL_EXPORT VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
+                                   VIP_MEM_HANDLE MemoryHandle) {
+  return DataCall([&]() -> VIP_RETURN {
+    const viaduct::verbs::EpochGuard guard;
+    Vi* vi = FindVi(ViHandle);
+    if (vi == nullptr || DescriptorPtr == nullptr) return VIP_INVALID_PARAMETER;
+    return vi->PostSend(DescriptorPtr, MemoryHandle);
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipPostRecv(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
+                                   VIP_MEM_HANDLE MemoryHandle) {
+  return DataCall([&]() -> VIP_RETURN {
+    const viaduct::verbs::EpochGuard guard;
+    Vi* vi = FindVi(ViHandle);
+    if (vi == nullptr || DescriptorPtr == nullptr) return VIP_INVALID_PARAMETER;
+    return vi->PostReceive(DescriptorPtr, MemoryHandle);
+  });
+}

@@ -1,0 +1,93 @@
+// The registered regions of a NIC by memory handle.
+//
+// A post looks a descriptor's region up here, and so does a completion before it writes Status:
+// without a lock, inside a verbs::EpochGuard. Changes take a lock and are seen at once; what was
+// removed is deleted after every guard of that moment has been left, so that nothing is written
+// into memory after VipDeregisterMem returned.
+#ifndef VIADUCT_VIPL_REGISTRATIONS_H_
+#define VIADUCT_VIPL_REGISTRATIONS_H_
+
+#include <vipl.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "dat/core/memory_region.h"
+#include "dat/core/object.h"
+#include "verbs/base/lock.h"
+
+namespace viaduct::vipl {
+
+// Tags as VipCreatePtag gives them; NULL passes every check.
+inline bool TagsMatch(VIP_PROTECTION_HANDLE a, VIP_PROTECTION_HANDLE b) {
+  return a == nullptr || b == nullptr || a == b;
+}
+
+struct Registration {
+  VIP_MEM_HANDLE handle = 0;
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  std::atomic<VIP_PROTECTION_HANDLE> tag{nullptr};
+  core::Ref<core::MemoryRegion> region;
+  VIP_MEM_ATTRIBUTES attributes = {};  // under the lock of Registrations
+
+  bool Covers(const void* address, size_t bytes) const {
+    const uintptr_t at = reinterpret_cast<uintptr_t>(address);
+    return at >= begin && at <= end && end - at >= bytes;
+  }
+};
+
+class Registrations {
+ public:
+  Registrations();
+  ~Registrations();
+
+  // Inside an EpochGuard only, and valid as long as it. Null: no such handle.
+  const Registration* Find(VIP_MEM_HANDLE handle) const;
+
+  void Add(std::unique_ptr<Registration> registration);
+  // Null unless `handle` is that of a region that begins at `address`.
+  std::unique_ptr<Registration> Remove(VIP_MEM_HANDLE handle, const void* address);
+  std::vector<std::unique_ptr<Registration>> RemoveAll();
+
+  // False unless `handle` is that of a region that begins at `address`. A call of `change` sees and
+  // may change the registration under the lock; nothing is changed when it returns another code.
+  bool Query(VIP_MEM_HANDLE handle, const void* address, VIP_MEM_ATTRIBUTES* out);
+  template <typename Change>
+  VIP_RETURN Update(VIP_MEM_HANDLE handle, const void* address,
+                    const VIP_MEM_ATTRIBUTES& attributes, const Change& change) {
+    const verbs::MutexLock hold(&lock_);
+    Registration* registration = Owned(handle, address);
+    if (registration == nullptr) return VIP_INVALID_PARAMETER;
+    const VIP_RETURN result = change(*registration->region);
+    if (result != VIP_SUCCESS) return result;
+    registration->attributes = attributes;
+    registration->tag.store(attributes.Ptag, std::memory_order_relaxed);
+    return VIP_SUCCESS;
+  }
+
+ private:
+  // Open addressing with linear probing; an empty place ends a search, a removed one does not.
+  struct Table {
+    explicit Table(size_t places) : mask(places - 1), slots(places) {}
+    size_t mask;
+    std::vector<std::atomic<Registration*>> slots;
+  };
+
+  Registration* Owned(VIP_MEM_HANDLE handle, const void* address)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void Place(Table& table, Registration* registration) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
+  mutable verbs::Mutex lock_;
+  std::atomic<Table*> table_;  // written under the lock
+  size_t live_ ABSL_GUARDED_BY(lock_) = 0;
+  size_t used_ ABSL_GUARDED_BY(lock_) = 0;  // places that are not empty
+};
+
+}  // namespace viaduct::vipl
+
+#endif  // VIADUCT_VIPL_REGISTRATIONS_H_

@@ -1,0 +1,230 @@
+#include "vipl/vi.h"
+
+#include <utility>
+
+#include "compat/attributes.h"
+#include "compat/result.h"
+#include "vipl/api.h"
+
+namespace viaduct::vipl {
+namespace {
+
+VIP_RETURN NewDispatcher(Nic& nic, uint32_t streams, bool eager,
+                         core::Ref<core::EventDispatcher>* out) {
+  return compat::ResultOf(
+      core::EventDispatcher::Create(nic.adapter(), /*length=*/1, streams, eager, out));
+}
+
+void FreeDispatcher(const core::Ref<core::EventDispatcher>& dispatcher) {
+  if (dispatcher) dispatcher->Destroy();
+}
+
+}  // namespace
+
+Vi::Vi(const core::Ref<Nic>& nic, const Dispatchers& dispatchers, const core::Ref<Cq>& send_cq,
+       const core::Ref<Cq>& receive_cq)
+    : NicChild(kType),
+      nic_(nic),
+      connect_events_(dispatchers.connect),
+      sends_(WorkQueue::Side::kSend,
+             static_cast<uint32_t>(nic->attributes().MaxDescriptorsPerQueue), dispatchers.send,
+             send_cq),
+      receives_(WorkQueue::Side::kReceive,
+                static_cast<uint32_t>(nic->attributes().MaxDescriptorsPerQueue),
+                dispatchers.receive, receive_cq) {}
+
+Vi::~Vi() = default;
+
+VIP_RETURN Vi::Create(const core::Ref<Nic>& nic, const VIP_VI_ATTRIBUTES& attributes,
+                      const core::Ref<Cq>& send_cq, const core::Ref<Cq>& receive_cq,
+                      core::Ref<Vi>* out) {
+  const VIP_RETURN checked = compat::CheckViAttributes(attributes, nic->attributes());
+  if (checked != VIP_SUCCESS) return checked;
+  const core::Ref<core::ProtectionZone> zone = nic->ZoneOf(attributes.Ptag);
+  if (!zone) return VIP_INVALID_PTAG;
+
+  Dispatchers dispatchers;
+  VIP_RETURN result = NewDispatcher(*nic, core::kConnectionStream, false, &dispatchers.connect);
+  if (result == VIP_SUCCESS && !send_cq) {
+    result = NewDispatcher(*nic, core::kCompletionStream, true, &dispatchers.send);
+  }
+  if (result == VIP_SUCCESS && !receive_cq) {
+    result = NewDispatcher(*nic, core::kCompletionStream, true, &dispatchers.receive);
+  }
+  if (result != VIP_SUCCESS) {
+    FreeDispatcher(dispatchers.connect);
+    FreeDispatcher(dispatchers.send);
+    return result;
+  }
+
+  const auto vi = core::Ref<Vi>::Adopt(new Vi(nic, dispatchers, send_cq, receive_cq));
+  if (core::HandleTable::Insert(vi.get()) == nullptr) {
+    vi->FreeParts();
+    return VIP_ERROR_RESOURCE;
+  }
+  core::Endpoint::Parts parts;
+  parts.zone = zone;
+  parts.receive = vi->receives_.dispatcher();
+  parts.request = vi->sends_.dispatcher();
+  parts.connect = dispatchers.connect;
+  parts.completions = vi.get();
+  parts.observer = vi.get();
+  parts.subject = vi->handle();
+  const core::Error error = core::Endpoint::Create(
+      nic->adapter(), parts, compat::EndpointAttributesOf(attributes, nic->attributes()),
+      &vi->endpoint_);
+  if (error.ok()) {
+    vi->endpoint_->set_profile(compat::ProfileOf(attributes));
+    vi->Remember(attributes);
+    if (nic->AddChild(vi.get())) {
+      vi->ready_.store(true, std::memory_order_release);
+      *out = vi;
+      return VIP_SUCCESS;
+    }
+  }
+  if (core::HandleTable::Erase(vi->handle(), kType)) {
+    const core::Ref<Vi> tables = core::Ref<Vi>::Adopt(vi.get());
+    vi->FreeParts();
+  }
+  return error.ok() ? VIP_INVALID_PARAMETER : compat::ResultOf(error);
+}
+
+void Vi::Remember(const VIP_VI_ATTRIBUTES& attributes) {
+  const verbs::MutexLock hold(&lock_);
+  attributes_ = attributes;
+  level_.store(attributes.ReliabilityLevel, std::memory_order_relaxed);
+  max_transfer_size_.store(static_cast<uint32_t>(attributes.MaxTransferSize),
+                           std::memory_order_relaxed);
+  tag_.store(attributes.Ptag, std::memory_order_relaxed);
+}
+
+void Vi::FreeParts() {
+  if (endpoint_) static_cast<void>(endpoint_->Free());
+  for (WorkQueue* queue : {&sends_, &receives_}) {
+    queue->Close();
+    if (queue->cq()) {
+      queue->dispatcher()->Forget(handle());
+    } else {
+      FreeDispatcher(queue->dispatcher());
+    }
+  }
+  FreeDispatcher(connect_events_);
+}
+
+VIP_RETURN Vi::Free() {
+  if (!Allows(compat::ViCall::kDestroy) || connecting_.load(std::memory_order_acquire)) {
+    return VIP_INVALID_STATE;
+  }
+  if (!sends_.empty() || !receives_.empty()) return VIP_ERROR_RESOURCE;
+  if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
+  const core::Ref<Vi> tables = core::Ref<Vi>::Adopt(this);
+  nic_->RemoveChild(this);
+  FreeParts();
+  if (sends_.cq()) sends_.cq()->Detach();
+  if (receives_.cq()) receives_.cq()->Detach();
+  return VIP_SUCCESS;
+}
+
+void Vi::OnNicClosed() {
+  sends_.Close();
+  receives_.Close();
+}
+
+VIP_RETURN Vi::SetAttributes(const VIP_VI_ATTRIBUTES& attributes) {
+  const VIP_RETURN checked = compat::CheckViAttributes(attributes, nic_->attributes());
+  if (checked != VIP_SUCCESS) return checked;
+  const core::Ref<core::ProtectionZone> zone = nic_->ZoneOf(attributes.Ptag);
+  if (!zone) return VIP_INVALID_PTAG;
+  if (!Allows(compat::ViCall::kSetAttributes)) return VIP_INVALID_STATE;
+  core::Endpoint::Parts parts = endpoint_->parts();
+  parts.zone = zone;
+  const core::EndpointAttributes wanted =
+      compat::EndpointAttributesOf(attributes, nic_->attributes());
+  const core::Error error = endpoint_->Modify(&parts, &wanted);
+  if (!error.ok()) return compat::ResultOf(error);
+  endpoint_->set_profile(compat::ProfileOf(attributes));
+  Remember(attributes);
+  return VIP_SUCCESS;
+}
+
+VIP_VI_ATTRIBUTES Vi::attributes() const {
+  const verbs::MutexLock hold(&lock_);
+  return attributes_;
+}
+
+}  // namespace viaduct::vipl
+
+namespace {
+
+using viaduct::core::Ref;
+using viaduct::core::ShareObject;
+using viaduct::vipl::Call;
+using viaduct::vipl::Cq;
+using viaduct::vipl::Nic;
+using viaduct::vipl::ShareVi;
+using viaduct::vipl::Vi;
+
+// False: a handle that is no completion queue of this NIC.
+bool AttachCq(const Nic& nic, VIP_CQ_HANDLE handle, Ref<Cq>* out) {
+  if (handle == nullptr) return true;
+  Ref<Cq> cq = ShareObject<Cq>(handle);
+  if (!cq || &cq->nic() != &nic || !cq->Attach()) return false;
+  *out = cq;
+  return true;
+}
+
+}  // namespace
+
+VIPL_EXPORT VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttribs,
+                                   VIP_CQ_HANDLE SendCQHandle, VIP_CQ_HANDLE RecvCQHandle,
+                                   VIP_VI_HANDLE* ViHandle) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
+    if (!nic || ViAttribs == nullptr || ViHandle == nullptr) return VIP_INVALID_PARAMETER;
+    Ref<Cq> send_cq, receive_cq;
+    Ref<Vi> vi;
+    VIP_RETURN result = VIP_INVALID_PARAMETER;
+    if (AttachCq(*nic, SendCQHandle, &send_cq) && AttachCq(*nic, RecvCQHandle, &receive_cq)) {
+      result = Vi::Create(nic, *ViAttribs, send_cq, receive_cq, &vi);
+    }
+    if (result == VIP_SUCCESS) {
+      *ViHandle = vi->handle();
+    } else {
+      if (send_cq) send_cq->Detach();
+      if (receive_cq) receive_cq->Detach();
+    }
+    return result;
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipDestroyVi(VIP_VI_HANDLE ViHandle) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Vi> vi = ShareVi(ViHandle);
+    return vi ? vi->Free() : VIP_INVALID_PARAMETER;
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* ViAttribs) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Vi> vi = ShareVi(ViHandle);
+    if (!vi || ViAttribs == nullptr) return VIP_INVALID_PARAMETER;
+    return vi->SetAttributes(*ViAttribs);
+  });
+}
+
+VIPL_EXPORT VIP_RETURN VipQueryVi(VIP_VI_HANDLE ViHandle, VIP_VI_STATE* State,
+                                  VIP_VI_ATTRIBUTES* ViAttribs, VIP_BOOLEAN* SendQEmpty,
+                                  VIP_BOOLEAN* RecvQEmpty) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Vi> vi = ShareVi(ViHandle);
+    if (!vi || State == nullptr || ViAttribs == nullptr || SendQEmpty == nullptr ||
+        RecvQEmpty == nullptr) {
+      return VIP_INVALID_PARAMETER;
+    }
+    *State = static_cast<VIP_VI_STATE>(vi->state());
+    *ViAttribs = vi->attributes();
+    *SendQEmpty = vi->sends().empty() ? VIP_TRUE : VIP_FALSE;
+    *RecvQEmpty = vi->receives().empty() ? VIP_TRUE : VIP_FALSE;
+    return VIP_SUCCESS;
+  });
+}

@@ -1,0 +1,113 @@
+// Vi: what VipCreateVi returns. It wraps an endpoint and sees its completions before anybody can
+// take them: that is where Length, ImmediateData and Status of a descriptor are written.
+#ifndef VIADUCT_VIPL_VI_H_
+#define VIADUCT_VIPL_VI_H_
+
+#include <vipl.h>
+
+#include <atomic>
+
+#include "absl/base/thread_annotations.h"
+#include "compat/vi_state.h"
+#include "dat/core/endpoint.h"
+#include "dat/core/event_dispatcher.h"
+#include "dat/core/handle_table.h"
+#include "dat/core/object.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+#include "vipl/cq.h"
+#include "vipl/nic.h"
+#include "vipl/work_queue.h"
+
+namespace viaduct::vipl {
+
+class Vi final : public NicChild, private core::CompletionObserver, private core::EndpointObserver {
+ public:
+  static constexpr core::ObjectType kType = core::ObjectType::kVi;
+
+  static VIP_RETURN Create(const core::Ref<Nic>& nic, const VIP_VI_ATTRIBUTES& attributes,
+                           const core::Ref<Cq>& send_cq, const core::Ref<Cq>& receive_cq,
+                           core::Ref<Vi>* out);
+  VIP_RETURN Free();
+
+  VIP_RETURN SetAttributes(const VIP_VI_ATTRIBUTES& attributes);
+  VIP_VI_ATTRIBUTES attributes() const;
+  compat::ViState state() const { return compat::ViStateOf(endpoint_->state()); }
+  bool Allows(compat::ViCall call) const {
+    return compat::VerdictOf(state(), call) != compat::ViVerdict::kInvalidState;
+  }
+
+  // Data path: inside an EpochGuard.
+  VIP_RETURN PostSend(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
+  VIP_RETURN PostReceive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
+  WorkQueue& sends() { return sends_; }
+  WorkQueue& receives() { return receives_; }
+  WorkQueue& QueueOf(uint64_t cookie) {
+    return WorkQueue::SideOf(cookie) == WorkQueue::Side::kReceive ? receives_ : sends_;
+  }
+
+  // Connections: connect.cc.
+  VIP_RETURN Connect(const core::ConnectParameters& parameters, VIP_VI_ATTRIBUTES* peer);
+  VIP_RETURN Accept(VIP_CONN_HANDLE request);
+  VIP_RETURN Disconnect();
+
+  Nic& nic() const { return *nic_; }
+  // False until it is whole: a handle can be guessed before VipCreateVi returned it.
+  bool ready() const { return ready_.load(std::memory_order_acquire); }
+
+  void OnNicClosed() override;
+
+ private:
+  struct Dispatchers {
+    core::Ref<core::EventDispatcher> connect;
+    core::Ref<core::EventDispatcher> send;     // null with a completion queue
+    core::Ref<core::EventDispatcher> receive;  // null with a completion queue
+  };
+  Vi(const core::Ref<Nic>& nic, const Dispatchers& dispatchers, const core::Ref<Cq>& send_cq,
+     const core::Ref<Cq>& receive_cq);
+  ~Vi() override;
+
+  void OnCompletion(const verbs::Completion& completion) override;
+  void OnDisconnected(bool broken) override;
+  void OnDropped() override;
+  void OnRefusedWrite() override;
+
+  void Remember(const VIP_VI_ATTRIBUTES& attributes);
+  bool DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const;
+  void Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor);
+  VIP_RETURN AnswerPost(core::Error error, VIP_DESCRIPTOR* descriptor);
+  void FreeParts();
+  // Of the attempt that this thread began: sleeps until it is decided.
+  VIP_RETURN AwaitOutcome();
+  void DrainConnectEvents();
+
+  const core::Ref<Nic> nic_;
+  const core::Ref<core::EventDispatcher> connect_events_;
+  WorkQueue sends_;
+  WorkQueue receives_;
+  core::Ref<core::Endpoint> endpoint_;  // from before ready_
+  std::atomic<bool> ready_{false};
+  // A thread is in Connect or Accept: events of connections are its own.
+  std::atomic<bool> connecting_{false};
+
+  mutable verbs::Mutex lock_;  // held over changes of attributes and over Disconnect
+  VIP_VI_ATTRIBUTES attributes_ ABSL_GUARDED_BY(lock_) = {};
+  // What the data path needs of them; they change in Idle alone.
+  std::atomic<VIP_RELIABILITY_LEVEL> level_{0};
+  std::atomic<uint32_t> max_transfer_size_{0};
+  std::atomic<VIP_PROTECTION_HANDLE> tag_{nullptr};
+};
+
+// Inside an EpochGuard: null unless the handle is that of a whole VI.
+inline Vi* FindVi(VIP_VI_HANDLE handle) {
+  Vi* vi = core::FindObject<Vi>(handle);
+  return vi != nullptr && vi->ready() ? vi : nullptr;
+}
+inline core::Ref<Vi> ShareVi(VIP_VI_HANDLE handle) {
+  core::Ref<Vi> vi = core::ShareObject<Vi>(handle);
+  return vi && vi->ready() ? vi : core::Ref<Vi>();
+}
+
+}  // namespace viaduct::vipl
+
+#endif  // VIADUCT_VIPL_VI_H_
