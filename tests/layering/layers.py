@@ -18,7 +18,8 @@ LAYERS = {
     "dat/include": {"dat/include"},
     "dat/registry": _CORE | {"dat/registry", "dat/include"},
     "dat/api": _CORE | {"dat/api", "dat/registry", "dat/include"},
-    "dat/examples": {"dat/examples", "dat/include"},
+    # Programs; the servers of both share a protocol.
+    "dat/examples": {"dat/examples", "dat/include", "vipl/examples"},
     "vipl/include": {"vipl/include"},
     "vipl/examples": {"vipl/examples", "vipl/include"},
     "compat": _CORE | {"compat", "vipl/include"},
