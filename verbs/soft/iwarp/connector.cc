@@ -111,10 +111,15 @@ void Connector::Dial() {
       errno != EINPROGRESS) {
     return OnSocketError(errno);
   }
-  local_port_.store(LocalEnd(fd).port, std::memory_order_relaxed);
+  local_port_ = LocalEnd(fd).port;
+  Report();
   const auto self = shared_from_this();
   const absl::Status status = loop_.Watch(fd, EPOLLOUT, [self](uint32_t) { self->OnEvent(); });
   if (!status.ok()) OnSocketError(ENOMEM);
+}
+
+void Connector::Report() {
+  if (handler_ && options_.on_progress) options_.on_progress(local_port_, heard_);
 }
 
 void Connector::OnEvent() {
@@ -127,8 +132,9 @@ void Connector::OnEvent() {
 }
 
 void Connector::OnConnected() {
-  heard_.store(true, std::memory_order_relaxed);
   connected_ = true;
+  heard_ = true;
+  Report();
   if (IsSelf(socket_.get())) return Finish({});
   request_ = MakeRequest(options_.wish, enhanced_);
   request_.private_data = options_.private_data;
@@ -196,7 +202,8 @@ void Connector::OnSocketError(int error) {
   if (IsUnreachable(error)) {
     answer.outcome = Outcome::kUnreachable;
   } else if (error == ECONNREFUSED || error == ECONNRESET) {
-    heard_.store(true, std::memory_order_relaxed);
+    heard_ = true;
+    Report();
   }
   Finish(std::move(answer));
 }

@@ -2,7 +2,6 @@
 #ifndef VIADUCT_VERBS_SOFT_IWARP_CONNECTOR_H_
 #define VIADUCT_VERBS_SOFT_IWARP_CONNECTOR_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +24,8 @@ struct ConnectorOptions {
   MpaWish wish = {};
   Nanos reply_time = 10'000'000'000;  // from the first byte of the reply to a whole one
   Nanos silence = 10'000'000'000;     // SetConnectionOptions
+  // Called on the loop when the source port is known and when the peer's host was heard.
+  std::function<void(uint16_t local_port, bool heard)> on_progress = {};
 };
 
 // One attempt. Lives until it is cancelled or has answered, whichever reference goes first. There
@@ -50,11 +51,6 @@ class Connector : public std::enable_shared_from_this<Connector> {
   // On the loop. The handler is not called any more; the peer sees the connection closed.
   void Cancel();
 
-  // True once anything was heard from the peer's host. Any thread.
-  bool heard() const { return heard_.load(std::memory_order_relaxed); }
-  // Of the current socket, 0 before there is one. Any thread.
-  uint16_t local_port() const { return local_port_.load(std::memory_order_relaxed); }
-
  private:
   Connector(EventLoop& loop, ConnectorOptions options, Handler handler);
 
@@ -63,6 +59,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   void OnConnected();
   void OnReply();
   void OnSocketError(int error);
+  void Report();
   void Finish(Answer answer);
   void CloseSocket();
 
@@ -75,8 +72,8 @@ class Connector : public std::enable_shared_from_this<Connector> {
   MpaFrame request_;
   std::unique_ptr<MpaParser> reply_;
   EventLoop::TimerId timer_ = 0;
-  std::atomic<bool> heard_{false};
-  std::atomic<uint16_t> local_port_{0};
+  bool heard_ = false;
+  uint16_t local_port_ = 0;
 };
 
 }  // namespace viaduct::verbs::iwarp

@@ -61,8 +61,10 @@ inline constexpr size_t kReadSourceStagOffset = 16;
 inline constexpr size_t kReadSourceOffsetOffset = 20;
 inline constexpr size_t kReadRequestSize = 28;
 
-// Payload of Immediate Data.
+// Payload of Immediate Data: between two Viaducts a kind and a value of four bytes each.
 inline constexpr size_t kImmediateSize = 8;
+inline constexpr uint32_t kImmediateForSend = 1;   // the value of the Send that follows
+inline constexpr uint32_t kImmediateForWrite = 2;  // the value of the Write that follows
 
 // The STag of frames that name no memory. Some hardware refuses 0 even in zero-length messages.
 inline constexpr uint32_t kNoMemoryStag = 1;

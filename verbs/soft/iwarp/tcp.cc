@@ -1,7 +1,9 @@
 #include "verbs/soft/iwarp/tcp.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -106,6 +108,20 @@ size_t SegmentSize(int fd) {
   socklen_t length = sizeof(size);
   if (getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &size, &length) != 0 || size <= 0) return kLeast;
   return static_cast<size_t>(size);
+}
+
+Debt DebtOf(int fd) {
+  Debt debt;
+  int queued = 0;
+  tcp_info info = {};
+  socklen_t length = sizeof(info);
+  if (ioctl(fd, SIOCOUTQ, &queued) != 0 || queued == 0 ||
+      getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+    return debt;
+  }
+  debt.unacknowledged = true;
+  debt.silent_for = Nanos{info.tcpi_last_ack_recv} * 1'000'000;
+  return debt;
 }
 
 bool IsUnreachable(int error) {

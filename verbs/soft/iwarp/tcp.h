@@ -28,12 +28,20 @@ Endpoint LocalEnd(int fd);
 Endpoint PeerEnd(int fd);
 
 // For every connection: no delay, and an idle peer that is gone is noticed within about `silence`.
-// A peer that owes an acknowledgement is watched by other means (silence_watch.h), because
-// TCP_USER_TIMEOUT would also end a connection whose living peer merely holds its window closed.
+// A peer that owes an acknowledgement is watched by the link with DebtOf, because TCP_USER_TIMEOUT
+// would also end a connection whose living peer merely holds its window closed.
 void SetConnectionOptions(int fd, Nanos silence);
 
 // Bytes of a full TCP segment toward the peer.
 size_t SegmentSize(int fd);
+
+// What the peer owes us: bytes sent and not acknowledged, and how long ago it acknowledged
+// anything.
+struct Debt {
+  bool unacknowledged = false;
+  Nanos silent_for = 0;
+};
+Debt DebtOf(int fd);
 
 // Whether an errno of connect() or of the socket says that there is no way to the peer, as opposed
 // to an answer of the peer.

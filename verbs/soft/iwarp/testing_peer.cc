@@ -107,7 +107,12 @@ void TestPeer::Reset() {
   socket_.Reset();
 }
 
-uint16_t TestPeer::local_port() const { return PortOf(socket_.get()); }
+uint16_t TestPeer::remote_port() const {
+  sockaddr_in address = {};
+  socklen_t length = sizeof(address);
+  getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  return ntohs(address.sin_port);
+}
 
 TestListener::TestListener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   const sockaddr_in address = Loopback(0);

@@ -41,7 +41,7 @@ class TestPeer {
   void Shutdown();  // FIN
   void Close();     // FIN, or RST if input is unread
   void Reset();     // RST
-  uint16_t local_port() const;
+  uint16_t remote_port() const;
 
  private:
   Fd socket_;

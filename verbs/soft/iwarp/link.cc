@@ -1,0 +1,360 @@
+#include "verbs/soft/iwarp/link.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "verbs/base/log.h"
+#include "verbs/soft/iwarp/fpdu_writer.h"
+#include "verbs/soft/iwarp/linger.h"
+#include "verbs/soft/iwarp/startup_io.h"
+#include "verbs/soft/iwarp/tcp.h"
+#include "verbs/soft/iwarp/terminate.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+uint16_t Depth(uint32_t reads) {
+  return static_cast<uint16_t>(std::min<uint32_t>(reads, kMpaMaxDepth));
+}
+
+MpaWish WishOf(const SoftQueuePair& pair) {
+  return {.crc = true, .ird = Depth(pair.max_reads_in()), .ord = Depth(pair.max_reads_out())};
+}
+
+}  // namespace
+
+IwarpLink::IwarpLink(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair)
+    : shared_(std::move(shared)), pair_(&pair) {}
+
+// ---------------------------------------------------------------------------- getting connected
+
+Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, const Address& from,
+                      const ConnectOptions& options) {
+  std::shared_ptr<IwarpLink> link(new IwarpLink(std::move(shared), pair));
+  link->self_ = link;
+  ConnectorOptions dial;
+  dial.from = from;
+  dial.to = options.address;
+  dial.port = options.port;
+  dial.private_data.assign(options.private_data.begin(), options.private_data.end());
+  dial.wish = WishOf(pair);
+  dial.reply_time = link->shared_->silence;
+  dial.silence = link->shared_->silence;
+  dial.on_progress = [link = link.get()](uint16_t local_port, bool heard) {
+    SoftQueuePair* const dialling = link->pair_.load();
+    if (dialling == nullptr) return;
+    dialling->SetLocalPort(local_port);
+    if (heard) dialling->SetHeard();
+  };
+  link->connector_ =
+      Connector::Start(link->shared_->loop, std::move(dial),
+                       [link](Connector::Answer answer) { link->OnAnswer(std::move(answer)); });
+  return link.get();
+}
+
+void IwarpLink::OnAnswer(Connector::Answer answer) {
+  connector_.reset();
+  if (pair_.load() == nullptr) return Release();
+  switch (answer.outcome) {
+    case Connector::Outcome::kConnected:
+      break;
+    case Connector::Outcome::kRejected: {
+      const std::span<const uint8_t> data = answer.reply->frame().private_data;
+      return FailAttempt(ConnectOutcome::kRejected, {data.data(), data.size()});
+    }
+    case Connector::Outcome::kRefused:
+      return FailAttempt(ConnectOutcome::kRefused, {});
+    case Connector::Outcome::kUnreachable:
+      return FailAttempt(ConnectOutcome::kUnreachable, {});
+  }
+  Open(std::move(answer.socket), answer.agreement, /*initiator=*/true);
+  if (!WatchSocket()) return FailAttempt(ConnectOutcome::kRefused, {});
+  life_ = Life::kUp;
+  SoftQueuePair* const pair = pair_.load();
+  if (pair == nullptr) return;  // End is to come
+  const std::span<const uint8_t> data = answer.reply->frame().private_data;
+  pair->Established({data.data(), data.size()});
+}
+
+absl::Status IwarpLink::Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, Fd* socket,
+                               const MpaFrame& request, absl::Span<const uint8_t> private_data) {
+  if (private_data.size() > MpaMaxPrivateData(MpaKind::kReply, request.depths.has_value())) {
+    return absl::InvalidArgumentError("too much private data");
+  }
+  std::shared_ptr<IwarpLink> link(new IwarpLink(std::move(shared), pair));
+  absl::Status status = pair.Attach(*link);
+  if (!status.ok()) return status;
+  link->self_ = link;
+  MpaFrame header = request;
+  header.private_data = {};
+  auto shared_socket = std::make_shared<Fd>(std::move(*socket));
+  link->shared_->loop.Post([link, shared_socket, header,
+                            data = std::vector<uint8_t>(private_data.begin(), private_data.end())] {
+    link->SendAnswer(std::move(*shared_socket), header, data);
+  });
+  return absl::OkStatus();
+}
+
+void IwarpLink::SendAnswer(Fd socket, const MpaFrame& request, std::vector<uint8_t> private_data) {
+  SoftQueuePair* const pair = pair_.load();
+  if (pair == nullptr) return;  // disconnected meanwhile: the peer sees the socket close
+  pair->SetLocalPort(LocalEnd(socket.get()).port);
+  pair->SetHeard();
+  std::optional<MpaAnswer> answer = AcceptRequest(request, WishOf(*pair));
+  char byte;
+  const bool gone = recv(socket.get(), &byte, 1, MSG_PEEK) == 0;
+  if (!answer.has_value() || gone) return FailAttempt(ConnectOutcome::kGone, {});
+  answer->reply.private_data = private_data;
+  if (!SendFrame(socket.get(), answer->reply)) return FailAttempt(ConnectOutcome::kGone, {});
+  Open(std::move(socket), answer->agreement, /*initiator=*/false);
+  if (!WatchSocket()) return FailAttempt(ConnectOutcome::kGone, {});
+  if (answer->agreement.rtr == Rtr::kNone) {
+    // Nothing tells when the peer has the reply.
+    life_ = Life::kUp;
+    pair->Established({});
+    return;
+  }
+  life_ = Life::kAwaitingFirst;
+  auto self = shared_from_this();
+  timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->silence, [self] {
+    self->timer_ = 0;
+    if (self->life_ == Life::kAwaitingFirst) self->FailAttempt(ConnectOutcome::kGone, {});
+  });
+  Arm();
+}
+
+void IwarpLink::Open(Fd socket, const MpaAgreement& agreement, bool initiator) {
+  socket_ = std::move(socket);
+  agreement_ = agreement;
+  ulpdu_limit_ = UlpduLimit(SegmentSize(socket_.get()));
+  reader_.set_check_crc(agreement.crc);
+  // Names the sinks of our reads to the peer: echoed by it, compared by us, opens no memory.
+  sink_stag_ = std::random_device()() | 1;
+  if (SoftQueuePair* const pair = pair_.load()) pair->SetReadsOut(agreement.ord);
+  SpinLockHolder hold(&transmit_lock_);
+  stream_.emplace(socket_.get());
+  may_send_ = initiator;
+  if (!initiator) return;
+  if (agreement.rtr == Rtr::kWrite) {
+    SendControl(TaggedHeader(RdmapOpcode::kWrite, kNoMemoryStag, 0, /*last=*/true), {});
+  } else if (agreement.rtr == Rtr::kRead) {
+    EmitSilentRead(0);
+  }
+}
+
+bool IwarpLink::WatchSocket() {
+  auto self = shared_from_this();
+  const absl::Status status = shared_->loop.Watch(
+      socket_.get(), EPOLLONESHOT, [self](uint32_t events) { self->OnEvent(events); });
+  if (!status.ok()) return false;
+  SpinLockHolder hold(&arm_lock_);
+  armed_ = true;
+  armed_events_ = 0;
+  return true;
+}
+
+// The peer's first bytes behind the reply: it has read our answer.
+void IwarpLink::OnFirst() {
+  char byte;
+  const ssize_t n = recv(socket_.get(), &byte, 1, MSG_PEEK);
+  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+    return FailAttempt(ConnectOutcome::kGone, {});
+  }
+  if (n < 0) return;
+  CancelTimer();
+  life_ = Life::kUp;
+  if (SoftQueuePair* const pair = pair_.load()) pair->Established({});
+}
+
+void IwarpLink::FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {
+  const auto self = shared_from_this();
+  SoftQueuePair* const pair = pair_.exchange(nullptr);
+  Release();
+  if (pair != nullptr) pair->ConnectFailed(outcome, private_data);
+}
+
+void IwarpLink::Start() { Arm(); }
+
+// -------------------------------------------------------------------------------------- events
+
+void IwarpLink::Arm() {
+  // Whoever changes what is wanted does so before it comes here: the last to come sees all.
+  SpinLockHolder hold(&arm_lock_);
+  uint32_t wanted = 0;
+  if (!hot_.load() && !stalled_.load()) wanted |= EPOLLIN | EPOLLRDHUP;
+  if (want_room_.load()) wanted |= EPOLLOUT;
+  if (armed_ && armed_events_ == wanted) return;
+  armed_ = true;
+  armed_events_ = wanted;
+  shared_->loop.SetEvents(socket_.get(), wanted | EPOLLONESHOT);
+}
+
+void IwarpLink::OnEvent(uint32_t events) {
+  const auto self = shared_from_this();
+  {
+    SpinLockHolder hold(&arm_lock_);
+    armed_ = false;
+  }
+  switch (life_) {
+    case Life::kAwaitingFirst:
+      OnFirst();
+      break;
+    case Life::kUp:
+      if (SoftQueuePair* const pair = pair_.load()) {
+        if ((events & (EPOLLERR | EPOLLHUP)) != 0 && stalled_.load()) {
+          pair->Fail(DisconnectCause::kBroken, Status::kTransport);
+        } else {
+          pair->Attend();
+        }
+      }
+      break;
+    case Life::kClosing:
+      return ContinueClosing();
+    case Life::kDialling:
+    case Life::kEnded:
+      return;
+  }
+  if ((life_ == Life::kUp || life_ == Life::kAwaitingFirst) && pair_.load() != nullptr) Arm();
+}
+
+void IwarpLink::Heat() {
+  hot_.store(true);
+  Arm();
+}
+
+bool IwarpLink::Cool() {
+  hot_.store(false);
+  Arm();  // tells at once what has arrived before
+  return false;
+}
+
+bool IwarpLink::Arrived() const {
+  if (stalled_.load(std::memory_order_relaxed)) return false;
+  if (unread_.load(std::memory_order_relaxed)) return true;
+  // While cold the loop is told; while hot nobody else knows.
+  if (!hot_.load(std::memory_order_relaxed)) return false;
+  char byte;
+  return recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+}
+
+// ------------------------------------------------------------------------------ a silent peer
+
+void IwarpLink::NoteSent() {
+  if (owing_.load(std::memory_order_relaxed) || owing_.exchange(true)) return;
+  auto self = shared_from_this();
+  shared_->loop.Post([self] {
+    self->owing_since_ = 0;
+    self->CheckDebt();
+  });
+}
+
+void IwarpLink::CheckDebt() {
+  debt_timer_ = 0;
+  if (life_ != Life::kUp || !socket_.valid()) return;
+  Debt debt = DebtOf(socket_.get());
+  if (!debt.unacknowledged) {
+    owing_.store(false);
+    // Whoever sends from now on starts anew; whoever sent just before is seen here.
+    debt = DebtOf(socket_.get());
+    if (!debt.unacknowledged || owing_.exchange(true)) return;
+  }
+  const Nanos now = shared_->loop.Now();
+  if (owing_since_ == 0) owing_since_ = now;
+  if (std::min(now - owing_since_, debt.silent_for) >= shared_->silence) {
+    Log(LogLevel::kInfo, "iwarp: ", PeerEnd(socket_.get()).address.ToString(), " is silent");
+    lost_.store(true);
+    if (SoftQueuePair* const pair = pair_.load()) {
+      pair->Fail(DisconnectCause::kBroken, Status::kTransport);
+    }
+    return;
+  }
+  auto self = shared_from_this();
+  debt_timer_ = shared_->loop.RunAt(now + std::max<Nanos>(shared_->silence / 4, 1),
+                                    [self] { self->CheckDebt(); });
+}
+
+// --------------------------------------------------------------------------------------- the end
+
+void IwarpLink::Disconnect(Status verdict) {
+  pair_.store(nullptr);
+  auto self = shared_from_this();
+  shared_->loop.Post([self, verdict] { self->End(verdict); });
+}
+
+// Nobody polls or pumps any more: all state is the loop's.
+void IwarpLink::End(Status verdict) {
+  if (life_ == Life::kEnded) return;
+  if (life_ != Life::kUp || lost_.load()) return Release();
+  CancelTimer();
+  ReleaseInput();
+  {
+    SpinLockHolder hold(&transmit_lock_);
+    const bool explain = !peer_terminated_ && !end_of_stream_ && may_send_;
+    if (explain && terminate_size_ == 0 && verdict != Status::kSuccess) {
+      terminate_size_ = EncodeTerminate(kRdmapLocalCatastrophic, {}, terminate_);
+    }
+    if (explain && terminate_size_ > 0) {
+      const DdpHeader header =
+          UntaggedHeader(RdmapOpcode::kTerminate, kFirstSequence, 0, /*last=*/true);
+      if (!SendControl(header, std::span<const uint8_t>(terminate_).first(terminate_size_))) {
+        lost_.store(true);
+      }
+    }
+  }
+  if (lost_.load()) return Release();
+  life_ = Life::kClosing;
+  auto self = shared_from_this();
+  timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->silence, [self] {
+    self->timer_ = 0;
+    self->Release();
+  });
+  ContinueClosing();
+}
+
+// Until everything is in the socket; the rest is TCP's.
+void IwarpLink::ContinueClosing() {
+  bool sent;
+  bool waits;
+  {
+    SpinLockHolder hold(&transmit_lock_);
+    sent = stream_->Flush();
+    waits = sent && stream_->blocked();
+  }
+  if (waits) {
+    shared_->loop.SetEvents(socket_.get(), EPOLLOUT | EPOLLONESHOT);
+    return;
+  }
+  if (sent) {
+    shared_->loop.Unwatch(socket_.get());
+    CloseLingering(shared_->loop, std::move(socket_), shared_->silence);
+  }
+  Release();
+}
+
+void IwarpLink::Release() {
+  const auto self = shared_from_this();
+  life_ = Life::kEnded;
+  CancelTimer();
+  if (debt_timer_ != 0) shared_->loop.Cancel(debt_timer_);
+  debt_timer_ = 0;
+  if (connector_ != nullptr) connector_->Cancel();
+  connector_.reset();
+  if (socket_.valid()) {
+    shared_->loop.Unwatch(socket_.get());
+    socket_.Reset();
+  }
+  self_.reset();
+}
+
+void IwarpLink::CancelTimer() {
+  if (timer_ != 0) shared_->loop.Cancel(timer_);
+  timer_ = 0;
+}
+
+}  // namespace viaduct::verbs::iwarp

@@ -1,0 +1,223 @@
+// One end of an iWARP connection, from the attempt to the last byte.
+//
+// Files: link.cc (life), link_outbound.cc (what is sent), link_inbound.cc (what is received).
+//
+// Locks. Poll runs under the pair's inbound lock, Pump under its send lock; both use the sending
+// half under transmit_lock_, which comes after either. Life (Open, OnEvent, End, timers) is the
+// loop's thread, where the pair may be used until Disconnect has cleared pair_.
+//
+// The socket is watched one-shot: after each event, and whenever what is wanted changes, Arm()
+// says anew what is wanted. So an event that nobody can serve yet (a held message, a hot link,
+// which its pollers read by themselves) never makes the loop spin.
+#ifndef VIADUCT_VERBS_SOFT_IWARP_LINK_H_
+#define VIADUCT_VERBS_SOFT_IWARP_LINK_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/base/fd.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+#include "verbs/soft/iwarp/connector.h"
+#include "verbs/soft/iwarp/ddp.h"
+#include "verbs/soft/iwarp/fpdu_reader.h"
+#include "verbs/soft/iwarp/inbound_sequence.h"
+#include "verbs/soft/iwarp/mpa.h"
+#include "verbs/soft/iwarp/mpa_negotiation.h"
+#include "verbs/soft/iwarp/parked_messages.h"
+#include "verbs/soft/iwarp/receive_buffers.h"
+#include "verbs/soft/iwarp/transmit_stream.h"
+#include "verbs/soft/iwarp/wire_error.h"
+#include "verbs/soft/link.h"
+#include "verbs/soft/queue_pair.h"
+
+namespace viaduct::verbs::iwarp {
+
+// What the links of a context share; lives as long as the last of them.
+struct LinkShared {
+  LinkShared(EventLoop& event_loop, Nanos silence_time) : loop(event_loop), silence(silence_time) {}
+
+  EventLoop& loop;
+  // How long a peer may owe an acknowledgement, or the end of a connection.
+  const Nanos silence;
+  ReceiveBuffers buffers;
+};
+
+// Owns itself from Dial or Answer until the socket is closed.
+class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLink> {
+ public:
+  // The active side. The outcome goes to the pair, on the loop.
+  static Link* Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, const Address& from,
+                    const ConnectOptions& options);
+
+  // The passive side, with the consumer's answer. Fails as SoftQueuePair::Attach does, and then
+  // nothing has happened: *socket stays the caller's.
+  static absl::Status Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, Fd* socket,
+                             const MpaFrame& request, absl::Span<const uint8_t> private_data);
+
+  IwarpLink(const IwarpLink&) = delete;
+  IwarpLink& operator=(const IwarpLink&) = delete;
+
+  void Pump() override;
+  bool Poll(int budget) override;
+  bool Arrived() const override;
+  void Start() override;
+  void Heat() override;
+  bool Cool() override;
+  void Disconnect(Status verdict) override;
+
+ private:
+  // A read that the peer has not answered.
+  struct OutboundRead {
+    // The program's, or an empty one of ours: it confirms this many requests, or is the first FPDU.
+    bool user = false;
+    uint32_t confirms = 0;
+  };
+  // A read of the peer that has not been answered, or not wholly.
+  struct InboundRead {
+    ReadRequest request;
+    uint32_t sequence = 0;  // of its Read Request
+    uint32_t offset = 0;    // bytes answered
+  };
+  enum class Life : uint8_t { kDialling, kAwaitingFirst, kUp, kClosing, kEnded };
+
+  IwarpLink(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair);
+
+  // ---- link.cc: life
+  void OnAnswer(Connector::Answer answer);
+  void SendAnswer(Fd socket, const MpaFrame& request, std::vector<uint8_t> private_data);
+  void Open(Fd socket, const MpaAgreement& agreement, bool initiator);
+  bool WatchSocket();
+  void OnEvent(uint32_t events);
+  void OnFirst();
+  void FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
+  void End(Status verdict);
+  void ContinueClosing();
+  void Release();
+  void CancelTimer();
+  void Arm();
+  void NoteSent();
+  void CheckDebt();
+
+  // ---- link_outbound.cc
+  // Sends as far as there is room: what waits, answers to reads and, inside Pump, requests.
+  void Transmit(bool requests) ABSL_LOCKS_EXCLUDED(transmit_lock_);
+  bool EmitRequest(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  bool EmitRead(SoftQueuePair& pair, SendEntry& entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  bool EmitMessage(SoftQueuePair& pair, SendEntry& entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  bool EmitAnswer(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  bool EmitSilentRead(uint32_t confirms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  bool EmitConfirmation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  // What to say at the end; the first one counts.
+  void PrepareTerminate(const WireError& error, std::span<const uint8_t> ulpdu)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  bool SendParts(std::span<const iovec> parts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  bool SendControl(const DdpHeader& header, std::span<const uint8_t> fixed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+
+  // ---- link_inbound.cc: all inside Poll. What returns bool returns whether to go on: not if the
+  // connection breaks, nor if no more can be parked. `held`: no receive for it, nothing consumed.
+  bool Receive(SoftQueuePair& pair);
+  bool Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu);
+  bool Park(ParkedMessages::Kind kind, std::span<const uint8_t> ulpdu);
+  bool Replay(SoftQueuePair& pair);
+  bool TakeSend(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
+  bool DeliverSend(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu,
+                   bool* held);
+  bool TakeImmediate(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
+  bool TakeWrite(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
+  bool DeliverWrite(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
+  bool FinishWrite(SoftQueuePair& pair, bool* held);
+  bool TakeReadRequest(SoftQueuePair& pair, const DdpHeader& header,
+                       std::span<const uint8_t> ulpdu);
+  bool QueueAnswer(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
+  bool TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
+                        std::span<const uint8_t> ulpdu);
+  bool TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payload);
+  void AtEnd(SoftQueuePair& pair);
+  // The peer broke a rule: fails the pair and prepares the Terminate that says which.
+  bool Break(SoftQueuePair& pair, const WireError& error, std::span<const uint8_t> ulpdu);
+  // The pair is failing already: prepares the Terminate that says why.
+  bool Broken(const WireError& error, std::span<const uint8_t> ulpdu);
+  void Lost(SoftQueuePair& pair);
+  void ReleaseInput();
+
+  const std::shared_ptr<LinkShared> shared_;
+  std::shared_ptr<IwarpLink> self_;   // loop; null: ended
+  std::atomic<SoftQueuePair*> pair_;  // null after Disconnect
+
+  // Loop.
+  Life life_ = Life::kDialling;
+  std::shared_ptr<Connector> connector_;
+  EventLoop::TimerId timer_ = 0;  // first FPDU, or the end
+  EventLoop::TimerId debt_timer_ = 0;
+  Nanos owing_since_ = 0;
+
+  // Set by Open, constant while the pair is attached.
+  Fd socket_;
+  MpaAgreement agreement_;
+  size_t ulpdu_limit_ = 0;
+
+  // Any thread.
+  std::atomic<bool> hot_{false};
+  std::atomic<bool> stalled_{false};  // parked_ is full: the socket is not read
+  std::atomic<bool> unread_{false};   // input_ holds something
+  std::atomic<bool> want_room_{false};
+  std::atomic<bool> lost_{false};   // nothing can be sent any more
+  std::atomic<bool> owing_{false};  // CheckDebt is to come
+
+  SpinLock arm_lock_;
+  bool armed_ ABSL_GUARDED_BY(arm_lock_) = false;
+  uint32_t armed_events_ ABSL_GUARDED_BY(arm_lock_) = 0;
+
+  SpinLock transmit_lock_;
+  // A responder does not send before the initiator's first FPDU has come (RFC 5044 7.1.3).
+  bool may_send_ ABSL_GUARDED_BY(transmit_lock_) = false;
+  std::optional<TransmitStream> stream_ ABSL_GUARDED_BY(transmit_lock_);
+  uint32_t send_sequence_ ABSL_GUARDED_BY(transmit_lock_) = kFirstSequence;
+  uint32_t read_sequence_ ABSL_GUARDED_BY(transmit_lock_) = kFirstSequence;
+  uint32_t sink_stag_ = kNoMemoryStag;
+  uint32_t reads_sent_ ABSL_GUARDED_BY(transmit_lock_) = 0;
+  absl::InlinedVector<OutboundRead, 4> reads_ ABSL_GUARDED_BY(transmit_lock_);
+  absl::InlinedVector<InboundRead, 2> answers_ ABSL_GUARDED_BY(transmit_lock_);
+  std::deque<uint64_t> confirms_ ABSL_GUARDED_BY(transmit_lock_);  // positions to confirm
+  uint32_t unasked_ ABSL_GUARDED_BY(transmit_lock_) = 0;  // the youngest: no read for them yet
+  // The payload of our Terminate; size 0: none.
+  std::array<uint8_t, kMaxTerminateSize> terminate_ ABSL_GUARDED_BY(transmit_lock_);
+  size_t terminate_size_ ABSL_GUARDED_BY(transmit_lock_) = 0;
+
+  // Inbound lock.
+  FpduReader reader_;
+  InboundSequence sequence_;
+  std::unique_ptr<uint8_t[]> buffer_;
+  std::span<const uint8_t> input_;  // of buffer_, or empty
+  ParkedMessages parked_;
+  uint64_t fpdus_ = 0;
+  bool end_of_stream_ = false;
+  bool broken_ = false;                     // nothing is consumed any more
+  std::optional<uint32_t> send_immediate_;  // of the send that goes on or comes next
+  // Of the write that goes on or comes next. Behind one that waits for its receive, writes are
+  // parked: there is only one.
+  std::optional<uint32_t> write_immediate_;
+  bool write_solicited_ = false;
+  uint32_t write_length_ = 0;
+  bool peer_terminated_ = false;
+};
+
+}  // namespace viaduct::verbs::iwarp
+
+#endif  // VIADUCT_VERBS_SOFT_IWARP_LINK_H_

@@ -1,0 +1,421 @@
+// What a link receives. All of it runs inside Poll.
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "verbs/base/log.h"
+#include "verbs/soft/iwarp/byte_order.h"
+#include "verbs/soft/iwarp/link.h"
+#include "verbs/soft/iwarp/terminate.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+// What a Terminate says of our oldest request that is not confirmed.
+Status VerdictOf(const WireError& error) {
+  if (error == kNoBuffer) return Status::kReceiverNotReady;
+  if (error.layer == 1 && error.type == 1) return Status::kRemoteAccess;
+  if (error == kMessageTooLong) return Status::kRemoteOperation;
+  if (error.layer == 0 && error.type == 1) return Status::kRemoteAccess;
+  if (error.layer == 0 && error.type == 2) return Status::kRemoteOperation;
+  if (error == kRdmapLocalCatastrophic) return Status::kFlushed;  // its own trouble
+  return Status::kTransport;
+}
+
+ReadRequest ReadRequestOf(const DdpHeader& header, std::span<const uint8_t> ulpdu) {
+  return DecodeReadRequest(ulpdu.subspan(header.size()).first<kReadRequestSize>());
+}
+
+}  // namespace
+
+bool IwarpLink::Poll(int budget) {
+  SoftQueuePair* const pair = pair_.load(std::memory_order_relaxed);
+  if (pair == nullptr || broken_) return false;
+  bool moved = false;
+  bool received = false;  // once in a Poll: a second call would mostly find nothing
+  bool more = parked_.empty() || Replay(*pair);
+  while (more && budget > 0) {
+    std::span<const uint8_t> ulpdu;
+    switch (reader_.Next(&input_, &ulpdu)) {
+      case FpduReader::Result::kFpdu:
+        --budget;
+        moved = true;
+        more = Take(*pair, ulpdu);
+        break;
+      case FpduReader::Result::kError:
+        more = Break(*pair, *reader_.error(), {});
+        break;
+      case FpduReader::Result::kNeedMore:
+        more = !received && Receive(*pair);
+        received = true;
+        moved |= more;
+        break;
+    }
+  }
+  if (input_.empty() || broken_) ReleaseInput();
+  unread_.store(!input_.empty(), std::memory_order_relaxed);
+  if (broken_) return true;
+  const bool stalled = parked_.full();
+  if (stalled_.exchange(stalled) != stalled) Arm();
+  Transmit(/*requests=*/false);
+  // The loop tells of bytes in the socket, but not of bytes that were taken out of it.
+  if (!input_.empty() && !stalled && !hot_.load(std::memory_order_relaxed)) pair->MarkArrived();
+  return moved;
+}
+
+// False: nothing came.
+bool IwarpLink::Receive(SoftQueuePair& pair) {
+  if (buffer_ == nullptr) buffer_ = shared_->buffers.Take();
+  const std::span<uint8_t> missing = reader_.Missing();
+  iovec parts[] = {{missing.data(), missing.size()}, {buffer_.get(), ReceiveBuffers::kSize}};
+  msghdr message = {};
+  message.msg_iov = missing.empty() ? parts + 1 : parts;
+  message.msg_iovlen = missing.empty() ? 1 : 2;
+  ssize_t n;
+  do {
+    n = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) {
+    if (errno == EAGAIN) return false;
+    broken_ = true;
+    Lost(pair);
+    return false;
+  }
+  if (n == 0) {
+    end_of_stream_ = true;
+    AtEnd(pair);
+    return false;
+  }
+  const auto size = static_cast<size_t>(n);
+  const size_t filled = std::min(size, missing.size());
+  if (filled > 0) reader_.Filled(filled);
+  input_ = {buffer_.get(), size - filled};
+  return true;
+}
+
+// The peer's FIN, with everything before it consumed.
+void IwarpLink::AtEnd(SoftQueuePair& pair) {
+  bool owes = false;  // answers that will never come
+  {
+    SpinLockHolder hold(&transmit_lock_);
+    owes = !reads_.empty();
+  }
+  broken_ = true;
+  if (owes || !reader_.at_boundary()) return Lost(pair);
+  pair.Fail(DisconnectCause::kPeer, Status::kFlushed);
+}
+
+void IwarpLink::Lost(SoftQueuePair& pair) {
+  lost_.store(true);
+  pair.Fail(DisconnectCause::kBroken, Status::kTransport);
+}
+
+bool IwarpLink::Break(SoftQueuePair& pair, const WireError& error, std::span<const uint8_t> ulpdu) {
+  Log(LogLevel::kInfo, "iwarp: the peer broke a rule: ", Describe(error));
+  pair.Fail(DisconnectCause::kBroken, Status::kFlushed);
+  return Broken(error, ulpdu);
+}
+
+bool IwarpLink::Broken(const WireError& error, std::span<const uint8_t> ulpdu) {
+  SpinLockHolder hold(&transmit_lock_);
+  PrepareTerminate(error, ulpdu);
+  broken_ = true;
+  return false;
+}
+
+void IwarpLink::ReleaseInput() {
+  input_ = {};
+  if (buffer_ != nullptr) shared_->buffers.Give(std::move(buffer_));
+}
+
+// ------------------------------------------------------------------------------------ segments
+
+bool IwarpLink::Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu) {
+  DdpHeader header;
+  std::optional<WireError> error = ParseDdpHeader(ulpdu, pair.immediate_enabled(), &header);
+  if (error.has_value()) return Break(pair, *error, ulpdu);
+  const std::span<const uint8_t> payload = ulpdu.subspan(header.size());
+  error = sequence_.Accept(header, payload.size());
+  if (error.has_value()) return Break(pair, *error, ulpdu);
+  if (fpdus_++ == 0) {
+    SpinLockHolder hold(&transmit_lock_);
+    may_send_ = true;
+  }
+  switch (header.opcode) {
+    case RdmapOpcode::kTerminate:
+      return TakeTerminate(pair, payload);
+    case RdmapOpcode::kReadRequest:
+      return TakeReadRequest(pair, header, ulpdu);
+    case RdmapOpcode::kReadResponse:
+      return TakeReadResponse(pair, header, ulpdu);
+    case RdmapOpcode::kWrite:
+      return TakeWrite(pair, header, ulpdu);
+    case RdmapOpcode::kImmediate:
+    case RdmapOpcode::kImmediateSolicited:
+      return TakeImmediate(pair, header, ulpdu);
+    case RdmapOpcode::kSend:
+    case RdmapOpcode::kSendSolicited:
+      return TakeSend(pair, header, ulpdu);
+    case RdmapOpcode::kSendInvalidate:
+    case RdmapOpcode::kSendSolicitedInvalidate:
+      return Break(pair, kCannotInvalidate, ulpdu);
+  }
+  return false;
+}
+
+// ------------------------------------------------------------------------------------- parking
+
+bool IwarpLink::Park(ParkedMessages::Kind kind, std::span<const uint8_t> ulpdu) {
+  parked_.Push(kind, ulpdu);
+  return !parked_.full();
+}
+
+// What was parked, as far as there are receives for it now.
+bool IwarpLink::Replay(SoftQueuePair& pair) {
+  using Kind = ParkedMessages::Kind;
+  bool held = false;
+  while (!parked_.empty()) {
+    const ParkedMessages::Item& item = parked_.front();
+    const std::span<const uint8_t> ulpdu = item.ulpdu();
+    DdpHeader header;  // was checked when it came
+    if (item.kind != Kind::kWriteEnd) ParseDdpHeader(ulpdu, /*immediate_data=*/true, &header);
+    bool good = true;
+    switch (item.kind) {
+      case Kind::kSend:
+        good = DeliverSend(pair, header, ulpdu, &held);
+        break;
+      case Kind::kReadRequest:
+        good = QueueAnswer(pair, header, ulpdu);
+        break;
+      case Kind::kWriteEnd:
+        good = FinishWrite(pair, &held);
+        break;
+      case Kind::kWrite:
+        good = DeliverWrite(pair, header, ulpdu);
+        if (good && header.last && header.opcode == RdmapOpcode::kWrite) {
+          good = FinishWrite(pair, &held);
+          if (held) parked_.TurnFrontIntoWriteEnd();
+        }
+        break;
+    }
+    if (!good) return false;
+    if (held) break;
+    parked_.Pop();
+  }
+  return !parked_.full();
+}
+
+// --------------------------------------------------------------------------------------- sends
+
+bool IwarpLink::TakeSend(SoftQueuePair& pair, const DdpHeader& header,
+                         std::span<const uint8_t> ulpdu) {
+  bool held = !parked_.empty();
+  if (!held && !DeliverSend(pair, header, ulpdu, &held)) return false;
+  return !held || Park(ParkedMessages::Kind::kSend, ulpdu);
+}
+
+bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
+                            std::span<const uint8_t> ulpdu, bool* held) {
+  const std::span<const uint8_t> payload = ulpdu.subspan(header.size());
+  if (header.opcode == RdmapOpcode::kImmediate) {
+    send_immediate_ = LoadBig32(&payload[4]);
+    return true;
+  }
+  if (header.message_offset == 0) {
+    const Inbound start = pair.StartReceive();
+    if (start == Inbound::kBroken) return Broken(kNoBuffer, ulpdu);
+    if (start == Inbound::kHeld) {
+      *held = true;
+      return true;
+    }
+  }
+  const auto copy = [payload](unsigned char* to, uint64_t at, size_t size) {
+    std::memcpy(to, payload.data() + at, size);
+  };
+  if (pair.PlaceReceive(header.message_offset, static_cast<uint32_t>(payload.size()), copy) ==
+      Inbound::kBroken) {
+    return Broken(kMessageTooLong, ulpdu);
+  }
+  if (!header.last) return true;
+  const Trailer trailer{.immediate = send_immediate_.value_or(0),
+                        .has_immediate = send_immediate_.has_value(),
+                        .solicited = IsSolicited(header.opcode)};
+  send_immediate_.reset();
+  pair.FinishReceive(header.message_offset + static_cast<uint32_t>(payload.size()), trailer);
+  return true;
+}
+
+bool IwarpLink::TakeImmediate(SoftQueuePair& pair, const DdpHeader& header,
+                              std::span<const uint8_t> ulpdu) {
+  using Kind = ParkedMessages::Kind;
+  switch (LoadBig32(&ulpdu[header.size()])) {
+    case kImmediateForSend:
+      if (header.opcode != RdmapOpcode::kImmediate) break;
+      return TakeSend(pair, header, ulpdu);
+    case kImmediateForWrite:
+      if (parked_.count(Kind::kWriteEnd) > 0) return Park(Kind::kWrite, ulpdu);
+      if (write_length_ != 0) break;  // inside a write
+      return DeliverWrite(pair, header, ulpdu);
+    default:
+      break;
+  }
+  return Break(pair, kCatastrophicStream, ulpdu);
+}
+
+// -------------------------------------------------------------------------------------- writes
+
+bool IwarpLink::TakeWrite(SoftQueuePair& pair, const DdpHeader& header,
+                          std::span<const uint8_t> ulpdu) {
+  using Kind = ParkedMessages::Kind;
+  if (parked_.count(Kind::kWriteEnd) > 0) return Park(Kind::kWrite, ulpdu);
+  if (!DeliverWrite(pair, header, ulpdu)) return false;
+  if (!header.last) return true;
+  // It takes a receive behind the messages that wait for theirs.
+  bool held = write_immediate_.has_value() && !parked_.empty();
+  if (!held && !FinishWrite(pair, &held)) return false;
+  return !held || Park(Kind::kWriteEnd, {});
+}
+
+// A segment, or the immediate data before the first.
+bool IwarpLink::DeliverWrite(SoftQueuePair& pair, const DdpHeader& header,
+                             std::span<const uint8_t> ulpdu) {
+  const std::span<const uint8_t> payload = ulpdu.subspan(header.size());
+  if (header.opcode != RdmapOpcode::kWrite) {
+    write_immediate_ = LoadBig32(&payload[4]);
+    write_solicited_ = IsSolicited(header.opcode);
+    return true;
+  }
+  const auto size = static_cast<uint32_t>(payload.size());
+  if (header.offset + size < header.offset) return Break(pair, kTaggedWrap, ulpdu);
+  if (size > std::numeric_limits<uint32_t>::max() - write_length_) {
+    return Break(pair, kTaggedBounds, ulpdu);
+  }
+  const auto copy = [payload](unsigned char* to, uint64_t at, size_t n) {
+    std::memcpy(to, payload.data() + at, n);
+  };
+  if (pair.PlaceWrite(header.stag, header.offset, size, write_immediate_.has_value(), copy) ==
+      Inbound::kBroken) {
+    return Broken(kTaggedInvalidStag, ulpdu);
+  }
+  write_length_ += size;
+  return true;
+}
+
+bool IwarpLink::FinishWrite(SoftQueuePair& pair, bool* held) {
+  const Trailer trailer{.immediate = write_immediate_.value_or(0),
+                        .has_immediate = write_immediate_.has_value(),
+                        .solicited = write_solicited_};
+  const Inbound finish = pair.FinishWrite(write_length_, trailer);
+  if (finish == Inbound::kBroken) return Broken(kNoBuffer, {});
+  if (finish == Inbound::kHeld) {
+    *held = true;
+    return true;
+  }
+  write_immediate_.reset();
+  write_solicited_ = false;
+  write_length_ = 0;
+  return true;
+}
+
+// --------------------------------------------------------------------------------------- reads
+
+bool IwarpLink::TakeReadRequest(SoftQueuePair& pair, const DdpHeader& header,
+                                std::span<const uint8_t> ulpdu) {
+  using Kind = ParkedMessages::Kind;
+  size_t unanswered = parked_.count(Kind::kReadRequest);
+  {
+    SpinLockHolder hold(&transmit_lock_);
+    unanswered += answers_.size();
+  }
+  // An empty read as the first FPDU must be answered even where reads are not allowed.
+  if (unanswered >= std::max<size_t>(agreement_.ird, 1)) {
+    return Break(pair, kCatastrophicStream, ulpdu);
+  }
+  // An empty read asks whether what came before it was received; answers keep the order of their
+  // requests. Other reads do not wait for receives.
+  const ReadRequest request = ReadRequestOf(header, ulpdu);
+  if (!parked_.empty() && (request.size == 0 || parked_.count(Kind::kReadRequest) > 0)) {
+    return Park(Kind::kReadRequest, ulpdu);
+  }
+  return QueueAnswer(pair, header, ulpdu);
+}
+
+bool IwarpLink::QueueAnswer(SoftQueuePair& pair, const DdpHeader& header,
+                            std::span<const uint8_t> ulpdu) {
+  const ReadRequest request = ReadRequestOf(header, ulpdu);
+  if (request.source_offset + request.size < request.source_offset) {
+    return Break(pair, kReadWrap, ulpdu);
+  }
+  if (pair.CheckRead(request.source_stag, request.source_offset, request.size) ==
+      Inbound::kBroken) {
+    return Broken(kReadInvalidStag, ulpdu);
+  }
+  SpinLockHolder hold(&transmit_lock_);
+  answers_.push_back({.request = request, .sequence = header.sequence});
+  return true;
+}
+
+bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
+                                 std::span<const uint8_t> ulpdu) {
+  const std::span<const uint8_t> payload = ulpdu.subspan(header.size());
+  std::optional<OutboundRead> oldest;
+  {
+    SpinLockHolder hold(&transmit_lock_);
+    if (!reads_.empty()) oldest = reads_.front();
+  }
+  if (!oldest.has_value()) return Break(pair, kTaggedInvalidStag, ulpdu);
+  if (!oldest->user) {
+    if (!payload.empty()) return Break(pair, kTaggedBounds, ulpdu);
+    SpinLockHolder hold(&transmit_lock_);
+    reads_.erase(reads_.begin());
+    for (uint32_t i = 0; i < oldest->confirms; ++i) {
+      pair.Complete(confirms_.front(), Status::kSuccess);
+      confirms_.pop_front();
+    }
+    EmitConfirmation();  // Transmit, which follows, sees what went wrong
+    return true;
+  }
+  SendEntry* const entry = pair.OldestRead();
+  if (entry == nullptr) return Break(pair, kTaggedInvalidStag, ulpdu);
+  const auto size = static_cast<uint32_t>(payload.size());
+  if (size > entry->length - entry->offset) return Break(pair, kTaggedBounds, ulpdu);
+  if (size > 0 && header.stag != sink_stag_) return Break(pair, kTaggedInvalidStag, ulpdu);
+  if (size > 0 && header.offset != entry->cookie + entry->offset) {
+    return Break(pair, kTaggedBounds, ulpdu);
+  }
+  const auto copy = [payload](unsigned char* to, uint64_t at, size_t n) {
+    std::memcpy(to, payload.data() + at, n);
+  };
+  if (pair.PlaceRead(*entry, entry->offset, size, copy) == Inbound::kBroken) {
+    return Broken(kRdmapLocalCatastrophic, {});
+  }
+  entry->offset += size;
+  if (!header.last) return true;
+  if (entry->offset != entry->length) return Break(pair, kTaggedBounds, ulpdu);
+  {
+    SpinLockHolder hold(&transmit_lock_);
+    reads_.erase(reads_.begin());
+  }
+  pair.FinishRead();
+  return true;
+}
+
+// ----------------------------------------------------------------------------------- terminate
+
+bool IwarpLink::TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payload) {
+  const std::optional<Terminate> terminate = DecodeTerminate(payload, /*started=*/fpdus_ > 1);
+  const WireError error = terminate.has_value() ? terminate->error : kRdmapLocalCatastrophic;
+  Log(LogLevel::kInfo, "iwarp: the peer terminated: ", Describe(error));
+  peer_terminated_ = true;
+  broken_ = true;
+  pair.Fail(DisconnectCause::kBroken, VerdictOf(error));
+  return false;
+}
+
+}  // namespace viaduct::verbs::iwarp

@@ -1,0 +1,267 @@
+// What a link sends.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "verbs/soft/iwarp/byte_order.h"
+#include "verbs/soft/iwarp/fpdu_writer.h"
+#include "verbs/soft/iwarp/link.h"
+#include "verbs/soft/iwarp/tcp.h"
+#include "verbs/soft/iwarp/terminate.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+constexpr size_t kBatchFpdus = 16;
+constexpr size_t kBatchBytes = 64 * 1024;
+// Toward another Viaduct: 64 KiB with header and CRC.
+constexpr size_t kOwnSegmentSize = 65536;
+
+// Several FPDUs for one system call. The heads and tails must stay where they are.
+class Batch {
+ public:
+  // The caller has put the payload's parts behind PayloadBegin().
+  size_t PayloadBegin() {
+    parts_.push_back({});  // the head
+    return parts_.size();
+  }
+  void AddPayload(const void* bytes, size_t size) {
+    parts_.push_back({const_cast<void*>(bytes), size});
+  }
+  void Finish(const DdpHeader& header, std::span<const uint8_t> fixed, size_t payload_begin,
+              bool crc) {
+    FpduFrame& frame = frames_[count_++];
+    FrameFpdu(header, fixed, std::span<const iovec>(parts_).subspan(payload_begin), crc, &frame);
+    parts_[payload_begin - 1] = {frame.head.data(), frame.head_size};
+    parts_.push_back({frame.tail.data(), frame.tail_size});
+  }
+  bool Full() const { return count_ == kBatchFpdus; }
+  std::span<const iovec> parts() const { return parts_; }
+
+ private:
+  std::array<FpduFrame, kBatchFpdus> frames_;
+  size_t count_ = 0;
+  absl::InlinedVector<iovec, 3 * kBatchFpdus> parts_;
+};
+
+// Bytes of the next segment of a message: at most `limit`, and a multiple of four unless it is the
+// last.
+uint32_t SegmentBytes(size_t limit, bool tagged, uint32_t left) {
+  const size_t header = tagged ? kDdpTaggedSize : kDdpUntaggedSize;
+  if (left <= limit - header) return left;
+  return static_cast<uint32_t>(PayloadLimit(limit, tagged));
+}
+
+}  // namespace
+
+void IwarpLink::Pump() { Transmit(/*requests=*/true); }
+
+void IwarpLink::Transmit(bool requests) {
+  SoftQueuePair* const pair = pair_.load(std::memory_order_relaxed);
+  if (pair == nullptr) return;
+  bool turned = false;  // between blocked and not
+  {
+    SpinLockHolder hold(&transmit_lock_);
+    if (!may_send_) return;
+    // Answers and requests take turns, so that neither starves the other.
+    bool moved = true;
+    while (moved && !lost_.load(std::memory_order_relaxed)) {
+      if (!stream_->Flush()) {
+        lost_.store(true);
+        break;
+      }
+      if (stream_->blocked()) break;
+      moved = EmitAnswer(*pair);
+      if (requests && !stream_->blocked()) moved |= EmitRequest(*pair);
+    }
+    turned = want_room_.exchange(stream_->blocked()) != stream_->blocked();
+  }
+  if (lost_.load(std::memory_order_relaxed)) return Lost(*pair);
+  if (turned) Arm();
+}
+
+void IwarpLink::PrepareTerminate(const WireError& error, std::span<const uint8_t> ulpdu) {
+  if (terminate_size_ == 0) terminate_size_ = EncodeTerminate(error, ulpdu, terminate_);
+}
+
+bool IwarpLink::SendParts(std::span<const iovec> parts) {
+  if (!stream_->Send(parts)) {
+    lost_.store(true);
+    return false;
+  }
+  NoteSent();
+  return true;
+}
+
+bool IwarpLink::SendControl(const DdpHeader& header, std::span<const uint8_t> fixed) {
+  FpduFrame frame;
+  FrameFpdu(header, fixed, {}, agreement_.crc, &frame);
+  const iovec parts[] = {{frame.head.data(), frame.head_size},
+                         {frame.tail.data(), frame.tail_size}};
+  return SendParts(parts);
+}
+
+// ---------------------------------------------------------------------------------- requests
+
+// Returns whether something was sent.
+bool IwarpLink::EmitRequest(SoftQueuePair& pair) {
+  SendEntry* const entry = pair.NextToEmit();
+  if (entry == nullptr) return false;
+  return entry->opcode == Opcode::kRead ? EmitRead(pair, *entry) : EmitMessage(pair, *entry);
+}
+
+bool IwarpLink::EmitRead(SoftQueuePair& pair, SendEntry& entry) {
+  if (reads_.size() >= agreement_.ord) return false;
+  ReadRequest request;
+  request.sink_stag = sink_stag_;
+  // A zero-based sink of its own for each read.
+  request.sink_offset = entry.cookie = uint64_t{reads_sent_++} << 32;
+  request.size = entry.length;
+  request.source_stag = entry.remote_key != 0 ? entry.remote_key : kNoMemoryStag;
+  request.source_offset = entry.remote_address;
+  std::array<uint8_t, kReadRequestSize> fixed;
+  EncodeReadRequest(request, fixed);
+  if (!SendControl(UntaggedHeader(RdmapOpcode::kReadRequest, read_sequence_, 0, /*last=*/true),
+                   fixed)) {
+    return false;
+  }
+  ++read_sequence_;
+  reads_.push_back({.user = true});
+  pair.Emitted(SoftQueuePair::Completes::kLater);
+  return true;
+}
+
+// A read of nothing: the first FPDU, or the confirmation of what was sent before it.
+bool IwarpLink::EmitSilentRead(uint32_t confirms) {
+  const ReadRequest request{.sink_stag = kNoMemoryStag, .source_stag = kNoMemoryStag};
+  std::array<uint8_t, kReadRequestSize> fixed;
+  EncodeReadRequest(request, fixed);
+  if (!SendControl(UntaggedHeader(RdmapOpcode::kReadRequest, read_sequence_, 0, /*last=*/true),
+                   fixed)) {
+    return false;
+  }
+  ++read_sequence_;
+  reads_.push_back({.confirms = confirms});
+  return true;
+}
+
+// One read confirms all requests that wait for it: with few reads allowed, they share.
+bool IwarpLink::EmitConfirmation() {
+  if (unasked_ == 0 || reads_.size() >= agreement_.ord) return true;
+  if (!EmitSilentRead(unasked_)) return false;
+  unasked_ = 0;
+  return true;
+}
+
+bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
+  const bool write = entry.opcode == Opcode::kWrite;
+  const bool own_peer = pair.immediate_enabled();
+  const bool solicited = (entry.flags & kSolicited) != 0;
+  const RdmapOpcode opcode = write       ? RdmapOpcode::kWrite
+                             : solicited ? RdmapOpcode::kSendSolicited
+                                         : RdmapOpcode::kSend;
+  if (entry.offset == 0 && entry.length > ulpdu_limit_) {
+    ulpdu_limit_ = UlpduLimit(SegmentSize(socket_.get()));  // it grows with the window
+  }
+  const size_t limit = own_peer ? UlpduLimit(kOwnSegmentSize) : ulpdu_limit_;
+
+  Batch batch;
+  uint32_t sequence = send_sequence_;
+  if (entry.offset == 0 && own_peer && (entry.flags & kImmediate) != 0) {
+    std::array<uint8_t, kImmediateSize> fixed;
+    StoreBig32(fixed.data(), write ? kImmediateForWrite : kImmediateForSend);
+    StoreBig32(fixed.data() + 4, entry.immediate);
+    const RdmapOpcode kind =
+        write && solicited ? RdmapOpcode::kImmediateSolicited : RdmapOpcode::kImmediate;
+    batch.Finish(UntaggedHeader(kind, sequence++, 0, /*last=*/true), fixed, batch.PayloadBegin(),
+                 agreement_.crc);
+  }
+  uint32_t offset = entry.offset;
+  bool last = false;
+  for (size_t bytes = 0; !last && !batch.Full() && bytes < kBatchBytes;) {
+    const uint32_t n = SegmentBytes(limit, write, entry.length - offset);
+    last = offset + n == entry.length;
+    const DdpHeader header =
+        write ? TaggedHeader(opcode, entry.remote_key != 0 ? entry.remote_key : kNoMemoryStag,
+                             entry.remote_address + offset, last)
+              : UntaggedHeader(opcode, sequence, offset, last);
+    const size_t begin = batch.PayloadBegin();
+    if (!pair.Gather(entry, offset, n, [&batch](const unsigned char* from, uint64_t, size_t size) {
+          batch.AddPayload(from, size);
+        })) {
+      return false;  // and the pair is breaking
+    }
+    batch.Finish(header, {}, begin, agreement_.crc);
+    offset += n;
+    bytes += n;
+  }
+  if (!SendParts(batch.parts())) return false;
+  entry.offset = offset;
+  send_sequence_ = sequence;
+  if (!last) return true;
+  if (!write) ++send_sequence_;
+  if ((entry.flags & kConfirm) == 0 || agreement_.ord == 0) {
+    pair.Emitted(SoftQueuePair::Completes::kNow);
+    return true;
+  }
+  confirms_.push_back(pair.emit_position());
+  ++unasked_;
+  pair.Emitted(SoftQueuePair::Completes::kLater);
+  return EmitConfirmation();
+}
+
+// ----------------------------------------------------------------------------------- answers
+
+// Returns whether something was sent.
+bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
+  if (answers_.empty()) return false;
+  InboundRead& read = answers_.front();
+  const ReadRequest& request = read.request;
+  const uint32_t left = request.size - read.offset;
+  const uint64_t from = request.source_offset + read.offset;
+  const size_t limit = pair.immediate_enabled() ? UlpduLimit(kOwnSegmentSize) : ulpdu_limit_;
+  const uint32_t most = static_cast<uint32_t>(
+      std::min<uint64_t>(left, std::max<uint64_t>(kBatchBytes, PayloadLimit(limit, true))));
+  if (pair.CheckRead(request.source_stag, from, most) != Inbound::kOk) {
+    // It was readable when it was asked for: the region was deregistered meanwhile.
+    DdpHeader header = UntaggedHeader(RdmapOpcode::kReadRequest, read.sequence, 0, true);
+    std::array<uint8_t, kDdpUntaggedSize + kReadRequestSize> ulpdu;
+    EncodeDdpHeader(header, ulpdu);
+    EncodeReadRequest(request, std::span(ulpdu).subspan<kDdpUntaggedSize, kReadRequestSize>());
+    PrepareTerminate(kReadInvalidStag, ulpdu);
+    answers_.clear();
+    return false;
+  }
+  // The program may go on writing to memory that a peer reads; the CRC must be that of the bytes
+  // which are sent.
+  std::unique_ptr<uint8_t[]> copy;
+  const auto* memory = reinterpret_cast<const uint8_t*>(from);
+  if (agreement_.crc && most > 0) {
+    copy = shared_->buffers.Take();
+    std::memcpy(copy.get(), memory, most);
+    memory = copy.get();
+  }
+  Batch batch;
+  uint32_t done = 0;
+  bool last = false;
+  while (!last && !batch.Full()) {
+    const uint32_t n = SegmentBytes(limit, /*tagged=*/true, left - done);
+    if (done + n > most) break;
+    last = done + n == left;
+    const size_t begin = batch.PayloadBegin();
+    if (n > 0) batch.AddPayload(memory + done, n);
+    batch.Finish(TaggedHeader(RdmapOpcode::kReadResponse, request.sink_stag,
+                              request.sink_offset + read.offset + done, last),
+                 {}, begin, agreement_.crc);
+    done += n;
+  }
+  const bool sent = SendParts(batch.parts());
+  if (copy != nullptr) shared_->buffers.Give(std::move(copy));
+  if (!sent) return false;
+  read.offset += done;
+  if (last) answers_.erase(answers_.begin());
+  return true;
+}
+
+}  // namespace viaduct::verbs::iwarp

@@ -1,0 +1,117 @@
+#include "verbs/soft/iwarp/wire.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "verbs/base/fd.h"
+#include "verbs/soft/iwarp/acceptor.h"
+#include "verbs/soft/iwarp/linger.h"
+#include "verbs/soft/iwarp/link.h"
+#include "verbs/soft/iwarp/mpa_negotiation.h"
+#include "verbs/soft/iwarp/startup_io.h"
+#include "verbs/soft/iwarp/tcp.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+constexpr Nanos kRejectLinger = 1'000'000'000;
+
+class Incoming final : public IncomingConnection {
+ public:
+  Incoming(std::shared_ptr<LinkShared> shared, Arrival arrival)
+      : shared_(std::move(shared)),
+        socket_(std::move(arrival.socket)),
+        request_(std::move(arrival.request)),
+        local_(LocalEnd(socket_.get())),
+        peer_(PeerEnd(socket_.get())) {}
+  ~Incoming() override { Refuse(); }
+
+  const Address& peer_address() const override { return peer_.address; }
+  uint16_t peer_port() const override { return peer_.port; }
+  const Address& local_address() const override { return local_.address; }
+  absl::Span<const uint8_t> private_data() const override {
+    const std::span<const uint8_t> data = request_->frame().private_data;
+    return {data.data(), data.size()};
+  }
+
+  absl::Status Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) override {
+    if (!socket_.valid()) return absl::FailedPreconditionError("decided already");
+    return IwarpLink::Answer(shared_, static_cast<SoftQueuePair&>(pair), &socket_,
+                             request_->frame(), private_data);
+  }
+
+  void Reject(absl::Span<const uint8_t> private_data) override {
+    if (!socket_.valid()) return;
+    const MpaFrame& request = request_->frame();
+    const bool enhanced = request.depths.has_value();
+    MpaFrame reply = MakeReject(request.revision, enhanced);
+    reply.private_data = std::span(private_data.data(), private_data.size());
+    const size_t most = MpaMaxPrivateData(MpaKind::kReply, enhanced);
+    if (reply.private_data.size() > most) reply.private_data = reply.private_data.first(most);
+    SendFrame(socket_.get(), reply);
+    CloseLingering(shared_->loop, std::move(socket_), kRejectLinger);
+  }
+
+  // FIN without a reply. A reset would make some initiators try again with revision 1.
+  void Refuse() override { socket_.Reset(); }
+
+ private:
+  const std::shared_ptr<LinkShared> shared_;
+  Fd socket_;  // invalid: decided
+  const std::unique_ptr<MpaParser> request_;
+  const Endpoint local_;
+  const Endpoint peer_;
+};
+
+class IwarpListener final : public Listener {
+ public:
+  explicit IwarpListener(std::unique_ptr<Acceptor> acceptor) : acceptor_(std::move(acceptor)) {}
+  uint16_t port() const override { return acceptor_->port(); }
+
+ private:
+  const std::unique_ptr<Acceptor> acceptor_;
+};
+
+Address LoopbackOf(const Address& address) {
+  return *Address::Parse(address.family() == AF_INET6 ? "::1" : "127.0.0.1");
+}
+
+}  // namespace
+
+IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
+    : options_(options), shared_(std::make_shared<LinkShared>(loop, options.silence)) {}
+
+IwarpWire::~IwarpWire() = default;
+
+bool IwarpWire::Reaches(const Address& address) const {
+  return address.family() == AF_INET || address.family() == AF_INET6;
+}
+
+Link* IwarpWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
+  if (options.private_data.size() > MpaMaxPrivateData(MpaKind::kRequest, /*enhanced=*/true)) {
+    return nullptr;
+  }
+  return IwarpLink::Dial(shared_, pair, options_.address, options);
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> IwarpWire::Listen(SoftContext&, uint16_t port,
+                                                            ListenerSink* sink) {
+  std::vector<Address> addresses;
+  if (!options_.loopback_only && !options_.address.IsLoopback()) {
+    addresses.push_back(options_.address);
+  }
+  // An adapter on loopback listens where it is, which need not be 127.0.0.1.
+  addresses.push_back(options_.address.IsLoopback() ? options_.address
+                                                    : LoopbackOf(options_.address));
+  AcceptorOptions acceptor_options;
+  acceptor_options.silence = options_.silence;
+  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::Start(
+      shared_->loop, addresses, port, acceptor_options, [shared = shared_, sink](Arrival arrival) {
+        sink->OnRequest(std::make_unique<Incoming>(shared, std::move(arrival)));
+      });
+  if (!acceptor.ok()) return acceptor.status();
+  return std::make_unique<IwarpListener>(*std::move(acceptor));
+}
+
+}  // namespace viaduct::verbs::iwarp

@@ -1,0 +1,50 @@
+// iWARP as a wire of the soft device.
+#ifndef VIADUCT_VERBS_SOFT_IWARP_WIRE_H_
+#define VIADUCT_VERBS_SOFT_IWARP_WIRE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "verbs/base/address.h"
+#include "verbs/base/clock.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/soft/iwarp/mpa.h"
+#include "verbs/soft/wire.h"
+
+namespace viaduct::verbs::iwarp {
+
+struct LinkShared;
+
+class IwarpWire final : public Wire {
+ public:
+  // Of a request and of an answer: what every known iWARP peer takes.
+  static constexpr uint32_t kMaxPrivateData = MpaMaxPrivateData(MpaKind::kReply, true);
+  // A message's length is 32 bits on the wire; Linux siw counts in an int.
+  static constexpr uint32_t kMaxMessageBytes = 0x7FFFFFFF;
+  // Reads in each direction; as many as Linux siw allows.
+  static constexpr uint32_t kMaxReads = 128;
+
+  struct Options {
+    Address address;                 // listened on and connected from
+    bool loopback_only = false;      // listen on loopback alone (VIADUCT_LISTEN)
+    Nanos silence = 10'000'000'000;  // VIADUCT_SILENCE_MS
+  };
+
+  // `loop` outlives every link, that is: the process.
+  IwarpWire(EventLoop& loop, const Options& options);
+  ~IwarpWire() override;
+
+  absl::string_view name() const override { return "iwarp"; }
+  bool Reaches(const Address& address) const override;
+  Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) override;
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
+                                                   ListenerSink* sink) override;
+
+ private:
+  const Options options_;
+  const std::shared_ptr<LinkShared> shared_;
+};
+
+}  // namespace viaduct::verbs::iwarp
+
+#endif  // VIADUCT_VERBS_SOFT_IWARP_WIRE_H_
