@@ -1,0 +1,60 @@
+#include "verbs/soft/open.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/base/settings.h"
+#include "verbs/soft/context.h"
+#include "verbs/soft/futex_doorbell.h"
+#include "verbs/soft/iwarp/wire.h"
+#include "verbs/soft/wake_time.h"
+
+namespace viaduct::verbs {
+namespace {
+
+using iwarp::IwarpWire;
+
+constexpr Nanos kMicro = 1'000;
+constexpr Nanos kMilli = 1'000'000;
+
+DeviceAttributes Attributes(absl::string_view wires) {
+  DeviceAttributes attributes;
+  attributes.device = "soft";
+  attributes.reason = absl::StrCat("no RDMA device is used; wires: ", wires);
+  attributes.max_queue_pairs = 65536;
+  attributes.max_requests_per_queue = 16384;
+  attributes.max_segments = 256;
+  attributes.max_reads_in = IwarpWire::kMaxReads;
+  attributes.max_reads_out = IwarpWire::kMaxReads;
+  attributes.max_regions = 65536;
+  attributes.max_region_bytes = uint64_t{1} << 40;
+  attributes.max_message_bytes = IwarpWire::kMaxMessageBytes;
+  attributes.max_private_data = IwarpWire::kMaxPrivateData;
+  return attributes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Context>> OpenSoftDevice(const Address& address) {
+  absl::StatusOr<ControlThread*> loop = ControlThread::Get();
+  if (!loop.ok()) return loop.status();
+  const std::optional<int64_t> spin = NumberOrAutoSetting(SettingId::kSpinUs);
+  const Nanos spin_time = spin ? *spin * kMicro : WakeTime(**loop);
+
+  SoftContext::Options options;
+  options.address = address;
+  options.executor = *loop;
+  options.attributes = Attributes("iwarp");
+  IwarpWire::Options iwarp;
+  iwarp.address = address;
+  iwarp.loopback_only = ChoiceSetting(SettingId::kListen) == "loopback";
+  iwarp.silence = NumberSetting(SettingId::kSilenceMs) * kMilli;
+  options.doorbell = std::make_unique<FutexDoorbell>(spin_time);
+  options.wires.push_back(std::make_unique<IwarpWire>(**loop, iwarp));
+  return std::make_unique<SoftContext>(std::move(options));
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,67 @@
+#include "verbs/soft/wake_time.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "verbs/base/futex.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr int kRounds = 9;
+constexpr Nanos kShortest = 5'000;
+constexpr Nanos kLongest = 100'000;
+constexpr Nanos kGiveUp = 20'000'000;  // a machine this busy tells nothing
+
+// Two threads hand a token to and fro; each hand-over is one wake-up.
+struct Exchange {
+  FutexParker to_helper;
+  FutexParker to_caller;
+  const Clock* clock;
+};
+
+void* Echo(void* argument) {
+  auto& exchange = *static_cast<Exchange*>(argument);
+  for (int i = 0; i < kRounds; ++i) {
+    (void)exchange.to_helper.Park(Deadline::Infinite());
+    exchange.to_caller.Unpark();
+  }
+  return nullptr;
+}
+
+Nanos Measure(const Clock& clock) {
+  Exchange exchange;
+  exchange.clock = &clock;
+  // The helper must not take the program's signals.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t helper;
+  const bool started = pthread_create(&helper, nullptr, Echo, &exchange) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!started) return kLongest;
+  std::array<Nanos, kRounds> one_way;
+  for (Nanos& sample : one_way) {
+    const Nanos start = clock.Now();
+    exchange.to_helper.Unpark();
+    while (exchange.to_caller.Park(Deadline::At(start + kGiveUp)) == ParkResult::kInterrupted) {
+    }
+    sample = (clock.Now() - start) / 2;
+  }
+  pthread_join(helper, nullptr);
+  std::sort(one_way.begin(), one_way.end());
+  return std::clamp(one_way[kRounds / 2], kShortest, kLongest);
+}
+
+}  // namespace
+
+Nanos WakeTime(const Clock& clock) {
+  static const Nanos measured = Measure(clock);
+  return measured;
+}
+
+}  // namespace viaduct::verbs
