@@ -4,10 +4,8 @@
 
 namespace viaduct::verbs {
 
-Attendant::Attendant(Executor& executor, Doorbell& doorbell)
-    : executor_(executor),
-      doorbell_(doorbell),
-      anchor_(std::make_shared<std::atomic<Attendant*>>(this)) {}
+Attendant::Attendant(Executor& executor)
+    : executor_(executor), anchor_(std::make_shared<std::atomic<Attendant*>>(this)) {}
 
 Attendant::~Attendant() {
   anchor_->store(nullptr);
@@ -59,7 +57,6 @@ void Attendant::Forget(SoftCompletionQueue& queue) {
 }
 
 void Attendant::Run() {
-  doorbell_.Collect();
   lock_.Lock();
   urgent_ = false;
   batch_ = listed_;
@@ -80,17 +77,10 @@ void Attendant::Run() {
     }
     current_ = nullptr;
   }
-  bool more = listed_ != nullptr;
-  Nanos delay = urgent_ ? 0 : kTick;
+  const bool more = listed_ != nullptr;
+  const Nanos delay = urgent_ ? 0 : kTick;
   scheduled_ = more;
   lock_.Unlock();
-  if (!more && !doorbell_.Park()) {
-    // Something arrived in between.
-    SpinLockHolder holder(&lock_);
-    more = !scheduled_;
-    scheduled_ = true;
-    delay = 0;
-  }
   if (more) Schedule(delay);
 }
 

@@ -1,8 +1,8 @@
 // Looks after completion queues that nobody polls: it serves the peers' one-sided requests, calls
 // completion sinks, and cools what has fallen silent. One per context; runs on its executor.
 //
-// While something is hot it runs every kTick; otherwise not at all: the doorbell is parked, and an
-// arrival comes back as Urge.
+// While something is hot it runs every kTick; otherwise not at all, until an arrival or a
+// completion urges it.
 #ifndef VIADUCT_VERBS_SOFT_ATTENDANT_H_
 #define VIADUCT_VERBS_SOFT_ATTENDANT_H_
 
@@ -11,7 +11,6 @@
 
 #include "verbs/base/executor.h"
 #include "verbs/base/lock.h"
-#include "verbs/soft/doorbell.h"
 
 namespace viaduct::verbs {
 
@@ -21,7 +20,7 @@ class Attendant {
  public:
   static constexpr Nanos kTick = 1'000'000;
 
-  Attendant(Executor& executor, Doorbell& doorbell);
+  explicit Attendant(Executor& executor);
   ~Attendant();
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;
@@ -37,7 +36,6 @@ class Attendant {
   static void Unlink(SoftCompletionQueue** list, SoftCompletionQueue& queue);
 
   Executor& executor_;
-  Doorbell& doorbell_;
   // Cleared by the destructor; tasks of the executor hold it.
   const std::shared_ptr<std::atomic<Attendant*>> anchor_;
   SpinLock lock_;

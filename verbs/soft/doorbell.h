@@ -33,10 +33,6 @@ class Doorbell {
   // Orders what this process stored before with what it, or any peer of a cold link, stored
   // meanwhile: after it Link::Arrived tells the truth.
   virtual void HeavyFence() = 0;
-
-  // Nobody polls and nothing is hot from now on: an arrival must wake the executor, which calls
-  // Collect. False: something has arrived already. Executor.
-  virtual bool Park() = 0;
 };
 
 }  // namespace viaduct::verbs

@@ -14,7 +14,6 @@ class FutexDoorbell final : public Doorbell {
   WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) override;
   void Wake(std::atomic<uint32_t>& word) override;
   void HeavyFence() override;
-  bool Park() override { return true; }
 
  private:
   const Nanos spin_time_;

@@ -3,7 +3,8 @@
 // A link belongs to one SoftQueuePair from Attach until Disconnect; the pair calls it, and it
 // calls the pair's "for the wire" operations (queue_pair.h). Locks, in order:
 //   inbound lock (the pair's home completion queue)  ->  send lock
-// Pump runs under the send lock; Poll, Start, Heat and Cool under the inbound lock. Neither may
+// Pump runs under the send lock; Poll and Heat under the inbound lock; Start and Cool under both.
+// Neither may
 // sleep, and neither may take a lock that a caller of the wire's own control path holds while it
 // calls the pair. Everything else that a wire does happens on the executor.
 #ifndef VIADUCT_VERBS_SOFT_LINK_H_

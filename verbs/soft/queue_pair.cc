@@ -154,26 +154,28 @@ bool SoftQueuePair::StartAttempt() {
   return false;
 }
 
-void SoftQueuePair::NotHere() {
+bool SoftQueuePair::NotHere() {
   bool started;
   {
     MutexLock control(&control_);
-    if (state_.load() != State::kConnecting) return;
+    if (state_.load() != State::kConnecting) return false;
     link_.store(nullptr);
     started = StartAttempt();
   }
   if (!started) ConnectFailed(ConnectOutcome::kRefused, {});
+  return true;
 }
 
-void SoftQueuePair::ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {
+bool SoftQueuePair::ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {
   {
     MutexLock control(&control_);
-    if (state_.load() != State::kConnecting) return;
+    if (state_.load() != State::kConnecting) return false;
     link_.store(nullptr);
     immediate_enabled_.store(false);
     state_.store(State::kIdle);
   }
   if (may_report_.exchange(false)) sink_->OnConnectFailed(*this, outcome, private_data);
+  return true;
 }
 
 absl::Status SoftQueuePair::Attach(Link& link) {

@@ -86,10 +86,14 @@ class SoftQueuePair final : public QueuePair {
   // the peer is known to have the answer, with no private data. False: the pair is gone or has
   // disconnected meanwhile, and the link may have been destroyed.
   bool Established(absl::Span<const uint8_t> private_data);
-  // Connecting -> Idle. The wire has let go of the link, which gets no Disconnect.
-  void ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
+  // Connecting -> Idle. True: the pair has let go of the link, which gets no Disconnect. False:
+  // the pair disconnected first, and Disconnect is called or being called.
+  bool ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
   // Nobody here on this wire: the next one of the context is tried, or kRefused. As above.
-  void NotHere();
+  bool NotHere();
+  State state() const { return state_.load(std::memory_order_acquire); }
+
+  bool ReadsOutstanding() const { return reads_out_.load(std::memory_order_relaxed) != 0; }
 
   void SetHeard() { heard_.store(true, std::memory_order_relaxed); }
   void SetLocalPort(uint16_t port) { local_port_.store(port, std::memory_order_relaxed); }
@@ -113,6 +117,9 @@ class SoftQueuePair final : public QueuePair {
     FailWith(cause, verdict,
              cause == DisconnectCause::kBroken ? Status::kTransport : Status::kSuccess);
   }
+
+  // In a forked child: nothing is emitted or consumed any more. Takes no lock.
+  void Abandon() { failing_.store(true, std::memory_order_relaxed); }
 
   // ---- Progress. The wire calls this on the executor when something arrived or room appeared;
   // no lock held. Polls the link, pumps, marks and wakes what has to know. True if the link
@@ -138,6 +145,9 @@ class SoftQueuePair final : public QueuePair {
   void Emitted(Completes when);
   // Inside Pump or Poll, for what was emitted with kLater; in any order.
   void Complete(uint64_t position, Status status);
+  // The oldest emitted send or write that is not complete, at `*position` or behind; *position
+  // becomes its. Null: none. Inside Poll.
+  SendEntry* NextIncomplete(uint64_t* position);
   SendEntry& send_entry(uint64_t position) { return sends_.at(position); }
 
   // ---- Inbound, inside Link::Poll (inbound lock held). After kBroken leave Poll.

@@ -111,6 +111,20 @@ void SoftQueuePair::FinishRead() {
   reads_out_.fetch_sub(1, std::memory_order_release);
 }
 
+SendEntry* SoftQueuePair::NextIncomplete(uint64_t* position) {
+  const uint64_t end = sends_.done.load(std::memory_order_acquire);
+  uint64_t n = std::max(*position, sends_.reaped.load(std::memory_order_acquire));
+  for (; n < end; n++) {
+    SendEntry& entry = sends_.at(n);
+    if (entry.opcode != Opcode::kRead && LoadStatus(entry) == kPending) {
+      *position = n;
+      return &entry;
+    }
+  }
+  *position = n;
+  return nullptr;
+}
+
 void SoftQueuePair::Complete(uint64_t position, Status status) {
   SetStatus(sends_.at(position), status);
   incomplete_.fetch_sub(1, std::memory_order_release);

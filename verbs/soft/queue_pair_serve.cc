@@ -160,7 +160,10 @@ bool SoftQueuePair::TryCool(Attachment& attachment, bool* fence) ABSL_NO_THREAD_
   }
   attachment.queue->RemoveHot(attachment);
   hot_.store(false);
-  if (Link* link = link_.load(std::memory_order_relaxed)) *fence |= link->Cool();
+  if (Link* link = link_.load(std::memory_order_relaxed)) {
+    PassLockHolder sends(&send_lock_);
+    *fence |= link->Cool();
+  }
   if (other != nullptr) other->queue->lock().Unlock();
   return true;
 }

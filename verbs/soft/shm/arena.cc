@@ -1,0 +1,76 @@
+#include "verbs/soft/shm/arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
+
+namespace viaduct::verbs::shm {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+bool Pay(int fd, size_t offset, size_t bytes) {
+  return fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
+}
+
+}  // namespace
+
+std::shared_ptr<Arena> Arena::Create() {
+  int raw = memfd_create("viaduct", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+  if (raw < 0) raw = memfd_create("viaduct", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  Fd fd = MoveHigh(Fd(raw));
+  const ArenaHeader header = {kArenaMagic, kArenaBytes};
+  if (!fd.valid() || ftruncate(fd.get(), kArenaBytes) != 0 ||
+      !Pay(fd.get(), 0, kConnectionOffset) ||
+      pwrite(fd.get(), &header, sizeof header, 0) != sizeof header ||
+      fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    return nullptr;
+  }
+  std::shared_ptr<Arena> arena = Map(std::move(fd));
+  if (arena == nullptr || !arena->PayChunks(0, 0, kFirstChunks) ||
+      !arena->PayChunks(1, 0, kFirstChunks)) {
+    return nullptr;
+  }
+  return arena;
+}
+
+std::shared_ptr<Arena> Arena::Open(Fd fd) {
+  fd = MoveHigh(std::move(fd));
+  struct stat status;
+  ArenaHeader header;  // copied once, then compared
+  if (!fd.valid() || (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals ||
+      fstat(fd.get(), &status) != 0 || static_cast<size_t>(status.st_size) != kArenaBytes ||
+      pread(fd.get(), &header, sizeof header, 0) != sizeof header || header.magic != kArenaMagic ||
+      header.bytes != kArenaBytes) {
+    return nullptr;
+  }
+  return Map(std::move(fd));
+}
+
+std::shared_ptr<Arena> Arena::Map(Fd fd) {
+  void* base =
+      mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
+  if (base == MAP_FAILED) return nullptr;
+  // Zeros are valid objects of every type in it.
+  return std::shared_ptr<Arena>(new Arena(std::move(fd), static_cast<unsigned char*>(base)));
+}
+
+Arena::~Arena() { munmap(base_, kArenaBytes); }
+
+bool Arena::PayConnection(uint32_t id) {
+  return Pay(fd_.get(), kConnectionOffset + id * sizeof(ConnectionBlock), sizeof(ConnectionBlock));
+}
+
+bool Arena::PayChunks(int d, uint32_t first, uint32_t count) {
+  return Pay(fd_.get(), kPoolOffset + (size_t(d) * kChunks + first) * kChunkBytes,
+             size_t{count} * kChunkBytes);
+}
+
+}  // namespace viaduct::verbs::shm

@@ -1,0 +1,59 @@
+// The memory of one pair of processes.
+//
+// Sealed against shrinking and growing, 40 MiB of address space for 4,096 connections; pages
+// exist from the moment that somebody pays for them with fallocate, so that a full tmpfs is an
+// error there and never a SIGBUS later: the creator for what every pair has, the side that gives
+// out a connection number for that connection, a sender for further chunks of its pool.
+#ifndef VIADUCT_VERBS_SOFT_SHM_ARENA_H_
+#define VIADUCT_VERBS_SOFT_SHM_ARENA_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "verbs/base/fd.h"
+#include "verbs/base/lock.h"
+#include "verbs/soft/shm/arena_format.h"
+
+namespace viaduct::verbs::shm {
+
+inline constexpr uint32_t kFirstChunks = 8;  // per direction, paid by the creator
+inline constexpr uint32_t kChunkStep = 8;
+
+class Arena {
+ public:
+  // Null without memory or descriptors.
+  static std::shared_ptr<Arena> Create();
+  // Null unless `fd` is a sealed arena of exactly this layout.
+  static std::shared_ptr<Arena> Open(Fd fd);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  int fd() const { return fd_.get(); }
+  DirectionBlock& direction(int d) const {
+    return reinterpret_cast<DirectionBlock*>(base_ + kDirectionOffset)[d];
+  }
+  ConnectionBlock& connection(uint32_t id) const {
+    return reinterpret_cast<ConnectionBlock*>(base_ + kConnectionOffset)[id];
+  }
+  unsigned char* chunk(int d, uint32_t c) const {
+    return base_ + kPoolOffset + (size_t(d) * kChunks + c) * kChunkBytes;
+  }
+
+  // Makes the pages exist. False: no memory.
+  bool PayConnection(uint32_t id);
+  bool PayChunks(int d, uint32_t first, uint32_t count);
+  // In a forked child.
+  void CloseFd() { fd_.Reset(); }
+
+ private:
+  Arena(Fd fd, unsigned char* base) : fd_(std::move(fd)), base_(base) {}
+  static std::shared_ptr<Arena> Map(Fd fd);
+
+  Fd fd_;
+  unsigned char* const base_;
+};
+
+}  // namespace viaduct::verbs::shm
+
+#endif  // VIADUCT_VERBS_SOFT_SHM_ARENA_H_

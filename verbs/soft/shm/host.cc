@@ -1,0 +1,240 @@
+// Peers and listeners. Bells and sleeping: host_bells.cc.
+#include "verbs/soft/shm/host.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "verbs/base/epoch.h"
+#include "verbs/base/log.h"
+#include "verbs/soft/shm/fence.h"
+#include "verbs/soft/shm/rendezvous.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+constexpr Nanos kHelloTimeout = 5'000'000'000;
+constexpr Nanos kDescriptorPause = 100'000'000;  // before accepting again without descriptors
+constexpr size_t kMaxHandshakes = 256;
+constexpr int kAcceptsPerTurn = 16;
+constexpr int kPortTries = 256;
+constexpr uint16_t kFirstFreePort = 49152;
+
+}  // namespace
+
+Host& Host::Get(EventLoop& loop) {
+  static Host* const host = new Host(loop);
+  return *host;
+}
+
+Host::Host(EventLoop& loop)
+    : loop_(loop), peers_(new PeerList), ticker_(loop.NewTicker([this] { return Tick(); })) {
+  RegisterGlobalFence();
+  loop_.OnForkChild([this] { Abandon(); });
+}
+
+void Host::AddUser() {
+  MutexLock holder(&listeners_mutex_);
+  users_++;
+}
+
+void Host::RemoveUser() {
+  {
+    MutexLock holder(&listeners_mutex_);
+    if (--users_ != 0) return;
+  }
+  loop_.Post([this] {
+    {
+      MutexLock holder(&listeners_mutex_);
+      if (users_ != 0) return;
+    }
+    const std::vector<std::shared_ptr<Peer>> peers = peers_.load()->peers;
+    for (const std::shared_ptr<Peer>& peer : peers) {
+      if (peer->idle()) peer->Die();
+    }
+  });
+}
+
+// ------------------------------------------------------------------------------------- peers
+
+std::shared_ptr<Peer> Host::FindPeer(pid_t pid) {
+  for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) {
+    if (peer->pid() == pid && !peer->dead() && peer->HasRoom() &&
+        (pid != getpid() || peer->side() == 0)) {
+      return peer;
+    }
+  }
+  return nullptr;
+}
+
+void Host::Publish(std::unique_ptr<PeerList> list) {
+  const std::unique_ptr<PeerList> old(peers_.exchange(list.release()));
+  EpochSynchronize();  // no poll reads the old one any more
+}
+
+void Host::Adopt(std::shared_ptr<Peer> peer) {
+  auto list = std::make_unique<PeerList>(*peers_.load());
+  list->peers.push_back(std::move(peer));
+  Publish(std::move(list));
+}
+
+void Host::Forget(Peer& peer) {
+  auto list = std::make_unique<PeerList>(*peers_.load());
+  std::erase_if(list->peers, [&peer](const auto& other) { return other.get() == &peer; });
+  Publish(std::move(list));
+}
+
+Fd Host::Dial(uint16_t port, pid_t* pid) { return DialTo(port, pid); }
+
+void Host::Connect(std::shared_ptr<ShmLink> link, Fd socket, pid_t pid, const RequestBody& body,
+                   std::vector<uint8_t> private_data) {
+  // Tasks are copied; descriptors are not.
+  auto shared = std::make_shared<Fd>(std::move(socket));
+  loop_.Post([this, link = std::move(link), shared, pid, body, data = std::move(private_data)] {
+    SoftQueuePair* pair = link->pair();
+    if (link->cancelled || pair == nullptr) return;
+    std::shared_ptr<Peer> peer = FindPeer(pid);
+    if (peer == nullptr) {
+      std::shared_ptr<Arena> arena = Arena::Create();
+      if (arena != nullptr) {
+        peer = std::make_shared<Peer>(*this, loop_, 0, std::move(*shared), pid, std::move(arena));
+        Adopt(peer);
+        if (!peer->StartAsCreator()) peer->Die();
+      }
+    }
+    // Without memory or descriptors for this way there is another.
+    if ((peer == nullptr || !peer->Request(link, body, data)) && pair->NotHere()) link->LetGo();
+  });
+}
+
+// --------------------------------------------------------------------------------- listening
+
+absl::StatusOr<uint16_t> Host::Listen(uint16_t port, ListenerSink* sink) {
+  static std::atomic<uint32_t> next_port{0};
+  absl::StatusOr<Fd> fd = absl::AlreadyExistsError("no free port");
+  if (port != 0) {
+    fd = ListenAt(port);
+  } else {
+    for (int i = 0; i < kPortTries && absl::IsAlreadyExists(fd.status()); i++) {
+      const uint32_t offset = (static_cast<uint32_t>(getpid()) * 257 + next_port.fetch_add(1));
+      port = static_cast<uint16_t>(kFirstFreePort + offset % (65536 - kFirstFreePort));
+      fd = ListenAt(port);
+    }
+  }
+  if (!fd.ok()) return fd.status();
+  const int raw = fd->get();
+  auto listener = std::make_shared<PortListener>(PortListener{*std::move(fd), sink});
+  {
+    MutexLock holder(&listeners_mutex_);
+    listeners_[port] = listener;
+  }
+  absl::Status watched = loop_.Watch(raw, EPOLLIN, [this, port](uint32_t) { OnAcceptable(port); });
+  if (!watched.ok()) {
+    MutexLock holder(&listeners_mutex_);
+    listeners_.erase(port);
+    return watched;
+  }
+  return port;
+}
+
+void Host::StopListening(uint16_t port) {
+  std::shared_ptr<PortListener> listener;
+  {
+    MutexLock holder(&listeners_mutex_);
+    const auto found = listeners_.find(port);
+    if (found == listeners_.end()) return;
+    listener = std::move(found->second);
+    listeners_.erase(found);
+  }
+  loop_.Unwatch(listener->socket.get());
+  loop_.Drain();  // a sink call in progress
+}
+
+ListenerSink* Host::FindListener(uint16_t port) {
+  MutexLock holder(&listeners_mutex_);
+  const auto found = listeners_.find(port);
+  return found == listeners_.end() ? nullptr : found->second->sink;
+}
+
+void Host::OnAcceptable(uint16_t port) {
+  std::shared_ptr<PortListener> listener;
+  {
+    MutexLock holder(&listeners_mutex_);
+    const auto found = listeners_.find(port);
+    if (found == listeners_.end()) return;
+    listener = found->second;
+  }
+  for (int i = 0; i < kAcceptsPerTurn; i++) {
+    Fd socket(accept4(listener->socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.valid()) {
+      if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return;
+      loop_.SetEvents(listener->socket.get(), 0);
+      loop_.RunAt(loop_.Now() + kDescriptorPause,
+                  [this, listener] { loop_.SetEvents(listener->socket.get(), EPOLLIN); });
+      return;
+    }
+    const std::optional<pid_t> pid = TrustedPeer(socket.get());
+    if (pid.has_value() && handshakes_.size() < kMaxHandshakes) {
+      StartHandshake(MoveHigh(std::move(socket)), *pid);
+    }
+  }
+}
+
+void Host::StartHandshake(Fd socket, pid_t pid) {
+  const int raw = socket.get();
+  if (!loop_.Watch(raw, EPOLLIN | EPOLLRDHUP, [this, raw](uint32_t) { OnHello(raw); }).ok()) return;
+  Handshake& handshake = handshakes_[raw];
+  handshake.socket = std::move(socket);
+  handshake.pid = pid;
+  handshake.timer = loop_.RunAt(loop_.Now() + kHelloTimeout, [this, raw] {
+    loop_.Unwatch(raw);
+    handshakes_.erase(raw);
+  });
+}
+
+void Host::OnHello(int raw) {
+  Message hello;
+  const SocketResult received = ReceiveMessage(raw, &hello);
+  if (received == SocketResult::kAgain) return;
+  // A requester that already has a pair with us only wanted to know who listens, and hangs up.
+  loop_.Unwatch(raw);
+  auto found = handshakes_.find(raw);
+  if (found == handshakes_.end()) return;
+  Handshake handshake = std::move(found->second);
+  handshakes_.erase(found);
+  loop_.Cancel(handshake.timer);
+  const auto body = hello.body<HelloBody>();
+  if (received != SocketResult::kDone || hello.type != MessageType::kHello || !body.has_value() ||
+      hello.fds.size() != 2) {
+    return;
+  }
+  std::shared_ptr<Arena> arena;
+  if (handshake.pid == getpid()) {
+    // The other end of ourselves: one mapping serves both.
+    for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) {
+      if (peer->token() == body->token && peer->side() == 0) arena = peer->shared_arena();
+    }
+  } else {
+    arena = Arena::Open(std::move(hello.fds[0]));
+  }
+  if (arena == nullptr) {
+    Log(LogLevel::kWarn, "a local process offered no usable shared memory");
+    return;
+  }
+  auto peer = std::make_shared<Peer>(*this, loop_, 1, std::move(handshake.socket), handshake.pid,
+                                     std::move(arena));
+  Adopt(peer);
+  if (!peer->StartAsAcceptor(hello)) peer->Die();
+}
+
+void Host::Abandon() {
+  for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) peer->Abandon();
+  for (auto& [port, listener] : listeners_) listener->socket.Reset();
+  for (auto& [socket, handshake] : handshakes_) handshake.socket.Reset();
+}
+
+}  // namespace viaduct::verbs::shm

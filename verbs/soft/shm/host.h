@@ -1,0 +1,111 @@
+// The shared-memory side of this process: its peers, its listeners, its bells. One per process.
+//
+// Peers are the executor's. Polls read the published list of them inside an epoch guard; sleepers
+// arm their bells.
+//
+// Bells. A peer that marks something for us looks at the bell of our direction: a sleeper in
+// Doorbell::Sleep has armed it as a futex; otherwise, while nobody is known to look, it asks for
+// the eventfd and so for the control thread, which collects the marks at once and then, for as long
+// as marks come, at every tick of about a millisecond instead.
+#ifndef VIADUCT_VERBS_SOFT_SHM_HOST_H_
+#define VIADUCT_VERBS_SOFT_SHM_HOST_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/base/fd.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+#include "verbs/soft/shm/peer.h"
+
+namespace viaduct::verbs::shm {
+
+class Host {
+ public:
+  // The first call starts it on `loop`, which must be the same ever after. Never destroyed.
+  static Host& Get(EventLoop& loop);
+
+  EventLoop& loop() { return loop_; }
+
+  // ------------------------------------------------------------------ wires and doorbells
+  // Wires count themselves: without any, peers that have no connection are let go.
+  void AddUser();
+  void RemoveUser();
+
+  // Is a process of this user listening at `port`? The socket is connected to it then. Any thread.
+  static Fd Dial(uint16_t port, pid_t* pid);
+  // Goes on with a dialled request on the executor. Its outcome goes to the pair of `link`.
+  void Connect(std::shared_ptr<ShmLink> link, Fd socket, pid_t pid, const RequestBody& body,
+               std::vector<uint8_t> private_data);
+
+  // Port 0 takes a free one; the result is the port. AlreadyExists.
+  absl::StatusOr<uint16_t> Listen(uint16_t port, ListenerSink* sink);
+  void StopListening(uint16_t port);
+  // Null: nobody. Executor.
+  ListenerSink* FindListener(uint16_t port);
+
+  // Doorbell's.
+  void Collect();
+  WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline);
+
+  // ---------------------------------------------------------------------- peers, executor
+  void OnRing();
+  void Forget(Peer& peer);
+
+ private:
+  struct PeerList {
+    std::vector<std::shared_ptr<Peer>> peers;
+  };
+  struct PortListener {
+    Fd socket;
+    ListenerSink* sink;
+  };
+  // An accepted socket whose Hello has not come.
+  struct Handshake {
+    Fd socket;
+    pid_t pid;
+    Executor::TimerId timer;
+  };
+
+  explicit Host(EventLoop& loop);
+  ~Host() = delete;
+
+  std::shared_ptr<Peer> FindPeer(pid_t pid);
+  void Adopt(std::shared_ptr<Peer> peer);
+  void Publish(std::unique_ptr<PeerList> list);
+  void OnAcceptable(uint16_t port);
+  void StartHandshake(Fd socket, pid_t pid);
+  void OnHello(int socket);
+  bool Tick();
+  // bell_lock_ held: arms every bell as `kind`; true if marks are there already.
+  bool Arm(uint32_t kind);
+  // In a forked child, where no other thread lives. Takes no lock.
+  void Abandon() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+
+  EventLoop& loop_;
+  std::atomic<PeerList*> peers_;                    // never null
+  absl::flat_hash_map<int, Handshake> handshakes_;  // executor
+
+  Mutex listeners_mutex_;
+  absl::flat_hash_map<uint16_t, std::shared_ptr<PortListener>> listeners_
+      ABSL_GUARDED_BY(listeners_mutex_);
+  int users_ ABSL_GUARDED_BY(listeners_mutex_) = 0;
+
+  SpinLock bell_lock_;
+  int sleepers_ ABSL_GUARDED_BY(bell_lock_) = 0;
+  bool ticking_ ABSL_GUARDED_BY(bell_lock_) = false;
+  std::atomic<uint32_t> collected_{0};  // counts collections that found marks
+  uint32_t collected_at_tick_ = 0;      // executor
+  int quiet_ticks_ = 0;
+  std::unique_ptr<Ticker> ticker_;
+};
+
+}  // namespace viaduct::verbs::shm
+
+#endif  // VIADUCT_VERBS_SOFT_SHM_HOST_H_

@@ -1,0 +1,137 @@
+// Collecting marks, bells, sleeping.
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "verbs/base/cancellation.h"
+#include "verbs/base/epoch.h"
+#include "verbs/base/futex.h"
+#include "verbs/soft/shm/host.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+constexpr int kQuietTicks = 3;    // then the control thread sleeps again
+constexpr int kMaxFutexes = 128;  // of one futex_waitv
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+// As in linux/futex.h since 5.16.
+struct WaitEntry {
+  uint64_t value;
+  uint64_t address;
+  uint32_t flags;
+  uint32_t reserved;
+};
+constexpr uint32_t kFutex32 = 2;
+constexpr uint32_t kFutexPrivate = 128;
+
+}  // namespace
+
+void Host::Collect() {
+  EpochGuard guard;
+  bool found = false;
+  for (const std::shared_ptr<Peer>& peer : peers_.load(std::memory_order_acquire)->peers) {
+    found |= peer->CollectMarks();
+  }
+  if (found) collected_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool Host::Arm(uint32_t kind) {
+  bool marks = false;
+  for (const std::shared_ptr<Peer>& peer : peers_.load(std::memory_order_acquire)->peers) {
+    peer->my_bell().exchange(kind, std::memory_order_seq_cst);
+    marks |= peer->HasMarks();
+  }
+  return marks;
+}
+
+// The eventfd of some peer.
+void Host::OnRing() {
+  {
+    SpinLockHolder holder(&bell_lock_);
+    ticking_ = true;
+  }
+  ticker_->Start();
+  quiet_ticks_ = 0;
+  Collect();
+}
+
+bool Host::Tick() {
+  Collect();
+  const uint32_t collected = collected_.load(std::memory_order_relaxed);
+  if (collected != collected_at_tick_) {
+    collected_at_tick_ = collected;
+    quiet_ticks_ = 0;
+    return true;
+  }
+  if (++quiet_ticks_ < kQuietTicks) return true;
+  bool marks = false;
+  {
+    EpochGuard guard;
+    SpinLockHolder holder(&bell_lock_);
+    // A sleeper arms the bells as it needs them, and the last one leaves them to us.
+    if (sleepers_ == 0) marks = Arm(kBellEventFd);
+    ticking_ = marks;
+  }
+  return marks;
+}
+
+WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) {
+  CancellationDisabled no_cancellation;
+  WaitEntry entries[kMaxFutexes];
+  int count = 1;
+  bool marks = false;
+  {
+    EpochGuard guard;
+    SpinLockHolder holder(&bell_lock_);
+    sleepers_++;
+    for (const std::shared_ptr<Peer>& peer : peers_.load(std::memory_order_acquire)->peers) {
+      std::atomic<uint32_t>& bell = peer->my_bell();
+      if (count == kMaxFutexes) {
+        // Too many peers for one wait: the control thread passes it on.
+        bell.exchange(kBellEventFd, std::memory_order_seq_cst);
+      } else {
+        bell.exchange(kBellFutex, std::memory_order_seq_cst);
+        entries[count++] = {kBellFutex, reinterpret_cast<uint64_t>(&bell), kFutex32, 0};
+      }
+      marks |= peer->HasMarks();
+    }
+  }
+  WaitResult result = WaitResult::kReady;
+  if (!marks) {
+    if (count == 1) {
+      switch (FutexWait(word, seen, deadline)) {
+        case FutexResult::kTimedOut:
+          result = WaitResult::kTimedOut;
+          break;
+        case FutexResult::kInterrupted:
+          result = WaitResult::kInterrupted;
+          break;
+        case FutexResult::kWoken:
+          break;
+      }
+    } else {
+      entries[0] = {seen, reinterpret_cast<uint64_t>(&word), kFutex32 | kFutexPrivate, 0};
+      timespec until = {deadline.at() / 1'000'000'000, deadline.at() % 1'000'000'000};
+      // Always with a time-out: without one the kernel restarts the wait after a signal handler.
+      const long waited = syscall(SYS_futex_waitv, entries, count, 0, &until, CLOCK_MONOTONIC);
+      if (waited < 0 && errno == ETIMEDOUT) result = WaitResult::kTimedOut;
+      if (waited < 0 && errno == EINTR) result = WaitResult::kInterrupted;
+    }
+  }
+  {
+    EpochGuard guard;
+    SpinLockHolder holder(&bell_lock_);
+    // Marks that are there already are collected by the caller, who looks once more.
+    if (--sleepers_ == 0 && !ticking_) Arm(kBellEventFd);
+  }
+  return result;
+}
+
+}  // namespace viaduct::verbs::shm

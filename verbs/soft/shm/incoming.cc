@@ -1,0 +1,62 @@
+#include "verbs/soft/shm/incoming.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "verbs/soft/shm/peer.h"
+
+namespace viaduct::verbs::shm {
+
+ShmIncoming::ShmIncoming(EventLoop& loop, std::shared_ptr<ShmLink> link, const Address& from,
+                         const Address& to, const RequestBody& body,
+                         std::vector<uint8_t> private_data)
+    : loop_(loop),
+      link_(std::move(link)),
+      from_(from),
+      to_(to),
+      body_(body),
+      private_data_(std::move(private_data)) {}
+
+ShmIncoming::~ShmIncoming() { Refuse(); }
+
+absl::Status ShmIncoming::Accept(QueuePair& queue_pair, absl::Span<const uint8_t> private_data) {
+  if (decided_) return absl::FailedPreconditionError("the request is decided");
+  if (private_data.size() > kMaxPrivateData) return absl::InvalidArgumentError("private data");
+  auto& pair = static_cast<SoftQueuePair&>(queue_pair);
+  link_->SetReadsIn(pair.max_reads_in());
+  link_->Hold(pair);
+  absl::Status attached = pair.Attach(*link_);
+  if (!attached.ok()) {
+    link_->LetGo();
+    return attached;
+  }
+  decided_ = true;
+  pair.SetHeard();
+  pair.SetLocalPort(body_.port);
+  pair.SetReadsOut(std::min(pair.max_reads_out(), body_.reads_in));
+  const AcceptBody body = {pair.max_reads_in(), pair.max_reads_out()};
+  loop_.Post(
+      [link = link_, body, data = std::vector<uint8_t>(private_data.begin(), private_data.end())] {
+        link->peer->Accept(link, body, data);
+      });
+  return absl::OkStatus();
+}
+
+void ShmIncoming::Answer(MessageType type, absl::Span<const uint8_t> private_data) {
+  if (decided_) return;
+  decided_ = true;
+  const size_t size = std::min(private_data.size(), kMaxPrivateData);
+  loop_.Post([link = link_, type,
+              data = std::vector<uint8_t>(private_data.begin(), private_data.begin() + size)] {
+    link->peer->Answer(link, type, data);
+  });
+}
+
+void ShmIncoming::Reject(absl::Span<const uint8_t> private_data) {
+  Answer(MessageType::kReject, private_data);
+}
+
+void ShmIncoming::Refuse() { Answer(MessageType::kRefuse, {}); }
+
+}  // namespace viaduct::verbs::shm

@@ -1,0 +1,150 @@
+// One end of a connection over shared memory.
+//
+// Data: link_send.cc (under the pair's send lock) and link_receive.cc (inbound lock). The life of
+// a connection is the peer's (peer.cc, executor); the fields for it are at the end.
+#ifndef VIADUCT_VERBS_SOFT_SHM_LINK_H_
+#define VIADUCT_VERBS_SOFT_SHM_LINK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "verbs/base/event_loop.h"
+#include "verbs/base/lock.h"
+#include "verbs/soft/link.h"
+#include "verbs/soft/queue_pair.h"
+#include "verbs/soft/shm/arena_format.h"
+#include "verbs/soft/shm/message_format.h"
+
+namespace viaduct::verbs::shm {
+
+class Peer;
+
+class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> {
+ public:
+  explicit ShmLink(EventLoop& loop) : loop_(loop) {}
+  ~ShmLink() override = default;
+
+  // ------------------------------------------------------------------------------ Link
+  void Pump() override;
+  bool Poll(int budget) override;
+  bool Arrived() const override;
+  void Start() override;
+  void Heat() override;
+  bool Cool() override;
+  void Disconnect(Status verdict) override;
+
+  // ------------------------------------------------------------- the connection's life
+  // The pair holds the link from here on until it disconnects, or LetGo.
+  void Hold(SoftQueuePair& pair);
+  void LetGo();
+  // Null when it has disconnected. On the executor it stays valid as long as the caller runs.
+  SoftQueuePair* pair() const { return pair_.load(std::memory_order_acquire); }
+
+  // SoftQueuePair::MarkArrived, if it still belongs to one. Any thread.
+  void MarkArrived();
+
+  // Before anything moves. `reads_in`: how many the peer may have outstanding.
+  void Bind(std::shared_ptr<Peer> peer, uint32_t id);
+  void SetReadsIn(uint32_t reads_in) { reads_in_limit_ = reads_in; }
+
+  // After the end: hands back the chunks of what was never consumed, up to the peer's last
+  // positions, which are hostile.
+  void DiscardInbound(uint64_t data_end, uint64_t reply_end);
+  uint64_t data_end() const { return tx_position_; }
+  uint64_t reply_end() const { return reply_tx_position_; }
+  uint64_t consumed() const { return rx_position_.load(std::memory_order_relaxed); }
+
+  // Executor only.
+  enum class Phase : uint8_t { kNew, kConnecting, kRequested, kAccepting, kConnected, kClosed };
+  Phase phase = Phase::kNew;
+  bool local_closed = false;  // kClose was sent
+  bool peer_closed = false;   // and received
+  bool cancelled = false;     // the requester gave up before it was answered
+  CloseBody peer_close = {};
+  uint32_t id = 0;
+  std::shared_ptr<Peer> peer;
+
+ private:
+  struct ReadIn {
+    uint64_t address;
+    uint32_t key;
+    uint32_t length;
+    uint32_t offset;
+  };
+  enum class InMessage : uint8_t { kNone, kSend, kWrite };
+
+  // ---- sending
+  bool Emit(SendEntry& entry);
+  bool EmitSlots(SendEntry& entry, uint32_t bytes);
+  bool EmitChunks(SendEntry& entry);
+  bool EmitRead(const SendEntry& entry);
+  bool HasRoom(uint32_t slots);
+  bool Reclaim();
+  bool Starve();
+  void StopStarving();
+  void Publish(uint64_t word, uint32_t slots);
+  void AfterPublish();
+  void WriteBody(uint32_t at, const unsigned char* from, uint32_t n);
+
+  // ---- receiving
+  enum class Step : uint8_t { kConsumed, kStop, kBroken };
+  bool PollData(int budget);
+  Step ReceiveSend(const Word& word, const Slot& slot);
+  Step ReceiveWrite(const Word& word, const Slot& slot);
+  Step ReceiveRead(const Word& word, const Slot& slot);
+  void ReadBody(uint64_t position, uint32_t at, unsigned char* to, uint32_t n) const;
+  bool ChunkIsValid(const Word& word, const ChunkLead& lead) const;
+  bool SlotsAreValid(const Word& word, uint32_t lead) const;
+  void Consume(const Word& word, bool chunk);
+  void HandBack(uint32_t chunk);
+  void FlushBack();
+  void PublishCredit();
+  void TellStarving();
+  bool PollReplies();
+  bool ServeReads();
+  bool ReplyRoom();
+  bool ConfirmSends();
+  Step Nonsense();
+
+  EventLoop& loop_;
+  SpinLock pair_lock_;  // held while another thread follows pair_, and when it is cleared
+  std::atomic<SoftQueuePair*> pair_{nullptr};
+  std::shared_ptr<ShmLink> held_;  // by the pair
+
+  // Fixed by Bind.
+  Slot* tx_ = nullptr;
+  Slot* rx_ = nullptr;
+  Slot* reply_tx_ = nullptr;
+  Slot* reply_rx_ = nullptr;
+  CreditLine* peer_line_ = nullptr;  // the peer's: credits for us, whether it looks, starves
+  CreditLine* my_line_ = nullptr;
+  Peer* route_ = nullptr;  // = peer.get()
+  uint32_t reads_in_limit_ = 0;
+
+  alignas(64) uint64_t tx_position_ = 0;  // send lock -> this group
+  std::atomic<uint64_t> tx_head_{0};      // what we know of the peer's progress
+  uint64_t chunk_slots_ = 0;              // bit: that slot of the ring carries a chunk
+  std::atomic<uint32_t> confirms_{0};     // requests with kConfirm that are not complete
+  std::atomic<bool> cold_{true};          // Heat and Cool; read by the sender
+
+  alignas(64) std::atomic<uint64_t> rx_position_{0};  // inbound lock -> this group
+  uint64_t rx_published_ = 0;
+  uint64_t message_bytes_ = 0;  // of the message that is coming in
+  InMessage in_message_ = InMessage::kNone;
+  bool write_placed_ = false;  // its end is held: do not place it again
+  uint64_t back_mask_ = 0;     // chunks consumed and not yet handed back: at most four
+  uint64_t confirm_cursor_ = 0;
+  std::atomic<uint64_t> reply_rx_position_{0};
+  uint64_t reply_tx_position_ = 0;
+  std::atomic<uint64_t> reply_head_{0};
+  uint8_t reply_chunk_slots_ = 0;
+  std::vector<ReadIn> reads_in_;  // a ring of reads_in_limit_; empty until the first read
+  uint32_t reads_in_first_ = 0;
+  std::atomic<uint32_t> reads_in_count_{0};
+};
+
+}  // namespace viaduct::verbs::shm
+
+#endif  // VIADUCT_VERBS_SOFT_SHM_LINK_H_

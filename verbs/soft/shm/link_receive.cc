@@ -1,0 +1,438 @@
+// Consumption: the inbound lock is held. Every word is copied once, and the copy is validated.
+#include <algorithm>
+#include <cstring>
+
+#include "absl/numeric/bits.h"
+#include "verbs/base/asymmetric_fence.h"
+#include "verbs/soft/shm/copy.h"
+#include "verbs/soft/shm/link.h"
+#include "verbs/soft/shm/peer.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+constexpr uint64_t kCreditEvery = 16;  // slots, if nobody waits for the confirmation
+constexpr int kBackBatch = 4;          // chunks: `returned` is contended while a sender waits
+
+constexpr bool Valid(uint64_t word, uint64_t position) {
+  return (word & 1) == Parity<kSlots>(position);
+}
+
+}  // namespace
+
+ShmLink::Step ShmLink::Nonsense() {
+  pair_.load(std::memory_order_relaxed)->Fail(DisconnectCause::kBroken, Status::kTransport);
+  return Step::kBroken;
+}
+
+bool ShmLink::Arrived() const {
+  const uint64_t position = rx_position_.load(std::memory_order_relaxed);
+  const uint64_t word = rx_[position % kSlots].word.load(std::memory_order_acquire);
+  const SoftQueuePair* pair = pair_.load(std::memory_order_relaxed);
+  if (pair == nullptr) return false;
+  if (Valid(word, position) && !pair->holding()) return true;
+  if (pair->ReadsOutstanding()) {
+    const uint64_t next = reply_rx_position_.load(std::memory_order_relaxed);
+    const uint64_t reply = reply_rx_[next % kReplySlots].word.load(std::memory_order_acquire);
+    if ((reply & 1) == Parity<kReplySlots>(next)) return true;
+  }
+  if (reads_in_count_.load(std::memory_order_relaxed) != 0 &&
+      peer_line_->reply_head.load(std::memory_order_acquire) !=
+          reply_head_.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  return pair->SendsWait() && peer_line_->head.load(std::memory_order_acquire) !=
+                                  tx_head_.load(std::memory_order_relaxed);
+}
+
+bool ShmLink::Poll(int budget) {
+  bool moved = PollData(budget);
+  SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
+  if (pair.ReadsOutstanding()) moved |= PollReplies();
+  if (reads_in_count_.load(std::memory_order_relaxed) != 0) moved |= ServeReads();
+  if (confirms_.load(std::memory_order_relaxed) != 0) moved |= ConfirmSends();
+  return moved;
+}
+
+// --------------------------------------------------------------------------------- data ring
+
+bool ShmLink::PollData(int budget) {
+  const uint64_t first = rx_position_.load(std::memory_order_relaxed);
+  while (budget > 0) {
+    const uint64_t position = rx_position_.load(std::memory_order_relaxed);
+    const Slot& slot = rx_[position % kSlots];
+    const uint64_t raw = slot.word.load(std::memory_order_acquire);
+    if (!Valid(raw, position)) break;
+    const Word word = Word::Unpack(raw);
+    Step step;
+    switch (word.op) {
+      case Op::kSend:
+      case Op::kSendChunk:
+        step = ReceiveSend(word, slot);
+        break;
+      case Op::kWrite:
+      case Op::kWriteChunk:
+        step = ReceiveWrite(word, slot);
+        break;
+      case Op::kRead:
+        step = ReceiveRead(word, slot);
+        break;
+      default:
+        step = Nonsense();
+    }
+    if (step != Step::kConsumed) break;
+    if ((word.flags & kLast) != 0) budget--;
+  }
+  if (back_mask_ != 0) FlushBack();
+  return rx_position_.load(std::memory_order_relaxed) != first;
+}
+
+inline bool ShmLink::SlotsAreValid(const Word& word, uint32_t lead) const {
+  return word.slots != 0 && word.slots <= kSlots &&
+         uint64_t{word.bytes} + lead <= uint64_t{word.slots} * kBodyBytes;
+}
+
+inline bool ShmLink::ChunkIsValid(const Word& word, const ChunkLead& lead) const {
+  return word.slots == 1 && lead.chunk < kChunks && word.bytes <= kChunkBytes;
+}
+
+// Copies from byte `at` of the body of the message that begins at `position`.
+inline void ShmLink::ReadBody(uint64_t position, uint32_t at, unsigned char* to, uint32_t n) const {
+  position += at / kBodyBytes;
+  uint32_t within = at % kBodyBytes;
+  while (n > kBodyBytes - within) {
+    const uint32_t part = kBodyBytes - within;
+    CopySmall(to, rx_[position % kSlots].body + within, part);
+    to += part;
+    n -= part;
+    within = 0;
+    position++;
+  }
+  CopySmall(to, rx_[position % kSlots].body + within, n);
+}
+
+ShmLink::Step ShmLink::ReceiveSend(const Word& word, const Slot& slot) {
+  SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
+  const bool chunk = word.op == Op::kSendChunk;
+  Trailer trailer;
+  trailer.has_immediate = (word.flags & kWithImmediate) != 0;
+  trailer.solicited = (word.flags & kWithSolicited) != 0;
+  uint32_t lead = 0;
+  ChunkLead from = {};
+  if (chunk) {
+    std::memcpy(&from, slot.body, sizeof from);
+    if (!ChunkIsValid(word, from)) return Nonsense();
+    trailer.immediate = from.target.immediate;
+  } else {
+    if (trailer.has_immediate) {
+      SendLead with;
+      std::memcpy(&with, slot.body, sizeof with);
+      trailer.immediate = with.immediate;
+      lead = sizeof with;
+    }
+    if (!SlotsAreValid(word, lead)) return Nonsense();
+  }
+  if (in_message_ != InMessage::kSend) {
+    if (in_message_ != InMessage::kNone) return Nonsense();
+    const Inbound start = pair.StartReceive();
+    if (start == Inbound::kHeld) return Step::kStop;
+    if (start == Inbound::kBroken) return Step::kBroken;
+    in_message_ = InMessage::kSend;
+    message_bytes_ = 0;
+  }
+  if (message_bytes_ + word.bytes > UINT32_MAX) return Nonsense();
+  Inbound placed;
+  if (chunk) {
+    const unsigned char* data = route_->inbound_chunk(from.chunk);
+    placed = pair.PlaceReceive(
+        message_bytes_, word.bytes,
+        [data](unsigned char* to, uint64_t at, uint32_t n) { CopyLarge(to, data + at, n); });
+  } else {
+    const uint64_t position = rx_position_.load(std::memory_order_relaxed);
+    placed = pair.PlaceReceive(message_bytes_, word.bytes,
+                               [this, position, lead](unsigned char* to, uint64_t at, uint32_t n) {
+                                 ReadBody(position, lead + static_cast<uint32_t>(at), to, n);
+                               });
+  }
+  if (placed == Inbound::kBroken) return Step::kBroken;
+  message_bytes_ += word.bytes;
+  if ((word.flags & kLast) != 0) {
+    pair.FinishReceive(static_cast<uint32_t>(message_bytes_), trailer);
+    in_message_ = InMessage::kNone;
+  }
+  if (chunk) HandBack(from.chunk);
+  Consume(word, chunk);
+  return Step::kConsumed;
+}
+
+ShmLink::Step ShmLink::ReceiveWrite(const Word& word, const Slot& slot) {
+  SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
+  const bool chunk = word.op == Op::kWriteChunk;
+  ChunkLead from = {};
+  if (chunk) {
+    std::memcpy(&from, slot.body, sizeof from);
+    if (!ChunkIsValid(word, from)) return Nonsense();
+  } else {
+    std::memcpy(&from.target, slot.body, sizeof from.target);
+    if (!SlotsAreValid(word, sizeof from.target)) return Nonsense();
+  }
+  if (in_message_ == InMessage::kSend) return Nonsense();
+  if (in_message_ == InMessage::kNone) {
+    in_message_ = InMessage::kWrite;
+    message_bytes_ = 0;
+  }
+  const bool has_immediate = (word.flags & kWithImmediate) != 0;
+  if (!write_placed_) {
+    if (message_bytes_ + word.bytes > UINT32_MAX) return Nonsense();
+    Inbound placed;
+    if (chunk) {
+      const unsigned char* data = route_->inbound_chunk(from.chunk);
+      placed = pair.PlaceWrite(
+          from.target.key, from.target.address, word.bytes, has_immediate,
+          [data](unsigned char* to, uint64_t at, uint32_t n) { CopyLarge(to, data + at, n); });
+    } else {
+      const uint64_t position = rx_position_.load(std::memory_order_relaxed);
+      placed =
+          pair.PlaceWrite(from.target.key, from.target.address, word.bytes, has_immediate,
+                          [this, position](unsigned char* to, uint64_t at, uint32_t n) {
+                            ReadBody(position, sizeof(Target) + static_cast<uint32_t>(at), to, n);
+                          });
+    }
+    if (placed == Inbound::kBroken) return Step::kBroken;
+    message_bytes_ += word.bytes;
+  }
+  if ((word.flags & kLast) != 0) {
+    Trailer trailer;
+    trailer.has_immediate = has_immediate;
+    trailer.immediate = from.target.immediate;
+    trailer.solicited = (word.flags & kWithSolicited) != 0;
+    const Inbound finished = pair.FinishWrite(static_cast<uint32_t>(message_bytes_), trailer);
+    if (finished == Inbound::kBroken) return Step::kBroken;
+    write_placed_ = finished == Inbound::kHeld;
+    if (write_placed_) return Step::kStop;
+    in_message_ = InMessage::kNone;
+  }
+  if (chunk) HandBack(from.chunk);
+  Consume(word, chunk);
+  return Step::kConsumed;
+}
+
+ShmLink::Step ShmLink::ReceiveRead(const Word& word, const Slot& slot) {
+  const uint32_t count = reads_in_count_.load(std::memory_order_relaxed);
+  if (in_message_ != InMessage::kNone || word.slots != 1 || count >= reads_in_limit_) {
+    return Nonsense();  // a peer keeps to the number it was told
+  }
+  if (reads_in_.empty()) reads_in_.resize(reads_in_limit_);
+  ReadLead lead;
+  std::memcpy(&lead, slot.body, sizeof lead);
+  reads_in_[(reads_in_first_ + count) % reads_in_limit_] = {lead.address, lead.key, lead.length, 0};
+  reads_in_count_.store(count + 1, std::memory_order_relaxed);
+  Consume(word, false);
+  return Step::kConsumed;
+}
+
+inline void ShmLink::Consume(const Word& word, bool chunk) {
+  const uint64_t position = rx_position_.load(std::memory_order_relaxed) + word.slots;
+  rx_position_.store(position, std::memory_order_relaxed);
+  if (chunk || (word.flags & kAcknowledge) != 0 || position - rx_published_ >= kCreditEvery) {
+    rx_published_ = position;
+    my_line_->head.store(position, std::memory_order_release);
+    if ((word.flags & kAcknowledge) != 0) {
+      // The sender waits for it, and if it is cold nobody looks there.
+      AfterPublish();
+    } else {
+      TellStarving();
+    }
+  }
+}
+
+inline void ShmLink::TellStarving() {
+  if (route_->needs_fence()) [[unlikely]]
+    FullFence();
+  if (peer_line_->starving.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    route_->MarkPeer(id);
+}
+
+inline void ShmLink::HandBack(uint32_t chunk) {
+  back_mask_ |= uint64_t{1} << chunk;
+  if (absl::popcount(back_mask_) == kBackBatch) FlushBack();
+}
+
+void ShmLink::FlushBack() {
+  route_->ReturnChunks(back_mask_);
+  back_mask_ = 0;
+}
+
+bool ShmLink::ConfirmSends() {
+  SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
+  const uint64_t head = peer_line_->head.load(std::memory_order_acquire);
+  bool moved = false;
+  while (SendEntry* entry = pair.NextIncomplete(&confirm_cursor_)) {
+    if (static_cast<int64_t>(head - entry->cookie) < 0) break;
+    pair.Complete(confirm_cursor_, Status::kSuccess);
+    confirms_.fetch_sub(1, std::memory_order_relaxed);
+    moved = true;
+  }
+  return moved;
+}
+
+// -------------------------------------------------------------------------------- reply ring
+
+inline bool ShmLink::ReplyRoom() {
+  const uint64_t known = reply_head_.load(std::memory_order_relaxed);
+  if (reply_tx_position_ + 1 - known <= kReplySlots) return true;
+  const uint64_t head = peer_line_->reply_head.load(std::memory_order_acquire);
+  if (head == known) return false;
+  if (head - known > reply_tx_position_ - known) {
+    Nonsense();
+    return false;
+  }
+  for (uint64_t position = known; position != head; position++) {
+    reply_chunk_slots_ &= static_cast<uint8_t>(~(1u << (position % kReplySlots)));
+  }
+  reply_head_.store(head, std::memory_order_relaxed);
+  return true;
+}
+
+// Answers the peer's reads, in their order, as far as there is room.
+bool ShmLink::ServeReads() {
+  SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
+  ChunkPool& pool = route_->pool();
+  bool moved = false;
+  for (uint32_t count; (count = reads_in_count_.load(std::memory_order_relaxed)) != 0;) {
+    ReadIn& read = reads_in_[reads_in_first_];
+    if (!ReplyRoom()) {
+      if (cold_.load(std::memory_order_relaxed) && Starve()) continue;
+      break;
+    }
+    uint32_t bytes = read.length - read.offset;
+    int chunk = -1;
+    if (bytes > kBodyBytes) {
+      chunk = pool.Take(static_cast<uint32_t>(absl::popcount(uint32_t{reply_chunk_slots_})));
+      // Without one, small pieces keep it moving (link_send.cc).
+      if (chunk < 0 && reply_chunk_slots_ != 0) break;
+      bytes = std::min(bytes, chunk < 0 ? kBodyBytes : kChunkBytes);
+    }
+    if (pair.CheckRead(read.key, read.address + read.offset, bytes) != Inbound::kOk) {
+      if (chunk >= 0) pool.PutBack(static_cast<uint32_t>(chunk));
+      return moved;
+    }
+    const auto* from = reinterpret_cast<const unsigned char*>(read.address + read.offset);
+    Slot& slot = reply_tx_[reply_tx_position_ % kReplySlots];
+    if (chunk >= 0) {
+      CopyLarge(pool.data(static_cast<uint32_t>(chunk)), from, bytes);
+      const ChunkLead lead = {{}, static_cast<uint32_t>(chunk), 0};
+      std::memcpy(slot.body, &lead, sizeof lead);
+      reply_chunk_slots_ |= static_cast<uint8_t>(1u << (reply_tx_position_ % kReplySlots));
+    } else {
+      CopySmall(slot.body, from, bytes);
+    }
+    read.offset += bytes;
+    const bool last = read.offset == read.length;
+    slot.word.store(Word::Pack(chunk >= 0 ? Op::kReplyChunk : Op::kReply, last ? kLast : 0, 1,
+                               bytes, Parity<kReplySlots>(reply_tx_position_)),
+                    std::memory_order_release);
+    reply_tx_position_++;
+    AfterPublish();
+    moved = true;
+    if (last) {
+      reads_in_first_ = (reads_in_first_ + 1) % reads_in_limit_;
+      reads_in_count_.store(count - 1, std::memory_order_relaxed);
+    }
+  }
+  return moved;
+}
+
+// The answers to our reads.
+bool ShmLink::PollReplies() {
+  SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
+  bool moved = false;
+  for (;; moved = true) {
+    const uint64_t position = reply_rx_position_.load(std::memory_order_relaxed);
+    const Slot& slot = reply_rx_[position % kReplySlots];
+    const uint64_t raw = slot.word.load(std::memory_order_acquire);
+    if ((raw & 1) != Parity<kReplySlots>(position)) break;
+    const Word word = Word::Unpack(raw);
+    SendEntry* entry = pair.OldestRead();
+    const unsigned char* from = slot.body;
+    const bool chunk = word.op == Op::kReplyChunk;
+    ChunkLead lead = {};
+    if (chunk) {
+      std::memcpy(&lead, slot.body, sizeof lead);
+      if (!ChunkIsValid(word, lead)) return Nonsense(), moved;
+      from = route_->inbound_chunk(lead.chunk);
+    } else if (word.op != Op::kReply || word.bytes > kBodyBytes || word.slots != 1) {
+      return Nonsense(), moved;
+    }
+    if (entry == nullptr) return Nonsense(), moved;
+    if (pair.PlaceRead(*entry, entry->offset, word.bytes,
+                       [from](unsigned char* to, uint64_t at, uint32_t n) {
+                         CopyLarge(to, from + at, n);
+                       }) != Inbound::kOk) {
+      return moved;
+    }
+    entry->offset += word.bytes;
+    if ((word.flags & kLast) != 0) {
+      if (entry->offset != entry->length) return Nonsense(), moved;
+      pair.FinishRead();
+    }
+    if (chunk) HandBack(lead.chunk);
+    reply_rx_position_.store(position + 1, std::memory_order_relaxed);
+    my_line_->reply_head.store(position + 1, std::memory_order_release);
+    TellStarving();
+  }
+  if (back_mask_ != 0) FlushBack();
+  return moved;
+}
+
+// -------------------------------------------------------------------------------------- heat
+
+void ShmLink::Start() { my_line_->armed.store(1, std::memory_order_relaxed); }
+
+void ShmLink::Heat() {
+  cold_.store(false, std::memory_order_relaxed);
+  my_line_->armed.store(0, std::memory_order_relaxed);
+  my_line_->starving.store(0, std::memory_order_relaxed);
+}
+
+bool ShmLink::Cool() {
+  const SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
+  const bool waits = pair.SendsWait() || reads_in_count_.load(std::memory_order_relaxed) != 0;
+  cold_.store(true, std::memory_order_relaxed);
+  my_line_->armed.store(1, std::memory_order_relaxed);
+  my_line_->starving.store(waits ? 1 : 0, std::memory_order_relaxed);
+  return true;
+}
+
+// --------------------------------------------------------------------------------------- end
+
+void ShmLink::DiscardInbound(uint64_t data_end, uint64_t reply_end) {
+  uint64_t position = rx_position_.load(std::memory_order_relaxed);
+  uint64_t chunks = 0;
+  // At most one lap; the peer's positions only bound it from above.
+  const auto add = [&chunks](const Slot& slot, const Word& word) {
+    if (word.op != Op::kSendChunk && word.op != Op::kWriteChunk && word.op != Op::kReplyChunk) {
+      return;
+    }
+    ChunkLead lead;
+    std::memcpy(&lead, slot.body, sizeof lead);
+    if (lead.chunk < kChunks) chunks |= uint64_t{1} << lead.chunk;
+  };
+  for (uint32_t i = 0; i < kSlots && position < data_end; i++) {
+    const Slot& slot = rx_[position % kSlots];
+    const uint64_t raw = slot.word.load(std::memory_order_acquire);
+    if (!Valid(raw, position)) break;
+    add(slot, Word::Unpack(raw));
+    position++;  // continuations are passed one by one
+  }
+  position = reply_rx_position_.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < kReplySlots && position < reply_end; i++, position++) {
+    const Slot& slot = reply_rx_[position % kReplySlots];
+    const uint64_t raw = slot.word.load(std::memory_order_acquire);
+    if ((raw & 1) != Parity<kReplySlots>(position)) break;
+    add(slot, Word::Unpack(raw));
+  }
+  if (chunks != 0) route_->ReturnChunks(chunks);
+}
+
+}  // namespace viaduct::verbs::shm

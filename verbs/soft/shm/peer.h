@@ -1,0 +1,142 @@
+// Another process (or this one): its socket, its arena, its death, and the connections to it.
+//
+// Everything but the data-path part runs on the executor.
+#ifndef VIADUCT_VERBS_SOFT_SHM_PEER_H_
+#define VIADUCT_VERBS_SOFT_SHM_PEER_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/base/fd.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+#include "verbs/soft/shm/arena.h"
+#include "verbs/soft/shm/chunk_pool.h"
+#include "verbs/soft/shm/link.h"
+#include "verbs/soft/shm/message.h"
+
+namespace viaduct::verbs::shm {
+
+class Host;
+
+class Peer : public std::enable_shared_from_this<Peer> {
+ public:
+  // `side` 0 created the arena and owns the connection numbers below the half.
+  Peer(Host& host, EventLoop& loop, int side, Fd socket, pid_t pid, std::shared_ptr<Arena> arena);
+  ~Peer();
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  // ---------------------------------------------------------------- data path, any thread
+  Arena& arena() { return *arena_; }
+  ChunkPool& pool() { return pool_; }
+  const unsigned char* inbound_chunk(uint32_t chunk) const { return arena_->chunk(side_, chunk); }
+  int side() const { return side_; }
+  bool needs_fence() const { return needs_fence_.load(std::memory_order_relaxed); }
+  // Chunks that we have consumed.
+  void ReturnChunks(uint64_t mask) {
+    arena_->direction(side_).returned.fetch_or(mask, std::memory_order_release);
+  }
+  // Something of connection `id` is of interest to the peer, which does not look.
+  void MarkPeer(uint32_t id);
+  // What the peer marked for us; false if there was nothing.
+  bool CollectMarks();
+  bool HasMarks() const {
+    return arena_->direction(side_).summary.load(std::memory_order_seq_cst) != 0;
+  }
+  std::atomic<uint32_t>& my_bell() { return arena_->direction(side_).bell; }
+
+  // ---------------------------------------------------------------------------- executor
+  pid_t pid() const { return pid_; }
+  bool dead() const { return dead_; }
+  bool idle() const { return links_.empty(); }
+  uint64_t token() const { return token_; }
+  std::shared_ptr<Arena> shared_arena() const { return arena_; }
+  // A number can be given out, and its memory is paid for.
+  bool HasRoom() const { return !free_ids_.empty() || next_id_ != id_end_; }
+
+  // Side 0: begins with the Hello. False: no memory or descriptors, or the peer is gone.
+  bool StartAsCreator();
+  // Side 1: `hello` was received. False as above.
+  bool StartAsAcceptor(Message& hello);
+
+  // A connection is wanted; false: no memory.
+  bool Request(std::shared_ptr<ShmLink> link, const RequestBody& body,
+               absl::Span<const uint8_t> private_data);
+  void Accept(const std::shared_ptr<ShmLink>& link, const AcceptBody& body,
+              absl::Span<const uint8_t> private_data);
+  // kReject, kRefuse or kNotHere.
+  void Answer(const std::shared_ptr<ShmLink>& link, MessageType type,
+              absl::Span<const uint8_t> private_data);
+  void CloseLink(const std::shared_ptr<ShmLink>& link, Status verdict);
+  // Nobody needs it any more, or it is gone.
+  void Die();
+
+  // In a forked child: closes descriptors. Takes no lock.
+  void Abandon();
+
+ private:
+  bool Watch();
+  void OnSocket(uint32_t events);
+  void OnMessage(Message& message);
+  void OnWelcome(Message& message);
+  void OnRequest(Message& message);
+  void OnAccept(Message& message);
+  void OnRefusal(Message& message);
+  void OnEstablished(Message& message);
+  void OnClose(Message& message);
+  void OnReleased(Message& message);
+  void Drain(ShmLink& link);
+  void SendClose(ShmLink& link, Status verdict);
+  void Finish(const std::shared_ptr<ShmLink>& link);
+  bool Owns(uint32_t id) const { return (id < kConnections / 2) == (side_ == 0); }
+  bool TakeId(uint32_t* id);
+  void FreeId(uint32_t id);
+  void Send(std::string message);
+  void FlushOutbox();
+  std::shared_ptr<ShmLink> Find(uint32_t id) const;
+  void Enter(const std::shared_ptr<ShmLink>& link, uint32_t id);
+  void Leave(uint32_t id);
+
+  Host& host_;
+  EventLoop& loop_;
+  const int side_;
+  const pid_t pid_;
+  const std::shared_ptr<Arena> arena_;
+  ChunkPool pool_;
+  std::atomic<bool> needs_fence_{true};  // until the peer says that it is registered
+  uint64_t token_ = 0;
+
+  Fd socket_;
+  Fd pidfd_;
+  Fd my_event_;    // the peer writes it
+  Fd peer_event_;  // we do; valid from the Welcome on
+  std::atomic<int> peer_event_fd_{-1};
+  bool dead_ = false;
+  bool greeted_ = false;  // Hello and Welcome are done
+  std::deque<std::string> outbox_;
+
+  // By number, for CollectMarks; entries change under marks_lock_.
+  SpinLock marks_lock_;
+  std::unique_ptr<ShmLink*[]> marked_links_;
+
+  absl::flat_hash_map<uint32_t, std::shared_ptr<ShmLink>> links_;
+  absl::flat_hash_set<uint32_t> closing_ids_;  // ours; the peer has not released them
+  std::vector<uint32_t> free_ids_;
+  uint32_t next_id_;
+  uint32_t id_end_;
+};
+
+}  // namespace viaduct::verbs::shm
+
+#endif  // VIADUCT_VERBS_SOFT_SHM_PEER_H_

@@ -1,0 +1,278 @@
+// The life of the connections of a pair of processes. All on the executor.
+//
+//   requester   kConnecting -- Accept --> kConnected
+//   listener    kRequested -- Accept() --> kAccepting -- Established --> kConnected
+//
+// The end: each side sends kClose once, with the ring positions where it stopped, when its pair has
+// let go. When both have been sent the side that does not own the number sends kReleased, and the
+// owner clears the block and gives the number out again.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "verbs/base/log.h"
+#include "verbs/soft/shm/host.h"
+#include "verbs/soft/shm/incoming.h"
+#include "verbs/soft/shm/peer.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+using Phase = ShmLink::Phase;
+
+}  // namespace
+
+std::shared_ptr<ShmLink> Peer::Find(uint32_t id) const {
+  const auto found = links_.find(id);
+  return found == links_.end() ? nullptr : found->second;
+}
+
+void Peer::Enter(const std::shared_ptr<ShmLink>& link, uint32_t id) {
+  link->Bind(shared_from_this(), id);
+  links_[id] = link;
+  SpinLockHolder holder(&marks_lock_);
+  marked_links_[id] = link.get();
+}
+
+void Peer::Leave(uint32_t id) {
+  const auto found = links_.find(id);
+  if (found == links_.end()) return;
+  found->second->phase = Phase::kClosed;
+  {
+    SpinLockHolder holder(&marks_lock_);
+    marked_links_[id] = nullptr;
+  }
+  links_.erase(found);
+}
+
+bool Peer::TakeId(uint32_t* id) {
+  if (!free_ids_.empty()) {
+    *id = free_ids_.back();
+    free_ids_.pop_back();
+    return true;
+  }
+  if (next_id_ == id_end_ || !arena_->PayConnection(next_id_)) return false;
+  *id = next_id_++;
+  return true;
+}
+
+void Peer::FreeId(uint32_t id) {
+  // A fresh ring is all zeros. Nobody else touches it.
+  std::memset(static_cast<void*>(&arena_->connection(id)), 0, sizeof(ConnectionBlock));
+  free_ids_.push_back(id);
+}
+
+// -------------------------------------------------------------------------------- connecting
+
+bool Peer::Request(std::shared_ptr<ShmLink> link, const RequestBody& body,
+                   absl::Span<const uint8_t> private_data) {
+  uint32_t id;
+  if (dead_ || !TakeId(&id)) return false;
+  Enter(link, id);
+  link->phase = Phase::kConnecting;
+  Send(BuildMessage(MessageType::kRequest, id, body, private_data));
+  return true;
+}
+
+void Peer::OnRequest(Message& message) {
+  const uint32_t id = message.connection;
+  const auto body = message.body<RequestBody>();
+  if (Owns(id) || links_.contains(id) || !body.has_value() || !greeted_) return Die();
+  const auto from = FromWire(body->from);
+  const auto to = FromWire(body->to);
+  const absl::Span<const uint8_t> data = message.tail<RequestBody>();
+  if (!from.has_value() || !to.has_value() || data.size() > kMaxPrivateData) return Die();
+
+  ListenerSink* sink = host_.FindListener(body->port);
+  if (sink == nullptr) return Send(BuildMessage(MessageType::kNotHere, id, {}, {}));
+  auto link = std::make_shared<ShmLink>(loop_);
+  Enter(link, id);
+  link->phase = Phase::kRequested;
+  sink->OnRequest(std::make_unique<ShmIncoming>(loop_, link, *from, *to, *body,
+                                                std::vector<uint8_t>(data.begin(), data.end())));
+}
+
+void Peer::Accept(const std::shared_ptr<ShmLink>& link, const AcceptBody& body,
+                  absl::Span<const uint8_t> private_data) {
+  if (dead_ || link->cancelled) {
+    if (SoftQueuePair* pair = link->pair()) {
+      if (pair->ConnectFailed(ConnectOutcome::kGone, {})) link->LetGo();
+    }
+    return;
+  }
+  link->phase = Phase::kAccepting;
+  Send(BuildMessage(MessageType::kAccept, link->id, body, private_data));
+}
+
+void Peer::Answer(const std::shared_ptr<ShmLink>& link, MessageType type,
+                  absl::Span<const uint8_t> private_data) {
+  if (dead_ || link->cancelled) return;
+  Send(BuildMessage(type, link->id, {}, private_data));
+  Leave(link->id);
+}
+
+void Peer::OnAccept(Message& message) {
+  const std::shared_ptr<ShmLink> link = Find(message.connection);
+  const auto body = message.body<AcceptBody>();
+  if (link == nullptr || link->phase != Phase::kConnecting || !body.has_value()) return Die();
+  link->phase = Phase::kConnected;
+  SoftQueuePair* pair = link->pair();
+  if (pair == nullptr || pair->state() != SoftQueuePair::State::kConnecting) return;
+  pair->SetHeard();
+  pair->SetReadsOut(std::min(pair->max_reads_out(), body->reads_in));
+  link->SetReadsIn(pair->max_reads_in());
+  // First, so that a pair that disconnects inside OnConnected was connected for the peer too.
+  Send(BuildMessage(MessageType::kEstablished, link->id, {}, {}));
+  pair->Established(message.tail<AcceptBody>());
+}
+
+void Peer::OnRefusal(Message& message) {
+  const std::shared_ptr<ShmLink> link = Find(message.connection);
+  if (link == nullptr || link->phase != Phase::kConnecting) return Die();
+  Leave(link->id);
+  FreeId(link->id);
+  SoftQueuePair* pair = link->pair();
+  if (pair == nullptr) return;
+  pair->SetHeard();
+  bool let_go = false;
+  switch (message.type) {
+    case MessageType::kReject:
+      let_go = pair->ConnectFailed(ConnectOutcome::kRejected, message.bytes);
+      break;
+    case MessageType::kNotHere:
+      let_go = pair->NotHere();
+      break;
+    default:
+      let_go = pair->ConnectFailed(ConnectOutcome::kRefused, {});
+  }
+  if (let_go) link->LetGo();
+}
+
+void Peer::OnEstablished(Message& message) {
+  const std::shared_ptr<ShmLink> link = Find(message.connection);
+  if (link == nullptr || link->phase != Phase::kAccepting) return Die();
+  link->phase = Phase::kConnected;
+  if (SoftQueuePair* pair = link->pair()) {
+    pair->SetHeard();
+    pair->Established({});
+  }
+}
+
+// ----------------------------------------------------------------------------------- the end
+
+void Peer::SendClose(ShmLink& link, Status verdict) {
+  link.local_closed = true;
+  const CloseBody body = {link.data_end(), link.reply_end(), static_cast<uint32_t>(verdict), 0};
+  Send(BuildMessage(MessageType::kClose, link.id, body));
+}
+
+void Peer::CloseLink(const std::shared_ptr<ShmLink>& link, Status verdict) {
+  if (link->phase == Phase::kClosed) return;
+  if (dead_) return Leave(link->id);
+  if (link->local_closed) return;
+  SendClose(*link, verdict);
+  if (link->peer_closed) Finish(link);
+}
+
+void Peer::OnClose(Message& message) {
+  const std::shared_ptr<ShmLink> link = Find(message.connection);
+  const auto body = message.body<CloseBody>();
+  if (!body.has_value()) return Die();
+  if (link == nullptr) return;  // we had refused the request that it cancels
+  if (link->peer_closed) return Die();
+  link->peer_closed = true;
+  link->peer_close = *body;
+  SoftQueuePair* pair = link->pair();
+  if (link->local_closed) return Finish(link);
+  switch (link->phase) {
+    case Phase::kRequested:
+      link->cancelled = true;
+      SendClose(*link, Status::kSuccess);
+      return Finish(link);
+    case Phase::kAccepting:
+      if (pair == nullptr) return;  // it is disconnecting: CloseLink comes
+      if (pair->ConnectFailed(ConnectOutcome::kGone, {})) {
+        link->LetGo();
+        SendClose(*link, Status::kSuccess);
+        Finish(link);
+      }
+      return;
+    case Phase::kConnected:
+      break;
+    default:
+      return Die();
+  }
+  if (pair == nullptr) return;
+  Drain(*link);
+  switch (static_cast<Status>(body->verdict)) {
+    case Status::kSuccess:
+      return pair->Fail(DisconnectCause::kPeer, Status::kFlushed);
+    case Status::kReceiverNotReady:
+    case Status::kRemoteOperation:
+    case Status::kRemoteAccess:
+      return pair->Fail(DisconnectCause::kBroken, static_cast<Status>(body->verdict));
+    default:
+      return pair->Fail(DisconnectCause::kBroken, Status::kFlushed);
+  }
+}
+
+// Consumes what the peer sent before, unless it is held: no more than the rings hold, whatever a
+// hostile peer goes on writing.
+void Peer::Drain(ShmLink& link) {
+  for (uint32_t i = 0; i < kSlots + kReplySlots; i++) {
+    SoftQueuePair* pair = link.pair();
+    if (pair == nullptr || !pair->Attend()) return;
+  }
+}
+
+void Peer::Finish(const std::shared_ptr<ShmLink>& link) {
+  link->DiscardInbound(link->peer_close.data_end, link->peer_close.reply_end);
+  const uint32_t id = link->id;
+  Leave(id);
+  if (Owns(id)) {
+    closing_ids_.insert(id);
+  } else {
+    Send(BuildMessage(MessageType::kReleased, id, {}, {}));
+  }
+}
+
+void Peer::OnReleased(Message& message) {
+  if (closing_ids_.erase(message.connection) == 0) return Die();
+  FreeId(message.connection);
+}
+
+void Peer::Die() {
+  if (dead_) return;
+  dead_ = true;
+  const std::shared_ptr<Peer> self = shared_from_this();
+  for (Fd* fd : {&socket_, &my_event_, &pidfd_}) {
+    if (fd->valid()) loop_.Unwatch(fd->get());
+  }
+  host_.Forget(*this);
+  std::vector<std::shared_ptr<ShmLink>> links;
+  for (const auto& [id, link] : links_) links.push_back(link);
+  for (const std::shared_ptr<ShmLink>& link : links) {
+    SoftQueuePair* pair = link->pair();
+    const Phase phase = link->phase;
+    if (phase == Phase::kConnected && pair != nullptr) {
+      Drain(*link);
+      // Leave follows when the pair has let go (CloseLink).
+      pair->Fail(DisconnectCause::kBroken, Status::kTransport);
+      continue;
+    }
+    if (phase == Phase::kRequested) link->cancelled = true;
+    Leave(link->id);
+    if (pair != nullptr &&
+        pair->ConnectFailed(
+            phase == Phase::kConnecting ? ConnectOutcome::kRefused : ConnectOutcome::kGone, {})) {
+      link->LetGo();
+    }
+  }
+  outbox_.clear();
+  socket_.Reset();
+  pidfd_.Reset();
+  my_event_.Reset();
+  // The peer's eventfd stays until the last link is gone: posters may be writing it.
+}
+
+}  // namespace viaduct::verbs::shm

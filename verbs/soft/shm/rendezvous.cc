@@ -1,0 +1,72 @@
+#include "verbs/soft/shm/rendezvous.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+constexpr uid_t kOverflowUser = 65534;  // what users outside our namespace look like
+constexpr int kBacklog = 1024;
+
+socklen_t NameOf(uint16_t port, sockaddr_un* address) {
+  const std::string name = absl::StrCat("viaduct-", geteuid(), "-", port);
+  *address = {};
+  address->sun_family = AF_UNIX;
+  std::memcpy(address->sun_path + 1, name.data(), name.size());
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+}
+
+Fd NewSocket() { return Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
+
+}  // namespace
+
+absl::StatusOr<Fd> ListenAt(uint16_t port) {
+  Fd fd = NewSocket();
+  if (!fd.valid()) return absl::ErrnoToStatus(errno, "a unix socket");
+  sockaddr_un address;
+  const socklen_t length = NameOf(port, &address);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+    if (errno == EADDRINUSE) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("another process listens at port ", port, " over shared memory"));
+    }
+    return absl::ErrnoToStatus(errno, "binding a unix socket");
+  }
+  if (listen(fd.get(), kBacklog) != 0) return absl::ErrnoToStatus(errno, "a unix socket");
+  return MoveHigh(std::move(fd));
+}
+
+Fd DialTo(uint16_t port, pid_t* pid) {
+  Fd fd = NewSocket();
+  if (!fd.valid()) return Fd();
+  sockaddr_un address;
+  const socklen_t length = NameOf(port, &address);
+  // A unix socket connects at once or not at all.
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) return Fd();
+  const std::optional<pid_t> peer = TrustedPeer(fd.get());
+  if (!peer.has_value()) return Fd();
+  *pid = *peer;
+  return fd;
+}
+
+std::optional<pid_t> TrustedPeer(int socket) {
+  ucred credentials;
+  socklen_t length = sizeof credentials;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0 ||
+      credentials.uid != geteuid() || credentials.uid == kOverflowUser || credentials.pid <= 0) {
+    return std::nullopt;
+  }
+  return credentials.pid;
+}
+
+}  // namespace viaduct::verbs::shm

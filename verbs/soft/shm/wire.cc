@@ -1,0 +1,89 @@
+#include "verbs/soft/shm/wire.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "verbs/base/fd.h"
+#include "verbs/base/futex.h"
+#include "verbs/soft/queue_pair.h"
+#include "verbs/soft/shm/fence.h"
+#include "verbs/soft/shm/link.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+class ShmListener final : public Listener {
+ public:
+  ShmListener(Host& host, uint16_t port) : host_(host), port_(port) {}
+  ~ShmListener() override { host_.StopListening(port_); }
+  uint16_t port() const override { return port_; }
+
+ private:
+  Host& host_;
+  const uint16_t port_;
+};
+
+// What the requester is called at the listener; like TCP's, but nothing listens there.
+uint16_t NextPort() {
+  constexpr uint32_t kFirst = 32768;
+  constexpr uint32_t kCount = 28232;  // to 60999
+  static std::atomic<uint32_t> next{0};
+  return static_cast<uint16_t>(kFirst +
+                               (static_cast<uint32_t>(getpid()) * 61 + next.fetch_add(1)) % kCount);
+}
+
+}  // namespace
+
+ShmWire::ShmWire(EventLoop& loop, const Address& address)
+    : host_(Host::Get(loop)), address_(address) {
+  host_.AddUser();
+}
+
+ShmWire::~ShmWire() { host_.RemoveUser(); }
+
+bool ShmWire::Reaches(const Address& address) const {
+  if (address.IsLoopback() || address == address_) return true;
+  // Only an address of our own can be bound.
+  sockaddr_storage storage;
+  const socklen_t length = address.ToSockaddr(0, &storage);
+  Fd probe(socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return probe.valid() &&
+         bind(probe.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0;
+}
+
+Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
+  pair.SetHeard();  // whatever comes of it, this host is up
+  pid_t pid;
+  Fd socket = Host::Dial(options.port, &pid);
+  if (!socket.valid() || options.private_data.size() > kMaxPrivateData) return nullptr;
+  const uint16_t from_port = NextPort();
+  pair.SetLocalPort(from_port);
+  const RequestBody body = {ToWire(address_), ToWire(options.address), options.port,
+                            from_port,        pair.max_reads_in(),     pair.max_reads_out()};
+  auto link = std::make_shared<ShmLink>(host_.loop());
+  link->Hold(pair);
+  ShmLink* result = link.get();
+  host_.Connect(std::move(link), std::move(socket), pid, body,
+                std::vector<uint8_t>(options.private_data.begin(), options.private_data.end()));
+  return result;
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> ShmWire::Listen(SoftContext&, uint16_t port,
+                                                          ListenerSink* sink) {
+  absl::StatusOr<uint16_t> listening = host_.Listen(port, sink);
+  if (!listening.ok()) return listening.status();
+  return std::make_unique<ShmListener>(host_, *listening);
+}
+
+void ShmDoorbell::Wake(std::atomic<uint32_t>& word) { FutexWake(word, INT_MAX); }
+
+void ShmDoorbell::HeavyFence() { GlobalFence(); }
+
+}  // namespace viaduct::verbs::shm

@@ -1,0 +1,51 @@
+// The wire between processes of one host, and the doorbell of a context that uses it.
+#ifndef VIADUCT_VERBS_SOFT_SHM_WIRE_H_
+#define VIADUCT_VERBS_SOFT_SHM_WIRE_H_
+
+#include <memory>
+
+#include "verbs/base/event_loop.h"
+#include "verbs/device.h"
+#include "verbs/soft/doorbell.h"
+#include "verbs/soft/shm/host.h"
+#include "verbs/soft/wire.h"
+
+namespace viaduct::verbs::shm {
+
+class ShmWire final : public Wire {
+ public:
+  // `address` is the context's own, shown to peers.
+  ShmWire(EventLoop& loop, const Address& address);
+  ~ShmWire() override;
+
+  absl::string_view name() const override { return "shm"; }
+  // An address of this host.
+  bool Reaches(const Address& address) const override;
+  Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) override;
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
+                                                   ListenerSink* sink) override;
+
+ private:
+  Host& host_;
+  const Address address_;
+};
+
+class ShmDoorbell final : public Doorbell {
+ public:
+  ShmDoorbell(EventLoop& loop, Nanos spin_time) : host_(Host::Get(loop)), spin_time_(spin_time) {}
+  Nanos SpinTime() const override { return spin_time_; }
+  void Collect() override { host_.Collect(); }
+  WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) override {
+    return host_.Sleep(word, seen, deadline);
+  }
+  void Wake(std::atomic<uint32_t>& word) override;
+  void HeavyFence() override;
+
+ private:
+  Host& host_;
+  const Nanos spin_time_;
+};
+
+}  // namespace viaduct::verbs::shm
+
+#endif  // VIADUCT_VERBS_SOFT_SHM_WIRE_H_
