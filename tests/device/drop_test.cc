@@ -33,6 +33,58 @@ TEST_F(DropTest, NoReceiveDropsAndReports) {
   EXPECT_EQ(to.events().count() + from.events().count(), 0u);
 }
 
+TEST_F(DropTest, UnderDropAMessageThatIsTooLongFailsItsReceiveOnly) {
+  End& from = NewEnd(a(), Dropping());
+  End& to = NewEnd(b(), Dropping());
+  Connect(from, to);
+  for (size_t size : {9, 57, 5000, 60000}) {
+    ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+    ASSERT_EQ(to.Receive(2, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from.Send(3, 0, size), PostResult::kOk);
+    ASSERT_EQ(from.Send(4, 0, 8), PostResult::kOk);
+    Expect(to.receives(), 1, Status::kLocalLength);
+    EXPECT_EQ(Expect(to.receives(), 2).length, 8u);
+    Expect(from.sends(), 3);
+    Expect(from.sends(), 4);
+  }
+  EXPECT_EQ(to.events().count() + from.events().count(), 0u);
+}
+
+TEST_F(DropTest, UnderDropARequestThatFailsHereFailsAlone) {
+  End& from = NewEnd(a(), Dropping());
+  End& to = NewEnd(b(), Dropping());
+  Connect(from, to);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(to.Receive(i, 0, 5000), PostResult::kOk);
+  const Segment wrong = {from.Address(0), 0, 1};
+  ASSERT_EQ(from.Send(0, 0, 5000), PostResult::kOk);
+  ASSERT_EQ(from.Send(1, absl::MakeConstSpan(&wrong, 1)), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  Expect(from.sends(), 0);
+  Expect(from.sends(), 1, Status::kLocalProtection);
+  Expect(from.sends(), 2);
+  EXPECT_EQ(Expect(to.receives(), 0).length, 5000u);
+  EXPECT_EQ(Expect(to.receives(), 1).length, 8u);
+  EXPECT_EQ(to.events().count() + from.events().count(), 0u);
+}
+
+TEST_F(DropTest, UnderDropAReceiveWithWrongMemoryFailsAlone) {
+  End& from = NewEnd(a(), Dropping());
+  End& to = NewEnd(b(), Dropping());
+  Connect(from, to);
+  for (size_t size : {8, 5000}) {
+    const Segment wrong = {to.Address(0), 0, static_cast<uint32_t>(size)};
+    ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&wrong, 1)), PostResult::kOk);
+    ASSERT_EQ(to.Receive(2, 0, size), PostResult::kOk);
+    ASSERT_EQ(from.Send(3, 0, size), PostResult::kOk);
+    ASSERT_EQ(from.Send(4, 0, size), PostResult::kOk);
+    Expect(to.receives(), 1, Status::kLocalProtection);
+    Expect(to.receives(), 2);
+    Expect(from.sends(), 3);
+    Expect(from.sends(), 4);
+  }
+  EXPECT_EQ(to.events().count() + from.events().count(), 0u);
+}
+
 TEST_F(DropTest, ARefusedWriteUnderDropIsReportedAndNothingBreaks) {
   End& from = NewEnd(a(), Dropping());
   End& to = NewEnd(b(), Dropping());
@@ -52,6 +104,45 @@ TEST_F(DropTest, ARefusedWriteUnderDropIsReportedAndNothingBreaks) {
 
 // ------------------------------------------------------------------------------------ verdicts
 
+TEST_F(DropTest, AVerdictComesInItsTurnAndBreaks) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(to.Receive(i, 0, 8), PostResult::kOk);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(from.Send(i, 0, 8, kConfirm), PostResult::kOk);
+  SendRequest request;
+  request.id = 2;
+  request.verdict = Status::kLocalLength;
+  ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  ASSERT_EQ(from.Send(3, 0, 8), PostResult::kOk);
+  for (int i = 0; i < 2; ++i) Expect(from.sends(), i);
+  Expect(from.sends(), 2, Status::kLocalLength);
+  Expect(from.sends(), 3, Status::kFlushed);
+  ExpectBroken(from);
+  for (int i = 0; i < 2; ++i) Expect(to.receives(), i);
+  for (int i = 2; i < 4; ++i) Expect(to.receives(), i, Status::kFlushed);
+}
+
+TEST_F(DropTest, UnderDropAVerdictHarmsNobodyElse) {
+  End& from = NewEnd(a(), Dropping());
+  End& to = NewEnd(b(), Dropping());
+  Connect(from, to);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(to.Receive(i, 0, 8), PostResult::kOk);
+  for (int i = 0; i < 3; ++i) {
+    const Segment segment = from.At(0, 8);
+    SendRequest request;
+    request.id = i;
+    request.segments = absl::MakeConstSpan(&segment, 1);
+    if (i == 1) request.verdict = Status::kLocalProtection;
+    ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  }
+  Expect(from.sends(), 0);
+  Expect(from.sends(), 1, Status::kLocalProtection);
+  Expect(from.sends(), 2);
+  for (int i = 0; i < 2; ++i) Expect(to.receives(), i);
+  EXPECT_EQ(to.events().count() + from.events().count(), 0u);
+}
+
 TEST_F(DropTest, AVerdictOutsideAConnectionIsFlushed) {
   End& end = NewEnd(a());
   SendRequest request;
@@ -59,6 +150,17 @@ TEST_F(DropTest, AVerdictOutsideAConnectionIsFlushed) {
   request.verdict = Status::kLocalProtection;
   ASSERT_EQ(end.pair().PostSend(request), PostResult::kOk);
   Expect(end.sends(), 1, Status::kFlushed);
+}
+
+TEST_F(DropTest, ASuppressedRequestThatFailsCompletes) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(
+      from.PostTo(Opcode::kWrite, 1, 8, to.Address(0), to.region().key(), kSuppress | kConfirm),
+      PostResult::kOk);
+  ASSERT_EQ(from.PostTo(Opcode::kRead, 2, 8, 4096, 77, kSuppress), PostResult::kOk);
+  Expect(from.sends(), 2, Status::kRemoteAccess);
 }
 
 }  // namespace

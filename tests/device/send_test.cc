@@ -331,6 +331,26 @@ TEST_F(SendTest, CompletedButNotPolledStillCounts) {
   EXPECT_EQ(from.Send(2, 0, 8), PostResult::kOk);
 }
 
+TEST_F(SendTest, SuppressedRequestsCompleteSilently) {
+  EndOptions options;
+  options.max_sends = 4;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(to.Receive(i, 0, 64), PostResult::kOk);
+    ASSERT_EQ(from.Send(1, 0, 8, kSuppress), PostResult::kOk);
+    ASSERT_EQ(from.Send(2, 0, 8, kSuppress | kConfirm), PostResult::kOk);
+    ASSERT_EQ(from.Read(3, 0, 8, to, 0, kSuppress), PostResult::kOk);
+    ASSERT_EQ(from.Send(4, 0, 8), PostResult::kOk);
+    Expect(from.sends(), 4);  // and their places are free again
+    for (int i = 0; i < 3; ++i) Expect(to.receives(), i);
+  }
+  Settle();
+  EXPECT_TRUE(from.sends().got().empty());
+  EXPECT_TRUE(from.pair().SendIdle());
+}
+
 TEST_F(SendTest, MoreSegmentsThanThePairWasMadeFor) {
   EndOptions options;
   options.max_segments = 2;
