@@ -17,7 +17,6 @@ class SimDoorbell final : public Doorbell {
   Nanos SpinTime() const override { return 0; }
   // Arrivals are events, which tell their pair.
   void Collect() override {}
-  bool Park() override { return true; }
   WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) override;
   void Wake(std::atomic<uint32_t>&) override {}  // the sleeper looks after each event
   void HeavyFence() override {}                  // one thread

@@ -42,21 +42,6 @@ class SoftListener final : public Listener {
 
 }  // namespace
 
-DeviceAttributes SoftAttributes() {
-  DeviceAttributes attributes;
-  attributes.device = "soft";
-  attributes.max_queue_pairs = 65536;
-  attributes.max_requests_per_queue = 65536;
-  attributes.max_segments = 256;
-  attributes.max_reads_in = 32;
-  attributes.max_reads_out = 32;
-  attributes.max_regions = RegionTable::kMaxRegions;
-  attributes.max_region_bytes = uint64_t{1} << 47;
-  attributes.max_message_bytes = 0x7fffffff;
-  attributes.max_private_data = 504;  // iWARP's, beside the word of RFC 6581 and to spare
-  return attributes;
-}
-
 SoftContext::SoftContext(Options options)
     : address_(options.address),
       executor_(*options.executor),

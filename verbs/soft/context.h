@@ -14,9 +14,6 @@
 
 namespace viaduct::verbs {
 
-// What the soft device can do, whatever its wires.
-DeviceAttributes SoftAttributes();
-
 class SoftDomain final : public ProtectionDomain {
  public:
   explicit SoftDomain(DomainId id) : id_(id) {}

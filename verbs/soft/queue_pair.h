@@ -195,9 +195,9 @@ class SoftQueuePair final : public QueuePair {
   // Progress, then up to `n` completions.
   int Serve(Attachment& attachment, Completion* out, int n);
   // 0: nothing to reap. Else a number that changes when more becomes reapable.
-  uint64_t Reapable(const Attachment& attachment) const;
+  uint64_t Reapable(const Attachment& attachment);
   bool Arrived() const;
-  bool Stirs(const Attachment& attachment) const { return Reapable(attachment) != 0 || Arrived(); }
+  bool Stirs(const Attachment& attachment) { return Reapable(attachment) != 0 || Arrived(); }
   // After cooling: puts the pair into the ready list of every queue that has something of it.
   void MarkIfStirring();
   bool hot() const { return hot_.load(std::memory_order_relaxed); }
@@ -212,7 +212,9 @@ class SoftQueuePair final : public QueuePair {
     std::atomic<SoftQueuePair*> pair;
   };
   enum class Message : uint8_t { kNone, kOpen, kDiscarding };
-  static constexpr uint16_t kTooLong = 0x8000;  // in SendEntry::flags, beside RequestFlag
+  // In SendEntry::flags, beside RequestFlag: not to be emitted; completes with the status in
+  // `cookie` when everything before it has completed.
+  static constexpr uint16_t kDoomed = 0x8000;
 
   SoftQueuePair(SoftContext& context, const QueuePairOptions& options);
   absl::Status Apply(const QueuePairOptions& options);
@@ -240,7 +242,13 @@ class SoftQueuePair final : public QueuePair {
   // ---- data path
   PostResult PostReceiveInError(const ReceiveRequest& request);
   void FillReceive(uint64_t position, const ReceiveRequest& request);
-  SendEntry* RefuseToEmit(SendEntry& entry, Status status);
+  // NextToEmit where the next entry needs a closer look. Null: it must wait, or the pair breaks.
+  SendEntry* LookAtNext();
+  void Doom(SendEntry& entry, Status status);
+  bool CheckAll(uint64_t position, uint32_t access) const;
+  // Frees the places of completed requests whose completion is suppressed. Send lock held.
+  bool ReclaimSuppressed();
+  void SkipSuppressed();
   Inbound NoReceiveHere();
   Inbound RefuseReceive(Status status);
   Inbound RefuseWrite(bool has_immediate);

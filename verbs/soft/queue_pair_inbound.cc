@@ -30,12 +30,8 @@ Inbound SoftQueuePair::NoReceiveHere() {
   return Inbound::kDropped;
 }
 
+// The receive fails, and with kDrop it alone: the rest of its message is passed over.
 Inbound SoftQueuePair::RefuseReceive(Status status) {
-  if (status == Status::kLocalLength && no_receive_ == NoReceive::kDrop) {
-    ReportLater(&ConnectionSink::OnDropped);
-    message_ = Message::kDiscarding;
-    return Inbound::kDropped;
-  }
   const uint64_t position = receives_.done.load(std::memory_order_relaxed);
   ReceiveEntry& entry = receives_.at(position);
   entry.length = 0;
@@ -43,6 +39,10 @@ Inbound SoftQueuePair::RefuseReceive(Status status) {
   entry.opcode = Opcode::kReceive;
   entry.status = status;
   receives_.done.store(position + 1, std::memory_order_release);
+  if (no_receive_ == NoReceive::kDrop) {
+    message_ = Message::kDiscarding;
+    return Inbound::kDropped;
+  }
   message_ = Message::kNone;
   return Break(Status::kRemoteOperation);
 }

@@ -9,28 +9,15 @@ namespace viaduct::verbs {
 // ---------------------------------------------------------------------------------- emission
 
 inline SendEntry* SoftQueuePair::NextToEmit() {
-  for (;;) {
-    const uint64_t n = sends_.done.load(std::memory_order_relaxed);
-    if (n == sends_.posted.load(std::memory_order_relaxed)) return nullptr;
-    if (failing_.load(std::memory_order_relaxed)) return nullptr;
-    SendEntry& entry = sends_.at(n);
-    if (entry.status != kPending) [[unlikely]] {
-      // Posted while the queue was draining: flushed already.
-      sends_.done.store(n + 1, std::memory_order_release);
-      continue;
-    }
-    if ((entry.flags & (kFence | kTooLong)) == 0 && entry.opcode != Opcode::kRead) [[likely]] {
-      return &entry;
-    }
-    if ((entry.flags & kTooLong) != 0) return RefuseToEmit(entry, Status::kLocalLength);
-    const uint32_t reads = reads_out_.load(std::memory_order_acquire);
-    if ((entry.flags & kFence) != 0 && reads != 0) return nullptr;
-    if (entry.opcode == Opcode::kRead) {
-      if (reads_out_limit_ == 0) return RefuseToEmit(entry, Status::kRemoteOperation);
-      if (reads >= reads_out_limit_) return nullptr;
-    }
+  const uint64_t n = sends_.done.load(std::memory_order_relaxed);
+  if (n == sends_.posted.load(std::memory_order_relaxed)) return nullptr;
+  SendEntry& entry = sends_.at(n);
+  if ((entry.flags & (kFence | kDoomed)) == 0 && entry.opcode != Opcode::kRead &&
+      entry.status == kPending && no_receive_ != NoReceive::kDrop &&
+      !failing_.load(std::memory_order_relaxed)) [[likely]] {
     return &entry;
   }
+  return LookAtNext();
 }
 
 inline void SoftQueuePair::Emitted(Completes when) {
@@ -80,7 +67,7 @@ bool SoftQueuePair::Gather(const SendEntry& entry, uint32_t offset, uint32_t n, 
   } else if (Walk(sends_.segments(position), offset, n, kLocalRead, copy)) {
     return true;
   }
-  FailSend(sends_.at(position), Status::kLocalProtection);
+  Doom(sends_.at(position), Status::kLocalProtection);
   return false;
 }
 

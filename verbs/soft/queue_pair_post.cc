@@ -24,9 +24,10 @@ PostResult SoftQueuePair::PostSend(const SendRequest& request) {
     if (request.opcode == Opcode::kSend && !immediate_enabled()) entry.flags &= ~kImmediate;
     const uint64_t length = sends_.CopySegments(n, request.segments);
     entry.length = static_cast<uint32_t>(length);
-    if (length > max_message_) [[unlikely]] {
-      entry.length = 0;
-      entry.flags |= kTooLong;
+    if (request.verdict != Status::kSuccess) [[unlikely]] {
+      Doom(entry, request.verdict);
+    } else if (length > max_message_) [[unlikely]] {
+      Doom(entry, Status::kLocalLength);
     }
     connected = state_.load(std::memory_order_relaxed) == State::kConnected;
     if (connected && !draining_.load(std::memory_order_relaxed)) [[likely]] {
@@ -48,9 +49,76 @@ PostResult SoftQueuePair::PostSend(const SendRequest& request) {
   return PostResult::kOk;
 }
 
-SendEntry* SoftQueuePair::RefuseToEmit(SendEntry& entry, Status status) {
-  FailSend(entry, status);
-  return nullptr;
+void SoftQueuePair::Doom(SendEntry& entry, Status status) {
+  entry.flags |= kDoomed;
+  entry.cookie = static_cast<uint64_t>(status);
+}
+
+SendEntry* SoftQueuePair::LookAtNext() {
+  for (;;) {
+    const uint64_t n = sends_.done.load(std::memory_order_relaxed);
+    if (n == sends_.posted.load(std::memory_order_relaxed)) return nullptr;
+    if (failing_.load(std::memory_order_relaxed)) return nullptr;
+    SendEntry& entry = sends_.at(n);
+    if (entry.status != kPending) {
+      // Posted while the queue was draining: flushed already.
+      sends_.done.store(n + 1, std::memory_order_release);
+      continue;
+    }
+    const bool drop = no_receive_ == NoReceive::kDrop;
+    const uint32_t reads = reads_out_.load(std::memory_order_acquire);
+    if ((entry.flags & kDoomed) == 0 && entry.offset == 0) {
+      // With kDrop a request fails alone, so nothing of a wrong one may have been sent.
+      const uint32_t access = entry.opcode == Opcode::kRead ? kLocalWrite : kLocalRead;
+      if (entry.opcode == Opcode::kRead && reads_out_limit_ == 0) {
+        Doom(entry, Status::kRemoteOperation);
+      } else if (drop && !CheckAll(n, access)) {
+        Doom(entry, Status::kLocalProtection);
+      }
+    }
+    if ((entry.flags & kDoomed) != 0) {
+      if (incomplete_.load(std::memory_order_acquire) != 0) return nullptr;
+      const Status status = static_cast<Status>(entry.cookie);
+      // A message that was partly sent leaves a peer that waits for the rest.
+      if (!drop || entry.offset != 0) {
+        FailSend(entry, status);
+        return nullptr;
+      }
+      SetStatus(entry, status);
+      sends_.done.store(n + 1, std::memory_order_release);
+      continue;
+    }
+    if ((entry.flags & kFence) != 0 && reads != 0) return nullptr;
+    if (entry.opcode == Opcode::kRead && reads >= reads_out_limit_) return nullptr;
+    return &entry;
+  }
+}
+
+bool SoftQueuePair::CheckAll(uint64_t position, uint32_t access) const {
+  for (const Segment& segment : sends_.segments(position)) {
+    if (segment.length != 0 && !Check(segment, 0, segment.length, access)) return false;
+  }
+  return true;
+}
+
+// Against the order of the locks, so only tried: the queue's lock is free unless somebody polls,
+// who does the same.
+bool SoftQueuePair::ReclaimSuppressed() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  if (!send_home_.lock().TryLock()) return false;
+  SkipSuppressed();
+  send_home_.lock().Unlock();
+  return !sends_.Full();
+}
+
+void SoftQueuePair::SkipSuppressed() {
+  const uint64_t first = sends_.reaped.load(std::memory_order_relaxed);
+  const uint64_t end = sends_.done.load(std::memory_order_acquire);
+  uint64_t r = first;
+  while (r != end && (sends_.at(r).flags & kSuppress) != 0 &&
+         LoadStatus(sends_.at(r)) == static_cast<uint8_t>(Status::kSuccess)) {
+    r++;
+  }
+  if (r != first) sends_.reaped.store(r, std::memory_order_release);
 }
 
 void SoftQueuePair::FillReceive(uint64_t position, const ReceiveRequest& request) {

@@ -92,10 +92,14 @@ int SoftQueuePair::ReapSends(Completion* out, int n) {
   const uint64_t end = sends_.done.load(std::memory_order_acquire);
   if (first == end) return 0;
   uint64_t r = first;
-  for (; r != end && n > 0; r++, n--, out++) {
+  Completion* const begin = out;
+  for (; r != end && n > 0; r++) {
     const SendEntry& entry = sends_.at(r);
     const uint8_t status = LoadStatus(entry);
     if (status == kPending) break;
+    if ((entry.flags & kSuppress) != 0 && status == static_cast<uint8_t>(Status::kSuccess)) {
+      continue;
+    }
     out->id = entry.id;
     out->context = user_context_;
     out->length = entry.length;
@@ -104,18 +108,21 @@ int SoftQueuePair::ReapSends(Completion* out, int n) {
     out->status = static_cast<Status>(status);
     out->has_immediate = false;
     out->solicited = false;
+    out++;
+    n--;
   }
-  sends_.reaped.store(r, std::memory_order_release);
-  return static_cast<int>(r - first);
+  if (r != first) sends_.reaped.store(r, std::memory_order_release);
+  return static_cast<int>(out - begin);
 }
 
-uint64_t SoftQueuePair::Reapable(const Attachment& attachment) const {
+uint64_t SoftQueuePair::Reapable(const Attachment& attachment) {
   uint64_t sum = 0;
   if (attachment.home) {
     const uint64_t done = receives_.done.load(std::memory_order_relaxed);
     if (done != receives_.reaped.load(std::memory_order_relaxed)) sum = done;
   }
   if (attachment.sends) {
+    SkipSuppressed();
     const uint64_t reaped = sends_.reaped.load(std::memory_order_relaxed);
     const uint64_t done = sends_.done.load(std::memory_order_acquire);
     if (reaped != done && LoadStatus(sends_.at(reaped)) != kPending) {
