@@ -10,6 +10,7 @@
 #include "verbs/soft/context.h"
 #include "verbs/soft/futex_doorbell.h"
 #include "verbs/soft/iwarp/wire.h"
+#include "verbs/soft/shm/wire.h"
 #include "verbs/soft/wake_time.h"
 
 namespace viaduct::verbs {
@@ -44,16 +45,24 @@ absl::StatusOr<std::unique_ptr<Context>> OpenSoftDevice(const Address& address) 
   const std::optional<int64_t> spin = NumberOrAutoSetting(SettingId::kSpinUs);
   const Nanos spin_time = spin ? *spin * kMicro : WakeTime(**loop);
 
+  const std::string wires = ChoiceSetting(SettingId::kWire);
   SoftContext::Options options;
   options.address = address;
   options.executor = *loop;
-  options.attributes = Attributes("iwarp");
-  IwarpWire::Options iwarp;
-  iwarp.address = address;
-  iwarp.loopback_only = ChoiceSetting(SettingId::kListen) == "loopback";
-  iwarp.silence = NumberSetting(SettingId::kSilenceMs) * kMilli;
-  options.doorbell = std::make_unique<FutexDoorbell>(spin_time);
-  options.wires.push_back(std::make_unique<IwarpWire>(**loop, iwarp));
+  options.attributes = Attributes(wires == "auto" ? "shm, iwarp" : wires);
+  if (wires == "iwarp") {
+    options.doorbell = std::make_unique<FutexDoorbell>(spin_time);
+  } else {
+    options.doorbell = std::make_unique<shm::ShmDoorbell>(**loop, spin_time);
+    options.wires.push_back(std::make_unique<shm::ShmWire>(**loop, address));
+  }
+  if (wires != "shm") {
+    IwarpWire::Options iwarp;
+    iwarp.address = address;
+    iwarp.loopback_only = ChoiceSetting(SettingId::kListen) == "loopback";
+    iwarp.silence = NumberSetting(SettingId::kSilenceMs) * kMilli;
+    options.wires.push_back(std::make_unique<IwarpWire>(**loop, iwarp));
+  }
   return std::make_unique<SoftContext>(std::move(options));
 }
 
