@@ -1,0 +1,243 @@
+// Two processes: every byte of random messages, one-sided requests, death, numbers given out again.
+#include <dirent.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "verbs/soft/shm/testing_node.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+uint32_t SizeOf(uint32_t connection, uint32_t message) {
+  uint32_t x = (connection * 2654435761u) ^ (message * 40503u * 2654435761u);
+  x ^= x >> 15;
+  return x % 8 == 0 ? (x >> 8) % 200000 : (x >> 8) % 600;
+}
+uint8_t ByteOf(uint32_t connection, uint32_t message, uint32_t at) {
+  return static_cast<uint8_t>(connection * 7 + message * 31 + at * 3);
+}
+
+constexpr size_t kHalf = 200000;  // outgoing in the first half of the buffer, incoming behind
+
+// Each connection sends one message at a time and keeps one receive posted, late.
+struct Traffic {
+  std::vector<std::unique_ptr<TestEnd>>& ends;
+  std::vector<uint32_t> sent, received;
+  uint32_t messages;
+  std::string error;
+
+  void PostSend(uint32_t c) {
+    const uint32_t size = SizeOf(c, sent[c]);
+    for (uint32_t i = 0; i < size; i++) ends[c]->memory()[i] = ByteOf(c, sent[c], i);
+    ends[c]->Send(c, 0, size, sent[c] % 3 == 0 ? kConfirm : 0);
+  }
+  void PostReceive(uint32_t c) { ends[c]->Receive(c, kHalf, kHalf); }
+  void OnSend(const Completion& completion) {
+    const auto c = static_cast<uint32_t>(completion.id);
+    if (completion.status != Status::kSuccess) error = "send status";
+    if (++sent[c] < messages) PostSend(c);
+  }
+  void OnReceive(const Completion& completion) {
+    const auto c = static_cast<uint32_t>(completion.id);
+    if (completion.status != Status::kSuccess) error = "receive status";
+    if (completion.length != SizeOf(c, received[c])) error = "length";
+    for (uint32_t i = 0; i < completion.length && error.empty(); i++) {
+      if (ends[c]->memory()[kHalf + i] != ByteOf(c, received[c], i)) error = "bytes";
+    }
+    if (++received[c] < messages) PostReceive(c);
+  }
+  bool Done(uint32_t c) const { return sent[c] == messages && received[c] == messages; }
+
+  void Run() {
+    for (uint32_t c = 0; c < ends.size(); c++) PostSend(c);
+    for (uint32_t c = 0; c < ends.size(); c++) PostReceive(c);
+    uint32_t turn = 0;
+    for (uint32_t left = static_cast<uint32_t>(ends.size()); left != 0 && error.empty();) {
+      left = 0;
+      for (uint32_t c = 0; c < ends.size(); c++) {
+        if (Done(c)) continue;
+        left++;
+        Completion out[8];
+        int n = ends[c]->sends().Poll(out, 8);
+        for (int i = 0; i < n; i++) OnSend(out[i]);
+        n = ends[c]->receives().Poll(out, 8);
+        for (int i = 0; i < n; i++) OnReceive(out[i]);
+      }
+      if (++turn % 64 == 0) sched_yield();
+    }
+  }
+};
+
+int RunTraffic(ChildProcess& other, bool dial, uint32_t connections, uint32_t messages) {
+  auto context = OpenForTest();
+  std::vector<std::unique_ptr<TestEnd>> ends;
+  for (uint32_t c = 0; c < connections; c++) {
+    ends.push_back(std::make_unique<TestEnd>(*context, 2 * kHalf, 64));
+  }
+  std::unique_ptr<TestListener> listener;
+  if (dial) {
+    const auto port = other.GetValue<uint16_t>();
+    for (auto& end : ends) {
+      DialForTest(end->pair(), port);
+      end->Await(end->connected);  // so that both sides number them alike
+    }
+  } else {
+    uint32_t next = 0;
+    listener = std::make_unique<TestListener>(*context,
+                                              [&]() -> QueuePair& { return ends[next++]->pair(); });
+    other.PutValue(listener->port());
+    for (auto& end : ends) end->Await(end->connected);
+  }
+  Traffic traffic{ends, std::vector<uint32_t>(connections), std::vector<uint32_t>(connections),
+                  messages, ""};
+  traffic.Run();
+  if (!traffic.error.empty()) {
+    fprintf(stderr, "%s\n", traffic.error.c_str());
+    return 1;
+  }
+  // Nobody leaves before both are done.
+  other.PutValue(1);
+  other.GetValue<int>();
+  return 0;
+}
+
+TEST(TwoProcessTest, EveryByteOfRandomMessages) {
+  ChildProcess child([](ChildProcess& parent) { return RunTraffic(parent, true, 24, 150); });
+  ChildProcess second([&child](ChildProcess&) { return RunTraffic(child, false, 24, 150); });
+  EXPECT_EQ(second.Wait(), 0);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+TEST(TwoProcessTest, ManyConnectionsShareThePool) {
+  ChildProcess child([](ChildProcess& parent) { return RunTraffic(parent, true, 150, 20); });
+  ChildProcess second([&child](ChildProcess&) { return RunTraffic(child, false, 150, 20); });
+  EXPECT_EQ(second.Wait(), 0);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+// The target sleeps, and nobody polls there: its control thread serves.
+TEST(TwoProcessTest, OneSidedRequestsOfATargetThatDoesNothing) {
+  ChildProcess target([](ChildProcess& parent) {
+    auto context = OpenForTest();
+    TestEnd end(*context);
+    for (size_t i = 0; i < end.memory().size(); i++) end.memory()[i] = static_cast<uint8_t>(i * 5);
+    TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
+    parent.PutValue(listener.port());
+    parent.PutValue(reinterpret_cast<uint64_t>(end.memory().data()));
+    parent.PutValue(end.key());
+    parent.GetValue<int>();
+    return end.memory()[7] == 99 ? 0 : 1;
+  });
+  ChildProcess initiator([&target](ChildProcess&) {
+    auto context = OpenForTest();
+    TestEnd end(*context);
+    const auto port = target.GetValue<uint16_t>();
+    const auto address = target.GetValue<uint64_t>();
+    const auto key = target.GetValue<Key>();
+    DialForTest(end.pair(), port);
+    end.Await(end.connected);
+    for (uint32_t size : {1u, 56u, 57u, 4096u, 20000u, 700000u}) {
+      end.OneSided(Opcode::kRead, size, 0, size, address, key);
+      if (end.Next(end.sends()).status != Status::kSuccess) return 1;
+      for (uint32_t i = 0; i < size; i++) {
+        if (end.memory()[i] != static_cast<uint8_t>(i * 5)) return 2;
+      }
+    }
+    end.memory()[0] = 99;
+    end.OneSided(Opcode::kWrite, 1, 0, 1, address + 7, key, kConfirm);
+    if (end.Next(end.sends()).status != Status::kSuccess) return 3;
+    target.PutValue(1);
+    return 0;
+  });
+  EXPECT_EQ(initiator.Wait(), 0);
+  EXPECT_EQ(target.Wait(), 0);
+}
+
+int CountFds() {
+  int count = 0;
+  DIR* directory = opendir("/proc/self/fd");
+  while (readdir(directory) != nullptr) count++;
+  closedir(directory);
+  return count;
+}
+
+// All in a process of its own, so that its parent never starts the control thread.
+TEST(TwoProcessTest, ANumberIsGivenOutAgainAndDescriptorsDoNotGrow) {
+  ChildProcess server([](ChildProcess& parent) {
+    auto context = OpenForTest();
+    std::deque<TestEnd> ends;
+    TestListener listener(
+        *context, [&]() -> QueuePair& { return ends.emplace_back(*context, 4096, 16).pair(); });
+    parent.PutValue(listener.port());
+    parent.GetValue<int>();
+    return 0;
+  });
+  ChildProcess client([&server](ChildProcess&) {
+    auto context = OpenForTest();
+    const auto port = server.GetValue<uint16_t>();
+    int fds = 0;
+    for (int i = 0; i < 300; i++) {
+      TestEnd end(*context, 4096, 16);
+      DialForTest(end.pair(), port);
+      end.Await(end.connected);
+      if (i == 10) fds = CountFds();
+      if (i == 299 && CountFds() != fds) return 1;
+    }
+    server.PutValue(1);
+    return 0;
+  });
+  EXPECT_EQ(client.Wait(), 0);
+  EXPECT_EQ(server.Wait(), 0);
+}
+
+// kill -9 of the peer while much is posted: all of it comes back, and the connection is broken.
+TEST(TwoProcessTest, DeathOfThePeer) {
+  ChildProcess victim([](ChildProcess& parent) {
+    auto context = OpenForTest();
+    std::deque<TestEnd> ends;
+    TestListener listener(*context,
+                          [&]() -> QueuePair& { return ends.emplace_back(*context).pair(); });
+    parent.PutValue(listener.port());
+    for (;;) pause();
+    return 0;
+  });
+  ChildProcess survivor([&victim](ChildProcess&) {
+    auto context = OpenForTest();
+    const auto port = victim.GetValue<uint16_t>();
+    std::vector<std::unique_ptr<TestEnd>> ends;
+    for (int i = 0; i < 5; i++) {
+      ends.push_back(std::make_unique<TestEnd>(*context));
+      DialForTest(ends[i]->pair(), port);
+      ends[i]->Await(ends[i]->connected);
+      for (int n = 0; n < 30; n++) ends[i]->Send(n, 0, 1000 * i, kConfirm);
+      for (int n = 0; n < 30; n++) ends[i]->Receive(n, 0, 64);
+    }
+    kill(victim.pid(), SIGKILL);
+    for (auto& end : ends) {
+      for (int n = 0; n < 30; n++) {
+        const Completion sent = end->Next(end->sends());
+        if (sent.id != static_cast<uint64_t>(n)) return 1;
+        if (sent.status != (n == 0 ? Status::kTransport : Status::kFlushed)) return 2;
+        if (end->Next(end->receives()).status != Status::kFlushed) return 3;
+      }
+      end->Await(end->disconnected);
+      if (end->cause != DisconnectCause::kBroken) return 4;
+    }
+    // And the name is free for the next.
+    TestEnd late(*context);
+    DialForTest(late.pair(), port);
+    late.Await(late.failed);
+    return late.outcome == ConnectOutcome::kRefused ? 0 : 5;
+  });
+  EXPECT_EQ(survivor.Wait(), 0);
+  victim.Kill();
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::shm
