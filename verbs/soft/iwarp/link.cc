@@ -258,14 +258,14 @@ void IwarpLink::CheckDebt() {
   debt_timer_ = 0;
   if (life_ != Life::kUp || !socket_.valid()) return;
   Debt debt = DebtOf(socket_.get());
-  if (!debt.unacknowledged) {
+  if (!debt.outstanding) {
     owing_.store(false);
     // Whoever sends from now on starts anew; whoever sent just before is seen here.
     debt = DebtOf(socket_.get());
-    if (!debt.unacknowledged || owing_.exchange(true)) return;
+    if (!debt.outstanding || owing_.exchange(true)) return;
   }
   const Nanos now = shared_->loop.Now();
-  if (owing_since_ == 0) owing_since_ = now;
+  if (owing_since_ == 0 || !debt.owed) owing_since_ = now;
   if (std::min(now - owing_since_, debt.silent_for) >= shared_->silence) {
     Log(LogLevel::kInfo, "iwarp: ", PeerEnd(socket_.get()).address.ToString(), " is silent");
     lost_.store(true);

@@ -119,7 +119,9 @@ Debt DebtOf(int fd) {
       getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
     return debt;
   }
-  debt.unacknowledged = true;
+  constexpr int kUnansweredProbes = 2;
+  debt.outstanding = true;
+  debt.owed = info.tcpi_unacked > 0 || info.tcpi_probes >= kUnansweredProbes;
   debt.silent_for = Nanos{info.tcpi_last_ack_recv} * 1'000'000;
   return debt;
 }

@@ -35,11 +35,12 @@ void SetConnectionOptions(int fd, Nanos silence);
 // Bytes of a full TCP segment toward the peer.
 size_t SegmentSize(int fd);
 
-// What the peer owes us: bytes sent and not acknowledged, and how long ago it acknowledged
-// anything.
+// What became of the bytes that were sent.
 struct Debt {
-  bool unacknowledged = false;
-  Nanos silent_for = 0;
+  bool outstanding = false;  // some are not acknowledged, or not even sent
+  bool owed = false;         // the peer has to answer; a living one that keeps its window closed
+                             // answers the probes, which TCP sends more and more seldom
+  Nanos silent_for = 0;      // since its last acknowledgement
 };
 Debt DebtOf(int fd);
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -80,6 +81,17 @@ std::string TestPeer::ReceiveFpduHex() {
   const std::vector<uint8_t> bytes = FromHex(length);
   const size_t ulpdu = static_cast<size_t>(bytes[0]) << 8 | bytes[1];
   return length + ReceiveHex(FpduSize(ulpdu) - kFpduLengthSize);
+}
+
+size_t TestPeer::Discard(size_t n) {
+  std::vector<uint8_t> bytes(1 << 20);
+  size_t done = 0;
+  while (done < n) {
+    const ssize_t got = recv(socket_.get(), bytes.data(), std::min(bytes.size(), n - done), 0);
+    if (got <= 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
 }
 
 TestPeer::End TestPeer::ReceiveEnd() {

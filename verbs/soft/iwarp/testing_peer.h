@@ -30,6 +30,8 @@ class TestPeer {
   std::string ReceiveHex(size_t n);
   // One whole FPDU as it came, CRC included.
   std::string ReceiveFpduHex();
+  // Reads n bytes and forgets them; how many came before the connection ended.
+  size_t Discard(size_t n);
   // Everything until the connection ends; `reset` tells RST from FIN.
   struct End {
     std::string hex;

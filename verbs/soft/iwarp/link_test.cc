@@ -1,0 +1,481 @@
+// One end of ours against a plain socket that says byte by byte what a test wants.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "verbs/soft/iwarp/ddp.h"
+#include "verbs/soft/iwarp/fpdu_writer.h"
+#include "verbs/soft/iwarp/testing_device.h"
+#include "verbs/soft/iwarp/testing_hex.h"
+#include "verbs/soft/iwarp/testing_peer.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+using Kind = Event::Kind;
+using Op = RdmapOpcode;
+
+constexpr char kRequest[] = "4d504120494420526571204672616d65";
+constexpr char kReply[] = "4d504120494420526570204672616d65";
+// Zero-length Write of STag 1, with CRC.
+constexpr char kWriteRtr[] = "000ec140000000010000000000000000ebd34c5f";
+
+std::string Join(std::string_view hex) { return ToHex(FromHex(hex)); }
+
+std::vector<uint8_t> Fpdu(const DdpHeader& header, std::string_view payload_hex, bool crc = true) {
+  std::vector<uint8_t> payload = FromHex(payload_hex);
+  const iovec part{payload.data(), payload.size()};
+  FpduFrame frame;
+  FrameFpdu(header, {}, {&part, 1}, crc, &frame);
+  std::vector<uint8_t> bytes(frame.head_bytes().begin(), frame.head_bytes().end());
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  bytes.insert(bytes.end(), frame.tail_bytes().begin(), frame.tail_bytes().end());
+  return bytes;
+}
+
+DdpHeader SendHeader(uint32_t sequence, uint32_t offset = 0, bool last = true) {
+  return UntaggedHeader(Op::kSend, sequence, offset, last);
+}
+
+std::vector<uint8_t> ReadFpdu(uint32_t sequence, const ReadRequest& request) {
+  std::array<uint8_t, kReadRequestSize> bytes;
+  EncodeReadRequest(request, bytes);
+  return Fpdu(UntaggedHeader(Op::kReadRequest, sequence, 0, true), ToHex(bytes));
+}
+
+// The control bytes of a Terminate FPDU: layer and type, code.
+std::string CodeOf(const std::string& fpdu) {
+  return fpdu.size() >= 44 && fpdu.substr(4, 4) == "4147" ? fpdu.substr(40, 4) : "none: " + fpdu;
+}
+
+class LinkTest : public testing::Test {
+ protected:
+  // A peer that dials us, with CRC and A=1, C=1; connected when it returns.
+  TestPeer Accepted(const TestEnd::Options& options = {}) {
+    TestPeer peer = Answered("50020004 80108010", options);
+    EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "50020004" + depths_);
+    EXPECT_TRUE(end_->sink.Empty());
+    peer.SendHex(kWriteRtr);
+    EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+    return peer;
+  }
+
+  TestPeer Answered(std::string_view request, const TestEnd::Options& options = {}) {
+    end_ = std::make_unique<TestEnd>(options);
+    const uint8_t reads = static_cast<uint8_t>(options.reads);
+    const uint8_t word[] = {0x80, reads, 0x80, reads};
+    depths_ = ToHex(word);
+    end_->Listen();
+    TestPeer peer = TestPeer::Dial(end_->listener->port());
+    peer.SendHex(std::string(kRequest) + std::string(request));
+    end_->AcceptNext();
+    return peer;
+  }
+
+  // The connection ends by our Terminate with this code, and nothing else.
+  void ExpectTerminate(TestPeer& peer, const std::string& code) {
+    EXPECT_EQ(CodeOf(peer.ReceiveFpduHex()), code);
+    const TestPeer::End end = peer.ReceiveEnd();
+    EXPECT_EQ(end.hex, "");
+    EXPECT_FALSE(end.timed_out);
+    EXPECT_FALSE(end.reset);
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+  }
+
+  DisconnectCause NextDisconnect() {
+    Event event = end_->sink.Next();
+    if (event.kind == Kind::kRefusedWrite) event = end_->sink.Next();
+    EXPECT_EQ(event.kind, Kind::kDisconnected);
+    return event.cause;
+  }
+
+  std::unique_ptr<TestEnd> end_;
+  std::string depths_;
+};
+
+// --------------------------------------------------------------------------------- startup
+
+// iWARP checklist 1, 17, 20: our request, our first FPDU, an FPDU glued to the reply.
+TEST_F(LinkTest, InitiatorSpeaksFirst) {
+  TestListener listener;
+  TestEnd end;
+  end.Receive(1, 0, 8);
+  end.Dial(listener.port());
+  TestPeer peer = listener.Accept();
+  EXPECT_EQ(peer.ReceiveHex(24), std::string(kRequest) + "500200048004c004");
+  const std::string hello = ToHex(Fpdu(SendHeader(1), "4142434445464748"));
+  peer.SendHex(std::string(kReply) + "50020004 80048004" + hello);
+  EXPECT_EQ(peer.ReceiveFpduHex(), kWriteRtr);
+  EXPECT_EQ(end.sink.Next().kind, Kind::kConnected);
+  EXPECT_EQ(end.NextReceive().length, 8u);
+  end.Send(2, 0, 8);
+  EXPECT_EQ(peer.ReceiveFpduHex(), hello);
+}
+
+TEST_F(LinkTest, InitiatorSendsTheReadThatWasAgreed) {
+  TestListener listener;
+  TestEnd end;
+  end.Dial(listener.port());
+  TestPeer peer = listener.Accept();
+  peer.ReceiveHex(24);
+  peer.SendHex(std::string(kReply) + "50020004 80044004");
+  EXPECT_EQ(peer.ReceiveFpduHex(),
+            ToHex(ReadFpdu(1, {.sink_stag = kNoMemoryStag, .source_stag = kNoMemoryStag})));
+  EXPECT_EQ(end.sink.Next().kind, Kind::kConnected);
+  peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, 1, 0, true), ""));
+  peer.Shutdown();
+  EXPECT_EQ(end.sink.Next().cause, DisconnectCause::kPeer);
+  CompletionQueue& queue = *end.send_queue;
+  Completion completion;
+  EXPECT_EQ(queue.Poll(&completion, 1), 0);
+}
+
+// Checklist 19: held, not failed.
+TEST_F(LinkTest, ResponderHoldsUntilTheFirstFpdu) {
+  TestPeer peer = Answered("50020004 00040004");  // A=0
+  EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "5002000400040004");
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+  end_->Fill(0, 8, 1);
+  end_->Send(1, 0, 8);
+  Completion completion;
+  EXPECT_EQ(end_->send_queue->Poll(&completion, 1), 0);
+  peer.SendHex(kWriteRtr);
+  EXPECT_EQ(peer.ReceiveFpduHex(),
+            ToHex(Fpdu(SendHeader(1), ToHex(std::span<const uint8_t>(end_->memory).first(8)))));
+  EXPECT_EQ(end_->NextSend().id, 1u);
+}
+
+TEST_F(LinkTest, PeerGoesBeforeItsFirstFpdu) {
+  TestPeer peer = Answered("50020004 80048004");
+  peer.ReceiveHex(24);
+  peer.Shutdown();
+  const Event event = end_->sink.Next();
+  EXPECT_EQ(event.kind, Kind::kFailed);
+  EXPECT_EQ(event.outcome, ConnectOutcome::kGone);
+}
+
+TEST_F(LinkTest, PeerKeepsItsFirstFpduToItself) {
+  TestPeer peer = Answered("50020004 80048004", {.silence = 100'000'000});
+  peer.ReceiveHex(24);
+  EXPECT_EQ(end_->sink.Next().outcome, ConnectOutcome::kGone);
+  EXPECT_FALSE(peer.ReceiveEnd().timed_out);
+}
+
+// Checklist 11: CRC off when nobody wants it cannot happen with us; revision 1 is answered so.
+TEST_F(LinkTest, Revision1) {
+  TestPeer peer = Answered("00010000");
+  EXPECT_EQ(peer.ReceiveHex(20), std::string(kReply) + "40010000");
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+  end_->Receive(1, 0, 8);
+  peer.Send(Fpdu(SendHeader(1), "4142434445464748"));
+  EXPECT_EQ(end_->NextReceive().length, 8u);
+}
+
+// Checklist 21, and what peers of revision 1 do unasked.
+TEST_F(LinkTest, EmptyReadIsAnsweredWhateverWasAgreed) {
+  TestPeer peer = Answered("40010000");
+  peer.ReceiveHex(20);
+  peer.Send(ReadFpdu(1, {.sink_stag = 7, .sink_offset = 9, .source_stag = 0xbad}));
+  EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 7, 9, true), "")));
+}
+
+// ----------------------------------------------------------------------------------- inbound
+
+// Checklist 25, 34: pieces of any size, empty last segment.
+TEST_F(LinkTest, MessageInSegmentsByteByByte) {
+  TestPeer peer = Accepted();
+  end_->Receive(1, 0, 100);
+  peer.SendBytewise(Fpdu(SendHeader(1, 0, false), "616263"));
+  peer.SendBytewise(Fpdu(SendHeader(1, 3, false), "64"));
+  peer.SendBytewise(Fpdu(SendHeader(1, 4, true), ""));
+  const Completion received = end_->NextReceive();
+  EXPECT_EQ(received.status, Status::kSuccess);
+  EXPECT_EQ(received.length, 4u);
+  EXPECT_EQ(ToHex(std::span<const uint8_t>(end_->memory).first(4)), "61626364");
+}
+
+TEST_F(LinkTest, ReadOfOurs) {
+  TestPeer peer = Accepted();
+  end_->Fill(0, 16, 3);
+  peer.Send(ReadFpdu(1, {.sink_stag = 0x33b00,
+                         .sink_offset = 0x2000,
+                         .size = 16,
+                         .source_stag = end_->region->key(),
+                         .source_offset = end_->address(0)}));
+  EXPECT_EQ(peer.ReceiveFpduHex(),
+            ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 0x33b00, 0x2000, true),
+                       ToHex(std::span<const uint8_t>(end_->memory).first(16)))));
+}
+
+// Checklist 50: byte for byte, and 38: nothing behind the error is received.
+TEST_F(LinkTest, WriteWithAnUnknownStag) {
+  TestPeer peer = Accepted();
+  end_->Receive(1, 0, 8);
+  peer.Send(Fpdu(TaggedHeader(Op::kWrite, 0xdeadbe00, 0x1000, true), "68656c6c6f"));
+  peer.Send(Fpdu(SendHeader(1), "4142434445464748"));
+  EXPECT_EQ(peer.ReceiveFpduHex(),
+            Join("0026 41 47 00000000 00000002 00000001 00000000 1100 c000 0013"
+                 "c140deadbe000000000000001000 051be7a9"));
+  EXPECT_EQ(peer.ReceiveEnd().hex, "");
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+  EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
+}
+
+TEST_F(LinkTest, ReadWithAnUnknownStag) {
+  TestPeer peer = Accepted();
+  peer.Send(ReadFpdu(1, {.sink_stag = 0x33b00,
+                         .sink_offset = 0x2000,
+                         .size = 16,
+                         .source_stag = 0xdeadbe00,
+                         .source_offset = 0x1000}));
+  EXPECT_EQ(peer.ReceiveFpduHex().substr(40, 12), "0100e000002e");
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+}
+
+// Checklist 26, 28, 32, 33, 37, 41, 42, 49: what a broken rule is called.
+TEST_F(LinkTest, BrokenRules) {
+  const std::string eight = "4142434445464748";
+  struct Row {
+    const char* name;
+    std::vector<uint8_t> bytes;
+    const char* code;
+  };
+  std::vector<uint8_t> bad_crc = Fpdu(SendHeader(1), eight);
+  bad_crc.back() ^= 1;
+  DdpHeader wrong_queue = SendHeader(1);
+  wrong_queue.queue = 1;
+  const Row rows[] = {
+      {"CRC", bad_crc, "2002"},
+      {"length", {0, 13, 0, 0}, "2003"},
+      {"sequence", Fpdu(SendHeader(2), eight), "1203"},
+      {"offset", Fpdu(SendHeader(1, 8), eight), "1204"},
+      {"queue", Fpdu(wrong_queue, eight), "1201"},
+      {"atomic", Fpdu(UntaggedHeader(static_cast<Op>(10), 1, 0, true), eight), "0206"},
+      {"immediate", Fpdu(UntaggedHeader(Op::kImmediate, 1, 0, true), eight), "0206"},
+      {"too long", Fpdu(SendHeader(1), eight + eight + eight), "1205"},
+      {"wrap", Fpdu(TaggedHeader(Op::kWrite, 1, ~uint64_t{0}, true), eight), "1103"},
+      {"response", Fpdu(TaggedHeader(Op::kReadResponse, 1, 0, true), eight), "1100"},
+      {"endless", Fpdu(SendHeader(1, 0, false), ""), "1204"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    TestPeer peer = Accepted();
+    end_->Receive(1, 0, 16);
+    peer.Send(row.bytes);
+    ExpectTerminate(peer, row.code);
+    EXPECT_NE(end_->NextReceive().status, Status::kSuccess);
+  }
+}
+
+// Checklist 42. The reads cannot be answered while they are unread in one buffer.
+TEST_F(LinkTest, MoreReadsThanAgreed) {
+  TestPeer peer = Accepted();
+  std::vector<uint8_t> bytes;
+  for (uint32_t i = 1; i <= 5; ++i) {
+    const std::vector<uint8_t> read = ReadFpdu(i, {.sink_stag = 1, .source_stag = 1});
+    bytes.insert(bytes.end(), read.begin(), read.end());
+  }
+  peer.Send(bytes);
+  std::string fpdu = peer.ReceiveFpduHex();
+  while (fpdu.substr(4, 4) == "c142") fpdu = peer.ReceiveFpduHex();
+  EXPECT_EQ(CodeOf(fpdu), "0207");
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+}
+
+TEST_F(LinkTest, NoReceive) {
+  TestPeer peer = Accepted({.no_receive = NoReceive::kBreak});
+  peer.Send(Fpdu(SendHeader(1), "41"));
+  ExpectTerminate(peer, "1202");
+}
+
+// Checklist 27: a length that no read of ours covers at once.
+TEST_F(LinkTest, LongestFpdu) {
+  TestPeer peer = Accepted();
+  end_->Receive(1, 0, 70000);
+  const std::string payload(2 * (kMaxUlpduLength - kDdpUntaggedSize), '5');
+  peer.Send(Fpdu(SendHeader(1), payload));
+  EXPECT_EQ(end_->NextReceive().length, kMaxUlpduLength - kDdpUntaggedSize);
+}
+
+// ----------------------------------------------------------------------------------- outbound
+
+// Checklist 41: what answers our read must be what we asked for.
+TEST_F(LinkTest, AnswersThatDoNotFit) {
+  enum class Fault { kNone, kStag, kOffset, kShort, kLong };
+  for (const Fault fault :
+       {Fault::kNone, Fault::kStag, Fault::kOffset, Fault::kShort, Fault::kLong}) {
+    SCOPED_TRACE(static_cast<int>(fault));
+    TestPeer peer = Accepted();
+    SendRequest request;
+    request.opcode = Opcode::kRead;
+    const Segment segment = end_->Piece(0, 8);
+    request.segments = {&segment, 1};
+    request.remote_key = 0x12a00;
+    request.remote_address = 0x7f0000001000;
+    ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+    const std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
+    ASSERT_EQ(fpdu.size(), 52u);
+    const std::span<const uint8_t> bytes(fpdu);
+    const ReadRequest asked = DecodeReadRequest(bytes.subspan<20, kReadRequestSize>());
+    EXPECT_EQ(asked.size, 8u);
+    EXPECT_EQ(asked.source_stag, 0x12a00u);
+    EXPECT_EQ(asked.source_offset, 0x7f0000001000u);
+    EXPECT_NE(asked.sink_stag, 0u);
+    std::string payload = "3031323334353637";
+    if (fault == Fault::kShort) payload.resize(14);
+    if (fault == Fault::kLong) payload += "38";
+    peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, asked.sink_stag ^ (fault == Fault::kStag),
+                                asked.sink_offset + (fault == Fault::kOffset), true),
+                   payload));
+    if (fault == Fault::kNone) {
+      EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+      EXPECT_EQ(ToHex(std::span<const uint8_t>(end_->memory).first(8)), payload);
+    } else {
+      EXPECT_EQ(CodeOf(peer.ReceiveFpduHex()), fault == Fault::kStag ? "1100" : "1101");
+      EXPECT_NE(end_->NextSend().status, Status::kSuccess);
+    }
+  }
+}
+
+// Checklist 51, 53: verdicts of the peer, in both bit orders.
+TEST_F(LinkTest, TerminateOfThePeer) {
+  struct Row {
+    const char* control;
+    Status status;
+  };
+  for (const Row& row :
+       {Row{"12028000", Status::kReceiverNotReady}, Row{"21020300", Status::kReceiverNotReady},
+        Row{"11008000", Status::kRemoteAccess}, Row{"01028000", Status::kRemoteAccess},
+        Row{"10000700", Status::kRemoteAccess}, Row{"12058000", Status::kRemoteOperation},
+        Row{"02078000", Status::kRemoteOperation}, Row{"00000000", Status::kFlushed},
+        Row{"20020000", Status::kTransport}}) {
+    SCOPED_TRACE(row.control);
+    TestPeer peer = Accepted();
+    end_->Send(1, 0, 8, kConfirm);
+    end_->Send(2, 0, 8, kConfirm);
+    peer.ReceiveFpduHex();
+    peer.ReceiveFpduHex();
+    peer.Send(Fpdu(UntaggedHeader(Op::kTerminate, 1, 0, true), row.control));
+    EXPECT_EQ(end_->NextSend().status, row.status);
+    EXPECT_EQ(end_->NextSend().status, Status::kFlushed);
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+    // No Terminate of ours answers it.
+    const std::string rest = peer.ReceiveEnd().hex;
+    EXPECT_EQ(rest.find("4147"), std::string::npos) << rest;
+  }
+}
+
+TEST_F(LinkTest, WriteInSegmentsOfTheMss) {
+  TestPeer peer = Accepted();
+  end_->Fill(0, 300000, 2);
+  SendRequest request;
+  request.opcode = Opcode::kWrite;
+  const Segment segment = end_->Piece(0, 300000);
+  request.segments = {&segment, 1};
+  request.remote_key = 0x12a00;
+  request.remote_address = 0x10000;
+  ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+  uint64_t at = 0;
+  for (bool last = false; !last;) {
+    const std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
+    ASSERT_GT(fpdu.size(), 20u);
+    EXPECT_LE(fpdu.size(), 65536u);
+    DdpHeader header;
+    const std::span<const uint8_t> ulpdu = std::span<const uint8_t>(fpdu).subspan(2);
+    ASSERT_EQ(ParseDdpHeader(ulpdu, false, &header), std::nullopt);
+    EXPECT_EQ(header.offset, 0x10000 + at);
+    EXPECT_EQ(header.stag, 0x12a00u);
+    last = header.last;
+    const size_t length = (static_cast<size_t>(fpdu[0]) << 8 | fpdu[1]) - kDdpTaggedSize;
+    if (!last) {
+      EXPECT_EQ(length % 4, 0u);
+    }
+    at += length;
+  }
+  EXPECT_EQ(at, 300000u);
+  EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+}
+
+// ----------------------------------------------------------------------------------- the end
+
+// Checklist 29, 55.
+TEST_F(LinkTest, HowThePeerLeaves) {
+  {
+    SCOPED_TRACE("FIN");
+    TestPeer peer = Accepted();
+    peer.Shutdown();
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);
+    EXPECT_EQ(peer.ReceiveEnd().hex, "");
+  }
+  {
+    SCOPED_TRACE("FIN inside an FPDU");
+    TestPeer peer = Accepted();
+    peer.SendHex("001a4143");
+    peer.Shutdown();
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+  }
+  {
+    SCOPED_TRACE("RST");
+    TestPeer peer = Accepted();
+    peer.Reset();
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+  }
+  {
+    SCOPED_TRACE("FIN while it owes the answer to a read");
+    TestPeer peer = Accepted();
+    SendRequest request;
+    request.opcode = Opcode::kRead;
+    request.remote_key = 1;
+    ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+    peer.ReceiveFpduHex();
+    peer.Shutdown();
+    EXPECT_EQ(end_->NextSend().status, Status::kTransport);
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+  }
+}
+
+// What was sent before the peer's FIN is received before the end is told.
+TEST_F(LinkTest, LastMessagesBeforeTheFin) {
+  TestPeer peer = Accepted();
+  for (uint64_t i = 0; i < 3; ++i) end_->Receive(i, 0, 8);
+  std::vector<uint8_t> bytes = Fpdu(SendHeader(1), "41");
+  const std::vector<uint8_t> second = Fpdu(SendHeader(2), "4142");
+  bytes.insert(bytes.end(), second.begin(), second.end());
+  peer.Send(bytes);
+  peer.Shutdown();
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);
+  EXPECT_EQ(end_->NextReceive().length, 1u);
+  EXPECT_EQ(end_->NextReceive().length, 2u);
+  EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
+}
+
+TEST_F(LinkTest, GracefulEndIsAFin) {
+  TestPeer peer = Accepted();
+  end_->Send(1, 0, 0);
+  end_->pair->Disconnect(DisconnectMode::kGraceful);
+  EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(SendHeader(1), "")));
+  const TestPeer::End end = peer.ReceiveEnd();
+  EXPECT_EQ(end.hex, "");
+  EXPECT_FALSE(end.reset);
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kLocal);
+}
+
+// A peer whose window is closed but which lives is waited for; see CheckDebt.
+TEST_F(LinkTest, SlowReaderIsNotSilent) {
+  TestPeer peer = Accepted({.memory = 16 << 20, .silence = 300'000'000});
+  end_->Send(1, 0, 16 << 20);
+  // Several times the time limit, in which TCP probes the closed window.
+  const Nanos until = end_->loop.Now() + 1'500'000'000;
+  Completion completion;
+  while (end_->send_queue->Wait(Deadline::At(until)) != WaitResult::kTimedOut) {
+    ASSERT_EQ(end_->send_queue->Poll(&completion, 1), 0);
+  }
+  EXPECT_TRUE(end_->sink.Empty());
+  EXPECT_EQ(peer.Discard(16 << 20), size_t{16 << 20});
+  EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::iwarp
