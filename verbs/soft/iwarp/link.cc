@@ -52,9 +52,12 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
     dialling->SetLocalPort(local_port);
     if (heard) dialling->SetHeard();
   };
-  link->connector_ =
-      Connector::Start(link->shared_->loop, std::move(dial),
-                       [link](Connector::Answer answer) { link->OnAnswer(std::move(answer)); });
+  link->shared_->loop.Post([link, dial = std::move(dial)]() mutable {
+    if (link->pair_.load() == nullptr) return;
+    link->connector_ =
+        Connector::Start(link->shared_->loop, std::move(dial),
+                         [link](Connector::Answer answer) { link->OnAnswer(std::move(answer)); });
+  });
   return link.get();
 }
 

@@ -147,16 +147,18 @@ void TestEnd::AcceptNext(const std::string& data) {
 
 void TestEnd::Fill(size_t at, size_t length, unsigned seed) {
   for (size_t i = 0; i < length; ++i) memory[at + i] = Pattern(i, seed);
+  SyncMemory();
 }
 
-bool TestEnd::Matches(size_t at, size_t length, unsigned seed) const {
-  for (size_t i = 0; i < length; ++i) {
-    if (memory[at + i] != Pattern(i, seed)) {
-      ADD_FAILURE() << "byte " << i << " of " << length;
-      return false;
-    }
-  }
-  return true;
+void TestEnd::SyncMemory() { receive_queue().Poll(nullptr, 0); }
+
+bool TestEnd::Matches(size_t at, size_t length, unsigned seed) {
+  SyncMemory();
+  size_t i = 0;
+  while (i < length && memory[at + i] == Pattern(i, seed)) ++i;
+  SyncMemory();
+  if (i < length) ADD_FAILURE() << "byte " << i << " of " << length;
+  return i == length;
 }
 
 void TestEnd::Receive(uint64_t id, size_t at, uint32_t length) {

@@ -86,7 +86,11 @@ struct TestEnd {
   }
   uint64_t address(size_t at) const { return reinterpret_cast<uint64_t>(memory.data()) + at; }
   void Fill(size_t at, size_t length, unsigned seed);
-  bool Matches(size_t at, size_t length, unsigned seed) const;
+  bool Matches(size_t at, size_t length, unsigned seed);
+
+  // Takes the lock under which the control thread reads and writes `memory` for the peer: that
+  // something came later through the network, ThreadSanitizer does not know.
+  void SyncMemory();
 
   void Receive(uint64_t id, size_t at, uint32_t length);
   void Send(uint64_t id, size_t at, uint32_t length, uint16_t flags = 0, uint32_t immediate = 0);
