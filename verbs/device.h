@@ -279,8 +279,9 @@ class QueuePair {
   virtual bool Heard() const = 0;
   // Of the connection, or of the attempt that goes on; the peer sees it in its request.
   virtual uint16_t local_port() const = 0;
-  // Both ends are Viaduct and agreed on it in their private data: immediate data of sends
-  // travels. Called inside OnConnected or before Accept; without it the value is dropped.
+  // Both ends are Viaduct and agreed on it in their private data: immediate data travels. Called
+  // inside OnConnected or before Accept. Without it a send arrives without the value, and a write
+  // with kImmediate is not to be posted (iWARP's standard peers have no such message).
   virtual void EnableImmediate() = 0;
 
   // No effect in Idle and Error.

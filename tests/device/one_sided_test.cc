@@ -72,7 +72,7 @@ TEST_F(OneSidedTest, AWriteIsPlacedBeforeALaterSendIsReceived) {
 TEST_F(OneSidedTest, AWriteWithImmediateConsumesAReceive) {
   End& from = NewEnd(a(), Large());
   End& to = NewEnd(b(), Large());
-  Connect(from, to);  // needs no agreement
+  ConnectWithImmediate(from, to);
   int seed = 0;
   for (size_t size : kSizes) {
     std::fill(to.memory().begin(), to.memory().begin() + 8, 0xee);
@@ -95,7 +95,7 @@ TEST_F(OneSidedTest, AWriteWithImmediateConsumesAReceive) {
 TEST_F(OneSidedTest, AWriteWithImmediateWaitsForItsReceive) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
-  Connect(from, to);
+  ConnectWithImmediate(from, to);
   ASSERT_EQ(from.Write(1, 0, 100, to, 64, kImmediate | kConfirm, 5), PostResult::kOk);
   ASSERT_EQ(from.Send(2, 0, 10), PostResult::kOk);
   Settle();
