@@ -162,10 +162,12 @@ Segment End::At(size_t offset, size_t length) const {
 }
 
 void End::Put(size_t offset, const Bytes& bytes) {
+  Agree();
   std::copy(bytes.begin(), bytes.end(), memory_.begin() + offset);
 }
 
 Bytes End::Get(size_t offset, size_t length) const {
+  Agree();
   return Bytes(memory_.begin() + offset, memory_.begin() + offset + length);
 }
 
@@ -206,6 +208,7 @@ PostResult End::Send(uint64_t id, absl::Span<const Segment> segments) {
 
 PostResult End::Write(uint64_t id, size_t offset, size_t length, const End& other, size_t at,
                       uint16_t flags, uint32_t immediate) {
+  other.Agree();
   const Segment segment = At(offset, length);
   return Post(Opcode::kWrite, id, absl::MakeConstSpan(&segment, 1), flags, immediate,
               other.Address(at), other.key_);
@@ -213,6 +216,7 @@ PostResult End::Write(uint64_t id, size_t offset, size_t length, const End& othe
 
 PostResult End::Read(uint64_t id, size_t offset, size_t length, const End& other, size_t at,
                      uint16_t flags) {
+  other.Agree();
   const Segment segment = At(offset, length);
   return Post(Opcode::kRead, id, absl::MakeConstSpan(&segment, 1), flags, 0, other.Address(at),
               other.key_);

@@ -111,12 +111,20 @@ class End {
   Inbox& sends() { return *sends_; }
   Inbox& receives() { return *receives_; }
   MemoryRegion& region() { return *region_; }
-  Bytes& memory() { return memory_; }
+  Bytes& memory() {
+    Agree();
+    return memory_;
+  }
   const QueuePairOptions& pair_options() const { return pair_options_; }
 
   void DestroyPair() { pair_.reset(); }
   void DestroyRegion() { region_.reset(); }
   void Poll();
+
+  // One-sided requests touch the buffer in the device's thread without a word to this one. In one
+  // process that is for ThreadSanitizer to understand: every access here, and every such request,
+  // comes after what the executor did before, and before what it does later.
+  void Agree() const { context_.executor().Drain(); }
 
   Segment At(size_t offset, size_t length) const;
   uint64_t Address(size_t offset) const;

@@ -204,6 +204,7 @@ TEST_F(OneSidedTest, SegmentsOfWritesAndReads) {
   request.segments = segments;
   request.remote_address = to.Address(50);
   request.remote_key = to.region().key();
+  to.Agree();
   ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
   Expect(from.sends(), 1);
   EXPECT_EQ(to.Get(50, 100), Pattern(100, 1));
@@ -213,6 +214,7 @@ TEST_F(OneSidedTest, SegmentsOfWritesAndReads) {
   request.id = 2;
   request.opcode = Opcode::kRead;
   request.flags = 0;
+  to.Agree();
   ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
   EXPECT_EQ(Expect(from.sends(), 2).length, 300u);
   const Bytes all = Pattern(300, 3);
