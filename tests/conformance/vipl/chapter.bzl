@@ -1,0 +1,32 @@
+"""A chapter of the conformance tests: one source, one test for each wire."""
+
+def chapter(name):
+    """Defines name_shm_test and name_iwarp_test from name_test.cc.
+
+    Args:
+      name: of the chapter.
+    """
+    native.cc_library(
+        name = name,
+        testonly = True,
+        srcs = [name + "_test.cc"],
+        alwayslink = True,
+        deps = [
+            ":side",
+            "//tests/conformance/harness",
+            "//vipl",
+            "//vipl:vipl_header",
+            "@com_google_googletest//:gtest",
+        ],
+    )
+    for wire in ["shm", "iwarp"]:
+        native.cc_test(
+            name = "%s_%s_test" % (name, wire),
+            size = "medium",
+            args = ["--wire=" + wire],
+            tags = [
+                "conformance",
+                wire,
+            ],
+            deps = [":" + name],
+        )

@@ -1,0 +1,427 @@
+// [MAN] VipConnectRequest: VIPL checklist C1 to C22, one test for each statement.
+#include <signal.h>
+#include <vipl.h>
+
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr VIP_ULONG kLong = 20000;
+
+// A server that takes one request for Name(n) and leaves it undecided.
+VIP_CONN_HANDLE WaitOnly(Side& side, int n = 0) {
+  NetAddress local = side.nic.Address(Name(n));
+  VIP_CONN_HANDLE connection = nullptr;
+  EXPECT_EQ(VipConnectWait(side.nic.handle, local.get(), kLong, side.requester.get(), &side.peer,
+                           &connection),
+            VIP_SUCCESS);
+  return connection;
+}
+
+TEST(VipConnectRequest, C01_HasItsSignature) {
+  VIP_RETURN (*function)(VIP_VI_HANDLE, VIP_NET_ADDRESS*, VIP_NET_ADDRESS*, VIP_ULONG,
+                         VIP_VI_ATTRIBUTES*) = &::VipConnectRequest;
+  EXPECT_NE(function, nullptr);
+}
+
+TEST(VipConnectRequest, C02_ConnectsAnIdleViToOneThatIsAccepted) {
+  const auto body = [](bool server, Peer& peer) {
+    Side side;
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+    if (server) {
+      side.Accept();
+    } else {
+      side.Connect();
+    }
+    EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+    peer.Tell("looked");
+    peer.Await("looked");
+  };
+  RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
+}
+
+TEST(VipConnectRequest, C03_MatchesByTheRemoteAddressAlone) {
+  RunPair(
+      [](Peer& peer) {
+        for (const char* name : {"one", "two"}) {
+          Side side;
+          side.Accept();
+          EXPECT_EQ(side.requester.discriminator(), name);
+          peer.Await("done");
+        }
+      },
+      [](Peer& peer) {
+        for (const char* name : {"one", "two"}) {
+          Side side;
+          NetAddress local = side.nic.Address(name);
+          NetAddress remote = side.nic.Address(Name(0));
+          VIP_RETURN result;
+          do {
+            result = ::VipConnectRequest(side.vi, local.get(), remote.get(), kLong, &side.peer);
+          } while (result == VIP_NO_MATCH);
+          EXPECT_EQ(result, VIP_SUCCESS);
+          peer.Tell("done");
+        }
+      });
+}
+
+TEST(VipConnectRequest, C04_ThePeerSawTheLocalAddress) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        NetAddress client = peer.Receive<NetAddress>();
+        EXPECT_EQ(side.requester.host(), client.host());
+        EXPECT_EQ(side.requester.discriminator(), client.discriminator());
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        peer.Send(side.nic.Address("client"));
+        peer.AwaitEnd();
+      });
+}
+
+TEST(VipConnectRequest, C05_ReportsTheRemoteAttributes) {
+  RunPair(
+      [](Peer& peer) {
+        VIP_VI_ATTRIBUTES attributes = Attributes(VIP_SERVICE_RELIABLE_RECEPTION, 40000);
+        attributes.EnableRdmaWrite = VIP_TRUE;
+        attributes.EnableRdmaRead = VIP_TRUE;
+        Side side(attributes);
+        side.Accept();
+        EXPECT_EQ(side.peer.EnableRdmaWrite, VIP_FALSE) << "what the wait saw of the client";
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side(Attributes(VIP_SERVICE_RELIABLE_RECEPTION, 40000));
+        side.Connect();
+        EXPECT_EQ(side.peer.ReliabilityLevel, VIP_SERVICE_RELIABLE_RECEPTION);
+        EXPECT_EQ(side.peer.MaxTransferSize, 40000u);
+        EXPECT_EQ(side.peer.QoS, nullptr);
+        EXPECT_EQ(side.peer.EnableRdmaWrite, VIP_TRUE);
+        EXPECT_EQ(side.peer.EnableRdmaRead, VIP_TRUE);
+        peer.Tell("done");
+      });
+}
+
+TEST(VipConnectRequest, C06_RdmaThatTheRemoteViForbidsIsFalse) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        VIP_VI_ATTRIBUTES attributes = Attributes();
+        attributes.EnableRdmaWrite = VIP_TRUE;
+        Side side(attributes);
+        side.Connect();
+        EXPECT_EQ(side.peer.EnableRdmaWrite, VIP_FALSE);
+        EXPECT_EQ(side.peer.EnableRdmaRead, VIP_FALSE);
+        peer.Tell("done");
+      });
+}
+
+TEST(VipConnectRequest, C07_RejectIsReject) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        EXPECT_EQ(VipConnectReject(WaitOnly(side)), VIP_SUCCESS);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        VIP_RETURN result;
+        do {
+          result = side.Request(0, kLong);
+        } while (result == VIP_NO_MATCH);
+        EXPECT_EQ(result, VIP_REJECT);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        peer.Tell("done");
+      });
+}
+
+// C8 and C10: a server that took the request and hangs.
+TEST(VipConnectRequest, C08_C10_NoAnswerIsATimeOutNotBeforeItsTime) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        peer.Tell("begin");
+        EXPECT_NE(WaitOnly(side), nullptr);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        peer.Await("begin");
+        int64_t begin;
+        VIP_RETURN result;
+        do {
+          begin = NowMilliseconds();
+          result = side.Request(0, 300);
+        } while (result == VIP_NO_MATCH);
+        EXPECT_EQ(result, VIP_TIMEOUT);
+        EXPECT_GE(NowMilliseconds() - begin, 300);
+        EXPECT_LT(NowMilliseconds() - begin, 5000);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        peer.Tell("done");
+      });
+}
+
+TEST(VipConnectRequest, C09_TimeOutZeroIsInvalidAtOnce) {
+  RunAlone([] {
+    Side side;
+    EXPECT_EQ(side.Request(0, 0), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+  });
+}
+
+TEST(VipConnectRequest, C11_AStoppedServerIsATimeOut) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        std::thread waiter([&] {
+          NetAddress local = side.nic.Address(Name(0));
+          VIP_CONN_HANDLE connection;
+          VipConnectWait(side.nic.handle, local.get(), kLong, side.requester.get(), &side.peer,
+                         &connection);
+        });
+        peer.Tell("begin");
+        peer.Await("done");
+        VipCloseNic(side.nic.handle);
+        waiter.join();
+      },
+      [](Peer& peer) {
+        Side side;
+        peer.Await("begin");
+        ASSERT_EQ(kill(peer.pid(), SIGSTOP), 0);
+        const int64_t begin = NowMilliseconds();
+        const VIP_RETURN result = side.Request(0, 400);
+        kill(peer.pid(), SIGCONT);
+        // Stopped before it listened: the host answers that nobody waits.
+        EXPECT_TRUE(result == VIP_TIMEOUT || result == VIP_NO_MATCH) << result;
+        if (result == VIP_TIMEOUT) {
+          EXPECT_GE(NowMilliseconds() - begin, 400);
+        }
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        peer.Tell("done");
+      });
+}
+
+TEST(VipConnectRequest, C12_NobodyWaitsForTheName) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        peer.Tell("open");
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        peer.Await("open");
+        Side side;
+        EXPECT_EQ(side.Request(1, kLong), VIP_NO_MATCH);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        peer.Tell("done");
+      });
+}
+
+TEST(VipConnectRequest, C13_NoProcessThereIsNoMatchToo) {
+  RunAlone([] {
+    Side side;
+    EXPECT_EQ(side.Request(1, kLong), VIP_NO_MATCH);
+  });
+}
+
+TEST(VipConnectRequest, C14_C15_APartitionSendsReliableVisToErrorAndFlushes) {
+  if (!HasOwnNetwork()) GTEST_SKIP() << "needs a network where an address is unreachable";
+  if (Wire() == "shm") GTEST_SKIP() << "the wire stays on its host";
+  for (VIP_RELIABILITY_LEVEL level :
+       {VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION, VIP_SERVICE_UNRELIABLE}) {
+    RunAlone([level] {
+      Side side(Attributes(level));
+      side.Receive(0);
+      side.Receive(1);
+      const VIP_UINT8 nowhere[6] = {192, 0, 2, 1, 0, 0};
+      NetAddress local = side.nic.Address("client");
+      NetAddress remote(nowhere, sizeof nowhere, Name(0));
+      EXPECT_EQ(::VipConnectRequest(side.vi, local.get(), remote.get(), kLong, &side.peer),
+                VIP_NOT_REACHABLE);
+      if (level == VIP_SERVICE_UNRELIABLE) {
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+      } else {
+        EXPECT_EQ(side.State(), VIP_STATE_ERROR);
+        EXPECT_EQ(side.DrainFlushed(), 2);
+      }
+    });
+  }
+}
+
+TEST(VipConnectRequest, C16_TheLocalHostMustBeTheNic) {
+  RunAlone([] {
+    Side side;
+    const VIP_UINT8 other[6] = {192, 0, 2, 1, 0, 0};
+    NetAddress local(other, sizeof other, "client");
+    NetAddress remote = side.nic.Address(Name(0));
+    EXPECT_EQ(::VipConnectRequest(side.vi, local.get(), remote.get(), kLong, &side.peer),
+              VIP_INVALID_ADDRESS);
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+  });
+}
+
+TEST(VipConnectRequest, C17_TheDiscriminatorArrivesByteForByte) {
+  const std::string names[] = {std::string(), std::string("\0\0\0", 3), std::string("\xff\0x\0", 4),
+                               std::string("0123456789abcde\0", 16)};
+  RunPair(
+      [&](Peer& peer) {
+        for (const std::string& name : names) {
+          Side side;
+          side.Accept();
+          EXPECT_EQ(side.requester.discriminator(), name);
+          peer.Await("done");
+        }
+      },
+      [&](Peer& peer) {
+        for (const std::string& name : names) {
+          Side side;
+          NetAddress local = side.nic.Address(name);
+          NetAddress remote = side.nic.Address(Name(0));
+          VIP_RETURN result;
+          do {
+            result = ::VipConnectRequest(side.vi, local.get(), remote.get(), kLong, &side.peer);
+          } while (result == VIP_NO_MATCH);
+          EXPECT_EQ(result, VIP_SUCCESS);
+          peer.Tell("done");
+        }
+      });
+}
+
+TEST(VipConnectRequest, C18_InfiniteWaitsForTheAnswer) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        const VIP_CONN_HANDLE connection = WaitOnly(side);
+        peer.Tell("waiting");
+        peer.Await("go on");
+        EXPECT_EQ(VipConnectAccept(connection, side.vi), VIP_SUCCESS);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        for (VIP_ULONG infinite : {VIP_INFINITE}) {
+          Side side;
+          VIP_RETURN result = VIP_NO_MATCH;
+          std::thread client([&] {
+            while (result == VIP_NO_MATCH) result = side.Request(0, infinite);
+          });
+          peer.Await("waiting");
+          // Long beyond the grace and every back-off.
+          std::this_thread::sleep_for(std::chrono::milliseconds(600));
+          EXPECT_EQ(side.State(), VIP_STATE_CONNECT_PENDING);
+          peer.Tell("go on");
+          client.join();
+          EXPECT_EQ(result, VIP_SUCCESS);
+        }
+        peer.Tell("done");
+      });
+}
+
+TEST(VipConnectRequest, C19_InvalidStatesAndParameters) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        peer.Await("disconnected");
+      },
+      [](Peer& peer) {
+        Side side;
+        NetAddress address = side.nic.Address(Name(0));
+        EXPECT_EQ(::VipConnectRequest(side.vi, nullptr, address.get(), kLong, &side.peer),
+                  VIP_INVALID_PARAMETER);
+        EXPECT_EQ(::VipConnectRequest(side.vi, address.get(), nullptr, kLong, &side.peer),
+                  VIP_INVALID_PARAMETER);
+        EXPECT_EQ(::VipConnectRequest(nullptr, address.get(), address.get(), kLong, &side.peer),
+                  VIP_INVALID_PARAMETER);
+        side.Connect();
+        EXPECT_EQ(side.Request(0, kLong), VIP_INVALID_STATE) << "connected";
+        peer.Tell("disconnected");
+        peer.AwaitEnd();
+        while (side.State() == VIP_STATE_CONNECTED) sched_yield();
+        EXPECT_EQ(side.Request(0, kLong), VIP_INVALID_STATE) << "error";
+      });
+}
+
+TEST(VipConnectRequest, C20_DiscriminatorsHaveALimit) {
+  RunAlone([] {
+    Side side;
+    NetAddress local = side.nic.Address("client");
+    NetAddress remote =
+        side.nic.Address(std::string(side.nic.attributes.MaxDiscriminatorLen + 1, 'x'));
+    EXPECT_EQ(::VipConnectRequest(side.vi, local.get(), remote.get(), kLong, &side.peer),
+              VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipConnectRequest(side.vi, remote.get(), local.get(), kLong, &side.peer),
+              VIP_INVALID_PARAMETER);
+  });
+}
+
+TEST(VipConnectRequest, C21_AfterAFailureTheViIsIdleKeepsReceivesAndMayTryAgain) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        peer.Await("no match");
+        EXPECT_EQ(VipConnectReject(WaitOnly(side)), VIP_SUCCESS);
+        peer.Await("rejected");
+        EXPECT_NE(WaitOnly(side), nullptr);
+        peer.Await("timed out");
+        side.Accept();
+        side.SendText(0, "hello");
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Receive(0);
+        EXPECT_EQ(side.Request(0, kLong), VIP_NO_MATCH);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        peer.Tell("no match");
+        VIP_RETURN result;
+        while ((result = side.Request(0, kLong)) == VIP_NO_MATCH) {
+        }
+        EXPECT_EQ(result, VIP_REJECT);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        peer.Tell("rejected");
+        while ((result = side.Request(0, 400)) == VIP_NO_MATCH) {
+        }
+        EXPECT_EQ(result, VIP_TIMEOUT);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        VIP_DESCRIPTOR* done = nullptr;
+        EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE);
+        peer.Tell("timed out");
+        side.Connect();
+        EXPECT_EQ(side.TextOf(side.NextReceive()), "hello");
+        peer.Tell("done");
+      });
+}
+
+TEST(VipConnectRequest, C22_ARequestWithinTheGraceMeetsALaterWait) {
+  setenv("VIADUCT_GRACE_MS", "5000", 1);
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        peer.Await("asking");
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        side.Accept();
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        peer.Tell("asking");
+        EXPECT_EQ(side.Request(0, kLong), VIP_SUCCESS);
+        peer.Tell("done");
+      });
+  unsetenv("VIADUCT_GRACE_MS");
+}
+
+}  // namespace
+}  // namespace viaduct::tests

@@ -1,0 +1,379 @@
+// VipConnectWait, VipConnectAccept, VipConnectReject, VipDisconnect: VIPL checklist C23 to C35.
+#include <signal.h>
+#include <vipl.h>
+
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr VIP_ULONG kLong = 20000;
+
+VIP_CONN_HANDLE WaitOnly(Side& side, int n = 0) {
+  NetAddress local = side.nic.Address(Name(n));
+  VIP_CONN_HANDLE connection = nullptr;
+  EXPECT_EQ(VipConnectWait(side.nic.handle, local.get(), kLong, side.requester.get(), &side.peer,
+                           &connection),
+            VIP_SUCCESS);
+  return connection;
+}
+
+TEST(VipConnectWait, C23_TimesOut) {
+  RunAlone([] {
+    Side side;
+    NetAddress local = side.nic.Address(Name(0));
+    VIP_CONN_HANDLE connection;
+    const int64_t begin = NowMilliseconds();
+    EXPECT_EQ(::VipConnectWait(side.nic.handle, local.get(), 100, side.requester.get(), &side.peer,
+                               &connection),
+              VIP_TIMEOUT);
+    EXPECT_GE(NowMilliseconds() - begin, 100);
+    EXPECT_LT(NowMilliseconds() - begin, 5000);
+    EXPECT_EQ(::VipConnectWait(side.nic.handle, local.get(), 0, side.requester.get(), &side.peer,
+                               &connection),
+              VIP_TIMEOUT);
+  });
+}
+
+TEST(VipConnectWait, C24_FillsTheLengthsOfTheRequester) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        EXPECT_EQ(side.requester.get()->HostAddressLen, side.nic.attributes.NicAddressLen);
+        EXPECT_EQ(side.requester.get()->DiscriminatorLen, 6);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();  // as "client"
+        peer.Tell("done");
+      });
+}
+
+TEST(VipConnectWait, TheLocalHostMustBeTheNic) {
+  RunAlone([] {
+    Side side;
+    const VIP_UINT8 other[6] = {192, 0, 2, 1, 0, 0};
+    NetAddress local(other, sizeof other, Name(0));
+    VIP_CONN_HANDLE connection;
+    EXPECT_EQ(::VipConnectWait(side.nic.handle, local.get(), 0, side.requester.get(), &side.peer,
+                               &connection),
+              VIP_INVALID_ADDRESS);
+  });
+}
+
+TEST(VipConnectWait, EndsWhenItsNicIsClosed) {
+  RunAlone([] {
+    Side side;
+    VIP_RETURN result = VIP_SUCCESS;
+    std::thread waiter([&] {
+      NetAddress local = side.nic.Address(Name(0));
+      VIP_CONN_HANDLE connection;
+      result = ::VipConnectWait(side.nic.handle, local.get(), VIP_INFINITE, side.requester.get(),
+                                &side.peer, &connection);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(VipCloseNic(side.nic.handle), VIP_SUCCESS);
+    waiter.join();
+    EXPECT_EQ(result, VIP_INVALID_PARAMETER);
+  });
+}
+
+// Attributes that differ: the requester hears nothing, the next accept with the right ones connects.
+void MismatchThenMatch(const VIP_VI_ATTRIBUTES& client, const VIP_VI_ATTRIBUTES& wrong,
+                       VIP_RETURN expected) {
+  RunPair(
+      [&](Peer& peer) {
+        Side side(wrong);
+        const VIP_CONN_HANDLE connection = WaitOnly(side);
+        EXPECT_EQ(VipConnectAccept(connection, side.vi), expected);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        VIP_VI_ATTRIBUTES right = client;
+        EXPECT_EQ(VipSetViAttributes(side.vi, &right), VIP_SUCCESS);
+        EXPECT_EQ(VipConnectAccept(connection, side.vi), VIP_SUCCESS);
+        peer.Await("connected");
+      },
+      [&](Peer& peer) {
+        Side side(client);
+        side.Connect();
+        peer.Tell("connected");
+      });
+}
+
+TEST(VipConnectAccept, C25_AnotherReliabilityLevel) {
+  MismatchThenMatch(Attributes(VIP_SERVICE_RELIABLE_DELIVERY),
+                    Attributes(VIP_SERVICE_RELIABLE_RECEPTION), VIP_INVALID_RELIABILITY_LEVEL);
+}
+
+TEST(VipConnectAccept, C26_AnotherMaxTransferSize) {
+  MismatchThenMatch(Attributes(VIP_SERVICE_RELIABLE_DELIVERY, 65536),
+                    Attributes(VIP_SERVICE_RELIABLE_DELIVERY, 32768), VIP_INVALID_MTU);
+}
+
+TEST(VipConnectAccept, C27_AnotherQos) {
+  VIP_VI_ATTRIBUTES other = Attributes();
+  other.QoS = reinterpret_cast<VIP_QOS>(uintptr_t{1});
+  MismatchThenMatch(Attributes(), other, VIP_INVALID_QOS);
+}
+
+TEST(VipConnectAccept, C28_TheViMustBeIdle) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        const VIP_CONN_HANDLE second = WaitOnly(side, 1);
+        EXPECT_EQ(::VipConnectAccept(second, side.vi), VIP_INVALID_STATE);
+        EXPECT_EQ(VipConnectReject(second), VIP_SUCCESS);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side first, second;
+        first.Connect();
+        VIP_RETURN result;
+        while ((result = second.Request(1, kLong)) == VIP_NO_MATCH) {
+        }
+        EXPECT_EQ(result, VIP_REJECT);
+        peer.Tell("done");
+      });
+}
+
+TEST(VipConnectAccept, C29_TheRequesterHasGivenUp) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Receive(0);
+        const VIP_CONN_HANDLE connection = WaitOnly(side);
+        peer.Await("gave up");
+        const VIP_RETURN result = ::VipConnectAccept(connection, side.vi);
+        EXPECT_TRUE(result == VIP_TIMEOUT || result == VIP_ERROR_RESOURCE) << result;
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        VIP_DESCRIPTOR* done = nullptr;
+        EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE);
+      },
+      [](Peer& peer) {
+        Side side;
+        VIP_RETURN result;
+        while ((result = side.Request(0, 300)) == VIP_NO_MATCH) {
+        }
+        EXPECT_EQ(result, VIP_TIMEOUT);
+        peer.Tell("gave up");
+        peer.AwaitEnd();
+      });
+}
+
+TEST(VipConnectAccept, C30_UsedAndBogusConnectionHandles) {
+  RunPair(
+      [](Peer& peer) {
+        Side side, other;
+        const VIP_CONN_HANDLE connection = WaitOnly(side);
+        EXPECT_EQ(::VipConnectAccept(connection, nullptr), VIP_INVALID_PARAMETER);
+        EXPECT_EQ(::VipConnectAccept(nullptr, side.vi), VIP_INVALID_PARAMETER);
+        EXPECT_EQ(::VipConnectAccept(side.vi, side.vi), VIP_INVALID_PARAMETER);
+        EXPECT_EQ(::VipConnectReject(&side), VIP_INVALID_PARAMETER);
+        EXPECT_EQ(::VipConnectAccept(connection, side.vi), VIP_SUCCESS);
+        EXPECT_EQ(::VipConnectAccept(connection, other.vi), VIP_INVALID_PARAMETER);
+        EXPECT_EQ(::VipConnectReject(connection), VIP_INVALID_PARAMETER);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        peer.Tell("done");
+      });
+}
+
+TEST(VipDisconnect, C31_LeavesTheViIdleAndEverythingFlushed) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        for (int n = 0; n < 5; ++n) side.Receive(n);
+        side.Connect();
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        VIP_DESCRIPTOR* done = nullptr;
+        for (int n = 0; n < 5; ++n) {
+          EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_DESCRIPTOR_ERROR);
+          EXPECT_EQ(done, side.memory.descriptor(n)) << "in posting order";
+          ASSERT_NE(done, nullptr);
+          EXPECT_EQ(done->CS.Status & VIP_STATUS_ERROR_MASK,
+                    static_cast<VIP_UINT32>(VIP_STATUS_DESC_FLUSHED_ERROR));
+        }
+        EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_DESCRIPTOR_ERROR);
+        EXPECT_EQ(done, nullptr);
+        peer.Tell("done");
+      });
+}
+
+TEST(VipDisconnect, C32_ThePeerIsInErrorAndHearsOfItOnce) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        ErrorLog errors(side.nic.handle);
+        for (int n = 0; n < 3; ++n) side.Receive(n);
+        side.Accept();
+        peer.Tell("connected");
+        VIP_ERROR_DESCRIPTOR error;
+        ASSERT_TRUE(errors.Next(&error));
+        EXPECT_EQ(error.ErrorCode, VIP_ERROR_CONN_LOST);
+        EXPECT_EQ(error.ResourceCode, VIP_RESOURCE_VI);
+        EXPECT_EQ(error.NicHandle, side.nic.handle);
+        EXPECT_EQ(error.ViHandle, side.vi);
+        EXPECT_EQ(side.State(), VIP_STATE_ERROR);
+        EXPECT_EQ(side.DrainFlushed(), 3);
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+        EXPECT_TRUE(errors.empty());
+      },
+      [](Peer& peer) {
+        Side side;
+        ErrorLog errors(side.nic.handle);
+        side.Connect();
+        peer.Await("connected");
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+        peer.AwaitEnd();
+        EXPECT_TRUE(errors.empty()) << "the side that disconnects is not told";
+      });
+}
+
+TEST(VipDisconnect, C33_TwiceIsTwiceSuccess) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS) << "never connected";
+        side.Connect();
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+        peer.Tell("done");
+      });
+}
+
+TEST(VipDisconnect, C34_AfterItTheViConnectsAgain) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        for (int round = 0; round < 5; ++round) {
+          side.Receive(0);
+          side.Accept();
+          EXPECT_EQ(side.TextOf(side.NextReceive()), "round " + std::to_string(round));
+          peer.Tell("got it");
+          peer.Await("disconnected");
+          EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+          EXPECT_EQ(side.DrainFlushed(), 0);
+        }
+      },
+      [](Peer& peer) {
+        Side side;
+        for (int round = 0; round < 5; ++round) {
+          side.Receive(8);
+          side.Connect();
+          side.SendText(0, "round " + std::to_string(round));
+          peer.Await("got it");
+          EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+          EXPECT_EQ(side.DrainFlushed(), 1);
+          peer.Tell("disconnected");
+        }
+      });
+}
+
+TEST(VipDisconnect, C35_InErrorReceivesAreFlushedAtOnce) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        peer.Tell("connected");
+        while (side.State() == VIP_STATE_CONNECTED) sched_yield();
+        EXPECT_EQ(side.State(), VIP_STATE_ERROR);
+        side.Receive(0);
+        VIP_DESCRIPTOR* done = side.NextReceive();
+        ASSERT_EQ(done, side.memory.descriptor(0));
+        EXPECT_NE(done->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR, 0u);
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        peer.Await("connected");
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+        peer.AwaitEnd();
+      });
+}
+
+TEST(VipDisconnect, AnIdleViLosesItsPostedReceives) {
+  RunAlone([] {
+    Side side;
+    side.Receive(0);
+    side.Receive(1);
+    EXPECT_EQ(VipDestroyVi(side.vi), VIP_ERROR_RESOURCE);
+    EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+    EXPECT_EQ(side.DrainFlushed(), 2);
+    EXPECT_EQ(VipDestroyVi(side.vi), VIP_SUCCESS);
+  });
+}
+
+TEST(VipDisconnect, EndsARequestOfAnotherThread) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        EXPECT_NE(WaitOnly(side), nullptr);
+        peer.Tell("waiting");
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        VIP_RETURN result = VIP_NO_MATCH;
+        std::thread client([&] {
+          while (result == VIP_NO_MATCH) result = side.Request(0, VIP_INFINITE);
+        });
+        peer.Await("waiting");
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+        client.join();
+        EXPECT_EQ(result, VIP_INVALID_STATE);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        peer.Tell("done");
+      });
+}
+
+TEST(VipDisconnect, AKilledPeerIsAConnectionLost) {
+  PairOptions options;
+  options.server_is_killed = true;
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        peer.Tell("connected");
+        peer.Await("never");
+      },
+      [](Peer& peer) {
+        Side side;
+        ErrorLog errors(side.nic.handle);
+        side.Receive(0);
+        side.Connect();
+        peer.Await("connected");
+        ASSERT_EQ(kill(peer.pid(), SIGKILL), 0);
+        VIP_ERROR_DESCRIPTOR error;
+        ASSERT_TRUE(errors.Next(&error));
+        EXPECT_EQ(error.ErrorCode, VIP_ERROR_CONN_LOST);
+        EXPECT_EQ(side.State(), VIP_STATE_ERROR);
+        EXPECT_EQ(side.DrainFlushed(), 1);
+      },
+      options);
+}
+
+}  // namespace
+}  // namespace viaduct::tests

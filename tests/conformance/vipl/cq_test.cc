@@ -1,0 +1,274 @@
+// Completion queues: VIPL checklist C80 to C84.
+#include <vipl.h>
+
+#include <map>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr VIP_ULONG kLong = 20000;
+
+// A NIC, memory and one completion queue for both queues of several VIs.
+struct Hub {
+  explicit Hub(int vis, VIP_ULONG entries = 64) : memory(nic) {
+    EXPECT_EQ(VipCreateCQ(nic.handle, entries, &cq), VIP_SUCCESS);
+    for (int i = 0; i < vis; ++i) {
+      VIP_VI_ATTRIBUTES attributes = Attributes();
+      VIP_VI_HANDLE vi = nullptr;
+      EXPECT_EQ(VipCreateVi(nic.handle, &attributes, cq, cq, &vi), VIP_SUCCESS);
+      this->vis.push_back(vi);
+    }
+  }
+  void Accept(int i, int name) {
+    NetAddress local = nic.Address(Name(name)), remote;
+    VIP_VI_ATTRIBUTES peer;
+    VIP_CONN_HANDLE connection;
+    ASSERT_EQ(VipConnectWait(nic.handle, local.get(), kLong, remote.get(), &peer, &connection),
+              VIP_SUCCESS);
+    ASSERT_EQ(VipConnectAccept(connection, vis[i]), VIP_SUCCESS);
+  }
+  void Receive(int i, int n) {
+    ASSERT_EQ(VipPostRecv(vis[i], memory.Fill(n, n * 4096, 4096), memory.handle()), VIP_SUCCESS);
+  }
+
+  Nic nic;
+  Memory memory;
+  VIP_CQ_HANDLE cq = nullptr;
+  std::vector<VIP_VI_HANDLE> vis;
+};
+
+TEST(Cq, C80_C82_OneForManyVisTellsViAndQueue) {
+  constexpr int kVis = 4;
+  RunPair(
+      [](Peer& peer) {
+        Hub hub(kVis);
+        for (int i = 0; i < kVis; ++i) {
+          hub.Receive(i, i);
+          hub.Accept(i, i);
+        }
+        peer.Tell("all");
+        std::map<VIP_VI_HANDLE, int> seen;
+        for (int i = 0; i < kVis; ++i) {
+          VIP_VI_HANDLE vi = nullptr;
+          VIP_BOOLEAN receive = VIP_FALSE;
+          ASSERT_EQ(VipCQWait(hub.cq, kLong, &vi, &receive), VIP_SUCCESS);
+          EXPECT_EQ(receive, VIP_TRUE);
+          VIP_DESCRIPTOR* done = nullptr;
+          ASSERT_EQ(VipRecvDone(vi, &done), VIP_SUCCESS);
+          ++seen[vi];
+          // The answer completes on the same queue, as a send.
+          ASSERT_EQ(VipPostSend(vi, hub.memory.Fill(20 + i, 0, 4), hub.memory.handle()),
+                    VIP_SUCCESS);
+          VIP_VI_HANDLE sender = nullptr;
+          do {
+            ASSERT_EQ(VipCQWait(hub.cq, kLong, &sender, &receive), VIP_SUCCESS);
+            if (receive == VIP_TRUE) {
+              ASSERT_EQ(VipRecvDone(sender, &done), VIP_SUCCESS);
+              ++seen[sender];
+              ++i;
+              ASSERT_EQ(VipPostSend(sender, hub.memory.Fill(20 + i, 0, 4), hub.memory.handle()),
+                        VIP_SUCCESS);
+              sender = nullptr;
+            } else {
+              ASSERT_EQ(VipSendDone(sender, &done), VIP_SUCCESS);
+            }
+          } while (receive == VIP_TRUE);
+        }
+        EXPECT_EQ(seen.size(), static_cast<size_t>(kVis));
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        std::vector<std::unique_ptr<Side>> sides;
+        for (int i = 0; i < kVis; ++i) {
+          sides.push_back(std::make_unique<Side>());
+          sides.back()->Receive(10);
+          sides.back()->Connect(i);
+        }
+        peer.Await("all");
+        for (auto& side : sides) side->SendText(0, "ping");
+        for (auto& side : sides) EXPECT_EQ(side->NextReceive()->CS.Length, 4u);
+        peer.Tell("done");
+      });
+}
+
+TEST(Cq, C81_TimesOutAndIsEmpty) {
+  RunAlone([] {
+    Hub hub(1);
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN receive;
+    EXPECT_EQ(VipCQDone(hub.cq, &vi, &receive), VIP_NOT_DONE);
+    const int64_t begin = NowMilliseconds();
+    EXPECT_EQ(VipCQWait(hub.cq, 100, &vi, &receive), VIP_TIMEOUT);
+    EXPECT_GE(NowMilliseconds() - begin, 100);
+    EXPECT_LT(NowMilliseconds() - begin, 5000);
+  });
+}
+
+TEST(Cq, C81_WakesForACompletion) {
+  RunPair(
+      [](Peer& peer) {
+        Hub hub(1);
+        hub.Receive(0, 0);
+        hub.Accept(0, 0);
+        peer.Tell("waiting");
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_BOOLEAN receive;
+        EXPECT_EQ(VipCQWait(hub.cq, VIP_INFINITE, &vi, &receive), VIP_SUCCESS);
+        EXPECT_EQ(vi, hub.vis[0]);
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        peer.Await("waiting");
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        side.SendText(0, "wake up");
+        peer.Await("done");
+      });
+}
+
+TEST(Cq, C83_FlushedDescriptorsHaveEntries) {
+  RunAlone([] {
+    Hub hub(1);
+    for (int n = 0; n < 3; ++n) hub.Receive(0, n);
+    ASSERT_EQ(VipDisconnect(hub.vis[0]), VIP_SUCCESS);
+    for (int n = 0; n < 3; ++n) {
+      VIP_VI_HANDLE vi = nullptr;
+      VIP_BOOLEAN receive;
+      ASSERT_EQ(VipCQWait(hub.cq, kLong, &vi, &receive), VIP_SUCCESS);
+      EXPECT_EQ(vi, hub.vis[0]);
+      EXPECT_EQ(receive, VIP_TRUE);
+      VIP_DESCRIPTOR* done = nullptr;
+      EXPECT_EQ(VipRecvDone(vi, &done), VIP_DESCRIPTOR_ERROR);
+      EXPECT_EQ(done, hub.memory.descriptor(n));
+    }
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN receive;
+    EXPECT_EQ(VipCQDone(hub.cq, &vi, &receive), VIP_NOT_DONE);
+  });
+}
+
+TEST(Cq, C84_ResizeKeepsEntries) {
+  RunAlone([] {
+    Hub hub(1);
+    for (int n = 0; n < 8; ++n) {
+      ASSERT_EQ(VipPostSend(hub.vis[0], hub.memory.Fill(n, 0, 4), hub.memory.handle()),
+                VIP_SUCCESS);
+    }
+    EXPECT_EQ(VipResizeCQ(hub.cq, 4), VIP_ERROR_RESOURCE);
+    EXPECT_EQ(VipResizeCQ(hub.cq, 8), VIP_SUCCESS);
+    EXPECT_EQ(VipResizeCQ(hub.cq, 1024), VIP_SUCCESS);
+    EXPECT_EQ(VipResizeCQ(hub.cq, 0), VIP_INVALID_PARAMETER);
+    for (int n = 0; n < 8; ++n) {
+      VIP_VI_HANDLE vi = nullptr;
+      VIP_BOOLEAN receive;
+      ASSERT_EQ(VipCQDone(hub.cq, &vi, &receive), VIP_SUCCESS);
+      EXPECT_EQ(receive, VIP_FALSE);
+      VIP_DESCRIPTOR* done = nullptr;
+      EXPECT_EQ(VipSendDone(vi, &done), VIP_DESCRIPTOR_ERROR);
+      EXPECT_EQ(done, hub.memory.descriptor(n));
+    }
+  });
+}
+
+TEST(Cq, NeverLosesEntriesBeyondItsSize) {
+  RunAlone([] {
+    Hub hub(1, /*entries=*/2);
+    for (int n = 0; n < 40; ++n) {
+      ASSERT_EQ(VipPostSend(hub.vis[0], hub.memory.Fill(n, 0, 4), hub.memory.handle()),
+                VIP_SUCCESS);
+    }
+    for (int n = 0; n < 40; ++n) {
+      VIP_VI_HANDLE vi = nullptr;
+      VIP_BOOLEAN receive;
+      ASSERT_EQ(VipCQDone(hub.cq, &vi, &receive), VIP_SUCCESS) << n;
+      VIP_DESCRIPTOR* done = nullptr;
+      EXPECT_EQ(VipSendDone(vi, &done), VIP_DESCRIPTOR_ERROR);
+    }
+  });
+}
+
+TEST(Cq, ADescriptorTakenWithoutCqDoneTakesItsEntryAlong) {
+  RunAlone([] {
+    Hub hub(1);
+    for (int n = 0; n < 4; ++n) {
+      ASSERT_EQ(VipPostSend(hub.vis[0], hub.memory.Fill(n, 0, 4), hub.memory.handle()),
+                VIP_SUCCESS);
+    }
+    VIP_DESCRIPTOR* done = nullptr;
+    EXPECT_EQ(VipSendWait(hub.vis[0], kLong, &done), VIP_DESCRIPTOR_ERROR);
+    EXPECT_EQ(done, hub.memory.descriptor(0));
+    EXPECT_EQ(VipSendDone(hub.vis[0], &done), VIP_DESCRIPTOR_ERROR);
+    EXPECT_EQ(done, hub.memory.descriptor(1));
+    VIP_VI_HANDLE vi = nullptr;
+    VIP_BOOLEAN receive;
+    for (int n = 2; n < 4; ++n) {
+      ASSERT_EQ(VipCQDone(hub.cq, &vi, &receive), VIP_SUCCESS);
+      EXPECT_EQ(VipSendDone(vi, &done), VIP_DESCRIPTOR_ERROR);
+      EXPECT_EQ(done, hub.memory.descriptor(n));
+    }
+    EXPECT_EQ(VipCQDone(hub.cq, &vi, &receive), VIP_NOT_DONE);
+  });
+}
+
+TEST(Cq, WaitOnAnAttachedQueueWakes) {
+  RunPair(
+      [](Peer& peer) {
+        Hub hub(1);
+        hub.Receive(0, 0);
+        hub.Accept(0, 0);
+        peer.Tell("waiting");
+        VIP_DESCRIPTOR* done = nullptr;
+        EXPECT_EQ(VipRecvWait(hub.vis[0], VIP_INFINITE, &done), VIP_SUCCESS);
+        EXPECT_EQ(done, hub.memory.descriptor(0));
+        VIP_VI_HANDLE vi;
+        VIP_BOOLEAN receive;
+        EXPECT_EQ(VipCQDone(hub.cq, &vi, &receive), VIP_NOT_DONE);
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        peer.Await("waiting");
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        side.SendText(0, "wake up");
+        peer.Await("done");
+      });
+}
+
+TEST(Cq, OfAnotherNicIsRefused) {
+  RunAlone([] {
+    Hub hub(0);
+    Nic other;
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    VIP_VI_HANDLE vi;
+    EXPECT_EQ(VipCreateVi(other.handle, &attributes, hub.cq, nullptr, &vi), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipCreateVi(other.handle, &attributes, nullptr, other.handle, &vi),
+              VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipDestroyCQ(hub.cq), VIP_SUCCESS) << "nothing stayed attached";
+  });
+}
+
+TEST(Cq, DestructionEndsAWait) {
+  RunAlone([] {
+    Hub hub(0);
+    VIP_RETURN result = VIP_SUCCESS;
+    std::thread waiter([&] {
+      VIP_VI_HANDLE vi;
+      VIP_BOOLEAN receive;
+      result = VipCQWait(hub.cq, VIP_INFINITE, &vi, &receive);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(VipDestroyCQ(hub.cq), VIP_SUCCESS);
+    waiter.join();
+    EXPECT_EQ(result, VIP_INVALID_PARAMETER);
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests

@@ -1,0 +1,454 @@
+// Descriptors and messages: VIPL checklist C57 to C79, without what reliability levels do to a
+// connection (reliability_test.cc).
+#include <vipl.h>
+
+#include <sched.h>
+
+#include <cstring>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr VIP_UINT32 kDone = VIP_STATUS_DONE;
+constexpr VIP_UINT32 kOperationAndErrors =
+    VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK | VIP_STATUS_OP_MASK | VIP_STATUS_IMMEDIATE;
+
+TEST(Descriptor, C57_Layout) {
+  EXPECT_EQ(sizeof(VIP_DESCRIPTOR), 64u);
+  EXPECT_EQ(offsetof(VIP_CONTROL_SEGMENT, SegCount), 12u);
+  EXPECT_EQ(offsetof(VIP_CONTROL_SEGMENT, ImmediateData), 20u);
+  EXPECT_EQ(offsetof(VIP_CONTROL_SEGMENT, Status), 28u);
+}
+
+TEST(Descriptor, C58_BothDialectsNameTheSameBytes) {
+  VIP_DESCRIPTOR d = {};
+  d.CS.Length = 7;
+  EXPECT_EQ(d.Control.Length, 7u);
+  d.DS[1].Local.Handle = 9;
+  EXPECT_EQ(d.Data[1].Handle, 9u);
+}
+
+TEST(Receive, C59_PostedBeforeTheConnectionInOrder) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        for (int n = 0; n < 10; ++n) side.Receive(n);
+        side.Accept();
+        for (int n = 0; n < 10; ++n) {
+          VIP_DESCRIPTOR* done = side.NextReceive();
+          ASSERT_EQ(done, side.memory.descriptor(n));
+          EXPECT_EQ(side.TextOf(done), "message " + std::to_string(n));
+        }
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        for (int n = 0; n < 10; ++n) side.SendText(n, "message " + std::to_string(n));
+        peer.Await("done");
+      });
+}
+
+TEST(Done, C60_C61_C62_EmptyPendingAndTimeOut) {
+  RunAlone([] {
+    Side side;
+    VIP_DESCRIPTOR* done = side.memory.descriptor(0);
+    EXPECT_EQ(VipSendDone(side.vi, &done), VIP_DESCRIPTOR_ERROR);
+    EXPECT_EQ(done, nullptr);
+    done = side.memory.descriptor(0);
+    EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_DESCRIPTOR_ERROR);
+    EXPECT_EQ(done, nullptr);
+    EXPECT_EQ(VipRecvWait(side.vi, VIP_INFINITE, &done), VIP_DESCRIPTOR_ERROR);
+    EXPECT_EQ(done, nullptr);
+    side.Receive(0);
+    done = side.memory.descriptor(0);
+    EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE);
+    EXPECT_EQ(done, nullptr);
+    const int64_t begin = NowMilliseconds();
+    EXPECT_EQ(VipRecvWait(side.vi, 50, &done), VIP_TIMEOUT);
+    EXPECT_EQ(done, nullptr);
+    EXPECT_GE(NowMilliseconds() - begin, 50);
+    EXPECT_LT(NowMilliseconds() - begin, 5000);
+  });
+}
+
+TEST(Completion, C63_C64_C65_WhatBothSidesSee) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Receive(0, 100);
+        side.Receive(1, 100);
+        side.memory.descriptor(1)->CS.ImmediateData = 77;
+        side.Accept();
+        VIP_DESCRIPTOR* done = side.NextReceive();
+        EXPECT_EQ(done->CS.Status & kOperationAndErrors,
+                  kDone | VIP_STATUS_OP_RECEIVE | VIP_STATUS_IMMEDIATE);
+        EXPECT_EQ(done->CS.Length, 30u);
+        EXPECT_EQ(done->CS.ImmediateData, 0xfeedu);
+        done = side.NextReceive();
+        EXPECT_EQ(done->CS.Status & kOperationAndErrors, kDone | VIP_STATUS_OP_RECEIVE);
+        EXPECT_EQ(done->CS.Length, 40u);
+        EXPECT_EQ(done->CS.ImmediateData, 77u) << "left alone";
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 30, VIP_CONTROL_IMMEDIATE, 0xfeed);
+        ASSERT_EQ(side.PostSend(d), VIP_SUCCESS);
+        EXPECT_EQ(side.NextSend(), d);
+        EXPECT_EQ(d->CS.Status & kOperationAndErrors, kDone | VIP_STATUS_OP_SEND);
+        EXPECT_EQ(d->CS.Length, 30u);
+        EXPECT_EQ(d->CS.ImmediateData, 0xfeedu);
+        EXPECT_EQ(d->CS.Control, VIP_CONTROL_IMMEDIATE);
+        EXPECT_EQ(d->CS.SegCount, 1);
+        EXPECT_EQ(d->DS[0].Local.Length, 30u);
+        ASSERT_EQ(side.PostSend(side.memory.Fill(1, 0, 40)), VIP_SUCCESS);
+        side.NextSend();
+        peer.Await("done");
+      });
+}
+
+TEST(Completion, C66_NoSegmentsWithImmediateData) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        ASSERT_EQ(side.PostReceive(side.memory.Fill(0, 0, 0)), VIP_SUCCESS);
+        side.Accept();
+        VIP_DESCRIPTOR* done = side.NextReceive();
+        EXPECT_EQ(done->CS.Status & kOperationAndErrors,
+                  kDone | VIP_STATUS_OP_RECEIVE | VIP_STATUS_IMMEDIATE);
+        EXPECT_EQ(done->CS.Length, 0u);
+        EXPECT_EQ(done->CS.ImmediateData, 5u);
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        ASSERT_EQ(side.PostSend(side.memory.Fill(0, 0, 0, VIP_CONTROL_IMMEDIATE, 5)), VIP_SUCCESS);
+        EXPECT_EQ(side.NextSend()->CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+        peer.Await("done");
+      });
+}
+
+// Splits `total` bytes at `base` into `count` pieces of unequal length.
+VIP_UINT32 FillSegments(const Memory& memory, int n, char* base, int count) {
+  VIP_DESCRIPTOR* d = memory.Fill(n, 0, 0);
+  d->CS.SegCount = static_cast<VIP_UINT16>(count);
+  VIP_UINT32 at = 0;
+  for (int i = 0; i < count; ++i) {
+    d->DS[i].Local.Data.Address = base + at;
+    d->DS[i].Local.Handle = memory.handle();
+    d->DS[i].Local.Length = static_cast<VIP_UINT32>(i * 7 % 50);
+    at += d->DS[i].Local.Length;
+  }
+  d->CS.Length = at;
+  return at;
+}
+
+TEST(Segments, C67_ScatterAndGatherKeepTheOrder) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 0);
+        d->CS.SegCount = Memory::kSegments;
+        for (int i = 0; i < Memory::kSegments; ++i) {
+          d->DS[i].Local.Data.Address = side.memory.data() + i * 31;
+          d->DS[i].Local.Handle = side.memory.handle();
+          d->DS[i].Local.Length = 31;
+        }
+        ASSERT_EQ(side.PostReceive(d), VIP_SUCCESS);
+        side.Accept();
+        ASSERT_EQ(side.NextReceive(), d);
+        ASSERT_EQ(d->CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+        for (VIP_UINT32 i = 0; i < d->CS.Length; ++i) {
+          ASSERT_EQ(side.memory.data()[i], static_cast<char>(i * 13)) << i;
+        }
+        EXPECT_GT(d->CS.Length, 5000u);
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        const VIP_UINT32 total =
+            FillSegments(side.memory, 0, side.memory.data(), Memory::kSegments);
+        for (VIP_UINT32 i = 0; i < total; ++i) side.memory.data()[i] = static_cast<char>(i * 13);
+        ASSERT_EQ(side.PostSend(side.memory.descriptor(0)), VIP_SUCCESS);
+        EXPECT_EQ(side.NextSend()->CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+        peer.Await("done");
+      });
+}
+
+TEST(Segments, MessagesOfManySizesArriveWhole) {
+  const VIP_UINT32 sizes[] = {1, 55, 56, 57, 4095, 4096, 4097, 8192, 65536, 300000, 1 << 20};
+  const VIP_VI_ATTRIBUTES attributes = Attributes(VIP_SERVICE_RELIABLE_DELIVERY, 1 << 20);
+  RunPair(
+      [&](Peer& peer) {
+        Side side(attributes);
+        ASSERT_EQ(side.PostReceive(side.memory.Fill(0, 0, 1 << 20)), VIP_SUCCESS);
+        side.Accept();
+        for (VIP_UINT32 size : sizes) {
+          VIP_DESCRIPTOR* done = side.NextReceive();
+          ASSERT_NE(done, nullptr);
+          ASSERT_EQ(done->CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+          ASSERT_EQ(done->CS.Length, size);
+          for (VIP_UINT32 i = 0; i < size; ++i) {
+            ASSERT_EQ(side.memory.data()[i], static_cast<char>(i * 17 + size)) << i;
+          }
+          ASSERT_EQ(side.PostReceive(side.memory.Fill(0, 0, 1 << 20)), VIP_SUCCESS);
+          peer.Tell("next");
+        }
+      },
+      [&](Peer& peer) {
+        Side side(attributes);
+        side.Connect();
+        for (VIP_UINT32 size : sizes) {
+          for (VIP_UINT32 i = 0; i < size; ++i) {
+            side.memory.data()[i] = static_cast<char>(i * 17 + size);
+          }
+          ASSERT_EQ(side.PostSend(side.memory.Fill(0, 0, size)), VIP_SUCCESS);
+          ASSERT_EQ(side.NextSend()->CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+          peer.Await("next");
+        }
+      });
+}
+
+TEST(Post, C70_MisalignedOrUnregisteredDescriptors) {
+  RunAlone([] {
+    Side side;
+    ErrorLog errors(side.nic.handle);
+    auto* misaligned = reinterpret_cast<VIP_DESCRIPTOR*>(
+        reinterpret_cast<char*>(side.memory.descriptor(0)) + 32);
+    alignas(64) VIP_DESCRIPTOR elsewhere = {};
+    const struct {
+      VIP_DESCRIPTOR* descriptor;
+      VIP_MEM_HANDLE handle;
+    } cases[] = {{misaligned, side.memory.handle()},
+                 {side.memory.descriptor(0), 0},
+                 {side.memory.descriptor(0), side.memory.handle() ^ 1},
+                 {&elsewhere, side.memory.handle()},
+                 {reinterpret_cast<VIP_DESCRIPTOR*>(uintptr_t{64}), side.memory.handle()}};
+    for (const auto& wrong : cases) {
+      for (auto* post : {&VipPostSend, &VipPostRecv}) {
+        EXPECT_EQ(post(side.vi, wrong.descriptor, wrong.handle), VIP_SUCCESS);
+        VIP_ERROR_DESCRIPTOR error;
+        ASSERT_TRUE(errors.Next(&error));
+        EXPECT_EQ(error.ErrorCode, VIP_ERROR_POST_DESC);
+        EXPECT_EQ(error.ResourceCode, VIP_RESOURCE_DESCRIPTOR);
+        EXPECT_EQ(error.DescriptorPtr, wrong.descriptor);
+        EXPECT_EQ(error.ViHandle, side.vi);
+      }
+    }
+    VIP_DESCRIPTOR* done;
+    EXPECT_EQ(VipSendDone(side.vi, &done), VIP_DESCRIPTOR_ERROR);
+    EXPECT_EQ(done, nullptr) << "nothing was queued";
+    EXPECT_EQ(VipPostSend(side.vi, nullptr, side.memory.handle()), VIP_INVALID_PARAMETER);
+  });
+}
+
+TEST(Post, TooManyDescriptorsAreAnOverrun) {
+  RunAlone([] {
+    Side side;
+    ErrorLog errors(side.nic.handle);
+    for (VIP_ULONG i = 0; i < side.nic.attributes.MaxDescriptorsPerQueue; ++i) {
+      ASSERT_EQ(side.PostReceive(side.memory.Fill(static_cast<int>(i % 64), 0, 8)), VIP_SUCCESS);
+    }
+    ASSERT_EQ(side.PostReceive(side.memory.Fill(0, 0, 8)), VIP_SUCCESS);
+    VIP_ERROR_DESCRIPTOR error;
+    ASSERT_TRUE(errors.Next(&error));
+    EXPECT_EQ(error.ErrorCode, VIP_ERROR_VI_OVERRUN);
+    EXPECT_EQ(error.ViHandle, side.vi);
+    EXPECT_TRUE(errors.empty());
+  });
+}
+
+// A connected VI of each level posts one bad send; its status is `expected`.
+void BadSend(const std::function<void(Side&, VIP_DESCRIPTOR*)>& spoil, VIP_UINT32 expected) {
+  for (VIP_RELIABILITY_LEVEL level :
+       {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
+    RunPair(
+        [&](Peer& peer) {
+          Side side(Attributes(level));
+          side.Receive(0);
+          side.Accept();
+          if (level == VIP_SERVICE_UNRELIABLE) {
+            EXPECT_EQ(side.TextOf(side.NextReceive()), "after it");
+          } else {
+            EXPECT_NE(side.NextReceive()->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR, 0u);
+          }
+          peer.Tell("done");
+        },
+        [&](Peer& peer) {
+          Side side(Attributes(level));
+          side.Connect();
+          VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 16);
+          spoil(side, d);
+          ASSERT_EQ(side.PostSend(d), VIP_SUCCESS);
+          VIP_DESCRIPTOR* done = nullptr;
+          EXPECT_EQ(VipSendWait(side.vi, 20000, &done), VIP_DESCRIPTOR_ERROR);
+          ASSERT_EQ(done, d);
+          EXPECT_EQ(d->CS.Status & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK), kDone | expected);
+          if (level == VIP_SERVICE_UNRELIABLE) {
+            EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+            side.SendText(1, "after it");
+          } else {
+            while (side.State() == VIP_STATE_CONNECTED) sched_yield();
+            EXPECT_EQ(side.State(), VIP_STATE_ERROR);
+          }
+          peer.Await("done");
+        });
+  }
+}
+
+TEST(Post, C71_AnUnregisteredBufferIsAProtectionError) {
+  BadSend([](Side&, VIP_DESCRIPTOR* d) { d->DS[0].Local.Handle ^= 0x55; },
+          VIP_STATUS_PROTECTION_ERROR);
+}
+
+TEST(Post, C71_ABufferBeyondItsRegionIsAProtectionError) {
+  BadSend([](Side& side,
+             VIP_DESCRIPTOR* d) { d->DS[0].Local.Data.Address = side.memory.data() + (1 << 20) - 8; },
+          VIP_STATUS_PROTECTION_ERROR);
+}
+
+TEST(Post, C72_LengthsThatAreWrong) {
+  BadSend([](Side&, VIP_DESCRIPTOR* d) { d->CS.Length = 17; }, VIP_STATUS_LENGTH_ERROR);
+  BadSend(
+      [](Side&, VIP_DESCRIPTOR* d) {
+        d->DS[0].Local.Length = 65537;
+        d->CS.Length = 65537;
+      },
+      VIP_STATUS_LENGTH_ERROR);
+}
+
+TEST(Post, C73_MalformedDescriptors) {
+  BadSend([](Side&, VIP_DESCRIPTOR* d) { d->CS.Control = VIP_CONTROL_OP_RESERVED; },
+          VIP_STATUS_FORMAT_ERROR);
+  BadSend([](Side&, VIP_DESCRIPTOR* d) { d->CS.Control = 0x10; }, VIP_STATUS_FORMAT_ERROR);
+}
+
+TEST(Post, C77_SendsOnAViThatIsNotConnectedAreFlushed) {
+  RunAlone([] {
+    for (VIP_RELIABILITY_LEVEL level :
+         {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
+      Side side((Attributes(level)));
+      VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 16);
+      ASSERT_EQ(side.PostSend(d), VIP_SUCCESS);
+      VIP_DESCRIPTOR* done = nullptr;
+      EXPECT_EQ(VipSendWait(side.vi, 20000, &done), VIP_DESCRIPTOR_ERROR);
+      EXPECT_EQ(done, d);
+      EXPECT_EQ(d->CS.Status & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK),
+                kDone | VIP_STATUS_DESC_FLUSHED_ERROR);
+      EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+    }
+  });
+}
+
+TEST(Order, C78_AThousandMessages) {
+  constexpr int kMessages = 1000;
+  constexpr int kWindow = 30;
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        for (int n = 0; n < kWindow; ++n) side.Receive(n, 64);
+        side.Accept();
+        for (int i = 0; i < kMessages; ++i) {
+          VIP_DESCRIPTOR* done = side.NextReceive();
+          ASSERT_EQ(done, side.memory.descriptor(i % kWindow)) << i;
+          ASSERT_EQ(side.TextOf(done), std::to_string(i));
+          side.Receive(i % kWindow, 64);
+          if (i % 10 == 9) peer.Tell("ten more");
+        }
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        int completed = 0;
+        for (int i = 0; i < kMessages; ++i) {
+          if (i >= kWindow && i % 10 == 0) peer.Await("ten more");
+          const int n = i % kWindow;
+          if (i >= kWindow) {
+            ASSERT_EQ(side.NextSend(), side.memory.descriptor(completed++ % kWindow));
+          }
+          const std::string text = std::to_string(i);
+          std::memcpy(side.memory.data() + n * 64, text.data(), text.size());
+          ASSERT_EQ(side.PostSend(side.memory.Fill(n, n * 64, text.size())), VIP_SUCCESS);
+        }
+        for (int i = kMessages - kWindow; i < kMessages; i += 10) peer.Await("ten more");
+      });
+}
+
+TEST(Order, C79_NextIsTheProgramsOwnOutsideOfTheQueue) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        for (int n = 0; n < 4; ++n) {
+          VIP_DESCRIPTOR* d = side.memory.Fill(n, n * 64, 64);
+          d->CS.Next.Address = d;
+          d->CS.NextHandle = 0xdead;
+          ASSERT_EQ(side.PostReceive(d), VIP_SUCCESS);
+        }
+        side.Accept();
+        for (int n = 0; n < 4; ++n) {
+          VIP_DESCRIPTOR* done = side.NextReceive();
+          ASSERT_EQ(done, side.memory.descriptor(n));
+          done->CS.Next.Address = side.memory.descriptor(3);
+        }
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        for (int n = 0; n < 4; ++n) side.SendText(n, "x");
+        peer.Await("done");
+      });
+}
+
+TEST(Status, ChangesInMemoryWithoutACall) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Receive(0);
+        side.Accept();
+        VIP_DESCRIPTOR* d = side.memory.descriptor(0);
+        const int64_t end = NowMilliseconds() + 20000;
+        while ((d->CS.Status & VIP_STATUS_DONE) == 0 && NowMilliseconds() < end) sched_yield();
+        EXPECT_EQ(d->CS.Status & kOperationAndErrors, kDone | VIP_STATUS_OP_RECEIVE);
+        EXPECT_EQ(side.TextOf(d), "watch me");
+        VIP_DESCRIPTOR* done = nullptr;
+        EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_SUCCESS);
+        EXPECT_EQ(done, d);
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        side.SendText(0, "watch me");
+        peer.Await("done");
+      });
+}
+
+TEST(Done, C86_DoesNotWaitBehindAWait) {
+  RunAlone([] {
+    Side side;
+    side.Receive(0);
+    std::thread waiter([&] {
+      VIP_DESCRIPTOR* done;
+      EXPECT_EQ(VipRecvWait(side.vi, 500, &done), VIP_TIMEOUT);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const int64_t begin = NowMilliseconds();
+    VIP_DESCRIPTOR* done;
+    EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE);
+    EXPECT_LT(NowMilliseconds() - begin, 200);
+    waiter.join();
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests

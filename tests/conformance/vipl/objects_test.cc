@@ -1,0 +1,413 @@
+// NIC, VI, protection tags, memory: VIPL checklist C41 to C56.
+#include <vipl.h>
+
+#include <sched.h>
+
+#include <cstring>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+TEST(VipOpenNic, C41_EachOpenGivesItsOwnHandle) {
+  RunAlone([] {
+    Nic first, second;
+    EXPECT_NE(first.handle, second.handle);
+    EXPECT_EQ(first.Address("x").host(), second.Address("x").host());
+  });
+}
+
+TEST(VipOpenNic, C42_UnknownNames) {
+  setenv("VIADUCT_NIC_NAMES", "known", 1);
+  RunAlone([] {
+    VIP_NIC_HANDLE nic = nullptr;
+    EXPECT_EQ(::VipOpenNic("no such device", &nic), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipOpenNic("/dev/via_eth77", &nic), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipOpenNic(nullptr, &nic), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipOpenNic("nic0", nullptr), VIP_INVALID_PARAMETER);
+  });
+  unsetenv("VIADUCT_NIC_NAMES");
+  RunAlone([] {
+    VIP_NIC_HANDLE nic = nullptr;
+    EXPECT_EQ(::VipOpenNic("no such device", &nic), VIP_SUCCESS) << "the default NIC";
+  });
+}
+
+TEST(VipOpenNic, NamesOfThirtyYears) {
+  for (const char* name : {"nic0", "nic", "VINIC", "VINIC0", "/dev/via_lo", "/etc/via_lo",
+                           "/dev/via_eth0", "/dev/clanvi0", "soft0"}) {
+    RunAlone([name] {
+      Nic nic(name);
+      EXPECT_STREQ(nic.attributes.Name, name);
+    });
+  }
+}
+
+TEST(VipQueryNic, C43_WhatProgramsRelyOn) {
+  RunAlone([] {
+    Nic nic;
+    EXPECT_EQ(nic.attributes.NicAddressLen, 6);
+    EXPECT_GE(nic.attributes.MaxTransferSize, 32768u);
+    EXPECT_GE(nic.attributes.MaxDiscriminatorLen, 16);
+    EXPECT_EQ(nic.attributes.ThreadSafe, VIP_TRUE);
+    EXPECT_EQ(nic.attributes.ReliabilityLevelSupport, 7);
+    VIP_NIC_ATTRIBUTES again;
+    ASSERT_EQ(::VipQueryNic(nic.handle, &again), VIP_SUCCESS);
+    EXPECT_EQ(again.LocalNicAddress, nic.attributes.LocalNicAddress);
+    EXPECT_EQ(again.MaxTransferSize, nic.attributes.MaxTransferSize);
+  });
+}
+
+TEST(VipCreateVi, C44_EachAttributeHasItsCode) {
+  RunAlone([] {
+    Nic nic;
+    const auto create = [&](VIP_VI_ATTRIBUTES attributes) {
+      VIP_VI_HANDLE vi;
+      return ::VipCreateVi(nic.handle, &attributes, nullptr, nullptr, &vi);
+    };
+    EXPECT_EQ(create(Attributes()), VIP_SUCCESS);
+    EXPECT_EQ(create(Attributes(3)), VIP_INVALID_RELIABILITY_LEVEL);
+    EXPECT_EQ(create(Attributes(0)), VIP_INVALID_RELIABILITY_LEVEL);
+    EXPECT_EQ(create(Attributes(VIP_SERVICE_DFC)), VIP_INVALID_RELIABILITY_LEVEL);
+    EXPECT_EQ(create(Attributes(2, nic.attributes.MaxTransferSize + 1)), VIP_INVALID_MTU);
+    EXPECT_EQ(create(Attributes(2, nic.attributes.MaxTransferSize)), VIP_SUCCESS);
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    attributes.Ptag = &attributes;
+    EXPECT_EQ(create(attributes), VIP_INVALID_PTAG);
+    attributes = Attributes();
+    attributes.QoS = &attributes;  // more than 32 bits
+    EXPECT_EQ(create(attributes), VIP_INVALID_QOS);
+    attributes = Attributes(VIP_SERVICE_UNRELIABLE);
+    attributes.EnableRdmaRead = VIP_TRUE;
+    EXPECT_EQ(create(attributes), VIP_INVALID_RDMAREAD);
+  });
+}
+
+TEST(VipCreateVi, ATagOfAnotherNicIsInvalid) {
+  RunAlone([] {
+    Nic nic, other;
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    ASSERT_EQ(VipCreatePtag(other.handle, &attributes.Ptag), VIP_SUCCESS);
+    VIP_VI_HANDLE vi;
+    EXPECT_EQ(::VipCreateVi(nic.handle, &attributes, nullptr, nullptr, &vi), VIP_INVALID_PTAG);
+  });
+}
+
+TEST(VipDestroyVi, C45_NotConnectedAndNothingQueued) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        peer.AwaitEnd();
+      },
+      [](Peer&) {
+        Side side;
+        side.Receive(0);
+        EXPECT_EQ(::VipDestroyVi(side.vi), VIP_ERROR_RESOURCE);
+        side.Connect();
+        EXPECT_EQ(::VipDestroyVi(side.vi), VIP_INVALID_STATE);
+        EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+        EXPECT_EQ(::VipDestroyVi(side.vi), VIP_ERROR_RESOURCE);
+        EXPECT_EQ(side.DrainFlushed(), 1);
+        EXPECT_EQ(::VipDestroyVi(side.vi), VIP_SUCCESS);
+        EXPECT_EQ(::VipDestroyVi(side.vi), VIP_INVALID_PARAMETER);
+      });
+}
+
+TEST(VipDestroyVi, C46_WhatIsNoHandle) {
+  RunAlone([] {
+    Side side;
+    EXPECT_EQ(::VipDestroyVi(&side.vi), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipDestroyVi(nullptr), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipDestroyVi(side.nic.handle), VIP_INVALID_PARAMETER);
+  });
+}
+
+TEST(VipSetViAttributes, C47_InIdleAlone) {
+  RunPair(
+      [](Peer& peer) {
+        Side side(Attributes(VIP_SERVICE_RELIABLE_RECEPTION, 4096));
+        side.Accept();
+        peer.AwaitEnd();
+      },
+      [](Peer&) {
+        Side side;
+        VIP_VI_ATTRIBUTES attributes = Attributes(VIP_SERVICE_RELIABLE_RECEPTION, 4096);
+        ASSERT_EQ(VipCreatePtag(side.nic.handle, &attributes.Ptag), VIP_SUCCESS);
+        attributes.EnableRdmaWrite = VIP_TRUE;
+        EXPECT_EQ(::VipSetViAttributes(side.vi, &attributes), VIP_SUCCESS);
+        const VIP_VI_ATTRIBUTES shown = side.QueryVi();
+        EXPECT_EQ(shown.ReliabilityLevel, VIP_SERVICE_RELIABLE_RECEPTION);
+        EXPECT_EQ(shown.MaxTransferSize, 4096u);
+        EXPECT_EQ(shown.Ptag, attributes.Ptag);
+        EXPECT_EQ(shown.EnableRdmaWrite, VIP_TRUE);
+        VIP_VI_ATTRIBUTES wrong = Attributes(5);
+        EXPECT_EQ(::VipSetViAttributes(side.vi, &wrong), VIP_INVALID_RELIABILITY_LEVEL);
+        side.Connect();
+        EXPECT_EQ(::VipSetViAttributes(side.vi, &attributes), VIP_INVALID_STATE);
+      });
+}
+
+TEST(VipDestroyPtag, C48_NotWhileItIsUsed) {
+  RunAlone([] {
+    Nic nic;
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    ASSERT_EQ(VipCreatePtag(nic.handle, &attributes.Ptag), VIP_SUCCESS);
+    VIP_VI_HANDLE vi;
+    ASSERT_EQ(VipCreateVi(nic.handle, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
+    EXPECT_EQ(::VipDestroyPtag(nic.handle, attributes.Ptag), VIP_ERROR_RESOURCE);
+    ASSERT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
+    char bytes[100];
+    VIP_MEM_ATTRIBUTES memory = {attributes.Ptag, VIP_FALSE, VIP_FALSE};
+    VIP_MEM_HANDLE region;
+    ASSERT_EQ(VipRegisterMem(nic.handle, bytes, sizeof bytes, &memory, &region), VIP_SUCCESS);
+    EXPECT_EQ(::VipDestroyPtag(nic.handle, attributes.Ptag), VIP_ERROR_RESOURCE);
+    ASSERT_EQ(VipDeregisterMem(nic.handle, bytes, region), VIP_SUCCESS);
+    EXPECT_EQ(::VipDestroyPtag(nic.handle, attributes.Ptag), VIP_SUCCESS);
+    EXPECT_EQ(::VipDestroyPtag(nic.handle, attributes.Ptag), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipDestroyPtag(nic.handle, nullptr), VIP_INVALID_PARAMETER);
+  });
+}
+
+TEST(VipDestroyCQ, C49_NotWhileAQueueIsAttached) {
+  RunAlone([] {
+    Nic nic;
+    VIP_CQ_HANDLE cq;
+    ASSERT_EQ(VipCreateCQ(nic.handle, 16, &cq), VIP_SUCCESS);
+    Memory memory(nic);
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    VIP_VI_HANDLE vi;
+    ASSERT_EQ(VipCreateVi(nic.handle, &attributes, cq, cq, &vi), VIP_SUCCESS);
+    EXPECT_EQ(::VipDestroyCQ(cq), VIP_ERROR_RESOURCE);
+    // Leaves an entry in the queue.
+    ASSERT_EQ(VipPostSend(vi, memory.Fill(0, 0, 8), memory.handle()), VIP_SUCCESS);
+    VIP_VI_HANDLE entry_vi;
+    VIP_BOOLEAN receive;
+    ASSERT_EQ(VipPostSend(vi, memory.Fill(1, 0, 8), memory.handle()), VIP_SUCCESS);
+    ASSERT_EQ(VipCQWait(cq, 10000, &entry_vi, &receive), VIP_SUCCESS);
+    VIP_DESCRIPTOR* done;
+    while (VipSendDone(vi, &done) != VIP_DESCRIPTOR_ERROR || done != nullptr) {
+    }
+    ASSERT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
+    EXPECT_EQ(::VipDestroyCQ(cq), VIP_SUCCESS);
+    EXPECT_EQ(::VipDestroyCQ(cq), VIP_INVALID_PARAMETER);
+  });
+}
+
+TEST(VipCloseNic, C50_TakesEverythingAlong) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        peer.Tell("connected");
+        while (side.State() == VIP_STATE_CONNECTED) sched_yield();
+        EXPECT_EQ(side.State(), VIP_STATE_ERROR) << "the peer's close is a disconnect";
+      },
+      [](Peer& peer) {
+        Side side;
+        VIP_CQ_HANDLE cq;
+        ASSERT_EQ(VipCreateCQ(side.nic.handle, 16, &cq), VIP_SUCCESS);
+        VIP_PROTECTION_HANDLE tag;
+        ASSERT_EQ(VipCreatePtag(side.nic.handle, &tag), VIP_SUCCESS);
+        side.Receive(0);
+        side.Connect();
+        peer.Await("connected");
+        EXPECT_EQ(::VipCloseNic(side.nic.handle), VIP_SUCCESS);
+        EXPECT_EQ(::VipCloseNic(side.nic.handle), VIP_INVALID_PARAMETER);
+        EXPECT_EQ(VipDisconnect(side.vi), VIP_INVALID_PARAMETER);
+        EXPECT_EQ(VipDestroyCQ(cq), VIP_INVALID_PARAMETER);
+        VIP_DESCRIPTOR* done;
+        EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_INVALID_PARAMETER);
+        EXPECT_EQ(VipPostSend(side.vi, side.memory.descriptor(0), side.memory.handle()),
+                  VIP_INVALID_PARAMETER);
+        peer.AwaitEnd();
+      });
+}
+
+TEST(VipCloseNic, EndsThoseWhoWait) {
+  RunAlone([] {
+    Side side;
+    VIP_CQ_HANDLE cq;
+    ASSERT_EQ(VipCreateCQ(side.nic.handle, 16, &cq), VIP_SUCCESS);
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    VIP_VI_HANDLE with_cq;
+    ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, nullptr, cq, &with_cq), VIP_SUCCESS);
+    side.Receive(0);
+    ASSERT_EQ(VipPostRecv(with_cq, side.memory.Fill(1, 0, 8), side.memory.handle()), VIP_SUCCESS);
+    VIP_RETURN results[3] = {};
+    std::thread waiters[3];
+    waiters[0] = std::thread([&] {
+      VIP_DESCRIPTOR* done;
+      results[0] = VipRecvWait(side.vi, VIP_INFINITE, &done);
+    });
+    waiters[1] = std::thread([&] {
+      VIP_DESCRIPTOR* done;
+      results[1] = VipRecvWait(with_cq, VIP_INFINITE, &done);
+    });
+    waiters[2] = std::thread([&] {
+      VIP_VI_HANDLE vi;
+      VIP_BOOLEAN receive;
+      results[2] = VipCQWait(cq, VIP_INFINITE, &vi, &receive);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(::VipCloseNic(side.nic.handle), VIP_SUCCESS);
+    for (std::thread& waiter : waiters) waiter.join();
+    for (VIP_RETURN result : results) EXPECT_EQ(result, VIP_INVALID_PARAMETER);
+  });
+}
+
+TEST(VipRegisterMem, C51_TheSameBlockTwice) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        VIP_MEM_HANDLE again = 0;
+        VIP_MEM_ATTRIBUTES none = {};
+        ASSERT_EQ(::VipRegisterMem(side.nic.handle, side.memory.data(), 4096, &none, &again),
+                  VIP_SUCCESS);
+        EXPECT_NE(again, side.memory.handle());
+        for (VIP_MEM_HANDLE handle : {again, side.memory.handle()}) {
+          EXPECT_GE(handle, 1u);
+          EXPECT_LE(handle, 0x7FFFFFFFu);
+        }
+        side.Receive(0);
+        VIP_DESCRIPTOR* second = side.memory.Fill(1, 2048, 1024);
+        second->DS[0].Local.Handle = again;
+        ASSERT_EQ(side.PostReceive(second), VIP_SUCCESS);
+        side.Accept();
+        EXPECT_EQ(side.TextOf(side.NextReceive()), "one");
+        EXPECT_EQ(side.TextOf(side.NextReceive()), "two");
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        side.SendText(0, "one");
+        side.SendText(1, "two");
+        peer.Await("done");
+      });
+}
+
+TEST(VipDeregisterMem, C52_NeedsTheAddress) {
+  RunAlone([] {
+    Nic nic;
+    char bytes[100];
+    VIP_MEM_HANDLE handle;
+    ASSERT_EQ(VipRegisterMem(nic.handle, bytes, sizeof bytes, nullptr, &handle), VIP_SUCCESS);
+    EXPECT_EQ(::VipDeregisterMem(nic.handle, bytes + 1, handle), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipDeregisterMem(nic.handle, bytes, handle + 1), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipDeregisterMem(nic.handle, bytes, handle), VIP_SUCCESS);
+    EXPECT_EQ(::VipDeregisterMem(nic.handle, bytes, handle), VIP_INVALID_PARAMETER);
+  });
+}
+
+TEST(VipRegisterMem, C53_NoAttributesAreTheDefaultOnes) {
+  RunAlone([] {
+    Nic nic;
+    char bytes[100];
+    VIP_MEM_HANDLE handle;
+    ASSERT_EQ(::VipRegisterMem(nic.handle, bytes, sizeof bytes, nullptr, &handle), VIP_SUCCESS);
+    VIP_MEM_ATTRIBUTES attributes;
+    ASSERT_EQ(VipQueryMem(nic.handle, bytes, handle, &attributes), VIP_SUCCESS);
+    EXPECT_EQ(attributes.Ptag, nullptr);
+    EXPECT_EQ(attributes.EnableRdmaWrite, VIP_FALSE);
+    EXPECT_EQ(attributes.EnableRdmaRead, VIP_FALSE);
+  });
+}
+
+TEST(VipRegisterMem, WhatCannotBeRegistered) {
+  RunAlone([] {
+    Nic nic;
+    char bytes[100];
+    VIP_MEM_HANDLE handle;
+    VIP_MEM_ATTRIBUTES attributes = {&nic, VIP_FALSE, VIP_FALSE};
+    EXPECT_EQ(::VipRegisterMem(nic.handle, bytes, sizeof bytes, &attributes, &handle),
+              VIP_INVALID_PTAG);
+    EXPECT_EQ(::VipRegisterMem(nic.handle, nullptr, 1, nullptr, &handle), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipRegisterMem(nic.handle, bytes, 0, nullptr, &handle), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipRegisterMem(nic.handle, bytes, 1, nullptr, nullptr), VIP_INVALID_PARAMETER);
+    EXPECT_NE(::VipRegisterMem(nic.handle, bytes, VIP_INFINITE, nullptr, &handle), VIP_SUCCESS);
+  });
+}
+
+// One message from a VI of tag `vi_tag` whose buffer has tag `memory_tag`; returns the status.
+VIP_UINT32 StatusWithTags(Side& side, VIP_PROTECTION_HANDLE vi_tag,
+                          VIP_PROTECTION_HANDLE memory_tag) {
+  VIP_VI_ATTRIBUTES attributes = Attributes();
+  attributes.Ptag = vi_tag;
+  EXPECT_EQ(VipSetViAttributes(side.vi, &attributes), VIP_SUCCESS);
+  VIP_MEM_ATTRIBUTES tagged = {memory_tag, VIP_FALSE, VIP_FALSE};
+  VIP_MEM_HANDLE handle;
+  EXPECT_EQ(VipRegisterMem(side.nic.handle, side.memory.data(), 64, &tagged, &handle), VIP_SUCCESS);
+  side.Connect();
+  VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 8);
+  d->DS[0].Local.Handle = handle;
+  EXPECT_EQ(side.PostSend(d), VIP_SUCCESS);
+  side.NextSend();
+  EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+  return d->CS.Status & VIP_STATUS_ERROR_MASK;
+}
+
+void ServeOneMessage(Peer& peer) {
+  Side side;
+  side.Receive(0);
+  side.Accept();
+  peer.AwaitEnd();
+}
+
+TEST(Tags, C54_AViWithoutTagUsesAnyMemory) {
+  RunPair(&ServeOneMessage, [](Peer&) {
+    Side side;
+    VIP_PROTECTION_HANDLE tag;
+    ASSERT_EQ(VipCreatePtag(side.nic.handle, &tag), VIP_SUCCESS);
+    EXPECT_EQ(StatusWithTags(side, nullptr, tag), 0u);
+  });
+}
+
+TEST(Tags, C54_EqualTagsMatch) {
+  RunPair(&ServeOneMessage, [](Peer&) {
+    Side side;
+    VIP_PROTECTION_HANDLE tag;
+    ASSERT_EQ(VipCreatePtag(side.nic.handle, &tag), VIP_SUCCESS);
+    EXPECT_EQ(StatusWithTags(side, tag, tag), 0u);
+  });
+}
+
+TEST(Tags, C55_AnotherTagIsAProtectionError) {
+  RunPair(&ServeOneMessage, [](Peer&) {
+    Side side;
+    VIP_PROTECTION_HANDLE a, b;
+    ASSERT_EQ(VipCreatePtag(side.nic.handle, &a), VIP_SUCCESS);
+    ASSERT_EQ(VipCreatePtag(side.nic.handle, &b), VIP_SUCCESS);
+    EXPECT_EQ(StatusWithTags(side, a, b), static_cast<VIP_UINT32>(VIP_STATUS_PROTECTION_ERROR));
+  });
+}
+
+TEST(VipSetMemAttributes, C56_QueryShowsWhatSetStored) {
+  RunAlone([] {
+    Nic nic;
+    char bytes[100];
+    VIP_MEM_HANDLE handle;
+    ASSERT_EQ(VipRegisterMem(nic.handle, bytes, sizeof bytes, nullptr, &handle), VIP_SUCCESS);
+    VIP_MEM_ATTRIBUTES wanted = {nullptr, VIP_TRUE, VIP_TRUE};
+    ASSERT_EQ(VipCreatePtag(nic.handle, &wanted.Ptag), VIP_SUCCESS);
+    EXPECT_EQ(::VipSetMemAttributes(nic.handle, bytes, handle, &wanted), VIP_SUCCESS);
+    VIP_MEM_ATTRIBUTES shown;
+    ASSERT_EQ(::VipQueryMem(nic.handle, bytes, handle, &shown), VIP_SUCCESS);
+    EXPECT_EQ(shown.Ptag, wanted.Ptag);
+    EXPECT_EQ(shown.EnableRdmaWrite, VIP_TRUE);
+    EXPECT_EQ(shown.EnableRdmaRead, VIP_TRUE);
+    VIP_MEM_ATTRIBUTES wrong = {&nic, VIP_FALSE, VIP_FALSE};
+    EXPECT_EQ(::VipSetMemAttributes(nic.handle, bytes, handle, &wrong), VIP_INVALID_PTAG);
+    ASSERT_EQ(::VipQueryMem(nic.handle, bytes, handle, &shown), VIP_SUCCESS);
+    EXPECT_EQ(shown.Ptag, wanted.Ptag) << "a refused change changes nothing";
+    EXPECT_EQ(::VipSetMemAttributes(nic.handle, bytes + 1, handle, &wanted), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(::VipQueryMem(nic.handle, bytes, 0, &shown), VIP_INVALID_PARAMETER);
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests

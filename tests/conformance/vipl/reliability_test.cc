@@ -1,0 +1,283 @@
+// What the reliability levels make of trouble, and RDMA: VIPL checklist C68, C69, C74 to C76.
+#include <vipl.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr VIP_RELIABILITY_LEVEL kLevels[] = {
+    VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION};
+constexpr VIP_UINT32 kErrors = VIP_STATUS_ERROR_MASK;
+
+void AwaitError(Side& side) {
+  const int64_t end = NowMilliseconds() + 20000;
+  while (side.State() == VIP_STATE_CONNECTED && NowMilliseconds() < end) sched_yield();
+  EXPECT_EQ(side.State(), VIP_STATE_ERROR);
+}
+
+TEST(Reliability, C68_AMessageLongerThanTheReceive) {
+  for (VIP_RELIABILITY_LEVEL level : kLevels) {
+    RunPair(
+        [level](Peer& peer) {
+          Side side(Attributes(level));
+          side.Receive(0, 8);
+          side.Receive(1);
+          side.Accept();
+          VIP_DESCRIPTOR* done = side.NextReceive();
+          ASSERT_EQ(done, side.memory.descriptor(0));
+          EXPECT_EQ(done->CS.Status & kErrors, static_cast<VIP_UINT32>(VIP_STATUS_LENGTH_ERROR));
+          if (level == VIP_SERVICE_UNRELIABLE) {
+            EXPECT_EQ(side.TextOf(side.NextReceive()), "short");
+            EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+          } else {
+            AwaitError(side);
+            EXPECT_EQ(side.DrainFlushed(), 1);
+          }
+          peer.Tell("done");
+        },
+        [level](Peer& peer) {
+          Side side(Attributes(level));
+          side.Connect();
+          ASSERT_EQ(side.PostSend(side.memory.Fill(0, 0, 100)), VIP_SUCCESS);
+          VIP_DESCRIPTOR* done = side.NextSend();
+          if (level == VIP_SERVICE_RELIABLE_RECEPTION) {
+            EXPECT_EQ(done->CS.Status & kErrors,
+                      static_cast<VIP_UINT32>(VIP_STATUS_REMOTE_DESC_ERROR));
+          }
+          if (level == VIP_SERVICE_UNRELIABLE) {
+            side.SendText(1, "short");
+            EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+          } else {
+            AwaitError(side);
+          }
+          peer.Await("done");
+        });
+  }
+}
+
+TEST(Reliability, C69_AMessageWithoutAReceive) {
+  for (VIP_RELIABILITY_LEVEL level : kLevels) {
+    RunPair(
+        [level](Peer& peer) {
+          Side side(Attributes(level));
+          ErrorLog errors(side.nic.handle);
+          side.Accept();
+          VIP_ERROR_DESCRIPTOR error;
+          ASSERT_TRUE(errors.Next(&error));
+          EXPECT_EQ(error.ViHandle, side.vi);
+          if (level == VIP_SERVICE_UNRELIABLE) {
+            EXPECT_EQ(error.ErrorCode, VIP_ERROR_RECVQ_EMPTY);
+            EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+            side.Receive(0);
+            peer.Tell("posted");
+            EXPECT_EQ(side.TextOf(side.NextReceive()), "second");
+          } else {
+            EXPECT_EQ(error.ErrorCode, VIP_ERROR_CONN_LOST);
+            EXPECT_EQ(side.State(), VIP_STATE_ERROR);
+          }
+          peer.Tell("done");
+        },
+        [level](Peer& peer) {
+          Side side(Attributes(level));
+          side.Connect();
+          ASSERT_EQ(side.PostSend(side.memory.Fill(0, 0, 100)), VIP_SUCCESS);
+          VIP_DESCRIPTOR* done = side.NextSend();
+          if (level == VIP_SERVICE_UNRELIABLE) {
+            EXPECT_EQ(done->CS.Status & kErrors, 0u);
+            peer.Await("posted");
+            side.SendText(1, "second");
+          } else {
+            if (level == VIP_SERVICE_RELIABLE_RECEPTION) {
+              EXPECT_EQ(done->CS.Status & kErrors,
+                        static_cast<VIP_UINT32>(VIP_STATUS_REMOTE_DESC_ERROR));
+            }
+            AwaitError(side);
+          }
+          peer.Await("done");
+        });
+  }
+}
+
+// Where a peer may write.
+struct Target {
+  VIP_UINT64 address;
+  VIP_MEM_HANDLE handle;
+};
+
+VIP_VI_ATTRIBUTES RdmaAttributes(VIP_RELIABILITY_LEVEL level) {
+  VIP_VI_ATTRIBUTES attributes = Attributes(level);
+  attributes.EnableRdmaWrite = VIP_TRUE;
+  attributes.EnableRdmaRead = level == VIP_SERVICE_UNRELIABLE ? VIP_FALSE : VIP_TRUE;
+  return attributes;
+}
+
+TEST(Rdma, C74_AWriteIsSilentUnlessItCarriesImmediateData) {
+  for (VIP_RELIABILITY_LEVEL level : kLevels) {
+    RunPair(
+        [level](Peer& peer) {
+          Side side(RdmaAttributes(level));
+          VIP_MEM_ATTRIBUTES writable = {nullptr, VIP_TRUE, VIP_FALSE};
+          Memory target(side.nic, &writable, 65536);
+          side.Receive(0);
+          side.Receive(1);
+          side.Accept();
+          peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
+          VIP_DESCRIPTOR* done = side.NextReceive();
+          ASSERT_EQ(done, side.memory.descriptor(0));
+          EXPECT_EQ(done->CS.Status, static_cast<VIP_UINT32>(VIP_STATUS_DONE |
+                                                             VIP_STATUS_OP_REMOTE_RDMA_WRITE |
+                                                             VIP_STATUS_IMMEDIATE));
+          EXPECT_EQ(done->CS.ImmediateData, 99u);
+          EXPECT_STREQ(target.data(), "silent");
+          EXPECT_STREQ(target.data() + 100, "with immediate");
+          VIP_DESCRIPTOR* second = nullptr;
+          EXPECT_EQ(VipRecvDone(side.vi, &second), VIP_NOT_DONE) << "one receive was taken";
+          peer.Tell("done");
+        },
+        [level](Peer& peer) {
+          Side side(RdmaAttributes(level));
+          side.Connect();
+          const Target target = peer.Receive<Target>();
+          std::strcpy(side.memory.data(), "silent");
+          std::strcpy(side.memory.data() + 100, "with immediate");
+          ASSERT_EQ(side.PostSend(side.memory.FillRdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, 7,
+                                                       target.address, target.handle)),
+                    VIP_SUCCESS);
+          VIP_DESCRIPTOR* d =
+              side.memory.FillRdma(1, VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE, 100, 15,
+                                   target.address + 100, target.handle);
+          d->CS.ImmediateData = 99;
+          ASSERT_EQ(side.PostSend(d), VIP_SUCCESS);
+          for (int i = 0; i < 2; ++i) {
+            VIP_DESCRIPTOR* done = side.NextSend();
+            EXPECT_EQ(done->CS.Status, static_cast<VIP_UINT32>(VIP_STATUS_DONE |
+                                                               VIP_STATUS_OP_RDMA_WRITE));
+          }
+          peer.Await("done");
+        });
+  }
+}
+
+// A write that the target refuses: `vi_allows` and `region_allows` say why.
+void RefusedWrite(VIP_RELIABILITY_LEVEL level, bool vi_allows, bool region_allows) {
+  RunPair(
+      [=](Peer& peer) {
+        VIP_VI_ATTRIBUTES attributes = Attributes(level);
+        attributes.EnableRdmaWrite = vi_allows;
+        Side side(attributes);
+        ErrorLog errors(side.nic.handle);
+        VIP_MEM_ATTRIBUTES rights = {nullptr, region_allows, VIP_FALSE};
+        Memory target(side.nic, &rights, 65536);
+        side.Accept();
+        peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
+        VIP_ERROR_DESCRIPTOR error;
+        ASSERT_TRUE(errors.Next(&error));
+        EXPECT_EQ(error.ErrorCode, VIP_ERROR_RDMAW_PROT);
+        if (level == VIP_SERVICE_UNRELIABLE) {
+          EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+        } else {
+          AwaitError(side);
+        }
+        EXPECT_EQ(target.data()[0], 0) << "memory is untouched";
+        peer.Tell("done");
+      },
+      [=](Peer& peer) {
+        Side side(Attributes(level));
+        side.Connect();
+        const Target target = peer.Receive<Target>();
+        std::strcpy(side.memory.data(), "forbidden");
+        ASSERT_EQ(side.PostSend(side.memory.FillRdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, 9,
+                                                     target.address, target.handle)),
+                  VIP_SUCCESS);
+        VIP_DESCRIPTOR* done = side.NextSend();
+        if (level == VIP_SERVICE_RELIABLE_RECEPTION) {
+          EXPECT_EQ(done->CS.Status & kErrors,
+                    static_cast<VIP_UINT32>(VIP_STATUS_RDMA_PROT_ERROR));
+        }
+        if (level != VIP_SERVICE_UNRELIABLE) AwaitError(side);
+        peer.Await("done");
+      });
+}
+
+TEST(Rdma, C75_ARegionThatForbidsWrites) {
+  for (VIP_RELIABILITY_LEVEL level : kLevels) RefusedWrite(level, true, false);
+}
+
+TEST(Rdma, C75_AViThatForbidsWrites) {
+  for (VIP_RELIABILITY_LEVEL level : kLevels) RefusedWrite(level, false, true);
+}
+
+TEST(Rdma, C76_TheLastWordIsVisibleLast) {
+  constexpr VIP_UINT32 kBytes = 16384;
+  constexpr int kRounds = 200;
+  RunPair(
+      [](Peer& peer) {
+        Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_DELIVERY));
+        VIP_MEM_ATTRIBUTES writable = {nullptr, VIP_TRUE, VIP_FALSE};
+        Memory target(side.nic, &writable, 65536);
+        side.Accept();
+        peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
+        auto* flag = reinterpret_cast<std::atomic<int>*>(target.data() + kBytes - sizeof(int));
+        const auto* words = reinterpret_cast<const int*>(target.data());
+        for (int round = 1; round <= kRounds; ++round) {
+          const int64_t end = NowMilliseconds() + 20000;
+          while (flag->load(std::memory_order_acquire) != round && NowMilliseconds() < end) {
+            sched_yield();
+          }
+          for (size_t i = 0; i < kBytes / sizeof(int); ++i) ASSERT_EQ(words[i], round) << i;
+          peer.Tell("seen");
+        }
+      },
+      [](Peer& peer) {
+        Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_DELIVERY));
+        side.Connect();
+        const Target target = peer.Receive<Target>();
+        auto* words = reinterpret_cast<int*>(side.memory.data());
+        for (int round = 1; round <= kRounds; ++round) {
+          std::fill(words, words + kBytes / sizeof(int), round);
+          ASSERT_EQ(side.PostSend(side.memory.FillRdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, kBytes,
+                                                       target.address, target.handle)),
+                    VIP_SUCCESS);
+          ASSERT_EQ(side.NextSend()->CS.Status & kErrors, 0u);
+          peer.Await("seen");
+        }
+      });
+}
+
+TEST(Rdma, ReadsFetchAndAFenceWaitsForThem) {
+  RunPair(
+      [](Peer& peer) {
+        Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_DELIVERY));
+        VIP_MEM_ATTRIBUTES readable = {nullptr, VIP_FALSE, VIP_TRUE};
+        Memory source(side.nic, &readable, 65536);
+        std::strcpy(source.data() + 5, "read me");
+        side.Receive(0);
+        side.Accept();
+        peer.Send(Target{reinterpret_cast<VIP_UINT64>(source.data()), source.handle()});
+        EXPECT_EQ(side.TextOf(side.NextReceive()), std::string("read me", 8));
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_DELIVERY));
+        side.Connect();
+        const Target source = peer.Receive<Target>();
+        ASSERT_EQ(side.PostSend(side.memory.FillRdma(0, VIP_CONTROL_OP_RDMAREAD, 0, 8,
+                                                     source.address + 5, source.handle)),
+                  VIP_SUCCESS);
+        ASSERT_EQ(side.PostSend(side.memory.Fill(1, 0, 8, VIP_CONTROL_QFENCE)), VIP_SUCCESS);
+        VIP_DESCRIPTOR* done = side.NextSend();
+        EXPECT_EQ(done->CS.Status,
+                  static_cast<VIP_UINT32>(VIP_STATUS_DONE | VIP_STATUS_OP_RDMA_READ));
+        side.NextSend();
+        peer.Await("done");
+      });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
