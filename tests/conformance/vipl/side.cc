@@ -200,7 +200,7 @@ void Side::SendText(int n, const std::string& text) {
 
 std::string Side::TextOf(const VIP_DESCRIPTOR* descriptor) const {
   if (descriptor == nullptr) return "(no descriptor)";
-  if ((descriptor->CS.Status & VIP_STATUS_ERROR_MASK) != 0) {
+  if ((descriptor->CS.Status & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK)) != VIP_STATUS_DONE) {
     return "(status " + std::to_string(descriptor->CS.Status) + ")";
   }
   return std::string(static_cast<const char*>(descriptor->DS[0].Local.Data.Address),
