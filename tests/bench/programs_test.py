@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Runs every measuring program once, briefly: that it measures something, not how much."""
+
+import os
+import subprocess
+import unittest
+
+_FOLDER = "tests/bench"
+
+
+def run(program, *arguments):
+    environment = dict(os.environ, VIADUCT_WIRE="shm")
+    return subprocess.run([os.path.join(_FOLDER, program), *arguments], env=environment, capture_output=True, check=False,
+                          timeout=120)
+
+
+class ProgramsTest(unittest.TestCase):
+    def measures(self, program, *arguments):
+        done = run(program, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        numbers = [float(word) for word in done.stdout.decode().split()]
+        self.assertTrue(numbers and all(number >= 0 for number in numbers), done.stdout)
+
+    def test_floors(self):
+        for case in [("slot", "8", "50"), ("copy", "4096", "50"), ("pipe", "1048576", "20"), ("memcpy", "4096", "20")]:
+            with self.subTest(case=case):
+                self.measures("floors", *case)
+
+    def test_canary(self):
+        self.measures("canary", "0", "1", "5")
+
+    def test_help_and_wrong_arguments(self):
+        for program in ("floors",):
+            with self.subTest(program=program):
+                self.assertEqual(run(program, "--help").returncode, 0)
+                self.assertEqual(run(program, "nonsense").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
