@@ -1,0 +1,81 @@
+// The counters themselves: a proof by a counter that never counts proves nothing.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "tests/hotpath/allocations.h"
+#include "tests/hotpath/process_facts.h"
+#include "tests/hotpath/system_calls.h"
+
+namespace viaduct::hotpath {
+namespace {
+
+TEST(SystemCallCounter, CountsTheCallsOfThisThreadAndMakesThem) {
+  SystemCallCounter counter;
+  if (!counter.supported()) GTEST_SKIP() << "no syscall user dispatch in this kernel";
+  counter.Start();
+  const long parent = syscall(SYS_getppid);
+  char byte = 0;
+  const ssize_t written = write(-1, &byte, 1);
+  EXPECT_EQ(counter.Stop(), 2) << SystemCallCounter::Calls();
+  EXPECT_EQ(parent, getppid());
+  EXPECT_EQ(written, -1);
+  EXPECT_EQ(SystemCallCounter::Calls(),
+            "system calls: " + std::to_string(SYS_getppid) + " " + std::to_string(SYS_write));
+}
+
+TEST(SystemCallCounter, CountsNothingWhereNothingIsCalled) {
+  SystemCallCounter counter;
+  if (!counter.supported()) GTEST_SKIP() << "no syscall user dispatch in this kernel";
+  counter.Start();
+  (void)SecondsOf(CLOCK_MONOTONIC);  // the vDSO
+  EXPECT_EQ(counter.Stop(), 0) << SystemCallCounter::Calls();
+}
+
+TEST(Allocations, AreCountedWhoeverMakesThem) {
+  if (!CountsAllocations()) GTEST_SKIP() << "the sanitizer's malloc is in place";
+  StartCountingAllocations();
+  char* copy = strdup("a call inside libc");
+  free(copy);
+  EXPECT_EQ(StopCountingAllocations(), 2);
+  StartCountingAllocations();
+  std::make_unique<std::string>(100, 'x').reset();
+  EXPECT_EQ(StopCountingAllocations(), 4);
+}
+
+TEST(Allocations, OfOtherThreadsAreNotCounted) {
+  if (!CountsAllocations()) GTEST_SKIP() << "the sanitizer's malloc is in place";
+  std::atomic<bool> go{false}, done{false};
+  std::thread other([&] {
+    while (!go.load()) {
+    }
+    free(strdup("elsewhere"));
+    done.store(true);
+  });
+  StartCountingAllocations();
+  go.store(true);
+  while (!done.load()) {
+  }
+  EXPECT_EQ(StopCountingAllocations(), 0);
+  other.join();
+}
+
+TEST(ProcessFacts, SeeDescriptorsThreadsAndMemory) {
+  const int descriptors = OpenDescriptors();
+  const int fd = dup(0);
+  EXPECT_EQ(OpenDescriptors(), descriptors + 1);
+  close(fd);
+  EXPECT_EQ(Threads(), 1);
+  EXPECT_GT(PssKib(), 0);
+  EXPECT_EQ(StateOf(getpid()), 'R');
+}
+
+}  // namespace
+}  // namespace viaduct::hotpath

@@ -1,0 +1,56 @@
+#include "tests/hotpath/process_facts.h"
+
+#include <dirent.h>
+#include <stdio.h>
+
+#include <string>
+
+namespace viaduct::hotpath {
+namespace {
+
+int Entries(const char* folder) {
+  DIR* directory = opendir(folder);
+  if (directory == nullptr) return -1;
+  int n = 0;
+  while (const dirent* entry = readdir(directory)) {
+    if (entry->d_name[0] != '.') ++n;
+  }
+  closedir(directory);
+  return n;
+}
+
+}  // namespace
+
+int OpenDescriptors() { return Entries("/proc/self/fd") - 1; }  // without the folder's own
+
+int Threads() { return Entries("/proc/self/task"); }
+
+long PssKib() {
+  FILE* file = fopen("/proc/self/smaps_rollup", "re");
+  if (file == nullptr) return -1;
+  char line[256];
+  long kib = -1;
+  while (fgets(line, sizeof line, file) != nullptr) {
+    if (sscanf(line, "Pss: %ld kB", &kib) == 1) break;
+  }
+  fclose(file);
+  return kib;
+}
+
+char StateOf(pid_t process) {
+  const std::string number = std::to_string(process);
+  FILE* file = fopen(("/proc/" + number + "/task/" + number + "/stat").c_str(), "re");
+  if (file == nullptr) return 0;
+  char state = 0;
+  if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+  fclose(file);
+  return state;
+}
+
+double SecondsOf(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+}  // namespace viaduct::hotpath

@@ -1,0 +1,21 @@
+// What the kernel says about a process.
+#ifndef VIADUCT_TESTS_HOTPATH_PROCESS_FACTS_H_
+#define VIADUCT_TESTS_HOTPATH_PROCESS_FACTS_H_
+
+#include <sys/types.h>
+#include <time.h>
+
+namespace viaduct::hotpath {
+
+int OpenDescriptors();
+int Threads();
+// Proportional set size of this process: a page shared by two counts half in each. KiB.
+long PssKib();
+// 'R', 'S' and so on: the state of a process's first thread; 0 when it is not there.
+char StateOf(pid_t process);
+// Of CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID or CLOCK_PROCESS_CPUTIME_ID.
+double SecondsOf(clockid_t clock);
+
+}  // namespace viaduct::hotpath
+
+#endif  // VIADUCT_TESTS_HOTPATH_PROCESS_FACTS_H_
