@@ -218,7 +218,7 @@ static int take_answer(struct connection *connection, struct fetch_file *file,
       *ended = 1;
       return fetch_close(file) != 0 ? EXIT_OUTPUT : 0;
     default:
-      return nonsense(connection, "a message that only clients send");
+      return nonsense(connection, "a message that does not belong here");
   }
 }
 

@@ -74,7 +74,7 @@ static void show_progress(struct fetch_file *file) {
 
   if (file->show == 0 || time - file->shown < (file->show == 2 ? 0.1 : 1.0)) return;
   file->shown = time;
-  fprintf(stderr, "%s%s  %3.0f%%  %.0f bytes  %.1f MB/s%s", file->show == 2 ? "\r" : "", file->path,
+  fprintf(stderr, "%s%s  %3.0f%%  %.0f bytes  %.1f MB/s%s", file->show == 2 ? "\r" : "", file->name,
           file->size > 0 ? 100.0 * file->got / file->size : 100.0, (double)file->got,
           rate(file->got, time - file->started), file->show == 2 ? "\033[K" : "\n");
 }
