@@ -122,7 +122,7 @@ inline void ShmLink::Publish(uint64_t word, uint32_t slots) {
   AfterPublish();
 }
 
-inline void ShmLink::AfterPublish() {
+void ShmLink::AfterPublish() {
   // The consumer that arms its line pays for the fence (Link::Cool), unless a side cannot.
   if (route_->needs_fence()) [[unlikely]]
     FullFence();
