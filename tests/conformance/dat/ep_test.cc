@@ -1,0 +1,287 @@
+// dat_ep_create, _query, _modify, _get_status, _reset, _free: the pages of those names; DAT
+// checklist 70-75.
+#include "tests/conformance/dat/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+TEST(EpCreate, C070_NothingGiven) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep;
+    Must(dat_ep_create(side.ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+                       nullptr, &ep));
+    const DAT_EP_PARAM param = ParametersOf(ep);
+    EXPECT_EQ(param.ia_handle, side.ia);
+    EXPECT_EQ(param.ep_state, DAT_EP_STATE_UNCONNECTED);
+    EXPECT_EQ(param.pz_handle, DAT_HANDLE_NULL);
+    EXPECT_EQ(param.recv_evd_handle, DAT_HANDLE_NULL);
+    EXPECT_EQ(param.request_evd_handle, DAT_HANDLE_NULL);
+    EXPECT_EQ(param.connect_evd_handle, DAT_HANDLE_NULL);
+    EXPECT_EQ(param.srq_handle, DAT_HANDLE_NULL);
+    EXPECT_EQ(param.remote_ia_address_ptr, nullptr);
+    EXPECT_GT(param.ep_attr.max_recv_dtos, 0);
+    EXPECT_GT(param.ep_attr.max_request_dtos, 0);
+    EXPECT_GT(param.ep_attr.max_recv_iov, 0);
+    EXPECT_GT(param.ep_attr.max_message_size, 0u);
+    EXPECT_EQ(param.ep_attr.qos, DAT_QOS_BEST_EFFORT);
+    Must(dat_ep_free(ep));
+  });
+}
+
+TEST(EpCreate, S_PartsAreShown) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    const DAT_EP_PARAM param = ParametersOf(ep);
+    EXPECT_EQ(param.pz_handle, side.pz);
+    EXPECT_EQ(param.recv_evd_handle, side.receive_evd);
+    EXPECT_EQ(param.request_evd_handle, side.request_evd);
+    EXPECT_EQ(param.connect_evd_handle, side.connect_evd);
+    DAT_EP_PARAM out;
+    EXPECT_TRUE(Fails(dat_ep_query(ep, ~DAT_EP_PARAM_MASK{0}, &out), DAT_INVALID_PARAMETER,
+                      DAT_INVALID_ARG2));
+    EXPECT_TRUE(Fails(dat_ep_query(ep, DAT_EP_FIELD_ALL, nullptr), DAT_INVALID_PARAMETER,
+                      DAT_INVALID_ARG3));
+    EXPECT_TRUE(Fails(dat_ep_create(side.ia, side.pz, side.receive_evd, side.request_evd,
+                                    side.connect_evd, nullptr, nullptr),
+                      DAT_INVALID_PARAMETER, DAT_INVALID_ARG7));
+  });
+}
+
+// As dtest, dtestcm and MVAPICH2 ask: sizes and segments of 0 limit nothing.
+TEST(EpCreate, C071_ZeroIsNoLimit) {
+  constexpr size_t kBytes = 100000;
+  DAT_EP_ATTR attributes = {};
+  attributes.max_recv_dtos = 4;
+  attributes.max_request_dtos = 4;
+  attributes.max_recv_iov = 2;
+  attributes.max_request_iov = 2;
+  RunPair(
+      [&](Peer& peer) {
+        Side side;
+        Memory memory(side, kBytes);
+        DAT_EP_HANDLE ep = side.NewEp(&attributes);
+        DAT_LMR_TRIPLET pieces[] = {memory.Local(0, 1000), memory.Local(1000, kBytes - 1000)};
+        Must(dat_ep_post_recv(ep, 2, pieces, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
+        side.AcceptFrom(peer, ep, Port(0));
+        const auto done = NextCompletion(side.receive_evd);
+        EXPECT_EQ(done.status, DAT_DTO_SUCCESS);
+        EXPECT_EQ(done.transfered_length, kBytes);
+        EXPECT_EQ(memory.bytes, Pattern(kBytes));
+        peer.Tell("done");
+      },
+      [&](Peer& peer) {
+        Side side;
+        Memory memory(side, kBytes);
+        const std::vector<uint8_t> pattern = Pattern(kBytes);
+        std::copy(pattern.begin(), pattern.end(), memory.bytes.begin());
+        DAT_EP_HANDLE ep = side.NewEp(&attributes);
+        side.ConnectTo(peer, ep, Port(0));
+        DAT_LMR_TRIPLET pieces[] = {memory.Local(0, 50000), memory.Local(50000, 50000)};
+        Must(dat_ep_post_send(ep, 2, pieces, Cookie(2), DAT_COMPLETION_DEFAULT_FLAG));
+        EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
+        peer.Await("done");
+      });
+}
+
+TEST(EpCreate, S_Attributes) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep;
+    auto create = [&](const DAT_EP_ATTR& attributes) {
+      return dat_ep_create(side.ia, side.pz, side.receive_evd, side.request_evd, side.connect_evd,
+                           &attributes, &ep);
+    };
+    DAT_EP_ATTR attributes = {};
+    attributes.max_recv_dtos = side.attributes.max_dto_per_ep;
+    attributes.max_request_dtos = side.attributes.max_dto_per_ep;
+    Must(create(attributes));
+    EXPECT_EQ(ParametersOf(ep).ep_attr.max_recv_dtos, side.attributes.max_dto_per_ep);
+    attributes.max_recv_dtos = side.attributes.max_dto_per_ep + 1;
+    EXPECT_TRUE(Fails(create(attributes), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
+    attributes = {};
+    attributes.max_request_iov = side.attributes.max_iov_segments_per_dto + 1;
+    EXPECT_TRUE(Fails(create(attributes), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
+    attributes = {};
+    attributes.qos = DAT_QOS_PREMIUM;
+    EXPECT_TRUE(Fails(create(attributes), DAT_MODEL_NOT_SUPPORTED));
+    attributes = {};
+    attributes.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+    EXPECT_TRUE(Fails(create(attributes), DAT_MODEL_NOT_SUPPORTED));
+  });
+}
+
+TEST(EpModify, C072_FixedMembers) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    DAT_EP_PARAM param = ParametersOf(ep);
+    for (DAT_EP_PARAM_MASK field :
+         {DAT_EP_FIELD_IA_HANDLE, DAT_EP_FIELD_EP_STATE, DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR,
+          DAT_EP_FIELD_LOCAL_PORT_QUAL, DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR,
+          DAT_EP_FIELD_REMOTE_PORT_QUAL}) {
+      EXPECT_TRUE(Fails(dat_ep_modify(ep, field, &param), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    }
+    EXPECT_TRUE(Fails(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, nullptr), DAT_INVALID_PARAMETER,
+                      DAT_INVALID_ARG3));
+  });
+}
+
+// An endpoint without anything gets what it needs and works.
+TEST(EpModify, C072_Unconnected) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep;
+        Must(dat_ep_create(side.ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+                           DAT_HANDLE_NULL, nullptr, &ep));
+        DAT_EP_PARAM param = {};
+        param.pz_handle = side.pz;
+        param.recv_evd_handle = side.receive_evd;
+        param.request_evd_handle = side.request_evd;
+        param.connect_evd_handle = side.connect_evd;
+        param.ep_attr.max_recv_dtos = 5;
+        for (DAT_EP_PARAM_MASK field :
+             {DAT_EP_FIELD_PZ_HANDLE, DAT_EP_FIELD_RECV_EVD_HANDLE, DAT_EP_FIELD_REQUEST_EVD_HANDLE,
+              DAT_EP_FIELD_CONNECT_EVD_HANDLE, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS}) {
+          Must(dat_ep_modify(ep, field, &param));
+        }
+        const DAT_EP_PARAM shown = ParametersOf(ep);
+        EXPECT_EQ(shown.pz_handle, side.pz);
+        EXPECT_EQ(shown.recv_evd_handle, side.receive_evd);
+        EXPECT_EQ(shown.connect_evd_handle, side.connect_evd);
+        EXPECT_EQ(shown.ep_attr.max_recv_dtos, 5);
+        side.PostReceive(ep, 3);
+        side.AcceptFrom(peer, ep, Port(0));
+        EXPECT_EQ(NextCompletion(side.receive_evd).user_cookie.as_64, 3u);
+        EXPECT_TRUE(Fails(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_STATE));
+        EXPECT_TRUE(
+            Fails(dat_ep_modify(ep, DAT_EP_FIELD_RECV_EVD_HANDLE, &param), DAT_INVALID_STATE));
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        Must(side.TrySend(ep, 1));
+        peer.Await("done");
+      });
+}
+
+TEST(EpModify, C072_Reserved) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    DAT_RSP_HANDLE rsp;
+    Must(dat_rsp_create(side.ia, Port(0), ep, side.cr_evd, &rsp));
+    DAT_EP_PARAM param = ParametersOf(ep);
+    DAT_PZ_HANDLE other;
+    Must(dat_pz_create(side.ia, &other));
+    param.pz_handle = other;
+    EXPECT_TRUE(Fails(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_STATE));
+    param.connect_evd_handle = side.NewEvd(DAT_EVD_CONNECTION_FLAG);
+    Must(dat_ep_modify(ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+    EXPECT_EQ(ParametersOf(ep).connect_evd_handle, param.connect_evd_handle);
+  });
+}
+
+TEST(EpGetStatus, C073_Idle) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    DAT_EP_STATE state = DAT_EP_STATE_CONNECTED;
+    DAT_BOOLEAN receive = DAT_FALSE, request = DAT_FALSE;
+    Must(dat_ep_get_status(ep, &state, &receive, &request));
+    EXPECT_EQ(state, DAT_EP_STATE_UNCONNECTED);
+    EXPECT_EQ(receive, DAT_TRUE);
+    EXPECT_EQ(request, DAT_TRUE);
+    side.PostReceive(ep, 1);
+    Must(dat_ep_get_status(ep, nullptr, &receive, nullptr));
+    EXPECT_EQ(receive, DAT_FALSE);
+    Must(dat_ep_get_status(ep, nullptr, nullptr, &request));
+    EXPECT_EQ(request, DAT_TRUE);
+    Must(dat_ep_get_status(ep, nullptr, nullptr, nullptr));
+  });
+}
+
+TEST(EpReset, C074_UnconnectedKeepsReceives) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.PostReceive(ep, 11);
+        Must(dat_ep_reset(ep));
+        EXPECT_TRUE(IsEmpty(side.receive_evd));
+        side.AcceptFrom(peer, ep, Port(0));
+        EXPECT_TRUE(Fails(dat_ep_reset(ep), DAT_INVALID_STATE));
+        EXPECT_EQ(NextCompletion(side.receive_evd).user_cookie.as_64, 11u);
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        Must(side.TrySend(ep, 1));
+        peer.Await("done");
+      });
+}
+
+TEST(EpReset, C074_PendingIsInvalid) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    DAT_RSP_HANDLE rsp;
+    Must(dat_rsp_create(side.ia, Port(0), ep, side.cr_evd, &rsp));
+    EXPECT_TRUE(Fails(dat_ep_reset(ep), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_RESERVED));
+  });
+}
+
+TEST(EpFree, C075_ConnectedDisconnectsThePeer) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.PostReceive(ep, 1);
+        side.AcceptFrom(peer, ep, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
+        side.ExpectFlushedReceives(ep, 1, 1);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        Must(dat_ep_free(ep));
+        EXPECT_TRUE(Fails(dat_ep_free(ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP));
+        Must(dat_evd_free(side.connect_evd));  // nothing feeds it any more
+        peer.Tell("done");
+      });
+}
+
+TEST(EpFree, C075_WhileConnecting) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Listen(Port(0));
+        peer.Tell("listening");
+        DAT_CR_HANDLE cr = NextRequest(side.cr_evd).cr_handle;
+        peer.Tell("arrived");
+        peer.Await("freed");
+        DAT_EP_HANDLE ep = side.NewEp();
+        Must(side.TryAccept(cr, ep));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR, ep);
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        side.Connect(ep, Port(0));
+        peer.Await("arrived");
+        Must(dat_ep_free(ep));
+        peer.Tell("freed");
+      });
+}
+
+}  // namespace
+}  // namespace viaduct::tests

@@ -1,0 +1,437 @@
+// Every handle argument of every function with NULL, garbage, freed and wrong-typed values: the
+// documented error, no crash, no effect. DAT checklist 29, 30.
+#include <functional>
+#include <memory>
+
+#include "tests/conformance/dat/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+enum Type { kIa, kPz, kLmr, kEvd, kEp, kPsp, kRsp, kTypes };
+
+// One live object of each type, and a freed one.
+struct Objects {
+  Objects() {
+    live[kIa] = side.ia;
+    live[kPz] = side.pz;
+    live[kLmr] = memory.lmr;
+    live[kEvd] = side.request_evd;
+    live[kEp] = side.NewEp();
+    live[kPsp] = side.Listen(Port(0));
+    Must(dat_rsp_create(side.ia, Port(1), side.NewEp(), side.cr_evd, &live[kRsp]));
+
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    char name[] = "soft0";
+    Must(dat_ia_open(name, 8, &async, &freed[kIa]));
+    Must(dat_ia_close(freed[kIa], DAT_CLOSE_GRACEFUL_FLAG));
+    Must(dat_pz_create(side.ia, &freed[kPz]));
+    Must(dat_pz_free(freed[kPz]));
+    freed[kLmr] = Memory(side, 64).lmr;
+    Must(dat_lmr_free(freed[kLmr]));
+    freed[kEvd] = side.NewEvd(DAT_EVD_DEFAULT_FLAG);
+    Must(dat_evd_free(freed[kEvd]));
+    freed[kEp] = side.NewEp();
+    Must(dat_ep_free(freed[kEp]));
+    freed[kPsp] = side.Listen(Port(2));
+    Must(dat_psp_free(freed[kPsp]));
+    Must(dat_rsp_create(side.ia, Port(2), side.NewEp(), side.cr_evd, &freed[kRsp]));
+    Must(dat_rsp_free(freed[kRsp]));
+  }
+
+  // All that is not a live object of `type` (kTypes: of no type). NULL is left out where it has
+  // a meaning of its own.
+  std::vector<DAT_HANDLE> Bad(Type type, bool null_too = true) const {
+    std::vector<DAT_HANDLE> bad = {reinterpret_cast<DAT_HANDLE>(0x3),
+                                   reinterpret_cast<DAT_HANDLE>(0x1234),
+                                   reinterpret_cast<DAT_HANDLE>(0x7fffffffff00),
+                                   reinterpret_cast<DAT_HANDLE>(~uintptr_t{0}),
+                                   const_cast<Objects*>(this),
+                                   &garbage_on_heap->front()};
+    for (uintptr_t off : {1, 4, 8}) {  // within the slot of a live one
+      bad.push_back(reinterpret_cast<DAT_HANDLE>(reinterpret_cast<uintptr_t>(live[kPz]) + off));
+    }
+    if (null_too) bad.push_back(DAT_HANDLE_NULL);
+    for (int t = 0; t < kTypes; ++t) {
+      bad.push_back(freed[t]);
+      if (type != kTypes && t != type) bad.push_back(live[t]);
+    }
+    return bad;
+  }
+
+  Side side;
+  Memory memory{side, 64};
+  DAT_HANDLE live[kTypes];
+  DAT_HANDLE freed[kTypes];
+  std::unique_ptr<std::vector<uint64_t>> garbage_on_heap =
+      std::make_unique<std::vector<uint64_t>>(64, 0x4141414141414141);
+};
+
+// One handle argument: the call with that argument replaced.
+struct Argument {
+  const char* name;
+  Type type;
+  DAT_UINT32 subtype;
+  std::function<DAT_RETURN(Objects&, DAT_HANDLE)> call;
+  bool null_is_valid = false;
+};
+
+DAT_REGION_DESCRIPTION At(void* address) {
+  DAT_REGION_DESCRIPTION region;
+  region.for_va = address;
+  return region;
+}
+
+std::vector<Argument> Arguments() {
+  static DAT_EVENT event = [] {
+    DAT_EVENT e = {};
+    e.event_number = DAT_SOFTWARE_EVENT;
+    return e;
+  }();
+  static DAT_COUNT more;
+  static DAT_HANDLE out;
+  static DAT_CONN_QUAL qualifier;
+  static DAT_LMR_CONTEXT context;
+  static DAT_RMR_TRIPLET remote = RemoteTriplet(0, 0, 0);
+  static char bytes[64];
+  auto create_lmr = [](DAT_HANDLE ia, DAT_HANDLE pz, DAT_MEM_TYPE type,
+                       DAT_REGION_DESCRIPTION region) {
+    return CreateLmr(ia, type, region, 64, pz, DAT_MEM_PRIV_ALL_FLAG, &out, &context, nullptr,
+                     nullptr, nullptr);
+  };
+  auto create_ep = [](DAT_HANDLE ia, DAT_HANDLE pz, DAT_HANDLE receive, DAT_HANDLE request,
+                      DAT_HANDLE connect) {
+    return dat_ep_create(ia, pz, receive, request, connect, nullptr, &out);
+  };
+  return {
+      {"ia_query", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects&, DAT_HANDLE h) { return dat_ia_query(h, nullptr, 0, nullptr, 0, nullptr); }},
+      {"ia_close abrupt", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects&, DAT_HANDLE h) { return dat_ia_close(h, DAT_CLOSE_ABRUPT_FLAG); }},
+      {"ia_close graceful", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects&, DAT_HANDLE h) { return dat_ia_close(h, DAT_CLOSE_GRACEFUL_FLAG); }},
+      {"ia_open async", kEvd, DAT_INVALID_HANDLE_EVD_ASYNC,
+       [](Objects&, DAT_HANDLE h) {
+         char name[] = "soft0";
+         DAT_EVD_HANDLE async = h;
+         const DAT_RETURN value = dat_ia_open(name, 8, &async, &out);
+         EXPECT_EQ(async, h);
+         return value;
+       },
+       true},
+      {"pz_create ia", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects&, DAT_HANDLE h) { return dat_pz_create(h, &out); }},
+      {"pz_query", kPz, DAT_INVALID_HANDLE_PZ,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_PZ_PARAM param;
+         return dat_pz_query(h, DAT_PZ_FIELD_ALL, &param);
+       }},
+      {"pz_free", kPz, DAT_INVALID_HANDLE_PZ,
+       [](Objects&, DAT_HANDLE h) { return dat_pz_free(h); }},
+      {"lmr_create ia", kIa, DAT_INVALID_HANDLE_IA,
+       [=](Objects& o, DAT_HANDLE h) {
+         return create_lmr(h, o.live[kPz], DAT_MEM_TYPE_VIRTUAL, At(bytes));
+       }},
+      {"lmr_create pz", kPz, DAT_INVALID_HANDLE_PZ,
+       [=](Objects& o, DAT_HANDLE h) {
+         return create_lmr(o.live[kIa], h, DAT_MEM_TYPE_VIRTUAL, At(bytes));
+       }},
+      {"lmr_create lmr", kLmr, DAT_INVALID_HANDLE_LMR,
+       [=](Objects& o, DAT_HANDLE h) {
+         DAT_REGION_DESCRIPTION region;
+         region.for_lmr_handle = h;
+         return create_lmr(o.live[kIa], o.live[kPz], DAT_MEM_TYPE_LMR, region);
+       }},
+      {"lmr_query", kLmr, DAT_INVALID_HANDLE_LMR,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_LMR_PARAM param;
+         return dat_lmr_query(h, DAT_LMR_FIELD_ALL, &param);
+       }},
+      {"lmr_free", kLmr, DAT_INVALID_HANDLE_LMR,
+       [](Objects&, DAT_HANDLE h) { return dat_lmr_free(h); }},
+      {"lmr_sync_rdma_read", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects&, DAT_HANDLE h) { return dat_lmr_sync_rdma_read(h, nullptr, 0); }},
+      {"lmr_sync_rdma_write", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects&, DAT_HANDLE h) { return dat_lmr_sync_rdma_write(h, nullptr, 0); }},
+      {"evd_create ia", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects&, DAT_HANDLE h) {
+         return dat_evd_create(h, 8, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &out);
+       }},
+      {"evd_create cno", kTypes, DAT_INVALID_HANDLE_CNO,
+       [](Objects& o, DAT_HANDLE h) {
+         return dat_evd_create(o.live[kIa], 8, h, DAT_EVD_DTO_FLAG, &out);
+       },
+       true},
+      {"evd_query", kEvd, DAT_INVALID_HANDLE1,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_EVD_PARAM param;
+         return dat_evd_query(h, DAT_EVD_FIELD_ALL, &param);
+       }},
+      {"evd_resize", kEvd, DAT_INVALID_HANDLE1,
+       [](Objects&, DAT_HANDLE h) { return dat_evd_resize(h, 16); }},
+      {"evd_post_se", kEvd, DAT_INVALID_HANDLE1,
+       [](Objects&, DAT_HANDLE h) { return dat_evd_post_se(h, &event); }},
+      {"evd_dequeue", kEvd, DAT_INVALID_HANDLE1,
+       [](Objects&, DAT_HANDLE h) { return dat_evd_dequeue(h, &event); }},
+      {"evd_wait", kEvd, DAT_INVALID_HANDLE1,
+       [](Objects&, DAT_HANDLE h) { return dat_evd_wait(h, 0, 1, &event, &more); }},
+      {"evd_enable", kEvd, DAT_INVALID_HANDLE1,
+       [](Objects&, DAT_HANDLE h) { return dat_evd_enable(h); }},
+      {"evd_disable", kEvd, DAT_INVALID_HANDLE1,
+       [](Objects&, DAT_HANDLE h) { return dat_evd_disable(h); }},
+      {"evd_set_unwaitable", kEvd, DAT_INVALID_HANDLE1,
+       [](Objects&, DAT_HANDLE h) { return dat_evd_set_unwaitable(h); }},
+      {"evd_clear_unwaitable", kEvd, DAT_INVALID_HANDLE1,
+       [](Objects&, DAT_HANDLE h) { return dat_evd_clear_unwaitable(h); }},
+      {"evd_free", kEvd, DAT_INVALID_HANDLE1,
+       [](Objects&, DAT_HANDLE h) { return dat_evd_free(h); }},
+      {"ep_create ia", kIa, DAT_INVALID_HANDLE_IA,
+       [=](Objects& o, DAT_HANDLE h) {
+         return create_ep(h, o.live[kPz], o.live[kEvd], o.live[kEvd], o.side.connect_evd);
+       }},
+      {"ep_create pz", kPz, DAT_INVALID_HANDLE_PZ,
+       [=](Objects& o, DAT_HANDLE h) {
+         return create_ep(o.live[kIa], h, o.live[kEvd], o.live[kEvd], o.side.connect_evd);
+       },
+       true},
+      {"ep_create recv", kEvd, DAT_INVALID_HANDLE_EVD_RECV,
+       [=](Objects& o, DAT_HANDLE h) {
+         return create_ep(o.live[kIa], o.live[kPz], h, o.live[kEvd], o.side.connect_evd);
+       },
+       true},
+      {"ep_create request", kEvd, DAT_INVALID_HANDLE_EVD_REQUEST,
+       [=](Objects& o, DAT_HANDLE h) {
+         return create_ep(o.live[kIa], o.live[kPz], o.live[kEvd], h, o.side.connect_evd);
+       },
+       true},
+      {"ep_create connect", kEvd, DAT_INVALID_HANDLE_EVD_CONN,
+       [=](Objects& o, DAT_HANDLE h) {
+         return create_ep(o.live[kIa], o.live[kPz], o.live[kEvd], o.live[kEvd], h);
+       },
+       true},
+      {"ep_query", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_EP_PARAM param;
+         return dat_ep_query(h, DAT_EP_FIELD_ALL, &param);
+       }},
+      {"ep_modify", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_EP_PARAM param = {};
+         return dat_ep_modify(h, DAT_EP_FIELD_PZ_HANDLE, &param);
+       }},
+      {"ep_modify pz", kPz, DAT_INVALID_HANDLE_PZ,
+       [](Objects& o, DAT_HANDLE h) {
+         DAT_EP_PARAM param = {};
+         param.pz_handle = h;
+         return dat_ep_modify(o.live[kEp], DAT_EP_FIELD_PZ_HANDLE, &param);
+       },
+       true},
+      {"ep_modify request evd", kEvd, DAT_INVALID_HANDLE_EVD_REQUEST,
+       [](Objects& o, DAT_HANDLE h) {
+         DAT_EP_PARAM param = {};
+         param.request_evd_handle = h;
+         return dat_ep_modify(o.live[kEp], DAT_EP_FIELD_REQUEST_EVD_HANDLE, &param);
+       },
+       true},
+      {"ep_get_status", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) { return dat_ep_get_status(h, nullptr, nullptr, nullptr); }},
+      {"ep_connect", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects& o, DAT_HANDLE h) { return o.side.TryConnect(h, Port(9)); }},
+      {"ep_dup_connect", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects& o, DAT_HANDLE h) {
+         return dat_ep_dup_connect(h, o.live[kEp], kSecond, 0, nullptr, DAT_QOS_BEST_EFFORT);
+       }},
+      {"ep_dup_connect dup", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects& o, DAT_HANDLE h) {
+         return dat_ep_dup_connect(o.live[kEp], h, kSecond, 0, nullptr, DAT_QOS_BEST_EFFORT);
+       }},
+      {"ep_disconnect", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) { return dat_ep_disconnect(h, DAT_CLOSE_ABRUPT_FLAG); }},
+      {"ep_post_send", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) {
+         return dat_ep_post_send(h, 0, nullptr, Cookie(0), DAT_COMPLETION_DEFAULT_FLAG);
+       }},
+      {"ep_post_recv", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) {
+         return dat_ep_post_recv(h, 0, nullptr, Cookie(0), DAT_COMPLETION_DEFAULT_FLAG);
+       }},
+      {"ep_post_rdma_read", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) {
+         return dat_ep_post_rdma_read(h, 0, nullptr, Cookie(0), &remote,
+                                      DAT_COMPLETION_DEFAULT_FLAG);
+       }},
+      {"ep_post_rdma_write", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) {
+         return dat_ep_post_rdma_write(h, 0, nullptr, Cookie(0), &remote,
+                                       DAT_COMPLETION_DEFAULT_FLAG);
+       }},
+      {"ep_reset", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) { return dat_ep_reset(h); }},
+      {"ep_free", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) { return dat_ep_free(h); }},
+      {"psp_create ia", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects& o, DAT_HANDLE h) {
+         return dat_psp_create(h, Port(9), o.side.cr_evd, DAT_PSP_CONSUMER_FLAG, &out);
+       }},
+      {"psp_create evd", kEvd, DAT_INVALID_HANDLE_EVD_CR,
+       [](Objects& o, DAT_HANDLE h) {
+         return dat_psp_create(o.live[kIa], Port(9), h, DAT_PSP_CONSUMER_FLAG, &out);
+       }},
+      {"psp_create_any ia", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects& o, DAT_HANDLE h) {
+         return dat_psp_create_any(h, &qualifier, o.side.cr_evd, DAT_PSP_CONSUMER_FLAG, &out);
+       }},
+      {"psp_create_any evd", kEvd, DAT_INVALID_HANDLE_EVD_CR,
+       [](Objects& o, DAT_HANDLE h) {
+         return dat_psp_create_any(o.live[kIa], &qualifier, h, DAT_PSP_CONSUMER_FLAG, &out);
+       }},
+      {"psp_query", kPsp, DAT_INVALID_HANDLE_PSP,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_PSP_PARAM param;
+         return dat_psp_query(h, DAT_PSP_FIELD_ALL, &param);
+       }},
+      {"psp_free", kPsp, DAT_INVALID_HANDLE_PSP,
+       [](Objects&, DAT_HANDLE h) { return dat_psp_free(h); }},
+      {"rsp_create ia", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects& o, DAT_HANDLE h) {
+         return dat_rsp_create(h, Port(9), o.live[kEp], o.side.cr_evd, &out);
+       }},
+      {"rsp_create ep", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects& o, DAT_HANDLE h) {
+         return dat_rsp_create(o.live[kIa], Port(9), h, o.side.cr_evd, &out);
+       },
+       true},
+      {"rsp_create evd", kEvd, DAT_INVALID_HANDLE_EVD_CR,
+       [](Objects& o, DAT_HANDLE h) {
+         return dat_rsp_create(o.live[kIa], Port(9), o.live[kEp], h, &out);
+       }},
+      {"rsp_query", kRsp, DAT_INVALID_HANDLE_RSP,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_RSP_PARAM param;
+         return dat_rsp_query(h, DAT_RSP_FIELD_ALL, &param);
+       }},
+      {"rsp_free", kRsp, DAT_INVALID_HANDLE_RSP,
+       [](Objects&, DAT_HANDLE h) { return dat_rsp_free(h); }},
+      {"cr_query", kTypes, DAT_INVALID_HANDLE_CR,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_CR_PARAM param;
+         return dat_cr_query(h, DAT_CR_FIELD_ALL, &param);
+       }},
+      {"cr_accept", kTypes, DAT_INVALID_HANDLE_CR,
+       [](Objects& o, DAT_HANDLE h) { return dat_cr_accept(h, o.live[kEp], 0, nullptr); }},
+      {"cr_reject", kTypes, DAT_INVALID_HANDLE_CR,
+       [](Objects&, DAT_HANDLE h) { return Reject(h, 0, nullptr); }},
+      {"cr_handoff", kTypes, DAT_INVALID_HANDLE_CR,
+       [](Objects&, DAT_HANDLE h) { return dat_cr_handoff(h, Port(9)); }},
+  };
+}
+
+TEST(HandleMisuse, C029_EveryArgument) {
+  RunAlone([] {
+    Objects objects;
+    for (const Argument& argument : Arguments()) {
+      for (DAT_HANDLE bad : objects.Bad(argument.type, !argument.null_is_valid)) {
+        EXPECT_TRUE(Fails(argument.call(objects, bad), DAT_INVALID_HANDLE, argument.subtype))
+            << argument.name << " with " << bad;
+      }
+    }
+    // None of it touched the live ones.
+    for (int type = 0; type < kTypes; ++type) {
+      DAT_HANDLE_TYPE found;
+      EXPECT_EQ(dat_get_handle_type(objects.live[type], &found), DAT_RETURN{DAT_SUCCESS}) << type;
+    }
+    EXPECT_EQ(StateOf(objects.live[kEp]), DAT_EP_STATE_UNCONNECTED);
+  });
+}
+
+TEST(HandleMisuse, C029_LiveRequestIsNoOtherType) {
+  RunPair(
+      [](Peer& peer) {
+        Objects objects;
+        peer.Tell("listening");
+        const DAT_HANDLE request = NextRequest(objects.side.cr_evd).cr_handle;
+        for (const Argument& argument : Arguments()) {
+          if (argument.subtype == DAT_INVALID_HANDLE_CR) continue;
+          EXPECT_TRUE(Fails(argument.call(objects, request), DAT_INVALID_HANDLE, argument.subtype))
+              << argument.name;
+        }
+        for (const Argument& argument : Arguments()) {
+          if (argument.subtype != DAT_INVALID_HANDLE_CR) continue;
+          for (int type = 0; type < kTypes; ++type) {
+            EXPECT_TRUE(Fails(argument.call(objects, objects.live[type]), DAT_INVALID_HANDLE,
+                              DAT_INVALID_HANDLE_CR))
+                << argument.name << ' ' << type;
+          }
+        }
+        Must(objects.side.TryAccept(request, objects.live[kEp]));
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        side.Connect(ep, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        peer.Tell("done");
+      });
+}
+
+// A dispatcher that lacks the stream is as wrong as none.
+TEST(HandleMisuse, S_DispatcherOfOtherStreams) {
+  RunAlone([] {
+    Side side;
+    DAT_HANDLE out;
+    auto create = [&](DAT_EVD_HANDLE receive, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect) {
+      return dat_ep_create(side.ia, side.pz, receive, request, connect, nullptr, &out);
+    };
+    EXPECT_TRUE(Fails(create(side.cr_evd, side.request_evd, side.connect_evd), DAT_INVALID_HANDLE,
+                      DAT_INVALID_HANDLE_EVD_RECV));
+    EXPECT_TRUE(Fails(create(side.receive_evd, side.connect_evd, side.connect_evd),
+                      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST));
+    EXPECT_TRUE(Fails(create(side.receive_evd, side.request_evd, side.request_evd),
+                      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN));
+    EXPECT_TRUE(
+        Fails(dat_psp_create(side.ia, Port(0), side.connect_evd, DAT_PSP_CONSUMER_FLAG, &out),
+              DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR));
+  });
+}
+
+TEST(HandleMisuse, C030_TypeAndContextOfEveryObject) {
+  RunAlone([] {
+    Objects objects;
+    const DAT_HANDLE_TYPE types[] = {DAT_HANDLE_TYPE_IA,  DAT_HANDLE_TYPE_PZ, DAT_HANDLE_TYPE_LMR,
+                                     DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_EP, DAT_HANDLE_TYPE_PSP,
+                                     DAT_HANDLE_TYPE_RSP};
+    for (int i = 0; i < kTypes; ++i) {
+      DAT_HANDLE_TYPE type;
+      Must(dat_get_handle_type(objects.live[i], &type));
+      EXPECT_EQ(type, types[i]);
+      DAT_CONTEXT context;
+      context.as_64 = 1;
+      Must(dat_get_consumer_context(objects.live[i], &context));
+      EXPECT_EQ(context.as_ptr, nullptr);
+      context.as_64 = 0x123456789abcdef0 + static_cast<uint64_t>(i);
+      Must(dat_set_consumer_context(objects.live[i], context));
+    }
+    for (int i = 0; i < kTypes; ++i) {
+      DAT_CONTEXT context;
+      Must(dat_get_consumer_context(objects.live[i], &context));
+      EXPECT_EQ(context.as_64, 0x123456789abcdef0 + static_cast<uint64_t>(i));
+      EXPECT_TRUE(Fails(dat_get_consumer_context(objects.live[i], nullptr), DAT_INVALID_PARAMETER,
+                        DAT_INVALID_ARG2));
+      EXPECT_TRUE(Fails(dat_get_handle_type(objects.live[i], nullptr), DAT_INVALID_PARAMETER,
+                        DAT_INVALID_ARG2));
+    }
+    std::vector<DAT_HANDLE> bad = objects.Bad(kTypes);
+    for (DAT_HANDLE handle : bad) {
+      DAT_HANDLE_TYPE type;
+      DAT_CONTEXT context = {};
+      EXPECT_TRUE(Fails(dat_get_handle_type(handle, &type), DAT_INVALID_HANDLE)) << handle;
+      EXPECT_TRUE(Fails(dat_get_consumer_context(handle, &context), DAT_INVALID_HANDLE));
+      EXPECT_TRUE(Fails(dat_set_consumer_context(handle, context), DAT_INVALID_HANDLE));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests

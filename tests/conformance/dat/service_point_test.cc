@@ -1,0 +1,300 @@
+// dat_psp_*, dat_rsp_*: uDAPL 1.2, the pages of those names; DAT checklist 99-104.
+#include <set>
+
+#include "tests/conformance/dat/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+DAT_RETURN TryListen(Side& side, DAT_CONN_QUAL qualifier) {
+  DAT_PSP_HANDLE psp;
+  return dat_psp_create(side.ia, qualifier, side.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp);
+}
+
+// A client that connects once and expects `outcome`.
+std::function<void(Peer&)> Client(DAT_CONN_QUAL qualifier, DAT_EVENT_NUMBER outcome) {
+  return [=](Peer& peer) {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    peer.Await("listening");
+    side.Connect(ep, qualifier);
+    NextConnection(side.connect_evd, outcome, ep);
+    peer.Tell("done");
+  };
+}
+
+TEST(Psp, C099_QualifierInUse) {
+  for (DAT_CONN_QUAL qualifier : {DAT_CONN_QUAL{Port(0)}, DAT_CONN_QUAL{0x100000000} + Port(0)}) {
+    RunPair(
+        [=](Peer& peer) {
+          Side side;
+          DAT_PSP_HANDLE psp = side.Listen(qualifier);
+          EXPECT_TRUE(Fails(TryListen(side, qualifier), DAT_CONN_QUAL_IN_USE));
+          Side again;  // another instance of the adapter
+          EXPECT_TRUE(Fails(TryListen(again, qualifier), DAT_CONN_QUAL_IN_USE));
+          peer.Tell("listening");
+          peer.Await("tried");
+          Must(dat_psp_free(psp));
+          Must(TryListen(side, qualifier));
+        },
+        [=](Peer& peer) {
+          Side side;
+          peer.Await("listening");
+          EXPECT_TRUE(Fails(TryListen(side, qualifier), DAT_CONN_QUAL_IN_USE));
+          peer.Tell("tried");
+        });
+  }
+}
+
+TEST(Psp, C099_FreeAndCreateWithAConnectionAlive) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE first = side.NewEp(), second = side.NewEp();
+        side.PostReceive(first, 1);
+        side.AcceptFrom(peer, first, Port(0));
+        side.AcceptFrom(peer, second, Port(0));
+        EXPECT_EQ(NextCompletion(side.receive_evd).status, DAT_DTO_SUCCESS);
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE first = side.NewEp(), second = side.NewEp();
+        side.ConnectTo(peer, first, Port(0));
+        side.ConnectTo(peer, second, Port(0));
+        Must(side.TrySend(first, 1));
+        peer.Await("done");
+      });
+}
+
+TEST(Psp, S_Query) {
+  RunAlone([] {
+    Side side;
+    DAT_PSP_HANDLE psp = side.Listen(Port(0), DAT_PSP_PROVIDER_FLAG);
+    DAT_PSP_PARAM param;
+    Must(dat_psp_query(psp, DAT_PSP_FIELD_ALL, &param));
+    EXPECT_EQ(param.ia_handle, side.ia);
+    EXPECT_EQ(param.conn_qual, Port(0));
+    EXPECT_EQ(param.evd_handle, side.cr_evd);
+    EXPECT_EQ(param.psp_flags, DAT_PSP_PROVIDER_FLAG);
+    EXPECT_TRUE(Fails(dat_evd_free(side.cr_evd), DAT_INVALID_STATE));
+    Must(dat_psp_free(psp));
+    Must(dat_evd_free(side.cr_evd));
+  });
+}
+
+TEST(Psp, C100_ProviderMakesTheEndpoint) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Listen(Port(0), DAT_PSP_PROVIDER_FLAG);
+        peer.Tell("listening");
+        const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(side.cr_evd);
+        DAT_EP_HANDLE ep = ParametersOf(request).local_ep_handle;
+        DAT_EP_PARAM param = ParametersOf(ep);
+        EXPECT_EQ(param.ep_state, DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+        EXPECT_EQ(param.pz_handle, DAT_HANDLE_NULL);
+        EXPECT_EQ(param.recv_evd_handle, DAT_HANDLE_NULL);
+        EXPECT_EQ(param.request_evd_handle, DAT_HANDLE_NULL);
+        EXPECT_EQ(param.connect_evd_handle, DAT_HANDLE_NULL);
+        EXPECT_TRUE(Fails(dat_ep_free(ep), DAT_INVALID_STATE));
+        EXPECT_TRUE(Fails(side.TryAccept(request.cr_handle, DAT_HANDLE_NULL), DAT_INVALID_STATE));
+        param.pz_handle = side.pz;
+        param.recv_evd_handle = side.receive_evd;
+        param.request_evd_handle = side.request_evd;
+        param.connect_evd_handle = side.connect_evd;
+        Must(dat_ep_modify(ep,
+                           DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
+                               DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE,
+                           &param));
+        side.PostReceive(ep, 4);
+        Must(side.TryAccept(request.cr_handle, DAT_HANDLE_NULL));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        EXPECT_EQ(NextCompletion(side.receive_evd).user_cookie.as_64, 4u);
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        side.Connect(ep, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        Must(side.TrySend(ep, 1));
+        peer.Await("done");
+      });
+}
+
+TEST(Psp, C100_RejectTakesTheProvidersEndpoint) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Listen(Port(0), DAT_PSP_PROVIDER_FLAG);
+        peer.Tell("listening");
+        const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(side.cr_evd);
+        DAT_EP_HANDLE ep = ParametersOf(request).local_ep_handle;
+        Must(Reject(request.cr_handle, 0, nullptr));
+        DAT_EP_PARAM param;
+        EXPECT_TRUE(Fails(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+                          DAT_INVALID_HANDLE_EP));
+        peer.Await("done");
+      },
+      Client(Port(0), DAT_CONNECTION_EVENT_PEER_REJECTED));
+}
+
+TEST(Psp, C101_AnyGivesDistinctUnusedQualifiers) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        std::set<DAT_CONN_QUAL> seen;
+        DAT_CONN_QUAL qualifier = 0;
+        DAT_PSP_HANDLE psp;
+        for (int i = 0; i < 10; ++i) {
+          Must(dat_psp_create_any(side.ia, &qualifier, side.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
+          EXPECT_GE(qualifier, 1024u);
+          EXPECT_TRUE(seen.insert(qualifier).second);
+          DAT_PSP_PARAM param;
+          Must(dat_psp_query(psp, DAT_PSP_FIELD_ALL, &param));
+          EXPECT_EQ(param.conn_qual, qualifier);
+          EXPECT_TRUE(Fails(TryListen(side, qualifier), DAT_CONN_QUAL_IN_USE));
+        }
+        peer.Send(qualifier);
+        const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(side.cr_evd);
+        EXPECT_EQ(request.sp_handle.psp_handle, psp);
+        EXPECT_EQ(request.conn_qual, qualifier);
+        Must(side.TryAccept(request.cr_handle, side.NewEp()));
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.Connect(ep, peer.Receive<DAT_CONN_QUAL>());
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        peer.Tell("done");
+      });
+}
+
+TEST(Rsp, C102_OneRequestForOneEndpoint) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        DAT_RSP_HANDLE rsp;
+        Must(dat_rsp_create(side.ia, Port(0), ep, side.cr_evd, &rsp));
+        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_RESERVED);
+        EXPECT_TRUE(Fails(dat_ep_free(ep), DAT_INVALID_STATE));
+        DAT_RSP_PARAM param;
+        Must(dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, &param));
+        EXPECT_EQ(param.ia_handle, side.ia);
+        EXPECT_EQ(param.conn_qual, Port(0));
+        EXPECT_EQ(param.evd_handle, side.cr_evd);
+        EXPECT_EQ(param.ep_handle, ep);
+        peer.Tell("listening");
+        const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(side.cr_evd);
+        EXPECT_EQ(request.sp_handle.rsp_handle, DAT_HANDLE_NULL);
+        EXPECT_EQ(request.conn_qual, Port(0));
+        EXPECT_EQ(ParametersOf(request).local_ep_handle, ep);
+        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+        peer.Tell("taken");
+        peer.Await("refused");
+        EXPECT_TRUE(IsEmpty(side.cr_evd));
+        Must(side.TryAccept(request.cr_handle, DAT_HANDLE_NULL));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE first = side.NewEp(), second = side.NewEp();
+        peer.Await("listening");
+        side.Connect(first, Port(0));
+        peer.Await("taken");
+        side.Connect(second, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, second);
+        peer.Tell("refused");
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, first);
+        peer.Tell("done");
+      });
+}
+
+TEST(Rsp, C102_RejectUnreservesTheEndpoint) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        DAT_RSP_HANDLE rsp;
+        Must(dat_rsp_create(side.ia, Port(0), ep, side.cr_evd, &rsp));
+        peer.Tell("listening");
+        Must(Reject(NextRequest(side.cr_evd).cr_handle, 0, nullptr));
+        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
+        peer.Await("done");
+      },
+      Client(Port(0), DAT_CONNECTION_EVENT_PEER_REJECTED));
+}
+
+TEST(Rsp, C102_FreeUnreservesTheEndpoint) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    side.PostReceive(ep, 1);
+    DAT_RSP_HANDLE rsp;
+    Must(dat_rsp_create(side.ia, Port(0), ep, side.cr_evd, &rsp));
+    Must(dat_rsp_free(rsp));
+    EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
+    EXPECT_TRUE(Fails(dat_rsp_free(rsp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP));
+    EXPECT_TRUE(IsEmpty(side.receive_evd));
+    Must(dat_ep_free(ep));
+  });
+}
+
+TEST(Rsp, C102_QualifierInUse) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE first = side.NewEp(), second = side.NewEp();
+    DAT_RSP_HANDLE rsp;
+    Must(dat_rsp_create(side.ia, Port(0), first, side.cr_evd, &rsp));
+    DAT_RSP_HANDLE other;
+    EXPECT_TRUE(
+        Fails(dat_rsp_create(side.ia, Port(0), second, side.cr_evd, &other), DAT_CONN_QUAL_IN_USE));
+    EXPECT_EQ(StateOf(second), DAT_EP_STATE_UNCONNECTED);
+    EXPECT_TRUE(
+        Fails(dat_rsp_create(side.ia, Port(1), first, side.cr_evd, &other), DAT_INVALID_STATE));
+    EXPECT_EQ(StateOf(first), DAT_EP_STATE_RESERVED);
+    EXPECT_TRUE(Fails(TryListen(side, Port(0)), DAT_CONN_QUAL_IN_USE));
+  });
+}
+
+TEST(Rsp, C103_NoEndpointMakesOne) {
+  RunAlone([] {
+    Side side;
+    DAT_RSP_HANDLE rsp;
+    Must(dat_rsp_create(side.ia, Port(0), DAT_HANDLE_NULL, side.cr_evd, &rsp));
+    DAT_RSP_PARAM param;
+    Must(dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, &param));
+    ASSERT_NE(param.ep_handle, DAT_HANDLE_NULL);
+    EXPECT_EQ(StateOf(param.ep_handle), DAT_EP_STATE_RESERVED);
+    Must(dat_rsp_free(rsp));
+    EXPECT_EQ(StateOf(param.ep_handle), DAT_EP_STATE_UNCONNECTED);
+    Must(dat_ep_free(param.ep_handle));
+  });
+}
+
+TEST(Psp, C104_PendingRequestOutlivesIt) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        DAT_PSP_HANDLE psp = side.Listen(Port(0));
+        peer.Tell("listening");
+        const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(side.cr_evd);
+        Must(dat_psp_free(psp));
+        DAT_EP_HANDLE other = side.NewEp();
+        side.Connect(other, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, other);
+        Must(side.TryAccept(request.cr_handle, ep));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        peer.Await("done");
+      },
+      Client(Port(0), DAT_CONNECTION_EVENT_ESTABLISHED));
+}
+
+}  // namespace
+}  // namespace viaduct::tests
