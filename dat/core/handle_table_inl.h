@@ -65,8 +65,13 @@ inline ObjectType HandleTable::TypeOf(Handle handle) {
 
 template <typename T>
 Ref<T> ShareObject(Handle handle) {
+  return ShareObject<T>(handle, T::kType);
+}
+
+template <typename T>
+Ref<T> ShareObject(Handle handle, ObjectType type) {
   verbs::EpochGuard guard;
-  T* object = FindObject<T>(handle);
+  T* object = static_cast<T*>(HandleTable::Find(handle, type));
   // Erased and dropped since it was found: only the guard keeps it.
   if (object == nullptr || !object->AddReferenceUnlessZero()) return Ref<T>();
   return Ref<T>::Adopt(object);
