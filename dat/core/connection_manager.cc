@@ -74,6 +74,7 @@ Error ConnectionManager::Get(const verbs::Address& address,
   Ports ports;
   ports.base = static_cast<uint16_t>(verbs::NumberSetting(verbs::SettingId::kPortBase));
   ports.range = static_cast<uint16_t>(verbs::NumberSetting(verbs::SettingId::kPortCount));
+  ports.claim_names = true;
   *out = std::make_shared<ConnectionManager>(*std::move(context), ports);
   known = *out;
   return Ok();
@@ -107,9 +108,18 @@ Error ConnectionManager::Serve(ServicePoint& point) {
     known->second.points.push_back(&point);
     return Ok();
   }
+  std::optional<verbs::NameClaim> claim;
+  if (ports_.claim_names && !options.shared && !options.name.direct_port().has_value()) {
+    auto taken = verbs::NameClaim::Take(options.name.bytes());
+    if (!taken.ok()) {
+      return absl::IsAlreadyExists(taken.status()) ? Error(Code::kConnQualInUse)
+                                                   : OutOf(Resource::kDevice);
+    }
+    claim.emplace(*std::move(taken));
+  }
   for (uint16_t number : PortsOf(options.name)) {
     if (std::shared_ptr<Port> port = OpenPort(number)) {
-      services_[options.name] = Service{std::move(port), {&point}};
+      services_[options.name] = Service{std::move(port), std::move(claim), {&point}};
       return Ok();
     }
   }
@@ -122,7 +132,7 @@ Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
   if (port == nullptr) return Code::kConnQualUnavailable;
   *qualifier = port->number();
   point.options_.name = ServiceName::FromQualifier(*qualifier);
-  services_[point.options_.name] = Service{std::move(port), {&point}};
+  services_[point.options_.name] = Service{std::move(port), std::nullopt, {&point}};
   return Ok();
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -16,6 +17,7 @@
 #include "dat/core/service_name.h"
 #include "dat/core/service_point.h"
 #include "verbs/base/lock.h"
+#include "verbs/base/name_claim.h"
 #include "verbs/device.h"
 
 namespace viaduct::core {
@@ -25,6 +27,9 @@ class ConnectionManager {
   struct Ports {
     uint16_t base = 61000;
     uint16_t range = 4536;
+    // A name with hashed ports that is not shared is claimed for the whole host. Not in a
+    // simulation, whose hosts are one.
+    bool claim_names = false;
   };
 
   // The process's manager of the device at `address`, made on first use and kept while an
@@ -54,6 +59,7 @@ class ConnectionManager {
   class Port;
   struct Service {
     std::shared_ptr<Port> port;
+    std::optional<verbs::NameClaim> claim;
     std::deque<ServicePoint*> points;  // the longest waiting first
   };
 

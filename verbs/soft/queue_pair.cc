@@ -130,13 +130,19 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
   attempt_.private_data = attempt_data_;
   attempt_wire_ = 0;
   if (!StartAttempt()) {
-    RunOnExecutor([connection = connection_](SoftQueuePair& pair) {
+    const auto& wires = context_.wires();
+    const bool reachable = std::any_of(wires.begin(), wires.end(), [&](const auto& wire) {
+      return wire->Reaches(attempt_.address);
+    });
+    const ConnectOutcome outcome =
+        reachable ? ConnectOutcome::kRefused : ConnectOutcome::kUnreachable;
+    RunOnExecutor([connection = connection_, outcome](SoftQueuePair& pair) {
       bool current;
       {
         MutexLock control(&pair.control_);
         current = pair.connection_ == connection;
       }
-      if (current) pair.ConnectFailed(ConnectOutcome::kRefused, {});
+      if (current) pair.ConnectFailed(outcome, {});
     });
   }
   return absl::OkStatus();

@@ -1,0 +1,35 @@
+#include "verbs/base/name_claim.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace viaduct::verbs {
+
+absl::StatusOr<NameClaim> NameClaim::Take(absl::string_view name) {
+  Fd socket = MoveHigh(Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  if (!socket.valid()) return absl::ResourceExhaustedError("no socket for a claim");
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  // The leading zero byte makes it abstract.
+  const std::string path = absl::StrCat(absl::string_view("\0", 1), "viaduct-name-",
+                                        absl::BytesToHexString(name));
+  if (path.size() > sizeof(address.sun_path)) return absl::InvalidArgumentError("name too long");
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const socklen_t length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+    if (errno == EADDRINUSE) return absl::AlreadyExistsError("the name is claimed");
+    return absl::ResourceExhaustedError(std::strerror(errno));
+  }
+  return NameClaim(std::move(socket));
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,60 @@
+#include "verbs/base/name_claim.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace viaduct::verbs {
+namespace {
+
+std::string UniqueName() { return absl::StrCat("claim-test-", getpid()); }
+
+TEST(NameClaim, IsHeldOnceAtATime) {
+  const std::string name = UniqueName();
+  std::optional<NameClaim> claim;
+  {
+    auto taken = NameClaim::Take(name);
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    claim.emplace(*std::move(taken));
+  }
+  EXPECT_TRUE(absl::IsAlreadyExists(NameClaim::Take(name).status()));
+  EXPECT_TRUE(NameClaim::Take(name + "x").ok());
+  claim.reset();
+  EXPECT_TRUE(NameClaim::Take(name).ok());
+}
+
+TEST(NameClaim, HoldsAgainstAnotherProcessAndEndsWithIt) {
+  const std::string name = UniqueName();
+  int ready[2], go[2];
+  ASSERT_EQ(pipe(ready), 0);
+  ASSERT_EQ(pipe(go), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto claim = NameClaim::Take(name);
+    char byte = claim.ok() ? 'y' : 'n';
+    if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1) _exit(2);
+    _exit(0);  // without releasing it
+  }
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 'y');
+  EXPECT_TRUE(absl::IsAlreadyExists(NameClaim::Take(name).status()));
+  ASSERT_EQ(write(go[1], "g", 1), 1);
+  int status;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(NameClaim::Take(name).ok());
+  for (int fd : {ready[0], ready[1], go[0], go[1]}) close(fd);
+}
+
+TEST(NameClaim, RefusesANameThatDoesNotFit) {
+  EXPECT_TRUE(absl::IsInvalidArgument(NameClaim::Take(std::string(100, 'a')).status()));
+  EXPECT_TRUE(NameClaim::Take(std::string(16, '\0')).ok());
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
