@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/soft/iwarp/linger.h"
 #include "verbs/soft/iwarp/mpa_negotiation.h"
@@ -24,10 +25,10 @@ constexpr int kAcceptsPerTurn = 64;
 constexpr int kFreePortAttempts = 16;
 
 // One socket per address, all on one port.
-absl::StatusOr<std::vector<Fd>> BindAll(absl::Span<const Address> addresses, uint16_t port) {
-  std::vector<Fd> sockets;
+absl::StatusOr<std::vector<Socket>> BindAll(absl::Span<const Address> addresses, uint16_t port) {
+  std::vector<Socket> sockets;
   for (const Address& address : addresses) {
-    absl::StatusOr<Fd> socket = ListenOn(address, port);
+    absl::StatusOr<Socket> socket = ListenOn(address, port);
     if (!socket.ok()) return socket.status();
     if (port == 0) port = LocalEnd(socket->get()).port;
     sockets.push_back(*std::move(socket));
@@ -35,9 +36,9 @@ absl::StatusOr<std::vector<Fd>> BindAll(absl::Span<const Address> addresses, uin
   return sockets;
 }
 
-absl::StatusOr<std::vector<Fd>> BindAllRetrying(absl::Span<const Address> addresses,
-                                                uint16_t port) {
-  absl::StatusOr<std::vector<Fd>> sockets = BindAll(addresses, port);
+absl::StatusOr<std::vector<Socket>> BindAllRetrying(absl::Span<const Address> addresses,
+                                                    uint16_t port) {
+  absl::StatusOr<std::vector<Socket>> sockets = BindAll(addresses, port);
   // A free port of the first address may be taken on the next.
   for (int i = 1; port == 0 && absl::IsAlreadyExists(sockets.status()) && i < kFreePortAttempts;
        ++i) {
@@ -51,7 +52,8 @@ absl::StatusOr<std::vector<Fd>> BindAllRetrying(absl::Span<const Address> addres
 // Lives on the loop; what watches its sockets keeps it alive until Stop.
 class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
  public:
-  Core(EventLoop& loop, std::vector<Fd> sockets, const AcceptorOptions& options, Handler handler)
+  Core(EventLoop& loop, std::vector<Socket> sockets, const AcceptorOptions& options,
+       Handler handler)
       : loop_(loop),
         options_(options),
         sockets_(std::move(sockets)),
@@ -59,12 +61,12 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
 
   // Any thread, before anything else knows this object.
   absl::Status Watch() {
-    for (const Fd& socket : sockets_) {
+    for (const Socket& socket : sockets_) {
       auto self = shared_from_this();
       const int fd = socket.get();
       absl::Status status = loop_.Watch(fd, EPOLLIN, [self, fd](uint32_t) { self->Accept(fd); });
       if (!status.ok()) {
-        for (const Fd& watched : sockets_) loop_.Unwatch(watched.get());
+        for (const Socket& watched : sockets_) loop_.Unwatch(watched.get());
         return status;
       }
     }
@@ -74,7 +76,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   // On the loop.
   void Stop() {
     stopped_ = true;
-    for (const Fd& socket : sockets_) loop_.Unwatch(socket.get());
+    for (const Socket& socket : sockets_) loop_.Unwatch(socket.get());
     sockets_.clear();
     if (pause_ != 0) loop_.Cancel(pause_);
     while (!half_open_.empty()) Drop(half_open_.begin());
@@ -85,7 +87,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
 
  private:
   struct HalfOpen {
-    Fd socket;
+    Socket socket;
     Nanos deadline;
     std::unique_ptr<MpaParser> parser;
   };
@@ -93,7 +95,8 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
 
   void Accept(int listening) {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
-      Fd socket = MoveHigh(Fd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+      Socket socket =
+          Socket(MoveHigh(Fd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))));
       if (!socket.valid()) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) Pause();
         return;  // nobody more; or one who is gone already, and the loop comes again
@@ -102,7 +105,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     }
   }
 
-  void Admit(Fd socket) {
+  void Admit(Socket socket) {
     if (half_open_.size() >= options_.max_half_open) Drop(half_open_.begin());
     SetConnectionOptions(socket.get(), options_.silence);
     const int fd = socket.get();
@@ -151,7 +154,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     const bool enhanced =
         request.depths.has_value() || place->parser->error() == MpaParser::Error::kNoDepths;
     SendFrame(place->socket.get(), MakeReject(request.revision, enhanced));
-    Fd socket = std::move(place->socket);
+    Socket socket = std::move(place->socket);
     loop_.Unwatch(socket.get());
     half_open_.erase(place);
     CloseLingering(loop_, std::move(socket), kRejectLinger);
@@ -179,17 +182,17 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   void Pause() {
     if (pause_ != 0) return;
     Log(LogLevel::kWarn, "iwarp: cannot accept a connection: ", strerror(errno));
-    for (const Fd& socket : sockets_) loop_.SetEvents(socket.get(), 0);
+    for (const Socket& socket : sockets_) loop_.SetEvents(socket.get(), 0);
     auto self = shared_from_this();
     pause_ = loop_.RunAt(loop_.Now() + kNoDescriptorsPause, [self] {
       self->pause_ = 0;
-      for (const Fd& socket : self->sockets_) self->loop_.SetEvents(socket.get(), EPOLLIN);
+      for (const Socket& socket : self->sockets_) self->loop_.SetEvents(socket.get(), EPOLLIN);
     });
   }
 
   EventLoop& loop_;
   const AcceptorOptions options_;
-  std::vector<Fd> sockets_;
+  std::vector<Socket> sockets_;
   Handler handler_;
   bool stopped_ = false;
   std::list<HalfOpen> half_open_;  // oldest first
@@ -202,7 +205,7 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Start(EventLoop& loop,
                                                           uint16_t port,
                                                           const AcceptorOptions& options,
                                                           Handler handler) {
-  absl::StatusOr<std::vector<Fd>> sockets = BindAllRetrying(addresses, port);
+  absl::StatusOr<std::vector<Socket>> sockets = BindAllRetrying(addresses, port);
   if (!sockets.ok()) return sockets.status();
   const uint16_t bound = LocalEnd(sockets->front().get()).port;
   for (const Address& address : addresses) {

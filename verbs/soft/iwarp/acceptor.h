@@ -14,14 +14,14 @@
 #include "verbs/base/address.h"
 #include "verbs/base/clock.h"
 #include "verbs/base/event_loop.h"
-#include "verbs/base/fd.h"
 #include "verbs/soft/iwarp/mpa.h"
+#include "verbs/soft/iwarp/socket.h"
 
 namespace viaduct::verbs::iwarp {
 
 // A connection whose request frame has been read; nothing behind it has. The socket is not watched.
 struct Arrival {
-  Fd socket;
+  Socket socket;
   std::unique_ptr<MpaParser> request;  // kComplete, without markers
 };
 

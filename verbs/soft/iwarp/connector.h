@@ -10,9 +10,9 @@
 #include "verbs/base/address.h"
 #include "verbs/base/clock.h"
 #include "verbs/base/event_loop.h"
-#include "verbs/base/fd.h"
 #include "verbs/soft/iwarp/mpa.h"
 #include "verbs/soft/iwarp/mpa_negotiation.h"
+#include "verbs/soft/iwarp/socket.h"
 
 namespace viaduct::verbs::iwarp {
 
@@ -38,7 +38,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   // (kConnected, kRejected) holds the peer's private data.
   struct Answer {
     Outcome outcome = Outcome::kRefused;
-    Fd socket;
+    Socket socket;
     MpaAgreement agreement;
     std::unique_ptr<MpaParser> reply;
   };
@@ -68,7 +68,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   Handler handler_;  // null: finished or cancelled
   bool enhanced_ = true;
   bool connected_ = false;
-  Fd socket_;
+  Socket socket_;
   MpaFrame request_;
   std::unique_ptr<MpaParser> reply_;
   EventLoop::TimerId timer_ = 0;

@@ -13,7 +13,7 @@ namespace {
 // Lives in what the loop holds: the handler of its socket and the task of its timer.
 class Lingering : public std::enable_shared_from_this<Lingering> {
  public:
-  Lingering(EventLoop& loop, Fd socket) : loop_(loop), socket_(std::move(socket)) {}
+  Lingering(EventLoop& loop, Socket socket) : loop_(loop), socket_(std::move(socket)) {}
 
   // On the executor, as everything that follows.
   void Start(Nanos limit) {
@@ -44,13 +44,13 @@ class Lingering : public std::enable_shared_from_this<Lingering> {
   }
 
   EventLoop& loop_;
-  Fd socket_;
+  Socket socket_;
   EventLoop::TimerId timer_ = 0;
 };
 
 }  // namespace
 
-void CloseLingering(EventLoop& loop, Fd socket, Nanos limit) {
+void CloseLingering(EventLoop& loop, Socket socket, Nanos limit) {
   if (!socket.valid()) return;
   auto lingering = std::make_shared<Lingering>(loop, std::move(socket));
   loop.Post([lingering, limit] { lingering->Start(limit); });

@@ -4,14 +4,14 @@
 
 #include "verbs/base/clock.h"
 #include "verbs/base/event_loop.h"
-#include "verbs/base/fd.h"
+#include "verbs/soft/iwarp/socket.h"
 
 namespace viaduct::verbs::iwarp {
 
 // Sends FIN, throws away what still comes, and closes at the peer's FIN or after `limit`: a close
 // with unread input would send RST, and RST throws away what the peer has not read yet. Returns at
 // once. The socket must not be watched. Any thread.
-void CloseLingering(EventLoop& loop, Fd socket, Nanos limit);
+void CloseLingering(EventLoop& loop, Socket socket, Nanos limit);
 
 }  // namespace viaduct::verbs::iwarp
 

@@ -63,7 +63,7 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
 
 void IwarpLink::OnAnswer(Connector::Answer answer) {
   connector_.reset();
-  if (pair_.load() == nullptr) return Release();
+  if (pair_.load() == nullptr) return;  // End is to come
   switch (answer.outcome) {
     case Connector::Outcome::kConnected:
       break;
@@ -85,18 +85,22 @@ void IwarpLink::OnAnswer(Connector::Answer answer) {
   pair->Established({data.data(), data.size()});
 }
 
-absl::Status IwarpLink::Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, Fd* socket,
-                               const MpaFrame& request, absl::Span<const uint8_t> private_data) {
+absl::Status IwarpLink::Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair,
+                               Socket* socket, const MpaFrame& request,
+                               absl::Span<const uint8_t> private_data) {
   if (private_data.size() > MpaMaxPrivateData(MpaKind::kReply, request.depths.has_value())) {
     return absl::InvalidArgumentError("too much private data");
   }
   std::shared_ptr<IwarpLink> link(new IwarpLink(std::move(shared), pair));
-  absl::Status status = pair.Attach(*link);
-  if (!status.ok()) return status;
   link->self_ = link;
+  absl::Status status = pair.Attach(*link);
+  if (!status.ok()) {
+    link->self_.reset();
+    return status;
+  }
   MpaFrame header = request;
   header.private_data = {};
-  auto shared_socket = std::make_shared<Fd>(std::move(*socket));
+  auto shared_socket = std::make_shared<Socket>(std::move(*socket));
   link->shared_->loop.Post([link, shared_socket, header,
                             data = std::vector<uint8_t>(private_data.begin(), private_data.end())] {
     link->SendAnswer(std::move(*shared_socket), header, data);
@@ -104,7 +108,8 @@ absl::Status IwarpLink::Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair
   return absl::OkStatus();
 }
 
-void IwarpLink::SendAnswer(Fd socket, const MpaFrame& request, std::vector<uint8_t> private_data) {
+void IwarpLink::SendAnswer(Socket socket, const MpaFrame& request,
+                           std::vector<uint8_t> private_data) {
   SoftQueuePair* const pair = pair_.load();
   if (pair == nullptr) return;  // disconnected meanwhile: the peer sees the socket close
   pair->SetLocalPort(LocalEnd(socket.get()).port);
@@ -132,7 +137,7 @@ void IwarpLink::SendAnswer(Fd socket, const MpaFrame& request, std::vector<uint8
   Arm();
 }
 
-void IwarpLink::Open(Fd socket, const MpaAgreement& agreement, bool initiator) {
+void IwarpLink::Open(Socket socket, const MpaAgreement& agreement, bool initiator) {
   socket_ = std::move(socket);
   agreement_ = agreement;
   ulpdu_limit_ = UlpduLimit(SegmentSize(socket_.get()));
@@ -177,9 +182,9 @@ void IwarpLink::OnFirst() {
 
 void IwarpLink::FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {
   const auto self = shared_from_this();
-  SoftQueuePair* const pair = pair_.exchange(nullptr);
-  Release();
-  if (pair != nullptr) pair->ConnectFailed(outcome, private_data);
+  SoftQueuePair* const pair = pair_.load();
+  // Else the pair has disconnected, or is about to: End is to come.
+  if (pair != nullptr && pair->ConnectFailed(outcome, private_data)) Release();
 }
 
 void IwarpLink::Start() { Arm(); }
@@ -285,8 +290,8 @@ void IwarpLink::CheckDebt() {
 // --------------------------------------------------------------------------------------- the end
 
 void IwarpLink::Disconnect(Status verdict) {
+  auto self = shared_from_this();  // before the loop may let go of it
   pair_.store(nullptr);
-  auto self = shared_from_this();
   shared_->loop.Post([self, verdict] { self->End(verdict); });
 }
 
@@ -299,6 +304,7 @@ void IwarpLink::End(Status verdict) {
   {
     SpinLockHolder hold(&transmit_lock_);
     const bool explain = !peer_terminated_ && !end_of_stream_ && may_send_;
+    if (explain) EmitEmptyAnswers();
     if (explain && terminate_size_ == 0 && verdict != Status::kSuccess) {
       terminate_size_ = EncodeTerminate(kRdmapLocalCatastrophic, {}, terminate_);
     }

@@ -27,7 +27,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "verbs/base/event_loop.h"
-#include "verbs/base/fd.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/soft/iwarp/connector.h"
@@ -38,6 +37,7 @@
 #include "verbs/soft/iwarp/mpa_negotiation.h"
 #include "verbs/soft/iwarp/parked_messages.h"
 #include "verbs/soft/iwarp/receive_buffers.h"
+#include "verbs/soft/iwarp/socket.h"
 #include "verbs/soft/iwarp/transmit_stream.h"
 #include "verbs/soft/iwarp/wire_error.h"
 #include "verbs/soft/link.h"
@@ -64,8 +64,9 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
 
   // The passive side, with the consumer's answer. Fails as SoftQueuePair::Attach does, and then
   // nothing has happened: *socket stays the caller's.
-  static absl::Status Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, Fd* socket,
-                             const MpaFrame& request, absl::Span<const uint8_t> private_data);
+  static absl::Status Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair,
+                             Socket* socket, const MpaFrame& request,
+                             absl::Span<const uint8_t> private_data);
 
   IwarpLink(const IwarpLink&) = delete;
   IwarpLink& operator=(const IwarpLink&) = delete;
@@ -97,8 +98,8 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
 
   // ---- link.cc: life
   void OnAnswer(Connector::Answer answer);
-  void SendAnswer(Fd socket, const MpaFrame& request, std::vector<uint8_t> private_data);
-  void Open(Fd socket, const MpaAgreement& agreement, bool initiator);
+  void SendAnswer(Socket socket, const MpaFrame& request, std::vector<uint8_t> private_data);
+  void Open(Socket socket, const MpaAgreement& agreement, bool initiator);
   bool WatchSocket();
   void OnEvent(uint32_t events);
   void OnFirst();
@@ -120,6 +121,7 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   bool EmitMessage(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAnswer(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  void EmitEmptyAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitSilentRead(uint32_t confirms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitConfirmation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   // What to say at the end; the first one counts.
@@ -168,7 +170,7 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   Nanos owing_since_ = 0;
 
   // Set by Open, constant while the pair is attached.
-  Fd socket_;
+  Socket socket_;
   MpaAgreement agreement_;
   size_t ulpdu_limit_ = 0;
 

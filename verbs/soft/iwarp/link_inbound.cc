@@ -36,7 +36,7 @@ ReadRequest ReadRequestOf(const DdpHeader& header, std::span<const uint8_t> ulpd
 
 bool IwarpLink::Poll(int budget) {
   SoftQueuePair* const pair = pair_.load(std::memory_order_relaxed);
-  if (pair == nullptr || broken_) return false;
+  if (pair == nullptr || broken_ || InForkChild()) return false;
   bool moved = false;
   bool received = false;  // once in a Poll: a second call would mostly find nothing
   bool more = parked_.empty() || Replay(*pair);
@@ -60,7 +60,11 @@ bool IwarpLink::Poll(int budget) {
   }
   if (input_.empty() || broken_) ReleaseInput();
   unread_.store(!input_.empty(), std::memory_order_relaxed);
-  if (broken_) return true;
+  if (broken_) {
+    // What came before the error is still answered, so that the peer knows which request failed.
+    if (!peer_terminated_ && !end_of_stream_) Transmit(/*requests=*/false);
+    return true;
+  }
   const bool stalled = parked_.full();
   if (stalled_.exchange(stalled) != stalled) Arm();
   Transmit(/*requests=*/false);
@@ -101,13 +105,10 @@ bool IwarpLink::Receive(SoftQueuePair& pair) {
 
 // The peer's FIN, with everything before it consumed.
 void IwarpLink::AtEnd(SoftQueuePair& pair) {
-  bool owes = false;  // answers that will never come
-  {
-    SpinLockHolder hold(&transmit_lock_);
-    owes = !reads_.empty();
-  }
   broken_ = true;
-  if (owes || !reader_.at_boundary()) return Lost(pair);
+  // A peer that means to leave does not owe us the answer to a read. Confirmations it may owe: a
+  // message that it holds is never confirmed.
+  if (pair.ReadsOutstanding() || !reader_.at_boundary()) return Lost(pair);
   pair.Fail(DisconnectCause::kPeer, Status::kFlushed);
 }
 

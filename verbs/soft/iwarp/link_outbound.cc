@@ -59,7 +59,7 @@ void IwarpLink::Pump() { Transmit(/*requests=*/true); }
 
 void IwarpLink::Transmit(bool requests) {
   SoftQueuePair* const pair = pair_.load(std::memory_order_relaxed);
-  if (pair == nullptr) return;
+  if (pair == nullptr || InForkChild()) return;
   bool turned = false;  // between blocked and not
   {
     SpinLockHolder hold(&transmit_lock_);
@@ -212,6 +212,16 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
 }
 
 // ----------------------------------------------------------------------------------- answers
+
+// At the end, when the pair's memory is out of reach.
+void IwarpLink::EmitEmptyAnswers() {
+  for (const InboundRead& read : answers_) {
+    if (read.request.size != 0) return;
+    SendControl(TaggedHeader(RdmapOpcode::kReadResponse, read.request.sink_stag,
+                             read.request.sink_offset, /*last=*/true),
+                {});
+  }
+}
 
 // Returns whether something was sent.
 bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {

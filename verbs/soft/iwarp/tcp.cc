@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 
 namespace viaduct::verbs::iwarp {
@@ -59,12 +60,13 @@ absl::Status ListenError(int error, const Address& address, uint16_t port) {
 
 }  // namespace
 
-Fd NewTcpSocket(sa_family_t family) {
-  return MoveHigh(Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP)));
+Socket NewTcpSocket(sa_family_t family) {
+  return Socket(
+      MoveHigh(Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP))));
 }
 
-absl::StatusOr<Fd> ListenOn(const Address& address, uint16_t port) {
-  Fd fd = NewTcpSocket(address.family());
+absl::StatusOr<Socket> ListenOn(const Address& address, uint16_t port) {
+  Socket fd = NewTcpSocket(address.family());
   if (!fd.valid()) return ListenError(errno, address, port);
   // A port whose last connections still wait for their end (TIME_WAIT) may be listened on.
   SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);

@@ -8,16 +8,16 @@
 #include "absl/status/statusor.h"
 #include "verbs/base/address.h"
 #include "verbs/base/clock.h"
-#include "verbs/base/fd.h"
+#include "verbs/soft/iwarp/socket.h"
 
 namespace viaduct::verbs::iwarp {
 
 // Invalid, with errno set, when there are no descriptors.
-Fd NewTcpSocket(sa_family_t family);
+Socket NewTcpSocket(sa_family_t family);
 
 // A socket that listens on exactly this address and port (0: a free one). AlreadyExists: taken, by
 // whom is logged; PermissionDenied; InvalidArgument: not an address of this host.
-absl::StatusOr<Fd> ListenOn(const Address& address, uint16_t port);
+absl::StatusOr<Socket> ListenOn(const Address& address, uint16_t port);
 
 // The address of a socket, or of its peer; unspecified and 0 if it has none any more.
 struct Endpoint {

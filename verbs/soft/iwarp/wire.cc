@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "verbs/base/fd.h"
 #include "verbs/soft/iwarp/acceptor.h"
 #include "verbs/soft/iwarp/linger.h"
 #include "verbs/soft/iwarp/link.h"
 #include "verbs/soft/iwarp/mpa_negotiation.h"
+#include "verbs/soft/iwarp/socket.h"
 #include "verbs/soft/iwarp/startup_io.h"
 #include "verbs/soft/iwarp/tcp.h"
 
@@ -58,7 +58,7 @@ class Incoming final : public IncomingConnection {
 
  private:
   const std::shared_ptr<LinkShared> shared_;
-  Fd socket_;  // invalid: decided
+  Socket socket_;  // invalid: decided
   const std::unique_ptr<MpaParser> request_;
   const Endpoint local_;
   const Endpoint peer_;
@@ -80,7 +80,9 @@ Address LoopbackOf(const Address& address) {
 }  // namespace
 
 IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
-    : options_(options), shared_(std::make_shared<LinkShared>(loop, options.silence)) {}
+    : options_(options), shared_(std::make_shared<LinkShared>(loop, options.silence)) {
+  CloseSocketsInForkChildren(loop);
+}
 
 IwarpWire::~IwarpWire() = default;
 

@@ -1,0 +1,46 @@
+// The owner of a TCP socket, and what a fork does to all of them.
+#ifndef VIADUCT_VERBS_SOFT_IWARP_SOCKET_H_
+#define VIADUCT_VERBS_SOFT_IWARP_SOCKET_H_
+
+#include <utility>
+
+#include "verbs/base/event_loop.h"
+#include "verbs/base/fd.h"
+
+namespace viaduct::verbs::iwarp {
+
+// Move-only; closes what it owns, and is in the table of sockets until then.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(Fd fd);
+  Socket(Socket&& other) noexcept : fd_(std::move(other.fd_)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    if (this != &other) {
+      Reset();
+      fd_ = std::move(other.fd_);
+    }
+    return *this;
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket() { Reset(); }
+
+  int get() const { return fd_.get(); }
+  bool valid() const { return fd_.valid(); }
+  void Reset();
+
+ private:
+  Fd fd_;
+};
+
+// From now on a forked child closes its copies of all sockets, so that peers notice the death of
+// the parent although the child lives. Idempotent, any thread.
+void CloseSocketsInForkChildren(EventLoop& loop);
+
+// True in such a child: the numbers of the sockets may be other files there.
+bool InForkChild();
+
+}  // namespace viaduct::verbs::iwarp
+
+#endif  // VIADUCT_VERBS_SOFT_IWARP_SOCKET_H_
