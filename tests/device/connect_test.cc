@@ -277,11 +277,14 @@ TEST_F(ConnectTest, DestructionInTheMiddleOfAnAttempt) {
   ASSERT_NE(request, nullptr);
   ASSERT_TRUE(request->Accept(passive.pair(), {}).ok());
   passive.DestroyPair();
+  // It may have been connected for a moment; nothing is told after its destruction.
+  const size_t told = passive.events().count();
+  EXPECT_LE(told, 1u);
   // The active side may have seen the connection for a moment.
   Event event = AwaitEvent(second);
   if (event.kind == Event::kConnected) event = AwaitEvent(second);
   EXPECT_TRUE(event.kind == Event::kDisconnected || event.kind == Event::kConnectFailed);
-  EXPECT_EQ(passive.events().count(), 0u);
+  EXPECT_EQ(passive.events().count(), told);
 }
 
 TEST_F(ConnectTest, AContextReachesItself) {
