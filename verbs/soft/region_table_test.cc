@@ -1,0 +1,108 @@
+#include "verbs/soft/region_table.h"
+
+#include <atomic>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr uint32_t kAll = kLocalRead | kLocalWrite | kRemoteRead | kRemoteWrite;
+
+TEST(RegionTableTest, ChecksRangeRightsAndDomain) {
+  RegionTable table;
+  const Key key = *table.Register(7, 1000, 100, kLocalRead | kRemoteWrite);
+  EXPECT_GE(key, 1u);
+  EXPECT_LE(key, 0x7fffffffu);
+  EXPECT_TRUE(table.Check(key, 1000, 100, kLocalRead, 7));
+  EXPECT_TRUE(table.Check(key, 1099, 1, kLocalRead | kRemoteWrite, 7));
+  EXPECT_TRUE(table.Check(key, 1000, 100, kLocalRead, kWildcardDomain));
+  EXPECT_FALSE(table.Check(key, 999, 1, kLocalRead, 7));
+  EXPECT_FALSE(table.Check(key, 1000, 101, kLocalRead, 7));
+  EXPECT_FALSE(table.Check(key, 1001, 100, kLocalRead, 7));
+  EXPECT_FALSE(table.Check(key, 1000, ~uint64_t{0}, kLocalRead, 7));
+  EXPECT_FALSE(table.Check(key, ~uint64_t{0}, 2, kLocalRead, 7));
+  EXPECT_FALSE(table.Check(key, 1000, 1, kLocalWrite, 7));
+  EXPECT_FALSE(table.Check(key, 1000, 1, kLocalRead, 8));
+  EXPECT_FALSE(table.Check(0, 1000, 1, kLocalRead, 7));
+  EXPECT_FALSE(table.Check(key ^ 0x10000, 1000, 1, kLocalRead, 7));
+  EXPECT_FALSE(table.Check(key | 0x80000000u, 1000, 1, kLocalRead, 7));
+}
+
+TEST(RegionTableTest, AWildcardRegionMatchesEveryDomain) {
+  RegionTable table;
+  const Key key = *table.Register(kWildcardDomain, 1000, 100, kAll);
+  EXPECT_TRUE(table.Check(key, 1000, 100, kAll, 12345));
+}
+
+TEST(RegionTableTest, ModifyAndDeregister) {
+  RegionTable table;
+  const Key key = *table.Register(7, 1000, 100, kAll);
+  table.Modify(key, 9, kLocalRead);
+  EXPECT_TRUE(table.Check(key, 1000, 1, kLocalRead, 9));
+  EXPECT_FALSE(table.Check(key, 1000, 1, kLocalRead, 7));
+  EXPECT_FALSE(table.Check(key, 1000, 1, kLocalWrite, 9));
+  table.Deregister(key);
+  EXPECT_FALSE(table.Check(key, 1000, 1, kLocalRead, 9));
+  table.Deregister(key);  // nothing happens
+}
+
+TEST(RegionTableTest, KeysDifferAndAreNotGuessedFromOthers) {
+  RegionTable table;
+  std::set<Key> keys;
+  std::set<uint32_t> steps;
+  Key last = 0;
+  for (int i = 0; i < 2000; i++) {
+    const Key key = *table.Register(1, 1000, 1, kAll);
+    EXPECT_TRUE(keys.insert(key).second);
+    steps.insert(key - last);
+    last = key;
+  }
+  EXPECT_GT(steps.size(), 1900u);
+}
+
+TEST(RegionTableTest, FullTable) {
+  RegionTable table;
+  std::vector<Key> keys;
+  for (uint32_t i = 0; i < RegionTable::kMaxRegions; i++) {
+    keys.push_back(*table.Register(1, i + 1, 1, kAll));
+  }
+  EXPECT_EQ(table.Register(1, 1, 1, kAll).status().code(), absl::StatusCode::kResourceExhausted);
+  table.Deregister(keys[77]);
+  EXPECT_TRUE(table.Register(1, 1, 1, kAll).ok());
+}
+
+// What a holder of the lock was allowed to write is written before Deregister returns.
+TEST(RegionTableTest, NothingLandsAfterDeregister) {
+  RegionTable table;
+  PassLock lock;
+  table.AddUser(&lock);
+  uint64_t memory = 0;  // written under the key only; read by the owner without it
+  std::atomic<Key> current{0};
+  std::atomic<bool> stop{false};
+  std::thread placer([&] {
+    while (!stop.load()) {
+      PassLockHolder holder(&lock);
+      const Key key = current.load();
+      if (table.Check(key, reinterpret_cast<uint64_t>(&memory), 8, kRemoteWrite, 1)) memory++;
+    }
+  });
+  for (int i = 0; i < 3000; i++) {
+    const Key key = *table.Register(1, reinterpret_cast<uint64_t>(&memory), 8, kAll);
+    current.store(key);
+    sched_yield();
+    table.Deregister(key);
+    const uint64_t seen = memory;
+    sched_yield();
+    ASSERT_EQ(memory, seen);
+  }
+  stop.store(true);
+  placer.join();
+  table.RemoveUser(&lock);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs

@@ -1,0 +1,81 @@
+// The arena, its pool, and what is refused.
+#include "verbs/soft/shm/arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "gtest/gtest.h"
+#include "verbs/soft/shm/chunk_pool.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+Fd Copy(const Arena& arena) { return Fd(fcntl(arena.fd(), F_DUPFD_CLOEXEC, 0)); }
+
+TEST(ArenaTest, TheOtherSideSeesTheSameMemory) {
+  std::shared_ptr<Arena> mine = Arena::Create();
+  ASSERT_NE(mine, nullptr);
+  std::shared_ptr<Arena> theirs = Arena::Open(Copy(*mine));
+  ASSERT_NE(theirs, nullptr);
+  ASSERT_TRUE(theirs->PayConnection(4095));
+  mine->connection(4095).data[1][63].word.store(42);
+  EXPECT_EQ(theirs->connection(4095).data[1][63].word.load(), 42u);
+  mine->chunk(1, 7)[kChunkBytes - 1] = 9;
+  EXPECT_EQ(theirs->chunk(1, 7)[kChunkBytes - 1], 9);
+}
+
+TEST(ArenaTest, RefusesWhatIsNotSealedOrOfAnotherLayout) {
+  EXPECT_EQ(Arena::Open(Fd()), nullptr);
+  EXPECT_EQ(Arena::Open(Fd(open("/dev/null", O_RDWR | O_CLOEXEC))), nullptr);
+  const ArenaHeader good = {kArenaMagic, kArenaBytes};
+  for (int what = 0; what < 4; what++) {
+    Fd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    ArenaHeader header = good;
+    if (what == 1) header.magic++;
+    if (what == 2) header.bytes++;
+    ASSERT_EQ(ftruncate(fd.get(), kArenaBytes + (what == 3 ? 4096 : 0)), 0);
+    ASSERT_EQ(pwrite(fd.get(), &header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
+    if (what != 0) fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    EXPECT_EQ(Arena::Open(std::move(fd)), nullptr) << what;
+  }
+}
+
+TEST(ChunkPoolTest, GrowsAndComesBack) {
+  std::shared_ptr<Arena> arena = Arena::Create();
+  ChunkPool pool(*arena, 1);
+  std::set<int> taken;
+  for (uint32_t i = 0; i < kChunks; i++) EXPECT_TRUE(taken.insert(pool.Take(0)).second);
+  EXPECT_EQ(*taken.begin(), 0);
+  EXPECT_EQ(pool.Take(0), -1);
+  arena->direction(1).returned.fetch_or(0xf0);
+  EXPECT_EQ(pool.Take(0), 4);
+  pool.PutBack(4);
+  EXPECT_EQ(pool.Take(0), 4);
+}
+
+TEST(ChunkPoolTest, AConnectionHasNoMoreThanIsFree) {
+  std::shared_ptr<Arena> arena = Arena::Create();
+  ChunkPool pool(*arena, 0);
+  uint32_t first = 0, second = 0;
+  while (pool.Take(first) >= 0) first++;
+  EXPECT_EQ(first, kChunks / 2);
+  while (pool.Take(second) >= 0) second++;
+  EXPECT_EQ(second, kChunks / 4);
+  EXPECT_GE(pool.Take(0), 0) << "a third always finds some";
+}
+
+TEST(ChunkPoolTest, APeerReturnsOnlyWhatItHad) {
+  std::shared_ptr<Arena> arena = Arena::Create();
+  ChunkPool pool(*arena, 0);
+  for (uint32_t i = 0; i < kFirstChunks; i++) pool.Take(0);
+  arena->direction(0).returned.fetch_or(~uint64_t{0});
+  std::set<int> again;
+  for (uint32_t i = 0; i < kFirstChunks; i++) EXPECT_TRUE(again.insert(pool.Take(0)).second);
+  EXPECT_EQ(*again.rbegin(), static_cast<int>(kFirstChunks) - 1) << "and none that it never had";
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::shm

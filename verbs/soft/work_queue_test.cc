@@ -1,0 +1,61 @@
+#include "verbs/soft/work_queue.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace viaduct::verbs {
+namespace {
+
+TEST(WorkQueueTest, HoldsWhatItWasMadeFor) {
+  WorkQueue<ReceiveEntry> queue;
+  ASSERT_TRUE(queue.Reserve(5, 3));
+  EXPECT_EQ(queue.max_requests(), 5u);
+  for (int i = 0; i < 5; i++) {
+    EXPECT_FALSE(queue.Full());
+    queue.posted.store(queue.posted.load() + 1);
+  }
+  EXPECT_TRUE(queue.Full());
+  queue.reaped.store(1);
+  EXPECT_FALSE(queue.Full());
+}
+
+TEST(WorkQueueTest, CopiesSegments) {
+  WorkQueue<SendEntry> queue;
+  ASSERT_TRUE(queue.Reserve(4, 252));
+  std::vector<Segment> segments(252);
+  for (uint32_t i = 0; i < 252; i++) segments[i] = {i, i + 1, i};
+  EXPECT_EQ(queue.CopySegments(2, segments), 252u * 251 / 2);
+  EXPECT_EQ(queue.CopySegments(3, {}), 0u);
+  const Segment one = {5, 6, 7};
+  EXPECT_EQ(queue.CopySegments(1, {&one, 1}), 7u);
+  EXPECT_EQ(queue.segments(2).size(), 252u);
+  EXPECT_EQ(queue.segments(2)[251].key, 252u);
+  EXPECT_TRUE(queue.segments(3).empty());
+  EXPECT_EQ(queue.segments(1)[0].length, 7u);
+}
+
+TEST(WorkQueueTest, GrowsWithWhatIsPosted) {
+  WorkQueue<ReceiveEntry> queue;
+  ASSERT_TRUE(queue.Reserve(4, 2));
+  queue.posted.store(7);
+  queue.done.store(5);
+  queue.reaped.store(4);
+  for (uint64_t n = 4; n < 7; n++) {
+    const Segment two[2] = {{n, 1, 10}, {n, 2, 20}};
+    queue.CopySegments(n, two);
+    queue.at(n).id = n;
+  }
+  ASSERT_TRUE(queue.Reserve(100, 9));
+  for (uint64_t n = 4; n < 7; n++) {
+    EXPECT_EQ(queue.at(n).id, n);
+    ASSERT_EQ(queue.segments(n).size(), 2u);
+    EXPECT_EQ(queue.segments(n)[1].length, 20u);
+  }
+  ASSERT_TRUE(queue.Reserve(1, 1)) << "never shrinks";
+  EXPECT_EQ(queue.max_requests(), 100u);
+  EXPECT_EQ(queue.max_segments(), 9u);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
