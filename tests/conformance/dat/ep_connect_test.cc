@@ -530,6 +530,8 @@ TEST(EpConnect, C089_SilentHost) {
   if (Wire() == "shm") GTEST_SKIP() << "a stranger's TCP port is reached over TCP only";
   RunAlone([] {
     const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int on = 1;
+    setsockopt(stranger, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     sockaddr_in address = Ipv4("127.0.0.1");
     address.sin_port = htons(Port(0));
     ASSERT_EQ(bind(stranger, Pointer(address), sizeof address), 0);

@@ -35,10 +35,10 @@ bool HasWaiter(DAT_EVD_HANDLE evd) {
 // Runs dat_evd_wait in a thread; returns once that thread is the waiter.
 class Waiter {
  public:
-  explicit Waiter(DAT_EVD_HANDLE evd, DAT_COUNT threshold = 1) {
+  explicit Waiter(DAT_EVD_HANDLE evd) {
     thread_ = std::thread([=, this] {
       DAT_COUNT more;
-      result_ = dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, threshold, &event_, &more);
+      result_ = dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event_, &more);
     });
     while (!HasWaiter(evd)) sched_yield();
   }
@@ -138,9 +138,10 @@ TEST(EvdWait, C050_Threshold) {
     DAT_COUNT more = 0;
     EXPECT_TRUE(Fails(Wait(evd, 5 * kMillisecond, 4, &more), DAT_TIMEOUT_EXPIRED));
     EXPECT_EQ(more, 3);  // nothing was taken
-    Waiter waiter(evd, 4);
-    Must(Post(evd, 4));
-    Must(waiter.Join());
+    std::thread poster([&] { (void)Post(evd, 4); });
+    Must(Wait(evd, kPatience, 4, &more));
+    EXPECT_EQ(more, 3);
+    poster.join();
     DAT_EVENT event;
     Must(dat_evd_wait(evd, 0, 3, &event, &more));
     EXPECT_EQ(reinterpret_cast<uintptr_t>(event.event_data.software_event_data.pointer), 2u);
