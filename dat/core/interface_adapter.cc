@@ -40,6 +40,7 @@ uint32_t InterfaceAdapter::max_private_data() const {
 }
 
 void InterfaceAdapter::SetAsyncDispatcher(Ref<EventDispatcher> dispatcher, bool own) {
+  dispatcher->AddFeeder();
   MutexLock lock(&lock_);
   async_ = std::move(dispatcher);
   own_async_ = own;
@@ -91,8 +92,8 @@ Error InterfaceAdapter::Close(CloseMode mode) {
     }
     closed_ = true;
     std::swap(async, async_);
-    if (!own_async_) async = Ref<EventDispatcher>();
   }
+  if (async) async->DropFeeder();
   HandleTable::Erase(handle(), kType);
   DestroyChildren();
   DropReference();
