@@ -25,6 +25,14 @@ void ConnectionRequest::Finish() {
   DropReference();
 }
 
+// One that was reserved is the consumer's again; one that was made for this request ends with it.
+void ConnectionRequest::GiveEndpointBack() {
+  if (!endpoint_) return;
+  const bool made_for_this = endpoint_->state() == EndpointState::kTentativePending;
+  (void)endpoint_->Move(EndpointInput::kRejectImplicit);
+  if (made_for_this) endpoint_->Destroy();
+}
+
 Error ConnectionRequest::Accept(Endpoint* endpoint, absl::Span<const uint8_t> private_data) {
   if ((endpoint == nullptr) != static_cast<bool>(endpoint_)) return InvalidHandle<Endpoint>();
   if (private_data.size() > adapter_->max_private_data()) return InvalidParameter(3);
@@ -63,7 +71,7 @@ Error ConnectionRequest::Reject(absl::Span<const uint8_t> private_data) {
     arrival_.incoming->Reject(answer);
     arrival_.incoming.reset();
   }
-  if (endpoint_) (void)endpoint_->Move(EndpointInput::kRejectImplicit);
+  GiveEndpointBack();
   Finish();
   return Ok();
 }
@@ -84,7 +92,7 @@ Error ConnectionRequest::HandOff(const ServiceName& name) {
     arrival_.incoming = std::move(moved.incoming);
     return InvalidParameter(2);
   }
-  if (endpoint_) (void)endpoint_->Move(EndpointInput::kRejectImplicit);
+  GiveEndpointBack();
   Finish();
   return Ok();
 }
@@ -95,7 +103,7 @@ void ConnectionRequest::Destroy() {
     if (arrival_.incoming != nullptr) arrival_.incoming->Refuse();
     arrival_.incoming.reset();
   }
-  if (endpoint_) (void)endpoint_->Move(EndpointInput::kRejectImplicit);
+  GiveEndpointBack();
   Finish();
 }
 

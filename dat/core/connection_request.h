@@ -65,6 +65,7 @@ class ConnectionRequest final : public Object {
   ~ConnectionRequest() override;
   // The handle is dead: nobody else can end the request.
   void Finish();
+  void GiveEndpointBack();
 
   const Ref<InterfaceAdapter> adapter_;
   const Ref<Endpoint> endpoint_;
