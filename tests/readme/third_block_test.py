@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""README.md's third block and its two programs, run as a newcomer runs them: install, compile, run, remove.
+
+Only Bazel is a stand-in: the libraries are this test's own data, and the newcomer's home is a temporary folder.
+"""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+from tests.layering import tree
+from tests.readme import readme
+
+_BAZEL = """#!/bin/sh
+case $1 in
+  build) exit 0 ;;
+  info) echo "%s" ;;
+esac
+"""
+
+
+class ThirdBlock(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls._home = folder.name
+        cls._environment = {"HOME": cls._home, "PATH": os.environ["PATH"], "VIADUCT_BAZEL": cls._home + "/bazel"}
+        os.symlink(tree.root() + "/tools", cls._home + "/tools")
+        cls._write("bazel", _BAZEL % os.getcwd())
+        os.chmod(cls._home + "/bazel", 0o755)
+        for name, text in readme.programs().items():
+            cls._write(name, text)
+        cls._write("old.c", readme.programs()["knock_via.c"])
+        cls._install, cls._pkg_config = readme.blocks("sh")
+        cls._run_shell(cls._install)
+        cls._flags = cls._run_shell("export PKG_CONFIG_PATH=~/viaduct/lib/pkgconfig; pkg-config --cflags --libs dat2").strip()
+
+    @classmethod
+    def _write(cls, name, text):
+        with open(os.path.join(cls._home, name), "w", encoding="utf-8") as out:
+            out.write(text)
+
+    @classmethod
+    def _run_shell(cls, script):
+        result = subprocess.run(["sh", "-euc", script], cwd=cls._home, env=cls._environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if result.returncode != 0:
+            raise AssertionError("%s\n%s%s" % (script, result.stdout, result.stderr))
+        return result.stdout
+
+    def _knock(self, program):
+        """The program needs no environment at all."""
+        result = subprocess.run([os.path.join(self._home, program)], env={}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, check=False, timeout=60)
+        self.assertEqual((result.returncode, result.stdout), (0, "nobody waits\n"))
+
+    def test_old_program_with_plain_flags(self):
+        self._knock("old")
+
+    def test_old_program_with_pkg_config(self):
+        os.unlink(self._home + "/old")
+        self._run_shell(self._pkg_config)
+        self._knock("old")
+
+    def test_dat_twin(self):
+        self._run_shell("cc knock_dat.c %s -o knock_dat" % self._flags)
+        self._knock("knock_dat")
+
+    def test_zz_remove(self):
+        self._run_shell("tools/install --remove ~/viaduct")
+        self.assertFalse(os.path.exists(self._home + "/viaduct"))
+
+
+if __name__ == "__main__":
+    unittest.main()
