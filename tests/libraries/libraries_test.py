@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""What the shared libraries look like from outside: names, exports, what they need and what they import."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+_ENGINE = "dat/core/libviaduct.so.1"
+# Library: the functions that it exports, and their node.
+_FACES = {
+    "vipl/libvipl.so.1": (r"Vip\w+", r"VIPL_\S+"),
+    "dat/api/libdat.so.1": (r"dats?_\w+", r"DAT_1\.2"),
+    "dat/api/libdat2.so.2": (r"dats?_\w+", r"DAT_2\.0"),
+}
+_RUNTIME = {"libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", "libc.so.6", "ld-linux-x86-64.so.2"}
+
+
+def _readelf(option, path):
+    return subprocess.run(["readelf", "--wide", option, path], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def _dynamic(path, tag):
+    return set(re.findall(r"\(%s\)[^\[]*\[(.*)\]" % tag, _readelf("--dynamic", path)))
+
+
+def _symbols(path):
+    """Yields (name, version, is defined) of the dynamic symbols, without the nodes' own."""
+    for line in _readelf("--dyn-syms", path).splitlines():
+        words = line.split()
+        if len(words) >= 8 and words[0].rstrip(":").isdigit() and words[6] != "ABS":
+            name, _, version = words[7].partition("@")
+            yield name, version.lstrip("@"), words[6] != "UND"
+
+
+class Libraries(unittest.TestCase):
+
+    def test_names_and_run_paths(self):
+        for path in [_ENGINE] + list(_FACES):
+            with self.subTest(path):
+                self.assertEqual(_dynamic(path, "SONAME"), {os.path.basename(path)})
+                self.assertEqual(_dynamic(path, "RUNPATH"), {"$ORIGIN"})
+                self.assertEqual(_dynamic(path, "RPATH"), set())
+
+    def test_faces_need_the_engine_and_the_runtime_alone(self):
+        for path in _FACES:
+            with self.subTest(path):
+                needed = _dynamic(path, "NEEDED")
+                self.assertIn("libviaduct.so.1", needed)
+                self.assertEqual(needed - _RUNTIME - {"libviaduct.so.1"}, set())
+
+    def test_engine_needs_no_rdma(self):
+        needed = {name for name in _dynamic(_ENGINE, "NEEDED") if not name.startswith("libabsl_")}
+        self.assertEqual(needed - _RUNTIME, {"libisal.so.2"})
+
+    def test_engine_stays_loaded(self):
+        self.assertIn("NODELETE", _readelf("--dynamic", _ENGINE))
+
+    def test_faces_export_their_functions_alone(self):
+        for path, (pattern, node) in _FACES.items():
+            exported = [(name, version) for name, version, defined in _symbols(path) if defined]
+            with self.subTest(path):
+                self.assertTrue(exported)
+                for name, version in exported:
+                    self.assertRegex(name, "^%s$" % pattern)
+                    self.assertRegex(version, "^%s$" % node)
+
+    def test_engine_exports_under_one_node_of_this_build(self):
+        nodes = {version for _, version, defined in _symbols(_ENGINE) if defined}
+        self.assertEqual(len(nodes - {""}), 1, nodes)
+        self.assertRegex((nodes - {""}).pop(), r"^VIADUCT_\d+\.\d+\.\d+_[0-9a-f]{16}$")
+
+    def test_nothing_imports_semaphores_or_sets_signal_handlers(self):
+        for path in [_ENGINE] + list(_FACES):
+            imported = {name for name, _, defined in _symbols(path) if not defined}
+            with self.subTest(path):
+                self.assertEqual({name for name in imported if re.match(r"(sem_\w+|sigaction|signal)$", name)}, set())
+
+    def test_faces_do_not_import_functions_of_the_api(self):
+        for path in _FACES:
+            imported = [name for name, _, defined in _symbols(path) if not defined]
+            with self.subTest(path):
+                self.assertEqual([name for name in imported if re.match(r"(Vip[A-Z]|dats?_)", name)], [])
+
+    def test_face_loads_with_its_own_engine(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for path in _FACES:
+                shutil.copy(_ENGINE, folder)
+                self.assertEqual(self._load(shutil.copy(path, folder)), (0, ""), path)
+
+    def test_face_refuses_the_engine_of_another_build(self):
+        with open(_ENGINE, "rb") as library:
+            content = library.read()
+        other = re.sub(rb"(VIADUCT_\d+\.\d+\.\d+_)[0-9a-f]{16}\0", rb"\g<1>0123456789abcdef\0", content)
+        self.assertNotEqual(other, content)
+        for path in _FACES:
+            with self.subTest(path), tempfile.TemporaryDirectory() as folder:
+                with open(folder + "/libviaduct.so.1", "wb") as library:
+                    library.write(other)
+                code, output = self._load(shutil.copy(path, folder))
+                self.assertNotEqual(code, 0)
+                self.assertRegex(output, r"version `VIADUCT_\S+' not found")
+
+    @staticmethod
+    def _load(path):
+        """Exit status and complaint of a process that loads the library."""
+        result = subprocess.run([sys.executable, "-c", "import ctypes, os, sys; ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW)", path],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return result.returncode, result.stdout
+
+
+if __name__ == "__main__":
+    unittest.main()
