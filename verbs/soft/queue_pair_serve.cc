@@ -136,7 +136,9 @@ uint64_t SoftQueuePair::Reapable(const Attachment& attachment) {
 
 void SoftQueuePair::TryHeat(Attachment& attachment) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Link* link = link_.load(std::memory_order_relaxed);
-  if (link == nullptr || !attachment.queue->HasHotRoom()) return;
+  // A link that is still connecting has nothing to look at yet.
+  if (link == nullptr || !receiving_.load(std::memory_order_relaxed)) return;
+  if (!attachment.queue->HasHotRoom()) return;
   if (Attachment* other = Other(attachment)) {
     if (!other->queue->lock().TryLock()) return;
     const bool room = other->queue->HasHotRoom();
