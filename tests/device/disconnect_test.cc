@@ -127,7 +127,7 @@ TEST_F(DisconnectTest, SuccessesArePollableBeforeOnDisconnected) {
   for (int i = 0; i < kMessages; ++i) ASSERT_EQ(active_.Send(i, 0, 64), PostResult::kOk);
   active_.pair().Disconnect(DisconnectMode::kGraceful);
   ExpectDisconnected(passive_, DisconnectCause::kPeer);
-  Settle();
+  DrainExecutors();  // the hook has returned
   ASSERT_GE(in_sink.size(), static_cast<size_t>(kMessages));
   for (int i = 0; i < kMessages; ++i) {
     EXPECT_EQ(in_sink[i].id, static_cast<uint64_t>(i));

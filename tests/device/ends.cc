@@ -232,8 +232,14 @@ DeviceTest::DeviceTest() : device_(DeviceUnderTest::Make()) {}
 
 DeviceTest::~DeviceTest() { DestroyEnds(); }
 
+void DeviceTest::DrainExecutors() {
+  a().executor().Drain();
+  b().executor().Drain();
+}
+
 void DeviceTest::DestroyEnds() {
   polled_.clear();
+  DrainExecutors();
   // Pairs first, so that no sink call meets an end that is half gone.
   for (std::unique_ptr<End>& end : ends_) end->DestroyPair();
   while (!ends_.empty()) ends_.pop_back();
@@ -262,6 +268,7 @@ bool DeviceTest::Run(absl::FunctionRef<bool()> done) {
 
 void DeviceTest::Settle() {
   device_->Settle([this] { PollEnds(); });
+  DrainExecutors();
   PollEnds();
 }
 

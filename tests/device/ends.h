@@ -181,6 +181,8 @@ class DeviceTest : public testing::Test {
   // Polls all ends and lets the device work until `done`.
   bool Run(absl::FunctionRef<bool()> done);
   void Settle();
+  // Sink calls in progress have returned, their hooks included.
+  void DrainExecutors();
   void PollEnds();
 
   // The next completion or event, taken out; a failure of the test if none comes.

@@ -94,6 +94,7 @@ TEST_F(ErrorTest, TheTargetMemoryOfAReadNeedsLocalWrite) {
   request.segments = absl::MakeConstSpan(&segment, 1);
   request.remote_address = to.Address(0);
   request.remote_key = to.region().key();
+  to.Agree();
   ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
   Expect(from.sends(), 1, Status::kLocalProtection);
   EXPECT_TRUE(from.memory() == before);
