@@ -1,0 +1,84 @@
+// A network that goes away, in a network namespace of the test's own.
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "verbs/base/fd.h"
+#include "verbs/soft/iwarp/testing_device.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+constexpr Nanos kSilence = 2'000'000'000;
+
+bool SetLoopback(bool up) {
+  Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request = {};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = up ? IFF_UP : 0;
+  return ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
+}
+
+// Before the control thread starts: a namespace is a thread's.
+bool EnterOwnNetwork() {
+  return (unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) &&
+         SetLoopback(true);
+}
+
+class IwarpSilenceTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { own_network_ = EnterOwnNetwork(); }
+
+  void SetUp() override {
+    if (!own_network_) GTEST_SKIP() << "no network namespace of its own";
+    ASSERT_TRUE(SetLoopback(true));
+    const TestEnd::Options options{.silence = kSilence};
+    a_ = std::make_unique<TestEnd>(options);
+    b_ = std::make_unique<TestEnd>(options);
+    ConnectEnds(*a_, *b_);
+  }
+
+  static bool own_network_;
+  std::unique_ptr<TestEnd> a_;
+  std::unique_ptr<TestEnd> b_;
+};
+
+bool IwarpSilenceTest::own_network_ = false;
+
+// iWARP checklist 56, busy: an acknowledgement is owed.
+TEST_F(IwarpSilenceTest, RequestsUnderWay) {
+  ASSERT_TRUE(SetLoopback(false));
+  a_->Send(1, 0, 100, kConfirm);
+  EXPECT_EQ(a_->NextSend().status, Status::kTransport);
+  const Event event = a_->sink.Next();
+  EXPECT_EQ(event.kind, Event::Kind::kDisconnected);
+  EXPECT_EQ(event.cause, DisconnectCause::kBroken);
+}
+
+// And idle: keep-alive finds out.
+TEST_F(IwarpSilenceTest, NothingUnderWay) {
+  ASSERT_TRUE(SetLoopback(false));
+  EXPECT_EQ(a_->sink.Next().cause, DisconnectCause::kBroken);
+  EXPECT_EQ(b_->sink.Next().cause, DisconnectCause::kBroken);
+}
+
+// A network that comes back in time has done no harm.
+TEST_F(IwarpSilenceTest, ShortSilence) {
+  ASSERT_TRUE(SetLoopback(false));
+  b_->Receive(2, 0, 100);
+  a_->Send(1, 0, 100, kConfirm);
+  ASSERT_TRUE(SetLoopback(true));
+  EXPECT_EQ(a_->NextSend().status, Status::kSuccess);
+  EXPECT_EQ(b_->NextReceive().status, Status::kSuccess);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::iwarp
