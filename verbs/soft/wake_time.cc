@@ -21,21 +21,21 @@ constexpr Nanos kGiveUp = 20'000'000;  // a machine this busy tells nothing
 struct Exchange {
   FutexParker to_helper;
   FutexParker to_caller;
-  const Clock* clock;
+  std::atomic<bool> over{false};
 };
 
+// Tokens that nobody took yet are one, so the end is a flag and not their number.
 void* Echo(void* argument) {
   auto& exchange = *static_cast<Exchange*>(argument);
-  for (int i = 0; i < kRounds; ++i) {
+  for (;;) {
     (void)exchange.to_helper.Park(Deadline::Infinite());
+    if (exchange.over.load(std::memory_order_acquire)) return nullptr;
     exchange.to_caller.Unpark();
   }
-  return nullptr;
 }
 
 Nanos Measure(const Clock& clock) {
   Exchange exchange;
-  exchange.clock = &clock;
   // The helper must not take the program's signals.
   sigset_t all, before;
   sigfillset(&all);
@@ -52,6 +52,8 @@ Nanos Measure(const Clock& clock) {
     }
     sample = (clock.Now() - start) / 2;
   }
+  exchange.over.store(true, std::memory_order_release);
+  exchange.to_helper.Unpark();
   pthread_join(helper, nullptr);
   std::sort(one_way.begin(), one_way.end());
   return std::clamp(one_way[kRounds / 2], kShortest, kLongest);
