@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""What the two shared libraries show: name, version node, functions, and what they need."""
+
+import re
+import subprocess
+import unittest
+
+# The functions of dat_functions.h and udat.h that are not complete yet.
+ABSENT = re.compile(
+    r"dat_(cno_|srq_|rmr_|csp_|extension_op|evd_modify_cno|ep_create_with_srq|ep_recv_query|ep_set_watermark|"
+    r"ep_common_connect|ep_post_send_with_invalidate|ep_post_rdma_read_to_rmr)")
+LIBRARIES = {
+    "libdat.so.1": ("DAT_1.2", "dat"),
+    "libdat2.so.2": ("DAT_2.0", "dat2"),
+}
+NEEDED = {"libviaduct.so.1", "libstdc++.so.6", "libgcc_s.so.1", "libc.so.6"}
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def exported(library):
+    """{name: node} of the functions that programs can call."""
+    symbols = {}
+    for line in output("nm", "-D", "--defined-only", "--with-symbol-versions", library).splitlines():
+        fields = line.split()
+        if fields[-2] != "A":
+            name, _, node = fields[-1].partition("@@")
+            symbols[name] = node
+    return symbols
+
+
+def declared(folder):
+    names = set()
+    for header in ("dat_functions.h", "udat.h"):
+        with open("dat/include/%s/%s" % (folder, header), encoding="utf-8") as stream:
+            names.update(re.findall(r"extern DAT_RETURN DAT_API\s+(dat_\w+)\(", stream.read()))
+    return names
+
+
+class Libraries(unittest.TestCase):
+
+    def test_functions(self):
+        for library, (node, folder) in LIBRARIES.items():
+            with self.subTest(library):
+                symbols = exported("dat/api/" + library)
+                self.assertEqual(set(symbols), {name for name in declared(folder) if not ABSENT.match(name)})
+                self.assertEqual(set(symbols.values()), {node})
+
+    def test_dynamic_section(self):
+        for library in LIBRARIES:
+            with self.subTest(library):
+                dynamic = output("readelf", "-d", "dat/api/" + library)
+                self.assertEqual(re.findall(r"SONAME.*\[(.*)\]", dynamic), [library])
+                self.assertEqual(re.findall(r"RUNPATH.*\[(.*)\]", dynamic), ["$ORIGIN"])
+                self.assertLessEqual(set(re.findall(r"NEEDED.*\[(.*)\]", dynamic)), NEEDED)
+
+
+if __name__ == "__main__":
+    unittest.main()
