@@ -9,6 +9,9 @@
 #include <mutex>
 
 namespace viaduct::verbs {
+
+std::atomic<bool> internal::light_fence_is_full{true};
+
 namespace {
 
 bool Register() {

@@ -12,8 +12,9 @@ namespace viaduct::verbs {
 inline void FullFence() { __asm__ __volatile__("mfence" ::: "memory"); }
 
 namespace internal {
-// Until PrepareFences has found membarrier, the safe answer.
-inline std::atomic<bool> light_fence_is_full{true};
+// Until PrepareFences has found membarrier, the safe answer. Not inline: each shared library would
+// have one of its own.
+extern std::atomic<bool> light_fence_is_full;
 }  // namespace internal
 
 // Registers the process with the kernel. Before the first HeavyFence; idempotent, any thread.

@@ -125,12 +125,15 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
       if (waited < 0 && errno == EINTR) result = WaitResult::kInterrupted;
     }
   }
+  bool missed = false;
   {
     EpochGuard guard;
     SpinLockHolder holder(&bell_lock_);
-    // Marks that are there already are collected by the caller, who looks once more.
-    if (--sleepers_ == 0 && !ticking_) Arm(kBellEventFd);
+    // Whoever left marks meanwhile has rung already and does not ring again. The caller may not look
+    // any more, so the control thread does.
+    if (--sleepers_ == 0 && !ticking_) ticking_ = missed = Arm(kBellEventFd);
   }
+  if (missed) ticker_->Start();
   return result;
 }
 

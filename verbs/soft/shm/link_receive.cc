@@ -5,6 +5,7 @@
 #include "absl/numeric/bits.h"
 #include "verbs/base/asymmetric_fence.h"
 #include "verbs/soft/shm/copy.h"
+#include "verbs/soft/shm/fence.h"
 #include "verbs/soft/shm/link.h"
 #include "verbs/soft/shm/peer.h"
 
@@ -387,7 +388,10 @@ bool ShmLink::PollReplies() {
 
 // -------------------------------------------------------------------------------------- heat
 
-void ShmLink::Start() { my_line_->armed.store(1, std::memory_order_relaxed); }
+void ShmLink::Start() {
+  my_line_->armed.store(1, std::memory_order_relaxed);
+  GlobalFence();  // the look that follows sees what a peer sent without seeing that
+}
 
 void ShmLink::Heat() {
   cold_.store(false, std::memory_order_relaxed);
