@@ -24,8 +24,9 @@ VIP_CONN_HANDLE WaitOnly(Side& side, int n = 0) {
 }
 
 TEST(VipConnectRequest, C01_HasItsSignature) {
-  VIP_RETURN (*function)(VIP_VI_HANDLE, VIP_NET_ADDRESS*, VIP_NET_ADDRESS*, VIP_ULONG,
-                         VIP_VI_ATTRIBUTES*) = &::VipConnectRequest;
+  VIP_RETURN (*function)
+  (VIP_VI_HANDLE, VIP_NET_ADDRESS*, VIP_NET_ADDRESS*, VIP_ULONG, VIP_VI_ATTRIBUTES*) =
+      &::VipConnectRequest;
   EXPECT_NE(function, nullptr);
 }
 

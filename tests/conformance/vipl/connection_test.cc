@@ -84,7 +84,8 @@ TEST(VipConnectWait, EndsWhenItsNicIsClosed) {
   });
 }
 
-// Attributes that differ: the requester hears nothing, the next accept with the right ones connects.
+// Attributes that differ: the requester hears nothing, the next accept with the right ones
+// connects.
 void MismatchThenMatch(const VIP_VI_ATTRIBUTES& client, const VIP_VI_ATTRIBUTES& wrong,
                        VIP_RETURN expected) {
   RunPair(

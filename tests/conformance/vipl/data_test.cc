@@ -1,8 +1,7 @@
 // Descriptors and messages: VIPL checklist C57 to C79, without what reliability levels do to a
 // connection (reliability_test.cc).
-#include <vipl.h>
-
 #include <sched.h>
+#include <vipl.h>
 
 #include <cstring>
 #include <thread>
@@ -222,8 +221,8 @@ TEST(Post, C70_MisalignedOrUnregisteredDescriptors) {
   RunAlone([] {
     Side side;
     ErrorLog errors(side.nic.handle);
-    auto* misaligned = reinterpret_cast<VIP_DESCRIPTOR*>(
-        reinterpret_cast<char*>(side.memory.descriptor(0)) + 32);
+    auto* misaligned =
+        reinterpret_cast<VIP_DESCRIPTOR*>(reinterpret_cast<char*>(side.memory.descriptor(0)) + 32);
     alignas(64) VIP_DESCRIPTOR elsewhere = {};
     const struct {
       VIP_DESCRIPTOR* descriptor;
@@ -311,9 +310,11 @@ TEST(Post, C71_AnUnregisteredBufferIsAProtectionError) {
 }
 
 TEST(Post, C71_ABufferBeyondItsRegionIsAProtectionError) {
-  BadSend([](Side& side,
-             VIP_DESCRIPTOR* d) { d->DS[0].Local.Data.Address = side.memory.data() + (1 << 20) - 8; },
-          VIP_STATUS_PROTECTION_ERROR);
+  BadSend(
+      [](Side& side, VIP_DESCRIPTOR* d) {
+        d->DS[0].Local.Data.Address = side.memory.data() + (1 << 20) - 8;
+      },
+      VIP_STATUS_PROTECTION_ERROR);
 }
 
 TEST(Post, C72_LengthsThatAreWrong) {

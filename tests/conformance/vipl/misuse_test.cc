@@ -80,75 +80,107 @@ void CallEverything(Handles& h) {
   char bytes[64];
   NetAddress address = h.side.nic.Address(Name(0)), remote;
 
-  AllOf(h.NotNic(), [](void* x) { return VipCloseNic(x); }, "VipCloseNic");
-  AllOf(h.NotNic(), [&](void* x) { return VipQueryNic(x, &nic_attributes); }, "VipQueryNic");
-  AllOf(h.NotNic(), [&](void* x) { return VipCreateVi(x, &vi_attributes, 0, 0, &out); },
-        "VipCreateVi");
-  AllOf(h.NotNic(),
-        [&](void* x) {
-          return VipConnectWait(x, address.get(), 0, remote.get(), &vi_attributes, &out);
-        },
-        "VipConnectWait");
-  AllOf(h.NotNic(), [&](void* x) { return VipCreatePtag(x, &out); }, "VipCreatePtag");
-  AllOf(h.NotNic(), [&](void* x) { return VipDestroyPtag(x, h.tag); }, "VipDestroyPtag");
-  AllOf(h.NotNic(),
-        [&](void* x) { return VipRegisterMem(x, bytes, sizeof bytes, &mem_attributes, &memory); },
-        "VipRegisterMem");
-  AllOf(h.NotNic(),
-        [&](void* x) {
-          return VipDeregisterMem(x, h.side.memory.descriptor(0), h.side.memory.handle());
-        },
-        "VipDeregisterMem");
-  AllOf(h.NotNic(),
-        [&](void* x) {
-          return VipQueryMem(x, h.side.memory.descriptor(0), h.side.memory.handle(),
-                             &mem_attributes);
-        },
-        "VipQueryMem");
-  AllOf(h.NotNic(),
-        [&](void* x) {
-          return VipSetMemAttributes(x, h.side.memory.descriptor(0), h.side.memory.handle(),
-                                     &mem_attributes);
-        },
-        "VipSetMemAttributes");
-  AllOf(h.NotNic(), [&](void* x) { return VipCreateCQ(x, 16, &out); }, "VipCreateCQ");
-  AllOf(h.NotNic(), [&](void* x) { return VipErrorCallback(x, nullptr, nullptr); },
-        "VipErrorCallback");
-  AllOf(h.NotNic(), [&](void* x) { return VipNSInit(x, nullptr); }, "VipNSInit");
-  AllOf(h.NotNic(), [&](void* x) { return VipNSGetHostByName(x, text, remote.get(), 0); },
-        "VipNSGetHostByName");
-  AllOf(h.NotNic(), [&](void* x) { return VipNSGetHostByAddr(x, address.get(), text, &length); },
-        "VipNSGetHostByAddr");
-  AllOf(h.NotNic(), [&](void* x) { return VipNSShutdown(x); }, "VipNSShutdown");
+  AllOf(
+      h.NotNic(), [](void* x) { return VipCloseNic(x); }, "VipCloseNic");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipQueryNic(x, &nic_attributes); }, "VipQueryNic");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipCreateVi(x, &vi_attributes, 0, 0, &out); },
+      "VipCreateVi");
+  AllOf(
+      h.NotNic(),
+      [&](void* x) {
+        return VipConnectWait(x, address.get(), 0, remote.get(), &vi_attributes, &out);
+      },
+      "VipConnectWait");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipCreatePtag(x, &out); }, "VipCreatePtag");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipDestroyPtag(x, h.tag); }, "VipDestroyPtag");
+  AllOf(
+      h.NotNic(),
+      [&](void* x) { return VipRegisterMem(x, bytes, sizeof bytes, &mem_attributes, &memory); },
+      "VipRegisterMem");
+  AllOf(
+      h.NotNic(),
+      [&](void* x) {
+        return VipDeregisterMem(x, h.side.memory.descriptor(0), h.side.memory.handle());
+      },
+      "VipDeregisterMem");
+  AllOf(
+      h.NotNic(),
+      [&](void* x) {
+        return VipQueryMem(x, h.side.memory.descriptor(0), h.side.memory.handle(), &mem_attributes);
+      },
+      "VipQueryMem");
+  AllOf(
+      h.NotNic(),
+      [&](void* x) {
+        return VipSetMemAttributes(x, h.side.memory.descriptor(0), h.side.memory.handle(),
+                                   &mem_attributes);
+      },
+      "VipSetMemAttributes");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipCreateCQ(x, 16, &out); }, "VipCreateCQ");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipErrorCallback(x, nullptr, nullptr); },
+      "VipErrorCallback");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipNSInit(x, nullptr); }, "VipNSInit");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipNSGetHostByName(x, text, remote.get(), 0); },
+      "VipNSGetHostByName");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipNSGetHostByAddr(x, address.get(), text, &length); },
+      "VipNSGetHostByAddr");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipNSShutdown(x); }, "VipNSShutdown");
 
-  AllOf(h.NotVi(), [](void* x) { return VipDestroyVi(x); }, "VipDestroyVi");
-  AllOf(h.NotVi(), [&](void* x) { return VipSetViAttributes(x, &vi_attributes); },
-        "VipSetViAttributes");
-  AllOf(h.NotVi(),
-        [&](void* x) { return VipQueryVi(x, &state, &vi_attributes, &flag, &other_flag); },
-        "VipQueryVi");
-  AllOf(h.NotVi(), [&](void* x) { return VipConnectAccept(h.cq, x); }, "VipConnectAccept");
-  AllOf(h.NotVi(), [&](void* x) { return VipConnectAccept(x, h.side.vi); }, "VipConnectAccept");
-  AllOf(h.NotVi(), [](void* x) { return VipConnectReject(x); }, "VipConnectReject");
-  AllOf(h.NotVi(),
-        [&](void* x) {
-          return VipConnectRequest(x, address.get(), address.get(), 100, &vi_attributes);
-        },
-        "VipConnectRequest");
-  AllOf(h.NotVi(), [](void* x) { return VipDisconnect(x); }, "VipDisconnect");
+  AllOf(
+      h.NotVi(), [](void* x) { return VipDestroyVi(x); }, "VipDestroyVi");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipSetViAttributes(x, &vi_attributes); },
+      "VipSetViAttributes");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipQueryVi(x, &state, &vi_attributes, &flag, &other_flag); },
+      "VipQueryVi");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipConnectAccept(h.cq, x); }, "VipConnectAccept");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipConnectAccept(x, h.side.vi); }, "VipConnectAccept");
+  AllOf(
+      h.NotVi(), [](void* x) { return VipConnectReject(x); }, "VipConnectReject");
+  AllOf(
+      h.NotVi(),
+      [&](void* x) {
+        return VipConnectRequest(x, address.get(), address.get(), 100, &vi_attributes);
+      },
+      "VipConnectRequest");
+  AllOf(
+      h.NotVi(), [](void* x) { return VipDisconnect(x); }, "VipDisconnect");
   VIP_DESCRIPTOR* good = h.side.memory.descriptor(0);
   const VIP_MEM_HANDLE handle = h.side.memory.handle();
-  AllOf(h.NotVi(), [&](void* x) { return VipPostSend(x, good, handle); }, "VipPostSend");
-  AllOf(h.NotVi(), [&](void* x) { return VipPostRecv(x, good, handle); }, "VipPostRecv");
-  AllOf(h.NotVi(), [&](void* x) { return VipSendDone(x, &d); }, "VipSendDone");
-  AllOf(h.NotVi(), [&](void* x) { return VipRecvDone(x, &d); }, "VipRecvDone");
-  AllOf(h.NotVi(), [&](void* x) { return VipSendWait(x, 0, &d); }, "VipSendWait");
-  AllOf(h.NotVi(), [&](void* x) { return VipRecvWait(x, 0, &d); }, "VipRecvWait");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipPostSend(x, good, handle); }, "VipPostSend");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipPostRecv(x, good, handle); }, "VipPostRecv");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipSendDone(x, &d); }, "VipSendDone");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipRecvDone(x, &d); }, "VipRecvDone");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipSendWait(x, 0, &d); }, "VipSendWait");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipRecvWait(x, 0, &d); }, "VipRecvWait");
 
-  AllOf(h.NotCq(), [](void* x) { return VipDestroyCQ(x); }, "VipDestroyCQ");
-  AllOf(h.NotCq(), [](void* x) { return VipResizeCQ(x, 16); }, "VipResizeCQ");
-  AllOf(h.NotCq(), [&](void* x) { return VipCQDone(x, &out, &flag); }, "VipCQDone");
-  AllOf(h.NotCq(), [&](void* x) { return VipCQWait(x, 0, &out, &flag); }, "VipCQWait");
+  AllOf(
+      h.NotCq(), [](void* x) { return VipDestroyCQ(x); }, "VipDestroyCQ");
+  AllOf(
+      h.NotCq(), [](void* x) { return VipResizeCQ(x, 16); }, "VipResizeCQ");
+  AllOf(
+      h.NotCq(), [&](void* x) { return VipCQDone(x, &out, &flag); }, "VipCQDone");
+  AllOf(
+      h.NotCq(), [&](void* x) { return VipCQWait(x, 0, &out, &flag); }, "VipCQWait");
 }
 
 TEST(Misuse, HandlesThatAreNone) {
@@ -254,9 +286,9 @@ TEST(Misuse, HandlesThatDieMeanwhile) {
     for (int round = 0; round < 200; ++round) {
       VIP_VI_ATTRIBUTES attributes = Attributes();
       VIP_VI_HANDLE vi;
-      ASSERT_EQ(VipCreateVi(h.side.nic.handle, &attributes, nullptr, round % 2 ? h.cq : nullptr,
-                            &vi),
-                VIP_SUCCESS);
+      ASSERT_EQ(
+          VipCreateVi(h.side.nic.handle, &attributes, nullptr, round % 2 ? h.cq : nullptr, &vi),
+          VIP_SUCCESS);
       shared.store(vi);
       while (VipDestroyVi(vi) != VIP_SUCCESS) {
         VIP_DESCRIPTOR* d;

@@ -110,8 +110,7 @@ TEST(Names, C93_AddressesHaveNames) {
     const VIP_UINT8 strange[6] = {192, 0, 2, 99, 0, 0};
     NetAddress unknown(strange, sizeof strange, "");
     length = sizeof name;
-    EXPECT_EQ(VipNSGetHostByAddr(nic.handle, unknown.get(), name, &length),
-              VIP_ERROR_NAMESERVICE);
+    EXPECT_EQ(VipNSGetHostByAddr(nic.handle, unknown.get(), name, &length), VIP_ERROR_NAMESERVICE);
   });
 }
 

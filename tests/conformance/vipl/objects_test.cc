@@ -1,7 +1,6 @@
 // NIC, VI, protection tags, memory: VIPL checklist C41 to C56.
-#include <vipl.h>
-
 #include <sched.h>
+#include <vipl.h>
 
 #include <cstring>
 #include <thread>

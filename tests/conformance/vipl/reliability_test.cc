@@ -11,8 +11,8 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr VIP_RELIABILITY_LEVEL kLevels[] = {
-    VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION};
+constexpr VIP_RELIABILITY_LEVEL kLevels[] = {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY,
+                                             VIP_SERVICE_RELIABLE_RECEPTION};
 constexpr VIP_UINT32 kErrors = VIP_STATUS_ERROR_MASK;
 
 void AwaitError(Side& side) {
@@ -130,9 +130,9 @@ TEST(Rdma, C74_AWriteIsSilentUnlessItCarriesImmediateData) {
           peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
           VIP_DESCRIPTOR* done = side.NextReceive();
           ASSERT_EQ(done, side.memory.descriptor(0));
-          EXPECT_EQ(done->CS.Status, static_cast<VIP_UINT32>(VIP_STATUS_DONE |
-                                                             VIP_STATUS_OP_REMOTE_RDMA_WRITE |
-                                                             VIP_STATUS_IMMEDIATE));
+          EXPECT_EQ(done->CS.Status,
+                    static_cast<VIP_UINT32>(VIP_STATUS_DONE | VIP_STATUS_OP_REMOTE_RDMA_WRITE |
+                                            VIP_STATUS_IMMEDIATE));
           EXPECT_EQ(done->CS.ImmediateData, 99u);
           EXPECT_STREQ(target.data(), "silent");
           EXPECT_STREQ(target.data() + 100, "with immediate");
@@ -156,8 +156,8 @@ TEST(Rdma, C74_AWriteIsSilentUnlessItCarriesImmediateData) {
           ASSERT_EQ(side.PostSend(d), VIP_SUCCESS);
           for (int i = 0; i < 2; ++i) {
             VIP_DESCRIPTOR* done = side.NextSend();
-            EXPECT_EQ(done->CS.Status, static_cast<VIP_UINT32>(VIP_STATUS_DONE |
-                                                               VIP_STATUS_OP_RDMA_WRITE));
+            EXPECT_EQ(done->CS.Status,
+                      static_cast<VIP_UINT32>(VIP_STATUS_DONE | VIP_STATUS_OP_RDMA_WRITE));
           }
           peer.Await("done");
         });
@@ -197,8 +197,7 @@ void RefusedWrite(VIP_RELIABILITY_LEVEL level, bool vi_allows, bool region_allow
                   VIP_SUCCESS);
         VIP_DESCRIPTOR* done = side.NextSend();
         if (level == VIP_SERVICE_RELIABLE_RECEPTION) {
-          EXPECT_EQ(done->CS.Status & kErrors,
-                    static_cast<VIP_UINT32>(VIP_STATUS_RDMA_PROT_ERROR));
+          EXPECT_EQ(done->CS.Status & kErrors, static_cast<VIP_UINT32>(VIP_STATUS_RDMA_PROT_ERROR));
         }
         if (level != VIP_SERVICE_UNRELIABLE) AwaitError(side);
         peer.Await("done");

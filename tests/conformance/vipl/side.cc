@@ -86,9 +86,7 @@ VIP_DESCRIPTOR* Memory::descriptor(int n) const {
                                            static_cast<size_t>(n) * kDescriptorRoom);
 }
 
-char* Memory::data() const {
-  return static_cast<char*>(bytes_) + kDescriptors * kDescriptorRoom;
-}
+char* Memory::data() const { return static_cast<char*>(bytes_) + kDescriptors * kDescriptorRoom; }
 
 VIP_DESCRIPTOR* Memory::Fill(int n, size_t offset, VIP_UINT32 length, VIP_UINT16 control,
                              VIP_UINT32 immediate) const {

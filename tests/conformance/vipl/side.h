@@ -75,8 +75,8 @@ VIP_VI_ATTRIBUTES Attributes(VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_
 
 // A NIC, memory and a VI.
 struct Side {
-  explicit Side(const VIP_VI_ATTRIBUTES& vi_attributes = Attributes(), VIP_CQ_HANDLE send_cq = nullptr,
-                VIP_CQ_HANDLE receive_cq = nullptr);
+  explicit Side(const VIP_VI_ATTRIBUTES& vi_attributes = Attributes(),
+                VIP_CQ_HANDLE send_cq = nullptr, VIP_CQ_HANDLE receive_cq = nullptr);
   ~Side();
 
   VIP_VI_STATE State() const;
@@ -109,7 +109,7 @@ struct Side {
   Nic nic;
   Memory memory;
   VIP_VI_HANDLE vi = nullptr;
-  NetAddress requester;  // what VipConnectWait showed
+  NetAddress requester;         // what VipConnectWait showed
   VIP_VI_ATTRIBUTES peer = {};  // what VipConnectRequest or VipConnectWait showed
 };
 
