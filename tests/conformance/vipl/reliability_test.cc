@@ -35,6 +35,7 @@ TEST(Reliability, C68_AMessageLongerThanTheReceive) {
           if (level == VIP_SERVICE_UNRELIABLE) {
             EXPECT_EQ(side.TextOf(side.NextReceive()), "short");
             EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+            peer.Await("looked");
           } else {
             AwaitError(side);
             EXPECT_EQ(side.DrainFlushed(), 1);
@@ -53,6 +54,7 @@ TEST(Reliability, C68_AMessageLongerThanTheReceive) {
           if (level == VIP_SERVICE_UNRELIABLE) {
             side.SendText(1, "short");
             EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+            peer.Tell("looked");
           } else {
             AwaitError(side);
           }
