@@ -537,8 +537,8 @@ TEST(EpConnect, C089_SilentHost) {
     ASSERT_EQ(listen(stranger, 1), 0);
     Side side;
     DAT_EP_HANDLE ep = side.NewEp();
-    Must(dat_ep_connect(ep, Pointer(address), Port(0), 200 * kMillisecond, 0, nullptr,
-                        DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+    Must(dat_ep_connect(ep, Pointer(address), Port(0), 2 * kSecond, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                        DAT_CONNECT_DEFAULT_FLAG));
     NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_TIMED_OUT, ep);
     EXPECT_EQ(StateOf(ep), DAT_EP_STATE_DISCONNECTED);
     close(stranger);

@@ -28,7 +28,6 @@ struct Objects {
     Must(dat_pz_create(side.ia, &freed[kPz]));
     Must(dat_pz_free(freed[kPz]));
     freed[kLmr] = Memory(side, 64).lmr;
-    Must(dat_lmr_free(freed[kLmr]));
     freed[kEvd] = side.NewEvd(DAT_EVD_DEFAULT_FLAG);
     Must(dat_evd_free(freed[kEvd]));
     freed[kEp] = side.NewEp();

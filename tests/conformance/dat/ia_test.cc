@@ -315,10 +315,11 @@ TEST(Pz, C031_InUse) {
     EXPECT_TRUE(Fails(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE));
     Must(dat_ep_free(ep));
     std::swap(pz, side.pz);
-    DAT_LMR_HANDLE lmr = Memory(side, 64).lmr;
-    std::swap(pz, side.pz);
-    EXPECT_TRUE(Fails(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE));
-    Must(dat_lmr_free(lmr));
+    {
+      Memory memory(side, 64);
+      std::swap(pz, side.pz);
+      EXPECT_TRUE(Fails(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE));
+    }
     Must(dat_pz_free(pz));
   });
 }

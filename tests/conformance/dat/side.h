@@ -100,10 +100,13 @@ class Side {
   uint8_t byte_ = 0x5a;
 };
 
-// Memory registered with every privilege.
+// Memory that is registered as long as it exists: the peer may be at it until then.
 class Memory {
  public:
   Memory(const Side& side, size_t size, DAT_MEM_PRIV_FLAGS privileges = DAT_MEM_PRIV_ALL_FLAG);
+  ~Memory() { (void)dat_lmr_free(lmr); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
   DAT_LMR_TRIPLET Local(size_t offset, size_t length) const {
     return Triplet(bytes.data() + offset, length, lmr_context);
   }
