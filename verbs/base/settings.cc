@@ -42,9 +42,10 @@ constexpr Setting kSettings[] = {
      "The file in which VipNSGetHostByName looks first."},
 };
 
-// Names of others that begin like ours.
+// Names of others that begin like ours: DAT's own, and those of the project's scripts.
 constexpr absl::string_view kForeignNames[] = {
-    "DAT_OVERRIDE", "DAT_DBG_LEVEL", "DAT_DBG_TYPE", "DAT_DBG_DEST", "DAT_CONF", "DAT_IA_NAME",
+    "DAT_OVERRIDE", "DAT_DBG_LEVEL", "DAT_DBG_TYPE",  "DAT_DBG_DEST",        "DAT_CONF",
+    "DAT_IA_NAME",  "VIADUCT_BAZEL", "VIADUCT_LONG", "VIADUCT_TEST_EVENTS",
 };
 
 constexpr absl::string_view kOurPrefix = "VIADUCT_";
@@ -147,7 +148,7 @@ std::vector<std::string> SettingProblems(absl::Span<const char* const> environme
     }
     const bool ours = absl::StartsWith(name, kOurPrefix);
     const bool like_ours = absl::StartsWith(name, "VIP_") || absl::StartsWith(name, "DAT_");
-    if (ours || (like_ours && !absl::c_linear_search(kForeignNames, name))) {
+    if ((ours || like_ours) && !absl::c_linear_search(kForeignNames, name)) {
       problems.push_back(absl::StrCat(name, ": no such setting", Hint(name)));
     }
   }

@@ -23,37 +23,28 @@ std::function<void(Peer&)> Client(DAT_CONN_QUAL qualifier, DAT_EVENT_NUMBER outc
   };
 }
 
+// Twice in one instance of the adapter, in two, and in two processes; a port of its own or a hashed
+// one.
 TEST(Psp, C099_QualifierInUse) {
-  RunPair(
-      [](Peer& peer) {
-        Side side;
-        DAT_PSP_HANDLE psp = side.Listen(Port(0));
-        EXPECT_TRUE(Fails(TryListen(side, Port(0)), DAT_CONN_QUAL_IN_USE));
-        Side again;  // another instance of the adapter
-        EXPECT_TRUE(Fails(TryListen(again, Port(0)), DAT_CONN_QUAL_IN_USE));
-        peer.Tell("listening");
-        peer.Await("tried");
-        Must(dat_psp_free(psp));
-        Must(TryListen(side, Port(0)));
-      },
-      [](Peer& peer) {
-        Side side;
-        peer.Await("listening");
-        EXPECT_TRUE(Fails(TryListen(side, Port(0)), DAT_CONN_QUAL_IN_USE));
-        peer.Tell("tried");
-      });
-}
-
-TEST(Psp, C099_LargeQualifierInUse) {
-  RunAlone([] {
-    const DAT_CONN_QUAL qualifier = 0x1234567800000000 + Port(0);
-    Side side, again;
-    DAT_PSP_HANDLE psp = side.Listen(qualifier);
-    EXPECT_TRUE(Fails(TryListen(side, qualifier), DAT_CONN_QUAL_IN_USE));
-    EXPECT_TRUE(Fails(TryListen(again, qualifier), DAT_CONN_QUAL_IN_USE));
-    Must(dat_psp_free(psp));
-    Must(TryListen(again, qualifier));
-  });
+  for (DAT_CONN_QUAL qualifier : {DAT_CONN_QUAL{Port(0)}, 0x1234567800000000 + Port(0)}) {
+    RunPair(
+        [=](Peer& peer) {
+          Side side, again;
+          DAT_PSP_HANDLE psp = side.Listen(qualifier);
+          EXPECT_TRUE(Fails(TryListen(side, qualifier), DAT_CONN_QUAL_IN_USE));
+          EXPECT_TRUE(Fails(TryListen(again, qualifier), DAT_CONN_QUAL_IN_USE));
+          peer.Tell("listening");
+          peer.Await("tried");
+          Must(dat_psp_free(psp));
+          Must(TryListen(again, qualifier));
+        },
+        [=](Peer& peer) {
+          Side side;
+          peer.Await("listening");
+          EXPECT_TRUE(Fails(TryListen(side, qualifier), DAT_CONN_QUAL_IN_USE));
+          peer.Tell("tried");
+        });
+  }
 }
 
 TEST(Psp, C099_FreeAndCreateWithAConnectionAlive) {
