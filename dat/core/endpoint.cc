@@ -427,7 +427,7 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   target_.address = request.remote_address();
   target_.name = ServiceName::FromQualifier(request.remote_port());
   target_.multipath = false;
-  if (request.header().has_value()) peer_profile_ = request.header()->profile;
+  peer_profile_ = request.header().has_value() ? request.header()->profile : EndpointProfile();
   return Ok();
 }
 
