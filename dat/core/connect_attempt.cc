@@ -20,7 +20,8 @@ ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, verbs::E
       ports_(std::move(ports)),
       silence_is_timeout_(parameters.header != nullptr),
       timer_(std::move(timer)),
-      grace_end_(verbs::Deadline::After(executor, parameters.grace)),
+      grace_end_(verbs::Deadline::At(std::min(
+          verbs::Deadline::After(executor, parameters.grace).at(), parameters.deadline.at()))),
       back_off_(kFirstBackOff) {
   if (parameters.header != nullptr) {
     data_ = EncodeHeader(*parameters.header);

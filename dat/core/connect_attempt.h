@@ -1,8 +1,9 @@
 // ConnectAttempt: the active side of one connection, from the call to its outcome.
 //
 // A name is looked for on its ports, one after the other. "Nobody there" on all of them is the
-// answer, unless there is grace (VIPL): then the round is repeated with back-off until the grace
-// is over. The deadline ends it all.
+// answer, unless there is grace (VIPL): then the round is repeated with back-off as long as the
+// next one begins before the end of the grace and the deadline; so a host that answers never leads
+// to a time-out. The deadline ends what is silent.
 //
 // Owned by its endpoint; every call under the endpoint's lock. Timers call the endpoint back
 // with the attempt's serial, so that one that comes late finds another serial and does nothing.
