@@ -68,6 +68,7 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
                                                     absl::Span<const uint8_t> data,
                                                     absl::Span<const uint8_t>* answer) {
   *answer = {};
+  heard_ = heard_ || pair_.Heard();
   switch (outcome) {
     case verbs::ConnectOutcome::kUnreachable:
       return EndpointInput::kUnreachable;
@@ -106,7 +107,7 @@ bool ConnectAttempt::Accepted(absl::Span<const uint8_t>* data, EndpointProfile* 
 }
 
 EndpointInput ConnectAttempt::TimedOut() {
-  bool heard = silence_is_timeout_ || pair_.Heard();
+  bool heard = silence_is_timeout_ || heard_ || pair_.Heard();
   pair_.Disconnect(verbs::DisconnectMode::kAbrupt);
   return heard ? EndpointInput::kTimedOut : EndpointInput::kUnreachable;
 }

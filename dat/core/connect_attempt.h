@@ -63,6 +63,7 @@ class ConnectAttempt {
   const Timer timer_;
   std::vector<uint8_t> data_;  // header and the consumer's private data
   bool headed_ = false;
+  bool heard_ = false;  // by an earlier try; the queue pair knows of the last one only
   size_t port_ = 0;
   verbs::Deadline grace_end_;
   verbs::Nanos back_off_;
