@@ -1,0 +1,71 @@
+// Processes that are killed in the middle of their work.
+#ifndef VIADUCT_TESTS_FAULTS_KILLER_H_
+#define VIADUCT_TESTS_FAULTS_KILLER_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <random>
+
+namespace viaduct::tests {
+
+// Rounds of a repeated test: `usual`, or `many` with VIADUCT_LONG in the environment.
+int Rounds(int usual, int many);
+
+// A process that runs `body` until somebody kills it. The caller must not have opened the library.
+class Victim {
+ public:
+  explicit Victim(const std::function<void()>& body);
+  // Kills and reaps what still lives.
+  ~Victim();
+  Victim(const Victim&) = delete;
+  Victim& operator=(const Victim&) = delete;
+
+  void Kill();
+  // Waits for its end; 0 if it exited so, else the wait status.
+  int Join();
+  bool alive() const { return pid_ > 0; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+// Seeded and printed, so that a failure can be seen again.
+class RandomInstant {
+ public:
+  RandomInstant();
+  // Passes up to `most` microseconds, so that a kill meets another instruction each time.
+  void Pass(int most);
+
+ private:
+  std::mt19937 engine_;
+};
+
+// A child of this process that holds what fork gave it and does nothing, until its `keeper` kills
+// it: the process that takes orphans over and reaps them.
+pid_t ForkIdleChild();
+// Orphans come to this process.
+void KeepOrphans();
+void KillOrphan(pid_t pid);
+
+// Numbers from a victim to whoever made it.
+class NumberPipe {
+ public:
+  NumberPipe();
+  ~NumberPipe();
+  NumberPipe(const NumberPipe&) = delete;
+  NumberPipe& operator=(const NumberPipe&) = delete;
+  void Put(int value);
+  // Ends the body when nobody can put one any more.
+  int Get();
+  // The half that this process does not use.
+  void OnlyGet();
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+}  // namespace viaduct::tests
+
+#endif  // VIADUCT_TESTS_FAULTS_KILLER_H_
