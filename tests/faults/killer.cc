@@ -26,7 +26,11 @@ int Reap(pid_t pid) {
 
 }  // namespace
 
-int Rounds(int usual, int many) { return getenv("VIADUCT_LONG") != nullptr ? many : usual; }
+int Rounds(int usual, int many) {
+  static const bool is_long = getenv("VIADUCT_LONG") != nullptr;
+  unsetenv("VIADUCT_LONG");  // the library warns of names that it does not know
+  return is_long ? many : usual;
+}
 
 Victim::Victim(const std::function<void()>& body) {
   fflush(nullptr);
@@ -74,10 +78,14 @@ void RandomInstant::Pass(int most) {
 }
 
 pid_t ForkIdleChild() {
+  NumberPipe begun;
   const pid_t pid = fork();
   if (pid == 0) {
+    begun.Put(0);
     for (;;) pause();
   }
+  begun.OnlyGet();
+  begun.Get();
   return pid;
 }
 

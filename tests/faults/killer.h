@@ -42,8 +42,8 @@ class RandomInstant {
   std::mt19937 engine_;
 };
 
-// A child of this process that holds what fork gave it and does nothing, until its `keeper` kills
-// it: the process that takes orphans over and reaps them.
+// A child of this process that does nothing, until whoever takes orphans over kills it. Returns
+// when fork has returned in the child: until then it holds copies of the library's sockets.
 pid_t ForkIdleChild();
 // Orphans come to this process.
 void KeepOrphans();
