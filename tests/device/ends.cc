@@ -52,13 +52,11 @@ Event Events::Take() {
 }
 
 void Events::Add(Event event) {
-  // The hook may destroy the pair, not this object.
-  const Event copy = event;
-  {
-    MutexLock lock(&mutex_);
-    events_.push_back(std::move(event));
-  }
-  if (hook) hook(copy);
+  // The hook may destroy the pair, not this object. Whoever then sees the event sees what the hook
+  // has done.
+  if (hook) hook(event);
+  MutexLock lock(&mutex_);
+  events_.push_back(std::move(event));
 }
 
 void Events::OnConnected(QueuePair&, absl::Span<const uint8_t> private_data) {
