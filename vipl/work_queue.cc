@@ -1,10 +1,12 @@
 #include "vipl/work_queue.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "compat/result.h"
 #include "verbs/base/asymmetric_fence.h"
+#include "verbs/base/block.h"
 #include "verbs/base/epoch.h"
 
 namespace viaduct::vipl {
@@ -24,7 +26,11 @@ WorkQueue::WorkQueue(Side side, uint32_t capacity, core::Ref<core::EventDispatch
       own_(std::move(own)),
       cq_(std::move(cq)),
       mask_(PowerOfTwo(capacity) - 1),
-      slots_(new Slot[mask_ + 1]) {}
+      slots_(static_cast<Slot*>(verbs::AllocateBlock((mask_ + 1) * sizeof(Slot)))) {
+  if (slots_ == nullptr) throw std::bad_alloc();
+}
+
+WorkQueue::~WorkQueue() { verbs::FreeBlock(slots_, (mask_ + 1) * sizeof(Slot)); }
 
 void WorkQueue::Complete(uint64_t cookie) {
   completed_.store(NumberOf(cookie) + 1, std::memory_order_release);

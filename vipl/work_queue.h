@@ -34,6 +34,9 @@ class WorkQueue {
   enum class Side : uint8_t { kSend, kReceive };
   // Exactly one of `own` (an eager dispatcher that nobody else feeds) and `cq` is given.
   WorkQueue(Side side, uint32_t capacity, core::Ref<core::EventDispatcher> own, core::Ref<Cq> cq);
+  ~WorkQueue();
+  WorkQueue(const WorkQueue&) = delete;
+  WorkQueue& operator=(const WorkQueue&) = delete;
 
   static Side SideOf(uint64_t cookie) { return cookie & 1 ? Side::kReceive : Side::kSend; }
   static uint64_t NumberOf(uint64_t cookie) { return cookie >> 1; }
@@ -94,7 +97,7 @@ class WorkQueue {
   const core::Ref<core::EventDispatcher> own_;
   const core::Ref<Cq> cq_;
   const uint64_t mask_;
-  const std::unique_ptr<Slot[]> slots_;  // untouched until used
+  Slot* const slots_;  // untouched until used
 
   verbs::SpinLock post_lock_;
   std::atomic<uint64_t> posted_{0};

@@ -1,9 +1,9 @@
 #include "verbs/soft/work_queue.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "absl/numeric/bits.h"
+#include "verbs/base/block.h"
 
 namespace viaduct::verbs {
 
@@ -18,9 +18,8 @@ bool WorkQueue<Entry>::Reserve(uint32_t requests, uint32_t segments) {
   }
   const size_t entry_bytes = slots * sizeof(Entry);
   const size_t spill_bytes = segments == 1 ? 0 : slots * segments * sizeof(Segment);
-  // Not initialized: the allocator hands out large blocks untouched, and an entry is written
-  // when it is posted.
-  void* memory = std::aligned_alloc(alignof(Entry), entry_bytes + (spill_bytes + 63) / 64 * 64);
+  // Not initialized: an entry is written when it is posted.
+  void* memory = AllocateBlock(entry_bytes + spill_bytes);
   if (memory == nullptr) return false;
   Entry* entries = static_cast<Entry*>(memory);
   auto* spill = reinterpret_cast<Segment*>(static_cast<char*>(memory) + entry_bytes);
@@ -33,6 +32,7 @@ bool WorkQueue<Entry>::Reserve(uint32_t requests, uint32_t segments) {
     }
   }
   Release();
+  bytes_ = entry_bytes + spill_bytes;
   entries_ = entries;
   spill_ = spill;
   mask_ = slots - 1;
@@ -43,7 +43,7 @@ bool WorkQueue<Entry>::Reserve(uint32_t requests, uint32_t segments) {
 
 template <typename Entry>
 void WorkQueue<Entry>::Release() {
-  std::free(entries_);
+  FreeBlock(entries_, bytes_);
 }
 
 template class WorkQueue<SendEntry>;

@@ -114,6 +114,7 @@ class WorkQueue {
 
   Entry* entries_ = nullptr;
   Segment* spill_ = nullptr;
+  size_t bytes_ = 0;  // of both
   uint64_t mask_ = 0;
   uint32_t max_requests_ = 0;
   uint32_t max_segments_ = 0;
