@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+"""Runs the report of instructions and shows it; asserts only that there is something to report."""
+
+import importlib.machinery
+import importlib.util
+import shutil
+import unittest
+
+_LOADER = importlib.machinery.SourceFileLoader("instructions", "tests/hotpath/instructions")
+_SPEC = importlib.util.spec_from_loader("instructions", _LOADER)
+instructions = importlib.util.module_from_spec(_SPEC)
+_LOADER.exec_module(instructions)
+
+
+class InstructionsTest(unittest.TestCase):
+    def test_parsing(self):
+        text = ("1,234 (12.3%)  ./tests/hotpath/script.h:void viaduct::hotpath::ScriptPostSend<viaduct::bench::DatSide>(...)\n"
+                "99,000 (100.0%)  ./tests/hotpath/script.h:void viaduct::hotpath::ScriptMeasured<X>(X&, X&, int)'2\n"
+                "7 (0.1%)  malloc.c:malloc\n")
+        self.assertEqual(instructions.parse_inclusive(text), {"PostSend": 1234, "Measured": 99000})
+
+    @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
+    def test_every_interface_is_counted(self):
+        lines = list(instructions.report("tests/hotpath", 200))
+        print("\n" + "\n".join(lines))
+        self.assertEqual(len(lines), 1 + len(instructions.SCRIPTS))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,6 @@
+#include "tests/bench/vipl_side.h"
+#include "tests/hotpath/script.h"
+
+int main(int argc, char** argv) {
+  return viaduct::hotpath::RunScript<viaduct::bench::ViplSide>(argc, argv);
+}

@@ -1,0 +1,67 @@
+// A wait spins for a moment and then sleeps; who posts makes a system call to wake a sleeper.
+#ifndef VIADUCT_TESTS_HOTPATH_WAITING_TESTS_H_
+#define VIADUCT_TESTS_HOTPATH_WAITING_TESTS_H_
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/hotpath/pair_of_sides.h"
+#include "tests/hotpath/process_facts.h"
+#include "tests/hotpath/system_calls.h"
+
+namespace viaduct::hotpath {
+
+// Returns when a process's first thread has been seen asleep often enough in a row that it is not
+// on its way there.
+inline void AwaitAsleep(pid_t process) {
+  for (int seen = 0; seen < 20;) {
+    usleep(2000);
+    seen = StateOf(process) == 'S' ? seen + 1 : 0;
+  }
+}
+
+template <typename Side>
+class WaitingTest : public ::testing::Test {};
+TYPED_TEST_SUITE_P(WaitingTest);
+
+TYPED_TEST_P(WaitingTest, AWaiterUsesNoProcessor) {
+  RunConnected<TypeParam>({}, [](TypeParam& side, Peer& peer, bool) {
+    side.PostReceive();
+    Exchange(peer, true);
+    const double wall = SecondsOf(CLOCK_MONOTONIC);
+    const double thread = SecondsOf(CLOCK_THREAD_CPUTIME_ID);
+    const double process = SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
+    EXPECT_FALSE(side.WaitReceive(1000));
+    const double waited = SecondsOf(CLOCK_MONOTONIC) - wall;
+    EXPECT_LT(SecondsOf(CLOCK_THREAD_CPUTIME_ID) - thread, waited / 10);
+    // The engine's own thread sleeps too.
+    EXPECT_LT(SecondsOf(CLOCK_PROCESS_CPUTIME_ID) - process, waited / 10);
+    Exchange(peer, true);
+  });
+}
+
+TYPED_TEST_P(WaitingTest, WhoPostsWakesASleeper) {
+  RunConnected<TypeParam>({}, [](TypeParam& side, Peer& peer, bool active) {
+    if (!active) {
+      side.PostReceive();
+      peer.Tell("waiting");
+      EXPECT_TRUE(side.WaitReceive(60000));
+      peer.Tell("received");
+      return;
+    }
+    peer.Await("waiting");
+    AwaitAsleep(peer.pid());
+    SystemCallCounter calls;
+    calls.Start();
+    side.PostSend(8);
+    const int counted = calls.Stop();
+    EXPECT_GE(counted, calls.supported() ? 1 : 0);
+    peer.Await("received");
+  });
+}
+
+REGISTER_TYPED_TEST_SUITE_P(WaitingTest, AWaiterUsesNoProcessor, WhoPostsWakesASleeper);
+
+}  // namespace viaduct::hotpath
+
+#endif  // VIADUCT_TESTS_HOTPATH_WAITING_TESTS_H_
