@@ -58,7 +58,10 @@ VIP_RETURN WorkQueue::Done(VIP_VI_HANDLE vi, VIP_DESCRIPTOR** descriptor) {
   if (!cq_) {
     // One event for each completion: who takes an event may take a descriptor.
     core::Event event;
-    if (empty()) return VIP_DESCRIPTOR_ERROR;
+    if (empty()) {
+      own_->Harvest();  // a program that only polls still wants writes of its peer to land
+      return VIP_DESCRIPTOR_ERROR;
+    }
     const core::Error error = own_->Dequeue(&event);
     return error.ok() ? Pop(descriptor, &number) : compat::ResultOf(error);
   }

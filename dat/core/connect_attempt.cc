@@ -5,8 +5,9 @@
 namespace viaduct::core {
 namespace {
 
-constexpr verbs::Nanos kFirstBackOff = 1'000'000;   // 1 ms
+constexpr verbs::Nanos kFirstBackOff = 1'000'000;     // 1 ms
 constexpr verbs::Nanos kLongestBackOff = 20'000'000;  // 20 ms
+constexpr int kFullRound = 4;                         // every fourth round looks at all ports
 
 }  // namespace
 
@@ -20,6 +21,7 @@ ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, verbs::E
       ports_(std::move(ports)),
       silence_is_timeout_(parameters.header != nullptr),
       timer_(std::move(timer)),
+      end_(ports_.size()),
       grace_end_(verbs::Deadline::At(std::min(
           verbs::Deadline::After(executor, parameters.grace).at(), parameters.deadline.at()))),
       back_off_(kFirstBackOff) {
@@ -50,11 +52,12 @@ absl::Status ConnectAttempt::Start() {
 
 std::optional<EndpointInput> ConnectAttempt::Retry() {
   retry_timer_ = 0;
+  end_ = ++round_ % kFullRound == 0 ? ports_.size() : 1;
   return TryFrom(0);
 }
 
 std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
-  for (port_ = port; port_ < ports_.size(); ++port_) {
+  for (port_ = port; port_ < end_; ++port_) {
     if (Start().ok()) return std::nullopt;
   }
   verbs::Nanos again = executor_.Now() + back_off_;

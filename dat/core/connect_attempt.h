@@ -65,6 +65,8 @@ class ConnectAttempt {
   bool headed_ = false;
   bool heard_ = false;  // by an earlier try; the queue pair knows of the last one only
   size_t port_ = 0;
+  size_t end_;  // of the ports that this round tries
+  int round_ = 0;
   verbs::Deadline grace_end_;
   verbs::Nanos back_off_;
   verbs::Executor::TimerId deadline_timer_ = 0;

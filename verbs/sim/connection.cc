@@ -335,6 +335,7 @@ void SimConnection::Dial() {
 absl::Status SimConnection::Accept(SoftQueuePair& pair, absl::Span<const uint8_t> private_data) {
   if (absl::Status status = pair.Attach(passive_); !status.ok()) return status;
   passive_.pair_ = &pair;
+  network_.Add(shared_from_this());  // it was over if the requester has given up
   pair.SetLocalPort(port_);
   if (gone_ || reset_) {
     network_.executor().Post([self = shared_from_this()] {

@@ -65,6 +65,7 @@ void Network::Later(std::function<void()> event) {
 }
 
 void Network::Add(std::shared_ptr<SimConnection> connection) {
+  if (std::find(connections_.begin(), connections_.end(), connection) != connections_.end()) return;
   connections_.push_back(std::move(connection));
 }
 
