@@ -1,0 +1,291 @@
+// Who gets which request: ports, waiters, reserved points, the provider's endpoints, hand-off.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dat/core/handle_table.h"
+#include "gtest/gtest.h"
+#include "tests/sim/engine.h"
+
+namespace viaduct::core {
+namespace {
+
+using State = EndpointState;
+
+class ServiceTest : public EngineTest {};
+
+// ------------------------------------------------------------------ who gets which request
+
+TEST_F(ServiceTest, NextPortIsTriedWhereAnotherNameIsServed) {
+  const std::vector<uint16_t> ports = b_->manager().PortsOf(Hashed());
+  // Somebody who knows no name has the first port, so the point listens on the second.
+  struct Stranger final : verbs::ListenerSink {
+    void OnRequest(std::unique_ptr<verbs::IncomingConnection>) override {}  // refuses
+  } stranger;
+  auto taken = b_->context().Listen(ports[0], &stranger);
+  ASSERT_TRUE(taken.ok());
+  const Ref<ServicePoint> point = b_->Listen(Hashed());
+  // And another name is served on that second port too.
+  const Ref<ServicePoint> other = b_->Listen(ServiceName::FromQualifier(ports[1]));
+  End a(*a_);
+  ASSERT_TRUE(a.Connect(*b_, Hashed(), "hello").ok());
+  Event event;
+  RunUntil([&] { return b_->requests().Queued() != 0; });
+  const Ref<ConnectionRequest> request = b_->NextRequest(&event);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(event.service_point, point->handle());
+  EXPECT_EQ(Text(request->private_data()), "hello");
+  EXPECT_EQ(RequestTimes(1).size(), 2u);
+}
+
+TEST_F(ServiceTest, NotMineLeadsToTheNextPort) {
+  const std::vector<uint16_t> ports = b_->manager().PortsOf(Hashed());
+  const Ref<ServicePoint> first = b_->Listen(ServiceName::FromQualifier(ports[0]));
+  // Listens on the port that the other one opened; ends without closing it.
+  ServicePoint::Options options;
+  options.name = Hashed();
+  Ref<ServicePoint> gone = b_->Listen(options);
+  ASSERT_TRUE(gone->Free().ok());
+  End a(*a_);
+  ASSERT_TRUE(a.Connect(*b_, Hashed()).ok());
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
+  EXPECT_EQ(RequestTimes(1).size(), ports.size());
+  EXPECT_EQ(b_->requests().Queued(), 0u);
+}
+
+TEST_F(ServiceTest, RequestWithoutHeaderOnAHashedPortIsRefused) {
+  const Ref<ServicePoint> point = b_->Listen(Hashed());
+  const uint16_t port = b_->manager().PortsOf(Hashed())[0];
+  End a(*a_);
+  ASSERT_TRUE(a.Connect(*b_, ServiceName::FromQualifier(port)).ok());
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
+  EXPECT_EQ(b_->requests().Queued(), 0u);
+}
+
+TEST_F(ServiceTest, FirstWaiterIsServedFirst) {
+  ServicePoint::Options options;
+  options.name = Hashed();
+  options.shared = options.one_shot = true;
+  const Ref<ServicePoint> first = b_->Listen(options);
+  const Ref<ServicePoint> second = b_->Listen(options);
+  End a(*a_), c(*a_), d(*a_);
+  std::vector<Handle> served;
+  for (End* end : {&a, &c}) {
+    ASSERT_TRUE(end->Connect(*b_, Hashed()).ok());
+    RunUntil([&] { return b_->requests().Queued() != 0; });
+    Event event;
+    ASSERT_TRUE(b_->NextRequest(&event));
+    served.push_back(event.service_point);
+  }
+  EXPECT_EQ(served, (std::vector<Handle>{first->handle(), second->handle()}));
+  ASSERT_TRUE(d.Connect(*b_, Hashed()).ok());
+  RunUntil([&] { return d.Heard(); });
+  EXPECT_EQ(d.Listen(), Words{"non-peer rejected"}) << "each serves once";
+}
+
+TEST_F(ServiceTest, NameThatIsNotSharedIsServedOnce) {
+  ServicePoint::Options alone, shared;
+  alone.name = shared.name = Hashed();
+  shared.shared = true;
+  Ref<ServicePoint> point = b_->Listen(alone);
+  Ref<ServicePoint> other;
+  const size_t handles = HandleTable::Size();
+  EXPECT_EQ(ServicePoint::CreatePublic(b_->adapter(), shared, b_->requests(), &other).code,
+            Code::kConnQualInUse);
+  EXPECT_EQ(HandleTable::Size(), handles);
+  ASSERT_TRUE(point->Free().ok());
+  point = b_->Listen(shared);
+  EXPECT_EQ(ServicePoint::CreatePublic(b_->adapter(), alone, b_->requests(), &other).code,
+            Code::kConnQualInUse);
+  EXPECT_TRUE(ServicePoint::CreatePublic(b_->adapter(), shared, b_->requests(), &other).ok());
+}
+
+TEST_F(ServiceTest, AnyFreeQualifierIsServed) {
+  ServicePoint::Options options;
+  uint64_t first = 0, second = 0;
+  Ref<ServicePoint> one, two;
+  ASSERT_TRUE(
+      ServicePoint::CreatePublicAny(b_->adapter(), options, b_->requests(), &first, &one).ok());
+  ASSERT_TRUE(
+      ServicePoint::CreatePublicAny(b_->adapter(), options, b_->requests(), &second, &two).ok());
+  EXPECT_NE(first, second);
+  End a(*a_);
+  ASSERT_TRUE(a.Connect(*b_, ServiceName::FromQualifier(second)).ok());
+  RunUntil([&] { return b_->requests().Queued() != 0; });
+  Event event;
+  ASSERT_TRUE(b_->NextRequest(&event));
+  EXPECT_EQ(event.service_point, two->handle());
+  EXPECT_EQ(event.qualifier, second);
+}
+
+// ----------------------------------------------------------------------- reserved, provider's
+
+TEST_F(ServiceTest, ReservedPointServesItsEndpointOnce) {
+  End a(*a_), second(*a_);
+  End b(*b_);
+  Ref<ServicePoint> point;
+  ASSERT_TRUE(
+      ServicePoint::CreateReserved(b_->adapter(), Direct(), *b, b_->requests(), &point).ok());
+  EXPECT_EQ(b->state(), State::kReserved);
+  EXPECT_EQ(b->Free().code, Code::kInvalidState);
+  ASSERT_TRUE(a.Connect(*b_, Direct(), "hello").ok());
+  RunUntil([&] { return b_->requests().Queued() != 0; });
+  Event event;
+  const Ref<ConnectionRequest> request = b_->NextRequest(&event);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(event.service_point, nullptr);
+  EXPECT_EQ(b->state(), State::kPassivePending);
+  EXPECT_EQ(HandleTable::TypeOf(point->handle()), ObjectType::kNone);
+  ASSERT_TRUE(second.Connect(*b_, Direct()).ok());
+  RunUntil([&] { return second.Heard(); });
+  EXPECT_EQ(second.Listen(), Words{"non-peer rejected"});
+  End other(*b_);
+  EXPECT_EQ(request->Accept(&*other, {}), InvalidHandle<Endpoint>());
+  ASSERT_TRUE(request->Accept(nullptr, {}).ok());
+  RunUntil([&] { return b.Heard(); });
+  EXPECT_EQ(b.Listen(), Words{"established"});
+}
+
+TEST_F(ServiceTest, ReservedEndpointIsFreeAgainAfterRejectOrFree) {
+  End a(*a_);
+  End b(*b_);
+  Ref<ServicePoint> point;
+  ASSERT_TRUE(
+      ServicePoint::CreateReserved(b_->adapter(), Direct(), *b, b_->requests(), &point).ok());
+  ASSERT_TRUE(point->Free().ok());
+  EXPECT_EQ(b->state(), State::kUnconnected);
+  ASSERT_TRUE(
+      ServicePoint::CreateReserved(b_->adapter(), Direct(), *b, b_->requests(), &point).ok());
+  ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+  ASSERT_TRUE(AwaitRequest(*b_)->Reject({}).ok());
+  EXPECT_EQ(b->state(), State::kUnconnected);
+}
+
+TEST_F(ServiceTest, ReservedPointOfATakenNameLeavesTheEndpoint) {
+  const Ref<ServicePoint> point = b_->Listen(Direct());
+  End b(*b_);
+  Ref<ServicePoint> reserved;
+  EXPECT_EQ(
+      ServicePoint::CreateReserved(b_->adapter(), Direct(), *b, b_->requests(), &reserved).code,
+      Code::kConnQualInUse);
+  EXPECT_EQ(b->state(), State::kUnconnected);
+}
+
+TEST_F(ServiceTest, FullBacklogLeavesTheReservedEndpointWaiting) {
+  Ref<EventDispatcher> backlog = b_->MakeDispatcher(1);
+  ASSERT_TRUE(backlog->PostSoftware(nullptr).ok());
+  End a(*a_);
+  End b(*b_);
+  Ref<ServicePoint> point;
+  ASSERT_TRUE(ServicePoint::CreateReserved(b_->adapter(), Direct(), *b, *backlog, &point).ok());
+  ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
+  EXPECT_EQ(b->state(), State::kReserved);
+  Event event;
+  ASSERT_TRUE(backlog->Dequeue(&event).ok());
+  ASSERT_TRUE(a->Reset().ok());
+  ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+  RunUntil([&] { return backlog->Queued() != 0; });
+  EXPECT_EQ(b->state(), State::kPassivePending);
+}
+
+TEST_F(ServiceTest, ProviderEndpointIsMadeForEachRequest) {
+  ServicePoint::Options options;
+  options.name = Direct();
+  options.provider_endpoint = true;
+  const Ref<ServicePoint> point = b_->Listen(options);
+  End a(*a_);
+  End parts(*b_);
+  ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+  const Ref<ConnectionRequest> request = AwaitRequest(*b_);
+  ASSERT_TRUE(request);
+  const Ref<Endpoint> made = request->endpoint();
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->state(), State::kTentativePending);
+  EXPECT_EQ(request->Accept(nullptr, {}), InvalidState(StateDetail::kEndpointZone));
+  EXPECT_EQ(made->state(), State::kTentativePending);
+  const Endpoint::Parts given = parts.Parts();
+  ASSERT_TRUE(made->Modify(&given, nullptr).ok());
+  ASSERT_TRUE(request->Accept(nullptr, {}).ok());
+  RunUntil([&] { return parts.Heard(); });
+  EXPECT_EQ(parts.Listen(), Words{"established"});
+  EXPECT_EQ(made->state(), State::kConnected);
+  EXPECT_TRUE(ShareObject<Endpoint>(made->handle()));
+  ASSERT_TRUE(made->Free().ok());
+}
+
+TEST_F(ServiceTest, ProviderEndpointEndsWithItsRequest) {
+  ServicePoint::Options options;
+  options.name = Direct();
+  options.provider_endpoint = true;
+  const Ref<ServicePoint> point = b_->Listen(options);
+  const size_t handles = HandleTable::Size();
+  for (bool reject : {true, false}) {
+    End a(*a_);
+    ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+    const Ref<ConnectionRequest> request = AwaitRequest(*b_);
+    if (reject) {
+      ASSERT_TRUE(request->Reject({}).ok());
+    } else {
+      request->Destroy();
+    }
+    RunUntil([&] { return a.Heard(); });
+  }
+  EXPECT_EQ(HandleTable::Size(), handles);
+}
+
+// ----------------------------------------------------------------------- hand-off, duplicate
+
+TEST_F(ServiceTest, DuplicateConnectsToTheSameService) {
+  const Ref<ServicePoint> point = b_->Listen(Hashed());
+  End a(*a_), again(*a_);
+  End b(*b_), second(*b_);
+  EXPECT_EQ(again->DuplicateConnect(*a, verbs::Deadline::Infinite(), {}).code, Code::kInvalidState);
+  ASSERT_TRUE(a.Connect(*b_, Hashed()).ok());
+  ASSERT_TRUE(AwaitRequest(*b_)->Accept(&*b, {}).ok());
+  RunUntil([&] { return b.Heard(); });
+  ASSERT_TRUE(again->DuplicateConnect(*a, In(kSecond), Bytes("again")).ok());
+  const Ref<ConnectionRequest> request = AwaitRequest(*b_);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(Text(request->private_data()), "again");
+  ASSERT_TRUE(request->Accept(&*second, {}).ok());
+  RunUntil([&] { return second.Heard(); });
+  EXPECT_EQ(again.Listen(), Words{"established"});
+}
+
+class HandOffTest : public ServiceTest, public testing::WithParamInterface<ServiceName> {};
+
+INSTANTIATE_TEST_SUITE_P(Names, HandOffTest, testing::Values(Direct(), Hashed()));
+
+TEST_P(HandOffTest, HandOffRedirectsWhatIsDuplicatedLater) {
+  const ServiceName elsewhere = ServiceName::FromQualifier(uint64_t{1} << 41);
+  const Ref<ServicePoint> point = b_->Listen(GetParam());
+  End a(*a_), again(*a_);
+  End b(*b_);
+  ASSERT_TRUE(a.Connect(*b_, GetParam(), "hello").ok());
+  const Ref<ConnectionRequest> first = AwaitRequest(*b_);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->HandOff(elsewhere), InvalidParameter(2)) << "nobody serves it";
+  const Ref<ServicePoint> target = b_->Listen(elsewhere);
+  ASSERT_TRUE(first->HandOff(elsewhere).ok());
+  EXPECT_FALSE(ShareObject<ConnectionRequest>(first->handle()));
+  Event event;
+  const Ref<ConnectionRequest> moved = b_->NextRequest(&event);
+  ASSERT_TRUE(moved);
+  EXPECT_EQ(event.service_point, target->handle());
+  EXPECT_EQ(Text(moved->private_data()), "hello");
+  ASSERT_TRUE(moved->Accept(&*b, Bytes("world")).ok());
+  RunUntil([&] { return b.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"established world"});
+  EXPECT_EQ(a->remote_qualifier(), elsewhere.qualifier());
+  ASSERT_TRUE(again->DuplicateConnect(*a, In(kSecond), {}).ok());
+  RunUntil([&] { return b_->requests().Queued() != 0; });
+  ASSERT_TRUE(b_->NextRequest(&event));
+  EXPECT_EQ(event.service_point, target->handle());
+}
+
+}  // namespace
+}  // namespace viaduct::core
