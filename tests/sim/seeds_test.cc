@@ -9,6 +9,9 @@
 //   - the same seed gives the same run
 //
 // VIADUCT_LONG in the environment: 10,000 seeds instead of 300. VIADUCT_SEED: that one alone.
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -129,6 +132,21 @@ class Run {
   Process& AnyProcess() { return processes_[random_.Below(kNodes)]; }
   Watched& AnyEnd(Process& process) { return *process.ends[random_.Below(kEnds)]; }
 
+  // Mostly one that is unconnected, if there is any.
+  Watched& IdleEnd(Process& process) {
+    for (const std::unique_ptr<Watched>& watched : process.ends) {
+      if (watched->state() == State::kUnconnected && !random_.OneIn(8)) return *watched;
+    }
+    return AnyEnd(process);
+  }
+  // Mostly one that is connected, if there is any.
+  Watched& BusyEnd(Process& process) {
+    for (const std::unique_ptr<Watched>& watched : process.ends) {
+      if (watched->state() == State::kConnected && !random_.OneIn(3)) return *watched;
+    }
+    return AnyEnd(process);
+  }
+
   void RunFor(verbs::Nanos duration) {
     verbs::SimExecutor& executor = simulation_.executor();
     executor.RunUntil([] { return false; }, verbs::Deadline::After(executor, duration));
@@ -164,10 +182,10 @@ class Run {
         return Disconnect(watched);
       case 9:
       case 10:
-        return PostSend(watched);
+        return PostSend(BusyEnd(process));
       case 11:
       case 12:
-        return PostReceive(watched);
+        return PostReceive(BusyEnd(process));
       case 13:
       case 14:
         return Reset(watched);
@@ -190,7 +208,7 @@ class Run {
     } else {
       // Sometimes a name that nobody serves.
       Node& to = *AnyProcess().node;
-      const ServiceName name = NameOf(random_.Below(5));
+      const ServiceName name = NameOf(random_.Below(random_.OneIn(4) ? 5 : 2));
       error = random_.OneIn(3) ? watched.end.ConnectVipl(to, name, 30 * kMilli, deadline)
                                : watched.end.Connect(to, name, "hello", deadline);
     }
@@ -225,7 +243,7 @@ class Run {
         if (request->endpoint()) {
           error = AcceptOwn(process, *request);
         } else {
-          Watched& watched = AnyEnd(process);
+          Watched& watched = IdleEnd(process);
           const State before = watched.state();
           error = request->Accept(&*watched.end, Bytes("yes"));
           if (Agrees(before, Input::kAcceptExplicit, error)) Begin(watched);
@@ -248,6 +266,7 @@ class Run {
 
   void Disconnect(Watched& watched) {
     const State before = watched.state();
+    if (before == State::kActivePending && !random_.OneIn(4)) return;  // else few get further
     const bool abrupt = random_.OneIn(2);
     const Error error =
         watched.end->Disconnect(abrupt ? DisconnectMode::kAbrupt : DisconnectMode::kGraceful);
@@ -255,7 +274,7 @@ class Run {
   }
 
   void Reset(Watched& watched) {
-    simulation_.executor().Drain();  // as Reset does, so that it sees this state
+    RunFor(0);  // Reset takes what is due, and would see another state
     const State before = watched.state();
     const Error error = watched.end->Reset();
     (void)Agrees(before, Input::kReset, error);
@@ -279,13 +298,12 @@ class Run {
   void Rarely(Process& process) {
     Process& other = AnyProcess();
     switch (random_.Below(8)) {
-      case 0: {  // a process dies, another one starts
+      case 0:                            // a process dies, another one starts
+        if (!process.reachable) return;  // nobody would hear of it
         Note("kill");
         simulation_.Kill(process.node->context());
-        simulation_.SetReachable(process.node->context(), true);  // its host has to tell
         process.Clear();
         return Start(process);
-      }
       case 1:
         Note("reset connections");
         return simulation_.ResetConnections(process.node->context(), other.node->context());
@@ -472,7 +490,18 @@ class Run {
   std::vector<std::string> story_;
 };
 
+// An abort names its seed too.
+volatile std::sig_atomic_t playing = 0;
+void OnAbort(int) {
+  char text[] = "aborted in VIADUCT_SEED=          \n";
+  char* digit = text + sizeof(text) - 3;
+  for (int seed = playing; seed != 0; seed /= 10) *digit-- = static_cast<char>('0' + seed % 10);
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+}
+
 std::vector<std::string> Play(uint64_t seed) {
+  playing = static_cast<std::sig_atomic_t>(seed);
+  std::signal(SIGABRT, OnAbort);
   const size_t handles = HandleTable::Size();
   std::vector<std::string> story;
   {
