@@ -436,7 +436,7 @@ class Run {
     Listen();
     ForEach([&](Watched& watched) {
       EXPECT_FALSE(watched.attempt) << "an attempt without outcome";
-      if (watched.state() == State::kConnected) {
+      if (watched.connected) {
         EXPECT_TRUE(HasPeer(watched)) << "connected to nobody";
       }
     });
