@@ -33,6 +33,7 @@ class ConnectionManager::Port final : private verbs::ListenerSink {
  public:
   static absl::StatusOr<std::shared_ptr<Port>> Open(ConnectionManager& manager, uint16_t port) {
     auto opened = std::make_shared<Port>(manager);
+    opened->number_ = port;  // a request may come before Listen returns
     auto listener = manager.context_->Listen(port, opened.get());
     if (!listener.ok()) return listener.status();
     opened->listener_ = *std::move(listener);
