@@ -187,7 +187,7 @@ void ConnectionManager::OnRequest(uint16_t port,
 }
 
 bool ConnectionManager::Deliver(Arrival* arrival) {
-  std::shared_ptr<Port> closing;
+  std::shared_ptr<Port> closing;  // outside the lock: off the executor its end waits
   Ref<ServicePoint> spent;  // a reserved point ends with its request; outside the lock
   {
     MutexLock lock(&lock_);
@@ -205,6 +205,9 @@ bool ConnectionManager::Deliver(Arrival* arrival) {
     if (points.empty()) {
       closing = std::move(service->second.port);
       services_.erase(service);
+      // On the executor nothing is waited for, and so whoever waits again for this name, woken by
+      // the event, does not find its port taken by a listener that is about to go.
+      if (context_->executor().OnExecutor()) closing.reset();
     }
   }
   if (spent) spent->Destroy();
