@@ -2,11 +2,13 @@
 // connections: peer_connections.cc.
 #include "verbs/soft/shm/peer.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,6 +33,14 @@ uint64_t RandomToken() {
   while (getrandom(&token, sizeof token, 0) != sizeof token) {
   }
   return token;
+}
+
+// A peer's descriptor as a bell: ringing it must not block, and writing to a pipe or a socket could
+// raise SIGPIPE. An eventfd is no file of any type.
+bool MakeBell(const Fd& fd) {
+  struct stat status;
+  return fstat(fd.get(), &status) == 0 && (status.st_mode & S_IFMT) == 0 &&
+         fcntl(fd.get(), F_SETFL, O_NONBLOCK) == 0;
 }
 
 }  // namespace
@@ -65,6 +75,7 @@ bool Peer::StartAsCreator() {
 
 bool Peer::StartAsAcceptor(Message& hello) {
   const auto body = hello.body<HelloBody>();
+  if (!MakeBell(hello.fds[1])) return false;
   peer_event_ = MoveHigh(std::move(hello.fds[1]));
   peer_event_fd_.store(peer_event_.get());
   needs_fence_.store(!RegisterGlobalFence() || body->fenced == 0);
@@ -80,7 +91,10 @@ bool Peer::StartAsAcceptor(Message& hello) {
 
 void Peer::OnWelcome(Message& message) {
   const auto body = message.body<HelloBody>();
-  if (greeted_ || side_ != 0 || !body.has_value() || message.fds.size() != 1) return Die();
+  if (greeted_ || side_ != 0 || !body.has_value() || message.fds.size() != 1 ||
+      !MakeBell(message.fds[0])) {
+    return Die();
+  }
   peer_event_ = MoveHigh(std::move(message.fds[0]));
   needs_fence_.store(!RegisterGlobalFence() || body->fenced == 0);
   peer_event_fd_.store(peer_event_.get());
