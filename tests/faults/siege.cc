@@ -18,7 +18,7 @@ struct Order {
 
 class Server {
  public:
-  explicit Server(Peer& peer) : peer_(peer), memory_(side_, kAttackedReceive) {
+  explicit Server(Peer& peer) : peer_(peer), memory_(side_, 2 * kAttackedReceive) {
     sends_ = side_.NewEvd(DAT_EVD_DTO_FLAG, 2 * kAttackedSends);
     old_ = side_.NewEp();
     side_.PostReceive(old_, kOld);
@@ -78,8 +78,8 @@ class Server {
     DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
     Must(dat_ep_create(side_.ia, side_.pz, side_.receive_evd, sends_, side_.connect_evd, nullptr,
                        &ep));
-    DAT_LMR_TRIPLET piece = memory_.Local(0, kAttackedReceive);
-    for (int i = 0; i < 2; ++i) {
+    for (size_t i = 0; i < 2; ++i) {
+      DAT_LMR_TRIPLET piece = memory_.Local(i * kAttackedReceive, kAttackedReceive);
       Must(dat_ep_post_recv(ep, 1, &piece, Cookie(kAttacked), DAT_COMPLETION_DEFAULT_FLAG));
     }
     Accept(ep, kAttackData);
@@ -124,7 +124,7 @@ Besieger::Besieger(Peer& peer) : peer_(peer) {
   old_ = Connect();
   UseBoth();
 }
-Besieger::~Besieger() { peer_.Send(Order{Order::kEnd, {}}); }
+void Besieger::Finish() { peer_.Send(Order{Order::kEnd, {}}); }
 
 void Besieger::Check() {
   peer_.Send(Order{Order::kCheck, {}});
@@ -155,11 +155,12 @@ void Besieger::UseBoth() {
 
 void RunSiege(const std::function<void(Besieger&)>& body) {
   PairOptions options;
-  options.seconds = 200;
+  options.seconds = 100;
   RunPair([](Peer& peer) { Server(peer).Run(); },
           [&body](Peer& peer) {
             Besieger besieger(peer);
             body(besieger);
+            besieger.Finish();
           },
           options);
   if (HasOwnNetwork()) {

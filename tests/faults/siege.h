@@ -28,7 +28,6 @@ struct Attack {
 class Besieger {
  public:
   explicit Besieger(Peer& peer);
-  ~Besieger();
   Besieger(const Besieger&) = delete;
   Besieger& operator=(const Besieger&) = delete;
 
@@ -37,6 +36,8 @@ class Besieger {
   // It waits for a request with kAttackData; AwaitDone: it has seen the end of that connection.
   void Begin(const Attack& attack);
   void AwaitDone();
+  // Nothing more comes.
+  void Finish();
 
  private:
   DAT_EP_HANDLE Connect();
