@@ -18,8 +18,7 @@ using verbs::MutexLock;
 // Devices that are open in this process, by address. Never destroyed.
 struct Registry {
   verbs::Mutex lock;
-  absl::flat_hash_map<std::string, std::weak_ptr<ConnectionManager>> managers
-      ABSL_GUARDED_BY(lock);
+  absl::flat_hash_map<std::string, std::weak_ptr<ConnectionManager>> managers ABSL_GUARDED_BY(lock);
 };
 Registry& TheRegistry() {
   static Registry* registry = new Registry;
@@ -88,15 +87,15 @@ ConnectionManager::~ConnectionManager() = default;
 
 // ---------------------------------------------------------------------- who serves what
 
-std::shared_ptr<ConnectionManager::Port> ConnectionManager::OpenPort(uint16_t port) {
+absl::StatusOr<std::shared_ptr<ConnectionManager::Port>> ConnectionManager::OpenPort(
+    uint16_t port) {
   if (auto known = open_ports_.find(port); known != open_ports_.end()) {
     if (std::shared_ptr<Port> open = known->second.lock()) return open;
     open_ports_.erase(known);
   }
   auto opened = Port::Open(*this, port);
-  if (!opened.ok()) return nullptr;
-  open_ports_[(*opened)->number()] = *opened;
-  return *std::move(opened);
+  if (opened.ok()) open_ports_[(*opened)->number()] = *opened;
+  return opened;
 }
 
 Error ConnectionManager::Serve(ServicePoint& point) {
@@ -118,22 +117,25 @@ Error ConnectionManager::Serve(ServicePoint& point) {
     }
     claim.emplace(*std::move(taken));
   }
+  Error why = Code::kConnQualInUse;
   for (uint16_t number : PortsOf(options.name)) {
-    if (std::shared_ptr<Port> port = OpenPort(number)) {
-      services_[options.name] = Service{std::move(port), std::move(claim), {&point}};
+    auto port = OpenPort(number);
+    if (port.ok()) {
+      services_[options.name] = Service{*std::move(port), std::move(claim), {&point}};
       return Ok();
     }
+    if (absl::IsResourceExhausted(port.status())) why = OutOf(Resource::kDevice);
   }
-  return Code::kConnQualInUse;
+  return why;
 }
 
 Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
   MutexLock lock(&lock_);
-  std::shared_ptr<Port> port = OpenPort(0);
-  if (port == nullptr) return Code::kConnQualUnavailable;
-  *qualifier = port->number();
+  auto port = OpenPort(0);
+  if (!port.ok()) return Code::kConnQualUnavailable;
+  *qualifier = (*port)->number();
   point.options_.name = ServiceName::FromQualifier(*qualifier);
-  services_[point.options_.name] = Service{std::move(port), std::nullopt, {&point}};
+  services_[point.options_.name] = Service{*std::move(port), std::nullopt, {&point}};
   return Ok();
 }
 

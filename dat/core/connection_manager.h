@@ -64,8 +64,9 @@ class ConnectionManager {
   };
 
   void OnRequest(uint16_t port, std::unique_ptr<verbs::IncomingConnection> incoming);
-  // The listener of `port`, shared by the services on it; null if somebody else has it.
-  std::shared_ptr<Port> OpenPort(uint16_t port) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // The listener of `port`, shared by the services on it. AlreadyExists: somebody else has it.
+  absl::StatusOr<std::shared_ptr<Port>> OpenPort(uint16_t port)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Makes the request's object and event. Fails, and leaves `arrival` whole, if the point's
   // backlog is full.
   bool Offer(ServicePoint& point, Arrival* arrival) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
