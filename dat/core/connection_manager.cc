@@ -1,11 +1,13 @@
 #include "dat/core/connection_manager.h"
 
+#include <atomic>
 #include <string>
 #include <utility>
 
 #include "dat/core/endpoint.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
+#include "verbs/base/at_fork.h"
 #include "verbs/base/log.h"
 #include "verbs/base/settings.h"
 #include "verbs/open_device.h"
@@ -23,6 +25,14 @@ struct Registry {
 Registry& TheRegistry() {
   static Registry* registry = new Registry;
   return *registry;
+}
+
+// Of a process that had opened a device: those that it inherited are dead, and it opens no other.
+std::atomic<bool> is_forked_child{false};
+
+bool WatchForks() {
+  static const bool watched = verbs::AtFork(nullptr, nullptr, [] { is_forked_child.store(true); });
+  return watched;
 }
 
 }  // namespace
@@ -54,6 +64,8 @@ class ConnectionManager::Port final : private verbs::ListenerSink {
 
 Error ConnectionManager::Get(const verbs::Address& address,
                              std::shared_ptr<ConnectionManager>* out) {
+  // The lock may have been held at the fork.
+  if (is_forked_child.load() || !WatchForks()) return OutOf(Resource::kDevice);
   Registry& registry = TheRegistry();
   MutexLock lock(&registry.lock);
   std::weak_ptr<ConnectionManager>& known = registry.managers[address.ToString()];
