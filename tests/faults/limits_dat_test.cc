@@ -1,0 +1,184 @@
+// A DAT program at the end of its descriptors, and one that forks.
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/dat/side.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/faults/famine.h"
+#include "tests/faults/leftovers.h"
+
+namespace viaduct::tests {
+namespace {
+
+// One byte each way.
+void Exchange(Side& side, Peer& peer, DAT_EP_HANDLE ep) {
+  side.PostReceive(ep, 1);
+  peer.Tell("posted");
+  peer.Await("posted");
+  Must(side.TrySend(ep, 2));
+  EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
+  EXPECT_EQ(NextCompletion(side.receive_evd).status, DAT_DTO_SUCCESS);
+}
+
+TEST(Descriptors, NoneToOpenAnAdapter) {
+  RunAlone([] {
+    char adapter[] = "soft0";
+    {
+      const DescriptorFamine famine;
+      DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+      DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+      EXPECT_TRUE(Fails(dat_ia_open(adapter, 8, &async, &ia), DAT_INSUFFICIENT_RESOURCES));
+    }
+    Side side;
+    EXPECT_EQ(StateOf(side.NewEp()), DAT_EP_STATE_UNCONNECTED);
+  });
+}
+
+TEST(Descriptors, NoneToListen) {
+  RunAlone([] {
+    Side side;
+    const Holdings before = HoldingsNow();
+    DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+    {
+      const DescriptorFamine famine;
+      EXPECT_TRUE(Fails(dat_psp_create(side.ia, Port(0), side.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp),
+                        DAT_INSUFFICIENT_RESOURCES));
+    }
+    EXPECT_TRUE(HoldsAtMost(before));
+    Must(dat_psp_free(side.Listen(Port(0))));
+  });
+}
+
+// Requests wait in the kernel until there are descriptors again.
+TEST(Descriptors, NoneToTakeARequest) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE old = side.NewEp(), ep = side.NewEp();
+        side.AcceptFrom(peer, old, Port(1));
+        side.Listen(Port(0));
+        {
+          const DescriptorFamine famine;
+          peer.Tell("in need");
+          Exchange(side, peer, old);
+          peer.Await("asking");
+          poll(nullptr, 0, 300);  // the request comes while there are none
+        }
+        Must(side.TryAccept(NextRequest(side.cr_evd).cr_handle, ep));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        Exchange(side, peer, ep);
+        Exchange(side, peer, old);
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE old = side.NewEp(), ep = side.NewEp();
+        side.ConnectTo(peer, old, Port(1));
+        peer.Await("in need");
+        Exchange(side, peer, old);
+        side.Connect(ep, Port(0));
+        peer.Tell("asking");
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        Exchange(side, peer, ep);
+        Exchange(side, peer, old);
+      });
+}
+
+// The attempt fails at once or by one event; then another succeeds.
+TEST(Descriptors, NoneToConnect) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.AcceptFrom(peer, ep, Port(0));
+        Exchange(side, peer, ep);
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        const Holdings before = HoldingsNow();
+        {
+          const DescriptorFamine famine;
+          const DAT_RETURN value = side.TryConnect(ep, Port(0));
+          if (value == DAT_SUCCESS) {
+            const DAT_EVENT_NUMBER number = Next(side.connect_evd).event_number;
+            EXPECT_TRUE(number == DAT_CONNECTION_EVENT_UNREACHABLE ||
+                        number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED)
+                << std::hex << number;
+            Must(dat_ep_reset(ep));
+          } else {
+            EXPECT_TRUE(Fails(value, DAT_INSUFFICIENT_RESOURCES));
+          }
+        }
+        EXPECT_TRUE(HoldsAtMost(before));
+        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
+        side.Connect(ep, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        peer.Await("accepted");
+        Exchange(side, peer, ep);
+      });
+}
+
+void ExpectErrorsInChild(Side& side, DAT_EP_HANDLE ep) {
+  DAT_EVENT event;
+  DAT_COUNT more = 0;
+  DAT_EP_STATE state;
+  DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
+  DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+  DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+  char adapter[] = "soft0";
+  EXPECT_TRUE(Fails(dat_ep_get_status(ep, &state, nullptr, nullptr), DAT_INVALID_HANDLE));
+  EXPECT_TRUE(Fails(side.TrySend(ep, 1), DAT_INVALID_HANDLE));
+  EXPECT_TRUE(Fails(dat_evd_dequeue(side.receive_evd, &event), DAT_INVALID_HANDLE));
+  EXPECT_TRUE(
+      Fails(dat_evd_wait(side.receive_evd, kPatience, 1, &event, &more), DAT_INVALID_HANDLE));
+  EXPECT_TRUE(Fails(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE));
+  EXPECT_TRUE(Fails(dat_pz_create(side.ia, &pz), DAT_INVALID_HANDLE));
+  EXPECT_TRUE(Fails(dat_ep_free(ep), DAT_INVALID_HANDLE));
+  EXPECT_TRUE(Fails(dat_ia_close(side.ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE));
+  EXPECT_TRUE(Fails(dat_ia_open(adapter, 8, &async, &ia), DAT_INSUFFICIENT_RESOURCES));
+}
+
+TEST(Fork, DatChildGetsErrorsAndDisturbsNobody) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.AcceptFrom(peer, ep, Port(0));
+        Exchange(side, peer, ep);
+        peer.Await("the child has ended");
+        Exchange(side, peer, ep);
+        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_CONNECTED);
+        EXPECT_TRUE(IsEmpty(side.connect_evd));
+        peer.Tell("fine");
+        peer.Await("fine here too");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        Exchange(side, peer, ep);
+        fflush(nullptr);
+        const pid_t child = fork();
+        if (child == 0) {
+          ExpectErrorsInChild(side, ep);
+          exit(::testing::Test::HasFailure() ? 1 : 0);
+        }
+        int status = -1;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+        peer.Tell("the child has ended");
+        Exchange(side, peer, ep);
+        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_CONNECTED);
+        EXPECT_TRUE(IsEmpty(side.connect_evd));
+        peer.Tell("fine here too");
+        peer.Await("fine");
+      });
+}
+
+}  // namespace
+}  // namespace viaduct::tests

@@ -1,0 +1,158 @@
+// A VIPL program at the end of its descriptors, and one that forks.
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vipl.h>
+
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+#include "tests/faults/famine.h"
+#include "tests/faults/leftovers.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr VIP_ULONG kShort = 2000, kLong = 20000;  // ms
+
+void Exchange(Side& side, Peer& peer, bool first) {
+  side.Receive(0);
+  peer.Tell("posted");
+  peer.Await("posted");
+  if (first) {
+    side.SendText(16, "over");
+    EXPECT_EQ(side.TextOf(side.NextReceive()), "back");
+  } else {
+    EXPECT_EQ(side.TextOf(side.NextReceive()), "over");
+    side.SendText(16, "back");
+  }
+}
+
+TEST(Descriptors, NoneToOpenANic) {
+  RunAlone([] {
+    VIP_NIC_HANDLE nic = nullptr;
+    {
+      const DescriptorFamine famine;
+      EXPECT_EQ(VipOpenNic("nic0", &nic), VIP_ERROR_RESOURCE);
+    }
+    Side side;
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+  });
+}
+
+TEST(Descriptors, NoneToWaitForARequest) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        const Holdings before = HoldingsNow();
+        {
+          const DescriptorFamine famine;
+          NetAddress local = side.nic.Address(Name(0));
+          VIP_CONN_HANDLE connection = nullptr;
+          EXPECT_EQ(VipConnectWait(side.nic.handle, local.get(), kShort, side.requester.get(),
+                                   &side.peer, &connection),
+                    VIP_ERROR_RESOURCE);
+        }
+        EXPECT_TRUE(HoldsAtMost(before));
+        peer.Tell("now");
+        side.Accept();
+        Exchange(side, peer, false);
+      },
+      [](Peer& peer) {
+        Side side;
+        peer.Await("now");
+        side.Connect();
+        Exchange(side, peer, true);
+      });
+}
+
+TEST(Descriptors, NoneToRequest) {
+  RunPair(
+      [](Peer& peer) {
+        Side old, side;
+        old.Accept(1);
+        Exchange(old, peer, false);
+        side.Accept(0);
+        Exchange(side, peer, false);
+        Exchange(old, peer, false);
+      },
+      [](Peer& peer) {
+        Side old, side;
+        old.Connect(1);
+        Exchange(old, peer, true);
+        const Holdings before = HoldingsNow();
+        {
+          const DescriptorFamine famine;
+          const VIP_RETURN result = side.Request(0, kLong);
+          EXPECT_TRUE(result == VIP_ERROR_RESOURCE || result == VIP_NO_MATCH) << result;
+          EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+          EXPECT_EQ(old.State(), VIP_STATE_CONNECTED);
+        }
+        EXPECT_TRUE(HoldsAtMost(before));
+        side.Connect(0);
+        Exchange(side, peer, true);
+        Exchange(old, peer, true);
+      });
+}
+
+// The child may call what it likes: its parent's handles mean nothing there.
+void ExpectErrorsInChild(Side& side) {
+  VIP_VI_STATE state;
+  VIP_VI_ATTRIBUTES attributes = {};
+  VIP_BOOLEAN sends, receives;
+  VIP_DESCRIPTOR* done = nullptr;
+  VIP_NIC_HANDLE nic = nullptr;
+  VIP_VI_HANDLE vi = nullptr;
+  EXPECT_EQ(VipQueryVi(side.vi, &state, &attributes, &sends, &receives), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(side.PostSend(side.memory.Fill(20, 0, 8)), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(side.PostReceive(side.memory.Fill(21, 0, 8)), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipSendDone(side.vi, &done), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipRecvWait(side.vi, kLong, &done), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipDisconnect(side.vi), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipCreateVi(side.nic.handle, &attributes, nullptr, nullptr, &vi),
+            VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipDestroyVi(side.vi), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipCloseNic(side.nic.handle), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipOpenNic("nic0", &nic), VIP_ERROR_RESOURCE);
+}
+
+TEST(Fork, ViplChildGetsErrorsAndDisturbsNobody) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        ErrorLog errors(side.nic.handle);
+        side.Accept();
+        Exchange(side, peer, false);
+        peer.Await("the child has ended");
+        Exchange(side, peer, false);
+        EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+        EXPECT_TRUE(errors.empty());
+        peer.Tell("fine");
+        peer.Await("fine here too");
+      },
+      [](Peer& peer) {
+        Side side;
+        ErrorLog errors(side.nic.handle);
+        side.Connect();
+        Exchange(side, peer, true);
+        fflush(nullptr);
+        const pid_t child = fork();
+        if (child == 0) {
+          ExpectErrorsInChild(side);
+          exit(::testing::Test::HasFailure() ? 1 : 0);
+        }
+        int status = -1;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+        peer.Tell("the child has ended");
+        Exchange(side, peer, true);
+        EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+        EXPECT_TRUE(errors.empty());
+        peer.Tell("fine here too");
+        peer.Await("fine");
+      });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
