@@ -505,5 +505,14 @@ TEST_F(ConnectTest, AcceptIsAborted) {
   EXPECT_FALSE(b.Heard());
 }
 
+TEST_F(ConnectTest, DeliveredRequestWithoutAnAnswerIsATimeOut) {
+  const Ref<ServicePoint> point = b_->Listen(Direct());
+  End a(*a_);
+  ASSERT_TRUE(a.Connect(*b_, Direct(), "", In(50 * kMilli)).ok());
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(Now(), 50 * kMilli);
+  EXPECT_EQ(a.Listen(), Words{"timed out"});
+}
+
 }  // namespace
 }  // namespace viaduct::core

@@ -323,6 +323,8 @@ void SimConnection::Dial() {
     return;
   }
   network_.Send(active_.lane_, "request", private_data_.size(), [self = shared_from_this()] {
+    // The host's acknowledgement: a request was delivered, whatever becomes of it.
+    if (self->active_.pair_ != nullptr) self->active_.pair_->SetHeard();
     const auto listener = self->to_->listeners.find(self->port_);
     if (listener == self->to_->listeners.end()) {
       self->Decline(ConnectOutcome::kRefused, {});
