@@ -26,7 +26,8 @@ std::function<void(Peer&)> Client(DAT_CONN_QUAL qualifier, DAT_EVENT_NUMBER outc
 // Twice in one instance of the adapter, in two, and in two processes; a port of its own or a hashed
 // one.
 TEST(Psp, C099_QualifierInUse) {
-  for (DAT_CONN_QUAL qualifier : {DAT_CONN_QUAL{Port(0)}, 0x1234567800000000 + Port(0)}) {
+  for (DAT_CONN_QUAL qualifier :
+       {DAT_CONN_QUAL{Port(0)}, DAT_CONN_QUAL{0x1234567800000000} + Port(0)}) {
     RunPair(
         [=](Peer& peer) {
           Side side, again;
