@@ -31,6 +31,7 @@ class Server {
   void Run() {
     Check();
     const Holdings before = HoldingsNow();
+    peer_.Tell("done");
     for (;;) {
       const Order order = peer_.Receive<Order>();
       if (order.kind == Order::kEnd) break;
@@ -122,6 +123,7 @@ Besieger::Besieger(Peer& peer) : peer_(peer) {
   peer.Await("listening");
   old_ = Connect();
   UseBoth();
+  AwaitDone();
 }
 void Besieger::Finish() { peer_.Send(Order{Order::kEnd, {}}); }
 
