@@ -260,5 +260,6 @@ int main(int argc, char **argv) {
   }
   status = run(nic, service, root, once);
   VipCloseNic(nic);
+  free(root);
   return status;
 }
