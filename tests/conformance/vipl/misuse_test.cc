@@ -268,7 +268,7 @@ TEST(Misuse, HandlesThatDieMeanwhile) {
     std::atomic<bool> stop{false};
     std::vector<std::thread> guessers;
     for (int i = 0; i < 3; ++i) {
-      guessers.emplace_back([&] {
+      guessers.emplace_back([&, i] {
         while (!stop.load()) {
           void* vi = shared.load();
           VIP_DESCRIPTOR* d;
