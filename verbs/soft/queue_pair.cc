@@ -131,9 +131,9 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
   attempt_wire_ = 0;
   if (!StartAttempt()) {
     const auto& wires = context_.wires();
-    const bool reachable = std::any_of(wires.begin(), wires.end(), [&](const auto& wire) {
-      return wire->Reaches(attempt_.address);
-    });
+    const bool reachable =
+        std::any_of(wires.begin(), wires.end(),
+                    [&](const auto& wire) { return wire->Reaches(options.address); });
     const ConnectOutcome outcome =
         reachable ? ConnectOutcome::kRefused : ConnectOutcome::kUnreachable;
     RunOnExecutor([connection = connection_, outcome](SoftQueuePair& pair) {
