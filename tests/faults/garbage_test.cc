@@ -20,7 +20,6 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr uint64_t kOld = 1, kFresh = 2, kRaw = 3;  // cookies of receives
 // ------------------------------------------------------------------------------ the raw side
 
 class RawSocket {
