@@ -426,7 +426,6 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   private_data_.clear();
   target_.address = request.remote_address();
   target_.name = ServiceName::FromQualifier(request.remote_port());
-  target_.multipath = false;
   peer_profile_ = request.header().has_value() ? request.header()->profile : EndpointProfile();
   return Ok();
 }

@@ -64,7 +64,6 @@ struct EndpointAttributes {
 struct ConnectTarget {
   verbs::Address address;
   ServiceName name;
-  bool multipath = false;  // remembered for dup_connect only
 };
 
 struct ConnectParameters {

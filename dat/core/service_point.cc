@@ -6,8 +6,6 @@
 
 namespace viaduct::core {
 
-using verbs::MutexLock;
-
 Error ServicePoint::CreatePublic(InterfaceAdapter& adapter, const Options& options,
                                  EventDispatcher& dispatcher, Ref<ServicePoint>* out) {
   if ((dispatcher.streams() & kRequestStream) == 0) return InvalidParameter(3);
