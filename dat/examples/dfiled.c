@@ -188,7 +188,12 @@ static void on_completion(const DAT_DTO_COMPLETION_EVENT_DATA *event) {
   if (client == NULL || client->ep != event->ep_handle) return;
   client->posted--;
   if (event->status != DAT_DTO_SUCCESS) {
-    if (event->status != DAT_DTO_ERR_FLUSHED) hang_up(client, "a transfer has failed");
+    /* A transfer under way may tell of the connection's end before its own event does. */
+    if (event->status == DAT_DTO_ERR_TRANSPORT) {
+      hang_up(client, "connection lost");
+    } else if (event->status != DAT_DTO_ERR_FLUSHED) {
+      hang_up(client, "a transfer has failed");
+    }
     return;
   }
   if (message->is_receive) {
