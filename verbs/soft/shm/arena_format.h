@@ -107,8 +107,8 @@ static_assert(sizeof(ConnectionBlock) == 9472);  // not a power of two: L1 sets
 
 enum BellKind : uint32_t {  // bit set
   kBellOff = 0,
-  kBellFutex = 1,    // somebody sleeps on the bell itself
-  kBellEventFd = 2,  // the control thread waits for the eventfd
+  kBellFutex = 1,   // somebody sleeps on the bell itself
+  kBellSocket = 2,  // the control thread waits for a Ring on the socket
 };
 
 struct DirectionBlock {                         // consumed by side d

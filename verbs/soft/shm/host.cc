@@ -209,7 +209,7 @@ void Host::OnHello(int raw) {
   loop_.Cancel(handshake.timer);
   const auto body = hello.body<HelloBody>();
   if (received != SocketResult::kDone || hello.type != MessageType::kHello || !body.has_value() ||
-      hello.fds.size() != 2) {
+      hello.fds.size() != 1) {
     return;
   }
   std::shared_ptr<Arena> arena;
@@ -228,7 +228,7 @@ void Host::OnHello(int raw) {
   auto peer = std::make_shared<Peer>(*this, loop_, 1, std::move(handshake.socket), handshake.pid,
                                      std::move(arena));
   Adopt(peer);
-  if (!peer->StartAsAcceptor(hello)) peer->Die();
+  if (!peer->StartAsAcceptor(*body)) peer->Die();
 }
 
 void Host::Abandon() {

@@ -5,7 +5,7 @@
 //
 // Bells. A peer that marks something for us looks at the bell of our direction: a sleeper in
 // Doorbell::Sleep has armed it as a futex; otherwise, while nobody is known to look, it asks for
-// the eventfd and so for the control thread, which collects the marks at once and then, for as long
+// a message and so for the control thread, which collects the marks at once and then, for as long
 // as marks come, at every tick of about a millisecond instead.
 #ifndef VIADUCT_VERBS_SOFT_SHM_HOST_H_
 #define VIADUCT_VERBS_SOFT_SHM_HOST_H_

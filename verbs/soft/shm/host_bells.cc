@@ -51,7 +51,7 @@ bool Host::Arm(uint32_t kind) {
   return marks;
 }
 
-// The eventfd of some peer.
+// The bell of some peer.
 void Host::OnRing() {
   {
     SpinLockHolder holder(&bell_lock_);
@@ -76,7 +76,7 @@ bool Host::Tick() {
     EpochGuard guard;
     SpinLockHolder holder(&bell_lock_);
     // A sleeper arms the bells as it needs them, and the last one leaves them to us.
-    if (sleepers_ == 0) marks = Arm(kBellEventFd);
+    if (sleepers_ == 0) marks = Arm(kBellSocket);
     ticking_ = marks;
   }
   return marks;
@@ -95,7 +95,7 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
       std::atomic<uint32_t>& bell = peer->my_bell();
       if (count == kMaxFutexes) {
         // Too many peers for one wait: the control thread passes it on.
-        bell.exchange(kBellEventFd, std::memory_order_seq_cst);
+        bell.exchange(kBellSocket, std::memory_order_seq_cst);
       } else {
         bell.exchange(kBellFutex, std::memory_order_seq_cst);
         entries[count++] = {kBellFutex, reinterpret_cast<uint64_t>(&bell), kFutex32, 0};
@@ -129,9 +129,9 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
   {
     EpochGuard guard;
     SpinLockHolder holder(&bell_lock_);
-    // Whoever left marks meanwhile has rung already and does not ring again. The caller may not look
-    // any more, so the control thread does.
-    if (--sleepers_ == 0 && !ticking_) ticking_ = missed = Arm(kBellEventFd);
+    // Whoever left marks meanwhile has rung already and does not ring again. The caller may not
+    // look any more, so the control thread does.
+    if (--sleepers_ == 0 && !ticking_) ticking_ = missed = Arm(kBellSocket);
   }
   if (missed) ticker_->Start();
   return result;

@@ -7,12 +7,12 @@
 
 namespace viaduct::verbs::shm {
 
-inline constexpr uint32_t kMessageMagic = 0x56550001;  // with the version of this format
+inline constexpr uint32_t kMessageMagic = 0x56550002;  // with the version of this format
 inline constexpr size_t kMaxPrivateData = 1024;
 
 enum class MessageType : uint16_t {
-  kHello = 1,  // the creator's first; carries the arena's and the eventfd's descriptor
-  kWelcome,    // the answer; carries an eventfd
+  kHello = 1,  // the creator's first; carries the arena's descriptor
+  kWelcome,    // the answer
   kRequest,    // a connection is wanted
   kAccept,
   kReject,  // by the consumer, with private data
@@ -21,6 +21,7 @@ enum class MessageType : uint16_t {
   kEstablished,  // the requester has the accept
   kClose,        // this side is done with the connection; each side says it once
   kReleased,     // the side that does not own the number will not touch the rings again
+  kRing,         // the bell was armed for the socket: there are marks
 };
 
 struct MessageHeader {

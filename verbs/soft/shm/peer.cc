@@ -2,13 +2,10 @@
 // connections: peer_connections.cc.
 #include "verbs/soft/shm/peer.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,22 +22,14 @@ namespace viaduct::verbs::shm {
 namespace {
 
 constexpr int kMessagesPerTurn = 64;
-
-Fd NewEventFd() { return MoveHigh(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
+// More than each connection's share cannot wait for a peer that keeps to the protocol.
+constexpr size_t kMaxOutbox = 4 * kConnections;
 
 uint64_t RandomToken() {
   uint64_t token = 0;
   while (getrandom(&token, sizeof token, 0) != sizeof token) {
   }
   return token;
-}
-
-// A peer's descriptor as a bell: ringing it must not block, and writing to a pipe or a socket could
-// raise SIGPIPE. An eventfd is no file of any type.
-bool MakeBell(const Fd& fd) {
-  struct stat status;
-  return fstat(fd.get(), &status) == 0 && (status.st_mode & S_IFMT) == 0 &&
-         fcntl(fd.get(), F_SETFL, O_NONBLOCK) == 0;
 }
 
 }  // namespace
@@ -64,58 +53,38 @@ Peer::~Peer() = default;
 
 bool Peer::StartAsCreator() {
   token_ = RandomToken();
-  my_event_ = NewEventFd();
-  if (!my_event_.valid()) return false;
   const HelloBody body = {token_, RegisterGlobalFence() ? 1u : 0u, 0};
-  const int fds[2] = {arena_->fd(), my_event_.get()};
+  const int fds[1] = {arena_->fd()};
   return SendMessage(socket_.get(), BuildMessage(MessageType::kHello, 0, body), fds) ==
              SocketResult::kDone &&
          Watch();
 }
 
-bool Peer::StartAsAcceptor(Message& hello) {
-  const auto body = hello.body<HelloBody>();
-  if (!MakeBell(hello.fds[1])) return false;
-  peer_event_ = MoveHigh(std::move(hello.fds[1]));
-  peer_event_fd_.store(peer_event_.get());
-  needs_fence_.store(!RegisterGlobalFence() || body->fenced == 0);
+bool Peer::StartAsAcceptor(const HelloBody& hello) {
+  needs_fence_.store(!RegisterGlobalFence() || hello.fenced == 0);
   greeted_ = true;
-  my_event_ = NewEventFd();
-  if (!my_event_.valid()) return false;
-  const HelloBody welcome = {body->token, RegisterGlobalFence() ? 1u : 0u, 0};
-  const int fds[1] = {my_event_.get()};
-  return SendMessage(socket_.get(), BuildMessage(MessageType::kWelcome, 0, welcome), fds) ==
+  const HelloBody welcome = {hello.token, RegisterGlobalFence() ? 1u : 0u, 0};
+  return SendMessage(socket_.get(), BuildMessage(MessageType::kWelcome, 0, welcome), {}) ==
              SocketResult::kDone &&
          Watch();
 }
 
 void Peer::OnWelcome(Message& message) {
   const auto body = message.body<HelloBody>();
-  if (greeted_ || side_ != 0 || !body.has_value() || message.fds.size() != 1 ||
-      !MakeBell(message.fds[0])) {
-    return Die();
-  }
-  peer_event_ = MoveHigh(std::move(message.fds[0]));
+  if (greeted_ || side_ != 0 || !body.has_value()) return Die();
   needs_fence_.store(!RegisterGlobalFence() || body->fenced == 0);
-  peer_event_fd_.store(peer_event_.get());
   greeted_ = true;
 }
 
 bool Peer::Watch() {
   // Without a pidfd (old kernel, another namespace of processes) the hang-up alone tells.
   pidfd_ = MoveHigh(Fd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))));
-  my_bell().store(kBellEventFd, std::memory_order_seq_cst);
+  my_bell().store(kBellSocket, std::memory_order_seq_cst);
   const std::weak_ptr<Peer> weak = weak_from_this();
   if (!loop_
            .Watch(socket_.get(), EPOLLIN | EPOLLRDHUP,
                   [weak](uint32_t events) {
                     if (auto self = weak.lock()) self->OnSocket(events);
-                  })
-           .ok() ||
-      !loop_
-           .Watch(my_event_.get(), EPOLLIN | EPOLLET,
-                  [weak](uint32_t) {
-                    if (auto self = weak.lock()) self->host_.OnRing();
                   })
            .ok()) {
     return false;
@@ -134,6 +103,8 @@ bool Peer::Watch() {
 
 void Peer::OnSocket(uint32_t events) {
   const std::shared_ptr<Peer> self = shared_from_this();
+  // A Ring that found the socket full was dropped: the bell tells, whatever woke us.
+  if (my_bell().load(std::memory_order_seq_cst) == kBellOff) host_.OnRing();
   if ((events & EPOLLOUT) != 0) FlushOutbox();
   for (int i = 0; i < kMessagesPerTurn && !dead_; i++) {
     Message message;
@@ -153,9 +124,12 @@ void Peer::OnSocket(uint32_t events) {
 }
 
 void Peer::OnMessage(Message& message) {
-  if (message.type == MessageType::kWelcome) return OnWelcome(message);
   if (message.connection >= kConnections || !message.fds.empty()) return Die();
   switch (message.type) {
+    case MessageType::kWelcome:
+      return OnWelcome(message);
+    case MessageType::kRing:
+      return;  // OnSocket has looked
     case MessageType::kRequest:
       return OnRequest(message);
     case MessageType::kAccept:
@@ -177,6 +151,10 @@ void Peer::OnMessage(Message& message) {
 
 void Peer::Send(std::string message) {
   if (dead_) return;
+  if (outbox_.size() == kMaxOutbox) {
+    shutdown(socket_.get(), SHUT_RDWR);  // the hang-up comes by itself
+    return;
+  }
   outbox_.push_back(std::move(message));
   if (outbox_.size() == 1) FlushOutbox();
 }
@@ -210,13 +188,16 @@ void Peer::MarkPeer(uint32_t id) {
   if ((kind & kBellFutex) != 0) {
     syscall(SYS_futex, &theirs.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
-  const int event = peer_event_fd_.load(std::memory_order_relaxed);
-  if ((kind & kBellEventFd) != 0 && event >= 0) {
-    const uint64_t one = 1;
-    // Fails only when the counter is full, and then it is readable anyhow.
-    [[maybe_unused]] const ssize_t written = write(event, &one, sizeof one);
-  }
+  if ((kind & kBellSocket) != 0) Ring();
   errno = saved;
+}
+
+// Never blocks, whatever the peer does to the socket. Full is as good as sent: the peer has
+// something to read, and looks at its bell then.
+void Peer::Ring() {
+  constexpr MessageHeader kMessage = {kMessageMagic, MessageType::kRing, 0, 0, 0};
+  [[maybe_unused]] const ssize_t sent =
+      send(socket_.get(), &kMessage, sizeof kMessage, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 bool Peer::CollectMarks() {
@@ -238,9 +219,6 @@ bool Peer::CollectMarks() {
 void Peer::Abandon() {
   socket_.Reset();
   pidfd_.Reset();
-  my_event_.Reset();
-  peer_event_.Reset();
-  peer_event_fd_.store(-1);
   arena_->CloseFd();
   for (const auto& [id, link] : links_) {
     if (SoftQueuePair* pair = link->pair()) pair->Abandon();

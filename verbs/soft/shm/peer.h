@@ -67,8 +67,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   // Side 0: begins with the Hello. False: no memory or descriptors, or the peer is gone.
   bool StartAsCreator();
-  // Side 1: `hello` was received. False as above.
-  bool StartAsAcceptor(Message& hello);
+  // Side 1: its Hello was received. False as above.
+  bool StartAsAcceptor(const HelloBody& hello);
 
   // A connection is wanted; false: no memory.
   bool Request(std::shared_ptr<ShmLink> link, const RequestBody& body,
@@ -87,6 +87,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
  private:
   bool Watch();
+  void Ring();
   void OnSocket(uint32_t events);
   void OnMessage(Message& message);
   void OnWelcome(Message& message);
@@ -117,11 +118,9 @@ class Peer : public std::enable_shared_from_this<Peer> {
   std::atomic<bool> needs_fence_{true};  // until the peer says that it is registered
   uint64_t token_ = 0;
 
+  // Open as long as *this: any thread rings on it. Shut down when the peer is dead.
   Fd socket_;
   Fd pidfd_;
-  Fd my_event_;    // the peer writes it
-  Fd peer_event_;  // we do; valid from the Welcome on
-  std::atomic<int> peer_event_fd_{-1};
   bool dead_ = false;
   bool greeted_ = false;  // Hello and Welcome are done
   std::deque<std::string> outbox_;

@@ -6,6 +6,8 @@
 // The end: each side sends kClose once, with the ring positions where it stopped, when its pair has
 // let go. When both have been sent the side that does not own the number sends kReleased, and the
 // owner clears the block and gives the number out again.
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -245,7 +247,7 @@ void Peer::Die() {
   if (dead_) return;
   dead_ = true;
   const std::shared_ptr<Peer> self = shared_from_this();
-  for (Fd* fd : {&socket_, &my_event_, &pidfd_}) {
+  for (Fd* fd : {&socket_, &pidfd_}) {
     if (fd->valid()) loop_.Unwatch(fd->get());
   }
   host_.Forget(*this);
@@ -269,10 +271,9 @@ void Peer::Die() {
     }
   }
   outbox_.clear();
-  socket_.Reset();
   pidfd_.Reset();
-  my_event_.Reset();
-  // The peer's eventfd stays until the last link is gone: posters may be writing it.
+  // Posters may be ringing: it is closed with the last link.
+  shutdown(socket_.get(), SHUT_RDWR);
 }
 
 }  // namespace viaduct::verbs::shm
