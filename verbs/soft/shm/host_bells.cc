@@ -31,6 +31,19 @@ struct WaitEntry {
 constexpr uint32_t kFutex32 = 2;
 constexpr uint32_t kFutexPrivate = 128;
 
+// How many futexes one wait takes: our own alone where the kernel (before 5.16) or a filter of
+// system calls has no futex_waitv.
+int WaitEntries() {
+  static const int entries = [] {
+    const int saved = errno;
+    // No entries: EINVAL from the call itself.
+    const bool known = syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) >= 0 || errno == EINVAL;
+    errno = saved;
+    return known ? kMaxFutexes : 1;
+  }();
+  return entries;
+}
+
 }  // namespace
 
 void Host::Collect() {
@@ -84,6 +97,7 @@ bool Host::Tick() {
 
 WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) {
   CancellationDisabled no_cancellation;
+  const int most = WaitEntries();
   WaitEntry entries[kMaxFutexes];
   int count = 1;
   bool marks = false;
@@ -93,7 +107,7 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
     sleepers_++;
     for (const std::shared_ptr<Peer>& peer : peers_.load(std::memory_order_acquire)->peers) {
       std::atomic<uint32_t>& bell = peer->my_bell();
-      if (count == kMaxFutexes) {
+      if (count == most) {
         // Too many peers for one wait: the control thread passes it on.
         bell.exchange(kBellSocket, std::memory_order_seq_cst);
       } else {

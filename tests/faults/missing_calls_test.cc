@@ -1,0 +1,102 @@
+// A kernel, or a container's filter, without some of the newer system calls: the library goes on
+// with what there is.
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/dat/side.h"
+#include "tests/conformance/harness/harness.h"
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+namespace viaduct::tests {
+namespace {
+
+// From now on these calls answer ENOSYS in this process.
+void Forbid(const std::vector<long>& calls) {
+  std::vector<sock_filter> filter = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+  };
+  for (long call : calls) {
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS));
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog program = {static_cast<unsigned short>(filter.size()), filter.data()};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+  for (long call : calls) {
+    ASSERT_EQ(syscall(call, 0, 0, 0, 0, 0, 0), -1);
+    ASSERT_EQ(errno, ENOSYS);
+  }
+}
+
+int64_t ProcessorMicroseconds() {
+  rusage usage;
+  EXPECT_EQ(getrusage(RUSAGE_SELF, &usage), 0);
+  return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * int64_t{1'000'000} +
+         usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+}
+
+// Messages to and fro between sleepers, a sleep that nothing ends, and the end of the connection.
+void Talk(Side& side, Peer& peer, DAT_EP_HANDLE ep, bool first) {
+  constexpr int kRounds = 20;
+  for (int round = 0; round < kRounds; ++round) side.PostReceive(ep, 1);
+  peer.Tell("posted");
+  peer.Await("posted");
+  for (int round = 0; round < kRounds; ++round) {
+    if (first) Must(side.TrySend(ep, 2));
+    EXPECT_EQ(NextCompletion(side.receive_evd).status, DAT_DTO_SUCCESS);
+    if (!first) Must(side.TrySend(ep, 2));
+    EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
+  }
+  const int64_t before = ProcessorMicroseconds();
+  DAT_EVENT event;
+  DAT_COUNT more = 0;
+  constexpr DAT_TIMEOUT kSleep = kSecond;
+  EXPECT_TRUE(Fails(dat_evd_wait(side.receive_evd, kSleep, 1, &event, &more), DAT_TIMEOUT_EXPIRED));
+  EXPECT_LT(ProcessorMicroseconds() - before, kSleep / 2) << "it does not sleep";
+  peer.Tell("slept");
+  peer.Await("slept");
+  if (first) Must(dat_ep_disconnect(ep, DAT_CLOSE_GRACEFUL_FLAG));
+  NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
+}
+
+void ConnectedWithout(const std::vector<long>& calls) {
+  RunPair(
+      [&](Peer& peer) {
+        Forbid(calls);
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.AcceptFrom(peer, ep, Port(0));
+        Talk(side, peer, ep, false);
+      },
+      [&](Peer& peer) {
+        Forbid(calls);
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        Talk(side, peer, ep, true);
+      });
+}
+
+TEST(MissingCalls, FutexWaitv) { ConnectedWithout({SYS_futex_waitv}); }
+TEST(MissingCalls, Membarrier) { ConnectedWithout({SYS_membarrier}); }
+TEST(MissingCalls, PidfdOpen) { ConnectedWithout({SYS_pidfd_open}); }
+TEST(MissingCalls, AllOfThem) {
+  ConnectedWithout({SYS_futex_waitv, SYS_membarrier, SYS_pidfd_open, SYS_process_vm_readv});
+}
+
+}  // namespace
+}  // namespace viaduct::tests
