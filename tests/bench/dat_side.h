@@ -83,6 +83,14 @@ class DatSide {
     return true;
   }
 
+  bool WaitBroken(int milliseconds) {
+    DAT_EVENT event;
+    DAT_COUNT more;
+    return dat_evd_wait(completions_, static_cast<DAT_TIMEOUT>(milliseconds) * 1000, 1, &event,
+                        &more) == DAT_SUCCESS &&
+           event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS;
+  }
+
  private:
   // An event of 1.2 does not say what has completed.
   enum Kind : uint64_t { kRequest, kReceive };

@@ -100,6 +100,16 @@ bool DeviceSide::WaitReceive(int milliseconds) {
   return true;
 }
 
+bool DeviceSide::WaitBroken(int milliseconds) {
+  const verbs::Deadline deadline =
+      verbs::Deadline::After(context_->executor(), int64_t{milliseconds} * 1000000);
+  verbs::Completion completion;
+  while (queue_->Poll(&completion, 1) == 0) {
+    if (queue_->Wait(deadline) == verbs::WaitResult::kTimedOut) return false;
+  }
+  return completion.status != verbs::Status::kSuccess;
+}
+
 void DeviceSide::OnConnected(verbs::QueuePair&, absl::Span<const uint8_t>) {
   connected_.fetch_add(1);
   connected_.notify_all();

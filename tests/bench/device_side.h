@@ -59,6 +59,7 @@ class DeviceSide final : private verbs::ConnectionSink, private verbs::ListenerS
   }
 
   bool WaitReceive(int milliseconds);
+  bool WaitBroken(int milliseconds);
 
  private:
   void Post(verbs::Opcode opcode, uint32_t bytes, const RemoteBuffer& to, size_t c) {

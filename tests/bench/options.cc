@@ -21,6 +21,7 @@ constexpr TestName kTests[] = {
     {"bandwidth", Test::kBandwidth, 1 << 20, 16, 2000},
     {"write", Test::kWriteLatency, 8, 64, 200000},
     {"connections", Test::kConnections, 8, 16, 200},
+    {"death", Test::kDeath, 8, 16, 1},
 };
 
 constexpr char kHelp[] =
@@ -31,6 +32,7 @@ constexpr char kHelp[] =
     "  bandwidth     stream, 10^9 bytes in a second\n"
     "  write         ping-pong by RDMA writes, microseconds one way\n"
     "  connections   made one after the other, in a second\n"
+    "  death         from kill -9 of one process to the event in the other, milliseconds\n"
     "  --bytes=N       of a message (8; bandwidth: 1048576)\n"
     "  --depth=N       of the work queues (64; bandwidth and connections: 16)\n"
     "  --iterations=N  round trips (200000), messages (2000) or connections (200)\n"

@@ -8,7 +8,7 @@
 
 namespace viaduct::bench {
 
-enum class Test { kLatency, kBandwidth, kWriteLatency, kConnections };
+enum class Test { kLatency, kBandwidth, kWriteLatency, kConnections, kDeath };
 
 struct Options {
   Test test = Test::kLatency;

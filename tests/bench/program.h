@@ -8,6 +8,7 @@
 
 #include "tests/bench/bandwidth.h"
 #include "tests/bench/connection_rate.h"
+#include "tests/bench/death.h"
 #include "tests/bench/latency.h"
 #include "tests/bench/options.h"
 #include "tests/bench/side.h"
@@ -40,6 +41,7 @@ double Measure(TwoProcesses& us, const Options& options) {
   if (options.test == Test::kLatency) PrepareReceives(side);
   if (options.test == Test::kBandwidth) PrepareStream(side);
   if (options.test == Test::kWriteLatency) PrepareWrites(side);
+  if (options.test == Test::kDeath) side.PostReceive();
   us.Meet();
   double value = 0;
   switch (options.test) {
@@ -55,6 +57,8 @@ double Measure(TwoProcesses& us, const Options& options) {
     case Test::kConnections:
       value = ConnectionsPerSecond(side, us.parent(), port, options.iterations);
       break;
+    case Test::kDeath:
+      return DeathMilliseconds(us, side);
   }
   us.Meet();
   return value;

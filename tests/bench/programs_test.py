@@ -24,7 +24,7 @@ class ProgramsTest(unittest.TestCase):
     def interface(self, program):
         cases = [("latency", "--bytes=8", "--iterations=50"), ("latency", "--bytes=4096", "--iterations=50"),
                  ("latency", "--bytes=65536", "--iterations=20"), ("bandwidth", "--iterations=20"),
-                 ("write", "--iterations=50"), ("connections", "--iterations=10")]
+                 ("write", "--iterations=50"), ("connections", "--iterations=10"), ("death",)]
         for case in cases:
             with self.subTest(program=program, case=case):
                 self.measures(program, *case)

@@ -11,6 +11,7 @@
 //   PostWrite(bytes, to)    RDMA write of the first bytes of the out-buffer
 //   Poll()                  takes what has completed, and counts it
 //   WaitReceive(ms)         sleeps until a receive has completed; false when the time has passed
+//   WaitBroken(ms)          sleeps until a receive has come back because the connection is lost
 //   received(), completed() receives, and sends and writes, that have completed
 //
 // At most depth() requests of each kind may be outstanding on all connections together. Whatever

@@ -58,6 +58,8 @@ TwoProcesses::~TwoProcesses() {
   waitpid(child_, nullptr, 0);
 }
 
+void TwoProcesses::KillChild() { kill(child_, SIGKILL); }
+
 bool TwoProcesses::OtherHasEnded() {
   return parent() ? waitpid(child_, nullptr, WNOHANG) != 0 : getppid() != parent_;
 }

@@ -31,6 +31,8 @@ class TwoProcesses {
   // Returns when the other side has called it as often. Sleeps meanwhile; ends this process when
   // the other one has ended.
   void Meet();
+  // In the parent: kill -9. There is nobody to meet then.
+  void KillChild();
   // Written before a Meet, read after it.
   std::atomic<uint64_t>& mine(int word) { return page_->word[Index()][word]; }
   std::atomic<uint64_t>& theirs(int word) { return page_->word[1 - Index()][word]; }

@@ -86,6 +86,12 @@ class ViplSide {
     return true;
   }
 
+  bool WaitBroken(int milliseconds) {
+    VIP_DESCRIPTOR* d;
+    return VipRecvWait(vis_[0], static_cast<VIP_ULONG>(milliseconds), &d) == VIP_DESCRIPTOR_ERROR &&
+           d != nullptr;
+  }
+
  private:
   VIP_DESCRIPTOR* receives() const {
     return reinterpret_cast<VIP_DESCRIPTOR*>(block_.start() + 2 * Block::RoundUp(options_.bytes));
