@@ -71,7 +71,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   bool StartAsAcceptor(const HelloBody& hello);
 
   // A connection is wanted; false: no memory.
-  bool Request(std::shared_ptr<ShmLink> link, const RequestBody& body,
+  bool Request(const std::shared_ptr<ShmLink>& link, const RequestBody& body,
                absl::Span<const uint8_t> private_data);
   void Accept(const std::shared_ptr<ShmLink>& link, const AcceptBody& body,
               absl::Span<const uint8_t> private_data);

@@ -66,7 +66,7 @@ void Peer::FreeId(uint32_t id) {
 
 // -------------------------------------------------------------------------------- connecting
 
-bool Peer::Request(std::shared_ptr<ShmLink> link, const RequestBody& body,
+bool Peer::Request(const std::shared_ptr<ShmLink>& link, const RequestBody& body,
                    absl::Span<const uint8_t> private_data) {
   uint32_t id;
   if (dead_ || !TakeId(&id)) return false;
