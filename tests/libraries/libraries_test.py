@@ -91,6 +91,29 @@ class Libraries(unittest.TestCase):
                 shutil.copy(_ENGINE, folder)
                 self.assertEqual(self._load(shutil.copy(path, folder)), (0, ""), path)
 
+    def test_vipl_has_the_names_that_programs_link_by(self):
+        with open("tools/install_files", encoding="utf-8") as table:
+            rows = [line.split() for line in table if line.startswith("library //vipl:")]
+        (_, _, *links), = rows
+        self.assertEqual(set(links), {"libvipl.so", "libvia.so", "libgnivipl.so", "vipl.so"})
+        with tempfile.TemporaryDirectory() as folder:
+            for path in (_ENGINE, "vipl/libvipl.so.1"):
+                shutil.copy(path, folder)
+            for link in links:
+                os.symlink("libvipl.so.1", os.path.join(folder, link))
+                with self.subTest(link):
+                    self._link_and_run(folder, link)
+
+    def _link_and_run(self, folder, link):
+        """A C program that names the library so is bound to libvipl.so.1 and finds it."""
+        flag = "-l" + link[3:-3] if link.startswith("lib") else os.path.join(folder, link)
+        program = os.path.join(folder, "program")
+        source = "int VipCloseNic(void *); int main(void) { return VipCloseNic(0) != 2; }\n"
+        subprocess.run(["cc", "-x", "c", "-", "-o", program, "-L" + folder, "-Wl,-rpath," + folder, "-x", "none", flag],
+                       input=source, check=True, text=True)
+        self.assertIn("libvipl.so.1", _dynamic(program, "NEEDED"))
+        subprocess.run([program], check=True)
+
     def test_face_refuses_the_engine_of_another_build(self):
         with open(_ENGINE, "rb") as library:
             content = library.read()
