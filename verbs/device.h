@@ -333,6 +333,9 @@ class Listener {
 
 // ------------------------------------------------------------------------------------ context
 
+// Which device serves an address is left to the library.
+inline constexpr char kAnyDevice[] = "auto";
+
 struct DeviceAttributes {
   std::string device;  // "soft", "sim", "rdma"
   std::string reason;  // why this device was chosen, for the log line at open

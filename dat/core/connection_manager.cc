@@ -17,10 +17,11 @@ namespace {
 
 using verbs::MutexLock;
 
-// Devices that are open in this process, by address. Never destroyed.
+// Devices that are open in this process, by address and name. Never destroyed.
 struct Registry {
   verbs::Mutex lock;
-  absl::flat_hash_map<std::string, std::weak_ptr<ConnectionManager>> managers ABSL_GUARDED_BY(lock);
+  absl::flat_hash_map<std::pair<std::string, std::string>, std::weak_ptr<ConnectionManager>>
+      managers ABSL_GUARDED_BY(lock);
 };
 Registry& TheRegistry() {
   static Registry* registry = new Registry;
@@ -62,16 +63,16 @@ class ConnectionManager::Port final : private verbs::ListenerSink {
   std::unique_ptr<verbs::Listener> listener_;
 };
 
-Error ConnectionManager::Get(const verbs::Address& address,
+Error ConnectionManager::Get(const verbs::Address& address, const std::string& device_name,
                              std::shared_ptr<ConnectionManager>* out) {
   // The lock may have been held at the fork.
   if (is_forked_child.load() || !WatchForks()) return OutOf(Resource::kDevice);
   Registry& registry = TheRegistry();
   MutexLock lock(&registry.lock);
-  std::weak_ptr<ConnectionManager>& known = registry.managers[address.ToString()];
+  std::weak_ptr<ConnectionManager>& known = registry.managers[{address.ToString(), device_name}];
   *out = known.lock();
   if (*out != nullptr) return Ok();
-  auto context = verbs::OpenDevice(address);
+  auto context = verbs::OpenDevice(address, device_name);
   if (!context.ok()) {
     verbs::Log(verbs::LogLevel::kError, "cannot open an adapter at ", address.ToString(), ": ",
                context.status().message());
@@ -202,7 +203,7 @@ void ConnectionManager::OnRequest(uint16_t port,
 
 bool ConnectionManager::Deliver(Arrival* arrival) {
   std::shared_ptr<Port> closing;  // outside the lock: off the executor its end waits
-  Ref<ServicePoint> spent;  // a reserved point ends with its request; outside the lock
+  Ref<ServicePoint> spent;        // a reserved point ends with its request; outside the lock
   {
     MutexLock lock(&lock_);
     auto service = services_.find(arrival->name);

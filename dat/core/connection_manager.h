@@ -32,9 +32,11 @@ class ConnectionManager {
     bool claim_names = false;
   };
 
-  // The process's manager of the device at `address`, made on first use and kept while an
-  // adapter is open on it. kNotFound: no interface has the address; kInsufficientResources.
-  static Error Get(const verbs::Address& address, std::shared_ptr<ConnectionManager>* out);
+  // The process's manager of the device of that name at `address`, made on first use and kept
+  // while an adapter is open on it. kNotFound: no interface has the address, or there is no such
+  // device; kInsufficientResources.
+  static Error Get(const verbs::Address& address, const std::string& device,
+                   std::shared_ptr<ConnectionManager>* out);
 
   ConnectionManager(std::unique_ptr<verbs::Context> context, Ports ports);
   ~ConnectionManager();

@@ -12,9 +12,10 @@ namespace viaduct::core {
 
 using verbs::MutexLock;
 
-Error InterfaceAdapter::Open(const verbs::Address& address, Ref<InterfaceAdapter>* out) {
+Error InterfaceAdapter::Open(const verbs::Address& address, Ref<InterfaceAdapter>* out,
+                             const std::string& device) {
   std::shared_ptr<ConnectionManager> manager;
-  if (Error error = ConnectionManager::Get(address, &manager); !error.ok()) return error;
+  if (Error error = ConnectionManager::Get(address, device, &manager); !error.ok()) return error;
   return Open(std::move(manager), out);
 }
 
@@ -78,9 +79,7 @@ void InterfaceAdapter::RemoveChild(Object* object) {
   children_.erase(object);
 }
 
-bool InterfaceAdapter::HasChildren() const {
-  return children_.size() > (own_async_ ? 1u : 0u);
-}
+bool InterfaceAdapter::HasChildren() const { return children_.size() > (own_async_ ? 1u : 0u); }
 
 Error InterfaceAdapter::Close(CloseMode mode) {
   Ref<EventDispatcher> async;

@@ -5,6 +5,7 @@
 #define VIADUCT_DAT_CORE_INTERFACE_ADAPTER_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/container/flat_hash_set.h"
 #include "dat/core/error.h"
@@ -22,8 +23,9 @@ class InterfaceAdapter final : public Object {
   static constexpr ObjectType kType = ObjectType::kAdapter;
 
   // The process's device of that address, opened on first use. Addresses of interfaces come
-  // from verbs/base/interfaces.h.
-  static Error Open(const verbs::Address& address, Ref<InterfaceAdapter>* out);
+  // from verbs/base/interfaces.h, names of devices from verbs/open_device.h.
+  static Error Open(const verbs::Address& address, Ref<InterfaceAdapter>* out,
+                    const std::string& device = verbs::kAnyDevice);
   // Over a given device: for the simulation.
   static Error Open(std::shared_ptr<ConnectionManager> manager, Ref<InterfaceAdapter>* out);
 

@@ -40,6 +40,8 @@ constexpr Setting kSettings[] = {
      "refuses it (known)."},
     {"VIADUCT_VIP_HOSTS", SettingType::kPath, "/etc/vip_hosts", "", 0, 0,
      "The file in which VipNSGetHostByName looks first."},
+    {"VIADUCT_VIP_NICS", SettingType::kPath, "/etc/vip_nics", "", 0, 0,
+     "The file that says which interface and device the name of a NIC means to VipOpenNic."},
 };
 
 // Names of others that begin like ours: DAT's own, and those of the project's scripts.

@@ -42,6 +42,7 @@ enum class SettingId {
   kSilenceMs,
   kNicNames,
   kVipHosts,
+  kVipNics,
 };
 
 absl::Span<const Setting> AllSettings();

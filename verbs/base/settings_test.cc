@@ -36,7 +36,8 @@ TEST(Settings, TableAndIdsAgree) {
   EXPECT_STREQ(GetSetting(SettingId::kSilenceMs).name, "VIADUCT_SILENCE_MS");
   EXPECT_STREQ(GetSetting(SettingId::kNicNames).name, "VIADUCT_NIC_NAMES");
   EXPECT_STREQ(GetSetting(SettingId::kVipHosts).name, "VIADUCT_VIP_HOSTS");
-  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kVipHosts) + 1);
+  EXPECT_STREQ(GetSetting(SettingId::kVipNics).name, "VIADUCT_VIP_NICS");
+  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kVipNics) + 1);
 }
 
 TEST(Settings, EveryDefaultIsValid) {

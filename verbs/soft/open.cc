@@ -39,13 +39,15 @@ DeviceAttributes Attributes(absl::string_view wires) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Context>> OpenSoftDevice(const Address& address) {
+absl::StatusOr<std::unique_ptr<Context>> OpenSoftDevice(const Address& address,
+                                                        const std::string& wanted) {
   absl::StatusOr<ControlThread*> loop = ControlThread::Get();
   if (!loop.ok()) return loop.status();
   const std::optional<int64_t> spin = NumberOrAutoSetting(SettingId::kSpinUs);
   const Nanos spin_time = spin ? *spin * kMicro : WakeTime(**loop);
 
-  const std::string wires = ChoiceSetting(SettingId::kWire);
+  const std::string forced = ChoiceSetting(SettingId::kWire);
+  const std::string wires = forced != "auto" ? forced : wanted;
   SoftContext::Options options;
   options.address = address;
   options.executor = *loop;
