@@ -12,6 +12,9 @@
 #include <optional>
 #include <sstream>
 
+#include "verbs/base/log.h"
+#include "verbs/base/settings.h"
+
 namespace viaduct::compat {
 namespace {
 
@@ -68,16 +71,21 @@ HostsFile HostsFile::Parse(const std::string& text) {
   HostsFile file;
   std::istringstream lines(text);
   std::string line;
-  while (std::getline(lines, line)) {
+  for (int number = 1; std::getline(lines, line); ++number) {
     std::istringstream words(line.substr(0, line.find('#')));
     std::string first, second, alias;
-    if (!(words >> first >> second)) continue;
-    if (const std::optional<NicAddress> address = ParseAddress(first)) {
+    if (!(words >> first)) continue;
+    words >> second;
+    if (second.empty()) {
+      file.skipped_.push_back(number);
+    } else if (const std::optional<NicAddress> address = ParseAddress(first)) {
       file.entries_.emplace_back(second, *address);
       while (words >> alias) file.entries_.emplace_back(alias, *address);
     } else if (const std::optional<NicAddress> behind = ParseAddress(second)) {
       file.entries_.emplace_back(first, *behind);
       while (words >> alias) file.entries_.emplace_back(alias, *behind);
+    } else {
+      file.skipped_.push_back(number);
     }
   }
   return file;
@@ -87,19 +95,31 @@ HostsFile HostsFile::Read(const std::string& path) {
   std::ifstream stream(path);
   std::ostringstream text;
   if (stream) text << stream.rdbuf();
-  return Parse(text.str());
+  HostsFile file = Parse(text.str());
+  for (int number : file.skipped()) {
+    verbs::WriteLog(verbs::LogLevel::kWarn, path + ":" + std::to_string(number) +
+                                                ": neither \"address name\" nor \"name address\"");
+  }
+  return file;
+}
+
+HostsFile ConfiguredHosts() {
+  return HostsFile::Read(verbs::PathSetting(verbs::SettingId::kVipHosts));
 }
 
 std::vector<NicAddress> HostsFile::AddressesOf(const std::string& name) const {
-  std::vector<NicAddress> addresses;
-  for (const auto& [entry, address] : entries_) {
-    if (SameName(entry, name)) addresses.push_back(address);
-  }
   const std::string before_dot = ShortName(name);
-  if (addresses.empty() && before_dot != name && !ParseAddress(name)) {
-    return AddressesOf(before_dot);
+  const bool is_short = before_dot == name;
+  std::vector<NicAddress> exact, similar;
+  for (const auto& [entry, address] : entries_) {
+    if (SameName(entry, name)) {
+      exact.push_back(address);
+    } else if (SameName(is_short ? ShortName(entry) : entry, before_dot)) {
+      similar.push_back(address);
+    }
   }
-  return addresses;
+  // The dots of a number separate nothing.
+  return exact.empty() && !ParseAddress(name) ? similar : exact;
 }
 
 std::string HostsFile::NameOf(const NicAddress& address) const {
@@ -107,6 +127,12 @@ std::string HostsFile::NameOf(const NicAddress& address) const {
     if (its_address == address) return entry;
   }
   return "";
+}
+
+std::vector<NicAddress> HostsFile::Addresses() const {
+  std::vector<NicAddress> addresses;
+  for (const auto& entry : entries_) addresses.push_back(entry.second);
+  return addresses;
 }
 
 HostIdentity ThisHost(const NicAddress& address) {

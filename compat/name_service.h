@@ -19,17 +19,26 @@ namespace viaduct::compat {
 class HostsFile {
  public:
   static HostsFile Parse(const std::string& text);
-  // Empty if there is no such file.
+  // Empty if there is no such file. A line that is skipped is logged.
   static HostsFile Read(const std::string& path);
 
-  // In the file's order. The exact name, else what stands before the first dot of `name`.
+  // In the file's order. The exact name, else what stands before the first dot of `name`, else the
+  // long names that begin with it and a dot.
   std::vector<NicAddress> AddressesOf(const std::string& name) const;
   // The first name of the address; empty if none.
   std::string NameOf(const NicAddress& address) const;
+  // All of them in the file's order, one as often as it has names.
+  std::vector<NicAddress> Addresses() const;
+  // Numbers of the lines, from 1, that say something and are no entry.
+  const std::vector<int>& skipped() const { return skipped_; }
 
  private:
   std::vector<std::pair<std::string, NicAddress>> entries_;
+  std::vector<int> skipped_;
 };
+
+// The one that VIADUCT_VIP_HOSTS names, as it is now.
+HostsFile ConfiguredHosts();
 
 struct HostIdentity {
   std::string name;    // as gethostname gives it

@@ -27,11 +27,27 @@ TEST(NameServiceTest, BothOrdersOfColumns) {
   EXPECT_TRUE(file.AddressesOf("two").empty());
   EXPECT_EQ(file.NameOf(kOther), "beta");
   EXPECT_EQ(file.NameOf(kLoopback), "");
+  EXPECT_EQ(file.Addresses(), (std::vector<NicAddress>{kOwn, kOwn, kOther, kOther}));
+  EXPECT_EQ(file.skipped(), (std::vector<int>{5, 6}));
 }
 
 TEST(NameServiceTest, LongNamesAreTriedShort) {
   const HostsFile file = HostsFile::Parse("192.0.2.2 beta\n");
   EXPECT_EQ(file.AddressesOf("beta.example.org"), std::vector<NicAddress>{kOther});
+}
+
+TEST(NameServiceTest, ShortNamesFindLongOnes) {
+  const HostsFile file =
+      HostsFile::Parse("192.0.2.1 beta.example.org\n192.0.2.2 beta\n192.0.2.1 gamma.example.org");
+  EXPECT_EQ(file.AddressesOf("beta"), std::vector<NicAddress>{kOther});
+  EXPECT_EQ(file.AddressesOf("GAMMA"), std::vector<NicAddress>{kOwn});
+  EXPECT_TRUE(file.AddressesOf("gam").empty());
+  EXPECT_TRUE(file.AddressesOf("gamma.example.net").empty());
+}
+
+TEST(NameServiceTest, NumbersAreNotCutAtTheirDots) {
+  const HostsFile file = HostsFile::Parse("192.0.2.1 10 10.1\n");
+  EXPECT_TRUE(file.AddressesOf("10.1.2.3").empty());
 }
 
 TEST(NameServiceTest, SeveralAddressesKeepTheirOrder) {

@@ -84,7 +84,7 @@ NicName ParseNicName(const std::string& name) {
   return parsed;
 }
 
-std::optional<verbs::Address> AddressOfNic(const std::string& name, bool any,
+std::optional<verbs::Address> AddressOfNic(const std::string& name,
                                            const std::vector<verbs::Interface>& interfaces,
                                            const verbs::Address& default_address) {
   const NicName parsed = ParseNicName(name);
@@ -102,13 +102,32 @@ std::optional<verbs::Address> AddressOfNic(const std::string& name, bool any,
       found = AddressOfOther(parsed.interface, interfaces);
       break;
   }
-  if (!found && any) return default_address;
   return found;
 }
 
-std::optional<verbs::Address> AddressOfNic(const std::string& name) {
-  return AddressOfNic(name, verbs::ChoiceSetting(verbs::SettingId::kNicNames) == "any",
-                      verbs::ListInterfaces(), verbs::DefaultAddress());
+std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file, bool any,
+                                   const std::vector<verbs::Interface>& interfaces,
+                                   const verbs::Address& default_address) {
+  const auto listed = [&](const NicFile::Entry& entry) -> std::optional<NicChoice> {
+    if (entry.interface == NicFile::kNone) return std::nullopt;
+    if (entry.interface == NicFile::kDefault) return NicChoice{default_address, entry.device};
+    const auto address = AddressOfOther(entry.interface, interfaces);
+    if (!address) return std::nullopt;
+    return NicChoice{*address, entry.device};
+  };
+  if (const NicFile::Entry* entry = file.Find(name)) return listed(*entry);
+  if (const auto known = AddressOfNic(name, interfaces, default_address)) {
+    return NicChoice{*known};
+  }
+  if (const NicFile::Entry* rest = file.CatchAll()) return listed(*rest);
+  if (any) return NicChoice{default_address};
+  return std::nullopt;
+}
+
+std::optional<NicChoice> ChooseNic(const std::string& name) {
+  return ChooseNic(name, NicFile::Read(verbs::PathSetting(verbs::SettingId::kVipNics)),
+                   verbs::ChoiceSetting(verbs::SettingId::kNicNames) == "any",
+                   verbs::ListInterfaces(), verbs::DefaultAddress());
 }
 
 }  // namespace viaduct::compat

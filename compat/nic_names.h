@@ -1,4 +1,5 @@
-// Which interface the name of a NIC means: programs carry the names of devices long gone.
+// Which interface and device the name of a NIC means: programs carry the names of devices long
+// gone.
 #ifndef VIADUCT_COMPAT_NIC_NAMES_H_
 #define VIADUCT_COMPAT_NIC_NAMES_H_
 
@@ -6,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "compat/nic_file.h"
 #include "verbs/base/address.h"
 #include "verbs/base/interfaces.h"
+#include "verbs/device.h"
 
 namespace viaduct::compat {
 
@@ -24,14 +27,24 @@ struct NicName {
 };
 NicName ParseNicName(const std::string& name);
 
-// The address among those of `interfaces`. Null: there is no such NIC. With `any`, a name that
-// means nothing is that of the default NIC.
-std::optional<verbs::Address> AddressOfNic(const std::string& name, bool any,
+// The address among those of `interfaces`. Null: the name means nothing.
+std::optional<verbs::Address> AddressOfNic(const std::string& name,
                                            const std::vector<verbs::Interface>& interfaces,
                                            const verbs::Address& default_address);
 
+struct NicChoice {
+  verbs::Address address;
+  std::string device = verbs::kAnyDevice;
+};
+
+// By the file first, then as above, then by the file's catch-all, then by `any`. A name that the
+// file refuses or whose interface is not there is no NIC, whatever else is known of it.
+std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file, bool any,
+                                   const std::vector<verbs::Interface>& interfaces,
+                                   const verbs::Address& default_address);
+
 // The same on this host, by its settings.
-std::optional<verbs::Address> AddressOfNic(const std::string& name);
+std::optional<NicChoice> ChooseNic(const std::string& name);
 
 }  // namespace viaduct::compat
 

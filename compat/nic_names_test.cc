@@ -17,10 +17,17 @@ verbs::Interface Make(const char* name, const char* address, bool loopback = fal
 
 class NicNamesTest : public ::testing::Test {
  protected:
-  std::string AddressOf(const char* name, bool any = false) {
-    const auto found = AddressOfNic(name, any, interfaces_, *verbs::Address::Parse("192.0.2.1"));
+  std::string AddressOf(const char* name) {
+    const auto found = AddressOfNic(name, interfaces_, kDefault);
     return found ? found->ToString() : "none";
   }
+  // "address device" by a file.
+  std::string Choose(const char* name, const char* file, bool any = false) {
+    const auto found = ChooseNic(name, NicFile::Parse(file), any, interfaces_, kDefault);
+    return found ? found->address.ToString() + " " + found->device : "none";
+  }
+
+  const verbs::Address kDefault = *verbs::Address::Parse("192.0.2.1");
 
   const std::vector<verbs::Interface> interfaces_ = {
       Make("lo", "127.0.0.1", /*loopback=*/true),
@@ -59,13 +66,37 @@ TEST_F(NicNamesTest, InterfacesByNumber) {
 TEST_F(NicNamesTest, WhatMeansNothingIsTheDefaultIfAnyNameGoes) {
   for (const char* name : {"", "gm0", "/dev/via_", "/dev/via_eth7", "203.0.113.1", "down0"}) {
     EXPECT_EQ(AddressOf(name), "none") << name;
-    EXPECT_EQ(AddressOf(name, /*any=*/true), "192.0.2.1") << name;
+    EXPECT_EQ(Choose(name, "", /*any=*/false), "none") << name;
+    EXPECT_EQ(Choose(name, "", /*any=*/true), "192.0.2.1 auto") << name;
   }
 }
 
+TEST_F(NicNamesTest, TheFileComesFirst) {
+  const char* file =
+      "gm0 wlan0 iwarp\n"
+      "nic0 198.51.100.1\n"
+      "/dev/via_lo none\n"
+      "clan0 default shm\n"
+      "gone eth9\n"
+      "away 203.0.113.1\n";
+  EXPECT_EQ(Choose("gm0", file), "198.51.100.1 iwarp");
+  EXPECT_EQ(Choose("nic0", file), "198.51.100.1 auto");
+  EXPECT_EQ(Choose("/dev/via_lo", file), "none");
+  EXPECT_EQ(Choose("clan0", file), "192.0.2.1 shm");
+  EXPECT_EQ(Choose("gone", file, /*any=*/true), "none");
+  EXPECT_EQ(Choose("away", file, /*any=*/true), "none");
+  EXPECT_EQ(Choose("VINIC", file), "192.0.2.1 auto");
+}
+
+TEST_F(NicNamesTest, TheCatchAllTakesWhatMeansNothing) {
+  EXPECT_EQ(Choose("whatever", "* wlan0 iwarp\n"), "198.51.100.1 iwarp");
+  EXPECT_EQ(Choose("nic0", "* wlan0 iwarp\n"), "192.0.2.1 auto");
+  EXPECT_EQ(Choose("whatever", "* none\n", /*any=*/true), "none");
+}
+
 TEST_F(NicNamesTest, ThisHostHasALoopbackNic) {
-  EXPECT_EQ(AddressOfNic("/dev/via_lo")->ToString(), "127.0.0.1");
-  EXPECT_TRUE(AddressOfNic("nic0").has_value());
+  EXPECT_EQ(ChooseNic("/dev/via_lo")->address.ToString(), "127.0.0.1");
+  EXPECT_TRUE(ChooseNic("nic0").has_value());
 }
 
 }  // namespace

@@ -5,24 +5,15 @@
 #include "compat/name_service.h"
 #include "compat/net_address.h"
 #include "dat/core/handle_table.h"
-#include "verbs/base/settings.h"
 #include "vipl/api.h"
 #include "vipl/nic.h"
 
-namespace {
-
-using viaduct::compat::HostsFile;
+using viaduct::compat::ConfiguredHosts;
 using viaduct::compat::NicAddress;
 using viaduct::core::Ref;
 using viaduct::core::ShareObject;
 using viaduct::vipl::Call;
 using viaduct::vipl::Nic;
-
-HostsFile TheHostsFile() {
-  return HostsFile::Read(viaduct::verbs::PathSetting(viaduct::verbs::SettingId::kVipHosts));
-}
-
-}  // namespace
 
 VIPL_EXPORT VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID /*NSInitInfo*/) {
   return Call([&]() -> VIP_RETURN {
@@ -40,7 +31,7 @@ VIPL_EXPORT VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR* Na
     if (!nic || Name == nullptr || Address == nullptr) return VIP_INVALID_PARAMETER;
     if (!nic->name_service().load()) return VIP_ERROR_NAMESERVICE;
     const std::vector<NicAddress> found = viaduct::compat::LookUpName(
-        Name, TheHostsFile(), viaduct::compat::ThisHost(nic->address()));
+        Name, ConfiguredHosts(), viaduct::compat::ThisHost(nic->address()));
     if (NameIndex >= found.size()) return VIP_ERROR_NAMESERVICE;
     viaduct::compat::WriteNetAddress(found[NameIndex], {}, Address);
     return VIP_SUCCESS;
@@ -58,7 +49,7 @@ VIPL_EXPORT VIP_RETURN VipNSGetHostByAddr(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDR
     if (!host) return VIP_INVALID_PARAMETER;
     if (!nic->name_service().load()) return VIP_ERROR_NAMESERVICE;
     const std::string found =
-        viaduct::compat::LookUpAddress(viaduct::compat::NicAddressOf(*host), TheHostsFile(),
+        viaduct::compat::LookUpAddress(viaduct::compat::NicAddressOf(*host), ConfiguredHosts(),
                                        viaduct::compat::ThisHost(nic->address()));
     if (found.empty()) return VIP_ERROR_NAMESERVICE;
     const VIP_ULONG room = *NameLen;

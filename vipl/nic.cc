@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "compat/attributes.h"
-#include "compat/nic_names.h"
 #include "compat/result.h"
 #include "compat/time.h"
 #include "dat/core/handle_table.h"
@@ -25,15 +24,16 @@ Nic::Nic(const std::string& name, const verbs::Address& address,
 
 Nic::~Nic() = default;
 
-VIP_RETURN Nic::Open(const std::string& name, const verbs::Address& address, core::Ref<Nic>* out) {
+VIP_RETURN Nic::Open(const std::string& name, const compat::NicChoice& choice,
+                     core::Ref<Nic>* out) {
   core::Ref<core::InterfaceAdapter> adapter;
-  core::Error error = core::InterfaceAdapter::Open(address, &adapter);
+  core::Error error = core::InterfaceAdapter::Open(choice.address, &adapter, choice.device);
   if (!error.ok()) return compat::ResultOf(error);
   core::Ref<core::ProtectionZone> wildcard;
   error = core::ProtectionZone::Create(*adapter, /*wildcard=*/true, &wildcard);
   core::Ref<Nic> nic;
   if (error.ok()) {
-    nic = core::Ref<Nic>::Adopt(new Nic(name, address, adapter, wildcard));
+    nic = core::Ref<Nic>::Adopt(new Nic(name, choice.address, adapter, wildcard));
     if (core::HandleTable::Insert(nic.get()) == nullptr) {
       error = core::OutOf(core::Resource::kMemory);
     }
@@ -105,10 +105,10 @@ using viaduct::vipl::Nic;
 VIPL_EXPORT VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
   return Call([&]() -> VIP_RETURN {
     if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
-    const auto address = viaduct::compat::AddressOfNic(DeviceName);
-    if (!address) return VIP_INVALID_PARAMETER;
+    const auto choice = viaduct::compat::ChooseNic(DeviceName);
+    if (!choice) return VIP_INVALID_PARAMETER;
     Ref<Nic> nic;
-    const VIP_RETURN result = Nic::Open(DeviceName, *address, &nic);
+    const VIP_RETURN result = Nic::Open(DeviceName, *choice, &nic);
     if (result == VIP_SUCCESS) *NicHandle = nic->handle();
     return result;
   });

@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "compat/net_address.h"
+#include "compat/nic_names.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/object.h"
 #include "dat/core/protection_zone.h"
@@ -33,7 +34,7 @@ class Nic final : public core::Object {
  public:
   static constexpr core::ObjectType kType = core::ObjectType::kNic;
 
-  static VIP_RETURN Open(const std::string& name, const verbs::Address& address,
+  static VIP_RETURN Open(const std::string& name, const compat::NicChoice& choice,
                          core::Ref<Nic>* out);
   // The handle is dead when it returns, and so are those of all that was made under it.
   VIP_RETURN Close();
