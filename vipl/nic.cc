@@ -7,6 +7,7 @@
 #include "compat/result.h"
 #include "compat/time.h"
 #include "dat/core/handle_table.h"
+#include "dat/core/service_name.h"
 #include "vipl/api.h"
 #include "vipl/callback_thread.h"
 
@@ -93,6 +94,17 @@ bool Nic::AddChild(NicChild* child) {
 void Nic::RemoveChild(NicChild* child) {
   const verbs::MutexLock hold(&lock_);
   children_.erase(child);
+}
+
+VIP_NET_ADDRESS* Nic::Discovered(const compat::NicAddress& address) {
+  constexpr size_t kBytes =
+      sizeof(VIP_NET_ADDRESS) + compat::kNicAddressBytes + core::kMaxNameBytes;
+  const verbs::MutexLock hold(&lock_);
+  std::vector<uint32_t>& room = discovered_[address];
+  room.resize((kBytes + sizeof(uint32_t) - 1) / sizeof(uint32_t));
+  auto* out = reinterpret_cast<VIP_NET_ADDRESS*>(room.data());
+  compat::WriteNetAddress(address, {}, out);
+  return out;
 }
 
 }  // namespace viaduct::vipl

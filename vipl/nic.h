@@ -6,8 +6,11 @@
 #include <vipl.h>
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "compat/net_address.h"
@@ -59,6 +62,10 @@ class Nic final : public core::Object {
   // thread, inside an EpochGuard as well.
   void Report(VIP_ERROR_DESCRIPTOR error);
 
+  // The address as programs read it, without a discriminator but with room for one; valid while
+  // this object lives.
+  VIP_NET_ADDRESS* Discovered(const compat::NicAddress& address);
+
   // Between VipNSInit and VipNSShutdown.
   std::atomic<bool>& name_service() { return name_service_; }
 
@@ -80,6 +87,7 @@ class Nic final : public core::Object {
   std::unordered_set<NicChild*> children_ ABSL_GUARDED_BY(lock_);
   VIP_ERROR_HANDLER handler_ ABSL_GUARDED_BY(lock_) = nullptr;
   VIP_PVOID handler_context_ ABSL_GUARDED_BY(lock_) = nullptr;
+  std::map<compat::NicAddress, std::vector<uint32_t>> discovered_ ABSL_GUARDED_BY(lock_);
 };
 
 }  // namespace viaduct::vipl

@@ -52,6 +52,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   VIP_RETURN Disconnect();
 
   Nic& nic() const { return *nic_; }
+  // A pointer of the program's own: VipSetUserData.
+  std::atomic<VIP_PVOID>& user_data() { return user_data_; }
   // False until it is whole: a handle can be guessed before VipCreateVi returned it.
   bool ready() const { return ready_.load(std::memory_order_acquire); }
 
@@ -87,6 +89,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   WorkQueue receives_;
   core::Ref<core::Endpoint> endpoint_;  // from before ready_
   std::atomic<bool> ready_{false};
+  std::atomic<VIP_PVOID> user_data_{nullptr};
   // A thread is in Connect or Accept: events of connections are its own.
   std::atomic<bool> connecting_{false};
 

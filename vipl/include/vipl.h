@@ -307,10 +307,19 @@ typedef void (*VIP_CQ_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP
 #define VIP_SMI_AUTODISCOVERY ((VIP_ULONG)1)
 
 typedef struct {
-  VIP_ULONG NumberOfHops;
-  VIP_NET_ADDRESS **ADAddrArray;
-  VIP_ULONG NumAdAddrs; /* in: room in ADAddrArray; out: addresses written */
+  VIP_ULONG NumberOfHops;        /* in: nothing depends on it */
+  VIP_NET_ADDRESS **ADAddrArray; /* the library's addresses, valid until VipCloseNic */
+  VIP_ULONG NumAdAddrs; /* in: room in ADAddrArray; out: addresses written, or with a NULL
+                         * ADAddrArray, addresses that there are */
 } VIP_AUTODISCOVERY_LIST;
+
+/* Ours: which device serves the NIC, and why. */
+#define VIADUCT_SMI_DEVICE ((VIP_ULONG)0x56440001)
+
+typedef struct {
+  VIP_CHAR Device[32];
+  VIP_CHAR Reason[224];
+} VIADUCT_DEVICE_INFO;
 
 /* ==== NIC ==== */
 
@@ -484,7 +493,8 @@ extern VIP_RETURN VipCQNotify(IN VIP_CQ_HANDLE CQHandle, IN VIP_PVOID Context,
 extern VIP_RETURN VipErrorCallback(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Context,
                                    IN VIP_ERROR_HANDLER Handler);
 
-/* VIP_SMI_AUTODISCOVERY fills a VIP_AUTODISCOVERY_LIST. ERROR_NOT_SUPPORTED. */
+/* VIP_SMI_AUTODISCOVERY fills a VIP_AUTODISCOVERY_LIST: the NIC's own address, then those of the
+ * hosts file. VIADUCT_SMI_DEVICE fills a VIADUCT_DEVICE_INFO. */
 extern VIP_RETURN VipQuerySystemManagementInfo(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG InfoType,
                                                OUT VIP_PVOID SysManInfo);
 
@@ -518,7 +528,7 @@ extern VIP_RETURN VipRemoveTagCQ(IN VIP_CQ_HANDLE CQHandle, IN VIP_EVENT_HANDLE 
 extern VIP_RETURN VipPostDeferredSends(IN VIP_VI_HANDLE ViHandle, IN VIP_BOOLEAN EnableInterrupt,
                                        OUT VIP_BOOLEAN *SendsDeferred);
 
-/* A pointer of the program's own, kept with a VI; NULL when none was set. */
+/* A pointer of the program's own, kept with a VI; NULL when none was set, or for a bad handle. */
 extern VIP_PVOID VipGetUserData(IN VIP_VI_HANDLE ViHandle);
 extern void VipSetUserData(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID UserData);
 

@@ -125,6 +125,11 @@ void CallEverything(Handles& h) {
   AllOf(
       h.NotNic(), [&](void* x) { return VipErrorCallback(x, nullptr, nullptr); },
       "VipErrorCallback");
+  VIP_AUTODISCOVERY_LIST list = {};
+  AllOf(
+      h.NotNic(),
+      [&](void* x) { return VipQuerySystemManagementInfo(x, VIP_SMI_AUTODISCOVERY, &list); },
+      "VipQuerySystemManagementInfo");
   AllOf(
       h.NotNic(), [&](void* x) { return VipNSInit(x, nullptr); }, "VipNSInit");
   AllOf(
@@ -172,9 +177,20 @@ void CallEverything(Handles& h) {
       h.NotVi(), [&](void* x) { return VipSendWait(x, 0, &d); }, "VipSendWait");
   AllOf(
       h.NotVi(), [&](void* x) { return VipRecvWait(x, 0, &d); }, "VipRecvWait");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipPostDeferredSends(x, VIP_FALSE, &flag); },
+      "VipPostDeferredSends");
+  for (void* x : h.NotVi()) {
+    VipSetUserData(x, &h);
+    EXPECT_EQ(VipGetUserData(x), nullptr) << x;
+  }
 
   AllOf(
       h.NotCq(), [](void* x) { return VipDestroyCQ(x); }, "VipDestroyCQ");
+  AllOf(
+      h.NotCq(), [&](void* x) { return VipAddTagCQ(x, &out, 1, 1); }, "VipAddTagCQ");
+  AllOf(
+      h.NotCq(), [](void* x) { return VipRemoveTagCQ(x, nullptr, 1); }, "VipRemoveTagCQ");
   AllOf(
       h.NotCq(), [](void* x) { return VipResizeCQ(x, 16); }, "VipResizeCQ");
   AllOf(
@@ -248,6 +264,10 @@ TEST(Misuse, NullPointers) {
         VipCQDone(h.cq, &out, nullptr),
         VipCQWait(h.cq, 0, nullptr, &flag),
         VipCQWait(h.cq, 0, &out, nullptr),
+        VipQuerySystemManagementInfo(nic, VIP_SMI_AUTODISCOVERY, nullptr),
+        VipQuerySystemManagementInfo(nic, 0, &length),
+        VipAddTagCQ(h.cq, nullptr, 1, 1),
+        VipPostDeferredSends(vi, VIP_FALSE, nullptr),
         VipNSGetHostByName(nic, nullptr, remote.get(), 0),
         VipNSGetHostByName(nic, text, nullptr, 0),
         VipNSGetHostByAddr(nic, nullptr, text, &length),
