@@ -42,12 +42,18 @@ constexpr Setting kSettings[] = {
      "The file in which VipNSGetHostByName looks first."},
     {"VIADUCT_VIP_NICS", SettingType::kPath, "/etc/vip_nics", "", 0, 0,
      "The file that says which interface and device the name of a NIC means to VipOpenNic."},
+    {"DAT_OVERRIDE", SettingType::kPath, "", "", 0, 0,
+     "The dat.conf whose adapters count, and no others; without it /etc/dat.conf and the built-in "
+     "adapters."},
+    {"VIADUCT_OFED_ENTRIES", SettingType::kChoice, "load", "load|engine", 0, 0,
+     "Whether an entry of dat.conf that names a provider of OFED (libdaplofa and others) loads "
+     "that library, or is served by the engine on the same interface."},
 };
 
 // Names of others that begin like ours: DAT's own, and those of the project's scripts.
 constexpr absl::string_view kForeignNames[] = {
-    "DAT_OVERRIDE", "DAT_DBG_LEVEL", "DAT_DBG_TYPE",  "DAT_DBG_DEST",        "DAT_CONF",
-    "DAT_IA_NAME",  "VIADUCT_BAZEL", "VIADUCT_LONG", "VIADUCT_TEST_EVENTS",
+    "DAT_DBG_LEVEL", "DAT_DBG_TYPE",  "DAT_DBG_DEST", "DAT_CONF",
+    "DAT_IA_NAME",   "VIADUCT_BAZEL", "VIADUCT_LONG", "VIADUCT_TEST_EVENTS",
 };
 
 constexpr absl::string_view kOurPrefix = "VIADUCT_";
@@ -67,7 +73,7 @@ bool IsValid(const Setting& setting, absl::string_view text) {
     case SettingType::kNumber:
       return ParseNumber(setting, text, &number);
     case SettingType::kPath:
-      return !text.empty();
+      return !text.empty() || *setting.default_value == '\0';
   }
   return false;
 }

@@ -17,7 +17,7 @@ enum class SettingType {
   kChoice,        // one of `choices`
   kNumber,        // minimum..maximum
   kNumberOrAuto,  // the same, or "auto"
-  kPath,          // of a file
+  kPath,          // of a file; may be empty if the default is
 };
 
 struct Setting {
@@ -43,6 +43,8 @@ enum class SettingId {
   kNicNames,
   kVipHosts,
   kVipNics,
+  kDatOverride,  // empty: not given
+  kOfedEntries,
 };
 
 absl::Span<const Setting> AllSettings();

@@ -37,7 +37,9 @@ TEST(Settings, TableAndIdsAgree) {
   EXPECT_STREQ(GetSetting(SettingId::kNicNames).name, "VIADUCT_NIC_NAMES");
   EXPECT_STREQ(GetSetting(SettingId::kVipHosts).name, "VIADUCT_VIP_HOSTS");
   EXPECT_STREQ(GetSetting(SettingId::kVipNics).name, "VIADUCT_VIP_NICS");
-  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kVipNics) + 1);
+  EXPECT_STREQ(GetSetting(SettingId::kDatOverride).name, "DAT_OVERRIDE");
+  EXPECT_STREQ(GetSetting(SettingId::kOfedEntries).name, "VIADUCT_OFED_ENTRIES");
+  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kOfedEntries) + 1);
 }
 
 TEST(Settings, EveryDefaultIsValid) {
@@ -56,6 +58,7 @@ TEST(Settings, DefaultsApplyWithoutVariables) {
   EXPECT_EQ(NumberSetting(SettingId::kGraceMs), 250);
   EXPECT_EQ(NumberSetting(SettingId::kSilenceMs), 10000);
   EXPECT_EQ(PathSetting(SettingId::kVipHosts), "/etc/vip_hosts");
+  EXPECT_EQ(PathSetting(SettingId::kDatOverride), "");
   EXPECT_EQ(NumberOrAutoSetting(SettingId::kSpinUs), std::nullopt);
 }
 
