@@ -1,10 +1,9 @@
 // Interface adapters.
-#include <cstring>
+#include "dat/api/ia.h"
 
 #include "dat/api/face.h"
 #include "dat/api/ia_attributes.h"
 #include "dat/api/limits.h"
-#include "dat/registry/registry.h"
 
 namespace viaduct::dat {
 namespace {
@@ -12,25 +11,6 @@ namespace {
 // The entry of the registry that an adapter was opened by: its face word.
 const registry::Entry& EntryOf(const core::InterfaceAdapter& adapter) {
   return *reinterpret_cast<const registry::Entry*>(adapter.face_word());
-}
-
-DAT_RETURN FindEntry(const char* name, uint32_t major, uint32_t minor, bool thread_safe,
-                     const registry::Entry** entry) {
-  switch (registry::Registry::Get().Find(name, major, minor, thread_safe, entry)) {
-    case registry::Found::kYes:
-      // The other version's structures are not this library's.
-      if ((*entry)->major == kMajor) return DAT_SUCCESS;
-      return Failure(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
-    case registry::Found::kNoName:
-      return Failure(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
-    case registry::Found::kNoMajor:
-      return Failure(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
-    case registry::Found::kNoMinor:
-      return Failure(DAT_PROVIDER_NOT_FOUND, DAT_MINOR_NOT_FOUND);
-    case registry::Found::kNoThreadSafety:
-      return Failure(DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND);
-  }
-  return Failure(DAT_INTERNAL_ERROR);
 }
 
 // uDAPL 1.2 dat_ia_open: DAT_HANDLE_NULL asks for a dispatcher, DAT_EVD_ASYNC_EXISTS says that
@@ -69,37 +49,25 @@ DAT_RETURN CheckAsync(DAT_EVD_HANDLE async, DAT_COUNT length) {
 
 }  // namespace
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
-                                           DAT_EVD_HANDLE* async_evd_handle,
-                                           DAT_IA_HANDLE* ia_handle, DAT_UINT32 dat_major,
-                                           DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety) {
-  return Control([&]() -> DAT_RETURN {
-    if (ia_name == nullptr || strnlen(ia_name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH) {
-      return BadParameter(1);
-    }
-    if (async_evd_handle == nullptr) return BadParameter(3);
-    if (ia_handle == nullptr) return BadParameter(4);
-    const registry::Entry* entry = nullptr;
-    DAT_RETURN found = FindEntry(ia_name, dat_major, dat_minor, thread_safety != DAT_FALSE, &entry);
-    if (found != DAT_SUCCESS) return found;
-    DAT_RETURN checked = CheckAsync(*async_evd_handle, async_evd_min_qlen);
-    if (checked != DAT_SUCCESS) return checked;
-    verbs::Address address;
-    core::Error error = registry::AddressOf(*entry, &address);
-    core::Ref<core::InterfaceAdapter> adapter;
-    if (error.ok()) error = core::InterfaceAdapter::Open(address, &adapter);
-    if (!error.ok()) return ToReturn(error);
-    adapter->set_face_word(reinterpret_cast<uintptr_t>(entry));
-    DAT_EVD_HANDLE async = *async_evd_handle;
-    error = AttachAsync(*adapter, async_evd_min_qlen, &async);
-    if (!error.ok()) {
-      (void)adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt);
-      return ToReturn(error);
-    }
-    *async_evd_handle = async;
-    *ia_handle = adapter->handle();
-    return DAT_SUCCESS;
-  });
+DAT_RETURN OpenOnEngine(const registry::Entry& entry, DAT_COUNT async_evd_min_qlen,
+                        DAT_EVD_HANDLE* async_evd_handle, DAT_IA_HANDLE* ia_handle) {
+  DAT_RETURN checked = CheckAsync(*async_evd_handle, async_evd_min_qlen);
+  if (checked != DAT_SUCCESS) return checked;
+  verbs::Address address;
+  core::Error error = registry::AddressOf(entry, &address);
+  core::Ref<core::InterfaceAdapter> adapter;
+  if (error.ok()) error = core::InterfaceAdapter::Open(address, &adapter);
+  if (!error.ok()) return ToReturn(error);
+  adapter->set_face_word(reinterpret_cast<uintptr_t>(&entry));
+  DAT_EVD_HANDLE async = *async_evd_handle;
+  error = AttachAsync(*adapter, async_evd_min_qlen, &async);
+  if (!error.ok()) {
+    (void)adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt);
+    return ToReturn(error);
+  }
+  *async_evd_handle = async;
+  *ia_handle = adapter->handle();
+  return DAT_SUCCESS;
 }
 
 // A pointer may be NULL where its mask is empty.

@@ -1,4 +1,4 @@
-// What adapters there are, by name: the built-in soft0, and those of dat.conf.
+// What adapters there are, by name: those of dat.conf, then the built-in soft0.
 #ifndef VIADUCT_DAT_REGISTRY_REGISTRY_H_
 #define VIADUCT_DAT_REGISTRY_REGISTRY_H_
 
@@ -8,18 +8,10 @@
 #include <vector>
 
 #include "dat/core/error.h"
+#include "dat/registry/dat_conf.h"
 #include "verbs/base/address.h"
 
 namespace viaduct::registry {
-
-// One adapter in one version of the interface.
-struct Entry {
-  std::string name;
-  uint32_t major = 0;
-  uint32_t minor = 0;
-  bool thread_safe = false;
-  std::string interface;  // of the network, or an address; empty: that of the default route
-};
 
 // Why nothing fits: the first of name, major version, minor version and thread safety that no
 // entry has.
@@ -33,9 +25,11 @@ class Registry {
   explicit Registry(std::vector<Entry> entries) : entries_(std::move(entries)) {}
   const std::vector<Entry>& entries() const { return entries_; }
 
-  // The entry with the lowest minor version that is at least `minor` (uDAPL 1.2 dat_ia_open).
+  // The entries to try, in the file's order: those with the lowest minor version that is at least
+  // `minor` (uDAPL 1.2 dat_ia_open). Entries of one name, version and thread safety are
+  // alternatives: the first whose library loads serves.
   Found Find(const std::string& name, uint32_t major, uint32_t minor, bool thread_safe,
-             const Entry** entry) const;
+             std::vector<const Entry*>* entries) const;
 
  private:
   const std::vector<Entry> entries_;
@@ -44,7 +38,26 @@ class Registry {
 // soft0, for both versions, thread-safe and not: the engine always is.
 std::vector<Entry> BuiltInEntries();
 
-// Where the entry's adapter is. kNotFound: there is no such interface here.
+// The file that DAT_OVERRIDE names, alone; without it, /etc/dat.conf and then the built-in
+// entries. Bad lines and a file that cannot be read are logged.
+std::vector<Entry> ReadEntries();
+
+// `file` with the built-in entries behind it, but those whose name and major version it has.
+std::vector<Entry> WithBuiltIn(std::vector<Entry> file);
+
+// Whether the engine that is linked here serves the entry: a built-in one, one that names our own
+// provider library, and, where VIADUCT_OFED_ENTRIES says so, one of the OFED providers.
+bool IsEngines(const Entry& entry);
+
+// Whether it names a provider library of OFED (libdaplofa, libdaploscm, libdaploucm, ...).
+bool IsOfeds(const Entry& entry);
+
+// The entry with our provider library in the place of its own.
+Entry ServedByEngine(const Entry& entry);
+
+// Where an entry of the engine's has its adapter: the first word of its parameters is a network
+// interface, an address, or an RDMA device, whose network interface is meant; none: the default
+// route's. kNotFound: there is no such interface here.
 core::Error AddressOf(const Entry& entry, verbs::Address* address);
 
 }  // namespace viaduct::registry

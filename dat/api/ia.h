@@ -1,0 +1,16 @@
+// How an adapter is opened once its entry is found.
+#ifndef VIADUCT_DAT_API_IA_H_
+#define VIADUCT_DAT_API_IA_H_
+
+#include "dat/api/abi.h"
+#include "dat/registry/registry.h"
+
+namespace viaduct::dat {
+
+// Opens an entry of the engine's. The adapter keeps the entry's address: it outlives the adapter.
+DAT_RETURN OpenOnEngine(const registry::Entry& entry, DAT_COUNT async_evd_min_qlen,
+                        DAT_EVD_HANDLE* async_evd_handle, DAT_IA_HANDLE* ia_handle);
+
+}  // namespace viaduct::dat
+
+#endif  // VIADUCT_DAT_API_IA_H_

@@ -1,0 +1,65 @@
+// Where the entries come from.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "dat/registry/registry.h"
+#include "verbs/base/fd.h"
+#include "verbs/base/log.h"
+#include "verbs/base/settings.h"
+
+namespace viaduct::registry {
+namespace {
+
+constexpr char kSystemFile[] = "/etc/dat.conf";
+constexpr size_t kMaxBytes = size_t{4} << 20;
+
+// 0, or the errno.
+int ReadFile(const std::string& path, std::string* text) {
+  const verbs::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!file.valid()) return errno;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t got = read(file.get(), buffer, sizeof buffer);
+    if (got == 0) return 0;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (text->size() + static_cast<size_t>(got) > kMaxBytes) return EFBIG;
+    text->append(buffer, static_cast<size_t>(got));
+  }
+}
+
+void LogError(const std::string& message) {
+  if (verbs::LogEnabled(verbs::LogLevel::kError)) {
+    verbs::WriteLog(verbs::LogLevel::kError, message);
+  }
+}
+
+std::vector<Entry> Parse(const std::string& path, const std::string& text) {
+  DatConf conf = ParseDatConf(text);
+  for (const BadLine& bad : conf.bad_lines) {
+    LogError(path + " line " + std::to_string(bad.line) + " is skipped: " + bad.reason);
+  }
+  return std::move(conf.entries);
+}
+
+}  // namespace
+
+std::vector<Entry> ReadEntries() {
+  const std::string override_path = verbs::PathSetting(verbs::SettingId::kDatOverride);
+  const bool overridden = !override_path.empty();
+  const std::string path = overridden ? override_path : kSystemFile;
+  std::string text;
+  const int error = ReadFile(path, &text);
+  if (error != 0 && (overridden || error != ENOENT)) {
+    LogError(path + ": " + strerror(error) + "; it has no adapters for anybody");
+  }
+  std::vector<Entry> entries;
+  if (error == 0) entries = Parse(path, text);
+  return overridden ? entries : WithBuiltIn(std::move(entries));
+}
+
+}  // namespace viaduct::registry

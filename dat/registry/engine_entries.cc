@@ -1,0 +1,88 @@
+// Which entries the engine serves itself, and the address that each is opened at.
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "dat/registry/registry.h"
+#include "verbs/base/interfaces.h"
+#include "verbs/base/log.h"
+#include "verbs/base/settings.h"
+#include "verbs/base/version.h"
+
+namespace viaduct::registry {
+namespace {
+
+constexpr std::string_view kOurLibrary = "libdapl-viaduct.so.2";
+
+constexpr std::string_view kOfedLibraries[] = {"libdaplofa.so", "libdaploscm.so", "libdaploucm.so",
+                                               "libdaplcma.so", "libdaplscm.so"};
+
+std::string_view FileName(const Entry& entry) {
+  const std::string_view path = entry.library;
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+std::string FirstWord(const std::string& text) {
+  constexpr char kBlanks[] = " \t";
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_first_of(kBlanks, begin) - begin);
+}
+
+// The network interface that an RDMA device works on; empty if the kernel names none.
+std::string InterfaceOfRdmaDevice(const std::string& device) {
+  if (device == "." || device == ".." || device.find('/') != std::string::npos) return "";
+  const std::filesystem::path folder = "/sys/class/infiniband/" + device + "/device/net";
+  std::error_code error;
+  const std::filesystem::directory_iterator interfaces(folder, error);
+  return error || interfaces == std::filesystem::directory_iterator()
+             ? ""
+             : interfaces->path().filename().string();
+}
+
+}  // namespace
+
+bool IsOfeds(const Entry& entry) {
+  for (std::string_view library : kOfedLibraries) {
+    if (FileName(entry).substr(0, library.size()) == library) return true;
+  }
+  return false;
+}
+
+bool IsEngines(const Entry& entry) {
+  if (entry.library.empty() || FileName(entry) == kOurLibrary) return true;
+  return IsOfeds(entry) && verbs::ChoiceSetting(verbs::SettingId::kOfedEntries) == "engine";
+}
+
+Entry ServedByEngine(const Entry& entry) {
+  Entry ours = entry;
+  ours.library = kOurLibrary;
+  const std::string version = VIADUCT_VERSION;  // major.minor.patch
+  ours.library_version = "viaduct." + version.substr(0, version.rfind('.'));
+  return ours;
+}
+
+core::Error AddressOf(const Entry& entry, verbs::Address* address) {
+  const std::string place = FirstWord(entry.parameters);
+  if (place.empty()) {
+    *address = verbs::DefaultAddress();
+    return core::Ok();
+  }
+  std::optional<verbs::Address> found = verbs::Address::Parse(place);
+  if (!found) found = verbs::InterfaceAddress(place);
+  if (!found) {
+    const std::string interface = InterfaceOfRdmaDevice(place);
+    if (!interface.empty()) found = verbs::InterfaceAddress(interface);
+  }
+  if (!found) {
+    if (verbs::LogEnabled(verbs::LogLevel::kWarn)) {
+      verbs::WriteLog(verbs::LogLevel::kWarn,
+                      "adapter " + entry.name + ": no interface or address \"" + place + "\" here");
+    }
+    return core::Code::kNotFound;
+  }
+  *address = *found;
+  return core::Ok();
+}
+
+}  // namespace viaduct::registry
