@@ -2,6 +2,7 @@
 #ifndef VIADUCT_DAT_API_ABI_12_H_
 #define VIADUCT_DAT_API_ABI_12_H_
 
+#include <dat/dat_registry.h>
 #include <dat/udat.h>
 
 #include <cstdint>

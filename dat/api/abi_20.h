@@ -2,6 +2,7 @@
 #ifndef VIADUCT_DAT_API_ABI_20_H_
 #define VIADUCT_DAT_API_ABI_20_H_
 
+#include <dat2/dat_registry.h>
 #include <dat2/udat.h>
 
 #include <cstdint>

@@ -21,8 +21,10 @@
 #include "verbs/base/clock.h"
 #include "verbs/base/epoch.h"
 
-// Definitions of the API's functions are visible; everything else is hidden.
-#define VIADUCT_DAT_EXPORT extern "C" __attribute__((visibility("default")))
+// Marks the definitions of the API's functions. They have C++ linkage and stand in this namespace:
+// what a library exports under the same names is written by routes.py, from the map and the
+// headers.
+#define VIADUCT_DAT_EXPORT
 
 namespace viaduct::dat {
 

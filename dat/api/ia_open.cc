@@ -1,8 +1,10 @@
 // From an adapter's name to the entry of the registry that opens it.
+#include <cstdio>
 #include <cstring>
 
 #include "dat/api/face.h"
 #include "dat/api/ia.h"
+#include "dat/api/providers.h"
 
 namespace viaduct::dat {
 namespace {
@@ -39,14 +41,24 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT
     if (async_evd_handle == nullptr) return BadParameter(3);
     if (ia_handle == nullptr) return BadParameter(4);
     std::vector<const registry::Entry*> entries;
-    DAT_RETURN found =
-        FindEntries(ia_name, dat_major, dat_minor, thread_safety != DAT_FALSE, &entries);
-    if (found != DAT_SUCCESS) return found;
+    const bool thread_safe = thread_safety != DAT_FALSE;
+    const DAT_RETURN found = FindEntries(ia_name, dat_major, dat_minor, thread_safe, &entries);
+    const OpenRequest request = {ia_name, async_evd_min_qlen, async_evd_handle, ia_handle};
+    DAT_RETURN result = DAT_SUCCESS;
     for (const registry::Entry* entry : entries) {
-      if (!registry::IsEngines(*entry)) continue;
-      return OpenOnEngine(*entry, async_evd_min_qlen, async_evd_handle, ia_handle);
+      if (entry->major != kMajor) break;
+      if (registry::IsEngines(*entry)) {
+        return OpenOnEngine(*entry, async_evd_min_qlen, async_evd_handle, ia_handle);
+      }
+      if (OpenOnLibrary(*entry, request, &result)) return result;
     }
-    return Failure(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+    DAT_PROVIDER_INFO wanted = {};
+    snprintf(wanted.ia_name, sizeof wanted.ia_name, "%s", ia_name);
+    wanted.dapl_version_major = dat_major;
+    wanted.dapl_version_minor = dat_minor;
+    wanted.is_thread_safe = ToBoolean(thread_safe);
+    if (OpenOnRegistered(wanted, request, &result)) return result;
+    return found != DAT_SUCCESS ? found : Failure(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
   });
 }
 

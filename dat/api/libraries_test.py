@@ -33,9 +33,9 @@ def exported(library):
 
 def declared(folder):
     names = set()
-    for header in ("dat_functions.h", "udat.h"):
+    for header in ("dat_functions.h", "udat.h", "dat_registry.h"):
         with open("dat/include/%s/%s" % (folder, header), encoding="utf-8") as stream:
-            names.update(re.findall(r"extern DAT_RETURN DAT_API\s+(dat_\w+)\(", stream.read()))
+            names.update(re.findall(r"extern DAT_RETURN DAT_API\s+(dats?_\w+)\(", stream.read()))
     return names
 
 

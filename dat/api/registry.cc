@@ -1,33 +1,44 @@
 // What adapters there are.
 #include "dat/registry/registry.h"
 
-#include <cstdio>
+#include <algorithm>
 #include <vector>
 
 #include "dat/api/face.h"
+#include "dat/api/providers.h"
 
 namespace viaduct::dat {
+namespace {
+
+bool Contains(const std::vector<DAT_PROVIDER_INFO>& infos, const DAT_PROVIDER_INFO& info) {
+  return std::any_of(infos.begin(), infos.end(),
+                     [&](const DAT_PROVIDER_INFO& other) { return IsSame(other, info); });
+}
+
+}  // namespace
 
 VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return,
                                                           DAT_COUNT* entries_returned,
                                                           DAT_PROVIDER_INFO*(dat_provider_list[])) {
   return Control([&]() -> DAT_RETURN {
     if (entries_returned == nullptr) return BadParameter(2);
-    std::vector<const registry::Entry*> entries;
+    std::vector<DAT_PROVIDER_INFO> infos;
     for (const registry::Entry& entry : registry::Registry::Get().entries()) {
-      if (entry.major == kMajor) entries.push_back(&entry);
+      if (entry.major != kMajor) continue;
+      const DAT_PROVIDER_INFO info = InfoOf(entry);
+      // Alternatives are one adapter.
+      if (!Contains(infos, info)) infos.push_back(info);
+    }
+    for (const DAT_PROVIDER_INFO& info : RegisteredByProgram()) {
+      if (!Contains(infos, info)) infos.push_back(info);
     }
     // uDAPL 1.2 dat_registry_list_providers: a list that is too short gets the number only.
-    *entries_returned = static_cast<DAT_COUNT>(entries.size());
+    *entries_returned = static_cast<DAT_COUNT>(infos.size());
     if (max_to_return < *entries_returned) return BadParameter(1);
     if (dat_provider_list == nullptr) return BadParameter(3);
-    for (size_t i = 0; i < entries.size(); ++i) {
-      DAT_PROVIDER_INFO* info = dat_provider_list[i];
-      if (info == nullptr) return BadParameter(3);
-      snprintf(info->ia_name, sizeof info->ia_name, "%s", entries[i]->name.c_str());
-      info->dapl_version_major = entries[i]->major;
-      info->dapl_version_minor = entries[i]->minor;
-      info->is_thread_safe = ToBoolean(entries[i]->thread_safe);
+    for (size_t i = 0; i < infos.size(); ++i) {
+      if (dat_provider_list[i] == nullptr) return BadParameter(3);
+      *dat_provider_list[i] = infos[i];
     }
     return DAT_SUCCESS;
   });

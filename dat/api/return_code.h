@@ -17,6 +17,12 @@ constexpr DAT_RETURN BadParameter(unsigned n) {
 }
 constexpr DAT_RETURN BadHandle(DAT_UINT32 subtype) { return Failure(DAT_INVALID_HANDLE, subtype); }
 
+// A provider's answer: some leave the class away.
+constexpr DAT_RETURN FromProvider(DAT_RETURN answer) {
+  constexpr DAT_RETURN kClasses = DAT_CLASS_ERROR | DAT_CLASS_WARNING;
+  return answer != DAT_SUCCESS && (answer & kClasses) == 0 ? DAT_CLASS_ERROR | answer : answer;
+}
+
 DAT_RETURN ToReturn(core::Error error);
 
 }  // namespace viaduct::dat

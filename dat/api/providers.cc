@@ -1,0 +1,349 @@
+#include "dat/api/providers.h"
+
+#include <dlfcn.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include "absl/base/thread_annotations.h"
+#include "dat/api/face.h"
+#include "verbs/base/lock.h"
+#include "verbs/base/log.h"
+
+namespace viaduct::dat {
+
+namespace internal {
+constinit std::atomic<int> provider_count{0};
+}  // namespace internal
+
+namespace {
+
+// A table under the name, version and thread safety that it was registered for.
+struct Registration {
+  const DAT_PROVIDER* provider = nullptr;
+  DAT_PROVIDER_INFO info;
+  int adapters = 0;       // open, or being opened
+  bool of_entry = false;  // by the library of an entry, not by the program
+};
+
+// The library of one entry.
+struct Library {
+  void* handle = nullptr;  // of dlopen
+  DAT_PROVIDER_FINI_FUNC fini = nullptr;
+  int adapters = 0;
+};
+
+struct Adapter {
+  const DAT_PROVIDER* provider = nullptr;
+  DAT_PROVIDER_INFO info;
+  const registry::Entry* entry = nullptr;  // null: registered by the program
+};
+
+struct Providers {
+  // Orders loading and unloading; taken before `lock`, which providers' callbacks take.
+  verbs::Mutex loading;
+  std::map<const registry::Entry*, Library> libraries ABSL_GUARDED_BY(loading);
+
+  verbs::Mutex lock;
+  std::vector<Registration> registrations ABSL_GUARDED_BY(lock);
+  std::map<DAT_IA_HANDLE, Adapter> adapters ABSL_GUARDED_BY(lock);
+  bool loading_entry ABSL_GUARDED_BY(lock) = false;  // inside a library's dat_provider_init
+};
+
+Providers& All() {
+  static Providers* const providers = new Providers;
+  return *providers;
+}
+
+bool IsInRegistry(const DAT_PROVIDER_INFO& info, bool engines_only) {
+  for (const registry::Entry& entry : registry::Registry::Get().entries()) {
+    if (IsSame(InfoOf(entry), info) && (!engines_only || registry::IsEngines(entry))) return true;
+  }
+  return false;
+}
+
+Registration* Find(const DAT_PROVIDER_INFO& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().lock) {
+  for (Registration& registration : All().registrations) {
+    if (IsSame(registration.info, info)) return &registration;
+  }
+  return nullptr;
+}
+
+// False if the address cannot be read. One system call, which asks the kernel and cannot fault.
+bool ReadWord(const void* address, const void** word) {
+  const iovec local = {word, sizeof *word};
+  const iovec remote = {const_cast<void*>(address), sizeof *word};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof *word;
+}
+
+void Warn(const registry::Entry& entry, const std::string& what) {
+  if (!verbs::LogEnabled(verbs::LogLevel::kWarn)) return;
+  std::string line =
+      "adapter " + entry.name + " (dat.conf line " + std::to_string(entry.line) + "): " + what;
+  if (registry::IsOfeds(entry)) {
+    line += "; for this library's own engine write: " +
+            registry::ToLine(registry::ServedByEngine(entry));
+  }
+  verbs::WriteLog(verbs::LogLevel::kWarn, line);
+}
+
+void Unload(const registry::Entry& entry, Library* library)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().loading) {
+  const DAT_PROVIDER_INFO info = InfoOf(entry);
+  library->fini(&info);
+  dlclose(library->handle);
+  *library = Library();
+}
+
+// Loads the entry's library unless it is, and counts one adapter more.
+bool Hold(const registry::Entry& entry) {
+  Providers& all = All();
+  verbs::MutexLock loading(&all.loading);
+  Library& library = all.libraries[&entry];
+  if (library.handle == nullptr) {
+    void* const handle = dlopen(entry.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      const char* reason = dlerror();
+      Warn(entry, reason != nullptr ? reason : entry.library);
+      return false;
+    }
+    const auto init =
+        reinterpret_cast<DAT_PROVIDER_INIT_FUNC>(dlsym(handle, DAT_PROVIDER_INIT_FUNC_STR));
+    const auto fini =
+        reinterpret_cast<DAT_PROVIDER_FINI_FUNC>(dlsym(handle, DAT_PROVIDER_FINI_FUNC_STR));
+    if (init == nullptr || fini == nullptr) {
+      Warn(entry, entry.library + " is no provider: it lacks " + DAT_PROVIDER_INIT_FUNC_STR +
+                      " or " + DAT_PROVIDER_FINI_FUNC_STR);
+      dlclose(handle);
+      return false;
+    }
+    const DAT_PROVIDER_INFO info = InfoOf(entry);
+    {
+      verbs::MutexLock lock(&all.lock);
+      all.loading_entry = true;
+    }
+    init(&info, entry.parameters.c_str());
+    bool registered;
+    {
+      verbs::MutexLock lock(&all.lock);
+      all.loading_entry = false;
+      registered = Find(info) != nullptr;
+    }
+    library.handle = handle;
+    library.fini = fini;
+    if (!registered) {
+      Warn(entry, entry.library + " did not register this adapter");
+      Unload(entry, &library);
+      return false;
+    }
+  }
+  ++library.adapters;
+  return true;
+}
+
+// Counts one adapter less; without any the library goes.
+void Release(const registry::Entry& entry) {
+  Providers& all = All();
+  verbs::MutexLock loading(&all.loading);
+  Library& library = all.libraries[&entry];
+  if (--library.adapters == 0) Unload(entry, &library);
+}
+
+// Counts an adapter of the registration, whose table it returns; null: it is gone.
+const DAT_PROVIDER* HoldRegistration(const DAT_PROVIDER_INFO& info) {
+  verbs::MutexLock lock(&All().lock);
+  Registration* const registration = Find(info);
+  if (registration == nullptr) return nullptr;
+  ++registration->adapters;
+  return registration->provider;
+}
+
+void ReleaseRegistration(const DAT_PROVIDER_INFO& info) {
+  verbs::MutexLock lock(&All().lock);
+  Registration* const registration = Find(info);
+  if (registration != nullptr) --registration->adapters;
+}
+
+// The provider's own function, with an adapter of the registration counted.
+DAT_RETURN Open(const DAT_PROVIDER& provider, const DAT_PROVIDER_INFO& info,
+                const registry::Entry* entry, const OpenRequest& request) {
+  const DAT_EVD_HANDLE async = *request.async_evd_handle;
+  const bool own_async = async != DAT_HANDLE_NULL && async != DAT_EVD_ASYNC_EXISTS;
+  DAT_RETURN result = BadHandle(DAT_INVALID_HANDLE_EVD_ASYNC);
+  if (!own_async || ProviderOf(async) == &provider) {
+    result = FromProvider(provider.ia_open_func(request.name, request.async_evd_min_qlen,
+                                                request.async_evd_handle, request.ia_handle));
+  }
+  if (result == DAT_SUCCESS) {
+    verbs::MutexLock lock(&All().lock);
+    All().adapters[*request.ia_handle] = {&provider, info, entry};
+  } else {
+    ReleaseRegistration(info);
+    if (entry != nullptr) Release(*entry);
+  }
+  return result;
+}
+
+}  // namespace
+
+bool IsSame(const DAT_PROVIDER_INFO& a, const DAT_PROVIDER_INFO& b) {
+  return strcmp(a.ia_name, b.ia_name) == 0 && a.dapl_version_major == b.dapl_version_major &&
+         a.dapl_version_minor == b.dapl_version_minor &&
+         (a.is_thread_safe != DAT_FALSE) == (b.is_thread_safe != DAT_FALSE);
+}
+
+DAT_PROVIDER_INFO InfoOf(const registry::Entry& entry) {
+  DAT_PROVIDER_INFO info = {};
+  snprintf(info.ia_name, sizeof info.ia_name, "%s", entry.name.c_str());
+  info.dapl_version_major = entry.major;
+  info.dapl_version_minor = entry.minor;
+  info.is_thread_safe = ToBoolean(entry.thread_safe);
+  return info;
+}
+
+const DAT_PROVIDER* ProviderOf(DAT_HANDLE handle) {
+  const void* word;
+  if (handle == nullptr || !ReadWord(handle, &word)) return nullptr;
+  verbs::MutexLock lock(&All().lock);
+  for (const Registration& registration : All().registrations) {
+    if (registration.provider == word) return registration.provider;
+  }
+  return nullptr;
+}
+
+bool OpenOnLibrary(const registry::Entry& entry, const OpenRequest& request, DAT_RETURN* result) {
+  if (!Hold(entry)) return false;
+  const DAT_PROVIDER_INFO info = InfoOf(entry);
+  const DAT_PROVIDER* const provider = HoldRegistration(info);
+  if (provider == nullptr) {
+    Release(entry);
+    return false;
+  }
+  *result = Open(*provider, info, &entry, request);
+  return true;
+}
+
+bool OpenOnRegistered(const DAT_PROVIDER_INFO& wanted, const OpenRequest& request,
+                      DAT_RETURN* result) {
+  DAT_PROVIDER_INFO info = wanted;
+  {
+    verbs::MutexLock lock(&All().lock);
+    const Registration* best = nullptr;
+    for (const Registration& registration : All().registrations) {
+      info.dapl_version_minor = registration.info.dapl_version_minor;
+      if (!IsSame(registration.info, info)) continue;
+      if (info.dapl_version_minor < wanted.dapl_version_minor) continue;
+      if (best == nullptr || info.dapl_version_minor < best->info.dapl_version_minor) {
+        best = &registration;
+      }
+    }
+    if (best == nullptr) return false;
+    info = best->info;
+  }
+  const DAT_PROVIDER* const provider = HoldRegistration(info);
+  if (provider == nullptr) return false;
+  *result = Open(*provider, info, nullptr, request);
+  return true;
+}
+
+std::vector<DAT_PROVIDER_INFO> RegisteredByProgram() {
+  std::vector<DAT_PROVIDER_INFO> infos;
+  verbs::MutexLock lock(&All().lock);
+  for (const Registration& registration : All().registrations) {
+    if (!registration.of_entry) infos.push_back(registration.info);
+  }
+  return infos;
+}
+
+DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
+                        DAT_CLOSE_FLAGS flags) {
+  // Forgotten first: the provider may use the address again before its function returns.
+  Adapter adapter;
+  bool known = false;
+  {
+    verbs::MutexLock lock(&All().lock);
+    const auto found = All().adapters.find(ia_handle);
+    known = found != All().adapters.end();
+    if (known) {
+      adapter = found->second;
+      All().adapters.erase(found);
+    }
+  }
+  const DAT_RETURN result = FromProvider(provider.ia_close_func(ia_handle, flags));
+  if (!known) return result;
+  if (result != DAT_SUCCESS) {
+    verbs::MutexLock lock(&All().lock);
+    All().adapters[ia_handle] = adapter;
+    return result;
+  }
+  ReleaseRegistration(adapter.info);
+  if (adapter.entry != nullptr) Release(*adapter.entry);
+  return result;
+}
+
+DAT_IA_HANDLE OpenAdapterOf(const std::string& name, const DAT_PROVIDER** provider) {
+  verbs::MutexLock lock(&All().lock);
+  for (const auto& [handle, adapter] : All().adapters) {
+    if (name != adapter.info.ia_name) continue;
+    *provider = adapter.provider;
+    return handle;
+  }
+  return DAT_HANDLE_NULL;
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider,
+                                                        const DAT_PROVIDER_INFO* provider_info) {
+  return Control([&]() -> DAT_RETURN {
+    if (provider == nullptr) return BadParameter(1);
+    if (provider_info == nullptr || provider_info->dapl_version_major != kMajor ||
+        strnlen(provider_info->ia_name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH) {
+      return BadParameter(2);
+    }
+    const bool engines = IsInRegistry(*provider_info, /*engines_only=*/true);
+    Providers& all = All();
+    verbs::MutexLock lock(&all.lock);
+    if (engines || Find(*provider_info) != nullptr) {
+      return Failure(DAT_PROVIDER_ALREADY_REGISTERED);
+    }
+    all.registrations.push_back({provider, *provider_info, 0, all.loading_entry});
+    internal::provider_count.fetch_add(1, std::memory_order_relaxed);
+    return DAT_SUCCESS;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* provider,
+                                                           const DAT_PROVIDER_INFO* provider_info) {
+  return Control([&]() -> DAT_RETURN {
+    if (provider == nullptr) return BadParameter(1);
+    if (provider_info == nullptr) return BadParameter(2);
+    Providers& all = All();
+    verbs::MutexLock lock(&all.lock);
+    for (size_t i = 0; i < all.registrations.size(); ++i) {
+      const Registration& registration = all.registrations[i];
+      if (registration.provider != provider || !IsSame(registration.info, *provider_info)) continue;
+      if (registration.adapters != 0) return Failure(DAT_PROVIDER_IN_USE);
+      all.registrations.erase(all.registrations.begin() + static_cast<ptrdiff_t>(i));
+      internal::provider_count.fetch_sub(1, std::memory_order_relaxed);
+      return DAT_SUCCESS;
+    }
+    return Failure(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+  });
+}
+
+// Consumers get a provider's own pointer for an adapter, so both forms are one.
+VIADUCT_DAT_EXPORT DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* ia_handle) {
+  return Control([&]() -> DAT_RETURN {
+    if (ia_handle == nullptr) return BadParameter(2);
+    if (core::HandleTable::TypeOf(handle) != core::ObjectType::kAdapter &&
+        ProviderOf(handle) == nullptr) {
+      return BadHandle(DAT_INVALID_HANDLE_IA);
+    }
+    *ia_handle = handle;
+    return DAT_SUCCESS;
+  });
+}
+
+}  // namespace viaduct::dat

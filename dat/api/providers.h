@@ -1,0 +1,63 @@
+// Other people's providers: libraries that entries of dat.conf name, and tables that a program
+// registers itself. What they hand out are pointers whose first word is the address of their
+// table; ours never are readable there, so one look tells whose a handle is.
+//
+// Threads: all from any thread. A provider is called without a lock, but its dat_provider_init and
+// dat_provider_fini under the one that orders loading: they must not open adapters.
+#ifndef VIADUCT_DAT_API_PROVIDERS_H_
+#define VIADUCT_DAT_API_PROVIDERS_H_
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "dat/api/abi.h"
+#include "dat/registry/registry.h"
+
+namespace viaduct::dat {
+
+namespace internal {
+extern std::atomic<int> provider_count;
+}  // namespace internal
+
+// False in almost every process: one load on every call's way.
+inline bool AnyProvider() { return internal::provider_count.load(std::memory_order_relaxed) != 0; }
+
+// The registered provider whose object `handle` is; null for all else, garbage included.
+const DAT_PROVIDER* ProviderOf(DAT_HANDLE handle);
+
+// The name, version and thread safety of an entry.
+DAT_PROVIDER_INFO InfoOf(const registry::Entry& entry);
+bool IsSame(const DAT_PROVIDER_INFO& a, const DAT_PROVIDER_INFO& b);
+
+// What dat_ia_openv asks for.
+struct OpenRequest {
+  DAT_NAME_PTR name;
+  DAT_COUNT async_evd_min_qlen;
+  DAT_EVD_HANDLE* async_evd_handle;
+  DAT_IA_HANDLE* ia_handle;
+};
+
+// Opens through the library that the entry names, which is loaded for its first adapter. False,
+// with a line in the log, if it cannot be loaded or registers no such adapter: the next
+// alternative's turn. Else `*result` is the provider's answer.
+bool OpenOnLibrary(const registry::Entry& entry, const OpenRequest& request, DAT_RETURN* result);
+
+// Opens through a provider that the program registered itself. False if there is none.
+bool OpenOnRegistered(const DAT_PROVIDER_INFO& wanted, const OpenRequest& request,
+                      DAT_RETURN* result);
+
+// What the program registered itself, for dat_registry_list_providers.
+std::vector<DAT_PROVIDER_INFO> RegisteredByProgram();
+
+// Closes an adapter of `provider`. The last one of a loaded library unloads it.
+DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
+                        DAT_CLOSE_FLAGS flags);
+
+// An open adapter of that name that is a provider's, for a question to the provider; null: none.
+// The provider's table goes to `*provider`.
+DAT_IA_HANDLE OpenAdapterOf(const std::string& name, const DAT_PROVIDER** provider);
+
+}  // namespace viaduct::dat
+
+#endif  // VIADUCT_DAT_API_PROVIDERS_H_

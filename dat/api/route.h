@@ -1,0 +1,28 @@
+// The first step of every call of a program: to the provider that the handle belongs to. routes.py
+// writes the exported functions with it.
+#ifndef VIADUCT_DAT_API_ROUTE_H_
+#define VIADUCT_DAT_API_ROUTE_H_
+
+#include "dat/api/providers.h"
+#include "dat/api/return_code.h"
+
+#define VIADUCT_DAT_VISIBLE __attribute__((visibility("default")))
+
+namespace viaduct::dat {
+
+// `kSlot` of a provider's table, or our function.
+template <auto kSlot, auto kOurs, typename... Args>
+DAT_RETURN Route(DAT_HANDLE handle, Args... args) {
+  if (__builtin_expect(AnyProvider(), false)) {
+    if (const DAT_PROVIDER* provider = ProviderOf(handle)) {
+      const auto function = provider->*kSlot;
+      if (function == nullptr) return Failure(DAT_NOT_IMPLEMENTED);
+      return FromProvider(function(handle, args...));
+    }
+  }
+  return kOurs(handle, args...);
+}
+
+}  // namespace viaduct::dat
+
+#endif  // VIADUCT_DAT_API_ROUTE_H_

@@ -1,0 +1,325 @@
+// Other people's providers in our libdat2: what entries of dat.conf load, what a program registers
+// itself, and whose handle is whose. DAT checklist 13, 17, 18, 19, 29.
+#include <dat2/udat.h>
+// Behind udat.h.
+#include <dat2/dat_registry.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/providers/probe.h"
+
+namespace viaduct::tests {
+namespace {
+
+std::string Probe() { return std::string(getcwd(nullptr, 0)) + "/tests/providers/libprobe.so"; }
+
+std::string Line(const std::string& name, const std::string& library,
+                 const std::string& parameters = "", const char* safety = "nonthreadsafe") {
+  return name + " u2.0 " + safety + " default " + library + " x.1.0 \"" + parameters + "\" \"\"\n";
+}
+
+// Makes `lines` the registry of this process, before its first call.
+void UseConf(const std::string& lines) {
+  const std::string path = std::string(getenv("TEST_TMPDIR")) + "/conf" + std::to_string(getpid());
+  std::ofstream(path) << lines;
+  setenv("DAT_OVERRIDE", path.c_str(), 1);
+}
+
+// The probe library's own numbers; it stays loaded from now on.
+ProbeFacts* Facts() {
+  void* const library = dlopen(Probe().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;
+  return reinterpret_cast<ProbeFacts* (*)()>(dlsym(library, "probe_facts"))();
+}
+
+DAT_RETURN Open(const char* name, DAT_IA_HANDLE* ia, DAT_EVD_HANDLE* async = nullptr,
+                DAT_BOOLEAN thread_safe = DAT_FALSE) {
+  DAT_EVD_HANDLE own = DAT_HANDLE_NULL;
+  return dat_ia_openv(const_cast<char*>(name), 8, async != nullptr ? async : &own, ia, 2, 0,
+                      thread_safe);
+}
+
+constexpr DAT_RETURN Error(DAT_UINT32 type, DAT_UINT32 subtype = DAT_NO_SUBTYPE) {
+  return DAT_CLASS_ERROR | type | subtype;
+}
+
+// What our library and the provider's say on standard error during `body`.
+template <typename Body>
+std::string Said(const Body& body) {
+  const int kept = dup(STDERR_FILENO);
+  const int file = memfd_create("stderr", MFD_CLOEXEC);
+  dup2(file, STDERR_FILENO);
+  body();
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+  std::string text(static_cast<size_t>(lseek(file, 0, SEEK_END)), '\0');
+  EXPECT_EQ(pread(file, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+  close(file);
+  return text;
+}
+
+TEST(Providers, C017_InitOnceFiniAfterTheLastClose) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe(), "some \\\"words\\\" 7"));
+    ProbeFacts* const facts = Facts();
+    ASSERT_NE(facts, nullptr);
+    DAT_IA_HANDLE one, two;
+    ASSERT_EQ(Open("probe0", &one), DAT_SUCCESS);
+    ASSERT_EQ(Open("probe0", &two), DAT_SUCCESS);
+    EXPECT_NE(one, two);
+    EXPECT_EQ(facts->inits, 1);
+    EXPECT_STREQ(facts->parameters, "some \"words\" 7");
+    EXPECT_EQ(dat_ia_close(one, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    EXPECT_EQ(dat_ia_close(two, DAT_CLOSE_GRACEFUL_FLAG), Error(DAT_INVALID_STATE));
+    EXPECT_EQ(facts->finis, 0);
+    EXPECT_EQ(dat_ia_close(two, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    EXPECT_EQ(facts->finis, 1);
+    EXPECT_EQ(facts->adapters, 0);
+    ASSERT_EQ(Open("probe0", &one), DAT_SUCCESS);
+    EXPECT_EQ(facts->inits, 2);
+    EXPECT_EQ(dat_ia_close(one, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+  });
+}
+
+TEST(Providers, C013_TheNextAlternativeServes) {
+  RunAlone([] {
+    UseConf(Line("probe0", "/nonexistent/libfirst.so") + Line("probe0", "libdat2.so.2") +
+            Line("probe0", Probe(), "silent") + Line("probe0", Probe(), "second"));
+    ProbeFacts* const facts = Facts();
+    DAT_IA_HANDLE ia;
+    const std::string said = Said([&] { ASSERT_EQ(Open("probe0", &ia), DAT_SUCCESS); });
+    EXPECT_NE(said.find("line 1): /nonexistent/libfirst.so: cannot open"), std::string::npos)
+        << said;
+    EXPECT_NE(said.find("line 3): "), std::string::npos) << said;
+    EXPECT_STREQ(facts->parameters, "second");
+    DAT_COUNT count = 0;
+    EXPECT_EQ(dat_registry_list_providers(0, &count, nullptr),
+              Error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1));
+    EXPECT_EQ(count, 1);
+    EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+  });
+}
+
+TEST(Providers, NoneThatLoadsIsNotFound) {
+  RunAlone([] {
+    UseConf(Line("probe0", "/nonexistent/libfirst.so") + Line("probe1", Probe(), "bare"));
+    DAT_IA_HANDLE ia;
+    Said([&] {
+      EXPECT_EQ(Open("probe0", &ia), Error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED));
+    });
+    EXPECT_EQ(Open("probe1", &ia), Error(DAT_INVALID_ADDRESS));
+    EXPECT_EQ(Open("probe1", &ia, nullptr, DAT_TRUE),
+              Error(DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND));
+    EXPECT_EQ(Facts()->adapters, 0);
+  });
+}
+
+// A page that nobody may read, a page that ends after half a word, and numbers of all kinds.
+TEST(Providers, C029_GarbageIsNobodysHandle) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe()) + Line("mine", "libdapl-viaduct.so.2", "lo"));
+    DAT_IA_HANDLE probe, mine;
+    ASSERT_EQ(Open("probe0", &probe), DAT_SUCCESS);
+    ASSERT_EQ(Open("mine", &mine), DAT_SUCCESS);
+    const long page = sysconf(_SC_PAGESIZE);
+    char* const pages = static_cast<char*>(mmap(nullptr, static_cast<size_t>(2 * page), PROT_READ,
+                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_EQ(mprotect(pages + page, static_cast<size_t>(page), PROT_NONE), 0);
+    void* zone;
+    ASSERT_EQ(dat_pz_create(mine, &zone), DAT_SUCCESS);
+    ASSERT_EQ(dat_pz_free(zone), DAT_SUCCESS);
+    for (void* garbage : {static_cast<void*>(nullptr), reinterpret_cast<void*>(0x1),
+                          reinterpret_cast<void*>(0x1234), reinterpret_cast<void*>(~uintptr_t{0}),
+                          static_cast<void*>(pages), static_cast<void*>(pages + page),
+                          static_cast<void*>(pages + page - 4), zone, mine}) {
+      EXPECT_EQ(DAT_GET_TYPE(dat_ep_free(garbage)), DAT_UINT32{DAT_INVALID_HANDLE}) << garbage;
+      if (garbage == mine) continue;
+      EXPECT_EQ(DAT_GET_TYPE(dat_ia_close(garbage, DAT_CLOSE_ABRUPT_FLAG)),
+                DAT_UINT32{DAT_INVALID_HANDLE});
+    }
+    EXPECT_EQ(Facts()->last_slot, -1);
+    EXPECT_EQ(dat_ia_close(probe, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    EXPECT_EQ(dat_ia_close(mine, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
+  });
+}
+
+TEST(Providers, AsyncDispatcherOfAnotherProviderIsRefused) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe()) + Line("mine", "libdapl-viaduct.so.2", "lo"));
+    DAT_IA_HANDLE probe, mine, more;
+    DAT_EVD_HANDLE probes = DAT_HANDLE_NULL, ours = DAT_HANDLE_NULL;
+    ASSERT_EQ(Open("probe0", &probe, &probes), DAT_SUCCESS);
+    ASSERT_EQ(Open("mine", &mine, &ours), DAT_SUCCESS);
+    const DAT_RETURN refused = Error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_ASYNC);
+    EXPECT_EQ(Open("probe0", &more, &ours), refused);
+    EXPECT_EQ(Open("mine", &more, &probes), refused);
+    EXPECT_EQ(dat_ia_close(probe, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    EXPECT_EQ(Facts()->finis, 1);
+    EXPECT_EQ(dat_ia_close(mine, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
+  });
+}
+
+TEST(Providers, AdaptersHandleHasOneForm) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe()) + Line("mine", "libdapl-viaduct.so.2", "lo"));
+    DAT_IA_HANDLE probe, mine, shown = nullptr;
+    ASSERT_EQ(Open("probe0", &probe), DAT_SUCCESS);
+    ASSERT_EQ(Open("mine", &mine), DAT_SUCCESS);
+    for (DAT_IA_HANDLE ia : {probe, mine}) {
+      EXPECT_EQ(dats_get_ia_handle(ia, &shown), DAT_SUCCESS);
+      EXPECT_EQ(shown, ia);
+    }
+    EXPECT_EQ(dats_get_ia_handle(nullptr, &shown),
+              Error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA));
+    EXPECT_EQ(dats_get_ia_handle(mine, nullptr), Error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+  });
+}
+
+DAT_RETURN OpenNowhere(const DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE*, DAT_IA_HANDLE*) {
+  return DAT_CLASS_ERROR | DAT_INSUFFICIENT_RESOURCES;
+}
+
+TEST(Providers, C018_C019_AProgramRegistersItsOwn) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe()) + Line("mine", "libdapl-viaduct.so.2", "lo"));
+    DAT_PROVIDER table = {};
+    table.device_name = "own";
+    table.ia_open_func = OpenNowhere;
+    DAT_PROVIDER_INFO info = {"own", 2, 0, DAT_FALSE};
+    EXPECT_EQ(dat_registry_add_provider(nullptr, &info),
+              Error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1));
+    EXPECT_EQ(dat_registry_add_provider(&table, nullptr),
+              Error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    EXPECT_EQ(dat_registry_remove_provider(&table, &info),
+              Error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED));
+    ASSERT_EQ(dat_registry_add_provider(&table, &info), DAT_SUCCESS);
+    EXPECT_EQ(dat_registry_add_provider(&table, &info), Error(DAT_PROVIDER_ALREADY_REGISTERED));
+    DAT_PROVIDER_INFO engines = {"mine", 2, 0, DAT_FALSE};
+    EXPECT_EQ(dat_registry_add_provider(&table, &engines), Error(DAT_PROVIDER_ALREADY_REGISTERED));
+
+    DAT_PROVIDER_INFO infos[3];
+    DAT_PROVIDER_INFO* list[] = {&infos[0], &infos[1], &infos[2]};
+    DAT_COUNT count = 0;
+    ASSERT_EQ(dat_registry_list_providers(3, &count, list), DAT_SUCCESS);
+    ASSERT_EQ(count, 3);
+    EXPECT_STREQ(infos[0].ia_name, "probe0");
+    EXPECT_STREQ(infos[1].ia_name, "mine");
+    EXPECT_STREQ(infos[2].ia_name, "own");
+
+    DAT_IA_HANDLE ia;
+    EXPECT_EQ(Open("own", &ia), Error(DAT_INSUFFICIENT_RESOURCES));
+    EXPECT_EQ(Open("own", &ia, nullptr, DAT_TRUE),
+              Error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED));
+    EXPECT_EQ(dat_registry_remove_provider(&table, &info), DAT_SUCCESS);
+    EXPECT_EQ(Open("own", &ia), Error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED));
+
+    // In use as long as an adapter is open.
+    ASSERT_EQ(Open("probe0", &ia), DAT_SUCCESS);
+    const auto* const probes = *static_cast<const DAT_PROVIDER* const*>(ia);
+    DAT_PROVIDER_INFO probe = {"probe0", 2, 0, DAT_FALSE};
+    EXPECT_EQ(dat_registry_remove_provider(probes, &probe), Error(DAT_PROVIDER_IN_USE));
+    EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+  });
+}
+
+TEST(Providers, Related) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe()) + Line("probe1", Probe()) +
+            Line("mine", "libdapl-viaduct.so.2", "lo") +
+            Line("other", "libdapl-viaduct.so.2", "lo"));
+    char probe0[] = "probe0", probe1[] = "probe1", mine[] = "mine", other[] = "other",
+         none[] = "none";
+    DAT_HA_RELATIONSHIP answer = DAT_HA_EXTENSION_BASE;
+    EXPECT_EQ(dat_registry_providers_related(none, mine, &answer),
+              Error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED));
+    EXPECT_EQ(dat_registry_providers_related(nullptr, mine, &answer),
+              Error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1));
+    EXPECT_EQ(dat_registry_providers_related(mine, nullptr, &answer),
+              Error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    EXPECT_EQ(dat_registry_providers_related(mine, other, nullptr),
+              Error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+    EXPECT_EQ(dat_registry_providers_related(mine, mine, &answer), DAT_SUCCESS);
+    EXPECT_EQ(answer, DAT_HA_TRUE);
+    EXPECT_EQ(dat_registry_providers_related(mine, other, &answer), DAT_SUCCESS);
+    EXPECT_EQ(answer, DAT_HA_FALSE);
+    EXPECT_EQ(dat_registry_providers_related(probe0, probe1, &answer), DAT_SUCCESS);
+    EXPECT_EQ(answer, DAT_HA_UNKNOWN);
+    DAT_IA_HANDLE ia0, ia1;
+    ASSERT_EQ(Open(probe0, &ia0), DAT_SUCCESS);
+    EXPECT_EQ(dat_registry_providers_related(probe0, mine, &answer), DAT_SUCCESS);
+    EXPECT_EQ(answer, DAT_HA_FALSE);
+    ASSERT_EQ(Open(probe1, &ia1), DAT_SUCCESS);
+    EXPECT_EQ(dat_registry_providers_related(probe0, probe1, &answer), DAT_SUCCESS);
+    EXPECT_EQ(answer, DAT_HA_CONFLICTING);
+    EXPECT_EQ(dat_ia_close(ia0, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    EXPECT_EQ(dat_ia_close(ia1, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+  });
+}
+
+std::string OfedLine(const std::string& library, const std::string& parameters) {
+  return "ofa-v2-x u2.0 nonthreadsafe default " + library + " dapl.2.0 \"" + parameters +
+         "\" \"\"\n";
+}
+
+TEST(Ofed, LoadsAndFailsCleanlyWithoutADevice) {
+  RunAlone([] {
+    if (dlopen("libdaplofa.so.2", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD) != nullptr ||
+        access("/sys/class/infiniband", F_OK) == 0) {
+      GTEST_SKIP() << "there may be an RDMA device";
+    }
+    UseConf(OfedLine("libdaplofa.so.2", "lo 0"));
+    DAT_IA_HANDLE ia;
+    DAT_RETURN result = DAT_SUCCESS;
+    const std::string said = Said([&] { result = Open("ofa-v2-x", &ia); });
+    if (said.find("cannot open shared object") != std::string::npos) {
+      GTEST_SKIP() << "libdapl2 is not installed: tools/setup test";
+    }
+    EXPECT_EQ(result & DAT_CLASS_ERROR, DAT_UINT32{DAT_CLASS_ERROR});
+    EXPECT_NE(DAT_GET_TYPE(result), DAT_UINT32{DAT_PROVIDER_NOT_FOUND}) << said;
+    // Its library has gone again.
+    EXPECT_EQ(dlopen("libdaplofa.so.2", RTLD_LAZY | RTLD_NOLOAD), nullptr);
+  });
+}
+
+TEST(Ofed, AbsentLibraryIsOneLineWithTheLineToWrite) {
+  RunAlone([] {
+    UseConf("# absent\n" + OfedLine("/nonexistent/libdaploscm.so.2", "lo 0"));
+    DAT_IA_HANDLE ia;
+    const std::string said = Said([&] {
+      EXPECT_EQ(Open("ofa-v2-x", &ia), Error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED));
+    });
+    const std::string expected =
+        "; for this library's own engine write: ofa-v2-x u2.0 nonthreadsafe default "
+        "libdapl-viaduct.so.2 viaduct.0.1 \"lo 0\" \"\"\n";
+    EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
+    EXPECT_NE(said.find("line 2"), std::string::npos) << said;
+    ASSERT_GT(said.size(), expected.size());
+    EXPECT_EQ(said.substr(said.size() - expected.size()), expected);
+  });
+}
+
+TEST(Ofed, OneSettingServesItByTheEngine) {
+  RunAlone([] {
+    UseConf(OfedLine("libdaplofa.so.2", "lo 0"));
+    setenv("VIADUCT_OFED_ENTRIES", "engine", 1);
+    DAT_IA_HANDLE ia;
+    ASSERT_EQ(Open("ofa-v2-x", &ia), DAT_SUCCESS);
+    DAT_IA_ATTR attributes;
+    ASSERT_EQ(dat_ia_query(ia, nullptr, DAT_IA_FIELD_ALL, &attributes, 0, nullptr), DAT_SUCCESS);
+    EXPECT_STREQ(attributes.adapter_name, "ofa-v2-x");
+    EXPECT_STREQ(attributes.vendor_name, "Viaduct");
+    EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
