@@ -171,11 +171,15 @@ class CompletionQueue {
   // oldest of each queue first. No system call, no allocation. Any number of threads.
   virtual int Poll(Completion* out, int n) = 0;
 
-  // Spins for about one wake-up, then sleeps. Several threads may wait; each is woken by
-  // anything. A Wake that comes between a Poll and this call is not lost.
-  virtual WaitResult Wait(Deadline deadline) = 0;
+  // Counts the calls of Wake. Whoever waits reads it before the Poll that finds nothing, so that
+  // a Wake in between is not lost.
+  virtual uint32_t wakes() const = 0;
 
-  // Makes every waiter, or the next one if there is none, return kWoken.
+  // Spins for about one wake-up, then sleeps. Several threads may wait; each is woken by
+  // anything. kWoken as soon as wakes() is not `wakes`.
+  virtual WaitResult Wait(Deadline deadline, uint32_t wakes) = 0;
+
+  // Makes every waiter return kWoken, and whoever has read wakes() before and comes to wait.
   virtual void Wake() = 0;
 };
 

@@ -28,8 +28,7 @@ void Translate(const verbs::Completion& completion, Event* event) {
 
 Error EventDispatcher::Create(InterfaceAdapter& adapter, uint32_t length, uint32_t streams,
                               bool eager, Ref<EventDispatcher>* out) {
-  auto dispatcher =
-      Ref<EventDispatcher>::Adopt(new EventDispatcher(adapter, length, streams));
+  auto dispatcher = Ref<EventDispatcher>::Adopt(new EventDispatcher(adapter, length, streams));
   // Without a sink the device need not look after completions that nobody asks for.
   verbs::CompletionSink* sink = eager ? dispatcher.get() : nullptr;
   auto queue = adapter.context().CreateCompletionQueue(sink);
@@ -114,10 +113,11 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
   return error;
 }
 
-Error EventDispatcher::WaitOwned(verbs::Deadline deadline, const WaitOptions& options,
-                                 Event* event, uint32_t* more) {
+Error EventDispatcher::WaitOwned(verbs::Deadline deadline, const WaitOptions& options, Event* event,
+                                 uint32_t* more) {
   verbs::WaitResult last = verbs::WaitResult::kReady;
   for (;;) {
+    const uint32_t wakes = queue_->wakes();
     if (aborted_.load()) return Code::kAbort;
     if (!waitable()) return InvalidState(StateDetail::kDispatcherUnwaitable);
     if (Take(options, event, more)) return Ok();
@@ -125,7 +125,7 @@ Error EventDispatcher::WaitOwned(verbs::Deadline deadline, const WaitOptions& op
     if (last == verbs::WaitResult::kInterrupted && options.interruptible) {
       return Code::kInterrupted;
     }
-    last = queue_->Wait(deadline);
+    last = queue_->Wait(deadline, wakes);
   }
 }
 

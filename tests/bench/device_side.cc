@@ -92,7 +92,7 @@ bool DeviceSide::WaitReceive(int milliseconds) {
   const verbs::Deadline deadline =
       verbs::Deadline::After(context_->executor(), int64_t{milliseconds} * 1000000);
   for (Poll(); received_ == before; Poll()) {
-    if (queue_->Wait(deadline) == verbs::WaitResult::kTimedOut) {
+    if (queue_->Wait(deadline, queue_->wakes()) == verbs::WaitResult::kTimedOut) {
       Poll();
       return received_ != before;
     }

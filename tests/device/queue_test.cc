@@ -34,6 +34,11 @@ class QueueTest : public DeviceTest {
   Deadline Generous() { return Deadline::After(a().executor(), kGenerous); }
   Deadline Soon() { return Deadline::After(a().executor(), 5 * kMillisecond); }
 
+  // Where no Wake is to be kept.
+  static WaitResult Wait(CompletionQueue& queue, Deadline deadline) {
+    return queue.Wait(deadline, queue.wakes());
+  }
+
   TakingSink sink_;
 };
 
@@ -62,23 +67,27 @@ TEST_F(QueueTest, PollTakesNoMoreThanAsked) {
 TEST_F(QueueTest, AnEmptyQueueTimesOut) {
   Inbox inbox(a());
   const Nanos start = a().executor().Now();
-  EXPECT_EQ(inbox.queue().Wait(Deadline::At(start + 5 * kMillisecond)), WaitResult::kTimedOut);
+  EXPECT_EQ(Wait(inbox.queue(), Deadline::At(start + 5 * kMillisecond)), WaitResult::kTimedOut);
   EXPECT_GE(a().executor().Now(), start + 5 * kMillisecond);
-  EXPECT_EQ(inbox.queue().Wait(Deadline::At(0)), WaitResult::kTimedOut);
+  EXPECT_EQ(Wait(inbox.queue(), Deadline::At(0)), WaitResult::kTimedOut);
 }
 
-TEST_F(QueueTest, AWakeIsKeptForTheNextWaiter) {
+TEST_F(QueueTest, AWakeIsKeptForWhoeverMeansToWait) {
   Inbox inbox(a());
+  const uint32_t wakes = inbox.queue().wakes();
   inbox.queue().Wake();
   inbox.queue().Wake();
-  EXPECT_EQ(inbox.queue().Wait(Generous()), WaitResult::kWoken);
-  EXPECT_EQ(inbox.queue().Wait(Soon()), WaitResult::kTimedOut) << "once";
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(inbox.queue().Wait(Generous(), wakes), WaitResult::kWoken) << i;
+  }
+  EXPECT_EQ(Wait(inbox.queue(), Soon()), WaitResult::kTimedOut) << "it was before";
 }
 
 TEST_F(QueueTest, AWakeFromTheExecutorEndsAWait) {
   Inbox inbox(a());
+  const uint32_t wakes = inbox.queue().wakes();
   a().executor().RunAt(a().executor().Now() + 3 * kMillisecond, [&] { inbox.queue().Wake(); });
-  EXPECT_EQ(inbox.queue().Wait(Generous()), WaitResult::kWoken);
+  EXPECT_EQ(inbox.queue().Wait(Generous(), wakes), WaitResult::kWoken);
   a().executor().Drain();
 }
 
@@ -90,7 +99,7 @@ TEST_F(QueueTest, WaitEndsWithWhatIsThere) {
   ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
   ASSERT_EQ(from.Send(2, 0, 8, kConfirm), PostResult::kOk);
   Expect(from.sends(), 2);
-  EXPECT_EQ(to.receives().queue().Wait(Generous()), WaitResult::kReady);
+  EXPECT_EQ(Wait(to.receives().queue(), Generous()), WaitResult::kReady);
   Expect(to.receives(), 1);
 }
 
@@ -107,7 +116,7 @@ TEST_F(QueueTest, WaitEndsWithWhatArrives) {
                          [&from, i] { EXPECT_EQ(from.Send(i, 0, 8), PostResult::kOk); });
     const Deadline deadline = Generous();
     while (to.receives().got().empty()) {
-      ASSERT_EQ(to.receives().queue().Wait(deadline), WaitResult::kReady) << i;
+      ASSERT_EQ(Wait(to.receives().queue(), deadline), WaitResult::kReady) << i;
       to.receives().Poll();
     }
     Expect(to.receives(), i);
@@ -125,7 +134,7 @@ TEST_F(QueueTest, ASendCompletionEndsAWaitToo) {
     ASSERT_EQ(from.Read(i, 0, 20000, to, 0), PostResult::kOk);
     const Deadline deadline = Generous();
     while (from.sends().got().empty()) {
-      ASSERT_EQ(from.sends().queue().Wait(deadline), WaitResult::kReady);
+      ASSERT_EQ(Wait(from.sends().queue(), deadline), WaitResult::kReady);
       from.sends().Poll();
     }
     Expect(from.sends(), i);
@@ -141,7 +150,7 @@ TEST_F(QueueTest, AFlushEndsAWait) {
   from.pair().Disconnect(DisconnectMode::kAbrupt);
   const Deadline deadline = Generous();
   while (to.receives().got().empty()) {
-    ASSERT_EQ(to.receives().queue().Wait(deadline), WaitResult::kReady);
+    ASSERT_EQ(Wait(to.receives().queue(), deadline), WaitResult::kReady);
     to.receives().Poll();
   }
   Expect(to.receives(), 1, Status::kFlushed);
@@ -198,19 +207,17 @@ TEST_F(QueueTest, AllWaitersAreWoken) {
   if (!device().threads()) GTEST_SKIP() << "needs threads";
   constexpr int kWaiters = 3;
   Inbox inbox(a());
-  std::atomic<int> woken{0}, returned{0};
+  std::atomic<int> ready{0}, woken{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < kWaiters; ++i) {
     threads.emplace_back([&] {
-      if (inbox.queue().Wait(Generous()) == WaitResult::kWoken) ++woken;
-      ++returned;
+      const uint32_t wakes = inbox.queue().wakes();
+      ++ready;
+      if (inbox.queue().Wait(Generous(), wakes) == WaitResult::kWoken) ++woken;
     });
   }
-  // A waiter that comes later is woken by a later call.
-  while (returned < kWaiters) {
-    inbox.queue().Wake();
-    std::this_thread::yield();
-  }
+  while (ready < kWaiters) std::this_thread::yield();
+  inbox.queue().Wake();  // some sleep, some are on their way
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(woken, kWaiters);
 }
@@ -230,16 +237,17 @@ TEST_F(QueueTest, SeveralThreadsPollAndWait) {
   CompletionQueue& queue = to.receives().queue();
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] {
-      while (total < kMessages) {
+      while (true) {
+        const uint32_t wakes = queue.wakes();
+        if (total == kMessages) return;
         Completion completion;
         if (queue.Poll(&completion, 1) == 0) {
-          if (queue.Wait(Generous()) == WaitResult::kTimedOut) return;
+          if (queue.Wait(Generous(), wakes) == WaitResult::kTimedOut) return;
           continue;
         }
         ++seen[completion.id];
         if (++total == kMessages) queue.Wake();
       }
-      queue.Wake();  // for the other one, if it came to wait later
     });
   }
   for (int i = 0; i < kMessages; ++i) ASSERT_EQ(from.Send(i, 0, 64), PostResult::kOk);

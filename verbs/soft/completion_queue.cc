@@ -170,34 +170,14 @@ void SoftCompletionQueue::RingSleepers() {
 }
 
 void SoftCompletionQueue::Wake() {
-  {
-    SpinLockHolder holder(&wait_lock_);
-    if (waiters_ == 0) {
-      wake_pending_ = true;
-      return;
-    }
-    wakes_.fetch_add(1, std::memory_order_seq_cst);
-  }
-  RingSleepers();
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  if (HasSleepers()) RingSleepers();
 }
 
-WaitResult SoftCompletionQueue::Wait(Deadline deadline) {
-  uint32_t wakes;
-  {
-    SpinLockHolder holder(&wait_lock_);
-    if (wake_pending_) {
-      wake_pending_ = false;
-      return WaitResult::kWoken;
-    }
-    waiters_++;
-    wakes = wakes_.load(std::memory_order_relaxed);
-  }
+WaitResult SoftCompletionQueue::Wait(Deadline deadline, uint32_t wakes) {
   bool decided = false;
-  WaitResult result = Spin(wakes, deadline, &decided);
-  if (!decided) result = Sleep(wakes, deadline);
-  SpinLockHolder holder(&wait_lock_);
-  waiters_--;
-  return result;
+  const WaitResult result = Spin(wakes, deadline, &decided);
+  return decided ? result : Sleep(wakes, deadline);
 }
 
 WaitResult SoftCompletionQueue::Spin(uint32_t wakes, Deadline deadline, bool* decided) {

@@ -36,7 +36,8 @@ class SoftCompletionQueue final : public CompletionQueue {
   ~SoftCompletionQueue() override;
 
   int Poll(Completion* out, int n) override;
-  WaitResult Wait(Deadline deadline) override;
+  uint32_t wakes() const override { return wakes_.load(std::memory_order_seq_cst); }
+  WaitResult Wait(Deadline deadline, uint32_t wakes) override;
   void Wake() override;
 
   // ------------------------------------------------------------ for queue pairs
@@ -99,9 +100,6 @@ class SoftCompletionQueue final : public CompletionQueue {
   std::atomic<uint32_t> sleepers_{0};                     // threads that are about to sleep, or do
   std::atomic<uint32_t> bell_{0};                         // what they sleep on
   std::atomic<uint32_t> wakes_{0};                        // counts Wake
-  SpinLock wait_lock_;
-  int waiters_ ABSL_GUARDED_BY(wait_lock_) = 0;
-  bool wake_pending_ ABSL_GUARDED_BY(wait_lock_) = false;
 
   std::atomic<bool> listed_{false};             // by the attendant
   SoftCompletionQueue* listed_next_ = nullptr;  // the attendant's lock

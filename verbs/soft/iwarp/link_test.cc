@@ -469,7 +469,8 @@ TEST_F(LinkTest, SlowReaderIsNotSilent) {
   // Several times the time limit, in which TCP probes the closed window.
   const Nanos until = end_->loop.Now() + 1'500'000'000;
   Completion completion;
-  while (end_->send_queue->Wait(Deadline::At(until)) != WaitResult::kTimedOut) {
+  const uint32_t wakes = end_->send_queue->wakes();
+  while (end_->send_queue->Wait(Deadline::At(until), wakes) != WaitResult::kTimedOut) {
     ASSERT_EQ(end_->send_queue->Poll(&completion, 1), 0);
   }
   EXPECT_TRUE(end_->sink.Empty());

@@ -207,7 +207,7 @@ Completion TestEnd::Next(CompletionQueue& queue) {
   const Deadline deadline = Deadline::After(loop, kLimit);
   Completion completion = {};
   while (queue.Poll(&completion, 1) == 0) {
-    if (queue.Wait(deadline) == WaitResult::kTimedOut) {
+    if (queue.Wait(deadline, queue.wakes()) == WaitResult::kTimedOut) {
       ADD_FAILURE() << "no completion";
       completion.id = ~uint64_t{0};
       return completion;

@@ -102,7 +102,7 @@ Completion TestEnd::Next(CompletionQueue& queue) {
   Completion completion;
   while (queue.Poll(&completion, 1) == 0) {
     if (Loop().Now() > end) Give("no completion");
-    queue.Wait(Deadline::At(end));
+    queue.Wait(Deadline::At(end), queue.wakes());
   }
   return completion;
 }
