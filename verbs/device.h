@@ -224,6 +224,8 @@ class ConnectionSink {
   // A write of the peer without immediate data was refused here (the connection breaks, except
   // with NoReceive::kDrop).
   virtual void OnRefusedWrite(QueuePair& pair) = 0;
+  // A read of the peer was refused here; the connection breaks. Most sinks hear enough of that.
+  virtual void OnRefusedRead(QueuePair& /*pair*/) {}
 
  protected:
   ~ConnectionSink() = default;

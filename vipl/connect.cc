@@ -97,6 +97,8 @@ void Vi::OnDropped() { Report(VIP_ERROR_RECVQ_EMPTY, VIP_RESOURCE_VI, nullptr); 
 
 void Vi::OnRefusedWrite() { Report(VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI, nullptr); }
 
+void Vi::OnRefusedRead() { Report(VIP_ERROR_RDMAR_PROT, VIP_RESOURCE_VI, nullptr); }
+
 }  // namespace viaduct::vipl
 
 namespace {

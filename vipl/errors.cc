@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <string>
 
 #include "dat/core/handle_table.h"
@@ -9,33 +10,26 @@
 namespace viaduct::vipl {
 namespace {
 
-const char* NameOf(VIP_ERROR_CODE code) {
-  switch (code) {
-    case VIP_ERROR_POST_DESC:
-      return "a descriptor was posted that is not aligned or not in registered memory";
-    case VIP_ERROR_CONN_LOST:
-      return "connection lost";
-    case VIP_ERROR_RECVQ_EMPTY:
-      return "a message found no receive descriptor and was dropped";
-    case VIP_ERROR_VI_OVERRUN:
-      return "too many descriptors are posted";
-    case VIP_ERROR_RDMAW_PROT:
-      return "an incoming RDMA write was refused";
-    case VIP_ERROR_RDMAW_DATA:
-      return "an incoming RDMA write was corrupt";
-    case VIP_ERROR_RDMAW_ABORT:
-      return "an incoming RDMA write was aborted";
-    case VIP_ERROR_RDMAR_PROT:
-      return "an incoming RDMA read was refused";
-    case VIP_ERROR_COMP_PROT:
-      return "a descriptor's memory was deregistered before it completed";
-    case VIP_ERROR_RDMA_TRANSPORT:
-      return "an RDMA failed in the network";
-    case VIP_ERROR_CATASTROPHIC:
-      return "the NIC has failed";
-  }
-  return "unknown error";
-}
+// By code, as the header counts them.
+struct ErrorText {
+  const char* name;
+  const char* meaning;
+};
+constexpr ErrorText kTexts[] = {
+    {"VIP_ERROR_POST_DESC",
+     "a descriptor was posted that is not aligned or not in registered memory"},
+    {"VIP_ERROR_CONN_LOST", "connection lost"},
+    {"VIP_ERROR_RECVQ_EMPTY", "a message found no receive descriptor and was dropped"},
+    {"VIP_ERROR_VI_OVERRUN", "too many descriptors are posted"},
+    {"VIP_ERROR_RDMAW_PROT", "an incoming RDMA write was refused"},
+    {"VIP_ERROR_RDMAW_DATA", "an incoming RDMA write was corrupt"},
+    {"VIP_ERROR_RDMAW_ABORT", "an incoming RDMA write was aborted"},
+    {"VIP_ERROR_RDMAR_PROT", "an incoming RDMA read was refused"},
+    {"VIP_ERROR_COMP_PROT", "a descriptor's memory was deregistered before it completed"},
+    {"VIP_ERROR_RDMA_TRANSPORT", "an RDMA failed in the network"},
+    {"VIP_ERROR_CATASTROPHIC", "the NIC has failed"},
+};
+static_assert(sizeof kTexts / sizeof *kTexts == VIP_ERROR_CATASTROPHIC + 1);
 
 }  // namespace
 
@@ -62,8 +56,11 @@ void Nic::Deliver(VIP_ERROR_DESCRIPTOR error) {
   if (handler != nullptr) {
     handler(context, &error);
   } else if (verbs::LogEnabled(verbs::LogLevel::kWarn)) {
-    verbs::WriteLog(verbs::LogLevel::kWarn,
-                    std::string(attributes_.Name) + ": " + NameOf(error.ErrorCode));
+    const ErrorText& text = kTexts[error.ErrorCode];
+    char vi[2 + 2 * sizeof(void*) + 1] = "";
+    if (error.ViHandle != nullptr) std::snprintf(vi, sizeof vi, "%p", error.ViHandle);
+    verbs::WriteLog(verbs::LogLevel::kWarn, std::string(attributes_.Name) + ": VI " + vi + ": " +
+                                                text.name + ": " + text.meaning);
   }
 }
 

@@ -73,6 +73,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void OnDisconnected(bool broken) override;
   void OnDropped() override;
   void OnRefusedWrite() override;
+  void OnRefusedRead() override;
 
   void Remember(const VIP_VI_ATTRIBUTES& attributes);
   bool DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const;

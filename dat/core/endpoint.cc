@@ -487,6 +487,10 @@ void Endpoint::OnRefusedWrite(verbs::QueuePair&) {
   if (EndpointObserver* observer = parts().observer) observer->OnRefusedWrite();
 }
 
+void Endpoint::OnRefusedRead(verbs::QueuePair&) {
+  if (EndpointObserver* observer = parts().observer) observer->OnRefusedRead();
+}
+
 // ------------------------------------------------------------------------ what it shows
 
 Endpoint::Parts Endpoint::parts() const {

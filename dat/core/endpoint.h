@@ -38,6 +38,7 @@ class EndpointObserver {
   virtual void OnDisconnected(bool broken) = 0;  // the peer's doing
   virtual void OnDropped() = 0;                  // no receive for a message: it was dropped
   virtual void OnRefusedWrite() = 0;             // a write of the peer met a protection error
+  virtual void OnRefusedRead() = 0;              // so did a read
 
  protected:
   ~EndpointObserver() = default;
@@ -149,6 +150,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   void OnDisconnected(verbs::QueuePair& pair, verbs::DisconnectCause cause) override;
   void OnDropped(verbs::QueuePair& pair) override;
   void OnRefusedWrite(verbs::QueuePair& pair) override;
+  void OnRefusedRead(verbs::QueuePair& pair) override;
 
   class DiscardQueue;
 

@@ -94,6 +94,12 @@ void Events::OnRefusedWrite(QueuePair&) {
   Add(std::move(event));
 }
 
+void Events::OnRefusedRead(QueuePair&) {
+  Event event;
+  event.kind = Event::kRefusedRead;
+  Add(std::move(event));
+}
+
 size_t Requests::count() const {
   MutexLock lock(&mutex_);
   return requests_.size();
@@ -311,7 +317,9 @@ void DeviceTest::ExpectDisconnected(End& end, DisconnectCause cause) {
 
 void DeviceTest::ExpectBroken(End& end) {
   Event event = AwaitEvent(end);
-  while (event.kind == Event::kRefusedWrite) event = AwaitEvent(end);
+  while (event.kind == Event::kRefusedWrite || event.kind == Event::kRefusedRead) {
+    event = AwaitEvent(end);
+  }
   EXPECT_EQ(event.kind, Event::kDisconnected);
   EXPECT_EQ(event.cause, DisconnectCause::kBroken);
 }

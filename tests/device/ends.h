@@ -38,7 +38,7 @@ class Inbox {
 };
 
 struct Event {
-  enum Kind { kConnected, kConnectFailed, kDisconnected, kDropped, kRefusedWrite, kNone };
+  enum Kind { kConnected, kConnectFailed, kDisconnected, kDropped, kRefusedWrite, kRefusedRead, kNone };
   Kind kind = kNone;
   Bytes private_data;                                 // kConnected, kConnectFailed
   ConnectOutcome outcome = ConnectOutcome::kRefused;  // kConnectFailed
@@ -63,6 +63,7 @@ class Events final : public ConnectionSink {
   void OnDisconnected(QueuePair& pair, DisconnectCause cause) override;
   void OnDropped(QueuePair& pair) override;
   void OnRefusedWrite(QueuePair& pair) override;
+  void OnRefusedRead(QueuePair& pair) override;
 
  private:
   void Add(Event event);

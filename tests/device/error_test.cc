@@ -266,9 +266,9 @@ TEST_F(ErrorTest, WrongRemoteMemory) {
       ASSERT_EQ(from.Send(2, 0, 8, kConfirm), PostResult::kOk);
       EXPECT_EQ(Expect(from.sends(), 1, Status::kRemoteAccess).opcode, opcode) << what;
       Expect(from.sends(), 2, Status::kFlushed);
-      if (opcode == Opcode::kWrite) {
-        EXPECT_EQ(AwaitEvent(to).kind, Event::kRefusedWrite) << what;
-      }
+      EXPECT_EQ(AwaitEvent(to).kind,
+                opcode == Opcode::kWrite ? Event::kRefusedWrite : Event::kRefusedRead)
+          << what;
       ExpectBroken(to);
       ExpectBroken(from);
       EXPECT_TRUE(to.memory() == before) << what;

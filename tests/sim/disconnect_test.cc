@@ -212,6 +212,7 @@ struct Observer final : EndpointObserver {
   void OnDisconnected(bool broken) override { words.push_back(broken ? "broken" : "ended"); }
   void OnDropped() override { words.push_back("dropped"); }
   void OnRefusedWrite() override { words.push_back("refused"); }
+  void OnRefusedRead() override { words.push_back("refused read"); }
   Words words;
 };
 

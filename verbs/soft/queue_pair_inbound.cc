@@ -89,6 +89,7 @@ Inbound SoftQueuePair::CheckRead(Key key, uint64_t address, uint32_t n) {
       regions_.Check(key, address, n, kRemoteRead, domain_)) {
     return Inbound::kOk;
   }
+  ReportLater(&ConnectionSink::OnRefusedRead);
   return Break(Status::kRemoteAccess);
 }
 

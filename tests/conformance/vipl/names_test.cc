@@ -205,6 +205,7 @@ TEST(ErrorCallback, C87_NullBringsBackTheLog) {
     char line[512] = "";
     ASSERT_GT(read(log[0], line, sizeof line - 1), 0);
     EXPECT_NE(std::strstr(line, "nic0"), nullptr) << line;
+    EXPECT_NE(std::strstr(line, "VIP_ERROR_POST_DESC"), nullptr) << line;
     EXPECT_TRUE(errors.empty());
     EXPECT_EQ(VipErrorCallback(nullptr, nullptr, nullptr), VIP_INVALID_PARAMETER);
   });
