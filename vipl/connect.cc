@@ -1,4 +1,5 @@
 // Client and server: [MAN] VipConnectRequest and its four companions.
+#include <algorithm>
 #include <utility>
 
 #include "compat/attributes.h"
@@ -6,6 +7,7 @@
 #include "compat/result.h"
 #include "compat/time.h"
 #include "dat/core/connection_header.h"
+#include "dat/core/connection_manager.h"
 #include "dat/core/connection_request.h"
 #include "dat/core/service_point.h"
 #include "verbs/base/settings.h"
@@ -128,6 +130,24 @@ void Describe(const core::ConnectionRequest& request, const Nic& nic, VIP_NET_AD
   }
 }
 
+// Another process's wait for the name may have ended just now, and its port linger. Nothing feeds
+// the dispatcher yet: waiting on it is sleeping.
+core::Error Serve(Nic& nic, const core::ServicePoint::Options& options, verbs::Deadline deadline,
+                  core::EventDispatcher& dispatcher, Ref<core::ServicePoint>* out) {
+  const verbs::Nanos lingered =
+      nic.adapter().DeadlineAfter(2 * core::ConnectionManager::kLinger).at();
+  for (;;) {
+    const core::Error error =
+        core::ServicePoint::CreatePublic(nic.adapter(), options, dispatcher, out);
+    if (error.code != core::Code::kConnQualInUse) return error;
+    const verbs::Nanos again = nic.adapter().DeadlineAfter(compat::kNanosPerMilli).at();
+    if (again > std::min(lingered, deadline.at())) return error;
+    core::Event none;
+    const core::Error slept = dispatcher.Wait(verbs::Deadline::At(again), {}, &none, nullptr);
+    if (slept.code != core::Code::kTimeout) return slept;
+  }
+}
+
 VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadline deadline,
                           Ref<core::ConnectionRequest>* out) {
   Ref<core::EventDispatcher> dispatcher;
@@ -139,8 +159,8 @@ VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadli
   options.shared = true;
   options.one_shot = true;
   Ref<core::ServicePoint> point;
-  error = core::ServicePoint::CreatePublic(nic.adapter(), options, *dispatcher, &point);
   core::Event event;
+  error = Serve(nic, options, deadline, *dispatcher, &point);
   if (error.ok()) {
     error = dispatcher->Wait(deadline, {}, &event, nullptr);
     const core::Error freed = point->Free();

@@ -79,6 +79,10 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
       size_t size = 0;
       std::optional<ConnectionHeader> header;
       if (headed_) header = ParseHeader(data, &size);
+      // A name of DAT is served once: nobody at the other ports has it.
+      if (header.has_value() && header->kind == HeaderKind::kBusy && !silence_is_timeout_) {
+        return EndpointInput::kNonPeerRejected;
+      }
       if (header.has_value() && header->kind != HeaderKind::kReject) break;  // try the next
       *answer = data.subspan(size);
       return EndpointInput::kPeerRejected;

@@ -24,7 +24,7 @@ enum class HeaderKind : uint8_t {
   kAccept = 4,           // with the acceptor's endpoint profile
   kReject = 5,           // the consumer refused
   kNotMine = 6,          // nobody serves this name here: try the next port
-  kBusy = 7,             // backlog full
+  kBusy = 7,             // it is served here, but too many requests wait
   kMismatch = 8,         // peer to peer: level, size or QoS differ; which one: `mismatch`
 };
 

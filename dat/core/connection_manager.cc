@@ -1,5 +1,6 @@
 #include "dat/core/connection_manager.h"
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <utility>
@@ -16,6 +17,9 @@ namespace viaduct::core {
 namespace {
 
 using verbs::MutexLock;
+
+// Requests that wait for the next point of a lingering service.
+constexpr size_t kMostHeld = 256;
 
 // Devices that are open in this process, by address and name. Never destroyed.
 struct Registry {
@@ -96,7 +100,21 @@ Error ConnectionManager::Get(const verbs::Address& address, const std::string& d
 ConnectionManager::ConnectionManager(std::unique_ptr<verbs::Context> context, Ports ports)
     : context_(std::move(context)), ports_(ports) {}
 
-ConnectionManager::~ConnectionManager() = default;
+ConnectionManager::~ConnectionManager() {
+  Services ended;
+  bool late = false;
+  {
+    MutexLock lock(&lock_);
+    std::swap(ended, services_);
+    for (auto& [name, service] : ended) {
+      if (service.timer != 0 && !context_->executor().Cancel(service.timer)) late = true;
+    }
+  }
+  if (late) context_->executor().Drain();  // it finds nothing
+  for (auto& [name, service] : ended) {
+    for (Arrival& arrival : service.held) TurnAway(std::move(arrival), Delivery::kNobody);
+  }
+}
 
 // ---------------------------------------------------------------------- who serves what
 
@@ -111,35 +129,60 @@ absl::StatusOr<std::shared_ptr<ConnectionManager::Port>> ConnectionManager::Open
   return opened;
 }
 
-Error ConnectionManager::Serve(ServicePoint& point) {
-  const ServicePoint::Options& options = point.options();
-  MutexLock lock(&lock_);
-  if (auto known = services_.find(options.name); known != services_.end()) {
-    for (ServicePoint* other : known->second.points) {
-      if (!options.shared || !other->options().shared) return Code::kConnQualInUse;
-    }
-    known->second.points.push_back(&point);
-    return Ok();
+Error ConnectionManager::ClaimName(const ServicePoint::Options& options,
+                                   std::optional<verbs::NameClaim>* claim) {
+  if (!ports_.claim_names || options.shared || options.name.direct_port().has_value()) return Ok();
+  auto taken = verbs::NameClaim::Take(options.name.bytes());
+  if (!taken.ok()) {
+    return absl::IsAlreadyExists(taken.status()) ? Error(Code::kConnQualInUse)
+                                                 : OutOf(Resource::kDevice);
   }
-  std::optional<verbs::NameClaim> claim;
-  if (ports_.claim_names && !options.shared && !options.name.direct_port().has_value()) {
-    auto taken = verbs::NameClaim::Take(options.name.bytes());
-    if (!taken.ok()) {
-      return absl::IsAlreadyExists(taken.status()) ? Error(Code::kConnQualInUse)
-                                                   : OutOf(Resource::kDevice);
-    }
-    claim.emplace(*std::move(taken));
-  }
+  claim->emplace(*std::move(taken));
+  return Ok();
+}
+
+Error ConnectionManager::OpenService(ServicePoint& point) {
+  Service service;
+  if (Error error = ClaimName(point.options(), &service.claim); !error.ok()) return error;
   Error why = Code::kConnQualInUse;
-  for (uint16_t number : PortsOf(options.name)) {
+  for (uint16_t number : PortsOf(point.options().name)) {
     auto port = OpenPort(number);
     if (port.ok()) {
-      services_[options.name] = Service{*std::move(port), std::move(claim), {&point}};
+      service.port = *std::move(port);
+      service.points.push_back(&point);
+      services_[point.options().name] = std::move(service);
       return Ok();
     }
     if (absl::IsResourceExhausted(port.status())) why = OutOf(Resource::kDevice);
   }
   return why;
+}
+
+Error ConnectionManager::Serve(ServicePoint& point) {
+  const ServicePoint::Options& options = point.options();
+  std::shared_ptr<Port> closing;  // both outside the lock
+  Ref<ServicePoint> spent;
+  {
+    MutexLock lock(&lock_);
+    auto known = services_.find(options.name);
+    if (known == services_.end()) return OpenService(point);
+    Service& service = known->second;
+    for (ServicePoint* other : service.points) {
+      if (!options.shared || !other->options().shared) return Code::kConnQualInUse;
+    }
+    if (service.points.empty()) {  // it lingers
+      if (Error error = ClaimName(options, &service.claim); !error.ok()) return error;
+    }
+    service.points.push_back(&point);
+    while (!service.held.empty() && Take(service, &service.held.front(), &spent)) {
+      service.held.pop_front();
+      if (!service.points.empty()) continue;
+      closing = Leave(known, options.shared);
+      break;
+    }
+  }
+  if (spent) spent->Destroy();
+  return Ok();
 }
 
 Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
@@ -148,7 +191,9 @@ Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
   if (!port.ok()) return Code::kConnQualUnavailable;
   *qualifier = (*port)->number();
   point.options_.name = ServiceName::FromQualifier(*qualifier);
-  services_[point.options_.name] = Service{*std::move(port), std::nullopt, {&point}};
+  Service& service = services_[point.options_.name];
+  service.port = *std::move(port);
+  service.points.push_back(&point);
   return Ok();
 }
 
@@ -158,14 +203,48 @@ void ConnectionManager::Withdraw(ServicePoint& point) {
   auto service = services_.find(point.options().name);
   if (service == services_.end()) return;
   std::deque<ServicePoint*>& points = service->second.points;
-  for (auto it = points.begin(); it != points.end(); ++it) {
-    if (*it != &point) continue;
-    points.erase(it);
-    break;
+  auto place = std::find(points.begin(), points.end(), &point);
+  if (place == points.end()) return;
+  points.erase(place);
+  if (points.empty()) closing = Leave(service, point.options().shared);
+}
+
+std::shared_ptr<ConnectionManager::Port> ConnectionManager::Leave(Services::iterator service,
+                                                                  bool shared) {
+  Service& left = service->second;
+  verbs::Executor& executor = context_->executor();
+  if (shared) {
+    left.lingers_until = executor.Now() + kLinger;
+    if (left.timer == 0) {
+      left.timer =
+          executor.RunAt(left.lingers_until, [this, name = service->first] { OnLingered(name); });
+    }
+    return nullptr;
   }
-  if (!points.empty()) return;
-  closing = std::move(service->second.port);
+  if (left.timer != 0) executor.Cancel(left.timer);  // one that is late finds another service
+  std::shared_ptr<Port> port = std::move(left.port);
   services_.erase(service);
+  return port;
+}
+
+void ConnectionManager::OnLingered(const ServiceName& name) {
+  Service ended;
+  {
+    MutexLock lock(&lock_);
+    auto found = services_.find(name);
+    if (found == services_.end()) return;
+    Service& service = found->second;
+    service.timer = 0;
+    if (!service.points.empty()) return;
+    if (service.lingers_until > context_->executor().Now()) {
+      service.timer =
+          context_->executor().RunAt(service.lingers_until, [this, name] { OnLingered(name); });
+      return;
+    }
+    ended = std::move(service);
+    services_.erase(found);
+  }
+  for (Arrival& arrival : ended.held) TurnAway(std::move(arrival), Delivery::kNobody);
 }
 
 // ------------------------------------------------------------------------ what arrives
@@ -189,43 +268,59 @@ void ConnectionManager::OnRequest(uint16_t port,
     absl::Span<const uint8_t> consumers = data.subspan(size);
     arrival.private_data.assign(consumers.begin(), consumers.end());
   }
-  if (known && Deliver(&arrival)) return;
+  const Delivery delivery = known ? Deliver(&arrival, /*may_wait=*/true) : Delivery::kNobody;
+  if (delivery == Delivery::kTaken) return;
   verbs::Log(verbs::LogLevel::kDebug, "nobody takes a request for ", arrival.name.ToString(),
              " on port ", port);
+  TurnAway(std::move(arrival), delivery);
+}
+
+void ConnectionManager::TurnAway(Arrival arrival, Delivery why) {
   if (!arrival.header.has_value()) {
     arrival.incoming->Refuse();
     return;
   }
   ConnectionHeader answer;
-  answer.kind = HeaderKind::kNotMine;
+  answer.kind = why == Delivery::kFull ? HeaderKind::kBusy : HeaderKind::kNotMine;
   arrival.incoming->Reject(EncodeHeader(answer));
 }
 
-bool ConnectionManager::Deliver(Arrival* arrival) {
+ConnectionManager::Delivery ConnectionManager::Deliver(Arrival* arrival, bool may_wait) {
   std::shared_ptr<Port> closing;  // outside the lock: off the executor its end waits
   Ref<ServicePoint> spent;        // a reserved point ends with its request; outside the lock
   {
     MutexLock lock(&lock_);
-    auto service = services_.find(arrival->name);
-    if (service == services_.end()) return false;
-    std::deque<ServicePoint*>& points = service->second.points;
-    auto taker = points.begin();
-    while (taker != points.end() && !Offer(**taker, arrival)) ++taker;
-    if (taker == points.end()) return false;
-    if (!(*taker)->options().one_shot) return true;
-    if ((*taker)->type() == ObjectType::kReservedServicePoint) {
-      spent = Ref<ServicePoint>::Share(*taker);
+    auto found = services_.find(arrival->name);
+    if (found == services_.end()) return Delivery::kNobody;
+    Service& service = found->second;
+    if (service.points.empty()) {  // it lingers
+      if (!may_wait) return Delivery::kNobody;
+      if (service.held.size() >= kMostHeld) return Delivery::kFull;
+      service.held.push_back(std::move(*arrival));
+      return Delivery::kTaken;
     }
-    points.erase(taker);
-    if (points.empty()) {
-      closing = std::move(service->second.port);
-      services_.erase(service);
-      // On the executor nothing is waited for, and so whoever waits again for this name, woken by
+    const bool shared = service.points.front()->options().shared;
+    if (!Take(service, arrival, &spent)) return Delivery::kFull;
+    if (service.points.empty()) {
+      closing = Leave(found, shared);
+      // On the executor nothing is waited for, and so whoever serves this name again, woken by
       // the event, does not find its port taken by a listener that is about to go.
       if (context_->executor().OnExecutor()) closing.reset();
     }
   }
   if (spent) spent->Destroy();
+  return Delivery::kTaken;
+}
+
+bool ConnectionManager::Take(Service& service, Arrival* arrival, Ref<ServicePoint>* spent) {
+  auto taker = service.points.begin();
+  while (taker != service.points.end() && !Offer(**taker, arrival)) ++taker;
+  if (taker == service.points.end()) return false;
+  if (!(*taker)->options().one_shot) return true;
+  if ((*taker)->type() == ObjectType::kReservedServicePoint) {
+    *spent = Ref<ServicePoint>::Share(*taker);
+  }
+  service.points.erase(taker);
   return true;
 }
 

@@ -1,5 +1,10 @@
 // ConnectionManager: names to ports, requests to service points. One for each device context.
 //
+// A shared name (VIPL's, whose service points serve one request each) lingers: after its last point
+// has gone its port stays open for kLinger, so that the next VipConnectWait takes it over. A
+// request that comes in between is held for that point, no longer than the port lingers; then it is
+// told that nobody is here, and goes on to the next port, where another process may wait.
+//
 // Threads: calls from any thread; requests of the device come on the executor. Its lock is taken
 // before an adapter's, an endpoint's and a dispatcher's.
 #ifndef VIADUCT_DAT_CORE_CONNECTION_MANAGER_H_
@@ -32,6 +37,9 @@ class ConnectionManager {
     bool claim_names = false;
   };
 
+  // How long the port of a shared name outlives its last point, and a request waits for the next.
+  static constexpr verbs::Nanos kLinger = 5'000'000;
+
   // The process's manager of the device of that name at `address`, made on first use and kept
   // while an adapter is open on it. kNotFound: no interface has the address, or there is no such
   // device; kInsufficientResources.
@@ -53,9 +61,13 @@ class ConnectionManager {
   Error ServeAny(ServicePoint& point, uint64_t* qualifier);
   // No request reaches `point` after it returned.
   void Withdraw(ServicePoint& point);
-  // Brings a request to the point that serves its name. False, and nothing moved, if none does
-  // or can take it.
-  bool Deliver(Arrival* arrival);
+  enum class Delivery {
+    kTaken,   // by a point; or held, if `may_wait`
+    kNobody,  // serves the name; nothing moved
+    kFull,    // nobody who serves it can take another request; nothing moved
+  };
+  // Brings a request to the point that serves its name.
+  Delivery Deliver(Arrival* arrival, bool may_wait);
 
  private:
   class Port;
@@ -63,12 +75,30 @@ class ConnectionManager {
     std::shared_ptr<Port> port;
     std::optional<verbs::NameClaim> claim;
     std::deque<ServicePoint*> points;  // the longest waiting first
+    // While there is no point: what the next one gets, and how long it may take to come.
+    std::deque<Arrival> held;
+    verbs::Nanos lingers_until = 0;
+    verbs::Executor::TimerId timer = 0;  // of lingers_until or of an earlier one; 0: none
   };
+  using Services = absl::flat_hash_map<ServiceName, Service>;
 
   void OnRequest(uint16_t port, std::unique_ptr<verbs::IncomingConnection> incoming);
   // The listener of `port`, shared by the services on it. AlreadyExists: somebody else has it.
   absl::StatusOr<std::shared_ptr<Port>> OpenPort(uint16_t port)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // On the first free port of `name`.
+  Error OpenService(ServicePoint& point) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Error ClaimName(const ServicePoint::Options& options, std::optional<verbs::NameClaim>* claim);
+  // Offers a request to the service's points in their order. One that serves no more is taken
+  // away; `spent` gets it if it ends with its request, which it must not do under the lock.
+  bool Take(Service& service, Arrival* arrival, Ref<ServicePoint>* spent)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // The last point has gone: the service lingers, or its port is for the caller to close.
+  std::shared_ptr<Port> Leave(Services::iterator service, bool shared)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void OnLingered(const ServiceName& name);
+  // Nobody takes it.
+  static void TurnAway(Arrival arrival, Delivery why);
   // Makes the request's object and event. Fails, and leaves `arrival` whole, if the point's
   // backlog is full.
   bool Offer(ServicePoint& point, Arrival* arrival) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -76,7 +106,7 @@ class ConnectionManager {
   const std::unique_ptr<verbs::Context> context_;
   const Ports ports_;
   verbs::Mutex lock_;
-  absl::flat_hash_map<ServiceName, Service> services_ ABSL_GUARDED_BY(lock_);
+  Services services_ ABSL_GUARDED_BY(lock_);
   absl::flat_hash_map<uint16_t, std::weak_ptr<Port>> open_ports_ ABSL_GUARDED_BY(lock_);
 };
 

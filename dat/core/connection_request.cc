@@ -87,7 +87,8 @@ Error ConnectionRequest::HandOff(const ServiceName& name) {
   }
   moved.name = name;
   moved.redirected = true;
-  if (!adapter_->connections().Deliver(&moved)) {
+  if (adapter_->connections().Deliver(&moved, /*may_wait=*/false) !=
+      ConnectionManager::Delivery::kTaken) {
     MutexLock lock(&lock_);
     arrival_.incoming = std::move(moved.incoming);
     return InvalidParameter(2);

@@ -1,0 +1,188 @@
+// A shared name between two waits: its port lingers, and requests wait there for the next waiter.
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/sim/engine.h"
+
+namespace viaduct::core {
+namespace {
+
+// As VipConnectWait has them.
+ServicePoint::Options Waiter(const ServiceName& name = Hashed()) {
+  ServicePoint::Options options;
+  options.name = name;
+  options.shared = options.one_shot = true;
+  return options;
+}
+
+class LingerTest : public EngineTest {
+ protected:
+  // A wait that is served.
+  void Serve(const ServiceName& name = Hashed()) {
+    const Ref<ServicePoint> point = b_->Listen(Waiter(name));
+    End first(*a_);
+    ASSERT_TRUE(first.ConnectVipl(*b_, name, 0).ok());
+    ASSERT_TRUE(AwaitRequest(*b_));
+    requests_of_before_ = RequestTimes(1).size();
+  }
+  size_t RequestsSince() { return RequestTimes(1).size() - requests_of_before_; }
+
+ private:
+  size_t requests_of_before_ = 0;
+};
+
+TEST_F(LingerTest, RequestBetweenTwoWaitsMeetsTheSecond) {
+  for (const ServiceName& name : {Direct(), Hashed()}) {
+    Serve(name);
+    End a(*a_);
+    ASSERT_TRUE(a.ConnectVipl(*b_, name, 0).ok());
+    RunFor(ConnectionManager::kLinger / 2);
+    EXPECT_FALSE(a.Heard()) << "it waits";
+    const Ref<ServicePoint> second = b_->Listen(Waiter(name));
+    EXPECT_EQ(b_->requests().Queued(), 1u) << "at once";
+    EXPECT_EQ(RequestsSince(), 1u) << "without a second look";
+    ASSERT_TRUE(b_->NextRequest());
+  }
+}
+
+TEST_F(LingerTest, HeldRequestsAreServedInTheirOrder) {
+  Serve();
+  End first(*a_), second(*a_);
+  ASSERT_TRUE(first.ConnectVipl(*b_, Hashed(), 0).ok());
+  RunFor(kMilli);
+  ASSERT_TRUE(second.ConnectVipl(*b_, Hashed(), 0).ok());
+  RunFor(kMilli);
+  std::vector<uint16_t> ports;
+  for (int i = 0; i < 2; ++i) {
+    const Ref<ServicePoint> point = b_->Listen(Waiter());
+    const Ref<ConnectionRequest> request = b_->NextRequest();
+    ASSERT_TRUE(request);
+    ports.push_back(request->remote_port());
+  }
+  EXPECT_EQ(ports, (std::vector<uint16_t>{first->local_port(), second->local_port()}));
+}
+
+TEST_F(LingerTest, RequestThatNobodyComesForIsToldSo) {
+  Serve();
+  End vipl(*a_), dat(*a_);
+  const verbs::Nanos begin = Now();
+  ASSERT_TRUE(vipl.ConnectVipl(*b_, Hashed(), 0).ok());
+  ASSERT_TRUE(dat.Connect(*b_, Hashed()).ok());
+  RunUntil([&] { return vipl.Heard() && dat.Heard(); });
+  EXPECT_EQ(vipl.Listen(), Words{"non-peer rejected"});
+  EXPECT_EQ(dat.Listen(), Words{"non-peer rejected"});
+  EXPECT_LT(Now() - begin, 2 * ConnectionManager::kLinger);
+  EXPECT_EQ(b_->requests().Queued(), 0u);
+}
+
+TEST_F(LingerTest, WaiterOfAnotherProcessIsFoundBehindALingeringPort) {
+  // Another process of b's host stands at the second port of the name.
+  const std::vector<uint16_t> ports = b_->manager().PortsOf(Hashed());
+  Serve();
+  struct Other final : verbs::ListenerSink {
+    void OnRequest(std::unique_ptr<verbs::IncomingConnection> request) override {
+      ++requests;
+      request->Reject({});
+    }
+    int requests = 0;
+  } other;
+  auto second = b_->context().Listen(ports[1], &other);
+  ASSERT_TRUE(second.ok());
+  End a(*a_);
+  ASSERT_TRUE(a.ConnectVipl(*b_, Hashed(), 0).ok());
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(other.requests, 1);
+}
+
+TEST_F(LingerTest, WaitThatTimesOutLingersToo) {
+  Ref<ServicePoint> point = b_->Listen(Waiter());
+  ASSERT_TRUE(point->Free().ok());
+  End a(*a_);
+  ASSERT_TRUE(a.ConnectVipl(*b_, Hashed(), 0).ok());
+  RunFor(kMilli);
+  point = b_->Listen(Waiter());
+  EXPECT_TRUE(b_->NextRequest());
+}
+
+TEST_F(LingerTest, PortIsFreeAfterwards) {
+  const uint16_t port = b_->manager().PortsOf(Hashed())[0];
+  struct Stranger final : verbs::ListenerSink {
+    void OnRequest(std::unique_ptr<verbs::IncomingConnection>) override {}
+  } stranger;
+  Serve();
+  EXPECT_FALSE(b_->context().Listen(port, &stranger).ok());
+  RunFor(ConnectionManager::kLinger + kMilli);
+  EXPECT_TRUE(b_->context().Listen(port, &stranger).ok());
+}
+
+TEST_F(LingerTest, EachWaitLingersItsWholeTime) {
+  Serve();
+  RunFor(ConnectionManager::kLinger - kMilli);
+  Serve();
+  RunFor(ConnectionManager::kLinger - kMilli);  // the first one's time has passed
+  End a(*a_);
+  ASSERT_TRUE(a.ConnectVipl(*b_, Hashed(), 0).ok());
+  RunFor(kMilli / 2);
+  EXPECT_FALSE(a.Heard());
+  const Ref<ServicePoint> point = b_->Listen(Waiter());
+  EXPECT_TRUE(b_->NextRequest());
+}
+
+TEST_F(LingerTest, PointOfDatTakesALingeringNameOver) {
+  Serve();
+  End a(*a_);
+  ASSERT_TRUE(a.Connect(*b_, Hashed(), "hello").ok());
+  RunFor(kMilli);
+  const Ref<ServicePoint> point = b_->Listen(Hashed());
+  const Ref<ConnectionRequest> request = b_->NextRequest();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(Text(request->private_data()), "hello");
+  ASSERT_TRUE(point->Free().ok());
+  End late(*a_);
+  ASSERT_TRUE(late.Connect(*b_, Hashed()).ok());
+  RunUntil([&] { return late.Heard(); });
+  EXPECT_EQ(late.Listen(), Words{"non-peer rejected"}) << "a name of DAT does not linger";
+}
+
+TEST_F(LingerTest, HandOffIsNotHeld) {
+  Serve();
+  const Ref<ServicePoint> point = b_->Listen(Direct());
+  End a(*a_);
+  ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+  const Ref<ConnectionRequest> request = AwaitRequest(*b_);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->HandOff(Hashed()), InvalidParameter(2));
+}
+
+TEST_F(LingerTest, AdapterMayGoWhileARequestIsHeld) {
+  Serve();
+  End a(*a_);
+  ASSERT_TRUE(a.ConnectVipl(*b_, Hashed(), 0).ok());
+  RunFor(kMilli);
+  EXPECT_FALSE(a.Heard());
+  b_.reset();
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
+}
+
+TEST_F(LingerTest, BacklogThatIsFullEndsTheSearchOfDatAlone) {
+  Ref<EventDispatcher> backlog = b_->MakeDispatcher(1);
+  ASSERT_TRUE(backlog->PostSoftware(nullptr).ok());
+  ServicePoint::Options options;
+  options.name = Hashed();
+  Ref<ServicePoint> point;
+  ASSERT_TRUE(ServicePoint::CreatePublic(b_->adapter(), options, *backlog, &point).ok());
+  End dat(*a_);
+  ASSERT_TRUE(dat.Connect(*b_, Hashed()).ok());
+  RunUntil([&] { return dat.Heard(); });
+  EXPECT_EQ(dat.Listen(), Words{"non-peer rejected"});
+  EXPECT_EQ(RequestTimes(1).size(), 1u);
+  End vipl(*a_);
+  ASSERT_TRUE(vipl.ConnectVipl(*b_, Hashed(), 0).ok());
+  RunUntil([&] { return vipl.Heard(); });
+  EXPECT_EQ(RequestTimes(1).size(), 1u + b_->manager().PortsOf(Hashed()).size());
+}
+
+}  // namespace
+}  // namespace viaduct::core
