@@ -71,6 +71,7 @@ VIP_RETURN ResultOf(core::EventType outcome) {
     case core::EventType::kDisconnected:
     case core::EventType::kBroken:
       return VIP_INVALID_STATE;
+    case core::EventType::kNoResources:
     default:
       return VIP_ERROR_RESOURCE;
   }

@@ -36,6 +36,7 @@ TEST(ResultTest, OutcomesOfConnecting) {
   EXPECT_EQ(ResultOf(core::EventType::kNonPeerRejected), VIP_NO_MATCH);
   EXPECT_EQ(ResultOf(core::EventType::kTimedOut), VIP_TIMEOUT);
   EXPECT_EQ(ResultOf(core::EventType::kUnreachable), VIP_NOT_REACHABLE);
+  EXPECT_EQ(ResultOf(core::EventType::kNoResources), VIP_ERROR_RESOURCE);
   EXPECT_EQ(ResultOf(core::EventType::kAcceptCompletionError), VIP_TIMEOUT);
   EXPECT_EQ(ResultOf(core::EventType::kDisconnected), VIP_INVALID_STATE);
 }

@@ -87,8 +87,8 @@ enum class Opcode : uint8_t {
 };
 
 enum RequestFlag : uint16_t {  // bit set
-  kFence = 1,      // starts after all earlier reads of this queue pair have completed
-  kSolicited = 2,  // shows in the peer's completion
+  kFence = 1,                  // starts after all earlier reads of this queue pair have completed
+  kSolicited = 2,              // shows in the peer's completion
   kImmediate = 4,  // `immediate` travels along; on a write it consumes a receive of the peer
   kConfirm = 8,    // completes only when the data is in place at the peer, and with its verdict
   kSuppress = 16,  // no completion unless it fails
@@ -125,13 +125,13 @@ struct ReceiveRequest {
 
 enum class PostResult : uint8_t {
   kOk,
-  kQueueFull,         // as many requests as the queue was made for are posted and not polled
+  kQueueFull,  // as many requests as the queue was made for are posted and not polled
   kTooManySegments,
 };
 
 struct Completion {
   uint64_t id;
-  void* context;  // of the queue pair
+  void* context;       // of the queue pair
   uint32_t length;     // bytes received, written into a receive's peer memory, or read
   uint32_t immediate;  // if has_immediate
   Opcode opcode;
@@ -156,8 +156,8 @@ class CompletionSink {
 };
 
 enum class WaitResult : uint8_t {
-  kReady,        // poll: something may be there
-  kWoken,        // Wake was called
+  kReady,  // poll: something may be there
+  kWoken,  // Wake was called
   kTimedOut,
   kInterrupted,  // a signal handler ran in this thread
 };
@@ -198,6 +198,7 @@ enum class ConnectOutcome : uint8_t {
   kRefused,      // an answer, but not a consumer's: nobody listens, backlog full, bad handshake
   kRejected,     // IncomingConnection::Reject, with its private data
   kUnreachable,  // the network says that there is no way
+  kNoResources,  // this process has no memory or descriptor for it, and no wire without need of it
   kGone,         // passive side: the peer gave up before the connection was complete
 };
 
@@ -241,7 +242,7 @@ struct QueuePairOptions {
   uint32_t max_receives = 0;
   uint32_t max_send_segments = 1;
   uint32_t max_receive_segments = 1;
-  uint32_t max_reads_in = 0;   // 0: the device's default
+  uint32_t max_reads_in = 0;  // 0: the device's default
   uint32_t max_reads_out = 0;
   NoReceive no_receive = NoReceive::kHold;
   uint32_t remote_access = kRemoteRead | kRemoteWrite;  // what the peer may do at all
@@ -278,7 +279,8 @@ class QueuePair {
   virtual absl::Status Modify(const QueuePairOptions& options) = 0;
 
   // Idle only. The outcome comes to the sink; there is no time-out of its own except that of
-  // the handshake once the peer has answered.
+  // the handshake once the peer has answered. ResourceExhausted, and nothing has happened: what
+  // would be kNoResources is known at once.
   virtual absl::Status Connect(const ConnectOptions& options) = 0;
   // True once anything was heard from the host of the current or last attempt: tells TIMED_OUT
   // from UNREACHABLE.
@@ -348,7 +350,7 @@ struct DeviceAttributes {
   uint32_t max_queue_pairs = 0;
   uint32_t max_requests_per_queue = 0;
   uint32_t max_segments = 0;
-  uint32_t max_reads_in = 0;   // per queue pair
+  uint32_t max_reads_in = 0;  // per queue pair
   uint32_t max_reads_out = 0;
   uint32_t max_regions = 0;
   uint64_t max_region_bytes = 0;

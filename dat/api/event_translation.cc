@@ -84,6 +84,9 @@ void ToDatEvent(const core::Event& event, DAT_EVD_HANDLE evd, const verbs::Addre
     case core::EventType::kTimedOut:
       return SetConnection(DAT_CONNECTION_EVENT_TIMED_OUT, event, out);
     case core::EventType::kUnreachable:
+    // What dat_ep_connect could not answer itself: DAT has no event of its own for it, and of the
+    // words for an attempt that failed here, before the peer, this is the one.
+    case core::EventType::kNoResources:
       return SetConnection(DAT_CONNECTION_EVENT_UNREACHABLE, event, out);
     case core::EventType::kSoftware:
       out->event_number = DAT_SOFTWARE_EVENT;

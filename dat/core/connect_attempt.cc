@@ -46,9 +46,7 @@ ConnectAttempt::~ConnectAttempt() {
   if (retry_timer_ != 0) executor_.Cancel(retry_timer_);
 }
 
-absl::Status ConnectAttempt::Start() {
-  return pair_.Connect({address_, ports_[port_], data_});
-}
+absl::Status ConnectAttempt::Start() { return pair_.Connect({address_, ports_[port_], data_}); }
 
 std::optional<EndpointInput> ConnectAttempt::Retry() {
   retry_timer_ = 0;
@@ -58,7 +56,9 @@ std::optional<EndpointInput> ConnectAttempt::Retry() {
 
 std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
   for (port_ = port; port_ < end_; ++port_) {
-    if (Start().ok()) return std::nullopt;
+    const absl::Status started = Start();
+    if (started.ok()) return std::nullopt;
+    if (absl::IsResourceExhausted(started)) return EndpointInput::kNoResources;
   }
   verbs::Nanos again = executor_.Now() + back_off_;
   if (grace_end_.at() <= again) return EndpointInput::kNonPeerRejected;
@@ -75,6 +75,8 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
   switch (outcome) {
     case verbs::ConnectOutcome::kUnreachable:
       return EndpointInput::kUnreachable;
+    case verbs::ConnectOutcome::kNoResources:
+      return EndpointInput::kNoResources;
     case verbs::ConnectOutcome::kRejected: {
       size_t size = 0;
       std::optional<ConnectionHeader> header;

@@ -18,6 +18,7 @@ bool IsFailedAttempt(EndpointInput input) {
     case EndpointInput::kNonPeerRejected:
     case EndpointInput::kUnreachable:
     case EndpointInput::kTimedOut:
+    case EndpointInput::kNoResources:
     case EndpointInput::kAcceptFailed:
       return true;
     default:
@@ -41,6 +42,8 @@ EventType TypeOf(EndpointEvent event) {
       return EventType::kTimedOut;
     case EndpointEvent::kUnreachable:
       return EventType::kUnreachable;
+    case EndpointEvent::kNoResources:
+      return EventType::kNoResources;
     case EndpointEvent::kNone:
     case EndpointEvent::kBroken:
       break;
@@ -95,9 +98,7 @@ Error Endpoint::CreateTentative(InterfaceAdapter& adapter, Ref<Endpoint>* out) {
 }
 
 Endpoint::Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attributes)
-    : Object(kType),
-      adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
-      attributes_(attributes) {}
+    : Object(kType), adapter_(Ref<InterfaceAdapter>::Share(&adapter)), attributes_(attributes) {}
 
 Endpoint::~Endpoint() {
   MutexLock lock(&lock_);
@@ -107,8 +108,8 @@ Endpoint::~Endpoint() {
 // Counts itself with what it uses, and stops counting with what it used.
 Error Endpoint::AdoptParts(const Parts& parts) {
   Parts old = std::exchange(parts_, parts);
-  bool same_queues = parts.receive.get() == old.receive.get() &&
-                     parts.request.get() == old.request.get();
+  bool same_queues =
+      parts.receive.get() == old.receive.get() && parts.request.get() == old.request.get();
   Error error = Ok();
   if (parts_.zone) {
     error = pair_ != nullptr && same_queues ? RefitPair() : MakePair();
@@ -170,8 +171,7 @@ Error Endpoint::MakePair() {
 }
 
 Error Endpoint::RefitPair() {
-  return pair_->Modify(PairOptions()).ok() ? Ok()
-                                           : Error(Code::kInvalidState, uint8_t(state()));
+  return pair_->Modify(PairOptions()).ok() ? Ok() : Error(Code::kInvalidState, uint8_t(state()));
 }
 
 Error Endpoint::Free() {
@@ -331,12 +331,12 @@ Error Endpoint::StartAttempt(const ConnectParameters& parameters) {
   if (pair_ == nullptr) return InvalidState(StateDetail::kEndpointZone);
   if (parameters.private_data.size() > adapter_->max_private_data()) return InvalidParameter(5);
   uint64_t serial = ++serial_;
-  auto attempt = std::make_unique<ConnectAttempt>(
-      serial, *pair_, adapter_->executor(), parameters,
-      adapter_->connections().PortsOf(parameters.target.name),
-      [self = Ref<Endpoint>::Share(this), serial](bool deadline) {
-        self->OnAttemptTimer(serial, deadline);
-      });
+  auto attempt =
+      std::make_unique<ConnectAttempt>(serial, *pair_, adapter_->executor(), parameters,
+                                       adapter_->connections().PortsOf(parameters.target.name),
+                                       [self = Ref<Endpoint>::Share(this), serial](bool deadline) {
+                                         self->OnAttemptTimer(serial, deadline);
+                                       });
   absl::Status started = attempt->Start();
   if (absl::IsResourceExhausted(started)) return OutOf(Resource::kDevice);
   if (!started.ok()) return Code::kInvalidAddress;
@@ -349,17 +349,15 @@ Error Endpoint::StartAttempt(const ConnectParameters& parameters) {
 void Endpoint::OnAttemptTimer(uint64_t serial, bool deadline) {
   MutexLock lock(&lock_);
   if (attempt_ == nullptr || attempt_->serial() != serial) return;
-  std::optional<EndpointInput> input =
-      deadline ? attempt_->TimedOut() : attempt_->Retry();
+  std::optional<EndpointInput> input = deadline ? attempt_->TimedOut() : attempt_->Retry();
   if (!input.has_value()) return;
   attempt_.reset();
   (void)Apply(*input);
 }
 
 Error Endpoint::Disconnect(verbs::DisconnectMode mode) {
-  EndpointInput input = mode == verbs::DisconnectMode::kAbrupt
-                            ? EndpointInput::kDisconnectAbrupt
-                            : EndpointInput::kDisconnectGraceful;
+  EndpointInput input = mode == verbs::DisconnectMode::kAbrupt ? EndpointInput::kDisconnectAbrupt
+                                                               : EndpointInput::kDisconnectGraceful;
   std::unique_ptr<ConnectAttempt> attempt;
   MutexLock lock(&lock_);
   Transition move = Next(state(), input);
@@ -400,8 +398,7 @@ Error Endpoint::FlushPosted() {
 }
 
 Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
-                            absl::Span<const uint8_t> answer,
-                            verbs::IncomingConnection& incoming) {
+                            absl::Span<const uint8_t> answer, verbs::IncomingConnection& incoming) {
   MutexLock lock(&lock_);
   EndpointState before = state();
   if (Next(before, input).verdict == Verdict::kInvalid) {

@@ -79,6 +79,8 @@ const char* EndpointInputName(EndpointInput input) {
       return "unreachable";
     case EndpointInput::kTimedOut:
       return "timed out";
+    case EndpointInput::kNoResources:
+      return "no resources";
     case EndpointInput::kConfirmed:
       return "confirmed";
     case EndpointInput::kAcceptFailed:

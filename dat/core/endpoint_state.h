@@ -67,13 +67,14 @@ enum class EndpointInput : uint8_t {
   kNonPeerRejected,
   kUnreachable,
   kTimedOut,
+  kNoResources,   // of this process, for the attempt
   kConfirmed,     // passive side: connection complete
   kAcceptFailed,  // passive side: the active one has gone
   kDrained,       // the graceful disconnect is through
   kPeerDisconnected,
   kBroken,
 };
-inline constexpr int kEndpointInputs = 26;
+inline constexpr int kEndpointInputs = 27;
 
 enum class Verdict : uint8_t {
   kInvalid,   // INVALID_STATE for a call; cannot happen, or comes late, for the wire
@@ -92,6 +93,7 @@ enum class EndpointEvent : uint8_t {
   kBroken,
   kTimedOut,
   kUnreachable,
+  kNoResources,
 };
 
 struct Transition {

@@ -22,7 +22,7 @@ struct Move {
 };
 constexpr bool kFlush = true;
 
-// What a state does with each of the 26 inputs; each stands in exactly one list.
+// What a state does with each of the 27 inputs; each stands in exactly one list.
 struct Expectation {
   std::map<In, Move> moves;
   std::set<In> stays;      // kGo, no change
@@ -69,23 +69,12 @@ TEST(EndpointState, Unconnected) {
                 {In::kFree, {St::kUnconnected, kFlush}}};
   want.stays = {In::kPostReceive, In::kModifyAttributes, In::kModifyZone};
   want.no_effect = {In::kReset, In::kUnreserve};
-  want.invalid = {In::kDuplicate,
-                  In::kAcceptImplicit,
-                  In::kRejectImplicit,
-                  In::kDisconnectAbrupt,
-                  In::kDisconnectGraceful,
-                  In::kPostRequest,
-                  In::kRequestArrived,
-                  In::kPeerAccepted,
-                  In::kPeerRejected,
-                  In::kNonPeerRejected,
-                  In::kUnreachable,
-                  In::kTimedOut,
-                  In::kConfirmed,
-                  In::kAcceptFailed,
-                  In::kDrained,
-                  In::kPeerDisconnected,
-                  In::kBroken};
+  want.invalid = {In::kDuplicate,        In::kAcceptImplicit,     In::kRejectImplicit,
+                  In::kDisconnectAbrupt, In::kDisconnectGraceful, In::kPostRequest,
+                  In::kRequestArrived,   In::kPeerAccepted,       In::kPeerRejected,
+                  In::kNonPeerRejected,  In::kUnreachable,        In::kNoResources,
+                  In::kTimedOut,         In::kConfirmed,          In::kAcceptFailed,
+                  In::kDrained,          In::kPeerDisconnected,   In::kBroken};
   Check(St::kUnconnected, want);
 }
 
@@ -99,8 +88,9 @@ TEST(EndpointState, UnconfiguredUnconnected) {
       In::kConnect,         In::kReserve,        In::kAcceptExplicit,   In::kDuplicate,
       In::kAcceptImplicit,  In::kRejectImplicit, In::kDisconnectAbrupt, In::kDisconnectGraceful,
       In::kPostRequest,     In::kRequestArrived, In::kPeerAccepted,     In::kPeerRejected,
-      In::kNonPeerRejected, In::kUnreachable,    In::kTimedOut,         In::kConfirmed,
-      In::kAcceptFailed,    In::kDrained,        In::kPeerDisconnected, In::kBroken};
+      In::kNonPeerRejected, In::kUnreachable,    In::kNoResources,      In::kTimedOut,
+      In::kConfirmed,       In::kAcceptFailed,   In::kDrained,          In::kPeerDisconnected,
+      In::kBroken};
   Check(St::kUnconfiguredUnconnected, want);
 }
 
@@ -124,6 +114,7 @@ Expectation Reserved(St unreserved, St passive) {
                   In::kPeerRejected,
                   In::kNonPeerRejected,
                   In::kUnreachable,
+                  In::kNoResources,
                   In::kTimedOut,
                   In::kConfirmed,
                   In::kAcceptFailed,
@@ -147,26 +138,13 @@ Expectation PassiveBut() {
   Expectation want;
   want.stays = {In::kPostReceive, In::kModifyAttributes};
   want.no_effect = {In::kUnreserve, In::kAcceptFailed};
-  want.invalid = {In::kConnect,
-                  In::kDuplicate,
-                  In::kReserve,
-                  In::kAcceptExplicit,
-                  In::kDisconnectAbrupt,
-                  In::kDisconnectGraceful,
-                  In::kPostRequest,
-                  In::kModifyZone,
-                  In::kReset,
-                  In::kFree,
-                  In::kRequestArrived,
-                  In::kPeerAccepted,
-                  In::kPeerRejected,
-                  In::kNonPeerRejected,
-                  In::kUnreachable,
-                  In::kTimedOut,
-                  In::kConfirmed,
-                  In::kDrained,
-                  In::kPeerDisconnected,
-                  In::kBroken};
+  want.invalid = {In::kConnect,        In::kDuplicate,        In::kReserve,
+                  In::kAcceptExplicit, In::kDisconnectAbrupt, In::kDisconnectGraceful,
+                  In::kPostRequest,    In::kModifyZone,       In::kReset,
+                  In::kFree,           In::kRequestArrived,   In::kPeerAccepted,
+                  In::kPeerRejected,   In::kNonPeerRejected,  In::kUnreachable,
+                  In::kNoResources,    In::kTimedOut,         In::kConfirmed,
+                  In::kDrained,        In::kPeerDisconnected, In::kBroken};
   return want;
 }
 
@@ -212,6 +190,7 @@ TEST(EndpointState, ActivePending) {
       {In::kPeerRejected, {St::kDisconnected, kFlush, Ev::kPeerRejected}},
       {In::kNonPeerRejected, {St::kDisconnected, kFlush, Ev::kNonPeerRejected}},
       {In::kUnreachable, {St::kDisconnected, kFlush, Ev::kUnreachable}},
+      {In::kNoResources, {St::kDisconnected, kFlush, Ev::kNoResources}},
       {In::kTimedOut, {St::kDisconnected, kFlush, Ev::kTimedOut}},
   };
   want.stays = {In::kPostReceive};
@@ -235,13 +214,12 @@ TEST(EndpointState, CompletionPending) {
   };
   want.stays = {In::kPostReceive};
   want.no_effect = {In::kUnreserve};
-  want.invalid = {In::kConnect,        In::kDuplicate,        In::kReserve,
-                  In::kAcceptExplicit, In::kAcceptImplicit,   In::kRejectImplicit,
-                  In::kPostRequest,    In::kModifyAttributes, In::kModifyZone,
-                  In::kReset,          In::kRequestArrived,   In::kPeerAccepted,
-                  In::kPeerRejected,   In::kNonPeerRejected,  In::kUnreachable,
-                  In::kTimedOut,       In::kDrained,          In::kPeerDisconnected,
-                  In::kBroken};
+  want.invalid = {
+      In::kConnect,        In::kDuplicate,       In::kReserve,          In::kAcceptExplicit,
+      In::kAcceptImplicit, In::kRejectImplicit,  In::kPostRequest,      In::kModifyAttributes,
+      In::kModifyZone,     In::kReset,           In::kRequestArrived,   In::kPeerAccepted,
+      In::kPeerRejected,   In::kNonPeerRejected, In::kUnreachable,      In::kNoResources,
+      In::kTimedOut,       In::kDrained,         In::kPeerDisconnected, In::kBroken};
   Check(St::kCompletionPending, want);
 }
 
@@ -260,8 +238,8 @@ TEST(EndpointState, Connected) {
                   In::kAcceptImplicit, In::kRejectImplicit, In::kModifyAttributes,
                   In::kModifyZone,     In::kReset,          In::kRequestArrived,
                   In::kPeerAccepted,   In::kPeerRejected,   In::kNonPeerRejected,
-                  In::kUnreachable,    In::kTimedOut,       In::kConfirmed,
-                  In::kAcceptFailed,   In::kDrained};
+                  In::kUnreachable,    In::kNoResources,    In::kTimedOut,
+                  In::kConfirmed,      In::kAcceptFailed,   In::kDrained};
   Check(St::kConnected, want);
 }
 
@@ -276,12 +254,12 @@ TEST(EndpointState, DisconnectPending) {
   };
   want.stays = {In::kPostReceive};
   want.no_effect = {In::kUnreserve, In::kDisconnectGraceful};
-  want.invalid = {In::kConnect,        In::kDuplicate,        In::kReserve,
-                  In::kAcceptExplicit, In::kAcceptImplicit,   In::kRejectImplicit,
-                  In::kPostRequest,    In::kModifyAttributes, In::kModifyZone,
-                  In::kReset,          In::kRequestArrived,   In::kPeerAccepted,
-                  In::kPeerRejected,   In::kNonPeerRejected,  In::kUnreachable,
-                  In::kTimedOut,       In::kConfirmed,        In::kAcceptFailed};
+  want.invalid = {
+      In::kConnect,        In::kDuplicate,       In::kReserve,        In::kAcceptExplicit,
+      In::kAcceptImplicit, In::kRejectImplicit,  In::kPostRequest,    In::kModifyAttributes,
+      In::kModifyZone,     In::kReset,           In::kRequestArrived, In::kPeerAccepted,
+      In::kPeerRejected,   In::kNonPeerRejected, In::kUnreachable,    In::kNoResources,
+      In::kTimedOut,       In::kConfirmed,       In::kAcceptFailed};
   Check(St::kDisconnectPending, want);
 }
 
@@ -290,25 +268,12 @@ TEST(EndpointState, Disconnected) {
   want.moves = {{In::kReset, {St::kUnconnected}}, {In::kFree, {St::kUnconnected, kFlush}}};
   want.stays = {In::kPostRequest, In::kPostReceive};
   want.no_effect = {In::kUnreserve, In::kDisconnectAbrupt, In::kDisconnectGraceful};
-  want.invalid = {In::kConnect,
-                  In::kDuplicate,
-                  In::kReserve,
-                  In::kAcceptExplicit,
-                  In::kAcceptImplicit,
-                  In::kRejectImplicit,
-                  In::kModifyAttributes,
-                  In::kModifyZone,
-                  In::kRequestArrived,
-                  In::kPeerAccepted,
-                  In::kPeerRejected,
-                  In::kNonPeerRejected,
-                  In::kUnreachable,
-                  In::kTimedOut,
-                  In::kConfirmed,
-                  In::kAcceptFailed,
-                  In::kDrained,
-                  In::kPeerDisconnected,
-                  In::kBroken};
+  want.invalid = {
+      In::kConnect,        In::kDuplicate,      In::kReserve,          In::kAcceptExplicit,
+      In::kAcceptImplicit, In::kRejectImplicit, In::kModifyAttributes, In::kModifyZone,
+      In::kRequestArrived, In::kPeerAccepted,   In::kPeerRejected,     In::kNonPeerRejected,
+      In::kUnreachable,    In::kNoResources,    In::kTimedOut,         In::kConfirmed,
+      In::kAcceptFailed,   In::kDrained,        In::kPeerDisconnected, In::kBroken};
   Check(St::kDisconnected, want);
 }
 

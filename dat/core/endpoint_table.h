@@ -8,6 +8,7 @@
 //   d.. kGo, to DISCONNECTED, everything posted is flushed, with an event:
 //         dDC kDisconnected   dBR kBroken        dAC kAcceptCompletionError
 //         dPR kPeerRejected   dNP kNonPeerRejected   dUR kUnreachable   dTO kTimedOut
+//         dNR kNoResources
 //   fre kGo, to UNCONNECTED, everything posted is flushed, no event
 #ifndef VIADUCT_DAT_CORE_ENDPOINT_TABLE_H_
 #define VIADUCT_DAT_CORE_ENDPOINT_TABLE_H_
@@ -82,6 +83,7 @@ constexpr std::array<Row, kEndpointInputs> Rows() {
   constexpr Cell dNP = Ends(EndpointEvent::kNonPeerRejected);
   constexpr Cell dUR = Ends(EndpointEvent::kUnreachable);
   constexpr Cell dTO = Ends(EndpointEvent::kTimedOut);
+  constexpr Cell dNR = Ends(EndpointEvent::kNoResources);
   constexpr Cell fre = Ends(EndpointEvent::kNone, EndpointState::kUnconnected);
   // clang-format off
   return {{
@@ -109,6 +111,7 @@ constexpr std::array<Row, kEndpointInputs> Rows() {
       {In::kNonPeerRejected,   {{ IS,  IS,  IS,  dNP, IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS }}},
       {In::kUnreachable,       {{ IS,  IS,  IS,  dUR, IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS }}},
       {In::kTimedOut,          {{ IS,  IS,  IS,  dTO, IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS }}},
+      {In::kNoResources,       {{ IS,  IS,  IS,  dNR, IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS }}},
       {In::kConfirmed,         {{ IS,  IS,  IS,  IS,  IS,  con, IS,  IS,  IS,  IS,  IS,  IS,  IS }}},
       // Before the accept, the requester's end shows only at the accept.
       {In::kAcceptFailed,      {{ IS,  IS,  NO,  IS,  NO,  dAC, IS,  IS,  IS,  IS,  IS,  NO,  NO }}},

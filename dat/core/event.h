@@ -20,6 +20,7 @@ enum class EventType : uint8_t {
   kBroken,
   kTimedOut,
   kUnreachable,
+  kNoResources,  // of this process, for the attempt
   kSoftware,
   kAsyncEndpointBroken,
   kAsyncOverflow,
@@ -27,15 +28,15 @@ enum class EventType : uint8_t {
 
 struct Event {
   EventType type = EventType::kCompletion;
-  // The endpoint of completions and connection events, the connection request of kConnectionRequest,
-  // the object of asynchronous errors.
+  // The endpoint of completions and connection events, the connection request of
+  // kConnectionRequest, the object of asynchronous errors.
   Handle subject = nullptr;
   // kConnectionRequest: the service point; null for a reserved one, which is gone by then.
   Handle service_point = nullptr;
   union {
-    uint64_t cookie = 0;   // kCompletion: the request's id
-    void* pointer;         // kSoftware
-    uint64_t qualifier;    // kConnectionRequest: the name it came to, as a qualifier
+    uint64_t cookie = 0;  // kCompletion: the request's id
+    void* pointer;        // kSoftware
+    uint64_t qualifier;   // kConnectionRequest: the name it came to, as a qualifier
   };
   // kCompletion.
   verbs::Opcode opcode = verbs::Opcode::kSend;

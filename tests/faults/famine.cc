@@ -30,4 +30,13 @@ DescriptorFamine::~DescriptorFamine() {
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0);
 }
 
+SmallFiles::SmallFiles() {
+  EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+  rlimit limit = before_;
+  limit.rlim_cur = 1 << 20;
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+SmallFiles::~SmallFiles() { EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0); }
+
 }  // namespace viaduct::tests

@@ -1,4 +1,4 @@
-// A process without free descriptors.
+// A process without free descriptors, or without large files.
 #ifndef VIADUCT_TESTS_FAULTS_FAMINE_H_
 #define VIADUCT_TESTS_FAULTS_FAMINE_H_
 
@@ -19,6 +19,18 @@ class DescriptorFamine {
  private:
   rlimit before_;
   std::vector<int> eaten_;
+};
+
+// As long as it lives no file of this process grows beyond a mebibyte: RLIMIT_FSIZE.
+class SmallFiles {
+ public:
+  SmallFiles();
+  ~SmallFiles();
+  SmallFiles(const SmallFiles&) = delete;
+  SmallFiles& operator=(const SmallFiles&) = delete;
+
+ private:
+  rlimit before_;
 };
 
 }  // namespace viaduct::tests

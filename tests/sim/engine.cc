@@ -55,6 +55,8 @@ const char* TypeWord(EventType type) {
       return "timed out";
     case EventType::kUnreachable:
       return "unreachable";
+    case EventType::kNoResources:
+      return "no resources";
     case EventType::kSoftware:
       return "software";
     case EventType::kAsyncEndpointBroken:

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace viaduct::verbs {
@@ -35,6 +36,11 @@ class Fd {
  private:
   int fd_ = -1;
 };
+
+// Does this errno say that descriptors or memory are short?
+inline bool IsShortage(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
 
 // Old programs use select(), whose sets end at 1024, and expect small numbers for their own files.
 constexpr int kHighFd = 1024;

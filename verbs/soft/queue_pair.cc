@@ -114,6 +114,7 @@ void SoftQueuePair::Begin(State state) {
   }
   failing_.store(false);
   heard_.store(false);
+  short_.store(false);
   reads_out_limit_ = max_reads_out_;
   may_report_.store(true);
   state_.store(state);
@@ -130,10 +131,14 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
   attempt_.private_data = attempt_data_;
   attempt_wire_ = 0;
   if (!StartAttempt()) {
+    if (short_.load()) {
+      state_.store(State::kIdle);
+      return absl::ResourceExhaustedError("no memory or descriptors to connect");
+    }
     const auto& wires = context_.wires();
-    const bool reachable =
-        std::any_of(wires.begin(), wires.end(),
-                    [&](const auto& wire) { return wire->Reaches(options.address); });
+    const bool reachable = std::any_of(wires.begin(), wires.end(), [&](const auto& wire) {
+      return wire->Reaches(options.address);
+    });
     const ConnectOutcome outcome =
         reachable ? ConnectOutcome::kRefused : ConnectOutcome::kUnreachable;
     RunOnExecutor([connection = connection_, outcome](SoftQueuePair& pair) {
@@ -168,7 +173,9 @@ bool SoftQueuePair::NotHere() {
     link_.store(nullptr);
     started = StartAttempt();
   }
-  if (!started) ConnectFailed(ConnectOutcome::kRefused, {});
+  if (!started) {
+    ConnectFailed(short_.load() ? ConnectOutcome::kNoResources : ConnectOutcome::kRefused, {});
+  }
   return true;
 }
 

@@ -95,6 +95,9 @@ class SoftQueuePair final : public QueuePair {
 
   bool ReadsOutstanding() const { return reads_out_.load(std::memory_order_relaxed) != 0; }
 
+  // A wire that has found nobody did so for want of memory or descriptors: if no other wire decides
+  // otherwise, the attempt's outcome is kNoResources.
+  void SetShort() { short_.store(true, std::memory_order_relaxed); }
   void SetHeard() { heard_.store(true, std::memory_order_relaxed); }
   void SetLocalPort(uint16_t port) { local_port_.store(port, std::memory_order_relaxed); }
   // What was agreed with the peer, before Established; 0 forbids reads.
@@ -297,6 +300,7 @@ class SoftQueuePair final : public QueuePair {
   std::atomic<bool> hot_{false};       // changes under the locks of all its queues
   std::atomic<bool> held_{false};      // a message waits for a receive
   std::atomic<bool> heard_{false};
+  std::atomic<bool> short_{false};  // of this attempt: SetShort
   std::atomic<bool> immediate_enabled_{false};
   std::atomic<uint16_t> local_port_{0};
   std::atomic<uint32_t> activity_{0};

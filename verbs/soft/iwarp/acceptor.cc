@@ -98,7 +98,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
       Socket socket =
           Socket(MoveHigh(Fd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))));
       if (!socket.valid()) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) Pause();
+        if (IsShortage(errno)) Pause();
         return;  // nobody more; or one who is gone already, and the loop comes again
       }
       Admit(std::move(socket));

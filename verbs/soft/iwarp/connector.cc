@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/soft/iwarp/fpdu_writer.h"
 #include "verbs/soft/iwarp/startup_io.h"
@@ -51,12 +52,16 @@ void SendTerminate(int fd, const WireError& error, bool crc) {
 
 }  // namespace
 
-Connector::Connector(EventLoop& loop, ConnectorOptions options, Handler handler)
-    : loop_(loop), options_(std::move(options)), handler_(std::move(handler)) {}
+Connector::Connector(EventLoop& loop, Socket socket, ConnectorOptions options, Handler handler)
+    : loop_(loop),
+      options_(std::move(options)),
+      handler_(std::move(handler)),
+      socket_(std::move(socket)) {}
 
-std::shared_ptr<Connector> Connector::Start(EventLoop& loop, ConnectorOptions options,
-                                            Handler handler) {
-  std::shared_ptr<Connector> connector(new Connector(loop, std::move(options), std::move(handler)));
+std::shared_ptr<Connector> Connector::Start(EventLoop& loop, Socket socket,
+                                            ConnectorOptions options, Handler handler) {
+  std::shared_ptr<Connector> connector(
+      new Connector(loop, std::move(socket), std::move(options), std::move(handler)));
   loop.Post([connector] { connector->Dial(); });
   return connector;
 }
@@ -88,12 +93,18 @@ void Connector::Finish(Answer answer) {
   if (handler) handler(std::move(answer));
 }
 
-void Connector::Dial() {
+void Connector::Redial() {
   if (!handler_) return;
   timer_ = 0;
   connected_ = false;
   socket_ = NewTcpSocket(options_.to.family());
   if (!socket_.valid()) return OnSocketError(errno);
+  Dial();
+}
+
+void Connector::Dial() {
+  if (!handler_) return;
+  if (!socket_.valid()) return Redial();
   const int fd = socket_.get();
   SetConnectionOptions(fd, options_.silence);
   sockaddr_storage storage;
@@ -190,16 +201,18 @@ void Connector::OnSocketError(int error) {
     // Perhaps somebody who knows revision 1 only: RFC 6581 has such a peer reset the connection.
     enhanced_ = false;
     CloseSocket();
-    return Dial();
+    return Redial();
   }
   if (error == ETIMEDOUT && !connected_) {
     CloseSocket();
     const auto self = shared_from_this();
-    timer_ = loop_.RunAt(loop_.Now() + kRedialPause, [self] { self->Dial(); });
+    timer_ = loop_.RunAt(loop_.Now() + kRedialPause, [self] { self->Redial(); });
     return;
   }
   Answer answer;
-  if (IsUnreachable(error)) {
+  if (IsShortage(error)) {
+    answer.outcome = Outcome::kNoResources;
+  } else if (IsUnreachable(error)) {
     answer.outcome = Outcome::kUnreachable;
   } else if (error == ECONNREFUSED || error == ECONNRESET) {
     heard_ = true;

@@ -33,7 +33,7 @@ struct ConnectorOptions {
 // the caller has the deadline. A lost SYN is repeated for ever for the same reason.
 class Connector : public std::enable_shared_from_this<Connector> {
  public:
-  enum class Outcome : uint8_t { kConnected, kRejected, kRefused, kUnreachable };
+  enum class Outcome : uint8_t { kConnected, kRejected, kRefused, kUnreachable, kNoResources };
   // `socket` (kConnected) is not watched and nothing behind the reply was taken from it. `reply`
   // (kConnected, kRejected) holds the peer's private data.
   struct Answer {
@@ -44,17 +44,20 @@ class Connector : public std::enable_shared_from_this<Connector> {
   };
   using Handler = std::function<void(Answer)>;
 
-  // The handler is called once, on the loop and not before Start returned.
-  static std::shared_ptr<Connector> Start(EventLoop& loop, ConnectorOptions options,
+  // `socket`: a NewTcpSocket of the family of `to`, or none yet. The handler is called once, on the
+  // loop and not before Start returned.
+  static std::shared_ptr<Connector> Start(EventLoop& loop, Socket socket, ConnectorOptions options,
                                           Handler handler);
 
   // On the loop. The handler is not called any more; the peer sees the connection closed.
   void Cancel();
 
  private:
-  Connector(EventLoop& loop, ConnectorOptions options, Handler handler);
+  Connector(EventLoop& loop, Socket socket, ConnectorOptions options, Handler handler);
 
   void Dial();
+  // Again, with a socket that has not been used.
+  void Redial();
   void OnEvent();
   void OnConnected();
   void OnReply();

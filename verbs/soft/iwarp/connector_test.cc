@@ -30,11 +30,12 @@ class ConnectorTest : public testing::Test {
       local_port_ = local_port;
       heard_ = heard;
     };
-    connector_ = Connector::Start(loop_, std::move(options), [this](Connector::Answer answer) {
-      std::lock_guard lock(mutex_);
-      answer_ = std::move(answer);
-      changed_.notify_all();
-    });
+    connector_ =
+        Connector::Start(loop_, Socket(), std::move(options), [this](Connector::Answer answer) {
+          std::lock_guard lock(mutex_);
+          answer_ = std::move(answer);
+          changed_.notify_all();
+        });
   }
 
   Connector::Answer WaitForAnswer() {
@@ -227,11 +228,12 @@ TEST_F(ConnectorTest, CancelledBeforeItDialled) {
 TEST_F(ConnectorTest, NoFamilyNoWay) {
   ConnectorOptions options;
   options.to = Address();
-  connector_ = Connector::Start(loop_, std::move(options), [this](Connector::Answer answer) {
-    std::lock_guard lock(mutex_);
-    answer_ = std::move(answer);
-    changed_.notify_all();
-  });
+  connector_ =
+      Connector::Start(loop_, Socket(), std::move(options), [this](Connector::Answer answer) {
+        std::lock_guard lock(mutex_);
+        answer_ = std::move(answer);
+        changed_.notify_all();
+      });
   EXPECT_EQ(WaitForAnswer().outcome, Outcome::kUnreachable);
 }
 

@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/soft/iwarp/fpdu_writer.h"
 #include "verbs/soft/iwarp/linger.h"
@@ -36,6 +37,12 @@ IwarpLink::IwarpLink(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair)
 
 Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, const Address& from,
                       const ConnectOptions& options) {
+  // Here and not on the loop: so the caller hears at once that there is no descriptor.
+  auto socket = std::make_shared<Socket>(NewTcpSocket(options.address.family()));
+  if (!socket->valid() && IsShortage(errno)) {
+    pair.SetShort();
+    return nullptr;
+  }
   std::shared_ptr<IwarpLink> link(new IwarpLink(std::move(shared), pair));
   link->self_ = link;
   ConnectorOptions dial;
@@ -52,10 +59,10 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
     dialling->SetLocalPort(local_port);
     if (heard) dialling->SetHeard();
   };
-  link->shared_->loop.Post([link, dial = std::move(dial)]() mutable {
+  link->shared_->loop.Post([link, socket, dial = std::move(dial)]() mutable {
     if (link->pair_.load() == nullptr) return;
     link->connector_ =
-        Connector::Start(link->shared_->loop, std::move(dial),
+        Connector::Start(link->shared_->loop, std::move(*socket), std::move(dial),
                          [link](Connector::Answer answer) { link->OnAnswer(std::move(answer)); });
   });
   return link.get();
@@ -75,9 +82,11 @@ void IwarpLink::OnAnswer(Connector::Answer answer) {
       return FailAttempt(ConnectOutcome::kRefused, {});
     case Connector::Outcome::kUnreachable:
       return FailAttempt(ConnectOutcome::kUnreachable, {});
+    case Connector::Outcome::kNoResources:
+      return FailAttempt(ConnectOutcome::kNoResources, {});
   }
   Open(std::move(answer.socket), answer.agreement, /*initiator=*/true);
-  if (!WatchSocket()) return FailAttempt(ConnectOutcome::kRefused, {});
+  if (!WatchSocket()) return FailAttempt(ConnectOutcome::kNoResources, {});
   life_ = Life::kUp;
   SoftQueuePair* const pair = pair_.load();
   if (pair == nullptr) return;  // End is to come

@@ -88,7 +88,7 @@ void Host::Forget(Peer& peer) {
   Publish(std::move(list));
 }
 
-Fd Host::Dial(uint16_t port, pid_t* pid) { return DialTo(port, pid); }
+absl::StatusOr<Fd> Host::Dial(uint16_t port, pid_t* pid) { return DialTo(port, pid); }
 
 void Host::Connect(std::shared_ptr<ShmLink> link, Fd socket, pid_t pid, const RequestBody& body,
                    std::vector<uint8_t> private_data) {
@@ -106,8 +106,10 @@ void Host::Connect(std::shared_ptr<ShmLink> link, Fd socket, pid_t pid, const Re
         if (!peer->StartAsCreator()) peer->Die();
       }
     }
-    // Without memory or descriptors for this way there is another.
-    if ((peer == nullptr || !peer->Request(link, body, data)) && pair->NotHere()) link->LetGo();
+    if (peer != nullptr && peer->Request(link, body, data)) return;
+    // Without memory or descriptors for this way there may be another.
+    pair->SetShort();
+    if (pair->NotHere()) link->LetGo();
   });
 }
 
@@ -171,7 +173,7 @@ void Host::OnAcceptable(uint16_t port) {
   for (int i = 0; i < kAcceptsPerTurn; i++) {
     Fd socket(accept4(listener->socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid()) {
-      if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return;
+      if (!IsShortage(errno)) return;
       loop_.SetEvents(listener->socket.get(), 0);
       loop_.RunAt(loop_.Now() + kDescriptorPause,
                   [this, listener] { loop_.SetEvents(listener->socket.get(), EPOLLIN); });

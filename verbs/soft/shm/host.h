@@ -38,8 +38,9 @@ class Host {
   void AddUser();
   void RemoveUser();
 
-  // Is a process of this user listening at `port`? The socket is connected to it then. Any thread.
-  static Fd Dial(uint16_t port, pid_t* pid);
+  // Is a process of this user listening at `port`? The socket is connected to it then. As DialTo.
+  // Any thread.
+  static absl::StatusOr<Fd> Dial(uint16_t port, pid_t* pid);
   // Goes on with a dialled request on the executor. Its outcome goes to the pair of `link`.
   void Connect(std::shared_ptr<ShmLink> link, Fd socket, pid_t pid, const RequestBody& body,
                std::vector<uint8_t> private_data);

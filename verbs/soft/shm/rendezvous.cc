@@ -46,15 +46,18 @@ absl::StatusOr<Fd> ListenAt(uint16_t port) {
   return MoveHigh(std::move(fd));
 }
 
-Fd DialTo(uint16_t port, pid_t* pid) {
+absl::StatusOr<Fd> DialTo(uint16_t port, pid_t* pid) {
   Fd fd = NewSocket();
-  if (!fd.valid()) return Fd();
+  if (!fd.valid()) return absl::ResourceExhaustedError("no descriptor");
   sockaddr_un address;
   const socklen_t length = NameOf(port, &address);
   // A unix socket connects at once or not at all.
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) return Fd();
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+    return IsShortage(errno) ? absl::ResourceExhaustedError("no memory to connect")
+                             : absl::NotFoundError("nobody there");
+  }
   const std::optional<pid_t> peer = TrustedPeer(fd.get());
-  if (!peer.has_value()) return Fd();
+  if (!peer.has_value()) return absl::NotFoundError("nobody of this user");
   *pid = *peer;
   return fd;
 }

@@ -16,8 +16,9 @@ namespace viaduct::verbs::shm {
 // close-on-exec. AlreadyExists: taken.
 absl::StatusOr<Fd> ListenAt(uint16_t port);
 
-// Invalid: nobody listens there, or somebody whom TrustedPeer refuses.
-Fd DialTo(uint16_t port, pid_t* pid);
+// NotFound: nobody listens there, or somebody whom TrustedPeer refuses. ResourceExhausted: no
+// descriptor.
+absl::StatusOr<Fd> DialTo(uint16_t port, pid_t* pid);
 
 // The process at the other end of a connected socket (the one that listens, or that connected), if
 // it runs as the same user and can be named here; null otherwise. The overflow user never matches.

@@ -61,8 +61,9 @@ bool ShmWire::Reaches(const Address& address) const {
 Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   pair.SetHeard();  // whatever comes of it, this host is up
   pid_t pid;
-  Fd socket = Host::Dial(options.port, &pid);
-  if (!socket.valid() || options.private_data.size() > kMaxPrivateData) return nullptr;
+  absl::StatusOr<Fd> socket = Host::Dial(options.port, &pid);
+  if (absl::IsResourceExhausted(socket.status())) pair.SetShort();
+  if (!socket.ok() || options.private_data.size() > kMaxPrivateData) return nullptr;
   const uint16_t from_port = NextPort();
   pair.SetLocalPort(from_port);
   const RequestBody body = {ToWire(address_), ToWire(options.address), options.port,
@@ -70,7 +71,7 @@ Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   auto link = std::make_shared<ShmLink>(host_.loop());
   link->Hold(pair);
   ShmLink* result = link.get();
-  host_.Connect(std::move(link), std::move(socket), pid, body,
+  host_.Connect(std::move(link), *std::move(socket), pid, body,
                 std::vector<uint8_t>(options.private_data.begin(), options.private_data.end()));
   return result;
 }
