@@ -1,5 +1,6 @@
 // [MAN] VipConnectRequest: VIPL checklist C1 to C22, one test for each statement.
 #include <signal.h>
+#include <unistd.h>
 #include <vipl.h>
 
 #include <thread>
@@ -24,7 +25,7 @@ VIP_CONN_HANDLE WaitOnly(Side& side, int n = 0) {
 }
 
 TEST(VipConnectRequest, C01_HasItsSignature) {
-  VIP_RETURN (*function)
+  VIP_RETURN(*function)
   (VIP_VI_HANDLE, VIP_NET_ADDRESS*, VIP_NET_ADDRESS*, VIP_ULONG, VIP_VI_ATTRIBUTES*) =
       &::VipConnectRequest;
   EXPECT_NE(function, nullptr);
@@ -306,25 +307,30 @@ TEST(VipConnectRequest, C18_InfiniteWaitsForTheAnswer) {
         Side side;
         const VIP_CONN_HANDLE connection = WaitOnly(side);
         peer.Tell("waiting");
-        peer.Await("go on");
+        for (int i = 0; i < 200; ++i) {
+          peer.Await("still");
+          peer.Tell("waiting");
+        }
         EXPECT_EQ(VipConnectAccept(connection, side.vi), VIP_SUCCESS);
         peer.Await("done");
       },
       [](Peer& peer) {
-        for (VIP_ULONG infinite : {VIP_INFINITE}) {
-          Side side;
-          VIP_RETURN result = VIP_NO_MATCH;
-          std::thread client([&] {
-            while (result == VIP_NO_MATCH) result = side.Request(0, infinite);
-          });
+        // Less than the two processes spend on telling each other that nothing has happened.
+        setenv("VIADUCT_GRACE_MS", "0", 1);
+        Side side;
+        VIP_RETURN result = VIP_NO_MATCH;
+        Sleeper client([&] {
+          while (result == VIP_NO_MATCH) result = side.Request(0, VIP_INFINITE);
+        });
+        peer.Await("waiting");
+        client.AwaitAsleep();
+        for (int i = 0; i < 200; ++i) {
+          ASSERT_EQ(side.State(), VIP_STATE_CONNECT_PENDING) << i;
+          peer.Tell("still");
           peer.Await("waiting");
-          // Long beyond the grace and every back-off.
-          std::this_thread::sleep_for(std::chrono::milliseconds(600));
-          EXPECT_EQ(side.State(), VIP_STATE_CONNECT_PENDING);
-          peer.Tell("go on");
-          client.join();
-          EXPECT_EQ(result, VIP_SUCCESS);
         }
+        client.Join();
+        EXPECT_EQ(result, VIP_SUCCESS);
         peer.Tell("done");
       });
 }
@@ -406,22 +412,22 @@ TEST(VipConnectRequest, C21_AfterAFailureTheViIsIdleKeepsReceivesAndMayTryAgain)
 }
 
 TEST(VipConnectRequest, C22_ARequestWithinTheGraceMeetsALaterWait) {
-  setenv("VIADUCT_GRACE_MS", "5000", 1);
   RunPair(
       [](Peer& peer) {
         Side side;
-        peer.Await("asking");
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        AwaitAsleep(peer.pid(), peer.Receive<pid_t>());
         side.Accept();
         peer.Await("done");
       },
       [](Peer& peer) {
         Side side;
-        peer.Tell("asking");
+        setenv("VIADUCT_GRACE_MS", "0", 1);
+        EXPECT_EQ(side.Request(0, kLong), VIP_NO_MATCH) << "nobody waits yet";
+        setenv("VIADUCT_GRACE_MS", "20000", 1);
+        peer.Send(gettid());
         EXPECT_EQ(side.Request(0, kLong), VIP_SUCCESS);
         peer.Tell("done");
       });
-  unsetenv("VIADUCT_GRACE_MS");
 }
 
 }  // namespace

@@ -71,15 +71,15 @@ TEST(VipConnectWait, EndsWhenItsNicIsClosed) {
   RunAlone([] {
     Side side;
     VIP_RETURN result = VIP_SUCCESS;
-    std::thread waiter([&] {
+    Sleeper waiter([&] {
       NetAddress local = side.nic.Address(Name(0));
       VIP_CONN_HANDLE connection;
       result = ::VipConnectWait(side.nic.handle, local.get(), VIP_INFINITE, side.requester.get(),
                                 &side.peer, &connection);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    waiter.AwaitAsleep();
     EXPECT_EQ(VipCloseNic(side.nic.handle), VIP_SUCCESS);
-    waiter.join();
+    waiter.Join();
     EXPECT_EQ(result, VIP_INVALID_PARAMETER);
   });
 }

@@ -1,8 +1,8 @@
 // Completion queues: VIPL checklist C80 to C84.
+#include <unistd.h>
 #include <vipl.h>
 
 #include <map>
-#include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
@@ -107,7 +107,7 @@ TEST(Cq, C81_WakesForACompletion) {
         Hub hub(1);
         hub.Receive(0, 0);
         hub.Accept(0, 0);
-        peer.Tell("waiting");
+        peer.Send(gettid());
         VIP_VI_HANDLE vi = nullptr;
         VIP_BOOLEAN receive;
         EXPECT_EQ(VipCQWait(hub.cq, VIP_INFINITE, &vi, &receive), VIP_SUCCESS);
@@ -117,8 +117,7 @@ TEST(Cq, C81_WakesForACompletion) {
       [](Peer& peer) {
         Side side;
         side.Connect();
-        peer.Await("waiting");
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        AwaitAsleep(peer.pid(), peer.Receive<pid_t>());
         side.SendText(0, "wake up");
         peer.Await("done");
       });
@@ -214,7 +213,7 @@ TEST(Cq, WaitOnAnAttachedQueueWakes) {
         Hub hub(1);
         hub.Receive(0, 0);
         hub.Accept(0, 0);
-        peer.Tell("waiting");
+        peer.Send(gettid());
         VIP_DESCRIPTOR* done = nullptr;
         EXPECT_EQ(VipRecvWait(hub.vis[0], VIP_INFINITE, &done), VIP_SUCCESS);
         EXPECT_EQ(done, hub.memory.descriptor(0));
@@ -226,8 +225,7 @@ TEST(Cq, WaitOnAnAttachedQueueWakes) {
       [](Peer& peer) {
         Side side;
         side.Connect();
-        peer.Await("waiting");
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        AwaitAsleep(peer.pid(), peer.Receive<pid_t>());
         side.SendText(0, "wake up");
         peer.Await("done");
       });
@@ -250,14 +248,14 @@ TEST(Cq, DestructionEndsAWait) {
   RunAlone([] {
     Hub hub(0);
     VIP_RETURN result = VIP_SUCCESS;
-    std::thread waiter([&] {
+    Sleeper waiter([&] {
       VIP_VI_HANDLE vi;
       VIP_BOOLEAN receive;
       result = VipCQWait(hub.cq, VIP_INFINITE, &vi, &receive);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    waiter.AwaitAsleep();
     EXPECT_EQ(VipDestroyCQ(hub.cq), VIP_SUCCESS);
-    waiter.join();
+    waiter.Join();
     EXPECT_EQ(result, VIP_INVALID_PARAMETER);
   });
 }

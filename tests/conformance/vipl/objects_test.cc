@@ -3,7 +3,6 @@
 #include <vipl.h>
 
 #include <cstring>
-#include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
@@ -238,23 +237,22 @@ TEST(VipCloseNic, EndsThoseWhoWait) {
     side.Receive(0);
     ASSERT_EQ(VipPostRecv(with_cq, side.memory.Fill(1, 0, 8), side.memory.handle()), VIP_SUCCESS);
     VIP_RETURN results[3] = {};
-    std::thread waiters[3];
-    waiters[0] = std::thread([&] {
+    Sleeper own([&] {
       VIP_DESCRIPTOR* done;
       results[0] = VipRecvWait(side.vi, VIP_INFINITE, &done);
     });
-    waiters[1] = std::thread([&] {
+    Sleeper beside_cq([&] {
       VIP_DESCRIPTOR* done;
       results[1] = VipRecvWait(with_cq, VIP_INFINITE, &done);
     });
-    waiters[2] = std::thread([&] {
+    Sleeper on_cq([&] {
       VIP_VI_HANDLE vi;
       VIP_BOOLEAN receive;
       results[2] = VipCQWait(cq, VIP_INFINITE, &vi, &receive);
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (Sleeper* waiter : {&own, &beside_cq, &on_cq}) waiter->AwaitAsleep();
     EXPECT_EQ(::VipCloseNic(side.nic.handle), VIP_SUCCESS);
-    for (std::thread& waiter : waiters) waiter.join();
+    for (Sleeper* waiter : {&own, &beside_cq, &on_cq}) waiter->Join();
     for (VIP_RETURN result : results) EXPECT_EQ(result, VIP_INVALID_PARAMETER);
   });
 }

@@ -3,12 +3,15 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
@@ -26,6 +29,32 @@ int64_t NowMilliseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
+
+void AwaitAsleep(pid_t process, pid_t thread) {
+  const std::string path =
+      "/proc/" + std::to_string(process) + "/task/" + std::to_string(thread) + "/stat";
+  const int64_t end = NowMilliseconds() + 10000;
+  char state = 0;
+  while (state != 'S' && NowMilliseconds() < end) {
+    FILE* file = fopen(path.c_str(), "re");
+    if (file == nullptr) break;
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+    fclose(file);
+    sched_yield();
+  }
+  EXPECT_EQ(state, 'S') << path;
+}
+
+Sleeper::Sleeper(std::function<void()> body)
+    : thread_([this, body = std::move(body)] {
+        id_.store(gettid());
+        body();
+      }) {}
+
+void Sleeper::AwaitAsleep() {
+  while (id_.load() == 0) sched_yield();
+  tests::AwaitAsleep(getpid(), id_.load());
 }
 
 NetAddress::NetAddress(const VIP_UINT8* host, size_t host_length,
