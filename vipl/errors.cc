@@ -2,9 +2,9 @@
 #include <string>
 
 #include "dat/core/handle_table.h"
+#include "verbs/base/callback_thread.h"
 #include "verbs/base/log.h"
 #include "vipl/api.h"
-#include "vipl/callback_thread.h"
 #include "vipl/nic.h"
 
 namespace viaduct::vipl {
@@ -41,7 +41,7 @@ void Nic::SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context) {
 
 void Nic::Report(VIP_ERROR_DESCRIPTOR error) {
   error.NicHandle = handle();
-  PostCallback([nic = core::Ref<Nic>::Share(this), error] { nic->Deliver(error); });
+  verbs::PostCallback([nic = core::Ref<Nic>::Share(this), error] { nic->Deliver(error); });
 }
 
 void Nic::Deliver(VIP_ERROR_DESCRIPTOR error) {

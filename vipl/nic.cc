@@ -9,7 +9,6 @@
 #include "dat/core/handle_table.h"
 #include "dat/core/service_name.h"
 #include "vipl/api.h"
-#include "vipl/callback_thread.h"
 
 namespace viaduct::vipl {
 
@@ -43,7 +42,6 @@ VIP_RETURN Nic::Open(const std::string& name, const compat::NicChoice& choice,
     static_cast<void>(adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
     return compat::ResultOf(error);
   }
-  StopCallbacksAtExit();
   *out = std::move(nic);
   return VIP_SUCCESS;
 }

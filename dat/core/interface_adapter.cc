@@ -7,6 +7,7 @@
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/memory_region.h"
+#include "verbs/base/callback_thread.h"
 
 namespace viaduct::core {
 
@@ -14,6 +15,7 @@ using verbs::MutexLock;
 
 Error InterfaceAdapter::Open(const verbs::Address& address, Ref<InterfaceAdapter>* out,
                              const std::string& device) {
+  verbs::StopCallbacksAtExit();
   std::shared_ptr<ConnectionManager> manager;
   if (Error error = ConnectionManager::Get(address, device, &manager); !error.ok()) return error;
   return Open(std::move(manager), out);

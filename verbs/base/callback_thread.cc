@@ -1,4 +1,4 @@
-#include "vipl/callback_thread.h"
+#include "verbs/base/callback_thread.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 
 #include "verbs/base/log.h"
 
-namespace viaduct::vipl {
+namespace viaduct::verbs {
 namespace {
 
 constinit std::atomic<bool> exiting{false};
@@ -79,7 +79,7 @@ void PostCallback(std::function<void()> callback) noexcept {
   try {
     TheThread().Post(std::move(callback));
   } catch (const std::exception&) {
-    verbs::WriteLog(verbs::LogLevel::kError, "no memory for a callback: it is lost");
+    WriteLog(LogLevel::kError, "no memory for a callback: it is lost");
   }
 }
 
@@ -88,4 +88,4 @@ void StopCallbacksAtExit() {
   static_cast<void>(registered);
 }
 
-}  // namespace viaduct::vipl
+}  // namespace viaduct::verbs

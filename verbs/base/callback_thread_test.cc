@@ -1,4 +1,4 @@
-#include "vipl/callback_thread.h"
+#include "verbs/base/callback_thread.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 
-namespace viaduct::vipl {
+namespace viaduct::verbs {
 namespace {
 
 TEST(CallbackThreadTest, RunsInOrderOnAThreadOfItsOwn) {
@@ -58,4 +58,4 @@ TEST(CallbackThreadDeathTest, ExitStopsCallbacks) {
 }
 
 }  // namespace
-}  // namespace viaduct::vipl
+}  // namespace viaduct::verbs
