@@ -92,6 +92,7 @@ enum RequestFlag : uint16_t {  // bit set
   kImmediate = 4,  // `immediate` travels along; on a write it consumes a receive of the peer
   kConfirm = 8,    // completes only when the data is in place at the peer, and with its verdict
   kSuppress = 16,  // no completion unless it fails
+  kQuiet = 32,     // shows in its own completion
 };
 
 enum class Status : uint8_t {
@@ -121,6 +122,7 @@ struct SendRequest {
 struct ReceiveRequest {
   uint64_t id = 0;
   absl::Span<const Segment> segments;
+  bool quiet = false;  // shows in its completion
 };
 
 enum class PostResult : uint8_t {
@@ -138,6 +140,7 @@ struct Completion {
   Status status;
   bool has_immediate;
   bool solicited;
+  bool quiet;  // the request was posted so; the device makes nothing of it
 };
 
 // ---------------------------------------------------------------------------- completion queue
@@ -181,6 +184,11 @@ class CompletionQueue {
 
   // Makes every waiter return kWoken, and whoever has read wakes() before and comes to wait.
   virtual void Wake() = 0;
+
+  // `sink`, always the same and the one of the creation if there was one, is called once at once
+  // for completions that are there or for the next to come, although somebody has polled shortly
+  // before; from then on as a sink is.
+  virtual void Arm(CompletionSink& sink) = 0;
 };
 
 // --------------------------------------------------------------------------------- queue pair

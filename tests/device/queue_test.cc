@@ -188,6 +188,51 @@ TEST_F(QueueTest, OnCompletionsComesForReadsAndFlushedRequests) {
   ASSERT_TRUE(device().RunUntil([&] { return sink_.taken == 2; }));
 }
 
+TEST_F(QueueTest, AnArmedQueueTellsItsSinkAlthoughSomebodyPolls) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());  // without a sink until it is armed
+  Forget(to);
+  Connect(from, to);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(to.Receive(i, 0, 64), PostResult::kOk);
+    Completion completion;
+    EXPECT_EQ(to.receives().queue().Poll(&completion, 1), 0);
+    to.receives().queue().Arm(sink_);
+    ASSERT_EQ(from.Send(i, 0, 8), PostResult::kOk);
+    ASSERT_TRUE(device().RunUntil([&] { return sink_.taken == i + 1; })) << i;
+  }
+}
+
+TEST_F(QueueTest, ArmTellsOfWhatIsThere) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Forget(to);
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
+  ASSERT_EQ(from.Send(1, 0, 8, kConfirm), PostResult::kOk);
+  Expect(from.sends(), 1);
+  EXPECT_EQ(sink_.calls, 0);
+  to.receives().queue().Arm(sink_);
+  ASSERT_TRUE(device().RunUntil([&] { return sink_.taken == 1; }));
+}
+
+TEST_F(QueueTest, QuietRequestsAreMarkedSo) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ReceiveRequest quiet;
+  quiet.id = 2;
+  quiet.quiet = true;
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(to.pair().PostReceive(quiet), PostResult::kOk);
+  ASSERT_EQ(from.Send(3, 0, 0, kQuiet), PostResult::kOk);
+  ASSERT_EQ(from.Send(4, 0, 0), PostResult::kOk);
+  EXPECT_TRUE(Expect(from.sends(), 3).quiet);
+  EXPECT_FALSE(Expect(from.sends(), 4).quiet);
+  EXPECT_FALSE(Expect(to.receives(), 1).quiet);
+  EXPECT_TRUE(Expect(to.receives(), 2).quiet);
+}
+
 TEST_F(QueueTest, ASinkMayDestroyThePairsOfItsQueue) {
   EndOptions options;
   options.sink = &sink_;

@@ -41,7 +41,7 @@ void SoftCompletionQueue::MarkReady(Attachment& attachment, News news) {
   PushReady(attachment);
   if (sleepers_.load(std::memory_order_seq_cst) != 0) {
     RingSleepers();
-  } else if (news == News::kArrival || sink_ != nullptr) {
+  } else if (news == News::kArrival || sink_.load(std::memory_order_relaxed) != nullptr) {
     attendant_.Urge(*this);
   }
 }
@@ -223,31 +223,48 @@ WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
 
 // --------------------------------------------------------------------------------- attendance
 
+void SoftCompletionQueue::Arm(CompletionSink& sink) {
+  sink_.store(&sink, std::memory_order_relaxed);
+  armed_.store(true, std::memory_order_relaxed);
+  bool quiet;
+  {
+    PassLockHolder holder(&lock_);
+    PollLocked(nullptr, 0);
+    // What is marked from here on urges the attendant.
+    quiet =
+        Cool(/*all=*/true) && ready_.load(std::memory_order_seq_cst) == nullptr && Reapable() == 0;
+  }
+  if (!quiet) attendant_.Urge(*this);
+}
+
 bool SoftCompletionQueue::Attend() {
   if (!lock_.TryLock()) {
     // Somebody polls, perhaps in a loop that never leaves the lock to us: ask.
     tick_.store(true, std::memory_order_relaxed);
     return true;
   }
-  const bool polled = turn_ != turn_at_tick_;
+  const bool armed = armed_.load(std::memory_order_relaxed);
+  const bool polled = turn_ != turn_at_tick_ && !armed;
   PollLocked(nullptr, 0);
   Cool(/*all=*/false);
   turn_at_tick_ = turn_;
   const uint64_t reapable = Reapable();
   const bool hot = hot_count_ != 0;
+  CompletionSink* const sink = sink_.load(std::memory_order_relaxed);
   bool call = false;
   if (reapable == 0) {
     told_ = 0;
-  } else if (sink_ != nullptr && !polled && reapable != told_) {
+  } else if (sink != nullptr && !polled && (armed || reapable != told_)) {
     told_ = reapable;
+    armed_.store(false, std::memory_order_relaxed);
     call = true;
   }
-  const bool later = sink_ != nullptr && reapable != 0 && polled;
+  const bool later = sink != nullptr && reapable != 0 && polled;
   lock_.Unlock();
   if (reapable != 0 && sleepers_.load(std::memory_order_seq_cst) != 0) {
     RingSleepers();
   } else if (call) {
-    sink_->OnCompletions(*this);  // may destroy *this
+    sink->OnCompletions(*this);  // may destroy *this
   }
   return hot || later;
 }

@@ -39,6 +39,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   uint32_t wakes() const override { return wakes_.load(std::memory_order_seq_cst); }
   WaitResult Wait(Deadline deadline, uint32_t wakes) override;
   void Wake() override;
+  void Arm(CompletionSink& sink) override;
 
   // ------------------------------------------------------------ for queue pairs
   SoftContext& context() { return context_; }
@@ -86,7 +87,8 @@ class SoftCompletionQueue final : public CompletionQueue {
   SoftContext& context_;
   Doorbell& doorbell_;
   Attendant& attendant_;
-  CompletionSink* const sink_;
+  std::atomic<CompletionSink*> sink_;  // set at most once
+  std::atomic<bool> armed_{false};     // the next completion is told at once
 
   alignas(128) PassLock lock_;
   int hot_count_ = 0;  // lock_ -> this group

@@ -124,6 +124,7 @@ void SoftQueuePair::SkipSuppressed() {
 void SoftQueuePair::FillReceive(uint64_t position, const ReceiveRequest& request) {
   ReceiveEntry& entry = receives_.at(position);
   entry.id = request.id;
+  entry.quiet = request.quiet;
   const uint64_t capacity = receives_.CopySegments(position, request.segments);
   entry.capacity = capacity > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(capacity);
 }

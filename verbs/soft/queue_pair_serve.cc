@@ -82,6 +82,7 @@ int SoftQueuePair::ReapReceives(Completion* out, int n) {
     out->status = entry.status;
     out->has_immediate = entry.has_immediate;
     out->solicited = entry.solicited;
+    out->quiet = entry.quiet;
   }
   receives_.reaped.store(r, std::memory_order_release);
   return static_cast<int>(r - first);
@@ -108,6 +109,7 @@ int SoftQueuePair::ReapSends(Completion* out, int n) {
     out->status = static_cast<Status>(status);
     out->has_immediate = false;
     out->solicited = false;
+    out->quiet = (entry.flags & kQuiet) != 0;
     out++;
     n--;
   }

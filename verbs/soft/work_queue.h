@@ -48,6 +48,7 @@ struct alignas(64) ReceiveEntry {
   Status status;
   bool has_immediate;
   bool solicited;
+  bool quiet;
   Segment first;
 };
 static_assert(sizeof(ReceiveEntry) == 64);
