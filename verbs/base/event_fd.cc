@@ -1,0 +1,31 @@
+#include "verbs/base/event_fd.h"
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+namespace viaduct::verbs {
+
+EventFd EventFd::Open() {
+  EventFd made;
+  made.fd_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return made;
+}
+
+void EventFd::Set() {
+  const int saved = errno;
+  const uint64_t one = 1;
+  // Full is set as well.
+  static_cast<void>(!write(fd_.get(), &one, sizeof one));
+  errno = saved;
+}
+
+void EventFd::Clear() {
+  const int saved = errno;
+  uint64_t count;
+  static_cast<void>(!read(fd_.get(), &count, sizeof count));
+  errno = saved;
+}
+
+}  // namespace viaduct::verbs
