@@ -7,7 +7,8 @@ VIP_RETURN ResultOfState(uint8_t detail) {
   switch (static_cast<core::StateDetail>(detail)) {
     case core::StateDetail::kDispatcherInUse:
     case core::StateDetail::kDispatcherHasWaiter:
-    case core::StateDetail::kDispatcherThreshold:
+    case core::StateDetail::kDispatcherNotify:
+    case core::StateDetail::kDispatcherSolicited:
     case core::StateDetail::kAdapterInUse:
     case core::StateDetail::kZoneInUse:
     case core::StateDetail::kRegionInUse:

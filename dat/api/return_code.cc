@@ -42,6 +42,8 @@ DAT_UINT32 HandleSubtype(uint8_t detail) {
       return DAT_INVALID_HANDLE_RSP;
     case core::ObjectType::kConnectionRequest:
       return DAT_INVALID_HANDLE_CR;
+    case core::ObjectType::kNotifier:
+      return DAT_INVALID_HANDLE_CNO;
     case core::ObjectType::kEventDispatcher:  // which of five, only the call knows
     case core::ObjectType::kNic:
     case core::ObjectType::kVi:
@@ -95,8 +97,12 @@ DAT_UINT32 StateSubtype(uint8_t detail) {
       return DAT_INVALID_STATE_EVD_WAITER;
     case core::StateDetail::kDispatcherUnwaitable:
       return DAT_INVALID_STATE_EVD_UNWAITABLE;
-    case core::StateDetail::kDispatcherThreshold:
-      return DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD;
+    case core::StateDetail::kDispatcherNotify:
+      return DAT_INVALID_STATE_EVD_CONFIG_NOTIFY;
+    case core::StateDetail::kDispatcherSolicited:
+      return DAT_INVALID_STATE_EVD_CONFIG_SOLICITED;
+    case core::StateDetail::kNotifierInUse:
+      return DAT_INVALID_STATE_CNO_IN_USE;
     case core::StateDetail::kAdapterInUse:
       return DAT_INVALID_STATE_IA_IN_USE;
     case core::StateDetail::kZoneInUse:

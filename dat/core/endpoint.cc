@@ -123,18 +123,26 @@ Error Endpoint::AdoptParts(const Parts& parts) {
     if (d != nullptr) d->AddFeeder();
   }
   if (parts_.zone) parts_.zone->AddUser();
-  Uncount(old);
+  const Modes old_modes =
+      std::exchange(modes_, {attributes_.receive_mode, attributes_.request_mode});
+  if (parts_.receive) parts_.receive->AddStream(modes_.receive);
+  if (parts_.request) parts_.request->AddStream(modes_.request);
+  owner_.solicited_only.store(modes_.receive == CompletionMode::kSolicited,
+                              std::memory_order_relaxed);
+  Uncount(old, old_modes);
   return Ok();
 }
 
-void Endpoint::Uncount(const Parts& parts) {
+void Endpoint::Uncount(const Parts& parts, const Modes& modes) {
+  if (parts.receive) parts.receive->DropStream(modes.receive);
+  if (parts.request) parts.request->DropStream(modes.request);
   for (EventDispatcher* d : {parts.receive.get(), parts.request.get(), parts.connect.get()}) {
     if (d != nullptr) d->DropFeeder();
   }
   if (parts.zone) parts.zone->DropUser();
 }
 
-void Endpoint::ReleaseParts() { Uncount(std::exchange(parts_, Parts())); }
+void Endpoint::ReleaseParts() { Uncount(std::exchange(parts_, Parts()), modes_); }
 
 verbs::QueuePairOptions Endpoint::PairOptions() {
   verbs::QueuePairOptions options;
@@ -292,10 +300,16 @@ Error Endpoint::Move(EndpointInput input) {
 void Endpoint::PostEvent(EndpointEvent event) {
   // Completions of the other streams that are there already come first, where they share a
   // dispatcher; Post sees to that.
-  if (!parts_.connect) return;
   Event posted;
   posted.type = TypeOf(event);
   posted.subject = owner_.handle;
+  if (!parts_.connect) {
+    // A broken connection is an error that somebody ought to hear of.
+    if (event == EndpointEvent::kBroken) {
+      adapter_->PostAsync(EventType::kAsyncEndpointBroken, owner_.handle);
+    }
+    return;
+  }
   if (event == EndpointEvent::kEstablished || event == EndpointEvent::kPeerRejected) {
     posted.private_data_size = static_cast<uint32_t>(private_data_.size());
     posted.private_data = private_data_.empty() ? nullptr : private_data_.data();

@@ -53,6 +53,8 @@ struct EndpointAttributes {
   uint32_t max_reads_out = 0;
   uint32_t max_message_bytes = 0;  // 0: the device's
   verbs::NoReceive no_receive = verbs::NoReceive::kHold;
+  CompletionMode receive_mode = CompletionMode::kDefault;
+  CompletionMode request_mode = CompletionMode::kDefault;
   uint32_t remote_access = verbs::kRemoteRead | verbs::kRemoteWrite;
   // A failed attempt to connect leads to Disconnected with everything flushed (DAT), or back to
   // Unconnected with the receives still posted (VIPL).
@@ -171,7 +173,11 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Error RefitPair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   verbs::QueuePairOptions PairOptions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Error AdoptParts(const Parts& parts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  static void Uncount(const Parts& parts);
+  struct Modes {
+    CompletionMode receive = CompletionMode::kDefault;
+    CompletionMode request = CompletionMode::kDefault;
+  };
+  static void Uncount(const Parts& parts, const Modes& modes);
   void ReleaseParts() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Error FromPost(verbs::PostResult result) const;
 
@@ -182,6 +188,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   std::atomic<verbs::QueuePair*> post_pair_{nullptr};
   mutable verbs::Mutex lock_;
   Parts parts_ ABSL_GUARDED_BY(lock_);
+  Modes modes_ ABSL_GUARDED_BY(lock_);  // what parts_ were counted with
   EndpointAttributes attributes_ ABSL_GUARDED_BY(lock_);
   EndpointProfile profile_ ABSL_GUARDED_BY(lock_);
   EndpointProfile peer_profile_ ABSL_GUARDED_BY(lock_);

@@ -39,12 +39,14 @@ enum class StateDetail : uint8_t {
   kDispatcherInUse,
   kDispatcherHasWaiter,
   kDispatcherUnwaitable,
-  kDispatcherThreshold,
+  kDispatcherNotify,     // a stream is UNSIGNALLED: no thresholds
+  kDispatcherSolicited,  // a stream is SOLICITED_WAIT: no thresholds
+  kNotifierInUse,
   kAdapterInUse,
   kZoneInUse,
   kRegionInUse,
-  kEndpointZone,        // the endpoint lacks a protection zone
-  kEndpointConnect,     // the endpoint lacks a dispatcher for connection events
+  kEndpointZone,     // the endpoint lacks a protection zone
+  kEndpointConnect,  // the endpoint lacks a dispatcher for connection events
 };
 
 struct [[nodiscard]] Error {

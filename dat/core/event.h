@@ -43,6 +43,7 @@ struct Event {
   verbs::Status status = verbs::Status::kSuccess;
   bool has_immediate = false;
   bool solicited = false;
+  bool notifies = true;  // wakes waiters and notifiers; false for what was posted UNSIGNALLED
   uint32_t length = 0;
   uint32_t immediate = 0;
   // kEstablished, kPeerRejected: the peer's private data, owned by the endpoint until it is

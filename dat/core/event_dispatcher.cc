@@ -2,6 +2,8 @@
 
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
+#include "dat/core/notifier.h"
+#include "verbs/base/epoch.h"
 
 namespace viaduct::core {
 namespace {
@@ -20,6 +22,14 @@ void Translate(const verbs::Completion& completion, Event* event) {
   event->status = completion.status;
   event->has_immediate = completion.has_immediate;
   event->solicited = completion.solicited;
+  event->notifies = !completion.quiet || completion.status != verbs::Status::kSuccess;
+  if (owner->solicited_only.load(std::memory_order_relaxed)) [[unlikely]] {
+    const bool receive = completion.opcode == verbs::Opcode::kReceive ||
+                         completion.opcode == verbs::Opcode::kReceiveWrite;
+    if (receive && completion.status == verbs::Status::kSuccess) {
+      event->notifies = completion.solicited;
+    }
+  }
   event->length = completion.length;
   event->immediate = completion.immediate;
 }
@@ -28,7 +38,8 @@ void Translate(const verbs::Completion& completion, Event* event) {
 
 Error EventDispatcher::Create(InterfaceAdapter& adapter, uint32_t length, uint32_t streams,
                               bool eager, Ref<EventDispatcher>* out) {
-  auto dispatcher = Ref<EventDispatcher>::Adopt(new EventDispatcher(adapter, length, streams));
+  auto dispatcher =
+      Ref<EventDispatcher>::Adopt(new EventDispatcher(adapter, length, streams, eager));
   // Without a sink the device need not look after completions that nobody asks for.
   verbs::CompletionSink* sink = eager ? dispatcher.get() : nullptr;
   auto queue = adapter.context().CreateCompletionQueue(sink);
@@ -39,13 +50,20 @@ Error EventDispatcher::Create(InterfaceAdapter& adapter, uint32_t length, uint32
   return Ok();
 }
 
-EventDispatcher::EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams)
+EventDispatcher::EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams,
+                                 bool eager)
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
       streams_(streams),
+      eager_(eager),
       length_(length) {}
 
 EventDispatcher::~EventDispatcher() = default;
+
+void EventDispatcher::PushLocked(const Event& event) {
+  events_.Push(event);
+  notices_ += event.notifies;
+}
 
 bool EventDispatcher::TakeLocked(Event* event) {
   if (!events_.empty()) {
@@ -60,7 +78,7 @@ bool EventDispatcher::TakeLocked(Event* event) {
   for (int i = 1; i < n; ++i) {
     Event later;
     Translate(batch[i], &later);
-    events_.Push(later);
+    PushLocked(later);
   }
   return true;
 }
@@ -73,24 +91,68 @@ void EventDispatcher::HarvestLocked() {
     for (int i = 0; i < n; ++i) {
       Event event;
       Translate(batch[i], &event);
-      events_.Push(event);
+      PushLocked(event);
     }
   } while (n == kBatch);
+}
+
+void EventDispatcher::HarvestSomeLocked() {
+  verbs::Completion completion;
+  while (events_.size() <= length_ && queue_->Poll(&completion, 1) == 1) {
+    Event event;
+    Translate(completion, &event);
+    PushLocked(event);
+  }
+}
+
+bool EventDispatcher::NewsLocked(uint64_t before) const {
+  return notices_ != before && !owned_.load(std::memory_order_relaxed);
+}
+
+bool EventDispatcher::OverflowsLocked() {
+  const bool overflows = events_.size() > length_;
+  const bool news = overflows && !overflowed_;
+  overflowed_ = overflows;
+  return news;
 }
 
 Error EventDispatcher::Dequeue(Event* event) {
   if (owned_.load(std::memory_order_relaxed)) {
     return InvalidState(StateDetail::kDispatcherHasWaiter);
   }
-  SpinLockHolder lock(&lock_);
-  return TakeLocked(event) ? Ok() : Error(Code::kQueueEmpty);
+  bool taken, news;
+  {
+    SpinLockHolder lock(&lock_);
+    const uint64_t before = notices_;
+    taken = TakeLocked(event);
+    news = NewsLocked(before);
+  }
+  if (watched()) [[unlikely]]
+    Tell(news, /*polled=*/true);
+  return taken ? Ok() : Error(Code::kQueueEmpty);
 }
 
-bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* more) {
+struct EventDispatcher::WaitProgress {
+  bool begun = false;
+  bool overflows = false;
+  uint64_t first_notices = 0;  // when the wait began
+  uint64_t last_notices = 0;   // when it last looked
+};
+
+bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* more,
+                           WaitProgress* progress) {
   SpinLockHolder lock(&lock_);
   if (options.threshold <= 1 && more == nullptr) return TakeLocked(event);
   HarvestLocked();
+  progress->overflows |= OverflowsLocked();
+  progress->last_notices = notices_;
   bool enough = events_.size() >= options.threshold;
+  if (!progress->begun) {
+    progress->begun = true;
+    progress->first_notices = notices_;
+  } else if (notices_ == progress->first_notices) {
+    enough = false;  // only quiet ones have come
+  }
   if (enough) {
     *event = events_.Front();
     events_.Pop();
@@ -103,24 +165,42 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
                             uint32_t* more) {
   if (options.threshold == 0 || options.threshold > length()) return InvalidParameter(3);
   if (!waitable()) return InvalidState(StateDetail::kDispatcherUnwaitable);
+  if (options.threshold > 1 && watched()) {
+    if (mode() == CompletionMode::kSolicited) {
+      return InvalidState(StateDetail::kDispatcherSolicited);
+    }
+    if (mode() == CompletionMode::kUnsignalled) return InvalidState(StateDetail::kDispatcherNotify);
+  }
   if (options.exclusive && owned_.exchange(true, std::memory_order_acquire)) {
     return InvalidState(StateDetail::kDispatcherHasWaiter);
   }
   waiters_.fetch_add(1);
-  Error error = WaitOwned(deadline, options, event, more);
+  WaitProgress progress;
+  Error error = WaitOwned(deadline, options, event, more, &progress);
   waiters_.fetch_sub(1);
   if (options.exclusive) owned_.store(false, std::memory_order_release);
+  if (watched()) [[unlikely]] {
+    // What came after the last look was kept from the notifier by this waiter, who does not know
+    // of it.
+    bool news;
+    {
+      SpinLockHolder lock(&lock_);
+      news = notices_ != progress.last_notices;
+    }
+    Tell(news, /*polled=*/true);
+  }
+  if (progress.overflows) ReportOverflow();
   return error;
 }
 
 Error EventDispatcher::WaitOwned(verbs::Deadline deadline, const WaitOptions& options, Event* event,
-                                 uint32_t* more) {
+                                 uint32_t* more, WaitProgress* progress) {
   verbs::WaitResult last = verbs::WaitResult::kReady;
   for (;;) {
     const uint32_t wakes = queue_->wakes();
     if (aborted_.load()) return Code::kAbort;
     if (!waitable()) return InvalidState(StateDetail::kDispatcherUnwaitable);
-    if (Take(options, event, more)) return Ok();
+    if (Take(options, event, more, progress)) return Ok();
     if (last == verbs::WaitResult::kTimedOut) return Code::kTimeout;
     if (last == verbs::WaitResult::kInterrupted && options.interruptible) {
       return Code::kInterrupted;
@@ -130,11 +210,22 @@ Error EventDispatcher::WaitOwned(verbs::Deadline deadline, const WaitOptions& op
 }
 
 void EventDispatcher::OnCompletions(verbs::CompletionQueue& queue) {
+  bool news, overflows = false;
   {
     SpinLockHolder lock(&lock_);
-    HarvestLocked();
+    const uint64_t before = notices_;
+    if (eager_) {
+      HarvestLocked();
+    } else {
+      HarvestSomeLocked();
+      overflows = OverflowsLocked();
+    }
+    news = NewsLocked(before);
   }
   if (waiters_.load() != 0) queue.Wake();
+  if (watched()) [[unlikely]]
+    Tell(news, /*polled=*/true);
+  if (overflows) ReportOverflow();
 }
 
 Error EventDispatcher::PostSoftware(void* pointer) {
@@ -142,27 +233,102 @@ Error EventDispatcher::PostSoftware(void* pointer) {
   Event event;
   event.type = EventType::kSoftware;
   event.pointer = pointer;
+  bool news;
   {
     SpinLockHolder lock(&lock_);
     if (events_.size() >= length_) return Code::kQueueFull;
-    events_.Push(event);
+    const uint64_t before = notices_;
+    PushLocked(event);
+    news = NewsLocked(before);
   }
   queue_->Wake();
+  if (watched()) Tell(news, /*polled=*/false);
   return Ok();
 }
 
 Error EventDispatcher::Post(const Event& event) {
+  bool news, refused, overflows;
   {
     SpinLockHolder lock(&lock_);
+    const uint64_t before = notices_;
     HarvestLocked();
-    if (event.type == EventType::kConnectionRequest && events_.size() >= length_) {
-      return Code::kQueueFull;
-    }
-    events_.Push(event);
+    refused = event.type == EventType::kConnectionRequest && events_.size() >= length_;
+    if (!refused) PushLocked(event);
+    overflows = OverflowsLocked();
+    news = NewsLocked(before);
   }
   queue_->Wake();
-  return Ok();
+  if (watched()) Tell(news, /*polled=*/true);
+  if (overflows) ReportOverflow();
+  return refused ? Error(Code::kQueueFull) : Ok();
 }
+
+void EventDispatcher::ReportOverflow() {
+  if ((streams_ & kAsyncStream) != 0 && adapter_->async_dispatcher().get() == this) return;
+  adapter_->PostAsync(EventType::kAsyncOverflow, handle());
+}
+
+// ---------------------------------------------------------------------------- notification
+
+void EventDispatcher::Tell(bool news, bool polled) {
+  verbs::EpochGuard guard;
+  Notifier* notifier = notifier_.load(std::memory_order_acquire);
+  if (notifier == nullptr) return;
+  if (news && enabled()) notifier->Trigger(handle());
+  if (polled && !unarmed_.load(std::memory_order_relaxed) && !unarmed_.exchange(true)) {
+    notifier->AddUnarmed(*this);
+  }
+}
+
+void EventDispatcher::Arm() {
+  unarmed_.store(false);
+  queue_->Arm(*this);
+  OnCompletions(*queue_);
+}
+
+void EventDispatcher::SetNotifier(Notifier* notifier) {
+  if (notifier != nullptr) {
+    notifier->AddReference();
+    notifier->Attach();
+    watchers_.fetch_add(1);
+  }
+  Notifier* const old = notifier_.exchange(notifier, std::memory_order_acq_rel);
+  if (old != nullptr) {
+    verbs::EpochSynchronize();  // who still follows the old pointer
+    old->Detach(*this, /*freed=*/aborted_.load());
+    old->DropReference();
+    watchers_.fetch_sub(1);
+  }
+  if (notifier == nullptr) return;
+  if (aborted_.load()) return SetNotifier(nullptr);  // freed meanwhile
+  Arm();
+}
+
+Ref<Notifier> EventDispatcher::notifier() const {
+  verbs::EpochGuard guard;
+  // The dispatcher's own reference lasts as long as the guard.
+  return Ref<Notifier>::Share(notifier_.load(std::memory_order_acquire));
+}
+
+void EventDispatcher::AddStream(CompletionMode mode) {
+  modes_[static_cast<size_t>(mode)].fetch_add(1);
+  if (mode >= CompletionMode::kUnsignalled) watchers_.fetch_add(1);
+}
+
+void EventDispatcher::DropStream(CompletionMode mode) {
+  modes_[static_cast<size_t>(mode)].fetch_sub(1);
+  if (mode >= CompletionMode::kUnsignalled) watchers_.fetch_sub(1);
+}
+
+CompletionMode EventDispatcher::mode() const {
+  for (CompletionMode mode :
+       {CompletionMode::kSolicited, CompletionMode::kUnsignalled, CompletionMode::kThreshold}) {
+    if (modes_[static_cast<size_t>(mode)].load(std::memory_order_relaxed) != 0) return mode;
+  }
+  return CompletionMode::kDefault;
+}
+
+// ------------------------------------------------------------------------------------ life
 
 void EventDispatcher::Harvest() {
   SpinLockHolder lock(&lock_);
@@ -232,6 +398,7 @@ void EventDispatcher::Destroy() {
   adapter_->RemoveChild(this);
   aborted_.store(true);
   queue_->Wake();
+  SetNotifier(nullptr);
   DropReference();
 }
 

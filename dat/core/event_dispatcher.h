@@ -23,6 +23,7 @@
 namespace viaduct::core {
 
 class InterfaceAdapter;
+class Notifier;
 
 // Streams that may feed a dispatcher: DAT_EVD_FLAGS' bits.
 enum Stream : uint32_t {
@@ -34,6 +35,14 @@ enum Stream : uint32_t {
   kAsyncStream = 0x100,
 };
 inline constexpr uint32_t kAllStreams = 0x1f1;
+
+// Which completions of a stream wake waiters and notifiers.
+enum class CompletionMode : uint8_t {
+  kDefault,      // all
+  kThreshold,    // all; the consumer waits with thresholds
+  kUnsignalled,  // all but those whose requests were posted quiet, and succeed
+  kSolicited,    // receives: those whose sender asked for it, and failures
+};
 
 // Sees each completion at the moment the dispatcher takes it from the device, with or without a
 // call of the program, before anybody can dequeue it: VIPL's Status words are written here.
@@ -50,6 +59,7 @@ class CompletionObserver {
 struct CompletionOwner {
   Handle handle = nullptr;                 // for Event::subject
   CompletionObserver* observer = nullptr;  // may be null
+  std::atomic<bool> solicited_only{false};  // CompletionMode::kSolicited of its receives
 };
 
 class EventDispatcher final : public Object, private verbs::CompletionSink {
@@ -73,14 +83,18 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   };
   // Takes the first event when at least `threshold` are queued. `more` (may be null) is the
   // number left, on time-out too. kTimeout, kAbort (the object died), kInterrupted,
-  // kInvalidState (waiter, unwaitable), kInvalidParameter (threshold).
+  // kInvalidState (waiter, unwaitable, a threshold above 1 with a stream of quiet completions),
+  // kInvalidParameter (threshold). Quiet completions do not end a wait that has begun.
   Error Wait(verbs::Deadline deadline, const WaitOptions& options, Event* event, uint32_t* more);
 
   // kInvalidParameter without kSoftwareStream, kQueueFull.
   Error PostSoftware(void* pointer);
   Error SetWaitable(bool waitable);  // false wakes waiters with kInvalidState
   Error Resize(uint32_t length);     // kInvalidState when more is queued
+  // Only an enabled one triggers its notifier.
   void SetEnabled(bool enabled);
+  // Null: none. When it has returned, the old one is not triggered any more.
+  void SetNotifier(Notifier* notifier);
 
   // kInvalidState while a stream feeds it or a thread waits on it. Then the handle is dead.
   Error Free();
@@ -91,6 +105,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   uint32_t streams() const { return streams_; }
   bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
   bool waitable() const;
+  Ref<Notifier> notifier() const;
+  // Of the streams that feed it; the most particular one.
+  CompletionMode mode() const;
   // Events that a Dequeue could take now.
   uint32_t Queued();
 
@@ -104,6 +121,11 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // Endpoints and service points that feed it.
   void AddFeeder() { feeders_.fetch_add(1, std::memory_order_relaxed); }
   void DropFeeder() { feeders_.fetch_sub(1, std::memory_order_release); }
+  void AddStream(CompletionMode mode);
+  void DropStream(CompletionMode mode);
+  // The notifier is told at once of what is there, and of what comes next. Not inside an
+  // EpochGuard.
+  void Arm();
   // Forgets the queued events of an object that is being freed.
   void Forget(Handle subject);
   // Takes one queued completion out of turn: the oldest of that subject and cookie.
@@ -113,18 +135,32 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   void Destroy() override;
 
  private:
-  EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams);
+  EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams, bool eager);
   ~EventDispatcher() override;
   void OnCompletions(verbs::CompletionQueue& queue) override;
+  void PushLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void HarvestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // The same until one more than fits is queued: the rest keeps its place in the work queues.
+  void HarvestSomeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // The oldest event, or one straight from the device.
   bool TakeLocked(Event* event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool Take(const WaitOptions& options, Event* event, uint32_t* more);
+  struct WaitProgress;
+  bool Take(const WaitOptions& options, Event* event, uint32_t* more, WaitProgress* progress);
   Error WaitOwned(verbs::Deadline deadline, const WaitOptions& options, Event* event,
-                  uint32_t* more);
+                  uint32_t* more, WaitProgress* progress);
+  // True once when more is queued than fits.
+  bool OverflowsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void ReportOverflow();
+  bool watched() const { return watchers_.load(std::memory_order_relaxed) != 0; }
+  // Something that notifies was queued since notices_ was `before`, and nobody owns the dispatcher:
+  // an owner looks at its end for what came after its last look.
+  bool NewsLocked(uint64_t before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Triggers the notifier, unless disabled; `polled`: and its next news may come late.
+  void Tell(bool news, bool polled);
 
   const Ref<InterfaceAdapter> adapter_;
   const uint32_t streams_;
+  const bool eager_;
   std::unique_ptr<verbs::CompletionQueue> queue_;
   std::atomic<uint32_t> feeders_{0};
   std::atomic<uint32_t> waiters_{0};
@@ -132,9 +168,16 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   std::atomic<bool> owned_{false};     // an exclusive waiter is inside
   std::atomic<bool> waitable_{true};
   std::atomic<bool> aborted_{false};
+  // What makes the paths below look further: the notifier, streams with quiet completions.
+  std::atomic<uint32_t> watchers_{0};
+  std::atomic<Notifier*> notifier_{nullptr};  // followed inside an EpochGuard; owns a reference
+  std::atomic<bool> unarmed_{false};          // the notifier knows
+  std::atomic<uint32_t> modes_[4] = {};       // streams of each CompletionMode
   mutable verbs::SpinLock lock_;
   uint32_t length_ ABSL_GUARDED_BY(lock_);
   EventRing events_ ABSL_GUARDED_BY(lock_);
+  uint64_t notices_ ABSL_GUARDED_BY(lock_) = 0;  // events that notify, queued since the beginning
+  bool overflowed_ ABSL_GUARDED_BY(lock_) = false;
 };
 
 }  // namespace viaduct::core

@@ -54,6 +54,15 @@ Ref<EventDispatcher> InterfaceAdapter::async_dispatcher() const {
   return async_;
 }
 
+void InterfaceAdapter::PostAsync(EventType type, Handle subject) {
+  const Ref<EventDispatcher> dispatcher = async_dispatcher();
+  if (!dispatcher) return;
+  Event event;
+  event.type = type;
+  event.subject = subject;
+  (void)dispatcher->Post(event);  // never refused
+}
+
 Error InterfaceAdapter::CheckSegment(const verbs::Segment& segment) const {
   if (segment.length == 0) return Ok();
   MutexLock lock(&lock_);
@@ -107,7 +116,7 @@ void InterfaceAdapter::DestroyChildren() {
       ObjectType::kPublicServicePoint, ObjectType::kReservedServicePoint,
       ObjectType::kConnectionRequest,  ObjectType::kEndpoint,
       ObjectType::kMemoryRegion,       ObjectType::kProtectionZone,
-      ObjectType::kEventDispatcher,
+      ObjectType::kEventDispatcher,    ObjectType::kNotifier,
   };
   for (ObjectType type : kOrder) {
     std::vector<Ref<Object>> doomed;

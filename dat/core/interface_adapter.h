@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "dat/core/error.h"
+#include "dat/core/event.h"
 #include "dat/core/object.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
@@ -42,6 +43,8 @@ class InterfaceAdapter final : public Object {
   // The asynchronous-event dispatcher, made at open by the DAT face; null for VIPL.
   void SetAsyncDispatcher(Ref<EventDispatcher> dispatcher, bool own);
   Ref<EventDispatcher> async_dispatcher() const;
+  // An event about `subject`, if there is such a dispatcher.
+  void PostAsync(EventType type, Handle subject);
 
   // What a consumer may put into a connect, accept or reject, all headers of the engine allowed
   // for.

@@ -25,6 +25,7 @@ enum class ObjectType : uint8_t {
   kPublicServicePoint,
   kReservedServicePoint,
   kConnectionRequest,
+  kNotifier,
   // The VIPL face's own objects, which wrap the engine's.
   kNic,
   kVi,

@@ -1,0 +1,198 @@
+#include "dat/core/notifier.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "dat/core/event_dispatcher.h"
+#include "dat/core/handle_table.h"
+#include "dat/core/interface_adapter.h"
+#include "verbs/base/callback_thread.h"
+
+namespace viaduct::core {
+
+using verbs::MutexLock;
+
+Error Notifier::Create(InterfaceAdapter& adapter, const Agent& agent, Ref<Notifier>* out) {
+  return Publish(Ref<Notifier>::Adopt(new Notifier(adapter, agent, false)), out);
+}
+
+Error Notifier::CreateWithDescriptor(InterfaceAdapter& adapter, Ref<Notifier>* out) {
+  return Publish(Ref<Notifier>::Adopt(new Notifier(adapter, Agent(), true)), out);
+}
+
+Error Notifier::Publish(Ref<Notifier> notifier, Ref<Notifier>* out) {
+  if (notifier->has_descriptor_ && !notifier->descriptor_.valid()) return OutOf(Resource::kDevice);
+  Error error = notifier->adapter_->AddChild(notifier.get());
+  if (error.ok()) *out = std::move(notifier);
+  return error;
+}
+
+Notifier::Notifier(InterfaceAdapter& adapter, const Agent& agent, bool with_descriptor)
+    : Object(kType),
+      adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
+      has_descriptor_(with_descriptor),
+      agent_(agent) {
+  if (with_descriptor) descriptor_ = verbs::EventFd::Open();
+}
+
+Notifier::~Notifier() = default;
+
+Notifier::Agent Notifier::agent() const {
+  MutexLock lock(&lock_);
+  return agent_;
+}
+
+// ------------------------------------------------------------------------------ taking
+
+// A dispatcher that was polled, or has told its news, would tell the next ones up to a tick later.
+void Notifier::ArmDispatchers() {
+  std::vector<Ref<EventDispatcher>> unarmed;
+  {
+    MutexLock lock(&lock_);
+    // Each is alive: it detaches before its end.
+    for (EventDispatcher* d : unarmed_) unarmed.push_back(Ref<EventDispatcher>::Share(d));
+    unarmed_.clear();
+  }
+  for (const Ref<EventDispatcher>& dispatcher : unarmed) dispatcher->Arm();
+}
+
+bool Notifier::TakeLocked(Handle* dispatcher) {
+  if (!triggered_) return false;
+  triggered_ = false;
+  *dispatcher = std::exchange(trigger_, nullptr);
+  if (has_descriptor_) descriptor_.Clear();
+  return true;
+}
+
+Error Notifier::Wait(verbs::Deadline deadline, Handle* dispatcher) {
+  *dispatcher = nullptr;
+  {
+    MutexLock lock(&lock_);
+    if (TakeLocked(dispatcher)) return Ok();
+  }
+  ArmDispatchers();
+  Waiter self;
+  self.parker = adapter_->executor().NewParker();
+  {
+    MutexLock lock(&lock_);
+    if (TakeLocked(dispatcher) || freed_) return Ok();
+    waiters_.push_back(&self);
+  }
+  for (;;) {
+    const verbs::ParkResult result = self.parker->Park(deadline);
+    MutexLock lock(&lock_);
+    if (self.told) {
+      *dispatcher = self.dispatcher;
+      return Ok();
+    }
+    if (result == verbs::ParkResult::kUnparked) continue;
+    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &self));
+    return result == verbs::ParkResult::kTimedOut ? Code::kQueueEmpty : Code::kInterrupted;
+  }
+}
+
+Error Notifier::Take(Handle* dispatcher) {
+  *dispatcher = nullptr;
+  // First, so that what is there by now is found, and what comes later sets the descriptor at once.
+  ArmDispatchers();
+  MutexLock lock(&lock_);
+  return TakeLocked(dispatcher) ? Ok() : Error(Code::kQueueEmpty);
+}
+
+Error Notifier::SetAgent(const Agent& agent) {
+  if (has_descriptor_) return InvalidState(StateDetail::kNone);
+  {
+    MutexLock lock(&lock_);
+    agent_ = agent;
+  }
+  ArmDispatchers();
+  return Ok();
+}
+
+// ----------------------------------------------------------------------------- telling
+
+void Notifier::Trigger(Handle dispatcher) {
+  Agent agent;
+  {
+    MutexLock lock(&lock_);
+    if (freed_) return;
+    agent = std::exchange(agent_, Agent());
+    if (!waiters_.empty()) {
+      Waiter* waiter = waiters_.front();
+      waiters_.pop_front();
+      waiter->dispatcher = dispatcher;
+      waiter->told = true;
+      waiter->parker->Unpark();
+    } else if (!triggered_) {
+      triggered_ = true;
+      trigger_ = dispatcher;
+      if (has_descriptor_) descriptor_.Set();
+    }
+  }
+  CallAgent(agent, dispatcher);
+}
+
+void Notifier::CallAgent(const Agent& agent, Handle dispatcher) {
+  if (agent.function == nullptr) return;
+  verbs::PostCallback([self = Ref<Notifier>::Share(this), agent, dispatcher] {
+    {
+      MutexLock lock(&self->lock_);
+      if (self->freed_ && dispatcher != nullptr) return;
+    }
+    agent.function(agent.instance, dispatcher);
+  });
+}
+
+void Notifier::TellWaitersLocked() {
+  for (Waiter* waiter : waiters_) {
+    waiter->told = true;
+    waiter->parker->Unpark();
+  }
+  waiters_.clear();
+}
+
+void Notifier::AddUnarmed(EventDispatcher& dispatcher) {
+  MutexLock lock(&lock_);
+  unarmed_.push_back(&dispatcher);
+}
+
+void Notifier::Attach() {
+  MutexLock lock(&lock_);
+  ++dispatchers_;
+}
+
+void Notifier::Detach(EventDispatcher& dispatcher, bool freed) {
+  MutexLock lock(&lock_);
+  unarmed_.erase(std::remove(unarmed_.begin(), unarmed_.end(), &dispatcher), unarmed_.end());
+  if (freed && trigger_ == dispatcher.handle()) trigger_ = nullptr;  // nobody could use it
+  if (--dispatchers_ == 0 && freed) TellWaitersLocked();
+}
+
+// --------------------------------------------------------------------------------- end
+
+Error Notifier::Free() {
+  {
+    MutexLock lock(&lock_);
+    if (dispatchers_ != 0 || !waiters_.empty()) return InvalidState(StateDetail::kNotifierInUse);
+    agent_ = Agent();
+    freed_ = true;
+  }
+  Destroy();
+  return Ok();
+}
+
+void Notifier::Destroy() {
+  if (!HandleTable::Erase(handle(), kType)) return;
+  adapter_->RemoveChild(this);
+  Agent agent;
+  {
+    MutexLock lock(&lock_);
+    freed_ = true;
+    agent = std::exchange(agent_, Agent());
+    TellWaitersLocked();
+  }
+  CallAgent(agent, nullptr);
+  DropReference();
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,101 @@
+// Notifier: DAT's CNO. Dispatchers tell it of news, and it tells a waiting thread, the program's
+// agent, or a descriptor that is readable.
+//
+// A trigger that meets no waiter is remembered, once, until somebody takes it; the dispatcher that
+// comes with it is a hint. The agent is called once, at the next trigger, on the callback thread.
+//
+// Threads: every call from any thread. Its lock is taken after a dispatcher's. Trigger is called
+// with no dispatcher's lock held, inside an EpochGuard.
+#ifndef VIADUCT_DAT_CORE_NOTIFIER_H_
+#define VIADUCT_DAT_CORE_NOTIFIER_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "dat/core/error.h"
+#include "dat/core/object.h"
+#include "verbs/base/clock.h"
+#include "verbs/base/event_fd.h"
+#include "verbs/base/executor.h"
+#include "verbs/base/lock.h"
+
+namespace viaduct::core {
+
+class EventDispatcher;
+class InterfaceAdapter;
+
+class Notifier final : public Object {
+ public:
+  static constexpr ObjectType kType = ObjectType::kNotifier;
+
+  struct Agent {
+    void (*function)(void* instance, Handle dispatcher) = nullptr;  // null: none
+    void* instance = nullptr;
+  };
+  static Error Create(InterfaceAdapter& adapter, const Agent& agent, Ref<Notifier>* out);
+  // With a descriptor in place of an agent.
+  static Error CreateWithDescriptor(InterfaceAdapter& adapter, Ref<Notifier>* out);
+
+  // ---- the consumer's calls
+
+  // Takes a trigger, or waits for one. `dispatcher` is null when the last dispatcher has been freed
+  // under the waiter, or the adapter closed. kQueueEmpty at the deadline, kInterrupted by a signal.
+  Error Wait(verbs::Deadline deadline, Handle* dispatcher);
+  // Takes a trigger that is there: kQueueEmpty.
+  Error Take(Handle* dispatcher);
+  // For the triggers from now on. kInvalidState for one with a descriptor.
+  Error SetAgent(const Agent& agent);
+  // kInvalidState while dispatchers refer to it or threads wait. An agent's call that has not begun
+  // does not come any more.
+  Error Free();
+
+  // ---- what it shows
+  InterfaceAdapter& adapter() const { return *adapter_; }
+  Agent agent() const;
+  int descriptor() const { return has_descriptor_ ? descriptor_.get() : -1; }
+
+  // ---- the dispatchers' calls
+  void Attach();
+  // The last one to be freed sends the waiters away.
+  void Detach(EventDispatcher& dispatcher, bool freed);
+  void Trigger(Handle dispatcher);
+  // What comes to this dispatcher would be told late: the next waiter arms it first.
+  void AddUnarmed(EventDispatcher& dispatcher);
+
+  // Waiters and the agent are told null; the handle is dead.
+  void Destroy() override;
+
+ private:
+  // Lives on the waiting thread's stack as long as it is in waiters_.
+  struct Waiter {
+    std::unique_ptr<verbs::Parker> parker;
+    Handle dispatcher = nullptr;
+    bool told = false;
+  };
+
+  Notifier(InterfaceAdapter& adapter, const Agent& agent, bool with_descriptor);
+  ~Notifier() override;
+  static Error Publish(Ref<Notifier> notifier, Ref<Notifier>* out);
+  void ArmDispatchers();
+  bool TakeLocked(Handle* dispatcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void TellWaitersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CallAgent(const Agent& agent, Handle dispatcher);
+
+  const Ref<InterfaceAdapter> adapter_;
+  const bool has_descriptor_;
+  mutable verbs::Mutex lock_;
+  verbs::EventFd descriptor_;
+  Agent agent_ ABSL_GUARDED_BY(lock_);
+  bool freed_ ABSL_GUARDED_BY(lock_) = false;
+  bool triggered_ ABSL_GUARDED_BY(lock_) = false;
+  Handle trigger_ ABSL_GUARDED_BY(lock_) = nullptr;  // the dispatcher that did it
+  uint32_t dispatchers_ ABSL_GUARDED_BY(lock_) = 0;
+  std::deque<Waiter*> waiters_ ABSL_GUARDED_BY(lock_);
+  std::vector<EventDispatcher*> unarmed_ ABSL_GUARDED_BY(lock_);
+};
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_NOTIFIER_H_
