@@ -25,6 +25,13 @@ inline constexpr DAT_EP_PARAM_MASK kFixedEpFields =
     DAT_EP_FIELD_LOCAL_PORT_QUAL | DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR |
     DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE;
 
+// Bits of DAT_CNO_PARAM_MASK.
+inline constexpr unsigned kCnoFields = DAT_CNO_FIELD_ALL;
+
+inline void ShowProxy(const DAT_OS_WAIT_PROXY_AGENT& agent, int, DAT_CNO_PARAM* param) {
+  param->agent = agent;
+}
+
 // False if the segment is longer than any message.
 inline bool ToSegment(const DAT_LMR_TRIPLET& triplet, verbs::Segment* segment) {
   *segment = {triplet.virtual_address, triplet.lmr_context,

@@ -25,6 +25,22 @@ inline constexpr DAT_EP_PARAM_MASK kFixedEpFields =
     DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
     DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE;
 
+// DAT_CNO_PARAM_MASK's values are no bit set (PROXY is 3, ALL is 4), so any of them goes.
+inline constexpr unsigned kCnoFields = 7;
+
+inline void ShowProxy(const DAT_OS_WAIT_PROXY_AGENT& agent, int descriptor, DAT_CNO_PARAM* param) {
+  param->proxy = {};
+  if (descriptor >= 0) {
+    param->proxy_type = DAT_PROXY_TYPE_FD;
+    param->proxy.fd = descriptor;
+  } else if (agent.proxy_agent_func != nullptr) {
+    param->proxy_type = DAT_PROXY_TYPE_AGENT;
+    param->proxy.agent = agent;
+  } else {
+    param->proxy_type = DAT_PROXY_TYPE_NONE;
+  }
+}
+
 // False if the segment is longer than any message.
 inline bool ToSegment(const DAT_LMR_TRIPLET& triplet, verbs::Segment* segment) {
   *segment = {triplet.virtual_address, triplet.lmr_context, triplet.segment_length};

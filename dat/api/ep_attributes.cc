@@ -1,6 +1,7 @@
 #include "dat/api/ep_attributes.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "dat/api/limits.h"
 #include "dat/api/return_code.h"
@@ -8,22 +9,23 @@
 namespace viaduct::dat {
 namespace {
 
-// Receives and requests notify for each completion; a waiter's threshold works with either flag.
-// The modes UNSIGNALLED and SOLICITED_WAIT of a stream are not supported, and the provider's
-// attributes say so.
-DAT_RETURN CheckStreamFlags(unsigned flags, unsigned known, unsigned argument) {
-  if ((flags & ~known) != 0) return BadParameter(argument);
-  if ((flags & ~unsigned{DAT_COMPLETION_EVD_THRESHOLD_FLAG}) != 0) {
-    return Failure(DAT_MODEL_NOT_SUPPORTED);
+// A stream has one mode; SOLICITED_WAIT is one of receives.
+std::optional<core::CompletionMode> ModeOf(unsigned flags, bool receives) {
+  switch (flags) {
+    case DAT_COMPLETION_DEFAULT_FLAG:
+      return core::CompletionMode::kDefault;
+    case DAT_COMPLETION_EVD_THRESHOLD_FLAG:
+      return core::CompletionMode::kThreshold;
+    case DAT_COMPLETION_UNSIGNALLED_FLAG:
+      return core::CompletionMode::kUnsignalled;
+    case DAT_COMPLETION_SOLICITED_WAIT_FLAG:
+      if (receives) return core::CompletionMode::kSolicited;
+      break;
+    default:
+      break;
   }
-  return DAT_SUCCESS;
+  return std::nullopt;
 }
-
-constexpr unsigned kReceiveModes = DAT_COMPLETION_UNSIGNALLED_FLAG |
-                                   DAT_COMPLETION_SOLICITED_WAIT_FLAG |
-                                   DAT_COMPLETION_EVD_THRESHOLD_FLAG;
-constexpr unsigned kRequestModes =
-    DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG;
 
 // One member: counts from 0 (the default) to `limit`.
 bool TakeCount(DAT_COUNT asked, uint32_t limit, uint32_t* engine, uint32_t preset) {
@@ -108,14 +110,16 @@ DAT_RETURN ApplyAttributes(const DAT_EP_ATTR& attributes, DAT_EP_PARAM_MASK mask
   }
   if ((mask & DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS) != 0) {
     const auto flags = static_cast<unsigned>(attributes.recv_completion_flags);
-    DAT_RETURN checked = CheckStreamFlags(flags, kReceiveModes, argument);
-    if (checked != DAT_SUCCESS) return checked;
+    const auto mode = ModeOf(flags, /*receives=*/true);
+    if (!mode) return BadParameter(argument);
+    changed.receive_mode = *mode;
     changed_asked.receive_flags = static_cast<uint8_t>(flags);
   }
   if ((mask & DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS) != 0) {
     const auto flags = static_cast<unsigned>(attributes.request_completion_flags);
-    DAT_RETURN checked = CheckStreamFlags(flags, kRequestModes, argument);
-    if (checked != DAT_SUCCESS) return checked;
+    const auto mode = ModeOf(flags, /*receives=*/false);
+    if (!mode) return BadParameter(argument);
+    changed.request_mode = *mode;
     changed_asked.request_flags = static_cast<uint8_t>(flags);
   }
   const Taker taker(attributes, mask, device);

@@ -112,14 +112,24 @@ TEST_F(EpAttributes, ModelsThatAreNotThere) {
   DAT_EP_ATTR asked = {};
   asked.qos = DAT_QOS_LOW_LATENCY;
   EXPECT_EQ(Apply(asked), Failure(DAT_MODEL_NOT_SUPPORTED));
-  asked = {};
+}
+
+TEST_F(EpAttributes, ModesOfTheStreams) {
+  DAT_EP_ATTR asked = {};
   asked.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
-  EXPECT_EQ(Apply(asked), Failure(DAT_MODEL_NOT_SUPPORTED));
-  asked = {};
   asked.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
-  EXPECT_EQ(Apply(asked), Failure(DAT_MODEL_NOT_SUPPORTED));
-  asked.request_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;  // of a post, not of a stream
-  EXPECT_EQ(Apply(asked), BadParameter(6));
+  ASSERT_EQ(Apply(asked), DAT_RETURN{DAT_SUCCESS});
+  EXPECT_EQ(engine_.receive_mode, core::CompletionMode::kSolicited);
+  EXPECT_EQ(engine_.request_mode, core::CompletionMode::kUnsignalled);
+  EXPECT_EQ(Show().recv_completion_flags, DAT_COMPLETION_SOLICITED_WAIT_FLAG);
+  EXPECT_EQ(Show().request_completion_flags, DAT_COMPLETION_UNSIGNALLED_FLAG);
+  for (unsigned wrong :
+       {DAT_COMPLETION_SUPPRESS_FLAG + 0u,        // of a post, not of a stream
+        DAT_COMPLETION_SOLICITED_WAIT_FLAG + 0u,  // of receives
+        DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG + 0u}) {
+    asked.request_completion_flags = static_cast<DAT_COMPLETION_FLAGS>(wrong);
+    EXPECT_EQ(Apply(asked), BadParameter(6));
+  }
 }
 
 }  // namespace

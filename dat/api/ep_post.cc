@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "dat/api/ep_attributes.h"
 #include "dat/api/face.h"
 #include "dat/api/limits.h"
 #include "dat/core/endpoint.h"
@@ -13,8 +14,17 @@ namespace {
 constexpr unsigned kRequestFlags =
     DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
     DAT_COMPLETION_BARRIER_FENCE_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG;
-// No endpoint has the UNSIGNALLED mode (ep_attributes.cc), so its flag is as wrong as unknown ones.
 constexpr unsigned kReceiveFlags = DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+
+// UNSIGNALLED is for the streams of an endpoint that was made with it.
+unsigned RequestFlagsOf(const core::Endpoint& endpoint) {
+  return kRequestFlags | (AskedAttributes::Unpack(endpoint.face_word()).request_flags &
+                          DAT_COMPLETION_UNSIGNALLED_FLAG);
+}
+unsigned ReceiveFlagsOf(const core::Endpoint& endpoint) {
+  return kReceiveFlags | (AskedAttributes::Unpack(endpoint.face_word()).receive_flags &
+                          DAT_COMPLETION_UNSIGNALLED_FLAG);
+}
 
 // A request's local side, converted. Parameters 2 and 3 of every post.
 class Segments {
@@ -52,6 +62,7 @@ uint16_t ToRequestFlags(unsigned flags) {
   if ((flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0) out |= verbs::kSuppress;
   if ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0) out |= verbs::kSolicited;
   if ((flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0) out |= verbs::kFence;
+  if ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0) out |= verbs::kQuiet;
   return out;
 }
 
@@ -66,7 +77,9 @@ DAT_RETURN PostRequest(DAT_EP_HANDLE handle, verbs::Opcode opcode, DAT_COUNT cou
     DAT_RETURN taken = segments.Take(count, iov);
     if (taken != DAT_SUCCESS) return taken;
     if (rdma && remote == nullptr) return BadParameter(5);
-    if ((flags & ~kRequestFlags) != 0) return BadParameter(rdma ? 6 : 5);
+    if ((flags & ~kRequestFlags) != 0 && (flags & ~RequestFlagsOf(*endpoint)) != 0) {
+      return BadParameter(rdma ? 6 : 5);
+    }
     verbs::SendRequest request;
     request.id = cookie.as_64;
     request.opcode = opcode;
@@ -128,8 +141,12 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUN
     Segments segments;
     DAT_RETURN taken = segments.Take(num_segments, local_iov);
     if (taken != DAT_SUCCESS) return taken;
-    if ((static_cast<unsigned>(completion_flags) & ~kReceiveFlags) != 0) return BadParameter(5);
+    const auto flags = static_cast<unsigned>(completion_flags);
+    if ((flags & ~kReceiveFlags) != 0 && (flags & ~ReceiveFlagsOf(*endpoint)) != 0) {
+      return BadParameter(5);
+    }
     verbs::ReceiveRequest request;
+    request.quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
     request.id = user_cookie.as_64;
     request.segments = segments.span();
     return ToReturn(endpoint->PostReceive(request));

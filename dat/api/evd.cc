@@ -1,4 +1,5 @@
 // Event dispatchers.
+#include "dat/api/cno.h"
 #include "dat/api/event_translation.h"
 #include "dat/api/face.h"
 #include "dat/api/limits.h"
@@ -9,6 +10,20 @@ namespace {
 
 core::Ref<core::EventDispatcher> ShareEvd(DAT_EVD_HANDLE handle) {
   return Share<core::EventDispatcher>(handle);
+}
+// The member CONFIG of DAT_EVD_STATE.
+int ConfigOf(core::CompletionMode mode) {
+  switch (mode) {
+    case core::CompletionMode::kDefault:
+      return 0;
+    case core::CompletionMode::kThreshold:
+      return DAT_EVD_STATE_CONFIG_THRESHOLD;
+    case core::CompletionMode::kUnsignalled:
+      return DAT_EVD_STATE_CONFIG_NOTIFY;
+    case core::CompletionMode::kSolicited:
+      return DAT_EVD_STATE_CONFIG_SOLICITED;
+  }
+  return 0;
 }
 // A handle alone does not say which of the dispatchers' subtypes was meant.
 constexpr DAT_RETURN kBadEvd = BadHandle(DAT_INVALID_HANDLE1);
@@ -30,7 +45,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT 
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
     if (evd_min_qlen <= 0) return BadParameter(2);
-    if (cno_handle != DAT_HANDLE_NULL) return BadHandle(DAT_INVALID_HANDLE_CNO);
+    auto notifier = ShareOf<core::Notifier>(*adapter, cno_handle);
+    if (!notifier && cno_handle != DAT_HANDLE_NULL) return kBadCno;
     const auto streams = static_cast<uint32_t>(evd_flags);
     if (streams == 0 || (streams & ~core::kAllStreams) != 0) return BadParameter(4);
     if (evd_handle == nullptr) return BadParameter(5);
@@ -38,8 +54,10 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT 
     core::Ref<core::EventDispatcher> dispatcher;
     core::Error error = core::EventDispatcher::Create(*adapter, static_cast<uint32_t>(evd_min_qlen),
                                                       streams, /*eager=*/false, &dispatcher);
-    if (error.ok()) *evd_handle = dispatcher->handle();
-    return ToReturn(error);
+    if (!error.ok()) return ToReturn(error);
+    if (notifier) dispatcher->SetNotifier(notifier.get());
+    *evd_handle = dispatcher->handle();
+    return DAT_SUCCESS;
   });
 }
 
@@ -54,9 +72,23 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_P
     param->evd_qlen = static_cast<DAT_COUNT>(dispatcher->length());
     param->evd_state = static_cast<DAT_EVD_STATE>(
         (dispatcher->enabled() ? DAT_EVD_STATE_ENABLED : DAT_EVD_STATE_DISABLED) |
-        (dispatcher->waitable() ? DAT_EVD_STATE_WAITABLE : DAT_EVD_STATE_UNWAITABLE));
-    param->cno_handle = DAT_HANDLE_NULL;
+        (dispatcher->waitable() ? DAT_EVD_STATE_WAITABLE : DAT_EVD_STATE_UNWAITABLE) |
+        ConfigOf(dispatcher->mode()));
+    const core::Ref<core::Notifier> notifier = dispatcher->notifier();
+    param->cno_handle = notifier ? notifier->handle() : DAT_HANDLE_NULL;
     param->evd_flags = static_cast<DAT_EVD_FLAGS>(dispatcher->streams());
+    return DAT_SUCCESS;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd_handle,
+                                                 DAT_CNO_HANDLE cno_handle) {
+  return Control([&]() -> DAT_RETURN {
+    auto dispatcher = ShareEvd(evd_handle);
+    if (!dispatcher) return kBadEvd;
+    auto notifier = ShareOf<core::Notifier>(dispatcher->adapter(), cno_handle);
+    if (!notifier && cno_handle != DAT_HANDLE_NULL) return kBadCno;
+    dispatcher->SetNotifier(notifier.get());
     return DAT_SUCCESS;
   });
 }

@@ -85,7 +85,8 @@ void ShowProvider(uint32_t max_private_data, DAT_PROVIDER_ATTR* attributes) {
   attributes->iov_ownership_on_return = DAT_IOV_CONSUMER;
   attributes->dat_qos_supported = DAT_QOS_BEST_EFFORT;
   attributes->completion_flags_supported = static_cast<DAT_COMPLETION_FLAGS>(
-      DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
+      DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+      DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG |
       DAT_COMPLETION_EVD_THRESHOLD_FLAG);
   attributes->is_thread_safe = DAT_TRUE;
   Set(&attributes->max_private_data_size, max_private_data);

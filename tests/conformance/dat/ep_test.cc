@@ -107,8 +107,8 @@ TEST(EpCreate, S_Attributes) {
     attributes.qos = DAT_QOS_PREMIUM;
     EXPECT_TRUE(Fails(create(attributes), DAT_MODEL_NOT_SUPPORTED));
     attributes = {};
-    attributes.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
-    EXPECT_TRUE(Fails(create(attributes), DAT_MODEL_NOT_SUPPORTED));
+    attributes.request_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;  // of receives only
+    EXPECT_TRUE(Fails(create(attributes), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
   });
 }
 

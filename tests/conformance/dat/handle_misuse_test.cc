@@ -8,7 +8,9 @@
 namespace viaduct::tests {
 namespace {
 
-enum Type { kIa, kPz, kLmr, kEvd, kEp, kPsp, kRsp, kTypes };
+enum Type { kIa, kPz, kLmr, kEvd, kEp, kPsp, kRsp, kCno, kTypes };
+
+constexpr DAT_OS_WAIT_PROXY_AGENT kNoAgent = {nullptr, nullptr};
 
 // One live object of each type, and a freed one.
 struct Objects {
@@ -19,6 +21,7 @@ struct Objects {
     live[kEvd] = side.request_evd;
     live[kEp] = side.NewEp();
     live[kPsp] = side.Listen(Port(0));
+    Must(dat_cno_create(side.ia, kNoAgent, &live[kCno]));
     Must(dat_rsp_create(side.ia, Port(1), side.NewEp(), side.cr_evd, &live[kRsp]));
 
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
@@ -36,6 +39,8 @@ struct Objects {
     Must(dat_psp_free(freed[kPsp]));
     Must(dat_rsp_create(side.ia, Port(2), side.NewEp(), side.cr_evd, &freed[kRsp]));
     Must(dat_rsp_free(freed[kRsp]));
+    Must(dat_cno_create(side.ia, kNoAgent, &freed[kCno]));
+    Must(dat_cno_free(freed[kCno]));
   }
 
   // All that is not a live object of `type` (kTypes: of no type). NULL is left out where it has
@@ -156,11 +161,28 @@ std::vector<Argument> Arguments() {
        [](Objects&, DAT_HANDLE h) {
          return dat_evd_create(h, 8, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &out);
        }},
-      {"evd_create cno", kTypes, DAT_INVALID_HANDLE_CNO,
+      {"evd_create cno", kCno, DAT_INVALID_HANDLE_CNO,
        [](Objects& o, DAT_HANDLE h) {
          return dat_evd_create(o.live[kIa], 8, h, DAT_EVD_DTO_FLAG, &out);
        },
        true},
+      {"evd_modify_cno evd", kEvd, DAT_INVALID_HANDLE1,
+       [](Objects&, DAT_HANDLE h) { return dat_evd_modify_cno(h, DAT_HANDLE_NULL); }},
+      {"evd_modify_cno cno", kCno, DAT_INVALID_HANDLE_CNO,
+       [](Objects& o, DAT_HANDLE h) { return dat_evd_modify_cno(o.live[kEvd], h); }, true},
+      {"cno_create ia", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects&, DAT_HANDLE h) { return dat_cno_create(h, kNoAgent, &out); }},
+      {"cno_modify_agent", kCno, DAT_INVALID_HANDLE_CNO,
+       [](Objects&, DAT_HANDLE h) { return dat_cno_modify_agent(h, kNoAgent); }},
+      {"cno_query", kCno, DAT_INVALID_HANDLE_CNO,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_CNO_PARAM param;
+         return dat_cno_query(h, DAT_CNO_FIELD_ALL, &param);
+       }},
+      {"cno_wait", kCno, DAT_INVALID_HANDLE_CNO,
+       [](Objects&, DAT_HANDLE h) { return dat_cno_wait(h, 0, &out); }},
+      {"cno_free", kCno, DAT_INVALID_HANDLE_CNO,
+       [](Objects&, DAT_HANDLE h) { return dat_cno_free(h); }},
       {"evd_query", kEvd, DAT_INVALID_HANDLE1,
        [](Objects&, DAT_HANDLE h) {
          DAT_EVD_PARAM param;
@@ -400,7 +422,7 @@ TEST(HandleMisuse, C030_TypeAndContextOfEveryObject) {
     Objects objects;
     const DAT_HANDLE_TYPE types[] = {DAT_HANDLE_TYPE_IA,  DAT_HANDLE_TYPE_PZ, DAT_HANDLE_TYPE_LMR,
                                      DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_EP, DAT_HANDLE_TYPE_PSP,
-                                     DAT_HANDLE_TYPE_RSP};
+                                     DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_CNO};
     for (int i = 0; i < kTypes; ++i) {
       DAT_HANDLE_TYPE type;
       Must(dat_get_handle_type(objects.live[i], &type));

@@ -1,0 +1,70 @@
+// Notifiers: DAT's CNO.
+#include "dat/api/cno.h"
+
+#include "dat/api/face.h"
+#include "dat/core/notifier.h"
+
+namespace viaduct::dat {
+namespace {
+
+core::Notifier::Agent ToAgent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
+  return {agent.proxy_agent_func, agent.instance_data};
+}
+
+}  // namespace
+
+core::Ref<core::Notifier> ShareCno(DAT_CNO_HANDLE handle) { return Share<core::Notifier>(handle); }
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent,
+                                             DAT_CNO_HANDLE* cno_handle) {
+  return Control([&]() -> DAT_RETURN {
+    auto adapter = Share<core::InterfaceAdapter>(ia_handle);
+    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (cno_handle == nullptr) return BadParameter(3);
+    core::Ref<core::Notifier> notifier;
+    core::Error error = core::Notifier::Create(*adapter, ToAgent(agent), &notifier);
+    if (error.ok()) *cno_handle = notifier->handle();
+    return ToReturn(error);
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_modify_agent(DAT_CNO_HANDLE cno_handle,
+                                                   DAT_OS_WAIT_PROXY_AGENT agent) {
+  return Control([&]() -> DAT_RETURN {
+    auto notifier = ShareCno(cno_handle);
+    return notifier ? ToReturn(notifier->SetAgent(ToAgent(agent))) : kBadCno;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK mask,
+                                            DAT_CNO_PARAM* param) {
+  return Control([&]() -> DAT_RETURN {
+    auto notifier = ShareCno(cno_handle);
+    if (!notifier) return kBadCno;
+    if ((static_cast<unsigned>(mask) & ~kCnoFields) != 0) return BadParameter(2);
+    if (param == nullptr) return BadParameter(3);
+    param->ia_handle = notifier->adapter().handle();
+    const core::Notifier::Agent agent = notifier->agent();
+    ShowProxy({agent.instance, agent.function}, notifier->descriptor(), param);
+    return DAT_SUCCESS;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout,
+                                           DAT_EVD_HANDLE* evd_handle) {
+  return Control([&]() -> DAT_RETURN {
+    auto notifier = ShareCno(cno_handle);
+    if (!notifier) return kBadCno;
+    if (evd_handle == nullptr) return BadParameter(3);
+    return ToReturn(notifier->Wait(ToDeadline(notifier->adapter(), timeout), evd_handle));
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno_handle) {
+  return Control([&]() -> DAT_RETURN {
+    auto notifier = ShareCno(cno_handle);
+    return notifier ? ToReturn(notifier->Free()) : kBadCno;
+  });
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,578 @@
+// dat_cno_*, dat_evd_modify_cno: the pages of those names; DAT checklist 62-69, 22, 23.
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <future>
+#include <thread>
+
+#include "tests/conformance/dat/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr auto kSoftware = DAT_EVD_SOFTWARE_FLAG;
+constexpr DAT_OS_WAIT_PROXY_AGENT kNoAgent = {nullptr, nullptr};
+
+DAT_RETURN Post(DAT_EVD_HANDLE evd) {
+  DAT_EVENT event = {};
+  event.event_number = DAT_SOFTWARE_EVENT;
+  return dat_evd_post_se(evd, &event);
+}
+
+DAT_CNO_HANDLE NewCno(const Side& side, DAT_OS_WAIT_PROXY_AGENT agent = kNoAgent) {
+  DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
+  Must(dat_cno_create(side.ia, agent, &cno));
+  return cno;
+}
+
+DAT_EVD_HANDLE NewEvd(const Side& side, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags = kSoftware,
+                      DAT_COUNT length = 64) {
+  DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+  Must(dat_evd_create(side.ia, length, cno, flags, &evd));
+  return evd;
+}
+
+::testing::AssertionResult IsQuiet(DAT_CNO_HANDLE cno) {
+  DAT_EVD_HANDLE evd = cno;
+  const DAT_RETURN value = dat_cno_wait(cno, 0, &evd);
+  if (evd != DAT_HANDLE_NULL) return ::testing::AssertionFailure() << "a dispatcher is named";
+  return Fails(value, DAT_QUEUE_EMPTY);
+}
+
+// The dispatcher that is told within the patience.
+DAT_EVD_HANDLE Told(DAT_CNO_HANDLE cno) {
+  DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+  Must(dat_cno_wait(cno, kPatience, &evd));
+  return evd;
+}
+
+// Runs dat_cno_wait in a thread; returns when that thread sleeps.
+class Waiter {
+ public:
+  explicit Waiter(DAT_CNO_HANDLE cno) {
+    std::promise<pid_t> began;
+    thread_ = std::thread([&began, cno, this] {
+      began.set_value(static_cast<pid_t>(syscall(SYS_gettid)));
+      result_ = dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &evd_);
+    });
+    const pid_t tid = began.get_future().get();
+    for (int asleep = 0; asleep < 20; ++asleep) {
+      if (StateOf(tid) != 'S') asleep = 0;
+      sched_yield();
+    }
+  }
+  DAT_RETURN Join() {
+    thread_.join();
+    return result_;
+  }
+  DAT_EVD_HANDLE evd() const { return evd_; }
+  pthread_t thread() { return thread_.native_handle(); }
+
+ private:
+  static char StateOf(pid_t tid) {
+    char path[64], text[512] = {};
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(tid));
+    FILE* file = fopen(path, "r");
+    if (file == nullptr) return 0;
+    const size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    const char* bracket = size > 0 ? strrchr(text, ')') : nullptr;
+    return bracket != nullptr && bracket[1] == ' ' ? bracket[2] : 0;
+  }
+
+  std::thread thread_;
+  DAT_EVD_HANDLE evd_ = reinterpret_cast<DAT_EVD_HANDLE>(1);
+  DAT_RETURN result_ = DAT_SUCCESS;
+};
+
+// An agent's calls.
+struct Calls {
+  std::atomic<int> count{0};
+  std::atomic<DAT_EVD_HANDLE> evd{nullptr};
+  static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE evd) {
+    auto* calls = static_cast<Calls*>(instance);
+    calls->evd = evd;
+    ++calls->count;
+  }
+  DAT_OS_WAIT_PROXY_AGENT agent() { return {this, &Agent}; }
+  void Await(int n) {
+    while (count < n) sched_yield();
+  }
+};
+
+TEST(CnoCreate, S_QueryShowsWhatWasGiven) {
+  RunAlone([] {
+    Side side;
+    Calls calls;
+    DAT_CNO_HANDLE cno = NewCno(side, calls.agent());
+    DAT_CNO_PARAM param;
+    Must(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
+    EXPECT_EQ(param.ia_handle, side.ia);
+#if VIADUCT_TEST_DAT == 12
+    EXPECT_EQ(param.agent.instance_data, &calls);
+    EXPECT_EQ(param.agent.proxy_agent_func, &Calls::Agent);
+#else
+    EXPECT_EQ(param.proxy_type, DAT_PROXY_TYPE_AGENT);
+    EXPECT_EQ(param.proxy.agent.instance_data, &calls);
+    EXPECT_EQ(param.proxy.agent.proxy_agent_func, &Calls::Agent);
+    Must(dat_cno_modify_agent(cno, kNoAgent));
+    Must(dat_cno_query(cno, DAT_CNO_FIELD_PROXY, &param));
+    EXPECT_EQ(param.proxy_type, DAT_PROXY_TYPE_NONE);
+#endif
+    EXPECT_TRUE(Fails(dat_cno_query(cno, DAT_CNO_FIELD_ALL, nullptr), DAT_INVALID_PARAMETER,
+                      DAT_INVALID_ARG3));
+    EXPECT_TRUE(Fails(dat_cno_query(cno, static_cast<DAT_CNO_PARAM_MASK>(8), &param),
+                      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    EXPECT_TRUE(
+        Fails(dat_cno_create(side.ia, kNoAgent, nullptr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+    Must(dat_cno_free(cno));
+    EXPECT_TRUE(Fails(dat_cno_free(cno), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO));
+  });
+}
+
+TEST(CnoWait, C062_TimeoutIsQueueEmpty) {
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = NewCno(side);
+    for (DAT_TIMEOUT timeout : {DAT_TIMEOUT{0}, DAT_TIMEOUT{500}, 20 * kMillisecond}) {
+      DAT_EVD_HANDLE evd = cno;
+      const uint64_t begin = NowMicroseconds();
+      EXPECT_TRUE(Fails(dat_cno_wait(cno, timeout, &evd), DAT_QUEUE_EMPTY));
+      EXPECT_GE(NowMicroseconds() - begin, timeout);
+      EXPECT_EQ(evd, DAT_HANDLE_NULL);
+    }
+    EXPECT_TRUE(Fails(dat_cno_wait(cno, 0, nullptr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+  });
+}
+
+TEST(CnoWait, C063_EnabledTriggersDisabledDoesNot) {
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = NewCno(side);
+    DAT_EVD_HANDLE evd = NewEvd(side, cno);
+    EXPECT_TRUE(IsQuiet(cno));
+    Must(Post(evd));
+    EXPECT_EQ(Told(cno), evd);
+    Must(dat_evd_disable(evd));
+    Must(Post(evd));
+    EXPECT_TRUE(IsQuiet(cno));
+    Must(dat_evd_enable(evd));
+    Must(Post(evd));
+    EXPECT_EQ(Told(cno), evd);
+    EXPECT_TRUE(IsQuiet(cno));
+  });
+}
+
+TEST(CnoWait, C063_WaitedDispatcherDoesNotTrigger) {
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = NewCno(side);
+    DAT_EVD_HANDLE evd = NewEvd(side, cno);
+    DAT_RETURN result = DAT_ABORT;
+    std::thread waiter([&] {
+      DAT_EVENT event;
+      DAT_COUNT more;
+      result = dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
+    });
+    DAT_EVENT event;
+    while (DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) != DAT_INVALID_STATE) sched_yield();
+    Must(Post(evd));
+    waiter.join();
+    Must(result);
+    EXPECT_TRUE(IsQuiet(cno));
+  });
+}
+
+// What comes while a waiter gives up is told to one of the two.
+TEST(CnoWait, C063_NothingIsLostBetweenWaiterAndNotifier) {
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = NewCno(side);
+    DAT_EVD_HANDLE evd = NewEvd(side, cno);
+    for (int i = 0; i < 2000; ++i) {
+      std::thread poster([&] { Must(Post(evd)); });
+      DAT_EVENT event;
+      DAT_COUNT more;
+      const DAT_RETURN waited =
+          dat_evd_wait(evd, static_cast<DAT_TIMEOUT>(i % 100), 1, &event, &more);
+      if (waited != DAT_SUCCESS) {
+        ASSERT_TRUE(Fails(waited, DAT_TIMEOUT_EXPIRED));
+        if (more == 0) {
+          ASSERT_EQ(Told(cno), evd) << i;
+        }
+        Next(evd, DAT_SOFTWARE_EVENT);
+      }
+      poster.join();
+      DAT_EVD_HANDLE told;
+      (void)dat_cno_wait(cno, 0, &told);
+    }
+  });
+}
+
+TEST(CnoWait, C063_CompletionsTrigger) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_CNO_HANDLE cno = NewCno(side);
+        for (DAT_EVD_HANDLE evd : {side.receive_evd, side.connect_evd, side.cr_evd}) {
+          Must(dat_evd_modify_cno(evd, cno));
+        }
+        DAT_EP_HANDLE ep = side.NewEp();
+        for (uint64_t i = 0; i < 40; ++i) side.PostReceive(ep, i);
+        DAT_PSP_HANDLE psp = side.Listen(Port(0));
+        peer.Tell("listening");
+        EXPECT_EQ(Told(cno), side.cr_evd);
+        Must(side.TryAccept(NextRequest(side.cr_evd).cr_handle, ep));
+        EXPECT_EQ(Told(cno), side.connect_evd);
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        Must(dat_psp_free(psp));
+        peer.Tell("accepted");
+        // As programs do: take everything, then wait.
+        for (uint64_t taken = 0;;) {
+          DAT_EVENT event;
+          while (dat_evd_dequeue(side.receive_evd, &event) == DAT_SUCCESS) {
+            EXPECT_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, taken);
+            ++taken;
+          }
+          if (taken == 40) break;
+          peer.Send(taken);
+          EXPECT_EQ(Told(cno), side.receive_evd) << taken;
+        }
+        peer.Send(uint64_t{1000});
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        uint64_t sent = 0;
+        while (peer.Receive<uint64_t>() < 1000) {
+          // One, then two that come together.
+          for (int n = 0; n < 1 + static_cast<int>(sent % 2) && sent < 40; ++n) {
+            Must(side.TrySend(ep, sent++));
+          }
+        }
+        peer.Tell("done");
+      });
+}
+
+TEST(CnoWait, C064_TriggerIsRememberedOnce) {
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = NewCno(side);
+    DAT_EVD_HANDLE first = NewEvd(side, cno), second = NewEvd(side, cno);
+    for (int i = 0; i < 5; ++i) Must(Post(first));
+    Must(Post(second));
+    EXPECT_EQ(Told(cno), first);
+    EXPECT_TRUE(IsQuiet(cno));
+    Must(Post(second));
+    EXPECT_EQ(Told(cno), second);
+    EXPECT_TRUE(IsQuiet(cno));
+  });
+}
+
+TEST(CnoWait, C064_EachTriggerWakesAWaiter) {
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = NewCno(side);
+    DAT_EVD_HANDLE evd = NewEvd(side, cno);
+    Waiter first(cno), second(cno);
+    Must(Post(evd));
+    Must(Post(evd));
+    Must(first.Join());
+    Must(second.Join());
+    EXPECT_EQ(first.evd(), evd);
+    EXPECT_EQ(second.evd(), evd);
+    EXPECT_TRUE(IsQuiet(cno));
+  });
+}
+
+TEST(CnoAgent, C065_CalledOnceForEachAssociation) {
+  RunAlone([] {
+    Side side;
+    Calls calls;
+    DAT_CNO_HANDLE cno = NewCno(side, calls.agent());
+    DAT_EVD_HANDLE evd = NewEvd(side, cno), other = NewEvd(side, cno);
+    Must(Post(evd));
+    calls.Await(1);
+    EXPECT_EQ(calls.evd, evd);
+    Must(Post(evd));
+    EXPECT_EQ(Told(cno), evd);  // a waiter is told beside the agent
+    Must(dat_cno_modify_agent(cno, calls.agent()));
+    Must(Post(other));
+    calls.Await(2);
+    EXPECT_EQ(calls.evd, other);
+    Must(dat_cno_modify_agent(cno, calls.agent()));
+    Must(dat_cno_modify_agent(cno, kNoAgent));
+    Must(Post(evd));
+    // Calls run one after the other: this one comes behind any that should not have been.
+    Calls last;
+    DAT_CNO_HANDLE marker = NewCno(side, last.agent());
+    Must(Post(NewEvd(side, marker)));
+    last.Await(1);
+    EXPECT_EQ(calls.count, 2);
+  });
+}
+
+// Every call is legal in an agent: it takes the event, asks for the next call, and frees.
+TEST(CnoAgent, C065_AgentMayCallAnything) {
+  RunAlone([] {
+    struct Loop {
+      DAT_CNO_HANDLE cno;
+      std::atomic<int> events{0};
+      std::promise<DAT_RETURN> freed;
+      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE evd) {
+        auto* loop = static_cast<Loop*>(instance);
+        DAT_EVENT event;
+        while (dat_evd_dequeue(evd, &event) == DAT_SUCCESS) ++loop->events;
+        if (loop->events < 100) {
+          EXPECT_EQ(dat_cno_modify_agent(loop->cno, {loop, &Agent}), DAT_RETURN{DAT_SUCCESS});
+          EXPECT_EQ(Post(evd), DAT_RETURN{DAT_SUCCESS});
+          return;
+        }
+        EXPECT_EQ(dat_evd_free(evd), DAT_RETURN{DAT_SUCCESS});
+        loop->freed.set_value(dat_cno_free(loop->cno));
+      }
+    } loop;
+    Side side;
+    loop.cno = NewCno(side, {&loop, &Loop::Agent});
+    Must(Post(NewEvd(side, loop.cno)));
+    Must(loop.freed.get_future().get());
+    EXPECT_EQ(loop.events, 100);
+  });
+}
+
+TEST(EvdModifyCno, C066_OnlyTheNewOneIsTold) {
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE old_cno = NewCno(side), new_cno = NewCno(side);
+    DAT_EVD_HANDLE evd = NewEvd(side, old_cno);
+    auto shown = [&] {
+      DAT_EVD_PARAM param;
+      Must(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
+      return param.cno_handle;
+    };
+    EXPECT_EQ(shown(), old_cno);
+    Must(dat_evd_disable(evd));
+    Must(dat_evd_modify_cno(evd, new_cno));
+    Must(dat_evd_enable(evd));
+    EXPECT_EQ(shown(), new_cno);
+    Must(Post(evd));
+    EXPECT_EQ(Told(new_cno), evd);
+    EXPECT_TRUE(IsQuiet(old_cno));
+    Must(dat_cno_free(old_cno));
+    Must(dat_evd_modify_cno(evd, DAT_HANDLE_NULL));
+    EXPECT_EQ(shown(), DAT_HANDLE_NULL);
+    Must(Post(evd));
+    EXPECT_TRUE(IsQuiet(new_cno));
+    Must(dat_cno_free(new_cno));
+    EXPECT_TRUE(
+        Fails(dat_evd_modify_cno(evd, new_cno), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO));
+    for (int i = 0; i < 2; ++i) Next(evd, DAT_SOFTWARE_EVENT, 0);  // none was lost
+  });
+}
+
+TEST(CnoFree, C067_InUse) {
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = NewCno(side);
+    DAT_EVD_HANDLE evd = NewEvd(side, cno);
+    EXPECT_TRUE(Fails(dat_cno_free(cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE));
+    Must(dat_evd_free(evd));
+    Waiter waiter(cno);
+    EXPECT_TRUE(Fails(dat_cno_free(cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE));
+    // The documented way out.
+    DAT_EVD_HANDLE temporary = NewEvd(side, cno);
+    Must(Post(temporary));
+    Must(waiter.Join());
+    EXPECT_EQ(waiter.evd(), temporary);
+    Must(dat_evd_free(temporary));
+    Must(dat_cno_free(cno));
+  });
+}
+
+TEST(CnoWait, C068_FreeingTheLastDispatcherWakes) {
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = NewCno(side);
+    DAT_EVD_HANDLE first = NewEvd(side, cno), last = NewEvd(side, cno);
+    Waiter waiter(cno), other(cno);
+    Must(dat_evd_free(first));
+    Must(dat_evd_free(last));
+    Must(waiter.Join());
+    Must(other.Join());
+    EXPECT_EQ(waiter.evd(), DAT_HANDLE_NULL);
+    EXPECT_EQ(other.evd(), DAT_HANDLE_NULL);
+    Must(dat_cno_free(cno));
+  });
+}
+
+TEST(CnoWait, C069_SignalInterrupts) {
+  RunAlone([] {
+    struct sigaction action = {};
+    action.sa_handler = [](int) {};
+    action.sa_flags = SA_RESTART;
+    ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+    Side side;
+    DAT_CNO_HANDLE cno = NewCno(side);
+    Waiter waiter(cno);
+    std::atomic<bool> ended{false};
+    std::thread signals([&] {
+      while (!ended) {
+        pthread_kill(waiter.thread(), SIGUSR1);
+        timespec pause = {0, 5'000'000};
+        nanosleep(&pause, nullptr);
+      }
+    });
+    // Only the waiter's end makes the notifier free again.
+    while (DAT_GET_TYPE(dat_cno_free(cno)) == DAT_INVALID_STATE) sched_yield();
+    ended = true;
+    signals.join();
+    EXPECT_TRUE(Fails(waiter.Join(), DAT_INTERRUPTED_CALL));
+    EXPECT_EQ(waiter.evd(), DAT_HANDLE_NULL);
+  });
+}
+
+TEST(IaClose, C022_GracefulNeedsTheNotifierFreed) {
+  RunAlone([] {
+    char name[] = "soft0";
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia;
+    Must(dat_ia_open(name, 8, &async, &ia));
+    DAT_CNO_HANDLE cno;
+    Must(dat_cno_create(ia, kNoAgent, &cno));
+    EXPECT_TRUE(Fails(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE));
+    Must(dat_cno_free(cno));
+    Must(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+  });
+}
+
+TEST(IaClose, C023_AbruptReleasesWaitersAndAgents) {
+  RunAlone([] {
+    char name[] = "soft0";
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia;
+    Must(dat_ia_open(name, 8, &async, &ia));
+    Calls calls;
+    calls.evd = async;
+    DAT_CNO_HANDLE cno;
+    Must(dat_cno_create(ia, calls.agent(), &cno));
+    Waiter waiter(cno);
+    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+    Must(waiter.Join());
+    EXPECT_EQ(waiter.evd(), DAT_HANDLE_NULL);
+    calls.Await(1);
+    EXPECT_EQ(calls.evd, DAT_HANDLE_NULL);
+  });
+}
+
+TEST(Cno, C030_HandleTypeAndContext) {
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = NewCno(side);
+    DAT_HANDLE_TYPE type;
+    Must(dat_get_handle_type(cno, &type));
+    EXPECT_EQ(type, DAT_HANDLE_TYPE_CNO);
+    DAT_CONTEXT context;
+    Must(dat_get_consumer_context(cno, &context));
+    EXPECT_EQ(context.as_64, 0u);
+    context.as_64 = 77;
+    Must(dat_set_consumer_context(cno, context));
+    context.as_64 = 0;
+    Must(dat_get_consumer_context(cno, &context));
+    EXPECT_EQ(context.as_64, 77u);
+  });
+}
+
+#if VIADUCT_TEST_DAT == 20
+
+bool IsReadable(DAT_FD fd, int milliseconds = 0) {
+  pollfd poll_fd = {fd, POLLIN, 0};
+  return poll(&poll_fd, 1, milliseconds) == 1;
+}
+
+// uDAPL 2.0 dat_cno_fd_create, dat_cno_trigger: they are in its header, and OFED exports neither.
+TEST(CnoFd, S_ReadableFromTriggerToTrigger) {
+  RunAlone([] {
+    Side side;
+    DAT_FD fd = -1;
+    DAT_CNO_HANDLE cno;
+    Must(dat_cno_fd_create(side.ia, &fd, &cno));
+    DAT_CNO_PARAM param;
+    Must(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
+    EXPECT_EQ(param.proxy_type, DAT_PROXY_TYPE_FD);
+    EXPECT_EQ(param.proxy.fd, fd);
+    DAT_EVD_HANDLE evd = NewEvd(side, cno), told = evd;
+    EXPECT_FALSE(IsReadable(fd));
+    EXPECT_TRUE(Fails(dat_cno_trigger(cno, &told), DAT_QUEUE_EMPTY));
+    EXPECT_EQ(told, DAT_HANDLE_NULL);
+    for (int i = 0; i < 3; ++i) Must(Post(evd));
+    EXPECT_TRUE(IsReadable(fd));
+    EXPECT_TRUE(IsReadable(fd)) << "looking takes nothing";
+    Must(dat_cno_trigger(cno, &told));
+    EXPECT_EQ(told, evd);
+    EXPECT_FALSE(IsReadable(fd));
+    Must(Post(evd));
+    EXPECT_EQ(Told(cno), evd);  // a wait takes the trigger as well
+    EXPECT_FALSE(IsReadable(fd));
+    EXPECT_TRUE(Fails(dat_cno_modify_agent(cno, kNoAgent), DAT_INVALID_STATE));
+    EXPECT_TRUE(Fails(dat_cno_trigger(cno, nullptr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    Must(dat_evd_free(evd));
+    Must(dat_cno_free(cno));
+    EXPECT_EQ(fcntl(fd, F_GETFD), -1) << "closed";
+    DAT_CNO_HANDLE out;
+    for (DAT_HANDLE bad : {DAT_HANDLE_NULL, cno, DAT_HANDLE(side.pz), DAT_HANDLE(&side)}) {  // C029
+      EXPECT_TRUE(Fails(dat_cno_trigger(bad, &told), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO));
+      EXPECT_TRUE(
+          Fails(dat_cno_fd_create(bad, &fd, &out), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA));
+    }
+  });
+}
+
+TEST(CnoFd, S_MessagesMakeItReadable) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_FD fd = -1;
+        DAT_CNO_HANDLE cno;
+        Must(dat_cno_fd_create(side.ia, &fd, &cno));
+        Must(dat_evd_modify_cno(side.receive_evd, cno));
+        DAT_EP_HANDLE ep = side.NewEp();
+        for (uint64_t i = 0; i < 20; ++i) side.PostReceive(ep, i);
+        side.AcceptFrom(peer, ep, Port(0));
+        for (uint64_t taken = 0; taken < 20;) {
+          peer.Send(taken);
+          ASSERT_TRUE(IsReadable(fd, static_cast<int>(kPatience / kMillisecond)));
+          DAT_EVD_HANDLE told;
+          Must(dat_cno_trigger(cno, &told));
+          EXPECT_EQ(told, side.receive_evd);
+          DAT_EVENT event;
+          while (dat_evd_dequeue(side.receive_evd, &event) == DAT_SUCCESS) ++taken;
+        }
+        peer.Send(uint64_t{1000});
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        uint64_t sent = 0;
+        while (peer.Receive<uint64_t>() < 1000) {
+          if (sent < 20) Must(side.TrySend(ep, sent++));
+        }
+        peer.Tell("done");
+      });
+}
+
+#endif
+
+}  // namespace
+}  // namespace viaduct::tests

@@ -1,0 +1,324 @@
+// Which completions wake somebody, and dispatchers that hold more than their length: dat_ep_create,
+// dat_evd_wait, dat_ep_post_*; DAT checklist 51, 59, 120, 121, and 55 with connections alive.
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/conformance/dat/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr auto kUnsignalled = DAT_COMPLETION_UNSIGNALLED_FLAG;
+constexpr auto kSolicited = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+
+DAT_EP_ATTR Modes(int receive, int request) {
+  DAT_EP_ATTR attributes = {};
+  attributes.recv_completion_flags = static_cast<DAT_COMPLETION_FLAGS>(receive);
+  attributes.request_completion_flags = static_cast<DAT_COMPLETION_FLAGS>(request);
+  return attributes;
+}
+
+// dat_evd_wait in a thread; the constructor returns once that thread is the waiter.
+class Waiter {
+ public:
+  Waiter(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout) {
+    thread_ = std::thread([=, this] { result_ = dat_evd_wait(evd, timeout, 1, &event_, &more_); });
+    DAT_EVENT event;
+    while (DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) != DAT_INVALID_STATE) sched_yield();
+  }
+  DAT_RETURN Join() {
+    thread_.join();
+    return result_;
+  }
+  DAT_COUNT more() const { return more_; }
+  uint64_t cookie() const { return event_.event_data.dto_completion_event_data.user_cookie.as_64; }
+
+ private:
+  std::thread thread_;
+  DAT_EVENT event_ = {};
+  DAT_COUNT more_ = 0;
+  DAT_RETURN result_ = DAT_SUCCESS;
+};
+
+DAT_EVD_STATE EvdState(DAT_EVD_HANDLE evd) {
+  DAT_EVD_PARAM param;
+  Must(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
+  return param.evd_state;
+}
+
+TEST(EvdWait, C051_NoThresholdsOverQuietStreams) {
+  RunAlone([] {
+    Side side;
+    constexpr int kBoth = DAT_EVD_STATE_ENABLED | DAT_EVD_STATE_WAITABLE;
+    DAT_EVENT event;
+    DAT_COUNT more;
+    const DAT_EP_ATTR attributes = Modes(kSolicited, kUnsignalled);
+    DAT_EP_HANDLE ep = side.NewEp(&attributes);
+    EXPECT_TRUE(Fails(dat_evd_wait(side.receive_evd, 0, 2, &event, &more), DAT_INVALID_STATE,
+                      DAT_INVALID_STATE_EVD_CONFIG_SOLICITED));
+    EXPECT_TRUE(Fails(dat_evd_wait(side.request_evd, 0, 2, &event, &more), DAT_INVALID_STATE,
+                      DAT_INVALID_STATE_EVD_CONFIG_NOTIFY));
+    EXPECT_TRUE(Fails(dat_evd_wait(side.request_evd, 0, 1, &event, &more), DAT_TIMEOUT_EXPIRED));
+    EXPECT_EQ(static_cast<int>(EvdState(side.receive_evd)), kBoth | DAT_EVD_STATE_CONFIG_SOLICITED);
+    EXPECT_EQ(static_cast<int>(EvdState(side.request_evd)), kBoth | DAT_EVD_STATE_CONFIG_NOTIFY);
+    // The mode is the endpoint's, and goes with it.
+    DAT_EP_PARAM param = {};
+    param.ep_attr.request_completion_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+    Must(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS, &param));
+    EXPECT_EQ(static_cast<int>(EvdState(side.request_evd)), kBoth | DAT_EVD_STATE_CONFIG_THRESHOLD);
+    EXPECT_TRUE(Fails(dat_evd_wait(side.request_evd, 0, 2, &event, &more), DAT_TIMEOUT_EXPIRED));
+    Must(dat_ep_free(ep));
+    EXPECT_EQ(static_cast<int>(EvdState(side.receive_evd)), kBoth);
+    EXPECT_TRUE(Fails(dat_evd_wait(side.receive_evd, 0, 2, &event, &more), DAT_TIMEOUT_EXPIRED));
+  });
+}
+
+TEST(Dto, C120_UnsignalledWakesNobody) {
+  const DAT_EP_ATTR attributes = Modes(kUnsignalled, kUnsignalled);
+  RunPair(
+      [&](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp(&attributes);
+        Memory memory(side, 8);
+        DAT_LMR_TRIPLET piece = memory.Local(0, 8);
+        for (uint64_t i = 0; i < 2; ++i) {
+          Must(dat_ep_post_recv(ep, 1, &piece, Cookie(i), kUnsignalled));
+        }
+        side.PostReceive(ep, 2);
+        side.AcceptFrom(peer, ep, Port(0));
+        Waiter waiter(side.receive_evd, kPatience);
+        peer.Tell("waiting");
+        // The third one wakes; the first comes, since they are taken in order.
+        Must(waiter.Join());
+        EXPECT_EQ(waiter.cookie(), 0u);
+        EXPECT_EQ(waiter.more(), 2);
+        peer.Tell("done");
+      },
+      [&](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp(&attributes);
+        side.ConnectTo(peer, ep, Port(0));
+        peer.Await("waiting");
+        Waiter waiter(side.request_evd, 100 * kMillisecond);
+        for (uint64_t i = 0; i < 3; ++i) Must(side.TrySend(ep, i, kUnsignalled));
+        EXPECT_TRUE(Fails(waiter.Join(), DAT_TIMEOUT_EXPIRED));
+        EXPECT_EQ(waiter.more(), 3);
+        // They are there for whoever looks.
+        EXPECT_EQ(NextCompletion(side.request_evd, 0).user_cookie.as_64, 0u);
+        DAT_EVENT event;
+        for (int i = 0; i < 2; ++i) Must(dat_evd_dequeue(side.request_evd, &event));
+        peer.Await("done");
+      });
+}
+
+TEST(Dto, C120_UnsignalledDoesNotTriggerTheNotifier) {
+  const DAT_EP_ATTR attributes = Modes(0, kUnsignalled);
+  RunPair(
+      [&](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        for (uint64_t i = 0; i < 4; ++i) side.PostReceive(ep, i);
+        side.AcceptFrom(peer, ep, Port(0));
+        peer.Await("done");
+      },
+      [&](Peer& peer) {
+        Side side;
+        DAT_CNO_HANDLE cno;
+        Must(dat_cno_create(side.ia, {nullptr, nullptr}, &cno));
+        Must(dat_evd_modify_cno(side.request_evd, cno));
+        DAT_EP_HANDLE ep = side.NewEp(&attributes);
+        side.ConnectTo(peer, ep, Port(0));
+        DAT_EVD_HANDLE evd;
+        for (uint64_t i = 0; i < 3; ++i) Must(side.TrySend(ep, i, kUnsignalled));
+        EXPECT_TRUE(Fails(dat_cno_wait(cno, 50 * kMillisecond, &evd), DAT_QUEUE_EMPTY));
+        Must(side.TrySend(ep, 3));
+        Must(dat_cno_wait(cno, kPatience, &evd));
+        EXPECT_EQ(evd, side.request_evd);
+        for (uint64_t i = 0; i < 4; ++i) {
+          EXPECT_EQ(NextCompletion(side.request_evd, 0).user_cookie.as_64, i);
+        }
+        // A failure always tells.
+        Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+        Must(side.TrySend(ep, 4, kUnsignalled));
+        Must(dat_cno_wait(cno, kPatience, &evd));
+        peer.Tell("done");
+      });
+}
+
+TEST(Dto, C121_OnlySolicitedMessagesWake) {
+  const DAT_EP_ATTR attributes = Modes(kSolicited, 0);
+  RunPair(
+      [&](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp(&attributes);
+        for (uint64_t i = 0; i < 6; ++i) side.PostReceive(ep, i);
+        side.AcceptFrom(peer, ep, Port(0));
+        {
+          Waiter waiter(side.receive_evd, 100 * kMillisecond);
+          peer.Tell("send two");
+          EXPECT_TRUE(Fails(waiter.Join(), DAT_TIMEOUT_EXPIRED));
+        }
+        peer.Await("sent");
+        for (uint64_t i = 0; i < 2; ++i) {
+          EXPECT_EQ(NextCompletion(side.receive_evd).user_cookie.as_64, i);
+        }
+        Waiter waiter(side.receive_evd, kPatience);
+        peer.Tell("send three, the last solicited");
+        Must(waiter.Join());
+        EXPECT_EQ(waiter.cookie(), 2u);
+        EXPECT_EQ(waiter.more(), 2);
+        peer.Tell("done");
+      },
+      [&](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        peer.Await("send two");
+        for (uint64_t i = 0; i < 2; ++i) Must(side.TrySend(ep, i));
+        for (uint64_t i = 0; i < 2; ++i) NextCompletion(side.request_evd);
+        peer.Tell("sent");
+        peer.Await("send three, the last solicited");
+        for (uint64_t i = 0; i < 2; ++i) Must(side.TrySend(ep, i));
+        Must(side.TrySend(ep, 2, kSolicited));
+        peer.Await("done");
+      });
+}
+
+// Resized up and down while completions arrive: none is lost, none comes twice.
+TEST(EvdResize, C055_WithEndpointsAlive) {
+  static constexpr uint64_t kMessages = 2000;
+  static constexpr uint64_t kWindow = 100;
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        for (uint64_t i = 0; i < kWindow; ++i) side.PostReceive(ep, i);
+        side.AcceptFrom(peer, ep, Port(0));
+        std::atomic<bool> stop{false};
+        std::thread resizer([&] {
+          for (DAT_COUNT length = 1; !stop; length = length % 300 + 7) {
+            const DAT_RETURN value = dat_evd_resize(side.receive_evd, length);
+            EXPECT_TRUE(value == DAT_SUCCESS || Fails(value, DAT_INVALID_STATE));
+            sched_yield();
+          }
+        });
+        for (uint64_t i = 0; i < kMessages; ++i) {
+          ASSERT_EQ(NextCompletion(side.receive_evd).user_cookie.as_64, i);
+          if (i + kWindow < kMessages) side.PostReceive(ep, i + kWindow);
+        }
+        stop = true;
+        resizer.join();
+        EXPECT_TRUE(IsEmpty(side.receive_evd));
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        for (uint64_t i = 0; i < kMessages; ++i) {
+          Must(side.TrySend(ep, i));
+          EXPECT_EQ(NextCompletion(side.request_evd).user_cookie.as_64, i);
+        }
+        peer.Await("done");
+      });
+}
+
+TEST(EvdCreate, S_LongOnesHoldTheirLength) {
+  RunAlone([] {
+    Side side;
+    constexpr DAT_COUNT kLength = 65536;
+    DAT_EVD_HANDLE evd = side.NewEvd(DAT_EVD_SOFTWARE_FLAG, kLength);
+    DAT_EVENT event = {};
+    event.event_number = DAT_SOFTWARE_EVENT;
+    for (uintptr_t i = 0; i < kLength; ++i) {
+      event.event_data.software_event_data.pointer = reinterpret_cast<DAT_PVOID>(i);
+      Must(dat_evd_post_se(evd, &event));
+    }
+    DAT_COUNT more = 0;
+    for (uintptr_t i = 0; i < kLength; ++i) {
+      Must(dat_evd_wait(evd, 0, 1, &event, &more));
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(event.event_data.software_event_data.pointer), i);
+      ASSERT_EQ(more, kLength - 1 - static_cast<DAT_COUNT>(i));
+    }
+  });
+}
+
+DAT_ASYNCH_ERROR_EVENT_DATA NextAsync(const Side& side, DAT_EVENT_NUMBER number) {
+  return Next(side.async_evd, number).event_data.asynch_error_event_data;
+}
+
+// More completions than the dispatcher was made for: it says so once, and keeps them all.
+TEST(EvdCreate, C059_OverflowIsToldAndLosesNothing) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.receive_evd = side.NewEvd(DAT_EVD_DTO_FLAG, 4);
+        DAT_EP_HANDLE ep = side.NewEp();
+        for (uint64_t i = 0; i < 20; ++i) side.PostReceive(ep, i);
+        side.AcceptFrom(peer, ep, Port(0));
+        peer.Await("sent");
+        DAT_EVENT event;
+        DAT_COUNT more = 0;
+        Must(dat_evd_wait(side.receive_evd, kPatience, 1, &event, &more));
+        EXPECT_EQ(more, 19);
+        const auto error = NextAsync(side, DAT_ASYNC_ERROR_EVD_OVERFLOW);
+        EXPECT_EQ(error.dat_handle, side.receive_evd);
+        EXPECT_EQ(error.reason, static_cast<DAT_COUNT>(DAT_EVD_OVERFLOW_ERROR));
+        for (uint64_t i = 1; i < 20; ++i) {
+          EXPECT_EQ(NextCompletion(side.receive_evd).user_cookie.as_64, i);
+        }
+        EXPECT_TRUE(IsEmpty(side.async_evd)) << "once";
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        DAT_RMR_TRIPLET nothing = RemoteTriplet(0, 0, 0);
+        for (uint64_t i = 0; i < 20; ++i) Must(side.TrySend(ep, i));
+        // A read comes back when all before it has arrived.
+        Must(dat_ep_post_rdma_read(ep, 0, nullptr, Cookie(99), &nothing,
+                                   DAT_COMPLETION_DEFAULT_FLAG));
+        while (NextCompletion(side.request_evd).user_cookie.as_64 != 99) {
+        }
+        peer.Tell("sent");
+        peer.Await("done");
+      });
+}
+
+// A connection that breaks and has no dispatcher for its events is told to the adapter's.
+TEST(EpCreate, S_BrokenWithoutConnectDispatcherIsAsynchronous) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.AcceptFrom(peer, ep, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
+        EXPECT_TRUE(IsEmpty(side.async_evd)) << "who has a dispatcher is told there alone";
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        Memory memory(side, 8);
+        DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+        Must(dat_ep_create(side.ia, side.pz, side.receive_evd, side.request_evd, DAT_HANDLE_NULL,
+                           nullptr, &ep));
+        peer.Await("listening");
+        side.Connect(ep, Port(0));
+        peer.Await("accepted");
+        while (StateOf(ep) != DAT_EP_STATE_CONNECTED) sched_yield();
+        DAT_LMR_TRIPLET local = memory.Local(0, 8);
+        const DAT_RMR_TRIPLET nowhere = RemoteTriplet(4096, 8, 1);
+        Must(dat_ep_post_rdma_write(ep, 1, &local, Cookie(1), &nowhere,
+                                    DAT_COMPLETION_DEFAULT_FLAG));
+        const auto error = NextAsync(side, DAT_ASYNC_ERROR_EP_BROKEN);
+        EXPECT_EQ(error.dat_handle, ep);
+        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_DISCONNECTED);
+        peer.Tell("done");
+      });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
