@@ -104,8 +104,10 @@ bool DeviceSide::WaitBroken(int milliseconds) {
   const verbs::Deadline deadline =
       verbs::Deadline::After(context_->executor(), int64_t{milliseconds} * 1000000);
   verbs::Completion completion;
-  while (queue_->Poll(&completion, 1) == 0) {
-    if (queue_->Wait(deadline) == verbs::WaitResult::kTimedOut) return false;
+  while (true) {
+    const uint32_t wakes = queue_->wakes();
+    if (queue_->Poll(&completion, 1) != 0) break;
+    if (queue_->Wait(deadline, wakes) == verbs::WaitResult::kTimedOut) return false;
   }
   return completion.status != verbs::Status::kSuccess;
 }
