@@ -8,7 +8,7 @@ from tests.lab import lab
 
 _PEER = os.path.realpath("tests/lab/rping_peer")
 _COUNT = 20
-_SIZES = (32, 64, 1448, 1449, 65536)
+_SIZES = (32, 64, 1448, 1449, 65535)
 
 # siw in namespace a, and no RDMA support in the eyes of our process in b.
 _SCRIPT = """
