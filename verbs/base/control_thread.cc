@@ -19,6 +19,7 @@ namespace {
 
 constexpr Nanos kSecond = 1'000'000'000;
 constexpr Nanos kTickPeriod = 1'000'000;
+constexpr Nanos kLongestExit = 100'000'000;
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 constexpr int kEventsAtOnce = 64;
 constexpr uint64_t kWakeId = 0;  // epoll data of the eventfd; watches count from 1
@@ -176,6 +177,7 @@ void ControlThread::Run() {
     RunTasks();
     RunTimers();
     RunTicks();
+    if (leaving_.load() == kLeaves) RunExitHooks();
     RunHandlers(events, Sleep(events, kEventsAtOnce));
   }
 }
@@ -412,4 +414,38 @@ void ControlThread::OnForkChild(std::function<void()> hook) {
   fork_hooks_.push_back(std::move(hook));
 }
 
+void ControlThread::OnExit(std::function<void()> hook) {
+  MutexLock lock(&mutex_);
+  exit_hooks_.push_back(std::move(hook));
+}
+
+void ControlThread::RunExitHooks() {
+  RunTasks();  // a disconnect just before the exit
+  std::vector<std::function<void()>> hooks;
+  {
+    MutexLock lock(&mutex_);
+    hooks = exit_hooks_;
+  }
+  for (const std::function<void()>& hook : hooks) hook();
+  leaving_.store(kHasLeft);
+  FutexWake(leaving_, 1);
+}
+
+void ControlThread::Leave() {
+  ControlThread* instance = g_instance.load(std::memory_order_acquire);
+  if (instance == nullptr || !instance->alive() || instance->OnExecutor()) return;
+  instance->leaving_.store(kLeaves);
+  instance->Wake();
+  const Deadline deadline = Deadline::After(*instance, kLongestExit);
+  while (instance->leaving_.load() == kLeaves && !deadline.Passed(*instance)) {
+    FutexWait(instance->leaving_, kLeaves, deadline);
+  }
+}
+
+namespace {
+
+// When the library is finished, that is after every handler of atexit.
+__attribute__((destructor)) void LeaveProcess() { ControlThread::Leave(); }
+
+}  // namespace
 }  // namespace viaduct::verbs

@@ -1,7 +1,8 @@
 // The control thread: the one thread that the engine runs in a process.
 //
 // It starts with the first adapter and lives until the process ends; exit() meets it asleep or at
-// work and neither matters, since nothing it uses is ever destroyed. It blocks all signals, sleeps
+// work and neither matters, since nothing it uses is ever destroyed: at the end of exit() it says
+// good-bye to peers. It blocks all signals, sleeps
 // in epoll_wait without any periodic wake-up while nothing is due, and never runs the program's
 // code.
 //
@@ -59,6 +60,11 @@ class ControlThread final : public EventLoop {
   void Unwatch(int fd) override;
   std::unique_ptr<Ticker> NewTicker(std::function<bool()> tick) override;
   void OnForkChild(std::function<void()> hook) override;
+  void OnExit(std::function<void()> hook) override;
+
+  // The process leaves: runs the hooks of OnExit. Takes no lock, since a program may call exit()
+  // where it holds any of ours, in a signal handler for example.
+  static void Leave();
 
  private:
   class LoopTicker;
@@ -84,6 +90,7 @@ class ControlThread final : public EventLoop {
   void RunTimers();
   void RunTicks();
   void RunHandlers(const epoll_event* events, int count);
+  void RunExitHooks();
   // Sleeps until something is due; returns the number of events.
   int Sleep(epoll_event* events, int capacity);
   // Ends a sleep. Any thread.
@@ -104,12 +111,15 @@ class ControlThread final : public EventLoop {
   uint64_t last_watch_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::shared_ptr<Tick>> ticks_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> fork_hooks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> exit_hooks_ ABSL_GUARDED_BY(mutex_);
   // The Watched or Tick whose function runs now.
   const void* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool asleep_ ABSL_GUARDED_BY(mutex_) = false;
   // Asleep without a tick to come: Ticker::Start has to wake the loop.
   std::atomic<bool> ticks_asleep_{false};
   std::atomic<bool> alive_{false};
+  enum Leaving : uint32_t { kStays, kLeaves, kHasLeft };
+  std::atomic<uint32_t> leaving_{kStays};
   std::atomic<pthread_t> thread_{0};
   Nanos next_tick_ = 0;  // loop only
   Fd epoll_;

@@ -45,6 +45,12 @@ class EventLoop : public Executor {
   // Runs `hook` in every child that this process forks, when the loop there is already dead: to
   // close descriptors and mark objects. The hook takes no lock. For ever: one per subsystem.
   virtual void OnForkChild(std::function<void()> hook) = 0;
+
+  // Runs `hook` on the loop when this process (not a forked child) leaves by exit() or by return
+  // from main, after the program's own handlers: to tell peers that this is no crash. Its threads
+  // may still run. exit() waits for the hooks, but no longer than a tenth of a second. For ever:
+  // one per subsystem.
+  virtual void OnExit(std::function<void()> hook) = 0;
 };
 
 }  // namespace viaduct::verbs

@@ -1,5 +1,6 @@
 #include "verbs/soft/iwarp/socket.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -41,19 +42,26 @@ std::atomic<uint64_t>* WordOf(size_t fd) {
 
 uint64_t BitOf(size_t fd) { return uint64_t{1} << fd % kWordBits; }
 
-void CloseAll() {
-  in_fork_child.store(true, std::memory_order_relaxed);
+// Calls `act` with each descriptor; with `forget`, none is remembered afterwards.
+template <typename Act>
+void ForEach(bool forget, Act act) {
   for (size_t p = 0; p < kPages; ++p) {
     Page* const page = pages[p].load(std::memory_order_acquire);
     if (page == nullptr) continue;
     for (size_t w = 0; w < kPageWords; ++w) {
-      uint64_t word = page->words[w].exchange(0, std::memory_order_relaxed);
+      uint64_t word = forget ? page->words[w].exchange(0, std::memory_order_relaxed)
+                             : page->words[w].load(std::memory_order_relaxed);
       for (; word != 0; word &= word - 1) {
-        close(static_cast<int>(p * kPageBits + w * kWordBits +
-                               static_cast<size_t>(__builtin_ctzll(word))));
+        act(static_cast<int>(p * kPageBits + w * kWordBits +
+                             static_cast<size_t>(__builtin_ctzll(word))));
       }
     }
   }
+}
+
+void CloseAll() {
+  in_fork_child.store(true, std::memory_order_relaxed);
+  ForEach(/*forget=*/true, [](int fd) { close(fd); });
 }
 
 }  // namespace
@@ -78,6 +86,12 @@ void Socket::Reset() {
 
 void CloseSocketsInForkChildren(EventLoop& loop) {
   if (!hooked.exchange(true)) loop.OnForkChild(CloseAll);
+}
+
+void ShutDownSocketsAtExit(EventLoop& loop) {
+  static std::atomic<bool> done{false};
+  if (done.exchange(true)) return;
+  loop.OnExit([] { ForEach(/*forget=*/false, [](int fd) { shutdown(fd, SHUT_WR); }); });
 }
 
 bool InForkChild() { return in_fork_child.load(std::memory_order_relaxed); }

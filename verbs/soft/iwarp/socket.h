@@ -38,6 +38,10 @@ class Socket {
 // the parent although the child lives. Idempotent, any thread.
 void CloseSocketsInForkChildren(EventLoop& loop);
 
+// When the process exits, the sending halves of all sockets are shut down first, so that what a
+// peer had sent and nobody read does not turn the end into a reset. Idempotent, any thread.
+void ShutDownSocketsAtExit(EventLoop& loop);
+
 // True in such a child: the numbers of the sockets may be other files there.
 bool InForkChild();
 

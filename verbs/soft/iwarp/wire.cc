@@ -82,6 +82,7 @@ Address LoopbackOf(const Address& address) {
 IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
     : options_(options), shared_(std::make_shared<LinkShared>(loop, options.silence)) {
   CloseSocketsInForkChildren(loop);
+  ShutDownSocketsAtExit(loop);
 }
 
 IwarpWire::~IwarpWire() = default;

@@ -35,6 +35,9 @@ Host::Host(EventLoop& loop)
     : loop_(loop), peers_(new PeerList), ticker_(loop.NewTicker([this] { return Tick(); })) {
   RegisterGlobalFence();
   loop_.OnForkChild([this] { Abandon(); });
+  loop_.OnExit([this] {
+    for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) peer->SayGoodbye();
+  });
 }
 
 void Host::AddUser() {

@@ -57,7 +57,8 @@ SocketResult ReceiveMessage(int socket, Message* message) {
   ssize_t got;
   do {
     got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
+    // ECONNRESET comes once, before what is there to read: the other side closed with input unread.
+  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < 0 && errno == EAGAIN) return SocketResult::kAgain;
   if (got <= 0) return SocketResult::kGone;
 

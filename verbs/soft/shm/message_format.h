@@ -22,6 +22,7 @@ enum class MessageType : uint16_t {
   kClose,        // this side is done with the connection; each side says it once
   kReleased,     // the side that does not own the number will not touch the rings again
   kRing,         // the bell was armed for the socket: there are marks
+  kGoodbye,      // this process exits: the hang-up that follows is no crash
 };
 
 struct MessageHeader {

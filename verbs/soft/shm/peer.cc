@@ -130,6 +130,9 @@ void Peer::OnMessage(Message& message) {
       return OnWelcome(message);
     case MessageType::kRing:
       return;  // OnSocket has looked
+    case MessageType::kGoodbye:
+      leaves_ = true;
+      return;
     case MessageType::kRequest:
       return OnRequest(message);
     case MessageType::kAccept:

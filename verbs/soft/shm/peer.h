@@ -81,6 +81,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void CloseLink(const std::shared_ptr<ShmLink>& link, Status verdict);
   // Nobody needs it any more, or it is gone.
   void Die();
+  // This process exits: the peer's connections end as if disconnected.
+  void SayGoodbye();
 
   // In a forked child: closes descriptors. Takes no lock.
   void Abandon();
@@ -122,6 +124,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   Fd socket_;
   Fd pidfd_;
   bool dead_ = false;
+  bool leaves_ = false;   // it has said good-bye
   bool greeted_ = false;  // Hello and Welcome are done
   std::deque<std::string> outbox_;
 

@@ -243,6 +243,8 @@ void Peer::OnReleased(Message& message) {
   FreeId(message.connection);
 }
 
+void Peer::SayGoodbye() { Send(BuildMessage(MessageType::kGoodbye, 0, {}, {})); }
+
 void Peer::Die() {
   if (dead_) return;
   dead_ = true;
@@ -259,7 +261,11 @@ void Peer::Die() {
     if (phase == Phase::kConnected && pair != nullptr) {
       Drain(*link);
       // Leave follows when the pair has let go (CloseLink).
-      pair->Fail(DisconnectCause::kBroken, Status::kTransport);
+      if (leaves_) {
+        pair->Fail(DisconnectCause::kPeer, Status::kFlushed);
+      } else {
+        pair->Fail(DisconnectCause::kBroken, Status::kTransport);
+      }
       continue;
     }
     if (phase == Phase::kRequested) link->cancelled = true;
