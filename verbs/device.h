@@ -314,6 +314,8 @@ class QueuePair {
 
 // ---------------------------------------------------------------------------------- listening
 
+inline constexpr size_t kMaxNote = 64;
+
 // A request that has arrived. Destroying it undecided refuses it.
 class IncomingConnection {
  public:
@@ -330,11 +332,22 @@ class IncomingConnection {
   virtual void Reject(absl::Span<const uint8_t> private_data) = 0;
   // The peer sees kRefused.
   virtual void Refuse() = 0;
+
+  // Moves the request to the listener at `port` in another process of this host and user (or in
+  // this one), which sees `note`, of at most kMaxNote bytes, with it. NotFound: nobody there,
+  // nobody who takes it, or no answer within a second; it is undecided still. Blocks until the
+  // other process has answered: not on the executor.
+  virtual absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note) = 0;
+  // What HandOff gave along; empty for a request that comes straight from its requester.
+  virtual absl::Span<const uint8_t> note() const = 0;
 };
 
 class ListenerSink {
  public:
   virtual void OnRequest(std::unique_ptr<IncomingConnection> request) = 0;
+  // Another process wants to hand over a request with this note: would it be taken? Then it comes
+  // soon, or not at all.
+  virtual bool TakesHandOff(absl::Span<const uint8_t>) { return false; }
 
  protected:
   ~ListenerSink() = default;

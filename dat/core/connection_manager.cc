@@ -61,6 +61,10 @@ class ConnectionManager::Port final : private verbs::ListenerSink {
   void OnRequest(std::unique_ptr<verbs::IncomingConnection> incoming) override {
     manager_.OnRequest(number_, std::move(incoming));
   }
+  bool TakesHandOff(absl::Span<const uint8_t> note) override {
+    const std::optional<ServiceName> name = ParseTrailer(note);
+    return name.has_value() && manager_.Serves(*name);
+  }
 
   ConnectionManager& manager_;
   std::atomic<uint16_t> number_{0};
@@ -264,15 +268,39 @@ void ConnectionManager::OnRequest(uint16_t port,
   } else {
     arrival.name = ServiceName::FromQualifier(port);
   }
+  if (const absl::Span<const uint8_t> note = arrival.incoming->note(); !note.empty()) {
+    std::optional<ServiceName> handed_off_to = ParseTrailer(note);
+    known = known && handed_off_to.has_value();
+    arrival.name = handed_off_to.value_or(ServiceName());
+    arrival.redirected = true;
+  }
   if (!arrival.header.has_value() || arrival.header->kind == HeaderKind::kDatRequest) {
     absl::Span<const uint8_t> consumers = data.subspan(size);
     arrival.private_data.assign(consumers.begin(), consumers.end());
   }
-  const Delivery delivery = known ? Deliver(&arrival, /*may_wait=*/true) : Delivery::kNobody;
+  const Delivery delivery =
+      known ? Deliver(&arrival, /*may_wait=*/!arrival.redirected) : Delivery::kNobody;
   if (delivery == Delivery::kTaken) return;
   verbs::Log(verbs::LogLevel::kDebug, "nobody takes a request for ", arrival.name.ToString(),
              " on port ", port);
   TurnAway(std::move(arrival), delivery);
+}
+
+bool ConnectionManager::Serves(const ServiceName& name) {
+  MutexLock lock(&lock_);
+  auto found = services_.find(name);
+  return found != services_.end() && !found->second.points.empty();
+}
+
+Error ConnectionManager::HandOff(verbs::IncomingConnection& incoming, const ServiceName& name) {
+  const std::vector<uint8_t> note = EncodeTrailer(name);
+  Error error = InvalidParameter(2);
+  for (uint16_t port : PortsOf(name)) {
+    const absl::Status status = incoming.HandOff(port, note);
+    if (status.ok()) return Ok();
+    if (absl::IsResourceExhausted(status)) error = OutOf(Resource::kDevice);
+  }
+  return error;
 }
 
 void ConnectionManager::TurnAway(Arrival arrival, Delivery why) {

@@ -68,6 +68,9 @@ class ConnectionManager {
   };
   // Brings a request to the point that serves its name.
   Delivery Deliver(Arrival* arrival, bool may_wait);
+  // Brings a request to the process of this host and user that serves `name`. kInvalidParameter(2):
+  // there is none; then nothing has happened. Blocks; not on the executor.
+  Error HandOff(verbs::IncomingConnection& incoming, const ServiceName& name);
 
  private:
   class Port;
@@ -82,6 +85,7 @@ class ConnectionManager {
   };
   using Services = absl::flat_hash_map<ServiceName, Service>;
 
+  bool Serves(const ServiceName& name);
   void OnRequest(uint16_t port, std::unique_ptr<verbs::IncomingConnection> incoming);
   // The listener of `port`, shared by the services on it. AlreadyExists: somebody else has it.
   absl::StatusOr<std::shared_ptr<Port>> OpenPort(uint16_t port)

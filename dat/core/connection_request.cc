@@ -87,11 +87,22 @@ Error ConnectionRequest::HandOff(const ServiceName& name) {
   }
   moved.name = name;
   moved.redirected = true;
-  if (adapter_->connections().Deliver(&moved, /*may_wait=*/false) !=
-      ConnectionManager::Delivery::kTaken) {
+  ConnectionManager& connections = adapter_->connections();
+  Error error = Ok();
+  switch (connections.Deliver(&moved, /*may_wait=*/false)) {
+    case ConnectionManager::Delivery::kTaken:
+      break;
+    case ConnectionManager::Delivery::kNobody:
+      error = connections.HandOff(*moved.incoming, name);
+      break;
+    case ConnectionManager::Delivery::kFull:
+      error = InvalidParameter(2);
+      break;
+  }
+  if (!error.ok()) {
     MutexLock lock(&lock_);
     arrival_.incoming = std::move(moved.incoming);
-    return InvalidParameter(2);
+    return error;
   }
   GiveEndpointBack();
   Finish();

@@ -271,6 +271,11 @@ class SimIncoming final : public IncomingConnection {
     decided_ = true;
     connection_->Decline(ConnectOutcome::kRefused, {});
   }
+  // Each node is a host of its own.
+  absl::Status HandOff(uint16_t, absl::Span<const uint8_t>) override {
+    return absl::NotFoundError("no other process");
+  }
+  absl::Span<const uint8_t> note() const override { return {}; }
 
  private:
   const std::shared_ptr<SimConnection> connection_;

@@ -77,6 +77,8 @@ class MpaParser {
   size_t missing() const { return state_ == State::kIncomplete ? need_ - have_ : 0; }
 
   bool begun() const { return have_ > 0; }
+  // What was taken so far.
+  std::span<const uint8_t> bytes() const { return std::span(bytes_).first(have_); }
 
   State state() const { return state_; }
   Error error() const { return error_; }

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "verbs/soft/iwarp/acceptor.h"
+#include "verbs/soft/iwarp/handoff.h"
 #include "verbs/soft/iwarp/linger.h"
 #include "verbs/soft/iwarp/link.h"
 #include "verbs/soft/iwarp/mpa_negotiation.h"
@@ -19,10 +20,11 @@ constexpr Nanos kRejectLinger = 1'000'000'000;
 
 class Incoming final : public IncomingConnection {
  public:
-  Incoming(std::shared_ptr<LinkShared> shared, Arrival arrival)
+  Incoming(std::shared_ptr<LinkShared> shared, Arrival arrival, std::vector<uint8_t> note = {})
       : shared_(std::move(shared)),
         socket_(std::move(arrival.socket)),
         request_(std::move(arrival.request)),
+        note_(std::move(note)),
         local_(LocalEnd(socket_.get())),
         peer_(PeerEnd(socket_.get())) {}
   ~Incoming() override { Refuse(); }
@@ -56,21 +58,32 @@ class Incoming final : public IncomingConnection {
   // FIN without a reply. A reset would make some initiators try again with revision 1.
   void Refuse() override { socket_.Reset(); }
 
+  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note) override {
+    if (!socket_.valid()) return absl::FailedPreconditionError("decided already");
+    absl::Status status = HandOver(port, {note.data(), note.size()}, *request_, socket_);
+    if (status.ok()) socket_.Reset();  // the other process has its own
+    return status;
+  }
+  absl::Span<const uint8_t> note() const override { return note_; }
+
  private:
   const std::shared_ptr<LinkShared> shared_;
   Socket socket_;  // invalid: decided
   const std::unique_ptr<MpaParser> request_;
+  const std::vector<uint8_t> note_;
   const Endpoint local_;
   const Endpoint peer_;
 };
 
 class IwarpListener final : public Listener {
  public:
-  explicit IwarpListener(std::unique_ptr<Acceptor> acceptor) : acceptor_(std::move(acceptor)) {}
+  IwarpListener(std::unique_ptr<Acceptor> acceptor, std::unique_ptr<HandOffDoor> door)
+      : acceptor_(std::move(acceptor)), door_(std::move(door)) {}
   uint16_t port() const override { return acceptor_->port(); }
 
  private:
   const std::unique_ptr<Acceptor> acceptor_;
+  const std::unique_ptr<HandOffDoor> door_;
 };
 
 Address LoopbackOf(const Address& address) {
@@ -114,7 +127,19 @@ absl::StatusOr<std::unique_ptr<Listener>> IwarpWire::Listen(SoftContext&, uint16
         sink->OnRequest(std::make_unique<Incoming>(shared, std::move(arrival)));
       });
   if (!acceptor.ok()) return acceptor.status();
-  return std::make_unique<IwarpListener>(*std::move(acceptor));
+  // A process of this user that listens at this port of another address may have the door: then
+  // nothing can be handed off to here.
+  absl::StatusOr<std::unique_ptr<HandOffDoor>> door = HandOffDoor::Open(
+      shared_->loop, (*acceptor)->port(), options_.silence,
+      [sink](std::span<const uint8_t> note) {
+        return sink->TakesHandOff({note.data(), note.size()});
+      },
+      [shared = shared_, sink](Arrival arrival, std::vector<uint8_t> note) {
+        sink->OnRequest(std::make_unique<Incoming>(shared, std::move(arrival), std::move(note)));
+      });
+  if (!door.ok() && !absl::IsAlreadyExists(door.status())) return door.status();
+  return std::make_unique<IwarpListener>(*std::move(acceptor),
+                                         door.ok() ? *std::move(door) : nullptr);
 }
 
 }  // namespace viaduct::verbs::iwarp

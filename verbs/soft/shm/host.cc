@@ -11,8 +11,8 @@
 
 #include "verbs/base/epoch.h"
 #include "verbs/base/log.h"
+#include "verbs/soft/rendezvous.h"
 #include "verbs/soft/shm/fence.h"
-#include "verbs/soft/shm/rendezvous.h"
 
 namespace viaduct::verbs::shm {
 namespace {
@@ -23,6 +23,8 @@ constexpr size_t kMaxHandshakes = 256;
 constexpr int kAcceptsPerTurn = 16;
 constexpr int kPortTries = 256;
 constexpr uint16_t kFirstFreePort = 49152;
+constexpr char kService[] = "viaduct";
+constexpr int kMostRedirections = 8;
 
 }  // namespace
 
@@ -91,29 +93,73 @@ void Host::Forget(Peer& peer) {
   Publish(std::move(list));
 }
 
-absl::StatusOr<Fd> Host::Dial(uint16_t port, pid_t* pid) { return DialTo(port, pid); }
+absl::StatusOr<Fd> Host::Dial(uint16_t port, pid_t* pid) { return DialTo(kService, port, pid); }
+
+absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, Fd socket, pid_t pid,
+                         absl::Span<const uint8_t> note) {
+  std::shared_ptr<Peer> peer = FindPeer(pid);
+  if (peer == nullptr) {
+    std::shared_ptr<Arena> arena = Arena::Create();
+    if (arena == nullptr) return absl::ResourceExhaustedError("no shared memory");
+    peer = std::make_shared<Peer>(*this, loop_, 0, std::move(socket), pid, std::move(arena));
+    Adopt(peer);
+    if (!peer->StartAsCreator()) peer->Die();
+  }
+  if (peer->Request(link, note)) return absl::OkStatus();
+  return peer->dead() ? absl::NotFoundError("the process has gone")
+                      : absl::ResourceExhaustedError("no shared memory for a connection");
+}
 
 void Host::Connect(std::shared_ptr<ShmLink> link, Fd socket, pid_t pid, const RequestBody& body,
                    std::vector<uint8_t> private_data) {
   // Tasks are copied; descriptors are not.
   auto shared = std::make_shared<Fd>(std::move(socket));
-  loop_.Post([this, link = std::move(link), shared, pid, body, data = std::move(private_data)] {
+  link->wanted = std::make_unique<ShmLink::Wanted>();
+  link->wanted->body = body;
+  link->wanted->private_data = std::move(private_data);
+  loop_.Post([this, link = std::move(link), shared, pid] {
     SoftQueuePair* pair = link->pair();
     if (link->cancelled || pair == nullptr) return;
-    std::shared_ptr<Peer> peer = FindPeer(pid);
-    if (peer == nullptr) {
-      std::shared_ptr<Arena> arena = Arena::Create();
-      if (arena != nullptr) {
-        peer = std::make_shared<Peer>(*this, loop_, 0, std::move(*shared), pid, std::move(arena));
-        Adopt(peer);
-        if (!peer->StartAsCreator()) peer->Die();
-      }
-    }
-    if (peer != nullptr && peer->Request(link, body, data)) return;
+    const absl::Status placed = Place(link, std::move(*shared), pid, {});
+    if (placed.ok()) return;
     // Without memory or descriptors for this way there may be another.
-    pair->SetShort();
+    if (absl::IsResourceExhausted(placed)) pair->SetShort();
     if (pair->NotHere()) link->LetGo();
   });
+}
+
+void Host::Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
+                    absl::Span<const uint8_t> note) {
+  SoftQueuePair* pair = link->pair();
+  if (pair == nullptr) return;
+  ConnectOutcome outcome = ConnectOutcome::kRefused;
+  if (link->wanted != nullptr && ++link->wanted->redirections <= kMostRedirections) {
+    link->wanted->body.port = port;
+    pid_t pid;
+    absl::StatusOr<Fd> socket = Dial(port, &pid);
+    const absl::Status placed =
+        socket.ok() ? Place(link, *std::move(socket), pid, note) : socket.status();
+    if (placed.ok()) return;
+    if (absl::IsResourceExhausted(placed)) outcome = ConnectOutcome::kNoResources;
+  }
+  if (pair->ConnectFailed(outcome, {})) link->LetGo();
+}
+
+absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note) {
+  pid_t pid;
+  absl::StatusOr<Fd> socket = Dial(port, &pid);
+  if (!socket.ok()) return socket.status();
+  const RedirectBody body = {port, 0};
+  if (SendMessage(socket->get(), BuildMessage(MessageType::kAsk, 0, body, note), {}) ==
+      SocketResult::kDone) {
+    Message answer;
+    if (AwaitInput(socket->get()) &&
+        ReceiveMessage(socket->get(), &answer) == SocketResult::kDone &&
+        answer.type == MessageType::kYes) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::NotFoundError("nobody there takes the request");
 }
 
 // --------------------------------------------------------------------------------- listening
@@ -122,12 +168,12 @@ absl::StatusOr<uint16_t> Host::Listen(uint16_t port, ListenerSink* sink) {
   static std::atomic<uint32_t> next_port{0};
   absl::StatusOr<Fd> fd = absl::AlreadyExistsError("no free port");
   if (port != 0) {
-    fd = ListenAt(port);
+    fd = ListenAt(kService, port);
   } else {
     for (int i = 0; i < kPortTries && absl::IsAlreadyExists(fd.status()); i++) {
       const uint32_t offset = (static_cast<uint32_t>(getpid()) * 257 + next_port.fetch_add(1));
       port = static_cast<uint16_t>(kFirstFreePort + offset % (65536 - kFirstFreePort));
-      fd = ListenAt(port);
+      fd = ListenAt(kService, port);
     }
   }
   if (!fd.ok()) return fd.status();
@@ -184,17 +230,18 @@ void Host::OnAcceptable(uint16_t port) {
     }
     const std::optional<pid_t> pid = TrustedPeer(socket.get());
     if (pid.has_value() && handshakes_.size() < kMaxHandshakes) {
-      StartHandshake(MoveHigh(std::move(socket)), *pid);
+      StartHandshake(MoveHigh(std::move(socket)), *pid, port);
     }
   }
 }
 
-void Host::StartHandshake(Fd socket, pid_t pid) {
+void Host::StartHandshake(Fd socket, pid_t pid, uint16_t port) {
   const int raw = socket.get();
   if (!loop_.Watch(raw, EPOLLIN | EPOLLRDHUP, [this, raw](uint32_t) { OnHello(raw); }).ok()) return;
   Handshake& handshake = handshakes_[raw];
   handshake.socket = std::move(socket);
   handshake.pid = pid;
+  handshake.port = port;
   handshake.timer = loop_.RunAt(loop_.Now() + kHelloTimeout, [this, raw] {
     loop_.Unwatch(raw);
     handshakes_.erase(raw);
@@ -212,6 +259,9 @@ void Host::OnHello(int raw) {
   Handshake handshake = std::move(found->second);
   handshakes_.erase(found);
   loop_.Cancel(handshake.timer);
+  if (received == SocketResult::kDone && hello.type == MessageType::kAsk) {
+    return AnswerAsk(handshake, hello);
+  }
   const auto body = hello.body<HelloBody>();
   if (received != SocketResult::kDone || hello.type != MessageType::kHello || !body.has_value() ||
       hello.fds.size() != 1) {
@@ -234,6 +284,16 @@ void Host::OnHello(int raw) {
                                      std::move(arena));
   Adopt(peer);
   if (!peer->StartAsAcceptor(*body)) peer->Die();
+}
+
+void Host::AnswerAsk(const Handshake& handshake, const Message& ask) {
+  if (!ask.body<RedirectBody>().has_value()) return;
+  const absl::Span<const uint8_t> note = ask.tail<RedirectBody>();
+  ListenerSink* sink = FindListener(handshake.port);
+  const bool taken = note.size() <= kMaxNoteBytes && sink != nullptr && sink->TakesHandOff(note);
+  // The socket is fresh: there is room.
+  (void)SendMessage(handshake.socket.get(),
+                    BuildMessage(taken ? MessageType::kYes : MessageType::kNotHere, 0, {}, {}), {});
 }
 
 void Host::Abandon() {

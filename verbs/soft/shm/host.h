@@ -45,6 +45,13 @@ class Host {
   void Connect(std::shared_ptr<ShmLink> link, Fd socket, pid_t pid, const RequestBody& body,
                std::vector<uint8_t> private_data);
 
+  // Executor: sends the request of `link` to another process's port, as the first one said.
+  void Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
+                absl::Span<const uint8_t> note);
+  // Would the process that listens at `port` take a request with this note? Blocks up to a second;
+  // not on the executor. NotFound, ResourceExhausted.
+  static absl::Status AskToTake(uint16_t port, absl::Span<const uint8_t> note);
+
   // Port 0 takes a free one; the result is the port. AlreadyExists.
   absl::StatusOr<uint16_t> Listen(uint16_t port, ListenerSink* sink);
   void StopListening(uint16_t port);
@@ -71,6 +78,7 @@ class Host {
   struct Handshake {
     Fd socket;
     pid_t pid;
+    uint16_t port;
     Executor::TimerId timer;
   };
 
@@ -81,8 +89,13 @@ class Host {
   void Adopt(std::shared_ptr<Peer> peer);
   void Publish(std::unique_ptr<PeerList> list);
   void OnAcceptable(uint16_t port);
-  void StartHandshake(Fd socket, pid_t pid);
+  // Finds or makes the pair with the process at the other end, and asks it. NotFound: it has gone
+  // meanwhile. ResourceExhausted.
+  absl::Status Place(const std::shared_ptr<ShmLink>& link, Fd socket, pid_t pid,
+                     absl::Span<const uint8_t> note);
+  void StartHandshake(Fd socket, pid_t pid, uint16_t port);
   void OnHello(int socket);
+  void AnswerAsk(const Handshake& handshake, const Message& ask);
   bool Tick();
   // bell_lock_ held: arms every bell as `kind`; true if marks are there already.
   bool Arm(uint32_t kind);

@@ -4,18 +4,20 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "verbs/soft/shm/host.h"
 #include "verbs/soft/shm/peer.h"
 
 namespace viaduct::verbs::shm {
 
 ShmIncoming::ShmIncoming(EventLoop& loop, std::shared_ptr<ShmLink> link, const Address& from,
-                         const Address& to, const RequestBody& body,
+                         const Address& to, const RequestBody& body, std::vector<uint8_t> note,
                          std::vector<uint8_t> private_data)
     : loop_(loop),
       link_(std::move(link)),
       from_(from),
       to_(to),
       body_(body),
+      note_(std::move(note)),
       private_data_(std::move(private_data)) {}
 
 ShmIncoming::~ShmIncoming() { Refuse(); }
@@ -55,6 +57,20 @@ void ShmIncoming::Answer(MessageType type, absl::Span<const uint8_t> private_dat
 
 void ShmIncoming::Reject(absl::Span<const uint8_t> private_data) {
   Answer(MessageType::kReject, private_data);
+}
+
+// The requester asks the other process itself, as it is of this host and user too: a connection's
+// rings lie in the memory of the two that it joins.
+absl::Status ShmIncoming::HandOff(uint16_t port, absl::Span<const uint8_t> note) {
+  if (decided_) return absl::FailedPreconditionError("the request is decided");
+  absl::Status asked = Host::AskToTake(port, note);
+  if (!asked.ok()) return asked;
+  decided_ = true;
+  loop_.Post([link = link_, port, note = std::vector<uint8_t>(note.begin(), note.end())] {
+    link->peer->Redirect(link, port, note);
+  });
+  loop_.Drain();  // it is done when it returns, though the process ends then
+  return absl::OkStatus();
 }
 
 void ShmIncoming::Refuse() { Answer(MessageType::kRefuse, {}); }

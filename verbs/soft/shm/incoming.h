@@ -16,7 +16,8 @@ namespace viaduct::verbs::shm {
 class ShmIncoming final : public IncomingConnection {
  public:
   ShmIncoming(EventLoop& loop, std::shared_ptr<ShmLink> link, const Address& from,
-              const Address& to, const RequestBody& body, std::vector<uint8_t> private_data);
+              const Address& to, const RequestBody& body, std::vector<uint8_t> note,
+              std::vector<uint8_t> private_data);
   ~ShmIncoming() override;
 
   const Address& peer_address() const override { return from_; }
@@ -26,6 +27,8 @@ class ShmIncoming final : public IncomingConnection {
   absl::Status Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
   void Refuse() override;
+  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note) override;
+  absl::Span<const uint8_t> note() const override { return note_; }
 
  private:
   void Answer(MessageType type, absl::Span<const uint8_t> private_data);
@@ -35,6 +38,7 @@ class ShmIncoming final : public IncomingConnection {
   const Address from_;
   const Address to_;
   const RequestBody body_;
+  const std::vector<uint8_t> note_;
   const std::vector<uint8_t> private_data_;
   bool decided_ = false;
 };

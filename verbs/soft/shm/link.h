@@ -63,6 +63,13 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   bool peer_closed = false;   // and received
   bool cancelled = false;     // the requester gave up before it was answered
   CloseBody peer_close = {};
+  // What the requester asked for, until there is an answer: another process may have to be asked.
+  struct Wanted {
+    RequestBody body;
+    std::vector<uint8_t> private_data;
+    int redirections = 0;
+  };
+  std::unique_ptr<Wanted> wanted;
   uint32_t id = 0;
   std::shared_ptr<Peer> peer;
 

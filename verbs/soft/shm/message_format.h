@@ -7,7 +7,7 @@
 
 namespace viaduct::verbs::shm {
 
-inline constexpr uint32_t kMessageMagic = 0x56550002;  // with the version of this format
+inline constexpr uint32_t kMessageMagic = 0x56550003;  // with the version of this format
 inline constexpr size_t kMaxPrivateData = 1024;
 
 enum class MessageType : uint16_t {
@@ -23,6 +23,9 @@ enum class MessageType : uint16_t {
   kReleased,     // the side that does not own the number will not touch the rings again
   kRing,         // the bell was armed for the socket: there are marks
   kGoodbye,      // this process exits: the hang-up that follows is no crash
+  kAsk,          // on a fresh socket: would you take a request that is handed off?
+  kYes,          // the answer; kNotHere: no
+  kRedirect,     // the request belongs to the listener of another process: ask there
 };
 
 struct MessageHeader {
@@ -54,8 +57,14 @@ struct RequestBody {  // private data follows
   uint16_t from_port;
   uint32_t reads_in;   // how many reads the requester serves
   uint32_t reads_out;  // how many it may have outstanding
+  uint32_t note;       // bytes of a note in front of the private data: the request was handed off
 };
-static_assert(sizeof(RequestBody) == 60);
+static_assert(sizeof(RequestBody) == 64);
+
+struct RedirectBody {  // and Ask; the note follows
+  uint16_t port;
+  uint16_t reserved;
+};
 
 struct AcceptBody {  // private data follows
   uint32_t reads_in;
@@ -70,7 +79,9 @@ struct CloseBody {
 };
 static_assert(sizeof(CloseBody) == 24);
 
-inline constexpr size_t kMaxMessage = sizeof(MessageHeader) + sizeof(RequestBody) + kMaxPrivateData;
+inline constexpr size_t kMaxNoteBytes = 64;
+inline constexpr size_t kMaxMessage =
+    sizeof(MessageHeader) + sizeof(RequestBody) + kMaxNoteBytes + kMaxPrivateData;
 
 }  // namespace viaduct::verbs::shm
 

@@ -141,6 +141,8 @@ void Peer::OnMessage(Message& message) {
     case MessageType::kRefuse:
     case MessageType::kNotHere:
       return OnRefusal(message);
+    case MessageType::kRedirect:
+      return OnRedirect(message);
     case MessageType::kEstablished:
       return OnEstablished(message);
     case MessageType::kClose:

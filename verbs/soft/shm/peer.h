@@ -70,14 +70,17 @@ class Peer : public std::enable_shared_from_this<Peer> {
   // Side 1: its Hello was received. False as above.
   bool StartAsAcceptor(const HelloBody& hello);
 
-  // A connection is wanted; false: no memory.
-  bool Request(const std::shared_ptr<ShmLink>& link, const RequestBody& body,
-               absl::Span<const uint8_t> private_data);
+  // The connection that `link->wanted` describes is wanted, with a note if it was handed off;
+  // false: no memory.
+  bool Request(const std::shared_ptr<ShmLink>& link, absl::Span<const uint8_t> note);
   void Accept(const std::shared_ptr<ShmLink>& link, const AcceptBody& body,
               absl::Span<const uint8_t> private_data);
   // kReject, kRefuse or kNotHere.
   void Answer(const std::shared_ptr<ShmLink>& link, MessageType type,
               absl::Span<const uint8_t> private_data);
+  // The request goes on to another process.
+  void Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
+                absl::Span<const uint8_t> note);
   void CloseLink(const std::shared_ptr<ShmLink>& link, Status verdict);
   // Nobody needs it any more, or it is gone.
   void Die();
@@ -96,6 +99,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void OnRequest(Message& message);
   void OnAccept(Message& message);
   void OnRefusal(Message& message);
+  void OnRedirect(Message& message);
   void OnEstablished(Message& message);
   void OnClose(Message& message);
   void OnReleased(Message& message);

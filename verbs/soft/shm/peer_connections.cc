@@ -66,13 +66,17 @@ void Peer::FreeId(uint32_t id) {
 
 // -------------------------------------------------------------------------------- connecting
 
-bool Peer::Request(const std::shared_ptr<ShmLink>& link, const RequestBody& body,
-                   absl::Span<const uint8_t> private_data) {
+bool Peer::Request(const std::shared_ptr<ShmLink>& link, absl::Span<const uint8_t> note) {
   uint32_t id;
   if (dead_ || !TakeId(&id)) return false;
   Enter(link, id);
   link->phase = Phase::kConnecting;
-  Send(BuildMessage(MessageType::kRequest, id, body, private_data));
+  RequestBody body = link->wanted->body;
+  body.note = static_cast<uint32_t>(note.size());
+  std::vector<uint8_t> tail(note.begin(), note.end());
+  const std::vector<uint8_t>& data = link->wanted->private_data;
+  tail.insert(tail.end(), data.begin(), data.end());
+  Send(BuildMessage(MessageType::kRequest, id, body, tail));
   return true;
 }
 
@@ -82,8 +86,13 @@ void Peer::OnRequest(Message& message) {
   if (Owns(id) || links_.contains(id) || !body.has_value() || !greeted_) return Die();
   const auto from = FromWire(body->from);
   const auto to = FromWire(body->to);
-  const absl::Span<const uint8_t> data = message.tail<RequestBody>();
-  if (!from.has_value() || !to.has_value() || data.size() > kMaxPrivateData) return Die();
+  const absl::Span<const uint8_t> tail = message.tail<RequestBody>();
+  if (!from.has_value() || !to.has_value() || body->note > kMaxNoteBytes ||
+      body->note > tail.size() || tail.size() - body->note > kMaxPrivateData) {
+    return Die();
+  }
+  const absl::Span<const uint8_t> note = tail.first(body->note);
+  const absl::Span<const uint8_t> data = tail.subspan(body->note);
 
   ListenerSink* sink = host_.FindListener(body->port);
   if (sink == nullptr) return Send(BuildMessage(MessageType::kNotHere, id, {}, {}));
@@ -91,6 +100,7 @@ void Peer::OnRequest(Message& message) {
   Enter(link, id);
   link->phase = Phase::kRequested;
   sink->OnRequest(std::make_unique<ShmIncoming>(loop_, link, *from, *to, *body,
+                                                std::vector<uint8_t>(note.begin(), note.end()),
                                                 std::vector<uint8_t>(data.begin(), data.end())));
 }
 
@@ -113,11 +123,34 @@ void Peer::Answer(const std::shared_ptr<ShmLink>& link, MessageType type,
   Leave(link->id);
 }
 
+void Peer::Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
+                    absl::Span<const uint8_t> note) {
+  if (dead_ || link->cancelled) return;
+  const RedirectBody body = {port, 0};
+  Send(BuildMessage(MessageType::kRedirect, link->id, body, note));
+  Leave(link->id);
+}
+
+void Peer::OnRedirect(Message& message) {
+  const std::shared_ptr<ShmLink> link = Find(message.connection);
+  const auto body = message.body<RedirectBody>();
+  if (link == nullptr || link->phase != Phase::kConnecting || !body.has_value()) return Die();
+  const absl::Span<const uint8_t> note = message.tail<RedirectBody>();
+  if (note.size() > kMaxNoteBytes) return Die();
+  Leave(link->id);
+  FreeId(link->id);
+  if (SoftQueuePair* pair = link->pair()) {
+    pair->SetHeard();
+    host_.Redirect(link, body->port, note);
+  }
+}
+
 void Peer::OnAccept(Message& message) {
   const std::shared_ptr<ShmLink> link = Find(message.connection);
   const auto body = message.body<AcceptBody>();
   if (link == nullptr || link->phase != Phase::kConnecting || !body.has_value()) return Die();
   link->phase = Phase::kConnected;
+  link->wanted.reset();
   SoftQueuePair* pair = link->pair();
   if (pair == nullptr || pair->state() != SoftQueuePair::State::kConnecting) return;
   pair->SetHeard();

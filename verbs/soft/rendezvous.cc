@@ -1,10 +1,13 @@
-#include "verbs/soft/shm/rendezvous.h"
+#include "verbs/soft/rendezvous.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -12,14 +15,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-namespace viaduct::verbs::shm {
+namespace viaduct::verbs {
 namespace {
 
 constexpr uid_t kOverflowUser = 65534;  // what users outside our namespace look like
 constexpr int kBacklog = 1024;
+constexpr std::chrono::milliseconds kLongestAnswer(1000);
 
-socklen_t NameOf(uint16_t port, sockaddr_un* address) {
-  const std::string name = absl::StrCat("viaduct-", geteuid(), "-", port);
+socklen_t NameOf(absl::string_view service, uint16_t port, sockaddr_un* address) {
+  const std::string name = absl::StrCat(service, "-", geteuid(), "-", port);
   *address = {};
   address->sun_family = AF_UNIX;
   std::memcpy(address->sun_path + 1, name.data(), name.size());
@@ -30,15 +34,15 @@ Fd NewSocket() { return Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK
 
 }  // namespace
 
-absl::StatusOr<Fd> ListenAt(uint16_t port) {
+absl::StatusOr<Fd> ListenAt(absl::string_view service, uint16_t port) {
   Fd fd = NewSocket();
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "a unix socket");
   sockaddr_un address;
-  const socklen_t length = NameOf(port, &address);
+  const socklen_t length = NameOf(service, port, &address);
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     if (errno == EADDRINUSE) {
       return absl::AlreadyExistsError(
-          absl::StrCat("another process listens at port ", port, " over shared memory"));
+          absl::StrCat("another process has ", service, " port ", port));
     }
     return absl::ErrnoToStatus(errno, "binding a unix socket");
   }
@@ -46,11 +50,11 @@ absl::StatusOr<Fd> ListenAt(uint16_t port) {
   return MoveHigh(std::move(fd));
 }
 
-absl::StatusOr<Fd> DialTo(uint16_t port, pid_t* pid) {
+absl::StatusOr<Fd> DialTo(absl::string_view service, uint16_t port, pid_t* pid) {
   Fd fd = NewSocket();
   if (!fd.valid()) return absl::ResourceExhaustedError("no descriptor");
   sockaddr_un address;
-  const socklen_t length = NameOf(port, &address);
+  const socklen_t length = NameOf(service, port, &address);
   // A unix socket connects at once or not at all.
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     return IsShortage(errno) ? absl::ResourceExhaustedError("no memory to connect")
@@ -60,6 +64,17 @@ absl::StatusOr<Fd> DialTo(uint16_t port, pid_t* pid) {
   if (!peer.has_value()) return absl::NotFoundError("nobody of this user");
   *pid = *peer;
   return fd;
+}
+
+bool AwaitInput(int socket) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + kLongestAnswer;
+  pollfd wanted = {socket, POLLIN, 0};
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    const int ready = poll(&wanted, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    if (ready >= 0 || errno != EINTR) return ready > 0;
+  }
 }
 
 std::optional<pid_t> TrustedPeer(int socket) {
@@ -72,4 +87,4 @@ std::optional<pid_t> TrustedPeer(int socket) {
   return credentials.pid;
 }
 
-}  // namespace viaduct::verbs::shm
+}  // namespace viaduct::verbs

@@ -1,0 +1,278 @@
+#include "verbs/soft/iwarp/handoff.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "verbs/base/fd.h"
+#include "verbs/base/log.h"
+#include "verbs/soft/iwarp/tcp.h"
+#include "verbs/soft/rendezvous.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+constexpr char kService[] = "viaduct-iwarp";
+constexpr std::array<uint8_t, 4> kMagic = {'V', 'U', 'H', '1'};
+constexpr size_t kMaxNote = 64;
+constexpr uint8_t kTaken = 1;
+constexpr uint8_t kNotTaken = 0;
+constexpr Nanos kNoDescriptorsPause = 100'000'000;
+constexpr Nanos kVisitTime = 5'000'000'000;
+constexpr size_t kMaxVisitors = 64;
+constexpr size_t kMaxBytes = kMpaMaxFrameSize;
+
+// One datagram, with a descriptor if `fd` is one. Never blocks.
+bool Send(int channel, std::span<const uint8_t> bytes, int fd = -1) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec part = {const_cast<uint8_t*>(bytes.data()), bytes.size()};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (fd >= 0) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof fd);
+    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  }
+  ssize_t sent;
+  do {
+    sent = sendmsg(channel, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  return sent == static_cast<ssize_t>(bytes.size());
+}
+
+struct Datagram {
+  std::vector<uint8_t> bytes;
+  Fd fd;  // the first, if any came; the others are closed
+};
+
+// Null with errno EAGAIN: none is there; any other errno: none will come, or nonsense.
+std::optional<Datagram> Receive(int channel) {
+  std::array<uint8_t, kMaxBytes + 1> buffer;
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+  iovec part = {buffer.data(), buffer.size()};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t got;
+  do {
+    got = recvmsg(channel, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return std::nullopt;
+  Datagram datagram;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
+      int raw;
+      std::memcpy(&raw, CMSG_DATA(c) + i * sizeof raw, sizeof raw);
+      Fd fd(raw);
+      if (!datagram.fd.valid()) datagram.fd = std::move(fd);
+    }
+  }
+  errno = EPROTO;
+  if (got == 0 || static_cast<size_t>(got) > kMaxBytes ||
+      (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    return std::nullopt;
+  }
+  datagram.bytes.assign(buffer.begin(), buffer.begin() + got);
+  return datagram;
+}
+
+bool IsConnectedTcp(int fd) {
+  const auto option = [fd](int name) {
+    int value = -1;
+    socklen_t length = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, name, &value, &length) == 0 ? value : -1;
+  };
+  const int domain = option(SO_DOMAIN);
+  return (domain == AF_INET || domain == AF_INET6) && option(SO_TYPE) == SOCK_STREAM &&
+         option(SO_PROTOCOL) == IPPROTO_TCP && option(SO_ACCEPTCONN) == 0 && PeerEnd(fd).port != 0;
+}
+
+}  // namespace
+
+// Lives on the loop; what watches its sockets keeps it alive until Stop.
+class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core> {
+ public:
+  Core(EventLoop& loop, Socket socket, Nanos silence, Ask ask, Take take)
+      : loop_(loop),
+        silence_(silence),
+        socket_(std::move(socket)),
+        ask_(std::move(ask)),
+        take_(std::move(take)) {}
+
+  absl::Status Watch() {
+    return loop_.Watch(socket_.get(), EPOLLIN,
+                       [self = shared_from_this()](uint32_t) { self->Accept(); });
+  }
+
+  // On the loop.
+  void Stop() {
+    stopped_ = true;
+    loop_.Unwatch(socket_.get());
+    socket_.Reset();
+    if (pause_ != 0) loop_.Cancel(pause_);
+    while (!visitors_.empty()) Drop(visitors_.begin()->first);
+    ask_ = nullptr;
+    take_ = nullptr;
+  }
+
+  EventLoop& loop() { return loop_; }
+
+ private:
+  struct Visitor {
+    Socket socket;
+    std::optional<std::vector<uint8_t>> note;  // of a request that will be taken
+    EventLoop::TimerId timer = 0;
+  };
+
+  // One at each turn: an epoll of a level comes again.
+  void Accept() {
+    Socket socket(
+        MoveHigh(Fd(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))));
+    if (!socket.valid()) {
+      if (IsShortage(errno)) Pause();
+      return;
+    }
+    if (!TrustedPeer(socket.get()).has_value() || visitors_.size() >= kMaxVisitors) return;
+    const int fd = socket.get();
+    const auto self = shared_from_this();
+    if (!loop_.Watch(fd, EPOLLIN | EPOLLRDHUP, [self, fd](uint32_t) { self->Read(fd); }).ok()) {
+      return;
+    }
+    Visitor& visitor = visitors_[fd];
+    visitor.socket = std::move(socket);
+    visitor.timer = loop_.RunAt(loop_.Now() + kVisitTime, [self, fd] { self->Drop(fd); });
+  }
+
+  // Without descriptors a listening socket stays readable: look again later.
+  void Pause() {
+    if (pause_ != 0) return;
+    loop_.SetEvents(socket_.get(), 0);
+    pause_ = loop_.RunAt(loop_.Now() + kNoDescriptorsPause, [self = shared_from_this()] {
+      self->pause_ = 0;
+      self->loop_.SetEvents(self->socket_.get(), EPOLLIN);
+    });
+  }
+
+  void Read(int fd) {
+    const auto self = shared_from_this();
+    const auto found = visitors_.find(fd);
+    if (found == visitors_.end()) return;
+    std::optional<Datagram> datagram = Receive(fd);
+    if (!datagram.has_value()) {
+      if (errno != EAGAIN) Drop(fd);
+      return;
+    }
+    if (!found->second.note.has_value()) {
+      if (!Asked(found->second, *datagram)) Drop(fd);
+      return;
+    }
+    std::vector<uint8_t> note = *std::move(found->second.note);
+    Drop(fd);
+    Given(*std::move(datagram), std::move(note));
+  }
+
+  // False: it is not taken, and the visit is over.
+  bool Asked(Visitor& visitor, const Datagram& datagram) {
+    if (datagram.fd.valid() || datagram.bytes.size() > kMagic.size() + kMaxNote ||
+        datagram.bytes.size() < kMagic.size() ||
+        !std::equal(kMagic.begin(), kMagic.end(), datagram.bytes.begin())) {
+      return false;
+    }
+    std::vector<uint8_t> note(datagram.bytes.begin() + kMagic.size(), datagram.bytes.end());
+    const bool taken = ask_(note);
+    const uint8_t answer = taken ? kTaken : kNotTaken;
+    if (!Send(visitor.socket.get(), {&answer, 1})) return false;
+    if (taken) visitor.note = std::move(note);
+    return taken;
+  }
+
+  void Given(Datagram datagram, std::vector<uint8_t> note) {
+    auto request = std::make_unique<MpaParser>(MpaKind::kRequest);
+    const size_t taken = request->Feed(datagram.bytes);
+    if (taken != datagram.bytes.size() || request->state() != MpaParser::State::kComplete ||
+        request->frame().markers || !datagram.fd.valid() || !IsConnectedTcp(datagram.fd.get())) {
+      Log(LogLevel::kWarn, "iwarp: a local process handed over something that is no request");
+      return;
+    }
+    fcntl(datagram.fd.get(), F_SETFL, O_NONBLOCK);
+    Socket socket(MoveHigh(std::move(datagram.fd)));
+    SetConnectionOptions(socket.get(), silence_);
+    const Take take = take_;  // it may destroy the door
+    if (!stopped_) take(Arrival{std::move(socket), std::move(request)}, std::move(note));
+  }
+
+  void Drop(int fd) {
+    const auto found = visitors_.find(fd);
+    if (found == visitors_.end()) return;
+    loop_.Cancel(found->second.timer);
+    loop_.Unwatch(fd);
+    visitors_.erase(found);
+  }
+
+  EventLoop& loop_;
+  const Nanos silence_;
+  Socket socket_;
+  Ask ask_;
+  Take take_;
+  bool stopped_ = false;
+  EventLoop::TimerId pause_ = 0;
+  std::unordered_map<int, Visitor> visitors_;
+};
+
+absl::StatusOr<std::unique_ptr<HandOffDoor>> HandOffDoor::Open(EventLoop& loop, uint16_t port,
+                                                               Nanos silence, Ask ask, Take take) {
+  absl::StatusOr<Fd> listening = ListenAt(kService, port);
+  if (!listening.ok()) return listening.status();
+  auto core = std::make_shared<Core>(loop, Socket(*std::move(listening)), silence, std::move(ask),
+                                     std::move(take));
+  absl::Status watched = core->Watch();
+  if (!watched.ok()) return watched;
+  return std::unique_ptr<HandOffDoor>(new HandOffDoor(std::move(core)));
+}
+
+HandOffDoor::~HandOffDoor() {
+  if (core_->loop().OnExecutor()) {
+    core_->Stop();
+    return;
+  }
+  core_->loop().Post([core = core_] { core->Stop(); });
+  core_->loop().Drain();
+}
+
+absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, const MpaParser& request,
+                      const Socket& socket) {
+  pid_t pid;
+  absl::StatusOr<Fd> dialled = DialTo(kService, port, &pid);
+  if (!dialled.ok()) return dialled.status();
+  const Socket channel(*std::move(dialled));
+  std::vector<uint8_t> question(kMagic.begin(), kMagic.end());
+  question.insert(question.end(), note.begin(), note.end());
+  if (!Send(channel.get(), question)) return absl::NotFoundError("nobody listens there any more");
+  std::optional<Datagram> answer;
+  if (AwaitInput(channel.get())) answer = Receive(channel.get());
+  if (!answer.has_value() || answer->bytes != std::vector<uint8_t>{kTaken} ||
+      !Send(channel.get(), request.bytes(), socket.get())) {
+    return absl::NotFoundError("nobody there takes the request");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace viaduct::verbs::iwarp

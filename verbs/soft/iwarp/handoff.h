@@ -1,0 +1,51 @@
+// A request that moves to another process of this host and user: the connected socket and the
+// request frame, over a unix socket beside each listening port. FORMAT.md has the messages.
+#ifndef VIADUCT_VERBS_SOFT_IWARP_HANDOFF_H_
+#define VIADUCT_VERBS_SOFT_IWARP_HANDOFF_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "verbs/base/clock.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/soft/iwarp/acceptor.h"
+#include "verbs/soft/iwarp/mpa.h"
+#include "verbs/soft/iwarp/socket.h"
+
+namespace viaduct::verbs::iwarp {
+
+// Where others hand requests in. Both functions run on the loop.
+class HandOffDoor {
+ public:
+  // Would a request with this note be taken?
+  using Ask = std::function<bool(std::span<const uint8_t> note)>;
+  using Take = std::function<void(Arrival arrival, std::vector<uint8_t> note)>;
+
+  // AlreadyExists: a process of this user has the port's door. ResourceExhausted. Any thread.
+  static absl::StatusOr<std::unique_ptr<HandOffDoor>> Open(EventLoop& loop, uint16_t port,
+                                                           Nanos silence, Ask ask, Take take);
+  // Neither is called any more; off the loop this waits for a call in progress.
+  ~HandOffDoor();
+  HandOffDoor(const HandOffDoor&) = delete;
+  HandOffDoor& operator=(const HandOffDoor&) = delete;
+
+ private:
+  class Core;
+  explicit HandOffDoor(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  const std::shared_ptr<Core> core_;
+};
+
+// Asks the process at the door of `port` and, if it takes the request, gives it: the caller then
+// closes its socket. NotFound: nobody there, nobody who takes it, or no answer within a second.
+// Blocks; not on the loop.
+absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, const MpaParser& request,
+                      const Socket& socket);
+
+}  // namespace viaduct::verbs::iwarp
+
+#endif  // VIADUCT_VERBS_SOFT_IWARP_HANDOFF_H_

@@ -1,0 +1,183 @@
+#include "verbs/soft/iwarp/handoff.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/base/fd.h"
+#include "verbs/soft/iwarp/acceptor.h"
+#include "verbs/soft/iwarp/testing_hex.h"
+#include "verbs/soft/iwarp/testing_peer.h"
+#include "verbs/soft/rendezvous.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+constexpr char kService[] = "viaduct-iwarp";
+constexpr char kRequest[] = "4d504120494420526571204672616d65 40010003 616263";
+// Outside the range of ports that the kernel gives out, and this test has its own network names.
+const uint16_t kPort = static_cast<uint16_t>(2000 + getpid() % 20000);
+
+class HandOffTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto door = HandOffDoor::Open(
+        loop_, kPort, 10'000'000'000,
+        [](std::span<const uint8_t> note) { return !note.empty() && note[0] == 'y'; },
+        [this](Arrival arrival, std::vector<uint8_t> note) {
+          std::lock_guard lock(mutex_);
+          arrival_ = std::move(arrival);
+          note_ = std::string(note.begin(), note.end());
+          changed_.notify_all();
+        });
+    ASSERT_TRUE(door.ok()) << door.status();
+    door_ = *std::move(door);
+    // A request that has arrived.
+    const Address addresses[] = {*Address::Parse("127.0.0.1")};
+    auto acceptor = Acceptor::Start(loop_, addresses, 0, {}, [this](Arrival arrival) {
+      std::lock_guard lock(mutex_);
+      request_ = std::move(arrival);
+      changed_.notify_all();
+    });
+    ASSERT_TRUE(acceptor.ok()) << acceptor.status();
+    acceptor_ = *std::move(acceptor);
+    requester_.emplace(TestPeer::Dial(acceptor_->port()));
+    requester_->SendHex(kRequest);
+    ASSERT_TRUE(Comes(&request_));
+  }
+
+  bool Comes(std::optional<Arrival>* what) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(10), [=] { return what->has_value(); });
+  }
+  // Everything that came to the door so far has been dealt with.
+  bool Took() {
+    loop_.Drain();
+    std::lock_guard lock(mutex_);
+    return arrival_.has_value();
+  }
+  absl::Status HandOverWith(const std::string& note) {
+    const std::vector<uint8_t> bytes = FromText(note);
+    return HandOver(kPort, bytes, *request_->request, request_->socket);
+  }
+
+  Fd Visit() {
+    pid_t pid;
+    auto dialled = DialTo(kService, kPort, &pid);
+    EXPECT_TRUE(dialled.ok()) << dialled.status();
+    return *std::move(dialled);
+  }
+  static void Say(const Fd& channel, const std::string& bytes, int fd = -1) {
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    iovec part = {const_cast<char*>(bytes.data()), bytes.size()};
+    msghdr header = {};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    if (fd >= 0) {
+      header.msg_control = control;
+      header.msg_controllen = sizeof control;
+      cmsghdr* rights = CMSG_FIRSTHDR(&header);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(sizeof fd);
+      memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+    }
+    EXPECT_EQ(sendmsg(channel.get(), &header, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  }
+  // What the door says, or nothing when it closes.
+  static std::string Hear(const Fd& channel) {
+    char bytes[16];
+    if (!AwaitInput(channel.get())) return "silence";
+    const ssize_t n = recv(channel.get(), bytes, sizeof bytes, 0);
+    return n > 0 ? std::string(bytes, static_cast<size_t>(n)) : "";
+  }
+  static std::string Frame() {
+    const std::vector<uint8_t> bytes = FromHex(kRequest);
+    return std::string(bytes.begin(), bytes.end());
+  }
+
+  EventLoop& loop_ = **ControlThread::Get();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Arrival> request_, arrival_;
+  std::string note_;
+  std::unique_ptr<HandOffDoor> door_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::optional<TestPeer> requester_;
+};
+
+TEST_F(HandOffTest, SocketAndFrameMove) {
+  ASSERT_TRUE(HandOverWith("yes").ok());
+  ASSERT_TRUE(Comes(&arrival_));
+  EXPECT_EQ(note_, "yes");
+  const std::span<const uint8_t> data = arrival_->request->frame().private_data;
+  EXPECT_EQ(std::string(data.begin(), data.end()), "abc");
+  request_.reset();  // the connection is the other's alone now
+  ASSERT_EQ(send(arrival_->socket.get(), "z", 1, 0), 1);
+  EXPECT_EQ(requester_->ReceiveHex(1), "7a");
+}
+
+TEST_F(HandOffTest, NobodyTakesIt) {
+  EXPECT_TRUE(absl::IsNotFound(HandOverWith("no")));
+  door_.reset();
+  EXPECT_TRUE(absl::IsNotFound(HandOverWith("yes")));
+  EXPECT_FALSE(arrival_.has_value());
+}
+
+TEST_F(HandOffTest, OneDoorForEachPort) {
+  auto second = HandOffDoor::Open(loop_, kPort, 1, nullptr, nullptr);
+  EXPECT_TRUE(absl::IsAlreadyExists(second.status()));
+}
+
+TEST_F(HandOffTest, NonsenseIsShownOut) {
+  for (const std::string& question : {std::string("VUH"), std::string("HTTP"),
+                                      "VUH1" + std::string(65, 'y'), std::string(500, 'y')}) {
+    const Fd channel = Visit();
+    Say(channel, question);
+    EXPECT_EQ(Hear(channel), "");
+  }
+  const Fd with_descriptor = Visit();
+  Say(with_descriptor, "VUH1yes", STDERR_FILENO);
+  EXPECT_EQ(Hear(with_descriptor), "");
+  ASSERT_TRUE(HandOverWith("yes").ok()) << "and others are served";
+  ASSERT_TRUE(Comes(&arrival_));
+}
+
+TEST_F(HandOffTest, GiftThatIsNoRequestIsThrownAway) {
+  int pipes[2];
+  ASSERT_EQ(pipe2(pipes, O_CLOEXEC), 0);
+  const Fd in(pipes[0]), out(pipes[1]);
+  const Fd unconnected(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const struct {
+    std::string frame;
+    int fd;
+  } gifts[] = {
+      {Frame(), -1},
+      {Frame(), in.get()},
+      {Frame(), unconnected.get()},
+      {Frame().substr(0, 18), request_->socket.get()},
+      {Frame() + "x", request_->socket.get()},
+      {std::string(20, 'x'), request_->socket.get()},
+  };
+  for (const auto& gift : gifts) {
+    const Fd channel = Visit();
+    Say(channel, "VUH1yes");
+    EXPECT_EQ(Hear(channel), "\x01");
+    Say(channel, gift.frame, gift.fd);
+    EXPECT_EQ(Hear(channel), "");
+  }
+  EXPECT_FALSE(Took());
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::iwarp

@@ -1,0 +1,34 @@
+// How processes of one host find each other: an abstract unix socket per listening port.
+#ifndef VIADUCT_VERBS_SOFT_RENDEZVOUS_H_
+#define VIADUCT_VERBS_SOFT_RENDEZVOUS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "verbs/base/fd.h"
+
+namespace viaduct::verbs {
+
+// "\0<service>-<user>-<port>", in the network namespace, as the TCP port is. Non-blocking,
+// close-on-exec. AlreadyExists: taken.
+absl::StatusOr<Fd> ListenAt(absl::string_view service, uint16_t port);
+
+// NotFound: nobody listens there, or somebody whom TrustedPeer refuses. ResourceExhausted: no
+// descriptor.
+absl::StatusOr<Fd> DialTo(absl::string_view service, uint16_t port, pid_t* pid);
+
+// Waits until something can be read, for a second at most; false: it did not come. Not on the
+// executor.
+bool AwaitInput(int socket);
+
+// The process at the other end of a connected socket (the one that listens, or that connected), if
+// it runs as the same user and can be named here; null otherwise. The overflow user never matches.
+std::optional<pid_t> TrustedPeer(int socket);
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_SOFT_RENDEZVOUS_H_
