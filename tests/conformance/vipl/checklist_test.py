@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""The list of the checklist in vipl/README.md names the tests that carry its numbers, and all of them.
+
+With --update the list is written anew.
+"""
+
+import glob
+import re
+import sys
+import unittest
+
+_README = "vipl/README.md"
+_NUMBERS = range(1, 96)
+_ROW = r"^\| C\d+ \|.*\n"
+
+
+def rows():
+    """The table's rows as the names of the tests want them."""
+    tests = {number: [] for number in _NUMBERS}
+    for path in sorted(glob.glob("tests/conformance/vipl/*_test.cc")):
+        with open(path, encoding="utf-8") as source:
+            text = source.read()
+        for suite, name in re.findall(r"^TEST\((\w+),\s*(\w+)\)", text, re.M):
+            for number in re.findall(r"C(\d+)_", re.match(r"(?:C\d+_)*", name).group()):
+                tests[int(number)].append(("`%s.%s`" % (suite, name), "`%s`" % path.rpartition("/")[2]))
+    for number in _NUMBERS:
+        names = ", ".join(name for name, _ in tests[number])
+        files = ", ".join(sorted({file for _, file in tests[number]}))
+        yield "| C%d | %s | %s |\n" % (number, names or "not yet", files)
+
+
+class Checklist(unittest.TestCase):
+
+    maxDiff = None
+
+    def test_list_and_tests_agree(self):
+        with open(_README, encoding="utf-8") as readme:
+            listed = re.findall(_ROW, readme.read(), re.M)
+        self.assertEqual(listed, list(rows()), "write it anew: tests/conformance/vipl/checklist_test.py --update")
+
+
+def update():
+    with open(_README, encoding="utf-8") as readme:
+        before, after = re.split("(?:%s)+" % _ROW, readme.read(), maxsplit=1, flags=re.M)
+    with open(_README, "w", encoding="utf-8") as readme:
+        readme.write(before + "".join(rows()) + after)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--update"]:
+        update()
+    else:
+        unittest.main()

@@ -1,0 +1,92 @@
+// The end of a NIC that still owns everything: all of it is released, the peer hears of it, and
+// nothing is left in the process.
+#include <dirent.h>
+#include <time.h>
+#include <vipl.h>
+
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr int kRounds = 20;
+
+int CountEntries(const char* path) {
+  DIR* folder = opendir(path);
+  EXPECT_NE(folder, nullptr) << path;
+  int count = 0;
+  while (folder != nullptr && readdir(folder) != nullptr) ++count;
+  if (folder != nullptr) closedir(folder);
+  return count;
+}
+
+// Everything that a NIC can own, with descriptors posted and a connection alive.
+void CloseWithEverythingOpen() {
+  Side side;
+  VIP_CQ_HANDLE cq;
+  ASSERT_EQ(VipCreateCQ(side.nic.handle, 16, &cq), VIP_SUCCESS);
+  VIP_PROTECTION_HANDLE tag;
+  ASSERT_EQ(VipCreatePtag(side.nic.handle, &tag), VIP_SUCCESS);
+  VIP_VI_ATTRIBUTES attributes = Attributes();
+  VIP_VI_HANDLE idle;
+  ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, cq, cq, &idle), VIP_SUCCESS);
+  ASSERT_EQ(VipPostRecv(idle, side.memory.Fill(1, 0, 8), side.memory.handle()), VIP_SUCCESS);
+  ASSERT_EQ(VipNSInit(side.nic.handle, nullptr), VIP_SUCCESS);
+  side.Receive(0);
+  side.Connect();
+  side.SendText(16, "here");
+  const VIP_VI_HANDLE connected = side.vi;
+  ASSERT_EQ(::VipCloseNic(side.nic.handle), VIP_SUCCESS);
+  VIP_DESCRIPTOR* done;
+  EXPECT_EQ(VipRecvDone(connected, &done), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(::VipDisconnect(idle), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(VipDestroyCQ(cq), VIP_INVALID_PARAMETER);
+}
+
+TEST(VipCloseNic, WithAConnectionAliveIsADisconnectForThePeer) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        ErrorLog errors(side.nic.handle);
+        for (int round = 0; round < kRounds; ++round) {
+          side.Receive(0);
+          side.Receive(1);
+          side.Accept();
+          EXPECT_EQ(side.TextOf(side.NextReceive()), "here");
+          VIP_ERROR_DESCRIPTOR error;
+          ASSERT_TRUE(errors.Next(&error));
+          EXPECT_EQ(error.ErrorCode, VIP_ERROR_CONN_LOST);
+          EXPECT_EQ(side.State(), VIP_STATE_ERROR);
+          EXPECT_EQ(side.DrainFlushed(), 1);
+          ASSERT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+          EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+          peer.Tell("idle again");
+        }
+      },
+      [](Peer& peer) {
+        int descriptors = 0, threads = 0;
+        for (int round = 0; round < kRounds; ++round) {
+          CloseWithEverythingOpen();
+          peer.Await("idle again");
+          // The first rounds start what stays: the control thread and its descriptors.
+          if (round == 2) {
+            descriptors = CountEntries("/proc/self/fd");
+            threads = CountEntries("/proc/self/task");
+          }
+        }
+        const int64_t end = NowMilliseconds() + 10000;
+        while (CountEntries("/proc/self/fd") > descriptors && NowMilliseconds() < end) {
+          timespec instant = {0, 1000000};
+          nanosleep(&instant, nullptr);
+        }
+        EXPECT_LE(CountEntries("/proc/self/fd"), descriptors);
+        EXPECT_LE(CountEntries("/proc/self/task"), threads);
+      });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
