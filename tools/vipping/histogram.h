@@ -1,0 +1,47 @@
+// Latencies by size: buckets that are an eighth of a power of two wide, so that a percentile is
+// right within 7 % however long the tail is, and a billion samples take no more room than one.
+#ifndef VIADUCT_TOOLS_VIPPING_HISTOGRAM_H_
+#define VIADUCT_TOOLS_VIPPING_HISTOGRAM_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace viaduct::vipping {
+
+class Histogram {
+ public:
+  void Add(uint64_t nanoseconds);
+
+  uint64_t count() const { return count_; }
+  // 0 without a sample.
+  uint64_t min() const { return count_ != 0 ? min_ : 0; }
+  uint64_t max() const { return max_; }
+  double mean() const;
+  // The upper end of the bucket in which `fraction` of all samples lie at or below it, at most
+  // max().
+  uint64_t Percentile(double fraction) const;
+
+  struct Bucket {
+    uint64_t below;  // samples less than this, and not in an earlier bucket
+    uint64_t count;
+  };
+  // Those that hold a sample.
+  std::vector<Bucket> Buckets() const;
+
+ private:
+  static constexpr int kSteps = 8;
+  static size_t IndexOf(uint64_t nanoseconds);
+  static uint64_t UpperEnd(size_t index);
+
+  std::array<uint64_t, 64 * kSteps> buckets_ = {};
+  uint64_t count_ = 0;
+  uint64_t sum_ = 0;
+  uint64_t min_ = UINT64_MAX;
+  uint64_t max_ = 0;
+};
+
+}  // namespace viaduct::vipping
+
+#endif  // VIADUCT_TOOLS_VIPPING_HISTOGRAM_H_

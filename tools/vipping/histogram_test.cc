@@ -1,0 +1,50 @@
+#include "tools/vipping/histogram.h"
+
+#include "gtest/gtest.h"
+
+namespace viaduct::vipping {
+namespace {
+
+TEST(Histogram, WithoutSamples) {
+  const Histogram none;
+  EXPECT_EQ(none.count(), 0u);
+  EXPECT_EQ(none.min(), 0u);
+  EXPECT_EQ(none.max(), 0u);
+  EXPECT_EQ(none.mean(), 0);
+  EXPECT_EQ(none.Percentile(0.5), 0u);
+  EXPECT_TRUE(none.Buckets().empty());
+}
+
+// Each sample lies below the end of its bucket, and not more than an eighth below.
+TEST(Histogram, BucketsAreNarrow) {
+  for (uint64_t value = 0; value < uint64_t{1} << 40; value += 1 + value / 37) {
+    Histogram one;
+    one.Add(value);
+    const auto buckets = one.Buckets();
+    ASSERT_EQ(buckets.size(), 1u);
+    EXPECT_LT(value, buckets[0].below);
+    EXPECT_LE(buckets[0].below, value + value / 8 + 1) << value;
+    EXPECT_EQ(one.Percentile(0.5), value) << "never above the largest sample";
+  }
+}
+
+TEST(Histogram, Percentiles) {
+  Histogram histogram;
+  for (uint64_t i = 1; i <= 1000; ++i) histogram.Add(i * 1000);
+  EXPECT_EQ(histogram.min(), 1000u);
+  EXPECT_EQ(histogram.max(), 1000000u);
+  EXPECT_DOUBLE_EQ(histogram.mean(), 500500);
+  EXPECT_NEAR(static_cast<double>(histogram.Percentile(0.5)), 500000, 65000);
+  EXPECT_NEAR(static_cast<double>(histogram.Percentile(0.99)), 990000, 130000);
+  EXPECT_EQ(histogram.Percentile(1), 1000000u);
+  uint64_t count = 0, last = 0;
+  for (const Histogram::Bucket& bucket : histogram.Buckets()) {
+    EXPECT_GT(bucket.below, last);
+    last = bucket.below;
+    count += bucket.count;
+  }
+  EXPECT_EQ(count, 1000u);
+}
+
+}  // namespace
+}  // namespace viaduct::vipping
