@@ -9,7 +9,7 @@ namespace viaduct::vipl {
 // Under the lock of the dispatcher, before the event can be dequeued. A program may watch Status in
 // memory: everything else is written before it. Of a send nothing else is touched, of a receive
 // Length and, if some came, ImmediateData.
-void Vi::OnCompletion(const verbs::Completion& completion) {
+bool Vi::OnCompletion(const verbs::Completion& completion) {
   WorkQueue& queue = QueueOf(completion.id);
   WorkQueue::Slot& slot = queue.SlotOf(completion.id);
   const bool receive = &queue == &receives_;
@@ -35,6 +35,7 @@ void Vi::OnCompletion(const verbs::Completion& completion) {
   }
   slot.status = status;
   queue.Complete(completion.id);
+  return true;
 }
 
 }  // namespace viaduct::vipl

@@ -69,7 +69,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
      const core::Ref<Cq>& receive_cq);
   ~Vi() override;
 
-  void OnCompletion(const verbs::Completion& completion) override;
+  bool OnCompletion(const verbs::Completion& completion) override;
   void OnDisconnected(bool broken) override;
   void OnDropped() override;
   void OnRefusedWrite() override;

@@ -1,5 +1,7 @@
 #include "dat/core/event_dispatcher.h"
 
+#include <algorithm>
+
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/notifier.h"
@@ -12,18 +14,27 @@ using verbs::SpinLockHolder;
 
 constexpr int kBatch = 16;
 
+CompletionOwner& OwnerOf(const verbs::Completion& completion) {
+  return *static_cast<CompletionOwner*>(completion.context);
+}
+
+// False: its observer keeps it.
+bool BecomesEvent(const verbs::Completion& completion) {
+  CompletionObserver* const observer = OwnerOf(completion).observer;
+  return observer == nullptr || observer->OnCompletion(completion);
+}
+
 void Translate(const verbs::Completion& completion, Event* event) {
-  auto* owner = static_cast<CompletionOwner*>(completion.context);
-  if (owner->observer != nullptr) owner->observer->OnCompletion(completion);
+  const CompletionOwner& owner = OwnerOf(completion);
   event->type = EventType::kCompletion;
-  event->subject = owner->handle;
+  event->subject = owner.handle;
   event->cookie = completion.id;
   event->opcode = completion.opcode;
   event->status = completion.status;
   event->has_immediate = completion.has_immediate;
   event->solicited = completion.solicited;
   event->notifies = !completion.quiet || completion.status != verbs::Status::kSuccess;
-  if (owner->solicited_only.load(std::memory_order_relaxed)) [[unlikely]] {
+  if (owner.solicited_only.load(std::memory_order_relaxed)) [[unlikely]] {
     const bool receive = completion.opcode == verbs::Opcode::kReceive ||
                          completion.opcode == verbs::Opcode::kReceiveWrite;
     if (receive && completion.status == verbs::Status::kSuccess) {
@@ -56,7 +67,9 @@ EventDispatcher::EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uin
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
       streams_(streams),
       eager_(eager),
-      length_(length) {}
+      length_(length) {
+  events_.Reserve(length);
+}
 
 EventDispatcher::~EventDispatcher() = default;
 
@@ -65,44 +78,73 @@ void EventDispatcher::PushLocked(const Event& event) {
   notices_ += event.notifies;
 }
 
-bool EventDispatcher::TakeLocked(Event* event) {
-  if (!events_.empty()) {
+bool EventDispatcher::TakeLocked(Event* event, bool* taken) {
+  *taken = !events_.empty();
+  if (*taken) {
     *event = events_.Front();
     events_.Pop();
-    return true;
+    return false;
   }
+  // No more than there is room for: a consumer's call is not to allocate.
   verbs::Completion batch[kBatch];
-  int n = queue_->Poll(batch, kBatch);
-  if (n == 0) return false;
-  Translate(batch[0], event);
-  for (int i = 1; i < n; ++i) {
-    Event later;
-    Translate(batch[i], &later);
-    PushLocked(later);
-  }
-  return true;
+  const int most = std::min(kBatch, static_cast<int>(events_.capacity()));
+  int n;
+  bool came = false;
+  do {
+    n = queue_->Poll(batch, most);
+    for (int i = 0; i < n; ++i) {
+      if (!BecomesEvent(batch[i])) continue;
+      if (*taken) {
+        Event later;
+        Translate(batch[i], &later);
+        PushLocked(later);
+      } else {
+        Translate(batch[i], event);
+        *taken = true;
+      }
+    }
+    came = came || n != 0;
+  } while (n == most && !*taken);
+  return came;
 }
 
-void EventDispatcher::HarvestLocked() {
+bool EventDispatcher::HarvestLocked() {
   verbs::Completion batch[kBatch];
   int n;
+  bool came = false;
   do {
     n = queue_->Poll(batch, kBatch);
     for (int i = 0; i < n; ++i) {
+      if (!BecomesEvent(batch[i])) continue;
       Event event;
       Translate(batch[i], &event);
       PushLocked(event);
     }
+    came = came || n != 0;
   } while (n == kBatch);
+  return came;
 }
 
-void EventDispatcher::HarvestSomeLocked() {
+bool EventDispatcher::HarvestSomeLocked() {
   verbs::Completion completion;
+  bool came = false;
   while (events_.size() <= length_ && queue_->Poll(&completion, 1) == 1) {
+    came = true;
+    if (!BecomesEvent(completion)) continue;
     Event event;
     Translate(completion, &event);
     PushLocked(event);
   }
+  return came;
+}
+
+void EventDispatcher::HarvestFor(uint32_t self) {
+  bool came;
+  {
+    SpinLockHolder lock(&lock_);
+    came = HarvestLocked();
+  }
+  if (came) WakeWaiters(self);
 }
 
 bool EventDispatcher::NewsLocked(uint64_t before) const {
@@ -120,13 +162,14 @@ Error EventDispatcher::Dequeue(Event* event) {
   if (owned_.load(std::memory_order_relaxed)) {
     return InvalidState(StateDetail::kDispatcherHasWaiter);
   }
-  bool taken, news;
+  bool came, taken, news;
   {
     SpinLockHolder lock(&lock_);
     const uint64_t before = notices_;
-    taken = TakeLocked(event);
+    came = TakeLocked(event, &taken);
     news = NewsLocked(before);
   }
+  if (came) WakeWaiters(0);
   if (watched()) [[unlikely]]
     Tell(news, /*polled=*/true);
   return taken ? Ok() : Error(Code::kQueueEmpty);
@@ -141,24 +184,31 @@ struct EventDispatcher::WaitProgress {
 
 bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* more,
                            WaitProgress* progress) {
-  SpinLockHolder lock(&lock_);
-  if (options.threshold <= 1 && more == nullptr) return TakeLocked(event);
-  HarvestLocked();
-  progress->overflows |= OverflowsLocked();
-  progress->last_notices = notices_;
-  bool enough = events_.size() >= options.threshold;
-  if (!progress->begun) {
-    progress->begun = true;
-    progress->first_notices = notices_;
-  } else if (notices_ == progress->first_notices) {
-    enough = false;  // only quiet ones have come
+  bool came, taken;
+  {
+    SpinLockHolder lock(&lock_);
+    if (options.threshold <= 1 && more == nullptr) {
+      came = TakeLocked(event, &taken);
+    } else {
+      came = HarvestLocked();
+      progress->overflows |= OverflowsLocked();
+      progress->last_notices = notices_;
+      taken = events_.size() >= options.threshold;
+      if (!progress->begun) {
+        progress->begun = true;
+        progress->first_notices = notices_;
+      } else if (notices_ == progress->first_notices) {
+        taken = false;  // only quiet ones have come
+      }
+      if (taken) {
+        *event = events_.Front();
+        events_.Pop();
+      }
+      if (more != nullptr) *more = static_cast<uint32_t>(events_.size());
+    }
   }
-  if (enough) {
-    *event = events_.Front();
-    events_.Pop();
-  }
-  if (more != nullptr) *more = static_cast<uint32_t>(events_.size());
-  return enough;
+  if (came) WakeWaiters(1);
+  return taken;
 }
 
 Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options, Event* event,
@@ -174,10 +224,9 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
   if (options.exclusive && owned_.exchange(true, std::memory_order_acquire)) {
     return InvalidState(StateDetail::kDispatcherHasWaiter);
   }
-  waiters_.fetch_add(1);
   WaitProgress progress;
-  Error error = WaitOwned(deadline, options, event, more, &progress);
-  waiters_.fetch_sub(1);
+  const Error error = WaitCounted(deadline, options.interruptible,
+                                  [&] { return Take(options, event, more, &progress); });
   if (options.exclusive) owned_.store(false, std::memory_order_release);
   if (watched()) [[unlikely]] {
     // What came after the last look was kept from the notifier by this waiter, who does not know
@@ -193,36 +242,51 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
   return error;
 }
 
-Error EventDispatcher::WaitOwned(verbs::Deadline deadline, const WaitOptions& options, Event* event,
-                                 uint32_t* more, WaitProgress* progress) {
+Error EventDispatcher::WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> done) {
+  return WaitCounted(deadline, /*interruptible=*/false, [&] {
+    HarvestFor(1);
+    return done();
+  });
+}
+
+// Who takes something from the device after this thread has looked sees it counted, and wakes it.
+Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
+                                   absl::FunctionRef<bool()> look) {
+  waiters_.fetch_add(1);
+  Error error = Ok();
   verbs::WaitResult last = verbs::WaitResult::kReady;
   for (;;) {
     const uint32_t wakes = queue_->wakes();
-    if (aborted_.load()) return Code::kAbort;
-    if (!waitable()) return InvalidState(StateDetail::kDispatcherUnwaitable);
-    if (Take(options, event, more, progress)) return Ok();
-    if (last == verbs::WaitResult::kTimedOut) return Code::kTimeout;
-    if (last == verbs::WaitResult::kInterrupted && options.interruptible) {
-      return Code::kInterrupted;
-    }
+    error = Code::kAbort;
+    if (aborted_.load()) break;
+    error = InvalidState(StateDetail::kDispatcherUnwaitable);
+    if (!waitable()) break;
+    error = Ok();
+    if (look()) break;
+    error = Code::kTimeout;
+    if (last == verbs::WaitResult::kTimedOut) break;
+    error = Code::kInterrupted;
+    if (last == verbs::WaitResult::kInterrupted && interruptible) break;
     last = queue_->Wait(deadline, wakes);
   }
+  waiters_.fetch_sub(1);
+  return error;
 }
 
-void EventDispatcher::OnCompletions(verbs::CompletionQueue& queue) {
-  bool news, overflows = false;
+void EventDispatcher::OnCompletions(verbs::CompletionQueue&) {
+  bool came, news, overflows = false;
   {
     SpinLockHolder lock(&lock_);
     const uint64_t before = notices_;
     if (eager_) {
-      HarvestLocked();
+      came = HarvestLocked();
     } else {
-      HarvestSomeLocked();
+      came = HarvestSomeLocked();
       overflows = OverflowsLocked();
     }
     news = NewsLocked(before);
   }
-  if (waiters_.load() != 0) queue.Wake();
+  if (came) WakeWaiters(0);
   if (watched()) [[unlikely]]
     Tell(news, /*polled=*/true);
   if (overflows) ReportOverflow();
@@ -330,14 +394,9 @@ CompletionMode EventDispatcher::mode() const {
 
 // ------------------------------------------------------------------------------------ life
 
-void EventDispatcher::Harvest() {
-  SpinLockHolder lock(&lock_);
-  HarvestLocked();
-}
-
 void EventDispatcher::Forget(Handle subject) {
+  Harvest();
   SpinLockHolder lock(&lock_);
-  HarvestLocked();
   events_.RemoveIf([subject](const Event& event) { return event.subject == subject; });
 }
 
@@ -364,9 +423,10 @@ void EventDispatcher::SetEnabled(bool enabled) {
 }
 
 Error EventDispatcher::Resize(uint32_t length) {
+  Harvest();
   SpinLockHolder lock(&lock_);
-  HarvestLocked();
   if (events_.size() > length) return InvalidState(StateDetail::kDispatcherInUse);
+  events_.Reserve(length);
   length_ = length;
   return Ok();
 }
@@ -379,8 +439,8 @@ uint32_t EventDispatcher::length() const {
 bool EventDispatcher::waitable() const { return waitable_.load(); }
 
 uint32_t EventDispatcher::Queued() {
+  Harvest();
   SpinLockHolder lock(&lock_);
-  HarvestLocked();
   return static_cast<uint32_t>(events_.size());
 }
 

@@ -1,4 +1,4 @@
-// EventDispatcher: DAT's EVD, VIPL's completion queue and (one each) its work queues.
+// EventDispatcher: DAT's EVD, VIPL's completion queue, and one for each VI beside them.
 //
 // Events of endpoints' requests stay in the device until they are asked for; all others are
 // queued here. Order: events of one stream keep theirs, and a connection event is queued behind
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "dat/core/error.h"
 #include "dat/core/event.h"
 #include "dat/core/event_ring.h"
@@ -46,10 +47,11 @@ enum class CompletionMode : uint8_t {
 
 // Sees each completion at the moment the dispatcher takes it from the device, with or without a
 // call of the program, before anybody can dequeue it: VIPL's Status words are written here.
-// Under the dispatcher's lock: short, no call into the engine.
+// Under the dispatcher's lock, one after the other: short, no call into the engine.
 class CompletionObserver {
  public:
-  virtual void OnCompletion(const verbs::Completion& completion) = 0;
+  // False: the observer keeps it, and there is no event; see WaitUntil.
+  virtual bool OnCompletion(const verbs::Completion& completion) = 0;
 
  protected:
   ~CompletionObserver() = default;
@@ -57,8 +59,8 @@ class CompletionObserver {
 
 // What a completion's `context` points to: the endpoint shows itself through this.
 struct CompletionOwner {
-  Handle handle = nullptr;                 // for Event::subject
-  CompletionObserver* observer = nullptr;  // may be null
+  Handle handle = nullptr;                  // for Event::subject
+  CompletionObserver* observer = nullptr;   // may be null
   std::atomic<bool> solicited_only{false};  // CompletionMode::kSolicited of its receives
 };
 
@@ -86,6 +88,11 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // kInvalidState (waiter, unwaitable, a threshold above 1 with a stream of quiet completions),
   // kInvalidParameter (threshold). Quiet completions do not end a wait that has begun.
   Error Wait(verbs::Deadline deadline, const WaitOptions& options, Event* event, uint32_t* more);
+  // For what observers keep: returns when `done` does with true, which is asked without a lock
+  // after each look at the device and after each Wake. kTimeout, kAbort.
+  Error WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> done);
+  // Every thread in WaitUntil asks again.
+  void Wake() { queue_->Wake(); }
 
   // kInvalidParameter without kSoftwareStream, kQueueFull.
   Error PostSoftware(void* pointer);
@@ -117,7 +124,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // with kQueueFull when the queue is full (the backlog); everything else always fits.
   Error Post(const Event& event);
   // Takes what the device has into the queue; observers run.
-  void Harvest();
+  void Harvest() { HarvestFor(0); }
   // Endpoints and service points that feed it.
   void AddFeeder() { feeders_.fetch_add(1, std::memory_order_relaxed); }
   void DropFeeder() { feeders_.fetch_sub(1, std::memory_order_release); }
@@ -139,15 +146,21 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   ~EventDispatcher() override;
   void OnCompletions(verbs::CompletionQueue& queue) override;
   void PushLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void HarvestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // These three say whether something came from the device: then WakeWaiters, when the lock is
+  // free.
+  bool HarvestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // The same until one more than fits is queued: the rest keeps its place in the work queues.
-  void HarvestSomeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool HarvestSomeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // The oldest event, or one straight from the device.
-  bool TakeLocked(Event* event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool TakeLocked(Event* event, bool* taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Wakes the threads that wait, of which `self` (0 or 1) is the caller.
+  void WakeWaiters(uint32_t self) {
+    if (waiters_.load(std::memory_order_relaxed) > self) queue_->Wake();
+  }
+  void HarvestFor(uint32_t self);
   struct WaitProgress;
   bool Take(const WaitOptions& options, Event* event, uint32_t* more, WaitProgress* progress);
-  Error WaitOwned(verbs::Deadline deadline, const WaitOptions& options, Event* event,
-                  uint32_t* more, WaitProgress* progress);
+  Error WaitCounted(verbs::Deadline deadline, bool interruptible, absl::FunctionRef<bool()> look);
   // True once when more is queued than fits.
   bool OverflowsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReportOverflow();
@@ -165,7 +178,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   std::atomic<uint32_t> feeders_{0};
   std::atomic<uint32_t> waiters_{0};
   std::atomic<bool> enabled_{true};
-  std::atomic<bool> owned_{false};     // an exclusive waiter is inside
+  std::atomic<bool> owned_{false};  // an exclusive waiter is inside
   std::atomic<bool> waitable_{true};
   std::atomic<bool> aborted_{false};
   // What makes the paths below look further: the notifier, streams with quiet completions.

@@ -1,51 +1,74 @@
-// EventRing: a queue of events that allocates only when it grows; empty and unused it is a few
-// words, since there may be three for each of thousands of endpoints.
+// EventRing: a queue of events. What it has room for is asked for when it is made, so that pushing
+// allocates only beyond that; room that was never used costs no memory.
 #ifndef VIADUCT_DAT_CORE_EVENT_RING_H_
 #define VIADUCT_DAT_CORE_EVENT_RING_H_
 
 #include <cstddef>
-#include <vector>
+#include <new>
+#include <type_traits>
 
 #include "dat/core/event.h"
+#include "verbs/base/block.h"
 
 namespace viaduct::core {
 
 // Not thread-safe: its dispatcher's lock guards it.
 class EventRing {
  public:
+  EventRing() = default;
+  ~EventRing() { verbs::FreeBlock(slots_, capacity_ * sizeof(Event)); }
+  EventRing(const EventRing&) = delete;
+  EventRing& operator=(const EventRing&) = delete;
+
+  // Room for `events` at least. Throws std::bad_alloc, with nothing changed.
+  void Reserve(size_t events) {
+    size_t capacity = capacity_ == 0 ? 1 : capacity_;
+    while (capacity < events) capacity *= 2;
+    if (capacity != capacity_) Move(capacity);
+  }
+  size_t capacity() const { return capacity_; }
   size_t size() const { return tail_ - head_; }
   bool empty() const { return tail_ == head_; }
+
+  // Beyond the capacity it grows, or throws.
   void Push(const Event& event) {
-    if (size() == slots_.size()) Grow();
-    slots_[tail_++ & (slots_.size() - 1)] = event;
+    if (size() == capacity_) Reserve(capacity_ + 1);
+    slots_[tail_++ & (capacity_ - 1)] = event;
   }
   // Only if not empty.
-  const Event& Front() const { return slots_[head_ & (slots_.size() - 1)]; }
-  void Pop() { ++head_; }
+  const Event& Front() const { return slots_[head_ & (capacity_ - 1)]; }
+  void Pop() {
+    // Whenever it is empty it begins anew, so that a large one touches only what it needs.
+    if (++head_ == tail_) head_ = tail_ = 0;
+  }
   // Keeps the order of the rest.
   template <typename Predicate>
   void RemoveIf(Predicate predicate) {
     size_t kept = head_;
     for (size_t i = head_; i != tail_; ++i) {
-      const Event& event = slots_[i & (slots_.size() - 1)];
-      if (!predicate(event)) slots_[kept++ & (slots_.size() - 1)] = event;
+      const Event& event = slots_[i & (capacity_ - 1)];
+      if (!predicate(event)) slots_[kept++ & (capacity_ - 1)] = event;
     }
     tail_ = kept;
   }
 
  private:
-  static constexpr size_t kFirst = 16;  // a power of two; a batch of the dispatcher fits
+  static_assert(std::is_trivially_copyable_v<Event>);
 
-  void Grow() {
-    std::vector<Event> larger(slots_.empty() ? kFirst : slots_.size() * 2);
-    size_t count = size();
-    for (size_t i = 0; i < count; ++i) larger[i] = slots_[(head_ + i) & (slots_.size() - 1)];
-    slots_.swap(larger);
+  void Move(size_t capacity) {
+    auto* slots = static_cast<Event*>(verbs::AllocateBlock(capacity * sizeof(Event)));
+    if (slots == nullptr) throw std::bad_alloc();
+    const size_t count = size();
+    for (size_t i = 0; i < count; ++i) slots[i] = slots_[(head_ + i) & (capacity_ - 1)];
+    verbs::FreeBlock(slots_, capacity_ * sizeof(Event));
+    slots_ = slots;
+    capacity_ = capacity;
     head_ = 0;
     tail_ = count;
   }
 
-  std::vector<Event> slots_;  // its size is 0 or a power of two
+  Event* slots_ = nullptr;  // not initialized
+  size_t capacity_ = 0;     // 0 or a power of two
   size_t head_ = 0;
   size_t tail_ = 0;
 };

@@ -26,6 +26,20 @@ TEST(EventRing, KeepsOrderAcrossWrapAndGrowth) {
   EXPECT_EQ(popped, pushed);
 }
 
+TEST(EventRing, HasTheRoomThatWasReserved) {
+  EventRing ring;
+  ring.Reserve(20);
+  EXPECT_EQ(ring.capacity(), 32u);
+  for (uint64_t i = 0; i < 32; ++i) ring.Push(Numbered(i));
+  EXPECT_EQ(ring.capacity(), 32u);
+  ring.Push(Numbered(32));
+  EXPECT_EQ(ring.capacity(), 64u);
+  ring.Reserve(1);
+  EXPECT_EQ(ring.capacity(), 64u);
+  for (uint64_t i = 0; i < 33; ++i, ring.Pop()) ASSERT_EQ(ring.Front().cookie, i);
+  EXPECT_TRUE(ring.empty());
+}
+
 TEST(EventRing, RemoveIfKeepsTheOrderOfTheRest) {
   EventRing ring;
   for (uint64_t i = 0; i < 100; ++i) {
