@@ -211,7 +211,12 @@ WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
       result = doorbell_.Sleep(bell_, seen, deadline);
     }
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
-    if (wakes_.load(std::memory_order_seq_cst) != wakes) return WaitResult::kWoken;
+    if (wakes_.load(std::memory_order_seq_cst) != wakes) {
+      // What rang this sleeper, and not the attendant, may be left to nobody.
+      doorbell_.Collect();
+      if (ready_.load(std::memory_order_seq_cst) != nullptr) attendant_.Urge(*this);
+      return WaitResult::kWoken;
+    }
     if (Look()) return WaitResult::kReady;
     if (result != WaitResult::kReady) return result;
     if (!quiet) {
