@@ -73,8 +73,8 @@ absl::Status SoftQueuePair::Apply(const QueuePairOptions& options) {
       options.max_reads_in > limits.max_reads_in || options.max_reads_out > limits.max_reads_out) {
     return absl::InvalidArgumentError("above the device's limits");
   }
-  if (!sends_.Reserve(options.max_sends, options.max_send_segments) ||
-      !receives_.Reserve(options.max_receives, options.max_receive_segments)) {
+  if (!sends_.Allow(options.max_sends, options.max_send_segments) ||
+      !receives_.Allow(options.max_receives, options.max_receive_segments)) {
     return absl::ResourceExhaustedError("no memory for the work queues");
   }
   domain_ = static_cast<const SoftDomain*>(options.domain)->id();

@@ -243,15 +243,20 @@ class SoftQueuePair final : public QueuePair {
   void ReportLater(void (ConnectionSink::*call)(QueuePair&));
 
   // ---- data path
+  bool EnqueueSend(const SendRequest& request);  // false: no room
   PostResult PostReceiveInError(const ReceiveRequest& request);
   void FillReceive(uint64_t position, const ReceiveRequest& request);
   // NextToEmit where the next entry needs a closer look. Null: it must wait, or the pair breaks.
   SendEntry* LookAtNext();
   void Doom(SendEntry& entry, Status status);
   bool CheckAll(uint64_t position, uint32_t access) const;
-  // Frees the places of completed requests whose completion is suppressed. Send lock held.
-  bool ReclaimSuppressed();
+  // Frees the places of completed requests whose completion is suppressed; the lock of the queue
+  // where sends complete is held.
   void SkipSuppressed();
+  // For one more request of so many segments, with no lock held. Takes every lock: it is for the
+  // first requests and whenever more are posted than ever before. False: the queue is full.
+  template <typename Entry>
+  bool MakeRoom(WorkQueue<Entry>& queue, size_t segments);
   Inbound NoReceiveHere();
   Inbound RefuseReceive(Status status);
   Inbound RefuseWrite(bool has_immediate);

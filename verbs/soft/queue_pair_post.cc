@@ -3,43 +3,56 @@
 
 namespace viaduct::verbs {
 
+template <typename Entry>
+bool SoftQueuePair::MakeRoom(WorkQueue<Entry>& queue, size_t segments) {
+  LockAll();
+  SkipSuppressed();
+  const bool made = queue.MakeRoom(segments);
+  UnlockAll();
+  return made;
+}
+
+inline bool SoftQueuePair::EnqueueSend(const SendRequest& request) {
+  PassLockHolder holder(&send_lock_);
+  if (!sends_.HasRoom(request.segments.size())) [[unlikely]]
+    return false;
+  const uint64_t n = sends_.posted.load(std::memory_order_relaxed);
+  SendEntry& entry = sends_.at(n);
+  entry.id = request.id;
+  entry.remote_address = request.remote_address;
+  entry.remote_key = request.remote_key;
+  entry.immediate = request.immediate;
+  entry.opcode = request.opcode;
+  entry.flags = request.flags;
+  entry.offset = 0;
+  if (request.opcode == Opcode::kSend && !immediate_enabled()) entry.flags &= ~kImmediate;
+  const uint64_t length = sends_.CopySegments(n, request.segments);
+  entry.length = static_cast<uint32_t>(length);
+  if (request.verdict != Status::kSuccess) [[unlikely]] {
+    Doom(entry, request.verdict);
+  } else if (length > max_message_) [[unlikely]] {
+    Doom(entry, Status::kLocalLength);
+  }
+  const bool connected = state_.load(std::memory_order_relaxed) == State::kConnected;
+  if (connected && !draining_.load(std::memory_order_relaxed)) [[likely]] {
+    entry.status = kPending;
+    sends_.posted.store(n + 1, std::memory_order_release);
+    link_.load(std::memory_order_relaxed)->Pump();
+  } else {
+    entry.status = static_cast<uint8_t>(Status::kFlushed);
+    sends_.posted.store(n + 1, std::memory_order_release);
+    // While draining, NextToEmit passes it in its turn.
+    if (!connected) sends_.done.store(n + 1, std::memory_order_release);
+  }
+  return true;
+}
+
 PostResult SoftQueuePair::PostSend(const SendRequest& request) {
   if (request.segments.size() > sends_.max_segments()) [[unlikely]] {
     return PostResult::kTooManySegments;
   }
-  bool connected;
-  {
-    PassLockHolder holder(&send_lock_);
-    if (sends_.Full()) [[unlikely]]
-      return PostResult::kQueueFull;
-    const uint64_t n = sends_.posted.load(std::memory_order_relaxed);
-    SendEntry& entry = sends_.at(n);
-    entry.id = request.id;
-    entry.remote_address = request.remote_address;
-    entry.remote_key = request.remote_key;
-    entry.immediate = request.immediate;
-    entry.opcode = request.opcode;
-    entry.flags = request.flags;
-    entry.offset = 0;
-    if (request.opcode == Opcode::kSend && !immediate_enabled()) entry.flags &= ~kImmediate;
-    const uint64_t length = sends_.CopySegments(n, request.segments);
-    entry.length = static_cast<uint32_t>(length);
-    if (request.verdict != Status::kSuccess) [[unlikely]] {
-      Doom(entry, request.verdict);
-    } else if (length > max_message_) [[unlikely]] {
-      Doom(entry, Status::kLocalLength);
-    }
-    connected = state_.load(std::memory_order_relaxed) == State::kConnected;
-    if (connected && !draining_.load(std::memory_order_relaxed)) [[likely]] {
-      entry.status = kPending;
-      sends_.posted.store(n + 1, std::memory_order_release);
-      link_.load(std::memory_order_relaxed)->Pump();
-    } else {
-      entry.status = static_cast<uint8_t>(Status::kFlushed);
-      sends_.posted.store(n + 1, std::memory_order_release);
-      // While draining, NextToEmit passes it in its turn.
-      if (!connected) sends_.done.store(n + 1, std::memory_order_release);
-    }
+  while (!EnqueueSend(request)) {
+    if (!MakeRoom(sends_, request.segments.size())) return PostResult::kQueueFull;
   }
   // Its completion must be found.
   if (!hot_.load(std::memory_order_relaxed) || send_home_.HasSleepers()) {
@@ -101,15 +114,6 @@ bool SoftQueuePair::CheckAll(uint64_t position, uint32_t access) const {
   return true;
 }
 
-// Against the order of the locks, so only tried: the queue's lock is free unless somebody polls,
-// who does the same.
-bool SoftQueuePair::ReclaimSuppressed() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  if (!send_home_.lock().TryLock()) return false;
-  SkipSuppressed();
-  send_home_.lock().Unlock();
-  return !sends_.Full();
-}
-
 void SoftQueuePair::SkipSuppressed() {
   const uint64_t first = sends_.reaped.load(std::memory_order_relaxed);
   const uint64_t end = sends_.done.load(std::memory_order_acquire);
@@ -133,14 +137,11 @@ PostResult SoftQueuePair::PostReceive(const ReceiveRequest& request) {
   if (request.segments.size() > receives_.max_segments()) [[unlikely]] {
     return PostResult::kTooManySegments;
   }
-  bool held;
+  bool room, held = false;
   {
     SpinLockHolder holder(&receive_lock_);
-    if (receives_.Full()) [[unlikely]]
-      return PostResult::kQueueFull;
-    if (state_.load(std::memory_order_relaxed) == State::kError) [[unlikely]] {
-      held = false;
-    } else {
+    room = receives_.HasRoom(request.segments.size());
+    if (room && state_.load(std::memory_order_relaxed) != State::kError) [[likely]] {
       const uint64_t n = receives_.posted.load(std::memory_order_relaxed);
       FillReceive(n, request);
       receives_.posted.store(n + 1, std::memory_order_release);
@@ -150,28 +151,37 @@ PostResult SoftQueuePair::PostReceive(const ReceiveRequest& request) {
         return PostResult::kOk;
     }
   }
-  if (!held) return PostReceiveInError(request);
-  home_.MarkReady(attachments_[0], SoftCompletionQueue::News::kArrival);
-  return PostResult::kOk;
+  if (held) {
+    home_.MarkReady(attachments_[0], SoftCompletionQueue::News::kArrival);
+    return PostResult::kOk;
+  }
+  if (room) return PostReceiveInError(request);
+  if (!MakeRoom(receives_, request.segments.size())) return PostResult::kQueueFull;
+  return PostReceive(request);
 }
 
+// In whatever state it is by now.
 PostResult SoftQueuePair::PostReceiveInError(const ReceiveRequest& request) {
+  bool room;
   {
     PassLockHolder home(&home_.lock());
     SpinLockHolder holder(&receive_lock_);
-    if (receives_.Full()) return PostResult::kQueueFull;
-    const uint64_t n = receives_.posted.load(std::memory_order_relaxed);
-    FillReceive(n, request);
-    if (state_.load(std::memory_order_relaxed) == State::kError) {
-      ReceiveEntry& entry = receives_.at(n);
-      entry.length = 0;
-      entry.has_immediate = entry.solicited = false;
-      entry.opcode = Opcode::kReceive;
-      entry.status = Status::kFlushed;
-      receives_.done.store(n + 1, std::memory_order_release);
+    room = receives_.HasRoom(request.segments.size());
+    if (room) {
+      const uint64_t n = receives_.posted.load(std::memory_order_relaxed);
+      FillReceive(n, request);
+      if (state_.load(std::memory_order_relaxed) == State::kError) {
+        ReceiveEntry& entry = receives_.at(n);
+        entry.length = 0;
+        entry.has_immediate = entry.solicited = false;
+        entry.opcode = Opcode::kReceive;
+        entry.status = Status::kFlushed;
+        receives_.done.store(n + 1, std::memory_order_release);
+      }
+      receives_.posted.store(n + 1, std::memory_order_release);
     }
-    receives_.posted.store(n + 1, std::memory_order_release);
   }
+  if (!room) return PostReceive(request);  // another thread took it
   home_.MarkReady(attachments_[0], SoftCompletionQueue::News::kCompletion);
   return PostResult::kOk;
 }

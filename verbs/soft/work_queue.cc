@@ -2,48 +2,63 @@
 
 #include <algorithm>
 
-#include "absl/numeric/bits.h"
 #include "verbs/base/block.h"
 
 namespace viaduct::verbs {
 
 template <typename Entry>
-bool WorkQueue<Entry>::Reserve(uint32_t requests, uint32_t segments) {
-  requests = std::max({requests, max_requests_, 1u});
+bool WorkQueue<Entry>::Allow(uint32_t requests, uint32_t segments) {
   segments = std::max({segments, max_segments_, 1u});
-  const uint64_t slots = absl::bit_ceil(uint64_t{requests});
-  if (entries_ != nullptr && slots - 1 == mask_ && segments == max_segments_) {
-    max_requests_ = requests;
-    return true;
-  }
-  const size_t entry_bytes = slots * sizeof(Entry);
-  const size_t spill_bytes = segments == 1 ? 0 : slots * segments * sizeof(Segment);
+  if (spill_ != nullptr && segments != max_segments_ && !Move(slots_, true, segments)) return false;
+  max_segments_ = segments;
+  max_requests_ = std::max({requests, max_requests_, 1u});
+  room_ = std::min(slots_, uint64_t{max_requests_});
+  return true;
+}
+
+template <typename Entry>
+bool WorkQueue<Entry>::MakeRoom(size_t segments) {
+  const uint64_t used =
+      posted.load(std::memory_order_relaxed) - reaped.load(std::memory_order_relaxed);
+  if (used >= max_requests_) return false;
+  uint64_t slots = std::max(slots_, kFirstSlots);
+  if (used == slots) slots *= 2;
+  const bool spill = spill_ != nullptr || segments > 1;
+  return HasRoom(segments) || Move(slots, spill, max_segments_);
+}
+
+template <typename Entry>
+bool WorkQueue<Entry>::Move(uint64_t slots, bool spill, uint32_t segments) {
   // Not initialized: an entry is written when it is posted.
-  void* memory = AllocateBlock(entry_bytes + spill_bytes);
-  if (memory == nullptr) return false;
-  Entry* entries = static_cast<Entry*>(memory);
-  auto* spill = reinterpret_cast<Segment*>(static_cast<char*>(memory) + entry_bytes);
+  auto* entries = static_cast<Entry*>(AllocateBlock(slots * sizeof(Entry)));
+  const size_t spill_bytes = slots * segments * sizeof(Segment);
+  auto* spilled = spill ? static_cast<Segment*>(AllocateBlock(spill_bytes)) : nullptr;
+  if (entries == nullptr || (spill && spilled == nullptr)) {
+    FreeBlock(entries, slots * sizeof(Entry));
+    FreeBlock(spilled, spill_bytes);
+    return false;
+  }
   for (uint64_t n = reaped.load(std::memory_order_relaxed);
        n != posted.load(std::memory_order_relaxed); n++) {
     entries[n & (slots - 1)] = at(n);
     if (at(n).segment_count > 1) {
       absl::Span<const Segment> from = this->segments(n);
-      std::copy(from.begin(), from.end(), spill + (n & (slots - 1)) * segments);
+      std::copy(from.begin(), from.end(), spilled + (n & (slots - 1)) * segments);
     }
   }
   Release();
-  bytes_ = entry_bytes + spill_bytes;
   entries_ = entries;
-  spill_ = spill;
+  spill_ = spilled;
+  slots_ = slots;
   mask_ = slots - 1;
-  max_requests_ = requests;
-  max_segments_ = segments;
+  room_ = std::min(slots_, uint64_t{max_requests_});
   return true;
 }
 
 template <typename Entry>
 void WorkQueue<Entry>::Release() {
-  FreeBlock(entries_, bytes_);
+  FreeBlock(entries_, slots_ * sizeof(Entry));
+  FreeBlock(spill_, slots_ * max_segments_ * sizeof(Segment));
 }
 
 template class WorkQueue<SendEntry>;

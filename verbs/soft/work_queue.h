@@ -60,8 +60,9 @@ inline uint8_t LoadStatus(const SendEntry& entry) {
   return __atomic_load_n(&entry.status, __ATOMIC_ACQUIRE);
 }
 
-// Entries and the segments beyond the first, in untouched address space: a deep queue with many
-// segments costs what is used of it.
+// A deep queue costs what was ever posted at once, not what may be: the ring doubles when it is
+// full, and room for more than one segment is made with the first request that has them. So it
+// stays in few cache lines, too.
 template <typename Entry>
 class WorkQueue {
  public:
@@ -70,9 +71,21 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  // Makes room for `requests` posted and not reaped of up to `segments` each, and moves what is
-  // posted. Never shrinks. False without memory. Nobody else may use the queue meanwhile.
-  bool Reserve(uint32_t requests, uint32_t segments);
+  // ---- nobody else may use the queue meanwhile
+
+  // Allows `requests` posted and not reaped, of up to `segments` each. Never less than before.
+  // False without memory.
+  bool Allow(uint32_t requests, uint32_t segments);
+  // HasRoom(segments) afterwards. False: max_requests() are posted, or there is no memory.
+  bool MakeRoom(size_t segments);
+
+  // ---- under the queue's lock
+  // For one more request with so many segments.
+  bool HasRoom(size_t segments) const {
+    return posted.load(std::memory_order_relaxed) - reaped.load(std::memory_order_acquire) <
+               room_ &&
+           (segments <= 1 || spill_ != nullptr);
+  }
 
   Entry& at(uint64_t n) { return entries_[n & mask_]; }
   const Entry& at(uint64_t n) const { return entries_[n & mask_]; }
@@ -84,7 +97,7 @@ class WorkQueue {
     if (entry.segment_count <= 1) return {&entry.first, entry.segment_count};
     return {spill_ + (n & mask_) * max_segments_, entry.segment_count};
   }
-  // Copies `from`, at most max_segments() of them, into entry n; returns their total length.
+  // Copies `from` into entry n, for which there was room; returns their total length.
   uint64_t CopySegments(uint64_t n, absl::Span<const Segment> from) {
     Entry& entry = at(n);
     entry.segment_count = static_cast<uint32_t>(from.size());
@@ -101,22 +114,22 @@ class WorkQueue {
     return total;
   }
 
-  bool Full() const {
-    return posted.load(std::memory_order_relaxed) - reaped.load(std::memory_order_acquire) >=
-           max_requests_;
-  }
-
   alignas(64) std::atomic<uint64_t> posted{0};
   alignas(64) std::atomic<uint64_t> done{0};
   std::atomic<uint64_t> reaped{0};
 
  private:
+  static constexpr uint64_t kFirstSlots = 16;
+
+  // Moves what is posted into `slots` slots; `spill`: with room for `segments` each.
+  bool Move(uint64_t slots, bool spill, uint32_t segments);
   void Release();
 
   Entry* entries_ = nullptr;
-  Segment* spill_ = nullptr;
-  size_t bytes_ = 0;  // of both
-  uint64_t mask_ = 0;
+  Segment* spill_ = nullptr;  // max_segments_ for each slot
+  uint64_t slots_ = 0;        // 0 or a power of two
+  uint64_t mask_ = 0;         // slots_ - 1, or 0
+  uint64_t room_ = 0;         // the lesser of slots_ and max_requests_
   uint32_t max_requests_ = 0;
   uint32_t max_segments_ = 0;
 };
