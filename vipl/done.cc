@@ -6,12 +6,12 @@
 
 namespace viaduct::vipl {
 
-// Under the lock of the dispatcher, before the event can be dequeued. A program may watch Status in
+// Under the lock of the dispatcher, before an event can be dequeued. A program may watch Status in
 // memory: everything else is written before it. Of a send nothing else is touched, of a receive
 // Length and, if some came, ImmediateData.
 bool Vi::OnCompletion(const verbs::Completion& completion) {
   WorkQueue& queue = QueueOf(completion.id);
-  WorkQueue::Slot& slot = queue.SlotOf(completion.id);
+  WorkQueue::Slot& slot = queue.NextToComplete();
   const bool receive = &queue == &receives_;
   uint32_t error = compat::ErrorBitsOf(completion.status, level_.load(std::memory_order_relaxed));
   // Malformed: posted as a request that fails, unless it was flushed before its turn.
@@ -34,8 +34,8 @@ bool Vi::OnCompletion(const verbs::Completion& completion) {
     }
   }
   slot.status = status;
-  queue.Complete(completion.id);
-  return true;
+  queue.Complete();
+  return static_cast<bool>(queue.cq());
 }
 
 }  // namespace viaduct::vipl
@@ -73,8 +73,7 @@ VIP_RETURN PollThenWait(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_ULONG ti
   return Call([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(handle);
     if (!vi) return VIP_INVALID_PARAMETER;
-    return QueueOf(*vi, side).Wait(handle, vi->nic().adapter().executor(),
-                                   vi->nic().DeadlineAfter(timeout), descriptor);
+    return QueueOf(*vi, side).Wait(handle, vi->nic().DeadlineAfter(timeout), descriptor);
   });
 }
 

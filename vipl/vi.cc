@@ -7,31 +7,15 @@
 #include "vipl/api.h"
 
 namespace viaduct::vipl {
-namespace {
 
-VIP_RETURN NewDispatcher(Nic& nic, uint32_t streams, bool eager,
-                         core::Ref<core::EventDispatcher>* out) {
-  return compat::ResultOf(
-      core::EventDispatcher::Create(nic.adapter(), /*length=*/1, streams, eager, out));
-}
-
-void FreeDispatcher(const core::Ref<core::EventDispatcher>& dispatcher) {
-  if (dispatcher) dispatcher->Destroy();
-}
-
-}  // namespace
-
-Vi::Vi(const core::Ref<Nic>& nic, const Dispatchers& dispatchers, const core::Ref<Cq>& send_cq,
-       const core::Ref<Cq>& receive_cq)
+Vi::Vi(const core::Ref<Nic>& nic, const core::Ref<core::EventDispatcher>& dispatcher,
+       const core::Ref<Cq>& send_cq, const core::Ref<Cq>& receive_cq)
     : NicChild(kType),
       nic_(nic),
-      connect_events_(dispatchers.connect),
-      sends_(WorkQueue::Side::kSend,
-             static_cast<uint32_t>(nic->attributes().MaxDescriptorsPerQueue), dispatchers.send,
-             send_cq),
-      receives_(WorkQueue::Side::kReceive,
-                static_cast<uint32_t>(nic->attributes().MaxDescriptorsPerQueue),
-                dispatchers.receive, receive_cq) {}
+      connect_events_(dispatcher),
+      sends_(WorkQueue::Side::kSend, nic->attributes().MaxDescriptorsPerQueue, dispatcher, send_cq),
+      receives_(WorkQueue::Side::kReceive, nic->attributes().MaxDescriptorsPerQueue, dispatcher,
+                receive_cq) {}
 
 Vi::~Vi() = default;
 
@@ -43,21 +27,13 @@ VIP_RETURN Vi::Create(const core::Ref<Nic>& nic, const VIP_VI_ATTRIBUTES& attrib
   const core::Ref<core::ProtectionZone> zone = nic->ZoneOf(attributes.Ptag);
   if (!zone) return VIP_INVALID_PTAG;
 
-  Dispatchers dispatchers;
-  VIP_RETURN result = NewDispatcher(*nic, core::kConnectionStream, false, &dispatchers.connect);
-  if (result == VIP_SUCCESS && !send_cq) {
-    result = NewDispatcher(*nic, core::kCompletionStream, true, &dispatchers.send);
-  }
-  if (result == VIP_SUCCESS && !receive_cq) {
-    result = NewDispatcher(*nic, core::kCompletionStream, true, &dispatchers.receive);
-  }
-  if (result != VIP_SUCCESS) {
-    FreeDispatcher(dispatchers.connect);
-    FreeDispatcher(dispatchers.send);
-    return result;
-  }
+  core::Ref<core::EventDispatcher> dispatcher;
+  core::Error error = core::EventDispatcher::Create(
+      nic->adapter(), /*length=*/1, core::kCompletionStream | core::kConnectionStream,
+      /*eager=*/true, &dispatcher);
+  if (!error.ok()) return compat::ResultOf(error);
 
-  const auto vi = core::Ref<Vi>::Adopt(new Vi(nic, dispatchers, send_cq, receive_cq));
+  const auto vi = core::Ref<Vi>::Adopt(new Vi(nic, dispatcher, send_cq, receive_cq));
   if (core::HandleTable::Insert(vi.get()) == nullptr) {
     vi->FreeParts();
     return VIP_ERROR_RESOURCE;
@@ -66,13 +42,13 @@ VIP_RETURN Vi::Create(const core::Ref<Nic>& nic, const VIP_VI_ATTRIBUTES& attrib
   parts.zone = zone;
   parts.receive = vi->receives_.dispatcher();
   parts.request = vi->sends_.dispatcher();
-  parts.connect = dispatchers.connect;
+  parts.connect = dispatcher;
   parts.completions = vi.get();
   parts.observer = vi.get();
   parts.subject = vi->handle();
-  const core::Error error = core::Endpoint::Create(
-      nic->adapter(), parts, compat::EndpointAttributesOf(attributes, nic->attributes()),
-      &vi->endpoint_);
+  error = core::Endpoint::Create(nic->adapter(), parts,
+                                 compat::EndpointAttributesOf(attributes, nic->attributes()),
+                                 &vi->endpoint_);
   if (error.ok()) {
     vi->endpoint_->set_profile(compat::ProfileOf(attributes));
     vi->Remember(attributes);
@@ -102,13 +78,9 @@ void Vi::FreeParts() {
   if (endpoint_) static_cast<void>(endpoint_->Free());
   for (WorkQueue* queue : {&sends_, &receives_}) {
     queue->Close();
-    if (queue->cq()) {
-      queue->dispatcher()->Forget(handle());
-    } else {
-      FreeDispatcher(queue->dispatcher());
-    }
+    if (queue->cq()) queue->dispatcher()->Forget(handle());
   }
-  FreeDispatcher(connect_events_);
+  connect_events_->Destroy();
 }
 
 VIP_RETURN Vi::Free() {

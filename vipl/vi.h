@@ -60,13 +60,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void OnNicClosed() override;
 
  private:
-  struct Dispatchers {
-    core::Ref<core::EventDispatcher> connect;
-    core::Ref<core::EventDispatcher> send;     // null with a completion queue
-    core::Ref<core::EventDispatcher> receive;  // null with a completion queue
-  };
-  Vi(const core::Ref<Nic>& nic, const Dispatchers& dispatchers, const core::Ref<Cq>& send_cq,
-     const core::Ref<Cq>& receive_cq);
+  Vi(const core::Ref<Nic>& nic, const core::Ref<core::EventDispatcher>& dispatcher,
+     const core::Ref<Cq>& send_cq, const core::Ref<Cq>& receive_cq);
   ~Vi() override;
 
   bool OnCompletion(const verbs::Completion& completion) override;
@@ -85,6 +80,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void DrainConnectEvents();
 
   const core::Ref<Nic> nic_;
+  // Its own, for completions of queues without a completion queue, which make no events, and for
+  // the outcome of connection attempts.
   const core::Ref<core::EventDispatcher> connect_events_;
   WorkQueue sends_;
   WorkQueue receives_;

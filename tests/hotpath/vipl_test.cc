@@ -8,7 +8,6 @@ namespace viaduct::hotpath {
 INSTANTIATE_TYPED_TEST_SUITE_P(Vipl, QuietTest, bench::ViplSide);
 INSTANTIATE_TYPED_TEST_SUITE_P(Vipl, WaitingTest, bench::ViplSide);
 INSTANTIATE_TYPED_TEST_SUITE_P(Vipl, ResourceTest, bench::ViplSide);
-// VIPL has no IdleTest: README.md says what is missing.
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(IdleTest);
+INSTANTIATE_TYPED_TEST_SUITE_P(Vipl, IdleTest, bench::ViplSide);
 
 }  // namespace viaduct::hotpath

@@ -1,0 +1,54 @@
+#include "vipl/descriptor_ring.h"
+
+#include <cstdint>
+
+#include "gtest/gtest.h"
+
+namespace viaduct::vipl {
+namespace {
+
+// Posts, completes and takes in turn, with `most` in use at the most.
+TEST(DescriptorRingTest, KeepsOrderWhileItGrows) {
+  DescriptorRing ring;
+  DescriptorRing::Cursor post = ring.begin(), complete = ring.begin(), take = ring.begin();
+  uint32_t posted = 0, completed = 0, taken = 0;
+  for (uint32_t most : {1u, 5u, 31u, 32u, 100u, 40u, 1u, 500u, 62u}) {
+    for (int round = 0; round < 200; ++round) {
+      while (posted - taken < most) {
+        ring.MakeRoom(post, posted - taken);
+        post.Next() = {nullptr, posted++, 0};
+      }
+      while (completed != posted) {
+        DescriptorRing::Slot& slot = complete.Next();
+        ASSERT_EQ(slot.memory, completed++);
+        slot.status = slot.memory + 1;
+      }
+      const uint32_t leave = static_cast<uint32_t>(round) % most;
+      while (posted - taken > leave) {
+        const DescriptorRing::Slot& slot = take.Next();
+        ASSERT_EQ(slot.memory, taken++);
+        ASSERT_EQ(slot.status, taken);
+      }
+    }
+  }
+}
+
+TEST(DescriptorRingTest, ThePosterMayStepBack) {
+  DescriptorRing ring;
+  DescriptorRing::Cursor post = ring.begin(), take = ring.begin();
+  uint32_t posted = 0;
+  for (int i = 0; i < 200; ++i) {
+    const DescriptorRing::Cursor before = post;
+    ring.MakeRoom(post, posted);
+    post.Next() = {nullptr, 12345, 0};
+    post = before;
+    ring.MakeRoom(post, posted);
+    post.Next() = {nullptr, posted++, 0};
+  }
+  for (uint32_t i = 0; i < posted; ++i) ASSERT_EQ(take.Next().memory, i);
+}
+
+TEST(DescriptorRingTest, NothingIsNeededForNothing) { DescriptorRing ring; }
+
+}  // namespace
+}  // namespace viaduct::vipl
