@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -29,6 +30,7 @@ constexpr size_t kSlots = size_t{1} << 20;
 constexpr size_t kRangeBytes = kSlots << kSlotShift;
 constexpr size_t kEntriesBytes = kSlots * sizeof(uint64_t);
 constexpr uintptr_t kGenerationStep = 8;
+constexpr size_t kShownStep = size_t{1} << 20;  // divides kRangeBytes
 
 // A freed slot is reused only when this many others wait, or no fresh one is left: so a freed
 // handle's value comes back after 64 times as many frees at the earliest.
@@ -42,6 +44,8 @@ struct Slots {
   size_t queued ABSL_GUARDED_BY(lock) = 0;
   size_t head ABSL_GUARDED_BY(lock) = 0;  // index + 1
   size_t tail ABSL_GUARDED_BY(lock) = 0;  // index + 1
+  const void* first_word ABSL_GUARDED_BY(lock) = nullptr;
+  size_t shown ABSL_GUARDED_BY(lock) = 0;  // bytes of the range that can be written and read
 };
 constinit Slots slots;
 
@@ -54,7 +58,7 @@ void AfterForkInParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { slots.lock.Unlock(); }
 void AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   handle_range.bytes.store(0, std::memory_order_release);
   madvise(handle_range.entries, kEntriesBytes, MADV_DONTNEED);
-  slots.live = slots.fresh = slots.queued = slots.head = slots.tail = 0;
+  slots.live = slots.fresh = slots.queued = slots.head = slots.tail = slots.shown = 0;
   slots.lock.Unlock();
 }
 
@@ -84,6 +88,17 @@ bool Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
   if (base == nullptr) return false;
   handle_range.base = reinterpret_cast<uintptr_t>(base);
   handle_range.bytes.store(kRangeBytes, std::memory_order_release);
+  return true;
+}
+
+// Slots are taken from the range's beginning on, so what is shown grows from there.
+bool Show(uintptr_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
+  if (slots.first_word == nullptr || offset < slots.shown) return true;
+  const size_t end = (offset / kShownStep + 1) * kShownStep;
+  if (mprotect(reinterpret_cast<void*>(handle_range.base), end, PROT_READ | PROT_WRITE) != 0) {
+    return false;
+  }
+  slots.shown = end;
   return true;
 }
 
@@ -118,9 +133,12 @@ uintptr_t Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
 Handle HandleTable::Insert(Object* object) {
   verbs::MutexLock lock(&slots.lock);
   if (!Reserve()) return nullptr;
+  // The next fresh slot, if that is what Take returns: the queue's slots are shown already.
+  if (!Show(std::min(slots.fresh, kSlots - 1) << kSlotShift)) return nullptr;
   const uintptr_t offset = Take();
   if (offset == kRangeBytes) return nullptr;
   const Handle handle = reinterpret_cast<Handle>(handle_range.base + offset);
+  if (slots.first_word != nullptr) *static_cast<const void**>(handle) = slots.first_word;
   object->AddReference();
   object->handle_.store(handle, std::memory_order_release);
   // User space ends below 2^47.
@@ -138,6 +156,16 @@ bool HandleTable::Erase(Handle handle, ObjectType type) {
   Append(offset >> kSlotShift, (offset + kGenerationStep) & kSlotMask);
   --slots.live;
   return true;
+}
+
+bool HandleTable::ShowFirstWord(const void* word) {
+  verbs::MutexLock lock(&slots.lock);
+  slots.first_word = word;
+  return Reserve() && Show(0);
+}
+
+void HandleTable::SetFirstWord(Handle handle, const void* word) {
+  *static_cast<const void**>(handle) = word;
 }
 
 size_t HandleTable::Size() {

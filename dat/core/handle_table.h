@@ -31,6 +31,13 @@ class HandleTable {
   // Of any type; kNone for what is not live.
   static ObjectType TypeOf(Handle handle);
 
+  // For a registry that reads the first word of an object itself: from now on every new handle is
+  // the address of a word that holds `word`, and stays it when the handle is dead. False for want
+  // of memory. Without this call nothing can be read at a handle.
+  static bool ShowFirstWord(const void* word);
+  // Another word for one handle that was made since.
+  static void SetFirstWord(Handle handle, const void* word);
+
   // How many handles are live: for leak checks.
   static size_t Size();
 };

@@ -279,5 +279,21 @@ TEST(HandleTableFork, TheChildsTableIsEmpty) {
   EXPECT_TRUE(Free<Zone>(handle));
 }
 
+// The last test: from here on every handle of this process can be read.
+TEST(HandleTableShown, AHandleIsTheAddressOfItsWord) {
+  static const int first = 0, second = 0;
+  const Handle hidden = MakeOwned<Zone>();
+  ASSERT_TRUE(HandleTable::ShowFirstWord(&first));
+  std::vector<Handle> handles;
+  for (int i = 0; i < 5000; ++i) handles.push_back(MakeOwned<Zone>());
+  HandleTable::SetFirstWord(handles[7], &second);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    EXPECT_EQ(*static_cast<const int* const*>(handles[i]), i == 7 ? &second : &first);
+  }
+  for (Handle handle : handles) EXPECT_TRUE(Free<Zone>(handle));
+  EXPECT_EQ(*static_cast<const int* const*>(handles[0]), &first);  // dead, and still safe to ask
+  EXPECT_TRUE(Free<Zone>(hidden));
+}
+
 }  // namespace
 }  // namespace viaduct::core
