@@ -1,6 +1,7 @@
 // Endpoints: creation, attributes, state, end.
 #include "dat/api/ep_attributes.h"
 #include "dat/api/face.h"
+#include "dat/api/registration.h"
 #include "dat/core/endpoint.h"
 
 namespace viaduct::dat {
@@ -99,7 +100,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM
     if (param == nullptr) return BadParameter(3);
     const core::InterfaceAdapter& adapter = endpoint->adapter();
     const core::Endpoint::Parts parts = endpoint->parts();
-    param->ia_handle = adapter.handle();
+    param->ia_handle = ShownHandle(adapter);
     param->ep_state = static_cast<DAT_EP_STATE>(endpoint->state());
     param->local_ia_address_ptr = ToPointer(adapter.context().address());
     param->local_port_qual = endpoint->local_port();

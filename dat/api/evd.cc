@@ -3,6 +3,7 @@
 #include "dat/api/event_translation.h"
 #include "dat/api/face.h"
 #include "dat/api/limits.h"
+#include "dat/api/registration.h"
 #include "dat/core/event_dispatcher.h"
 
 namespace viaduct::dat {
@@ -68,7 +69,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_P
     if (!dispatcher) return kBadEvd;
     if ((mask & ~DAT_EVD_FIELD_ALL) != 0) return BadParameter(2);
     if (param == nullptr) return BadParameter(3);
-    param->ia_handle = dispatcher->adapter().handle();
+    param->ia_handle = ShownHandle(dispatcher->adapter());
     param->evd_qlen = static_cast<DAT_COUNT>(dispatcher->length());
     param->evd_state = static_cast<DAT_EVD_STATE>(
         (dispatcher->enabled() ? DAT_EVD_STATE_ENABLED : DAT_EVD_STATE_DISABLED) |

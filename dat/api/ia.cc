@@ -4,14 +4,10 @@
 #include "dat/api/face.h"
 #include "dat/api/ia_attributes.h"
 #include "dat/api/limits.h"
+#include "dat/api/registration.h"
 
 namespace viaduct::dat {
 namespace {
-
-// The entry of the registry that an adapter was opened by: its face word.
-const registry::Entry& EntryOf(const core::InterfaceAdapter& adapter) {
-  return *reinterpret_cast<const registry::Entry*>(adapter.face_word());
-}
 
 // uDAPL 1.2 dat_ia_open: DAT_HANDLE_NULL asks for a dispatcher, DAT_EVD_ASYNC_EXISTS says that
 // there is one elsewhere, any other value is the dispatcher to use. `*async` gets what the
@@ -94,7 +90,10 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle,
       ShowAdapter(EntryOf(*adapter).name, adapter->context().address(),
                   adapter->context().attributes(), ia_attributes);
     }
-    if (provider_attr_mask != 0) ShowProvider(adapter->max_private_data(), provider_attributes);
+    if (provider_attr_mask != 0) {
+      ShowProvider(adapter->max_private_data(), provider_attributes);
+      provider_attributes->is_thread_safe = ToBoolean(ShownThreadSafety(*adapter));
+    }
     return DAT_SUCCESS;
   });
 }

@@ -1,5 +1,6 @@
 // Public service points.
 #include "dat/api/face.h"
+#include "dat/api/registration.h"
 #include "dat/api/service_points.h"
 
 namespace viaduct::dat {
@@ -72,7 +73,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_P
     if (!point) return kBadPsp;
     if ((mask & ~DAT_PSP_FIELD_ALL) != 0) return BadParameter(2);
     if (param == nullptr) return BadParameter(3);
-    param->ia_handle = point->adapter().handle();
+    param->ia_handle = ShownHandle(point->adapter());
     param->conn_qual = QualifierOf(*point);
     param->evd_handle = point->dispatcher().handle();
     param->psp_flags =

@@ -1,5 +1,6 @@
 // Protection zones.
 #include "dat/api/face.h"
+#include "dat/api/registration.h"
 #include "dat/core/protection_zone.h"
 
 namespace viaduct::dat {
@@ -23,7 +24,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM
     if (!zone) return BadHandle(DAT_INVALID_HANDLE_PZ);
     if ((mask & ~DAT_PZ_FIELD_ALL) != 0) return BadParameter(2);
     if (param == nullptr) return BadParameter(3);
-    param->ia_handle = zone->adapter().handle();
+    param->ia_handle = ShownHandle(zone->adapter());
     return DAT_SUCCESS;
   });
 }

@@ -1,5 +1,6 @@
 // Reserved service points.
 #include "dat/api/face.h"
+#include "dat/api/registration.h"
 #include "dat/api/service_points.h"
 #include "dat/core/endpoint.h"
 
@@ -51,7 +52,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_P
     if ((mask & ~DAT_RSP_FIELD_ALL) != 0) return BadParameter(2);
     if (param == nullptr) return BadParameter(3);
     const core::Ref<core::Endpoint> endpoint = point->endpoint();
-    param->ia_handle = point->adapter().handle();
+    param->ia_handle = ShownHandle(point->adapter());
     param->conn_qual = QualifierOf(*point);
     param->evd_handle = point->dispatcher().handle();
     param->ep_handle = endpoint ? endpoint->handle() : DAT_HANDLE_NULL;
