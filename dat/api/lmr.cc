@@ -2,6 +2,7 @@
 #include "dat/api/lmr.h"
 
 #include "dat/api/face.h"
+#include "dat/api/registration.h"
 #include "dat/core/memory_region.h"
 
 namespace viaduct::dat {
@@ -131,7 +132,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_P
     if (param == nullptr) return BadParameter(3);
     const core::Ref<core::ProtectionZone> zone = region->zone();
     const auto source = reinterpret_cast<DAT_LMR_HANDLE>(region->face_word());
-    param->ia_handle = region->adapter().handle();
+    param->ia_handle = ShownHandle(region->adapter());
     param->mem_type = source != DAT_HANDLE_NULL ? DAT_MEM_TYPE_LMR : DAT_MEM_TYPE_VIRTUAL;
     param->region_desc = {};
     if (source != DAT_HANDLE_NULL) {

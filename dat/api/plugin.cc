@@ -1,0 +1,167 @@
+// libdapl-viaduct.so.2: the engine as a provider under somebody else's registry, such as a
+// distribution's own libdat2. The registry loads it for an entry of dat.conf, calls
+// dat_provider_init with the entry's name and parameters, and finds our table at the first word
+// of every handle that a program passes.
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "dat/api/face.h"
+#include "dat/api/ia.h"
+#include "dat/api/provider_table.h"
+#include "dat/api/registration.h"
+#include "verbs/base/lock.h"
+#include "verbs/base/log.h"
+
+// The registry's, found among the process's symbols: the plug-in is linked with no libdat2.
+#pragma weak dat_registry_add_provider
+#pragma weak dat_registry_remove_provider
+#pragma weak dats_get_ia_handle
+
+#define VIADUCT_DAT_VISIBLE __attribute__((visibility("default")))
+
+namespace viaduct::dat {
+namespace {
+
+// An entry that the registry has told us. It stays for ever, since handles name its table.
+struct Served {
+  registry::Entry entry;
+  DAT_PROVIDER table = {};
+};
+
+struct AllServed {
+  verbs::Mutex lock;
+  std::vector<Served*> served ABSL_GUARDED_BY(lock);
+};
+AllServed& All() {
+  static AllServed* const all = new AllServed;
+  return *all;
+}
+
+Served* Find(const std::string& name, bool thread_safe) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().lock) {
+  for (Served* served : All().served) {
+    if (served->entry.name == name && served->entry.thread_safe == thread_safe) return served;
+  }
+  return nullptr;
+}
+
+// The registry passes a name alone, so each kind of entry has a function of its own.
+template <bool kThreadSafe>
+DAT_RETURN Open(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
+                DAT_EVD_HANDLE* async_evd_handle, DAT_IA_HANDLE* ia_handle) {
+  return Control([&]() -> DAT_RETURN {
+    if (ia_name == nullptr) return BadParameter(1);
+    if (async_evd_handle == nullptr) return BadParameter(3);
+    if (ia_handle == nullptr) return BadParameter(4);
+    const Served* served;
+    {
+      verbs::MutexLock lock(&All().lock);
+      served = Find(ia_name, kThreadSafe);
+    }
+    if (served == nullptr) return Failure(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+    const DAT_RETURN result =
+        OpenOnEngine(served->entry, async_evd_min_qlen, async_evd_handle, ia_handle);
+    // When it closes an adapter, the registry looks for the name in the adapter's table.
+    if (result == DAT_SUCCESS) core::HandleTable::SetFirstWord(*ia_handle, &served->table);
+    return result;
+  });
+}
+
+// An adapter of the engine's stands in for itself alone.
+DAT_RETURN IsRelated(DAT_IA_HANDLE ia_handle, const DAT_NAME_PTR name, DAT_BOOLEAN* answer) {
+  return Control([&]() -> DAT_RETURN {
+    auto adapter = Share<core::InterfaceAdapter>(ia_handle);
+    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (name == nullptr) return BadParameter(2);
+    if (answer == nullptr) return BadParameter(3);
+    *answer = ToBoolean(EntryOf(*adapter).name == name);
+    return DAT_SUCCESS;
+  });
+}
+
+void SetTable(const char* name, bool thread_safe, DAT_PROVIDER* table) {
+  *table = {};
+  FillTable(table);
+  table->device_name = name;
+  table->ia_open_func = thread_safe ? Open<true> : Open<false>;
+  table->ia_ha_related_func = IsRelated;
+}
+
+// The table of all objects but adapters. Null if handles cannot show it.
+const DAT_PROVIDER* CommonTable() {
+  static const DAT_PROVIDER* const table = [] {
+    auto* made = new DAT_PROVIDER;
+    SetTable("viaduct", false, made);
+    return core::HandleTable::ShowFirstWord(made) ? made : nullptr;
+  }();
+  return table;
+}
+
+void LogError(const std::string& message) {
+  if (verbs::LogEnabled(verbs::LogLevel::kError)) {
+    verbs::WriteLog(verbs::LogLevel::kError, "libdapl-viaduct.so.2: " + message);
+  }
+}
+
+void Init(const DAT_PROVIDER_INFO& info, const char* parameters) {
+  if (info.dapl_version_major != kMajor || info.dapl_version_minor != kMinor) {
+    return LogError(std::string(info.ia_name) + ": only uDAPL 2.0 is served");
+  }
+  if (dat_registry_add_provider == nullptr) {
+    return LogError("no registry (libdat2.so.2) among the symbols of this process");
+  }
+  if (CommonTable() == nullptr) return LogError("out of memory");
+  const bool thread_safe = info.is_thread_safe != DAT_FALSE;
+  Served* served;
+  {
+    verbs::MutexLock lock(&All().lock);
+    served = Find(info.ia_name, thread_safe);
+    if (served == nullptr) {
+      served = new Served;
+      served->entry.name = info.ia_name;
+      served->entry.major = info.dapl_version_major;
+      served->entry.minor = info.dapl_version_minor;
+      served->entry.thread_safe = thread_safe;
+      SetTable(served->entry.name.c_str(), thread_safe, &served->table);
+      All().served.push_back(served);
+    }
+    // No adapter of it is open: dat_provider_fini came in between.
+    served->entry.parameters = parameters != nullptr ? parameters : "";
+  }
+  const DAT_RETURN added = dat_registry_add_provider(&served->table, &info);
+  if (added != DAT_SUCCESS) LogError(std::string(info.ia_name) + ": the registry refused it");
+}
+
+}  // namespace
+
+DAT_IA_HANDLE ShownHandle(const core::InterfaceAdapter& adapter) {
+  DAT_IA_HANDLE shown = DAT_HANDLE_NULL;
+  return dats_get_ia_handle(adapter.handle(), &shown) == DAT_SUCCESS ? shown : adapter.handle();
+}
+
+bool ShownThreadSafety(const core::InterfaceAdapter& adapter) {
+  return EntryOf(adapter).thread_safe;
+}
+
+}  // namespace viaduct::dat
+
+extern "C" VIADUCT_DAT_VISIBLE void dat_provider_init(const DAT_PROVIDER_INFO* info,
+                                                      const char* parameters) {
+  if (info == nullptr) return;
+  (void)viaduct::dat::Control([&]() -> DAT_RETURN {
+    viaduct::dat::Init(*info, parameters);
+    return DAT_SUCCESS;
+  });
+}
+
+extern "C" VIADUCT_DAT_VISIBLE void dat_provider_fini(const DAT_PROVIDER_INFO* info) {
+  if (info == nullptr || dat_registry_remove_provider == nullptr) return;
+  (void)viaduct::dat::Control([&]() -> DAT_RETURN {
+    viaduct::dat::Served* served;
+    {
+      viaduct::verbs::MutexLock lock(&viaduct::dat::All().lock);
+      served = viaduct::dat::Find(info->ia_name, info->is_thread_safe != DAT_FALSE);
+    }
+    return served != nullptr ? dat_registry_remove_provider(&served->table, info) : DAT_SUCCESS;
+  });
+}
