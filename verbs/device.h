@@ -92,7 +92,7 @@ enum RequestFlag : uint16_t {  // bit set
   kImmediate = 4,  // `immediate` travels along; on a write it consumes a receive of the peer
   kConfirm = 8,    // completes only when the data is in place at the peer, and with its verdict
   kSuppress = 16,  // no completion unless it fails
-  kQuiet = 32,     // shows in its own completion
+  kQuiet = 256,    // shows in its own completion
 };
 
 enum class Status : uint8_t {
