@@ -126,7 +126,7 @@ TEST_F(EpAttributes, ModesOfTheStreams) {
   for (unsigned wrong :
        {DAT_COMPLETION_SUPPRESS_FLAG + 0u,        // of a post, not of a stream
         DAT_COMPLETION_SOLICITED_WAIT_FLAG + 0u,  // of receives
-        DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG + 0u}) {
+        DAT_COMPLETION_UNSIGNALLED_FLAG | (DAT_COMPLETION_EVD_THRESHOLD_FLAG + 0u)}) {
     asked.request_completion_flags = static_cast<DAT_COMPLETION_FLAGS>(wrong);
     EXPECT_EQ(Apply(asked), BadParameter(6));
   }
