@@ -29,8 +29,6 @@ uint32_t ToAccess(unsigned privileges) {
   for (const Privilege& p : kPrivileges) {
     if ((privileges & p.flag) != 0) access |= p.access;
   }
-  // As on RDMA hardware: programs send from memory that they registered for local writing alone.
-  if ((access & verbs::kLocalWrite) != 0) access |= verbs::kLocalRead;
   return access;
 }
 DAT_MEM_PRIV_FLAGS ToPrivileges(uint32_t access) {

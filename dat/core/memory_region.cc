@@ -4,6 +4,15 @@
 #include "dat/core/interface_adapter.h"
 
 namespace viaduct::core {
+namespace {
+
+// As on RDMA hardware, which has no local read right to withhold: programs send from memory that
+// they registered for local writing alone. What a consumer asked for is shown unchanged.
+uint32_t Granted(uint32_t access) {
+  return (access & verbs::kLocalWrite) != 0 ? access | verbs::kLocalRead : access;
+}
+
+}  // namespace
 
 using verbs::MutexLock;
 
@@ -11,7 +20,7 @@ Error MemoryRegion::Create(InterfaceAdapter& adapter, ProtectionZone& zone, void
                            uint64_t length, uint32_t access, Ref<MemoryRegion>* out) {
   if (address == nullptr || length == 0) return InvalidParameter(3);
   if (length > adapter.context().attributes().max_region_bytes) return InvalidParameter(4);
-  auto region = adapter.context().Register(zone.domain(), address, length, access);
+  auto region = adapter.context().Register(zone.domain(), address, length, Granted(access));
   if (!region.ok()) return OutOf(Resource::kRegion);
   auto made = Ref<MemoryRegion>::Adopt(
       new MemoryRegion(adapter, zone, address, length, access, *std::move(region)));
@@ -58,7 +67,7 @@ void MemoryRegion::Destroy() {
 Error MemoryRegion::Modify(ProtectionZone& zone, uint32_t access) {
   MutexLock lock(&lock_);
   if (region_ == nullptr) return InvalidHandle<MemoryRegion>();
-  region_->Modify(zone.domain(), access);
+  region_->Modify(zone.domain(), Granted(access));
   zone.AddUser();
   zone_->DropUser();
   zone_ = Ref<ProtectionZone>::Share(&zone);
