@@ -2,6 +2,7 @@
 #include "dat/api/cno.h"
 
 #include "dat/api/face.h"
+#include "dat/api/registration.h"
 #include "dat/core/notifier.h"
 
 namespace viaduct::dat {
@@ -43,7 +44,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_P
     if (!notifier) return kBadCno;
     if ((static_cast<unsigned>(mask) & ~kCnoFields) != 0) return BadParameter(2);
     if (param == nullptr) return BadParameter(3);
-    param->ia_handle = notifier->adapter().handle();
+    param->ia_handle = ShownHandle(notifier->adapter());
     const core::Notifier::Agent agent = notifier->agent();
     ShowProxy({agent.instance, agent.function}, notifier->descriptor(), param);
     return DAT_SUCCESS;

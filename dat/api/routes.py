@@ -11,7 +11,7 @@ import re
 import sys
 
 # What is not a matter of one call passed on: route.cc has them.
-BY_HAND = {"dat_ia_close", "dat_extension_op"}
+BY_HAND = {"dat_evd_dequeue", "dat_ia_close", "dat_extension_op"}
 # Slots whose function has another name than dat_<slot>, or is none that programs call.
 SLOTS = {"handle_extendedop": "dat_extension_op"}
 
@@ -82,7 +82,7 @@ def write_table(names, headers):
     filled = []
     for slot in slots(headers):
         name = SLOTS.get(slot, "dat_" + slot)
-        if name in names and name not in BY_HAND | {"dat_ia_open"} or name == "dat_ia_close":
+        if name in names:
             print("DAT_RETURN %s(%s);" % (name, known[name]))
             filled.append((slot, name))
     print("\nvoid FillTable(DAT_PROVIDER* table) {")

@@ -48,6 +48,10 @@ constexpr Setting kSettings[] = {
     {"VIADUCT_OFED_ENTRIES", SettingType::kChoice, "load", "load|engine", 0, 0,
      "Whether an entry of dat.conf that names a provider of OFED (libdaplofa and others) loads "
      "that library, or is served by the engine on the same interface."},
+    {"VIADUCT_QUEUE_EMPTY", SettingType::kChoice, "error", "error|bare", 0, 0,
+     "What dat_evd_dequeue answers when there is nothing: DAT_QUEUE_EMPTY with the class of an "
+     "error, as the specification has it, or the bare enumerator, with which programs written for "
+     "OFED compare it."},
 };
 
 // Names of others that begin like ours: DAT's own, and those of the project's scripts.

@@ -45,6 +45,7 @@ enum class SettingId {
   kVipNics,
   kDatOverride,  // empty: not given
   kOfedEntries,
+  kQueueEmpty,
 };
 
 absl::Span<const Setting> AllSettings();

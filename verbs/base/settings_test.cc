@@ -39,7 +39,8 @@ TEST(Settings, TableAndIdsAgree) {
   EXPECT_STREQ(GetSetting(SettingId::kVipNics).name, "VIADUCT_VIP_NICS");
   EXPECT_STREQ(GetSetting(SettingId::kDatOverride).name, "DAT_OVERRIDE");
   EXPECT_STREQ(GetSetting(SettingId::kOfedEntries).name, "VIADUCT_OFED_ENTRIES");
-  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kOfedEntries) + 1);
+  EXPECT_STREQ(GetSetting(SettingId::kQueueEmpty).name, "VIADUCT_QUEUE_EMPTY");
+  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kQueueEmpty) + 1);
 }
 
 TEST(Settings, EveryDefaultIsValid) {
