@@ -64,12 +64,14 @@ core::Ref<T> ShareOf(core::InterfaceAdapter& adapter, DAT_HANDLE handle) {
   return object && &object->adapter() == &adapter ? object : core::Ref<T>();
 }
 
-// A dispatcher of `adapter` that takes `stream`, or null.
+// A dispatcher that takes `stream`, or null. It may be one of another open of the same adapter:
+// Debian's dapltest gives the endpoints of several opens one connection dispatcher.
 inline core::Ref<core::EventDispatcher> ShareDispatcher(core::InterfaceAdapter& adapter,
                                                         DAT_HANDLE handle, core::Stream stream) {
-  core::Ref<core::EventDispatcher> dispatcher = ShareOf<core::EventDispatcher>(adapter, handle);
-  return dispatcher && (dispatcher->streams() & stream) != 0 ? dispatcher
-                                                             : core::Ref<core::EventDispatcher>();
+  core::Ref<core::EventDispatcher> dispatcher = Share<core::EventDispatcher>(handle);
+  const bool fits = dispatcher && (dispatcher->streams() & stream) != 0 &&
+                    &dispatcher->adapter().context() == &adapter.context();
+  return fits ? dispatcher : core::Ref<core::EventDispatcher>();
 }
 
 // Microseconds end here: everything below counts nanoseconds to a deadline.

@@ -149,6 +149,37 @@ TEST(IaOpen, C021_TwoOpensAreIndependent) {
   });
 }
 
+// Debian's dapltest gives the endpoints of several opens one connection dispatcher.
+TEST(IaOpen, A_EndpointMayUseADispatcherOfAnotherOpen) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        (void)side.Listen(Port(0));
+        peer.Tell("listening");
+        peer.Await("rejected");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EVD_HANDLE async = DAT_HANDLE_NULL, events;
+        DAT_IA_HANDLE other;
+        Must(Open(kName, &async, &other));
+        Must(dat_evd_create(other, 8, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &events));
+        DAT_EP_HANDLE ep, late;
+        for (DAT_EP_HANDLE* each : {&ep, &late}) {
+          Must(dat_ep_create(side.ia, side.pz, side.receive_evd, side.request_evd, events, nullptr,
+                             each));
+        }
+        peer.Await("listening");
+        side.Connect(ep, static_cast<DAT_CONN_QUAL>(Port(0) + 1));  // nobody's
+        NextConnection(events, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, ep);
+        side.Connect(late, static_cast<DAT_CONN_QUAL>(Port(0) + 1));
+        Must(dat_ia_close(other, DAT_CLOSE_ABRUPT_FLAG));  // the dispatcher goes under them
+        Must(dat_ep_free(ep));
+        Must(dat_ep_free(late));
+        peer.Tell("rejected");
+      });
+}
+
 TEST(IaOpen, C024_ConsumersAsyncDispatcherSurvives) {
   RunAlone([] {
     Side owner;
