@@ -95,6 +95,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
 
   void Accept(int listening) {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
+      if (MustWait()) return;
       Socket socket =
           Socket(MoveHigh(Fd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))));
       if (!socket.valid()) {
@@ -103,6 +104,16 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
       }
       Admit(std::move(socket));
     }
+  }
+
+  // True: accepting goes on when a place is free, or the oldest has had its time.
+  bool MustWait() {
+    if (half_open_.size() < options_.max_half_open) return false;
+    const Nanos due = half_open_.front().deadline - options_.request_time + options_.patience;
+    if (due <= loop_.Now()) return false;
+    full_ = true;
+    PauseUntil(due);
+    return true;
   }
 
   void Admit(Socket socket) {
@@ -115,7 +126,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     auto self = shared_from_this();
     if (!loop_.Watch(fd, EPOLLIN | EPOLLRDHUP, [self, place](uint32_t) { self->Read(place); })
              .ok()) {
-      half_open_.erase(place);
+      Erase(place);
       return;
     }
     if (timer_ == 0) ArmTimer();
@@ -142,7 +153,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     if (place->parser->frame().markers) return Reject(place);
     Arrival arrival{std::move(place->socket), std::move(place->parser)};
     loop_.Unwatch(arrival.socket.get());
-    half_open_.erase(place);
+    Erase(place);
     // The handler may destroy the acceptor.
     const auto self = shared_from_this();
     const Handler handler = handler_;
@@ -156,13 +167,20 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     SendFrame(place->socket.get(), MakeReject(request.revision, enhanced));
     Socket socket = std::move(place->socket);
     loop_.Unwatch(socket.get());
-    half_open_.erase(place);
+    Erase(place);
     CloseLingering(loop_, std::move(socket), kRejectLinger);
   }
 
   void Drop(Place place) {
     loop_.Unwatch(place->socket.get());
+    Erase(place);
+  }
+
+  void Erase(Place place) {
     half_open_.erase(place);
+    if (!full_) return;
+    loop_.Cancel(pause_);
+    Resume();
   }
 
   // The oldest has the earliest deadline: one timer is enough.
@@ -182,12 +200,20 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   void Pause() {
     if (pause_ != 0) return;
     Log(LogLevel::kWarn, "iwarp: cannot accept a connection: ", strerror(errno));
+    PauseUntil(loop_.Now() + kNoDescriptorsPause);
+  }
+
+  void PauseUntil(Nanos when) {
+    if (pause_ != 0) return;
     for (const Socket& socket : sockets_) loop_.SetEvents(socket.get(), 0);
     auto self = shared_from_this();
-    pause_ = loop_.RunAt(loop_.Now() + kNoDescriptorsPause, [self] {
-      self->pause_ = 0;
-      for (const Socket& socket : self->sockets_) self->loop_.SetEvents(socket.get(), EPOLLIN);
-    });
+    pause_ = loop_.RunAt(when, [self] { self->Resume(); });
+  }
+
+  void Resume() {
+    pause_ = 0;
+    full_ = false;
+    for (const Socket& socket : sockets_) loop_.SetEvents(socket.get(), EPOLLIN);
   }
 
   EventLoop& loop_;
@@ -198,6 +224,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   std::list<HalfOpen> half_open_;  // oldest first
   EventLoop::TimerId timer_ = 0;
   EventLoop::TimerId pause_ = 0;
+  bool full_ = false;  // the pause is for room
 };
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Start(EventLoop& loop,

@@ -125,12 +125,22 @@ TEST_F(AcceptorTest, SilentClientsAreDropped) {
 }
 
 TEST_F(AcceptorTest, TheOldestHalfOpenConnectionGivesWay) {
-  Listen({.max_half_open = 4});
+  Listen({.max_half_open = 4, .patience = 0});
   std::vector<TestPeer> peers;
   for (int i = 0; i < 5; ++i) peers.push_back(TestPeer::Dial(acceptor_->port()));
   EXPECT_FALSE(peers[0].ReceiveEnd().timed_out);
   for (int i = 1; i < 5; ++i) {
     peers[i].SendHex(std::string(kRequest) + "40010000");
+    EXPECT_TRUE(NextArrival().has_value());
+  }
+}
+
+TEST_F(AcceptorTest, ABurstWaitsForRoom) {
+  Listen({.max_half_open = 4, .patience = 60'000'000'000});
+  std::vector<TestPeer> peers;
+  for (int i = 0; i < 40; ++i) peers.push_back(TestPeer::Dial(acceptor_->port()));
+  for (TestPeer& peer : peers) {
+    peer.SendHex(std::string(kRequest) + "40010000");
     EXPECT_TRUE(NextArrival().has_value());
   }
 }
