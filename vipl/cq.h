@@ -15,6 +15,7 @@
 #include "dat/core/object.h"
 #include "verbs/base/lock.h"
 #include "vipl/nic.h"
+#include "vipl/notify.h"
 
 namespace viaduct::vipl {
 
@@ -32,6 +33,13 @@ class Cq final : public NicChild {
   // Outside of one.
   VIP_RETURN Wait(verbs::Deadline deadline, VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive);
 
+  // Callbacks: notify.cc.
+  VIP_RETURN Notify(const CqNotifies::Registration& registration);
+  // An entry is about to come. Any thread, under any lock.
+  void OnEntry() {
+    if (notifies_.pending()) ServeNotifies();
+  }
+
   // One for each work queue. False once the queue is being destroyed.
   bool Attach();
   void Detach();
@@ -45,9 +53,13 @@ class Cq final : public NicChild {
  private:
   Cq(const core::Ref<Nic>& nic, core::Ref<core::EventDispatcher> dispatcher);
   ~Cq() override;
+  // Sees to it that RunNotify comes on the callback thread.
+  void ServeNotifies();
+  void RunNotify();
 
   const core::Ref<Nic> nic_;
   const core::Ref<core::EventDispatcher> dispatcher_;
+  CqNotifies notifies_;
   verbs::Mutex lock_;
   int attached_ ABSL_GUARDED_BY(lock_) = 0;
   bool destroyed_ ABSL_GUARDED_BY(lock_) = false;

@@ -35,7 +35,12 @@ bool Vi::OnCompletion(const verbs::Completion& completion) {
   }
   slot.status = status;
   queue.Complete();
-  return static_cast<bool>(queue.cq());
+  if (queue.cq()) {
+    queue.cq()->OnEntry();
+    return true;
+  }
+  if (queue.notifies().pending()) ServeNotifies(queue);
+  return false;
 }
 
 }  // namespace viaduct::vipl

@@ -46,6 +46,9 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
     return WorkQueue::SideOf(cookie) == WorkQueue::Side::kReceive ? receives_ : sends_;
   }
 
+  // Callbacks: notify.cc. A queue that has a completion queue has none.
+  VIP_RETURN Notify(WorkQueue& queue, const ViNotifies::Registration& registration);
+
   // Connections: connect.cc.
   VIP_RETURN Connect(const core::ConnectParameters& parameters, VIP_VI_ATTRIBUTES* peer);
   VIP_RETURN Accept(VIP_CONN_HANDLE request);
@@ -69,6 +72,10 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void OnDropped() override;
   void OnRefusedWrite() override;
   void OnRefusedRead() override;
+
+  // Sees to it that RunNotify comes on the callback thread. Any thread, under any lock.
+  void ServeNotifies(WorkQueue& queue);
+  void RunNotify(WorkQueue& queue);
 
   void Remember(const VIP_VI_ATTRIBUTES& attributes);
   bool DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const;

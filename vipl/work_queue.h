@@ -23,6 +23,7 @@
 #include "verbs/base/lock.h"
 #include "vipl/cq.h"
 #include "vipl/descriptor_ring.h"
+#include "vipl/notify.h"
 
 namespace viaduct::vipl {
 
@@ -89,6 +90,7 @@ class WorkQueue {
     return popped_.load(std::memory_order_acquire) == posted_.load(std::memory_order_acquire);
   }
   const core::Ref<Cq>& cq() const { return cq_; }
+  ViNotifies& notifies() { return notifies_; }
   const core::Ref<core::EventDispatcher>& dispatcher() const { return dispatcher_; }
 
  private:
@@ -118,6 +120,7 @@ class WorkQueue {
   std::atomic<uint64_t> popped_{0};
   std::atomic<uint64_t> announced_{0};  // entries up to here have left the completion queue
   std::atomic<bool> closed_{false};
+  ViNotifies notifies_;
 };
 
 }  // namespace viaduct::vipl

@@ -1,10 +1,11 @@
 """A chapter of the conformance tests: one source, one test for each wire."""
 
-def chapter(name):
+def chapter(name, tags = []):
     """Defines name_shm_test and name_iwarp_test from name_test.cc.
 
     Args:
       name: of the chapter.
+      tags: of the tests, beside "conformance" and the wire.
     """
     native.cc_library(
         name = name,
@@ -27,6 +28,6 @@ def chapter(name):
             tags = [
                 "conformance",
                 wire,
-            ],
+            ] + tags,
             deps = [":" + name],
         )

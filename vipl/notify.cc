@@ -1,0 +1,112 @@
+// VipSendNotify, VipRecvNotify, VipCQNotify: [VIGM] vipcqnotify and its two relatives.
+#include "vipl/notify.h"
+
+#include "verbs/base/callback_thread.h"
+#include "verbs/base/epoch.h"
+#include "vipl/api.h"
+#include "vipl/cq.h"
+#include "vipl/vi.h"
+
+namespace viaduct::vipl {
+
+// ---- on a work queue: takes the descriptor itself
+
+VIP_RETURN Vi::Notify(WorkQueue& queue, const ViNotifies::Registration& registration) {
+  // Its completions are the completion queue's to tell.
+  if (queue.cq()) return VIP_INVALID_PARAMETER;
+  queue.notifies().Add(registration);
+  ServeNotifies(queue);
+  return VIP_SUCCESS;
+}
+
+void Vi::ServeNotifies(WorkQueue& queue) {
+  if (!queue.notifies().BeginService()) return;
+  verbs::PostCallback([vi = core::Ref<Vi>::Share(this), &queue] { vi->RunNotify(queue); });
+}
+
+void Vi::RunNotify(WorkQueue& queue) {
+  queue.notifies().ServiceRuns();
+  if (!queue.notifies().pending()) return;
+  VIP_DESCRIPTOR* descriptor = nullptr;
+  {
+    const verbs::EpochGuard guard;
+    // Cancelled by destruction.
+    if (FindVi(handle()) != this) return;
+    static_cast<void>(queue.Done(handle(), &descriptor));
+  }
+  ViNotifies::Registration next;
+  if (descriptor == nullptr || !queue.notifies().Take(&next)) return;
+  if (queue.notifies().pending()) ServeNotifies(queue);
+  next.handler(next.context, nic_->handle(), handle(), descriptor);
+}
+
+// ---- on a completion queue: takes the entry, and the handler the descriptor
+
+VIP_RETURN Cq::Notify(const CqNotifies::Registration& registration) {
+  notifies_.Add(registration);
+  ServeNotifies();
+  return VIP_SUCCESS;
+}
+
+void Cq::ServeNotifies() {
+  if (!notifies_.BeginService()) return;
+  verbs::PostCallback([cq = core::Ref<Cq>::Share(this)] { cq->RunNotify(); });
+}
+
+void Cq::RunNotify() {
+  notifies_.ServiceRuns();
+  if (!notifies_.pending()) return;
+  VIP_VI_HANDLE vi = nullptr;
+  VIP_BOOLEAN receive = VIP_FALSE;
+  {
+    const verbs::EpochGuard guard;
+    if (core::FindObject<Cq>(handle()) != this || Done(&vi, &receive) != VIP_SUCCESS) return;
+  }
+  CqNotifies::Registration next;
+  if (!notifies_.Take(&next)) return;
+  if (notifies_.pending()) ServeNotifies();
+  next.handler(next.context, nic_->handle(), vi, receive);
+}
+
+}  // namespace viaduct::vipl
+
+namespace {
+
+using viaduct::core::Ref;
+using viaduct::core::ShareObject;
+using viaduct::vipl::Call;
+using viaduct::vipl::Cq;
+using viaduct::vipl::ShareVi;
+using viaduct::vipl::Vi;
+using viaduct::vipl::WorkQueue;
+
+VIP_RETURN NotifyOnQueue(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_PVOID context,
+                         VIP_VI_CALLBACK handler) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Vi> vi = ShareVi(handle);
+    if (!vi || handler == nullptr) return VIP_INVALID_PARAMETER;
+    return vi->Notify(side == WorkQueue::Side::kSend ? vi->sends() : vi->receives(),
+                      {handler, context});
+  });
+}
+
+}  // namespace
+
+VIPL_EXPORT VIP_RETURN VipSendNotify(VIP_VI_HANDLE ViHandle, VIP_PVOID Context,
+                                     VIP_VI_CALLBACK Handler) {
+  return NotifyOnQueue(ViHandle, WorkQueue::Side::kSend, Context, Handler);
+}
+
+VIPL_EXPORT VIP_RETURN VipRecvNotify(VIP_VI_HANDLE ViHandle, VIP_PVOID Context,
+                                     VIP_VI_CALLBACK Handler) {
+  return NotifyOnQueue(ViHandle, WorkQueue::Side::kReceive, Context, Handler);
+}
+
+VIPL_EXPORT VIP_RETURN VipCQNotify(VIP_CQ_HANDLE CQHandle, VIP_PVOID Context,
+                                   VIP_CQ_CALLBACK Handler) {
+  return Call([&]() -> VIP_RETURN {
+    const Ref<Cq> cq = ShareObject<Cq>(CQHandle);
+    if (!cq || Handler == nullptr) return VIP_INVALID_PARAMETER;
+    return cq->Notify({Handler, Context});
+  });
+}

@@ -1,0 +1,63 @@
+// Notifies: the one-shot callbacks that a program has asked for on a work queue or a completion
+// queue, first come first served.
+//
+// They are served on the callback thread alone: it takes what has completed and calls the next of
+// them. So they come in the order of the completions, no lock is held across a call, and whatever
+// completes while some are pending only has to see to it that a service is under way.
+#ifndef VIADUCT_VIPL_NOTIFY_H_
+#define VIADUCT_VIPL_NOTIFY_H_
+
+#include <vipl.h>
+
+#include <atomic>
+#include <list>
+
+#include "absl/base/thread_annotations.h"
+#include "verbs/base/lock.h"
+
+namespace viaduct::vipl {
+
+// Any thread calls anything.
+template <typename Handler>
+class Notifies {
+ public:
+  struct Registration {
+    Handler handler;
+    VIP_PVOID context;
+  };
+
+  void Add(const Registration& registration) {
+    const verbs::MutexLock hold(&lock_);
+    waiting_.push_back(registration);
+    pending_.store(true, std::memory_order_relaxed);
+  }
+  // The oldest, if there is one.
+  bool Take(Registration* out) {
+    const verbs::MutexLock hold(&lock_);
+    if (waiting_.empty()) return false;
+    *out = waiting_.front();
+    waiting_.pop_front();
+    if (waiting_.empty()) pending_.store(false, std::memory_order_relaxed);
+    return true;
+  }
+  // For who completes: cheap.
+  bool pending() const { return pending_.load(std::memory_order_relaxed); }
+
+  // True if a service is to be posted: one at a time waits for its turn on the callback thread.
+  bool BeginService() { return !posted_.exchange(true, std::memory_order_acq_rel); }
+  // It has its turn: what completes from here on posts another.
+  void ServiceRuns() { posted_.exchange(false, std::memory_order_acq_rel); }
+
+ private:
+  std::atomic<bool> pending_{false};
+  std::atomic<bool> posted_{false};
+  verbs::Mutex lock_;
+  std::list<Registration> waiting_ ABSL_GUARDED_BY(lock_);
+};
+
+using ViNotifies = Notifies<VIP_VI_CALLBACK>;
+using CqNotifies = Notifies<VIP_CQ_CALLBACK>;
+
+}  // namespace viaduct::vipl
+
+#endif  // VIADUCT_VIPL_NOTIFY_H_
