@@ -54,6 +54,20 @@ VIP_RETURN ResultOf(core::Error error) {
   return VIP_ERROR_RESOURCE;
 }
 
+VIP_RETURN ResultOf(core::PeerMismatch mismatch) {
+  switch (mismatch) {
+    case core::PeerMismatch::kReliability:
+      return VIP_INVALID_RELIABILITY_LEVEL;
+    case core::PeerMismatch::kTransferSize:
+      return VIP_INVALID_MTU;
+    case core::PeerMismatch::kQos:
+      return VIP_INVALID_QOS;
+    case core::PeerMismatch::kNone:
+      break;
+  }
+  return VIP_REJECT;
+}
+
 VIP_RETURN ResultOf(core::EventType outcome) {
   switch (outcome) {
     case core::EventType::kEstablished:

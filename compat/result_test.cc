@@ -38,6 +38,10 @@ TEST(ResultTest, OutcomesOfConnecting) {
   EXPECT_EQ(ResultOf(core::EventType::kUnreachable), VIP_NOT_REACHABLE);
   EXPECT_EQ(ResultOf(core::EventType::kNoResources), VIP_ERROR_RESOURCE);
   EXPECT_EQ(ResultOf(core::EventType::kAcceptCompletionError), VIP_TIMEOUT);
+  EXPECT_EQ(ResultOf(core::PeerMismatch::kReliability), VIP_INVALID_RELIABILITY_LEVEL);
+  EXPECT_EQ(ResultOf(core::PeerMismatch::kTransferSize), VIP_INVALID_MTU);
+  EXPECT_EQ(ResultOf(core::PeerMismatch::kQos), VIP_INVALID_QOS);
+  EXPECT_EQ(ResultOf(core::PeerMismatch::kNone), VIP_REJECT);
   EXPECT_EQ(ResultOf(core::EventType::kDisconnected), VIP_INVALID_STATE);
 }
 

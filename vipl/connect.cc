@@ -12,26 +12,11 @@
 #include "dat/core/service_point.h"
 #include "verbs/base/settings.h"
 #include "vipl/api.h"
+#include "vipl/turn.h"
 #include "vipl/vi.h"
 
 namespace viaduct::vipl {
 namespace {
-
-// Lets one thread at a time begin a connection of a VI; the rest finds it pending.
-class Turn {
- public:
-  explicit Turn(std::atomic<bool>* taken)
-      : taken_(taken->exchange(true, std::memory_order_acquire) ? nullptr : taken) {}
-  ~Turn() {
-    if (taken_ != nullptr) taken_->store(false, std::memory_order_release);
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  bool is_mine() const { return taken_ != nullptr; }
-
- private:
-  std::atomic<bool>* const taken_;
-};
 
 core::EndpointProfile ProfileOf(const core::ConnectionRequest& request) {
   return request.header() ? request.header()->profile : core::EndpointProfile();
@@ -56,6 +41,7 @@ VIP_RETURN Vi::Connect(const core::ConnectParameters& parameters, VIP_VI_ATTRIBU
   const Turn turn(&connecting_);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
   DrainConnectEvents();
+  peer_phase_.store(PeerPhase::kNone);
   const core::Error error = endpoint_->Connect(parameters);
   if (!error.ok()) return compat::ResultOf(error);
   const VIP_RETURN result = AwaitOutcome();
@@ -76,6 +62,7 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
       compat::MatchProfiles(compat::ProfileOf(attributes()), ProfileOf(*request));
   if (match != VIP_SUCCESS) return match;
   DrainConnectEvents();
+  peer_phase_.store(PeerPhase::kNone);
   const core::Error error = request->Accept(endpoint_.get(), {});
   return error.ok() ? AwaitOutcome() : compat::ResultOf(error);
 }

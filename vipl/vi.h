@@ -53,6 +53,9 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   VIP_RETURN Connect(const core::ConnectParameters& parameters, VIP_VI_ATTRIBUTES* peer);
   VIP_RETURN Accept(VIP_CONN_HANDLE request);
   VIP_RETURN Disconnect();
+  // Peer to peer: connect_peer.cc.
+  VIP_RETURN ConnectPeer(const core::ConnectParameters& parameters);
+  VIP_RETURN PeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer);
 
   Nic& nic() const { return *nic_; }
   // A pointer of the program's own: VipSetUserData.
@@ -97,6 +100,9 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   std::atomic<VIP_PVOID> user_data_{nullptr};
   // A thread is in Connect or Accept: events of connections are its own.
   std::atomic<bool> connecting_{false};
+  // Of a request peer to peer: it waits for its outcome to be told, or for the VI to disconnect.
+  enum class PeerPhase : uint8_t { kNone, kAsked, kMet };
+  std::atomic<PeerPhase> peer_phase_{PeerPhase::kNone};
 
   mutable verbs::Mutex lock_;  // held over changes of attributes and over Disconnect
   VIP_VI_ATTRIBUTES attributes_ ABSL_GUARDED_BY(lock_) = {};

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "dat/core/peer_listening.h"
+
 namespace viaduct::core {
 namespace {
 
-constexpr verbs::Nanos kFirstBackOff = 1'000'000;     // 1 ms
-constexpr verbs::Nanos kLongestBackOff = 20'000'000;  // 20 ms
-constexpr int kFullRound = 4;                         // every fourth round looks at all ports
+constexpr verbs::Nanos kFirstBackOff = 1'000'000;          // 1 ms
+constexpr verbs::Nanos kLongestBackOff = 20'000'000;       // 20 ms
+constexpr verbs::Nanos kLongestPeerBackOff = 100'000'000;  // the other side dials when it comes
+constexpr int kFullRound = 4;                              // every fourth round looks at all ports
 
 }  // namespace
 
@@ -19,13 +22,24 @@ ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, verbs::E
       executor_(executor),
       address_(parameters.target.address),
       ports_(std::move(ports)),
-      silence_is_timeout_(parameters.header != nullptr),
+      silence_is_timeout_(parameters.header != nullptr || parameters.peer != nullptr),
+      peer_(parameters.peer != nullptr ? std::optional<PeerRequest>(*parameters.peer)
+                                       : std::nullopt),
       timer_(std::move(timer)),
       end_(ports_.size()),
       grace_end_(verbs::Deadline::At(std::min(
           verbs::Deadline::After(executor, parameters.grace).at(), parameters.deadline.at()))),
       back_off_(kFirstBackOff) {
-  if (parameters.header != nullptr) {
+  if (peer_.has_value()) {
+    ConnectionHeader header;
+    header.kind = HeaderKind::kViplPeerRequest;
+    header.remote = peer_->wanted_name;
+    header.local = peer_->name;
+    header.profile = peer_->profile;
+    header.peer_id = peer_->id;
+    data_ = EncodeHeader(header);
+    headed_ = true;
+  } else if (parameters.header != nullptr) {
     data_ = EncodeHeader(*parameters.header);
     headed_ = true;
   } else if (!parameters.target.name.direct_port().has_value()) {
@@ -50,6 +64,7 @@ absl::Status ConnectAttempt::Start() { return pair_.Connect({address_, ports_[po
 
 std::optional<EndpointInput> ConnectAttempt::Retry() {
   retry_timer_ = 0;
+  phase_ = Phase::kDialling;
   end_ = ++round_ % kFullRound == 0 ? ports_.size() : 1;
   return TryFrom(0);
 }
@@ -61,16 +76,36 @@ std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
     if (absl::IsResourceExhausted(started)) return EndpointInput::kNoResources;
   }
   verbs::Nanos again = executor_.Now() + back_off_;
-  if (grace_end_.at() <= again) return EndpointInput::kNonPeerRejected;
-  back_off_ = std::min(2 * back_off_, kLongestBackOff);
-  retry_timer_ = executor_.RunAt(again, [t = timer_] { t(false); });
+  if (!peer_.has_value() && grace_end_.at() <= again) return EndpointInput::kNonPeerRejected;
+  back_off_ = std::min(2 * back_off_, peer_.has_value() ? kLongestPeerBackOff : kLongestBackOff);
+  RetryLater(again);
   return std::nullopt;
+}
+
+void ConnectAttempt::RetryLater(verbs::Nanos when) {
+  phase_ = Phase::kWaiting;
+  retry_timer_ = executor_.RunAt(when, [t = timer_] { t(false); });
+}
+
+void ConnectAttempt::Answer() {
+  if (retry_timer_ != 0) executor_.Cancel(retry_timer_);
+  retry_timer_ = 0;
+  phase_ = Phase::kAnswering;
+}
+
+void ConnectAttempt::AnswerFailed() {
+  back_off_ = kFirstBackOff;
+  RetryLater(executor_.Now() + back_off_);
 }
 
 std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcome,
                                                     absl::Span<const uint8_t> data,
                                                     absl::Span<const uint8_t>* answer) {
   *answer = {};
+  if (phase_ == Phase::kAnswering) {
+    AnswerFailed();
+    return std::nullopt;
+  }
   heard_ = heard_ || pair_.Heard();
   switch (outcome) {
     case verbs::ConnectOutcome::kUnreachable:
@@ -84,6 +119,10 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
       // A name of DAT is served once: nobody at the other ports has it.
       if (header.has_value() && header->kind == HeaderKind::kBusy && !silence_is_timeout_) {
         return EndpointInput::kNonPeerRejected;
+      }
+      if (header.has_value() && header->kind == HeaderKind::kMismatch && peer_.has_value()) {
+        mismatch_ = MismatchOf(header->mismatch);
+        return EndpointInput::kPeerRejected;
       }
       if (header.has_value() && header->kind != HeaderKind::kReject) break;  // try the next
       *answer = data.subspan(size);

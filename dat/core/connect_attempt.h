@@ -5,6 +5,10 @@
 // next one begins before the end of the grace and the deadline; so a host that answers never leads
 // to a time-out. The deadline ends what is silent.
 //
+// Peer to peer there is no such answer before the deadline: the attempt dials with back-off for
+// ever, and listens meanwhile. It is in one of three phases: dialling, waiting for the next round,
+// or answering the other side's dial, which Endpoint::OfferPeer has accepted.
+//
 // Owned by its endpoint; every call under the endpoint's lock. Timers call the endpoint back
 // with the attempt's serial, so that one that comes late finds another serial and does nothing.
 #ifndef VIADUCT_DAT_CORE_CONNECT_ATTEMPT_H_
@@ -12,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,9 +25,12 @@
 #include "dat/core/connection_header.h"
 #include "dat/core/endpoint.h"
 #include "dat/core/endpoint_state.h"
+#include "dat/core/peer_match.h"
 #include "verbs/device.h"
 
 namespace viaduct::core {
+
+class PeerListening;
 
 class ConnectAttempt {
  public:
@@ -31,7 +39,7 @@ class ConnectAttempt {
   // `timer` runs on the executor: true for the deadline, false when the next round is due.
   ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, verbs::Executor& executor,
                  const ConnectParameters& parameters, std::vector<uint16_t> ports, Timer timer);
-  ~ConnectAttempt();  // cancels the timers
+  ~ConnectAttempt();  // cancels the timers; not under the endpoint's lock
 
   uint64_t serial() const { return serial_; }
 
@@ -41,18 +49,32 @@ class ConnectAttempt {
   std::optional<EndpointInput> Retry();
   // A try has failed. Null while another one is under way or due. `answer` gets the part of
   // `data` that is the peer's consumer's.
-  std::optional<EndpointInput> Failed(verbs::ConnectOutcome outcome,
-                                      absl::Span<const uint8_t> data,
+  std::optional<EndpointInput> Failed(verbs::ConnectOutcome outcome, absl::Span<const uint8_t> data,
                                       absl::Span<const uint8_t>* answer);
   // The peer accepted: takes the engine's part off `data` into `profile` and `redirected`. True
   // if there was one: the peer is a Viaduct.
   bool Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
                 std::optional<ServiceName>* redirected);
+  // ---- peer to peer
+  // Null: an attempt of another kind.
+  const PeerRequest* peer() const { return peer_.has_value() ? &*peer_ : nullptr; }
+  void Listen(std::unique_ptr<PeerListening> listening) { listening_ = std::move(listening); }
+  bool dialling() const { return phase_ == Phase::kDialling; }
+  bool answering() const { return phase_ == Phase::kAnswering; }
+  // The pair is idle, and accepts the other side's dial.
+  void Answer();
+  // Nothing has come of that: dial again.
+  void AnswerFailed();
+  // Of a Failed that came to kPeerRejected.
+  PeerMismatch mismatch() const { return mismatch_; }
+
   // The deadline has passed: what that means.
   EndpointInput TimedOut();
 
  private:
+  enum class Phase : uint8_t { kDialling, kWaiting, kAnswering };
   std::optional<EndpointInput> TryFrom(size_t port);
+  void RetryLater(verbs::Nanos when);
 
   const uint64_t serial_;
   verbs::QueuePair& pair_;
@@ -60,10 +82,13 @@ class ConnectAttempt {
   const verbs::Address address_;
   const std::vector<uint16_t> ports_;
   const bool silence_is_timeout_;  // VIPL knows no other word for it
+  const std::optional<PeerRequest> peer_;
   const Timer timer_;
   std::vector<uint8_t> data_;  // header and the consumer's private data
   bool headed_ = false;
   bool heard_ = false;  // by an earlier try; the queue pair knows of the last one only
+  Phase phase_ = Phase::kDialling;
+  PeerMismatch mismatch_ = PeerMismatch::kNone;
   size_t port_ = 0;
   size_t end_;  // of the ports that this round tries
   int round_ = 0;
@@ -71,6 +96,7 @@ class ConnectAttempt {
   verbs::Nanos back_off_;
   verbs::Executor::TimerId deadline_timer_ = 0;
   verbs::Executor::TimerId retry_timer_ = 0;
+  std::unique_ptr<PeerListening> listening_;
 };
 
 }  // namespace viaduct::core

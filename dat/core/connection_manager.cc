@@ -268,6 +268,10 @@ void ConnectionManager::OnRequest(uint16_t port,
   } else {
     arrival.name = ServiceName::FromQualifier(port);
   }
+  if (arrival.header.has_value() && arrival.header->kind == HeaderKind::kViplPeerRequest &&
+      OfferToPeers(&arrival)) {
+    return;
+  }
   if (const absl::Span<const uint8_t> note = arrival.incoming->note(); !note.empty()) {
     std::optional<ServiceName> handed_off_to = ParseTrailer(note);
     known = known && handed_off_to.has_value();

@@ -27,6 +27,8 @@
 
 namespace viaduct::core {
 
+class PeerListening;
+
 class ConnectionManager {
  public:
   struct Ports {
@@ -54,6 +56,10 @@ class ConnectionManager {
     return name.Ports(ports_.base, ports_.range);
   }
 
+  std::vector<uint16_t> PeerPortsOf(const ServiceName& name) const {
+    return name.HashedPorts(ports_.base, ports_.range);
+  }
+
   // Listens on the first free port of the point's name. kConnQualInUse: the name is served
   // already and not shared, or its ports are taken.
   Error Serve(ServicePoint& point);
@@ -73,6 +79,7 @@ class ConnectionManager {
   Error HandOff(verbs::IncomingConnection& incoming, const ServiceName& name);
 
  private:
+  friend class PeerListening;
   class Port;
   struct Service {
     std::shared_ptr<Port> port;
@@ -86,6 +93,8 @@ class ConnectionManager {
   using Services = absl::flat_hash_map<ServiceName, Service>;
 
   bool Serves(const ServiceName& name);
+  // A request for a peer: true if one that waits here took it, with whatever outcome.
+  bool OfferToPeers(Arrival* arrival);
   void OnRequest(uint16_t port, std::unique_ptr<verbs::IncomingConnection> incoming);
   // The listener of `port`, shared by the services on it. AlreadyExists: somebody else has it.
   absl::StatusOr<std::shared_ptr<Port>> OpenPort(uint16_t port)
@@ -111,6 +120,7 @@ class ConnectionManager {
   const Ports ports_;
   verbs::Mutex lock_;
   Services services_ ABSL_GUARDED_BY(lock_);
+  std::vector<PeerListening*> peers_ ABSL_GUARDED_BY(lock_);  // the longest waiting first
   absl::flat_hash_map<uint16_t, std::weak_ptr<Port>> open_ports_ ABSL_GUARDED_BY(lock_);
 };
 

@@ -5,6 +5,7 @@
 #include "dat/core/connection_request.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
+#include "dat/core/peer_listening.h"
 #include "verbs/base/epoch.h"
 
 namespace viaduct::core {
@@ -318,8 +319,14 @@ void Endpoint::PostEvent(EndpointEvent event) {
 }
 
 Error Endpoint::Connect(const ConnectParameters& parameters) {
+  std::unique_ptr<PeerListening> listening;
+  if (parameters.peer != nullptr) {
+    Error error =
+        PeerListening::Start(adapter_->connections(), *this, *parameters.peer, &listening);
+    if (!error.ok()) return error;
+  }
   MutexLock lock(&lock_);
-  return StartAttempt(parameters);
+  return StartAttempt(parameters, &listening);
 }
 
 Error Endpoint::DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
@@ -338,34 +345,39 @@ Error Endpoint::DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
   return StartAttempt(parameters);
 }
 
-Error Endpoint::StartAttempt(const ConnectParameters& parameters) {
+Error Endpoint::StartAttempt(const ConnectParameters& parameters,
+                             std::unique_ptr<PeerListening>* listening) {
   if (Next(state(), EndpointInput::kConnect).verdict == Verdict::kInvalid) {
     return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
   }
   if (pair_ == nullptr) return InvalidState(StateDetail::kEndpointZone);
   if (parameters.private_data.size() > adapter_->max_private_data()) return InvalidParameter(5);
   uint64_t serial = ++serial_;
-  auto attempt =
-      std::make_unique<ConnectAttempt>(serial, *pair_, adapter_->executor(), parameters,
-                                       adapter_->connections().PortsOf(parameters.target.name),
-                                       [self = Ref<Endpoint>::Share(this), serial](bool deadline) {
-                                         self->OnAttemptTimer(serial, deadline);
-                                       });
+  auto attempt = std::make_unique<ConnectAttempt>(
+      serial, *pair_, adapter_->executor(), parameters,
+      parameters.peer != nullptr ? adapter_->connections().PeerPortsOf(parameters.target.name)
+                                 : adapter_->connections().PortsOf(parameters.target.name),
+      [self = Ref<Endpoint>::Share(this), serial](bool deadline) {
+        self->OnAttemptTimer(serial, deadline);
+      });
   absl::Status started = attempt->Start();
   if (absl::IsResourceExhausted(started)) return OutOf(Resource::kDevice);
   if (!started.ok()) return Code::kInvalidAddress;
+  if (parameters.peer != nullptr) attempt->Listen(std::move(*listening));
   attempt_ = std::move(attempt);
   target_ = parameters.target;
   peer_profile_ = EndpointProfile();
+  peer_mismatch_ = PeerMismatch::kNone;
   return Apply(EndpointInput::kConnect);
 }
 
 void Endpoint::OnAttemptTimer(uint64_t serial, bool deadline) {
+  std::unique_ptr<ConnectAttempt> ended;
   MutexLock lock(&lock_);
   if (attempt_ == nullptr || attempt_->serial() != serial) return;
   std::optional<EndpointInput> input = deadline ? attempt_->TimedOut() : attempt_->Retry();
   if (!input.has_value()) return;
-  attempt_.reset();
+  ended = std::move(attempt_);
   (void)Apply(*input);
 }
 
@@ -441,6 +453,44 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   return Ok();
 }
 
+bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectAttempt>* ended) {
+  MutexLock lock(&lock_);
+  if (attempt_ == nullptr || attempt_->peer() == nullptr || attempt_->peer()->id != id ||
+      attempt_->answering()) {
+    return false;
+  }
+  const PeerRequest& own = *attempt_->peer();
+  const ConnectionHeader& theirs = *arrival->header;
+  ConnectionHeader answer;
+  const PeerMismatch mismatch = Compare(own.profile, theirs.profile);
+  if (mismatch != PeerMismatch::kNone) {
+    answer.kind = HeaderKind::kMismatch;
+    answer.mismatch = static_cast<uint8_t>(mismatch);
+    arrival->incoming->Reject(EncodeHeader(answer));
+    pair_->Disconnect(verbs::DisconnectMode::kAbrupt);  // our dial
+    *ended = std::move(attempt_);
+    peer_mismatch_ = mismatch;
+    private_data_.clear();
+    (void)Apply(EndpointInput::kPeerRejected);
+    return true;
+  }
+  // Ours is on its way and wins: the other side will give up its own.
+  if (attempt_->dialling() && DialWins(own, arrival->incoming->peer_address(), theirs.peer_id)) {
+    return false;
+  }
+  pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
+  answer.kind = HeaderKind::kAccept;
+  answer.profile = own.profile;
+  pair_->EnableImmediate();
+  attempt_->Answer();
+  if (!arrival->incoming->Accept(*pair_, EncodeHeader(answer)).ok()) {
+    attempt_->AnswerFailed();
+    return false;
+  }
+  peer_profile_ = theirs.profile;
+  return true;
+}
+
 // --------------------------------------------------------------- what the device reports
 
 void Endpoint::OnConnected(verbs::QueuePair& pair, absl::Span<const uint8_t> private_data) {
@@ -450,6 +500,11 @@ void Endpoint::OnConnected(verbs::QueuePair& pair, absl::Span<const uint8_t> pri
   attempt = std::move(attempt_);
   if (attempt == nullptr) {
     (void)Apply(EndpointInput::kConfirmed);
+    return;
+  }
+  if (attempt->answering()) {  // a peer's dial that OfferPeer has accepted
+    private_data_.clear();
+    (void)Apply(EndpointInput::kPeerAccepted);
     return;
   }
   std::optional<ServiceName> redirected;
@@ -472,6 +527,7 @@ void Endpoint::OnConnectFailed(verbs::QueuePair& pair, verbs::ConnectOutcome out
   std::optional<EndpointInput> input = attempt_->Failed(outcome, private_data, &answer);
   if (!input.has_value()) return;
   ended = std::move(attempt_);
+  peer_mismatch_ = ended->mismatch();
   private_data_.assign(answer.begin(), answer.end());
   (void)Apply(*input);
 }
@@ -547,6 +603,11 @@ uint16_t Endpoint::local_port() const {
 EndpointProfile Endpoint::peer_profile() const {
   MutexLock lock(&lock_);
   return peer_profile_;
+}
+
+PeerMismatch Endpoint::peer_mismatch() const {
+  MutexLock lock(&lock_);
+  return peer_mismatch_;
 }
 
 void Endpoint::set_profile(const EndpointProfile& profile) {

@@ -18,6 +18,7 @@
 #include "dat/core/error.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/object.h"
+#include "dat/core/peer_match.h"
 #include "dat/core/protection_zone.h"
 #include "dat/core/service_name.h"
 #include "verbs/base/lock.h"
@@ -25,10 +26,12 @@
 
 namespace viaduct::core {
 
+struct Arrival;
 class ConnectAttempt;
 class ConnectionManager;
 class ConnectionRequest;
 class InterfaceAdapter;
+class PeerListening;
 class ServicePoint;
 
 // Events of an endpoint that are not completions, for a face that wants more than DAT's events.
@@ -49,7 +52,7 @@ struct EndpointAttributes {
   uint32_t max_receives = 256;
   uint32_t max_send_segments = 16;
   uint32_t max_receive_segments = 16;
-  uint32_t max_reads_in = 0;   // 0: the device's
+  uint32_t max_reads_in = 0;  // 0: the device's
   uint32_t max_reads_out = 0;
   uint32_t max_message_bytes = 0;  // 0: the device's
   verbs::NoReceive no_receive = verbs::NoReceive::kHold;
@@ -76,6 +79,9 @@ struct ConnectParameters {
   // VIPL: header with the two discriminators; the grace repeats a "nobody there" until then.
   const ConnectionHeader* header = nullptr;
   verbs::Nanos grace = 0;
+  // VIPL, peer to peer, instead of those two: `target` is where it is dialled. Until the deadline
+  // it waits for a request of the other side, or for the other side to listen.
+  const PeerRequest* peer = nullptr;
 };
 
 class Endpoint final : public Object, private verbs::ConnectionSink {
@@ -132,6 +138,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   uint16_t local_port() const;
   // VIPL: what the other side told of itself; `any` if it is DAT.
   EndpointProfile peer_profile() const;
+  // Why an attempt peer to peer ended as kPeerRejected; kNone: by the word of a consumer.
+  PeerMismatch peer_mismatch() const;
   // The profile sent with connect and accept.
   void set_profile(const EndpointProfile& profile);
   EndpointProfile profile() const;
@@ -164,7 +172,14 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // Moves the state by the table, with its effects; kInvalidState where it has no such row.
   Error Apply(EndpointInput input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PostEvent(EndpointEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Error StartAttempt(const ConnectParameters& parameters) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // `listening`: of an attempt peer to peer; taken over if it succeeds.
+  Error StartAttempt(const ConnectParameters& parameters,
+                     std::unique_ptr<PeerListening>* listening = nullptr)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // A request that belongs to the attempt `id`, on the executor under the manager's lock. True: it
+  // is decided. `ended` gets an attempt that this ends, which must not be destroyed under the
+  // locks.
+  bool OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectAttempt>* ended);
   void OnAttemptTimer(uint64_t serial, bool deadline);
   // Opens the accepting side of a connection; undone by a failure of `accept`.
   Error BeginAccept(EndpointInput input, ConnectionRequest& request,
@@ -192,7 +207,9 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   EndpointAttributes attributes_ ABSL_GUARDED_BY(lock_);
   EndpointProfile profile_ ABSL_GUARDED_BY(lock_);
   EndpointProfile peer_profile_ ABSL_GUARDED_BY(lock_);
-  std::unique_ptr<ConnectAttempt> attempt_ ABSL_GUARDED_BY(lock_);  // while ActivePending
+  PeerMismatch peer_mismatch_ ABSL_GUARDED_BY(lock_) = PeerMismatch::kNone;
+  // While ActivePending. Its end may close a port: it is destroyed outside the lock.
+  std::unique_ptr<ConnectAttempt> attempt_ ABSL_GUARDED_BY(lock_);
   ConnectTarget target_ ABSL_GUARDED_BY(lock_);  // where the connection really ended
   uint64_t serial_ ABSL_GUARDED_BY(lock_) = 0;   // of attempts, so that late timers are known
   std::vector<uint8_t> private_data_ ABSL_GUARDED_BY(lock_);  // the peer's, shown in events

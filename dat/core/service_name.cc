@@ -60,6 +60,10 @@ std::optional<uint16_t> ServiceName::direct_port() const {
 
 std::vector<uint16_t> ServiceName::Ports(uint16_t base, uint16_t range, size_t count) const {
   if (const std::optional<uint16_t> direct = direct_port()) return {*direct};
+  return HashedPorts(base, range, count);
+}
+
+std::vector<uint16_t> ServiceName::HashedPorts(uint16_t base, uint16_t range, size_t count) const {
   const uint32_t size = std::min<uint32_t>(range, 0x10000 - base);
   std::vector<uint16_t> ports;
   if (size == 0) return ports;

@@ -34,6 +34,9 @@ class ServiceName {
   // Where it is looked for, in this order: the direct port; else `count` distinct ports of
   // [base, base + range), from a hash of the name that every build computes alike.
   std::vector<uint16_t> Ports(uint16_t base, uint16_t range, size_t count = 16) const;
+  // The same without the direct port: where the two of a peer-to-peer connection look for each
+  // other.
+  std::vector<uint16_t> HashedPorts(uint16_t base, uint16_t range, size_t count = 16) const;
   std::string ToString() const;  // for logs: "45248" or "0a:00:..."
 
   friend bool operator==(const ServiceName& a, const ServiceName& b) {

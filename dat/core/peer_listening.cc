@@ -1,0 +1,48 @@
+#include "dat/core/peer_listening.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "dat/core/connect_attempt.h"
+#include "dat/core/endpoint.h"
+
+namespace viaduct::core {
+
+using verbs::MutexLock;
+
+Error PeerListening::Start(ConnectionManager& manager, Endpoint& endpoint,
+                           const PeerRequest& request, std::unique_ptr<PeerListening>* out) {
+  Error why = Code::kConnQualInUse;
+  MutexLock lock(&manager.lock_);
+  for (uint16_t number : manager.PeerPortsOf(request.name)) {
+    auto port = manager.OpenPort(number);
+    if (port.ok()) {
+      out->reset(new PeerListening(manager, endpoint, request, *std::move(port)));
+      manager.peers_.push_back(out->get());
+      return Ok();
+    }
+    if (absl::IsResourceExhausted(port.status())) why = OutOf(Resource::kDevice);
+  }
+  return why;
+}
+
+PeerListening::~PeerListening() {
+  MutexLock lock(&manager_.lock_);
+  manager_.peers_.erase(std::find(manager_.peers_.begin(), manager_.peers_.end(), this));
+}
+
+// The oldest first. What the attempts leave behind goes outside the lock, and so do their ports.
+bool ConnectionManager::OfferToPeers(Arrival* arrival) {
+  std::unique_ptr<ConnectAttempt> ended;
+  MutexLock lock(&lock_);
+  for (PeerListening* peer : peers_) {
+    if (BelongTogether(peer->request(), arrival->incoming->peer_address(), *arrival->header) &&
+        peer->endpoint().OfferPeer(peer->request().id, arrival, &ended)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,45 @@
+// PeerListening: the listening half of a request for a peer, as long as it lives.
+//
+// Its request is offered what arrives for the name (Endpoint::OfferPeer) under the manager's lock;
+// so it is made and destroyed under neither that lock nor an endpoint's, and its endpoint outlives
+// it.
+#ifndef VIADUCT_DAT_CORE_PEER_LISTENING_H_
+#define VIADUCT_DAT_CORE_PEER_LISTENING_H_
+
+#include <memory>
+
+#include "dat/core/connection_manager.h"
+#include "dat/core/error.h"
+#include "dat/core/peer_match.h"
+
+namespace viaduct::core {
+
+class Endpoint;
+
+class PeerListening {
+ public:
+  // On the first of the name's ports that is free or this process's. kConnQualInUse, kInsufficient-
+  // Resources.
+  static Error Start(ConnectionManager& manager, Endpoint& endpoint, const PeerRequest& request,
+                     std::unique_ptr<PeerListening>* out);
+  ~PeerListening();
+  PeerListening(const PeerListening&) = delete;
+  PeerListening& operator=(const PeerListening&) = delete;
+
+  const PeerRequest& request() const { return request_; }
+  Endpoint& endpoint() const { return endpoint_; }
+
+ private:
+  PeerListening(ConnectionManager& manager, Endpoint& endpoint, const PeerRequest& request,
+                std::shared_ptr<ConnectionManager::Port> port)
+      : manager_(manager), endpoint_(endpoint), request_(request), port_(std::move(port)) {}
+
+  ConnectionManager& manager_;
+  Endpoint& endpoint_;
+  const PeerRequest request_;
+  const std::shared_ptr<ConnectionManager::Port> port_;
+};
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_PEER_LISTENING_H_

@@ -1,0 +1,316 @@
+// Peer-to-peer connections: VipConnectPeerRequest, -Done, -Wait; VIPL checklist C36-C40.
+#include <poll.h>
+
+#include <string>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr VIP_ULONG kShort = 200, kLong = 20000;  // ms
+
+VIP_RETURN Ask(Side& side, const std::string& own, const std::string& other,
+               VIP_ULONG timeout = kLong) {
+  NetAddress local = side.nic.Address(own), remote = side.nic.Address(other);
+  return VipConnectPeerRequest(side.vi, local.get(), remote.get(), timeout);
+}
+VIP_RETURN Await(Side& side) { return VipConnectPeerWait(side.vi, &side.peer); }
+
+void Exchange(Side& side, Peer& peer, bool first) {
+  side.Receive(0);
+  peer.Tell("posted");
+  peer.Await("posted");
+  if (first) {
+    side.SendText(16, "over");
+    EXPECT_EQ(side.TextOf(side.NextReceive()), "back");
+  } else {
+    EXPECT_EQ(side.TextOf(side.NextReceive()), "over");
+    side.SendText(16, "back");
+  }
+}
+
+VIP_VI_ATTRIBUTES WithoutWrites() {
+  VIP_VI_ATTRIBUTES attributes = Attributes();
+  attributes.EnableRdmaWrite = VIP_FALSE;
+  return attributes;
+}
+
+TEST(ConnectPeer, C036_CrossingRequestsConnect) {
+  for (int round = 0; round < 20; ++round) {
+    const auto body = [round](bool first, Peer& peer) {
+      Side side(first ? WithoutWrites() : Attributes());
+      peer.Tell("ready");
+      peer.Await("ready");
+      ASSERT_EQ(Ask(side, Name(first ? 1 : 2), Name(first ? 2 : 1)), VIP_SUCCESS) << round;
+      ASSERT_EQ(Await(side), VIP_SUCCESS) << round;
+      EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+      EXPECT_EQ(side.peer.ReliabilityLevel, Attributes().ReliabilityLevel);
+      EXPECT_EQ(side.peer.MaxTransferSize, Attributes().MaxTransferSize);
+      EXPECT_EQ(side.peer.EnableRdmaWrite,
+                first ? Attributes().EnableRdmaWrite : WithoutWrites().EnableRdmaWrite);
+      EXPECT_EQ(Await(side), VIP_SUCCESS) << "told again while it is true";
+      Exchange(side, peer, first);
+    };
+    RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
+  }
+}
+
+TEST(ConnectPeer, C036_WhoeverComesLater) {
+  for (bool first_waits : {false, true}) {
+    const auto body = [first_waits](bool first, Peer& peer) {
+      Side side;
+      if (first == first_waits) {
+        peer.Await("pending");
+        poll(nullptr, 0, 150);  // the other side has long since begun to look less often
+      }
+      ASSERT_EQ(Ask(side, Name(first ? 1 : 2), Name(first ? 2 : 1)), VIP_SUCCESS);
+      if (first != first_waits) peer.Tell("pending");
+      ASSERT_EQ(Await(side), VIP_SUCCESS);
+      Exchange(side, peer, first);
+    };
+    RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
+  }
+}
+
+// Eight bytes that spell a TCP port are a name like any other here.
+TEST(ConnectPeer, C036_DiscriminatorsThatSpellPorts) {
+  const auto name = [](int n) {
+    std::string bytes(8, '\0');
+    bytes[6] = static_cast<char>(Port(n) >> 8);
+    bytes[7] = static_cast<char>(Port(n));
+    return bytes;
+  };
+  const auto body = [&](bool first, Peer& peer) {
+    Side side;
+    ASSERT_EQ(Ask(side, name(first ? 1 : 2), name(first ? 2 : 1)), VIP_SUCCESS);
+    ASSERT_EQ(Await(side), VIP_SUCCESS);
+    Exchange(side, peer, first);
+  };
+  RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
+}
+
+TEST(ConnectPeer, C036_TwoVisOfOneProcess) {
+  RunAlone([] {
+    Side a, b;
+    ASSERT_EQ(Ask(a, Name(1), Name(2)), VIP_SUCCESS);
+    ASSERT_EQ(Ask(b, Name(2), Name(1)), VIP_SUCCESS);
+    EXPECT_EQ(Await(a), VIP_SUCCESS);
+    EXPECT_EQ(Await(b), VIP_SUCCESS);
+    b.Receive(0);
+    a.SendText(16, "over");
+    EXPECT_EQ(b.TextOf(b.NextReceive()), "over");
+  });
+}
+
+TEST(ConnectPeer, C036_AgainAfterADisconnect) {
+  const auto body = [](bool first, Peer& peer) {
+    Side side;
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_EQ(Ask(side, Name(first ? 1 : 2), Name(first ? 2 : 1)), VIP_SUCCESS);
+      ASSERT_EQ(Await(side), VIP_SUCCESS);
+      peer.Tell("connected");
+      peer.Await("connected");
+      EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+      EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_INVALID_STATE);
+      peer.Tell("idle");
+      peer.Await("idle");
+    }
+  };
+  RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
+}
+
+TEST(ConnectPeer, C037_NotDoneThenTimeout) {
+  RunAlone([] {
+    Side side;
+    side.Receive(0);
+    const int64_t begin = NowMilliseconds();
+    ASSERT_EQ(Ask(side, Name(1), Name(2), kShort), VIP_SUCCESS);
+    EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_NOT_DONE);
+    VIP_RETURN result;
+    while ((result = VipConnectPeerDone(side.vi, &side.peer)) == VIP_NOT_DONE) poll(nullptr, 0, 1);
+    EXPECT_EQ(result, VIP_TIMEOUT);
+    EXPECT_GE(NowMilliseconds() - begin, int64_t{kShort});
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+    EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_INVALID_STATE) << "told once";
+    ASSERT_EQ(Ask(side, Name(1), Name(2), kShort), VIP_SUCCESS) << "the VI can be used again";
+    EXPECT_EQ(Await(side), VIP_TIMEOUT);
+    EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    EXPECT_EQ(side.DrainFlushed(), 1) << "posted receives stay";
+  });
+}
+
+TEST(ConnectPeer, C038_PendingInBetween) {
+  RunAlone([] {
+    Side side;
+    EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_INVALID_STATE);
+    EXPECT_EQ(Await(side), VIP_INVALID_STATE);
+    ASSERT_EQ(Ask(side, Name(1), Name(2)), VIP_SUCCESS);
+    EXPECT_EQ(side.State(), VIP_STATE_CONNECT_PENDING);
+    EXPECT_EQ(Ask(side, Name(1), Name(2)), VIP_INVALID_STATE);
+    EXPECT_EQ(side.Request(0, kShort), VIP_INVALID_STATE);
+    EXPECT_EQ(VipDestroyVi(side.vi), VIP_INVALID_STATE);
+    EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+    EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_INVALID_STATE);
+  });
+}
+
+TEST(ConnectPeer, C038_DisconnectEndsAWait) {
+  RunAlone([] {
+    Side side;
+    ASSERT_EQ(Ask(side, Name(1), Name(2), VIP_INFINITE), VIP_SUCCESS);
+    VIP_RETURN result = VIP_SUCCESS;
+    std::thread waiter([&] { result = Await(side); });
+    poll(nullptr, 0, 50);
+    EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    waiter.join();
+    EXPECT_EQ(result, VIP_INVALID_STATE);
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+  });
+}
+
+void ExpectMismatch(const VIP_VI_ATTRIBUTES& one, const VIP_VI_ATTRIBUTES& other, VIP_RETURN code) {
+  const auto body = [&](bool first, Peer& peer) {
+    Side side(first ? one : other);
+    side.Receive(0);
+    ASSERT_EQ(Ask(side, Name(first ? 1 : 2), Name(first ? 2 : 1)), VIP_SUCCESS);
+    EXPECT_EQ(Await(side), code);
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+    peer.Tell("told");
+    peer.Await("told");
+    // It is no hindrance for another try.
+    VIP_VI_ATTRIBUTES same = Attributes();
+    ASSERT_EQ(VipSetViAttributes(side.vi, &same), VIP_SUCCESS);
+    ASSERT_EQ(Ask(side, Name(first ? 3 : 4), Name(first ? 4 : 3)), VIP_SUCCESS);
+    EXPECT_EQ(Await(side), VIP_SUCCESS);
+    peer.Tell("done");
+    peer.Await("done");
+  };
+  RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
+}
+
+TEST(ConnectPeer, C039_ReliabilityLevel) {
+  ExpectMismatch(Attributes(VIP_SERVICE_RELIABLE_DELIVERY),
+                 Attributes(VIP_SERVICE_RELIABLE_RECEPTION), VIP_INVALID_RELIABILITY_LEVEL);
+}
+TEST(ConnectPeer, C039_MaxTransferSize) {
+  ExpectMismatch(Attributes(VIP_SERVICE_RELIABLE_DELIVERY, 4096),
+                 Attributes(VIP_SERVICE_RELIABLE_DELIVERY, 8192), VIP_INVALID_MTU);
+}
+
+TEST(ConnectPeer, C040_NeverToItself) {
+  RunAlone([] {
+    Side side;
+    ASSERT_EQ(Ask(side, Name(1), Name(1), kShort), VIP_SUCCESS);
+    EXPECT_EQ(Await(side), VIP_TIMEOUT);
+  });
+}
+
+TEST(ConnectPeer, C040_TwoProcessesWithOneAddress) {
+  const auto body = [](bool first, Peer& peer) {
+    Side side;
+    ASSERT_EQ(Ask(side, Name(1), Name(1)), VIP_SUCCESS);
+    ASSERT_EQ(Await(side), VIP_SUCCESS);
+    Exchange(side, peer, first);
+  };
+  RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
+}
+
+TEST(ConnectPeer, C040_TwoVisOfOneProcessWithOneAddress) {
+  RunAlone([] {
+    Side a, b;
+    ASSERT_EQ(Ask(a, Name(1), Name(1)), VIP_SUCCESS);
+    ASSERT_EQ(Ask(b, Name(1), Name(1)), VIP_SUCCESS);
+    EXPECT_EQ(Await(a), VIP_SUCCESS);
+    EXPECT_EQ(Await(b), VIP_SUCCESS);
+    a.Receive(0);
+    b.SendText(16, "over");
+    EXPECT_EQ(a.TextOf(a.NextReceive()), "over");
+  });
+}
+
+// Both addresses count: a third party that asks for one of the two gets neither.
+TEST(ConnectPeer, S_BothAddressesMatch) {
+  RunAlone([] {
+    Side stranger, a, b;
+    ASSERT_EQ(Ask(stranger, Name(3), Name(2), 2 * kShort), VIP_SUCCESS);
+    ASSERT_EQ(Ask(a, Name(1), Name(2)), VIP_SUCCESS);
+    ASSERT_EQ(Ask(b, Name(2), Name(1)), VIP_SUCCESS);
+    EXPECT_EQ(Await(a), VIP_SUCCESS);
+    EXPECT_EQ(Await(b), VIP_SUCCESS);
+    EXPECT_EQ(Await(stranger), VIP_TIMEOUT);
+  });
+}
+
+// A request for a peer is none for VipConnectWait, and VipConnectRequest finds no peer.
+TEST(ConnectPeer, S_ModelsDoNotMix) {
+  RunAlone([] {
+    Side a, b;
+    VIP_RETURN waited = VIP_SUCCESS;
+    std::thread server([&] {
+      NetAddress local = b.nic.Address(Name(2));
+      VIP_CONN_HANDLE connection;
+      waited = VipConnectWait(b.nic.handle, local.get(), 2 * kShort, b.requester.get(), &b.peer,
+                              &connection);
+    });
+    ASSERT_EQ(Ask(a, Name(1), Name(2), kShort), VIP_SUCCESS);
+    EXPECT_EQ(b.Request(1, kShort), VIP_NO_MATCH);
+    EXPECT_EQ(Await(a), VIP_TIMEOUT);
+    server.join();
+    EXPECT_EQ(waited, VIP_TIMEOUT);
+  });
+}
+
+TEST(ConnectPeer, S_Parameters) {
+  RunAlone([] {
+    Side side;
+    NetAddress local = side.nic.Address(Name(1)), remote = side.nic.Address(Name(2));
+    EXPECT_EQ(VipConnectPeerRequest(nullptr, local.get(), remote.get(), kShort),
+              VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipConnectPeerRequest(side.vi, nullptr, remote.get(), kShort), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipConnectPeerRequest(side.vi, local.get(), nullptr, kShort), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipConnectPeerRequest(side.vi, local.get(), remote.get(), 0), VIP_INVALID_PARAMETER);
+    local.get()->HostAddress[0] ^= 1;
+    EXPECT_EQ(VipConnectPeerRequest(side.vi, local.get(), remote.get(), kShort),
+              VIP_INVALID_ADDRESS);
+    EXPECT_EQ(VipConnectPeerDone(nullptr, &side.peer), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipConnectPeerDone(side.vi, nullptr), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipConnectPeerWait(nullptr, &side.peer), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipConnectPeerWait(side.vi, nullptr), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+  });
+}
+
+// A connection handle is used up by its accept: C30, for a VI that is connected peer to peer too.
+TEST(ConnectPeer, C030_ConnectionHandleUsedTwice) {
+  RunAlone([] {
+    Side a, b, c, d;
+    ASSERT_EQ(Ask(c, Name(1), Name(2)), VIP_SUCCESS);
+    ASSERT_EQ(Ask(d, Name(2), Name(1)), VIP_SUCCESS);
+    ASSERT_EQ(Await(c), VIP_SUCCESS);
+    ASSERT_EQ(Await(d), VIP_SUCCESS);
+    VIP_RETURN asked = VIP_TIMEOUT;
+    std::thread client([&] { asked = a.Connect(5); });
+    NetAddress local = b.nic.Address(Name(5));
+    VIP_CONN_HANDLE connection = nullptr;
+    ASSERT_EQ(
+        VipConnectWait(b.nic.handle, local.get(), kLong, b.requester.get(), &b.peer, &connection),
+        VIP_SUCCESS);
+    EXPECT_EQ(VipConnectAccept(connection, d.vi), VIP_INVALID_STATE) << "connected to its peer";
+    EXPECT_EQ(VipConnectAccept(connection, b.vi), VIP_SUCCESS);
+    client.join();
+    EXPECT_EQ(asked, VIP_SUCCESS);
+    Side e;
+    EXPECT_EQ(VipConnectAccept(connection, e.vi), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipConnectReject(connection), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(e.State(), VIP_STATE_IDLE);
+    EXPECT_EQ(c.State(), VIP_STATE_CONNECTED);
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
