@@ -11,7 +11,7 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr VIP_ULONG kShort = 200, kLong = 20000;  // ms
+constexpr VIP_ULONG kShort = 200, kLonger = 1000, kLong = 20000;  // ms
 
 VIP_RETURN Ask(Side& side, const std::string& own, const std::string& other,
                VIP_ULONG timeout = kLong) {
@@ -254,11 +254,11 @@ TEST(ConnectPeer, S_ModelsDoNotMix) {
     std::thread server([&] {
       NetAddress local = b.nic.Address(Name(2));
       VIP_CONN_HANDLE connection;
-      waited = VipConnectWait(b.nic.handle, local.get(), 2 * kShort, b.requester.get(), &b.peer,
+      waited = VipConnectWait(b.nic.handle, local.get(), kLonger, b.requester.get(), &b.peer,
                               &connection);
     });
-    ASSERT_EQ(Ask(a, Name(1), Name(2), kShort), VIP_SUCCESS);
-    EXPECT_EQ(b.Request(1, kShort), VIP_NO_MATCH);
+    ASSERT_EQ(Ask(a, Name(1), Name(2), kLonger), VIP_SUCCESS);
+    EXPECT_EQ(b.Request(1, kLong), VIP_NO_MATCH);
     EXPECT_EQ(Await(a), VIP_TIMEOUT);
     server.join();
     EXPECT_EQ(waited, VIP_TIMEOUT);
