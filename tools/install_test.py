@@ -13,6 +13,10 @@ case $1 in
   info) echo "$FAKE_OUTPUTS" ;;
 esac
 """
+_MAKER = """import sys
+with open(sys.argv[1] + "/made.7", "w") as page:
+    page.write(".TH made 7")
+"""
 _TABLE = """
 header  vipl/include/vipl.h     include
 header  dat/include/dat2/*.h    include/dat2   # all of them
@@ -20,6 +24,7 @@ library //dat/core:libengine.so.1
 library //vipl:libface.so.1     libface.so libold.so
 program //tools/info:info
 manual  */man/*.[1-8]
+made_manual vipl/man/maker.py
 config  face face               A face
 """
 
@@ -49,6 +54,7 @@ class Install(unittest.TestCase):
         self._write("repository/dat/include/dat2/udat.h", "")
         self._write("repository/dat/include/dat2/dat.h", "")
         self._write("repository/vipl/man/face.3", ".TH face 3\n")
+        self._write("repository/vipl/man/maker.py", _MAKER)
         self._write("bazel", _BAZEL, 0o755)
         for path, text in (("engine.c", "int engine(void) { return 7; }"), ("info.c", "int main(void) { return 0; }"),
                            ("face.c", "int engine(void); int face(void) { return engine(); }")):
@@ -95,7 +101,8 @@ class Install(unittest.TestCase):
         found = [name[len(root):] for name in self._files() if not os.path.isdir(os.path.join(self._home, name))]
         self.assertEqual(found, [
             "bin/info", "include/dat2/dat.h", "include/dat2/udat.h", "include/vipl.h", "lib/libengine.so.1", "lib/libface.so",
-            "lib/libface.so.1", "lib/libold.so", "lib/pkgconfig/face.pc", "share/man/man3/face.3", "share/viaduct/manifest"])
+            "lib/libface.so.1", "lib/libold.so", "lib/pkgconfig/face.pc", "share/man/man3/face.3", "share/man/man7/made.7",
+            "share/viaduct/manifest"])
         self.assertEqual(os.readlink(self._prefix + "/lib/libold.so"), "libface.so.1")
         self.assertTrue(os.access(self._prefix + "/bin/info", os.X_OK))
 

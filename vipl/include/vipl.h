@@ -396,8 +396,9 @@ extern VIP_RETURN VipConnectPeerRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_AD
 extern VIP_RETURN VipConnectPeerDone(IN VIP_VI_HANDLE ViHandle,
                                      OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
 
-/* Waits for the outcome until the request's time-out; the codes of VipConnectPeerDone but
- * NOT_DONE. */
+/* Waits for the outcome until the request's time-out. TIMEOUT, INVALID_STATE,
+ * INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS, REJECT, NO_MATCH, NOT_REACHABLE,
+ * ERROR_RESOURCE. */
 extern VIP_RETURN VipConnectPeerWait(IN VIP_VI_HANDLE ViHandle,
                                      OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
 
@@ -500,8 +501,7 @@ extern VIP_RETURN VipQuerySystemManagementInfo(IN VIP_NIC_HANDLE NicHandle, IN V
 
 /* ==== Name service ==== */
 
-/* Starts the name service; harmless when repeated. NSInitInfo is NULL. ERROR_RESOURCE,
- * ERROR_NAMESERVICE. */
+/* Starts the name service; harmless when repeated. NSInitInfo is not looked at. */
 extern VIP_RETURN VipNSInit(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID NSInitInfo);
 
 /* Writes the NameIndex-th host address of a name. ERROR_NAMESERVICE. */
