@@ -192,6 +192,7 @@ TEST(Notify, C85_ACallbackMayAskForTheNext) {
         ASSERT_EQ(VipCloseNic(side.nic.handle), VIP_SUCCESS);
         PassCallbacks();
         EXPECT_TRUE(calls.empty());
+        peer.Tell("closed");
       },
       [](Peer& peer) {
         Side side;
@@ -202,6 +203,7 @@ TEST(Notify, C85_ACallbackMayAskForTheNext) {
           EXPECT_EQ(side.TextOf(side.NextReceive()), "echo");
         }
         peer.Tell("done");
+        peer.Await("closed");
       });
 }
 
