@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "dat/api/error_names.h"
 #include "verbs/device.h"
@@ -24,6 +25,9 @@ inline constexpr DAT_EP_PARAM_MASK kFixedEpFields =
     DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR |
     DAT_EP_FIELD_LOCAL_PORT_QUAL | DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR |
     DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE;
+
+// Of a common service point, which the other version may have made in this process: none.
+inline constexpr std::optional<DAT_HANDLE_TYPE> kCommonPoint;
 
 // Bits of DAT_CNO_PARAM_MASK.
 inline constexpr unsigned kCnoFields = DAT_CNO_FIELD_ALL;

@@ -4,8 +4,11 @@
 
 #include <dat2/dat_registry.h>
 #include <dat2/udat.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "dat/api/error_names.h"
 #include "verbs/device.h"
@@ -24,6 +27,9 @@ inline constexpr DAT_EP_PARAM_MASK kFixedEpFields =
     DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_COMM |
     DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
     DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE;
+
+// Of a common service point.
+inline constexpr std::optional<DAT_HANDLE_TYPE> kCommonPoint = DAT_HANDLE_TYPE_CSP;
 
 // DAT_CNO_PARAM_MASK's values are no bit set (PROXY is 3, ALL is 4), so any of them goes.
 inline constexpr unsigned kCnoFields = 7;
@@ -70,7 +76,9 @@ inline void SetVersionFields(verbs::Opcode opcode, DAT_DTO_COMPLETION_EVENT_DATA
 }
 inline void SetVersionFields(DAT_CR_ARRIVAL_EVENT_DATA* data) { data->truncate_flag = DAT_FALSE; }
 inline void SetVersionFields(DAT_LMR_PARAM* param) { param->va_type = DAT_VA_TYPE_VA; }
-inline void SetVersionFields(DAT_EP_PARAM* param) { param->comm = {}; }
+inline void SetVersionFields(DAT_EP_PARAM* param) {
+  param->comm = {param->local_ia_address_ptr->sa_family, SOCK_STREAM, IPPROTO_TCP};
+}
 inline void SetVersionFields(DAT_IA_ATTR* attributes) {
   attributes->zb_supported = DAT_FALSE;
   attributes->extension_supported = DAT_EXTENSION_NONE;

@@ -1,4 +1,8 @@
 // Connections of the active side, and their end.
+#include "dat/api/ep_connect.h"
+
+#include <optional>
+
 #include "dat/api/face.h"
 #include "dat/core/endpoint.h"
 
@@ -7,22 +11,27 @@ namespace {
 
 constexpr DAT_RETURN kBadEp = BadHandle(DAT_INVALID_HANDLE_EP);
 
-// uDAPL 1.2 dat_ep_connect: an address that is invalid, or that cannot be converted, fails at once.
-DAT_RETURN TakeAddress(const sockaddr* remote, verbs::Address* out) {
-  if (remote == nullptr) return BadParameter(2);
+}  // namespace
+
+bool ToAddress(const sockaddr* from, verbs::Address* out) {
   socklen_t length = 0;
-  if (remote->sa_family == AF_INET) length = sizeof(sockaddr_in);
-  if (remote->sa_family == AF_INET6) length = sizeof(sockaddr_in6);
-  if (length == 0) return Failure(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
-  std::optional<verbs::Address> address = verbs::Address::FromSockaddr(remote, length);
-  if (!address || address->IsUnspecified()) {
-    return Failure(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
-  }
-  *out = *address;
-  return DAT_SUCCESS;
+  if (from->sa_family == AF_INET) length = sizeof(sockaddr_in);
+  if (from->sa_family == AF_INET6) length = sizeof(sockaddr_in6);
+  if (length == 0) return false;
+  std::optional<verbs::Address> address = verbs::Address::FromSockaddr(from, length);
+  if (address) *out = *address;
+  return address.has_value();
 }
 
-}  // namespace
+// uDAPL 1.2 dat_ep_connect.
+DAT_RETURN TakeAddress(const sockaddr* remote, verbs::Address* out) {
+  if (remote == nullptr) return BadParameter(2);
+  if (!ToAddress(remote, out)) {
+    return Failure(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+  }
+  return out->IsUnspecified() ? Failure(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED)
+                              : DAT_RETURN{DAT_SUCCESS};
+}
 
 VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_connect(
     DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address, DAT_CONN_QUAL remote_conn_qual,

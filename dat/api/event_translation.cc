@@ -94,6 +94,8 @@ void ToDatEvent(const core::Event& event, DAT_EVD_HANDLE evd, const verbs::Addre
       return;
     case core::EventType::kAsyncEndpointBroken:
       return SetAsync(DAT_ASYNC_ERROR_EP_BROKEN, DAT_EP_TRANSFER_TO_ERROR, event, out);
+    case core::EventType::kAsyncHighWatermark:
+      return SetAsync(DAT_ASYNC_ERROR_EP_BROKEN, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT, event, out);
     case core::EventType::kAsyncOverflow:
       return SetAsync(DAT_ASYNC_ERROR_EVD_OVERFLOW, DAT_EVD_OVERFLOW_ERROR, event, out);
   }

@@ -26,6 +26,8 @@ std::optional<DAT_HANDLE_TYPE> TypeOf(core::ObjectType type) {
       return DAT_HANDLE_TYPE_RSP;
     case core::ObjectType::kConnectionRequest:
       return DAT_HANDLE_TYPE_CR;
+    case core::ObjectType::kCommonServicePoint:
+      return kCommonPoint;
     case core::ObjectType::kNotifier:
       return DAT_HANDLE_TYPE_CNO;
     case core::ObjectType::kNone:

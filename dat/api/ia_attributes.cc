@@ -99,6 +99,7 @@ void ShowProvider(uint32_t max_private_data, DAT_PROVIDER_ATTR* attributes) {
   }
   attributes->srq_supported = DAT_FALSE;
   attributes->srq_ep_pz_difference_supported = DAT_FALSE;
+  attributes->ep_recv_info_supported = DAT_TRUE;
   attributes->lmr_sync_req = DAT_FALSE;
   attributes->dto_async_return_guaranteed = DAT_FALSE;
   attributes->rdma_write_for_rdma_read_req = DAT_FALSE;

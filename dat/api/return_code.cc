@@ -45,6 +45,7 @@ DAT_UINT32 HandleSubtype(uint8_t detail) {
     case core::ObjectType::kNotifier:
       return DAT_INVALID_HANDLE_CNO;
     case core::ObjectType::kEventDispatcher:  // which of five, only the call knows
+    case core::ObjectType::kCommonServicePoint:
     case core::ObjectType::kNic:
     case core::ObjectType::kVi:
     case core::ObjectType::kCompletionQueue:

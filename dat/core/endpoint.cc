@@ -6,6 +6,7 @@
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/peer_listening.h"
+#include "dat/core/receive_watch.h"
 #include "verbs/base/epoch.h"
 
 namespace viaduct::core {
@@ -119,7 +120,8 @@ Error Endpoint::AdoptParts(const Parts& parts) {
     parts_ = std::move(old);
     return error;
   }
-  owner_.observer = parts_.completions;
+  owner_.observer.store(parts_.completions, std::memory_order_release);
+  if (watch_ != nullptr) StartWatch();
   for (EventDispatcher* d : {parts_.receive.get(), parts_.request.get(), parts_.connect.get()}) {
     if (d != nullptr) d->AddFeeder();
   }

@@ -32,6 +32,7 @@ class ConnectionManager;
 class ConnectionRequest;
 class InterfaceAdapter;
 class PeerListening;
+class ReceiveWatch;
 class ServicePoint;
 
 // Events of an endpoint that are not completions, for a face that wants more than DAT's events.
@@ -121,6 +122,9 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Error FlushPosted();
   Error Reset();  // Disconnected -> Unconnected; no-op in Unconnected
   Error Modify(const Parts* parts, const EndpointAttributes* attributes);
+  // receive_watch.h: for ReceivesHeld, from now on. Above `soft` kAsyncHighWatermark is posted,
+  // once; above `hard` the connection breaks. ReceiveWatch::kNoLimit: none.
+  void SetWatermarks(uint32_t soft, uint32_t hard);
 
   // ---- what it shows
   EndpointState state() const { return state_.load(std::memory_order_acquire); }
@@ -129,6 +133,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   EndpointAttributes attributes() const;
   bool SendIdle() const;
   bool ReceiveIdle() const;
+  // Receives that messages have taken and whose events nobody has dequeued.
+  uint32_t ReceivesHeld();
   verbs::Address remote_address() const;  // unspecified unless in a connection or an attempt
   // The same, for a face that shows a pointer; null instead of unspecified. Points into the
   // endpoint, and what is there changes with the next attempt, accept or reset.
@@ -148,6 +154,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   friend class ConnectAttempt;
   friend class ConnectionManager;
   friend class ConnectionRequest;
+  friend class ReceiveWatch;
   friend class ServicePoint;
 
   Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attributes);
@@ -180,6 +187,9 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // is decided. `ended` gets an attempt that this ends, which must not be destroyed under the
   // locks.
   bool OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectAttempt>* ended);
+  uint32_t ReceivesHeldLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void StartWatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CheckWatermarks();  // on the executor
   void OnAttemptTimer(uint64_t serial, bool deadline);
   // Opens the accepting side of a connection; undone by a failure of `accept`.
   Error BeginAccept(EndpointInput input, ConnectionRequest& request,
@@ -213,6 +223,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   ConnectTarget target_ ABSL_GUARDED_BY(lock_);  // where the connection really ended
   uint64_t serial_ ABSL_GUARDED_BY(lock_) = 0;   // of attempts, so that late timers are known
   std::vector<uint8_t> private_data_ ABSL_GUARDED_BY(lock_);  // the peer's, shown in events
+  std::unique_ptr<ReceiveWatch> watch_ ABSL_GUARDED_BY(lock_);  // once there were watermarks
   // Takes the completions of a stream that has no dispatcher.
   std::unique_ptr<DiscardQueue> discard_;
   std::unique_ptr<verbs::QueuePair> pair_ ABSL_GUARDED_BY(lock_);

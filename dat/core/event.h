@@ -23,6 +23,7 @@ enum class EventType : uint8_t {
   kNoResources,  // of this process, for the attempt
   kSoftware,
   kAsyncEndpointBroken,
+  kAsyncHighWatermark,
   kAsyncOverflow,
 };
 

@@ -20,7 +20,7 @@ CompletionOwner& OwnerOf(const verbs::Completion& completion) {
 
 // False: its observer keeps it.
 bool BecomesEvent(const verbs::Completion& completion) {
-  CompletionObserver* const observer = OwnerOf(completion).observer;
+  CompletionObserver* const observer = OwnerOf(completion).observer.load(std::memory_order_acquire);
   return observer == nullptr || observer->OnCompletion(completion);
 }
 
@@ -66,7 +66,7 @@ EventDispatcher::EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uin
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
       streams_(streams),
-      eager_(eager),
+      takes_all_(eager),
       length_(length) {
   events_.Reserve(length);
 }
@@ -139,12 +139,16 @@ bool EventDispatcher::HarvestSomeLocked() {
 }
 
 void EventDispatcher::HarvestFor(uint32_t self) {
-  bool came;
+  bool came, news;
   {
     SpinLockHolder lock(&lock_);
+    const uint64_t before = notices_;
     came = HarvestLocked();
+    news = NewsLocked(before);
   }
   if (came) WakeWaiters(self);
+  if (watched()) [[unlikely]]
+    Tell(news, /*polled=*/true);
 }
 
 bool EventDispatcher::NewsLocked(uint64_t before) const {
@@ -278,7 +282,7 @@ void EventDispatcher::OnCompletions(verbs::CompletionQueue&) {
   {
     SpinLockHolder lock(&lock_);
     const uint64_t before = notices_;
-    if (eager_) {
+    if (takes_all_.load(std::memory_order_relaxed)) {
       came = HarvestLocked();
     } else {
       came = HarvestSomeLocked();
@@ -393,6 +397,24 @@ CompletionMode EventDispatcher::mode() const {
 }
 
 // ------------------------------------------------------------------------------------ life
+
+void EventDispatcher::TakeAll() {
+  if (!takes_all_.exchange(true)) Arm();
+}
+
+uint32_t EventDispatcher::QueuedReceives(Handle subject) {
+  Harvest();
+  SpinLockHolder lock(&lock_);
+  uint32_t count = 0;
+  events_.ForEach([&](const Event& event) {
+    const bool request = event.opcode == verbs::Opcode::kSend ||
+                         event.opcode == verbs::Opcode::kWrite ||
+                         event.opcode == verbs::Opcode::kRead;
+    count += event.type == EventType::kCompletion && event.subject == subject && !request &&
+             event.status == verbs::Status::kSuccess;
+  });
+  return count;
+}
 
 void EventDispatcher::Forget(Handle subject) {
   Harvest();

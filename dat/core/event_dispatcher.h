@@ -59,8 +59,8 @@ class CompletionObserver {
 
 // What a completion's `context` points to: the endpoint shows itself through this.
 struct CompletionOwner {
-  Handle handle = nullptr;                  // for Event::subject
-  CompletionObserver* observer = nullptr;   // may be null
+  Handle handle = nullptr;  // for Event::subject
+  std::atomic<CompletionObserver*> observer{nullptr};
   std::atomic<bool> solicited_only{false};  // CompletionMode::kSolicited of its receives
 };
 
@@ -133,6 +133,10 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // The notifier is told at once of what is there, and of what comes next. Not inside an
   // EpochGuard.
   void Arm();
+  // Completions are taken from the device as soon as it reports them, and for ever.
+  void TakeAll();
+  // Successful receives of that subject that are queued, or that the device has.
+  uint32_t QueuedReceives(Handle subject);
   // Forgets the queued events of an object that is being freed.
   void Forget(Handle subject);
   // Takes one queued completion out of turn: the oldest of that subject and cookie.
@@ -173,7 +177,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
 
   const Ref<InterfaceAdapter> adapter_;
   const uint32_t streams_;
-  const bool eager_;
+  std::atomic<bool> takes_all_;
   std::unique_ptr<verbs::CompletionQueue> queue_;
   std::atomic<uint32_t> feeders_{0};
   std::atomic<uint32_t> waiters_{0};

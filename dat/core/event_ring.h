@@ -41,6 +41,10 @@ class EventRing {
     // Whenever it is empty it begins anew, so that a large one touches only what it needs.
     if (++head_ == tail_) head_ = tail_ = 0;
   }
+  template <typename Function>
+  void ForEach(Function function) const {
+    for (size_t i = head_; i != tail_; ++i) function(slots_[i & (capacity_ - 1)]);
+  }
   // Keeps the order of the rest.
   template <typename Predicate>
   void RemoveIf(Predicate predicate) {

@@ -114,9 +114,10 @@ Error InterfaceAdapter::Close(CloseMode mode) {
 void InterfaceAdapter::DestroyChildren() {
   constexpr ObjectType kOrder[] = {
       ObjectType::kPublicServicePoint, ObjectType::kReservedServicePoint,
-      ObjectType::kConnectionRequest,  ObjectType::kEndpoint,
-      ObjectType::kMemoryRegion,       ObjectType::kProtectionZone,
-      ObjectType::kEventDispatcher,    ObjectType::kNotifier,
+      ObjectType::kCommonServicePoint, ObjectType::kConnectionRequest,
+      ObjectType::kEndpoint,           ObjectType::kMemoryRegion,
+      ObjectType::kProtectionZone,     ObjectType::kEventDispatcher,
+      ObjectType::kNotifier,
   };
   for (ObjectType type : kOrder) {
     std::vector<Ref<Object>> doomed;

@@ -24,6 +24,7 @@ enum class ObjectType : uint8_t {
   kEndpoint,
   kPublicServicePoint,
   kReservedServicePoint,
+  kCommonServicePoint,
   kConnectionRequest,
   kNotifier,
   // The VIPL face's own objects, which wrap the engine's.

@@ -9,7 +9,9 @@ namespace viaduct::core {
 Error ServicePoint::CreatePublic(InterfaceAdapter& adapter, const Options& options,
                                  EventDispatcher& dispatcher, Ref<ServicePoint>* out) {
   if ((dispatcher.streams() & kRequestStream) == 0) return InvalidParameter(3);
-  return Publish(Ref<ServicePoint>::Adopt(new ServicePoint(ObjectType::kPublicServicePoint,
+  return Publish(Ref<ServicePoint>::Adopt(new ServicePoint(options.common_address.has_value()
+                                                               ? ObjectType::kCommonServicePoint
+                                                               : ObjectType::kPublicServicePoint,
                                                            adapter, options, dispatcher, {})),
                  nullptr, out);
 }

@@ -1,10 +1,14 @@
-// ServicePoint: where requests for a name arrive. DAT's PSP (any number of requests) and RSP
-// (one, for one endpoint); VIPL's VipConnectWait is a public one for as long as it waits.
+// ServicePoint: where requests for a name arrive. DAT's PSP and CSP (any number of requests) and
+// RSP (one, for one endpoint); VIPL's VipConnectWait is a public one for as long as it waits.
 //
 // Several may serve one name, in one or several processes, when all of them are `shared` (VIPL):
 // a request goes to the one that has waited longest. Otherwise a name is served once in a host.
 #ifndef VIADUCT_DAT_CORE_SERVICE_POINT_H_
 #define VIADUCT_DAT_CORE_SERVICE_POINT_H_
+
+#include <sys/socket.h>
+
+#include <optional>
 
 #include "dat/core/endpoint.h"
 #include "dat/core/error.h"
@@ -23,6 +27,8 @@ class ServicePoint final : public Object {
     bool shared = false;    // VIPL: others may serve the same name
     bool one_shot = false;  // serves one request, then serves no more (RSP, VipConnectWait)
     bool provider_endpoint = false;  // DAT_PSP_PROVIDER_FLAG: an endpoint is made per request
+    // DAT's CSP: what the consumer gave as address, with the port that is the name.
+    std::optional<sockaddr_storage> common_address;
   };
   // kConnQualInUse, kInvalidParameter. The dispatcher must have kRequestStream.
   static Error CreatePublic(InterfaceAdapter& adapter, const Options& options,

@@ -1,0 +1,21 @@
+// What the ways to connect have in common.
+#ifndef VIADUCT_DAT_API_EP_CONNECT_H_
+#define VIADUCT_DAT_API_EP_CONNECT_H_
+
+#include <sys/socket.h>
+
+#include "dat/api/abi.h"
+#include "verbs/base/address.h"
+
+namespace viaduct::dat {
+
+// False for another family than the two of the Internet.
+bool ToAddress(const sockaddr* from, verbs::Address* out);
+
+// The remote address, parameter 2, of every call that connects: one that is invalid, or that cannot
+// be converted, fails at once.
+DAT_RETURN TakeAddress(const sockaddr* remote, verbs::Address* out);
+
+}  // namespace viaduct::dat
+
+#endif  // VIADUCT_DAT_API_EP_CONNECT_H_

@@ -1,0 +1,49 @@
+// How many receives an endpoint's messages hold, and limits for them.
+#include "dat/api/face.h"
+#include "dat/core/endpoint.h"
+#include "dat/core/receive_watch.h"
+
+namespace viaduct::dat {
+namespace {
+
+constexpr DAT_RETURN kBadEp = BadHandle(DAT_INVALID_HANDLE_EP);
+
+bool TakeLimit(DAT_COUNT watermark, uint32_t* limit) {
+  if (watermark == DAT_WATERMARK_INFINITE) {
+    *limit = core::ReceiveWatch::kNoLimit;
+    return true;
+  }
+  *limit = static_cast<uint32_t>(watermark);
+  return watermark >= 0;
+}
+
+}  // namespace
+
+// Each result may be NULL. Messages arrive in order, so both are the same number.
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT* nbufs_allocated,
+                                                DAT_COUNT* bufs_alloc_span) {
+  return Control([&]() -> DAT_RETURN {
+    auto endpoint = Share<core::Endpoint>(ep_handle);
+    if (!endpoint) return kBadEp;
+    const auto held = static_cast<DAT_COUNT>(endpoint->ReceivesHeld());
+    if (nbufs_allocated != nullptr) *nbufs_allocated = held;
+    if (bufs_alloc_span != nullptr) *bufs_alloc_span = held;
+    return DAT_SUCCESS;
+  });
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle,
+                                                   DAT_COUNT soft_high_watermark,
+                                                   DAT_COUNT hard_high_watermark) {
+  return Control([&]() -> DAT_RETURN {
+    auto endpoint = Share<core::Endpoint>(ep_handle);
+    if (!endpoint) return kBadEp;
+    uint32_t soft = 0, hard = 0;
+    if (!TakeLimit(soft_high_watermark, &soft)) return BadParameter(2);
+    if (!TakeLimit(hard_high_watermark, &hard)) return BadParameter(3);
+    endpoint->SetWatermarks(soft, hard);
+    return DAT_SUCCESS;
+  });
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,78 @@
+#include "dat/core/receive_watch.h"
+
+#include <utility>
+
+#include "dat/core/endpoint.h"
+#include "dat/core/interface_adapter.h"
+
+namespace viaduct::core {
+
+using verbs::MutexLock;
+
+ReceiveWatch::Verdict ReceiveWatch::Judge(uint32_t held) {
+  if (hard_ != kNoLimit && held > hard_) return Verdict::kHard;
+  if (soft_ == kNoLimit || held <= soft_) return Verdict::kFine;
+  soft_ = kNoLimit;
+  return Verdict::kSoft;
+}
+
+void ReceiveWatch::Ask() {
+  if (asked_.exchange(true)) return;
+  endpoint_.adapter().executor().Post(
+      [endpoint = Ref<Endpoint>::Share(&endpoint_)] { endpoint->CheckWatermarks(); });
+}
+
+bool ReceiveWatch::OnCompletion(const verbs::Completion& completion) {
+  if (completion.status != verbs::Status::kSuccess) return true;
+  switch (completion.opcode) {
+    case verbs::Opcode::kSend:
+    case verbs::Opcode::kWrite:
+    case verbs::Opcode::kRead:
+      return true;
+    default:
+      Ask();
+      return true;
+  }
+}
+
+// ------------------------------------------------------------------- the endpoint's part of it
+
+uint32_t Endpoint::ReceivesHeld() {
+  MutexLock lock(&lock_);
+  return ReceivesHeldLocked();
+}
+
+uint32_t Endpoint::ReceivesHeldLocked() {
+  return parts_.receive ? parts_.receive->QueuedReceives(owner_.handle) : 0;
+}
+
+void Endpoint::SetWatermarks(uint32_t soft, uint32_t hard) {
+  MutexLock lock(&lock_);
+  if (watch_ == nullptr) watch_ = std::make_unique<ReceiveWatch>(*this);
+  watch_->Set(soft, hard);
+  StartWatch();
+  watch_->Ask();  // it may be above the limits already
+}
+
+void Endpoint::StartWatch() {
+  owner_.observer.store(watch_.get(), std::memory_order_release);
+  if (parts_.receive) parts_.receive->TakeAll();
+}
+
+void Endpoint::CheckWatermarks() {
+  MutexLock lock(&lock_);
+  watch_->Answered();
+  switch (watch_->Judge(ReceivesHeldLocked())) {
+    case ReceiveWatch::Verdict::kFine:
+      return;
+    case ReceiveWatch::Verdict::kSoft:
+      return adapter_->PostAsync(EventType::kAsyncHighWatermark, owner_.handle);
+    case ReceiveWatch::Verdict::kHard:
+      break;
+  }
+  if (Next(state(), EndpointInput::kBroken).verdict != Verdict::kGo) return;
+  pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
+  (void)Apply(EndpointInput::kBroken);
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,52 @@
+// ReceiveWatch: how many receives an endpoint's messages have taken and the consumer has not got
+// back, and the limits for that number (uDAPL dat_ep_recv_query, dat_ep_set_watermark).
+//
+// A receive is held from the moment its message is complete until its event is dequeued. Messages
+// arrive in order, so that no receive is held behind an unfinished one.
+//
+// Threads: OnCompletion under the dispatcher's lock; it only asks the executor for a look.
+#ifndef VIADUCT_DAT_CORE_RECEIVE_WATCH_H_
+#define VIADUCT_DAT_CORE_RECEIVE_WATCH_H_
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+
+#include "dat/core/event_dispatcher.h"
+#include "verbs/device.h"
+
+namespace viaduct::core {
+
+class Endpoint;
+
+class ReceiveWatch final : public CompletionObserver {
+ public:
+  static constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
+
+  explicit ReceiveWatch(Endpoint& endpoint) : endpoint_(endpoint) {}
+
+  // Under the endpoint's lock. Setting arms anew.
+  void Set(uint32_t soft, uint32_t hard) {
+    soft_ = soft;
+    hard_ = hard;
+  }
+  enum class Verdict : uint8_t { kFine, kSoft, kHard };
+  // The soft limit speaks once, the hard one always.
+  Verdict Judge(uint32_t held);
+
+  // Asks for Endpoint::CheckWatermarks on the executor, unless that is under way.
+  void Ask();
+  void Answered() { asked_.store(false); }
+
+  bool OnCompletion(const verbs::Completion& completion) override;
+
+ private:
+  Endpoint& endpoint_;  // its owner
+  uint32_t soft_ = kNoLimit;
+  uint32_t hard_ = kNoLimit;
+  std::atomic<bool> asked_{false};
+};
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_RECEIVE_WATCH_H_

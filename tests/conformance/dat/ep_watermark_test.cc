@@ -1,0 +1,164 @@
+// dat_ep_recv_query, dat_ep_set_watermark: the pages of those names; DAT checklist 132.
+#include "tests/conformance/dat/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr DAT_COUNT kNone = DAT_WATERMARK_INFINITE;
+
+DAT_COUNT Held(DAT_EP_HANDLE ep) {
+  DAT_COUNT buffers = -5, span = -5;
+  Must(dat_ep_recv_query(ep, &buffers, &span));
+  EXPECT_GE(span, buffers);
+  return buffers;
+}
+
+// A server with 20 receives whose client sends as many messages as it is asked for, each of which
+// has arrived when Ask returns.
+class Asker {
+ public:
+  explicit Asker(Peer& peer) : peer_(peer) {
+    for (uint64_t i = 0; i < 20; ++i) side.PostReceive(ep, i);
+    side.AcceptFrom(peer, ep, Port(0));
+  }
+  void Ask(int messages) {
+    peer_.Send(messages);
+    peer_.Await("sent");
+  }
+  void End() { peer_.Send(-1); }
+
+  Side side;
+  DAT_EP_HANDLE ep = side.NewEp();
+
+ private:
+  Peer& peer_;
+};
+
+void Answer(Peer& peer) {
+  Side side;
+  DAT_EP_HANDLE ep = side.NewEp();
+  side.ConnectTo(peer, ep, Port(0));
+  DAT_RMR_TRIPLET nothing = RemoteTriplet(0, 0, 0);
+  for (;;) {
+    const int messages = peer.Receive<int>();
+    if (messages < 0) return;
+    for (int i = 0; i < messages; ++i) Must(side.TrySend(ep, 1));
+    // A read comes back when all before it has arrived; it fails if the connection broke.
+    if (dat_ep_post_rdma_read(ep, 0, nullptr, Cookie(99), &nothing, DAT_COMPLETION_DEFAULT_FLAG) ==
+        DAT_SUCCESS) {
+      while (NextCompletion(side.request_evd).user_cookie.as_64 != 99) {
+      }
+    }
+    peer.Tell("sent");
+  }
+}
+
+TEST(EpRecvQuery, S_CountsWhatIsNotDequeued) {
+  RunPair(
+      [](Peer& peer) {
+        Asker asker(peer);
+        EXPECT_EQ(Held(asker.ep), 0);
+        asker.Ask(3);
+        EXPECT_EQ(Held(asker.ep), 3);
+        EXPECT_EQ(NextCompletion(asker.side.receive_evd).user_cookie.as_64, 0u);
+        EXPECT_EQ(Held(asker.ep), 2);
+        asker.Ask(1);
+        EXPECT_EQ(Held(asker.ep), 3);
+        for (uint64_t i = 1; i < 4; ++i) {
+          EXPECT_EQ(NextCompletion(asker.side.receive_evd).user_cookie.as_64, i);
+        }
+        EXPECT_EQ(Held(asker.ep), 0);
+        Must(dat_ep_recv_query(asker.ep, nullptr, nullptr));
+        asker.End();
+      },
+      Answer);
+}
+
+TEST(EpSetWatermark, C132_SoftTellsOnceForEachArming) {
+  RunPair(
+      [](Peer& peer) {
+        Asker asker(peer);
+        Must(dat_ep_set_watermark(asker.ep, 2, kNone));
+        asker.Ask(2);
+        EXPECT_EQ(Held(asker.ep), 2);
+        EXPECT_TRUE(IsEmpty(asker.side.async_evd));
+        asker.Ask(1);
+        auto told = [&] {
+          const DAT_EVENT event = Next(asker.side.async_evd);
+          EXPECT_EQ(event.event_data.asynch_error_event_data.dat_handle, asker.ep);
+          EXPECT_EQ(event.event_data.asynch_error_event_data.reason,
+                    static_cast<DAT_COUNT>(DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT));
+        };
+        told();
+        asker.Ask(3);
+        EXPECT_EQ(Held(asker.ep), 6);
+        EXPECT_TRUE(IsEmpty(asker.side.async_evd)) << "once";
+        // Armed again it tells at once, since there are more already.
+        Must(dat_ep_set_watermark(asker.ep, 2, kNone));
+        told();
+        Must(dat_ep_set_watermark(asker.ep, kNone, kNone));
+        asker.Ask(1);
+        EXPECT_TRUE(IsEmpty(asker.side.async_evd));
+        EXPECT_EQ(StateOf(asker.ep), DAT_EP_STATE_CONNECTED);
+        for (uint64_t i = 0; i < 7; ++i) {
+          EXPECT_EQ(NextCompletion(asker.side.receive_evd).user_cookie.as_64, i);
+        }
+        asker.End();
+      },
+      Answer);
+}
+
+TEST(EpSetWatermark, C132_HardBreaks) {
+  RunPair(
+      [](Peer& peer) {
+        Asker asker(peer);
+        Must(dat_ep_set_watermark(asker.ep, kNone, 3));
+        asker.Ask(3);
+        EXPECT_EQ(Held(asker.ep), 3);
+        EXPECT_EQ(StateOf(asker.ep), DAT_EP_STATE_CONNECTED);
+        asker.Ask(1);
+        NextConnection(asker.side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, asker.ep);
+        EXPECT_EQ(StateOf(asker.ep), DAT_EP_STATE_DISCONNECTED);
+        // What had arrived is there, the rest is flushed.
+        for (uint64_t i = 0; i < 20; ++i) {
+          const auto done = NextCompletion(asker.side.receive_evd);
+          EXPECT_EQ(done.user_cookie.as_64, i);
+          EXPECT_EQ(done.status, i < 4 ? DAT_DTO_SUCCESS : DAT_DTO_ERR_FLUSHED) << i;
+        }
+        asker.End();
+      },
+      Answer);
+}
+
+TEST(EpSetWatermark, C132_EveryState) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    EXPECT_EQ(Held(ep), 0);
+    Must(dat_ep_set_watermark(ep, 5, 10));
+    DAT_RSP_HANDLE rsp;
+    Must(dat_rsp_create(side.ia, Port(0), ep, side.cr_evd, &rsp));
+    Must(dat_ep_set_watermark(ep, 0, 0));
+    EXPECT_TRUE(
+        Fails(dat_ep_set_watermark(ep, -2, kNone), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    EXPECT_TRUE(
+        Fails(dat_ep_set_watermark(ep, kNone, -7), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+    Must(dat_rsp_free(rsp));
+    Must(dat_ep_free(ep));
+    DAT_COUNT count;
+    for (DAT_HANDLE bad : {DAT_HANDLE_NULL, ep, side.pz}) {  // C029
+      EXPECT_TRUE(
+          Fails(dat_ep_set_watermark(bad, 1, 1), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP));
+      EXPECT_TRUE(
+          Fails(dat_ep_recv_query(bad, &count, &count), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP));
+    }
+    // An endpoint without a dispatcher for receives holds none.
+    Must(dat_ep_create(side.ia, side.pz, DAT_HANDLE_NULL, side.request_evd, side.connect_evd,
+                       nullptr, &ep));
+    Must(dat_ep_set_watermark(ep, 1, 1));
+    EXPECT_EQ(Held(ep), 0);
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
