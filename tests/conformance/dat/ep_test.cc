@@ -186,6 +186,58 @@ TEST(EpModify, C072_Reserved) {
   });
 }
 
+// While a request waits for its own endpoint: what may be modified, and the zone of a provider's.
+TEST(EpModify, C072_PassiveAndTentative) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        DAT_RSP_HANDLE rsp;
+        Must(dat_rsp_create(side.ia, Port(0), ep, side.cr_evd, &rsp));
+        side.Listen(Port(1), DAT_PSP_PROVIDER_FLAG);
+        peer.Tell("listening");
+        DAT_CR_HANDLE passive = DAT_HANDLE_NULL, tentative = DAT_HANDLE_NULL;
+        for (int i = 0; i < 2; ++i) {
+          const auto request = NextRequest(side.cr_evd);
+          (request.conn_qual == Port(0) ? passive : tentative) = request.cr_handle;
+        }
+        DAT_CR_PARAM cr;
+        Must(dat_cr_query(tentative, DAT_CR_FIELD_ALL, &cr));
+        DAT_EP_HANDLE provided = cr.local_ep_handle;
+        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+        EXPECT_EQ(StateOf(provided), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+        DAT_EP_PARAM param = {};
+        Must(dat_pz_create(side.ia, &param.pz_handle));
+        param.recv_evd_handle = side.NewEvd(DAT_EVD_DTO_FLAG);
+        param.request_evd_handle = side.request_evd;
+        param.connect_evd_handle = side.connect_evd;
+        param.ep_attr.max_recv_dtos = 7;
+        const DAT_EP_PARAM_MASK fields =
+            DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |
+            DAT_EP_FIELD_CONNECT_EVD_HANDLE | DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS;
+        Must(dat_ep_modify(ep, fields, &param));
+        EXPECT_EQ(ParametersOf(ep).recv_evd_handle, param.recv_evd_handle);
+        EXPECT_EQ(ParametersOf(ep).ep_attr.max_recv_dtos, 7);
+        EXPECT_TRUE(Fails(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_STATE,
+                          DAT_INVALID_STATE_EP_PASSCONNPENDING));
+        Must(dat_ep_modify(provided, fields | DAT_EP_FIELD_PZ_HANDLE, &param));
+        Must(side.TryAccept(passive, DAT_HANDLE_NULL));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        Must(side.TryAccept(tentative, DAT_HANDLE_NULL));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, provided);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        peer.Await("listening");
+        for (int i = 0; i < 2; ++i) side.Connect(side.NewEp(), Port(i));
+        for (int i = 0; i < 2; ++i) {
+          Next(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED);
+        }
+        peer.Tell("done");
+      });
+}
+
 TEST(EpGetStatus, C073_Idle) {
   RunAlone([] {
     Side side;

@@ -230,6 +230,23 @@ TEST(EvdResize, C055_KeepsTheEvents) {
   });
 }
 
+TEST(EvdResize, C056_BelowWhatIsQueued) {
+  RunAlone([] {
+    Side side;
+    DAT_EVD_HANDLE evd = side.NewEvd(kSoftware, 32);
+    for (uintptr_t i = 1; i <= 20; ++i) Must(Post(evd, i));
+    EXPECT_TRUE(Fails(dat_evd_resize(evd, 5), DAT_INVALID_STATE));
+    DAT_EVD_PARAM param;
+    Must(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
+    EXPECT_GE(param.evd_qlen, 32);
+    for (uintptr_t i = 1; i <= 20; ++i) {
+      const DAT_EVENT event = Next(evd, DAT_SOFTWARE_EVENT, 0);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(event.event_data.software_event_data.pointer), i);
+    }
+    Must(dat_evd_resize(evd, 5));
+  });
+}
+
 TEST(EvdPostSe, C057_Parameters) {
   RunAlone([] {
     Side side;
