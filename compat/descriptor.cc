@@ -76,9 +76,15 @@ uint32_t OperationOf(verbs::Opcode opcode) {
     case verbs::Opcode::kRead:
       return VIP_STATUS_OP_RDMA_READ;
     case verbs::Opcode::kReceive:
+    case verbs::Opcode::kReceiveInvalidate:
       return VIP_STATUS_OP_RECEIVE;
     case verbs::Opcode::kReceiveWrite:
       return VIP_STATUS_OP_REMOTE_RDMA_WRITE;
+    case verbs::Opcode::kCompareAndSwap:  // no descriptor asks for these
+    case verbs::Opcode::kFetchAndAdd:
+    case verbs::Opcode::kSendInvalidate:
+    case verbs::Opcode::kBind:
+      break;
   }
   return VIP_STATUS_OP_SEND;
 }

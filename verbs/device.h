@@ -1,8 +1,9 @@
 // The device contract: what the engine needs from an RDMA device, real or soft.
 //
-// Modelled on rdma-core: context, protection domain, memory region, completion queue, queue
-// pair, listener, incoming connection. This header is the specification; README.md holds the
-// table that maps each call to libibverbs/librdmacm and to the soft wires.
+// Modelled on rdma-core: context, protection domain, memory region, memory window, completion
+// queue, queue pair, shared receive queue, listener, incoming connection. This header is the
+// specification; README.md holds the table that maps each call to libibverbs/librdmacm and to the
+// soft wires.
 //
 // Threads. Every call may come from any thread. Nothing blocks on the network or on the peer;
 // CompletionQueue::Wait alone sleeps. Sinks are called on the context's executor, one at a time,
@@ -11,17 +12,18 @@
 // called off the executor waits for a sink call in progress.
 //
 // Ownership. The caller owns what it creates and destroys in reverse: queue pairs before
-// completion queues and domains, everything before its context. Regions may be destroyed at any
-// time.
+// completion queues, shared receive queues and domains, everything before its context. Regions and
+// windows may be destroyed at any time.
 //
 // Failure. A request that fails (any status but kSuccess and kFlushed) breaks its connection:
 // OnDisconnected(kBroken) comes and everything behind it is flushed. With NoReceive::kDrop it fails
 // alone.
 //
 // Ordering. Each work queue completes in posting order. What one side sends arrives in order; a
-// write is placed before a later send is received. Reads may be overtaken by later requests
-// unless those carry kFence. All completions of work that succeeded are pollable before
-// OnDisconnected is called; the flushed rest follows, in order.
+// write is placed before a later send is received. Reads and atomics keep their order among
+// themselves and may be overtaken by other later requests unless those carry kFence. A bind is
+// done before anything posted after it is sent. All completions of work that succeeded are pollable
+// before OnDisconnected is called; the flushed rest follows, in order.
 #ifndef VIADUCT_VERBS_DEVICE_H_
 #define VIADUCT_VERBS_DEVICE_H_
 
@@ -50,7 +52,11 @@ enum Access : uint32_t {  // bit set
   kLocalWrite = 2,
   kRemoteRead = 4,
   kRemoteWrite = 8,
+  kRemoteAtomic = 16,
 };
+
+// Where the addresses of a region or window begin: at its own in memory, or at 0.
+enum class AddressBase : uint8_t { kVirtual, kZero };
 
 // A local buffer. Laid out as VIPL's data segment, so that face passes its own.
 struct Segment {
@@ -65,9 +71,9 @@ class ProtectionDomain {
   virtual ~ProtectionDomain() = default;
 };
 
-// Destruction deregisters: after it nothing is read or written through the key any more, by
-// anybody. Requests that still name it complete with kLocalProtection, remote ones with
-// kRemoteAccess.
+// Destruction deregisters: after it nothing is read or written through the key any more, nor
+// through a window that was bound to it, by anybody. Requests that still name it complete with
+// kLocalProtection, remote ones with kRemoteAccess.
 class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;
@@ -76,14 +82,33 @@ class MemoryRegion {
   virtual void Modify(ProtectionDomain& domain, uint32_t access) = 0;
 };
 
+enum class WindowScope : uint8_t {
+  kDomain,     // its key is good on every queue pair of the domain; the peer cannot invalidate it
+  kQueuePair,  // only on the queue pair where it was bound, whose peer may invalidate it
+};
+
+// A part of a region under a key of its own: bound by QueuePair::PostBind, and by nothing else.
+// Each bind gives a fresh key, and the one before it ends. Destruction unbinds: after it nothing
+// is read or written through the key any more.
+class MemoryWindow {
+ public:
+  virtual ~MemoryWindow() = default;
+};
+
 // ------------------------------------------------------------------------------ work requests
 
 enum class Opcode : uint8_t {
   kSend,
   kWrite,
   kRead,
+  kCompareAndSwap,  // PostAtomic
+  kFetchAndAdd,
+  kSendInvalidate,  // a send that also ends the peer's window `remote_key`; completes as kSend
+  kBind,            // PostBind
+  // Completions only.
   kReceive,
-  kReceiveWrite,  // completion only: a receive consumed by the peer's write with immediate data
+  kReceiveWrite,       // a receive consumed by the peer's write with immediate data
+  kReceiveInvalidate,  // the message ended a window here: `immediate` is its key
 };
 
 enum RequestFlag : uint16_t {  // bit set
@@ -92,6 +117,9 @@ enum RequestFlag : uint16_t {  // bit set
   kImmediate = 4,  // `immediate` travels along; on a write it consumes a receive of the peer
   kConfirm = 8,    // completes only when the data is in place at the peer, and with its verdict
   kSuppress = 16,  // no completion unless it fails
+  // The segments of a read are named by remote keys, of windows or regions, and need
+  // kRemoteWrite instead of kLocalWrite.
+  kRemoteSink = 32,
   kQuiet = 256,    // shows in its own completion
 };
 
@@ -101,22 +129,55 @@ enum class Status : uint8_t {
   kLocalLength,       // the message is longer than the receive; or a request above the limits
   kLocalProtection,   // a local key, range, right or domain is wrong
   kRemoteAccess,      // the peer's region refused
-  kRemoteOperation,   // the peer's receive failed (too short, or local error there)
+  kRemoteOperation,   // the peer's receive failed (too short, or local error there), or it
+                      // cannot do such a request (atomic at an odd address)
   kReceiverNotReady,  // NoReceive::kBreak at the peer
   kTransport,         // connection lost under this request
 };
 
 struct SendRequest {
   uint64_t id = 0;
-  Opcode opcode = Opcode::kSend;  // kSend, kWrite, kRead
+  Opcode opcode = Opcode::kSend;  // kSend, kWrite, kRead, kSendInvalidate (no immediate data)
   uint16_t flags = 0;
   uint32_t immediate = 0;
   // Copied before PostSend returns; the memory it points to belongs to the device until completion.
   absl::Span<const Segment> segments;
   uint64_t remote_address = 0;  // kWrite, kRead
-  Key remote_key = 0;
+  Key remote_key = 0;           // kWrite, kRead, kSendInvalidate
   // Other than kSuccess: nothing is sent, and in its turn the request completes with this.
   Status verdict = Status::kSuccess;
+};
+
+// 64 bits at `remote_address`, a multiple of 8, change as one: towards other queue pairs and the
+// processor too. Counts as a read for order, fences and limits.
+//   kCompareAndSwap  if it is `compare_add`, it becomes `swap`
+//   kFetchAndAdd     `compare_add` is added
+// The value that was there before goes to `result`, eight bytes in native order.
+struct AtomicRequest {
+  uint64_t id = 0;
+  Opcode opcode = Opcode::kFetchAndAdd;
+  uint16_t flags = 0;  // kFence, kSuppress
+  uint64_t compare_add = 0;
+  uint64_t swap = 0;
+  Segment result = {};
+  uint64_t remote_address = 0;
+  Key remote_key = 0;
+  Status verdict = Status::kSuccess;  // as in SendRequest
+};
+
+// Binds `window` to [address, address + length) of a region, whose domain and the window's are the
+// queue pair's. Needs kLocalRead of the region for kRemoteRead, kLocalWrite for kRemoteWrite, both
+// for kRemoteAtomic. Otherwise it fails in its turn with kLocalProtection.
+struct BindRequest {
+  uint64_t id = 0;
+  uint16_t flags = 0;  // kFence, kSuppress
+  MemoryWindow* window = nullptr;
+  Key region = 0;
+  uint64_t address = 0;                      // as the region counts
+  uint64_t length = 0;                       // 0: unbinds
+  uint32_t access = 0;                       // kRemote...
+  AddressBase base = AddressBase::kVirtual;  // of the addresses that the peer names
+  Status verdict = Status::kSuccess;         // as in SendRequest
 };
 
 struct ReceiveRequest {
@@ -129,13 +190,14 @@ enum class PostResult : uint8_t {
   kOk,
   kQueueFull,  // as many requests as the queue was made for are posted and not polled
   kTooManySegments,
+  kNoKey,  // a bind, and all keys of the device are in use
 };
 
 struct Completion {
   uint64_t id;
   void* context;       // of the queue pair
   uint32_t length;     // bytes received, written into a receive's peer memory, or read
-  uint32_t immediate;  // if has_immediate
+  uint32_t immediate;  // if has_immediate; kReceiveInvalidate: the key that has ended
   Opcode opcode;
   Status status;
   bool has_immediate;
@@ -191,6 +253,47 @@ class CompletionQueue {
   virtual void Arm(CompletionSink& sink) = 0;
 };
 
+// ----------------------------------------------------------------------- shared receive queue
+
+class SharedReceiveQueue;
+
+class SharedReceiveSink {
+ public:
+  // Fewer receives are posted than the limit that was set. Once for each SetLimit.
+  virtual void OnLowWatermark(SharedReceiveQueue& queue) = 0;
+
+ protected:
+  ~SharedReceiveSink() = default;
+};
+
+struct SharedReceiveOptions {
+  ProtectionDomain* domain = nullptr;  // that of the queue pairs that use it
+  SharedReceiveSink* sink = nullptr;   // may be null
+  uint32_t max_receives = 0;
+  uint32_t max_segments = 1;
+};
+
+// Receives for many queue pairs: a message takes the oldest when it begins to arrive, and
+// completes where its queue pair's receives complete. Receives that no message has taken stay
+// when a queue pair disconnects.
+class SharedReceiveQueue {
+ public:
+  virtual ~SharedReceiveQueue() = default;
+
+  // No system call, no allocation. kQueueFull: `max_receives` are posted and not taken.
+  virtual PostResult PostReceive(const ReceiveRequest& request) = 0;
+  // FailedPrecondition: more are posted and not taken; ResourceExhausted.
+  virtual absl::Status Resize(uint32_t max_receives) = 0;
+  // Arms OnLowWatermark for the next time that fewer than `limit` are posted and not taken, which
+  // may be now; 0 disarms.
+  virtual void SetLimit(uint32_t limit) = 0;
+
+  // Posted and not taken.
+  virtual uint32_t available() const = 0;
+  // Posted, taken ones included until their completion was polled.
+  virtual uint32_t outstanding() const = 0;
+};
+
 // --------------------------------------------------------------------------------- queue pair
 
 // What becomes of a message that finds no receive.
@@ -244,6 +347,9 @@ struct QueuePairOptions {
   ProtectionDomain* domain = nullptr;
   CompletionQueue* send_queue = nullptr;
   CompletionQueue* receive_queue = nullptr;
+  // Its receives are taken from there; then max_receives and max_receive_segments mean nothing and
+  // PostReceive is not called. Does not change.
+  SharedReceiveQueue* shared_receives = nullptr;
   ConnectionSink* sink = nullptr;
   void* context = nullptr;  // shown in completions
   uint32_t max_sends = 0;   // posted and not yet polled
@@ -253,7 +359,8 @@ struct QueuePairOptions {
   uint32_t max_reads_in = 0;  // 0: the device's default
   uint32_t max_reads_out = 0;
   NoReceive no_receive = NoReceive::kHold;
-  uint32_t remote_access = kRemoteRead | kRemoteWrite;  // what the peer may do at all
+  // What the peer may do at all.
+  uint32_t remote_access = kRemoteRead | kRemoteWrite | kRemoteAtomic;
 };
 
 struct ConnectOptions {
@@ -279,6 +386,11 @@ class QueuePair {
   // Never block, no system call and no allocation for up to 4 KiB.
   // In any state but Connected the request completes with kFlushed.
   virtual PostResult PostSend(const SendRequest& request) = 0;
+  virtual PostResult PostAtomic(const AtomicRequest& request) = 0;
+  // `*key` is the window's key from the completion on, 0 for an unbind. The key before it ends
+  // between the post and the completion, unless the queue pair is not connected now: then nothing
+  // changes and the request is flushed. A bind that is flushed later leaves the window unbound.
+  virtual PostResult PostBind(const BindRequest& request, Key* key) = 0;
   // In Error the request completes with kFlushed; otherwise it is queued.
   virtual PostResult PostReceive(const ReceiveRequest& request) = 0;
 
@@ -295,9 +407,10 @@ class QueuePair {
   virtual bool Heard() const = 0;
   // Of the connection, or of the attempt that goes on; the peer sees it in its request.
   virtual uint16_t local_port() const = 0;
-  // Both ends are Viaduct and agreed on it in their private data: immediate data travels. Called
-  // inside OnConnected or before Accept. Without it a send arrives without the value, and a write
-  // with kImmediate is not to be posted (iWARP's standard peers have no such message).
+  // Both ends are Viaduct and agreed on it in their private data: immediate data of sends travels.
+  // Called inside OnConnected or before Accept. Without it a send arrives without the value; a
+  // write with kImmediate goes as the standards have it (iWARP: RFC 7306, which older peers
+  // refuse).
   virtual void EnableImmediate() = 0;
 
   // No effect in Idle and Error.
@@ -393,7 +506,16 @@ class Context {
   // Any address and length but 0; the same bytes may be registered several times.
   virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(ProtectionDomain& domain,
                                                                  void* address, size_t length,
-                                                                 uint32_t access) = 0;
+                                                                 uint32_t access,
+                                                                 AddressBase base) = 0;
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(ProtectionDomain& domain, void* address,
+                                                         size_t length, uint32_t access) {
+    return Register(domain, address, length, access, AddressBase::kVirtual);
+  }
+  virtual absl::StatusOr<std::unique_ptr<MemoryWindow>> CreateWindow(ProtectionDomain& domain,
+                                                                     WindowScope scope) = 0;
+  virtual absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(
+      const SharedReceiveOptions& options) = 0;
   // `sink` may be null.
   virtual absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(
       CompletionSink* sink) = 0;

@@ -62,6 +62,15 @@ inline DAT_DTOS ToOperation(verbs::Opcode opcode) {
       return DAT_DTO_RDMA_WRITE;
     case verbs::Opcode::kRead:
       return DAT_DTO_RDMA_READ;
+    case verbs::Opcode::kBind:
+      return DAT_DTO_BIND_MW;
+    case verbs::Opcode::kReceiveInvalidate:
+      return DAT_DTO_RECEIVE_WITH_INVALIDATE;
+    case verbs::Opcode::kSendInvalidate:
+      return DAT_DTO_SEND;
+    case verbs::Opcode::kCompareAndSwap:
+    case verbs::Opcode::kFetchAndAdd:
+      return DAT_DTO_EXTENSION_BASE;
     case verbs::Opcode::kReceive:
     case verbs::Opcode::kReceiveWrite:
       break;

@@ -241,6 +241,8 @@ Error Endpoint::FromPost(verbs::PostResult result) const {
       return Ok();
     case verbs::PostResult::kTooManySegments:
       return InvalidParameter(2);
+    case verbs::PostResult::kNoKey:
+      return OutOf(Resource::kRegion);
     case verbs::PostResult::kQueueFull:
       break;
   }

@@ -120,9 +120,13 @@ void Requests::OnRequest(std::unique_ptr<IncomingConnection> request) {
 
 End::End(Context& context, const EndOptions& options) : context_(context) {
   memory_.resize(options.memory);
-  auto domain = context.CreateDomain(options.wildcard);
-  EXPECT_TRUE(domain.ok()) << domain.status();
-  domain_ = *std::move(domain);
+  domain_ = options.domain;
+  if (domain_ == nullptr) {
+    auto domain = context.CreateDomain(options.wildcard);
+    EXPECT_TRUE(domain.ok()) << domain.status();
+    own_domain_ = *std::move(domain);
+    domain_ = own_domain_.get();
+  }
   auto region = context.Register(*domain_, memory_.data(), memory_.size(), options.region_access);
   EXPECT_TRUE(region.ok()) << region.status();
   region_ = *std::move(region);
@@ -135,7 +139,8 @@ End::End(Context& context, const EndOptions& options) : context_(context) {
     sends_ = own_sends_.get();
     receives_ = own_receives_.get();
   }
-  pair_options_.domain = domain_.get();
+  pair_options_.domain = domain_;
+  pair_options_.shared_receives = options.shared_receives;
   pair_options_.send_queue = &sends_->queue();
   pair_options_.receive_queue = &receives_->queue();
   pair_options_.sink = &events_;

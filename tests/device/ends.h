@@ -87,6 +87,8 @@ class Requests final : public ListenerSink {
 constexpr uint32_t kAllAccess = kLocalRead | kLocalWrite | kRemoteRead | kRemoteWrite;
 
 struct EndOptions {
+  ProtectionDomain* domain = nullptr;  // null: one of its own
+  SharedReceiveQueue* shared_receives = nullptr;
   NoReceive no_receive = NoReceive::kHold;
   uint32_t max_sends = 64;
   uint32_t max_receives = 64;
@@ -154,7 +156,8 @@ class End {
   Events events_;
   Bytes memory_;
   Key key_ = 0;  // outlives the region: tests use it after deregistration
-  std::unique_ptr<ProtectionDomain> domain_;
+  std::unique_ptr<ProtectionDomain> own_domain_;
+  ProtectionDomain* domain_;
   std::unique_ptr<MemoryRegion> region_;
   std::unique_ptr<Inbox> own_sends_;
   std::unique_ptr<Inbox> own_receives_;

@@ -393,7 +393,7 @@ TEST(HostileRing, Slots) {
     const auto chunk = [](uint32_t number, uint64_t address = 0, uint32_t key = 0) {
       return Bytes(ChunkLead{{address, key, 0}, number, 0});
     };
-    for (int op : {0, 8, 99, 127}) slot("no such operation", static_cast<Op>(op), 1, 1);
+    for (int op : {0, 10, 99, 127}) slot("no such operation", static_cast<Op>(op), 1, 1);
     slot("a reply in the data ring", Op::kReply, 1, 1);
     slot("a reply's chunk in the data ring", Op::kReplyChunk, 1, 1, chunk(0));
     slot("no slots", Op::kSend, 0, 0);
@@ -415,6 +415,14 @@ TEST(HostileRing, Slots) {
     slot("a read from nowhere", Op::kRead, 1, 16, Bytes(ReadLead{4096, 0x12345678, 64}));
     slot("a read of everything", Op::kRead, 1, 16, Bytes(ReadLead{0, 1, 0xffffffff}));
     slot("a read in two slots", Op::kRead, 2, 16, Bytes(ReadLead{0, 1, 1}));
+    slot("an atomic of nowhere", Op::kAtomic, 1, 32,
+         Bytes(AtomicLead{4096, 0x12345678, kAtomicFetchAndAdd, 1, 0}));
+    slot("an atomic of no kind", Op::kAtomic, 1, 32, Bytes(AtomicLead{4096, 1, 7, 1, 0}));
+    slot("the end of no window", Op::kInvalidate, 1, 8, Bytes(InvalidateLead{0x12345678, 0}));
+    breaks("an end of a window inside a send", [&](Hostile& hostile) {
+      hostile.Put(Op::kSend, 0, 1, 8);
+      hostile.Put(Op::kInvalidate, 0, 1, 8, Bytes(InvalidateLead{1, 0}));
+    });
     breaks("a write inside a send", [&](Hostile& hostile) {
       hostile.Put(Op::kSend, 0, 1, 8);
       hostile.Put(Op::kWrite, kLast, 1, 8, Bytes(Target{4096, 1, 0}));

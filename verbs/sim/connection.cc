@@ -22,19 +22,24 @@ void SimEnd::Pump() {
     message.remote_address = entry->remote_address;
     message.remote_key = entry->remote_key;
     message.position = pair_->emit_position();
-    if (entry->opcode != Opcode::kRead) {
+    const bool fetch = IsFetch(entry->opcode);
+    if (fetch && entry->opcode != Opcode::kRead) {
+      message.operands = pair_->operands();
+    } else if (!fetch) {
       message.bytes.resize(entry->length);
       const auto copy = [&](const unsigned char* from, uint64_t at, uint32_t bytes) {
         std::memcpy(message.bytes.data() + at, from, bytes);
       };
       if (!pair_->Gather(*entry, 0, entry->length, copy)) return;
     }
-    const bool later = entry->opcode == Opcode::kRead || (entry->flags & kConfirm) != 0;
+    const bool later = fetch || (entry->flags & kConfirm) != 0;
+    if (entry->opcode == Opcode::kSendInvalidate) entry->opcode = Opcode::kSend;
     pair_->Emitted(later ? SoftQueuePair::Completes::kLater : SoftQueuePair::Completes::kNow);
     ++on_the_way_;
-    const char* what = message.opcode == Opcode::kSend    ? "send"
-                       : message.opcode == Opcode::kWrite ? "write"
-                                                          : "read";
+    const char* what = message.opcode == Opcode::kWrite  ? "write"
+                       : message.opcode == Opcode::kRead ? "read"
+                       : fetch                           ? "atomic"
+                                                         : "send";
     const uint32_t length = message.length;
     SimEnd& to = peer();
     connection_.Send(*this, what, length, [&to, message = std::move(message)]() mutable {
@@ -95,12 +100,15 @@ bool SimEnd::TakeAnswer(const Answer& answer) {
 
 Inbound SimEnd::Take(Message& message) {
   switch (message.opcode) {
-    case Opcode::kSend:
-      return TakeSend(message);
     case Opcode::kWrite:
       return TakeWrite(message);
-    default:
+    case Opcode::kRead:
       return ServeRead(message);
+    case Opcode::kCompareAndSwap:
+    case Opcode::kFetchAndAdd:
+      return ServeAtomic(message);
+    default:
+      return TakeSend(message);
   }
 }
 
@@ -124,6 +132,10 @@ Inbound SimEnd::TakeSend(const Message& message) {
   if (result == Inbound::kHeld || result == Inbound::kBroken) return result;
   result = pair_->PlaceReceive(0, message.length, copy);
   if (result == Inbound::kBroken) return result;
+  if (message.opcode == Opcode::kSendInvalidate && result == Inbound::kOk) {
+    result = pair_->Invalidate(message.remote_key);
+    if (result == Inbound::kBroken) return result;
+  }
   result = pair_->FinishReceive(message.length, TrailerOf(message.flags, message.immediate));
   if (result == Inbound::kBroken) return result;
   Confirm(message, Status::kSuccess);
@@ -150,19 +162,40 @@ Inbound SimEnd::TakeWrite(Message& message) {
 }
 
 Inbound SimEnd::ServeRead(const Message& message) {
+  const unsigned char* from;
   const Inbound result =
-      pair_->CheckRead(message.remote_key, message.remote_address, message.length);
+      pair_->CheckRead(message.remote_key, message.remote_address, message.length, &from);
   if (result == Inbound::kBroken) return result;
+  SendAnswer(message.length != 0 ? SimBytes(from, from + message.length) : SimBytes());
+  return Inbound::kOk;
+}
+
+Inbound SimEnd::ServeAtomic(const Message& message) {
+  const Operands& operands = message.operands;
+  const bool swap = message.opcode == Opcode::kCompareAndSwap;
+  uint64_t original;
+  const Inbound result = pair_->UpdateAtomic(
+      message.remote_key, message.remote_address, &original, [&](uint64_t old) -> uint64_t {
+        if (!swap) return old + operands.compare_add;
+        return old == operands.compare_add ? operands.swap : old;
+      });
+  if (result == Inbound::kBroken) return result;
+  SimBytes bytes(sizeof original);
+  std::memcpy(bytes.data(), &original, sizeof original);
+  SendAnswer(std::move(bytes));
+  return Inbound::kOk;
+}
+
+void SimEnd::SendAnswer(SimBytes bytes) {
   Answer answer;
   answer.read = true;
-  const auto* from = reinterpret_cast<const uint8_t*>(message.remote_address);
-  if (message.length != 0) answer.bytes.assign(from, from + message.length);
+  answer.bytes = std::move(bytes);
+  const size_t length = answer.bytes.size();
   SimEnd& to = peer();
-  connection_.Send(*this, "answer", message.length, [&to, answer = std::move(answer)]() mutable {
+  connection_.Send(*this, "answer", length, [&to, answer = std::move(answer)]() mutable {
     to.answers_.push_back(std::move(answer));
     if (to.started_) to.pair_->Attend();
   });
-  return Inbound::kOk;
 }
 
 void SimEnd::Confirm(const Message& message, Status status) {

@@ -44,7 +44,8 @@ class SimEnd final : public Link {
     Opcode opcode = Opcode::kSend;
     uint16_t flags = 0;
     uint32_t immediate = 0;
-    uint32_t length = 0;  // of a read: how much is wanted
+    Operands operands = {};  // of an atomic
+    uint32_t length = 0;     // of a read: how much is wanted
     uint64_t remote_address = 0;
     Key remote_key = 0;
     uint64_t position = 0;  // at the sender, for the confirmation
@@ -65,6 +66,8 @@ class SimEnd final : public Link {
   Inbound TakeSend(const Message& message);
   Inbound TakeWrite(Message& message);
   Inbound ServeRead(const Message& message);
+  Inbound ServeAtomic(const Message& message);
+  void SendAnswer(SimBytes bytes);
   void Confirm(const Message& message, Status status);
   void Consumed();
   void Closed(Status verdict);

@@ -8,6 +8,7 @@
 #include "verbs/soft/completion_queue.h"
 #include "verbs/soft/futex_doorbell.h"
 #include "verbs/soft/queue_pair.h"
+#include "verbs/soft/shared_receive_queue.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -54,20 +55,34 @@ SoftContext::SoftContext(Options options)
 SoftContext::~SoftContext() = default;
 
 absl::StatusOr<std::unique_ptr<ProtectionDomain>> SoftContext::CreateDomain(bool wildcard) {
-  return std::make_unique<SoftDomain>(wildcard ? kWildcardDomain : next_domain_.fetch_add(1));
+  return std::make_unique<SoftDomain>(wildcard ? kWildcardDomain : NewDomain());
 }
 
 absl::StatusOr<std::unique_ptr<MemoryRegion>> SoftContext::Register(ProtectionDomain& domain,
                                                                     void* address, size_t length,
-                                                                    uint32_t access) {
+                                                                    uint32_t access,
+                                                                    AddressBase base) {
   const auto start = reinterpret_cast<uint64_t>(address);
   if (length == 0 || length > attributes_.max_region_bytes || start + length < start) {
     return absl::InvalidArgumentError(absl::StrCat("no region of ", length, " bytes"));
   }
   absl::StatusOr<Key> key =
-      regions_.Register(static_cast<SoftDomain&>(domain).id(), start, length, access);
+      regions_.Register(static_cast<SoftDomain&>(domain).id(), start, length, access, base);
   if (!key.ok()) return key.status();
   return std::make_unique<SoftRegion>(regions_, *key);
+}
+
+absl::StatusOr<std::unique_ptr<MemoryWindow>> SoftContext::CreateWindow(ProtectionDomain& domain,
+                                                                        WindowScope scope) {
+  return std::make_unique<SoftWindow>(regions_, static_cast<SoftDomain&>(domain).id(), scope);
+}
+
+absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> SoftContext::CreateSharedReceiveQueue(
+    const SharedReceiveOptions& options) {
+  absl::StatusOr<std::unique_ptr<SoftSharedReceiveQueue>> queue =
+      SoftSharedReceiveQueue::Create(*this, options);
+  if (!queue.ok()) return queue.status();
+  return *std::move(queue);
 }
 
 absl::StatusOr<std::unique_ptr<CompletionQueue>> SoftContext::CreateCompletionQueue(

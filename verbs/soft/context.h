@@ -23,6 +23,23 @@ class SoftDomain final : public ProtectionDomain {
   const DomainId id_;
 };
 
+class SoftWindow final : public MemoryWindow {
+ public:
+  SoftWindow(RegionTable& regions, DomainId domain, WindowScope scope)
+      : regions_(regions), domain_(domain), scope_(scope) {}
+  ~SoftWindow() override { regions_.Deregister(key_.load()); }
+  DomainId domain() const { return domain_; }
+  WindowScope scope() const { return scope_; }
+  // Its key from now on; returns the one before.
+  Key Replace(Key key) { return key_.exchange(key); }
+
+ private:
+  RegionTable& regions_;
+  const DomainId domain_;
+  const WindowScope scope_;
+  std::atomic<Key> key_{0};
+};
+
 class SoftContext final : public Context {
  public:
   struct Options {
@@ -39,8 +56,14 @@ class SoftContext final : public Context {
   const Address& address() const override { return address_; }
   Executor& executor() override { return executor_; }
   absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateDomain(bool wildcard) override;
+  using Context::Register;
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(ProtectionDomain& domain, void* address,
-                                                         size_t length, uint32_t access) override;
+                                                         size_t length, uint32_t access,
+                                                         AddressBase base) override;
+  absl::StatusOr<std::unique_ptr<MemoryWindow>> CreateWindow(ProtectionDomain& domain,
+                                                             WindowScope scope) override;
+  absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(
+      const SharedReceiveOptions& options) override;
   absl::StatusOr<std::unique_ptr<CompletionQueue>> CreateCompletionQueue(
       CompletionSink* sink) override;
   absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(
@@ -50,6 +73,7 @@ class SoftContext final : public Context {
 
   // ------------------------------------------------------- for queue pairs and queues
   RegionTable& regions() { return regions_; }
+  DomainId NewDomain() { return next_domain_.fetch_add(1, std::memory_order_relaxed); }
   Doorbell& doorbell() { return *doorbell_; }
   Attendant& attendant() { return attendant_; }
   const std::vector<std::unique_ptr<Wire>>& wires() const { return wires_; }

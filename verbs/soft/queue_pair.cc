@@ -6,12 +6,19 @@
 #include <utility>
 
 #include "verbs/soft/context.h"
+#include "verbs/soft/shared_receive_queue.h"
 
 namespace viaduct::verbs {
 namespace {
 
+// What a pair takes out of a shared receive queue at a time, before its completions are reaped.
+constexpr uint32_t kMaxTaken = 256;
+
 SoftCompletionQueue& AsSoft(CompletionQueue* queue) {
   return *static_cast<SoftCompletionQueue*>(queue);
+}
+SoftSharedReceiveQueue* AsSoft(SharedReceiveQueue* queue) {
+  return static_cast<SoftSharedReceiveQueue*>(queue);
 }
 
 }  // namespace
@@ -23,6 +30,11 @@ absl::StatusOr<std::unique_ptr<SoftQueuePair>> SoftQueuePair::Create(
   if (options.domain == nullptr || options.send_queue == nullptr ||
       options.receive_queue == nullptr || options.sink == nullptr) {
     return absl::InvalidArgumentError("a queue pair needs a domain, two queues and a sink");
+  }
+  if (options.shared_receives != nullptr &&
+      AsSoft(options.shared_receives)->domain() !=
+          static_cast<const SoftDomain*>(options.domain)->id()) {
+    return absl::InvalidArgumentError("the shared receive queue is in another domain");
   }
   std::unique_ptr<SoftQueuePair> pair(new SoftQueuePair(context, options));
   absl::Status applied = pair->Apply(options);
@@ -36,9 +48,11 @@ SoftQueuePair::SoftQueuePair(SoftContext& context, const QueuePairOptions& optio
       anchor_(std::make_shared<Anchor>()),
       sink_(options.sink),
       user_context_(options.context),
+      own_domain_(context.NewDomain()),
       home_(AsSoft(options.receive_queue)),
       send_home_(AsSoft(options.send_queue)),
-      max_message_(context.attributes().max_message_bytes) {
+      max_message_(context.attributes().max_message_bytes),
+      shared_(AsSoft(options.shared_receives)) {
   anchor_->pair.store(this);
   attachments_[0].pair = attachments_[1].pair = this;
   attachments_[0].queue = &home_;
@@ -51,10 +65,12 @@ SoftQueuePair::SoftQueuePair(SoftContext& context, const QueuePairOptions& optio
     attachments_[1].sends = true;
   }
   regions_.AddUser(&send_lock_);
+  if (shared_ != nullptr) shared_->AddPair(*this);
 }
 
 SoftQueuePair::~SoftQueuePair() {
   Disconnect(DisconnectMode::kAbrupt);
+  if (shared_ != nullptr) shared_->RemovePair(*this);
   anchor_->pair.store(nullptr);
   context_.executor().Drain();
   for (int i = 0; i < attachment_count_; i++) {
@@ -73,8 +89,15 @@ absl::Status SoftQueuePair::Apply(const QueuePairOptions& options) {
       options.max_reads_in > limits.max_reads_in || options.max_reads_out > limits.max_reads_out) {
     return absl::InvalidArgumentError("above the device's limits");
   }
+  uint32_t receives = options.max_receives;
+  uint32_t receive_segments = options.max_receive_segments;
+  if (shared_ != nullptr) {
+    receives = std::min(shared_->max_receives(), kMaxTaken);
+    receive_segments = shared_->max_segments();
+  }
   if (!sends_.Allow(options.max_sends, options.max_send_segments) ||
-      !receives_.Allow(options.max_receives, options.max_receive_segments)) {
+      !receives_.Allow(receives, receive_segments) ||
+      (shared_ != nullptr && !receives_.MakeAllRoom())) {
     return absl::ResourceExhaustedError("no memory for the work queues");
   }
   domain_ = static_cast<const SoftDomain*>(options.domain)->id();
@@ -290,7 +313,7 @@ Link* SoftQueuePair::Tear(Status verdict) {
   LockAll();
   state_.store(State::kError);
   receiving_.store(false);
-  draining_.store(false);
+  attention_.store(0);
   held_.store(false);
   if (hot_.load()) {
     hot_.store(false);
@@ -328,6 +351,7 @@ void SoftQueuePair::FlushQueues(Status oldest) {
   }
   receives_.done.store(last);
   message_ = Message::kNone;
+  opening_ = Message::kOpen;
   write_refused_ = false;
 }
 
@@ -340,7 +364,7 @@ void SoftQueuePair::Disconnect(DisconnectMode mode) {
     if (state == State::kConnected && mode == DisconnectMode::kGraceful) {
       {
         PassLockHolder holder(&send_lock_);
-        draining_.store(true);
+        attention_.fetch_or(kDraining);
       }
       CheckDrained();
       return;
@@ -361,8 +385,7 @@ void SoftQueuePair::Disconnect(DisconnectMode mode) {
 }
 
 void SoftQueuePair::CheckDrained() {
-  if (draining_.load(std::memory_order_relaxed) && !failing_.load(std::memory_order_relaxed) &&
-      SendIdle()) {
+  if (draining() && !failing_.load(std::memory_order_relaxed) && SendIdle()) {
     Fail(DisconnectCause::kLocal, Status::kFlushed);
   }
 }

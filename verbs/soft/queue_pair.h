@@ -36,6 +36,7 @@
 namespace viaduct::verbs {
 
 class SoftContext;
+class SoftSharedReceiveQueue;
 
 // What the pair makes of something inbound.
 enum class Inbound : uint8_t {
@@ -63,6 +64,8 @@ class SoftQueuePair final : public QueuePair {
 
   // ------------------------------------------------------------------- verbs::QueuePair
   PostResult PostSend(const SendRequest& request) override;
+  PostResult PostAtomic(const AtomicRequest& request) override;
+  PostResult PostBind(const BindRequest& request, Key* key) override;
   PostResult PostReceive(const ReceiveRequest& request) override;
   absl::Status Modify(const QueuePairOptions& options) override;
   absl::Status Connect(const ConnectOptions& options) override;
@@ -142,8 +145,10 @@ class SoftQueuePair final : public QueuePair {
   // memory, `at` counting from 0. False: a check failed, the pair is breaking, leave Pump.
   template <typename Copy>
   bool Gather(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy);
+  // The operands of an atomic that NextToEmit gave.
+  Operands operands() const { return sends_.operands(emit_position()); }
   // All of it is on its way. kNow: it is complete. kLater: Complete or FinishRead follows; always
-  // so for reads.
+  // so for reads and atomics.
   enum class Completes : bool { kNow, kLater };
   void Emitted(Completes when);
   // Inside Pump or Poll, for what was emitted with kLater; in any order.
@@ -163,6 +168,10 @@ class SoftQueuePair final : public QueuePair {
   Inbound PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy);
   Inbound FinishReceive(uint32_t length, const Trailer& trailer);
 
+  // The message ends the window `key` of this pair, before its receive completes: called between
+  // StartReceive and FinishReceive, or at once before StartReceive is called for the first time.
+  Inbound Invalidate(Key key);
+
   // A write: PlaceWrite for each piece, then FinishWrite with the length of all, which may be
   // kHeld if there is immediate data.
   template <typename Copy>
@@ -170,11 +179,15 @@ class SoftQueuePair final : public QueuePair {
   Inbound FinishWrite(uint32_t length, const Trailer& trailer);
 
   // The peer's read of [address, address + n): ask again for every piece, under the same lock
-  // (inbound or send) as the copying. kOk: readable as long as the lock is held.
-  Inbound CheckRead(Key key, uint64_t address, uint32_t n);
+  // (inbound or send) as the copying. kOk: `*from` is readable as long as the lock is held.
+  Inbound CheckRead(Key key, uint64_t address, uint32_t n, const unsigned char** from);
 
-  // The answer to the oldest read: null if none is outstanding (the peer lies). entry->offset is
-  // the wire's to count.
+  // The peer's atomic: next(old) is what the 64 bits become; `*original` is what they were.
+  template <typename Next>
+  Inbound UpdateAtomic(Key key, uint64_t address, uint64_t* original, Next&& next);
+
+  // The answer to the oldest read or atomic: null if none is outstanding (the peer lies).
+  // entry->offset is the wire's to count.
   SendEntry* OldestRead();
   template <typename Copy>
   Inbound PlaceRead(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy);
@@ -184,7 +197,8 @@ class SoftQueuePair final : public QueuePair {
   bool holding() const {
     return held_.load(std::memory_order_relaxed) &&
            receives_.done.load(std::memory_order_relaxed) ==
-               receives_.posted.load(std::memory_order_acquire);
+               receives_.posted.load(std::memory_order_acquire) &&
+           (shared_ == nullptr || !SharedReceiveWaits());
   }
   // Something is posted and not emitted, or emitted and not complete: the link waits for room, a
   // confirmation or an answer.
@@ -207,6 +221,11 @@ class SoftQueuePair final : public QueuePair {
   void TryHeat(Attachment& attachment);
   // False: the other queue is busy. Sets *fence if a heavy fence is due before Arrived is asked.
   bool TryCool(Attachment& attachment, bool* fence);
+  // Out of the shared receive queue, and not reaped.
+  uint64_t TakenReceives() const {
+    return receives_.posted.load(std::memory_order_relaxed) -
+           receives_.reaped.load(std::memory_order_relaxed);
+  }
   uint32_t activity() const { return activity_.load(std::memory_order_relaxed); }
 
  private:
@@ -214,10 +233,18 @@ class SoftQueuePair final : public QueuePair {
   struct Anchor {
     std::atomic<SoftQueuePair*> pair;
   };
-  enum class Message : uint8_t { kNone, kOpen, kDiscarding };
+  // kInvalidating: open, and shows invalidated_.
+  enum class Message : uint8_t { kNone, kOpen, kInvalidating, kDiscarding };
+  // What Serve has to look after.
+  enum Attention : uint8_t {  // bit set
+    kDraining = 1,            // Disconnect(kGraceful)
+    kFullRing = 2,            // a message is held until completions of shared receives are reaped
+  };
   // In SendEntry::flags, beside RequestFlag: not to be emitted; completes with the status in
   // `cookie` when everything before it has completed.
   static constexpr uint16_t kDoomed = 0x8000;
+  // A bind whose poster still waits for the end of the window's key before.
+  static constexpr uint16_t kWithdrawing = 0x4000;
 
   SoftQueuePair(SoftContext& context, const QueuePairOptions& options);
   absl::Status Apply(const QueuePairOptions& options);
@@ -249,6 +276,19 @@ class SoftQueuePair final : public QueuePair {
   // NextToEmit where the next entry needs a closer look. Null: it must wait, or the pair breaks.
   SendEntry* LookAtNext();
   void Doom(SendEntry& entry, Status status);
+  // Puts an entry that is filled, at `position`, into the queue. False: it is flushed at once.
+  bool Enqueue(SendEntry& entry, uint64_t position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  void TellSent();
+  bool EnqueueAtomic(const AtomicRequest& request);  // false: no room
+  struct Posted {
+    uint64_t position = 0;
+    bool live = false;  // not flushed at once
+    Key old_key = 0;    // of the window
+  };
+  bool EnqueueBind(const BindRequest& request, Key key, Posted* posted);
+  bool Bind(const SendEntry& entry);
+  bool draining() const { return (attention_.load(std::memory_order_relaxed) & kDraining) != 0; }
+  bool SharedReceiveWaits() const;
   bool CheckAll(uint64_t position, uint32_t access) const;
   // Frees the places of completed requests whose completion is suppressed; the lock of the queue
   // where sends complete is held.
@@ -259,16 +299,20 @@ class SoftQueuePair final : public QueuePair {
   bool MakeRoom(WorkQueue<Entry>& queue, size_t segments);
   Inbound NoReceiveHere();
   Inbound RefuseReceive(Status status);
+  Inbound FinishSpecial(Message message, uint32_t length, const Trailer& trailer);
   Inbound RefuseWrite(bool has_immediate);
   bool Check(const Segment& segment, uint64_t offset, uint32_t n, uint32_t access) const {
     return regions_.Check(segment.key, segment.address + offset, n, access, domain_);
   }
+  // What Check does not know: addresses from 0, windows of this pair alone. Null if refused.
+  unsigned char* Resolve(Key key, uint64_t address, uint32_t n, uint32_t access) const;
   // Calls copy for the pieces of [offset, offset + n) of `segments`; false if a check fails.
   template <typename Copy>
   bool Walk(absl::Span<const Segment> segments, uint64_t offset, uint32_t n, uint32_t access,
             Copy&& copy) const;
   bool Poll(Link& link, const Attachment& attachment, int n);
   bool TryPump(Link& link);
+  void PayAttention(int n);
   void NotifyOther(const Attachment& attachment);
   void NotifyAll();
   Attachment* Other(const Attachment& attachment) {
@@ -286,6 +330,7 @@ class SoftQueuePair final : public QueuePair {
 
   // Set in Idle only, under every lock.
   DomainId domain_ = 0;
+  const DomainId own_domain_;  // of windows that are bound to this pair
   NoReceive no_receive_ = NoReceive::kHold;
   uint32_t remote_access_ = 0;
   uint32_t max_reads_in_ = 0;
@@ -301,7 +346,7 @@ class SoftQueuePair final : public QueuePair {
   std::atomic<State> state_{State::kIdle};
   std::atomic<bool> receiving_{false};  // Link::Start was called: Poll may be
   std::atomic<bool> failing_{false};
-  std::atomic<bool> draining_{false};  // Disconnect(kGraceful); changes under the send lock
+  std::atomic<uint8_t> attention_{0};  // Attention
   std::atomic<bool> hot_{false};       // changes under the locks of all its queues
   std::atomic<bool> held_{false};      // a message waits for a receive
   std::atomic<bool> heard_{false};
@@ -318,9 +363,12 @@ class SoftQueuePair final : public QueuePair {
 
   SpinLock receive_lock_;
   WorkQueue<ReceiveEntry> receives_;
+  SoftSharedReceiveQueue* const shared_;  // or null; then receives_ is filled by StartReceive
 
   // Inbound lock.
   Message message_ = Message::kNone;
+  Message opening_ = Message::kOpen;  // what StartReceive makes of it
+  Key invalidated_ = 0;
   bool write_refused_ = false;
   uint64_t read_cursor_ = 0;  // no read that is not complete lies before it
 

@@ -2,10 +2,38 @@
 #include <algorithm>
 
 #include "verbs/soft/queue_pair.h"
+#include "verbs/soft/shared_receive_queue.h"
 
 namespace viaduct::verbs {
 
+unsigned char* SoftQueuePair::Resolve(Key key, uint64_t address, uint32_t n,
+                                      uint32_t access) const {
+  unsigned char* memory = regions_.Resolve(key, address, n, access, domain_);
+  constexpr uint32_t kRemote = kRemoteRead | kRemoteWrite | kRemoteAtomic;
+  if (memory == nullptr && (access & kRemote) != 0) {
+    memory = regions_.Resolve(key, address, n, access, own_domain_);
+  }
+  return memory;
+}
+
+bool SoftQueuePair::SharedReceiveWaits() const {
+  return receives_.HasRoom(1) && shared_->available() != 0;
+}
+
 Inbound SoftQueuePair::NoReceiveHere() {
+  if (shared_ != nullptr) {
+    if (!receives_.HasRoom(1)) {
+      held_.store(true, std::memory_order_relaxed);
+      attention_.fetch_or(kFullRing, std::memory_order_relaxed);
+      return Inbound::kHeld;
+    }
+    attention_.fetch_and(static_cast<uint8_t>(~kFullRing), std::memory_order_relaxed);
+    if (shared_->Take(*this, &receives_)) {
+      held_.store(false, std::memory_order_relaxed);
+      message_ = opening_;
+      return Inbound::kOk;
+    }
+  }
   switch (no_receive_) {
     case NoReceive::kHold:
       if (!held_.load(std::memory_order_relaxed)) {
@@ -15,7 +43,7 @@ Inbound SoftQueuePair::NoReceiveHere() {
         if (receives_.posted.load(std::memory_order_relaxed) !=
             receives_.done.load(std::memory_order_relaxed)) {
           held_.store(false, std::memory_order_relaxed);
-          message_ = Message::kOpen;
+          message_ = opening_;
           return Inbound::kOk;
         }
       }
@@ -45,6 +73,34 @@ Inbound SoftQueuePair::RefuseReceive(Status status) {
   }
   message_ = Message::kNone;
   return Break(Status::kRemoteOperation);
+}
+
+Inbound SoftQueuePair::FinishSpecial(Message message, uint32_t length, const Trailer& trailer) {
+  opening_ = Message::kOpen;
+  if (message != Message::kInvalidating) return Inbound::kDropped;
+  const uint64_t position = receives_.done.load(std::memory_order_relaxed);
+  ReceiveEntry& entry = receives_.at(position);
+  entry.length = length;
+  entry.immediate = invalidated_;
+  entry.has_immediate = false;
+  entry.solicited = trailer.solicited;
+  entry.opcode = Opcode::kReceiveInvalidate;
+  entry.status = Status::kSuccess;
+  receives_.done.store(position + 1, std::memory_order_release);
+  return Inbound::kOk;
+}
+
+Inbound SoftQueuePair::Invalidate(Key key) {
+  if (!regions_.Invalidate(key, own_domain_)) return Break(Status::kRemoteAccess);
+  // Its users are this pair's: inbound, whose lock is held, and reads that are being served.
+  send_lock_.Pass();
+  invalidated_ = key;
+  if (message_ == Message::kOpen) {
+    message_ = Message::kInvalidating;
+  } else if (message_ == Message::kNone) {
+    opening_ = Message::kInvalidating;
+  }
+  return Inbound::kOk;
 }
 
 Inbound SoftQueuePair::RefuseWrite(bool has_immediate) {
@@ -83,12 +139,12 @@ Inbound SoftQueuePair::FinishWrite(uint32_t length, const Trailer& trailer) {
   return refused ? Inbound::kDropped : Inbound::kOk;
 }
 
-Inbound SoftQueuePair::CheckRead(Key key, uint64_t address, uint32_t n) {
+Inbound SoftQueuePair::CheckRead(Key key, uint64_t address, uint32_t n,
+                                 const unsigned char** from) {
+  *from = nullptr;
   if (n == 0) return Inbound::kOk;
-  if ((remote_access_ & kRemoteRead) != 0 &&
-      regions_.Check(key, address, n, kRemoteRead, domain_)) {
-    return Inbound::kOk;
-  }
+  if ((remote_access_ & kRemoteRead) != 0) *from = Resolve(key, address, n, kRemoteRead);
+  if (*from != nullptr) return Inbound::kOk;
   ReportLater(&ConnectionSink::OnRefusedRead);
   return Break(Status::kRemoteAccess);
 }
@@ -100,7 +156,7 @@ SendEntry* SoftQueuePair::OldestRead() {
   const uint64_t end = sends_.done.load(std::memory_order_acquire);
   for (; read_cursor_ != end; read_cursor_++) {
     SendEntry& entry = sends_.at(read_cursor_);
-    if (entry.opcode == Opcode::kRead && LoadStatus(entry) == kPending) return &entry;
+    if (IsFetch(entry.opcode) && LoadStatus(entry) == kPending) return &entry;
   }
   return nullptr;
 }
@@ -117,7 +173,7 @@ SendEntry* SoftQueuePair::NextIncomplete(uint64_t* position) {
   uint64_t n = std::max(*position, sends_.reaped.load(std::memory_order_acquire));
   for (; n < end; n++) {
     SendEntry& entry = sends_.at(n);
-    if (entry.opcode != Opcode::kRead && LoadStatus(entry) == kPending) {
+    if (!IsFetch(entry.opcode) && LoadStatus(entry) == kPending) {
       *position = n;
       return &entry;
     }

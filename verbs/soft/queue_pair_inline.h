@@ -12,7 +12,7 @@ inline SendEntry* SoftQueuePair::NextToEmit() {
   const uint64_t n = sends_.done.load(std::memory_order_relaxed);
   if (n == sends_.posted.load(std::memory_order_relaxed)) return nullptr;
   SendEntry& entry = sends_.at(n);
-  if ((entry.flags & (kFence | kDoomed)) == 0 && entry.opcode != Opcode::kRead &&
+  if ((entry.flags & (kFence | kDoomed)) == 0 && entry.opcode <= Opcode::kWrite &&
       entry.status == kPending && no_receive_ != NoReceive::kDrop &&
       !failing_.load(std::memory_order_relaxed)) [[likely]] {
     return &entry;
@@ -23,7 +23,7 @@ inline SendEntry* SoftQueuePair::NextToEmit() {
 inline void SoftQueuePair::Emitted(Completes when) {
   const uint64_t n = sends_.done.load(std::memory_order_relaxed);
   SendEntry& entry = sends_.at(n);
-  if (entry.opcode == Opcode::kRead) {
+  if (entry.opcode > Opcode::kWrite && IsFetch(entry.opcode)) [[unlikely]] {
     reads_out_.fetch_add(1, std::memory_order_relaxed);
     incomplete_.fetch_add(1, std::memory_order_relaxed);
   } else if (when == Completes::kLater) {
@@ -35,8 +35,8 @@ inline void SoftQueuePair::Emitted(Completes when) {
 }
 
 template <typename Copy>
-bool SoftQueuePair::Walk(absl::Span<const Segment> segments, uint64_t offset, uint32_t n,
-                         uint32_t access, Copy&& copy) const {
+[[gnu::noinline]] bool SoftQueuePair::Walk(absl::Span<const Segment> segments, uint64_t offset,
+                                           uint32_t n, uint32_t access, Copy&& copy) const {
   uint64_t at = 0;
   for (const Segment& segment : segments) {
     if (n == 0) return true;
@@ -46,8 +46,12 @@ bool SoftQueuePair::Walk(absl::Span<const Segment> segments, uint64_t offset, ui
     }
     const uint64_t room = segment.length - offset;
     const uint32_t piece = room < n ? static_cast<uint32_t>(room) : n;
-    if (!Check(segment, offset, piece, access)) return false;
-    copy(reinterpret_cast<unsigned char*>(segment.address + offset), at, piece);
+    auto* memory = reinterpret_cast<unsigned char*>(segment.address + offset);
+    if (!Check(segment, offset, piece, access)) [[unlikely]] {
+      memory = Resolve(segment.key, segment.address + offset, piece, access);
+      if (memory == nullptr) return false;
+    }
+    copy(memory, at, piece);
     at += piece;
     n -= piece;
     offset = 0;
@@ -59,12 +63,11 @@ template <typename Copy>
 bool SoftQueuePair::Gather(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy) {
   if (n == 0) return true;
   const uint64_t position = emit_position();
-  if (entry.segment_count == 1) {
-    if (Check(entry.first, offset, n, kLocalRead)) [[likely]] {
-      copy(reinterpret_cast<const unsigned char*>(entry.first.address + offset), uint64_t{0}, n);
-      return true;
-    }
-  } else if (Walk(sends_.segments(position), offset, n, kLocalRead, copy)) {
+  if (entry.segment_count == 1 && Check(entry.first, offset, n, kLocalRead)) [[likely]] {
+    copy(reinterpret_cast<const unsigned char*>(entry.first.address + offset), uint64_t{0}, n);
+    return true;
+  }
+  if (Walk(sends_.segments(position), offset, n, kLocalRead, copy)) {
     return true;
   }
   Doom(sends_.at(position), Status::kLocalProtection);
@@ -79,7 +82,7 @@ inline Inbound SoftQueuePair::StartReceive() {
     return NoReceiveHere();
   }
   if (held_.load(std::memory_order_relaxed)) held_.store(false, std::memory_order_relaxed);
-  message_ = Message::kOpen;
+  message_ = opening_;
   return Inbound::kOk;
 }
 
@@ -92,12 +95,11 @@ Inbound SoftQueuePair::PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy) {
   if (offset + n > entry.capacity) [[unlikely]]
     return RefuseReceive(Status::kLocalLength);
   if (n == 0) return Inbound::kOk;
-  if (entry.segment_count == 1) {
-    if (Check(entry.first, offset, n, kLocalWrite)) [[likely]] {
-      copy(reinterpret_cast<unsigned char*>(entry.first.address + offset), uint64_t{0}, n);
-      return Inbound::kOk;
-    }
-  } else if (Walk(receives_.segments(position), offset, n, kLocalWrite, copy)) {
+  if (entry.segment_count == 1 && Check(entry.first, offset, n, kLocalWrite)) [[likely]] {
+    copy(reinterpret_cast<unsigned char*>(entry.first.address + offset), uint64_t{0}, n);
+    return Inbound::kOk;
+  }
+  if (Walk(receives_.segments(position), offset, n, kLocalWrite, copy)) {
     return Inbound::kOk;
   }
   return RefuseReceive(Status::kLocalProtection);
@@ -106,8 +108,8 @@ Inbound SoftQueuePair::PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy) {
 inline Inbound SoftQueuePair::FinishReceive(uint32_t length, const Trailer& trailer) {
   const Message message = message_;
   message_ = Message::kNone;
-  if (message == Message::kDiscarding) [[unlikely]]
-    return Inbound::kDropped;
+  if (message != Message::kOpen) [[unlikely]]
+    return FinishSpecial(message, length, trailer);
   const uint64_t position = receives_.done.load(std::memory_order_relaxed);
   ReceiveEntry& entry = receives_.at(position);
   entry.length = length;
@@ -126,11 +128,32 @@ Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool ha
   if (write_refused_) [[unlikely]]
     return Inbound::kDropped;
   if (n == 0) return Inbound::kOk;
+  auto* memory = reinterpret_cast<unsigned char*>(address);
   if ((remote_access_ & kRemoteWrite) == 0 ||
       !regions_.Check(key, address, n, kRemoteWrite, domain_)) [[unlikely]] {
-    return RefuseWrite(has_immediate);
+    memory =
+        (remote_access_ & kRemoteWrite) != 0 ? Resolve(key, address, n, kRemoteWrite) : nullptr;
+    if (memory == nullptr) return RefuseWrite(has_immediate);
   }
-  copy(reinterpret_cast<unsigned char*>(address), uint64_t{0}, n);
+  copy(memory, uint64_t{0}, n);
+  return Inbound::kOk;
+}
+
+template <typename Next>
+Inbound SoftQueuePair::UpdateAtomic(Key key, uint64_t address, uint64_t* original, Next&& next) {
+  unsigned char* memory = nullptr;
+  if ((remote_access_ & kRemoteAtomic) != 0) memory = Resolve(key, address, 8, kRemoteAtomic);
+  if (memory == nullptr) {
+    ReportLater(&ConnectionSink::OnRefusedRead);
+    return Break(Status::kRemoteAccess);
+  }
+  if (reinterpret_cast<uintptr_t>(memory) % 8 != 0) return Break(Status::kRemoteOperation);
+  auto* word = reinterpret_cast<uint64_t*>(memory);
+  uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(word, &old, next(old), /*weak=*/true, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_RELAXED)) {
+  }
+  *original = old;
   return Inbound::kOk;
 }
 
@@ -140,7 +163,8 @@ Inbound SoftQueuePair::PlaceRead(const SendEntry& entry, uint32_t offset, uint32
     Fail(DisconnectCause::kBroken, Status::kTransport);
     return Inbound::kBroken;
   }
-  if (Walk(sends_.segments(read_cursor_), offset, n, kLocalWrite, copy)) return Inbound::kOk;
+  const uint32_t access = (entry.flags & kRemoteSink) != 0 ? kRemoteWrite : kLocalWrite;
+  if (Walk(sends_.segments(read_cursor_), offset, n, access, copy)) return Inbound::kOk;
   FailSend(sends_.at(read_cursor_), Status::kLocalProtection);
   return Inbound::kBroken;
 }

@@ -1,4 +1,5 @@
 // Posting.
+#include "verbs/soft/context.h"
 #include "verbs/soft/queue_pair.h"
 
 namespace viaduct::verbs {
@@ -34,7 +35,7 @@ inline bool SoftQueuePair::EnqueueSend(const SendRequest& request) {
     Doom(entry, Status::kLocalLength);
   }
   const bool connected = state_.load(std::memory_order_relaxed) == State::kConnected;
-  if (connected && !draining_.load(std::memory_order_relaxed)) [[likely]] {
+  if (connected && (attention_.load(std::memory_order_relaxed) == 0 || !draining())) [[likely]] {
     entry.status = kPending;
     sends_.posted.store(n + 1, std::memory_order_release);
     link_.load(std::memory_order_relaxed)->Pump();
@@ -62,6 +63,123 @@ PostResult SoftQueuePair::PostSend(const SendRequest& request) {
   return PostResult::kOk;
 }
 
+bool SoftQueuePair::Enqueue(SendEntry& entry, uint64_t position) {
+  const bool connected = state_.load(std::memory_order_relaxed) == State::kConnected;
+  const bool live = connected && !draining();
+  entry.status = live ? kPending : static_cast<uint8_t>(Status::kFlushed);
+  sends_.posted.store(position + 1, std::memory_order_release);
+  // While draining, NextToEmit passes it in its turn.
+  if (!connected) sends_.done.store(position + 1, std::memory_order_release);
+  return live;
+}
+
+void SoftQueuePair::TellSent() {
+  if (!hot_.load(std::memory_order_relaxed) || send_home_.HasSleepers()) {
+    send_home_.MarkReady(attachments_[attachment_count_ - 1],
+                         SoftCompletionQueue::News::kCompletion);
+  }
+}
+
+bool SoftQueuePair::EnqueueAtomic(const AtomicRequest& request) {
+  PassLockHolder holder(&send_lock_);
+  if (!sends_.HasRoom(2)) return false;
+  const uint64_t n = sends_.posted.load(std::memory_order_relaxed);
+  SendEntry& entry = sends_.at(n);
+  entry.id = request.id;
+  entry.remote_address = request.remote_address;
+  entry.remote_key = request.remote_key;
+  entry.immediate = 0;
+  entry.opcode = request.opcode;
+  entry.flags = request.flags;
+  entry.offset = 0;
+  entry.length = request.result.length;
+  entry.segment_count = 1;
+  entry.first = request.result;
+  sends_.SetOperands(n, {request.compare_add, request.swap});
+  if (request.verdict != Status::kSuccess) {
+    Doom(entry, request.verdict);
+  } else if (request.result.length != sizeof(uint64_t)) {
+    Doom(entry, Status::kLocalLength);
+  }
+  if (Enqueue(entry, n)) link_.load(std::memory_order_relaxed)->Pump();
+  return true;
+}
+
+PostResult SoftQueuePair::PostAtomic(const AtomicRequest& request) {
+  while (!EnqueueAtomic(request)) {
+    if (!MakeRoom(sends_, 2)) return PostResult::kQueueFull;
+  }
+  TellSent();
+  return PostResult::kOk;
+}
+
+bool SoftQueuePair::EnqueueBind(const BindRequest& request, Key key, Posted* posted) {
+  auto& window = *static_cast<SoftWindow*>(request.window);
+  PassLockHolder holder(&send_lock_);
+  if (!sends_.HasRoom(1)) return false;
+  posted->position = sends_.posted.load(std::memory_order_relaxed);
+  SendEntry& entry = sends_.at(posted->position);
+  entry.id = request.id;
+  entry.remote_address = request.length;
+  entry.remote_key = key;
+  entry.immediate = request.access;
+  entry.opcode = Opcode::kBind;
+  entry.flags = request.flags | kWithdrawing;
+  entry.offset = 0;
+  entry.length = 0;
+  entry.segment_count = 0;
+  entry.first = {request.address, request.region, static_cast<uint32_t>(request.base)};
+  entry.cookie = window.scope() == WindowScope::kQueuePair;
+  if (request.verdict != Status::kSuccess) {
+    Doom(entry, request.verdict);
+  } else if (window.domain() != domain_) {
+    Doom(entry, Status::kLocalProtection);
+  }
+  posted->live = Enqueue(entry, posted->position);
+  if (posted->live) posted->old_key = window.Replace(key);
+  return true;
+}
+
+PostResult SoftQueuePair::PostBind(const BindRequest& request, Key* key) {
+  *key = 0;
+  if (request.length != 0) {
+    absl::StatusOr<Key> fresh = regions_.ReserveWindow();
+    if (!fresh.ok()) return PostResult::kNoKey;
+    *key = *fresh;
+  }
+  Posted posted;
+  while (!EnqueueBind(request, *key, &posted)) {
+    if (MakeRoom(sends_, 1)) continue;
+    regions_.Deregister(*key);
+    return PostResult::kQueueFull;
+  }
+  // No lock is held: whoever uses the old key is waited for.
+  regions_.Deregister(posted.live ? posted.old_key : *key);
+  if (posted.live) {
+    PassLockHolder holder(&send_lock_);
+    // Otherwise it has been flushed, and its place may be another's by now.
+    if (posted.position >= sends_.done.load(std::memory_order_relaxed)) {
+      sends_.at(posted.position).flags &= static_cast<uint16_t>(~kWithdrawing);
+      link_.load(std::memory_order_relaxed)->Pump();
+    }
+  }
+  TellSent();
+  return PostResult::kOk;
+}
+
+bool SoftQueuePair::Bind(const SendEntry& entry) {
+  if (entry.remote_address == 0) return true;  // the window's key has ended already
+  WindowBinding binding;
+  binding.region = entry.first.key;
+  binding.address = entry.first.address;
+  binding.length = entry.remote_address;
+  binding.access = entry.immediate;
+  binding.base = static_cast<AddressBase>(entry.first.length);
+  binding.domain = domain_;
+  binding.owner = entry.cookie != 0 ? own_domain_ : domain_;
+  return regions_.Bind(entry.remote_key, binding);
+}
+
 void SoftQueuePair::Doom(SendEntry& entry, Status status) {
   entry.flags |= kDoomed;
   entry.cookie = static_cast<uint64_t>(status);
@@ -80,10 +198,23 @@ SendEntry* SoftQueuePair::LookAtNext() {
     }
     const bool drop = no_receive_ == NoReceive::kDrop;
     const uint32_t reads = reads_out_.load(std::memory_order_acquire);
+    if ((entry.flags & kWithdrawing) != 0) return nullptr;
+    if (entry.opcode == Opcode::kBind && (entry.flags & kDoomed) == 0) {
+      if ((entry.flags & kFence) != 0 && reads != 0) return nullptr;
+      if (Bind(entry)) {
+        SetStatus(entry, Status::kSuccess);
+        sends_.done.store(n + 1, std::memory_order_release);
+        continue;
+      }
+      Doom(entry, Status::kLocalProtection);
+    }
+    const bool fetch = IsFetch(entry.opcode);
     if ((entry.flags & kDoomed) == 0 && entry.offset == 0) {
       // With kDrop a request fails alone, so nothing of a wrong one may have been sent.
-      const uint32_t access = entry.opcode == Opcode::kRead ? kLocalWrite : kLocalRead;
-      if (entry.opcode == Opcode::kRead && reads_out_limit_ == 0) {
+      const uint32_t access = (entry.flags & kRemoteSink) != 0 ? kRemoteWrite
+                              : fetch                          ? kLocalWrite
+                                                               : kLocalRead;
+      if (fetch && reads_out_limit_ == 0) {
         Doom(entry, Status::kRemoteOperation);
       } else if (drop && !CheckAll(n, access)) {
         Doom(entry, Status::kLocalProtection);
@@ -102,14 +233,17 @@ SendEntry* SoftQueuePair::LookAtNext() {
       continue;
     }
     if ((entry.flags & kFence) != 0 && reads != 0) return nullptr;
-    if (entry.opcode == Opcode::kRead && reads >= reads_out_limit_) return nullptr;
+    if (fetch && reads >= reads_out_limit_) return nullptr;
     return &entry;
   }
 }
 
 bool SoftQueuePair::CheckAll(uint64_t position, uint32_t access) const {
   for (const Segment& segment : sends_.segments(position)) {
-    if (segment.length != 0 && !Check(segment, 0, segment.length, access)) return false;
+    if (segment.length != 0 &&
+        Resolve(segment.key, segment.address, segment.length, access) == nullptr) {
+      return false;
+    }
   }
   return true;
 }

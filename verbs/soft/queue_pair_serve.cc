@@ -45,8 +45,8 @@ int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
         sends_.posted.load(std::memory_order_relaxed)) {
       moved |= TryPump(*link);
     }
-    if (draining_.load(std::memory_order_relaxed)) [[unlikely]]
-      CheckDrained();
+    if (attention_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      PayAttention(n);
   }
   int got = 0;
   if (n != 0) {
@@ -58,6 +58,12 @@ int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
     if (moved && attachment_count_ == 2) NotifyOther(attachment);
   }
   return got;
+}
+
+void SoftQueuePair::PayAttention(int n) {
+  CheckDrained();
+  // This look is about to make room in the ring: another one is due.
+  if ((attention_.load(std::memory_order_relaxed) & kFullRing) != 0 && n != 0) MarkArrived();
 }
 
 void SoftQueuePair::NotifyOther(const Attachment& attachment) {

@@ -54,10 +54,7 @@ void RegionTable::PassUsers() {
   for (PassLock* lock : users_) lock->Pass();
 }
 
-absl::StatusOr<Key> RegionTable::Register(DomainId domain, uint64_t address, uint64_t length,
-                                          uint32_t access) {
-  const uint64_t random = Random();
-  MutexLock holder(&mutex_);
+absl::StatusOr<Key> RegionTable::Issue(uint64_t random) {
   if (free_.size() <= indices_ / 4 && indices_ < kMaxRegions) {
     // Enough free ones to choose from, or an index would tell the next.
     const uint32_t end = indices_ == 0 ? kFirstIndices : 2 * indices_;
@@ -67,43 +64,137 @@ absl::StatusOr<Key> RegionTable::Register(DomainId domain, uint64_t address, uin
   std::swap(free_[(random >> 32) % free_.size()], free_.back());
   const uint32_t index = free_.back();
   free_.pop_back();
-
   uint32_t nonce = static_cast<uint32_t>(random) & kNonceMask;
   if (nonce == 0) nonce = 1;  // so that no key is 0
   Region& region = regions_[index];
-  region.access.store(access, std::memory_order_relaxed);
+  region.issued = nonce << 16 | index;
+  region.parent = 0;
+  region.window = false;
+  region.windows = 0;
+  return region.issued;
+}
+
+void RegionTable::Open(Region& region, Key key, DomainId domain, uint64_t address, uint64_t memory,
+                       uint64_t length, uint32_t access, AddressBase base) {
+  region.zero = base == AddressBase::kZero;
+  region.access.store(region.zero ? 0 : access, std::memory_order_relaxed);
+  region.zero_access.store(region.zero ? access : 0, std::memory_order_relaxed);
   region.domain.store(domain, std::memory_order_relaxed);
   region.address.store(address, std::memory_order_relaxed);
+  region.memory.store(memory, std::memory_order_relaxed);
   region.length.store(length, std::memory_order_relaxed);
-  const Key key = nonce << 16 | index;
   region.key.store(key, std::memory_order_release);
+}
+
+absl::StatusOr<Key> RegionTable::Register(DomainId domain, uint64_t address, uint64_t length,
+                                          uint32_t access, AddressBase base) {
+  const uint64_t random = Random();
+  SpinLockHolder holder(&mutex_);
+  absl::StatusOr<Key> key = Issue(random);
+  if (key.ok()) {
+    Open(regions_[*key & kIndexMask], *key, domain, base == AddressBase::kZero ? 0 : address,
+         address, length, access, base);
+  }
   return key;
+}
+
+void RegionTable::CloseWindows(Region& region, Key key) {
+  if (region.windows == 0) return;
+  region.windows = 0;
+  for (uint32_t i = 0; i < indices_; i++) {
+    if (regions_[i].window && regions_[i].parent == key) {
+      regions_[i].parent = 0;
+      regions_[i].key.store(0, std::memory_order_seq_cst);
+    }
+  }
 }
 
 void RegionTable::Deregister(Key key) {
   Region& region = regions_[key & kIndexMask];
   {
-    MutexLock holder(&mutex_);
-    if (key == 0 || region.key.load(std::memory_order_relaxed) != key) return;
+    SpinLockHolder holder(&mutex_);
+    if (key == 0 || region.issued != key) return;
+    region.issued = 0;
+    region.window = false;
     region.key.store(0, std::memory_order_seq_cst);
+    CloseWindows(region, key);
   }
   PassUsers();
-  MutexLock holder(&mutex_);
+  SpinLockHolder holder(&mutex_);
   free_.push_back(key & kIndexMask);
 }
 
 void RegionTable::Modify(Key key, DomainId domain, uint32_t access) {
   Region& region = regions_[key & kIndexMask];
   {
-    MutexLock holder(&mutex_);
+    SpinLockHolder holder(&mutex_);
     if (key == 0 || region.key.load(std::memory_order_relaxed) != key) return;
     // Withdrawn while it changes, so that nobody sees the new rights with the old domain.
     region.key.store(0, std::memory_order_seq_cst);
+    CloseWindows(region, key);
     region.domain.store(domain, std::memory_order_relaxed);
-    region.access.store(access, std::memory_order_relaxed);
+    region.access.store(region.zero ? 0 : access, std::memory_order_relaxed);
+    region.zero_access.store(region.zero ? access : 0, std::memory_order_relaxed);
     region.key.store(key, std::memory_order_release);
   }
   PassUsers();
+}
+
+absl::StatusOr<Key> RegionTable::ReserveWindow() {
+  const uint64_t random = Random();
+  SpinLockHolder holder(&mutex_);
+  absl::StatusOr<Key> key = Issue(random);
+  if (key.ok()) regions_[*key & kIndexMask].window = true;
+  return key;
+}
+
+bool RegionTable::Bind(Key key, const WindowBinding& binding) {
+  uint32_t needs = 0;  // of the region
+  if ((binding.access & (kRemoteRead | kRemoteAtomic)) != 0) needs |= kLocalRead;
+  if ((binding.access & (kRemoteWrite | kRemoteAtomic)) != 0) needs |= kLocalWrite;
+  SpinLockHolder holder(&mutex_);
+  Region& region = regions_[binding.region & kIndexMask];
+  // Not a window of a window.
+  if (region.window || region.issued != binding.region) return false;
+  // Without a right to check, any one that the region has will do.
+  if (needs == 0) {
+    needs = region.access.load(std::memory_order_relaxed) |
+            region.zero_access.load(std::memory_order_relaxed);
+  }
+  const unsigned char* memory =
+      Resolve(binding.region, binding.address, binding.length, needs, binding.domain);
+  if (memory == nullptr) return false;
+  Region& window = regions_[key & kIndexMask];
+  if (window.issued != key) return true;
+  window.parent = binding.region;
+  region.windows++;
+  const auto start = reinterpret_cast<uint64_t>(memory);
+  Open(window, key, binding.owner, binding.base == AddressBase::kZero ? 0 : start, start,
+       binding.length, binding.access, binding.base);
+  return true;
+}
+
+bool RegionTable::Invalidate(Key key, DomainId owner) {
+  Region& region = regions_[key & kIndexMask];
+  if (key == 0 || region.key.load(std::memory_order_acquire) != key) return false;
+  if (region.domain.load(std::memory_order_relaxed) != owner) return false;
+  return region.key.compare_exchange_strong(key, 0, std::memory_order_seq_cst);
+}
+
+unsigned char* RegionTable::Resolve(Key key, uint64_t address, uint64_t length, uint32_t access,
+                                    DomainId domain) const {
+  const Region& region = regions_[key & kIndexMask];
+  if (region.key.load(std::memory_order_acquire) != key || key == 0) return nullptr;
+  const uint64_t offset = address - region.address.load(std::memory_order_relaxed);
+  const uint64_t size = region.length.load(std::memory_order_relaxed);
+  const DomainId owner = region.domain.load(std::memory_order_relaxed);
+  const uint32_t rights = region.access.load(std::memory_order_relaxed) |
+                          region.zero_access.load(std::memory_order_relaxed);
+  if (offset > size || length > size - offset || (rights & access) != access ||
+      (owner != domain && owner != kWildcardDomain && domain != kWildcardDomain)) {
+    return nullptr;
+  }
+  return reinterpret_cast<unsigned char*>(region.memory.load(std::memory_order_relaxed) + offset);
 }
 
 }  // namespace viaduct::verbs

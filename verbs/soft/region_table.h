@@ -1,9 +1,12 @@
-// The registered regions of one context, by key.
+// The registered regions and bound windows of one context, by key.
 //
 // Check() is lock-free and costs about two nanoseconds; it is called for every piece of memory at
 // the moment that bytes move, never earlier. What it says holds as long as the caller holds the
 // PassLock under which it asked (a queue pair's send lock, or the inbound lock of its home
 // completion queue): Deregister and Modify withdraw first and then pass every such lock.
+//
+// Check knows entries whose addresses are those of memory. For the others, and for whoever wants
+// to know which of two domains it is, there is Resolve.
 #ifndef VIADUCT_VERBS_SOFT_REGION_TABLE_H_
 #define VIADUCT_VERBS_SOFT_REGION_TABLE_H_
 
@@ -21,8 +24,21 @@
 namespace viaduct::verbs {
 
 // Names a protection domain in the checks. kWildcardDomain matches every other, on either side.
+// A queue pair has a number of its own, which is the domain of the windows that are bound to it
+// alone.
 using DomainId = uint32_t;
 inline constexpr DomainId kWildcardDomain = 0;
+
+// What a window is to become.
+struct WindowBinding {
+  Key region = 0;
+  uint64_t address = 0;  // as the region counts
+  uint64_t length = 0;
+  uint32_t access = 0;
+  AddressBase base = AddressBase::kVirtual;
+  DomainId domain = 0;  // must be the region's
+  DomainId owner = 0;   // who may use the window: `domain`, or a queue pair's number
+};
 
 class RegionTable {
  public:
@@ -38,11 +54,22 @@ class RegionTable {
   void RemoveUser(PassLock* lock);
 
   // ResourceExhausted: kMaxRegions are registered. Control path, any thread.
-  absl::StatusOr<Key> Register(DomainId domain, uint64_t address, uint64_t length, uint32_t access);
-  // After it returned nothing is read or written through `key`. Called with no lock held.
+  absl::StatusOr<Key> Register(DomainId domain, uint64_t address, uint64_t length, uint32_t access,
+                               AddressBase base = AddressBase::kVirtual);
+  // After it returned nothing is read or written through `key`, nor through a window of it.
+  // Called with no lock held; no effect on a key that is not in use.
   void Deregister(Key key);
-  // After it returned every check meets the new values.
+  // After it returned every check meets the new values. Windows of the region end.
   void Modify(Key key, DomainId domain, uint32_t access);
+
+  // A key for a window, which opens nothing until Bind; given back by Deregister.
+  absl::StatusOr<Key> ReserveWindow();
+  // False: the region has gone, does not hold that range, lacks a right or is in another domain.
+  // True without effect if the key was given back meanwhile. Any thread, also under a PassLock.
+  bool Bind(Key key, const WindowBinding& binding);
+  // A window of `owner` alone opens nothing any more; its key stays in use until Deregister.
+  // False: there is no such. Lock-free. Does not wait for holders of PassLocks.
+  bool Invalidate(Key key, DomainId owner);
 
   // True if [address, address + length) lies in the region, which has all rights of `access`, and
   // the domains match. Overflow-safe for any value; a hostile key is only ever compared.
@@ -56,21 +83,38 @@ class RegionTable {
            (region.access.load(std::memory_order_relaxed) & access) == access &&
            (owner == domain || owner == kWildcardDomain || domain == kWildcardDomain);
   }
+  // The memory behind such a range, or null; of entries that count from 0 too. `access` is not
+  // empty.
+  unsigned char* Resolve(Key key, uint64_t address, uint64_t length, uint32_t access,
+                         DomainId domain) const;
 
  private:
   // Key: bits 0-15 index, 16-30 random, never 0. Indices are drawn at random as well.
-  struct Region {
-    std::atomic<Key> key;  // 0: free
-    std::atomic<uint32_t> access;
+  struct alignas(64) Region {
+    std::atomic<Key> key;          // 0: opens nothing
+    std::atomic<uint32_t> access;  // 0 if addresses count from 0: Check refuses
     std::atomic<DomainId> domain;
     std::atomic<uint64_t> address;
     std::atomic<uint64_t> length;
+    std::atomic<uint32_t> zero_access;  // the rights where addresses count from 0
+    std::atomic<uint64_t> memory;       // where the first byte lies
+    // mutex_.
+    Key issued;  // who has the entry; 0: nobody
+    Key parent;  // of a window: its region
+    bool window;
+    bool zero;         // addresses count from 0
+    uint32_t windows;  // of a region: how many entries have named it as parent
   };
 
+  absl::StatusOr<Key> Issue(uint64_t random) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Open(Region& region, Key key, DomainId domain, uint64_t address, uint64_t memory,
+            uint64_t length, uint32_t access, AddressBase base);
+  // The windows of `key` open nothing any more.
+  void CloseWindows(Region& region, Key key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PassUsers();
 
   Region* regions_;  // kMaxRegions of reserved, zeroed address space; touched pages count
-  Mutex mutex_;
+  SpinLock mutex_;   // taken under PassLocks: short
   std::vector<uint32_t> free_ ABSL_GUARDED_BY(mutex_);
   uint32_t indices_ ABSL_GUARDED_BY(mutex_) = 0;  // below it: in use, or in free_
   Mutex users_mutex_;

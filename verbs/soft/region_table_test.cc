@@ -50,6 +50,100 @@ TEST(RegionTableTest, ModifyAndDeregister) {
   table.Deregister(key);  // nothing happens
 }
 
+WindowBinding Binding(Key region, uint64_t address, uint64_t length, uint32_t access) {
+  WindowBinding binding;
+  binding.region = region;
+  binding.address = address;
+  binding.length = length;
+  binding.access = access;
+  binding.domain = binding.owner = 7;
+  return binding;
+}
+
+TEST(RegionTableTest, AddressesFromZeroAreForResolve) {
+  RegionTable table;
+  const Key key = *table.Register(7, 1000, 100, kAll, AddressBase::kZero);
+  EXPECT_FALSE(table.Check(key, 0, 1, kLocalRead, 7));
+  EXPECT_FALSE(table.Check(key, 1000, 1, kLocalRead, 7));
+  EXPECT_EQ(table.Resolve(key, 99, 1, kLocalRead, 7), reinterpret_cast<unsigned char*>(1099));
+  EXPECT_EQ(table.Resolve(key, 99, 2, kLocalRead, 7), nullptr);
+  EXPECT_EQ(table.Resolve(key, 1000, 1, kLocalRead, 7), nullptr);
+  EXPECT_EQ(table.Resolve(key, 0, 1, kLocalRead, 8), nullptr);
+  table.Modify(key, 8, kLocalRead);
+  EXPECT_FALSE(table.Check(key, 0, 1, kLocalRead, 8));
+  EXPECT_NE(table.Resolve(key, 0, 1, kLocalRead, 8), nullptr);
+  EXPECT_EQ(table.Resolve(key, 0, 1, kLocalWrite, 8), nullptr);
+}
+
+TEST(RegionTableTest, AWindowOpensWhenItIsBound) {
+  RegionTable table;
+  const Key region = *table.Register(7, 1000, 100, kLocalRead | kLocalWrite);
+  const Key key = *table.ReserveWindow();
+  EXPECT_FALSE(table.Check(key, 0, 0, kRemoteRead, 7));
+  EXPECT_FALSE(table.Bind(key, Binding(region, 1000, 101, kRemoteRead)));
+  EXPECT_FALSE(table.Bind(key, Binding(region ^ 0x10000, 1000, 1, kRemoteRead)));
+  ASSERT_TRUE(table.Bind(key, Binding(region, 1010, 20, kRemoteRead)));
+  EXPECT_TRUE(table.Check(key, 1010, 20, kRemoteRead, 7));
+  EXPECT_FALSE(table.Check(key, 1010, 21, kRemoteRead, 7));
+  EXPECT_FALSE(table.Check(key, 1010, 1, kRemoteWrite, 7));
+  EXPECT_FALSE(table.Check(key, 1010, 1, kLocalRead, 7));
+  // No window of a window.
+  const Key second = *table.ReserveWindow();
+  EXPECT_FALSE(table.Bind(second, Binding(key, 1010, 1, kRemoteRead)));
+  table.Deregister(key);
+  EXPECT_FALSE(table.Check(key, 1010, 1, kRemoteRead, 7));
+  // Given back before its bind: nothing happens, and it stays closed.
+  table.Deregister(second);
+  EXPECT_TRUE(table.Bind(second, Binding(region, 1000, 1, kRemoteRead)));
+  EXPECT_FALSE(table.Check(second, 1000, 1, kRemoteRead, 7));
+}
+
+TEST(RegionTableTest, AWindowNeedsTheRegionsRights) {
+  RegionTable table;
+  const Key key = *table.ReserveWindow();
+  const Key read = *table.Register(7, 1000, 100, kLocalRead);
+  const Key write = *table.Register(7, 1000, 100, kLocalWrite);
+  EXPECT_TRUE(table.Bind(key, Binding(read, 1000, 1, kRemoteRead)));
+  EXPECT_FALSE(table.Bind(key, Binding(write, 1000, 1, kRemoteRead)));
+  EXPECT_FALSE(table.Bind(key, Binding(read, 1000, 1, kRemoteWrite)));
+  EXPECT_TRUE(table.Bind(key, Binding(write, 1000, 1, kRemoteWrite)));
+  EXPECT_FALSE(table.Bind(key, Binding(read, 1000, 1, kRemoteAtomic)));
+  EXPECT_FALSE(table.Bind(key, Binding(write, 1000, 1, kRemoteAtomic)));
+}
+
+TEST(RegionTableTest, WindowsEndWithTheirRegion) {
+  RegionTable table;
+  for (const bool modify : {false, true}) {
+    const Key region = *table.Register(7, 1000, 100, kLocalRead | kLocalWrite);
+    const Key key = *table.ReserveWindow();
+    ASSERT_TRUE(table.Bind(key, Binding(region, 1000, 100, kRemoteRead)));
+    if (modify) {
+      table.Modify(region, 7, kLocalRead);
+    } else {
+      table.Deregister(region);
+    }
+    EXPECT_FALSE(table.Check(key, 1000, 1, kRemoteRead, 7));
+    table.Deregister(key);
+  }
+}
+
+TEST(RegionTableTest, OnlyItsOwnerInvalidates) {
+  RegionTable table;
+  const Key region = *table.Register(7, 1000, 100, kLocalRead | kLocalWrite);
+  const Key key = *table.ReserveWindow();
+  WindowBinding binding = Binding(region, 1000, 100, kRemoteRead);
+  binding.owner = 1234;
+  ASSERT_TRUE(table.Bind(key, binding));
+  EXPECT_FALSE(table.Check(key, 1000, 1, kRemoteRead, 7));
+  EXPECT_TRUE(table.Check(key, 1000, 1, kRemoteRead, 1234));
+  EXPECT_FALSE(table.Invalidate(key, 7));
+  EXPECT_FALSE(table.Invalidate(region, 1234));
+  EXPECT_TRUE(table.Invalidate(key, 1234));
+  EXPECT_FALSE(table.Invalidate(key, 1234));
+  EXPECT_FALSE(table.Check(key, 1000, 1, kRemoteRead, 1234));
+  table.Deregister(key);
+}
+
 TEST(RegionTableTest, KeysDifferAndAreNotGuessedFromOthers) {
   RegionTable table;
   std::set<Key> keys;

@@ -1,7 +1,9 @@
 #include "verbs/soft/work_queue.h"
 
 #include <algorithm>
+#include <type_traits>
 
+#include "absl/numeric/bits.h"
 #include "verbs/base/block.h"
 
 namespace viaduct::verbs {
@@ -28,6 +30,12 @@ bool WorkQueue<Entry>::MakeRoom(size_t segments) {
 }
 
 template <typename Entry>
+bool WorkQueue<Entry>::MakeAllRoom() {
+  const uint64_t slots = absl::bit_ceil(uint64_t{max_requests_});
+  return slots_ >= slots || Move(slots, max_segments_ > 1, max_segments_);
+}
+
+template <typename Entry>
 bool WorkQueue<Entry>::Move(uint64_t slots, bool spill, uint32_t segments) {
   // Not initialized: an entry is written when it is posted.
   auto* entries = static_cast<Entry*>(AllocateBlock(slots * sizeof(Entry)));
@@ -44,6 +52,10 @@ bool WorkQueue<Entry>::Move(uint64_t slots, bool spill, uint32_t segments) {
     if (at(n).segment_count > 1) {
       absl::Span<const Segment> from = this->segments(n);
       std::copy(from.begin(), from.end(), spilled + (n & (slots - 1)) * segments);
+    } else if constexpr (std::is_same_v<Entry, SendEntry>) {
+      if (spill_ == nullptr || !IsFetch(at(n).opcode)) continue;
+      const Operands kept = operands(n);
+      std::memcpy(&spilled[(n & (slots - 1)) * segments], &kept, sizeof kept);
     }
   }
   Release();

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "absl/types/span.h"
 #include "verbs/device.h"
@@ -30,7 +31,7 @@ struct alignas(64) SendEntry {
   Key remote_key;
   uint32_t immediate;
   uint16_t flags;   // RequestFlag
-  Opcode opcode;    // kSend, kWrite, kRead
+  Opcode opcode;
   uint8_t status;   // kPending or a Status; atomic access, see SetStatus
   uint32_t offset;  // the wire's own progress, 0 at first: bytes emitted, or read so far
   uint32_t segment_count;
@@ -52,6 +53,23 @@ struct alignas(64) ReceiveEntry {
   Segment first;
 };
 static_assert(sizeof(ReceiveEntry) == 64);
+
+// What a bind keeps in its entry, beside what the fields' names say: remote_key is the fresh key,
+// remote_address the length, immediate the rights, first.address and first.key what is bound,
+// first.length the AddressBase, cookie 1 for WindowScope::kQueuePair.
+
+// What an atomic keeps beside its entry.
+struct Operands {
+  uint64_t compare_add;
+  uint64_t swap;
+};
+static_assert(sizeof(Operands) == sizeof(Segment));
+
+// Requests that an answer of the peer completes.
+constexpr bool IsFetch(Opcode opcode) {
+  return opcode == Opcode::kRead || opcode == Opcode::kCompareAndSwap ||
+         opcode == Opcode::kFetchAndAdd;
+}
 
 inline void SetStatus(SendEntry& entry, Status status) {
   __atomic_store_n(&entry.status, static_cast<uint8_t>(status), __ATOMIC_RELEASE);
@@ -78,6 +96,9 @@ class WorkQueue {
   bool Allow(uint32_t requests, uint32_t segments);
   // HasRoom(segments) afterwards. False: max_requests() are posted, or there is no memory.
   bool MakeRoom(size_t segments);
+
+  // For all that are allowed.
+  bool MakeAllRoom();
 
   // ---- under the queue's lock
   // For one more request with so many segments.
@@ -112,6 +133,17 @@ class WorkQueue {
       total += segment.length;
     }
     return total;
+  }
+
+  // Of a request with one segment at most, for which there was room as for two: they lie where
+  // segments of others would.
+  void SetOperands(uint64_t n, const Operands& operands) {
+    std::memcpy(&spill_[(n & mask_) * max_segments_], &operands, sizeof operands);
+  }
+  Operands operands(uint64_t n) const {
+    Operands operands;
+    std::memcpy(&operands, &spill_[(n & mask_) * max_segments_], sizeof operands);
+    return operands;
   }
 
   alignas(64) std::atomic<uint64_t> posted{0};

@@ -12,7 +12,10 @@ bool IsTagged(RdmapOpcode opcode) {
 uint32_t QueueOf(RdmapOpcode opcode) {
   switch (opcode) {
     case RdmapOpcode::kReadRequest:
+    case RdmapOpcode::kAtomicRequest:
       return kQueueReadRequest;
+    case RdmapOpcode::kAtomicResponse:
+      return kQueueAtomicResponse;
     case RdmapOpcode::kTerminate:
       return kQueueTerminate;
     default:
@@ -68,8 +71,7 @@ size_t EncodeDdpHeader(const DdpHeader& header, std::span<uint8_t> out) {
   return header.size();
 }
 
-std::optional<WireError> ParseDdpHeader(std::span<const uint8_t> ulpdu, bool immediate_data,
-                                        DdpHeader* header) {
+std::optional<WireError> ParseDdpHeader(std::span<const uint8_t> ulpdu, DdpHeader* header) {
   if (ulpdu.size() < kDdpControlSize) return kBadFraming;
   const uint8_t* const p = ulpdu.data();
   DdpHeader h;
@@ -81,7 +83,7 @@ std::optional<WireError> ParseDdpHeader(std::span<const uint8_t> ulpdu, bool imm
   }
   if ((p[1] & kRdmapVersionMask) != kRdmapVersion) return kRdmapBadVersion;
   const uint8_t opcode = p[1] & kRdmapOpcodeMask;
-  if (opcode > (immediate_data ? kLastOpcode : kLastBaseOpcode)) return kUnexpectedOpcode;
+  if (opcode > kLastOpcode) return kUnexpectedOpcode;
   h.opcode = static_cast<RdmapOpcode>(opcode);
   if (h.tagged != IsTagged(h.opcode)) return kUnexpectedOpcode;
   if (h.tagged) {
@@ -122,6 +124,44 @@ ReadRequest DecodeReadRequest(std::span<const uint8_t, kReadRequestSize> in) {
   request.source_stag = LoadBig32(p + kReadSourceStagOffset);
   request.source_offset = LoadBig64(p + kReadSourceOffsetOffset);
   return request;
+}
+
+void EncodeAtomicRequest(const AtomicRequest& request, std::span<uint8_t, kAtomicRequestSize> out) {
+  uint8_t* const p = out.data();
+  StoreBig32(p + kAtomicOperationOffset, request.operation);
+  StoreBig32(p + kAtomicIdOffset, request.id);
+  StoreBig32(p + kAtomicStagOffset, request.stag);
+  StoreBig64(p + kAtomicAddressOffset, request.address);
+  StoreBig64(p + kAtomicDataOffset, request.data);
+  StoreBig64(p + kAtomicDataMaskOffset, request.data_mask);
+  StoreBig64(p + kAtomicCompareOffset, request.compare);
+  StoreBig64(p + kAtomicCompareMaskOffset, request.compare_mask);
+}
+
+AtomicRequest DecodeAtomicRequest(std::span<const uint8_t, kAtomicRequestSize> in) {
+  const uint8_t* const p = in.data();
+  AtomicRequest request;
+  request.operation = LoadBig32(p + kAtomicOperationOffset) & 15;
+  request.id = LoadBig32(p + kAtomicIdOffset);
+  request.stag = LoadBig32(p + kAtomicStagOffset);
+  request.address = LoadBig64(p + kAtomicAddressOffset);
+  request.data = LoadBig64(p + kAtomicDataOffset);
+  request.data_mask = LoadBig64(p + kAtomicDataMaskOffset);
+  request.compare = LoadBig64(p + kAtomicCompareOffset);
+  request.compare_mask = LoadBig64(p + kAtomicCompareMaskOffset);
+  return request;
+}
+
+uint64_t ApplyAtomic(const AtomicRequest& request, uint64_t old) {
+  if (request.operation == kAtomicCompareSwap) {
+    if (((request.compare ^ old) & request.compare_mask) != 0) return old;
+    return (old & ~request.data_mask) | (request.data & request.data_mask);
+  }
+  // A bit of the mask is the top of a field: the carry out of it is lost. Without those bits the
+  // sum carries nowhere too far; they are added without carry.
+  const uint64_t tops = request.data_mask;
+  const uint64_t sum = (old & ~tops) + (request.data & ~tops);
+  return sum ^ ((old ^ request.data) & tops);
 }
 
 }  // namespace viaduct::verbs::iwarp

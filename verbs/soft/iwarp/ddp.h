@@ -43,10 +43,9 @@ DdpHeader UntaggedHeader(RdmapOpcode opcode, uint32_t sequence, uint32_t message
 size_t EncodeDdpHeader(const DdpHeader& header, std::span<uint8_t> out);
 
 // Reads the header of a segment and checks everything that it shows by itself: length, versions,
-// opcode (8 and 9 only if `immediate_data`), T bit and queue against the opcode. Returns the error
-// that a Terminate must carry. When an error is returned, *header is unspecified.
-std::optional<WireError> ParseDdpHeader(std::span<const uint8_t> ulpdu, bool immediate_data,
-                                        DdpHeader* header);
+// opcode, T bit and queue against the opcode. Returns the error that a Terminate must carry. When
+// an error is returned, *header is unspecified.
+std::optional<WireError> ParseDdpHeader(std::span<const uint8_t> ulpdu, DdpHeader* header);
 
 // The bytes of a segment's header for a Terminate, as far as they are there: 14 or 18, or none.
 std::span<const uint8_t> HeaderBytes(std::span<const uint8_t> ulpdu);
@@ -63,6 +62,24 @@ struct ReadRequest {
 
 void EncodeReadRequest(const ReadRequest& request, std::span<uint8_t, kReadRequestSize> out);
 ReadRequest DecodeReadRequest(std::span<const uint8_t, kReadRequestSize> in);
+
+struct AtomicRequest {
+  uint32_t operation = 0;  // kAtomicFetchAdd, kAtomicCompareSwap, or what a peer sends
+  uint32_t id = 0;
+  uint32_t stag = 0;
+  uint64_t address = 0;
+  uint64_t data = 0;       // addend, or what is swapped in
+  uint64_t data_mask = 0;  // plain: 0 for FetchAdd, all ones for CmpSwap
+  uint64_t compare = 0;
+  uint64_t compare_mask = ~uint64_t{0};
+
+  friend bool operator==(const AtomicRequest&, const AtomicRequest&) = default;
+};
+
+void EncodeAtomicRequest(const AtomicRequest& request, std::span<uint8_t, kAtomicRequestSize> out);
+AtomicRequest DecodeAtomicRequest(std::span<const uint8_t, kAtomicRequestSize> in);
+// What `old` becomes; masks as RFC 7306 5.1 has them.
+uint64_t ApplyAtomic(const AtomicRequest& request, uint64_t old);
 
 }  // namespace viaduct::verbs::iwarp
 

@@ -35,6 +35,7 @@ inline constexpr size_t kDdpMessageOffset = 14;    // untagged: MO
 inline constexpr uint32_t kQueueSend = 0;
 inline constexpr uint32_t kQueueReadRequest = 1;
 inline constexpr uint32_t kQueueTerminate = 2;
+inline constexpr uint32_t kQueueAtomicResponse = 3;
 
 inline constexpr uint32_t kFirstSequence = 1;
 
@@ -49,9 +50,10 @@ enum class RdmapOpcode : uint8_t {
   kTerminate = 7,
   kImmediate = 8,           // RFC 7306
   kImmediateSolicited = 9,  // RFC 7306
+  kAtomicRequest = 10,      // RFC 7306
+  kAtomicResponse = 11,     // RFC 7306
 };
-inline constexpr uint8_t kLastBaseOpcode = 7;
-inline constexpr uint8_t kLastOpcode = 9;
+inline constexpr uint8_t kLastOpcode = 11;
 
 // Payload of a Read Request, behind the untagged header.
 inline constexpr size_t kReadSinkStagOffset = 0;
@@ -61,7 +63,23 @@ inline constexpr size_t kReadSourceStagOffset = 16;
 inline constexpr size_t kReadSourceOffsetOffset = 20;
 inline constexpr size_t kReadRequestSize = 28;
 
-// Payload of Immediate Data: between two Viaducts a kind and a value of four bytes each.
+// Payload of an Atomic Request and of its response.
+inline constexpr size_t kAtomicOperationOffset = 0;  // in the low four bits
+inline constexpr size_t kAtomicIdOffset = 4;
+inline constexpr size_t kAtomicStagOffset = 8;
+inline constexpr size_t kAtomicAddressOffset = 12;
+inline constexpr size_t kAtomicDataOffset = 20;
+inline constexpr size_t kAtomicDataMaskOffset = 28;
+inline constexpr size_t kAtomicCompareOffset = 36;
+inline constexpr size_t kAtomicCompareMaskOffset = 44;
+inline constexpr size_t kAtomicRequestSize = 52;
+inline constexpr uint32_t kAtomicFetchAdd = 0;
+inline constexpr uint32_t kAtomicCompareSwap = 2;
+inline constexpr size_t kAtomicResponseValueOffset = 4;
+inline constexpr size_t kAtomicResponseSize = 12;
+
+// Payload of Immediate Data: the value and the length of the Write before it, four bytes each; or,
+// between two Viaducts that agreed on it, a kind and the value.
 inline constexpr size_t kImmediateSize = 8;
 inline constexpr uint32_t kImmediateForSend = 1;   // the value of the Send that follows
 inline constexpr uint32_t kImmediateForWrite = 2;  // the value of the Write that follows

@@ -18,13 +18,13 @@ std::string Encode(const DdpHeader& header) {
 
 std::string Join(std::string_view hex) { return ToHex(FromHex(hex)); }
 
-std::optional<WireError> Parse(std::string_view hex, DdpHeader* header, bool immediate = false) {
-  return ParseDdpHeader(FromHex(hex), immediate, header);
+std::optional<WireError> Parse(std::string_view hex, DdpHeader* header) {
+  return ParseDdpHeader(FromHex(hex), header);
 }
 
-std::optional<WireError> ErrorOf(std::string_view hex, bool immediate = false) {
+std::optional<WireError> ErrorOf(std::string_view hex) {
   DdpHeader header;
-  return Parse(hex, &header, immediate);
+  return Parse(hex, &header);
 }
 
 TEST(DdpHeaderTest, ControlBytesOfEveryOpcode) {
@@ -38,12 +38,14 @@ TEST(DdpHeaderTest, ControlBytesOfEveryOpcode) {
         Row{RdmapOpcode::kSendInvalidate, "4144", 0}, Row{RdmapOpcode::kSendSolicited, "4145", 0},
         Row{RdmapOpcode::kSendSolicitedInvalidate, "4146", 0},
         Row{RdmapOpcode::kTerminate, "4147", 2}, Row{RdmapOpcode::kImmediate, "4148", 0},
-        Row{RdmapOpcode::kImmediateSolicited, "4149", 0}}) {
+        Row{RdmapOpcode::kImmediateSolicited, "4149", 0},
+        Row{RdmapOpcode::kAtomicRequest, "414a", 1},
+        Row{RdmapOpcode::kAtomicResponse, "414b", 3}}) {
     const std::string bytes = Encode(UntaggedHeader(row.opcode, 1, 0, true));
     EXPECT_EQ(bytes.substr(0, 4), row.control);
     EXPECT_EQ(bytes.size(), 2 * kDdpUntaggedSize);
     DdpHeader header;
-    ASSERT_EQ(Parse(bytes, &header, true), std::nullopt) << row.control;
+    ASSERT_EQ(Parse(bytes, &header), std::nullopt) << row.control;
     EXPECT_EQ(header, UntaggedHeader(row.opcode, 1, 0, true));
     EXPECT_EQ(header.queue, row.queue);
   }
@@ -88,10 +90,10 @@ TEST(DdpHeaderTest, ShortHeaders) {
     for (size_t size = 0; size < bytes->size(); ++size) {
       // A copy of that size, so that a sanitizer sees a read behind it.
       const std::vector<uint8_t> cut(bytes->begin(), bytes->begin() + static_cast<long>(size));
-      EXPECT_EQ(ParseDdpHeader(cut, true, &header), kBadFraming) << size;
+      EXPECT_EQ(ParseDdpHeader(cut, &header), kBadFraming) << size;
       EXPECT_TRUE(HeaderBytes(cut).empty());
     }
-    EXPECT_EQ(ParseDdpHeader(*bytes, true, &header), std::nullopt);
+    EXPECT_EQ(ParseDdpHeader(*bytes, &header), std::nullopt);
     EXPECT_EQ(HeaderBytes(*bytes).size(), bytes->size());
   }
 }
@@ -124,15 +126,13 @@ TEST(DdpHeaderTest, TaggedBitAgainstOpcode) {
     const std::string low = "4" + std::to_string(opcode);
     const bool tagged = IsTagged(static_cast<RdmapOpcode>(opcode));
     const std::string header = (tagged ? "41" : "c1") + low + "00000000 00000000 00000001 00000000";
-    EXPECT_EQ(ErrorOf(header, true), kUnexpectedOpcode) << opcode;
+    EXPECT_EQ(ErrorOf(header), kUnexpectedOpcode) << opcode;
   }
 }
 
-TEST(DdpHeaderTest, OpcodesThatAreNotAgreed) {
-  EXPECT_EQ(ErrorOf("4148 00000000 00000000 00000001 00000000", false), kUnexpectedOpcode);
-  EXPECT_EQ(ErrorOf("4149 00000000 00000000 00000001 00000000", false), kUnexpectedOpcode);
-  for (const char* opcode : {"4a", "4b", "4c", "4d", "4e", "4f"}) {
-    EXPECT_EQ(ErrorOf("41" + std::string(opcode) + "00000000 00000000 00000001 00000000", true),
+TEST(DdpHeaderTest, UnknownOpcodes) {
+  for (const char* opcode : {"4c", "4d", "4e", "4f"}) {
+    EXPECT_EQ(ErrorOf("41" + std::string(opcode) + "00000000 00000000 00000001 00000000"),
               kUnexpectedOpcode);
   }
 }
@@ -155,6 +155,36 @@ TEST(ReadRequestTest, RoundTrip) {
   EncodeReadRequest(request, bytes);
   EXPECT_EQ(ToHex(bytes), Join("00033b00 0000000000002000 00000010 00012a00 00007f0000001000"));
   EXPECT_EQ(DecodeReadRequest(bytes), request);
+}
+
+TEST(AtomicRequestTest, RoundTrip) {
+  const AtomicRequest request{.operation = kAtomicFetchAdd,
+                              .id = 0x77,
+                              .stag = 0x00012a00,
+                              .address = 0x7f0000001000,
+                              .data = 5};
+  std::array<uint8_t, kAtomicRequestSize> bytes;
+  EncodeAtomicRequest(request, bytes);
+  EXPECT_EQ(ToHex(bytes), Join("00000000 00000077 00012a00 00007f0000001000 0000000000000005 "
+                               "0000000000000000 0000000000000000 ffffffffffffffff"));
+  EXPECT_EQ(DecodeAtomicRequest(bytes), request);
+}
+
+TEST(AtomicRequestTest, Apply) {
+  AtomicRequest add{.operation = kAtomicFetchAdd, .data = 5};
+  EXPECT_EQ(ApplyAtomic(add, 41), 46u);
+  EXPECT_EQ(ApplyAtomic(add, ~uint64_t{0}), 4u);
+  add.data = 0x80ff;
+  add.data_mask = 0x8080;  // two fields of a byte
+  EXPECT_EQ(ApplyAtomic(add, 0x8001), 0x0000u);
+  AtomicRequest swap{
+      .operation = kAtomicCompareSwap, .data = 9, .data_mask = ~uint64_t{0}, .compare = 41};
+  EXPECT_EQ(ApplyAtomic(swap, 41), 9u);
+  EXPECT_EQ(ApplyAtomic(swap, 42), 42u);
+  swap.compare_mask = 0xff;
+  swap.data_mask = 0xf;
+  swap.data = 3;
+  EXPECT_EQ(ApplyAtomic(swap, 0x1129), 0x1123u);
 }
 
 }  // namespace

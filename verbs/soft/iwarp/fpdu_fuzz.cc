@@ -1,5 +1,5 @@
 // The stream behind the startup frames, up to where a connection's state begins. The first byte
-// chooses: bit 0 checks the CRC, bit 1 allows Immediate Data, bit 2 repairs every CRC first (so
+// chooses: bit 0 checks the CRC, bit 1 nothing, bit 2 repairs every CRC first (so
 // that the headers are reached), the rest is the size of the pieces. However the stream is cut,
 // the same segments and the same error must come out.
 
@@ -32,9 +32,7 @@ struct Trace {
 
 class Receiver {
  public:
-  Receiver(bool check_crc, bool immediate) : immediate_(immediate) {
-    reader_.set_check_crc(check_crc);
-  }
+  explicit Receiver(bool check_crc) { reader_.set_check_crc(check_crc); }
 
   // Returns false after an error.
   bool Feed(std::span<const uint8_t> bytes) {
@@ -61,7 +59,7 @@ class Receiver {
     Require(ulpdu.size() >= kDdpTaggedSize && ulpdu.size() <= kMaxUlpduLength);
     trace_.segments.push_back(ComputeCrc32c(ulpdu));
     DdpHeader header;
-    trace_.error = ParseDdpHeader(ulpdu, immediate_, &header);
+    trace_.error = ParseDdpHeader(ulpdu, &header);
     if (!trace_.error.has_value()) {
       trace_.error = sequence_.Accept(header, ulpdu.size() - header.size());
     }
@@ -80,7 +78,6 @@ class Receiver {
     return true;
   }
 
-  const bool immediate_;
   FpduReader reader_;
   InboundSequence sequence_;
   Trace trace_;
@@ -102,15 +99,14 @@ void RepairCrcs(std::vector<uint8_t>* stream) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const bool check_crc = data[0] & 1;
-  const bool immediate = data[0] & 2;
   const size_t piece = 1 + (data[0] >> 3);
   std::vector<uint8_t> stream(data + 1, data + size);
   if (data[0] & 4) RepairCrcs(&stream);
   const std::span<const uint8_t> all(stream);
 
-  Receiver whole(check_crc, immediate);
+  Receiver whole(check_crc);
   whole.Feed(all);
-  Receiver parts(check_crc, immediate);
+  Receiver parts(check_crc);
   for (size_t at = 0; at < all.size(); at += piece) {
     if (!parts.Feed(all.subspan(at, std::min(piece, all.size() - at)))) break;
   }

@@ -17,7 +17,10 @@ std::optional<WireError> AcceptSingle(const DdpHeader& header, uint32_t* sequenc
 }  // namespace
 
 InboundSequence::InboundSequence(uint32_t first)
-    : send_sequence_(first), read_sequence_(first), terminate_sequence_(first) {}
+    : send_sequence_(first),
+      read_sequence_(first),
+      terminate_sequence_(first),
+      atomic_sequence_(first) {}
 
 std::optional<WireError> InboundSequence::Accept(const DdpHeader& header, size_t payload) {
   // An empty segment that is not its message's last moves nothing on: a peer could keep us busy
@@ -29,6 +32,12 @@ std::optional<WireError> InboundSequence::Accept(const DdpHeader& header, size_t
       if (payload < kReadRequestSize) return kBadFraming;
       if (payload > kReadRequestSize) return kMessageTooLong;
       return AcceptSingle(header, &read_sequence_);
+    case RdmapOpcode::kAtomicRequest:
+      if (payload != kAtomicRequestSize) return kCatastrophicStream;
+      return AcceptSingle(header, &read_sequence_);
+    case RdmapOpcode::kAtomicResponse:
+      if (payload != kAtomicResponseSize) return kCatastrophicStream;
+      return AcceptSingle(header, &atomic_sequence_);
     case RdmapOpcode::kTerminate:
       return AcceptSingle(header, &terminate_sequence_);
     default:

@@ -30,6 +30,7 @@ class InboundSequence {
   uint32_t send_sequence_ = kFirstSequence;
   uint32_t read_sequence_ = kFirstSequence;
   uint32_t terminate_sequence_ = kFirstSequence;
+  uint32_t atomic_sequence_ = kFirstSequence;     // of responses
   uint32_t send_offset_ = 0;                      // bytes so far of the message on queue 0
   bool in_message_ = false;                       // a message on queue 0 has begun and not ended
   RdmapOpcode send_opcode_ = RdmapOpcode::kSend;  // its opcode and STag, equal in all its segments

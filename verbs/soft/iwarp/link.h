@@ -89,8 +89,9 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   // A read of the peer that has not been answered, or not wholly.
   struct InboundRead {
     ReadRequest request;
-    uint32_t sequence = 0;  // of its Read Request
-    uint32_t offset = 0;    // bytes answered
+    uint32_t sequence = 0;                // of its Read Request
+    uint32_t offset = 0;                  // bytes answered
+    std::optional<AtomicRequest> atomic;  // then `request` means nothing
   };
   enum class Life : uint8_t { kDialling, kAwaitingFirst, kUp, kClosing, kEnded };
 
@@ -118,9 +119,13 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   bool EmitRequest(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitRead(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  bool EmitAtomic(SoftQueuePair& pair, SendEntry& entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitMessage(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAnswer(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  bool EmitAtomicAnswer(SoftQueuePair& pair, const InboundRead& read)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   void EmitEmptyAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitSilentRead(uint32_t confirms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitConfirmation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
@@ -149,6 +154,7 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   bool QueueAnswer(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
   bool TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
                         std::span<const uint8_t> ulpdu);
+  bool TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t> ulpdu);
   bool TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payload);
   void AtEnd(SoftQueuePair& pair);
   // The peer broke a rule: fails the pair and prepares the Terminate that says which.
@@ -192,6 +198,7 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   std::optional<TransmitStream> stream_ ABSL_GUARDED_BY(transmit_lock_);
   uint32_t send_sequence_ ABSL_GUARDED_BY(transmit_lock_) = kFirstSequence;
   uint32_t read_sequence_ ABSL_GUARDED_BY(transmit_lock_) = kFirstSequence;
+  uint32_t atomic_sequence_ ABSL_GUARDED_BY(transmit_lock_) = kFirstSequence;  // of responses
   uint32_t sink_stag_ = kNoMemoryStag;
   uint32_t reads_sent_ ABSL_GUARDED_BY(transmit_lock_) = 0;
   absl::InlinedVector<OutboundRead, 4> reads_ ABSL_GUARDED_BY(transmit_lock_);

@@ -139,7 +139,7 @@ void IwarpLink::ReleaseInput() {
 
 bool IwarpLink::Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu) {
   DdpHeader header;
-  std::optional<WireError> error = ParseDdpHeader(ulpdu, pair.immediate_enabled(), &header);
+  std::optional<WireError> error = ParseDdpHeader(ulpdu, &header);
   if (error.has_value()) return Break(pair, *error, ulpdu);
   const std::span<const uint8_t> payload = ulpdu.subspan(header.size());
   error = sequence_.Accept(header, payload.size());
@@ -152,7 +152,10 @@ bool IwarpLink::Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu) {
     case RdmapOpcode::kTerminate:
       return TakeTerminate(pair, payload);
     case RdmapOpcode::kReadRequest:
+    case RdmapOpcode::kAtomicRequest:
       return TakeReadRequest(pair, header, ulpdu);
+    case RdmapOpcode::kAtomicResponse:
+      return TakeAtomicResponse(pair, ulpdu);
     case RdmapOpcode::kReadResponse:
       return TakeReadResponse(pair, header, ulpdu);
     case RdmapOpcode::kWrite:
@@ -162,10 +165,9 @@ bool IwarpLink::Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu) {
       return TakeImmediate(pair, header, ulpdu);
     case RdmapOpcode::kSend:
     case RdmapOpcode::kSendSolicited:
-      return TakeSend(pair, header, ulpdu);
     case RdmapOpcode::kSendInvalidate:
     case RdmapOpcode::kSendSolicitedInvalidate:
-      return Break(pair, kCannotInvalidate, ulpdu);
+      return TakeSend(pair, header, ulpdu);
   }
   return false;
 }
@@ -185,7 +187,7 @@ bool IwarpLink::Replay(SoftQueuePair& pair) {
     const ParkedMessages::Item& item = parked_.front();
     const std::span<const uint8_t> ulpdu = item.ulpdu();
     DdpHeader header;  // was checked when it came
-    if (item.kind != Kind::kWriteEnd) ParseDdpHeader(ulpdu, /*immediate_data=*/true, &header);
+    if (item.kind != Kind::kWriteEnd) ParseDdpHeader(ulpdu, &header);
     bool good = true;
     switch (item.kind) {
       case Kind::kSend:
@@ -224,7 +226,19 @@ bool IwarpLink::TakeSend(SoftQueuePair& pair, const DdpHeader& header,
 bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
                             std::span<const uint8_t> ulpdu, bool* held) {
   const std::span<const uint8_t> payload = ulpdu.subspan(header.size());
-  if (header.opcode == RdmapOpcode::kImmediate) {
+  const bool immediate =
+      header.opcode == RdmapOpcode::kImmediate || header.opcode == RdmapOpcode::kImmediateSolicited;
+  if (immediate && !pair.immediate_enabled()) {
+    // RFC 7306: it takes a receive of its own.
+    const Trailer trailer{.immediate = LoadBig32(&payload[0]),
+                          .has_immediate = true,
+                          .solicited = IsSolicited(header.opcode)};
+    const Inbound finish = pair.FinishWrite(LoadBig32(&payload[4]), trailer);
+    if (finish == Inbound::kBroken) return Broken(kNoBuffer, ulpdu);
+    *held = finish == Inbound::kHeld;
+    return true;
+  }
+  if (immediate) {
     send_immediate_ = LoadBig32(&payload[4]);
     return true;
   }
@@ -248,6 +262,9 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
                         .has_immediate = send_immediate_.has_value(),
                         .solicited = IsSolicited(header.opcode)};
   send_immediate_.reset();
+  if (HasInvalidate(header.opcode) && pair.Invalidate(header.invalidate) == Inbound::kBroken) {
+    return Broken(kCannotInvalidate, ulpdu);
+  }
   pair.FinishReceive(header.message_offset + static_cast<uint32_t>(payload.size()), trailer);
   return true;
 }
@@ -255,6 +272,7 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
 bool IwarpLink::TakeImmediate(SoftQueuePair& pair, const DdpHeader& header,
                               std::span<const uint8_t> ulpdu) {
   using Kind = ParkedMessages::Kind;
+  if (!pair.immediate_enabled()) return TakeSend(pair, header, ulpdu);
   switch (LoadBig32(&ulpdu[header.size()])) {
     case kImmediateForSend:
       if (header.opcode != RdmapOpcode::kImmediate) break;
@@ -340,8 +358,9 @@ bool IwarpLink::TakeReadRequest(SoftQueuePair& pair, const DdpHeader& header,
   }
   // An empty read asks whether what came before it was received; answers keep the order of their
   // requests. Other reads do not wait for receives.
-  const ReadRequest request = ReadRequestOf(header, ulpdu);
-  if (!parked_.empty() && (request.size == 0 || parked_.count(Kind::kReadRequest) > 0)) {
+  const bool empty =
+      header.opcode == RdmapOpcode::kReadRequest && ReadRequestOf(header, ulpdu).size == 0;
+  if (!parked_.empty() && (empty || parked_.count(Kind::kReadRequest) > 0)) {
     return Park(Kind::kReadRequest, ulpdu);
   }
   return QueueAnswer(pair, header, ulpdu);
@@ -349,16 +368,27 @@ bool IwarpLink::TakeReadRequest(SoftQueuePair& pair, const DdpHeader& header,
 
 bool IwarpLink::QueueAnswer(SoftQueuePair& pair, const DdpHeader& header,
                             std::span<const uint8_t> ulpdu) {
+  if (header.opcode == RdmapOpcode::kAtomicRequest) {
+    const AtomicRequest atomic =
+        DecodeAtomicRequest(ulpdu.subspan(header.size()).first<kAtomicRequestSize>());
+    if (atomic.operation != kAtomicFetchAdd && atomic.operation != kAtomicCompareSwap) {
+      return Break(pair, kUnexpectedOpcode, ulpdu);
+    }
+    SpinLockHolder hold(&transmit_lock_);
+    answers_.push_back({.request = {}, .sequence = header.sequence, .atomic = atomic});
+    return true;
+  }
   const ReadRequest request = ReadRequestOf(header, ulpdu);
   if (request.source_offset + request.size < request.source_offset) {
     return Break(pair, kReadWrap, ulpdu);
   }
-  if (pair.CheckRead(request.source_stag, request.source_offset, request.size) ==
+  const unsigned char* memory;
+  if (pair.CheckRead(request.source_stag, request.source_offset, request.size, &memory) ==
       Inbound::kBroken) {
     return Broken(kReadInvalidStag, ulpdu);
   }
   SpinLockHolder hold(&transmit_lock_);
-  answers_.push_back({.request = request, .sequence = header.sequence});
+  answers_.push_back({.request = request, .sequence = header.sequence, .atomic = {}});
   return true;
 }
 
@@ -383,7 +413,9 @@ bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
     return true;
   }
   SendEntry* const entry = pair.OldestRead();
-  if (entry == nullptr) return Break(pair, kTaggedInvalidStag, ulpdu);
+  if (entry == nullptr || entry->opcode != Opcode::kRead) {
+    return Break(pair, kTaggedInvalidStag, ulpdu);
+  }
   const auto size = static_cast<uint32_t>(payload.size());
   if (size > entry->length - entry->offset) return Break(pair, kTaggedBounds, ulpdu);
   if (size > 0 && header.stag != sink_stag_) return Break(pair, kTaggedInvalidStag, ulpdu);
@@ -399,6 +431,33 @@ bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
   entry->offset += size;
   if (!header.last) return true;
   if (entry->offset != entry->length) return Break(pair, kTaggedBounds, ulpdu);
+  {
+    SpinLockHolder hold(&transmit_lock_);
+    reads_.erase(reads_.begin());
+  }
+  pair.FinishRead();
+  return true;
+}
+
+bool IwarpLink::TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t> ulpdu) {
+  const std::span<const uint8_t> payload = ulpdu.subspan(kDdpUntaggedSize);
+  bool user = false;
+  {
+    SpinLockHolder hold(&transmit_lock_);
+    user = !reads_.empty() && reads_.front().user;
+  }
+  SendEntry* const entry = user ? pair.OldestRead() : nullptr;
+  if (entry == nullptr || entry->opcode == Opcode::kRead ||
+      LoadBig32(&payload[0]) != static_cast<uint32_t>(entry->cookie)) {
+    return Break(pair, kCatastrophicStream, ulpdu);
+  }
+  const uint64_t original = LoadBig64(&payload[kAtomicResponseValueOffset]);
+  const auto copy = [&original](unsigned char* to, uint64_t at, size_t n) {
+    std::memcpy(to, reinterpret_cast<const char*>(&original) + at, n);
+  };
+  if (pair.PlaceRead(*entry, 0, sizeof original, copy) == Inbound::kBroken) {
+    return Broken(kRdmapLocalCatastrophic, {});
+  }
   {
     SpinLockHolder hold(&transmit_lock_);
     reads_.erase(reads_.begin());

@@ -40,7 +40,7 @@ class Batch {
   std::span<const iovec> parts() const { return parts_; }
 
  private:
-  std::array<FpduFrame, kBatchFpdus> frames_;
+  std::array<FpduFrame, kBatchFpdus + 1> frames_;  // one for what goes behind a full batch
   size_t count_ = 0;
   absl::InlinedVector<iovec, 3 * kBatchFpdus> parts_;
 };
@@ -108,7 +108,9 @@ bool IwarpLink::SendControl(const DdpHeader& header, std::span<const uint8_t> fi
 bool IwarpLink::EmitRequest(SoftQueuePair& pair) {
   SendEntry* const entry = pair.NextToEmit();
   if (entry == nullptr) return false;
-  return entry->opcode == Opcode::kRead ? EmitRead(pair, *entry) : EmitMessage(pair, *entry);
+  if (entry->opcode <= Opcode::kWrite) return EmitMessage(pair, *entry);
+  if (entry->opcode == Opcode::kRead) return EmitRead(pair, *entry);
+  return IsFetch(entry->opcode) ? EmitAtomic(pair, *entry) : EmitMessage(pair, *entry);
 }
 
 bool IwarpLink::EmitRead(SoftQueuePair& pair, SendEntry& entry) {
@@ -123,6 +125,36 @@ bool IwarpLink::EmitRead(SoftQueuePair& pair, SendEntry& entry) {
   std::array<uint8_t, kReadRequestSize> fixed;
   EncodeReadRequest(request, fixed);
   if (!SendControl(UntaggedHeader(RdmapOpcode::kReadRequest, read_sequence_, 0, /*last=*/true),
+                   fixed)) {
+    return false;
+  }
+  ++read_sequence_;
+  reads_.push_back({.user = true});
+  pair.Emitted(SoftQueuePair::Completes::kLater);
+  return true;
+}
+
+// Its number is the identifier that the answer brings back.
+bool IwarpLink::EmitAtomic(SoftQueuePair& pair, SendEntry& entry) {
+  if (reads_.size() >= agreement_.ord) return false;
+  const Operands operands = pair.operands();
+  AtomicRequest request;
+  request.id = reads_sent_++;
+  entry.cookie = request.id;
+  request.stag = entry.remote_key;
+  request.address = entry.remote_address;
+  if (entry.opcode == Opcode::kCompareAndSwap) {
+    request.operation = kAtomicCompareSwap;
+    request.data = operands.swap;
+    request.data_mask = ~uint64_t{0};
+    request.compare = operands.compare_add;
+  } else {
+    request.operation = kAtomicFetchAdd;
+    request.data = operands.compare_add;
+  }
+  std::array<uint8_t, kAtomicRequestSize> fixed;
+  EncodeAtomicRequest(request, fixed);
+  if (!SendControl(UntaggedHeader(RdmapOpcode::kAtomicRequest, read_sequence_, 0, /*last=*/true),
                    fixed)) {
     return false;
   }
@@ -158,9 +190,13 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   const bool write = entry.opcode == Opcode::kWrite;
   const bool own_peer = pair.immediate_enabled();
   const bool solicited = (entry.flags & kSolicited) != 0;
-  const RdmapOpcode opcode = write       ? RdmapOpcode::kWrite
-                             : solicited ? RdmapOpcode::kSendSolicited
-                                         : RdmapOpcode::kSend;
+  const bool invalidate = entry.opcode == Opcode::kSendInvalidate;
+  const bool immediate = (entry.flags & kImmediate) != 0 && !invalidate;
+  const RdmapOpcode opcode =
+      write ? RdmapOpcode::kWrite
+      : invalidate
+          ? (solicited ? RdmapOpcode::kSendSolicitedInvalidate : RdmapOpcode::kSendInvalidate)
+          : (solicited ? RdmapOpcode::kSendSolicited : RdmapOpcode::kSend);
   if (entry.offset == 0 && entry.length > ulpdu_limit_) {
     ulpdu_limit_ = UlpduLimit(SegmentSize(socket_.get()));  // it grows with the window
   }
@@ -168,7 +204,7 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
 
   Batch batch;
   uint32_t sequence = send_sequence_;
-  if (entry.offset == 0 && own_peer && (entry.flags & kImmediate) != 0) {
+  if (entry.offset == 0 && own_peer && immediate) {
     std::array<uint8_t, kImmediateSize> fixed;
     StoreBig32(fixed.data(), write ? kImmediateForWrite : kImmediateForSend);
     StoreBig32(fixed.data() + 4, entry.immediate);
@@ -182,10 +218,11 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   for (size_t bytes = 0; !last && !batch.Full() && bytes < kBatchBytes;) {
     const uint32_t n = SegmentBytes(limit, write, entry.length - offset);
     last = offset + n == entry.length;
-    const DdpHeader header =
+    DdpHeader header =
         write ? TaggedHeader(opcode, entry.remote_key != 0 ? entry.remote_key : kNoMemoryStag,
                              entry.remote_address + offset, last)
               : UntaggedHeader(opcode, sequence, offset, last);
+    if (invalidate) header.invalidate = entry.remote_key;
     const size_t begin = batch.PayloadBegin();
     if (!pair.Gather(entry, offset, n, [&batch](const unsigned char* from, uint64_t, size_t size) {
           batch.AddPayload(from, size);
@@ -196,11 +233,20 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
     offset += n;
     bytes += n;
   }
+  if (last && write && immediate && !own_peer) {
+    std::array<uint8_t, kImmediateSize> fixed;
+    StoreBig32(fixed.data(), entry.immediate);
+    StoreBig32(fixed.data() + 4, entry.length);
+    const RdmapOpcode kind = solicited ? RdmapOpcode::kImmediateSolicited : RdmapOpcode::kImmediate;
+    batch.Finish(UntaggedHeader(kind, sequence++, 0, /*last=*/true), fixed, batch.PayloadBegin(),
+                 agreement_.crc);
+  }
   if (!SendParts(batch.parts())) return false;
   entry.offset = offset;
   send_sequence_ = sequence;
   if (!last) return true;
   if (!write) ++send_sequence_;
+  if (invalidate) entry.opcode = Opcode::kSend;
   if ((entry.flags & kConfirm) == 0 || agreement_.ord == 0) {
     pair.Emitted(SoftQueuePair::Completes::kNow);
     return true;
@@ -216,7 +262,7 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
 // At the end, when the pair's memory is out of reach.
 void IwarpLink::EmitEmptyAnswers() {
   for (const InboundRead& read : answers_) {
-    if (read.request.size != 0) return;
+    if (read.atomic.has_value() || read.request.size != 0) return;
     SendControl(TaggedHeader(RdmapOpcode::kReadResponse, read.request.sink_stag,
                              read.request.sink_offset, /*last=*/true),
                 {});
@@ -227,13 +273,15 @@ void IwarpLink::EmitEmptyAnswers() {
 bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
   if (answers_.empty()) return false;
   InboundRead& read = answers_.front();
+  if (read.atomic.has_value()) return EmitAtomicAnswer(pair, read);
   const ReadRequest& request = read.request;
   const uint32_t left = request.size - read.offset;
   const uint64_t from = request.source_offset + read.offset;
   const size_t limit = pair.immediate_enabled() ? UlpduLimit(kOwnSegmentSize) : ulpdu_limit_;
   const uint32_t most = static_cast<uint32_t>(
       std::min<uint64_t>(left, std::max<uint64_t>(kBatchBytes, PayloadLimit(limit, true))));
-  if (pair.CheckRead(request.source_stag, from, most) != Inbound::kOk) {
+  const unsigned char* memory;
+  if (pair.CheckRead(request.source_stag, from, most, &memory) != Inbound::kOk) {
     // It was readable when it was asked for: the region was deregistered meanwhile.
     DdpHeader header = UntaggedHeader(RdmapOpcode::kReadRequest, read.sequence, 0, true);
     std::array<uint8_t, kDdpUntaggedSize + kReadRequestSize> ulpdu;
@@ -246,7 +294,6 @@ bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
   // The program may go on writing to memory that a peer reads; the CRC must be that of the bytes
   // which are sent.
   std::unique_ptr<uint8_t[]> copy;
-  const auto* memory = reinterpret_cast<const uint8_t*>(from);
   if (agreement_.crc && most > 0) {
     copy = shared_->buffers.Take();
     std::memcpy(copy.get(), memory, most);
@@ -271,6 +318,30 @@ bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
   if (!sent) return false;
   read.offset += done;
   if (last) answers_.erase(answers_.begin());
+  return true;
+}
+
+bool IwarpLink::EmitAtomicAnswer(SoftQueuePair& pair, const InboundRead& read) {
+  const AtomicRequest& request = *read.atomic;
+  uint64_t original;
+  if (pair.UpdateAtomic(request.stag, request.address, &original,
+                        [&](uint64_t old) { return ApplyAtomic(request, old); }) != Inbound::kOk) {
+    std::array<uint8_t, kDdpUntaggedSize + kAtomicRequestSize> ulpdu;
+    EncodeDdpHeader(UntaggedHeader(RdmapOpcode::kAtomicRequest, read.sequence, 0, true), ulpdu);
+    EncodeAtomicRequest(request, std::span(ulpdu).subspan<kDdpUntaggedSize, kAtomicRequestSize>());
+    PrepareTerminate(request.address % 8 == 0 ? kReadInvalidStag : kCatastrophicStream, ulpdu);
+    answers_.clear();
+    return false;
+  }
+  std::array<uint8_t, kAtomicResponseSize> fixed;
+  StoreBig32(fixed.data(), request.id);
+  StoreBig64(fixed.data() + kAtomicResponseValueOffset, original);
+  if (!SendControl(UntaggedHeader(RdmapOpcode::kAtomicResponse, atomic_sequence_, 0, /*last=*/true),
+                   fixed)) {
+    return false;
+  }
+  ++atomic_sequence_;
+  answers_.erase(answers_.begin());
   return true;
 }
 

@@ -252,8 +252,7 @@ TEST_F(LinkTest, BrokenRules) {
       {"sequence", Fpdu(SendHeader(2), eight), "1203"},
       {"offset", Fpdu(SendHeader(1, 8), eight), "1204"},
       {"queue", Fpdu(wrong_queue, eight), "1201"},
-      {"atomic", Fpdu(UntaggedHeader(static_cast<Op>(10), 1, 0, true), eight), "0206"},
-      {"immediate", Fpdu(UntaggedHeader(Op::kImmediate, 1, 0, true), eight), "0206"},
+      {"unknown", Fpdu(UntaggedHeader(static_cast<Op>(12), 1, 0, true), eight), "0206"},
       {"too long", Fpdu(SendHeader(1), eight + eight + eight), "1205"},
       {"wrap", Fpdu(TaggedHeader(Op::kWrite, 1, ~uint64_t{0}, true), eight), "1103"},
       {"response", Fpdu(TaggedHeader(Op::kReadResponse, 1, 0, true), eight), "1100"},
@@ -384,7 +383,7 @@ TEST_F(LinkTest, WriteInSegmentsOfTheMss) {
     EXPECT_LE(fpdu.size(), 65536u);
     DdpHeader header;
     const std::span<const uint8_t> ulpdu = std::span<const uint8_t>(fpdu).subspan(2);
-    ASSERT_EQ(ParseDdpHeader(ulpdu, false, &header), std::nullopt);
+    ASSERT_EQ(ParseDdpHeader(ulpdu, &header), std::nullopt);
     EXPECT_EQ(header.offset, 0x10000 + at);
     EXPECT_EQ(header.stag, 0x12a00u);
     last = header.last;

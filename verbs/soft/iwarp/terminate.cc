@@ -105,7 +105,7 @@ std::optional<Terminate> DecodeTerminate(std::span<const uint8_t> payload, bool 
   if (!has_ddp || rest.size() < kTerminateLengthSize) return terminate;
   rest = rest.subspan(kTerminateLengthSize);
   DdpHeader header;
-  if (ParseDdpHeader(rest, /*immediate_data=*/true, &header).has_value()) return terminate;
+  if (ParseDdpHeader(rest, &header).has_value()) return terminate;
   terminate.segment = header;
   rest = rest.subspan(header.size());
   if (has_rdmap && header.opcode == RdmapOpcode::kReadRequest && rest.size() >= kReadRequestSize) {

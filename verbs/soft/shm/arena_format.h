@@ -8,7 +8,7 @@
 
 namespace viaduct::verbs::shm {
 
-inline constexpr uint64_t kArenaMagic = 0x31304d4853545556;  // "VUTSHM01"
+inline constexpr uint64_t kArenaMagic = 0x32304d4853545556;  // "VUTSHM02"
 inline constexpr uint32_t kSlots = 64;                       // of a data ring
 inline constexpr uint32_t kReplySlots = 8;                   // of a reply ring
 inline constexpr uint32_t kBodyBytes = 56;                   // of a slot
@@ -33,6 +33,8 @@ enum class Op : uint8_t {
   kRead,   // a read request
   kReply,  // reply ring: data of a read
   kReplyChunk,
+  kAtomic,      // an atomic request; answered like a read of eight bytes
+  kInvalidate,  // the send behind it ends a window of the receiver
 };
 
 enum SlotFlag : uint8_t {
@@ -66,7 +68,8 @@ constexpr uint64_t Parity(uint64_t position) {
 }
 
 // The first bytes of a body. kSend: nothing, or SendLead with kWithImmediate; kWrite: Target;
-// k...Chunk: ChunkLead; kRead: ReadLead; kReply: nothing.
+// k...Chunk: ChunkLead; kRead: ReadLead; kReply: nothing; kAtomic: AtomicLead; kInvalidate:
+// InvalidateLead.
 struct SendLead {
   uint32_t immediate;
   uint32_t reserved;
@@ -86,6 +89,19 @@ struct ReadLead {
   uint32_t key;
   uint32_t length;
 };
+enum AtomicKind : uint32_t { kAtomicCompareAndSwap = 1, kAtomicFetchAndAdd = 2 };
+struct AtomicLead {
+  uint64_t address;
+  uint32_t key;
+  uint32_t kind;  // AtomicKind
+  uint64_t compare_add;
+  uint64_t swap;
+};
+struct InvalidateLead {
+  uint32_t key;
+  uint32_t reserved;
+};
+static_assert(sizeof(AtomicLead) == 32 && sizeof(InvalidateLead) == 8);
 static_assert(sizeof(SendLead) == 8 && sizeof(Target) == 16 && sizeof(ChunkLead) == 24 &&
               sizeof(ReadLead) == 16);
 

@@ -79,6 +79,9 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
     uint32_t key;
     uint32_t length;
     uint32_t offset;
+    uint32_t atomic;  // AtomicKind, or 0: a read
+    uint64_t compare_add;
+    uint64_t swap;
   };
   enum class InMessage : uint8_t { kNone, kSend, kWrite };
 
@@ -87,6 +90,8 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   bool EmitSlots(SendEntry& entry, uint32_t bytes);
   bool EmitChunks(SendEntry& entry);
   bool EmitRead(const SendEntry& entry);
+  bool EmitAtomic(const SendEntry& entry);
+  bool EmitInvalidate(SendEntry& entry);
   bool HasRoom(uint32_t slots);
   bool Reclaim();
   bool Starve();
@@ -101,6 +106,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   Step ReceiveSend(const Word& word, const Slot& slot);
   Step ReceiveWrite(const Word& word, const Slot& slot);
   Step ReceiveRead(const Word& word, const Slot& slot);
+  Step ReceiveInvalidate(const Word& word, const Slot& slot);
   void ReadBody(uint64_t position, uint32_t at, unsigned char* to, uint32_t n) const;
   bool ChunkIsValid(const Word& word, const ChunkLead& lead) const;
   bool SlotsAreValid(const Word& word, uint32_t lead) const;
@@ -111,6 +117,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   void TellStarving();
   bool PollReplies();
   bool ServeReads();
+  bool AnswerAtomic(const ReadIn& request);
   bool ReplyRoom();
   bool ConfirmSends();
   Step Nonsense();

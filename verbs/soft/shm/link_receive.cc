@@ -76,7 +76,11 @@ bool ShmLink::PollData(int budget) {
         step = ReceiveWrite(word, slot);
         break;
       case Op::kRead:
+      case Op::kAtomic:
         step = ReceiveRead(word, slot);
+        break;
+      case Op::kInvalidate:
+        step = ReceiveInvalidate(word, slot);
         break;
       default:
         step = Nonsense();
@@ -224,10 +228,37 @@ ShmLink::Step ShmLink::ReceiveRead(const Word& word, const Slot& slot) {
     return Nonsense();  // a peer keeps to the number it was told
   }
   if (reads_in_.empty()) reads_in_.resize(reads_in_limit_);
-  ReadLead lead;
-  std::memcpy(&lead, slot.body, sizeof lead);
-  reads_in_[(reads_in_first_ + count) % reads_in_limit_] = {lead.address, lead.key, lead.length, 0};
+  ReadIn& read = reads_in_[(reads_in_first_ + count) % reads_in_limit_];
+  read = {};
+  if (word.op == Op::kAtomic) {
+    AtomicLead lead;
+    std::memcpy(&lead, slot.body, sizeof lead);
+    if (lead.kind != kAtomicCompareAndSwap && lead.kind != kAtomicFetchAndAdd) return Nonsense();
+    read.address = lead.address;
+    read.key = lead.key;
+    read.length = sizeof(uint64_t);
+    read.atomic = lead.kind;
+    read.compare_add = lead.compare_add;
+    read.swap = lead.swap;
+  } else {
+    ReadLead lead;
+    std::memcpy(&lead, slot.body, sizeof lead);
+    read.address = lead.address;
+    read.key = lead.key;
+    read.length = lead.length;
+  }
   reads_in_count_.store(count + 1, std::memory_order_relaxed);
+  Consume(word, false);
+  return Step::kConsumed;
+}
+
+ShmLink::Step ShmLink::ReceiveInvalidate(const Word& word, const Slot& slot) {
+  if (in_message_ != InMessage::kNone || word.slots != 1) return Nonsense();
+  InvalidateLead lead;
+  std::memcpy(&lead, slot.body, sizeof lead);
+  if (pair_.load(std::memory_order_relaxed)->Invalidate(lead.key) == Inbound::kBroken) {
+    return Step::kBroken;
+  }
   Consume(word, false);
   return Step::kConsumed;
 }
@@ -306,6 +337,13 @@ bool ShmLink::ServeReads() {
       if (cold_.load(std::memory_order_relaxed) && Starve()) continue;
       break;
     }
+    if (read.atomic != 0) {
+      if (!AnswerAtomic(read)) return moved;
+      moved = true;
+      reads_in_first_ = (reads_in_first_ + 1) % reads_in_limit_;
+      reads_in_count_.store(count - 1, std::memory_order_relaxed);
+      continue;
+    }
     uint32_t bytes = read.length - read.offset;
     int chunk = -1;
     if (bytes > kBodyBytes) {
@@ -314,11 +352,11 @@ bool ShmLink::ServeReads() {
       if (chunk < 0 && reply_chunk_slots_ != 0) break;
       bytes = std::min(bytes, chunk < 0 ? kBodyBytes : kChunkBytes);
     }
-    if (pair.CheckRead(read.key, read.address + read.offset, bytes) != Inbound::kOk) {
+    const unsigned char* from;
+    if (pair.CheckRead(read.key, read.address + read.offset, bytes, &from) != Inbound::kOk) {
       if (chunk >= 0) pool.PutBack(static_cast<uint32_t>(chunk));
       return moved;
     }
-    const auto* from = reinterpret_cast<const unsigned char*>(read.address + read.offset);
     Slot& slot = reply_tx_[reply_tx_position_ % kReplySlots];
     if (chunk >= 0) {
       CopyLarge(pool.data(static_cast<uint32_t>(chunk)), from, bytes);
@@ -344,7 +382,28 @@ bool ShmLink::ServeReads() {
   return moved;
 }
 
-// The answers to our reads.
+// There is room. False: the pair breaks.
+bool ShmLink::AnswerAtomic(const ReadIn& request) {
+  SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
+  const bool swap = request.atomic == kAtomicCompareAndSwap;
+  uint64_t original;
+  const Inbound done =
+      pair.UpdateAtomic(request.key, request.address, &original, [&](uint64_t old) -> uint64_t {
+        if (!swap) return old + request.compare_add;
+        return old == request.compare_add ? request.swap : old;
+      });
+  if (done != Inbound::kOk) return false;
+  Slot& slot = reply_tx_[reply_tx_position_ % kReplySlots];
+  std::memcpy(slot.body, &original, sizeof original);
+  slot.word.store(
+      Word::Pack(Op::kReply, kLast, 1, sizeof original, Parity<kReplySlots>(reply_tx_position_)),
+      std::memory_order_release);
+  reply_tx_position_++;
+  AfterPublish();
+  return true;
+}
+
+// The answers to our reads and atomics.
 bool ShmLink::PollReplies() {
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   bool moved = false;

@@ -37,7 +37,7 @@ void ShmLink::Pump() {
       if (cold_.load(std::memory_order_relaxed) && Starve() && Reclaim()) continue;
       return;
     }
-    if ((entry->flags & kConfirm) != 0 && entry->opcode != Opcode::kRead) {
+    if ((entry->flags & kConfirm) != 0 && !IsFetch(entry->opcode)) [[unlikely]] {
       entry->cookie = tx_position_;
       confirms_.fetch_add(1, std::memory_order_relaxed);
       pair.Emitted(SoftQueuePair::Completes::kLater);
@@ -65,7 +65,11 @@ void ShmLink::StopStarving() {
 }
 
 bool ShmLink::Emit(SendEntry& entry) {
-  if (entry.opcode == Opcode::kRead) return EmitRead(entry);
+  if (entry.opcode > Opcode::kWrite) [[unlikely]] {
+    if (entry.opcode == Opcode::kRead) return EmitRead(entry);
+    if (IsFetch(entry.opcode)) return EmitAtomic(entry);
+    if (!EmitInvalidate(entry)) return false;
+  }
   const uint32_t lead = entry.opcode == Opcode::kWrite
                             ? sizeof(Target)
                             : ((entry.flags & kImmediate) != 0 ? uint32_t{sizeof(SendLead)} : 0);
@@ -212,6 +216,29 @@ bool ShmLink::EmitRead(const SendEntry& entry) {
   const ReadLead lead = {entry.remote_address, entry.remote_key, entry.length};
   std::memcpy(tx_[tx_position_ % kSlots].body, &lead, sizeof lead);
   Publish(Word::Pack(Op::kRead, kLast, 1, sizeof lead, DataParity(tx_position_)), 1);
+  return true;
+}
+
+bool ShmLink::EmitAtomic(const SendEntry& entry) {
+  if (!HasRoom(1)) return false;
+  const Operands operands = pair_.load(std::memory_order_relaxed)->operands();
+  const AtomicLead lead = {
+      entry.remote_address, entry.remote_key,
+      entry.opcode == Opcode::kCompareAndSwap ? kAtomicCompareAndSwap : kAtomicFetchAndAdd,
+      operands.compare_add, operands.swap};
+  std::memcpy(tx_[tx_position_ % kSlots].body, &lead, sizeof lead);
+  Publish(Word::Pack(Op::kAtomic, kLast, 1, sizeof lead, DataParity(tx_position_)), 1);
+  return true;
+}
+
+// The key goes ahead; what is left is a send like any other.
+bool ShmLink::EmitInvalidate(SendEntry& entry) {
+  if (!HasRoom(1)) return false;
+  const InvalidateLead lead = {entry.remote_key, 0};
+  std::memcpy(tx_[tx_position_ % kSlots].body, &lead, sizeof lead);
+  Publish(Word::Pack(Op::kInvalidate, 0, 1, sizeof lead, DataParity(tx_position_)), 1);
+  entry.opcode = Opcode::kSend;
+  entry.flags &= static_cast<uint16_t>(~kImmediate);
   return true;
 }
 

@@ -1,0 +1,137 @@
+#include "verbs/soft/shared_receive_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "verbs/soft/context.h"
+#include "verbs/soft/queue_pair.h"
+
+namespace viaduct::verbs {
+
+absl::StatusOr<std::unique_ptr<SoftSharedReceiveQueue>> SoftSharedReceiveQueue::Create(
+    SoftContext& context, const SharedReceiveOptions& options) {
+  const DeviceAttributes& limits = context.attributes();
+  if (options.domain == nullptr || options.max_receives > limits.max_requests_per_queue ||
+      options.max_segments > limits.max_segments) {
+    return absl::InvalidArgumentError("no domain, or above the device's limits");
+  }
+  std::unique_ptr<SoftSharedReceiveQueue> queue(new SoftSharedReceiveQueue(context, options));
+  if (!queue->receives_.Allow(options.max_receives, options.max_segments)) {
+    return absl::ResourceExhaustedError("no memory for the queue");
+  }
+  return queue;
+}
+
+SoftSharedReceiveQueue::SoftSharedReceiveQueue(SoftContext& context,
+                                               const SharedReceiveOptions& options)
+    : context_(context),
+      sink_(options.sink),
+      domain_(static_cast<const SoftDomain*>(options.domain)->id()),
+      max_segments_(std::max(options.max_segments, 1u)),
+      anchor_(std::make_shared<Anchor>()),
+      max_receives_(options.max_receives) {
+  anchor_->queue.store(this);
+}
+
+SoftSharedReceiveQueue::~SoftSharedReceiveQueue() {
+  anchor_->queue.store(nullptr);
+  context_.executor().Drain();
+}
+
+PostResult SoftSharedReceiveQueue::PostReceive(const ReceiveRequest& request) {
+  if (request.segments.size() > max_segments_) return PostResult::kTooManySegments;
+  SpinLockHolder holder(&lock_);
+  const uint64_t n = receives_.posted.load(std::memory_order_relaxed);
+  if (n - receives_.done.load(std::memory_order_relaxed) >= max_receives_) {
+    return PostResult::kQueueFull;
+  }
+  const size_t segments = request.segments.size();
+  if (!receives_.HasRoom(segments) && !receives_.MakeRoom(segments)) return PostResult::kQueueFull;
+  receives_.at(n).id = request.id;
+  receives_.at(n).quiet = request.quiet;
+  const uint64_t capacity = receives_.CopySegments(n, request.segments);
+  receives_.at(n).capacity = static_cast<uint32_t>(std::min<uint64_t>(capacity, UINT32_MAX));
+  receives_.posted.store(n + 1, std::memory_order_release);
+  // All of them: one that is woken may be gone before it takes it.
+  for (SoftQueuePair* pair : waiting_) pair->MarkArrived();
+  waiting_.clear();
+  return PostResult::kOk;
+}
+
+bool SoftSharedReceiveQueue::Take(SoftQueuePair& pair, WorkQueue<ReceiveEntry>* to) {
+  SpinLockHolder holder(&lock_);
+  const uint64_t from = receives_.done.load(std::memory_order_relaxed);
+  if (from == receives_.posted.load(std::memory_order_relaxed)) {
+    if (std::find(waiting_.begin(), waiting_.end(), &pair) == waiting_.end()) {
+      waiting_.push_back(&pair);
+    }
+    return false;
+  }
+  const uint64_t n = to->posted.load(std::memory_order_relaxed);
+  to->at(n).id = receives_.at(from).id;
+  to->at(n).capacity = receives_.at(from).capacity;
+  to->at(n).quiet = receives_.at(from).quiet;
+  to->CopySegments(n, receives_.segments(from));
+  to->posted.store(n + 1, std::memory_order_release);
+  receives_.done.store(from + 1, std::memory_order_release);
+  receives_.reaped.store(from + 1, std::memory_order_release);
+  CheckLimit();
+  return true;
+}
+
+void SoftSharedReceiveQueue::CheckLimit() {
+  if (available() >= limit_) return;
+  limit_ = 0;
+  if (sink_ == nullptr) return;
+  context_.executor().Post([anchor = anchor_] {
+    SoftSharedReceiveQueue* queue = anchor->queue.load();
+    if (queue != nullptr) queue->sink_->OnLowWatermark(*queue);
+  });
+}
+
+absl::Status SoftSharedReceiveQueue::Resize(uint32_t max_receives) {
+  if (max_receives > context_.attributes().max_requests_per_queue) {
+    return absl::ResourceExhaustedError("above the device's limit");
+  }
+  SpinLockHolder holder(&lock_);
+  if (available() > max_receives) {
+    return absl::FailedPreconditionError("more receives are posted");
+  }
+  if (!receives_.Allow(max_receives, max_segments_)) {
+    return absl::ResourceExhaustedError("no memory for the queue");
+  }
+  max_receives_ = max_receives;
+  return absl::OkStatus();
+}
+
+void SoftSharedReceiveQueue::SetLimit(uint32_t limit) {
+  SpinLockHolder holder(&lock_);
+  limit_ = limit;
+  CheckLimit();
+}
+
+uint32_t SoftSharedReceiveQueue::max_receives() const {
+  SpinLockHolder holder(&lock_);
+  return max_receives_;
+}
+
+uint32_t SoftSharedReceiveQueue::outstanding() const {
+  SpinLockHolder holder(&lock_);
+  uint64_t sum = available();
+  for (const SoftQueuePair* pair : pairs_) sum += pair->TakenReceives();
+  return static_cast<uint32_t>(sum);
+}
+
+void SoftSharedReceiveQueue::AddPair(SoftQueuePair& pair) {
+  SpinLockHolder holder(&lock_);
+  pairs_.push_back(&pair);
+  waiting_.reserve(pairs_.size());  // Take does not allocate
+}
+
+void SoftSharedReceiveQueue::RemovePair(SoftQueuePair& pair) {
+  SpinLockHolder holder(&lock_);
+  pairs_.erase(std::remove(pairs_.begin(), pairs_.end(), &pair), pairs_.end());
+  waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), &pair), waiting_.end());
+}
+
+}  // namespace viaduct::verbs
