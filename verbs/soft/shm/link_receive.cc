@@ -414,6 +414,13 @@ bool ShmLink::PollReplies() {
     if ((raw & 1) != Parity<kReplySlots>(position)) break;
     const Word word = Word::Unpack(raw);
     SendEntry* entry = pair.OldestRead();
+    if (entry == nullptr) {
+      // The answer may have overtaken the poster, who marks a request sent after he has published
+      // it. Whoever looks next finds both.
+      const bool posting = pair.SendsWait();
+      entry = pair.OldestRead();
+      if (entry == nullptr && posting) break;
+    }
     const unsigned char* from = slot.body;
     const bool chunk = word.op == Op::kReplyChunk;
     ChunkLead lead = {};
