@@ -1,0 +1,78 @@
+#include "tests/interop/pair.h"
+
+#include <cstdlib>
+#include <sstream>
+
+#include "gtest/gtest.h"
+#include "tests/interop/program.h"
+#include "tests/interop/route.h"
+
+namespace viaduct::tests {
+namespace {
+
+// Words that programs which went wrong print; their exit status is 0 all the same.
+constexpr const char* kComplaints[] = {
+    "rror",
+    "ERROR",
+    "FAILED",
+    "failed in file",
+    "fails:",
+    "REJECTED",
+    "nexpected",
+    "Warning",
+    "bogus",
+    "problem",
+    "mismatch",
+    "BROKEN",
+    "TIMED_OUT",
+    "UNREACHABLE",
+    "no version information",
+    "symbol lookup",
+    "undefined symbol",
+    "DAT_ABORT",
+};
+
+constexpr int kSeconds = 240;
+
+std::vector<std::string> Command(const std::string& program, const std::string& arguments) {
+  std::vector<std::string> words = Words(arguments);
+  words.insert(words.begin(), program);
+  return words;
+}
+
+}  // namespace
+
+std::vector<std::string> Words(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+void ExpectNoComplaint(const std::string& output, const std::vector<std::string>& allowed) {
+  std::string text = output;
+  for (const std::string& piece : allowed) {
+    for (size_t at; (at = text.find(piece)) != std::string::npos;) text.erase(at, piece.size());
+  }
+  for (const char* complaint : kComplaints) {
+    EXPECT_EQ(text.find(complaint), std::string::npos) << complaint << " in:\n" << output;
+  }
+}
+
+bool IsLong() { return getenv("VIADUCT_LONG") != nullptr; }
+
+void RunPrograms(const PairOfPrograms& pair) {
+  const std::string why_not = WhyNotHere(pair.program);
+  if (!why_not.empty()) GTEST_SKIP() << why_not;
+  Program server(Command(pair.program, pair.server));
+  ASSERT_TRUE(server.AwaitText(pair.ready)) << server.output();
+  Program client(Command(pair.program, pair.client));
+  EXPECT_EQ(client.Finish(kSeconds), 0) << client.output();
+  EXPECT_EQ(server.Finish(kSeconds), 0) << server.output();
+  EXPECT_NE(client.output().find(pair.client_success), std::string::npos) << client.output();
+  EXPECT_NE(server.output().find(pair.server_success), std::string::npos) << server.output();
+  ExpectNoComplaint(client.output());
+  ExpectNoComplaint(server.output());
+}
+
+}  // namespace viaduct::tests

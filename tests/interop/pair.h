@@ -1,0 +1,31 @@
+// A server and a client of somebody else's, run to their ends and judged by what they print.
+#ifndef VIADUCT_TESTS_INTEROP_PAIR_H_
+#define VIADUCT_TESTS_INTEROP_PAIR_H_
+
+#include <string>
+#include <vector>
+
+namespace viaduct::tests {
+
+// A command line's words, split at blanks.
+std::vector<std::string> Words(const std::string& line);
+
+// Nothing in the output of a program that went well. `allowed` is taken out first.
+void ExpectNoComplaint(const std::string& output, const std::vector<std::string>& allowed = {});
+
+// True in the long form of the tests (tools/test --all).
+bool IsLong();
+
+struct PairOfPrograms {
+  std::string program;                         // its path
+  std::string server, client;                  // arguments
+  std::string ready;                           // what the server prints when it can be reached
+  std::string server_success, client_success;  // what each prints when all went well
+};
+
+// Fails the test unless both say so, end with status 0 and complain of nothing.
+void RunPrograms(const PairOfPrograms& pair);
+
+}  // namespace viaduct::tests
+
+#endif  // VIADUCT_TESTS_INTEROP_PAIR_H_
