@@ -28,6 +28,12 @@ bool IsFailedAttempt(EndpointInput input) {
   }
 }
 
+uint64_t BytesOf(const verbs::SendRequest& request) {
+  uint64_t bytes = 0;
+  for (const verbs::Segment& segment : request.segments) bytes += segment.length;
+  return bytes;
+}
+
 EventType TypeOf(EndpointEvent event) {
   switch (event) {
     case EndpointEvent::kEstablished:
@@ -100,7 +106,10 @@ Error Endpoint::CreateTentative(InterfaceAdapter& adapter, Ref<Endpoint>* out) {
 }
 
 Endpoint::Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attributes)
-    : Object(kType), adapter_(Ref<InterfaceAdapter>::Share(&adapter)), attributes_(attributes) {}
+    : Object(kType),
+      adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
+      max_message_bytes_(attributes.max_message_bytes),
+      attributes_(attributes) {}
 
 Endpoint::~Endpoint() {
   MutexLock lock(&lock_);
@@ -230,6 +239,7 @@ Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes)
   if (attributes != nullptr) attributes_ = *attributes;
   Error error = AdoptParts(parts != nullptr ? *parts : Parts(parts_));
   if (!error.ok()) attributes_ = old;
+  max_message_bytes_.store(attributes_.max_message_bytes, std::memory_order_relaxed);
   return error;
 }
 
@@ -252,6 +262,10 @@ Error Endpoint::FromPost(verbs::PostResult result) const {
 Error Endpoint::PostSend(const verbs::SendRequest& request) {
   if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) {
     return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  const uint32_t most = max_message_bytes_.load(std::memory_order_relaxed);
+  if (most != 0 && request.opcode == verbs::Opcode::kSend && BytesOf(request) > most) {
+    return Code::kLengthError;
   }
   return PostSendAnyState(request);
 }

@@ -55,7 +55,8 @@ struct EndpointAttributes {
   uint32_t max_receive_segments = 16;
   uint32_t max_reads_in = 0;  // 0: the device's
   uint32_t max_reads_out = 0;
-  uint32_t max_message_bytes = 0;  // 0: the device's
+  // Of a send by PostSend; a longer one is kLengthError. 0: the device's.
+  uint32_t max_message_bytes = 0;
   verbs::NoReceive no_receive = verbs::NoReceive::kHold;
   CompletionMode receive_mode = CompletionMode::kDefault;
   CompletionMode request_mode = CompletionMode::kDefault;
@@ -211,6 +212,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   std::atomic<EndpointState> state_{EndpointState::kUnconnected};
   // The data path's view of pair_; null without a protection zone.
   std::atomic<verbs::QueuePair*> post_pair_{nullptr};
+  std::atomic<uint32_t> max_message_bytes_;  // the data path's view of attributes_
   mutable verbs::Mutex lock_;
   Parts parts_ ABSL_GUARDED_BY(lock_);
   Modes modes_ ABSL_GUARDED_BY(lock_);  // what parts_ were counted with

@@ -39,7 +39,9 @@ verbs::Deadline InterfaceAdapter::DeadlineAfter(verbs::Nanos duration) const {
 }
 
 uint32_t InterfaceAdapter::max_private_data() const {
-  return context_->attributes().max_private_data - kMaxHeaderBytes - kTrailerBytes;
+  constexpr uint32_t kOurs = kMaxHeaderBytes + kTrailerBytes;
+  const uint32_t most = context_->attributes().max_private_data;
+  return most > kOurs ? most - kOurs : 0;
 }
 
 void InterfaceAdapter::SetAsyncDispatcher(Ref<EventDispatcher> dispatcher, bool own) {
