@@ -524,6 +524,10 @@ class Context {
 
   // Port 0 takes a free one. AlreadyExists: taken (by whom is logged); PermissionDenied.
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(uint16_t port, ListenerSink* sink) = 0;
+
+  // Does a process of this host and user, perhaps this one, listen at `port`? A guess, good for the
+  // moment: others may listen where it cannot look.
+  virtual bool IsServed(uint16_t port) = 0;
 };
 
 }  // namespace viaduct::verbs

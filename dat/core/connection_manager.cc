@@ -290,6 +290,15 @@ void ConnectionManager::OnRequest(uint16_t port,
   TurnAway(std::move(arrival), delivery);
 }
 
+bool ConnectionManager::OthersServe(const ServiceName& name) {
+  for (uint16_t port : PortsOf(name)) {
+    auto known = open_ports_.find(port);
+    const bool ours = known != open_ports_.end() && !known->second.expired();
+    if (!ours && context_->IsServed(port)) return true;
+  }
+  return false;
+}
+
 bool ConnectionManager::Serves(const ServiceName& name) {
   MutexLock lock(&lock_);
   auto found = services_.find(name);
@@ -326,7 +335,7 @@ ConnectionManager::Delivery ConnectionManager::Deliver(Arrival* arrival, bool ma
     if (found == services_.end()) return Delivery::kNobody;
     Service& service = found->second;
     if (service.points.empty()) {  // it lingers
-      if (!may_wait) return Delivery::kNobody;
+      if (!may_wait || OthersServe(arrival->name)) return Delivery::kNobody;
       if (service.held.size() >= kMostHeld) return Delivery::kFull;
       service.held.push_back(std::move(*arrival));
       return Delivery::kTaken;

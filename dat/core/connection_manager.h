@@ -2,8 +2,9 @@
 //
 // A shared name (VIPL's, whose service points serve one request each) lingers: after its last point
 // has gone its port stays open for kLinger, so that the next VipConnectWait takes it over. A
-// request that comes in between is held for that point, no longer than the port lingers; then it is
-// told that nobody is here, and goes on to the next port, where another process may wait.
+// request that comes in between is held for that point, no longer than the port lingers. Then, or
+// at once if another process seems to wait for the name, it is told that nobody is here, and goes
+// on to the next port.
 //
 // Threads: calls from any thread; requests of the device come on the executor. Its lock is taken
 // before an adapter's, an endpoint's and a dispatcher's.
@@ -93,6 +94,8 @@ class ConnectionManager {
   using Services = absl::flat_hash_map<ServiceName, Service>;
 
   bool Serves(const ServiceName& name);
+  // Another process seems to serve the name, at another of its ports.
+  bool OthersServe(const ServiceName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // A request for a peer: true if one that waits here took it, with whatever outcome.
   bool OfferToPeers(Arrival* arrival);
   void OnRequest(uint16_t port, std::unique_ptr<verbs::IncomingConnection> incoming);

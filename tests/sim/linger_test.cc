@@ -90,9 +90,11 @@ TEST_F(LingerTest, WaiterOfAnotherProcessIsFoundBehindALingeringPort) {
   auto second = b_->context().Listen(ports[1], &other);
   ASSERT_TRUE(second.ok());
   End a(*a_);
+  const verbs::Nanos begin = Now();
   ASSERT_TRUE(a.ConnectVipl(*b_, Hashed(), 0).ok());
   RunUntil([&] { return a.Heard(); });
   EXPECT_EQ(other.requests, 1);
+  EXPECT_LT(Now() - begin, ConnectionManager::kLinger) << "it was not held";
 }
 
 TEST_F(LingerTest, WaitThatTimesOutLingersToo) {

@@ -18,6 +18,7 @@ class SimWire final : public Wire {
   Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) override;
   absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
                                                    ListenerSink* sink) override;
+  bool IsServed(uint16_t port) const override { return node_.listeners.contains(port); }
 
  private:
   Network& network_;

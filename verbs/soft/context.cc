@@ -120,4 +120,9 @@ absl::StatusOr<std::unique_ptr<Listener>> SoftContext::Listen(uint16_t port, Lis
   return failed;
 }
 
+bool SoftContext::IsServed(uint16_t port) {
+  return std::any_of(wires_.begin(), wires_.end(),
+                     [port](const auto& wire) { return wire->IsServed(port); });
+}
+
 }  // namespace viaduct::verbs

@@ -70,6 +70,7 @@ class SoftContext final : public Context {
       const QueuePairOptions& options) override;
   // On every wire, at the same port; all must succeed.
   absl::StatusOr<std::unique_ptr<Listener>> Listen(uint16_t port, ListenerSink* sink) override;
+  bool IsServed(uint16_t port) override;
 
   // ------------------------------------------------------- for queue pairs and queues
   RegionTable& regions() { return regions_; }

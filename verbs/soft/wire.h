@@ -36,6 +36,9 @@ class Wire {
   // Context::Listen.
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
                                                            ListenerSink* sink) = 0;
+
+  // As Context::IsServed. Any thread; does not block.
+  virtual bool IsServed(uint16_t port) const = 0;
 };
 
 }  // namespace viaduct::verbs

@@ -376,5 +376,23 @@ TEST(VipDisconnect, AKilledPeerIsAConnectionLost) {
       options);
 }
 
+// [REC] several waits with one discriminator, here in two processes of a host.
+TEST(VipConnectWait, WaitersOfTwoProcessesAreBothServed) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept(7);
+        peer.Await("both");
+      },
+      [](Peer& peer) {
+        Side waiter, one, two;
+        std::thread server([&] { waiter.Accept(7); });
+        EXPECT_EQ(one.Connect(7), VIP_SUCCESS);
+        EXPECT_EQ(two.Connect(7), VIP_SUCCESS);
+        server.join();
+        peer.Tell("both");
+      });
+}
+
 }  // namespace
 }  // namespace viaduct::tests

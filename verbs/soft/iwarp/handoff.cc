@@ -257,6 +257,11 @@ HandOffDoor::~HandOffDoor() {
   core_->loop().Drain();
 }
 
+bool HasDoor(uint16_t port) {
+  pid_t pid;
+  return DialTo(kService, port, &pid).ok();
+}
+
 absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, const MpaParser& request,
                       const Socket& socket) {
   pid_t pid;

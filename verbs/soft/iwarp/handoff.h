@@ -40,6 +40,9 @@ class HandOffDoor {
   const std::shared_ptr<Core> core_;
 };
 
+// Is there a door at that port?
+bool HasDoor(uint16_t port);
+
 // Asks the process at the door of `port` and, if it takes the request, gives it: the caller then
 // closes its socket. NotFound: nobody there, nobody who takes it, or no answer within a second.
 // Blocks; not on the loop.

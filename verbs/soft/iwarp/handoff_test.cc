@@ -135,6 +135,8 @@ TEST_F(HandOffTest, NobodyTakesIt) {
 }
 
 TEST_F(HandOffTest, OneDoorForEachPort) {
+  EXPECT_TRUE(HasDoor(kPort));
+  EXPECT_FALSE(HasDoor(kPort + 1));
   auto second = HandOffDoor::Open(loop_, kPort, 1, nullptr, nullptr);
   EXPECT_TRUE(absl::IsAlreadyExists(second.status()));
 }

@@ -8,6 +8,7 @@
 #include "verbs/base/address.h"
 #include "verbs/base/clock.h"
 #include "verbs/base/event_loop.h"
+#include "verbs/soft/iwarp/handoff.h"
 #include "verbs/soft/iwarp/mpa.h"
 #include "verbs/soft/wire.h"
 
@@ -39,6 +40,7 @@ class IwarpWire final : public Wire {
   Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) override;
   absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
                                                    ListenerSink* sink) override;
+  bool IsServed(uint16_t port) const override { return HasDoor(port); }
 
  private:
   const Options options_;

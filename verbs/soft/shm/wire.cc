@@ -88,6 +88,11 @@ absl::StatusOr<std::unique_ptr<Listener>> ShmWire::Listen(SoftContext&, uint16_t
   return std::make_unique<ShmListener>(host_, *listening);
 }
 
+bool ShmWire::IsServed(uint16_t port) const {
+  pid_t pid;
+  return Host::Dial(port, &pid).ok();
+}
+
 void ShmDoorbell::Wake(std::atomic<uint32_t>& word) { FutexWake(word, INT_MAX); }
 
 void ShmDoorbell::HeavyFence() { GlobalFence(); }

@@ -24,6 +24,7 @@ class ShmWire final : public Wire {
   Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) override;
   absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
                                                    ListenerSink* sink) override;
+  bool IsServed(uint16_t port) const override;
 
  private:
   Host& host_;
