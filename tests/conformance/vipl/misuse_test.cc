@@ -66,6 +66,9 @@ void AllOf(const std::vector<void*>& handles, const std::function<VIP_RETURN(voi
   }
 }
 
+void NeverCalled(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) { ADD_FAILURE(); }
+void NeverCalledEither(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_BOOLEAN) { ADD_FAILURE(); }
+
 void CallEverything(Handles& h) {
   VIP_NIC_ATTRIBUTES nic_attributes;
   VIP_VI_ATTRIBUTES vi_attributes = Attributes();
@@ -162,6 +165,20 @@ void CallEverything(Handles& h) {
       },
       "VipConnectRequest");
   AllOf(
+      h.NotVi(),
+      [&](void* x) { return VipConnectPeerRequest(x, address.get(), address.get(), 100); },
+      "VipConnectPeerRequest");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipConnectPeerDone(x, &vi_attributes); },
+      "VipConnectPeerDone");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipConnectPeerWait(x, &vi_attributes); },
+      "VipConnectPeerWait");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipSendNotify(x, nullptr, &NeverCalled); }, "VipSendNotify");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipRecvNotify(x, nullptr, &NeverCalled); }, "VipRecvNotify");
+  AllOf(
       h.NotVi(), [](void* x) { return VipDisconnect(x); }, "VipDisconnect");
   VIP_DESCRIPTOR* good = h.side.memory.descriptor(0);
   const VIP_MEM_HANDLE handle = h.side.memory.handle();
@@ -193,6 +210,9 @@ void CallEverything(Handles& h) {
       h.NotCq(), [](void* x) { return VipRemoveTagCQ(x, nullptr, 1); }, "VipRemoveTagCQ");
   AllOf(
       h.NotCq(), [](void* x) { return VipResizeCQ(x, 16); }, "VipResizeCQ");
+  AllOf(
+      h.NotCq(), [](void* x) { return VipCQNotify(x, nullptr, &NeverCalledEither); },
+      "VipCQNotify");
   AllOf(
       h.NotCq(), [&](void* x) { return VipCQDone(x, &out, &flag); }, "VipCQDone");
   AllOf(
@@ -249,6 +269,14 @@ TEST(Misuse, NullPointers) {
         VipConnectRequest(vi, nullptr, address.get(), 1, &vi_attributes),
         VipConnectRequest(vi, address.get(), nullptr, 1, &vi_attributes),
         VipConnectRequest(vi, address.get(), address.get(), 1, nullptr),
+        VipConnectPeerRequest(vi, nullptr, address.get(), 1),
+        VipConnectPeerRequest(vi, address.get(), nullptr, 1),
+        VipConnectPeerRequest(vi, address.get(), address.get(), 0),
+        VipConnectPeerDone(vi, nullptr),
+        VipConnectPeerWait(vi, nullptr),
+        VipSendNotify(vi, nullptr, nullptr),
+        VipRecvNotify(vi, nullptr, nullptr),
+        VipCQNotify(h.cq, nullptr, nullptr),
         VipCreatePtag(nic, nullptr),
         VipSetMemAttributes(nic, h.side.memory.descriptor(0), h.side.memory.handle(), nullptr),
         VipQueryMem(nic, h.side.memory.descriptor(0), h.side.memory.handle(), nullptr),

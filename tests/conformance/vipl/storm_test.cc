@@ -85,6 +85,9 @@ class Caller {
         [this] {
           return VipConnectRequest(Handle(), Address(), Address(), Time(), Maybe(&vi_attributes_));
         },
+        [this] { return VipConnectPeerRequest(Handle(), Address(), Address(), Time()); },
+        [this] { return VipConnectPeerDone(Handle(), Maybe(&vi_attributes_)); },
+        [this] { return VipConnectPeerWait(Handle(), Maybe(&vi_attributes_)); },
         [this] { return VipDisconnect(Handle()); },
         [this] { return Made(VipCreatePtag(Handle(), Maybe(&out_))); },
         [this] { return VipDestroyPtag(Handle(), Handle()); },
@@ -109,6 +112,9 @@ class Caller {
         [this] { return VipRecvDone(Handle(), Maybe(&done_)); },
         [this] { return VipSendWait(Handle(), Time(), Maybe(&done_)); },
         [this] { return VipRecvWait(Handle(), Time(), Maybe(&done_)); },
+        [this] { return VipSendNotify(Handle(), this, Maybe(&OnDescriptor)); },
+        [this] { return VipRecvNotify(Handle(), this, Maybe(&OnDescriptor)); },
+        [this] { return VipCQNotify(Handle(), this, Maybe(&OnEntry)); },
         [this] { return Made(VipCreateCQ(Handle(), random_() % 100, Maybe(&out_))); },
         [this] { return VipDestroyCQ(Handle()); },
         [this] { return VipResizeCQ(Handle(), random_() % 100); },
@@ -158,6 +164,22 @@ class Caller {
   static void* AsPointer(uintptr_t number) { return reinterpret_cast<void*>(number); }
   static void Ignore(VIP_PVOID, VIP_ERROR_DESCRIPTOR* error) {
     EXPECT_LE(error->ErrorCode, VIP_ERROR_CATASTROPHIC);
+  }
+
+  // Callbacks use what they are told of, as programs do.
+  static void OnDescriptor(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE vi,
+                           VIP_DESCRIPTOR* descriptor) {
+    EXPECT_NE(descriptor, nullptr);
+    VIP_DESCRIPTOR* next;
+    VipRecvDone(vi, &next);
+  }
+  static void OnEntry(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE vi, VIP_BOOLEAN receive) {
+    VIP_DESCRIPTOR* done;
+    if (receive) {
+      VipRecvDone(vi, &done);
+    } else {
+      VipSendDone(vi, &done);
+    }
   }
 
   template <typename T>
