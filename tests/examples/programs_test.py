@@ -65,6 +65,13 @@ class Programs(unittest.TestCase):
                 for process in begun:
                     self._expect(process, "40 connections\n")
 
+    def test_callbacks_of_256_vis(self):
+        service = random.randrange(1 << 32, 1 << 48)
+        server = self._start("many", "serve", service, 256)
+        client = self._start("many", "ask", service, 256, "localhost")
+        self._expect(client, "256 connections\n")
+        self._expect(server, "256 connections\n")
+
     def test_semaphores_of_its_own(self):
         self._expect(self._start("semaphores", random.randrange(1 << 32, 1 << 48)), "500 messages each way\n")
 
