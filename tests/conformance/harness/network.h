@@ -10,7 +10,8 @@ inline constexpr int kPortsPerRun = 200;
 
 struct Network {
   bool own = false;  // a namespace with the loopback interface alone
-  uint16_t first_port = 45000;
+  // Below the ephemeral ports: a connection that was may still hold one of those.
+  uint16_t first_port = 15000;
 };
 
 // Moves this process into a network namespace of its own. Where that is not allowed it stays and
