@@ -2,6 +2,7 @@
 // documented error, no crash, no effect. DAT checklist 29, 30.
 #include <functional>
 #include <memory>
+#include <thread>
 
 #include "tests/conformance/dat/side.h"
 
@@ -87,15 +88,15 @@ DAT_REGION_DESCRIPTION At(void* address) {
 }
 
 std::vector<Argument> Arguments() {
-  static DAT_EVENT event = [] {
+  static thread_local DAT_EVENT event = [] {
     DAT_EVENT e = {};
     e.event_number = DAT_SOFTWARE_EVENT;
     return e;
   }();
-  static DAT_COUNT more;
-  static DAT_HANDLE out;
-  static DAT_CONN_QUAL qualifier;
-  static DAT_LMR_CONTEXT context;
+  static thread_local DAT_COUNT more;
+  static thread_local DAT_HANDLE out;
+  static thread_local DAT_CONN_QUAL qualifier;
+  static thread_local DAT_LMR_CONTEXT context;
   static DAT_RMR_TRIPLET remote = RemoteTriplet(0, 0, 0);
   static char bytes[64];
   auto create_lmr = [](DAT_HANDLE ia, DAT_HANDLE pz, DAT_MEM_TYPE type,
@@ -361,6 +362,25 @@ TEST(HandleMisuse, C029_EveryArgument) {
       DAT_HANDLE_TYPE found;
       EXPECT_EQ(dat_get_handle_type(objects.live[type], &found), DAT_RETURN{DAT_SUCCESS}) << type;
     }
+    EXPECT_EQ(StateOf(objects.live[kEp]), DAT_EP_STATE_UNCONNECTED);
+  });
+}
+
+TEST(HandleMisuse, C029_FromSeveralThreads) {
+  RunAlone([] {
+    Objects objects;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (const Argument& argument : Arguments()) {
+          for (DAT_HANDLE bad : objects.Bad(argument.type, !argument.null_is_valid)) {
+            EXPECT_TRUE(Fails(argument.call(objects, bad), DAT_INVALID_HANDLE, argument.subtype))
+                << argument.name << " with " << bad;
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(StateOf(objects.live[kEp]), DAT_EP_STATE_UNCONNECTED);
   });
 }
