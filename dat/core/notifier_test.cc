@@ -1,0 +1,205 @@
+// Notifiers and dispatchers from many threads: nothing is lost, nothing comes twice, and what is
+// freed is gone. Also for ThreadSanitizer.
+#include "dat/core/notifier.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "dat/core/event_dispatcher.h"
+#include "dat/core/handle_table.h"
+#include "dat/core/interface_adapter.h"
+#include "gtest/gtest.h"
+#include "verbs/base/address.h"
+#include "verbs/base/epoch.h"
+
+namespace viaduct::core {
+namespace {
+
+constexpr verbs::Nanos kPatience = 20'000'000'000;
+
+class NotifierTest : public ::testing::Test {
+ protected:
+  NotifierTest() {
+    EXPECT_TRUE(InterfaceAdapter::Open(*verbs::Address::Parse("127.0.0.1"), &adapter_).ok());
+  }
+  ~NotifierTest() override {
+    EXPECT_TRUE(adapter_->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
+  }
+
+  Ref<EventDispatcher> NewDispatcher() {
+    Ref<EventDispatcher> made;
+    EXPECT_TRUE(EventDispatcher::Create(*adapter_, 100'000, kSoftwareStream, false, &made).ok());
+    return made;
+  }
+  Ref<Notifier> NewNotifier(const Notifier::Agent& agent = {}) {
+    Ref<Notifier> made;
+    EXPECT_TRUE(Notifier::Create(*adapter_, agent, &made).ok());
+    return made;
+  }
+  verbs::Deadline Later() const { return adapter_->DeadlineAfter(kPatience); }
+
+  // Marks what it takes.
+  static int Drain(EventDispatcher& dispatcher, std::vector<std::atomic<int>>* seen) {
+    int taken = 0;
+    Event event;
+    for (;;) {
+      verbs::EpochGuard guard;
+      if (!dispatcher.Dequeue(&event).ok()) return taken;
+      ++(*seen)[reinterpret_cast<uintptr_t>(event.pointer)];
+      ++taken;
+    }
+  }
+
+  Ref<InterfaceAdapter> adapter_;
+};
+
+TEST_F(NotifierTest, EachEventReachesOneOfTheWaiters) {
+  constexpr int kEach = 1000;
+  constexpr int kPosters = 2, kConsumers = 2;
+  Ref<Notifier> notifier = NewNotifier();
+  Ref<EventDispatcher> dispatchers[kPosters];
+  for (auto& dispatcher : dispatchers) {
+    dispatcher = NewDispatcher();
+    dispatcher->SetNotifier(notifier.get());
+  }
+  std::vector<std::atomic<int>> seen(kPosters * kEach);
+  std::atomic<int> total{0};
+  std::vector<std::thread> threads;
+  for (int c = 0; c < kConsumers; ++c) {
+    threads.emplace_back([&] {
+      while (total < kPosters * kEach) {
+        Handle told;
+        ASSERT_TRUE(notifier->Wait(Later(), &told).ok()) << total;
+        for (auto& dispatcher : dispatchers) total += Drain(*dispatcher, &seen);
+      }
+      notifier->Trigger(nullptr);  // for the other one
+    });
+  }
+  for (int p = 0; p < kPosters; ++p) {
+    threads.emplace_back([&, p] {
+      for (uintptr_t i = 0; i < kEach; ++i) {
+        ASSERT_TRUE(dispatchers[p]->PostSoftware(reinterpret_cast<void*>(p * kEach + i)).ok());
+        if (i % 16 == 0) sched_yield();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (auto& count : seen) EXPECT_EQ(count, 1);
+}
+
+TEST_F(NotifierTest, AgentsAreCalledForEachAssociation) {
+  struct Loop {
+    Ref<Notifier> notifier;
+    Ref<EventDispatcher> dispatcher;
+    std::vector<std::atomic<int>> seen = std::vector<std::atomic<int>>(1000);
+    std::atomic<int> total{0};
+    static void Agent(void* self, Handle) {
+      auto* loop = static_cast<Loop*>(self);
+      // The next call is asked for first: what comes from now on makes it.
+      EXPECT_TRUE(loop->notifier->SetAgent({&Agent, loop}).ok());
+      loop->total += Drain(*loop->dispatcher, &loop->seen);
+    }
+  } loop;
+  loop.dispatcher = NewDispatcher();
+  loop.notifier = NewNotifier({&Loop::Agent, &loop});
+  loop.dispatcher->SetNotifier(loop.notifier.get());
+  for (uintptr_t i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(loop.dispatcher->PostSoftware(reinterpret_cast<void*>(i)).ok());
+  }
+  while (loop.total < 1000) sched_yield();
+  for (auto& count : loop.seen) EXPECT_EQ(count, 1);
+  EXPECT_TRUE(loop.notifier->SetAgent({}).ok());
+  EXPECT_TRUE(loop.dispatcher->Free().ok());
+  EXPECT_TRUE(loop.notifier->Free().ok());
+}
+
+// A dispatcher that is passed between two notifiers, switched off and on, resized, while others
+// post, dequeue and wait.
+TEST_F(NotifierTest, EverythingChangesMeanwhile) {
+  constexpr int kEvents = 3000;
+  Ref<Notifier> notifiers[] = {NewNotifier(), NewNotifier()};
+  Ref<EventDispatcher> dispatcher = NewDispatcher();
+  std::vector<std::atomic<int>> seen(kEvents);
+  std::atomic<int> total{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    for (int i = 0; !stop; ++i) {
+      dispatcher->SetNotifier(i % 3 == 2 ? nullptr : notifiers[i % 3].get());
+      dispatcher->SetEnabled(i % 2 == 0);
+      (void)dispatcher->Resize(100'000 + static_cast<uint32_t>(i % 5));
+      sched_yield();
+    }
+  });
+  threads.emplace_back([&] {
+    while (!stop) {
+      Handle told;
+      for (auto& notifier : notifiers) {
+        const Error error = notifier->Wait(adapter_->DeadlineAfter(100'000), &told);
+        EXPECT_TRUE(error.ok() || error.code == Code::kQueueEmpty);
+      }
+    }
+  });
+  threads.emplace_back([&] {
+    while (total < kEvents) {
+      Event event;
+      EventDispatcher::WaitOptions options;
+      options.exclusive = true;
+      uint32_t more;
+      if (dispatcher->Wait(adapter_->DeadlineAfter(50'000), options, &event, &more).ok()) {
+        ++seen[reinterpret_cast<uintptr_t>(event.pointer)];
+        ++total;
+      }
+      total += Drain(*dispatcher, &seen);
+    }
+  });
+  for (uintptr_t i = 0; i < kEvents; ++i) {
+    ASSERT_TRUE(dispatcher->PostSoftware(reinterpret_cast<void*>(i)).ok());
+  }
+  threads.back().join();
+  threads.pop_back();
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  for (auto& count : seen) EXPECT_EQ(count, 1);
+  dispatcher->SetNotifier(nullptr);
+  dispatcher->SetEnabled(true);
+  Handle told;
+  (void)notifiers[1]->Take(&told);
+  dispatcher->SetNotifier(notifiers[1].get());
+  ASSERT_TRUE(dispatcher->PostSoftware(nullptr).ok());
+  EXPECT_TRUE(notifiers[1]->Wait(Later(), &told).ok());
+  EXPECT_EQ(told, dispatcher->handle());
+}
+
+TEST_F(NotifierTest, WaitersAreReleasedByTheLastDispatcher) {
+  for (int round = 0; round < 50; ++round) {
+    Ref<Notifier> notifier = NewNotifier();
+    Ref<EventDispatcher> dispatcher = NewDispatcher();
+    dispatcher->SetNotifier(notifier.get());
+    std::atomic<int> began{0};
+    std::vector<std::thread> waiters;
+    for (int i = 0; i < 3; ++i) {
+      waiters.emplace_back([&] {
+        ++began;
+        Handle told = notifier.get();
+        // A thread that comes when the dispatcher is gone waits in vain, as the specification has
+        // it; the one that looks again finds the notifier freed.
+        for (;;) {
+          const Error error = notifier->Wait(adapter_->DeadlineAfter(5'000'000), &told);
+          EXPECT_EQ(told, nullptr);
+          if (error.ok()) return;
+        }
+      });
+    }
+    while (began < 3) sched_yield();
+    EXPECT_TRUE(dispatcher->Free().ok());
+    while (!notifier->Free().ok()) sched_yield();
+    for (std::thread& waiter : waiters) waiter.join();
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::core
