@@ -1,0 +1,74 @@
+#include "dat/examples/datlink.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void must(DAT_RETURN value, const char *what) {
+  const char *type, *detail;
+
+  if (value == DAT_SUCCESS) return;
+  if (dat_strerror(value, &type, &detail) != DAT_SUCCESS) type = detail = "?";
+  fprintf(stderr, "%s: %s %s\n", what, type, detail);
+  exit(1);
+}
+
+void link_open(struct link *link) {
+  DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+
+  must(dat_ia_open("soft0", 8, &async, &link->ia), "dat_ia_open");
+  must(dat_pz_create(link->ia, &link->zone), "dat_pz_create");
+}
+
+void link_dispatcher(struct link *link, DAT_CNO_HANDLE cno, DAT_COUNT length) {
+  must(dat_evd_create(link->ia, length, cno, DAT_EVD_DEFAULT_FLAG, &link->evd), "dat_evd_create");
+}
+
+DAT_EP_HANDLE link_endpoint(const struct link *link) {
+  DAT_EP_HANDLE ep;
+
+  must(dat_ep_create(link->ia, link->zone, link->evd, link->evd, link->evd, NULL, &ep),
+       "dat_ep_create");
+  return ep;
+}
+
+void link_register(const struct link *link, void *address, DAT_UINT32 length, int remote,
+                   struct memory *memory) {
+  DAT_REGION_DESCRIPTION region;
+
+  region.for_va = address;
+  must(dat_lmr_create(link->ia, DAT_MEM_TYPE_VIRTUAL, region, length, link->zone,
+                      remote ? DAT_MEM_PRIV_ALL_FLAG
+                             : DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
+                      DAT_VA_TYPE_VA, &memory->lmr, &memory->local.lmr_context, &memory->for_others,
+                      NULL, NULL),
+       "dat_lmr_create");
+  memory->local.virtual_address = (DAT_VADDR)(size_t)address;
+  memory->local.segment_length = length;
+}
+
+void link_connect(DAT_EP_HANDLE ep, DAT_CONN_QUAL service, const char *host) {
+  struct addrinfo *found;
+
+  if (getaddrinfo(host, NULL, NULL, &found) != 0) {
+    fprintf(stderr, "who is %s?\n", host);
+    exit(1);
+  }
+  must(dat_ep_connect(ep, found->ai_addr, service, 10000000, 0, NULL, DAT_QOS_BEST_EFFORT,
+                      DAT_CONNECT_DEFAULT_FLAG),
+       "dat_ep_connect");
+  freeaddrinfo(found);
+}
+
+DAT_EVENT link_await(const struct link *link, DAT_EVENT_NUMBER number) {
+  DAT_EVENT event;
+  DAT_COUNT more;
+
+  must(dat_evd_wait(link->evd, DAT_TIMEOUT_INFINITE, 1, &event, &more), "dat_evd_wait");
+  if (event.event_number != number) {
+    fprintf(stderr, "event 0x%x instead of 0x%x\n", event.event_number, number);
+    exit(1);
+  }
+  return event;
+}
