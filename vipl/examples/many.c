@@ -95,6 +95,7 @@ static void on_message(VIP_PVOID context, VIP_NIC_HANDLE of, VIP_VI_HANDLE vi,
   int i = (int)((struct line *)context - lines);
   VIP_DESCRIPTOR *sent;
   VIP_RETURN code;
+  int number;
 
   if (of != nic || vi != vis[i] || descriptor != &lines[i].receive) {
     must("a callback", VIP_INVALID_PARAMETER);
@@ -111,8 +112,10 @@ static void on_message(VIP_PVOID context, VIP_NIC_HANDLE of, VIP_VI_HANDLE vi,
     while (code == VIP_NOT_DONE);
     must("VipSendDone", code);
   }
-  post_send(i, -lines[i].in);
+  /* The answer invites the next message, so its receive comes first. */
+  number = lines[i].in;
   post_receive(i);
+  post_send(i, -number);
   must("VipRecvNotify", VipRecvNotify(vi, context, on_message));
 }
 
