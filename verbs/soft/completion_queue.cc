@@ -257,9 +257,9 @@ bool SoftCompletionQueue::Attend() {
   const bool hot = hot_count_ != 0;
   CompletionSink* const sink = sink_.load(std::memory_order_relaxed);
   bool call = false;
-  if (reapable == 0) {
-    told_ = 0;
-  } else if (sink != nullptr && !polled && (armed || reapable != told_)) {
+  // A consumer that has polled since may have taken what it was told of: as many are news again.
+  if (reapable == 0 || polled) told_ = 0;
+  if (reapable != 0 && sink != nullptr && !polled && (armed || reapable != told_)) {
     told_ = reapable;
     armed_.store(false, std::memory_order_relaxed);
     call = true;
