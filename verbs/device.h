@@ -420,6 +420,10 @@ class QueuePair {
   // Error -> Idle. Flushed completions stay pollable.
   virtual void Reset() = 0;
 
+  // True from the moment at which a connection has ended other than by Disconnect, before anything
+  // of it is flushed, until the next one begins.
+  virtual bool Ended() const = 0;
+
   // No send, or no receive, is posted that has not completed.
   virtual bool SendIdle() const = 0;
   virtual bool ReceiveIdle() const = 0;

@@ -4,6 +4,7 @@
 
 #include "compat/attributes.h"
 #include "compat/result.h"
+#include "verbs/base/epoch.h"
 #include "vipl/api.h"
 
 namespace viaduct::vipl {
@@ -117,6 +118,13 @@ VIP_RETURN Vi::SetAttributes(const VIP_VI_ATTRIBUTES& attributes) {
   endpoint_->set_profile(compat::ProfileOf(attributes));
   Remember(attributes);
   return VIP_SUCCESS;
+}
+
+compat::ViState Vi::state() const {
+  const compat::ViState state = compat::ViStateOf(endpoint_->state());
+  if (state != compat::ViState::kConnected) return state;
+  const verbs::EpochGuard guard;
+  return endpoint_->Ended() ? compat::ViState::kError : state;
 }
 
 VIP_VI_ATTRIBUTES Vi::attributes() const {

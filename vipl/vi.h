@@ -32,7 +32,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
 
   VIP_RETURN SetAttributes(const VIP_VI_ATTRIBUTES& attributes);
   VIP_VI_ATTRIBUTES attributes() const;
-  compat::ViState state() const { return compat::ViStateOf(endpoint_->state()); }
+  // Error before the first flushed descriptor can be seen.
+  compat::ViState state() const;
   bool Allows(compat::ViCall call) const {
     return compat::VerdictOf(state(), call) != compat::ViVerdict::kInvalidState;
   }

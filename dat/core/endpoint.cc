@@ -588,6 +588,11 @@ EndpointAttributes Endpoint::attributes() const {
   return attributes_;
 }
 
+bool Endpoint::Ended() const {
+  verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
+  return pair != nullptr && pair->Ended();
+}
+
 bool Endpoint::SendIdle() const {
   verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
   return pair == nullptr || pair->SendIdle();

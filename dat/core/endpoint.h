@@ -128,6 +128,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   void SetWatermarks(uint32_t soft, uint32_t hard);
 
   // ---- what it shows
+  // Its connection has ended, although state() may not show it yet: before anything is flushed.
+  bool Ended() const;
   EndpointState state() const { return state_.load(std::memory_order_acquire); }
   InterfaceAdapter& adapter() const { return *adapter_; }
   Parts parts() const;

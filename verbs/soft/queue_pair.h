@@ -75,6 +75,7 @@ class SoftQueuePair final : public QueuePair {
   void Disconnect(DisconnectMode mode) override;
   void Flush() override;
   void Reset() override;
+  bool Ended() const override { return failing_.load(std::memory_order_acquire); }
   bool SendIdle() const override;
   bool ReceiveIdle() const override;
 

@@ -245,6 +245,32 @@ TEST(VipDisconnect, C32_ThePeerIsInErrorAndHearsOfItOnce) {
       });
 }
 
+// A program that watches Status in memory: whoever sees a flushed descriptor sees the VI in Error.
+TEST(VipDisconnect, C32_ErrorComesBeforeTheFlush) {
+  constexpr int kRounds = 20;
+  RunPair(
+      [](Peer& peer) {
+        for (int i = 0; i < kRounds; ++i) {
+          Side side;
+          side.Receive(0);
+          side.Accept(i);
+          peer.Tell("accepted");
+          const volatile VIP_UINT32* status = &side.memory.descriptor(0)->CS.Status;
+          while (__atomic_load_n(status, __ATOMIC_ACQUIRE) == 0) std::this_thread::yield();
+          ASSERT_EQ(side.State(), VIP_STATE_ERROR) << i;
+          EXPECT_EQ(side.DrainFlushed(), 1);
+        }
+      },
+      [](Peer& peer) {
+        for (int i = 0; i < kRounds; ++i) {
+          Side side;
+          side.Connect(i);
+          peer.Await("accepted");
+          ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+        }
+      });
+}
+
 TEST(VipDisconnect, C33_TwiceIsTwiceSuccess) {
   RunPair(
       [](Peer& peer) {
