@@ -68,6 +68,19 @@ TEST_F(ErrorTest, WrongLocalMemoryOfASend) {
   }
 }
 
+TEST_F(ErrorTest, WrongLocalMemoryActsWithoutAPoll) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  Forget(from);
+  Segment segment = from.At(0, 100);
+  segment.key = 0;
+  ASSERT_EQ(from.Send(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  EXPECT_TRUE(from.pair().Ended());
+  ExpectBroken(from);
+  ExpectBroken(to);
+}
+
 TEST_F(ErrorTest, EverySegmentIsChecked) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());

@@ -71,6 +71,8 @@ bool SoftQueuePair::Gather(const SendEntry& entry, uint32_t offset, uint32_t n, 
     return true;
   }
   Doom(sends_.at(position), Status::kLocalProtection);
+  // Nobody may poll: what it means is done now.
+  static_cast<void>(LookAtNext());
   return false;
 }
 
