@@ -271,7 +271,7 @@ class SoftQueuePair final : public QueuePair {
   void ReportLater(void (ConnectionSink::*call)(QueuePair&));
 
   // ---- data path
-  bool EnqueueSend(const SendRequest& request);  // false: no room
+  PostResult PostSendWhenFull(const SendRequest& request);
   PostResult PostReceiveInError(const ReceiveRequest& request);
   void FillReceive(uint64_t position, const ReceiveRequest& request);
   // NextToEmit where the next entry needs a closer look. Null: it must wait, or the pair breaks.

@@ -13,10 +13,20 @@ bool SoftQueuePair::MakeRoom(WorkQueue<Entry>& queue, size_t segments) {
   return made;
 }
 
-inline bool SoftQueuePair::EnqueueSend(const SendRequest& request) {
-  PassLockHolder holder(&send_lock_);
-  if (!sends_.HasRoom(request.segments.size())) [[unlikely]]
-    return false;
+PostResult SoftQueuePair::PostSendWhenFull(const SendRequest& request) {
+  if (!MakeRoom(sends_, request.segments.size())) return PostResult::kQueueFull;
+  return PostSend(request);
+}
+
+PostResult SoftQueuePair::PostSend(const SendRequest& request) {
+  if (request.segments.size() > sends_.max_segments()) [[unlikely]] {
+    return PostResult::kTooManySegments;
+  }
+  send_lock_.Lock();
+  if (!sends_.HasRoom(request.segments.size())) [[unlikely]] {
+    send_lock_.Unlock();
+    return PostSendWhenFull(request);
+  }
   const uint64_t n = sends_.posted.load(std::memory_order_relaxed);
   SendEntry& entry = sends_.at(n);
   entry.id = request.id;
@@ -45,16 +55,7 @@ inline bool SoftQueuePair::EnqueueSend(const SendRequest& request) {
     // While draining, NextToEmit passes it in its turn.
     if (!connected) sends_.done.store(n + 1, std::memory_order_release);
   }
-  return true;
-}
-
-PostResult SoftQueuePair::PostSend(const SendRequest& request) {
-  if (request.segments.size() > sends_.max_segments()) [[unlikely]] {
-    return PostResult::kTooManySegments;
-  }
-  while (!EnqueueSend(request)) {
-    if (!MakeRoom(sends_, request.segments.size())) return PostResult::kQueueFull;
-  }
+  send_lock_.Unlock();
   // Its completion must be found.
   if (!hot_.load(std::memory_order_relaxed) || send_home_.HasSleepers()) {
     send_home_.MarkReady(attachments_[attachment_count_ - 1],
