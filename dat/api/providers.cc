@@ -65,8 +65,9 @@ bool IsInRegistry(const DAT_PROVIDER_INFO& info, bool engines_only) {
   return false;
 }
 
-Registration* Find(const DAT_PROVIDER_INFO& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().lock) {
-  for (Registration& registration : All().registrations) {
+Registration* Find(Providers& all, const DAT_PROVIDER_INFO& info)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(all.lock) {
+  for (Registration& registration : all.registrations) {
     if (IsSame(registration.info, info)) return &registration;
   }
   return nullptr;
@@ -90,12 +91,13 @@ void Warn(const registry::Entry& entry, const std::string& what) {
   verbs::WriteLog(verbs::LogLevel::kWarn, line);
 }
 
-void Unload(const registry::Entry& entry, Library* library)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().loading) {
+void Unload(Providers& all, const registry::Entry& entry)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(all.loading) {
   const DAT_PROVIDER_INFO info = InfoOf(entry);
-  library->fini(&info);
-  dlclose(library->handle);
-  *library = Library();
+  Library& library = all.libraries[&entry];
+  library.fini(&info);
+  dlclose(library.handle);
+  library = Library();
 }
 
 // Loads the entry's library unless it is, and counts one adapter more.
@@ -130,13 +132,13 @@ bool Hold(const registry::Entry& entry) {
     {
       verbs::MutexLock lock(&all.lock);
       all.loading_entry = false;
-      registered = Find(info) != nullptr;
+      registered = Find(all, info) != nullptr;
     }
     library.handle = handle;
     library.fini = fini;
     if (!registered) {
       Warn(entry, entry.library + " did not register this adapter");
-      Unload(entry, &library);
+      Unload(all, entry);
       return false;
     }
   }
@@ -149,21 +151,23 @@ void Release(const registry::Entry& entry) {
   Providers& all = All();
   verbs::MutexLock loading(&all.loading);
   Library& library = all.libraries[&entry];
-  if (--library.adapters == 0) Unload(entry, &library);
+  if (--library.adapters == 0) Unload(all, entry);
 }
 
 // Counts an adapter of the registration, whose table it returns; null: it is gone.
 const DAT_PROVIDER* HoldRegistration(const DAT_PROVIDER_INFO& info) {
-  verbs::MutexLock lock(&All().lock);
-  Registration* const registration = Find(info);
+  Providers& all = All();
+  verbs::MutexLock lock(&all.lock);
+  Registration* const registration = Find(all, info);
   if (registration == nullptr) return nullptr;
   ++registration->adapters;
   return registration->provider;
 }
 
 void ReleaseRegistration(const DAT_PROVIDER_INFO& info) {
-  verbs::MutexLock lock(&All().lock);
-  Registration* const registration = Find(info);
+  Providers& all = All();
+  verbs::MutexLock lock(&all.lock);
+  Registration* const registration = Find(all, info);
   if (registration != nullptr) --registration->adapters;
 }
 
@@ -305,7 +309,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* prov
     const bool engines = IsInRegistry(*provider_info, /*engines_only=*/true);
     Providers& all = All();
     verbs::MutexLock lock(&all.lock);
-    if (engines || Find(*provider_info) != nullptr) {
+    if (engines || Find(all, *provider_info) != nullptr) {
       return Failure(DAT_PROVIDER_ALREADY_REGISTERED);
     }
     all.registrations.push_back({provider, *provider_info, 0, all.loading_entry});

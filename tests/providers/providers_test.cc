@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -20,7 +21,9 @@
 namespace viaduct::tests {
 namespace {
 
-std::string Probe() { return std::string(getcwd(nullptr, 0)) + "/tests/providers/libprobe.so"; }
+std::string Probe() {
+  return std::filesystem::current_path().string() + "/tests/providers/libprobe.so";
+}
 
 std::string Line(const std::string& name, const std::string& library,
                  const std::string& parameters = "", const char* safety = "nonthreadsafe") {
