@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What the two shared libraries show: name, version node, functions, and what they need."""
+"""What the shared libraries show: name, version node, functions, and what they need."""
 
 import re
 import subprocess
 import unittest
+
+from dat.api import routes
 
 # The functions of dat_functions.h and udat.h that are not complete yet.
 ABSENT = re.compile(
@@ -54,6 +56,24 @@ class Libraries(unittest.TestCase):
                 self.assertEqual(re.findall(r"SONAME.*\[(.*)\]", dynamic), [library])
                 self.assertEqual(re.findall(r"RUNPATH.*\[(.*)\]", dynamic), ["$ORIGIN"])
                 self.assertLessEqual(set(re.findall(r"NEEDED.*\[(.*)\]", dynamic)), NEEDED)
+
+    def test_plugin(self):
+        path = "dat/api/libdapl-viaduct.so.2"
+        self.assertEqual(set(exported(path)), {"dat_provider_init", "dat_provider_fini"})
+        dynamic = output("readelf", "-d", path)
+        self.assertEqual(re.findall(r"RUNPATH.*\[(.*)\]", dynamic), ["$ORIGIN"])
+        self.assertIn("NODELETE", dynamic)
+        # No libdat2: the registry that loads it is found among the process's symbols.
+        self.assertLessEqual(set(re.findall(r"NEEDED.*\[(.*)\]", dynamic)), NEEDED)
+
+    def test_plugin_fills_every_slot(self):
+        slots = routes.slots(["dat/include/dat2/udat_redirection.h"])
+        self.assertEqual(len(slots), 79)
+        functions = routes.functions_of("dat/api/dat_20.map")
+        for slot in slots:
+            name = "dat_extension_op" if slot == "handle_extendedop" else "dat_" + slot
+            by_hand = slot in ("ia_open", "ia_ha_related")
+            self.assertTrue(by_hand or name in functions or ABSENT.match(name), slot)
 
 
 if __name__ == "__main__":
