@@ -19,6 +19,7 @@ Program::Program(const std::vector<std::string>& words) {
   const int other_end = name != nullptr ? open(name, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
   if (other_end < 0) return;
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   fflush(nullptr);
