@@ -1,0 +1,277 @@
+// What stands in the way of a program on this machine, each with its cure.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "dat/registry/registry.h"
+#include "tools/datinfo/elf_file.h"
+#include "tools/datinfo/report.h"
+#include "verbs/base/settings.h"
+
+namespace viaduct::datinfo {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "ok", "warning" (something may be missed) or "failed" (something will not work).
+Json Check(const std::string& name, const std::string& state, const std::string& finding,
+           const std::string& cure = "") {
+  Json json;
+  json["check"] = name;
+  json["state"] = state;
+  json["finding"] = finding;
+  if (!cure.empty()) json["cure"] = cure;
+  return json;
+}
+
+std::string Amount(rlim_t limit) {
+  return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit);
+}
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+std::vector<std::string> RdmaDevices() {
+  std::vector<std::string> devices;
+  std::error_code error;
+  for (fs::directory_iterator at("/sys/class/infiniband", error), end; !error && at != end;
+       at.increment(error)) {
+    devices.push_back(at->path().filename().string());
+  }
+  std::sort(devices.begin(), devices.end());
+  return devices;
+}
+
+Json CheckMemlock(bool has_rdma) {
+  rlimit limit = {};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  const std::string finding = "RLIMIT_MEMLOCK is " + Amount(limit.rlim_cur) + " bytes";
+  if (!has_rdma)
+    return Check("memlock", "ok", finding + "; without an RDMA device no memory is locked");
+  if (limit.rlim_cur == RLIM_INFINITY) return Check("memlock", "ok", finding);
+  return Check("memlock", "warning", finding + "; an RDMA device locks all registered memory",
+               "ulimit -l unlimited, or \"* - memlock unlimited\" in /etc/security/limits.d");
+}
+
+Json CheckYama() {
+  const std::string scope = FirstLine("/proc/sys/kernel/yama/ptrace_scope");
+  return Check("yama", "ok",
+               scope.empty() ? "the kernel has no Yama"
+                             : "ptrace_scope is " + scope +
+                                   "; shared memory needs no rights over another process");
+}
+
+std::vector<Json> CheckRdmaRights(const std::vector<std::string>& devices) {
+  if (devices.empty()) {
+    return {Check("rdma", "ok", "no RDMA device; the soft device needs none")};
+  }
+  std::vector<Json> checks;
+  std::error_code error;
+  for (fs::directory_iterator at("/dev/infiniband", error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string path = at->path().string();
+    if (at->path().filename().string().rfind("uverbs", 0) != 0 &&
+        at->path().filename() != "rdma_cm") {
+      continue;
+    }
+    if (access(path.c_str(), R_OK | W_OK) == 0) continue;
+    checks.push_back(
+        Check("rdma", "failed", path + ": " + strerror(errno),
+              "a udev rule with MODE=\"0666\", or membership in its group (ls -l " + path + ")"));
+  }
+  if (error) {
+    checks.push_back(Check("rdma", "failed", "/dev/infiniband: " + error.message(),
+                           "modprobe rdma_ucm ib_uverbs"));
+  }
+  if (checks.empty()) checks.push_back(Check("rdma", "ok", "all of /dev/infiniband can be opened"));
+  return checks;
+}
+
+Json CheckDescriptors() {
+  constexpr rlim_t kEnough = 4096;
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const std::string finding = "RLIMIT_NOFILE is " + Amount(limit.rlim_cur);
+  if (limit.rlim_cur >= kEnough) return Check("descriptors", "ok", finding);
+  return Check("descriptors", "warning",
+               finding +
+                   "; the library keeps its own descriptors above 1023 where it can, and "
+                   "connections between hosts take one each",
+               "ulimit -n " + std::to_string(std::max<rlim_t>(
+                                  kEnough, std::min<rlim_t>(limit.rlim_max, 65536))));
+}
+
+std::vector<Json> CheckConf() {
+  const std::string given = verbs::PathSetting(verbs::SettingId::kDatOverride);
+  const std::string path = given.empty() ? "/etc/dat.conf" : given;
+  std::ifstream in(path);
+  if (!in) {
+    const std::string finding = path + ": " + strerror(errno);
+    if (given.empty()) return {Check("dat.conf", "ok", finding + "; soft0 is built in")};
+    return {Check("dat.conf", "failed", finding + "; DAT_OVERRIDE leaves no adapter at all",
+                  "correct DAT_OVERRIDE, or unset it")};
+  }
+  std::ostringstream text;
+  text << in.rdbuf();
+  const registry::DatConf conf = registry::ParseDatConf(text.str());
+  std::vector<Json> checks;
+  for (const registry::BadLine& bad : conf.bad_lines) {
+    checks.push_back(Check("dat.conf", "failed",
+                           path + " line " + std::to_string(bad.line) + ": " + bad.reason,
+                           "dat.conf(5) says what a line has"));
+  }
+  for (const registry::Entry& entry : conf.entries) {
+    if (registry::IsEngines(entry)) {
+      verbs::Address address;
+      if (registry::AddressOf(entry, &address).ok()) continue;
+      checks.push_back(Check("dat.conf", "warning",
+                             path + " line " + std::to_string(entry.line) + ": no interface \"" +
+                                 entry.parameters + "\" for " + entry.name,
+                             "ip link"));
+      continue;
+    }
+    void* const library = dlopen(entry.library.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (library != nullptr) {
+      dlclose(library);
+      continue;
+    }
+    checks.push_back(Check(
+        "dat.conf", "warning", path + " line " + std::to_string(entry.line) + ": " + dlerror(),
+        "install it, or write: " + registry::ToLine(registry::ServedByEngine(entry))));
+  }
+  if (checks.empty()) {
+    checks.push_back(
+        Check("dat.conf", "ok",
+              path + " has " + std::to_string(conf.entries.size()) + " entries for user programs"));
+  }
+  return checks;
+}
+
+Json CheckVariables() {
+  std::string problems;
+  for (const std::string& problem : verbs::SettingProblems()) {
+    problems += (problems.empty() ? "" : "; ") + problem;
+  }
+  if (problems.empty()) return Check("environment", "ok", "no variable is misspelt");
+  return Check("environment", "warning", problems, "datinfo -e lists the settings");
+}
+
+// What the loader finds for a program: "NAME => PATH" lines. Nothing of the program itself runs.
+std::string LoaderList(const std::string& program) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return "";
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    execl("/lib64/ld-linux-x86-64.so.2", "ld.so", "--list", program.c_str(), nullptr);
+    _exit(127);
+  }
+  close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return text;
+}
+
+// The path behind "NAME => "; empty: not found.
+std::string PathIn(const std::string& list, const std::string& name) {
+  const std::string key = "\t" + name + " => ";
+  const size_t at = list.find(key);
+  if (at == std::string::npos) return "";
+  const size_t begin = at + key.size();
+  const std::string path = list.substr(begin, list.find_first_of(" \n", begin) - begin);
+  return path == "not" ? "" : path;
+}
+
+bool IsOurs(const std::string& path) {
+  const std::optional<ElfFile> file = ReadElfFile(path);
+  return file && std::count(file->needed.begin(), file->needed.end(), "libviaduct.so.1") != 0;
+}
+
+std::vector<Json> CheckProgram(const std::string& program) {
+  const std::optional<ElfFile> file = ReadElfFile(program);
+  if (!file) {
+    return {Check("program", "failed", program + " is no 64-bit program of this machine",
+                  "name a program that is linked with libdat, libdat2 or libvipl")};
+  }
+  std::vector<Json> checks;
+  const std::string list = LoaderList(program);
+  for (const std::string& name : file->needed) {
+    if (name.rfind("libdat.so", 0) != 0 && name.rfind("libdat2.so", 0) != 0 &&
+        name.rfind("libvipl.so", 0) != 0) {
+      continue;
+    }
+    const std::string path = PathIn(list, name);
+    if (path.empty()) {
+      checks.push_back(Check("program", "failed",
+                             program + " needs " + name + ", which is not found",
+                             "put the folder of Viaduct's libraries into LD_LIBRARY_PATH"));
+      continue;
+    }
+    std::string finding = program + " loads " + path;
+    if (IsOurs(path)) {
+      finding += ", which is Viaduct's";
+      checks.push_back(Check("program", "ok", finding));
+      continue;
+    }
+    finding += ", which is not Viaduct's";
+    std::string cure = "LD_LIBRARY_PATH";
+    if (!file->rpath.empty() && file->runpath.empty()) {
+      finding += "; its DT_RPATH " + file->rpath + " comes before LD_LIBRARY_PATH";
+      cure = "chrpath -d, patchelf --remove-rpath, or LD_PRELOAD";
+    } else if (name == "libdat2.so.2") {
+      cure += ", or an entry of dat.conf with libdapl-viaduct.so.2";
+    }
+    checks.push_back(Check("program", "warning", finding, cure));
+  }
+  if (checks.empty()) {
+    checks.push_back(Check("program", "warning",
+                           program + " is not linked with libdat, libdat2 or libvipl",
+                           "it may open one of them by name: see its own manual"));
+  }
+  return checks;
+}
+
+}  // namespace
+
+Json Checks(const std::string& program) {
+  const std::vector<std::string> devices = RdmaDevices();
+  Json checks = Json::array();
+  checks.push_back(CheckMemlock(!devices.empty()));
+  checks.push_back(CheckYama());
+  for (Json& check : CheckRdmaRights(devices)) checks.push_back(std::move(check));
+  for (Json& check : CheckConf()) checks.push_back(std::move(check));
+  checks.push_back(CheckDescriptors());
+  checks.push_back(CheckVariables());
+  if (!program.empty()) {
+    for (Json& check : CheckProgram(program)) checks.push_back(std::move(check));
+  }
+  return checks;
+}
+
+bool AllPassed(const Json& checks) {
+  return std::none_of(checks.begin(), checks.end(),
+                      [](const Json& check) { return check["state"] == "failed"; });
+}
+
+}  // namespace viaduct::datinfo

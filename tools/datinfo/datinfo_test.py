@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""datinfo's output, as text and as JSON, and what its checks find."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+_PROGRAM = "tools/datinfo/datinfo"
+_CONF = """
+mine u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "lo" ""
+gone u2.0 nonthreadsafe default /nonexistent/lib.so x.1.0 "" ""
+"""
+
+
+def run(*arguments, conf=_CONF, **variables):
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+        file.write(conf)
+        file.flush()
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "DAT_"))}
+        environment.update({"DAT_OVERRIDE": file.name, **variables})
+        done = subprocess.run([_PROGRAM, *arguments], capture_output=True, text=True, env=environment, check=False)
+        return done
+
+
+def document(*arguments, **keywords):
+    return json.loads(run("--json", *arguments, **keywords).stdout)
+
+
+class DatInfo(unittest.TestCase):
+
+    def test_adapters(self):
+        providers = document()["providers"]
+        self.assertEqual([p["name"] for p in providers], ["mine", "gone"])
+        self.assertEqual(providers[0]["served_by"], "Viaduct")
+        self.assertEqual(providers[1]["served_by"], "/nonexistent/lib.so")
+        self.assertEqual(providers[1]["from"], "dat.conf line 3")
+        text = run().stdout
+        self.assertRegex(text, r"(?m)^  mine +u2\.0  nonthreadsafe +Viaduct \"lo\" \(dat\.conf line 2\)$")
+
+    def test_attributes(self):
+        done = run("--json", "mine")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        adapter = json.loads(done.stdout)["adapters"][0]
+        self.assertEqual(adapter["vendor"], "Viaduct")
+        self.assertEqual(adapter["adapter"]["address"], "127.0.0.1")
+        self.assertGreaterEqual(adapter["adapter"]["max_message_size"], 16 << 20)
+        self.assertGreaterEqual(adapter["provider"]["max_private_data_size"], 64)
+        self.assertEqual([t["name"] for t in adapter["transports"]], ["shared memory", "iWARP over TCP"])
+        self.assertEqual([t["name"] for t in document("mine", VIADUCT_WIRE="iwarp")["adapters"][0]["transports"]],
+                         ["iWARP over TCP"])
+        self.assertIn("max_message_size", run("mine").stdout)
+
+    def test_adapter_that_cannot_be_opened(self):
+        for name in "gone", "unknown":
+            done = run("--json", name)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(json.loads(done.stdout)["adapters"][0]["error"],
+                             "DAT_PROVIDER_NOT_FOUND DAT_NAME_NOT_REGISTERED")
+
+    def test_settings(self):
+        settings = {s["name"]: s for s in document("-e", VIADUCT_WIRE="shm")["settings"]}
+        self.assertEqual(settings["VIADUCT_WIRE"]["value"], "shm")
+        self.assertEqual(settings["VIADUCT_WIRE"]["default"], "auto")
+        self.assertIn("VIADUCT_WIRE=auto", run("-e").stdout)
+        self.assertTrue(all(s["help"] for s in settings.values()))
+
+    def checks(self, *arguments, **keywords):
+        found = {}
+        for check in document("--check", *arguments, **keywords)["checks"]:
+            found.setdefault(check["check"], []).append(check)
+        return found
+
+    def test_every_check_is_there_and_trouble_has_a_cure(self):
+        found = self.checks()
+        self.assertEqual(set(found), {"memlock", "yama", "rdma", "dat.conf", "descriptors", "environment"})
+        for checks in found.values():
+            for check in checks:
+                self.assertIn(check["state"], {"ok", "warning", "failed"})
+                self.assertEqual("cure" in check, check["state"] != "ok", check)
+
+    def test_dat_conf(self):
+        (check,) = self.checks()["dat.conf"]
+        self.assertEqual(check["state"], "warning")
+        self.assertIn("/nonexistent/lib.so", check["finding"])
+        self.assertIn("libdapl-viaduct.so.2", check["cure"])
+        done = run("--check", conf="mine u2.0\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"(?m)^failed   dat\.conf .* line 1: an entry has 8 words")
+        done = run("--check", DAT_OVERRIDE="/nonexistent/dat.conf")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no adapter at all", done.stdout)
+
+    def test_misspelt_variable(self):
+        (check,) = self.checks(VIADUCT_WIER="shm")["environment"]
+        self.assertEqual(check["state"], "warning")
+        self.assertIn("VIADUCT_WIRE", check["finding"])
+
+    def test_program(self):
+        (check,) = self.checks(_PROGRAM)["program"]
+        self.assertEqual(check["state"], "ok", check)
+        self.assertIn("libdat2.so.2", check["finding"])
+        (check,) = self.checks("/bin/sh")["program"]
+        self.assertEqual(check["state"], "warning")
+        (check,) = self.checks(__file__)["program"]
+        self.assertEqual(check["state"], "failed")
+
+    def test_usage(self):
+        self.assertEqual(run("--help").returncode, 0)
+        self.assertEqual(run("--nonsense").returncode, 2)
+        self.assertEqual(run("--check", "a", "b").returncode, 2)
+
+    def test_manual_page_names_every_option(self):
+        with open("tools/datinfo/datinfo.1", encoding="utf-8") as page:
+            text = page.read().replace("\\-", "-")
+        for option in re.findall(r"^\s+(-+\w+)", run("--help").stdout, re.M):
+            self.assertIn(option, text)
+
+
+if __name__ == "__main__":
+    unittest.main()

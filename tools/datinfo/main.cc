@@ -1,0 +1,83 @@
+// datinfo(1).
+#include <getopt.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "tools/datinfo/report.h"
+
+namespace viaduct::datinfo {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: datinfo [--json] [-e] [ADAPTER...]\n"
+    "       datinfo [--json] --check [PROGRAM]\n"
+    "Lists the adapters of uDAPL, or the attributes of those that are named.\n"
+    "  -e           the settings too\n"
+    "  --check      what stands in the way on this machine, with its cure; also which libraries\n"
+    "               PROGRAM would load. Ends with 1 if a check failed\n"
+    "  --json       the same as a JSON document\n";
+
+int Run(int argc, char** argv) {
+  bool settings = false, check = false, json = false;
+  const option options[] = {{"check", no_argument, nullptr, 'c'},
+                            {"json", no_argument, nullptr, 'j'},
+                            {"help", no_argument, nullptr, 'h'},
+                            {nullptr, 0, nullptr, 0}};
+  for (int c; (c = getopt_long(argc, argv, "eh", options, nullptr)) != -1;) {
+    switch (c) {
+      case 'e':
+        settings = true;
+        break;
+      case 'c':
+        check = true;
+        break;
+      case 'j':
+        json = true;
+        break;
+      case 'h':
+        fputs(kUsage, stdout);
+        return 0;
+      default:
+        fputs(kUsage, stderr);
+        return 2;
+    }
+  }
+  if (check && argc - optind > 1) {
+    fputs(kUsage, stderr);
+    return 2;
+  }
+  Json document = Json::object();
+  bool good = true;
+  if (check) {
+    document["checks"] = Checks(optind < argc ? argv[optind] : "");
+    good = AllPassed(document["checks"]);
+  } else if (optind < argc) {
+    document["adapters"] = Json::array();
+    for (; optind < argc; ++optind) {
+      document["adapters"].push_back(Adapter(argv[optind]));
+      good = good && !document["adapters"].back().contains("error");
+    }
+  } else {
+    document["providers"] = Providers();
+  }
+  if (settings) document["settings"] = Settings();
+  // Names in dat.conf may hold any bytes.
+  const std::string text =
+      json ? document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : ToText(document);
+  fputs(text.c_str(), stdout);
+  return fflush(stdout) == 0 && good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace viaduct::datinfo
+
+int main(int argc, char** argv) {
+  try {
+    return viaduct::datinfo::Run(argc, argv);
+  } catch (const std::exception& e) {
+    fprintf(stderr, "datinfo: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,35 @@
+// What datinfo knows, as one JSON document; text is made from the same.
+#ifndef VIADUCT_TOOLS_DATINFO_REPORT_H_
+#define VIADUCT_TOOLS_DATINFO_REPORT_H_
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+
+namespace viaduct::datinfo {
+
+using Json = nlohmann::ordered_json;
+
+// The registry's entries of both versions, in the order in which they are searched.
+Json Providers();
+
+// The attributes of an adapter of uDAPL 2.0, which is opened for it, and the transports that its
+// connections may take; "error" if it cannot be opened.
+Json Adapter(const std::string& name);
+
+// Every setting with its value in force, its default and its meaning.
+Json Settings();
+
+// What stands in the way here, and what to do about it. `program`: also which libraries that
+// binary would load; empty: none.
+Json Checks(const std::string& program);
+
+// True if no check failed.
+bool AllPassed(const Json& checks);
+
+// The document for people.
+std::string ToText(const Json& document);
+
+}  // namespace viaduct::datinfo
+
+#endif  // VIADUCT_TOOLS_DATINFO_REPORT_H_
