@@ -7,6 +7,7 @@
 
 #include "dat/api/ep_connect.h"
 #include "dat/api/face.h"
+#include "dat/api/registration.h"
 #include "dat/api/service_points.h"
 #include "dat/core/endpoint.h"
 
@@ -87,7 +88,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_csp_query(DAT_CSP_HANDLE csp_handle, DAT_CSP_P
     // As long as the service point.
     auto* address =
         const_cast<sockaddr*>(reinterpret_cast<const sockaddr*>(&*point->options().common_address));
-    param->ia_handle = point->adapter().handle();
+    param->ia_handle = ShownHandle(point->adapter());
     param->comm = CommOf(address->sa_family);
     param->address_ptr = address;
     param->evd_handle = point->dispatcher().handle();
