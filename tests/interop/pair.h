@@ -23,7 +23,7 @@ struct PairOfPrograms {
   std::string server_success, client_success;  // what each prints when all went well
   // What a client prints that came too early, if the server says that it is ready before it is: it
   // is started again.
-  std::string too_early;
+  std::string too_early = {};
 };
 
 // Fails the test unless both say so, end with status 0 and complain of nothing.

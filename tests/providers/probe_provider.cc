@@ -28,6 +28,7 @@ struct ProbeObject {
 struct ProbeProvider {
   std::string name;
   DAT_PROVIDER table;
+  ProbeObject async;  // every adapter's dispatcher
 };
 using Key = std::pair<std::string, int>;
 std::map<Key, ProbeProvider*>& Providers() {
@@ -55,7 +56,7 @@ DAT_RETURN Open(const DAT_NAME_PTR name, DAT_COUNT, DAT_EVD_HANDLE* async, DAT_I
   for (const auto& [key, provider] : Providers()) {
     if (key.first != name) continue;
     *ia = new ProbeObject{&provider->table};
-    *async = new ProbeObject{&provider->table};
+    *async = &provider->async;
     ++facts.adapters;
     return DAT_SUCCESS;
   }
@@ -85,7 +86,8 @@ PROBE_EXPORT void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* p
   if (strcmp(parameters, "silent") == 0) return;
   bare = strcmp(parameters, "bare") == 0;
   ProbeProvider*& provider = Providers()[Key(info->ia_name, info->is_thread_safe)];
-  if (provider == nullptr) provider = new ProbeProvider{info->ia_name, {}};
+  if (provider == nullptr) provider = new ProbeProvider{info->ia_name, {}, {nullptr}};
+  provider->async.provider = &provider->table;
   provider->table = {};
   FillWithRemember(&provider->table, std::make_integer_sequence<int, kFunctions>());
   provider->table.device_name = provider->name.c_str();
