@@ -9,6 +9,9 @@
 
 namespace viaduct::core {
 
+// Completions of receives; of all others the opcode is that of a request.
+inline bool IsReceive(verbs::Opcode opcode) { return opcode >= verbs::Opcode::kReceive; }
+
 enum class EventType : uint8_t {
   kCompletion,
   kConnectionRequest,

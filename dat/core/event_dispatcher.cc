@@ -35,9 +35,7 @@ void Translate(const verbs::Completion& completion, Event* event) {
   event->solicited = completion.solicited;
   event->notifies = !completion.quiet || completion.status != verbs::Status::kSuccess;
   if (owner.solicited_only.load(std::memory_order_relaxed)) [[unlikely]] {
-    const bool receive = completion.opcode == verbs::Opcode::kReceive ||
-                         completion.opcode == verbs::Opcode::kReceiveWrite;
-    if (receive && completion.status == verbs::Status::kSuccess) {
+    if (IsReceive(completion.opcode) && completion.status == verbs::Status::kSuccess) {
       event->notifies = completion.solicited;
     }
   }
@@ -407,11 +405,8 @@ uint32_t EventDispatcher::QueuedReceives(Handle subject) {
   SpinLockHolder lock(&lock_);
   uint32_t count = 0;
   events_.ForEach([&](const Event& event) {
-    const bool request = event.opcode == verbs::Opcode::kSend ||
-                         event.opcode == verbs::Opcode::kWrite ||
-                         event.opcode == verbs::Opcode::kRead;
-    count += event.type == EventType::kCompletion && event.subject == subject && !request &&
-             event.status == verbs::Status::kSuccess;
+    count += event.type == EventType::kCompletion && event.subject == subject &&
+             IsReceive(event.opcode) && event.status == verbs::Status::kSuccess;
   });
   return count;
 }

@@ -23,16 +23,8 @@ void ReceiveWatch::Ask() {
 }
 
 bool ReceiveWatch::OnCompletion(const verbs::Completion& completion) {
-  if (completion.status != verbs::Status::kSuccess) return true;
-  switch (completion.opcode) {
-    case verbs::Opcode::kSend:
-    case verbs::Opcode::kWrite:
-    case verbs::Opcode::kRead:
-      return true;
-    default:
-      Ask();
-      return true;
-  }
+  if (IsReceive(completion.opcode) && completion.status == verbs::Status::kSuccess) Ask();
+  return true;
 }
 
 // ------------------------------------------------------------------- the endpoint's part of it
