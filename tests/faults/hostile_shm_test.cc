@@ -247,9 +247,15 @@ TEST(HostileHandshake, Messages) {
     MessageHeader lies = {kMessageMagic, MessageType::kHello, 0, 0, 0xffffffff};
     RefusedHello(besieger, "wrong length", Bytes(lies) + hello.substr(sizeof lies), good);
     RefusedHello(besieger, "no body", MessageOf(MessageType::kHello, 0, ""), good);
-    for (uint16_t type : {0, 2, 3, 4, 8, 9, 10, 11, 65535}) {
+    for (uint16_t type : {0, 2, 3, 4, 8, 9, 10, 11, 12, 14, 15, 65535}) {
       RefusedHello(besieger, "another type first",
                    MessageOf(static_cast<MessageType>(type), 0, hello.substr(16)), good);
+    }
+    // Questions about a request to hand off: nobody takes one.
+    const std::string port = Bytes(RedirectBody{Port(0), 0});
+    for (const std::string& ask : {std::string(), port.substr(0, 3), port, port + "note",
+                                   port + std::string(24, 0), port + std::string(500, 'x')}) {
+      RefusedHello(besieger, "a question", MessageOf(MessageType::kAsk, 0, ask), good);
     }
     RefusedHello(besieger, "no descriptor", hello, {});
     RefusedHello(besieger, "two descriptors", hello, {arena.get(), arena.get()});
@@ -306,12 +312,26 @@ TEST(HostileSocket, MessagesAfterTheHandshake) {
     dies("a number beyond all", MessageOf(MessageType::kRequest, kConnections, request));
     dies("a huge number", MessageOf(MessageType::kClose, 0xffffffff, std::string(24, 0)));
     dies("the number in use", MessageOf(MessageType::kRequest, kConnection, request));
-    dies("half a request", MessageOf(MessageType::kRequest, 1, request.substr(0, 59)));
+    dies("half a request", MessageOf(MessageType::kRequest, 1, request.substr(0, 63)));
     dies("too much private data",
          MessageOf(MessageType::kRequest, 1, request + std::string(kMaxPrivateData + 1, 'x')));
     RequestBody other = GoodRequest();
     other.from.family = AF_UNIX;
     dies("no such family", MessageOf(MessageType::kRequest, 1, Bytes(other)));
+    other = GoodRequest();
+    for (uint32_t note : {1u, 5u, static_cast<uint32_t>(kMaxNoteBytes) + 1, 0xffffffffu}) {
+      other.note = note;
+      dies(
+          "a note that is not there",
+          MessageOf(MessageType::kRequest, 1, Bytes(other) + std::string(note > 5 ? 200 : 0, 'x')));
+    }
+    const std::string elsewhere = Bytes(RedirectBody{Port(1), 0});
+    dies("a redirection of its own request",
+         MessageOf(MessageType::kRedirect, kConnection, elsewhere));
+    dies("a redirection of nothing", MessageOf(MessageType::kRedirect, 9, elsewhere));
+    dies("half a redirection", MessageOf(MessageType::kRedirect, kConnection, "x"));
+    dies("a question in the middle", MessageOf(MessageType::kAsk, 0, elsewhere));
+    dies("an answer to no question", MessageOf(MessageType::kYes, 0, ""));
     dies("an accept of nothing", MessageOf(MessageType::kAccept, 5, std::string(8, 0)));
     dies("an accept of its own request",
          MessageOf(MessageType::kAccept, kConnection, std::string(8, 0)));
