@@ -27,6 +27,14 @@ class TakingSink final : public CompletionSink {
   std::function<void()> on_call;
 };
 
+// Leaves it there.
+class CountingSink final : public CompletionSink {
+ public:
+  void OnCompletions(CompletionQueue&) override { ++calls; }
+
+  std::atomic<int> calls{0};
+};
+
 class QueueTest : public DeviceTest {
  protected:
   ~QueueTest() override { DestroyEnds(); }  // before the sink
@@ -40,6 +48,7 @@ class QueueTest : public DeviceTest {
   }
 
   TakingSink sink_;
+  CountingSink counting_sink_;
 };
 
 TEST_F(QueueTest, PollTakesNoMoreThanAsked) {
@@ -171,6 +180,35 @@ TEST_F(QueueTest, OnCompletionsComesWhenNobodyPolls) {
   }
   Settle();
   EXPECT_LE(sink_.calls, 10);
+}
+
+// A send that a consumer took by polling, and the receive that comes next, may be the same number
+// of completions of their queues.
+TEST_F(QueueTest, OnCompletionsComesAgainAfterAPoll) {
+  Inbox inbox(b(), &counting_sink_);
+  EndOptions options;
+  options.shared_inbox = &inbox;
+  End& from = NewEnd(a());
+  End& to = NewEnd(b(), options);
+  Forget(to);
+  Connect(from, to);
+  const auto take = [&](uint64_t id) {
+    Completion completion;
+    EXPECT_TRUE(device().RunUntil([&] {
+      return counting_sink_.calls != 0 && inbox.queue().Poll(&completion, 1) == 1;
+    })) << id;
+    EXPECT_EQ(completion.id, id);
+    counting_sink_.calls = 0;
+  };
+  for (uint64_t i = 0; i < 20; i += 2) {
+    ASSERT_EQ(from.Receive(i, 0, 8), PostResult::kOk);
+    ASSERT_EQ(to.Receive(i, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from.Send(i, 0, 8), PostResult::kOk);
+    take(i);
+    ASSERT_EQ(to.Send(i + 1, 0, 8), PostResult::kOk);
+    take(i + 1);
+  }
+  DestroyEnds();
 }
 
 TEST_F(QueueTest, OnCompletionsComesForReadsAndFlushedRequests) {
