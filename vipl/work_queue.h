@@ -75,7 +75,10 @@ class WorkQueue {
   // VIP_DESCRIPTOR_ERROR with the descriptor, or with NULL when the queue is empty.
   VIP_RETURN Done(VIP_VI_HANDLE vi, VIP_DESCRIPTOR** descriptor) {
     // A look at the device also lets the writes of a peer land, for a program that only polls.
-    if (!HasCompleted()) dispatcher_->Harvest();
+    if (!HasCompleted()) {
+      dispatcher_->Harvest();
+      if (!HasCompleted()) return empty() ? VIP_DESCRIPTOR_ERROR : VIP_NOT_DONE;
+    }
     return Pop(vi, descriptor);
   }
   // Outside of one: the same, but waits.
