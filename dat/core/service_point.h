@@ -6,8 +6,6 @@
 #ifndef VIADUCT_DAT_CORE_SERVICE_POINT_H_
 #define VIADUCT_DAT_CORE_SERVICE_POINT_H_
 
-#include <sys/socket.h>
-
 #include <optional>
 
 #include "dat/core/endpoint.h"
@@ -15,6 +13,7 @@
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/object.h"
 #include "dat/core/service_name.h"
+#include "verbs/base/address.h"
 
 namespace viaduct::core {
 
