@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "dat/api/face.h"
 #include "dat/api/ia.h"
+#include "dat/api/ofed_ways.h"
 #include "dat/api/provider_table.h"
 #include "dat/api/registration.h"
 #include "verbs/base/lock.h"
@@ -21,9 +22,6 @@
 #define VIADUCT_DAT_VISIBLE __attribute__((visibility("default")))
 
 namespace viaduct::dat {
-
-DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event);
-
 namespace {
 
 // An entry that the registry has told us. It stays for ever, since handles name its table.
@@ -82,19 +80,13 @@ DAT_RETURN IsRelated(DAT_IA_HANDLE ia_handle, const DAT_NAME_PTR name, DAT_BOOLE
   });
 }
 
-// What programs get from OFED's providers under this registry, and some compare the answer with.
-DAT_RETURN Dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
-  const DAT_RETURN result = dat::dat_evd_dequeue(evd_handle, event);
-  return result == Failure(DAT_QUEUE_EMPTY) ? DAT_RETURN{DAT_QUEUE_EMPTY} : result;
-}
-
 void SetTable(const char* name, bool thread_safe, DAT_PROVIDER* table) {
   *table = {};
   FillTable(table);
   table->device_name = name;
   table->ia_open_func = thread_safe ? Open<true> : Open<false>;
   table->ia_ha_related_func = IsRelated;
-  table->evd_dequeue_func = Dequeue;
+  TakeOfedWays(table);
 }
 
 // The table of all objects but adapters. Null if handles cannot show it.

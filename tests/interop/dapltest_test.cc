@@ -75,6 +75,11 @@ TEST_F(Transactions, MixedOnEightEndpointsOfFourThreads) { RunOperations("-t 4 -
 
 TEST_F(Transactions, Validated) { RunOperations("-V -t 1 -w 1", kWrite); }
 TEST_F(Transactions, Polling) { RunOperations("-P -t 1 -w 1", kMixed); }
+// As OFED's providers do it; README.md says what uDAPL wants.
+TEST_F(Transactions, ReservedServicePoints) {
+  if (!IsPlugin()) GTEST_SKIP() << "README.md";
+  RunOperations("-r -t 1 -w 8", kMixed);
+}
 TEST_F(Transactions, ReapedWithTheReceive) {
   RunOperations("-t 1 -w 1", "client SR 1024 3 -f server SR 2048 1 -f");
 }

@@ -35,12 +35,18 @@ void UseOwnLibrary() {
 
 }  // namespace
 
-void ChooseRoute() {
+bool IsPlugin() {
   const char* const route = getenv("INTEROP_ROUTE");
-  if (route != nullptr && strcmp(route, "plugin") == 0) {
+  return route != nullptr && strcmp(route, "plugin") == 0;
+}
+
+void ChooseRoute() {
+  if (IsPlugin()) {
     UsePlugin();
   } else {
     UseOwnLibrary();
+    // dtest -p compares with the bare type.
+    setenv("VIADUCT_QUEUE_EMPTY", "bare", 1);
   }
 }
 

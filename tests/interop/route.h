@@ -11,6 +11,7 @@ namespace viaduct::tests {
 // Prepares the environment of the programs that this process starts; the route is in its own
 // environment.
 void ChooseRoute();
+bool IsPlugin();
 
 // The adapter's name on either route.
 inline constexpr char kAdapter[] = "soft0";
