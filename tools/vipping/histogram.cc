@@ -27,6 +27,14 @@ void Histogram::Add(uint64_t nanoseconds) {
   max_ = std::max(max_, nanoseconds);
 }
 
+void Histogram::Add(const Histogram& other) {
+  for (size_t i = 0; i < buckets_.size(); ++i) buckets_[i] += other.buckets_[i];
+  count_ += other.count_;
+  sum_ += other.sum_;
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
+}
+
 double Histogram::mean() const {
   return count_ != 0 ? static_cast<double>(sum_) / static_cast<double>(count_) : 0;
 }

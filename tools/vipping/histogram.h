@@ -13,6 +13,7 @@ namespace viaduct::vipping {
 class Histogram {
  public:
   void Add(uint64_t nanoseconds);
+  void Add(const Histogram& other);
 
   uint64_t count() const { return count_; }
   // 0 without a sample.

@@ -46,5 +46,25 @@ TEST(Histogram, Percentiles) {
   EXPECT_EQ(count, 1000u);
 }
 
+TEST(Histogram, TwoMakeOne) {
+  Histogram one, other, both;
+  for (uint64_t n : {5, 100, 7000}) {
+    one.Add(n);
+    both.Add(n);
+  }
+  for (uint64_t n : {3, 90000}) {
+    other.Add(n);
+    both.Add(n);
+  }
+  one.Add(other);
+  EXPECT_EQ(one.count(), both.count());
+  EXPECT_EQ(one.min(), 3u);
+  EXPECT_EQ(one.max(), 90000u);
+  EXPECT_EQ(one.mean(), both.mean());
+  EXPECT_EQ(one.Percentile(0.5), both.Percentile(0.5));
+  one.Add(Histogram());
+  EXPECT_EQ(one.min(), 3u);
+}
+
 }  // namespace
 }  // namespace viaduct::vipping

@@ -1,0 +1,104 @@
+// One end of a measurement: an endpoint, its dispatchers and buffers, through the functions of
+// <dat2/udat.h> alone. Each is used by one thread; they may share an adapter. Whatever fails throws
+// Failure; the end of the connection throws Ended.
+#ifndef VIADUCT_TOOLS_DATPING_END_H_
+#define VIADUCT_TOOLS_DATPING_END_H_
+
+#include <dat2/udat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tools/datping/parameters.h"
+
+namespace viaduct::datping {
+
+struct Failure : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+struct Ended {};
+
+// Throws unless `value` is success.
+void Must(const std::string& call, DAT_RETURN value);
+uint64_t Now();  // ns
+
+class Adapter {
+ public:
+  explicit Adapter(const std::string& name);
+  ~Adapter();
+  Adapter(const Adapter&) = delete;
+  Adapter& operator=(const Adapter&) = delete;
+
+  DAT_IA_HANDLE ia() const { return ia_; }
+  DAT_PZ_HANDLE zone() const { return zone_; }
+
+ private:
+  DAT_IA_HANDLE ia_ = nullptr;
+  DAT_PZ_HANDLE zone_ = nullptr;
+};
+
+class End {
+ public:
+  // Not connected, with `depth` receives posted.
+  End(const Adapter& adapter, const Parameters& parameters, int timeout_seconds);
+  ~End();
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+
+  // ---- becoming connected
+  // False: nobody listens there yet; the end may try again.
+  bool Connect(DAT_IA_ADDRESS_PTR host, DAT_CONN_QUAL service);
+  void Accept(DAT_CR_HANDLE request, const Place& remote);
+
+  // ---- afterwards
+  // One message of the measurement, number `n` of this end.
+  void Post(uint64_t n);
+  // Until every posted request has completed, or no more than `left` have not.
+  void AwaitRequests(uint64_t left = 0);
+  // Until that many messages have come since the connection; each receive is posted again.
+  void AwaitReceives(uint64_t count);
+  // Until the other end's silent write number `n` is in memory.
+  void AwaitWrite(uint64_t n);
+  // Until all that was posted has arrived.
+  void Barrier();
+  // Until the other end goes, while it reads and writes here: throws Ended.
+  [[noreturn]] void AwaitEnd();
+  void Disconnect();
+
+ private:
+  static constexpr uint32_t kLeastBytes = 8;
+
+  void PostReceive();
+  void PostMessage(uint32_t bytes);
+  DAT_EVENT NextConnectionEvent();
+  // Takes what there is, or, unless polled, sleeps until something is.
+  void Look(DAT_EVD_HANDLE evd);
+  bool Dequeue(DAT_EVD_HANDLE evd);
+  void Took(const DAT_EVENT& event);
+  void CheckTime(uint32_t looks, uint64_t* begin);
+  DAT_TIMEOUT Patience() const { return static_cast<DAT_TIMEOUT>(timeout_seconds_) * 1'000'000; }
+
+  const Parameters parameters_;
+  const int timeout_seconds_;
+  std::vector<char> memory_;  // in-buffer, out-buffer
+  uint32_t room_;             // of each
+  DAT_LMR_HANDLE lmr_ = nullptr;
+  DAT_LMR_CONTEXT context_ = 0;
+  Place own_;
+  Place remote_;
+  DAT_CNO_HANDLE cno_ = nullptr;
+  DAT_EVD_HANDLE receive_evd_ = nullptr;
+  DAT_EVD_HANDLE request_evd_ = nullptr;
+  DAT_EVD_HANDLE connect_evd_ = nullptr;
+  DAT_EP_HANDLE ep_ = nullptr;
+  uint64_t requests_posted_ = 0;
+  uint64_t requests_done_ = 0;
+  uint64_t receives_done_ = 0;
+};
+
+}  // namespace viaduct::datping
+
+#endif  // VIADUCT_TOOLS_DATPING_END_H_

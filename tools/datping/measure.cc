@@ -1,0 +1,283 @@
+#include "tools/datping/measure.h"
+
+#include <netdb.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace viaduct::datping {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+// ---------------------------------------------------------------------------- the server's part
+
+// Until the client goes: throws Ended.
+[[noreturn]] void Answer(End& end, const Parameters& parameters) {
+  if (parameters.operation == Operation::kRead) end.AwaitEnd();
+  if (parameters.test == Test::kBandwidth) {
+    if (parameters.operation == Operation::kWrite) end.AwaitEnd();
+    for (uint64_t n = 1;; ++n) end.AwaitReceives(n);
+  }
+  for (uint64_t n = 0;; ++n) {
+    if (parameters.silent_write()) {
+      end.AwaitWrite(n);
+    } else {
+      end.AwaitReceives(n + 1);
+    }
+    end.Post(n);
+    end.AwaitRequests();
+  }
+}
+
+// Returns whether it went in order.
+bool ServeOne(const Adapter& adapter, const Options& options, DAT_CR_HANDLE request,
+              const Parameters& parameters, const Place& remote) {
+  try {
+    End end(adapter, parameters, options.timeout);
+    end.Accept(request, remote);
+    Answer(end, parameters);
+  } catch (const Ended&) {
+    return true;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "datping: %s\n", e.what());
+    return false;
+  }
+}
+
+// Connections of the connection test: they only come and go.
+class Passers {
+ public:
+  Passers(const Adapter& adapter, DAT_EVD_HANDLE evd) : adapter_(adapter), evd_(evd) {}
+
+  void Admit(DAT_CR_HANDLE request) {
+    DAT_EP_ATTR attributes = {};
+    attributes.max_recv_dtos = attributes.max_request_dtos = 1;
+    DAT_EP_HANDLE ep;
+    Must("dat_ep_create", dat_ep_create(adapter_.ia(), adapter_.zone(), DAT_HANDLE_NULL,
+                                        DAT_HANDLE_NULL, evd_, &attributes, &ep));
+    Wire wire = Encode(Parameters(), Place());
+    Must("dat_cr_accept", dat_cr_accept(request, ep, wire.size(), wire.data()));
+  }
+  void Take(const DAT_EVENT& event) {
+    if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED) return;
+    (void)dat_ep_free(event.event_data.connect_event_data.ep_handle);
+  }
+
+ private:
+  const Adapter& adapter_;
+  const DAT_EVD_HANDLE evd_;
+};
+
+// ---------------------------------------------------------------------------- the client's part
+
+class Clock {
+ public:
+  explicit Clock(const Options& options) : options_(options), begin_(Now()) {}
+  uint64_t begin() const { return begin_; }
+  bool Over(uint64_t messages) const {
+    if (options_.count != 0) return messages >= options_.count;
+    return static_cast<double>(Now() - begin_) >= options_.seconds * 1e9;
+  }
+
+ private:
+  const Options& options_;
+  const uint64_t begin_;
+};
+
+void Ping(End& end, const Options& options, Result* result) {
+  const Parameters& parameters = options.parameters;
+  const bool is_read = parameters.operation == Operation::kRead;
+  uint64_t n = 0;
+  const auto round_trip = [&] {
+    end.Post(n);
+    if (parameters.silent_write()) {
+      end.AwaitWrite(n);
+    } else if (!is_read) {
+      end.AwaitReceives(n + 1);
+    }
+    end.AwaitRequests();
+    ++n;
+  };
+  while (n < options.warmup) round_trip();
+  const Clock clock(options);
+  uint64_t last = clock.begin();
+  do {
+    round_trip();
+    const uint64_t now = Now();
+    result->latencies.Add(is_read ? now - last : (now - last) / 2);
+    last = now;
+  } while (!clock.Over(++result->messages));
+  result->nanoseconds = last - clock.begin();
+}
+
+void Stream(End& end, const Options& options, Result* result) {
+  const Clock clock(options);
+  do {
+    end.AwaitRequests(options.parameters.depth - 1);
+    end.Post(result->messages);
+  } while (!clock.Over(++result->messages));
+  end.AwaitRequests();
+  end.Barrier();
+  result->nanoseconds = Now() - clock.begin();
+}
+
+class Host {
+ public:
+  explicit Host(const std::string& name) {
+    addrinfo* found = nullptr;
+    const int error = getaddrinfo(name.c_str(), nullptr, nullptr, &found);
+    if (error != 0) throw Failure("host " + name + ": " + gai_strerror(error));
+    std::memcpy(&address_, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+  }
+  DAT_IA_ADDRESS_PTR get() { return reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address_); }
+
+ private:
+  sockaddr_storage address_ = {};
+};
+
+// Both may have been started at once.
+std::unique_ptr<End> ConnectedEnd(const Adapter& adapter, const Options& options) {
+  Host host(options.host);
+  const uint64_t until = Now() + static_cast<uint64_t>(options.timeout) * kSecond;
+  for (;;) {
+    auto end = std::make_unique<End>(adapter, options.parameters, options.timeout);
+    if (end->Connect(host.get(), options.service)) return end;
+    if (Now() > until) throw Failure("nobody listens on " + options.host);
+    std::this_thread::yield();
+  }
+}
+
+void ComeAndGo(const Adapter& adapter, const Options& options, Result* result) {
+  const Clock clock(options);
+  uint64_t last = clock.begin();
+  do {
+    const std::unique_ptr<End> end = ConnectedEnd(adapter, options);
+    end->Disconnect();
+    const uint64_t now = Now();
+    result->latencies.Add(now - last);
+    last = now;
+  } while (!clock.Over(++result->messages));
+  result->nanoseconds = last - clock.begin();
+}
+
+// The connections of one run. The first failure ends all.
+class Run {
+ public:
+  Run(const Adapter& adapter, const Options& options)
+      : adapter_(adapter),
+        options_(options),
+        waiting_(options.parameters.connections),
+        results_(options.parameters.connections) {}
+
+  std::vector<Result> All() {
+    std::vector<std::thread> threads;
+    for (Result& result : results_) threads.emplace_back([&] { One(&result); });
+    for (std::thread& thread : threads) thread.join();
+    if (!failure_.empty()) throw Failure(failure_);
+    return std::move(results_);
+  }
+
+ private:
+  void One(Result* result) {
+    try {
+      if (options_.parameters.test == Test::kConnect) {
+        AwaitOthers();
+        return ComeAndGo(adapter_, options_, result);
+      }
+      const std::unique_ptr<End> end = ConnectedEnd(adapter_, options_);
+      AwaitOthers();
+      if (options_.parameters.test == Test::kLatency) {
+        Ping(*end, options_, result);
+      } else {
+        Stream(*end, options_, result);
+      }
+      end->Disconnect();
+    } catch (const Ended&) {
+      Fail("the server went away");
+    } catch (const std::exception& e) {
+      Fail(e.what());
+    }
+  }
+
+  void AwaitOthers() {
+    --waiting_;
+    while (waiting_ > 0) std::this_thread::yield();
+  }
+
+  void Fail(const std::string& what) {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    if (failure_.empty()) failure_ = what;
+    waiting_ = 0;
+  }
+
+  const Adapter& adapter_;
+  const Options& options_;
+  std::atomic<int64_t> waiting_;
+  std::vector<Result> results_;
+  std::mutex mutex_;
+  std::string failure_;
+};
+
+}  // namespace
+
+void Serve(const Adapter& adapter, const Options& options) {
+  DAT_EVD_HANDLE evd;
+  Must("dat_evd_create",
+       dat_evd_create(adapter.ia(), 1024, DAT_HANDLE_NULL,
+                      static_cast<DAT_EVD_FLAGS>(DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG), &evd));
+  DAT_PSP_HANDLE psp;
+  Must("dat_psp_create",
+       dat_psp_create(adapter.ia(), options.service, evd, DAT_PSP_CONSUMER_FLAG, &psp));
+  Passers passers(adapter, evd);
+  std::vector<std::thread> threads;
+  std::atomic<bool> in_order{true};
+  for (uint32_t to_come = 1; to_come != 0 || !options.once;) {
+    DAT_EVENT event;
+    DAT_COUNT more;
+    Must("dat_evd_wait", dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more));
+    if (event.event_number != DAT_CONNECTION_REQUEST_EVENT) {
+      passers.Take(event);
+      continue;
+    }
+    const DAT_CR_HANDLE request = event.event_data.cr_arrival_event_data.cr_handle;
+    DAT_CR_PARAM param;
+    Must("dat_cr_query", dat_cr_query(request, DAT_CR_FIELD_ALL, &param));
+    Parameters parameters;
+    Place remote;
+    if (!Decode(param.private_data, static_cast<size_t>(param.private_data_size), &parameters,
+                &remote)) {
+      std::fprintf(stderr, "datping: a client of another version was rejected\n");
+      (void)dat_cr_reject(request, 0, nullptr);
+      continue;
+    }
+    if (parameters.test == Test::kConnect) {
+      passers.Admit(request);
+      continue;
+    }
+    // The first connection of a client says how many there are.
+    if (options.once && threads.empty()) to_come = parameters.connections;
+    --to_come;
+    std::thread one([&adapter, &options, &in_order, request, parameters, remote] {
+      if (!ServeOne(adapter, options, request, parameters, remote)) in_order = false;
+    });
+    if (options.once) {
+      threads.push_back(std::move(one));
+    } else {
+      one.detach();
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (!in_order) throw Failure("the client did not end in order");
+}
+
+std::vector<Result> Measure(const Adapter& adapter, const Options& options) {
+  return Run(adapter, options).All();
+}
+
+}  // namespace viaduct::datping
