@@ -12,28 +12,30 @@ Attendant::~Attendant() {
   executor_.Drain();
 }
 
-void Attendant::Schedule(Nanos delay) {
-  Executor::Task task = [anchor = anchor_] {
+Executor::Task Attendant::Task() {
+  return [anchor = anchor_] {
     if (Attendant* self = anchor->load()) self->Run();
   };
-  if (delay == 0) {
-    executor_.Post(std::move(task));
-  } else {
-    executor_.RunAt(executor_.Now() + delay, std::move(task));
-  }
 }
 
-void Attendant::Urge(SoftCompletionQueue& queue) {
-  if (queue.listed_.exchange(true, std::memory_order_seq_cst)) return;
+void Attendant::Urge(SoftCompletionQueue& queue, bool now) {
+  const bool listed = queue.listed_.exchange(true, std::memory_order_seq_cst);
+  if (listed && !now) return;
   {
     SpinLockHolder holder(&lock_);
-    queue.listed_next_ = listed_;
-    listed_ = &queue;
+    if (!listed) {
+      queue.listed_next_ = listed_;
+      listed_ = &queue;
+    }
     urgent_ = true;
-    if (scheduled_) return;
+    if (scheduled_) {
+      // A tick that cannot be cancelled runs.
+      if (!now || tick_ == 0 || !executor_.Cancel(tick_)) return;
+      tick_ = 0;
+    }
     scheduled_ = true;
   }
-  Schedule(0);
+  executor_.Post(Task());
 }
 
 void Attendant::Unlink(SoftCompletionQueue** list, SoftCompletionQueue& queue) {
@@ -59,6 +61,7 @@ void Attendant::Forget(SoftCompletionQueue& queue) {
 void Attendant::Run() {
   lock_.Lock();
   urgent_ = false;
+  tick_ = 0;
   batch_ = listed_;
   listed_ = nullptr;
   while (batch_ != nullptr) {
@@ -78,10 +81,11 @@ void Attendant::Run() {
     current_ = nullptr;
   }
   const bool more = listed_ != nullptr;
-  const Nanos delay = urgent_ ? 0 : kTick;
+  const bool at_once = urgent_;
   scheduled_ = more;
+  if (more && !at_once) tick_ = executor_.RunAt(executor_.Now() + kTick, Task());
   lock_.Unlock();
-  if (more) Schedule(delay);
+  if (more && at_once) executor_.Post(Task());
 }
 
 }  // namespace viaduct::verbs

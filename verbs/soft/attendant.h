@@ -25,14 +25,15 @@ class Attendant {
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;
 
-  // Looks at `queue` soon, and then at every tick as long as it is hot. Any thread, any lock.
-  void Urge(SoftCompletionQueue& queue);
+  // Looks at `queue` soon, and then at every tick as long as it is hot; `now`: without waiting for
+  // the tick that is due. Any thread, any lock.
+  void Urge(SoftCompletionQueue& queue, bool now = false);
   // `queue` is being destroyed. Off the executor waits for a look at it.
   void Forget(SoftCompletionQueue& queue);
 
  private:
   void Run();
-  void Schedule(Nanos delay);
+  Executor::Task Task();
   static void Unlink(SoftCompletionQueue** list, SoftCompletionQueue& queue);
 
   Executor& executor_;
@@ -44,6 +45,7 @@ class Attendant {
   SoftCompletionQueue* current_ ABSL_GUARDED_BY(lock_) = nullptr;  // being looked at
   bool urgent_ ABSL_GUARDED_BY(lock_) = false;     // the next run need not wait for a tick
   bool scheduled_ ABSL_GUARDED_BY(lock_) = false;  // Run will come, or runs
+  Executor::TimerId tick_ ABSL_GUARDED_BY(lock_) = 0;  // by which it comes
 };
 
 }  // namespace viaduct::verbs

@@ -8,6 +8,7 @@
 namespace viaduct::verbs {
 namespace {
 
+constexpr int kArmTries = 20;
 constexpr int kRounds = 32;          // polls between two looks at the clock
 constexpr uint32_t kReadyTurn = 15;  // even a busy queue looks at cold pairs every 16 polls
 
@@ -42,7 +43,7 @@ void SoftCompletionQueue::MarkReady(Attachment& attachment, News news) {
   if (sleepers_.load(std::memory_order_seq_cst) != 0) {
     RingSleepers();
   } else if (news == News::kArrival || sink_.load(std::memory_order_relaxed) != nullptr) {
-    attendant_.Urge(*this);
+    attendant_.Urge(*this, armed_.load(std::memory_order_relaxed));
   }
 }
 
@@ -231,27 +232,33 @@ WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
 void SoftCompletionQueue::Arm(CompletionSink& sink) {
   sink_.store(&sink, std::memory_order_relaxed);
   armed_.store(true, std::memory_order_relaxed);
-  bool quiet;
-  {
-    PassLockHolder holder(&lock_);
-    PollLocked(nullptr, 0);
-    // What is marked from here on urges the attendant.
-    quiet =
-        Cool(/*all=*/true) && ready_.load(std::memory_order_seq_cst) == nullptr && Reapable() == 0;
+  doorbell_.Expect();
+  // A pair stays hot while its other queue is being polled; its news would wait for a tick.
+  for (int tries = 0; tries < kArmTries; tries++) {
+    {
+      PassLockHolder holder(&lock_);
+      PollLocked(nullptr, 0);
+      if (Reapable() != 0) break;
+      // What is marked from here on urges the attendant.
+      if (Cool(/*all=*/true) && ready_.load(std::memory_order_seq_cst) == nullptr) return;
+    }
+    Relax();
   }
-  if (!quiet) attendant_.Urge(*this);
+  attendant_.Urge(*this, /*now=*/true);
 }
 
 bool SoftCompletionQueue::Attend() {
-  if (!lock_.TryLock()) {
+  const bool armed = armed_.load(std::memory_order_relaxed);
+  if (armed) {
+    lock_.Lock();  // who armed it is about to sleep
+  } else if (!lock_.TryLock()) {
     // Somebody polls, perhaps in a loop that never leaves the lock to us: ask.
     tick_.store(true, std::memory_order_relaxed);
     return true;
   }
-  const bool armed = armed_.load(std::memory_order_relaxed);
   const bool polled = turn_ != turn_at_tick_ && !armed;
   PollLocked(nullptr, 0);
-  Cool(/*all=*/false);
+  Cool(/*all=*/armed);
   turn_at_tick_ = turn_;
   const uint64_t reapable = Reapable();
   const bool hot = hot_count_ != 0;

@@ -27,6 +27,10 @@ class Doorbell {
   // is disabled meanwhile.
   virtual WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) = 0;
 
+  // A thread will sleep elsewhere until the attendant tells of an arrival: the next one is noticed
+  // at once, and not at a tick.
+  virtual void Expect() {}
+
   // Wakes all that sleep on `word`, which the caller has changed.
   virtual void Wake(std::atomic<uint32_t>& word) = 0;
 

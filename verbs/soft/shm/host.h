@@ -6,7 +6,8 @@
 // Bells. A peer that marks something for us looks at the bell of our direction: a sleeper in
 // Doorbell::Sleep has armed it as a futex; otherwise, while nobody is known to look, it asks for
 // a message and so for the control thread, which collects the marks at once and then, for as long
-// as marks come, at every tick of about a millisecond instead.
+// as marks come, at every tick of about a millisecond instead. Who expects something asks for the
+// message again.
 #ifndef VIADUCT_VERBS_SOFT_SHM_HOST_H_
 #define VIADUCT_VERBS_SOFT_SHM_HOST_H_
 
@@ -61,6 +62,7 @@ class Host {
   // Doorbell's.
   void Collect();
   WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline);
+  void Expect();
 
   // ---------------------------------------------------------------------- peers, executor
   void OnRing();

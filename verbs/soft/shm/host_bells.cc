@@ -95,6 +95,17 @@ bool Host::Tick() {
   return marks;
 }
 
+void Host::Expect() {
+  bool marks = false;
+  {
+    EpochGuard guard;
+    SpinLockHolder holder(&bell_lock_);
+    // Sleepers need the bells as they are, and pass on what comes.
+    if (sleepers_ == 0) marks = Arm(kBellSocket);
+  }
+  if (marks) Collect();
+}
+
 WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) {
   CancellationDisabled no_cancellation;
   const int most = WaitEntries();

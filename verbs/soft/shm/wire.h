@@ -39,6 +39,7 @@ class ShmDoorbell final : public Doorbell {
   WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) override {
     return host_.Sleep(word, seen, deadline);
   }
+  void Expect() override { host_.Expect(); }
   void Wake(std::atomic<uint32_t>& word) override;
   void HeavyFence() override;
 
