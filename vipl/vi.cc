@@ -120,11 +120,16 @@ VIP_RETURN Vi::SetAttributes(const VIP_VI_ATTRIBUTES& attributes) {
   return VIP_SUCCESS;
 }
 
-compat::ViState Vi::state() const {
-  const compat::ViState state = compat::ViStateOf(endpoint_->state());
-  if (state != compat::ViState::kConnected) return state;
+bool Vi::IsBreaking() const {
+  if (compat::ViStateOf(endpoint_->state()) != compat::ViState::kConnected) return false;
   const verbs::EpochGuard guard;
-  return endpoint_->Ended() ? compat::ViState::kError : state;
+  return endpoint_->Ended();
+}
+
+compat::ViState Vi::state() const {
+  // The executor is about to flush everything and to move the state.
+  while (IsBreaking()) nic_->adapter().executor().Drain();
+  return compat::ViStateOf(endpoint_->state());
 }
 
 VIP_VI_ATTRIBUTES Vi::attributes() const {

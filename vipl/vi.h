@@ -32,7 +32,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
 
   VIP_RETURN SetAttributes(const VIP_VI_ATTRIBUTES& attributes);
   VIP_VI_ATTRIBUTES attributes() const;
-  // Error before the first flushed descriptor can be seen.
+  // Error with all descriptors flushed, also for who has seen the first flushed one: outside of an
+  // EpochGuard, it may sleep for a moment.
   compat::ViState state() const;
   bool Allows(compat::ViCall call) const {
     return compat::VerdictOf(state(), call) != compat::ViVerdict::kInvalidState;
@@ -81,6 +82,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void ServeNotifies(WorkQueue& queue);
   void RunNotify(WorkQueue& queue);
 
+  bool IsBreaking() const;
   void Remember(const VIP_VI_ATTRIBUTES& attributes);
   bool DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const;
   void Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor);

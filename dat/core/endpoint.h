@@ -128,7 +128,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   void SetWatermarks(uint32_t soft, uint32_t hard);
 
   // ---- what it shows
-  // Its connection has ended, although state() may not show it yet: before anything is flushed.
+  // Inside an EpochGuard. Its connection has ended: the executor is about to flush everything and
+  // to move the state, if it has not yet.
   bool Ended() const;
   EndpointState state() const { return state_.load(std::memory_order_acquire); }
   InterfaceAdapter& adapter() const { return *adapter_; }
@@ -226,7 +227,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   std::unique_ptr<ConnectAttempt> attempt_ ABSL_GUARDED_BY(lock_);
   ConnectTarget target_ ABSL_GUARDED_BY(lock_);  // where the connection really ended
   uint64_t serial_ ABSL_GUARDED_BY(lock_) = 0;   // of attempts, so that late timers are known
-  std::vector<uint8_t> private_data_ ABSL_GUARDED_BY(lock_);  // the peer's, shown in events
+  std::vector<uint8_t> private_data_ ABSL_GUARDED_BY(lock_);    // the peer's, shown in events
   std::unique_ptr<ReceiveWatch> watch_ ABSL_GUARDED_BY(lock_);  // once there were watermarks
   // Takes the completions of a stream that has no dispatcher.
   std::unique_ptr<DiscardQueue> discard_;
