@@ -7,9 +7,17 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <utility>
 
 namespace viaduct::tests {
 namespace {
+
+// The function that each program names and that was completed last.
+constexpr std::pair<const char*, const char*> kNeeds[] = {
+    {"/usr/bin/dapltest", "dat_rmr_create"},
+    {"/usr/bin/dtest", "dat_extension_op"},
+};
 
 // The plug-in beside the engine, as they are installed.
 void UsePlugin() {
@@ -51,7 +59,17 @@ void ChooseRoute() {
 }
 
 std::string WhyNotHere(const std::string& program) {
-  return access(program.c_str(), X_OK) == 0 ? "" : program + " is not installed: tools/setup test";
+  if (access(program.c_str(), X_OK) != 0) return program + " is not installed: tools/setup test";
+  if (IsPlugin()) return "";
+  // The loader wants all functions that the program names, whether it calls them or not.
+  std::ifstream map("dat/api/dat_20.map");
+  const std::string exported(std::istreambuf_iterator<char>(map), {});
+  for (const auto& [name, function] : kNeeds) {
+    if (program == name && exported.find(std::string(" ") + function + ";") == std::string::npos) {
+      return std::string("our libdat2 does not export ") + function;
+    }
+  }
+  return "";
 }
 
 }  // namespace viaduct::tests
