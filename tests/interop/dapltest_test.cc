@@ -133,6 +133,10 @@ TEST_F(Alone, Memory) {
   RunFeature("mem", {"DAT_GET_TYPE(rc) == expect failed in file test/dapl_fft_mem.c, line 88",
                      "Error = -2147090393, DAT_INVALID_PARAMETER DAT_INVALID_ARG3"});
 }
+TEST_F(Alone, Queries) {
+  if (!IsExported("dat_rmr_query")) GTEST_SKIP() << "not exported yet: dat_rmr_query";
+  RunFeature("queryinfo");
+}
 // It posts receives until there is no room.
 TEST_F(Alone, Limits) {
   Run(IsLong() ? "-T L -m 1000 -w 16" : "-T L -m 100 -w 8",
