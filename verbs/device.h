@@ -200,7 +200,7 @@ struct Completion {
   uint32_t immediate;  // if has_immediate; kReceiveInvalidate: the key that has ended
   Opcode opcode;
   Status status;
-  bool has_immediate;
+  bool has_immediate;  // it came along, or went along with a write or send
   bool solicited;
   bool quiet;  // the request was posted so; the device makes nothing of it
 };

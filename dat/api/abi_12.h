@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "dat/api/error_names.h"
+#include "dat/core/event.h"
 #include "verbs/device.h"
 
 namespace viaduct::dat {
@@ -17,6 +18,9 @@ namespace viaduct::dat {
 inline constexpr Version kVersion = Version::k12;
 inline constexpr uint32_t kMajor = 1;
 inline constexpr uint32_t kMinor = 2;
+
+// 1.2 has no atomics.
+inline constexpr unsigned kAtomicPrivilege = 0;
 
 inline constexpr unsigned kMultipathFlags = DAT_CONNECT_MULTIPATH_FLAG;
 
@@ -42,15 +46,25 @@ inline bool ToSegment(const DAT_LMR_TRIPLET& triplet, verbs::Segment* segment) {
               static_cast<uint32_t>(triplet.segment_length)};
   return triplet.segment_length <= std::numeric_limits<uint32_t>::max();
 }
+inline void SetSegmentLength(uint64_t length, DAT_LMR_TRIPLET* triplet) {
+  triplet->segment_length = length;
+}
 inline uint64_t TargetAddress(const DAT_RMR_TRIPLET& triplet) { return triplet.target_address; }
 
 // The members that only 2.0 has.
-inline void SetVersionFields(verbs::Opcode, DAT_DTO_COMPLETION_EVENT_DATA*) {}
+inline void SetVersionFields(const core::Event&, DAT_EVENT*) {}
 inline void SetVersionFields(DAT_CR_ARRIVAL_EVENT_DATA*) {}
-inline void SetVersionFields(DAT_LMR_PARAM*) {}
+inline void SetVersionFields(verbs::AddressBase, DAT_LMR_PARAM*) {}
+inline void SetVersionFields(verbs::WindowScope, verbs::AddressBase, DAT_RMR_PARAM*) {}
 inline void SetVersionFields(DAT_EP_PARAM*) {}
 inline void SetVersionFields(DAT_IA_ATTR*) {}
 inline void SetVersionFields(DAT_PROVIDER_ATTR*) {}
+
+// What programs look up by name, although it is a matter of the standard.
+inline constexpr DAT_NAMED_ATTR kNamedAttributes[] = {
+    {"DAT_IB_TRANSPORT_MTU", "4096"},
+    {"DAT_IB_RDMA_READ", "TRUE"},
+};
 
 }  // namespace viaduct::dat
 

@@ -2,8 +2,25 @@
 #include "dat/api/cr.h"
 #include "dat/api/face.h"
 #include "dat/api/lmr.h"
+#include "dat/api/rmr.h"
 
 namespace viaduct::dat {
+namespace {
+
+bool ToBase(DAT_VA_TYPE type, verbs::AddressBase* base) {
+  switch (static_cast<unsigned>(type)) {
+    case DAT_VA_TYPE_VA:
+      *base = verbs::AddressBase::kVirtual;
+      return true;
+    case DAT_VA_TYPE_ZB:
+      *base = verbs::AddressBase::kZero;
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 VIADUCT_DAT_EXPORT DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
                                             const DAT_PVOID private_data) {
@@ -15,11 +32,23 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_lmr_create(
     DAT_VLEN length, DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS mem_privileges,
     DAT_VA_TYPE va_type, DAT_LMR_HANDLE* lmr_handle, DAT_LMR_CONTEXT* lmr_context,
     DAT_RMR_CONTEXT* rmr_context, DAT_VLEN* registered_length, DAT_VADDR* registered_address) {
-  if (va_type == DAT_VA_TYPE_ZB) return Failure(DAT_MODEL_NOT_SUPPORTED);
-  if (va_type != DAT_VA_TYPE_VA) return BadParameter(7);
+  verbs::AddressBase base;
+  if (!ToBase(va_type, &base)) return BadParameter(7);
   return CreateRegion(
-      {ia_handle, mem_type, region_description, length, pz_handle, mem_privileges},
+      {ia_handle, mem_type, region_description, length, pz_handle, mem_privileges, base},
       {8, lmr_handle, lmr_context, rmr_context, registered_length, registered_address});
+}
+
+VIADUCT_DAT_EXPORT DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HANDLE lmr_handle,
+                                           const DAT_LMR_TRIPLET* lmr_triplet,
+                                           DAT_MEM_PRIV_FLAGS mem_privileges, DAT_VA_TYPE va_type,
+                                           DAT_EP_HANDLE ep_handle, DAT_RMR_COOKIE user_cookie,
+                                           DAT_COMPLETION_FLAGS completion_flags,
+                                           DAT_RMR_CONTEXT* rmr_context) {
+  verbs::AddressBase base;
+  if (!ToBase(va_type, &base)) return BadParameter(5);
+  return BindWindow({rmr_handle, lmr_handle, lmr_triplet, mem_privileges, base, ep_handle,
+                     user_cookie, completion_flags, rmr_context, 3, 8});
 }
 
 }  // namespace viaduct::dat

@@ -7,10 +7,14 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <dat2/dat_ib_extensions.h>
+
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "dat/api/error_names.h"
+#include "dat/core/event.h"
 #include "verbs/device.h"
 
 namespace viaduct::dat {
@@ -18,6 +22,8 @@ namespace viaduct::dat {
 inline constexpr Version kVersion = Version::k20;
 inline constexpr uint32_t kMajor = 2;
 inline constexpr uint32_t kMinor = 0;
+
+inline constexpr unsigned kAtomicPrivilege = DAT_IB_MEM_PRIV_REMOTE_ATOMIC;
 
 inline constexpr unsigned kMultipathFlags =
     DAT_CONNECT_MULTIPATH_REQUESTED_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG;
@@ -52,54 +58,91 @@ inline bool ToSegment(const DAT_LMR_TRIPLET& triplet, verbs::Segment* segment) {
   *segment = {triplet.virtual_address, triplet.lmr_context, triplet.segment_length};
   return true;
 }
+inline void SetSegmentLength(uint64_t length, DAT_LMR_TRIPLET* triplet) {
+  triplet->segment_length = static_cast<DAT_SEG_LENGTH>(length);
+}
 inline uint64_t TargetAddress(const DAT_RMR_TRIPLET& triplet) { return triplet.virtual_address; }
 
-inline DAT_DTOS ToOperation(verbs::Opcode opcode) {
-  switch (opcode) {
+// The operation of a completion, which may be one of the extensions.
+inline int ToOperation(const core::Event& event) {
+  switch (event.opcode) {
     case verbs::Opcode::kSend:
+    case verbs::Opcode::kSendInvalidate:
       return DAT_DTO_SEND;
     case verbs::Opcode::kWrite:
-      return DAT_DTO_RDMA_WRITE;
+      return event.has_immediate ? int{DAT_IB_DTO_RDMA_WRITE_IMMED} : int{DAT_DTO_RDMA_WRITE};
     case verbs::Opcode::kRead:
       return DAT_DTO_RDMA_READ;
     case verbs::Opcode::kBind:
       return DAT_DTO_BIND_MW;
     case verbs::Opcode::kReceiveInvalidate:
       return DAT_DTO_RECEIVE_WITH_INVALIDATE;
-    case verbs::Opcode::kSendInvalidate:
-      return DAT_DTO_SEND;
     case verbs::Opcode::kCompareAndSwap:
+      return DAT_IB_DTO_CMP_SWAP;
     case verbs::Opcode::kFetchAndAdd:
-      return DAT_DTO_EXTENSION_BASE;
-    case verbs::Opcode::kReceive:
+      return DAT_IB_DTO_FETCH_ADD;
     case verbs::Opcode::kReceiveWrite:
+      return event.has_immediate ? int{DAT_IB_DTO_RECV_IMMED} : int{DAT_DTO_RECEIVE};
+    case verbs::Opcode::kReceive:
       break;
   }
   return DAT_DTO_RECEIVE;
 }
 
 // The members that 1.2 lacks.
-inline void SetVersionFields(verbs::Opcode opcode, DAT_DTO_COMPLETION_EVENT_DATA* data) {
-  data->operation = ToOperation(opcode);
-  data->rmr_context = 0;
+inline void SetVersionFields(const core::Event& event, DAT_EVENT* out) {
+  DAT_DTO_COMPLETION_EVENT_DATA& data = out->event_data.dto_completion_event_data;
+  const int operation = ToOperation(event);
+  data.operation = static_cast<DAT_DTOS>(operation);
+  data.rmr_context =
+      event.opcode == verbs::Opcode::kReceiveInvalidate ? DAT_RMR_CONTEXT{event.immediate} : 0;
+  if (operation < DAT_DTO_EXTENSION_BASE) return;
+  out->event_number = static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT);
+  DAT_IB_EXTENSION_EVENT_DATA extension = {};
+  extension.type = operation == DAT_IB_DTO_RDMA_WRITE_IMMED ? DAT_IB_RDMA_WRITE_IMMED
+                   : operation == DAT_IB_DTO_RECV_IMMED     ? DAT_IB_RDMA_WRITE_IMMED_DATA
+                   : operation == DAT_IB_DTO_FETCH_ADD      ? DAT_IB_FETCH_AND_ADD
+                                                            : DAT_IB_CMP_AND_SWAP;
+  extension.status = event.status == verbs::Status::kSuccess ? DAT_OP_SUCCESS : DAT_IB_OP_ERR;
+  extension.val.immed.data = event.immediate;
+  std::memcpy(out->event_extension_data, &extension, sizeof extension);
 }
 inline void SetVersionFields(DAT_CR_ARRIVAL_EVENT_DATA* data) { data->truncate_flag = DAT_FALSE; }
-inline void SetVersionFields(DAT_LMR_PARAM* param) { param->va_type = DAT_VA_TYPE_VA; }
+inline DAT_VA_TYPE ToAddressType(verbs::AddressBase base) {
+  return base == verbs::AddressBase::kZero ? DAT_VA_TYPE_ZB : DAT_VA_TYPE_VA;
+}
+inline void SetVersionFields(verbs::AddressBase base, DAT_LMR_PARAM* param) {
+  param->va_type = ToAddressType(base);
+}
+inline void SetVersionFields(verbs::WindowScope scope, verbs::AddressBase base,
+                             DAT_RMR_PARAM* param) {
+  param->rmr_scope =
+      scope == verbs::WindowScope::kQueuePair ? DAT_RMR_SCOPE_EP : DAT_RMR_SCOPE_PZ;
+  param->va_type = ToAddressType(base);
+}
 inline void SetVersionFields(DAT_EP_PARAM* param) {
   param->comm = {param->local_ia_address_ptr->sa_family, SOCK_STREAM, IPPROTO_TCP};
 }
 inline void SetVersionFields(DAT_IA_ATTR* attributes) {
-  attributes->zb_supported = DAT_FALSE;
-  attributes->extension_supported = DAT_EXTENSION_NONE;
-  attributes->extension_version = 0;
+  attributes->zb_supported = DAT_TRUE;
+  attributes->extension_supported = DAT_EXTENSION_IB;
+  attributes->extension_version = DAT_IB_EXTENSION_VERSION;
 }
 inline void SetVersionFields(DAT_PROVIDER_ATTR* attributes) {
   attributes->rdma_read_lmr_rmr_context_exposure = DAT_TRUE;  // iWARP names the sink on the wire
-  attributes->rmr_scope_supported = DAT_RMR_SCOPE_PZ;
+  attributes->rmr_scope_supported = DAT_RMR_SCOPE_ANY;
   attributes->is_signal_safe = DAT_FALSE;
   attributes->ha_supported = DAT_FALSE;
   attributes->ha_loadbalancing = DAT_HA_LB_NONE;
 }
+
+// What programs look up by name: the extensions that there are (datagrams, counters and collectives
+// are absent), and what is a matter of the standard.
+inline constexpr DAT_NAMED_ATTR kNamedAttributes[] = {
+    {"DAT_IB_TRANSPORT_MTU", "4096"},           {"DAT_IB_RDMA_READ", "TRUE"},
+    {DAT_IB_ATTR_FETCH_AND_ADD, "TRUE"}, {DAT_IB_ATTR_CMP_AND_SWAP, "TRUE"},
+    {DAT_IB_ATTR_IMMED_DATA, "TRUE"},
+};
 
 }  // namespace viaduct::dat
 

@@ -91,6 +91,45 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HAND
   });
 }
 
+// uDAPL 1.2 dat_ep_create_with_srq: the attributes must be there; what they say of receives is the
+// queue's to say. Its zone is the endpoint's.
+VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create_with_srq(
+    DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE recv_evd_handle,
+    DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
+    const DAT_EP_ATTR* ep_attributes, DAT_EP_HANDLE* ep_handle) {
+  return Control([&]() -> DAT_RETURN {
+    auto adapter = Share<core::InterfaceAdapter>(ia_handle);
+    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    DAT_EP_PARAM param = {};
+    param.pz_handle = pz_handle;
+    param.recv_evd_handle = recv_evd_handle;
+    param.request_evd_handle = request_evd_handle;
+    param.connect_evd_handle = connect_evd_handle;
+    core::Endpoint::Parts parts;
+    DAT_RETURN taken = TakeParts(*adapter, kPartFields, param, &parts);
+    if (taken != DAT_SUCCESS) return taken;
+    parts.shared_receives = ShareOf<core::SharedReceiveQueue>(*adapter, srq_handle);
+    if (!parts.shared_receives) return BadHandle(DAT_INVALID_HANDLE_SRQ);
+    if (parts.zone && parts.zone.get() != &parts.shared_receives->zone()) return BadParameter(2);
+    if (ep_attributes == nullptr) return BadParameter(7);
+    if (ep_handle == nullptr) return BadParameter(8);
+    DAT_EP_ATTR without_receives = *ep_attributes;
+    without_receives.max_recv_dtos = 0;
+    without_receives.max_recv_iov = 0;
+    core::EndpointAttributes attributes;
+    AskedAttributes asked;
+    taken = ApplyAttributes(without_receives, DAT_EP_FIELD_EP_ATTR_ALL, 7,
+                            adapter->context().attributes(), &attributes, &asked);
+    if (taken != DAT_SUCCESS) return taken;
+    core::Ref<core::Endpoint> endpoint;
+    core::Error error = core::Endpoint::Create(*adapter, parts, attributes, &endpoint);
+    if (!error.ok()) return ToReturn(error);
+    endpoint->set_face_word(asked.Pack());
+    *ep_handle = endpoint->handle();
+    return DAT_SUCCESS;
+  });
+}
+
 VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
                                            DAT_EP_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
@@ -110,7 +149,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM
     param->recv_evd_handle = HandleOf(parts.receive);
     param->request_evd_handle = HandleOf(parts.request);
     param->connect_evd_handle = HandleOf(parts.connect);
-    param->srq_handle = DAT_HANDLE_NULL;
+    param->srq_handle =
+        parts.shared_receives ? parts.shared_receives->handle() : DAT_HANDLE_NULL;
     ShowAttributes(endpoint->attributes(), AskedAttributes::Unpack(endpoint->face_word()),
                    adapter.context().attributes(), &param->ep_attr);
     SetVersionFields(param);

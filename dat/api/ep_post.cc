@@ -1,69 +1,22 @@
 // The data path: posting.
-#include <algorithm>
 #include <cstdint>
 
 #include "absl/types/span.h"
 #include "dat/api/ep_attributes.h"
 #include "dat/api/face.h"
-#include "dat/api/limits.h"
+#include "dat/api/request_flags.h"
+#include "dat/api/segments.h"
 #include "dat/core/endpoint.h"
 
 namespace viaduct::dat {
 namespace {
 
-constexpr unsigned kRequestFlags =
-    DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
-    DAT_COMPLETION_BARRIER_FENCE_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG;
 constexpr unsigned kReceiveFlags = DAT_COMPLETION_EVD_THRESHOLD_FLAG;
 
-// UNSIGNALLED is for the streams of an endpoint that was made with it.
-unsigned RequestFlagsOf(const core::Endpoint& endpoint) {
-  return kRequestFlags | (AskedAttributes::Unpack(endpoint.face_word()).request_flags &
-                          DAT_COMPLETION_UNSIGNALLED_FLAG);
-}
+// As RequestFlagsOf.
 unsigned ReceiveFlagsOf(const core::Endpoint& endpoint) {
   return kReceiveFlags | (AskedAttributes::Unpack(endpoint.face_word()).receive_flags &
                           DAT_COMPLETION_UNSIGNALLED_FLAG);
-}
-
-// A request's local side, converted. Parameters 2 and 3 of every post.
-class Segments {
- public:
-  DAT_RETURN Take(DAT_COUNT count, const DAT_LMR_TRIPLET* iov) {
-    if (count < 0 || count > kMaxSegments) return BadParameter(2);
-    if (count > 0 && iov == nullptr) return BadParameter(3);
-    count_ = static_cast<size_t>(count);
-    for (size_t i = 0; i < count_; ++i) {
-      if (!ToSegment(iov[i], &segments_[i])) return Failure(DAT_LENGTH_ERROR);
-      bytes_ += segments_[i].length;
-    }
-    return DAT_SUCCESS;
-  }
-  // Keeps the first `bytes` of it.
-  void Trim(uint64_t bytes) {
-    if (bytes_ <= bytes) return;
-    bytes_ = bytes;
-    for (size_t i = 0; i < count_; ++i) {
-      segments_[i].length = static_cast<uint32_t>(std::min<uint64_t>(segments_[i].length, bytes));
-      bytes -= segments_[i].length;
-    }
-  }
-  uint64_t bytes() const { return bytes_; }
-  absl::Span<const verbs::Segment> span() const { return {segments_, count_}; }
-
- private:
-  verbs::Segment segments_[kMaxSegments];
-  size_t count_ = 0;
-  uint64_t bytes_ = 0;
-};
-
-uint16_t ToRequestFlags(unsigned flags) {
-  uint16_t out = 0;
-  if ((flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0) out |= verbs::kSuppress;
-  if ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0) out |= verbs::kSolicited;
-  if ((flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0) out |= verbs::kFence;
-  if ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0) out |= verbs::kQuiet;
-  return out;
 }
 
 // What sends, writes and reads have in common. `remote` is null for a send.
@@ -138,6 +91,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUN
                                                DAT_COMPLETION_FLAGS completion_flags) {
   return DataPath<core::Endpoint>(ep_handle, [&](core::Endpoint* endpoint) -> DAT_RETURN {
     if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
+    if (endpoint->has_shared_receives()) [[unlikely]]
+      return Failure(DAT_INVALID_STATE);
     Segments segments;
     DAT_RETURN taken = segments.Take(num_segments, local_iov);
     if (taken != DAT_SUCCESS) return taken;

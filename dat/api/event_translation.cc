@@ -10,7 +10,17 @@ void SetCompletion(const core::Event& event, DAT_EVENT* out) {
   data.user_cookie.as_64 = event.cookie;
   data.status = ToDatStatus(event.status);
   data.transfered_length = event.length;
-  SetVersionFields(event.opcode, &data);
+  SetVersionFields(event, out);
+}
+
+void SetBind(const core::Event& event, DAT_EVENT* out) {
+  out->event_number = DAT_RMR_BIND_COMPLETION_EVENT;
+  DAT_RMR_BIND_COMPLETION_EVENT_DATA& data = out->event_data.rmr_completion_event_data;
+  data.rmr_handle = event.subject;
+  data.user_cookie.as_64 = event.cookie;
+  data.status = event.status == verbs::Status::kSuccess || event.status == verbs::Status::kFlushed
+                    ? ToDatStatus(event.status)
+                    : DAT_RMR_OPERATION_FAILED;
 }
 
 void SetRequest(const core::Event& event, const verbs::Address& local, DAT_EVENT* out) {
@@ -66,7 +76,7 @@ void ToDatEvent(const core::Event& event, DAT_EVD_HANDLE evd, const verbs::Addre
   out->evd_handle = evd;
   switch (event.type) {
     case core::EventType::kCompletion:
-      return SetCompletion(event, out);
+      return event.opcode == verbs::Opcode::kBind ? SetBind(event, out) : SetCompletion(event, out);
     case core::EventType::kConnectionRequest:
       return SetRequest(event, local, out);
     case core::EventType::kEstablished:
@@ -98,6 +108,10 @@ void ToDatEvent(const core::Event& event, DAT_EVD_HANDLE evd, const verbs::Addre
       return SetAsync(DAT_ASYNC_ERROR_EP_BROKEN, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT, event, out);
     case core::EventType::kAsyncOverflow:
       return SetAsync(DAT_ASYNC_ERROR_EVD_OVERFLOW, DAT_EVD_OVERFLOW_ERROR, event, out);
+    // DAT has a reason for it but no number: a consumer knows it by the handle.
+    case core::EventType::kAsyncSharedReceivesLow:
+      return SetAsync(DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, DAT_SRQ_LOW_WATERMARK_EVENT, event,
+                      out);
   }
 }
 

@@ -30,6 +30,10 @@ std::optional<DAT_HANDLE_TYPE> TypeOf(core::ObjectType type) {
       return kCommonPoint;
     case core::ObjectType::kNotifier:
       return DAT_HANDLE_TYPE_CNO;
+    case core::ObjectType::kSharedReceiveQueue:
+      return DAT_HANDLE_TYPE_SRQ;
+    case core::ObjectType::kMemoryWindow:
+      return DAT_HANDLE_TYPE_RMR;
     case core::ObjectType::kNone:
     case core::ObjectType::kNic:  // VIPL's, in the same table
     case core::ObjectType::kVi:

@@ -1,6 +1,7 @@
 #include "dat/api/ia_attributes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -63,6 +64,10 @@ void ShowAdapter(const std::string& name, const verbs::Address& address,
   attributes->max_pzs = kUnlimited;
   Set(&attributes->max_message_size, device.max_message_bytes);
   Set(&attributes->max_rdma_size, device.max_message_bytes);
+  Set(&attributes->max_rmrs, device.max_regions);
+  attributes->max_srqs = kUnlimited;
+  Set(&attributes->max_ep_per_srq, device.max_queue_pairs);
+  Set(&attributes->max_recv_per_srq, device.max_requests_per_queue);
   attributes->max_rmr_target_address = std::numeric_limits<DAT_VADDR>::max();
   Set(&attributes->max_iov_segments_per_rdma_read, segments);
   Set(&attributes->max_iov_segments_per_rdma_write, segments);
@@ -81,7 +86,8 @@ void ShowProvider(uint32_t max_private_data, DAT_PROVIDER_ATTR* attributes) {
   attributes->provider_version_minor = version.minor;
   attributes->dapl_version_major = kMajor;
   attributes->dapl_version_minor = kMinor;
-  attributes->lmr_mem_types_supported = DAT_MEM_TYPE_LMR;  // and VIRTUAL, which is 0
+  attributes->lmr_mem_types_supported = static_cast<DAT_MEM_TYPE>(
+      DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_SHARED_VIRTUAL);  // and VIRTUAL, which is 0
   attributes->iov_ownership_on_return = DAT_IOV_CONSUMER;
   attributes->dat_qos_supported = DAT_QOS_BEST_EFFORT;
   attributes->completion_flags_supported = static_cast<DAT_COMPLETION_FLAGS>(
@@ -97,12 +103,16 @@ void ShowProvider(uint32_t max_private_data, DAT_PROVIDER_ATTR* attributes) {
   for (auto& row : attributes->evd_stream_merging_supported) {
     std::fill(std::begin(row), std::end(row), DAT_TRUE);
   }
-  attributes->srq_supported = DAT_FALSE;
+  attributes->srq_supported = DAT_TRUE;
+  attributes->srq_watermarks_supported = DAT_TRUE;
+  attributes->srq_info_supported = DAT_TRUE;
   attributes->srq_ep_pz_difference_supported = DAT_FALSE;
   attributes->ep_recv_info_supported = DAT_TRUE;
   attributes->lmr_sync_req = DAT_FALSE;
   attributes->dto_async_return_guaranteed = DAT_FALSE;
   attributes->rdma_write_for_rdma_read_req = DAT_FALSE;
+  attributes->num_provider_specific_attr = std::size(kNamedAttributes);
+  attributes->provider_specific_attr = const_cast<DAT_NAMED_ATTR*>(kNamedAttributes);
   SetVersionFields(attributes);
 }
 

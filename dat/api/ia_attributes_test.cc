@@ -28,8 +28,9 @@ TEST(IaAttributes, AdapterShowsTheDevice) {
   EXPECT_EQ(shown.max_rdma_read_in, 1600);
   EXPECT_EQ(shown.max_lmrs, 0x7fffffff);  // as large as the type allows
   EXPECT_EQ(shown.max_message_size, 0xffffffffu);
-  EXPECT_EQ(shown.max_rmrs, 0);
-  EXPECT_EQ(shown.max_srqs, 0);
+  EXPECT_EQ(shown.max_rmrs, 0x7fffffff);
+  EXPECT_GT(shown.max_srqs, 0);
+  EXPECT_EQ(shown.max_recv_per_srq, 1000);
   EXPECT_EQ(shown.num_vendor_attr, 0);
 }
 
@@ -45,7 +46,12 @@ TEST(IaAttributes, ProviderHoldsTheMinima) {
     EXPECT_EQ(shown.evd_stream_merging_supported[stream][stream], DAT_TRUE);
   }
   EXPECT_EQ(shown.is_thread_safe, DAT_TRUE);
-  EXPECT_EQ(shown.provider_specific_attr, nullptr);
+  EXPECT_EQ(shown.srq_supported, DAT_TRUE);
+  ASSERT_GT(shown.num_provider_specific_attr, 0);
+  for (DAT_COUNT i = 0; i < shown.num_provider_specific_attr; ++i) {
+    EXPECT_NE(shown.provider_specific_attr[i].name, nullptr);
+    EXPECT_NE(shown.provider_specific_attr[i].value, nullptr);
+  }
 }
 
 }  // namespace

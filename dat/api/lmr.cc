@@ -4,6 +4,7 @@
 #include "dat/api/face.h"
 #include "dat/api/registration.h"
 #include "dat/core/memory_region.h"
+#include "verbs/base/shared_mapping.h"
 
 namespace viaduct::dat {
 namespace {
@@ -13,35 +14,10 @@ core::Ref<core::MemoryRegion> ShareLmr(DAT_LMR_HANDLE handle) {
 }
 constexpr DAT_RETURN kBadLmr = BadHandle(DAT_INVALID_HANDLE_LMR);
 
-struct Privilege {
-  DAT_MEM_PRIV_FLAGS flag;
-  verbs::Access access;
-};
-constexpr Privilege kPrivileges[] = {
-    {DAT_MEM_PRIV_LOCAL_READ_FLAG, verbs::kLocalRead},
-    {DAT_MEM_PRIV_LOCAL_WRITE_FLAG, verbs::kLocalWrite},
-    {DAT_MEM_PRIV_REMOTE_READ_FLAG, verbs::kRemoteRead},
-    {DAT_MEM_PRIV_REMOTE_WRITE_FLAG, verbs::kRemoteWrite},
-};
-
-uint32_t ToAccess(unsigned privileges) {
-  uint32_t access = 0;
-  for (const Privilege& p : kPrivileges) {
-    if ((privileges & p.flag) != 0) access |= p.access;
-  }
-  return access;
-}
-DAT_MEM_PRIV_FLAGS ToPrivileges(uint32_t access) {
-  unsigned privileges = DAT_MEM_PRIV_NONE_FLAG;
-  for (const Privilege& p : kPrivileges) {
-    if ((access & p.access) != 0) privileges |= p.flag;
-  }
-  return static_cast<DAT_MEM_PRIV_FLAGS>(privileges);
-}
-
 // Without a remote privilege there is no context for the other side.
 DAT_RMR_CONTEXT RemoteContext(const core::MemoryRegion& region) {
-  return (region.access() & (verbs::kRemoteRead | verbs::kRemoteWrite)) != 0 ? region.key() : 0;
+  constexpr uint32_t kRemote = verbs::kRemoteRead | verbs::kRemoteWrite | verbs::kRemoteAtomic;
+  return (region.access() & kRemote) != 0 ? region.key() : 0;
 }
 
 // The memory that a request names; `source` gets the region it was taken from, if any.
@@ -64,7 +40,16 @@ DAT_RETURN TakeMemory(core::InterfaceAdapter& adapter, const RegionRequest& requ
       return DAT_SUCCESS;
     }
     case DAT_MEM_TYPE_SHARED_VIRTUAL:
-      return Failure(DAT_MODEL_NOT_SUPPORTED);
+      // The consumers map the memory; that each process has a registration of its own is how this
+      // library shares it. Memory that nobody else can map is not shared.
+      *address = request.description.for_shared_memory.virtual_address;
+      *length = request.length;
+      if (*address == nullptr || request.description.for_shared_memory.shared_memory_id == nullptr) {
+        return BadParameter(3);
+      }
+      if (*length == 0) return BadParameter(4);
+      if (!verbs::IsSharedMapping(*address, *length)) return Failure(DAT_INVALID_STATE);
+      return DAT_SUCCESS;
     default:
       return BadParameter(2);
   }
@@ -105,12 +90,15 @@ DAT_RETURN CreateRegion(const RegionRequest& request, const RegionResults& resul
     auto zone = ShareOf<core::ProtectionZone>(*adapter, request.zone);
     if (!zone) return BadHandle(DAT_INVALID_HANDLE_PZ);
     const auto privileges = static_cast<unsigned>(request.privileges);
-    if ((privileges & ~unsigned{DAT_MEM_PRIV_ALL_FLAG}) != 0) return BadParameter(6);
+    if ((privileges & ~kPrivilegeFlags) != 0) return BadParameter(6);
     if (results.lmr == nullptr) return BadParameter(results.first_argument);
     core::Ref<core::MemoryRegion> region;
-    core::Error error =
-        core::MemoryRegion::Create(*adapter, *zone, address, length, ToAccess(privileges), &region);
+    core::Error error = core::MemoryRegion::Create(*adapter, *zone, address, length,
+                                                   ToAccess(privileges), request.base, &region);
     if (!error.ok()) return ToReturn(error);
+    if (static_cast<unsigned>(request.type) == DAT_MEM_TYPE_SHARED_VIRTUAL) {
+      region->SetSharedName(*request.description.for_shared_memory.shared_memory_id);
+    }
     region->set_face_word(reinterpret_cast<uintptr_t>(source));
     *results.lmr = region->handle();
     Put<DAT_LMR_CONTEXT>(results.lmr_context, region->key());
@@ -131,9 +119,15 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_P
     const core::Ref<core::ProtectionZone> zone = region->zone();
     const auto source = reinterpret_cast<DAT_LMR_HANDLE>(region->face_word());
     param->ia_handle = ShownHandle(region->adapter());
-    param->mem_type = source != DAT_HANDLE_NULL ? DAT_MEM_TYPE_LMR : DAT_MEM_TYPE_VIRTUAL;
+    param->mem_type = DAT_MEM_TYPE_VIRTUAL;
     param->region_desc = {};
-    if (source != DAT_HANDLE_NULL) {
+    if (region->shared_name() != nullptr) {
+      param->mem_type = DAT_MEM_TYPE_SHARED_VIRTUAL;
+      param->region_desc.for_shared_memory.virtual_address = region->address();
+      param->region_desc.for_shared_memory.shared_memory_id =
+          reinterpret_cast<DAT_LMR_COOKIE>(const_cast<char*>(region->shared_name()));
+    } else if (source != DAT_HANDLE_NULL) {
+      param->mem_type = DAT_MEM_TYPE_LMR;
       param->region_desc.for_lmr_handle = source;
     } else {
       param->region_desc.for_va = region->address();
@@ -145,7 +139,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_P
     param->rmr_context = RemoteContext(*region);
     param->registered_size = region->length();
     param->registered_address = reinterpret_cast<uintptr_t>(region->address());
-    SetVersionFields(param);
+    SetVersionFields(region->base(), param);
     return DAT_SUCCESS;
   });
 }

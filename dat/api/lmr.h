@@ -2,7 +2,10 @@
 #ifndef VIADUCT_DAT_API_LMR_H_
 #define VIADUCT_DAT_API_LMR_H_
 
+#include <cstdint>
+
 #include "dat/api/abi.h"
+#include "verbs/device.h"
 
 namespace viaduct::dat {
 
@@ -14,6 +17,7 @@ struct RegionRequest {
   DAT_VLEN length;
   DAT_PZ_HANDLE zone;
   DAT_MEM_PRIV_FLAGS privileges;
+  verbs::AddressBase base;
 };
 
 // Each may be NULL but the first, which is parameter `first_argument`.
@@ -25,6 +29,37 @@ struct RegionResults {
   DAT_VLEN* registered_size;
   DAT_VADDR* registered_address;
 };
+
+struct Privilege {
+  unsigned flag;
+  verbs::Access access;
+};
+inline constexpr Privilege kPrivileges[] = {
+    {DAT_MEM_PRIV_LOCAL_READ_FLAG, verbs::kLocalRead},
+    {DAT_MEM_PRIV_LOCAL_WRITE_FLAG, verbs::kLocalWrite},
+    {DAT_MEM_PRIV_REMOTE_READ_FLAG, verbs::kRemoteRead},
+    {DAT_MEM_PRIV_REMOTE_WRITE_FLAG, verbs::kRemoteWrite},
+    {kAtomicPrivilege, verbs::kRemoteAtomic},
+};
+inline constexpr unsigned kPrivilegeFlags = DAT_MEM_PRIV_ALL_FLAG | kAtomicPrivilege;
+
+constexpr uint32_t ToAccess(unsigned privileges) {
+  uint32_t access = 0;
+  for (const Privilege& p : kPrivileges) {
+    if ((privileges & p.flag) != 0) access |= p.access;
+  }
+  return access;
+}
+constexpr uint32_t RemoteAccess(unsigned privileges) {
+  return ToAccess(privileges) & (verbs::kRemoteRead | verbs::kRemoteWrite | verbs::kRemoteAtomic);
+}
+inline DAT_MEM_PRIV_FLAGS ToPrivileges(uint32_t access) {
+  unsigned privileges = DAT_MEM_PRIV_NONE_FLAG;
+  for (const Privilege& p : kPrivileges) {
+    if ((access & p.access) != 0) privileges |= p.flag;
+  }
+  return static_cast<DAT_MEM_PRIV_FLAGS>(privileges);
+}
 
 DAT_RETURN CreateRegion(const RegionRequest& request, const RegionResults& results);
 

@@ -18,6 +18,8 @@ DAT_UINT32 ResourceSubtype(uint8_t detail) {
       return DAT_RESOURCE_TEVD;
     case core::Resource::kRegion:
       return DAT_RESOURCE_MEMORY_REGION;
+    case core::Resource::kSharedReceives:
+      return DAT_RESOURCE_SRQ;
     case core::Resource::kZone:
       return DAT_RESOURCE_PROTECTION_DOMAIN;
     case core::Resource::kNone:
@@ -44,6 +46,10 @@ DAT_UINT32 HandleSubtype(uint8_t detail) {
       return DAT_INVALID_HANDLE_CR;
     case core::ObjectType::kNotifier:
       return DAT_INVALID_HANDLE_CNO;
+    case core::ObjectType::kSharedReceiveQueue:
+      return DAT_INVALID_HANDLE_SRQ;
+    case core::ObjectType::kMemoryWindow:
+      return DAT_INVALID_HANDLE_RMR;
     case core::ObjectType::kEventDispatcher:  // which of five, only the call knows
     case core::ObjectType::kCommonServicePoint:
     case core::ObjectType::kNic:
@@ -110,6 +116,8 @@ DAT_UINT32 StateSubtype(uint8_t detail) {
       return DAT_INVALID_STATE_PZ_IN_USE;
     case core::StateDetail::kRegionInUse:
       return DAT_INVALID_STATE_LMR_IN_USE;
+    case core::StateDetail::kSharedReceivesInUse:
+      return DAT_INVALID_STATE_SRQ_IN_USE;
     case core::StateDetail::kEndpointZone:
       return DAT_INVALID_STATE_EP_PZ;
     case core::StateDetail::kEndpointConnect:

@@ -12,8 +12,6 @@ import sys
 
 # What is not a matter of one call passed on: route.cc has them.
 BY_HAND = {"dat_evd_dequeue", "dat_ia_close", "dat_extension_op"}
-# Slots whose function has another name than dat_<slot>, or is none that programs call.
-SLOTS = {"handle_extendedop": "dat_extension_op"}
 
 
 def read(path):
@@ -81,10 +79,13 @@ def write_table(names, headers):
     known = prototypes(headers)
     filled = []
     for slot in slots(headers):
-        name = SLOTS.get(slot, "dat_" + slot)
+        name = "dat_" + slot
         if name in names:
             print("DAT_RETURN %s(%s);" % (name, known[name]))
             filled.append((slot, name))
+    # What dat_extension_op does, with its arguments in a list.
+    print("DAT_RETURN HandleExtendedOp(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list arguments);")
+    filled.append(("handle_extendedop", "HandleExtendedOp"))
     print("\nvoid FillTable(DAT_PROVIDER* table) {")
     for slot, name in filled:
         print("  table->%s_func = %s;" % (slot, name))

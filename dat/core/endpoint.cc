@@ -88,7 +88,8 @@ class Endpoint::DiscardQueue final : private verbs::CompletionSink {
 
 Error Endpoint::Create(InterfaceAdapter& adapter, const Parts& parts,
                        const EndpointAttributes& attributes, Ref<Endpoint>* out) {
-  auto endpoint = Ref<Endpoint>::Adopt(new Endpoint(adapter, attributes));
+  auto endpoint = Ref<Endpoint>::Adopt(
+      new Endpoint(adapter, attributes, static_cast<bool>(parts.shared_receives)));
   {
     MutexLock lock(&endpoint->lock_);
     if (Error error = endpoint->AdoptParts(parts); !error.ok()) return error;
@@ -105,9 +106,11 @@ Error Endpoint::CreateTentative(InterfaceAdapter& adapter, Ref<Endpoint>* out) {
   return Ok();
 }
 
-Endpoint::Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attributes)
+Endpoint::Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attributes,
+                   bool shared_receives)
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
+      has_shared_receives_(shared_receives),
       max_message_bytes_(attributes.max_message_bytes),
       attributes_(attributes) {}
 
@@ -130,11 +133,13 @@ Error Endpoint::AdoptParts(const Parts& parts) {
     return error;
   }
   owner_.observer.store(parts_.completions, std::memory_order_release);
+  owner_.binds = &binds_;
   if (watch_ != nullptr) StartWatch();
   for (EventDispatcher* d : {parts_.receive.get(), parts_.request.get(), parts_.connect.get()}) {
     if (d != nullptr) d->AddFeeder();
   }
   if (parts_.zone) parts_.zone->AddUser();
+  if (parts_.shared_receives) parts_.shared_receives->AddUser();
   const Modes old_modes =
       std::exchange(modes_, {attributes_.receive_mode, attributes_.request_mode});
   if (parts_.receive) parts_.receive->AddStream(modes_.receive);
@@ -152,6 +157,7 @@ void Endpoint::Uncount(const Parts& parts, const Modes& modes) {
     if (d != nullptr) d->DropFeeder();
   }
   if (parts.zone) parts.zone->DropUser();
+  if (parts.shared_receives) parts.shared_receives->DropUser();
 }
 
 void Endpoint::ReleaseParts() { Uncount(std::exchange(parts_, Parts()), modes_); }
@@ -161,6 +167,8 @@ verbs::QueuePairOptions Endpoint::PairOptions() {
   options.domain = &parts_.zone->domain();
   options.send_queue = parts_.request ? &parts_.request->device_queue() : discard_->queue();
   options.receive_queue = parts_.receive ? &parts_.receive->device_queue() : discard_->queue();
+  options.shared_receives =
+      parts_.shared_receives ? parts_.shared_receives->device_queue() : nullptr;
   options.sink = this;
   options.context = &owner_;
   options.max_sends = attributes_.max_sends;
@@ -281,6 +289,40 @@ Error Endpoint::PostSendAnyState(const verbs::SendRequest& request) {
   return FromPost(result);
 }
 
+Error Endpoint::PostAtomic(const verbs::AtomicRequest& request) {
+  if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
+  if (pair == nullptr) return InvalidState(StateDetail::kEndpointZone);
+  verbs::PostResult result = pair->PostAtomic(request);
+  if (result == verbs::PostResult::kQueueFull && discard_ != nullptr) {
+    discard_->Empty();
+    result = pair->PostAtomic(request);
+  }
+  return FromPost(result);
+}
+
+Error Endpoint::PostBind(const verbs::BindRequest& request, Handle window, verbs::Key* key) {
+  if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  const uint32_t outstanding = attributes().max_sends;
+  MutexLock lock(&bind_lock_);
+  verbs::EpochGuard guard;
+  verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
+  if (pair == nullptr) return InvalidState(StateDetail::kEndpointZone);
+  verbs::BindRequest numbered = request;
+  numbered.id = binds_.Put({window, request.id}, outstanding + 1);
+  verbs::PostResult result = pair->PostBind(numbered, key);
+  if (result == verbs::PostResult::kQueueFull && discard_ != nullptr) {
+    discard_->Empty();
+    result = pair->PostBind(numbered, key);
+  }
+  if (result != verbs::PostResult::kOk) binds_.DropLast();
+  return FromPost(result);
+}
+
 Error Endpoint::PostReceive(const verbs::ReceiveRequest& request) {
   verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
   if (pair == nullptr) return InvalidState(StateDetail::kEndpointZone);
@@ -305,8 +347,15 @@ Error Endpoint::Apply(EndpointInput input) {
     move.next = EndpointState::kUnconnected;
     move.flush = false;
   }
+  const bool was_connected =
+      state() == EndpointState::kConnected || state() == EndpointState::kDisconnectPending;
   state_.store(move.next, std::memory_order_release);
   if (move.flush && pair_ != nullptr) pair_->Flush();
+  if (has_shared_receives_ && was_connected && move.next == EndpointState::kDisconnected) {
+    // No receive is flushed that would tell it: the endpoint takes no more from the shared queue
+    // (InfiniBand: "last WQE reached", which programs wait for before they free what is shared).
+    adapter_->PostAsync(EventType::kAsyncEndpointBroken, owner_.handle);
+  }
   if (move.event != EndpointEvent::kNone) PostEvent(move.event);
   return Ok();
 }

@@ -21,6 +21,7 @@
 #include "dat/core/peer_match.h"
 #include "dat/core/protection_zone.h"
 #include "dat/core/service_name.h"
+#include "dat/core/shared_receive_queue.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 
@@ -60,7 +61,7 @@ struct EndpointAttributes {
   verbs::NoReceive no_receive = verbs::NoReceive::kHold;
   CompletionMode receive_mode = CompletionMode::kDefault;
   CompletionMode request_mode = CompletionMode::kDefault;
-  uint32_t remote_access = verbs::kRemoteRead | verbs::kRemoteWrite;
+  uint32_t remote_access = verbs::kRemoteRead | verbs::kRemoteWrite | verbs::kRemoteAtomic;
   // A failed attempt to connect leads to Disconnected with everything flushed (DAT), or back to
   // Unconnected with the receives still posted (VIPL).
   bool keep_receives_on_failure = false;
@@ -95,6 +96,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
     Ref<EventDispatcher> receive;
     Ref<EventDispatcher> request;
     Ref<EventDispatcher> connect;
+    Ref<SharedReceiveQueue> shared_receives;  // does not change; then PostReceive is not for it
     CompletionObserver* completions = nullptr;
     EndpointObserver* observer = nullptr;
     Handle subject = nullptr;  // of its events; null: its own handle
@@ -109,6 +111,10 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // ---- data path: no lock of another endpoint, no system call, no allocation
   Error PostSend(const verbs::SendRequest& request);
   Error PostReceive(const verbs::ReceiveRequest& request);
+  Error PostAtomic(const verbs::AtomicRequest& request);
+  // Its completion names `window`.
+  Error PostBind(const verbs::BindRequest& request, Handle window, verbs::Key* key);
+  bool has_shared_receives() const { return has_shared_receives_; }
   // VIPL: a send on an endpoint that is not connected completes as flushed instead of failing.
   Error PostSendAnyState(const verbs::SendRequest& request);
 
@@ -161,7 +167,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   friend class ReceiveWatch;
   friend class ServicePoint;
 
-  Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attributes);
+  Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attributes, bool shared_receives);
   ~Endpoint() override;
 
   // ConnectionSink.
@@ -212,6 +218,9 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
 
   const Ref<InterfaceAdapter> adapter_;
   CompletionOwner owner_;
+  BindTable binds_;
+  verbs::Mutex bind_lock_;  // before the device's: binds get their numbers in posting order
+  const bool has_shared_receives_;
   std::atomic<EndpointState> state_{EndpointState::kUnconnected};
   // The data path's view of pair_; null without a protection zone.
   std::atomic<verbs::QueuePair*> post_pair_{nullptr};

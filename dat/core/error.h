@@ -31,7 +31,7 @@ enum class Code : uint8_t {
   kTimeout,
 };
 
-enum class Resource : uint8_t { kNone, kMemory, kDevice, kEndpoint, kDispatcher, kRegion, kZone };
+enum class Resource : uint8_t { kNone, kMemory, kDevice, kEndpoint, kDispatcher, kRegion, kZone, kSharedReceives };
 
 // Why an object's state forbids a call. The first values are those of EndpointState.
 enum class StateDetail : uint8_t {
@@ -45,6 +45,7 @@ enum class StateDetail : uint8_t {
   kAdapterInUse,
   kZoneInUse,
   kRegionInUse,
+  kSharedReceivesInUse,
   kEndpointZone,     // the endpoint lacks a protection zone
   kEndpointConnect,  // the endpoint lacks a dispatcher for connection events
 };

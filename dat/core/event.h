@@ -28,11 +28,12 @@ enum class EventType : uint8_t {
   kAsyncEndpointBroken,
   kAsyncHighWatermark,
   kAsyncOverflow,
+  kAsyncSharedReceivesLow,
 };
 
 struct Event {
   EventType type = EventType::kCompletion;
-  // The endpoint of completions and connection events, the connection request of
+  // The endpoint of completions (the window of a bind) and connection events, the connection request of
   // kConnectionRequest, the object of asynchronous errors.
   Handle subject = nullptr;
   // kConnectionRequest: the service point; null for a reserved one, which is gone by then.

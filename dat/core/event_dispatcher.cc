@@ -29,6 +29,11 @@ void Translate(const verbs::Completion& completion, Event* event) {
   event->type = EventType::kCompletion;
   event->subject = owner.handle;
   event->cookie = completion.id;
+  if (completion.opcode == verbs::Opcode::kBind) [[unlikely]] {
+    const BindTable::Entry bind = owner.binds->Take(completion.id);
+    event->subject = bind.window;
+    event->cookie = bind.cookie;
+  }
   event->opcode = completion.opcode;
   event->status = completion.status;
   event->has_immediate = completion.has_immediate;

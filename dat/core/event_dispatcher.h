@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "absl/functional/function_ref.h"
+#include "dat/core/bind_table.h"
 #include "dat/core/error.h"
 #include "dat/core/event.h"
 #include "dat/core/event_ring.h"
@@ -61,6 +62,7 @@ class CompletionObserver {
 struct CompletionOwner {
   Handle handle = nullptr;  // for Event::subject
   std::atomic<CompletionObserver*> observer{nullptr};
+  BindTable* binds = nullptr;  // of an endpoint
   std::atomic<bool> solicited_only{false};  // CompletionMode::kSolicited of its receives
 };
 

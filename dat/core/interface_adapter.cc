@@ -67,16 +67,18 @@ void InterfaceAdapter::PostAsync(EventType type, Handle subject) {
 
 Error InterfaceAdapter::CheckSegment(const verbs::Segment& segment) const {
   if (segment.length == 0) return Ok();
+  const Ref<MemoryRegion> region = FindRegion(segment.key);
+  return region && region->Holds(segment.address, segment.length) ? Ok() : InvalidParameter(2);
+}
+
+Ref<MemoryRegion> InterfaceAdapter::FindRegion(verbs::Key key) const {
   MutexLock lock(&lock_);
   for (Object* child : children_) {
     if (child->type() != ObjectType::kMemoryRegion) continue;
     auto* region = static_cast<MemoryRegion*>(child);
-    if (region->key() != segment.key) continue;
-    uint64_t offset = segment.address - reinterpret_cast<uint64_t>(region->address());
-    bool inside = offset <= region->length() && segment.length <= region->length() - offset;
-    return inside ? Ok() : InvalidParameter(2);
+    if (region->key() == key) return Ref<MemoryRegion>::Share(region);
   }
-  return InvalidParameter(2);
+  return Ref<MemoryRegion>();
 }
 
 Error InterfaceAdapter::AddChild(Object* object) {
@@ -117,7 +119,8 @@ void InterfaceAdapter::DestroyChildren() {
   constexpr ObjectType kOrder[] = {
       ObjectType::kPublicServicePoint, ObjectType::kReservedServicePoint,
       ObjectType::kCommonServicePoint, ObjectType::kConnectionRequest,
-      ObjectType::kEndpoint,           ObjectType::kMemoryRegion,
+      ObjectType::kEndpoint,           ObjectType::kSharedReceiveQueue,
+      ObjectType::kMemoryWindow,       ObjectType::kMemoryRegion,
       ObjectType::kProtectionZone,     ObjectType::kEventDispatcher,
       ObjectType::kNotifier,
   };

@@ -18,6 +18,7 @@ namespace viaduct::core {
 
 class ConnectionManager;
 class EventDispatcher;
+class MemoryRegion;
 
 class InterfaceAdapter final : public Object {
  public:
@@ -52,6 +53,8 @@ class InterfaceAdapter final : public Object {
 
   // kInvalidParameter unless the segment lies inside one live region of this adapter.
   Error CheckSegment(const verbs::Segment& segment) const;
+  // The live region of that key, or null.
+  Ref<MemoryRegion> FindRegion(verbs::Key key) const;
 
   // ---- for the objects made under it
   // Gives a new object its handle and remembers it. kInvalidHandle once the adapter is closed;

@@ -17,25 +17,27 @@ uint32_t Granted(uint32_t access) {
 using verbs::MutexLock;
 
 Error MemoryRegion::Create(InterfaceAdapter& adapter, ProtectionZone& zone, void* address,
-                           uint64_t length, uint32_t access, Ref<MemoryRegion>* out) {
+                           uint64_t length, uint32_t access, verbs::AddressBase base,
+                           Ref<MemoryRegion>* out) {
   if (address == nullptr || length == 0) return InvalidParameter(3);
   if (length > adapter.context().attributes().max_region_bytes) return InvalidParameter(4);
-  auto region = adapter.context().Register(zone.domain(), address, length, Granted(access));
+  auto region = adapter.context().Register(zone.domain(), address, length, Granted(access), base);
   if (!region.ok()) return OutOf(Resource::kRegion);
   auto made = Ref<MemoryRegion>::Adopt(
-      new MemoryRegion(adapter, zone, address, length, access, *std::move(region)));
+      new MemoryRegion(adapter, zone, address, length, access, base, *std::move(region)));
   if (Error error = adapter.AddChild(made.get()); !error.ok()) return error;
   *out = std::move(made);
   return Ok();
 }
 
 MemoryRegion::MemoryRegion(InterfaceAdapter& adapter, ProtectionZone& zone, void* address,
-                           uint64_t length, uint32_t access,
+                           uint64_t length, uint32_t access, verbs::AddressBase base,
                            std::unique_ptr<verbs::MemoryRegion> region)
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
       address_(address),
       length_(length),
+      base_(base),
       key_(region->key()),
       zone_(Ref<ProtectionZone>::Share(&zone)),
       access_(access),
@@ -48,7 +50,17 @@ MemoryRegion::~MemoryRegion() {
   if (region_ != nullptr) zone_->DropUser();  // never got a handle
 }
 
+bool MemoryRegion::Holds(uint64_t address, uint64_t length) const {
+  const uint64_t begin =
+      base_ == verbs::AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address_);
+  const uint64_t offset = address - begin;
+  return offset <= length_ && length <= length_ - offset;
+}
+
 Error MemoryRegion::Free() {
+  if (windows_.load(std::memory_order_acquire) != 0) {
+    return InvalidState(StateDetail::kRegionInUse);
+  }
   Destroy();
   return Ok();
 }

@@ -2,6 +2,10 @@
 #ifndef VIADUCT_DAT_CORE_MEMORY_REGION_H_
 #define VIADUCT_DAT_CORE_MEMORY_REGION_H_
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "dat/core/error.h"
@@ -18,8 +22,14 @@ class MemoryRegion final : public Object {
 
   // `access` is a set of verbs::Access. Length 0 or address null: kInvalidParameter.
   static Error Create(InterfaceAdapter& adapter, ProtectionZone& zone, void* address,
-                      uint64_t length, uint32_t access, Ref<MemoryRegion>* out);
-  // Nothing is read or written through the key after it returned.
+                      uint64_t length, uint32_t access, Ref<MemoryRegion>* out) {
+    return Create(adapter, zone, address, length, access, verbs::AddressBase::kVirtual, out);
+  }
+  static Error Create(InterfaceAdapter& adapter, ProtectionZone& zone, void* address,
+                      uint64_t length, uint32_t access, verbs::AddressBase base,
+                      Ref<MemoryRegion>* out);
+  // Nothing is read or written through the key after it returned. kInvalidState while a window
+  // is bound to it.
   Error Free();
   void Destroy() override;
   Error Modify(ProtectionZone& zone, uint32_t access);
@@ -28,18 +38,39 @@ class MemoryRegion final : public Object {
   verbs::Key key() const { return key_; }
   void* address() const { return address_; }
   uint64_t length() const { return length_; }
+  verbs::AddressBase base() const { return base_; }
+  // The range, in addresses as the region counts, lies inside.
+  bool Holds(uint64_t address, uint64_t length) const;
   Ref<ProtectionZone> zone() const;
   uint32_t access() const;
 
+  // DAT's cookie of memory that processes share: 40 bytes, all of them count. Null: it is not
+  // shared. Set before anybody else knows the region.
+  static constexpr size_t kSharedNameBytes = 40;
+  void SetSharedName(const char (&name)[kSharedNameBytes]) {
+    std::memcpy(shared_name_, name, kSharedNameBytes);
+    has_shared_name_ = true;
+  }
+  const char* shared_name() const { return has_shared_name_ ? shared_name_ : nullptr; }
+
+  // Windows.
+  void AddWindow() { windows_.fetch_add(1, std::memory_order_relaxed); }
+  void DropWindow() { windows_.fetch_sub(1, std::memory_order_release); }
+
  private:
   MemoryRegion(InterfaceAdapter& adapter, ProtectionZone& zone, void* address, uint64_t length,
-               uint32_t access, std::unique_ptr<verbs::MemoryRegion> region);
+               uint32_t access, verbs::AddressBase base,
+               std::unique_ptr<verbs::MemoryRegion> region);
   ~MemoryRegion() override;
 
   const Ref<InterfaceAdapter> adapter_;
   void* const address_;
   const uint64_t length_;
+  const verbs::AddressBase base_;
   const verbs::Key key_;
+  std::atomic<uint32_t> windows_{0};
+  bool has_shared_name_ = false;
+  char shared_name_[kSharedNameBytes] = {};
   mutable verbs::Mutex lock_;
   Ref<ProtectionZone> zone_ ABSL_GUARDED_BY(lock_);
   uint32_t access_ ABSL_GUARDED_BY(lock_);

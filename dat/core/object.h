@@ -27,6 +27,8 @@ enum class ObjectType : uint8_t {
   kCommonServicePoint,
   kConnectionRequest,
   kNotifier,
+  kSharedReceiveQueue,
+  kMemoryWindow,
   // The VIPL face's own objects, which wrap the engine's.
   kNic,
   kVi,

@@ -110,10 +110,10 @@ int SoftQueuePair::ReapSends(Completion* out, int n) {
     out->id = entry.id;
     out->context = user_context_;
     out->length = entry.length;
-    out->immediate = 0;
+    out->immediate = entry.immediate;
     out->opcode = entry.opcode;
     out->status = static_cast<Status>(status);
-    out->has_immediate = false;
+    out->has_immediate = (entry.flags & kImmediate) != 0;
     out->solicited = false;
     out->quiet = (entry.flags & kQuiet) != 0;
     out++;

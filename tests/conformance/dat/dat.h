@@ -34,6 +34,11 @@ inline DAT_RETURN CreateLmr(DAT_IA_HANDLE ia, DAT_MEM_TYPE type, DAT_REGION_DESC
                         registered_length, registered_address);
 }
 inline constexpr unsigned kLmrHandleArgument = 7;
+inline DAT_RETURN BindRmr(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE, const DAT_LMR_TRIPLET& triplet,
+                          DAT_MEM_PRIV_FLAGS privileges, DAT_EP_HANDLE ep, DAT_RMR_COOKIE cookie,
+                          DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT* context) {
+  return dat_rmr_bind(rmr, &triplet, privileges, ep, cookie, flags, context);
+}
 
 #else
 
@@ -55,6 +60,11 @@ inline DAT_RETURN CreateLmr(DAT_IA_HANDLE ia, DAT_MEM_TYPE type, DAT_REGION_DESC
                         rmr_context, registered_length, registered_address);
 }
 inline constexpr unsigned kLmrHandleArgument = 8;
+inline DAT_RETURN BindRmr(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLET& triplet,
+                          DAT_MEM_PRIV_FLAGS privileges, DAT_EP_HANDLE ep, DAT_RMR_COOKIE cookie,
+                          DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT* context) {
+  return dat_rmr_bind(rmr, lmr, &triplet, privileges, DAT_VA_TYPE_VA, ep, cookie, flags, context);
+}
 
 #endif
 

@@ -108,8 +108,6 @@ TEST(LmrCreate, C036_Parameters) {
     EXPECT_TRUE(Fails(Create(side, bytes, 64, 0x1000), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
     EXPECT_TRUE(Fails(Create(side, bytes, 64, 0x33, 99), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
     EXPECT_TRUE(
-        Fails(Create(side, bytes, 64, 0x33, DAT_MEM_TYPE_SHARED_VIRTUAL), DAT_MODEL_NOT_SUPPORTED));
-    EXPECT_TRUE(
         Fails(CreateLmr(side.ia, DAT_MEM_TYPE_VIRTUAL, DAT_REGION_DESCRIPTION{bytes}, 64, side.pz,
                         DAT_MEM_PRIV_ALL_FLAG, nullptr, nullptr, nullptr, nullptr, nullptr),
               DAT_INVALID_PARAMETER, DAT_INVALID_ARG1 + kLmrHandleArgument - 1));
@@ -135,10 +133,17 @@ TEST(LmrCreate, S_AddressTypes) {
                             DAT_MEM_PRIV_ALL_FLAG, static_cast<DAT_VA_TYPE>(type), &lmr, nullptr,
                             nullptr, nullptr, nullptr);
     };
-    EXPECT_EQ(side.attributes.zb_supported, DAT_FALSE);
-    EXPECT_TRUE(Fails(create(DAT_VA_TYPE_ZB), DAT_MODEL_NOT_SUPPORTED));
+    EXPECT_EQ(side.attributes.zb_supported, DAT_TRUE);
     EXPECT_TRUE(Fails(create(9), DAT_INVALID_PARAMETER, DAT_INVALID_ARG7));
     Must(create(DAT_VA_TYPE_VA));
+    Must(create(DAT_VA_TYPE_ZB));
+    DAT_LMR_PARAM param;
+    Must(dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &param));
+    EXPECT_EQ(param.va_type, DAT_VA_TYPE_ZB);
+    DAT_LMR_TRIPLET triplet = {0, 64, param.lmr_context};
+    Must(dat_lmr_sync_rdma_read(side.ia, &triplet, 1));
+    triplet.virtual_address = 1;
+    EXPECT_TRUE(Fails(dat_lmr_sync_rdma_read(side.ia, &triplet, 1), DAT_INVALID_PARAMETER));
   });
 }
 #endif

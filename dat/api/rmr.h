@@ -1,0 +1,34 @@
+// What both versions' dat_rmr_bind do.
+#ifndef VIADUCT_DAT_API_RMR_H_
+#define VIADUCT_DAT_API_RMR_H_
+
+#include <cstdint>
+
+#include "dat/api/abi.h"
+#include "verbs/device.h"
+
+namespace viaduct::dat {
+
+struct WindowRequest {
+  DAT_RMR_HANDLE rmr;
+  DAT_LMR_HANDLE lmr;  // NULL: 1.2, which names it by the triplet's context
+  const DAT_LMR_TRIPLET* triplet;
+  DAT_MEM_PRIV_FLAGS privileges;
+  verbs::AddressBase base;
+  DAT_EP_HANDLE ep;
+  DAT_RMR_COOKIE cookie;
+  DAT_COMPLETION_FLAGS flags;
+  DAT_RMR_CONTEXT* context;
+  // The numbers of parameters that differ.
+  unsigned triplet_argument;
+  unsigned flags_argument;
+};
+
+DAT_RETURN BindWindow(const WindowRequest& request);
+
+DAT_RETURN CreateWindow(DAT_PZ_HANDLE pz_handle, verbs::WindowScope scope,
+                        DAT_RMR_HANDLE* rmr_handle);
+
+}  // namespace viaduct::dat
+
+#endif  // VIADUCT_DAT_API_RMR_H_

@@ -1,0 +1,108 @@
+#include "dat/core/memory_window.h"
+
+#include <utility>
+
+#include "dat/core/endpoint.h"
+#include "dat/core/handle_table.h"
+#include "dat/core/interface_adapter.h"
+
+namespace viaduct::core {
+
+using verbs::MutexLock;
+
+Error MemoryWindow::Create(ProtectionZone& zone, verbs::WindowScope scope,
+                           Ref<MemoryWindow>* out) {
+  InterfaceAdapter& adapter = zone.adapter();
+  auto window = adapter.context().CreateWindow(zone.domain(), scope);
+  if (!window.ok()) return OutOf(Resource::kRegion);
+  auto made = Ref<MemoryWindow>::Adopt(new MemoryWindow(zone, scope, *std::move(window)));
+  if (Error error = adapter.AddChild(made.get()); !error.ok()) return error;
+  *out = std::move(made);
+  return Ok();
+}
+
+MemoryWindow::MemoryWindow(ProtectionZone& zone, verbs::WindowScope scope,
+                           std::unique_ptr<verbs::MemoryWindow> window)
+    : Object(kType),
+      zone_(Ref<ProtectionZone>::Share(&zone)),
+      scope_(scope),
+      window_(std::move(window)) {
+  zone.AddUser();
+}
+
+MemoryWindow::~MemoryWindow() {
+  MutexLock lock(&lock_);
+  if (window_ != nullptr) zone_->DropUser();  // never got a handle
+}
+
+Error MemoryWindow::Free() {
+  Destroy();
+  return Ok();
+}
+
+void MemoryWindow::Destroy() {
+  if (!HandleTable::Erase(handle(), kType)) return;
+  adapter().RemoveChild(this);
+  {
+    MutexLock lock(&lock_);
+    window_.reset();
+    Adopt(Binding());
+    zone_->DropUser();
+  }
+  DropReference();
+}
+
+void MemoryWindow::Adopt(const Binding& binding) {
+  if (binding.region) binding.region->AddWindow();
+  if (binding_.region) binding_.region->DropWindow();
+  binding_ = binding;
+}
+
+Error MemoryWindow::Check(const Endpoint& endpoint, const Binding& binding) const {
+  const Ref<ProtectionZone> zone = endpoint.parts().zone;
+  if (zone.get() != zone_.get()) return Code::kProtectionViolation;
+  if (binding.length == 0) return Ok();
+  if (!binding.region->Holds(binding.address, binding.length)) return InvalidParameter(3);
+  if (binding.region->zone().get() != zone_.get()) return Code::kProtectionViolation;
+  uint32_t needs = 0;
+  if ((binding.access & (verbs::kRemoteRead | verbs::kRemoteAtomic)) != 0) {
+    needs |= verbs::kLocalRead;
+  }
+  if ((binding.access & (verbs::kRemoteWrite | verbs::kRemoteAtomic)) != 0) {
+    needs |= verbs::kLocalWrite;
+  }
+  if ((binding.region->access() & needs) != needs) return Code::kPrivilegesViolation;
+  return Ok();
+}
+
+Error MemoryWindow::Bind(Endpoint& endpoint, const Binding& binding, uint64_t cookie,
+                         uint16_t flags, verbs::Key* key) {
+  MutexLock lock(&lock_);
+  if (window_ == nullptr) return InvalidHandle<MemoryWindow>();
+  if (Error error = Check(endpoint, binding); !error.ok()) return error;
+  verbs::BindRequest request;
+  request.id = cookie;
+  request.flags = flags;
+  request.window = window_.get();
+  request.length = binding.length;
+  if (binding.length != 0) {
+    request.region = binding.region->key();
+    request.address = binding.address;
+    request.access = binding.access;
+    request.base = binding.base;
+  }
+  const bool connected = endpoint.state() == EndpointState::kConnected;
+  if (Error error = endpoint.PostBind(request, handle(), key); !error.ok()) return error;
+  if (!connected) return Ok();  // flushed: nothing has changed
+  Binding bound = binding;
+  bound.key = *key;
+  Adopt(binding.length != 0 ? bound : Binding());
+  return Ok();
+}
+
+MemoryWindow::Binding MemoryWindow::binding() const {
+  MutexLock lock(&lock_);
+  return binding_;
+}
+
+}  // namespace viaduct::core

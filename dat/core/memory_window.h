@@ -1,0 +1,67 @@
+// MemoryWindow: DAT's RMR, a part of a region that the peer reaches by a context of its own.
+//
+// Each bind gives a fresh context. The completion comes to the endpoint's request dispatcher and
+// names the window: BindTable keeps what the device's completion has no room for.
+#ifndef VIADUCT_DAT_CORE_MEMORY_WINDOW_H_
+#define VIADUCT_DAT_CORE_MEMORY_WINDOW_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "dat/core/error.h"
+#include "dat/core/memory_region.h"
+#include "dat/core/object.h"
+#include "dat/core/protection_zone.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+
+namespace viaduct::core {
+
+class Endpoint;
+
+class MemoryWindow final : public Object {
+ public:
+  static constexpr ObjectType kType = ObjectType::kMemoryWindow;
+
+  static Error Create(ProtectionZone& zone, verbs::WindowScope scope, Ref<MemoryWindow>* out);
+  // Unbinds: nothing is read or written through its context after it returned.
+  Error Free();
+  void Destroy() override;
+
+  struct Binding {
+    Ref<MemoryRegion> region;  // null: nothing is bound
+    uint64_t address = 0;      // as the region counts
+    uint64_t length = 0;
+    uint32_t access = 0;  // kRemote...
+    verbs::AddressBase base = verbs::AddressBase::kVirtual;
+    verbs::Key key = 0;
+  };
+  // Posts on `endpoint`; length 0 unbinds, and the rest of `binding` means nothing then. `*key`
+  // is good from the completion on. kInvalidParameter (range), kPrivilegesViolation,
+  // kProtectionViolation (zones differ), and what posting answers.
+  Error Bind(Endpoint& endpoint, const Binding& binding, uint64_t cookie, uint16_t flags,
+             verbs::Key* key);
+
+  InterfaceAdapter& adapter() const { return zone_->adapter(); }
+  ProtectionZone& zone() const { return *zone_; }
+  verbs::WindowScope scope() const { return scope_; }
+  // Of the last bind that was posted.
+  Binding binding() const;
+
+ private:
+  MemoryWindow(ProtectionZone& zone, verbs::WindowScope scope,
+               std::unique_ptr<verbs::MemoryWindow> window);
+  ~MemoryWindow() override;
+  Error Check(const Endpoint& endpoint, const Binding& binding) const;
+  void Adopt(const Binding& binding) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
+  const Ref<ProtectionZone> zone_;
+  const verbs::WindowScope scope_;
+  mutable verbs::Mutex lock_;
+  std::unique_ptr<verbs::MemoryWindow> window_ ABSL_GUARDED_BY(lock_);
+  Binding binding_ ABSL_GUARDED_BY(lock_);
+};
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_MEMORY_WINDOW_H_

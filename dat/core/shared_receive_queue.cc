@@ -1,0 +1,104 @@
+#include "dat/core/shared_receive_queue.h"
+
+#include "dat/core/event_dispatcher.h"
+#include "dat/core/handle_table.h"
+#include "dat/core/interface_adapter.h"
+
+namespace viaduct::core {
+
+using verbs::MutexLock;
+
+Error SharedReceiveQueue::Create(InterfaceAdapter& adapter, ProtectionZone& zone,
+                                 uint32_t max_receives, uint32_t max_segments,
+                                 Ref<SharedReceiveQueue>* out) {
+  auto made = Ref<SharedReceiveQueue>::Adopt(
+      new SharedReceiveQueue(adapter, zone, max_receives, max_segments));
+  verbs::SharedReceiveOptions options;
+  options.domain = &zone.domain();
+  options.sink = made.get();
+  options.max_receives = max_receives;
+  options.max_segments = max_segments;
+  auto queue = adapter.context().CreateSharedReceiveQueue(options);
+  if (!queue.ok()) return OutOf(Resource::kSharedReceives);
+  made->queue_ = *std::move(queue);
+  if (Error error = adapter.AddChild(made.get()); !error.ok()) return error;
+  *out = std::move(made);
+  return Ok();
+}
+
+SharedReceiveQueue::SharedReceiveQueue(InterfaceAdapter& adapter, ProtectionZone& zone,
+                                       uint32_t max_receives, uint32_t max_segments)
+    : Object(kType),
+      adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
+      zone_(Ref<ProtectionZone>::Share(&zone)),
+      max_segments_(max_segments),
+      max_receives_(max_receives) {
+  zone.AddUser();
+}
+
+SharedReceiveQueue::~SharedReceiveQueue() { zone_->DropUser(); }
+
+Error SharedReceiveQueue::Free() {
+  if (users_.load(std::memory_order_acquire) != 0) {
+    return InvalidState(StateDetail::kSharedReceivesInUse);
+  }
+  Destroy();
+  return Ok();
+}
+
+void SharedReceiveQueue::Destroy() {
+  if (!HandleTable::Erase(handle(), kType)) return;
+  adapter_->RemoveChild(this);
+  DropReference();
+}
+
+Error SharedReceiveQueue::PostReceive(const verbs::ReceiveRequest& request) {
+  switch (queue_->PostReceive(request)) {
+    case verbs::PostResult::kOk:
+      return Ok();
+    case verbs::PostResult::kTooManySegments:
+      return InvalidParameter(2);
+    case verbs::PostResult::kNoKey:
+    case verbs::PostResult::kQueueFull:
+      break;
+  }
+  return OutOf(Resource::kSharedReceives);
+}
+
+Error SharedReceiveQueue::Resize(uint32_t max_receives) {
+  MutexLock lock(&lock_);
+  if (max_receives < low_watermark_ || max_receives < queue_->outstanding()) {
+    return InvalidState(StateDetail::kSharedReceivesInUse);
+  }
+  const absl::Status status = queue_->Resize(max_receives);
+  if (status.code() == absl::StatusCode::kFailedPrecondition) {
+    return InvalidState(StateDetail::kSharedReceivesInUse);
+  }
+  if (!status.ok()) return OutOf(Resource::kSharedReceives);
+  max_receives_ = max_receives;
+  return Ok();
+}
+
+Error SharedReceiveQueue::SetLowWatermark(uint32_t limit) {
+  MutexLock lock(&lock_);
+  if (limit > max_receives_) return InvalidParameter(2);
+  low_watermark_ = limit;
+  queue_->SetLimit(limit);
+  return Ok();
+}
+
+void SharedReceiveQueue::OnLowWatermark(verbs::SharedReceiveQueue&) {
+  adapter_->PostAsync(EventType::kAsyncSharedReceivesLow, handle());
+}
+
+uint32_t SharedReceiveQueue::max_receives() const {
+  MutexLock lock(&lock_);
+  return max_receives_;
+}
+
+uint32_t SharedReceiveQueue::low_watermark() const {
+  MutexLock lock(&lock_);
+  return low_watermark_;
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,67 @@
+// SharedReceiveQueue: DAT's SRQ, receives for many endpoints.
+#ifndef VIADUCT_DAT_CORE_SHARED_RECEIVE_QUEUE_H_
+#define VIADUCT_DAT_CORE_SHARED_RECEIVE_QUEUE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "dat/core/error.h"
+#include "dat/core/object.h"
+#include "dat/core/protection_zone.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+
+namespace viaduct::core {
+
+class SharedReceiveQueue final : public Object, private verbs::SharedReceiveSink {
+ public:
+  static constexpr ObjectType kType = ObjectType::kSharedReceiveQueue;
+
+  // Both numbers are minima.
+  static Error Create(InterfaceAdapter& adapter, ProtectionZone& zone, uint32_t max_receives,
+                      uint32_t max_segments, Ref<SharedReceiveQueue>* out);
+  // kInvalidState while an endpoint uses it. What is posted is forgotten.
+  Error Free();
+  void Destroy() override;
+
+  // The data path: no system call.
+  Error PostReceive(const verbs::ReceiveRequest& request);
+  // kInvalidState: more is outstanding, or the low watermark lies above.
+  Error Resize(uint32_t max_receives);
+  // One kAsyncSharedReceivesLow on the adapter's asynchronous dispatcher when fewer receives than
+  // that are posted and not taken, perhaps at once. kInvalidParameter above the queue's size.
+  Error SetLowWatermark(uint32_t limit);
+
+  InterfaceAdapter& adapter() const { return *adapter_; }
+  ProtectionZone& zone() const { return *zone_; }
+  verbs::SharedReceiveQueue* device_queue() { return queue_.get(); }
+  uint32_t max_receives() const;
+  uint32_t max_segments() const { return max_segments_; }
+  uint32_t low_watermark() const;
+  uint32_t available() const { return queue_->available(); }
+  uint32_t outstanding() const { return queue_->outstanding(); }
+
+  // Endpoints.
+  void AddUser() { users_.fetch_add(1, std::memory_order_relaxed); }
+  void DropUser() { users_.fetch_sub(1, std::memory_order_release); }
+
+ private:
+  SharedReceiveQueue(InterfaceAdapter& adapter, ProtectionZone& zone, uint32_t max_receives,
+                     uint32_t max_segments);
+  ~SharedReceiveQueue() override;
+  void OnLowWatermark(verbs::SharedReceiveQueue& queue) override;
+
+  const Ref<InterfaceAdapter> adapter_;
+  const Ref<ProtectionZone> zone_;
+  const uint32_t max_segments_;
+  std::atomic<uint32_t> users_{0};
+  mutable verbs::Mutex lock_;
+  uint32_t max_receives_ ABSL_GUARDED_BY(lock_);
+  uint32_t low_watermark_ ABSL_GUARDED_BY(lock_) = 0;
+  std::unique_ptr<verbs::SharedReceiveQueue> queue_;
+};
+
+}  // namespace viaduct::core
+
+#endif  // VIADUCT_DAT_CORE_SHARED_RECEIVE_QUEUE_H_

@@ -1,0 +1,188 @@
+// dat_extension_op of 2.0: writes with immediate data, atomics, queries by name.
+#include "tests/conformance/dat/side.h"
+
+#if VIADUCT_TEST_DAT == 20
+#include <dat2/dat_ib_extensions.h>
+
+#include <cstring>
+#include <string>
+
+namespace viaduct::tests {
+namespace {
+
+constexpr auto kAll =
+    static_cast<DAT_MEM_PRIV_FLAGS>(
+    int{DAT_MEM_PRIV_ALL_FLAG} | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC});
+
+std::string Attribute(const Side& side, const char* name) {
+  for (DAT_COUNT i = 0; i < side.provider.num_provider_specific_attr; ++i) {
+    const DAT_NAMED_ATTR& attribute = side.provider.provider_specific_attr[i];
+    if (std::strcmp(attribute.name, name) == 0) return attribute.value;
+  }
+  return "";
+}
+
+DAT_IB_EXTENSION_EVENT_DATA ExtensionOf(const DAT_EVENT& event) {
+  DAT_IB_EXTENSION_EVENT_DATA data;
+  std::memcpy(&data, event.event_extension_data, sizeof data);
+  return data;
+}
+
+DAT_EVENT NextExtension(DAT_EVD_HANDLE evd) {
+  return Next(evd, static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT));
+}
+
+uint64_t WordAt(const Memory& memory, size_t offset) {
+  uint64_t word;
+  std::memcpy(&word, memory.bytes.data() + offset, sizeof word);
+  return word;
+}
+
+TEST(Extension, S_WhatThereIs) {
+  RunAlone([] {
+    Side side;
+    EXPECT_EQ(side.attributes.extension_supported, DAT_EXTENSION_IB);
+    EXPECT_EQ(Attribute(side, DAT_IB_ATTR_FETCH_AND_ADD), "TRUE");
+    EXPECT_EQ(Attribute(side, DAT_IB_ATTR_CMP_AND_SWAP), "TRUE");
+    EXPECT_EQ(Attribute(side, DAT_IB_ATTR_IMMED_DATA), "TRUE");
+    EXPECT_EQ(Attribute(side, DAT_IB_ATTR_UD), "");
+    EXPECT_EQ(Attribute(side, DAT_IB_COLL_BARRIER), "");
+    DAT_EP_HANDLE ep = side.NewEp();
+    EXPECT_TRUE(
+        Fails(dat_ib_post_send_ud(ep, 0, nullptr, nullptr, Cookie(1), 0), DAT_NOT_IMPLEMENTED));
+    EXPECT_TRUE(
+        Fails(dat_extension_op(ep, DAT_IB_COLLECTIVE_BARRIER_OP, nullptr), DAT_NOT_IMPLEMENTED));
+    EXPECT_TRUE(Fails(dat_extension_op(ep, 0x12345), DAT_NOT_IMPLEMENTED));
+  });
+}
+
+TEST(Extension, S_QueryByName) {
+  RunAlone([] {
+    DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+    DAT_IA_ATTR attributes;
+    DAT_PROVIDER_ATTR provider;
+    char name[] = "soft0";
+    Must(dat_ib_open_query(name, &ia, DAT_IA_FIELD_ALL, &attributes, DAT_PROVIDER_FIELD_ALL,
+                           &provider));
+    EXPECT_STREQ(attributes.adapter_name, "soft0");
+    EXPECT_EQ(provider.is_thread_safe, DAT_TRUE);
+    Must(dat_ib_close_query(ia));
+    EXPECT_TRUE(Fails(dat_ib_close_query(ia), DAT_INVALID_HANDLE));
+  });
+}
+
+TEST(Extension, S_WriteWithImmediateData) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        Memory memory(side, 256);
+        DAT_EP_HANDLE ep = side.NewEp();
+        DAT_LMR_TRIPLET local = memory.Local(0, 1);
+        Must(dat_ep_post_recv(ep, 1, &local, Cookie(5), DAT_COMPLETION_DEFAULT_FLAG));
+        side.AcceptFrom(peer, ep, Port(0));
+        peer.Send(memory.Remote());
+        const DAT_EVENT event = NextExtension(side.receive_evd);
+        const auto& data = event.event_data.dto_completion_event_data;
+        EXPECT_EQ(data.user_cookie.as_64, 5u);
+        EXPECT_EQ(data.status, DAT_DTO_SUCCESS);
+        EXPECT_EQ(data.transfered_length, 100u);
+        EXPECT_EQ(static_cast<int>(data.operation), DAT_IB_DTO_RECV_IMMED);
+        EXPECT_EQ(ExtensionOf(event).type, DAT_IB_RDMA_WRITE_IMMED_DATA);
+        EXPECT_EQ(ExtensionOf(event).val.immed.data, 0xabcdu);
+        EXPECT_EQ(memory.bytes[99], 0x5c);
+        EXPECT_EQ(memory.bytes[100], 0);
+        peer.Tell("end");
+      },
+      [](Peer& peer) {
+        Side side;
+        Memory memory(side, 256);
+        memory.bytes.assign(256, 0x5c);
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
+        DAT_LMR_TRIPLET local = memory.Local(0, 100);
+        Must(dat_ib_post_rdma_write_immed(ep, 1, &local, Cookie(6), &remote, 0xabcd,
+                                          DAT_COMPLETION_DEFAULT_FLAG));
+        const DAT_EVENT event = NextExtension(side.request_evd);
+        EXPECT_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, 6u);
+        EXPECT_EQ(ExtensionOf(event).type, DAT_IB_RDMA_WRITE_IMMED);
+        EXPECT_EQ(ExtensionOf(event).status, DAT_OP_SUCCESS);
+        peer.Await("end");
+      });
+}
+
+TEST(Extension, S_Atomics) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        Memory memory(side, 256, kAll);
+        memory.bytes[8] = 41;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.AcceptFrom(peer, ep, Port(0));
+        peer.Send(RemoteTriplet(reinterpret_cast<uintptr_t>(memory.bytes.data() + 8), 8,
+                                memory.rmr_context));
+        peer.Await("added");
+        EXPECT_EQ(WordAt(memory, 8), 46u);
+        peer.Tell("swap");
+        peer.Await("swapped");
+        EXPECT_EQ(WordAt(memory, 8), 0x123456789abcdef0u);
+        peer.Tell("end");
+      },
+      [](Peer& peer) {
+        Side side;
+        Memory memory(side, 256);
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
+        DAT_LMR_TRIPLET local = memory.Local(0, 8);
+        Must(dat_ib_post_fetch_and_add(ep, 5, &local, Cookie(1), &remote, 0));
+        DAT_EVENT event = NextExtension(side.request_evd);
+        EXPECT_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
+        EXPECT_EQ(ExtensionOf(event).type, DAT_IB_FETCH_AND_ADD);
+        EXPECT_EQ(WordAt(memory, 0), 41u);
+        peer.Tell("added");
+        peer.Await("swap");
+        for (const uint64_t compare : {45, 46}) {
+          Must(dat_ib_post_cmp_and_swap(ep, compare, 0x123456789abcdef0, &local, Cookie(2),
+                                        &remote, 0));
+          event = NextExtension(side.request_evd);
+          EXPECT_EQ(ExtensionOf(event).type, DAT_IB_CMP_AND_SWAP);
+          EXPECT_EQ(WordAt(memory, 0), 46u);
+        }
+        peer.Tell("swapped");
+        local = memory.Local(0, 4);
+        EXPECT_TRUE(Fails(dat_ib_post_fetch_and_add(ep, 5, &local, Cookie(1), &remote, 0),
+                          DAT_LENGTH_ERROR));
+        peer.Await("end");
+      });
+}
+
+TEST(Extension, S_AtomicsNeedTheirPrivilege) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        Memory memory(side, 256);
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.AcceptFrom(peer, ep, Port(0));
+        peer.Send(memory.Remote());
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
+        peer.Tell("end");
+      },
+      [](Peer& peer) {
+        Side side;
+        Memory memory(side, 256);
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
+        DAT_LMR_TRIPLET local = memory.Local(0, 8);
+        Must(dat_ib_post_fetch_and_add(ep, 5, &local, Cookie(1), &remote, 0));
+        const DAT_EVENT event = NextExtension(side.request_evd);
+        EXPECT_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_REMOTE_ACCESS);
+        EXPECT_EQ(ExtensionOf(event).status, DAT_IB_OP_ERR);
+        peer.Await("end");
+      });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
+#endif
