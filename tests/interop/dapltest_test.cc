@@ -134,6 +134,7 @@ TEST_F(Alone, Memory) {
                      "Error = -2147090393, DAT_INVALID_PARAMETER DAT_INVALID_ARG3"});
 }
 TEST_F(Alone, Queries) {
+  if (IsPlugin()) GTEST_SKIP() << "Debian's libdat2 reads through a CNO handle that is none";
   if (!IsExported("dat_rmr_query")) GTEST_SKIP() << "not exported yet: dat_rmr_query";
   RunFeature("queryinfo");
 }
