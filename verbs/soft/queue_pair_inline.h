@@ -124,6 +124,16 @@ inline Inbound SoftQueuePair::FinishReceive(uint32_t length, const Trailer& trai
   return Inbound::kOk;
 }
 
+// Of `n` bytes that end at `end`: the last word that a program may watch, the widest that is
+// aligned.
+inline uint32_t LastWordBytes(const unsigned char* end, uint32_t n) {
+  const auto alignment = reinterpret_cast<uintptr_t>(end);
+  for (uint32_t bytes : {8u, 4u, 2u}) {
+    if (n >= bytes && alignment % bytes == 0) return bytes;
+  }
+  return 1;
+}
+
 template <typename Copy>
 Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool has_immediate,
                                   Copy&& copy) {
@@ -137,7 +147,14 @@ Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool ha
         (remote_access_ & kRemoteWrite) != 0 ? Resolve(key, address, n, kRemoteWrite) : nullptr;
     if (memory == nullptr) return RefuseWrite(has_immediate);
   }
-  copy(memory, uint64_t{0}, n);
+  // The last word becomes visible last: programs spin on it. A copy alone goes its own way, libc's
+  // of some kilobytes stores the beginning at the end.
+  const uint32_t last = LastWordBytes(memory + n, n);
+  if (n > last) {
+    copy(memory, uint64_t{0}, n - last);
+    std::atomic_thread_fence(std::memory_order_release);
+  }
+  copy(memory + (n - last), uint64_t{n - last}, last);
   return Inbound::kOk;
 }
 

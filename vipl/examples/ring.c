@@ -105,6 +105,7 @@ int main(int argc, char **argv) {
     unsigned in[WORDS], out[WORDS];
   } * room;
   VIP_VI_HANDLE next, previous;
+  VIP_DESCRIPTOR *farewell;
   VIP_VI_ATTRIBUTES attributes;
   VIP_MEM_ATTRIBUTES rights;
   char *block;
@@ -151,6 +152,9 @@ int main(int argc, char **argv) {
   must("VipPostSend", VipPostSend(previous, &room->descriptors[1], memory));
   await(previous, 0);
   await(next, 1);
+  fill(&room->descriptors[1], NULL, 0); /* for the farewell */
+  room->descriptors[1].CS.SegCount = 0;
+  must("VipPostRecv", VipPostRecv(previous, &room->descriptors[1], memory));
 
   for (round = 1; round <= ROUNDS; round++) {
     if (rank == 0) pass_on(next, &room->descriptors[0], room->out, round, &room->next);
@@ -166,7 +170,13 @@ int main(int argc, char **argv) {
   }
   printf("rank %d of %d: %d rounds\n", rank, size, ROUNDS);
   fflush(stdout);
-  /* The last write is in place, or its completion would not have come: nobody need be asked. */
+  /* A write completes when its target has said so: nobody may leave before his predecessor has
+     heard it. Whether the farewell itself is heard is all the same to who sends it. */
+  fill(&room->descriptors[0], NULL, 0);
+  room->descriptors[0].CS.SegCount = 0;
+  must("VipPostSend", VipPostSend(next, &room->descriptors[0], memory));
+  await(previous, 1);
+  VipSendWait(next, VIP_INFINITE, &farewell);
   must("VipCloseNic", VipCloseNic(nic));
   return 0;
 }
