@@ -82,7 +82,7 @@ TEST(DatConf, C011_BadLinesHideNoOther) {
   }
   ExpectBad("b u2.0 nonthreadsafe default lib.so x.1.0 \"\" \"open");
   ExpectBad("b u2.0 nonthreadsafe default lib.so x.1.0 \"\" \"ends with \\");
-  ExpectBad(std::string("b u2.0 nonthreadsafe default lib.so x.1.0 \"\0\" \"\"", 52));
+  ExpectBad(std::string("b u2.0 nonthreadsafe default lib.so x.1.0 \"") + '\0' + "\" \"\"");
   ExpectBad(std::string(256, 'n') + " u2.0 nonthreadsafe default lib.so x.1.0 \"\" \"\"");
 }
 

@@ -61,8 +61,12 @@ const char* TypeWord(EventType type) {
       return "software";
     case EventType::kAsyncEndpointBroken:
       return "asynchronous error";
+    case EventType::kAsyncHighWatermark:
+      return "high watermark";
     case EventType::kAsyncOverflow:
       return "overflow";
+    case EventType::kAsyncSharedReceivesLow:
+      return "shared receives low";
   }
   return "?";
 }

@@ -108,7 +108,7 @@ int main(int argc, char **argv) {
   VIP_DESCRIPTOR *farewell;
   VIP_VI_ATTRIBUTES attributes;
   VIP_MEM_ATTRIBUTES rights;
-  char *block;
+  char *pages, *block;
   unsigned round;
   int i;
 
@@ -122,8 +122,9 @@ int main(int argc, char **argv) {
   must("VipOpenNic", VipOpenNic("nic0", &nic));
   must("VipQueryNic", VipQueryNic(nic, &nic_attributes));
   must("VipNSInit", VipNSInit(nic, NULL));
-  block = calloc(1, sizeof *room + VIP_DESCRIPTOR_ALIGNMENT);
-  if (block == NULL) must("calloc", VIP_ERROR_RESOURCE);
+  pages = calloc(1, sizeof *room + VIP_DESCRIPTOR_ALIGNMENT);
+  if (pages == NULL) must("calloc", VIP_ERROR_RESOURCE);
+  block = pages;
   while ((VIP_ULONG)block % VIP_DESCRIPTOR_ALIGNMENT != 0) block++;
   room = (struct room *)block;
   memset(&rights, 0, sizeof rights);
@@ -178,5 +179,6 @@ int main(int argc, char **argv) {
   await(previous, 1);
   VipSendWait(next, VIP_INFINITE, &farewell);
   must("VipCloseNic", VipCloseNic(nic));
+  free(pages);
   return 0;
 }
