@@ -41,7 +41,7 @@ class PagesChecks:
         names = {name for name, _ in self._written()} | self.OTHERS
         for name, content in self._written():
             for page, section in re.findall(r"^\.BR (\S+) \((\d)\)", content, re.M):
-                self.assertIn("%s.%s" % (page, section), names, name)
+                self.assertIn("%s.%s" % (page.replace("\\-", "-"), section), names, name)
             for function in re.findall(self.FUNCTION, content):
                 if function not in self.NAMES:
                     self.assertIn(function, self.functions, name)

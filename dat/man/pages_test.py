@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""The table of functions agrees with the headers and exports of both versions; all pages can be made and formatted."""
+
+import glob
+import re
+import unittest
+
+from dat.man import make_pages
+from tools.manual import pages_checks
+
+_VERSIONS = {"1.2": ("dat/include/dat", "dat/api/dat_12.map"), "2.0": ("dat/include/dat2", "dat/api/dat_20.map")}
+
+# Exported functions that have no page yet.
+_WITHOUT_PAGE = """
+dat_cno_create
+dat_cno_fd_create
+dat_cno_free
+dat_cno_modify_agent
+dat_cno_query
+dat_cno_trigger
+dat_cno_wait
+dat_cr_accept
+dat_cr_handoff
+dat_cr_query
+dat_cr_reject
+dat_csp_create
+dat_csp_free
+dat_csp_query
+dat_ep_common_connect
+dat_ep_connect
+dat_ep_create
+dat_ep_create_with_srq
+dat_ep_disconnect
+dat_ep_dup_connect
+dat_ep_free
+dat_ep_get_status
+dat_ep_modify
+dat_ep_post_rdma_read
+dat_ep_post_rdma_read_to_rmr
+dat_ep_post_rdma_write
+dat_ep_post_recv
+dat_ep_post_send
+dat_ep_post_send_with_invalidate
+dat_ep_query
+dat_ep_recv_query
+dat_ep_reset
+dat_ep_set_watermark
+dat_evd_clear_unwaitable
+dat_evd_create
+dat_evd_dequeue
+dat_evd_disable
+dat_evd_enable
+dat_evd_free
+dat_evd_modify_cno
+dat_evd_post_se
+dat_evd_query
+dat_evd_resize
+dat_evd_set_unwaitable
+dat_evd_wait
+dat_extension_op
+dat_lmr_create
+dat_lmr_free
+dat_lmr_query
+dat_lmr_sync_rdma_read
+dat_lmr_sync_rdma_write
+dat_psp_create
+dat_psp_create_any
+dat_psp_free
+dat_psp_query
+dat_rmr_bind
+dat_rmr_create
+dat_rmr_create_for_ep
+dat_rmr_free
+dat_rmr_query
+dat_rsp_create
+dat_rsp_free
+dat_rsp_query
+dat_srq_create
+dat_srq_free
+dat_srq_post_recv
+dat_srq_query
+dat_srq_resize
+dat_srq_set_lw
+""".split()
+
+
+def _header_text(folder):
+    text = ""
+    for path in sorted(glob.glob(folder + "/*.h")):
+        with open(path, encoding="utf-8") as header:
+            text += header.read()
+    return text
+
+
+def _declarations(folder):
+    """{function: signature as the table has it} of a version's headers."""
+    found = {}
+    for result, name, parameters in re.findall(r"extern (\w+) DAT_API\s+(\w+)\(([^;]*)\);", _header_text(folder)):
+        parameters = re.sub(r"\b(IN|OUT)\b", "", parameters)
+        parameters = [" ".join(each.split()) for each in parameters.split(",")]
+        found[name] = "%s %s(%s)" % (result, name, ", ".join(parameters))
+    return found
+
+
+def _exports(path):
+    with open(path, encoding="utf-8") as lines:
+        return set(re.findall(r"^    (dats?_\w+);", lines.read(), re.M))
+
+
+def _codes(folder):
+    """The types of DAT_RETURN that a version knows."""
+    with open(folder + "/dat_error.h", encoding="utf-8") as header:
+        text = header.read()
+    types = text[:text.index("} DAT_RETURN_TYPE;")]
+    return set(re.findall(r"^\s+(DAT_\w+) = 0x", types[types.rindex("enum"):], re.M))
+
+
+class Pages(pages_checks.PagesChecks, unittest.TestCase):
+    MANUAL = make_pages.MANUAL
+    FOLDER = "dat/man"
+    FUNCTION = r"\bdats?_(?:ia|ep|evd|cno|cr|csp|psp|rsp|pz|lmr|rmr|srq|registry|get|set|strerror|extension)_?\w+"
+    OTHERS = {"datinfo.1", "datping.1", "dlopen.3", "epoll.7", "ldconfig.8"} | {name + ".3" for name in _WITHOUT_PAGE}
+    NAMES = frozenset(_WITHOUT_PAGE)
+
+    def test_functions_are_those_of_the_headers(self):
+        for version, (folder, _) in _VERSIONS.items():
+            table = {}
+            for name, function in self.functions.items():
+                parameters = function.in_version(version)
+                if parameters is not None:
+                    table[name] = "%s %s(%s)" % (function.result, name, ", ".join(parameters))
+            declared = {name: form for name, form in _declarations(folder).items() if name not in _WITHOUT_PAGE}
+            with self.subTest(version):
+                self.assertEqual(table, declared)
+
+    def test_macros_are_those_of_the_headers(self):
+        for folder, _ in _VERSIONS.values():
+            defined = set(re.findall(r"^#define (\w+)\(", _header_text(folder), re.M))
+            for name, function in self.functions.items():
+                if function.forms[0][0] == "macro":
+                    self.assertIn(name, defined)
+
+    def test_every_export_has_a_page(self):
+        exports = set().union(*(_exports(path) for _, path in _VERSIONS.values()))
+        self.assertGreater(len(exports), 80)
+        functions = {name for name, function in self.functions.items() if function.forms[0][0] != "macro"}
+        self.assertEqual(exports - functions, set(_WITHOUT_PAGE))
+        self.assertEqual(functions - exports, set())
+
+    def test_codes_are_those_of_the_headers(self):
+        codes = {version: _codes(folder) for version, (folder, _) in _VERSIONS.items()}
+        for name, function in self.functions.items():
+            listed = [code for code, _ in function.codes]
+            with self.subTest(name):
+                self.assertEqual(len(listed), len(set(listed)))
+                self.assertTrue(listed)
+                known = [codes[version] for version in _VERSIONS if function.in_version(version)]
+                self.assertLessEqual(set(listed), set().union(*known or [codes["1.2"]]))
+                if "DAT_%s_HANDLE" % name.split("_")[1].upper() in " ".join(function.forms[-1][1][:1]):
+                    self.assertIn("DAT_INVALID_HANDLE", listed)
+
+
+if __name__ == "__main__":
+    unittest.main()
