@@ -12,13 +12,6 @@ _VERSIONS = {"1.2": ("dat/include/dat", "dat/api/dat_12.map"), "2.0": ("dat/incl
 
 # Exported functions that have no page yet.
 _WITHOUT_PAGE = """
-dat_cno_create
-dat_cno_fd_create
-dat_cno_free
-dat_cno_modify_agent
-dat_cno_query
-dat_cno_trigger
-dat_cno_wait
 dat_cr_accept
 dat_cr_handoff
 dat_cr_query
@@ -45,18 +38,6 @@ dat_ep_query
 dat_ep_recv_query
 dat_ep_reset
 dat_ep_set_watermark
-dat_evd_clear_unwaitable
-dat_evd_create
-dat_evd_dequeue
-dat_evd_disable
-dat_evd_enable
-dat_evd_free
-dat_evd_modify_cno
-dat_evd_post_se
-dat_evd_query
-dat_evd_resize
-dat_evd_set_unwaitable
-dat_evd_wait
 dat_extension_op
 dat_lmr_create
 dat_lmr_free
