@@ -11,31 +11,7 @@ from tools.manual import pages_checks
 _VERSIONS = {"1.2": ("dat/include/dat", "dat/api/dat_12.map"), "2.0": ("dat/include/dat2", "dat/api/dat_20.map")}
 
 # Exported functions that have no page yet.
-_WITHOUT_PAGE = """
-dat_ep_post_rdma_read
-dat_ep_post_rdma_read_to_rmr
-dat_ep_post_rdma_write
-dat_ep_post_recv
-dat_ep_post_send
-dat_ep_post_send_with_invalidate
-dat_extension_op
-dat_lmr_create
-dat_lmr_free
-dat_lmr_query
-dat_lmr_sync_rdma_read
-dat_lmr_sync_rdma_write
-dat_rmr_bind
-dat_rmr_create
-dat_rmr_create_for_ep
-dat_rmr_free
-dat_rmr_query
-dat_srq_create
-dat_srq_free
-dat_srq_post_recv
-dat_srq_query
-dat_srq_resize
-dat_srq_set_lw
-""".split()
+_WITHOUT_PAGE = []
 
 
 def _header_text(folder):
