@@ -45,6 +45,15 @@ def _codes(folder):
     return set(re.findall(r"^\s+(DAT_\w+) = 0x", types[types.rindex("enum"):], re.M))
 
 
+def _named_codes(folder):
+    """{function: the codes that the comment before it names} of a version's headers."""
+    codes = _codes(folder)
+    found = {}
+    for comment, name in re.findall(r"/\*((?:[^*]|\*(?!/))*)\*/\nextern \w+ DAT_API\s+(\w+)\(", _header_text(folder)):
+        found[name] = {"DAT_" + word for word in re.findall(r"\b[A-Z_]+\b", comment)} & codes
+    return found
+
+
 class Pages(pages_checks.PagesChecks, unittest.TestCase):
     MANUAL = make_pages.MANUAL
     FOLDER = "dat/man"
@@ -88,6 +97,16 @@ class Pages(pages_checks.PagesChecks, unittest.TestCase):
                 self.assertLessEqual(set(listed), set().union(*known or [codes["1.2"]]))
                 if "DAT_%s_HANDLE" % name.split("_")[1].upper() in " ".join(function.forms[-1][1][:1]):
                     self.assertIn("DAT_INVALID_HANDLE", listed)
+
+    def test_codes_named_in_the_headers_are_listed(self):
+        for folder, _ in _VERSIONS.values():
+            named = _named_codes(folder)
+            self.assertGreater(len(named), 70)
+            for name, codes in named.items():
+                with self.subTest(name):
+                    # The beginning of every RETURN VALUE has it.
+                    codes -= {"DAT_INSUFFICIENT_RESOURCES"}
+                    self.assertLessEqual(codes, {code for code, _ in self.functions[name].codes})
 
 
 if __name__ == "__main__":

@@ -232,8 +232,7 @@ extern DAT_RETURN DAT_API dat_evd_create(IN DAT_IA_HANDLE ia_handle, IN DAT_COUN
                                          IN DAT_CNO_HANDLE cno_handle, IN DAT_EVD_FLAGS evd_flags,
                                          OUT DAT_EVD_HANDLE* evd_handle);
 
-/* Attaches another notification object, or none (DAT_HANDLE_NULL). INVALID_STATE while somebody
- * waits. */
+/* Attaches another notification object, or none (DAT_HANDLE_NULL). */
 extern DAT_RETURN DAT_API dat_evd_modify_cno(IN DAT_EVD_HANDLE evd_handle,
                                              IN DAT_CNO_HANDLE cno_handle);
 
@@ -273,7 +272,8 @@ extern DAT_RETURN DAT_API dat_cno_query(IN DAT_CNO_HANDLE cno_handle,
                                         IN DAT_CNO_PARAM_MASK cno_param_mask,
                                         OUT DAT_CNO_PARAM* cno_param);
 
-/* Waits (microseconds) for a trigger; evd_handle: whose. TIMEOUT_EXPIRED, INTERRUPTED_CALL. */
+/* Waits (microseconds) for a trigger; evd_handle: whose. QUEUE_EMPTY at the
+ * time-out, INTERRUPTED_CALL. */
 extern DAT_RETURN DAT_API dat_cno_wait(IN DAT_CNO_HANDLE cno_handle, IN DAT_TIMEOUT timeout,
                                        OUT DAT_EVD_HANDLE* evd_handle);
 
@@ -283,7 +283,7 @@ extern DAT_RETURN DAT_API dat_cno_free(IN DAT_CNO_HANDLE cno_handle);
 /* ==== Memory regions ==== */
 
 /* Registers memory; all results but the handle may be NULL. INSUFFICIENT_RESOURCES,
- * INVALID_PARAMETER, INVALID_STATE, MODEL_NOT_SUPPORTED. */
+ * INVALID_PARAMETER, INVALID_STATE. */
 extern DAT_RETURN DAT_API dat_lmr_create(
     IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
     IN DAT_REGION_DESCRIPTION region_description, IN DAT_VLEN length, IN DAT_PZ_HANDLE pz_handle,

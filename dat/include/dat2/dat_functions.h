@@ -174,7 +174,7 @@ extern DAT_RETURN DAT_API dat_ep_recv_query(IN DAT_EP_HANDLE ep_handle,
                                             OUT DAT_COUNT* nbufs_allocated,
                                             OUT DAT_COUNT* bufs_alloc_span);
 
-/* Limits the receives taken from a shared queue. INVALID_PARAMETER, MODEL_NOT_SUPPORTED. */
+/* Limits the receives taken from a shared queue. INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_ep_set_watermark(IN DAT_EP_HANDLE ep_handle,
                                                IN DAT_COUNT soft_high_watermark,
                                                IN DAT_COUNT hard_high_watermark);
@@ -183,15 +183,13 @@ extern DAT_RETURN DAT_API dat_ep_set_watermark(IN DAT_EP_HANDLE ep_handle,
  */
 
 /* Sends a message. INVALID_STATE unless connected or disconnected (flushed),
- * INSUFFICIENT_RESOURCES, INVALID_PARAMETER, LENGTH_ERROR, PROTECTION_VIOLATION,
- * PRIVILEGES_VIOLATION. */
+ * INSUFFICIENT_RESOURCES, INVALID_PARAMETER, LENGTH_ERROR. */
 extern DAT_RETURN DAT_API dat_ep_post_send(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
                                            IN DAT_LMR_TRIPLET* local_iov,
                                            IN DAT_DTO_COOKIE user_cookie,
                                            IN DAT_COMPLETION_FLAGS completion_flags);
 
-/* Sends a message that invalidates a context at the peer. Codes of dat_ep_post_send,
- * MODEL_NOT_SUPPORTED. */
+/* Sends a message that invalidates a context at the peer. Codes of dat_ep_post_send. */
 extern DAT_RETURN DAT_API dat_ep_post_send_with_invalidate(
     IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments, IN DAT_LMR_TRIPLET* local_iov,
     IN DAT_DTO_COOKIE user_cookie, IN DAT_COMPLETION_FLAGS completion_flags,
@@ -211,7 +209,7 @@ extern DAT_RETURN DAT_API dat_ep_post_rdma_read(IN DAT_EP_HANDLE ep_handle,
                                                 IN const DAT_RMR_TRIPLET* remote_iov,
                                                 IN DAT_COMPLETION_FLAGS completion_flags);
 
-/* Reads remote memory into a local window. Codes of dat_ep_post_send, MODEL_NOT_SUPPORTED. */
+/* Reads remote memory into a local window. Codes of dat_ep_post_send. */
 extern DAT_RETURN DAT_API dat_ep_post_rdma_read_to_rmr(IN DAT_EP_HANDLE ep_handle,
                                                        IN const DAT_RMR_TRIPLET* local_iov,
                                                        IN DAT_DTO_COOKIE user_cookie,
@@ -247,7 +245,7 @@ extern DAT_RETURN DAT_API dat_lmr_sync_rdma_write(IN DAT_IA_HANDLE ia_handle,
 extern DAT_RETURN DAT_API dat_rmr_create(IN DAT_PZ_HANDLE pz_handle,
                                          OUT DAT_RMR_HANDLE* rmr_handle);
 
-/* Makes a window of the scope of one endpoint. INSUFFICIENT_RESOURCES, MODEL_NOT_SUPPORTED. */
+/* Makes a window of the scope of one endpoint. INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN DAT_API dat_rmr_create_for_ep(IN DAT_PZ_HANDLE pz_handle,
                                                 OUT DAT_RMR_HANDLE* rmr_handle);
 
@@ -258,7 +256,7 @@ extern DAT_RETURN DAT_API dat_rmr_query(IN DAT_RMR_HANDLE rmr_handle,
 
 /* Binds a window to a part of a region (length 0: unbinds); completes with
  * DAT_RMR_BIND_COMPLETION_EVENT. INVALID_STATE, INVALID_PARAMETER, PROTECTION_VIOLATION,
- * PRIVILEGES_VIOLATION, MODEL_NOT_SUPPORTED, INSUFFICIENT_RESOURCES. */
+ * PRIVILEGES_VIOLATION, INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN DAT_API dat_rmr_bind(IN DAT_RMR_HANDLE rmr_handle, IN DAT_LMR_HANDLE lmr_handle,
                                        IN const DAT_LMR_TRIPLET* lmr_triplet,
                                        IN DAT_MEM_PRIV_FLAGS mem_privileges, IN DAT_VA_TYPE va_type,
@@ -272,7 +270,7 @@ extern DAT_RETURN DAT_API dat_rmr_free(IN DAT_RMR_HANDLE rmr_handle);
 /* ==== Service points ==== */
 
 /* Listens on a qualifier; requests arrive as DAT_CONNECTION_REQUEST_EVENT. CONN_QUAL_IN_USE,
- * INSUFFICIENT_RESOURCES, INVALID_PARAMETER, MODEL_NOT_SUPPORTED. */
+ * INSUFFICIENT_RESOURCES, INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_psp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
                                          IN DAT_EVD_HANDLE evd_handle, IN DAT_PSP_FLAGS psp_flags,
                                          OUT DAT_PSP_HANDLE* psp_handle);
@@ -336,8 +334,7 @@ extern DAT_RETURN DAT_API dat_pz_free(IN DAT_PZ_HANDLE pz_handle);
 
 /* ==== Shared receive queues ==== */
 
-/* Makes a queue of at least that size. INSUFFICIENT_RESOURCES, INVALID_PARAMETER,
- * MODEL_NOT_SUPPORTED. */
+/* Makes a queue of at least that size. INSUFFICIENT_RESOURCES, INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_srq_create(IN DAT_IA_HANDLE ia_handle, IN DAT_PZ_HANDLE pz_handle,
                                          IN DAT_SRQ_ATTR* srq_attr, OUT DAT_SRQ_HANDLE* srq_handle);
 
@@ -351,7 +348,7 @@ extern DAT_RETURN DAT_API dat_srq_query(IN DAT_SRQ_HANDLE srq_handle,
 extern DAT_RETURN DAT_API dat_srq_resize(IN DAT_SRQ_HANDLE srq_handle,
                                          IN DAT_COUNT srq_max_recv_dto);
 
-/* Asks for one event when fewer receives are available. INVALID_PARAMETER, MODEL_NOT_SUPPORTED. */
+/* Asks for one event when fewer receives are available. INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_srq_set_lw(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT low_watermark);
 
 /* Posts a receive; never blocks. Codes of dat_ep_post_recv. */
