@@ -40,7 +40,7 @@ class Page:
 class Manual:
     """What the pages of one folder have in common.
 
-    title: of the book. headers: what #include lines name, (header, remark or ""). prefix: of the return codes.
+    title: of the book. headers: what #include lines name, (header, its version or ""). prefix: of the return codes.
     preface: lines that begin RETURN VALUE.
     """
 
@@ -76,9 +76,12 @@ class Manual:
 
     def _synopsis(self, page):
         lines = [".SH SYNOPSIS", ".nf"]
-        for header, remark in self.headers:
+        for header, version in self.headers:
             include = "#include <%s>" % header
-            lines.append(".B " + include if not remark else ".BR %s %s" % (_quoted(include), _quoted("   " + remark)))
+            if not version:
+                lines.append(".B " + include)
+            elif any(function.in_version(version) for function in page.functions):
+                lines.append(".BR %s %s" % (_quoted(include), _quoted("   " + version)))
         for function in page.functions:
             for version, parameters in function.forms:
                 lines += [".PP"]
@@ -95,7 +98,7 @@ class Manual:
             if len(page.functions) > 1:
                 lines.append(".SS " + function.name)
             for code, why in function.codes:
-                lines += [".TP", ".B " + code, why[0].upper() + why[1:] + "."]
+                lines += [".TP", ".B " + code, _sentence(why)]
         return lines
 
     def make(self, page, text):
@@ -127,6 +130,11 @@ class Manual:
             with open(os.path.join(sys.argv[1], name), "w", encoding="utf-8") as out:
                 out.write(content)
         return 0
+
+
+def _sentence(why):
+    """What begins with an identifier of the interface keeps its letters."""
+    return (why if "_" in why.split()[0] else why[0].upper() + why[1:]) + "."
 
 
 def _declaration(function, parameters):
