@@ -158,6 +158,7 @@ TEST(Providers, C029_GarbageIsNobodysHandle) {
 TEST(Providers, AsyncDispatcherOfAnotherProviderIsRefused) {
   RunAlone([] {
     UseConf(Line("probe0", Probe()) + Line("mine", "libdapl-viaduct.so.2", "lo"));
+    ProbeFacts* const facts = Facts();
     DAT_IA_HANDLE probe, mine, more;
     DAT_EVD_HANDLE probes = DAT_HANDLE_NULL, ours = DAT_HANDLE_NULL;
     ASSERT_EQ(Open("probe0", &probe, &probes), DAT_SUCCESS);
@@ -166,7 +167,7 @@ TEST(Providers, AsyncDispatcherOfAnotherProviderIsRefused) {
     EXPECT_EQ(Open("probe0", &more, &ours), refused);
     EXPECT_EQ(Open("mine", &more, &probes), refused);
     EXPECT_EQ(dat_ia_close(probe, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
-    EXPECT_EQ(Facts()->finis, 1);
+    EXPECT_EQ(facts->finis, 1);
     EXPECT_EQ(dat_ia_close(mine, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
   });
 }
