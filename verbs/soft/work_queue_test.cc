@@ -19,6 +19,7 @@ TEST(WorkQueueTest, HoldsWhatItWasMadeFor) {
   ASSERT_TRUE(queue.MakeRoom(1));
   for (int i = 0; i < 5; i++) {
     EXPECT_TRUE(queue.HasRoom(1));
+    queue.CopySegments(queue.posted.load(), {});
     queue.posted.store(queue.posted.load() + 1);
   }
   EXPECT_FALSE(queue.HasRoom(1));

@@ -185,7 +185,7 @@ TEST(Limits, C135_TenThousandEndpoints) {
     EXPECT_GE(side.attributes.max_evd_qlen, 65536);
     const DAT_EP_ATTR attributes = Small();
     Holdings start;
-    long memory = 0;
+    [[maybe_unused]] long memory = 0;
     for (int round = 0; round < 3; ++round) {
       std::vector<DAT_EP_HANDLE> eps(kObjects);
       std::vector<DAT_EVD_HANDLE> evds(1000);
@@ -207,7 +207,9 @@ TEST(Limits, C135_TenThousandEndpoints) {
       }
     }
     ExpectBackTo(start);
+#ifndef __SANITIZE_ADDRESS__  // it keeps what was freed for a while
     EXPECT_LT(ResidentMemory(), memory + 20'000);
+#endif
   });
 }
 
