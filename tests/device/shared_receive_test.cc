@@ -83,13 +83,15 @@ TEST_F(SharedReceiveTest, MessagesTakeReceivesInTheOrderOfArrival) {
 
 TEST_F(SharedReceiveTest, AMessageWaitsForAReceive) {
   Make(3, 16);
+  size_t at = 100000;
   for (End* from : from_) {
     ASSERT_EQ(from->Send(1, 0, 5000), PostResult::kOk);
-    ASSERT_EQ(from->Write(2, 0, 10, *to_[0], 100000, 0), PostResult::kOk);
+    ASSERT_EQ(from->Write(2, 0, 10, *to_[0], at, 0), PostResult::kOk);
+    at += 10;
   }
   Settle();
   for (End* to : to_) EXPECT_TRUE(to->receives().got().empty());
-  for (int i = 0; i < 3; ++i) ASSERT_EQ(Post(i, 0, 5000), PostResult::kOk);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(Post(i, i * 5000, 5000), PostResult::kOk);
   int sum = 0;
   for (End* to : to_) sum += static_cast<int>(Await(to->receives()).id);
   EXPECT_EQ(sum, 3);
