@@ -151,9 +151,9 @@ TEST_F(OneSidedTest, ReadsAndOthersCompleteInPostingOrder) {
   Connect(from, to);
   for (int i = 0; i < 10; ++i) ASSERT_EQ(to.Receive(i, 0, 8), PostResult::kOk);
   for (int i = 0; i < 10; ++i) {
-    ASSERT_EQ(from.Read(3 * i, 0, 30000, to, 0), PostResult::kOk);
-    ASSERT_EQ(from.Send(3 * i + 1, 0, 8), PostResult::kOk);
-    ASSERT_EQ(from.Write(3 * i + 2, 0, 8, to, 100), PostResult::kOk);
+    ASSERT_EQ(from.Read(3 * i, 0, 30000, to, 1000), PostResult::kOk);
+    ASSERT_EQ(from.Send(3 * i + 1, 30000, 8), PostResult::kOk);
+    ASSERT_EQ(from.Write(3 * i + 2, 30000, 8, to, 100), PostResult::kOk);
   }
   for (int i = 0; i < 30; ++i) Expect(from.sends(), i);
 }
