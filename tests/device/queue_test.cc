@@ -201,8 +201,8 @@ TEST_F(QueueTest, OnCompletionsComesAgainAfterAPoll) {
     counting_sink_.calls = 0;
   };
   for (uint64_t i = 0; i < 20; i += 2) {
-    ASSERT_EQ(from.Receive(i, 0, 8), PostResult::kOk);
-    ASSERT_EQ(to.Receive(i, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from.Receive(i, 8, 8), PostResult::kOk);
+    ASSERT_EQ(to.Receive(i, 8, 8), PostResult::kOk);
     ASSERT_EQ(from.Send(i, 0, 8), PostResult::kOk);
     take(i);
     ASSERT_EQ(to.Send(i + 1, 0, 8), PostResult::kOk);
