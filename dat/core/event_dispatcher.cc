@@ -389,6 +389,7 @@ void EventDispatcher::AddStream(CompletionMode mode) {
 void EventDispatcher::DropStream(CompletionMode mode) {
   modes_[static_cast<size_t>(mode)].fetch_sub(1);
   if (mode >= CompletionMode::kUnsignalled) watchers_.fetch_sub(1);
+  const SpinLockHolder harvest_under_way(&lock_);
 }
 
 CompletionMode EventDispatcher::mode() const {

@@ -131,6 +131,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   void AddFeeder() { feeders_.fetch_add(1, std::memory_order_relaxed); }
   void DropFeeder() { feeders_.fetch_sub(1, std::memory_order_release); }
   void AddStream(CompletionMode mode);
+  // Of a stream whose queue pair is gone: when it returned, no thread is inside a harvest that took
+  // a completion of it, so its owner and its observer may go.
   void DropStream(CompletionMode mode);
   // The notifier is told at once of what is there, and of what comes next. Not inside an
   // EpochGuard.

@@ -38,8 +38,9 @@ class EpochGuard {
   EpochGuard() : record_(internal::epoch_record) {
     if (record_ == nullptr) record_ = internal::NewEpochRecord();
     if (record_->depth++ == 0) {
+      // Release: a destroyer that waits for one guard may see the entry of the next one instead.
       record_->entries.store(record_->entries.load(std::memory_order_relaxed) + 1,
-                             std::memory_order_relaxed);
+                             std::memory_order_release);
       LightFence();
     }
   }
