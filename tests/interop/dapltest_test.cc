@@ -53,7 +53,11 @@ class Transactions : public Served {
     EXPECT_EQ(client.Finish(600), 0) << client.output();
     EXPECT_NE(client.output().find("End of Work -- Client Exiting"), std::string::npos)
         << client.output();
-    EXPECT_NE(client.output().find("Total WQE"), std::string::npos) << client.output();
+    // It has no figures for a run below one tick of its clock.
+    EXPECT_TRUE(client.output().find("Total WQE") != std::string::npos ||
+                client.output().find("Test completed successfully, but cannot calculate stats") !=
+                    std::string::npos)
+        << client.output();
     ExpectNoComplaint(client.output());
   }
 };
