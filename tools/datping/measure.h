@@ -7,15 +7,15 @@
 
 #include "tools/datping/end.h"
 #include "tools/datping/options.h"
-#include "tools/vipping/histogram.h"
+#include "tools/ping/histogram.h"
 
 namespace viaduct::datping {
 
 // Of one connection.
 struct Result {
   uint64_t messages = 0;
-  uint64_t nanoseconds = 0;      // of the whole
-  vipping::Histogram latencies;  // half round trips, reads, or connections
+  uint64_t nanoseconds = 0;   // of the whole
+  ping::Histogram latencies;  // half round trips, reads, or connections
 };
 
 // Answers each connection in a thread of its own; returns after the first client with --once.

@@ -9,7 +9,7 @@
 namespace viaduct::datping {
 namespace {
 
-using vipping::Histogram;
+using ping::Histogram;
 
 constexpr double kMebibyte = 1048576;
 

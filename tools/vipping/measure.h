@@ -4,16 +4,16 @@
 
 #include <cstdint>
 
+#include "tools/ping/histogram.h"
 #include "tools/vipping/end.h"
-#include "tools/vipping/histogram.h"
 #include "tools/vipping/options.h"
 
 namespace viaduct::vipping {
 
 struct Result {
   uint64_t messages = 0;
-  uint64_t nanoseconds = 0;  // of the whole
-  Histogram latencies;       // half round trips
+  uint64_t nanoseconds = 0;   // of the whole
+  ping::Histogram latencies;  // half round trips
 };
 
 // Answers one client after the other; returns after the first with --once.

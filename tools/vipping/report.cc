@@ -7,6 +7,8 @@
 namespace viaduct::vipping {
 namespace {
 
+using ping::Histogram;
+
 constexpr double kMebibyte = 1048576;
 
 struct Percentile {

@@ -1,14 +1,14 @@
 // Latencies by size: buckets that are an eighth of a power of two wide, so that a percentile is
 // right within 7 % however long the tail is, and a billion samples take no more room than one.
-#ifndef VIADUCT_TOOLS_VIPPING_HISTOGRAM_H_
-#define VIADUCT_TOOLS_VIPPING_HISTOGRAM_H_
+#ifndef VIADUCT_TOOLS_PING_HISTOGRAM_H_
+#define VIADUCT_TOOLS_PING_HISTOGRAM_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-namespace viaduct::vipping {
+namespace viaduct::ping {
 
 class Histogram {
  public:
@@ -43,6 +43,6 @@ class Histogram {
   uint64_t max_ = 0;
 };
 
-}  // namespace viaduct::vipping
+}  // namespace viaduct::ping
 
-#endif  // VIADUCT_TOOLS_VIPPING_HISTOGRAM_H_
+#endif  // VIADUCT_TOOLS_PING_HISTOGRAM_H_

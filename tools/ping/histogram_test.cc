@@ -1,8 +1,8 @@
-#include "tools/vipping/histogram.h"
+#include "tools/ping/histogram.h"
 
 #include "gtest/gtest.h"
 
-namespace viaduct::vipping {
+namespace viaduct::ping {
 namespace {
 
 TEST(Histogram, WithoutSamples) {
@@ -67,4 +67,4 @@ TEST(Histogram, TwoMakeOne) {
 }
 
 }  // namespace
-}  // namespace viaduct::vipping
+}  // namespace viaduct::ping

@@ -1,9 +1,9 @@
-#include "tools/vipping/histogram.h"
+#include "tools/ping/histogram.h"
 
 #include <algorithm>
 #include <bit>
 
-namespace viaduct::vipping {
+namespace viaduct::ping {
 
 // Below kSteps each value has a bucket of its own; above, the three bits behind the first one
 // select among the eight of its power of two.
@@ -59,4 +59,4 @@ std::vector<Histogram::Bucket> Histogram::Buckets() const {
   return result;
 }
 
-}  // namespace viaduct::vipping
+}  // namespace viaduct::ping
