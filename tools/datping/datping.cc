@@ -1,8 +1,5 @@
 // datping: latency, bandwidth and connection rate between two DAT endpoints. See datping --help and
 // datping.1.
-#include <cstdio>
-#include <exception>
-
 #include "tools/datping/measure.h"
 #include "tools/datping/options.h"
 #include "tools/datping/report.h"
@@ -12,20 +9,13 @@ int main(int argc, char** argv) {
   Options options;
   int status = 0;
   if (!ParseOptions(argc, argv, &options, &status)) return status;
-  try {
-    const Adapter adapter(options.adapter);
+  return viaduct::ping::Run("datping", [&] {
+    const Adapter adapter(options.device);
     if (options.listen) {
       Serve(adapter, options);
-      return 0;
+      return std::string();
     }
     const std::vector<Result> results = Measure(adapter, options);
-    const std::string report =
-        options.json ? JsonReport(options, results) : TextReport(options, results);
-    std::fputs(report.c_str(), stdout);
-    if (std::fflush(stdout) != 0) throw Failure("standard output cannot be written");
-    return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "datping: %s\n", e.what());
-    return 1;
-  }
+    return options.json ? JsonReport(options, results) : TextReport(options, results);
+  });
 }

@@ -1,7 +1,5 @@
 #include "tools/datping/end.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -19,12 +17,6 @@ void Must(const std::string& call, DAT_RETURN value) {
   const char *type = "?", *detail = "";
   (void)dat_strerror(value, &type, &detail);
   throw Failure(call + ": " + type + (*detail != '\0' ? std::string(" ") + detail : ""));
-}
-
-uint64_t Now() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 Adapter::Adapter(const std::string& name) {
@@ -136,7 +128,7 @@ void End::Post(uint64_t n) {
     ++requests_posted_;
     return;
   }
-  memory_[room_ + parameters_.bytes - 1] = static_cast<char>(n % 255 + 1);
+  memory_[room_ + parameters_.bytes - 1] = static_cast<char>(Parameters::Mark(n));
   DAT_LMR_TRIPLET segment = {own_.address + room_, parameters_.bytes, context_};
   Must("dat_ep_post_rdma_write",
        dat_ep_post_rdma_write(ep_, 1, &segment, kRequest, &remote, kDefault));
@@ -189,38 +181,25 @@ void End::Look(DAT_EVD_HANDLE evd) {
   Must("dat_cno_wait", value);
 }
 
-void End::CheckTime(uint32_t looks, uint64_t* begin) {
-  if (looks % 65536 != 0) return;
-  if (*begin == 0) *begin = Now();
-  if (Now() - *begin > static_cast<uint64_t>(timeout_seconds_) * 1'000'000'000) {
-    throw Failure("the other end is silent");
-  }
-}
-
 void End::AwaitRequests(uint64_t left) {
-  uint64_t begin = 0;
-  for (uint32_t looks = 1; requests_posted_ - requests_done_ > left; ++looks) {
+  for (ping::Patience patience(timeout_seconds_); requests_posted_ - requests_done_ > left;
+       patience.Look()) {
     Look(request_evd_);
-    CheckTime(looks, &begin);
   }
 }
 
 void End::AwaitReceives(uint64_t count) {
-  uint64_t begin = 0;
-  for (uint32_t looks = 1; receives_done_ < count; ++looks) {
+  for (ping::Patience patience(timeout_seconds_); receives_done_ < count; patience.Look()) {
     Look(receive_evd_);
-    CheckTime(looks, &begin);
   }
 }
 
 void End::AwaitWrite(uint64_t n) {
   const auto* flag =
       reinterpret_cast<const volatile unsigned char*>(memory_.data() + parameters_.bytes - 1);
-  const auto wanted = static_cast<unsigned char>(n % 255 + 1);
-  uint64_t begin = 0;
-  for (uint32_t looks = 1; *flag != wanted; ++looks) {
+  const unsigned char wanted = Parameters::Mark(n);
+  for (ping::Patience patience(timeout_seconds_); *flag != wanted; patience.Look()) {
     Look(receive_evd_);  // writes land while somebody looks
-    CheckTime(looks, &begin);
   }
 }
 

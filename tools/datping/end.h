@@ -8,22 +8,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tools/datping/parameters.h"
+#include "tools/ping/program.h"
 
 namespace viaduct::datping {
 
-struct Failure : std::runtime_error {
-  using runtime_error::runtime_error;
-};
-struct Ended {};
+using ping::Ended;
+using ping::Failure;
+using ping::Now;
 
 // Throws unless `value` is success.
 void Must(const std::string& call, DAT_RETURN value);
-uint64_t Now();  // ns
 
 class Adapter {
  public:
@@ -78,7 +76,6 @@ class End {
   void Look(DAT_EVD_HANDLE evd);
   bool Dequeue(DAT_EVD_HANDLE evd);
   void Took(const DAT_EVENT& event);
-  void CheckTime(uint32_t looks, uint64_t* begin);
   DAT_TIMEOUT Patience() const { return static_cast<DAT_TIMEOUT>(timeout_seconds_) * 1'000'000; }
 
   const Parameters parameters_;

@@ -12,7 +12,7 @@
 namespace viaduct::datping {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
+using ping::kSecond;
 
 // ---------------------------------------------------------------------------- the server's part
 
@@ -75,20 +75,6 @@ class Passers {
 
 // ---------------------------------------------------------------------------- the client's part
 
-class Clock {
- public:
-  explicit Clock(const Options& options) : options_(options), begin_(Now()) {}
-  uint64_t begin() const { return begin_; }
-  bool Over(uint64_t messages) const {
-    if (options_.count != 0) return messages >= options_.count;
-    return static_cast<double>(Now() - begin_) >= options_.seconds * 1e9;
-  }
-
- private:
-  const Options& options_;
-  const uint64_t begin_;
-};
-
 void Ping(End& end, const Options& options, Result* result) {
   const Parameters& parameters = options.parameters;
   const bool is_read = parameters.operation == Operation::kRead;
@@ -104,26 +90,26 @@ void Ping(End& end, const Options& options, Result* result) {
     ++n;
   };
   while (n < options.warmup) round_trip();
-  const Clock clock(options);
-  uint64_t last = clock.begin();
+  const ping::Stopwatch watch(options.count, options.seconds);
+  uint64_t last = watch.begin();
   do {
     round_trip();
     const uint64_t now = Now();
     result->latencies.Add(is_read ? now - last : (now - last) / 2);
     last = now;
-  } while (!clock.Over(++result->messages));
-  result->nanoseconds = last - clock.begin();
+  } while (!watch.Over(++result->messages));
+  result->nanoseconds = last - watch.begin();
 }
 
 void Stream(End& end, const Options& options, Result* result) {
-  const Clock clock(options);
+  const ping::Stopwatch watch(options.count, options.seconds);
   do {
     end.AwaitRequests(options.parameters.depth - 1);
     end.Post(result->messages);
-  } while (!clock.Over(++result->messages));
+  } while (!watch.Over(++result->messages));
   end.AwaitRequests();
   end.Barrier();
-  result->nanoseconds = Now() - clock.begin();
+  result->nanoseconds = Now() - watch.begin();
 }
 
 class Host {
@@ -154,16 +140,16 @@ std::unique_ptr<End> ConnectedEnd(const Adapter& adapter, const Options& options
 }
 
 void ComeAndGo(const Adapter& adapter, const Options& options, Result* result) {
-  const Clock clock(options);
-  uint64_t last = clock.begin();
+  const ping::Stopwatch watch(options.count, options.seconds);
+  uint64_t last = watch.begin();
   do {
     const std::unique_ptr<End> end = ConnectedEnd(adapter, options);
     end->Disconnect();
     const uint64_t now = Now();
     result->latencies.Add(now - last);
     last = now;
-  } while (!clock.Over(++result->messages));
-  result->nanoseconds = last - clock.begin();
+  } while (!watch.Over(++result->messages));
+  result->nanoseconds = last - watch.begin();
 }
 
 // The connections of one run. The first failure ends all.

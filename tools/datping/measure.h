@@ -2,26 +2,21 @@
 #ifndef VIADUCT_TOOLS_DATPING_MEASURE_H_
 #define VIADUCT_TOOLS_DATPING_MEASURE_H_
 
-#include <cstdint>
 #include <vector>
 
 #include "tools/datping/end.h"
 #include "tools/datping/options.h"
-#include "tools/ping/histogram.h"
+#include "tools/ping/report.h"
 
 namespace viaduct::datping {
 
-// Of one connection.
-struct Result {
-  uint64_t messages = 0;
-  uint64_t nanoseconds = 0;   // of the whole
-  ping::Histogram latencies;  // half round trips, reads, or connections
-};
+using ping::Result;
 
 // Answers each connection in a thread of its own; returns after the first client with --once.
 void Serve(const Adapter& adapter, const Options& options);
 
-// All connections begin together, when the last one is there.
+// A result of each connection: half round trips, reads, or connections. All begin together, when
+// the last one is there.
 std::vector<Result> Measure(const Adapter& adapter, const Options& options);
 
 }  // namespace viaduct::datping

@@ -2,25 +2,18 @@
 #define VIADUCT_TOOLS_DATPING_OPTIONS_H_
 
 #include <cstdint>
-#include <string>
 
 #include "tools/datping/parameters.h"
+#include "tools/ping/options.h"
 
 namespace viaduct::datping {
 
-struct Options {
-  bool listen = false;
-  bool once = false;
-  std::string host;
-  std::string adapter = "soft0";
-  uint64_t service = 7470;
+// The count is that of each connection.
+struct Options : ping::Settings {
+  Options() { device = "soft0"; }
+
   Parameters parameters;
-  uint64_t count = 0;  // messages of each connection; 0: by seconds
-  double seconds = 0;
-  uint64_t warmup = 100;
-  int timeout = 10;  // seconds
-  bool histogram = false;
-  bool json = false;
+  uint64_t service = 7470;
 };
 
 // What the command line asks for. Returns false when there is nothing left to do: `*status` is then

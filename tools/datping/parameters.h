@@ -5,33 +5,25 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
+
+#include "tools/ping/parameters.h"
 
 namespace viaduct::datping {
 
 enum class Test : uint8_t { kLatency, kBandwidth, kConnect };
+constexpr auto NamesOf(Test) { return std::to_array({"latency", "bandwidth", "connect"}); }
 enum class Operation : uint8_t { kSend, kWrite, kRead };
+constexpr auto NamesOf(Operation) { return std::to_array({"send", "write", "read"}); }
 enum class Completion : uint8_t { kPoll, kWait, kCno };
+constexpr auto NamesOf(Completion) { return std::to_array({"poll", "wait", "cno"}); }
 
-struct Parameters {
-  Test test = Test::kLatency;
-  Operation operation = Operation::kSend;
-  Completion completion = Completion::kPoll;
-  uint32_t bytes = 8;
-  uint32_t depth = 64;  // requests, and receives, posted at a time
-  uint32_t connections = 1;
+using ping::NameOf;
+using ping::Parse;
 
-  // A write that the other end spins on in its memory; without polling a message follows it.
-  bool silent_write() const {
-    return test == Test::kLatency && operation == Operation::kWrite &&
-           completion == Completion::kPoll;
-  }
-};
-
-inline constexpr uint32_t kMaxDepth = 1024;
-inline constexpr uint32_t kMaxBytes = 16u << 20;
 inline constexpr uint32_t kMaxConnections = 256;
+struct Parameters : ping::Parameters<Test, Operation, Completion> {
+  uint32_t connections = 1;
+};
 
 // Where the other end may read and write.
 struct Place {
@@ -47,14 +39,6 @@ using Wire = std::array<uint8_t, kWireBytes>;
 Wire Encode(const Parameters& parameters, const Place& place);
 // False: not of this version, or beyond the limits.
 bool Decode(const void* data, size_t size, Parameters* parameters, Place* place);
-
-const char* NameOf(Test test);
-const char* NameOf(Operation operation);
-const char* NameOf(Completion completion);
-// By those names.
-bool Parse(const std::string& text, Test* test);
-bool Parse(const std::string& text, Operation* operation);
-bool Parse(const std::string& text, Completion* completion);
 
 }  // namespace viaduct::datping
 

@@ -1,7 +1,6 @@
 #include "tools/vipping/end.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstring>
@@ -43,12 +42,6 @@ std::string Complaint(const char* call, VIP_RETURN result) {
   std::string name = result == VIP_INVALID_ADDRESS ? "VIP_INVALID_ADDRESS" : std::to_string(result);
   if (static_cast<size_t>(result) < sizeof kNames / sizeof *kNames) name = kNames[result];
   return std::string(call) + ": " + name;
-}
-
-uint64_t Now() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 Nic::Nic(const std::string& name) {
@@ -189,7 +182,7 @@ void End::Post(uint64_t n, bool announced) {
   if (parameters_.operation == Operation::kSend) {
     Fill(descriptor, out, parameters_.bytes, VIP_CONTROL_OP_SENDRECV);
   } else {
-    if (!announced) out[parameters_.bytes - 1] = static_cast<char>(n % 255 + 1);
+    if (!announced) out[parameters_.bytes - 1] = static_cast<char>(Parameters::Mark(n));
     Fill(descriptor, out, parameters_.bytes,
          static_cast<VIP_UINT16>(VIP_CONTROL_OP_RDMAWRITE |
                                  (announced ? VIP_CONTROL_IMMEDIATE : 0)));
@@ -261,42 +254,25 @@ void End::Look(bool receive) {
   }
 }
 
-void End::CheckTime(uint64_t begin) const {
-  if (Now() - begin > static_cast<uint64_t>(timeout_seconds_) * 1'000'000'000) {
-    throw Failure("the other end is silent");
-  }
-}
-
 void End::AwaitSends(uint64_t count) {
-  uint64_t begin = 0;
-  for (uint32_t looks = 1; sends_done_ < count; ++looks) {
+  for (ping::Patience patience(timeout_seconds_); sends_done_ < count; patience.Look()) {
     Look(/*receive=*/false);
-    if (looks % 65536 != 0) continue;
-    if (begin == 0) begin = Now();
-    CheckTime(begin);
   }
 }
 
 void End::AwaitReceives(uint64_t count) {
-  uint64_t begin = 0;
-  for (uint32_t looks = 1; receives_done_ < receives_before_ + count; ++looks) {
+  for (ping::Patience patience(timeout_seconds_); receives_done_ < receives_before_ + count;
+       patience.Look()) {
     Look(/*receive=*/true);
-    if (looks % 65536 != 0) continue;
-    if (begin == 0) begin = Now();
-    CheckTime(begin);
   }
 }
 
 void End::AwaitWrite(uint64_t n) {
   const auto* flag =
       reinterpret_cast<const volatile unsigned char*>(block_ + parameters_.bytes - 1);
-  const unsigned char wanted = static_cast<unsigned char>(n % 255 + 1);
-  uint64_t begin = 0;
-  for (uint32_t looks = 1; *flag != wanted; ++looks) {
+  const unsigned char wanted = Parameters::Mark(n);
+  for (ping::Patience patience(timeout_seconds_); *flag != wanted; patience.Look()) {
     Look(/*receive=*/true);  // writes land while somebody looks
-    if (looks % 65536 != 0) continue;
-    if (begin == 0) begin = Now();
-    CheckTime(begin);
   }
 }
 

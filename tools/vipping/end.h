@@ -7,21 +7,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 
+#include "tools/ping/program.h"
 #include "tools/vipping/parameters.h"
 
 namespace viaduct::vipping {
 
-struct Failure : std::runtime_error {
-  using runtime_error::runtime_error;
-};
-struct Ended {};
+using ping::Ended;
+using ping::Failure;
+using ping::Now;
 
 // "VipSendDone: VIP_TIMEOUT".
 std::string Complaint(const char* call, VIP_RETURN result);
-uint64_t Now();  // ns
 
 class Nic {
  public:
@@ -95,7 +93,6 @@ class End {
   // One look at both queues, or one sleep until something completes.
   void Look(bool receive);
   void Took(bool receive, VIP_RETURN result, const VIP_DESCRIPTOR* descriptor);
-  void CheckTime(uint64_t begin) const;
 
   const Nic& nic_;
   const Parameters parameters_;

@@ -6,7 +6,7 @@
 namespace viaduct::vipping {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
+using ping::kSecond;
 
 // A receive is answered for this many messages of a stream at a time.
 uint32_t Batch(const Parameters& parameters) { return std::max(parameters.depth / 2, 1u); }
@@ -69,20 +69,23 @@ void ServeOne(const Nic& nic, const Options& options, VIP_CONN_HANDLE connection
 class Progress {
  public:
   explicit Progress(const Options& options)
-      : options_(options), begin_(Now()), next_(begin_ + kSecond) {}
+      : options_(options),
+        watch_(options.count, options.seconds),
+        next_(watch_.begin() + kSecond) {}
+
+  uint64_t begin() const { return watch_.begin(); }
 
   // Is the measurement over after `messages`?
   bool Done(uint64_t messages) {
     const uint64_t now = Now();
     if (now >= next_ && !options_.quiet) Say(messages, now);
-    if (options_.count != 0) return messages >= options_.count;
-    return static_cast<double>(now - begin_) >= options_.seconds * 1e9;
+    return watch_.Over(messages, now);
   }
 
  private:
   void Say(uint64_t messages, uint64_t now) {
     next_ = now + kSecond;
-    const double seconds = static_cast<double>(now - begin_) / 1e9;
+    const double seconds = static_cast<double>(now - begin()) / 1e9;
     if (options_.count != 0) {
       std::fprintf(stderr, "vipping: %.0f s, %llu of %llu messages (%.0f %%)\n", seconds,
                    static_cast<unsigned long long>(messages),
@@ -95,7 +98,7 @@ class Progress {
   }
 
   const Options& options_;
-  const uint64_t begin_;
+  const ping::Stopwatch watch_;
   uint64_t next_;
 };
 
@@ -114,15 +117,14 @@ void Ping(End& end, const Options& options, Result* result) {
   };
   while (n < options.warmup) round_trip();
   Progress progress(options);
-  const uint64_t begin = Now();
-  uint64_t last = begin;
+  uint64_t last = progress.begin();
   do {
     round_trip();
     const uint64_t now = Now();
     result->latencies.Add((now - last) / 2);
     last = now;
   } while (!progress.Done(++result->messages));
-  result->nanoseconds = last - begin;
+  result->nanoseconds = last - progress.begin();
 }
 
 // Full batches only, so that the last message is one that the server answers.
@@ -130,7 +132,6 @@ void Stream(End& end, const Options& options, Result* result) {
   const Parameters& parameters = options.parameters;
   const uint32_t batch = Batch(parameters);
   Progress progress(options);
-  const uint64_t begin = Now();
   uint64_t credits = 2;  // batches that the server has receives for
   uint64_t batches = 0;
   do {
@@ -147,7 +148,7 @@ void Stream(End& end, const Options& options, Result* result) {
     ++batches;
   } while (!progress.Done(result->messages));
   end.AwaitReceives(batches);
-  result->nanoseconds = Now() - begin;
+  result->nanoseconds = Now() - progress.begin();
   end.AwaitSends(end.sends_posted());
 }
 

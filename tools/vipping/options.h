@@ -3,27 +3,19 @@
 
 #include <vipl.h>
 
-#include <cstdint>
 #include <string>
 
+#include "tools/ping/options.h"
 #include "tools/vipping/parameters.h"
 
 namespace viaduct::vipping {
 
-struct Options {
-  bool listen = false;
-  bool once = false;
-  std::string host;
-  std::string nic = "nic0";
-  std::string service = "vipping";
+struct Options : ping::Settings {
+  Options() { device = "nic0"; }
+
   Parameters parameters;
+  std::string service = "vipping";
   VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_DELIVERY;
-  uint64_t count = 0;  // messages; 0: by seconds
-  double seconds = 0;
-  uint64_t warmup = 100;
-  int timeout = 10;  // seconds
-  bool histogram = false;
-  bool json = false;
   bool quiet = false;
 };
 

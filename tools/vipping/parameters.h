@@ -6,30 +6,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
+
+#include "tools/ping/parameters.h"
 
 namespace viaduct::vipping {
 
 enum class Test : uint8_t { kLatency, kBandwidth };
+constexpr auto NamesOf(Test) { return std::to_array({"latency", "bandwidth"}); }
 enum class Operation : uint8_t { kSend, kWrite };
+constexpr auto NamesOf(Operation) { return std::to_array({"send", "write"}); }
 enum class Completion : uint8_t { kPoll, kWait, kCq };
+constexpr auto NamesOf(Completion) { return std::to_array({"poll", "wait", "cq"}); }
 
-struct Parameters {
-  Test test = Test::kLatency;
-  Operation operation = Operation::kSend;
-  Completion completion = Completion::kPoll;
-  uint32_t bytes = 8;
-  uint32_t depth = 64;  // descriptors posted at a time, of either queue
-
-  // A write that the other end spins on in its memory; every other message takes a receive there.
-  bool silent_write() const {
-    return test == Test::kLatency && operation == Operation::kWrite &&
-           completion == Completion::kPoll;
-  }
-};
-
-inline constexpr uint32_t kMaxDepth = 1024;
-inline constexpr uint32_t kMaxBytes = 16u << 20;
+using ping::kMaxBytes;
+using ping::kMaxDepth;
+using ping::NameOf;
+using Parameters = ping::Parameters<Test, Operation, Completion>;
 
 // The parameters travel as the discriminator of the requester, which VipConnectWait hands to the
 // server unchanged: "vipp", a version, completion, operation, test, then bytes and depth, most
@@ -38,14 +30,6 @@ inline constexpr size_t kWireBytes = 16;
 std::array<uint8_t, kWireBytes> Encode(const Parameters& parameters);
 // Null: not a client of this version, or beyond the limits.
 std::optional<Parameters> Decode(const uint8_t* bytes, size_t size);
-
-const char* NameOf(Test test);
-const char* NameOf(Operation operation);
-const char* NameOf(Completion completion);
-// By those names.
-bool Parse(const std::string& text, Test* test);
-bool Parse(const std::string& text, Operation* operation);
-bool Parse(const std::string& text, Completion* completion);
 
 }  // namespace viaduct::vipping
 
