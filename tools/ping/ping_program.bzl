@@ -52,6 +52,7 @@ def ping_program(name, deps, linkopts = []):
             data = [
                 name + ".1",
                 ":" + name,
+                "//tools/ping:pair.py",
             ],
             env = {"VIADUCT_WIRE": wire},
             tags = [wire],
