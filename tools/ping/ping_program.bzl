@@ -2,15 +2,16 @@
 
 load("//tools/build_rules:python_test.bzl", "python_test")
 
-def ping_program(name, deps, linkopts = []):
+def ping_program(name, deps, parts = [], linkopts = []):
     """The program `name` of the package of that name, and its tests.
 
-    Its sources are end, measure, options and report beside name.cc; parameters is a library of its own, with a unit test.
+    Its sources are end, measure, options, report and its own parts beside name.cc; parameters is a library of its own, with a unit test.
     name_test.py runs once over each wire.
 
     Args:
       name: vipping or datping.
       deps: the face that it measures.
+      parts: further sources, each a .cc and a .h.
       linkopts: further ones.
     """
     native.cc_library(
@@ -28,10 +29,13 @@ def ping_program(name, deps, linkopts = []):
             "@com_google_googletest//:gtest_main",
         ],
     )
-    parts = ["end", "measure", "options", "report"]
     native.cc_binary(
         name = name,
-        srcs = [part + ending for part in parts for ending in (".cc", ".h")] + [name + ".cc"],
+        srcs = [
+            part + ending
+            for part in ["end", "measure", "options", "report"] + parts
+            for ending in [".cc", ".h"]
+        ] + [name + ".cc"],
         # Installed, its libraries are in PREFIX/lib.
         linkopts = ["-Wl,-rpath,$$ORIGIN/../lib"] + linkopts,
         visibility = ["//tools:__pkg__"],

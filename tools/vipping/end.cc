@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+
+#include "tools/vipping/notices.h"
 
 namespace viaduct::vipping {
 namespace {
@@ -13,10 +16,6 @@ constexpr size_t kDescriptorBytes = 64;
 size_t RoundUp(size_t bytes) {
   return (bytes + VIP_DESCRIPTOR_ALIGNMENT - 1) / VIP_DESCRIPTOR_ALIGNMENT *
          VIP_DESCRIPTOR_ALIGNMENT;
-}
-
-void Must(const char* call, VIP_RETURN result) {
-  if (result != VIP_SUCCESS) throw Failure(Complaint(call, result));
 }
 
 }  // namespace
@@ -42,6 +41,10 @@ std::string Complaint(const char* call, VIP_RETURN result) {
   std::string name = result == VIP_INVALID_ADDRESS ? "VIP_INVALID_ADDRESS" : std::to_string(result);
   if (static_cast<size_t>(result) < sizeof kNames / sizeof *kNames) name = kNames[result];
   return std::string(call) + ": " + name;
+}
+
+void Must(const char* call, VIP_RETURN result) {
+  if (result != VIP_SUCCESS) throw Failure(Complaint(call, result));
 }
 
 Nic::Nic(const std::string& name) {
@@ -111,6 +114,7 @@ End::End(const Nic& nic, const Parameters& parameters, VIP_RELIABILITY_LEVEL lev
   attributes.MaxTransferSize = std::max(parameters.bytes, kLeastBytes);
   attributes.EnableRdmaWrite = VIP_TRUE;
   Must("VipCreateVi", VipCreateVi(nic.handle(), &attributes, cq_, cq_, &vi_));
+  Notices::Box().Begin(vi_);
   for (uint32_t i = 0; i < parameters.depth; ++i) PostReceive(receives_posted_);
 }
 
@@ -250,6 +254,12 @@ void End::Look(bool receive) {
         result = is_receive ? VipRecvDone(vi, &done) : VipSendDone(vi, &done);
       }
       return Took(is_receive != VIP_FALSE, result, done);
+    }
+    case Completion::kNotify: {
+      const std::optional<Notice> notice = Notices::Box().Next(receive, timeout_seconds_);
+      if (!notice) return Took(receive, VIP_TIMEOUT, nullptr);
+      const bool failed = (notice->descriptor->CS.Status & VIP_STATUS_ERROR_MASK) != 0;
+      return Took(notice->receive, failed ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS, notice->descriptor);
     }
   }
 }

@@ -1,5 +1,6 @@
 // One end of a measurement: a NIC, a VI, and buffers, through the functions of <vipl.h> alone. Used
-// by one thread. Whatever fails throws Failure; the end of the connection throws Ended.
+// by one thread, one at a time. Whatever fails throws Failure; the end of the connection throws
+// Ended.
 #ifndef VIADUCT_TOOLS_VIPPING_END_H_
 #define VIADUCT_TOOLS_VIPPING_END_H_
 
@@ -20,6 +21,8 @@ using ping::Now;
 
 // "VipSendDone: VIP_TIMEOUT".
 std::string Complaint(const char* call, VIP_RETURN result);
+// Throws unless `result` is success.
+void Must(const char* call, VIP_RETURN result);
 
 class Nic {
  public:

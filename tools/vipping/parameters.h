@@ -15,8 +15,8 @@ enum class Test : uint8_t { kLatency, kBandwidth };
 constexpr auto NamesOf(Test) { return std::to_array({"latency", "bandwidth"}); }
 enum class Operation : uint8_t { kSend, kWrite };
 constexpr auto NamesOf(Operation) { return std::to_array({"send", "write"}); }
-enum class Completion : uint8_t { kPoll, kWait, kCq };
-constexpr auto NamesOf(Completion) { return std::to_array({"poll", "wait", "cq"}); }
+enum class Completion : uint8_t { kPoll, kWait, kCq, kNotify };
+constexpr auto NamesOf(Completion) { return std::to_array({"poll", "wait", "cq", "notify"}); }
 
 using ping::kMaxBytes;
 using ping::kMaxDepth;

@@ -20,7 +20,7 @@ class Vipping(pair.PingTestCase):
         with self.server():
             for test in ("latency", "bandwidth"):
                 for operation in ("send", "write"):
-                    for completion in ("poll", "wait", "cq"):
+                    for completion in ("poll", "wait", "cq", "notify"):
                         for level in ("ud", "rd", "rr"):
                             with self.subTest("%s %s %s %s" % (test, operation, completion, level)):
                                 report = self.check_way(test, operation, completion, "-r", level)
