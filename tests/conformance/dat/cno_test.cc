@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
-#include <cstring>
 #include <future>
 #include <thread>
 
@@ -40,6 +38,13 @@ DAT_EVD_HANDLE NewEvd(const Side& side, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags 
   return evd;
 }
 
+// A notifier and a dispatcher that tells it.
+struct NotifiedSide : Side {
+  explicit NotifiedSide(DAT_OS_WAIT_PROXY_AGENT agent = kNoAgent) : cno(NewCno(*this, agent)) {}
+  const DAT_CNO_HANDLE cno;
+  const DAT_EVD_HANDLE evd = tests::NewEvd(*this, cno);
+};
+
 ::testing::AssertionResult IsQuiet(DAT_CNO_HANDLE cno) {
   DAT_EVD_HANDLE evd = cno;
   const DAT_RETURN value = dat_cno_wait(cno, 0, &evd);
@@ -64,8 +69,9 @@ class Waiter {
       result_ = dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &evd_);
     });
     const pid_t tid = began.get_future().get();
+    const std::string stat = "/proc/self/task/" + std::to_string(tid) + "/stat";
     for (int asleep = 0; asleep < 20; ++asleep) {
-      if (StateOf(tid) != 'S') asleep = 0;
+      if (StateLetter(stat) != 'S') asleep = 0;
       sched_yield();
     }
   }
@@ -77,17 +83,6 @@ class Waiter {
   pthread_t thread() { return thread_.native_handle(); }
 
  private:
-  static char StateOf(pid_t tid) {
-    char path[64], text[512] = {};
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(tid));
-    FILE* file = fopen(path, "r");
-    if (file == nullptr) return 0;
-    const size_t size = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    const char* bracket = size > 0 ? strrchr(text, ')') : nullptr;
-    return bracket != nullptr && bracket[1] == ' ' ? bracket[2] : 0;
-  }
-
   std::thread thread_;
   DAT_EVD_HANDLE evd_ = reinterpret_cast<DAT_EVD_HANDLE>(1);
   DAT_RETURN result_ = DAT_SUCCESS;
@@ -155,66 +150,72 @@ TEST(CnoWait, C062_TimeoutIsQueueEmpty) {
 
 TEST(CnoWait, C063_EnabledTriggersDisabledDoesNot) {
   RunAlone([] {
-    Side side;
-    DAT_CNO_HANDLE cno = NewCno(side);
-    DAT_EVD_HANDLE evd = NewEvd(side, cno);
-    EXPECT_TRUE(IsQuiet(cno));
-    Must(Post(evd));
-    EXPECT_EQ(Told(cno), evd);
-    Must(dat_evd_disable(evd));
-    Must(Post(evd));
-    EXPECT_TRUE(IsQuiet(cno));
-    Must(dat_evd_enable(evd));
-    Must(Post(evd));
-    EXPECT_EQ(Told(cno), evd);
-    EXPECT_TRUE(IsQuiet(cno));
+    NotifiedSide side;
+    EXPECT_TRUE(IsQuiet(side.cno));
+    Must(Post(side.evd));
+    EXPECT_EQ(Told(side.cno), side.evd);
+    Must(dat_evd_disable(side.evd));
+    Must(Post(side.evd));
+    EXPECT_TRUE(IsQuiet(side.cno));
+    Must(dat_evd_enable(side.evd));
+    Must(Post(side.evd));
+    EXPECT_EQ(Told(side.cno), side.evd);
+    EXPECT_TRUE(IsQuiet(side.cno));
   });
 }
 
 TEST(CnoWait, C063_WaitedDispatcherDoesNotTrigger) {
   RunAlone([] {
-    Side side;
-    DAT_CNO_HANDLE cno = NewCno(side);
-    DAT_EVD_HANDLE evd = NewEvd(side, cno);
+    NotifiedSide side;
     DAT_RETURN result = DAT_ABORT;
     std::thread waiter([&] {
       DAT_EVENT event;
       DAT_COUNT more;
-      result = dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
+      result = dat_evd_wait(side.evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
     });
     DAT_EVENT event;
-    while (DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) != DAT_INVALID_STATE) sched_yield();
-    Must(Post(evd));
+    while (DAT_GET_TYPE(dat_evd_dequeue(side.evd, &event)) != DAT_INVALID_STATE) sched_yield();
+    Must(Post(side.evd));
     waiter.join();
     Must(result);
-    EXPECT_TRUE(IsQuiet(cno));
+    EXPECT_TRUE(IsQuiet(side.cno));
   });
 }
 
 // What comes while a waiter gives up is told to one of the two.
 TEST(CnoWait, C063_NothingIsLostBetweenWaiterAndNotifier) {
   RunAlone([] {
-    Side side;
-    DAT_CNO_HANDLE cno = NewCno(side);
-    DAT_EVD_HANDLE evd = NewEvd(side, cno);
+    NotifiedSide side;
     for (int i = 0; i < 2000; ++i) {
-      std::thread poster([&] { Must(Post(evd)); });
+      std::thread poster([&] { Must(Post(side.evd)); });
       DAT_EVENT event;
       DAT_COUNT more;
       const DAT_RETURN waited =
-          dat_evd_wait(evd, static_cast<DAT_TIMEOUT>(i % 100), 1, &event, &more);
+          dat_evd_wait(side.evd, static_cast<DAT_TIMEOUT>(i % 100), 1, &event, &more);
       if (waited != DAT_SUCCESS) {
         ASSERT_TRUE(Fails(waited, DAT_TIMEOUT_EXPIRED));
         if (more == 0) {
-          ASSERT_EQ(Told(cno), evd) << i;
+          ASSERT_EQ(Told(side.cno), side.evd) << i;
         }
-        Next(evd, DAT_SOFTWARE_EVENT);
+        Next(side.evd, DAT_SOFTWARE_EVENT);
       }
       poster.join();
       DAT_EVD_HANDLE told;
-      (void)dat_cno_wait(cno, 0, &told);
+      (void)dat_cno_wait(side.cno, 0, &told);
     }
   });
+}
+
+// The client of a server that says after each look how many of `most` messages it has taken, and
+// 1000 at last: sends one, or with `pairs` now and then two that come together.
+void SendWhenTold(Peer& peer, uint64_t most, bool pairs) {
+  ConnectingSide side(peer);
+  uint64_t sent = 0;
+  while (peer.Receive<uint64_t>() < 1000) {
+    const uint64_t wanted = pairs ? 1 + sent % 2 : 1;
+    for (uint64_t n = 0; n < wanted && sent < most; ++n) Must(side.TrySend(side.ep, sent++));
+  }
+  peer.Tell("done");
 }
 
 TEST(CnoWait, C063_CompletionsTrigger) {
@@ -249,70 +250,54 @@ TEST(CnoWait, C063_CompletionsTrigger) {
         peer.Send(uint64_t{1000});
         peer.Await("done");
       },
-      [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
-        uint64_t sent = 0;
-        while (peer.Receive<uint64_t>() < 1000) {
-          // One, then two that come together.
-          for (int n = 0; n < 1 + static_cast<int>(sent % 2) && sent < 40; ++n) {
-            Must(side.TrySend(ep, sent++));
-          }
-        }
-        peer.Tell("done");
-      });
+      [](Peer& peer) { SendWhenTold(peer, 40, /*pairs=*/true); });
 }
 
 TEST(CnoWait, C064_TriggerIsRememberedOnce) {
   RunAlone([] {
-    Side side;
-    DAT_CNO_HANDLE cno = NewCno(side);
-    DAT_EVD_HANDLE first = NewEvd(side, cno), second = NewEvd(side, cno);
-    for (int i = 0; i < 5; ++i) Must(Post(first));
+    NotifiedSide side;
+    DAT_EVD_HANDLE second = NewEvd(side, side.cno);
+    for (int i = 0; i < 5; ++i) Must(Post(side.evd));
     Must(Post(second));
-    EXPECT_EQ(Told(cno), first);
-    EXPECT_TRUE(IsQuiet(cno));
+    EXPECT_EQ(Told(side.cno), side.evd);
+    EXPECT_TRUE(IsQuiet(side.cno));
     Must(Post(second));
-    EXPECT_EQ(Told(cno), second);
-    EXPECT_TRUE(IsQuiet(cno));
+    EXPECT_EQ(Told(side.cno), second);
+    EXPECT_TRUE(IsQuiet(side.cno));
   });
 }
 
 TEST(CnoWait, C064_EachTriggerWakesAWaiter) {
   RunAlone([] {
-    Side side;
-    DAT_CNO_HANDLE cno = NewCno(side);
-    DAT_EVD_HANDLE evd = NewEvd(side, cno);
-    Waiter first(cno), second(cno);
-    Must(Post(evd));
-    Must(Post(evd));
+    NotifiedSide side;
+    Waiter first(side.cno), second(side.cno);
+    Must(Post(side.evd));
+    Must(Post(side.evd));
     Must(first.Join());
     Must(second.Join());
-    EXPECT_EQ(first.evd(), evd);
-    EXPECT_EQ(second.evd(), evd);
-    EXPECT_TRUE(IsQuiet(cno));
+    EXPECT_EQ(first.evd(), side.evd);
+    EXPECT_EQ(second.evd(), side.evd);
+    EXPECT_TRUE(IsQuiet(side.cno));
   });
 }
 
 TEST(CnoAgent, C065_CalledOnceForEachAssociation) {
   RunAlone([] {
-    Side side;
     Calls calls;
-    DAT_CNO_HANDLE cno = NewCno(side, calls.agent());
-    DAT_EVD_HANDLE evd = NewEvd(side, cno), other = NewEvd(side, cno);
-    Must(Post(evd));
+    NotifiedSide side(calls.agent());
+    DAT_EVD_HANDLE other = NewEvd(side, side.cno);
+    Must(Post(side.evd));
     calls.Await(1);
-    EXPECT_EQ(calls.evd, evd);
-    Must(Post(evd));
-    EXPECT_EQ(Told(cno), evd);  // a waiter is told beside the agent
-    Must(dat_cno_modify_agent(cno, calls.agent()));
+    EXPECT_EQ(calls.evd, side.evd);
+    Must(Post(side.evd));
+    EXPECT_EQ(Told(side.cno), side.evd);  // a waiter is told beside the agent
+    Must(dat_cno_modify_agent(side.cno, calls.agent()));
     Must(Post(other));
     calls.Await(2);
     EXPECT_EQ(calls.evd, other);
-    Must(dat_cno_modify_agent(cno, calls.agent()));
-    Must(dat_cno_modify_agent(cno, kNoAgent));
-    Must(Post(evd));
+    Must(dat_cno_modify_agent(side.cno, calls.agent()));
+    Must(dat_cno_modify_agent(side.cno, kNoAgent));
+    Must(Post(side.evd));
     // Calls run one after the other: this one comes behind any that should not have been.
     Calls last;
     DAT_CNO_HANDLE marker = NewCno(side, last.agent());
@@ -382,36 +367,33 @@ TEST(EvdModifyCno, C066_OnlyTheNewOneIsTold) {
 
 TEST(CnoFree, C067_InUse) {
   RunAlone([] {
-    Side side;
-    DAT_CNO_HANDLE cno = NewCno(side);
-    DAT_EVD_HANDLE evd = NewEvd(side, cno);
-    EXPECT_TRUE(Fails(dat_cno_free(cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE));
-    Must(dat_evd_free(evd));
-    Waiter waiter(cno);
-    EXPECT_TRUE(Fails(dat_cno_free(cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE));
+    NotifiedSide side;
+    EXPECT_TRUE(Fails(dat_cno_free(side.cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE));
+    Must(dat_evd_free(side.evd));
+    Waiter waiter(side.cno);
+    EXPECT_TRUE(Fails(dat_cno_free(side.cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE));
     // The documented way out.
-    DAT_EVD_HANDLE temporary = NewEvd(side, cno);
+    DAT_EVD_HANDLE temporary = NewEvd(side, side.cno);
     Must(Post(temporary));
     Must(waiter.Join());
     EXPECT_EQ(waiter.evd(), temporary);
     Must(dat_evd_free(temporary));
-    Must(dat_cno_free(cno));
+    Must(dat_cno_free(side.cno));
   });
 }
 
 TEST(CnoWait, C068_FreeingTheLastDispatcherWakes) {
   RunAlone([] {
-    Side side;
-    DAT_CNO_HANDLE cno = NewCno(side);
-    DAT_EVD_HANDLE first = NewEvd(side, cno), last = NewEvd(side, cno);
-    Waiter waiter(cno), other(cno);
-    Must(dat_evd_free(first));
+    NotifiedSide side;
+    DAT_EVD_HANDLE last = NewEvd(side, side.cno);
+    Waiter waiter(side.cno), other(side.cno);
+    Must(dat_evd_free(side.evd));
     Must(dat_evd_free(last));
     Must(waiter.Join());
     Must(other.Join());
     EXPECT_EQ(waiter.evd(), DAT_HANDLE_NULL);
     EXPECT_EQ(other.evd(), DAT_HANDLE_NULL);
-    Must(dat_cno_free(cno));
+    Must(dat_cno_free(side.cno));
   });
 }
 
@@ -441,12 +423,18 @@ TEST(CnoWait, C069_SignalInterrupts) {
   });
 }
 
+// An adapter that nothing closes.
+DAT_IA_HANDLE OpenAdapter(DAT_EVD_HANDLE* async) {
+  char name[] = "soft0";
+  DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+  Must(dat_ia_open(name, 8, async, &ia));
+  return ia;
+}
+
 TEST(IaClose, C022_GracefulNeedsTheNotifierFreed) {
   RunAlone([] {
-    char name[] = "soft0";
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    DAT_IA_HANDLE ia;
-    Must(dat_ia_open(name, 8, &async, &ia));
+    DAT_IA_HANDLE ia = OpenAdapter(&async);
     DAT_CNO_HANDLE cno;
     Must(dat_cno_create(ia, kNoAgent, &cno));
     EXPECT_TRUE(Fails(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE));
@@ -457,10 +445,8 @@ TEST(IaClose, C022_GracefulNeedsTheNotifierFreed) {
 
 TEST(IaClose, C023_AbruptReleasesWaitersAndAgents) {
   RunAlone([] {
-    char name[] = "soft0";
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    DAT_IA_HANDLE ia;
-    Must(dat_ia_open(name, 8, &async, &ia));
+    DAT_IA_HANDLE ia = OpenAdapter(&async);
     Calls calls;
     calls.evd = async;
     DAT_CNO_HANDLE cno;
@@ -560,16 +546,7 @@ TEST(CnoFd, S_MessagesMakeItReadable) {
         peer.Send(uint64_t{1000});
         peer.Await("done");
       },
-      [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
-        uint64_t sent = 0;
-        while (peer.Receive<uint64_t>() < 1000) {
-          if (sent < 20) Must(side.TrySend(ep, sent++));
-        }
-        peer.Tell("done");
-      });
+      [](Peer& peer) { SendWhenTold(peer, 20, /*pairs=*/false); });
 }
 
 #endif

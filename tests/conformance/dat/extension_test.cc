@@ -10,9 +10,8 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr auto kAll =
-    static_cast<DAT_MEM_PRIV_FLAGS>(
-    int{DAT_MEM_PRIV_ALL_FLAG} | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC});
+constexpr auto kAll = static_cast<DAT_MEM_PRIV_FLAGS>(int{DAT_MEM_PRIV_ALL_FLAG} |
+                                                      int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC});
 
 std::string Attribute(const Side& side, const char* name) {
   for (DAT_COUNT i = 0; i < side.provider.num_provider_specific_attr; ++i) {
@@ -30,6 +29,20 @@ DAT_IB_EXTENSION_EVENT_DATA ExtensionOf(const DAT_EVENT& event) {
 
 DAT_EVENT NextExtension(DAT_EVD_HANDLE evd) {
   return Next(evd, static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT));
+}
+
+// A server with memory.
+struct TargetSide : AcceptingSide {
+  explicit TargetSide(Peer& peer, DAT_MEM_PRIV_FLAGS privileges = DAT_MEM_PRIV_ALL_FLAG)
+      : AcceptingSide(peer), memory(*this, 256, privileges) {}
+  Memory memory;
+};
+
+// To the word that the peer named; what was there before comes to the begin of the memory.
+DAT_EVENT AddFive(InitiatingSide& side) {
+  DAT_LMR_TRIPLET local = side.memory.Local(0, 8);
+  Must(dat_ib_post_fetch_and_add(side.ep, 5, &local, Cookie(1), &side.remote, 0));
+  return NextExtension(side.request_evd);
 }
 
 uint64_t WordAt(const Memory& memory, size_t offset) {
@@ -74,13 +87,10 @@ TEST(Extension, S_QueryByName) {
 TEST(Extension, S_WriteWithImmediateData) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256);
-        DAT_EP_HANDLE ep = side.NewEp();
-        DAT_LMR_TRIPLET local = memory.Local(0, 1);
-        Must(dat_ep_post_recv(ep, 1, &local, Cookie(5), DAT_COMPLETION_DEFAULT_FLAG));
-        side.AcceptFrom(peer, ep, Port(0));
-        peer.Send(memory.Remote());
+        TargetSide side(peer);
+        DAT_LMR_TRIPLET local = side.memory.Local(0, 1);
+        Must(dat_ep_post_recv(side.ep, 1, &local, Cookie(5), DAT_COMPLETION_DEFAULT_FLAG));
+        peer.Send(side.memory.Remote());
         const DAT_EVENT event = NextExtension(side.receive_evd);
         const auto& data = event.event_data.dto_completion_event_data;
         EXPECT_EQ(data.user_cookie.as_64, 5u);
@@ -89,19 +99,15 @@ TEST(Extension, S_WriteWithImmediateData) {
         EXPECT_EQ(static_cast<int>(data.operation), DAT_IB_DTO_RECV_IMMED);
         EXPECT_EQ(ExtensionOf(event).type, DAT_IB_RDMA_WRITE_IMMED_DATA);
         EXPECT_EQ(ExtensionOf(event).val.immed.data, 0xabcdu);
-        EXPECT_EQ(memory.bytes[99], 0x5c);
-        EXPECT_EQ(memory.bytes[100], 0);
+        EXPECT_EQ(side.memory.bytes[99], 0x5c);
+        EXPECT_EQ(side.memory.bytes[100], 0);
         peer.Tell("end");
       },
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256);
-        memory.bytes.assign(256, 0x5c);
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
-        const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
-        DAT_LMR_TRIPLET local = memory.Local(0, 100);
-        Must(dat_ib_post_rdma_write_immed(ep, 1, &local, Cookie(6), &remote, 0xabcd,
+        InitiatingSide side(peer);
+        side.memory.bytes.assign(256, 0x5c);
+        DAT_LMR_TRIPLET local = side.memory.Local(0, 100);
+        Must(dat_ib_post_rdma_write_immed(side.ep, 1, &local, Cookie(6), &side.remote, 0xabcd,
                                           DAT_COMPLETION_DEFAULT_FLAG));
         const DAT_EVENT event = NextExtension(side.request_evd);
         EXPECT_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, 6u);
@@ -114,11 +120,9 @@ TEST(Extension, S_WriteWithImmediateData) {
 TEST(Extension, S_Atomics) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256, kAll);
-        memory.bytes[8] = 41;
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.AcceptFrom(peer, ep, Port(0));
+        TargetSide side(peer, kAll);
+        const Memory& memory = side.memory;
+        side.memory.bytes[8] = 41;
         peer.Send(RemoteTriplet(reinterpret_cast<uintptr_t>(memory.bytes.data() + 8), 8,
                                 memory.rmr_context));
         peer.Await("added");
@@ -129,29 +133,24 @@ TEST(Extension, S_Atomics) {
         peer.Tell("end");
       },
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256);
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
-        const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
-        DAT_LMR_TRIPLET local = memory.Local(0, 8);
-        Must(dat_ib_post_fetch_and_add(ep, 5, &local, Cookie(1), &remote, 0));
-        DAT_EVENT event = NextExtension(side.request_evd);
+        InitiatingSide side(peer);
+        DAT_LMR_TRIPLET local = side.memory.Local(0, 8);
+        DAT_EVENT event = AddFive(side);
         EXPECT_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
         EXPECT_EQ(ExtensionOf(event).type, DAT_IB_FETCH_AND_ADD);
-        EXPECT_EQ(WordAt(memory, 0), 41u);
+        EXPECT_EQ(WordAt(side.memory, 0), 41u);
         peer.Tell("added");
         peer.Await("swap");
         for (const uint64_t compare : {45, 46}) {
-          Must(dat_ib_post_cmp_and_swap(ep, compare, 0x123456789abcdef0, &local, Cookie(2),
-                                        &remote, 0));
+          Must(dat_ib_post_cmp_and_swap(side.ep, compare, 0x123456789abcdef0, &local, Cookie(2),
+                                        &side.remote, 0));
           event = NextExtension(side.request_evd);
           EXPECT_EQ(ExtensionOf(event).type, DAT_IB_CMP_AND_SWAP);
-          EXPECT_EQ(WordAt(memory, 0), 46u);
+          EXPECT_EQ(WordAt(side.memory, 0), 46u);
         }
         peer.Tell("swapped");
-        local = memory.Local(0, 4);
-        EXPECT_TRUE(Fails(dat_ib_post_fetch_and_add(ep, 5, &local, Cookie(1), &remote, 0),
+        local = side.memory.Local(0, 4);
+        EXPECT_TRUE(Fails(dat_ib_post_fetch_and_add(side.ep, 5, &local, Cookie(1), &side.remote, 0),
                           DAT_LENGTH_ERROR));
         peer.Await("end");
       });
@@ -160,23 +159,14 @@ TEST(Extension, S_Atomics) {
 TEST(Extension, S_AtomicsNeedTheirPrivilege) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256);
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.AcceptFrom(peer, ep, Port(0));
-        peer.Send(memory.Remote());
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
+        TargetSide side(peer);
+        peer.Send(side.memory.Remote());
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, side.ep);
         peer.Tell("end");
       },
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256);
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
-        const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
-        DAT_LMR_TRIPLET local = memory.Local(0, 8);
-        Must(dat_ib_post_fetch_and_add(ep, 5, &local, Cookie(1), &remote, 0));
-        const DAT_EVENT event = NextExtension(side.request_evd);
+        InitiatingSide side(peer);
+        const DAT_EVENT event = AddFive(side);
         EXPECT_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_REMOTE_ACCESS);
         EXPECT_EQ(ExtensionOf(event).status, DAT_IB_OP_ERR);
         peer.Await("end");

@@ -6,42 +6,69 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr auto kBoth = static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_REMOTE_READ_FLAG |
-                                                       DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
-constexpr auto kLocal = static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_LOCAL_READ_FLAG |
-                                                        DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+constexpr auto kBoth =
+    static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+constexpr auto kLocal =
+    static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 
-DAT_RMR_HANDLE NewRmr(const Side& side) {
-  DAT_RMR_HANDLE rmr;
-  Must(dat_rmr_create(side.pz, &rmr));
-  return rmr;
-}
+// A side with memory that only a window opens to the peer, an endpoint, and a window.
+class WindowSide : public Side {
+ public:
+  explicit WindowSide(DAT_RETURN (*create)(DAT_PZ_HANDLE, DAT_RMR_HANDLE*) = &dat_rmr_create) {
+    Must(create(pz, &rmr));
+  }
+  void Accept(Peer& peer) { AcceptFrom(peer, ep, Port(0)); }
 
-// Binds and waits for the completion.
-DAT_RMR_CONTEXT Bind(const Side& side, DAT_RMR_HANDLE rmr, const Memory& memory, size_t offset,
-                     size_t length, DAT_EP_HANDLE ep, DAT_MEM_PRIV_FLAGS privileges = kBoth) {
-  DAT_RMR_CONTEXT context = 0;
-  Must(BindRmr(rmr, memory.lmr, memory.Local(offset, length), privileges, ep, Cookie(77),
-               DAT_COMPLETION_DEFAULT_FLAG, &context));
-  const DAT_EVENT event = Next(side.request_evd, DAT_RMR_BIND_COMPLETION_EVENT);
-  const auto& data = event.event_data.rmr_completion_event_data;
-  EXPECT_EQ(data.rmr_handle, rmr);
-  EXPECT_EQ(data.user_cookie.as_64, 77u);
-  EXPECT_EQ(data.status, DAT_RMR_BIND_SUCCESS);
-  return context;
-}
+  // Of any memory, with any window.
+  DAT_RETURN TryBind(DAT_RMR_HANDLE window, const Memory& of, size_t offset, size_t length,
+                     DAT_MEM_PRIV_FLAGS privileges, DAT_COMPLETION_FLAGS flags,
+                     DAT_RMR_CONTEXT* context) const {
+    return BindRmr(window, of.lmr, of.Local(offset, length), privileges, ep, Cookie(77), flags,
+                   context);
+  }
+  // Its own, and waits for the completion.
+  DAT_RMR_CONTEXT Bind(size_t offset, size_t length, DAT_MEM_PRIV_FLAGS privileges = kBoth) {
+    DAT_RMR_CONTEXT context = 0;
+    Must(TryBind(rmr, memory, offset, length, privileges, DAT_COMPLETION_DEFAULT_FLAG, &context));
+    const DAT_EVENT event = Next(request_evd, DAT_RMR_BIND_COMPLETION_EVENT);
+    const auto& data = event.event_data.rmr_completion_event_data;
+    EXPECT_EQ(data.rmr_handle, rmr);
+    EXPECT_EQ(data.user_cookie.as_64, 77u);
+    EXPECT_EQ(data.status, DAT_RMR_BIND_SUCCESS);
+    return context;
+  }
+  DAT_RMR_PARAM Window() const {
+    DAT_RMR_PARAM param;
+    Must(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
+    return param;
+  }
 
-DAT_RMR_TRIPLET At(const Memory& memory, size_t offset, size_t length, DAT_RMR_CONTEXT context) {
-  return RemoteTriplet(reinterpret_cast<uintptr_t>(memory.bytes.data() + offset), length, context);
-}
+  DAT_RMR_TRIPLET At(size_t offset, size_t length, DAT_RMR_CONTEXT context) const {
+    return RemoteTriplet(reinterpret_cast<uintptr_t>(memory.bytes.data() + offset), length,
+                         context);
+  }
+  // Has WriteWhereTold write there; true if that was in place.
+  bool Reaches(Peer& peer, size_t offset, size_t length, DAT_RMR_CONTEXT context) const {
+    peer.Send(At(offset, length, context));
+    return peer.Receive<DAT_DTO_COMPLETION_STATUS>() == DAT_DTO_SUCCESS;
+  }
+  // What the peer was refused broke the connection.
+  void EndBroken(Peer& peer) {
+    NextConnection(connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
+    peer.Tell("end");
+  }
 
-// The client of every pair: writes to what it is told until that is refused.
+  Memory memory{*this, 256, kLocal};
+  const DAT_EP_HANDLE ep = NewEp();
+  DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
+};
+
+// A client: writes to what it is told until that is refused.
 void WriteWhereTold(Peer& peer) {
-  Side side;
+  ConnectingSide side(peer);
+  const DAT_EP_HANDLE ep = side.ep;
   Memory memory(side, 256);
   memory.bytes.assign(256, 0x5c);
-  DAT_EP_HANDLE ep = side.NewEp();
-  side.ConnectTo(peer, ep, Port(0));
   for (;;) {
     const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
     DAT_LMR_TRIPLET local = memory.Local(0, remote.segment_length);
@@ -58,38 +85,33 @@ void WriteWhereTold(Peer& peer) {
   peer.Await("end");
 }
 
-// The server tells it what; true if that was in place.
-bool Reaches(Peer& peer, const DAT_RMR_TRIPLET& remote) {
-  peer.Send(remote);
-  return peer.Receive<DAT_DTO_COMPLETION_STATUS>() == DAT_DTO_SUCCESS;
+// A client that only connects.
+void AwaitEnd(Peer& peer) {
+  const ConnectingSide side(peer);
+  peer.Await("end");
 }
 
 TEST(Rmr, C040_EachBindHasANewContext) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256, kLocal);
-        DAT_EP_HANDLE ep = side.NewEp();
-        DAT_RMR_HANDLE rmr = NewRmr(side);
-        side.AcceptFrom(peer, ep, Port(0));
-        const DAT_RMR_CONTEXT first = Bind(side, rmr, memory, 0, 64, ep);
-        EXPECT_TRUE(Reaches(peer, At(memory, 0, 64, first)));
-        EXPECT_EQ(memory.bytes[63], 0x5c);
-        EXPECT_EQ(memory.bytes[64], 0);
-        const DAT_RMR_CONTEXT second = Bind(side, rmr, memory, 128, 64, ep);
+        WindowSide side;
+        side.Accept(peer);
+        const DAT_RMR_CONTEXT first = side.Bind(0, 64);
+        EXPECT_TRUE(side.Reaches(peer, 0, 64, first));
+        EXPECT_EQ(side.memory.bytes[63], 0x5c);
+        EXPECT_EQ(side.memory.bytes[64], 0);
+        const DAT_RMR_CONTEXT second = side.Bind(128, 64);
         EXPECT_NE(first, second);
-        DAT_RMR_PARAM param;
-        Must(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
+        const DAT_RMR_PARAM param = side.Window();
         EXPECT_EQ(param.ia_handle, side.ia);
         EXPECT_EQ(param.pz_handle, side.pz);
         EXPECT_EQ(param.rmr_context, second);
         EXPECT_EQ(param.mem_priv, kBoth);
-        EXPECT_EQ(param.lmr_triplet.lmr_context, memory.lmr_context);
+        EXPECT_EQ(param.lmr_triplet.lmr_context, side.memory.lmr_context);
         EXPECT_EQ(param.lmr_triplet.segment_length, 64u);
-        EXPECT_TRUE(Reaches(peer, At(memory, 128, 64, second)));
-        EXPECT_FALSE(Reaches(peer, At(memory, 0, 64, first)));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
-        peer.Tell("end");
+        EXPECT_TRUE(side.Reaches(peer, 128, 64, second));
+        EXPECT_FALSE(side.Reaches(peer, 0, 64, first));
+        side.EndBroken(peer);
       },
       WriteWhereTold);
 }
@@ -97,22 +119,17 @@ TEST(Rmr, C040_EachBindHasANewContext) {
 TEST(Rmr, C041_LengthZeroUnbinds) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256, kLocal);
-        DAT_EP_HANDLE ep = side.NewEp();
-        DAT_RMR_HANDLE rmr = NewRmr(side);
-        side.AcceptFrom(peer, ep, Port(0));
-        const DAT_RMR_CONTEXT context = Bind(side, rmr, memory, 0, 64, ep);
-        EXPECT_TRUE(Reaches(peer, At(memory, 0, 64, context)));
-        Bind(side, rmr, memory, 0, 0, ep);
-        DAT_RMR_PARAM param;
-        Must(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
+        WindowSide side;
+        side.Accept(peer);
+        const DAT_RMR_CONTEXT context = side.Bind(0, 64);
+        EXPECT_TRUE(side.Reaches(peer, 0, 64, context));
+        side.Bind(0, 0);
+        const DAT_RMR_PARAM param = side.Window();
         EXPECT_EQ(param.rmr_context, 0u);
-        memory.bytes.assign(256, 0);
-        EXPECT_FALSE(Reaches(peer, At(memory, 0, 64, context)));
-        EXPECT_EQ(memory.bytes, std::vector<uint8_t>(256, 0));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
-        peer.Tell("end");
+        side.memory.bytes.assign(256, 0);
+        EXPECT_FALSE(side.Reaches(peer, 0, 64, context));
+        EXPECT_EQ(side.memory.bytes, std::vector<uint8_t>(256, 0));
+        side.EndBroken(peer);
       },
       WriteWhereTold);
 }
@@ -120,93 +137,81 @@ TEST(Rmr, C041_LengthZeroUnbinds) {
 TEST(Rmr, C037_C042_WhatMayNotBeBound) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256, kLocal);
-        Memory unreadable(side, 256, DAT_MEM_PRIV_LOCAL_READ_FLAG);
-        DAT_EP_HANDLE ep = side.NewEp();
-        DAT_RMR_HANDLE rmr = NewRmr(side);
-        side.AcceptFrom(peer, ep, Port(0));
+        WindowSide side;
+        const Memory& memory = side.memory;
+        const Memory unreadable(side, 256, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+        side.Accept(peer);
         DAT_RMR_CONTEXT context;
         auto bind = [&](const Memory& of, size_t offset, size_t length, int privileges) {
-          return BindRmr(rmr, of.lmr, of.Local(offset, length),
-                         static_cast<DAT_MEM_PRIV_FLAGS>(privileges), ep, Cookie(1),
-                         DAT_COMPLETION_DEFAULT_FLAG, &context);
+          return side.TryBind(side.rmr, of, offset, length,
+                              static_cast<DAT_MEM_PRIV_FLAGS>(privileges),
+                              DAT_COMPLETION_DEFAULT_FLAG, &context);
         };
         EXPECT_TRUE(Fails(bind(memory, 1, 256, kBoth), DAT_INVALID_PARAMETER));
         EXPECT_TRUE(Fails(bind(memory, 0, 64, 0x1000), DAT_INVALID_PARAMETER));
         EXPECT_TRUE(Fails(bind(unreadable, 0, 64, DAT_MEM_PRIV_REMOTE_WRITE_FLAG),
                           DAT_PRIVILEGES_VIOLATION));
-        EXPECT_TRUE(Fails(BindRmr(rmr, memory.lmr, memory.Local(0, 64), kBoth, ep, Cookie(1),
-                                  DAT_COMPLETION_SOLICITED_WAIT_FLAG, &context),
+        EXPECT_TRUE(Fails(side.TryBind(side.rmr, memory, 0, 64, kBoth,
+                                       DAT_COMPLETION_SOLICITED_WAIT_FLAG, &context),
                           DAT_INVALID_PARAMETER));
         // Zones differ: the window's, the region's.
         DAT_PZ_HANDLE pz;
         Must(dat_pz_create(side.ia, &pz));
         DAT_RMR_HANDLE other;
         Must(dat_rmr_create(pz, &other));
-        EXPECT_TRUE(Fails(BindRmr(other, memory.lmr, memory.Local(0, 64), kBoth, ep, Cookie(1),
-                                  DAT_COMPLETION_DEFAULT_FLAG, &context),
-                          DAT_PROTECTION_VIOLATION));
+        EXPECT_TRUE(
+            Fails(side.TryBind(other, memory, 0, 64, kBoth, DAT_COMPLETION_DEFAULT_FLAG, &context),
+                  DAT_PROTECTION_VIOLATION));
         Must(dat_rmr_free(other));
         std::swap(pz, side.pz);
         {
-          Memory elsewhere(side, 64, kLocal);
+          const Memory elsewhere(side, 64, kLocal);
           EXPECT_TRUE(Fails(bind(elsewhere, 0, 64, kBoth), DAT_PROTECTION_VIOLATION));
         }
         std::swap(pz, side.pz);
         EXPECT_TRUE(IsEmpty(side.request_evd));
         // 37: a region with a window is in use.
-        Bind(side, rmr, memory, 0, 64, ep);
+        side.Bind(0, 64);
         EXPECT_TRUE(
             Fails(dat_lmr_free(memory.lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE));
-        Bind(side, rmr, memory, 0, 0, ep);
+        side.Bind(0, 0);
         Must(dat_lmr_free(memory.lmr));
         peer.Tell("end");
       },
-      [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
-        peer.Await("end");
-      });
+      AwaitEnd);
 }
 
 TEST(Rmr, C043_ABindPrecedesWhatIsPostedBehindIt) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256, kLocal);
+        WindowSide side;
         Memory message(side, sizeof(DAT_RMR_TRIPLET));
-        DAT_EP_HANDLE ep = side.NewEp();
-        DAT_RMR_HANDLE rmr = NewRmr(side);
-        side.AcceptFrom(peer, ep, Port(0));
+        side.Accept(peer);
         for (int i = 0; i < 50; ++i) {
           peer.Await("go");
           DAT_RMR_CONTEXT context = 0;
-          Must(BindRmr(rmr, memory.lmr, memory.Local(i, 64), kBoth, ep, Cookie(1),
-                       DAT_COMPLETION_SUPPRESS_FLAG, &context));
-          const DAT_RMR_TRIPLET remote = At(memory, i, 64, context);
+          Must(side.TryBind(side.rmr, side.memory, i, 64, kBoth, DAT_COMPLETION_SUPPRESS_FLAG,
+                            &context));
+          const DAT_RMR_TRIPLET remote = side.At(i, 64, context);
           std::memcpy(message.bytes.data(), &remote, sizeof remote);
           DAT_LMR_TRIPLET local = message.Local(0, sizeof remote);
-          Must(dat_ep_post_send(ep, 1, &local, Cookie(2), DAT_COMPLETION_DEFAULT_FLAG));
+          Must(dat_ep_post_send(side.ep, 1, &local, Cookie(2), DAT_COMPLETION_DEFAULT_FLAG));
           EXPECT_EQ(NextCompletion(side.request_evd).user_cookie.as_64, 2u);
           peer.Await("read");
         }
       },
       [](Peer& peer) {
-        Side side;
+        ConnectingSide side(peer);
         Memory memory(side, 256);
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
         for (int i = 0; i < 50; ++i) {
           DAT_LMR_TRIPLET local = memory.Local(0, sizeof(DAT_RMR_TRIPLET));
-          Must(dat_ep_post_recv(ep, 1, &local, Cookie(3), DAT_COMPLETION_DEFAULT_FLAG));
+          Must(dat_ep_post_recv(side.ep, 1, &local, Cookie(3), DAT_COMPLETION_DEFAULT_FLAG));
           peer.Tell("go");
           EXPECT_EQ(NextCompletion(side.receive_evd).status, DAT_DTO_SUCCESS);
           DAT_RMR_TRIPLET remote;
           std::memcpy(&remote, memory.bytes.data(), sizeof remote);
           local = memory.Local(64, 64);
-          Must(dat_ep_post_rdma_read(ep, 1, &local, Cookie(4), &remote,
+          Must(dat_ep_post_rdma_read(side.ep, 1, &local, Cookie(4), &remote,
                                      DAT_COMPLETION_DEFAULT_FLAG));
           EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS) << i;
           peer.Tell("read");
@@ -217,50 +222,38 @@ TEST(Rmr, C043_ABindPrecedesWhatIsPostedBehindIt) {
 TEST(Rmr, C044_States) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256, kLocal);
-        DAT_EP_HANDLE ep = side.NewEp();
-        DAT_RMR_HANDLE rmr = NewRmr(side);
+        WindowSide side;
         DAT_RMR_CONTEXT context;
         auto bind = [&] {
-          return BindRmr(rmr, memory.lmr, memory.Local(0, 64), kBoth, ep, Cookie(9),
-                         DAT_COMPLETION_DEFAULT_FLAG, &context);
+          return side.TryBind(side.rmr, side.memory, 0, 64, kBoth, DAT_COMPLETION_DEFAULT_FLAG,
+                              &context);
         };
         EXPECT_TRUE(Fails(bind(), DAT_INVALID_STATE));
-        side.AcceptFrom(peer, ep, Port(0));
-        Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
+        side.Accept(peer);
+        Must(dat_ep_disconnect(side.ep, DAT_CLOSE_ABRUPT_FLAG));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, side.ep);
         Must(bind());
         const DAT_EVENT event = Next(side.request_evd, DAT_RMR_BIND_COMPLETION_EVENT);
         EXPECT_EQ(event.event_data.rmr_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
-        EXPECT_EQ(event.event_data.rmr_completion_event_data.user_cookie.as_64, 9u);
+        EXPECT_EQ(event.event_data.rmr_completion_event_data.user_cookie.as_64, 77u);
         // Nothing is bound: the region is free to go.
-        Must(dat_lmr_free(memory.lmr));
+        Must(dat_lmr_free(side.memory.lmr));
         peer.Tell("end");
       },
-      [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
-        peer.Await("end");
-      });
+      AwaitEnd);
 }
 
 TEST(Rmr, C045_FreeUnbinds) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256, kLocal);
-        DAT_EP_HANDLE ep = side.NewEp();
-        DAT_RMR_HANDLE rmr = NewRmr(side);
-        side.AcceptFrom(peer, ep, Port(0));
-        const DAT_RMR_CONTEXT context = Bind(side, rmr, memory, 0, 64, ep);
-        Must(dat_rmr_free(rmr));
-        EXPECT_TRUE(Fails(dat_rmr_free(rmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR));
-        Must(dat_lmr_free(memory.lmr));
-        EXPECT_FALSE(Reaches(peer, At(memory, 0, 64, context)));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
-        peer.Tell("end");
+        WindowSide side;
+        side.Accept(peer);
+        const DAT_RMR_CONTEXT context = side.Bind(0, 64);
+        Must(dat_rmr_free(side.rmr));
+        EXPECT_TRUE(Fails(dat_rmr_free(side.rmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR));
+        Must(dat_lmr_free(side.memory.lmr));
+        EXPECT_FALSE(side.Reaches(peer, 0, 64, context));
+        side.EndBroken(peer);
       },
       WriteWhereTold);
 }
@@ -295,45 +288,32 @@ TEST(Rmr, C022_C030_C031_AnObjectLikeOthers) {
 TEST(Rmr, S_ThePeerEndsAWindowOfAnEndpoint) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256, kLocal);
-        DAT_EP_HANDLE ep = side.NewEp();
-        DAT_RMR_HANDLE rmr;
-        Must(dat_rmr_create_for_ep(side.pz, &rmr));
-        side.AcceptFrom(peer, ep, Port(0));
-        const DAT_RMR_CONTEXT context = Bind(side, rmr, memory, 0, 64, ep);
-        DAT_RMR_PARAM param;
-        Must(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
+        WindowSide side(&dat_rmr_create_for_ep);
+        side.Accept(peer);
+        const DAT_RMR_CONTEXT context = side.Bind(0, 64);
+        const DAT_RMR_PARAM param = side.Window();
         EXPECT_EQ(param.rmr_scope, DAT_RMR_SCOPE_EP);
-        DAT_LMR_TRIPLET local = memory.Local(128, 64);
-        Must(dat_ep_post_recv(ep, 1, &local, Cookie(5), DAT_COMPLETION_DEFAULT_FLAG));
-        peer.Send(At(memory, 0, 64, context));
+        DAT_LMR_TRIPLET local = side.memory.Local(128, 64);
+        Must(dat_ep_post_recv(side.ep, 1, &local, Cookie(5), DAT_COMPLETION_DEFAULT_FLAG));
+        peer.Send(side.At(0, 64, context));
         const DAT_DTO_COMPLETION_EVENT_DATA received = NextCompletion(side.receive_evd);
         EXPECT_EQ(received.status, DAT_DTO_SUCCESS);
         EXPECT_EQ(received.operation, DAT_DTO_RECEIVE_WITH_INVALIDATE);
         EXPECT_EQ(received.rmr_context, context);
         EXPECT_EQ(received.transfered_length, 8u);
         peer.Tell("again");
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
-        peer.Tell("end");
+        side.EndBroken(peer);
       },
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256);
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
-        const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
-        DAT_LMR_TRIPLET local = memory.Local(0, 64);
-        Must(dat_ep_post_rdma_read(ep, 1, &local, Cookie(1), &remote, DAT_COMPLETION_DEFAULT_FLAG));
-        EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
-        local = memory.Local(0, 8);
-        Must(dat_ep_post_send_with_invalidate(ep, 1, &local, Cookie(2), DAT_COMPLETION_DEFAULT_FLAG,
-                                              DAT_TRUE, remote.rmr_context));
+        InitiatingSide side(peer);
+        EXPECT_EQ(side.Read(0, 64), DAT_DTO_SUCCESS);
+        DAT_LMR_TRIPLET local = side.memory.Local(0, 8);
+        Must(dat_ep_post_send_with_invalidate(side.ep, 1, &local, Cookie(2),
+                                              DAT_COMPLETION_DEFAULT_FLAG, DAT_TRUE,
+                                              side.remote.rmr_context));
         EXPECT_EQ(NextCompletion(side.request_evd).operation, DAT_DTO_SEND);
         peer.Await("again");
-        local = memory.Local(0, 64);
-        Must(dat_ep_post_rdma_read(ep, 1, &local, Cookie(3), &remote, DAT_COMPLETION_DEFAULT_FLAG));
-        EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_ERR_REMOTE_ACCESS);
+        EXPECT_EQ(side.Read(0, 64), DAT_DTO_ERR_REMOTE_ACCESS);
         peer.Await("end");
       });
 }
@@ -341,32 +321,26 @@ TEST(Rmr, S_ThePeerEndsAWindowOfAnEndpoint) {
 TEST(Rmr, S_ReadIntoAWindow) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        Memory memory(side, 256, kLocal);
-        DAT_EP_HANDLE ep = side.NewEp();
-        DAT_RMR_HANDLE rmr = NewRmr(side);
-        side.AcceptFrom(peer, ep, Port(0));
+        WindowSide side;
+        side.Accept(peer);
         const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
-        const DAT_RMR_CONTEXT context =
-            Bind(side, rmr, memory, 100, 64, ep, DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
-        const DAT_RMR_TRIPLET sink = At(memory, 100, 64, context);
-        Must(dat_ep_post_rdma_read_to_rmr(ep, &sink, Cookie(1), &remote,
+        const DAT_RMR_CONTEXT context = side.Bind(100, 64, DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+        const DAT_RMR_TRIPLET sink = side.At(100, 64, context);
+        Must(dat_ep_post_rdma_read_to_rmr(side.ep, &sink, Cookie(1), &remote,
                                           DAT_COMPLETION_DEFAULT_FLAG));
         const DAT_DTO_COMPLETION_EVENT_DATA done = NextCompletion(side.request_evd);
         EXPECT_EQ(done.status, DAT_DTO_SUCCESS);
         EXPECT_EQ(done.operation, DAT_DTO_RDMA_READ);
         EXPECT_EQ(done.transfered_length, 64u);
-        EXPECT_EQ(memory.bytes[99], 0);
-        EXPECT_EQ(memory.bytes[100], 0x11);
-        EXPECT_EQ(memory.bytes[163], 0x11);
+        EXPECT_EQ(side.memory.bytes[99], 0);
+        EXPECT_EQ(side.memory.bytes[100], 0x11);
+        EXPECT_EQ(side.memory.bytes[163], 0x11);
         peer.Tell("end");
       },
       [](Peer& peer) {
-        Side side;
+        ConnectingSide side(peer);
         Memory memory(side, 64);
         memory.bytes.assign(64, 0x11);
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
         peer.Send(memory.Remote());
         peer.Await("end");
       });

@@ -19,17 +19,6 @@ char kAdapter[] = "soft0";
 
 [[noreturn]] void EndBody(const std::string& why) { throw std::runtime_error(why); }
 
-char StateLetter(pid_t pid) {
-  char path[64], text[512] = {};
-  snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
-  FILE* file = fopen(path, "r");
-  if (file == nullptr) return 0;
-  const size_t size = fread(text, 1, sizeof text - 1, file);
-  fclose(file);
-  const char* bracket = size > 0 ? strrchr(text, ')') : nullptr;
-  return bracket != nullptr && bracket[1] == ' ' ? bracket[2] : 0;
-}
-
 }  // namespace
 
 std::string Describe(DAT_RETURN value) {
@@ -245,10 +234,27 @@ Memory::Memory(const Side& side, size_t size, DAT_MEM_PRIV_FLAGS privileges) : b
                  &lmr_context, &rmr_context, nullptr, nullptr));
 }
 
+DAT_DTO_COMPLETION_STATUS InitiatingSide::Read(size_t offset, size_t length) {
+  DAT_LMR_TRIPLET local = memory.Local(offset, length);
+  Must(dat_ep_post_rdma_read(ep, 1, &local, Cookie(1), &remote, DAT_COMPLETION_DEFAULT_FLAG));
+  return NextCompletion(request_evd).status;
+}
+
+char StateLetter(const std::string& stat) {
+  char text[512] = {};
+  FILE* file = fopen(stat.c_str(), "r");
+  if (file == nullptr) return 0;
+  const size_t size = fread(text, 1, sizeof text - 1, file);
+  fclose(file);
+  const char* bracket = size > 0 ? strrchr(text, ')') : nullptr;
+  return bracket != nullptr && bracket[1] == ' ' ? bracket[2] : 0;
+}
+
 StoppedPeer::StoppedPeer(const Peer& peer) : pid_(peer.pid()) {
   kill(pid_, SIGSTOP);
   const uint64_t until = NowMicroseconds() + kPatience;
-  while (StateLetter(pid_) != 'T') {
+  const std::string stat = "/proc/" + std::to_string(pid_) + "/stat";
+  while (StateLetter(stat) != 'T') {
     if (NowMicroseconds() > until) EndBody("the peer does not stop");
     sched_yield();
   }

@@ -120,6 +120,34 @@ class Memory {
   DAT_RMR_CONTEXT rmr_context = 0;
 };
 
+// A side whose endpoint is connected with that of a peer which makes one of the other kind.
+class AcceptingSide : public Side {
+ public:
+  explicit AcceptingSide(Peer& peer) { AcceptFrom(peer, ep, Port(0)); }
+  const DAT_EP_HANDLE ep = NewEp();
+};
+class ConnectingSide : public Side {
+ public:
+  explicit ConnectingSide(Peer& peer) { ConnectTo(peer, ep, Port(0)); }
+  const DAT_EP_HANDLE ep = NewEp();
+};
+
+// The client of a server that tells it where it may read and write.
+class InitiatingSide : public ConnectingSide {
+ public:
+  explicit InitiatingSide(Peer& peer)
+      : ConnectingSide(peer), remote(peer.Receive<DAT_RMR_TRIPLET>()) {}
+  // Reads into its memory and waits.
+  DAT_DTO_COMPLETION_STATUS Read(size_t offset, size_t length);
+
+  Memory memory{*this, 256};
+  DAT_RMR_TRIPLET remote;
+};
+
+// The state of a process or thread, as the file `stat` of its folder in /proc has it; 0: it is
+// gone.
+char StateLetter(const std::string& stat);
+
 // Keeps the peer's process stopped, so that it answers nothing.
 class StoppedPeer {
  public:
