@@ -1,14 +1,11 @@
 // A DAT program at the end of its descriptors, and one that forks.
 #include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdlib>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/dat/side.h"
 #include "tests/conformance/harness/harness.h"
 #include "tests/faults/famine.h"
+#include "tests/faults/forking.h"
 #include "tests/faults/leftovers.h"
 
 namespace viaduct::tests {
@@ -22,6 +19,12 @@ void Exchange(Side& side, Peer& peer, DAT_EP_HANDLE ep) {
   Must(side.TrySend(ep, 2));
   EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
   EXPECT_EQ(NextCompletion(side.receive_evd).status, DAT_DTO_SUCCESS);
+}
+
+// The server of one whose first attempt to connect comes to nothing.
+void AcceptAndExchange(Peer& peer) {
+  AcceptingSide side(peer);
+  Exchange(side, peer, side.ep);
 }
 
 TEST(Descriptors, NoneToOpenAnAdapter) {
@@ -89,61 +92,47 @@ TEST(Descriptors, NoneToTakeARequest) {
 
 // The attempt fails at once; then another succeeds.
 TEST(Descriptors, NoneToConnect) {
-  RunPair(
-      [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.AcceptFrom(peer, ep, Port(0));
-        Exchange(side, peer, ep);
-      },
-      [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        peer.Await("listening");
-        const Holdings before = HoldingsNow();
-        {
-          const DescriptorFamine famine;
-          EXPECT_TRUE(Fails(side.TryConnect(ep, Port(0)), DAT_INSUFFICIENT_RESOURCES));
-        }
-        EXPECT_TRUE(HoldsAtMost(before));
-        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
-        side.Connect(ep, Port(0));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
-        peer.Await("accepted");
-        Exchange(side, peer, ep);
-      });
+  RunPair(AcceptAndExchange, [](Peer& peer) {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    peer.Await("listening");
+    const Holdings before = HoldingsNow();
+    {
+      const DescriptorFamine famine;
+      EXPECT_TRUE(Fails(side.TryConnect(ep, Port(0)), DAT_INSUFFICIENT_RESOURCES));
+    }
+    EXPECT_TRUE(HoldsAtMost(before));
+    EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
+    side.Connect(ep, Port(0));
+    NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+    peer.Await("accepted");
+    Exchange(side, peer, ep);
+  });
 }
 
 // Shared memory is a file of 42 MiB to the kernel; that it does not fit is known after the call.
 TEST(Files, TooSmallForSharedMemory) {
-  RunPair(
-      [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.AcceptFrom(peer, ep, Port(0));
-        Exchange(side, peer, ep);
-      },
-      [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        peer.Await("listening");
-        {
-          const SmallFiles small;
-          side.Connect(ep, Port(0));
-          if (Wire() == "shm") {
-            NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_UNREACHABLE, ep);
-          } else {
-            NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
-          }
-        }
-        if (Wire() == "shm") {
-          Must(dat_ep_reset(ep));
-          side.Connect(ep, Port(0));
-          NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
-        }
-        peer.Await("accepted");
-        Exchange(side, peer, ep);
-      });
+  RunPair(AcceptAndExchange, [](Peer& peer) {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    peer.Await("listening");
+    {
+      const SmallFiles small;
+      side.Connect(ep, Port(0));
+      if (Wire() == "shm") {
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_UNREACHABLE, ep);
+      } else {
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+      }
+    }
+    if (Wire() == "shm") {
+      Must(dat_ep_reset(ep));
+      side.Connect(ep, Port(0));
+      NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+    }
+    peer.Await("accepted");
+    Exchange(side, peer, ep);
+  });
 }
 
 void ExpectErrorsInChild(Side& side, DAT_EP_HANDLE ep) {
@@ -166,40 +155,24 @@ void ExpectErrorsInChild(Side& side, DAT_EP_HANDLE ep) {
   EXPECT_TRUE(Fails(dat_ia_open(adapter, 8, &async, &ia), DAT_INSUFFICIENT_RESOURCES));
 }
 
+// Nothing has happened to the connection.
+void ExpectConnected(const Side& side, DAT_EP_HANDLE ep) {
+  EXPECT_EQ(StateOf(ep), DAT_EP_STATE_CONNECTED);
+  EXPECT_TRUE(IsEmpty(side.connect_evd));
+}
+
 TEST(Fork, DatChildGetsErrorsAndDisturbsNobody) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.AcceptFrom(peer, ep, Port(0));
-        Exchange(side, peer, ep);
-        peer.Await("the child has ended");
-        Exchange(side, peer, ep);
-        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_CONNECTED);
-        EXPECT_TRUE(IsEmpty(side.connect_evd));
-        peer.Tell("fine");
-        peer.Await("fine here too");
+        AcceptingSide side(peer);
+        ExchangeWithForking(
+            peer, [&] { Exchange(side, peer, side.ep); }, [&] { ExpectConnected(side, side.ep); });
       },
       [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
-        Exchange(side, peer, ep);
-        fflush(nullptr);
-        const pid_t child = fork();
-        if (child == 0) {
-          ExpectErrorsInChild(side, ep);
-          exit(::testing::Test::HasFailure() ? 1 : 0);
-        }
-        int status = -1;
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_EQ(status, 0);
-        peer.Tell("the child has ended");
-        Exchange(side, peer, ep);
-        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_CONNECTED);
-        EXPECT_TRUE(IsEmpty(side.connect_evd));
-        peer.Tell("fine here too");
-        peer.Await("fine");
+        ConnectingSide side(peer);
+        ExchangeAndFork(
+            peer, [&] { Exchange(side, peer, side.ep); },
+            [&] { ExpectErrorsInChild(side, side.ep); }, [&] { ExpectConnected(side, side.ep); });
       });
 }
 

@@ -1,14 +1,11 @@
 // A VIPL program at the end of its descriptors, and one that forks.
-#include <sys/wait.h>
-#include <unistd.h>
 #include <vipl.h>
-
-#include <cstdlib>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
 #include "tests/conformance/vipl/side.h"
 #include "tests/faults/famine.h"
+#include "tests/faults/forking.h"
 #include "tests/faults/leftovers.h"
 
 namespace viaduct::tests {
@@ -140,40 +137,28 @@ void ExpectErrorsInChild(Side& side) {
   EXPECT_EQ(VipOpenNic("nic0", &nic), VIP_ERROR_RESOURCE);
 }
 
+// Nothing has happened to the connection.
+void ExpectConnected(Side& side, ErrorLog& errors) {
+  EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+  EXPECT_TRUE(errors.empty());
+}
+
 TEST(Fork, ViplChildGetsErrorsAndDisturbsNobody) {
   RunPair(
       [](Peer& peer) {
         Side side;
         ErrorLog errors(side.nic.handle);
         side.Accept();
-        Exchange(side, peer, false);
-        peer.Await("the child has ended");
-        Exchange(side, peer, false);
-        EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
-        EXPECT_TRUE(errors.empty());
-        peer.Tell("fine");
-        peer.Await("fine here too");
+        ExchangeWithForking(
+            peer, [&] { Exchange(side, peer, false); }, [&] { ExpectConnected(side, errors); });
       },
       [](Peer& peer) {
         Side side;
         ErrorLog errors(side.nic.handle);
         side.Connect();
-        Exchange(side, peer, true);
-        fflush(nullptr);
-        const pid_t child = fork();
-        if (child == 0) {
-          ExpectErrorsInChild(side);
-          exit(::testing::Test::HasFailure() ? 1 : 0);
-        }
-        int status = -1;
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_EQ(status, 0);
-        peer.Tell("the child has ended");
-        Exchange(side, peer, true);
-        EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
-        EXPECT_TRUE(errors.empty());
-        peer.Tell("fine here too");
-        peer.Await("fine");
+        ExchangeAndFork(
+            peer, [&] { Exchange(side, peer, true); }, [&] { ExpectErrorsInChild(side); },
+            [&] { ExpectConnected(side, errors); });
       });
 }
 
