@@ -162,6 +162,7 @@ TEST_F(SharedReceiveTest, NobodyPollsForLong) {
   Settle();
   EXPECT_GT(queue_->outstanding(), queue_->available());
   for (int i = 0; i < sent; ++i) Expect(to_[0]->receives(), i);
+  for (int i = completed; i < sent; ++i) Expect(from_[0]->sends(), i);
   EXPECT_EQ(queue_->available(), 1000u - static_cast<uint32_t>(sent));
   EXPECT_EQ(queue_->outstanding(), queue_->available());
 }
