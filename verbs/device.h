@@ -120,7 +120,7 @@ enum RequestFlag : uint16_t {  // bit set
   // The segments of a read are named by remote keys, of windows or regions, and need
   // kRemoteWrite instead of kLocalWrite.
   kRemoteSink = 32,
-  kQuiet = 256,    // shows in its own completion
+  kQuiet = 256,  // shows in its own completion
 };
 
 enum class Status : uint8_t {
@@ -233,7 +233,8 @@ class CompletionQueue {
   virtual ~CompletionQueue() = default;
 
   // Makes progress for every queue pair that completes here and takes up to `n` completions, the
-  // oldest of each queue first. No system call, no allocation. Any number of threads.
+  // oldest of each queue first; fewer: there are no more that were there before the call. No
+  // system call, no allocation. Any number of threads.
   virtual int Poll(Completion* out, int n) = 0;
 
   // Counts the calls of Wake. Whoever waits reads it before the Poll that finds nothing, so that

@@ -94,10 +94,9 @@ int SoftCompletionQueue::PollLocked(Completion* out, int n) {
     got += attachment.pair->Serve(attachment, out + got, n - got);
     if (got == n && n != 0) break;
   }
-  if (got == 0 || (turn & kReadyTurn) == 0) {
-    doorbell_.Collect();
-    got += ServeReady(out + got, n - got);
-  }
+  if (got == 0 || (turn & kReadyTurn) == 0) doorbell_.Collect();
+  // Fewer than were asked for means that there are no more.
+  if (got < n || got == 0 || (turn & kReadyTurn) == 0) got += ServeReady(out + got, n - got);
   return got;
 }
 

@@ -2,7 +2,9 @@
 #include <unistd.h>
 #include <vipl.h>
 
+#include <atomic>
 #include <map>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
@@ -15,10 +17,12 @@ constexpr VIP_ULONG kLong = 20000;
 
 // A NIC, memory and one completion queue for both queues of several VIs.
 struct Hub {
-  explicit Hub(int vis, VIP_ULONG entries = 64) : memory(nic) {
+  explicit Hub(int vis, VIP_ULONG entries = 64,
+               VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_DELIVERY)
+      : memory(nic) {
     EXPECT_EQ(VipCreateCQ(nic.handle, entries, &cq), VIP_SUCCESS);
     for (int i = 0; i < vis; ++i) {
-      VIP_VI_ATTRIBUTES attributes = Attributes();
+      VIP_VI_ATTRIBUTES attributes = Attributes(level);
       VIP_VI_HANDLE vi = nullptr;
       EXPECT_EQ(VipCreateVi(nic.handle, &attributes, cq, cq, &vi), VIP_SUCCESS);
       this->vis.push_back(vi);
@@ -34,6 +38,13 @@ struct Hub {
   }
   void Receive(int i, int n) {
     ASSERT_EQ(VipPostRecv(vis[i], memory.Fill(n, n * 4096, 4096), memory.handle()), VIP_SUCCESS);
+  }
+  VIP_VI_STATE State(int i) const {
+    VIP_VI_STATE state = VIP_STATE_IDLE;
+    VIP_VI_ATTRIBUTES attributes;
+    VIP_BOOLEAN sends_empty, receives_empty;
+    EXPECT_EQ(VipQueryVi(vis[i], &state, &attributes, &sends_empty, &receives_empty), VIP_SUCCESS);
+    return state;
   }
 
   Nic nic;
@@ -142,6 +153,68 @@ TEST(Cq, C83_FlushedDescriptorsHaveEntries) {
     VIP_BOOLEAN receive;
     EXPECT_EQ(VipCQDone(hub.cq, &vi, &receive), VIP_NOT_DONE);
   });
+}
+
+// Another VI of the completion queue delivers all the time: what is flushed is found nevertheless,
+// at once when the state is Error, without VipCQDone.
+TEST(Cq, C83_FlushedDescriptorsAreFoundBesideABusyVi) {
+  constexpr int kRounds = 8;
+  RunPair(
+      [](Peer& peer) {
+        for (int round = 0; round < kRounds; ++round) {
+          Hub hub(2, 64, VIP_SERVICE_UNRELIABLE);
+          const ErrorLog dropped(hub.nic.handle);
+          for (int i = 0; i < 2; ++i) {
+            for (int n = 0; n < 16; ++n) hub.Receive(i, 16 * i + n);
+            hub.Accept(i, i);
+          }
+          peer.Tell("accepted");
+          std::atomic<bool> stop{false};
+          std::atomic<int> received{0};
+          std::thread server([&] {
+            while (!stop.load()) {
+              VIP_VI_HANDLE vi;
+              VIP_BOOLEAN receive;
+              VIP_DESCRIPTOR* done;
+              if (VipCQDone(hub.cq, &vi, &receive) != VIP_SUCCESS || vi != hub.vis[1]) continue;
+              if (VipRecvDone(vi, &done) != VIP_SUCCESS) continue;
+              ++received;
+              VipPostRecv(vi, done, hub.memory.handle());
+            }
+          });
+          while (received.load() < 100) std::this_thread::yield();
+          peer.Tell("busy");
+          while (hub.State(0) != VIP_STATE_ERROR) std::this_thread::yield();
+          for (int n = 0; n < 16; ++n) {
+            VIP_DESCRIPTOR* done = nullptr;
+            EXPECT_EQ(VipRecvDone(hub.vis[0], &done), VIP_DESCRIPTOR_ERROR) << n;
+            EXPECT_EQ(done, hub.memory.descriptor(n));
+          }
+          stop = true;
+          server.join();
+          peer.Tell("done");
+        }
+      },
+      [](Peer& peer) {
+        for (int round = 0; round < kRounds; ++round) {
+          Side doomed(Attributes(VIP_SERVICE_UNRELIABLE)), busy(Attributes(VIP_SERVICE_UNRELIABLE));
+          doomed.Connect(0);
+          busy.Connect(1);
+          peer.Await("accepted");
+          std::atomic<bool> stop{false};
+          std::thread sender([&] {
+            while (!stop.load()) {
+              busy.PostSend(busy.memory.Fill(0, 0, 8));
+              busy.NextSend();
+            }
+          });
+          peer.Await("busy");
+          EXPECT_EQ(VipDisconnect(doomed.vi), VIP_SUCCESS);
+          peer.Await("done");
+          stop = true;
+          sender.join();
+        }
+      });
 }
 
 TEST(Cq, C84_ResizeKeepsEntries) {
