@@ -129,7 +129,10 @@ bool Vi::IsBreaking() const {
 compat::ViState Vi::state() const {
   // The executor is about to flush everything and to move the state.
   while (IsBreaking()) nic_->adapter().executor().Drain();
-  return compat::ViStateOf(endpoint_->state());
+  const compat::ViState state = compat::ViStateOf(endpoint_->state());
+  // An attempt that ends in Error moves the state first.
+  if (state == compat::ViState::kError) return compat::ViStateOf(endpoint_->SettledState());
+  return state;
 }
 
 VIP_VI_ATTRIBUTES Vi::attributes() const {

@@ -32,8 +32,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
 
   VIP_RETURN SetAttributes(const VIP_VI_ATTRIBUTES& attributes);
   VIP_VI_ATTRIBUTES attributes() const;
-  // Error with all descriptors flushed, also for who has seen the first flushed one: outside of an
-  // EpochGuard, it may sleep for a moment.
+  // Error, also for who has seen the first flushed descriptor, and then all are flushed and Done
+  // finds them: outside of an EpochGuard, it may sleep for a moment.
   compat::ViState state() const;
   bool Allows(compat::ViCall call) const {
     return compat::VerdictOf(state(), call) != compat::ViVerdict::kInvalidState;

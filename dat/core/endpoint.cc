@@ -642,6 +642,11 @@ bool Endpoint::Ended() const {
   return pair != nullptr && pair->Ended();
 }
 
+EndpointState Endpoint::SettledState() const {
+  MutexLock lock(&lock_);
+  return state();
+}
+
 bool Endpoint::SendIdle() const {
   verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
   return pair == nullptr || pair->SendIdle();

@@ -138,6 +138,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // to move the state, if it has not yet.
   bool Ended() const;
   EndpointState state() const { return state_.load(std::memory_order_acquire); }
+  // The same when nobody is moving it: what the last move flushes has been flushed.
+  EndpointState SettledState() const;
   InterfaceAdapter& adapter() const { return *adapter_; }
   Parts parts() const;
   EndpointAttributes attributes() const;

@@ -271,6 +271,37 @@ TEST(VipDisconnect, C32_ErrorComesBeforeTheFlush) {
       });
 }
 
+// A program that asks for the state: as soon as it sees Error, Done finds every descriptor flushed.
+TEST(VipDisconnect, C32_InErrorEverythingIsDequeuable) {
+  constexpr int kRounds = 30;
+  constexpr int kReceives = 3;
+  RunPair(
+      [](Peer& peer) {
+        for (int i = 0; i < kRounds; ++i) {
+          Side side;
+          for (int n = 0; n < kReceives; ++n) side.Receive(n);
+          side.Accept(i);
+          peer.Tell("accepted");
+          while (side.State() != VIP_STATE_ERROR) std::this_thread::yield();
+          for (int n = 0; n < kReceives; ++n) {
+            VIP_DESCRIPTOR* done = nullptr;
+            ASSERT_EQ(VipRecvDone(side.vi, &done), VIP_DESCRIPTOR_ERROR) << i;
+            ASSERT_EQ(done, side.memory.descriptor(n));
+            EXPECT_NE(done->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR, 0u);
+          }
+          EXPECT_EQ(side.DrainFlushed(), 0);
+        }
+      },
+      [](Peer& peer) {
+        for (int i = 0; i < kRounds; ++i) {
+          Side side;
+          side.Connect(i);
+          peer.Await("accepted");
+          ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+        }
+      });
+}
+
 TEST(VipDisconnect, C33_TwiceIsTwiceSuccess) {
   RunPair(
       [](Peer& peer) {

@@ -237,13 +237,13 @@ std::string Side::TextOf(const VIP_DESCRIPTOR* descriptor) const {
 int Side::DrainFlushed() {
   int count = 0;
   VIP_DESCRIPTOR* done = nullptr;
-  // VipDisconnect has flushed all when it returns; of a connection that the peer ended the state
-  // shows first, and the descriptors follow.
-  const bool may_follow = State() == VIP_STATE_ERROR;
-  const auto take = [&](VIP_RETURN (*now)(VIP_VI_HANDLE, VIP_DESCRIPTOR**),
-                        VIP_RETURN (*later)(VIP_VI_HANDLE, VIP_ULONG, VIP_DESCRIPTOR**)) {
+  // All is flushed when VipDisconnect has returned, and when the state shows Error.
+  if (const VIP_VI_STATE state = State(); state != VIP_STATE_ERROR) {
+    EXPECT_EQ(state, VIP_STATE_IDLE);
+  }
+  const auto take = [&](VIP_RETURN (*done_call)(VIP_VI_HANDLE, VIP_DESCRIPTOR**)) {
     while (true) {
-      const VIP_RETURN result = may_follow ? later(vi, kLong, &done) : now(vi, &done);
+      const VIP_RETURN result = done_call(vi, &done);
       if (done == nullptr) {
         EXPECT_EQ(result, VIP_DESCRIPTOR_ERROR) << "not everything was flushed";
         return;
@@ -254,8 +254,8 @@ int Side::DrainFlushed() {
       ++count;
     }
   };
-  take(&VipRecvDone, &VipRecvWait);
-  take(&VipSendDone, &VipSendWait);
+  take(&VipRecvDone);
+  take(&VipSendDone);
   return count;
 }
 
