@@ -533,6 +533,10 @@ class Context {
   // Does a process of this host and user, perhaps this one, listen at `port`? A guess, good for the
   // moment: others may listen where it cannot look.
   virtual bool IsServed(uint16_t port) = 0;
+
+  // Would the listener at `port`, of whatever process of this host and user, take a request with
+  // this note (TakesHandOff)? False too without an answer within a second. Not on the executor.
+  virtual bool WouldTake(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/) { return false; }
 };
 
 }  // namespace viaduct::verbs

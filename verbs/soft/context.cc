@@ -125,4 +125,9 @@ bool SoftContext::IsServed(uint16_t port) {
                      [port](const auto& wire) { return wire->IsServed(port); });
 }
 
+bool SoftContext::WouldTake(uint16_t port, absl::Span<const uint8_t> note) {
+  return std::any_of(wires_.begin(), wires_.end(),
+                     [&](const auto& wire) { return wire->WouldTake(port, note); });
+}
+
 }  // namespace viaduct::verbs

@@ -39,6 +39,11 @@ class Wire {
 
   // As Context::IsServed. Any thread; does not block.
   virtual bool IsServed(uint16_t port) const = 0;
+
+  // As Context::WouldTake.
+  virtual bool WouldTake(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/) const {
+    return false;
+  }
 };
 
 }  // namespace viaduct::verbs

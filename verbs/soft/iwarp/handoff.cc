@@ -262,20 +262,28 @@ bool HasDoor(uint16_t port) {
   return DialTo(kService, port, &pid).ok();
 }
 
-absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, const MpaParser& request,
-                      const Socket& socket) {
+absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note) {
   pid_t pid;
   absl::StatusOr<Fd> dialled = DialTo(kService, port, &pid);
   if (!dialled.ok()) return dialled.status();
-  const Socket channel(*std::move(dialled));
+  Socket channel(*std::move(dialled));
   std::vector<uint8_t> question(kMagic.begin(), kMagic.end());
   question.insert(question.end(), note.begin(), note.end());
   if (!Send(channel.get(), question)) return absl::NotFoundError("nobody listens there any more");
   std::optional<Datagram> answer;
   if (AwaitInput(channel.get())) answer = Receive(channel.get());
-  if (!answer.has_value() || answer->bytes != std::vector<uint8_t>{kTaken} ||
-      !Send(channel.get(), request.bytes(), socket.get())) {
+  if (!answer.has_value() || answer->bytes != std::vector<uint8_t>{kTaken}) {
     return absl::NotFoundError("nobody there takes the request");
+  }
+  return channel;
+}
+
+absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, const MpaParser& request,
+                      const Socket& socket) {
+  const absl::StatusOr<Socket> channel = AskAtDoor(port, note);
+  if (!channel.ok()) return channel.status();
+  if (!Send(channel->get(), request.bytes(), socket.get())) {
+    return absl::NotFoundError("nobody there takes the request any more");
   }
   return absl::OkStatus();
 }

@@ -43,9 +43,12 @@ class HandOffDoor {
 // Is there a door at that port?
 bool HasDoor(uint16_t port);
 
-// Asks the process at the door of `port` and, if it takes the request, gives it: the caller then
-// closes its socket. NotFound: nobody there, nobody who takes it, or no answer within a second.
-// Blocks; not on the loop.
+// Asks the process at the door of `port` whether it takes a request with this note, which may
+// follow on the result. NotFound: nobody there, nobody who takes it, or no answer within a second;
+// ResourceExhausted. Blocks; not on the loop.
+absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note);
+
+// Asks and, if the request is taken, gives it: the caller then closes its socket. As AskAtDoor.
 absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, const MpaParser& request,
                       const Socket& socket);
 

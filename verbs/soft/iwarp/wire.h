@@ -41,6 +41,9 @@ class IwarpWire final : public Wire {
   absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
                                                    ListenerSink* sink) override;
   bool IsServed(uint16_t port) const override { return HasDoor(port); }
+  bool WouldTake(uint16_t port, absl::Span<const uint8_t> note) const override {
+    return AskAtDoor(port, {note.data(), note.size()}).ok();
+  }
 
  private:
   const Options options_;
