@@ -117,8 +117,8 @@ void Describe(const core::ConnectionRequest& request, const Nic& nic, VIP_NET_AD
   }
 }
 
-// Another process's wait for the name may have ended just now, and its port linger. Nothing feeds
-// the dispatcher yet: waiting on it is sleeping.
+// The port may be closing just now in another process. Nothing feeds the dispatcher yet: waiting on
+// it is sleeping.
 core::Error Serve(Nic& nic, const core::ServicePoint::Options& options, verbs::Deadline deadline,
                   core::EventDispatcher& dispatcher, Ref<core::ServicePoint>* out) {
   const verbs::Nanos lingered =
@@ -135,6 +135,24 @@ core::Error Serve(Nic& nic, const core::ServicePoint::Options& options, verbs::D
   }
 }
 
+core::Error NextRequest(Nic& nic, const core::ServicePoint::Options& options,
+                        verbs::Deadline deadline, core::EventDispatcher& dispatcher,
+                        Ref<core::ConnectionRequest>* out) {
+  Ref<core::ServicePoint> point;
+  core::Error error = Serve(nic, options, deadline, dispatcher, &point);
+  if (!error.ok()) return error;
+  core::Event event;
+  error = dispatcher.Wait(deadline, {}, &event, nullptr);
+  const core::Error freed = point->Free();
+  // One may have come between the time-out and the end of the service.
+  if (error.code == core::Code::kTimeout && freed.ok()) {
+    if (dispatcher.Dequeue(&event).ok()) error = core::Ok();
+  }
+  if (!error.ok()) return error;
+  *out = ShareObject<core::ConnectionRequest>(event.subject);
+  return *out ? core::Ok() : core::OutOf(core::Resource::kMemory);
+}
+
 VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadline deadline,
                           Ref<core::ConnectionRequest>* out) {
   Ref<core::EventDispatcher> dispatcher;
@@ -145,21 +163,13 @@ VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadli
   options.name = name;
   options.shared = true;
   options.one_shot = true;
-  Ref<core::ServicePoint> point;
-  core::Event event;
-  error = Serve(nic, options, deadline, *dispatcher, &point);
-  if (error.ok()) {
-    error = dispatcher->Wait(deadline, {}, &event, nullptr);
-    const core::Error freed = point->Free();
-    // One may have come between the time-out and the end of the service.
-    if (error.code == core::Code::kTimeout && freed.ok()) {
-      if (dispatcher->Dequeue(&event).ok()) error = core::Ok();
-    }
-  }
+  options.since = nic.adapter().executor().Now();
+  do {
+    error = NextRequest(nic, options, deadline, *dispatcher, out);
+    // In another process somebody may have waited for longer: then this one keeps its place.
+  } while (error.ok() && (*out)->PassToElder(options.since));
   static_cast<void>(dispatcher->Free());
-  if (!error.ok()) return compat::ResultOf(error);
-  *out = ShareObject<core::ConnectionRequest>(event.subject);
-  return *out ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+  return error.ok() ? VIP_SUCCESS : compat::ResultOf(error);
 }
 
 }  // namespace

@@ -191,4 +191,23 @@ std::optional<ServiceName> ParseTrailer(absl::Span<const uint8_t> data) {
   return reader.Name(size);
 }
 
+std::vector<uint8_t> EncodeLineNote(const LineNote& note, const ServiceName& name) {
+  std::vector<uint8_t> out;
+  out.reserve(kLineNoteBytes);
+  AppendInteger(&out, note.since, 8);
+  AppendInteger(&out, note.address, 4);
+  const std::vector<uint8_t> trailer = EncodeTrailer(name);
+  out.insert(out.end(), trailer.begin(), trailer.end());
+  return out;
+}
+
+std::optional<LineNote> ParseLineNote(absl::Span<const uint8_t> note) {
+  if (note.size() != kLineNoteBytes || !ParseTrailer(note).has_value()) return std::nullopt;
+  Reader reader(note.data());
+  LineNote parsed;
+  parsed.since = reader.Integer(8);
+  parsed.address = static_cast<uint32_t>(reader.Integer(4));
+  return parsed;
+}
+
 }  // namespace viaduct::core

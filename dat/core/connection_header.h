@@ -58,6 +58,18 @@ inline constexpr size_t kTrailerBytes = 24;
 std::vector<uint8_t> EncodeTrailer(const ServiceName& final_name);
 std::optional<ServiceName> ParseTrailer(absl::Span<const uint8_t> data);
 
+// Goes with a request that another process is asked to take because its waiter came before
+// `since`, or with the word that somebody joins the line for the name. Ends with a trailer.
+struct LineNote {
+  static constexpr uint64_t kJoins = UINT64_MAX;
+  uint64_t since = kJoins;
+  uint32_t address = 0;  // that is waited at, IPv4
+};
+inline constexpr size_t kLineNoteBytes = 12 + kTrailerBytes;
+std::vector<uint8_t> EncodeLineNote(const LineNote& note, const ServiceName& name);
+// Null: another note. The name is ParseTrailer's.
+std::optional<LineNote> ParseLineNote(absl::Span<const uint8_t> note);
+
 }  // namespace viaduct::core
 
 #endif  // VIADUCT_DAT_CORE_CONNECTION_HEADER_H_

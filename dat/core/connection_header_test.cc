@@ -276,5 +276,31 @@ TEST(ConnectionTrailer, RefusesEveryTruncationAndCorruptedByte) {
   EXPECT_FALSE(ParseTrailer(Bytes(kTrailerBytes, 0)));
 }
 
+TEST(LineNote, EndsWithATrailerAndComesBack) {
+  const ServiceName name = Name("door");
+  const Bytes note = EncodeLineNote({0x0102030405060708, 0x7f000001}, name);
+  EXPECT_EQ(Hex(note), "01020304050607087f000001" + Hex(EncodeTrailer(name)));
+  EXPECT_EQ(ParseTrailer(note), name);
+  const std::optional<LineNote> parsed = ParseLineNote(note);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->since, 0x0102030405060708u);
+  EXPECT_EQ(parsed->address, 0x7f000001u);
+  EXPECT_LE(note.size(), 64u);  // verbs::kMaxNote
+}
+
+TEST(LineNote, RefusesOtherNotes) {
+  const Bytes note = EncodeLineNote({}, Name("door"));
+  for (size_t length = 0; length < note.size(); ++length) {
+    EXPECT_FALSE(ParseLineNote(Bytes(note.begin(), note.begin() + length))) << length;
+    EXPECT_FALSE(ParseLineNote(Bytes(note.end() - length, note.end()))) << length;
+  }
+  Bytes longer = note;
+  longer.insert(longer.begin(), 0);
+  EXPECT_FALSE(ParseLineNote(longer));
+  Bytes corrupt = note;
+  corrupt.back() = 1;
+  EXPECT_FALSE(ParseLineNote(corrupt));
+}
+
 }  // namespace
 }  // namespace viaduct::core

@@ -63,7 +63,9 @@ class ConnectionManager::Port final : private verbs::ListenerSink {
   }
   bool TakesHandOff(absl::Span<const uint8_t> note) override {
     const std::optional<ServiceName> name = ParseTrailer(note);
-    return name.has_value() && manager_.Serves(*name);
+    if (!name.has_value()) return false;
+    const std::optional<LineNote> line = ParseLineNote(note);
+    return line.has_value() ? manager_.TakesFromLine(*name, *line) : manager_.Serves(*name);
   }
 
   ConnectionManager& manager_;
@@ -111,7 +113,9 @@ ConnectionManager::~ConnectionManager() {
     MutexLock lock(&lock_);
     std::swap(ended, services_);
     for (auto& [name, service] : ended) {
-      if (service.timer != 0 && !context_->executor().Cancel(service.timer)) late = true;
+      for (const verbs::Executor::TimerId timer : {service.timer, service.climb}) {
+        if (timer != 0 && !context_->executor().Cancel(timer)) late = true;
+      }
     }
   }
   if (late) context_->executor().Drain();  // it finds nothing
@@ -145,31 +149,43 @@ Error ConnectionManager::ClaimName(const ServicePoint::Options& options,
   return Ok();
 }
 
-Error ConnectionManager::OpenService(ServicePoint& point) {
+Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint16_t>& ports,
+                                     std::vector<uint16_t>* ahead) {
   Service service;
   if (Error error = ClaimName(point.options(), &service.claim); !error.ok()) return error;
   Error why = Code::kConnQualInUse;
-  for (uint16_t number : PortsOf(point.options().name)) {
+  ahead->clear();
+  for (uint16_t number : ports) {
     auto port = OpenPort(number);
     if (port.ok()) {
       service.port = *std::move(port);
+      service.place = ahead->size();
       service.points.push_back(&point);
+      if (service.place != 0 && point.options().shared) ClimbLater(point.options().name, service);
       services_[point.options().name] = std::move(service);
       return Ok();
     }
     if (absl::IsResourceExhausted(port.status())) why = OutOf(Resource::kDevice);
+    ahead->push_back(number);
   }
   return why;
 }
 
 Error ConnectionManager::Serve(ServicePoint& point) {
+  if (point.options().shared) return JoinLine(point);
+  std::vector<uint16_t> ahead;
+  return ServeAt(point, PortsOf(point.options().name), &ahead);
+}
+
+Error ConnectionManager::ServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,
+                                 std::vector<uint16_t>* ahead) {
   const ServicePoint::Options& options = point.options();
   std::shared_ptr<Port> closing;  // both outside the lock
   Ref<ServicePoint> spent;
   {
     MutexLock lock(&lock_);
     auto known = services_.find(options.name);
-    if (known == services_.end()) return OpenService(point);
+    if (known == services_.end()) return OpenService(point, ports, ahead);
     Service& service = known->second;
     for (ServicePoint* other : service.points) {
       if (!options.shared || !other->options().shared) return Code::kConnQualInUse;
@@ -177,7 +193,10 @@ Error ConnectionManager::Serve(ServicePoint& point) {
     if (service.points.empty()) {  // it lingers
       if (Error error = ClaimName(options, &service.claim); !error.ok()) return error;
     }
-    service.points.push_back(&point);
+    const auto younger = std::find_if(
+        service.points.begin(), service.points.end(),
+        [&](const ServicePoint* other) { return options.since < other->options().since; });
+    service.points.insert(younger, &point);
     while (!service.held.empty() && Take(service, &service.held.front(), &spent)) {
       service.held.pop_front();
       if (!service.points.empty()) continue;
@@ -225,7 +244,10 @@ std::shared_ptr<ConnectionManager::Port> ConnectionManager::Leave(Services::iter
     }
     return nullptr;
   }
-  if (left.timer != 0) executor.Cancel(left.timer);  // one that is late finds another service
+  // One that is late finds another service.
+  for (const verbs::Executor::TimerId timer : {left.timer, left.climb}) {
+    if (timer != 0) executor.Cancel(timer);
+  }
   std::shared_ptr<Port> port = std::move(left.port);
   services_.erase(service);
   return port;
@@ -240,11 +262,14 @@ void ConnectionManager::OnLingered(const ServiceName& name) {
     Service& service = found->second;
     service.timer = 0;
     if (!service.points.empty()) return;
-    if (service.lingers_until > context_->executor().Now()) {
+    const verbs::Nanos now = context_->executor().Now();
+    if (service.passing != 0) service.lingers_until = now + kLinger;
+    if (service.lingers_until > now) {
       service.timer =
           context_->executor().RunAt(service.lingers_until, [this, name] { OnLingered(name); });
       return;
     }
+    if (service.climb != 0) context_->executor().Cancel(service.climb);
     ended = std::move(service);
     services_.erase(found);
   }
@@ -272,18 +297,20 @@ void ConnectionManager::OnRequest(uint16_t port,
       OfferToPeers(&arrival)) {
     return;
   }
-  if (const absl::Span<const uint8_t> note = arrival.incoming->note(); !note.empty()) {
+  const absl::Span<const uint8_t> note = arrival.incoming->note();
+  if (!note.empty()) {
     std::optional<ServiceName> handed_off_to = ParseTrailer(note);
     known = known && handed_off_to.has_value();
     arrival.name = handed_off_to.value_or(ServiceName());
-    arrival.redirected = true;
+    // In a line it is the name that was asked for.
+    arrival.redirected = !ParseLineNote(note).has_value();
   }
   if (!arrival.header.has_value() || arrival.header->kind == HeaderKind::kDatRequest) {
     absl::Span<const uint8_t> consumers = data.subspan(size);
     arrival.private_data.assign(consumers.begin(), consumers.end());
   }
   const Delivery delivery =
-      known ? Deliver(&arrival, /*may_wait=*/!arrival.redirected) : Delivery::kNobody;
+      known ? Deliver(&arrival, /*may_wait=*/note.empty()) : Delivery::kNobody;
   if (delivery == Delivery::kTaken) return;
   verbs::Log(verbs::LogLevel::kDebug, "nobody takes a request for ", arrival.name.ToString(),
              " on port ", port);
@@ -335,7 +362,8 @@ ConnectionManager::Delivery ConnectionManager::Deliver(Arrival* arrival, bool ma
     if (found == services_.end()) return Delivery::kNobody;
     Service& service = found->second;
     if (service.points.empty()) {  // it lingers
-      if (!may_wait || OthersServe(arrival->name)) return Delivery::kNobody;
+      if (!may_wait) return Delivery::kNobody;
+      if (service.passing == 0 && OthersServe(arrival->name)) return Delivery::kNobody;
       if (service.held.size() >= kMostHeld) return Delivery::kFull;
       service.held.push_back(std::move(*arrival));
       return Delivery::kTaken;

@@ -6,6 +6,8 @@
 // at once if another process seems to wait for the name, it is told that nobody is here, and goes
 // on to the next port.
 //
+// Several processes that wait for one shared name stand in line at its ports: waiting_line.cc.
+//
 // Threads: calls from any thread; requests of the device come on the executor. Its lock is taken
 // before an adapter's, an endpoint's and a dispatcher's.
 #ifndef VIADUCT_DAT_CORE_CONNECTION_MANAGER_H_
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "dat/core/connection_header.h"
 #include "dat/core/connection_request.h"
 #include "dat/core/error.h"
 #include "dat/core/service_name.h"
@@ -62,7 +65,8 @@ class ConnectionManager {
   }
 
   // Listens on the first free port of the point's name. kConnQualInUse: the name is served
-  // already and not shared, or its ports are taken.
+  // already and not shared, or its ports are taken. For a shared one it may block; then not on the
+  // executor.
   Error Serve(ServicePoint& point);
   // Takes a free direct port for the point, whose name becomes that qualifier.
   Error ServeAny(ServicePoint& point, uint64_t* qualifier);
@@ -78,6 +82,9 @@ class ConnectionManager {
   // Brings a request to the process of this host and user that serves `name`. kInvalidParameter(2):
   // there is none; then nothing has happened. Blocks; not on the executor.
   Error HandOff(verbs::IncomingConnection& incoming, const ServiceName& name);
+  // ConnectionRequest::PassToElder.
+  bool PassToElder(verbs::IncomingConnection& incoming, const ServiceName& name,
+                   verbs::Nanos since);
 
  private:
   friend class PeerListening;
@@ -86,6 +93,10 @@ class ConnectionManager {
     std::shared_ptr<Port> port;
     std::optional<verbs::NameClaim> claim;
     std::deque<ServicePoint*> points;  // the longest waiting first
+    size_t place = 0;                  // of the port among those that it may have
+    int vain_looks = 0;                // in a row, along the line; they met nobody
+    int passing = 0;                   // points that are away to pass a request on
+    verbs::Executor::TimerId climb = 0;
     // While there is no point: what the next one gets, and how long it may take to come.
     std::deque<Arrival> held;
     verbs::Nanos lingers_until = 0;
@@ -102,8 +113,19 @@ class ConnectionManager {
   // The listener of `port`, shared by the services on it. AlreadyExists: somebody else has it.
   absl::StatusOr<std::shared_ptr<Port>> OpenPort(uint16_t port)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // On the first free port of `name`.
-  Error OpenService(ServicePoint& point) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // At the first free one of `ports`; `ahead` gets those before it.
+  Error ServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,
+                std::vector<uint16_t>* ahead);
+  Error OpenService(ServicePoint& point, const std::vector<uint16_t>& ports,
+                    std::vector<uint16_t>* ahead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // ---- waiting_line.cc
+  Error JoinLine(ServicePoint& point);
+  // The name's own ports, and for a direct one those behind which others wait.
+  std::vector<uint16_t> LinePortsOf(const ServiceName& name) const;
+  std::vector<uint8_t> LineNoteFor(const ServiceName& name, uint64_t since) const;
+  bool TakesFromLine(const ServiceName& name, const LineNote& note);
+  void ClimbLater(const ServiceName& name, Service& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void Climb(const ServiceName& name);
   Error ClaimName(const ServicePoint::Options& options, std::optional<verbs::NameClaim>* claim);
   // Offers a request to the service's points in their order. One that serves no more is taken
   // away; `spent` gets it if it ends with its request, which it must not do under the lock.

@@ -109,6 +109,24 @@ Error ConnectionRequest::HandOff(const ServiceName& name) {
   return Ok();
 }
 
+bool ConnectionRequest::PassToElder(verbs::Nanos since) {
+  std::unique_ptr<verbs::IncomingConnection> incoming;
+  {
+    MutexLock lock(&lock_);
+    // Who was chosen by a hand-off does not pass it on.
+    if (arrival_.redirected) return false;
+    incoming = std::move(arrival_.incoming);
+  }
+  if (incoming == nullptr) return false;
+  if (!adapter_->connections().PassToElder(*incoming, name(), since)) {
+    MutexLock lock(&lock_);
+    arrival_.incoming = std::move(incoming);
+    return false;
+  }
+  Finish();
+  return true;
+}
+
 void ConnectionRequest::Destroy() {
   {
     MutexLock lock(&lock_);

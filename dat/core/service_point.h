@@ -2,7 +2,8 @@
 // RSP (one, for one endpoint); VIPL's VipConnectWait is a public one for as long as it waits.
 //
 // Several may serve one name, in one or several processes, when all of them are `shared` (VIPL):
-// a request goes to the one that has waited longest. Otherwise a name is served once in a host.
+// a request goes to the one that has waited longest (waiting_line.cc). Otherwise a name is served
+// once in a host.
 #ifndef VIADUCT_DAT_CORE_SERVICE_POINT_H_
 #define VIADUCT_DAT_CORE_SERVICE_POINT_H_
 
@@ -23,8 +24,9 @@ class ServicePoint final : public Object {
  public:
   struct Options {
     ServiceName name;
-    bool shared = false;    // VIPL: others may serve the same name
-    bool one_shot = false;  // serves one request, then serves no more (RSP, VipConnectWait)
+    bool shared = false;     // VIPL: others may serve the same name
+    bool one_shot = false;   // serves one request, then serves no more (RSP, VipConnectWait)
+    verbs::Nanos since = 0;  // shared: since when it waits, by the executor's clock
     bool provider_endpoint = false;  // DAT_PSP_PROVIDER_FLAG: an endpoint is made per request
     // DAT's CSP: what the consumer gave as address, with the port that is the name.
     std::optional<sockaddr_storage> common_address;

@@ -1,0 +1,131 @@
+// Several processes that wait for one name (VipConnectWait): the line.
+//
+// Each of them listens at the first port of the name that it finds free, so they stand in line at
+// the name's ports. A name that spells a port has that one alone for its requesters: whoever comes
+// later stands at the name's hashed ports, where nobody looks for it, if it is a waiter like itself
+// that has the port.
+//
+// First come, first served: who has a request asks along the line, in the thread that waited,
+// whether somebody has waited for longer, and hands the request over; who gets it does the same.
+// Times are those of the host's one clock. As long as nobody else stands in line nobody is asked:
+// who joins says so to everybody ahead of it, and who opens a port looks for itself. It takes two
+// looks in vain to be alone, since others may just have moved. Meanwhile the place is kept, and
+// what else comes there is held.
+//
+// The line closes up: whoever is not at the first port looks every kClimb whether one before its
+// own has become free, and moves. So the place of a process that has gone, killed or not, is given
+// away, and nobody has to keep account of who is there.
+#include <algorithm>
+#include <utility>
+
+#include "dat/core/connection_manager.h"
+
+namespace viaduct::core {
+namespace {
+
+using verbs::MutexLock;
+
+constexpr verbs::Nanos kClimb = 10'000'000;
+constexpr int kVainLooks = 2;
+
+}  // namespace
+
+std::vector<uint16_t> ConnectionManager::LinePortsOf(const ServiceName& name) const {
+  std::vector<uint16_t> ports = PortsOf(name);
+  if (const std::optional<uint16_t> direct = name.direct_port()) {
+    for (const uint16_t port : PeerPortsOf(name)) {
+      if (port != *direct) ports.push_back(port);
+    }
+  }
+  return ports;
+}
+
+std::vector<uint8_t> ConnectionManager::LineNoteFor(const ServiceName& name, uint64_t since) const {
+  return EncodeLineNote({since, context_->address().v4()}, name);
+}
+
+Error ConnectionManager::JoinLine(ServicePoint& point) {
+  const ServiceName& name = point.options().name;
+  const std::vector<uint8_t> joins = LineNoteFor(name, LineNote::kJoins);
+  std::vector<uint16_t> ahead;
+  Error error = ServeAt(point, PortsOf(name), &ahead);
+  const std::optional<uint16_t> direct = name.direct_port();
+  if (error.code == Code::kConnQualInUse && direct.has_value()) {
+    if (!context_->WouldTake(*direct, joins)) return error;  // a stranger's, or DAT's
+    error = ServeAt(point, LinePortsOf(name), &ahead);
+  }
+  if (!error.ok()) return error;
+  for (const uint16_t port : ahead) (void)context_->WouldTake(port, joins);
+  return Ok();
+}
+
+bool ConnectionManager::TakesFromLine(const ServiceName& name, const LineNote& note) {
+  MutexLock lock(&lock_);
+  const auto found = services_.find(name);
+  if (found == services_.end() || note.address != context_->address().v4()) return false;
+  Service& service = found->second;
+  if (!service.points.empty() && !service.points.front()->options().shared) return false;
+  service.vain_looks = 0;
+  if (note.since == LineNote::kJoins) return true;
+  return !service.points.empty() &&
+         static_cast<uint64_t>(service.points.front()->options().since) < note.since;
+}
+
+bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming, const ServiceName& name,
+                                    verbs::Nanos since) {
+  std::vector<uint16_t> others;
+  {
+    MutexLock lock(&lock_);
+    const auto found = services_.find(name);
+    if (found == services_.end() || found->second.vain_looks == kVainLooks) return false;
+    ++found->second.passing;
+    for (const uint16_t port : LinePortsOf(name)) {
+      const auto known = open_ports_.find(port);
+      if (known == open_ports_.end() || known->second.expired()) others.push_back(port);
+    }
+  }
+  const std::vector<uint8_t> note = LineNoteFor(name, static_cast<uint64_t>(since));
+  bool met = false, passed = false;
+  for (const uint16_t port : others) {
+    if (!context_->IsServed(port)) continue;
+    met = true;
+    passed = incoming.HandOff(port, note).ok();
+    if (passed) break;
+  }
+  MutexLock lock(&lock_);
+  const auto found = services_.find(name);
+  // Unless somebody who shares it with nobody has had the name meanwhile.
+  if (found != services_.end() && found->second.passing != 0) {
+    Service& service = found->second;
+    --service.passing;
+    service.lingers_until = context_->executor().Now() + kLinger;
+    service.vain_looks = met ? 0 : std::min(service.vain_looks + 1, kVainLooks);
+  }
+  return passed;
+}
+
+void ConnectionManager::ClimbLater(const ServiceName& name, Service& service) {
+  service.climb = context_->executor().RunAt(context_->executor().Now() + kClimb,
+                                             [this, name] { Climb(name); });
+}
+
+void ConnectionManager::Climb(const ServiceName& name) {
+  std::shared_ptr<Port> left;  // outside the lock
+  MutexLock lock(&lock_);
+  const auto found = services_.find(name);
+  if (found == services_.end()) return;
+  Service& service = found->second;
+  const std::vector<uint16_t> ports = LinePortsOf(name);
+  for (size_t place = 0; place < service.place; ++place) {
+    if (context_->IsServed(ports[place])) continue;
+    auto port = OpenPort(ports[place]);
+    if (!port.ok()) continue;
+    left = std::exchange(service.port, *std::move(port));
+    service.place = place;
+    service.vain_looks = 0;
+  }
+  service.climb = 0;
+  if (service.place != 0) ClimbLater(name, service);
+}
+
+}  // namespace viaduct::core

@@ -1,0 +1,311 @@
+// Several waiters on one discriminator, in several processes: first come, first served, and
+// nobody's place is lost or kept by the dead. VIPL 4.3, VipConnectWait.
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vipl.h>
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr VIP_ULONG kLong = 20000;
+
+// What a server's process is told: wait so long, and say who has asked; end.
+struct Order {
+  VIP_ULONG timeout;  // 0: end
+};
+struct Served {
+  VIP_RETURN result;
+  char requester[16];
+};
+
+// A process that waits when it is told to, accepts, and keeps what it has accepted.
+class Server {
+ public:
+  explicit Server(const std::string& name) {
+    int sockets[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+    fflush(nullptr);
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(sockets[0]);
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      Peer boss(sockets[1], parent);
+      try {
+        Serve(boss, name);
+      } catch (const std::exception& failure) {
+        ADD_FAILURE() << failure.what();
+      }
+      fflush(nullptr);
+      _exit(::testing::Test::HasFailure() ? 1 : 0);
+    }
+    close(sockets[1]);
+    peer_ = std::make_unique<Peer>(sockets[0], pid_);
+    peer_->Await("open");
+  }
+  ~Server() {
+    if (pid_ != 0) {
+      peer_->Send(Order{0});
+      Reap();
+    }
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Returns when it stands in line: it sleeps, and not just for an answer on its way there.
+  void Wait(VIP_ULONG timeout = kLong) {
+    peer_->Send(Order{timeout});
+    peer_->Await("waiting");
+    for (int i = 0; i < 5; ++i) {
+      AwaitAsleep(pid_, pid_);
+      usleep(2000);
+    }
+  }
+  Served Result() { return peer_->Receive<Served>(); }
+  void ExpectServed(const std::string& requester) {
+    const Served served = Result();
+    EXPECT_EQ(served.result, VIP_SUCCESS) << requester;
+    EXPECT_EQ(served.requester, requester);
+  }
+  void Kill() {
+    ASSERT_EQ(kill(pid_, SIGKILL), 0);
+    EXPECT_EQ(waitpid(pid_, nullptr, 0), pid_);
+    pid_ = 0;
+  }
+  void Stop() { ASSERT_EQ(kill(pid_, SIGSTOP), 0); }
+  void Continue() { ASSERT_EQ(kill(pid_, SIGCONT), 0); }
+
+ private:
+  static void Serve(Peer& boss, const std::string& name) {
+    Nic nic;
+    std::vector<VIP_VI_HANDLE> vis;
+    boss.Tell("open");
+    for (;;) {
+      const auto order = boss.Receive<Order>();
+      if (order.timeout == 0) return;
+      VIP_VI_ATTRIBUTES attributes = Attributes(), peer;
+      VIP_VI_HANDLE vi;
+      ASSERT_EQ(VipCreateVi(nic.handle, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
+      NetAddress local = nic.Address(name), remote;
+      VIP_CONN_HANDLE connection;
+      boss.Tell("waiting");
+      Served served = {};
+      served.result =
+          VipConnectWait(nic.handle, local.get(), order.timeout, remote.get(), &peer, &connection);
+      if (served.result == VIP_SUCCESS) {
+        remote.discriminator().copy(served.requester, sizeof served.requester - 1);
+        served.result = VipConnectAccept(connection, vi);
+      }
+      boss.Send(served);
+    }
+  }
+  void Reap() {
+    int status = -1;
+    EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+    EXPECT_EQ(status, 0) << "a server failed, see above";
+    pid_ = 0;
+  }
+
+  pid_t pid_ = 0;
+  std::unique_ptr<Peer> peer_;
+};
+
+// Connects as `requester`, in a process of its own.
+void Connect(const std::string& name, const std::string& requester) {
+  fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    {
+      Side side;
+      NetAddress local = side.nic.Address(requester), remote = side.nic.Address(name);
+      VIP_RETURN result;
+      const int64_t end = NowMilliseconds() + static_cast<int64_t>(kLong);
+      do {
+        result = VipConnectRequest(side.vi, local.get(), remote.get(), kLong, &side.peer);
+      } while (result == VIP_NO_MATCH && NowMilliseconds() < end);
+      EXPECT_EQ(result, VIP_SUCCESS) << requester;
+    }
+    fflush(nullptr);
+    _exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// One that is looked for at hashed ports, and one that spells a port.
+std::string Hashed() { return Name(0); }
+std::string Direct() {
+  const uint16_t port = Port(0);
+  return std::string(6, '\0') + static_cast<char>(port >> 8) + static_cast<char>(port & 0xff);
+}
+
+class Line : public ::testing::TestWithParam<std::string (*)()> {};
+
+TEST_P(Line, FirstComeFirstServed) {
+  RunAlone([name = GetParam()()] {
+    Server a(name), b(name), c(name);
+    a.Wait();
+    b.Wait();
+    c.Wait();
+    Connect(name, "1");
+    a.ExpectServed("1");
+    a.Wait();  // behind the others now
+    Connect(name, "2");
+    b.ExpectServed("2");
+    Connect(name, "3");
+    c.ExpectServed("3");
+    c.Wait();
+    b.Wait();
+    Connect(name, "4");
+    a.ExpectServed("4");
+    Connect(name, "5");
+    c.ExpectServed("5");
+    Connect(name, "6");
+    b.ExpectServed("6");
+  });
+}
+
+// Its turn comes when those before it have given up.
+TEST_P(Line, WhoTimesOutLeavesItsPlace) {
+  RunAlone([name = GetParam()()] {
+    Server a(name), b(name), c(name);
+    a.Wait(200);
+    b.Wait(300);
+    c.Wait();
+    EXPECT_EQ(a.Result().result, VIP_TIMEOUT);
+    EXPECT_EQ(b.Result().result, VIP_TIMEOUT);
+    Connect(name, "1");
+    c.ExpectServed("1");
+  });
+}
+
+TEST_P(Line, WhoIsKilledLosesItsPlace) {
+  RunAlone([name = GetParam()()] {
+    Server a(name), b(name), c(name), d(name);
+    a.Wait();
+    b.Wait();
+    c.Wait();
+    d.Wait();
+    b.Kill();
+    Connect(name, "1");
+    a.ExpectServed("1");
+    a.Wait();
+    Connect(name, "2");
+    c.ExpectServed("2");
+    a.Kill();  // it has the name's first port
+    Connect(name, "3");
+    d.ExpectServed("3");
+  });
+}
+
+// Who is first and does not answer holds up the others, but not for ever.
+TEST_P(Line, WhoIsStoppedDoesNotStopTheOthers) {
+  RunAlone([name = GetParam()()] {
+    Server a(name), b(name), c(name);
+    a.Wait();
+    b.Wait();
+    c.Wait();
+    Connect(name, "1");
+    a.ExpectServed("1");
+    a.Wait();
+    b.Stop();
+    Connect(name, "2");
+    c.ExpectServed("2");
+    b.Continue();
+    Connect(name, "3");
+    b.ExpectServed("3");
+    Connect(name, "4");
+    a.ExpectServed("4");
+  });
+}
+
+// Waiters of one process and of another take turns by the same rule.
+TEST_P(Line, ThreadsAndProcessesStandInOneLine) {
+  RunPair(
+      [name = GetParam()()](Peer& peer) {
+        Nic nic;
+        struct Waiter {
+          std::string requester;
+          std::unique_ptr<Sleeper> thread;
+        } waiters[2];
+        const auto wait = [&](Waiter* waiter) {
+          waiter->thread = std::make_unique<Sleeper>([&nic, &name, waiter] {
+            NetAddress local = nic.Address(name), remote;
+            VIP_VI_ATTRIBUTES attributes = Attributes(), theirs;
+            VIP_VI_HANDLE vi;
+            VIP_CONN_HANDLE connection;
+            EXPECT_EQ(
+                VipConnectWait(nic.handle, local.get(), kLong, remote.get(), &theirs, &connection),
+                VIP_SUCCESS);
+            waiter->requester = remote.discriminator();
+            EXPECT_EQ(VipCreateVi(nic.handle, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
+            EXPECT_EQ(VipConnectAccept(connection, vi), VIP_SUCCESS);
+          });
+          waiter->thread->AwaitAsleep();
+        };
+        wait(&waiters[0]);
+        peer.Tell("first");
+        peer.Await("second");
+        wait(&waiters[1]);
+        peer.Tell("third");
+        for (Waiter& waiter : waiters) waiter.thread->Join();
+        EXPECT_EQ(waiters[0].requester, "1");
+        EXPECT_EQ(waiters[1].requester, "3");
+        peer.Await("done");
+      },
+      [name = GetParam()()](Peer& peer) {
+        peer.Await("first");
+        Server second(name);
+        second.Wait();
+        peer.Tell("second");
+        peer.Await("third");
+        Connect(name, "1");
+        Connect(name, "2");
+        Connect(name, "3");
+        second.ExpectServed("2");
+        peer.Tell("done");
+      });
+}
+
+std::string NameOfKind(const ::testing::TestParamInfo<std::string (*)()>& info) {
+  return info.param == &Direct ? "APort" : "HashedPorts";
+}
+INSTANTIATE_TEST_SUITE_P(Names, Line, ::testing::Values(&Hashed, &Direct), NameOfKind);
+
+// A port that is somebody else's is no line.
+TEST(LineAtAPort, AStrangersPortIsAnErrorOfResources) {
+  if (Wire() == "shm") GTEST_SKIP() << "a stranger has TCP ports";
+  RunAlone([] {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(Port(0));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(listen(socket, 1), 0);
+    Nic nic;
+    NetAddress local = nic.Address(Direct()), remote;
+    VIP_VI_ATTRIBUTES peer;
+    VIP_CONN_HANDLE connection;
+    EXPECT_EQ(VipConnectWait(nic.handle, local.get(), kLong, remote.get(), &peer, &connection),
+              VIP_ERROR_RESOURCE);
+    close(socket);
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
