@@ -307,7 +307,8 @@ enum class NoReceive : uint8_t {
 };
 
 enum class ConnectOutcome : uint8_t {
-  kRefused,      // an answer, but not a consumer's: nobody listens, backlog full, bad handshake
+  kRefused,      // an answer, but not a consumer's: Refuse, backlog full, bad handshake
+  kNobody,       // the host answers, and nobody listens at that port
   kRejected,     // IncomingConnection::Reject, with its private data
   kUnreachable,  // the network says that there is no way
   kNoResources,  // this process has no memory or descriptor for it, and no wire without need of it

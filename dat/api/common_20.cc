@@ -121,6 +121,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle,
     if (checked != DAT_SUCCESS) return checked;
     parameters.target.name = core::ServiceName::FromQualifier(port);
     parameters.deadline = ToDeadline(endpoint->adapter(), timeout);
+    parameters.grace = ConnectGrace();
     parameters.private_data = PrivateData(private_data_size, private_data);
     return ToReturn(endpoint->Connect(parameters));
   });

@@ -5,11 +5,13 @@
 
 #include "dat/api/face.h"
 #include "dat/core/endpoint.h"
+#include "verbs/base/settings.h"
 
 namespace viaduct::dat {
 namespace {
 
 constexpr DAT_RETURN kBadEp = BadHandle(DAT_INVALID_HANDLE_EP);
+constexpr verbs::Nanos kNanosPerMilli = 1'000'000;
 
 }  // namespace
 
@@ -33,6 +35,10 @@ DAT_RETURN TakeAddress(const sockaddr* remote, verbs::Address* out) {
                               : DAT_RETURN{DAT_SUCCESS};
 }
 
+verbs::Nanos ConnectGrace() {
+  return verbs::NumberSetting(verbs::SettingId::kDatGraceMs) * kNanosPerMilli;
+}
+
 VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_connect(
     DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address, DAT_CONN_QUAL remote_conn_qual,
     DAT_TIMEOUT timeout, DAT_COUNT private_data_size, const DAT_PVOID private_data,
@@ -52,6 +58,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_connect(
     if (flags != 0) return Failure(DAT_MODEL_NOT_SUPPORTED);
     parameters.target.name = core::ServiceName::FromQualifier(remote_conn_qual);
     parameters.deadline = ToDeadline(endpoint->adapter(), timeout);
+    parameters.grace = ConnectGrace();
     parameters.private_data = PrivateData(private_data_size, private_data);
     return ToReturn(endpoint->Connect(parameters));
   });
@@ -72,7 +79,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle,
     if (checked != DAT_SUCCESS) return checked;
     if (quality_of_service != DAT_QOS_BEST_EFFORT) return Failure(DAT_MODEL_NOT_SUPPORTED);
     return ToReturn(endpoint->DuplicateConnect(*other, ToDeadline(endpoint->adapter(), timeout),
-                                               PrivateData(private_data_size, private_data)));
+                                               PrivateData(private_data_size, private_data),
+                                               ConnectGrace()));
   });
 }
 

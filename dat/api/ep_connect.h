@@ -6,6 +6,7 @@
 
 #include "dat/api/abi.h"
 #include "verbs/base/address.h"
+#include "verbs/base/clock.h"
 
 namespace viaduct::dat {
 
@@ -15,6 +16,10 @@ bool ToAddress(const sockaddr* from, verbs::Address* out);
 // The remote address, parameter 2, of every call that connects: one that is invalid, or that cannot
 // be converted, fails at once.
 DAT_RETURN TakeAddress(const sockaddr* remote, verbs::Address* out);
+
+// How long a request is repeated where nobody listens. Servers tell clients their place before they
+// listen there (OFED's dtestx does): OFED's slower start made up for it.
+verbs::Nanos ConnectGrace();
 
 }  // namespace viaduct::dat
 

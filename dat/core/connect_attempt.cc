@@ -76,7 +76,9 @@ std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
     if (absl::IsResourceExhausted(started)) return EndpointInput::kNoResources;
   }
   verbs::Nanos again = executor_.Now() + back_off_;
-  if (!peer_.has_value() && grace_end_.at() <= again) return EndpointInput::kNonPeerRejected;
+  if (!peer_.has_value() && (grace_end_.at() <= again || (refused_ && !silence_is_timeout_))) {
+    return EndpointInput::kNonPeerRejected;
+  }
   back_off_ = std::min(2 * back_off_, peer_.has_value() ? kLongestPeerBackOff : kLongestBackOff);
   RetryLater(again);
   return std::nullopt;
@@ -130,6 +132,9 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
     }
     case verbs::ConnectOutcome::kRefused:
     case verbs::ConnectOutcome::kGone:
+      refused_ = true;
+      break;
+    case verbs::ConnectOutcome::kNobody:
       break;
   }
   return TryFrom(port_ + 1);

@@ -1,9 +1,10 @@
 // ConnectAttempt: the active side of one connection, from the call to its outcome.
 //
 // A name is looked for on its ports, one after the other. "Nobody there" on all of them is the
-// answer, unless there is grace (VIPL): then the round is repeated with back-off as long as the
-// next one begins before the end of the grace and the deadline; so a host that answers never leads
-// to a time-out. The deadline ends what is silent.
+// answer, unless there is grace: then the round is repeated with back-off as long as the next one
+// begins before the end of the grace and the deadline; so a host that answers never leads to a
+// time-out. The deadline ends what is silent. DAT's grace is for names that nobody serves: whoever
+// was there and refused (a full backlog, a handshake that failed) is not asked again.
 //
 // Peer to peer there is no such answer before the deadline: the attempt dials with back-off for
 // ever, and listens meanwhile. It is in one of three phases: dialling, waiting for the next round,
@@ -86,7 +87,8 @@ class ConnectAttempt {
   const Timer timer_;
   std::vector<uint8_t> data_;  // header and the consumer's private data
   bool headed_ = false;
-  bool heard_ = false;  // by an earlier try; the queue pair knows of the last one only
+  bool heard_ = false;    // by an earlier try; the queue pair knows of the last one only
+  bool refused_ = false;  // a try met somebody
   Phase phase_ = Phase::kDialling;
   PeerMismatch mismatch_ = PeerMismatch::kNone;
   size_t port_ = 0;

@@ -397,7 +397,7 @@ Error Endpoint::Connect(const ConnectParameters& parameters) {
 }
 
 Error Endpoint::DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
-                                 absl::Span<const uint8_t> private_data) {
+                                 absl::Span<const uint8_t> private_data, verbs::Nanos grace) {
   ConnectParameters parameters;
   {
     MutexLock lock(&other.lock_);
@@ -407,6 +407,7 @@ Error Endpoint::DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
     parameters.target = other.target_;
   }
   parameters.deadline = deadline;
+  parameters.grace = grace;
   parameters.private_data = private_data;
   MutexLock lock(&lock_);
   return StartAttempt(parameters);

@@ -79,11 +79,11 @@ struct ConnectParameters {
   ConnectTarget target;
   verbs::Deadline deadline = verbs::Deadline::Infinite();
   absl::Span<const uint8_t> private_data;
-  // VIPL: header with the two discriminators; the grace repeats a "nobody there" until then.
+  verbs::Nanos grace = 0;  // repeats a "nobody there" until then
+  // VIPL: header with the two discriminators.
   const ConnectionHeader* header = nullptr;
-  verbs::Nanos grace = 0;
-  // VIPL, peer to peer, instead of those two: `target` is where it is dialled. Until the deadline
-  // it waits for a request of the other side, or for the other side to listen.
+  // VIPL, peer to peer, instead of grace and header: `target` is where it is dialled. Until the
+  // deadline it waits for a request of the other side, or for the other side to listen.
   const PeerRequest* peer = nullptr;
 };
 
@@ -122,7 +122,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Error Connect(const ConnectParameters& parameters);
   // As `other` connected, following its redirections: same address, name and flags.
   Error DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
-                         absl::Span<const uint8_t> private_data);
+                         absl::Span<const uint8_t> private_data, verbs::Nanos grace = 0);
   Error Disconnect(verbs::DisconnectMode mode);
   // Unconnected only: everything posted completes as flushed, the state stays (VipDisconnect of an
   // idle VI).

@@ -103,7 +103,7 @@ TEST_F(ConnectTest, RefuseIsNotReject) {
   }
 }
 
-TEST_F(ConnectTest, NobodyListensIsRefused) {
+TEST_F(ConnectTest, NobodyListensIsNotRefuse) {
   const uint16_t port = DeadPort();
   End& active = NewEnd(a());
   ASSERT_TRUE(active.Receive(1, 0, 16) == PostResult::kOk);
@@ -111,7 +111,7 @@ TEST_F(ConnectTest, NobodyListensIsRefused) {
   ASSERT_TRUE(Dial(active, b(), port).ok());
   const Event event = AwaitEvent(active);
   EXPECT_EQ(event.kind, Event::kConnectFailed);
-  EXPECT_EQ(event.outcome, ConnectOutcome::kRefused);
+  EXPECT_EQ(event.outcome, ConnectOutcome::kNobody);
   EXPECT_TRUE(active.pair().Heard()) << "the host has answered";
   EXPECT_FALSE(active.pair().ReceiveIdle()) << "receives are still posted";
   Settle();

@@ -202,6 +202,51 @@ TEST_F(ConnectTest, WaiterThatComesWithinTheGraceIsFound) {
   EXPECT_EQ(Now() / kMilli, 71);
 }
 
+TEST_P(NamedTest, GraceIsForNamesThatNobodyServes) {
+  End a(*a_);
+  ASSERT_TRUE(a.Connect(*b_, GetParam(), "", In(kSecond), 100 * kMilli).ok());
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(Now() / kMilli, 91) << "the answer to the last one within the grace";
+  EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
+  EXPECT_EQ(a->state(), State::kDisconnected);
+  ASSERT_TRUE(a->Reset().ok());
+  ASSERT_TRUE(a.Connect(*b_, GetParam(), "", In(kSecond), 100 * kMilli).ok());
+  RunFor(60 * kMilli);
+  const Ref<ServicePoint> point = b_->Listen(GetParam());
+  EXPECT_TRUE(AwaitRequest(*b_));
+}
+
+TEST_P(NamedTest, WhoeverIsThereAndRefusesIsNotAskedAgain) {
+  Ref<EventDispatcher> backlog = b_->MakeDispatcher(1);
+  ServicePoint::Options options;
+  options.name = GetParam();
+  Ref<ServicePoint> point;
+  ASSERT_TRUE(ServicePoint::CreatePublic(b_->adapter(), options, *backlog, &point).ok());
+  End first(*a_), second(*a_);
+  ASSERT_TRUE(first.Connect(*b_, GetParam(), "", In(kSecond), 100 * kMilli).ok());
+  RunFor(kMilli);
+  ASSERT_TRUE(second.Connect(*b_, GetParam(), "", In(kSecond), 100 * kMilli).ok());
+  RunFor(kMilli);
+  EXPECT_EQ(second.Listen(), Words{"non-peer rejected"}) << "the backlog is full";
+  Event event;
+  ASSERT_TRUE(backlog->Dequeue(&event).ok());
+  ASSERT_TRUE(ShareObject<ConnectionRequest>(event.subject)->Reject({}).ok());
+  RunFor(kMilli);
+  EXPECT_EQ(first.Listen(), Words{"peer rejected"});
+}
+
+TEST_F(ConnectTest, DisconnectEndsTheGrace) {
+  End a(*a_);
+  ASSERT_TRUE(a.Connect(*b_, Direct(), "", In(kSecond), 100 * kMilli).ok());
+  RunFor(10 * kMilli);
+  ASSERT_TRUE(a->Disconnect(DisconnectMode::kAbrupt).ok());
+  EXPECT_EQ(a.Listen(), Words{"disconnected"});
+  const size_t asked = RequestTimes(1).size();
+  RunFor(kSecond);
+  EXPECT_FALSE(a.Heard());
+  EXPECT_EQ(RequestTimes(1).size(), asked);
+}
+
 // Nobody waits: that is known, so it is not a time-out.
 TEST_F(ConnectTest, DeadlineWithinTheGraceEndsIt) {
   End a(*a_, ViAttributes());

@@ -162,11 +162,12 @@ Endpoint::Parts End::Parts() const {
 }
 
 Error End::Connect(Node& to, const ServiceName& name, const std::string& data,
-                   verbs::Deadline deadline) {
+                   verbs::Deadline deadline, verbs::Nanos grace) {
   ConnectParameters parameters;
   parameters.target.address = to.address();
   parameters.target.name = name;
   parameters.deadline = deadline;
+  parameters.grace = grace;
   parameters.private_data = Bytes(data);
   return endpoint_->Connect(parameters);
 }

@@ -80,7 +80,7 @@ class End {
   Endpoint::Parts Parts() const;
 
   Error Connect(Node& to, const ServiceName& name, const std::string& data = "",
-                verbs::Deadline deadline = verbs::Deadline::Infinite());
+                verbs::Deadline deadline = verbs::Deadline::Infinite(), verbs::Nanos grace = 0);
   // As VipConnectRequest does.
   Error ConnectVipl(Node& to, const ServiceName& name, verbs::Nanos grace,
                     verbs::Deadline deadline = verbs::Deadline::Infinite());

@@ -37,6 +37,7 @@ constexpr int kNodes = 3;
 constexpr int kEnds = 4;
 constexpr int kOperations = 250;
 constexpr size_t kMostPosted = 64;
+constexpr verbs::Nanos kDatGrace = 5 * kMilli;
 
 // splitmix64, as the network's.
 class Random {
@@ -204,13 +205,13 @@ class Run {
     const verbs::Deadline deadline = verbs::Deadline::After(
         simulation_.executor(), static_cast<verbs::Nanos>(random_.Below(100 * kMilli)));
     if (&other != &watched && other.state() == State::kConnected) {
-      error = watched.end->DuplicateConnect(*other.end, deadline, Bytes("again"));
+      error = watched.end->DuplicateConnect(*other.end, deadline, Bytes("again"), kDatGrace);
     } else {
       // Sometimes a name that nobody serves.
       Node& to = *AnyProcess().node;
       const ServiceName name = NameOf(random_.Below(random_.OneIn(4) ? 5 : 2));
       error = random_.OneIn(3) ? watched.end.ConnectVipl(to, name, 30 * kMilli, deadline)
-                               : watched.end.Connect(to, name, "hello", deadline);
+                               : watched.end.Connect(to, name, "hello", deadline, kDatGrace);
     }
     if (Agrees(before, Input::kConnect, error)) Begin(watched);
   }

@@ -30,6 +30,10 @@ constexpr Setting kSettings[] = {
      "How many such ports there are; they end at 65535 at the latest."},
     {"VIADUCT_GRACE_MS", SettingType::kNumber, "250", "", 0, 60000,
      "How long VipConnectRequest repeats a request that nobody waits for, in milliseconds."},
+    {"VIADUCT_DAT_GRACE_MS", SettingType::kNumber, "200", "", 0, 60000,
+     "How long dat_ep_connect repeats a request where nobody listens, in milliseconds; some "
+     "servers "
+     "tell their place before they listen there."},
     {"VIADUCT_SPIN_US", SettingType::kNumberOrAuto, "auto", "", 0, 1000000,
      "How long a wait polls before it sleeps, in microseconds; auto measures a wake-up at open."},
     {"VIADUCT_SILENCE_MS", SettingType::kNumber, "10000", "", 100, 3600000,

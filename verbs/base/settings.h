@@ -38,6 +38,7 @@ enum class SettingId {
   kPortBase,
   kPortCount,
   kGraceMs,
+  kDatGraceMs,
   kSpinUs,
   kSilenceMs,
   kNicNames,

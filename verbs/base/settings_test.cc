@@ -32,6 +32,7 @@ TEST(Settings, TableAndIdsAgree) {
   EXPECT_STREQ(GetSetting(SettingId::kPortBase).name, "VIADUCT_PORT_BASE");
   EXPECT_STREQ(GetSetting(SettingId::kPortCount).name, "VIADUCT_PORT_COUNT");
   EXPECT_STREQ(GetSetting(SettingId::kGraceMs).name, "VIADUCT_GRACE_MS");
+  EXPECT_STREQ(GetSetting(SettingId::kDatGraceMs).name, "VIADUCT_DAT_GRACE_MS");
   EXPECT_STREQ(GetSetting(SettingId::kSpinUs).name, "VIADUCT_SPIN_US");
   EXPECT_STREQ(GetSetting(SettingId::kSilenceMs).name, "VIADUCT_SILENCE_MS");
   EXPECT_STREQ(GetSetting(SettingId::kNicNames).name, "VIADUCT_NIC_NAMES");

@@ -356,7 +356,7 @@ void SimConnection::Dial() {
   if (!to_->alive) {
     network_.Later([self = shared_from_this()] {
       if (self->active_.pair_ != nullptr) self->active_.pair_->SetHeard();
-      self->FailAttempt(ConnectOutcome::kRefused, {});
+      self->FailAttempt(ConnectOutcome::kNobody, {});
     });
     return;
   }
@@ -365,7 +365,7 @@ void SimConnection::Dial() {
     if (self->active_.pair_ != nullptr) self->active_.pair_->SetHeard();
     const auto listener = self->to_->listeners.find(self->port_);
     if (listener == self->to_->listeners.end()) {
-      self->Decline(ConnectOutcome::kRefused, {});
+      self->Decline(ConnectOutcome::kNobody, {});
       return;
     }
     listener->second->OnRequest(std::make_unique<SimIncoming>(self));

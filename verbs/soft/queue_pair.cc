@@ -163,7 +163,7 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
       return wire->Reaches(options.address);
     });
     const ConnectOutcome outcome =
-        reachable ? ConnectOutcome::kRefused : ConnectOutcome::kUnreachable;
+        reachable ? ConnectOutcome::kNobody : ConnectOutcome::kUnreachable;
     RunOnExecutor([connection = connection_, outcome](SoftQueuePair& pair) {
       bool current;
       {
@@ -197,7 +197,7 @@ bool SoftQueuePair::NotHere() {
     started = StartAttempt();
   }
   if (!started) {
-    ConnectFailed(short_.load() ? ConnectOutcome::kNoResources : ConnectOutcome::kRefused, {});
+    ConnectFailed(short_.load() ? ConnectOutcome::kNoResources : ConnectOutcome::kNobody, {});
   }
   return true;
 }

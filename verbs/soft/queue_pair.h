@@ -93,7 +93,7 @@ class SoftQueuePair final : public QueuePair {
   // Connecting -> Idle. True: the pair has let go of the link, which gets no Disconnect. False:
   // the pair disconnected first, and Disconnect is called or being called.
   bool ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
-  // Nobody here on this wire: the next one of the context is tried, or kRefused. As above.
+  // Nobody here on this wire: the next one of the context is tried, or kNobody. As above.
   bool NotHere();
   State state() const { return state_.load(std::memory_order_acquire); }
 

@@ -2,6 +2,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "tests/conformance/dat/side.h"
 
 namespace viaduct::tests {
@@ -416,6 +418,23 @@ TEST(EpConnect, C085_NobodyListensOnLargeQualifier) {
   });
 }
 
+// Some servers tell where they are before they listen there.
+TEST(EpConnect, S_ListenerThatComesALittleLateIsFound) {
+  RunAlone([] {
+    setenv("VIADUCT_DAT_GRACE_MS", "60000", 1);
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp(), other = side.NewEp();
+    side.Connect(ep, Port(0));
+    side.Connect(other, Port(1));
+    Must(dat_ep_disconnect(other, DAT_CLOSE_ABRUPT_FLAG));
+    NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, other);
+    EXPECT_EQ(StateOf(ep), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+    side.Listen(Port(0));
+    NextRequest(side.cr_evd);
+    EXPECT_TRUE(IsEmpty(side.connect_evd));
+  });
+}
+
 TEST(EpConnect, C086_BacklogIsTheQueueOfTheDispatcher) {
   constexpr int kBacklog = 2, kRequests = 5;
   RunPair(
@@ -435,6 +454,7 @@ TEST(EpConnect, C086_BacklogIsTheQueueOfTheDispatcher) {
         peer.Await("done");
       },
       [=](Peer& peer) {
+        setenv("VIADUCT_DAT_GRACE_MS", "60000", 1);  // for those alone whom nobody hears
         Side side;
         peer.Await("listening");
         for (int i = 0; i < kRequests; ++i) side.Connect(side.NewEp(), Port(0));

@@ -215,6 +215,7 @@ void Connector::OnSocketError(int error) {
   } else if (IsUnreachable(error)) {
     answer.outcome = Outcome::kUnreachable;
   } else if (error == ECONNREFUSED || error == ECONNRESET) {
+    if (error == ECONNREFUSED && !connected_) answer.outcome = Outcome::kNobody;
     heard_ = true;
     Report();
   }

@@ -33,7 +33,14 @@ struct ConnectorOptions {
 // the caller has the deadline. A lost SYN is repeated for ever for the same reason.
 class Connector : public std::enable_shared_from_this<Connector> {
  public:
-  enum class Outcome : uint8_t { kConnected, kRejected, kRefused, kUnreachable, kNoResources };
+  enum class Outcome : uint8_t {
+    kConnected,
+    kRejected,
+    kRefused,
+    kNobody,
+    kUnreachable,
+    kNoResources
+  };
   // `socket` (kConnected) is not watched and nothing behind the reply was taken from it. `reply`
   // (kConnected, kRejected) holds the peer's private data.
   struct Answer {

@@ -125,7 +125,7 @@ TEST_F(ConnectorTest, NobodyListens) {
     port = closed.port();
   }
   Connect(port);
-  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kNobody);
   EXPECT_TRUE(heard());
 }
 

@@ -80,6 +80,8 @@ void IwarpLink::OnAnswer(Connector::Answer answer) {
     }
     case Connector::Outcome::kRefused:
       return FailAttempt(ConnectOutcome::kRefused, {});
+    case Connector::Outcome::kNobody:
+      return FailAttempt(ConnectOutcome::kNobody, {});
     case Connector::Outcome::kUnreachable:
       return FailAttempt(ConnectOutcome::kUnreachable, {});
     case Connector::Outcome::kNoResources:

@@ -89,7 +89,7 @@ TEST(IwarpConnectTest, Refused) {
   const uint16_t port = server.listener->port();
   server.listener.reset();
   client.Dial(port);
-  EXPECT_EQ(client.sink.Next().outcome, ConnectOutcome::kRefused);
+  EXPECT_EQ(client.sink.Next().outcome, ConnectOutcome::kNobody);
 }
 
 TEST(IwarpConnectTest, GivenUpBeforeTheAnswer) {

@@ -233,7 +233,7 @@ TEST(TwoProcessTest, DeathOfThePeer) {
     TestEnd late(*context);
     DialForTest(late.pair(), port);
     late.Await(late.failed);
-    return late.outcome == ConnectOutcome::kRefused ? 0 : 5;
+    return late.outcome == ConnectOutcome::kNobody ? 0 : 5;
   });
   EXPECT_EQ(survivor.Wait(), 0);
   victim.Kill();
