@@ -24,9 +24,6 @@ struct PairOfPrograms {
   // What a client prints that came too early, if the server says that it is ready before it is: it
   // is started again.
   std::string too_early = {};
-  // What a client prints that came after the server's word and before its service point, of a
-  // program that names the one first: both are started again.
-  std::string too_early_for_both = {};
 };
 
 // Fails the test unless both say so, end with status 0 and complain of nothing.
