@@ -1,8 +1,11 @@
 // Endpoints: creation, attributes, state, end.
+#include <optional>
+
 #include "dat/api/ep_attributes.h"
 #include "dat/api/face.h"
 #include "dat/api/registration.h"
 #include "dat/core/endpoint.h"
+#include "dat/core/receive_watch.h"
 
 namespace viaduct::dat {
 namespace {
@@ -51,6 +54,14 @@ DAT_RETURN TakeParts(core::InterfaceAdapter& adapter, DAT_EP_PARAM_MASK mask,
   return taken;
 }
 
+void KeepAsked(core::Endpoint& endpoint, const AskedAttributes& asked) {
+  const AskedAttributes before = AskedAttributes::Unpack(endpoint.face_word());
+  endpoint.set_face_word(asked.Pack());
+  if (asked.soft_high == before.soft_high) return;
+  endpoint.SetWatermarks(asked.soft_high != 0 ? asked.soft_high : core::ReceiveWatch::kNoLimit,
+                         std::nullopt);
+}
+
 constexpr DAT_EP_PARAM_MASK kPartFields = DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
                                           DAT_EP_FIELD_REQUEST_EVD_HANDLE |
                                           DAT_EP_FIELD_CONNECT_EVD_HANDLE;
@@ -85,7 +96,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HAND
     core::Ref<core::Endpoint> endpoint;
     core::Error error = core::Endpoint::Create(*adapter, parts, attributes, &endpoint);
     if (!error.ok()) return ToReturn(error);
-    endpoint->set_face_word(asked.Pack());
+    KeepAsked(*endpoint, asked);
     *ep_handle = endpoint->handle();
     return DAT_SUCCESS;
   });
@@ -124,7 +135,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create_with_srq(
     core::Ref<core::Endpoint> endpoint;
     core::Error error = core::Endpoint::Create(*adapter, parts, attributes, &endpoint);
     if (!error.ok()) return ToReturn(error);
-    endpoint->set_face_word(asked.Pack());
+    KeepAsked(*endpoint, asked);
     *ep_handle = endpoint->handle();
     return DAT_SUCCESS;
   });
@@ -149,8 +160,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM
     param->recv_evd_handle = HandleOf(parts.receive);
     param->request_evd_handle = HandleOf(parts.request);
     param->connect_evd_handle = HandleOf(parts.connect);
-    param->srq_handle =
-        parts.shared_receives ? parts.shared_receives->handle() : DAT_HANDLE_NULL;
+    param->srq_handle = parts.shared_receives ? parts.shared_receives->handle() : DAT_HANDLE_NULL;
     ShowAttributes(endpoint->attributes(), AskedAttributes::Unpack(endpoint->face_word()),
                    adapter.context().attributes(), &param->ep_attr);
     SetVersionFields(param);
@@ -179,7 +189,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARA
     const bool has_attributes = (mask & DAT_EP_FIELD_EP_ATTR_ALL) != 0;
     core::Error error =
         endpoint->Modify(has_parts ? &parts : nullptr, has_attributes ? &attributes : nullptr);
-    if (error.ok()) endpoint->set_face_word(asked.Pack());
+    if (error.ok()) KeepAsked(*endpoint, asked);
     return ToReturn(error);
   });
 }

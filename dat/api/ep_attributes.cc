@@ -52,6 +52,17 @@ class Taker {
     return true;
   }
 
+  // Initially the soft watermark of dat_ep_set_watermark.
+  bool Watermark(AskedAttributes* asked) const {
+    if (attributes_.srq_soft_hw == DAT_HW_DEFAULT && Has(DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW)) {
+      asked->soft_high = 0;
+      return true;
+    }
+    const uint32_t most = std::min(device_.max_requests_per_queue, AskedAttributes::kMaxSoftHigh);
+    return Count(DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, attributes_.srq_soft_hw, most, &asked->soft_high,
+                 0);
+  }
+
   bool Counts(core::EndpointAttributes* engine) const {
     const core::EndpointAttributes preset;
     const uint32_t requests = device_.max_requests_per_queue;
@@ -123,7 +134,8 @@ DAT_RETURN ApplyAttributes(const DAT_EP_ATTR& attributes, DAT_EP_PARAM_MASK mask
     changed_asked.request_flags = static_cast<uint8_t>(flags);
   }
   const Taker taker(attributes, mask, device);
-  if (!taker.Sizes(&changed, &changed_asked) || !taker.Counts(&changed)) {
+  if (!taker.Sizes(&changed, &changed_asked) || !taker.Watermark(&changed_asked) ||
+      !taker.Counts(&changed)) {
     return BadParameter(argument);
   }
   *engine = changed;
@@ -149,7 +161,8 @@ void ShowAttributes(const core::EndpointAttributes& engine, const AskedAttribute
       static_cast<DAT_COUNT>(or_default(engine.max_reads_in, device.max_reads_in));
   attributes->max_rdma_read_out =
       static_cast<DAT_COUNT>(or_default(engine.max_reads_out, device.max_reads_out));
-  attributes->srq_soft_hw = DAT_HW_DEFAULT;
+  attributes->srq_soft_hw =
+      asked.soft_high != 0 ? static_cast<DAT_COUNT>(asked.soft_high) : DAT_HW_DEFAULT;
   attributes->max_rdma_read_iov = attributes->max_request_iov;
   attributes->max_rdma_write_iov = attributes->max_request_iov;
 }

@@ -8,19 +8,24 @@
 
 namespace viaduct::dat {
 
-// What an endpoint keeps for dat_ep_query although the engine has no use for it: one word,
-// Object::face_word.
+// What an endpoint keeps for dat_ep_query although the engine has no use for it, or has it
+// elsewhere: one word, Object::face_word.
 struct AskedAttributes {
-  uint32_t max_rdma_size = 0;  // 0: the device's
-  uint8_t receive_flags = 0;   // DAT_COMPLETION_FLAGS of the endpoint's streams
+  static constexpr uint32_t kMaxSoftHigh = (1u << 22) - 1;
+
+  uint32_t max_rdma_size =
+      0;  // 0: the device's. No limit: OFED's dtest writes more than it asks for
+  uint8_t receive_flags = 0;  // DAT_COMPLETION_FLAGS of the endpoint's streams, five bits
   uint8_t request_flags = 0;
+  uint32_t soft_high = 0;  // srq_soft_hw; 0: none
 
   uint64_t Pack() const {
-    return max_rdma_size | uint64_t{receive_flags} << 32 | uint64_t{request_flags} << 40;
+    return max_rdma_size | uint64_t{receive_flags} << 32 | uint64_t{request_flags} << 37 |
+           uint64_t{soft_high} << 42;
   }
   static AskedAttributes Unpack(uint64_t word) {
-    return {static_cast<uint32_t>(word), static_cast<uint8_t>(word >> 32),
-            static_cast<uint8_t>(word >> 40)};
+    return {static_cast<uint32_t>(word), static_cast<uint8_t>(word >> 32 & 0x1f),
+            static_cast<uint8_t>(word >> 37 & 0x1f), static_cast<uint32_t>(word >> 42)};
   }
 };
 

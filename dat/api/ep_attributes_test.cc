@@ -50,6 +50,7 @@ TEST_F(EpAttributes, ZeroIsTheDefault) {
   EXPECT_EQ(shown.max_request_dtos, 256);
   EXPECT_EQ(shown.max_recv_iov, 16);
   EXPECT_EQ(shown.max_rdma_read_iov, 16);
+  EXPECT_EQ(shown.srq_soft_hw, static_cast<DAT_COUNT>(DAT_HW_DEFAULT));
 }
 
 TEST_F(EpAttributes, WhatWasAskedIsShown) {
@@ -65,6 +66,7 @@ TEST_F(EpAttributes, WhatWasAskedIsShown) {
   asked.max_rdma_read_out = 6;
   asked.max_rdma_read_iov = 2;
   asked.max_rdma_write_iov = 7;
+  asked.srq_soft_hw = 8;
   ASSERT_EQ(Apply(asked), DAT_RETURN{DAT_SUCCESS});
   asked_ = AskedAttributes::Unpack(asked_.Pack());
   const DAT_EP_ATTR shown = Show();
@@ -78,6 +80,10 @@ TEST_F(EpAttributes, WhatWasAskedIsShown) {
   EXPECT_EQ(shown.max_request_iov, 7);  // requests share a queue
   EXPECT_EQ(shown.max_rdma_read_in, 5);
   EXPECT_EQ(shown.max_rdma_read_out, 6);
+  EXPECT_EQ(shown.srq_soft_hw, 8);
+  asked.srq_soft_hw = DAT_HW_DEFAULT;
+  ASSERT_EQ(Apply(asked, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW), DAT_RETURN{DAT_SUCCESS});
+  EXPECT_EQ(Show().srq_soft_hw, static_cast<DAT_COUNT>(DAT_HW_DEFAULT));
 }
 
 TEST_F(EpAttributes, OnlyTheMaskIsTaken) {
@@ -94,8 +100,8 @@ TEST_F(EpAttributes, AboveTheDeviceOrNegativeIsInvalid) {
        {&DAT_EP_ATTR::max_recv_dtos, &DAT_EP_ATTR::max_request_dtos, &DAT_EP_ATTR::max_recv_iov,
         &DAT_EP_ATTR::max_request_iov, &DAT_EP_ATTR::max_rdma_read_in,
         &DAT_EP_ATTR::max_rdma_read_out, &DAT_EP_ATTR::max_rdma_read_iov,
-        &DAT_EP_ATTR::max_rdma_write_iov}) {
-    for (DAT_COUNT value : {-1, 1001}) {
+        &DAT_EP_ATTR::max_rdma_write_iov, &DAT_EP_ATTR::srq_soft_hw}) {
+    for (DAT_COUNT value : {-2, 1001}) {
       DAT_EP_ATTR asked = {};
       asked.max_request_dtos = 17;
       asked.*member = value;

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -130,8 +131,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Error Reset();  // Disconnected -> Unconnected; no-op in Unconnected
   Error Modify(const Parts* parts, const EndpointAttributes* attributes);
   // receive_watch.h: for ReceivesHeld, from now on. Above `soft` kAsyncHighWatermark is posted,
-  // once; above `hard` the connection breaks. ReceiveWatch::kNoLimit: none.
-  void SetWatermarks(uint32_t soft, uint32_t hard);
+  // once; above `hard` (null: stays) the connection breaks. ReceiveWatch::kNoLimit: none.
+  void SetWatermarks(uint32_t soft, std::optional<uint32_t> hard);
 
   // ---- what it shows
   // Inside an EpochGuard. Its connection has ended: the executor is about to flush everything and

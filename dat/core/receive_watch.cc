@@ -38,7 +38,7 @@ uint32_t Endpoint::ReceivesHeldLocked() {
   return parts_.receive ? parts_.receive->QueuedReceives(owner_.handle) : 0;
 }
 
-void Endpoint::SetWatermarks(uint32_t soft, uint32_t hard) {
+void Endpoint::SetWatermarks(uint32_t soft, std::optional<uint32_t> hard) {
   MutexLock lock(&lock_);
   if (watch_ == nullptr) watch_ = std::make_unique<ReceiveWatch>(*this);
   watch_->Set(soft, hard);

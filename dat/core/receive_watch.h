@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "dat/core/event_dispatcher.h"
 #include "verbs/device.h"
@@ -26,9 +27,9 @@ class ReceiveWatch final : public CompletionObserver {
   explicit ReceiveWatch(Endpoint& endpoint) : endpoint_(endpoint) {}
 
   // Under the endpoint's lock. Setting arms anew.
-  void Set(uint32_t soft, uint32_t hard) {
+  void Set(uint32_t soft, std::optional<uint32_t> hard) {
     soft_ = soft;
-    hard_ = hard;
+    hard_ = hard.value_or(hard_);
   }
   enum class Verdict : uint8_t { kFine, kSoft, kHard };
   // The soft limit speaks once, the hard one always.

@@ -17,7 +17,8 @@ DAT_COUNT Held(DAT_EP_HANDLE ep) {
 // has arrived when Ask returns.
 class Asker {
  public:
-  explicit Asker(Peer& peer) : peer_(peer) {
+  explicit Asker(Peer& peer, const DAT_EP_ATTR* attributes = nullptr)
+      : ep(side.NewEp(attributes)), peer_(peer) {
     for (uint64_t i = 0; i < 20; ++i) side.PostReceive(ep, i);
     side.AcceptFrom(peer, ep, Port(0));
   }
@@ -28,7 +29,7 @@ class Asker {
   void End() { peer_.Send(-1); }
 
   Side side;
-  DAT_EP_HANDLE ep = side.NewEp();
+  const DAT_EP_HANDLE ep;
 
  private:
   Peer& peer_;
@@ -103,6 +104,27 @@ TEST(EpSetWatermark, C132_SoftTellsOnceForEachArming) {
         for (uint64_t i = 0; i < 7; ++i) {
           EXPECT_EQ(NextCompletion(asker.side.receive_evd).user_cookie.as_64, i);
         }
+        asker.End();
+      },
+      Answer);
+}
+
+// DAT_EP_ATTR::srq_soft_hw arms it at the endpoint's creation.
+TEST(EpSetWatermark, C132_SoftOfTheAttributes) {
+  RunPair(
+      [](Peer& peer) {
+        DAT_EP_ATTR attributes = {};
+        attributes.srq_soft_hw = 2;
+        Asker asker(peer, &attributes);
+        EXPECT_EQ(ParametersOf(asker.ep).ep_attr.srq_soft_hw, 2);
+        asker.Ask(2);
+        EXPECT_EQ(Held(asker.ep), 2);
+        EXPECT_TRUE(IsEmpty(asker.side.async_evd));
+        asker.Ask(1);
+        const DAT_EVENT event = Next(asker.side.async_evd);
+        EXPECT_EQ(event.event_data.asynch_error_event_data.dat_handle, asker.ep);
+        EXPECT_EQ(event.event_data.asynch_error_event_data.reason,
+                  static_cast<DAT_COUNT>(DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT));
         asker.End();
       },
       Answer);
