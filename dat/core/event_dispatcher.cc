@@ -81,7 +81,7 @@ void EventDispatcher::PushLocked(const Event& event) {
   notices_ += event.notifies;
 }
 
-bool EventDispatcher::TakeLocked(Event* event, bool* taken) {
+bool EventDispatcher::TakeLocked(Event* event, bool* taken, bool* overflows) {
   *taken = !events_.empty();
   if (*taken) {
     *event = events_.Front();
@@ -90,7 +90,7 @@ bool EventDispatcher::TakeLocked(Event* event, bool* taken) {
   }
   // No more than there is room for: a consumer's call is not to allocate.
   verbs::Completion batch[kBatch];
-  const int most = std::min(kBatch, static_cast<int>(events_.capacity()));
+  const int most = static_cast<int>(std::min<uint32_t>(kBatch, length_));
   int n;
   bool came = false;
   do {
@@ -108,7 +108,26 @@ bool EventDispatcher::TakeLocked(Event* event, bool* taken) {
     }
     came = came || n != 0;
   } while (n == most && !*taken);
+  if (n == most || overflowed_) [[unlikely]]
+    *overflows = FindOverflowLocked(*taken);
   return came;
+}
+
+// A consumer who takes one event at a time lets the others wait in the device: what does not fit is
+// looked for there, as far as there is room.
+bool EventDispatcher::FindOverflowLocked(bool taken) {
+  if (takes_all_.load(std::memory_order_relaxed)) return false;
+  verbs::Completion completion;
+  while (events_.size() < length_ && queue_->Poll(&completion, 1) == 1) {
+    if (!BecomesEvent(completion)) continue;
+    Event event;
+    Translate(completion, &event);
+    PushLocked(event);
+  }
+  const bool overflows = events_.size() + taken > length_;
+  const bool news = overflows && !overflowed_;
+  overflowed_ = overflows;
+  return news;
 }
 
 bool EventDispatcher::HarvestLocked() {
@@ -169,16 +188,18 @@ Error EventDispatcher::Dequeue(Event* event) {
   if (owned_.load(std::memory_order_relaxed)) {
     return InvalidState(StateDetail::kDispatcherHasWaiter);
   }
-  bool came, taken, news;
+  bool came, taken, news, overflows = false;
   {
     SpinLockHolder lock(&lock_);
     const uint64_t before = notices_;
-    came = TakeLocked(event, &taken);
+    came = TakeLocked(event, &taken, &overflows);
     news = NewsLocked(before);
   }
   if (came) WakeWaiters(0);
   if (watched()) [[unlikely]]
     Tell(news, /*polled=*/true);
+  if (overflows) [[unlikely]]
+    ReportOverflow();
   return taken ? Ok() : Error(Code::kQueueEmpty);
 }
 
@@ -195,7 +216,9 @@ bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* m
   {
     SpinLockHolder lock(&lock_);
     if (options.threshold <= 1 && more == nullptr) {
-      came = TakeLocked(event, &taken);
+      bool overflows = false;
+      came = TakeLocked(event, &taken, &overflows);
+      progress->overflows |= overflows;
     } else {
       came = HarvestLocked();
       progress->overflows |= OverflowsLocked();

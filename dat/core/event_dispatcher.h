@@ -62,7 +62,7 @@ class CompletionObserver {
 struct CompletionOwner {
   Handle handle = nullptr;  // for Event::subject
   std::atomic<CompletionObserver*> observer{nullptr};
-  BindTable* binds = nullptr;  // of an endpoint
+  BindTable* binds = nullptr;               // of an endpoint
   std::atomic<bool> solicited_only{false};  // CompletionMode::kSolicited of its receives
 };
 
@@ -159,8 +159,12 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   bool HarvestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // The same until one more than fits is queued: the rest keeps its place in the work queues.
   bool HarvestSomeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // The oldest event, or one straight from the device.
-  bool TakeLocked(Event* event, bool* taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // The oldest event, or one straight from the device. `overflows` is set if that showed that more
+  // is there than fits.
+  bool TakeLocked(Event* event, bool* taken, bool* overflows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Behind a look at the device that may have left something there. `taken`: and of which the
+  // consumer gets one event.
+  bool FindOverflowLocked(bool taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Wakes the threads that wait, of which `self` (0 or 1) is the caller.
   void WakeWaiters(uint32_t self) {
     if (waiters_.load(std::memory_order_relaxed) > self) queue_->Wake();
