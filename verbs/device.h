@@ -505,6 +505,8 @@ class Context {
   virtual const DeviceAttributes& attributes() const = 0;
   virtual const Address& address() const = 0;
   virtual Executor& executor() = 0;
+  // How long CompletionQueue::Wait polls before it sleeps, for whoever waits on several queues.
+  virtual Nanos spin_time() const { return 0; }
 
   // A wildcard domain matches every region, a region in it every queue pair (VIPL's NULL tag).
   virtual absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateDomain(bool wildcard) = 0;

@@ -303,7 +303,7 @@ Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
   return error;
 }
 
-void EventDispatcher::OnCompletions(verbs::CompletionQueue&) {
+void EventDispatcher::Look(bool polled) {
   bool came, news, overflows = false;
   {
     SpinLockHolder lock(&lock_);
@@ -318,7 +318,7 @@ void EventDispatcher::OnCompletions(verbs::CompletionQueue&) {
   }
   if (came) WakeWaiters(0);
   if (watched()) [[unlikely]]
-    Tell(news, /*polled=*/true);
+    Tell(news, polled || came);
   if (overflows) ReportOverflow();
 }
 
@@ -377,7 +377,7 @@ void EventDispatcher::Tell(bool news, bool polled) {
 void EventDispatcher::Arm() {
   unarmed_.store(false);
   queue_->Arm(*this);
-  OnCompletions(*queue_);
+  Look(/*polled=*/false);
 }
 
 void EventDispatcher::SetNotifier(Notifier* notifier) {

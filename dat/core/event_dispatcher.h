@@ -134,6 +134,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // Of a stream whose queue pair is gone: when it returned, no thread is inside a harvest that took
   // a completion of it, so its owner and its observer may go.
   void DropStream(CompletionMode mode);
+  // Takes what the device has, as when it reports news; the notifier is told. Not inside an
+  // EpochGuard.
+  void Look() { Look(/*polled=*/true); }
   // The notifier is told at once of what is there, and of what comes next. Not inside an
   // EpochGuard.
   void Arm();
@@ -152,7 +155,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
  private:
   EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams, bool eager);
   ~EventDispatcher() override;
-  void OnCompletions(verbs::CompletionQueue& queue) override;
+  void OnCompletions(verbs::CompletionQueue&) override { Look(); }
+  // `polled`: the device's next news may come late even if it had none now.
+  void Look(bool polled);
   void PushLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // These three say whether something came from the device: then WakeWaiters, when the lock is
   // free.

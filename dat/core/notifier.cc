@@ -12,6 +12,12 @@ namespace viaduct::core {
 
 using verbs::MutexLock;
 
+namespace {
+
+constexpr size_t kLooks = 32;  // between two looks at the clock
+
+}  // namespace
+
 Error Notifier::Create(InterfaceAdapter& adapter, const Agent& agent, Ref<Notifier>* out) {
   return Publish(Ref<Notifier>::Adopt(new Notifier(adapter, agent, false)), out);
 }
@@ -44,16 +50,43 @@ Notifier::Agent Notifier::agent() const {
 
 // ------------------------------------------------------------------------------ taking
 
+Notifier::Dispatchers Notifier::UnarmedLocked() const {
+  Dispatchers unarmed;
+  // Each is alive: it detaches before its end.
+  for (EventDispatcher* d : unarmed_) unarmed.push_back(Ref<EventDispatcher>::Share(d));
+  return unarmed;
+}
+
 // A dispatcher that was polled, or has told its news, would tell the next ones up to a tick later.
 void Notifier::ArmDispatchers() {
-  std::vector<Ref<EventDispatcher>> unarmed;
+  Dispatchers unarmed;
   {
     MutexLock lock(&lock_);
-    // Each is alive: it detaches before its end.
-    for (EventDispatcher* d : unarmed_) unarmed.push_back(Ref<EventDispatcher>::Share(d));
+    unarmed = UnarmedLocked();
     unarmed_.clear();
   }
   for (const Ref<EventDispatcher>& dispatcher : unarmed) dispatcher->Arm();
+}
+
+// The others are armed: the control thread tells of them.
+void Notifier::Spin(const Waiter& self, verbs::Deadline deadline) {
+  const verbs::Nanos spin = adapter_->context().spin_time();
+  if (spin == 0) return;
+  Dispatchers busy;
+  {
+    MutexLock lock(&lock_);
+    busy = UnarmedLocked();
+  }
+  if (busy.empty()) return;
+  const size_t rounds = std::max<size_t>(kLooks / busy.size(), 1);
+  const verbs::Clock& clock = adapter_->executor();
+  const verbs::Nanos end = clock.Now() + spin;
+  do {
+    for (size_t i = 0; i < rounds; ++i) {
+      for (const Ref<EventDispatcher>& dispatcher : busy) dispatcher->Look();
+      if (self.told.load(std::memory_order_relaxed)) return;
+    }
+  } while (clock.Now() < end && !deadline.Passed(clock));
 }
 
 bool Notifier::TakeLocked(Handle* dispatcher) {
@@ -70,7 +103,6 @@ Error Notifier::Wait(verbs::Deadline deadline, Handle* dispatcher) {
     MutexLock lock(&lock_);
     if (TakeLocked(dispatcher)) return Ok();
   }
-  ArmDispatchers();
   Waiter self;
   self.parker = adapter_->executor().NewParker();
   {
@@ -78,6 +110,8 @@ Error Notifier::Wait(verbs::Deadline deadline, Handle* dispatcher) {
     if (TakeLocked(dispatcher) || freed_) return Ok();
     waiters_.push_back(&self);
   }
+  Spin(self, deadline);
+  if (!self.told.load(std::memory_order_relaxed)) ArmDispatchers();
   for (;;) {
     const verbs::ParkResult result = self.parker->Park(deadline);
     MutexLock lock(&lock_);

@@ -4,11 +4,15 @@
 // A trigger that meets no waiter is remembered, once, until somebody takes it; the dispatcher that
 // comes with it is a hint. The agent is called once, at the next trigger, on the callback thread.
 //
+// A waiting thread looks after the dispatchers that are busy itself, for as long as a wait on one
+// of them would spin; then it has them armed and sleeps until the control thread tells.
+//
 // Threads: every call from any thread. Its lock is taken after a dispatcher's. Trigger is called
 // with no dispatcher's lock held, inside an EpochGuard.
 #ifndef VIADUCT_DAT_CORE_NOTIFIER_H_
 #define VIADUCT_DAT_CORE_NOTIFIER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -72,13 +76,17 @@ class Notifier final : public Object {
   struct Waiter {
     std::unique_ptr<verbs::Parker> parker;
     Handle dispatcher = nullptr;
-    bool told = false;
+    std::atomic<bool> told{false};  // changed under the lock, and then the waiter is forgotten
   };
 
   Notifier(InterfaceAdapter& adapter, const Agent& agent, bool with_descriptor);
   ~Notifier() override;
   static Error Publish(Ref<Notifier> notifier, Ref<Notifier>* out);
+  using Dispatchers = std::vector<Ref<EventDispatcher>>;
+  Dispatchers UnarmedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ArmDispatchers();
+  // Until somebody told the waiter, or it is time to sleep.
+  void Spin(const Waiter& self, verbs::Deadline deadline);
   bool TakeLocked(Handle* dispatcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TellWaitersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CallAgent(const Agent& agent, Handle dispatcher);

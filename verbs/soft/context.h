@@ -55,6 +55,7 @@ class SoftContext final : public Context {
   const DeviceAttributes& attributes() const override { return attributes_; }
   const Address& address() const override { return address_; }
   Executor& executor() override { return executor_; }
+  Nanos spin_time() const override { return doorbell_->SpinTime(); }
   absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateDomain(bool wildcard) override;
   using Context::Register;
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(ProtectionDomain& domain, void* address,
