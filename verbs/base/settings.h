@@ -41,6 +41,7 @@ enum class SettingId {
   kDatGraceMs,
   kSpinUs,
   kSilenceMs,
+  kCrc,
   kNicNames,
   kVipHosts,
   kVipNics,

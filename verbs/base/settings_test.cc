@@ -35,6 +35,7 @@ TEST(Settings, TableAndIdsAgree) {
   EXPECT_STREQ(GetSetting(SettingId::kDatGraceMs).name, "VIADUCT_DAT_GRACE_MS");
   EXPECT_STREQ(GetSetting(SettingId::kSpinUs).name, "VIADUCT_SPIN_US");
   EXPECT_STREQ(GetSetting(SettingId::kSilenceMs).name, "VIADUCT_SILENCE_MS");
+  EXPECT_STREQ(GetSetting(SettingId::kCrc).name, "VIADUCT_CRC");
   EXPECT_STREQ(GetSetting(SettingId::kNicNames).name, "VIADUCT_NIC_NAMES");
   EXPECT_STREQ(GetSetting(SettingId::kVipHosts).name, "VIADUCT_VIP_HOSTS");
   EXPECT_STREQ(GetSetting(SettingId::kVipNics).name, "VIADUCT_VIP_NICS");
@@ -59,6 +60,7 @@ TEST(Settings, DefaultsApplyWithoutVariables) {
   EXPECT_EQ(NumberSetting(SettingId::kPortCount), 4536);
   EXPECT_EQ(NumberSetting(SettingId::kGraceMs), 250);
   EXPECT_EQ(NumberSetting(SettingId::kSilenceMs), 10000);
+  EXPECT_EQ(ChoiceSetting(SettingId::kCrc), "on");
   EXPECT_EQ(PathSetting(SettingId::kVipHosts), "/etc/vip_hosts");
   EXPECT_EQ(PathSetting(SettingId::kDatOverride), "");
   EXPECT_EQ(NumberOrAutoSetting(SettingId::kSpinUs), std::nullopt);

@@ -24,8 +24,8 @@ uint16_t Depth(uint32_t reads) {
   return static_cast<uint16_t>(std::min<uint32_t>(reads, kMpaMaxDepth));
 }
 
-MpaWish WishOf(const SoftQueuePair& pair) {
-  return {.crc = true, .ird = Depth(pair.max_reads_in()), .ord = Depth(pair.max_reads_out())};
+MpaWish WishOf(const LinkShared& shared, const SoftQueuePair& pair) {
+  return {.crc = shared.crc, .ird = Depth(pair.max_reads_in()), .ord = Depth(pair.max_reads_out())};
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
   dial.to = options.address;
   dial.port = options.port;
   dial.private_data.assign(options.private_data.begin(), options.private_data.end());
-  dial.wish = WishOf(pair);
+  dial.wish = WishOf(*link->shared_, pair);
   dial.reply_time = link->shared_->silence;
   dial.silence = link->shared_->silence;
   dial.on_progress = [link = link.get()](uint16_t local_port, bool heard) {
@@ -125,7 +125,7 @@ void IwarpLink::SendAnswer(Socket socket, const MpaFrame& request,
   if (pair == nullptr) return;  // disconnected meanwhile: the peer sees the socket close
   pair->SetLocalPort(LocalEnd(socket.get()).port);
   pair->SetHeard();
-  std::optional<MpaAnswer> answer = AcceptRequest(request, WishOf(*pair));
+  std::optional<MpaAnswer> answer = AcceptRequest(request, WishOf(*shared_, *pair));
   char byte;
   const bool gone = recv(socket.get(), &byte, 1, MSG_PEEK) == 0;
   if (!answer.has_value() || gone) return FailAttempt(ConnectOutcome::kGone, {});

@@ -47,11 +47,13 @@ namespace viaduct::verbs::iwarp {
 
 // What the links of a context share; lives as long as the last of them.
 struct LinkShared {
-  LinkShared(EventLoop& event_loop, Nanos silence_time) : loop(event_loop), silence(silence_time) {}
+  LinkShared(EventLoop& event_loop, Nanos silence_time, bool wants_crc)
+      : loop(event_loop), silence(silence_time), crc(wants_crc) {}
 
   EventLoop& loop;
   // How long a peer may owe an acknowledgement, or the end of a connection.
   const Nanos silence;
+  const bool crc;  // asked for; the peer may ask too
   ReceiveBuffers buffers;
 };
 

@@ -93,7 +93,7 @@ Address LoopbackOf(const Address& address) {
 }  // namespace
 
 IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
-    : options_(options), shared_(std::make_shared<LinkShared>(loop, options.silence)) {
+    : options_(options), shared_(std::make_shared<LinkShared>(loop, options.silence, options.crc)) {
   CloseSocketsInForkChildren(loop);
   ShutDownSocketsAtExit(loop);
 }

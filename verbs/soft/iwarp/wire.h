@@ -29,6 +29,7 @@ class IwarpWire final : public Wire {
     Address address;                 // listened on and connected from
     bool loopback_only = false;      // listen on loopback alone (VIADUCT_LISTEN)
     Nanos silence = 10'000'000'000;  // VIADUCT_SILENCE_MS
+    bool crc = true;                 // ask for the CRC (VIADUCT_CRC); a peer that asks gets it
   };
 
   // `loop` outlives every link, that is: the process.
