@@ -182,6 +182,8 @@ class SoftQueuePair final : public QueuePair {
   // The peer's read of [address, address + n): ask again for every piece, under the same lock
   // (inbound or send) as the copying. kOk: `*from` is readable as long as the lock is held.
   Inbound CheckRead(Key key, uint64_t address, uint32_t n, const unsigned char** from);
+  // What was wrong with a write or read that has just been refused, for a wire that can say it.
+  Refusal WhyRefused(Key key, uint32_t access) const;
 
   // The peer's atomic: next(old) is what the 64 bits become; `*original` is what they were.
   template <typename Next>

@@ -16,6 +16,13 @@ unsigned char* SoftQueuePair::Resolve(Key key, uint64_t address, uint32_t n,
   return memory;
 }
 
+Refusal SoftQueuePair::WhyRefused(Key key, uint32_t access) const {
+  Refusal why = regions_.Explain(key, access, domain_);
+  if (why == Refusal::kDomain) why = regions_.Explain(key, access, own_domain_);
+  if (why == Refusal::kBounds && (remote_access_ & access) != access) return Refusal::kRights;
+  return why;
+}
+
 bool SoftQueuePair::SharedReceiveWaits() const {
   return receives_.HasRoom(1) && shared_->available() != 0;
 }

@@ -197,4 +197,16 @@ unsigned char* RegionTable::Resolve(Key key, uint64_t address, uint64_t length, 
   return reinterpret_cast<unsigned char*>(region.memory.load(std::memory_order_relaxed) + offset);
 }
 
+Refusal RegionTable::Explain(Key key, uint32_t access, DomainId domain) const {
+  const Region& region = regions_[key & kIndexMask];
+  if (region.key.load(std::memory_order_acquire) != key || key == 0) return Refusal::kKey;
+  const DomainId owner = region.domain.load(std::memory_order_relaxed);
+  if (owner != domain && owner != kWildcardDomain && domain != kWildcardDomain) {
+    return Refusal::kDomain;
+  }
+  const uint32_t rights = region.access.load(std::memory_order_relaxed) |
+                          region.zero_access.load(std::memory_order_relaxed);
+  return (rights & access) != access ? Refusal::kRights : Refusal::kBounds;
+}
+
 }  // namespace viaduct::verbs

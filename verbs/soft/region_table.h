@@ -40,6 +40,14 @@ struct WindowBinding {
   DomainId owner = 0;   // who may use the window: `domain`, or a queue pair's number
 };
 
+// Why a range is refused, in the order in which it is looked for.
+enum class Refusal : uint8_t {
+  kKey,     // nothing has that key
+  kDomain,  // it is another domain's, or another pair's
+  kRights,
+  kBounds,
+};
+
 class RegionTable {
  public:
   static constexpr uint32_t kMaxRegions = 1 << 16;
@@ -87,6 +95,8 @@ class RegionTable {
   // empty.
   unsigned char* Resolve(Key key, uint64_t address, uint64_t length, uint32_t access,
                          DomainId domain) const;
+  // Of a key that Resolve has refused; kBounds where none of the others holds.
+  Refusal Explain(Key key, uint32_t access, DomainId domain) const;
 
  private:
   // Key: bits 0-15 index, 16-30 random, never 0. Indices are drawn at random as well.

@@ -32,6 +32,18 @@ TEST(RegionTableTest, ChecksRangeRightsAndDomain) {
   EXPECT_FALSE(table.Check(key | 0x80000000u, 1000, 1, kLocalRead, 7));
 }
 
+TEST(RegionTableTest, ExplainsARefusal) {
+  RegionTable table;
+  const Key key = *table.Register(7, 1000, 100, kLocalRead | kRemoteWrite);
+  EXPECT_EQ(table.Explain(key, kRemoteWrite, 7), Refusal::kBounds);
+  EXPECT_EQ(table.Explain(key, kRemoteRead, 7), Refusal::kRights);
+  EXPECT_EQ(table.Explain(key, kRemoteRead, 8), Refusal::kDomain);
+  EXPECT_EQ(table.Explain(key ^ 0x10000, kRemoteWrite, 7), Refusal::kKey);
+  EXPECT_EQ(table.Explain(0, kRemoteWrite, 7), Refusal::kKey);
+  table.Deregister(key);
+  EXPECT_EQ(table.Explain(key, kRemoteWrite, 7), Refusal::kKey);
+}
+
 TEST(RegionTableTest, AWildcardRegionMatchesEveryDomain) {
   RegionTable table;
   const Key key = *table.Register(kWildcardDomain, 1000, 100, kAll);

@@ -28,6 +28,34 @@ Status VerdictOf(const WireError& error) {
   return Status::kTransport;
 }
 
+// DDP has no code for a missing right: it is the unknown STag, as it is for Linux siw.
+WireError RefusedWrite(Refusal why) {
+  switch (why) {
+    case Refusal::kDomain:
+      return kTaggedNotAssociated;
+    case Refusal::kBounds:
+      return kTaggedBounds;
+    case Refusal::kKey:
+    case Refusal::kRights:
+      break;
+  }
+  return kTaggedInvalidStag;
+}
+
+WireError RefusedRead(Refusal why) {
+  switch (why) {
+    case Refusal::kDomain:
+      return kReadNotAssociated;
+    case Refusal::kBounds:
+      return kReadBounds;
+    case Refusal::kRights:
+      return kReadAccess;
+    case Refusal::kKey:
+      break;
+  }
+  return kReadInvalidStag;
+}
+
 ReadRequest ReadRequestOf(const DdpHeader& header, std::span<const uint8_t> ulpdu) {
   return DecodeReadRequest(ulpdu.subspan(header.size()).first<kReadRequestSize>());
 }
@@ -320,7 +348,7 @@ bool IwarpLink::DeliverWrite(SoftQueuePair& pair, const DdpHeader& header,
   };
   if (pair.PlaceWrite(header.stag, header.offset, size, write_immediate_.has_value(), copy) ==
       Inbound::kBroken) {
-    return Broken(kTaggedInvalidStag, ulpdu);
+    return Broken(RefusedWrite(pair.WhyRefused(header.stag, kRemoteWrite)), ulpdu);
   }
   write_length_ += size;
   return true;
@@ -385,7 +413,7 @@ bool IwarpLink::QueueAnswer(SoftQueuePair& pair, const DdpHeader& header,
   const unsigned char* memory;
   if (pair.CheckRead(request.source_stag, request.source_offset, request.size, &memory) ==
       Inbound::kBroken) {
-    return Broken(kReadInvalidStag, ulpdu);
+    return Broken(RefusedRead(pair.WhyRefused(request.source_stag, kRemoteRead)), ulpdu);
   }
   SpinLockHolder hold(&transmit_lock_);
   answers_.push_back({.request = request, .sequence = header.sequence, .atomic = {}});
