@@ -6,9 +6,9 @@
 
 #include "gtest/gtest.h"
 #include "verbs/soft/iwarp/ddp.h"
-#include "verbs/soft/iwarp/fpdu_writer.h"
 #include "verbs/soft/iwarp/testing_device.h"
 #include "verbs/soft/iwarp/testing_hex.h"
+#include "verbs/soft/iwarp/testing_link.h"
 #include "verbs/soft/iwarp/testing_peer.h"
 
 namespace viaduct::verbs::iwarp {
@@ -16,84 +16,6 @@ namespace {
 
 using Kind = Event::Kind;
 using Op = RdmapOpcode;
-
-constexpr char kRequest[] = "4d504120494420526571204672616d65";
-constexpr char kReply[] = "4d504120494420526570204672616d65";
-// Zero-length Write of STag 1, with CRC.
-constexpr char kWriteRtr[] = "000ec140000000010000000000000000ebd34c5f";
-
-std::string Join(std::string_view hex) { return ToHex(FromHex(hex)); }
-
-std::vector<uint8_t> Fpdu(const DdpHeader& header, std::string_view payload_hex, bool crc = true) {
-  std::vector<uint8_t> payload = FromHex(payload_hex);
-  const iovec part{payload.data(), payload.size()};
-  FpduFrame frame;
-  FrameFpdu(header, {}, {&part, 1}, crc, &frame);
-  std::vector<uint8_t> bytes(frame.head_bytes().begin(), frame.head_bytes().end());
-  bytes.insert(bytes.end(), payload.begin(), payload.end());
-  bytes.insert(bytes.end(), frame.tail_bytes().begin(), frame.tail_bytes().end());
-  return bytes;
-}
-
-DdpHeader SendHeader(uint32_t sequence, uint32_t offset = 0, bool last = true) {
-  return UntaggedHeader(Op::kSend, sequence, offset, last);
-}
-
-std::vector<uint8_t> ReadFpdu(uint32_t sequence, const ReadRequest& request) {
-  std::array<uint8_t, kReadRequestSize> bytes;
-  EncodeReadRequest(request, bytes);
-  return Fpdu(UntaggedHeader(Op::kReadRequest, sequence, 0, true), ToHex(bytes));
-}
-
-// The control bytes of a Terminate FPDU: layer and type, code.
-std::string CodeOf(const std::string& fpdu) {
-  return fpdu.size() >= 44 && fpdu.substr(4, 4) == "4147" ? fpdu.substr(40, 4) : "none: " + fpdu;
-}
-
-class LinkTest : public testing::Test {
- protected:
-  // A peer that dials us, with CRC and A=1, C=1; connected when it returns.
-  TestPeer Accepted(const TestEnd::Options& options = {}) {
-    TestPeer peer = Answered("50020004 80108010", options);
-    EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "50020004" + depths_);
-    EXPECT_TRUE(end_->sink.Empty());
-    peer.SendHex(kWriteRtr);
-    EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
-    return peer;
-  }
-
-  TestPeer Answered(std::string_view request, const TestEnd::Options& options = {}) {
-    end_ = std::make_unique<TestEnd>(options);
-    const uint8_t reads = static_cast<uint8_t>(options.reads);
-    const uint8_t word[] = {0x80, reads, 0x80, reads};
-    depths_ = ToHex(word);
-    end_->Listen();
-    TestPeer peer = TestPeer::Dial(end_->listener->port());
-    peer.SendHex(std::string(kRequest) + std::string(request));
-    end_->AcceptNext();
-    return peer;
-  }
-
-  // The connection ends by our Terminate with this code, and nothing else.
-  void ExpectTerminate(TestPeer& peer, const std::string& code) {
-    EXPECT_EQ(CodeOf(peer.ReceiveFpduHex()), code);
-    const TestPeer::End end = peer.ReceiveEnd();
-    EXPECT_EQ(end.hex, "");
-    EXPECT_FALSE(end.timed_out);
-    EXPECT_FALSE(end.reset);
-    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
-  }
-
-  DisconnectCause NextDisconnect() {
-    Event event = end_->sink.Next();
-    if (event.kind == Kind::kRefusedWrite) event = end_->sink.Next();
-    EXPECT_EQ(event.kind, Kind::kDisconnected);
-    return event.cause;
-  }
-
-  std::unique_ptr<TestEnd> end_;
-  std::string depths_;
-};
 
 // --------------------------------------------------------------------------------- startup
 

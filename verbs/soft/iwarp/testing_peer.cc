@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -75,6 +76,18 @@ std::string TestPeer::ReceiveHex(size_t n) {
   return ToHex(bytes);
 }
 
+std::string TestPeer::ReceiveSomeHex() {
+  std::vector<uint8_t> bytes(65536);
+  const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), 0);
+  bytes.resize(got < 0 ? 0 : static_cast<size_t>(got));
+  return ToHex(bytes);
+}
+
+bool TestPeer::Readable() {
+  pollfd look = {socket_.get(), POLLIN, 0};
+  return poll(&look, 1, 100) == 1;
+}
+
 std::string TestPeer::ReceiveFpduHex() {
   const std::string length = ReceiveHex(kFpduLengthSize);
   if (length.size() < 2 * kFpduLengthSize) return length;
@@ -133,6 +146,10 @@ TestListener::TestListener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOE
   const timeval limit{10, 0};
   setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   port_ = PortOf(socket_.get());
+}
+
+void TestListener::LimitSegments(int mss) {
+  EXPECT_EQ(setsockopt(socket_.get(), IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss)), 0);
 }
 
 TestPeer TestListener::Accept() {

@@ -28,6 +28,10 @@ class TestPeer {
 
   // Exactly n bytes in hexadecimal; fewer if the connection ends first.
   std::string ReceiveHex(size_t n);
+  // What one receive gives.
+  std::string ReceiveSomeHex();
+  // Whether something has come within the tenth of a second in which it would have.
+  bool Readable();
   // One whole FPDU as it came, CRC included.
   std::string ReceiveFpduHex();
   // Reads n bytes and forgets them; how many came before the connection ended.
@@ -54,6 +58,8 @@ class TestListener {
  public:
   TestListener();
   uint16_t port() const { return port_; }
+  // Of connections from now on: who dials sends segments of so many bytes at most.
+  void LimitSegments(int mss);
   TestPeer Accept();
 
  private:

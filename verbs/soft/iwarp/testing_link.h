@@ -1,0 +1,103 @@
+#ifndef VIADUCT_VERBS_SOFT_IWARP_TESTING_LINK_H_
+#define VIADUCT_VERBS_SOFT_IWARP_TESTING_LINK_H_
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "verbs/soft/iwarp/ddp.h"
+#include "verbs/soft/iwarp/fpdu_writer.h"
+#include "verbs/soft/iwarp/testing_device.h"
+#include "verbs/soft/iwarp/testing_hex.h"
+#include "verbs/soft/iwarp/testing_peer.h"
+
+// For tests: one end of ours against a plain socket that says byte by byte what a test wants.
+
+namespace viaduct::verbs::iwarp {
+
+inline constexpr char kRequest[] = "4d504120494420526571204672616d65";
+inline constexpr char kReply[] = "4d504120494420526570204672616d65";
+// Zero-length Write of STag 1, with CRC.
+inline constexpr char kWriteRtr[] = "000ec140000000010000000000000000ebd34c5f";
+
+inline std::string Join(std::string_view hex) { return ToHex(FromHex(hex)); }
+
+inline std::vector<uint8_t> Fpdu(const DdpHeader& header, std::string_view payload_hex,
+                                 bool crc = true) {
+  std::vector<uint8_t> payload = FromHex(payload_hex);
+  const iovec part{payload.data(), payload.size()};
+  FpduFrame frame;
+  FrameFpdu(header, {}, {&part, 1}, crc, &frame);
+  std::vector<uint8_t> bytes(frame.head_bytes().begin(), frame.head_bytes().end());
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  bytes.insert(bytes.end(), frame.tail_bytes().begin(), frame.tail_bytes().end());
+  return bytes;
+}
+
+inline DdpHeader SendHeader(uint32_t sequence, uint32_t offset = 0, bool last = true) {
+  return UntaggedHeader(RdmapOpcode::kSend, sequence, offset, last);
+}
+
+inline std::vector<uint8_t> ReadFpdu(uint32_t sequence, const ReadRequest& request) {
+  std::array<uint8_t, kReadRequestSize> bytes;
+  EncodeReadRequest(request, bytes);
+  return Fpdu(UntaggedHeader(RdmapOpcode::kReadRequest, sequence, 0, true), ToHex(bytes));
+}
+
+// The control bytes of a Terminate FPDU: layer and type, code.
+inline std::string CodeOf(const std::string& fpdu) {
+  return fpdu.size() >= 44 && fpdu.substr(4, 4) == "4147" ? fpdu.substr(40, 4) : "none: " + fpdu;
+}
+
+class LinkTest : public testing::Test {
+ protected:
+  // A peer that dials us, with CRC and A=1, C=1; connected when it returns.
+  TestPeer Accepted(const TestEnd::Options& options = {}) {
+    TestPeer peer = Answered("50020004 80108010", options);
+    EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "50020004" + depths_);
+    EXPECT_TRUE(end_->sink.Empty());
+    peer.SendHex(kWriteRtr);
+    EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
+    return peer;
+  }
+
+  TestPeer Answered(std::string_view request, const TestEnd::Options& options = {}) {
+    end_ = std::make_unique<TestEnd>(options);
+    const uint8_t reads = static_cast<uint8_t>(options.reads);
+    const uint8_t word[] = {0x80, reads, 0x80, reads};
+    depths_ = ToHex(word);
+    end_->Listen();
+    TestPeer peer = TestPeer::Dial(end_->listener->port());
+    peer.SendHex(std::string(kRequest) + std::string(request));
+    end_->AcceptNext();
+    return peer;
+  }
+
+  // The connection ends by our Terminate with this code, and nothing else.
+  void ExpectTerminate(TestPeer& peer, const std::string& code) {
+    EXPECT_EQ(CodeOf(peer.ReceiveFpduHex()), code);
+    const TestPeer::End end = peer.ReceiveEnd();
+    EXPECT_EQ(end.hex, "");
+    EXPECT_FALSE(end.timed_out);
+    EXPECT_FALSE(end.reset);
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+  }
+
+  DisconnectCause NextDisconnect() {
+    Event event = end_->sink.Next();
+    if (event.kind == Event::Kind::kRefusedWrite) event = end_->sink.Next();
+    EXPECT_EQ(event.kind, Event::Kind::kDisconnected);
+    return event.cause;
+  }
+
+  std::unique_ptr<TestEnd> end_;
+  std::string depths_;
+};
+
+}  // namespace viaduct::verbs::iwarp
+
+#endif  // VIADUCT_VERBS_SOFT_IWARP_TESTING_LINK_H_
