@@ -132,6 +132,18 @@ TEST(ControlThreadExit, ExitMeetsTheLoopAtWork) {
       testing::ExitedWithCode(9), "");
 }
 
+// As on a busy machine, where the loop does not run for a while.
+TEST(ControlThreadExit, HooksRunThoughTheLoopComesLate) {
+  EXPECT_EXIT(
+      {
+        ControlThread& loop = **ControlThread::Get();
+        loop.OnExit([] { _exit(9); });
+        loop.Post([] { usleep(400'000); });
+        exit(3);
+      },
+      testing::ExitedWithCode(9), "");
+}
+
 }  // namespace
 }  // namespace viaduct::verbs
 

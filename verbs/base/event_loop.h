@@ -48,8 +48,9 @@ class EventLoop : public Executor {
 
   // Runs `hook` on the loop when this process (not a forked child) leaves by exit() or by return
   // from main, after the program's own handlers: to tell peers that this is no crash. Its threads
-  // may still run. exit() waits for the hooks, but no longer than a tenth of a second. For ever:
-  // one per subsystem.
+  // may still run. exit() waits for the hooks, but no longer than a second: on a busy machine the
+  // loop's turn comes late, and without the hooks every exit looks like a crash. For ever: one per
+  // subsystem.
   virtual void OnExit(std::function<void()> hook) = 0;
 };
 
