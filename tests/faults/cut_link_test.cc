@@ -1,0 +1,150 @@
+// Two hosts, each a network namespace, and the cable between them: what both sides of a connection
+// are told when it is cut, with every setting as it is by default.
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/dat/side.h"
+#include "tests/conformance/harness/harness.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr char kClientAddress[] = "10.77.0.1";
+constexpr char kServerAddress[] = "10.77.0.2";
+// The connection is given up within 10 s; the rest is for a busy machine.
+constexpr DAT_TIMEOUT kUntilNoticed = 20 * kSecond;
+
+bool Shell(const std::string& commands) {
+  return system(("PATH=$PATH:/usr/sbin:/sbin; set -e; " + commands).c_str()) == 0;
+}
+
+// This end's address and a route by which `soft0` finds it.
+bool BringUp(const char* interface, const char* address) {
+  const std::string name = interface;
+  return Shell("ip link set lo up; ip address add " + std::string(address) + "/24 dev " + name +
+               "; ip link set " + name + " up; ip route add default dev " + name);
+}
+
+// Both sides call these before the library is used; the cable lies when both have returned.
+void JoinAsServer(Peer& peer) {
+  const bool alone = unshare(CLONE_NEWNET) == 0;
+  peer.Send(alone);
+  if (!alone) exit(0);
+  peer.Await("cable");
+  ASSERT_TRUE(BringUp("cable1", kServerAddress));
+  peer.Tell("up");
+}
+
+// False: there are no namespaces for it here.
+bool JoinAsClient(Peer& peer) {
+  if (!peer.Receive<bool>()) return false;
+  const std::string there = std::to_string(peer.pid());
+  EXPECT_TRUE(Shell("ip link add cable0 type veth peer name cable1 netns " + there)) << "veth";
+  EXPECT_TRUE(BringUp("cable0", kClientAddress));
+  peer.Tell("cable");
+  peer.Await("up");
+  return true;
+}
+
+// The neighbour stays known, so that nobody says that the host cannot be reached.
+void CutSilently() {
+  ASSERT_TRUE(Shell("ip neigh replace " + std::string(kServerAddress) +
+                    " lladdr 02:00:00:00:00:02 nud permanent dev cable0"));
+}
+
+void CutOwnEnd(const char* interface) {
+  ASSERT_TRUE(Shell("ip link set " + std::string(interface) + " down"));
+}
+
+DAT_RETURN Dial(Side& side, DAT_EP_HANDLE ep, DAT_TIMEOUT timeout) {
+  sockaddr_in address = Ipv4(kServerAddress);
+  return dat_ep_connect(ep, Pointer(address), Port(0), timeout, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                        DAT_CONNECT_DEFAULT_FLAG);
+}
+
+class CutLink : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasOwnNetwork()) GTEST_SKIP() << "no network namespace of its own";
+    if (!Shell("ip link add cable2 type veth peer name cable3 2>/dev/null; ip link del cable2")) {
+      GTEST_SKIP()
+          << "no pair of virtual interfaces: the program ip or the kernel's veth is missing";
+    }
+  }
+};
+
+// Neither side says anything: keep-alive alone can notice.
+TEST_F(CutLink, AnIdleConnectionIsNoticedByBoth) {
+  RunPair(
+      [](Peer& peer) {
+        JoinAsServer(peer);
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        side.Listen(Port(0));
+        peer.Tell("listening");
+        Must(side.TryAccept(NextRequest(side.cr_evd).cr_handle, ep));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        peer.Tell("accepted");
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep, kUntilNoticed);
+      },
+      [](Peer& peer) {
+        ASSERT_TRUE(JoinAsClient(peer));
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        Must(Dial(side, ep, kPatience));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        peer.Await("accepted");
+        const uint64_t cut = NowMicroseconds();
+        CutOwnEnd("cable0");
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep, kUntilNoticed);
+        EXPECT_LT(NowMicroseconds() - cut, 15u * kSecond) << "the default is 10 s";
+        peer.AwaitEnd();
+      },
+      {.seconds = 60});
+}
+
+// The host is known and silent: nothing was ever heard of it by the deadline.
+TEST_F(CutLink, ConnectingIntoSilenceEndsWithTheDeadline) {
+  RunPair(
+      [](Peer& peer) {
+        JoinAsServer(peer);
+        peer.AwaitEnd();
+      },
+      [](Peer& peer) {
+        ASSERT_TRUE(JoinAsClient(peer));
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        CutSilently();
+        const uint64_t start = NowMicroseconds();
+        Must(Dial(side, ep, kSecond));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_UNREACHABLE, ep);
+        EXPECT_GE(NowMicroseconds() - start, 1u * kSecond);
+      },
+      {.seconds = 60});
+}
+
+// No way out at all: said at once.
+TEST_F(CutLink, ConnectingWithoutAWayOutIsUnreachable) {
+  RunPair(
+      [](Peer& peer) {
+        JoinAsServer(peer);
+        peer.AwaitEnd();
+      },
+      [](Peer& peer) {
+        ASSERT_TRUE(JoinAsClient(peer));
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        CutOwnEnd("cable0");
+        Must(Dial(side, ep, 60 * kSecond));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_UNREACHABLE, ep);
+      },
+      {.seconds = 60});
+}
+
+}  // namespace
+}  // namespace viaduct::tests
