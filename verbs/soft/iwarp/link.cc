@@ -1,5 +1,6 @@
 #include "verbs/soft/iwarp/link.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -258,8 +259,9 @@ bool IwarpLink::Arrived() const {
   if (unread_.load(std::memory_order_relaxed)) return true;
   // While cold the loop is told; while hot nobody else knows.
   if (!hot_.load(std::memory_order_relaxed)) return false;
-  char byte;
-  return recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+  // Not recv: it would take the error of a reset, and what follows would look like a FIN.
+  pollfd look = {socket_.get(), POLLIN, 0};
+  return poll(&look, 1, 0) != 0;
 }
 
 // ------------------------------------------------------------------------------ a silent peer

@@ -135,6 +135,8 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   void PrepareTerminate(const WireError& error, std::span<const uint8_t> ulpdu)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool SendParts(std::span<const iovec> parts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  // The socket took nothing; errno tells why.
+  void NoteSendError();
   bool SendControl(const DdpHeader& header, std::span<const uint8_t> fixed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
 
@@ -187,7 +189,9 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   std::atomic<bool> stalled_{false};  // parked_ is full: the socket is not read
   std::atomic<bool> unread_{false};   // input_ holds something
   std::atomic<bool> want_room_{false};
-  std::atomic<bool> lost_{false};   // nothing can be sent any more
+  std::atomic<bool> lost_{false};  // nothing can be sent any more
+  // Nor then: the peer's process has gone, but its FIN came first and is still to be read.
+  std::atomic<bool> left_{false};
   std::atomic<bool> owing_{false};  // CheckDebt is to come
 
   SpinLock arm_lock_;

@@ -1,6 +1,7 @@
 // What a link sends.
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -66,9 +67,10 @@ void IwarpLink::Transmit(bool requests) {
     if (!may_send_) return;
     // Answers and requests take turns, so that neither starves the other.
     bool moved = true;
-    while (moved && !lost_.load(std::memory_order_relaxed)) {
+    while (moved && !lost_.load(std::memory_order_relaxed) &&
+           !left_.load(std::memory_order_relaxed)) {
       if (!stream_->Flush()) {
-        lost_.store(true);
+        NoteSendError();
         break;
       }
       if (stream_->blocked()) break;
@@ -85,9 +87,15 @@ void IwarpLink::PrepareTerminate(const WireError& error, std::span<const uint8_t
   if (terminate_size_ == 0) terminate_size_ = EncodeTerminate(error, ulpdu, terminate_);
 }
 
+// EPIPE is a reset behind a FIN: the peer has disconnected and then closed, and whoever reads next
+// finds that out. A stalled link does not read.
+void IwarpLink::NoteSendError() {
+  (errno == EPIPE && !stalled_.load() ? left_ : lost_).store(true);
+}
+
 bool IwarpLink::SendParts(std::span<const iovec> parts) {
   if (!stream_->Send(parts)) {
-    lost_.store(true);
+    NoteSendError();
     return false;
   }
   NoteSent();

@@ -357,6 +357,35 @@ TEST_F(LinkTest, HowThePeerLeaves) {
   }
 }
 
+// The peer disconnects, and its process ends: what we go on sending meets a reset, but the FIN came
+// before it.
+TEST_F(LinkTest, PeerDisconnectsAndExitsWhileWeSend) {
+  for (int round = 0; round < 50; ++round) {
+    TestPeer peer = Accepted();
+    peer.Shutdown();
+    peer.Close();
+    SendRequest request;
+    for (int i = 0; i < 200; ++i) (void)end_->pair->PostSend(request);
+    ASSERT_EQ(NextDisconnect(), DisconnectCause::kPeer) << round;
+  }
+}
+
+// Two queues: a poll of the one looks whether something came for the other.
+TEST_F(LinkTest, ResetIsNoDisconnectWithSeparateQueues) {
+  for (int round = 0; round < 20; ++round) {
+    TestPeer peer = Accepted({.separate_queues = true});
+    end_->Receive(1, 0, 8);
+    Completion completion;
+    for (int i = 0; i < 100; ++i) end_->separate->Poll(&completion, 1);
+    peer.Reset();
+    do {
+      end_->send_queue->Poll(&completion, 1);
+    } while (end_->separate->Poll(&completion, 1) == 0);
+    EXPECT_EQ(completion.status, Status::kFlushed);
+    ASSERT_EQ(NextDisconnect(), DisconnectCause::kBroken) << round;
+  }
+}
+
 // What was sent before the peer's FIN is received before the end is told.
 TEST_F(LinkTest, LastMessagesBeforeTheFin) {
   TestPeer peer = Accepted();
