@@ -27,6 +27,10 @@ class DeviceUnderTest {
 
   // Calls from several threads are possible (in a simulation they are not).
   virtual bool threads() const = 0;
+
+  // A receive's completion tells whether its message was solicited. Where verbs does not say, all
+  // are, so that nobody sleeps through one.
+  virtual bool tells_solicited() const { return true; }
 };
 
 }  // namespace viaduct::verbs

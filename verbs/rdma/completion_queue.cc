@@ -1,0 +1,288 @@
+#include "verbs/rdma/completion_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "absl/numeric/bits.h"
+#include "verbs/base/futex.h"
+#include "verbs/rdma/connection.h"
+#include "verbs/rdma/errors.h"
+#include "verbs/rdma/shared_receive_queue.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+constexpr int kBatch = 16;
+constexpr uint32_t kSmallestQueue = 512;
+
+}  // namespace
+
+std::shared_ptr<CompletionCore> CompletionCore::Make(Device& device, Nanos spin) {
+  EventLoop& loop = device.loop();
+  return std::shared_ptr<CompletionCore>(new CompletionCore(device, spin),
+                                         [&loop](CompletionCore* core) {
+                                           if (loop.OnExecutor()) {
+                                             delete core;
+                                           } else {
+                                             loop.Post([core] { delete core; });
+                                           }
+                                         });
+}
+
+CompletionCore::CompletionCore(Device& device, Nanos spin)
+    : device_(device), spin_(spin), ticker_(device.loop().NewTicker([this] { return Tick(); })) {}
+
+CompletionCore::~CompletionCore() {
+  ticker_.reset();
+  for (int i = queue_count_.load(); i-- > 0;) ibv_destroy_cq(queues_[i].handle);
+}
+
+int CompletionCore::Reserve(uint32_t entries) {
+  MutexLock guard(&reserve_mutex_);
+  const int count = queue_count_.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    if (queues_[i].size - queues_[i].reserved >= entries) {
+      queues_[i].reserved += entries;
+      return i;
+    }
+  }
+  if (count == kMaxQueues) return -1;
+  // Each is larger than those before, so that a queue of many pairs has few.
+  const uint32_t most = static_cast<uint32_t>(device_.limits().max_cqe);
+  const uint32_t size =
+      std::min(most, std::max(absl::bit_ceil(entries), kSmallestQueue << std::min(count, 12)));
+  if (size < entries) return -1;
+  Queue& queue = queues_[count];
+  queue.handle = ibv_create_cq(device_.verbs(), static_cast<int>(size),
+                               static_cast<CqHandler*>(this), device_.completions(), 0);
+  if (queue.handle == nullptr) {
+    ErrnoStatus(errno, "ibv_create_cq").IgnoreError();
+    return -1;
+  }
+  queue.size = size;
+  queue.reserved = entries;
+  queue_count_.store(count + 1, std::memory_order_release);
+  ibv_req_notify_cq(queue.handle, 0);
+  return count;
+}
+
+void CompletionCore::Release(int number, uint32_t entries) {
+  MutexLock guard(&reserve_mutex_);
+  queues_[number].reserved -= entries;
+}
+
+bool CompletionCore::Harvest() {
+  bool any = false;
+  ibv_wc completions[kBatch];
+  for (int i = 0, count = queue_count_.load(std::memory_order_acquire); i < count; ++i) {
+    const int got = ibv_poll_cq(queues_[i].handle, kBatch, completions);
+    for (int k = 0; k < got; ++k) {
+      if (WorkId::IsShared(completions[k].wr_id)) {
+        SharedReceiveCore::Complete(completions[k]);
+      } else {
+        WorkId::ConnectionOf(completions[k].wr_id)
+            ->Complete(WorkId::DirectionOf(completions[k].wr_id), completions[k]);
+      }
+    }
+    any = any || got > 0;
+  }
+  return any;
+}
+
+void CompletionCore::List(WorkQueue& queue) {
+  ++listed_;
+  if (queue.listed || queue.gated) return;
+  queue.listed = true;
+  queue.next_listed = nullptr;
+  (last_ != nullptr ? last_->next_listed : first_) = &queue;
+  last_ = &queue;
+}
+
+void CompletionCore::Unlist(WorkQueue& queue) {
+  if (!queue.listed) return;
+  WorkQueue* before = nullptr;
+  for (WorkQueue* at = first_; at != &queue; at = at->next_listed) before = at;
+  (before != nullptr ? before->next_listed : first_) = queue.next_listed;
+  if (last_ == &queue) last_ = before;
+  queue.listed = false;
+}
+
+int CompletionCore::Reap(Completion* out, int n) {
+  int count = 0;
+  while (first_ != nullptr && count < n) {
+    WorkQueue& queue = *first_;
+    while (count < n && queue.HasNews()) {
+      const WorkRecord& record = queue.At(queue.head());
+      if ((record.flags & kSuppress) == 0 || record.status != Status::kSuccess) {
+        Completion& completion = out[count++];
+        completion.id = record.id;
+        completion.context = queue.context;
+        completion.length = record.length;
+        completion.immediate = record.immediate;
+        completion.opcode = record.opcode;
+        completion.status = record.status;
+        completion.has_immediate = record.has_immediate;
+        completion.solicited = (record.flags & kSolicited) != 0;
+        completion.quiet = (record.flags & kQuiet) != 0;
+      }
+      queue.PopHead();
+      if (queue.outstanding != nullptr) {
+        queue.outstanding->fetch_sub(1, std::memory_order_relaxed);
+      }
+    }
+    if (queue.HasNews()) break;
+    Unlist(queue);
+  }
+  return count;
+}
+
+int CompletionCore::Poll(Completion* out, int n) {
+  SpinLockHolder guard(&lock);
+  polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  Harvest();
+  return Reap(out, n);
+}
+
+bool CompletionCore::Ready() {
+  SpinLockHolder guard(&lock);
+  polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  Harvest();
+  return HasNews();
+}
+
+void CompletionCore::RequestEvents() {
+  for (int i = 0, count = queue_count_.load(std::memory_order_acquire); i < count; ++i) {
+    ibv_req_notify_cq(queues_[i].handle, 0);
+  }
+}
+
+WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
+  const Clock& clock = device_.loop();
+  const Nanos spin_end = clock.Now() + spin_;
+  do {
+    if (wakes_.load(std::memory_order_acquire) != wakes) return WaitResult::kWoken;
+    if (Ready()) return WaitResult::kReady;
+    if (deadline.Passed(clock)) return WaitResult::kTimedOut;
+  } while (clock.Now() < spin_end);
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  WaitResult result = WaitResult::kTimedOut;
+  while (true) {
+    const uint32_t news = news_.load(std::memory_order_acquire);
+    if (wakes_.load(std::memory_order_acquire) != wakes) {
+      result = WaitResult::kWoken;
+      break;
+    }
+    RequestEvents();
+    if (Ready()) {
+      result = WaitResult::kReady;
+      break;
+    }
+    const FutexResult slept = FutexWait(news_, news, deadline);
+    if (slept == FutexResult::kWoken) continue;
+    result = slept == FutexResult::kInterrupted ? WaitResult::kInterrupted : WaitResult::kTimedOut;
+    break;
+  }
+  waiters_.fetch_sub(1, std::memory_order_relaxed);
+  return result;
+}
+
+void CompletionCore::WakeWaiters() {
+  news_.fetch_add(1, std::memory_order_release);
+  if (waiters_.load(std::memory_order_seq_cst) != 0) FutexWake(news_, INT_MAX);
+}
+
+void CompletionCore::Wake() {
+  wakes_.fetch_add(1, std::memory_order_release);
+  WakeWaiters();
+}
+
+void CompletionCore::Notify() {
+  WakeWaiters();
+  if (notice_posted_.exchange(true)) return;
+  device_.loop().Post([self = shared_from_this()] {
+    self->notice_posted_ = false;
+    self->Tend();
+  });
+}
+
+void CompletionCore::OnCqEvent() {
+  WakeWaiters();
+  const uint64_t polls = polls_.load(std::memory_order_relaxed);
+  const bool polled = polls != polls_seen_ || waiters_.load(std::memory_order_relaxed) != 0;
+  polls_seen_ = polls;
+  if (polled && !always_.load()) {
+    ticker_->Start();
+  } else {
+    Tend();
+  }
+}
+
+bool CompletionCore::Tick() {
+  const uint64_t polls = polls_.load(std::memory_order_relaxed);
+  if (polls != polls_seen_) {
+    polls_seen_ = polls;
+    return true;
+  }
+  Tend();
+  return false;
+}
+
+void CompletionCore::Tend() {
+  const std::shared_ptr<CompletionCore> self = shared_from_this();  // the sink may end it
+  for (bool armed = false;;) {
+    bool any, news;
+    uint64_t listed;
+    {
+      SpinLockHolder guard(&lock);
+      any = Harvest();
+      news = HasNews();
+      listed = listed_;
+    }
+    if (news && listed != told_) {
+      told_ = listed;
+      CompletionQueue* owner;
+      CompletionSink* sink;
+      {
+        MutexLock guard(&sink_mutex_);
+        owner = owner_;
+        sink = sink_;
+      }
+      if (sink != nullptr) {
+        always_ = false;
+        sink->OnCompletions(*owner);
+      }
+    }
+    if (armed && !any) break;
+    RequestEvents();
+    armed = true;
+  }
+  polls_seen_ = polls_.load(std::memory_order_relaxed);
+}
+
+void CompletionCore::Arm(CompletionQueue& queue, CompletionSink& sink) {
+  SetSink(&queue, &sink);
+  always_ = true;
+  device_.loop().Post([self = shared_from_this()] {
+    self->told_ = 0;
+    self->Tend();
+  });
+}
+
+void CompletionCore::SetSink(CompletionQueue* queue, CompletionSink* sink) {
+  MutexLock guard(&sink_mutex_);
+  owner_ = queue;
+  sink_ = sink;
+}
+
+RdmaCompletionQueue::RdmaCompletionQueue(Device& device, Nanos spin, CompletionSink* sink)
+    : device_(device), core_(CompletionCore::Make(device, spin)) {
+  core_->SetSink(this, sink);
+}
+
+RdmaCompletionQueue::~RdmaCompletionQueue() {
+  core_->SetSink(nullptr, nullptr);
+  if (!device_.loop().OnExecutor()) device_.loop().Drain();
+}
+
+}  // namespace viaduct::verbs::rdma

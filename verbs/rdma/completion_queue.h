@@ -1,0 +1,122 @@
+// Completion queues: the device's, which have a fixed size, under one that has none.
+//
+// CompletionCore is what the hardware's completions are looked up in; it lives until the last
+// connection that completes there is buried, whatever became of the CompletionQueue.
+//
+// Harvesting moves completions of the device into the records of the work queues, reaping takes
+// them out for the program. Both happen under `lock`; the control thread harvests when the device
+// rings, so errors, held receives and drains go on without calls of the program. While the program
+// polls, nobody arms the device again: a tick of a millisecond looks whether it still does.
+#ifndef VIADUCT_VERBS_RDMA_COMPLETION_QUEUE_H_
+#define VIADUCT_VERBS_RDMA_COMPLETION_QUEUE_H_
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+#include "verbs/rdma/device.h"
+#include "verbs/rdma/work_queue.h"
+
+namespace viaduct::verbs::rdma {
+
+class CompletionCore final : public CqHandler, public std::enable_shared_from_this<CompletionCore> {
+ public:
+  static std::shared_ptr<CompletionCore> Make(Device& device, Nanos spin);
+  CompletionCore(Device& device, Nanos spin);
+  ~CompletionCore();  // on the control thread
+
+  // Room for that many completions in one of the device's queues, whose number it returns; -1: the
+  // device has none left (a line is logged).
+  int Reserve(uint32_t entries);
+  void Release(int number, uint32_t entries);
+  ibv_cq* handle(int number) const { return queues_[number].handle; }
+
+  SpinLock lock;
+  // Takes what the device has completed; true if there was anything.
+  bool Harvest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
+  // `queue` has completions to reap.
+  void List(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
+  void Unlist(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
+  bool HasNews() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock) { return first_ != nullptr; }
+  int Reap(Completion* out, int n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
+
+  // Completions were listed by somebody other than the device: wakes waiters, calls the sink.
+  // Not under `lock`.
+  void Notify();
+
+  // Of CompletionQueue.
+  int Poll(Completion* out, int n);
+  WaitResult Wait(Deadline deadline, uint32_t wakes);
+  uint32_t wakes() const { return wakes_.load(std::memory_order_acquire); }
+  void Wake();
+  void Arm(CompletionQueue& queue, CompletionSink& sink);
+  void SetSink(CompletionQueue* queue, CompletionSink* sink);
+
+  void OnCqEvent() override;
+
+ private:
+  static constexpr int kMaxQueues = 24;
+  struct Queue {
+    ibv_cq* handle = nullptr;
+    uint32_t size = 0;
+    uint32_t reserved = 0;
+  };
+
+  bool Ready();
+  void RequestEvents();
+  void WakeWaiters();
+  // Control thread: harvests, tells the sink, arms the device.
+  void Tend();
+  bool Tick();
+
+  Device& device_;
+  const Nanos spin_;
+  std::unique_ptr<Ticker> ticker_;
+  Mutex reserve_mutex_;
+  Queue queues_[kMaxQueues];
+  std::atomic<int> queue_count_{0};
+  WorkQueue* first_ ABSL_GUARDED_BY(lock) = nullptr;
+  WorkQueue* last_ ABSL_GUARDED_BY(lock) = nullptr;
+  uint64_t listed_ ABSL_GUARDED_BY(lock) = 0;  // counts what was listed
+  std::atomic<uint64_t> polls_{0};
+  std::atomic<uint32_t> wakes_{0};
+  std::atomic<uint32_t> news_{0};  // what waiters sleep on
+  std::atomic<uint32_t> waiters_{0};
+  std::atomic<bool> notice_posted_{false};
+  std::atomic<bool> always_{false};  // Arm: tell the sink although somebody polls
+  // Control thread.
+  uint64_t told_ = 0;
+  uint64_t polls_seen_ = 0;
+  Mutex sink_mutex_;
+  CompletionQueue* owner_ ABSL_GUARDED_BY(sink_mutex_) = nullptr;
+  CompletionSink* sink_ ABSL_GUARDED_BY(sink_mutex_) = nullptr;
+};
+
+class RdmaCompletionQueue final : public CompletionQueue {
+ public:
+  RdmaCompletionQueue(Device& device, Nanos spin, CompletionSink* sink);
+  ~RdmaCompletionQueue() override;
+  const std::shared_ptr<CompletionCore>& core() const { return core_; }
+
+  int Poll(Completion* out, int n) override { return core_->Poll(out, n); }
+  uint32_t wakes() const override { return core_->wakes(); }
+  WaitResult Wait(Deadline deadline, uint32_t wakes) override {
+    return core_->Wait(deadline, wakes);
+  }
+  void Wake() override { core_->Wake(); }
+  void Arm(CompletionSink& sink) override { core_->Arm(*this, sink); }
+
+ private:
+  Device& device_;
+  const std::shared_ptr<CompletionCore> core_;
+};
+
+}  // namespace viaduct::verbs::rdma
+
+#endif  // VIADUCT_VERBS_RDMA_COMPLETION_QUEUE_H_

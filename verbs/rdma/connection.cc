@@ -1,0 +1,434 @@
+#include "verbs/rdma/connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "verbs/base/log.h"
+#include "verbs/rdma/errors.h"
+#include "verbs/rdma/shared_receive_queue.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+constexpr Nanos kMilli = 1'000'000;
+// The device is given that long to complete what it held.
+constexpr int kBurialTries = 2000;
+// Others complete in the same queue: it may never be dry.
+constexpr int kHarvests = 4096;
+
+}  // namespace
+
+Connection* Connection::ForDial(Device& device, ConnectionOwner* owner, absl::Status* status) {
+  Connection* connection = new Connection(device, nullptr);
+  connection->SetOwner(owner);
+  if (rdma_create_id(device.connections(), &connection->id_, static_cast<CmHandler*>(connection),
+                     RDMA_PS_TCP) != 0) {
+    *status = ErrnoStatus(errno, "rdma_create_id");
+    delete connection;
+    return nullptr;
+  }
+  return connection;
+}
+
+Connection* Connection::ForRequest(Device& device, rdma_cm_id* id) {
+  Connection* connection = new Connection(device, id);
+  id->context = static_cast<CmHandler*>(connection);
+  return connection;
+}
+
+Connection::~Connection() {
+  if (options_.shared != nullptr && pair() != nullptr) options_.shared->Leave(pair()->qp_num);
+  if (id_ != nullptr) {
+    if (id_->qp != nullptr) rdma_destroy_qp(id_);
+    rdma_destroy_id(id_);
+  }
+  for (Bounce& bounce : bounces_) options_.domain->bounces().GiveBack(bounce);
+  for (int i = 0; i < 2; ++i) {
+    if (numbers_[i] >= 0) options_.queues[i]->Release(numbers_[i], reserved_[i]);
+  }
+}
+
+void Connection::SetOwner(ConnectionOwner* owner) {
+  MutexLock lock(&mutex_);
+  owner_ = owner;
+}
+
+ConnectionOwner* Connection::owner() {
+  MutexLock lock(&mutex_);
+  return owner_;
+}
+
+absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
+                                  WorkQueue* receives) {
+  options_ = options;
+  const ibv_device_attr& limits = device_.limits();
+  const uint32_t most_requests = static_cast<uint32_t>(limits.max_qp_wr);
+  const uint32_t most_segments = static_cast<uint32_t>(limits.max_sge);
+  ibv_qp_init_attr wanted = {};
+  wanted.qp_context = static_cast<QpHandler*>(this);
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.sq_sig_all = 1;
+  wanted.cap.max_send_wr = std::clamp(options.max_sends, 1u, most_requests);
+  wanted.cap.max_recv_wr = std::clamp(options.max_receives, 1u, most_requests);
+  wanted.cap.max_send_sge = std::clamp(options.max_send_segments, 1u, most_segments);
+  wanted.cap.max_recv_sge = std::clamp(options.max_receive_segments, 1u, most_segments);
+  wanted.cap.max_inline_data = device_.max_inline();
+  reserved_[kSends] = wanted.cap.max_send_wr;
+  reserved_[kReceives] = wanted.cap.max_recv_wr;
+  if (options.shared != nullptr) {
+    wanted.srq = options.shared->handle();
+    wanted.cap.max_recv_wr = 0;
+    reserved_[kReceives] = options.shared->depth();
+  }
+  for (int i = 0; i < 2; ++i) {
+    numbers_[i] = options.queues[i]->Reserve(reserved_[i]);
+    if (numbers_[i] < 0) return absl::ResourceExhaustedError("no room for completions");
+  }
+  wanted.send_cq = options.queues[kSends]->handle(numbers_[kSends]);
+  wanted.recv_cq = options.queues[kReceives]->handle(numbers_[kReceives]);
+  send_depth_ = wanted.cap.max_send_wr;
+  max_segments_[kSends] = wanted.cap.max_send_sge;
+  max_segments_[kReceives] = wanted.cap.max_recv_sge;
+  if (rdma_create_qp(id_, options.domain->handle, &wanted) != 0) {
+    return ErrnoStatus(errno, "rdma_create_qp");
+  }
+  if (options.shared != nullptr) options.shared->Join(id_->qp->qp_num, this);
+  WorkQueue* const queues[2] = {sends, receives};
+  for (int i = 0; i < 2; ++i) {
+    SpinLockHolder guard(&options_.queues[i]->lock);
+    queues_[i] = queues[i];
+  }
+  return absl::OkStatus();
+}
+
+bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {
+  std::vector<Bounce> bounces(count);
+  for (Bounce& bounce : bounces) {
+    bounce = options_.domain->bounces().Take(bytes);
+    if (bounce.memory == nullptr) {
+      for (Bounce& taken : bounces) options_.domain->bounces().GiveBack(taken);
+      return false;
+    }
+  }
+  SpinLockHolder guard(&options_.queues[kReceives]->lock);
+  bounces_ = std::move(bounces);
+  for (Bounce& bounce : bounces_) PostBounce(bounce);
+  return true;
+}
+
+bool Connection::PostBounce(Bounce& bounce) {
+  ibv_sge segment = {reinterpret_cast<uint64_t>(bounce.memory), bounce.size,
+                     bounce.registration->lkey};
+  ibv_recv_wr request = {};
+  request.wr_id = WorkId::Of(this, kReceives);
+  request.sg_list = &segment;
+  request.num_sge = 1;
+  ibv_recv_wr* bad;
+  if (ibv_post_recv(pair(), &request, &bad) != 0) return false;
+  Posted(kReceives, 1);
+  return true;
+}
+
+void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data) {
+  const std::string data(private_data.begin(), private_data.end());
+  auto connect = [this, parameters, data]() mutable {
+    parameters.private_data = data.data();
+    parameters.private_data_len = static_cast<uint8_t>(data.size());
+    const int error = rdma_connect(id_, &parameters) == 0 ? 0 : errno;
+    device_.loop().Post([this, error] {
+      dialing_ = false;
+      if (error == 0) return;
+      CmEvent event;
+      event.type = RDMA_CM_EVENT_UNREACHABLE;
+      event.status = -error;
+      OnCmEvent(event);
+    });
+  };
+  dialing_ = true;
+  if (!device_.iwarp()) {
+    connect();
+  } else if (!Device::RunAside(connect)) {
+    device_.loop().Post([this] {
+      dialing_ = false;
+      CmEvent event;
+      event.type = RDMA_CM_EVENT_UNREACHABLE;
+      event.status = -ENOMEM;
+      OnCmEvent(event);
+    });
+  }
+}
+
+// -------------------------------------------------------------------------------- completions
+
+void Connection::Complete(Direction direction, const ibv_wc& completion) {
+  seen_[direction].store(seen_[direction].load(std::memory_order_relaxed) + 1,
+                         std::memory_order_relaxed);
+  WorkQueue* const queue = queues_[direction];
+  if (queue == nullptr) return;  // released
+  // What a failed attempt flushes is still posted.
+  if (completion.status != IBV_WC_SUCCESS && !established_) return;
+  if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
+  if (direction == kReceives && bouncing()) {
+    ReceiveBounced(*queue, completion);
+    return;
+  }
+  WorkRecord* const record = queue->OldestAtDevice();
+  if (record == nullptr) return;
+  Status status = CompletionStatus(completion.status);
+  if (status == Status::kFlushed && AnswerIsMissing(*record)) {
+    status = Status::kTransport;
+    set_failed();
+  }
+  if (record->status == Status::kSuccess) record->status = status;
+  if (direction == kReceives && status == Status::kSuccess) Receive(*queue, completion);
+  if (--record->parts == 0) Finish(direction, *queue, *record);
+}
+
+void Connection::NoteFailure(const ibv_wc& completion) {
+  Log(LogLevel::kDebug, device_.name(), ": ", ibv_wc_status_str(completion.status));
+  // An InfiniBand device flushes by itself only after an error; on iWARP that is how every
+  // connection ends, and the connection manager tells which way.
+  if (!stopping_ && options_.ended != nullptr) *options_.ended = true;
+  if (completion.status == IBV_WC_WR_FLUSH_ERR && device_.iwarp()) return;
+  set_failed();
+  Signal(ConnectionOwner::kFailed);
+}
+
+// iWARP flushes everything however the connection ended. A read that the peer has not answered, or
+// a request that it has not confirmed, was cut off by that end.
+bool Connection::AnswerIsMissing(const WorkRecord& record) const {
+  return device_.iwarp() && !stopping_ && !failed() &&
+         (record.opcode == Opcode::kRead || (record.flags & kConfirm) != 0);
+}
+
+void Connection::Finish(Direction direction, WorkQueue& queue, WorkRecord& record) {
+  options_.domain->bounces().GiveBack(record.bounce);
+  queue.Done(record, record.status);
+  if (queue.HasNews()) options_.queues[direction]->List(queue);
+  if (direction == kSends) CheckTurn(queue);
+}
+
+void Connection::CheckTurn(WorkQueue& sends) {
+  if (sends.open() != 0) return;
+  if (drain_awaited_) {
+    drain_awaited_ = false;
+    Signal(ConnectionOwner::kDrained);
+  }
+  if (break_awaited_) {
+    break_awaited_ = false;
+    Signal(ConnectionOwner::kFailed);
+  }
+}
+
+void Connection::BreakInTurn(WorkQueue& sends) {
+  set_failed();
+  break_awaited_ = true;
+  CheckTurn(sends);
+}
+
+void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& record,
+                         uint32_t count) {
+  record.parts = static_cast<uint16_t>(record.parts - count);
+  if (record.status == Status::kSuccess) record.status = Status::kTransport;
+  set_failed();
+  if (options_.ended != nullptr) *options_.ended = true;
+  Signal(ConnectionOwner::kFailed);
+  if (record.parts == 0) Finish(direction, queue, record);
+}
+
+void Connection::AwaitDrain(WorkQueue& sends) {
+  drain_awaited_ = true;
+  CheckTurn(sends);
+}
+
+void Connection::Receive(WorkQueue& queue, const ibv_wc& completion) {
+  WorkRecord& record = *queue.OldestAtDevice();
+  record.length = completion.byte_len;
+  record.opcode = Opcode::kReceive;
+  record.flags |= kSolicited;  // no device says which were: nobody sleeps through one
+  if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) {
+    record.has_immediate = true;
+    record.immediate = __builtin_bswap32(completion.imm_data);
+  } else if ((completion.wc_flags & IBV_WC_WITH_INV) != 0) {
+    record.opcode = Opcode::kReceiveInvalidate;
+    record.immediate = completion.invalidated_rkey;
+  }
+  if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) record.opcode = Opcode::kReceiveWrite;
+  if (record.bounce.memory != nullptr && record.opcode != Opcode::kReceiveWrite) {
+    record.status =
+        Scatter(queue, record, queue.SegmentsOf(record), record.bounce.memory, completion.byte_len);
+  }
+}
+
+Status Connection::Scatter(const WorkQueue& /*queue*/, WorkRecord& record, const Segment* segments,
+                           const unsigned char* from, uint32_t length) {
+  uint32_t left = length;
+  for (uint16_t i = 0; i < record.segments && left != 0; ++i) {
+    const uint32_t piece = std::min(left, segments[i].length);
+    if (piece == 0) continue;
+    // All of the segment must be there, as a device asks it.
+    unsigned char* const to = options_.memory->Resolve(
+        *options_.domain, segments[i].key, segments[i].address, segments[i].length, kLocalWrite);
+    if (to == nullptr) return Status::kLocalProtection;
+    std::memcpy(to, from, piece);
+    from += piece;
+    left -= piece;
+  }
+  return left == 0 ? Status::kSuccess : Status::kLocalLength;
+}
+
+void Connection::ReceiveBounced(WorkQueue& queue, const ibv_wc& completion) {
+  Bounce& bounce = bounces_[next_bounce_++ % bounces_.size()];
+  if (completion.status != IBV_WC_SUCCESS) return;
+  WorkRecord* const record = queue.OldestOpen();
+  if (record == nullptr) {
+    dropped_.fetch_add(1);
+    Signal(ConnectionOwner::kDropped);
+  } else {
+    record->opcode = Opcode::kReceive;
+    record->flags |= kSolicited;
+    record->length = completion.byte_len;
+    if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) {
+      record->has_immediate = true;
+      record->immediate = __builtin_bswap32(completion.imm_data);
+    }
+    Status status = Status::kSuccess;
+    if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+      record->opcode = Opcode::kReceiveWrite;
+    } else {
+      const Segment* const segments = queue.SegmentsOf(*record);
+      uint64_t room = 0;
+      for (uint16_t i = 0; i < record->segments; ++i) room += segments[i].length;
+      status = room < completion.byte_len
+                   ? Status::kLocalLength
+                   : Scatter(queue, *record, segments, bounce.memory, completion.byte_len);
+    }
+    if (status != Status::kSuccess) record->length = 0;
+    queue.Done(*record, status);
+    if (queue.HasNews()) options_.queues[kReceives]->List(queue);
+  }
+  PostBounce(bounce);
+}
+
+bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& completion) {
+  WorkQueue* const queue = queues_[kReceives];
+  if (queue == nullptr) return false;
+  if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
+  if (queue->full() && !queue->Resize(2 * (queue->tail() - queue->head()), 0)) return false;
+  WorkRecord& record = queue->Next();
+  record.id = receive.id;
+  record.flags = receive.quiet ? kQuiet : 0;
+  record.opcode = Opcode::kReceive;
+  record.parts = 1;
+  queue->Publish();
+  if (completion.status == IBV_WC_SUCCESS) {
+    Receive(*queue, completion);
+  } else {
+    record.status = CompletionStatus(completion.status);
+  }
+  record.parts = 0;
+  Finish(kReceives, *queue, record);
+  return true;
+}
+
+// ------------------------------------------------------------------------------ control thread
+
+void Connection::Signal(uint32_t signals) {
+  if (signals_.fetch_or(signals) != 0) return;
+  device_.loop().Post([this] {
+    const uint32_t signals = signals_.exchange(0);
+    if (ConnectionOwner* const owner = this->owner()) owner->OnSignals(*this, signals);
+  });
+}
+
+void Connection::OnCmEvent(const CmEvent& event) {
+  if (ConnectionOwner* const owner = this->owner()) owner->OnConnectionEvent(*this, event);
+}
+
+void Connection::Tell(CmEvent event) {
+  event.id = id_;
+  device_.loop().Post([this, event = std::move(event)] { OnCmEvent(event); });
+}
+
+void Connection::OnQpEvent(ibv_event_type type) {
+  set_failed();
+  Signal(ConnectionOwner::kFailed |
+         (type == IBV_EVENT_QP_ACCESS_ERR ? ConnectionOwner::kRefusedWrite : 0u));
+}
+
+// ----------------------------------------------------------------------------------------- end
+
+void Connection::Stop(bool established) {
+  stopping_ = true;
+  if (established) rdma_disconnect(id_);
+  if (pair() == nullptr) return;
+  ibv_qp_attr attributes = {};
+  attributes.qp_state = IBV_QPS_ERR;
+  ibv_modify_qp(pair(), &attributes, IBV_QP_STATE);
+  for (const std::shared_ptr<CompletionCore>& queue : options_.queues) {
+    SpinLockHolder guard(&queue->lock);
+    for (int passes = 0; passes < kHarvests && queue->Harvest(); ++passes) {
+    }
+  }
+}
+
+void Connection::Release(Direction direction, bool keep) {
+  CompletionCore* const core = options_.queues[direction].get();
+  if (core == nullptr) return;  // no pair was made
+  {
+    SpinLockHolder guard(&core->lock);
+    WorkQueue* const queue = queues_[direction];
+    queues_[direction] = nullptr;
+    if (queue == nullptr) return;
+    queue->gated = false;
+    for (uint32_t i = queue->head(), end = queue->tail(); i != end; ++i) {
+      WorkRecord& record = queue->At(i);
+      if (record.done) continue;
+      options_.domain->bounces().GiveBack(record.bounce);
+      record.parts = 0;
+      if (keep) continue;
+      queue->Done(record, record.status != Status::kSuccess ? record.status : Status::kFlushed);
+    }
+    if (queue->HasNews()) core->List(*queue);
+  }
+  core->Notify();
+}
+
+void Connection::Bury() {
+  SetOwner(nullptr);
+  device_.loop().Post([this] { TryToDestroy(0); });
+}
+
+// What the device completes later is looked up here.
+bool Connection::Dead() {
+  if (dialing_) return false;
+  for (int i = 0; i < 2; ++i) {
+    CompletionCore* const core = options_.queues[i].get();
+    if (core == nullptr) continue;
+    SpinLockHolder guard(&core->lock);
+    for (int passes = 0; passes < kHarvests && core->Harvest(); ++passes) {
+    }
+    if (posted_[i].load() != seen_[i].load()) return false;
+  }
+  return true;
+}
+
+void Connection::TryToDestroy(int tries) {
+  if (Dead()) {
+    delete this;
+    return;
+  }
+  if (!dialing_ && tries == kBurialTries) {
+    Log(LogLevel::kWarn, device_.name(), ": a queue pair does not give its requests back");
+    if (id_->qp != nullptr) rdma_destroy_qp(id_);
+    rdma_destroy_id(id_);
+    return;  // leaked: a late completion finds it
+  }
+  device_.loop().RunAt(device_.loop().Now() + kMilli,
+                       [this, next = dialing_ ? tries : tries + 1] { TryToDestroy(next); });
+}
+
+}  // namespace viaduct::verbs::rdma

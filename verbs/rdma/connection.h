@@ -1,0 +1,200 @@
+// One connection, or one attempt: librdmacm's id and the device's queue pair, made for it and
+// buried with it. The queue pair of verbs/device.h is there before and afterwards.
+//
+// Owner: a QueuePair, or an undecided request. The owner gives it up with Bury, at once and from
+// any thread; the control thread destroys it when the device has nothing left to complete.
+#ifndef VIADUCT_VERBS_RDMA_CONNECTION_H_
+#define VIADUCT_VERBS_RDMA_CONNECTION_H_
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+#include "verbs/rdma/completion_queue.h"
+#include "verbs/rdma/device.h"
+#include "verbs/rdma/memory.h"
+#include "verbs/rdma/work_queue.h"
+
+namespace viaduct::verbs::rdma {
+
+class Connection;
+class SharedReceiveCore;
+struct SharedReceive;
+
+enum Direction { kSends = 0, kReceives = 1 };
+
+// What a work request's wr_id says. Connections and shared receives are aligned to 8.
+class WorkId {
+ public:
+  static uint64_t Of(Connection* connection, Direction direction) {
+    return reinterpret_cast<uint64_t>(connection) | direction;
+  }
+  static uint64_t OfShared(SharedReceive* receive) {
+    return reinterpret_cast<uint64_t>(receive) | kShared;
+  }
+  static bool IsShared(uint64_t id) { return (id & kShared) != 0; }
+  static Connection* ConnectionOf(uint64_t id) {
+    return reinterpret_cast<Connection*>(id & ~uint64_t{7});
+  }
+  static Direction DirectionOf(uint64_t id) { return static_cast<Direction>(id & 1); }
+  static SharedReceive* SharedOf(uint64_t id) {
+    return reinterpret_cast<SharedReceive*>(id & ~uint64_t{7});
+  }
+
+ private:
+  static constexpr uint64_t kShared = 2;
+};
+
+// Called on the control thread.
+class ConnectionOwner {
+ public:
+  virtual void OnConnectionEvent(Connection& connection, const CmEvent& event) = 0;
+  enum Signal : uint32_t {  // bit set
+    kFailed = 1,            // a request failed, or the device ended the pair
+    kDrained = 2,           // no send is open, and somebody waits for it
+    kDropped = 4,           // messages without a receive: see TakeDropped
+    kRefusedWrite = 8,      // the device says that the peer did what it may not
+  };
+  virtual void OnSignals(Connection& connection, uint32_t signals) = 0;
+
+ protected:
+  ~ConnectionOwner() = default;
+};
+
+struct PairOptions {
+  std::shared_ptr<DomainCore> domain;
+  std::shared_ptr<CompletionCore> queues[2];
+  std::shared_ptr<SharedReceiveCore> shared;  // may be null
+  Memory* memory = nullptr;
+  std::atomic<bool>* ended = nullptr;  // set before anything is flushed that nobody stopped
+  uint32_t max_sends = 0;              // of the device's queue
+  uint32_t max_receives = 0;
+  uint32_t max_send_segments = 1;
+  uint32_t max_receive_segments = 1;
+};
+
+class alignas(8) Connection final : public CmHandler, public QpHandler {
+ public:
+  // Without an id: for a dial, which makes one.
+  static Connection* ForDial(Device& device, ConnectionOwner* owner, absl::Status* status);
+  static Connection* ForRequest(Device& device, rdma_cm_id* id);
+
+  Device& device() const { return device_; }
+  rdma_cm_id* id() const { return id_; }
+  ibv_qp* pair() const { return id_ != nullptr ? id_->qp : nullptr; }
+
+  // From now on signals and events go there.
+  void SetOwner(ConnectionOwner* owner);
+  // Null after Bury.
+  ConnectionOwner* owner();
+
+  // Makes the device's queue pair, into whose completions `queues` are looked up.
+  absl::Status MakePair(const PairOptions& options, WorkQueue* sends, WorkQueue* receives);
+  // Receives go into memory of our own, `count` messages of at most `bytes`, and from there to the
+  // oldest receive; false: no memory.
+  bool ReceiveIntoBounces(int count, uint32_t bytes);
+  bool bouncing() const { return !bounces_.empty(); }
+
+  // rdma_connect; its outcome comes as an event, UNREACHABLE with an errno if it failed.
+  void Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data);
+
+  // For posters, under the direction's lock: how many requests went to the device.
+  void Posted(Direction direction, int64_t count) {
+    posted_[direction].store(posted_[direction].load(std::memory_order_relaxed) + count,
+                             std::memory_order_relaxed);
+  }
+  void Unposted(Direction direction, int64_t count) { Posted(direction, -count); }
+  // How many more sends the device takes.
+  uint32_t SendRoom() const {
+    return send_depth_ - static_cast<uint32_t>(posted_[kSends].load(std::memory_order_relaxed) -
+                                               seen_[kSends].load(std::memory_order_relaxed));
+  }
+  uint32_t max_segments(Direction direction) const { return max_segments_[direction]; }
+
+  // Under the lock of the direction's queue.
+  void Complete(Direction direction, const ibv_wc& completion);
+  // False: released, nobody polls for it.
+  bool CompleteShared(const SharedReceive& receive, const ibv_wc& completion);
+  // The device has refused `count` parts of a request.
+  void Refused(Direction direction, WorkQueue& queue, WorkRecord& record, uint32_t count);
+  // A send was refused here: when those before it are done, the connection ends.
+  void BreakInTurn(WorkQueue& sends);
+  // Somebody waits for kDrained. Under the lock of the sends' queue.
+  void AwaitDrain(WorkQueue& sends);
+
+  // Any thread: the owner hears of it soon.
+  void Signal(uint32_t signals);
+  uint32_t TakeDropped() { return dropped_.exchange(0); }
+  // A request has failed, or reads were unanswered when it ended.
+  // Until then nothing fails, and what is flushed stays posted.
+  void set_established() { established_.store(true, std::memory_order_release); }
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  void set_failed() { failed_.store(true, std::memory_order_release); }
+
+  // Ends it: the peer is told if it was `established`, nothing is placed in memory any more, what
+  // the device has completed is taken. Then the work queues are this connection's no longer.
+  void Stop(bool established);
+  // What the device still held is flushed, or, for an attempt that may be repeated, kept.
+  void Release(Direction direction, bool keep);
+  void Bury();
+
+  // The owner hears of it as if librdmacm had said it. Any thread.
+  void Tell(CmEvent event);
+
+  void OnCmEvent(const CmEvent& event) override;
+  void OnQpEvent(ibv_event_type type) override;
+
+ private:
+  Connection(Device& device, rdma_cm_id* id) : device_(device), id_(id) {}
+  ~Connection();
+
+  bool AnswerIsMissing(const WorkRecord& record) const;
+  void NoteFailure(const ibv_wc& completion);
+  void Receive(WorkQueue& queue, const ibv_wc& completion);
+  void ReceiveBounced(WorkQueue& queue, const ibv_wc& completion);
+  Status Scatter(const WorkQueue& queue, WorkRecord& record, const Segment* segments,
+                 const unsigned char* from, uint32_t length);
+  void Finish(Direction direction, WorkQueue& queue, WorkRecord& record);
+  bool PostBounce(Bounce& bounce);
+  void CheckTurn(WorkQueue& sends);
+  bool Dead();
+  void TryToDestroy(int tries);
+
+  Device& device_;
+  rdma_cm_id* id_;
+  PairOptions options_;
+  uint32_t max_segments_[2] = {1, 1};
+  uint32_t send_depth_ = 0;
+  int numbers_[2] = {-1, -1};  // of the completion queues' parts
+  uint32_t reserved_[2] = {0, 0};
+  std::vector<Bounce> bounces_;
+  uint32_t next_bounce_ = 0;
+  // Each under its queue's lock; null when released.
+  WorkQueue* queues_[2] = {nullptr, nullptr};
+  // Under the lock of the sends' queue.
+  bool drain_awaited_ = false;
+  bool break_awaited_ = false;
+  std::atomic<uint64_t> posted_[2] = {};
+  std::atomic<uint64_t> seen_[2] = {};
+  std::atomic<uint32_t> signals_{0};
+  std::atomic<uint32_t> dropped_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> established_{false};
+  std::atomic<bool> stopping_{false};
+  bool dialing_ = false;  // control thread: rdma_connect runs aside
+  Mutex mutex_;
+  ConnectionOwner* owner_ ABSL_GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace viaduct::verbs::rdma
+
+#endif  // VIADUCT_VERBS_RDMA_CONNECTION_H_

@@ -1,0 +1,113 @@
+#include "verbs/rdma/context.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "verbs/rdma/completion_queue.h"
+#include "verbs/rdma/errors.h"
+#include "verbs/rdma/queue_pair.h"
+#include "verbs/rdma/region_map.h"
+#include "verbs/rdma/shared_receive_queue.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+// VIPL promises 252; what the device does not take is gathered, or split.
+constexpr uint32_t kMaxSegments = 252;
+// What InfiniBand's request leaves behind rdma_cm's own header, and what siw gets right.
+constexpr uint32_t kInfinibandPrivateData = 56;
+constexpr uint32_t kIwarpPrivateData = 251;
+constexpr uint32_t kMostReads = 255;
+constexpr uint32_t kMostRequests = 16384;
+
+DeviceAttributes Attributes(const Device& device, std::string reason) {
+  const ibv_device_attr& limits = device.limits();
+  const auto at_most = [](int value, uint32_t most) {
+    return std::min(static_cast<uint32_t>(std::max(value, 0)), most);
+  };
+  DeviceAttributes attributes;
+  attributes.device = device.name();
+  attributes.reason = std::move(reason);
+  attributes.max_queue_pairs = at_most(limits.max_qp, 65536);
+  // On iWARP a confirmed request is two of the device's.
+  attributes.max_requests_per_queue =
+      at_most(limits.max_qp_wr, device.iwarp() ? 2 * kMostRequests : kMostRequests) /
+      (device.iwarp() ? 2 : 1);
+  attributes.max_segments = kMaxSegments;
+  attributes.max_reads_in = at_most(limits.max_qp_rd_atom, kMostReads);
+  attributes.max_reads_out = at_most(limits.max_qp_init_rd_atom, kMostReads);
+  attributes.max_regions = at_most(limits.max_mr, RegionMap::kMaxEntries);
+  attributes.max_region_bytes = limits.max_mr_size;
+  attributes.max_message_bytes = device.max_message();
+  attributes.max_private_data = device.iwarp() ? kIwarpPrivateData : kInfinibandPrivateData;
+  return attributes;
+}
+
+}  // namespace
+
+RdmaContext::RdmaContext(Device& device, const Address& address, Nanos spin, std::string reason)
+    : device_(device),
+      address_(address),
+      spin_(spin),
+      attributes_(Attributes(device, std::move(reason))) {}
+
+// Nothing of it is left: what connections that are still being buried need they hold themselves.
+RdmaContext::~RdmaContext() = default;
+
+absl::StatusOr<std::unique_ptr<ProtectionDomain>> RdmaContext::CreateDomain(bool wildcard) {
+  ibv_pd* const handle = ibv_alloc_pd(device_.verbs());
+  if (handle == nullptr) return ErrnoStatus(errno, "ibv_alloc_pd");
+  return std::make_unique<Domain>(std::make_shared<DomainCore>(handle, wildcard));
+}
+
+absl::StatusOr<std::unique_ptr<MemoryRegion>> RdmaContext::Register(ProtectionDomain& domain,
+                                                                    void* address, size_t length,
+                                                                    uint32_t access,
+                                                                    AddressBase base) {
+  return memory_.Register(static_cast<Domain&>(domain).core(), address, length, access, base);
+}
+
+absl::StatusOr<std::unique_ptr<MemoryWindow>> RdmaContext::CreateWindow(ProtectionDomain& domain,
+                                                                        WindowScope /*scope*/) {
+  return std::make_unique<Window>(memory_, static_cast<Domain&>(domain).core());
+}
+
+absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> RdmaContext::CreateSharedReceiveQueue(
+    const SharedReceiveOptions& options) {
+  if (options.domain == nullptr) return absl::InvalidArgumentError("no domain");
+  auto core = SharedReceiveCore::Make(device_, memory_,
+                                      static_cast<Domain*>(options.domain)->core(), options);
+  if (!core.ok()) return core.status();
+  return std::make_unique<RdmaSharedReceiveQueue>(device_, *std::move(core), options.sink);
+}
+
+absl::StatusOr<std::unique_ptr<CompletionQueue>> RdmaContext::CreateCompletionQueue(
+    CompletionSink* sink) {
+  return std::make_unique<RdmaCompletionQueue>(device_, spin_, sink);
+}
+
+absl::StatusOr<std::unique_ptr<QueuePair>> RdmaContext::CreateQueuePair(
+    const QueuePairOptions& options) {
+  if (options.max_sends > attributes_.max_requests_per_queue ||
+      options.max_receives > attributes_.max_requests_per_queue ||
+      options.max_send_segments > attributes_.max_segments ||
+      options.max_receive_segments > attributes_.max_segments) {
+    return absl::ResourceExhaustedError("a queue pair larger than the device has it");
+  }
+  if (options.shared_receives != nullptr) {
+    const auto& shared = static_cast<RdmaSharedReceiveQueue*>(options.shared_receives)->core();
+    if (shared->domain() != static_cast<Domain*>(options.domain)->core()) {
+      return absl::InvalidArgumentError("the shared receive queue is in another domain");
+    }
+  }
+  std::unique_ptr<QueuePair> pair = RdmaQueuePair::Make(device_, memory_, address_, options);
+  if (pair == nullptr) return absl::ResourceExhaustedError("no memory");
+  return pair;
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> RdmaContext::Listen(uint16_t port, ListenerSink* sink) {
+  return RdmaListener::Make(device_, served_, address_, port, sink);
+}
+
+}  // namespace viaduct::verbs::rdma

@@ -1,0 +1,203 @@
+#include "verbs/rdma/device.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "verbs/base/fd.h"
+#include "verbs/base/lock.h"
+#include "verbs/base/log.h"
+#include "verbs/rdma/errors.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+// Leaked: the control thread uses them until the process is gone.
+struct Devices {
+  Mutex mutex;
+  std::vector<Device*> all ABSL_GUARDED_BY(mutex);
+};
+
+Devices& AllDevices() {
+  static Devices* const devices = new Devices;
+  return *devices;
+}
+
+void MakeNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+void* RunWork(void* work) {
+  std::unique_ptr<std::function<void()>> owned(static_cast<std::function<void()>*>(work));
+  (*owned)();
+  return nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<Device*> Device::Get(ibv_context* verbs, const Address& address, EventLoop& loop) {
+  Devices& devices = AllDevices();
+  MutexLock lock(&devices.mutex);
+  for (Device* device : devices.all) {
+    if (device->verbs_ == verbs) return device;
+  }
+  Device* device = new Device(verbs, loop);
+  absl::Status status = device->Start(address);
+  if (!status.ok()) return status;  // leaked: handlers may be known to the loop
+  devices.all.push_back(device);
+  return device;
+}
+
+absl::Status Device::Start(const Address& address) {
+  sockaddr_storage at;
+  address.ToSockaddr(0, &at);
+  if (rdma_create_id(nullptr, &anchor_, nullptr, RDMA_PS_TCP) != 0 ||
+      rdma_bind_addr(anchor_, reinterpret_cast<sockaddr*>(&at)) != 0) {
+    return ErrnoStatus(errno, "rdma_cm");
+  }
+  if (ibv_query_device(verbs_, &limits_) != 0) return ErrnoStatus(errno, "query the device");
+  connections_ = rdma_create_event_channel();
+  if (connections_ == nullptr) return ErrnoStatus(errno, "rdma_create_event_channel");
+  completions_ = ibv_create_comp_channel(verbs_);
+  if (completions_ == nullptr) return ErrnoStatus(errno, "ibv_create_comp_channel");
+  connections_->fd = MoveHigh(Fd(connections_->fd)).Release();
+  completions_->fd = MoveHigh(Fd(completions_->fd)).Release();
+  ProbeLimits();
+  for (int fd : {connections_->fd, completions_->fd, verbs_->async_fd}) MakeNonBlocking(fd);
+  absl::Status status =
+      loop_.Watch(connections_->fd, EPOLLIN, [this](uint32_t) { ReadConnections(); });
+  if (status.ok()) {
+    status = loop_.Watch(completions_->fd, EPOLLIN, [this](uint32_t) { ReadCompletions(); });
+  }
+  if (status.ok()) {
+    status = loop_.Watch(verbs_->async_fd, EPOLLIN, [this](uint32_t) { ReadAsyncEvents(); });
+  }
+  if (!status.ok()) return status;
+  // A child's copies would keep connections alive when this process is killed.
+  loop_.OnForkChild([this] {
+    close(connections_->fd);
+    close(completions_->fd);
+    close(verbs_->async_fd);
+    close(verbs_->cmd_fd);
+  });
+  return absl::OkStatus();
+}
+
+// What a queue pair may have is not among the attributes: it is tried.
+void Device::ProbeLimits() {
+  ibv_port_attr port = {};
+  if (ibv_query_port(verbs_, 1, &port) == 0 && port.max_msg_sz != 0) {
+    max_message_ = std::min(port.max_msg_sz, max_message_);
+  }
+  ibv_pd* domain = ibv_alloc_pd(verbs_);
+  ibv_cq* queue = ibv_create_cq(verbs_, 16, nullptr, nullptr, 0);
+  if (domain != nullptr && queue != nullptr) {
+    for (uint32_t bytes : {512u, 256u, 128u, 80u, 64u, 32u}) {
+      ibv_qp_init_attr wanted = {};
+      wanted.send_cq = wanted.recv_cq = queue;
+      wanted.qp_type = IBV_QPT_RC;
+      wanted.cap.max_send_wr = wanted.cap.max_recv_wr = 4;
+      wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
+      wanted.cap.max_inline_data = bytes;
+      ibv_qp* pair = ibv_create_qp(domain, &wanted);
+      if (pair == nullptr) continue;
+      ibv_destroy_qp(pair);
+      max_inline_ = bytes;
+      break;
+    }
+  }
+  if (queue != nullptr) ibv_destroy_cq(queue);
+  if (domain != nullptr) ibv_dealloc_pd(domain);
+  // RFC 5040: a read has one sink. Some iWARP devices do more, none says so.
+  max_read_segments_ =
+      iwarp() ? 1
+              : std::max(1, std::min(limits_.max_sge, limits_.max_sge_rd > 0 ? limits_.max_sge_rd
+                                                                             : limits_.max_sge));
+}
+
+void Device::ReadConnections() {
+  rdma_cm_event* event;
+  while (rdma_get_cm_event(connections_, &event) == 0) {
+    CmEvent copy;
+    copy.type = event->event;
+    copy.status = event->status;
+    copy.id = event->id;
+    CmHandler* handler = static_cast<CmHandler*>(event->id->context);
+    switch (event->event) {
+      case RDMA_CM_EVENT_CONNECT_REQUEST:
+      case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      case RDMA_CM_EVENT_ESTABLISHED:
+      case RDMA_CM_EVENT_REJECTED: {
+        const rdma_conn_param& conn = event->param.conn;
+        copy.responder_resources = conn.responder_resources;
+        copy.initiator_depth = conn.initiator_depth;
+        const auto* data = static_cast<const uint8_t*>(conn.private_data);
+        if (data != nullptr) copy.private_data.assign(data, data + conn.private_data_len);
+        break;
+      }
+      default:
+        break;
+    }
+    rdma_ack_cm_event(event);
+    Log(LogLevel::kTrace, name(), ": ", rdma_event_str(copy.type), ", status ", copy.status);
+    handler->OnCmEvent(copy);
+  }
+}
+
+void Device::ReadCompletions() {
+  ibv_cq* queue;
+  void* handler;
+  while (ibv_get_cq_event(completions_, &queue, &handler) == 0) {
+    ibv_ack_cq_events(queue, 1);
+    static_cast<CqHandler*>(handler)->OnCqEvent();
+  }
+}
+
+void Device::ReadAsyncEvents() {
+  ibv_async_event event;
+  while (ibv_get_async_event(verbs_, &event) == 0) {
+    const ibv_event_type type = event.event_type;
+    QpHandler* pair = nullptr;
+    switch (type) {
+      case IBV_EVENT_QP_FATAL:
+      case IBV_EVENT_QP_REQ_ERR:
+      case IBV_EVENT_QP_ACCESS_ERR:
+        pair = static_cast<QpHandler*>(event.element.qp->qp_context);
+        break;
+      case IBV_EVENT_DEVICE_FATAL:
+        gone_ = true;
+        Log(LogLevel::kWarn, name(),
+            ": the device was removed or has failed; close its adapters and open them again when "
+            "ibv_devices shows it");
+        break;
+      default:
+        break;
+    }
+    ibv_ack_async_event(&event);
+    if (pair != nullptr) pair->OnQpEvent(type);
+  }
+}
+
+bool Device::RunAside(std::function<void()> work) {
+  auto* owned = new std::function<void()>(std::move(work));
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_t thread;
+  const int error = pthread_create(&thread, &attributes, RunWork, owned);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) delete owned;
+  return error == 0;
+}
+
+}  // namespace viaduct::verbs::rdma

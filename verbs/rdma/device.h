@@ -1,0 +1,118 @@
+// One RDMA device as librdmacm has opened it, with its three channels (connections, completions,
+// asynchronous events) on the control thread. One for each device in the process, for ever.
+#ifndef VIADUCT_VERBS_RDMA_DEVICE_H_
+#define VIADUCT_VERBS_RDMA_DEVICE_H_
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "verbs/base/address.h"
+#include "verbs/base/event_loop.h"
+
+namespace viaduct::verbs::rdma {
+
+// A copy, so that librdmacm's own is acknowledged at once and destroying an id never waits.
+struct CmEvent {
+  rdma_cm_event_type type;
+  int status = 0;
+  rdma_cm_id* id = nullptr;  // of a request: its own, not the listener's
+  uint8_t responder_resources = 0;
+  uint8_t initiator_depth = 0;
+  absl::InlinedVector<uint8_t, 256> private_data;
+};
+
+// What an id's context points to. Called on the control thread; may destroy ids.
+class CmHandler {
+ public:
+  virtual void OnCmEvent(const CmEvent& event) = 0;
+
+ protected:
+  ~CmHandler() = default;
+};
+
+// What a completion queue's context points to.
+class CqHandler {
+ public:
+  virtual void OnCqEvent() = 0;  // control thread
+
+ protected:
+  ~CqHandler() = default;
+};
+
+// What a queue pair's context points to.
+class QpHandler {
+ public:
+  virtual void OnQpEvent(ibv_event_type type) = 0;  // control thread
+
+ protected:
+  ~QpHandler() = default;
+};
+
+class Device {
+ public:
+  // The device behind a context that librdmacm has opened, for `address`.
+  static absl::StatusOr<Device*> Get(ibv_context* verbs, const Address& address, EventLoop& loop);
+
+  ibv_context* verbs() const { return verbs_; }
+  EventLoop& loop() const { return loop_; }
+  std::string name() const { return verbs_->device->name; }
+  bool iwarp() const { return verbs_->device->transport_type == IBV_TRANSPORT_IWARP; }
+  const ibv_device_attr& limits() const { return limits_; }
+  bool atomics() const { return limits_.atomic_cap != IBV_ATOMIC_NONE; }
+  uint32_t max_message() const { return max_message_; }
+  uint32_t max_inline() const { return max_inline_; }
+  uint32_t max_read_segments() const { return max_read_segments_; }
+  rdma_event_channel* connections() const { return connections_; }
+  ibv_comp_channel* completions() const { return completions_; }
+  // The device was taken out; nothing can be made on it any more.
+  bool gone() const { return gone_; }
+
+  // The control thread is about to call the sink of `object`, or does; ended by ~Told.
+  void SetTelling(const void* object) { telling_ = object; }
+  bool IsTelling(const void* object) const { return telling_ == object; }
+  class Told {
+   public:
+    explicit Told(Device& device) : device_(device) {}
+    ~Told() { device_.telling_ = nullptr; }
+    Told(const Told&) = delete;
+    Told& operator=(const Told&) = delete;
+
+   private:
+    Device& device_;
+  };
+
+  // Runs what may block (siw's rdma_connect waits for TCP's) on a thread of its own. False: none
+  // to be had.
+  static bool RunAside(std::function<void()> work);
+
+ private:
+  Device(ibv_context* verbs, EventLoop& loop) : verbs_(verbs), loop_(loop) {}
+  absl::Status Start(const Address& address);
+  void ProbeLimits();
+  void ReadConnections();
+  void ReadCompletions();
+  void ReadAsyncEvents();
+
+  ibv_context* const verbs_;
+  EventLoop& loop_;
+  ibv_device_attr limits_ = {};
+  uint32_t max_message_ = 0x7fffffff;
+  uint32_t max_inline_ = 0;
+  uint32_t max_read_segments_ = 1;
+  rdma_cm_id* anchor_ = nullptr;  // as long as an id is bound, librdmacm keeps the device open
+  rdma_event_channel* connections_ = nullptr;
+  ibv_comp_channel* completions_ = nullptr;
+  bool gone_ = false;
+  std::atomic<const void*> telling_{nullptr};
+};
+
+}  // namespace viaduct::verbs::rdma
+
+#endif  // VIADUCT_VERBS_RDMA_DEVICE_H_

@@ -1,0 +1,139 @@
+#include "verbs/rdma/errors.h"
+
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "verbs/base/log.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+// Reasons of a reject, InfiniBand 1.4 table 112. No service listens; a consumer has said no.
+constexpr int kConsumerDefined = 28;
+
+std::string LockedMemoryLimit() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return "unlimited";
+  return absl::StrCat(limit.rlim_cur / 1024, " KiB");
+}
+
+}  // namespace
+
+Status CompletionStatus(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_SUCCESS:
+      return Status::kSuccess;
+    case IBV_WC_WR_FLUSH_ERR:
+      return Status::kFlushed;
+    case IBV_WC_LOC_LEN_ERR:
+      return Status::kLocalLength;
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_ACCESS_ERR:
+    case IBV_WC_MW_BIND_ERR:
+      return Status::kLocalProtection;
+    case IBV_WC_REM_ACCESS_ERR:
+      return Status::kRemoteAccess;
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+      return Status::kRemoteOperation;
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return Status::kReceiverNotReady;
+    default:
+      return Status::kTransport;
+  }
+}
+
+ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, bool iwarp, bool has_data) {
+  switch (event) {
+    case RDMA_CM_EVENT_REJECTED:
+      // MPA's reject and a connection closed before the answer are one errno here; only the former
+      // is a consumer's, and it is the one that happens.
+      if (iwarp) {
+        return has_data || status == -ECONNRESET ? ConnectOutcome::kRejected
+                                                 : ConnectOutcome::kRefused;
+      }
+      return status == kConsumerDefined ? ConnectOutcome::kRejected : ConnectOutcome::kRefused;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+      return status < 0 ? OutcomeOfErrno(-status) : ConnectOutcome::kUnreachable;
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+      return ConnectOutcome::kNoResources;
+    default:
+      return ConnectOutcome::kRefused;
+  }
+}
+
+bool HeardWith(rdma_cm_event_type event, int status) {
+  switch (event) {
+    // Its neighbour discovery has answered.
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+    case RDMA_CM_EVENT_REJECTED:
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+    case RDMA_CM_EVENT_ESTABLISHED:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+      return true;
+    case RDMA_CM_EVENT_UNREACHABLE:
+      return status == -ECONNREFUSED || status == -ECONNRESET;
+    default:
+      return false;
+  }
+}
+
+ConnectOutcome OutcomeOfErrno(int error) {
+  switch (error) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EPROTO:
+      return ConnectOutcome::kRefused;
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case EADDRNOTAVAIL:
+    case EADDRINUSE:
+      return ConnectOutcome::kNoResources;
+    default:
+      return ConnectOutcome::kUnreachable;
+  }
+}
+
+absl::Status ErrnoStatus(int error, absl::string_view what) {
+  const std::string text = absl::StrCat(what, ": ", std::strerror(error));
+  switch (error) {
+    case ENOMEM:
+      Log(LogLevel::kWarn, text, "; a process may lock ", LockedMemoryLimit(),
+          " here: raise it with ulimit -l, or memlock in /etc/security/limits.conf");
+      return absl::ResourceExhaustedError(text);
+    case EACCES:
+    case EPERM:
+      Log(LogLevel::kWarn, text,
+          "; /dev/infiniband/uverbs* and rdma_cm must be open to this user, and ports below 1024 "
+          "are root's");
+      return absl::PermissionDeniedError(text);
+    case EADDRINUSE:
+      return absl::AlreadyExistsError(text);
+    case EADDRNOTAVAIL:
+    case ENODEV:
+      return absl::NotFoundError(text);
+    case EINVAL:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOSPC:
+    case EAGAIN:
+      Log(LogLevel::kWarn, text, "; the device or the process has no more of it");
+      return absl::ResourceExhaustedError(text);
+    default:
+      Log(LogLevel::kWarn, text);
+      return absl::UnavailableError(text);
+  }
+}
+
+}  // namespace viaduct::verbs::rdma

@@ -1,0 +1,72 @@
+#include "verbs/rdma/errors.h"
+
+#include <cerrno>
+
+#include "gtest/gtest.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+constexpr bool kIwarp = true;
+constexpr bool kInfiniband = false;
+
+TEST(ErrorsTest, CompletionsKeepTheirKind) {
+  EXPECT_EQ(CompletionStatus(IBV_WC_SUCCESS), Status::kSuccess);
+  EXPECT_EQ(CompletionStatus(IBV_WC_WR_FLUSH_ERR), Status::kFlushed);
+  EXPECT_EQ(CompletionStatus(IBV_WC_LOC_LEN_ERR), Status::kLocalLength);
+  EXPECT_EQ(CompletionStatus(IBV_WC_LOC_PROT_ERR), Status::kLocalProtection);
+  EXPECT_EQ(CompletionStatus(IBV_WC_REM_ACCESS_ERR), Status::kRemoteAccess);
+  EXPECT_EQ(CompletionStatus(IBV_WC_REM_INV_REQ_ERR), Status::kRemoteOperation);
+  EXPECT_EQ(CompletionStatus(IBV_WC_REM_OP_ERR), Status::kRemoteOperation);
+  EXPECT_EQ(CompletionStatus(IBV_WC_RNR_RETRY_EXC_ERR), Status::kReceiverNotReady);
+  EXPECT_EQ(CompletionStatus(IBV_WC_RETRY_EXC_ERR), Status::kTransport);
+  EXPECT_EQ(CompletionStatus(IBV_WC_FATAL_ERR), Status::kTransport);
+}
+
+TEST(ErrorsTest, InfinibandTellsWhoRejected) {
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, 28, kInfiniband, true), ConnectOutcome::kRejected);
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, 8, kInfiniband, false), ConnectOutcome::kRefused);
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, 35, kInfiniband, true), ConnectOutcome::kRefused);
+}
+
+TEST(ErrorsTest, IwarpsRejectIsAConsumersUnlessTcpRefused) {
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, -ECONNRESET, kIwarp, false),
+            ConnectOutcome::kRejected);
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED, kIwarp, false),
+            ConnectOutcome::kRefused);
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_UNREACHABLE, -ECONNREFUSED, kIwarp, false),
+            ConnectOutcome::kRefused);
+}
+
+TEST(ErrorsTest, NoWayIsUnreachable) {
+  for (rdma_cm_event_type event :
+       {RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ROUTE_ERROR, RDMA_CM_EVENT_UNREACHABLE}) {
+    for (int error : {EHOSTUNREACH, ENETUNREACH, ENODEV, ETIMEDOUT}) {
+      EXPECT_EQ(OutcomeOf(event, -error, kInfiniband, false), ConnectOutcome::kUnreachable);
+    }
+  }
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL, kIwarp, false),
+            ConnectOutcome::kRefused);
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_DEVICE_REMOVAL, 0, kIwarp, false),
+            ConnectOutcome::kNoResources);
+  EXPECT_EQ(OutcomeOfErrno(ENOMEM), ConnectOutcome::kNoResources);
+}
+
+TEST(ErrorsTest, OnlyAnAnswerIsHeard) {
+  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_REJECTED, 8));
+  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_ESTABLISHED, 0));
+  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_UNREACHABLE, -ECONNREFUSED));
+  EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT));
+  EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT));
+}
+
+TEST(ErrorsTest, ErrnosBecomeCodes) {
+  EXPECT_EQ(ErrnoStatus(ENOMEM, "x").code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ErrnoStatus(EACCES, "x").code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(ErrnoStatus(EADDRINUSE, "x").code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(ErrnoStatus(ENODEV, "x").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ErrnoStatus(EIO, "x").code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::rdma

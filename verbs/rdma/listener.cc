@@ -1,0 +1,144 @@
+#include "verbs/rdma/listener.h"
+
+#include <arpa/inet.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "verbs/base/log.h"
+#include "verbs/rdma/errors.h"
+#include "verbs/rdma/queue_pair.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+constexpr int kBacklog = 128;
+
+Address AddressOf(const sockaddr* address) {
+  return Address::FromSockaddr(address, sizeof(sockaddr_storage)).value_or(Address());
+}
+
+}  // namespace
+
+void ServedPorts::Add(uint16_t port) {
+  MutexLock lock(&mutex_);
+  ++ports_[port];
+}
+
+void ServedPorts::Remove(uint16_t port) {
+  MutexLock lock(&mutex_);
+  if (--ports_[port] == 0) ports_.erase(port);
+}
+
+bool ServedPorts::Has(uint16_t port) {
+  MutexLock lock(&mutex_);
+  return ports_.contains(port);
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, ServedPorts& served,
+                                                             const Address& address, uint16_t port,
+                                                             ListenerSink* sink) {
+  std::unique_ptr<RdmaListener> listener(new RdmaListener(device, served, sink));
+  if (rdma_create_id(device.connections(), &listener->id_, static_cast<CmHandler*>(listener.get()),
+                     RDMA_PS_TCP) != 0) {
+    listener->id_ = nullptr;
+    return ErrnoStatus(errno, "rdma_create_id");
+  }
+  sockaddr_storage at;
+  address.ToSockaddr(port, &at);
+  if (rdma_bind_addr(listener->id_, reinterpret_cast<sockaddr*>(&at)) != 0 ||
+      rdma_listen(listener->id_, kBacklog) != 0) {
+    const int error = errno;
+    if (error == EADDRINUSE) {
+      Log(LogLevel::kInfo, device.name(), ": port ", port, " of ", address.ToString(),
+          " is taken; rdma resource show cm_id, or ss -ltnp, may say by whom");
+    }
+    return ErrnoStatus(error, absl::StrCat("listen at port ", port));
+  }
+  listener->port_ = ntohs(rdma_get_src_port(listener->id_));
+  served.Add(listener->port_);
+  return listener;
+}
+
+// librdmacm calls nobody with this id after it is destroyed, and the control thread is not in the
+// middle of a call once it was drained.
+RdmaListener::~RdmaListener() {
+  if (port_ != 0) served_.Remove(port_);
+  if (id_ == nullptr) return;
+  if (device_.loop().OnExecutor()) {
+    rdma_destroy_id(id_);
+    return;
+  }
+  device_.loop().Post([id = id_] { rdma_destroy_id(id); });
+  device_.loop().Drain();
+}
+
+void RdmaListener::OnCmEvent(const CmEvent& event) {
+  if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    sink_->OnRequest(std::make_unique<RdmaRequest>(device_, event));
+  } else if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+    Log(LogLevel::kWarn, device_.name(), ": the device is being removed; port ", port_,
+        " is served no more");
+  }
+}
+
+RdmaRequest::RdmaRequest(Device& device, const CmEvent& event)
+    : device_(device),
+      connection_(Connection::ForRequest(device, event.id)),
+      peer_(AddressOf(rdma_get_peer_addr(event.id))),
+      local_(AddressOf(rdma_get_local_addr(event.id))),
+      peer_port_(ntohs(rdma_get_dst_port(event.id))),
+      responder_resources_(event.responder_resources),
+      initiator_depth_(event.initiator_depth),
+      private_data_(event.private_data.begin(), event.private_data.end()) {
+  connection_->SetOwner(this);
+}
+
+RdmaRequest::~RdmaRequest() { Refuse(); }
+
+void RdmaRequest::OnConnectionEvent(Connection&, const CmEvent& event) {
+  Log(LogLevel::kDebug, device_.name(), ": a request has gone: ", rdma_event_str(event.type));
+  gone_ = true;
+}
+
+absl::Status RdmaRequest::Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) {
+  absl::Status status = static_cast<RdmaQueuePair&>(pair).Accept(
+      *connection_, gone_, responder_resources_, initiator_depth_, private_data);
+  if (!absl::IsFailedPrecondition(status)) Forget();
+  return status;
+}
+
+void RdmaRequest::Reject(absl::Span<const uint8_t> private_data) {
+  if (connection_ == nullptr) return;
+  rdma_reject(connection_->id(), private_data.data(), static_cast<uint8_t>(private_data.size()));
+  Close();
+}
+
+void RdmaRequest::Refuse() {
+  if (connection_ == nullptr) return;
+  // On InfiniBand another reason than a consumer's; MPA knows but one kind of reject.
+  if (device_.iwarp()) {
+    rdma_reject(connection_->id(), nullptr, 0);
+  } else {
+    rdma_reject_ece(connection_->id(), nullptr, 0);
+  }
+  Close();
+}
+
+void RdmaRequest::Close() {
+  connection_->Bury();
+  Forget();
+}
+
+// The control thread may be in the middle of an event for this request.
+void RdmaRequest::Forget() {
+  connection_ = nullptr;
+  if (!device_.loop().OnExecutor()) device_.loop().Drain();
+}
+
+absl::Status RdmaRequest::HandOff(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/) {
+  return absl::NotFoundError("a connection of an RDMA device stays in its process");
+}
+
+}  // namespace viaduct::verbs::rdma

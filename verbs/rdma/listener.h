@@ -1,0 +1,89 @@
+// Listening, and requests that nobody has decided yet.
+#ifndef VIADUCT_VERBS_RDMA_LISTENER_H_
+#define VIADUCT_VERBS_RDMA_LISTENER_H_
+
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+#include "verbs/rdma/connection.h"
+#include "verbs/rdma/device.h"
+
+namespace viaduct::verbs::rdma {
+
+// The ports at which this context listens: the answer of IsServed.
+class ServedPorts {
+ public:
+  void Add(uint16_t port);
+  void Remove(uint16_t port);
+  bool Has(uint16_t port);
+
+ private:
+  Mutex mutex_;
+  absl::flat_hash_map<uint16_t, int> ports_ ABSL_GUARDED_BY(mutex_);
+};
+
+class RdmaListener final : public Listener, public CmHandler {
+ public:
+  static absl::StatusOr<std::unique_ptr<Listener>> Make(Device& device, ServedPorts& served,
+                                                        const Address& address, uint16_t port,
+                                                        ListenerSink* sink);
+  ~RdmaListener() override;
+  uint16_t port() const override { return port_; }
+  void OnCmEvent(const CmEvent& event) override;
+
+ private:
+  RdmaListener(Device& device, ServedPorts& served, ListenerSink* sink)
+      : device_(device), served_(served), sink_(sink) {}
+
+  Device& device_;
+  ServedPorts& served_;
+  ListenerSink* const sink_;
+  rdma_cm_id* id_ = nullptr;
+  uint16_t port_ = 0;
+};
+
+class RdmaRequest final : public IncomingConnection, public ConnectionOwner {
+ public:
+  RdmaRequest(Device& device, const CmEvent& event);
+  ~RdmaRequest() override;
+
+  const Address& peer_address() const override { return peer_; }
+  uint16_t peer_port() const override { return peer_port_; }
+  const Address& local_address() const override { return local_; }
+  absl::Span<const uint8_t> private_data() const override { return private_data_; }
+  absl::Status Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) override;
+  void Reject(absl::Span<const uint8_t> private_data) override;
+  void Refuse() override;
+  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note) override;
+  absl::Span<const uint8_t> note() const override { return {}; }
+
+  void OnConnectionEvent(Connection& connection, const CmEvent& event) override;
+  void OnSignals(Connection&, uint32_t) override {}
+
+ private:
+  void Close();
+  void Forget();
+
+  Device& device_;
+  Connection* connection_;  // null: decided
+  std::atomic<bool> gone_{false};
+  Address peer_;
+  Address local_;
+  uint16_t peer_port_ = 0;
+  const uint8_t responder_resources_;
+  const uint8_t initiator_depth_;
+  std::vector<uint8_t> private_data_;
+};
+
+}  // namespace viaduct::verbs::rdma
+
+#endif  // VIADUCT_VERBS_RDMA_LISTENER_H_

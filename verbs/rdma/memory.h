@@ -1,0 +1,143 @@
+// Protection domains, regions and windows.
+//
+// A key of verbs/device.h is the device's own: the remote one where the region has remote rights,
+// else the local one. One that is outside 1..0x7fffffff is registered again (siw draws keys at
+// random, so about every second one is).
+//
+// Windows are registrations of their own, with a fresh key for each bind, made by the poster.
+// A region of one domain that a queue pair of another may use (a wildcard domain is either) is
+// registered there on the first use, for local use alone: no device knows one remote key in two
+// domains.
+#ifndef VIADUCT_VERBS_RDMA_MEMORY_H_
+#define VIADUCT_VERBS_RDMA_MEMORY_H_
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+#include "verbs/rdma/bounce_pool.h"
+#include "verbs/rdma/region_map.h"
+
+namespace viaduct::verbs::rdma {
+
+class Region;
+class Window;
+
+// The device's domain: lives as long as anything that is in it.
+class DomainCore : public std::enable_shared_from_this<DomainCore> {
+ public:
+  DomainCore(ibv_pd* handle, bool wildcard)
+      : handle(handle), wildcard(wildcard), bounces_(std::make_unique<BouncePool>(handle)) {}
+  ~DomainCore();
+  BouncePool& bounces() { return *bounces_; }
+  DomainCore(const DomainCore&) = delete;
+  DomainCore& operator=(const DomainCore&) = delete;
+
+  ibv_pd* const handle;
+  const bool wildcard;
+
+ private:
+  std::unique_ptr<BouncePool> bounces_;
+};
+
+class Domain final : public ProtectionDomain {
+ public:
+  explicit Domain(std::shared_ptr<DomainCore> core) : core_(std::move(core)) {}
+  const std::shared_ptr<DomainCore>& core() const { return core_; }
+
+ private:
+  const std::shared_ptr<DomainCore> core_;
+};
+
+// All memory of one context.
+class Memory {
+ public:
+  absl::StatusOr<std::unique_ptr<Region>> Register(std::shared_ptr<DomainCore> domain,
+                                                   void* address, size_t length, uint32_t access,
+                                                   AddressBase base);
+  // The device's key for `length` bytes at `address`, which have `rights`, in a request of a
+  // queue pair of `domain`. False: they have not. Lock-free unless a wildcard is at work.
+  bool Translate(DomainCore& domain, Key key, uint64_t address, uint64_t length, uint32_t rights,
+                 uint32_t* local_key) {
+    RegionEntry entry;
+    if (!map_.Find(key, &entry) || !entry.Holds(address, length, rights)) return false;
+    *local_key = entry.local_key;
+    return entry.domain == &domain || TranslateAcross(domain, key, local_key);
+  }
+  // The same for the processor; null: they have not.
+  unsigned char* Resolve(DomainCore& domain, Key key, uint64_t address, uint64_t length,
+                         uint32_t rights);
+
+  // kSuccess and the window's new key (0: unbound), or kLocalProtection; kFlushed: the device has
+  // no key or no memory left.
+  Status Bind(const DomainCore& domain, const BindRequest& request, Key* key);
+
+ private:
+  friend class Region;
+  friend class Window;
+
+  bool TranslateAcross(DomainCore& domain, Key key, uint32_t* local_key);
+  void Forget(Region& region);
+  void Unbind(Window& window);
+  void UnbindLocked(Window& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  RegionMap map_;
+  Mutex mutex_;
+  absl::flat_hash_map<Key, Region*> regions_ ABSL_GUARDED_BY(mutex_);
+};
+
+class Region final : public MemoryRegion {
+ public:
+  ~Region() override;
+  Key key() const override { return key_; }
+  void Modify(ProtectionDomain& domain, uint32_t access) override;
+
+ private:
+  friend class Memory;
+  struct Registration {
+    std::shared_ptr<DomainCore> domain;
+    ibv_mr* handle;
+  };
+  Region(Memory& memory, void* address, size_t length, AddressBase base)
+      : memory_(memory), address_(address), length_(length), base_(base) {}
+  RegionEntry Entry() const;
+
+  Memory& memory_;
+  void* const address_;
+  const size_t length_;
+  const AddressBase base_;
+  Key key_ = 0;
+  // The rest under Memory's lock.
+  uint32_t access_ = 0;
+  Registration own_;
+  std::vector<Registration> others_;  // in other domains, for local use
+  std::set<Window*> windows_;         // bound to it
+};
+
+class Window final : public MemoryWindow {
+ public:
+  Window(Memory& memory, std::shared_ptr<DomainCore> domain)
+      : memory_(memory), domain_(std::move(domain)) {}
+  ~Window() override;
+
+ private:
+  friend class Memory;
+  Memory& memory_;
+  const std::shared_ptr<DomainCore> domain_;
+  // Under Memory's lock.
+  ibv_mr* bound_ = nullptr;
+  Key key_ = 0;
+  Region* region_ = nullptr;
+};
+
+}  // namespace viaduct::verbs::rdma
+
+#endif  // VIADUCT_VERBS_RDMA_MEMORY_H_

@@ -1,0 +1,91 @@
+#include "verbs/rdma/open.h"
+
+#include <rdma/rdma_cma.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "verbs/base/interfaces.h"
+#include "verbs/base/log.h"
+#include "verbs/rdma/context.h"
+#include "verbs/rdma/device.h"
+#include "verbs/rdma/errors.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+// librdmacm's answer to which device has an address.
+class Binding {
+ public:
+  explicit Binding(const Address& address) {
+    if (rdma_create_id(nullptr, &id_, nullptr, RDMA_PS_TCP) != 0) {
+      error_ = errno;
+      id_ = nullptr;
+      return;
+    }
+    sockaddr_storage at;
+    address.ToSockaddr(0, &at);
+    if (rdma_bind_addr(id_, reinterpret_cast<sockaddr*>(&at)) != 0) error_ = errno;
+  }
+  ~Binding() {
+    if (id_ != nullptr) rdma_destroy_id(id_);
+  }
+  Binding(const Binding&) = delete;
+  Binding& operator=(const Binding&) = delete;
+
+  int error() const { return error_; }
+  // Null: no RDMA device has the address.
+  ibv_context* verbs() const { return error_ == 0 ? id_->verbs : nullptr; }
+  int port() const { return id_->port_num; }
+
+ private:
+  rdma_cm_id* id_ = nullptr;
+  int error_ = 0;
+};
+
+}  // namespace
+
+std::vector<Port> ListPorts() {
+  std::vector<Port> ports;
+  for (const Interface& interface : ListInterfaces()) {
+    if (interface.loopback || !interface.up) continue;
+    const Binding binding(interface.address);
+    if (binding.verbs() == nullptr) {
+      if (binding.error() == EACCES || binding.error() == EPERM) {
+        ErrnoStatus(binding.error(), "rdma_cm").IgnoreError();
+        break;
+      }
+      continue;
+    }
+    ports.push_back({binding.verbs()->device->name, binding.port(), interface.address});
+  }
+  return ports;
+}
+
+absl::StatusOr<std::unique_ptr<Context>> Open(EventLoop& loop, const Address& address,
+                                              const std::string& name, Nanos spin) {
+  const Binding binding(address);
+  if (binding.error() == EADDRNOTAVAIL || binding.error() == ENODEV ||
+      (binding.error() == 0 && binding.verbs() == nullptr)) {
+    return absl::NotFoundError(absl::StrCat("no RDMA device has the address ", address.ToString()));
+  }
+  if (binding.error() != 0) return ErrnoStatus(binding.error(), "rdma_cm");
+  const std::string found = binding.verbs()->device->name;
+  if (!name.empty() && name != found) {
+    return absl::NotFoundError(
+        absl::StrCat(address.ToString(), " is an address of ", found, " and not of ", name));
+  }
+  absl::StatusOr<Device*> device = Device::Get(binding.verbs(), address, loop);
+  if (!device.ok()) return device.status();
+  if ((*device)->gone()) {
+    return absl::UnavailableError(absl::StrCat("the device ", found, " was removed"));
+  }
+  return std::make_unique<RdmaContext>(
+      **device, address, spin,
+      absl::StrCat("the RDMA device ", found, " port ", binding.port(), " (",
+                   (*device)->iwarp() ? "iWARP" : "InfiniBand or RoCE", ") has ",
+                   address.ToString()));
+}
+
+}  // namespace viaduct::verbs::rdma

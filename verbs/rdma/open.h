@@ -1,0 +1,33 @@
+// Finds RDMA devices and opens them.
+#ifndef VIADUCT_VERBS_RDMA_OPEN_H_
+#define VIADUCT_VERBS_RDMA_OPEN_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "verbs/base/address.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/device.h"
+
+namespace viaduct::verbs::rdma {
+
+// A port of a device and an address by which rdma_cm reaches it.
+struct Port {
+  std::string device;  // as ibv_devices names it
+  int number = 0;
+  Address address;
+};
+
+// Of all devices whose interfaces have an address. Empty: none, or nothing may be opened (logged).
+std::vector<Port> ListPorts();
+
+// The device that has `address`, which must be `name` unless that is empty. NotFound: none has it;
+// the other errors are those of OpenDevice.
+absl::StatusOr<std::unique_ptr<Context>> Open(EventLoop& loop, const Address& address,
+                                              const std::string& name, Nanos spin);
+
+}  // namespace viaduct::verbs::rdma
+
+#endif  // VIADUCT_VERBS_RDMA_OPEN_H_

@@ -1,0 +1,483 @@
+// States and connections of a queue pair.
+#include "verbs/rdma/queue_pair.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "verbs/base/log.h"
+#include "verbs/rdma/errors.h"
+#include "verbs/rdma/shared_receive_queue.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+// The engine has the deadline; the kernel is never the first to give up.
+constexpr int kResolveMs = 60'000;
+constexpr uint8_t kRetries = 7;
+constexpr uint8_t kRetryForEver = 7;  // of a receiver that is not ready
+// With NoReceive::kDrop: messages that may land before the control thread looks.
+constexpr int kDropBounces = 16;
+// More parts of one request than this are rare.
+constexpr uint32_t kMaxParts = 8;
+constexpr uint32_t kMaxReads = 255;  // of rdma_conn_param
+
+int VerbsAccess(uint32_t access) {
+  int verbs = IBV_ACCESS_LOCAL_WRITE;
+  if ((access & kRemoteRead) != 0) verbs |= IBV_ACCESS_REMOTE_READ;
+  if ((access & kRemoteWrite) != 0) verbs |= IBV_ACCESS_REMOTE_WRITE;
+  if ((access & kRemoteAtomic) != 0) verbs |= IBV_ACCESS_REMOTE_ATOMIC;
+  return verbs;
+}
+
+uint8_t ReadLimit(uint32_t wanted, int device) {
+  const uint32_t most = std::min(static_cast<uint32_t>(std::max(device, 0)), kMaxReads);
+  return static_cast<uint8_t>(wanted == 0 ? most : std::min(wanted, most));
+}
+
+}  // namespace
+
+std::unique_ptr<RdmaQueuePair> RdmaQueuePair::Make(Device& device, Memory& memory,
+                                                   const Address& address,
+                                                   const QueuePairOptions& options) {
+  std::unique_ptr<RdmaQueuePair> pair(new RdmaQueuePair(device, memory, address));
+  pair->cores_[kSends] = static_cast<RdmaCompletionQueue*>(options.send_queue)->core();
+  pair->cores_[kReceives] = static_cast<RdmaCompletionQueue*>(options.receive_queue)->core();
+  if (options.shared_receives != nullptr) {
+    pair->shared_ = static_cast<RdmaSharedReceiveQueue*>(options.shared_receives)->core();
+    pair->receives_.outstanding = &pair->shared_->outstanding();
+  }
+  pair->sink_ = options.sink;
+  pair->sends_.context = pair->receives_.context = options.context;
+  MutexLock lock(&pair->mutex_);
+  if (!pair->Configure(options)) return nullptr;
+  return pair;
+}
+
+bool RdmaQueuePair::Configure(const QueuePairOptions& options) {
+  SpinLockHolder send_guard(&send_lock_);
+  SpinLockHolder receive_guard(&receive_lock_);
+  const uint32_t receives =
+      shared_ != nullptr ? shared_->depth() : std::max(options.max_receives, 1u);
+  {
+    SpinLockHolder guard(&core(kSends).lock);
+    if (!sends_.Resize(options.max_sends, 0)) return false;
+  }
+  {
+    SpinLockHolder guard(&core(kReceives).lock);
+    if (!receives_.Resize(receives, shared_ != nullptr ? 0 : options.max_receive_segments)) {
+      return false;
+    }
+  }
+  domain_ = static_cast<Domain*>(options.domain)->core();
+  no_receive_ = options.no_receive;
+  max_send_segments_ = std::max(options.max_send_segments, max_send_segments_);
+  max_receive_segments_ = std::max(options.max_receive_segments, max_receive_segments_);
+  send_segments_.resize(std::max(max_send_segments_, 1u));
+  receive_segments_.resize(std::max(max_receive_segments_, 1u));
+  QueuePairOptions kept = options;
+  kept.max_sends = std::max(kept.max_sends, options_.max_sends);
+  kept.max_receives = std::max(kept.max_receives, options_.max_receives);
+  kept.max_send_segments = max_send_segments_;
+  kept.max_receive_segments = max_receive_segments_;
+  options_ = kept;
+  return true;
+}
+
+RdmaQueuePair::~RdmaQueuePair() {
+  {
+    MutexLock lock(&mutex_);
+    if (connection_ != nullptr) Leave(State::kError);
+  }
+  if (!device_.loop().OnExecutor()) device_.loop().Drain();
+  for (Direction direction : {kSends, kReceives}) {
+    SpinLockHolder guard(&core(direction).lock);
+    WorkQueue& queue = direction == kSends ? sends_ : receives_;
+    core(direction).Unlist(queue);
+    if (queue.outstanding != nullptr) queue.outstanding->fetch_sub(queue.tail() - queue.head());
+  }
+}
+
+absl::Status RdmaQueuePair::Modify(const QueuePairOptions& options) {
+  MutexLock lock(&mutex_);
+  if (state_ != State::kIdle) return absl::FailedPreconditionError("not idle");
+  return Configure(options) ? absl::OkStatus() : absl::ResourceExhaustedError("no memory");
+}
+
+// ------------------------------------------------------------------------------------ connecting
+
+absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
+  MutexLock lock(&mutex_);
+  if (state_ != State::kIdle) return absl::FailedPreconditionError("not idle");
+  absl::Status status;
+  Connection* const connection = Connection::ForDial(device_, this, &status);
+  if (connection == nullptr) return status;
+  sockaddr_storage from, to;
+  address_.ToSockaddr(0, &from);
+  options.address.ToSockaddr(options.port, &to);
+  heard_ = false;
+  ended_ = false;
+  immediate_ = false;
+  question_.assign(options.private_data.begin(), options.private_data.end());
+  dialled_ = true;
+  state_ = State::kConnecting;
+  connection_ = connection;
+  if (rdma_resolve_addr(connection->id(), reinterpret_cast<sockaddr*>(&from),
+                        reinterpret_cast<sockaddr*>(&to), kResolveMs) != 0) {
+    // No route, or a network that is down: known at once, told as if it came from the network.
+    CmEvent event;
+    event.type = RDMA_CM_EVENT_ADDR_ERROR;
+    event.status = -errno;
+    Log(LogLevel::kInfo, device_.name(), ": no way from ", address_.ToString(), " to ",
+        options.address.ToString(), "; see ip route get");
+    connection->Tell(event);
+  }
+  local_port_ = ntohs(rdma_get_src_port(connection->id()));
+  return absl::OkStatus();
+}
+
+rdma_conn_param RdmaQueuePair::Parameters() const {
+  rdma_conn_param parameters = {};
+  parameters.responder_resources =
+      ReadLimit(options_.max_reads_in, device_.limits().max_qp_rd_atom);
+  parameters.initiator_depth =
+      ReadLimit(options_.max_reads_out, device_.limits().max_qp_init_rd_atom);
+  parameters.retry_count = kRetries;
+  // What the peer does when it finds no receive here.
+  parameters.rnr_retry_count = options_.no_receive == NoReceive::kBreak ? 0 : kRetryForEver;
+  return parameters;
+}
+
+absl::Status RdmaQueuePair::Prepare(Connection& connection) {
+  PairOptions wanted;
+  wanted.domain = domain_;
+  for (int i = 0; i < 2; ++i) wanted.queues[i] = cores_[i];
+  wanted.shared = shared_;
+  wanted.memory = &memory_;
+  wanted.ended = &ended_;
+  wanted.max_send_segments = options_.max_send_segments;
+  wanted.max_receive_segments = options_.max_receive_segments;
+  // On iWARP a read has one part for each segment, and a confirmed request one more.
+  const uint32_t parts = device_.iwarp() ? std::min(options_.max_send_segments + 1, kMaxParts) : 1;
+  wanted.max_sends = std::max(options_.max_sends, 1u) * parts;
+  wanted.max_receives = drops() ? kDropBounces : std::max(options_.max_receives, 1u);
+  absl::Status status = connection.MakePair(wanted, &sends_, &receives_);
+  if (!status.ok()) return status;
+  SpinLockHolder guard(&receive_lock_);
+  {
+    SpinLockHolder queue_guard(&core(kReceives).lock);
+    receives_.gated = true;
+  }
+  if (drops()) {
+    if (!connection.ReceiveIntoBounces(kDropBounces, kMaxDropBytes)) {
+      return absl::ResourceExhaustedError("no memory for messages");
+    }
+  } else if (shared_ == nullptr) {
+    std::vector<uint32_t> waiting;
+    {
+      SpinLockHolder queue_guard(&core(kReceives).lock);
+      for (uint32_t i = receives_.head(), end = receives_.tail(); i != end; ++i) {
+        if (receives_.At(i).done) continue;
+        receives_.At(i).parts = 1;
+        waiting.push_back(i);
+      }
+    }
+    for (uint32_t i : waiting) {
+      PostReceiveToDevice(connection, receives_.At(i), receives_.SegmentsAt(i));
+    }
+  }
+  receiving_ = &connection;
+  return absl::OkStatus();
+}
+
+// librdmacm opens the pair to everything that the peer may ask.
+void RdmaQueuePair::RestrictAccess(Connection& connection) {
+  ibv_qp_attr attributes = {};
+  attributes.qp_access_flags = static_cast<unsigned>(VerbsAccess(options_.remote_access));
+  ibv_modify_qp(connection.pair(), &attributes, IBV_QP_ACCESS_FLAGS);
+}
+
+absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t responder_resources,
+                                   uint8_t initiator_depth,
+                                   absl::Span<const uint8_t> private_data) {
+  MutexLock lock(&mutex_);
+  if (state_ != State::kIdle) return absl::FailedPreconditionError("not idle");
+  ended_ = false;
+  rdma_conn_param parameters = Parameters();
+  // What the requester reads at once, and lets be read.
+  parameters.responder_resources = std::min(parameters.responder_resources, initiator_depth);
+  parameters.initiator_depth = std::min(parameters.initiator_depth, responder_resources);
+  int error = gone ? ECONNRESET : 0;
+  if (!gone) {
+    const absl::Status status = Prepare(connection);
+    if (!status.ok()) {
+      connection_ = &connection;
+      dialled_ = false;
+      Leave(State::kIdle);
+      return status;
+    }
+    const std::string data(private_data.begin(), private_data.end());
+    parameters.private_data = data.data();
+    parameters.private_data_len = static_cast<uint8_t>(data.size());
+    connection.SetOwner(this);
+    connection_ = &connection;
+    if (rdma_accept(connection.id(), &parameters) != 0) error = errno;
+    if (error == 0) RestrictAccess(connection);
+  } else {
+    connection.SetOwner(this);
+    connection_ = &connection;
+  }
+  dialled_ = false;
+  heard_ = true;
+  state_ = State::kConnecting;
+  local_port_ = ntohs(rdma_get_src_port(connection.id()));
+  if (error != 0) {
+    Log(LogLevel::kDebug, device_.name(), ": accept: errno ", error);
+    CmEvent event;
+    event.type = RDMA_CM_EVENT_CONNECT_ERROR;
+    event.status = -error;
+    connection.Tell(event);
+  }
+  return absl::OkStatus();
+}
+
+// ------------------------------------------------------------------------------ control thread
+
+void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& event) {
+  if (HeardWith(event.type, event.status)) heard_.store(true, std::memory_order_relaxed);
+  switch (event.type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      if (rdma_resolve_route(connection.id(), kResolveMs) != 0) {
+        Fail(connection, OutcomeOfErrno(errno), {});
+      }
+      break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      Route(connection);
+      break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+      Established(connection, event);
+      break;
+    case RDMA_CM_EVENT_DISCONNECTED:
+      End(connection, CauseOf(connection));
+      break;
+    case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+    case RDMA_CM_EVENT_ADDR_CHANGE:
+      break;
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+      Log(LogLevel::kWarn, device_.name(), ": the device is being removed");
+      connection.set_failed();
+      End(connection, DisconnectCause::kBroken);
+      break;
+    default:
+      Fail(connection,
+           OutcomeOf(event.type, event.status, device_.iwarp(), !event.private_data.empty()),
+           event.private_data);
+      break;
+  }
+}
+
+void RdmaQueuePair::Route(Connection& connection) {
+  bool prepared;
+  {
+    MutexLock lock(&mutex_);
+    if (connection_ != &connection || state_ != State::kConnecting) return;
+    local_port_ = ntohs(rdma_get_src_port(connection.id()));
+    prepared = Prepare(connection).ok();
+    if (prepared) {
+      connection.Connect(Parameters(),
+                         absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(question_.data()),
+                                             question_.size()));
+    }
+  }
+  if (!prepared) Fail(connection, ConnectOutcome::kNoResources, {});
+}
+
+void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
+  bool answer;
+  {
+    MutexLock lock(&mutex_);
+    if (connection_ != &connection || state_ != State::kConnecting) return;
+    state_ = State::kConnected;
+    connection.set_established();
+    answer = dialled_;
+    if (answer) RestrictAccess(connection);
+    SpinLockHolder guard(&send_lock_);
+    sending_ = &connection;
+    stopped_ = false;
+    device_.SetTelling(this);
+  }
+  const Device::Told told(device_);
+  sink_->OnConnected(
+      *this, answer ? absl::MakeConstSpan(event.private_data) : absl::Span<const uint8_t>());
+  if (connection.owner() != this) return;
+  MutexLock lock(&mutex_);
+  if (connection_ != &connection) return;
+  {
+    SpinLockHolder guard(&core(kReceives).lock);
+    receives_.gated = false;
+    if (receives_.HasNews()) core(kReceives).List(receives_);
+  }
+  core(kReceives).Notify();
+}
+
+void RdmaQueuePair::Fail(Connection& connection, ConnectOutcome outcome,
+                         absl::Span<const uint8_t> data) {
+  bool connected;
+  {
+    MutexLock lock(&mutex_);
+    if (connection_ != &connection) return;
+    connected = state_ != State::kConnecting;
+    if (!connected) {
+      if (!dialled_) outcome = ConnectOutcome::kGone;
+      Leave(State::kIdle);
+      device_.SetTelling(this);
+    }
+  }
+  if (connected) {
+    End(connection, DisconnectCause::kBroken);
+    return;
+  }
+  const Device::Told told(device_);
+  if (outcome != ConnectOutcome::kRejected) data = {};
+  sink_->OnConnectFailed(*this, outcome, data);
+}
+
+DisconnectCause RdmaQueuePair::CauseOf(Connection& connection) {
+  for (const std::shared_ptr<CompletionCore>& queue : cores_) {
+    SpinLockHolder guard(&queue->lock);
+    queue->Harvest();
+  }
+  if (connection.failed()) return DisconnectCause::kBroken;
+  // The responder's side of an error is the state alone. An iWARP pair is in this state whatever
+  // has happened.
+  ibv_qp_attr attributes = {};
+  ibv_qp_init_attr initial = {};
+  if (!device_.iwarp() && connection.pair() != nullptr &&
+      ibv_query_qp(connection.pair(), &attributes, IBV_QP_STATE, &initial) == 0 &&
+      attributes.qp_state == IBV_QPS_ERR) {
+    return DisconnectCause::kBroken;
+  }
+  return DisconnectCause::kPeer;
+}
+
+void RdmaQueuePair::End(Connection& connection, DisconnectCause cause) {
+  bool connected;
+  ConnectOutcome outcome;
+  {
+    MutexLock lock(&mutex_);
+    if (connection_ != &connection) return;
+    connected = state_ == State::kConnected || state_ == State::kClosing;
+    outcome = dialled_ ? ConnectOutcome::kRefused : ConnectOutcome::kGone;
+    if (connected && cause != DisconnectCause::kLocal) ended_ = true;
+    Leave(connected ? State::kError : State::kIdle);
+    device_.SetTelling(this);
+  }
+  const Device::Told told(device_);
+  if (connected) {
+    sink_->OnDisconnected(*this, cause);
+  } else {
+    sink_->OnConnectFailed(*this, outcome, {});
+  }
+}
+
+void RdmaQueuePair::OnSignals(Connection& connection, uint32_t signals) {
+  if ((signals & kRefusedWrite) != 0) {
+    sink_->OnRefusedWrite(*this);
+    if (connection.owner() != this) return;
+  }
+  if ((signals & kDropped) != 0) {
+    for (uint32_t left = connection.TakeDropped(); left > 0; --left) {
+      sink_->OnDropped(*this);
+      if (connection.owner() != this) return;
+    }
+  }
+  if ((signals & kFailed) != 0) {
+    End(connection, DisconnectCause::kBroken);
+  } else if ((signals & kDrained) != 0) {
+    End(connection, DisconnectCause::kLocal);
+  }
+}
+
+// ------------------------------------------------------------------------------------------ end
+
+void RdmaQueuePair::Leave(State next) {
+  Connection* const connection = connection_;
+  const bool established = state_ == State::kConnected || state_ == State::kClosing ||
+                           (state_ == State::kConnecting && !dialled_);
+  connection_ = nullptr;
+  state_ = next;
+  {
+    SpinLockHolder send_guard(&send_lock_);
+    SpinLockHolder receive_guard(&receive_lock_);
+    sending_ = nullptr;
+    receiving_ = nullptr;
+    flushing_ = next == State::kError;
+  }
+  connection->SetOwner(nullptr);
+  if (next == State::kIdle) {
+    for (Direction direction : {kSends, kReceives}) connection->Release(direction, true);
+  }
+  connection->Stop(established);
+  for (Direction direction : {kSends, kReceives}) connection->Release(direction, false);
+  if (next == State::kError) FlushAll();
+  connection->Bury();
+}
+
+// What no device has.
+void RdmaQueuePair::FlushAll() {
+  {
+    SpinLockHolder guard(&core(kReceives).lock);
+    receives_.gated = false;
+    for (WorkRecord* record; (record = receives_.OldestOpen()) != nullptr;) {
+      receives_.Done(*record, Status::kFlushed);
+    }
+    if (receives_.HasNews()) core(kReceives).List(receives_);
+  }
+  core(kReceives).Notify();
+}
+
+void RdmaQueuePair::Disconnect(DisconnectMode mode) {
+  {
+    MutexLock lock(&mutex_);
+    if (state_ == State::kConnecting) {
+      Leave(State::kIdle);
+    } else if (state_ == State::kConnected || state_ == State::kClosing) {
+      if (mode == DisconnectMode::kAbrupt) {
+        Leave(State::kError);
+      } else if (state_ == State::kConnected) {
+        state_ = State::kClosing;
+        SpinLockHolder guard(&send_lock_);
+        sending_ = nullptr;
+        SpinLockHolder queue_guard(&core(kSends).lock);
+        connection_->AwaitDrain(sends_);
+      }
+    }
+  }
+  // A sink call that had begun has ended.
+  if (mode == DisconnectMode::kAbrupt && device_.IsTelling(this) && !device_.loop().OnExecutor()) {
+    device_.loop().Drain();
+  }
+}
+
+void RdmaQueuePair::Flush() {
+  MutexLock lock(&mutex_);
+  if (state_ != State::kIdle && state_ != State::kError) return;
+  state_ = State::kError;
+  {
+    SpinLockHolder guard(&receive_lock_);
+    flushing_ = true;
+  }
+  FlushAll();
+}
+
+void RdmaQueuePair::Reset() {
+  MutexLock lock(&mutex_);
+  if (state_ != State::kError) return;
+  state_ = State::kIdle;
+  ended_ = false;
+  SpinLockHolder guard(&receive_lock_);
+  flushing_ = false;
+}
+
+}  // namespace viaduct::verbs::rdma

@@ -1,0 +1,143 @@
+// The queue pair of verbs/device.h: its states and work queues. What the device has of it is a
+// Connection, made for each attempt.
+//
+// Locks, in this order: mutex_ (states), send_lock_, receive_lock_ (posting), the locks of the
+// completion queues. None is held while a sink is called.
+#ifndef VIADUCT_VERBS_RDMA_QUEUE_PAIR_H_
+#define VIADUCT_VERBS_RDMA_QUEUE_PAIR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+#include "verbs/rdma/connection.h"
+#include "verbs/rdma/device.h"
+#include "verbs/rdma/memory.h"
+#include "verbs/rdma/work_queue.h"
+
+namespace viaduct::verbs::rdma {
+
+// A message under NoReceive::kDrop is no longer: its receive is not known when it lands.
+constexpr uint32_t kMaxDropBytes = 65536;
+
+class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
+ public:
+  // What is asked of `options` was checked. Null: no memory.
+  static std::unique_ptr<RdmaQueuePair> Make(Device& device, Memory& memory, const Address& address,
+                                             const QueuePairOptions& options);
+  ~RdmaQueuePair() override;
+
+  PostResult PostSend(const SendRequest& request) override;
+  PostResult PostAtomic(const AtomicRequest& request) override;
+  PostResult PostBind(const BindRequest& request, Key* key) override;
+  PostResult PostReceive(const ReceiveRequest& request) override;
+  absl::Status Modify(const QueuePairOptions& options) override;
+  absl::Status Connect(const ConnectOptions& options) override;
+  bool Heard() const override { return heard_.load(std::memory_order_relaxed); }
+  uint16_t local_port() const override { return local_port_.load(std::memory_order_relaxed); }
+  void EnableImmediate() override { immediate_.store(true, std::memory_order_relaxed); }
+  void Disconnect(DisconnectMode mode) override;
+  void Flush() override;
+  void Reset() override;
+  bool Ended() const override { return ended_.load(std::memory_order_acquire); }
+  bool SendIdle() const override { return sends_.open() == 0; }
+  bool ReceiveIdle() const override { return receives_.open() == 0; }
+
+  // Of IncomingConnection::Accept: `connection`, whose request asked for these, becomes this
+  // pair's. FailedPrecondition: it is the caller's still. ResourceExhausted: it was refused.
+  absl::Status Accept(Connection& connection, bool gone, uint8_t responder_resources,
+                      uint8_t initiator_depth, absl::Span<const uint8_t> private_data);
+
+  void OnConnectionEvent(Connection& connection, const CmEvent& event) override;
+  void OnSignals(Connection& connection, uint32_t signals) override;
+
+ private:
+  enum class State { kIdle, kConnecting, kConnected, kClosing, kError };
+
+  RdmaQueuePair(Device& device, Memory& memory, const Address& address)
+      : device_(device), memory_(memory), address_(address) {}
+
+  // Takes options over; mutex_ held. False: no memory.
+  bool Configure(const QueuePairOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the device's pair and gives it the receives.
+  absl::Status Prepare(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  rdma_conn_param Parameters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RestrictAccess(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives the connection up; the state afterwards is `next`.
+  void Leave(State next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  CompletionCore& core(Direction direction) const { return *cores_[direction]; }
+
+  // Control thread, mutex_ not held. Each ends with at most one sink call, after which nothing of
+  // this object is touched unless it is still the connection's owner.
+  void Fail(Connection& connection, ConnectOutcome outcome, absl::Span<const uint8_t> data);
+  void End(Connection& connection, DisconnectCause cause);
+  void Established(Connection& connection, const CmEvent& event);
+  void Route(Connection& connection);
+  DisconnectCause CauseOf(Connection& connection);
+
+  // Posting; the direction's lock held.
+  PostResult PostDone(WorkQueue& queue, Direction direction, const WorkRecord& blank,
+                      Status status);
+  PostResult RefuseSend(const WorkRecord& blank, Status status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  PostResult PostWhole(ibv_send_wr& work, const WorkRecord& blank)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  PostResult PostGathered(ibv_send_wr& work, const SendRequest& request, const WorkRecord& blank,
+                          uint32_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  PostResult PostSplit(ibv_send_wr& work, const WorkRecord& blank, uint32_t most)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  PostResult PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  void PostReceiveToDevice(Connection& connection, WorkRecord& record, const Segment* segments)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
+  bool drops() const { return no_receive_ == NoReceive::kDrop && shared_ == nullptr; }
+  // The device reports no verdict: a read of no bytes behind the request brings it.
+  bool NeedsConfirmation(const WorkRecord& record) const {
+    return (record.flags & kConfirm) != 0 && record.opcode != Opcode::kRead && device_.iwarp();
+  }
+
+  Device& device_;
+  Memory& memory_;
+  const Address address_;
+  ConnectionSink* sink_ = nullptr;
+  std::shared_ptr<DomainCore> domain_;
+  std::shared_ptr<CompletionCore> cores_[2];
+  std::shared_ptr<SharedReceiveCore> shared_;
+  // Change in Idle, under both posting locks.
+  NoReceive no_receive_ = NoReceive::kHold;
+  uint32_t max_send_segments_ = 1;
+  uint32_t max_receive_segments_ = 1;
+
+  Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
+  QueuePairOptions options_ ABSL_GUARDED_BY(mutex_);
+  Connection* connection_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::string question_ ABSL_GUARDED_BY(mutex_);  // private data of a dial
+  bool dialled_ ABSL_GUARDED_BY(mutex_) = false;
+
+  SpinLock send_lock_;
+  SpinLock receive_lock_;
+  WorkQueue sends_;
+  WorkQueue receives_;
+  Connection* sending_ ABSL_GUARDED_BY(send_lock_) = nullptr;  // Connected
+  bool stopped_ ABSL_GUARDED_BY(send_lock_) = false;           // a request has failed here
+  std::vector<ibv_sge> send_segments_ ABSL_GUARDED_BY(send_lock_);
+  Connection* receiving_ ABSL_GUARDED_BY(receive_lock_) = nullptr;
+  bool flushing_ ABSL_GUARDED_BY(receive_lock_) = false;  // Error
+  std::vector<ibv_sge> receive_segments_ ABSL_GUARDED_BY(receive_lock_);
+
+  std::atomic<bool> heard_{false};
+  std::atomic<uint16_t> local_port_{0};
+  std::atomic<bool> immediate_{false};
+  std::atomic<bool> ended_{false};
+};
+
+}  // namespace viaduct::verbs::rdma
+
+#endif  // VIADUCT_VERBS_RDMA_QUEUE_PAIR_H_

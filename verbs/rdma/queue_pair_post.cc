@@ -1,0 +1,346 @@
+// Posting: requests in the device's form.
+#include <algorithm>
+#include <cstring>
+
+#include "verbs/rdma/queue_pair.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+// Nothing is registered under it: the device refuses the segment when it comes to it.
+constexpr uint32_t kNoLocalKey = 0xffffff00;
+
+uint64_t TotalLength(absl::Span<const Segment> segments) {
+  uint64_t total = 0;
+  for (const Segment& segment : segments) total += segment.length;
+  return total;
+}
+
+ibv_wr_opcode VerbsOpcode(Opcode opcode, bool immediate) {
+  switch (opcode) {
+    case Opcode::kWrite:
+      return immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+    case Opcode::kRead:
+      return IBV_WR_RDMA_READ;
+    case Opcode::kSendInvalidate:
+      return IBV_WR_SEND_WITH_INV;
+    default:
+      return immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+  }
+}
+
+}  // namespace
+
+// The request never goes to the device.
+PostResult RdmaQueuePair::PostDone(WorkQueue& queue, Direction direction, const WorkRecord& blank,
+                                   Status status) {
+  WorkRecord& record = queue.Next();
+  record = blank;
+  record.parts = 0;
+  queue.Publish();
+  {
+    SpinLockHolder guard(&core(direction).lock);
+    queue.Done(record, status);
+    if (queue.HasNews()) core(direction).List(queue);
+  }
+  core(direction).Notify();
+  return PostResult::kOk;
+}
+
+PostResult RdmaQueuePair::RefuseSend(const WorkRecord& blank, Status status) {
+  PostDone(sends_, kSends, blank, status);
+  if (no_receive_ == NoReceive::kDrop) return PostResult::kOk;
+  stopped_ = true;
+  ended_.store(true, std::memory_order_release);
+  SpinLockHolder guard(&core(kSends).lock);
+  sending_->BreakInTurn(sends_);
+  return PostResult::kOk;
+}
+
+PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
+  SpinLockHolder guard(&send_lock_);
+  if (sends_.full()) return PostResult::kQueueFull;
+  if (request.segments.size() > max_send_segments_) return PostResult::kTooManySegments;
+  WorkRecord blank = {};
+  blank.id = request.id;
+  blank.opcode = request.opcode == Opcode::kSendInvalidate ? Opcode::kSend : request.opcode;
+  blank.flags = request.flags & ~kSolicited;
+  if (sending_ == nullptr || stopped_) {
+    return PostDone(sends_, kSends, blank, Status::kFlushed);
+  }
+  if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
+
+  const uint64_t bytes = TotalLength(request.segments);
+  if (bytes > device_.max_message() || (drops() && bytes > kMaxDropBytes)) {
+    return RefuseSend(blank, Status::kLocalLength);
+  }
+  const bool reads = request.opcode == Opcode::kRead;
+  const uint32_t rights =
+      reads ? ((request.flags & kRemoteSink) != 0 ? kRemoteWrite : kLocalWrite) : kLocalRead;
+  uint32_t count = 0;
+  for (const Segment& segment : request.segments) {
+    if (segment.length == 0) continue;
+    ibv_sge& to = send_segments_[count++];
+    to.addr = segment.address;
+    to.length = segment.length;
+    if (!memory_.Translate(*domain_, segment.key, segment.address, segment.length, rights,
+                           &to.lkey)) {
+      return RefuseSend(blank, Status::kLocalProtection);
+    }
+  }
+  const bool immediate = (request.flags & kImmediate) != 0 && !device_.iwarp() &&
+                         (request.opcode == Opcode::kWrite || immediate_.load());
+  if ((request.flags & kImmediate) != 0 && device_.iwarp() && request.opcode == Opcode::kWrite) {
+    return RefuseSend(blank, Status::kRemoteOperation);  // no device has RFC 7306
+  }
+  blank.has_immediate = immediate;
+  blank.immediate = request.immediate;
+  blank.length = reads ? static_cast<uint32_t>(bytes) : 0;
+
+  ibv_send_wr work = {};
+  work.wr_id = WorkId::Of(sending_, kSends);
+  work.sg_list = send_segments_.data();
+  work.num_sge = static_cast<int>(count);
+  work.opcode = VerbsOpcode(request.opcode, immediate);
+  if ((request.flags & kFence) != 0) work.send_flags |= IBV_SEND_FENCE;
+  if ((request.flags & kSolicited) != 0) work.send_flags |= IBV_SEND_SOLICITED;
+  if (immediate) work.imm_data = __builtin_bswap32(request.immediate);
+  if (request.opcode == Opcode::kSendInvalidate) work.invalidate_rkey = request.remote_key;
+  if (request.opcode == Opcode::kWrite || reads) {
+    work.wr.rdma.remote_addr = request.remote_address;
+    work.wr.rdma.rkey = request.remote_key;
+  }
+  const uint32_t most = reads
+                            ? std::min(sending_->max_segments(kSends), device_.max_read_segments())
+                            : sending_->max_segments(kSends);
+  if (count > most) {
+    return reads || request.opcode == Opcode::kWrite
+               ? PostSplit(work, blank, most)
+               : PostGathered(work, request, blank, static_cast<uint32_t>(bytes));
+  }
+  // Inline bytes are taken now: not those that a fence waits for.
+  if (!reads && bytes <= device_.max_inline() && bytes != 0 && (request.flags & kFence) == 0) {
+    work.send_flags |= IBV_SEND_INLINE;
+  }
+  // iWARP's read has one sink, even of no bytes.
+  if (reads && count == 0) {
+    send_segments_[0] = {0, 0, 0};
+    work.num_sge = 1;
+  }
+  return PostWhole(work, blank);
+}
+
+PostResult RdmaQueuePair::PostWhole(ibv_send_wr& work, const WorkRecord& blank) {
+  if (!NeedsConfirmation(blank)) return PostChain(&work, 1, blank);
+  // The verdict on iWARP: a read behind it is answered when it was placed.
+  ibv_sge nothing = {};
+  ibv_send_wr confirmation = {};
+  confirmation.wr_id = work.wr_id;
+  confirmation.sg_list = &nothing;
+  confirmation.num_sge = 1;
+  confirmation.opcode = IBV_WR_RDMA_READ;
+  work.next = &confirmation;
+  return PostChain(&work, 2, blank);
+}
+
+// More segments than the device takes of a send: through memory of our own.
+PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& request,
+                                       const WorkRecord& blank, uint32_t bytes) {
+  WorkRecord gathered = blank;
+  gathered.bounce = domain_->bounces().Take(bytes);
+  if (gathered.bounce.memory == nullptr) return RefuseSend(blank, Status::kLocalProtection);
+  unsigned char* to = gathered.bounce.memory;
+  for (const Segment& segment : request.segments) {
+    if (segment.length == 0) continue;
+    const unsigned char* const from =
+        memory_.Resolve(*domain_, segment.key, segment.address, segment.length, kLocalRead);
+    if (from == nullptr) {
+      domain_->bounces().GiveBack(gathered.bounce);
+      return RefuseSend(blank, Status::kLocalProtection);
+    }
+    std::memcpy(to, from, segment.length);
+    to += segment.length;
+  }
+  ibv_sge whole = {reinterpret_cast<uint64_t>(gathered.bounce.memory), bytes,
+                   gathered.bounce.registration->lkey};
+  work.sg_list = &whole;
+  work.num_sge = 1;
+  return PostWhole(work, gathered);
+}
+
+// More segments than the device takes of a read or write: several, with one completion.
+PostResult RdmaQueuePair::PostSplit(ibv_send_wr& work, const WorkRecord& blank, uint32_t most) {
+  const uint32_t segments = static_cast<uint32_t>(work.num_sge);
+  std::vector<ibv_send_wr> parts((segments + most - 1) / most, work);
+  for (uint32_t i = 0, at = 0; i < parts.size(); ++i) {
+    ibv_send_wr& part = parts[i];
+    part.sg_list = work.sg_list + at;
+    part.num_sge = static_cast<int>(std::min(most, segments - at));
+    part.wr.rdma.remote_addr = work.wr.rdma.remote_addr;
+    for (int k = 0; k < part.num_sge; ++k) work.wr.rdma.remote_addr += part.sg_list[k].length;
+    at += part.num_sge;
+    const bool last = i + 1 == parts.size();
+    if (!last && part.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) part.opcode = IBV_WR_RDMA_WRITE;
+    if (i != 0) part.send_flags &= ~static_cast<unsigned>(IBV_SEND_FENCE);
+    part.next = last ? nullptr : &parts[i + 1];
+  }
+  ibv_sge nothing = {};
+  ibv_send_wr confirmation = {};
+  uint32_t count = static_cast<uint32_t>(parts.size());
+  if (NeedsConfirmation(blank)) {
+    confirmation.wr_id = work.wr_id;
+    confirmation.sg_list = &nothing;
+    confirmation.num_sge = 1;
+    confirmation.opcode = IBV_WR_RDMA_READ;
+    parts.back().next = &confirmation;
+    ++count;
+  }
+  return PostChain(parts.data(), count, blank);
+}
+
+PostResult RdmaQueuePair::PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank) {
+  Connection& connection = *sending_;
+  if (connection.SendRoom() < count) {
+    Bounce bounce = blank.bounce;
+    domain_->bounces().GiveBack(bounce);
+    return PostResult::kQueueFull;
+  }
+  WorkRecord& record = sends_.Next();
+  record = blank;
+  record.parts = static_cast<uint16_t>(count);
+  connection.Posted(kSends, count);
+  sends_.Publish();
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(connection.pair(), first, &bad) == 0) return PostResult::kOk;
+  // The device wants none of it: what it took of a chain completes, the rest is not waited for.
+  uint32_t refused = 0;
+  for (const ibv_send_wr* at = bad; at != nullptr; at = at->next) ++refused;
+  connection.Unposted(kSends, refused);
+  if (no_receive_ != NoReceive::kDrop) stopped_ = true;
+  {
+    SpinLockHolder guard(&core(kSends).lock);
+    connection.Refused(kSends, sends_, record, refused);
+  }
+  core(kSends).Notify();
+  return PostResult::kOk;
+}
+
+PostResult RdmaQueuePair::PostAtomic(const AtomicRequest& request) {
+  SpinLockHolder guard(&send_lock_);
+  if (sends_.full()) return PostResult::kQueueFull;
+  WorkRecord blank = {};
+  blank.id = request.id;
+  blank.opcode = request.opcode;
+  blank.flags = request.flags;
+  blank.length = 8;
+  if (sending_ == nullptr || stopped_) {
+    return PostDone(sends_, kSends, blank, Status::kFlushed);
+  }
+  if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
+  if (request.result.length != 8) return RefuseSend(blank, Status::kLocalLength);
+  ibv_sge result = {request.result.address, 8, 0};
+  if (!memory_.Translate(*domain_, request.result.key, request.result.address, 8, kLocalWrite,
+                         &result.lkey)) {
+    return RefuseSend(blank, Status::kLocalProtection);
+  }
+  if (!device_.atomics()) return RefuseSend(blank, Status::kRemoteOperation);
+  ibv_send_wr work = {};
+  work.wr_id = WorkId::Of(sending_, kSends);
+  work.sg_list = &result;
+  work.num_sge = 1;
+  work.opcode = request.opcode == Opcode::kCompareAndSwap ? IBV_WR_ATOMIC_CMP_AND_SWP
+                                                          : IBV_WR_ATOMIC_FETCH_AND_ADD;
+  if ((request.flags & kFence) != 0) work.send_flags |= IBV_SEND_FENCE;
+  work.wr.atomic.remote_addr = request.remote_address;
+  work.wr.atomic.compare_add = request.compare_add;
+  work.wr.atomic.swap = request.swap;
+  work.wr.atomic.rkey = request.remote_key;
+  return PostChain(&work, 1, blank);
+}
+
+PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
+  WorkRecord blank = {};
+  blank.id = request.id;
+  blank.opcode = Opcode::kBind;
+  blank.flags = request.flags;
+  {
+    SpinLockHolder guard(&send_lock_);
+    if (sends_.full()) return PostResult::kQueueFull;
+    if (sending_ == nullptr || stopped_) {
+      return PostDone(sends_, kSends, blank, Status::kFlushed);
+    }
+    if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
+  }
+  // A registration, so not under the lock. What is posted after this call finds it done.
+  const Status status = memory_.Bind(*domain_, request, key);
+  if (status == Status::kFlushed) return PostResult::kNoKey;
+  SpinLockHolder guard(&send_lock_);
+  if (sends_.full()) return PostResult::kQueueFull;
+  if (sending_ == nullptr || stopped_) return PostDone(sends_, kSends, blank, Status::kFlushed);
+  if (status != Status::kSuccess) return RefuseSend(blank, status);
+  return PostDone(sends_, kSends, blank, Status::kSuccess);
+}
+
+PostResult RdmaQueuePair::PostReceive(const ReceiveRequest& request) {
+  SpinLockHolder guard(&receive_lock_);
+  if (receives_.full()) return PostResult::kQueueFull;
+  if (request.segments.size() > max_receive_segments_) return PostResult::kTooManySegments;
+  WorkRecord blank = {};
+  blank.id = request.id;
+  blank.opcode = Opcode::kReceive;
+  blank.flags = request.quiet ? kQuiet : 0;
+  if (flushing_) return PostDone(receives_, kReceives, blank, Status::kFlushed);
+  blank.segments = static_cast<uint16_t>(request.segments.size());
+  Segment* const kept = receives_.NextSegments();
+  std::copy(request.segments.begin(), request.segments.end(), kept);
+  WorkRecord& record = receives_.Next();
+  record = blank;
+  if (receiving_ == nullptr || receiving_->bouncing()) {
+    receives_.Publish();
+    return PostResult::kOk;
+  }
+  record.parts = 1;
+  receives_.Publish();
+  PostReceiveToDevice(*receiving_, record, kept);
+  return PostResult::kOk;
+}
+
+void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& record,
+                                        const Segment* segments) {
+  uint32_t count = 0;
+  uint64_t bytes = 0;
+  for (uint16_t i = 0; i < record.segments; ++i) {
+    if (segments[i].length == 0) continue;
+    ibv_sge& to = receive_segments_[count++];
+    to.addr = segments[i].address;
+    to.length = segments[i].length;
+    to.lkey = kNoLocalKey;
+    memory_.Translate(*domain_, segments[i].key, segments[i].address, segments[i].length,
+                      kLocalWrite, &to.lkey);
+    bytes += segments[i].length;
+  }
+  if (count > connection.max_segments(kReceives)) {
+    record.bounce = domain_->bounces().Take(bytes);
+    count = 1;
+    receive_segments_[0] = {0, static_cast<uint32_t>(bytes), kNoLocalKey};
+    if (record.bounce.memory != nullptr) {
+      receive_segments_[0].addr = reinterpret_cast<uint64_t>(record.bounce.memory);
+      receive_segments_[0].lkey = record.bounce.registration->lkey;
+    }
+  }
+  ibv_recv_wr work = {};
+  work.wr_id = WorkId::Of(&connection, kReceives);
+  work.sg_list = receive_segments_.data();
+  work.num_sge = static_cast<int>(count);
+  ibv_recv_wr* bad;
+  connection.Posted(kReceives, 1);
+  if (ibv_post_recv(connection.pair(), &work, &bad) == 0) return;
+  connection.Unposted(kReceives, 1);
+  {
+    SpinLockHolder guard(&core(kReceives).lock);
+    connection.Refused(kReceives, receives_, record, 1);
+  }
+  core(kReceives).Notify();
+}
+
+}  // namespace viaduct::verbs::rdma

@@ -1,0 +1,74 @@
+// Local keys of one context: what a key of verbs/device.h opens here, and the device's own key for
+// it. Looked up for every segment that is posted, without a lock.
+#ifndef VIADUCT_VERBS_RDMA_REGION_MAP_H_
+#define VIADUCT_VERBS_RDMA_REGION_MAP_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "verbs/base/lock.h"
+#include "verbs/device.h"
+
+namespace viaduct::verbs::rdma {
+
+struct RegionEntry {
+  Key key = 0;
+  uint32_t access = 0;
+  uint32_t local_key = 0;        // the device's
+  const void* domain = nullptr;  // whose registration that is
+  uint64_t address = 0;          // as its users count
+  uint64_t length = 0;
+  uint64_t memory = 0;  // where the first byte lies
+
+  bool Holds(uint64_t at, uint64_t size, uint32_t rights) const {
+    const uint64_t offset = at - address;
+    return offset <= length && size <= length - offset && (access & rights) == rights;
+  }
+  unsigned char* MemoryAt(uint64_t at) const {
+    return reinterpret_cast<unsigned char*>(memory + (at - address));
+  }
+};
+
+class RegionMap {
+ public:
+  static constexpr uint32_t kMaxEntries = 1 << 15;
+
+  RegionMap();
+  ~RegionMap();
+  RegionMap(const RegionMap&) = delete;
+  RegionMap& operator=(const RegionMap&) = delete;
+
+  // Sets what the entry's key opens from now on. False: the map is full.
+  bool Put(const RegionEntry& entry);
+  void Remove(Key key);
+  // False: no such key. Any thread, lock-free.
+  bool Find(Key key, RegionEntry* entry) const;
+
+ private:
+  static constexpr uint32_t kSlots = 2 * kMaxEntries;
+  static constexpr Key kRemoved = 0xffffffff;  // keys end at 0x7fffffff
+
+  // A sequence lock: odd while it changes.
+  struct Slot {
+    std::atomic<uint32_t> version;
+    std::atomic<Key> key;  // 0: never used, and no search goes on behind it
+    std::atomic<uint32_t> access;
+    std::atomic<uint32_t> local_key;
+    std::atomic<const void*> domain;
+    std::atomic<uint64_t> address;
+    std::atomic<uint64_t> length;
+    std::atomic<uint64_t> memory;
+  };
+
+  static uint32_t Hash(Key key) { return (key * 2654435761u) >> 16; }  // 16 bits
+  Slot* Search(Key key) const;
+
+  Slot* slots_;  // reserved, zeroed; touched pages count
+  Mutex mutex_;
+  uint32_t entries_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace viaduct::verbs::rdma
+
+#endif  // VIADUCT_VERBS_RDMA_REGION_MAP_H_

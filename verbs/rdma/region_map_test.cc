@@ -1,0 +1,82 @@
+#include "verbs/rdma/region_map.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+RegionEntry Entry(Key key, uint64_t address = 4096, uint64_t length = 100) {
+  RegionEntry entry;
+  entry.key = key;
+  entry.access = kLocalRead | kRemoteRead;
+  entry.local_key = key + 1;
+  entry.address = entry.memory = address;
+  entry.length = length;
+  return entry;
+}
+
+TEST(RegionMapTest, FindsWhatWasPut) {
+  RegionMap map;
+  RegionEntry found;
+  EXPECT_FALSE(map.Find(256, &found));
+  EXPECT_FALSE(map.Find(0, &found));
+  EXPECT_FALSE(map.Find(0xffffffff, &found));
+  ASSERT_TRUE(map.Put(Entry(256)));
+  ASSERT_TRUE(map.Find(256, &found));
+  EXPECT_EQ(found.local_key, 257u);
+  map.Remove(256);
+  EXPECT_FALSE(map.Find(256, &found));
+  map.Remove(256);  // no effect
+}
+
+TEST(RegionMapTest, ManyKeysComeAndGo) {
+  RegionMap map;
+  RegionEntry found;
+  for (int round = 0; round < 3; ++round) {
+    for (Key key = 1; key <= RegionMap::kMaxEntries; ++key) {
+      ASSERT_TRUE(map.Put(Entry(key << 8 >> (round % 2)))) << key;
+    }
+    EXPECT_FALSE(map.Put(Entry(0x7fffffff))) << "full";
+    for (Key key = 1; key <= RegionMap::kMaxEntries; ++key) {
+      ASSERT_TRUE(map.Find(key << 8 >> (round % 2), &found));
+      ASSERT_EQ(found.key, key << 8 >> (round % 2));
+    }
+    for (Key key = 1; key <= RegionMap::kMaxEntries; ++key) {
+      map.Remove(key << 8 >> (round % 2));
+    }
+    ASSERT_FALSE(map.Find(256, &found));
+  }
+}
+
+TEST(RegionMapTest, RangesDoNotOverflow) {
+  const RegionEntry entry = Entry(1, 4096, 100);
+  EXPECT_TRUE(entry.Holds(4096, 100, kLocalRead));
+  EXPECT_TRUE(entry.Holds(4196, 0, kLocalRead));
+  EXPECT_FALSE(entry.Holds(4096, 101, kLocalRead));
+  EXPECT_FALSE(entry.Holds(4095, 1, kLocalRead));
+  EXPECT_FALSE(entry.Holds(4097, ~uint64_t{0}, kLocalRead));
+  EXPECT_FALSE(entry.Holds(4096, 1, kLocalWrite));
+}
+
+TEST(RegionMapTest, AReaderSeesOneStateOrTheOther) {
+  RegionMap map;
+  std::atomic<bool> stop{false};
+  ASSERT_TRUE(map.Put(Entry(512, 1000, 1000)));
+  std::thread writer([&] {
+    for (int i = 0; i < 20000; ++i) map.Put(Entry(512, i % 2 ? 2000 : 1000, i % 2 ? 2000 : 1000));
+    stop = true;
+  });
+  RegionEntry found;
+  while (!stop) {
+    ASSERT_TRUE(map.Find(512, &found));
+    ASSERT_EQ(found.address, found.length);
+  }
+  writer.join();
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::rdma

@@ -1,0 +1,167 @@
+#include "verbs/rdma/shared_receive_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "verbs/rdma/connection.h"
+#include "verbs/rdma/errors.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+// No driver enlarges one: there is room for a Resize.
+constexpr uint32_t kSmallest = 1024;
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<SharedReceiveCore>> SharedReceiveCore::Make(
+    Device& device, Memory& memory, std::shared_ptr<DomainCore> domain,
+    const SharedReceiveOptions& options) {
+  const ibv_device_attr& limits = device.limits();
+  if (options.max_segments > static_cast<uint32_t>(limits.max_srq_sge) ||
+      options.max_receives > static_cast<uint32_t>(limits.max_srq_wr)) {
+    return absl::ResourceExhaustedError("a shared receive queue larger than the device has it");
+  }
+  std::shared_ptr<SharedReceiveCore> core(new SharedReceiveCore(device, memory, std::move(domain)));
+  core->depth_ =
+      std::min(std::max(options.max_receives, kSmallest), static_cast<uint32_t>(limits.max_srq_wr));
+  core->max_segments_ = options.max_segments;
+  core->max_receives_ = options.max_receives;
+  ibv_srq_init_attr wanted = {};
+  wanted.attr.max_wr = core->depth_;
+  wanted.attr.max_sge = std::max(options.max_segments, 1u);
+  core->handle_ = ibv_create_srq(core->domain_->handle, &wanted);
+  if (core->handle_ == nullptr) return ErrnoStatus(errno, "ibv_create_srq");
+  core->segments_.resize(std::max(options.max_segments, 1u));
+  core->receives_.resize(core->depth_);
+  core->free_.reserve(core->depth_);
+  for (SharedReceive& receive : core->receives_) {
+    receive.core = core.get();
+    core->free_.push_back(&receive);
+  }
+  return core;
+}
+
+SharedReceiveCore::~SharedReceiveCore() {
+  if (handle_ != nullptr) ibv_destroy_srq(handle_);
+}
+
+void SharedReceiveCore::Join(uint32_t number, Connection* connection) {
+  SpinLockHolder guard(&lock_);
+  users_[number] = connection;
+}
+
+void SharedReceiveCore::Leave(uint32_t number) {
+  SpinLockHolder guard(&lock_);
+  users_.erase(number);
+}
+
+PostResult SharedReceiveCore::Post(const ReceiveRequest& request) {
+  if (request.segments.size() > max_segments_) return PostResult::kTooManySegments;
+  SpinLockHolder guard(&lock_);
+  if (available_.load(std::memory_order_relaxed) >= max_receives_ || free_.empty()) {
+    return PostResult::kQueueFull;
+  }
+  int count = 0;
+  for (const Segment& segment : request.segments) {
+    if (segment.length == 0) continue;
+    ibv_sge& to = segments_[count++];
+    to.addr = segment.address;
+    to.length = segment.length;
+    // A wrong key is refused by the device when a message comes.
+    to.lkey = segment.key;
+    memory_.Translate(*domain_, segment.key, segment.address, segment.length, kLocalWrite,
+                      &to.lkey);
+  }
+  SharedReceive* const receive = free_.back();
+  receive->id = request.id;
+  receive->quiet = request.quiet;
+  ibv_recv_wr work = {};
+  work.wr_id = WorkId::OfShared(receive);
+  work.sg_list = segments_.data();
+  work.num_sge = count;
+  available_.fetch_add(1, std::memory_order_relaxed);
+  outstanding_.fetch_add(1, std::memory_order_relaxed);
+  free_.pop_back();
+  ibv_recv_wr* bad;
+  if (ibv_post_srq_recv(handle_, &work, &bad) != 0) {
+    free_.push_back(receive);
+    available_.fetch_sub(1, std::memory_order_relaxed);
+    outstanding_.fetch_sub(1, std::memory_order_relaxed);
+    return PostResult::kQueueFull;
+  }
+  return PostResult::kOk;
+}
+
+void SharedReceiveCore::Complete(const ibv_wc& completion) {
+  SharedReceive* const receive = WorkId::SharedOf(completion.wr_id);
+  SharedReceiveCore& core = *receive->core;
+  const SharedReceive copy = *receive;
+  Connection* connection = nullptr;
+  {
+    SpinLockHolder guard(&core.lock_);
+    const auto found = core.users_.find(completion.qp_num);
+    if (found != core.users_.end()) connection = found->second;
+    core.free_.push_back(receive);
+    core.available_.fetch_sub(1, std::memory_order_relaxed);
+    core.CheckLimit();
+  }
+  if (connection != nullptr && connection->CompleteShared(copy, completion)) return;
+  core.outstanding_.fetch_sub(1, std::memory_order_relaxed);  // nobody will poll it
+}
+
+absl::Status SharedReceiveCore::Resize(uint32_t max_receives) {
+  SpinLockHolder guard(&lock_);
+  if (available_.load(std::memory_order_relaxed) > max_receives) {
+    return absl::FailedPreconditionError("more receives are posted");
+  }
+  if (max_receives > depth_) {
+    return absl::ResourceExhaustedError("the device's shared receive queue is not that large");
+  }
+  max_receives_ = max_receives;
+  return absl::OkStatus();
+}
+
+void SharedReceiveCore::SetLimit(uint32_t limit) {
+  SpinLockHolder guard(&lock_);
+  limit_ = limit;
+  CheckLimit();
+}
+
+void SharedReceiveCore::CheckLimit() {
+  if (available_.load(std::memory_order_relaxed) >= limit_) return;
+  limit_ = 0;
+  device_.loop().Post([self = shared_from_this()] { self->TellSink(); });
+}
+
+void SharedReceiveCore::TellSink() {
+  SharedReceiveQueue* owner;
+  SharedReceiveSink* sink;
+  {
+    MutexLock guard(&sink_mutex_);
+    owner = owner_;
+    sink = sink_;
+  }
+  if (sink != nullptr) sink->OnLowWatermark(*owner);
+}
+
+void SharedReceiveCore::SetSink(SharedReceiveQueue* owner, SharedReceiveSink* sink) {
+  MutexLock guard(&sink_mutex_);
+  owner_ = owner;
+  sink_ = sink;
+}
+
+RdmaSharedReceiveQueue::RdmaSharedReceiveQueue(Device& device,
+                                               std::shared_ptr<SharedReceiveCore> core,
+                                               SharedReceiveSink* sink)
+    : device_(device), core_(std::move(core)) {
+  core_->SetSink(this, sink);
+}
+
+RdmaSharedReceiveQueue::~RdmaSharedReceiveQueue() {
+  core_->SetSink(nullptr, nullptr);
+  if (!device_.loop().OnExecutor()) device_.loop().Drain();
+}
+
+}  // namespace viaduct::verbs::rdma

@@ -1,0 +1,126 @@
+// The requests of one direction of a queue pair, from their post until their completion is polled:
+// a ring in posting order beside the device's own queue.
+//
+// The device completes the requests that it got in their order, so a completion is always that of
+// the oldest one that it still owes; those that never reached it (flushed, refused here) are done
+// at once and take their turn. Posting happens under the pair's lock of this direction, everything
+// else under the lock of the completion queue.
+#ifndef VIADUCT_VERBS_RDMA_WORK_QUEUE_H_
+#define VIADUCT_VERBS_RDMA_WORK_QUEUE_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "verbs/device.h"
+#include "verbs/rdma/bounce_pool.h"
+
+namespace viaduct::verbs::rdma {
+
+struct WorkRecord {
+  uint64_t id;
+  uint32_t length;
+  uint32_t immediate;
+  Opcode opcode;
+  Status status;
+  uint16_t flags;  // RequestFlag
+  uint16_t
+      parts;  // completions that the device still owes; 0: it never got the request, or is done
+  uint16_t segments;
+  bool done;
+  bool has_immediate;
+  Bounce bounce;  // where its bytes are meanwhile
+};
+
+class WorkQueue {
+ public:
+  WorkQueue() = default;
+  ~WorkQueue();
+  WorkQueue(const WorkQueue&) = delete;
+  WorkQueue& operator=(const WorkQueue&) = delete;
+
+  // Room for `limit` requests, with `max_segments` kept of each; never shrinks. Both locks held.
+  // False: no memory.
+  bool Resize(uint32_t limit, uint32_t max_segments);
+
+  // ---------------------------------------------------------------- under the direction's lock
+  bool full() const {
+    return tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire) >= limit_;
+  }
+  // The next record, blank, which nobody sees until Publish.
+  WorkRecord& Next() {
+    WorkRecord& record = records_[tail_.load(std::memory_order_relaxed) & mask_];
+    record = WorkRecord();
+    return record;
+  }
+  Segment* NextSegments() { return SegmentsAt(tail_.load(std::memory_order_relaxed)); }
+  uint32_t Publish() {
+    const uint32_t index = tail_.load(std::memory_order_relaxed);
+    open_.fetch_add(1, std::memory_order_relaxed);
+    tail_.store(index + 1, std::memory_order_release);
+    return index;
+  }
+
+  // --------------------------------------------------------------- under the queue's lock
+  uint32_t head() const { return head_.load(std::memory_order_relaxed); }
+  uint32_t tail() const { return tail_.load(std::memory_order_acquire); }
+  WorkRecord& At(uint32_t index) { return records_[index & mask_]; }
+  Segment* SegmentsAt(uint32_t index) { return segments_ + size_t{index & mask_} * max_segments_; }
+  Segment* SegmentsOf(const WorkRecord& record) {
+    return segments_ + static_cast<size_t>(&record - records_) * max_segments_;
+  }
+  // The oldest one that is not done; null if all are.
+  WorkRecord* OldestOpen() {
+    for (const uint32_t end = tail(); next_ != end; ++next_) {
+      if (!At(next_).done) return &At(next_);
+    }
+    return nullptr;
+  }
+  uint32_t oldest_open_index() const { return next_; }  // after OldestOpen
+  // The oldest one of which the device owes a completion; null if it owes none.
+  WorkRecord* OldestAtDevice() {
+    if (OldestOpen() == nullptr) return nullptr;
+    for (uint32_t i = next_, end = tail(); i != end; ++i) {
+      if (At(i).parts != 0 && !At(i).done) return &At(i);
+    }
+    return nullptr;
+  }
+  void Done(WorkRecord& record, Status status) {
+    record.status = status;
+    record.done = true;
+    open_.fetch_sub(1, std::memory_order_release);
+  }
+  bool HasNews() { return head() != tail() && At(head()).done; }
+  void PopHead() {
+    const uint32_t head = head_.load(std::memory_order_relaxed) + 1;
+    if (static_cast<int32_t>(next_ - head) < 0) next_ = head;
+    head_.store(head, std::memory_order_release);
+  }
+
+  // ------------------------------------------------------------------------------ any thread
+  // Posted and not done.
+  uint32_t open() const { return open_.load(std::memory_order_acquire); }
+
+  void* context = nullptr;  // shown in completions
+  // Of a shared receive queue: counts down with each one that is polled.
+  std::atomic<uint32_t>* outstanding = nullptr;
+  // Under the queue's lock: completions wait behind OnConnected.
+  bool gated = false;
+  bool listed = false;  // in the queue's list of those with news
+  WorkQueue* next_listed = nullptr;
+
+ private:
+  WorkRecord* records_ = nullptr;
+  Segment* segments_ = nullptr;
+  uint32_t limit_ = 0;
+  uint32_t max_segments_ = 0;
+  uint32_t mask_ = 0;
+  std::atomic<uint32_t> tail_{0};
+  uint32_t next_ = 0;  // those before it are done
+  std::atomic<uint32_t> head_{0};
+  std::atomic<uint32_t> open_{0};
+};
+
+}  // namespace viaduct::verbs::rdma
+
+#endif  // VIADUCT_VERBS_RDMA_WORK_QUEUE_H_

@@ -1,0 +1,84 @@
+#include "verbs/rdma/work_queue.h"
+
+#include "gtest/gtest.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+// Posts a record of which the device owes that many completions.
+WorkRecord& Post(WorkQueue& queue, uint64_t id, uint16_t parts) {
+  WorkRecord& record = queue.Next();
+  record.id = id;
+  record.parts = parts;
+  queue.Publish();
+  return record;
+}
+
+TEST(WorkQueueTest, HoldsAsManyAsItWasMadeFor) {
+  WorkQueue queue;
+  ASSERT_TRUE(queue.Resize(3, 0));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(queue.full());
+    Post(queue, i, 1);
+  }
+  EXPECT_TRUE(queue.full());
+  EXPECT_EQ(queue.open(), 3u);
+  queue.Done(*queue.OldestAtDevice(), Status::kSuccess);
+  EXPECT_TRUE(queue.full()) << "until it is polled";
+  ASSERT_TRUE(queue.HasNews());
+  queue.PopHead();
+  EXPECT_FALSE(queue.full());
+}
+
+TEST(WorkQueueTest, WhatIsDoneEarlyWaitsForItsTurn) {
+  WorkQueue queue;
+  ASSERT_TRUE(queue.Resize(4, 0));
+  Post(queue, 1, 1);
+  queue.Done(Post(queue, 2, 0), Status::kLocalLength);
+  Post(queue, 3, 2);
+  EXPECT_FALSE(queue.HasNews());
+  EXPECT_EQ(queue.OldestAtDevice()->id, 1u);
+  queue.Done(*queue.OldestAtDevice(), Status::kSuccess);
+  EXPECT_EQ(queue.OldestAtDevice()->id, 3u);
+  for (uint64_t id : {1, 2}) {
+    ASSERT_TRUE(queue.HasNews());
+    EXPECT_EQ(queue.At(queue.head()).id, id);
+    queue.PopHead();
+  }
+  EXPECT_FALSE(queue.HasNews());
+  EXPECT_EQ(queue.OldestOpen()->id, 3u);
+}
+
+TEST(WorkQueueTest, GrowsWithWhatIsInIt) {
+  WorkQueue queue;
+  ASSERT_TRUE(queue.Resize(2, 1));
+  // Not at the beginning of the ring.
+  for (int i = 0; i < 3; ++i) {
+    queue.Done(Post(queue, i, 0), Status::kSuccess);
+    queue.PopHead();
+  }
+  for (int i = 0; i < 2; ++i) {
+    queue.NextSegments()[0] = Segment{static_cast<uint64_t>(i), 7, 9};
+    Post(queue, 10 + i, 0);
+  }
+  ASSERT_TRUE(queue.Resize(5, 3));
+  for (int i = 2; i < 5; ++i) {
+    ASSERT_FALSE(queue.full());
+    Post(queue, 10 + i, 0);
+  }
+  EXPECT_TRUE(queue.full());
+  for (int i = 0; i < 5; ++i) {
+    WorkRecord& record = *queue.OldestOpen();
+    EXPECT_EQ(record.id, 10u + i);
+    if (i < 2) {
+      EXPECT_EQ(queue.SegmentsOf(record)[0].address, static_cast<uint64_t>(i));
+    }
+    queue.Done(record, Status::kFlushed);
+    queue.PopHead();
+  }
+  EXPECT_EQ(queue.OldestOpen(), nullptr);
+  EXPECT_EQ(queue.open(), 0u);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::rdma
