@@ -67,29 +67,7 @@ uint32_t ReadReceive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& l
   return 0;
 }
 
-uint32_t OperationOf(verbs::Opcode opcode) {
-  switch (opcode) {
-    case verbs::Opcode::kSend:
-      return VIP_STATUS_OP_SEND;
-    case verbs::Opcode::kWrite:
-      return VIP_STATUS_OP_RDMA_WRITE;
-    case verbs::Opcode::kRead:
-      return VIP_STATUS_OP_RDMA_READ;
-    case verbs::Opcode::kReceive:
-    case verbs::Opcode::kReceiveInvalidate:
-      return VIP_STATUS_OP_RECEIVE;
-    case verbs::Opcode::kReceiveWrite:
-      return VIP_STATUS_OP_REMOTE_RDMA_WRITE;
-    case verbs::Opcode::kCompareAndSwap:  // no descriptor asks for these
-    case verbs::Opcode::kFetchAndAdd:
-    case verbs::Opcode::kSendInvalidate:
-    case verbs::Opcode::kBind:
-      break;
-  }
-  return VIP_STATUS_OP_SEND;
-}
-
-uint32_t ErrorBitsOf(verbs::Status status, VIP_RELIABILITY_LEVEL level) {
+uint32_t FailureBitsOf(verbs::Status status, VIP_RELIABILITY_LEVEL level) {
   switch (status) {
     case verbs::Status::kSuccess:
       return 0;

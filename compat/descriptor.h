@@ -43,11 +43,34 @@ uint32_t ReadReceive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& l
                      verbs::ReceiveRequest* request);
 
 // VIP_STATUS_OP_*.
-uint32_t OperationOf(verbs::Opcode opcode);
+inline uint32_t OperationOf(verbs::Opcode opcode) {
+  switch (opcode) {
+    case verbs::Opcode::kSend:
+      return VIP_STATUS_OP_SEND;
+    case verbs::Opcode::kWrite:
+      return VIP_STATUS_OP_RDMA_WRITE;
+    case verbs::Opcode::kRead:
+      return VIP_STATUS_OP_RDMA_READ;
+    case verbs::Opcode::kReceive:
+    case verbs::Opcode::kReceiveInvalidate:
+      return VIP_STATUS_OP_RECEIVE;
+    case verbs::Opcode::kReceiveWrite:
+      return VIP_STATUS_OP_REMOTE_RDMA_WRITE;
+    case verbs::Opcode::kCompareAndSwap:  // no descriptor asks for these
+    case verbs::Opcode::kFetchAndAdd:
+    case verbs::Opcode::kSendInvalidate:
+    case verbs::Opcode::kBind:
+      break;
+  }
+  return VIP_STATUS_OP_SEND;
+}
 
 // VIP_STATUS_*_ERROR, or 0. Only reliable reception tells the sender what happened to the remote
 // receive; to the other levels it is a connection that broke.
-uint32_t ErrorBitsOf(verbs::Status status, VIP_RELIABILITY_LEVEL level);
+uint32_t FailureBitsOf(verbs::Status status, VIP_RELIABILITY_LEVEL level);
+inline uint32_t ErrorBitsOf(verbs::Status status, VIP_RELIABILITY_LEVEL level) {
+  return status == verbs::Status::kSuccess ? 0 : FailureBitsOf(status, level);
+}
 
 }  // namespace viaduct::compat
 

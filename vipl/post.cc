@@ -42,6 +42,8 @@ void Vi::Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR*
 
 // What is wrong with a descriptor is not the answer of the call ([VIGM] viperrorcallback).
 VIP_RETURN Vi::AnswerPost(core::Error error, VIP_DESCRIPTOR* descriptor) {
+  if (error.ok()) [[likely]]
+    return VIP_SUCCESS;
   if (error.code != core::Code::kQueueFull && error.code != core::Code::kInsufficientResources) {
     return compat::ResultOf(error);
   }

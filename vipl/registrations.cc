@@ -9,18 +9,6 @@ namespace {
 
 constexpr size_t kFirstPlaces = 16;
 
-// What a removed registration leaves behind, so that searches go on.
-Registration* Removed() {
-  alignas(Registration) static constinit char place = 0;
-  return reinterpret_cast<Registration*>(&place);
-}
-
-size_t HashOf(VIP_MEM_HANDLE handle) { return (handle * 0x9e3779b97f4a7c15ull) >> 32; }
-
-bool IsLive(const Registration* registration) {
-  return registration != nullptr && registration != Removed();
-}
-
 }  // namespace
 
 Registrations::Registrations() : table_(new Table(kFirstPlaces)) {}
@@ -28,15 +16,6 @@ Registrations::Registrations() : table_(new Table(kFirstPlaces)) {}
 Registrations::~Registrations() {
   RemoveAll();
   delete table_.load();
-}
-
-const Registration* Registrations::Find(VIP_MEM_HANDLE handle) const {
-  const Table& table = *table_.load(std::memory_order_acquire);
-  for (size_t i = HashOf(handle) & table.mask;; i = (i + 1) & table.mask) {
-    const Registration* found = table.slots[i].load(std::memory_order_acquire);
-    if (found == nullptr) return nullptr;
-    if (found != Removed() && found->handle == handle) return found;
-  }
 }
 
 void Registrations::Place(Table& table, Registration* registration) {

@@ -47,7 +47,14 @@ class Registrations {
   ~Registrations();
 
   // Inside an EpochGuard only, and valid as long as it. Null: no such handle.
-  const Registration* Find(VIP_MEM_HANDLE handle) const;
+  const Registration* Find(VIP_MEM_HANDLE handle) const {
+    const Table& table = *table_.load(std::memory_order_acquire);
+    for (size_t i = HashOf(handle) & table.mask;; i = (i + 1) & table.mask) {
+      const Registration* found = table.slots[i].load(std::memory_order_acquire);
+      if (found == nullptr) return nullptr;
+      if (found != Removed() && found->handle == handle) return found;
+    }
+  }
 
   void Add(std::unique_ptr<Registration> registration);
   // Null unless `handle` is that of a region that begins at `address`.
@@ -77,6 +84,16 @@ class Registrations {
     size_t mask;
     std::vector<std::atomic<Registration*>> slots;
   };
+
+  // What a removed registration leaves behind, so that searches go on.
+  static Registration* Removed() {
+    alignas(Registration) static constinit char place = 0;
+    return reinterpret_cast<Registration*>(&place);
+  }
+  static bool IsLive(const Registration* registration) {
+    return registration != nullptr && registration != Removed();
+  }
+  static size_t HashOf(VIP_MEM_HANDLE handle) { return (handle * 0x9e3779b97f4a7c15ull) >> 32; }
 
   Registration* Owned(VIP_MEM_HANDLE handle, const void* address)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

@@ -5,8 +5,8 @@
 //   -----+------------------+---------------------+-----> numbers, counted from 0
 //
 // A number is the request's id at the device and, with a bit for the queue, the cookie of its
-// event. Post moves `posted` (under the post lock), the observer `completed` (under the lock of the
-// dispatcher), Done and Wait `popped` (under the pop lock): the three never wait for each other.
+// event. Post moves `posted` (under the post lock); the observer moves `completed`, Done and Wait
+// `popped` (under the lock of the dispatcher): who posts never waits for who takes.
 #ifndef VIADUCT_VIPL_WORK_QUEUE_H_
 #define VIADUCT_VIPL_WORK_QUEUE_H_
 
@@ -67,19 +67,17 @@ class WorkQueue {
   // The observer's, for one completion after the other: the slot of the next one, and then, with
   // everything written, that it may be taken.
   Slot& NextToComplete() { return complete_cursor_.Next(); }
-  void Complete() {
-    completed_.store(completed_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  }
+  void Complete() { ++completed_; }
 
   // Inside an EpochGuard: takes the head if it is complete. VIP_SUCCESS, VIP_NOT_DONE,
   // VIP_DESCRIPTOR_ERROR with the descriptor, or with NULL when the queue is empty.
   VIP_RETURN Done(VIP_VI_HANDLE vi, VIP_DESCRIPTOR** descriptor) {
+    Head head;
     // A look at the device also lets the writes of a peer land, for a program that only polls.
-    if (!HasCompleted()) {
-      dispatcher_->Harvest();
-      if (!HasCompleted()) return empty() ? VIP_DESCRIPTOR_ERROR : VIP_NOT_DONE;
+    if (!dispatcher_->TakeKept([&] { return PopLocked(&head); })) {
+      return empty() ? VIP_DESCRIPTOR_ERROR : VIP_NOT_DONE;
     }
-    return Pop(vi, descriptor);
+    return HandOut(vi, head, descriptor);
   }
   // Outside of one: the same, but waits.
   VIP_RETURN Wait(VIP_VI_HANDLE vi, verbs::Deadline deadline, VIP_DESCRIPTOR** descriptor);
@@ -100,10 +98,29 @@ class WorkQueue {
   uint64_t CookieOf(uint64_t number) const {
     return number << 1 | (side_ == Side::kReceive ? 1 : 0);
   }
-  bool HasCompleted() const {
-    return popped_.load(std::memory_order_relaxed) != completed_.load(std::memory_order_acquire);
+  struct Head {
+    uint64_t number;
+    VIP_DESCRIPTOR* descriptor;
+    uint32_t status;
+  };
+  // Under the lock of the dispatcher; false: the head is not complete.
+  bool PopLocked(Head* head) {
+    head->number = popped_.load(std::memory_order_relaxed);
+    if (head->number == completed_) return false;
+    const Slot& slot = pop_cursor_.Next();
+    head->descriptor = slot.descriptor;
+    head->status = slot.status;
+    popped_.store(head->number + 1, std::memory_order_release);
+    return true;
   }
-  VIP_RETURN Pop(VIP_VI_HANDLE vi, VIP_DESCRIPTOR** descriptor);
+  VIP_RETURN HandOut(VIP_VI_HANDLE vi, const Head& head, VIP_DESCRIPTOR** descriptor) {
+    *descriptor = head.descriptor;
+    // Its entry goes with it.
+    if (cq_ && head.number >= announced_.load(std::memory_order_acquire)) {
+      dispatcher_->Remove(vi, CookieOf(head.number));
+    }
+    return (head.status & VIP_STATUS_ERROR_MASK) != 0 ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS;
+  }
 
   const Side side_;
   const core::Ref<Cq> cq_;
@@ -115,12 +132,12 @@ class WorkQueue {
   DescriptorRing::Cursor post_cursor_ ABSL_GUARDED_BY(post_lock_);
   std::atomic<uint64_t> posted_{0};
 
+  // The lock of the dispatcher; `popped` also to be looked at.
   DescriptorRing::Cursor complete_cursor_;
-  std::atomic<uint64_t> completed_{0};
-
-  verbs::SpinLock pop_lock_;
-  DescriptorRing::Cursor pop_cursor_ ABSL_GUARDED_BY(pop_lock_);
+  uint64_t completed_ = 0;
+  DescriptorRing::Cursor pop_cursor_;
   std::atomic<uint64_t> popped_{0};
+
   std::atomic<uint64_t> announced_{0};  // entries up to here have left the completion queue
   std::atomic<bool> closed_{false};
   ViNotifies notifies_;

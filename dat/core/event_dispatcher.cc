@@ -160,23 +160,6 @@ bool EventDispatcher::HarvestSomeLocked() {
   return came;
 }
 
-void EventDispatcher::HarvestFor(uint32_t self) {
-  bool came, news;
-  {
-    SpinLockHolder lock(&lock_);
-    const uint64_t before = notices_;
-    came = HarvestLocked();
-    news = NewsLocked(before);
-  }
-  if (came) WakeWaiters(self);
-  if (watched()) [[unlikely]]
-    Tell(news, /*polled=*/true);
-}
-
-bool EventDispatcher::NewsLocked(uint64_t before) const {
-  return notices_ != before && !owned_.load(std::memory_order_relaxed);
-}
-
 bool EventDispatcher::OverflowsLocked() {
   const bool overflows = events_.size() > length_;
   const bool news = overflows && !overflowed_;
@@ -272,11 +255,8 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
   return error;
 }
 
-Error EventDispatcher::WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> done) {
-  return WaitCounted(deadline, /*interruptible=*/false, [&] {
-    HarvestFor(1);
-    return done();
-  });
+Error EventDispatcher::WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> take) {
+  return WaitCounted(deadline, /*interruptible=*/false, [&] { return TakeKeptFor(1, take); });
 }
 
 // Who takes something from the device after this thread has looked sees it counted, and wakes it.

@@ -90,9 +90,15 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // kInvalidState (waiter, unwaitable, a threshold above 1 with a stream of quiet completions),
   // kInvalidParameter (threshold). Quiet completions do not end a wait that has begun.
   Error Wait(verbs::Deadline deadline, const WaitOptions& options, Event* event, uint32_t* more);
-  // For what observers keep: returns when `done` does with true, which is asked without a lock
-  // after each look at the device and after each Wake. kTimeout, kAbort.
-  Error WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> done);
+  // For what observers keep. `take` is asked under the lock, as an observer is called, and if it
+  // says no, again after a look at the device. Returns what it said.
+  template <typename Take>
+  bool TakeKept(const Take& take) {
+    return TakeKeptFor(0, take);
+  }
+  // Waits until `take` says yes: it is asked so after each look at the device and after each Wake.
+  // kTimeout, kAbort.
+  Error WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> take);
   // Every thread in WaitUntil asks again.
   void Wake() { queue_->Wake(); }
 
@@ -126,7 +132,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // with kQueueFull when the queue is full (the backlog); everything else always fits.
   Error Post(const Event& event);
   // Takes what the device has into the queue; observers run.
-  void Harvest() { HarvestFor(0); }
+  void Harvest() {
+    TakeKept([] { return false; });
+  }
   // Endpoints and service points that feed it.
   void AddFeeder() { feeders_.fetch_add(1, std::memory_order_relaxed); }
   void DropFeeder() { feeders_.fetch_sub(1, std::memory_order_release); }
@@ -174,7 +182,23 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   void WakeWaiters(uint32_t self) {
     if (waiters_.load(std::memory_order_relaxed) > self) queue_->Wake();
   }
-  void HarvestFor(uint32_t self);
+  // `self`: for WakeWaiters.
+  template <typename Take>
+  bool TakeKeptFor(uint32_t self, const Take& take) {
+    bool came, taken, news;
+    {
+      verbs::SpinLockHolder lock(&lock_);
+      if (take()) return true;
+      const uint64_t before = notices_;
+      came = HarvestLocked();
+      taken = came && take();
+      news = NewsLocked(before);
+    }
+    if (came) WakeWaiters(self);
+    if (watched()) [[unlikely]]
+      Tell(news, /*polled=*/true);
+    return taken;
+  }
   struct WaitProgress;
   bool Take(const WaitOptions& options, Event* event, uint32_t* more, WaitProgress* progress);
   Error WaitCounted(verbs::Deadline deadline, bool interruptible, absl::FunctionRef<bool()> look);
@@ -184,7 +208,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   bool watched() const { return watchers_.load(std::memory_order_relaxed) != 0; }
   // Something that notifies was queued since notices_ was `before`, and nobody owns the dispatcher:
   // an owner looks at its end for what came after its last look.
-  bool NewsLocked(uint64_t before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool NewsLocked(uint64_t before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return notices_ != before && !owned_.load(std::memory_order_relaxed);
+  }
   // Triggers the notifier, unless disabled; `polled`: and its next news may come late.
   void Tell(bool news, bool polled);
 
