@@ -2,12 +2,11 @@
 #ifndef VIADUCT_DAT_API_ABI_20_H_
 #define VIADUCT_DAT_API_ABI_20_H_
 
+#include <dat2/dat_ib_extensions.h>
 #include <dat2/dat_registry.h>
 #include <dat2/udat.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-
-#include <dat2/dat_ib_extensions.h>
 
 #include <cstdint>
 #include <cstring>
@@ -116,8 +115,7 @@ inline void SetVersionFields(verbs::AddressBase base, DAT_LMR_PARAM* param) {
 }
 inline void SetVersionFields(verbs::WindowScope scope, verbs::AddressBase base,
                              DAT_RMR_PARAM* param) {
-  param->rmr_scope =
-      scope == verbs::WindowScope::kQueuePair ? DAT_RMR_SCOPE_EP : DAT_RMR_SCOPE_PZ;
+  param->rmr_scope = scope == verbs::WindowScope::kQueuePair ? DAT_RMR_SCOPE_EP : DAT_RMR_SCOPE_PZ;
   param->va_type = ToAddressType(base);
 }
 inline void SetVersionFields(DAT_EP_PARAM* param) {
@@ -136,12 +134,12 @@ inline void SetVersionFields(DAT_PROVIDER_ATTR* attributes) {
   attributes->ha_loadbalancing = DAT_HA_LB_NONE;
 }
 
-// What programs look up by name: the extensions that there are (datagrams, counters and collectives
-// are absent), and what is a matter of the standard.
+// What programs look up by name: the extensions that there are (datagrams and collectives are
+// absent), and what is a matter of the standard.
 inline constexpr DAT_NAMED_ATTR kNamedAttributes[] = {
-    {"DAT_IB_TRANSPORT_MTU", "4096"},           {"DAT_IB_RDMA_READ", "TRUE"},
+    {"DAT_IB_TRANSPORT_MTU", "4096"},    {"DAT_IB_RDMA_READ", "TRUE"},
     {DAT_IB_ATTR_FETCH_AND_ADD, "TRUE"}, {DAT_IB_ATTR_CMP_AND_SWAP, "TRUE"},
-    {DAT_IB_ATTR_IMMED_DATA, "TRUE"},
+    {DAT_IB_ATTR_IMMED_DATA, "TRUE"},    {DAT_IB_ATTR_COUNTERS, "TRUE"},
 };
 
 }  // namespace viaduct::dat

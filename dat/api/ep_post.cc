@@ -19,6 +19,13 @@ unsigned ReceiveFlagsOf(const core::Endpoint& endpoint) {
                           DAT_COMPLETION_UNSIGNALLED_FLAG);
 }
 
+void Count(core::Endpoint& endpoint, verbs::Opcode opcode, uint64_t bytes) {
+  core::EndpointCount kind = core::EndpointCount::kSends;
+  if (opcode == verbs::Opcode::kWrite) kind = core::EndpointCount::kWrites;
+  if (opcode == verbs::Opcode::kRead) kind = core::EndpointCount::kReads;
+  endpoint.counts().AddWithBytes(kind, bytes);
+}
+
 // What sends, writes and reads have in common. `remote` is null for a send.
 DAT_RETURN PostRequest(DAT_EP_HANDLE handle, verbs::Opcode opcode, DAT_COUNT count,
                        const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
@@ -52,7 +59,9 @@ DAT_RETURN PostRequest(DAT_EP_HANDLE handle, verbs::Opcode opcode, DAT_COUNT cou
       request.remote_key = remote->rmr_context;
     }
     request.segments = segments.span();
-    return ToReturn(endpoint->PostSend(request));
+    const core::Error error = endpoint->PostSend(request);
+    if (error.ok()) Count(*endpoint, opcode, segments.bytes());
+    return ToReturn(error);
   });
 }
 
@@ -104,7 +113,11 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUN
     request.quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
     request.id = user_cookie.as_64;
     request.segments = segments.span();
-    return ToReturn(endpoint->PostReceive(request));
+    const core::Error error = endpoint->PostReceive(request);
+    if (error.ok()) {
+      endpoint->counts().AddWithBytes(core::EndpointCount::kReceivesPosted, segments.bytes());
+    }
+    return ToReturn(error);
   });
 }
 

@@ -1,8 +1,8 @@
 // Extensions on endpoints: atomics, and writes with immediate data.
-#include "dat/api/extension.h"
-
 #include <dat2/dat_ib_extensions.h>
 
+#include "dat/api/counters.h"
+#include "dat/api/extension.h"
 #include "dat/api/face.h"
 #include "dat/api/request_flags.h"
 #include "dat/api/segments.h"
@@ -34,7 +34,13 @@ DAT_RETURN PostAtomic(DAT_EP_HANDLE handle, verbs::Opcode opcode, uint64_t compa
     (void)ToSegment(*local, &request.result);
     request.remote_address = TargetAddress(*remote);
     request.remote_key = remote->rmr_context;
-    return ToReturn(endpoint->PostAtomic(request));
+    const core::Error error = endpoint->PostAtomic(request);
+    if (error.ok()) {
+      endpoint->counts().Add(opcode == verbs::Opcode::kCompareAndSwap
+                                 ? core::EndpointCount::kCompareAndSwaps
+                                 : core::EndpointCount::kFetchAndAdds);
+    }
+    return ToReturn(error);
   });
 }
 
@@ -57,7 +63,11 @@ DAT_RETURN PostWriteImmediate(DAT_EP_HANDLE handle, DAT_COUNT count, const DAT_L
     request.segments = segments.span();
     request.remote_address = TargetAddress(*remote);
     request.remote_key = remote->rmr_context;
-    return ToReturn(endpoint->PostSend(request));
+    const core::Error error = endpoint->PostSend(request);
+    if (error.ok()) {
+      endpoint->counts().AddWithBytes(core::EndpointCount::kImmediateWrites, segments.bytes());
+    }
+    return ToReturn(error);
   });
 }
 
@@ -93,6 +103,21 @@ DAT_RETURN HandleExtendedOp(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list argum
       const auto flags = va_arg(arguments, unsigned);
       return PostWriteImmediate(handle, count, local, cookie, remote, immediate, flags);
     }
+    case DAT_IB_QUERY_COUNTERS_OP: {
+      const auto counter = va_arg(arguments, int);
+      auto* out = va_arg(arguments, DAT_UINT64*);
+      const auto reset = va_arg(arguments, int);
+      return QueryCounters(handle, counter, out, reset != 0);
+    }
+    case DAT_IB_PRINT_COUNTERS_OP: {
+      const auto counter = va_arg(arguments, int);
+      const auto reset = va_arg(arguments, int);
+      return PrintCounters(handle, counter, reset != 0);
+    }
+    case DAT_IB_START_COUNTERS_OP:
+      return RunCounters(handle, va_arg(arguments, int), /*start=*/true);
+    case DAT_IB_STOP_COUNTERS_OP:
+      return RunCounters(handle, va_arg(arguments, int), /*start=*/false);
     default:
       return Failure(DAT_NOT_IMPLEMENTED);
   }

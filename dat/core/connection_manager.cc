@@ -417,7 +417,10 @@ bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
       (void)endpoint->Move(EndpointInput::kReserve);
     }
   }
-  if (taken) return true;
+  if (taken) {
+    point.adapter_->CountConnection(AdapterCount::kRequestsReceived);
+    return true;
+  }
   if (point.options().provider_endpoint) endpoint->Destroy();
   {
     MutexLock lock(&request->lock_);

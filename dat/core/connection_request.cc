@@ -51,6 +51,7 @@ Error ConnectionRequest::Accept(Endpoint* endpoint, absl::Span<const uint8_t> pr
     Error error = target.BeginAccept(input, *this, answer, *arrival_.incoming);
     if (!error.ok()) return error;
     arrival_.incoming.reset();
+    adapter_->CountConnection(AdapterCount::kAccepted);
   }
   Finish();
   return Ok();
@@ -70,6 +71,7 @@ Error ConnectionRequest::Reject(absl::Span<const uint8_t> private_data) {
     answer.insert(answer.end(), private_data.begin(), private_data.end());
     arrival_.incoming->Reject(answer);
     arrival_.incoming.reset();
+    adapter_->CountConnection(AdapterCount::kRejected);
   }
   GiveEndpointBack();
   Finish();

@@ -350,6 +350,7 @@ Error Endpoint::Apply(EndpointInput input) {
   const bool was_connected =
       state() == EndpointState::kConnected || state() == EndpointState::kDisconnectPending;
   state_.store(move.next, std::memory_order_release);
+  Count(input);
   if (move.flush && pair_ != nullptr) pair_->Flush();
   if (has_shared_receives_ && was_connected && move.next == EndpointState::kDisconnected) {
     // No receive is flushed that would tell it: the endpoint takes no more from the shared queue
@@ -358,6 +359,38 @@ Error Endpoint::Apply(EndpointInput input) {
   }
   if (move.event != EndpointEvent::kNone) PostEvent(move.event);
   return Ok();
+}
+
+void Endpoint::Count(EndpointInput input) {
+  switch (input) {
+    case EndpointInput::kConnect:
+      owner_.counts.Add(EndpointCount::kConnects);
+      return adapter_->CountConnection(AdapterCount::kRequestsSent);
+    case EndpointInput::kDisconnectAbrupt:
+    case EndpointInput::kDisconnectGraceful:
+      owner_.counts.Add(EndpointCount::kDisconnects);
+      return adapter_->CountConnection(AdapterCount::kDisconnected);
+    case EndpointInput::kPeerAccepted:
+      return adapter_->CountConnection(AdapterCount::kActiveEstablished);
+    case EndpointInput::kConfirmed:
+      return adapter_->CountConnection(AdapterCount::kPassiveEstablished);
+    case EndpointInput::kPeerRejected:
+      return adapter_->CountConnection(AdapterCount::kRejectedByPeer);
+    case EndpointInput::kPeerDisconnected:
+      return adapter_->CountConnection(AdapterCount::kDisconnectedByPeer);
+    case EndpointInput::kNonPeerRejected:
+      return adapter_->CountConnection(AdapterCount::kNonPeerRejected);
+    case EndpointInput::kBroken:
+      return adapter_->CountConnection(AdapterCount::kBroken);
+    case EndpointInput::kTimedOut:
+      return adapter_->CountConnection(AdapterCount::kTimedOut);
+    case EndpointInput::kUnreachable:
+    case EndpointInput::kNoResources:
+    case EndpointInput::kAcceptFailed:
+      return adapter_->CountConnection(AdapterCount::kConnectionErrors);
+    default:
+      return;
+  }
 }
 
 Error Endpoint::Move(EndpointInput input) {

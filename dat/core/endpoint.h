@@ -15,6 +15,7 @@
 
 #include "absl/types/span.h"
 #include "dat/core/connection_header.h"
+#include "dat/core/counts.h"
 #include "dat/core/endpoint_state.h"
 #include "dat/core/error.h"
 #include "dat/core/event_dispatcher.h"
@@ -134,6 +135,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // once; above `hard` (null: stays) the connection breaks. ReceiveWatch::kNoLimit: none.
   void SetWatermarks(uint32_t soft, std::optional<uint32_t> hard);
 
+  Counts<EndpointCount>& counts() { return owner_.counts; }
+
   // ---- what it shows
   // Inside an EpochGuard. Its connection has ended: the executor is about to flush everything and
   // to move the state, if it has not yet.
@@ -192,6 +195,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // Moves the state by the table, with its effects; kInvalidState where it has no such row.
   Error Apply(EndpointInput input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PostEvent(EndpointEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void Count(EndpointInput input);
   // `listening`: of an attempt peer to peer; taken over if it succeeds.
   Error StartAttempt(const ConnectParameters& parameters,
                      std::unique_ptr<PeerListening>* listening = nullptr)

@@ -31,10 +31,15 @@ enum class EventType : uint8_t {
   kAsyncSharedReceivesLow,
 };
 
+// Of a connection, or a request for one.
+inline bool IsOfConnections(EventType type) {
+  return type >= EventType::kConnectionRequest && type <= EventType::kNoResources;
+}
+
 struct Event {
   EventType type = EventType::kCompletion;
-  // The endpoint of completions (the window of a bind) and connection events, the connection request of
-  // kConnectionRequest, the object of asynchronous errors.
+  // The endpoint of completions (the window of a bind) and connection events, the connection
+  // request of kConnectionRequest, the object of asynchronous errors.
   Handle subject = nullptr;
   // kConnectionRequest: the service point; null for a reserved one, which is gone by then.
   Handle service_point = nullptr;

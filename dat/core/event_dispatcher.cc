@@ -1,6 +1,7 @@
 #include "dat/core/event_dispatcher.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
@@ -25,7 +26,7 @@ bool BecomesEvent(const verbs::Completion& completion) {
 }
 
 void Translate(const verbs::Completion& completion, Event* event) {
-  const CompletionOwner& owner = OwnerOf(completion);
+  CompletionOwner& owner = OwnerOf(completion);
   event->type = EventType::kCompletion;
   event->subject = owner.handle;
   event->cookie = completion.id;
@@ -39,8 +40,12 @@ void Translate(const verbs::Completion& completion, Event* event) {
   event->has_immediate = completion.has_immediate;
   event->solicited = completion.solicited;
   event->notifies = !completion.quiet || completion.status != verbs::Status::kSuccess;
-  if (owner.solicited_only.load(std::memory_order_relaxed)) [[unlikely]] {
-    if (IsReceive(completion.opcode) && completion.status == verbs::Status::kSuccess) {
+  if (IsReceive(completion.opcode) && completion.status == verbs::Status::kSuccess) {
+    owner.counts.AddWithBytes(completion.opcode == verbs::Opcode::kReceiveWrite
+                                  ? EndpointCount::kImmediates
+                                  : EndpointCount::kReceives,
+                              completion.length);
+    if (owner.solicited_only.load(std::memory_order_relaxed)) [[unlikely]] {
       event->notifies = completion.solicited;
     }
   }
@@ -95,6 +100,8 @@ bool EventDispatcher::TakeLocked(Event* event, bool* taken, bool* overflows) {
   bool came = false;
   do {
     n = queue_->Poll(batch, most);
+    counts_.Add(DispatcherCount::kPolls);
+    if (n != 0) counts_.Add(DispatcherCount::kPollsFound);
     for (int i = 0; i < n; ++i) {
       if (!BecomesEvent(batch[i])) continue;
       if (*taken) {
@@ -176,6 +183,8 @@ Error EventDispatcher::Dequeue(Event* event) {
     SpinLockHolder lock(&lock_);
     const uint64_t before = notices_;
     came = TakeLocked(event, &taken, &overflows);
+    counts_.Add(DispatcherCount::kDequeues);
+    counts_.Add(taken ? DispatcherCount::kDequeuesFound : DispatcherCount::kDequeuesEmpty);
     news = NewsLocked(before);
   }
   if (came) WakeWaiters(0);
@@ -263,6 +272,8 @@ Error EventDispatcher::WaitUntil(verbs::Deadline deadline, absl::FunctionRef<boo
 Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
                                    absl::FunctionRef<bool()> look) {
   waiters_.fetch_add(1);
+  counts_.Add(DispatcherCount::kWaits);
+  bool slept = false;
   Error error = Ok();
   verbs::WaitResult last = verbs::WaitResult::kReady;
   for (;;) {
@@ -277,8 +288,10 @@ Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
     if (last == verbs::WaitResult::kTimedOut) break;
     error = Code::kInterrupted;
     if (last == verbs::WaitResult::kInterrupted && interruptible) break;
+    if (!std::exchange(slept, true)) counts_.Add(DispatcherCount::kSleeps);
     last = queue_->Wait(deadline, wakes);
   }
+  if (slept && error.ok()) counts_.Add(DispatcherCount::kWoken);
   waiters_.fetch_sub(1);
   return error;
 }
@@ -327,6 +340,7 @@ Error EventDispatcher::Post(const Event& event) {
     const uint64_t before = notices_;
     HarvestLocked();
     refused = event.type == EventType::kConnectionRequest && events_.size() >= length_;
+    if (IsOfConnections(event.type)) counts_.Add(DispatcherCount::kConnectionEvents);
     if (!refused) PushLocked(event);
     overflows = OverflowsLocked();
     news = NewsLocked(before);

@@ -15,6 +15,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "dat/core/bind_table.h"
+#include "dat/core/counts.h"
 #include "dat/core/error.h"
 #include "dat/core/event.h"
 #include "dat/core/event_ring.h"
@@ -64,6 +65,7 @@ struct CompletionOwner {
   std::atomic<CompletionObserver*> observer{nullptr};
   BindTable* binds = nullptr;               // of an endpoint
   std::atomic<bool> solicited_only{false};  // CompletionMode::kSolicited of its receives
+  Counts<EndpointCount> counts;
 };
 
 class EventDispatcher final : public Object, private verbs::CompletionSink {
@@ -125,6 +127,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   CompletionMode mode() const;
   // Events that a Dequeue could take now.
   uint32_t Queued();
+  Counts<DispatcherCount>& counts() { return counts_; }
 
   // ---- the engine's calls
 
@@ -163,7 +166,10 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
  private:
   EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams, bool eager);
   ~EventDispatcher() override;
-  void OnCompletions(verbs::CompletionQueue&) override { Look(); }
+  void OnCompletions(verbs::CompletionQueue&) override {
+    counts_.Add(DispatcherCount::kNews);
+    Look();
+  }
   // `polled`: the device's next news may come late even if it had none now.
   void Look(bool polled);
   void PushLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -234,6 +240,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   EventRing events_ ABSL_GUARDED_BY(lock_);
   uint64_t notices_ ABSL_GUARDED_BY(lock_) = 0;  // events that notify, queued since the beginning
   bool overflowed_ ABSL_GUARDED_BY(lock_) = false;
+  Counts<DispatcherCount> counts_;  // of dequeues under the lock
 };
 
 }  // namespace viaduct::core

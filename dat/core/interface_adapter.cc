@@ -1,5 +1,6 @@
 #include "dat/core/interface_adapter.h"
 
+#include <utility>
 #include <vector>
 
 #include "dat/core/connection_header.h"
@@ -57,6 +58,10 @@ Ref<EventDispatcher> InterfaceAdapter::async_dispatcher() const {
 }
 
 void InterfaceAdapter::PostAsync(EventType type, Handle subject) {
+  counts_.AddShared(AdapterCount::kAsyncErrors);
+  if (type == EventType::kAsyncEndpointBroken)
+    counts_.AddShared(AdapterCount::kAsyncEndpointErrors);
+  if (type == EventType::kAsyncOverflow) counts_.AddShared(AdapterCount::kAsyncOverflows);
   const Ref<EventDispatcher> dispatcher = async_dispatcher();
   if (!dispatcher) return;
   Event event;
@@ -86,12 +91,35 @@ Error InterfaceAdapter::AddChild(Object* object) {
   if (closed_) return InvalidHandle<InterfaceAdapter>();
   if (HandleTable::Insert(object) == nullptr) return OutOf(Resource::kMemory);
   children_.insert(object);
+  ++made_[static_cast<size_t>(object->type())];
   return Ok();
 }
 
 void InterfaceAdapter::RemoveChild(Object* object) {
   MutexLock lock(&lock_);
-  children_.erase(object);
+  freed_[static_cast<size_t>(object->type())] += children_.erase(object);
+}
+
+uint64_t InterfaceAdapter::CountOfMade(ObjectType type, bool clear) {
+  MutexLock lock(&lock_);
+  uint64_t& count = made_[static_cast<size_t>(type)];
+  return clear ? std::exchange(count, 0) : count;
+}
+
+uint64_t InterfaceAdapter::CountOfFreed(ObjectType type, bool clear) {
+  MutexLock lock(&lock_);
+  uint64_t& count = freed_[static_cast<size_t>(type)];
+  return clear ? std::exchange(count, 0) : count;
+}
+
+void InterfaceAdapter::CountConnections(bool start) {
+  if (start) {
+    for (auto what = static_cast<int>(AdapterCount::kRequestsSent);
+         what <= static_cast<int>(AdapterCount::kConnectionErrors); ++what) {
+      counts_.Clear(static_cast<AdapterCount>(what));
+    }
+  }
+  counts_connections_.store(start);
 }
 
 bool InterfaceAdapter::HasChildren() const { return children_.size() > (own_async_ ? 1u : 0u); }

@@ -4,10 +4,13 @@
 #ifndef VIADUCT_DAT_CORE_INTERFACE_ADAPTER_H_
 #define VIADUCT_DAT_CORE_INTERFACE_ADAPTER_H_
 
+#include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
+#include "dat/core/counts.h"
 #include "dat/core/error.h"
 #include "dat/core/event.h"
 #include "dat/core/object.h"
@@ -56,6 +59,17 @@ class InterfaceAdapter final : public Object {
   // The live region of that key, or null.
   Ref<MemoryRegion> FindRegion(verbs::Key key) const;
 
+  // ---- what was counted
+  Counts<AdapterCount>& counts() { return counts_; }
+  // Of AddChild and RemoveChild, since it was asked last with `clear`.
+  uint64_t CountOfMade(ObjectType type, bool clear);
+  uint64_t CountOfFreed(ObjectType type, bool clear);
+  // What concerns connections is counted unless that was stopped; starting begins at 0.
+  void CountConnections(bool start);
+  void CountConnection(AdapterCount what) {
+    if (counts_connections_.load(std::memory_order_relaxed)) counts_.AddShared(what);
+  }
+
   // ---- for the objects made under it
   // Gives a new object its handle and remembers it. kInvalidHandle once the adapter is closed;
   // kInsufficientResources without a free handle.
@@ -75,6 +89,10 @@ class InterfaceAdapter final : public Object {
   bool closed_ ABSL_GUARDED_BY(lock_) = false;
   bool own_async_ ABSL_GUARDED_BY(lock_) = false;
   absl::flat_hash_set<Object*> children_ ABSL_GUARDED_BY(lock_);
+  std::array<uint64_t, kObjectTypes> made_ ABSL_GUARDED_BY(lock_) = {};
+  std::array<uint64_t, kObjectTypes> freed_ ABSL_GUARDED_BY(lock_) = {};
+  Counts<AdapterCount> counts_;
+  std::atomic<bool> counts_connections_{true};
   Ref<EventDispatcher> async_ ABSL_GUARDED_BY(lock_);
 };
 

@@ -34,6 +34,7 @@ enum class ObjectType : uint8_t {
   kVi,
   kCompletionQueue,
 };
+inline constexpr int kObjectTypes = static_cast<int>(ObjectType::kCompletionQueue) + 1;
 
 class Object {
  public:

@@ -20,8 +20,8 @@ Error ServicePoint::CreatePublicAny(InterfaceAdapter& adapter, const Options& op
                                     EventDispatcher& dispatcher, uint64_t* qualifier,
                                     Ref<ServicePoint>* out) {
   if ((dispatcher.streams() & kRequestStream) == 0) return InvalidParameter(3);
-  return Publish(Ref<ServicePoint>::Adopt(new ServicePoint(ObjectType::kPublicServicePoint,
-                                                           adapter, options, dispatcher, {})),
+  return Publish(Ref<ServicePoint>::Adopt(new ServicePoint(ObjectType::kPublicServicePoint, adapter,
+                                                           options, dispatcher, {})),
                  qualifier, out);
 }
 
@@ -32,9 +32,9 @@ Error ServicePoint::CreateReserved(InterfaceAdapter& adapter, const ServiceName&
   Options options;
   options.name = name;
   options.one_shot = true;
-  auto point = Ref<ServicePoint>::Adopt(
-      new ServicePoint(ObjectType::kReservedServicePoint, adapter, options, dispatcher,
-                       Ref<Endpoint>::Share(&endpoint)));
+  auto point =
+      Ref<ServicePoint>::Adopt(new ServicePoint(ObjectType::kReservedServicePoint, adapter, options,
+                                                dispatcher, Ref<Endpoint>::Share(&endpoint)));
   if (Error error = endpoint.Move(EndpointInput::kReserve); !error.ok()) return error;
   Error error = Publish(std::move(point), nullptr, out);
   if (!error.ok()) (void)endpoint.Move(EndpointInput::kUnreserve);
@@ -45,13 +45,13 @@ Error ServicePoint::Publish(Ref<ServicePoint> point, uint64_t* any_qualifier,
                             Ref<ServicePoint>* out) {
   InterfaceAdapter& adapter = *point->adapter_;
   if (Error error = adapter.AddChild(point.get()); !error.ok()) return error;
-  Error error = any_qualifier != nullptr
-                    ? adapter.connections().ServeAny(*point, any_qualifier)
-                    : adapter.connections().Serve(*point);
+  Error error = any_qualifier != nullptr ? adapter.connections().ServeAny(*point, any_qualifier)
+                                         : adapter.connections().Serve(*point);
   if (!error.ok()) {
     point->Destroy();
     return error;
   }
+  if (any_qualifier != nullptr) adapter.counts().AddShared(AdapterCount::kAnyPointsMade);
   *out = std::move(point);
   return Ok();
 }

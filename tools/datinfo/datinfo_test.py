@@ -52,6 +52,7 @@ class DatInfo(unittest.TestCase):
         self.assertEqual([t["name"] for t in document("mine", VIADUCT_WIRE="iwarp")["adapters"][0]["transports"]],
                          ["iWARP over TCP"])
         self.assertIn("max_message_size", run("mine").stdout)
+        self.assertEqual(adapter["counters"], {"DCNT_IA_EVD_CREATE": 1})
 
     def test_adapter_that_cannot_be_opened(self):
         for name in "gone", "unknown":

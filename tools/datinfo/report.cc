@@ -2,9 +2,12 @@
 
 #include <arpa/inet.h>
 #include <dat2/udat.h>
+// Behind udat.h, which it needs.
+#include <dat2/dat_ib_extensions.h>
 
 #include <string>
 
+#include "dat/api/counter_names.h"
 #include "dat/registry/registry.h"
 #include "verbs/base/settings.h"
 
@@ -108,6 +111,18 @@ class OpenAdapter {
   DAT_RETURN result_ = DAT_SUCCESS;
 };
 
+// What the adapter has counted since it was opened, here as in every program; empty if it does not
+// count.
+Json Counters(DAT_IA_HANDLE adapter) {
+  Json json = Json::object();
+  DAT_UINT64 values[DCNT_IA_ALL_COUNTERS] = {};
+  if (dat_ib_query_counters(adapter, DCNT_IA_ALL_COUNTERS, values, 0) != DAT_SUCCESS) return json;
+  for (size_t i = 0; i < DCNT_IA_ALL_COUNTERS; ++i) {
+    if (values[i] != 0) json[dat::AdapterCounterNames()[i]] = values[i];
+  }
+  return json;
+}
+
 }  // namespace
 
 Json Providers() {
@@ -144,7 +159,10 @@ Json Adapter(const std::string& name) {
   json["vendor"] = attributes.vendor_name;
   json["adapter"] = AdapterAttributes(attributes);
   json["provider"] = ProviderAttributes(provider);
-  if (json["vendor"] == "Viaduct") json["transports"] = Transports();
+  if (json["vendor"] == "Viaduct") {
+    json["transports"] = Transports();
+    json["counters"] = Counters(adapter.handle());
+  }
   return json;
 }
 

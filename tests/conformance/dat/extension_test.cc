@@ -58,6 +58,7 @@ TEST(Extension, S_WhatThereIs) {
     EXPECT_EQ(Attribute(side, DAT_IB_ATTR_FETCH_AND_ADD), "TRUE");
     EXPECT_EQ(Attribute(side, DAT_IB_ATTR_CMP_AND_SWAP), "TRUE");
     EXPECT_EQ(Attribute(side, DAT_IB_ATTR_IMMED_DATA), "TRUE");
+    EXPECT_EQ(Attribute(side, DAT_IB_ATTR_COUNTERS), "TRUE");
     EXPECT_EQ(Attribute(side, DAT_IB_ATTR_UD), "");
     EXPECT_EQ(Attribute(side, DAT_IB_COLL_BARRIER), "");
     DAT_EP_HANDLE ep = side.NewEp();
