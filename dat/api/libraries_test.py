@@ -39,7 +39,7 @@ def declared(folder):
 
 class Libraries(unittest.TestCase):
 
-    def test_functions(self):
+    def test_C003_C004_functions(self):
         for library, (node, folder) in LIBRARIES.items():
             with self.subTest(library):
                 symbols = exported("dat/api/" + library)

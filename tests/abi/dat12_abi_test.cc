@@ -19,7 +19,7 @@ constexpr Fact kFacts[] = {
 #include "tests/abi/dat12_values.inc"
 };
 
-TEST(Dat12Abi, HasEveryValueSizeAndOffset) {
+TEST(Dat12Abi, C002_HasEveryValueSizeAndOffset) {
   for (const Fact& fact : kFacts) EXPECT_EQ(fact.actual, fact.expected) << fact.what;
 }
 

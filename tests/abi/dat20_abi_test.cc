@@ -21,7 +21,7 @@ constexpr Fact kFacts[] = {
 #include "tests/abi/dat20_values.inc"
 };
 
-TEST(Dat20Abi, HasEveryValueSizeAndOffset) {
+TEST(Dat20Abi, C001_HasEveryValueSizeAndOffset) {
   for (const Fact& fact : kFacts) EXPECT_EQ(fact.actual, fact.expected) << fact.what;
 }
 

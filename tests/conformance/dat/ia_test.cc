@@ -37,7 +37,7 @@ TEST(StrError, C006_NamesAndUnknownValues) {
   });
 }
 
-TEST(Registry, C007_TooShortAListGetsTheNumber) {
+TEST(Registry, C007_C008_TooShortAListGetsTheNumber) {
   RunAlone([] {
     DAT_COUNT count = -1;
     EXPECT_TRUE(Fails(dat_registry_list_providers(0, &count, nullptr), DAT_INVALID_PARAMETER));
