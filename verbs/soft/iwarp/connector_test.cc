@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "verbs/base/address.h"
 #include "verbs/base/control_thread.h"
+#include "verbs/soft/iwarp/tcp.h"
 #include "verbs/soft/iwarp/testing_hex.h"
 #include "verbs/soft/iwarp/testing_peer.h"
 
@@ -87,6 +89,15 @@ TEST_F(ConnectorTest, Connects) {
   EXPECT_EQ(answer.agreement.ird, 16);
   uint8_t rest[8];
   EXPECT_EQ(recv(answer.socket.get(), rest, sizeof(rest), 0), 4);
+}
+
+// A server's ports may lie in the range that connections take theirs from.
+TEST_F(ConnectorTest, SourcePortCanBeListenedOn) {
+  Connect(listener_.port());
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  ASSERT_NE(local_port(), 0);
+  EXPECT_TRUE(ListenOn(*Address::Parse("127.0.0.1"), local_port()).ok());
 }
 
 TEST_F(ConnectorTest, ReplyByteByByte) {

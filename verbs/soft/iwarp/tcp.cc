@@ -61,15 +61,16 @@ absl::Status ListenError(int error, const Address& address, uint16_t port) {
 }  // namespace
 
 Socket NewTcpSocket(sa_family_t family) {
-  return Socket(
-      MoveHigh(Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP))));
+  Socket fd(MoveHigh(Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP))));
+  // A port that connections come from or came to, which may still wait for their end (TIME_WAIT),
+  // can be listened on. Both sides must agree to it.
+  if (fd.valid()) SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  return fd;
 }
 
 absl::StatusOr<Socket> ListenOn(const Address& address, uint16_t port) {
   Socket fd = NewTcpSocket(address.family());
   if (!fd.valid()) return ListenError(errno, address, port);
-  // A port whose last connections still wait for their end (TIME_WAIT) may be listened on.
-  SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (address.family() == AF_INET6) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
   sockaddr_storage storage;
   const socklen_t length = address.ToSockaddr(port, &storage);
