@@ -13,6 +13,7 @@ namespace viaduct::verbs::rdma {
 namespace {
 
 // Reasons of a reject, InfiniBand 1.4 table 112. No service listens; a consumer has said no.
+constexpr int kInvalidServiceId = 8;
 constexpr int kConsumerDefined = 28;
 
 std::string LockedMemoryLimit() {
@@ -54,9 +55,10 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, bool iwarp, bool 
       // MPA's reject and a connection closed before the answer are one errno here; only the former
       // is a consumer's, and it is the one that happens.
       if (iwarp) {
-        return has_data || status == -ECONNRESET ? ConnectOutcome::kRejected
-                                                 : ConnectOutcome::kRefused;
+        if (has_data || status == -ECONNRESET) return ConnectOutcome::kRejected;
+        return status == -ECONNREFUSED ? ConnectOutcome::kNobody : ConnectOutcome::kRefused;
       }
+      if (status == kInvalidServiceId) return ConnectOutcome::kNobody;
       return status == kConsumerDefined ? ConnectOutcome::kRejected : ConnectOutcome::kRefused;
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -89,6 +91,7 @@ bool HeardWith(rdma_cm_event_type event, int status) {
 ConnectOutcome OutcomeOfErrno(int error) {
   switch (error) {
     case ECONNREFUSED:
+      return ConnectOutcome::kNobody;
     case ECONNRESET:
     case EPROTO:
       return ConnectOutcome::kRefused;

@@ -25,7 +25,7 @@ TEST(ErrorsTest, CompletionsKeepTheirKind) {
 
 TEST(ErrorsTest, InfinibandTellsWhoRejected) {
   EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, 28, kInfiniband, true), ConnectOutcome::kRejected);
-  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, 8, kInfiniband, false), ConnectOutcome::kRefused);
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, 8, kInfiniband, false), ConnectOutcome::kNobody);
   EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, 35, kInfiniband, true), ConnectOutcome::kRefused);
 }
 
@@ -33,9 +33,9 @@ TEST(ErrorsTest, IwarpsRejectIsAConsumersUnlessTcpRefused) {
   EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, -ECONNRESET, kIwarp, false),
             ConnectOutcome::kRejected);
   EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED, kIwarp, false),
-            ConnectOutcome::kRefused);
+            ConnectOutcome::kNobody);
   EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_UNREACHABLE, -ECONNREFUSED, kIwarp, false),
-            ConnectOutcome::kRefused);
+            ConnectOutcome::kNobody);
 }
 
 TEST(ErrorsTest, NoWayIsUnreachable) {
