@@ -43,6 +43,11 @@ constexpr Setting kSettings[] = {
     {"VIADUCT_CRC", SettingType::kChoice, "on", "on|off", 0, 0,
      "Whether connections between hosts are protected by iWARP's CRC32C: always (on), or only "
      "where the peer asks for it (off)."},
+    {"VIADUCT_FIRST_WORD_MS", SettingType::kNumber, "300", "", 0, 60000,
+     "How long, in milliseconds, an accepted connection from another host holds what it has to "
+     "send "
+     "for a peer that has to speak first and does not, as with servers that talk first to clients "
+     "on Linux siw; 0 holds it until the peer speaks, as iWARP demands."},
     {"VIADUCT_NIC_NAMES", SettingType::kChoice, "any", "any|known", 0, 0,
      "Whether VipOpenNic takes a name that it does not know for the default adapter (any), or "
      "refuses it (known)."},

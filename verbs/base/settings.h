@@ -42,6 +42,7 @@ enum class SettingId {
   kSpinUs,
   kSilenceMs,
   kCrc,
+  kFirstWordMs,
   kNicNames,
   kVipHosts,
   kVipNics,

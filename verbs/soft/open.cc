@@ -63,6 +63,7 @@ absl::StatusOr<std::unique_ptr<Context>> OpenSoftDevice(const Address& address,
     iwarp.address = address;
     iwarp.loopback_only = ChoiceSetting(SettingId::kListen) == "loopback";
     iwarp.silence = NumberSetting(SettingId::kSilenceMs) * kMilli;
+    iwarp.first_word = NumberSetting(SettingId::kFirstWordMs) * kMilli;
     iwarp.crc = ChoiceSetting(SettingId::kCrc) == "on";
     options.wires.push_back(std::make_unique<IwarpWire>(**loop, iwarp));
   }

@@ -137,6 +137,11 @@ void IwarpLink::SendAnswer(Socket socket, const MpaFrame& request,
   if (answer->agreement.rtr == Rtr::kNone) {
     // Nothing tells when the peer has the reply.
     life_ = Life::kUp;
+    if (shared_->first_word > 0) {
+      auto self = shared_from_this();
+      timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->first_word,
+                                   [self] { self->OnNoFirst(); });
+    }
     pair->Established({});
     return;
   }
@@ -190,6 +195,19 @@ void IwarpLink::OnFirst() {
   CancelTimer();
   life_ = Life::kUp;
   if (SoftQueuePair* const pair = pair_.load()) pair->Established({});
+}
+
+// The peer's first FPDU shows that it has the reply, so that ours is not taken for a part of it. By
+// now it has; and perhaps it waits for us, which nothing in the protocol would ever resolve.
+void IwarpLink::OnNoFirst() {
+  timer_ = 0;
+  SoftQueuePair* const pair = pair_.load();
+  if (life_ != Life::kUp || pair == nullptr) return;
+  {
+    SpinLockHolder hold(&transmit_lock_);
+    may_send_ = true;
+  }
+  pair->Attend();
 }
 
 void IwarpLink::FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {

@@ -47,12 +47,15 @@ namespace viaduct::verbs::iwarp {
 
 // What the links of a context share; lives as long as the last of them.
 struct LinkShared {
-  LinkShared(EventLoop& event_loop, Nanos silence_time, bool wants_crc)
-      : loop(event_loop), silence(silence_time), crc(wants_crc) {}
+  LinkShared(EventLoop& event_loop, Nanos silence_time, Nanos first_word_time, bool wants_crc)
+      : loop(event_loop), silence(silence_time), first_word(first_word_time), crc(wants_crc) {}
 
   EventLoop& loop;
   // How long a peer may owe an acknowledgement, or the end of a connection.
   const Nanos silence;
+  // How long an initiator that has not promised a first FPDU may keep a responder waiting; 0: for
+  // ever.
+  const Nanos first_word;
   const bool crc;  // asked for; the peer may ask too
   ReceiveBuffers buffers;
 };
@@ -106,6 +109,7 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   bool WatchSocket();
   void OnEvent(uint32_t events);
   void OnFirst();
+  void OnNoFirst();
   void FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
   void End(Status verdict);
   void ContinueClosing();
@@ -175,7 +179,7 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   // Loop.
   Life life_ = Life::kDialling;
   std::shared_ptr<Connector> connector_;
-  EventLoop::TimerId timer_ = 0;  // first FPDU, or the end
+  EventLoop::TimerId timer_ = 0;  // first FPDU, here or late, or the end
   EventLoop::TimerId debt_timer_ = 0;
   Nanos owing_since_ = 0;
 
@@ -199,7 +203,8 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   uint32_t armed_events_ ABSL_GUARDED_BY(arm_lock_) = 0;
 
   SpinLock transmit_lock_;
-  // A responder does not send before the initiator's first FPDU has come (RFC 5044 7.1.3).
+  // A responder does not send before the initiator's first FPDU has come (RFC 5044 7.1.3), or is
+  // late.
   bool may_send_ ABSL_GUARDED_BY(transmit_lock_) = false;
   std::optional<TransmitStream> stream_ ABSL_GUARDED_BY(transmit_lock_);
   uint32_t send_sequence_ ABSL_GUARDED_BY(transmit_lock_) = kFirstSequence;

@@ -56,7 +56,7 @@ TEST_F(LinkTest, InitiatorSendsTheReadThatWasAgreed) {
 
 // Checklist 19: held, not failed.
 TEST_F(LinkTest, ResponderHoldsUntilTheFirstFpdu) {
-  TestPeer peer = Answered("50020004 00040004");  // A=0
+  TestPeer peer = Answered("50020004 00040004", {.first_word = 0});  // A=0
   EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "5002000400040004");
   EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
   end_->Fill(0, 8, 1);

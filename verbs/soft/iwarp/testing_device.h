@@ -69,6 +69,7 @@ struct TestEnd {
     uint32_t reads = 4;
     uint32_t requests = 4096;
     Nanos silence = 10'000'000'000;
+    Nanos first_word = 300'000'000;
     bool crc = true;
     bool separate_queues = false;
   };

@@ -93,7 +93,9 @@ Address LoopbackOf(const Address& address) {
 }  // namespace
 
 IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
-    : options_(options), shared_(std::make_shared<LinkShared>(loop, options.silence, options.crc)) {
+    : options_(options),
+      shared_(
+          std::make_shared<LinkShared>(loop, options.silence, options.first_word, options.crc)) {
   CloseSocketsInForkChildren(loop);
   ShutDownSocketsAtExit(loop);
 }

@@ -29,7 +29,10 @@ class IwarpWire final : public Wire {
     Address address;                 // listened on and connected from
     bool loopback_only = false;      // listen on loopback alone (VIADUCT_LISTEN)
     Nanos silence = 10'000'000'000;  // VIADUCT_SILENCE_MS
-    bool crc = true;                 // ask for the CRC (VIADUCT_CRC); a peer that asks gets it
+    // How long a peer that has to speak first may keep us waiting (VIADUCT_FIRST_WORD_MS); 0: for
+    // ever.
+    Nanos first_word = 300'000'000;
+    bool crc = true;  // ask for the CRC (VIADUCT_CRC); a peer that asks gets it
   };
 
   // `loop` outlives every link, that is: the process.

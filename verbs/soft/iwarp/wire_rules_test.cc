@@ -151,6 +151,23 @@ TEST_F(WireRulesTest, C18_FirstFpduNamesNoMemory) {
   EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(SendHeader(1), "")));
 }
 
+// Both would wait for the other to speak.
+TEST_F(WireRulesTest, C19_ResponderWaitsForTheFirstFpduButNotForEver) {
+  for (const Nanos first_word : {Nanos{0}, Nanos{100'000'000}}) {
+    TestPeer peer = Answered("50020004 00040004", {.first_word = first_word});
+    peer.ReceiveHex(24);
+    EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+    end_->Send(1, 0, 8);
+    const std::string sent = ToHex(Fpdu(SendHeader(1), std::string(16, '0')));
+    if (first_word == 0) {
+      EXPECT_FALSE(peer.Readable());
+      peer.SendHex(kWriteRtr);
+    }
+    EXPECT_EQ(peer.ReceiveFpduHex(), sent);
+    EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+  }
+}
+
 // ------------------------------------------------------------------------------------ FPDUs
 
 TEST_F(WireRulesTest, C26_SegmentsShorterThanTheirHeader) {
