@@ -59,6 +59,54 @@ TEST(Exit, WithUnreadMessagesIsADisconnect) {
       });
 }
 
+// A send is complete for its poster when the library has it: exit() loses none, though the other
+// side has not read for a while.
+TEST(Exit, AfterSendsThatFoundNoRoomIsADisconnect) {
+  static constexpr int kMost = 2000;
+  static constexpr size_t kSize = 32 * 1024;
+  RunPair(
+      [](Peer& peer) {
+        auto* side = new Side;
+        auto* memory = new Memory(*side, kSize);
+        const DAT_EP_HANDLE ep = side->NewEp();
+        side->AcceptFrom(peer, ep, Port(0));
+        peer.Await("ready");
+        static StoppedPeer* stopped = new StoppedPeer(peer);
+        DAT_LMR_TRIPLET all = memory->Local(0, kSize);
+        int complete = 0;
+        DAT_EVENT event;
+        DAT_COUNT more;
+        do {
+          Must(dat_ep_post_send(ep, 1, &all, Cookie(0), DAT_COMPLETION_DEFAULT_FLAG));
+        } while (dat_evd_wait(side->request_evd, kSecond / 4, 1, &event, &more) == DAT_SUCCESS &&
+                 ++complete < kMost);
+        peer.Send(complete);
+        atexit([] { stopped->Continue(); });
+        exit(::testing::Test::HasFailure() ? 1 : 0);
+      },
+      [](Peer& peer) {
+        Side side;
+        Memory memory(side, kSize);
+        const DAT_EVD_HANDLE receives = side.NewEvd(DAT_EVD_DTO_FLAG, kMost + 1);
+        DAT_EP_PARAM param = ParametersOf(side.NewEp());
+        param.ep_attr.max_recv_dtos = kMost + 1;
+        DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+        Must(dat_ep_create(side.ia, side.pz, receives, side.request_evd, side.connect_evd,
+                           &param.ep_attr, &ep));
+        DAT_LMR_TRIPLET all = memory.Local(0, kSize);
+        for (int i = 0; i <= kMost; ++i) {
+          Must(dat_ep_post_recv(ep, 1, &all, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
+        }
+        side.ConnectTo(peer, ep, Port(0));
+        peer.Tell("ready");
+        const int complete = peer.Receive<int>();
+        for (int i = 0; i < complete; ++i) {
+          ASSERT_EQ(NextCompletion(receives).status, DAT_DTO_SUCCESS) << i << " of " << complete;
+        }
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
+      });
+}
+
 // TCP does not tell a crash from a disconnect: the kernel says good-bye for the dead.
 TEST(Exit, CrashIsNone) {
   PairOptions options;
