@@ -57,6 +57,7 @@ TEST(Counters, S_Endpoint) {
         EXPECT_EQ(Counter(ep, DCNT_EP_RECV_DATA), 0u);
         EXPECT_EQ(Counter(ep, DCNT_EP_RECV), 2u);
         peer.Tell("done");
+        peer.Await("disconnected");
       },
       [](Peer& peer) {
         Side side;
@@ -93,6 +94,7 @@ TEST(Counters, S_Endpoint) {
         peer.Await("done");
         Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
         EXPECT_EQ(Counter(ep, DCNT_EP_DISCONNECT), 1u);
+        peer.Tell("disconnected");
       });
 }
 
