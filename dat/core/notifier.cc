@@ -15,6 +15,8 @@ using verbs::MutexLock;
 namespace {
 
 constexpr size_t kLooks = 32;  // between two looks at the clock
+// A dispatcher that is full, or has no news for notifiers, would wake its waiter for ever.
+constexpr int kMostEarly = 16;
 
 }  // namespace
 
@@ -58,26 +60,24 @@ Notifier::Dispatchers Notifier::UnarmedLocked() const {
 }
 
 // A dispatcher that was polled, or has told its news, would tell the next ones up to a tick later.
-void Notifier::ArmDispatchers() {
+void Notifier::ArmDispatchers(EventDispatcher* but) {
   Dispatchers unarmed;
   {
     MutexLock lock(&lock_);
     unarmed = UnarmedLocked();
+    const bool stays = std::find(unarmed_.begin(), unarmed_.end(), but) != unarmed_.end();
     unarmed_.clear();
+    if (stays) unarmed_.push_back(but);
   }
-  for (const Ref<EventDispatcher>& dispatcher : unarmed) dispatcher->Arm();
+  for (const Ref<EventDispatcher>& dispatcher : unarmed) {
+    if (dispatcher.get() != but) dispatcher->Arm();
+  }
 }
 
 // The others are armed: the control thread tells of them.
-void Notifier::Spin(const Waiter& self, verbs::Deadline deadline) {
+void Notifier::Spin(const Dispatchers& busy, const Waiter& self, verbs::Deadline deadline) {
   const verbs::Nanos spin = adapter_->context().spin_time();
-  if (spin == 0) return;
-  Dispatchers busy;
-  {
-    MutexLock lock(&lock_);
-    busy = UnarmedLocked();
-  }
-  if (busy.empty()) return;
+  if (spin == 0 || busy.empty()) return;
   const size_t rounds = std::max<size_t>(kLooks / busy.size(), 1);
   const verbs::Clock& clock = adapter_->executor();
   const verbs::Nanos end = clock.Now() + spin;
@@ -89,12 +89,50 @@ void Notifier::Spin(const Waiter& self, verbs::Deadline deadline) {
   } while (clock.Now() < end && !deadline.Passed(clock));
 }
 
+verbs::ParkResult Notifier::ParkAt(EventDispatcher& busy, const Waiter& self,
+                                   verbs::Deadline deadline) {
+  verbs::CompletionQueue& queue = busy.device_queue();
+  const uint32_t wakes = queue.wakes();
+  busy.Look();
+  if (self.told.load(std::memory_order_relaxed)) return verbs::ParkResult::kUnparked;
+  switch (queue.Wait(deadline, wakes)) {
+    case verbs::WaitResult::kReady:
+    case verbs::WaitResult::kWoken:
+      break;
+    case verbs::WaitResult::kInterrupted:
+      return verbs::ParkResult::kInterrupted;
+    case verbs::WaitResult::kTimedOut:
+      busy.Look();
+      return verbs::ParkResult::kTimedOut;
+  }
+  return verbs::ParkResult::kUnparked;
+}
+
+void Notifier::Waiter::Tell(Handle teller) {
+  dispatcher = teller;
+  told.store(true, std::memory_order_relaxed);
+  if (queue != nullptr) {
+    queue->Wake();
+  } else {
+    parker->Unpark();
+  }
+}
+
 bool Notifier::TakeLocked(Handle* dispatcher) {
   if (!triggered_) return false;
   triggered_ = false;
   *dispatcher = std::exchange(trigger_, nullptr);
   if (has_descriptor_) descriptor_.Clear();
   return true;
+}
+
+// Of several, the one that ended the last sleep will end the next one.
+EventDispatcher* Notifier::Likeliest(const Dispatchers& busy) {
+  MutexLock lock(&lock_);
+  for (const Ref<EventDispatcher>& dispatcher : busy) {
+    if (busy.size() == 1 || dispatcher->handle() == awoken_by_) return dispatcher.get();
+  }
+  return nullptr;
 }
 
 Error Notifier::Wait(verbs::Deadline deadline, Handle* dispatcher) {
@@ -105,23 +143,40 @@ Error Notifier::Wait(verbs::Deadline deadline, Handle* dispatcher) {
   }
   Waiter self;
   self.parker = adapter_->executor().NewParker();
+  Dispatchers busy;
   {
     MutexLock lock(&lock_);
     if (TakeLocked(dispatcher) || freed_) return Ok();
+    busy = UnarmedLocked();
     waiters_.push_back(&self);
   }
-  Spin(self, deadline);
-  if (!self.told.load(std::memory_order_relaxed)) ArmDispatchers();
-  for (;;) {
-    const verbs::ParkResult result = self.parker->Park(deadline);
+  if (busy.size() > 1) Spin(busy, self, deadline);
+  const bool spun = self.told.load(std::memory_order_relaxed);
+  EventDispatcher* own = nullptr;
+  if (!spun) {
+    own = Likeliest(busy);
+    ArmDispatchers(own);
     MutexLock lock(&lock_);
-    if (self.told) {
-      *dispatcher = self.dispatcher;
-      return Ok();
+    if (own != nullptr && !self.told) self.queue = &own->device_queue();
+  }
+  for (int early = 0;; ++early) {
+    const verbs::ParkResult result =
+        self.queue != nullptr ? ParkAt(*own, self, deadline) : self.parker->Park(deadline);
+    {
+      MutexLock lock(&lock_);
+      if (self.told) {
+        *dispatcher = self.dispatcher;
+        if (!spun) awoken_by_ = self.dispatcher;
+        return Ok();
+      }
+      if (result != verbs::ParkResult::kUnparked) {
+        waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &self));
+        return result == verbs::ParkResult::kTimedOut ? Code::kQueueEmpty : Code::kInterrupted;
+      }
+      if (self.queue == nullptr || early < kMostEarly) continue;
+      self.queue = nullptr;
     }
-    if (result == verbs::ParkResult::kUnparked) continue;
-    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &self));
-    return result == verbs::ParkResult::kTimedOut ? Code::kQueueEmpty : Code::kInterrupted;
+    ArmDispatchers();
   }
 }
 
@@ -154,9 +209,7 @@ void Notifier::Trigger(Handle dispatcher) {
     if (!waiters_.empty()) {
       Waiter* waiter = waiters_.front();
       waiters_.pop_front();
-      waiter->dispatcher = dispatcher;
-      waiter->told = true;
-      waiter->parker->Unpark();
+      waiter->Tell(dispatcher);
     } else if (!triggered_) {
       triggered_ = true;
       trigger_ = dispatcher;
@@ -178,10 +231,7 @@ void Notifier::CallAgent(const Agent& agent, Handle dispatcher) {
 }
 
 void Notifier::TellWaitersLocked() {
-  for (Waiter* waiter : waiters_) {
-    waiter->told = true;
-    waiter->parker->Unpark();
-  }
+  for (Waiter* waiter : waiters_) waiter->Tell(nullptr);
   waiters_.clear();
 }
 

@@ -5,7 +5,9 @@
 // comes with it is a hint. The agent is called once, at the next trigger, on the callback thread.
 //
 // A waiting thread looks after the dispatchers that are busy itself, for as long as a wait on one
-// of them would spin; then it has them armed and sleeps until the control thread tells.
+// of them would spin. Then it sleeps on the device's queue of the one that will probably have news
+// first, as a wait on that dispatcher does, and has the others armed, of which the control thread
+// tells.
 //
 // Threads: every call from any thread. Its lock is taken after a dispatcher's. Trigger is called
 // with no dispatcher's lock held, inside an EpochGuard.
@@ -24,6 +26,7 @@
 #include "verbs/base/event_fd.h"
 #include "verbs/base/executor.h"
 #include "verbs/base/lock.h"
+#include "verbs/device.h"
 
 namespace viaduct::core {
 
@@ -75,8 +78,10 @@ class Notifier final : public Object {
   // Lives on the waiting thread's stack as long as it is in waiters_.
   struct Waiter {
     std::unique_ptr<verbs::Parker> parker;
+    verbs::CompletionQueue* queue = nullptr;  // it sleeps there, if not null
     Handle dispatcher = nullptr;
     std::atomic<bool> told{false};  // changed under the lock, and then the waiter is forgotten
+    void Tell(Handle teller);
   };
 
   Notifier(InterfaceAdapter& adapter, const Agent& agent, bool with_descriptor);
@@ -84,9 +89,12 @@ class Notifier final : public Object {
   static Error Publish(Ref<Notifier> notifier, Ref<Notifier>* out);
   using Dispatchers = std::vector<Ref<EventDispatcher>>;
   Dispatchers UnarmedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void ArmDispatchers();
+  void ArmDispatchers(EventDispatcher* but = nullptr);
+  EventDispatcher* Likeliest(const Dispatchers& busy);
   // Until somebody told the waiter, or it is time to sleep.
-  void Spin(const Waiter& self, verbs::Deadline deadline);
+  void Spin(const Dispatchers& busy, const Waiter& self, verbs::Deadline deadline);
+  // May return early, as if unparked.
+  verbs::ParkResult ParkAt(EventDispatcher& busy, const Waiter& self, verbs::Deadline deadline);
   bool TakeLocked(Handle* dispatcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TellWaitersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CallAgent(const Agent& agent, Handle dispatcher);
@@ -98,7 +106,8 @@ class Notifier final : public Object {
   Agent agent_ ABSL_GUARDED_BY(lock_);
   bool freed_ ABSL_GUARDED_BY(lock_) = false;
   bool triggered_ ABSL_GUARDED_BY(lock_) = false;
-  Handle trigger_ ABSL_GUARDED_BY(lock_) = nullptr;  // the dispatcher that did it
+  Handle trigger_ ABSL_GUARDED_BY(lock_) = nullptr;    // the dispatcher that did it
+  Handle awoken_by_ ABSL_GUARDED_BY(lock_) = nullptr;  // the dispatcher that ended the last sleep
   uint32_t dispatchers_ ABSL_GUARDED_BY(lock_) = 0;
   std::deque<Waiter*> waiters_ ABSL_GUARDED_BY(lock_);
   std::vector<EventDispatcher*> unarmed_ ABSL_GUARDED_BY(lock_);

@@ -1,6 +1,7 @@
 // Which completions wake somebody, and dispatchers that hold more than their length: dat_ep_create,
 // dat_evd_wait, dat_ep_post_*; DAT checklist 51, 59, 120, 121, and 55 with connections alive.
 #include <sched.h>
+#include <time.h>
 
 #include <atomic>
 #include <functional>
@@ -303,6 +304,29 @@ TEST(EvdCreate, C059_OverflowIsToldToWhoOnlyDequeues) {
   Overflow([](Side& side) {
     DAT_EVENT event;
     Must(dat_evd_dequeue(side.receive_evd, &event));
+  });
+}
+
+// What does not fit stays in the device, and must not keep the waiter of a notifier awake.
+TEST(CnoWait, S_FullDispatcherLetsItsWaiterSleep) {
+  Overflow([](Side& side) {
+    DAT_CNO_HANDLE cno;
+    Must(dat_cno_create(side.ia, {nullptr, nullptr}, &cno));
+    Must(dat_evd_modify_cno(side.receive_evd, cno));
+    DAT_EVD_HANDLE evd;
+    Must(dat_cno_wait(cno, kPatience, &evd));
+    EXPECT_EQ(evd, side.receive_evd);
+    timespec before, after;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+    EXPECT_TRUE(Fails(dat_cno_wait(cno, kSecond / 2, &evd), DAT_QUEUE_EMPTY));
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+    const auto used =
+        (after.tv_sec - before.tv_sec) * 1'000'000'000 + after.tv_nsec - before.tv_nsec;
+    EXPECT_LT(used, 100'000'000) << "nanoseconds, of half a second";
+    DAT_EVENT event;
+    Must(dat_evd_dequeue(side.receive_evd, &event));
+    Must(dat_evd_modify_cno(side.receive_evd, DAT_HANDLE_NULL));
+    Must(dat_cno_free(cno));
   });
 }
 
