@@ -93,6 +93,8 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
   max_segments_[kSends] = wanted.cap.max_send_sge;
   max_segments_[kReceives] = wanted.cap.max_recv_sge;
   if (rdma_create_qp(id_, options.domain->handle, &wanted) != 0) {
+    // With limits that the device has shown: the id's connection is over.
+    if (errno == EINVAL) return absl::AbortedError("the peer has given up");
     return ErrnoStatus(errno, "rdma_create_qp");
   }
   if (options.shared != nullptr) options.shared->Join(id_->qp->qp_num, this);
@@ -182,6 +184,9 @@ void Connection::Complete(Direction direction, const ibv_wc& completion) {
     status = Status::kTransport;
     set_failed();
   }
+  if (direction == kReceives && status != Status::kSuccess && status != Status::kFlushed) {
+    status = ReceiveError(*queue, *record);
+  }
   if (record->status == Status::kSuccess) record->status = status;
   if (direction == kReceives && status == Status::kSuccess) Receive(*queue, completion);
   if (--record->parts == 0) Finish(direction, *queue, *record);
@@ -202,6 +207,19 @@ void Connection::NoteFailure(const ibv_wc& completion) {
 bool Connection::AnswerIsMissing(const WorkRecord& record) const {
   return device_.iwarp() && !stopping_ && !failed() &&
          (record.opcode == Opcode::kRead || (record.flags & kConfirm) != 0);
+}
+
+// Drivers name the two ways in which a receive fails as they like; its memory tells them apart.
+Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record) const {
+  const Segment* const segments = queue.SegmentsOf(record);
+  for (uint16_t i = 0; i < record.segments; ++i) {
+    if (segments[i].length != 0 &&
+        options_.memory->Resolve(*options_.domain, segments[i].key, segments[i].address,
+                                 segments[i].length, kLocalWrite) == nullptr) {
+      return Status::kLocalProtection;
+    }
+  }
+  return Status::kLocalLength;
 }
 
 void Connection::Finish(Direction direction, WorkQueue& queue, WorkRecord& record) {

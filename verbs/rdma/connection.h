@@ -158,6 +158,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   ~Connection();
 
   bool AnswerIsMissing(const WorkRecord& record) const;
+  Status ReceiveError(WorkQueue& queue, const WorkRecord& record) const;
   void NoteFailure(const ibv_wc& completion);
   void Receive(WorkQueue& queue, const ibv_wc& completion);
   void ReceiveBounced(WorkQueue& queue, const ibv_wc& completion);

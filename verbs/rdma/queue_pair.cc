@@ -208,25 +208,20 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
   // What the requester reads at once, and lets be read.
   parameters.responder_resources = std::min(parameters.responder_resources, initiator_depth);
   parameters.initiator_depth = std::min(parameters.initiator_depth, responder_resources);
-  int error = gone ? ECONNRESET : 0;
-  if (!gone) {
-    const absl::Status status = Prepare(connection);
-    if (!status.ok()) {
-      connection_ = &connection;
-      dialled_ = false;
-      Leave(State::kIdle);
-      return status;
-    }
+  const absl::Status status = gone ? absl::AbortedError("") : Prepare(connection);
+  connection_ = &connection;
+  if (!status.ok() && !absl::IsAborted(status)) {
+    Leave(State::kIdle);
+    return status;
+  }
+  connection.SetOwner(this);
+  int error = ECONNRESET;
+  if (status.ok()) {
     const std::string data(private_data.begin(), private_data.end());
     parameters.private_data = data.data();
     parameters.private_data_len = static_cast<uint8_t>(data.size());
-    connection.SetOwner(this);
-    connection_ = &connection;
-    if (rdma_accept(connection.id(), &parameters) != 0) error = errno;
+    error = rdma_accept(connection.id(), &parameters) == 0 ? 0 : errno;
     if (error == 0) RestrictAccess(connection);
-  } else {
-    connection.SetOwner(this);
-    connection_ = &connection;
   }
   dialled_ = false;
   heard_ = true;

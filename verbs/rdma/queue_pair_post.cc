@@ -243,7 +243,9 @@ PostResult RdmaQueuePair::PostAtomic(const AtomicRequest& request) {
                          &result.lkey)) {
     return RefuseSend(blank, Status::kLocalProtection);
   }
-  if (!device_.atomics()) return RefuseSend(blank, Status::kRemoteOperation);
+  if (!device_.atomics() || request.remote_address % 8 != 0) {
+    return RefuseSend(blank, Status::kRemoteOperation);
+  }
   ibv_send_wr work = {};
   work.wr_id = WorkId::Of(sending_, kSends);
   work.sg_list = &result;
@@ -328,6 +330,8 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
       receive_segments_[0].lkey = record.bounce.registration->lkey;
     }
   }
+  // siw's library takes no receive without a segment.
+  if (count == 0 && device_.iwarp()) receive_segments_[count++] = {0, 0, 0};
   ibv_recv_wr work = {};
   work.wr_id = WorkId::Of(&connection, kReceives);
   work.sg_list = receive_segments_.data();

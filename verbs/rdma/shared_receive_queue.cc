@@ -74,6 +74,8 @@ PostResult SharedReceiveCore::Post(const ReceiveRequest& request) {
     memory_.Translate(*domain_, segment.key, segment.address, segment.length, kLocalWrite,
                       &to.lkey);
   }
+  // siw's library takes no receive without a segment.
+  if (count == 0 && device_.iwarp()) segments_[count++] = {0, 0, 0};
   SharedReceive* const receive = free_.back();
   receive->id = request.id;
   receive->quiet = request.quiet;
