@@ -1,13 +1,41 @@
 #include "verbs/open_device.h"
 
 #include <algorithm>
-#include <vector>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "verbs/base/control_thread.h"
 #include "verbs/base/interfaces.h"
+#include "verbs/base/settings.h"
+#include "verbs/rdma_library.h"
 #include "verbs/soft/open.h"
+#include "verbs/soft/wake_time.h"
 
 namespace viaduct::verbs {
+namespace {
+
+constexpr char kRdma[] = "rdma";
+constexpr Nanos kMicro = 1'000;
+
+bool IsSoft(const std::string& name) {
+  return name == kAnyDevice || name == "shm" || name == "iwarp";
+}
+
+absl::StatusOr<std::unique_ptr<Context>> OpenRdmaDevice(const Address& address,
+                                                        const std::string& name) {
+  const rdma::Module* const module = RdmaLibrary();
+  if (module == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no device ", name, " (no RDMA device that can be used here)"));
+  }
+  absl::StatusOr<ControlThread*> loop = ControlThread::Get();
+  if (!loop.ok()) return loop.status();
+  const std::optional<int64_t> spin = NumberOrAutoSetting(SettingId::kSpinUs);
+  return module->open(**loop, address, name == kRdma ? "" : name,
+                      spin ? *spin * kMicro : WakeTime(**loop));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
                                                     const std::string& name) {
@@ -18,10 +46,14 @@ absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
   if (!ours) {
     return absl::NotFoundError(absl::StrCat("no interface has the address ", address.ToString()));
   }
-  if (name != kAnyDevice && name != "shm" && name != "iwarp") {
-    return absl::NotFoundError(absl::StrCat("there is no device ", name));
-  }
+  if (!IsSoft(name)) return OpenRdmaDevice(address, name);
+  if (ChoiceSetting(SettingId::kWire) == kRdma) return OpenRdmaDevice(address, kRdma);
   return OpenSoftDevice(address, name);
+}
+
+std::vector<RdmaPort> ListRdmaPorts() {
+  const rdma::Module* const module = RdmaLibrary();
+  return module != nullptr ? module->list_ports() : std::vector<RdmaPort>();
 }
 
 }  // namespace viaduct::verbs

@@ -4,19 +4,29 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "verbs/base/address.h"
 #include "verbs/device.h"
+#include "verbs/rdma_port.h"
 
 namespace viaduct::verbs {
 
 // Opens the device for `address`, which must be one of this host's (NotFound otherwise). `name` is
-// kAnyDevice, or the soft device with one of its wires alone: "shm", "iwarp" (NotFound for others).
-// ResourceExhausted: no descriptors, no memory, no thread. FailedPrecondition: a forked child.
-// attributes().reason says why this device was chosen; VIADUCT_WIRE may force a wire.
+// kAnyDevice, which is the soft device; the soft device with one of its wires alone: "shm",
+// "iwarp"; "rdma", the RDMA device that has the address; or an RDMA device as ibv_devices names it
+// (NotFound for others). VIADUCT_WIRE, where it is not "auto", overrides all of them but the name
+// of an RDMA device.
+// ResourceExhausted: no descriptors, no memory, no thread. PermissionDenied: /dev/infiniband is
+// closed to this user. FailedPrecondition: a forked child. attributes().reason says why this device
+// was chosen.
 absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
                                                     const std::string& name = kAnyDevice);
+
+// The RDMA adapters of this host: ports that an address of an interface leads to. A device whose
+// interface has several addresses is there several times. Empty where there is none.
+std::vector<RdmaPort> ListRdmaPorts();
 
 }  // namespace viaduct::verbs
 

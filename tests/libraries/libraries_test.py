@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 _ENGINE = "dat/core/libviaduct.so.1"
+_RDMA = "verbs/rdma/libviaduct-rdma.so.1"
 # Library: the functions that it exports, and their node.
 _FACES = {
     "vipl/libvipl.so.1": (r"Vip\w+", r"VIPL_\S+"),
@@ -39,7 +40,7 @@ def _symbols(path):
 class Libraries(unittest.TestCase):
 
     def test_names_and_run_paths(self):
-        for path in [_ENGINE] + list(_FACES):
+        for path in [_ENGINE, _RDMA] + list(_FACES):
             with self.subTest(path):
                 self.assertEqual(_dynamic(path, "SONAME"), {os.path.basename(path)})
                 self.assertEqual(_dynamic(path, "RUNPATH"), {"$ORIGIN"})
@@ -55,6 +56,14 @@ class Libraries(unittest.TestCase):
     def test_engine_needs_no_rdma(self):
         needed = {name for name in _dynamic(_ENGINE, "NEEDED") if not name.startswith("libabsl_")}
         self.assertEqual(needed - _RUNTIME, {"libisal.so.2"})
+
+    def test_rdma_needs_rdma_core_and_shows_its_door_alone(self):
+        needed = {name for name in _dynamic(_RDMA, "NEEDED") if not name.startswith("libabsl_")}
+        self.assertEqual(needed - _RUNTIME, {"libviaduct.so.1", "libibverbs.so.1", "librdmacm.so.1"})
+        self.assertEqual({name for name, _, defined in _symbols(_RDMA) if defined}, {"viaduct_rdma_module"})
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(_ENGINE, folder)
+            self.assertEqual(self._load(shutil.copy(_RDMA, folder)), (0, ""))
 
     def test_engine_stays_loaded(self):
         self.assertIn("NODELETE", _readelf("--dynamic", _ENGINE))
@@ -74,7 +83,7 @@ class Libraries(unittest.TestCase):
         self.assertRegex((nodes - {""}).pop(), r"^VIADUCT_\d+\.\d+\.\d+_[0-9a-f]{16}$")
 
     def test_nothing_imports_semaphores_or_sets_signal_handlers(self):
-        for path in [_ENGINE] + list(_FACES):
+        for path in [_ENGINE, _RDMA] + list(_FACES):
             imported = {name for name, _, defined in _symbols(path) if not defined}
             with self.subTest(path):
                 self.assertEqual({name for name in imported if re.match(r"(sem_\w+|sigaction|signal)$", name)}, set())

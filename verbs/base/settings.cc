@@ -18,9 +18,10 @@ constexpr Setting kSettings[] = {
     {"VIADUCT_LOG", SettingType::kChoice, "warn", "error|warn|info|debug|trace", 0, 0,
      "What is written to standard error: error, warn, info (per adapter), debug (per object), "
      "trace (per message)."},
-    {"VIADUCT_WIRE", SettingType::kChoice, "auto", "auto|shm|iwarp", 0, 0,
+    {"VIADUCT_WIRE", SettingType::kChoice, "auto", "auto|shm|iwarp|rdma", 0, 0,
      "The soft device's wire: shared memory where the peer runs on this host and iWARP elsewhere "
-     "(auto), or one of them always."},
+     "(auto), or one of them always; rdma is no wire of it but the RDMA device of the adapter's "
+     "address."},
     {"VIADUCT_LISTEN", SettingType::kChoice, "default", "default|loopback", 0, 0,
      "Listeners bind the adapter's address and loopback (default), or loopback alone."},
     {"VIADUCT_PORT_BASE", SettingType::kNumber, "61000", "", 1024, 65535,

@@ -20,6 +20,7 @@ class RdmaContext final : public Context {
   const DeviceAttributes& attributes() const override { return attributes_; }
   const Address& address() const override { return address_; }
   Executor& executor() override { return device_.loop(); }
+  Nanos spin_time() const override { return spin_; }
   absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateDomain(bool wildcard) override;
   using Context::Register;
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(ProtectionDomain& domain, void* address,

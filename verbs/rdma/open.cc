@@ -46,8 +46,8 @@ class Binding {
 
 }  // namespace
 
-std::vector<Port> ListPorts() {
-  std::vector<Port> ports;
+std::vector<RdmaPort> ListPorts() {
+  std::vector<RdmaPort> ports;
   for (const Interface& interface : ListInterfaces()) {
     if (interface.loopback || !interface.up) continue;
     const Binding binding(interface.address);

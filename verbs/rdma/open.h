@@ -10,18 +10,12 @@
 #include "verbs/base/address.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/device.h"
+#include "verbs/rdma_port.h"
 
 namespace viaduct::verbs::rdma {
 
-// A port of a device and an address by which rdma_cm reaches it.
-struct Port {
-  std::string device;  // as ibv_devices names it
-  int number = 0;
-  Address address;
-};
-
 // Of all devices whose interfaces have an address. Empty: none, or nothing may be opened (logged).
-std::vector<Port> ListPorts();
+std::vector<RdmaPort> ListPorts();
 
 // The device that has `address`, which must be `name` unless that is empty. NotFound: none has it;
 // the other errors are those of OpenDevice.

@@ -1,0 +1,54 @@
+#include "verbs/rdma_library.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+
+#include "verbs/base/log.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr char kLibrary[] = "libviaduct-rdma.so.1";
+
+// One that begins with a dot is the folder itself or its parent.
+bool AnyDevice() {
+  DIR* const folder = opendir("/sys/class/infiniband");
+  if (folder == nullptr) return false;
+  bool found = false;
+  for (const dirent* entry; !found && (entry = readdir(folder)) != nullptr;) {
+    found = entry->d_name[0] != '.';
+  }
+  closedir(folder);
+  return found;
+}
+
+// AddressSanitizer takes no library that binds to itself first.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kBinding = 0;
+#else
+constexpr int kBinding = RTLD_DEEPBIND;
+#endif
+
+const rdma::Module* Load() {
+  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | kBinding);
+  const char* complaint = library == nullptr ? dlerror() : nullptr;
+  const void* const module = library != nullptr ? dlsym(library, "viaduct_rdma_module") : nullptr;
+  if (library != nullptr && module == nullptr) complaint = "it is another library";
+  if (module == nullptr) {
+    Log(LogLevel::kWarn, "this machine has an RDMA device, but ", kLibrary,
+        " cannot be used: ", complaint,
+        "; are the packages libibverbs1, librdmacm1 and ibverbs-providers installed?");
+  }
+  return static_cast<const rdma::Module*>(module);
+}
+
+}  // namespace
+
+const rdma::Module* RdmaLibrary() {
+  // A device may come later; what was loaded stays.
+  if (!AnyDevice()) return nullptr;
+  static const rdma::Module* const module = Load();
+  return module;
+}
+
+}  // namespace viaduct::verbs

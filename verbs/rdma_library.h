@@ -1,0 +1,14 @@
+// libviaduct-rdma.so.1, opened on first use where this machine has an RDMA device.
+#ifndef VIADUCT_VERBS_RDMA_LIBRARY_H_
+#define VIADUCT_VERBS_RDMA_LIBRARY_H_
+
+#include "verbs/rdma/module.h"
+
+namespace viaduct::verbs {
+
+// Null: no device, or the library or rdma-core is missing (a line is logged once). Any thread.
+const rdma::Module* RdmaLibrary();
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_RDMA_LIBRARY_H_
