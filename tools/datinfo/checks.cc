@@ -223,12 +223,14 @@ std::vector<Json> CheckProgram(const std::string& program) {
     }
     const std::string path = PathIn(list, name);
     if (path.empty()) {
-      checks.push_back(Check("program", "failed",
-                             program + " needs " + name + ", which is not found",
-                             "put the folder of Viaduct's libraries into LD_LIBRARY_PATH"));
+      checks.push_back(
+          Check("program", "failed",
+                std::string(program).append(" needs ").append(name).append(", which is not found"),
+                "put the folder of Viaduct's libraries into LD_LIBRARY_PATH"));
       continue;
     }
-    std::string finding = program + " loads " + path;
+    std::string finding = program;
+    finding.append(" loads ").append(path);
     if (IsOurs(path)) {
       finding += ", which is Viaduct's";
       checks.push_back(Check("program", "ok", finding));

@@ -1,7 +1,6 @@
 #include "tools/datinfo/elf_file.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -17,7 +16,7 @@ std::string Self() {
 }
 
 std::string Written(const std::string& bytes) {
-  const std::string path = std::string(getenv("TEST_TMPDIR")) + "/elf";
+  std::string path = testing::TempDir() + "/elf";
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
 }

@@ -4,12 +4,14 @@
 #include "tools/datping/options.h"
 #include "tools/datping/report.h"
 
-int main(int argc, char** argv) {
-  using namespace viaduct::datping;  // NOLINT(build/namespaces)
+namespace viaduct::datping {
+namespace {
+
+int Main(int argc, char** argv) {
   Options options;
   int status = 0;
   if (!ParseOptions(argc, argv, &options, &status)) return status;
-  return viaduct::ping::Run("datping", [&] {
+  return ping::Run("datping", [&] {
     const Adapter adapter(options.device);
     if (options.listen) {
       Serve(adapter, options);
@@ -19,3 +21,8 @@ int main(int argc, char** argv) {
     return options.json ? JsonReport(options, results) : TextReport(options, results);
   });
 }
+
+}  // namespace
+}  // namespace viaduct::datping
+
+int main(int argc, char** argv) { return viaduct::datping::Main(argc, argv); }

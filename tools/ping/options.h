@@ -61,9 +61,9 @@ struct Program {
   const char* help;
 };
 
-// Takes what stands before the host: `options`, --help and --version. False when there is nothing
-// left to do: `*status` is then the exit status, and what is to be said has been said.
-bool TakeOptions(const Program& program, const std::vector<Option>& options, int argc, char** argv,
+// Takes what stands before the host: `own` options, --help and --version. False when there is
+// nothing left to do: `*status` is then the exit status, and what is to be said has been said.
+bool TakeOptions(const Program& program, const std::vector<Option>& own, int argc, char** argv,
                  int* status);
 // Takes the host, which a server has not, after TakeOptions, and holds the options against each
 // other; `wrong` is what the caller has against them already, or empty. Returns alike.

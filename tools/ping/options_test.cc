@@ -30,6 +30,7 @@ struct Taken {
 Taken Take(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "x");
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   Taken taken;

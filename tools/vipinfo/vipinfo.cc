@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -204,9 +205,7 @@ bool ParseOptions(int argc, char** argv, Options* options, int* status) {
   return true;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   Options options;
   int status = 0;
   if (!ParseOptions(argc, argv, &options, &status)) return status;
@@ -219,4 +218,15 @@ int main(int argc, char** argv) {
   if (options.json) std::puts(all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   if (std::fflush(stdout) != 0) status = 1;
   return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "vipinfo: %s\n", e.what());
+    return 1;
+  }
 }

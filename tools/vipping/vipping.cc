@@ -3,12 +3,14 @@
 #include "tools/vipping/options.h"
 #include "tools/vipping/report.h"
 
-int main(int argc, char** argv) {
-  using namespace viaduct::vipping;  // NOLINT(build/namespaces)
+namespace viaduct::vipping {
+namespace {
+
+int Main(int argc, char** argv) {
   Options options;
   int status = 0;
   if (!ParseOptions(argc, argv, &options, &status)) return status;
-  return viaduct::ping::Run("vipping", [&] {
+  return ping::Run("vipping", [&] {
     const Nic nic(options.device);
     if (options.listen) {
       Serve(nic, options);
@@ -19,3 +21,8 @@ int main(int argc, char** argv) {
     return options.json ? JsonReport(options, device, result) : TextReport(options, device, result);
   });
 }
+
+}  // namespace
+}  // namespace viaduct::vipping
+
+int main(int argc, char** argv) { return viaduct::vipping::Main(argc, argv); }
