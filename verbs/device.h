@@ -321,6 +321,14 @@ enum class DisconnectCause : uint8_t {
   kBroken,  // transport failure, an access error, death of the peer
 };
 
+// What a connection's end has spoilt of what the peer was sending.
+enum class Damage : uint8_t {
+  kNone,
+  kWriteCutOff,   // a write without immediate data has been placed in part: the rest never comes
+  kWriteCorrupt,  // the same, and what came next was corrupt
+  kCorrupt,       // what came was corrupt by its checksum, and so nobody knows what it was
+};
+
 class QueuePair;
 
 // private_data is valid during the call only.
@@ -340,6 +348,8 @@ class ConnectionSink {
   virtual void OnRefusedWrite(QueuePair& pair) = 0;
   // A read of the peer was refused here; the connection breaks. Most sinks hear enough of that.
   virtual void OnRefusedRead(QueuePair& /*pair*/) {}
+  // Just before OnDisconnected, for whoever wants to know more.
+  virtual void OnDamage(QueuePair& /*pair*/, Damage /*damage*/) {}
 
  protected:
   ~ConnectionSink() = default;

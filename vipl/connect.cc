@@ -88,6 +88,22 @@ void Vi::OnRefusedWrite() { Report(VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI, nullpt
 
 void Vi::OnRefusedRead() { Report(VIP_ERROR_RDMAR_PROT, VIP_RESOURCE_VI, nullptr); }
 
+void Vi::OnDamage(verbs::Damage damage) {
+  switch (damage) {
+    case verbs::Damage::kNone:
+      break;
+    case verbs::Damage::kWriteCutOff:
+      Report(VIP_ERROR_RDMAW_ABORT, VIP_RESOURCE_VI, nullptr);
+      break;
+    case verbs::Damage::kWriteCorrupt:
+      Report(VIP_ERROR_RDMAW_DATA, VIP_RESOURCE_VI, nullptr);
+      break;
+    case verbs::Damage::kCorrupt:
+      Report(VIP_ERROR_RDMA_TRANSPORT, VIP_RESOURCE_VI, nullptr);
+      break;
+  }
+}
+
 }  // namespace viaduct::vipl
 
 namespace {

@@ -77,6 +77,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void OnDropped() override;
   void OnRefusedWrite() override;
   void OnRefusedRead() override;
+  void OnDamage(verbs::Damage damage) override;
 
   // Sees to it that RunNotify comes on the callback thread. Any thread, under any lock.
   void ServeNotifies(WorkQueue& queue);

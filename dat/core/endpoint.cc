@@ -659,6 +659,10 @@ void Endpoint::OnRefusedRead(verbs::QueuePair&) {
   if (EndpointObserver* observer = parts().observer) observer->OnRefusedRead();
 }
 
+void Endpoint::OnDamage(verbs::QueuePair&, verbs::Damage damage) {
+  if (EndpointObserver* observer = parts().observer) observer->OnDamage(damage);
+}
+
 // ------------------------------------------------------------------------ what it shows
 
 Endpoint::Parts Endpoint::parts() const {

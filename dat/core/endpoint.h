@@ -42,10 +42,11 @@ class ServicePoint;
 // Called on the executor or inside the call that causes it, with no lock held.
 class EndpointObserver {
  public:
-  virtual void OnDisconnected(bool broken) = 0;  // the peer's doing
-  virtual void OnDropped() = 0;                  // no receive for a message: it was dropped
-  virtual void OnRefusedWrite() = 0;             // a write of the peer met a protection error
-  virtual void OnRefusedRead() = 0;              // so did a read
+  virtual void OnDisconnected(bool broken) = 0;     // the peer's doing
+  virtual void OnDropped() = 0;                     // no receive for a message: it was dropped
+  virtual void OnRefusedWrite() = 0;                // a write of the peer met a protection error
+  virtual void OnRefusedRead() = 0;                 // so did a read
+  virtual void OnDamage(verbs::Damage damage) = 0;  // before OnDisconnected
 
  protected:
   ~EndpointObserver() = default;
@@ -184,6 +185,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   void OnDropped(verbs::QueuePair& pair) override;
   void OnRefusedWrite(verbs::QueuePair& pair) override;
   void OnRefusedRead(verbs::QueuePair& pair) override;
+  void OnDamage(verbs::QueuePair& pair, verbs::Damage damage) override;
 
   class DiscardQueue;
 

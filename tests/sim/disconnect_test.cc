@@ -213,6 +213,7 @@ struct Observer final : EndpointObserver {
   void OnDropped() override { words.push_back("dropped"); }
   void OnRefusedWrite() override { words.push_back("refused"); }
   void OnRefusedRead() override { words.push_back("refused read"); }
+  void OnDamage(verbs::Damage) override { words.push_back("damage"); }
   Words words;
 };
 

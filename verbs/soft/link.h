@@ -33,6 +33,10 @@ class Link {
   // wrong either way for a moment. False for a message that is held.
   virtual bool Arrived() const = 0;
 
+  // Under the inbound lock: some of a write without immediate data has been placed, and its end has
+  // not come.
+  virtual bool InsideWrite() const { return false; }
+
   // The sink's OnConnected has returned: Poll will be called from now on.
   virtual void Start() = 0;
 

@@ -293,6 +293,7 @@ void SoftQueuePair::Settle(uint64_t connection) {
   Status verdict;
   Status verdict_for_peer;
   Link* link;
+  Damage damage = Damage::kNone;
   {
     MutexLock control(&control_);
     if (connection_ != connection || state_.load() != State::kConnected) return;
@@ -302,14 +303,26 @@ void SoftQueuePair::Settle(uint64_t connection) {
       verdict = fail_verdict_;
       verdict_for_peer = peer_verdict_;
     }
-    link = Tear(verdict);
+    link = Tear(verdict, &damage);
   }
   link->Disconnect(verdict_for_peer);
   NotifyAll();
-  if (may_report_.exchange(false)) sink_->OnDisconnected(*this, cause);
+  if (!may_report_.exchange(false)) return;
+  if (damage != Damage::kNone) {
+    std::shared_ptr<Anchor> anchor = anchor_;
+    sink_->OnDamage(*this, damage);
+    if (anchor->pair.load() == nullptr) return;
+  }
+  sink_->OnDisconnected(*this, cause);
 }
 
-Link* SoftQueuePair::Tear(Status verdict) {
+Damage SoftQueuePair::DamageOf(const Link& link) const {
+  const bool cut = link.InsideWrite() && !write_refused_;
+  if (corrupt_) return cut ? Damage::kWriteCorrupt : Damage::kCorrupt;
+  return cut ? Damage::kWriteCutOff : Damage::kNone;
+}
+
+Link* SoftQueuePair::Tear(Status verdict, Damage* damage) {
   LockAll();
   state_.store(State::kError);
   receiving_.store(false);
@@ -320,6 +333,7 @@ Link* SoftQueuePair::Tear(Status verdict) {
     for (int i = 0; i < attachment_count_; i++) attachments_[i].queue->RemoveHot(attachments_[i]);
   }
   Link* link = link_.exchange(nullptr);
+  if (link != nullptr && damage != nullptr) *damage = DamageOf(*link);
   FlushQueues(verdict);
   UnlockAll();
   return link;
@@ -352,7 +366,7 @@ void SoftQueuePair::FlushQueues(Status oldest) {
   receives_.done.store(last);
   message_ = Message::kNone;
   opening_ = Message::kOpen;
-  write_refused_ = false;
+  write_refused_ = corrupt_ = false;
 }
 
 void SoftQueuePair::Disconnect(DisconnectMode mode) {

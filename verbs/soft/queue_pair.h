@@ -125,6 +125,9 @@ class SoftQueuePair final : public QueuePair {
              cause == DisconnectCause::kBroken ? Status::kTransport : Status::kSuccess);
   }
 
+  // Before Fail, inside Poll: what came fails its checksum.
+  void SetCorrupt() { corrupt_ = true; }
+
   // In a forked child: nothing is emitted or consumed any more. Takes no lock.
   void Abandon() { failing_.store(true, std::memory_order_relaxed); }
 
@@ -262,7 +265,8 @@ class SoftQueuePair final : public QueuePair {
   void LockAll();
   void UnlockAll();
   // Goes to Error and flushes, with every lock; the link to disconnect, if there was one.
-  Link* Tear(Status verdict) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  Link* Tear(Status verdict, Damage* damage = nullptr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  Damage DamageOf(const Link& link) const;
   void FlushQueues(Status oldest);
   void Settle(uint64_t connection);
   void CheckDrained();
@@ -373,6 +377,7 @@ class SoftQueuePair final : public QueuePair {
   Message opening_ = Message::kOpen;  // what StartReceive makes of it
   Key invalidated_ = 0;
   bool write_refused_ = false;
+  bool corrupt_ = false;
   uint64_t read_cursor_ = 0;  // no read that is not complete lies before it
 
   Mutex control_;

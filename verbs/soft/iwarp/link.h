@@ -83,6 +83,7 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   void Heat() override;
   bool Cool() override;
   void Disconnect(Status verdict) override;
+  bool InsideWrite() const override { return write_length_ != 0 && !write_immediate_.has_value(); }
 
  private:
   // A read that the peer has not answered.

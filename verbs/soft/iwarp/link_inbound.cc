@@ -77,6 +77,7 @@ bool IwarpLink::Poll(int budget) {
         more = Take(*pair, ulpdu);
         break;
       case FpduReader::Result::kError:
+        if (*reader_.error() == kCrcMismatch) pair->SetCorrupt();
         more = Break(*pair, *reader_.error(), {});
         break;
       case FpduReader::Result::kNeedMore:

@@ -190,6 +190,41 @@ TEST_F(LinkTest, BrokenRules) {
   }
 }
 
+// What the end of a connection leaves of the peer's writes.
+TEST_F(LinkTest, DamageIsTold) {
+  const auto write = [&](size_t at, bool last, bool corrupt = false) {
+    std::vector<uint8_t> bytes = Fpdu(
+        TaggedHeader(Op::kWrite, end_->region->key(), end_->address(at), last), "4142434445464748");
+    if (corrupt) bytes.back() ^= 1;
+    return bytes;
+  };
+  struct Row {
+    const char* name;
+    std::vector<std::vector<uint8_t>> fpdus;
+    Damage damage;
+  };
+  for (int i = 0; i < 5; ++i) {
+    TestPeer peer = Accepted();
+    const Row rows[] = {
+        {"whole", {write(0, false), write(8, true)}, Damage::kNone},
+        {"cut off", {write(0, true), write(0, false)}, Damage::kWriteCutOff},
+        {"corrupt", {write(0, false), write(8, true, true)}, Damage::kWriteCorrupt},
+        {"corrupt at once", {write(0, true), write(8, true, true)}, Damage::kCorrupt},
+        {"corrupt send", {Fpdu(SendHeader(1), "41424344")}, Damage::kCorrupt},
+    };
+    SCOPED_TRACE(rows[i].name);
+    std::vector<uint8_t> bytes;
+    for (const std::vector<uint8_t>& fpdu : rows[i].fpdus) {
+      bytes.insert(bytes.end(), fpdu.begin(), fpdu.end());
+    }
+    if (i == 4) bytes.back() ^= 1;
+    peer.Send(bytes);
+    peer.Shutdown();
+    NextDisconnect();
+    EXPECT_EQ(damage_, rows[i].damage);
+  }
+}
+
 // Checklist 42. The reads cannot be answered while they are unread in one buffer.
 TEST_F(LinkTest, MoreReadsThanAgreed) {
   TestPeer peer = Accepted();

@@ -48,6 +48,10 @@ void TestSink::OnDropped(QueuePair&) { Add({.kind = Event::Kind::kDropped, .data
 
 void TestSink::OnRefusedWrite(QueuePair&) { Add({.kind = Event::Kind::kRefusedWrite, .data = ""}); }
 
+void TestSink::OnDamage(QueuePair&, Damage damage) {
+  Add({.kind = Event::Kind::kDamage, .data = "", .damage = damage});
+}
+
 Event TestSink::Next() {
   std::unique_lock lock(mutex_);
   const bool there = changed_.wait_for(lock, std::chrono::nanoseconds(kLimit),

@@ -21,11 +21,12 @@ namespace viaduct::verbs::iwarp {
 
 // What a sink was told, in order.
 struct Event {
-  enum class Kind { kConnected, kFailed, kDisconnected, kDropped, kRefusedWrite };
+  enum class Kind { kConnected, kFailed, kDisconnected, kDropped, kRefusedWrite, kDamage };
   Kind kind;
   ConnectOutcome outcome = ConnectOutcome::kRefused;
   DisconnectCause cause = DisconnectCause::kLocal;
   std::string data;
+  Damage damage = Damage::kNone;
 };
 
 class TestSink : public ConnectionSink {
@@ -36,6 +37,7 @@ class TestSink : public ConnectionSink {
   void OnDisconnected(QueuePair& pair, DisconnectCause cause) override;
   void OnDropped(QueuePair& pair) override;
   void OnRefusedWrite(QueuePair& pair) override;
+  void OnDamage(QueuePair& pair, Damage damage) override;
 
   Event Next();
   bool Empty();

@@ -90,12 +90,15 @@ class LinkTest : public testing::Test {
   DisconnectCause NextDisconnect() {
     Event event = end_->sink.Next();
     if (event.kind == Event::Kind::kRefusedWrite) event = end_->sink.Next();
+    damage_ = event.damage;
+    if (event.kind == Event::Kind::kDamage) event = end_->sink.Next();
     EXPECT_EQ(event.kind, Event::Kind::kDisconnected);
     return event.cause;
   }
 
   std::unique_ptr<TestEnd> end_;
   std::string depths_;
+  Damage damage_ = Damage::kNone;  // that NextDisconnect was told of
 };
 
 }  // namespace viaduct::verbs::iwarp

@@ -34,6 +34,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   void Heat() override;
   bool Cool() override;
   void Disconnect(Status verdict) override;
+  bool InsideWrite() const override { return in_message_ == InMessage::kWrite; }
 
   // ------------------------------------------------------------- the connection's life
   // The pair holds the link from here on until it disconnects, or LetGo.
@@ -83,7 +84,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
     uint64_t compare_add;
     uint64_t swap;
   };
-  enum class InMessage : uint8_t { kNone, kSend, kWrite };
+  enum class InMessage : uint8_t { kNone, kSend, kWrite, kWriteWithImmediate };
 
   // ---- sending
   bool Emit(SendEntry& entry);

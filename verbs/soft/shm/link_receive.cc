@@ -181,12 +181,12 @@ ShmLink::Step ShmLink::ReceiveWrite(const Word& word, const Slot& slot) {
     std::memcpy(&from.target, slot.body, sizeof from.target);
     if (!SlotsAreValid(word, sizeof from.target)) return Nonsense();
   }
+  const bool has_immediate = (word.flags & kWithImmediate) != 0;
   if (in_message_ == InMessage::kSend) return Nonsense();
   if (in_message_ == InMessage::kNone) {
-    in_message_ = InMessage::kWrite;
+    in_message_ = has_immediate ? InMessage::kWriteWithImmediate : InMessage::kWrite;
     message_bytes_ = 0;
   }
-  const bool has_immediate = (word.flags & kWithImmediate) != 0;
   if (!write_placed_) {
     if (message_bytes_ + word.bytes > UINT32_MAX) return Nonsense();
     Inbound placed;

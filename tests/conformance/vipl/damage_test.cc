@@ -1,0 +1,233 @@
+// Incoming RDMA writes that break off: VIP_ERROR_RDMAW_ABORT, VIP_ERROR_RDMAW_DATA and
+// VIP_ERROR_RDMA_TRANSPORT, from a peer that is killed, and from one that says every byte itself.
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vipl.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr VIP_ULONG kLong = 20000;
+
+struct Target {
+  VIP_UINT64 address;
+  VIP_MEM_HANDLE handle;
+};
+
+// What the side under test hears until its connection is lost. Its one receive is flushed.
+std::vector<VIP_ERROR_CODE> ErrorsUntilTheEnd(Side& side, ErrorLog& errors) {
+  std::vector<VIP_ERROR_CODE> codes;
+  VIP_ERROR_DESCRIPTOR error;
+  do {
+    if (!errors.Next(&error)) {
+      ADD_FAILURE() << "nothing is told";
+      return codes;
+    }
+    codes.push_back(error.ErrorCode);
+    EXPECT_EQ(error.ResourceCode, VIP_RESOURCE_VI);
+    EXPECT_EQ(error.NicHandle, side.nic.handle);
+    EXPECT_EQ(error.ViHandle, side.vi);
+  } while (error.ErrorCode != VIP_ERROR_CONN_LOST);
+  EXPECT_EQ(side.State(), VIP_STATE_ERROR);
+  EXPECT_EQ(side.DrainFlushed(), 1);
+  EXPECT_TRUE(errors.empty());
+  return codes;
+}
+
+// ----------------------------------------------------------------------- a peer that is killed
+
+// Dies while it writes; once in a while that is between two writes.
+void KillTheWriter(VIP_RELIABILITY_LEVEL level, bool* met_a_write) {
+  constexpr VIP_UINT32 kBytes = 8 << 20;
+  PairOptions options;
+  options.client_is_killed = true;
+  RunPair(
+      [=](Peer& peer) {
+        VIP_VI_ATTRIBUTES attributes = Attributes(level, kBytes);
+        attributes.EnableRdmaWrite = VIP_TRUE;
+        Side side(attributes);
+        ErrorLog errors(side.nic.handle);
+        VIP_MEM_ATTRIBUTES rights = {nullptr, VIP_TRUE, VIP_FALSE};
+        Memory target(side.nic, &rights, kBytes);
+        side.Receive(0);
+        side.Accept();
+        peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
+        peer.Await("writing");
+        ASSERT_EQ(kill(peer.pid(), SIGKILL), 0);
+        const std::vector<VIP_ERROR_CODE> codes = ErrorsUntilTheEnd(side, errors);
+        if (codes.size() == 2) {
+          EXPECT_EQ(codes[0], VIP_ERROR_RDMAW_ABORT);
+          *met_a_write = true;
+        } else {
+          EXPECT_EQ(codes.size(), 1u);
+        }
+      },
+      [=](Peer& peer) {
+        Side side(Attributes(level, kBytes));
+        Memory source(side.nic, nullptr, kBytes);
+        side.Connect();
+        const Target target = peer.Receive<Target>();
+        for (int n = 0;; ++n) {
+          VIP_DESCRIPTOR* d = source.FillRdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, kBytes,
+                                              target.address, target.handle);
+          if (VipPostSend(side.vi, d, source.handle()) != VIP_SUCCESS) return;
+          if (n == 2) peer.Tell("writing");
+          VIP_DESCRIPTOR* done;
+          if (VipSendWait(side.vi, kLong, &done) != VIP_SUCCESS) return;
+        }
+      },
+      options);
+}
+
+TEST(Damage, AWriterThatDiesInsideAWriteIsAnAbort) {
+  auto* met_a_write = static_cast<bool*>(
+      mmap(nullptr, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(met_a_write, MAP_FAILED);
+  for (VIP_RELIABILITY_LEVEL level :
+       {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
+    *met_a_write = false;
+    for (int round = 0; round < 10 && !*met_a_write && !HasFailure(); ++round) {
+      KillTheWriter(level, met_a_write);
+    }
+    EXPECT_TRUE(*met_a_write) << "level " << level;
+  }
+  munmap(met_a_write, sizeof(bool));
+}
+
+// ------------------------------------------------------------ a peer that says every byte itself
+
+uint32_t Crc32c(const std::string& bytes) {
+  uint32_t crc = ~0u;
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+  }
+  return ~crc;
+}
+
+std::string Big(uint64_t value, int bytes) {
+  std::string out;
+  while (bytes-- > 0) out.push_back(static_cast<char>(value >> 8 * bytes));
+  return out;
+}
+
+// An FPDU with one segment of an RDMA Write: RFC 5044, 5041, 5040.
+std::string WriteFpdu(const Target& target, const std::string& payload, bool last) {
+  std::string fpdu = Big(14 + payload.size(), 2) + (last ? '\xc1' : '\x81') + '\x40' +
+                     Big(target.handle, 4) + Big(target.address, 8) + payload;
+  fpdu.resize((fpdu.size() + 3) / 4 * 4);
+  const uint32_t crc = Crc32c(fpdu);
+  for (int i = 0; i < 4; ++i) fpdu.push_back(static_cast<char>(crc >> 8 * i));
+  return fpdu;
+}
+
+// A stranger that connects to Port(0) without private data, and without Viaduct.
+class Stranger {
+ public:
+  Stranger() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(Port(0));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int64_t end = NowMilliseconds() + static_cast<int64_t>(kLong);
+    while (connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+      if (NowMilliseconds() > end) {
+        ADD_FAILURE() << "nobody listens";
+        break;
+      }
+      usleep(1000);
+    }
+    Say(std::string("MPA ID Req Frame") + std::string("\x40\x01\0\0", 4));
+    char reply[20];
+    EXPECT_EQ(recv(socket_, reply, sizeof reply, MSG_WAITALL), 20);
+    EXPECT_EQ(std::string(reply, 16), "MPA ID Rep Frame");
+  }
+  ~Stranger() { close(socket_); }
+  void Say(const std::string& bytes) {
+    EXPECT_EQ(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+
+ private:
+  const int socket_;
+};
+
+// The server is told exactly `expected` after the peer has said `bytes(target)` and has left.
+void HearStranger(const std::function<std::string(const Target&)>& bytes,
+                  const std::vector<VIP_ERROR_CODE>& expected) {
+  RunPair(
+      [&](Peer& peer) {
+        VIP_VI_ATTRIBUTES attributes = Attributes();
+        attributes.EnableRdmaWrite = VIP_TRUE;
+        Side side(attributes);
+        ErrorLog errors(side.nic.handle);
+        VIP_MEM_ATTRIBUTES rights = {nullptr, VIP_TRUE, VIP_FALSE};
+        Memory target(side.nic, &rights, 65536);
+        side.Receive(0);
+        peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
+        const uint16_t port = Port(0);
+        NetAddress local = side.nic.Address(std::string(6, '\0') + Big(port, 2));
+        VIP_CONN_HANDLE connection;
+        ASSERT_EQ(VipConnectWait(side.nic.handle, local.get(), kLong, side.requester.get(),
+                                 &side.peer, &connection),
+                  VIP_SUCCESS);
+        ASSERT_EQ(VipConnectAccept(connection, side.vi), VIP_SUCCESS);
+        EXPECT_EQ(ErrorsUntilTheEnd(side, errors), expected);
+        EXPECT_EQ(std::string(target.data(), 8), "whole so") << "what came before is in place";
+      },
+      [&](Peer& peer) {
+        const auto target = peer.Receive<Target>();
+        Stranger stranger;
+        stranger.Say(WriteFpdu(target, "whole so", true) + bytes(target));
+      });
+}
+
+Target Behind(const Target& target, int bytes) {
+  return {target.address + static_cast<VIP_UINT64>(bytes), target.handle};
+}
+std::string Corrupt(std::string fpdu) {
+  fpdu.back() = static_cast<char>(fpdu.back() ^ 1);
+  return fpdu;
+}
+
+TEST(Damage, AStrangerWhoLeavesInsideAWrite) {
+  if (Wire() == "shm") GTEST_SKIP() << "iWARP";
+  ASSERT_EQ(WriteFpdu({0, 1}, "", true),
+            std::string("\0\x0e\xc1\x40\0\0\0\1\0\0\0\0\0\0\0\0\xeb\xd3\x4c\x5f", 20));
+  // Behind a segment, and inside one.
+  HearStranger([](const Target& at) { return WriteFpdu(Behind(at, 8), "half", false); },
+               {VIP_ERROR_RDMAW_ABORT, VIP_ERROR_CONN_LOST});
+  HearStranger(
+      [](const Target& at) {
+        return WriteFpdu(Behind(at, 8), "half", false) +
+               WriteFpdu(Behind(at, 12), "less", true).substr(0, 18);
+      },
+      {VIP_ERROR_RDMAW_ABORT, VIP_ERROR_CONN_LOST});
+  HearStranger([](const Target&) { return std::string(); }, {VIP_ERROR_CONN_LOST});
+}
+
+TEST(Damage, CorruptWrites) {
+  if (Wire() == "shm") GTEST_SKIP() << "iWARP";
+  HearStranger(
+      [](const Target& at) {
+        return WriteFpdu(Behind(at, 8), "half", false) +
+               Corrupt(WriteFpdu(Behind(at, 12), "less", true));
+      },
+      {VIP_ERROR_RDMAW_DATA, VIP_ERROR_CONN_LOST});
+  HearStranger([](const Target& at) { return Corrupt(WriteFpdu(Behind(at, 8), "none", true)); },
+               {VIP_ERROR_RDMA_TRANSPORT, VIP_ERROR_CONN_LOST});
+}
+
+}  // namespace
+}  // namespace viaduct::tests
