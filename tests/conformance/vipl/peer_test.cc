@@ -201,6 +201,11 @@ TEST(ConnectPeer, C039_MaxTransferSize) {
   ExpectMismatch(Attributes(VIP_SERVICE_RELIABLE_DELIVERY, 4096),
                  Attributes(VIP_SERVICE_RELIABLE_DELIVERY, 8192), VIP_INVALID_MTU);
 }
+TEST(ConnectPeer, C039_Qos) {
+  VIP_VI_ATTRIBUTES other = Attributes();
+  other.QoS = reinterpret_cast<VIP_QOS>(uintptr_t{7});
+  ExpectMismatch(Attributes(), other, VIP_INVALID_QOS);
+}
 
 TEST(ConnectPeer, C040_NeverToItself) {
   RunAlone([] {
