@@ -161,10 +161,12 @@ void IwarpLink::Open(Socket socket, const MpaAgreement& agreement, bool initiato
   reader_.set_check_crc(agreement.crc);
   // Names the sinks of our reads to the peer: echoed by it, compared by us, opens no memory.
   sink_stag_ = std::random_device()() | 1;
-  if (SoftQueuePair* const pair = pair_.load()) pair->SetReadsOut(agreement.ord);
+  SoftQueuePair* const pair = pair_.load();
+  if (pair != nullptr) pair->SetReadsOut(agreement.ord);
   SpinLockHolder hold(&transmit_lock_);
   stream_.emplace(socket_.get());
-  may_send_ = initiator;
+  // A Viaduct takes FPDUs right behind the reply, and may wait for ours.
+  may_send_ = initiator || (pair != nullptr && pair->immediate_enabled());
   if (!initiator) return;
   if (agreement.rtr == Rtr::kWrite) {
     SendControl(TaggedHeader(RdmapOpcode::kWrite, kNoMemoryStag, 0, /*last=*/true), {});

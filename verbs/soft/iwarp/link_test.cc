@@ -69,6 +69,23 @@ TEST_F(LinkTest, ResponderHoldsUntilTheFirstFpdu) {
   EXPECT_EQ(end_->NextSend().id, 1u);
 }
 
+// One that came again with revision 1 may wait for our message.
+TEST_F(LinkTest, ResponderNeedNotHoldForAViaduct) {
+  end_ = std::make_unique<TestEnd>();
+  end_->Listen();
+  TestPeer peer = TestPeer::Dial(end_->listener->port());
+  peer.SendHex(std::string(kRequest) + "40010000");
+  end_->pair->EnableImmediate();  // as the engine does before it accepts
+  end_->AcceptNext();
+  EXPECT_EQ(peer.ReceiveHex(20), std::string(kReply) + "40010000");
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+  end_->Fill(0, 8, 1);
+  end_->Send(1, 0, 8);
+  EXPECT_EQ(peer.ReceiveFpduHex(),
+            ToHex(Fpdu(SendHeader(1), ToHex(std::span<const uint8_t>(end_->memory).first(8)))));
+  EXPECT_EQ(end_->NextSend().id, 1u);
+}
+
 TEST_F(LinkTest, PeerGoesBeforeItsFirstFpdu) {
   TestPeer peer = Answered("50020004 80048004");
   peer.ReceiveHex(24);
