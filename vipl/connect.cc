@@ -1,5 +1,4 @@
 // Client and server: [MAN] VipConnectRequest and its four companions.
-#include <algorithm>
 #include <utility>
 
 #include "compat/attributes.h"
@@ -7,7 +6,6 @@
 #include "compat/result.h"
 #include "compat/time.h"
 #include "dat/core/connection_header.h"
-#include "dat/core/connection_manager.h"
 #include "dat/core/connection_request.h"
 #include "dat/core/service_point.h"
 #include "verbs/base/settings.h"
@@ -133,18 +131,20 @@ void Describe(const core::ConnectionRequest& request, const Nic& nic, VIP_NET_AD
   }
 }
 
-// The port may be closing just now in another process. Nothing feeds the dispatcher yet: waiting on
-// it is sleeping.
-core::Error Serve(Nic& nic, const core::ServicePoint::Options& options, verbs::Deadline deadline,
+// Where a port may pass from one process of the line to the next just now: before it counts as a
+// stranger's, whatever the time-out.
+constexpr verbs::Nanos kPatience = 250 * compat::kNanosPerMilli;
+
+// Nothing feeds the dispatcher yet: waiting on it is sleeping.
+core::Error Serve(Nic& nic, const core::ServicePoint::Options& options,
                   core::EventDispatcher& dispatcher, Ref<core::ServicePoint>* out) {
-  const verbs::Nanos lingered =
-      nic.adapter().DeadlineAfter(2 * core::ConnectionManager::kLinger).at();
+  const verbs::Nanos end = nic.adapter().DeadlineAfter(kPatience).at();
   for (;;) {
     const core::Error error =
         core::ServicePoint::CreatePublic(nic.adapter(), options, dispatcher, out);
     if (error.code != core::Code::kConnQualInUse) return error;
     const verbs::Nanos again = nic.adapter().DeadlineAfter(compat::kNanosPerMilli).at();
-    if (again > std::min(lingered, deadline.at())) return error;
+    if (again > end) return error;
     core::Event none;
     const core::Error slept = dispatcher.Wait(verbs::Deadline::At(again), {}, &none, nullptr);
     if (slept.code != core::Code::kTimeout) return slept;
@@ -155,7 +155,7 @@ core::Error NextRequest(Nic& nic, const core::ServicePoint::Options& options,
                         verbs::Deadline deadline, core::EventDispatcher& dispatcher,
                         Ref<core::ConnectionRequest>* out) {
   Ref<core::ServicePoint> point;
-  core::Error error = Serve(nic, options, deadline, dispatcher, &point);
+  core::Error error = Serve(nic, options, dispatcher, &point);
   if (!error.ok()) return error;
   core::Event event;
   error = dispatcher.Wait(deadline, {}, &event, nullptr);
