@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""The devices' suite over Linux's software RDMA drivers, but for the exceptions that verbs/rdma/README.md lists."""
+
+import os
+import re
+import unittest
+
+from tests.lab import lab
+
+_SUITE = os.path.realpath("tests/device/rdma_suite")
+_EXCEPTION = re.compile(r"\| `(\w+\.\w+)` \| ([a-z, ]+) \| (.+) \|$")
+
+# Each test in a process of its own: one that hangs costs its own time.
+_SCRIPT = """
+cd /tmp
+for test in %(tests)s; do
+  if timeout 100 %(suite)s --gtest_filter=$test >out 2>&1; then
+    echo "passed $test"
+  else
+    echo "failed $test: $?"
+    grep -A 12 Failure out | head -40
+  fi
+done
+dmesg | grep -E 'BUG: (unable|kernel)|Oops' || true
+"""
+
+
+def exceptions(driver):
+    """The tests that the table leaves out over that driver."""
+    with open("verbs/rdma/README.md", encoding="utf-8") as table:
+        rows = [_EXCEPTION.match(line.strip()) for line in table]
+    return {row.group(1) for row in rows if row and driver in row.group(2).split(", ")}
+
+
+def all_tests():
+    """The names of the suite's tests, read from its chapters."""
+    names = []
+    for chapter in sorted(os.listdir("tests/device")):
+        if chapter.endswith("_test.cc"):
+            with open("tests/device/" + chapter, encoding="utf-8") as text:
+                names += [".".join(pair) for pair in re.findall(r"^TEST_F\((\w+), (\w+)\)", text.read(), re.MULTILINE)]
+    return names
+
+
+class RdmaSuite(unittest.TestCase):
+    def _run(self, driver, chosen):
+        left_out = exceptions(driver)
+        tests = all_tests()
+        self.assertEqual(left_out - set(tests), set(), "exceptions that name no test")
+        tests = [test for test in tests if chosen(test) and test not in left_out]
+        self.assertTrue(tests)
+        status, output = lab.run(driver, _SCRIPT % {"tests": " ".join(tests), "suite": _SUITE}, seconds=1700)
+        self.assertEqual(status, 0, output)
+        self.assertNotRegex(output, "BUG:|Oops")
+        failed = [line for line in output.splitlines() if line.startswith("failed ")]
+        self.assertEqual(failed, [], output)
+        self.assertEqual(output.count("passed "), len(tests), output)
+
+    def test_siw(self):
+        self._run("siw", lambda test: True)
+
+    def test_rxe(self):
+        self._run("rxe", lambda test: True)
+
+
+if __name__ == "__main__":
+    unittest.main()
