@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "verbs/base/log.h"
 #include "verbs/base/settings.h"
@@ -76,17 +77,19 @@ HostsFile HostsFile::Parse(const std::string& text) {
     std::string first, second, alias;
     if (!(words >> first)) continue;
     words >> second;
-    if (second.empty()) {
-      file.skipped_.push_back(number);
-    } else if (const std::optional<NicAddress> address = ParseAddress(first)) {
-      file.entries_.emplace_back(second, *address);
-      while (words >> alias) file.entries_.emplace_back(alias, *address);
-    } else if (const std::optional<NicAddress> behind = ParseAddress(second)) {
-      file.entries_.emplace_back(first, *behind);
-      while (words >> alias) file.entries_.emplace_back(alias, *behind);
-    } else {
-      file.skipped_.push_back(number);
+    // The address stands before the name or behind it.
+    std::optional<NicAddress> address;
+    if (!second.empty()) address = ParseAddress(first);
+    if (!address) {
+      address = ParseAddress(second);
+      std::swap(first, second);
     }
+    if (!address) {
+      file.skipped_.push_back(number);
+      continue;
+    }
+    file.entries_.emplace_back(second, *address);
+    while (words >> alias) file.entries_.emplace_back(alias, *address);
   }
   return file;
 }
@@ -154,7 +157,7 @@ std::vector<NicAddress> LookUpName(const std::string& name, const HostsFile& fil
 
 std::string LookUpAddress(const NicAddress& address, const HostsFile& file,
                           const HostIdentity& self) {
-  const std::string listed = file.NameOf(address);
+  std::string listed = file.NameOf(address);
   if (!listed.empty()) return listed;
   if (address == self.address && !self.name.empty()) return self.name;
   if (address == kLoopback) return kLocalhost;
