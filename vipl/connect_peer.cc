@@ -103,19 +103,19 @@ VIPL_EXPORT VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADD
 }
 
 VIPL_EXPORT VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle,
-                                          VIP_VI_ATTRIBUTES* RemoteAttribs) {
+                                          VIP_VI_ATTRIBUTES* RemoteViAttribs) {
   return Call([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
-    if (!vi || RemoteAttribs == nullptr) return VIP_INVALID_PARAMETER;
-    return vi->PeerOutcome(/*wait=*/false, RemoteAttribs);
+    if (!vi || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
+    return vi->PeerOutcome(/*wait=*/false, RemoteViAttribs);
   });
 }
 
 VIPL_EXPORT VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle,
-                                          VIP_VI_ATTRIBUTES* RemoteAttribs) {
+                                          VIP_VI_ATTRIBUTES* RemoteViAttribs) {
   return Call([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
-    if (!vi || RemoteAttribs == nullptr) return VIP_INVALID_PARAMETER;
-    return vi->PeerOutcome(/*wait=*/true, RemoteAttribs);
+    if (!vi || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
+    return vi->PeerOutcome(/*wait=*/true, RemoteViAttribs);
   });
 }

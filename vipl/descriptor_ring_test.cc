@@ -12,7 +12,8 @@ TEST(DescriptorRingTest, KeepsOrderWhileItGrows) {
   DescriptorRing ring;
   DescriptorRing::Cursor post = ring.begin(), complete = ring.begin(), take = ring.begin();
   uint32_t posted = 0, completed = 0, taken = 0;
-  for (uint32_t most : {1u, 5u, 31u, 32u, 100u, 40u, 1u, 500u, 62u}) {
+  constexpr uint32_t kMost[] = {1, 5, 31, 32, 100, 40, 1, 500, 62};
+  for (uint32_t most : kMost) {
     for (int round = 0; round < 200; ++round) {
       while (posted - taken < most) {
         ring.MakeRoom(post, posted - taken);

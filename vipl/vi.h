@@ -53,7 +53,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
 
   // Connections: connect.cc.
   VIP_RETURN Connect(const core::ConnectParameters& parameters, VIP_VI_ATTRIBUTES* peer);
-  VIP_RETURN Accept(VIP_CONN_HANDLE request);
+  VIP_RETURN Accept(VIP_CONN_HANDLE handle);
   VIP_RETURN Disconnect();
   // Peer to peer: connect_peer.cc.
   VIP_RETURN ConnectPeer(const core::ConnectParameters& parameters);

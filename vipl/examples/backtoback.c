@@ -29,7 +29,8 @@ static void must(const char *what, VIP_RETURN code) {
 
 static void open_all(int count, int receive) {
   VIP_VI_ATTRIBUTES attributes;
-  char *block = calloc(MAX_COUNT + 1, sizeof(struct slot));
+  void *room = calloc(MAX_COUNT + 1, sizeof(struct slot));
+  char *block = room;
   int i;
 
   must("VipOpenNic", VipOpenNic("VINIC", &nic));

@@ -101,6 +101,7 @@ static const char *serve(struct client *client) {
   const char *wrong;
 
   while (!client->session.finished) {
+    received = NULL;
     code = send_ready(client);
     if (code == VIP_SUCCESS) code = via_next(&client->link, PATIENCE_MS, &received);
     if (code == VIP_TIMEOUT) return "silent for too long";
