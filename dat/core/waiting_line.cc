@@ -9,8 +9,8 @@
 // whether somebody has waited for longer, and hands the request over; who gets it does the same.
 // Times are those of the host's one clock. As long as nobody else stands in line nobody is asked:
 // who joins says so to everybody ahead of it, and who opens a port looks for itself. It takes two
-// looks in vain to be alone, since others may just have moved. Meanwhile the place is kept, and
-// what else comes there is held.
+// looks in vain to be alone, since somebody may join during the first. Meanwhile the place is kept,
+// and what else comes there is held.
 //
 // The line closes up: whoever is not at the first port looks every kClimb whether one before its
 // own has become free, and moves. So the place of a process that has gone, killed or not, is given
@@ -86,6 +86,8 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming, const S
   }
   const std::vector<uint8_t> note = LineNoteFor(name, static_cast<uint64_t>(since));
   bool met = false, passed = false;
+  // Against the way in which the others move up, so that nobody slips past.
+  std::reverse(others.begin(), others.end());
   for (const uint16_t port : others) {
     if (!context_->IsServed(port)) continue;
     met = true;
