@@ -74,11 +74,14 @@ bool ConnectionManager::TakesFromLine(const ServiceName& name, const LineNote& n
 bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming, const ServiceName& name,
                                     verbs::Nanos since) {
   std::vector<uint16_t> others;
+  bool holds;
   {
     MutexLock lock(&lock_);
     const auto found = services_.find(name);
-    if (found == services_.end() || found->second.vain_looks == kVainLooks) return false;
-    ++found->second.passing;
+    // A waiter that is scheduled late may find its place gone, and looks like any other.
+    holds = found != services_.end();
+    if (holds && found->second.vain_looks == kVainLooks) return false;
+    if (holds) ++found->second.passing;
     for (const uint16_t port : LinePortsOf(name)) {
       const auto known = open_ports_.find(port);
       if (known == open_ports_.end() || known->second.expired()) others.push_back(port);
@@ -97,7 +100,7 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming, const S
   MutexLock lock(&lock_);
   const auto found = services_.find(name);
   // Unless somebody who shares it with nobody has had the name meanwhile.
-  if (found != services_.end() && found->second.passing != 0) {
+  if (holds && found != services_.end() && found->second.passing != 0) {
     Service& service = found->second;
     --service.passing;
     service.lingers_until = context_->executor().Now() + kLinger;
