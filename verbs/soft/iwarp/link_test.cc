@@ -71,7 +71,7 @@ TEST_F(LinkTest, ResponderHoldsUntilTheFirstFpdu) {
 
 // One that came again with revision 1 may wait for our message.
 TEST_F(LinkTest, ResponderNeedNotHoldForAViaduct) {
-  end_ = std::make_unique<TestEnd>();
+  end_ = std::make_unique<TestEnd>(TestEnd::Options{.first_word = 0});
   end_->Listen();
   TestPeer peer = TestPeer::Dial(end_->listener->port());
   peer.SendHex(std::string(kRequest) + "40010000");
