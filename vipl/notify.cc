@@ -34,8 +34,10 @@ void Vi::RunNotify(WorkQueue& queue) {
     if (FindVi(handle()) != this) return;
     static_cast<void>(queue.Done(handle(), &descriptor));
   }
+  // A device that was looked at would tell of the next completion up to a tick later.
+  if (descriptor == nullptr) return queue.dispatcher()->Arm();
   ViNotifies::Registration next;
-  if (descriptor == nullptr || !queue.notifies().Take(&next)) return;
+  if (!queue.notifies().Take(&next)) return;
   if (queue.notifies().pending()) ServeNotifies(queue);
   next.handler(next.context, nic_->handle(), handle(), descriptor);
 }
@@ -58,10 +60,13 @@ void Cq::RunNotify() {
   if (!notifies_.pending()) return;
   VIP_VI_HANDLE vi = nullptr;
   VIP_BOOLEAN receive = VIP_FALSE;
+  bool done;
   {
     const verbs::EpochGuard guard;
-    if (core::FindObject<Cq>(handle()) != this || Done(&vi, &receive) != VIP_SUCCESS) return;
+    if (core::FindObject<Cq>(handle()) != this) return;
+    done = Done(&vi, &receive) == VIP_SUCCESS;
   }
+  if (!done) return dispatcher_->Arm();
   CqNotifies::Registration next;
   if (!notifies_.Take(&next)) return;
   if (notifies_.pending()) ServeNotifies();
