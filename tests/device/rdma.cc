@@ -5,15 +5,15 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "tests/device/device_under_test.h"
+#include "tests/device/two_contexts.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/rdma/open.h"
 
 namespace viaduct::verbs {
 namespace {
 
-constexpr Nanos kSecond = 1'000'000'000;
 constexpr Nanos kSpin = 20'000;
+constexpr Nanos kSettling = 100'000'000;
 
 std::unique_ptr<Context> OpenAt(const std::string& text) {
   const std::optional<Address> address = Address::Parse(text);
@@ -28,32 +28,10 @@ std::string AddressOfTheLab() {
   return address != nullptr ? address : "10.9.0.1";
 }
 
-class Rdma final : public DeviceUnderTest {
+class Rdma final : public TwoContexts {
  public:
-  Rdma() : a_(OpenAt(AddressOfTheLab())), b_(OpenAt(AddressOfTheLab())) {}
-
-  Context& a() override { return *a_; }
-  Context& b() override { return *b_; }
-  bool threads() const override { return true; }
+  Rdma() : TwoContexts(OpenAt(AddressOfTheLab()), OpenAt(AddressOfTheLab()), kSettling) {}
   bool tells_solicited() const override { return false; }
-
-  bool RunUntil(absl::FunctionRef<bool()> done) override {
-    Executor& clock = a_->executor();
-    const Nanos end = clock.Now() + 20 * kSecond;
-    while (!done()) {
-      if (clock.Now() > end) return false;
-    }
-    return true;
-  }
-  void Settle(absl::FunctionRef<void()> poll) override {
-    Executor& clock = a_->executor();
-    const Nanos end = clock.Now() + kSecond / 10;
-    while (clock.Now() < end) poll();
-  }
-
- private:
-  std::unique_ptr<Context> a_;
-  std::unique_ptr<Context> b_;
 };
 
 }  // namespace

@@ -1,69 +1,30 @@
 // The suite over shared memory, both ends in this process (one mapping, so that ThreadSanitizer
 // sees what happens).
-#include <algorithm>
 #include <memory>
-#include <string>
-#include <utility>
 
 #include "absl/strings/string_view.h"
-#include "tests/device/device_under_test.h"
+#include "tests/device/soft_context.h"
+#include "tests/device/two_contexts.h"
 #include "verbs/base/control_thread.h"
-#include "verbs/soft/context.h"
 #include "verbs/soft/shm/wire.h"
 
 namespace viaduct::verbs {
 namespace {
 
-constexpr Nanos kSecond = 1'000'000'000;
-
 std::unique_ptr<Context> OpenAt(absl::string_view address) {
   ControlThread& loop = **ControlThread::Get();
-  SoftContext::Options options;
-  options.address = *Address::Parse(address);
-  options.executor = &loop;
-  options.doorbell = std::make_unique<shm::ShmDoorbell>(loop, 20'000);
-  options.wires.push_back(std::make_unique<shm::ShmWire>(loop, options.address));
-  options.attributes.device = "soft";
-  options.attributes.max_queue_pairs = 65536;
-  options.attributes.max_requests_per_queue = 16384;
-  options.attributes.max_segments = 256;
-  options.attributes.max_reads_in = options.attributes.max_reads_out = 32;
-  options.attributes.max_regions = 65536;
-  options.attributes.max_region_bytes = uint64_t{1} << 40;
-  options.attributes.max_message_bytes = 0x7fffffff;
-  options.attributes.max_private_data = 504;
-  return std::make_unique<SoftContext>(std::move(options));
+  DeviceAttributes limits;
+  limits.max_reads_in = limits.max_reads_out = 32;
+  limits.max_message_bytes = 0x7fffffff;
+  limits.max_private_data = 504;
+  return OpenSoft(address, std::make_unique<shm::ShmWire>(loop, *Address::Parse(address)),
+                  std::make_unique<shm::ShmDoorbell>(loop, kSoftSpin), limits);
 }
-
-class Shm final : public DeviceUnderTest {
- public:
-  Shm() : a_(OpenAt("127.0.0.1")), b_(OpenAt("127.0.0.2")) {}
-
-  Context& a() override { return *a_; }
-  Context& b() override { return *b_; }
-  bool threads() const override { return true; }
-
-  bool RunUntil(absl::FunctionRef<bool()> done) override {
-    Executor& clock = a_->executor();
-    const Nanos end = clock.Now() + 20 * kSecond;
-    while (!done()) {
-      if (clock.Now() > end) return false;
-    }
-    return true;
-  }
-  void Settle(absl::FunctionRef<void()> poll) override {
-    Executor& clock = a_->executor();
-    const Nanos end = clock.Now() + kSecond / 50;
-    while (clock.Now() < end) poll();
-  }
-
- private:
-  std::unique_ptr<Context> a_;
-  std::unique_ptr<Context> b_;
-};
 
 }  // namespace
 
-std::unique_ptr<DeviceUnderTest> DeviceUnderTest::Make() { return std::make_unique<Shm>(); }
+std::unique_ptr<DeviceUnderTest> DeviceUnderTest::Make() {
+  return std::make_unique<TwoContexts>(OpenAt("127.0.0.1"), OpenAt("127.0.0.2"), kSoftSettling);
+}
 
 }  // namespace viaduct::verbs
