@@ -24,6 +24,14 @@ constexpr char kReply[] = "4d504120494420526570204672616d65";
 
 class ConnectorTest : public testing::Test {
  protected:
+  // An answer that is under way would meet the next test.
+  ~ConnectorTest() override {
+    loop_.Post([this] {
+      if (connector_ != nullptr) connector_->Cancel();
+    });
+    loop_.Drain();
+  }
+
   void Connect(uint16_t port, ConnectorOptions options = {}) {
     options.to = *Address::Parse("127.0.0.1");
     options.port = port;
