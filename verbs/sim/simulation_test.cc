@@ -67,7 +67,7 @@ class Process final : public ConnectionSink, public ListenerSink {
     heard_.push_back("connected");
   }
   void OnConnectFailed(QueuePair&, ConnectOutcome outcome, absl::Span<const uint8_t>) override {
-    const char* names[] = {"refused", "rejected", "unreachable", "gone"};
+    const char* names[] = {"refused", "nobody", "rejected", "unreachable", "no resources", "gone"};
     heard_.push_back(names[static_cast<int>(outcome)]);
   }
   void OnDisconnected(QueuePair&, DisconnectCause cause) override {
@@ -140,7 +140,7 @@ TEST_F(SimulationTest, TheDeadListenNoMore) {
   simulation_.Kill(b_.context());
   a_.Dial(b_.context().address());
   RunFor(kSecond);
-  EXPECT_EQ(a_.heard(), Heard{"refused"});
+  EXPECT_EQ(a_.heard(), Heard{"nobody"});
 }
 
 TEST_F(SimulationTest, DeathAnswersAttemptsOnTheirWay) {
