@@ -66,8 +66,8 @@ TEST(Exit, AfterSendsThatFoundNoRoomIsADisconnect) {
   static constexpr size_t kSize = 32 * 1024;
   RunPair(
       [](Peer& peer) {
-        auto* side = new Side;
-        auto* memory = new Memory(*side, kSize);
+        static Side* side = new Side;
+        static Memory* memory = new Memory(*side, kSize);
         const DAT_EP_HANDLE ep = side->NewEp();
         side->AcceptFrom(peer, ep, Port(0));
         peer.Await("ready");
