@@ -26,7 +26,8 @@ class BusyMachine {
       const pid_t pid = fork();
       if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (volatile unsigned turns = 0;; turns = turns + 1) {
+        const volatile bool forever = true;
+        while (forever) {
         }
       }
       if (pid > 0) pids_.push_back(pid);
