@@ -222,7 +222,9 @@ Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record) cons
   return Status::kLocalLength;
 }
 
-void Connection::Finish(Direction direction, WorkQueue& queue, WorkRecord& record) {
+// The caller holds the lock of the queue's completions: clang cannot name it by the direction.
+void Connection::Finish(Direction direction, WorkQueue& queue,
+                        WorkRecord& record) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   options_.domain->bounces().GiveBack(record.bounce);
   queue.Done(record, record.status);
   if (queue.HasNews()) options_.queues[direction]->List(queue);
@@ -298,7 +300,8 @@ Status Connection::Scatter(const WorkQueue& /*queue*/, WorkRecord& record, const
   return left == 0 ? Status::kSuccess : Status::kLocalLength;
 }
 
-void Connection::ReceiveBounced(WorkQueue& queue, const ibv_wc& completion) {
+void Connection::ReceiveBounced(WorkQueue& queue,
+                                const ibv_wc& completion) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Bounce& bounce = bounces_[next_bounce_++ % bounces_.size()];
   if (completion.status != IBV_WC_SUCCESS) return;
   WorkRecord* const record = queue.OldestOpen();

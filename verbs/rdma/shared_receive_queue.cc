@@ -27,14 +27,15 @@ absl::StatusOr<std::shared_ptr<SharedReceiveCore>> SharedReceiveCore::Make(
   core->depth_ =
       std::min(std::max(options.max_receives, kSmallest), static_cast<uint32_t>(limits.max_srq_wr));
   core->max_segments_ = options.max_segments;
-  core->max_receives_ = options.max_receives;
   ibv_srq_init_attr wanted = {};
   wanted.attr.max_wr = core->depth_;
   wanted.attr.max_sge = std::max(options.max_segments, 1u);
   core->handle_ = ibv_create_srq(core->domain_->handle, &wanted);
   if (core->handle_ == nullptr) return ErrnoStatus(errno, "ibv_create_srq");
-  core->segments_.resize(std::max(options.max_segments, 1u));
   core->receives_.resize(core->depth_);
+  const SpinLockHolder nobody_else_yet(&core->lock_);
+  core->max_receives_ = options.max_receives;
+  core->segments_.resize(std::max(options.max_segments, 1u));
   core->free_.reserve(core->depth_);
   for (SharedReceive& receive : core->receives_) {
     receive.core = core.get();
