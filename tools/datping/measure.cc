@@ -116,7 +116,9 @@ class Host {
  public:
   explicit Host(const std::string& name) {
     addrinfo* found = nullptr;
-    const int error = getaddrinfo(name.c_str(), nullptr, nullptr, &found);
+    // A system without /etc/hosts does not know its own name (RFC 6761, 6.3).
+    const char* const known = name == "localhost" ? "127.0.0.1" : name.c_str();
+    const int error = getaddrinfo(known, nullptr, nullptr, &found);
     if (error != 0) throw Failure("host " + name + ": " + gai_strerror(error));
     std::memcpy(&address_, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
