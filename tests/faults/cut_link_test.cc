@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -108,42 +109,39 @@ TEST_F(CutLink, AnIdleConnectionIsNoticedByBoth) {
       {.seconds = 60});
 }
 
-// The host is known and silent: nothing was ever heard of it by the deadline.
-TEST_F(CutLink, ConnectingIntoSilenceEndsWithTheDeadline) {
+// What a client sees of a server that it never gets to.
+void RunClient(const std::function<void(Side& side, DAT_EP_HANDLE ep)>& client) {
   RunPair(
       [](Peer& peer) {
         JoinAsServer(peer);
         peer.AwaitEnd();
       },
-      [](Peer& peer) {
+      [&client](Peer& peer) {
         ASSERT_TRUE(JoinAsClient(peer));
         Side side;
-        const DAT_EP_HANDLE ep = side.NewEp();
-        CutSilently();
-        const uint64_t start = NowMicroseconds();
-        Must(Dial(side, ep, kSecond));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_UNREACHABLE, ep);
-        EXPECT_GE(NowMicroseconds() - start, 1u * kSecond);
+        client(side, side.NewEp());
       },
       {.seconds = 60});
 }
 
+// The host is known and silent: nothing was ever heard of it by the deadline.
+TEST_F(CutLink, ConnectingIntoSilenceEndsWithTheDeadline) {
+  RunClient([](Side& side, DAT_EP_HANDLE ep) {
+    CutSilently();
+    const uint64_t start = NowMicroseconds();
+    Must(Dial(side, ep, kSecond));
+    NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_UNREACHABLE, ep);
+    EXPECT_GE(NowMicroseconds() - start, 1u * kSecond);
+  });
+}
+
 // No way out at all: said at once.
 TEST_F(CutLink, ConnectingWithoutAWayOutIsUnreachable) {
-  RunPair(
-      [](Peer& peer) {
-        JoinAsServer(peer);
-        peer.AwaitEnd();
-      },
-      [](Peer& peer) {
-        ASSERT_TRUE(JoinAsClient(peer));
-        Side side;
-        const DAT_EP_HANDLE ep = side.NewEp();
-        CutOwnEnd("cable0");
-        Must(Dial(side, ep, 60 * kSecond));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_UNREACHABLE, ep);
-      },
-      {.seconds = 60});
+  RunClient([](Side& side, DAT_EP_HANDLE ep) {
+    CutOwnEnd("cable0");
+    Must(Dial(side, ep, 60 * kSecond));
+    NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_UNREACHABLE, ep);
+  });
 }
 
 }  // namespace
