@@ -441,16 +441,10 @@ TEST_F(LinkTest, ResetIsNoDisconnectWithSeparateQueues) {
 // What was sent before the peer's FIN is received before the end is told.
 TEST_F(LinkTest, LastMessagesBeforeTheFin) {
   TestPeer peer = Accepted();
-  for (uint64_t i = 0; i < 3; ++i) end_->Receive(i, 0, 8);
-  std::vector<uint8_t> bytes = Fpdu(SendHeader(1), "41");
-  const std::vector<uint8_t> second = Fpdu(SendHeader(2), "4142");
-  bytes.insert(bytes.end(), second.begin(), second.end());
-  peer.Send(bytes);
+  SendTwo(peer);
   peer.Shutdown();
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);
-  EXPECT_EQ(end_->NextReceive().length, 1u);
-  EXPECT_EQ(end_->NextReceive().length, 2u);
-  EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
+  ExpectTwoAndAFlush();
 }
 
 TEST_F(LinkTest, GracefulEndIsAFin) {

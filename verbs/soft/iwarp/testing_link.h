@@ -96,6 +96,20 @@ class LinkTest : public testing::Test {
     return event.cause;
   }
 
+  // Two messages of the peer in one piece, for three receives; the connection ends behind them.
+  void SendTwo(TestPeer& peer) {
+    for (uint64_t i = 0; i < 3; ++i) end_->Receive(i, 0, 8);
+    std::vector<uint8_t> bytes = Fpdu(SendHeader(1), "41");
+    const std::vector<uint8_t> second = Fpdu(SendHeader(2), "4142");
+    bytes.insert(bytes.end(), second.begin(), second.end());
+    peer.Send(bytes);
+  }
+  void ExpectTwoAndAFlush() {
+    EXPECT_EQ(end_->NextReceive().length, 1u);
+    EXPECT_EQ(end_->NextReceive().length, 2u);
+    EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
+  }
+
   std::unique_ptr<TestEnd> end_;
   std::string depths_;
   Damage damage_ = Damage::kNone;  // that NextDisconnect was told of

@@ -434,16 +434,10 @@ TEST_F(WireRulesTest, C55_LostWhileReadsAreOutstanding) {
 
 TEST_F(WireRulesTest, C58_MessagesBeforeAResetAreReceived) {
   TestPeer peer = Accepted();
-  for (uint64_t i = 0; i < 3; ++i) end_->Receive(i, 0, 8);
-  std::vector<uint8_t> bytes = Fpdu(SendHeader(1), "41");
-  const std::vector<uint8_t> second = Fpdu(SendHeader(2), "4142");
-  bytes.insert(bytes.end(), second.begin(), second.end());
-  peer.Send(bytes);
+  SendTwo(peer);
   peer.Reset();
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
-  EXPECT_EQ(end_->NextReceive().length, 1u);
-  EXPECT_EQ(end_->NextReceive().length, 2u);
-  EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
+  ExpectTwoAndAFlush();
 }
 
 // What the peer sent lies unread, since nothing receives it: our last message is not lost for that.
