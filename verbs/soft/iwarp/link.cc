@@ -34,6 +34,10 @@ MpaWish WishOf(const LinkShared& shared, const SoftQueuePair& pair) {
 IwarpLink::IwarpLink(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair)
     : shared_(std::move(shared)), pair_(&pair) {}
 
+IwarpLink::~IwarpLink() {
+  if (remembered_) ForgetUnsent(*this);
+}
+
 // ---------------------------------------------------------------------------- getting connected
 
 Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, const Address& from,

@@ -39,6 +39,7 @@
 #include "verbs/soft/iwarp/receive_buffers.h"
 #include "verbs/soft/iwarp/socket.h"
 #include "verbs/soft/iwarp/transmit_stream.h"
+#include "verbs/soft/iwarp/unsent_links.h"
 #include "verbs/soft/iwarp/wire_error.h"
 #include "verbs/soft/link.h"
 #include "verbs/soft/queue_pair.h"
@@ -61,7 +62,9 @@ struct LinkShared {
 };
 
 // Owns itself from Dial or Answer until the socket is closed.
-class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLink> {
+class IwarpLink final : public Link,
+                        public std::enable_shared_from_this<IwarpLink>,
+                        private Unsent {
  public:
   // The active side. The outcome goes to the pair, on the loop.
   static Link* Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, const Address& from,
@@ -73,6 +76,7 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
                              Socket* socket, const MpaFrame& request,
                              absl::Span<const uint8_t> private_data);
 
+  ~IwarpLink();
   IwarpLink(const IwarpLink&) = delete;
   IwarpLink& operator=(const IwarpLink&) = delete;
 
@@ -133,6 +137,7 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   bool EmitAnswer(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAtomicAnswer(SoftQueuePair& pair, const InboundRead& read)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  int FlushAtExit() override;
   void EmitEmptyAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitSilentRead(uint32_t confirms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitConfirmation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
@@ -215,6 +220,9 @@ class IwarpLink final : public Link, public std::enable_shared_from_this<IwarpLi
   uint32_t reads_sent_ ABSL_GUARDED_BY(transmit_lock_) = 0;
   absl::InlinedVector<OutboundRead, 4> reads_ ABSL_GUARDED_BY(transmit_lock_);
   absl::InlinedVector<InboundRead, 2> answers_ ABSL_GUARDED_BY(transmit_lock_);
+  bool remembered_ ABSL_GUARDED_BY(transmit_lock_) = false;  // as one that was blocked
+  // Position of the request whose end waits in stream_ for room: complete when TCP has it.
+  std::optional<uint64_t> copied_ ABSL_GUARDED_BY(transmit_lock_);
   std::deque<uint64_t> confirms_ ABSL_GUARDED_BY(transmit_lock_);  // positions to confirm
   uint32_t unasked_ ABSL_GUARDED_BY(transmit_lock_) = 0;  // the youngest: no read for them yet
   // The payload of our Terminate; size 0: none.

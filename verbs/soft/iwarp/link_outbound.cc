@@ -62,6 +62,7 @@ void IwarpLink::Transmit(bool requests) {
   SoftQueuePair* const pair = pair_.load(std::memory_order_relaxed);
   if (pair == nullptr || InForkChild()) return;
   bool turned = false;  // between blocked and not
+  bool first = false;   // time that it is blocked
   {
     SpinLockHolder hold(&transmit_lock_);
     if (!may_send_) return;
@@ -74,13 +75,26 @@ void IwarpLink::Transmit(bool requests) {
         break;
       }
       if (stream_->blocked()) break;
+      if (copied_.has_value()) {
+        pair->Complete(*std::exchange(copied_, std::nullopt), Status::kSuccess);
+      }
       moved = EmitAnswer(*pair);
       if (requests && !stream_->blocked()) moved |= EmitRequest(*pair);
     }
     turned = want_room_.exchange(stream_->blocked()) != stream_->blocked();
+    if (stream_->blocked()) first = !std::exchange(remembered_, true);
   }
+  if (first) [[unlikely]]
+    RememberUnsent(*this);
   if (lost_.load(std::memory_order_relaxed)) return Lost(*pair);
   if (turned) Arm();
+}
+
+int IwarpLink::FlushAtExit() {
+  if (!socket_.valid() || !transmit_lock_.TryLock()) return -1;
+  const bool waits = stream_->Flush() && stream_->blocked();
+  transmit_lock_.Unlock();
+  return waits ? socket_.get() : -1;
 }
 
 void IwarpLink::PrepareTerminate(const WireError& error, std::span<const uint8_t> ulpdu) {
@@ -256,7 +270,9 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   if (!write) ++send_sequence_;
   if (invalidate) entry.opcode = Opcode::kSend;
   if ((entry.flags & kConfirm) == 0 || agreement_.ord == 0) {
-    pair.Emitted(SoftQueuePair::Completes::kNow);
+    if (stream_->blocked()) copied_ = pair.emit_position();
+    pair.Emitted(copied_.has_value() ? SoftQueuePair::Completes::kLater
+                                     : SoftQueuePair::Completes::kNow);
     return true;
   }
   confirms_.push_back(pair.emit_position());
@@ -331,7 +347,7 @@ bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
 
 bool IwarpLink::EmitAtomicAnswer(SoftQueuePair& pair, const InboundRead& read) {
   const AtomicRequest& request = *read.atomic;
-  uint64_t original;
+  uint64_t original = 0;
   if (pair.UpdateAtomic(request.stag, request.address, &original,
                         [&](uint64_t old) { return ApplyAtomic(request, old); }) != Inbound::kOk) {
     std::array<uint8_t, kDdpUntaggedSize + kAtomicRequestSize> ulpdu;

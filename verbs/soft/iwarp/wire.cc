@@ -12,6 +12,7 @@
 #include "verbs/soft/iwarp/socket.h"
 #include "verbs/soft/iwarp/startup_io.h"
 #include "verbs/soft/iwarp/tcp.h"
+#include "verbs/soft/iwarp/unsent_links.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
@@ -97,6 +98,7 @@ IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
       shared_(
           std::make_shared<LinkShared>(loop, options.silence, options.first_word, options.crc)) {
   CloseSocketsInForkChildren(loop);
+  FlushUnsentAtExit(loop);
   ShutDownSocketsAtExit(loop);
 }
 
