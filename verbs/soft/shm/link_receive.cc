@@ -386,7 +386,7 @@ bool ShmLink::ServeReads() {
 bool ShmLink::AnswerAtomic(const ReadIn& request) {
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   const bool swap = request.atomic == kAtomicCompareAndSwap;
-  uint64_t original;
+  uint64_t original = 0;
   const Inbound done =
       pair.UpdateAtomic(request.key, request.address, &original, [&](uint64_t old) -> uint64_t {
         if (!swap) return old + request.compare_add;
