@@ -21,7 +21,7 @@ bool Vi::OnCompletion(const verbs::Completion& completion) {
   {
     // VipDeregisterMem returns only when this guard has been left.
     const verbs::EpochGuard guard;
-    const Registration* region = nic_->registrations().Find(slot.memory);
+    const Registration* region = nic_->registrations().Find(slot.memory, last_region_);
     if (region != nullptr && region->Covers(slot.descriptor, sizeof(VIP_CONTROL_SEGMENT))) {
       VIP_CONTROL_SEGMENT& control = slot.descriptor->CS;
       if (receive) {

@@ -1,6 +1,3 @@
-#include <memory>
-#include <utility>
-
 #include "compat/attributes.h"
 #include "compat/result.h"
 #include "dat/core/handle_table.h"
@@ -20,7 +17,6 @@ using viaduct::core::Ref;
 using viaduct::core::ShareObject;
 using viaduct::vipl::Call;
 using viaduct::vipl::Nic;
-using viaduct::vipl::Registration;
 
 // A region that nobody can name yet is freed unless it is kept.
 class UnnamedRegion {
@@ -44,21 +40,14 @@ VIP_RETURN Register(Nic& nic, void* address, VIP_ULONG length, const VIP_MEM_ATT
   if (checked != VIP_SUCCESS) return checked;
   const Ref<ProtectionZone> zone = nic.ZoneOf(attributes.Ptag);
   if (!zone) return VIP_INVALID_PTAG;
-  auto registration = std::make_unique<Registration>();
-  const Error error =
-      MemoryRegion::Create(nic.adapter(), *zone, address, length,
-                           viaduct::compat::AccessOf(attributes), &registration->region);
+  Ref<MemoryRegion> region;
+  const Error error = MemoryRegion::Create(nic.adapter(), *zone, address, length,
+                                           viaduct::compat::AccessOf(attributes), &region);
   if (!error.ok()) return ResultOf(error);
-  UnnamedRegion guard(registration->region);
-  registration->handle = registration->region->key();
-  registration->begin = begin;
-  registration->end = begin + length;
-  registration->tag.store(attributes.Ptag);
-  registration->attributes = attributes;
-  const VIP_MEM_HANDLE key = registration->handle;
-  nic.registrations().Add(std::move(registration));
+  UnnamedRegion guard(region);
+  nic.registrations().Add(region->key(), begin, length, attributes, region);
   guard.Keep();
-  *handle = key;
+  *handle = region->key();
   return VIP_SUCCESS;
 }
 
@@ -105,9 +94,11 @@ VIPL_EXPORT VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID Virt
   return Call([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic) return VIP_INVALID_PARAMETER;
-    const std::unique_ptr<Registration> registration =
-        nic->registrations().Remove(MemoryHandle, VirtualAddress);
-    return registration != nullptr ? ResultOf(registration->region->Free()) : VIP_INVALID_PARAMETER;
+    Ref<MemoryRegion> region;
+    if (!nic->registrations().Remove(MemoryHandle, VirtualAddress, &region)) {
+      return VIP_INVALID_PARAMETER;
+    }
+    return ResultOf(region->Free());
   });
 }
 

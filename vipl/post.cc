@@ -23,7 +23,7 @@ void ClearStatus(VIP_DESCRIPTOR* descriptor) {
 // before that is known.
 bool Vi::DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const {
   if (reinterpret_cast<uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
-  const Registration* region = nic_->registrations().Find(memory);
+  const Registration* region = nic_->registrations().Find(memory, last_region_);
   return region != nullptr &&
          TagsMatch(region->tag.load(std::memory_order_relaxed),
                    tag_.load(std::memory_order_relaxed)) &&

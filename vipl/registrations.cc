@@ -19,15 +19,22 @@ Registrations::~Registrations() {
 }
 
 void Registrations::Place(Table& table, Registration* registration) {
-  size_t i = HashOf(registration->handle) & table.mask;
+  size_t i = HashOf(registration->handle.load(std::memory_order_relaxed)) & table.mask;
   while (table.slots[i].load(std::memory_order_relaxed) != nullptr) i = (i + 1) & table.mask;
   table.slots[i].store(registration, std::memory_order_release);
 }
 
-void Registrations::Add(std::unique_ptr<Registration> registration) {
+void Registrations::Add(VIP_MEM_HANDLE handle, uintptr_t begin, size_t bytes,
+                        const VIP_MEM_ATTRIBUTES& attributes,
+                        const core::Ref<core::MemoryRegion>& region) {
   std::unique_ptr<Table> old;
   {
     const verbs::MutexLock hold(&lock_);
+    if (free_.empty()) {
+      free_.reserve(all_.size() + 1);
+      all_.push_back(std::make_unique<Registration>());
+      free_.push_back(all_.back().get());
+    }
     Table* table = table_.load(std::memory_order_relaxed);
     // Half of the places stay empty, so that searches end soon.
     if ((used_ + 1) * 2 > table->slots.size()) {
@@ -43,7 +50,15 @@ void Registrations::Add(std::unique_ptr<Registration> registration) {
       table = larger.release();
       table_.store(table, std::memory_order_release);
     }
-    Place(*table, registration.release());
+    Registration* const registration = free_.back();
+    free_.pop_back();
+    registration->begin = begin;
+    registration->end = begin + bytes;
+    registration->tag.store(attributes.Ptag, std::memory_order_relaxed);
+    registration->region = region;
+    registration->attributes = attributes;
+    registration->handle.store(handle, std::memory_order_release);
+    Place(*table, registration);
     ++live_;
     ++used_;
   }
@@ -56,39 +71,51 @@ Registration* Registrations::Owned(VIP_MEM_HANDLE handle, const void* address) {
   return const_cast<Registration*>(found);
 }
 
-std::unique_ptr<Registration> Registrations::Remove(VIP_MEM_HANDLE handle, const void* address) {
-  std::unique_ptr<Registration> removed;
-  {
-    const verbs::MutexLock hold(&lock_);
-    removed.reset(Owned(handle, address));
-    if (removed == nullptr) return nullptr;
-    Table& table = *table_.load(std::memory_order_relaxed);
-    size_t i = HashOf(handle) & table.mask;
-    while (table.slots[i].load(std::memory_order_relaxed) != removed.get()) {
-      i = (i + 1) & table.mask;
-    }
-    table.slots[i].store(Removed(), std::memory_order_release);
-    --live_;
-  }
-  verbs::EpochSynchronize();
-  return removed;
+void Registrations::Clear(std::atomic<Registration*>& slot) {
+  Registration* const removed = slot.load(std::memory_order_relaxed);
+  slot.store(Removed(), std::memory_order_release);
+  removed->handle.store(0, std::memory_order_relaxed);
+  --live_;
 }
 
-std::vector<std::unique_ptr<Registration>> Registrations::RemoveAll() {
-  std::vector<std::unique_ptr<Registration>> removed;
+bool Registrations::Remove(VIP_MEM_HANDLE handle, const void* address,
+                           core::Ref<core::MemoryRegion>* region) {
+  Registration* removed;
+  {
+    const verbs::MutexLock hold(&lock_);
+    removed = Owned(handle, address);
+    if (removed == nullptr) return false;
+    Table& table = *table_.load(std::memory_order_relaxed);
+    size_t i = HashOf(handle) & table.mask;
+    while (table.slots[i].load(std::memory_order_relaxed) != removed) i = (i + 1) & table.mask;
+    Clear(table.slots[i]);
+    *region = std::exchange(removed->region, core::Ref<core::MemoryRegion>());
+  }
+  verbs::EpochSynchronize();
+  const verbs::MutexLock hold(&lock_);
+  free_.push_back(removed);
+  return true;
+}
+
+size_t Registrations::RemoveAll() {
+  std::vector<Registration*> removed;
   {
     const verbs::MutexLock hold(&lock_);
     removed.reserve(live_);
     for (std::atomic<Registration*>& slot : table_.load(std::memory_order_relaxed)->slots) {
-      Registration* registration = slot.load(std::memory_order_relaxed);
-      if (!IsLive(registration)) continue;
-      slot.store(Removed(), std::memory_order_release);
-      removed.emplace_back(registration);
+      if (!IsLive(slot.load(std::memory_order_relaxed))) continue;
+      removed.push_back(slot.load(std::memory_order_relaxed));
+      Clear(slot);
     }
-    live_ = 0;
   }
-  if (!removed.empty()) verbs::EpochSynchronize();
-  return removed;
+  if (removed.empty()) return 0;
+  verbs::EpochSynchronize();
+  const verbs::MutexLock hold(&lock_);
+  for (Registration* registration : removed) {
+    registration->region = core::Ref<core::MemoryRegion>();
+    free_.push_back(registration);
+  }
+  return removed.size();
 }
 
 bool Registrations::Query(VIP_MEM_HANDLE handle, const void* address, VIP_MEM_ATTRIBUTES* out) {

@@ -1,9 +1,10 @@
 // The registered regions of a NIC by memory handle.
 //
 // A post looks a descriptor's region up here, and so does a completion before it writes Status:
-// without a lock, inside a verbs::EpochGuard. Changes take a lock and are seen at once; what was
-// removed is deleted after every guard of that moment has been left, so that nothing is written
-// into memory after VipDeregisterMem returned.
+// without a lock, inside a verbs::EpochGuard. Changes take a lock and are seen at once; a removal
+// waits until every guard of that moment has been left, so that nothing is written into memory
+// after VipDeregisterMem returned. The place of a registration is used again for others, and freed
+// with the NIC alone: who remembers one looks at its handle.
 #ifndef VIADUCT_VIPL_REGISTRATIONS_H_
 #define VIADUCT_VIPL_REGISTRATIONS_H_
 
@@ -28,12 +29,13 @@ inline bool TagsMatch(VIP_PROTECTION_HANDLE a, VIP_PROTECTION_HANDLE b) {
 }
 
 struct Registration {
-  VIP_MEM_HANDLE handle = 0;
+  std::atomic<VIP_MEM_HANDLE> handle{0};  // 0: it is no more
   uintptr_t begin = 0;
   uintptr_t end = 0;
   std::atomic<VIP_PROTECTION_HANDLE> tag{nullptr};
+  // Under the lock of Registrations.
   core::Ref<core::MemoryRegion> region;
-  VIP_MEM_ATTRIBUTES attributes = {};  // under the lock of Registrations
+  VIP_MEM_ATTRIBUTES attributes = {};
 
   bool Covers(const void* address, size_t bytes) const {
     const uintptr_t at = reinterpret_cast<uintptr_t>(address);
@@ -46,20 +48,40 @@ class Registrations {
   Registrations();
   ~Registrations();
 
+  // What a caller found before: most calls ask for the same again. Of the NIC's children only.
+  using Last = std::atomic<const Registration*>;
+
   // Inside an EpochGuard only, and valid as long as it. Null: no such handle.
+  const Registration* Find(VIP_MEM_HANDLE handle, Last& last) const {
+    const Registration* found = last.load(std::memory_order_relaxed);
+    if (found != nullptr && handle != 0 && found->handle.load(std::memory_order_acquire) == handle)
+        [[likely]] {
+      return found;
+    }
+    found = Find(handle);
+    if (found != nullptr) last.store(found, std::memory_order_relaxed);
+    return found;
+  }
   const Registration* Find(VIP_MEM_HANDLE handle) const {
+    if (handle == 0) return nullptr;
     const Table& table = *table_.load(std::memory_order_acquire);
     for (size_t i = HashOf(handle) & table.mask;; i = (i + 1) & table.mask) {
       const Registration* found = table.slots[i].load(std::memory_order_acquire);
       if (found == nullptr) return nullptr;
-      if (found != Removed() && found->handle == handle) return found;
+      if (found != Removed() && found->handle.load(std::memory_order_relaxed) == handle) {
+        return found;
+      }
     }
   }
 
-  void Add(std::unique_ptr<Registration> registration);
-  // Null unless `handle` is that of a region that begins at `address`.
-  std::unique_ptr<Registration> Remove(VIP_MEM_HANDLE handle, const void* address);
-  std::vector<std::unique_ptr<Registration>> RemoveAll();
+  // [begin, begin + bytes) under the key of `region`, if there is one, as `handle`. Throws
+  // std::bad_alloc, and nothing has happened.
+  void Add(VIP_MEM_HANDLE handle, uintptr_t begin, size_t bytes,
+           const VIP_MEM_ATTRIBUTES& attributes, const core::Ref<core::MemoryRegion>& region);
+  // False unless `handle` is that of a region that begins at `address`; else *region is its.
+  bool Remove(VIP_MEM_HANDLE handle, const void* address, core::Ref<core::MemoryRegion>* region);
+  // Returns how many there were.
+  size_t RemoveAll();
 
   // False unless `handle` is that of a region that begins at `address`. A call of `change` sees and
   // may change the registration under the lock; nothing is changed when it returns another code.
@@ -98,11 +120,15 @@ class Registrations {
   Registration* Owned(VIP_MEM_HANDLE handle, const void* address)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Place(Table& table, Registration* registration) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Nobody finds it any more; to be made free when every guard of now has been left.
+  void Clear(std::atomic<Registration*>& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   mutable verbs::Mutex lock_;
   std::atomic<Table*> table_;  // written under the lock
   size_t live_ ABSL_GUARDED_BY(lock_) = 0;
   size_t used_ ABSL_GUARDED_BY(lock_) = 0;  // places that are not empty
+  std::vector<std::unique_ptr<Registration>> all_ ABSL_GUARDED_BY(lock_);
+  std::vector<Registration*> free_ ABSL_GUARDED_BY(lock_);  // room for all_
 };
 
 }  // namespace viaduct::vipl

@@ -9,16 +9,16 @@
 namespace viaduct::vipl {
 namespace {
 
-std::unique_ptr<Registration> Make(VIP_MEM_HANDLE handle, uintptr_t begin = 0x1000,
-                                   size_t length = 0x1000) {
-  auto registration = std::make_unique<Registration>();
-  registration->handle = handle;
-  registration->begin = begin;
-  registration->end = begin + length;
-  return registration;
+void Add(Registrations& registrations, VIP_MEM_HANDLE handle) {
+  registrations.Add(handle, 0x1000, 0x1000, {}, {});
 }
 
 const void* At(uintptr_t address) { return reinterpret_cast<const void*>(address); }
+
+bool Remove(Registrations& registrations, VIP_MEM_HANDLE handle, uintptr_t begin = 0x1000) {
+  core::Ref<core::MemoryRegion> none;
+  return registrations.Remove(handle, At(begin), &none);
+}
 
 bool Finds(const Registrations& registrations, VIP_MEM_HANDLE handle) {
   const verbs::EpochGuard guard;
@@ -27,7 +27,7 @@ bool Finds(const Registrations& registrations, VIP_MEM_HANDLE handle) {
 
 TEST(RegistrationsTest, FindsWhatWasAdded) {
   Registrations registrations;
-  registrations.Add(Make(7));
+  Add(registrations, 7);
   EXPECT_TRUE(Finds(registrations, 7));
   EXPECT_FALSE(Finds(registrations, 8));
   EXPECT_FALSE(Finds(registrations, 0));
@@ -35,36 +35,58 @@ TEST(RegistrationsTest, FindsWhatWasAdded) {
 
 TEST(RegistrationsTest, RemovalNeedsTheAddress) {
   Registrations registrations;
-  registrations.Add(Make(7));
-  EXPECT_EQ(registrations.Remove(7, At(0x1001)), nullptr);
-  EXPECT_EQ(registrations.Remove(8, At(0x1000)), nullptr);
-  EXPECT_NE(registrations.Remove(7, At(0x1000)), nullptr);
-  EXPECT_EQ(registrations.Remove(7, At(0x1000)), nullptr);
+  Add(registrations, 7);
+  EXPECT_FALSE(Remove(registrations, 7, 0x1001));
+  EXPECT_FALSE(Remove(registrations, 8));
+  EXPECT_TRUE(Remove(registrations, 7));
+  EXPECT_FALSE(Remove(registrations, 7));
   EXPECT_FALSE(Finds(registrations, 7));
 }
 
 TEST(RegistrationsTest, KeepsThousandsThroughChange) {
   Registrations registrations;
-  for (VIP_MEM_HANDLE handle = 1; handle <= 3000; ++handle) registrations.Add(Make(handle));
+  for (VIP_MEM_HANDLE handle = 1; handle <= 3000; ++handle) Add(registrations, handle);
   for (VIP_MEM_HANDLE handle = 1; handle <= 3000; handle += 3) {
-    EXPECT_NE(registrations.Remove(handle, At(0x1000)), nullptr);
+    EXPECT_TRUE(Remove(registrations, handle));
   }
-  for (VIP_MEM_HANDLE handle = 3001; handle <= 6000; ++handle) registrations.Add(Make(handle));
+  for (VIP_MEM_HANDLE handle = 3001; handle <= 6000; ++handle) Add(registrations, handle);
   for (VIP_MEM_HANDLE handle = 1; handle <= 6000; ++handle) {
     EXPECT_EQ(Finds(registrations, handle), handle > 3000 || handle % 3 != 1) << handle;
   }
-  EXPECT_EQ(registrations.RemoveAll().size(), 5000u);
+  EXPECT_EQ(registrations.RemoveAll(), 5000u);
   EXPECT_FALSE(Finds(registrations, 2));
 }
 
+// Whoever remembers what he found sees the end of it, and what comes to its place.
+TEST(RegistrationsTest, RemembersOnlyWhatIsThere) {
+  Registrations registrations;
+  Registrations::Last last{nullptr};
+  const verbs::EpochGuard guard;
+  EXPECT_EQ(registrations.Find(7, last), nullptr);
+  Add(registrations, 7);
+  const Registration* const found = registrations.Find(7, last);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(last.load(), found);
+  EXPECT_EQ(registrations.Find(7, last), found);
+  EXPECT_EQ(registrations.Find(8, last), nullptr);
+  ASSERT_TRUE(Remove(registrations, 7));
+  EXPECT_EQ(registrations.Find(7, last), nullptr);
+  EXPECT_EQ(registrations.Find(0, last), nullptr);
+  Add(registrations, 8);
+  EXPECT_EQ(registrations.Find(8, last), found);
+  EXPECT_EQ(registrations.Find(7, last), nullptr);
+}
+
 TEST(RegistrationsTest, CoversExactlyItsBytes) {
-  const auto registration = Make(1, 0x1000, 0x100);
-  EXPECT_TRUE(registration->Covers(At(0x1000), 0x100));
-  EXPECT_TRUE(registration->Covers(At(0x10c0), 0x40));
-  EXPECT_FALSE(registration->Covers(At(0x10c1), 0x40));
-  EXPECT_FALSE(registration->Covers(At(0xfff), 1));
-  EXPECT_FALSE(registration->Covers(At(0x1100), 1));
-  EXPECT_FALSE(registration->Covers(At(~uintptr_t{0}), 0x40));
+  Registration registration;
+  registration.begin = 0x1000;
+  registration.end = 0x1100;
+  EXPECT_TRUE(registration.Covers(At(0x1000), 0x100));
+  EXPECT_TRUE(registration.Covers(At(0x10c0), 0x40));
+  EXPECT_FALSE(registration.Covers(At(0x10c1), 0x40));
+  EXPECT_FALSE(registration.Covers(At(0xfff), 1));
+  EXPECT_FALSE(registration.Covers(At(0x1100), 1));
+  EXPECT_FALSE(registration.Covers(At(~uintptr_t{0}), 0x40));
 }
 
 TEST(RegistrationsTest, TagsMatchIfEqualOrNull) {
@@ -78,24 +100,25 @@ TEST(RegistrationsTest, TagsMatchIfEqualOrNull) {
 // What a reader found stays whole until its guard is left, whatever happens meanwhile.
 TEST(RegistrationsTest, ReadersAndWriters) {
   Registrations registrations;
-  registrations.Add(Make(1));
+  Add(registrations, 1);
   std::atomic<bool> stop{false};
   std::thread reader([&] {
+    Registrations::Last last{nullptr};
     while (!stop.load()) {
       const verbs::EpochGuard guard;
       for (VIP_MEM_HANDLE handle = 1; handle <= 40; ++handle) {
-        const Registration* found = registrations.Find(handle);
+        const Registration* found = registrations.Find(handle, last);
         if (found != nullptr) {
-          ASSERT_EQ(found->handle, handle);
+          ASSERT_TRUE(found->Covers(At(0x1000), 0x1000));
         }
       }
       ASSERT_NE(registrations.Find(1), nullptr);
     }
   });
   for (int round = 0; round < 200; ++round) {
-    for (VIP_MEM_HANDLE handle = 2; handle <= 40; ++handle) registrations.Add(Make(handle));
+    for (VIP_MEM_HANDLE handle = 2; handle <= 40; ++handle) Add(registrations, handle);
     for (VIP_MEM_HANDLE handle = 2; handle <= 40; ++handle) {
-      ASSERT_NE(registrations.Remove(handle, At(0x1000)), nullptr);
+      ASSERT_TRUE(Remove(registrations, handle));
     }
   }
   stop.store(true);

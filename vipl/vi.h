@@ -114,6 +114,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   std::atomic<VIP_RELIABILITY_LEVEL> level_{0};
   std::atomic<uint32_t> max_transfer_size_{0};
   std::atomic<VIP_PROTECTION_HANDLE> tag_{nullptr};
+  mutable Registrations::Last last_region_{nullptr};
 };
 
 // Inside an EpochGuard: null unless the handle is that of a whole VI.
