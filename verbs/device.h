@@ -135,8 +135,21 @@ enum class Status : uint8_t {
   kTransport,         // connection lost under this request
 };
 
+// Gives requests their ids in the order in which they enter a queue, so that who posts from several
+// threads needs no lock of his own for that.
+class IdSource {
+ public:
+  // Under the queue's lock: short, no call into the device. The request is posted, unless the
+  // answer is false: then it is kQueueFull.
+  virtual bool TakeId(uint64_t* id) = 0;
+
+ protected:
+  ~IdSource() = default;
+};
+
 struct SendRequest {
   uint64_t id = 0;
+  IdSource* ids = nullptr;        // asked instead, if there is one
   Opcode opcode = Opcode::kSend;  // kSend, kWrite, kRead, kSendInvalidate (no immediate data)
   uint16_t flags = 0;
   uint32_t immediate = 0;
@@ -182,6 +195,7 @@ struct BindRequest {
 
 struct ReceiveRequest {
   uint64_t id = 0;
+  IdSource* ids = nullptr;  // as in SendRequest; not of a shared queue
   absl::Span<const Segment> segments;
   bool quiet = false;  // shows in its completion
 };

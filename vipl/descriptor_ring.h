@@ -9,6 +9,7 @@
 #include <vipl.h>
 
 #include <cstdint>
+#include <new>
 
 namespace viaduct::vipl {
 
@@ -60,13 +61,15 @@ class DescriptorRing {
   Cursor begin() { return Cursor(&start_); }
 
   // The poster, before its cursor's Next: so many slots behind it are in use. Allocates only when
-  // more are than ever before; throws std::bad_alloc.
-  void MakeRoom(const Cursor& end, uint64_t in_use) {
-    if (end.index_ != kSlots || in_use + kSlots <= blocks_ * kSlots) return;
-    Block* const added = new Block;
+  // more are than ever before; false: there is no memory.
+  bool MakeRoom(const Cursor& end, uint64_t in_use) {
+    if (end.index_ != kSlots || in_use + kSlots <= blocks_ * kSlots) return true;
+    Block* const added = new (std::nothrow) Block;
+    if (added == nullptr) return false;
     added->next = blocks_ == 0 ? added : end.block_->next;
     end.block_->next = added;
     ++blocks_;
+    return true;
   }
 
  private:

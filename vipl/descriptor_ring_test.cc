@@ -16,7 +16,7 @@ TEST(DescriptorRingTest, KeepsOrderWhileItGrows) {
   for (uint32_t most : kMost) {
     for (int round = 0; round < 200; ++round) {
       while (posted - taken < most) {
-        ring.MakeRoom(post, posted - taken);
+        ASSERT_TRUE(ring.MakeRoom(post, posted - taken));
         post.Next() = {nullptr, posted++, 0};
       }
       while (completed != posted) {
@@ -32,21 +32,6 @@ TEST(DescriptorRingTest, KeepsOrderWhileItGrows) {
       }
     }
   }
-}
-
-TEST(DescriptorRingTest, ThePosterMayStepBack) {
-  DescriptorRing ring;
-  DescriptorRing::Cursor post = ring.begin(), take = ring.begin();
-  uint32_t posted = 0;
-  for (int i = 0; i < 200; ++i) {
-    const DescriptorRing::Cursor before = post;
-    ring.MakeRoom(post, posted);
-    post.Next() = {nullptr, 12345, 0};
-    post = before;
-    ring.MakeRoom(post, posted);
-    post.Next() = {nullptr, posted++, 0};
-  }
-  for (uint32_t i = 0; i < posted; ++i) ASSERT_EQ(take.Next().memory, i);
 }
 
 TEST(DescriptorRingTest, NothingIsNeededForNothing) { DescriptorRing ring; }

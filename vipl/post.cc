@@ -71,12 +71,9 @@ VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
                                                        : verbs::Status::kLocalProtection;
   }
   ClearStatus(descriptor);
-  return AnswerPost(sends_.Post(descriptor, memory, error,
-                                [&](uint64_t cookie) {
-                                  request.id = cookie;
-                                  return endpoint_->PostSendAnyState(request);
-                                }),
-                    descriptor);
+  WorkQueue::Posting posting(sends_, descriptor, memory, error);
+  request.ids = &posting;
+  return AnswerPost(endpoint_->PostSendAnyState(request), descriptor);
 }
 
 VIP_RETURN Vi::PostReceive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
@@ -90,12 +87,9 @@ VIP_RETURN Vi::PostReceive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
   const uint32_t error = compat::ReadReceive(*descriptor, limits, &request);
   if (error != 0) request.segments = absl::MakeConstSpan(&kNowhere, 1);
   ClearStatus(descriptor);
-  return AnswerPost(receives_.Post(descriptor, memory, error,
-                                   [&](uint64_t cookie) {
-                                     request.id = cookie;
-                                     return endpoint_->PostReceive(request);
-                                   }),
-                    descriptor);
+  WorkQueue::Posting posting(receives_, descriptor, memory, error);
+  request.ids = &posting;
+  return AnswerPost(endpoint_->PostReceive(request), descriptor);
 }
 
 }  // namespace viaduct::vipl

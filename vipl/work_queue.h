@@ -5,8 +5,9 @@
 //   -----+------------------+---------------------+-----> numbers, counted from 0
 //
 // A number is the request's id at the device and, with a bit for the queue, the cookie of its
-// event. Post moves `posted` (under the post lock); the observer moves `completed`, Done and Wait
-// `popped` (under the lock of the dispatcher): who posts never waits for who takes.
+// event. The device moves `posted` as it takes a descriptor (under its lock of the queue); the
+// observer moves `completed`, Done and Wait `popped` (under the lock of the dispatcher): who posts
+// never waits for who takes.
 #ifndef VIADUCT_VIPL_WORK_QUEUE_H_
 #define VIADUCT_VIPL_WORK_QUEUE_H_
 
@@ -15,12 +16,11 @@
 #include <atomic>
 #include <cstdint>
 
-#include "absl/base/thread_annotations.h"
 #include "dat/core/error.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/object.h"
 #include "verbs/base/clock.h"
-#include "verbs/base/lock.h"
+#include "verbs/device.h"
 #include "vipl/cq.h"
 #include "vipl/descriptor_ring.h"
 #include "vipl/notify.h"
@@ -41,28 +41,19 @@ class WorkQueue {
   static Side SideOf(uint64_t cookie) { return cookie & 1 ? Side::kReceive : Side::kSend; }
   static uint64_t NumberOf(uint64_t cookie) { return cookie >> 1; }
 
-  // Queues `descriptor` and calls `post` with its cookie. `error`: the VIP_STATUS_*_ERROR that it
-  // completes with whatever the device says, or 0. kQueueFull, or what `post` answered: then it
-  // is not queued. Throws std::bad_alloc.
-  template <typename PostToDevice>
-  core::Error Post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, uint32_t error,
-                   const PostToDevice& post) {
-    const verbs::SpinLockHolder hold(&post_lock_);
-    const uint64_t number = posted_.load(std::memory_order_relaxed);
-    const uint64_t in_use = number - popped_.load(std::memory_order_acquire);
-    if (in_use >= capacity_) return core::Code::kQueueFull;
-    const DescriptorRing::Cursor before = post_cursor_;
-    ring_.MakeRoom(before, in_use);
-    post_cursor_.Next() = {descriptor, memory, error};
-    // First, since the completion may be there before `post` returns.
-    posted_.store(number + 1, std::memory_order_release);
-    const core::Error result = post(CookieOf(number));
-    if (!result.ok()) {
-      posted_.store(number, std::memory_order_release);
-      post_cursor_ = before;
-    }
-    return result;
-  }
+  // A descriptor on its way to the device, which has it queued here in the same order. `error`: the
+  // VIP_STATUS_*_ERROR that it completes with whatever the device says, or 0.
+  class Posting final : public verbs::IdSource {
+   public:
+    Posting(WorkQueue& queue, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, uint32_t error)
+        : queue_(queue), slot_{descriptor, memory, error} {}
+    // The cookie. False: the queue is full, or there is no memory.
+    bool TakeId(uint64_t* id) override { return queue_.Append(slot_, id); }
+
+   private:
+    WorkQueue& queue_;
+    const Slot slot_;
+  };
 
   // The observer's, for one completion after the other: the slot of the next one, and then, with
   // everything written, that it may be taken.
@@ -95,6 +86,15 @@ class WorkQueue {
   const core::Ref<core::EventDispatcher>& dispatcher() const { return dispatcher_; }
 
  private:
+  bool Append(const Slot& slot, uint64_t* cookie) {
+    const uint64_t number = posted_.load(std::memory_order_relaxed);
+    const uint64_t in_use = number - popped_.load(std::memory_order_acquire);
+    if (in_use >= capacity_ || !ring_.MakeRoom(post_cursor_, in_use)) return false;
+    post_cursor_.Next() = slot;
+    posted_.store(number + 1, std::memory_order_release);
+    *cookie = CookieOf(number);
+    return true;
+  }
   uint64_t CookieOf(uint64_t number) const {
     return number << 1 | (side_ == Side::kReceive ? 1 : 0);
   }
@@ -128,8 +128,8 @@ class WorkQueue {
   const uint64_t capacity_;
   DescriptorRing ring_;
 
-  verbs::SpinLock post_lock_;
-  DescriptorRing::Cursor post_cursor_ ABSL_GUARDED_BY(post_lock_);
+  // The device's lock of the queue; `posted` also to be looked at.
+  DescriptorRing::Cursor post_cursor_;
   std::atomic<uint64_t> posted_{0};
 
   // The lock of the dispatcher; `popped` also to be looked at.

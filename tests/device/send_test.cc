@@ -1,5 +1,6 @@
 // Sends and receives: sizes, segments, order, what travels beside the bytes.
 #include <algorithm>
+#include <thread>
 #include <vector>
 
 #include "tests/device/ends.h"
@@ -312,6 +313,72 @@ TEST_F(SendTest, AFullQueueSaysSoAndRecovers) {
       Expect(from.sends(), i);
     }
   }
+}
+
+// Gives 0, 1, 2, ... up to a limit.
+class Numbers final : public IdSource {
+ public:
+  explicit Numbers(uint64_t limit) : limit_(limit) {}
+  bool TakeId(uint64_t* id) override {
+    if (next_ == limit_) return false;
+    *id = next_++;
+    return true;
+  }
+
+ private:
+  const uint64_t limit_;
+  uint64_t next_ = 0;
+};
+
+TEST_F(SendTest, ASourceGivesTheIdsInPostingOrder) {
+  static constexpr uint64_t kRequests = 200;
+  EndOptions options;
+  options.max_sends = options.max_receives = kRequests;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  Numbers receives(kRequests), sends(kRequests);
+  const Segment source = from.At(0, 8), sink = to.At(0, 8);
+  const ReceiveRequest receive = {.ids = &receives, .segments = {&sink, 1}};
+  SendRequest send;
+  send.ids = &sends;
+  send.segments = {&source, 1};
+  const auto post = [&] {
+    for (uint64_t i = 0; i < kRequests / 2; ++i) {
+      ASSERT_EQ(to.pair().PostReceive(receive), PostResult::kOk);
+      ASSERT_EQ(from.pair().PostSend(send), PostResult::kOk);
+    }
+  };
+  std::thread other([&] { post(); });
+  post();
+  other.join();
+  for (uint64_t i = 0; i < kRequests; ++i) {
+    Expect(to.receives(), i);
+    Expect(from.sends(), i);
+  }
+}
+
+// There is room, but the source has no more.
+TEST_F(SendTest, NothingIsPostedWithoutAnId) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  Numbers receives(1), sends(1);
+  const Segment source = from.At(0, 8), sink = to.At(0, 8);
+  const ReceiveRequest receive = {.ids = &receives, .segments = {&sink, 1}};
+  SendRequest send;
+  send.ids = &sends;
+  send.segments = {&source, 1};
+  ASSERT_EQ(to.pair().PostReceive(receive), PostResult::kOk);
+  EXPECT_EQ(to.pair().PostReceive(receive), PostResult::kQueueFull);
+  ASSERT_EQ(from.pair().PostSend(send), PostResult::kOk);
+  EXPECT_EQ(from.pair().PostSend(send), PostResult::kQueueFull);
+  Expect(to.receives(), 0);
+  Expect(from.sends(), 0);
+  ASSERT_EQ(to.Receive(7, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(8, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 7);
+  Expect(from.sends(), 8);
 }
 
 TEST_F(SendTest, CompletedButNotPolledStillCounts) {

@@ -63,6 +63,7 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   if (request.segments.size() > max_send_segments_) return PostResult::kTooManySegments;
   WorkRecord blank = {};
   blank.id = request.id;
+  if (request.ids != nullptr && !request.ids->TakeId(&blank.id)) return PostResult::kQueueFull;
   blank.opcode = request.opcode == Opcode::kSendInvalidate ? Opcode::kSend : request.opcode;
   blank.flags = request.flags & ~kSolicited;
   if (sending_ == nullptr || stopped_) {
@@ -289,6 +290,7 @@ PostResult RdmaQueuePair::PostReceive(const ReceiveRequest& request) {
   if (request.segments.size() > max_receive_segments_) return PostResult::kTooManySegments;
   WorkRecord blank = {};
   blank.id = request.id;
+  if (request.ids != nullptr && !request.ids->TakeId(&blank.id)) return PostResult::kQueueFull;
   blank.opcode = Opcode::kReceive;
   blank.flags = request.quiet ? kQuiet : 0;
   if (flushing_) return PostDone(receives_, kReceives, blank, Status::kFlushed);

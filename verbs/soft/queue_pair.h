@@ -279,7 +279,7 @@ class SoftQueuePair final : public QueuePair {
   // ---- data path
   PostResult PostSendWhenFull(const SendRequest& request);
   PostResult PostReceiveInError(const ReceiveRequest& request);
-  void FillReceive(uint64_t position, const ReceiveRequest& request);
+  bool FillReceive(uint64_t position, const ReceiveRequest& request);  // false: its ids say no
   // NextToEmit where the next entry needs a closer look. Null: it must wait, or the pair breaks.
   SendEntry* LookAtNext();
   void Doom(SendEntry& entry, Status status);

@@ -30,6 +30,10 @@ PostResult SoftQueuePair::PostSend(const SendRequest& request) {
   const uint64_t n = sends_.posted.load(std::memory_order_relaxed);
   SendEntry& entry = sends_.at(n);
   entry.id = request.id;
+  if (request.ids != nullptr && !request.ids->TakeId(&entry.id)) {
+    send_lock_.Unlock();
+    return PostResult::kQueueFull;
+  }
   entry.remote_address = request.remote_address;
   entry.remote_key = request.remote_key;
   entry.immediate = request.immediate;
@@ -260,12 +264,14 @@ void SoftQueuePair::SkipSuppressed() {
   if (r != first) sends_.reaped.store(r, std::memory_order_release);
 }
 
-void SoftQueuePair::FillReceive(uint64_t position, const ReceiveRequest& request) {
+bool SoftQueuePair::FillReceive(uint64_t position, const ReceiveRequest& request) {
   ReceiveEntry& entry = receives_.at(position);
   entry.id = request.id;
+  if (request.ids != nullptr && !request.ids->TakeId(&entry.id)) return false;
   entry.quiet = request.quiet;
   const uint64_t capacity = receives_.CopySegments(position, request.segments);
   entry.capacity = capacity > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(capacity);
+  return true;
 }
 
 PostResult SoftQueuePair::PostReceive(const ReceiveRequest& request) {
@@ -278,7 +284,7 @@ PostResult SoftQueuePair::PostReceive(const ReceiveRequest& request) {
     room = receives_.HasRoom(request.segments.size());
     if (room && state_.load(std::memory_order_relaxed) != State::kError) [[likely]] {
       const uint64_t n = receives_.posted.load(std::memory_order_relaxed);
-      FillReceive(n, request);
+      if (!FillReceive(n, request)) return PostResult::kQueueFull;
       receives_.posted.store(n + 1, std::memory_order_release);
       // Inside the lock: NoReceiveHere looks again under it after it has set the flag.
       held = held_.load(std::memory_order_relaxed);
@@ -304,7 +310,7 @@ PostResult SoftQueuePair::PostReceiveInError(const ReceiveRequest& request) {
     room = receives_.HasRoom(request.segments.size());
     if (room) {
       const uint64_t n = receives_.posted.load(std::memory_order_relaxed);
-      FillReceive(n, request);
+      if (!FillReceive(n, request)) return PostResult::kQueueFull;
       if (state_.load(std::memory_order_relaxed) == State::kError) {
         ReceiveEntry& entry = receives_.at(n);
         entry.length = 0;
