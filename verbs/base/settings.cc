@@ -32,9 +32,8 @@ constexpr Setting kSettings[] = {
     {"VIADUCT_GRACE_MS", SettingType::kNumber, "250", "", 0, 60000,
      "How long VipConnectRequest repeats a request that nobody waits for, in milliseconds."},
     {"VIADUCT_DAT_GRACE_MS", SettingType::kNumber, "200", "", 0, 60000,
-     "How long dat_ep_connect repeats a request where nobody listens, in milliseconds; some "
-     "servers "
-     "tell their place before they listen there."},
+     "How long dat_ep_connect repeats a request where nobody listens, in milliseconds; a server "
+     "may tell its place before it listens there."},
     {"VIADUCT_SPIN_US", SettingType::kNumberOrAuto, "auto", "", 0, 1000000,
      "How long a wait polls before it sleeps, in microseconds; auto measures a wake-up at open."},
     {"VIADUCT_SILENCE_MS", SettingType::kNumber, "10000", "", 100, 3600000,
@@ -46,9 +45,8 @@ constexpr Setting kSettings[] = {
      "where the peer asks for it (off)."},
     {"VIADUCT_FIRST_WORD_MS", SettingType::kNumber, "300", "", 0, 60000,
      "How long, in milliseconds, an accepted connection from another host holds what it has to "
-     "send "
-     "for a peer that has to speak first and does not, as with servers that talk first to clients "
-     "on Linux siw; 0 holds it until the peer speaks, as iWARP demands."},
+     "send for a peer that has to speak first and does not, as with servers that talk first to "
+     "clients on Linux siw; 0 holds it until the peer speaks, as iWARP demands."},
     {"VIADUCT_NIC_NAMES", SettingType::kChoice, "any", "any|known", 0, 0,
      "Whether VipOpenNic takes a name that it does not know for the default adapter (any), or "
      "refuses it (known)."},
