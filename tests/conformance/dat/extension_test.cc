@@ -119,6 +119,7 @@ TEST(Extension, S_WriteWithImmediateData) {
 }
 
 TEST(Extension, S_Atomics) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kOrderedByThePeer;
   RunPair(
       [](Peer& peer) {
         TargetSide side(peer, kAll);

@@ -35,6 +35,7 @@ DAT_RETURN Register(const Side& side, void* memory, char (&cookie)[DAT_LMR_COOKI
 }
 
 TEST(SharedLmr, C035_TwoProcessesOneRegion) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kOrderedByThePeer;
   RunPair(
       [](Peer& peer) {
         Side side;

@@ -151,12 +151,13 @@ Side::Side() {
   receive_evd = NewEvd(DAT_EVD_DTO_FLAG);
   request_evd = NewEvd(DAT_EVD_DTO_FLAG);
   DAT_REGION_DESCRIPTION region;
-  region.for_va = &byte_;
+  region.for_va = bytes_;
   DAT_LMR_HANDLE lmr;
   DAT_LMR_CONTEXT context;
-  Must(CreateLmr(ia, DAT_MEM_TYPE_VIRTUAL, region, 1, pz, DAT_MEM_PRIV_ALL_FLAG, &lmr, &context,
-                 nullptr, nullptr, nullptr));
-  scratch_ = Triplet(&byte_, 1, context);
+  Must(CreateLmr(ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof bytes_, pz, DAT_MEM_PRIV_ALL_FLAG, &lmr,
+                 &context, nullptr, nullptr, nullptr));
+  in_ = Triplet(&bytes_[0], 1, context);
+  out_ = Triplet(&bytes_[1], 1, context);
 }
 
 Side::~Side() { EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_RETURN{DAT_SUCCESS}); }
@@ -212,10 +213,10 @@ void Side::ConnectTo(Peer& peer, DAT_EP_HANDLE ep, DAT_CONN_QUAL qualifier) {
 }
 
 void Side::PostReceive(DAT_EP_HANDLE ep, uint64_t cookie) {
-  Must(dat_ep_post_recv(ep, 1, &scratch_, Cookie(cookie), DAT_COMPLETION_DEFAULT_FLAG));
+  Must(dat_ep_post_recv(ep, 1, &in_, Cookie(cookie), DAT_COMPLETION_DEFAULT_FLAG));
 }
 DAT_RETURN Side::TrySend(DAT_EP_HANDLE ep, uint64_t cookie, DAT_COMPLETION_FLAGS flags) {
-  return dat_ep_post_send(ep, 1, &scratch_, Cookie(cookie), flags);
+  return dat_ep_post_send(ep, 1, &out_, Cookie(cookie), flags);
 }
 
 void Side::ExpectFlushedReceives(DAT_EP_HANDLE ep, uint64_t first, uint64_t last) {

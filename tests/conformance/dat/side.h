@@ -96,8 +96,10 @@ class Side {
   DAT_PROVIDER_ATTR provider;
 
  private:
-  DAT_LMR_TRIPLET scratch_;
-  uint8_t byte_ = 0x5a;
+  // A byte to receive into and one to send.
+  uint8_t bytes_[2] = {0x5a, 0x5a};
+  DAT_LMR_TRIPLET in_;
+  DAT_LMR_TRIPLET out_;
 };
 
 // Memory that is registered as long as it exists: the peer may be at it until then.

@@ -24,6 +24,15 @@
 
 namespace viaduct::tests {
 
+// Under ThreadSanitizer a test is skipped whose memory is read or written by its peer alone: the
+// order comes from messages between the processes, which it does not see.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kSeesThreadsOnly = true;
+#else
+inline constexpr bool kSeesThreadsOnly = false;
+#endif
+inline constexpr char kOrderedByThePeer[] = "the order comes from the peer's process";
+
 // The other side of a pair, as a body sees it. Messages arrive in order, none is lost. When the
 // other side has ended, Await and Receive record a failure and end this body.
 class Peer {
