@@ -95,7 +95,12 @@ RdmaRequest::RdmaRequest(Device& device, const CmEvent& event)
   connection_->SetOwner(this);
 }
 
-RdmaRequest::~RdmaRequest() { Refuse(); }
+// The control thread may be in the middle of an event for this request. Accept and Reject do not
+// wait for it: their callers may hold what a sink needs.
+RdmaRequest::~RdmaRequest() {
+  Refuse();
+  if (!device_.loop().OnExecutor()) device_.loop().Drain();
+}
 
 void RdmaRequest::OnConnectionEvent(Connection&, const CmEvent& event) {
   Log(LogLevel::kDebug, device_.name(), ": a request has gone: ", rdma_event_str(event.type));
@@ -105,7 +110,7 @@ void RdmaRequest::OnConnectionEvent(Connection&, const CmEvent& event) {
 absl::Status RdmaRequest::Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) {
   absl::Status status = static_cast<RdmaQueuePair&>(pair).Accept(
       *connection_, gone_, responder_resources_, initiator_depth_, private_data);
-  if (!absl::IsFailedPrecondition(status)) Forget();
+  if (!absl::IsFailedPrecondition(status)) connection_ = nullptr;
   return status;
 }
 
@@ -128,13 +133,7 @@ void RdmaRequest::Refuse() {
 
 void RdmaRequest::Close() {
   connection_->Bury();
-  Forget();
-}
-
-// The control thread may be in the middle of an event for this request.
-void RdmaRequest::Forget() {
   connection_ = nullptr;
-  if (!device_.loop().OnExecutor()) device_.loop().Drain();
 }
 
 absl::Status RdmaRequest::HandOff(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/) {

@@ -71,7 +71,6 @@ class RdmaRequest final : public IncomingConnection, public ConnectionOwner {
 
  private:
   void Close();
-  void Forget();
 
   Device& device_;
   Connection* connection_;  // null: decided
