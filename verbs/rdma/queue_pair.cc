@@ -115,7 +115,8 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
   if (connection == nullptr) return status;
   sockaddr_storage from, to;
   address_.ToSockaddr(0, &from);
-  options.address.ToSockaddr(options.port, &to);
+  // The loopback interface has no RDMA device: this host is met at the device's own address.
+  (options.address.IsLoopback() ? address_ : options.address).ToSockaddr(options.port, &to);
   heard_ = false;
   ended_ = false;
   immediate_ = false;
