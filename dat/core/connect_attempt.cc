@@ -152,9 +152,12 @@ bool ConnectAttempt::Accepted(absl::Span<const uint8_t>* data, EndpointProfile* 
       viaduct = true;
     }
   }
-  if (data->size() >= kTrailerBytes) {
-    *redirected = ParseTrailer(data->last(kTrailerBytes));
-    if (redirected->has_value()) data->remove_suffix(kTrailerBytes);
+  // Behind it there are only zeros, with which fabrics without a length pad.
+  for (absl::Span<const uint8_t> left = *data; left.size() >= kTrailerBytes;
+       left.remove_suffix(1)) {
+    *redirected = ParseTrailer(left.last(kTrailerBytes));
+    if (redirected->has_value()) *data = left.first(left.size() - kTrailerBytes);
+    if (redirected->has_value() || left.back() != 0) break;
   }
   return viaduct;
 }

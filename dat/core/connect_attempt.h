@@ -43,6 +43,8 @@ class ConnectAttempt {
   ~ConnectAttempt();  // cancels the timers; not under the endpoint's lock
 
   uint64_t serial() const { return serial_; }
+  // What the request carries, the engine's header and the consumer's private data.
+  size_t request_bytes() const { return data_.size(); }
 
   // The first try. An error is the device's word on the address; nothing is under way then.
   absl::Status Start();

@@ -461,6 +461,9 @@ Error Endpoint::StartAttempt(const ConnectParameters& parameters,
       [self = Ref<Endpoint>::Share(this), serial](bool deadline) {
         self->OnAttemptTimer(serial, deadline);
       });
+  if (attempt->request_bytes() > adapter_->context().attributes().max_private_data) {
+    return InvalidParameter(5);
+  }
   absl::Status started = attempt->Start();
   if (absl::IsResourceExhausted(started)) return OutOf(Resource::kDevice);
   if (!started.ok()) return Code::kInvalidAddress;

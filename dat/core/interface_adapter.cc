@@ -41,8 +41,9 @@ verbs::Deadline InterfaceAdapter::DeadlineAfter(verbs::Nanos duration) const {
 
 uint32_t InterfaceAdapter::max_private_data() const {
   constexpr uint32_t kOurs = kMaxHeaderBytes + kTrailerBytes;
+  constexpr uint32_t kDatsLeast = 64;
   const uint32_t most = context_->attributes().max_private_data;
-  return most > kOurs ? most - kOurs : 0;
+  return most >= kOurs + kDatsLeast ? most - kOurs : most;
 }
 
 void InterfaceAdapter::SetAsyncDispatcher(Ref<EventDispatcher> dispatcher, bool own) {

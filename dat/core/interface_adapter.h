@@ -51,7 +51,8 @@ class InterfaceAdapter final : public Object {
   void PostAsync(EventType type, Handle subject);
 
   // What a consumer may put into a connect, accept or reject, all headers of the engine allowed
-  // for.
+  // for. InfiniBand and RoCE leave less than DAT's 64 bytes: there a connect to a name without a
+  // port of its own, whose header takes its part, may carry less than this.
   uint32_t max_private_data() const;
 
   // kInvalidParameter unless the segment lies inside one live region of this adapter.
