@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "verbs/base/settings.h"
+#include "verbs/open_device.h"
 
 namespace viaduct::compat {
 namespace {
@@ -107,7 +108,8 @@ std::optional<verbs::Address> AddressOfNic(const std::string& name,
 
 std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file, bool any,
                                    const std::vector<verbs::Interface>& interfaces,
-                                   const verbs::Address& default_address) {
+                                   const verbs::Address& default_address,
+                                   const RdmaAdapters& rdma_adapters) {
   const auto listed = [&](const NicFile::Entry& entry) -> std::optional<NicChoice> {
     if (entry.interface == NicFile::kNone) return std::nullopt;
     if (entry.interface == NicFile::kDefault) return NicChoice{default_address, entry.device};
@@ -119,6 +121,11 @@ std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file,
   if (const auto known = AddressOfNic(name, interfaces, default_address)) {
     return NicChoice{*known};
   }
+  for (const verbs::RdmaAdapter& adapter : rdma_adapters()) {
+    if (adapter.name == name && adapter.address.family() == AF_INET) {
+      return NicChoice{adapter.address, adapter.device};
+    }
+  }
   if (const NicFile::Entry* rest = file.CatchAll()) return listed(*rest);
   if (any) return NicChoice{default_address};
   return std::nullopt;
@@ -127,7 +134,7 @@ std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file,
 std::optional<NicChoice> ChooseNic(const std::string& name) {
   return ChooseNic(name, NicFile::Read(verbs::PathSetting(verbs::SettingId::kVipNics)),
                    verbs::ChoiceSetting(verbs::SettingId::kNicNames) == "any",
-                   verbs::ListInterfaces(), verbs::DefaultAddress());
+                   verbs::ListInterfaces(), verbs::DefaultAddress(), verbs::ListRdmaAdapters);
 }
 
 }  // namespace viaduct::compat

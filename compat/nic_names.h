@@ -3,6 +3,7 @@
 #ifndef VIADUCT_COMPAT_NIC_NAMES_H_
 #define VIADUCT_COMPAT_NIC_NAMES_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "verbs/base/address.h"
 #include "verbs/base/interfaces.h"
 #include "verbs/device.h"
+#include "verbs/rdma_adapter.h"
 
 namespace viaduct::compat {
 
@@ -32,16 +34,21 @@ std::optional<verbs::Address> AddressOfNic(const std::string& name,
                                            const std::vector<verbs::Interface>& interfaces,
                                            const verbs::Address& default_address);
 
+// RDMA adapters, for whoever asks: finding them opens rdma-core.
+using RdmaAdapters = std::function<std::vector<verbs::RdmaAdapter>()>;
+
 struct NicChoice {
   verbs::Address address;
   std::string device = verbs::kAnyDevice;
 };
 
-// By the file first, then as above, then by the file's catch-all, then by `any`. A name that the
-// file refuses or whose interface is not there is no NIC, whatever else is known of it.
+// By the file first, then as above, then an RDMA adapter of that name, then by the file's
+// catch-all, then by `any`. A name that the file refuses or whose interface is not there is no NIC,
+// whatever else is known of it.
 std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file, bool any,
                                    const std::vector<verbs::Interface>& interfaces,
-                                   const verbs::Address& default_address);
+                                   const verbs::Address& default_address,
+                                   const RdmaAdapters& rdma_adapters);
 
 // The same on this host, by its settings.
 std::optional<NicChoice> ChooseNic(const std::string& name);

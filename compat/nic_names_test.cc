@@ -23,10 +23,20 @@ class NicNamesTest : public ::testing::Test {
   }
   // "address device" by a file.
   std::string Choose(const char* name, const char* file, bool any = false) {
-    const auto found = ChooseNic(name, NicFile::Parse(file), any, interfaces_, kDefault);
+    const auto adapters = [&] {
+      asked_for_adapters_ = true;
+      return adapters_;
+    };
+    const auto found = ChooseNic(name, NicFile::Parse(file), any, interfaces_, kDefault, adapters);
     return found ? found->address.ToString() + " " + found->device : "none";
   }
 
+  bool asked_for_adapters_ = false;
+  const std::vector<verbs::RdmaAdapter> adapters_ = {
+      {"siw0", "siw0", *verbs::Address::Parse("198.51.100.1")},
+      {"mlx5_0:2", "mlx5_0", *verbs::Address::Parse("192.0.2.1")},
+      {"six0", "six0", *verbs::Address::Parse("2001:db8::1")},
+  };
   const verbs::Address kDefault = *verbs::Address::Parse("192.0.2.1");
 
   const std::vector<verbs::Interface> interfaces_ = {
@@ -92,6 +102,25 @@ TEST_F(NicNamesTest, TheCatchAllTakesWhatMeansNothing) {
   EXPECT_EQ(Choose("whatever", "* wlan0 iwarp\n"), "198.51.100.1 iwarp");
   EXPECT_EQ(Choose("nic0", "* wlan0 iwarp\n"), "192.0.2.1 auto");
   EXPECT_EQ(Choose("whatever", "* none\n", /*any=*/true), "none");
+}
+
+TEST_F(NicNamesTest, AnRdmaAdapterIsANic) {
+  EXPECT_EQ(Choose("siw0", ""), "198.51.100.1 siw0");
+  EXPECT_EQ(Choose("siw0", "", /*any=*/true), "198.51.100.1 siw0");
+  EXPECT_EQ(Choose("siw0", "* wlan0 iwarp\n"), "198.51.100.1 siw0");
+  EXPECT_EQ(Choose("mlx5_0:2", ""), "192.0.2.1 mlx5_0");
+  EXPECT_EQ(Choose("mlx5_0", ""), "none");
+  EXPECT_EQ(Choose("siw0", "siw0 default shm\n"), "192.0.2.1 shm");
+  // NIC addresses are IPv4.
+  EXPECT_EQ(Choose("six0", ""), "none");
+}
+
+TEST_F(NicNamesTest, OtherNamesDoNotLookForRdmaAdapters) {
+  for (const char* name : {"nic0", "VINIC", "/dev/via_eth0", "/dev/via_lo", "wlan0", "192.0.2.1"}) {
+    EXPECT_NE(Choose(name, ""), "none") << name;
+  }
+  EXPECT_EQ(Choose("gm0", "gm0 wlan0 iwarp\n"), "198.51.100.1 iwarp");
+  EXPECT_FALSE(asked_for_adapters_);
 }
 
 TEST_F(NicNamesTest, ThisHostHasALoopbackNic) {

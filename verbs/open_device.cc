@@ -56,4 +56,6 @@ std::vector<RdmaPort> ListRdmaPorts() {
   return module != nullptr ? module->list_ports() : std::vector<RdmaPort>();
 }
 
+std::vector<RdmaAdapter> ListRdmaAdapters() { return AdaptersOf(ListRdmaPorts()); }
+
 }  // namespace viaduct::verbs

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "verbs/base/address.h"
 #include "verbs/device.h"
+#include "verbs/rdma_adapter.h"
 #include "verbs/rdma_port.h"
 
 namespace viaduct::verbs {
@@ -24,9 +25,13 @@ namespace viaduct::verbs {
 absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
                                                     const std::string& name = kAnyDevice);
 
-// The RDMA adapters of this host: ports that an address of an interface leads to. A device whose
-// interface has several addresses is there several times. Empty where there is none.
+// The ports of RDMA devices that an address of an interface leads to. A device whose interface has
+// several addresses is there several times. Empty, without a look at rdma-core, where this machine
+// has no device.
 std::vector<RdmaPort> ListRdmaPorts();
+
+// The same as adapters.
+std::vector<RdmaAdapter> ListRdmaAdapters();
 
 }  // namespace viaduct::verbs
 

@@ -49,10 +49,10 @@ DAT_RETURN OpenOnEngine(const registry::Entry& entry, DAT_COUNT async_evd_min_ql
                         DAT_EVD_HANDLE* async_evd_handle, DAT_IA_HANDLE* ia_handle) {
   DAT_RETURN checked = CheckAsync(*async_evd_handle, async_evd_min_qlen);
   if (checked != DAT_SUCCESS) return checked;
-  verbs::Address address;
-  core::Error error = registry::AddressOf(entry, &address);
+  registry::Place place;
+  core::Error error = registry::PlaceOf(entry, &place);
   core::Ref<core::InterfaceAdapter> adapter;
-  if (error.ok()) error = core::InterfaceAdapter::Open(address, &adapter);
+  if (error.ok()) error = core::InterfaceAdapter::Open(place.address, &adapter, place.device);
   if (!error.ok()) return ToReturn(error);
   adapter->set_face_word(reinterpret_cast<uintptr_t>(&entry));
   DAT_EVD_HANDLE async = *async_evd_handle;

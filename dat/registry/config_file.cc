@@ -10,6 +10,7 @@
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/base/settings.h"
+#include "verbs/open_device.h"
 
 namespace viaduct::registry {
 namespace {
@@ -59,7 +60,8 @@ std::vector<Entry> ReadEntries() {
   }
   std::vector<Entry> entries;
   if (error == 0) entries = Parse(path, text);
-  return overridden ? entries : WithBuiltIn(std::move(entries));
+  if (overridden) return entries;
+  return WithBuiltIn(std::move(entries), BuiltInEntries(verbs::ListRdmaAdapters()));
 }
 
 }  // namespace viaduct::registry

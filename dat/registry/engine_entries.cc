@@ -8,6 +8,7 @@
 #include "verbs/base/log.h"
 #include "verbs/base/settings.h"
 #include "verbs/base/version.h"
+#include "verbs/open_device.h"
 
 namespace viaduct::registry {
 namespace {
@@ -62,26 +63,33 @@ Entry ServedByEngine(const Entry& entry) {
   return ours;
 }
 
-core::Error AddressOf(const Entry& entry, verbs::Address* address) {
-  const std::string place = FirstWord(entry.parameters);
-  if (place.empty()) {
-    *address = verbs::DefaultAddress();
+core::Error PlaceOf(const Entry& entry, Place* place) {
+  const std::string word = FirstWord(entry.parameters);
+  *place = Place();
+  if (word.empty()) {
+    place->address = verbs::DefaultAddress();
     return core::Ok();
   }
-  std::optional<verbs::Address> found = verbs::Address::Parse(place);
-  if (!found) found = verbs::InterfaceAddress(place);
+  std::optional<verbs::Address> found = verbs::Address::Parse(word);
+  if (!found) found = verbs::InterfaceAddress(word);
   if (!found) {
-    const std::string interface = InterfaceOfRdmaDevice(place);
+    for (const verbs::RdmaAdapter& adapter : verbs::ListRdmaAdapters()) {
+      if (adapter.name != word) continue;
+      *place = {adapter.address, adapter.device};
+      return core::Ok();
+    }
+    const std::string interface = InterfaceOfRdmaDevice(word);
     if (!interface.empty()) found = verbs::InterfaceAddress(interface);
   }
   if (!found) {
     if (verbs::LogEnabled(verbs::LogLevel::kWarn)) {
-      verbs::WriteLog(verbs::LogLevel::kWarn,
-                      "adapter " + entry.name + ": no interface or address \"" + place + "\" here");
+      verbs::WriteLog(verbs::LogLevel::kWarn, "adapter " + entry.name +
+                                                  ": no interface, address or RDMA adapter \"" +
+                                                  word + "\" here");
     }
     return core::Code::kNotFound;
   }
-  *address = *found;
+  place->address = *found;
   return core::Ok();
 }
 

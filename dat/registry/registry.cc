@@ -10,29 +10,40 @@ const Registry& Registry::Get() {
   return *registry;
 }
 
-std::vector<Entry> BuiltInEntries() {
-  std::vector<Entry> entries;
+namespace {
+
+void AddBuiltIn(const std::string& name, const std::string& parameters,
+                std::vector<Entry>* entries) {
   for (const auto& [major, minor] : {std::pair<uint32_t, uint32_t>{1, 2}, {2, 0}}) {
     for (bool thread_safe : {false, true}) {
       Entry entry;
-      entry.name = "soft0";
+      entry.name = name;
       entry.major = major;
       entry.minor = minor;
       entry.thread_safe = thread_safe;
-      entries.push_back(std::move(entry));
+      entry.parameters = parameters;
+      entries->push_back(std::move(entry));
     }
   }
+}
+
+}  // namespace
+
+std::vector<Entry> BuiltInEntries(const std::vector<verbs::RdmaAdapter>& rdma) {
+  std::vector<Entry> entries;
+  AddBuiltIn("soft0", "", &entries);
+  for (const verbs::RdmaAdapter& adapter : rdma) AddBuiltIn(adapter.name, adapter.name, &entries);
   return entries;
 }
 
-std::vector<Entry> WithBuiltIn(std::vector<Entry> file) {
+std::vector<Entry> WithBuiltIn(std::vector<Entry> file, std::vector<Entry> built_in) {
   std::vector<Entry> entries = std::move(file);
   const size_t from_file = entries.size();
-  for (Entry& built_in : BuiltInEntries()) {
-    const bool taken = std::any_of(
-        entries.begin(), entries.begin() + static_cast<ptrdiff_t>(from_file),
-        [&](const Entry& e) { return e.name == built_in.name && e.major == built_in.major; });
-    if (!taken) entries.push_back(std::move(built_in));
+  for (Entry& entry : built_in) {
+    const bool taken =
+        std::any_of(entries.begin(), entries.begin() + static_cast<ptrdiff_t>(from_file),
+                    [&](const Entry& e) { return e.name == entry.name && e.major == entry.major; });
+    if (!taken) entries.push_back(std::move(entry));
   }
   return entries;
 }

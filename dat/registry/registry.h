@@ -1,4 +1,5 @@
-// What adapters there are, by name: those of dat.conf, then the built-in soft0.
+// What adapters there are, by name: those of dat.conf, then the built-in ones, which are soft0 and
+// the RDMA adapters of this host.
 #ifndef VIADUCT_DAT_REGISTRY_REGISTRY_H_
 #define VIADUCT_DAT_REGISTRY_REGISTRY_H_
 
@@ -10,6 +11,8 @@
 #include "dat/core/error.h"
 #include "dat/registry/dat_conf.h"
 #include "verbs/base/address.h"
+#include "verbs/device.h"
+#include "verbs/rdma_adapter.h"
 
 namespace viaduct::registry {
 
@@ -35,15 +38,15 @@ class Registry {
   const std::vector<Entry> entries_;
 };
 
-// soft0, for both versions, thread-safe and not: the engine always is.
-std::vector<Entry> BuiltInEntries();
+// soft0 and `rdma`, for both versions, thread-safe and not: the engine always is.
+std::vector<Entry> BuiltInEntries(const std::vector<verbs::RdmaAdapter>& rdma);
 
 // The file that DAT_OVERRIDE names, alone; without it, /etc/dat.conf and then the built-in
 // entries. Bad lines and a file that cannot be read are logged.
 std::vector<Entry> ReadEntries();
 
-// `file` with the built-in entries behind it, but those whose name and major version it has.
-std::vector<Entry> WithBuiltIn(std::vector<Entry> file);
+// `file` with `built_in` behind it, but those whose name and major version it has.
+std::vector<Entry> WithBuiltIn(std::vector<Entry> file, std::vector<Entry> built_in);
 
 // Whether the engine that is linked here serves the entry: a built-in one, one that names our own
 // provider library, and, where VIADUCT_OFED_ENTRIES says so, one of the OFED providers.
@@ -55,10 +58,16 @@ bool IsOfeds(const Entry& entry);
 // The entry with our provider library in the place of its own.
 Entry ServedByEngine(const Entry& entry);
 
-// Where an entry of the engine's has its adapter: the first word of its parameters is a network
-// interface, an address, or an RDMA device, whose network interface is meant; none: the default
-// route's. kNotFound: there is no such interface here.
-core::Error AddressOf(const Entry& entry, verbs::Address* address);
+// Where an entry of the engine's has its adapter, and which device serves it.
+struct Place {
+  verbs::Address address;
+  std::string device = verbs::kAnyDevice;
+};
+
+// The first word of its parameters is a network interface, an address, or an RDMA adapter as
+// ListRdmaAdapters names it, which then serves it; an RDMA device that cannot be used stands for
+// its network interface; none: the default route's. kNotFound: there is no such thing here.
+core::Error PlaceOf(const Entry& entry, Place* place);
 
 }  // namespace viaduct::registry
 

@@ -44,7 +44,7 @@ class ScopedVariable {
 };
 
 TEST(Registry, BuiltInAdapterNeedsNoConfiguration) {
-  const Registry registry(BuiltInEntries());
+  const Registry registry(BuiltInEntries({}));
   for (uint32_t major : {1u, 2u}) {
     for (bool thread_safe : {false, true}) {
       std::vector<const Entry*> entries;
@@ -89,14 +89,34 @@ TEST(Registry, SaysWhatIsMissing) {
 }
 
 TEST(Registry, EntriesOfTheFileComeBeforeBuiltInOnesAndWin) {
-  const std::vector<Entry> entries =
-      WithBuiltIn({MakeEntry("x", 2, 0, false), MakeEntry("soft0", 2, 0, false, "theirs")});
+  const std::vector<Entry> entries = WithBuiltIn(
+      {MakeEntry("x", 2, 0, false), MakeEntry("soft0", 2, 0, false, "theirs")}, BuiltInEntries({}));
   // 1.2 has none of that name in the file.
   ASSERT_EQ(entries.size(), 4u);
   EXPECT_EQ(entries[0].name, "x");
   EXPECT_EQ(entries[1].library, "theirs");
   EXPECT_EQ(entries[2].major, 1u);
   EXPECT_EQ(entries[3].major, 1u);
+}
+
+TEST(Registry, RdmaAdaptersAreBuiltInBehindTheFile) {
+  const verbs::Address address = *verbs::Address::Parse("192.0.2.1");
+  const std::vector<verbs::RdmaAdapter> rdma = {{"siw0", "siw0", address},
+                                                {"mlx5_0:2", "mlx5_0", address}};
+  const Registry registry(
+      WithBuiltIn({MakeEntry("siw0", 2, 0, false, "theirs")}, BuiltInEntries(rdma)));
+  std::vector<const Entry*> entries;
+  ASSERT_EQ(registry.Find("siw0", 2, 0, false, &entries), Found::kYes);
+  EXPECT_THAT(Libraries(entries), ElementsAre("theirs"));
+  entries.clear();
+  ASSERT_EQ(registry.Find("siw0", 1, 2, true, &entries), Found::kYes);
+  EXPECT_THAT(Libraries(entries), ElementsAre(""));
+  entries.clear();
+  ASSERT_EQ(registry.Find("mlx5_0:2", 2, 0, true, &entries), Found::kYes);
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0]->parameters, "mlx5_0:2");
+  EXPECT_TRUE(IsEngines(*entries[0]));
+  EXPECT_EQ(registry.entries()[1].name, "soft0");
 }
 
 TEST(ReadEntries, C009_OverrideCountsAlone) {
@@ -144,16 +164,17 @@ TEST(EngineEntries, OursAndOfeds) {
             "ib0 u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 \"ib0 0\" \"\"");
 }
 
-TEST(EngineEntries, AddressIsTheParametersFirstWord) {
-  verbs::Address address;
+TEST(EngineEntries, PlaceIsTheParametersFirstWord) {
+  Place place;
   const auto loopback = verbs::Address::Parse("127.0.0.1");
   for (const char* parameters : {"lo", "lo 0", " lo\t0", "127.0.0.1"}) {
-    ASSERT_TRUE(AddressOf(MakeEntry("a", 2, 0, false, "", parameters), &address).ok());
-    EXPECT_EQ(address, *loopback) << parameters;
+    ASSERT_TRUE(PlaceOf(MakeEntry("a", 2, 0, false, "", parameters), &place).ok());
+    EXPECT_EQ(place.address, *loopback) << parameters;
+    EXPECT_EQ(place.device, verbs::kAnyDevice);
   }
-  EXPECT_TRUE(AddressOf(MakeEntry("a", 2, 0, false, "", " "), &address).ok());
+  EXPECT_TRUE(PlaceOf(MakeEntry("a", 2, 0, false, "", " "), &place).ok());
   for (const char* parameters : {"no-such-interface", "../lo", ".."}) {
-    EXPECT_EQ(AddressOf(MakeEntry("a", 2, 0, false, "", parameters), &address),
+    EXPECT_EQ(PlaceOf(MakeEntry("a", 2, 0, false, "", parameters), &place),
               core::Error(core::Code::kNotFound));
   }
 }

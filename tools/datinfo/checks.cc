@@ -137,8 +137,8 @@ std::vector<Json> CheckConf() {
   }
   for (const registry::Entry& entry : conf.entries) {
     if (registry::IsEngines(entry)) {
-      verbs::Address address;
-      if (registry::AddressOf(entry, &address).ok()) continue;
+      registry::Place place;
+      if (registry::PlaceOf(entry, &place).ok()) continue;
       checks.push_back(Check("dat.conf", "warning",
                              path + " line " + std::to_string(entry.line) + ": no interface \"" +
                                  entry.parameters + "\" for " + entry.name,

@@ -1,0 +1,24 @@
+// The RDMA adapters of this host, under the names by which programs open them.
+#ifndef VIADUCT_VERBS_RDMA_ADAPTER_H_
+#define VIADUCT_VERBS_RDMA_ADAPTER_H_
+
+#include <string>
+#include <vector>
+
+#include "verbs/base/address.h"
+#include "verbs/rdma_port.h"
+
+namespace viaduct::verbs {
+
+struct RdmaAdapter {
+  std::string name;    // the device's; "mlx5_0:2" where several ports of it are there
+  std::string device;  // as ibv_devices names it
+  Address address;     // the first of the port's interface
+};
+
+// One for each device and port.
+std::vector<RdmaAdapter> AdaptersOf(const std::vector<RdmaPort>& ports);
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_RDMA_ADAPTER_H_

@@ -1,0 +1,42 @@
+#include "verbs/rdma_adapter.h"
+
+#include "gtest/gtest.h"
+
+namespace viaduct::verbs {
+namespace {
+
+RdmaPort Port(const char* device, int number, const char* address) {
+  return {device, number, *Address::Parse(address)};
+}
+
+TEST(RdmaAdapter, ADeviceWithOnePortHasItsName) {
+  const auto adapters = AdaptersOf({Port("siw0", 1, "192.0.2.1"), Port("rxe0", 1, "192.0.2.2")});
+  ASSERT_EQ(adapters.size(), 2u);
+  EXPECT_EQ(adapters[0].name, "siw0");
+  EXPECT_EQ(adapters[0].device, "siw0");
+  EXPECT_EQ(adapters[0].address.ToString(), "192.0.2.1");
+  EXPECT_EQ(adapters[1].name, "rxe0");
+}
+
+TEST(RdmaAdapter, OneOfSeveralPortsHasItsNumberBehindIt) {
+  const auto adapters =
+      AdaptersOf({Port("mlx4_0", 1, "192.0.2.1"), Port("mlx4_0", 2, "192.0.2.2")});
+  ASSERT_EQ(adapters.size(), 2u);
+  EXPECT_EQ(adapters[0].name, "mlx4_0:1");
+  EXPECT_EQ(adapters[0].device, "mlx4_0");
+  EXPECT_EQ(adapters[1].name, "mlx4_0:2");
+  EXPECT_EQ(adapters[1].address.ToString(), "192.0.2.2");
+}
+
+TEST(RdmaAdapter, TheFirstAddressOfAPortIsTheAdapters) {
+  const auto adapters = AdaptersOf(
+      {Port("siw0", 1, "192.0.2.1"), Port("siw0", 1, "192.0.2.9"), Port("siw0", 1, "2001:db8::1")});
+  ASSERT_EQ(adapters.size(), 1u);
+  EXPECT_EQ(adapters[0].name, "siw0");
+  EXPECT_EQ(adapters[0].address.ToString(), "192.0.2.1");
+}
+
+TEST(RdmaAdapter, NoPortNoAdapter) { EXPECT_TRUE(AdaptersOf({}).empty()); }
+
+}  // namespace
+}  // namespace viaduct::verbs
