@@ -29,6 +29,7 @@ struct PeerGone {};
 
 struct Settings {
   std::string wire;
+  int slowness = 1;
   Network network;
 };
 Settings& settings() {
@@ -40,6 +41,10 @@ int64_t NowMilliseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
+
+int64_t DeadlineAfter(int seconds) {
+  return NowMilliseconds() + int64_t{seconds} * settings().slowness * 1000;
 }
 
 int OpenPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
@@ -167,7 +172,7 @@ void RunPair(const std::function<void(Peer&)>& server, const std::function<void(
   int sockets[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0) << strerror(errno);
   // Each side learns the other's pid once both exist.
-  const int64_t deadline = NowMilliseconds() + options.seconds * int64_t{1000};
+  const int64_t deadline = DeadlineAfter(options.seconds);
   auto side = [&sockets](int index, const std::function<void(Peer&)>& body) {
     return [&sockets, index, &body] {
       close(sockets[1 - index]);
@@ -192,7 +197,7 @@ void RunPair(const std::function<void(Peer&)>& server, const std::function<void(
 }
 
 void RunAlone(const std::function<void()>& body, int seconds) {
-  const int64_t deadline = NowMilliseconds() + seconds * int64_t{1000};
+  const int64_t deadline = DeadlineAfter(seconds);
   Child process("test's process", body);
   process.Finish(deadline, false);
   if (process.skipped()) GTEST_SKIP() << "see above";
@@ -205,9 +210,10 @@ const std::string& Wire() { return settings().wire; }
 void SetUp(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (strncmp(argv[i], "--wire=", 7) == 0) settings().wire = argv[i] + 7;
+    if (strncmp(argv[i], "--slowness=", 11) == 0) settings().slowness = atoi(argv[i] + 11);
   }
   if (!settings().wire.empty()) setenv("VIADUCT_WIRE", settings().wire.c_str(), 1);
-  settings().network = EnterNetwork();
+  settings().network = EnterNetwork(/*needs_hosts=*/settings().wire == "rdma");
   printf("wire: %s, network: %s, ports from %d\n",
          settings().wire.empty() ? "default" : settings().wire.c_str(),
          settings().network.own ? "own namespace" : "the host's", settings().network.first_port);

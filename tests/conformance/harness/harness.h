@@ -10,8 +10,9 @@
 //             [](Peer& peer) { peer.Await("listening"); ... });
 //   }
 //
-// harness_main.cc is the main() of such tests: it takes --wire=shm|iwarp and gives the process a
-// network namespace of its own where that is allowed.
+// harness_main.cc is the main() of such tests: it takes --wire=shm|iwarp|rdma, and gives the
+// process a network namespace of its own where that is allowed and the wire is not rdma. On a
+// machine that is N times slower, --slowness=N gives bodies that much more time.
 #ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_HARNESS_H_
 #define VIADUCT_TESTS_CONFORMANCE_HARNESS_HARNESS_H_
 
@@ -87,7 +88,7 @@ void RunAlone(const std::function<void()>& body, int seconds = 30);
 uint16_t Port(int n);
 // True if the run has a network of its own, where nothing but 127.0.0.1 exists.
 bool HasOwnNetwork();
-// "shm", "iwarp" or "" when the library chooses.
+// "shm", "iwarp", "rdma" or "" when the library chooses.
 const std::string& Wire();
 
 // Called by harness_main.cc before anything else.

@@ -70,9 +70,9 @@ uint16_t ReservePorts() {
 
 }  // namespace
 
-Network EnterNetwork() {
+Network EnterNetwork(bool needs_hosts) {
   Network network;
-  network.own = unshare(CLONE_NEWNET) == 0 || UnshareAsUser();
+  network.own = !needs_hosts && (unshare(CLONE_NEWNET) == 0 || UnshareAsUser());
   if (!network.own) {
     network.first_port = ReservePorts();
   } else if (!BringLoopbackUp()) {

@@ -14,9 +14,10 @@ struct Network {
   uint16_t first_port = 15000;
 };
 
-// Moves this process into a network namespace of its own. Where that is not allowed it stays and
-// reserves kPortsPerRun ports against other runs of this harness, until the process ends.
-Network EnterNetwork();
+// Moves this process into a network namespace of its own, unless it needs the host's, where RDMA
+// devices are. Where it stays, or must, it reserves kPortsPerRun ports against other runs of this
+// harness, until the process ends.
+Network EnterNetwork(bool needs_hosts);
 
 }  // namespace viaduct::tests
 
