@@ -229,7 +229,8 @@ bool CompletionCore::Tick() {
 }
 
 void CompletionCore::Tend() {
-  const std::shared_ptr<CompletionCore> self = shared_from_this();  // the sink may end it
+  const std::shared_ptr<CompletionCore> self = weak_from_this().lock();  // the sink may end it
+  if (self == nullptr) return;  // its end is on its way to this thread
   for (bool armed = false;;) {
     bool any, news;
     uint64_t listed;
