@@ -19,6 +19,15 @@ char kAdapter[] = "soft0";
 
 [[noreturn]] void EndBody(const std::string& why) { throw std::runtime_error(why); }
 
+// Of InfiniBand and RoCE, whose connection manager carries no length: zeros are behind it.
+bool fabric_pads = false;
+
+std::vector<uint8_t> PrivateData(const void* data, DAT_COUNT size) {
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  while (fabric_pads && size > 0 && bytes[size - 1] == 0) --size;
+  return {bytes, bytes + size};
+}
+
 }  // namespace
 
 std::string Describe(DAT_RETURN value) {
@@ -134,17 +143,16 @@ DAT_CR_PARAM ParametersOf(const DAT_CR_ARRIVAL_EVENT_DATA& request) {
 }
 
 std::vector<uint8_t> PrivateDataOf(const DAT_CR_PARAM& param) {
-  auto* data = static_cast<const uint8_t*>(param.private_data);
-  return {data, data + param.private_data_size};
+  return PrivateData(param.private_data, param.private_data_size);
 }
 std::vector<uint8_t> PrivateDataOf(const DAT_CONNECTION_EVENT_DATA& event) {
-  auto* data = static_cast<const uint8_t*>(event.private_data);
-  return {data, data + event.private_data_size};
+  return PrivateData(event.private_data, event.private_data_size);
 }
 
 Side::Side() {
   Must(dat_ia_open(kAdapter, 8, &async_evd, &ia));
   Must(dat_ia_query(ia, nullptr, DAT_IA_FIELD_ALL, &attributes, DAT_PROVIDER_FIELD_ALL, &provider));
+  fabric_pads = provider.max_private_data_size < 64;
   Must(dat_pz_create(ia, &pz));
   cr_evd = NewEvd(DAT_EVD_CR_FLAG);
   connect_evd = NewEvd(DAT_EVD_CONNECTION_FLAG);
