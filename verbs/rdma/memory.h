@@ -21,6 +21,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/rdma/bounce_pool.h"
@@ -30,6 +31,9 @@ namespace viaduct::verbs::rdma {
 
 class Region;
 class Window;
+
+// The device's key of nothing.
+constexpr uint32_t kNoLocalKey = 0xffffff00;
 
 // The device's domain: lives as long as anything that is in it.
 class DomainCore : public std::enable_shared_from_this<DomainCore> {
@@ -72,7 +76,12 @@ class Memory {
     *local_key = entry.local_key;
     return entry.domain == &domain || TranslateAcross(domain, key, local_key);
   }
-  // The same for the processor; null: they have not.
+  // A receive's segments but for the empty ones in the device's form; `to` has room for all. One
+  // that may not be written gets a key that nothing has: the device refuses it when a message
+  // comes. `never_none`: siw's library takes no receive without a segment. Returns how many.
+  uint32_t TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments, bool never_none,
+                            ibv_sge* to);
+  // Where the processor finds them; null: they have not these rights.
   unsigned char* Resolve(DomainCore& domain, Key key, uint64_t address, uint64_t length,
                          uint32_t rights);
 

@@ -7,9 +7,6 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// Nothing is registered under it: the device refuses the segment when it comes to it.
-constexpr uint32_t kNoLocalKey = 0xffffff00;
-
 uint64_t TotalLength(absl::Span<const Segment> segments) {
   uint64_t total = 0;
   for (const Segment& segment : segments) total += segment.length;
@@ -311,19 +308,11 @@ PostResult RdmaQueuePair::PostReceive(const ReceiveRequest& request) {
 
 void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& record,
                                         const Segment* segments) {
-  uint32_t count = 0;
-  uint64_t bytes = 0;
-  for (uint16_t i = 0; i < record.segments; ++i) {
-    if (segments[i].length == 0) continue;
-    ibv_sge& to = receive_segments_[count++];
-    to.addr = segments[i].address;
-    to.length = segments[i].length;
-    to.lkey = kNoLocalKey;
-    memory_.Translate(*domain_, segments[i].key, segments[i].address, segments[i].length,
-                      kLocalWrite, &to.lkey);
-    bytes += segments[i].length;
-  }
+  const absl::Span<const Segment> all(segments, record.segments);
+  uint32_t count =
+      memory_.TranslateReceive(*domain_, all, device_.iwarp(), receive_segments_.data());
   if (count > connection.max_segments(kReceives)) {
+    const uint64_t bytes = TotalLength(all);
     record.bounce = domain_->bounces().Take(bytes);
     count = 1;
     receive_segments_[0] = {0, static_cast<uint32_t>(bytes), kNoLocalKey};
@@ -332,8 +321,6 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
       receive_segments_[0].lkey = record.bounce.registration->lkey;
     }
   }
-  // siw's library takes no receive without a segment.
-  if (count == 0 && device_.iwarp()) receive_segments_[count++] = {0, 0, 0};
   ibv_recv_wr work = {};
   work.wr_id = WorkId::Of(&connection, kReceives);
   work.sg_list = receive_segments_.data();

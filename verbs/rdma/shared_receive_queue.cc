@@ -64,26 +64,15 @@ PostResult SharedReceiveCore::Post(const ReceiveRequest& request) {
   if (available_.load(std::memory_order_relaxed) >= max_receives_ || free_.empty()) {
     return PostResult::kQueueFull;
   }
-  int count = 0;
-  for (const Segment& segment : request.segments) {
-    if (segment.length == 0) continue;
-    ibv_sge& to = segments_[count++];
-    to.addr = segment.address;
-    to.length = segment.length;
-    // A wrong key is refused by the device when a message comes.
-    to.lkey = segment.key;
-    memory_.Translate(*domain_, segment.key, segment.address, segment.length, kLocalWrite,
-                      &to.lkey);
-  }
-  // siw's library takes no receive without a segment.
-  if (count == 0 && device_.iwarp()) segments_[count++] = {0, 0, 0};
+  const uint32_t count =
+      memory_.TranslateReceive(*domain_, request.segments, device_.iwarp(), segments_.data());
   SharedReceive* const receive = free_.back();
   receive->id = request.id;
   receive->quiet = request.quiet;
   ibv_recv_wr work = {};
   work.wr_id = WorkId::OfShared(receive);
   work.sg_list = segments_.data();
-  work.num_sge = count;
+  work.num_sge = static_cast<int>(count);
   available_.fetch_add(1, std::memory_order_relaxed);
   outstanding_.fetch_add(1, std::memory_order_relaxed);
   free_.pop_back();
