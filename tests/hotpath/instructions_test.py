@@ -21,7 +21,7 @@ class InstructionsTest(unittest.TestCase):
 
     @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
     def test_every_interface_is_counted(self):
-        lines = list(instructions.report("tests/hotpath", 200))
+        lines = list(instructions.report("shm", "tests/hotpath", 200))
         print("\n" + "\n".join(lines))
         self.assertEqual(len(lines), 1 + len(instructions.SCRIPTS))
 

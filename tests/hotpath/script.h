@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -51,9 +52,11 @@ __attribute__((noinline)) void ScriptMeasured(Side& one, Side& two, int messages
   }
 }
 
-// MESSAGES on the command line; callgrind counts inside ScriptMeasured only.
+// MESSAGES on the command line; callgrind counts inside ScriptMeasured only. `afterwards` gets both
+// sides and MESSAGES.
 template <typename Side>
-int RunScript(int argc, char** argv) {
+int RunScript(int argc, char** argv,
+              const std::function<void(Side&, Side&, int)>& afterwards = nullptr) {
   const int messages = argc > 1 ? atoi(argv[1]) : 1000;
   const uint16_t port = bench::FreePort();
   bench::SideOptions options;
@@ -73,6 +76,7 @@ int RunScript(int argc, char** argv) {
   }
   ScriptMeasured(active, *passive, messages);
   printf("%d\n", messages);
+  if (afterwards) afterwards(active, *passive, messages);
   return 0;
 }
 

@@ -1,0 +1,6 @@
+#include "tests/bench/vipl_side.h"
+#include "tests/hotpath/rdma_script.h"
+
+int main(int argc, char** argv) {
+  return viaduct::hotpath::RunQuietScript<viaduct::bench::ViplSide>(argc, argv);
+}

@@ -1,0 +1,238 @@
+// librdmacm's functions, as far as verbs/rdma calls them: connections inside this process.
+#include <arpa/inet.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "tests/rdma_mock/objects.h"
+
+namespace viaduct::rdma_mock {
+namespace {
+
+// Reasons of a reject, InfiniBand 1.4 table 112.
+constexpr int kInvalidServiceId = 8;
+constexpr int kConsumerDefined = 28;
+
+struct Channel : rdma_event_channel {
+  EventPipe events;
+};
+
+struct Id : rdma_cm_id {
+  Id* peer = nullptr;  // of the connection, or of the request
+  bool listening = false;
+};
+
+struct Event : rdma_cm_event {
+  std::string data;
+};
+
+struct Everything {
+  Mutex mutex;
+  std::map<uint16_t, Id*> listeners ABSL_GUARDED_BY(mutex);
+  uint16_t last_port ABSL_GUARDED_BY(mutex) = 20000;
+};
+
+Everything& All() {
+  static Everything* const everything = new Everything;
+  return *everything;
+}
+
+uint16_t& PortIn(sockaddr& address) {
+  return address.sa_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                       : reinterpret_cast<sockaddr_in&>(address).sin_port;
+}
+
+void Keep(const sockaddr* address, sockaddr* to) {
+  std::memcpy(to, address,
+              address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+}
+
+void Bind(Id& id, const sockaddr* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
+  Keep(address, &id.route.addr.src_addr);
+  uint16_t& port = PortIn(id.route.addr.src_addr);
+  if (port == 0) port = htons(++All().last_port);
+  id.verbs = Verbs();
+  id.port_num = 1;
+}
+
+void Tell(Id& id, rdma_cm_event_type type, int status = 0,
+          const rdma_conn_param* parameters = nullptr) {
+  if (id.channel == nullptr) return;
+  Event* const event = new Event();
+  event->id = &id;
+  event->event = type;
+  event->status = status;
+  if (parameters != nullptr) {
+    event->param.conn = *parameters;
+    event->data.assign(static_cast<const char*>(parameters->private_data),
+                       parameters->private_data_len);
+    event->param.conn.private_data = event->data.data();
+  }
+  static_cast<Channel*>(id.channel)->events.Push(&id, static_cast<rdma_cm_event*>(event));
+}
+
+int Refuse(rdma_cm_id* handle, int reason, const void* data, uint8_t size) {
+  Id& id = *static_cast<Id*>(handle);
+  MutexLock lock(&All().mutex);
+  if (id.peer == nullptr) return 0;
+  rdma_conn_param parameters = {};
+  parameters.private_data = data;
+  parameters.private_data_len = size;
+  Tell(*id.peer, RDMA_CM_EVENT_REJECTED, reason, &parameters);
+  id.peer->peer = nullptr;
+  id.peer = nullptr;
+  return 0;
+}
+
+QueuePair* PairOf(Id& id) { return static_cast<QueuePair*>(id.qp); }
+
+}  // namespace
+}  // namespace viaduct::rdma_mock
+
+using namespace viaduct::rdma_mock;  // NOLINT: the library's own names are C's
+
+extern "C" {
+
+rdma_event_channel* rdma_create_event_channel() {
+  Channel* const channel = new Channel();
+  channel->fd = channel->events.reading_end();
+  return channel;
+}
+
+int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* context,
+                   rdma_port_space space) {
+  Id* const id = new Id();
+  id->channel = channel;
+  id->context = context;
+  id->ps = space;
+  *out = id;
+  return 0;
+}
+
+int rdma_destroy_id(rdma_cm_id* handle) {
+  Id* const id = static_cast<Id*>(handle);
+  MutexLock lock(&All().mutex);
+  if (id->listening) All().listeners.erase(ntohs(PortIn(id->route.addr.src_addr)));
+  if (id->peer != nullptr) {
+    Tell(*id->peer, RDMA_CM_EVENT_DISCONNECTED);
+    id->peer->peer = nullptr;
+  }
+  if (id->channel != nullptr) static_cast<Channel*>(id->channel)->events.Forget(id);
+  delete id;
+  return 0;
+}
+
+int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
+  MutexLock lock(&All().mutex);
+  Bind(*static_cast<Id*>(id), address);
+  return 0;
+}
+
+int rdma_listen(rdma_cm_id* handle, int) {
+  Id* const id = static_cast<Id*>(handle);
+  MutexLock lock(&All().mutex);
+  if (!All().listeners.emplace(ntohs(PortIn(id->route.addr.src_addr)), id).second) {
+    errno = EADDRINUSE;
+    return -1;
+  }
+  id->listening = true;
+  return 0;
+}
+
+int rdma_resolve_addr(rdma_cm_id* handle, sockaddr* from, sockaddr* to, int) {
+  Id* const id = static_cast<Id*>(handle);
+  MutexLock lock(&All().mutex);
+  Bind(*id, from);
+  Keep(to, &id->route.addr.dst_addr);
+  Tell(*id, RDMA_CM_EVENT_ADDR_RESOLVED);
+  return 0;
+}
+
+int rdma_resolve_route(rdma_cm_id* id, int) {
+  Tell(*static_cast<Id*>(id), RDMA_CM_EVENT_ROUTE_RESOLVED);
+  return 0;
+}
+
+int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* wanted) {
+  id->qp = ibv_create_qp(domain, wanted);
+  return id->qp != nullptr ? 0 : -1;
+}
+
+void rdma_destroy_qp(rdma_cm_id* id) {
+  ibv_destroy_qp(id->qp);
+  id->qp = nullptr;
+}
+
+int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
+  Id* const id = static_cast<Id*>(handle);
+  MutexLock lock(&All().mutex);
+  const auto found = All().listeners.find(ntohs(PortIn(id->route.addr.dst_addr)));
+  if (found == All().listeners.end()) {
+    Tell(*id, RDMA_CM_EVENT_REJECTED, kInvalidServiceId);
+    return 0;
+  }
+  Id& listener = *found->second;
+  Id* const request = new Id();
+  request->channel = listener.channel;
+  request->context = listener.context;
+  request->ps = listener.ps;
+  request->peer = id;
+  request->verbs = Verbs();
+  request->port_num = 1;
+  request->route.addr.src_storage = id->route.addr.dst_storage;
+  request->route.addr.dst_storage = id->route.addr.src_storage;
+  id->peer = request;
+  rdma_conn_param seen = *parameters;
+  std::swap(seen.initiator_depth, seen.responder_resources);
+  Tell(*request, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &seen);
+  return 0;
+}
+
+int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
+  Id& id = *static_cast<Id*>(handle);
+  MutexLock lock(&All().mutex);
+  if (id.peer == nullptr) {
+    errno = ECONNRESET;
+    return -1;
+  }
+  Join(*PairOf(id), *PairOf(*id.peer));
+  Tell(*id.peer, RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
+  Tell(id, RDMA_CM_EVENT_ESTABLISHED);
+  return 0;
+}
+
+int rdma_reject(rdma_cm_id* id, const void* data, uint8_t size) {
+  return Refuse(id, kConsumerDefined, data, size);
+}
+
+int rdma_reject_ece(rdma_cm_id* id, const void* data, uint8_t size) {
+  return Refuse(id, kConsumerDefined + 1, data, size);
+}
+
+int rdma_disconnect(rdma_cm_id* handle) {
+  Id& id = *static_cast<Id*>(handle);
+  MutexLock lock(&All().mutex);
+  if (id.peer != nullptr) Tell(*id.peer, RDMA_CM_EVENT_DISCONNECTED);
+  if (id.qp != nullptr) Part(*PairOf(id));
+  return 0;
+}
+
+int rdma_get_cm_event(rdma_event_channel* handle, rdma_cm_event** event) {
+  Channel* const channel = static_cast<Channel*>(handle);
+  *event = static_cast<rdma_cm_event*>(channel->events.Pop(channel->fd));
+  return *event != nullptr ? 0 : -1;
+}
+
+int rdma_ack_cm_event(rdma_cm_event* event) {
+  delete static_cast<Event*>(event);
+  return 0;
+}
+
+const char* rdma_event_str(rdma_cm_event_type) { return "an event"; }
+
+uint16_t rdma_get_src_port(rdma_cm_id* id) { return PortIn(id->route.addr.src_addr); }
+
+uint16_t rdma_get_dst_port(rdma_cm_id* id) { return PortIn(id->route.addr.dst_addr); }
+}

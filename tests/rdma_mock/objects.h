@@ -1,0 +1,97 @@
+// What the mock's handles point to. The device has no wire: a post moves the bytes and completes on
+// both sides before it returns.
+//
+// Locks, in this order: Everything's (control calls), a pair's post_lock, receive_lock, a
+// completion queue's lock. A post takes the last three.
+#ifndef VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_
+#define VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "verbs/base/lock.h"
+
+namespace viaduct::rdma_mock {
+
+using verbs::Mutex;
+using verbs::MutexLock;
+using verbs::SpinLock;
+using verbs::SpinLockHolder;
+
+// As hardware has it; the rest is in ibv_query_device.
+constexpr uint32_t kMaxSegments = 16;
+constexpr uint32_t kMaxInline = 256;
+
+// Events behind a descriptor: a byte in the pipe for each.
+class EventPipe {
+ public:
+  EventPipe();
+  ~EventPipe();
+  EventPipe(const EventPipe&) = delete;
+  EventPipe& operator=(const EventPipe&) = delete;
+
+  int reading_end() const { return ends_[0]; }
+  void Push(void* about, void* event);
+  // Waits as the descriptor `fd` does, which is the reading end or a copy of it. Null: errno.
+  void* Pop(int fd);
+  // Whoever reads them would find nothing there.
+  void Forget(void* about);
+
+ private:
+  int ends_[2];
+  Mutex mutex_;
+  std::deque<std::pair<void*, void*>> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+struct CompletionChannel : ibv_comp_channel {
+  EventPipe events;
+};
+
+struct CompletionQueue : ibv_cq {
+  SpinLock lock;
+  std::unique_ptr<ibv_wc[]> ring;
+  uint32_t mask;
+  uint32_t head ABSL_GUARDED_BY(lock) = 0;
+  uint32_t tail ABSL_GUARDED_BY(lock) = 0;
+  bool armed ABSL_GUARDED_BY(lock) = false;
+
+  void Add(const ibv_wc& completion);
+};
+
+struct PostedReceive {
+  uint64_t id;
+  int count;
+  ibv_sge segments[kMaxSegments];
+};
+
+struct QueuePair : ibv_qp {
+  SpinLock post_lock;
+  QueuePair* peer ABSL_GUARDED_BY(post_lock) = nullptr;
+  SpinLock receive_lock;
+  std::unique_ptr<PostedReceive[]> receives;
+  uint32_t mask;
+  uint32_t head ABSL_GUARDED_BY(receive_lock) = 0;
+  uint32_t tail ABSL_GUARDED_BY(receive_lock) = 0;
+  bool failed ABSL_GUARDED_BY(receive_lock) = false;
+
+  // Everything posted is flushed, and whatever will be.
+  void Fail();
+};
+
+void Join(QueuePair& a, QueuePair& b);
+void Part(QueuePair& pair);
+
+// The one device.
+ibv_context* Verbs();
+
+}  // namespace viaduct::rdma_mock
+
+#endif  // VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_

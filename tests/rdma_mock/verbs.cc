@@ -1,0 +1,428 @@
+// libibverbs' functions, as far as verbs/rdma calls them.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "tests/rdma_mock/mock.h"
+#include "tests/rdma_mock/objects.h"
+
+// They are macros over functions of the same names.
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+namespace viaduct::rdma_mock {
+namespace {
+
+std::atomic<void (*)()> post_hook{nullptr};
+std::atomic<uint32_t> last_number{0};
+
+struct Device {
+  ibv_device device = {};
+  ibv_context context = {};
+  EventPipe async_events;
+};
+
+uint32_t PowerOfTwo(uint32_t n) {
+  uint32_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode opcode,
+              ibv_wc_status status, uint32_t bytes, const ibv_send_wr* immediate_of) {
+  ibv_wc completion;
+  completion.wr_id = id;
+  completion.status = status;
+  completion.opcode = opcode;
+  completion.byte_len = bytes;
+  completion.qp_num = pair.qp_num;
+  completion.wc_flags = 0;
+  if (immediate_of != nullptr) {
+    completion.wc_flags = IBV_WC_WITH_IMM;
+    completion.imm_data = immediate_of->imm_data;
+  }
+  static_cast<CompletionQueue*>(queue)->Add(completion);
+}
+
+// The next receive of `peer` takes the message; false: there is none.
+ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint32_t bytes) {
+  PostedReceive receive;
+  {
+    SpinLockHolder guard(&peer.receive_lock);
+    if (peer.failed || peer.head == peer.tail) return IBV_WC_RNR_RETRY_EXC_ERR;
+    receive.id = peer.receives[peer.head & peer.mask].id;
+    const PostedReceive& posted = peer.receives[peer.head++ & peer.mask];
+    receive.count = posted.count;
+    for (int i = 0; i < posted.count; ++i) receive.segments[i] = posted.segments[i];
+  }
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  if (!write) {
+    int at = 0;
+    uint32_t offset = 0;
+    for (int i = 0; i < work.num_sge; ++i) {
+      const char* from = reinterpret_cast<const char*>(work.sg_list[i].addr);
+      for (uint32_t left = work.sg_list[i].length; left != 0;) {
+        if (at == receive.count) {
+          status = IBV_WC_LOC_LEN_ERR;
+          break;
+        }
+        const ibv_sge& to = receive.segments[at];
+        const uint32_t piece = left < to.length - offset ? left : to.length - offset;
+        std::memcpy(reinterpret_cast<char*>(to.addr) + offset, from, piece);
+        from += piece;
+        left -= piece;
+        offset += piece;
+        if (offset == to.length) {
+          ++at;
+          offset = 0;
+        }
+      }
+    }
+  }
+  const bool immediate =
+      work.opcode == IBV_WR_SEND_WITH_IMM || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  Complete(peer.recv_cq, peer, receive.id, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV, status,
+           bytes, immediate ? &work : nullptr);
+  return status == IBV_WC_SUCCESS ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
+}
+
+void Perform(QueuePair& pair, const ibv_send_wr& work)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(pair.post_lock) {
+  uint32_t bytes = 0;
+  for (int i = 0; i < work.num_sge; ++i) bytes += work.sg_list[i].length;
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  ibv_wc_opcode opcode = IBV_WC_SEND;
+  if (pair.peer == nullptr) {
+    status = IBV_WC_WR_FLUSH_ERR;
+  } else if (work.opcode == IBV_WR_SEND || work.opcode == IBV_WR_SEND_WITH_IMM) {
+    status = Receive(*pair.peer, work, false, bytes);
+  } else if (work.opcode == IBV_WR_RDMA_READ) {
+    opcode = IBV_WC_RDMA_READ;
+    const char* from = reinterpret_cast<const char*>(work.wr.rdma.remote_addr);
+    for (int i = 0; i < work.num_sge; ++i) {
+      std::memcpy(reinterpret_cast<char*>(work.sg_list[i].addr), from, work.sg_list[i].length);
+      from += work.sg_list[i].length;
+    }
+  } else if (work.opcode == IBV_WR_RDMA_WRITE || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+    opcode = IBV_WC_RDMA_WRITE;
+    char* to = reinterpret_cast<char*>(work.wr.rdma.remote_addr);
+    for (int i = 0; i < work.num_sge; ++i) {
+      std::memcpy(to, reinterpret_cast<const char*>(work.sg_list[i].addr), work.sg_list[i].length);
+      to += work.sg_list[i].length;
+    }
+    if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) status = Receive(*pair.peer, work, true, bytes);
+  } else {
+    status = IBV_WC_REM_INV_REQ_ERR;
+  }
+  Complete(pair.send_cq, pair, work.wr_id, opcode, status, bytes, nullptr);
+}
+
+int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr**) {
+  if (void (*const hook)() = post_hook.load(std::memory_order_relaxed)) hook();
+  QueuePair& pair = *static_cast<QueuePair*>(handle);
+  SpinLockHolder guard(&pair.post_lock);
+  for (; work != nullptr; work = work->next) Perform(pair, *work);
+  return 0;
+}
+
+int PostReceive(ibv_qp* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
+  QueuePair& pair = *static_cast<QueuePair*>(handle);
+  SpinLockHolder guard(&pair.receive_lock);
+  for (; work != nullptr; work = work->next) {
+    if (pair.tail - pair.head > pair.mask) {
+      *bad = work;
+      return ENOMEM;
+    }
+    if (pair.failed) {
+      Complete(pair.recv_cq, pair, work->wr_id, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR, 0, nullptr);
+      continue;
+    }
+    PostedReceive& receive = pair.receives[pair.tail++ & pair.mask];
+    receive.id = work->wr_id;
+    receive.count = work->num_sge;
+    for (int i = 0; i < work->num_sge; ++i) receive.segments[i] = work->sg_list[i];
+  }
+  return 0;
+}
+
+int PollCq(ibv_cq* handle, int n, ibv_wc* out) {
+  CompletionQueue& queue = *static_cast<CompletionQueue*>(handle);
+  SpinLockHolder guard(&queue.lock);
+  int count = 0;
+  while (count < n && queue.head != queue.tail)
+    out[count++] = queue.ring[queue.head++ & queue.mask];
+  return count;
+}
+
+int RequestNotify(ibv_cq* handle, int) {
+  CompletionQueue& queue = *static_cast<CompletionQueue*>(handle);
+  SpinLockHolder guard(&queue.lock);
+  queue.armed = true;
+  return 0;
+}
+
+Device* MakeDevice() {
+  Device* const made = new Device;  // leaked, as a device is for ever
+  std::strcpy(made->device.name, "mock0");
+  made->device.node_type = IBV_NODE_CA;
+  made->device.transport_type = IBV_TRANSPORT_IB;
+  made->context.device = &made->device;
+  made->context.ops.post_send = PostSend;
+  made->context.ops.post_recv = PostReceive;
+  made->context.ops.poll_cq = PollCq;
+  made->context.ops.req_notify_cq = RequestNotify;
+  made->context.async_fd = made->async_events.reading_end();
+  made->context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  return made;
+}
+
+Device& TheDevice() {
+  static Device* const device = MakeDevice();
+  return *device;
+}
+
+}  // namespace
+
+void SetPostHook(void (*hook)()) { post_hook.store(hook); }
+
+ibv_context* Verbs() { return &TheDevice().context; }
+
+EventPipe::EventPipe() {
+  if (pipe2(ends_, O_CLOEXEC) != 0) ends_[0] = ends_[1] = -1;
+}
+
+EventPipe::~EventPipe() { close(ends_[1]); }  // the reading end is its user's
+
+void EventPipe::Push(void* about, void* event) {
+  MutexLock lock(&mutex_);
+  events_.emplace_back(about, event);
+  const char byte = 0;
+  while (write(ends_[1], &byte, 1) < 0 && errno == EINTR) {
+  }
+}
+
+void* EventPipe::Pop(int fd) {
+  char byte;
+  while (read(fd, &byte, 1) == 1) {
+    MutexLock lock(&mutex_);
+    if (events_.empty()) continue;  // it was forgotten
+    void* const event = events_.front().second;
+    events_.pop_front();
+    return event;
+  }
+  return nullptr;
+}
+
+void EventPipe::Forget(void* about) {
+  MutexLock lock(&mutex_);
+  for (auto at = events_.begin(); at != events_.end();) {
+    at = at->first == about ? events_.erase(at) : at + 1;
+  }
+}
+
+void CompletionQueue::Add(const ibv_wc& completion) {
+  bool ring_bell = false;
+  {
+    SpinLockHolder guard(&lock);
+    ring[tail++ & mask] = completion;
+    std::swap(ring_bell, armed);
+  }
+  if (ring_bell && channel != nullptr) {
+    static_cast<CompletionChannel*>(channel)->events.Push(this, this);
+  }
+}
+
+void QueuePair::Fail() {
+  SpinLockHolder guard(&receive_lock);
+  failed = true;
+  for (; head != tail; ++head) {
+    Complete(recv_cq, *this, receives[head & mask].id, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR, 0,
+             nullptr);
+  }
+}
+
+void Join(QueuePair& a, QueuePair& b) {
+  {
+    SpinLockHolder guard(&a.post_lock);
+    a.peer = &b;
+  }
+  SpinLockHolder guard(&b.post_lock);
+  b.peer = &a;
+}
+
+void Part(QueuePair& pair) {
+  QueuePair* peer;
+  {
+    SpinLockHolder guard(&pair.post_lock);
+    peer = pair.peer;
+    pair.peer = nullptr;
+  }
+  if (peer == nullptr) return;
+  SpinLockHolder guard(&peer->post_lock);
+  peer->peer = nullptr;
+}
+
+}  // namespace viaduct::rdma_mock
+
+namespace mock = viaduct::rdma_mock;
+
+extern "C" {
+
+int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
+  std::memset(attributes, 0, sizeof *attributes);
+  attributes->max_mr_size = uint64_t{1} << 40;
+  attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_pd = 65536;
+  attributes->max_qp_wr = 4096;
+  attributes->max_sge = attributes->max_sge_rd = mock::kMaxSegments;
+  attributes->max_cqe = 1 << 20;
+  attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = 16;
+  attributes->atomic_cap = IBV_ATOMIC_NONE;
+  attributes->phys_port_cnt = 1;
+  return 0;
+}
+
+int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* attributes) {
+  auto* const port = reinterpret_cast<ibv_port_attr*>(attributes);
+  port->state = IBV_PORT_ACTIVE;
+  port->max_msg_sz = 0x40000000;
+  return 0;
+}
+
+ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  ibv_pd* const domain = new ibv_pd();
+  domain->context = context;
+  return domain;
+}
+
+int ibv_dealloc_pd(ibv_pd* domain) {
+  delete domain;
+  return 0;
+}
+
+ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int) {
+  ibv_mr* const region = new ibv_mr();
+  region->context = domain->context;
+  region->pd = domain;
+  region->addr = address;
+  region->length = length;
+  region->lkey = region->rkey = mock::last_number.fetch_add(1) + 1;
+  return region;
+}
+
+ibv_mr* ibv_reg_mr_iova(ibv_pd* domain, void* address, size_t length, uint64_t, int access) {
+  return ibv_reg_mr(domain, address, length, access);
+}
+
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t, unsigned access) {
+  return ibv_reg_mr(domain, address, length, static_cast<int>(access));
+}
+
+int ibv_dereg_mr(ibv_mr* region) {
+  delete region;
+  return 0;
+}
+
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  auto* const channel = new mock::CompletionChannel();
+  channel->context = context;
+  channel->fd = channel->events.reading_end();
+  return channel;
+}
+
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* its, ibv_comp_channel* channel,
+                      int) {
+  auto* const queue = new mock::CompletionQueue();
+  queue->context = context;
+  queue->channel = channel;
+  queue->cq_context = its;
+  const uint32_t room = mock::PowerOfTwo(static_cast<uint32_t>(entries));
+  queue->cqe = static_cast<int>(room);
+  queue->ring = std::make_unique<ibv_wc[]>(room);
+  queue->mask = room - 1;
+  return queue;
+}
+
+int ibv_destroy_cq(ibv_cq* handle) {
+  auto* const queue = static_cast<mock::CompletionQueue*>(handle);
+  if (queue->channel != nullptr) {
+    static_cast<mock::CompletionChannel*>(queue->channel)->events.Forget(queue);
+  }
+  delete queue;
+  return 0;
+}
+
+int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** queue, void** its) {
+  auto* const channel = static_cast<mock::CompletionChannel*>(handle);
+  *queue = static_cast<mock::CompletionQueue*>(channel->events.Pop(channel->fd));
+  if (*queue == nullptr) return -1;
+  *its = (*queue)->cq_context;
+  return 0;
+}
+
+void ibv_ack_cq_events(ibv_cq*, unsigned) {}
+
+// Nothing happens to this device.
+int ibv_get_async_event(ibv_context* context, ibv_async_event*) {
+  char byte;
+  return read(context->async_fd, &byte, 1) == 1 ? 0 : -1;
+}
+
+void ibv_ack_async_event(ibv_async_event*) {}
+
+ibv_srq* ibv_create_srq(ibv_pd*, ibv_srq_init_attr*) {
+  errno = EOPNOTSUPP;  // max_srq is 0
+  return nullptr;
+}
+
+int ibv_destroy_srq(ibv_srq*) { return EINVAL; }
+
+ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
+  if (wanted->cap.max_inline_data > mock::kMaxInline ||
+      wanted->cap.max_send_sge > mock::kMaxSegments ||
+      wanted->cap.max_recv_sge > mock::kMaxSegments || wanted->srq != nullptr) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  auto* const pair = new mock::QueuePair();
+  pair->context = domain->context;
+  pair->qp_context = wanted->qp_context;
+  pair->pd = domain;
+  pair->send_cq = wanted->send_cq;
+  pair->recv_cq = wanted->recv_cq;
+  pair->qp_num = mock::last_number.fetch_add(1) + 1;
+  pair->qp_type = wanted->qp_type;
+  pair->state = IBV_QPS_INIT;
+  const uint32_t room = mock::PowerOfTwo(wanted->cap.max_recv_wr);
+  pair->receives = std::make_unique<mock::PostedReceive[]>(room);
+  pair->mask = room - 1;
+  return pair;
+}
+
+int ibv_destroy_qp(ibv_qp* handle) {
+  auto* const pair = static_cast<mock::QueuePair*>(handle);
+  mock::Part(*pair);
+  delete pair;
+  return 0;
+}
+
+int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
+  if ((mask & IBV_QP_STATE) == 0) return 0;
+  auto* const pair = static_cast<mock::QueuePair*>(handle);
+  pair->state = attributes->qp_state;
+  if (attributes->qp_state == IBV_QPS_ERR) {
+    mock::Part(*pair);
+    pair->Fail();
+  }
+  return 0;
+}
+
+int ibv_query_qp(ibv_qp* pair, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) {
+  attributes->qp_state = pair->state;
+  return 0;
+}
+
+const char* ibv_wc_status_str(ibv_wc_status) { return "a failure"; }
+}
