@@ -72,20 +72,27 @@ void CompletionCore::Release(int number, uint32_t entries) {
   queues_[number].reserved -= entries;
 }
 
-bool CompletionCore::Harvest() {
+bool CompletionCore::Harvest(Completion* out, int n, int* taken) {
   bool any = false;
   ibv_wc completions[kBatch];
   for (int i = 0, count = queue_count_.load(std::memory_order_acquire); i < count; ++i) {
-    const int got = ibv_poll_cq(queues_[i].handle, kBatch, completions);
-    for (int k = 0; k < got; ++k) {
-      if (WorkId::IsShared(completions[k].wr_id)) {
-        SharedReceiveCore::Complete(completions[k]);
-      } else {
-        WorkId::ConnectionOf(completions[k].wr_id)
-            ->Complete(WorkId::DirectionOf(completions[k].wr_id), completions[k]);
+    int got;
+    do {
+      got = ibv_poll_cq(queues_[i].handle, kBatch, completions);
+      for (int k = 0; k < got; ++k) {
+        const ibv_wc& completion = completions[k];
+        if (WorkId::IsShared(completion.wr_id)) {
+          SharedReceiveCore::Complete(completion);
+          continue;
+        }
+        Connection& connection = *WorkId::ConnectionOf(completion.wr_id);
+        const Direction direction = WorkId::DirectionOf(completion.wr_id);
+        if (*taken == n || !connection.CompleteInTurn(direction, completion, out, taken)) {
+          connection.Complete(direction, completion);
+        }
       }
-    }
-    any = any || got > 0;
+      any = any || got > 0;
+    } while (got == kBatch && *taken < n);
   }
   return any;
 }
@@ -114,18 +121,7 @@ int CompletionCore::Reap(Completion* out, int n) {
     WorkQueue& queue = *first_;
     while (count < n && queue.HasNews()) {
       const WorkRecord& record = queue.At(queue.head());
-      if ((record.flags & kSuppress) == 0 || record.status != Status::kSuccess) {
-        Completion& completion = out[count++];
-        completion.id = record.id;
-        completion.context = queue.context;
-        completion.length = record.length;
-        completion.immediate = record.immediate;
-        completion.opcode = record.opcode;
-        completion.status = record.status;
-        completion.has_immediate = record.has_immediate;
-        completion.solicited = (record.flags & kSolicited) != 0;
-        completion.quiet = (record.flags & kQuiet) != 0;
-      }
+      if (queue.Shows(record)) queue.Show(record, &out[count++]);
       queue.PopHead();
       if (queue.outstanding != nullptr) {
         queue.outstanding->fetch_sub(1, std::memory_order_relaxed);
@@ -140,8 +136,10 @@ int CompletionCore::Reap(Completion* out, int n) {
 int CompletionCore::Poll(Completion* out, int n) {
   SpinLockHolder guard(&lock);
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  Harvest();
-  return Reap(out, n);
+  int count = first_ != nullptr ? Reap(out, n) : 0;
+  if (count == n) return count;
+  Harvest(out, n, &count);
+  return first_ != nullptr ? count + Reap(out + count, n - count) : count;
 }
 
 bool CompletionCore::Ready() {

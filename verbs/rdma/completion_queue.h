@@ -39,7 +39,10 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
 
   SpinLock lock;
   // Takes what the device has completed; true if there was anything.
-  bool Harvest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
+  bool Harvest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock) {
+    int taken = 0;
+    return Harvest(nullptr, 0, &taken);
+  }
   // `queue` has completions to reap.
   void List(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   void Unlist(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
@@ -68,6 +71,8 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
     uint32_t reserved = 0;
   };
 
+  // The same, but up to `n` of them go straight to `out`, `*taken` says how many.
+  bool Harvest(Completion* out, int n, int* taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   bool Ready();
   void RequestEvents();
   void WakeWaiters();

@@ -166,8 +166,7 @@ void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> p
 // -------------------------------------------------------------------------------- completions
 
 void Connection::Complete(Direction direction, const ibv_wc& completion) {
-  seen_[direction].store(seen_[direction].load(std::memory_order_relaxed) + 1,
-                         std::memory_order_relaxed);
+  CountSeen(direction);
   WorkQueue* const queue = queues_[direction];
   if (queue == nullptr) return;  // released
   // What a failed attempt flushes is still posted.
@@ -188,7 +187,13 @@ void Connection::Complete(Direction direction, const ibv_wc& completion) {
     status = ReceiveError(*queue, *record);
   }
   if (record->status == Status::kSuccess) record->status = status;
-  if (direction == kReceives && status == Status::kSuccess) Receive(*queue, completion);
+  if (direction == kReceives && status == Status::kSuccess) {
+    Receive(*record, completion);
+    if (record->bounce.memory != nullptr && record->opcode != Opcode::kReceiveWrite) {
+      record->status =
+          Scatter(*record, queue->SegmentsOf(*record), record->bounce.memory, completion.byte_len);
+    }
+  }
   if (--record->parts == 0) Finish(direction, *queue, *record);
 }
 
@@ -264,8 +269,7 @@ void Connection::AwaitDrain(WorkQueue& sends) {
   CheckTurn(sends);
 }
 
-void Connection::Receive(WorkQueue& queue, const ibv_wc& completion) {
-  WorkRecord& record = *queue.OldestAtDevice();
+void Connection::Receive(WorkRecord& record, const ibv_wc& completion) {
   record.length = completion.byte_len;
   record.opcode = Opcode::kReceive;
   record.flags |= kSolicited;  // no device says which were: nobody sleeps through one
@@ -277,13 +281,9 @@ void Connection::Receive(WorkQueue& queue, const ibv_wc& completion) {
     record.immediate = completion.invalidated_rkey;
   }
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) record.opcode = Opcode::kReceiveWrite;
-  if (record.bounce.memory != nullptr && record.opcode != Opcode::kReceiveWrite) {
-    record.status =
-        Scatter(queue, record, queue.SegmentsOf(record), record.bounce.memory, completion.byte_len);
-  }
 }
 
-Status Connection::Scatter(const WorkQueue& /*queue*/, WorkRecord& record, const Segment* segments,
+Status Connection::Scatter(const WorkRecord& record, const Segment* segments,
                            const unsigned char* from, uint32_t length) {
   uint32_t left = length;
   for (uint16_t i = 0; i < record.segments && left != 0; ++i) {
@@ -325,7 +325,7 @@ void Connection::ReceiveBounced(WorkQueue& queue,
       for (uint16_t i = 0; i < record->segments; ++i) room += segments[i].length;
       status = room < completion.byte_len
                    ? Status::kLocalLength
-                   : Scatter(queue, *record, segments, bounce.memory, completion.byte_len);
+                   : Scatter(*record, segments, bounce.memory, completion.byte_len);
     }
     if (status != Status::kSuccess) record->length = 0;
     queue.Done(*record, status);
@@ -340,13 +340,14 @@ bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& comp
   if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
   if (queue->full() && !queue->Resize(2 * (queue->tail() - queue->head()), 0)) return false;
   WorkRecord& record = queue->Next();
+  record = WorkRecord();
   record.id = receive.id;
   record.flags = receive.quiet ? kQuiet : 0;
   record.opcode = Opcode::kReceive;
   record.parts = 1;
   queue->Publish();
   if (completion.status == IBV_WC_SUCCESS) {
-    Receive(*queue, completion);
+    Receive(record, completion);
   } else {
     record.status = CompletionStatus(completion.status);
   }

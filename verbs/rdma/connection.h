@@ -122,6 +122,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
 
   // Under the lock of the direction's queue.
   void Complete(Direction direction, const ibv_wc& completion);
+  // The same for the usual case: the request has succeeded and nobody waits in front of it, so its
+  // completion goes straight to `out[*taken]`. False: nothing has happened.
+  bool CompleteInTurn(Direction direction, const ibv_wc& completion, Completion* out, int* taken);
   // False: released, nobody polls for it.
   bool CompleteShared(const SharedReceive& receive, const ibv_wc& completion);
   // The device has refused `count` parts of a request.
@@ -160,13 +163,17 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   bool AnswerIsMissing(const WorkRecord& record) const;
   Status ReceiveError(WorkQueue& queue, const WorkRecord& record) const;
   void NoteFailure(const ibv_wc& completion);
-  void Receive(WorkQueue& queue, const ibv_wc& completion);
+  void Receive(WorkRecord& record, const ibv_wc& completion);
   void ReceiveBounced(WorkQueue& queue, const ibv_wc& completion);
-  Status Scatter(const WorkQueue& queue, WorkRecord& record, const Segment* segments,
-                 const unsigned char* from, uint32_t length);
+  Status Scatter(const WorkRecord& record, const Segment* segments, const unsigned char* from,
+                 uint32_t length);
   void Finish(Direction direction, WorkQueue& queue, WorkRecord& record);
   bool PostBounce(Bounce& bounce);
   void CheckTurn(WorkQueue& sends);
+  void CountSeen(Direction direction) {
+    seen_[direction].store(seen_[direction].load(std::memory_order_relaxed) + 1,
+                           std::memory_order_relaxed);
+  }
   bool Dead();
   void TryToDestroy(int tries);
 
@@ -195,6 +202,22 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   Mutex mutex_;
   ConnectionOwner* owner_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
+
+inline bool Connection::CompleteInTurn(Direction direction, const ibv_wc& completion,
+                                       Completion* out, int* taken) {
+  WorkQueue* const queue = queues_[direction];
+  if (completion.status != IBV_WC_SUCCESS || queue == nullptr || queue->gated || queue->listed) {
+    return false;
+  }
+  if (direction == kSends ? drain_awaited_ || break_awaited_ : bouncing()) return false;
+  WorkRecord* const record = queue->HeadAtDevice();
+  if (record == nullptr) return false;
+  CountSeen(direction);
+  if (direction == kReceives) Receive(*record, completion);
+  if (WorkQueue::Shows(*record)) queue->Show(*record, &out[(*taken)++]);
+  queue->TakeHead();
+  return true;
+}
 
 }  // namespace viaduct::verbs::rdma
 

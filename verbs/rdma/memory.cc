@@ -153,13 +153,13 @@ bool Memory::TranslateAcross(DomainCore& domain, Key key, uint32_t* local_key) {
 }
 
 uint32_t Memory::TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments,
-                                  bool never_none, ibv_sge* to) {
+                                  bool never_none, RegionCache& cache, ibv_sge* to) {
   uint32_t count = 0;
   for (const Segment& segment : segments) {
     if (segment.length == 0) continue;
     uint32_t key;
     const bool open =
-        Translate(domain, segment.key, segment.address, segment.length, kLocalWrite, &key);
+        Translate(domain, segment.key, segment.address, segment.length, kLocalWrite, cache, &key);
     to[count++] = {segment.address, segment.length, open ? key : kNoLocalKey};
   }
   if (count == 0 && never_none) to[count++] = {0, 0, 0};

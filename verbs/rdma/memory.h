@@ -70,17 +70,17 @@ class Memory {
   // The device's key for `length` bytes at `address`, which have `rights`, in a request of a
   // queue pair of `domain`. False: they have not. Lock-free unless a wildcard is at work.
   bool Translate(DomainCore& domain, Key key, uint64_t address, uint64_t length, uint32_t rights,
-                 uint32_t* local_key) {
-    RegionEntry entry;
-    if (!map_.Find(key, &entry) || !entry.Holds(address, length, rights)) return false;
-    *local_key = entry.local_key;
-    return entry.domain == &domain || TranslateAcross(domain, key, local_key);
+                 RegionCache& cache, uint32_t* local_key) {
+    const RegionEntry* const entry = map_.Find(key, cache);
+    if (entry == nullptr || !entry->Holds(address, length, rights)) return false;
+    *local_key = entry->local_key;
+    return entry->domain == &domain || TranslateAcross(domain, key, local_key);
   }
   // A receive's segments but for the empty ones in the device's form; `to` has room for all. One
   // that may not be written gets a key that nothing has: the device refuses it when a message
   // comes. `never_none`: siw's library takes no receive without a segment. Returns how many.
   uint32_t TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments, bool never_none,
-                            ibv_sge* to);
+                            RegionCache& cache, ibv_sge* to);
   // Where the processor finds them; null: they have not these rights.
   unsigned char* Resolve(DomainCore& domain, Key key, uint64_t address, uint64_t length,
                          uint32_t rights);

@@ -301,6 +301,7 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
     SpinLockHolder guard(&send_lock_);
     sending_ = &connection;
     stopped_ = false;
+    PreparePlain(connection);
     device_.SetTelling(this);
   }
   const Device::Told told(device_);

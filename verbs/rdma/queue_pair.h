@@ -82,6 +82,8 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   DisconnectCause CauseOf(Connection& connection);
 
   // Posting; the direction's lock held.
+  // The usual request, in the prebuilt form. False: it is not one, or something is in its way.
+  bool PostPlain(const SendRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   PostResult PostDone(WorkQueue& queue, Direction direction, const WorkRecord& blank,
                       Status status);
   PostResult RefuseSend(const WorkRecord& blank, Status status)
@@ -94,6 +96,14 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   PostResult PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // The device has refused the chain from `bad` on, which is the record's.
+  void RefusedByDevice(WorkRecord& record, const ibv_send_wr* bad)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  uint32_t MostSegments(Opcode opcode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // How many requests of the device it becomes.
+  uint32_t PartsOf(const SendRequest& request, const WorkRecord& record) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  void PreparePlain(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   void PostReceiveToDevice(Connection& connection, WorkRecord& record, const Segment* segments)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
   bool drops() const { return no_receive_ == NoReceive::kDrop && shared_ == nullptr; }
@@ -128,9 +138,17 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   Connection* sending_ ABSL_GUARDED_BY(send_lock_) = nullptr;  // Connected
   bool stopped_ ABSL_GUARDED_BY(send_lock_) = false;           // a request has failed here
   std::vector<ibv_sge> send_segments_ ABSL_GUARDED_BY(send_lock_);
+  RegionCache send_region_ ABSL_GUARDED_BY(send_lock_);
+  // Prebuilt while Connected, for PostPlain: flags that change nothing in what the device does, and
+  // how long a message may be.
+  ibv_send_wr plain_ ABSL_GUARDED_BY(send_lock_) = {};
+  ibv_sge plain_segment_ ABSL_GUARDED_BY(send_lock_) = {};
+  uint16_t plain_flags_ ABSL_GUARDED_BY(send_lock_) = 0;
+  uint32_t plain_bytes_ ABSL_GUARDED_BY(send_lock_) = 0;
   Connection* receiving_ ABSL_GUARDED_BY(receive_lock_) = nullptr;
   bool flushing_ ABSL_GUARDED_BY(receive_lock_) = false;  // Error
   std::vector<ibv_sge> receive_segments_ ABSL_GUARDED_BY(receive_lock_);
+  RegionCache receive_region_ ABSL_GUARDED_BY(receive_lock_);
 
   std::atomic<bool> heard_{false};
   std::atomic<uint16_t> local_port_{0};

@@ -54,15 +54,90 @@ PostResult RdmaQueuePair::RefuseSend(const WorkRecord& blank, Status status) {
   return PostResult::kOk;
 }
 
+void RdmaQueuePair::PreparePlain(Connection& connection) {
+  plain_ = {};
+  plain_.wr_id = WorkId::Of(&connection, kSends);
+  plain_.sg_list = &plain_segment_;
+  plain_flags_ = kSolicited | kSuppress | kQuiet;
+  if (!device_.iwarp()) plain_flags_ |= kConfirm;
+  plain_bytes_ = drops() ? kMaxDropBytes : device_.max_message();
+}
+
+bool RdmaQueuePair::PostPlain(const SendRequest& request) {
+  if (sending_ == nullptr || stopped_ || request.segments.size() != 1 ||
+      (request.flags & ~plain_flags_) != 0 || request.verdict != Status::kSuccess ||
+      (request.opcode != Opcode::kSend && request.opcode != Opcode::kWrite)) {
+    return false;
+  }
+  const Segment& segment = request.segments[0];
+  Connection& connection = *sending_;
+  if (segment.length == 0 || segment.length > plain_bytes_ || connection.SendRoom() == 0 ||
+      !memory_.Translate(*domain_, segment.key, segment.address, segment.length, kLocalRead,
+                         send_region_, &plain_segment_.lkey)) {
+    return false;
+  }
+  plain_segment_.addr = segment.address;
+  plain_segment_.length = segment.length;
+  plain_.num_sge = 1;
+  plain_.send_flags = 0;
+  if (segment.length <= device_.max_inline()) plain_.send_flags |= IBV_SEND_INLINE;
+  if ((request.flags & kSolicited) != 0) plain_.send_flags |= IBV_SEND_SOLICITED;
+  if (request.opcode == Opcode::kSend) {
+    plain_.opcode = IBV_WR_SEND;
+  } else {
+    plain_.opcode = IBV_WR_RDMA_WRITE;
+    plain_.wr.rdma.remote_addr = request.remote_address;
+    plain_.wr.rdma.rkey = request.remote_key;
+  }
+  WorkRecord& record = sends_.Next();
+  record.id = request.id;
+  record.length = 0;
+  record.opcode = request.opcode;
+  record.status = Status::kSuccess;
+  record.flags = request.flags & ~kSolicited;
+  record.parts = 1;
+  record.segments = 0;
+  record.done = false;
+  record.has_immediate = false;
+  record.bounce.memory = nullptr;
+  if (request.ids != nullptr && !request.ids->TakeId(&record.id)) return false;
+  connection.Posted(kSends, 1);
+  sends_.Publish();
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(connection.pair(), &plain_, &bad) != 0) RefusedByDevice(record, &plain_);
+  return true;
+}
+
+uint32_t RdmaQueuePair::MostSegments(Opcode opcode) const {
+  const uint32_t most = sending_->max_segments(kSends);
+  return opcode == Opcode::kRead ? std::min(most, device_.max_read_segments()) : most;
+}
+
+uint32_t RdmaQueuePair::PartsOf(const SendRequest& request, const WorkRecord& record) const {
+  uint32_t parts = 1;
+  if (request.opcode == Opcode::kRead || request.opcode == Opcode::kWrite) {
+    const uint32_t most = MostSegments(request.opcode);
+    uint32_t segments = 0;
+    for (const Segment& segment : request.segments) segments += segment.length != 0 ? 1 : 0;
+    parts = std::max(parts, (segments + most - 1) / most);
+  }
+  return parts + (NeedsConfirmation(record) ? 1 : 0);
+}
+
 PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   SpinLockHolder guard(&send_lock_);
   if (sends_.full()) return PostResult::kQueueFull;
+  if (PostPlain(request)) return PostResult::kOk;
   if (request.segments.size() > max_send_segments_) return PostResult::kTooManySegments;
   WorkRecord blank = {};
   blank.id = request.id;
-  if (request.ids != nullptr && !request.ids->TakeId(&blank.id)) return PostResult::kQueueFull;
   blank.opcode = request.opcode == Opcode::kSendInvalidate ? Opcode::kSend : request.opcode;
   blank.flags = request.flags & ~kSolicited;
+  // Before it has an id: without room it was not posted.
+  if (sending_ != nullptr && sending_->SendRoom() < PartsOf(request, blank)) {
+    return PostResult::kQueueFull;
+  }
+  if (request.ids != nullptr && !request.ids->TakeId(&blank.id)) return PostResult::kQueueFull;
   if (sending_ == nullptr || stopped_) {
     return PostDone(sends_, kSends, blank, Status::kFlushed);
   }
@@ -82,7 +157,7 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
     to.addr = segment.address;
     to.length = segment.length;
     if (!memory_.Translate(*domain_, segment.key, segment.address, segment.length, rights,
-                           &to.lkey)) {
+                           send_region_, &to.lkey)) {
       return RefuseSend(blank, Status::kLocalProtection);
     }
   }
@@ -108,9 +183,7 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
     work.wr.rdma.remote_addr = request.remote_address;
     work.wr.rdma.rkey = request.remote_key;
   }
-  const uint32_t most = reads
-                            ? std::min(sending_->max_segments(kSends), device_.max_read_segments())
-                            : sending_->max_segments(kSends);
+  const uint32_t most = MostSegments(request.opcode);
   if (count > most) {
     return reads || request.opcode == Opcode::kWrite
                ? PostSplit(work, blank, most)
@@ -198,19 +271,19 @@ PostResult RdmaQueuePair::PostSplit(ibv_send_wr& work, const WorkRecord& blank, 
 
 PostResult RdmaQueuePair::PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank) {
   Connection& connection = *sending_;
-  if (connection.SendRoom() < count) {
-    Bounce bounce = blank.bounce;
-    domain_->bounces().GiveBack(bounce);
-    return PostResult::kQueueFull;
-  }
   WorkRecord& record = sends_.Next();
   record = blank;
   record.parts = static_cast<uint16_t>(count);
   connection.Posted(kSends, count);
   sends_.Publish();
   ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(connection.pair(), first, &bad) == 0) return PostResult::kOk;
-  // The device wants none of it: what it took of a chain completes, the rest is not waited for.
+  if (ibv_post_send(connection.pair(), first, &bad) != 0) RefusedByDevice(record, bad);
+  return PostResult::kOk;
+}
+
+// What the device took of a chain completes, the rest is not waited for.
+void RdmaQueuePair::RefusedByDevice(WorkRecord& record, const ibv_send_wr* bad) {
+  Connection& connection = *sending_;
   uint32_t refused = 0;
   for (const ibv_send_wr* at = bad; at != nullptr; at = at->next) ++refused;
   connection.Unposted(kSends, refused);
@@ -220,12 +293,13 @@ PostResult RdmaQueuePair::PostChain(ibv_send_wr* first, uint32_t count, const Wo
     connection.Refused(kSends, sends_, record, refused);
   }
   core(kSends).Notify();
-  return PostResult::kOk;
 }
 
 PostResult RdmaQueuePair::PostAtomic(const AtomicRequest& request) {
   SpinLockHolder guard(&send_lock_);
-  if (sends_.full()) return PostResult::kQueueFull;
+  if (sends_.full() || (sending_ != nullptr && sending_->SendRoom() == 0)) {
+    return PostResult::kQueueFull;
+  }
   WorkRecord blank = {};
   blank.id = request.id;
   blank.opcode = request.opcode;
@@ -238,7 +312,7 @@ PostResult RdmaQueuePair::PostAtomic(const AtomicRequest& request) {
   if (request.result.length != 8) return RefuseSend(blank, Status::kLocalLength);
   ibv_sge result = {request.result.address, 8, 0};
   if (!memory_.Translate(*domain_, request.result.key, request.result.address, 8, kLocalWrite,
-                         &result.lkey)) {
+                         send_region_, &result.lkey)) {
     return RefuseSend(blank, Status::kLocalProtection);
   }
   if (!device_.atomics() || request.remote_address % 8 != 0) {
@@ -309,8 +383,8 @@ PostResult RdmaQueuePair::PostReceive(const ReceiveRequest& request) {
 void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& record,
                                         const Segment* segments) {
   const absl::Span<const Segment> all(segments, record.segments);
-  uint32_t count =
-      memory_.TranslateReceive(*domain_, all, device_.iwarp(), receive_segments_.data());
+  uint32_t count = memory_.TranslateReceive(*domain_, all, device_.iwarp(), receive_region_,
+                                            receive_segments_.data());
   if (count > connection.max_segments(kReceives)) {
     const uint64_t bytes = TotalLength(all);
     record.bounce = domain_->bounces().Take(bytes);

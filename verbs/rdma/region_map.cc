@@ -45,6 +45,7 @@ bool RegionMap::Put(const RegionEntry& entry) {
   slot->memory.store(entry.memory, std::memory_order_relaxed);
   slot->key.store(entry.key, std::memory_order_release);
   slot->version.store(version + 2, std::memory_order_release);
+  changes_.fetch_add(1, std::memory_order_release);
   return true;
 }
 
@@ -60,6 +61,7 @@ void RegionMap::Remove(Key key) {
   const bool last = slots_[next].key.load(std::memory_order_relaxed) == 0;
   slot->key.store(last ? 0 : kRemoved, std::memory_order_release);
   slot->version.store(version + 2, std::memory_order_release);
+  changes_.fetch_add(1, std::memory_order_release);
   --entries_;
 }
 

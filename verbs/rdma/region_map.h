@@ -30,6 +30,12 @@ struct RegionEntry {
   }
 };
 
+// What was found last, for a queue that mostly uses one region. Under its user's lock.
+struct RegionCache {
+  uint64_t changes = 0;
+  RegionEntry entry;
+};
+
 class RegionMap {
  public:
   static constexpr uint32_t kMaxEntries = 1 << 15;
@@ -44,6 +50,16 @@ class RegionMap {
   void Remove(Key key);
   // False: no such key. Any thread, lock-free.
   bool Find(Key key, RegionEntry* entry) const;
+  // The same, null for false, without a search while nothing has changed and the key is that of
+  // the last time.
+  const RegionEntry* Find(Key key, RegionCache& cache) const {
+    const uint64_t changes = changes_.load(std::memory_order_acquire);
+    if (cache.changes == changes && cache.entry.key == key) return &cache.entry;
+    cache.changes = 0;
+    if (!Find(key, &cache.entry)) return nullptr;
+    cache.changes = changes;
+    return &cache.entry;
+  }
 
  private:
   static constexpr uint32_t kSlots = 2 * kMaxEntries;
@@ -64,6 +80,7 @@ class RegionMap {
   static uint32_t Hash(Key key) { return (key * 2654435761u) >> 16; }  // 16 bits
   Slot* Search(Key key) const;
 
+  std::atomic<uint64_t> changes_{1};
   Slot* slots_;  // reserved, zeroed; touched pages count
   Mutex mutex_;
   uint32_t entries_ ABSL_GUARDED_BY(mutex_) = 0;

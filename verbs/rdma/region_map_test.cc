@@ -33,6 +33,24 @@ TEST(RegionMapTest, FindsWhatWasPut) {
   map.Remove(256);  // no effect
 }
 
+TEST(RegionMapTest, ACacheKnowsWhatHasChanged) {
+  RegionMap map;
+  RegionCache cache;
+  EXPECT_EQ(map.Find(0, cache), nullptr);
+  EXPECT_EQ(map.Find(256, cache), nullptr);
+  ASSERT_TRUE(map.Put(Entry(256)));
+  ASSERT_TRUE(map.Put(Entry(512)));
+  ASSERT_NE(map.Find(256, cache), nullptr);
+  EXPECT_EQ(map.Find(256, cache)->local_key, 257u);
+  EXPECT_EQ(map.Find(512, cache)->local_key, 513u);
+  ASSERT_TRUE(map.Put(Entry(512, 8192)));
+  EXPECT_EQ(map.Find(512, cache)->address, 8192u);
+  map.Remove(512);
+  EXPECT_EQ(map.Find(512, cache), nullptr);
+  EXPECT_EQ(map.Find(512, cache), nullptr) << "nor by what was left in the cache";
+  EXPECT_NE(map.Find(256, cache), nullptr);
+}
+
 TEST(RegionMapTest, ManyKeysComeAndGo) {
   RegionMap map;
   RegionEntry found;

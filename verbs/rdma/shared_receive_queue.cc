@@ -64,8 +64,8 @@ PostResult SharedReceiveCore::Post(const ReceiveRequest& request) {
   if (available_.load(std::memory_order_relaxed) >= max_receives_ || free_.empty()) {
     return PostResult::kQueueFull;
   }
-  const uint32_t count =
-      memory_.TranslateReceive(*domain_, request.segments, device_.iwarp(), segments_.data());
+  const uint32_t count = memory_.TranslateReceive(*domain_, request.segments, device_.iwarp(),
+                                                  cache_, segments_.data());
   SharedReceive* const receive = free_.back();
   receive->id = request.id;
   receive->quiet = request.quiet;

@@ -73,6 +73,7 @@ class SharedReceiveCore : public std::enable_shared_from_this<SharedReceiveCore>
   std::vector<SharedReceive> receives_;
   std::vector<SharedReceive*> free_ ABSL_GUARDED_BY(lock_);
   std::vector<ibv_sge> segments_ ABSL_GUARDED_BY(lock_);
+  RegionCache cache_ ABSL_GUARDED_BY(lock_);
   absl::flat_hash_map<uint32_t, Connection*> users_ ABSL_GUARDED_BY(lock_);
   uint32_t max_receives_ ABSL_GUARDED_BY(lock_) = 0;
   uint32_t limit_ ABSL_GUARDED_BY(lock_) = 0;

@@ -47,12 +47,9 @@ class WorkQueue {
   bool full() const {
     return tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire) >= limit_;
   }
-  // The next record, blank, which nobody sees until Publish.
-  WorkRecord& Next() {
-    WorkRecord& record = records_[tail_.load(std::memory_order_relaxed) & mask_];
-    record = WorkRecord();
-    return record;
-  }
+  // The next record, with whatever an older request has left there, which nobody sees until
+  // Publish.
+  WorkRecord& Next() { return records_[tail_.load(std::memory_order_relaxed) & mask_]; }
   Segment* NextSegments() { return SegmentsAt(tail_.load(std::memory_order_relaxed)); }
   uint32_t Publish() {
     const uint32_t index = tail_.load(std::memory_order_relaxed);
@@ -85,12 +82,44 @@ class WorkQueue {
     }
     return nullptr;
   }
+  // The oldest one of all, if the device owes just one completion of it and nothing else is to be
+  // done; null otherwise.
+  WorkRecord* HeadAtDevice() {
+    const uint32_t head = head_.load(std::memory_order_relaxed);
+    if (head == tail()) return nullptr;
+    WorkRecord& record = At(head);
+    return record.parts == 1 && !record.done && record.status == Status::kSuccess &&
+                   record.bounce.memory == nullptr
+               ? &record
+               : nullptr;
+  }
+  // HeadAtDevice is done and polled at once.
+  void TakeHead() {
+    next_ = head_.load(std::memory_order_relaxed) + 1;
+    open_.fetch_sub(1, std::memory_order_release);
+    head_.store(next_, std::memory_order_release);
+  }
   void Done(WorkRecord& record, Status status) {
     record.status = status;
     record.done = true;
     open_.fetch_sub(1, std::memory_order_release);
   }
   bool HasNews() { return head() != tail() && At(head()).done; }
+  // The program gets to see that it is done.
+  static bool Shows(const WorkRecord& record) {
+    return (record.flags & kSuppress) == 0 || record.status != Status::kSuccess;
+  }
+  void Show(const WorkRecord& record, Completion* out) const {
+    out->id = record.id;
+    out->context = context;
+    out->length = record.length;
+    out->immediate = record.immediate;
+    out->opcode = record.opcode;
+    out->status = record.status;
+    out->has_immediate = record.has_immediate;
+    out->solicited = (record.flags & kSolicited) != 0;
+    out->quiet = (record.flags & kQuiet) != 0;
+  }
   void PopHead() {
     const uint32_t head = head_.load(std::memory_order_relaxed) + 1;
     if (static_cast<int32_t>(next_ - head) < 0) next_ = head;

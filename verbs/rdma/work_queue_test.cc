@@ -8,6 +8,7 @@ namespace {
 // Posts a record of which the device owes that many completions.
 WorkRecord& Post(WorkQueue& queue, uint64_t id, uint16_t parts) {
   WorkRecord& record = queue.Next();
+  record = WorkRecord();
   record.id = id;
   record.parts = parts;
   queue.Publish();
@@ -47,6 +48,29 @@ TEST(WorkQueueTest, WhatIsDoneEarlyWaitsForItsTurn) {
   }
   EXPECT_FALSE(queue.HasNews());
   EXPECT_EQ(queue.OldestOpen()->id, 3u);
+}
+
+TEST(WorkQueueTest, TheHeadGoesStraightWhereNothingElseIsToBeDone) {
+  WorkQueue queue;
+  ASSERT_TRUE(queue.Resize(8, 0));
+  EXPECT_EQ(queue.HeadAtDevice(), nullptr);
+  Post(queue, 1, 1);
+  Post(queue, 2, 2);
+  EXPECT_EQ(queue.HeadAtDevice()->id, 1u);
+  queue.TakeHead();
+  EXPECT_EQ(queue.open(), 1u);
+  EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "two parts";
+  queue.At(queue.head()).parts = 1;
+  EXPECT_EQ(queue.HeadAtDevice()->id, 2u);
+  queue.At(queue.head()).status = Status::kTransport;
+  EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "its first part has failed";
+  queue.Done(*queue.OldestAtDevice(), Status::kTransport);
+  EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "done";
+  queue.PopHead();
+  unsigned char byte = 0;
+  Post(queue, 3, 1).bounce.memory = &byte;
+  EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "bytes wait to be moved";
+  EXPECT_EQ(queue.OldestAtDevice()->id, 3u);
 }
 
 TEST(WorkQueueTest, GrowsWithWhatIsInIt) {
