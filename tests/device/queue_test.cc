@@ -133,6 +133,41 @@ TEST_F(QueueTest, WaitEndsWithWhatArrives) {
   }
 }
 
+// Nothing is posted behind it that would make somebody look.
+TEST_F(QueueTest, RoomForTheLastSendEndsAWait) {
+  static constexpr uint64_t kMost = 4096;
+  static constexpr size_t kBytes = 60000;
+  EndOptions options;
+  options.max_sends = options.max_receives = kMost;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  Forget(from);
+  Forget(to);
+  uint64_t sent = 0, completed = 0;
+  do {
+    ASSERT_EQ(from.Send(sent++, 0, kBytes), PostResult::kOk);
+    const Deadline deadline = Soon();
+    while (from.sends().got().empty() &&
+           Wait(from.sends().queue(), deadline) == WaitResult::kReady) {
+      from.sends().Poll();
+    }
+    while (!from.sends().got().empty()) Expect(from.sends(), completed++);
+  } while (completed == sent && sent < kMost);
+  ASSERT_LT(completed, sent) << "there is always room";
+
+  a().executor().RunAt(a().executor().Now() + 2 * kMillisecond, [&] {
+    for (uint64_t i = 0; i < sent; ++i) EXPECT_EQ(to.Receive(i, 0, kBytes), PostResult::kOk);
+  });
+  const Deadline deadline = Generous();
+  while (completed != sent) {
+    ASSERT_EQ(Wait(from.sends().queue(), deadline), WaitResult::kReady);
+    from.sends().Poll();
+    while (!from.sends().got().empty()) Expect(from.sends(), completed++);
+  }
+  for (uint64_t i = 0; i < sent; ++i) Expect(to.receives(), i);
+}
+
 TEST_F(QueueTest, ASendCompletionEndsAWaitToo) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());

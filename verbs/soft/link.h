@@ -25,8 +25,8 @@ class Link {
   virtual void Pump() = 0;
 
   // Consumes what has arrived, up to about `budget` messages, through the pair's inbound
-  // operations; completes reads and confirmed requests. Returns true if it consumed anything.
-  // Not called before Start, nor after the pair broke.
+  // operations; completes reads and confirmed requests. Returns true if it consumed or completed
+  // anything. Not called before Start, nor after the pair broke.
   virtual bool Poll(int budget) = 0;
 
   // A cheap look, by any thread while the link is attached: would Poll find something? May be

@@ -17,9 +17,11 @@ bool SoftQueuePair::Arrived() const {
 
 bool SoftQueuePair::TryPump(Link& link) {
   if (!send_lock_.TryLock()) return false;
-  const uint64_t before = sends_.done.load(std::memory_order_relaxed);
+  const uint64_t done = sends_.done.load(std::memory_order_relaxed);
+  const uint32_t incomplete = incomplete_.load(std::memory_order_relaxed);
   link.Pump();
-  const bool moved = sends_.done.load(std::memory_order_relaxed) != before;
+  const bool moved = sends_.done.load(std::memory_order_relaxed) != done ||
+                     incomplete_.load(std::memory_order_relaxed) != incomplete;
   send_lock_.Unlock();
   return moved;
 }

@@ -96,7 +96,7 @@ bool IwarpLink::Poll(int budget) {
   }
   const bool stalled = parked_.full();
   if (stalled_.exchange(stalled) != stalled) Arm();
-  Transmit(/*requests=*/false);
+  moved |= Transmit(/*requests=*/false);
   // The loop tells of bytes in the socket, but not of bytes that were taken out of it.
   if (!input_.empty() && !stalled && !hot_.load(std::memory_order_relaxed)) pair->MarkArrived();
   return moved;

@@ -58,14 +58,15 @@ uint32_t SegmentBytes(size_t limit, bool tagged, uint32_t left) {
 
 void IwarpLink::Pump() { Transmit(/*requests=*/true); }
 
-void IwarpLink::Transmit(bool requests) {
+bool IwarpLink::Transmit(bool requests) {
   SoftQueuePair* const pair = pair_.load(std::memory_order_relaxed);
-  if (pair == nullptr || InForkChild()) return;
+  if (pair == nullptr || InForkChild()) return false;
+  bool completed = false;
   bool turned = false;  // between blocked and not
   bool first = false;   // time that it is blocked
   {
     SpinLockHolder hold(&transmit_lock_);
-    if (!may_send_) return;
+    if (!may_send_) return false;
     // Answers and requests take turns, so that neither starves the other.
     bool moved = true;
     while (moved && !lost_.load(std::memory_order_relaxed) &&
@@ -77,6 +78,7 @@ void IwarpLink::Transmit(bool requests) {
       if (stream_->blocked()) break;
       if (copied_.has_value()) {
         pair->Complete(*std::exchange(copied_, std::nullopt), Status::kSuccess);
+        completed = true;
       }
       moved = EmitAnswer(*pair);
       if (requests && !stream_->blocked()) moved |= EmitRequest(*pair);
@@ -86,8 +88,12 @@ void IwarpLink::Transmit(bool requests) {
   }
   if (first) [[unlikely]]
     RememberUnsent(*this);
-  if (lost_.load(std::memory_order_relaxed)) return Lost(*pair);
-  if (turned) Arm();
+  if (lost_.load(std::memory_order_relaxed)) {
+    Lost(*pair);
+  } else if (turned) {
+    Arm();
+  }
+  return completed;
 }
 
 int IwarpLink::FlushAtExit() {
