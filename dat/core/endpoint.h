@@ -33,6 +33,7 @@ struct Arrival;
 class ConnectAttempt;
 class ConnectionManager;
 class ConnectionRequest;
+class DiscardQueue;
 class InterfaceAdapter;
 class PeerListening;
 class ReceiveWatch;
@@ -186,8 +187,6 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   void OnRefusedWrite(verbs::QueuePair& pair) override;
   void OnRefusedRead(verbs::QueuePair& pair) override;
   void OnDamage(verbs::QueuePair& pair, verbs::Damage damage) override;
-
-  class DiscardQueue;
 
   // DAT_PSP_PROVIDER_FLAG: an endpoint without parts, for a request that has arrived.
   static Error CreateTentative(InterfaceAdapter& adapter, Ref<Endpoint>* out);

@@ -1,0 +1,391 @@
+// An endpoint's connections: what the consumer asks for, what the device reports, and how both move
+// the state.
+#include "dat/core/connect_attempt.h"
+#include "dat/core/connection_manager.h"
+#include "dat/core/connection_request.h"
+#include "dat/core/endpoint.h"
+#include "dat/core/interface_adapter.h"
+#include "dat/core/peer_listening.h"
+#include "dat/core/receive_watch.h"
+#include "verbs/base/epoch.h"
+
+namespace viaduct::core {
+
+using verbs::MutexLock;
+
+namespace {
+
+bool IsFailedAttempt(EndpointInput input) {
+  switch (input) {
+    case EndpointInput::kPeerRejected:
+    case EndpointInput::kNonPeerRejected:
+    case EndpointInput::kUnreachable:
+    case EndpointInput::kTimedOut:
+    case EndpointInput::kNoResources:
+    case EndpointInput::kAcceptFailed:
+      return true;
+    default:
+      return false;
+  }
+}
+
+EventType TypeOf(EndpointEvent event) {
+  switch (event) {
+    case EndpointEvent::kEstablished:
+      return EventType::kEstablished;
+    case EndpointEvent::kPeerRejected:
+      return EventType::kPeerRejected;
+    case EndpointEvent::kNonPeerRejected:
+      return EventType::kNonPeerRejected;
+    case EndpointEvent::kAcceptCompletionError:
+      return EventType::kAcceptCompletionError;
+    case EndpointEvent::kDisconnected:
+      return EventType::kDisconnected;
+    case EndpointEvent::kTimedOut:
+      return EventType::kTimedOut;
+    case EndpointEvent::kUnreachable:
+      return EventType::kUnreachable;
+    case EndpointEvent::kNoResources:
+      return EventType::kNoResources;
+    case EndpointEvent::kNone:
+    case EndpointEvent::kBroken:
+      break;
+  }
+  return EventType::kBroken;
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------ state moves
+
+Error Endpoint::Apply(EndpointInput input) {
+  Transition move = Next(state(), input);
+  if (move.verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  if (move.verdict == Verdict::kNoEffect) return Ok();
+  if (IsFailedAttempt(input) && attributes_.keep_receives_on_failure &&
+      !(input == EndpointInput::kUnreachable && attributes_.flush_on_unreachable)) {
+    move.next = EndpointState::kUnconnected;
+    move.flush = false;
+  }
+  const bool was_connected =
+      state() == EndpointState::kConnected || state() == EndpointState::kDisconnectPending;
+  state_.store(move.next, std::memory_order_release);
+  Count(input);
+  if (move.flush && pair_ != nullptr) pair_->Flush();
+  if (has_shared_receives_ && was_connected && move.next == EndpointState::kDisconnected) {
+    // No receive is flushed that would tell it: the endpoint takes no more from the shared queue
+    // (InfiniBand: "last WQE reached", which programs wait for before they free what is shared).
+    adapter_->PostAsync(EventType::kAsyncEndpointBroken, owner_.handle);
+  }
+  if (move.event != EndpointEvent::kNone) PostEvent(move.event);
+  return Ok();
+}
+
+void Endpoint::Count(EndpointInput input) {
+  switch (input) {
+    case EndpointInput::kConnect:
+      owner_.counts.Add(EndpointCount::kConnects);
+      return adapter_->CountConnection(AdapterCount::kRequestsSent);
+    case EndpointInput::kDisconnectAbrupt:
+    case EndpointInput::kDisconnectGraceful:
+      owner_.counts.Add(EndpointCount::kDisconnects);
+      return adapter_->CountConnection(AdapterCount::kDisconnected);
+    case EndpointInput::kPeerAccepted:
+      return adapter_->CountConnection(AdapterCount::kActiveEstablished);
+    case EndpointInput::kConfirmed:
+      return adapter_->CountConnection(AdapterCount::kPassiveEstablished);
+    case EndpointInput::kPeerRejected:
+      return adapter_->CountConnection(AdapterCount::kRejectedByPeer);
+    case EndpointInput::kPeerDisconnected:
+      return adapter_->CountConnection(AdapterCount::kDisconnectedByPeer);
+    case EndpointInput::kNonPeerRejected:
+      return adapter_->CountConnection(AdapterCount::kNonPeerRejected);
+    case EndpointInput::kBroken:
+      return adapter_->CountConnection(AdapterCount::kBroken);
+    case EndpointInput::kTimedOut:
+      return adapter_->CountConnection(AdapterCount::kTimedOut);
+    case EndpointInput::kUnreachable:
+    case EndpointInput::kNoResources:
+    case EndpointInput::kAcceptFailed:
+      return adapter_->CountConnection(AdapterCount::kConnectionErrors);
+    default:
+      return;
+  }
+}
+
+Error Endpoint::Move(EndpointInput input) {
+  MutexLock lock(&lock_);
+  return Apply(input);
+}
+
+void Endpoint::PostEvent(EndpointEvent event) {
+  // Completions of the other streams that are there already come first, where they share a
+  // dispatcher; Post sees to that.
+  Event posted;
+  posted.type = TypeOf(event);
+  posted.subject = owner_.handle;
+  if (!parts_.connect) {
+    // A broken connection is an error that somebody ought to hear of.
+    if (event == EndpointEvent::kBroken) {
+      adapter_->PostAsync(EventType::kAsyncEndpointBroken, owner_.handle);
+    }
+    return;
+  }
+  if (event == EndpointEvent::kEstablished || event == EndpointEvent::kPeerRejected) {
+    posted.private_data_size = static_cast<uint32_t>(private_data_.size());
+    posted.private_data = private_data_.empty() ? nullptr : private_data_.data();
+  }
+  (void)parts_.connect->Post(posted);  // connection events are never refused
+}
+
+Error Endpoint::Connect(const ConnectParameters& parameters) {
+  std::unique_ptr<PeerListening> listening;
+  if (parameters.peer != nullptr) {
+    Error error =
+        PeerListening::Start(adapter_->connections(), *this, *parameters.peer, &listening);
+    if (!error.ok()) return error;
+  }
+  MutexLock lock(&lock_);
+  return StartAttempt(parameters, &listening);
+}
+
+Error Endpoint::DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
+                                 absl::Span<const uint8_t> private_data, verbs::Nanos grace) {
+  ConnectParameters parameters;
+  {
+    MutexLock lock(&other.lock_);
+    if (Next(other.state(), EndpointInput::kDuplicate).verdict == Verdict::kInvalid) {
+      return Error(Code::kInvalidState, static_cast<uint8_t>(other.state()));
+    }
+    parameters.target = other.target_;
+  }
+  parameters.deadline = deadline;
+  parameters.grace = grace;
+  parameters.private_data = private_data;
+  MutexLock lock(&lock_);
+  return StartAttempt(parameters);
+}
+
+Error Endpoint::StartAttempt(const ConnectParameters& parameters,
+                             std::unique_ptr<PeerListening>* listening) {
+  if (Next(state(), EndpointInput::kConnect).verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  if (pair_ == nullptr) return InvalidState(StateDetail::kEndpointZone);
+  if (parameters.private_data.size() > adapter_->max_private_data()) return InvalidParameter(5);
+  uint64_t serial = ++serial_;
+  auto attempt = std::make_unique<ConnectAttempt>(
+      serial, *pair_, adapter_->executor(), parameters,
+      parameters.peer != nullptr ? adapter_->connections().PeerPortsOf(parameters.target.name)
+                                 : adapter_->connections().PortsOf(parameters.target.name),
+      [self = Ref<Endpoint>::Share(this), serial](bool deadline) {
+        self->OnAttemptTimer(serial, deadline);
+      });
+  if (attempt->request_bytes() > adapter_->context().attributes().max_private_data) {
+    return InvalidParameter(5);
+  }
+  absl::Status started = attempt->Start();
+  if (absl::IsResourceExhausted(started)) return OutOf(Resource::kDevice);
+  if (!started.ok()) return Code::kInvalidAddress;
+  if (parameters.peer != nullptr) attempt->Listen(std::move(*listening));
+  attempt_ = std::move(attempt);
+  target_ = parameters.target;
+  peer_profile_ = EndpointProfile();
+  peer_mismatch_ = PeerMismatch::kNone;
+  return Apply(EndpointInput::kConnect);
+}
+
+void Endpoint::OnAttemptTimer(uint64_t serial, bool deadline) {
+  std::unique_ptr<ConnectAttempt> ended;
+  MutexLock lock(&lock_);
+  if (attempt_ == nullptr || attempt_->serial() != serial) return;
+  std::optional<EndpointInput> input = deadline ? attempt_->TimedOut() : attempt_->Retry();
+  if (!input.has_value()) return;
+  ended = std::move(attempt_);
+  (void)Apply(*input);
+}
+
+Error Endpoint::Disconnect(verbs::DisconnectMode mode) {
+  EndpointInput input = mode == verbs::DisconnectMode::kAbrupt ? EndpointInput::kDisconnectAbrupt
+                                                               : EndpointInput::kDisconnectGraceful;
+  std::unique_ptr<ConnectAttempt> attempt;
+  MutexLock lock(&lock_);
+  Transition move = Next(state(), input);
+  if (move.verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  if (move.verdict == Verdict::kNoEffect) return Ok();
+  attempt = std::move(attempt_);
+  bool drains = move.next == EndpointState::kDisconnectPending;
+  if (!drains) pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
+  Error error = Apply(input);
+  if (drains) pair_->Disconnect(verbs::DisconnectMode::kGraceful);
+  return error;
+}
+
+Error Endpoint::Reset() {
+  // A sink call of the old connection may be waiting for lock_: it must not meet a new one.
+  adapter_->executor().Drain();
+  MutexLock lock(&lock_);
+  bool was_disconnected = state() == EndpointState::kDisconnected;
+  if (Error error = Apply(EndpointInput::kReset); !error.ok()) return error;
+  if (!was_disconnected) return Ok();
+  if (pair_ != nullptr) pair_->Reset();
+  private_data_.clear();
+  target_ = ConnectTarget();
+  return Ok();
+}
+
+Error Endpoint::FlushPosted() {
+  MutexLock lock(&lock_);
+  if (state() != EndpointState::kUnconnected) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  }
+  if (pair_ == nullptr) return Ok();
+  pair_->Flush();
+  pair_->Reset();
+  return Ok();
+}
+
+Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
+                            absl::Span<const uint8_t> answer, verbs::IncomingConnection& incoming) {
+  MutexLock lock(&lock_);
+  EndpointState before = state();
+  if (Next(before, input).verdict == Verdict::kInvalid) {
+    return Error(Code::kInvalidState, static_cast<uint8_t>(before));
+  }
+  if (pair_ == nullptr) return InvalidState(StateDetail::kEndpointZone);
+  if (!parts_.connect) return InvalidState(StateDetail::kEndpointConnect);
+  std::vector<uint8_t> data;
+  if (request.header().has_value()) {
+    ConnectionHeader header;
+    header.kind = HeaderKind::kAccept;
+    header.profile = profile_;
+    data = EncodeHeader(header);
+    pair_->EnableImmediate();
+  }
+  data.insert(data.end(), answer.begin(), answer.end());
+  if (Error error = Apply(input); !error.ok()) return error;
+  if (!incoming.Accept(*pair_, data).ok()) {
+    state_.store(before, std::memory_order_release);
+    return Error(Code::kInvalidState, static_cast<uint8_t>(before));
+  }
+  private_data_.clear();
+  target_.address = request.remote_address();
+  target_.name = ServiceName::FromQualifier(request.remote_port());
+  peer_profile_ = request.header().has_value() ? request.header()->profile : EndpointProfile();
+  return Ok();
+}
+
+bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectAttempt>* ended) {
+  MutexLock lock(&lock_);
+  if (attempt_ == nullptr || attempt_->peer() == nullptr || attempt_->peer()->id != id ||
+      attempt_->answering()) {
+    return false;
+  }
+  const PeerRequest& own = *attempt_->peer();
+  const ConnectionHeader& theirs = *arrival->header;
+  ConnectionHeader answer;
+  const PeerMismatch mismatch = Compare(own.profile, theirs.profile);
+  if (mismatch != PeerMismatch::kNone) {
+    answer.kind = HeaderKind::kMismatch;
+    answer.mismatch = static_cast<uint8_t>(mismatch);
+    arrival->incoming->Reject(EncodeHeader(answer));
+    pair_->Disconnect(verbs::DisconnectMode::kAbrupt);  // our dial
+    *ended = std::move(attempt_);
+    peer_mismatch_ = mismatch;
+    private_data_.clear();
+    (void)Apply(EndpointInput::kPeerRejected);
+    return true;
+  }
+  // Ours is on its way and wins: the other side will give up its own.
+  if (attempt_->dialling() && DialWins(own, arrival->incoming->peer_address(), theirs.peer_id)) {
+    return false;
+  }
+  pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
+  answer.kind = HeaderKind::kAccept;
+  answer.profile = own.profile;
+  pair_->EnableImmediate();
+  attempt_->Answer();
+  if (!arrival->incoming->Accept(*pair_, EncodeHeader(answer)).ok()) {
+    attempt_->AnswerFailed();
+    return false;
+  }
+  peer_profile_ = theirs.profile;
+  return true;
+}
+
+// --------------------------------------------------------------- what the device reports
+
+void Endpoint::OnConnected(verbs::QueuePair& pair, absl::Span<const uint8_t> private_data) {
+  std::unique_ptr<ConnectAttempt> attempt;
+  MutexLock lock(&lock_);
+  if (&pair != pair_.get()) return;
+  attempt = std::move(attempt_);
+  if (attempt == nullptr) {
+    (void)Apply(EndpointInput::kConfirmed);
+    return;
+  }
+  if (attempt->answering()) {  // a peer's dial that OfferPeer has accepted
+    private_data_.clear();
+    (void)Apply(EndpointInput::kPeerAccepted);
+    return;
+  }
+  std::optional<ServiceName> redirected;
+  if (attempt->Accepted(&private_data, &peer_profile_, &redirected)) pair.EnableImmediate();
+  if (redirected.has_value()) target_.name = *redirected;
+  private_data_.assign(private_data.begin(), private_data.end());
+  (void)Apply(EndpointInput::kPeerAccepted);
+}
+
+void Endpoint::OnConnectFailed(verbs::QueuePair& pair, verbs::ConnectOutcome outcome,
+                               absl::Span<const uint8_t> private_data) {
+  std::unique_ptr<ConnectAttempt> ended;
+  MutexLock lock(&lock_);
+  if (&pair != pair_.get()) return;
+  if (attempt_ == nullptr) {
+    (void)Apply(EndpointInput::kAcceptFailed);
+    return;
+  }
+  absl::Span<const uint8_t> answer;
+  std::optional<EndpointInput> input = attempt_->Failed(outcome, private_data, &answer);
+  if (!input.has_value()) return;
+  ended = std::move(attempt_);
+  peer_mismatch_ = ended->mismatch();
+  private_data_.assign(answer.begin(), answer.end());
+  (void)Apply(*input);
+}
+
+void Endpoint::OnDisconnected(verbs::QueuePair& pair, verbs::DisconnectCause cause) {
+  EndpointObserver* observer = nullptr;
+  {
+    MutexLock lock(&lock_);
+    if (&pair != pair_.get()) return;
+    EndpointInput input = EndpointInput::kBroken;
+    if (cause == verbs::DisconnectCause::kLocal) input = EndpointInput::kDrained;
+    if (cause == verbs::DisconnectCause::kPeer) input = EndpointInput::kPeerDisconnected;
+    if (!Apply(input).ok()) return;
+    if (cause != verbs::DisconnectCause::kLocal) observer = parts_.observer;
+  }
+  if (observer != nullptr) observer->OnDisconnected(cause == verbs::DisconnectCause::kBroken);
+}
+
+void Endpoint::OnDropped(verbs::QueuePair&) {
+  if (EndpointObserver* observer = parts().observer) observer->OnDropped();
+}
+
+void Endpoint::OnRefusedWrite(verbs::QueuePair&) {
+  if (EndpointObserver* observer = parts().observer) observer->OnRefusedWrite();
+}
+
+void Endpoint::OnRefusedRead(verbs::QueuePair&) {
+  if (EndpointObserver* observer = parts().observer) observer->OnRefusedRead();
+}
+
+void Endpoint::OnDamage(verbs::QueuePair&, verbs::Damage damage) {
+  if (EndpointObserver* observer = parts().observer) observer->OnDamage(damage);
+}
+
+}  // namespace viaduct::core
