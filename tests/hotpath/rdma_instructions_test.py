@@ -17,6 +17,8 @@ instructions = importlib.util.module_from_spec(_SPEC)
 _LOADER.exec_module(instructions)
 
 _FOLDER = "tests/hotpath"
+# Of the bare calls and the mock under them; more: the build is not optimized.
+_BARE = 900
 # Above the bare calls, for one message: twice what README.md tells.
 _BOUNDS = {"bare": 0, "device": 1700, "vipl": 4600, "dat1": 3900, "dat2": 4000}
 
@@ -36,6 +38,8 @@ class RdmaInstructionsTest(unittest.TestCase):
         bare = None
         for script, counts in instructions.measure("rdma", _FOLDER, 200):
             bare = bare or counts["Measured"]
+            if bare > _BARE:
+                self.skipTest("counts of a build without optimization mean nothing")
             with self.subTest(script):
                 self.assertLessEqual(counts["Measured"] - bare, _BOUNDS[script])
 
