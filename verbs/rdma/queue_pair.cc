@@ -160,8 +160,14 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection) {
   wanted.max_send_segments = options_.max_send_segments;
   wanted.max_receive_segments = options_.max_receive_segments;
   // On iWARP a read has one part for each segment, and a confirmed request one more.
-  const uint32_t parts = device_.iwarp() ? std::min(options_.max_send_segments + 1, kMaxParts) : 1;
-  wanted.max_sends = std::max(options_.max_sends, 1u) * parts;
+  const uint32_t segments = std::max(options_.max_send_segments, 1u);
+  const uint32_t most_at_once =
+      device_.iwarp() ? 1 : static_cast<uint32_t>(device_.limits().max_sge);
+  const uint32_t most_parts =
+      (segments + most_at_once - 1) / most_at_once + (device_.iwarp() ? 1 : 0);
+  // One with all its parts fits in any case.
+  const uint32_t usual_parts = device_.iwarp() ? std::min(most_parts, kMaxParts) : 1;
+  wanted.max_sends = std::max(std::max(options_.max_sends, 1u) * usual_parts, most_parts);
   wanted.max_receives = drops() ? kDropBounces : std::max(options_.max_receives, 1u);
   absl::Status status = connection.MakePair(wanted, &sends_, &receives_);
   if (!status.ok()) return status;
