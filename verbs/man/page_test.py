@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""viaduct.7 formats without a warning, names settings that exist, and explains lines that the log has."""
+
+import re
+import shutil
+import subprocess
+import unittest
+
+
+def _read(path):
+    with open(path, encoding="utf-8") as text:
+        return text.read()
+
+
+class Page(unittest.TestCase):
+    def setUp(self):
+        self.page = _read("verbs/man/viaduct.7")
+
+    @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
+    def test_formats_without_a_warning(self):
+        result = subprocess.run(["groff", "-t", "-man", "-Tutf8", "-ww", "-z"], input=self.page, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_settings_exist(self):
+        named = set(re.findall(r"\bVIADUCT_\w+", self.page))
+        self.assertTrue(named)
+        settings = _read("verbs/base/settings.cc")
+        for name in named:
+            self.assertIn('{"%s",' % name, settings)
+
+    def test_lines_of_the_log(self):
+        section = self.page[self.page.index(".SH DIAGNOSTICS"):]
+        lines = re.findall(r"^\.TP\n(.+)$", section, re.M)
+        self.assertGreater(len(lines), 4)
+        log = re.sub(r'"\s*\n\s*"', "", "".join(_read("verbs/rdma/" + name) for name in (
+            "errors.cc", "device.cc", "open.cc", "listener.cc", "queue_pair.cc")))
+        for line in lines:
+            for part in line.split("..."):
+                with self.subTest(line):
+                    self.assertIn(part.strip(), log)
+
+
+if __name__ == "__main__":
+    unittest.main()
