@@ -117,11 +117,14 @@ absl::Status ErrnoStatus(int error, absl::string_view what) {
     case EACCES:
     case EPERM:
       Log(LogLevel::kWarn, text,
-          "; /dev/infiniband/uverbs* and rdma_cm must be open to this user, and ports below 1024 "
-          "are root's");
+          "; /dev/infiniband/uverbs* and rdma_cm must be open to this user (see viaduct(7)), and "
+          "ports below 1024 are root's");
       return absl::PermissionDeniedError(text);
     case EADDRINUSE:
       return absl::AlreadyExistsError(text);
+    case ENOENT:
+      Log(LogLevel::kWarn, text, "; modprobe rdma_ucm ib_uverbs makes it");
+      return absl::NotFoundError(text);
     case EADDRNOTAVAIL:
     case ENODEV:
       return absl::NotFoundError(text);

@@ -1,10 +1,14 @@
 #include "verbs/rdma/open.h"
 
+#include <dirent.h>
 #include <rdma/rdma_cma.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "verbs/base/interfaces.h"
 #include "verbs/base/log.h"
@@ -44,6 +48,25 @@ class Binding {
   int error_ = 0;
 };
 
+// librdmacm does not tell missing rights from missing devices. OK, or what is wrong, logged with
+// its cure.
+absl::Status CheckRights() {
+  constexpr char kFolder[] = "/dev/infiniband";
+  if (access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0) {
+    return ErrnoStatus(errno, "/dev/infiniband/rdma_cm");
+  }
+  DIR* const folder = opendir(kFolder);
+  if (folder == nullptr) return ErrnoStatus(errno, kFolder);
+  absl::Status status;
+  for (const dirent* entry; (entry = readdir(folder)) != nullptr;) {
+    const std::string path = absl::StrCat(kFolder, "/", entry->d_name);
+    if (!absl::StartsWith(entry->d_name, "uverbs")) continue;
+    if (access(path.c_str(), R_OK | W_OK) != 0) status = ErrnoStatus(errno, path);
+  }
+  closedir(folder);
+  return status;
+}
+
 }  // namespace
 
 std::vector<RdmaPort> ListPorts() {
@@ -51,14 +74,11 @@ std::vector<RdmaPort> ListPorts() {
   for (const Interface& interface : ListInterfaces()) {
     if (interface.loopback || !interface.up) continue;
     const Binding binding(interface.address);
-    if (binding.verbs() == nullptr) {
-      if (binding.error() == EACCES || binding.error() == EPERM) {
-        ErrnoStatus(binding.error(), "rdma_cm").IgnoreError();
-        break;
-      }
-      continue;
-    }
+    if (binding.verbs() == nullptr) continue;
     ports.push_back({binding.verbs()->device->name, binding.port(), interface.address});
+  }
+  if (ports.empty()) {
+    [[maybe_unused]] static const bool told = CheckRights().ok();  // once
   }
   return ports;
 }
@@ -66,6 +86,9 @@ std::vector<RdmaPort> ListPorts() {
 absl::StatusOr<std::unique_ptr<Context>> Open(EventLoop& loop, const Address& address,
                                               const std::string& name, Nanos spin) {
   const Binding binding(address);
+  if (binding.verbs() == nullptr) {
+    if (const absl::Status rights = CheckRights(); !rights.ok()) return rights;
+  }
   if (binding.error() == EADDRNOTAVAIL || binding.error() == ENODEV ||
       (binding.error() == 0 && binding.verbs() == nullptr)) {
     return absl::NotFoundError(absl::StrCat("no RDMA device has the address ", address.ToString()));

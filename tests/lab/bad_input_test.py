@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""What a DAT program over an RDMA device hears when something is wrong, and what the log tells to do about it."""
+
+import os
+import unittest
+
+from tests.lab import lab
+
+_PROGRAM = os.path.realpath("tests/lab/bad_input")
+_MODULE = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
+
+# Other programs at ports: one hangs up, one says nothing. None that speaks another language: siw of kernel 6.1 follows a
+# null pointer when bytes that are no answer look like one with private data (cm_event_handler, kmemdup).
+_STRANGERS = """
+import socket, threading, time
+def serve(port, hangs_up):
+    listening = socket.create_server(("10.9.0.1", port))
+    def run():
+        talk, _ = listening.accept()
+        talk.recv(10)
+        if hangs_up: talk.close()
+        else: time.sleep(1000)
+    threading.Thread(target=run, daemon=True).start()
+serve(7001, True)
+serve(7002, False)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+_SETUP = """
+cd /tmp
+export LD_LIBRARY_PATH=%(module)s
+# A user without rights; root may lock what it likes.
+user() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+run() { timeout 60 %(program)s "$@" 2>&1; }
+echo 'lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "%(device)s" ""' >lab.conf
+echo 'lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.9.0.1" ""' >address.conf
+"""
+
+
+class BadInput(unittest.TestCase):
+    def _run(self, driver, script):
+        values = {"program": _PROGRAM, "module": _MODULE, "device": driver + "0"}
+        status, output = lab.run(driver, _SETUP % values + script % values + "\ndmesg | grep -E 'BUG:|Oops'; true")
+        self.assertEqual(status, 0, output)
+        self.assertNotRegex(output, "BUG:|Oops")
+        return output
+
+    def _expect(self, output, *lines):
+        """The lines, or parts of them, in this order."""
+        at = 0
+        for line in lines:
+            found = output.find(line, at)
+            self.assertNotEqual(found, -1, "'%s' in\n%s" % (line, output))
+            at = found + len(line)
+
+    def test_no_device(self):
+        output = self._run("none", "run siw0 open\nVIADUCT_WIRE=rdma run soft0 open")
+        self._expect(output, "open: DAT_PROVIDER_NOT_FOUND", "no RDMA device that can be used here", "open: DAT_")
+
+    def _rights(self, driver):
+        output = self._run(driver, """
+chmod 600 /dev/infiniband/*
+export DAT_OVERRIDE=/tmp/lab.conf
+user timeout 60 %(program)s lab open 2>&1
+echo and by its address
+DAT_OVERRIDE=/tmp/address.conf VIADUCT_WIRE=rdma user timeout 60 %(program)s lab open 2>&1 | sort
+""")
+        must = "must be open to this user"
+        self._expect(output, "/dev/infiniband/", must, "open: DAT_PROVIDER_NOT_FOUND", "and by its address")
+        second = output[output.index("and by its address"):]
+        self.assertIn(must, second)
+        self.assertNotIn("open: DAT_SUCCESS", second)
+
+    def _memory(self, driver):
+        output = self._run(driver, "ulimit -l 64\nuser timeout 60 %(program)s %(device)s memory 2>&1 | sort")
+        self._expect(output, "open: DAT_SUCCESS", "register: DAT_INSUFFICIENT_RESOURCES",
+                     "a process may lock 64 KiB here: raise it with ulimit -l")
+
+    def _removal(self, driver):
+        output = self._run(driver, """
+run %(device)s hold >held & holder=$!
+for _ in $(seq 300); do grep -q 'other side: EST' held && break; sleep 0.1; done
+rdma link delete %(device)s
+wait $holder
+sort held
+""")
+        self._expect(output, "close: DAT_SUCCESS", "one side: BROKEN", "one side: ESTABLISHED", "open again: DAT_PROVIDER_NOT_FOUND",
+                     "other side: ESTABLISHED", "the device is being removed")
+        # The first one to hear of it hangs up on the other.
+        self.assertRegex(output, "other side: (BROKEN|DISCONNECTED)")
+
+    def _peers(self, driver, addresses):
+        """{ADDRESS PORT: outcome}"""
+        output = self._run(driver, """
+python3 -c '%s' >ready & strangers=$!
+for _ in $(seq 300); do grep -q ready ready && break; sleep 0.1; done
+""" % _STRANGERS.replace("%", "%%") + "\n".join(
+            "echo peer '%s' $(run %%(device)s connect %s | grep outcome)" % (each, each) for each in addresses) +
+                           "\nkill $strangers")
+        outcomes = {}
+        for line in output.splitlines():
+            if line.startswith("peer "):
+                words = line.split()
+                outcomes[" ".join(words[1:3])] = words[-1]
+        return outcomes
+
+    # A peer that hangs up before it has answered and one that says no are the same to the kernel.
+    def test_peers_over_siw(self):
+        addresses = ("192.0.2.77 7000", "10.9.0.1 7000", "10.9.0.1 7001", "10.9.0.1 7002")
+        outcomes = self._peers("siw", addresses)
+        self.assertEqual(outcomes.pop("192.0.2.77 7000"), "UNREACHABLE")
+        self.assertEqual(outcomes.pop("10.9.0.1 7000"), "NON_PEER_REJECTED")
+        self.assertEqual(outcomes.pop("10.9.0.1 7001"), "PEER_REJECTED")
+        self.assertEqual(outcomes.pop("10.9.0.1 7002"), "TIMED_OUT")
+
+    # The kernel asks the wire for any address there, and dummy0 hears everything.
+    def test_peers_over_rxe(self):
+        outcomes = self._peers("rxe", ("192.0.2.77 7000", "10.9.0.1 7000", "10.9.0.1 7002"))
+        self.assertIn(outcomes.pop("192.0.2.77 7000"), ("UNREACHABLE", "TIMED_OUT"))
+        self.assertEqual(set(outcomes.values()), {"NON_PEER_REJECTED"})
+
+    def test_rights_over_siw(self):
+        self._rights("siw")
+
+    def test_rights_over_rxe(self):
+        self._rights("rxe")
+
+    def test_memory_over_siw(self):
+        self._memory("siw")
+
+    def test_memory_over_rxe(self):
+        self._memory("rxe")
+
+    def test_removal_over_siw(self):
+        self._removal("siw")
+
+    def test_removal_over_rxe(self):
+        self._removal("rxe")
+
+
+if __name__ == "__main__":
+    unittest.main()
