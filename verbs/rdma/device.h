@@ -6,7 +6,6 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -74,20 +73,6 @@ class Device {
   // The device was taken out; nothing can be made on it any more.
   bool gone() const { return gone_; }
 
-  // The control thread is about to call the sink of `object`, or does; ended by ~Told.
-  void SetTelling(const void* object) { telling_ = object; }
-  bool IsTelling(const void* object) const { return telling_ == object; }
-  class Told {
-   public:
-    explicit Told(Device& device) : device_(device) {}
-    ~Told() { device_.telling_ = nullptr; }
-    Told(const Told&) = delete;
-    Told& operator=(const Told&) = delete;
-
-   private:
-    Device& device_;
-  };
-
   // Runs what may block (siw's rdma_connect waits for TCP's) on a thread of its own. False: none
   // to be had.
   static bool RunAside(std::function<void()> work);
@@ -110,7 +95,6 @@ class Device {
   rdma_event_channel* connections_ = nullptr;
   ibv_comp_channel* completions_ = nullptr;
   bool gone_ = false;
-  std::atomic<const void*> telling_{nullptr};
 };
 
 }  // namespace viaduct::verbs::rdma

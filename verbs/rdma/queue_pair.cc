@@ -308,9 +308,7 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
     sending_ = &connection;
     stopped_ = false;
     PreparePlain(connection);
-    device_.SetTelling(this);
   }
-  const Device::Told told(device_);
   sink_->OnConnected(
       *this, answer ? absl::MakeConstSpan(event.private_data) : absl::Span<const uint8_t>());
   if (connection.owner() != this) return;
@@ -334,14 +332,12 @@ void RdmaQueuePair::Fail(Connection& connection, ConnectOutcome outcome,
     if (!connected) {
       if (!dialled_) outcome = ConnectOutcome::kGone;
       Leave(State::kIdle);
-      device_.SetTelling(this);
     }
   }
   if (connected) {
     End(connection, DisconnectCause::kBroken);
     return;
   }
-  const Device::Told told(device_);
   if (outcome != ConnectOutcome::kRejected) data = {};
   sink_->OnConnectFailed(*this, outcome, data);
 }
@@ -374,9 +370,7 @@ void RdmaQueuePair::End(Connection& connection, DisconnectCause cause) {
     outcome = dialled_ ? ConnectOutcome::kRefused : ConnectOutcome::kGone;
     if (connected && cause != DisconnectCause::kLocal) ended_ = true;
     Leave(connected ? State::kError : State::kIdle);
-    device_.SetTelling(this);
   }
-  const Device::Told told(device_);
   if (connected) {
     sink_->OnDisconnected(*this, cause);
   } else {
@@ -456,10 +450,6 @@ void RdmaQueuePair::Disconnect(DisconnectMode mode) {
         connection_->AwaitDrain(sends_);
       }
     }
-  }
-  // A sink call that had begun has ended.
-  if (mode == DisconnectMode::kAbrupt && device_.IsTelling(this) && !device_.loop().OnExecutor()) {
-    device_.loop().Drain();
   }
 }
 
