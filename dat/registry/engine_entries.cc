@@ -1,4 +1,5 @@
 // Which entries the engine serves itself, and the address that each is opened at.
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -23,11 +24,15 @@ std::string_view FileName(const Entry& entry) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
-std::string FirstWord(const std::string& text) {
+// Without its first word, which is the answer.
+std::string TakeWord(std::string* text) {
   constexpr char kBlanks[] = " \t";
-  const size_t begin = text.find_first_not_of(kBlanks);
+  const size_t begin = text->find_first_not_of(kBlanks);
   if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_first_of(kBlanks, begin) - begin);
+  const size_t end = std::min(text->find_first_of(kBlanks, begin), text->size());
+  const std::string word = text->substr(begin, end - begin);
+  text->erase(0, end);
+  return word;
 }
 
 // The network interface that an RDMA device works on; empty if the kernel names none.
@@ -64,7 +69,8 @@ Entry ServedByEngine(const Entry& entry) {
 }
 
 core::Error PlaceOf(const Entry& entry, Place* place) {
-  const std::string word = FirstWord(entry.parameters);
+  std::string parameters = entry.parameters;
+  const std::string word = TakeWord(&parameters);
   *place = Place();
   if (word.empty()) {
     place->address = verbs::DefaultAddress();
@@ -73,8 +79,9 @@ core::Error PlaceOf(const Entry& entry, Place* place) {
   std::optional<verbs::Address> found = verbs::Address::Parse(word);
   if (!found) found = verbs::InterfaceAddress(word);
   if (!found) {
+    const std::string port = TakeWord(&parameters);
     for (const verbs::RdmaAdapter& adapter : verbs::ListRdmaAdapters()) {
-      if (adapter.name != word) continue;
+      if (adapter.name != word && adapter.name != word + ":" + port) continue;
       *place = {adapter.address, adapter.device};
       return core::Ok();
     }

@@ -65,7 +65,8 @@ struct Place {
 };
 
 // The first word of its parameters is a network interface, an address, or an RDMA adapter as
-// ListRdmaAdapters names it, which then serves it; an RDMA device that cannot be used stands for
+// ListRdmaAdapters names it, which then serves it (of a device with several ports the second word
+// is the port); an RDMA device that cannot be used stands for
 // its network interface; none: the default route's. kNotFound: there is no such thing here.
 core::Error PlaceOf(const Entry& entry, Place* place);
 
