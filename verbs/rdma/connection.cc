@@ -39,12 +39,16 @@ Connection* Connection::ForRequest(Device& device, rdma_cm_id* id) {
   return connection;
 }
 
-Connection::~Connection() {
+void Connection::DestroyId() {
+  if (id_ == nullptr) return;
   if (options_.shared != nullptr && pair() != nullptr) options_.shared->Leave(pair()->qp_num);
-  if (id_ != nullptr) {
-    if (id_->qp != nullptr) rdma_destroy_qp(id_);
-    rdma_destroy_id(id_);
-  }
+  if (pair() != nullptr) rdma_destroy_qp(id_);
+  rdma_destroy_id(id_);
+  id_ = nullptr;
+}
+
+Connection::~Connection() {
+  DestroyId();
   for (Bounce& bounce : bounces_) options_.domain->bounces().GiveBack(bounce);
   for (int i = 0; i < 2; ++i) {
     if (numbers_[i] >= 0) options_.queues[i]->Release(numbers_[i], reserved_[i]);
@@ -149,7 +153,7 @@ void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> p
       OnCmEvent(event);
     });
   };
-  dialing_ = true;
+  dialing_ = dialled_ = true;
   if (!device_.iwarp()) {
     connect();
   } else if (!Device::RunAside(connect)) {
@@ -438,9 +442,20 @@ bool Connection::Dead() {
   return true;
 }
 
+// To destroy an id whose request waits for an answer is to wait for the answer in iw_cm, or for
+// siw's own time-out of seconds: not on the control thread.
+void Connection::Destroy() {
+  const auto aside = [this] {
+    DestroyId();
+    device_.loop().Post([this] { delete this; });
+  };
+  const bool unanswered = device_.iwarp() && dialled_ && !established_;
+  if (!unanswered || !Device::RunAside(aside)) delete this;
+}
+
 void Connection::TryToDestroy(int tries) {
   if (Dead()) {
-    delete this;
+    Destroy();
     return;
   }
   if (!dialing_ && tries == kBurialTries) {

@@ -176,6 +176,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   }
   bool Dead();
   void TryToDestroy(int tries);
+  void Destroy();
+  void DestroyId();
 
   Device& device_;
   rdma_cm_id* id_;
@@ -199,6 +201,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> established_{false};
   std::atomic<bool> stopping_{false};
   bool dialing_ = false;  // control thread: rdma_connect runs aside
+  bool dialled_ = false;  // it was called
   Mutex mutex_;
   ConnectionOwner* owner_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
