@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tests/rdma_mock/mock.h"
 #include "tests/rdma_mock/objects.h"
 
 // They are macros over functions of the same names.
@@ -16,7 +15,6 @@
 namespace viaduct::rdma_mock {
 namespace {
 
-std::atomic<void (*)()> post_hook{nullptr};
 std::atomic<uint32_t> last_number{0};
 
 struct Device {
@@ -121,7 +119,6 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
 }
 
 int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr**) {
-  if (void (*const hook)() = post_hook.load(std::memory_order_relaxed)) hook();
   QueuePair& pair = *static_cast<QueuePair*>(handle);
   SpinLockHolder guard(&pair.post_lock);
   for (; work != nullptr; work = work->next) Perform(pair, *work);
@@ -185,8 +182,6 @@ Device& TheDevice() {
 }
 
 }  // namespace
-
-void SetPostHook(void (*hook)()) { post_hook.store(hook); }
 
 ibv_context* Verbs() { return &TheDevice().context; }
 

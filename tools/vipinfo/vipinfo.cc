@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -24,9 +26,9 @@ constexpr char kHelp[] =
     "\n"
     "Opens each NIC by its name, as VipOpenNic takes it, and prints its attributes, the device "
     "that\n"
-    "serves it and why. Without a name: nic0, /dev/via_lo, and /dev/via_IF for every interface "
-    "that is\n"
-    "up and has an IPv4 address.\n"
+    "serves it and why. Without a name: nic0, /dev/via_lo, /dev/via_IF for every interface that "
+    "is up\n"
+    "and has an IPv4 address, and every RDMA device that such an address leads to.\n"
     "\n"
     "  -a, --addresses   also the addresses that autodiscovery lists\n"
     "  -s, --short       one line for each NIC: name, address, device and reason\n"
@@ -59,6 +61,22 @@ std::vector<std::string> UsualNames() {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   freeifaddrs(list);
+  return names;
+}
+
+// Names that RDMA devices have if an address leads to them: (device, name).
+std::vector<std::pair<std::string, std::string>> RdmaNames() {
+  namespace fs = std::filesystem;
+  std::vector<std::pair<std::string, std::string>> names;
+  std::error_code error;
+  for (const fs::directory_entry& device : fs::directory_iterator("/sys/class/infiniband", error)) {
+    const std::string name = device.path().filename().string();
+    names.emplace_back(name, name);
+    for (const fs::directory_entry& port : fs::directory_iterator(device.path() / "ports", error)) {
+      names.emplace_back(name, name + ":" + port.path().filename().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
   return names;
 }
 
@@ -201,7 +219,6 @@ bool ParseOptions(int argc, char** argv, Options* options, int* status) {
     }
   }
   options->names.assign(argv + optind, argv + argc);
-  if (options->names.empty()) options->names = UsualNames();
   return true;
 }
 
@@ -210,10 +227,20 @@ int Run(int argc, char** argv) {
   int status = 0;
   if (!ParseOptions(argc, argv, &options, &status)) return status;
   Json all = Json::array();
-  for (const std::string& name : options.names) {
-    all.push_back(Ask(name, options));
-    if (all.back().contains("error")) status = 1;
-    if (!options.json) Print(all.back(), options);
+  const auto tell = [&](Json info) {
+    if (info.contains("error")) status = 1;
+    if (!options.json) Print(info, options);
+    all.push_back(std::move(info));
+  };
+  for (const std::string& name : options.names.empty() ? UsualNames() : options.names) {
+    tell(Ask(name, options));
+  }
+  if (options.names.empty()) {
+    // A device without an address is no NIC, and its name may mean another one.
+    for (const auto& [device, name] : RdmaNames()) {
+      Json info = Ask(name, options);
+      if (!info.contains("error") && info["device"] == device) tell(std::move(info));
+    }
   }
   if (options.json) std::puts(all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   if (std::fflush(stdout) != 0) status = 1;
