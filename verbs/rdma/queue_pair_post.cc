@@ -168,7 +168,7 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   }
   blank.has_immediate = immediate;
   blank.immediate = request.immediate;
-  blank.length = reads ? static_cast<uint32_t>(bytes) : 0;
+  blank.length = static_cast<uint32_t>(bytes);
 
   ibv_send_wr work = {};
   work.wr_id = WorkId::Of(sending_, kSends);
