@@ -64,4 +64,4 @@ class RdmaSuite(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    lab.main()
