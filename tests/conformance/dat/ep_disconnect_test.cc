@@ -489,7 +489,9 @@ TEST(EpDisconnect, C115_PeerKilled) {
         EXPECT_TRUE(event.event_number == DAT_CONNECTION_EVENT_BROKEN ||
                     event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED);
         EXPECT_EQ(StateOf(ep), DAT_EP_STATE_DISCONNECTED);
-        EXPECT_NE(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
+        // A kernel or a device may have served the stopped process's memory.
+        const auto read = NextCompletion(side.request_evd).status;
+        if (Wire() != "rdma") EXPECT_NE(read, DAT_DTO_SUCCESS);
         side.ExpectFlushedReceives(ep, 1, 3);
         EXPECT_TRUE(IsEmpty(side.connect_evd));
       },

@@ -31,3 +31,17 @@ def chapter(name, tags = []):
             ] + tags,
             deps = [":" + name],
         )
+
+def programs(name, visibility):
+    """One program of each chapter above it in the package, for whoever runs it with a --wire= of his own.
+
+    Args:
+      name: of the group.
+      visibility: as everywhere.
+    """
+    native.filegroup(
+        name = name,
+        testonly = True,
+        srcs = sorted([rule for rule in native.existing_rules() if rule.endswith("_iwarp_test")]),
+        visibility = visibility,
+    )

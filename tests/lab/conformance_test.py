@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""A face's conformance tests over siw and rxe, but for the exceptions that verbs/README.md lists, which must fail."""
+
+import glob
+import os
+import re
+import subprocess
+import unittest
+
+from tests.lab import lab, one_by_one
+
+# dat12, dat20 or vipl.
+_FACE = os.environ.get("LAB_FACE", "vipl")
+_PROGRAMS = "tests/conformance/vipl/*_iwarp_test" if _FACE == "vipl" else "tests/conformance/dat/%s_iwarp_test" % _FACE
+_LIBRARY = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
+
+_EXCEPTION = re.compile(r"\| (dat|vipl) \| [^|]+ \| `(\w+\.\w+)` \| ([a-z, ]+) \| (.+) \|$")
+_AT_TIMES = "at times: "
+
+# What is to pass has much time, what is to fail has little.
+_PASSES, _FAILS = (4, 200), (1, 60)
+
+
+def exceptions(driver, table):
+    """From test to reason, of this face over that driver."""
+    face = _FACE.rstrip("0123456789")
+    rows = [_EXCEPTION.match(line.strip()) for line in table]
+    return {row.group(2): row.group(4) for row in rows
+            if row and row.group(1) == face and driver in row.group(3).split(", ")}
+
+
+def tests_of(program):
+    """The names of a program's tests."""
+    listing = subprocess.run([program, "--wire=rdma", "--gtest_list_tests"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             check=True).stdout.decode()
+    suite, names = "", []
+    for line in listing.splitlines():
+        if re.match(r"\w+\.$", line):
+            suite = line
+        elif re.match(r"  \w+$", line):
+            names.append(suite + line.strip())
+    return names
+
+
+class Conformance(unittest.TestCase):
+    def _run(self, driver):
+        with open("verbs/README.md", encoding="utf-8") as table:
+            left_out = exceptions(driver, table)
+        tries = []
+        for program in sorted(glob.glob(_PROGRAMS)):
+            program = os.path.realpath(program)
+            for test in tests_of(program):
+                tries.append((program, test) + (_FAILS if test in left_out else _PASSES))
+        self.assertTrue(tries)
+        status, output = lab.run(driver, one_by_one.script(_LIBRARY, tries), seconds=3500)
+        self.assertEqual(status, 0, output)
+        answers = one_by_one.answers(output)
+        wrong = []
+        for _, test, _, _ in tries:
+            answer = answers.get(test, "did not run")
+            passed = one_by_one.passed(answer)
+            if test not in left_out and not passed:
+                wrong.append("%s: %s" % (test, answer))
+            elif test in left_out and passed and not left_out[test].startswith(_AT_TIMES):
+                wrong.append("%s is an exception, and yet it passes" % test)
+        if _FACE != "dat12":  # 2.0 has all tests that 1.2 has
+            no_tests = set(left_out) - {test for _, test, _, _ in tries}
+            wrong += ["%s is an exception and no test" % test for test in sorted(no_tests)]
+        self.assertEqual(wrong, [], "\n".join(wrong))
+        self.assertEqual(answers[one_by_one.KERNEL], "")
+
+    def test_siw(self):
+        self._run("siw")
+
+    def test_rxe(self):
+        self._run("rxe")
+
+
+if __name__ == "__main__":
+    lab.main()
