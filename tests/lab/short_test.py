@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""What every change must not break of real RDMA, in two minutes: connect, transfer, RDMA, disconnect and a killed peer, of both
+faces over both drivers; one rping each way."""
+
+import os
+import unittest
+
+from tests.lab import lab, one_by_one, rping
+
+_LIBRARY = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
+_DAT = os.path.realpath("tests/conformance/dat/dat20_iwarp_test")
+_VIPL = "tests/conformance/vipl/%s_iwarp_test"
+_TESTS = (
+    (_DAT, "EpConnect.C083_PrivateDataOfAccept"),
+    (_DAT, "Dto.C116_SendOfEverySize"),
+    (_DAT, "Dto.C118_RdmaToExactRanges"),
+    (_DAT, "EpDisconnect.C114_OneEventPerConnection"),
+    (_DAT, "EpDisconnect.C115_PeerKilled"),
+    (os.path.realpath(_VIPL % "connection"), "VipConnectWait.C24_FillsTheLengthsOfTheRequester"),
+    (os.path.realpath(_VIPL % "data"), "Completion.C63_C64_C65_WhatBothSidesSee"),
+    (os.path.realpath(_VIPL % "reliability"), "Rdma.C76_TheLastWordIsVisibleLast"),
+    (os.path.realpath(_VIPL % "connection"), "VipDisconnect.C31_LeavesTheViIdleAndEverythingFlushed"),
+    (os.path.realpath(_VIPL % "connection"), "VipDisconnect.AKilledPeerIsAConnectionLost"),
+)
+
+
+class Short(unittest.TestCase):
+    def _run(self, driver):
+        tries = [(program, test, 4, 60) for program, test in _TESTS]
+        status, output = lab.run(driver, one_by_one.script(_LIBRARY, tries))
+        self.assertEqual(status, 0, output)
+        answers = one_by_one.answers(output)
+        wrong = ["%s: %s" % (test, answers.get(test, "did not run")) for _, test in _TESTS if answers.get(test) != "OK"]
+        self.assertEqual(wrong, [], "\n".join(wrong))
+        self.assertEqual(answers[one_by_one.KERNEL], "")
+
+    def test_siw(self):
+        self._run("siw")
+
+    def test_rxe(self):
+        self._run("rxe")
+
+    def test_rping(self):
+        rping.run(self, rping.DAT, "lab0", (64,), "on")
+
+
+if __name__ == "__main__":
+    lab.main()
