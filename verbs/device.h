@@ -353,7 +353,7 @@ class ConnectionSink {
   // Back in Idle, receives still posted. Nothing further comes from this attempt.
   virtual void OnConnectFailed(QueuePair& pair, ConnectOutcome outcome,
                                absl::Span<const uint8_t> private_data) = 0;
-  // Once per connection, and not after Disconnect(kAbrupt) returned. Everything is flushed.
+  // Once per connection, and not begun after Disconnect(kAbrupt). Everything is flushed.
   virtual void OnDisconnected(QueuePair& pair, DisconnectCause cause) = 0;
   // NoReceive::kDrop dropped a message of the peer.
   virtual void OnDropped(QueuePair& pair) = 0;
@@ -398,8 +398,8 @@ struct ConnectOptions {
 enum class DisconnectMode : uint8_t {
   // Posted requests complete first; then the peer is told and OnDisconnected(kLocal) comes.
   kGraceful,
-  // Everything outstanding is flushed before the call returns; no sink call follows. What was
-  // completed before still arrives at the peer. Ends an attempt to connect as well.
+  // Everything outstanding is flushed before the call returns; no sink call begins after it. What
+  // was completed before still arrives at the peer. Ends an attempt to connect as well.
   kAbrupt,
 };
 
@@ -520,6 +520,8 @@ struct DeviceAttributes {
   uint64_t max_region_bytes = 0;
   uint32_t max_message_bytes = 0;
   uint32_t max_private_data = 0;  // of a request and of an answer
+  bool immediate_data = true;     // of writes, and of sends where both ends agree on it
+  bool atomics = true;
 };
 
 // An opened device, bound to one address.

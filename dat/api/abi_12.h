@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "absl/types/span.h"
 #include "dat/api/error_names.h"
 #include "dat/core/event.h"
 #include "verbs/device.h"
@@ -65,6 +66,9 @@ inline constexpr DAT_NAMED_ATTR kNamedAttributes[] = {
     {"DAT_IB_TRANSPORT_MTU", "4096"},
     {"DAT_IB_RDMA_READ", "TRUE"},
 };
+inline absl::Span<const DAT_NAMED_ATTR> NamedAttributesOf(const verbs::DeviceAttributes&) {
+  return kNamedAttributes;
+}
 
 }  // namespace viaduct::dat
 

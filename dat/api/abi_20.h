@@ -12,6 +12,7 @@
 #include <cstring>
 #include <optional>
 
+#include "absl/types/span.h"
 #include "dat/api/error_names.h"
 #include "dat/core/event.h"
 #include "verbs/device.h"
@@ -135,12 +136,18 @@ inline void SetVersionFields(DAT_PROVIDER_ATTR* attributes) {
 }
 
 // What programs look up by name: the extensions that there are (datagrams and collectives are
-// absent), and what is a matter of the standard.
+// absent), and what is a matter of the standard. What a device may lack stands at the ends.
 inline constexpr DAT_NAMED_ATTR kNamedAttributes[] = {
-    {"DAT_IB_TRANSPORT_MTU", "4096"},    {"DAT_IB_RDMA_READ", "TRUE"},
     {DAT_IB_ATTR_FETCH_AND_ADD, "TRUE"}, {DAT_IB_ATTR_CMP_AND_SWAP, "TRUE"},
-    {DAT_IB_ATTR_IMMED_DATA, "TRUE"},    {DAT_IB_ATTR_COUNTERS, "TRUE"},
+    {"DAT_IB_TRANSPORT_MTU", "4096"},    {"DAT_IB_RDMA_READ", "TRUE"},
+    {DAT_IB_ATTR_COUNTERS, "TRUE"},      {DAT_IB_ATTR_IMMED_DATA, "TRUE"},
 };
+inline absl::Span<const DAT_NAMED_ATTR> NamedAttributesOf(const verbs::DeviceAttributes& device) {
+  absl::Span<const DAT_NAMED_ATTR> named = kNamedAttributes;
+  if (!device.atomics) named.remove_prefix(2);
+  if (!device.immediate_data) named.remove_suffix(1);
+  return named;
+}
 
 }  // namespace viaduct::dat
 

@@ -91,7 +91,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle,
                   adapter->context().attributes(), ia_attributes);
     }
     if (provider_attr_mask != 0) {
-      ShowProvider(adapter->max_private_data(), provider_attributes);
+      ShowProvider(adapter->context().attributes(), adapter->max_private_data(),
+                   provider_attributes);
       provider_attributes->is_thread_safe = ToBoolean(ShownThreadSafety(*adapter));
     }
     return DAT_SUCCESS;

@@ -1,9 +1,9 @@
 #include "dat/api/ia_attributes.h"
 
 #include <algorithm>
-#include <iterator>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "dat/api/limits.h"
@@ -78,7 +78,8 @@ void ShowAdapter(const std::string& name, const verbs::Address& address,
   SetVersionFields(attributes);
 }
 
-void ShowProvider(uint32_t max_private_data, DAT_PROVIDER_ATTR* attributes) {
+void ShowProvider(const verbs::DeviceAttributes& device, uint32_t max_private_data,
+                  DAT_PROVIDER_ATTR* attributes) {
   *attributes = {};
   const ProjectVersion version = LibraryVersion();
   SetName(kVendor, attributes->provider_name);
@@ -111,8 +112,9 @@ void ShowProvider(uint32_t max_private_data, DAT_PROVIDER_ATTR* attributes) {
   attributes->lmr_sync_req = DAT_FALSE;
   attributes->dto_async_return_guaranteed = DAT_FALSE;
   attributes->rdma_write_for_rdma_read_req = DAT_FALSE;
-  attributes->num_provider_specific_attr = std::size(kNamedAttributes);
-  attributes->provider_specific_attr = const_cast<DAT_NAMED_ATTR*>(kNamedAttributes);
+  const absl::Span<const DAT_NAMED_ATTR> named = NamedAttributesOf(device);
+  Set(&attributes->num_provider_specific_attr, named.size());
+  attributes->provider_specific_attr = const_cast<DAT_NAMED_ATTR*>(named.data());
   SetVersionFields(attributes);
 }
 

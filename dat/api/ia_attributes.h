@@ -13,7 +13,8 @@ namespace viaduct::dat {
 // All members are set, whatever was asked for. `address` is pointed to.
 void ShowAdapter(const std::string& name, const verbs::Address& address,
                  const verbs::DeviceAttributes& device, DAT_IA_ATTR* attributes);
-void ShowProvider(uint32_t max_private_data, DAT_PROVIDER_ATTR* attributes);
+void ShowProvider(const verbs::DeviceAttributes& device, uint32_t max_private_data,
+                  DAT_PROVIDER_ATTR* attributes);
 
 }  // namespace viaduct::dat
 

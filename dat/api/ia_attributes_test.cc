@@ -1,6 +1,8 @@
 #include "dat/api/ia_attributes.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "gtest/gtest.h"
 
@@ -37,7 +39,7 @@ TEST(IaAttributes, AdapterShowsTheDevice) {
 TEST(IaAttributes, ProviderHoldsTheMinima) {
   DAT_PROVIDER_ATTR shown;
   memset(&shown, 0xee, sizeof shown);
-  ShowProvider(64, &shown);
+  ShowProvider(verbs::DeviceAttributes(), 64, &shown);
   EXPECT_EQ(shown.max_private_data_size, 64);
   EXPECT_EQ(shown.dapl_version_major, kMajor);
   EXPECT_EQ(shown.dapl_version_minor, kMinor);
@@ -52,6 +54,29 @@ TEST(IaAttributes, ProviderHoldsTheMinima) {
     EXPECT_NE(shown.provider_specific_attr[i].name, nullptr);
     EXPECT_NE(shown.provider_specific_attr[i].value, nullptr);
   }
+}
+
+// What a device lacks has no name: programs look for it there before they use it.
+TEST(IaAttributes, WhatADeviceLacksIsNotShown) {
+  const auto shows = [](bool atomics, bool immediate_data, const std::string& name) {
+    verbs::DeviceAttributes device;
+    device.atomics = atomics;
+    device.immediate_data = immediate_data;
+    DAT_PROVIDER_ATTR shown;
+    ShowProvider(device, 64, &shown);
+    const DAT_NAMED_ATTR* const first = shown.provider_specific_attr;
+    return std::any_of(first, first + shown.num_provider_specific_attr,
+                       [&](const DAT_NAMED_ATTR& named) { return named.name == name; });
+  };
+  const bool extended = kMajor == 2;
+  for (const char* name : {"DAT_IB_FETCH_AND_ADD", "DAT_IB_CMP_AND_SWAP"}) {
+    EXPECT_EQ(shows(true, true, name), extended) << name;
+    EXPECT_EQ(shows(true, false, name), extended) << name;
+    EXPECT_FALSE(shows(false, true, name)) << name;
+  }
+  EXPECT_EQ(shows(false, true, "DAT_IB_IMMED_DATA"), extended);
+  EXPECT_FALSE(shows(true, false, "DAT_IB_IMMED_DATA"));
+  EXPECT_TRUE(shows(false, false, "DAT_IB_TRANSPORT_MTU"));
 }
 
 }  // namespace

@@ -41,6 +41,8 @@ DeviceAttributes Attributes(const Device& device, std::string reason) {
   attributes.max_region_bytes = limits.max_mr_size;
   attributes.max_message_bytes = device.max_message();
   attributes.max_private_data = device.iwarp() ? kIwarpPrivateData : kInfinibandPrivateData;
+  attributes.immediate_data = !device.iwarp();
+  attributes.atomics = device.atomics();
   return attributes;
 }
 
