@@ -61,7 +61,7 @@ void CutOwnEnd(const char* interface) {
   ASSERT_TRUE(Shell("ip link set " + std::string(interface) + " down"));
 }
 
-DAT_RETURN Dial(Side& side, DAT_EP_HANDLE ep, DAT_TIMEOUT timeout) {
+DAT_RETURN Dial(DAT_EP_HANDLE ep, DAT_TIMEOUT timeout) {
   sockaddr_in address = Ipv4(kServerAddress);
   return dat_ep_connect(ep, Pointer(address), Port(0), timeout, 0, nullptr, DAT_QOS_BEST_EFFORT,
                         DAT_CONNECT_DEFAULT_FLAG);
@@ -97,7 +97,7 @@ TEST_F(CutLink, AnIdleConnectionIsNoticedByBoth) {
         Side side;
         const DAT_EP_HANDLE ep = side.NewEp();
         peer.Await("listening");
-        Must(Dial(side, ep, kPatience));
+        Must(Dial(ep, kPatience));
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
         peer.Await("accepted");
         const uint64_t cut = NowMicroseconds();
@@ -129,7 +129,7 @@ TEST_F(CutLink, ConnectingIntoSilenceEndsWithTheDeadline) {
   RunClient([](Side& side, DAT_EP_HANDLE ep) {
     CutSilently();
     const uint64_t start = NowMicroseconds();
-    Must(Dial(side, ep, kSecond));
+    Must(Dial(ep, kSecond));
     NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_UNREACHABLE, ep);
     EXPECT_GE(NowMicroseconds() - start, 1u * kSecond);
   });
@@ -139,7 +139,7 @@ TEST_F(CutLink, ConnectingIntoSilenceEndsWithTheDeadline) {
 TEST_F(CutLink, ConnectingWithoutAWayOutIsUnreachable) {
   RunClient([](Side& side, DAT_EP_HANDLE ep) {
     CutOwnEnd("cable0");
-    Must(Dial(side, ep, 60 * kSecond));
+    Must(Dial(ep, 60 * kSecond));
     NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_UNREACHABLE, ep);
   });
 }
