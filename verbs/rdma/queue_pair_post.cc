@@ -91,7 +91,7 @@ bool RdmaQueuePair::PostPlain(const SendRequest& request) {
   }
   WorkRecord& record = sends_.Next();
   record.id = request.id;
-  record.length = 0;
+  record.length = segment.length;
   record.opcode = request.opcode;
   record.status = Status::kSuccess;
   record.flags = request.flags & ~kSolicited;
