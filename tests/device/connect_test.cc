@@ -346,7 +346,10 @@ TEST_F(ConnectTest, NoReceiveCompletesBeforeOnConnectedReturned) {
   End& passive = NewEnd(b());
   ASSERT_EQ(active.Receive(1, 0, 64), PostResult::kOk);
   // The passive side sends at once; the active one polls inside its sink.
-  passive.events().hook = [&](const Event&) { EXPECT_EQ(passive.Send(2, 0, 1), PostResult::kOk); };
+  passive.events().hook = [&](const Event& event) {
+    if (event.kind != Event::kConnected) return;
+    EXPECT_EQ(passive.Send(2, 0, 1), PostResult::kOk);
+  };
   int early = 0;
   active.events().hook = [&](const Event& event) {
     if (event.kind != Event::kConnected) return;
