@@ -36,7 +36,7 @@ struct Side {
   TestEnd& end;
   uint32_t size;
   uint64_t sent = 0, sends_done = 0, received = 0;
-  Completion out[16];
+  Completion out[16] = {};
 
   size_t half() const { return end.memory().size() / 2; }
   void Count(int n) {
