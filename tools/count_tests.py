@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Counts test cases in Bazel's build event files and prints "N passed, N failed, N skipped" as the last line.
 
-Usage: count_tests.py EVENTS_FILE...
+Usage: count_tests.py [--save=FILE] EVENTS_FILE...
+       count_tests.py SAVED_FILE.count...
+
+A later run puts its reports in the place of an earlier one's, so several runs are counted one by one, with
+--save=FILE.count, and added up at the end.
 
 A GoogleTest program counts by case, anything else as one case. A target that does not build, a program that ends
 badly although each of its cases passed, and a run that Bazel gave up for another reason are one failure each.
@@ -9,6 +13,7 @@ Reports of earlier runs are never read: only what the events of these runs name.
 failed.
 """
 
+import argparse
 import collections
 import json
 import sys
@@ -66,6 +71,17 @@ class Count:
         elif after == before:
             self.passed += 1
 
+    def save(self, path):
+        with open(path, "w", encoding="utf-8") as out:
+            json.dump({"passed": self.passed, "failures": self.failures, "skips": self.skips}, out)
+
+    def add_saved(self, path):
+        with open(path, encoding="utf-8") as saved:
+            other = json.load(saved)
+        self.passed += other["passed"]
+        self.failures += other["failures"]
+        self.skips.update(other["skips"])
+
     def add_run(self, path):
         results, broken, exit_code = {}, set(), None
         with open(path, encoding="utf-8") as events:
@@ -93,9 +109,18 @@ class Count:
 
 
 def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--save", metavar="FILE")
+    arguments.add_argument("files", nargs="*")
+    options = arguments.parse_args()
     count = Count()
-    for path in sys.argv[1:]:
-        count.add_run(path)
+    for path in options.files:
+        if path.endswith(".count"):
+            count.add_saved(path)
+        else:
+            count.add_run(path)
+    if options.save:
+        count.save(options.save)
     for skip, times in sorted(count.skips.items()):
         print("skipped: %s%s" % (skip, " (%d times)" % times if times > 1 else ""))
     for failure in count.failures:

@@ -56,18 +56,21 @@ class CountTestsTest(unittest.TestCase):
     def finished(self, code):
         self._events.append({"id": {"buildFinished": {}}, "finished": {"exitCode": {"name": "X", "code": code}}})
 
-    def count(self):
+    def count(self, *options):
         path = self._path("events.json")
         with open(path, "w", encoding="utf-8") as out:
             for event in self._events:
                 out.write(json.dumps(event) + "\n")
+        return self.run_main(path, *options)
+
+    def run_main(self, *arguments):
         printed = io.StringIO()
-        arguments, sys.argv = sys.argv, ["count_tests.py", path]
+        before, sys.argv = sys.argv, ["count_tests.py", *arguments]
         try:
             with contextlib.redirect_stdout(printed):
                 status = count_tests.main()
         finally:
-            sys.argv = arguments
+            sys.argv = before
         lines = printed.getvalue().strip().split("\n")
         return status, lines[-1], lines[:-1]
 
@@ -77,6 +80,20 @@ class CountTestsTest(unittest.TestCase):
         status, last, others = self.count()
         self.assertEqual((status, last), (1, "1 passed, 1 failed, 2 skipped"))
         self.assertIn("skipped: S.Skip: no device", others)
+        self.assertIn("failed: //a:mixed: S.Fail", others)
+
+    def test_runs_are_added_up(self):
+        saved = self._path("1.count"), self._path("2.count")
+        self.result("//a:mixed", "FAILED", _MIXED)
+        self.finished(3)
+        self.count("--save=" + saved[0])
+        # The next run's reports lie where this one's lay.
+        self._events.clear()
+        self.result("//a:mixed", "PASSED", _PASS)
+        self.finished(0)
+        self.assertEqual(self.count("--save=" + saved[1])[:2], (0, "1 passed, 0 failed, 0 skipped"))
+        status, last, others = self.run_main(*saved)
+        self.assertEqual((status, last), (1, "2 passed, 1 failed, 2 skipped"))
         self.assertIn("failed: //a:mixed: S.Fail", others)
 
     def test_script_is_one_case(self):
