@@ -3,6 +3,7 @@
 #include "dat/core/connection_manager.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
+#include "verbs/base/epoch.h"
 
 namespace viaduct::core {
 
@@ -51,9 +52,17 @@ Error ServicePoint::Publish(Ref<ServicePoint> point, uint64_t* any_qualifier,
     point->Destroy();
     return error;
   }
+  // Closing the adapter may have destroyed the point before it served. (One that is spent already
+  // has withdrawn.)
+  if (!point->IsPublished()) adapter.connections().Withdraw(*point);
   if (any_qualifier != nullptr) adapter.counts().AddShared(AdapterCount::kAnyPointsMade);
   *out = std::move(point);
   return Ok();
+}
+
+bool ServicePoint::IsPublished() const {
+  const verbs::EpochGuard guard;
+  return HandleTable::Find(handle(), type()) == this;
 }
 
 ServicePoint::ServicePoint(ObjectType type, InterfaceAdapter& adapter, const Options& options,

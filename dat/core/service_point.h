@@ -58,6 +58,7 @@ class ServicePoint final : public Object {
   ServicePoint(ObjectType type, InterfaceAdapter& adapter, const Options& options,
                EventDispatcher& dispatcher, Ref<Endpoint> endpoint);
   ~ServicePoint() override;
+  bool IsPublished() const;  // its handle is its own still
   static Error Publish(Ref<ServicePoint> point, uint64_t* any_qualifier, Ref<ServicePoint>* out);
 
   const Ref<InterfaceAdapter> adapter_;
