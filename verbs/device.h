@@ -200,6 +200,14 @@ struct ReceiveRequest {
   bool quiet = false;  // shows in its completion
 };
 
+// What a device does for a SendRequest or ReceiveRequest as it enters the queue: its id, from its
+// source if it has one. False: kQueueFull.
+template <typename Request>
+bool TakeIdOf(const Request& request, uint64_t* id) {
+  *id = request.id;
+  return request.ids == nullptr || request.ids->TakeId(id);
+}
+
 enum class PostResult : uint8_t {
   kOk,
   kQueueFull,  // as many requests as the queue was made for are posted and not polled
@@ -210,7 +218,7 @@ enum class PostResult : uint8_t {
 struct Completion {
   uint64_t id;
   void* context;       // of the queue pair
-  uint32_t length;     // bytes received, written into a receive's peer memory, or read
+  uint32_t length;     // bytes of the message: sent, received, written or read
   uint32_t immediate;  // if has_immediate; kReceiveInvalidate: the key that has ended
   Opcode opcode;
   Status status;

@@ -37,6 +37,7 @@ TEST_F(SendTest, EverySizeArrives) {
     EXPECT_TRUE(!received.solicited || !device().tells_solicited());
     const Completion sent = Expect(from.sends(), id + 1000);
     EXPECT_EQ(sent.opcode, Opcode::kSend);
+    EXPECT_EQ(sent.length, size);
     EXPECT_EQ(sent.context, &from);
     ASSERT_TRUE(to.Get(5, size) == Pattern(size, id)) << size;
     EXPECT_EQ(to.memory()[4], 0xee) << "before the buffer, " << size;

@@ -90,7 +90,6 @@ bool RdmaQueuePair::PostPlain(const SendRequest& request) {
     plain_.wr.rdma.rkey = request.remote_key;
   }
   WorkRecord& record = sends_.Next();
-  record.id = request.id;
   record.length = segment.length;
   record.opcode = request.opcode;
   record.status = Status::kSuccess;
@@ -100,7 +99,7 @@ bool RdmaQueuePair::PostPlain(const SendRequest& request) {
   record.done = false;
   record.has_immediate = false;
   record.bounce.memory = nullptr;
-  if (request.ids != nullptr && !request.ids->TakeId(&record.id)) return false;
+  if (!TakeIdOf(request, &record.id)) return false;
   connection.Posted(kSends, 1);
   sends_.Publish();
   ibv_send_wr* bad = nullptr;
@@ -130,14 +129,13 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   if (PostPlain(request)) return PostResult::kOk;
   if (request.segments.size() > max_send_segments_) return PostResult::kTooManySegments;
   WorkRecord blank = {};
-  blank.id = request.id;
   blank.opcode = request.opcode == Opcode::kSendInvalidate ? Opcode::kSend : request.opcode;
   blank.flags = request.flags & ~kSolicited;
   // Before it has an id: without room it was not posted.
   if (sending_ != nullptr && sending_->SendRoom() < PartsOf(request, blank)) {
     return PostResult::kQueueFull;
   }
-  if (request.ids != nullptr && !request.ids->TakeId(&blank.id)) return PostResult::kQueueFull;
+  if (!TakeIdOf(request, &blank.id)) return PostResult::kQueueFull;
   if (sending_ == nullptr || stopped_) {
     return PostDone(sends_, kSends, blank, Status::kFlushed);
   }
@@ -360,8 +358,7 @@ PostResult RdmaQueuePair::PostReceive(const ReceiveRequest& request) {
   if (receives_.full()) return PostResult::kQueueFull;
   if (request.segments.size() > max_receive_segments_) return PostResult::kTooManySegments;
   WorkRecord blank = {};
-  blank.id = request.id;
-  if (request.ids != nullptr && !request.ids->TakeId(&blank.id)) return PostResult::kQueueFull;
+  if (!TakeIdOf(request, &blank.id)) return PostResult::kQueueFull;
   blank.opcode = Opcode::kReceive;
   blank.flags = request.quiet ? kQuiet : 0;
   if (flushing_) return PostDone(receives_, kReceives, blank, Status::kFlushed);

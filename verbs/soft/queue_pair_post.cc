@@ -29,8 +29,7 @@ PostResult SoftQueuePair::PostSend(const SendRequest& request) {
   }
   const uint64_t n = sends_.posted.load(std::memory_order_relaxed);
   SendEntry& entry = sends_.at(n);
-  entry.id = request.id;
-  if (request.ids != nullptr && !request.ids->TakeId(&entry.id)) {
+  if (!TakeIdOf(request, &entry.id)) {
     send_lock_.Unlock();
     return PostResult::kQueueFull;
   }
@@ -266,8 +265,7 @@ void SoftQueuePair::SkipSuppressed() {
 
 bool SoftQueuePair::FillReceive(uint64_t position, const ReceiveRequest& request) {
   ReceiveEntry& entry = receives_.at(position);
-  entry.id = request.id;
-  if (request.ids != nullptr && !request.ids->TakeId(&entry.id)) return false;
+  if (!TakeIdOf(request, &entry.id)) return false;
   entry.quiet = request.quiet;
   const uint64_t capacity = receives_.CopySegments(position, request.segments);
   entry.capacity = capacity > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(capacity);
