@@ -343,6 +343,16 @@ enum class DisconnectCause : uint8_t {
   kBroken,  // transport failure, an access error, death of the peer
 };
 
+// How the immediate data of sends travels between two ends that agreed on it.
+enum class ImmediateForm : uint8_t {
+  kNone,    // it does not
+  kNative,  // as the device has it
+  // In a frame in front of every message (verbs/FORMAT.md), for a device without immediate data.
+  // Then a write with kImmediate is a write and a message. Not with a shared receive queue of a
+  // device that has nothing else (DeviceAttributes::frames_only).
+  kFramed,
+};
+
 // What a connection's end has spoilt of what the peer was sending.
 enum class Damage : uint8_t {
   kNone,
@@ -401,6 +411,9 @@ struct ConnectOptions {
   Address address;
   uint16_t port = 0;
   absl::Span<const uint8_t> private_data;  // copied
+  // The answer may turn out to be that of an end that frames: receives are ready for both until
+  // OnConnected says which. Devices that are not frames_only are ready anyway.
+  bool may_frame = false;
 };
 
 enum class DisconnectMode : uint8_t {
@@ -441,11 +454,11 @@ class QueuePair {
   virtual bool Heard() const = 0;
   // Of the connection, or of the attempt that goes on; the peer sees it in its request.
   virtual uint16_t local_port() const = 0;
-  // Both ends are Viaduct and agreed on it in their private data: immediate data of sends travels.
-  // Called inside OnConnected or before Accept. Without it a send arrives without the value; a
-  // write with kImmediate goes as the standards have it (iWARP: RFC 7306, which older peers
-  // refuse).
-  virtual void EnableImmediate() = 0;
+  // Both ends are Viaduct and agreed on `form` in their private data. Called inside OnConnected or
+  // before Accept. Without it, or with kNone, a send arrives without the value, and a write with
+  // kImmediate goes as the standards have it (iWARP: RFC 7306, which older peers refuse) or, where
+  // the device has none, fails with kRemoteOperation.
+  virtual void EnableImmediate(ImmediateForm form) = 0;
 
   // No effect in Idle and Error.
   virtual void Disconnect(DisconnectMode mode) = 0;
@@ -529,6 +542,7 @@ struct DeviceAttributes {
   uint32_t max_message_bytes = 0;
   uint32_t max_private_data = 0;  // of a request and of an answer
   bool immediate_data = true;     // of writes, and of sends where both ends agree on it
+  bool frames_only = false;       // what has no immediate_data, but sends and receives frames
   bool atomics = true;
 };
 

@@ -14,11 +14,12 @@ constexpr int kFullRound = 4;                              // every fourth round
 
 }  // namespace
 
-ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, verbs::Executor& executor,
-                               const ConnectParameters& parameters, std::vector<uint16_t> ports,
-                               Timer timer)
+ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, ImmediateAbility immediate,
+                               verbs::Executor& executor, const ConnectParameters& parameters,
+                               std::vector<uint16_t> ports, Timer timer)
     : serial_(serial),
       pair_(pair),
+      immediate_(immediate),
       executor_(executor),
       address_(parameters.target.address),
       ports_(std::move(ports)),
@@ -30,24 +31,25 @@ ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, verbs::E
       grace_end_(verbs::Deadline::At(std::min(
           verbs::Deadline::After(executor, parameters.grace).at(), parameters.deadline.at()))),
       back_off_(kFirstBackOff) {
+  std::optional<ConnectionHeader> header;
   if (peer_.has_value()) {
-    ConnectionHeader header;
-    header.kind = HeaderKind::kViplPeerRequest;
-    header.remote = peer_->wanted_name;
-    header.local = peer_->name;
-    header.profile = peer_->profile;
-    header.peer_id = peer_->id;
-    data_ = EncodeHeader(header);
-    headed_ = true;
+    header.emplace();
+    header->kind = HeaderKind::kViplPeerRequest;
+    header->remote = peer_->wanted_name;
+    header->local = peer_->name;
+    header->profile = peer_->profile;
+    header->peer_id = peer_->id;
   } else if (parameters.header != nullptr) {
-    data_ = EncodeHeader(*parameters.header);
-    headed_ = true;
+    header = *parameters.header;
   } else if (!parameters.target.name.direct_port().has_value()) {
-    ConnectionHeader header;
-    header.kind = HeaderKind::kDatRequest;
-    header.remote = parameters.target.name;
-    data_ = EncodeHeader(header);
-    headed_ = true;
+    header.emplace();
+    header->kind = HeaderKind::kDatRequest;
+    header->remote = parameters.target.name;
+  }
+  headed_ = header.has_value();
+  if (headed_) {
+    header->immediate = immediate_;
+    data_ = EncodeHeader(*header);
   }
   data_.insert(data_.end(), parameters.private_data.begin(), parameters.private_data.end());
   if (!parameters.deadline.infinite()) {
@@ -60,7 +62,14 @@ ConnectAttempt::~ConnectAttempt() {
   if (retry_timer_ != 0) executor_.Cancel(retry_timer_);
 }
 
-absl::Status ConnectAttempt::Start() { return pair_.Connect({address_, ports_[port_], data_}); }
+absl::Status ConnectAttempt::Start() {
+  verbs::ConnectOptions options;
+  options.address = address_;
+  options.port = ports_[port_];
+  options.private_data = data_;
+  options.may_frame = headed_ && immediate_ == ImmediateAbility::kFrames;
+  return pair_.Connect(options);
+}
 
 std::optional<EndpointInput> ConnectAttempt::Retry() {
   retry_timer_ = 0;
@@ -140,16 +149,17 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
   return TryFrom(port_ + 1);
 }
 
-bool ConnectAttempt::Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
-                              std::optional<ServiceName>* redirected) {
-  bool viaduct = false;
+verbs::ImmediateForm ConnectAttempt::Accepted(absl::Span<const uint8_t>* data,
+                                              EndpointProfile* profile,
+                                              std::optional<ServiceName>* redirected) {
+  verbs::ImmediateForm form = verbs::ImmediateForm::kNone;
   size_t size = 0;
   if (headed_) {
     std::optional<ConnectionHeader> header = ParseHeader(*data, &size);
     if (header.has_value() && header->kind == HeaderKind::kAccept) {
       *profile = header->profile;
       data->remove_prefix(size);
-      viaduct = true;
+      form = Agree(immediate_, header->immediate);
     }
   }
   // Behind it there are only zeros, with which fabrics without a length pad.
@@ -159,7 +169,7 @@ bool ConnectAttempt::Accepted(absl::Span<const uint8_t>* data, EndpointProfile* 
     if (redirected->has_value()) *data = left.first(left.size() - kTrailerBytes);
     if (redirected->has_value() || left.back() != 0) break;
   }
-  return viaduct;
+  return form;
 }
 
 EndpointInput ConnectAttempt::TimedOut() {

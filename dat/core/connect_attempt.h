@@ -38,8 +38,9 @@ class ConnectAttempt {
   using Timer = std::function<void(bool deadline)>;
 
   // `timer` runs on the executor: true for the deadline, false when the next round is due.
-  ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, verbs::Executor& executor,
-                 const ConnectParameters& parameters, std::vector<uint16_t> ports, Timer timer);
+  ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, ImmediateAbility immediate,
+                 verbs::Executor& executor, const ConnectParameters& parameters,
+                 std::vector<uint16_t> ports, Timer timer);
   ~ConnectAttempt();  // cancels the timers; not under the endpoint's lock
 
   uint64_t serial() const { return serial_; }
@@ -54,10 +55,10 @@ class ConnectAttempt {
   // `data` that is the peer's consumer's.
   std::optional<EndpointInput> Failed(verbs::ConnectOutcome outcome, absl::Span<const uint8_t> data,
                                       absl::Span<const uint8_t>* answer);
-  // The peer accepted: takes the engine's part off `data` into `profile` and `redirected`. True
-  // if there was one: the peer is a Viaduct.
-  bool Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
-                std::optional<ServiceName>* redirected);
+  // The peer accepted: takes the engine's part off `data` into `profile` and `redirected`. What
+  // both do with immediate data, if there was one: the peer is a Viaduct then.
+  verbs::ImmediateForm Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
+                                std::optional<ServiceName>* redirected);
   // ---- peer to peer
   // Null: an attempt of another kind.
   const PeerRequest* peer() const { return peer_.has_value() ? &*peer_ : nullptr; }
@@ -81,6 +82,7 @@ class ConnectAttempt {
 
   const uint64_t serial_;
   verbs::QueuePair& pair_;
+  const ImmediateAbility immediate_;
   verbs::Executor& executor_;
   const verbs::Address address_;
   const std::vector<uint16_t> ports_;

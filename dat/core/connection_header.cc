@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace viaduct::core {
 namespace {
@@ -11,17 +12,21 @@ constexpr uint32_t kHeaderMagic = 0xd65649;
 constexpr uint32_t kTrailerMagic = 0xd65652;
 constexpr size_t kMagicBytes = 3;
 constexpr size_t kCheckAt = 3;
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kHeaderVersion = 2;
+constexpr uint8_t kTrailerVersion = 1;
 constexpr size_t kFixedBytes = 8;
 constexpr size_t kBodyCheckAt = 5;  // of a header
 
 // The word of lengths and rights, from its lowest bit.
-constexpr int kReliabilityBits = 3;
-constexpr uint16_t kReliabilityMask = (1 << kReliabilityBits) - 1;
+constexpr uint16_t kNotNative = 1 << 0;
+constexpr int kReliabilityShift = 1;
+constexpr uint16_t kReliabilityMask = 3;
+constexpr uint16_t kNoFrames = 1 << 1;  // beside kAny
 constexpr uint16_t kReadEnabled = 1 << 3;
 constexpr uint16_t kWriteEnabled = 1 << 4;
 constexpr uint16_t kAny = 1 << 5;
-constexpr uint16_t kProfileMask = kAny | kWriteEnabled | kReadEnabled | kReliabilityMask;
+constexpr uint16_t kProfileMask =
+    kWriteEnabled | kReadEnabled | kReliabilityMask << kReliabilityShift;
 constexpr int kLocalShift = 6;
 constexpr int kRemoteShift = 11;
 constexpr uint16_t kLengthMask = 0x1f;
@@ -81,14 +86,54 @@ bool IsKind(uint8_t kind) {
          kind <= static_cast<uint8_t>(HeaderKind::kMismatch);
 }
 
-uint16_t ProfileBits(const EndpointProfile& profile) {
-  if (profile.any) return kAny;
-  return static_cast<uint16_t>((profile.rdma_write_enabled ? kWriteEnabled : 0) |
-                               (profile.rdma_read_enabled ? kReadEnabled : 0) |
-                               (profile.reliability & kReliabilityMask));
+// VIP_SERVICE_* by its number on the wire; 0 is none of them.
+constexpr uint8_t kReliabilities[] = {0, 1, 2, 4};
+uint16_t LevelOf(uint8_t reliability) {
+  const auto* const found =
+      std::find(std::begin(kReliabilities), std::end(kReliabilities), reliability);
+  return found != std::end(kReliabilities) ? static_cast<uint16_t>(found - kReliabilities) : 0;
+}
+
+uint16_t ProfileBits(const ConnectionHeader& header) {
+  const EndpointProfile& profile = header.profile;
+  uint16_t bits = header.immediate != ImmediateAbility::kNative ? kNotNative : 0;
+  if (profile.any) {
+    bits |= kAny;
+    if (header.immediate == ImmediateAbility::kNone) bits |= kNoFrames;
+    return bits;
+  }
+  if (profile.rdma_write_enabled) bits |= kWriteEnabled;
+  if (profile.rdma_read_enabled) bits |= kReadEnabled;
+  bits |= LevelOf(profile.reliability) << kReliabilityShift;
+  return bits;
+}
+
+// Null: bits that do not go together.
+std::optional<ImmediateAbility> AbilityOf(uint16_t word) {
+  const bool native = (word & kNotNative) == 0;
+  if ((word & kAny) == 0) return native ? ImmediateAbility::kNative : ImmediateAbility::kFrames;
+  switch (word & kProfileMask) {
+    case 0:
+      return native ? ImmediateAbility::kNative : ImmediateAbility::kFrames;
+    case kNoFrames:
+      if (!native) return ImmediateAbility::kNone;
+      break;
+    default:
+      break;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
+
+verbs::ImmediateForm Agree(ImmediateAbility a, ImmediateAbility b) {
+  if (a == ImmediateAbility::kNone || b == ImmediateAbility::kNone) {
+    return verbs::ImmediateForm::kNone;
+  }
+  return a == ImmediateAbility::kNative && b == ImmediateAbility::kNative
+             ? verbs::ImmediateForm::kNative
+             : verbs::ImmediateForm::kFramed;
+}
 
 std::vector<uint8_t> EncodeHeader(const ConnectionHeader& header) {
   const EndpointProfile& profile = header.profile;
@@ -96,11 +141,11 @@ std::vector<uint8_t> EncodeHeader(const ConnectionHeader& header) {
   out.reserve(kMaxHeaderBytes);
   AppendInteger(&out, kHeaderMagic, kMagicBytes);
   AppendInteger(&out, 0, 1);  // the check
-  AppendInteger(&out, kVersion << 4 | static_cast<uint8_t>(header.kind), 1);
+  AppendInteger(&out, kHeaderVersion << 4 | static_cast<uint8_t>(header.kind), 1);
   AppendInteger(&out, 0, 1);  // the body's check
   AppendInteger(&out,
                 header.remote.bytes().size() << kRemoteShift |
-                    header.local.bytes().size() << kLocalShift | ProfileBits(profile),
+                    header.local.bytes().size() << kLocalShift | ProfileBits(header),
                 2);
   if (!profile.any) {
     AppendInteger(&out, profile.max_transfer_size, 4);
@@ -127,14 +172,16 @@ std::optional<ConnectionHeader> ParseHeader(absl::Span<const uint8_t> data, size
   if (reader.Integer(1) != CheckAround(absl::MakeConstSpan(copy, kFixedBytes))) return std::nullopt;
   const uint8_t version_and_kind = static_cast<uint8_t>(reader.Integer(1));
   const uint8_t kind = version_and_kind & 0xf;
-  if (version_and_kind >> 4 != kVersion || !IsKind(kind)) return std::nullopt;
+  if (version_and_kind >> 4 != kHeaderVersion || !IsKind(kind)) return std::nullopt;
   const uint8_t body_check = static_cast<uint8_t>(reader.Integer(1));
   const uint16_t word = static_cast<uint16_t>(reader.Integer(2));
 
   ConnectionHeader header;
   header.kind = static_cast<HeaderKind>(kind);
   header.profile.any = (word & kAny) != 0;
-  if (header.profile.any && (word & kProfileMask) != kAny) return std::nullopt;
+  const std::optional<ImmediateAbility> ability = AbilityOf(word);
+  if (!ability.has_value()) return std::nullopt;
+  header.immediate = *ability;
   const bool has_peer_id = header.kind == HeaderKind::kViplPeerRequest;
   const bool has_mismatch = header.kind == HeaderKind::kMismatch;
   const size_t remote = word >> kRemoteShift & kLengthMask;
@@ -149,7 +196,7 @@ std::optional<ConnectionHeader> ParseHeader(absl::Span<const uint8_t> data, size
   if (!header.profile.any) {
     header.profile.rdma_write_enabled = (word & kWriteEnabled) != 0;
     header.profile.rdma_read_enabled = (word & kReadEnabled) != 0;
-    header.profile.reliability = word & kReliabilityMask;
+    header.profile.reliability = kReliabilities[word >> kReliabilityShift & kReliabilityMask];
     header.profile.max_transfer_size = static_cast<uint32_t>(reader.Integer(4));
     header.profile.qos = static_cast<uint32_t>(reader.Integer(4));
   }
@@ -166,7 +213,7 @@ std::vector<uint8_t> EncodeTrailer(const ServiceName& final_name) {
   out.reserve(kTrailerBytes);
   AppendInteger(&out, kTrailerMagic, kMagicBytes);
   AppendInteger(&out, 0, 1);  // the check
-  AppendInteger(&out, kVersion << 4, 1);
+  AppendInteger(&out, kTrailerVersion << 4, 1);
   AppendInteger(&out, final_name.bytes().size(), 3);
   AppendName(&out, final_name);
   out.resize(kTrailerBytes);
@@ -182,7 +229,7 @@ std::optional<ServiceName> ParseTrailer(absl::Span<const uint8_t> data) {
   Reader reader(copy);
   if (reader.Integer(kMagicBytes) != kTrailerMagic) return std::nullopt;
   if (reader.Integer(1) != CheckAround(copy)) return std::nullopt;
-  if (reader.Integer(1) != kVersion << 4) return std::nullopt;
+  if (reader.Integer(1) != kTrailerVersion << 4) return std::nullopt;
   const size_t size = reader.Integer(3);
   if (size > kMaxNameBytes) return std::nullopt;
   for (size_t i = kFixedBytes + size; i < kTrailerBytes; ++i) {

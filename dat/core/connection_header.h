@@ -12,6 +12,7 @@
 
 #include "absl/types/span.h"
 #include "dat/core/service_name.h"
+#include "verbs/device.h"
 
 namespace viaduct::core {
 
@@ -38,6 +39,15 @@ struct EndpointProfile {
   uint32_t qos = 0;
 };
 
+// How an endpoint's device carries immediate data, on the wire that the two have in common.
+enum class ImmediateAbility : uint8_t {
+  kNative,
+  kFrames,  // in frames (verbs/FORMAT.md) and not otherwise
+  kNone,
+};
+// What two endpoints do.
+verbs::ImmediateForm Agree(ImmediateAbility a, ImmediateAbility b);
+
 struct ConnectionHeader {
   HeaderKind kind = HeaderKind::kDatRequest;
   ServiceName remote;  // requests: the name asked for
@@ -45,6 +55,8 @@ struct ConnectionHeader {
   EndpointProfile profile;
   uint64_t peer_id = 0;  // kViplPeerRequest: decides between crossing requests
   uint8_t mismatch = 0;  // kMismatch
+  // The sender's. kNone is of DAT endpoints only (profile.any).
+  ImmediateAbility immediate = ImmediateAbility::kNative;
 };
 
 // At most kMaxHeaderBytes.

@@ -108,13 +108,13 @@ void ExpectEqual(const ConnectionHeader& a, const ConnectionHeader& b) {
 
 // Computed from FORMAT.md by another program.
 TEST(ConnectionHeader, IsWhatTheFormatSays) {
-  EXPECT_EQ(Hex(EncodeHeader(DatRequest())), "d656497b11a540200000000000011170");
+  EXPECT_EQ(Hex(EncodeHeader(DatRequest())), "d65649d221a540200000000000011170");
   EXPECT_EQ(Hex(EncodeHeader(ViplRequest())),
-            "d65649b7125c31920000800000000000736572766572636c69656e74");
+            "d656490c225c31940000800000000000736572766572636c69656e74");
   EXPECT_EQ(Hex(EncodeHeader(Largest())),
-            "d656490a13e7841cffffffff000000070102030405060708"
+            "d65649ad23e7841effffffff000000070102030405060708"
             "3031323334353637383961626364656666656463626139383736353433323130");
-  EXPECT_EQ(Hex(EncodeHeader(Mismatch())), "d65649e518fa002003");
+  EXPECT_EQ(Hex(EncodeHeader(Mismatch())), "d656494c28fa002003");
 }
 
 TEST(ConnectionHeader, ComesBackAsItWasAndLeavesPrivateDataAlone) {
@@ -140,7 +140,7 @@ TEST(ConnectionHeader, EveryCombinationOfNameLengthsAndRights) {
       ConnectionHeader header = Largest();
       header.remote = Name(std::string(remote, 'r'));
       header.local = Name(std::string(local, 'l'));
-      header.profile.reliability = static_cast<uint8_t>(remote % 8);
+      header.profile.reliability = uint8_t{0b100} >> remote % 4;
       header.profile.rdma_write_enabled = local % 2 == 0;
       header.profile.rdma_read_enabled = local % 4 < 2;
       size_t size = 0;
@@ -201,7 +201,7 @@ TEST(ConnectionHeader, RefusesUnknownVersionsAndKinds) {
   for (int version = 0; version < 16; ++version) {
     for (int kind = 0; kind < 16; ++kind) {
       const bool empty_body = kind != 3 && kind != 8;
-      const int want = version == 1 && kind >= 1 && kind <= 8 && empty_body ? 1 : 0;
+      const int want = version == 2 && kind >= 1 && kind <= 8 && empty_body ? 1 : 0;
       EXPECT_EQ(CountAccepted(static_cast<uint8_t>(version << 4 | kind), 0x20), want)
           << version << " " << kind;
     }
@@ -209,8 +209,40 @@ TEST(ConnectionHeader, RefusesUnknownVersionsAndKinds) {
 }
 
 TEST(ConnectionHeader, RefusesRightsBesideAny) {
-  EXPECT_EQ(CountAccepted(0x11, 0x20), 1);
-  for (uint16_t bits = 1; bits < 32; ++bits) EXPECT_EQ(CountAccepted(0x11, 0x20 | bits), 0) << bits;
+  for (uint16_t bits = 0; bits < 32; ++bits) {
+    const bool abilities = bits == 0 || bits == 1 || bits == 3;  // native, frames, none
+    EXPECT_EQ(CountAccepted(0x21, 0x20 | bits), abilities ? 1 : 0) << bits;
+  }
+}
+
+TEST(ConnectionHeader, SaysHowImmediateDataTravels) {
+  for (ConnectionHeader header : {DatRequest(), ViplRequest(), Largest(), Mismatch()}) {
+    for (ImmediateAbility ability :
+         {ImmediateAbility::kNative, ImmediateAbility::kFrames, ImmediateAbility::kNone}) {
+      if (ability == ImmediateAbility::kNone && !header.profile.any) continue;
+      header.immediate = ability;
+      size_t size = 0;
+      const std::optional<ConnectionHeader> read = Parse(EncodeHeader(header), &size);
+      ASSERT_TRUE(read.has_value());
+      EXPECT_EQ(read->immediate, ability);
+      EXPECT_EQ(read->profile.reliability, header.profile.reliability);
+    }
+  }
+}
+
+TEST(ConnectionHeader, ImmediateDataTravelAsBothCan) {
+  using verbs::ImmediateForm;
+  constexpr ImmediateAbility kNative = ImmediateAbility::kNative;
+  constexpr ImmediateAbility kFrames = ImmediateAbility::kFrames;
+  constexpr ImmediateAbility kNone = ImmediateAbility::kNone;
+  EXPECT_EQ(Agree(kNative, kNative), ImmediateForm::kNative);
+  EXPECT_EQ(Agree(kNative, kFrames), ImmediateForm::kFramed);
+  EXPECT_EQ(Agree(kFrames, kNative), ImmediateForm::kFramed);
+  EXPECT_EQ(Agree(kFrames, kFrames), ImmediateForm::kFramed);
+  for (ImmediateAbility ability : {kNative, kFrames, kNone}) {
+    EXPECT_EQ(Agree(ability, kNone), ImmediateForm::kNone);
+    EXPECT_EQ(Agree(kNone, ability), ImmediateForm::kNone);
+  }
 }
 
 // The names are zeros here, and the checks right: only the length is wrong.
@@ -218,7 +250,7 @@ TEST(ConnectionHeader, RefusesLongNames) {
   for (int shift : {6, 11}) {
     for (uint16_t length = 0; length < 32; ++length) {
       int accepted = 0;
-      Bytes bytes = {0xd6, 0x56, 0x49, 0, 0x11, 0, 0, 0};
+      Bytes bytes = {0xd6, 0x56, 0x49, 0, 0x21, 0, 0, 0};
       const uint16_t word = static_cast<uint16_t>(length << shift | 0x20);
       bytes[6] = static_cast<uint8_t>(word >> 8);
       bytes[7] = static_cast<uint8_t>(word);

@@ -197,6 +197,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Error Apply(EndpointInput input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PostEvent(EndpointEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Count(EndpointInput input);
+  ImmediateAbility immediate_ability() const;
   // `listening`: of an attempt peer to peer; taken over if it succeeds.
   Error StartAttempt(const ConnectParameters& parameters,
                      std::unique_ptr<PeerListening>* listening = nullptr)

@@ -177,7 +177,7 @@ Error Endpoint::StartAttempt(const ConnectParameters& parameters,
   if (parameters.private_data.size() > adapter_->max_private_data()) return InvalidParameter(5);
   uint64_t serial = ++serial_;
   auto attempt = std::make_unique<ConnectAttempt>(
-      serial, *pair_, adapter_->executor(), parameters,
+      serial, *pair_, immediate_ability(), adapter_->executor(), parameters,
       parameters.peer != nullptr ? adapter_->connections().PeerPortsOf(parameters.target.name)
                                  : adapter_->connections().PortsOf(parameters.target.name),
       [self = Ref<Endpoint>::Share(this), serial](bool deadline) {
@@ -263,8 +263,9 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
     ConnectionHeader header;
     header.kind = HeaderKind::kAccept;
     header.profile = profile_;
+    header.immediate = immediate_ability();
     data = EncodeHeader(header);
-    pair_->EnableImmediate();
+    pair_->EnableImmediate(Agree(header.immediate, request.header()->immediate));
   }
   data.insert(data.end(), answer.begin(), answer.end());
   if (Error error = Apply(input); !error.ok()) return error;
@@ -307,7 +308,8 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
   pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
   answer.kind = HeaderKind::kAccept;
   answer.profile = own.profile;
-  pair_->EnableImmediate();
+  answer.immediate = immediate_ability();
+  pair_->EnableImmediate(Agree(answer.immediate, theirs.immediate));
   attempt_->Answer();
   if (!arrival->incoming->Accept(*pair_, EncodeHeader(answer)).ok()) {
     attempt_->AnswerFailed();
@@ -315,6 +317,12 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
   }
   peer_profile_ = theirs.profile;
   return true;
+}
+
+ImmediateAbility Endpoint::immediate_ability() const {
+  if (!adapter_->context().attributes().frames_only) return ImmediateAbility::kNative;
+  // A shared receive does not know whose message it will be.
+  return has_shared_receives_ ? ImmediateAbility::kNone : ImmediateAbility::kFrames;
 }
 
 // --------------------------------------------------------------- what the device reports
@@ -334,7 +342,7 @@ void Endpoint::OnConnected(verbs::QueuePair& pair, absl::Span<const uint8_t> pri
     return;
   }
   std::optional<ServiceName> redirected;
-  if (attempt->Accepted(&private_data, &peer_profile_, &redirected)) pair.EnableImmediate();
+  pair.EnableImmediate(attempt->Accepted(&private_data, &peer_profile_, &redirected));
   if (redirected.has_value()) target_.name = *redirected;
   private_data_.assign(private_data.begin(), private_data.end());
   (void)Apply(EndpointInput::kPeerAccepted);

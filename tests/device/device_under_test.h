@@ -31,6 +31,10 @@ class DeviceUnderTest {
   // A receive's completion tells whether its message was solicited. Where verbs does not say, all
   // are, so that nobody sleeps through one.
   virtual bool tells_solicited() const { return true; }
+
+  // What two ends agree on where a test has immediate data, and where it has none.
+  virtual ImmediateForm immediate_form() const { return ImmediateForm::kNative; }
+  virtual ImmediateForm usual_form() const { return ImmediateForm::kNone; }
 };
 
 }  // namespace viaduct::verbs

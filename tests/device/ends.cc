@@ -329,31 +329,37 @@ void DeviceTest::ExpectBroken(End& end) {
   EXPECT_EQ(event.cause, DisconnectCause::kBroken);
 }
 
-absl::Status DeviceTest::Dial(End& active, Context& to, uint16_t port, const Bytes& private_data) {
+absl::Status DeviceTest::Dial(End& active, Context& to, uint16_t port, const Bytes& private_data,
+                              bool may_frame) {
   ConnectOptions options;
   options.address = to.address();
   options.port = port;
   options.private_data = private_data;
+  options.may_frame = may_frame;
   return active.pair().Connect(options);
 }
 
-void DeviceTest::Connect(End& active, End& passive) { ConnectEnds(active, passive, false); }
-
-void DeviceTest::ConnectWithImmediate(End& active, End& passive) {
-  active.events().hook = [&active](const Event& event) {
-    if (event.kind == Event::kConnected) active.pair().EnableImmediate();
-  };
-  ConnectEnds(active, passive, true);
+void DeviceTest::Connect(End& active, End& passive) {
+  ConnectAs(active, passive, device().usual_form());
 }
 
-void DeviceTest::ConnectEnds(End& active, End& passive, bool immediate) {
+void DeviceTest::ConnectWithImmediate(End& active, End& passive) {
+  ConnectAs(active, passive, device().immediate_form());
+}
+
+void DeviceTest::ConnectAs(End& active, End& passive, ImmediateForm form) {
+  active.events().hook = [&active, form](const Event& event) {
+    if (event.kind == Event::kConnected) active.pair().EnableImmediate(form);
+  };
   Requests requests;
   auto listener = passive.context().Listen(0, &requests);
   ASSERT_TRUE(listener.ok()) << listener.status();
-  ASSERT_TRUE(Dial(active, passive.context(), (*listener)->port()).ok());
+  ASSERT_TRUE(
+      Dial(active, passive.context(), (*listener)->port(), {}, form == ImmediateForm::kFramed)
+          .ok());
   std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
   ASSERT_NE(request, nullptr);
-  if (immediate) passive.pair().EnableImmediate();
+  passive.pair().EnableImmediate(form);
   ASSERT_TRUE(request->Accept(passive.pair(), {}).ok());
   ASSERT_EQ(AwaitEvent(active).kind, Event::kConnected);
   ASSERT_EQ(AwaitEvent(passive).kind, Event::kConnected);

@@ -38,7 +38,15 @@ class Inbox {
 };
 
 struct Event {
-  enum Kind { kConnected, kConnectFailed, kDisconnected, kDropped, kRefusedWrite, kRefusedRead, kNone };
+  enum Kind {
+    kConnected,
+    kConnectFailed,
+    kDisconnected,
+    kDropped,
+    kRefusedWrite,
+    kRefusedRead,
+    kNone
+  };
   Kind kind = kNone;
   Bytes private_data;                                 // kConnected, kConnectFailed
   ConnectOutcome outcome = ConnectOutcome::kRefused;  // kConnectFailed
@@ -200,15 +208,16 @@ class DeviceTest : public testing::Test {
   void ExpectBroken(End& end);
 
   // Starts a connection from `active` to `port` of `to`.
-  absl::Status Dial(End& active, Context& to, uint16_t port, const Bytes& private_data = {});
+  absl::Status Dial(End& active, Context& to, uint16_t port, const Bytes& private_data = {},
+                    bool may_frame = false);
   // Connects the two through a listener of its own, and takes both OnConnected.
   void Connect(End& active, End& passive);
-  // The same with EnableImmediate on both sides.
+  // The same with immediate data.
   void ConnectWithImmediate(End& active, End& passive);
+  // The same in a given form.
+  void ConnectAs(End& active, End& passive, ImmediateForm form);
 
  private:
-  void ConnectEnds(End& active, End& passive, bool immediate);
-
   std::unique_ptr<DeviceUnderTest> device_;
   std::vector<std::unique_ptr<End>> ends_;
   std::vector<End*> polled_;

@@ -1,4 +1,6 @@
-// The suite over TCP, both ends in this process.
+// The suite over TCP, both ends in this process. With IWARP_SUITE_FRAMED each connection is framed,
+// as between a soft device and an iWARP driver.
+#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/string_view.h"
@@ -24,10 +26,25 @@ std::unique_ptr<Context> OpenAt(absl::string_view address) {
                   std::make_unique<FutexDoorbell>(kSoftSpin), limits);
 }
 
+class Iwarp final : public TwoContexts {
+ public:
+  explicit Iwarp(bool framed)
+      : TwoContexts(OpenAt("127.0.0.1"), OpenAt("127.0.0.2"), kSoftSettling), framed_(framed) {}
+  ImmediateForm immediate_form() const override {
+    return framed_ ? ImmediateForm::kFramed : ImmediateForm::kNative;
+  }
+  ImmediateForm usual_form() const override {
+    return framed_ ? ImmediateForm::kFramed : ImmediateForm::kNone;
+  }
+
+ private:
+  const bool framed_;
+};
+
 }  // namespace
 
 std::unique_ptr<DeviceUnderTest> DeviceUnderTest::Make() {
-  return std::make_unique<TwoContexts>(OpenAt("127.0.0.1"), OpenAt("127.0.0.2"), kSoftSettling);
+  return std::make_unique<Iwarp>(std::getenv("IWARP_SUITE_FRAMED") != nullptr);
 }
 
 }  // namespace viaduct::verbs

@@ -1,5 +1,6 @@
 // The suite over an RDMA device: both ends at the address that the environment names
-// (VIADUCT_RDMA_ADDRESS). Run by tests/lab, where there is one.
+// (VIADUCT_RDMA_ADDRESS). Run by tests/lab, where there is one. With RDMA_SUITE_FRAMED each
+// connection of a device without immediate data is framed.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -31,7 +32,18 @@ std::string AddressOfTheLab() {
 class Rdma final : public TwoContexts {
  public:
   Rdma() : TwoContexts(OpenAt(AddressOfTheLab()), OpenAt(AddressOfTheLab()), kSettling) {}
+
   bool tells_solicited() const override { return false; }
+  ImmediateForm immediate_form() const override {
+    return frames_only_ ? ImmediateForm::kFramed : ImmediateForm::kNative;
+  }
+  ImmediateForm usual_form() const override {
+    return framed_ ? ImmediateForm::kFramed : ImmediateForm::kNone;
+  }
+
+ private:
+  const bool frames_only_ = a().attributes().frames_only;
+  const bool framed_ = frames_only_ && std::getenv("RDMA_SUITE_FRAMED") != nullptr;
 };
 
 }  // namespace

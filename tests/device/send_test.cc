@@ -234,12 +234,81 @@ TEST_F(SendTest, ImmediateDataTravelsWhenAgreed) {
 TEST_F(SendTest, ImmediateDataOfSendsIsDroppedOtherwise) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
-  Connect(from, to);
+  ConnectAs(from, to, ImmediateForm::kNone);
   ASSERT_EQ(to.Receive(1, 0, 10), PostResult::kOk);
   ASSERT_EQ(from.Send(2, 0, 10, kImmediate, 99), PostResult::kOk);
   const Completion received = Expect(to.receives(), 1);
   EXPECT_FALSE(received.has_immediate);
   EXPECT_EQ(received.length, 10u);
+}
+
+// An end that may frame has asked for it, and the answer says no: what was posted before it is as
+// good as what is posted afterwards.
+TEST_F(SendTest, ReceivesAreReadyForEitherAnswer) {
+  constexpr size_t kSizes[] = {0, 1, 11, 12, 13, 100, 4096, 60000};
+  for (ImmediateForm form : {ImmediateForm::kNone, device().immediate_form()}) {
+    EndOptions options;
+    options.memory = kMegabyte;
+    End& from = NewEnd(a(), options);
+    End& to = NewEnd(b(), options);
+    size_t at = 0;
+    for (size_t size : kSizes) {
+      ASSERT_EQ(to.Receive(size, at, size), PostResult::kOk);
+      at += size + 1;
+    }
+    Requests requests;
+    auto listener = a().Listen(0, &requests);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    to.events().hook = [&to, form](const Event& event) {
+      if (event.kind == Event::kConnected) to.pair().EnableImmediate(form);
+    };
+    ASSERT_TRUE(Dial(to, a(), (*listener)->port(), {}, /*may_frame=*/true).ok());
+    std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+    ASSERT_NE(request, nullptr);
+    from.pair().EnableImmediate(form);
+    ASSERT_TRUE(request->Accept(from.pair(), {}).ok());
+    ASSERT_EQ(AwaitEvent(to).kind, Event::kConnected);
+    // On iWARP the one that dialled speaks first.
+    ASSERT_EQ(from.Receive(1, 0, 8), PostResult::kOk);
+    ASSERT_EQ(to.Send(2, 0, 8), PostResult::kOk);
+    ASSERT_EQ(AwaitEvent(from).kind, Event::kConnected);
+    Expect(from.receives(), 1);
+    Expect(to.sends(), 2);
+    std::fill(to.memory().begin(), to.memory().end(), 0xee);
+    at = 0;
+    for (size_t size : kSizes) {
+      from.Put(3, Pattern(size, size));
+      ASSERT_EQ(from.Send(3, 3, size), PostResult::kOk);
+      const Completion received = Expect(to.receives(), size);
+      EXPECT_EQ(received.length, size);
+      EXPECT_FALSE(received.has_immediate);
+      EXPECT_TRUE(to.Get(at, size) == Pattern(size, size)) << size;
+      EXPECT_EQ(to.memory()[at + size], 0xee) << "behind the message, " << size;
+      Expect(from.sends(), 3);
+      at += size + 1;
+    }
+  }
+}
+
+// A receive that is ready for both is not longer for that.
+TEST_F(SendTest, AMessageThatIsAFrameTooLongBreaks) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ASSERT_EQ(to.Receive(1, 0, 100), PostResult::kOk);
+  Requests requests;
+  auto listener = a().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_TRUE(Dial(to, a(), (*listener)->port(), {}, /*may_frame=*/true).ok());
+  std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  ASSERT_TRUE(request->Accept(from.pair(), {}).ok());
+  ASSERT_EQ(AwaitEvent(to).kind, Event::kConnected);
+  ASSERT_EQ(from.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(to.Send(2, 0, 8), PostResult::kOk);
+  ASSERT_EQ(AwaitEvent(from).kind, Event::kConnected);
+  ASSERT_EQ(from.Send(3, 0, 104), PostResult::kOk);
+  Expect(to.receives(), 1, Status::kLocalLength);
+  ExpectBroken(to);
 }
 
 TEST_F(SendTest, SendAndReceiveOnOneQueue) {

@@ -14,7 +14,7 @@ _EXCEPTION = re.compile(r"\| `(\w+\.\w+)` \| ([a-z, ]+) \| (.+) \|$")
 _SCRIPT = """
 cd /tmp
 for test in %(tests)s; do
-  if timeout 100 %(suite)s --gtest_filter=$test >out 2>&1; then
+  if %(settings)s timeout 100 %(suite)s --gtest_filter=$test >out 2>&1; then
     echo "passed $test"
   else
     echo "failed $test: $?"
@@ -43,13 +43,14 @@ def all_tests():
 
 
 class RdmaSuite(unittest.TestCase):
-    def _run(self, driver, chosen):
+    def _run(self, driver, chosen, settings=""):
         left_out = exceptions(driver)
         tests = all_tests()
         self.assertEqual(left_out - set(tests), set(), "exceptions that name no test")
         tests = [test for test in tests if chosen(test) and test not in left_out]
         self.assertTrue(tests)
-        status, output = lab.run(driver, _SCRIPT % {"tests": " ".join(tests), "suite": _SUITE}, seconds=1700)
+        status, output = lab.run(driver, _SCRIPT % {"tests": " ".join(tests), "suite": _SUITE, "settings": settings},
+                                 seconds=1700)
         self.assertEqual(status, 0, output)
         self.assertNotRegex(output, "BUG:|Oops")
         failed = [line for line in output.splitlines() if line.startswith("failed ")]
@@ -58,6 +59,11 @@ class RdmaSuite(unittest.TestCase):
 
     def test_siw(self):
         self._run("siw", lambda test: True)
+
+    def test_siw_framed(self):
+        """Every connection with immediate data."""
+        chapters = ("DropTest", "OneSidedTest", "QueueTest", "SendTest")
+        self._run("siw", lambda test: test.split(".")[0] in chapters, "RDMA_SUITE_FRAMED=1")
 
     def test_rxe(self):
         self._run("rxe", lambda test: True)

@@ -17,6 +17,7 @@ _TESTS = (
     (_DAT, "EpDisconnect.C115_PeerKilled"),
     (os.path.realpath(_VIPL % "connection"), "VipConnectWait.C24_FillsTheLengthsOfTheRequester"),
     (os.path.realpath(_VIPL % "data"), "Segments.MessagesOfManySizesArriveWhole"),
+    (os.path.realpath(_VIPL % "data"), "Completion.C63_C64_C65_WhatBothSidesSee"),
     (os.path.realpath(_VIPL % "reliability"), "Rdma.C76_TheLastWordIsVisibleLast"),
     (os.path.realpath(_VIPL % "connection"), "VipDisconnect.C31_LeavesTheViIdleAndEverythingFlushed"),
     (os.path.realpath(_VIPL % "connection"), "VipDisconnect.AKilledPeerIsAConnectionLost"),

@@ -49,7 +49,10 @@ void Connection::DestroyId() {
 
 Connection::~Connection() {
   DestroyId();
-  for (Bounce& bounce : bounces_) options_.domain->bounces().GiveBack(bounce);
+  for (Landing& bounce : bounces_) options_.domain->bounces().GiveBack(bounce.memory);
+  for (FrameSlots& frames : frames_) {
+    if (!frames.empty()) frames.GiveBack(options_.domain->bounces());
+  }
   for (int i = 0; i < 2; ++i) {
     if (numbers_[i] >= 0) options_.queues[i]->Release(numbers_[i], reserved_[i]);
   }
@@ -71,14 +74,15 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
   const ibv_device_attr& limits = device_.limits();
   const uint32_t most_requests = static_cast<uint32_t>(limits.max_qp_wr);
   const uint32_t most_segments = static_cast<uint32_t>(limits.max_sge);
+  const uint32_t lead = options.may_frame ? 1 : 0;
   ibv_qp_init_attr wanted = {};
   wanted.qp_context = static_cast<QpHandler*>(this);
   wanted.qp_type = IBV_QPT_RC;
   wanted.sq_sig_all = 1;
   wanted.cap.max_send_wr = std::clamp(options.max_sends, 1u, most_requests);
   wanted.cap.max_recv_wr = std::clamp(options.max_receives, 1u, most_requests);
-  wanted.cap.max_send_sge = std::clamp(options.max_send_segments, 1u, most_segments);
-  wanted.cap.max_recv_sge = std::clamp(options.max_receive_segments, 1u, most_segments);
+  wanted.cap.max_send_sge = std::clamp(options.max_send_segments + lead, 1u, most_segments);
+  wanted.cap.max_recv_sge = std::clamp(options.max_receive_segments + lead, 1u, most_segments);
   wanted.cap.max_inline_data = device_.max_inline();
   reserved_[kSends] = wanted.cap.max_send_wr;
   reserved_[kReceives] = wanted.cap.max_recv_wr;
@@ -90,6 +94,11 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
   for (int i = 0; i < 2; ++i) {
     numbers_[i] = options.queues[i]->Reserve(reserved_[i]);
     if (numbers_[i] < 0) return absl::ResourceExhaustedError("no room for completions");
+  }
+  if (options.may_frame &&
+      (!frames_[kSends].Allocate(options.domain->bounces(), sends->slots()) ||
+       !frames_[kReceives].Allocate(options.domain->bounces(), receives->slots()))) {
+    return absl::ResourceExhaustedError("no memory for frames");
   }
   wanted.send_cq = options.queues[kSends]->handle(numbers_[kSends]);
   wanted.recv_cq = options.queues[kReceives]->handle(numbers_[kReceives]);
@@ -111,27 +120,32 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
 }
 
 bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {
-  std::vector<Bounce> bounces(count);
-  for (Bounce& bounce : bounces) {
-    bounce = options_.domain->bounces().Take(bytes);
-    if (bounce.memory == nullptr) {
-      for (Bounce& taken : bounces) options_.domain->bounces().GiveBack(taken);
+  std::vector<Landing> bounces(count);
+  for (Landing& bounce : bounces) {
+    bounce.memory = options_.domain->bounces().Take(bytes);
+    if (bounce.memory.memory == nullptr) {
+      for (Landing& taken : bounces) options_.domain->bounces().GiveBack(taken.memory);
       return false;
     }
   }
   SpinLockHolder guard(&options_.queues[kReceives]->lock);
   bounces_ = std::move(bounces);
-  for (Bounce& bounce : bounces_) PostBounce(bounce);
+  for (uint32_t slot = 0; slot < bounces_.size(); ++slot) PostBounce(slot);
   return true;
 }
 
-bool Connection::PostBounce(Bounce& bounce) {
-  ibv_sge segment = {reinterpret_cast<uint64_t>(bounce.memory), bounce.size,
-                     bounce.registration->lkey};
+bool Connection::PostBounce(uint32_t slot) {
+  const Bounce& bounce = bounces_[slot].memory;
+  ibv_sge segments[2] = {};
+  int count = 0;
+  bounces_[slot].leads = may_frame();
+  if (may_frame()) segments[count++] = frames_[kReceives].SegmentAt(slot);
+  segments[count++] = {reinterpret_cast<uint64_t>(bounce.memory), bounce.size,
+                       bounce.registration->lkey};
   ibv_recv_wr request = {};
   request.wr_id = WorkId::Of(this, kReceives);
-  request.sg_list = &segment;
-  request.num_sge = 1;
+  request.sg_list = segments;
+  request.num_sge = count;
   ibv_recv_wr* bad;
   if (ibv_post_recv(pair(), &request, &bad) != 0) return false;
   Posted(kReceives, 1);
@@ -176,11 +190,27 @@ void Connection::Complete(Direction direction, const ibv_wc& completion) {
   // What a failed attempt flushes is still posted.
   if (completion.status != IBV_WC_SUCCESS && !established_) return;
   if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
-  if (direction == kReceives && bouncing()) {
-    ReceiveBounced(*queue, completion);
+  if (direction == kReceives && may_frame() && framing() == Framing::kUnknown) {
+    early_.push_back(completion);
     return;
   }
-  WorkRecord* const record = queue->OldestAtDevice();
+  Take(direction, *queue, completion);
+}
+
+void Connection::SetFramed(bool framed) {
+  if (!may_frame()) return;
+  framing_.store(framed ? Framing::kFramed : Framing::kUnframed, std::memory_order_relaxed);
+  for (const ibv_wc& completion : std::exchange(early_, {})) {
+    if (queues_[kReceives] != nullptr) Take(kReceives, *queues_[kReceives], completion);
+  }
+}
+
+void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& completion) {
+  if (direction == kReceives && bouncing()) {
+    ReceiveBounced(queue, completion);
+    return;
+  }
+  WorkRecord* const record = queue.OldestAtDevice();
   if (record == nullptr) return;
   Status status = CompletionStatus(completion.status);
   if (status == Status::kFlushed && AnswerIsMissing(*record)) {
@@ -188,17 +218,75 @@ void Connection::Complete(Direction direction, const ibv_wc& completion) {
     set_failed();
   }
   if (direction == kReceives && status != Status::kSuccess && status != Status::kFlushed) {
-    status = ReceiveError(*queue, *record);
+    status = ReceiveError(queue, *record);
   }
   if (record->status == Status::kSuccess) record->status = status;
   if (direction == kReceives && status == Status::kSuccess) {
     Receive(*record, completion);
-    if (record->bounce.memory != nullptr && record->opcode != Opcode::kReceiveWrite) {
+    if (record->leads) {
+      record->status = framing() == Framing::kFramed
+                           ? ReceiveBehindFrame(queue, *record, completion.byte_len)
+                           : ReceiveUnframed(queue, *record, completion.byte_len);
+    } else if (record->bounce.memory != nullptr && record->opcode != Opcode::kReceiveWrite) {
       record->status =
-          Scatter(*record, queue->SegmentsOf(*record), record->bounce.memory, completion.byte_len);
+          Scatter(*record, queue.SegmentsOf(*record), record->bounce.memory, completion.byte_len);
     }
   }
-  if (--record->parts == 0) Finish(direction, *queue, *record);
+  if (--record->parts == 0) Finish(direction, queue, *record);
+}
+
+// A message that no device would have let in.
+void Connection::Break() {
+  set_failed();
+  if (options_.ended != nullptr) *options_.ended = true;
+  Signal(ConnectionOwner::kFailed);
+}
+
+bool Connection::TakeFrame(std::span<const uint8_t, kFrameBytes> frame, uint32_t bytes,
+                           WorkRecord* record) {
+  const std::optional<Frame> parsed =
+      bytes >= kFrameBytes ? ParseFrame(frame, bytes - kFrameBytes) : std::nullopt;
+  record->length = 0;
+  if (!parsed.has_value()) return false;
+  const bool write = parsed->kind == FrameKind::kWrite;
+  if (write) record->opcode = Opcode::kReceiveWrite;
+  record->length = write ? parsed->length : bytes - static_cast<uint32_t>(kFrameBytes);
+  record->has_immediate = parsed->has_immediate();
+  record->immediate = parsed->immediate;
+  return true;
+}
+
+Status Connection::ReceiveBehindFrame(WorkQueue& queue, WorkRecord& record, uint32_t bytes) {
+  if (!TakeFrame(frames_[kReceives].At(queue.SlotOf(record)), bytes, &record)) {
+    Break();
+    return Status::kTransport;
+  }
+  if (record.bounce.memory == nullptr || bytes == kFrameBytes) return Status::kSuccess;
+  return Scatter(record, queue.SegmentsOf(record), record.bounce.memory, record.length);
+}
+
+// The message has no frame: its beginning lies where one would be, and the rest too far ahead. The
+// few receives that were posted before the answer came are copied twice for that.
+Status Connection::ReceiveUnframed(WorkQueue& queue, WorkRecord& record, uint32_t bytes) {
+  const std::span<const uint8_t> lead =
+      std::span<const uint8_t>(frames_[kReceives].At(queue.SlotOf(record)))
+          .first(std::min<size_t>(bytes, kFrameBytes));
+  const Segment* const segments = queue.SegmentsOf(record);
+  const std::unique_ptr<unsigned char[]> whole(new (std::nothrow) unsigned char[bytes + 1]);
+  Status status = whole != nullptr ? Status::kSuccess : Status::kLocalLength;
+  if (status == Status::kSuccess) {
+    std::copy(lead.begin(), lead.end(), whole.get());
+    unsigned char* const rest = whole.get() + lead.size();
+    const auto left = static_cast<uint32_t>(bytes - lead.size());
+    if (record.bounce.memory != nullptr) {
+      std::memcpy(rest, record.bounce.memory, left);
+    } else {
+      status = Gather(record, segments, rest, left);
+    }
+  }
+  if (status == Status::kSuccess) status = Scatter(record, segments, whole.get(), bytes);
+  if (status != Status::kSuccess) Break();
+  return status;
 }
 
 void Connection::NoteFailure(const ibv_wc& completion) {
@@ -287,55 +375,79 @@ void Connection::Receive(WorkRecord& record, const ibv_wc& completion) {
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) record.opcode = Opcode::kReceiveWrite;
 }
 
-Status Connection::Scatter(const WorkRecord& record, const Segment* segments,
-                           const unsigned char* from, uint32_t length) {
-  uint32_t left = length;
-  for (uint16_t i = 0; i < record.segments && left != 0; ++i) {
-    const uint32_t piece = std::min(left, segments[i].length);
+// Calls copy(memory, at, bytes) for the pieces of the receive's first `length` bytes.
+template <typename Copy>
+Status Connection::Walk(const WorkRecord& record, const Segment* segments, uint32_t length,
+                        Copy&& copy) {
+  uint32_t at = 0;
+  for (uint16_t i = 0; i < record.segments && at != length; ++i) {
+    const uint32_t piece = std::min(length - at, segments[i].length);
     if (piece == 0) continue;
     // All of the segment must be there, as a device asks it.
-    unsigned char* const to = options_.memory->Resolve(
+    unsigned char* const memory = options_.memory->Resolve(
         *options_.domain, segments[i].key, segments[i].address, segments[i].length, kLocalWrite);
-    if (to == nullptr) return Status::kLocalProtection;
-    std::memcpy(to, from, piece);
-    from += piece;
-    left -= piece;
+    if (memory == nullptr) return Status::kLocalProtection;
+    copy(memory, at, piece);
+    at += piece;
   }
-  return left == 0 ? Status::kSuccess : Status::kLocalLength;
+  return at == length ? Status::kSuccess : Status::kLocalLength;
+}
+
+Status Connection::Scatter(const WorkRecord& record, const Segment* segments,
+                           const unsigned char* from, uint32_t length) {
+  return Walk(record, segments, length, [from](unsigned char* to, uint32_t at, uint32_t bytes) {
+    std::memcpy(to, from + at, bytes);
+  });
+}
+
+Status Connection::Gather(const WorkRecord& record, const Segment* segments, unsigned char* to,
+                          uint32_t length) {
+  return Walk(record, segments, length,
+              [to](const unsigned char* from, uint32_t at, uint32_t bytes) {
+                std::memcpy(to + at, from, bytes);
+              });
 }
 
 void Connection::ReceiveBounced(WorkQueue& queue,
                                 const ibv_wc& completion) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  Bounce& bounce = bounces_[next_bounce_++ % bounces_.size()];
+  const uint32_t slot = next_bounce_++ % static_cast<uint32_t>(bounces_.size());
   if (completion.status != IBV_WC_SUCCESS) return;
-  WorkRecord* const record = queue.OldestOpen();
-  if (record == nullptr) {
+  if (WorkRecord* const record = queue.OldestOpen(); record != nullptr) {
+    queue.Done(*record, CopyBounced(queue, *record, slot, completion));
+    if (queue.HasNews()) options_.queues[kReceives]->List(queue);
+  } else {
     dropped_.fetch_add(1);
     Signal(ConnectionOwner::kDropped);
-  } else {
-    record->opcode = Opcode::kReceive;
-    record->flags |= kSolicited;
-    record->length = completion.byte_len;
-    if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) {
-      record->has_immediate = true;
-      record->immediate = __builtin_bswap32(completion.imm_data);
-    }
-    Status status = Status::kSuccess;
-    if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
-      record->opcode = Opcode::kReceiveWrite;
-    } else {
-      const Segment* const segments = queue.SegmentsOf(*record);
-      uint64_t room = 0;
-      for (uint16_t i = 0; i < record->segments; ++i) room += segments[i].length;
-      status = room < completion.byte_len
-                   ? Status::kLocalLength
-                   : Scatter(*record, segments, bounce.memory, completion.byte_len);
-    }
-    if (status != Status::kSuccess) record->length = 0;
-    queue.Done(*record, status);
-    if (queue.HasNews()) options_.queues[kReceives]->List(queue);
   }
-  PostBounce(bounce);
+  PostBounce(slot);
+}
+
+Status Connection::CopyBounced(WorkQueue& queue, WorkRecord& record, uint32_t slot,
+                               const ibv_wc& completion) {
+  unsigned char* const message = bounces_[slot].memory.memory;
+  uint32_t bytes = completion.byte_len;
+  Receive(record, completion);
+  if (bounces_[slot].leads) {
+    const std::span<const uint8_t, kFrameBytes> frame = frames_[kReceives].At(slot);
+    if (framing() == Framing::kUnframed) {
+      const uint32_t lead = std::min(bytes, static_cast<uint32_t>(kFrameBytes));
+      std::memmove(message + lead, message, bytes - lead);
+      std::copy_n(frame.data(), lead, message);
+    } else if (TakeFrame(frame, bytes, &record)) {
+      bytes -= kFrameBytes;
+    } else {
+      Break();
+      return Status::kTransport;
+    }
+  }
+  if (record.opcode == Opcode::kReceiveWrite) return Status::kSuccess;
+  const Segment* const segments = queue.SegmentsOf(record);
+  uint64_t room = 0;
+  for (uint16_t i = 0; i < record.segments; ++i) room += segments[i].length;
+  const Status status =
+      room < bytes ? Status::kLocalLength : Scatter(record, segments, message, bytes);
+  if (status != Status::kSuccess) record.length = 0;
+  return status;
 }
 
 bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& completion) {

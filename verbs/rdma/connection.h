@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -21,6 +22,7 @@
 #include "verbs/device.h"
 #include "verbs/rdma/completion_queue.h"
 #include "verbs/rdma/device.h"
+#include "verbs/rdma/frame_slots.h"
 #include "verbs/rdma/memory.h"
 #include "verbs/rdma/work_queue.h"
 
@@ -80,6 +82,7 @@ struct PairOptions {
   uint32_t max_receives = 0;
   uint32_t max_send_segments = 1;
   uint32_t max_receive_segments = 1;
+  bool may_frame = false;  // messages may have frames: see SetFramed
 };
 
 class alignas(8) Connection final : public CmHandler, public QpHandler {
@@ -103,6 +106,13 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // oldest receive; false: no memory.
   bool ReceiveIntoBounces(int count, uint32_t bytes);
   bool bouncing() const { return !bounces_.empty(); }
+
+  // Receives get room for a frame, in a slot of their own in front of their memory.
+  bool may_frame() const { return !frames_[kReceives].empty() && framing() != Framing::kUnframed; }
+  const FrameSlots& frames(Direction direction) const { return frames_[direction]; }
+  // Whether the peer's messages have frames, if they may. Until this is known messages that have
+  // arrived wait. Under the lock of the receives' queue.
+  void SetFramed(bool framed);
 
   // rdma_connect; its outcome comes as an event, UNREACHABLE with an errno if it failed.
   void Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data);
@@ -157,18 +167,36 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void OnQpEvent(ibv_event_type type) override;
 
  private:
+  enum class Framing : uint8_t { kUnknown, kFramed, kUnframed };
+  struct Landing {
+    Bounce memory;
+    bool leads = false;  // a frame's slot is in front of it
+  };
+
   Connection(Device& device, rdma_cm_id* id) : device_(device), id_(id) {}
   ~Connection();
 
+  Framing framing() const { return framing_.load(std::memory_order_relaxed); }
   bool AnswerIsMissing(const WorkRecord& record) const;
   Status ReceiveError(WorkQueue& queue, const WorkRecord& record) const;
   void NoteFailure(const ibv_wc& completion);
+  void Take(Direction direction, WorkQueue& queue, const ibv_wc& completion);
   void Receive(WorkRecord& record, const ibv_wc& completion);
   void ReceiveBounced(WorkQueue& queue, const ibv_wc& completion);
+  Status CopyBounced(WorkQueue& queue, WorkRecord& record, uint32_t slot, const ibv_wc& completion);
+  Status ReceiveBehindFrame(WorkQueue& queue, WorkRecord& record, uint32_t bytes);
+  Status ReceiveUnframed(WorkQueue& queue, WorkRecord& record, uint32_t bytes);
+  bool TakeFrame(std::span<const uint8_t, kFrameBytes> frame, uint32_t bytes, WorkRecord* record);
+  void Break();
+  // Between a receive's memory and `from` or `to`.
+  template <typename Copy>
+  Status Walk(const WorkRecord& record, const Segment* segments, uint32_t length, Copy&& copy);
   Status Scatter(const WorkRecord& record, const Segment* segments, const unsigned char* from,
                  uint32_t length);
+  Status Gather(const WorkRecord& record, const Segment* segments, unsigned char* to,
+                uint32_t length);
   void Finish(Direction direction, WorkQueue& queue, WorkRecord& record);
-  bool PostBounce(Bounce& bounce);
+  bool PostBounce(uint32_t slot);
   void CheckTurn(WorkQueue& sends);
   void CountSeen(Direction direction) {
     seen_[direction].store(seen_[direction].load(std::memory_order_relaxed) + 1,
@@ -186,7 +214,10 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   uint32_t send_depth_ = 0;
   int numbers_[2] = {-1, -1};  // of the completion queues' parts
   uint32_t reserved_[2] = {0, 0};
-  std::vector<Bounce> bounces_;
+  FrameSlots frames_[2];
+  std::atomic<Framing> framing_{Framing::kUnknown};
+  std::vector<ibv_wc> early_;  // messages that came before it was known; under the receives' lock
+  std::vector<Landing> bounces_;
   uint32_t next_bounce_ = 0;
   // Each under its queue's lock; null when released.
   WorkQueue* queues_[2] = {nullptr, nullptr};

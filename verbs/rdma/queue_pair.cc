@@ -74,8 +74,8 @@ bool RdmaQueuePair::Configure(const QueuePairOptions& options) {
   no_receive_ = options.no_receive;
   max_send_segments_ = std::max(options.max_send_segments, max_send_segments_);
   max_receive_segments_ = std::max(options.max_receive_segments, max_receive_segments_);
-  send_segments_.resize(std::max(max_send_segments_, 1u));
-  receive_segments_.resize(std::max(max_receive_segments_, 1u));
+  send_segments_.resize(1 + std::max(max_send_segments_, 1u));
+  receive_segments_.resize(1 + std::max(max_receive_segments_, 1u));
   QueuePairOptions kept = options;
   kept.max_sends = std::max(kept.max_sends, options_.max_sends);
   kept.max_receives = std::max(kept.max_receives, options_.max_receives);
@@ -119,7 +119,7 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
   (options.address.IsLoopback() ? address_ : options.address).ToSockaddr(options.port, &to);
   heard_ = false;
   ended_ = false;
-  immediate_ = false;
+  may_frame_ = options.may_frame && device_.iwarp() && shared_ == nullptr;
   question_.assign(options.private_data.begin(), options.private_data.end());
   dialled_ = true;
   state_ = State::kConnecting;
@@ -138,6 +138,16 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
   return absl::OkStatus();
 }
 
+void RdmaQueuePair::EnableImmediate(ImmediateForm form) {
+  SpinLockHolder guard(&send_lock_);
+  immediate_form_ = form;
+}
+
+ImmediateForm RdmaQueuePair::immediate_form() {
+  SpinLockHolder guard(&send_lock_);
+  return immediate_form_;
+}
+
 rdma_conn_param RdmaQueuePair::Parameters() const {
   rdma_conn_param parameters = {};
   parameters.responder_resources =
@@ -150,8 +160,9 @@ rdma_conn_param RdmaQueuePair::Parameters() const {
   return parameters;
 }
 
-absl::Status RdmaQueuePair::Prepare(Connection& connection) {
+absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) {
   PairOptions wanted;
+  wanted.may_frame = may_frame;
   wanted.domain = domain_;
   for (int i = 0; i < 2; ++i) wanted.queues[i] = cores_[i];
   wanted.shared = shared_;
@@ -159,12 +170,13 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection) {
   wanted.ended = &ended_;
   wanted.max_send_segments = options_.max_send_segments;
   wanted.max_receive_segments = options_.max_receive_segments;
-  // On iWARP a read has one part for each segment, and a confirmed request one more.
+  // On iWARP a read has one part for each segment, a confirmed request one more, and so has a write
+  // with immediate data.
   const uint32_t segments = std::max(options_.max_send_segments, 1u);
   const uint32_t most_at_once =
       device_.iwarp() ? 1 : static_cast<uint32_t>(device_.limits().max_sge);
-  const uint32_t most_parts =
-      (segments + most_at_once - 1) / most_at_once + (device_.iwarp() ? 1 : 0);
+  const uint32_t most_parts = (segments + most_at_once - 1) / most_at_once +
+                              (device_.iwarp() ? 1 : 0) + (may_frame ? 1 : 0);
   // One with all its parts fits in any case.
   const uint32_t usual_parts = device_.iwarp() ? std::min(most_parts, kMaxParts) : 1;
   wanted.max_sends = std::max(std::max(options_.max_sends, 1u) * usual_parts, most_parts);
@@ -215,7 +227,8 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
   // What the requester reads at once, and lets be read.
   parameters.responder_resources = std::min(parameters.responder_resources, initiator_depth);
   parameters.initiator_depth = std::min(parameters.initiator_depth, responder_resources);
-  const absl::Status status = gone ? absl::AbortedError("") : Prepare(connection);
+  const bool framed = immediate_form() == ImmediateForm::kFramed;
+  const absl::Status status = gone ? absl::AbortedError("") : Prepare(connection, framed);
   connection_ = &connection;
   if (!status.ok() && !absl::IsAborted(status)) {
     Leave(State::kIdle);
@@ -285,7 +298,7 @@ void RdmaQueuePair::Route(Connection& connection) {
     MutexLock lock(&mutex_);
     if (connection_ != &connection || state_ != State::kConnecting) return;
     local_port_ = ntohs(rdma_get_src_port(connection.id()));
-    prepared = Prepare(connection).ok();
+    prepared = Prepare(connection, may_frame_).ok();
     if (prepared) {
       connection.Connect(Parameters(),
                          absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(question_.data()),
@@ -314,8 +327,10 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
   if (connection.owner() != this) return;
   MutexLock lock(&mutex_);
   if (connection_ != &connection) return;
+  const bool framed = immediate_form() == ImmediateForm::kFramed;
   {
     SpinLockHolder guard(&core(kReceives).lock);
+    connection.SetFramed(framed);
     receives_.gated = false;
     if (receives_.HasNews()) core(kReceives).List(receives_);
   }
@@ -408,6 +423,7 @@ void RdmaQueuePair::Leave(State next) {
     SpinLockHolder send_guard(&send_lock_);
     SpinLockHolder receive_guard(&receive_lock_);
     sending_ = nullptr;
+    immediate_form_ = ImmediateForm::kNone;
     receiving_ = nullptr;
     flushing_ = next == State::kError;
   }

@@ -40,7 +40,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   absl::Status Connect(const ConnectOptions& options) override;
   bool Heard() const override { return heard_.load(std::memory_order_relaxed); }
   uint16_t local_port() const override { return local_port_.load(std::memory_order_relaxed); }
-  void EnableImmediate() override { immediate_.store(true, std::memory_order_relaxed); }
+  void EnableImmediate(ImmediateForm form) override;
   void Disconnect(DisconnectMode mode) override;
   void Flush() override;
   void Reset() override;
@@ -64,8 +64,10 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
 
   // Takes options over; mutex_ held. False: no memory.
   bool Configure(const QueuePairOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes the device's pair and gives it the receives.
-  absl::Status Prepare(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the device's pair and gives it the receives. `may_frame`: messages may have frames.
+  absl::Status Prepare(Connection& connection, bool may_frame)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ImmediateForm immediate_form();
   rdma_conn_param Parameters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RestrictAccess(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives the connection up; the state afterwards is `next`.
@@ -90,10 +92,26 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   PostResult PostWhole(ibv_send_wr& work, const WorkRecord& blank)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // `lead` segments are there already.
   PostResult PostGathered(ibv_send_wr& work, const SendRequest& request, const WorkRecord& blank,
-                          uint32_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+                          uint32_t lead, uint32_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   PostResult PostSplit(ibv_send_wr& work, const WorkRecord& blank, uint32_t most)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // What goes behind a request: the frame of a write's immediate data, the read that confirms.
+  struct Tail {
+    ibv_send_wr value = {};
+    ibv_send_wr confirmation = {};
+    ibv_sge frame = {};
+    ibv_sge nothing = {};
+  };
+  // Links it to `last`. How many there are.
+  uint32_t Follow(ibv_send_wr& last, const WorkRecord& blank, Tail* tail)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // A write's immediate data travels in a message of its own.
+  bool NeedsFrameBehind(const WorkRecord& record) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_) {
+    return record.opcode == Opcode::kWrite && (record.flags & kImmediate) != 0 &&
+           immediate_form_ == ImmediateForm::kFramed;
+  }
   PostResult PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // The device has refused the chain from `bad` on, which is the record's.
@@ -128,7 +146,8 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   QueuePairOptions options_ ABSL_GUARDED_BY(mutex_);
   Connection* connection_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::string question_ ABSL_GUARDED_BY(mutex_);  // private data of a dial
+  std::string question_ ABSL_GUARDED_BY(mutex_);    // private data of a dial
+  bool may_frame_ ABSL_GUARDED_BY(mutex_) = false;  // what it said of the answer
   bool dialled_ ABSL_GUARDED_BY(mutex_) = false;
 
   SpinLock send_lock_;
@@ -137,6 +156,8 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   WorkQueue receives_;
   Connection* sending_ ABSL_GUARDED_BY(send_lock_) = nullptr;  // Connected
   bool stopped_ ABSL_GUARDED_BY(send_lock_) = false;           // a request has failed here
+  ImmediateForm immediate_form_ ABSL_GUARDED_BY(send_lock_) = ImmediateForm::kNone;
+  // The device's form of a request's segments, behind one for a frame.
   std::vector<ibv_sge> send_segments_ ABSL_GUARDED_BY(send_lock_);
   RegionCache send_region_ ABSL_GUARDED_BY(send_lock_);
   // Prebuilt while Connected, for PostPlain: flags that change nothing in what the device does, and
@@ -152,7 +173,6 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
 
   std::atomic<bool> heard_{false};
   std::atomic<uint16_t> local_port_{0};
-  std::atomic<bool> immediate_{false};
   std::atomic<bool> ended_{false};
 };
 

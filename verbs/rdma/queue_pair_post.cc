@@ -66,7 +66,8 @@ void RdmaQueuePair::PreparePlain(Connection& connection) {
 bool RdmaQueuePair::PostPlain(const SendRequest& request) {
   if (sending_ == nullptr || stopped_ || request.segments.size() != 1 ||
       (request.flags & ~plain_flags_) != 0 || request.verdict != Status::kSuccess ||
-      (request.opcode != Opcode::kSend && request.opcode != Opcode::kWrite)) {
+      (request.opcode != Opcode::kSend && request.opcode != Opcode::kWrite) ||
+      (request.opcode == Opcode::kSend && immediate_form_ == ImmediateForm::kFramed)) {
     return false;
   }
   const Segment& segment = request.segments[0];
@@ -98,6 +99,7 @@ bool RdmaQueuePair::PostPlain(const SendRequest& request) {
   record.segments = 0;
   record.done = false;
   record.has_immediate = false;
+  record.leads = false;
   record.bounce.memory = nullptr;
   if (!TakeIdOf(request, &record.id)) return false;
   connection.Posted(kSends, 1);
@@ -120,7 +122,7 @@ uint32_t RdmaQueuePair::PartsOf(const SendRequest& request, const WorkRecord& re
     for (const Segment& segment : request.segments) segments += segment.length != 0 ? 1 : 0;
     parts = std::max(parts, (segments + most - 1) / most);
   }
-  return parts + (NeedsConfirmation(record) ? 1 : 0);
+  return parts + (NeedsFrameBehind(record) ? 1 : 0) + (NeedsConfirmation(record) ? 1 : 0);
 }
 
 PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
@@ -148,7 +150,9 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   const bool reads = request.opcode == Opcode::kRead;
   const uint32_t rights =
       reads ? ((request.flags & kRemoteSink) != 0 ? kRemoteWrite : kLocalWrite) : kLocalRead;
-  uint32_t count = 0;
+  const bool framed = immediate_form_ == ImmediateForm::kFramed;
+  const uint32_t lead = framed && blank.opcode == Opcode::kSend ? 1 : 0;
+  uint32_t count = lead;
   for (const Segment& segment : request.segments) {
     if (segment.length == 0) continue;
     ibv_sge& to = send_segments_[count++];
@@ -159,23 +163,32 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
       return RefuseSend(blank, Status::kLocalProtection);
     }
   }
-  const bool immediate = (request.flags & kImmediate) != 0 && !device_.iwarp() &&
-                         (request.opcode == Opcode::kWrite || immediate_.load());
-  if ((request.flags & kImmediate) != 0 && device_.iwarp() && request.opcode == Opcode::kWrite) {
+  bool immediate = (request.flags & kImmediate) != 0;
+  if (immediate && request.opcode == Opcode::kWrite && device_.iwarp() && !framed) {
     return RefuseSend(blank, Status::kRemoteOperation);  // no device has RFC 7306
   }
+  if (blank.opcode == Opcode::kSend && immediate_form_ == ImmediateForm::kNone) immediate = false;
   blank.has_immediate = immediate;
   blank.immediate = request.immediate;
   blank.length = static_cast<uint32_t>(bytes);
+  if (lead != 0) {
+    Frame frame;
+    if (immediate && request.opcode == Opcode::kSend) {
+      frame = {FrameKind::kSendWithImmediate, request.immediate};
+    }
+    const FrameSlots& frames = sending_->frames(kSends);
+    EncodeFrame(frame, frames.At(sends_.next_slot()));
+    send_segments_[0] = frames.SegmentAt(sends_.next_slot());
+  }
 
   ibv_send_wr work = {};
   work.wr_id = WorkId::Of(sending_, kSends);
   work.sg_list = send_segments_.data();
   work.num_sge = static_cast<int>(count);
-  work.opcode = VerbsOpcode(request.opcode, immediate);
+  work.opcode = VerbsOpcode(request.opcode, immediate && !framed);
   if ((request.flags & kFence) != 0) work.send_flags |= IBV_SEND_FENCE;
   if ((request.flags & kSolicited) != 0) work.send_flags |= IBV_SEND_SOLICITED;
-  if (immediate) work.imm_data = __builtin_bswap32(request.immediate);
+  if (immediate && !framed) work.imm_data = __builtin_bswap32(request.immediate);
   if (request.opcode == Opcode::kSendInvalidate) work.invalidate_rkey = request.remote_key;
   if (request.opcode == Opcode::kWrite || reads) {
     work.wr.rdma.remote_addr = request.remote_address;
@@ -185,10 +198,11 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   if (count > most) {
     return reads || request.opcode == Opcode::kWrite
                ? PostSplit(work, blank, most)
-               : PostGathered(work, request, blank, static_cast<uint32_t>(bytes));
+               : PostGathered(work, request, blank, lead, static_cast<uint32_t>(bytes));
   }
   // Inline bytes are taken now: not those that a fence waits for.
-  if (!reads && bytes <= device_.max_inline() && bytes != 0 && (request.flags & kFence) == 0) {
+  const uint64_t sent = bytes + lead * kFrameBytes;
+  if (!reads && sent <= device_.max_inline() && sent != 0 && (request.flags & kFence) == 0) {
     work.send_flags |= IBV_SEND_INLINE;
   }
   // iWARP's read has one sink, even of no bytes.
@@ -200,21 +214,41 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
 }
 
 PostResult RdmaQueuePair::PostWhole(ibv_send_wr& work, const WorkRecord& blank) {
-  if (!NeedsConfirmation(blank)) return PostChain(&work, 1, blank);
-  // The verdict on iWARP: a read behind it is answered when it was placed.
-  ibv_sge nothing = {};
-  ibv_send_wr confirmation = {};
-  confirmation.wr_id = work.wr_id;
-  confirmation.sg_list = &nothing;
-  confirmation.num_sge = 1;
-  confirmation.opcode = IBV_WR_RDMA_READ;
-  work.next = &confirmation;
-  return PostChain(&work, 2, blank);
+  Tail tail;
+  return PostChain(&work, 1 + Follow(work, blank, &tail), blank);
+}
+
+uint32_t RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecord& blank, Tail* tail) {
+  uint32_t count = 0;
+  ibv_send_wr* end = &last;
+  if (NeedsFrameBehind(blank)) {
+    const FrameSlots& frames = sending_->frames(kSends);
+    EncodeFrame({FrameKind::kWrite, blank.immediate, blank.length}, frames.At(sends_.next_slot()));
+    tail->frame = frames.SegmentAt(sends_.next_slot());
+    tail->value.wr_id = last.wr_id;
+    tail->value.sg_list = &tail->frame;
+    tail->value.num_sge = 1;
+    tail->value.opcode = IBV_WR_SEND;
+    tail->value.send_flags = last.send_flags & static_cast<unsigned>(IBV_SEND_SOLICITED);
+    if (kFrameBytes <= device_.max_inline()) tail->value.send_flags |= IBV_SEND_INLINE;
+    end = end->next = &tail->value;
+    ++count;
+  }
+  if (NeedsConfirmation(blank)) {
+    // The verdict on iWARP: a read behind it is answered when it was placed.
+    tail->confirmation.wr_id = last.wr_id;
+    tail->confirmation.sg_list = &tail->nothing;
+    tail->confirmation.num_sge = 1;
+    tail->confirmation.opcode = IBV_WR_RDMA_READ;
+    end->next = &tail->confirmation;
+    ++count;
+  }
+  return count;
 }
 
 // More segments than the device takes of a send: through memory of our own.
 PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& request,
-                                       const WorkRecord& blank, uint32_t bytes) {
+                                       const WorkRecord& blank, uint32_t lead, uint32_t bytes) {
   WorkRecord gathered = blank;
   gathered.bounce = domain_->bounces().Take(bytes);
   if (gathered.bounce.memory == nullptr) return RefuseSend(blank, Status::kLocalProtection);
@@ -230,10 +264,9 @@ PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& req
     std::memcpy(to, from, segment.length);
     to += segment.length;
   }
-  ibv_sge whole = {reinterpret_cast<uint64_t>(gathered.bounce.memory), bytes,
-                   gathered.bounce.registration->lkey};
-  work.sg_list = &whole;
-  work.num_sge = 1;
+  send_segments_[lead] = {reinterpret_cast<uint64_t>(gathered.bounce.memory), bytes,
+                          gathered.bounce.registration->lkey};
+  work.num_sge = static_cast<int>(lead) + 1;
   return PostWhole(work, gathered);
 }
 
@@ -253,18 +286,9 @@ PostResult RdmaQueuePair::PostSplit(ibv_send_wr& work, const WorkRecord& blank, 
     if (i != 0) part.send_flags &= ~static_cast<unsigned>(IBV_SEND_FENCE);
     part.next = last ? nullptr : &parts[i + 1];
   }
-  ibv_sge nothing = {};
-  ibv_send_wr confirmation = {};
-  uint32_t count = static_cast<uint32_t>(parts.size());
-  if (NeedsConfirmation(blank)) {
-    confirmation.wr_id = work.wr_id;
-    confirmation.sg_list = &nothing;
-    confirmation.num_sge = 1;
-    confirmation.opcode = IBV_WR_RDMA_READ;
-    parts.back().next = &confirmation;
-    ++count;
-  }
-  return PostChain(parts.data(), count, blank);
+  Tail tail;
+  const uint32_t behind = Follow(parts.back(), blank, &tail);
+  return PostChain(parts.data(), static_cast<uint32_t>(parts.size()) + behind, blank);
 }
 
 PostResult RdmaQueuePair::PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank) {
@@ -380,16 +404,22 @@ PostResult RdmaQueuePair::PostReceive(const ReceiveRequest& request) {
 void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& record,
                                         const Segment* segments) {
   const absl::Span<const Segment> all(segments, record.segments);
-  uint32_t count = memory_.TranslateReceive(*domain_, all, device_.iwarp(), receive_region_,
-                                            receive_segments_.data());
+  record.leads = connection.may_frame();
+  const uint32_t lead = record.leads ? 1 : 0;
+  if (record.leads) {
+    receive_segments_[0] = connection.frames(kReceives).SegmentAt(receives_.SlotOf(record));
+  }
+  uint32_t count = lead + memory_.TranslateReceive(*domain_, all, device_.iwarp(), receive_region_,
+                                                   receive_segments_.data() + lead);
   if (count > connection.max_segments(kReceives)) {
     const uint64_t bytes = TotalLength(all);
     record.bounce = domain_->bounces().Take(bytes);
-    count = 1;
-    receive_segments_[0] = {0, static_cast<uint32_t>(bytes), kNoLocalKey};
+    count = lead + 1;
+    ibv_sge& whole = receive_segments_[lead];
+    whole = {0, static_cast<uint32_t>(bytes), kNoLocalKey};
     if (record.bounce.memory != nullptr) {
-      receive_segments_[0].addr = reinterpret_cast<uint64_t>(record.bounce.memory);
-      receive_segments_[0].lkey = record.bounce.registration->lkey;
+      whole.addr = reinterpret_cast<uint64_t>(record.bounce.memory);
+      whole.lkey = record.bounce.registration->lkey;
     }
   }
   ibv_recv_wr work = {};

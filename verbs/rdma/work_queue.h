@@ -29,6 +29,7 @@ struct WorkRecord {
   uint16_t segments;
   bool done;
   bool has_immediate;
+  bool leads;     // its first bytes went to its frame's slot
   Bounce bounce;  // where its bytes are meanwhile
 };
 
@@ -50,6 +51,7 @@ class WorkQueue {
   // The next record, with whatever an older request has left there, which nobody sees until
   // Publish.
   WorkRecord& Next() { return records_[tail_.load(std::memory_order_relaxed) & mask_]; }
+  uint32_t next_slot() const { return tail_.load(std::memory_order_relaxed) & mask_; }
   Segment* NextSegments() { return SegmentsAt(tail_.load(std::memory_order_relaxed)); }
   uint32_t Publish() {
     const uint32_t index = tail_.load(std::memory_order_relaxed);
@@ -64,8 +66,13 @@ class WorkQueue {
   WorkRecord& At(uint32_t index) { return records_[index & mask_]; }
   Segment* SegmentsAt(uint32_t index) { return segments_ + size_t{index & mask_} * max_segments_; }
   Segment* SegmentsOf(const WorkRecord& record) {
-    return segments_ + static_cast<size_t>(&record - records_) * max_segments_;
+    return segments_ + size_t{SlotOf(record)} * max_segments_;
   }
+  // Its place in the ring, of which there are `slots`.
+  uint32_t SlotOf(const WorkRecord& record) const {
+    return static_cast<uint32_t>(&record - records_);
+  }
+  uint32_t slots() const { return mask_ + 1; }
   // The oldest one that is not done; null if all are.
   WorkRecord* OldestOpen() {
     for (const uint32_t end = tail(); next_ != end; ++next_) {
@@ -89,7 +96,7 @@ class WorkQueue {
     if (head == tail()) return nullptr;
     WorkRecord& record = At(head);
     return record.parts == 1 && !record.done && record.status == Status::kSuccess &&
-                   record.bounce.memory == nullptr
+                   record.bounce.memory == nullptr && !record.leads
                ? &record
                : nullptr;
   }

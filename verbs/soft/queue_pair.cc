@@ -147,7 +147,7 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
   MutexLock control(&control_);
   if (state_.load() != State::kIdle) return absl::FailedPreconditionError("not idle");
   Begin(State::kConnecting);
-  immediate_enabled_.store(false);
+  immediate_form_.store(ImmediateForm::kNone);
   local_port_.store(0);
   attempt_data_.assign(options.private_data.begin(), options.private_data.end());
   attempt_ = options;
@@ -207,7 +207,7 @@ bool SoftQueuePair::ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8
     MutexLock control(&control_);
     if (state_.load() != State::kConnecting) return false;
     link_.store(nullptr);
-    immediate_enabled_.store(false);
+    immediate_form_.store(ImmediateForm::kNone);
     state_.store(State::kIdle);
   }
   if (may_report_.exchange(false)) sink_->OnConnectFailed(*this, outcome, private_data);
@@ -387,7 +387,7 @@ void SoftQueuePair::Disconnect(DisconnectMode mode) {
     if (mode == DisconnectMode::kAbrupt) may_report_.store(false);
     if (state == State::kConnecting) {
       link = link_.exchange(nullptr);
-      immediate_enabled_.store(false);
+      immediate_form_.store(ImmediateForm::kNone);
       state_.store(State::kIdle);
     } else if (state == State::kConnected) {
       link = Tear(Status::kFlushed);
@@ -417,7 +417,7 @@ void SoftQueuePair::Flush() {
 void SoftQueuePair::Reset() {
   MutexLock control(&control_);
   if (state_.load() != State::kError) return;
-  immediate_enabled_.store(false);
+  immediate_form_.store(ImmediateForm::kNone);
   state_.store(State::kIdle);
 }
 

@@ -71,7 +71,9 @@ class SoftQueuePair final : public QueuePair {
   absl::Status Connect(const ConnectOptions& options) override;
   bool Heard() const override { return heard_.load(std::memory_order_relaxed); }
   uint16_t local_port() const override { return local_port_.load(std::memory_order_relaxed); }
-  void EnableImmediate() override { immediate_enabled_.store(true, std::memory_order_relaxed); }
+  void EnableImmediate(ImmediateForm form) override {
+    immediate_form_.store(form, std::memory_order_relaxed);
+  }
   void Disconnect(DisconnectMode mode) override;
   void Flush() override;
   void Reset() override;
@@ -108,9 +110,10 @@ class SoftQueuePair final : public QueuePair {
   void SetReadsOut(uint32_t reads) { reads_out_limit_ = reads; }
   uint32_t max_reads_in() const { return max_reads_in_; }
   uint32_t max_reads_out() const { return max_reads_out_; }
-  // The immediate data of sends travels (iWARP frames them in its own way then). Settled when
-  // the link starts. The pair strips what may not travel, so shm and sim need not ask.
-  bool immediate_enabled() const { return immediate_enabled_.load(std::memory_order_relaxed); }
+  // How the immediate data of sends travels (kNative: iWARP has a way of its own). Settled when the
+  // link starts. The pair strips what may not travel, so shm and sim need not ask: both ends of
+  // theirs are soft devices, which agree on kNative or kNone.
+  ImmediateForm immediate_form() const { return immediate_form_.load(std::memory_order_relaxed); }
 
   // ---- The end. Any thread, under any of the pair's locks; the first call wins and the rest is
   // ignored. From then on NextToEmit gives nothing and Poll is not called; soon, on the executor,
@@ -358,7 +361,7 @@ class SoftQueuePair final : public QueuePair {
   std::atomic<bool> held_{false};      // a message waits for a receive
   std::atomic<bool> heard_{false};
   std::atomic<bool> short_{false};  // of this attempt: SetShort
-  std::atomic<bool> immediate_enabled_{false};
+  std::atomic<ImmediateForm> immediate_form_{ImmediateForm::kNone};
   std::atomic<uint16_t> local_port_{0};
   std::atomic<uint32_t> activity_{0};
   uint32_t max_message_ = 0;  // never changes

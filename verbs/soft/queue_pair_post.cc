@@ -39,7 +39,9 @@ PostResult SoftQueuePair::PostSend(const SendRequest& request) {
   entry.opcode = request.opcode;
   entry.flags = request.flags;
   entry.offset = 0;
-  if (request.opcode == Opcode::kSend && !immediate_enabled()) entry.flags &= ~kImmediate;
+  if (request.opcode == Opcode::kSend && immediate_form() == ImmediateForm::kNone) {
+    entry.flags &= ~kImmediate;
+  }
   const uint64_t length = sends_.CopySegments(n, request.segments);
   entry.length = static_cast<uint32_t>(length);
   if (request.verdict != Status::kSuccess) [[unlikely]] {

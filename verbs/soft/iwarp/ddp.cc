@@ -1,7 +1,7 @@
 #include "verbs/soft/iwarp/ddp.h"
 
 #include "absl/base/macros.h"
-#include "verbs/soft/iwarp/byte_order.h"
+#include "verbs/base/byte_order.h"
 
 namespace viaduct::verbs::iwarp {
 

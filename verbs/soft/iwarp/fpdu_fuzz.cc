@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "verbs/soft/iwarp/byte_order.h"
+#include "verbs/base/byte_order.h"
 #include "verbs/soft/iwarp/crc32c.h"
 #include "verbs/soft/iwarp/ddp.h"
 #include "verbs/soft/iwarp/fpdu_reader.h"

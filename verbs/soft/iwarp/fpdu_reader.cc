@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "verbs/soft/iwarp/byte_order.h"
+#include "verbs/base/byte_order.h"
 #include "verbs/soft/iwarp/crc32c.h"
 #include "verbs/soft/iwarp/ddp_format.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/base/macros.h"
-#include "verbs/soft/iwarp/byte_order.h"
+#include "verbs/base/byte_order.h"
 #include "verbs/soft/iwarp/crc32c.h"
 
 namespace viaduct::verbs::iwarp {

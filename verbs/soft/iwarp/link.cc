@@ -170,7 +170,7 @@ void IwarpLink::Open(Socket socket, const MpaAgreement& agreement, bool initiato
   SpinLockHolder hold(&transmit_lock_);
   stream_.emplace(socket_.get());
   // A Viaduct takes FPDUs right behind the reply, and may wait for ours.
-  may_send_ = initiator || (pair != nullptr && pair->immediate_enabled());
+  may_send_ = initiator || (pair != nullptr && ToSoftDevice(*pair));
   if (!initiator) return;
   if (agreement.rtr == Rtr::kWrite) {
     SendControl(TaggedHeader(RdmapOpcode::kWrite, kNoMemoryStag, 0, /*last=*/true), {});

@@ -46,6 +46,11 @@
 
 namespace viaduct::verbs::iwarp {
 
+// The peer is a soft device as well: the consumers above have found that out.
+inline bool ToSoftDevice(const SoftQueuePair& pair) {
+  return pair.immediate_form() == ImmediateForm::kNative;
+}
+
 // What the links of a context share; lives as long as the last of them.
 struct LinkShared {
   LinkShared(EventLoop& event_loop, Nanos silence_time, Nanos first_word_time, bool wants_crc)
@@ -160,6 +165,8 @@ class IwarpLink final : public Link,
   bool TakeSend(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
   bool DeliverSend(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu,
                    bool* held);
+  bool DeliverWrittenValue(SoftQueuePair& pair, const DdpHeader& header, uint32_t value,
+                           uint32_t length, std::span<const uint8_t> ulpdu, bool* held);
   bool TakeImmediate(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
   bool TakeWrite(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
   bool DeliverWrite(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);

@@ -9,8 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "verbs/base/byte_order.h"
 #include "verbs/base/log.h"
-#include "verbs/soft/iwarp/byte_order.h"
+#include "verbs/frame_format.h"
 #include "verbs/soft/iwarp/link.h"
 #include "verbs/soft/iwarp/terminate.h"
 
@@ -54,6 +55,12 @@ WireError RefusedRead(Refusal why) {
       break;
   }
   return kReadInvalidStag;
+}
+
+// Of a message's first segment.
+std::optional<Frame> FrameOf(std::span<const uint8_t> payload, bool last) {
+  if (payload.size() < kFrameBytes) return std::nullopt;
+  return ParseFrame(payload.first<kFrameBytes>(), payload.size() - kFrameBytes + (last ? 0 : 1));
 }
 
 ReadRequest ReadRequestOf(const DdpHeader& header, std::span<const uint8_t> ulpdu) {
@@ -254,22 +261,31 @@ bool IwarpLink::TakeSend(SoftQueuePair& pair, const DdpHeader& header,
 
 bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
                             std::span<const uint8_t> ulpdu, bool* held) {
-  const std::span<const uint8_t> payload = ulpdu.subspan(header.size());
+  std::span<const uint8_t> payload = ulpdu.subspan(header.size());
   const bool immediate =
       header.opcode == RdmapOpcode::kImmediate || header.opcode == RdmapOpcode::kImmediateSolicited;
-  if (immediate && !pair.immediate_enabled()) {
-    // RFC 7306: it takes a receive of its own.
-    const Trailer trailer{.immediate = LoadBig32(&payload[0]),
-                          .has_immediate = true,
-                          .solicited = IsSolicited(header.opcode)};
-    const Inbound finish = pair.FinishWrite(LoadBig32(&payload[4]), trailer);
-    if (finish == Inbound::kBroken) return Broken(kNoBuffer, ulpdu);
-    *held = finish == Inbound::kHeld;
-    return true;
+  if (immediate && !ToSoftDevice(pair)) {
+    return DeliverWrittenValue(pair, header, LoadBig32(&payload[0]), LoadBig32(&payload[4]), ulpdu,
+                               held);
   }
   if (immediate) {
     send_immediate_ = LoadBig32(&payload[4]);
     return true;
+  }
+  uint32_t at = header.message_offset;
+  if (pair.immediate_form() == ImmediateForm::kFramed) {
+    if (header.message_offset == 0) {
+      const std::optional<Frame> frame = FrameOf(payload, header.last);
+      if (!frame.has_value()) return Break(pair, kCatastrophicStream, ulpdu);
+      if (frame->kind == FrameKind::kWrite) {
+        return DeliverWrittenValue(pair, header, frame->immediate, frame->length, ulpdu, held);
+      }
+      send_immediate_.reset();
+      if (frame->has_immediate()) send_immediate_ = frame->immediate;
+      payload = payload.subspan(kFrameBytes);
+    } else {
+      at -= kFrameBytes;  // the first segment was not shorter
+    }
   }
   if (header.message_offset == 0) {
     const Inbound start = pair.StartReceive();
@@ -282,8 +298,7 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
   const auto copy = [payload](unsigned char* to, uint64_t at, size_t size) {
     std::memcpy(to, payload.data() + at, size);
   };
-  if (pair.PlaceReceive(header.message_offset, static_cast<uint32_t>(payload.size()), copy) ==
-      Inbound::kBroken) {
+  if (pair.PlaceReceive(at, static_cast<uint32_t>(payload.size()), copy) == Inbound::kBroken) {
     return Broken(kMessageTooLong, ulpdu);
   }
   if (!header.last) return true;
@@ -294,14 +309,25 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
   if (HasInvalidate(header.opcode) && pair.Invalidate(header.invalidate) == Inbound::kBroken) {
     return Broken(kCannotInvalidate, ulpdu);
   }
-  pair.FinishReceive(header.message_offset + static_cast<uint32_t>(payload.size()), trailer);
+  pair.FinishReceive(at + static_cast<uint32_t>(payload.size()), trailer);
+  return true;
+}
+
+// The immediate data of the write before it, as a message that takes a receive of its own.
+bool IwarpLink::DeliverWrittenValue(SoftQueuePair& pair, const DdpHeader& header, uint32_t value,
+                                    uint32_t length, std::span<const uint8_t> ulpdu, bool* held) {
+  const Trailer trailer{
+      .immediate = value, .has_immediate = true, .solicited = IsSolicited(header.opcode)};
+  const Inbound finish = pair.FinishWrite(length, trailer);
+  if (finish == Inbound::kBroken) return Broken(kNoBuffer, ulpdu);
+  *held = finish == Inbound::kHeld;
   return true;
 }
 
 bool IwarpLink::TakeImmediate(SoftQueuePair& pair, const DdpHeader& header,
                               std::span<const uint8_t> ulpdu) {
   using Kind = ParkedMessages::Kind;
-  if (!pair.immediate_enabled()) return TakeSend(pair, header, ulpdu);
+  if (!ToSoftDevice(pair)) return TakeSend(pair, header, ulpdu);
   switch (LoadBig32(&ulpdu[header.size()])) {
     case kImmediateForSend:
       if (header.opcode != RdmapOpcode::kImmediate) break;

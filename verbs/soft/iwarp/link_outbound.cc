@@ -5,7 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "verbs/soft/iwarp/byte_order.h"
+#include "verbs/base/byte_order.h"
+#include "verbs/frame_format.h"
 #include "verbs/soft/iwarp/fpdu_writer.h"
 #include "verbs/soft/iwarp/link.h"
 #include "verbs/soft/iwarp/tcp.h"
@@ -45,6 +46,13 @@ class Batch {
   size_t count_ = 0;
   absl::InlinedVector<iovec, 3 * kBatchFpdus> parts_;
 };
+
+// What goes in front of a framed send, or behind a write with immediate data.
+Frame FrameOf(const SendEntry& entry) {
+  if (entry.opcode == Opcode::kWrite) return {FrameKind::kWrite, entry.immediate, entry.length};
+  if ((entry.flags & kImmediate) == 0 || entry.opcode != Opcode::kSend) return {};
+  return {FrameKind::kSendWithImmediate, entry.immediate};
+}
 
 // Bytes of the next segment of a message: at most `limit`, and a multiple of four unless it is the
 // last.
@@ -216,7 +224,8 @@ bool IwarpLink::EmitConfirmation() {
 
 bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   const bool write = entry.opcode == Opcode::kWrite;
-  const bool own_peer = pair.immediate_enabled();
+  const bool own_peer = ToSoftDevice(pair);
+  const bool framed = pair.immediate_form() == ImmediateForm::kFramed;
   const bool solicited = (entry.flags & kSolicited) != 0;
   const bool invalidate = entry.opcode == Opcode::kSendInvalidate;
   const bool immediate = (entry.flags & kImmediate) != 0 && !invalidate;
@@ -231,6 +240,7 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   const size_t limit = own_peer ? UlpduLimit(kOwnSegmentSize) : ulpdu_limit_;
 
   Batch batch;
+  std::array<uint8_t, kFrameBytes> frame;
   uint32_t sequence = send_sequence_;
   if (entry.offset == 0 && own_peer && immediate) {
     std::array<uint8_t, kImmediateSize> fixed;
@@ -241,15 +251,17 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
     batch.Finish(UntaggedHeader(kind, sequence++, 0, /*last=*/true), fixed, batch.PayloadBegin(),
                  agreement_.crc);
   }
+  const uint32_t lead = framed && !write ? kFrameBytes : 0;  // in front of the bytes
   uint32_t offset = entry.offset;
   bool last = false;
   for (size_t bytes = 0; !last && !batch.Full() && bytes < kBatchBytes;) {
-    const uint32_t n = SegmentBytes(limit, write, entry.length - offset);
+    const bool leads = lead != 0 && offset == 0;
+    const uint32_t n = SegmentBytes(limit - (leads ? lead : 0), write, entry.length - offset);
     last = offset + n == entry.length;
     DdpHeader header =
         write ? TaggedHeader(opcode, entry.remote_key != 0 ? entry.remote_key : kNoMemoryStag,
                              entry.remote_address + offset, last)
-              : UntaggedHeader(opcode, sequence, offset, last);
+              : UntaggedHeader(opcode, sequence, leads ? 0 : offset + lead, last);
     if (invalidate) header.invalidate = entry.remote_key;
     const size_t begin = batch.PayloadBegin();
     if (!pair.Gather(entry, offset, n, [&batch](const unsigned char* from, uint64_t, size_t size) {
@@ -257,11 +269,18 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
         })) {
       return false;  // and the pair is breaking
     }
-    batch.Finish(header, {}, begin, agreement_.crc);
+    if (leads) EncodeFrame(FrameOf(entry), frame);
+    batch.Finish(header, std::span<const uint8_t>(frame).first(leads ? lead : 0), begin,
+                 agreement_.crc);
     offset += n;
     bytes += n;
   }
-  if (last && write && immediate && !own_peer) {
+  if (last && write && immediate && framed) {
+    EncodeFrame(FrameOf(entry), frame);
+    const RdmapOpcode kind = solicited ? RdmapOpcode::kSendSolicited : RdmapOpcode::kSend;
+    batch.Finish(UntaggedHeader(kind, sequence++, 0, /*last=*/true), frame, batch.PayloadBegin(),
+                 agreement_.crc);
+  } else if (last && write && immediate && !own_peer) {
     std::array<uint8_t, kImmediateSize> fixed;
     StoreBig32(fixed.data(), entry.immediate);
     StoreBig32(fixed.data() + 4, entry.length);
@@ -307,7 +326,7 @@ bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
   const ReadRequest& request = read.request;
   const uint32_t left = request.size - read.offset;
   const uint64_t from = request.source_offset + read.offset;
-  const size_t limit = pair.immediate_enabled() ? UlpduLimit(kOwnSegmentSize) : ulpdu_limit_;
+  const size_t limit = ToSoftDevice(pair) ? UlpduLimit(kOwnSegmentSize) : ulpdu_limit_;
   const uint32_t most = static_cast<uint32_t>(
       std::min<uint64_t>(left, std::max<uint64_t>(kBatchBytes, PayloadLimit(limit, true))));
   const unsigned char* memory;

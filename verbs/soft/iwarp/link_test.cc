@@ -75,7 +75,7 @@ TEST_F(LinkTest, ResponderNeedNotHoldForAViaduct) {
   end_->Listen();
   TestPeer peer = TestPeer::Dial(end_->listener->port());
   peer.SendHex(std::string(kRequest) + "40010000");
-  end_->pair->EnableImmediate();  // as the engine does before it accepts
+  end_->pair->EnableImmediate(ImmediateForm::kNative);  // as the engine does before it accepts
   end_->AcceptNext();
   EXPECT_EQ(peer.ReceiveHex(20), std::string(kReply) + "40010000");
   EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "absl/base/macros.h"
-#include "verbs/soft/iwarp/byte_order.h"
+#include "verbs/base/byte_order.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {

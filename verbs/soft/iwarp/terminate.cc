@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "verbs/soft/iwarp/byte_order.h"
+#include "verbs/base/byte_order.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {

@@ -32,7 +32,7 @@ void TestSink::Add(Event event) {
 }
 
 void TestSink::OnConnected(QueuePair& pair, absl::Span<const uint8_t> data) {
-  if (immediate) pair.EnableImmediate();
+  if (immediate) pair.EnableImmediate(ImmediateForm::kNative);
   Add({.kind = Event::Kind::kConnected, .data = TextOf(data)});
 }
 
@@ -146,7 +146,7 @@ void TestEnd::Dial(uint16_t port, const std::string& data) {
 void TestEnd::AcceptNext(const std::string& data) {
   std::unique_ptr<IncomingConnection> request = requests.Next();
   ASSERT_NE(request, nullptr);
-  if (sink.immediate) pair->EnableImmediate();
+  if (sink.immediate) pair->EnableImmediate(ImmediateForm::kNative);
   const absl::Status status = request->Accept(*pair, BytesOf(data));
   EXPECT_TRUE(status.ok()) << status;
 }

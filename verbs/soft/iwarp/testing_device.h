@@ -41,7 +41,7 @@ class TestSink : public ConnectionSink {
 
   Event Next();
   bool Empty();
-  bool immediate = false;  // EnableImmediate inside OnConnected
+  bool immediate = false;  // EnableImmediate(kNative) inside OnConnected
 
  private:
   void Add(Event event);

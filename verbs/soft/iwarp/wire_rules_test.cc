@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "verbs/soft/iwarp/byte_order.h"
+#include "verbs/base/byte_order.h"
 #include "verbs/soft/iwarp/crc32c.h"
 #include "verbs/soft/iwarp/ddp.h"
 #include "verbs/soft/iwarp/mpa_format.h"

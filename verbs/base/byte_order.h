@@ -1,12 +1,10 @@
-#ifndef VIADUCT_VERBS_SOFT_IWARP_BYTE_ORDER_H_
-#define VIADUCT_VERBS_SOFT_IWARP_BYTE_ORDER_H_
+// Loads and stores of a wire's integers, at any alignment.
+#ifndef VIADUCT_VERBS_BASE_BYTE_ORDER_H_
+#define VIADUCT_VERBS_BASE_BYTE_ORDER_H_
 
 #include <cstdint>
 
-// Loads and stores of the wire's integers at any alignment. Everything on an iWARP wire is
-// big-endian but the CRC of an FPDU, which travels least significant byte first.
-
-namespace viaduct::verbs::iwarp {
+namespace viaduct::verbs {
 
 inline uint16_t LoadBig16(const uint8_t* p) { return static_cast<uint16_t>(p[0] << 8 | p[1]); }
 
@@ -45,6 +43,6 @@ inline void StoreLittle32(uint8_t* p, uint32_t value) {
   p[3] = static_cast<uint8_t>(value >> 24);
 }
 
-}  // namespace viaduct::verbs::iwarp
+}  // namespace viaduct::verbs
 
-#endif  // VIADUCT_VERBS_SOFT_IWARP_BYTE_ORDER_H_
+#endif  // VIADUCT_VERBS_BASE_BYTE_ORDER_H_
