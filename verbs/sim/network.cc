@@ -23,9 +23,15 @@ Nanos Network::Delay() {
 }
 
 SimNode& Network::AddNode() {
+  auto host = 0x0a000001u + static_cast<uint32_t>(nodes_.size());
+  while (Find(Address::V4(host)) != nullptr) ++host;
+  return AddNode(Address::V4(host));
+}
+
+SimNode& Network::AddNode(const Address& address) {
   auto node = std::make_unique<SimNode>();
   node->number = static_cast<int>(nodes_.size()) + 1;
-  node->address = Address::V4(0x0a000000u + static_cast<uint32_t>(node->number));
+  node->address = address;
   nodes_.push_back(std::move(node));
   return *nodes_.back();
 }

@@ -53,7 +53,9 @@ class Network {
 
   SimExecutor& executor() { return executor_; }
   const SimOptions& options() const { return options_; }
+  // At 10.0.0.1, 10.0.0.2, and so on, or at an address that no node has.
   SimNode& AddNode();
+  SimNode& AddNode(const Address& address);
   SimNode* Find(const Address& address);  // null: no such host
 
   // Calls `deliver` after a delay, behind everything sent on `lane` before. Dropped if the sender

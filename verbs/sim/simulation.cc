@@ -12,8 +12,14 @@ Simulation::Simulation(const SimOptions& options) : network_(executor_, options)
 
 Simulation::~Simulation() = default;
 
-std::unique_ptr<Context> Simulation::NewNode() {
-  SimNode& node = network_.AddNode();
+std::unique_ptr<Context> Simulation::NewNode() { return NewContext(network_.AddNode()); }
+
+std::unique_ptr<Context> Simulation::OpenNode(const Address& address) {
+  SimNode* const known = network_.Find(address);
+  return NewContext(known != nullptr ? *known : network_.AddNode(address));
+}
+
+std::unique_ptr<Context> Simulation::NewContext(SimNode& node) {
   SoftContext::Options options;
   options.address = node.address;
   options.executor = &executor_;

@@ -22,6 +22,8 @@ class Simulation {
   SimExecutor& executor() { return executor_; }
   // A new process on a host of its own: 10.0.0.1, 10.0.0.2, and so on.
   std::unique_ptr<Context> NewNode();
+  // The process at `address`: a new one, or one whose context before this has been destroyed.
+  std::unique_ptr<Context> OpenNode(const Address& address);
 
   // Faults; see Network. A node is named by its context.
   void Kill(const Context& node);
@@ -31,6 +33,8 @@ class Simulation {
   const std::vector<std::string>& trace() const { return network_.trace(); }
 
  private:
+  std::unique_ptr<Context> NewContext(SimNode& node);
+
   SimExecutor executor_;
   Network network_;
 };

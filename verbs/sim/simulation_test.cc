@@ -117,6 +117,19 @@ TEST_F(SimulationTest, NodesHaveAddresses) {
   EXPECT_EQ(b_.context().address().ToString(), "10.0.0.2");
 }
 
+TEST(Simulation, ANodeIsOpenedAgainAtItsAddress) {
+  Simulation simulation;
+  const Address here = Address::V4(0x7f000001), next = Address::V4(0x0a000001);
+  ListenerSink* const nobody = nullptr;
+  for (int round = 0; round < 2; ++round) {
+    const std::unique_ptr<Context> context = simulation.OpenNode(here);
+    EXPECT_EQ(context->address(), here);
+    EXPECT_TRUE(context->Listen(2000, nobody).ok()) << "the port of the one before is free";
+  }
+  const std::unique_ptr<Context> taken = simulation.OpenNode(next);
+  EXPECT_NE(simulation.NewNode()->address(), next);
+}
+
 TEST_F(SimulationTest, NoSuchHostIsUnreachable) {
   a_.Dial(Address::V4(0x0a0000ff));
   RunFor(kSecond);
