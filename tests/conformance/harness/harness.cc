@@ -1,5 +1,6 @@
 #include "tests/conformance/harness/harness.h"
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -17,34 +18,56 @@
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/network.h"
+#include "tests/conformance/sim/clock.h"
 
 namespace viaduct::tests {
 namespace {
 
 constexpr int kFailed = 1;
 constexpr int kSkipped = 77;
+constexpr int64_t kNanosPerSecond = 1'000'000'000;
 
 // Ends a body whose other side is gone; the failure is recorded already.
 struct PeerGone {};
+
+// Of the simulation's engine, if that is the one that was loaded.
+struct SimulatedClock {
+  decltype(&viaduct_simulation_now) now = nullptr;
+  decltype(&viaduct_simulation_pass) pass = nullptr;
+};
 
 struct Settings {
   std::string wire;
   int slowness = 1;
   Network network;
+  SimulatedClock clock;  // over sim
 };
 Settings& settings() {
   static auto* settings = new Settings;
   return *settings;
 }
 
-int64_t NowMilliseconds() {
+timespec MachineNow() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
+  return now;
+}
+
+int64_t NowMilliseconds() {
+  const timespec now = MachineNow();
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
 int64_t DeadlineAfter(int seconds) {
   return NowMilliseconds() + int64_t{seconds} * settings().slowness * 1000;
+}
+
+SimulatedClock LoadedClock() {
+  SimulatedClock clock;
+  clock.now = reinterpret_cast<decltype(clock.now)>(dlsym(RTLD_DEFAULT, "viaduct_simulation_now"));
+  clock.pass =
+      reinterpret_cast<decltype(clock.pass)>(dlsym(RTLD_DEFAULT, "viaduct_simulation_pass"));
+  return clock;
 }
 
 int OpenPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
@@ -172,6 +195,7 @@ void Peer::AwaitEnd() {
 
 void RunPair(const std::function<void(Peer&)>& server, const std::function<void(Peer&)>& client,
              const PairOptions& options) {
+  ASSERT_NE(Wire(), "sim") << "a second process has a simulation of its own";
   int sockets[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0) << strerror(errno);
   // Each side learns the other's pid once both exist.
@@ -210,12 +234,34 @@ uint16_t Port(int n) { return static_cast<uint16_t>(settings().network.first_por
 bool HasOwnNetwork() { return settings().network.own; }
 const std::string& Wire() { return settings().wire; }
 
+int64_t Now() {
+  if (settings().clock.now != nullptr) return settings().clock.now();
+  const timespec now = MachineNow();
+  return int64_t{now.tv_sec} * kNanosPerSecond + now.tv_nsec;
+}
+
+void PassTime(int64_t nanoseconds) {
+  if (settings().clock.pass != nullptr) return settings().clock.pass(nanoseconds);
+  timespec rest = {nanoseconds / kNanosPerSecond, nanoseconds % kNanosPerSecond};
+  while (nanosleep(&rest, &rest) != 0 && errno == EINTR) {
+  }
+}
+
 void SetUp(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (strncmp(argv[i], "--wire=", 7) == 0) settings().wire = argv[i] + 7;
     if (strncmp(argv[i], "--slowness=", 11) == 0) settings().slowness = atoi(argv[i] + 11);
   }
-  if (!settings().wire.empty()) setenv("VIADUCT_WIRE", settings().wire.c_str(), 1);
+  if (settings().wire == "sim") {
+    settings().clock = LoadedClock();
+    if (settings().clock.now == nullptr || settings().clock.pass == nullptr) {
+      fprintf(stderr, "the engine that is loaded has no simulation\n");
+      exit(1);
+    }
+    unsetenv("VIADUCT_WIRE");
+  } else if (!settings().wire.empty()) {
+    setenv("VIADUCT_WIRE", settings().wire.c_str(), 1);
+  }
   settings().network = EnterNetwork(/*needs_hosts=*/settings().wire == "rdma");
   printf("wire: %s, network: %s, ports from %d\n",
          settings().wire.empty() ? "default" : settings().wire.c_str(),

@@ -10,9 +10,10 @@
 //             [](Peer& peer) { peer.Await("listening"); ... });
 //   }
 //
-// harness_main.cc is the main() of such tests: it takes --wire=shm|iwarp|rdma, and gives the
+// harness_main.cc is the main() of such tests: it takes --wire=shm|iwarp|rdma|sim, and gives the
 // process a network namespace of its own where that is allowed and the wire is not rdma. On a
-// machine that is N times slower, --slowness=N gives bodies that much more time.
+// machine that is N times slower, --slowness=N gives bodies that much more time. Over sim, which
+// needs the engine of ../sim, a body has one thread, and there are no pairs.
 #ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_HARNESS_H_
 #define VIADUCT_TESTS_CONFORMANCE_HARNESS_HARNESS_H_
 
@@ -88,8 +89,13 @@ void RunAlone(const std::function<void()>& body, int seconds = 30);
 uint16_t Port(int n);
 // True if the run has a network of its own, where nothing but 127.0.0.1 exists.
 bool HasOwnNetwork();
-// "shm", "iwarp", "rdma" or "" when the library chooses.
+// "shm", "iwarp", "rdma", "sim" or "" when the library chooses.
 const std::string& Wire();
+
+// The time that the library under test lives in, in nanoseconds: the machine's, or over sim the
+// simulation's, which passes while a call waits and in PassTime.
+int64_t Now();
+void PassTime(int64_t nanoseconds);
 
 // Called by harness_main.cc before anything else.
 void SetUp(int argc, char** argv);

@@ -1,10 +1,13 @@
 """A chapter of the conformance tests: one source, one test for each wire."""
 
-def chapter(name, tags = []):
-    """Defines name_shm_test and name_iwarp_test from name_test.cc.
+load("//tests/conformance/sim:over_sim.bzl", "over_sim")
+
+def chapter(name, sim = False, tags = []):
+    """Defines name_shm_test, name_iwarp_test and, where some of it needs no peer, name_sim_test from name_test.cc.
 
     Args:
       name: of the chapter.
+      sim: some of it needs no peer.
       tags: of the tests, beside "conformance" and the wire.
     """
     native.cc_library(
@@ -30,6 +33,13 @@ def chapter(name, tags = []):
                 wire,
             ] + tags,
             deps = [":" + name],
+        )
+    if sim:
+        over_sim(
+            name = name + "_sim_test",
+            program = ":%s_shm_test" % name,
+            sources = [name + "_test.cc"],
+            tags = tags,
         )
 
 def programs(name, visibility):

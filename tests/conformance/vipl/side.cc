@@ -25,11 +25,7 @@ constexpr size_t kStride = 4096;
 
 }  // namespace
 
-int64_t NowMilliseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
-}
+int64_t NowMilliseconds() { return Now() / 1000000; }
 
 void AwaitAsleep(pid_t process, pid_t thread) {
   const std::string path =

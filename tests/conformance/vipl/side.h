@@ -16,6 +16,7 @@
 
 namespace viaduct::tests {
 
+// Of the harness's Now().
 int64_t NowMilliseconds();
 
 // Waits until the thread, of this or another process, sleeps in the kernel: it is inside the call
