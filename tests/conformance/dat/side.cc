@@ -7,7 +7,6 @@
 
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <stdexcept>
 
 namespace viaduct::tests {
@@ -77,11 +76,7 @@ std::vector<uint8_t> Pattern(size_t size, uint8_t seed) {
   return data;
 }
 
-uint64_t NowMicroseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
+uint64_t NowMicroseconds() { return static_cast<uint64_t>(Now() / 1000); }
 
 DAT_EVENT Next(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout) {
   DAT_EVENT event;

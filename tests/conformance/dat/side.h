@@ -35,6 +35,7 @@ sockaddr_in Ipv4(const char* address);
 DAT_IA_ADDRESS_PTR Pointer(sockaddr_in& address);
 DAT_DTO_COOKIE Cookie(uint64_t value);
 std::vector<uint8_t> Pattern(size_t size, uint8_t seed = 1);
+// Of the harness's Now().
 uint64_t NowMicroseconds();
 
 // The next event; a time-out ends the body.

@@ -2,7 +2,6 @@
 
 #include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <chrono>

@@ -6,33 +6,20 @@
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/time_out.h"
 #include "tests/conformance/vipl/side.h"
 
 namespace viaduct::tests {
 namespace {
 
-constexpr int64_t kNanosPerMilli = 1'000'000;
-constexpr VIP_ULONG kShort = 50;  // ms
-constexpr VIP_ULONG kMinute = 60 * 1000;
-constexpr VIP_ULONG kYear = 365ul * 24 * 60 * kMinute;  // no number of 32 bits holds it
+constexpr int64_t kMilli = 1'000'000;  // ns
+constexpr int64_t kMinute = 60'000 * kMilli;
+constexpr int64_t kYear = 365 * 24 * 60 * kMinute;  // no number of 32 bits holds its milliseconds
 
-// A time-out that passes, from its construction to its end: this one over sim, else a short one.
-class TimeOut {
- public:
-  explicit TimeOut(VIP_ULONG over_sim) : milliseconds_(Wire() == "sim" ? over_sim : kShort) {}
-  ~TimeOut() {
-    const int64_t passed = Now() - begin_;
-    const int64_t wanted = static_cast<int64_t>(milliseconds_) * kNanosPerMilli;
-    EXPECT_GE(passed, wanted);
-    EXPECT_TRUE(Wire() != "sim" || passed == wanted) << passed << " instead of " << wanted;
-  }
-  TimeOut(const TimeOut&) = delete;
-  TimeOut& operator=(const TimeOut&) = delete;
-  operator VIP_ULONG() const { return milliseconds_; }
-
- private:
-  const VIP_ULONG milliseconds_;
-  const int64_t begin_ = Now();
+// For VIPL's calls.
+struct TimeOutInMilliseconds : TimeOut {
+  explicit TimeOutInMilliseconds(int64_t over_sim) : TimeOut(over_sim, 50 * kMilli) {}
+  operator VIP_ULONG() const { return static_cast<VIP_ULONG>(length() / kMilli); }
 };
 
 TEST(TimeOuts, C23_VipConnectWait) {
@@ -40,7 +27,7 @@ TEST(TimeOuts, C23_VipConnectWait) {
     Side side;
     NetAddress local = side.nic.Address(Name(0));
     VIP_CONN_HANDLE connection;
-    const TimeOut time_out(kYear);
+    const TimeOutInMilliseconds time_out(kYear);
     EXPECT_EQ(VipConnectWait(side.nic.handle, local.get(), time_out, side.requester.get(),
                              &side.peer, &connection),
               VIP_TIMEOUT);
@@ -52,7 +39,7 @@ TEST(TimeOuts, C37_VipConnectPeerWait) {
   RunAlone([] {
     Side side;
     NetAddress local = side.nic.Address(Name(1)), remote = side.nic.Address(Name(2));
-    const TimeOut time_out(kMinute);
+    const TimeOutInMilliseconds time_out(kMinute);
     ASSERT_EQ(VipConnectPeerRequest(side.vi, local.get(), remote.get(), time_out), VIP_SUCCESS);
     EXPECT_EQ(VipConnectPeerWait(side.vi, &side.peer), VIP_TIMEOUT);
   });
@@ -63,7 +50,7 @@ TEST(TimeOuts, C61_VipRecvWait) {
     Side side;
     side.Receive(0);
     VIP_DESCRIPTOR* done = nullptr;
-    const TimeOut time_out(kYear);
+    const TimeOutInMilliseconds time_out(kYear);
     EXPECT_EQ(VipRecvWait(side.vi, time_out, &done), VIP_TIMEOUT);
   });
 }
@@ -75,7 +62,7 @@ TEST(TimeOuts, C81_VipCQWait) {
     ASSERT_EQ(VipCreateCQ(nic.handle, 16, &cq), VIP_SUCCESS);
     VIP_VI_HANDLE vi = nullptr;
     VIP_BOOLEAN receive = VIP_FALSE;
-    const TimeOut time_out(kYear);
+    const TimeOutInMilliseconds time_out(kYear);
     EXPECT_EQ(VipCQWait(cq, time_out, &vi, &receive), VIP_TIMEOUT);
   });
 }
