@@ -203,7 +203,8 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) {
       }
     }
     for (uint32_t i : waiting) {
-      PostReceiveToDevice(connection, receives_.At(i), receives_.SegmentsAt(i));
+      WorkRecord& record = receives_.At(i);
+      PostReceiveToDevice(connection, record, receives_.SegmentsOf(record));
     }
   }
   receiving_ = &connection;

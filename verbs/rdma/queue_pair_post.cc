@@ -387,7 +387,7 @@ PostResult RdmaQueuePair::PostReceive(const ReceiveRequest& request) {
   blank.flags = request.quiet ? kQuiet : 0;
   if (flushing_) return PostDone(receives_, kReceives, blank, Status::kFlushed);
   blank.segments = static_cast<uint16_t>(request.segments.size());
-  Segment* const kept = receives_.NextSegments();
+  Segment* const kept = receives_.NextSegments(request.segments.size());
   std::copy(request.segments.begin(), request.segments.end(), kept);
   WorkRecord& record = receives_.Next();
   record = blank;

@@ -10,7 +10,7 @@ namespace viaduct::verbs::rdma {
 
 WorkQueue::~WorkQueue() {
   FreeBlock(records_, (size_t{mask_} + 1) * sizeof(WorkRecord));
-  FreeBlock(segments_, (size_t{mask_} + 1) * max_segments_ * sizeof(Segment));
+  FreeBlock(segments_, SegmentBytes(size_t{mask_} + 1, max_segments_));
 }
 
 bool WorkQueue::Resize(uint32_t limit, uint32_t max_segments) {
@@ -22,19 +22,23 @@ bool WorkQueue::Resize(uint32_t limit, uint32_t max_segments) {
     auto* records = static_cast<WorkRecord*>(AllocateBlock(slots * sizeof(WorkRecord)));
     Segment* segments = nullptr;
     if (kept != 0) {
-      segments = static_cast<Segment*>(AllocateBlock(size_t{slots} * kept * sizeof(Segment)));
+      segments = static_cast<Segment*>(AllocateBlock(SegmentBytes(slots, kept)));
     }
     if (records == nullptr || (kept != 0 && segments == nullptr)) {
       FreeBlock(records, slots * sizeof(WorkRecord));
-      FreeBlock(segments, size_t{slots} * kept * sizeof(Segment));
+      FreeBlock(segments, SegmentBytes(slots, kept));
       return false;
     }
     for (uint32_t i = head(), end = tail(); i != end; ++i) {
-      records[i & (slots - 1)] = At(i);
-      std::copy_n(SegmentsAt(i), max_segments_, segments + size_t{i & (slots - 1)} * kept);
+      const WorkRecord& record = At(i);
+      const uint32_t slot = i & (slots - 1);
+      records[slot] = record;
+      if (record.segments == 0) continue;
+      std::copy_n(SegmentsOf(record), record.segments,
+                  segments + SegmentPlace(slot, slots, kept, record.segments));
     }
     FreeBlock(records_, (size_t{mask_} + 1) * sizeof(WorkRecord));
-    FreeBlock(segments_, (size_t{mask_} + 1) * max_segments_ * sizeof(Segment));
+    FreeBlock(segments_, SegmentBytes(size_t{mask_} + 1, max_segments_));
     records_ = records;
     segments_ = segments;
     mask_ = slots - 1;

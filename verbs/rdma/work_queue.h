@@ -52,7 +52,10 @@ class WorkQueue {
   // Publish.
   WorkRecord& Next() { return records_[tail_.load(std::memory_order_relaxed) & mask_]; }
   uint32_t next_slot() const { return tail_.load(std::memory_order_relaxed) & mask_; }
-  Segment* NextSegments() { return SegmentsAt(tail_.load(std::memory_order_relaxed)); }
+  // Where it keeps so many segments, which its record says then, too.
+  Segment* NextSegments(size_t count) {
+    return SegmentsAt(tail_.load(std::memory_order_relaxed), count);
+  }
   uint32_t Publish() {
     const uint32_t index = tail_.load(std::memory_order_relaxed);
     open_.fetch_add(1, std::memory_order_relaxed);
@@ -64,9 +67,9 @@ class WorkQueue {
   uint32_t head() const { return head_.load(std::memory_order_relaxed); }
   uint32_t tail() const { return tail_.load(std::memory_order_acquire); }
   WorkRecord& At(uint32_t index) { return records_[index & mask_]; }
-  Segment* SegmentsAt(uint32_t index) { return segments_ + size_t{index & mask_} * max_segments_; }
+  // Null if it has none.
   Segment* SegmentsOf(const WorkRecord& record) {
-    return segments_ + size_t{SlotOf(record)} * max_segments_;
+    return SegmentsAt(SlotOf(record), record.segments);
   }
   // Its place in the ring, of which there are `slots`.
   uint32_t SlotOf(const WorkRecord& record) const {
@@ -146,8 +149,21 @@ class WorkQueue {
   WorkQueue* next_listed = nullptr;
 
  private:
+  // Most requests have one segment. Those lie side by side before the others, so that a queue of
+  // requests that may have hundreds does not touch a page for each.
+  static size_t SegmentPlace(size_t slot, size_t slots, size_t max_segments, size_t count) {
+    return count == 1 ? slot : slots + slot * max_segments;
+  }
+  static size_t SegmentBytes(size_t slots, size_t max_segments) {
+    return max_segments == 0 ? 0 : slots * (1 + max_segments) * sizeof(Segment);
+  }
+  Segment* SegmentsAt(uint32_t index, size_t count) {
+    if (count == 0) return nullptr;
+    return segments_ + SegmentPlace(index & mask_, size_t{mask_} + 1, max_segments_, count);
+  }
+
   WorkRecord* records_ = nullptr;
-  Segment* segments_ = nullptr;
+  Segment* segments_ = nullptr;  // one for each slot, then max_segments_ for each
   uint32_t limit_ = 0;
   uint32_t max_segments_ = 0;
   uint32_t mask_ = 0;

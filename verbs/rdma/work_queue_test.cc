@@ -73,17 +73,29 @@ TEST(WorkQueueTest, TheHeadGoesStraightWhereNothingElseIsToBeDone) {
   EXPECT_EQ(queue.OldestAtDevice()->id, 3u);
 }
 
+TEST(WorkQueueTest, SingleSegmentsLieSideBySide) {
+  WorkQueue queue;
+  ASSERT_TRUE(queue.Resize(4, 252));
+  Segment* const first = queue.NextSegments(1);
+  WorkRecord& record = Post(queue, 1, 1);
+  record.segments = 1;
+  EXPECT_EQ(queue.SegmentsOf(record), first);
+  EXPECT_EQ(queue.NextSegments(1), first + 1);
+  EXPECT_GE(queue.NextSegments(2), first + 4) << "behind them";
+  EXPECT_EQ(queue.NextSegments(0), nullptr);
+}
+
 TEST(WorkQueueTest, GrowsWithWhatIsInIt) {
   WorkQueue queue;
-  ASSERT_TRUE(queue.Resize(2, 1));
+  ASSERT_TRUE(queue.Resize(2, 2));
   // Not at the beginning of the ring.
   for (int i = 0; i < 3; ++i) {
     queue.Done(Post(queue, i, 0), Status::kSuccess);
     queue.PopHead();
   }
-  for (int i = 0; i < 2; ++i) {
-    queue.NextSegments()[0] = Segment{static_cast<uint64_t>(i), 7, 9};
-    Post(queue, 10 + i, 0);
+  for (uint16_t i = 0; i < 2; ++i) {
+    for (uint16_t k = 0; k <= i; ++k) queue.NextSegments(i + 1)[k] = Segment{i, k, 7};
+    Post(queue, 10 + i, 0).segments = i + 1;
   }
   ASSERT_TRUE(queue.Resize(5, 3));
   for (int i = 2; i < 5; ++i) {
@@ -94,8 +106,9 @@ TEST(WorkQueueTest, GrowsWithWhatIsInIt) {
   for (int i = 0; i < 5; ++i) {
     WorkRecord& record = *queue.OldestOpen();
     EXPECT_EQ(record.id, 10u + i);
-    if (i < 2) {
-      EXPECT_EQ(queue.SegmentsOf(record)[0].address, static_cast<uint64_t>(i));
+    for (int k = 0; k < record.segments; ++k) {
+      EXPECT_EQ(queue.SegmentsOf(record)[k].address, static_cast<uint64_t>(i));
+      EXPECT_EQ(queue.SegmentsOf(record)[k].key, static_cast<Key>(k));
     }
     queue.Done(record, Status::kFlushed);
     queue.PopHead();
