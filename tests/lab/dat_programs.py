@@ -71,6 +71,31 @@ dapltest_quit() { # CLIENT ADDRESS
 }
 """
 
+# own: our libdat2. plugin: Debian's libdat2 with our provider. debian: Debian's with OFED's provider.
+_LIBRARIES = r"""
+set -u
+cd /tmp
+echo 'lab u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "dummy0 0" ""' >debian.conf
+echo "lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 \"${LAB_DRIVER}0 1\" \"\"" >own.conf
+echo "lab u2.0 nonthreadsafe default %(provider)s viaduct.2.0 \"${LAB_DRIVER}0 1\" \"\"" >plugin.conf
+limit=60
+debian() { timeout $limit env DAT_OVERRIDE=/tmp/debian.conf "$@" </dev/null; }
+own() { timeout $limit env DAT_OVERRIDE=/tmp/own.conf LD_LIBRARY_PATH=%(own)s:%(engine)s:%(rdma)s VIADUCT_QUEUE_EMPTY=bare \
+  "$@" </dev/null; }
+plugin() { timeout $limit env DAT_OVERRIDE=/tmp/plugin.conf LD_LIBRARY_PATH=%(engine)s:%(rdma)s "$@" </dev/null; }
+listening() { # NAMESPACE PORT; rxe's listeners are no sockets
+  for _ in $(seq 200); do
+    { ss -ltn; rdma resource show cm_id; } | grep -q ":$2 " && return
+    sleep 0.1
+  done
+}
+"""
+
+
+def libraries(own, engine, rdma, provider=""):
+    """The ends of one host with an RDMA device, by the folders of our libraries and the path of our provider."""
+    return _LIBRARIES % {"own": own, "engine": engine, "rdma": rdma, "provider": provider}
+
 
 def dtests(client, server, namespace, address):
     """(commands, the lines that they print when all passes) of dtest and dtestcm."""

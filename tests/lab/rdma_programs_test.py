@@ -7,32 +7,10 @@ import unittest
 
 from tests.lab import dat_programs, lab
 
-_FOLDERS = {
-    "own": os.path.dirname(os.path.realpath("dat/api/libdat2.so.2")),
-    "provider": os.path.realpath("dat/api/libdapl-viaduct.so.2"),
-    "engine": os.path.dirname(os.path.realpath("dat/core/libviaduct.so.1")),
-    "rdma": os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1")),
-}
-
-# own: our libdat2. plugin: Debian's libdat2 with our provider. debian: Debian's with OFED's provider.
-_SETUP = """
-set -u
-cd /tmp
-echo 'lab u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "dummy0 0" ""' >debian.conf
-echo "lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 \\"${LAB_DRIVER}0 1\\" \\"\\"" >own.conf
-echo "lab u2.0 nonthreadsafe default %(provider)s viaduct.2.0 \\"${LAB_DRIVER}0 1\\" \\"\\"" >plugin.conf
-limit=60
-debian() { timeout $limit env DAT_OVERRIDE=/tmp/debian.conf "$@" </dev/null; }
-own() { timeout $limit env DAT_OVERRIDE=/tmp/own.conf LD_LIBRARY_PATH=%(own)s:%(engine)s:%(rdma)s VIADUCT_QUEUE_EMPTY=bare \
-  "$@" </dev/null; }
-plugin() { timeout $limit env DAT_OVERRIDE=/tmp/plugin.conf LD_LIBRARY_PATH=%(engine)s:%(rdma)s "$@" </dev/null; }
-listening() { # NAMESPACE PORT; rxe's listeners are no sockets
-  for _ in $(seq 200); do
-    { ss -ltn; rdma resource show cm_id; } | grep -q ":$2 " && return
-    sleep 0.1
-  done
-}
-""" % _FOLDERS
+_SETUP = dat_programs.libraries(
+    own=os.path.dirname(os.path.realpath("dat/api/libdat2.so.2")), provider=os.path.realpath("dat/api/libdapl-viaduct.so.2"),
+    engine=os.path.dirname(os.path.realpath("dat/core/libviaduct.so.1")),
+    rdma=os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1")))
 
 _PAIRS = (("own", "own"), ("plugin", "plugin"), ("own", "debian"), ("debian", "own"))
 _ADDRESS = "10.9.0.1"
