@@ -188,7 +188,7 @@ void Connection::Complete(Direction direction, const ibv_wc& completion) {
   WorkQueue* const queue = queues_[direction];
   if (queue == nullptr) return;  // released
   // What a failed attempt flushes is still posted.
-  if (completion.status != IBV_WC_SUCCESS && !established_) return;
+  if (completion.status == IBV_WC_WR_FLUSH_ERR && !established_) return;
   if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
   if (direction == kReceives && may_frame() && framing() == Framing::kUnknown) {
     early_.push_back(completion);
@@ -291,6 +291,11 @@ Status Connection::ReceiveUnframed(WorkQueue& queue, WorkRecord& record, uint32_
 
 void Connection::NoteFailure(const ibv_wc& completion) {
   Log(LogLevel::kDebug, device_.name(), ": ", ibv_wc_status_str(completion.status));
+  // A message that no receive could take has come before the news that there is a connection.
+  if (!established_) {
+    if (completion.status != IBV_WC_WR_FLUSH_ERR) set_failed();
+    return;
+  }
   // An InfiniBand device flushes by itself only after an error; on iWARP that is how every
   // connection ends, and the connection manager tells which way.
   if (!stopping_ && options_.ended != nullptr) *options_.ended = true;

@@ -147,9 +147,10 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // Any thread: the owner hears of it soon.
   void Signal(uint32_t signals);
   uint32_t TakeDropped() { return dropped_.exchange(0); }
-  // A request has failed, or reads were unanswered when it ended.
-  // Until then nothing fails, and what is flushed stays posted.
+  // Under the lock of the receives' queue. Until then a failure is not signalled, and what is
+  // flushed stays posted.
   void set_established() { established_.store(true, std::memory_order_release); }
+  // A request has failed, or reads were unanswered when it ended.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   void set_failed() { failed_.store(true, std::memory_order_release); }
 

@@ -315,7 +315,11 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
     MutexLock lock(&mutex_);
     if (connection_ != &connection || state_ != State::kConnecting) return;
     state_ = State::kConnected;
-    connection.set_established();
+    {
+      SpinLockHolder guard(&core(kReceives).lock);
+      connection.set_established();
+    }
+    if (connection.failed()) connection.Signal(kFailed);
     answer = dialled_;
     if (answer) RestrictAccess(connection);
     SpinLockHolder guard(&send_lock_);
