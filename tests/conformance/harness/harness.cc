@@ -232,6 +232,7 @@ void RunAlone(const std::function<void()>& body, int seconds) {
 
 uint16_t Port(int n) { return static_cast<uint16_t>(settings().network.first_port + n); }
 bool HasOwnNetwork() { return settings().network.own; }
+int Slowness() { return settings().slowness; }
 const std::string& Wire() { return settings().wire; }
 
 int64_t Now() {

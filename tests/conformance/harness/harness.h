@@ -89,6 +89,8 @@ void RunAlone(const std::function<void()>& body, int seconds = 30);
 uint16_t Port(int n);
 // True if the run has a network of its own, where nothing but 127.0.0.1 exists.
 bool HasOwnNetwork();
+// What --slowness says, or 1: for a time within which something is to happen.
+int Slowness();
 // "shm", "iwarp", "rdma", "sim" or "" when the library chooses.
 const std::string& Wire();
 

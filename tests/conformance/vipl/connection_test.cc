@@ -159,7 +159,8 @@ TEST(VipConnectAccept, C29_TheRequesterHasGivenUp) {
       [](Peer& peer) {
         Side side;
         VIP_RETURN result;
-        while ((result = side.Request(0, 300)) == VIP_NO_MATCH) {
+        // Long enough for the request to arrive.
+        while ((result = side.Request(0, 300 * Slowness())) == VIP_NO_MATCH) {
         }
         EXPECT_EQ(result, VIP_TIMEOUT);
         peer.Tell("gave up");
