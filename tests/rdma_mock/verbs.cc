@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/rdma_mock/objects.h"
@@ -87,14 +88,24 @@ ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint
   return status == IBV_WC_SUCCESS ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
 }
 
+// As the environment says.
+bool IsIwarp() {
+  static const bool iwarp = std::getenv("RDMA_MOCK_IWARP") != nullptr;
+  return iwarp;
+}
+
 void Perform(QueuePair& pair, const ibv_send_wr& work)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(pair.post_lock) {
   uint32_t bytes = 0;
   for (int i = 0; i < work.num_sge; ++i) bytes += work.sg_list[i].length;
   ibv_wc_status status = IBV_WC_SUCCESS;
   ibv_wc_opcode opcode = IBV_WC_SEND;
+  const bool immediate =
+      work.opcode == IBV_WR_SEND_WITH_IMM || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   if (pair.peer == nullptr) {
     status = IBV_WC_WR_FLUSH_ERR;
+  } else if (immediate && IsIwarp()) {
+    status = IBV_WC_LOC_QP_OP_ERR;
   } else if (work.opcode == IBV_WR_SEND || work.opcode == IBV_WR_SEND_WITH_IMM) {
     status = Receive(*pair.peer, work, false, bytes);
   } else if (work.opcode == IBV_WR_RDMA_READ) {
@@ -164,8 +175,9 @@ int RequestNotify(ibv_cq* handle, int) {
 Device* MakeDevice() {
   Device* const made = new Device;  // leaked, as a device is for ever
   std::strcpy(made->device.name, "mock0");
-  made->device.node_type = IBV_NODE_CA;
-  made->device.transport_type = IBV_TRANSPORT_IB;
+  const bool iwarp = IsIwarp();
+  made->device.node_type = iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
+  made->device.transport_type = iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
   made->context.device = &made->device;
   made->context.ops.post_send = PostSend;
   made->context.ops.post_recv = PostReceive;
