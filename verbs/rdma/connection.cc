@@ -96,8 +96,7 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
     if (numbers_[i] < 0) return absl::ResourceExhaustedError("no room for completions");
   }
   if (options.may_frame &&
-      (!frames_[kSends].Allocate(options.domain->bounces(), sends->slots()) ||
-       !frames_[kReceives].Allocate(options.domain->bounces(), receives->slots()))) {
+      !frames_[kReceives].Allocate(options.domain->bounces(), receives->slots())) {
     return absl::ResourceExhaustedError("no memory for frames");
   }
   wanted.send_cq = options.queues[kSends]->handle(numbers_[kSends]);
@@ -117,6 +116,12 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
     queues_[i] = queues[i];
   }
   return absl::OkStatus();
+}
+
+const FrameSlots& Connection::SendFrames(uint32_t slots) {
+  FrameSlots& frames = frames_[kSends];
+  if (frames.empty()) frames.Allocate(options_.domain->bounces(), slots);
+  return frames;
 }
 
 bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {

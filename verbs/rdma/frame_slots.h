@@ -16,6 +16,7 @@ namespace viaduct::verbs::rdma {
 
 class FrameSlots {
  public:
+  // False: no memory.
   bool Allocate(BouncePool& pool, uint32_t count) {
     memory_ = pool.Take(size_t{count} * kFrameBytes);
     return memory_.memory != nullptr;

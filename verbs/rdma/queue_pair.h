@@ -6,9 +6,11 @@
 #ifndef VIADUCT_VERBS_RDMA_QUEUE_PAIR_H_
 #define VIADUCT_VERBS_RDMA_QUEUE_PAIR_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -104,8 +106,11 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
     ibv_sge frame = {};
     ibv_sge nothing = {};
   };
-  // Links it to `last`. How many there are.
-  uint32_t Follow(ibv_send_wr& last, const WorkRecord& blank, Tail* tail)
+  // Links it to `last`. How many there are; null: no memory for a frame.
+  std::optional<uint32_t> Follow(ibv_send_wr& last, const WorkRecord& blank, Tail* tail)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // Puts a frame of the next request where the device finds it. False: no memory.
+  bool PlaceFrame(const Frame& frame, bool inlined, ibv_sge* segment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // A write's immediate data travels in a message of its own.
   bool NeedsFrameBehind(const WorkRecord& record) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_) {
@@ -157,6 +162,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   Connection* sending_ ABSL_GUARDED_BY(send_lock_) = nullptr;  // Connected
   bool stopped_ ABSL_GUARDED_BY(send_lock_) = false;           // a request has failed here
   ImmediateForm immediate_form_ ABSL_GUARDED_BY(send_lock_) = ImmediateForm::kNone;
+  std::array<uint8_t, kFrameBytes> inline_frame_ ABSL_GUARDED_BY(send_lock_) = {};
   // The device's form of a request's segments, behind one for a frame.
   std::vector<ibv_sge> send_segments_ ABSL_GUARDED_BY(send_lock_);
   RegionCache send_region_ ABSL_GUARDED_BY(send_lock_);

@@ -1,6 +1,7 @@
 // Posting: requests in the device's form.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "verbs/rdma/queue_pair.h"
 
@@ -171,14 +172,19 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   blank.has_immediate = immediate;
   blank.immediate = request.immediate;
   blank.length = static_cast<uint32_t>(bytes);
+  const uint32_t most = MostSegments(request.opcode);
+  const uint64_t sent = bytes + lead * kFrameBytes;
+  // Inline bytes are taken now: not those that a fence waits for.
+  const bool inlined = !reads && sent <= device_.max_inline() && sent != 0 && count <= most &&
+                       (request.flags & kFence) == 0;
   if (lead != 0) {
     Frame frame;
     if (immediate && request.opcode == Opcode::kSend) {
       frame = {FrameKind::kSendWithImmediate, request.immediate};
     }
-    const FrameSlots& frames = sending_->frames(kSends);
-    EncodeFrame(frame, frames.At(sends_.next_slot()));
-    send_segments_[0] = frames.SegmentAt(sends_.next_slot());
+    if (!PlaceFrame(frame, inlined, &send_segments_[0])) {
+      return RefuseSend(blank, Status::kLocalProtection);
+    }
   }
 
   ibv_send_wr work = {};
@@ -194,16 +200,11 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
     work.wr.rdma.remote_addr = request.remote_address;
     work.wr.rdma.rkey = request.remote_key;
   }
-  const uint32_t most = MostSegments(request.opcode);
+  if (inlined) work.send_flags |= IBV_SEND_INLINE;
   if (count > most) {
     return reads || request.opcode == Opcode::kWrite
                ? PostSplit(work, blank, most)
                : PostGathered(work, request, blank, lead, static_cast<uint32_t>(bytes));
-  }
-  // Inline bytes are taken now: not those that a fence waits for.
-  const uint64_t sent = bytes + lead * kFrameBytes;
-  if (!reads && sent <= device_.max_inline() && sent != 0 && (request.flags & kFence) == 0) {
-    work.send_flags |= IBV_SEND_INLINE;
   }
   // iWARP's read has one sink, even of no bytes.
   if (reads && count == 0) {
@@ -213,24 +214,41 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   return PostWhole(work, blank);
 }
 
-PostResult RdmaQueuePair::PostWhole(ibv_send_wr& work, const WorkRecord& blank) {
-  Tail tail;
-  return PostChain(&work, 1 + Follow(work, blank, &tail), blank);
+bool RdmaQueuePair::PlaceFrame(const Frame& frame, bool inlined, ibv_sge* segment) {
+  if (inlined) {
+    EncodeFrame(frame, inline_frame_);
+    *segment = {reinterpret_cast<uint64_t>(inline_frame_.data()), kFrameBytes, 0};
+    return true;
+  }
+  const FrameSlots& slots = sending_->SendFrames(sends_.slots());
+  if (slots.empty()) return false;
+  EncodeFrame(frame, slots.At(sends_.next_slot()));
+  *segment = slots.SegmentAt(sends_.next_slot());
+  return true;
 }
 
-uint32_t RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecord& blank, Tail* tail) {
+PostResult RdmaQueuePair::PostWhole(ibv_send_wr& work, const WorkRecord& blank) {
+  Tail tail;
+  const std::optional<uint32_t> behind = Follow(work, blank, &tail);
+  if (!behind.has_value()) return RefuseSend(blank, Status::kLocalProtection);
+  return PostChain(&work, 1 + *behind, blank);
+}
+
+std::optional<uint32_t> RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecord& blank,
+                                              Tail* tail) {
   uint32_t count = 0;
   ibv_send_wr* end = &last;
   if (NeedsFrameBehind(blank)) {
-    const FrameSlots& frames = sending_->frames(kSends);
-    EncodeFrame({FrameKind::kWrite, blank.immediate, blank.length}, frames.At(sends_.next_slot()));
-    tail->frame = frames.SegmentAt(sends_.next_slot());
+    const bool inlined = kFrameBytes <= device_.max_inline();
+    if (!PlaceFrame({FrameKind::kWrite, blank.immediate, blank.length}, inlined, &tail->frame)) {
+      return std::nullopt;
+    }
     tail->value.wr_id = last.wr_id;
     tail->value.sg_list = &tail->frame;
     tail->value.num_sge = 1;
     tail->value.opcode = IBV_WR_SEND;
     tail->value.send_flags = last.send_flags & static_cast<unsigned>(IBV_SEND_SOLICITED);
-    if (kFrameBytes <= device_.max_inline()) tail->value.send_flags |= IBV_SEND_INLINE;
+    if (inlined) tail->value.send_flags |= IBV_SEND_INLINE;
     end = end->next = &tail->value;
     ++count;
   }
@@ -287,8 +305,9 @@ PostResult RdmaQueuePair::PostSplit(ibv_send_wr& work, const WorkRecord& blank, 
     part.next = last ? nullptr : &parts[i + 1];
   }
   Tail tail;
-  const uint32_t behind = Follow(parts.back(), blank, &tail);
-  return PostChain(parts.data(), static_cast<uint32_t>(parts.size()) + behind, blank);
+  const std::optional<uint32_t> behind = Follow(parts.back(), blank, &tail);
+  if (!behind.has_value()) return RefuseSend(blank, Status::kLocalProtection);
+  return PostChain(parts.data(), static_cast<uint32_t>(parts.size()) + *behind, blank);
 }
 
 PostResult RdmaQueuePair::PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank) {
@@ -407,7 +426,7 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
   record.leads = connection.may_frame();
   const uint32_t lead = record.leads ? 1 : 0;
   if (record.leads) {
-    receive_segments_[0] = connection.frames(kReceives).SegmentAt(receives_.SlotOf(record));
+    receive_segments_[0] = connection.receive_frames().SegmentAt(receives_.SlotOf(record));
   }
   uint32_t count = lead + memory_.TranslateReceive(*domain_, all, device_.iwarp(), receive_region_,
                                                    receive_segments_.data() + lead);
