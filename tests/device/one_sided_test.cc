@@ -92,6 +92,26 @@ TEST_F(OneSidedTest, AWriteWithImmediateConsumesAReceive) {
   }
 }
 
+// However long it is: that it has a receive is known when its first byte is refused.
+TEST_F(OneSidedTest, ARefusedWriteWithImmediateFailsItsReceive) {
+  for (size_t size : {size_t{100}, size_t{300000}}) {
+    SCOPED_TRACE(size);
+    End& from = NewEnd(a(), Large());
+    End& to = NewEnd(b(), Large());
+    ConnectWithImmediate(from, to);
+    ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+    ASSERT_EQ(to.Receive(2, 0, 8), PostResult::kOk);
+    const auto address = reinterpret_cast<uint64_t>(to.memory().data());
+    ASSERT_EQ(from.PostTo(Opcode::kWrite, 3, size, address, 77, kConfirm | kImmediate),
+              PostResult::kOk);
+    Expect(from.sends(), 3, Status::kRemoteAccess);
+    EXPECT_EQ(Expect(to.receives(), 1, Status::kRemoteAccess).opcode, Opcode::kReceiveWrite);
+    Expect(to.receives(), 2, Status::kFlushed);
+    ExpectDisconnected(to, DisconnectCause::kBroken);  // and nothing is told before it
+    ExpectBroken(from);
+  }
+}
+
 TEST_F(OneSidedTest, AWriteWithImmediateWaitsForItsReceive) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());

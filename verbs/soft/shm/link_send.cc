@@ -19,7 +19,13 @@ constexpr uint32_t kPiece = 4 * kBodyBytes;
 
 constexpr uint64_t DataParity(uint64_t position) { return Parity<kSlots>(position); }
 
-uint8_t LastFlags(const SendEntry& entry) {
+// Of a piece of its message. Every piece of a write says whether there is immediate data: the
+// receiver acts on the first.
+uint8_t FlagsOf(const SendEntry& entry, bool last) {
+  if (!last) {
+    const bool tells = entry.opcode == Opcode::kWrite && (entry.flags & kImmediate) != 0;
+    return tells ? kWithImmediate : 0;
+  }
   uint8_t flags = kLast;
   if ((entry.flags & kConfirm) != 0) flags |= kAcknowledge;
   if ((entry.flags & kSolicited) != 0) flags |= kWithSolicited;
@@ -138,7 +144,7 @@ void ShmLink::AfterPublish() {
 bool ShmLink::EmitSlots(SendEntry& entry, uint32_t bytes) {
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   const bool last = entry.offset + bytes == entry.length;
-  const uint8_t flags = last ? LastFlags(entry) : 0;
+  const uint8_t flags = FlagsOf(entry, last);
   unsigned char* body = tx_[tx_position_ % kSlots].body;
   uint32_t lead = 0;
   Op op = Op::kSend;
@@ -201,7 +207,7 @@ bool ShmLink::EmitChunks(SendEntry& entry) {
                             static_cast<uint32_t>(chunk),
                             0};
     std::memcpy(tx_[tx_position_ % kSlots].body, &lead, sizeof lead);
-    const uint8_t flags = entry.offset + bytes == entry.length ? LastFlags(entry) : 0;
+    const uint8_t flags = FlagsOf(entry, entry.offset + bytes == entry.length);
     entry.offset += bytes;
     chunk_slots_ |= uint64_t{1} << (tx_position_ % kSlots);
     Publish(Word::Pack(write ? Op::kWriteChunk : Op::kSendChunk, flags, 1, bytes,
