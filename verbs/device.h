@@ -17,7 +17,8 @@
 //
 // Failure. A request that fails (any status but kSuccess and kFlushed) breaks its connection:
 // OnDisconnected(kBroken) comes and everything behind it is flushed. With NoReceive::kDrop it fails
-// alone.
+// alone. A write with immediate data that breaks off with its connection fails its receive, if there
+// is one, with kTransport, where the device can tell; else that is flushed.
 //
 // Ordering. Each work queue completes in posting order. What one side sends arrives in order; a
 // write is placed before a later send is received. Reads and atomics keep their order among

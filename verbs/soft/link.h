@@ -16,6 +16,9 @@
 
 namespace viaduct::verbs {
 
+// A write of the peer, some of which has been placed and whose end has not come.
+enum class OpenWrite : uint8_t { kNone, kPlain, kWithImmediate };
+
 class Link {
  public:
   // Emits posted sends as far as there is room:
@@ -33,9 +36,8 @@ class Link {
   // wrong either way for a moment. False for a message that is held.
   virtual bool Arrived() const = 0;
 
-  // Under the inbound lock: some of a write without immediate data has been placed, and its end has
-  // not come.
-  virtual bool InsideWrite() const { return false; }
+  // Under the inbound lock. One that is all there and waits for its receive is not open.
+  virtual OpenWrite open_write() const { return OpenWrite::kNone; }
 
   // The sink's OnConnected has returned: Poll will be called from now on.
   virtual void Start() = 0;

@@ -291,9 +291,8 @@ void SoftQueuePair::FailSend(SendEntry& entry, Status status) {
 void SoftQueuePair::Settle(uint64_t connection) {
   DisconnectCause cause;
   Status verdict;
-  Status verdict_for_peer;
+  Broken broken = {};
   Link* link;
-  Damage damage = Damage::kNone;
   {
     MutexLock control(&control_);
     if (connection_ != connection || state_.load() != State::kConnected) return;
@@ -301,28 +300,49 @@ void SoftQueuePair::Settle(uint64_t connection) {
       SpinLockHolder holder(&fail_lock_);
       cause = fail_cause_;
       verdict = fail_verdict_;
-      verdict_for_peer = peer_verdict_;
+      broken.verdict_for_peer = peer_verdict_;
     }
-    link = Tear(verdict, &damage);
+    link = Tear(verdict, &broken);
   }
-  link->Disconnect(verdict_for_peer);
+  link->Disconnect(broken.verdict_for_peer);
   NotifyAll();
   if (!may_report_.exchange(false)) return;
-  if (damage != Damage::kNone) {
+  if (broken.damage != Damage::kNone) {
     std::shared_ptr<Anchor> anchor = anchor_;
-    sink_->OnDamage(*this, damage);
+    sink_->OnDamage(*this, broken.damage);
     if (anchor->pair.load() == nullptr) return;
   }
   sink_->OnDisconnected(*this, cause);
 }
 
-Damage SoftQueuePair::DamageOf(const Link& link) const {
-  const bool cut = link.InsideWrite() && !write_refused_;
+namespace {
+
+void SetFailed(ReceiveEntry& entry, Opcode opcode, Status status) {
+  entry.length = 0;
+  entry.has_immediate = entry.solicited = false;
+  entry.opcode = opcode;
+  entry.status = status;
+}
+
+}  // namespace
+
+Damage SoftQueuePair::BreakOff(OpenWrite open, Status verdict_for_peer) {
+  // Refused here, it has not broken off; who refused it has told.
+  const bool refusal =
+      verdict_for_peer != Status::kSuccess && verdict_for_peer != Status::kTransport;
+  const uint64_t position = receives_.done.load();
+  if (open == OpenWrite::kWithImmediate && !refusal && position != receives_.posted.load()) {
+    SetFailed(receives_.at(position), Opcode::kReceiveWrite,
+              write_refused_ ? Status::kRemoteAccess : Status::kTransport);
+    receives_.done.store(position + 1);
+    return Damage::kNone;
+  }
+  const bool cut = open == OpenWrite::kPlain && !write_refused_;
   if (corrupt_) return cut ? Damage::kWriteCorrupt : Damage::kCorrupt;
   return cut ? Damage::kWriteCutOff : Damage::kNone;
 }
 
-Link* SoftQueuePair::Tear(Status verdict, Damage* damage) {
+Link* SoftQueuePair::Tear(Status verdict, Broken* broken) {
   LockAll();
   state_.store(State::kError);
   receiving_.store(false);
@@ -333,7 +353,9 @@ Link* SoftQueuePair::Tear(Status verdict, Damage* damage) {
     for (int i = 0; i < attachment_count_; i++) attachments_[i].queue->RemoveHot(attachments_[i]);
   }
   Link* link = link_.exchange(nullptr);
-  if (link != nullptr && damage != nullptr) *damage = DamageOf(*link);
+  if (link != nullptr && broken != nullptr) {
+    broken->damage = BreakOff(link->open_write(), broken->verdict_for_peer);
+  }
   FlushQueues(verdict);
   UnlockAll();
   return link;
@@ -357,11 +379,7 @@ void SoftQueuePair::FlushQueues(Status oldest) {
 
   const uint64_t last = receives_.posted.load();
   for (uint64_t n = receives_.done.load(); n != last; n++) {
-    ReceiveEntry& entry = receives_.at(n);
-    entry.length = 0;
-    entry.has_immediate = entry.solicited = false;
-    entry.opcode = Opcode::kReceive;
-    entry.status = Status::kFlushed;
+    SetFailed(receives_.at(n), Opcode::kReceive, Status::kFlushed);
   }
   receives_.done.store(last);
   message_ = Message::kNone;

@@ -267,9 +267,14 @@ class SoftQueuePair final : public QueuePair {
   // ---- the end
   void LockAll();
   void UnlockAll();
-  // Goes to Error and flushes, with every lock; the link to disconnect, if there was one.
-  Link* Tear(Status verdict, Damage* damage = nullptr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
-  Damage DamageOf(const Link& link) const;
+  // Goes to Error and flushes, with every lock; the link to disconnect, if there was one. `broken`:
+  // nobody here wanted it, so what breaks off is told, by its receive or as damage.
+  struct Broken {
+    Status verdict_for_peer;
+    Damage damage;
+  };
+  Link* Tear(Status verdict, Broken* broken = nullptr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  Damage BreakOff(OpenWrite open, Status verdict_for_peer);
   void FlushQueues(Status oldest);
   void Settle(uint64_t connection);
   void CheckDrained();

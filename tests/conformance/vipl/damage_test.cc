@@ -25,7 +25,7 @@ struct Target {
   VIP_MEM_HANDLE handle;
 };
 
-// What the side under test hears until its connection is lost. Its one receive is flushed.
+// What the side under test hears until its connection is lost.
 std::vector<VIP_ERROR_CODE> ErrorsUntilTheEnd(Side& side, ErrorLog& errors) {
   std::vector<VIP_ERROR_CODE> codes;
   VIP_ERROR_DESCRIPTOR error;
@@ -40,15 +40,37 @@ std::vector<VIP_ERROR_CODE> ErrorsUntilTheEnd(Side& side, ErrorLog& errors) {
     EXPECT_EQ(error.ViHandle, side.vi);
   } while (error.ErrorCode != VIP_ERROR_CONN_LOST);
   EXPECT_EQ(side.State(), VIP_STATE_ERROR);
-  EXPECT_EQ(side.DrainFlushed(), 1);
   EXPECT_TRUE(errors.empty());
   return codes;
 }
 
 // ----------------------------------------------------------------------- a peer that is killed
 
+constexpr int kReceives = 60;
+
+// The receives of writes with immediate data, and the flushed rest. True: one of them broke off.
+bool TakeReceives(Side& side) {
+  constexpr VIP_UINT32 kMask = VIP_STATUS_OP_MASK | VIP_STATUS_ERROR_MASK | VIP_STATUS_IMMEDIATE;
+  VIP_DESCRIPTOR* done = nullptr;
+  int taken = 1;
+  for (; VipRecvDone(side.vi, &done) == VIP_SUCCESS; ++taken) {
+    EXPECT_EQ(done->CS.Status & kMask,
+              static_cast<VIP_UINT32>(VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE));
+  }
+  if (done == nullptr) {
+    ADD_FAILURE() << "all receives were used";
+    return false;
+  }
+  EXPECT_EQ(taken + side.DrainFlushed(), kReceives);
+  const VIP_UINT32 status = done->CS.Status & kMask;
+  if ((status & VIP_STATUS_ERROR_MASK) == VIP_STATUS_DESC_FLUSHED_ERROR) return false;
+  EXPECT_EQ(status,
+            static_cast<VIP_UINT32>(VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_TRANSPORT_ERROR));
+  return true;
+}
+
 // Dies while it writes; once in a while that is between two writes.
-void KillTheWriter(VIP_RELIABILITY_LEVEL level, bool* met_a_write) {
+void KillTheWriter(VIP_RELIABILITY_LEVEL level, bool immediate, bool* met_a_write) {
   constexpr VIP_UINT32 kBytes = 8 << 20;
   PairOptions options;
   options.client_is_killed = true;
@@ -60,12 +82,18 @@ void KillTheWriter(VIP_RELIABILITY_LEVEL level, bool* met_a_write) {
         ErrorLog errors(side.nic.handle);
         VIP_MEM_ATTRIBUTES rights = {nullptr, VIP_TRUE, VIP_FALSE};
         Memory target(side.nic, &rights, kBytes);
-        side.Receive(0);
+        for (int n = 0; n < kReceives; ++n) side.Receive(n);
         side.Accept();
         peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
         peer.Await("writing");
         ASSERT_EQ(kill(peer.pid(), SIGKILL), 0);
         const std::vector<VIP_ERROR_CODE> codes = ErrorsUntilTheEnd(side, errors);
+        if (immediate) {
+          *met_a_write = TakeReceives(side);
+          EXPECT_EQ(codes.size(), 1u) << "its receive tells";
+          return;
+        }
+        EXPECT_EQ(side.DrainFlushed(), kReceives);
         if (codes.size() == 2) {
           EXPECT_EQ(codes[0], VIP_ERROR_RDMAW_ABORT);
           *met_a_write = true;
@@ -78,8 +106,9 @@ void KillTheWriter(VIP_RELIABILITY_LEVEL level, bool* met_a_write) {
         Memory source(side.nic, nullptr, kBytes);
         side.Connect();
         const Target target = peer.Receive<Target>();
-        for (int n = 0;; ++n) {
-          VIP_DESCRIPTOR* d = source.FillRdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, kBytes,
+        const int control = VIP_CONTROL_OP_RDMAWRITE | (immediate ? VIP_CONTROL_IMMEDIATE : 0);
+        for (int n = 0; n < kReceives - 1; ++n) {
+          VIP_DESCRIPTOR* d = source.FillRdma(0, static_cast<VIP_UINT16>(control), 0, kBytes,
                                               target.address, target.handle);
           if (VipPostSend(side.vi, d, source.handle()) != VIP_SUCCESS) return;
           if (n == 2) peer.Tell("writing");
@@ -90,19 +119,25 @@ void KillTheWriter(VIP_RELIABILITY_LEVEL level, bool* met_a_write) {
       options);
 }
 
-TEST(Damage, AWriterThatDiesInsideAWriteIsAnAbort) {
+void KillWritersAtEachLevel(bool immediate) {
   auto* met_a_write = static_cast<bool*>(
       mmap(nullptr, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(met_a_write, MAP_FAILED);
   for (VIP_RELIABILITY_LEVEL level :
        {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
     *met_a_write = false;
-    for (int round = 0; round < 10 && !*met_a_write && !HasFailure(); ++round) {
-      KillTheWriter(level, met_a_write);
+    for (int round = 0; round < 10 && !*met_a_write && !testing::Test::HasFailure(); ++round) {
+      KillTheWriter(level, immediate, met_a_write);
     }
     EXPECT_TRUE(*met_a_write) << "level " << level;
   }
   munmap(met_a_write, sizeof(bool));
+}
+
+TEST(Damage, AWriterThatDiesInsideAWriteIsAnAbort) { KillWritersAtEachLevel(false); }
+
+TEST(Damage, AWriterThatDiesInsideAWriteWithImmediateDataFailsItsReceive) {
+  KillWritersAtEachLevel(true);
 }
 
 // ------------------------------------------------------------ a peer that says every byte itself
@@ -184,6 +219,7 @@ void HearStranger(const std::function<std::string(const Target&)>& bytes,
                   VIP_SUCCESS);
         ASSERT_EQ(VipConnectAccept(connection, side.vi), VIP_SUCCESS);
         EXPECT_EQ(ErrorsUntilTheEnd(side, errors), expected);
+        EXPECT_EQ(side.DrainFlushed(), 1);
         EXPECT_EQ(std::string(target.data(), 8), "whole so") << "what came before is in place";
       },
       [&](Peer& peer) {

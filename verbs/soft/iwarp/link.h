@@ -92,7 +92,7 @@ class IwarpLink final : public Link,
   void Heat() override;
   bool Cool() override;
   void Disconnect(Status verdict) override;
-  bool InsideWrite() const override { return write_length_ != 0 && !write_immediate_.has_value(); }
+  OpenWrite open_write() const override;
 
  private:
   // A read that the peer has not answered.

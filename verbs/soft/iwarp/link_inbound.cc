@@ -381,6 +381,13 @@ bool IwarpLink::DeliverWrite(SoftQueuePair& pair, const DdpHeader& header,
   return true;
 }
 
+// What is parked, a write's end too, takes the next receives before an open write can have its own.
+OpenWrite IwarpLink::open_write() const {
+  if (write_length_ == 0) return OpenWrite::kNone;
+  if (!write_immediate_.has_value()) return OpenWrite::kPlain;
+  return parked_.empty() ? OpenWrite::kWithImmediate : OpenWrite::kNone;
+}
+
 bool IwarpLink::FinishWrite(SoftQueuePair& pair, bool* held) {
   const Trailer trailer{.immediate = write_immediate_.value_or(0),
                         .has_immediate = write_immediate_.has_value(),

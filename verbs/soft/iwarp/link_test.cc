@@ -242,6 +242,46 @@ TEST_F(LinkTest, DamageIsTold) {
   }
 }
 
+// Between two Viaducts it is known to carry immediate data when its first byte comes.
+TEST_F(LinkTest, AWriteWithImmediateDataThatBreaksOffFailsItsReceive) {
+  for (const bool corrupt : {false, true}) {
+    SCOPED_TRACE(corrupt);
+    TestPeer peer = Answered("50020004 80108010");
+    end_->sink.immediate = true;
+    peer.ReceiveHex(24);
+    peer.SendHex(kWriteRtr);
+    EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
+    for (uint64_t i = 0; i < 3; ++i) end_->Receive(i, 0, 8);
+    std::vector<uint8_t> bytes;
+    const auto write = [&](uint32_t sequence, bool last) {
+      for (const std::vector<uint8_t>& fpdu :
+           {Fpdu(UntaggedHeader(Op::kImmediate, sequence, 0, true), "0000000200000007"),
+            Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(8), last),
+                 "4142434445464748")}) {
+        bytes.insert(bytes.end(), fpdu.begin(), fpdu.end());
+      }
+    };
+    write(1, true);
+    write(2, false);
+    if (corrupt) {
+      write(3, true);
+      bytes.back() ^= 1;
+    }
+    peer.Send(bytes);
+    peer.Shutdown();
+    NextDisconnect();
+    EXPECT_EQ(damage_, Damage::kNone);
+    const Completion whole = end_->NextReceive();
+    EXPECT_EQ(whole.status, Status::kSuccess);
+    EXPECT_EQ(whole.immediate, 7u);
+    const Completion broken = end_->NextReceive();
+    EXPECT_EQ(broken.status, Status::kTransport);
+    EXPECT_EQ(broken.opcode, Opcode::kReceiveWrite);
+    EXPECT_FALSE(broken.has_immediate);
+    EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
+  }
+}
+
 // Checklist 42. The reads cannot be answered while they are unread in one buffer.
 TEST_F(LinkTest, MoreReadsThanAgreed) {
   TestPeer peer = Accepted();

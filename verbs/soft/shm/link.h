@@ -34,7 +34,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   void Heat() override;
   bool Cool() override;
   void Disconnect(Status verdict) override;
-  bool InsideWrite() const override { return in_message_ == InMessage::kWrite; }
+  OpenWrite open_write() const override;
 
   // ------------------------------------------------------------- the connection's life
   // The pair holds the link from here on until it disconnects, or LetGo.

@@ -222,6 +222,12 @@ ShmLink::Step ShmLink::ReceiveWrite(const Word& word, const Slot& slot) {
   return Step::kConsumed;
 }
 
+OpenWrite ShmLink::open_write() const {
+  if (in_message_ == InMessage::kWrite) return OpenWrite::kPlain;
+  const bool open = in_message_ == InMessage::kWriteWithImmediate && !write_placed_;
+  return open ? OpenWrite::kWithImmediate : OpenWrite::kNone;
+}
+
 ShmLink::Step ShmLink::ReceiveRead(const Word& word, const Slot& slot) {
   const uint32_t count = reads_in_count_.load(std::memory_order_relaxed);
   if (in_message_ != InMessage::kNone || word.slots != 1 || count >= reads_in_limit_) {
