@@ -141,6 +141,7 @@ TEST(Rdma, C74_AWriteIsSilentUnlessItCarriesImmediateData) {
           VIP_DESCRIPTOR* second = nullptr;
           EXPECT_EQ(VipRecvDone(side.vi, &second), VIP_NOT_DONE) << "one receive was taken";
           peer.Tell("done");
+          peer.AwaitEnd();  // the writer still takes its completions
         },
         [level](Peer& peer) {
           Side side(RdmaAttributes(level));
