@@ -85,7 +85,7 @@ own() { timeout $limit env DAT_OVERRIDE=/tmp/own.conf LD_LIBRARY_PATH=%(own)s:%(
 plugin() { timeout $limit env DAT_OVERRIDE=/tmp/plugin.conf LD_LIBRARY_PATH=%(engine)s:%(rdma)s "$@" </dev/null; }
 listening() { # NAMESPACE PORT; rxe's listeners are no sockets
   for _ in $(seq 200); do
-    { ss -ltn; rdma resource show cm_id; } | grep -q ":$2 " && return
+    { ss -ltn; rdma resource show cm_id | grep LISTEN; } | grep -q ":$2 " && return
     sleep 0.1
   done
 }
