@@ -20,6 +20,8 @@
 namespace {
 
 using namespace viaduct::verbs::iwarp;
+using viaduct::verbs::LoadBig16;
+using viaduct::verbs::StoreLittle32;
 
 void Require(bool condition) {
   if (!condition) std::abort();
