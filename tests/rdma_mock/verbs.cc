@@ -24,6 +24,11 @@ struct Device {
   EventPipe async_events;
 };
 
+// A segment of no bytes may lie nowhere.
+void Copy(void* to, const void* from, size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+}
+
 uint32_t PowerOfTwo(uint32_t n) {
   uint32_t power = 1;
   while (power < n) power *= 2;
@@ -70,7 +75,7 @@ ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint
         }
         const ibv_sge& to = receive.segments[at];
         const uint32_t piece = left < to.length - offset ? left : to.length - offset;
-        std::memcpy(reinterpret_cast<char*>(to.addr) + offset, from, piece);
+        Copy(reinterpret_cast<char*>(to.addr) + offset, from, piece);
         from += piece;
         left -= piece;
         offset += piece;
@@ -112,14 +117,14 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
     opcode = IBV_WC_RDMA_READ;
     const char* from = reinterpret_cast<const char*>(work.wr.rdma.remote_addr);
     for (int i = 0; i < work.num_sge; ++i) {
-      std::memcpy(reinterpret_cast<char*>(work.sg_list[i].addr), from, work.sg_list[i].length);
+      Copy(reinterpret_cast<char*>(work.sg_list[i].addr), from, work.sg_list[i].length);
       from += work.sg_list[i].length;
     }
   } else if (work.opcode == IBV_WR_RDMA_WRITE || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
     opcode = IBV_WC_RDMA_WRITE;
     char* to = reinterpret_cast<char*>(work.wr.rdma.remote_addr);
     for (int i = 0; i < work.num_sge; ++i) {
-      std::memcpy(to, reinterpret_cast<const char*>(work.sg_list[i].addr), work.sg_list[i].length);
+      Copy(to, reinterpret_cast<const char*>(work.sg_list[i].addr), work.sg_list[i].length);
       to += work.sg_list[i].length;
     }
     if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) status = Receive(*pair.peer, work, true, bytes);
