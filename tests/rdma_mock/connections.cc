@@ -119,7 +119,11 @@ int rdma_destroy_id(rdma_cm_id* handle) {
     Tell(*id->peer, RDMA_CM_EVENT_DISCONNECTED);
     id->peer->peer = nullptr;
   }
-  if (id->channel != nullptr) static_cast<Channel*>(id->channel)->events.Forget(id);
+  if (id->channel != nullptr) {
+    for (void* event : static_cast<Channel*>(id->channel)->events.Forget(id)) {
+      delete static_cast<Event*>(static_cast<rdma_cm_event*>(event));
+    }
+  }
   delete id;
   return 0;
 }

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "verbs/base/lock.h"
@@ -42,8 +43,8 @@ class EventPipe {
   void Push(void* about, void* event);
   // Waits as the descriptor `fd` does, which is the reading end or a copy of it. Null: errno.
   void* Pop(int fd);
-  // Whoever reads them would find nothing there.
-  void Forget(void* about);
+  // Whoever reads them would find nothing there. Those that were forgotten, which are the caller's.
+  std::vector<void*> Forget(void* about);
 
  private:
   int ends_[2];

@@ -228,11 +228,18 @@ void* EventPipe::Pop(int fd) {
   return nullptr;
 }
 
-void EventPipe::Forget(void* about) {
+std::vector<void*> EventPipe::Forget(void* about) {
+  std::vector<void*> forgotten;
   MutexLock lock(&mutex_);
   for (auto at = events_.begin(); at != events_.end();) {
-    at = at->first == about ? events_.erase(at) : at + 1;
+    if (at->first != about) {
+      ++at;
+      continue;
+    }
+    forgotten.push_back(at->second);
+    at = events_.erase(at);
   }
+  return forgotten;
 }
 
 void CompletionQueue::Add(const ibv_wc& completion) {
