@@ -52,7 +52,8 @@ void SoftCompletionQueue::Forget(Attachment& attachment) {
   Attachment* list = ready_.exchange(nullptr, std::memory_order_acquire);
   while (list != nullptr) {
     Attachment* next = list->next;
-    list->marked.store(false, std::memory_order_relaxed);
+    // Whoever marks it now writes its `next`, which has been read.
+    list->marked.store(false, std::memory_order_release);
     if (list != &attachment) PushReady(*list);
     list = next;
   }
