@@ -1,5 +1,4 @@
 // A framed connection (verbs/FORMAT.md): one end of ours against a plain socket, byte by byte.
-#include <memory>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -26,13 +25,8 @@ constexpr char kValueFrame[] =
 
 class FramesTest : public LinkTest {
  protected:
-  TestPeer Framed(const TestEnd::Options& options = {}) {
-    end_ = std::make_unique<TestEnd>(options);
-    end_->Listen();
-    TestPeer peer = TestPeer::Dial(end_->listener->port());
-    peer.SendHex(std::string(kRequest) + "50020004 80108010");
-    end_->pair->EnableImmediate(ImmediateForm::kFramed);
-    end_->AcceptNext();
+  TestPeer Framed() {
+    TestPeer peer = Answered("50020004 80108010", {}, ImmediateForm::kFramed);
     peer.ReceiveHex(24);
     peer.SendHex(kWriteRtr);
     EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);

@@ -71,12 +71,7 @@ TEST_F(LinkTest, ResponderHoldsUntilTheFirstFpdu) {
 
 // One that came again with revision 1 may wait for our message.
 TEST_F(LinkTest, ResponderNeedNotHoldForAViaduct) {
-  end_ = std::make_unique<TestEnd>(TestEnd::Options{.first_word = 0});
-  end_->Listen();
-  TestPeer peer = TestPeer::Dial(end_->listener->port());
-  peer.SendHex(std::string(kRequest) + "40010000");
-  end_->pair->EnableImmediate(ImmediateForm::kNative);  // as the engine does before it accepts
-  end_->AcceptNext();
+  TestPeer peer = Answered("40010000", {.first_word = 0}, ImmediateForm::kNative);
   EXPECT_EQ(peer.ReceiveHex(20), std::string(kReply) + "40010000");
   EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
   end_->Fill(0, 8, 1);
@@ -246,8 +241,7 @@ TEST_F(LinkTest, DamageIsTold) {
 TEST_F(LinkTest, AWriteWithImmediateDataThatBreaksOffFailsItsReceive) {
   for (const bool corrupt : {false, true}) {
     SCOPED_TRACE(corrupt);
-    TestPeer peer = Answered("50020004 80108010");
-    end_->sink.immediate = true;
+    TestPeer peer = Answered("50020004 80108010", {}, ImmediateForm::kNative);
     peer.ReceiveHex(24);
     peer.SendHex(kWriteRtr);
     EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);

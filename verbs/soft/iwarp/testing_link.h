@@ -65,7 +65,9 @@ class LinkTest : public testing::Test {
     return peer;
   }
 
-  TestPeer Answered(std::string_view request, const TestEnd::Options& options = {}) {
+  // The answer to a request of a peer with which the consumers agree on `form`.
+  TestPeer Answered(std::string_view request, const TestEnd::Options& options = {},
+                    ImmediateForm form = ImmediateForm::kNone) {
     end_ = std::make_unique<TestEnd>(options);
     const uint8_t reads = static_cast<uint8_t>(options.reads);
     const uint8_t word[] = {0x80, reads, 0x80, reads};
@@ -73,6 +75,7 @@ class LinkTest : public testing::Test {
     end_->Listen();
     TestPeer peer = TestPeer::Dial(end_->listener->port());
     peer.SendHex(std::string(kRequest) + std::string(request));
+    end_->pair->EnableImmediate(form);
     end_->AcceptNext();
     return peer;
   }
