@@ -240,7 +240,7 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
   if (--record->parts == 0) Finish(direction, queue, *record);
 }
 
-// A message that no device would have let in.
+// What the device did not see fail: a request that it refused, a message that is no frame.
 void Connection::Break() {
   set_failed();
   if (options_.ended != nullptr) *options_.ended = true;
@@ -360,9 +360,7 @@ void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& reco
                          uint32_t count) {
   record.parts = static_cast<uint16_t>(record.parts - count);
   if (record.status == Status::kSuccess) record.status = Status::kTransport;
-  set_failed();
-  if (options_.ended != nullptr) *options_.ended = true;
-  Signal(ConnectionOwner::kFailed);
+  Break();
   if (record.parts == 0) Finish(direction, queue, record);
 }
 
