@@ -347,16 +347,15 @@ void DeviceTest::ConnectWithImmediate(End& active, End& passive) {
   ConnectAs(active, passive, device().immediate_form());
 }
 
-void DeviceTest::ConnectAs(End& active, End& passive, ImmediateForm form) {
+void DeviceTest::ConnectAs(End& active, End& passive, ImmediateForm form, bool may_frame) {
   active.events().hook = [&active, form](const Event& event) {
     if (event.kind == Event::kConnected) active.pair().EnableImmediate(form);
   };
   Requests requests;
   auto listener = passive.context().Listen(0, &requests);
   ASSERT_TRUE(listener.ok()) << listener.status();
-  ASSERT_TRUE(
-      Dial(active, passive.context(), (*listener)->port(), {}, form == ImmediateForm::kFramed)
-          .ok());
+  may_frame = may_frame || form == ImmediateForm::kFramed;
+  ASSERT_TRUE(Dial(active, passive.context(), (*listener)->port(), {}, may_frame).ok());
   std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
   ASSERT_NE(request, nullptr);
   passive.pair().EnableImmediate(form);

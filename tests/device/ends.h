@@ -214,8 +214,8 @@ class DeviceTest : public testing::Test {
   void Connect(End& active, End& passive);
   // The same with immediate data.
   void ConnectWithImmediate(End& active, End& passive);
-  // The same in a given form.
-  void ConnectAs(End& active, End& passive, ImmediateForm form);
+  // The same in a given form. `may_frame`: who dials is ready for frames in any case.
+  void ConnectAs(End& active, End& passive, ImmediateForm form, bool may_frame = false);
 
  private:
   std::unique_ptr<DeviceUnderTest> device_;

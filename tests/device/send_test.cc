@@ -256,22 +256,10 @@ TEST_F(SendTest, ReceivesAreReadyForEitherAnswer) {
       ASSERT_EQ(to.Receive(size, at, size), PostResult::kOk);
       at += size + 1;
     }
-    Requests requests;
-    auto listener = a().Listen(0, &requests);
-    ASSERT_TRUE(listener.ok()) << listener.status();
-    to.events().hook = [&to, form](const Event& event) {
-      if (event.kind == Event::kConnected) to.pair().EnableImmediate(form);
-    };
-    ASSERT_TRUE(Dial(to, a(), (*listener)->port(), {}, /*may_frame=*/true).ok());
-    std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
-    ASSERT_NE(request, nullptr);
-    from.pair().EnableImmediate(form);
-    ASSERT_TRUE(request->Accept(from.pair(), {}).ok());
-    ASSERT_EQ(AwaitEvent(to).kind, Event::kConnected);
-    // On iWARP the one that dialled speaks first.
+    ConnectAs(to, from, form, /*may_frame=*/true);
+    ASSERT_FALSE(HasFatalFailure());
     ASSERT_EQ(from.Receive(1, 0, 8), PostResult::kOk);
     ASSERT_EQ(to.Send(2, 0, 8), PostResult::kOk);
-    ASSERT_EQ(AwaitEvent(from).kind, Event::kConnected);
     Expect(from.receives(), 1);
     Expect(to.sends(), 2);
     std::fill(to.memory().begin(), to.memory().end(), 0xee);
@@ -295,17 +283,10 @@ TEST_F(SendTest, AMessageThatIsAFrameTooLongBreaks) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
   ASSERT_EQ(to.Receive(1, 0, 100), PostResult::kOk);
-  Requests requests;
-  auto listener = a().Listen(0, &requests);
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  ASSERT_TRUE(Dial(to, a(), (*listener)->port(), {}, /*may_frame=*/true).ok());
-  std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
-  ASSERT_NE(request, nullptr);
-  ASSERT_TRUE(request->Accept(from.pair(), {}).ok());
-  ASSERT_EQ(AwaitEvent(to).kind, Event::kConnected);
+  ConnectAs(to, from, ImmediateForm::kNone, /*may_frame=*/true);
+  ASSERT_FALSE(HasFatalFailure());
   ASSERT_EQ(from.Receive(1, 0, 8), PostResult::kOk);
   ASSERT_EQ(to.Send(2, 0, 8), PostResult::kOk);
-  ASSERT_EQ(AwaitEvent(from).kind, Event::kConnected);
   ASSERT_EQ(from.Send(3, 0, 104), PostResult::kOk);
   Expect(to.receives(), 1, Status::kLocalLength);
   ExpectBroken(to);
