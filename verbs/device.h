@@ -17,8 +17,8 @@
 //
 // Failure. A request that fails (any status but kSuccess and kFlushed) breaks its connection:
 // OnDisconnected(kBroken) comes and everything behind it is flushed. With NoReceive::kDrop it fails
-// alone. A write with immediate data that breaks off with its connection fails its receive, if there
-// is one, with kTransport, where the device can tell; else that is flushed.
+// alone. A write with immediate data that breaks off with its connection fails its receive, if
+// there is one, with kTransport, where the device can tell; else that is flushed.
 //
 // Ordering. Each work queue completes in posting order. What one side sends arrives in order; a
 // write is placed before a later send is received. Reads and atomics keep their order among
@@ -350,7 +350,7 @@ enum class ImmediateForm : uint8_t {
   kNative,  // as the device has it
   // In a frame in front of every message (verbs/FORMAT.md), for a device without immediate data.
   // Then a write with kImmediate is a write and a message. Not with a shared receive queue of a
-  // device that has nothing else (DeviceAttributes::frames_only).
+  // device that has nothing else (not DeviceAttributes::immediate_data).
   kFramed,
 };
 
@@ -413,7 +413,7 @@ struct ConnectOptions {
   uint16_t port = 0;
   absl::Span<const uint8_t> private_data;  // copied
   // The answer may turn out to be that of an end that frames: receives are ready for both until
-  // OnConnected says which. Devices that are not frames_only are ready anyway.
+  // OnConnected says which. Devices with immediate data of their own are ready anyway.
   bool may_frame = false;
 };
 
@@ -542,8 +542,7 @@ struct DeviceAttributes {
   uint64_t max_region_bytes = 0;
   uint32_t max_message_bytes = 0;
   uint32_t max_private_data = 0;  // of a request and of an answer
-  bool immediate_data = true;     // of writes, and of sends where both ends agree on it
-  bool frames_only = false;       // what has no immediate_data, but sends and receives frames
+  bool immediate_data = true;  // of writes, and of sends where both ends agree on it; false: frames
   bool atomics = true;
 };
 

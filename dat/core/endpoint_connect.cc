@@ -320,7 +320,7 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
 }
 
 ImmediateAbility Endpoint::immediate_ability() const {
-  if (!adapter_->context().attributes().frames_only) return ImmediateAbility::kNative;
+  if (adapter_->context().attributes().immediate_data) return ImmediateAbility::kNative;
   // A shared receive does not know whose message it will be.
   return has_shared_receives_ ? ImmediateAbility::kNone : ImmediateAbility::kFrames;
 }

@@ -35,15 +35,15 @@ class Rdma final : public TwoContexts {
 
   bool tells_solicited() const override { return false; }
   ImmediateForm immediate_form() const override {
-    return frames_only_ ? ImmediateForm::kFramed : ImmediateForm::kNative;
+    return frames_ ? ImmediateForm::kFramed : ImmediateForm::kNative;
   }
   ImmediateForm usual_form() const override {
     return framed_ ? ImmediateForm::kFramed : ImmediateForm::kNone;
   }
 
  private:
-  const bool frames_only_ = a().attributes().frames_only;
-  const bool framed_ = frames_only_ && std::getenv("RDMA_SUITE_FRAMED") != nullptr;
+  const bool frames_ = !a().attributes().immediate_data;
+  const bool framed_ = frames_ && std::getenv("RDMA_SUITE_FRAMED") != nullptr;
 };
 
 }  // namespace

@@ -42,7 +42,6 @@ DeviceAttributes Attributes(const Device& device, std::string reason) {
   attributes.max_message_bytes = device.max_message();
   attributes.max_private_data = device.iwarp() ? kIwarpPrivateData : kInfinibandPrivateData;
   attributes.immediate_data = !device.iwarp();
-  attributes.frames_only = device.iwarp();
   attributes.atomics = device.atomics();
   return attributes;
 }
