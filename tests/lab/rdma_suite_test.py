@@ -10,6 +10,16 @@ from tests.lab import lab
 _SUITE = os.path.realpath("tests/device/rdma_suite")
 _EXCEPTION = re.compile(r"\| `(\w+\.\w+)` \| ([a-z, ]+) \| (.+) \|$")
 
+# rxe's own windows do not keep the peer within their bounds, its library takes the flag of an invalidation for
+# another one, and its receiver calls one that is refused an error of its own.
+_NOT_WITH_RXE_WINDOWS = {
+    "WindowTest.ABoundWindowOpensItsRangeOnly",
+    "WindowTest.ASendEndsTheWindowOfThePair",
+    "WindowTest.OnlyAWindowOfThePairCanBeEnded",
+    "WindowTest.AddressesMayCountFromZero",  # as the table has it
+    "WindowTest.ARegionMayCountFromZeroTowardsBothSides",
+}
+
 # Each test in a process of its own: one that hangs costs its own time.
 _SCRIPT = """
 cd /tmp
@@ -43,8 +53,9 @@ def all_tests():
 
 
 class RdmaSuite(unittest.TestCase):
-    def _run(self, driver, chosen, settings=""):
-        left_out = exceptions(driver)
+    def _run(self, driver, chosen, settings="", left_out=None):
+        if left_out is None:
+            left_out = exceptions(driver)
         tests = all_tests()
         self.assertEqual(left_out - set(tests), set(), "exceptions that name no test")
         tests = [test for test in tests if chosen(test) and test not in left_out]
@@ -64,6 +75,10 @@ class RdmaSuite(unittest.TestCase):
         """Every connection with immediate data."""
         chapters = ("DropTest", "OneSidedTest", "QueueTest", "SendTest")
         self._run("siw", lambda test: test.split(".")[0] in chapters, "RDMA_SUITE_FRAMED=1")
+
+    def test_rxe_windows(self):
+        """Windows that are the device's own."""
+        self._run("rxe", lambda test: test.startswith("WindowTest."), "VIADUCT_WINDOWS=device", _NOT_WITH_RXE_WINDOWS)
 
     def test_rxe(self):
         self._run("rxe", lambda test: True)

@@ -99,6 +99,13 @@ bool IsIwarp() {
   return iwarp;
 }
 
+// A window as far as its poster sees it: keys are not checked here, those of binds are counted.
+bool Bound(const ibv_send_wr& work) {
+  const ibv_mw& window = *work.bind_mw.mw;
+  return work.bind_mw.rkey == ibv_inc_rkey(window.rkey) && work.bind_mw.bind_info.mr != nullptr &&
+         work.bind_mw.bind_info.mr->pd == window.pd;
+}
+
 void Perform(QueuePair& pair, const ibv_send_wr& work)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(pair.post_lock) {
   uint32_t bytes = 0;
@@ -128,6 +135,9 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
       to += work.sg_list[i].length;
     }
     if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) status = Receive(*pair.peer, work, true, bytes);
+  } else if (work.opcode == IBV_WR_BIND_MW) {
+    opcode = IBV_WC_BIND_MW;
+    if (!Bound(work)) status = IBV_WC_MW_BIND_ERR;
   } else {
     status = IBV_WC_REM_INV_REQ_ERR;
   }
@@ -138,6 +148,33 @@ int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr**) {
   QueuePair& pair = *static_cast<QueuePair*>(handle);
   SpinLockHolder guard(&pair.post_lock);
   for (; work != nullptr; work = work->next) Perform(pair, *work);
+  return 0;
+}
+
+ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
+  ibv_mw* const window = new ibv_mw();
+  window->context = domain->context;
+  window->pd = domain;
+  window->type = type;
+  window->rkey = (last_number.fetch_add(1) + 1) << 8;  // a bind changes the last eight bits
+  return window;
+}
+
+int FreeWindow(ibv_mw* window) {
+  delete window;
+  return 0;
+}
+
+int BindWindow(ibv_qp* pair, ibv_mw* window, ibv_mw_bind* bind) {
+  ibv_send_wr work = {};
+  work.wr_id = bind->wr_id;
+  work.opcode = IBV_WR_BIND_MW;
+  work.bind_mw.mw = window;
+  work.bind_mw.rkey = ibv_inc_rkey(window->rkey);
+  work.bind_mw.bind_info = bind->bind_info;
+  ibv_send_wr* bad = nullptr;
+  PostSend(pair, &work, &bad);
+  window->rkey = work.bind_mw.rkey;
   return 0;
 }
 
@@ -187,6 +224,9 @@ Device* MakeDevice() {
   made->context.ops.post_send = PostSend;
   made->context.ops.post_recv = PostReceive;
   made->context.ops.poll_cq = PollCq;
+  made->context.ops.alloc_mw = AllocateWindow;
+  made->context.ops.dealloc_mw = FreeWindow;
+  made->context.ops.bind_mw = BindWindow;
   made->context.ops.req_notify_cq = RequestNotify;
   made->context.async_fd = made->async_events.reading_end();
   made->context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -300,6 +340,7 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = 16;
   attributes->atomic_cap = IBV_ATOMIC_NONE;
   attributes->phys_port_cnt = 1;
+  attributes->device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   return 0;
 }
 

@@ -47,6 +47,10 @@ constexpr Setting kSettings[] = {
      "How long, in milliseconds, an accepted connection from another host holds what it has to "
      "send for a peer that has to speak first and does not, as with servers that talk first to "
      "clients on Linux siw; 0 holds it until the peer speaks, as iWARP demands."},
+    {"VIADUCT_WINDOWS", SettingType::kChoice, "auto", "auto|device|regions", 0, 0,
+     "What a memory window is on an RDMA device: the device's own (device), a registration of its "
+     "range (regions), or its own unless the driver is known not to keep peers within a window's "
+     "bounds, as Linux's rxe (auto)."},
     {"VIADUCT_NIC_NAMES", SettingType::kChoice, "any", "any|known", 0, 0,
      "Whether VipOpenNic takes a name that it does not know for the default adapter (any), or "
      "refuses it (known)."},

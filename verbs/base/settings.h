@@ -43,6 +43,7 @@ enum class SettingId {
   kSilenceMs,
   kCrc,
   kFirstWordMs,
+  kWindows,
   kNicNames,
   kVipHosts,
   kVipNics,

@@ -37,6 +37,7 @@ TEST(Settings, TableAndIdsAgree) {
   EXPECT_STREQ(GetSetting(SettingId::kSilenceMs).name, "VIADUCT_SILENCE_MS");
   EXPECT_STREQ(GetSetting(SettingId::kCrc).name, "VIADUCT_CRC");
   EXPECT_STREQ(GetSetting(SettingId::kFirstWordMs).name, "VIADUCT_FIRST_WORD_MS");
+  EXPECT_STREQ(GetSetting(SettingId::kWindows).name, "VIADUCT_WINDOWS");
   EXPECT_STREQ(GetSetting(SettingId::kNicNames).name, "VIADUCT_NIC_NAMES");
   EXPECT_STREQ(GetSetting(SettingId::kVipHosts).name, "VIADUCT_VIP_HOSTS");
   EXPECT_STREQ(GetSetting(SettingId::kVipNics).name, "VIADUCT_VIP_NICS");

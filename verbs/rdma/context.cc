@@ -60,7 +60,8 @@ RdmaContext::~RdmaContext() = default;
 absl::StatusOr<std::unique_ptr<ProtectionDomain>> RdmaContext::CreateDomain(bool wildcard) {
   ibv_pd* const handle = ibv_alloc_pd(device_.verbs());
   if (handle == nullptr) return ErrnoStatus(errno, "ibv_alloc_pd");
-  return std::make_unique<Domain>(std::make_shared<DomainCore>(handle, wildcard));
+  return std::make_unique<Domain>(
+      std::make_shared<DomainCore>(handle, wildcard, device_.windows()));
 }
 
 absl::StatusOr<std::unique_ptr<MemoryRegion>> RdmaContext::Register(ProtectionDomain& domain,
@@ -71,8 +72,8 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> RdmaContext::Register(ProtectionDo
 }
 
 absl::StatusOr<std::unique_ptr<MemoryWindow>> RdmaContext::CreateWindow(ProtectionDomain& domain,
-                                                                        WindowScope /*scope*/) {
-  return std::make_unique<Window>(memory_, static_cast<Domain&>(domain).core());
+                                                                        WindowScope scope) {
+  return std::make_unique<Window>(memory_, static_cast<Domain&>(domain).core(), scope);
 }
 
 absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> RdmaContext::CreateSharedReceiveQueue(

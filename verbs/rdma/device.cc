@@ -15,6 +15,7 @@
 #include "verbs/base/fd.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/log.h"
+#include "verbs/base/settings.h"
 #include "verbs/rdma/errors.h"
 
 namespace viaduct::verbs::rdma {
@@ -35,6 +36,7 @@ Devices& AllDevices() {
 // made, so that every process's seventh queue pair or so fails. A completion queue that begins
 // before it and ends behind it, 32 bytes an entry, keeps that place occupied.
 constexpr uint32_t kSiwVendor = 0x626d74;
+constexpr uint32_t kRxeVendor = 0xffffff;
 constexpr int kSiwEntries = 20'000;
 
 void MakeNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
@@ -129,6 +131,19 @@ void Device::ProbeLimits() {
       iwarp() ? 1
               : std::max(1, std::min(limits_.max_sge, limits_.max_sge_rd > 0 ? limits_.max_sge_rd
                                                                              : limits_.max_sge));
+}
+
+// iWARP: a read's sink would have to be the window itself, and no driver that has windows was at
+// hand to try it. rxe (Linux 6.1) checks the bounds of the region and not of the window.
+DeviceWindows Device::windows() const {
+  const std::string wanted = ChoiceSetting(SettingId::kWindows);
+  if (iwarp() || wanted == "regions") return {};
+  if (wanted == "auto" && limits_.vendor_id == kRxeVendor) return {};
+  const unsigned flags = limits_.device_cap_flags;
+  DeviceWindows windows;
+  windows.of_domain = (flags & IBV_DEVICE_MEM_WINDOW) != 0;
+  windows.of_pair = (flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
+  return windows;
 }
 
 void Device::ReadConnections() {

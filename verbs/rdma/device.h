@@ -54,6 +54,12 @@ class QpHandler {
   ~QpHandler() = default;
 };
 
+// Which of the device's own windows are used: type 1, good in its domain; type 2, good on one pair.
+struct DeviceWindows {
+  bool of_domain = false;
+  bool of_pair = false;
+};
+
 class Device {
  public:
   // The device behind a context that librdmacm has opened, for `address`.
@@ -65,6 +71,7 @@ class Device {
   bool iwarp() const { return verbs_->device->transport_type == IBV_TRANSPORT_IWARP; }
   const ibv_device_attr& limits() const { return limits_; }
   bool atomics() const { return limits_.atomic_cap != IBV_ATOMIC_NONE; }
+  DeviceWindows windows() const;
   uint32_t max_message() const { return max_message_; }
   uint32_t max_inline() const { return max_inline_; }
   uint32_t max_read_segments() const { return max_read_segments_; }

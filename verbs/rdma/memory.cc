@@ -6,50 +6,16 @@
 
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
+#include "verbs/rdma/registration.h"
 
 namespace viaduct::verbs::rdma {
-namespace {
-
-constexpr Key kLastKey = 0x7fffffff;
-constexpr uint32_t kRemote = kRemoteRead | kRemoteWrite | kRemoteAtomic;
-// Every second key of siw is too large; nobody is that unlucky.
-constexpr int kKeyTries = 40;
-
-int VerbsAccess(uint32_t access) {
-  int verbs = 0;
-  // Who lets the peer write must write himself.
-  if ((access & (kLocalWrite | kRemoteWrite | kRemoteAtomic)) != 0) verbs |= IBV_ACCESS_LOCAL_WRITE;
-  if ((access & kRemoteRead) != 0) verbs |= IBV_ACCESS_REMOTE_READ;
-  if ((access & kRemoteWrite) != 0) verbs |= IBV_ACCESS_REMOTE_WRITE;
-  if ((access & kRemoteAtomic) != 0) verbs |= IBV_ACCESS_REMOTE_ATOMIC;
-  return verbs;
+bool DomainCore::Matches(const DomainCore& other) const {
+  return this == &other || wildcard || other.wildcard;
 }
 
-// A registration whose key can be shown, or null with errno.
-ibv_mr* RegisterWithKey(ibv_pd* domain, void* address, size_t length, uint32_t access,
-                        uint64_t counted_from, Key* key) {
-  std::vector<ibv_mr*> unfit;
-  ibv_mr* handle = nullptr;
-  for (int i = 0; i < kKeyTries; ++i) {
-    handle = ibv_reg_mr_iova(domain, address, length, counted_from, VerbsAccess(access));
-    if (handle == nullptr) break;
-    *key = (access & kRemote) != 0 ? handle->rkey : handle->lkey;
-    if (*key != 0 && *key <= kLastKey) break;
-    unfit.push_back(handle);
-    handle = nullptr;
-    errno = ENOSPC;
-  }
-  const int error = errno;
-  for (ibv_mr* mr : unfit) ibv_dereg_mr(mr);
-  errno = error;
-  return handle;
+int DomainCore::FlagsOf(uint32_t access) const {
+  return AccessFlags(access) | (windows.of_domain || windows.of_pair ? IBV_ACCESS_MW_BIND : 0);
 }
-
-bool Match(const DomainCore& a, const DomainCore& b) {
-  return &a == &b || a.wildcard || b.wildcard;
-}
-
-}  // namespace
 
 DomainCore::~DomainCore() {
   bounces_.reset();
@@ -64,7 +30,8 @@ absl::StatusOr<std::unique_ptr<Region>> Memory::Register(std::shared_ptr<DomainC
   std::unique_ptr<Region> region(new Region(*this, address, length, base));
   region->access_ = access;
   const uint64_t from = base == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address);
-  ibv_mr* handle = RegisterWithKey(domain->handle, address, length, access, from, &region->key_);
+  ibv_mr* handle = RegisterWithKey(domain->handle, address, length, domain->FlagsOf(access), from,
+                                   &region->key_);
   if (handle == nullptr) {
     region->key_ = 0;
     // EFAULT: no such memory; EINVAL of a length that no device takes.
@@ -114,7 +81,7 @@ void Region::Modify(ProtectionDomain& domain, uint32_t access) {
   MutexLock lock(&memory_.mutex_);
   while (!windows_.empty()) memory_.UnbindLocked(**windows_.begin());
   const uint64_t from = base_ == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address_);
-  ibv_mr* handle = ibv_reg_mr_iova(core->handle, address_, length_, from, VerbsAccess(access));
+  ibv_mr* handle = ibv_reg_mr_iova(core->handle, address_, length_, from, core->FlagsOf(access));
   if (handle == nullptr) {
     ErrnoStatus(errno, "change a region").IgnoreError();
     access = 0;  // it opens nothing
@@ -133,7 +100,7 @@ bool Memory::TranslateAcross(DomainCore& domain, Key key, uint32_t* local_key) {
   const auto found = regions_.find(key);
   if (found == regions_.end()) return false;
   Region& region = *found->second;
-  if (!Match(*region.own_.domain, domain)) return false;
+  if (!region.own_.domain->Matches(domain)) return false;
   for (const Region::Registration& other : region.others_) {
     if (other.domain.get() == &domain) {
       *local_key = other.handle->lkey;
@@ -142,7 +109,7 @@ bool Memory::TranslateAcross(DomainCore& domain, Key key, uint32_t* local_key) {
   }
   const RegionEntry entry = region.Entry();
   ibv_mr* handle = ibv_reg_mr_iova(domain.handle, region.address_, region.length_, entry.address,
-                                   VerbsAccess(region.access_ & (kLocalRead | kLocalWrite)));
+                                   AccessFlags(region.access_ & (kLocalRead | kLocalWrite)));
   if (handle == nullptr) {
     ErrnoStatus(errno, "register memory in another domain").IgnoreError();
     return false;
@@ -173,71 +140,6 @@ unsigned char* Memory::Resolve(DomainCore& domain, Key key, uint64_t address, ui
   uint32_t local_key;
   if (entry.domain != &domain && !TranslateAcross(domain, key, &local_key)) return nullptr;
   return entry.MemoryAt(address);
-}
-
-// ------------------------------------------------------------------------------------- windows
-
-Window::~Window() { memory_.Unbind(*this); }
-
-void Memory::Unbind(Window& window) {
-  MutexLock lock(&mutex_);
-  UnbindLocked(window);
-}
-
-void Memory::UnbindLocked(Window& window) {
-  if (window.bound_ == nullptr) return;
-  map_.Remove(window.key_);
-  ibv_dereg_mr(window.bound_);
-  window.bound_ = nullptr;
-  window.region_->windows_.erase(&window);
-  window.region_ = nullptr;
-}
-
-Status Memory::Bind(const DomainCore& domain, const BindRequest& request, Key* key) {
-  Window& window = static_cast<Window&>(*request.window);
-  MutexLock lock(&mutex_);
-  *key = 0;
-  if (request.length == 0) {
-    UnbindLocked(window);
-    return Status::kSuccess;
-  }
-  uint32_t needed = 0;
-  if ((request.access & (kRemoteRead | kRemoteAtomic)) != 0) needed |= kLocalRead;
-  if ((request.access & (kRemoteWrite | kRemoteAtomic)) != 0) needed |= kLocalWrite;
-  RegionEntry entry;
-  const auto found = regions_.find(request.region);
-  if (found == regions_.end() || !map_.Find(request.region, &entry) ||
-      !entry.Holds(request.address, request.length, needed) ||
-      !Match(*found->second->own_.domain, domain) || !Match(*window.domain_, domain)) {
-    return Status::kLocalProtection;
-  }
-  unsigned char* const memory = entry.MemoryAt(request.address);
-  const uint64_t from = request.base == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(memory);
-  ibv_mr* handle =
-      RegisterWithKey(domain.handle, memory, request.length, request.access, from, key);
-  if (handle == nullptr) {
-    ErrnoStatus(errno, "bind a window").IgnoreError();
-    *key = 0;
-    return Status::kFlushed;
-  }
-  UnbindLocked(window);
-  entry.key = *key;
-  entry.access = request.access;  // remote rights: as a local key it opens nothing
-  entry.local_key = handle->lkey;
-  entry.domain = &domain;
-  entry.memory = reinterpret_cast<uint64_t>(memory);
-  entry.address = from;
-  entry.length = request.length;
-  if (!map_.Put(entry)) {
-    ibv_dereg_mr(handle);
-    *key = 0;
-    return Status::kFlushed;
-  }
-  window.bound_ = handle;
-  window.key_ = *key;
-  window.region_ = found->second;
-  window.region_->windows_.insert(&window);
-  return Status::kSuccess;
 }
 
 }  // namespace viaduct::verbs::rdma

@@ -4,7 +4,9 @@
 // else the local one. One that is outside 1..0x7fffffff is registered again (siw draws keys at
 // random, so about every second one is).
 //
-// Windows are registrations of their own, with a fresh key for each bind, made by the poster.
+// A window is the device's own where it has such windows and they can say what is asked, else a
+// registration of its range; either is made afresh for each bind, by the poster.
+//
 // A region of one domain that a queue pair of another may use (a wildcard domain is either) is
 // registered there on the first use, for local use alone: no device knows one remote key in two
 // domains.
@@ -20,11 +22,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/rdma/bounce_pool.h"
+#include "verbs/rdma/device.h"
 #include "verbs/rdma/region_map.h"
 
 namespace viaduct::verbs::rdma {
@@ -38,15 +42,23 @@ constexpr uint32_t kNoLocalKey = 0xffffff00;
 // The device's domain: lives as long as anything that is in it.
 class DomainCore : public std::enable_shared_from_this<DomainCore> {
  public:
-  DomainCore(ibv_pd* handle, bool wildcard)
-      : handle(handle), wildcard(wildcard), bounces_(std::make_unique<BouncePool>(handle)) {}
+  DomainCore(ibv_pd* handle, bool wildcard, DeviceWindows windows)
+      : handle(handle),
+        wildcard(wildcard),
+        windows(windows),
+        bounces_(std::make_unique<BouncePool>(handle)) {}
   ~DomainCore();
   BouncePool& bounces() { return *bounces_; }
+  // Regions of one are open to pairs of the other.
+  bool Matches(const DomainCore& other) const;
+  // ibv_access_flags of a region with these rights.
+  int FlagsOf(uint32_t access) const;
   DomainCore(const DomainCore&) = delete;
   DomainCore& operator=(const DomainCore&) = delete;
 
   ibv_pd* const handle;
   const bool wildcard;
+  const DeviceWindows windows;
 
  private:
   std::unique_ptr<BouncePool> bounces_;
@@ -85,14 +97,29 @@ class Memory {
   unsigned char* Resolve(DomainCore& domain, Key key, uint64_t address, uint64_t length,
                          uint32_t rights);
 
-  // kSuccess and the window's new key (0: unbound), or kLocalProtection; kFlushed: the device has
-  // no key or no memory left.
-  Status Bind(const DomainCore& domain, const BindRequest& request, Key* key);
+  // Makes what a bind needs that a poster must not wait for under his lock. Done, with the
+  // window's new key (0: unbound), or BindOnDevice is to follow.
+  enum class BindStep { kDone, kDevice, kRefused, kNoKey };
+  BindStep Bind(const DomainCore& domain, const BindRequest& request, Key* key);
+  // Calls `post` to bind the device's window for `pair`, unless the window or its region has ended
+  // meanwhile (false). `post` returns the key, or 0: the device has refused it.
+  bool BindOnDevice(const DomainCore& domain, const ibv_qp* pair, const BindRequest& request,
+                    absl::FunctionRef<Key(ibv_mw* window, const ibv_mw_bind_info& range)> post,
+                    Key* key);
+  // Of the pairs' windows, those that were bound on this one end.
+  void EndWindowsOf(const ibv_qp* pair);
 
  private:
   friend class Region;
   friend class Window;
 
+  // The region of a bind that may be, or null.
+  Region* Bindable(const DomainCore& domain, const BindRequest& request, RegionEntry* entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the device's windows can say it.
+  static bool FitsDevice(const Window& window, const Region& region, const DomainCore& domain,
+                         const BindRequest& request);
+  void NoteBound(Window& window, Region& region, Key key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TranslateAcross(DomainCore& domain, Key key, uint32_t* local_key);
   void Forget(Region& region);
   void Unbind(Window& window);
@@ -101,6 +128,7 @@ class Memory {
   RegionMap map_;
   Mutex mutex_;
   absl::flat_hash_map<Key, Region*> regions_ ABSL_GUARDED_BY(mutex_);
+  std::set<Window*> on_pairs_ ABSL_GUARDED_BY(mutex_);  // bound to one alone
 };
 
 class Region final : public MemoryRegion {
@@ -133,16 +161,19 @@ class Region final : public MemoryRegion {
 
 class Window final : public MemoryWindow {
  public:
-  Window(Memory& memory, std::shared_ptr<DomainCore> domain)
-      : memory_(memory), domain_(std::move(domain)) {}
+  Window(Memory& memory, std::shared_ptr<DomainCore> domain, WindowScope scope)
+      : memory_(memory), domain_(std::move(domain)), scope_(scope) {}
   ~Window() override;
 
  private:
   friend class Memory;
   Memory& memory_;
   const std::shared_ptr<DomainCore> domain_;
+  const WindowScope scope_;
   // Under Memory's lock.
-  ibv_mr* bound_ = nullptr;
+  ibv_mr* registration_ = nullptr;  // one of the two, while it is bound
+  ibv_mw* handle_ = nullptr;
+  const ibv_qp* pair_ = nullptr;  // where `handle_` is good, if it is a pair's
   Key key_ = 0;
   Region* region_ = nullptr;
 };

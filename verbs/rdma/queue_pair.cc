@@ -8,6 +8,7 @@
 
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
+#include "verbs/rdma/registration.h"
 #include "verbs/rdma/shared_receive_queue.h"
 
 namespace viaduct::verbs::rdma {
@@ -22,14 +23,6 @@ constexpr int kDropBounces = 16;
 // More parts of one request than this are rare.
 constexpr uint32_t kMaxParts = 8;
 constexpr uint32_t kMaxReads = 255;  // of rdma_conn_param
-
-int VerbsAccess(uint32_t access) {
-  int verbs = IBV_ACCESS_LOCAL_WRITE;
-  if ((access & kRemoteRead) != 0) verbs |= IBV_ACCESS_REMOTE_READ;
-  if ((access & kRemoteWrite) != 0) verbs |= IBV_ACCESS_REMOTE_WRITE;
-  if ((access & kRemoteAtomic) != 0) verbs |= IBV_ACCESS_REMOTE_ATOMIC;
-  return verbs;
-}
 
 uint8_t ReadLimit(uint32_t wanted, int device) {
   const uint32_t most = std::min(static_cast<uint32_t>(std::max(device, 0)), kMaxReads);
@@ -214,7 +207,8 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) {
 // librdmacm opens the pair to everything that the peer may ask.
 void RdmaQueuePair::RestrictAccess(Connection& connection) {
   ibv_qp_attr attributes = {};
-  attributes.qp_access_flags = static_cast<unsigned>(VerbsAccess(options_.remote_access));
+  attributes.qp_access_flags =
+      static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | RemoteFlags(options_.remote_access));
   ibv_modify_qp(connection.pair(), &attributes, IBV_QP_ACCESS_FLAGS);
 }
 
@@ -437,6 +431,7 @@ void RdmaQueuePair::Leave(State next) {
     for (Direction direction : {kSends, kReceives}) connection->Release(direction, true);
   }
   connection->Stop(established);
+  if (connection->pair() != nullptr) memory_.EndWindowsOf(connection->pair());
   for (Direction direction : {kSends, kReceives}) connection->Release(direction, false);
   if (next == State::kError) FlushAll();
   connection->Bury();

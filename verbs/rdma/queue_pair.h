@@ -117,10 +117,18 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
     return record.opcode == Opcode::kWrite && (record.flags & kImmediate) != 0 &&
            immediate_form_ == ImmediateForm::kFramed;
   }
+  // A device's window, bound in its turn.
+  PostResult PostBindToDevice(const BindRequest& request, const WorkRecord& blank, Key* key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // The record of what goes to the device now as `count` requests.
+  WorkRecord& Begin(uint32_t count, const WorkRecord& blank)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   PostResult PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // The device has refused the chain from `bad` on, which is the record's.
   void RefusedByDevice(WorkRecord& record, const ibv_send_wr* bad)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  void RefusedByDevice(WorkRecord& record, uint32_t refused)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   uint32_t MostSegments(Opcode opcode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // How many requests of the device it becomes.

@@ -310,23 +310,31 @@ PostResult RdmaQueuePair::PostSplit(ibv_send_wr& work, const WorkRecord& blank, 
   return PostChain(parts.data(), static_cast<uint32_t>(parts.size()) + *behind, blank);
 }
 
-PostResult RdmaQueuePair::PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank) {
-  Connection& connection = *sending_;
+WorkRecord& RdmaQueuePair::Begin(uint32_t count, const WorkRecord& blank) {
   WorkRecord& record = sends_.Next();
   record = blank;
   record.parts = static_cast<uint16_t>(count);
-  connection.Posted(kSends, count);
+  sending_->Posted(kSends, count);
   sends_.Publish();
+  return record;
+}
+
+PostResult RdmaQueuePair::PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank) {
+  WorkRecord& record = Begin(count, blank);
   ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(connection.pair(), first, &bad) != 0) RefusedByDevice(record, bad);
+  if (ibv_post_send(sending_->pair(), first, &bad) != 0) RefusedByDevice(record, bad);
   return PostResult::kOk;
 }
 
 // What the device took of a chain completes, the rest is not waited for.
 void RdmaQueuePair::RefusedByDevice(WorkRecord& record, const ibv_send_wr* bad) {
-  Connection& connection = *sending_;
   uint32_t refused = 0;
   for (const ibv_send_wr* at = bad; at != nullptr; at = at->next) ++refused;
+  RefusedByDevice(record, refused);
+}
+
+void RdmaQueuePair::RefusedByDevice(WorkRecord& record, uint32_t refused) {
+  Connection& connection = *sending_;
   connection.Unposted(kSends, refused);
   if (no_receive_ != NoReceive::kDrop) stopped_ = true;
   {
@@ -385,15 +393,57 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
       return PostDone(sends_, kSends, blank, Status::kFlushed);
     }
     if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
+    if (sending_->SendRoom() == 0) return PostResult::kQueueFull;
   }
-  // A registration, so not under the lock. What is posted after this call finds it done.
-  const Status status = memory_.Bind(*domain_, request, key);
-  if (status == Status::kFlushed) return PostResult::kNoKey;
+  // Calls into the kernel, so not under the lock.
+  const Memory::BindStep step = memory_.Bind(*domain_, request, key);
+  if (step == Memory::BindStep::kNoKey) return PostResult::kNoKey;
   SpinLockHolder guard(&send_lock_);
   if (sends_.full()) return PostResult::kQueueFull;
   if (sending_ == nullptr || stopped_) return PostDone(sends_, kSends, blank, Status::kFlushed);
-  if (status != Status::kSuccess) return RefuseSend(blank, status);
-  return PostDone(sends_, kSends, blank, Status::kSuccess);
+  switch (step) {
+    case Memory::BindStep::kDone:  // what is posted after this call finds it so
+      return PostDone(sends_, kSends, blank, Status::kSuccess);
+    case Memory::BindStep::kDevice:
+      return PostBindToDevice(request, blank, key);
+    default:
+      return RefuseSend(blank, Status::kLocalProtection);
+  }
+}
+
+PostResult RdmaQueuePair::PostBindToDevice(const BindRequest& request, const WorkRecord& blank,
+                                           Key* key) {
+  if (sending_->SendRoom() == 0) return PostResult::kQueueFull;
+  const auto post = [&](ibv_mw* window, const ibv_mw_bind_info& range)
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_) -> Key {
+    WorkRecord& record = Begin(1, blank);
+    const uint64_t id = WorkId::Of(sending_, kSends);
+    const unsigned flags = (request.flags & kFence) != 0 ? unsigned{IBV_SEND_FENCE} : 0u;
+    bool taken;
+    Key bound = 0;
+    if (window->type == IBV_MW_TYPE_1) {
+      ibv_mw_bind bind = {.wr_id = id, .send_flags = flags, .bind_info = range};
+      taken = ibv_bind_mw(sending_->pair(), window, &bind) == 0;
+      bound = window->rkey;
+    } else {
+      ibv_send_wr work = {};
+      work.wr_id = id;
+      work.opcode = IBV_WR_BIND_MW;
+      work.send_flags = flags;
+      work.bind_mw.mw = window;
+      work.bind_mw.rkey = bound = ibv_inc_rkey(window->rkey);
+      work.bind_mw.bind_info = range;
+      ibv_send_wr* bad = nullptr;
+      taken = ibv_post_send(sending_->pair(), &work, &bad) == 0;
+    }
+    if (taken) return bound;
+    RefusedByDevice(record, 1);
+    return 0;
+  };
+  if (!memory_.BindOnDevice(*domain_, sending_->pair(), request, post, key)) {
+    return RefuseSend(blank, Status::kLocalProtection);
+  }
+  return PostResult::kOk;
 }
 
 PostResult RdmaQueuePair::PostReceive(const ReceiveRequest& request) {

@@ -1,0 +1,150 @@
+// Windows of verbs/rdma/memory.h.
+#include <cerrno>
+
+#include "verbs/base/log.h"
+#include "verbs/rdma/errors.h"
+#include "verbs/rdma/memory.h"
+#include "verbs/rdma/registration.h"
+
+namespace viaduct::verbs::rdma {
+
+Window::~Window() { memory_.Unbind(*this); }
+
+// The device knows one domain, and addresses as the region counts them; those of type 2 can count
+// from 0 instead.
+bool Memory::FitsDevice(const Window& window, const Region& region, const DomainCore& domain,
+                        const BindRequest& request) {
+  if (region.own_.domain.get() != &domain || window.domain_.get() != &domain ||
+      region.base_ != AddressBase::kVirtual) {
+    return false;
+  }
+  if (window.scope_ == WindowScope::kQueuePair) return domain.windows.of_pair;
+  return domain.windows.of_domain && request.base == AddressBase::kVirtual;
+}
+
+void Memory::Unbind(Window& window) {
+  MutexLock lock(&mutex_);
+  UnbindLocked(window);
+}
+
+void Memory::UnbindLocked(Window& window) {
+  if (window.handle_ != nullptr) ibv_dealloc_mw(window.handle_);
+  window.handle_ = nullptr;
+  if (window.region_ == nullptr) return;
+  map_.Remove(window.key_);
+  if (window.registration_ != nullptr) ibv_dereg_mr(window.registration_);
+  window.registration_ = nullptr;
+  on_pairs_.erase(&window);
+  window.region_->windows_.erase(&window);
+  window.region_ = nullptr;
+}
+
+void Memory::EndWindowsOf(const ibv_qp* pair) {
+  MutexLock lock(&mutex_);
+  for (auto at = on_pairs_.begin(); at != on_pairs_.end();) {
+    Window& window = **at++;
+    if (window.pair_ == pair) UnbindLocked(window);
+  }
+}
+
+Region* Memory::Bindable(const DomainCore& domain, const BindRequest& request, RegionEntry* entry) {
+  uint32_t needed = 0;
+  if ((request.access & (kRemoteRead | kRemoteAtomic)) != 0) needed |= kLocalRead;
+  if ((request.access & (kRemoteWrite | kRemoteAtomic)) != 0) needed |= kLocalWrite;
+  const auto found = regions_.find(request.region);
+  if (found == regions_.end() || !map_.Find(request.region, entry) ||
+      !entry->Holds(request.address, request.length, needed) ||
+      !found->second->own_.domain->Matches(domain) ||
+      !static_cast<Window*>(request.window)->domain_->Matches(domain)) {
+    return nullptr;
+  }
+  return found->second;
+}
+
+void Memory::NoteBound(Window& window, Region& region, Key key) {
+  window.key_ = key;
+  window.region_ = &region;
+  region.windows_.insert(&window);
+}
+
+Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& request, Key* key) {
+  Window& window = static_cast<Window&>(*request.window);
+  MutexLock lock(&mutex_);
+  *key = 0;
+  if (request.length == 0) {
+    UnbindLocked(window);
+    return BindStep::kDone;
+  }
+  RegionEntry entry;
+  Region* const region = Bindable(domain, request, &entry);
+  if (region == nullptr) return BindStep::kRefused;
+  if (FitsDevice(window, *region, domain, request)) {
+    ibv_mw* const handle = ibv_alloc_mw(
+        domain.handle, window.scope_ == WindowScope::kQueuePair ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
+    if (handle != nullptr) {
+      UnbindLocked(window);
+      window.handle_ = handle;
+      return BindStep::kDevice;
+    }
+  }
+  unsigned char* const memory = entry.MemoryAt(request.address);
+  const uint64_t from = request.base == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(memory);
+  ibv_mr* const handle = RegisterWithKey(domain.handle, memory, request.length,
+                                         AccessFlags(request.access), from, key);
+  if (handle == nullptr) {
+    ErrnoStatus(errno, "bind a window").IgnoreError();
+    *key = 0;
+    return BindStep::kNoKey;
+  }
+  UnbindLocked(window);
+  entry.key = *key;
+  entry.access = request.access;  // the peer's rights: as a local key it opens nothing
+  entry.local_key = handle->lkey;
+  entry.domain = &domain;
+  entry.memory = reinterpret_cast<uint64_t>(memory);
+  entry.address = from;
+  entry.length = request.length;
+  if (!map_.Put(entry)) {
+    ibv_dereg_mr(handle);
+    *key = 0;
+    return BindStep::kNoKey;
+  }
+  window.registration_ = handle;
+  NoteBound(window, *region, *key);
+  return BindStep::kDone;
+}
+
+bool Memory::BindOnDevice(const DomainCore& domain, const ibv_qp* pair, const BindRequest& request,
+                          absl::FunctionRef<Key(ibv_mw*, const ibv_mw_bind_info&)> post, Key* key) {
+  Window& window = static_cast<Window&>(*request.window);
+  MutexLock lock(&mutex_);
+  RegionEntry entry;
+  Region* const region = Bindable(domain, request, &entry);
+  if (region == nullptr || window.handle_ == nullptr || window.region_ != nullptr) return false;
+  ibv_mw_bind_info range = {};
+  range.mr = region->own_.handle;
+  range.addr = request.address;
+  range.length = request.length;
+  range.mw_access_flags = static_cast<unsigned>(RemoteFlags(request.access));
+  if (request.base == AddressBase::kZero) range.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
+  *key = post(window.handle_, range);
+  if (*key == 0) return true;
+  NoteBound(window, *region, *key);
+  if (request.base == AddressBase::kVirtual) {
+    // A read of ours may name it as its sink, which is the region's memory: unless the map is full,
+    // and where addresses are the region's.
+    entry.key = *key;
+    entry.access = request.access;
+    entry.memory = reinterpret_cast<uint64_t>(entry.MemoryAt(request.address));
+    entry.address = request.address;
+    entry.length = request.length;
+    map_.Put(entry);
+  }
+  if (window.scope_ == WindowScope::kQueuePair) {
+    window.pair_ = pair;
+    on_pairs_.insert(&window);
+  }
+  return true;
+}
+
+}  // namespace viaduct::verbs::rdma
