@@ -1,5 +1,6 @@
 // libibverbs' functions, as far as verbs/rdma calls them.
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,6 +18,22 @@ namespace viaduct::rdma_mock {
 namespace {
 
 std::atomic<uint32_t> last_number{0};
+
+// A channel of events is the kernel's, where no thread is stopped by a signal's handler.
+class InKernel {
+ public:
+  InKernel() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~InKernel() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  InKernel(const InKernel&) = delete;
+  InKernel& operator=(const InKernel&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 struct Device {
   ibv_device device = {};
@@ -249,6 +266,7 @@ EventPipe::EventPipe() {
 EventPipe::~EventPipe() { close(ends_[1]); }  // the reading end is its user's
 
 void EventPipe::Push(void* about, void* event) {
+  const InKernel kernel;
   MutexLock lock(&mutex_);
   events_.emplace_back(about, event);
   const char byte = 0;
@@ -259,6 +277,7 @@ void EventPipe::Push(void* about, void* event) {
 void* EventPipe::Pop(int fd) {
   char byte;
   while (read(fd, &byte, 1) == 1) {
+    const InKernel kernel;
     MutexLock lock(&mutex_);
     if (events_.empty()) continue;  // it was forgotten
     void* const event = events_.front().second;
@@ -269,6 +288,7 @@ void* EventPipe::Pop(int fd) {
 }
 
 std::vector<void*> EventPipe::Forget(void* about) {
+  const InKernel kernel;
   std::vector<void*> forgotten;
   MutexLock lock(&mutex_);
   for (auto at = events_.begin(); at != events_.end();) {

@@ -1,0 +1,29 @@
+// No two endpoints share a lock, although they have adapter, zone, region and process in common: a
+// thread that stands still anywhere in its posts and polls stops nobody else's.
+#ifndef VIADUCT_TESTS_HOTPATH_NO_SHARED_LOCK_H_
+#define VIADUCT_TESTS_HOTPATH_NO_SHARED_LOCK_H_
+
+#include "gtest/gtest.h"
+#include "tests/hotpath/stopped_thread.h"
+
+namespace viaduct::hotpath {
+
+constexpr int kStops = 1000;
+
+// `Program(n)` has n connections within the process; Exchange(c) sends a message over one of them
+// and takes both completions.
+template <typename Program>
+void NobodyWaitsForAStoppedThread() {
+  Program program(2);
+  for (int c = 0; c < 2; ++c) program.Exchange(c);
+  StoppableThread other([&] { program.Exchange(0); });
+  for (int i = 0; i < kStops; ++i) {
+    other.Stop();
+    program.Exchange(1);
+    ASSERT_TRUE(other.LetGo()) << "at the stop number " << i;
+  }
+}
+
+}  // namespace viaduct::hotpath
+
+#endif  // VIADUCT_TESTS_HOTPATH_NO_SHARED_LOCK_H_
