@@ -1,4 +1,4 @@
-"""Debian's dtest, dtestcm and dapltest between two ends: the shell functions of their tests in the lab.
+"""Debian's DAT programs between two ends: the shell functions of their tests in the lab.
 
 An end is a shell function of the test's that runs a command with a library, in the test's idea of a host. `listening NAMESPACE
 PORT`, the test's too, waits until somebody listens there. Both ends call their adapter `lab`: dtest's client takes its server's
@@ -12,6 +12,8 @@ DTEST = (
     "-t -b 4096",
     "-W -b 64",  # ping-pong by RDMA writes
 )
+DTESTSRQ = ("-b 1024 -c 1 -S 1", "-b 1024 -c 10 -S 1", "-b 1024 -c 10 -S 0")
+DTESTX = ("", "-p")  # with counters
 # What stands before and behind the address in dapltest's command line.
 DAPLTEST = (
     ("-T T -i 20 -t 1 -w 1", "client SR 256 server SR 256"),
@@ -47,6 +49,18 @@ dtestcm_pair() { # SERVER NAMESPACE CLIENT ADDRESS
     echo "$3 calls: dtestcm: passed"
   else
     echo "$3 calls: dtestcm: failed"; show client.out; show server.out
+  fi
+}
+said_pair() { # PROGRAM PORT TEXT SERVER NAMESPACE CLIENT ADDRESS OPTIONS: both ends say the text
+  $4 $1 -P lab -s $8 >server.out 2>&1 &
+  server=$!
+  listening $5 $2
+  $6 $1 -P lab -h $7 $8 >client.out 2>&1
+  wait $server
+  if grep -q "$3" server.out && grep -q "$3" client.out; then
+    echo "$6 calls: $1 $8: passed"
+  else
+    echo "$6 calls: $1 $8: failed"; show client.out; show server.out
   fi
 }
 dapltest_serve() { # SERVER NAMESPACE
@@ -106,6 +120,22 @@ def dtests(client, server, namespace, address):
     commands.append("dtestcm_pair %s %s %s %s" % (server, namespace, client, address))
     expected.append("%s calls: dtestcm: passed" % client)
     return commands, expected
+
+
+def shared_receives(client, server, namespace, address):
+    """The same of dtestsrq."""
+    return _said("dtestsrq", 45248, "SRQ Test Complete", DTESTSRQ, client, server, namespace, address)
+
+
+def extensions(client, server, namespace, address):
+    """The same of dtestx, which needs immediate data and atomics."""
+    return _said("dtestx", 15828, "PASSED", DTESTX, client, server, namespace, address)
+
+
+def _said(program, port, text, all_options, client, server, namespace, address):
+    commands = ["said_pair %s %d '%s' %s %s %s %s '%s'" % (program, port, text, server, namespace, client, address, options)
+                for options in all_options]
+    return commands, ["%s calls: %s %s: passed" % (client, program, options) for options in all_options]
 
 
 def dapltests(client, server, namespace, address):

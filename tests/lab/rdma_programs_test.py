@@ -13,13 +13,14 @@ _SETUP = dat_programs.libraries(
     rdma=os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1")))
 
 _PAIRS = (("own", "own"), ("plugin", "plugin"), ("own", "debian"), ("debian", "own"))
+_OURS = _PAIRS[:2]
 _ADDRESS = "10.9.0.1"
 
 
 class RdmaPrograms(unittest.TestCase):
-    def _run(self, driver, programs):
+    def _run(self, driver, programs, pairs=_PAIRS):
         commands, expected = [], []
-        for client, server in _PAIRS:
+        for client, server in pairs:
             more, lines = programs(client, server, "here", _ADDRESS)
             commands += ["echo '%s calls %s'" % (client, server)] + more
             expected += ["%s calls %s" % (client, server)] + lines
@@ -34,6 +35,15 @@ class RdmaPrograms(unittest.TestCase):
 
     def test_dtest_over_rxe(self):
         self._run("rxe", dat_programs.dtests)
+
+    def test_dtestsrq_over_siw(self):
+        self._run("siw", dat_programs.shared_receives, _OURS)
+
+    def test_dtestsrq_over_rxe(self):
+        self._run("rxe", dat_programs.shared_receives, _OURS)
+
+    def test_dtestx_over_rxe(self):
+        self._run("rxe", dat_programs.extensions, _OURS)
 
     def test_dapltest_over_siw(self):
         self._run("siw", dat_programs.dapltests)
