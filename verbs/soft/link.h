@@ -39,6 +39,10 @@ class Link {
   // Under the inbound lock. One that is all there and waits for its receive is not open.
   virtual OpenWrite open_write() const { return OpenWrite::kNone; }
 
+  // Under all locks of the pair, which is about to be torn: completes what the peer has confirmed
+  // and nobody has looked for yet.
+  virtual void TakeConfirmed() {}
+
   // The sink's OnConnected has returned: Poll will be called from now on.
   virtual void Start() = 0;
 

@@ -353,6 +353,7 @@ Link* SoftQueuePair::Tear(Status verdict, Broken* broken) {
     for (int i = 0; i < attachment_count_; i++) attachments_[i].queue->RemoveHot(attachments_[i]);
   }
   Link* link = link_.exchange(nullptr);
+  if (link != nullptr) link->TakeConfirmed();
   if (link != nullptr && broken != nullptr) {
     broken->damage = BreakOff(link->open_write(), broken->verdict_for_peer);
   }

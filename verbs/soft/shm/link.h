@@ -35,6 +35,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   bool Cool() override;
   void Disconnect(Status verdict) override;
   OpenWrite open_write() const override;
+  void TakeConfirmed() override;
 
   // ------------------------------------------------------------- the connection's life
   // The pair holds the link from here on until it disconnects, or LetGo.

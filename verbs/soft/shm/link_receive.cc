@@ -314,6 +314,12 @@ bool ShmLink::ConfirmSends() {
   return moved;
 }
 
+// A request is counted behind its emission, so that the peer may have taken it, and ended, before
+// Poll is told to look for it.
+void ShmLink::TakeConfirmed() {
+  if (confirms_.load(std::memory_order_relaxed) != 0) ConfirmSends();
+}
+
 // -------------------------------------------------------------------------------- reply ring
 
 inline bool ShmLink::ReplyRoom() {
