@@ -64,6 +64,9 @@ DAT_EP_ATTR Small() {
   return attributes;
 }
 
+// For a thousand connections at once.
+DAT_TIMEOUT LongPatience() { return 3 * kPatience * static_cast<DAT_TIMEOUT>(Slowness()); }
+
 // Accepts every request and sees each connection begin and end once.
 void AcceptAll(Side& side, Peer& peer, int rounds) {
   DAT_EVD_HANDLE requests = side.NewEvd(DAT_EVD_CR_FLAG, 2 * kConnections);
@@ -75,7 +78,7 @@ void AcceptAll(Side& side, Peer& peer, int rounds) {
     peer.Tell("listening");
     std::thread acceptor([&] {
       for (int i = 0; i < kConnections; ++i) {
-        const auto request = NextRequest(requests, 3 * kPatience);
+        const auto request = NextRequest(requests, LongPatience());
         DAT_EP_HANDLE ep;
         Must(dat_ep_create(side.ia, side.pz, side.receive_evd, side.request_evd, events,
                            &attributes, &ep));
@@ -84,7 +87,7 @@ void AcceptAll(Side& side, Peer& peer, int rounds) {
     });
     std::map<DAT_EP_HANDLE, int> seen;  // 1: begun, 2: ended
     for (int ended = 0; ended < kConnections;) {
-      const DAT_EVENT event = Next(events, 3 * kPatience);
+      const DAT_EVENT event = Next(events, LongPatience());
       int& state = seen[event.event_data.connect_event_data.ep_handle];
       switch (event.event_number) {
         case DAT_CONNECTION_EVENT_ESTABLISHED:
@@ -128,11 +131,11 @@ void ConnectAll(Side& side, Peer& peer, int rounds) {
           DAT_EP_HANDLE ep;
           Must(dat_ep_create(side.ia, side.pz, side.receive_evd, side.request_evd, events,
                              &attributes, &ep));
-          side.Connect(ep, Port(0), 3 * kPatience);
+          side.Connect(ep, Port(0), LongPatience());
           seen[ep] = 0;
         }
         for (size_t i = 0; i < seen.size(); ++i) {
-          const DAT_EVENT event = Next(events, DAT_CONNECTION_EVENT_ESTABLISHED, 3 * kPatience);
+          const DAT_EVENT event = Next(events, DAT_CONNECTION_EVENT_ESTABLISHED, LongPatience());
           EXPECT_EQ(seen[event.event_data.connect_event_data.ep_handle]++, 0);
         }
         for (auto& [ep, count] : seen) Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
