@@ -48,10 +48,11 @@ int CompletionCore::Reserve(uint32_t entries) {
     }
   }
   if (count == kMaxQueues) return -1;
-  // Each is larger than those before, so that a queue of many pairs has few.
+  // Each is larger than those before, so that a queue of many pairs has few; and it holds what is
+  // asked for twice, since mostly a pair's sends and receives complete in one.
   const uint32_t most = static_cast<uint32_t>(device_.limits().max_cqe);
   const uint32_t size =
-      std::min(most, std::max(absl::bit_ceil(entries), kSmallestQueue << std::min(count, 12)));
+      std::min(most, std::max(absl::bit_ceil(2 * entries), kSmallestQueue << std::min(count, 12)));
   if (size < entries) return -1;
   Queue& queue = queues_[count];
   queue.handle = ibv_create_cq(device_.verbs(), static_cast<int>(size),
@@ -72,7 +73,7 @@ void CompletionCore::Release(int number, uint32_t entries) {
   queues_[number].reserved -= entries;
 }
 
-bool CompletionCore::Harvest(Completion* out, int n, int* taken) {
+inline bool CompletionCore::HarvestTo(Completion* out, int n, int* taken) {
   bool any = false;
   ibv_wc completions[kBatch];
   for (int i = 0, count = queue_count_.load(std::memory_order_acquire); i < count; ++i) {
@@ -95,6 +96,11 @@ bool CompletionCore::Harvest(Completion* out, int n, int* taken) {
     } while (got == kBatch && *taken < n);
   }
   return any;
+}
+
+bool CompletionCore::Harvest() {
+  int taken = 0;
+  return HarvestTo(nullptr, 0, &taken);
 }
 
 void CompletionCore::List(WorkQueue& queue) {
@@ -138,7 +144,7 @@ int CompletionCore::Poll(Completion* out, int n) {
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   int count = first_ != nullptr ? Reap(out, n) : 0;
   if (count == n) return count;
-  Harvest(out, n, &count);
+  HarvestTo(out, n, &count);
   return first_ != nullptr ? count + Reap(out + count, n - count) : count;
 }
 

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/base/attributes.h"
 #include "absl/base/thread_annotations.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/lock.h"
@@ -39,10 +40,7 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
 
   SpinLock lock;
   // Takes what the device has completed; true if there was anything.
-  bool Harvest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock) {
-    int taken = 0;
-    return Harvest(nullptr, 0, &taken);
-  }
+  bool Harvest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   // `queue` has completions to reap.
   void List(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   void Unlist(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
@@ -72,7 +70,8 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   };
 
   // The same, but up to `n` of them go straight to `out`, `*taken` says how many.
-  bool Harvest(Completion* out, int n, int* taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool HarvestTo(Completion* out, int n, int* taken)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   bool Ready();
   void RequestEvents();
   void WakeWaiters();

@@ -369,20 +369,6 @@ void Connection::AwaitDrain(WorkQueue& sends) {
   CheckTurn(sends);
 }
 
-void Connection::Receive(WorkRecord& record, const ibv_wc& completion) {
-  record.length = completion.byte_len;
-  record.opcode = Opcode::kReceive;
-  record.flags |= kSolicited;  // no device says which were: nobody sleeps through one
-  if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) {
-    record.has_immediate = true;
-    record.immediate = __builtin_bswap32(completion.imm_data);
-  } else if ((completion.wc_flags & IBV_WC_WITH_INV) != 0) {
-    record.opcode = Opcode::kReceiveInvalidate;
-    record.immediate = completion.invalidated_rkey;
-  }
-  if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) record.opcode = Opcode::kReceiveWrite;
-}
-
 // Calls copy(memory, at, bytes) for the pieces of the receive's first `length` bytes.
 template <typename Copy>
 Status Connection::Walk(const WorkRecord& record, const Segment* segments, uint32_t length,
@@ -466,7 +452,7 @@ bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& comp
   WorkRecord& record = queue->Next();
   record = WorkRecord();
   record.id = receive.id;
-  record.flags = receive.quiet ? kQuiet : 0;
+  record.quiet = receive.quiet;
   record.opcode = Opcode::kReceive;
   record.parts = 1;
   queue->Publish();

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -241,8 +242,23 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   ConnectionOwner* owner_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
-inline bool Connection::CompleteInTurn(Direction direction, const ibv_wc& completion,
-                                       Completion* out, int* taken) {
+inline void Connection::Receive(WorkRecord& record, const ibv_wc& completion) {
+  record.length = completion.byte_len;
+  record.opcode =
+      completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM ? Opcode::kReceiveWrite : Opcode::kReceive;
+  record.solicited = true;  // no device says which were: nobody sleeps through one
+  if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) {
+    record.has_immediate = true;
+    record.immediate = __builtin_bswap32(completion.imm_data);
+  } else if ((completion.wc_flags & IBV_WC_WITH_INV) != 0) {
+    record.opcode = Opcode::kReceiveInvalidate;
+    record.immediate = completion.invalidated_rkey;
+  }
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::CompleteInTurn(Direction direction,
+                                                                    const ibv_wc& completion,
+                                                                    Completion* out, int* taken) {
   WorkQueue* const queue = queues_[direction];
   if (completion.status != IBV_WC_SUCCESS || queue == nullptr || queue->gated || queue->listed) {
     return false;

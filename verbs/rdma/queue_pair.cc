@@ -201,6 +201,7 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) {
     }
   }
   receiving_ = &connection;
+  PreparePlainReceive(connection);
   return absl::OkStatus();
 }
 

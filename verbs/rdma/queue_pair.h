@@ -88,6 +88,11 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // Posting; the direction's lock held.
   // The usual request, in the prebuilt form. False: it is not one, or something is in its way.
   bool PostPlain(const SendRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  bool PostPlain(const ReceiveRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
+  // Any other.
+  PostResult PostGeneral(const SendRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  PostResult PostGeneral(const ReceiveRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
   PostResult PostDone(WorkQueue& queue, Direction direction, const WorkRecord& blank,
                       Status status);
   PostResult RefuseSend(const WorkRecord& blank, Status status)
@@ -135,7 +140,11 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   uint32_t PartsOf(const SendRequest& request, const WorkRecord& record) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   void PreparePlain(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  void PreparePlainReceive(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
   void PostReceiveToDevice(Connection& connection, WorkRecord& record, const Segment* segments)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
+  // The device has refused the receive.
+  void RefusedByDevice(Connection& connection, WorkRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
   bool drops() const { return no_receive_ == NoReceive::kDrop && shared_ == nullptr; }
   // The device reports no verdict: a read of no bytes behind the request brings it.
@@ -184,6 +193,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   bool flushing_ ABSL_GUARDED_BY(receive_lock_) = false;  // Error
   std::vector<ibv_sge> receive_segments_ ABSL_GUARDED_BY(receive_lock_);
   RegionCache receive_region_ ABSL_GUARDED_BY(receive_lock_);
+  // As plain_, of receiving_.
+  ibv_recv_wr plain_receive_ ABSL_GUARDED_BY(receive_lock_) = {};
+  ibv_sge plain_receive_segment_ ABSL_GUARDED_BY(receive_lock_) = {};
 
   std::atomic<bool> heard_{false};
   std::atomic<uint16_t> local_port_{0};

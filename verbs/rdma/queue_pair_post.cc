@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 
+#include "absl/base/attributes.h"
 #include "verbs/rdma/queue_pair.h"
 
 namespace viaduct::verbs::rdma {
@@ -59,19 +60,27 @@ void RdmaQueuePair::PreparePlain(Connection& connection) {
   plain_ = {};
   plain_.wr_id = WorkId::Of(&connection, kSends);
   plain_.sg_list = &plain_segment_;
+  plain_.num_sge = 1;
   plain_flags_ = kSolicited | kSuppress | kQuiet;
   if (!device_.iwarp()) plain_flags_ |= kConfirm;
   plain_bytes_ = drops() ? kMaxDropBytes : device_.max_message();
 }
 
-bool RdmaQueuePair::PostPlain(const SendRequest& request) {
+void RdmaQueuePair::PreparePlainReceive(Connection& connection) {
+  plain_receive_ = {};
+  plain_receive_.wr_id = WorkId::Of(&connection, kReceives);
+  plain_receive_.sg_list = &plain_receive_segment_;
+  plain_receive_.num_sge = 1;
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const SendRequest& request) {
   if (sending_ == nullptr || stopped_ || request.segments.size() != 1 ||
       (request.flags & ~plain_flags_) != 0 || request.verdict != Status::kSuccess ||
       (request.opcode != Opcode::kSend && request.opcode != Opcode::kWrite) ||
       (request.opcode == Opcode::kSend && immediate_form_ == ImmediateForm::kFramed)) {
     return false;
   }
-  const Segment& segment = request.segments[0];
+  const Segment segment = request.segments[0];
   Connection& connection = *sending_;
   if (segment.length == 0 || segment.length > plain_bytes_ || connection.SendRoom() == 0 ||
       !memory_.Translate(*domain_, segment.key, segment.address, segment.length, kLocalRead,
@@ -80,10 +89,9 @@ bool RdmaQueuePair::PostPlain(const SendRequest& request) {
   }
   plain_segment_.addr = segment.address;
   plain_segment_.length = segment.length;
-  plain_.num_sge = 1;
-  plain_.send_flags = 0;
-  if (segment.length <= device_.max_inline()) plain_.send_flags |= IBV_SEND_INLINE;
-  if ((request.flags & kSolicited) != 0) plain_.send_flags |= IBV_SEND_SOLICITED;
+  unsigned send_flags = segment.length <= device_.max_inline() ? IBV_SEND_INLINE : 0;
+  if ((request.flags & kSolicited) != 0) send_flags |= IBV_SEND_SOLICITED;
+  plain_.send_flags = send_flags;
   if (request.opcode == Opcode::kSend) {
     plain_.opcode = IBV_WR_SEND;
   } else {
@@ -95,11 +103,13 @@ bool RdmaQueuePair::PostPlain(const SendRequest& request) {
   record.length = segment.length;
   record.opcode = request.opcode;
   record.status = Status::kSuccess;
+  record.has_immediate = false;
+  record.solicited = false;
+  record.quiet = (request.flags & kQuiet) != 0;
   record.flags = request.flags & ~kSolicited;
   record.parts = 1;
   record.segments = 0;
   record.done = false;
-  record.has_immediate = false;
   record.leads = false;
   record.bounce.memory = nullptr;
   if (!TakeIdOf(request, &record.id)) return false;
@@ -128,12 +138,17 @@ uint32_t RdmaQueuePair::PartsOf(const SendRequest& request, const WorkRecord& re
 
 PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   SpinLockHolder guard(&send_lock_);
-  if (sends_.full()) return PostResult::kQueueFull;
-  if (PostPlain(request)) return PostResult::kOk;
+  if (sends_.full()) [[unlikely]]
+    return PostResult::kQueueFull;
+  return PostPlain(request) ? PostResult::kOk : PostGeneral(request);
+}
+
+PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   if (request.segments.size() > max_send_segments_) return PostResult::kTooManySegments;
   WorkRecord blank = {};
   blank.opcode = request.opcode == Opcode::kSendInvalidate ? Opcode::kSend : request.opcode;
   blank.flags = request.flags & ~kSolicited;
+  blank.quiet = (request.flags & kQuiet) != 0;
   // Before it has an id: without room it was not posted.
   if (sending_ != nullptr && sending_->SendRoom() < PartsOf(request, blank)) {
     return PostResult::kQueueFull;
@@ -353,6 +368,7 @@ PostResult RdmaQueuePair::PostAtomic(const AtomicRequest& request) {
   blank.id = request.id;
   blank.opcode = request.opcode;
   blank.flags = request.flags;
+  blank.quiet = (request.flags & kQuiet) != 0;
   blank.length = 8;
   if (sending_ == nullptr || stopped_) {
     return PostDone(sends_, kSends, blank, Status::kFlushed);
@@ -386,6 +402,7 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
   blank.id = request.id;
   blank.opcode = Opcode::kBind;
   blank.flags = request.flags;
+  blank.quiet = (request.flags & kQuiet) != 0;
   {
     SpinLockHolder guard(&send_lock_);
     if (sends_.full()) return PostResult::kQueueFull;
@@ -446,14 +463,57 @@ PostResult RdmaQueuePair::PostBindToDevice(const BindRequest& request, const Wor
   return PostResult::kOk;
 }
 
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const ReceiveRequest& request) {
+  if (receiving_ == nullptr || flushing_ || request.segments.size() != 1 ||
+      max_receive_segments_ == 0 || receiving_->bouncing() || receiving_->may_frame()) {
+    return false;
+  }
+  const Segment segment = request.segments[0];
+  Connection& connection = *receiving_;
+  if (segment.length == 0 ||
+      !memory_.Translate(*domain_, segment.key, segment.address, segment.length, kLocalWrite,
+                         receive_region_, &plain_receive_segment_.lkey)) {
+    return false;
+  }
+  plain_receive_segment_.addr = segment.address;
+  plain_receive_segment_.length = segment.length;
+  *receives_.NextSegments(1) = segment;
+  WorkRecord& record = receives_.Next();
+  record.length = 0;
+  record.opcode = Opcode::kReceive;
+  record.status = Status::kSuccess;
+  record.has_immediate = false;
+  record.solicited = false;
+  record.quiet = request.quiet;
+  record.flags = 0;
+  record.parts = 1;
+  record.segments = 1;
+  record.done = false;
+  record.leads = false;
+  record.bounce.memory = nullptr;
+  if (!TakeIdOf(request, &record.id)) return false;
+  connection.Posted(kReceives, 1);
+  receives_.Publish();
+  ibv_recv_wr* bad;
+  if (ibv_post_recv(connection.pair(), &plain_receive_, &bad) != 0) {
+    RefusedByDevice(connection, record);
+  }
+  return true;
+}
+
 PostResult RdmaQueuePair::PostReceive(const ReceiveRequest& request) {
   SpinLockHolder guard(&receive_lock_);
-  if (receives_.full()) return PostResult::kQueueFull;
+  if (receives_.full()) [[unlikely]]
+    return PostResult::kQueueFull;
+  return PostPlain(request) ? PostResult::kOk : PostGeneral(request);
+}
+
+PostResult RdmaQueuePair::PostGeneral(const ReceiveRequest& request) {
   if (request.segments.size() > max_receive_segments_) return PostResult::kTooManySegments;
   WorkRecord blank = {};
   if (!TakeIdOf(request, &blank.id)) return PostResult::kQueueFull;
   blank.opcode = Opcode::kReceive;
-  blank.flags = request.quiet ? kQuiet : 0;
+  blank.quiet = request.quiet;
   if (flushing_) return PostDone(receives_, kReceives, blank, Status::kFlushed);
   blank.segments = static_cast<uint16_t>(request.segments.size());
   Segment* const kept = receives_.NextSegments(request.segments.size());
@@ -497,7 +557,10 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
   work.num_sge = static_cast<int>(count);
   ibv_recv_wr* bad;
   connection.Posted(kReceives, 1);
-  if (ibv_post_recv(connection.pair(), &work, &bad) == 0) return;
+  if (ibv_post_recv(connection.pair(), &work, &bad) != 0) RefusedByDevice(connection, record);
+}
+
+void RdmaQueuePair::RefusedByDevice(Connection& connection, WorkRecord& record) {
   connection.Unposted(kReceives, 1);
   {
     SpinLockHolder guard(&core(kReceives).lock);

@@ -17,18 +17,13 @@
 
 namespace viaduct::verbs::rdma {
 
-struct WorkRecord {
-  uint64_t id;
-  uint32_t length;
-  uint32_t immediate;
-  Opcode opcode;
-  Status status;
-  uint16_t flags;  // RequestFlag
+// What the program gets to see of it, but for the context, and what is known here besides.
+struct WorkRecord : Completion {
+  uint16_t flags;  // RequestFlag; of a receive none
   uint16_t
       parts;  // completions that the device still owes; 0: it never got the request, or is done
   uint16_t segments;
   bool done;
-  bool has_immediate;
   bool leads;     // its first bytes went to its frame's slot
   Bounce bounce;  // where its bytes are meanwhile
 };
@@ -58,7 +53,6 @@ class WorkQueue {
   }
   uint32_t Publish() {
     const uint32_t index = tail_.load(std::memory_order_relaxed);
-    open_.fetch_add(1, std::memory_order_relaxed);
     tail_.store(index + 1, std::memory_order_release);
     return index;
   }
@@ -106,13 +100,13 @@ class WorkQueue {
   // HeadAtDevice is done and polled at once.
   void TakeHead() {
     next_ = head_.load(std::memory_order_relaxed) + 1;
-    open_.fetch_sub(1, std::memory_order_release);
+    CountDone();
     head_.store(next_, std::memory_order_release);
   }
   void Done(WorkRecord& record, Status status) {
     record.status = status;
     record.done = true;
-    open_.fetch_sub(1, std::memory_order_release);
+    CountDone();
   }
   bool HasNews() { return head() != tail() && At(head()).done; }
   // The program gets to see that it is done.
@@ -120,15 +114,8 @@ class WorkQueue {
     return (record.flags & kSuppress) == 0 || record.status != Status::kSuccess;
   }
   void Show(const WorkRecord& record, Completion* out) const {
-    out->id = record.id;
+    *out = record;
     out->context = context;
-    out->length = record.length;
-    out->immediate = record.immediate;
-    out->opcode = record.opcode;
-    out->status = record.status;
-    out->has_immediate = record.has_immediate;
-    out->solicited = (record.flags & kSolicited) != 0;
-    out->quiet = (record.flags & kQuiet) != 0;
   }
   void PopHead() {
     const uint32_t head = head_.load(std::memory_order_relaxed) + 1;
@@ -138,7 +125,10 @@ class WorkQueue {
 
   // ------------------------------------------------------------------------------ any thread
   // Posted and not done.
-  uint32_t open() const { return open_.load(std::memory_order_acquire); }
+  uint32_t open() const {
+    const uint32_t done = done_.load(std::memory_order_acquire);
+    return tail_.load(std::memory_order_acquire) - done;
+  }
 
   void* context = nullptr;  // shown in completions
   // Of a shared receive queue: counts down with each one that is polled.
@@ -149,6 +139,9 @@ class WorkQueue {
   WorkQueue* next_listed = nullptr;
 
  private:
+  void CountDone() {
+    done_.store(done_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
   // Most requests have one segment. Those lie side by side before the others, so that a queue of
   // requests that may have hundreds does not touch a page for each.
   static size_t SegmentPlace(size_t slot, size_t slots, size_t max_segments, size_t count) {
@@ -170,7 +163,7 @@ class WorkQueue {
   std::atomic<uint32_t> tail_{0};
   uint32_t next_ = 0;  // those before it are done
   std::atomic<uint32_t> head_{0};
-  std::atomic<uint32_t> open_{0};
+  std::atomic<uint32_t> done_{0};  // how many there were ever, written under the queue's lock
 };
 
 }  // namespace viaduct::verbs::rdma
