@@ -65,12 +65,16 @@ inline uint64_t TargetAddress(const DAT_RMR_TRIPLET& triplet) { return triplet.v
 
 // The operation of a completion, which may be one of the extensions.
 inline int ToOperation(const core::Event& event) {
+  if (event.has_immediate) [[unlikely]] {
+    if (event.opcode == verbs::Opcode::kWrite) return DAT_IB_DTO_RDMA_WRITE_IMMED;
+    if (event.opcode == verbs::Opcode::kReceiveWrite) return DAT_IB_DTO_RECV_IMMED;
+  }
   switch (event.opcode) {
     case verbs::Opcode::kSend:
     case verbs::Opcode::kSendInvalidate:
       return DAT_DTO_SEND;
     case verbs::Opcode::kWrite:
-      return event.has_immediate ? int{DAT_IB_DTO_RDMA_WRITE_IMMED} : int{DAT_DTO_RDMA_WRITE};
+      return DAT_DTO_RDMA_WRITE;
     case verbs::Opcode::kRead:
       return DAT_DTO_RDMA_READ;
     case verbs::Opcode::kBind:
@@ -82,21 +86,15 @@ inline int ToOperation(const core::Event& event) {
     case verbs::Opcode::kFetchAndAdd:
       return DAT_IB_DTO_FETCH_ADD;
     case verbs::Opcode::kReceiveWrite:
-      return event.has_immediate ? int{DAT_IB_DTO_RECV_IMMED} : int{DAT_DTO_RECEIVE};
     case verbs::Opcode::kReceive:
       break;
   }
   return DAT_DTO_RECEIVE;
 }
 
-// The members that 1.2 lacks.
-inline void SetVersionFields(const core::Event& event, DAT_EVENT* out) {
-  DAT_DTO_COMPLETION_EVENT_DATA& data = out->event_data.dto_completion_event_data;
-  const int operation = ToOperation(event);
-  data.operation = static_cast<DAT_DTOS>(operation);
-  data.rmr_context =
-      event.opcode == verbs::Opcode::kReceiveInvalidate ? DAT_RMR_CONTEXT{event.immediate} : 0;
-  if (operation < DAT_DTO_EXTENSION_BASE) return;
+// Of the completion of an extension's operation.
+[[gnu::noinline]] inline void SetExtension(const core::Event& event, int operation,
+                                           DAT_EVENT* out) {
   out->event_number = static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT);
   DAT_IB_EXTENSION_EVENT_DATA extension = {};
   extension.type = operation == DAT_IB_DTO_RDMA_WRITE_IMMED ? DAT_IB_RDMA_WRITE_IMMED
@@ -106,6 +104,16 @@ inline void SetVersionFields(const core::Event& event, DAT_EVENT* out) {
   extension.status = event.status == verbs::Status::kSuccess ? DAT_OP_SUCCESS : DAT_IB_OP_ERR;
   extension.val.immed.data = event.immediate;
   std::memcpy(out->event_extension_data, &extension, sizeof extension);
+}
+// The members that 1.2 lacks.
+inline void SetVersionFields(const core::Event& event, DAT_EVENT* out) {
+  DAT_DTO_COMPLETION_EVENT_DATA& data = out->event_data.dto_completion_event_data;
+  const int operation = ToOperation(event);
+  data.operation = static_cast<DAT_DTOS>(operation);
+  data.rmr_context =
+      event.opcode == verbs::Opcode::kReceiveInvalidate ? DAT_RMR_CONTEXT{event.immediate} : 0;
+  if (operation >= DAT_DTO_EXTENSION_BASE) [[unlikely]]
+    SetExtension(event, operation, out);
 }
 inline void SetVersionFields(DAT_CR_ARRIVAL_EVENT_DATA* data) { data->truncate_flag = DAT_FALSE; }
 inline DAT_VA_TYPE ToAddressType(verbs::AddressBase base) {

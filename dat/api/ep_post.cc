@@ -1,6 +1,7 @@
 // The data path: posting.
 #include <cstdint>
 
+#include "absl/base/attributes.h"
 #include "absl/types/span.h"
 #include "dat/api/ep_attributes.h"
 #include "dat/api/face.h"
@@ -19,7 +20,7 @@ unsigned ReceiveFlagsOf(const core::Endpoint& endpoint) {
                           DAT_COMPLETION_UNSIGNALLED_FLAG);
 }
 
-void Count(core::Endpoint& endpoint, verbs::Opcode opcode, uint64_t bytes) {
+inline void Count(core::Endpoint& endpoint, verbs::Opcode opcode, uint64_t bytes) {
   core::EndpointCount kind = core::EndpointCount::kSends;
   if (opcode == verbs::Opcode::kWrite) kind = core::EndpointCount::kWrites;
   if (opcode == verbs::Opcode::kRead) kind = core::EndpointCount::kReads;
@@ -27,42 +28,43 @@ void Count(core::Endpoint& endpoint, verbs::Opcode opcode, uint64_t bytes) {
 }
 
 // What sends, writes and reads have in common. `remote` is null for a send.
-DAT_RETURN PostRequest(DAT_EP_HANDLE handle, verbs::Opcode opcode, DAT_COUNT count,
-                       const DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
-                       const DAT_RMR_TRIPLET* remote, unsigned flags) {
-  return DataPath<core::Endpoint>(handle, [&](core::Endpoint* endpoint) -> DAT_RETURN {
-    if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
-    const bool rdma = opcode != verbs::Opcode::kSend;
-    Segments segments;
-    DAT_RETURN taken = segments.Take(count, iov);
-    if (taken != DAT_SUCCESS) return taken;
-    if (rdma && remote == nullptr) return BadParameter(5);
-    if ((flags & ~kRequestFlags) != 0 && (flags & ~RequestFlagsOf(*endpoint)) != 0) {
-      return BadParameter(rdma ? 6 : 5);
-    }
-    verbs::SendRequest request;
-    request.id = cookie.as_64;
-    request.opcode = opcode;
-    request.flags = ToRequestFlags(flags);
-    if (rdma) {
-      // The destination must hold what the source has: a write all local bytes, a read all
-      // remote ones.
-      const uint64_t remote_bytes = remote->segment_length;
-      if (opcode == verbs::Opcode::kWrite && segments.bytes() > remote_bytes) {
-        return Failure(DAT_LENGTH_ERROR);
-      }
-      if (opcode == verbs::Opcode::kRead) {
-        if (remote_bytes > segments.bytes()) return Failure(DAT_LENGTH_ERROR);
-        segments.Trim(remote_bytes);
-      }
-      request.remote_address = TargetAddress(*remote);
-      request.remote_key = remote->rmr_context;
-    }
-    request.segments = segments.span();
-    const core::Error error = endpoint->PostSend(request);
-    if (error.ok()) Count(*endpoint, opcode, segments.bytes());
-    return ToReturn(error);
-  });
+template <verbs::Opcode kOpcode>
+DAT_RETURN PostRequest(DAT_EP_HANDLE handle, DAT_COUNT count, const DAT_LMR_TRIPLET* iov,
+                       DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, unsigned flags) {
+  return DataPath<core::Endpoint>(
+      handle, [&](core::Endpoint* endpoint) ABSL_ATTRIBUTE_ALWAYS_INLINE -> DAT_RETURN {
+        if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
+        constexpr bool kRdma = kOpcode != verbs::Opcode::kSend;
+        Segments segments;
+        DAT_RETURN taken = segments.Take(count, iov);
+        if (taken != DAT_SUCCESS) return taken;
+        if (kRdma && remote == nullptr) return BadParameter(5);
+        if ((flags & ~kRequestFlags) != 0 && (flags & ~RequestFlagsOf(*endpoint)) != 0) {
+          return BadParameter(kRdma ? 6 : 5);
+        }
+        verbs::SendRequest request;
+        request.id = cookie.as_64;
+        request.opcode = kOpcode;
+        request.flags = ToRequestFlags(flags);
+        if constexpr (kRdma) {
+          // The destination must hold what the source has: a write all local bytes, a read all
+          // remote ones.
+          const uint64_t remote_bytes = remote->segment_length;
+          if (kOpcode == verbs::Opcode::kWrite && segments.bytes() > remote_bytes) {
+            return Failure(DAT_LENGTH_ERROR);
+          }
+          if (kOpcode == verbs::Opcode::kRead) {
+            if (remote_bytes > segments.bytes()) return Failure(DAT_LENGTH_ERROR);
+            segments.Trim(remote_bytes);
+          }
+          request.remote_address = TargetAddress(*remote);
+          request.remote_key = remote->rmr_context;
+        }
+        request.segments = segments.span();
+        const core::Error error = endpoint->PostSend(request, segments.bytes());
+        if (error.ok()) Count(*endpoint, kOpcode, segments.bytes());
+        return ToReturn(error);
+      });
 }
 
 }  // namespace
@@ -71,8 +73,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUN
                                                DAT_LMR_TRIPLET* local_iov,
                                                DAT_DTO_COOKIE user_cookie,
                                                DAT_COMPLETION_FLAGS completion_flags) {
-  return PostRequest(ep_handle, verbs::Opcode::kSend, num_segments, local_iov, user_cookie, nullptr,
-                     static_cast<unsigned>(completion_flags));
+  return PostRequest<verbs::Opcode::kSend>(ep_handle, num_segments, local_iov, user_cookie, nullptr,
+                                           static_cast<unsigned>(completion_flags));
 }
 
 VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -80,8 +82,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT
                                                     DAT_DTO_COOKIE user_cookie,
                                                     const DAT_RMR_TRIPLET* remote_iov,
                                                     DAT_COMPLETION_FLAGS completion_flags) {
-  return PostRequest(ep_handle, verbs::Opcode::kRead, num_segments, local_iov, user_cookie,
-                     remote_iov, static_cast<unsigned>(completion_flags));
+  return PostRequest<verbs::Opcode::kRead>(ep_handle, num_segments, local_iov, user_cookie,
+                                           remote_iov, static_cast<unsigned>(completion_flags));
 }
 
 VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle,
@@ -90,35 +92,36 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle,
                                                      DAT_DTO_COOKIE user_cookie,
                                                      const DAT_RMR_TRIPLET* remote_iov,
                                                      DAT_COMPLETION_FLAGS completion_flags) {
-  return PostRequest(ep_handle, verbs::Opcode::kWrite, num_segments, local_iov, user_cookie,
-                     remote_iov, static_cast<unsigned>(completion_flags));
+  return PostRequest<verbs::Opcode::kWrite>(ep_handle, num_segments, local_iov, user_cookie,
+                                            remote_iov, static_cast<unsigned>(completion_flags));
 }
 
 VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
                                                DAT_LMR_TRIPLET* local_iov,
                                                DAT_DTO_COOKIE user_cookie,
                                                DAT_COMPLETION_FLAGS completion_flags) {
-  return DataPath<core::Endpoint>(ep_handle, [&](core::Endpoint* endpoint) -> DAT_RETURN {
-    if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
-    if (endpoint->has_shared_receives()) [[unlikely]]
-      return Failure(DAT_INVALID_STATE);
-    Segments segments;
-    DAT_RETURN taken = segments.Take(num_segments, local_iov);
-    if (taken != DAT_SUCCESS) return taken;
-    const auto flags = static_cast<unsigned>(completion_flags);
-    if ((flags & ~kReceiveFlags) != 0 && (flags & ~ReceiveFlagsOf(*endpoint)) != 0) {
-      return BadParameter(5);
-    }
-    verbs::ReceiveRequest request;
-    request.quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
-    request.id = user_cookie.as_64;
-    request.segments = segments.span();
-    const core::Error error = endpoint->PostReceive(request);
-    if (error.ok()) {
-      endpoint->counts().AddWithBytes(core::EndpointCount::kReceivesPosted, segments.bytes());
-    }
-    return ToReturn(error);
-  });
+  return DataPath<core::Endpoint>(
+      ep_handle, [&](core::Endpoint* endpoint) ABSL_ATTRIBUTE_ALWAYS_INLINE -> DAT_RETURN {
+        if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
+        if (endpoint->has_shared_receives()) [[unlikely]]
+          return Failure(DAT_INVALID_STATE);
+        Segments segments;
+        DAT_RETURN taken = segments.Take(num_segments, local_iov);
+        if (taken != DAT_SUCCESS) return taken;
+        const auto flags = static_cast<unsigned>(completion_flags);
+        if ((flags & ~kReceiveFlags) != 0 && (flags & ~ReceiveFlagsOf(*endpoint)) != 0) {
+          return BadParameter(5);
+        }
+        verbs::ReceiveRequest request;
+        request.quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
+        request.id = user_cookie.as_64;
+        request.segments = segments.span();
+        const core::Error error = endpoint->PostReceive(request);
+        if (error.ok()) {
+          endpoint->counts().AddWithBytes(core::EndpointCount::kReceivesPosted, segments.bytes());
+        }
+        return ToReturn(error);
+      });
 }
 
 }  // namespace viaduct::dat

@@ -29,6 +29,16 @@ int ConfigOf(core::CompletionMode mode) {
 // A handle alone does not say which of the dispatchers' subtypes was meant.
 constexpr DAT_RETURN kBadEvd = BadHandle(DAT_INVALID_HANDLE1);
 
+// What was taken from a dispatcher, which the program knows by `handle`.
+inline void Show(const core::Event& taken, DAT_EVD_HANDLE handle,
+                 const core::EventDispatcher& dispatcher, DAT_EVENT* event) {
+  if (IsTransfer(taken)) [[likely]] {
+    ToTransferEvent(taken, handle, event);
+  } else {
+    ToDatEvent(taken, handle, dispatcher.adapter().context().address(), event);
+  }
+}
+
 template <typename Call>
 DAT_RETURN OnEvd(DAT_EVD_HANDLE handle, const Call& call) {
   return Control([&]() -> DAT_RETURN {
@@ -116,16 +126,16 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const D
 }
 
 VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
-  return DataPath<core::EventDispatcher>(
-      evd_handle, [&](core::EventDispatcher* dispatcher) -> DAT_RETURN {
-        if (dispatcher == nullptr) return kBadEvd;
-        if (event == nullptr) return BadParameter(2);
-        core::Event taken;
-        core::Error error = dispatcher->Dequeue(&taken);
-        if (!error.ok()) return ToReturn(error);
-        ToDatEvent(taken, evd_handle, dispatcher->adapter().context().address(), event);
-        return DAT_SUCCESS;
-      });
+  return DataPath<core::EventDispatcher>(evd_handle,
+                                         [&](core::EventDispatcher* dispatcher) -> DAT_RETURN {
+                                           if (dispatcher == nullptr) return kBadEvd;
+                                           if (event == nullptr) return BadParameter(2);
+                                           core::Event taken;
+                                           core::Error error = dispatcher->Dequeue(&taken);
+                                           if (!error.ok()) return ToReturn(error);
+                                           Show(taken, evd_handle, *dispatcher, event);
+                                           return DAT_SUCCESS;
+                                         });
 }
 
 // `nmore` may be NULL.
@@ -148,7 +158,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOU
     if (nmore != nullptr) *nmore = static_cast<DAT_COUNT>(more);
     if (error.code == core::Code::kInvalidParameter) return BadParameter(3);  // above the length
     if (!error.ok()) return ToReturn(error);
-    ToDatEvent(taken, evd_handle, dispatcher->adapter().context().address(), event);
+    Show(taken, evd_handle, *dispatcher, event);
     return DAT_SUCCESS;
   });
 }

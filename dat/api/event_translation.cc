@@ -3,16 +3,6 @@
 namespace viaduct::dat {
 namespace {
 
-void SetCompletion(const core::Event& event, DAT_EVENT* out) {
-  out->event_number = DAT_DTO_COMPLETION_EVENT;
-  DAT_DTO_COMPLETION_EVENT_DATA& data = out->event_data.dto_completion_event_data;
-  data.ep_handle = event.subject;
-  data.user_cookie.as_64 = event.cookie;
-  data.status = ToDatStatus(event.status);
-  data.transfered_length = event.length;
-  SetVersionFields(event, out);
-}
-
 void SetBind(const core::Event& event, DAT_EVENT* out) {
   out->event_number = DAT_RMR_BIND_COMPLETION_EVENT;
   DAT_RMR_BIND_COMPLETION_EVENT_DATA& data = out->event_data.rmr_completion_event_data;
@@ -73,10 +63,11 @@ DAT_DTO_COMPLETION_STATUS ToDatStatus(verbs::Status status) {
 
 void ToDatEvent(const core::Event& event, DAT_EVD_HANDLE evd, const verbs::Address& local,
                 DAT_EVENT* out) {
+  if (IsTransfer(event)) return ToTransferEvent(event, evd, out);
   out->evd_handle = evd;
   switch (event.type) {
     case core::EventType::kCompletion:
-      return event.opcode == verbs::Opcode::kBind ? SetBind(event, out) : SetCompletion(event, out);
+      return SetBind(event, out);
     case core::EventType::kConnectionRequest:
       return SetRequest(event, local, out);
     case core::EventType::kEstablished:

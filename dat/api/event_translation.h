@@ -16,6 +16,22 @@ void ToDatEvent(const core::Event& event, DAT_EVD_HANDLE evd, const verbs::Addre
 
 DAT_DTO_COMPLETION_STATUS ToDatStatus(verbs::Status status);
 
+// The same for the usual event, which needs no address: the completion of what is not a bind.
+inline bool IsTransfer(const core::Event& event) {
+  return event.type == core::EventType::kCompletion && event.opcode != verbs::Opcode::kBind;
+}
+inline void ToTransferEvent(const core::Event& event, DAT_EVD_HANDLE evd, DAT_EVENT* out) {
+  out->evd_handle = evd;
+  out->event_number = DAT_DTO_COMPLETION_EVENT;
+  DAT_DTO_COMPLETION_EVENT_DATA& data = out->event_data.dto_completion_event_data;
+  data.ep_handle = event.subject;
+  data.user_cookie.as_64 = event.cookie;
+  data.status =
+      event.status == verbs::Status::kSuccess ? DAT_DTO_SUCCESS : ToDatStatus(event.status);
+  data.transfered_length = event.length;
+  SetVersionFields(event, out);
+}
+
 }  // namespace viaduct::dat
 
 #endif  // VIADUCT_DAT_API_EVENT_TRANSLATION_H_

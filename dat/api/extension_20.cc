@@ -63,7 +63,7 @@ DAT_RETURN PostWriteImmediate(DAT_EP_HANDLE handle, DAT_COUNT count, const DAT_L
     request.segments = segments.span();
     request.remote_address = TargetAddress(*remote);
     request.remote_key = remote->rmr_context;
-    const core::Error error = endpoint->PostSend(request);
+    const core::Error error = endpoint->PostSend(request, segments.bytes());
     if (error.ok()) {
       endpoint->counts().AddWithBytes(core::EndpointCount::kImmediateWrites, segments.bytes());
     }

@@ -10,6 +10,7 @@
 #include <exception>
 #include <new>
 
+#include "absl/base/attributes.h"
 #include "absl/types/span.h"
 #include "dat/api/abi.h"
 #include "dat/api/return_code.h"
@@ -30,7 +31,7 @@ namespace viaduct::dat {
 
 // No exception leaves a C function, and no call is left by thread cancellation in its middle.
 template <typename Body>
-DAT_RETURN Protected(const Body& body) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline DAT_RETURN Protected(const Body& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
@@ -46,7 +47,7 @@ DAT_RETURN Control(const Body& body) {
 }
 // `body` gets the object, which the guard keeps; null if the handle is not that of a live T.
 template <typename T, typename Body>
-DAT_RETURN DataPath(DAT_HANDLE handle, const Body& body) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline DAT_RETURN DataPath(DAT_HANDLE handle, const Body& body) {
   verbs::EpochGuard guard;
   return Protected([&]() -> DAT_RETURN { return body(core::FindObject<T>(handle)); });
 }

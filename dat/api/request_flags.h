@@ -23,6 +23,8 @@ inline unsigned RequestFlagsOf(const core::Endpoint& endpoint) {
 
 inline uint16_t ToRequestFlags(unsigned flags) {
   uint16_t out = 0;
+  if (flags == 0) [[likely]]
+    return out;
   if ((flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0) out |= verbs::kSuppress;
   if ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0) out |= verbs::kSolicited;
   if ((flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0) out |= verbs::kFence;

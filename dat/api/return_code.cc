@@ -130,7 +130,7 @@ DAT_UINT32 StateSubtype(uint8_t detail) {
 
 }  // namespace
 
-DAT_RETURN ToReturn(core::Error error) {
+DAT_RETURN FailureOf(core::Error error) {
   switch (error.code) {
     case core::Code::kOk:
       return DAT_SUCCESS;

@@ -23,7 +23,11 @@ constexpr DAT_RETURN FromProvider(DAT_RETURN answer) {
   return answer != DAT_SUCCESS && (answer & kClasses) == 0 ? DAT_CLASS_ERROR | answer : answer;
 }
 
-DAT_RETURN ToReturn(core::Error error);
+// Of an error that is one.
+DAT_RETURN FailureOf(core::Error error);
+inline DAT_RETURN ToReturn(core::Error error) {
+  return error.ok() ? DAT_RETURN{DAT_SUCCESS} : FailureOf(error);
+}
 
 }  // namespace viaduct::dat
 

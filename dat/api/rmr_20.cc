@@ -32,7 +32,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_send_with_invalidate(
     }
     request.flags = ToRequestFlags(flags);
     request.segments = segments.span();
-    return ToReturn(endpoint->PostSend(request));
+    return ToReturn(endpoint->PostSend(request, segments.bytes()));
   });
 }
 
@@ -57,7 +57,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_hand
     request.segments = absl::MakeConstSpan(&sink, 1);
     request.remote_address = TargetAddress(*remote_iov);
     request.remote_key = remote_iov->rmr_context;
-    return ToReturn(endpoint->PostSend(request));
+    return ToReturn(endpoint->PostSend(request, sink.length));
   });
 }
 

@@ -11,11 +11,14 @@ DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags);
 namespace {
 
 // Debian's dtest and others poll `while (dat_evd_dequeue(...) == DAT_QUEUE_EMPTY)`.
+[[gnu::noinline]] DAT_RETURN EmptyAsSet() {
+  static const bool bare = verbs::ChoiceSetting(verbs::SettingId::kQueueEmpty) == "bare";
+  return bare ? DAT_RETURN{DAT_QUEUE_EMPTY} : Failure(DAT_QUEUE_EMPTY);
+}
+
 DAT_RETURN DequeueAsSet(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
   const DAT_RETURN result = dat::dat_evd_dequeue(evd_handle, event);
-  if (result != Failure(DAT_QUEUE_EMPTY)) return result;
-  static const bool bare = verbs::ChoiceSetting(verbs::SettingId::kQueueEmpty) == "bare";
-  return bare ? DAT_RETURN{DAT_QUEUE_EMPTY} : result;
+  return result == Failure(DAT_QUEUE_EMPTY) ? EmptyAsSet() : result;
 }
 
 }  // namespace

@@ -113,14 +113,27 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   void Destroy() override;
 
   // ---- data path: no lock of another endpoint, no system call, no allocation
-  Error PostSend(const verbs::SendRequest& request);
-  Error PostReceive(const verbs::ReceiveRequest& request);
+  // `bytes`: of all its segments.
+  Error PostSend(const verbs::SendRequest& request, uint64_t bytes) {
+    if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) [[unlikely]] {
+      return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+    }
+    const uint32_t most = max_message_bytes_.load(std::memory_order_relaxed);
+    if (bytes > most && most != 0 && request.opcode == verbs::Opcode::kSend) [[unlikely]]
+      return Code::kLengthError;
+    return PostSendAnyState(request);
+  }
+  Error PostReceive(const verbs::ReceiveRequest& request) {
+    return Post([&](verbs::QueuePair& pair) { return pair.PostReceive(request); });
+  }
   Error PostAtomic(const verbs::AtomicRequest& request);
   // Its completion names `window`.
   Error PostBind(const verbs::BindRequest& request, Handle window, verbs::Key* key);
   bool has_shared_receives() const { return has_shared_receives_; }
   // VIPL: a send on an endpoint that is not connected completes as flushed instead of failing.
-  Error PostSendAnyState(const verbs::SendRequest& request);
+  Error PostSendAnyState(const verbs::SendRequest& request) {
+    return Post([&](verbs::QueuePair& pair) { return pair.PostSend(request); });
+  }
 
   // ---- connections
   Error Connect(const ConnectParameters& parameters);
@@ -223,6 +236,20 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   };
   static void Uncount(const Parts& parts, const Modes& modes);
   void ReleaseParts() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // `post` gives the request to the device; it is asked twice where that may help.
+  template <typename ToDevice>
+  Error Post(const ToDevice& post) {
+    verbs::QueuePair* const pair = post_pair_.load(std::memory_order_acquire);
+    if (pair == nullptr) [[unlikely]]
+      return InvalidState(StateDetail::kEndpointZone);
+    verbs::PostResult result = post(*pair);
+    if (result == verbs::PostResult::kOk) [[likely]]
+      return Ok();
+    if (result == verbs::PostResult::kQueueFull && EmptyDiscarded()) result = post(*pair);
+    return FromPost(result);
+  }
+  // What nobody dequeues has left the queues; false: nothing goes that way.
+  bool EmptyDiscarded();
   Error FromPost(verbs::PostResult result) const;
 
   const Ref<InterfaceAdapter> adapter_;

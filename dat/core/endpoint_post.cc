@@ -7,16 +7,6 @@ namespace viaduct::core {
 
 using verbs::MutexLock;
 
-namespace {
-
-uint64_t BytesOf(const verbs::SendRequest& request) {
-  uint64_t bytes = 0;
-  for (const verbs::Segment& segment : request.segments) bytes += segment.length;
-  return bytes;
-}
-
-}  // namespace
-
 Error Endpoint::FromPost(verbs::PostResult result) const {
   switch (result) {
     case verbs::PostResult::kOk:
@@ -31,40 +21,17 @@ Error Endpoint::FromPost(verbs::PostResult result) const {
   return OutOf(Resource::kEndpoint);
 }
 
-Error Endpoint::PostSend(const verbs::SendRequest& request) {
-  if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) {
-    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
-  }
-  const uint32_t most = max_message_bytes_.load(std::memory_order_relaxed);
-  if (most != 0 && request.opcode == verbs::Opcode::kSend && BytesOf(request) > most) {
-    return Code::kLengthError;
-  }
-  return PostSendAnyState(request);
-}
-
-Error Endpoint::PostSendAnyState(const verbs::SendRequest& request) {
-  verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
-  if (pair == nullptr) return InvalidState(StateDetail::kEndpointZone);
-  verbs::PostResult result = pair->PostSend(request);
-  if (result == verbs::PostResult::kQueueFull && discard_ != nullptr) {
-    discard_->Empty();
-    result = pair->PostSend(request);
-  }
-  return FromPost(result);
+bool Endpoint::EmptyDiscarded() {
+  if (discard_ == nullptr) return false;
+  discard_->Empty();
+  return true;
 }
 
 Error Endpoint::PostAtomic(const verbs::AtomicRequest& request) {
   if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) {
     return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
   }
-  verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
-  if (pair == nullptr) return InvalidState(StateDetail::kEndpointZone);
-  verbs::PostResult result = pair->PostAtomic(request);
-  if (result == verbs::PostResult::kQueueFull && discard_ != nullptr) {
-    discard_->Empty();
-    result = pair->PostAtomic(request);
-  }
-  return FromPost(result);
+  return Post([&](verbs::QueuePair& pair) { return pair.PostAtomic(request); });
 }
 
 Error Endpoint::PostBind(const verbs::BindRequest& request, Handle window, verbs::Key* key) {
@@ -79,22 +46,10 @@ Error Endpoint::PostBind(const verbs::BindRequest& request, Handle window, verbs
   verbs::BindRequest numbered = request;
   numbered.id = binds_.Put({window, request.id}, outstanding + 1);
   verbs::PostResult result = pair->PostBind(numbered, key);
-  if (result == verbs::PostResult::kQueueFull && discard_ != nullptr) {
-    discard_->Empty();
+  if (result == verbs::PostResult::kQueueFull && EmptyDiscarded()) {
     result = pair->PostBind(numbered, key);
   }
   if (result != verbs::PostResult::kOk) binds_.DropLast();
-  return FromPost(result);
-}
-
-Error Endpoint::PostReceive(const verbs::ReceiveRequest& request) {
-  verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
-  if (pair == nullptr) return InvalidState(StateDetail::kEndpointZone);
-  verbs::PostResult result = pair->PostReceive(request);
-  if (result == verbs::PostResult::kQueueFull && discard_ != nullptr) {
-    discard_->Empty();
-    result = pair->PostReceive(request);
-  }
   return FromPost(result);
 }
 

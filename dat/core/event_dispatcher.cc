@@ -25,16 +25,20 @@ bool BecomesEvent(const verbs::Completion& completion) {
   return observer == nullptr || observer->OnCompletion(completion);
 }
 
-void Translate(const verbs::Completion& completion, Event* event) {
+// The number of a bind says what its event is to show.
+[[gnu::noinline, gnu::cold]] void ShowBind(BindTable& binds, Event* event) {
+  const BindTable::Entry bind = binds.Take(event->cookie);
+  event->subject = bind.window;
+  event->cookie = bind.cookie;
+}
+
+inline void Translate(const verbs::Completion& completion, Event* event) {
   CompletionOwner& owner = OwnerOf(completion);
   event->type = EventType::kCompletion;
   event->subject = owner.handle;
   event->cookie = completion.id;
-  if (completion.opcode == verbs::Opcode::kBind) [[unlikely]] {
-    const BindTable::Entry bind = owner.binds->Take(completion.id);
-    event->subject = bind.window;
-    event->cookie = bind.cookie;
-  }
+  if (completion.opcode == verbs::Opcode::kBind) [[unlikely]]
+    ShowBind(*owner.binds, event);
   event->opcode = completion.opcode;
   event->status = completion.status;
   event->has_immediate = completion.has_immediate;
@@ -86,7 +90,28 @@ void EventDispatcher::PushLocked(const Event& event) {
   notices_ += event.notifies;
 }
 
-bool EventDispatcher::TakeLocked(Event* event, bool* taken, bool* overflows) {
+void EventDispatcher::QueueLocked(const verbs::Completion* completions, int n) {
+  for (int i = 0; i < n; ++i) {
+    if (!BecomesEvent(completions[i])) continue;
+    Event event;
+    Translate(completions[i], &event);
+    PushLocked(event);
+  }
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EventDispatcher::DealLocked(
+    const verbs::Completion* completions, int n, Event* event) {
+  for (int i = 0; i < n; ++i) {
+    if (!BecomesEvent(completions[i])) continue;
+    Translate(completions[i], event);
+    if (i + 1 < n) QueueLocked(completions + i + 1, n - i - 1);
+    return true;
+  }
+  return false;
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EventDispatcher::TakeLocked(Event* event, bool* taken,
+                                                                     bool* overflows) {
   *taken = !events_.empty();
   if (*taken) {
     *event = events_.Front();
@@ -101,19 +126,10 @@ bool EventDispatcher::TakeLocked(Event* event, bool* taken, bool* overflows) {
   do {
     n = queue_->Poll(batch, most);
     counts_.Add(DispatcherCount::kPolls);
-    if (n != 0) counts_.Add(DispatcherCount::kPollsFound);
-    for (int i = 0; i < n; ++i) {
-      if (!BecomesEvent(batch[i])) continue;
-      if (*taken) {
-        Event later;
-        Translate(batch[i], &later);
-        PushLocked(later);
-      } else {
-        Translate(batch[i], event);
-        *taken = true;
-      }
-    }
-    came = came || n != 0;
+    if (n == 0) break;
+    counts_.Add(DispatcherCount::kPollsFound);
+    came = true;
+    *taken = DealLocked(batch, n, event);
   } while (n == most && !*taken);
   if (n == most || overflowed_) [[unlikely]]
     *overflows = FindOverflowLocked(*taken);
@@ -126,10 +142,7 @@ bool EventDispatcher::FindOverflowLocked(bool taken) {
   if (takes_all_.load(std::memory_order_relaxed)) return false;
   verbs::Completion completion;
   while (events_.size() < length_ && queue_->Poll(&completion, 1) == 1) {
-    if (!BecomesEvent(completion)) continue;
-    Event event;
-    Translate(completion, &event);
-    PushLocked(event);
+    QueueLocked(&completion, 1);
   }
   const bool overflows = events_.size() + taken > length_;
   const bool news = overflows && !overflowed_;
@@ -143,12 +156,7 @@ bool EventDispatcher::HarvestLocked() {
   bool came = false;
   do {
     n = queue_->Poll(batch, kBatch);
-    for (int i = 0; i < n; ++i) {
-      if (!BecomesEvent(batch[i])) continue;
-      Event event;
-      Translate(batch[i], &event);
-      PushLocked(event);
-    }
+    QueueLocked(batch, n);
     came = came || n != 0;
   } while (n == kBatch);
   return came;
@@ -159,10 +167,7 @@ bool EventDispatcher::HarvestSomeLocked() {
   bool came = false;
   while (events_.size() <= length_ && queue_->Poll(&completion, 1) == 1) {
     came = true;
-    if (!BecomesEvent(completion)) continue;
-    Event event;
-    Translate(completion, &event);
-    PushLocked(event);
+    QueueLocked(&completion, 1);
   }
   return came;
 }

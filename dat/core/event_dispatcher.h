@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/base/attributes.h"
 #include "absl/functional/function_ref.h"
 #include "dat/core/bind_table.h"
 #include "dat/core/counts.h"
@@ -95,7 +96,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // For what observers keep. `take` is asked under the lock, as an observer is called, and if it
   // says no, again after a look at the device. Returns what it said.
   template <typename Take>
-  bool TakeKept(const Take& take) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool TakeKept(const Take& take) {
     return TakeKeptFor(0, take);
   }
   // Waits until `take` says yes: it is asked so after each look at the device and after each Wake.
@@ -173,6 +174,12 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // `polled`: the device's next news may come late even if it had none now.
   void Look(bool polled);
   void PushLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Completions that were taken from the device become events, or their observers keep them.
+  void QueueLocked(const verbs::Completion* completions, int n)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // The same, but the first event goes to `event`; false: there is none.
+  bool DealLocked(const verbs::Completion* completions, int n, Event* event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // These three say whether something came from the device: then WakeWaiters, when the lock is
   // free.
   bool HarvestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -190,7 +197,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   }
   // `self`: for WakeWaiters.
   template <typename Take>
-  bool TakeKeptFor(uint32_t self, const Take& take) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool TakeKeptFor(uint32_t self, const Take& take) {
     bool came, taken, news;
     {
       verbs::SpinLockHolder lock(&lock_);

@@ -193,7 +193,7 @@ TEST_F(DisconnectTest, RefusedRequestBreaksBothSides) {
   verbs::SendRequest request;
   request.id = 2;
   request.segments = absl::MakeConstSpan(&wrong, 1);
-  ASSERT_TRUE(a->PostSend(request).ok());
+  ASSERT_TRUE(a->PostSend(request, wrong.length).ok());
   RunUntil([&] { return a.Heard() && b.Heard(); });
   RunFor(kSecond);
   EXPECT_EQ(a.Listen(), (Words{"2 local protection", "broken"}));

@@ -194,7 +194,7 @@ Error End::Send(uint64_t id, uint16_t flags) {
   request.id = id;
   request.flags = flags;
   request.segments = absl::MakeConstSpan(&segment, 1);
-  return endpoint_->PostSend(request);
+  return endpoint_->PostSend(request, segment.length);
 }
 
 Error End::Receive(uint64_t id) {
