@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "verbs/device.h"
 
 namespace viaduct::compat {
@@ -30,17 +31,73 @@ constexpr size_t DescriptorBytes(uint32_t segments) {
   return sizeof(VIP_CONTROL_SEGMENT) + segments * sizeof(VIP_DATA_SEGMENT);
 }
 
+inline absl::Span<const verbs::Segment> SegmentsOf(const VIP_DESCRIPTOR& descriptor, uint32_t first,
+                                                   uint32_t count) {
+  const auto* control = reinterpret_cast<const unsigned char*>(&descriptor);
+  return absl::MakeConstSpan(
+      reinterpret_cast<const verbs::Segment*>(control + DescriptorBytes(first)), count);
+}
+
+inline uint64_t SumOf(absl::Span<const verbs::Segment> segments) {
+  uint64_t sum = 0;
+  for (const verbs::Segment& segment : segments) sum += segment.length;
+  return sum;
+}
+
 // Fills `request` except its id; returns 0 or the VIP_STATUS_*_ERROR that the descriptor gets in
 // its turn. `descriptor` is aligned and has SegCount readable segments. Length must agree with the
 // segments and not exceed the VI's MaxTransferSize (LENGTH_ERROR); reserved bits and operation,
 // segment counts, an RDMA read that the level does not have or with immediate data: FORMAT_ERROR.
-uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
-                  verbs::SendRequest* request);
+inline uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
+                         verbs::SendRequest* request) {
+  const VIP_CONTROL_SEGMENT& control = descriptor.CS;
+  if ((control.Control & VIP_CONTROL_RESERVED) != 0) return VIP_STATUS_FORMAT_ERROR;
+  const bool immediate = (control.Control & VIP_CONTROL_IMMEDIATE) != 0;
+  uint32_t first = 1;
+  switch (control.Control & VIP_CONTROL_OP_MASK) {
+    case VIP_CONTROL_OP_SENDRECV:
+      request->opcode = verbs::Opcode::kSend;
+      first = 0;
+      break;
+    case VIP_CONTROL_OP_RDMAWRITE:
+      request->opcode = verbs::Opcode::kWrite;
+      break;
+    case VIP_CONTROL_OP_RDMAREAD:
+      if (!limits.rdma_read || immediate) return VIP_STATUS_FORMAT_ERROR;
+      request->opcode = verbs::Opcode::kRead;
+      break;
+    default:
+      return VIP_STATUS_FORMAT_ERROR;
+  }
+  const uint32_t count = control.SegCount;
+  if (count < first || count > limits.max_segments) return VIP_STATUS_FORMAT_ERROR;
+  request->segments = SegmentsOf(descriptor, first, count - first);
+  const uint64_t sum = SumOf(request->segments);
+  if (sum != control.Length || sum > limits.max_transfer_size) return VIP_STATUS_LENGTH_ERROR;
+  request->flags = limits.request_flags;
+  if (immediate) request->flags |= verbs::kImmediate;
+  if ((control.Control & VIP_CONTROL_QFENCE) != 0) request->flags |= verbs::kFence;
+  request->immediate = control.ImmediateData;
+  if (first == 1) {
+    request->remote_address = descriptor.DS[0].Remote.Data.AddressBits;
+    request->remote_key = descriptor.DS[0].Remote.Handle;
+  }
+  return 0;
+}
 
 // As above. A receive's capacity is the sum of its segments: Length is not looked at, since
 // programs post a descriptor again with the byte count of its last message in it.
-uint32_t ReadReceive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
-                     verbs::ReceiveRequest* request);
+inline uint32_t ReadReceive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
+                            verbs::ReceiveRequest* request) {
+  const VIP_CONTROL_SEGMENT& control = descriptor.CS;
+  if ((control.Control & VIP_CONTROL_RESERVED) != 0 ||
+      (control.Control & VIP_CONTROL_OP_MASK) != VIP_CONTROL_OP_SENDRECV ||
+      control.SegCount > limits.max_segments) {
+    return VIP_STATUS_FORMAT_ERROR;
+  }
+  request->segments = SegmentsOf(descriptor, 0, control.SegCount);
+  return 0;
+}
 
 // VIP_STATUS_OP_*.
 inline uint32_t OperationOf(verbs::Opcode opcode) {

@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "absl/base/attributes.h"
 #include "verbs/base/cancellation.h"
 
 // In front of every definition of an API function, and of nothing else.
@@ -16,7 +17,7 @@ namespace viaduct::vipl {
 
 // Runs a call on the data path: no exception leaves it, failed allocation is VIP_ERROR_RESOURCE.
 template <typename Body>
-VIP_RETURN DataCall(Body&& body) noexcept {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN DataCall(Body&& body) noexcept {
   try {
     return std::forward<Body>(body)();
   } catch (const std::exception&) {

@@ -63,13 +63,9 @@ class DescriptorRing {
   // The poster, before its cursor's Next: so many slots behind it are in use. Allocates only when
   // more are than ever before; false: there is no memory.
   bool MakeRoom(const Cursor& end, uint64_t in_use) {
-    if (end.index_ != kSlots || in_use + kSlots <= blocks_ * kSlots) return true;
-    Block* const added = new (std::nothrow) Block;
-    if (added == nullptr) return false;
-    added->next = blocks_ == 0 ? added : end.block_->next;
-    end.block_->next = added;
-    ++blocks_;
-    return true;
+    if (end.index_ != kSlots) [[likely]]
+      return true;
+    return in_use + kSlots <= blocks_ * kSlots || AddBlock(end);
   }
 
  private:
@@ -77,6 +73,15 @@ class DescriptorRing {
   struct Block : Link {
     Slot slots[kSlots];
   };
+
+  [[gnu::noinline]] bool AddBlock(const Cursor& end) {
+    Block* const added = new (std::nothrow) Block;
+    if (added == nullptr) return false;
+    added->next = blocks_ == 0 ? added : end.block_->next;
+    end.block_->next = added;
+    ++blocks_;
+    return true;
+  }
 
   Link start_ = {nullptr};  // leads to the first block
   uint64_t blocks_ = 0;     // the poster's

@@ -6,16 +6,22 @@
 
 namespace viaduct::vipl {
 
+// Malformed: posted as a request that fails, unless it was flushed before its turn.
+uint32_t Vi::ErrorOf(verbs::Status status, uint32_t posted) const {
+  const uint32_t error = compat::ErrorBitsOf(status, level_.load(std::memory_order_relaxed));
+  return posted != 0 && error != VIP_STATUS_DESC_FLUSHED_ERROR ? posted : error;
+}
+
 // Under the lock of the dispatcher, before an event can be dequeued. A program may watch Status in
 // memory: everything else is written before it. Of a send nothing else is touched, of a receive
 // Length and, if some came, ImmediateData.
 bool Vi::OnCompletion(const verbs::Completion& completion) {
-  WorkQueue& queue = QueueOf(completion.id);
+  const bool receive = WorkQueue::SideOf(completion.id) == WorkQueue::Side::kReceive;
+  WorkQueue& queue = receive ? receives_ : sends_;
   WorkQueue::Slot& slot = queue.NextToComplete();
-  const bool receive = &queue == &receives_;
-  uint32_t error = compat::ErrorBitsOf(completion.status, level_.load(std::memory_order_relaxed));
-  // Malformed: posted as a request that fails, unless it was flushed before its turn.
-  if (slot.status != 0 && error != VIP_STATUS_DESC_FLUSHED_ERROR) error = slot.status;
+  uint32_t error = 0;
+  if (completion.status != verbs::Status::kSuccess || slot.status != 0) [[unlikely]]
+    error = ErrorOf(completion.status, slot.status);
   uint32_t status = VIP_STATUS_DONE | error | compat::OperationOf(completion.opcode);
   if (receive && completion.has_immediate) status |= VIP_STATUS_IMMEDIATE;
   {

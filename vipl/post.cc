@@ -1,4 +1,5 @@
 // Descriptors on their way to the device.
+#include "absl/base/attributes.h"
 #include "compat/attributes.h"
 #include "compat/descriptor.h"
 #include "compat/result.h"
@@ -21,7 +22,8 @@ void ClearStatus(VIP_DESCRIPTOR* descriptor) {
 
 // Aligned, and all of it in the region whose handle it came with. Nothing of a descriptor is read
 // before that is known.
-bool Vi::DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Vi::DescriptorIsValid(const VIP_DESCRIPTOR* descriptor,
+                                                               VIP_MEM_HANDLE memory) const {
   if (reinterpret_cast<uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
   const Registration* region = nic_->registrations().Find(memory, last_region_);
   return region != nullptr &&
@@ -41,9 +43,14 @@ void Vi::Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR*
 }
 
 // What is wrong with a descriptor is not the answer of the call ([VIGM] viperrorcallback).
-VIP_RETURN Vi::AnswerPost(core::Error error, VIP_DESCRIPTOR* descriptor) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::AnswerPost(core::Error error,
+                                                              VIP_DESCRIPTOR* descriptor) {
   if (error.ok()) [[likely]]
     return VIP_SUCCESS;
+  return AnswerRefusal(error, descriptor);
+}
+
+VIP_RETURN Vi::AnswerRefusal(core::Error error, VIP_DESCRIPTOR* descriptor) {
   if (error.code != core::Code::kQueueFull && error.code != core::Code::kInsufficientResources) {
     return compat::ResultOf(error);
   }
@@ -51,8 +58,9 @@ VIP_RETURN Vi::AnswerPost(core::Error error, VIP_DESCRIPTOR* descriptor) {
   return VIP_SUCCESS;
 }
 
-VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
-  if (!DescriptorIsValid(descriptor, memory)) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* descriptor,
+                                                            VIP_MEM_HANDLE memory) {
+  if (!DescriptorIsValid(descriptor, memory)) [[unlikely]] {
     Report(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor);
     return VIP_SUCCESS;
   }
@@ -64,7 +72,7 @@ VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
   limits.rdma_read = (level & nic_->attributes().RDMAReadSupport) != 0;
   verbs::SendRequest request;
   const uint32_t error = compat::ReadSend(*descriptor, limits, &request);
-  if (error != 0) {
+  if (error != 0) [[unlikely]] {
     // It completes in its turn like any other.
     request = verbs::SendRequest();
     request.verdict = error == VIP_STATUS_LENGTH_ERROR ? verbs::Status::kLocalLength
@@ -76,8 +84,9 @@ VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
   return AnswerPost(endpoint_->PostSendAnyState(request), descriptor);
 }
 
-VIP_RETURN Vi::PostReceive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
-  if (!DescriptorIsValid(descriptor, memory)) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostReceive(VIP_DESCRIPTOR* descriptor,
+                                                               VIP_MEM_HANDLE memory) {
+  if (!DescriptorIsValid(descriptor, memory)) [[unlikely]] {
     Report(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor);
     return VIP_SUCCESS;
   }
@@ -85,7 +94,8 @@ VIP_RETURN Vi::PostReceive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
   limits.max_segments = static_cast<uint32_t>(nic_->attributes().MaxSegmentsPerDesc);
   verbs::ReceiveRequest request;
   const uint32_t error = compat::ReadReceive(*descriptor, limits, &request);
-  if (error != 0) request.segments = absl::MakeConstSpan(&kNowhere, 1);
+  if (error != 0) [[unlikely]]
+    request.segments = absl::MakeConstSpan(&kNowhere, 1);
   ClearStatus(descriptor);
   WorkQueue::Posting posting(receives_, descriptor, memory, error);
   request.ids = &posting;

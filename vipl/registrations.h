@@ -62,7 +62,7 @@ class Registrations {
     if (found != nullptr) last.store(found, std::memory_order_relaxed);
     return found;
   }
-  const Registration* Find(VIP_MEM_HANDLE handle) const {
+  [[gnu::noinline]] const Registration* Find(VIP_MEM_HANDLE handle) const {
     if (handle == 0) return nullptr;
     const Table& table = *table_.load(std::memory_order_acquire);
     for (size_t i = HashOf(handle) & table.mask;; i = (i + 1) & table.mask) {

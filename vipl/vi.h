@@ -73,6 +73,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   ~Vi() override;
 
   bool OnCompletion(const verbs::Completion& completion) override;
+  // The error bits of a descriptor that did not just succeed. `posted`: the error it came with.
+  uint32_t ErrorOf(verbs::Status status, uint32_t posted) const;
   void OnDisconnected(bool broken) override;
   void OnDropped() override;
   void OnRefusedWrite() override;
@@ -88,6 +90,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   bool DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const;
   void Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor);
   VIP_RETURN AnswerPost(core::Error error, VIP_DESCRIPTOR* descriptor);
+  VIP_RETURN AnswerRefusal(core::Error error, VIP_DESCRIPTOR* descriptor);
   void FreeParts();
   // Of the attempt that this thread began: sleeps until it is decided.
   VIP_RETURN AwaitOutcome();
