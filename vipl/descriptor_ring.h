@@ -60,21 +60,13 @@ class DescriptorRing {
   // Before the first slot.
   Cursor begin() { return Cursor(&start_); }
 
-  // The poster, before its cursor's Next: so many slots behind it are in use. Allocates only when
-  // more are than ever before; false: there is no memory.
-  bool MakeRoom(const Cursor& end, uint64_t in_use) {
-    if (end.index_ != kSlots) [[likely]]
-      return true;
-    return in_use + kSlots <= blocks_ * kSlots || AddBlock(end);
+  // The poster's: with so many slots behind its cursor in use, there is one for Next.
+  bool HasRoom(const Cursor& end, uint64_t in_use) const {
+    return end.index_ != kSlots || in_use + kSlots <= blocks_ * kSlots;
   }
-
- private:
-  static constexpr uint32_t kSlots = 31;  // of 16 bytes, and the link
-  struct Block : Link {
-    Slot slots[kSlots];
-  };
-
-  [[gnu::noinline]] bool AddBlock(const Cursor& end) {
+  // If there is none: makes room. Only when more are in use than ever before. False: there is no
+  // memory.
+  bool AddBlock(const Cursor& end) {
     Block* const added = new (std::nothrow) Block;
     if (added == nullptr) return false;
     added->next = blocks_ == 0 ? added : end.block_->next;
@@ -82,6 +74,12 @@ class DescriptorRing {
     ++blocks_;
     return true;
   }
+
+ private:
+  static constexpr uint32_t kSlots = 31;  // of 16 bytes, and the link
+  struct Block : Link {
+    Slot slots[kSlots];
+  };
 
   Link start_ = {nullptr};  // leads to the first block
   uint64_t blocks_ = 0;     // the poster's

@@ -89,11 +89,21 @@ class WorkQueue {
   bool Append(const Slot& slot, uint64_t* cookie) {
     const uint64_t number = posted_.load(std::memory_order_relaxed);
     const uint64_t in_use = number - popped_.load(std::memory_order_acquire);
-    if (in_use >= capacity_ || !ring_.MakeRoom(post_cursor_, in_use)) return false;
+    if (in_use >= capacity_) return false;
+    if (!ring_.HasRoom(post_cursor_, in_use)) [[unlikely]]
+      return AppendToNewBlock(slot, cookie);
+    Put(slot, number, cookie);
+    return true;
+  }
+  [[gnu::noinline]] bool AppendToNewBlock(const Slot& slot, uint64_t* cookie) {
+    if (!ring_.AddBlock(post_cursor_)) return false;
+    Put(slot, posted_.load(std::memory_order_relaxed), cookie);
+    return true;
+  }
+  void Put(const Slot& slot, uint64_t number, uint64_t* cookie) {
     post_cursor_.Next() = slot;
     posted_.store(number + 1, std::memory_order_release);
     *cookie = CookieOf(number);
-    return true;
   }
   uint64_t CookieOf(uint64_t number) const {
     return number << 1 | (side_ == Side::kReceive ? 1 : 0);

@@ -90,7 +90,8 @@ void EventDispatcher::PushLocked(const Event& event) {
   notices_ += event.notifies;
 }
 
-void EventDispatcher::QueueLocked(const verbs::Completion* completions, int n) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void EventDispatcher::QueueLocked(
+    const verbs::Completion* completions, int n) {
   for (int i = 0; i < n; ++i) {
     if (!BecomesEvent(completions[i])) continue;
     Event event;
