@@ -2,7 +2,7 @@
 // Connection, made for each attempt.
 //
 // Locks, in this order: mutex_ (states), send_lock_, receive_lock_ (posting), the locks of the
-// completion queues. None is held while a sink is called.
+// completion queues, Memory's. None is held while a sink is called.
 #ifndef VIADUCT_VERBS_RDMA_QUEUE_PAIR_H_
 #define VIADUCT_VERBS_RDMA_QUEUE_PAIR_H_
 

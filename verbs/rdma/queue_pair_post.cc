@@ -431,6 +431,7 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
 PostResult RdmaQueuePair::PostBindToDevice(const BindRequest& request, const WorkRecord& blank,
                                            Key* key) {
   if (sending_->SendRoom() == 0) return PostResult::kQueueFull;
+  WorkRecord* refused = nullptr;
   const auto post = [&](ibv_mw* window, const ibv_mw_bind_info& range)
                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_) -> Key {
     WorkRecord& record = Begin(1, blank);
@@ -454,12 +455,14 @@ PostResult RdmaQueuePair::PostBindToDevice(const BindRequest& request, const Wor
       taken = ibv_post_send(sending_->pair(), &work, &bad) == 0;
     }
     if (taken) return bound;
-    RefusedByDevice(record, 1);
+    refused = &record;
     return 0;
   };
   if (!memory_.BindOnDevice(*domain_, sending_->pair(), request, post, key)) {
     return RefuseSend(blank, Status::kLocalProtection);
   }
+  // Not in `post`: completion queues are locked before the memory.
+  if (refused != nullptr) RefusedByDevice(*refused, 1);
   return PostResult::kOk;
 }
 
