@@ -27,12 +27,19 @@ DAPLTEST = (
 
 FUNCTIONS = r"""
 show() { sed 's/^/    /' "$1" | tail -n 25; }
+# dtest's server talks first. siw resets a connection if an FPDU lies behind the answer in its socket when it reads that.
+reset_by_siw() {
+  [ "$LAB_DRIVER" = siw ] && grep -q NON_PEER_REJECTED client.out && grep -q 'CONNECTED!' server.out
+}
 dtest_pair() { # SERVER NAMESPACE CLIENT ADDRESS OPTIONS
-  $1 dtest -P lab -s $5 >server.out 2>&1 &
-  server=$!
-  listening $2 15828
-  $3 dtest -P lab -h $4 $5 >client.out 2>&1
-  wait $server
+  for _ in 1 2 3; do
+    $1 dtest -P lab -s $5 >server.out 2>&1 &
+    server=$!
+    listening $2 15828
+    $3 dtest -P lab -h $4 $5 >client.out 2>&1
+    wait $server
+    reset_by_siw || break
+  done
   if grep -q PASSED server.out && grep -q PASSED client.out; then
     echo "$3 calls: dtest $5: passed"
   else
