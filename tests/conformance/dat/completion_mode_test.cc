@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/conformance/dat/side.h"
+#include "tests/conformance/harness/sleeper.h"
 
 namespace viaduct::tests {
 namespace {
@@ -22,26 +23,25 @@ DAT_EP_ATTR Modes(int receive, int request) {
   return attributes;
 }
 
-// dat_evd_wait in a thread; the constructor returns once that thread is the waiter.
+// dat_evd_wait in a thread; the constructor returns once that thread has looked and sleeps.
 class Waiter {
  public:
-  Waiter(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout) {
-    thread_ = std::thread([=, this] { result_ = dat_evd_wait(evd, timeout, 1, &event_, &more_); });
-    DAT_EVENT event;
-    while (DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) != DAT_INVALID_STATE) sched_yield();
+  Waiter(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout)
+      : thread_([=, this] { result_ = dat_evd_wait(evd, timeout, 1, &event_, &more_); }) {
+    thread_.AwaitAsleep();
   }
   DAT_RETURN Join() {
-    thread_.join();
+    thread_.Join();
     return result_;
   }
   DAT_COUNT more() const { return more_; }
   uint64_t cookie() const { return event_.event_data.dto_completion_event_data.user_cookie.as_64; }
 
  private:
-  std::thread thread_;
   DAT_EVENT event_ = {};
   DAT_COUNT more_ = 0;
   DAT_RETURN result_ = DAT_SUCCESS;
+  Sleeper thread_;
 };
 
 DAT_EVD_STATE EvdState(DAT_EVD_HANDLE evd) {
@@ -103,7 +103,7 @@ TEST(Dto, C120_UnsignalledWakesNobody) {
         DAT_EP_HANDLE ep = side.NewEp(&attributes);
         side.ConnectTo(peer, ep, Port(0));
         peer.Await("waiting");
-        Waiter waiter(side.request_evd, 100 * kMillisecond);
+        Waiter waiter(side.request_evd, kSecond);
         for (uint64_t i = 0; i < 3; ++i) Must(side.TrySend(ep, i, kUnsignalled));
         EXPECT_TRUE(Fails(waiter.Join(), DAT_TIMEOUT_EXPIRED));
         EXPECT_EQ(waiter.more(), 3);
@@ -158,7 +158,7 @@ TEST(Dto, C121_OnlySolicitedMessagesWake) {
         for (uint64_t i = 0; i < 6; ++i) side.PostReceive(ep, i);
         side.AcceptFrom(peer, ep, Port(0));
         {
-          Waiter waiter(side.receive_evd, 100 * kMillisecond);
+          Waiter waiter(side.receive_evd, kSecond);
           peer.Tell("send two");
           EXPECT_TRUE(Fails(waiter.Join(), DAT_TIMEOUT_EXPIRED));
         }

@@ -4,6 +4,7 @@
 #include <vipl.h>
 
 #include <cstring>
+#include <functional>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"

@@ -1,6 +1,5 @@
 #include "tests/conformance/vipl/side.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -25,32 +24,6 @@ constexpr size_t kStride = 4096;
 }  // namespace
 
 int64_t NowMilliseconds() { return Now() / 1000000; }
-
-void AwaitAsleep(pid_t process, pid_t thread) {
-  const std::string path =
-      "/proc/" + std::to_string(process) + "/task/" + std::to_string(thread) + "/stat";
-  const int64_t end = NowMilliseconds() + 10000;
-  char state = 0;
-  while (state != 'S' && NowMilliseconds() < end) {
-    FILE* file = fopen(path.c_str(), "re");
-    if (file == nullptr) break;
-    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
-    fclose(file);
-    sched_yield();
-  }
-  EXPECT_EQ(state, 'S') << path;
-}
-
-Sleeper::Sleeper(std::function<void()> body)
-    : thread_([this, body = std::move(body)] {
-        id_.store(gettid());
-        body();
-      }) {}
-
-void Sleeper::AwaitAsleep() {
-  while (id_.load() == 0) sched_yield();
-  tests::AwaitAsleep(getpid(), id_.load());
-}
 
 NetAddress::NetAddress(const VIP_UINT8* host, size_t host_length,
                        const std::string& discriminator) {

@@ -5,35 +5,18 @@
 #include <sys/types.h>
 #include <vipl.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "tests/conformance/harness/sleeper.h"
 
 namespace viaduct::tests {
 
 // Of the harness's Now().
 int64_t NowMilliseconds();
-
-// Waits until the thread, of this or another process, sleeps in the kernel: it is inside the call
-// that it was about to make. Fails after 10 s.
-void AwaitAsleep(pid_t process, pid_t thread);
-
-// A thread that runs `body`, and whose falling asleep can be awaited.
-class Sleeper {
- public:
-  explicit Sleeper(std::function<void()> body);
-  void AwaitAsleep();
-  void Join() { thread_.join(); }
-
- private:
-  std::atomic<pid_t> id_{0};
-  std::thread thread_;
-};
 
 // A VIP_NET_ADDRESS with the room that it needs.
 class NetAddress {

@@ -1,0 +1,31 @@
+// Threads that fall asleep inside a call, so that a test need not guess when they are there.
+#ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_SLEEPER_H_
+#define VIADUCT_TESTS_CONFORMANCE_HARNESS_SLEEPER_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+namespace viaduct::tests {
+
+// Waits until the thread, of this or another process, sleeps in the kernel: it is inside the call
+// that it was about to make. Fails after 10 s.
+void AwaitAsleep(pid_t process, pid_t thread);
+
+// A thread that runs `body`, and whose falling asleep can be awaited.
+class Sleeper {
+ public:
+  explicit Sleeper(std::function<void()> body);
+  void AwaitAsleep();
+  void Join() { thread_.join(); }
+
+ private:
+  std::atomic<pid_t> id_{0};
+  std::thread thread_;
+};
+
+}  // namespace viaduct::tests
+
+#endif  // VIADUCT_TESTS_CONFORMANCE_HARNESS_SLEEPER_H_
