@@ -36,8 +36,9 @@ Devices& AllDevices() {
 // made, so that every process's seventh queue pair or so fails. A completion queue that begins
 // before it and ends behind it, 32 bytes an entry, keeps that place occupied.
 constexpr uint32_t kSiwVendor = 0x626d74;
-constexpr uint32_t kRxeVendor = 0xffffff;
 constexpr int kSiwEntries = 20'000;
+
+constexpr uint32_t kRxeVendor = 0xffffff;
 
 void MakeNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 

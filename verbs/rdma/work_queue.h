@@ -46,6 +46,19 @@ class WorkQueue {
   // The next record, with whatever an older request has left there, which nobody sees until
   // Publish.
   WorkRecord& Next() { return records_[tail_.load(std::memory_order_relaxed) & mask_]; }
+  // The next one, said to be one request at the device and nothing special: what differs from
+  // request to request (id, length, opcode, quiet, flags, segments) is to be said.
+  WorkRecord& NextPlain() {
+    WorkRecord& record = Next();
+    record.status = Status::kSuccess;
+    record.has_immediate = false;
+    record.solicited = false;
+    record.parts = 1;
+    record.done = false;
+    record.leads = false;
+    record.bounce.memory = nullptr;
+    return record;
+  }
   uint32_t next_slot() const { return tail_.load(std::memory_order_relaxed) & mask_; }
   // Where it keeps so many segments, which its record says then, too.
   Segment* NextSegments(size_t count) {
