@@ -46,18 +46,6 @@ dtest_pair() { # SERVER NAMESPACE CLIENT ADDRESS OPTIONS
     echo "$3 calls: dtest $5: failed"; show client.out; show server.out
   fi
 }
-dtestcm_pair() { # SERVER NAMESPACE CLIENT ADDRESS
-  $1 dtestcm -P lab -s -c 20 -b 5 >server.out 2>&1 &
-  server=$!
-  listening $2 45248
-  $3 dtestcm -P lab -h $4 -c 20 -b 5 >client.out 2>&1
-  wait $server
-  if grep -q 'ALL 20 CONNECTED' server.out && grep -q 'ALL 20 CONNECTED' client.out; then
-    echo "$3 calls: dtestcm: passed"
-  else
-    echo "$3 calls: dtestcm: failed"; show client.out; show server.out
-  fi
-}
 said_pair() { # PROGRAM PORT TEXT SERVER NAMESPACE CLIENT ADDRESS OPTIONS: both ends say the text
   $4 $1 -P lab -s $8 >server.out 2>&1 &
   server=$!
@@ -69,6 +57,9 @@ said_pair() { # PROGRAM PORT TEXT SERVER NAMESPACE CLIENT ADDRESS OPTIONS: both 
   else
     echo "$6 calls: $1 $8: failed"; show client.out; show server.out
   fi
+}
+dtestcm_pair() { # SERVER NAMESPACE CLIENT ADDRESS
+  said_pair dtestcm 45248 'ALL 20 CONNECTED' $1 $2 $3 $4 '-c 20 -b 5'
 }
 dapltest_serve() { # SERVER NAMESPACE
   limit=400 $1 dapltest -T S -D lab -n 45278 >server.out 2>&1 &
@@ -125,7 +116,7 @@ def dtests(client, server, namespace, address):
         commands.append("dtest_pair %s %s %s %s '%s'" % (server, namespace, client, address, options))
         expected.append("%s calls: dtest %s: passed" % (client, options))
     commands.append("dtestcm_pair %s %s %s %s" % (server, namespace, client, address))
-    expected.append("%s calls: dtestcm: passed" % client)
+    expected.append("%s calls: dtestcm -c 20 -b 5: passed" % client)
     return commands, expected
 
 
