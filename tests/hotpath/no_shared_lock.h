@@ -18,6 +18,8 @@ void NobodyWaitsForAStoppedThread() {
   for (int c = 0; c < 2; ++c) program.Exchange(c);
   StoppableThread other([&] { program.Exchange(0); });
   for (int i = 0; i < kStops; ++i) {
+    // Else it would be stopped where it was let go.
+    for (int free = i % 8; free > 0; --free) program.Exchange(1);
     other.Stop();
     program.Exchange(1);
     ASSERT_TRUE(other.LetGo()) << "at the stop number " << i;
