@@ -1,6 +1,5 @@
 // libibverbs' functions, as far as verbs/rdma calls them.
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +7,7 @@
 #include <cstring>
 
 #include "tests/rdma_mock/objects.h"
+#include "verbs/base/signals.h"
 
 // They are macros over functions of the same names.
 #undef ibv_query_port
@@ -20,20 +20,7 @@ namespace {
 std::atomic<uint32_t> last_number{0};
 
 // A channel of events is the kernel's, where no thread is stopped by a signal's handler.
-class InKernel {
- public:
-  InKernel() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~InKernel() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  InKernel(const InKernel&) = delete;
-  InKernel& operator=(const InKernel&) = delete;
-
- private:
-  sigset_t before_;
-};
+using InKernel = verbs::SignalsBlocked;
 
 struct Device {
   ibv_device device = {};

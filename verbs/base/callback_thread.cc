@@ -1,7 +1,6 @@
 #include "verbs/base/callback_thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "verbs/base/log.h"
+#include "verbs/base/signals.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -28,15 +28,10 @@ class CallbackThread {
   }
 
  private:
-  // With every signal blocked: handlers are the program's and run on its threads.
   bool Start() {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    const SignalsBlocked for_the_thread;
     pthread_t thread;
-    const int error = pthread_create(&thread, nullptr, &Main, this);
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    if (error != 0) return false;
+    if (pthread_create(&thread, nullptr, &Main, this) != 0) return false;
     pthread_setname_np(thread, "viaduct-calls");
     pthread_detach(thread);
     return true;

@@ -13,6 +13,7 @@
 #include "verbs/base/asymmetric_fence.h"
 #include "verbs/base/futex.h"
 #include "verbs/base/log.h"
+#include "verbs/base/signals.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -126,12 +127,9 @@ absl::Status ControlThread::Start() {
     fork_handled = true;
   }
   alive_.store(true, std::memory_order_relaxed);
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
+  const SignalsBlocked for_the_thread;
   pthread_t thread;
   const int error = pthread_create(&thread, nullptr, ThreadMain, this);
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
   if (error != 0) return NoResources("pthread_create", error);
   pthread_detach(thread);
   return absl::OkStatus();

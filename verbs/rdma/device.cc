@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "verbs/base/lock.h"
 #include "verbs/base/log.h"
 #include "verbs/base/settings.h"
+#include "verbs/base/signals.h"
 #include "verbs/rdma/errors.h"
 
 namespace viaduct::verbs::rdma {
@@ -212,16 +212,13 @@ void Device::ReadAsyncEvents() {
 
 bool Device::RunAside(std::function<void()> work) {
   auto* owned = new std::function<void()>(std::move(work));
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked for_the_thread;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
   const int error = pthread_create(&thread, &attributes, RunWork, owned);
   pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) delete owned;
   return error == 0;
 }

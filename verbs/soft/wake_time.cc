@@ -1,13 +1,13 @@
 #include "verbs/soft/wake_time.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 
 #include "verbs/base/futex.h"
+#include "verbs/base/signals.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -36,14 +36,11 @@ void* Echo(void* argument) {
 
 Nanos Measure(const Clock& clock) {
   Exchange exchange;
-  // The helper must not take the program's signals.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t helper;
-  const bool started = pthread_create(&helper, nullptr, Echo, &exchange) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!started) return kLongest;
+  {
+    const SignalsBlocked for_the_helper;
+    if (pthread_create(&helper, nullptr, Echo, &exchange) != 0) return kLongest;
+  }
   std::array<Nanos, kRounds> one_way;
   for (Nanos& sample : one_way) {
     const Nanos start = clock.Now();

@@ -1,0 +1,28 @@
+// Signal handlers are the program's and run on its threads: the engine starts its own threads with
+// every signal blocked, which they inherit.
+#ifndef VIADUCT_VERBS_BASE_SIGNALS_H_
+#define VIADUCT_VERBS_BASE_SIGNALS_H_
+
+#include <signal.h>
+
+namespace viaduct::verbs {
+
+// No handler runs on this thread while it lives.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_BASE_SIGNALS_H_
