@@ -5,7 +5,7 @@ viaduct_cache=${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/viaduct
 
 # viaduct_bazel COMMAND [ARGUMENT...]: Bazel with a disk cache that all scripts and clones share. VIADUCT_BAZEL
 # replaces the word `bazel`, for start-up options. The compiler's version is in the cache's name, because Bazel
-# does not see it; a cache over 8 GB is dropped, because Bazel never shrinks it.
+# does not see it.
 viaduct_bazel() {
   if [ -z "${viaduct_disk_cache-}" ]; then
     compiler=$(dpkg-query -W -f '${Package} ${Version}\n' 'g++*' 'gcc*' 'libc6-dev' 'clang*' 2>/dev/null |
@@ -13,12 +13,20 @@ viaduct_bazel() {
     viaduct_disk_cache=$viaduct_cache/bazel-$compiler
     mkdir -p "$viaduct_disk_cache"
     for folder in "$viaduct_cache"/bazel-*; do
-      if [ "$folder" != "$viaduct_disk_cache" ] || [ "$(du -sm "$folder" | cut -f 1)" -gt 8192 ]; then
-        rm -rf "$folder"
-      fi
+      [ "$folder" = "$viaduct_disk_cache" ] || rm -rf "$folder"
     done
+    viaduct_prune "$viaduct_disk_cache" 8000000000
   fi
   viaduct_command=$1
   shift
   ${VIADUCT_BAZEL:-bazel} "$viaduct_command" --disk_cache="$viaduct_disk_cache" "$@" </dev/null
 }
+
+# viaduct_prune FOLDER BYTES: Bazel never shrinks its disk cache. Of one that holds more than BYTES goes what was
+# not used for longest, until three quarters are left; an entry whose files are gone is built again.
+viaduct_prune() (
+  cd "$1" || exit
+  find . -type f -printf '%A@ %s %p\n' | sort -rn | awk -v limit="$2" '
+    { total += $2; if (total > 0.75 * limit) old[++count] = $3 }
+    END { if (total > limit) for (i = 1; i <= count; ++i) print old[i] }' | xargs -r rm -f
+)
