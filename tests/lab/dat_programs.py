@@ -127,7 +127,7 @@ def shared_receives(client, server, namespace, address):
 
 def extensions(client, server, namespace, address):
     """The same of dtestx, which needs immediate data and atomics."""
-    return _said("dtestx", 15828, "PASSED", DTESTX, client, server, namespace, address)
+    return _said("dtestx", 15828, "immed/atomic test PASSED", DTESTX, client, server, namespace, address)
 
 
 def _said(program, port, text, all_options, client, server, namespace, address):
