@@ -79,8 +79,9 @@ class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;
   virtual Key key() const = 0;
-  // Changes domain and rights; requests already posted meet the new ones.
-  virtual void Modify(ProtectionDomain& domain, uint32_t access) = 0;
+  // Changes domain and rights; requests already posted meet the new ones. ResourceExhausted: it is
+  // as before.
+  virtual absl::Status Modify(ProtectionDomain& domain, uint32_t access) = 0;
 };
 
 enum class WindowScope : uint8_t {

@@ -79,7 +79,7 @@ void MemoryRegion::Destroy() {
 Error MemoryRegion::Modify(ProtectionZone& zone, uint32_t access) {
   MutexLock lock(&lock_);
   if (region_ == nullptr) return InvalidHandle<MemoryRegion>();
-  region_->Modify(zone.domain(), Granted(access));
+  if (!region_->Modify(zone.domain(), Granted(access)).ok()) return OutOf(Resource::kRegion);
   zone.AddUser();
   zone_->DropUser();
   zone_ = Ref<ProtectionZone>::Share(&zone);

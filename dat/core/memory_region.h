@@ -32,6 +32,7 @@ class MemoryRegion final : public Object {
   // is bound to it.
   Error Free();
   void Destroy() override;
+  // kInsufficientResources: it is as before.
   Error Modify(ProtectionZone& zone, uint32_t access);
 
   InterfaceAdapter& adapter() const { return *adapter_; }

@@ -306,7 +306,7 @@ TEST_F(ErrorTest, ModifyChangesWhatPostedRequestsMeet) {
   ASSERT_EQ(from.PostTo(Opcode::kWrite, 1, 100, to.Address(0), to.region().key()), PostResult::kOk);
   Expect(from.sends(), 1);
   ASSERT_EQ(to.Receive(2, 0, 8), PostResult::kOk);
-  to.region().Modify(to.domain(), kLocalRead | kRemoteRead);
+  ASSERT_TRUE(to.region().Modify(to.domain(), kLocalRead | kRemoteRead).ok());
   ASSERT_EQ(from.PostTo(Opcode::kRead, 3, 100, to.Address(0), to.region().key()), PostResult::kOk);
   Expect(from.sends(), 3);
   ASSERT_EQ(from.Send(4, 0, 8, kConfirm), PostResult::kOk);

@@ -76,23 +76,20 @@ void Memory::Forget(Region& region) {
 
 // No driver changes a registration in place as we need it, so there is a new one behind the same
 // local key. Peers that hold the remote key lose their access.
-void Region::Modify(ProtectionDomain& domain, uint32_t access) {
+absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
   const std::shared_ptr<DomainCore>& core = static_cast<Domain&>(domain).core();
   MutexLock lock(&memory_.mutex_);
-  while (!windows_.empty()) memory_.UnbindLocked(**windows_.begin());
   const uint64_t from = base_ == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address_);
   ibv_mr* handle = ibv_reg_mr_iova(core->handle, address_, length_, from, core->FlagsOf(access));
-  if (handle == nullptr) {
-    ErrnoStatus(errno, "change a region").IgnoreError();
-    access = 0;  // it opens nothing
-  } else {
-    ibv_dereg_mr(own_.handle);
-    own_ = {core, handle};
-  }
+  if (handle == nullptr) return ErrnoStatus(errno, "change a region");
+  while (!windows_.empty()) memory_.UnbindLocked(**windows_.begin());
+  ibv_dereg_mr(own_.handle);
+  own_ = {core, handle};
   for (Registration& other : others_) ibv_dereg_mr(other.handle);
   others_.clear();
   access_ = access;
   memory_.map_.Put(Entry());
+  return absl::OkStatus();
 }
 
 bool Memory::TranslateAcross(DomainCore& domain, Key key, uint32_t* local_key) {

@@ -135,7 +135,7 @@ class Region final : public MemoryRegion {
  public:
   ~Region() override;
   Key key() const override { return key_; }
-  void Modify(ProtectionDomain& domain, uint32_t access) override;
+  absl::Status Modify(ProtectionDomain& domain, uint32_t access) override;
 
  private:
   friend class Memory;

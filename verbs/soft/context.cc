@@ -20,8 +20,9 @@ class SoftRegion final : public MemoryRegion {
   SoftRegion(RegionTable& regions, Key key) : regions_(regions), key_(key) {}
   ~SoftRegion() override { regions_.Deregister(key_); }
   Key key() const override { return key_; }
-  void Modify(ProtectionDomain& domain, uint32_t access) override {
+  absl::Status Modify(ProtectionDomain& domain, uint32_t access) override {
     regions_.Modify(key_, static_cast<SoftDomain&>(domain).id(), access);
+    return absl::OkStatus();
   }
 
  private:
