@@ -153,7 +153,8 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
 
   const uint64_t bytes = TotalLength(request.segments);
-  if (bytes > device_.max_message() || (drops() && bytes > kMaxDropBytes)) {
+  const bool may_drop = drops() && blank.opcode == Opcode::kSend;
+  if (bytes > device_.max_message() || (may_drop && bytes > kMaxDropBytes)) {
     return RefuseSend(blank, Status::kLocalLength);
   }
   const bool reads = request.opcode == Opcode::kRead;
