@@ -52,8 +52,9 @@ int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
   }
   int got = 0;
   if (n != 0) {
-    if (attachment.home) got = ReapReceives(out, n);
-    if (attachment.sends) got += ReapSends(out + got, n - got);
+    // Sends first: what has come may answer one of them.
+    if (attachment.sends) got = ReapSends(out, n);
+    if (attachment.home) got += ReapReceives(out + got, n - got);
   }
   if (moved || got != 0) {
     activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
