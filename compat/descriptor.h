@@ -48,10 +48,10 @@ inline uint64_t SumOf(absl::Span<const verbs::Segment> segments) {
 // its turn. `descriptor` is aligned and has SegCount readable segments. Length must agree with the
 // segments and not exceed the VI's MaxTransferSize (LENGTH_ERROR); reserved bits and operation,
 // segment counts, an RDMA read that the level does not have or with immediate data: FORMAT_ERROR.
+// The opcode is filled in then, too, if there is such an operation.
 inline uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
                          verbs::SendRequest* request) {
   const VIP_CONTROL_SEGMENT& control = descriptor.CS;
-  if ((control.Control & VIP_CONTROL_RESERVED) != 0) return VIP_STATUS_FORMAT_ERROR;
   const bool immediate = (control.Control & VIP_CONTROL_IMMEDIATE) != 0;
   uint32_t first = 1;
   switch (control.Control & VIP_CONTROL_OP_MASK) {
@@ -63,11 +63,15 @@ inline uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, const DescriptorLimit
       request->opcode = verbs::Opcode::kWrite;
       break;
     case VIP_CONTROL_OP_RDMAREAD:
-      if (!limits.rdma_read || immediate) return VIP_STATUS_FORMAT_ERROR;
       request->opcode = verbs::Opcode::kRead;
       break;
     default:
       return VIP_STATUS_FORMAT_ERROR;
+  }
+  const bool reads = request->opcode == verbs::Opcode::kRead;
+  if ((control.Control & VIP_CONTROL_RESERVED) != 0 ||
+      (reads && (!limits.rdma_read || immediate))) [[unlikely]] {
+    return VIP_STATUS_FORMAT_ERROR;
   }
   const uint32_t count = control.SegCount;
   if (count < first || count > limits.max_segments) return VIP_STATUS_FORMAT_ERROR;

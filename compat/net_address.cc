@@ -54,8 +54,8 @@ bool HostIs(const VIP_NET_ADDRESS* address, const NicAddress& nic) {
 
 std::optional<core::ServiceName> DiscriminatorOf(const VIP_NET_ADDRESS* address) {
   const uint16_t size = DiscriminatorLength(address);
-  if (size > core::kMaxNameBytes) return std::nullopt;
-  return core::ServiceName::FromBytes(BytesOf(address) + HostLength(address), size);
+  if (HostLength(address) != kNicAddressBytes || size > core::kMaxNameBytes) return std::nullopt;
+  return core::ServiceName::FromBytes(BytesOf(address) + kNicAddressBytes, size);
 }
 
 void WriteNetAddress(const NicAddress& host, absl::string_view discriminator,

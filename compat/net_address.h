@@ -26,7 +26,8 @@ NicAddress NicAddressOf(const verbs::Address& address);
 // Null unless the host part has six bytes and is an address of a host.
 std::optional<verbs::Address> HostOf(const VIP_NET_ADDRESS* address);
 bool HostIs(const VIP_NET_ADDRESS* address, const NicAddress& nic);
-// Null if it is longer than MaxDiscriminatorLen.
+// Null if it is longer than MaxDiscriminatorLen, or the host part has not six bytes: where it would
+// begin is read from the address, too.
 std::optional<core::ServiceName> DiscriminatorOf(const VIP_NET_ADDRESS* address);
 
 // Writes exactly 4 + 6 + discriminator.size() bytes.

@@ -74,7 +74,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* desc
   const uint32_t error = compat::ReadSend(*descriptor, limits, &request);
   if (error != 0) [[unlikely]] {
     // It completes in its turn like any other.
+    const verbs::Opcode operation = request.opcode;
     request = verbs::SendRequest();
+    request.opcode = operation;
     request.verdict = error == VIP_STATUS_LENGTH_ERROR ? verbs::Status::kLocalLength
                                                        : verbs::Status::kLocalProtection;
   }
