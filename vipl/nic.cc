@@ -65,9 +65,10 @@ VIP_RETURN Nic::Close() {
       }
     }
   }
+  // First: what is flushed now has no descriptor any more. The program may have freed its memory.
+  registrations_.RemoveAll();
   static_cast<void>(adapter_->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
   for (const core::Ref<NicChild>& child : owned) child->OnNicClosed();
-  registrations_.RemoveAll();
   return VIP_SUCCESS;
 }
 
