@@ -70,7 +70,7 @@ inline uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, const DescriptorLimit
   }
   const bool reads = request->opcode == verbs::Opcode::kRead;
   if ((control.Control & VIP_CONTROL_RESERVED) != 0 ||
-      (reads && (!limits.rdma_read || immediate))) [[unlikely]] {
+      (reads && (!limits.rdma_read || immediate))) {
     return VIP_STATUS_FORMAT_ERROR;
   }
   const uint32_t count = control.SegCount;

@@ -17,7 +17,8 @@ class Dtestx : public testing::Test {
   void Run(const std::string& options) {
     const std::string common = std::string("-P ") + kAdapter + " " + options;
     RunPrograms({"/usr/bin/dtestx", common + " -s", common + " -h 127.0.0.1",
-                 "Server - Client: waiting to snd addr", kSuccess, kSuccess, "Couldn't connect to"});
+                 "Server - Client: waiting to snd addr", kSuccess, kSuccess,
+                 "Couldn't connect to"});
   }
 };
 
