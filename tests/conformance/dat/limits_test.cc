@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <map>
 #include <string>
-#include <thread>
 
 #include "tests/conformance/dat/side.h"
 
@@ -76,7 +76,7 @@ void AcceptAll(Side& side, Peer& peer, int rounds) {
   Must(dat_psp_create(side.ia, Port(0), requests, DAT_PSP_CONSUMER_FLAG, &psp));
   for (int round = 0; round < rounds; ++round) {
     peer.Tell("listening");
-    std::thread acceptor([&] {
+    std::future<void> acceptor = std::async(std::launch::async, [&] {
       for (int i = 0; i < kConnections; ++i) {
         const auto request = NextRequest(requests, LongPatience());
         DAT_EP_HANDLE ep;
@@ -106,7 +106,7 @@ void AcceptAll(Side& side, Peer& peer, int rounds) {
           FAIL() << "event 0x" << std::hex << event.event_number;
       }
     }
-    acceptor.join();
+    acceptor.get();
     EXPECT_TRUE(IsEmpty(events));
     EXPECT_TRUE(IsEmpty(requests));
     EXPECT_EQ(static_cast<int>(seen.size()), kConnections);
@@ -122,9 +122,9 @@ void ConnectAll(Side& side, Peer& peer, int rounds) {
   const DAT_EP_ATTR attributes = Small();
   for (int round = 0; round < rounds; ++round) {
     peer.Await("listening");
-    std::vector<std::thread> threads;
+    std::vector<std::future<void>> threads;
     for (int t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&] {
+      threads.push_back(std::async(std::launch::async, [&] {
         DAT_EVD_HANDLE events = side.NewEvd(DAT_EVD_CONNECTION_FLAG, kConnections);
         std::map<DAT_EP_HANDLE, int> seen;
         for (int i = 0; i < kConnections / kThreads; ++i) {
@@ -140,15 +140,15 @@ void ConnectAll(Side& side, Peer& peer, int rounds) {
         }
         for (auto& [ep, count] : seen) Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
         for (size_t i = 0; i < seen.size(); ++i) {
-          const DAT_EVENT event = Next(events, DAT_CONNECTION_EVENT_DISCONNECTED);
+          const DAT_EVENT event = Next(events, DAT_CONNECTION_EVENT_DISCONNECTED, LongPatience());
           EXPECT_EQ(seen[event.event_data.connect_event_data.ep_handle]++, 1);
         }
         EXPECT_TRUE(IsEmpty(events));
         for (auto& [ep, count] : seen) Must(dat_ep_free(ep));
         Must(dat_evd_free(events));
-      });
+      }));
     }
-    for (std::thread& thread : threads) thread.join();
+    for (std::future<void>& thread : threads) thread.get();
   }
 }
 
