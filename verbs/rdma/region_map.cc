@@ -1,5 +1,6 @@
 #include "verbs/rdma/region_map.h"
 
+#include <algorithm>
 #include <new>
 
 #include "verbs/base/block.h"
@@ -56,13 +57,35 @@ void RegionMap::Remove(Key key) {
   const uint32_t version = slot->version.load(std::memory_order_relaxed);
   slot->version.store(version + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  // Nobody searches behind the end of a chain.
-  const uint32_t next = static_cast<uint32_t>(slot - slots_ + 1) % kSlots;
-  const bool last = slots_[next].key.load(std::memory_order_relaxed) == 0;
-  slot->key.store(last ? 0 : kRemoved, std::memory_order_release);
+  slot->key.store(kRemoved, std::memory_order_release);
   slot->version.store(version + 2, std::memory_order_release);
+  Sweep(Hash(key), static_cast<uint32_t>(slot - slots_));
   changes_.fetch_add(1, std::memory_order_release);
   --entries_;
+}
+
+void RegionMap::Sweep(uint32_t first, uint32_t last) {
+  uint32_t end = last;
+  while (slots_[end % kSlots].key.load(std::memory_order_relaxed) != 0) ++end;
+  // How many slots directly in front of slot i are on the way to a key in or behind it.
+  uint32_t needed = 0;
+  const uint32_t begin = last - (last - first) % kSlots;
+  for (uint32_t i = end; i-- != begin;) {
+    std::atomic<Key>& there = slots_[i % kSlots].key;
+    const Key key = there.load(std::memory_order_relaxed);
+    if (key != kRemoved) {
+      needed = std::max(needed > 0 ? needed - 1 : 0, (i - Hash(key)) % kSlots);
+    } else if (needed > 0) {
+      --needed;
+    } else {
+      there.store(0, std::memory_order_release);
+    }
+  }
+}
+
+uint32_t RegionMap::UsedSlots() const {
+  return static_cast<uint32_t>(
+      std::count_if(slots_, slots_ + kSlots, [](const Slot& slot) { return slot.key != 0; }));
 }
 
 bool RegionMap::Find(Key key, RegionEntry* entry) const {

@@ -50,8 +50,10 @@ class RegionMap {
   void Remove(Key key);
   // False: no such key. Any thread, lock-free.
   bool Find(Key key, RegionEntry* entry) const;
-  // The same, null for false, without a search while nothing has changed and the key is that of
-  // the last time.
+  // How many slots a search may have to pass: for tests.
+  uint32_t UsedSlots() const;
+  // The same as Find, null for false, without a search while nothing has changed and the key is
+  // that of the last time.
   const RegionEntry* Find(Key key, RegionCache& cache) const {
     const uint64_t changes = changes_.load(std::memory_order_acquire);
     if (cache.changes == changes && cache.entry.key == key) return &cache.entry;
@@ -79,6 +81,10 @@ class RegionMap {
 
   static uint32_t Hash(Key key) { return (key * 2654435761u) >> 16; }  // 16 bits
   Slot* Search(Key key) const;
+  // Of the removed slots from `first` to `last` and on to the end of their chain, those that no
+  // search passes any more are empty again: else the map would fill with them, and a search end
+  // nowhere.
+  void Sweep(uint32_t first, uint32_t last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::atomic<uint64_t> changes_{1};
   Slot* slots_;  // reserved, zeroed; touched pages count

@@ -1,7 +1,9 @@
 #include "verbs/rdma/region_map.h"
 
 #include <atomic>
+#include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -68,6 +70,28 @@ TEST(RegionMapTest, ManyKeysComeAndGo) {
     }
     ASSERT_FALSE(map.Find(256, &found));
   }
+}
+
+// Or it would fill with what was removed, and a search would find no end.
+TEST(RegionMapTest, AKeyThatGoesLeavesNoSlotBehind) {
+  constexpr size_t kLive = 20000;
+  RegionMap map;
+  std::minstd_rand random;
+  std::vector<Key> live;
+  for (int i = 0; i < 200000; ++i) {
+    const Key key = static_cast<Key>(random());
+    if (!map.Put(Entry(key))) continue;
+    live.push_back(key);
+    if (live.size() <= kLive) continue;
+    std::swap(live[random() % live.size()], live.back());
+    map.Remove(live.back());
+    live.pop_back();
+  }
+  EXPECT_LT(map.UsedSlots(), kLive + kLive / 2);
+  RegionEntry found;
+  for (Key key : live) EXPECT_TRUE(map.Find(key, &found)) << key;
+  for (Key key : live) map.Remove(key);
+  EXPECT_EQ(map.UsedSlots(), 0u);
 }
 
 TEST(RegionMapTest, RangesDoNotOverflow) {
