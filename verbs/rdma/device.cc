@@ -83,14 +83,9 @@ absl::Status Device::Start(const Address& address) {
   completions_->fd = MoveHigh(Fd(completions_->fd)).Release();
   ProbeLimits();
   for (int fd : {connections_->fd, completions_->fd, verbs_->async_fd}) MakeNonBlocking(fd);
-  absl::Status status =
-      loop_.Watch(connections_->fd, EPOLLIN, [this](uint32_t) { ReadConnections(); });
-  if (status.ok()) {
-    status = loop_.Watch(completions_->fd, EPOLLIN, [this](uint32_t) { ReadCompletions(); });
-  }
-  if (status.ok()) {
-    status = loop_.Watch(verbs_->async_fd, EPOLLIN, [this](uint32_t) { ReadAsyncEvents(); });
-  }
+  absl::Status status = Watch(connections_->fd, &Device::ReadConnections);
+  if (status.ok()) status = Watch(completions_->fd, &Device::ReadCompletions);
+  if (status.ok()) status = Watch(verbs_->async_fd, &Device::ReadAsyncEvents);
   if (!status.ok()) return status;
   // A child's copies would keep connections alive when this process is killed.
   loop_.OnForkChild([this] {
@@ -100,6 +95,14 @@ absl::Status Device::Start(const Address& address) {
     close(verbs_->cmd_fd);
   });
   return absl::OkStatus();
+}
+
+// The kernel closes the channels of a device that was taken out, which is news for ever.
+absl::Status Device::Watch(int fd, void (Device::*read)()) {
+  return loop_.Watch(fd, EPOLLIN, [this, fd, read](uint32_t events) {
+    (this->*read)();
+    if ((events & (EPOLLERR | EPOLLHUP)) != 0) loop_.Unwatch(fd);
+  });
 }
 
 // What a queue pair may have is not among the attributes: it is tried.
@@ -205,8 +208,9 @@ void Device::ReadAsyncEvents() {
       default:
         break;
     }
-    ibv_ack_async_event(&event);
+    // Before the event is acknowledged: until then nobody destroys the pair.
     if (pair != nullptr) pair->OnQpEvent(type);
+    ibv_ack_async_event(&event);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -87,6 +88,7 @@ class Device {
  private:
   Device(ibv_context* verbs, EventLoop& loop) : verbs_(verbs), loop_(loop) {}
   absl::Status Start(const Address& address);
+  absl::Status Watch(int fd, void (Device::*read)());
   void ProbeLimits();
   void ReadConnections();
   void ReadCompletions();
@@ -101,7 +103,7 @@ class Device {
   rdma_cm_id* anchor_ = nullptr;  // as long as an id is bound, librdmacm keeps the device open
   rdma_event_channel* connections_ = nullptr;
   ibv_comp_channel* completions_ = nullptr;
-  bool gone_ = false;
+  std::atomic<bool> gone_{false};
 };
 
 }  // namespace viaduct::verbs::rdma
