@@ -92,11 +92,13 @@ Error MemoryWindow::Bind(Endpoint& endpoint, const Binding& binding, uint64_t co
     request.base = binding.base;
   }
   const bool connected = endpoint.state() == EndpointState::kConnected;
+  *key = 0;
   if (Error error = endpoint.PostBind(request, handle(), key); !error.ok()) return error;
   if (!connected) return Ok();  // flushed: nothing has changed
   Binding bound = binding;
   bound.key = *key;
-  Adopt(binding.length != 0 ? bound : Binding());
+  // Without a key it ended while it was posted.
+  Adopt(binding.length != 0 && *key != 0 ? bound : Binding());
   return Ok();
 }
 

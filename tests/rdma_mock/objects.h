@@ -93,6 +93,16 @@ void Part(QueuePair& pair);
 // The one device.
 ibv_context* Verbs();
 
+// Of mishaps.h.
+struct Mishaps {
+  std::atomic<int> failing_registrations{0};
+  std::atomic<bool> reuse_keys{false};
+  std::atomic<uint32_t> last_freed_key{0};
+  std::atomic<bool> swallow{false};
+  std::atomic<int> live_domains{0};
+};
+inline constinit Mishaps mishaps;
+
 }  // namespace viaduct::rdma_mock
 
 #endif  // VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_

@@ -151,6 +151,8 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
 int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr**) {
   QueuePair& pair = *static_cast<QueuePair*>(handle);
   SpinLockHolder guard(&pair.post_lock);
+  if (pair.peer == nullptr && mishaps.swallow) [[unlikely]]
+    return 0;
   for (; work != nullptr; work = work->next) Perform(pair, *work);
   return 0;
 }
@@ -361,21 +363,30 @@ int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* attributes) {
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   ibv_pd* const domain = new ibv_pd();
   domain->context = context;
+  ++mock::mishaps.live_domains;
   return domain;
 }
 
 int ibv_dealloc_pd(ibv_pd* domain) {
+  --mock::mishaps.live_domains;
   delete domain;
   return 0;
 }
 
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int) {
+  if (mock::mishaps.failing_registrations > 0) {
+    --mock::mishaps.failing_registrations;
+    errno = ENOMEM;
+    return nullptr;
+  }
   ibv_mr* const region = new ibv_mr();
   region->context = domain->context;
   region->pd = domain;
   region->addr = address;
   region->length = length;
-  region->lkey = region->rkey = mock::last_number.fetch_add(1) + 1;
+  const uint32_t freed =
+      mock::mishaps.reuse_keys ? mock::mishaps.last_freed_key.exchange(0) : uint32_t{0};
+  region->lkey = region->rkey = freed != 0 ? freed : mock::last_number.fetch_add(1) + 1;
   return region;
 }
 
@@ -388,6 +399,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t,
 }
 
 int ibv_dereg_mr(ibv_mr* region) {
+  mock::mishaps.last_freed_key = region->lkey;
   delete region;
   return 0;
 }

@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<Region>> Memory::Register(std::shared_ptr<DomainC
   region->access_ = access;
   const uint64_t from = base == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address);
   ibv_mr* handle = RegisterWithKey(domain->handle, address, length, domain->FlagsOf(access), from,
-                                   &region->key_);
+                                   map_, &region->key_);
   if (handle == nullptr) {
     region->key_ = 0;
     // EFAULT: no such memory; EINVAL of a length that no device takes.

@@ -106,6 +106,8 @@ class Memory {
   bool BindOnDevice(const DomainCore& domain, const ibv_qp* pair, const BindRequest& request,
                     absl::FunctionRef<Key(ibv_mw* window, const ibv_mw_bind_info& range)> post,
                     Key* key);
+  // What Bind has bound ends, unless it has been bound again since.
+  void Unbind(MemoryWindow& window, Key* key);
   // Of the pairs' windows, those that were bound on this one end.
   void EndWindowsOf(const ibv_qp* pair);
 

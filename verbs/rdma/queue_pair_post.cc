@@ -411,7 +411,10 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
   if (step == Memory::BindStep::kNoKey) return PostResult::kNoKey;
   SpinLockHolder guard(&send_lock_);
   if (sends_.full()) return PostResult::kQueueFull;
-  if (sending_ == nullptr || stopped_) return PostDone(sends_, kSends, blank, Status::kFlushed);
+  if (sending_ == nullptr || stopped_) {
+    if (step == Memory::BindStep::kDone) memory_.Unbind(*request.window, key);
+    return PostDone(sends_, kSends, blank, Status::kFlushed);
+  }
   switch (step) {
     case Memory::BindStep::kDone:  // what is posted after this call finds it so
       return PostDone(sends_, kSends, blank, Status::kSuccess);

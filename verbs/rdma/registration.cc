@@ -27,14 +27,15 @@ int AccessFlags(uint32_t access) {
 }
 
 ibv_mr* RegisterWithKey(ibv_pd* domain, void* address, size_t length, int flags,
-                        uint64_t counted_from, Key* key) {
+                        uint64_t counted_from, const RegionMap& known, Key* key) {
   std::vector<ibv_mr*> unfit;
   ibv_mr* handle = nullptr;
   for (int i = 0; i < kKeyTries; ++i) {
     handle = ibv_reg_mr_iova(domain, address, length, counted_from, flags);
     if (handle == nullptr) break;
     *key = (flags & kRemote) != 0 ? handle->rkey : handle->lkey;
-    if (*key != 0 && *key <= kLastKey) break;
+    RegionEntry of_another;
+    if (*key != 0 && *key <= kLastKey && !known.Find(*key, &of_another)) break;
     unfit.push_back(handle);
     handle = nullptr;
     errno = ENOSPC;

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "verbs/device.h"
+#include "verbs/rdma/region_map.h"
 
 namespace viaduct::verbs::rdma {
 
@@ -17,9 +18,10 @@ int RemoteFlags(uint32_t access);
 int AccessFlags(uint32_t access);
 
 // A registration with these ibv_access_flags, whose key can be shown: the remote one where it has
-// remote rights, else the local one. Null: errno.
+// remote rights, else the local one. None of `known`: a region that was changed keeps its key,
+// which the device may give out again. Null: errno.
 ibv_mr* RegisterWithKey(ibv_pd* domain, void* address, size_t length, int flags,
-                        uint64_t counted_from, Key* key);
+                        uint64_t counted_from, const RegionMap& known, Key* key);
 
 }  // namespace viaduct::verbs::rdma
 

@@ -27,6 +27,13 @@ void Memory::Unbind(Window& window) {
   UnbindLocked(window);
 }
 
+void Memory::Unbind(MemoryWindow& window, Key* key) {
+  Window& bound = static_cast<Window&>(window);
+  MutexLock lock(&mutex_);
+  if (bound.region_ != nullptr && bound.key_ == *key) UnbindLocked(bound);
+  *key = 0;
+}
+
 void Memory::UnbindLocked(Window& window) {
   if (window.handle_ != nullptr) ibv_dealloc_mw(window.handle_);
   window.handle_ = nullptr;
@@ -90,7 +97,7 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
   unsigned char* const memory = entry.MemoryAt(request.address);
   const uint64_t from = request.base == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(memory);
   ibv_mr* const handle = RegisterWithKey(domain.handle, memory, request.length,
-                                         AccessFlags(request.access), from, key);
+                                         AccessFlags(request.access), from, map_, key);
   if (handle == nullptr) {
     ErrnoStatus(errno, "bind a window").IgnoreError();
     *key = 0;
