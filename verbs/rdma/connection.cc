@@ -14,8 +14,8 @@ namespace viaduct::verbs::rdma {
 namespace {
 
 constexpr Nanos kMilli = 1'000'000;
-// The device is given that long to complete what it held.
-constexpr int kBurialTries = 2000;
+// So many milliseconds the device is given to complete what it held.
+constexpr int kBurialTries = 200;
 // Others complete in the same queue: it may never be dry.
 constexpr int kHarvests = 4096;
 
@@ -39,10 +39,19 @@ Connection* Connection::ForRequest(Device& device, rdma_cm_id* id) {
   return connection;
 }
 
+void Connection::DestroyPair() {
+  if (pair() == nullptr) return;
+  if (options_.shared != nullptr) {
+    // Who harvests may have looked it up there, and is at work on it.
+    SpinLockHolder guard(&options_.queues[kReceives]->lock);
+    options_.shared->Leave(pair()->qp_num);
+  }
+  rdma_destroy_qp(id_);
+}
+
 void Connection::DestroyId() {
   if (id_ == nullptr) return;
-  if (options_.shared != nullptr && pair() != nullptr) options_.shared->Leave(pair()->qp_num);
-  if (pair() != nullptr) rdma_destroy_qp(id_);
+  DestroyPair();
   rdma_destroy_id(id_);
   id_ = nullptr;
 }
@@ -140,6 +149,7 @@ bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {
 }
 
 bool Connection::PostBounce(uint32_t slot) {
+  if (stopping_) return false;
   const Bounce& bounce = bounces_[slot].memory;
   ibv_sge segments[2] = {};
   int count = 0;
@@ -167,7 +177,7 @@ void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> p
       dialing_ = false;
       if (error == 0) return;
       CmEvent event;
-      event.type = RDMA_CM_EVENT_UNREACHABLE;
+      event.type = RDMA_CM_EVENT_ADDR_ERROR;
       event.status = -error;
       OnCmEvent(event);
     });
@@ -179,7 +189,7 @@ void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> p
     device_.loop().Post([this] {
       dialing_ = false;
       CmEvent event;
-      event.type = RDMA_CM_EVENT_UNREACHABLE;
+      event.type = RDMA_CM_EVENT_ADDR_ERROR;
       event.status = -ENOMEM;
       OnCmEvent(event);
     });
@@ -424,6 +434,11 @@ Status Connection::CopyBounced(WorkQueue& queue, WorkRecord& record, uint32_t sl
   if (bounces_[slot].leads) {
     const std::span<const uint8_t, kFrameBytes> frame = frames_[kReceives].At(slot);
     if (framing() == Framing::kUnframed) {
+      // It may lie in the slot and in all of the bounce.
+      if (bytes > bounces_[slot].memory.size) {
+        record.length = 0;
+        return Status::kLocalLength;
+      }
       const uint32_t lead = std::min(bytes, static_cast<uint32_t>(kFrameBytes));
       std::memmove(message + lead, message, bytes - lead);
       std::copy_n(frame.data(), lead, message);
@@ -500,7 +515,12 @@ void Connection::Stop(bool established) {
   ibv_qp_attr attributes = {};
   attributes.qp_state = IBV_QPS_ERR;
   ibv_modify_qp(pair(), &attributes, IBV_QP_STATE);
+  HarvestAll();
+}
+
+void Connection::HarvestAll() {
   for (const std::shared_ptr<CompletionCore>& queue : options_.queues) {
+    if (queue == nullptr) continue;
     SpinLockHolder guard(&queue->lock);
     for (int passes = 0; passes < kHarvests && queue->Harvest(); ++passes) {
     }
@@ -537,26 +557,20 @@ void Connection::Bury() {
 // What the device completes later is looked up here.
 bool Connection::Dead() {
   if (dialing_) return false;
-  for (int i = 0; i < 2; ++i) {
-    CompletionCore* const core = options_.queues[i].get();
-    if (core == nullptr) continue;
-    SpinLockHolder guard(&core->lock);
-    for (int passes = 0; passes < kHarvests && core->Harvest(); ++passes) {
-    }
-    if (posted_[i].load() != seen_[i].load()) return false;
-  }
-  return true;
+  HarvestAll();
+  return posted_[kSends].load() == seen_[kSends].load() &&
+         posted_[kReceives].load() == seen_[kReceives].load();
 }
 
 // To destroy an id whose request waits for an answer is to wait for the answer in iw_cm, or for
-// siw's own time-out of seconds: not on the control thread.
+// siw's own time-out of seconds: not on the control thread. Deleted behind what is posted to it.
 void Connection::Destroy() {
-  const auto aside = [this] {
+  const auto destroy = [this] {
     DestroyId();
     device_.loop().Post([this] { delete this; });
   };
   const bool unanswered = device_.iwarp() && dialled_ && !established_;
-  if (!unanswered || !Device::RunAside(aside)) delete this;
+  if (!unanswered || !Device::RunAside(destroy)) destroy();
 }
 
 void Connection::TryToDestroy(int tries) {
@@ -565,10 +579,13 @@ void Connection::TryToDestroy(int tries) {
     return;
   }
   if (!dialing_ && tries == kBurialTries) {
-    Log(LogLevel::kWarn, device_.name(), ": a queue pair does not give its requests back");
-    if (id_->qp != nullptr) rdma_destroy_qp(id_);
-    rdma_destroy_id(id_);
-    return;  // leaked: a late completion finds it
+    // siw flushes a pair once, and never what is posted behind that. A pair that is no more
+    // completes nothing.
+    Log(LogLevel::kDebug, device_.name(), ": a queue pair does not give its requests back");
+    DestroyPair();
+    HarvestAll();
+    Destroy();
+    return;
   }
   device_.loop().RunAt(device_.loop().Now() + kMilli,
                        [this, next = dialing_ ? tries : tries + 1] { TryToDestroy(next); });

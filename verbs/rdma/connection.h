@@ -118,7 +118,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // arrived wait. Under the lock of the receives' queue.
   void SetFramed(bool framed);
 
-  // rdma_connect; its outcome comes as an event, UNREACHABLE with an errno if it failed.
+  // rdma_connect; its outcome comes as an event, ADDR_ERROR with an errno if it failed.
   void Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data);
 
   // For posters, under the direction's lock: how many requests went to the device.
@@ -207,10 +207,13 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
     seen_[direction].store(seen_[direction].load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
   }
+  // Takes what the device has completed.
+  void HarvestAll();
   bool Dead();
   void TryToDestroy(int tries);
   void Destroy();
   void DestroyId();
+  void DestroyPair();
 
   Device& device_;
   rdma_cm_id* id_;

@@ -60,9 +60,12 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, bool iwarp, bool 
       }
       if (status == kInvalidServiceId) return ConnectOutcome::kNobody;
       return status == kConsumerDefined ? ConnectOutcome::kRejected : ConnectOutcome::kRefused;
+    case RDMA_CM_EVENT_UNREACHABLE:
+      // TCP had its answer, MPA none within the kernel's ten seconds.
+      if (iwarp && status == -ETIMEDOUT) return ConnectOutcome::kRefused;
+      [[fallthrough]];
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
-    case RDMA_CM_EVENT_UNREACHABLE:
       return status < 0 ? OutcomeOfErrno(-status) : ConnectOutcome::kUnreachable;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       return ConnectOutcome::kNoResources;
@@ -71,7 +74,7 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, bool iwarp, bool 
   }
 }
 
-bool HeardWith(rdma_cm_event_type event, int status) {
+bool HeardWith(rdma_cm_event_type event, int status, bool iwarp) {
   switch (event) {
     // Its neighbour discovery has answered.
     case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -82,6 +85,9 @@ bool HeardWith(rdma_cm_event_type event, int status) {
     case RDMA_CM_EVENT_CONNECT_ERROR:
       return true;
     case RDMA_CM_EVENT_UNREACHABLE:
+      if (iwarp && status == -ETIMEDOUT) return true;
+      [[fallthrough]];
+    case RDMA_CM_EVENT_ADDR_ERROR:
       return status == -ECONNREFUSED || status == -ECONNRESET;
     default:
       return false;

@@ -18,7 +18,7 @@ Status CompletionStatus(ibv_wc_status status);
 // reason of an InfiniBand reject. `has_data`: private data came along.
 ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, bool iwarp, bool has_data);
 // True if the event can only come after the peer's host has said something.
-bool HeardWith(rdma_cm_event_type event, int status);
+bool HeardWith(rdma_cm_event_type event, int status, bool iwarp);
 // rdma_connect or a resolution failed at once with this errno.
 ConnectOutcome OutcomeOfErrno(int error);
 

@@ -34,8 +34,17 @@ TEST(ErrorsTest, IwarpsRejectIsAConsumersUnlessTcpRefused) {
             ConnectOutcome::kRejected);
   EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED, kIwarp, false),
             ConnectOutcome::kNobody);
-  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_UNREACHABLE, -ECONNREFUSED, kIwarp, false),
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_ADDR_ERROR, -ECONNREFUSED, kIwarp, false),
             ConnectOutcome::kNobody);
+}
+
+TEST(ErrorsTest, IwarpsTimeOutIsAHandshakesUnlessTcpHadNoAnswer) {
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, kIwarp, false),
+            ConnectOutcome::kRefused);
+  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, kIwarp));
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, kIwarp, false),
+            ConnectOutcome::kUnreachable);
+  EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, kIwarp));
 }
 
 TEST(ErrorsTest, NoWayIsUnreachable) {
@@ -53,11 +62,11 @@ TEST(ErrorsTest, NoWayIsUnreachable) {
 }
 
 TEST(ErrorsTest, OnlyAnAnswerIsHeard) {
-  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_REJECTED, 8));
-  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_ESTABLISHED, 0));
-  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_UNREACHABLE, -ECONNREFUSED));
-  EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT));
-  EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT));
+  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_REJECTED, 8, kInfiniband));
+  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_ESTABLISHED, 0, kInfiniband));
+  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_ADDR_ERROR, -ECONNREFUSED, kIwarp));
+  EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, kInfiniband));
+  EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, kInfiniband));
 }
 
 TEST(ErrorsTest, ErrnosBecomeCodes) {

@@ -256,7 +256,8 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
 // ------------------------------------------------------------------------------ control thread
 
 void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& event) {
-  if (HeardWith(event.type, event.status)) heard_.store(true, std::memory_order_relaxed);
+  if (HeardWith(event.type, event.status, device_.iwarp()))
+    heard_.store(true, std::memory_order_relaxed);
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (rdma_resolve_route(connection.id(), kResolveMs) != 0) {

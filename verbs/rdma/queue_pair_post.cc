@@ -36,9 +36,10 @@ PostResult RdmaQueuePair::PostDone(WorkQueue& queue, Direction direction, const 
   WorkRecord& record = queue.Next();
   record = blank;
   record.parts = 0;
-  queue.Publish();
   {
+    // Published under it, too: who flushes the queue, or waits until it drains, finds it done.
     SpinLockHolder guard(&core(direction).lock);
+    queue.Publish();
     queue.Done(record, status);
     if (queue.HasNews()) core(direction).List(queue);
   }

@@ -1,0 +1,125 @@
+// What goes wrong with an RDMA device, over the one without a wire (tests/rdma_mock).
+#include <atomic>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "tests/device/ends.h"
+#include "tests/rdma_mock/mishaps.h"
+
+namespace viaduct::verbs {
+namespace {
+
+class MishapsTest : public DeviceTest {
+ protected:
+  ~MishapsTest() override {
+    rdma_mock::FailRegistrations(0);
+    rdma_mock::ReuseKeys(false);
+    rdma_mock::SwallowAfterTheEnd(false);
+  }
+};
+
+TEST_F(MishapsTest, ARegionThatCannotBeChangedIsAsBefore) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  rdma_mock::FailRegistrations(1);
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(from.region().Modify(from.domain(), kLocalRead | kRemoteRead)));
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  Expect(from.sends(), 2);
+  Expect(to.receives(), 1);
+  ASSERT_EQ(from.Receive(3, 0, 8), PostResult::kOk) << "it may still be written";
+  ASSERT_EQ(to.Send(4, 0, 8), PostResult::kOk);
+  Expect(from.receives(), 3);
+}
+
+TEST_F(MishapsTest, NoRegionGetsTheKeyOfOneThatWasChanged) {
+  rdma_mock::ReuseKeys(true);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_TRUE(from.region().Modify(from.domain(), kAllAccess).ok());
+  Bytes memory = Pattern(100, 1);
+  auto region = a().Register(from.domain(), memory.data(), memory.size(), kAllAccess);
+  ASSERT_TRUE(region.ok()) << region.status();
+  EXPECT_NE((*region)->key(), from.region().key());
+  from.DestroyRegion();
+  ASSERT_EQ(to.Receive(1, 0, 100), PostResult::kOk);
+  const Segment segment = {reinterpret_cast<uint64_t>(memory.data()), (*region)->key(), 100};
+  ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  Expect(from.sends(), 2);
+  Expect(to.receives(), 1);
+  EXPECT_EQ(to.Get(0, 100), memory);
+}
+
+// The peer's end is not known here yet when the request is posted.
+TEST_F(MishapsTest, WhatTheDeviceNeverCompletesGoesWithItsPair) {
+  const int domains = rdma_mock::LiveDomains();
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  rdma_mock::SwallowAfterTheEnd(true);
+  std::promise<void> posted;
+  a().executor().Post([&] { posted.get_future().wait(); });
+  to.pair().Disconnect(DisconnectMode::kAbrupt);
+  ASSERT_EQ(from.Send(1, 0, 8), PostResult::kOk);
+  posted.set_value();
+  Expect(from.sends(), 1, Status::kFlushed);
+  ExpectDisconnected(from, DisconnectCause::kPeer);
+  DestroyEnds();
+  EXPECT_TRUE(Run([&] { return rdma_mock::LiveDomains() == domains; }));
+}
+
+TEST_F(MishapsTest, PostsBesideTheEndLeaveNothingOpen) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  for (int round = 0; round < 100; ++round) {
+    Connect(from, to);
+    std::atomic<bool> over{false};
+    std::thread poster([&] {
+      while (!over) {
+        from.Send(1, 0, 8);
+        from.Receive(2, 0, 8);
+      }
+    });
+    from.pair().Disconnect(DisconnectMode::kAbrupt);
+    over = true;
+    poster.join();
+    ASSERT_TRUE(Run([&] { return to.events().Has(Event::kDisconnected); }));
+    EXPECT_TRUE(Run([&] { return from.pair().SendIdle() && from.pair().ReceiveIdle(); })) << round;
+    while (to.events().Take().kind != Event::kNone) {
+    }
+    from.sends().got().clear();
+    from.receives().got().clear();
+    from.pair().Reset();
+    to.pair().Reset();
+  }
+}
+
+// The slot for a frame and the memory behind it hold more than that memory alone.
+TEST_F(MishapsTest, AMessageWithoutAFrameMayFillTheSlotOfOne) {
+  EndOptions drops;
+  drops.no_receive = NoReceive::kDrop;
+  drops.memory = 80'000;
+  End& to = NewEnd(a(), drops);
+  EndOptions large;
+  large.memory = 80'000;
+  End& from = NewEnd(b(), large);
+  ConnectAs(to, from, ImmediateForm::kNone, /*may_frame=*/true);
+  ASSERT_EQ(to.Receive(1, 0, 80'000), PostResult::kOk);
+  ASSERT_EQ(to.Receive(2, 0, 80'000), PostResult::kOk);
+  ASSERT_EQ(from.Send(3, 0, 65536), PostResult::kOk);
+  Expect(from.sends(), 3);
+  EXPECT_EQ(Expect(to.receives(), 1).length, 65536u);
+  if (!a().attributes().immediate_data) {
+    ASSERT_EQ(from.Send(4, 0, 65548), PostResult::kOk);
+    Expect(to.receives(), 2, Status::kLocalLength);
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
