@@ -65,8 +65,9 @@ VIP_RETURN Nic::Close() {
       }
     }
   }
-  // First: what is flushed now has no descriptor any more. The program may have freed its memory.
-  registrations_.RemoveAll();
+  // What is flushed now has no descriptor any more: the program may have freed its memory. For the
+  // peers it is there until the connections have ended.
+  const std::vector<core::Ref<core::MemoryRegion>> regions = registrations_.TakeAll();
   static_cast<void>(adapter_->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
   for (const core::Ref<NicChild>& child : owned) child->OnNicClosed();
   return VIP_SUCCESS;

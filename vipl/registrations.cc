@@ -14,7 +14,7 @@ constexpr size_t kFirstPlaces = 16;
 Registrations::Registrations() : table_(new Table(kFirstPlaces)) {}
 
 Registrations::~Registrations() {
-  RemoveAll();
+  TakeAll();
   delete table_.load();
 }
 
@@ -97,7 +97,7 @@ bool Registrations::Remove(VIP_MEM_HANDLE handle, const void* address,
   return true;
 }
 
-size_t Registrations::RemoveAll() {
+std::vector<core::Ref<core::MemoryRegion>> Registrations::TakeAll() {
   std::vector<Registration*> removed;
   {
     const verbs::MutexLock hold(&lock_);
@@ -108,14 +108,16 @@ size_t Registrations::RemoveAll() {
       Clear(slot);
     }
   }
-  if (removed.empty()) return 0;
+  std::vector<core::Ref<core::MemoryRegion>> regions;
+  if (removed.empty()) return regions;
+  regions.reserve(removed.size());
   verbs::EpochSynchronize();
   const verbs::MutexLock hold(&lock_);
   for (Registration* registration : removed) {
-    registration->region = core::Ref<core::MemoryRegion>();
+    regions.push_back(std::exchange(registration->region, core::Ref<core::MemoryRegion>()));
     free_.push_back(registration);
   }
-  return removed.size();
+  return regions;
 }
 
 bool Registrations::Query(VIP_MEM_HANDLE handle, const void* address, VIP_MEM_ATTRIBUTES* out) {

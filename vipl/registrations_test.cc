@@ -53,7 +53,7 @@ TEST(RegistrationsTest, KeepsThousandsThroughChange) {
   for (VIP_MEM_HANDLE handle = 1; handle <= 6000; ++handle) {
     EXPECT_EQ(Finds(registrations, handle), handle > 3000 || handle % 3 != 1) << handle;
   }
-  EXPECT_EQ(registrations.RemoveAll(), 5000u);
+  EXPECT_EQ(registrations.TakeAll().size(), 5000u);
   EXPECT_FALSE(Finds(registrations, 2));
 }
 
