@@ -21,8 +21,9 @@ Error Endpoint::Create(InterfaceAdapter& adapter, const Parts& parts,
   auto endpoint = Ref<Endpoint>::Adopt(
       new Endpoint(adapter, attributes, static_cast<bool>(parts.shared_receives)));
   {
+    Replaced nothing;
     MutexLock lock(&endpoint->lock_);
-    if (Error error = endpoint->AdoptParts(parts); !error.ok()) return error;
+    if (Error error = endpoint->AdoptParts(parts, &nothing); !error.ok()) return error;
   }
   if (Error error = adapter.AddChild(endpoint.get()); !error.ok()) return error;
   endpoint->owner_.handle = parts.subject != nullptr ? parts.subject : endpoint->handle();
@@ -45,18 +46,29 @@ Endpoint::Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attribut
       attributes_(attributes) {}
 
 Endpoint::~Endpoint() {
+  Replaced last;
   MutexLock lock(&lock_);
-  ReleaseParts();
+  last.parts = std::exchange(parts_, Parts());
+  last.modes = modes_;
+  last.pair = std::move(pair_);
 }
 
-// Counts itself with what it uses, and stops counting with what it used.
-Error Endpoint::AdoptParts(const Parts& parts) {
+Endpoint::Replaced::~Replaced() {
+  if (pair != nullptr) {
+    verbs::EpochSynchronize();  // posts under way still hold it
+    pair.reset();
+  }
+  Uncount(parts, modes);
+}
+
+// Counts itself with what it uses; the end of `replaced` stops counting with what it used.
+Error Endpoint::AdoptParts(const Parts& parts, Replaced* replaced) {
   Parts old = std::exchange(parts_, parts);
   bool same_queues =
       parts.receive.get() == old.receive.get() && parts.request.get() == old.request.get();
   Error error = Ok();
   if (parts_.zone) {
-    error = pair_ != nullptr && same_queues ? RefitPair() : MakePair();
+    error = pair_ != nullptr && same_queues ? RefitPair() : MakePair(&replaced->pair);
   }
   if (!error.ok()) {
     parts_ = std::move(old);
@@ -70,13 +82,12 @@ Error Endpoint::AdoptParts(const Parts& parts) {
   }
   if (parts_.zone) parts_.zone->AddUser();
   if (parts_.shared_receives) parts_.shared_receives->AddUser();
-  const Modes old_modes =
-      std::exchange(modes_, {attributes_.receive_mode, attributes_.request_mode});
+  replaced->parts = std::move(old);
+  replaced->modes = std::exchange(modes_, {attributes_.receive_mode, attributes_.request_mode});
   if (parts_.receive) parts_.receive->AddStream(modes_.receive);
   if (parts_.request) parts_.request->AddStream(modes_.request);
   owner_.solicited_only.store(modes_.receive == CompletionMode::kSolicited,
                               std::memory_order_relaxed);
-  Uncount(old, old_modes);
   return Ok();
 }
 
@@ -112,7 +123,7 @@ verbs::QueuePairOptions Endpoint::PairOptions() {
   return options;
 }
 
-Error Endpoint::MakePair() {
+Error Endpoint::MakePair(std::unique_ptr<verbs::QueuePair>* old) {
   if (pair_ != nullptr && !(pair_->ReceiveIdle() && pair_->SendIdle())) {
     return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
   }
@@ -122,9 +133,8 @@ Error Endpoint::MakePair() {
   }
   auto pair = adapter_->context().CreateQueuePair(PairOptions());
   if (!pair.ok()) return OutOf(Resource::kEndpoint);
-  std::unique_ptr<verbs::QueuePair> old = std::exchange(pair_, *std::move(pair));
+  *old = std::exchange(pair_, *std::move(pair));
   post_pair_.store(pair_.get(), std::memory_order_release);
-  if (old != nullptr) verbs::EpochSynchronize();  // posts under way still hold it
   return Ok();
 }
 
@@ -167,6 +177,7 @@ void Endpoint::Destroy() {
 }
 
 Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes) {
+  Replaced replaced;
   MutexLock lock(&lock_);
   bool zone = parts != nullptr && parts->zone.get() != parts_.zone.get();
   EndpointInput input = zone ? EndpointInput::kModifyZone : EndpointInput::kModifyAttributes;
@@ -175,7 +186,7 @@ Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes)
   }
   EndpointAttributes old = attributes_;
   if (attributes != nullptr) attributes_ = *attributes;
-  Error error = AdoptParts(parts != nullptr ? *parts : Parts(parts_));
+  Error error = AdoptParts(parts != nullptr ? *parts : Parts(parts_), &replaced);
   if (!error.ok()) attributes_ = old;
   max_message_bytes_.store(attributes_.max_message_bytes, std::memory_order_relaxed);
   return error;

@@ -226,14 +226,25 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // Opens the accepting side of a connection; undone by a failure of `accept`.
   Error BeginAccept(EndpointInput input, ConnectionRequest& request,
                     absl::Span<const uint8_t> answer, verbs::IncomingConnection& incoming);
-  Error MakePair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // `old` gets the pair that the new one has replaced.
+  Error MakePair(std::unique_ptr<verbs::QueuePair>* old) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Error RefitPair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   verbs::QueuePairOptions PairOptions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Error AdoptParts(const Parts& parts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   struct Modes {
     CompletionMode receive = CompletionMode::kDefault;
     CompletionMode request = CompletionMode::kDefault;
   };
+  // What others have taken the place of. Its end waits for posts and for calls of the device under
+  // way, which may want lock_: it comes when that is free. Until then the parts are in use, so that
+  // nobody frees what the pair refers to.
+  struct Replaced {
+    Parts parts;
+    Modes modes;
+    std::unique_ptr<verbs::QueuePair> pair;
+    Replaced() = default;
+    ~Replaced();
+  };
+  Error AdoptParts(const Parts& parts, Replaced* replaced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   static void Uncount(const Parts& parts, const Modes& modes);
   void ReleaseParts() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // `post` gives the request to the device; it is asked twice where that may help.

@@ -152,6 +152,24 @@ TEST(EpSetWatermark, C132_HardBreaks) {
       Answer);
 }
 
+// The look at the number that a limit asks for runs while the endpoint changes its dispatcher.
+TEST(EpSetWatermark, S_WhileTheDispatcherChanges) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    const DAT_EVD_HANDLE evds[] = {side.NewEvd(DAT_EVD_DTO_FLAG), side.NewEvd(DAT_EVD_DTO_FLAG)};
+    DAT_EP_PARAM param = {};
+    for (int i = 0; i < 500; ++i) {
+      Must(dat_ep_set_watermark(ep, 5, 10));
+      param.recv_evd_handle = evds[i % 2];
+      Must(dat_ep_modify(ep, DAT_EP_FIELD_RECV_EVD_HANDLE, &param));
+    }
+    EXPECT_EQ(ParametersOf(ep).recv_evd_handle, evds[1]);
+    Must(dat_evd_free(evds[0]));
+    EXPECT_EQ(Held(ep), 0);
+  });
+}
+
 TEST(EpSetWatermark, C132_EveryState) {
   RunAlone([] {
     Side side;
