@@ -66,10 +66,8 @@ Error Endpoint::AdoptParts(const Parts& parts, Replaced* replaced) {
   Parts old = std::exchange(parts_, parts);
   bool same_queues =
       parts.receive.get() == old.receive.get() && parts.request.get() == old.request.get();
-  Error error = Ok();
-  if (parts_.zone) {
-    error = pair_ != nullptr && same_queues ? RefitPair() : MakePair(&replaced->pair);
-  }
+  const bool refits = parts_.zone && pair_ != nullptr && same_queues;
+  const Error error = refits ? RefitPair() : ReplacePair(&replaced->pair);
   if (!error.ok()) {
     parts_ = std::move(old);
     return error;
@@ -123,17 +121,21 @@ verbs::QueuePairOptions Endpoint::PairOptions() {
   return options;
 }
 
-Error Endpoint::MakePair(std::unique_ptr<verbs::QueuePair>* old) {
+Error Endpoint::ReplacePair(std::unique_ptr<verbs::QueuePair>* old) {
   if (pair_ != nullptr && !(pair_->ReceiveIdle() && pair_->SendIdle())) {
     return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
   }
-  if ((!parts_.request || !parts_.receive) && discard_ == nullptr) {
-    discard_ = DiscardQueue::Make(adapter_->context());
-    if (discard_ == nullptr) return OutOf(Resource::kDevice);
+  std::unique_ptr<verbs::QueuePair> made;
+  if (parts_.zone) {
+    if ((!parts_.request || !parts_.receive) && discard_ == nullptr) {
+      discard_ = DiscardQueue::Make(adapter_->context());
+      if (discard_ == nullptr) return OutOf(Resource::kDevice);
+    }
+    auto pair = adapter_->context().CreateQueuePair(PairOptions());
+    if (!pair.ok()) return OutOf(Resource::kEndpoint);
+    made = *std::move(pair);
   }
-  auto pair = adapter_->context().CreateQueuePair(PairOptions());
-  if (!pair.ok()) return OutOf(Resource::kEndpoint);
-  *old = std::exchange(pair_, *std::move(pair));
+  *old = std::exchange(pair_, std::move(made));
   post_pair_.store(pair_.get(), std::memory_order_release);
   return Ok();
 }

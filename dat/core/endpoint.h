@@ -226,8 +226,9 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // Opens the accepting side of a connection; undone by a failure of `accept`.
   Error BeginAccept(EndpointInput input, ConnectionRequest& request,
                     absl::Span<const uint8_t> answer, verbs::IncomingConnection& incoming);
-  // `old` gets the pair that the new one has replaced.
-  Error MakePair(std::unique_ptr<verbs::QueuePair>* old) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // With parts_, or without a zone none. `old` gets the one that was there; kInvalidState unless
+  // that was idle.
+  Error ReplacePair(std::unique_ptr<verbs::QueuePair>* old) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Error RefitPair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   verbs::QueuePairOptions PairOptions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   struct Modes {

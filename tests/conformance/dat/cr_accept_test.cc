@@ -141,6 +141,18 @@ TEST(CrAccept, C092_EndpointWithoutZone) {
   });
 }
 
+TEST(CrAccept, C092_EndpointWhoseZoneWasTakenAway) {
+  WithRequest([](Side& side, DAT_CR_HANDLE cr) {
+    DAT_EP_HANDLE ep = side.NewEp();
+    DAT_EP_PARAM param = {};
+    param.pz_handle = DAT_HANDLE_NULL;
+    Must(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param));
+    EXPECT_TRUE(Fails(side.TryAccept(cr, ep), DAT_INVALID_STATE));
+    EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
+    ThenAGoodOneWorks(side, cr);
+  });
+}
+
 TEST(CrAccept, C092_BadPrivateData) {
   WithRequest([](Side& side, DAT_CR_HANDLE cr) {
     DAT_EP_HANDLE ep = side.NewEp();

@@ -238,6 +238,44 @@ TEST(EpModify, C072_PassiveAndTentative) {
       });
 }
 
+// Without its zone an endpoint is as one that was made without, and uses nothing of what it had.
+TEST(EpModify, S_ZoneTakenAway) {
+  RunAlone([] {
+    Side side;
+    DAT_EVD_HANDLE first = side.NewEvd(DAT_EVD_DTO_FLAG), second = side.NewEvd(DAT_EVD_DTO_FLAG);
+    DAT_PZ_HANDLE pz;
+    Must(dat_pz_create(side.ia, &pz));
+    DAT_EP_HANDLE ep;
+    Must(dat_ep_create(side.ia, pz, first, first, side.connect_evd, nullptr, &ep));
+    DAT_EP_PARAM param = {};
+    param.pz_handle = DAT_HANDLE_NULL;
+    param.recv_evd_handle = second;
+    param.request_evd_handle = second;
+    Must(dat_ep_modify(
+        ep, DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE,
+        &param));
+    EXPECT_EQ(ParametersOf(ep).pz_handle, DAT_HANDLE_NULL);
+    Must(dat_evd_free(first));
+    Must(dat_pz_free(pz));
+    uint8_t byte;
+    DAT_LMR_TRIPLET local = Triplet(&byte, 1, 1);
+    EXPECT_TRUE(Fails(dat_ep_post_recv(ep, 1, &local, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
+                      DAT_INVALID_STATE));
+    EXPECT_TRUE(Fails(side.TryConnect(ep, Port(0)), DAT_INVALID_STATE));
+    EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
+    // With one again it works; with a receive posted it keeps it.
+    param.pz_handle = side.pz;
+    Must(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param));
+    side.PostReceive(ep, 2);
+    param.pz_handle = DAT_HANDLE_NULL;
+    EXPECT_TRUE(Fails(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_STATE));
+    EXPECT_EQ(ParametersOf(ep).pz_handle, side.pz);
+    side.PostReceive(ep, 3);
+    Must(dat_ep_free(ep));
+    Must(dat_evd_free(second));
+  });
+}
+
 TEST(EpGetStatus, C073_Idle) {
   RunAlone([] {
     Side side;
