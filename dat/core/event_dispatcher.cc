@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "dat/core/connection_request.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/notifier.h"
@@ -499,12 +501,28 @@ Error EventDispatcher::Free() {
   return Ok();
 }
 
+void EventDispatcher::EndUntoldRequests() {
+  std::vector<Handle> requests;
+  {
+    SpinLockHolder lock(&lock_);
+    events_.RemoveIf([&](const Event& event) {
+      if (event.type != EventType::kConnectionRequest) return false;
+      requests.push_back(event.subject);
+      return true;
+    });
+  }
+  for (const Handle handle : requests) {
+    if (const auto request = ShareObject<ConnectionRequest>(handle)) request->Destroy();
+  }
+}
+
 void EventDispatcher::Destroy() {
   if (!HandleTable::Erase(handle(), kType)) return;
   adapter_->RemoveChild(this);
   aborted_.store(true);
   queue_->Wake();
   SetNotifier(nullptr);
+  EndUntoldRequests();
   DropReference();
 }
 

@@ -114,7 +114,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // Null: none. When it has returned, the old one is not triggered any more.
   void SetNotifier(Notifier* notifier);
 
-  // kInvalidState while a stream feeds it or a thread waits on it. Then the handle is dead.
+  // kInvalidState while a stream feeds it or a thread waits on it. Then the handle is dead, and
+  // connection requests that nobody has dequeued are refused.
   Error Free();
 
   // ---- what it shows
@@ -224,6 +225,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   bool NewsLocked(uint64_t before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return notices_ != before && !owned_.load(std::memory_order_relaxed);
   }
+  // Nobody will hear of the connection requests that are queued here.
+  void EndUntoldRequests();
   // Triggers the notifier, unless disabled; `polled`: and its next news may come late.
   void Tell(bool news, bool polled);
 

@@ -237,6 +237,71 @@ TEST_F(ServiceTest, ProviderEndpointEndsWithItsRequest) {
   EXPECT_EQ(HandleTable::Size(), handles);
 }
 
+// ------------------------------------------------------------------ requests that nobody hears of
+
+TEST_F(ServiceTest, RequestEndsWithTheDispatcherItWaitsIn) {
+  for (const ServiceName& name : {Direct(), Hashed()}) {
+    const size_t handles = HandleTable::Size();
+    {
+      End a(*a_), second(*a_);
+      const Ref<EventDispatcher> backlog = b_->MakeDispatcher();
+      ServicePoint::Options options;
+      options.name = name;
+      Ref<ServicePoint> point;
+      ASSERT_TRUE(ServicePoint::CreatePublic(b_->adapter(), options, *backlog, &point).ok());
+      ASSERT_TRUE(a.Connect(*b_, name).ok());
+      ASSERT_TRUE(second.Connect(*b_, name).ok());
+      RunUntil([&] { return backlog->Queued() == 2; });
+      Event event;
+      ASSERT_TRUE(backlog->Dequeue(&event).ok());
+      const Ref<ConnectionRequest> told = ShareObject<ConnectionRequest>(event.subject);
+      ASSERT_TRUE(point->Free().ok());
+      point = {};
+      ASSERT_TRUE(backlog->Free().ok());
+      RunFor(kSecond);
+      EXPECT_FALSE(a.Heard()) << "who was told of it can still answer";
+      EXPECT_EQ(second.Listen(), Words{"non-peer rejected"});
+      End b(*b_);
+      ASSERT_TRUE(told->Accept(&*b, {}).ok());
+      RunUntil([&] { return a.Heard(); });
+      EXPECT_EQ(a.Listen(), Words{"established"});
+    }
+    EXPECT_EQ(HandleTable::Size(), handles);
+  }
+}
+
+TEST_F(ServiceTest, EndpointOfARequestThatNobodyHearsOfComesBack) {
+  End a(*a_);
+  End b(*b_);
+  Ref<EventDispatcher> backlog = b_->MakeDispatcher();
+  Ref<ServicePoint> point;
+  ASSERT_TRUE(ServicePoint::CreateReserved(b_->adapter(), Direct(), *b, *backlog, &point).ok());
+  point = {};
+  ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+  RunUntil([&] { return b->state() == State::kPassivePending; });
+  ASSERT_TRUE(backlog->Free().ok());
+  EXPECT_EQ(b->state(), State::kUnconnected);
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
+
+  backlog = b_->MakeDispatcher();
+  ServicePoint::Options options;
+  options.name = Direct();
+  options.provider_endpoint = true;
+  ASSERT_TRUE(ServicePoint::CreatePublic(b_->adapter(), options, *backlog, &point).ok());
+  const size_t handles = HandleTable::Size();
+  ASSERT_TRUE(a->Reset().ok());
+  ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+  RunUntil([&] { return backlog->Queued() != 0; });
+  EXPECT_EQ(HandleTable::Size(), handles + 2) << "the request and its endpoint";
+  ASSERT_TRUE(point->Free().ok());
+  point = {};
+  ASSERT_TRUE(backlog->Free().ok());
+  EXPECT_EQ(HandleTable::Size(), handles - 2) << "nor the point and the dispatcher";
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
+}
+
 // ----------------------------------------------------------------------- hand-off, duplicate
 
 TEST_F(ServiceTest, DuplicateConnectsToTheSameService) {

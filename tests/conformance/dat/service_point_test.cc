@@ -279,6 +279,32 @@ TEST(Rsp, C103_NoEndpointMakesOne) {
   });
 }
 
+// A server that ends in order although a request waits in its queue.
+TEST(Psp, S_RequestEndsWithItsDispatcher) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_PSP_HANDLE psp = side.Listen(Port(0));
+        DAT_CNO_HANDLE cno;
+        Must(dat_cno_create(side.ia, {nullptr, nullptr}, &cno));
+        Must(dat_evd_modify_cno(side.cr_evd, cno));
+        peer.Tell("listening");
+        DAT_EVD_HANDLE told;
+        Must(dat_cno_wait(cno, kPatience, &told));
+        Must(dat_psp_free(psp));
+        Must(dat_evd_free(side.cr_evd));
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        side.Connect(ep, Port(0), DAT_TIMEOUT_INFINITE);
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, ep);
+        peer.Tell("done");
+      });
+}
+
 TEST(Psp, C104_PendingRequestOutlivesIt) {
   RunPair(
       [](Peer& peer) {
