@@ -244,6 +244,7 @@ bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* m
 Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options, Event* event,
                             uint32_t* more) {
   if (options.threshold == 0 || options.threshold > length()) return InvalidParameter(3);
+  const uint32_t refusals = refusals_.load();
   if (!waitable()) return InvalidState(StateDetail::kDispatcherUnwaitable);
   if (options.threshold > 1 && watched()) {
     if (mode() == CompletionMode::kSolicited) {
@@ -255,7 +256,7 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
     return InvalidState(StateDetail::kDispatcherHasWaiter);
   }
   WaitProgress progress;
-  const Error error = WaitCounted(deadline, options.interruptible,
+  const Error error = WaitCounted(deadline, options.interruptible, refusals,
                                   [&] { return Take(options, event, more, &progress); });
   if (options.exclusive) owned_.store(false, std::memory_order_release);
   if (watched()) [[unlikely]] {
@@ -273,11 +274,12 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
 }
 
 Error EventDispatcher::WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> take) {
-  return WaitCounted(deadline, /*interruptible=*/false, [&] { return TakeKeptFor(1, take); });
+  return WaitCounted(deadline, /*interruptible=*/false, refusals_.load(),
+                     [&] { return TakeKeptFor(1, take); });
 }
 
 // Who takes something from the device after this thread has looked sees it counted, and wakes it.
-Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
+Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible, uint32_t refusals,
                                    absl::FunctionRef<bool()> look) {
   waiters_.fetch_add(1);
   counts_.Add(DispatcherCount::kWaits);
@@ -289,7 +291,7 @@ Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
     error = Code::kAbort;
     if (aborted_.load()) break;
     error = InvalidState(StateDetail::kDispatcherUnwaitable);
-    if (!waitable()) break;
+    if (!waitable() || refusals_.load() != refusals) break;
     error = Ok();
     if (look()) break;
     error = Code::kTimeout;
@@ -462,7 +464,10 @@ void EventDispatcher::Remove(Handle subject, uint64_t cookie) {
 
 Error EventDispatcher::SetWaitable(bool waitable) {
   waitable_.store(waitable);
-  if (!waitable) queue_->Wake();
+  if (!waitable) {
+    refusals_.fetch_add(1);
+    queue_->Wake();
+  }
   return Ok();
 }
 

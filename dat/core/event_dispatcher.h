@@ -107,8 +107,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
 
   // kInvalidParameter without kSoftwareStream, kQueueFull.
   Error PostSoftware(void* pointer);
-  Error SetWaitable(bool waitable);  // false wakes waiters with kInvalidState
-  Error Resize(uint32_t length);     // kInvalidState when more is queued
+  // False ends every wait that has begun with kInvalidState, even if true follows at once.
+  Error SetWaitable(bool waitable);
+  Error Resize(uint32_t length);  // kInvalidState when more is queued
   // Only an enabled one triggers its notifier.
   void SetEnabled(bool enabled);
   // Null: none. When it has returned, the old one is not triggered any more.
@@ -215,7 +216,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   }
   struct WaitProgress;
   bool Take(const WaitOptions& options, Event* event, uint32_t* more, WaitProgress* progress);
-  Error WaitCounted(verbs::Deadline deadline, bool interruptible, absl::FunctionRef<bool()> look);
+  // `refusals`: as many as there were when the wait began.
+  Error WaitCounted(verbs::Deadline deadline, bool interruptible, uint32_t refusals,
+                    absl::FunctionRef<bool()> look);
   // True once when more is queued than fits.
   bool OverflowsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReportOverflow();
@@ -239,6 +242,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   std::atomic<bool> enabled_{true};
   std::atomic<bool> owned_{false};  // an exclusive waiter is inside
   std::atomic<bool> waitable_{true};
+  std::atomic<uint32_t> refusals_{0};  // how often it became unwaitable
   std::atomic<bool> aborted_{false};
   // What makes the paths below look further: the notifier, streams with quiet completions.
   std::atomic<uint32_t> watchers_{0};

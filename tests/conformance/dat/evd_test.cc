@@ -35,10 +35,10 @@ bool HasWaiter(DAT_EVD_HANDLE evd) {
 // Runs dat_evd_wait in a thread; returns once that thread is the waiter.
 class Waiter {
  public:
-  explicit Waiter(DAT_EVD_HANDLE evd) {
+  explicit Waiter(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout = DAT_TIMEOUT_INFINITE) {
     thread_ = std::thread([=, this] {
       DAT_COUNT more;
-      result_ = dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event_, &more);
+      result_ = dat_evd_wait(evd, timeout, 1, &event_, &more);
     });
     while (!HasWaiter(evd)) sched_yield();
   }
@@ -177,6 +177,20 @@ TEST(EvdWait, C053_Unwaitable) {
     Must(dat_evd_dequeue(evd, &event));
     Must(dat_evd_clear_unwaitable(evd));
     EXPECT_TRUE(Fails(Wait(evd, 0), DAT_TIMEOUT_EXPIRED));
+  });
+}
+
+// The waiter hears of it even if he wakes when waiting is allowed again.
+TEST(EvdWait, C053_UnwaitableForAMoment) {
+  RunAlone([] {
+    Side side;
+    DAT_EVD_HANDLE evd = side.NewEvd(kSoftware);
+    for (int i = 0; i < 100; ++i) {
+      Waiter waiter(evd, kPatience);
+      Must(dat_evd_set_unwaitable(evd));
+      Must(dat_evd_clear_unwaitable(evd));
+      ASSERT_TRUE(Fails(waiter.Join(), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE)) << i;
+    }
   });
 }
 
