@@ -3,6 +3,7 @@
 
 #include "dat/api/face.h"
 #include "dat/api/lmr.h"
+#include "dat/api/registration.h"
 #include "dat/api/request_flags.h"
 #include "dat/core/endpoint.h"
 #include "dat/core/memory_window.h"
@@ -84,7 +85,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_P
     if (param == nullptr) return BadParameter(3);
     const core::MemoryWindow::Binding binding = window->binding();
     *param = {};
-    param->ia_handle = window->adapter().handle();
+    param->ia_handle = ShownHandle(window->adapter());
     param->pz_handle = window->zone().handle();
     if (binding.region) {
       param->lmr_triplet.lmr_context = binding.region->key();

@@ -1,5 +1,6 @@
 // Shared receive queues.
 #include "dat/api/face.h"
+#include "dat/api/registration.h"
 #include "dat/api/segments.h"
 #include "dat/core/shared_receive_queue.h"
 
@@ -42,7 +43,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_P
     if (!queue) return kBadSrq;
     if ((static_cast<unsigned>(mask) & ~unsigned{DAT_SRQ_FIELD_ALL}) != 0) return BadParameter(2);
     if (param == nullptr) return BadParameter(3);
-    param->ia_handle = queue->adapter().handle();
+    param->ia_handle = ShownHandle(queue->adapter());
     param->srq_state = DAT_SRQ_STATE_OPERATIONAL;
     param->pz_handle = queue->zone().handle();
     param->max_recv_dtos = static_cast<DAT_COUNT>(queue->max_receives());
