@@ -54,8 +54,8 @@ class Notifier final : public Object {
   Error Take(Handle* dispatcher);
   // For the triggers from now on. kInvalidState for one with a descriptor.
   Error SetAgent(const Agent& agent);
-  // kInvalidState while dispatchers refer to it or threads wait. An agent's call that has not begun
-  // does not come any more.
+  // kInvalidState while dispatchers refer to it or threads wait. When it has returned, its agent is
+  // neither called any more nor at work, unless it is an agent that calls this.
   Error Free();
 
   // ---- what it shows
@@ -75,6 +75,7 @@ class Notifier final : public Object {
   void Destroy() override;
 
  private:
+  class AgentCall;
   // Lives on the waiting thread's stack as long as it is in waiters_.
   struct Waiter {
     std::unique_ptr<verbs::Parker> parker;
@@ -103,6 +104,7 @@ class Notifier final : public Object {
   const bool has_descriptor_;
   mutable verbs::Mutex lock_;
   verbs::EventFd descriptor_;
+  std::atomic<int> calling_{0};  // 1: an agent is at work, or is about to be
   Agent agent_ ABSL_GUARDED_BY(lock_);
   bool freed_ ABSL_GUARDED_BY(lock_) = false;
   bool triggered_ ABSL_GUARDED_BY(lock_) = false;

@@ -335,6 +335,29 @@ TEST(CnoAgent, C065_AgentMayCallAnything) {
   });
 }
 
+// What its agent uses may be freed behind the notifier.
+TEST(CnoFree, S_TheAgentHasReturned) {
+  RunAlone([] {
+    struct Slow {
+      std::atomic<bool> began{false}, freeing{false}, ended{false};
+      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
+        auto* slow = static_cast<Slow*>(instance);
+        slow->began = true;
+        while (!slow->freeing) sched_yield();
+        for (int i = 0; i < 10000; ++i) sched_yield();
+        slow->ended = true;
+      }
+    } slow;
+    NotifiedSide side({&slow, &Slow::Agent});
+    Must(Post(side.evd));
+    while (!slow.began) sched_yield();
+    Must(dat_evd_free(side.evd));
+    slow.freeing = true;
+    Must(dat_cno_free(side.cno));
+    EXPECT_TRUE(slow.ended);
+  });
+}
+
 TEST(EvdModifyCno, C066_OnlyTheNewOneIsTold) {
   RunAlone([] {
     Side side;
