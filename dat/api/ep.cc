@@ -54,6 +54,12 @@ DAT_RETURN TakeParts(core::InterfaceAdapter& adapter, DAT_EP_PARAM_MASK mask,
   return taken;
 }
 
+// A shared queue's zone is that of its endpoints.
+bool FitsReceives(const core::Endpoint::Parts& parts) {
+  return !parts.zone || !parts.shared_receives ||
+         parts.zone.get() == &parts.shared_receives->zone();
+}
+
 void KeepAsked(core::Endpoint& endpoint, const AskedAttributes& asked) {
   const AskedAttributes before = AskedAttributes::Unpack(endpoint.face_word());
   endpoint.set_face_word(asked.Pack());
@@ -121,7 +127,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create_with_srq(
     if (taken != DAT_SUCCESS) return taken;
     parts.shared_receives = ShareOf<core::SharedReceiveQueue>(*adapter, srq_handle);
     if (!parts.shared_receives) return BadHandle(DAT_INVALID_HANDLE_SRQ);
-    if (parts.zone && parts.zone.get() != &parts.shared_receives->zone()) return BadParameter(2);
+    if (!FitsReceives(parts)) return BadParameter(2);
     if (ep_attributes == nullptr) return BadParameter(7);
     if (ep_handle == nullptr) return BadParameter(8);
     DAT_EP_ATTR without_receives = *ep_attributes;
@@ -180,6 +186,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARA
     core::Endpoint::Parts parts = endpoint->parts();
     DAT_RETURN taken = TakeParts(endpoint->adapter(), mask, *param, &parts);
     if (taken != DAT_SUCCESS) return taken;
+    if (!FitsReceives(parts)) return BadParameter(3);
     core::EndpointAttributes attributes = endpoint->attributes();
     AskedAttributes asked = AskedAttributes::Unpack(endpoint->face_word());
     taken = ApplyAttributes(param->ep_attr, mask, 3, endpoint->adapter().context().attributes(),

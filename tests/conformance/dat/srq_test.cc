@@ -201,6 +201,17 @@ TEST(Srq, C022_C030_C031_AnObjectLikeOthers) {
     DAT_SRQ_HANDLE other = NewSrq(side, 8);
     EXPECT_TRUE(Fails(create(other, nullptr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG7));
     EXPECT_TRUE(Fails(dat_ia_close(side.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE));
+    ep = NewEp(side, other);
+    DAT_EP_PARAM param = {};
+    param.pz_handle = pz;
+    EXPECT_TRUE(Fails(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_PARAMETER,
+                      DAT_INVALID_ARG3));
+    EXPECT_EQ(viaduct::tests::ParametersOf(ep).pz_handle, side.pz);
+    for (DAT_PZ_HANDLE good : {side.pz, DAT_HANDLE_NULL, side.pz}) {
+      param.pz_handle = good;
+      Must(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param));
+    }
+    Must(dat_ep_free(ep));
     Must(dat_srq_free(other));
     Must(dat_srq_free(srq));
     Must(dat_pz_free(pz));
