@@ -127,8 +127,9 @@ void Endpoint::PostEvent(EndpointEvent event) {
   posted.type = TypeOf(event);
   posted.subject = owner_.handle;
   if (!parts_.connect) {
-    // A broken connection is an error that somebody ought to hear of.
-    if (event == EndpointEvent::kBroken) {
+    // A broken connection is an error that somebody ought to hear of. With shared receives its end
+    // has been told already.
+    if (event == EndpointEvent::kBroken && !has_shared_receives_) {
       adapter_->PostAsync(EventType::kAsyncEndpointBroken, owner_.handle);
     }
     return;

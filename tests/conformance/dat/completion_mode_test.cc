@@ -331,7 +331,7 @@ TEST(CnoWait, S_FullDispatcherLetsItsWaiterSleep) {
 }
 
 // A connection that breaks and has no dispatcher for its events is told to the adapter's.
-TEST(EpCreate, S_BrokenWithoutConnectDispatcherIsAsynchronous) {
+void BreakWithoutConnectDispatcher(bool shared_receives) {
   RunPair(
       [](Peer& peer) {
         Side side;
@@ -341,12 +341,21 @@ TEST(EpCreate, S_BrokenWithoutConnectDispatcherIsAsynchronous) {
         EXPECT_TRUE(IsEmpty(side.async_evd)) << "who has a dispatcher is told there alone";
         peer.Await("done");
       },
-      [](Peer& peer) {
+      [=](Peer& peer) {
         Side side;
         Memory memory(side, 8);
         DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
-        Must(dat_ep_create(side.ia, side.pz, side.receive_evd, side.request_evd, DAT_HANDLE_NULL,
-                           nullptr, &ep));
+        if (shared_receives) {
+          DAT_SRQ_ATTR of_queue = {8, 1, DAT_SRQ_LW_DEFAULT};
+          DAT_SRQ_HANDLE srq;
+          Must(dat_srq_create(side.ia, side.pz, &of_queue, &srq));
+          DAT_EP_ATTR attributes = {};
+          Must(dat_ep_create_with_srq(side.ia, side.pz, side.receive_evd, side.request_evd,
+                                      DAT_HANDLE_NULL, srq, &attributes, &ep));
+        } else {
+          Must(dat_ep_create(side.ia, side.pz, side.receive_evd, side.request_evd, DAT_HANDLE_NULL,
+                             nullptr, &ep));
+        }
         peer.Await("listening");
         side.Connect(ep, Port(0));
         peer.Await("accepted");
@@ -358,8 +367,17 @@ TEST(EpCreate, S_BrokenWithoutConnectDispatcherIsAsynchronous) {
         const auto error = NextAsync(side, DAT_ASYNC_ERROR_EP_BROKEN);
         EXPECT_EQ(error.dat_handle, ep);
         EXPECT_EQ(StateOf(ep), DAT_EP_STATE_DISCONNECTED);
+        Must(dat_ep_reset(ep));  // all that the break brings has come when this is through
+        EXPECT_TRUE(IsEmpty(side.async_evd)) << "once";
         peer.Tell("done");
       });
+}
+
+TEST(EpCreate, S_BrokenWithoutConnectDispatcherIsAsynchronous) {
+  BreakWithoutConnectDispatcher(/*shared_receives=*/false);
+}
+TEST(EpCreate, S_BrokenWithoutConnectDispatcherIsAsynchronousOnce) {
+  BreakWithoutConnectDispatcher(/*shared_receives=*/true);
 }
 
 }  // namespace
