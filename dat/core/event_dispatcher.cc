@@ -498,8 +498,10 @@ uint32_t EventDispatcher::Queued() {
 }
 
 Error EventDispatcher::Free() {
-  if (feeders_.load(std::memory_order_acquire) != 0) {
-    return InvalidState(StateDetail::kDispatcherInUse);
+  if (fed()) {
+    // Perhaps by a reserved point whose request is here already: the executor is about to end it.
+    adapter_->executor().Drain();
+    if (fed()) return InvalidState(StateDetail::kDispatcherInUse);
   }
   if (waiters_.load() != 0) return InvalidState(StateDetail::kDispatcherHasWaiter);
   Destroy();

@@ -222,6 +222,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // True once when more is queued than fits.
   bool OverflowsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReportOverflow();
+  bool fed() const { return feeders_.load(std::memory_order_acquire) != 0; }
   bool watched() const { return watchers_.load(std::memory_order_relaxed) != 0; }
   // Something that notifies was queued since notices_ was `before`, and nobody owns the dispatcher:
   // an owner looks at its end for what came after its last look.

@@ -125,7 +125,14 @@ void InterfaceAdapter::CountConnections(bool start) {
 
 bool InterfaceAdapter::HasChildren() const { return children_.size() > (own_async_ ? 1u : 0u); }
 
+bool InterfaceAdapter::in_use() const {
+  MutexLock lock(&lock_);
+  return HasChildren();
+}
+
 Error InterfaceAdapter::Close(CloseMode mode) {
+  // Perhaps by a reserved point whose request is here already: the executor is about to end it.
+  if (mode == CloseMode::kGraceful && in_use()) executor().Drain();
   Ref<EventDispatcher> async;
   {
     MutexLock lock(&lock_);

@@ -81,6 +81,7 @@ class InterfaceAdapter final : public Object {
  private:
   explicit InterfaceAdapter(std::shared_ptr<ConnectionManager> manager);
   ~InterfaceAdapter() override;
+  bool in_use() const;
   bool HasChildren() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void DestroyChildren();
 

@@ -232,6 +232,40 @@ TEST(Rsp, C102_RejectUnreservesTheEndpoint) {
       Client(Port(0), DAT_CONNECTION_EVENT_PEER_REJECTED));
 }
 
+// With its request a reserved service point is gone: it holds nothing of the program's.
+TEST(Rsp, C102_IsGoneWhenItsRequestIsThere) {
+  constexpr int kRounds = 200;
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        for (int i = 0; i < kRounds; ++i) {
+          DAT_EVD_HANDLE evd = side.NewEvd(DAT_EVD_CR_FLAG);
+          DAT_EP_HANDLE ep = side.NewEp();
+          DAT_RSP_HANDLE rsp;
+          Must(dat_rsp_create(side.ia, Port(0), ep, evd, &rsp));
+          peer.Tell("listening");
+          DAT_EVENT event;
+          while (DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) == DAT_QUEUE_EMPTY) {
+          }
+          Must(Reject(event.event_data.cr_arrival_event_data.cr_handle, 0, nullptr));
+          Must(dat_evd_free(evd));
+          Must(dat_ep_free(ep));
+          peer.Await("rejected");
+        }
+      },
+      [](Peer& peer) {
+        Side side;
+        for (int i = 0; i < kRounds; ++i) {
+          DAT_EP_HANDLE ep = side.NewEp();
+          peer.Await("listening");
+          side.Connect(ep, Port(0));
+          NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_PEER_REJECTED, ep);
+          Must(dat_ep_free(ep));
+          peer.Tell("rejected");
+        }
+      });
+}
+
 TEST(Rsp, C102_FreeUnreservesTheEndpoint) {
   RunAlone([] {
     Side side;
