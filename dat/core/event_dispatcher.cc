@@ -80,6 +80,7 @@ EventDispatcher::EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uin
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
       streams_(streams),
+      eager_(eager),
       takes_all_(eager),
       length_(length) {
   events_.Reserve(length);
@@ -142,7 +143,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EventDispatcher::TakeLocked(Event* even
 // A consumer who takes one event at a time lets the others wait in the device: what does not fit is
 // looked for there, as far as there is room.
 bool EventDispatcher::FindOverflowLocked(bool taken) {
-  if (takes_all_.load(std::memory_order_relaxed)) return false;
+  if (eager_) return false;
   verbs::Completion completion;
   while (events_.size() < length_ && queue_->Poll(&completion, 1) == 1) {
     QueueLocked(&completion, 1);
@@ -176,6 +177,7 @@ bool EventDispatcher::HarvestSomeLocked() {
 }
 
 bool EventDispatcher::OverflowsLocked() {
+  if (eager_) return false;
   const bool overflows = events_.size() > length_;
   const bool news = overflows && !overflowed_;
   overflowed_ = overflows;
@@ -311,12 +313,8 @@ void EventDispatcher::Look(bool polled) {
   {
     SpinLockHolder lock(&lock_);
     const uint64_t before = notices_;
-    if (takes_all_.load(std::memory_order_relaxed)) {
-      came = HarvestLocked();
-    } else {
-      came = HarvestSomeLocked();
-      overflows = OverflowsLocked();
-    }
+    came = takes_all_.load(std::memory_order_relaxed) ? HarvestLocked() : HarvestSomeLocked();
+    overflows = OverflowsLocked();
     news = NewsLocked(before);
   }
   if (came) WakeWaiters(0);
@@ -435,12 +433,17 @@ void EventDispatcher::TakeAll() {
 
 uint32_t EventDispatcher::QueuedReceives(Handle subject) {
   Harvest();
-  SpinLockHolder lock(&lock_);
   uint32_t count = 0;
-  events_.ForEach([&](const Event& event) {
-    count += event.type == EventType::kCompletion && event.subject == subject &&
-             IsReceive(event.opcode) && event.status == verbs::Status::kSuccess;
-  });
+  bool overflows;
+  {
+    SpinLockHolder lock(&lock_);
+    overflows = OverflowsLocked();
+    events_.ForEach([&](const Event& event) {
+      count += event.type == EventType::kCompletion && event.subject == subject &&
+               IsReceive(event.opcode) && event.status == verbs::Status::kSuccess;
+    });
+  }
+  if (overflows) ReportOverflow();
   return count;
 }
 

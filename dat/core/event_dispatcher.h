@@ -74,7 +74,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   static constexpr ObjectType kType = ObjectType::kEventDispatcher;
 
   // `length` > 0 is a minimum. With `eager`, completions are taken from the device as soon as
-  // it reports them, so that observers run although nobody calls (VIPL).
+  // it reports them, so that observers run although nobody calls, and any number may be there
+  // (VIPL).
   static Error Create(InterfaceAdapter& adapter, uint32_t length, uint32_t streams, bool eager,
                       Ref<EventDispatcher>* out);
 
@@ -236,6 +237,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
 
   const Ref<InterfaceAdapter> adapter_;
   const uint32_t streams_;
+  const bool eager_;
   std::atomic<bool> takes_all_;
   std::unique_ptr<verbs::CompletionQueue> queue_;
   std::atomic<uint32_t> feeders_{0};

@@ -252,12 +252,13 @@ DAT_ASYNCH_ERROR_EVENT_DATA NextAsync(const Side& side, DAT_EVENT_NUMBER number)
 }
 
 // Twenty messages for a dispatcher that was made for four; `take` is called when all are there.
-void Overflow(const std::function<void(Side&)>& take) {
+void Overflow(const std::function<void(Side&)>& take, bool has_watermark = false) {
   RunPair(
       [&](Peer& peer) {
         Side side;
         side.receive_evd = side.NewEvd(DAT_EVD_DTO_FLAG, 4);
         DAT_EP_HANDLE ep = side.NewEp();
+        if (has_watermark) Must(dat_ep_set_watermark(ep, 1000, DAT_WATERMARK_INFINITE));
         for (uint64_t i = 0; i < 20; ++i) side.PostReceive(ep, i);
         side.AcceptFrom(peer, ep, Port(0));
         peer.Await("sent");
@@ -305,6 +306,16 @@ TEST(EvdCreate, C059_OverflowIsToldToWhoOnlyDequeues) {
     DAT_EVENT event;
     Must(dat_evd_dequeue(side.receive_evd, &event));
   });
+}
+
+// Watermarks have a dispatcher take everything at once, which fits no better for that.
+TEST(EvdCreate, C059_OverflowIsToldInSpiteOfWatermarks) {
+  Overflow(
+      [](Side& side) {
+        DAT_EVENT event;
+        Must(dat_evd_dequeue(side.receive_evd, &event));
+      },
+      /*has_watermark=*/true);
 }
 
 // What does not fit stays in the device, and must not keep the waiter of a notifier awake.
