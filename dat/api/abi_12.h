@@ -23,6 +23,9 @@ inline constexpr uint32_t kMinor = 2;
 // 1.2 has no atomics.
 inline constexpr unsigned kAtomicPrivilege = 0;
 
+// Streams of a dispatcher beside the engine's.
+inline constexpr uint32_t kExtensionStreams = 0;
+
 inline constexpr unsigned kMultipathFlags = DAT_CONNECT_MULTIPATH_FLAG;
 
 // Members of DAT_EP_PARAM that dat_ep_modify never changes.

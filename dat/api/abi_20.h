@@ -25,6 +25,10 @@ inline constexpr uint32_t kMinor = 0;
 
 inline constexpr unsigned kAtomicPrivilege = DAT_IB_MEM_PRIV_REMOTE_ATOMIC;
 
+// Streams of a dispatcher beside the engine's: events of extensions come where their endpoint's
+// completions do, so this one changes nothing.
+inline constexpr uint32_t kExtensionStreams = DAT_IB_EVD_EXTENSION_FLAG;
+
 inline constexpr unsigned kMultipathFlags =
     DAT_CONNECT_MULTIPATH_REQUESTED_FLAG | DAT_CONNECT_MULTIPATH_REQUIRED_FLAG;
 

@@ -59,7 +59,9 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT 
     auto notifier = ShareOf<core::Notifier>(*adapter, cno_handle);
     if (!notifier && cno_handle != DAT_HANDLE_NULL) return kBadCno;
     const auto streams = static_cast<uint32_t>(evd_flags);
-    if (streams == 0 || (streams & ~core::kAllStreams) != 0) return BadParameter(4);
+    if (streams == 0 || (streams & ~(core::kAllStreams | kExtensionStreams)) != 0) {
+      return BadParameter(4);
+    }
     if (evd_handle == nullptr) return BadParameter(5);
     if (evd_min_qlen > kMaxEvdLength) return Failure(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
     core::Ref<core::EventDispatcher> dispatcher;

@@ -72,6 +72,26 @@ TEST(EvdCreate, S_Parameters) {
   });
 }
 
+// Programs of 2.0 that use extensions ask for their events; 1.2 has none.
+TEST(EvdCreate, S_ExtensionFlag) {
+  RunAlone([] {
+    Side side;
+    const auto flags = static_cast<DAT_EVD_FLAGS>(0x200 | DAT_EVD_DTO_FLAG);
+    DAT_EVD_HANDLE evd;
+    const DAT_RETURN made = dat_evd_create(side.ia, 8, DAT_HANDLE_NULL, flags, &evd);
+#if VIADUCT_TEST_DAT == 12
+    EXPECT_TRUE(Fails(made, DAT_INVALID_PARAMETER, DAT_INVALID_ARG4));
+#else
+    Must(made);
+    DAT_EVD_PARAM param;
+    Must(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
+    EXPECT_EQ(param.evd_flags, flags);
+    DAT_EP_HANDLE ep;
+    Must(dat_ep_create(side.ia, side.pz, evd, evd, side.connect_evd, nullptr, &ep));
+#endif
+  });
+}
+
 TEST(EvdWait, C047_TimeoutZeroIsAPoll) {
   RunAlone([] {
     Side side;
