@@ -9,8 +9,8 @@
 namespace viaduct::dat {
 
 // `evd` is the dispatcher that the event was taken from, `local` the address of its adapter,
-// which a connection request points to. event_extension_data is not touched: no event here has
-// any.
+// which a connection request points to. event_extension_data is written for completions of
+// extensions alone.
 void ToDatEvent(const core::Event& event, DAT_EVD_HANDLE evd, const verbs::Address& local,
                 DAT_EVENT* out);
 

@@ -239,7 +239,6 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   const uint32_t streams_;
   const bool eager_;
   std::atomic<bool> takes_all_;
-  std::unique_ptr<verbs::CompletionQueue> queue_;
   std::atomic<uint32_t> feeders_{0};
   std::atomic<uint32_t> waiters_{0};
   std::atomic<bool> enabled_{true};
@@ -258,6 +257,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   uint64_t notices_ ABSL_GUARDED_BY(lock_) = 0;  // events that notify, queued since the beginning
   bool overflowed_ ABSL_GUARDED_BY(lock_) = false;
   Counts<DispatcherCount> counts_;  // of dequeues under the lock
+  // Last: until it is gone its sink may be at work with the others.
+  std::unique_ptr<verbs::CompletionQueue> queue_;
 };
 
 }  // namespace viaduct::core

@@ -257,13 +257,13 @@ extern DAT_RETURN DAT_API dat_evd_clear_unwaitable(IN DAT_EVD_HANDLE evd_handle)
 
 /* ==== Notification objects (CNO) ==== */
 
-/* Makes one; the agent, if any, is called for every trigger. INSUFFICIENT_RESOURCES,
+/* Makes one; the agent, if any, is called once, at the next trigger. INSUFFICIENT_RESOURCES,
  * INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_cno_create(IN DAT_IA_HANDLE ia_handle,
                                          IN DAT_OS_WAIT_PROXY_AGENT agent,
                                          OUT DAT_CNO_HANDLE* cno_handle);
 
-/* Changes the agent. */
+/* Changes the agent; the new one is called once, at the next trigger. */
 extern DAT_RETURN DAT_API dat_cno_modify_agent(IN DAT_CNO_HANDLE cno_handle,
                                                IN DAT_OS_WAIT_PROXY_AGENT agent);
 
