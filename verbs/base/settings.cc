@@ -37,9 +37,9 @@ constexpr Setting kSettings[] = {
     {"VIADUCT_SPIN_US", SettingType::kNumberOrAuto, "auto", "", 0, 1000000,
      "How long a wait polls before it sleeps, in microseconds; auto measures a wake-up at open."},
     {"VIADUCT_SILENCE_MS", SettingType::kNumber, "10000", "", 100, 3600000,
-     "How long a peer between hosts may leave a handshake or an acknowledgement of TCP open "
-     "before the connection counts as lost, in milliseconds. An idle connection whose network has "
-     "gone is noticed within that time, in seconds and not below two."},
+     "How long a peer may leave a handshake open, or one on another host an acknowledgement of "
+     "TCP, before the connection counts as lost, in milliseconds. An idle connection whose network "
+     "has gone is noticed within that time, in seconds and not below two."},
     {"VIADUCT_CRC", SettingType::kChoice, "on", "on|off", 0, 0,
      "Whether connections between hosts are protected by iWARP's CRC32C: always (on), or only "
      "where the peer asks for it (off)."},

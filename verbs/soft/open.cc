@@ -46,6 +46,8 @@ absl::StatusOr<std::unique_ptr<Context>> OpenSoftDevice(const Address& address,
   const std::optional<int64_t> spin = NumberOrAutoSetting(SettingId::kSpinUs);
   const Nanos spin_time = spin ? *spin * kMicro : WakeTime(**loop);
 
+  const Nanos silence = NumberSetting(SettingId::kSilenceMs) * kMilli;
+
   const std::string forced = ChoiceSetting(SettingId::kWire);
   const std::string wires = forced != "auto" ? forced : wanted;
   SoftContext::Options options;
@@ -56,13 +58,13 @@ absl::StatusOr<std::unique_ptr<Context>> OpenSoftDevice(const Address& address,
     options.doorbell = std::make_unique<FutexDoorbell>(spin_time);
   } else {
     options.doorbell = std::make_unique<shm::ShmDoorbell>(**loop, spin_time);
-    options.wires.push_back(std::make_unique<shm::ShmWire>(**loop, address));
+    options.wires.push_back(std::make_unique<shm::ShmWire>(**loop, address, silence));
   }
   if (wires != "shm") {
     IwarpWire::Options iwarp;
     iwarp.address = address;
     iwarp.loopback_only = ChoiceSetting(SettingId::kListen) == "loopback";
-    iwarp.silence = NumberSetting(SettingId::kSilenceMs) * kMilli;
+    iwarp.silence = silence;
     iwarp.first_word = NumberSetting(SettingId::kFirstWordMs) * kMilli;
     iwarp.crc = ChoiceSetting(SettingId::kCrc) == "on";
     options.wires.push_back(std::make_unique<IwarpWire>(**loop, iwarp));

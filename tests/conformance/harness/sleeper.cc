@@ -1,10 +1,13 @@
 #include "tests/conformance/harness/sleeper.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -16,21 +19,39 @@ namespace {
 
 constexpr int64_t kPatience = 10'000'000'000;
 
+std::string ThreadsOf(pid_t process) { return "/proc/" + std::to_string(process) + "/task"; }
+
+// Of a thread in ThreadsOf(); 0: it has gone.
+char StateOf(const std::string& thread) {
+  FILE* file = fopen((thread + "/stat").c_str(), "re");
+  if (file == nullptr) return 0;
+  char state = 0;
+  if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+  fclose(file);
+  return state;
+}
+
+bool AllStopped(pid_t process) {
+  const std::filesystem::directory_iterator threads(ThreadsOf(process));
+  return std::all_of(begin(threads), end(threads),
+                     [](const auto& thread) { return StateOf(thread.path()) == 'T'; });
+}
+
 }  // namespace
 
 void AwaitAsleep(pid_t process, pid_t thread) {
-  const std::string path =
-      "/proc/" + std::to_string(process) + "/task/" + std::to_string(thread) + "/stat";
+  const std::string path = ThreadsOf(process) + "/" + std::to_string(thread);
   const int64_t end = Now() + kPatience;
-  char state = 0;
-  while (state != 'S' && Now() < end) {
-    FILE* file = fopen(path.c_str(), "re");
-    if (file == nullptr) break;
-    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
-    fclose(file);
-    sched_yield();
-  }
+  char state;
+  while ((state = StateOf(path)) != 'S' && state != 0 && Now() < end) sched_yield();
   EXPECT_EQ(state, 'S') << path;
+}
+
+void StopProcess(pid_t process) {
+  ASSERT_EQ(kill(process, SIGSTOP), 0);
+  const int64_t end = Now() + kPatience;
+  while (!AllStopped(process) && Now() < end) sched_yield();
+  EXPECT_TRUE(AllStopped(process)) << process;
 }
 
 Sleeper::Sleeper(std::function<void()> body)

@@ -1,4 +1,5 @@
-// Threads that fall asleep inside a call, so that a test need not guess when they are there.
+// Threads that fall asleep inside a call, or are stopped, so that a test need not guess when they
+// are there.
 #ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_SLEEPER_H_
 #define VIADUCT_TESTS_CONFORMANCE_HARNESS_SLEEPER_H_
 
@@ -13,6 +14,9 @@ namespace viaduct::tests {
 // Waits until the thread, of this or another process, sleeps in the kernel: it is inside the call
 // that it was about to make. Fails after 10 s.
 void AwaitAsleep(pid_t process, pid_t thread);
+
+// Sends SIGSTOP, and returns when none of the process's threads runs any more. Fails after 10 s.
+void StopProcess(pid_t process);
 
 // A thread that runs `body`, and whose falling asleep can be awaited.
 class Sleeper {

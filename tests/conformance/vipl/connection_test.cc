@@ -1,11 +1,13 @@
 // VipConnectWait, VipConnectAccept, VipConnectReject, VipDisconnect: VIPL checklist C23 to C35.
 #include <signal.h>
+#include <stdlib.h>
 #include <vipl.h>
 
 #include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/sleeper.h"
 #include "tests/conformance/vipl/side.h"
 
 namespace viaduct::tests {
@@ -164,6 +166,34 @@ TEST(VipConnectAccept, C29_TheRequesterHasGivenUp) {
         }
         EXPECT_EQ(result, VIP_TIMEOUT);
         peer.Tell("gave up");
+        peer.AwaitEnd();
+      });
+}
+
+// It does not run, and so can neither confirm nor give up.
+TEST(VipConnectAccept, C29_TheRequesterIsStopped) {
+  RunPair(
+      [](Peer& peer) {
+        setenv("VIADUCT_SILENCE_MS", "500", 1);
+        Side side;
+        side.Receive(0);
+        const VIP_CONN_HANDLE connection = WaitOnly(side);
+        StopProcess(peer.pid());
+        EXPECT_EQ(::VipConnectAccept(connection, side.vi), VIP_TIMEOUT);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        VIP_DESCRIPTOR* done = nullptr;
+        EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE);
+        ASSERT_EQ(kill(peer.pid(), SIGCONT), 0);
+        side.Accept(1);
+        EXPECT_EQ(side.TextOf(side.NextReceive()), "again");
+      },
+      [](Peer& peer) {
+        Side side;
+        // It may see the accept first, and then its end.
+        side.Request(0, kLong);
+        EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+        ASSERT_EQ(side.Connect(1), VIP_SUCCESS);
+        side.SendText(16, "again");
         peer.AwaitEnd();
       });
 }

@@ -42,7 +42,8 @@ Host::Host(EventLoop& loop)
   });
 }
 
-void Host::AddUser() {
+void Host::AddUser(Nanos silence) {
+  silence_.store(silence, std::memory_order_relaxed);
   MutexLock holder(&listeners_mutex_);
   users_++;
 }

@@ -35,8 +35,9 @@ class Host {
   EventLoop& loop() { return loop_; }
 
   // ------------------------------------------------------------------ wires and doorbells
-  // Wires count themselves: without any, peers that have no connection are let go.
-  void AddUser();
+  // Wires count themselves: without any, peers that have no connection are let go. `silence`: how
+  // long a requester may leave an accept unanswered; the last wire's holds for all.
+  void AddUser(Nanos silence);
   void RemoveUser();
 
   // Is a process of this user listening at `port`? The socket is connected to it then. As DialTo.
@@ -67,6 +68,7 @@ class Host {
   // ---------------------------------------------------------------------- peers, executor
   void OnRing();
   void Forget(Peer& peer);
+  Nanos silence() const { return silence_.load(std::memory_order_relaxed); }
 
  private:
   struct PeerList {
@@ -106,6 +108,7 @@ class Host {
 
   EventLoop& loop_;
   std::atomic<PeerList*> peers_;                    // never null
+  std::atomic<Nanos> silence_{0};                   // AddUser's
   absl::flat_hash_map<int, Handshake> handshakes_;  // executor
 
   Mutex listeners_mutex_;

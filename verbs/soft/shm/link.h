@@ -61,9 +61,10 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   // Executor only.
   enum class Phase : uint8_t { kNew, kConnecting, kRequested, kAccepting, kConnected, kClosed };
   Phase phase = Phase::kNew;
-  bool local_closed = false;  // kClose was sent
-  bool peer_closed = false;   // and received
-  bool cancelled = false;     // the requester gave up before it was answered
+  bool local_closed = false;            // kClose was sent
+  bool peer_closed = false;             // and received
+  bool cancelled = false;               // the requester gave up before it was answered
+  Executor::TimerId silence_timer = 0;  // in kAccepting
   CloseBody peer_close = {};
   // What the requester asked for, until there is an answer: another process may have to be asked.
   struct Wanted {

@@ -101,6 +101,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void OnRefusal(Message& message);
   void OnRedirect(Message& message);
   void OnEstablished(Message& message);
+  void OnSilence(const std::shared_ptr<ShmLink>& link);
+  void StopWaiting(ShmLink& link);
   void OnClose(Message& message);
   void OnReleased(Message& message);
   void Drain(ShmLink& link);

@@ -3,6 +3,9 @@
 //   requester   kConnecting -- Accept --> kConnected
 //   listener    kRequested -- Accept() --> kAccepting -- Established --> kConnected
 //
+// A requester that is silent in kAccepting for Host::silence() is given up: its accept fails, and
+// we close. The phase stays, and an Established that comes after all is followed by its Close.
+//
 // The end: each side sends kClose once, with the ring positions where it stopped, when its pair has
 // let go. When both have been sent the side that does not own the number sends kReleased, and the
 // owner clears the block and gives the number out again.
@@ -40,6 +43,7 @@ void Peer::Leave(uint32_t id) {
   const auto found = links_.find(id);
   if (found == links_.end()) return;
   found->second->phase = Phase::kClosed;
+  StopWaiting(*found->second);
   {
     SpinLockHolder holder(&marks_lock_);
     marked_links_[id] = nullptr;
@@ -113,7 +117,26 @@ void Peer::Accept(const std::shared_ptr<ShmLink>& link, const AcceptBody& body,
     return;
   }
   link->phase = Phase::kAccepting;
+  link->silence_timer =
+      loop_.RunAt(loop_.Now() + host_.silence(), [self = shared_from_this(), link] {
+        link->silence_timer = 0;
+        self->OnSilence(link);
+      });
   Send(BuildMessage(MessageType::kAccept, link->id, body, private_data));
+}
+
+void Peer::StopWaiting(ShmLink& link) {
+  if (link.silence_timer != 0) loop_.Cancel(link.silence_timer);
+  link.silence_timer = 0;
+}
+
+// The requester does not run, or does not read: it may be stopped for hours.
+void Peer::OnSilence(const std::shared_ptr<ShmLink>& link) {
+  if (link->phase != Phase::kAccepting) return;
+  SoftQueuePair* pair = link->pair();
+  if (pair == nullptr || !pair->ConnectFailed(ConnectOutcome::kGone, {})) return;  // disconnected
+  link->LetGo();
+  CloseLink(link, Status::kSuccess);
 }
 
 void Peer::Answer(const std::shared_ptr<ShmLink>& link, MessageType type,
@@ -187,6 +210,7 @@ void Peer::OnEstablished(Message& message) {
   const std::shared_ptr<ShmLink> link = Find(message.connection);
   if (link == nullptr || link->phase != Phase::kAccepting) return Die();
   link->phase = Phase::kConnected;
+  StopWaiting(*link);
   if (SoftQueuePair* pair = link->pair()) {
     pair->SetHeard();
     pair->Established({});

@@ -27,12 +27,12 @@ ControlThread& Loop() { return **ControlThread::Get(); }
 
 }  // namespace
 
-std::unique_ptr<Context> OpenForTest(absl::string_view address) {
+std::unique_ptr<Context> OpenForTest(absl::string_view address, Nanos silence) {
   SoftContext::Options options;
   options.address = *Address::Parse(address);
   options.executor = &Loop();
   options.doorbell = std::make_unique<ShmDoorbell>(Loop(), 20'000);
-  options.wires.push_back(std::make_unique<ShmWire>(Loop(), options.address));
+  options.wires.push_back(std::make_unique<ShmWire>(Loop(), options.address, silence));
   options.attributes.device = "soft";
   options.attributes.max_queue_pairs = 65536;
   options.attributes.max_requests_per_queue = 16384;

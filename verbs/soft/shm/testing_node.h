@@ -17,7 +17,8 @@
 namespace viaduct::verbs::shm {
 
 // Starts the control thread if need be.
-std::unique_ptr<Context> OpenForTest(absl::string_view address = "127.0.0.1");
+std::unique_ptr<Context> OpenForTest(absl::string_view address = "127.0.0.1",
+                                     Nanos silence = 10'000'000'000);
 
 class TestEnd final : public ConnectionSink {
  public:

@@ -1,11 +1,15 @@
-// Two processes: every byte of random messages, one-sided requests, death, numbers given out again.
+// Two processes: every byte of random messages, one-sided requests, death, silence, numbers given
+// out again.
 #include <dirent.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -194,6 +198,85 @@ TEST(TwoProcessTest, ANumberIsGivenOutAgainAndDescriptorsDoNotGrow) {
   });
   EXPECT_EQ(client.Wait(), 0);
   EXPECT_EQ(server.Wait(), 0);
+}
+
+// Keeps what comes until it is taken.
+class HoldingListener final : public ListenerSink {
+ public:
+  explicit HoldingListener(Context& context) : listener_(*context.Listen(0, this)) {}
+  uint16_t port() const { return listener_->port(); }
+  std::unique_ptr<IncomingConnection> Take() {
+    for (;; sched_yield()) {
+      const std::lock_guard<std::mutex> hold(mutex_);
+      if (requests_.empty()) continue;
+      std::unique_ptr<IncomingConnection> first = std::move(requests_.front());
+      requests_.pop_front();
+      return first;
+    }
+  }
+  void OnRequest(std::unique_ptr<IncomingConnection> request) override {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    requests_.push_back(std::move(request));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::unique_ptr<IncomingConnection>> requests_;
+  std::unique_ptr<Listener> listener_;
+};
+
+// A requester that is stopped behind its request never confirms the accept. What it says when it
+// runs again harms none of the other connections of the two.
+TEST(TwoProcessTest, AStoppedRequesterIsGivenUp) {
+  ChildProcess server([](ChildProcess& parent) {
+    auto context = OpenForTest("127.0.0.1", /*silence=*/200'000'000);
+    TestEnd kept(*context), silent(*context), again(*context);
+    kept.Receive(0, 0, 64);
+    HoldingListener listener(*context);
+    parent.PutValue(listener.port());
+    if (!listener.Take()->Accept(kept.pair(), {}).ok()) return 1;
+    kept.Await(kept.connected);
+    const auto request = listener.Take();
+    parent.PutValue(1);
+    parent.GetValue<int>();  // it is stopped
+    if (!request->Accept(silent.pair(), {}).ok()) return 2;
+    silent.Await(silent.failed);
+    if (silent.outcome != ConnectOutcome::kGone || silent.connected != 0) return 3;
+    parent.PutValue(2);  // it may go on
+    if (!listener.Take()->Accept(again.pair(), {}).ok()) return 4;
+    again.Await(again.connected);
+    if (kept.Next(kept.receives()).status != Status::kSuccess) return 5;
+    return kept.disconnected == 0 && silent.connected == 0 && silent.failed == 1 ? 0 : 6;
+  });
+  ChildProcess client([](ChildProcess& parent) {
+    const auto port = parent.GetValue<uint16_t>();
+    auto context = OpenForTest();
+    TestEnd kept(*context), silent(*context), again(*context);
+    DialForTest(kept.pair(), port);
+    kept.Await(kept.connected);
+    DialForTest(silent.pair(), port);
+    silent.Await(silent.connected);
+    silent.Await(silent.disconnected);
+    if (silent.cause != DisconnectCause::kPeer) return 1;
+    DialForTest(again.pair(), port);
+    again.Await(again.connected);
+    kept.Send(0, 0, 64, kConfirm);
+    if (kept.Next(kept.sends()).status != Status::kSuccess) return 2;
+    parent.GetValue<int>();  // the server has looked
+    return 0;
+  });
+  client.PutValue(server.GetValue<uint16_t>());
+  ASSERT_EQ(server.GetValue<int>(), 1);
+  ASSERT_EQ(kill(client.pid(), SIGSTOP), 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(client.pid(), &status, WUNTRACED), client.pid());
+  ASSERT_TRUE(WIFSTOPPED(status));
+  server.PutValue(1);
+  EXPECT_EQ(server.GetValue<int>(), 2);
+  ASSERT_EQ(kill(client.pid(), SIGCONT), 0);
+  EXPECT_EQ(server.Wait(), 0);
+  client.PutValue(3);
+  EXPECT_EQ(client.Wait(), 0);
 }
 
 // kill -9 of the peer while much is posted: all of it comes back, and the connection is broken.

@@ -41,9 +41,9 @@ uint16_t NextPort() {
 
 }  // namespace
 
-ShmWire::ShmWire(EventLoop& loop, const Address& address)
+ShmWire::ShmWire(EventLoop& loop, const Address& address, Nanos silence)
     : host_(Host::Get(loop)), address_(address) {
-  host_.AddUser();
+  host_.AddUser(silence);
 }
 
 ShmWire::~ShmWire() { host_.RemoveUser(); }

@@ -14,8 +14,11 @@ namespace viaduct::verbs::shm {
 
 class ShmWire final : public Wire {
  public:
-  // `address` is the context's own, shown to peers.
-  ShmWire(EventLoop& loop, const Address& address);
+  static constexpr Nanos kSilence = 10'000'000'000;
+
+  // `address` is the context's own, shown to peers. `silence`: VIADUCT_SILENCE_MS, here how long a
+  // requester may leave an accept unanswered; one for the process.
+  ShmWire(EventLoop& loop, const Address& address, Nanos silence = kSilence);
   ~ShmWire() override;
 
   absl::string_view name() const override { return "shm"; }
