@@ -22,15 +22,9 @@ core::EndpointProfile ProfileOf(const core::ConnectionRequest& request) {
 
 }  // namespace
 
-void Vi::DrainConnectEvents() {
-  core::Event event;
-  while (connect_events_->Dequeue(&event).ok()) {
-  }
-}
-
 VIP_RETURN Vi::AwaitOutcome() {
   core::Event event;
-  // The engine has the deadline and always decides.
+  // Always comes: a request has its deadline, an accept the device's patience.
   const core::Error error = connect_events_->Wait(verbs::Deadline::Infinite(), {}, &event, nullptr);
   return error.ok() ? compat::ResultOf(event.type) : compat::ResultOf(error);
 }
@@ -38,8 +32,7 @@ VIP_RETURN Vi::AwaitOutcome() {
 VIP_RETURN Vi::Connect(const core::ConnectParameters& parameters, VIP_VI_ATTRIBUTES* peer) {
   const Turn turn(&connecting_);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
-  DrainConnectEvents();
-  peer_phase_.store(PeerPhase::kNone);
+  BeginAttempt();
   const core::Error error = endpoint_->Connect(parameters);
   if (!error.ok()) return compat::ResultOf(error);
   const VIP_RETURN result = AwaitOutcome();
@@ -59,8 +52,7 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
   const VIP_RETURN match =
       compat::MatchProfiles(compat::ProfileOf(attributes()), ProfileOf(*request));
   if (match != VIP_SUCCESS) return match;
-  DrainConnectEvents();
-  peer_phase_.store(PeerPhase::kNone);
+  BeginAttempt();
   const core::Error error = request->Accept(endpoint_.get(), {});
   return error.ok() ? AwaitOutcome() : compat::ResultOf(error);
 }

@@ -2,6 +2,7 @@
 #include <optional>
 #include <random>
 
+#include "absl/cleanup/cleanup.h"
 #include "compat/attributes.h"
 #include "compat/net_address.h"
 #include "compat/result.h"
@@ -12,38 +13,67 @@
 
 namespace viaduct::vipl {
 
+void Vi::BeginAttempt() {
+  for (;;) {
+    // The VI is Idle: the attempt that this thread waits for is over.
+    peer_waiter_.wait(true);
+    const verbs::MutexLock hold(&peer_lock_);
+    if (peer_waiter_.load()) continue;
+    core::Event event;
+    while (connect_events_->Dequeue(&event).ok()) {
+    }
+    peer_phase_ = PeerPhase::kNone;
+    return;
+  }
+}
+
 VIP_RETURN Vi::ConnectPeer(const core::ConnectParameters& parameters) {
   const Turn turn(&connecting_);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
-  DrainConnectEvents();
-  peer_phase_.store(PeerPhase::kAsked);
+  BeginAttempt();
+  // Who sees the VI pending also finds that it has asked.
+  const verbs::MutexLock hold(&peer_lock_);
   const core::Error error = endpoint_->Connect(parameters);
-  if (!error.ok()) peer_phase_.store(PeerPhase::kNone);
+  if (error.ok()) peer_phase_ = PeerPhase::kAsked;
   return compat::ResultOf(error);
 }
 
 VIP_RETURN Vi::PeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer) {
-  switch (peer_phase_.load()) {
-    case PeerPhase::kNone:
-      return VIP_INVALID_STATE;
-    case PeerPhase::kMet:  // told again as long as it is true
-      if (state() != compat::ViState::kConnected) return VIP_INVALID_STATE;
-      *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());
-      return VIP_SUCCESS;
-    case PeerPhase::kAsked:
-      break;
+  bool asked;
+  {
+    const verbs::MutexLock hold(&peer_lock_);
+    if (peer_phase_ == PeerPhase::kNone) return VIP_INVALID_STATE;
+    asked = peer_phase_ == PeerPhase::kAsked;
+    if (asked) {
+      // One thread has the outcome.
+      if (peer_waiter_.load()) return wait ? VIP_ERROR_RESOURCE : VIP_NOT_DONE;
+      core::Event event;
+      if (connect_events_->Dequeue(&event).ok()) return TellPeer(event, peer);
+      if (!wait) return VIP_NOT_DONE;
+      peer_waiter_.store(true);
+    }
   }
+  if (asked) return AwaitPeer(peer);
+  // Told again as long as it is true.
+  if (state() != compat::ViState::kConnected) return VIP_INVALID_STATE;
+  *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());
+  return VIP_SUCCESS;
+}
+
+VIP_RETURN Vi::AwaitPeer(VIP_VI_ATTRIBUTES* peer) {
+  const absl::Cleanup leave = [this] {
+    peer_waiter_.store(false);
+    peer_waiter_.notify_all();
+  };
   core::Event event;
-  if (wait) {
-    // The engine has the deadline and always decides. One thread has the outcome.
-    core::EventDispatcher::WaitOptions options;
-    options.exclusive = true;
-    const core::Error error =
-        connect_events_->Wait(verbs::Deadline::Infinite(), options, &event, nullptr);
-    if (!error.ok()) return compat::ResultOf(error);
-  } else if (!connect_events_->Dequeue(&event).ok()) {
-    return VIP_NOT_DONE;  // also while another thread waits for it
-  }
+  // The engine has the deadline and always decides.
+  const core::Error error = connect_events_->Wait(verbs::Deadline::Infinite(), {}, &event, nullptr);
+  if (!error.ok()) return compat::ResultOf(error);
+  const verbs::MutexLock hold(&peer_lock_);
+  return TellPeer(event, peer);
+}
+
+VIP_RETURN Vi::TellPeer(const core::Event& event, VIP_VI_ATTRIBUTES* peer) {
   VIP_RETURN result = compat::ResultOf(event.type);
   if (event.type == core::EventType::kPeerRejected) {
     result = compat::ResultOf(endpoint_->peer_mismatch());
@@ -51,7 +81,7 @@ VIP_RETURN Vi::PeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer) {
   if (result == VIP_SUCCESS) {
     *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());
   }
-  peer_phase_.store(result == VIP_SUCCESS ? PeerPhase::kMet : PeerPhase::kNone);
+  peer_phase_ = result == VIP_SUCCESS ? PeerPhase::kMet : PeerPhase::kNone;
   return result;
 }
 

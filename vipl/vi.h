@@ -94,7 +94,11 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void FreeParts();
   // Of the attempt that this thread began: sleeps until it is decided.
   VIP_RETURN AwaitOutcome();
-  void DrainConnectEvents();
+  // In the caller's turn: nothing of an attempt before is left.
+  void BeginAttempt();
+  VIP_RETURN AwaitPeer(VIP_VI_ATTRIBUTES* peer);
+  VIP_RETURN TellPeer(const core::Event& event, VIP_VI_ATTRIBUTES* peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(peer_lock_);
 
   const core::Ref<Nic> nic_;
   // Its own, for completions of queues without a completion queue, which make no events, and for
@@ -105,11 +109,15 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   core::Ref<core::Endpoint> endpoint_;  // from before ready_
   std::atomic<bool> ready_{false};
   std::atomic<VIP_PVOID> user_data_{nullptr};
-  // A thread is in Connect or Accept: events of connections are its own.
+  // A thread is in Connect, Accept or ConnectPeer: events of connections are its own.
   std::atomic<bool> connecting_{false};
   // Of a request peer to peer: it waits for its outcome to be told, or for the VI to disconnect.
+  // Whoever looks and takes the outcome does both under the lock, or is the one waiter, which the
+  // next attempt lets leave first: no outcome is taken for another's.
   enum class PeerPhase : uint8_t { kNone, kAsked, kMet };
-  std::atomic<PeerPhase> peer_phase_{PeerPhase::kNone};
+  verbs::Mutex peer_lock_;
+  PeerPhase peer_phase_ ABSL_GUARDED_BY(peer_lock_) = PeerPhase::kNone;
+  std::atomic<bool> peer_waiter_{false};  // a thread sleeps in PeerOutcome; set under the lock
 
   mutable verbs::Mutex lock_;  // held over changes of attributes and over Disconnect
   VIP_VI_ATTRIBUTES attributes_ ABSL_GUARDED_BY(lock_) = {};

@@ -1,11 +1,13 @@
 // Peer-to-peer connections: VipConnectPeerRequest, -Done, -Wait; VIPL checklist C36-C40.
 #include <poll.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/sleeper.h"
 #include "tests/conformance/vipl/side.h"
 
 namespace viaduct::tests {
@@ -170,6 +172,53 @@ TEST(ConnectPeer, C038_DisconnectEndsAWait) {
     waiter.join();
     EXPECT_EQ(result, VIP_INVALID_STATE);
     EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+  });
+}
+
+// An outcome of the attempt before, which another thread is still on its way to tell, changes
+// nothing of the next.
+TEST(ConnectPeer, C038_ADisconnectEndsAWaitAndTheNextAttemptBegins) {
+  RunAlone([] {
+    Side side;
+    for (int round = 0; round < 200; ++round) {
+      ASSERT_EQ(Ask(side, Name(1), Name(2), VIP_INFINITE), VIP_SUCCESS) << round;
+      VIP_RETURN result = VIP_SUCCESS;
+      VIP_VI_ATTRIBUTES peer;
+      Sleeper waiter([&] { result = VipConnectPeerWait(side.vi, &peer); });
+      waiter.AwaitAsleep();
+      EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+      EXPECT_EQ(Ask(side, Name(1), Name(2), VIP_INFINITE), VIP_SUCCESS) << round;
+      waiter.Join();
+      EXPECT_EQ(result, VIP_INVALID_STATE);
+      ASSERT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_NOT_DONE) << round;
+      EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+      EXPECT_EQ(Await(side), VIP_INVALID_STATE);
+    }
+  });
+}
+
+TEST(ConnectPeer, C037_OneOfTwoWaitersIsTold) {
+  RunAlone([] {
+    Side side;
+    for (int round = 0; round < 300; ++round) {
+      ASSERT_EQ(Ask(side, Name(1), Name(2), 1), VIP_SUCCESS) << round;
+      while (side.State() != VIP_STATE_IDLE) std::this_thread::yield();
+      std::atomic<int> here{0};
+      VIP_RETURN results[2];
+      const auto wait = [&](int n) {
+        VIP_VI_ATTRIBUTES peer;
+        for (++here; here != 2;) {
+        }
+        results[n] = VipConnectPeerWait(side.vi, &peer);
+      };
+      std::thread other([&] { wait(1); });
+      wait(0);
+      other.join();
+      const VIP_RETURN rival = results[0] == VIP_TIMEOUT ? results[1] : results[0];
+      EXPECT_TRUE(results[0] == VIP_TIMEOUT || results[1] == VIP_TIMEOUT) << round;
+      EXPECT_TRUE(rival == VIP_INVALID_STATE || rival == VIP_ERROR_RESOURCE) << round;
+      EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_INVALID_STATE) << "told once";
+    }
   });
 }
 
