@@ -36,12 +36,18 @@ bool SameName(const std::string& a, const std::string& b) {
   return strcasecmp(a.c_str(), b.c_str()) == 0;
 }
 
-// Two forms of one name are told apart only where both have a domain.
+bool IsShort(const std::string& name) { return name.find('.') == std::string::npos; }
+
 bool NamesThisHost(const std::string& name, const HostIdentity& self) {
-  if (SameName(name, self.name)) return true;
-  const bool both_long =
-      name.find('.') != std::string::npos && self.name.find('.') != std::string::npos;
-  return !both_long && name.find('.') == std::string::npos && SameName(name, ShortName(self.name));
+  return SameName(name, self.name) || (IsShort(name) && SameName(name, ShortName(self.name)));
+}
+
+// This host does not know its domain, so that whoever may know is asked first: a host of another
+// domain may have the same first name.
+bool MayNameThisHost(const std::string& name, const HostIdentity& self) {
+  const bool is_number = name.find_first_not_of("0123456789.") == std::string::npos;
+  return !self.name.empty() && IsShort(self.name) && !is_number &&
+         SameName(ShortName(name), self.name);
 }
 
 std::vector<NicAddress> AskResolver(const std::string& name, const HostIdentity& self) {
@@ -152,7 +158,9 @@ std::vector<NicAddress> LookUpName(const std::string& name, const HostsFile& fil
   if (NamesThisHost(name, self)) return {self.address};
   if (SameName(name, kLocalhost)) return {kLoopback};
   if (const std::optional<NicAddress> address = ParseAddress(name)) return {*address};
-  return AskResolver(name, self);
+  addresses = AskResolver(name, self);
+  if (addresses.empty() && MayNameThisHost(name, self)) return {self.address};
+  return addresses;
 }
 
 std::string LookUpAddress(const NicAddress& address, const HostsFile& file,

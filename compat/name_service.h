@@ -1,7 +1,8 @@
 // Names of hosts to NIC addresses and back, for VipNS*.
 //
 // A name is looked up in the hosts file, then among the names of this host, then by the system's
-// resolver. Nothing is kept between calls. May block in the resolver; no lock is held.
+// resolver; a long name that none knows is this host's if it begins with its short one. Nothing is
+// kept between calls. May block in the resolver; no lock is held.
 #ifndef VIADUCT_COMPAT_NAME_SERVICE_H_
 #define VIADUCT_COMPAT_NAME_SERVICE_H_
 

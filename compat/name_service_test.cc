@@ -70,6 +70,20 @@ TEST(NameServiceTest, OwnNameIsTheNic) {
             std::vector<NicAddress>{kOwn});
 }
 
+// VIPL checklist C91: a host that does not know its domain.
+TEST(NameServiceTest, OwnLongNameThatNobodyKnowsIsTheNic) {
+  const HostsFile none;
+  EXPECT_EQ(LookUpName("host.example.invalid", none, Self("host")), std::vector<NicAddress>{kOwn});
+  EXPECT_TRUE(LookUpName("hosts.example.invalid", none, Self("host")).empty());
+  EXPECT_TRUE(LookUpName("host.example.invalid", none, Self("host.example.org")).empty());
+  EXPECT_TRUE(LookUpName("10.1.2.300", none, Self("10")).empty());
+  EXPECT_TRUE(LookUpName(".invalid", none, Self("")).empty());
+  // Others know better.
+  const HostsFile file = HostsFile::Parse("192.0.2.2 host.example.invalid\n");
+  EXPECT_EQ(LookUpName("host.example.invalid", file, Self("host")),
+            std::vector<NicAddress>{kOther});
+}
+
 TEST(NameServiceTest, LocalhostAndNumbers) {
   const HostsFile none;
   EXPECT_EQ(LookUpName("localhost", none, Self("host")), std::vector<NicAddress>{kLoopback});
