@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "compat/attributes.h"
 #include "compat/result.h"
 #include "verbs/base/epoch.h"
@@ -34,11 +35,16 @@ VIP_RETURN Vi::Create(const core::Ref<Nic>& nic, const VIP_VI_ATTRIBUTES& attrib
       /*eager=*/true, &dispatcher);
   if (!error.ok()) return compat::ResultOf(error);
 
-  const auto vi = core::Ref<Vi>::Adopt(new Vi(nic, dispatcher, send_cq, receive_cq));
-  if (core::HandleTable::Insert(vi.get()) == nullptr) {
+  core::Ref<Vi> vi;
+  // Also when memory ends on the way.
+  absl::Cleanup undo = [&] {
+    if (!vi) return dispatcher->Destroy();
+    core::Ref<Vi> tables;
+    if (core::HandleTable::Erase(vi->handle(), kType)) tables = core::Ref<Vi>::Adopt(vi.get());
     vi->FreeParts();
-    return VIP_ERROR_RESOURCE;
-  }
+  };
+  vi = core::Ref<Vi>::Adopt(new Vi(nic, dispatcher, send_cq, receive_cq));
+  if (core::HandleTable::Insert(vi.get()) == nullptr) return VIP_ERROR_RESOURCE;
   core::Endpoint::Parts parts;
   parts.zone = zone;
   parts.receive = vi->receives_.dispatcher();
@@ -50,20 +56,14 @@ VIP_RETURN Vi::Create(const core::Ref<Nic>& nic, const VIP_VI_ATTRIBUTES& attrib
   error = core::Endpoint::Create(nic->adapter(), parts,
                                  compat::EndpointAttributesOf(attributes, nic->attributes()),
                                  &vi->endpoint_);
-  if (error.ok()) {
-    vi->endpoint_->set_profile(compat::ProfileOf(attributes));
-    vi->Remember(attributes);
-    if (nic->AddChild(vi.get())) {
-      vi->ready_.store(true, std::memory_order_release);
-      *out = vi;
-      return VIP_SUCCESS;
-    }
-  }
-  if (core::HandleTable::Erase(vi->handle(), kType)) {
-    const core::Ref<Vi> tables = core::Ref<Vi>::Adopt(vi.get());
-    vi->FreeParts();
-  }
-  return error.ok() ? VIP_INVALID_PARAMETER : compat::ResultOf(error);
+  if (!error.ok()) return compat::ResultOf(error);
+  vi->endpoint_->set_profile(compat::ProfileOf(attributes));
+  vi->Remember(attributes);
+  if (!nic->AddChild(vi.get())) return VIP_INVALID_PARAMETER;
+  std::move(undo).Cancel();
+  vi->ready_.store(true, std::memory_order_release);
+  *out = std::move(vi);
+  return VIP_SUCCESS;
 }
 
 void Vi::Remember(const VIP_VI_ATTRIBUTES& attributes) {
@@ -170,18 +170,19 @@ VIPL_EXPORT VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* 
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || ViAttribs == nullptr || ViHandle == nullptr) return VIP_INVALID_PARAMETER;
     Ref<Cq> send_cq, receive_cq;
-    Ref<Vi> vi;
-    VIP_RETURN result = VIP_INVALID_PARAMETER;
-    if (AttachCq(*nic, SendCQHandle, &send_cq) && AttachCq(*nic, RecvCQHandle, &receive_cq)) {
-      result = Vi::Create(nic, *ViAttribs, send_cq, receive_cq, &vi);
-    }
-    if (result == VIP_SUCCESS) {
-      *ViHandle = vi->handle();
-    } else {
+    absl::Cleanup detach = [&] {
       if (send_cq) send_cq->Detach();
       if (receive_cq) receive_cq->Detach();
+    };
+    if (!AttachCq(*nic, SendCQHandle, &send_cq) || !AttachCq(*nic, RecvCQHandle, &receive_cq)) {
+      return VIP_INVALID_PARAMETER;
     }
-    return result;
+    Ref<Vi> vi;
+    const VIP_RETURN result = Vi::Create(nic, *ViAttribs, send_cq, receive_cq, &vi);
+    if (result != VIP_SUCCESS) return result;
+    std::move(detach).Cancel();
+    *ViHandle = vi->handle();
+    return VIP_SUCCESS;
   });
 }
 
