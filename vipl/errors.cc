@@ -40,6 +40,8 @@ void Nic::SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context) {
 }
 
 void Nic::Report(VIP_ERROR_DESCRIPTOR error) {
+  // What its end flushes is no news, and starts no thread.
+  if (closed_.load()) return;
   error.NicHandle = handle();
   verbs::PostCallback([nic = core::Ref<Nic>::Share(this), error] { nic->Deliver(error); });
 }
@@ -49,7 +51,7 @@ void Nic::Deliver(VIP_ERROR_DESCRIPTOR error) {
   VIP_PVOID context;
   {
     const verbs::MutexLock hold(&lock_);
-    if (closed_) return;
+    if (closed_.load()) return;
     handler = handler_;
     context = handler_context_;
   }

@@ -56,7 +56,7 @@ VIP_RETURN Nic::Close() {
   std::vector<core::Ref<NicChild>> owned;
   {
     const verbs::MutexLock hold(&lock_);
-    closed_ = true;
+    closed_.store(true);
     children.swap(children_);
     owned.reserve(children.size());
     for (NicChild* child : children) {
@@ -86,7 +86,7 @@ core::Ref<core::ProtectionZone> Nic::ZoneOf(VIP_PROTECTION_HANDLE tag) const {
 
 bool Nic::AddChild(NicChild* child) {
   const verbs::MutexLock hold(&lock_);
-  if (closed_) return false;
+  if (closed_.load()) return false;
   children_.insert(child);
   return true;
 }

@@ -83,7 +83,7 @@ class Nic final : public core::Object {
   std::atomic<bool> name_service_{false};
 
   verbs::Mutex lock_;
-  bool closed_ ABSL_GUARDED_BY(lock_) = false;
+  std::atomic<bool> closed_{false};  // set under the lock
   std::unordered_set<NicChild*> children_ ABSL_GUARDED_BY(lock_);
   VIP_ERROR_HANDLER handler_ ABSL_GUARDED_BY(lock_) = nullptr;
   VIP_PVOID handler_context_ ABSL_GUARDED_BY(lock_) = nullptr;
