@@ -58,8 +58,9 @@ class Nic final : public core::Object {
   // ---- asynchronous errors
   // Null: the default, which logs.
   void SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context);
-  // Calls the handler of that moment on the callback thread; nothing once the NIC is closed. Any
-  // thread, inside an EpochGuard as well.
+  // Calls the handler of that moment on the callback thread, unless the NIC is closed by then; a
+  // call that is under way may reach the handler after VipCloseNic. Any thread, inside an
+  // EpochGuard as well.
   void Report(VIP_ERROR_DESCRIPTOR error);
 
   // The address as programs read it, without a discriminator but with room for one; valid while
