@@ -1,5 +1,7 @@
 #include "compat/descriptor.h"
 
+#include <utility>
+
 #include "gtest/gtest.h"
 
 namespace viaduct::compat {
@@ -89,12 +91,34 @@ TEST_F(DescriptorTest, MalformedDescriptors) {
   EXPECT_EQ(Receive(), static_cast<uint32_t>(VIP_STATUS_FORMAT_ERROR));
 }
 
+TEST_F(DescriptorTest, AMalformedRdmaHasItsOpcode) {
+  for (const auto& [operation, opcode] :
+       {std::pair(VIP_CONTROL_OP_RDMAWRITE, verbs::Opcode::kWrite),
+        std::pair(VIP_CONTROL_OP_RDMAREAD, verbs::Opcode::kRead)}) {
+    descriptor_.CS.SegCount = 1;
+    descriptor_.CS.Length = 5;
+    descriptor_.CS.Control = static_cast<VIP_UINT16>(operation);
+    send_ = verbs::SendRequest();
+    EXPECT_EQ(Send(), static_cast<uint32_t>(VIP_STATUS_LENGTH_ERROR));
+    EXPECT_EQ(send_.opcode, opcode);
+    for (const auto& [control, segments] :
+         {std::pair(0x10, 1), std::pair(0, 0), std::pair(0, 253)}) {
+      descriptor_.CS.Control = static_cast<VIP_UINT16>(operation | control);
+      descriptor_.CS.SegCount = static_cast<VIP_UINT16>(segments);
+      send_ = verbs::SendRequest();
+      EXPECT_EQ(Send(), static_cast<uint32_t>(VIP_STATUS_FORMAT_ERROR)) << control << segments;
+      EXPECT_EQ(send_.opcode, opcode) << control << segments;
+    }
+  }
+}
+
 TEST_F(DescriptorTest, RdmaReadWhereTheLevelHasNone) {
   DescriptorLimits limits = kLimits;
   limits.rdma_read = false;
   descriptor_.CS.SegCount = 1;
   descriptor_.CS.Control = VIP_CONTROL_OP_RDMAREAD;
   EXPECT_EQ(ReadSend(descriptor_, limits, &send_), static_cast<uint32_t>(VIP_STATUS_FORMAT_ERROR));
+  EXPECT_EQ(send_.opcode, verbs::Opcode::kRead);
 }
 
 // VIPL checklist C72.

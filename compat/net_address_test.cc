@@ -1,5 +1,8 @@
 #include "compat/net_address.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 
 #include "gtest/gtest.h"
@@ -53,6 +56,27 @@ TEST(NetAddressTest, RefusesLongDiscriminators) {
   const VIP_UINT16 length = 17;
   std::memcpy(buffer.bytes + 3, &length, sizeof length);
   EXPECT_FALSE(DiscriminatorOf(buffer.address()).has_value());
+}
+
+// Where its discriminator would begin is no reason to read there.
+TEST(NetAddressTest, AMalformedHostIsReadNoFurther) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  constexpr size_t kForbidden = 128 * 1024;  // more than a length can say
+  void* const pages =
+      mmap(nullptr, page + kForbidden, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  unsigned char* const end = static_cast<unsigned char*>(pages) + page;
+  ASSERT_EQ(mprotect(end, kForbidden, PROT_NONE), 0);
+  auto* const address = reinterpret_cast<VIP_NET_ADDRESS*>(end - (4 + 6 + 4));
+  WriteNetAddress(kNic, "name", address);
+  EXPECT_TRUE(DiscriminatorOf(address).has_value());
+  for (const VIP_UINT16 length : {60000, 7, 5, 0}) {
+    std::memcpy(static_cast<void*>(address), &length, sizeof length);
+    EXPECT_FALSE(DiscriminatorOf(address).has_value()) << length;
+    EXPECT_FALSE(HostOf(address).has_value()) << length;
+    EXPECT_FALSE(HostIs(address, kNic)) << length;
+  }
+  munmap(pages, page + kForbidden);
 }
 
 TEST(NetAddressTest, AnotherInstanceIsAnotherNic) {

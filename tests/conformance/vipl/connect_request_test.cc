@@ -1,8 +1,10 @@
 // [MAN] VipConnectRequest: VIPL checklist C1 to C22, one test for each statement.
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <vipl.h>
 
+#include <cstring>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -281,6 +283,30 @@ TEST(VipConnectRequest, C16_TheLocalHostMustBeTheNic) {
     NetAddress remote = side.nic.Address(Name(0));
     EXPECT_EQ(::VipConnectRequest(side.vi, local.get(), remote.get(), kLong, &side.peer),
               VIP_INVALID_ADDRESS);
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+  });
+}
+
+TEST(VipConnectRequest, C16_AMalformedHostIsReadNoFurther) {
+  RunAlone([] {
+    Side side;
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    constexpr size_t kForbidden = 128 * 1024;  // more than a length can say
+    void* const pages = mmap(nullptr, page + kForbidden, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(pages, MAP_FAILED);
+    char* const end = static_cast<char*>(pages) + page;
+    ASSERT_EQ(mprotect(end, kForbidden, PROT_NONE), 0);
+    NetAddress local = side.nic.Address("client"), remote = side.nic.Address(Name(0));
+    const size_t size = 4 + 6 + 6;
+    char* const malformed = end - size;
+    std::memcpy(malformed, static_cast<void*>(local.get()), size);
+    auto* const address = reinterpret_cast<VIP_NET_ADDRESS*>(malformed);
+    address->HostAddressLen = 60000;
+    EXPECT_EQ(::VipConnectRequest(side.vi, address, remote.get(), kLong, &side.peer),
+              VIP_INVALID_ADDRESS);
+    EXPECT_EQ(::VipConnectRequest(side.vi, local.get(), address, kLong, &side.peer),
+              VIP_INVALID_PARAMETER);
     EXPECT_EQ(side.State(), VIP_STATE_IDLE);
   });
 }

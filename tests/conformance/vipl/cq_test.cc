@@ -304,6 +304,55 @@ TEST(Cq, WaitOnAnAttachedQueueWakes) {
       });
 }
 
+// Both are there before anybody looks: a program that takes them in turn sleeps for ever on the
+// second one unless the send's entry is the first.
+TEST(Cq, C82_ASendIsFoundBeforeTheMessageThatAnswersIt) {
+  constexpr int kRounds = 200;
+  for (VIP_RELIABILITY_LEVEL level :
+       {VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
+    // There a message is confirmed by a message of its own, which may come behind the answer.
+    if (level == VIP_SERVICE_RELIABLE_RECEPTION && Wire() == "iwarp") continue;
+    RunPair(
+        [level](Peer& peer) {
+          Hub hub(1, 64, level);
+          hub.Accept(0, 0);
+          SCOPED_TRACE(level);
+          for (int round = 0; round < kRounds; ++round) {
+            hub.Receive(0, 0);
+            VIP_DESCRIPTOR* const ask = hub.memory.Fill(16, 16 * 4096, 8);
+            ASSERT_EQ(VipPostSend(hub.vis[0], ask, hub.memory.handle()), VIP_SUCCESS);
+            peer.Tell("asked");
+            peer.Await("answered");
+            for (const VIP_BOOLEAN queue : {VIP_FALSE, VIP_TRUE}) {
+              VIP_VI_HANDLE vi = nullptr;
+              VIP_BOOLEAN receive = VIP_FALSE;
+              ASSERT_EQ(VipCQWait(hub.cq, kLong, &vi, &receive), VIP_SUCCESS);
+              ASSERT_EQ(receive, queue) << round;
+              VIP_DESCRIPTOR* done = nullptr;
+              ASSERT_EQ(queue == VIP_TRUE ? VipRecvDone(vi, &done) : VipSendDone(vi, &done),
+                        VIP_SUCCESS);
+              EXPECT_EQ(done, queue == VIP_TRUE ? hub.memory.descriptor(0) : ask);
+            }
+          }
+          peer.Tell("done");
+        },
+        [level](Peer& peer) {
+          Side side(Attributes(level));
+          side.Receive(0);
+          side.Connect();
+          for (int round = 0; round < kRounds; ++round) {
+            ASSERT_NE(side.NextReceive(), nullptr);
+            side.Receive(0);
+            peer.Await("asked");
+            ASSERT_EQ(side.PostSend(side.memory.Fill(16, 16 * 4096, 8)), VIP_SUCCESS);
+            peer.Tell("answered");
+            ASSERT_NE(side.NextSend(), nullptr);
+          }
+          peer.Await("done");
+        });
+  }
+}
+
 TEST(Cq, OfAnotherNicIsRefused) {
   RunAlone([] {
     Hub hub(0);

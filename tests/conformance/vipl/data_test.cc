@@ -266,8 +266,9 @@ TEST(Post, TooManyDescriptorsAreAnOverrun) {
   });
 }
 
-// A connected VI of each level posts one bad send; its status is `expected`.
-void BadSend(const std::function<void(Side&, VIP_DESCRIPTOR*)>& spoil, VIP_UINT32 expected) {
+// A connected VI of each level posts one bad send; its status is `expected`, with `operation`.
+void BadSend(const std::function<void(Side&, VIP_DESCRIPTOR*)>& spoil, VIP_UINT32 expected,
+             VIP_UINT32 operation = VIP_STATUS_OP_SEND) {
   for (VIP_RELIABILITY_LEVEL level :
        {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
     RunPair(
@@ -292,6 +293,7 @@ void BadSend(const std::function<void(Side&, VIP_DESCRIPTOR*)>& spoil, VIP_UINT3
           EXPECT_EQ(VipSendWait(side.vi, 20000, &done), VIP_DESCRIPTOR_ERROR);
           ASSERT_EQ(done, d);
           EXPECT_EQ(d->CS.Status & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK), kDone | expected);
+          EXPECT_EQ(d->CS.Status & VIP_STATUS_OP_MASK, operation);
           if (level == VIP_SERVICE_UNRELIABLE) {
             EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
             side.SendText(1, "after it");
@@ -331,6 +333,26 @@ TEST(Post, C73_MalformedDescriptors) {
   BadSend([](Side&, VIP_DESCRIPTOR* d) { d->CS.Control = VIP_CONTROL_OP_RESERVED; },
           VIP_STATUS_FORMAT_ERROR);
   BadSend([](Side&, VIP_DESCRIPTOR* d) { d->CS.Control = 0x10; }, VIP_STATUS_FORMAT_ERROR);
+}
+
+// Whoever takes it knows it again by its operation, too.
+TEST(Post, C72_C73_AMalformedRdmaIsAnRdma) {
+  const auto rdma = [](VIP_UINT16 control, VIP_UINT16 segments, VIP_UINT32 length) {
+    return [=](Side& side, VIP_DESCRIPTOR* d) {
+      side.memory.FillRdma(0, control, 0, 16, 0x1000, side.memory.handle());
+      d->CS.SegCount = segments;
+      d->CS.Length = length;
+    };
+  };
+  const VIP_UINT16 write = VIP_CONTROL_OP_RDMAWRITE, read = VIP_CONTROL_OP_RDMAREAD;
+  BadSend(rdma(write, 2, 17), VIP_STATUS_LENGTH_ERROR, VIP_STATUS_OP_RDMA_WRITE);
+  BadSend(rdma(write | 0x10, 2, 16), VIP_STATUS_FORMAT_ERROR, VIP_STATUS_OP_RDMA_WRITE);
+  BadSend(rdma(write, Memory::kSegments + 1, 16), VIP_STATUS_FORMAT_ERROR,
+          VIP_STATUS_OP_RDMA_WRITE);
+  BadSend(rdma(read | 0x10, 2, 16), VIP_STATUS_FORMAT_ERROR, VIP_STATUS_OP_RDMA_READ);
+  BadSend(rdma(read, Memory::kSegments + 1, 16), VIP_STATUS_FORMAT_ERROR, VIP_STATUS_OP_RDMA_READ);
+  BadSend(rdma(read | VIP_CONTROL_IMMEDIATE, 2, 16), VIP_STATUS_FORMAT_ERROR,
+          VIP_STATUS_OP_RDMA_READ);
 }
 
 TEST(Post, C77_SendsOnAViThatIsNotConnectedAreFlushed) {

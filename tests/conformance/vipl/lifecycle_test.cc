@@ -1,6 +1,7 @@
 // The end of a NIC that still owns everything: all of it is released, the peer hears of it, and
 // nothing is left in the process.
 #include <dirent.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <vipl.h>
 
@@ -85,6 +86,40 @@ TEST(VipCloseNic, WithAConnectionAliveIsADisconnectForThePeer) {
         }
         EXPECT_LE(CountEntries("/proc/self/fd"), descriptors);
         EXPECT_LE(CountEntries("/proc/self/task"), threads);
+      });
+}
+
+// Receives are posted, and are flushed when the NIC ends: their descriptors are not there any more.
+TEST(VipCloseNic, BehindMemoryThatIsGone) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        peer.AwaitEnd();
+      },
+      [](Peer&) {
+        constexpr size_t kBytes = 16384;
+        Side side;
+        void* const arena =
+            mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(arena, MAP_FAILED);
+        VIP_MEM_ATTRIBUTES attributes = {};
+        VIP_MEM_HANDLE handle;
+        ASSERT_EQ(VipRegisterMem(side.nic.handle, arena, kBytes, &attributes, &handle),
+                  VIP_SUCCESS);
+        auto* const descriptors = static_cast<VIP_DESCRIPTOR*>(arena);
+        for (int n = 0; n < 8; ++n) {
+          descriptors[n].CS.SegCount = 1;
+          descriptors[n].DS[0].Local.Data.Address = static_cast<char*>(arena) + 8192 + n * 64;
+          descriptors[n].DS[0].Local.Handle = handle;
+          descriptors[n].DS[0].Local.Length = 64;
+          ASSERT_EQ(VipPostRecv(side.vi, &descriptors[n], handle), VIP_SUCCESS);
+        }
+        side.Connect();
+        // And nothing takes its place.
+        ASSERT_EQ(mmap(arena, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+                  arena);
+        EXPECT_EQ(::VipCloseNic(side.nic.handle), VIP_SUCCESS);
       });
 }
 
