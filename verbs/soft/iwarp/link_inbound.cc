@@ -471,7 +471,7 @@ bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
       pair.Complete(confirms_.front(), Status::kSuccess);
       confirms_.pop_front();
     }
-    EmitConfirmation();  // Transmit, which follows, sees what went wrong
+    EmitConfirmation();
     return true;
   }
   SendEntry* const entry = pair.OldestRead();
@@ -496,6 +496,7 @@ bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
   {
     SpinLockHolder hold(&transmit_lock_);
     reads_.erase(reads_.begin());
+    EmitConfirmation();
   }
   pair.FinishRead();
   return true;
@@ -523,6 +524,7 @@ bool IwarpLink::TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t>
   {
     SpinLockHolder hold(&transmit_lock_);
     reads_.erase(reads_.begin());
+    EmitConfirmation();
   }
   pair.FinishRead();
   return true;

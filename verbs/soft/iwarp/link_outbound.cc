@@ -215,11 +215,9 @@ bool IwarpLink::EmitSilentRead(uint32_t confirms) {
 }
 
 // One read confirms all requests that wait for it: with few reads allowed, they share.
-bool IwarpLink::EmitConfirmation() {
-  if (unasked_ == 0 || reads_.size() >= agreement_.ord) return true;
-  if (!EmitSilentRead(unasked_)) return false;
-  unasked_ = 0;
-  return true;
+void IwarpLink::EmitConfirmation() {
+  if (unasked_ == 0 || reads_.size() >= agreement_.ord) return;
+  if (EmitSilentRead(unasked_)) unasked_ = 0;
 }
 
 bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
@@ -303,7 +301,8 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   confirms_.push_back(pair.emit_position());
   ++unasked_;
   pair.Emitted(SoftQueuePair::Completes::kLater);
-  return EmitConfirmation();
+  EmitConfirmation();
+  return true;
 }
 
 // ----------------------------------------------------------------------------------- answers

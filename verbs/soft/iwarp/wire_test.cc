@@ -270,6 +270,36 @@ TEST_F(IwarpDataTest, ConfirmedSendsShareFewReads) {
   }
 }
 
+// The only read that is allowed is the program's own; its end makes room for the confirmation. What
+// lies behind the first read is sent at once when that ends, so none of it is answered meanwhile.
+TEST_F(IwarpDataTest, AConfirmationWaitsForTheReadBeforeIt) {
+  for (const bool atomic : {false, true}) {
+    SCOPED_TRACE(atomic);
+    Connect({.memory = 2 * kMiB,
+             .access = kLocalRead | kLocalWrite | kRemoteRead | kRemoteWrite | kRemoteAtomic,
+             .reads = 1});
+    b_->Receive(1, kMiB, 8);
+    a_->Read(1, 0, kMiB, *b_, 0);
+    if (atomic) {
+      AtomicRequest add;
+      add.id = 2;
+      add.compare_add = 1;
+      add.result = a_->Piece(kMiB, 8);
+      add.remote_address = b_->address(kMiB + 64);
+      add.remote_key = b_->region->key();
+      ASSERT_EQ(a_->pair->PostAtomic(add), PostResult::kOk);
+    } else {
+      a_->Read(2, kMiB, 8, *b_, kMiB + 64);
+    }
+    a_->Send(3, 0, 8, kConfirm);
+    for (const uint64_t id : {1, 2, 3}) {
+      const Completion done = a_->NextSend();
+      ASSERT_EQ(done.id, id);
+      ASSERT_EQ(done.status, Status::kSuccess);
+    }
+  }
+}
+
 TEST_F(IwarpDataTest, SeparateCompletionQueues) {
   Connect({.separate_queues = true});
   a_->Fill(0, 5000, 9);
