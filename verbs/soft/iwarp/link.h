@@ -249,8 +249,8 @@ class IwarpLink final : public Link,
   bool end_of_stream_ = false;
   bool broken_ = false;                     // nothing is consumed any more
   std::optional<uint32_t> send_immediate_;  // of the send that goes on or comes next
-  // Of the write that goes on or comes next. Behind one that waits for its receive, writes are
-  // parked: there is only one.
+  // Of the write that goes on or comes next. While a write is parked, or the end of one, those
+  // behind it are parked too: there is only one.
   std::optional<uint32_t> write_immediate_;
   bool write_solicited_ = false;
   uint32_t write_length_ = 0;

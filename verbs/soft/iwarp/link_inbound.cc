@@ -333,7 +333,7 @@ bool IwarpLink::TakeImmediate(SoftQueuePair& pair, const DdpHeader& header,
       if (header.opcode != RdmapOpcode::kImmediate) break;
       return TakeSend(pair, header, ulpdu);
     case kImmediateForWrite:
-      if (parked_.count(Kind::kWriteEnd) > 0) return Park(Kind::kWrite, ulpdu);
+      if (parked_.HasWrite()) return Park(Kind::kWrite, ulpdu);
       if (write_length_ != 0) break;  // inside a write
       return DeliverWrite(pair, header, ulpdu);
     default:
@@ -347,7 +347,7 @@ bool IwarpLink::TakeImmediate(SoftQueuePair& pair, const DdpHeader& header,
 bool IwarpLink::TakeWrite(SoftQueuePair& pair, const DdpHeader& header,
                           std::span<const uint8_t> ulpdu) {
   using Kind = ParkedMessages::Kind;
-  if (parked_.count(Kind::kWriteEnd) > 0) return Park(Kind::kWrite, ulpdu);
+  if (parked_.HasWrite()) return Park(Kind::kWrite, ulpdu);
   if (!DeliverWrite(pair, header, ulpdu)) return false;
   if (!header.last) return true;
   // It takes a receive behind the messages that wait for theirs.
@@ -419,10 +419,12 @@ bool IwarpLink::TakeReadRequest(SoftQueuePair& pair, const DdpHeader& header,
     return Break(pair, kCatastrophicStream, ulpdu);
   }
   // An empty read asks whether what came before it was received; answers keep the order of their
-  // requests. Other reads do not wait for receives.
+  // requests, and show what was written before them (RFC 5040 5.5). Other reads do not wait for
+  // receives.
   const bool empty =
       header.opcode == RdmapOpcode::kReadRequest && ReadRequestOf(header, ulpdu).size == 0;
-  if (!parked_.empty() && (empty || parked_.count(Kind::kReadRequest) > 0)) {
+  if (!parked_.empty() && (empty || parked_.count(Kind::kReadRequest) > 0 ||
+                           parked_.count(Kind::kWrite) > 0)) {
     return Park(Kind::kReadRequest, ulpdu);
   }
   return QueueAnswer(pair, header, ulpdu);

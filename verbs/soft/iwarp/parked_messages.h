@@ -19,9 +19,9 @@ class ParkedMessages {
 
   enum class Kind : uint8_t {
     kSend,         // a segment of queue 0
-    kWrite,        // a segment of a Write, or its immediate data, behind a kWriteEnd
+    kWrite,        // a segment of a Write, or its immediate data, behind another Write
     kWriteEnd,     // the end of a Write whose bytes are placed: no bytes
-    kReadRequest,  // a Read Request
+    kReadRequest,  // a Read Request or an Atomic Request
   };
   struct Item {
     Kind kind;
@@ -40,6 +40,8 @@ class ParkedMessages {
   bool empty() const { return items_.empty(); }
   bool full() const { return bytes_ > kLimit; }
   size_t count(Kind kind) const { return counts_[static_cast<size_t>(kind)]; }
+  // What is written next must not be placed before it.
+  bool HasWrite() const { return count(Kind::kWrite) + count(Kind::kWriteEnd) > 0; }
 
  private:
   // An item's own cost, so that empty messages are not free.
