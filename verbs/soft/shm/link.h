@@ -122,6 +122,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   bool ServeReads();
   bool AnswerAtomic(const ReadIn& request);
   bool ReplyRoom();
+  bool ReclaimReplies();
   bool ConfirmSends();
   Step Nonsense();
 
@@ -156,7 +157,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   std::atomic<uint64_t> reply_rx_position_{0};
   uint64_t reply_tx_position_ = 0;
   std::atomic<uint64_t> reply_head_{0};
-  uint8_t reply_chunk_slots_ = 0;
+  uint8_t reply_chunk_slots_ = 0;  // bit: that slot of the reply ring carries a chunk
   std::vector<ReadIn> reads_in_;  // a ring of reads_in_limit_; empty until the first read
   uint32_t reads_in_first_ = 0;
   std::atomic<uint32_t> reads_in_count_{0};

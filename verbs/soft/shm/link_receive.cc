@@ -324,7 +324,12 @@ void ShmLink::TakeConfirmed() {
 
 inline bool ShmLink::ReplyRoom() {
   const uint64_t known = reply_head_.load(std::memory_order_relaxed);
-  if (reply_tx_position_ + 1 - known <= kReplySlots) return true;
+  return reply_tx_position_ + 1 - known <= kReplySlots || ReclaimReplies();
+}
+
+// True if the peer has consumed answers since.
+bool ShmLink::ReclaimReplies() {
+  const uint64_t known = reply_head_.load(std::memory_order_relaxed);
   const uint64_t head = peer_line_->reply_head.load(std::memory_order_acquire);
   if (head == known) return false;
   if (head - known > reply_tx_position_ - known) {
@@ -359,9 +364,13 @@ bool ShmLink::ServeReads() {
     uint32_t bytes = read.length - read.offset;
     int chunk = -1;
     if (bytes > kBodyBytes) {
+      ReclaimReplies();
       chunk = pool.Take(static_cast<uint32_t>(absl::popcount(uint32_t{reply_chunk_slots_})));
       // Without one, small pieces keep it moving (link_send.cc).
-      if (chunk < 0 && reply_chunk_slots_ != 0) break;
+      if (chunk < 0 && reply_chunk_slots_ != 0) {
+        if (cold_.load(std::memory_order_relaxed) && Starve()) continue;
+        break;
+      }
       bytes = std::min(bytes, chunk < 0 ? kBodyBytes : kChunkBytes);
     }
     const unsigned char* from;
