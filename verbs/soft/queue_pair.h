@@ -212,9 +212,11 @@ class SoftQueuePair final : public QueuePair {
   // Something is posted and not emitted, or emitted and not complete: the link waits for room, a
   // confirmation or an answer.
   bool SendsWait() const {
+    return SendsUnemitted() || incomplete_.load(std::memory_order_relaxed) != 0;
+  }
+  bool SendsUnemitted() const {
     return sends_.done.load(std::memory_order_relaxed) !=
-               sends_.posted.load(std::memory_order_relaxed) ||
-           incomplete_.load(std::memory_order_relaxed) != 0;
+           sends_.posted.load(std::memory_order_relaxed);
   }
 
   // ============================================ for completion queues (attachment.queue locked)

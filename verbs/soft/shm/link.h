@@ -99,6 +99,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   bool Reclaim();
   bool Starve();
   void StopStarving();
+  void LookForConfirmation();
   void Publish(uint64_t word, uint32_t slots);
   void AfterPublish();
   void WriteBody(uint32_t at, const unsigned char* from, uint32_t n);
@@ -144,7 +145,9 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   alignas(64) uint64_t tx_position_ = 0;  // send lock -> this group
   std::atomic<uint64_t> tx_head_{0};      // what we know of the peer's progress
   uint64_t chunk_slots_ = 0;              // bit: that slot of the ring carries a chunk
-  std::atomic<uint32_t> confirms_{0};     // requests with kConfirm that are not complete
+  // Requests with kConfirm that are not complete; counted behind their emission, so that it may be
+  // one too few, even below 0, for a moment.
+  std::atomic<uint32_t> confirms_{0};
   std::atomic<bool> cold_{true};          // Heat and Cool; read by the sender
 
   alignas(64) std::atomic<uint64_t> rx_position_{0};  // inbound lock -> this group
@@ -154,6 +157,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   bool write_placed_ = false;  // its end is held: do not place it again
   uint64_t back_mask_ = 0;     // chunks consumed and not yet handed back: at most four
   uint64_t confirm_cursor_ = 0;
+  std::atomic<uint64_t> seen_head_{0};  // of the peer, when confirmations were last looked for
   std::atomic<uint64_t> reply_rx_position_{0};
   uint64_t reply_tx_position_ = 0;
   std::atomic<uint64_t> reply_head_{0};

@@ -42,8 +42,12 @@ bool ShmLink::Arrived() const {
           reply_head_.load(std::memory_order_relaxed)) {
     return true;
   }
-  return pair->SendsWait() && peer_line_->head.load(std::memory_order_acquire) !=
-                                  tx_head_.load(std::memory_order_relaxed);
+  const bool confirms = confirms_.load(std::memory_order_relaxed) != 0;
+  const bool unemitted = pair->SendsUnemitted();
+  if (!confirms && !unemitted) return false;
+  const uint64_t head = peer_line_->head.load(std::memory_order_acquire);
+  return (confirms && head != seen_head_.load(std::memory_order_relaxed)) ||
+         (unemitted && head != tx_head_.load(std::memory_order_relaxed));
 }
 
 bool ShmLink::Poll(int budget) {
@@ -304,6 +308,7 @@ void ShmLink::FlushBack() {
 bool ShmLink::ConfirmSends() {
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   const uint64_t head = peer_line_->head.load(std::memory_order_acquire);
+  seen_head_.store(head, std::memory_order_relaxed);
   bool moved = false;
   while (SendEntry* entry = pair.NextIncomplete(&confirm_cursor_)) {
     if (static_cast<int64_t>(head - entry->cookie) < 0) break;
@@ -314,8 +319,8 @@ bool ShmLink::ConfirmSends() {
   return moved;
 }
 
-// A request is counted behind its emission, so that the peer may have taken it, and ended, before
-// Poll is told to look for it.
+// A request is counted behind its emission (Pump), so that the peer may have taken it, and ended,
+// before Poll is told to look for it.
 void ShmLink::TakeConfirmed() {
   if (confirms_.load(std::memory_order_relaxed) != 0) ConfirmSends();
 }
@@ -489,6 +494,8 @@ void ShmLink::Heat() {
 bool ShmLink::Cool() {
   const SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   const bool waits = pair.SendsWait() || reads_in_count_.load(std::memory_order_relaxed) != 0;
+  // What came while nobody needed to be told is looked at once more.
+  seen_head_.store(tx_head_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   cold_.store(true, std::memory_order_relaxed);
   my_line_->armed.store(1, std::memory_order_relaxed);
   my_line_->starving.store(waits ? 1 : 0, std::memory_order_relaxed);

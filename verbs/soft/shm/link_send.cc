@@ -45,13 +45,27 @@ void ShmLink::Pump() {
     }
     if ((entry->flags & kConfirm) != 0 && !IsFetch(entry->opcode)) [[unlikely]] {
       entry->cookie = tx_position_;
-      confirms_.fetch_add(1, std::memory_order_relaxed);
       pair.Emitted(SoftQueuePair::Completes::kLater);
+      confirms_.fetch_add(1, std::memory_order_seq_cst);
+      if (cold_.load(std::memory_order_relaxed)) LookForConfirmation();
     } else {
       pair.Emitted(SoftQueuePair::Completes::kNow);
     }
   }
-  if (cold_.load(std::memory_order_relaxed)) StopStarving();
+  if (cold_.load(std::memory_order_relaxed)) {
+    StopStarving();
+    // What waits for something else than room: Arrived need not tell of the room there is.
+    if (pair.SendsUnemitted()) Reclaim();
+  }
+}
+
+// The request that ends at tx_position_ was emitted a moment ago. A Poll that came between may have
+// seen its confirmation and not yet the request, and nobody would tell again.
+void ShmLink::LookForConfirmation() {
+  const uint64_t head = peer_line_->head.load(std::memory_order_seq_cst);
+  if (static_cast<int64_t>(head - tx_position_) >= 0) {
+    pair_.load(std::memory_order_relaxed)->MarkArrived();
+  }
 }
 
 // Asks the peer to tell when it has made room. True: only now, so look again.
