@@ -77,9 +77,7 @@ absl::StatusOr<Key> RegionTable::Issue(uint64_t random) {
 void RegionTable::Open(Region& region, Key key, DomainId domain, uint64_t address, uint64_t memory,
                        uint64_t length, uint32_t access, AddressBase base) {
   region.zero = base == AddressBase::kZero;
-  region.access.store(region.zero ? 0 : access, std::memory_order_relaxed);
-  region.zero_access.store(region.zero ? access : 0, std::memory_order_relaxed);
-  region.domain.store(domain, std::memory_order_relaxed);
+  region.grant.store(GrantOf(domain, access, region.zero), std::memory_order_relaxed);
   region.address.store(address, std::memory_order_relaxed);
   region.memory.store(memory, std::memory_order_relaxed);
   region.length.store(length, std::memory_order_relaxed);
@@ -129,13 +127,9 @@ void RegionTable::Modify(Key key, DomainId domain, uint32_t access) {
   {
     SpinLockHolder holder(&mutex_);
     if (key == 0 || region.key.load(std::memory_order_relaxed) != key) return;
-    // Withdrawn while it changes, so that nobody sees the new rights with the old domain.
-    region.key.store(0, std::memory_order_seq_cst);
+    // The key stays: who is allowed before and after is allowed meanwhile.
+    region.grant.store(GrantOf(domain, access, region.zero), std::memory_order_seq_cst);
     CloseWindows(region, key);
-    region.domain.store(domain, std::memory_order_relaxed);
-    region.access.store(region.zero ? 0 : access, std::memory_order_relaxed);
-    region.zero_access.store(region.zero ? access : 0, std::memory_order_relaxed);
-    region.key.store(key, std::memory_order_release);
   }
   PassUsers();
 }
@@ -158,8 +152,7 @@ bool RegionTable::Bind(Key key, const WindowBinding& binding) {
   if (region.window || region.issued != binding.region) return false;
   // Without a right to check, any one that the region has will do.
   if (needs == 0) {
-    needs = region.access.load(std::memory_order_relaxed) |
-            region.zero_access.load(std::memory_order_relaxed);
+    needs = RightsOf(region.grant.load(std::memory_order_relaxed));
   }
   const unsigned char* memory =
       Resolve(binding.region, binding.address, binding.length, needs, binding.domain);
@@ -177,7 +170,7 @@ bool RegionTable::Bind(Key key, const WindowBinding& binding) {
 bool RegionTable::Invalidate(Key key, DomainId owner) {
   Region& region = regions_[key & kIndexMask];
   if (key == 0 || region.key.load(std::memory_order_acquire) != key) return false;
-  if (region.domain.load(std::memory_order_relaxed) != owner) return false;
+  if (DomainOf(region.grant.load(std::memory_order_relaxed)) != owner) return false;
   return region.key.compare_exchange_strong(key, 0, std::memory_order_seq_cst);
 }
 
@@ -187,11 +180,9 @@ unsigned char* RegionTable::Resolve(Key key, uint64_t address, uint64_t length, 
   if (region.key.load(std::memory_order_acquire) != key || key == 0) return nullptr;
   const uint64_t offset = address - region.address.load(std::memory_order_relaxed);
   const uint64_t size = region.length.load(std::memory_order_relaxed);
-  const DomainId owner = region.domain.load(std::memory_order_relaxed);
-  const uint32_t rights = region.access.load(std::memory_order_relaxed) |
-                          region.zero_access.load(std::memory_order_relaxed);
-  if (offset > size || length > size - offset || (rights & access) != access ||
-      (owner != domain && owner != kWildcardDomain && domain != kWildcardDomain)) {
+  const uint64_t grant = region.grant.load(std::memory_order_relaxed);
+  if (offset > size || length > size - offset || (RightsOf(grant) & access) != access ||
+      !Matches(grant, domain)) {
     return nullptr;
   }
   return reinterpret_cast<unsigned char*>(region.memory.load(std::memory_order_relaxed) + offset);
@@ -200,13 +191,9 @@ unsigned char* RegionTable::Resolve(Key key, uint64_t address, uint64_t length, 
 Refusal RegionTable::Explain(Key key, uint32_t access, DomainId domain) const {
   const Region& region = regions_[key & kIndexMask];
   if (region.key.load(std::memory_order_acquire) != key || key == 0) return Refusal::kKey;
-  const DomainId owner = region.domain.load(std::memory_order_relaxed);
-  if (owner != domain && owner != kWildcardDomain && domain != kWildcardDomain) {
-    return Refusal::kDomain;
-  }
-  const uint32_t rights = region.access.load(std::memory_order_relaxed) |
-                          region.zero_access.load(std::memory_order_relaxed);
-  return (rights & access) != access ? Refusal::kRights : Refusal::kBounds;
+  const uint64_t grant = region.grant.load(std::memory_order_relaxed);
+  if (!Matches(grant, domain)) return Refusal::kDomain;
+  return (RightsOf(grant) & access) != access ? Refusal::kRights : Refusal::kBounds;
 }
 
 }  // namespace viaduct::verbs

@@ -3,7 +3,8 @@
 // Check() is lock-free and costs about two nanoseconds; it is called for every piece of memory at
 // the moment that bytes move, never earlier. What it says holds as long as the caller holds the
 // PassLock under which it asked (a queue pair's send lock, or the inbound lock of its home
-// completion queue): Deregister and Modify withdraw first and then pass every such lock.
+// completion queue): Deregister withdraws the key, Modify replaces domain and rights by one store,
+// and both then pass every such lock.
 //
 // Check knows entries whose addresses are those of memory. For the others, and for whoever wants
 // to know which of two domains it is, there is Resolve.
@@ -67,7 +68,8 @@ class RegionTable {
   // After it returned nothing is read or written through `key`, nor through a window of it.
   // Called with no lock held; no effect on a key that is not in use.
   void Deregister(Key key);
-  // After it returned every check meets the new values. Windows of the region end.
+  // After it returned every check meets the new values; before, each meets the old or the new ones
+  // and never some of both. Windows of the region end.
   void Modify(Key key, DomainId domain, uint32_t access);
 
   // A key for a window, which opens nothing until Bind; given back by Deregister.
@@ -86,10 +88,9 @@ class RegionTable {
     if (region.key.load(std::memory_order_acquire) != key || key == 0) return false;
     const uint64_t offset = address - region.address.load(std::memory_order_relaxed);
     const uint64_t size = region.length.load(std::memory_order_relaxed);
-    const DomainId owner = region.domain.load(std::memory_order_relaxed);
-    return offset <= size && length <= size - offset &&
-           (region.access.load(std::memory_order_relaxed) & access) == access &&
-           (owner == domain || owner == kWildcardDomain || domain == kWildcardDomain);
+    const uint64_t grant = region.grant.load(std::memory_order_relaxed);
+    return offset <= size && length <= size - offset && (grant & access) == access &&
+           Matches(grant, domain);
   }
   // The memory behind such a range, or null; of entries that count from 0 too. `access` is not
   // empty.
@@ -101,13 +102,13 @@ class RegionTable {
  private:
   // Key: bits 0-15 index, 16-30 random, never 0. Indices are drawn at random as well.
   struct alignas(64) Region {
-    std::atomic<Key> key;          // 0: opens nothing
-    std::atomic<uint32_t> access;  // 0 if addresses count from 0: Check refuses
-    std::atomic<DomainId> domain;
+    std::atomic<Key> key;  // 0: opens nothing
+    // Who may do what: bits 0-15 the rights, 16-31 the rights where addresses count from 0 (then
+    // the former are none, and Check refuses), 32-63 the domain.
+    std::atomic<uint64_t> grant;
     std::atomic<uint64_t> address;
     std::atomic<uint64_t> length;
-    std::atomic<uint32_t> zero_access;  // the rights where addresses count from 0
-    std::atomic<uint64_t> memory;       // where the first byte lies
+    std::atomic<uint64_t> memory;  // where the first byte lies
     // mutex_.
     Key issued;  // who has the entry; 0: nobody
     Key parent;  // of a window: its region
@@ -115,6 +116,16 @@ class RegionTable {
     bool zero;         // addresses count from 0
     uint32_t windows;  // of a region: how many entries have named it as parent
   };
+
+  static uint64_t GrantOf(DomainId domain, uint32_t access, bool zero) {
+    return uint64_t{domain} << 32 | uint64_t{access} << (zero ? 16 : 0);
+  }
+  static uint32_t RightsOf(uint64_t grant) { return (grant | grant >> 16) & 0xffff; }
+  static DomainId DomainOf(uint64_t grant) { return static_cast<DomainId>(grant >> 32); }
+  static bool Matches(uint64_t grant, DomainId domain) {
+    const DomainId owner = DomainOf(grant);
+    return owner == domain || owner == kWildcardDomain || domain == kWildcardDomain;
+  }
 
   absl::StatusOr<Key> Issue(uint64_t random) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Open(Region& region, Key key, DomainId domain, uint64_t address, uint64_t memory,

@@ -181,6 +181,59 @@ TEST(RegionTableTest, FullTable) {
   EXPECT_TRUE(table.Register(1, 1, 1, kAll).ok());
 }
 
+// Calls `check` in one thread while another modifies the region in turns; how often it was true.
+template <typename Check>
+uint64_t CountWhileModified(RegionTable& table, Key key, const WindowBinding& first,
+                            const WindowBinding& second, uint64_t* checks, Check check) {
+  std::atomic<bool> started{false};
+  std::atomic<bool> stop{false};
+  uint64_t granted = 0;
+  std::thread checker([&] {
+    do {
+      ++*checks;
+      granted += check() ? 1 : 0;
+      started.store(true);
+    } while (!stop.load(std::memory_order_relaxed));
+  });
+  while (!started.load()) sched_yield();
+  for (int i = 0; i < 200'000; i++) {
+    const WindowBinding& next = i % 2 == 0 ? second : first;
+    table.Modify(key, next.domain, next.access);
+  }
+  stop.store(true);
+  checker.join();
+  return granted;
+}
+
+TEST(RegionTableTest, WhatOldAndNewRightsAllowIsAlwaysAllowed) {
+  for (const AddressBase base : {AddressBase::kVirtual, AddressBase::kZero}) {
+    RegionTable table;
+    const Key key = *table.Register(7, 1000, 100, kAll, base);
+    uint64_t checks = 0;
+    const uint64_t granted = CountWhileModified(
+        table, key, Binding(key, 0, 0, kAll), Binding(key, 0, 0, kLocalRead | kRemoteWrite),
+        &checks, [&] {
+          const uint64_t address = base == AddressBase::kZero ? 0 : 1000;
+          return table.Resolve(key, address, 100, kRemoteWrite, 7) != nullptr;
+        });
+    EXPECT_EQ(granted, checks);
+  }
+}
+
+TEST(RegionTableTest, NobodySeesTheNewRightsWithTheOldDomain) {
+  RegionTable table;
+  const Key key = *table.Register(7, 1000, 100, kLocalRead);
+  WindowBinding other = Binding(key, 0, 0, kRemoteWrite);
+  other.domain = 8;
+  uint64_t checks = 0;
+  EXPECT_EQ(CountWhileModified(table, key, Binding(key, 0, 0, kLocalRead), other, &checks,
+                               [&] {
+                                 return table.Check(key, 1000, 1, kRemoteWrite, 7) ||
+                                        table.Check(key, 1000, 1, kLocalRead, 8);
+                               }),
+            0u);
+}
+
 // What a holder of the lock was allowed to write is written before Deregister returns.
 TEST(RegionTableTest, NothingLandsAfterDeregister) {
   RegionTable table;
