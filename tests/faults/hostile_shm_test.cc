@@ -11,11 +11,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -176,14 +178,13 @@ class Hostile {
   }
   // How many reads the server allowed.
   uint32_t allowed_reads() const { return accepted_.reads_in; }
+  bool HasRoom() { return position_ - block().credit[kServer].head.load() < kSlots; }
   // The server frees slots of a full ring.
   void AwaitRoom() {
     Ring();
     const uint64_t end = NowMicroseconds() + kPatience;
-    while (position_ - block().credit[kServer].head.load() >= kSlots && NowMicroseconds() < end) {
-      poll(nullptr, 0, 1);
-    }
-    ASSERT_LT(position_ - block().credit[kServer].head.load(), kSlots);
+    while (!HasRoom() && NowMicroseconds() < end) poll(nullptr, 0, 1);
+    ASSERT_TRUE(HasRoom());
   }
   // The next slot of the ring to the server.
   void Put(Op op, uint8_t flags, uint32_t slots, uint32_t bytes, const std::string& body = "") {
@@ -461,6 +462,31 @@ TEST(HostileRing, Slots) {
         hostile.Put(Op::kRead, kLast, 1, 16, Bytes(ReadLead{4096, 0x12345678, 0}));
       }
     });
+  });
+}
+
+// Pieces that bring their message no further, without end and while the server looks: it must not
+// stay with this connection.
+TEST(HostileRing, EndlessPieces) {
+  RunSiege([](Besieger& besieger) {
+    besieger.Begin({});
+    {
+      Hostile hostile;
+      hostile.Connect();
+      std::atomic<bool> stop{false};
+      std::thread filler([&] {
+        const std::string nowhere = Bytes(Target{});
+        while (!stop.load(std::memory_order_relaxed)) {
+          if (hostile.HasRoom()) hostile.Put(Op::kWrite, 0, 1, 0, nowhere);
+        }
+      });
+      hostile.Ring();
+      hostile.AwaitEnd();
+      stop.store(true);
+      filler.join();
+    }
+    besieger.AwaitDone();
+    besieger.Check();
   });
 }
 

@@ -17,6 +17,9 @@ namespace {
 
 constexpr size_t kBatchFpdus = 16;
 constexpr size_t kBatchBytes = 64 * 1024;
+// Batches of answers at a time: a peer that takes them as fast as they are made, and asks for more,
+// must not keep the thread.
+constexpr int kMostAnswers = 16;
 // Toward another Viaduct: 64 KiB with header and CRC.
 constexpr size_t kOwnSegmentSize = 65536;
 
@@ -72,11 +75,13 @@ bool IwarpLink::Transmit(bool requests) {
   bool completed = false;
   bool turned = false;  // between blocked and not
   bool first = false;   // time that it is blocked
+  bool more = false;    // answers, and room for them
   {
     SpinLockHolder hold(&transmit_lock_);
     if (!may_send_) return false;
     // Answers and requests take turns, so that neither starves the other.
     bool moved = true;
+    int answers = 0;
     while (moved && !lost_.load(std::memory_order_relaxed) &&
            !left_.load(std::memory_order_relaxed)) {
       if (!stream_->Flush()) {
@@ -88,9 +93,11 @@ bool IwarpLink::Transmit(bool requests) {
         pair->Complete(*std::exchange(copied_, std::nullopt), Status::kSuccess);
         completed = true;
       }
-      moved = EmitAnswer(*pair);
+      moved = answers < kMostAnswers && EmitAnswer(*pair);
+      if (moved) ++answers;
       if (requests && !stream_->blocked()) moved |= EmitRequest(*pair);
     }
+    more = answers == kMostAnswers && !answers_.empty() && !stream_->blocked();
     turned = want_room_.exchange(stream_->blocked()) != stream_->blocked();
     if (stream_->blocked()) first = !std::exchange(remembered_, true);
   }
@@ -101,6 +108,7 @@ bool IwarpLink::Transmit(bool requests) {
   } else if (turned) {
     Arm();
   }
+  if (more) pair->MarkArrived();
   return completed;
 }
 

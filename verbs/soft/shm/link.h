@@ -114,6 +114,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   void ReadBody(uint64_t position, uint32_t at, unsigned char* to, uint32_t n) const;
   bool ChunkIsValid(const Word& word, const ChunkLead& lead) const;
   bool SlotsAreValid(const Word& word, uint32_t lead) const;
+  bool PieceIsValid(const Word& word) const;
   void Consume(const Word& word, bool chunk);
   void HandBack(uint32_t chunk);
   void FlushBack();

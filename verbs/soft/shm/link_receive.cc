@@ -15,6 +15,10 @@ namespace {
 constexpr uint64_t kCreditEvery = 16;  // slots, if nobody waits for the confirmation
 constexpr int kBackBatch = 4;          // chunks: `returned` is contended while a sender waits
 
+// What one Poll looks at, however fast the peer adds to it: one lap of each ring.
+constexpr uint32_t kMostPieces = kSlots;
+constexpr uint32_t kMostReplies = kReplySlots;
+
 constexpr bool Valid(uint64_t word, uint64_t position) {
   return (word & 1) == Parity<kSlots>(position);
 }
@@ -63,7 +67,8 @@ bool ShmLink::Poll(int budget) {
 
 bool ShmLink::PollData(int budget) {
   const uint64_t first = rx_position_.load(std::memory_order_relaxed);
-  while (budget > 0) {
+  // What is left then has arrived as much as what comes next: Arrived tells of it.
+  for (uint32_t pieces = kMostPieces; budget > 0 && pieces != 0; pieces--) {
     const uint64_t position = rx_position_.load(std::memory_order_relaxed);
     const Slot& slot = rx_[position % kSlots];
     const uint64_t raw = slot.word.load(std::memory_order_acquire);
@@ -103,6 +108,12 @@ inline bool ShmLink::SlotsAreValid(const Word& word, uint32_t lead) const {
 
 inline bool ShmLink::ChunkIsValid(const Word& word, const ChunkLead& lead) const {
   return word.slots == 1 && lead.chunk < kChunks && word.bytes <= kChunkBytes;
+}
+
+// Of the message that is coming in: a piece that brings it no further must be its end.
+inline bool ShmLink::PieceIsValid(const Word& word) const {
+  return message_bytes_ + word.bytes <= UINT32_MAX &&
+         (word.bytes != 0 || (word.flags & kLast) != 0);
 }
 
 // Copies from byte `at` of the body of the message that begins at `position`.
@@ -149,7 +160,7 @@ ShmLink::Step ShmLink::ReceiveSend(const Word& word, const Slot& slot) {
     in_message_ = InMessage::kSend;
     message_bytes_ = 0;
   }
-  if (message_bytes_ + word.bytes > UINT32_MAX) return Nonsense();
+  if (!PieceIsValid(word)) return Nonsense();
   Inbound placed;
   if (chunk) {
     const unsigned char* data = route_->inbound_chunk(from.chunk);
@@ -192,7 +203,7 @@ ShmLink::Step ShmLink::ReceiveWrite(const Word& word, const Slot& slot) {
     message_bytes_ = 0;
   }
   if (!write_placed_) {
-    if (message_bytes_ + word.bytes > UINT32_MAX) return Nonsense();
+    if (!PieceIsValid(word)) return Nonsense();
     Inbound placed;
     if (chunk) {
       const unsigned char* data = route_->inbound_chunk(from.chunk);
@@ -353,7 +364,12 @@ bool ShmLink::ServeReads() {
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   ChunkPool& pool = route_->pool();
   bool moved = false;
-  for (uint32_t count; (count = reads_in_count_.load(std::memory_order_relaxed)) != 0;) {
+  uint32_t left = kMostReplies;
+  for (uint32_t count; (count = reads_in_count_.load(std::memory_order_relaxed)) != 0; left--) {
+    if (left == 0) {
+      pair.MarkArrived();  // there may be room, of which nobody tells
+      break;
+    }
     ReadIn& read = reads_in_[reads_in_first_];
     if (!ReplyRoom()) {
       if (cold_.load(std::memory_order_relaxed) && Starve()) continue;
@@ -433,7 +449,7 @@ bool ShmLink::AnswerAtomic(const ReadIn& request) {
 bool ShmLink::PollReplies() {
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   bool moved = false;
-  for (;; moved = true) {
+  for (uint32_t left = kMostReplies; left != 0; left--, moved = true) {
     const uint64_t position = reply_rx_position_.load(std::memory_order_relaxed);
     const Slot& slot = reply_rx_[position % kReplySlots];
     const uint64_t raw = slot.word.load(std::memory_order_acquire);
@@ -458,6 +474,7 @@ bool ShmLink::PollReplies() {
       return Nonsense(), moved;
     }
     if (entry == nullptr) return Nonsense(), moved;
+    if (word.bytes == 0 && (word.flags & kLast) == 0) return Nonsense(), moved;
     if (pair.PlaceRead(*entry, entry->offset, word.bytes,
                        [from](unsigned char* to, uint64_t at, uint32_t n) {
                          CopyLarge(to, from + at, n);
