@@ -1,6 +1,7 @@
 // Consumption: the inbound lock is held. Every word is copied once, and the copy is validated.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/numeric/bits.h"
 #include "verbs/base/asymmetric_fence.h"
@@ -523,7 +524,8 @@ bool ShmLink::Cool() {
 
 void ShmLink::DiscardInbound(uint64_t data_end, uint64_t reply_end) {
   uint64_t position = rx_position_.load(std::memory_order_relaxed);
-  uint64_t chunks = 0;
+  // Where a Poll broke off, some were consumed and not yet handed back.
+  uint64_t chunks = std::exchange(back_mask_, 0);
   // At most one lap; the peer's positions only bound it from above.
   const auto add = [&chunks](const Slot& slot, const Word& word) {
     if (word.op != Op::kSendChunk && word.op != Op::kWriteChunk && word.op != Op::kReplyChunk) {

@@ -59,5 +59,60 @@ TEST(PoolTest, ReadsGoOnWhileOthersHoldThePool) {
   EXPECT_EQ(target.Wait(), 0);
 }
 
+// Each read breaks its connection at its fourth chunk, when three have been placed. All come back:
+// the target finds as many as a message takes that is emitted before anybody receives it.
+TEST(PoolTest, ReadsThatBreakOffLoseNothing) {
+  constexpr int kReads = 25;
+  constexpr uint32_t kRead = 64 * 1024;
+  ChildProcess target([](ChildProcess& parent) {
+    auto context = OpenForTest();
+    std::vector<std::unique_ptr<TestEnd>> ends;
+    for (int i = 0; i <= kReads; i++) ends.push_back(std::make_unique<TestEnd>(*context));
+    size_t next = 0;
+    TestListener listener(*context, [&]() -> QueuePair& { return ends[next++]->pair(); });
+    parent.PutValue(listener.port());
+    for (int i = 0; i < kReads; i++) {
+      ends[i]->Await(ends[i]->connected);
+      parent.PutValue(reinterpret_cast<uint64_t>(ends[i]->memory().data()));
+      parent.PutValue(ends[i]->key());
+      ends[i]->Await(ends[i]->disconnected);
+    }
+    TestEnd& last = *ends[kReads];
+    last.Await(last.connected);
+    last.Send(1, 0, 4 * kRead);
+    const bool sent = last.Next(last.sends()).status == Status::kSuccess;
+    parent.PutValue(1);
+    return sent ? 0 : 1;
+  });
+  ChildProcess reader([&target](ChildProcess&) {
+    auto context = OpenForTest();
+    const auto port = target.GetValue<uint16_t>();
+    for (int i = 0; i < kReads; i++) {
+      TestEnd end(*context);
+      DialForTest(end.pair(), port);
+      end.Await(end.connected);
+      const auto start = reinterpret_cast<uint64_t>(end.memory().data());
+      // The second piece is no region's.
+      const Segment segments[] = {{start, end.key(), kRead - 1},
+                                  {start + kRead, end.key() ^ (1 << 20), 1}};
+      SendRequest request;
+      request.opcode = Opcode::kRead;
+      request.segments = segments;
+      request.remote_address = target.GetValue<uint64_t>();
+      request.remote_key = target.GetValue<Key>();
+      if (end.pair().PostSend(request) != PostResult::kOk) return 1;
+      if (end.Next(end.sends()).status != Status::kLocalProtection) return 2;
+      end.Await(end.disconnected);
+    }
+    TestEnd end(*context);
+    DialForTest(end.pair(), port);
+    end.Await(end.connected);
+    target.GetValue<int>();
+    return 0;
+  });
+  EXPECT_EQ(reader.Wait(), 0);
+  EXPECT_EQ(target.Wait(), 0);
+}
+
 }  // namespace
 }  // namespace viaduct::verbs::shm
