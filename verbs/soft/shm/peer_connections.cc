@@ -250,11 +250,10 @@ void Peer::OnClose(Message& message) {
       return Finish(link);
     case Phase::kAccepting:
       if (pair == nullptr) return;  // it is disconnecting: CloseLink comes
-      if (pair->ConnectFailed(ConnectOutcome::kGone, {})) {
-        link->LetGo();
-        SendClose(*link, Status::kSuccess);
-        Finish(link);
-      }
+      // First: the sink may destroy the pair, and a mark of the peer would still find it.
+      SendClose(*link, Status::kSuccess);
+      Finish(link);
+      if (pair->ConnectFailed(ConnectOutcome::kGone, {})) link->LetGo();
       return;
     case Phase::kConnected:
       break;
