@@ -1,6 +1,6 @@
 // The memory of one pair of processes.
 //
-// Sealed against shrinking and growing, 40 MiB of address space for 4,096 connections; pages
+// Sealed against shrinking and growing, 39 MiB of address space for 4,096 connections; pages
 // exist from the moment that somebody pays for them with fallocate, so that a full tmpfs is an
 // error there and never a SIGBUS later: the creator for what every pair has, the side that gives
 // out a connection number for that connection, a sender for further chunks of its pool.

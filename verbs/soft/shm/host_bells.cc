@@ -144,7 +144,7 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
     } else {
       entries[0] = {seen, reinterpret_cast<uint64_t>(&word), kFutex32 | kFutexPrivate, 0};
       timespec until = {deadline.at() / 1'000'000'000, deadline.at() % 1'000'000'000};
-      // Always with a time-out: without one the kernel restarts the wait after a signal handler.
+      // Ends with EINTR only for handlers without SA_RESTART: others the kernel lets return here.
       const long waited = syscall(SYS_futex_waitv, entries, count, 0, &until, CLOCK_MONOTONIC);
       if (waited < 0 && errno == ETIMEDOUT) result = WaitResult::kTimedOut;
       if (waited < 0 && errno == EINTR) result = WaitResult::kInterrupted;
