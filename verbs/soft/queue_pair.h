@@ -131,9 +131,6 @@ class SoftQueuePair final : public QueuePair {
   // Before Fail, inside Poll: what came fails its checksum.
   void SetCorrupt() { corrupt_ = true; }
 
-  // In a forked child: nothing is emitted or consumed any more. Takes no lock.
-  void Abandon() { failing_.store(true, std::memory_order_relaxed); }
-
   // ---- Progress. The wire calls this on the executor when something arrived or room appeared;
   // no lock held. Polls the link, pumps, marks and wakes what has to know. True if the link
   // consumed something. A link that is not Connected is not polled.

@@ -6,32 +6,15 @@
 
 #include "verbs/base/event_loop.h"
 #include "verbs/base/fd.h"
+#include "verbs/soft/fd_table.h"
 
 namespace viaduct::verbs::iwarp {
 
 // Move-only; closes what it owns, and is in the table of sockets until then.
-class Socket {
+class Socket : public TabledFd {
  public:
   Socket() = default;
   explicit Socket(Fd fd);
-  Socket(Socket&& other) noexcept : fd_(std::move(other.fd_)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    if (this != &other) {
-      Reset();
-      fd_ = std::move(other.fd_);
-    }
-    return *this;
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  ~Socket() { Reset(); }
-
-  int get() const { return fd_.get(); }
-  bool valid() const { return fd_.valid(); }
-  void Reset();
-
- private:
-  Fd fd_;
 };
 
 // From now on a forked child closes its copies of all sockets, so that peers notice the death of

@@ -13,6 +13,7 @@
 #include "verbs/base/fd.h"
 #include "verbs/base/lock.h"
 #include "verbs/soft/shm/arena_format.h"
+#include "verbs/soft/shm/descriptor.h"
 
 namespace viaduct::verbs::shm {
 
@@ -43,14 +44,12 @@ class Arena {
   // Makes the pages exist. False: no memory.
   bool PayConnection(uint32_t id);
   bool PayChunks(int d, uint32_t first, uint32_t count);
-  // In a forked child.
-  void CloseFd() { fd_.Reset(); }
 
  private:
   Arena(Fd fd, unsigned char* base) : fd_(std::move(fd)), base_(base) {}
   static std::shared_ptr<Arena> Map(Fd fd);
 
-  Fd fd_;
+  Descriptor fd_;
   unsigned char* const base_;
 };
 

@@ -1,8 +1,14 @@
-// A forked child: the parent's death is noticed by the peer although the child lives.
+// Forked children: the parent's death is noticed by the peer although a child lives, and a child
+// may be born at any moment.
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <deque>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "verbs/soft/shm/testing_node.h"
@@ -48,6 +54,50 @@ TEST(ForkTest, AChildKeepsNothingOpenAndDoesNoHarm) {
   });
   EXPECT_EQ(survivor.Wait(), 0);
   victim.Kill();
+}
+
+// The hook of the fork must not look at what another thread was changing just then.
+TEST(ForkTest, AChildIsBornWhileListenersAndConnectionsComeAndGo) {
+  ChildProcess parent_of_many([](ChildProcess& parent) {
+    auto context = OpenForTest();
+    std::deque<TestEnd> ends;
+    TestListener listener(
+        *context, [&]() -> QueuePair& { return ends.emplace_back(*context, 4096, 16).pair(); });
+    parent.PutValue(listener.port());
+    std::atomic<bool> stop{false};
+    std::thread listening([&] {
+      while (!stop.load()) {
+        std::deque<TestListener> more;
+        for (int i = 0; i < 20; i++) {
+          more.emplace_back(*context, [&]() -> QueuePair& { std::abort(); });
+        }
+      }
+    });
+    int bad = 0;
+    for (int i = 0; i < 400; i++) {
+      const pid_t child = fork();
+      if (child == 0) _exit(0);
+      int status = 0;
+      if (child < 0 || waitpid(child, &status, 0) != child || status != 0) bad++;
+    }
+    stop.store(true);
+    listening.join();
+    parent.GetValue<int>();
+    return bad == 0 ? 0 : 1;
+  });
+  ChildProcess peer([&parent_of_many](ChildProcess&) {
+    auto context = OpenForTest();
+    const auto port = parent_of_many.GetValue<uint16_t>();
+    for (int i = 0; i < 300; i++) {
+      TestEnd end(*context, 4096, 16);
+      DialForTest(end.pair(), port);
+      end.Await(end.connected);
+    }
+    parent_of_many.PutValue(1);
+    return 0;
+  });
+  EXPECT_EQ(peer.Wait(), 0);
+  EXPECT_EQ(parent_of_many.Wait(), 0);
 }
 
 }  // namespace

@@ -102,7 +102,8 @@ absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, Fd socket, pid_t 
   if (peer == nullptr) {
     std::shared_ptr<Arena> arena = Arena::Create();
     if (arena == nullptr) return absl::ResourceExhaustedError("no shared memory");
-    peer = std::make_shared<Peer>(*this, loop_, 0, std::move(socket), pid, std::move(arena));
+    peer = std::make_shared<Peer>(*this, loop_, 0, Descriptor(MoveHigh(std::move(socket))), pid,
+                                  std::move(arena));
     Adopt(peer);
     if (!peer->StartAsCreator()) peer->Die();
   }
@@ -179,7 +180,7 @@ absl::StatusOr<uint16_t> Host::Listen(uint16_t port, ListenerSink* sink) {
   }
   if (!fd.ok()) return fd.status();
   const int raw = fd->get();
-  auto listener = std::make_shared<PortListener>(PortListener{*std::move(fd), sink});
+  auto listener = std::make_shared<PortListener>(PortListener{Descriptor(*std::move(fd)), sink});
   {
     MutexLock holder(&listeners_mutex_);
     listeners_[port] = listener;
@@ -240,7 +241,7 @@ void Host::StartHandshake(Fd socket, pid_t pid, uint16_t port) {
   const int raw = socket.get();
   if (!loop_.Watch(raw, EPOLLIN | EPOLLRDHUP, [this, raw](uint32_t) { OnHello(raw); }).ok()) return;
   Handshake& handshake = handshakes_[raw];
-  handshake.socket = std::move(socket);
+  handshake.socket = Descriptor(std::move(socket));
   handshake.pid = pid;
   handshake.port = port;
   handshake.timer = loop_.RunAt(loop_.Now() + kHelloTimeout, [this, raw] {
@@ -298,9 +299,8 @@ void Host::AnswerAsk(const Handshake& handshake, const Message& ask) {
 }
 
 void Host::Abandon() {
-  for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) peer->Abandon();
-  for (auto& [port, listener] : listeners_) listener->socket.Reset();
-  for (auto& [socket, handshake] : handshakes_) handshake.socket.Reset();
+  g_descriptors.CloseInForkChild();
+  peers_.store(&nobody_);
 }
 
 }  // namespace viaduct::verbs::shm

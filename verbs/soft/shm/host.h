@@ -75,12 +75,12 @@ class Host {
     std::vector<std::shared_ptr<Peer>> peers;
   };
   struct PortListener {
-    Fd socket;
+    Descriptor socket;
     ListenerSink* sink;
   };
   // An accepted socket whose Hello has not come.
   struct Handshake {
-    Fd socket;
+    Descriptor socket;
     pid_t pid;
     uint16_t port;
     Executor::TimerId timer;
@@ -103,11 +103,12 @@ class Host {
   bool Tick();
   // bell_lock_ held: arms every bell as `kind`; true if marks are there already.
   bool Arm(uint32_t kind);
-  // In a forked child, where no other thread lives. Takes no lock.
-  void Abandon() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // In a forked child, where no other thread lives, and those that did may have been inside anything.
+  void Abandon();
 
   EventLoop& loop_;
   std::atomic<PeerList*> peers_;                    // never null
+  PeerList nobody_;                                 // what a forked child sees
   std::atomic<Nanos> silence_{0};                   // AddUser's
   absl::flat_hash_map<int, Handshake> handshakes_;  // executor
 

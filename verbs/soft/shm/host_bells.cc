@@ -44,6 +44,18 @@ int WaitEntries() {
   return entries;
 }
 
+WaitResult SleepOn(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) {
+  switch (FutexWait(word, seen, deadline)) {
+    case FutexResult::kTimedOut:
+      return WaitResult::kTimedOut;
+    case FutexResult::kInterrupted:
+      return WaitResult::kInterrupted;
+    case FutexResult::kWoken:
+      break;
+  }
+  return WaitResult::kReady;
+}
+
 }  // namespace
 
 void Host::Collect() {
@@ -96,6 +108,7 @@ bool Host::Tick() {
 }
 
 void Host::Expect() {
+  if (InForkChild()) return;
   bool marks = false;
   {
     EpochGuard guard;
@@ -107,6 +120,7 @@ void Host::Expect() {
 }
 
 WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) {
+  if (InForkChild()) return SleepOn(word, seen, deadline);
   CancellationDisabled no_cancellation;
   const int most = WaitEntries();
   WaitEntry entries[kMaxFutexes];
@@ -131,20 +145,11 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
   WaitResult result = WaitResult::kReady;
   if (!marks) {
     if (count == 1) {
-      switch (FutexWait(word, seen, deadline)) {
-        case FutexResult::kTimedOut:
-          result = WaitResult::kTimedOut;
-          break;
-        case FutexResult::kInterrupted:
-          result = WaitResult::kInterrupted;
-          break;
-        case FutexResult::kWoken:
-          break;
-      }
+      result = SleepOn(word, seen, deadline);
     } else {
       entries[0] = {seen, reinterpret_cast<uint64_t>(&word), kFutex32 | kFutexPrivate, 0};
       timespec until = {deadline.at() / 1'000'000'000, deadline.at() % 1'000'000'000};
-      // Ends with EINTR only for handlers without SA_RESTART: others the kernel lets return here.
+      // Behind a handler with SA_RESTART the kernel goes on waiting, time-out or not.
       const long waited = syscall(SYS_futex_waitv, entries, count, 0, &until, CLOCK_MONOTONIC);
       if (waited < 0 && errno == ETIMEDOUT) result = WaitResult::kTimedOut;
       if (waited < 0 && errno == EINTR) result = WaitResult::kInterrupted;

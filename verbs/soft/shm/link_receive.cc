@@ -32,6 +32,7 @@ ShmLink::Step ShmLink::Nonsense() {
 }
 
 bool ShmLink::Arrived() const {
+  if (InForkChild()) return false;
   const uint64_t position = rx_position_.load(std::memory_order_relaxed);
   const uint64_t word = rx_[position % kSlots].word.load(std::memory_order_acquire);
   const SoftQueuePair* pair = pair_.load(std::memory_order_relaxed);
@@ -56,6 +57,8 @@ bool ShmLink::Arrived() const {
 }
 
 bool ShmLink::Poll(int budget) {
+  if (InForkChild()) [[unlikely]]
+    return false;
   bool moved = PollData(budget);
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   if (pair.ReadsOutstanding()) moved |= PollReplies();
@@ -510,6 +513,7 @@ void ShmLink::Heat() {
 }
 
 bool ShmLink::Cool() {
+  if (InForkChild()) return false;
   const SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   const bool waits = pair.SendsWait() || reads_in_count_.load(std::memory_order_relaxed) != 0;
   // What came while nobody needed to be told is looked at once more.

@@ -36,6 +36,8 @@ uint8_t FlagsOf(const SendEntry& entry, bool last) {
 }  // namespace
 
 void ShmLink::Pump() {
+  if (InForkChild()) [[unlikely]]
+    return;
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   while (SendEntry* entry = pair.NextToEmit()) {
     if (!Emit(*entry)) {

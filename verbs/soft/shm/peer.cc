@@ -34,7 +34,7 @@ uint64_t RandomToken() {
 
 }  // namespace
 
-Peer::Peer(Host& host, EventLoop& loop, int side, Fd socket, pid_t pid,
+Peer::Peer(Host& host, EventLoop& loop, int side, Descriptor socket, pid_t pid,
            std::shared_ptr<Arena> arena)
     : host_(host),
       loop_(loop),
@@ -42,7 +42,7 @@ Peer::Peer(Host& host, EventLoop& loop, int side, Fd socket, pid_t pid,
       pid_(pid),
       arena_(std::move(arena)),
       pool_(*arena_, 1 - side),
-      socket_(MoveHigh(std::move(socket))),
+      socket_(std::move(socket)),
       marked_links_(std::make_unique<ShmLink*[]>(kConnections)),
       next_id_(side == 0 ? 0 : kConnections / 2),
       id_end_(side == 0 ? kConnections / 2 : kConnections) {}
@@ -78,7 +78,7 @@ void Peer::OnWelcome(Message& message) {
 
 bool Peer::Watch() {
   // Without a pidfd (old kernel, another namespace of processes) the hang-up alone tells.
-  pidfd_ = MoveHigh(Fd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))));
+  pidfd_ = Descriptor(MoveHigh(Fd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)))));
   my_bell().store(kBellSocket, std::memory_order_seq_cst);
   const std::weak_ptr<Peer> weak = weak_from_this();
   if (!loop_
@@ -219,15 +219,6 @@ bool Peer::CollectMarks() {
     }
   }
   return true;
-}
-
-void Peer::Abandon() {
-  socket_.Reset();
-  pidfd_.Reset();
-  arena_->CloseFd();
-  for (const auto& [id, link] : links_) {
-    if (SoftQueuePair* pair = link->pair()) pair->Abandon();
-  }
 }
 
 }  // namespace viaduct::verbs::shm

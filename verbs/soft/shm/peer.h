@@ -17,11 +17,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "verbs/base/event_loop.h"
-#include "verbs/base/fd.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/soft/shm/arena.h"
 #include "verbs/soft/shm/chunk_pool.h"
+#include "verbs/soft/shm/descriptor.h"
 #include "verbs/soft/shm/link.h"
 #include "verbs/soft/shm/message.h"
 
@@ -32,7 +32,8 @@ class Host;
 class Peer : public std::enable_shared_from_this<Peer> {
  public:
   // `side` 0 created the arena and owns the connection numbers below the half.
-  Peer(Host& host, EventLoop& loop, int side, Fd socket, pid_t pid, std::shared_ptr<Arena> arena);
+  Peer(Host& host, EventLoop& loop, int side, Descriptor socket, pid_t pid,
+       std::shared_ptr<Arena> arena);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -87,9 +88,6 @@ class Peer : public std::enable_shared_from_this<Peer> {
   // This process exits: the peer's connections end as if disconnected.
   void SayGoodbye();
 
-  // In a forked child: closes descriptors. Takes no lock.
-  void Abandon();
-
  private:
   bool Watch();
   void Ring();
@@ -127,8 +125,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   uint64_t token_ = 0;
 
   // Open as long as *this: any thread rings on it. Shut down when the peer is dead.
-  Fd socket_;
-  Fd pidfd_;
+  Descriptor socket_;
+  Descriptor pidfd_;
   bool dead_ = false;
   bool leaves_ = false;   // it has said good-bye
   bool greeted_ = false;  // Hello and Welcome are done

@@ -305,7 +305,7 @@ void Peer::Die() {
   if (dead_) return;
   dead_ = true;
   const std::shared_ptr<Peer> self = shared_from_this();
-  for (Fd* fd : {&socket_, &pidfd_}) {
+  for (Descriptor* fd : {&socket_, &pidfd_}) {
     if (fd->valid()) loop_.Unwatch(fd->get());
   }
   host_.Forget(*this);

@@ -1,0 +1,60 @@
+#include "verbs/soft/fd_table.h"
+
+#include <unistd.h>
+
+namespace viaduct::verbs {
+namespace {
+
+uint64_t BitOf(int fd) { return uint64_t{1} << static_cast<unsigned>(fd) % 64; }
+
+}  // namespace
+
+std::atomic<uint64_t>* FdTable::WordOf(size_t fd) {
+  const size_t index = fd / kPageBits;
+  if (index >= kPages) return nullptr;
+  Page* page = pages_[index].load(std::memory_order_acquire);
+  if (page == nullptr) {
+    auto* const made = new Page;
+    if (pages_[index].compare_exchange_strong(page, made, std::memory_order_acq_rel)) {
+      page = made;
+    } else {
+      delete made;
+    }
+  }
+  return &page->words[fd % kPageBits / kWordBits];
+}
+
+void FdTable::Add(int fd) {
+  if (auto* const word = WordOf(static_cast<size_t>(fd))) {
+    word->fetch_or(BitOf(fd), std::memory_order_relaxed);
+  }
+}
+
+void FdTable::Remove(int fd) {
+  if (auto* const word = WordOf(static_cast<size_t>(fd))) {
+    word->fetch_and(~BitOf(fd), std::memory_order_relaxed);
+  }
+}
+
+void FdTable::CloseInForkChild() {
+  // Its own children have nothing to close.
+  if (in_fork_child_.exchange(true, std::memory_order_relaxed)) return;
+  ForEach([](int fd) { close(fd); });
+}
+
+TabledFd::TabledFd(FdTable& table, Fd fd) : table_(&table), fd_(std::move(fd)) {
+  if (fd_.valid()) table_->Add(fd_.get());
+}
+
+void TabledFd::Reset() {
+  if (!fd_.valid()) return;
+  // In a child the descriptor is closed already, and its number may be another file's.
+  if (table_->in_fork_child()) {
+    fd_.Release();
+    return;
+  }
+  table_->Remove(fd_.get());
+  fd_.Reset();
+}
+
+}  // namespace viaduct::verbs

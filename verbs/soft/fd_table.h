@@ -1,0 +1,92 @@
+// Descriptors whose copies a forked child closes, so that peers notice the death of the parent
+// although the child lives; and the owner of one.
+//
+// The hook of a fork runs while other threads may have been inside anything, and takes no lock:
+// hence a table that needs none.
+#ifndef VIADUCT_VERBS_SOFT_FD_TABLE_H_
+#define VIADUCT_VERBS_SOFT_FD_TABLE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "verbs/base/fd.h"
+
+namespace viaduct::verbs {
+
+// Any thread. Never destroyed: for constinit objects. One bit per descriptor, in pages that are
+// made on demand and never freed; descriptors beyond (more than a process may have) are not in it.
+class FdTable {
+ public:
+  constexpr FdTable() = default;
+  FdTable(const FdTable&) = delete;
+  FdTable& operator=(const FdTable&) = delete;
+
+  void Add(int fd);
+  void Remove(int fd);
+
+  // In a forked child, where the numbers may be other files afterwards.
+  void CloseInForkChild();
+  bool in_fork_child() const { return in_fork_child_.load(std::memory_order_relaxed); }
+
+  template <typename Act>
+  void ForEach(Act act) const {
+    for (size_t p = 0; p < kPages; ++p) {
+      const Page* const page = pages_[p].load(std::memory_order_acquire);
+      if (page == nullptr) continue;
+      for (size_t w = 0; w < kPageWords; ++w) {
+        uint64_t word = page->words[w].load(std::memory_order_relaxed);
+        for (; word != 0; word &= word - 1) {
+          act(static_cast<int>(p * kPageBits + w * kWordBits +
+                               static_cast<size_t>(__builtin_ctzll(word))));
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kWordBits = 64;
+  static constexpr size_t kPageWords = 512;
+  static constexpr size_t kPageBits = kPageWords * kWordBits;
+  static constexpr size_t kPages = 64;
+  struct Page {
+    std::atomic<uint64_t> words[kPageWords] = {};
+  };
+
+  std::atomic<uint64_t>* WordOf(size_t fd);
+
+  std::atomic<Page*> pages_[kPages] = {};
+  std::atomic<bool> in_fork_child_{false};
+};
+
+// Move-only; closes what it owns, and is in its table until then.
+class TabledFd {
+ public:
+  TabledFd() = default;
+  TabledFd(FdTable& table, Fd fd);
+  TabledFd(TabledFd&& other) noexcept : table_(other.table_), fd_(std::move(other.fd_)) {}
+  TabledFd& operator=(TabledFd&& other) noexcept {
+    if (this != &other) {
+      Reset();
+      table_ = other.table_;
+      fd_ = std::move(other.fd_);
+    }
+    return *this;
+  }
+  TabledFd(const TabledFd&) = delete;
+  TabledFd& operator=(const TabledFd&) = delete;
+  ~TabledFd() { Reset(); }
+
+  int get() const { return fd_.get(); }
+  bool valid() const { return fd_.valid(); }
+  void Reset();
+
+ private:
+  FdTable* table_ = nullptr;
+  Fd fd_;
+};
+
+}  // namespace viaduct::verbs
+
+#endif  // VIADUCT_VERBS_SOFT_FD_TABLE_H_
