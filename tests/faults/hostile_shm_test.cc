@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -283,6 +284,27 @@ TEST(HostileHandshake, Arenas) {
     refused("a byte long", NewArena({.bytes = kArenaBytes + 1}));
     refused("wrong magic", NewArena({.header = {kArenaMagic ^ 1, kArenaBytes}}));
     refused("wrong size inside", NewArena({.header = {kArenaMagic, kArenaBytes - 1}}));
+  });
+}
+
+// One process, pair after pair: each costs the server descriptors and address space.
+TEST(HostileHandshake, ManyPairs) {
+  RunSiege([](Besieger& besieger) {
+    constexpr int kTried = 100, kAllowed = 32;
+    {
+      OwnFd arena(NewArena());
+      std::vector<std::unique_ptr<Hostile>> pairs;
+      int welcome = 0;
+      for (int i = 0; i < kTried; ++i) {
+        pairs.push_back(std::make_unique<Hostile>());
+        pairs.back()->Send(GoodHello(), {arena.get()});
+        if (pairs.back()->Next() == MessageType::kWelcome) ++welcome;
+      }
+      EXPECT_GT(welcome, 0);
+      EXPECT_LE(welcome, kAllowed);
+      besieger.Check();
+    }
+    besieger.Check();
   });
 }
 

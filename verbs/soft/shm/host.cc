@@ -25,6 +25,9 @@ constexpr int kPortTries = 256;
 constexpr uint16_t kFirstFreePort = 49152;
 constexpr char kService[] = "viaduct";
 constexpr int kMostRedirections = 8;
+// That one process may open with us. A requester gives out half the numbers of a pair, so these
+// carry the connections that a device allows.
+constexpr int kMostPairs = 65536 / (kConnections / 2);
 
 }  // namespace
 
@@ -269,10 +272,17 @@ void Host::OnHello(int raw) {
       hello.fds.size() != 1) {
     return;
   }
+  const auto& peers = peers_.load()->peers;
+  if (std::count_if(peers.begin(), peers.end(), [&handshake](const auto& peer) {
+        return peer->pid() == handshake.pid && peer->side() == 1;
+      }) >= kMostPairs) {
+    Log(LogLevel::kWarn, "process ", handshake.pid, " opens too much shared memory");
+    return;
+  }
   std::shared_ptr<Arena> arena;
   if (handshake.pid == getpid()) {
     // The other end of ourselves: one mapping serves both.
-    for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) {
+    for (const std::shared_ptr<Peer>& peer : peers) {
       if (peer->token() == body->token && peer->side() == 0) arena = peer->shared_arena();
     }
   } else {
