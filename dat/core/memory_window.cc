@@ -10,8 +10,7 @@ namespace viaduct::core {
 
 using verbs::MutexLock;
 
-Error MemoryWindow::Create(ProtectionZone& zone, verbs::WindowScope scope,
-                           Ref<MemoryWindow>* out) {
+Error MemoryWindow::Create(ProtectionZone& zone, verbs::WindowScope scope, Ref<MemoryWindow>* out) {
   InterfaceAdapter& adapter = zone.adapter();
   auto window = adapter.context().CreateWindow(zone.domain(), scope);
   if (!window.ok()) return OutOf(Resource::kRegion);

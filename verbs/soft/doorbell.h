@@ -23,8 +23,8 @@ class Doorbell {
   virtual void Collect() = 0;
 
   // Sleeps while `word` is `seen`, until Wake(word), an arrival that Collect would find, a signal
-  // (kInterrupted) or the deadline (kTimedOut); otherwise kReady. May return early. Cancellation
-  // is disabled meanwhile.
+  // (kInterrupted; not always if its handler has SA_RESTART: shm/README.md) or the deadline
+  // (kTimedOut); otherwise kReady. May return early. Cancellation is disabled meanwhile.
   virtual WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) = 0;
 
   // A thread will sleep elsewhere until the attendant tells of an arrival: the next one is noticed

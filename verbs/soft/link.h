@@ -29,8 +29,8 @@ class Link {
 
   // Consumes what has arrived, up to about `budget` messages, through the pair's inbound
   // operations; completes reads and confirmed requests. Returns true if it consumed or completed
-  // anything. Not called before Start, nor after the pair broke. Ends soon whatever the peer goes on
-  // sending or taking; for what is left Arrived is true, or the link calls MarkArrived.
+  // anything. Not called before Start, nor after the pair broke. Ends soon, whatever the peer goes
+  // on sending or taking; for what is left Arrived is true, or the link calls MarkArrived.
   virtual bool Poll(int budget) = 0;
 
   // A cheap look, by any thread while the link is attached: would Poll find something? May be

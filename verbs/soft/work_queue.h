@@ -32,7 +32,7 @@ struct alignas(64) SendEntry {
   uint32_t length;  // sum of the segments
   Key remote_key;
   uint32_t immediate;
-  uint16_t flags;   // RequestFlag
+  uint16_t flags;  // RequestFlag
   Opcode opcode;
   uint8_t status;   // kPending or a Status; atomic access, see SetStatus
   uint32_t offset;  // the wire's own progress, 0 at first: bytes emitted, or read so far

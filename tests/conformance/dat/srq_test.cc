@@ -137,7 +137,8 @@ TEST(Srq, C131_C133_ResizeAndCounts) {
         side.AcceptFrom(peer, ep, Port(0));
         for (uint64_t i = 0; i < 4; ++i) Post(srq, memory, i, 1, i);
         DAT_LMR_TRIPLET local = memory.Local(0, 1);
-        EXPECT_TRUE(Fails(dat_srq_post_recv(srq, 1, &local, Cookie(9)), DAT_INSUFFICIENT_RESOURCES));
+        EXPECT_TRUE(
+            Fails(dat_srq_post_recv(srq, 1, &local, Cookie(9)), DAT_INSUFFICIENT_RESOURCES));
         EXPECT_TRUE(Fails(dat_srq_resize(srq, 3), DAT_INVALID_STATE));
         EXPECT_TRUE(Fails(dat_srq_resize(srq, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
         Must(dat_srq_resize(srq, 40));

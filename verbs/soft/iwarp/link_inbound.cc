@@ -423,8 +423,8 @@ bool IwarpLink::TakeReadRequest(SoftQueuePair& pair, const DdpHeader& header,
   // receives.
   const bool empty =
       header.opcode == RdmapOpcode::kReadRequest && ReadRequestOf(header, ulpdu).size == 0;
-  if (!parked_.empty() && (empty || parked_.count(Kind::kReadRequest) > 0 ||
-                           parked_.count(Kind::kWrite) > 0)) {
+  if (!parked_.empty() &&
+      (empty || parked_.count(Kind::kReadRequest) > 0 || parked_.count(Kind::kWrite) > 0)) {
     return Park(Kind::kReadRequest, ulpdu);
   }
   return QueueAnswer(pair, header, ulpdu);

@@ -103,7 +103,7 @@ class Host {
   bool Tick();
   // bell_lock_ held: arms every bell as `kind`; true if marks are there already.
   bool Arm(uint32_t kind);
-  // In a forked child, where no other thread lives, and those that did may have been inside anything.
+  // In a forked child. The threads that it does not have may have been inside anything.
   void Abandon();
 
   EventLoop& loop_;

@@ -149,7 +149,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   // Requests with kConfirm that are not complete; counted behind their emission, so that it may be
   // one too few, even below 0, for a moment.
   std::atomic<uint32_t> confirms_{0};
-  std::atomic<bool> cold_{true};          // Heat and Cool; read by the sender
+  std::atomic<bool> cold_{true};  // Heat and Cool; read by the sender
 
   alignas(64) std::atomic<uint64_t> rx_position_{0};  // inbound lock -> this group
   uint64_t rx_published_ = 0;
@@ -163,7 +163,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   uint64_t reply_tx_position_ = 0;
   std::atomic<uint64_t> reply_head_{0};
   uint8_t reply_chunk_slots_ = 0;  // bit: that slot of the reply ring carries a chunk
-  std::vector<ReadIn> reads_in_;  // a ring of reads_in_limit_; empty until the first read
+  std::vector<ReadIn> reads_in_;   // a ring of reads_in_limit_; empty until the first read
   uint32_t reads_in_first_ = 0;
   std::atomic<uint32_t> reads_in_count_{0};
 };

@@ -1,4 +1,5 @@
-// The pool of chunks that all connections of two processes share: nobody waits for what others keep.
+// The pool of chunks that all connections of two processes share: nobody waits for what others
+// keep, and none is lost.
 #include <cstring>
 #include <memory>
 #include <vector>
