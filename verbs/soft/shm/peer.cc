@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/numeric/bits.h"
+#include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/soft/shm/fence.h"
 #include "verbs/soft/shm/host.h"
