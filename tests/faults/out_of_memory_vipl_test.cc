@@ -27,6 +27,13 @@ void* operator new(std::size_t size) { return Allocate(alignof(std::max_align_t)
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return Allocate(static_cast<std::size_t>(alignment), size);
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept { free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { free(memory); }
