@@ -15,15 +15,16 @@ viaduct_bazel() {
     for folder in "$viaduct_cache"/bazel-*; do
       [ "$folder" = "$viaduct_disk_cache" ] || rm -rf "$folder"
     done
-    viaduct_prune "$viaduct_disk_cache" 8000000000
+    viaduct_prune "$viaduct_disk_cache" 12000000000
   fi
   viaduct_command=$1
   shift
   ${VIADUCT_BAZEL:-bazel} "$viaduct_command" --disk_cache="$viaduct_disk_cache" "$@" </dev/null
 }
 
-# viaduct_prune FOLDER BYTES: Bazel never shrinks its disk cache. Of one that holds more than BYTES goes what was
-# not used for longest, until three quarters are left; an entry whose files are gone is built again.
+# viaduct_prune FOLDER BYTES: Bazel never shrinks its disk cache; one state in all configurations takes 4 GB. Of one
+# that holds more than BYTES goes what was not used for longest, as far as the file system tells (relatime: in days),
+# until three quarters are left; an entry whose files are gone is built again.
 viaduct_prune() (
   cd "$1" || exit
   find . -type f -printf '%A@ %s %p\n' | sort -rn | awk -v limit="$2" '
