@@ -106,3 +106,11 @@ inline constinit Mishaps mishaps;
 }  // namespace viaduct::rdma_mock
 
 #endif  // VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_
+// Of asked.h.
+struct Asked {
+  std::atomic<int> access{0};
+  std::atomic<unsigned> peer_access{0};
+  std::atomic<int> delay{0};
+};
+inline constinit Asked asked;
+

@@ -373,9 +373,11 @@ int ibv_dealloc_pd(ibv_pd* domain) {
   return 0;
 }
 
-ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int) {
-  if (mock::mishaps.failing_registrations > 0) {
-    --mock::mishaps.failing_registrations;
+ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
+  mock::Meanwhile();
+  mock::asked.access = access;
+  if (mock::mishaps.failing_registrations > 0 || mock::mishaps.spare_regions == 0) {
+    if (mock::mishaps.failing_registrations > 0) --mock::mishaps.failing_registrations;
     errno = ENOMEM;
     return nullptr;
   }
@@ -505,3 +507,7 @@ int ibv_query_qp(ibv_qp* pair, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) 
 
 const char* ibv_wc_status_str(ibv_wc_status) { return "a failure"; }
 }
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
+    mock::asked.peer_access = static_cast<unsigned>(attributes->qp_access_flags);
+    mock::asked.delay = (mask & IBV_QP_MIN_RNR_TIMER) != 0 ? attributes->min_rnr_timer : 0;
+  }

@@ -8,19 +8,10 @@
 
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
+#include "verbs/rdma/patience.h"
 #include "verbs/rdma/shared_receive_queue.h"
 
 namespace viaduct::verbs::rdma {
-namespace {
-
-constexpr Nanos kMilli = 1'000'000;
-// So many milliseconds the device is given to complete what it held.
-constexpr int kBurialTries = 200;
-// Others complete in the same queue: it may never be dry.
-constexpr int kHarvests = 4096;
-
-}  // namespace
-
 Connection* Connection::ForDial(Device& device, ConnectionOwner* owner, absl::Status* status) {
   Connection* connection = new Connection(device, nullptr);
   connection->SetOwner(owner);
@@ -587,7 +578,7 @@ void Connection::TryToDestroy(int tries) {
     Destroy();
     return;
   }
-  device_.loop().RunAt(device_.loop().Now() + kMilli,
+  device_.loop().RunAt(device_.loop().Now() + kBurialInterval,
                        [this, next = dialing_ ? tries : tries + 1] { TryToDestroy(next); });
 }
 

@@ -8,12 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
+#include "verbs/rdma/patience.h"
 #include "verbs/rdma/queue_pair.h"
 
 namespace viaduct::verbs::rdma {
 namespace {
-
-constexpr int kBacklog = 128;
 
 Address AddressOf(const sockaddr* address) {
   return Address::FromSockaddr(address, sizeof(sockaddr_storage)).value_or(Address());

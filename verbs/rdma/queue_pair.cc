@@ -9,17 +9,12 @@
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/registration.h"
+#include "verbs/rdma/patience.h"
 #include "verbs/rdma/shared_receive_queue.h"
 
 namespace viaduct::verbs::rdma {
 namespace {
 
-// The engine has the deadline; the kernel is never the first to give up.
-constexpr int kResolveMs = 60'000;
-constexpr uint8_t kRetries = 7;
-constexpr uint8_t kRetryForEver = 7;  // of a receiver that is not ready
-// With NoReceive::kDrop: messages that may land before the control thread looks.
-constexpr int kDropBounces = 16;
 // More parts of one request than this are rare.
 constexpr uint32_t kMaxParts = 8;
 constexpr uint32_t kMaxReads = 255;  // of rdma_conn_param
@@ -148,8 +143,7 @@ rdma_conn_param RdmaQueuePair::Parameters() const {
   parameters.initiator_depth =
       ReadLimit(options_.max_reads_out, device_.limits().max_qp_init_rd_atom);
   parameters.retry_count = kRetries;
-  // What the peer does when it finds no receive here.
-  parameters.rnr_retry_count = options_.no_receive == NoReceive::kBreak ? 0 : kRetryForEver;
+  parameters.rnr_retry_count = ReceiverNotReadyRetries(options_.no_receive);
   return parameters;
 }
 
@@ -205,12 +199,18 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) {
   return absl::OkStatus();
 }
 
-// librdmacm opens the pair to everything that the peer may ask.
-void RdmaQueuePair::RestrictAccess(Connection& connection) {
+// librdmacm opens the pair to everything that the peer may ask, and lets a peer that has found no
+// receive wait for most of a second.
+void RdmaQueuePair::SetTermsForPeer(Connection& connection) {
   ibv_qp_attr attributes = {};
   attributes.qp_access_flags =
       static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | RemoteFlags(options_.remote_access));
-  ibv_modify_qp(connection.pair(), &attributes, IBV_QP_ACCESS_FLAGS);
+  int terms = IBV_QP_ACCESS_FLAGS;
+  if (!device_.iwarp()) {
+    attributes.min_rnr_timer = kReceiverNotReadyTimer;
+    terms |= IBV_QP_MIN_RNR_TIMER;
+  }
+  ibv_modify_qp(connection.pair(), &attributes, terms);
 }
 
 absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t responder_resources,
@@ -237,7 +237,7 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
     parameters.private_data = data.data();
     parameters.private_data_len = static_cast<uint8_t>(data.size());
     error = rdma_accept(connection.id(), &parameters) == 0 ? 0 : errno;
-    if (error == 0) RestrictAccess(connection);
+    if (error == 0) SetTermsForPeer(connection);
   }
   dialled_ = false;
   heard_ = true;
@@ -317,7 +317,7 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
     }
     if (connection.failed()) connection.Signal(kFailed);
     answer = dialled_;
-    if (answer) RestrictAccess(connection);
+    if (answer) SetTermsForPeer(connection);
     SpinLockHolder guard(&send_lock_);
     sending_ = &connection;
     stopped_ = false;

@@ -71,7 +71,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ImmediateForm immediate_form();
   rdma_conn_param Parameters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RestrictAccess(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetTermsForPeer(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives the connection up; the state afterwards is `next`.
   void Leave(State next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

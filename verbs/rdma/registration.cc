@@ -4,12 +4,12 @@
 #include <vector>
 
 namespace viaduct::verbs::rdma {
+#include "verbs/rdma/patience.h"
+
 namespace {
 
 constexpr Key kLastKey = 0x7fffffff;
 constexpr int kRemote = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-// Every second key of siw is too large; nobody is that unlucky.
-constexpr int kKeyTries = 40;
 
 }  // namespace
 

@@ -1,0 +1,48 @@
+// How long and how often: every time-out and retry towards a device.
+//
+// The deadline of an attempt is the engine's (dat/core), and abandons what the kernel still does
+// for it. What the kernel ends by itself before that is in the first lines.
+#ifndef VIADUCT_VERBS_RDMA_PATIENCE_H_
+#define VIADUCT_VERBS_RDMA_PATIENCE_H_
+
+#include <cstdint>
+
+#include "verbs/base/clock.h"
+#include "verbs/device.h"
+
+namespace viaduct::verbs::rdma {
+
+// Of the neighbour discovery and of the route, each: then the network has no way there. siw's ten
+// seconds for MPA's answer and the two for a TCP connection's are the kernel's own.
+inline constexpr int kResolveMs = 60'000;
+
+// Of a request that the peer's device does not answer: the most that three bits say, before the
+// connection is broken.
+inline constexpr uint8_t kRetries = 7;
+
+// Of a message that finds no receive, by what its receiver has said when they connected. 7: for
+// ever.
+constexpr uint8_t ReceiverNotReadyRetries(NoReceive policy) {
+  return policy == NoReceive::kBreak ? 0 : 7;
+}
+// How long its sender waits before each: 0.64 ms (InfiniBand 1.4, table 45). The kernel's
+// connection manager says 0, which stands for 655 ms.
+inline constexpr uint8_t kReceiverNotReadyTimer = 12;
+
+// Messages that may land under NoReceive::kDrop before the control thread looks.
+inline constexpr int kDropBounces = 16;
+
+// What a device is given to complete what it held when its connection ended, look by look.
+inline constexpr Nanos kBurialInterval = 1'000'000;
+inline constexpr int kBurialTries = 200;
+// Looks into a completion queue in which others complete, too: it may never be dry.
+inline constexpr int kHarvests = 4096;
+
+// Registrations until one has a key that VIPL's handles can say: every second one of siw has.
+inline constexpr int kKeyTries = 40;
+
+inline constexpr int kBacklog = 128;  // connection requests that nobody has taken
+
+}  // namespace viaduct::verbs::rdma
+
+#endif  // VIADUCT_VERBS_RDMA_PATIENCE_H_
