@@ -18,6 +18,10 @@ class MishapsTest : public DeviceTest {
     rdma_mock::FailRegistrations(0);
     rdma_mock::ReuseKeys(false);
     rdma_mock::SwallowAfterTheEnd(false);
+    rdma_mock::GiveLargeKeys(0);
+    rdma_mock::LimitRegistrations(-1);
+    rdma_mock::RefuseSendsAfter(-1);
+    rdma_mock::MeanwhileInMemory(nullptr);
   }
 };
 
@@ -54,6 +58,110 @@ TEST_F(MishapsTest, NoRegionGetsTheKeyOfOneThatWasChanged) {
   Expect(from.sends(), 2);
   Expect(to.receives(), 1);
   EXPECT_EQ(to.Get(0, 100), memory);
+}
+
+// Half of what one process may lock: with an unfit key's registration beside it there is no room.
+TEST_F(MishapsTest, ALargeRegionNeedsItsMemoryOnce) {
+  End& end = NewEnd(a());
+  Bytes memory = Pattern(100, 1);
+  rdma_mock::LimitRegistrations(1);
+  rdma_mock::GiveLargeKeys(1);
+  auto region = a().Register(end.domain(), memory.data(), memory.size(), kAllAccess);
+  ASSERT_TRUE(region.ok()) << region.status();
+  rdma_mock::LimitRegistrations(0);
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      a().Register(end.domain(), memory.data(), memory.size(), kAllAccess).status()));
+}
+
+TEST_F(MishapsTest, NoWindowTakesTheKeyOfARegionThatWasChanged) {
+  rdma_mock::ReuseKeys(true);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  Bytes memory = Pattern(100, 1);
+  auto other = a().Register(from.domain(), memory.data(), memory.size(), kAllAccess);
+  auto window = a().CreateWindow(from.domain(), WindowScope::kQueuePair);
+  ASSERT_TRUE(other.ok() && window.ok());
+  ASSERT_TRUE(from.region().Modify(from.domain(), kAllAccess).ok());
+  BindRequest bind;
+  bind.id = 1;
+  bind.window = window->get();
+  bind.region = (*other)->key();
+  bind.address = reinterpret_cast<uint64_t>(memory.data());
+  bind.length = memory.size();
+  bind.access = kRemoteRead;
+  Key key;
+  ASSERT_EQ(from.pair().PostBind(bind, &key), PostResult::kOk);
+  if (a().attributes().immediate_data) {
+    EXPECT_EQ(key, from.region().key()) << "the device's own window: else this proves nothing";
+  }
+  Expect(from.sends(), 1);
+  for (int id : {2, 3}) {
+    ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from.Send(id, 0, 8), PostResult::kOk) << "the changed region's own memory";
+    Expect(from.sends(), id);
+    Expect(to.receives(), 1);
+    window->reset();
+  }
+}
+
+// The queue fills up while memory is made for a bind: its place in it was kept.
+TEST_F(MishapsTest, ABindKeepsItsPlace) {
+  static End* from;
+  static int posted;
+  EndOptions small;
+  small.max_sends = 4;
+  from = &NewEnd(a(), small);
+  posted = 0;
+  End& to = NewEnd(b());
+  Connect(*from, to);
+  auto window = a().CreateWindow(from->domain(), WindowScope::kDomain);
+  ASSERT_TRUE(window.ok());
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  BindRequest bind;
+  bind.id = 9;
+  bind.window = window->get();
+  bind.region = from->region().key();
+  bind.address = from->Address(0);
+  bind.length = 8;
+  bind.access = kRemoteRead;
+  rdma_mock::MeanwhileInMemory([] {
+    rdma_mock::MeanwhileInMemory(nullptr);
+    while (from->Send(1, 0, 8) == PostResult::kOk) ++posted;
+  });
+  Key key = 0;
+  EXPECT_EQ(from->pair().PostBind(bind, &key), PostResult::kOk);
+  EXPECT_NE(key, 0u);
+  EXPECT_EQ(posted, 3);
+  for (int i = 0; i < posted; ++i) Expect(from->sends(), 1);
+  Expect(from->sends(), 9);
+}
+
+// It becomes several requests of the device, of which the last ones are refused.
+TEST_F(MishapsTest, ARefusedPartFailsTheWhole) {
+  constexpr int kSegments = 252;
+  EndOptions many;
+  many.max_segments = kSegments;
+  for (int taken : {0, 1, 9}) {
+    End& from = NewEnd(a(), many);
+    End& to = NewEnd(b(), many);
+    Connect(from, to);
+    std::vector<Segment> segments;
+    for (int i = 0; i < kSegments; ++i) segments.push_back(from.At(i * 16, 8));
+    SendRequest read;
+    read.id = 1;
+    read.opcode = Opcode::kRead;
+    read.segments = segments;
+    read.remote_address = to.Address(0);
+    read.remote_key = to.region().key();
+    rdma_mock::RefuseSendsAfter(taken);
+    ASSERT_EQ(from.pair().PostSend(read), PostResult::kOk);
+    rdma_mock::RefuseSendsAfter(-1);
+    Expect(from.sends(), 1, Status::kTransport);
+    ExpectDisconnected(from, DisconnectCause::kBroken);
+    EXPECT_TRUE(Run([&] { return from.pair().SendIdle(); }));
+    DestroyEnds();
+  }
 }
 
 // The peer's end is not known here yet when the request is posted.

@@ -10,6 +10,14 @@ void ReuseKeys(bool reuse) { mishaps.reuse_keys = reuse; }
 
 void SwallowAfterTheEnd(bool swallow) { mishaps.swallow = swallow; }
 
+void GiveLargeKeys(int count) { mishaps.large_keys = count; }
+
+void LimitRegistrations(int count) { mishaps.spare_regions = count; }
+
+void RefuseSendsAfter(int count) { mishaps.taken_before_refusal = count; }
+
+void MeanwhileInMemory(void (*work)()) { mishaps.making_memory = work; }
+
 int LiveDomains() { return mishaps.live_domains; }
 
 }  // namespace viaduct::rdma_mock

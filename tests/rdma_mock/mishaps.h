@@ -13,6 +13,15 @@ void ReuseKeys(bool reuse);
 // As with siw: what is posted to a pair whose connection is over never completes.
 void SwallowAfterTheEnd(bool swallow);
 
+// The next so many keys are larger than VIPL's handles can say.
+void GiveLargeKeys(int count);
+// Memory for so many more registrations at a time; -1: for any number.
+void LimitRegistrations(int count);
+// Of requests for the send queue so many more are taken, the next ones refused; -1: none.
+void RefuseSendsAfter(int count);
+// Called while memory is registered or a window made, as if by another thread; null: nothing.
+void MeanwhileInMemory(void (*work)());
+
 // Protection domains that exist.
 int LiveDomains();
 

@@ -100,12 +100,13 @@ struct Mishaps {
   std::atomic<uint32_t> last_freed_key{0};
   std::atomic<bool> swallow{false};
   std::atomic<int> live_domains{0};
+  std::atomic<int> large_keys{0};
+  std::atomic<int> spare_regions{-1};  // -1: any number
+  std::atomic<int> taken_before_refusal{-1};
+  std::atomic<void (*)()> making_memory{nullptr};
 };
 inline constinit Mishaps mishaps;
 
-}  // namespace viaduct::rdma_mock
-
-#endif  // VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_
 // Of asked.h.
 struct Asked {
   std::atomic<int> access{0};
@@ -114,3 +115,6 @@ struct Asked {
 };
 inline constinit Asked asked;
 
+}  // namespace viaduct::rdma_mock
+
+#endif  // VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_

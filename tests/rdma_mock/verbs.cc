@@ -148,21 +148,43 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
   Complete(pair.send_cq, pair, work.wr_id, opcode, status, bytes, nullptr);
 }
 
-int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr**) {
+int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr** bad) {
   QueuePair& pair = *static_cast<QueuePair*>(handle);
   SpinLockHolder guard(&pair.post_lock);
   if (pair.peer == nullptr && mishaps.swallow) [[unlikely]]
     return 0;
-  for (; work != nullptr; work = work->next) Perform(pair, *work);
+  for (; work != nullptr; work = work->next) {
+    if (mishaps.taken_before_refusal >= 0) [[unlikely]] {
+      if (mishaps.taken_before_refusal == 0) {
+        *bad = work;
+        return ENOMEM;
+      }
+      --mishaps.taken_before_refusal;
+    }
+    Perform(pair, *work);
+  }
   return 0;
 }
 
+// A key that was given back, if there is one to be given out again.
+uint32_t FreedKey() {
+  return mishaps.reuse_keys ? mishaps.last_freed_key.exchange(0) : uint32_t{0};
+}
+
+void Meanwhile() {
+  if (void (*const work)() = mishaps.making_memory) work();
+}
+
 ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
+  Meanwhile();
   ibv_mw* const window = new ibv_mw();
   window->context = domain->context;
   window->pd = domain;
   window->type = type;
-  window->rkey = (last_number.fetch_add(1) + 1) << 8;  // a bind changes the last eight bits
+  // A bind changes the last eight bits, counting.
+  const uint32_t freed = FreedKey();
+  window->rkey =
+      freed != 0 ? (freed & ~0xffu) | ((freed - 1) & 0xff) : (last_number.fetch_add(1) + 1) << 8;
   return window;
 }
 
@@ -381,14 +403,18 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
     errno = ENOMEM;
     return nullptr;
   }
+  if (mock::mishaps.spare_regions > 0) --mock::mishaps.spare_regions;
   ibv_mr* const region = new ibv_mr();
   region->context = domain->context;
   region->pd = domain;
   region->addr = address;
   region->length = length;
-  const uint32_t freed =
-      mock::mishaps.reuse_keys ? mock::mishaps.last_freed_key.exchange(0) : uint32_t{0};
+  const uint32_t freed = mock::FreedKey();
   region->lkey = region->rkey = freed != 0 ? freed : mock::last_number.fetch_add(1) + 1;
+  if (mock::mishaps.large_keys > 0) {
+    --mock::mishaps.large_keys;
+    region->lkey = region->rkey |= 0x80000000;
+  }
   return region;
 }
 
@@ -402,6 +428,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t,
 
 int ibv_dereg_mr(ibv_mr* region) {
   mock::mishaps.last_freed_key = region->lkey;
+  if (mock::mishaps.spare_regions >= 0) ++mock::mishaps.spare_regions;
   delete region;
   return 0;
 }
@@ -490,6 +517,10 @@ int ibv_destroy_qp(ibv_qp* handle) {
 }
 
 int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
+    mock::asked.peer_access = static_cast<unsigned>(attributes->qp_access_flags);
+    mock::asked.delay = (mask & IBV_QP_MIN_RNR_TIMER) != 0 ? attributes->min_rnr_timer : 0;
+  }
   if ((mask & IBV_QP_STATE) == 0) return 0;
   auto* const pair = static_cast<mock::QueuePair*>(handle);
   pair->state = attributes->qp_state;
@@ -507,7 +538,3 @@ int ibv_query_qp(ibv_qp* pair, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) 
 
 const char* ibv_wc_status_str(ibv_wc_status) { return "a failure"; }
 }
-  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
-    mock::asked.peer_access = static_cast<unsigned>(attributes->qp_access_flags);
-    mock::asked.delay = (mask & IBV_QP_MIN_RNR_TIMER) != 0 ? attributes->min_rnr_timer : 0;
-  }

@@ -177,6 +177,7 @@ class Window final : public MemoryWindow {
   ibv_mw* handle_ = nullptr;
   const ibv_qp* pair_ = nullptr;  // where `handle_` is good, if it is a pair's
   Key key_ = 0;
+  bool mapped_ = false;  // its key is in the map
   Region* region_ = nullptr;
 };
 

@@ -122,6 +122,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
     return record.opcode == Opcode::kWrite && (record.flags & kImmediate) != 0 &&
            immediate_form_ == ImmediateForm::kFramed;
   }
+  // What memory_ has prepared.
+  PostResult PostBound(Memory::BindStep step, const BindRequest& request, const WorkRecord& blank,
+                       Key* key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // A device's window, bound in its turn.
   PostResult PostBindToDevice(const BindRequest& request, const WorkRecord& blank, Key* key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
@@ -130,8 +133,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   PostResult PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
-  // The device has refused the chain from `bad` on, which is the record's.
-  void RefusedByDevice(WorkRecord& record, const ibv_send_wr* bad)
+  // The device has refused the chain from `bad` on, which is the record's, and so are `unposted`
+  // others that it was not asked to take any more.
+  void RefusedByDevice(WorkRecord& record, const ibv_send_wr* bad, uint32_t unposted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   void RefusedByDevice(WorkRecord& record, uint32_t refused)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);

@@ -1,5 +1,6 @@
 // Posting: requests in the device's form.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 
@@ -110,7 +111,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const SendRequ
   connection.Posted(kSends, 1);
   sends_.Publish();
   ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(connection.pair(), &plain_, &bad) != 0) RefusedByDevice(record, &plain_);
+  if (ibv_post_send(connection.pair(), &plain_, &bad) != 0) RefusedByDevice(record, &plain_, 0);
   return true;
 }
 
@@ -298,26 +299,42 @@ PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& req
   return PostWhole(work, gathered);
 }
 
-// More segments than the device takes of a read or write: several, with one completion.
+// More segments than the device takes of a read or write: several, with one completion. They are
+// built and posted a few at a time, without memory.
 PostResult RdmaQueuePair::PostSplit(ibv_send_wr& work, const WorkRecord& blank, uint32_t most) {
+  constexpr unsigned kNotOfLaterParts = IBV_SEND_FENCE;
   const uint32_t segments = static_cast<uint32_t>(work.num_sge);
-  std::vector<ibv_send_wr> parts((segments + most - 1) / most, work);
-  for (uint32_t i = 0, at = 0; i < parts.size(); ++i) {
-    ibv_send_wr& part = parts[i];
-    part.sg_list = work.sg_list + at;
-    part.num_sge = static_cast<int>(std::min(most, segments - at));
-    part.wr.rdma.remote_addr = work.wr.rdma.remote_addr;
-    for (int k = 0; k < part.num_sge; ++k) work.wr.rdma.remote_addr += part.sg_list[k].length;
-    at += part.num_sge;
-    const bool last = i + 1 == parts.size();
-    if (!last && part.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) part.opcode = IBV_WR_RDMA_WRITE;
-    if (i != 0) part.send_flags &= ~static_cast<unsigned>(IBV_SEND_FENCE);
-    part.next = last ? nullptr : &parts[i + 1];
-  }
+  const uint32_t parts = (segments + most - 1) / most;
+  ibv_send_wr last = work;
+  last.send_flags &= ~kNotOfLaterParts;
   Tail tail;
-  const std::optional<uint32_t> behind = Follow(parts.back(), blank, &tail);
+  const std::optional<uint32_t> behind = Follow(last, blank, &tail);
   if (!behind.has_value()) return RefuseSend(blank, Status::kLocalProtection);
-  return PostChain(parts.data(), static_cast<uint32_t>(parts.size()) + *behind, blank);
+  WorkRecord& record = Begin(parts + *behind, blank);
+  if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) work.opcode = IBV_WR_RDMA_WRITE;
+  uint32_t left = parts;
+  std::array<ibv_send_wr, 8> chain;
+  while (left != 0) {
+    const uint32_t count = std::min<uint32_t>(left, chain.size());
+    for (uint32_t i = 0; i < count; ++i) {
+      ibv_send_wr& part = chain[i];
+      part = --left == 0 ? last : work;
+      part.sg_list = work.sg_list;
+      part.num_sge = std::min(static_cast<int>(most), work.num_sge);
+      part.wr.rdma.remote_addr = work.wr.rdma.remote_addr;
+      if (left != 0) part.next = i + 1 != count ? &chain[i + 1] : nullptr;
+      for (int k = 0; k < part.num_sge; ++k) work.wr.rdma.remote_addr += part.sg_list[k].length;
+      work.sg_list += part.num_sge;
+      work.num_sge -= part.num_sge;
+      work.send_flags &= ~kNotOfLaterParts;
+    }
+    ibv_send_wr* bad = nullptr;
+    if (ibv_post_send(sending_->pair(), chain.data(), &bad) != 0) {
+      RefusedByDevice(record, bad, left == 0 ? 0 : left + *behind);
+      break;
+    }
+  }
+  return PostResult::kOk;
 }
 
 WorkRecord& RdmaQueuePair::Begin(uint32_t count, const WorkRecord& blank) {
@@ -332,13 +349,13 @@ WorkRecord& RdmaQueuePair::Begin(uint32_t count, const WorkRecord& blank) {
 PostResult RdmaQueuePair::PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank) {
   WorkRecord& record = Begin(count, blank);
   ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(sending_->pair(), first, &bad) != 0) RefusedByDevice(record, bad);
+  if (ibv_post_send(sending_->pair(), first, &bad) != 0) RefusedByDevice(record, bad, 0);
   return PostResult::kOk;
 }
 
 // What the device took of a chain completes, the rest is not waited for.
-void RdmaQueuePair::RefusedByDevice(WorkRecord& record, const ibv_send_wr* bad) {
-  uint32_t refused = 0;
+void RdmaQueuePair::RefusedByDevice(WorkRecord& record, const ibv_send_wr* bad, uint32_t unposted) {
+  uint32_t refused = unposted;
   for (const ibv_send_wr* at = bad; at != nullptr; at = at->next) ++refused;
   RefusedByDevice(record, refused);
 }
@@ -406,16 +423,29 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
     }
     if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
     if (sending_->SendRoom() == 0) return PostResult::kQueueFull;
+    sends_.KeepPlace();
   }
   // Calls into the kernel, so not under the lock.
   const Memory::BindStep step = memory_.Bind(*domain_, request, key);
-  if (step == Memory::BindStep::kNoKey) return PostResult::kNoKey;
-  SpinLockHolder guard(&send_lock_);
-  if (sends_.full()) return PostResult::kQueueFull;
-  if (sending_ == nullptr || stopped_) {
-    if (step == Memory::BindStep::kDone) memory_.Unbind(*request.window, key);
-    return PostDone(sends_, kSends, blank, Status::kFlushed);
+  {
+    SpinLockHolder guard(&send_lock_);
+    if (step == Memory::BindStep::kNoKey) {
+      sends_.FreePlace();
+      return PostResult::kNoKey;
+    }
+    if (sending_ != nullptr && !stopped_) {
+      sends_.FreePlace();
+      return PostBound(step, request, blank, key);
+    }
   }
+  if (step == Memory::BindStep::kDone) memory_.Unbind(*request.window, key);
+  SpinLockHolder guard(&send_lock_);
+  sends_.FreePlace();
+  return PostDone(sends_, kSends, blank, Status::kFlushed);
+}
+
+PostResult RdmaQueuePair::PostBound(Memory::BindStep step, const BindRequest& request,
+                                    const WorkRecord& blank, Key* key) {
   switch (step) {
     case Memory::BindStep::kDone:  // what is posted after this call finds it so
       return PostDone(sends_, kSends, blank, Status::kSuccess);

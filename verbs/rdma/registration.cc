@@ -1,11 +1,12 @@
 #include "verbs/rdma/registration.h"
 
 #include <cerrno>
+#include <utility>
 #include <vector>
 
-namespace viaduct::verbs::rdma {
 #include "verbs/rdma/patience.h"
 
+namespace viaduct::verbs::rdma {
 namespace {
 
 constexpr Key kLastKey = 0x7fffffff;
@@ -28,11 +29,21 @@ int AccessFlags(uint32_t access) {
 
 ibv_mr* RegisterWithKey(ibv_pd* domain, void* address, size_t length, int flags,
                         uint64_t counted_from, const RegionMap& known, Key* key) {
+  // Kept for the while, so that their keys do not come again; but they pin the memory, too.
   std::vector<ibv_mr*> unfit;
+  const auto let_go = [&unfit] {
+    const int error = errno;
+    for (ibv_mr* mr : std::exchange(unfit, {})) ibv_dereg_mr(mr);
+    errno = error;
+  };
   ibv_mr* handle = nullptr;
   for (int i = 0; i < kKeyTries; ++i) {
     handle = ibv_reg_mr_iova(domain, address, length, counted_from, flags);
-    if (handle == nullptr) break;
+    if (handle == nullptr) {
+      if (errno != ENOMEM || unfit.empty()) break;
+      let_go();
+      continue;
+    }
     *key = (flags & kRemote) != 0 ? handle->rkey : handle->lkey;
     RegionEntry of_another;
     if (*key != 0 && *key <= kLastKey && !known.Find(*key, &of_another)) break;
@@ -40,9 +51,7 @@ ibv_mr* RegisterWithKey(ibv_pd* domain, void* address, size_t length, int flags,
     handle = nullptr;
     errno = ENOSPC;
   }
-  const int error = errno;
-  for (ibv_mr* mr : unfit) ibv_dereg_mr(mr);
-  errno = error;
+  let_go();
   return handle;
 }
 

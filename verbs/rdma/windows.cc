@@ -38,7 +38,7 @@ void Memory::UnbindLocked(Window& window) {
   if (window.handle_ != nullptr) ibv_dealloc_mw(window.handle_);
   window.handle_ = nullptr;
   if (window.region_ == nullptr) return;
-  map_.Remove(window.key_);
+  if (window.mapped_) map_.Remove(window.key_);
   if (window.registration_ != nullptr) ibv_dereg_mr(window.registration_);
   window.registration_ = nullptr;
   on_pairs_.erase(&window);
@@ -117,6 +117,7 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
     return BindStep::kNoKey;
   }
   window.registration_ = handle;
+  window.mapped_ = true;
   NoteBound(window, *region, *key);
   return BindStep::kDone;
 }
@@ -137,7 +138,10 @@ bool Memory::BindOnDevice(const DomainCore& domain, const ibv_qp* pair, const Bi
   *key = post(window.handle_, range);
   if (*key == 0) return true;
   NoteBound(window, *region, *key);
-  if (request.base == AddressBase::kVirtual) {
+  // A region that was changed keeps its first key here, which the device may give out again.
+  RegionEntry of_another;
+  window.mapped_ = false;
+  if (request.base == AddressBase::kVirtual && !map_.Find(*key, &of_another)) {
     // A read of ours may name it as its sink, which is the region's memory: unless the map is full,
     // and where addresses are the region's.
     entry.key = *key;
@@ -145,7 +149,7 @@ bool Memory::BindOnDevice(const DomainCore& domain, const ibv_qp* pair, const Bi
     entry.memory = reinterpret_cast<uint64_t>(entry.MemoryAt(request.address));
     entry.address = request.address;
     entry.length = request.length;
-    map_.Put(entry);
+    window.mapped_ = map_.Put(entry);
   }
   if (window.scope_ == WindowScope::kQueuePair) {
     window.pair_ = pair;

@@ -41,8 +41,17 @@ class WorkQueue {
 
   // ---------------------------------------------------------------- under the direction's lock
   bool full() const {
-    return tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire) >= limit_;
+    return tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire) + kept_ >=
+           limit_;
   }
+  // A place is kept for a request that is posted later; false: it is full. Between the two the
+  // lock is not held.
+  bool KeepPlace() {
+    if (full()) return false;
+    ++kept_;
+    return true;
+  }
+  void FreePlace() { --kept_; }
   // The next record, with whatever an older request has left there, which nobody sees until
   // Publish.
   WorkRecord& Next() { return records_[tail_.load(std::memory_order_relaxed) & mask_]; }
@@ -171,6 +180,7 @@ class WorkQueue {
   WorkRecord* records_ = nullptr;
   Segment* segments_ = nullptr;  // one for each slot, then max_segments_ for each
   uint32_t limit_ = 0;
+  uint32_t kept_ = 0;  // places
   uint32_t max_segments_ = 0;
   uint32_t mask_ = 0;
   std::atomic<uint32_t> tail_{0};
