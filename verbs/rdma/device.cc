@@ -108,7 +108,7 @@ absl::Status Device::Watch(int fd, void (Device::*read)()) {
 // What a queue pair may have is not among the attributes: it is tried.
 void Device::ProbeLimits() {
   ibv_port_attr port = {};
-  if (ibv_query_port(verbs_, 1, &port) == 0 && port.max_msg_sz != 0) {
+  if (ibv_query_port(verbs_, anchor_->port_num, &port) == 0 && port.max_msg_sz != 0) {
     max_message_ = std::min(port.max_msg_sz, max_message_);
   }
   ibv_pd* domain = ibv_alloc_pd(verbs_);
@@ -135,6 +135,11 @@ void Device::ProbeLimits() {
       iwarp() ? 1
               : std::max(1, std::min(limits_.max_sge, limits_.max_sge_rd > 0 ? limits_.max_sge_rd
                                                                              : limits_.max_sge));
+}
+
+Manager Device::manager() const {
+  if (!iwarp()) return Manager::kInfiniband;
+  return limits_.vendor_id == kSiwVendor ? Manager::kSiw : Manager::kIwarp;
 }
 
 // iWARP: a read's sink would have to be the window itself, and no driver that has windows was at
@@ -204,6 +209,15 @@ void Device::ReadAsyncEvents() {
         Log(LogLevel::kWarn, name(),
             ": the device was removed or has failed; close its adapters and open them again when "
             "ibv_devices shows it");
+        break;
+      case IBV_EVENT_PORT_ERR:
+        Log(LogLevel::kWarn, name(), ": port ", event.element.port_num,
+            " is down; its connections end when their retries do");
+        break;
+      case IBV_EVENT_CQ_ERR:
+      case IBV_EVENT_SRQ_ERR:
+        Log(LogLevel::kWarn, name(), ": ", ibv_event_type_str(type),
+            "; what uses it completes nothing more: close the adapter");
         break;
       default:
         break;

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "verbs/base/address.h"
 #include "verbs/base/event_loop.h"
+#include "verbs/rdma/errors.h"
 
 namespace viaduct::verbs::rdma {
 
@@ -70,6 +71,7 @@ class Device {
   EventLoop& loop() const { return loop_; }
   std::string name() const { return verbs_->device->name; }
   bool iwarp() const { return verbs_->device->transport_type == IBV_TRANSPORT_IWARP; }
+  Manager manager() const;
   const ibv_device_attr& limits() const { return limits_; }
   bool atomics() const { return limits_.atomic_cap != IBV_ATOMIC_NONE; }
   DeviceWindows windows() const;

@@ -49,12 +49,12 @@ Status CompletionStatus(ibv_wc_status status) {
   }
 }
 
-ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, bool iwarp, bool has_data) {
+ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, bool has_data) {
   switch (event) {
     case RDMA_CM_EVENT_REJECTED:
       // MPA's reject and a connection closed before the answer are one errno here; only the former
       // is a consumer's, and it is the one that happens.
-      if (iwarp) {
+      if (manager != Manager::kInfiniband) {
         if (has_data || status == -ECONNRESET) return ConnectOutcome::kRejected;
         return status == -ECONNREFUSED ? ConnectOutcome::kNobody : ConnectOutcome::kRefused;
       }
@@ -62,7 +62,7 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, bool iwarp, bool 
       return status == kConsumerDefined ? ConnectOutcome::kRejected : ConnectOutcome::kRefused;
     case RDMA_CM_EVENT_UNREACHABLE:
       // TCP had its answer, MPA none within the kernel's ten seconds.
-      if (iwarp && status == -ETIMEDOUT) return ConnectOutcome::kRefused;
+      if (manager == Manager::kSiw && status == -ETIMEDOUT) return ConnectOutcome::kRefused;
       [[fallthrough]];
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -74,7 +74,7 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, bool iwarp, bool 
   }
 }
 
-bool HeardWith(rdma_cm_event_type event, int status, bool iwarp) {
+bool HeardWith(rdma_cm_event_type event, int status, Manager manager) {
   switch (event) {
     // Its neighbour discovery has answered.
     case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -85,7 +85,7 @@ bool HeardWith(rdma_cm_event_type event, int status, bool iwarp) {
     case RDMA_CM_EVENT_CONNECT_ERROR:
       return true;
     case RDMA_CM_EVENT_UNREACHABLE:
-      if (iwarp && status == -ETIMEDOUT) return true;
+      if (manager == Manager::kSiw && status == -ETIMEDOUT) return true;
       [[fallthrough]];
     case RDMA_CM_EVENT_ADDR_ERROR:
       return status == -ECONNREFUSED || status == -ECONNRESET;
@@ -111,6 +111,24 @@ ConnectOutcome OutcomeOfErrno(int error) {
     default:
       return ConnectOutcome::kUnreachable;
   }
+}
+
+absl::string_view Explanation(ConnectOutcome outcome) {
+  switch (outcome) {
+    case ConnectOutcome::kRefused:
+      return "the peer answers, but not as one that takes connections: is it an RDMA program?";
+    case ConnectOutcome::kNobody:
+      return "nobody listens at that port: is the server started, and on this port?";
+    case ConnectOutcome::kRejected:
+      return "the peer's program has said no";
+    case ConnectOutcome::kUnreachable:
+      return "no way there: see ip route get, ip neighbour and rdma link";
+    case ConnectOutcome::kNoResources:
+      return "no more of what it needs here: see ulimit -n and ulimit -l";
+    case ConnectOutcome::kGone:
+      return "the peer has given up";
+  }
+  return "";
 }
 
 absl::Status ErrnoStatus(int error, absl::string_view what) {

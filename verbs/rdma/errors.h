@@ -5,6 +5,8 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "verbs/device.h"
@@ -14,13 +16,21 @@ namespace viaduct::verbs::rdma {
 // Of a work completion.
 Status CompletionStatus(ibv_wc_status status);
 
-// An attempt that ended with this event. `iwarp`: the kernel's number is an errno and not the
-// reason of an InfiniBand reject. `has_data`: private data came along.
-ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, bool iwarp, bool has_data);
+// Whose numbers the connection manager's events have.
+enum class Manager : uint8_t {
+  kInfiniband,  // a reject has the reason of an InfiniBand reject
+  kIwarp,       // errnos; of an adapter that does TCP and MPA itself
+  kSiw,         // errnos; TCP's are those of rdma_connect, the events' are MPA's
+};
+
+// An attempt that ended with this event. `has_data`: private data came along.
+ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, bool has_data);
 // True if the event can only come after the peer's host has said something.
-bool HeardWith(rdma_cm_event_type event, int status, bool iwarp);
+bool HeardWith(rdma_cm_event_type event, int status, Manager manager);
 // rdma_connect or a resolution failed at once with this errno.
 ConnectOutcome OutcomeOfErrno(int error);
+// What has happened, and where to look: for the log.
+absl::string_view Explanation(ConnectOutcome outcome);
 
 // An error of a call that makes something, `what` in the log with what can be done about it:
 // ResourceExhausted, PermissionDenied, AlreadyExists, NotFound, Unavailable.

@@ -7,8 +7,9 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-constexpr bool kIwarp = true;
-constexpr bool kInfiniband = false;
+constexpr Manager kSiw = Manager::kSiw;
+constexpr Manager kIwarp = Manager::kIwarp;
+constexpr Manager kInfiniband = Manager::kInfiniband;
 
 TEST(ErrorsTest, CompletionsKeepTheirKind) {
   EXPECT_EQ(CompletionStatus(IBV_WC_SUCCESS), Status::kSuccess);
@@ -38,13 +39,26 @@ TEST(ErrorsTest, IwarpsRejectIsAConsumersUnlessTcpRefused) {
             ConnectOutcome::kNobody);
 }
 
-TEST(ErrorsTest, IwarpsTimeOutIsAHandshakesUnlessTcpHadNoAnswer) {
-  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, kIwarp, false),
+TEST(ErrorsTest, SiwsTimeOutIsAHandshakesUnlessTcpHadNoAnswer) {
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, kSiw, false),
             ConnectOutcome::kRefused);
-  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, kIwarp));
-  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, kIwarp, false),
+  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, kSiw));
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, kSiw, false),
             ConnectOutcome::kUnreachable);
-  EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, kIwarp));
+  EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, kSiw));
+}
+
+// Whose TCP had no answer, or whose MPA: the driver's number is the same.
+TEST(ErrorsTest, AnAdaptersTimeOutMayBeTcps) {
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, kIwarp, false),
+            ConnectOutcome::kUnreachable);
+  EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, kIwarp));
+}
+
+TEST(ErrorsTest, EachOutcomeIsExplained) {
+  for (int outcome = 0; outcome <= static_cast<int>(ConnectOutcome::kGone); ++outcome) {
+    EXPECT_NE(Explanation(static_cast<ConnectOutcome>(outcome)), "") << outcome;
+  }
 }
 
 TEST(ErrorsTest, NoWayIsUnreachable) {

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
-#include "verbs/rdma/registration.h"
 #include "verbs/rdma/patience.h"
+#include "verbs/rdma/registration.h"
 #include "verbs/rdma/shared_receive_queue.h"
 
 namespace viaduct::verbs::rdma {
@@ -108,6 +109,7 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
   heard_ = false;
   ended_ = false;
   may_frame_ = options.may_frame && device_.iwarp() && shared_ == nullptr;
+  target_ = absl::StrCat(options.address.ToString(), " port ", options.port);
   question_.assign(options.private_data.begin(), options.private_data.end());
   dialled_ = true;
   state_ = State::kConnecting;
@@ -118,8 +120,6 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
     CmEvent event;
     event.type = RDMA_CM_EVENT_ADDR_ERROR;
     event.status = -errno;
-    Log(LogLevel::kInfo, device_.name(), ": no way from ", address_.ToString(), " to ",
-        options.address.ToString(), "; see ip route get");
     connection->Tell(event);
   }
   local_port_ = ntohs(rdma_get_src_port(connection->id()));
@@ -256,8 +256,9 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
 // ------------------------------------------------------------------------------ control thread
 
 void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& event) {
-  if (HeardWith(event.type, event.status, device_.iwarp()))
+  if (HeardWith(event.type, event.status, device_.manager())) {
     heard_.store(true, std::memory_order_relaxed);
+  }
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (rdma_resolve_route(connection.id(), kResolveMs) != 0) {
@@ -283,7 +284,7 @@ void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& eve
       break;
     default:
       Fail(connection,
-           OutcomeOf(event.type, event.status, device_.iwarp(), !event.private_data.empty()),
+           OutcomeOf(event.type, event.status, device_.manager(), !event.private_data.empty()),
            event.private_data);
       break;
   }
@@ -347,6 +348,8 @@ void RdmaQueuePair::Fail(Connection& connection, ConnectOutcome outcome,
     connected = state_ != State::kConnecting;
     if (!connected) {
       if (!dialled_) outcome = ConnectOutcome::kGone;
+      Log(LogLevel::kInfo, device_.name(), ": no connection from ", address_.ToString(), " to ",
+          dialled_ ? target_ : "its peer", ": ", Explanation(outcome));
       Leave(State::kIdle);
     }
   }

@@ -172,7 +172,8 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   QueuePairOptions options_ ABSL_GUARDED_BY(mutex_);
   Connection* connection_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::string question_ ABSL_GUARDED_BY(mutex_);    // private data of a dial
+  std::string target_ ABSL_GUARDED_BY(mutex_);      // of a dial, for the log
+  std::string question_ ABSL_GUARDED_BY(mutex_);    // its private data
   bool may_frame_ ABSL_GUARDED_BY(mutex_) = false;  // what it said of the answer
   bool dialled_ ABSL_GUARDED_BY(mutex_) = false;
 
