@@ -25,11 +25,23 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN DataCall(Body&& body) noexcept {
   }
 }
 
-// Runs any other: the thread cannot be cancelled inside either.
+// Runs any other: the thread cannot be cancelled inside either. Cancellation that came meanwhile
+// may strike where it ends, so it is not noexcept.
 template <typename Body>
-VIP_RETURN Call(Body&& body) noexcept {
+VIP_RETURN Call(Body&& body) {
   const verbs::CancellationDisabled no_cancellation;
   return DataCall(std::forward<Body>(body));
+}
+
+// Runs one that sleeps for its caller, whom pthread_cancel ends there.
+template <typename Body>
+VIP_RETURN WaitCall(Body&& body) {
+  const verbs::CancellationAsleep only_there;
+  try {
+    return std::forward<Body>(body)();
+  } catch (const std::exception&) {
+    return VIP_ERROR_RESOURCE;
+  }
 }
 
 }  // namespace viaduct::vipl

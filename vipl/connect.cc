@@ -1,6 +1,7 @@
 // Client and server: [MAN] VipConnectRequest and its four companions.
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "compat/attributes.h"
 #include "compat/net_address.h"
 #include "compat/result.h"
@@ -107,6 +108,7 @@ using viaduct::vipl::Call;
 using viaduct::vipl::Nic;
 using viaduct::vipl::ShareVi;
 using viaduct::vipl::Vi;
+using viaduct::vipl::WaitCall;
 
 // Shows a request to the caller of VipConnectWait.
 void Describe(const core::ConnectionRequest& request, const Nic& nic, VIP_NET_ADDRESS* remote,
@@ -150,7 +152,9 @@ core::Error NextRequest(Nic& nic, const core::ServicePoint::Options& options,
   core::Error error = Serve(nic, options, dispatcher, &point);
   if (!error.ok()) return error;
   core::Event event;
+  absl::Cleanup withdraw = [&] { static_cast<void>(point->Free()); };
   error = dispatcher.Wait(deadline, {}, &event, nullptr);
+  std::move(withdraw).Cancel();
   const core::Error freed = point->Free();
   // One may have come between the time-out and the end of the service.
   if (error.code == core::Code::kTimeout && freed.ok()) {
@@ -167,6 +171,7 @@ VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadli
   core::Error error = core::EventDispatcher::Create(nic.adapter(), 1, core::kRequestStream,
                                                     /*eager=*/false, &dispatcher);
   if (!error.ok()) return compat::ResultOf(error);
+  const absl::Cleanup free = [&] { static_cast<void>(dispatcher->Free()); };
   core::ServicePoint::Options options;
   options.name = name;
   options.shared = true;
@@ -176,7 +181,6 @@ VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadli
     error = NextRequest(nic, options, deadline, *dispatcher, out);
     // In another process somebody may have waited for longer: then this one keeps its place.
   } while (error.ok() && (*out)->PassToElder(options.since));
-  static_cast<void>(dispatcher->Free());
   return error.ok() ? VIP_SUCCESS : compat::ResultOf(error);
 }
 
@@ -186,7 +190,7 @@ VIPL_EXPORT VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS*
                                       VIP_ULONG Timeout, VIP_NET_ADDRESS* RemoteAddr,
                                       VIP_VI_ATTRIBUTES* RemoteViAttribs,
                                       VIP_CONN_HANDLE* ConnHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return WaitCall([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || LocalAddr == nullptr || RemoteAddr == nullptr || RemoteViAttribs == nullptr ||
         ConnHandle == nullptr) {

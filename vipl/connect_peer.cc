@@ -95,6 +95,7 @@ using core::Ref;
 using viaduct::vipl::Call;
 using viaduct::vipl::ShareVi;
 using viaduct::vipl::Vi;
+using viaduct::vipl::WaitCall;
 
 uint64_t RandomId() {
   std::random_device random;
@@ -143,7 +144,7 @@ VIPL_EXPORT VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle,
 
 VIPL_EXPORT VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle,
                                           VIP_VI_ATTRIBUTES* RemoteViAttribs) {
-  return Call([&]() -> VIP_RETURN {
+  return WaitCall([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     if (!vi || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
     return vi->PeerOutcome(/*wait=*/true, RemoteViAttribs);

@@ -112,6 +112,7 @@ using viaduct::vipl::Call;
 using viaduct::vipl::Cq;
 using viaduct::vipl::DataCall;
 using viaduct::vipl::Nic;
+using viaduct::vipl::WaitCall;
 
 VIPL_EXPORT VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE NicHandle, VIP_ULONG EntryCount,
                                    VIP_CQ_HANDLE* CQHandle) {
@@ -162,7 +163,7 @@ VIPL_EXPORT VIP_RETURN VipCQWait(VIP_CQ_HANDLE CQHandle, VIP_ULONG Timeout, VIP_
                                  VIP_BOOLEAN* RecvQueue) {
   const VIP_RETURN polled = Poll(CQHandle, ViHandle, RecvQueue);
   if (polled != VIP_NOT_DONE) return polled;
-  return Call([&]() -> VIP_RETURN {
+  return WaitCall([&]() -> VIP_RETURN {
     const Ref<Cq> cq = ShareObject<Cq>(CQHandle);
     if (!cq) return VIP_INVALID_PARAMETER;
     return cq->Wait(cq->nic().DeadlineAfter(Timeout), ViHandle, RecvQueue);

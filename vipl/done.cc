@@ -54,11 +54,11 @@ bool Vi::OnCompletion(const verbs::Completion& completion) {
 namespace {
 
 using viaduct::core::Ref;
-using viaduct::vipl::Call;
 using viaduct::vipl::DataCall;
 using viaduct::vipl::FindVi;
 using viaduct::vipl::ShareVi;
 using viaduct::vipl::Vi;
+using viaduct::vipl::WaitCall;
 using viaduct::vipl::WorkQueue;
 
 WorkQueue& QueueOf(Vi& vi, WorkQueue::Side side) {
@@ -81,7 +81,7 @@ VIP_RETURN PollThenWait(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_ULONG ti
                         VIP_DESCRIPTOR** descriptor) {
   const VIP_RETURN polled = Poll(handle, side, descriptor);
   if (polled != VIP_NOT_DONE) return polled;
-  return Call([&]() -> VIP_RETURN {
+  return WaitCall([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(handle);
     if (!vi) return VIP_INVALID_PARAMETER;
     return QueueOf(*vi, side).Wait(handle, vi->nic().DeadlineAfter(timeout), descriptor);

@@ -53,7 +53,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_P
 
 VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout,
                                            DAT_EVD_HANDLE* evd_handle) {
-  return Control([&]() -> DAT_RETURN {
+  return WaitControl([&]() -> DAT_RETURN {
     auto notifier = ShareCno(cno_handle);
     if (!notifier) return kBadCno;
     if (evd_handle == nullptr) return BadParameter(3);

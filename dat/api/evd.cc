@@ -144,7 +144,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVE
 VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout,
                                            DAT_COUNT threshold, DAT_EVENT* event,
                                            DAT_COUNT* nmore) {
-  return Control([&]() -> DAT_RETURN {
+  return WaitControl([&]() -> DAT_RETURN {
     auto dispatcher = ShareEvd(evd_handle);
     if (!dispatcher) return kBadEvd;
     if (threshold <= 0) return BadParameter(3);

@@ -29,7 +29,8 @@
 
 namespace viaduct::dat {
 
-// No exception leaves a C function, and no call is left by thread cancellation in its middle.
+// No exception leaves a C function, and no call is left by thread cancellation in its middle, but
+// for one that sleeps.
 template <typename Body>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline DAT_RETURN Protected(const Body& body) {
   try {
@@ -42,7 +43,13 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline DAT_RETURN Protected(const Body& body) {
 }
 template <typename Body>
 DAT_RETURN Control(const Body& body) {
-  verbs::CancellationDisabled no_cancellation;
+  const verbs::CancellationDisabled no_cancellation;
+  return Protected(body);
+}
+// Of a call that sleeps for its caller, whom pthread_cancel ends there.
+template <typename Body>
+DAT_RETURN WaitControl(const Body& body) {
+  const verbs::CancellationAsleep only_there;
   return Protected(body);
 }
 // `body` gets the object, which the guard keeps; null if the handle is not that of a live T.

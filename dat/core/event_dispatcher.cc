@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "dat/core/connection_request.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
@@ -257,10 +258,12 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
   if (options.exclusive && owned_.exchange(true, std::memory_order_acquire)) {
     return InvalidState(StateDetail::kDispatcherHasWaiter);
   }
+  absl::Cleanup disown = [this] { owned_.store(false, std::memory_order_release); };
+  if (!options.exclusive) std::move(disown).Cancel();
   WaitProgress progress;
   const Error error = WaitCounted(deadline, options.interruptible, refusals,
                                   [&] { return Take(options, event, more, &progress); });
-  if (options.exclusive) owned_.store(false, std::memory_order_release);
+  if (options.exclusive) std::move(disown).Invoke();
   if (watched()) [[unlikely]] {
     // What came after the last look was kept from the notifier by this waiter, who does not know
     // of it.
@@ -284,6 +287,7 @@ Error EventDispatcher::WaitUntil(verbs::Deadline deadline, absl::FunctionRef<boo
 Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible, uint32_t refusals,
                                    absl::FunctionRef<bool()> look) {
   waiters_.fetch_add(1);
+  const absl::Cleanup leave = [this] { waiters_.fetch_sub(1); };
   counts_.Add(DispatcherCount::kWaits);
   bool slept = false;
   Error error = Ok();
@@ -304,7 +308,6 @@ Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
     last = queue_->Wait(deadline, wakes);
   }
   if (slept && error.ok()) counts_.Add(DispatcherCount::kWoken);
-  waiters_.fetch_sub(1);
   return error;
 }
 

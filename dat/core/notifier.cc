@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
@@ -172,6 +173,7 @@ Error Notifier::Wait(verbs::Deadline deadline, Handle* dispatcher) {
     busy = UnarmedLocked();
     waiters_.push_back(&self);
   }
+  const absl::Cleanup leave = [&] { Leave(self); };
   if (busy.size() > 1) Spin(busy, self, deadline);
   const bool spun = self.told.load(std::memory_order_relaxed);
   EventDispatcher* own = nullptr;
@@ -187,18 +189,27 @@ Error Notifier::Wait(verbs::Deadline deadline, Handle* dispatcher) {
     {
       MutexLock lock(&lock_);
       if (self.told) {
+        self.heard = true;
         *dispatcher = self.dispatcher;
         if (!spun) awoken_by_ = self.dispatcher;
         return Ok();
       }
       if (result != verbs::ParkResult::kUnparked) {
-        waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &self));
         return result == verbs::ParkResult::kTimedOut ? Code::kQueueEmpty : Code::kInterrupted;
       }
       if (self.queue == nullptr || early < kMostEarly) continue;
       self.queue = nullptr;
     }
     ArmDispatchers();
+  }
+}
+
+void Notifier::Leave(Waiter& waiter) {
+  MutexLock lock(&lock_);
+  if (!waiter.told) {
+    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
+  } else if (!waiter.heard && !freed_) {
+    TellLocked(waiter.dispatcher);
   }
 }
 
@@ -228,17 +239,21 @@ void Notifier::Trigger(Handle dispatcher) {
     MutexLock lock(&lock_);
     if (freed_) return;
     agent = std::exchange(agent_, Agent());
-    if (!waiters_.empty()) {
-      Waiter* waiter = waiters_.front();
-      waiters_.pop_front();
-      waiter->Tell(dispatcher);
-    } else if (!triggered_) {
-      triggered_ = true;
-      trigger_ = dispatcher;
-      if (has_descriptor_) descriptor_.Set();
-    }
+    TellLocked(dispatcher);
   }
   CallAgent(agent, dispatcher);
+}
+
+void Notifier::TellLocked(Handle dispatcher) {
+  if (!waiters_.empty()) {
+    Waiter* waiter = waiters_.front();
+    waiters_.pop_front();
+    waiter->Tell(dispatcher);
+  } else if (!triggered_) {
+    triggered_ = true;
+    trigger_ = dispatcher;
+    if (has_descriptor_) descriptor_.Set();
+  }
 }
 
 void Notifier::CallAgent(const Agent& agent, Handle dispatcher) {

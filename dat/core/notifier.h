@@ -82,8 +82,12 @@ class Notifier final : public Object {
     verbs::CompletionQueue* queue = nullptr;  // it sleeps there, if not null
     Handle dispatcher = nullptr;
     std::atomic<bool> told{false};  // changed under the lock, and then the waiter is forgotten
+    bool heard = false;             // its thread knows
     void Tell(Handle teller);
   };
+  // Takes it out, however its thread leaves; what it was told and has not heard goes to the next.
+  void Leave(Waiter& waiter);
+  void TellLocked(Handle dispatcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   Notifier(InterfaceAdapter& adapter, const Agent& agent, bool with_descriptor);
   ~Notifier() override;

@@ -1,21 +1,55 @@
-// Thread cancellation would leave the engine's locks behind: blocking calls disable it inside.
+// Thread cancellation (pthread_cancel) would leave the engine's locks behind, wherever it struck.
+//
+// So it is disabled in every call but the data path's, and a call that sleeps for its caller lets
+// it strike in one place: in the kernel, asleep. Then the thread is unwound from there, and what
+// the frames between hold is given back by their destructors.
 #ifndef VIADUCT_VERBS_BASE_CANCELLATION_H_
 #define VIADUCT_VERBS_BASE_CANCELLATION_H_
 
 #include <pthread.h>
 
+#include <utility>
+
 namespace viaduct::verbs {
 
+namespace internal {
+
+// The thread's cancellation state while it sleeps.
+extern thread_local constinit int state_asleep __attribute__((tls_model("initial-exec")));
+
+}  // namespace internal
+
+// Not even asleep. The end of a scope in which it was disabled may be where it strikes.
 class CancellationDisabled {
  public:
-  CancellationDisabled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old_); }
-  ~CancellationDisabled() { pthread_setcancelstate(old_, nullptr); }
+  CancellationDisabled() : CancellationDisabled(false) {}
+  ~CancellationDisabled() noexcept(false) {
+    internal::state_asleep = old_asleep_;
+    pthread_setcancelstate(old_, nullptr);
+  }
   CancellationDisabled(const CancellationDisabled&) = delete;
   CancellationDisabled& operator=(const CancellationDisabled&) = delete;
 
+ protected:
+  explicit CancellationDisabled(bool but_asleep) {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old_);
+    old_asleep_ =
+        std::exchange(internal::state_asleep, but_asleep ? old_ : int{PTHREAD_CANCEL_DISABLE});
+  }
+
  private:
   int old_;
+  int old_asleep_;
 };
+
+// Asleep alone, if the caller lets his thread be cancelled at all.
+class CancellationAsleep : public CancellationDisabled {
+ public:
+  CancellationAsleep() : CancellationDisabled(true) {}
+};
+
+// A system call that sleeps. Its caller is in no scope of an EpochGuard or a lock.
+long SleepIn(long number, long a, long b, long c, long d, long e, long f);
 
 }  // namespace viaduct::verbs
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "verbs/base/asymmetric_fence.h"
+#include "verbs/base/cancellation.h"
 #include "verbs/base/futex.h"
 #include "verbs/base/log.h"
 #include "verbs/base/signals.h"
@@ -350,6 +351,7 @@ bool ControlThread::OnExecutor() const {
 
 void ControlThread::Drain() {
   if (!alive() || OnExecutor()) return;
+  const CancellationDisabled no_cancellation;
   // The task may still touch the parker after Park returned.
   auto done = std::make_shared<FutexParker>();
   Post([done] { done->Unpark(); });

@@ -24,12 +24,12 @@ FutexResult FutexWait(std::atomic<uint32_t>& word, uint32_t expected, Deadline d
   static_assert(sizeof(word) == sizeof(uint32_t));
   const Nanos at = std::clamp<Nanos>(deadline.at(), 0, kFarAway);
   const timespec until = {static_cast<time_t>(at / kSecond), static_cast<long>(at % kSecond)};
-  CancellationDisabled no_cancellation;
   const int saved = errno;
   FutexResult result = FutexResult::kWoken;
   // WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC.
-  if (syscall(SYS_futex, &word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, &until, nullptr,
-              FUTEX_BITSET_MATCH_ANY) != 0) {
+  if (SleepIn(SYS_futex, reinterpret_cast<long>(&word), FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG,
+              expected, reinterpret_cast<long>(&until), 0,
+              static_cast<long>(FUTEX_BITSET_MATCH_ANY)) != 0) {
     if (errno == ETIMEDOUT) result = FutexResult::kTimedOut;
     if (errno == EINTR) result = FutexResult::kInterrupted;
   }

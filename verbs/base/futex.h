@@ -14,7 +14,7 @@ enum class FutexResult { kWoken, kTimedOut, kInterrupted };
 
 // Sleeps while `word` holds `expected`, until a wake-up or `deadline` of CLOCK_MONOTONIC. kWoken
 // may be spurious. A signal handler ends the sleep even if it was installed with SA_RESTART.
-// Thread cancellation is disabled meanwhile.
+// Thread cancellation strikes as cancellation.h says.
 FutexResult FutexWait(std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline);
 void FutexWake(std::atomic<uint32_t>& word, int waiters);
 

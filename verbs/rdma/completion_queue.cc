@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/numeric/bits.h"
 #include "verbs/base/futex.h"
 #include "verbs/rdma/connection.h"
@@ -170,6 +171,7 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
     if (deadline.Passed(clock)) return WaitResult::kTimedOut;
   } while (clock.Now() < spin_end);
   waiters_.fetch_add(1, std::memory_order_seq_cst);
+  const absl::Cleanup leave = [this] { waiters_.fetch_sub(1, std::memory_order_relaxed); };
   WaitResult result = WaitResult::kTimedOut;
   while (true) {
     const uint32_t news = news_.load(std::memory_order_acquire);
@@ -187,7 +189,6 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
     result = slept == FutexResult::kInterrupted ? WaitResult::kInterrupted : WaitResult::kTimedOut;
     break;
   }
-  waiters_.fetch_sub(1, std::memory_order_relaxed);
   return result;
 }
 

@@ -1,5 +1,7 @@
 #include "verbs/soft/completion_queue.h"
 
+#include <optional>
+
 #include "verbs/soft/attendant.h"
 #include "verbs/soft/context.h"
 #include "verbs/soft/doorbell.h"
@@ -198,9 +200,38 @@ WaitResult SoftCompletionQueue::Spin(uint32_t wakes, Deadline deadline, bool* de
   return WaitResult::kReady;
 }
 
+// Counted while it is about to sleep, and until it is awake. A thread that is cancelled in its
+// sleep may have been rung, and leaves what rang it to the attendant.
+class SoftCompletionQueue::Sleeper {
+ public:
+  explicit Sleeper(SoftCompletionQueue& queue) : queue_(queue) {
+    queue_.sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  ~Sleeper() {
+    queue_.sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    if (asleep_) queue_.LeaveRing();
+  }
+  WaitResult Sleep(uint32_t seen, Deadline deadline) {
+    asleep_ = true;
+    const WaitResult result = queue_.doorbell_.Sleep(queue_.bell_, seen, deadline);
+    asleep_ = false;
+    return result;
+  }
+
+ private:
+  SoftCompletionQueue& queue_;
+  bool asleep_ = false;
+};
+
+// What rang a sleeper, and not the attendant, may be left to nobody.
+void SoftCompletionQueue::LeaveRing() {
+  doorbell_.Collect();
+  if (ready_.load(std::memory_order_seq_cst) != nullptr) attendant_.Urge(*this);
+}
+
 WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
   for (;;) {
-    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    std::optional<Sleeper> sleeper(*this);
     const uint32_t seen = bell_.load(std::memory_order_seq_cst);
     bool quiet;
     {
@@ -209,13 +240,11 @@ WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
     }
     WaitResult result = WaitResult::kReady;
     if (quiet && wakes_.load(std::memory_order_seq_cst) == wakes) {
-      result = doorbell_.Sleep(bell_, seen, deadline);
+      result = sleeper->Sleep(seen, deadline);
     }
-    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    sleeper.reset();
     if (wakes_.load(std::memory_order_seq_cst) != wakes) {
-      // What rang this sleeper, and not the attendant, may be left to nobody.
-      doorbell_.Collect();
-      if (ready_.load(std::memory_order_seq_cst) != nullptr) attendant_.Urge(*this);
+      LeaveRing();
       return WaitResult::kWoken;
     }
     if (Look()) return WaitResult::kReady;

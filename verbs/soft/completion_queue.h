@@ -61,6 +61,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   void RemoveHot(Attachment& attachment);
 
  private:
+  class Sleeper;
   friend class Attendant;
 
   // On the executor: progress without a poller, cooling, and the sink if completions wait. True
@@ -81,6 +82,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   // ---- lock_ free
   bool Look();  // progress; is there something to reap?
   void RingSleepers();
+  void LeaveRing();
   WaitResult Spin(uint32_t wakes, Deadline deadline, bool* decided);
   WaitResult Sleep(uint32_t wakes, Deadline deadline);
 

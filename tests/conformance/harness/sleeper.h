@@ -23,6 +23,7 @@ class Sleeper {
  public:
   explicit Sleeper(std::function<void()> body);
   void AwaitAsleep();
+  void Cancel() { pthread_cancel(thread_.native_handle()); }
   void Join() { thread_.join(); }
 
  private:

@@ -101,6 +101,8 @@ class Host {
   void OnHello(int socket);
   void AnswerAsk(const Handshake& handshake, const Message& ask);
   bool Tick();
+  // Of a thread that has slept, or was cancelled asleep.
+  void EndSleep();
   // bell_lock_ held: arms every bell as `kind`; true if marks are there already.
   bool Arm(uint32_t kind);
   // In a forked child. The threads that it does not have may have been inside anything.

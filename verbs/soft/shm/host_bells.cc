@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "absl/cleanup/cleanup.h"
 #include "verbs/base/cancellation.h"
 #include "verbs/base/epoch.h"
 #include "verbs/base/futex.h"
@@ -121,7 +122,6 @@ void Host::Expect() {
 
 WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) {
   if (InForkChild()) return SleepOn(word, seen, deadline);
-  CancellationDisabled no_cancellation;
   const int most = WaitEntries();
   WaitEntry entries[kMaxFutexes];
   int count = 1;
@@ -142,6 +142,7 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
       marks |= peer->HasMarks();
     }
   }
+  const absl::Cleanup wake_up = [this] { EndSleep(); };
   WaitResult result = WaitResult::kReady;
   if (!marks) {
     if (count == 1) {
@@ -150,11 +151,16 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
       entries[0] = {seen, reinterpret_cast<uint64_t>(&word), kFutex32 | kFutexPrivate, 0};
       timespec until = {deadline.at() / 1'000'000'000, deadline.at() % 1'000'000'000};
       // Behind a handler with SA_RESTART the kernel goes on waiting, time-out or not.
-      const long waited = syscall(SYS_futex_waitv, entries, count, 0, &until, CLOCK_MONOTONIC);
+      const long waited = SleepIn(SYS_futex_waitv, reinterpret_cast<long>(entries), count, 0,
+                                  reinterpret_cast<long>(&until), CLOCK_MONOTONIC, 0);
       if (waited < 0 && errno == ETIMEDOUT) result = WaitResult::kTimedOut;
       if (waited < 0 && errno == EINTR) result = WaitResult::kInterrupted;
     }
   }
+  return result;
+}
+
+void Host::EndSleep() {
   bool missed = false;
   {
     EpochGuard guard;
@@ -164,7 +170,6 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
     if (--sleepers_ == 0 && !ticking_) ticking_ = missed = Arm(kBellSocket);
   }
   if (missed) ticker_->Start();
-  return result;
 }
 
 }  // namespace viaduct::verbs::shm

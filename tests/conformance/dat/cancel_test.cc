@@ -1,0 +1,110 @@
+// Threads that are cancelled while they wait, as MVAPICH2's server of connections is when all of
+// its peers are there: POSIX, Thread Cancellation. What they waited for serves others as before.
+#include <pthread.h>
+
+#include <functional>
+
+#include "tests/conformance/dat/side.h"
+#include "tests/conformance/harness/sleeper.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr char kLost[] = "ThreadSanitizer loses a cancelled thread";
+
+DAT_EVD_HANDLE NewSoftwareEvd(const Side& side, DAT_CNO_HANDLE cno = DAT_HANDLE_NULL) {
+  DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+  Must(dat_evd_create(side.ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd));
+  return evd;
+}
+
+void Post(DAT_EVD_HANDLE evd) {
+  DAT_EVENT event = {};
+  event.event_number = DAT_SOFTWARE_EVENT;
+  Must(dat_evd_post_se(evd, &event));
+}
+
+// Runs `wait` in a thread of this type of cancellation, and cancels it in its sleep.
+void Cancel(int type, const std::function<void()>& wait) {
+  bool returned = false;
+  Sleeper sleeper([&] {
+    int old;
+    pthread_setcanceltype(type, &old);
+    wait();
+    returned = true;
+  });
+  sleeper.AwaitAsleep();
+  sleeper.Cancel();
+  sleeper.Join();
+  EXPECT_FALSE(returned);
+}
+
+TEST(EvdWait, S_ASleepingThreadCanBeCancelled) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  RunAlone([] {
+    Side side;
+    const DAT_EVD_HANDLE evd = NewSoftwareEvd(side);
+    for (const int type : {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS}) {
+      Cancel(type, [&] {
+        DAT_EVENT event;
+        DAT_COUNT more;
+        dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
+      });
+      DAT_EVENT event;
+      DAT_COUNT more;
+      EXPECT_TRUE(Fails(dat_evd_wait(evd, 1000, 1, &event, &more), DAT_TIMEOUT_EXPIRED));
+      Post(evd);
+      Must(dat_evd_wait(evd, kPatience, 1, &event, &more));
+    }
+    Must(dat_evd_free(evd));
+  });
+}
+
+TEST(EvdWait, S_CancellationThatIsDisabledWaits) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  RunAlone([] {
+    Side side;
+    const DAT_EVD_HANDLE evd = NewSoftwareEvd(side);
+    bool returned = false;
+    Sleeper sleeper([&] {
+      int old;
+      pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+      DAT_EVENT event;
+      DAT_COUNT more;
+      Must(dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more));
+      returned = true;
+    });
+    sleeper.AwaitAsleep();
+    sleeper.Cancel();
+    Post(evd);
+    sleeper.Join();
+    EXPECT_TRUE(returned);
+  });
+}
+
+TEST(CnoWait, S_ASleepingThreadCanBeCancelled) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
+    Must(dat_cno_create(side.ia, {nullptr, nullptr}, &cno));
+    const DAT_EVD_HANDLE evd = NewSoftwareEvd(side, cno);
+    for (const int type : {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS}) {
+      Cancel(type, [&] {
+        DAT_EVD_HANDLE told;
+        dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &told);
+      });
+      Post(evd);
+      DAT_EVD_HANDLE told = DAT_HANDLE_NULL;
+      Must(dat_cno_wait(cno, kPatience, &told));
+      EXPECT_EQ(told, evd);
+      DAT_EVENT event;
+      Must(dat_evd_dequeue(evd, &event));
+    }
+    Must(dat_evd_free(evd));
+    Must(dat_cno_free(cno));
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests

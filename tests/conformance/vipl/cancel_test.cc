@@ -1,0 +1,90 @@
+// Threads that are cancelled while they wait, as servers end the thread that calls VipConnectWait:
+// POSIX, Thread Cancellation. What they waited for serves others as before.
+#include <pthread.h>
+#include <vipl.h>
+
+#include <functional>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/sleeper.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr char kLost[] = "ThreadSanitizer loses a cancelled thread";
+
+// Runs `wait` in threads of both types of cancellation, and cancels them in their sleep.
+void Cancel(const std::function<void()>& wait) {
+  for (const int type : {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS}) {
+    bool returned = false;
+    Sleeper sleeper([&] {
+      int old;
+      pthread_setcanceltype(type, &old);
+      wait();
+      returned = true;
+    });
+    sleeper.AwaitAsleep();
+    sleeper.Cancel();
+    sleeper.Join();
+    EXPECT_FALSE(returned);
+  }
+}
+
+TEST(VipRecvWait, S_ASleepingThreadCanBeCancelled) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Receive(0);
+        side.Accept();
+        Cancel([&] {
+          VIP_DESCRIPTOR* done;
+          VipRecvWait(side.vi, VIP_INFINITE, &done);
+        });
+        peer.Tell("send");
+        EXPECT_EQ(side.TextOf(side.NextReceive()), "after all");
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        ASSERT_EQ(side.Connect(), VIP_SUCCESS);
+        peer.Await("send");
+        side.SendText(0, "after all");
+        peer.Await("done");
+      });
+}
+
+TEST(VipCQWait, S_ASleepingThreadCanBeCancelled) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  RunAlone([] {
+    Side side;
+    VIP_CQ_HANDLE cq;
+    ASSERT_EQ(VipCreateCQ(side.nic.handle, 16, &cq), VIP_SUCCESS);
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN receive;
+    Cancel([&] { VipCQWait(cq, VIP_INFINITE, &vi, &receive); });
+    EXPECT_EQ(VipCQWait(cq, 1, &vi, &receive), VIP_TIMEOUT);
+    EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
+  });
+}
+
+TEST(VipConnectWait, S_ASleepingThreadCanBeCancelled) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  RunAlone([] {
+    Side side;
+    NetAddress local = side.nic.Address(Name(0)), remote;
+    VIP_VI_ATTRIBUTES attributes;
+    VIP_CONN_HANDLE request;
+    const auto wait = [&](VIP_ULONG timeout) {
+      return VipConnectWait(side.nic.handle, local.get(), timeout, remote.get(), &attributes,
+                            &request);
+    };
+    Cancel([&] { wait(VIP_INFINITE); });
+    EXPECT_EQ(wait(1), VIP_TIMEOUT);
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
