@@ -7,7 +7,7 @@ Usage: count_tests.py [--save=FILE] EVENTS_FILE...
 A later run puts its reports in the place of an earlier one's, so several runs are counted one by one, with
 --save=FILE.count, and added up at the end.
 
-A GoogleTest program counts by case, anything else as one case. A target that does not build, a program that ends
+A program that reports its cases (GoogleTest, build_rules/python_main.py) counts by case, anything else as one. A target that does not build, a program that ends
 badly although each of its cases passed, and a run that Bazel gave up for another reason are one failure each.
 Reports of earlier runs are never read: only what the events of these runs name. The exit status is 1 if anything
 failed.

@@ -6,6 +6,7 @@ import re
 import unittest
 
 from dat.man import make_pages
+from tools.build_rules import python_main
 from tools.manual import pages_checks
 
 _VERSIONS = {"1.2": ("dat/include/dat", "dat/api/dat_12.map"), "2.0": ("dat/include/dat2", "dat/api/dat_20.map")}
@@ -110,4 +111,4 @@ class Pages(pages_checks.PagesChecks, unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    python_main.main()

@@ -6,6 +6,8 @@ import importlib.util
 import shutil
 import unittest
 
+from tools.build_rules import python_main
+
 _LOADER = importlib.machinery.SourceFileLoader("instructions", "tests/hotpath/instructions")
 _SPEC = importlib.util.spec_from_loader("instructions", _LOADER)
 instructions = importlib.util.module_from_spec(_SPEC)
@@ -27,4 +29,4 @@ class InstructionsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    python_main.main()

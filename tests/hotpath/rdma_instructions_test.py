@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import unittest
 
+from tools.build_rules import python_main
+
 _LOADER = importlib.machinery.SourceFileLoader("instructions", "tests/hotpath/instructions")
 _SPEC = importlib.util.spec_from_loader("instructions", _LOADER)
 instructions = importlib.util.module_from_spec(_SPEC)
@@ -30,8 +32,9 @@ class RdmaInstructionsTest(unittest.TestCase):
                 said = subprocess.run(["%s/rdma_%s_script" % (_FOLDER, script), "1000", "quiet"],
                                       env=instructions.environment_of("rdma", _FOLDER), stdout=subprocess.PIPE,
                                       check=True, timeout=60).stdout.decode()
-                if "not counted" not in said:
-                    self.assertIn("0 system calls, 0 allocations", said)
+                if "not counted" in said:
+                    self.skipTest("no syscall user dispatch in this kernel")
+                self.assertIn("0 system calls, 0 allocations", said)
 
     @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
     def test_instructions(self):
@@ -45,4 +48,4 @@ class RdmaInstructionsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    python_main.main()

@@ -1,4 +1,5 @@
-"""Rules for every file and folder of the project: length, README, no path of somebody's machine, nothing left to do."""
+"""Rules for every file and folder of the project: length, README, no path of somebody's machine, nothing left to do, no
+skip that nobody counts."""
 
 import os
 import re
@@ -14,6 +15,10 @@ _TEXT = _SOURCES + (".md", ".py", ".bzl", ".sh", ".map", ".conf", ".in", ".pc", 
 # Written apart so that this file does not complain of itself.
 _MACHINE_PATH = re.compile(r"(?<![\w.$}~])/(?:ho" r"me/\w|ro" r"ot/|wo" r"rk/|Us" r"ers/\w|us" r"r/local/\w)")
 _LEFT_TO_DO = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+
+# unittest's own main program reports a skipped test as one that passed.
+_PYTHON_SKIP = re.compile(r"\b(skipTest|SkipTest|skipIf|skipUnless)\b")
+_PYTHON_MAIN = "unittest" ".main()"
 
 
 def _is_text(path):
@@ -41,6 +46,8 @@ def check(top):
             folders.add(os.path.dirname(path))
             if text.count("\n") > MAX_LINES:
                 problems.append("%s: %d lines, more than %d" % (path, text.count("\n"), MAX_LINES))
+        if path.endswith(".py") and _PYTHON_SKIP.search(text) and _PYTHON_MAIN in text:
+            problems.append("%s: skips behind %s; python_main.main() counts them" % (path, _PYTHON_MAIN))
         for number, line in enumerate(lines, 1):
             found = _MACHINE_PATH.search(line)
             if found:

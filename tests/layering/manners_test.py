@@ -55,6 +55,13 @@ class Seeded(unittest.TestCase):
         line = "// TO" + "DO: write it"
         self._check("verbs/a.cc", "\n%s\n" % line, ["verbs/a.cc:2: left to do: " + line])
 
+    def test_skip_that_nobody_counts_is_refused(self):
+        skip, end = "self.skip" "Test('no device')\n", "unittest" ".main()"
+        self._check("verbs/a_test.py", skip + end, ["verbs/a_test.py: skips behind %s; python_main.main() counts them" % end])
+
+    def test_skip_that_is_counted_is_fine(self):
+        self._check("verbs/a_test.py", "self.skip" "Test('no device')\npython_main.main()\n", [])
+
 
 if __name__ == "__main__":
     unittest.main()

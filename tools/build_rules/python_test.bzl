@@ -4,6 +4,7 @@ def python_test(name, src, data = [], env = {}, **kwargs):
     """Runs `src`, which is executable and starts with #!/usr/bin/env python3.
 
     Modules are imported by their path from the top of the repository: `from tools import count_tests`.
+    A test that may skip something ends with python_main.main() of this folder, which reports it.
 
     Args:
       name: target name, x_test.
@@ -20,7 +21,7 @@ def python_test(name, src, data = [], env = {}, **kwargs):
     native.sh_test(
         name = name,
         srcs = [src],
-        data = data,
+        data = data + ["//tools/build_rules:python_main.py"],
         env = environment,
         **kwargs
     )

@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import unittest
 
+from tools.build_rules import python_main
+
 
 def _read(path):
     with open(path, encoding="utf-8") as text:
@@ -42,4 +44,4 @@ class Page(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    python_main.main()

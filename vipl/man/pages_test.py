@@ -4,6 +4,7 @@
 import re
 import unittest
 
+from tools.build_rules import python_main
 from tools.manual import pages_checks
 from vipl.man import make_pages
 
@@ -51,4 +52,4 @@ class Pages(pages_checks.PagesChecks, unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    python_main.main()

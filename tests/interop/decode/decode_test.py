@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 from tests.interop.decode import capture
+from tools.build_rules import python_main
 
 _SCRIPT = "tests/interop/decode/script_test"
 _WRITE, _READ_REQUEST, _READ_RESPONSE, _SEND, _TERMINATE = 0, 1, 2, 3, 7
@@ -107,4 +108,4 @@ class DecodeTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    python_main.main()
