@@ -8,7 +8,8 @@ A later run puts its reports in the place of an earlier one's, so several runs a
 --save=FILE.count, and added up at the end.
 
 A program that reports its cases (GoogleTest, build_rules/python_main.py) counts by case, anything else as one. A target that does not build, a program that ends
-badly although each of its cases passed, and a run that Bazel gave up for another reason are one failure each.
+badly although each of its cases passed, a test run without a case, a run that Bazel gave up for another reason and one whose
+event file or saved count is missing or torn are one failure each.
 Reports of earlier runs are never read: only what the events of these runs name. The exit status is 1 if anything
 failed.
 """
@@ -23,6 +24,38 @@ import xml.etree.ElementTree as ElementTree
 # Bazel's exit codes for a run that says by its events what failed, if anything: success, a build failure, failed
 # tests. (4, no tests selected, is a failure: somebody meant to run some.)
 _EXPLAINED = {0, 1, 3}
+
+
+class Run:
+    """What the event file of one run says."""
+
+    def __init__(self, path):
+        self.command = None
+        self.results = {}  # (label, run, shard) -> the last attempt's
+        self.broken = set()
+        self.exit_code = None
+        self.torn = None  # why not all of it could be read
+        try:
+            with open(path, encoding="utf-8") as events:
+                for line in events:
+                    self._add(json.loads(line))
+        except (OSError, ValueError) as error:
+            self.torn = error
+        if self.torn is None and self.exit_code is None:
+            self.torn = path + " has no end"
+
+    def _add(self, event):
+        identity = event.get("id", {})
+        if "testResult" in identity and "testResult" in event:
+            key = identity["testResult"]
+            self.results[key["label"], key.get("run", 1), key.get("shard", 1)] = event["testResult"]
+        elif "targetCompleted" in identity:
+            if "aborted" in event or not event.get("completed", {}).get("success"):
+                self.broken.add(identity["targetCompleted"]["label"])
+        elif "started" in event:
+            self.command = event["started"].get("command")
+        elif "finished" in event:
+            self.exit_code = event["finished"].get("exitCode", {}).get("code", 0)
 
 
 class Count:
@@ -53,8 +86,11 @@ class Count:
         else:
             self.passed += 1
 
+    def cases(self):
+        return self.passed + len(self.failures) + sum(self.skips.values())
+
     def add_result(self, label, result):
-        before = len(self.failures), self.passed, sum(self.skips.values())
+        failures, reported = len(self.failures), False
         for output in result.get("testActionOutput", []):
             uri = output.get("uri", "")
             if output["name"] == "test.xml" and uri.startswith("file://"):
@@ -62,13 +98,13 @@ class Count:
                     root = ElementTree.parse(urllib.parse.unquote(uri[len("file://"):])).getroot()
                 except (OSError, ElementTree.ParseError):
                     continue
+                reported = True  # no case, where a filter or a shard left none
                 for case in root.iter("testcase"):
                     self.add_case(label, case)
-        after = len(self.failures), self.passed, sum(self.skips.values())
         if result.get("status") not in ("PASSED", "FLAKY"):
-            if after[0] == before[0]:
+            if len(self.failures) == failures:
                 self.failures.append("%s: ended with %s" % (label, result.get("status", "no status")))
-        elif after == before:
+        elif not reported:
             self.passed += 1
 
     def save(self, path):
@@ -76,36 +112,31 @@ class Count:
             json.dump({"passed": self.passed, "failures": self.failures, "skips": self.skips}, out)
 
     def add_saved(self, path):
-        with open(path, encoding="utf-8") as saved:
-            other = json.load(saved)
+        try:
+            with open(path, encoding="utf-8") as saved:
+                other = json.load(saved)
+        except (OSError, ValueError) as error:
+            self.failures.append("no count of a run: %s" % error)
+            return
         self.passed += other["passed"]
         self.failures += other["failures"]
         self.skips.update(other["skips"])
 
     def add_run(self, path):
-        results, broken, exit_code = {}, set(), None
-        with open(path, encoding="utf-8") as events:
-            for line in events:
-                event = json.loads(line)
-                identity = event.get("id", {})
-                if "testResult" in identity and "testResult" in event:
-                    key = identity["testResult"]
-                    # The last attempt at a flaky test counts.
-                    results[key["label"], key.get("run", 1), key.get("shard", 1)] = event["testResult"]
-                elif "targetCompleted" in identity:
-                    if "aborted" in event or not event.get("completed", {}).get("success"):
-                        broken.add(identity["targetCompleted"]["label"])
-                elif "finished" in event:
-                    exit_code = event["finished"].get("exitCode", {}).get("code", 0)
-
-        failures = len(self.failures)
-        for (label, _, _), result in sorted(results.items()):
+        run, cases, failures = Run(path), self.cases(), len(self.failures)
+        for (label, _, _), result in sorted(run.results.items()):
             self.add_result(label, result)
-        tested = {label for label, _, _ in results}
-        for label in sorted(broken - tested):
+        unbuilt = run.broken - {label for label, _, _ in run.results}
+        for label in sorted(unbuilt):
             self.failures.append("%s: did not build" % label)
-        if exit_code not in _EXPLAINED or (exit_code in (1, 3) and len(self.failures) == failures):
-            self.failures.append("Bazel ended with exit code %s" % exit_code)
+        if run.torn is not None:
+            self.failures.append("no complete event file: %s" % run.torn)
+        # A package that does not load is no broken target, and may stand beside a test that failed.
+        elif (run.exit_code not in _EXPLAINED or (run.exit_code == 1 and not unbuilt) or
+              (run.exit_code == 3 and len(self.failures) == failures)):
+            self.failures.append("Bazel ended with exit code %s" % run.exit_code)
+        elif run.command == "test" and self.cases() == cases:
+            self.failures.append("no test case was run")
 
 
 def main():

@@ -22,6 +22,7 @@ _PASS = """<testsuites><testsuite name="S">
 </testsuite></testsuites>"""
 _SCRIPT = """<testsuites><testsuite name="x" tests="1" failures="0" errors="0">
 <testcase name="x" status="run" duration="0" time="0"></testcase></testsuite></testsuites>"""
+_NO_CASE = """<testsuites tests="0"></testsuites>"""
 _CRASH = """<testsuites><testsuite name="x" tests="1" failures="0" errors="1">
 <testcase name="x" status="run"><error message="exited with error code 134"></error></testcase>
 </testsuite></testsuites>"""
@@ -32,7 +33,7 @@ class CountTestsTest(unittest.TestCase):
     def setUp(self):
         self._folder = tempfile.TemporaryDirectory()
         self.addCleanup(self._folder.cleanup)
-        self._events = []
+        self._events = [{"id": {"started": {}}, "started": {"command": "test"}}]
 
     def _path(self, name):
         return os.path.join(self._folder.name, name)
@@ -56,11 +57,11 @@ class CountTestsTest(unittest.TestCase):
     def finished(self, code):
         self._events.append({"id": {"buildFinished": {}}, "finished": {"exitCode": {"name": "X", "code": code}}})
 
-    def count(self, *options):
+    def count(self, *options, torn=0):
         path = self._path("events.json")
+        text = "".join(json.dumps(event) + "\n" for event in self._events)
         with open(path, "w", encoding="utf-8") as out:
-            for event in self._events:
-                out.write(json.dumps(event) + "\n")
+            out.write(text[:len(text) - torn])
         return self.run_main(path, *options)
 
     def run_main(self, *arguments):
@@ -88,7 +89,7 @@ class CountTestsTest(unittest.TestCase):
         self.finished(3)
         self.count("--save=" + saved[0])
         # The next run's reports lie where this one's lay.
-        self._events.clear()
+        del self._events[1:]
         self.result("//a:mixed", "PASSED", _PASS)
         self.finished(0)
         self.assertEqual(self.count("--save=" + saved[1])[:2], (0, "1 passed, 0 failed, 0 skipped"))
@@ -134,9 +135,53 @@ class CountTestsTest(unittest.TestCase):
         self.finished(1)
         self.assertEqual(self.count()[:2], (1, "0 passed, 1 failed, 0 skipped"))
 
+    def test_package_that_does_not_load_beside_a_failed_test(self):
+        self.result("//a:mixed", "FAILED", _MIXED)
+        self.finished(1)
+        status, last, others = self.count()
+        self.assertEqual((status, last), (1, "1 passed, 2 failed, 2 skipped"))
+        self.assertIn("failed: Bazel ended with exit code 1", others)
+
     def test_run_that_never_ends_is_a_failure(self):
         self.result("//a:fine", "PASSED", _PASS)
         self.assertEqual(self.count()[:2], (1, "1 passed, 1 failed, 0 skipped"))
+
+    def test_torn_event_file_is_a_failure(self):
+        self.result("//a:fine", "PASSED", _PASS)
+        self.finished(0)
+        status, last, others = self.count("--save=" + self._path("1.count"), torn=10)
+        self.assertEqual((status, last), (1, "1 passed, 1 failed, 0 skipped"))
+        self.assertIn("failed: no complete event file", others[-1])
+        self.assertEqual(self.run_main(self._path("1.count"))[:2], (status, last))
+
+    def test_missing_event_file_is_a_failure(self):
+        saved = self._path("1.count")
+        status, last, others = self.run_main(self._path("none.json"), "--save=" + saved)
+        self.assertEqual((status, last), (1, "0 passed, 1 failed, 0 skipped"))
+        self.assertIn("none.json", others[-1])
+        self.assertEqual(self.run_main(saved)[:2], (status, last))
+
+    def test_missing_count_is_a_failure(self):
+        self.assertEqual(self.run_main(self._path("none.count"))[:2], (1, "0 passed, 1 failed, 0 skipped"))
+
+    def test_program_without_a_case_has_not_passed(self):
+        self.result("//a:filtered", "PASSED", _NO_CASE)
+        self.result("//a:other", "PASSED", _PASS)
+        self.finished(0)
+        self.assertEqual(self.count()[:2], (0, "1 passed, 0 failed, 0 skipped"))
+
+    def test_test_run_without_a_case_is_a_failure(self):
+        self.result("//a:filtered", "PASSED", _NO_CASE)
+        self.finished(0)
+        status, last, others = self.count()
+        self.assertEqual((status, last), (1, "0 passed, 1 failed, 0 skipped"))
+        self.assertIn("failed: no test case was run", others)
+
+    def test_build_without_a_case_is_fine(self):
+        self._events[0]["started"]["command"] = "build"
+        self.completed("//a:fine", True)
+        self.finished(0)
+        self.assertEqual(self.count()[:2], (0, "0 passed, 0 failed, 0 skipped"))
 
     def test_empty_selection_is_a_failure(self):
         self.finished(4)
