@@ -7,24 +7,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 namespace viaduct::tests {
 namespace {
-
-// The function that was completed last of those that a program names, and whether it calls it:
-// under Debian's libdat2 it may name what our provider lacks, but not call it.
-struct Need {
-  const char* program;
-  const char* function;
-  bool calls;
-};
-constexpr Need kNeeds[] = {
-    {"/usr/bin/dapltest", "dat_rmr_create", false},
-    {"/usr/bin/dtest", "dat_extension_op", false},
-    {"/usr/bin/dtestsrq", "dat_srq_create", true},
-    {"/usr/bin/dtestx", "dat_extension_op", true},
-};
 
 // The plug-in beside the engine, as they are installed.
 void UsePlugin() {
@@ -65,19 +50,8 @@ void ChooseRoute() {
   }
 }
 
-bool IsExported(const std::string& function) {
-  std::ifstream map("dat/api/dat_20.map");
-  const std::string exported(std::istreambuf_iterator<char>(map), {});
-  return exported.find(" " + function + ";") != std::string::npos;
-}
-
 std::string WhyNotHere(const std::string& program) {
   if (access(program.c_str(), X_OK) != 0) return program + " is not installed: tools/setup test";
-  for (const Need& need : kNeeds) {
-    if (program == need.program && (need.calls || !IsPlugin()) && !IsExported(need.function)) {
-      return std::string("not exported yet: ") + need.function;
-    }
-  }
   return "";
 }
 

@@ -16,9 +16,6 @@ bool IsPlugin();
 // The adapter's name on either route.
 inline constexpr char kAdapter[] = "soft0";
 
-// Whether our libdat2 and our provider have a function of uDAPL 2.0.
-bool IsExported(const std::string& function);
-
 // Empty, or why a program cannot run here.
 std::string WhyNotHere(const std::string& program);
 
