@@ -9,7 +9,8 @@ A later run puts its reports in the place of an earlier one's, so several runs a
 
 A program that reports its cases (GoogleTest, build_rules/python_main.py) counts by case, anything else as one. A target that does not build, a program that ends
 badly although each of its cases passed, a test run without a case, a run that Bazel gave up for another reason and one whose
-event file or saved count is missing or torn are one failure each.
+event file or saved count is missing or torn are one failure each. A suite that is disabled as a whole is none: a program
+runs such tests itself, to see them fail.
 Reports of earlier runs are never read: only what the events of these runs name. The exit status is 1 if anything
 failed.
 """
@@ -73,6 +74,8 @@ class Count:
         if suite is None and error is not None:
             # Bazel's own report about a program that left none.
             self.failures.append("%s: %s" % (label, error.get("message", "no report")))
+            return
+        if case.get("status") == "notrun" and suite and suite.startswith("DISABLED_"):
             return
         name = "%s.%s" % (suite, case.get("name")) if suite else label
         if error is not None or case.find("failure") is not None:

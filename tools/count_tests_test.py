@@ -16,6 +16,7 @@ _MIXED = """<testsuites><testsuite name="S">
 <testcase name="Fail" status="run" result="completed" classname="S"><failure message="x"/></testcase>
 <testcase name="Skip" status="run" result="skipped" classname="S"><skipped message="a.cc:7&#x0A;no device"/></testcase>
 <testcase name="DISABLED_Off" status="notrun" result="suppressed" classname="S"/>
+<testcase name="RunByAnother" status="notrun" result="suppressed" classname="DISABLED_Failing"/>
 </testsuite></testsuites>"""
 _PASS = """<testsuites><testsuite name="S">
 <testcase name="Pass" status="run" result="completed" classname="S"/>
@@ -81,6 +82,7 @@ class CountTestsTest(unittest.TestCase):
         status, last, others = self.count()
         self.assertEqual((status, last), (1, "1 passed, 1 failed, 2 skipped"))
         self.assertIn("skipped: S.Skip: no device", others)
+        self.assertIn("skipped: S.DISABLED_Off: disabled", others)
         self.assertIn("failed: //a:mixed: S.Fail", others)
 
     def test_runs_are_added_up(self):
