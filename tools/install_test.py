@@ -3,7 +3,9 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -28,12 +30,43 @@ made_manual vipl/man/maker.py
 config  face face               A face
 """
 
+# tools/install, which gets a signal just before it calls a function of os for the nth time.
+_INTERRUPTED = """import importlib.machinery, os, sys
+path, signal, name, times, *sys.argv[1:] = sys.argv[1:]
+called, function = [], getattr(os, name)
+def interrupted(*arguments):
+    called.append(arguments)
+    if len(called) == int(times):
+        os.kill(os.getpid(), int(signal))
+    function(*arguments)
+setattr(os, name, interrupted)
+sys.dont_write_bytecode = True
+sys.exit(importlib.machinery.SourceFileLoader("install", path).load_module().main())
+"""
+
 
 def _cc(*arguments):
     subprocess.run(("cc",) + arguments, check=True)
 
 
 class Install(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls._built = folder.name + "/outputs"
+        for path, text in (("engine.c", "int engine(void) { return 7; }"), ("info.c", "int main(void) { return 0; }"),
+                           ("face.c", "int engine(void); int face(void) { return engine(); }")):
+            with open(os.path.join(folder.name, path), "w", encoding="utf-8") as out:
+                out.write(text + "\n")
+        for name in ("dat/core", "vipl", "tools/info"):
+            os.makedirs("%s/%s" % (cls._built, name))
+        engine = cls._built + "/dat/core/libengine.so.1"
+        _cc("-shared", "-fPIC", "-Wl,-soname,libengine.so.1", "-o", engine, folder.name + "/engine.c")
+        _cc("-shared", "-fPIC", "-Wl,-soname,libface.so.1", "-Wl,-rpath,$ORIGIN", "-o", cls._built + "/vipl/libface.so.1",
+            folder.name + "/face.c", engine)
+        _cc("-o", cls._built + "/tools/info/info", folder.name + "/info.c")
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -56,16 +89,7 @@ class Install(unittest.TestCase):
         self._write("repository/vipl/man/face.3", ".TH face 3\n")
         self._write("repository/vipl/man/maker.py", _MAKER)
         self._write("bazel", _BAZEL, 0o755)
-        for path, text in (("engine.c", "int engine(void) { return 7; }"), ("info.c", "int main(void) { return 0; }"),
-                           ("face.c", "int engine(void); int face(void) { return engine(); }")):
-            self._write(path, text + "\n")
-        for name in ("dat/core", "vipl", "tools/info"):
-            os.makedirs("%s/%s" % (self._outputs, name))
-        engine = self._outputs + "/dat/core/libengine.so.1"
-        _cc("-shared", "-fPIC", "-Wl,-soname,libengine.so.1", "-o", engine, self._here + "/engine.c")
-        _cc("-shared", "-fPIC", "-Wl,-soname,libface.so.1", "-Wl,-rpath,$ORIGIN", "-o", self._outputs + "/vipl/libface.so.1",
-            self._here + "/face.c", engine)
-        _cc("-o", self._outputs + "/tools/info/info", self._here + "/info.c")
+        shutil.copytree(self._built, self._outputs)
 
     def _write(self, path, text, mode=0o644):
         path = os.path.join(self._here, path)
@@ -74,10 +98,10 @@ class Install(unittest.TestCase):
             out.write(text)
         os.chmod(path, mode)
 
-    def _install(self, *arguments, **environment):
+    def _install(self, *arguments, command=(), **environment):
         environment = dict(os.environ, VIADUCT_BAZEL=self._here + "/bazel", FAKE_OUTPUTS=self._outputs, HOME=self._home + "2",
                            XDG_CACHE_HOME=self._here + "/cache", **environment)
-        result = subprocess.run([self._repository + "/tools/install"] + list(arguments), env=environment, cwd=self._home,
+        result = subprocess.run([*command, self._repository + "/tools/install", *arguments], env=environment, cwd=self._home,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         return result.returncode, result.stdout
 
@@ -86,14 +110,26 @@ class Install(unittest.TestCase):
         self.assertEqual(code, 0, output)
         return output
 
-    def _fails(self, complaint, *arguments):
-        code, output = self._install(*arguments)
+    def _fails(self, complaint, *arguments, command=()):
+        code, output = self._install(*arguments, command=command)
         self.assertEqual(code, 1, output)
         self.assertIn(complaint, output)
 
     def _files(self):
         return sorted(os.path.relpath(os.path.join(folder, name), self._home)
                       for folder, folders, names in os.walk(self._home) for name in folders + names)
+
+    def _contents(self):
+        """{path: content or target}"""
+        contents = {}
+        for name in self._files():
+            path = os.path.join(self._home, name)
+            if os.path.islink(path):
+                contents[name] = os.readlink(path)
+            elif os.path.isfile(path):
+                with open(path, "rb") as content:
+                    contents[name] = content.read()
+        return contents
 
     def test_everything_lands_in_its_place(self):
         self._succeeds(self._prefix)
@@ -134,7 +170,13 @@ class Install(unittest.TestCase):
         self._succeeds(self._prefix)
         self._write("home/a/prefix/include/vipl.h", "changed\n")
         self._fails("prefix/include/vipl.h", "--remove", self._prefix)
-        self.assertEqual(self._files(), ["a", "a/prefix", "a/prefix/include", "a/prefix/include/vipl.h"])
+        self.assertEqual(self._files(), [
+            "a", "a/prefix", "a/prefix/include", "a/prefix/include/vipl.h", "a/prefix/share", "a/prefix/share/viaduct",
+            "a/prefix/share/viaduct/manifest"])
+        # It is still known, and goes when it is as it was.
+        self._write("home/a/prefix/include/vipl.h", "int face(void);\n")
+        self._succeeds("--remove", self._prefix)
+        self.assertEqual(self._files(), [])
 
     def test_installing_again_replaces(self):
         before = self._files()
@@ -144,6 +186,68 @@ class Install(unittest.TestCase):
         self.assertNotIn("a/prefix/include/dat2/dat.h", self._files())
         self._succeeds("--remove", self._prefix)
         self.assertEqual(self._files(), before)
+
+    def test_installing_again_over_a_changed_file_does_nothing_and_says_so(self):
+        self._succeeds(self._prefix)
+        self._write("home/a/prefix/include/vipl.h", "changed\n")
+        before = self._contents()
+        self._write("repository/dat/include/dat2/dat.h", "newer\n")
+        self._fails("prefix/include/vipl.h", self._prefix)
+        self.assertEqual(self._contents(), before)
+        os.unlink(self._prefix + "/include/vipl.h")
+        self._succeeds(self._prefix)
+        self._succeeds("--remove", self._prefix)
+        self.assertEqual(self._files(), [])
+
+    def test_an_upgrade_that_fails_leaves_what_was_there(self):
+        self._succeeds(self._prefix)
+        self._write("home/a/prefix/include/dat2/newer.h", "somebody's\n")
+        before = self._contents()
+        self._write("repository/vipl/include/vipl.h", "int face(void); /* newer */\n")
+        with self.subTest("a foreign file in the way"):
+            self._write("repository/dat/include/dat2/newer.h", "")
+            self._fails("was not installed by tools/install", self._prefix)
+            self.assertEqual(self._contents(), before)
+            os.unlink(self._repository + "/dat/include/dat2/newer.h")
+        with self.subTest("a full disk"):
+            self._fails("too large", self._prefix, command=("sh", "-c", 'ulimit -f 8; exec "$@"', "sh"))
+            self.assertEqual(self._contents(), before)
+        with self.subTest("a program that was not built"):
+            os.unlink(self._outputs + "/tools/info/info")
+            self._fails("tools/info/info", self._prefix)
+            self.assertEqual(self._contents(), before)
+
+    def test_a_full_disk_leaves_nothing(self):
+        self._fails("too large", self._prefix, command=("sh", "-c", 'ulimit -f 8; exec "$@"', "sh"))
+        self.assertEqual(self._files(), [])
+
+    def _is_interrupted(self, number, function, times):
+        self.assertEqual(self._install("%d" % number, function, "%d" % times, self._prefix,
+                                       command=(sys.executable, "-c", _INTERRUPTED)), (128 + number, ""))
+
+    def test_interrupted_it_leaves_nothing(self):
+        for number, function, times in ((signal.SIGTERM, "mkdir", 3), (signal.SIGHUP, "rename", 5),
+                                        (signal.SIGINT, "symlink", 2)):
+            with self.subTest(function):
+                self._is_interrupted(number, function, times)
+                self.assertEqual(self._files(), [])
+
+    def test_an_upgrade_that_is_interrupted_can_be_removed_or_repeated(self):
+        self._succeeds(self._prefix)
+        before = self._contents()
+        self._write("repository/vipl/include/vipl.h", "int face(void); /* newer */\n")
+        self._write("repository/vipl/man/newer.5", ".TH newer 5\n")
+        self._is_interrupted(signal.SIGTERM, "chmod", 3)  # when not all is ready
+        self.assertEqual(self._contents(), before)
+        self._is_interrupted(signal.SIGTERM, "rename", 5)
+        self._is_interrupted(signal.SIGTERM, "symlink", 2)
+        shutil.copytree(self._prefix, self._here + "/copy", symlinks=True)
+        self._succeeds("--remove", self._prefix)
+        self.assertEqual(self._files(), [])
+        shutil.copytree(self._here + "/copy", self._prefix, symlinks=True)
+        self._succeeds(self._prefix)
+        self.assertIn("share/man/man5/newer.5", str(self._files()))
+        self._succeeds("--remove", self._prefix)
 
     def test_a_foreign_file_is_never_overwritten(self):
         self._write("home/a/prefix/lib/libface.so", "somebody's\n")
@@ -165,6 +269,7 @@ class Install(unittest.TestCase):
         self.assertEqual(self._files(), before)
 
     def test_missing_packages_are_named(self):
+        self._write("engine.c", "int engine(void) { return 7; }\n")
         for name, soname in (("absl_cord", "libabsl_cord.so.20220623"), ("isal", "libisal.so.2")):
             _cc("-shared", "-fPIC", "-Wl,-soname," + soname, "-o", "%s/lib%s.so" % (self._here, name), self._here + "/engine.c")
         _cc("-shared", "-fPIC", "-Wl,-soname,libengine.so.1", "-Wl,--no-as-needed", "-o",
