@@ -282,6 +282,11 @@ class Install(unittest.TestCase):
             library.write(content.replace(b"so.20220623", b"so.19990101").replace(b"libisal.so.2", b"libisal.so.9"))
         self._fails("these Debian packages are missing: libabsl19990101 libisal9", self._prefix)
 
+    def test_help_names_what_it_minds(self):
+        output = self._succeeds("--help")
+        self.assertIn("DESTDIR", output)
+        self.assertIn("manifest", output)
+
     def test_white_space_is_refused(self):
         self._fails("not supported", self._home + "/a b")
 

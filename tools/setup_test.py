@@ -111,6 +111,12 @@ class Setup(unittest.TestCase):
         self.assertIn("as root run: apt-get install --no-install-recommends one two", output)
         self.assertEqual(self._calls(), [])
 
+    def test_help_does_nothing(self):
+        os.symlink(shutil.which("sed"), self._here + "/bin/sed")
+        code, output = self._setup("--help", INSTALLED="")
+        self.assertEqual((code, output.splitlines()[0]), (0, "Usage: tools/setup [GROUP...]"))
+        self.assertEqual(self._calls(), [])
+
     def test_unknown_group_is_refused(self):
         code, output = self._setup("bild", INSTALLED="")
         self.assertEqual(code, 2, output)
