@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Runs test, fuzz, coverage, compile_commands and demo in a small copy of the repository; Bazel and setup are stand-ins."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+# Does what the environment's BAZEL_DOES says, in the shell, after it has noted its arguments.
+_BAZEL = """#!/bin/sh
+echo "$*" >>"$LOG"
+eval "$BAZEL_DOES"
+"""
+_SETUP = """#!/bin/sh
+echo "setup $*" >>"$LOG"
+"""
+_SCRIPTS = ("compile_commands", "count_tests.py", "coverage", "common.sh", "demo", "fuzz", "test")
+_REPORT = "bazel-out/_coverage/_coverage_report.dat"
+
+
+class Scripts(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._here = folder.name
+        for name in ("tools", "temporary"):
+            os.mkdir(os.path.join(self._here, name))
+        for name in _SCRIPTS:
+            shutil.copy("tools/" + name, self._here + "/tools")
+        self._write("tools/setup", _SETUP)
+        self._write("bazel", _BAZEL)
+
+    def _write(self, path, text):
+        path = os.path.join(self._here, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.chmod(path, 0o755)
+
+    def _run(self, script, *arguments, bazel="true"):
+        environment = dict(os.environ, VIADUCT_BAZEL=self._here + "/bazel", LOG=self._here + "/log", BAZEL_DOES=bazel,
+                           XDG_CACHE_HOME=self._here + "/cache", TMPDIR=self._here + "/temporary")
+        result = subprocess.run([self._here + "/tools/" + script, *arguments], env=environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return result.returncode, result.stdout
+
+    def _calls(self):
+        if not os.path.exists(self._here + "/log"):
+            return []
+        with open(self._here + "/log", encoding="utf-8") as log:
+            return log.read().splitlines()
+
+    def _bazel_arguments(self):
+        return self._calls()[-1].split()
+
+    def test_help_does_nothing(self):
+        for script in ("compile_commands", "coverage", "demo", "fuzz", "test"):
+            with self.subTest(script):
+                code, output = self._run(script, "--help")
+                self.assertEqual(code, 0, output)
+                self.assertIn("sage: tools/" + script, output)
+        self.assertEqual(self._calls(), [])
+
+    def test_all_targets_are_run_unless_some_are_named(self):
+        for arguments, targets in ((("-c", "opt", "--runs_per_test=3"), ["//..."]), (("--config", "asan"), ["//..."]),
+                                   (("//a:b", "-k"), []), (("a/...",), []), ((), ["//..."])):
+            for script in ("test", "coverage"):
+                with self.subTest(script=script, arguments=arguments):
+                    self._run(script, *arguments)
+                    self.assertEqual([word for word in self._bazel_arguments() if word == "//..."], targets)
+                    self.assertLessEqual(set(arguments), set(self._bazel_arguments()))
+
+    def test_interrupted_test_leaves_nothing_and_counts_nothing(self):
+        for name, code in (("INT", 130), ("TERM", 143), ("HUP", 143)):
+            with self.subTest(name):
+                self.assertEqual(self._run("test", bazel="kill -%s $PPID; exit 8" % name), (code, ""))
+                self.assertEqual(os.listdir(self._here + "/temporary"), [])
+
+    def test_test_whose_bazel_cannot_start_has_failed(self):
+        code, output = self._run("test", bazel="echo no Java >&2; exit 37")
+        self.assertEqual((code, output.splitlines()[0], output.splitlines()[-1]),
+                         (1, "no Java", "0 passed, 1 failed, 0 skipped"))
+
+    def test_fuzzers_that_cannot_be_listed_are_a_failure(self):
+        code, output = self._run("fuzz", bazel="echo no such package >&2; exit 7")
+        self.assertEqual((code, output), (1, "no such package\n"))
+
+    def test_no_fuzzers_are_a_failure(self):
+        self.assertEqual(self._run("fuzz"), (1, "tools/fuzz: no fuzzers\n"))
+
+    def test_fuzzer_that_finds_something_is_a_failure(self):
+        self._write("outputs/a/x_fuzz", '#!/bin/sh\necho "fuzzing $*"\nexit 77\n')
+        code, output = self._run("fuzz", "3", bazel='case $1 in query) echo //a:x_fuzz ;; info) echo %s/outputs ;; esac' %
+                                 self._here)
+        self.assertEqual(code, 1)
+        self.assertIn("==== //a:x_fuzz\nfuzzing -max_total_time=3 ", output)
+
+    def test_coverage_of_a_build_that_failed_shows_no_earlier_report(self):
+        self._write(_REPORT, "SF:a/b.cc\nDA:1,1\nend_of_record\n")
+        code, output = self._run("coverage", bazel="exit 1")
+        self.assertEqual((code, output), (1, "tools/coverage: no report\n"))
+
+    def test_coverage_of_a_test_that_failed_is_shown(self):
+        report = 'mkdir -p bazel-out/_coverage; printf "SF:a/b.cc\\nDA:1,1\\nDA:2,0\\n" >%s; exit 3' % _REPORT
+        code, output = self._run("coverage", bazel=report)
+        self.assertEqual(code, 3)
+        self.assertIn(" 50.0%      1 of      2  everything\n", output)
+
+    def test_compilations_that_cannot_be_listed_are_a_failure(self):
+        code, output = self._run("compile_commands", bazel="echo no such package >&2; exit 7")
+        self.assertEqual((code, output), (7, "no such package\ntools/compile_commands: no list of compilations\n"))
+        self.assertFalse(os.path.exists(self._here + "/compile_commands.json"))
+
+    def test_compilations_are_written(self):
+        action = '{"actions": [{"arguments": ["gcc", "-MD", "-MF", "x.d", "-c", "a/b.cc", "-o", "b.o"]}]}'
+        self.assertEqual(self._run("compile_commands", bazel="echo '%s'" % action), (0, "compile_commands.json: 1 files\n"))
+        self.assertEqual(self._calls()[0], "setup build test")
+        with open(self._here + "/compile_commands.json", encoding="utf-8") as written:
+            self.assertIn('"a/b.cc"', written.read())
+
+    def test_demo_looks_at_its_file_first(self):
+        code, output = self._run("demo", self._here + "/none")
+        self.assertEqual((code, output), (1, "tools/demo: %s/none: not a file that can be read\n" % self._here))
+        self.assertEqual(self._calls(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
