@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""What tools/lab says and leaves where it cannot run, and when its guest, which is a stand-in for QEMU, goes wrong."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from tools.build_rules import python_main
+
+_NOT_RUN = 125
+
+# Does what QEMU_DOES says, in the shell, with the guest's folder in $folder.
+_QEMU = """#!/bin/sh
+for word; do
+  case $word in file:*/console) folder=${word#file:} folder=${folder%/console} ;; esac
+done
+eval "$QEMU_DOES"
+"""
+_PROGRAMS = ("busybox", "depmod", "modprobe", "xz", "make", "rdma")
+
+
+class Lab(unittest.TestCase):
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("the lab is root's")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._here = folder.name
+        self._write("bin/qemu-system-x86_64", _QEMU)
+        for name in _PROGRAMS:
+            self._write("bin/" + name, "#!/bin/sh\nexit 1\n")
+        # All that is made on first use.
+        for name in ("version", "siw.ko", "vmlinux", "initrd"):
+            self._write("cache/viaduct/lab/" + name, "6.1\n")
+        os.utime(self._here + "/cache/viaduct/lab/initrd", (2 ** 32, 2 ** 32))
+        os.mkdir(self._here + "/temporary")
+
+    def _write(self, path, text):
+        path = os.path.join(self._here, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.chmod(path, 0o755)
+
+    def _start(self, *arguments, qemu="exit 1", **environment):
+        environment = {"PATH": self._here + "/bin:" + os.environ["PATH"], "XDG_CACHE_HOME": self._here + "/cache",
+                       "TMPDIR": self._here + "/temporary", "QEMU_DOES": qemu, **environment}
+        return subprocess.Popen([sys.executable, "tools/lab", "--memory=1", *arguments], env=environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def _run(self, *arguments, **options):
+        with self._start(*arguments, **options) as lab:
+            output, said = lab.communicate()
+        self.assertNotIn("Traceback", said)
+        self.assertEqual(os.listdir(self._here + "/temporary"), [])
+        return lab.returncode, output, said
+
+    def test_missing_programs_are_named(self):
+        code, output, said = self._run("siw", "true", PATH="")
+        self.assertEqual((code, output), (_NOT_RUN, ""))
+        self.assertRegex(said, r"^tools/lab: not here: missing: qemu-system-x86_64, busybox, .*; tools/setup lab installs")
+
+    def test_missing_memory_is_told(self):
+        for net, wanted in (("one", 99999999), ("two", 199999998)):
+            code, output, said = self._run("--memory=99999999", "--net=" + net, "rxe", "true")
+            self.assertEqual((code, output), (_NOT_RUN, ""))
+            self.assertRegex(said, r"^tools/lab: not here: \d+ MiB of memory are free, the guest wants %d; see" % wanted)
+
+    def test_folder_that_cannot_be_written_is_told(self):
+        code, _, said = self._run("siw", "true", XDG_CACHE_HOME="/dev/null")
+        self.assertEqual(code, _NOT_RUN)
+        self.assertIn("/dev/null", said)
+
+    def test_command_is_wanted(self):
+        code, _, said = self._run("siw")
+        self.assertEqual(code, 2)
+        self.assertIn("usage: tools/lab", said)
+
+    def test_output_and_status_are_the_guests(self):
+        self.assertEqual(self._run("siw", "true", qemu="echo word >$folder/output; echo 7 >$folder/status"), (7, "word\n", ""))
+
+    def test_console_of_a_guest_that_did_not_finish_is_shown_and_kept(self):
+        code, output, said = self._run("--console=%s/kept" % self._here, "siw", "true",
+                                       qemu="echo panic >$folder/console; exit 3")
+        self.assertEqual((code, output), (_NOT_RUN, ""))
+        self.assertEqual(said, "panic\n\ntools/lab: the guest did not finish; see --seconds\n")
+        with open(self._here + "/kept", encoding="utf-8") as kept:
+            self.assertEqual(kept.read(), "panic\n")
+
+    def test_guest_without_a_console(self):
+        code, _, said = self._run("siw", "true", qemu="exit 1")
+        self.assertEqual((code, said), (_NOT_RUN, "\ntools/lab: the guest did not finish; see --seconds\n"))
+
+    def test_guest_ends_with_the_lab(self):
+        os.mkfifo(self._here + "/pid")
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number), self._start("siw", "true", qemu="echo $$ >%s/pid; exec sleep 600" % self._here) as lab:
+                with open(self._here + "/pid", encoding="utf-8") as line:
+                    guest = int(line.read())
+                ended = os.pidfd_open(guest)
+                self.addCleanup(os.close, ended)
+                lab.send_signal(number)
+                self.assertEqual(lab.wait(), _NOT_RUN)
+                self.assertTrue(select.select([ended], [], [], 60)[0])
+                self.assertEqual(os.listdir(self._here + "/temporary"), [])
+
+
+if __name__ == "__main__":
+    python_main.main()
