@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import math
 import unittest
+import unittest.mock
 
 from tests.bench import samples
 
@@ -76,6 +77,10 @@ class CompareTest(unittest.TestCase):
         latency = "+---+\n 100000 0.358 4.152 9.167 1.84 0.83 240876 109087\n"
         self.assertEqual(compare.parse_ucx(latency, more_is_better=False), 9.167)
         self.assertAlmostEqual(compare.parse_ucx(latency, more_is_better=True), 0.83 * 1.048576e-3)
+
+    def test_bazel_may_have_start_up_options(self):
+        with unittest.mock.patch.dict("os.environ", VIADUCT_BAZEL="true --output_base=x"):
+            self.assertTrue(compare.build().endswith("/bazel-bin/tests/bench"))
 
 
 if __name__ == "__main__":
