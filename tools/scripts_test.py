@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs test, fuzz, coverage, compile_commands and demo in a small copy of the repository; Bazel and setup are stand-ins."""
+"""Runs test, .ci/run, fuzz, coverage, compile_commands and demo in a small copy of the repository; Bazel and setup are
+stand-ins."""
 
 import os
 import shutil
@@ -29,6 +30,8 @@ class Scripts(unittest.TestCase):
             os.mkdir(os.path.join(self._here, name))
         for name in _SCRIPTS:
             shutil.copy("tools/" + name, self._here + "/tools")
+        os.mkdir(self._here + "/.ci")
+        shutil.copy(".ci/run", self._here + "/.ci")
         self._write("tools/setup", _SETUP)
         self._write("bazel", _BAZEL)
 
@@ -42,7 +45,7 @@ class Scripts(unittest.TestCase):
     def _run(self, script, *arguments, bazel="true"):
         environment = dict(os.environ, VIADUCT_BAZEL=self._here + "/bazel", LOG=self._here + "/log", BAZEL_DOES=bazel,
                            XDG_CACHE_HOME=self._here + "/cache", TMPDIR=self._here + "/temporary")
-        result = subprocess.run([self._here + "/tools/" + script, *arguments], env=environment, stdin=subprocess.DEVNULL,
+        result = subprocess.run([os.path.join(self._here, "tools", script), *arguments], env=environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         return result.returncode, result.stdout
 
@@ -82,6 +85,22 @@ class Scripts(unittest.TestCase):
         code, output = self._run("test", bazel="echo no Java >&2; exit 37")
         self.assertEqual((code, output.splitlines()[0], output.splitlines()[-1]),
                          (1, "no Java", "0 passed, 1 failed, 0 skipped"))
+
+    def test_stage_that_died_is_in_the_total(self):
+        # The first stage has one test; the others' Bazel is killed before, or while, it writes its events.
+        events = r"""
+            for word; do case $word in --build_event_json_file=*) file=${word#*=} ;; esac; done
+            case $file in
+              */test.json) echo '{"started": {"command": "test"}, "id": {}}' >"$file"
+                echo '{"id": {"testResult": {"label": "//a:b"}}, "testResult": {"status": "PASSED"}}' >>"$file"
+                echo '{"id": {}, "finished": {"exitCode": {}}}' >>"$file" ;;
+              */asan.json) printf '{"id": {"tes' >"$file"; exit 37 ;;
+              */*.json) exit 37 ;;
+            esac"""
+        code, output = self._run("../.ci/run", bazel=events)
+        self.assertEqual((code, output.splitlines()[-1]), (1, "1 passed, 4 failed, 0 skipped"), output)
+        self.assertEqual(self._calls()[-1], "shutdown")
+        self.assertEqual(os.listdir(self._here + "/temporary"), [])
 
     def test_fuzzers_that_cannot_be_listed_are_a_failure(self):
         code, output = self._run("fuzz", bazel="echo no such package >&2; exit 7")
