@@ -6,6 +6,7 @@
 
 #include "dat/api/face.h"
 #include "dat/api/providers.h"
+#include "verbs/base/settings.h"
 
 namespace viaduct::dat {
 namespace {
@@ -14,6 +15,8 @@ bool Contains(const std::vector<DAT_PROVIDER_INFO>& infos, const DAT_PROVIDER_IN
   return std::any_of(infos.begin(), infos.end(),
                      [&](const DAT_PROVIDER_INFO& other) { return IsSame(other, info); });
 }
+
+bool FillsShortLists() { return verbs::ChoiceSetting(verbs::SettingId::kShortList) == "filled"; }
 
 }  // namespace
 
@@ -32,9 +35,12 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_retur
     for (const DAT_PROVIDER_INFO& info : RegisteredByProgram()) {
       if (!Contains(infos, info)) infos.push_back(info);
     }
-    // uDAPL 1.2 dat_registry_list_providers: a list that is too short gets the number only.
     *entries_returned = static_cast<DAT_COUNT>(infos.size());
-    if (max_to_return < *entries_returned) return BadParameter(1);
+    if (max_to_return < *entries_returned) {
+      // uDAPL 1.2 dat_registry_list_providers: a list that is too short gets the number only.
+      if (max_to_return <= 0 || !FillsShortLists()) return BadParameter(1);
+      *entries_returned = max_to_return;
+    }
     if (dat_provider_list == nullptr) return BadParameter(3);
     for (size_t i = 0; i < infos.size(); ++i) {
       if (dat_provider_list[i] == nullptr) return BadParameter(3);

@@ -68,6 +68,10 @@ constexpr Setting kSettings[] = {
      "What dat_evd_dequeue answers when there is nothing: DAT_QUEUE_EMPTY with the class of an "
      "error, as the specification has it, or the bare enumerator, with which programs written for "
      "OFED compare it."},
+    {"VIADUCT_SHORT_LIST", SettingType::kChoice, "refused", "refused|filled", 0, 0,
+     "What dat_registry_list_providers does with a list that is too short for all adapters: it "
+     "refuses it and tells their number, as the specification has it, or fills it, as OFED does "
+     "(Open MPI has room for eight)."},
 };
 
 // Names of others that begin like ours: DAT's own, and those of the project's scripts.

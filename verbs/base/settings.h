@@ -50,6 +50,7 @@ enum class SettingId {
   kDatOverride,  // empty: not given
   kOfedEntries,
   kQueueEmpty,
+  kShortList,
 };
 
 absl::Span<const Setting> AllSettings();

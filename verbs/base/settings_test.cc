@@ -43,8 +43,8 @@ TEST(Settings, TableAndIdsAgree) {
   EXPECT_STREQ(GetSetting(SettingId::kVipNics).name, "VIADUCT_VIP_NICS");
   EXPECT_STREQ(GetSetting(SettingId::kDatOverride).name, "DAT_OVERRIDE");
   EXPECT_STREQ(GetSetting(SettingId::kOfedEntries).name, "VIADUCT_OFED_ENTRIES");
-  EXPECT_STREQ(GetSetting(SettingId::kQueueEmpty).name, "VIADUCT_QUEUE_EMPTY");
-  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kQueueEmpty) + 1);
+  EXPECT_STREQ(GetSetting(SettingId::kShortList).name, "VIADUCT_SHORT_LIST");
+  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kShortList) + 1);
 }
 
 TEST(Settings, EveryDefaultIsValid) {

@@ -2,6 +2,7 @@
 // checklist 5-8, 14-16, 20-28, 31.
 #include <sched.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -61,6 +62,22 @@ TEST(Registry, C007_C008_TooShortAListGetsTheNumber) {
     }
     EXPECT_TRUE(thread_safe[DAT_FALSE]);
     EXPECT_TRUE(thread_safe[DAT_TRUE]);
+  });
+}
+
+// As OFED: Open MPI's udapl has room for eight and wants success.
+TEST(Registry, S_TooShortAListIsFilledWhereTheUserSaysSo) {
+  RunAlone([] {
+    setenv("VIADUCT_SHORT_LIST", "filled", 1);
+    DAT_PROVIDER_INFO info = {};
+    DAT_PROVIDER_INFO* list[] = {&info};
+    DAT_COUNT count = -1;
+    Must(dat_registry_list_providers(1, &count, list));
+    EXPECT_EQ(count, 1);
+    EXPECT_EQ(info.dapl_version_major, DAT_UINT32{DAT_VERSION_MAJOR});
+    EXPECT_TRUE(Fails(dat_registry_list_providers(0, &count, list), DAT_INVALID_PARAMETER));
+    EXPECT_GE(count, 2);
+    unsetenv("VIADUCT_SHORT_LIST");
   });
 }
 
