@@ -9,7 +9,8 @@
 namespace viaduct::dat {
 namespace {
 
-// A stream has one mode; SOLICITED_WAIT is one of receives.
+// A stream has one mode; SOLICITED_WAIT is one of receives. SUPPRESS says nothing of a stream,
+// since each post says it for itself; programs give it for requests all the same (NetPIPE).
 std::optional<core::CompletionMode> ModeOf(unsigned flags, bool receives) {
   switch (flags) {
     case DAT_COMPLETION_DEFAULT_FLAG:
@@ -21,10 +22,23 @@ std::optional<core::CompletionMode> ModeOf(unsigned flags, bool receives) {
     case DAT_COMPLETION_SOLICITED_WAIT_FLAG:
       if (receives) return core::CompletionMode::kSolicited;
       break;
+    case DAT_COMPLETION_SUPPRESS_FLAG:
+      if (!receives) return core::CompletionMode::kDefault;
+      break;
     default:
       break;
   }
   return std::nullopt;
+}
+
+// InfiniBand's longest message, for which programs ask whatever the device has (MVAPICH2).
+constexpr uint64_t kLongestMessage = uint64_t{1} << 31;
+
+// One size in bytes; what is longer than the device's longest stands for that one.
+bool TakeSize(uint64_t asked, uint32_t limit, uint32_t* engine) {
+  if (asked > std::max<uint64_t>(limit, kLongestMessage)) return false;
+  *engine = static_cast<uint32_t>(std::min<uint64_t>(asked, limit));
+  return true;
 }
 
 // One member: counts from 0 (the default) to `limit`.
@@ -41,15 +55,11 @@ class Taker {
       : attributes_(attributes), mask_(mask), device_(device) {}
 
   bool Sizes(core::EndpointAttributes* engine, AskedAttributes* asked) const {
-    if (Has(DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE)) {
-      if (attributes_.max_message_size > device_.max_message_bytes) return false;
-      engine->max_message_bytes = static_cast<uint32_t>(attributes_.max_message_size);
-    }
-    if (Has(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE)) {
-      if (attributes_.max_rdma_size > device_.max_message_bytes) return false;
-      asked->max_rdma_size = static_cast<uint32_t>(attributes_.max_rdma_size);
-    }
-    return true;
+    return (!Has(DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE) ||
+            TakeSize(attributes_.max_message_size, device_.max_message_bytes,
+                     &engine->max_message_bytes)) &&
+           (!Has(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE) ||
+            TakeSize(attributes_.max_rdma_size, device_.max_message_bytes, &asked->max_rdma_size));
   }
 
   // Initially the soft watermark of dat_ep_set_watermark.

@@ -110,8 +110,20 @@ TEST_F(EpAttributes, AboveTheDeviceOrNegativeIsInvalid) {
     }
   }
   DAT_EP_ATTR asked = {};
-  asked.max_message_size = (1u << 30) + 1;
+  asked.max_message_size = (DAT_VLEN{1} << 31) + 1;
   EXPECT_EQ(Apply(asked), BadParameter(6));
+  asked = {};
+  asked.max_rdma_size = (DAT_VLEN{1} << 31) + 1;
+  EXPECT_EQ(Apply(asked), BadParameter(6));
+}
+
+// MVAPICH2 asks for InfiniBand's longest message of every device.
+TEST_F(EpAttributes, ALengthBeyondTheDevicesIsTheDevices) {
+  DAT_EP_ATTR asked = {};
+  asked.max_message_size = asked.max_rdma_size = DAT_VLEN{1} << 31;
+  ASSERT_EQ(Apply(asked), DAT_RETURN{DAT_SUCCESS});
+  EXPECT_EQ(Show().max_message_size, DAT_VLEN{1} << 30);
+  EXPECT_EQ(Show().max_rdma_size, DAT_VLEN{1} << 30);
 }
 
 TEST_F(EpAttributes, ModelsThatAreNotThere) {
@@ -129,9 +141,15 @@ TEST_F(EpAttributes, ModesOfTheStreams) {
   EXPECT_EQ(engine_.request_mode, core::CompletionMode::kUnsignalled);
   EXPECT_EQ(Show().recv_completion_flags, DAT_COMPLETION_SOLICITED_WAIT_FLAG);
   EXPECT_EQ(Show().request_completion_flags, DAT_COMPLETION_UNSIGNALLED_FLAG);
+  asked.request_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;  // as NetPIPE
+  ASSERT_EQ(Apply(asked), DAT_RETURN{DAT_SUCCESS});
+  EXPECT_EQ(engine_.request_mode, core::CompletionMode::kDefault);
+  EXPECT_EQ(Show().request_completion_flags, DAT_COMPLETION_SUPPRESS_FLAG);
+  asked.recv_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;  // whose receives would be lost
+  EXPECT_EQ(Apply(asked), BadParameter(6));
+  asked.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
   for (unsigned wrong :
-       {DAT_COMPLETION_SUPPRESS_FLAG + 0u,        // of a post, not of a stream
-        DAT_COMPLETION_SOLICITED_WAIT_FLAG + 0u,  // of receives
+       {DAT_COMPLETION_SOLICITED_WAIT_FLAG + 0u,  // of receives
         DAT_COMPLETION_UNSIGNALLED_FLAG | (DAT_COMPLETION_EVD_THRESHOLD_FLAG + 0u)}) {
     asked.request_completion_flags = static_cast<DAT_COMPLETION_FLAGS>(wrong);
     EXPECT_EQ(Apply(asked), BadParameter(6));

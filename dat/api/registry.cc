@@ -42,9 +42,9 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_retur
       *entries_returned = max_to_return;
     }
     if (dat_provider_list == nullptr) return BadParameter(3);
-    for (size_t i = 0; i < infos.size(); ++i) {
+    for (DAT_COUNT i = 0; i < *entries_returned; ++i) {
       if (dat_provider_list[i] == nullptr) return BadParameter(3);
-      *dat_provider_list[i] = infos[i];
+      *dat_provider_list[i] = infos[static_cast<size_t>(i)];
     }
     return DAT_SUCCESS;
   });

@@ -26,7 +26,7 @@ DeviceAttributes Attributes(absl::string_view wires) {
   attributes.device = "soft";
   attributes.reason = absl::StrCat("no RDMA device is used; wires: ", wires);
   attributes.max_queue_pairs = 65536;
-  attributes.max_requests_per_queue = 16384;
+  attributes.max_requests_per_queue = 65535;
   attributes.max_segments = 256;
   attributes.max_reads_in = IwarpWire::kMaxReads;
   attributes.max_reads_out = IwarpWire::kMaxReads;

@@ -1,5 +1,7 @@
 // dat_ep_create, _query, _modify, _get_status, _reset, _free: the pages of those names; DAT
 // checklist 70-75.
+#include <algorithm>
+
 #include "tests/conformance/dat/side.h"
 
 namespace viaduct::tests {
@@ -83,6 +85,31 @@ TEST(EpCreate, C071_ZeroIsNoLimit) {
         EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
         peer.Await("done");
       });
+}
+
+// MVAPICH2 and NetPIPE.
+TEST(EpCreate, S_AttributesOfOldPrograms) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_ATTR mvapich2 = {};
+    mvapich2.max_message_size = DAT_VLEN{1} << 31;
+    mvapich2.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+    mvapich2.max_recv_dtos = mvapich2.max_request_dtos = 64;
+    mvapich2.max_recv_iov = mvapich2.max_request_iov = 4;
+    mvapich2.max_rdma_read_in = mvapich2.max_rdma_read_out = 4;
+    DAT_EP_ATTR netpipe = {};
+    netpipe.max_message_size = netpipe.max_rdma_size = 1 << 20;
+    netpipe.request_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;
+    netpipe.max_recv_dtos = netpipe.max_request_dtos =
+        std::min(20000, side.attributes.max_dto_per_ep);
+    netpipe.max_recv_iov = netpipe.max_request_iov = 1;
+    for (const DAT_EP_ATTR& attributes : {mvapich2, netpipe}) {
+      DAT_EP_HANDLE ep = side.NewEp(&attributes);
+      EXPECT_EQ(ParametersOf(ep).ep_attr.request_completion_flags,
+                attributes.request_completion_flags);
+      Must(dat_ep_free(ep));
+    }
+  });
 }
 
 TEST(EpCreate, S_Attributes) {
