@@ -1,7 +1,9 @@
 // Many threads, many objects, forked children; DAT checklist 5, 134-136, and the addresses of IPv6.
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <netinet/in.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -280,8 +282,21 @@ TEST(Limits, C005_EveryFailureHasTheClass) {
   });
 }
 
+bool HasIpv6Loopback() {
+  const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 address = {};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  const bool bound =
+      fd >= 0 && bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  if (fd >= 0) close(fd);
+  return bound;
+}
+
 // An adapter at an address of IPv6 listens, dials and shows it.
 TEST(Ipv6, S_ConnectAndQuery) {
+  if (Wire() == "rdma") GTEST_SKIP() << "no RDMA device has ::1";
+  if (!HasIpv6Loopback()) GTEST_SKIP() << "no IPv6 on this machine's loopback interface";
   static const std::string line =
       "v6 u" + std::to_string(VIADUCT_TEST_DAT / 10) + "." + std::to_string(VIADUCT_TEST_DAT % 10) +
       " nonthreadsafe default libdapl-viaduct.so.2 viaduct.1.0 \"::1\" \"\"\n";
@@ -294,9 +309,8 @@ TEST(Ipv6, S_ConnectAndQuery) {
       setenv("DAT_OVERRIDE", path, 1);
       char name[] = "v6";
       DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-      opened = dat_ia_open(name, 8, &async, &ia);
+      Must(dat_ia_open(name, 8, &async, &ia));
       unlink(path);
-      if (opened != DAT_SUCCESS) return;
       Must(dat_ia_query(ia, nullptr, DAT_IA_FIELD_ALL, &attributes, 0, nullptr));
       EXPECT_EQ(attributes.ia_address_ptr->sa_family, AF_INET6);
       Must(dat_pz_create(ia, &pz));
@@ -304,7 +318,6 @@ TEST(Ipv6, S_ConnectAndQuery) {
       Must(dat_ep_create(ia, pz, evd, evd, evd, nullptr, &ep));
     }
     ~V6() { (void)dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG); }
-    DAT_RETURN opened;
     DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
     DAT_IA_ATTR attributes;
     DAT_PZ_HANDLE pz;
@@ -320,11 +333,8 @@ TEST(Ipv6, S_ConnectAndQuery) {
       [&](Peer& peer) {
         V6 side;
         DAT_PSP_HANDLE psp;
-        const bool here =
-            side.opened == DAT_SUCCESS &&
-            dat_psp_create(side.ia, Port(0), side.evd, DAT_PSP_CONSUMER_FLAG, &psp) == DAT_SUCCESS;
-        peer.Send(here);
-        if (!here) return;
+        Must(dat_psp_create(side.ia, Port(0), side.evd, DAT_PSP_CONSUMER_FLAG, &psp));
+        peer.Tell("listening");
         const auto request = NextRequest(side.evd);
         EXPECT_TRUE(is_own(request.local_ia_address_ptr));
         EXPECT_TRUE(is_own(ParametersOf(request).remote_ia_address_ptr));
@@ -335,8 +345,7 @@ TEST(Ipv6, S_ConnectAndQuery) {
       },
       [&](Peer& peer) {
         V6 side;
-        // A host without IPv6 on loopback.
-        if (!peer.Receive<bool>()) return;
+        peer.Await("listening");
         Must(dat_ep_connect(side.ep, side.attributes.ia_address_ptr, Port(0), kPatience, 0, nullptr,
                             DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
         NextConnection(side.evd, DAT_CONNECTION_EVENT_ESTABLISHED, side.ep);
