@@ -333,8 +333,12 @@ class SoftQueuePair final : public QueuePair {
     if (attachment_count_ == 1) return nullptr;
     return &attachments_[&attachment == &attachments_[0] ? 1 : 0];
   }
-  int ReapSends(Completion* out, int n);
-  int ReapReceives(Completion* out, int n);
+  // Up to `n` completions; of sends and receives below position `end`.
+  int Reap(const Attachment& attachment, Completion* out, int n);
+  int ReapDue(Completion* out, int n);
+  int ReapSends(Completion* out, int n, uint64_t end);
+  int ReapReceives(Completion* out, int n, uint64_t end);
+  void NoteDue();
 
   SoftContext& context_;
   RegionTable& regions_;
@@ -386,6 +390,14 @@ class SoftQueuePair final : public QueuePair {
   bool write_refused_ = false;
   bool corrupt_ = false;
   uint64_t read_cursor_ = 0;  // no read that is not complete lies before it
+  // Where both complete in one queue: a poll that was full before its turn came to the receives
+  // below `receives` (0: none) lets the sends below `sends` go before them and no others, so that
+  // who posts a send for each completion gets its receives.
+  struct Due {
+    uint64_t sends = 0;
+    uint64_t receives = 0;
+  };
+  Due due_;
 
   Mutex control_;
   uint64_t connection_ ABSL_GUARDED_BY(control_) = 0;  // counts attempts and connections

@@ -50,12 +50,7 @@ int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
     if (attention_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       PayAttention(n);
   }
-  int got = 0;
-  if (n != 0) {
-    // Sends first: what has come may answer one of them.
-    if (attachment.sends) got = ReapSends(out, n);
-    if (attachment.home) got += ReapReceives(out + got, n - got);
-  }
+  const int got = n != 0 ? Reap(attachment, out, n) : 0;
   if (moved || got != 0) {
     activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (moved && attachment_count_ == 2) NotifyOther(attachment);
@@ -76,9 +71,38 @@ void SoftQueuePair::NotifyOther(const Attachment& attachment) {
   }
 }
 
-int SoftQueuePair::ReapReceives(Completion* out, int n) {
+int SoftQueuePair::Reap(const Attachment& attachment, Completion* out, int n) {
+  int got = 0;
+  if (attachment.sends) {
+    // Sends first: what has come may answer one of them.
+    if (due_.receives != 0) [[unlikely]]
+      got = ReapDue(out, n);
+    got += ReapSends(out + got, n - got, sends_.done.load(std::memory_order_acquire));
+    if (got == n) {
+      if (attachment.home) NoteDue();
+      return got;
+    }
+  }
+  if (!attachment.home) return got;
+  return got + ReapReceives(out + got, n - got, receives_.done.load(std::memory_order_relaxed));
+}
+
+void SoftQueuePair::NoteDue() {
+  const uint64_t come = receives_.done.load(std::memory_order_relaxed);
+  if (due_.receives != 0 || come == receives_.reaped.load(std::memory_order_relaxed)) return;
+  // What they may answer was done before they came.
+  due_ = {sends_.done.load(std::memory_order_acquire), come};
+}
+
+int SoftQueuePair::ReapDue(Completion* out, int n) {
+  int got = ReapSends(out, n, due_.sends);
+  got += ReapReceives(out + got, n - got, due_.receives);
+  if (receives_.reaped.load(std::memory_order_relaxed) == due_.receives) due_ = {};
+  return got;
+}
+
+int SoftQueuePair::ReapReceives(Completion* out, int n, uint64_t end) {
   const uint64_t first = receives_.reaped.load(std::memory_order_relaxed);
-  const uint64_t end = receives_.done.load(std::memory_order_relaxed);
   if (first == end) return 0;
   uint64_t r = first;
   for (; r != end && n > 0; r++, n--, out++) {
@@ -97,10 +121,9 @@ int SoftQueuePair::ReapReceives(Completion* out, int n) {
   return static_cast<int>(r - first);
 }
 
-int SoftQueuePair::ReapSends(Completion* out, int n) {
+int SoftQueuePair::ReapSends(Completion* out, int n, uint64_t end) {
   const uint64_t first = sends_.reaped.load(std::memory_order_relaxed);
-  const uint64_t end = sends_.done.load(std::memory_order_acquire);
-  if (first == end) return 0;
+  if (first >= end) return 0;  // suppressed ones may have been skipped beyond what is due
   uint64_t r = first;
   Completion* const begin = out;
   for (; r != end && n > 0; r++) {
