@@ -114,6 +114,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   std::shared_ptr<ShmLink> Find(uint32_t id) const;
   void Enter(const std::shared_ptr<ShmLink>& link, uint32_t id);
   void Leave(uint32_t id);
+  void ForgetMarks(uint32_t id);
 
   Host& host_;
   EventLoop& loop_;

@@ -44,11 +44,13 @@ void Peer::Leave(uint32_t id) {
   if (found == links_.end()) return;
   found->second->phase = Phase::kClosed;
   StopWaiting(*found->second);
-  {
-    SpinLockHolder holder(&marks_lock_);
-    marked_links_[id] = nullptr;
-  }
+  ForgetMarks(id);
   links_.erase(found);
+}
+
+void Peer::ForgetMarks(uint32_t id) {
+  SpinLockHolder holder(&marks_lock_);
+  marked_links_[id] = nullptr;
 }
 
 bool Peer::TakeId(uint32_t* id) {
@@ -134,6 +136,8 @@ void Peer::StopWaiting(ShmLink& link) {
 void Peer::OnSilence(const std::shared_ptr<ShmLink>& link) {
   if (link->phase != Phase::kAccepting) return;
   SoftQueuePair* pair = link->pair();
+  // First: the sink may destroy the pair, and a mark of the peer would still find it.
+  ForgetMarks(link->id);
   if (pair == nullptr || !pair->ConnectFailed(ConnectOutcome::kGone, {})) return;  // disconnected
   link->LetGo();
   CloseLink(link, Status::kSuccess);

@@ -50,9 +50,12 @@ class TestEnd final : public ConnectionSink {
   std::atomic<DisconnectCause> cause{DisconnectCause::kLocal};
   std::atomic<ConnectOutcome> outcome{ConnectOutcome::kGone};
 
+  std::function<void()> on_failed;  // inside OnConnectFailed
+
   void OnConnected(QueuePair&, absl::Span<const uint8_t>) override { connected++; }
   void OnConnectFailed(QueuePair&, ConnectOutcome how, absl::Span<const uint8_t>) override {
     outcome = how;
+    if (on_failed) on_failed();
     failed++;
   }
   void OnDisconnected(QueuePair&, DisconnectCause why) override {
