@@ -131,8 +131,8 @@ class IwarpLink final : public Link,
 
   // ---- link_outbound.cc
   // Sends as far as there is room: what waits, answers to reads and, inside Pump, requests. True if
-  // that has completed a request that waited.
-  bool Transmit(bool requests) ABSL_LOCKS_EXCLUDED(transmit_lock_);
+  // that has completed a request that waited. `last`: no later call goes on with the answers.
+  bool Transmit(bool requests, bool last = false) ABSL_LOCKS_EXCLUDED(transmit_lock_);
   bool EmitRequest(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitRead(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);

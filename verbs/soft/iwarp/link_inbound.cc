@@ -98,7 +98,7 @@ bool IwarpLink::Poll(int budget) {
   unread_.store(!input_.empty(), std::memory_order_relaxed);
   if (broken_) {
     // What came before the error is still answered, so that the peer knows which request failed.
-    if (!peer_terminated_ && !end_of_stream_) Transmit(/*requests=*/false);
+    if (!peer_terminated_ && !end_of_stream_) Transmit(/*requests=*/false, /*last=*/true);
     return true;
   }
   const bool stalled = parked_.full();

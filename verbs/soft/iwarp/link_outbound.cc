@@ -19,7 +19,7 @@ constexpr size_t kBatchFpdus = 16;
 constexpr size_t kBatchBytes = 64 * 1024;
 // Batches of answers at a time: a peer that takes them as fast as they are made, and asks for more,
 // must not keep the thread.
-constexpr int kMostAnswers = 16;
+constexpr size_t kMostAnswers = 16;
 // Toward another Viaduct: 64 KiB with header and CRC.
 constexpr size_t kOwnSegmentSize = 65536;
 
@@ -69,7 +69,7 @@ uint32_t SegmentBytes(size_t limit, bool tagged, uint32_t left) {
 
 void IwarpLink::Pump() { Transmit(/*requests=*/true); }
 
-bool IwarpLink::Transmit(bool requests) {
+bool IwarpLink::Transmit(bool requests, bool last) {
   SoftQueuePair* const pair = pair_.load(std::memory_order_relaxed);
   if (pair == nullptr || InForkChild()) return false;
   bool completed = false;
@@ -81,7 +81,9 @@ bool IwarpLink::Transmit(bool requests) {
     if (!may_send_) return false;
     // Answers and requests take turns, so that neither starves the other.
     bool moved = true;
-    int answers = 0;
+    size_t answers = 0;
+    // The last time there are as many more as it takes to bring each short one out.
+    const size_t most = kMostAnswers + (last ? answers_.size() : 0);
     while (moved && !lost_.load(std::memory_order_relaxed) &&
            !left_.load(std::memory_order_relaxed)) {
       if (!stream_->Flush()) {
@@ -93,11 +95,11 @@ bool IwarpLink::Transmit(bool requests) {
         pair->Complete(*std::exchange(copied_, std::nullopt), Status::kSuccess);
         completed = true;
       }
-      moved = answers < kMostAnswers && EmitAnswer(*pair);
+      moved = answers < most && EmitAnswer(*pair);
       if (moved) ++answers;
       if (requests && !stream_->blocked()) moved |= EmitRequest(*pair);
     }
-    more = answers == kMostAnswers && !answers_.empty() && !stream_->blocked();
+    more = answers == most && !answers_.empty() && !stream_->blocked();
     turned = want_room_.exchange(stream_->blocked()) != stream_->blocked();
     if (stream_->blocked()) first = !std::exchange(remembered_, true);
   }

@@ -291,6 +291,34 @@ TEST_F(LinkTest, MoreReadsThanAgreed) {
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
 }
 
+// All reads before the one that is wrong, however many: else the peer blames the first that is not
+// answered.
+TEST_F(LinkTest, ReadsBeforeAnErrorAreAnswered) {
+  constexpr uint32_t kReads = 20;
+  TestPeer peer = Answered("50020004 80208020", {.reads = 32});
+  peer.ReceiveHex(24);
+  peer.SendHex(kWriteRtr);
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+  std::vector<uint8_t> bytes;
+  for (uint32_t i = 1; i <= kReads; ++i) {
+    const std::vector<uint8_t> read = ReadFpdu(i, {.sink_stag = i,
+                                                   .size = 8,
+                                                   .source_stag = end_->region->key(),
+                                                   .source_offset = end_->address(0)});
+    bytes.insert(bytes.end(), read.begin(), read.end());
+  }
+  const std::vector<uint8_t> write =
+      Fpdu(TaggedHeader(Op::kWrite, 0xdeadbe00, 0x1000, true), "68656c6c6f");
+  bytes.insert(bytes.end(), write.begin(), write.end());
+  peer.Send(bytes);
+  const std::string data = ToHex(std::span<const uint8_t>(end_->memory).first(8));
+  for (uint32_t i = 1; i <= kReads; ++i) {
+    EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, i, 0, true), data)))
+        << i;
+  }
+  ExpectTerminate(peer, "1100");
+}
+
 TEST_F(LinkTest, NoReceive) {
   TestPeer peer = Accepted({.no_receive = NoReceive::kBreak});
   peer.Send(Fpdu(SendHeader(1), "41"));
