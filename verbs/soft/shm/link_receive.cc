@@ -516,8 +516,9 @@ bool ShmLink::Cool() {
   if (InForkChild()) return false;
   const SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   const bool waits = pair.SendsWait() || reads_in_count_.load(std::memory_order_relaxed) != 0;
-  // What came while nobody needed to be told is looked at once more.
-  seen_head_.store(tx_head_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  // What came while nobody needed to be told is looked at once more: below what we know of, the
+  // peer's head is no longer.
+  seen_head_.store(tx_head_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   cold_.store(true, std::memory_order_relaxed);
   my_line_->armed.store(1, std::memory_order_relaxed);
   my_line_->starving.store(waits ? 1 : 0, std::memory_order_relaxed);
