@@ -52,8 +52,10 @@ bool ShmLink::Arrived() const {
   const bool unemitted = pair->SendsUnemitted();
   if (!confirms && !unemitted) return false;
   const uint64_t head = peer_line_->head.load(std::memory_order_acquire);
-  return (confirms && head != seen_head_.load(std::memory_order_relaxed)) ||
-         (unemitted && head != tx_head_.load(std::memory_order_relaxed));
+  if (confirms && head != seen_head_.load(std::memory_order_relaxed)) return true;
+  // Of room a hot link need not be told: whoever polls it pumps.
+  return unemitted && cold_.load(std::memory_order_relaxed) &&
+         head != tx_head_.load(std::memory_order_relaxed);
 }
 
 bool ShmLink::Poll(int budget) {

@@ -1,4 +1,5 @@
 // A waiter sleeps as long as there is nothing for it.
+#include <sys/resource.h>
 #include <time.h>
 
 #include <functional>
@@ -83,6 +84,32 @@ TEST(WaitTest, ARequestBehindAFenceCostsNothing) {
     EXPECT_LT(CostOfWaiting(end.sends()), kWaited / 10);
     receiver.PutValue(1);
     return end.Next(end.sends()).id == 4 ? 0 : 4;
+  });
+}
+
+// The same while nobody waits: the pair was polled a moment ago, and no tick follows for ever.
+TEST(WaitTest, ARequestBehindAFenceCoolsDown) {
+  RunWithReceiver([](TestEnd& end, ChildProcess& receiver) {
+    receiver.PutValue(1);
+    end.Send(1, 0, 8, kConfirm);
+    if (end.Next(end.sends()).status != Status::kSuccess) return 1;
+    end.Send(2, 0, 8);
+    if (end.Next(end.sends()).id != 2) return 2;
+    end.OneSided(Opcode::kRead, 3, 0, 0, 0, 0);
+    end.Send(4, 0, 8, kFence);
+    Completion completion;
+    if (end.sends().Poll(&completion, 1) != 0) return 3;
+    const timespec pause = {0, kWaited};
+    rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    nanosleep(&pause, nullptr);
+    getrusage(RUSAGE_SELF, &after);
+    // A tick is a millisecond.
+    EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, 100);
+    receiver.PutValue(1);
+    if (end.Next(end.sends()).id != 3) return 4;
+    receiver.PutValue(1);
+    return end.Next(end.sends()).id == 4 ? 0 : 5;
   });
 }
 
