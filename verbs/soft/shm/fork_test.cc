@@ -56,6 +56,47 @@ TEST(ForkTest, AChildKeepsNothingOpenAndDoesNoHarm) {
   victim.Kill();
 }
 
+// A pair that delivers to its poller becomes hot, and a hot one tells the peer not to mark it.
+TEST(ForkTest, AChildThatPollsDoesNotSilenceItsParentsPeer) {
+  ChildProcess forking([](ChildProcess& parent) {
+    auto context = OpenForTest();
+    TestEnd end(*context);
+    TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
+    parent.PutValue(listener.port());
+    end.Await(end.connected);
+    parent.GetValue<int>();  // the peer has seen it, too
+    end.Receive(1, 0, 64);
+    end.Send(2, 0, 8);
+    const pid_t child = fork();
+    if (child == 0) {
+      Completion completion;
+      _exit(end.sends().Poll(&completion, 1) == 1 ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    if (status != 0) return 1;
+    parent.PutValue(1);
+    const uint64_t id = end.Next(end.receives()).id;
+    parent.PutValue(1);
+    return id == 1 ? 0 : 2;
+  });
+  ChildProcess peer([&forking](ChildProcess&) {
+    auto context = OpenForTest();
+    TestEnd end(*context);
+    end.Receive(1, 0, 64);
+    DialForTest(end.pair(), forking.GetValue<uint16_t>());
+    end.Await(end.connected);
+    forking.PutValue(1);
+    end.Next(end.receives());
+    forking.GetValue<int>();
+    end.Send(2, 0, 8);
+    forking.GetValue<int>();  // only then: the end of this process would wake it, too
+    return 0;
+  });
+  EXPECT_EQ(peer.Wait(), 0);
+  EXPECT_EQ(forking.Wait(), 0);
+}
+
 // The hook of the fork must not look at what another thread was changing just then.
 TEST(ForkTest, AChildIsBornWhileListenersAndConnectionsComeAndGo) {
   ChildProcess parent_of_many([](ChildProcess& parent) {

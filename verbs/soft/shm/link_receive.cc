@@ -339,6 +339,7 @@ bool ShmLink::ConfirmSends() {
 // A request is counted behind its emission (Pump), so that the peer may have taken it, and ended,
 // before Poll is told to look for it.
 void ShmLink::TakeConfirmed() {
+  if (InForkChild()) return;
   if (confirms_.load(std::memory_order_relaxed) != 0) ConfirmSends();
 }
 
@@ -509,6 +510,7 @@ void ShmLink::Start() {
 }
 
 void ShmLink::Heat() {
+  if (InForkChild()) return;
   cold_.store(false, std::memory_order_relaxed);
   my_line_->armed.store(0, std::memory_order_relaxed);
   my_line_->starving.store(0, std::memory_order_relaxed);
