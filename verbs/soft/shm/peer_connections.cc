@@ -330,11 +330,16 @@ void Peer::Die() {
     }
     if (phase == Phase::kRequested) link->cancelled = true;
     Leave(link->id);
-    if (pair != nullptr &&
-        pair->ConnectFailed(
-            phase == Phase::kConnecting ? ConnectOutcome::kRefused : ConnectOutcome::kGone, {})) {
-      link->LetGo();
+    if (pair == nullptr) continue;
+    bool let_go;
+    if (phase != Phase::kConnecting) {
+      let_go = pair->ConnectFailed(ConnectOutcome::kGone, {});
+    } else if (!greeted_) {
+      let_go = pair->NotHere();  // it wants no memory of ours, or no more: another wire needs none
+    } else {
+      let_go = pair->ConnectFailed(ConnectOutcome::kRefused, {});
     }
+    if (let_go) link->LetGo();
   }
   outbox_.clear();
   pidfd_.Reset();

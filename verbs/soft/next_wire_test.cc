@@ -1,0 +1,43 @@
+// A wire that cannot carry a connection leaves it to the next.
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include "absl/status/statusor.h"
+#include "gtest/gtest.h"
+#include "verbs/base/address.h"
+#include "verbs/base/fd.h"
+#include "verbs/soft/open.h"
+#include "verbs/soft/rendezvous.h"
+#include "verbs/soft/shm/testing_node.h"
+
+namespace viaduct::verbs {
+namespace {
+
+bool AwaitReadable(int fd) {
+  pollfd entry = {fd, POLLIN, 0};
+  return poll(&entry, 1, 60'000) == 1;
+}
+
+// A process with which we share too much memory, or that has none, hangs up on our Hello.
+TEST(NextWireTest, AHelloThatIsNotWelcome) {
+  const Address address = *Address::Parse("127.0.0.1");
+  auto serving = OpenSoftDevice(address, "iwarp");
+  auto dialling = OpenSoftDevice(address, "auto");
+  ASSERT_TRUE(serving.ok() && dialling.ok());
+  shm::TestEnd from(**dialling), to(**serving);
+  shm::TestListener listener(**serving, [&]() -> QueuePair& { return to.pair(); });
+  const absl::StatusOr<Fd> full = ListenAt("viaduct", listener.port());
+  ASSERT_TRUE(full.ok()) << full.status();
+  shm::DialForTest(from.pair(), listener.port());
+  ASSERT_TRUE(AwaitReadable(full->get()));
+  Fd socket(accept(full->get(), nullptr, nullptr));
+  ASSERT_TRUE(AwaitReadable(socket.get()));
+  socket.Reset();
+  while (from.connected + from.failed == 0) sched_yield();
+  EXPECT_EQ(from.connected, 1);
+  EXPECT_EQ(from.failed, 0);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
