@@ -68,7 +68,11 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT 
     core::Error error = core::EventDispatcher::Create(*adapter, static_cast<uint32_t>(evd_min_qlen),
                                                       streams, /*eager=*/false, &dispatcher);
     if (!error.ok()) return ToReturn(error);
-    if (notifier) dispatcher->SetNotifier(notifier.get());
+    if (notifier) error = dispatcher->SetNotifier(notifier.get());
+    if (!error.ok()) {
+      dispatcher->Destroy();
+      return ToReturn(error);
+    }
     *evd_handle = dispatcher->handle();
     return DAT_SUCCESS;
   });
@@ -101,8 +105,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd_handle,
     if (!dispatcher) return kBadEvd;
     auto notifier = ShareOf<core::Notifier>(dispatcher->adapter(), cno_handle);
     if (!notifier && cno_handle != DAT_HANDLE_NULL) return kBadCno;
-    dispatcher->SetNotifier(notifier.get());
-    return DAT_SUCCESS;
+    return ToReturn(dispatcher->SetNotifier(notifier.get()));
   });
 }
 

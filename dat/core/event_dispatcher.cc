@@ -385,10 +385,10 @@ void EventDispatcher::Arm() {
   Look(/*polled=*/false);
 }
 
-void EventDispatcher::SetNotifier(Notifier* notifier) {
+Error EventDispatcher::SetNotifier(Notifier* notifier) {
   if (notifier != nullptr) {
+    if (Error error = notifier->Attach(); !error.ok()) return error;
     notifier->AddReference();
-    notifier->Attach();
     watchers_.fetch_add(1);
   }
   Notifier* const old = notifier_.exchange(notifier, std::memory_order_acq_rel);
@@ -398,9 +398,10 @@ void EventDispatcher::SetNotifier(Notifier* notifier) {
     old->DropReference();
     watchers_.fetch_sub(1);
   }
-  if (notifier == nullptr) return;
+  if (notifier == nullptr) return Ok();
   if (aborted_.load()) return SetNotifier(nullptr);  // freed meanwhile
   Arm();
+  return Ok();
 }
 
 Ref<Notifier> EventDispatcher::notifier() const {
@@ -534,7 +535,7 @@ void EventDispatcher::Destroy() {
   adapter_->RemoveChild(this);
   aborted_.store(true);
   queue_->Wake();
-  SetNotifier(nullptr);
+  (void)SetNotifier(nullptr);
   EndUntoldRequests();
   DropReference();
 }

@@ -113,8 +113,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   Error Resize(uint32_t length);  // kInvalidState when more is queued
   // Only an enabled one triggers its notifier.
   void SetEnabled(bool enabled);
-  // Null: none. When it has returned, the old one is not triggered any more.
-  void SetNotifier(Notifier* notifier);
+  // Null: none. When it has returned, the old one is not triggered any more. While the new one is
+  // being freed kInvalidHandle, and the old one stays.
+  Error SetNotifier(Notifier* notifier);
 
   // kInvalidState while a stream feeds it or a thread waits on it. Then the handle is dead, and
   // connection requests that nobody has dequeued are refused.

@@ -225,6 +225,7 @@ Error Notifier::SetAgent(const Agent& agent) {
   if (has_descriptor_) return InvalidState(StateDetail::kNone);
   {
     MutexLock lock(&lock_);
+    if (freed_) return InvalidHandle<Notifier>();
     agent_ = agent;
   }
   ArmDispatchers();
@@ -278,9 +279,11 @@ void Notifier::AddUnarmed(EventDispatcher& dispatcher) {
   unarmed_.push_back(&dispatcher);
 }
 
-void Notifier::Attach() {
+Error Notifier::Attach() {
   MutexLock lock(&lock_);
+  if (freed_) return InvalidHandle<Notifier>();
   ++dispatchers_;
+  return Ok();
 }
 
 void Notifier::Detach(EventDispatcher& dispatcher, bool freed) {

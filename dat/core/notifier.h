@@ -52,7 +52,8 @@ class Notifier final : public Object {
   Error Wait(verbs::Deadline deadline, Handle* dispatcher);
   // Takes a trigger that is there: kQueueEmpty.
   Error Take(Handle* dispatcher);
-  // For the triggers from now on. kInvalidState for one with a descriptor.
+  // For the triggers from now on. kInvalidState for one with a descriptor; kInvalidHandle while it
+  // is being freed, so that the agent under way sets none for its end.
   Error SetAgent(const Agent& agent);
   // kInvalidState while dispatchers refer to it or threads wait. When it has returned, its agent is
   // neither called any more nor at work, unless it is an agent that calls this.
@@ -64,7 +65,7 @@ class Notifier final : public Object {
   int descriptor() const { return has_descriptor_ ? descriptor_.get() : -1; }
 
   // ---- the dispatchers' calls
-  void Attach();
+  Error Attach();  // kInvalidHandle while it is being freed
   // The last one to be freed sends the waiters away.
   void Detach(EventDispatcher& dispatcher, bool freed);
   void Trigger(Handle dispatcher);

@@ -63,7 +63,7 @@ TEST_F(NotifierTest, EachEventReachesOneOfTheWaiters) {
   Ref<EventDispatcher> dispatchers[kPosters];
   for (auto& dispatcher : dispatchers) {
     dispatcher = NewDispatcher();
-    dispatcher->SetNotifier(notifier.get());
+    EXPECT_TRUE(dispatcher->SetNotifier(notifier.get()).ok());
   }
   std::vector<std::atomic<int>> seen(kPosters * kEach);
   std::atomic<int> total{0};
@@ -105,7 +105,7 @@ TEST_F(NotifierTest, AgentsAreCalledForEachAssociation) {
   } loop;
   loop.dispatcher = NewDispatcher();
   loop.notifier = NewNotifier({&Loop::Agent, &loop});
-  loop.dispatcher->SetNotifier(loop.notifier.get());
+  EXPECT_TRUE(loop.dispatcher->SetNotifier(loop.notifier.get()).ok());
   for (uintptr_t i = 0; i < 1000; ++i) {
     ASSERT_TRUE(loop.dispatcher->PostSoftware(reinterpret_cast<void*>(i)).ok());
   }
@@ -128,7 +128,7 @@ TEST_F(NotifierTest, EverythingChangesMeanwhile) {
   std::vector<std::thread> threads;
   threads.emplace_back([&] {
     for (int i = 0; !stop; ++i) {
-      dispatcher->SetNotifier(i % 3 == 2 ? nullptr : notifiers[i % 3].get());
+      EXPECT_TRUE(dispatcher->SetNotifier(i % 3 == 2 ? nullptr : notifiers[i % 3].get()).ok());
       dispatcher->SetEnabled(i % 2 == 0);
       (void)dispatcher->Resize(100'000 + static_cast<uint32_t>(i % 5));
       sched_yield();
@@ -164,11 +164,11 @@ TEST_F(NotifierTest, EverythingChangesMeanwhile) {
   stop = true;
   for (std::thread& thread : threads) thread.join();
   for (auto& count : seen) EXPECT_EQ(count, 1);
-  dispatcher->SetNotifier(nullptr);
+  EXPECT_TRUE(dispatcher->SetNotifier(nullptr).ok());
   dispatcher->SetEnabled(true);
   Handle told;
   (void)notifiers[1]->Take(&told);
-  dispatcher->SetNotifier(notifiers[1].get());
+  EXPECT_TRUE(dispatcher->SetNotifier(notifiers[1].get()).ok());
   ASSERT_TRUE(dispatcher->PostSoftware(nullptr).ok());
   EXPECT_TRUE(notifiers[1]->Wait(Later(), &told).ok());
   EXPECT_EQ(told, dispatcher->handle());
@@ -178,7 +178,7 @@ TEST_F(NotifierTest, WaitersAreReleasedByTheLastDispatcher) {
   for (int round = 0; round < 50; ++round) {
     Ref<Notifier> notifier = NewNotifier();
     Ref<EventDispatcher> dispatcher = NewDispatcher();
-    dispatcher->SetNotifier(notifier.get());
+    EXPECT_TRUE(dispatcher->SetNotifier(notifier.get()).ok());
     std::atomic<int> began{0};
     std::vector<std::thread> waiters;
     for (int i = 0; i < 3; ++i) {

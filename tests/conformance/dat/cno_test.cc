@@ -358,6 +358,46 @@ TEST(CnoFree, S_TheAgentHasReturned) {
   });
 }
 
+// An agent that asks for its next call while its notifier is being freed gets none, and nothing
+// else can be tied to that notifier.
+TEST(CnoFree, S_TheAgentSetsNoneForTheEnd) {
+  RunAlone([] {
+    struct Rearming {
+      DAT_IA_HANDLE ia;
+      DAT_CNO_HANDLE cno;
+      std::atomic<bool> began{false}, freeing{false};
+      std::atomic<int> calls{0};
+      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
+        auto* self = static_cast<Rearming*>(instance);
+        ++self->calls;
+        self->began = true;
+        while (!self->freeing) sched_yield();
+        for (int i = 0; i < 10000; ++i) {
+          if (dat_cno_modify_agent(self->cno, {self, &Agent}) != DAT_SUCCESS) break;
+          sched_yield();
+        }
+        DAT_EVD_HANDLE evd;
+        EXPECT_TRUE(Fails(dat_evd_create(self->ia, 1, self->cno, kSoftware, &evd),
+                          DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO));
+      }
+    } first;
+    NotifiedSide side({&first, &Rearming::Agent});
+    first.ia = side.ia;
+    first.cno = side.cno;
+    Must(Post(side.evd));
+    while (!first.began) sched_yield();
+    Must(dat_evd_free(side.evd));
+    first.freeing = true;
+    Must(dat_cno_free(side.cno));
+    // Calls run one after the other: this one comes behind any that should not have been.
+    Calls last;
+    DAT_CNO_HANDLE marker = NewCno(side, last.agent());
+    Must(Post(NewEvd(side, marker)));
+    last.Await(1);
+    EXPECT_EQ(first.calls, 1);
+  });
+}
+
 TEST(EvdModifyCno, C066_OnlyTheNewOneIsTold) {
   RunAlone([] {
     Side side;
