@@ -50,26 +50,10 @@ bool MayNameThisHost(const std::string& name, const HostIdentity& self) {
          SameName(ShortName(name), self.name);
 }
 
-std::vector<NicAddress> AskResolver(const std::string& name, const HostIdentity& self) {
-  addrinfo hints = {};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return {};
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
-  std::vector<NicAddress> addresses;
-  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
-    const std::optional<verbs::Address> address =
-        verbs::Address::FromSockaddr(info->ai_addr, info->ai_addrlen);
-    if (!address) continue;
-    NicAddress nic = NicAddressOf(*address);
-    // Debian gives the host's own long name the address 127.0.1.1.
-    if (IsLoopback(nic) && nic != kLoopback) nic = self.address;
-    if (std::find(addresses.begin(), addresses.end(), nic) == addresses.end()) {
-      addresses.push_back(nic);
-    }
-  }
-  return addresses;
+// EAI_AGAIN is what a machine without a name server gets for every name, and for that machine the
+// own long name is to work; a server that does not answer for a moment looks the same.
+bool NobodyKnows(const ResolverAnswer& answer) {
+  return answer.error == EAI_NONAME || answer.error == EAI_AGAIN;
 }
 
 }  // namespace
@@ -150,17 +134,41 @@ HostIdentity ThisHost(const NicAddress& address) {
   return {name, address};
 }
 
+ResolverAnswer AskResolver(const std::string& name, const HostIdentity& self) {
+  addrinfo hints = {};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  ResolverAnswer answer;
+  answer.error = getaddrinfo(name.c_str(), nullptr, &hints, &found);
+  if (answer.error != 0) return answer;
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+  std::vector<NicAddress>& addresses = answer.addresses;
+  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    const std::optional<verbs::Address> address =
+        verbs::Address::FromSockaddr(info->ai_addr, info->ai_addrlen);
+    if (!address) continue;
+    NicAddress nic = NicAddressOf(*address);
+    // Debian gives the host's own long name the address 127.0.1.1.
+    if (IsLoopback(nic) && nic != kLoopback) nic = self.address;
+    if (std::find(addresses.begin(), addresses.end(), nic) == addresses.end()) {
+      addresses.push_back(nic);
+    }
+  }
+  return answer;
+}
+
 std::vector<NicAddress> LookUpName(const std::string& name, const HostsFile& file,
-                                   const HostIdentity& self) {
+                                   const HostIdentity& self, Resolver resolver) {
   if (name.empty()) return {};
   std::vector<NicAddress> addresses = file.AddressesOf(name);
   if (!addresses.empty()) return addresses;
   if (NamesThisHost(name, self)) return {self.address};
   if (SameName(name, kLocalhost)) return {kLoopback};
   if (const std::optional<NicAddress> address = ParseAddress(name)) return {*address};
-  addresses = AskResolver(name, self);
-  if (addresses.empty() && MayNameThisHost(name, self)) return {self.address};
-  return addresses;
+  ResolverAnswer answer = resolver(name, self);
+  if (NobodyKnows(answer) && MayNameThisHost(name, self)) return {self.address};
+  return std::move(answer.addresses);
 }
 
 std::string LookUpAddress(const NicAddress& address, const HostsFile& file,

@@ -1,8 +1,9 @@
 // Names of hosts to NIC addresses and back, for VipNS*.
 //
 // A name is looked up in the hosts file, then among the names of this host, then by the system's
-// resolver; a long name that none knows is this host's if it begins with its short one. Nothing is
-// kept between calls. May block in the resolver; no lock is held.
+// resolver; a long name that none knows is this host's if it begins with its short one. A name that
+// the resolver knows, but without an IPv4 address, is nobody's. Nothing is kept between calls. May
+// block in the resolver; no lock is held.
 #ifndef VIADUCT_COMPAT_NAME_SERVICE_H_
 #define VIADUCT_COMPAT_NAME_SERVICE_H_
 
@@ -47,9 +48,17 @@ struct HostIdentity {
 };
 HostIdentity ThisHost(const NicAddress& address);
 
+struct ResolverAnswer {
+  int error = 0;  // of getaddrinfo
+  std::vector<NicAddress> addresses;
+};
+using Resolver = ResolverAnswer (*)(const std::string& name, const HostIdentity& self);
+// The system's.
+ResolverAnswer AskResolver(const std::string& name, const HostIdentity& self);
+
 // All addresses of `name`, first the one that NameIndex 0 means; empty if it is unknown.
 std::vector<NicAddress> LookUpName(const std::string& name, const HostsFile& file,
-                                   const HostIdentity& self);
+                                   const HostIdentity& self, Resolver resolver = AskResolver);
 // Empty if it has no name.
 std::string LookUpAddress(const NicAddress& address, const HostsFile& file,
                           const HostIdentity& self);

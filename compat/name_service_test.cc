@@ -1,5 +1,7 @@
 #include "compat/name_service.h"
 
+#include <netdb.h>
+
 #include "gtest/gtest.h"
 
 namespace viaduct::compat {
@@ -81,6 +83,30 @@ TEST(NameServiceTest, OwnLongNameThatNobodyKnowsIsTheNic) {
   // Others know better.
   const HostsFile file = HostsFile::Parse("192.0.2.2 host.example.invalid\n");
   EXPECT_EQ(LookUpName("host.example.invalid", file, Self("host")),
+            std::vector<NicAddress>{kOther});
+}
+
+// Somebody who knows the name without an IPv4 address, or who failed, has not said that it is
+// unknown.
+TEST(NameServiceTest, OwnLongNameThatTheResolverDoesNotDeny) {
+  const auto ask = [](int error) {
+    static int answer;
+    answer = error;
+    return LookUpName("host.example.org", HostsFile(), Self("host"),
+                      [](const std::string&, const HostIdentity&) {
+                        return ResolverAnswer{answer, {}};
+                      });
+  };
+  for (int error : {EAI_NONAME, EAI_AGAIN}) {
+    EXPECT_EQ(ask(error), std::vector<NicAddress>{kOwn}) << gai_strerror(error);
+  }
+  for (int error : {EAI_NODATA, EAI_ADDRFAMILY, EAI_FAIL, EAI_MEMORY, EAI_SYSTEM}) {
+    EXPECT_TRUE(ask(error).empty()) << gai_strerror(error);
+  }
+  EXPECT_EQ(LookUpName("host.example.org", HostsFile(), Self("host"),
+                       [](const std::string&, const HostIdentity&) {
+                         return ResolverAnswer{0, {kOther}};
+                       }),
             std::vector<NicAddress>{kOther});
 }
 
