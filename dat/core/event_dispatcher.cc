@@ -350,7 +350,9 @@ Error EventDispatcher::Post(const Event& event) {
     SpinLockHolder lock(&lock_);
     const uint64_t before = notices_;
     HarvestLocked();
-    refused = event.type == EventType::kConnectionRequest && events_.size() >= length_;
+    // Destroy marks its beginning before it looks for requests under the lock.
+    refused = event.type == EventType::kConnectionRequest &&
+              (aborted_.load() || events_.size() >= length_);
     if (IsOfConnections(event.type)) counts_.Add(DispatcherCount::kConnectionEvents);
     if (!refused) PushLocked(event);
     overflows = OverflowsLocked();

@@ -137,7 +137,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // ---- the engine's calls
 
   // Queues an event behind all completions the device has. kConnectionRequest events are refused
-  // with kQueueFull when the queue is full (the backlog); everything else always fits.
+  // with kQueueFull when the queue is full (the backlog), or when nobody can dequeue any more;
+  // everything else always fits.
   Error Post(const Event& event);
   // Takes what the device has into the queue; observers run.
   void Harvest() {

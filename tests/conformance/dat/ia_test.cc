@@ -197,6 +197,33 @@ TEST(IaOpen, A_EndpointMayUseADispatcherOfAnotherOpen) {
       });
 }
 
+// So may a service point; whom nobody will hear is not queued.
+TEST(IaOpen, A_ServicePointOutlivesADispatcherOfAnotherOpen) {
+  RunPair(
+      [](Peer& peer) {
+        DAT_EVD_HANDLE async = DAT_HANDLE_NULL, other_async = DAT_HANDLE_NULL, requests;
+        DAT_IA_HANDLE ia, other;
+        Must(Open(kName, &async, &ia));
+        Must(Open(kName, &other_async, &other));
+        Must(dat_evd_create(other, 8, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &requests));
+        DAT_PSP_HANDLE psp;
+        Must(dat_psp_create(ia, Port(0), requests, DAT_PSP_CONSUMER_FLAG, &psp));
+        Must(dat_ia_close(other, DAT_CLOSE_ABRUPT_FLAG));
+        peer.Tell("deaf");
+        peer.Await("rejected");
+        Must(dat_psp_free(psp));
+        Must(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("deaf");
+        side.Connect(ep, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, ep);
+        peer.Tell("rejected");
+      });
+}
+
 TEST(IaOpen, C024_ConsumersAsyncDispatcherSurvives) {
   RunAlone([] {
     Side owner;
