@@ -517,17 +517,19 @@ Error EventDispatcher::Free() {
   return Ok();
 }
 
+Handle EventDispatcher::TakeUntoldRequest() {
+  SpinLockHolder lock(&lock_);
+  Handle request = nullptr;
+  events_.RemoveIf([&](const Event& event) {
+    if (request != nullptr || event.type != EventType::kConnectionRequest) return false;
+    request = event.subject;
+    return true;
+  });
+  return request;
+}
+
 void EventDispatcher::EndUntoldRequests() {
-  std::vector<Handle> requests;
-  {
-    SpinLockHolder lock(&lock_);
-    events_.RemoveIf([&](const Event& event) {
-      if (event.type != EventType::kConnectionRequest) return false;
-      requests.push_back(event.subject);
-      return true;
-    });
-  }
-  for (const Handle handle : requests) {
+  while (const Handle handle = TakeUntoldRequest()) {
     if (const auto request = ShareObject<ConnectionRequest>(handle)) request->Destroy();
   }
 }

@@ -232,8 +232,10 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   bool NewsLocked(uint64_t before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return notices_ != before && !owned_.load(std::memory_order_relaxed);
   }
-  // Nobody will hear of the connection requests that are queued here.
+  // Nobody will hear of the connection requests that are queued here. They are taken one by one:
+  // the end of a dispatcher needs no memory.
   void EndUntoldRequests();
+  Handle TakeUntoldRequest();  // null: there is none
   // Triggers the notifier, unless disabled; `polled`: and its next news may come late.
   void Tell(bool news, bool polled);
 
