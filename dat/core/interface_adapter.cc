@@ -90,8 +90,11 @@ Ref<MemoryRegion> InterfaceAdapter::FindRegion(verbs::Key key) const {
 Error InterfaceAdapter::AddChild(Object* object) {
   MutexLock lock(&lock_);
   if (closed_) return InvalidHandle<InterfaceAdapter>();
-  if (HandleTable::Insert(object) == nullptr) return OutOf(Resource::kMemory);
-  children_.insert(object);
+  children_.insert(object);  // first: it may throw
+  if (HandleTable::Insert(object) == nullptr) {
+    children_.erase(object);
+    return OutOf(Resource::kMemory);
+  }
   ++made_[static_cast<size_t>(object->type())];
   return Ok();
 }
