@@ -23,7 +23,7 @@ Error Endpoint::Create(InterfaceAdapter& adapter, const Parts& parts,
   {
     Replaced nothing;
     MutexLock lock(&endpoint->lock_);
-    if (Error error = endpoint->AdoptParts(parts, &nothing); !error.ok()) return error;
+    if (Error error = endpoint->AdoptParts(parts, attributes, &nothing); !error.ok()) return error;
   }
   if (Error error = adapter.AddChild(endpoint.get()); !error.ok()) return error;
   endpoint->owner_.handle = parts.subject != nullptr ? parts.subject : endpoint->handle();
@@ -48,9 +48,7 @@ Endpoint::Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attribut
 Endpoint::~Endpoint() {
   Replaced last;
   MutexLock lock(&lock_);
-  last.parts = std::exchange(parts_, Parts());
-  last.modes = modes_;
-  last.pair = std::move(pair_);
+  GiveUpParts(&last);
 }
 
 Endpoint::Replaced::~Replaced() {
@@ -61,31 +59,39 @@ Endpoint::Replaced::~Replaced() {
   Uncount(parts, modes);
 }
 
+void Endpoint::GiveUpParts(Replaced* last) {
+  post_pair_.store(nullptr, std::memory_order_release);
+  last->pair = std::move(pair_);
+  last->parts = std::exchange(parts_, Parts());
+  last->modes = modes_;
+}
+
 // Counts itself with what it uses; the end of `replaced` stops counting with what it used.
-Error Endpoint::AdoptParts(const Parts& parts, Replaced* replaced) {
-  Parts old = std::exchange(parts_, parts);
-  bool same_queues =
-      parts.receive.get() == old.receive.get() && parts.request.get() == old.request.get();
-  const bool refits = parts_.zone && pair_ != nullptr && same_queues;
-  const Error error = refits ? RefitPair() : ReplacePair(&replaced->pair);
-  if (!error.ok()) {
-    parts_ = std::move(old);
-    return error;
-  }
+Error Endpoint::AdoptParts(const Parts& parts, const EndpointAttributes& attributes,
+                           Replaced* replaced) {
+  const bool same_queues =
+      parts.receive.get() == parts_.receive.get() && parts.request.get() == parts_.request.get();
+  const bool refits = parts.zone && pair_ != nullptr && same_queues;
+  // This may throw; what follows does not, but for the watch, which comes last.
+  const Error error =
+      refits ? RefitPair(parts, attributes) : ReplacePair(parts, attributes, &replaced->pair);
+  if (!error.ok()) return error;
+  replaced->parts = std::exchange(parts_, parts);
+  replaced->modes = std::exchange(modes_, {attributes.receive_mode, attributes.request_mode});
+  attributes_ = attributes;
+  max_message_bytes_.store(attributes.max_message_bytes, std::memory_order_relaxed);
   owner_.observer.store(parts_.completions, std::memory_order_release);
   owner_.binds = &binds_;
-  if (watch_ != nullptr) StartWatch();
   for (EventDispatcher* d : {parts_.receive.get(), parts_.request.get(), parts_.connect.get()}) {
     if (d != nullptr) d->AddFeeder();
   }
   if (parts_.zone) parts_.zone->AddUser();
   if (parts_.shared_receives) parts_.shared_receives->AddUser();
-  replaced->parts = std::move(old);
-  replaced->modes = std::exchange(modes_, {attributes_.receive_mode, attributes_.request_mode});
   if (parts_.receive) parts_.receive->AddStream(modes_.receive);
   if (parts_.request) parts_.request->AddStream(modes_.request);
   owner_.solicited_only.store(modes_.receive == CompletionMode::kSolicited,
                               std::memory_order_relaxed);
+  if (watch_ != nullptr) StartWatch();
   return Ok();
 }
 
@@ -99,39 +105,38 @@ void Endpoint::Uncount(const Parts& parts, const Modes& modes) {
   if (parts.shared_receives) parts.shared_receives->DropUser();
 }
 
-void Endpoint::ReleaseParts() { Uncount(std::exchange(parts_, Parts()), modes_); }
-
-verbs::QueuePairOptions Endpoint::PairOptions() {
+verbs::QueuePairOptions Endpoint::PairOptions(const Parts& parts,
+                                              const EndpointAttributes& attributes) {
   verbs::QueuePairOptions options;
-  options.domain = &parts_.zone->domain();
-  options.send_queue = parts_.request ? &parts_.request->device_queue() : discard_->queue();
-  options.receive_queue = parts_.receive ? &parts_.receive->device_queue() : discard_->queue();
-  options.shared_receives =
-      parts_.shared_receives ? parts_.shared_receives->device_queue() : nullptr;
+  options.domain = &parts.zone->domain();
+  options.send_queue = parts.request ? &parts.request->device_queue() : discard_->queue();
+  options.receive_queue = parts.receive ? &parts.receive->device_queue() : discard_->queue();
+  options.shared_receives = parts.shared_receives ? parts.shared_receives->device_queue() : nullptr;
   options.sink = this;
   options.context = &owner_;
-  options.max_sends = attributes_.max_sends;
-  options.max_receives = attributes_.max_receives;
-  options.max_send_segments = attributes_.max_send_segments;
-  options.max_receive_segments = attributes_.max_receive_segments;
-  options.max_reads_in = attributes_.max_reads_in;
-  options.max_reads_out = attributes_.max_reads_out;
-  options.no_receive = attributes_.no_receive;
-  options.remote_access = attributes_.remote_access;
+  options.max_sends = attributes.max_sends;
+  options.max_receives = attributes.max_receives;
+  options.max_send_segments = attributes.max_send_segments;
+  options.max_receive_segments = attributes.max_receive_segments;
+  options.max_reads_in = attributes.max_reads_in;
+  options.max_reads_out = attributes.max_reads_out;
+  options.no_receive = attributes.no_receive;
+  options.remote_access = attributes.remote_access;
   return options;
 }
 
-Error Endpoint::ReplacePair(std::unique_ptr<verbs::QueuePair>* old) {
+Error Endpoint::ReplacePair(const Parts& parts, const EndpointAttributes& attributes,
+                            std::unique_ptr<verbs::QueuePair>* old) {
   if (pair_ != nullptr && !(pair_->ReceiveIdle() && pair_->SendIdle())) {
     return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
   }
   std::unique_ptr<verbs::QueuePair> made;
-  if (parts_.zone) {
-    if ((!parts_.request || !parts_.receive) && discard_ == nullptr) {
+  if (parts.zone) {
+    if ((!parts.request || !parts.receive) && discard_ == nullptr) {
       discard_ = DiscardQueue::Make(adapter_->context());
       if (discard_ == nullptr) return OutOf(Resource::kDevice);
     }
-    auto pair = adapter_->context().CreateQueuePair(PairOptions());
+    auto pair = adapter_->context().CreateQueuePair(PairOptions(parts, attributes));
     if (!pair.ok()) return OutOf(Resource::kEndpoint);
     made = *std::move(pair);
   }
@@ -140,8 +145,10 @@ Error Endpoint::ReplacePair(std::unique_ptr<verbs::QueuePair>* old) {
   return Ok();
 }
 
-Error Endpoint::RefitPair() {
-  return pair_->Modify(PairOptions()).ok() ? Ok() : Error(Code::kInvalidState, uint8_t(state()));
+Error Endpoint::RefitPair(const Parts& parts, const EndpointAttributes& attributes) {
+  return pair_->Modify(PairOptions(parts, attributes)).ok()
+             ? Ok()
+             : Error(Code::kInvalidState, static_cast<uint8_t>(state()));
 }
 
 Error Endpoint::Free() {
@@ -158,40 +165,33 @@ Error Endpoint::Free() {
 void Endpoint::Destroy() {
   if (!HandleTable::Erase(handle(), kType)) return;
   adapter_->RemoveChild(this);
-  std::unique_ptr<verbs::QueuePair> pair;
-  std::unique_ptr<ConnectAttempt> attempt;
   {
+    Replaced last;
+    std::unique_ptr<ConnectAttempt> attempt;
     MutexLock lock(&lock_);
     attempt = std::move(attempt_);
     if (pair_ != nullptr) pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
-    post_pair_.store(nullptr, std::memory_order_release);
-    pair = std::move(pair_);
+    GiveUpParts(&last);
     state_.store(EndpointState::kUnconfiguredUnconnected, std::memory_order_release);
-  }
-  verbs::EpochSynchronize();
-  attempt.reset();
-  pair.reset();  // waits for a sink call in progress, which may want lock_
-  {
-    MutexLock lock(&lock_);
-    ReleaseParts();
   }
   DropReference();
 }
 
 Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes) {
   Replaced replaced;
-  MutexLock lock(&lock_);
-  bool zone = parts != nullptr && parts->zone.get() != parts_.zone.get();
-  EndpointInput input = zone ? EndpointInput::kModifyZone : EndpointInput::kModifyAttributes;
-  if (Next(state(), input).verdict == Verdict::kInvalid) {
-    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  {
+    MutexLock lock(&lock_);
+    bool zone = parts != nullptr && parts->zone.get() != parts_.zone.get();
+    EndpointInput input = zone ? EndpointInput::kModifyZone : EndpointInput::kModifyAttributes;
+    if (Next(state(), input).verdict == Verdict::kInvalid) {
+      return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+    }
+    Error error = AdoptParts(parts != nullptr ? *parts : Parts(parts_),
+                             attributes != nullptr ? *attributes : EndpointAttributes(attributes_),
+                             &replaced);
+    if (!error.ok()) return error;
   }
-  EndpointAttributes old = attributes_;
-  if (attributes != nullptr) attributes_ = *attributes;
-  Error error = AdoptParts(parts != nullptr ? *parts : Parts(parts_), &replaced);
-  if (!error.ok()) attributes_ = old;
-  max_message_bytes_.store(attributes_.max_message_bytes, std::memory_order_relaxed);
-  return error;
+  return Ok();
 }
 
 // ------------------------------------------------------------------------ what it shows

@@ -226,11 +226,13 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // Opens the accepting side of a connection; undone by a failure of `accept`.
   Error BeginAccept(EndpointInput input, ConnectionRequest& request,
                     absl::Span<const uint8_t> answer, verbs::IncomingConnection& incoming);
-  // With parts_, or without a zone none. `old` gets the one that was there; kInvalidState unless
-  // that was idle.
-  Error ReplacePair(std::unique_ptr<verbs::QueuePair>* old) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Error RefitPair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  verbs::QueuePairOptions PairOptions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Without a zone none. `old` gets the one that was there; kInvalidState unless that was idle.
+  Error ReplacePair(const Parts& parts, const EndpointAttributes& attributes,
+                    std::unique_ptr<verbs::QueuePair>* old) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Error RefitPair(const Parts& parts, const EndpointAttributes& attributes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  verbs::QueuePairOptions PairOptions(const Parts& parts, const EndpointAttributes& attributes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   struct Modes {
     CompletionMode receive = CompletionMode::kDefault;
     CompletionMode request = CompletionMode::kDefault;
@@ -245,9 +247,11 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
     Replaced() = default;
     ~Replaced();
   };
-  Error AdoptParts(const Parts& parts, Replaced* replaced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // It has these from now on, or none of them if it fails.
+  Error AdoptParts(const Parts& parts, const EndpointAttributes& attributes, Replaced* replaced)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void GiveUpParts(Replaced* last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   static void Uncount(const Parts& parts, const Modes& modes);
-  void ReleaseParts() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // `post` gives the request to the device; it is asked twice where that may help.
   template <typename ToDevice>
   Error Post(const ToDevice& post) {

@@ -1,6 +1,10 @@
 // dat_ep_create, _query, _modify, _get_status, _reset, _free: the pages of those names; DAT
 // checklist 70-75.
+#include <sched.h>
+
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "tests/conformance/dat/side.h"
 
@@ -300,6 +304,37 @@ TEST(EpModify, S_ZoneTakenAway) {
     side.PostReceive(ep, 3);
     Must(dat_ep_free(ep));
     Must(dat_evd_free(second));
+  });
+}
+
+// What a modification makes that comes too late ends with it.
+TEST(EpFree, S_BesideAModification) {
+  RunAlone([] {
+    Side side;
+    for (int round = 0; round < 300; ++round) {
+      DAT_EVD_HANDLE evd = side.NewEvd(DAT_EVD_DTO_FLAG);
+      DAT_EP_HANDLE ep;
+      Must(dat_ep_create(side.ia, side.pz, evd, evd, side.connect_evd, nullptr, &ep));
+      std::atomic<bool> begun{false};
+      std::thread other([&] {
+        DAT_EP_PARAM param = {};
+        DAT_RETURN modified;
+        do {
+          param.ep_attr.max_recv_dtos = param.ep_attr.max_recv_dtos % 2 + 7;
+          modified = dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param);
+          begun = true;
+        } while (modified == DAT_SUCCESS);
+        EXPECT_TRUE(Fails(modified, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP));
+      });
+      while (!begun) sched_yield();
+      Must(dat_ep_free(ep));
+      DAT_RETURN freed;
+      while ((freed = dat_evd_free(evd)) != DAT_SUCCESS) {
+        ASSERT_TRUE(Fails(freed, DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE));
+        sched_yield();
+      }
+      other.join();
+    }
   });
 }
 

@@ -1,0 +1,48 @@
+#include "tests/faults/failing_memory.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+// Of this thread: how many allocations from now the one that fails is; 0: none does.
+thread_local int countdown = 0;
+
+void* Allocate(std::size_t alignment, std::size_t size) {
+  if (countdown != 0 && --countdown == 0) throw std::bad_alloc();
+  void* memory = nullptr;
+  if (posix_memalign(&memory, alignment, size) != 0) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+// In the place of the C++ library's, for the libraries under test too.
+void* operator new(std::size_t size) { return Allocate(alignof(std::max_align_t), size); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return Allocate(static_cast<std::size_t>(alignment), size);
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void operator delete(void* memory) noexcept { free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { free(memory); }
+
+namespace viaduct::tests {
+
+void FailAllocation(int n) { countdown = n; }
+
+bool StopFailing() {
+  const bool failed = countdown == 0;
+  countdown = 0;
+  return failed;
+}
+
+}  // namespace viaduct::tests
