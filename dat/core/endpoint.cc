@@ -59,6 +59,15 @@ Endpoint::Replaced::~Replaced() {
   Uncount(parts, modes);
 }
 
+void Endpoint::Replaced::FlushPosted() {
+  if (pair == nullptr) return;
+  verbs::EpochSynchronize();  // posts under way still hold it
+  if (!pair->ReceiveIdle() || !pair->SendIdle()) pair->Flush();
+  for (EventDispatcher* d : {parts.receive.get(), parts.request.get()}) {
+    if (d != nullptr) d->Harvest();
+  }
+}
+
 void Endpoint::GiveUpParts(Replaced* last) {
   post_pair_.store(nullptr, std::memory_order_release);
   last->pair = std::move(pair_);
@@ -191,6 +200,7 @@ Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes)
                              &replaced);
     if (!error.ok()) return error;
   }
+  replaced.FlushPosted();
   return Ok();
 }
 

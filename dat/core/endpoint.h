@@ -246,6 +246,9 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
     std::unique_ptr<verbs::QueuePair> pair;
     Replaced() = default;
     ~Replaced();
+    // For an endpoint that goes on: what was posted until the end comes flushed, and nothing that
+    // the device has is lost.
+    void FlushPosted();
   };
   // It has these from now on, or none of them if it fails.
   Error AdoptParts(const Parts& parts, const EndpointAttributes& attributes, Replaced* replaced)

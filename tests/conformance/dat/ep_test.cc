@@ -307,6 +307,44 @@ TEST(EpModify, S_ZoneTakenAway) {
   });
 }
 
+// A receive that another thread posts meanwhile is in one queue or in the other; none is lost.
+TEST(EpModify, S_BesideAPost) {
+  RunAlone([] {
+    Side side;
+    DAT_EVD_HANDLE evds[2];
+    for (DAT_EVD_HANDLE& evd : evds) evd = side.NewEvd(DAT_EVD_DTO_FLAG);
+    uint8_t byte;
+    DAT_LMR_TRIPLET local = Triplet(&byte, 1, 1);
+    for (int round = 0; round < 1000; ++round) {
+      DAT_EP_HANDLE ep;
+      Must(dat_ep_create(side.ia, side.pz, evds[0], side.request_evd, side.connect_evd, nullptr,
+                         &ep));
+      std::atomic<bool> begun{false};
+      DAT_RETURN posted = DAT_SUCCESS;
+      std::thread other([&] {
+        begun = true;
+        // Until the modification begins, or nearly.
+        for (int i = 0; i < round % 100 * 20; ++i)
+          std::atomic_signal_fence(std::memory_order_seq_cst);
+        posted = dat_ep_post_recv(ep, 1, &local, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG);
+      });
+      while (!begun) sched_yield();
+      DAT_EP_PARAM param = {};
+      param.recv_evd_handle = evds[1];
+      const DAT_RETURN modified = dat_ep_modify(ep, DAT_EP_FIELD_RECV_EVD_HANDLE, &param);
+      other.join();
+      Must(posted);
+      DAT_BOOLEAN idle = DAT_FALSE;
+      Must(dat_ep_get_status(ep, nullptr, &idle, nullptr));
+      if (idle == DAT_TRUE) {
+        Must(modified);
+        EXPECT_EQ(NextCompletion(evds[0], 0).status, DAT_DTO_ERR_FLUSHED) << round;
+      }
+      Must(dat_ep_free(ep));
+    }
+  });
+}
+
 // What a modification makes that comes too late ends with it.
 TEST(EpFree, S_BesideAModification) {
   RunAlone([] {
