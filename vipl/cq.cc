@@ -100,7 +100,7 @@ void Cq::Detach() {
   --attached_;
 }
 
-// The adapter has woken whoever waits.
+// The adapter wakes whoever waits.
 void Cq::OnNicClosed() {}
 
 }  // namespace viaduct::vipl

@@ -8,6 +8,7 @@
 #include "compat/time.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/service_name.h"
+#include "verbs/base/epoch.h"
 #include "vipl/api.h"
 
 namespace viaduct::vipl {
@@ -65,11 +66,12 @@ VIP_RETURN Nic::Close() {
       }
     }
   }
-  // What is flushed now has no descriptor any more: the program may have freed its memory. For the
-  // peers it is there until the connections have ended.
+  for (const core::Ref<NicChild>& child : owned) child->OnNicClosed();
+  verbs::EpochSynchronize();  // calls under way that found a child
+  // What is flushed now has no descriptor any more, and nobody is handed one: the program may have
+  // freed its memory. For the peers it is there until the connections have ended.
   const std::vector<core::Ref<core::MemoryRegion>> regions = registrations_.TakeAll();
   static_cast<void>(adapter_->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
-  for (const core::Ref<NicChild>& child : owned) child->OnNicClosed();
   return VIP_SUCCESS;
 }
 

@@ -29,7 +29,8 @@ namespace viaduct::vipl {
 class NicChild : public core::Object {
  public:
   using Object::Object;
-  // The adapter is closed and the handle dead: threads that wait here return.
+  // The handle is dead and the adapter is about to close: threads that wait here return, and take
+  // nothing any more.
   virtual void OnNicClosed() = 0;
 };
 

@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <vipl.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "gtest/gtest.h"
@@ -255,6 +256,44 @@ TEST(VipCloseNic, EndsThoseWhoWait) {
     for (Sleeper* waiter : {&own, &beside_cq, &on_cq}) waiter->Join();
     for (VIP_RETURN result : results) EXPECT_EQ(result, VIP_INVALID_PARAMETER);
   });
+}
+
+// What a wait hands out has been written: nothing of what the end flushes is handed out.
+TEST(VipCloseNic, EndsThoseWhoWaitForMessages) {
+  constexpr int kRounds = 20, kMessages = 4;
+  RunPair(
+      [](Peer& peer) {
+        for (int round = 0; round < kRounds; ++round) {
+          Side side;
+          for (int i = 0; i < 2 * kMessages; ++i) side.Receive(i, 64);
+          side.Accept();
+          peer.Tell("accepted");
+          std::atomic<int> received{0};
+          Sleeper waiter([&] {
+            VIP_DESCRIPTOR* done;
+            VIP_RETURN result;
+            while ((result = VipRecvWait(side.vi, VIP_INFINITE, &done)) == VIP_SUCCESS) {
+              EXPECT_TRUE(done->CS.Status & VIP_STATUS_DONE) << round;
+              ++received;
+            }
+            EXPECT_EQ(result, VIP_INVALID_PARAMETER) << round;
+            EXPECT_EQ(done, nullptr) << round;
+          });
+          while (received < kMessages) sched_yield();
+          waiter.AwaitAsleep();
+          EXPECT_EQ(::VipCloseNic(side.nic.handle), VIP_SUCCESS);
+          waiter.Join();
+        }
+      },
+      [](Peer& peer) {
+        for (int round = 0; round < kRounds; ++round) {
+          Side side;
+          side.Connect();
+          peer.Await("accepted");
+          for (int i = 0; i < kMessages; ++i) side.SendText(i, "text");
+          while (side.State() == VIP_STATE_CONNECTED) sched_yield();
+        }
+      });
 }
 
 TEST(VipRegisterMem, C51_TheSameBlockTwice) {
