@@ -48,29 +48,28 @@ VIP_RETURN Nic::Open(const std::string& name, const compat::NicChoice& choice,
 }
 
 VIP_RETURN Nic::Close() {
-  if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
-  // The table's reference, dropped at the end.
-  const core::Ref<Nic> self = core::Ref<Nic>::Adopt(this);
-  std::unordered_set<NicChild*> children;
   // Each was a child at this moment and so has not been destroyed; whoever erases its handle owns
   // the table's reference.
   std::vector<core::Ref<NicChild>> owned;
   {
     const verbs::MutexLock hold(&lock_);
+    owned.reserve(children_.size());  // from here on nothing needs memory
+    if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
     closed_.store(true);
-    children.swap(children_);
-    owned.reserve(children.size());
-    for (NicChild* child : children) {
+    for (NicChild* child : children_) {
       if (core::HandleTable::Erase(child->handle(), child->type())) {
         owned.push_back(core::Ref<NicChild>::Adopt(child));
       }
     }
+    children_.clear();
   }
+  // The table's reference, dropped at the end.
+  const core::Ref<Nic> self = core::Ref<Nic>::Adopt(this);
   for (const core::Ref<NicChild>& child : owned) child->OnNicClosed();
   verbs::EpochSynchronize();  // calls under way that found a child
   // What is flushed now has no descriptor any more, and nobody is handed one: the program may have
   // freed its memory. For the peers it is there until the connections have ended.
-  const std::vector<core::Ref<core::MemoryRegion>> regions = registrations_.TakeAll();
+  registrations_.HideAll();
   static_cast<void>(adapter_->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
   return VIP_SUCCESS;
 }

@@ -13,10 +13,7 @@ constexpr size_t kFirstPlaces = 16;
 
 Registrations::Registrations() : table_(new Table(kFirstPlaces)) {}
 
-Registrations::~Registrations() {
-  TakeAll();
-  delete table_.load();
-}
+Registrations::~Registrations() { delete table_.load(); }
 
 void Registrations::Place(Table& table, Registration* registration) {
   size_t i = HashOf(registration->handle.load(std::memory_order_relaxed)) & table.mask;
@@ -97,27 +94,14 @@ bool Registrations::Remove(VIP_MEM_HANDLE handle, const void* address,
   return true;
 }
 
-std::vector<core::Ref<core::MemoryRegion>> Registrations::TakeAll() {
-  std::vector<Registration*> removed;
+void Registrations::HideAll() {
   {
     const verbs::MutexLock hold(&lock_);
-    removed.reserve(live_);
     for (std::atomic<Registration*>& slot : table_.load(std::memory_order_relaxed)->slots) {
-      if (!IsLive(slot.load(std::memory_order_relaxed))) continue;
-      removed.push_back(slot.load(std::memory_order_relaxed));
-      Clear(slot);
+      if (IsLive(slot.load(std::memory_order_relaxed))) Clear(slot);
     }
   }
-  std::vector<core::Ref<core::MemoryRegion>> regions;
-  if (removed.empty()) return regions;
-  regions.reserve(removed.size());
   verbs::EpochSynchronize();
-  const verbs::MutexLock hold(&lock_);
-  for (Registration* registration : removed) {
-    regions.push_back(std::exchange(registration->region, core::Ref<core::MemoryRegion>()));
-    free_.push_back(registration);
-  }
-  return regions;
 }
 
 bool Registrations::Query(VIP_MEM_HANDLE handle, const void* address, VIP_MEM_ATTRIBUTES* out) {

@@ -80,8 +80,8 @@ class Registrations {
            const VIP_MEM_ATTRIBUTES& attributes, const core::Ref<core::MemoryRegion>& region);
   // False unless `handle` is that of a region that begins at `address`; else *region is its.
   bool Remove(VIP_MEM_HANDLE handle, const void* address, core::Ref<core::MemoryRegion>* region);
-  // Removes all of them; the regions are the caller's.
-  std::vector<core::Ref<core::MemoryRegion>> TakeAll();
+  // Nobody finds one of them any more. The regions stay as they are, until the adapter closes.
+  void HideAll();
 
   // False unless `handle` is that of a region that begins at `address`. A call of `change` sees and
   // may change the registration under the lock; nothing is changed when it returns another code.

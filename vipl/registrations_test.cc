@@ -53,8 +53,10 @@ TEST(RegistrationsTest, KeepsThousandsThroughChange) {
   for (VIP_MEM_HANDLE handle = 1; handle <= 6000; ++handle) {
     EXPECT_EQ(Finds(registrations, handle), handle > 3000 || handle % 3 != 1) << handle;
   }
-  EXPECT_EQ(registrations.TakeAll().size(), 5000u);
-  EXPECT_FALSE(Finds(registrations, 2));
+  registrations.HideAll();
+  for (VIP_MEM_HANDLE handle = 1; handle <= 6000; ++handle) {
+    EXPECT_FALSE(Finds(registrations, handle)) << handle;
+  }
 }
 
 // Whoever remembers what he found sees the end of it, and what comes to its place.

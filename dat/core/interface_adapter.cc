@@ -1,7 +1,6 @@
 #include "dat/core/interface_adapter.h"
 
 #include <utility>
-#include <vector>
 
 #include "dat/core/connection_header.h"
 #include "dat/core/connection_manager.h"
@@ -163,15 +162,27 @@ void InterfaceAdapter::DestroyChildren() {
       ObjectType::kProtectionZone,     ObjectType::kEventDispatcher,
       ObjectType::kNotifier,
   };
+  // What is closing needs no memory.
+  std::array<Ref<Object>, 64> doomed;
   for (ObjectType type : kOrder) {
-    std::vector<Ref<Object>> doomed;
-    {
-      MutexLock lock(&lock_);
-      for (Object* child : children_) {
-        if (child->type() == type) doomed.push_back(Ref<Object>::Share(child));
+    size_t count;
+    do {
+      count = 0;
+      {
+        MutexLock lock(&lock_);
+        for (auto child = children_.begin(); child != children_.end() && count < doomed.size();) {
+          const auto here = child++;
+          if ((*here)->type() != type) continue;
+          doomed[count++] = Ref<Object>::Share(*here);
+          children_.erase(here);
+          ++freed_[static_cast<size_t>(type)];
+        }
       }
-    }
-    for (const Ref<Object>& child : doomed) child->Destroy();
+      for (size_t i = 0; i < count; ++i) {
+        doomed[i]->Destroy();
+        doomed[i] = {};
+      }
+    } while (count == doomed.size());
   }
 }
 

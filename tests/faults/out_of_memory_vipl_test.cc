@@ -1,4 +1,5 @@
 // Each allocation of a call fails once: the call says so, and nothing of it is left behind.
+#include <sched.h>
 #include <vipl.h>
 
 #include "gtest/gtest.h"
@@ -62,6 +63,33 @@ TEST(OutOfMemory, AFailedVipCreateViLeavesWhatItUsesFree) {
       FailEachAllocationOfVipCreateVi(others);
     }
   });
+}
+
+// What the end of a NIC needs of its own is there before it begins.
+TEST(OutOfMemory, AFailedVipCloseNicLeavesTheNicOpen) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        for (int i = 0; i < 2; ++i) side.Receive(i, 64);
+        side.Accept();
+        peer.Tell("accepted");
+        FailAllocation(1);
+        const VIP_RETURN result = VipCloseNic(side.nic.handle);
+        EXPECT_TRUE(StopFailing());
+        EXPECT_EQ(result, VIP_ERROR_RESOURCE);
+        peer.Tell("failed");
+        for (int i = 0; i < 2; ++i) EXPECT_EQ(side.TextOf(side.NextReceive()), "text");
+        EXPECT_EQ(VipCloseNic(side.nic.handle), VIP_SUCCESS);
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        peer.Await("accepted");
+        side.SendText(0, "text");
+        peer.Await("failed");
+        side.SendText(1, "text");
+        while (side.State() == VIP_STATE_CONNECTED) sched_yield();
+      });
 }
 
 }  // namespace
