@@ -14,6 +14,8 @@
 namespace viaduct::vipl {
 
 void Vi::BeginAttempt() {
+  // The end of the attempt before moves the state first: then its event is there.
+  (void)endpoint_->SettledState();
   for (;;) {
     // The VI is Idle: the attempt that this thread waits for is over.
     peer_waiter_.wait(true);

@@ -197,6 +197,30 @@ TEST(ConnectPeer, C038_ADisconnectEndsAWaitAndTheNextAttemptBegins) {
   });
 }
 
+// The end of an attempt shows in the state before its outcome can be told: that one is not the next
+// attempt's either. The other thread keeps the executor where the outcome goes.
+TEST(ConnectPeer, C037_AnEndedAttemptAndTheNextOneBegins) {
+  RunAlone([] {
+    Side side;
+    std::atomic<bool> over{false};
+    std::thread busy([&] {
+      VIP_DESCRIPTOR* done;
+      while (!over && VipRecvDone(side.vi, &done) == VIP_DESCRIPTOR_ERROR) {  // it is empty
+      }
+    });
+    for (int round = 0; round < 300; ++round) {
+      ASSERT_EQ(Ask(side, Name(1), Name(2), 1), VIP_SUCCESS) << round;
+      while (side.State() != VIP_STATE_IDLE) {
+      }
+      ASSERT_EQ(Ask(side, Name(1), Name(2), VIP_INFINITE), VIP_SUCCESS) << round;
+      ASSERT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_NOT_DONE) << round;
+      EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    }
+    over = true;
+    busy.join();
+  });
+}
+
 TEST(ConnectPeer, C037_OneOfTwoWaitersIsTold) {
   RunAlone([] {
     Side side;
