@@ -56,7 +56,9 @@ DAT_RETURN WaitControl(const Body& body) {
 template <typename T, typename Body>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline DAT_RETURN DataPath(DAT_HANDLE handle, const Body& body) {
   verbs::EpochGuard guard;
-  return Protected([&]() -> DAT_RETURN { return body(core::FindObject<T>(handle)); });
+  return Protected([&]() ABSL_ATTRIBUTE_ALWAYS_INLINE -> DAT_RETURN {
+    return body(core::FindObject<T>(handle));
+  });
 }
 
 // The object, or null if the handle is not that of a live T.
