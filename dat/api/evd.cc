@@ -137,6 +137,9 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVE
                                            if (event == nullptr) return BadParameter(2);
                                            core::Event taken;
                                            core::Error error = dispatcher->Dequeue(&taken);
+                                           if (error.code == core::Code::kQueueEmpty) {
+                                             return EmptyAnswer();
+                                           }
                                            if (!error.ok()) return ToReturn(error);
                                            Show(taken, evd_handle, *dispatcher, event);
                                            return DAT_SUCCESS;

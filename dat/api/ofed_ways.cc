@@ -58,7 +58,7 @@ void ShowReserved(DAT_EVENT* event) {
 DAT_RETURN Dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
   const DAT_RETURN result = dat::dat_evd_dequeue(evd_handle, event);
   if (result == DAT_SUCCESS) ShowReserved(event);
-  return result == Failure(DAT_QUEUE_EMPTY) ? DAT_RETURN{DAT_QUEUE_EMPTY} : result;
+  return result;
 }
 
 DAT_RETURN Wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold,

@@ -145,6 +145,8 @@ bool ShownThreadSafety(const core::InterfaceAdapter& adapter) {
   return EntryOf(adapter).thread_safe;
 }
 
+DAT_RETURN EmptyAnswer() { return DAT_QUEUE_EMPTY; }
+
 }  // namespace viaduct::dat
 
 extern "C" VIADUCT_DAT_VISIBLE void dat_provider_init(const DAT_PROVIDER_INFO* info,

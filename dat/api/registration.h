@@ -16,6 +16,9 @@ DAT_IA_HANDLE ShownHandle(const core::InterfaceAdapter& adapter);
 // entry says.
 bool ShownThreadSafety(const core::InterfaceAdapter& adapter);
 
+// What dat_evd_dequeue answers when the queue is empty: with or without its class.
+DAT_RETURN EmptyAnswer();
+
 }  // namespace viaduct::dat
 
 #endif  // VIADUCT_DAT_API_REGISTRATION_H_

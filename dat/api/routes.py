@@ -11,7 +11,7 @@ import re
 import sys
 
 # What is not a matter of one call passed on: route.cc has them.
-BY_HAND = {"dat_evd_dequeue", "dat_ia_close", "dat_extension_op"}
+BY_HAND = {"dat_ia_close", "dat_extension_op"}
 
 
 def read(path):
