@@ -40,16 +40,8 @@ class ABSL_LOCKABLE SpinLock {
   SpinLock(const SpinLock&) = delete;
   SpinLock& operator=(const SpinLock&) = delete;
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
-    int spins = 0;
-    while (word_.exchange(1, std::memory_order_acquire) != 0) {
-      while (word_.load(std::memory_order_relaxed) != 0) {
-        if (++spins < 200) {
-          Relax();
-        } else {
-          sched_yield();
-        }
-      }
-    }
+    if (word_.exchange(1, std::memory_order_acquire) != 0) [[unlikely]]
+      LockBehindOthers();
   }
   void Unlock() ABSL_UNLOCK_FUNCTION() { word_.store(0, std::memory_order_release); }
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
@@ -58,6 +50,19 @@ class ABSL_LOCKABLE SpinLock {
   }
 
  private:
+  [[gnu::noinline]] void LockBehindOthers() {
+    int spins = 0;
+    do {
+      while (word_.load(std::memory_order_relaxed) != 0) {
+        if (++spins < 200) {
+          Relax();
+        } else {
+          sched_yield();
+        }
+      }
+    } while (word_.exchange(1, std::memory_order_acquire) != 0);
+  }
+
   std::atomic<uint32_t> word_{0};
 };
 
