@@ -32,7 +32,6 @@ void ReturnRecordsOfOthers() {
   for (EpochRecord* r = g_records.load(std::memory_order_acquire); r != nullptr; r = r->next) {
     if (r == epoch_record) continue;
     r->entries.store(0, std::memory_order_relaxed);
-    r->depth = 0;
     r->taken.store(false, std::memory_order_relaxed);
   }
 }

@@ -18,10 +18,9 @@ namespace viaduct::verbs {
 
 namespace internal {
 
-// One per live thread that ever entered; reused, never freed.
-struct EpochRecord {
+// One per live thread that ever entered, on a cache line of its own; reused, never freed.
+struct alignas(64) EpochRecord {
   std::atomic<uint64_t> entries{0};  // written by its thread; odd: inside
-  uint32_t depth = 0;                // its thread only
   std::atomic<bool> taken{true};
   EpochRecord* next = nullptr;
 };
@@ -32,29 +31,31 @@ EpochRecord* NewEpochRecord();
 
 }  // namespace internal
 
-// Guards nest. Stays on the thread that made it.
+// Guards nest: the outermost one counts. Each is a local of the thread that made it, so that the
+// outermost one ends last.
 class EpochGuard {
  public:
-  EpochGuard() : record_(internal::epoch_record) {
-    if (record_ == nullptr) record_ = internal::NewEpochRecord();
-    if (record_->depth++ == 0) {
-      // Release: a destroyer that waits for one guard may see the entry of the next one instead.
-      record_->entries.store(record_->entries.load(std::memory_order_relaxed) + 1,
-                             std::memory_order_release);
-      LightFence();
-    }
+  EpochGuard() {
+    internal::EpochRecord* record = internal::epoch_record;
+    if (record == nullptr) [[unlikely]]
+      record = internal::NewEpochRecord();
+    const uint64_t entries = record->entries.load(std::memory_order_relaxed);
+    if (entries % 2 != 0) return;
+    // Release: a destroyer that waits for one guard may see the entry of the next one instead.
+    record->entries.store(entries + 1, std::memory_order_release);
+    LightFence();
+    outermost_ = record;
   }
   ~EpochGuard() {
-    if (--record_->depth == 0) {
-      record_->entries.store(record_->entries.load(std::memory_order_relaxed) + 1,
-                             std::memory_order_release);
-    }
+    if (outermost_ == nullptr) return;
+    outermost_->entries.store(outermost_->entries.load(std::memory_order_relaxed) + 1,
+                              std::memory_order_release);
   }
   EpochGuard(const EpochGuard&) = delete;
   EpochGuard& operator=(const EpochGuard&) = delete;
 
  private:
-  internal::EpochRecord* record_;
+  internal::EpochRecord* outermost_ = nullptr;  // null: inside another one
 };
 
 // Returns when every other thread that was inside a guard at the call has left it. Threads that

@@ -24,6 +24,22 @@ TEST(Epoch, TheCallerIsNotWaitedFor) {
   EpochSynchronize();
 }
 
+TEST(Epoch, TheOutermostGuardAloneCounts) {
+  uint64_t inside;
+  {
+    EpochGuard outer;
+    const std::atomic<uint64_t>& entries = internal::epoch_record->entries;
+    inside = entries.load();
+    EXPECT_EQ(inside % 2, 1u);
+    {
+      EpochGuard inner;
+      EXPECT_EQ(entries.load(), inside);
+    }
+    EXPECT_EQ(entries.load(), inside);
+  }
+  EXPECT_EQ(internal::epoch_record->entries.load(), inside + 1);
+}
+
 // A thread that stands inside `depth` guards until it is told to leave.
 class Insider {
  public:
