@@ -17,6 +17,9 @@ using verbs::SpinLockHolder;
 
 constexpr int kBatch = 16;
 
+// No more than there is room for: a consumer's call is not to allocate.
+int BatchOf(uint32_t length) { return static_cast<int>(std::min<uint32_t>(kBatch, length)); }
+
 CompletionOwner& OwnerOf(const verbs::Completion& completion) {
   return *static_cast<CompletionOwner*>(completion.context);
 }
@@ -82,7 +85,8 @@ EventDispatcher::EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uin
       streams_(streams),
       eager_(eager),
       takes_all_(eager),
-      length_(length) {
+      length_(length),
+      batch_(BatchOf(length)) {
   events_.Reserve(length);
 }
 
@@ -122,20 +126,18 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EventDispatcher::TakeLocked(Event* even
     events_.Pop();
     return false;
   }
-  // No more than there is room for: a consumer's call is not to allocate.
   verbs::Completion batch[kBatch];
-  const int most = static_cast<int>(std::min<uint32_t>(kBatch, length_));
   int n;
   bool came = false;
   do {
-    n = queue_->Poll(batch, most);
+    n = queue_->Poll(batch, batch_);
     counts_.Add(DispatcherCount::kPolls);
     if (n == 0) break;
     counts_.Add(DispatcherCount::kPollsFound);
     came = true;
     *taken = DealLocked(batch, n, event);
-  } while (n == most && !*taken);
-  if (n == most || overflowed_) [[unlikely]]
+  } while (n == batch_ && !*taken);
+  if (n == batch_ || overflowed_) [[unlikely]]
     *overflows = FindOverflowLocked(*taken);
   return came;
 }
@@ -489,6 +491,7 @@ Error EventDispatcher::Resize(uint32_t length) {
   if (events_.size() > length) return InvalidState(StateDetail::kDispatcherInUse);
   events_.Reserve(length);
   length_ = length;
+  batch_ = BatchOf(length);
   return Ok();
 }
 

@@ -257,6 +257,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   std::atomic<uint32_t> modes_[4] = {};       // streams of each CompletionMode
   mutable verbs::SpinLock lock_;
   uint32_t length_ ABSL_GUARDED_BY(lock_);
+  int batch_ ABSL_GUARDED_BY(lock_);  // completions that a dequeue takes at once
   EventRing events_ ABSL_GUARDED_BY(lock_);
   uint64_t notices_ ABSL_GUARDED_BY(lock_) = 0;  // events that notify, queued since the beginning
   bool overflowed_ ABSL_GUARDED_BY(lock_) = false;
