@@ -25,7 +25,7 @@ namespace viaduct::vipl {
 
 // Tags as VipCreatePtag gives them; NULL passes every check.
 inline bool TagsMatch(VIP_PROTECTION_HANDLE a, VIP_PROTECTION_HANDLE b) {
-  return a == nullptr || b == nullptr || a == b;
+  return a == b || a == nullptr || b == nullptr;
 }
 
 struct Registration {

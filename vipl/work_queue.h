@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "absl/base/attributes.h"
 #include "dat/core/error.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/object.h"
@@ -29,7 +30,7 @@ namespace viaduct::vipl {
 
 class WorkQueue {
  public:
-  enum class Side : uint8_t { kSend, kReceive };
+  enum class Side : uint8_t { kSend = 0, kReceive = 1 };  // the bit of a cookie
   using Slot = DescriptorRing::Slot;
 
   // `own`: the VI's dispatcher, for a queue without `cq`.
@@ -38,7 +39,7 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  static Side SideOf(uint64_t cookie) { return cookie & 1 ? Side::kReceive : Side::kSend; }
+  static Side SideOf(uint64_t cookie) { return static_cast<Side>(cookie & 1); }
   static uint64_t NumberOf(uint64_t cookie) { return cookie >> 1; }
 
   // A descriptor on its way to the device, which has it queued here in the same order. `error`: the
@@ -62,7 +63,7 @@ class WorkQueue {
 
   // Inside an EpochGuard: takes the head if it is complete. VIP_SUCCESS, VIP_NOT_DONE,
   // VIP_DESCRIPTOR_ERROR with the descriptor, or with NULL when the queue is empty.
-  VIP_RETURN Done(VIP_VI_HANDLE vi, VIP_DESCRIPTOR** descriptor) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE VIP_RETURN Done(VIP_VI_HANDLE vi, VIP_DESCRIPTOR** descriptor) {
     Head head;
     // A look at the device also lets the writes of a peer land, for a program that only polls.
     if (!dispatcher_->TakeKept([&] { return PopLocked(&head); })) {
@@ -105,9 +106,7 @@ class WorkQueue {
     posted_.store(number + 1, std::memory_order_release);
     *cookie = CookieOf(number);
   }
-  uint64_t CookieOf(uint64_t number) const {
-    return number << 1 | (side_ == Side::kReceive ? 1 : 0);
-  }
+  uint64_t CookieOf(uint64_t number) const { return number << 1 | static_cast<uint64_t>(side_); }
   struct Head {
     uint64_t number;
     VIP_DESCRIPTOR* descriptor;
