@@ -31,13 +31,14 @@ Connection* Connection::ForRequest(Device& device, rdma_cm_id* id) {
 }
 
 void Connection::DestroyPair() {
-  if (pair() == nullptr) return;
+  if (pair_ == nullptr) return;
   if (options_.shared != nullptr) {
     // Who harvests may have looked it up there, and is at work on it.
     SpinLockHolder guard(&options_.queues[kReceives]->lock);
-    options_.shared->Leave(pair()->qp_num);
+    options_.shared->Leave(pair_->qp_num);
   }
   rdma_destroy_qp(id_);
+  pair_ = nullptr;
 }
 
 void Connection::DestroyId() {
@@ -109,7 +110,8 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
     if (errno == EINVAL) return absl::AbortedError("the peer has given up");
     return ErrnoStatus(errno, "rdma_create_qp");
   }
-  if (options.shared != nullptr) options.shared->Join(id_->qp->qp_num, this);
+  pair_ = id_->qp;
+  if (options.shared != nullptr) options.shared->Join(pair_->qp_num, this);
   WorkQueue* const queues[2] = {sends, receives};
   for (int i = 0; i < 2; ++i) {
     SpinLockHolder guard(&options_.queues[i]->lock);
@@ -153,7 +155,7 @@ bool Connection::PostBounce(uint32_t slot) {
   request.sg_list = segments;
   request.num_sge = count;
   ibv_recv_wr* bad;
-  if (ibv_post_recv(pair(), &request, &bad) != 0) return false;
+  if (ibv_post_recv(pair_, &request, &bad) != 0) return false;
   Posted(kReceives, 1);
   return true;
 }
@@ -502,10 +504,10 @@ void Connection::OnQpEvent(ibv_event_type type) {
 void Connection::Stop(bool established) {
   stopping_ = true;
   if (established) rdma_disconnect(id_);
-  if (pair() == nullptr) return;
+  if (pair_ == nullptr) return;
   ibv_qp_attr attributes = {};
   attributes.qp_state = IBV_QPS_ERR;
-  ibv_modify_qp(pair(), &attributes, IBV_QP_STATE);
+  ibv_modify_qp(pair_, &attributes, IBV_QP_STATE);
   HarvestAll();
 }
 

@@ -94,7 +94,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
 
   Device& device() const { return device_; }
   rdma_cm_id* id() const { return id_; }
-  ibv_qp* pair() const { return id_ != nullptr ? id_->qp : nullptr; }
+  ibv_qp* pair() const { return pair_; }
 
   // From now on signals and events go there.
   void SetOwner(ConnectionOwner* owner);
@@ -217,6 +217,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
 
   Device& device_;
   rdma_cm_id* id_;
+  ibv_qp* pair_ = nullptr;  // of id_, while it has one
   PairOptions options_;
   uint32_t max_segments_[2] = {1, 1};
   uint32_t send_depth_ = 0;

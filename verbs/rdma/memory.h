@@ -88,6 +88,18 @@ class Memory {
     *local_key = entry->local_key;
     return entry->domain == &domain || TranslateAcross(domain, key, local_key);
   }
+  // The usual case of it: a segment of a region of that very domain, in the device's form. False:
+  // it is not one.
+  bool TranslateOwn(const DomainCore& domain, const Segment& segment, uint32_t rights,
+                    RegionCache& cache, ibv_sge* to) {
+    const RegionEntry* const entry = map_.Find(segment.key, cache);
+    if (entry == nullptr || entry->domain != &domain ||
+        !entry->Holds(segment.address, segment.length, rights)) {
+      return false;
+    }
+    *to = {segment.address, segment.length, entry->local_key};
+    return true;
+  }
   // A receive's segments but for the empty ones in the device's form; `to` has room for all. One
   // that may not be written gets a key that nothing has: the device refuses it when a message
   // comes. `never_none`: siw's library takes no receive without a segment. Returns how many.

@@ -129,6 +129,7 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
 void RdmaQueuePair::EnableImmediate(ImmediateForm form) {
   SpinLockHolder guard(&send_lock_);
   immediate_form_ = form;
+  SetPlainOpcodes();
 }
 
 ImmediateForm RdmaQueuePair::immediate_form() {
@@ -428,7 +429,9 @@ void RdmaQueuePair::Leave(State next) {
     SpinLockHolder receive_guard(&receive_lock_);
     sending_ = nullptr;
     immediate_form_ = ImmediateForm::kNone;
+    SetPlainOpcodes();
     receiving_ = nullptr;
+    plain_receives_ = false;
     flushing_ = next == State::kError;
   }
   connection->SetOwner(nullptr);
@@ -467,6 +470,7 @@ void RdmaQueuePair::Disconnect(DisconnectMode mode) {
         state_ = State::kClosing;
         SpinLockHolder guard(&send_lock_);
         sending_ = nullptr;
+        SetPlainOpcodes();
         SpinLockHolder queue_guard(&core(kSends).lock);
         connection_->AwaitDrain(sends_);
       }

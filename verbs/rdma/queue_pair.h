@@ -144,6 +144,8 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   uint32_t PartsOf(const SendRequest& request, const WorkRecord& record) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   void PreparePlain(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // Behind every change of sending_, stopped_ and immediate_form_.
+  void SetPlainOpcodes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   void PreparePlainReceive(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
   void PostReceiveToDevice(Connection& connection, WorkRecord& record, const Segment* segments)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
@@ -188,17 +190,20 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // The device's form of a request's segments, behind one for a frame.
   std::vector<ibv_sge> send_segments_ ABSL_GUARDED_BY(send_lock_);
   RegionCache send_region_ ABSL_GUARDED_BY(send_lock_);
-  // Prebuilt while Connected, for PostPlain: flags that change nothing in what the device does, and
-  // how long a message may be.
+  // Prebuilt while Connected, for PostPlain: the opcodes that may go so, a bit for each and none
+  // unless Connected; the flags that may not; how long a message may be, and may be to go inline.
   ibv_send_wr plain_ ABSL_GUARDED_BY(send_lock_) = {};
   ibv_sge plain_segment_ ABSL_GUARDED_BY(send_lock_) = {};
-  uint16_t plain_flags_ ABSL_GUARDED_BY(send_lock_) = 0;
+  uint8_t plain_opcodes_ ABSL_GUARDED_BY(send_lock_) = 0;
+  uint16_t special_flags_ ABSL_GUARDED_BY(send_lock_) = 0;
   uint32_t plain_bytes_ ABSL_GUARDED_BY(send_lock_) = 0;
+  uint32_t plain_inline_ ABSL_GUARDED_BY(send_lock_) = 0;
   Connection* receiving_ ABSL_GUARDED_BY(receive_lock_) = nullptr;
   bool flushing_ ABSL_GUARDED_BY(receive_lock_) = false;  // Error
   std::vector<ibv_sge> receive_segments_ ABSL_GUARDED_BY(receive_lock_);
   RegionCache receive_region_ ABSL_GUARDED_BY(receive_lock_);
-  // As plain_, of receiving_.
+  // As plain_, of receiving_; false: none goes so.
+  bool plain_receives_ ABSL_GUARDED_BY(receive_lock_) = false;
   ibv_recv_wr plain_receive_ ABSL_GUARDED_BY(receive_lock_) = {};
   ibv_sge plain_receive_segment_ ABSL_GUARDED_BY(receive_lock_) = {};
 

@@ -16,6 +16,10 @@ uint64_t TotalLength(absl::Span<const Segment> segments) {
   return total;
 }
 
+constexpr uint8_t BitOf(Opcode opcode) {
+  return static_cast<uint8_t>(1 << static_cast<uint8_t>(opcode));
+}
+
 ibv_wr_opcode VerbsOpcode(Opcode opcode, bool immediate) {
   switch (opcode) {
     case Opcode::kWrite:
@@ -52,6 +56,7 @@ PostResult RdmaQueuePair::RefuseSend(const WorkRecord& blank, Status status) {
   PostDone(sends_, kSends, blank, status);
   if (no_receive_ == NoReceive::kDrop) return PostResult::kOk;
   stopped_ = true;
+  SetPlainOpcodes();
   ended_.store(true, std::memory_order_release);
   SpinLockHolder guard(&core(kSends).lock);
   sending_->BreakInTurn(sends_);
@@ -63,9 +68,20 @@ void RdmaQueuePair::PreparePlain(Connection& connection) {
   plain_.wr_id = WorkId::Of(&connection, kSends);
   plain_.sg_list = &plain_segment_;
   plain_.num_sge = 1;
-  plain_flags_ = kSolicited | kSuppress | kQuiet;
-  if (!device_.iwarp()) plain_flags_ |= kConfirm;
+  // These change nothing in what the device does.
+  uint16_t plain_flags = kSolicited | kSuppress | kQuiet;
+  if (!device_.iwarp()) plain_flags |= kConfirm;
+  special_flags_ = static_cast<uint16_t>(~plain_flags);
   plain_bytes_ = drops() ? kMaxDropBytes : device_.max_message();
+  plain_inline_ = device_.max_inline();
+  SetPlainOpcodes();
+}
+
+void RdmaQueuePair::SetPlainOpcodes() {
+  plain_opcodes_ = 0;
+  if (sending_ == nullptr || stopped_) return;
+  plain_opcodes_ |= BitOf(Opcode::kWrite);
+  if (immediate_form_ != ImmediateForm::kFramed) plain_opcodes_ |= BitOf(Opcode::kSend);
 }
 
 void RdmaQueuePair::PreparePlainReceive(Connection& connection) {
@@ -73,27 +89,23 @@ void RdmaQueuePair::PreparePlainReceive(Connection& connection) {
   plain_receive_.wr_id = WorkId::Of(&connection, kReceives);
   plain_receive_.sg_list = &plain_receive_segment_;
   plain_receive_.num_sge = 1;
+  plain_receives_ = max_receive_segments_ != 0 && !connection.bouncing();
 }
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const SendRequest& request) {
-  if (sending_ == nullptr || stopped_ || request.segments.size() != 1 ||
-      (request.flags & ~plain_flags_) != 0 || request.verdict != Status::kSuccess ||
-      (request.opcode != Opcode::kSend && request.opcode != Opcode::kWrite) ||
-      (request.opcode == Opcode::kSend && immediate_form_ == ImmediateForm::kFramed)) {
+  if ((plain_opcodes_ & BitOf(request.opcode)) == 0 || request.segments.size() != 1 ||
+      (request.flags & special_flags_) != 0 || request.verdict != Status::kSuccess) {
     return false;
   }
   const Segment segment = request.segments[0];
   Connection& connection = *sending_;
-  if (segment.length == 0 || segment.length > plain_bytes_ || connection.SendRoom() == 0 ||
-      !memory_.Translate(*domain_, segment.key, segment.address, segment.length, kLocalRead,
-                         send_region_, &plain_segment_.lkey)) {
+  // Neither empty nor too long.
+  if (segment.length - 1 >= plain_bytes_ || connection.SendRoom() == 0 ||
+      !memory_.TranslateOwn(*domain_, segment, kLocalRead, send_region_, &plain_segment_)) {
     return false;
   }
-  plain_segment_.addr = segment.address;
-  plain_segment_.length = segment.length;
-  unsigned send_flags = segment.length <= device_.max_inline() ? IBV_SEND_INLINE : 0;
-  if ((request.flags & kSolicited) != 0) send_flags |= IBV_SEND_SOLICITED;
-  plain_.send_flags = send_flags;
+  plain_.send_flags = (segment.length <= plain_inline_ ? unsigned{IBV_SEND_INLINE} : 0u) |
+                      ((request.flags & kSolicited) != 0 ? unsigned{IBV_SEND_SOLICITED} : 0u);
   if (request.opcode == Opcode::kSend) {
     plain_.opcode = IBV_WR_SEND;
   } else {
@@ -110,7 +122,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const SendRequ
   if (!TakeIdOf(request, &record.id)) return false;
   connection.Posted(kSends, 1);
   sends_.Publish();
-  ibv_send_wr* bad = nullptr;
+  ibv_send_wr* bad;
   if (ibv_post_send(connection.pair(), &plain_, &bad) != 0) RefusedByDevice(record, &plain_, 0);
   return true;
 }
@@ -363,7 +375,10 @@ void RdmaQueuePair::RefusedByDevice(WorkRecord& record, const ibv_send_wr* bad, 
 void RdmaQueuePair::RefusedByDevice(WorkRecord& record, uint32_t refused) {
   Connection& connection = *sending_;
   connection.Unposted(kSends, refused);
-  if (no_receive_ != NoReceive::kDrop) stopped_ = true;
+  if (no_receive_ != NoReceive::kDrop) {
+    stopped_ = true;
+    SetPlainOpcodes();
+  }
   {
     SpinLockHolder guard(&core(kSends).lock);
     connection.Refused(kSends, sends_, record, refused);
@@ -495,19 +510,14 @@ PostResult RdmaQueuePair::PostBindToDevice(const BindRequest& request, const Wor
 }
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const ReceiveRequest& request) {
-  if (receiving_ == nullptr || flushing_ || request.segments.size() != 1 ||
-      max_receive_segments_ == 0 || receiving_->bouncing() || receiving_->may_frame()) {
-    return false;
-  }
+  if (!plain_receives_ || request.segments.size() != 1) return false;
   const Segment segment = request.segments[0];
   Connection& connection = *receiving_;
-  if (segment.length == 0 ||
-      !memory_.Translate(*domain_, segment.key, segment.address, segment.length, kLocalWrite,
-                         receive_region_, &plain_receive_segment_.lkey)) {
+  if (connection.may_frame() || segment.length == 0 ||
+      !memory_.TranslateOwn(*domain_, segment, kLocalWrite, receive_region_,
+                            &plain_receive_segment_)) {
     return false;
   }
-  plain_receive_segment_.addr = segment.address;
-  plain_receive_segment_.length = segment.length;
   *receives_.NextSegments(1) = segment;
   WorkRecord& record = receives_.NextPlain();
   record.length = 0;

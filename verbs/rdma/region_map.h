@@ -55,12 +55,11 @@ class RegionMap {
   // The same as Find, null for false, without a search while nothing has changed and the key is
   // that of the last time.
   const RegionEntry* Find(Key key, RegionCache& cache) const {
-    const uint64_t changes = changes_.load(std::memory_order_acquire);
-    if (cache.changes == changes && cache.entry.key == key) return &cache.entry;
-    cache.changes = 0;
-    if (!Find(key, &cache.entry)) return nullptr;
-    cache.changes = changes;
-    return &cache.entry;
+    if (cache.changes == changes_.load(std::memory_order_acquire) && cache.entry.key == key)
+        [[likely]] {
+      return &cache.entry;
+    }
+    return FindAnew(key, cache);
   }
 
  private:
@@ -79,6 +78,13 @@ class RegionMap {
     std::atomic<uint64_t> memory;
   };
 
+  [[gnu::noinline]] const RegionEntry* FindAnew(Key key, RegionCache& cache) const {
+    const uint64_t changes = changes_.load(std::memory_order_acquire);
+    cache.changes = 0;
+    if (!Find(key, &cache.entry)) return nullptr;
+    cache.changes = changes;
+    return &cache.entry;
+  }
   static uint32_t Hash(Key key) { return (key * 2654435761u) >> 16; }  // 16 bits
   Slot* Search(Key key) const;
   // Of the removed slots from `first` to `last` and on to the end of their chain, those that no

@@ -121,9 +121,10 @@ class WorkQueue {
   }
   // HeadAtDevice is done and polled at once.
   void TakeHead() {
-    next_ = head_.load(std::memory_order_relaxed) + 1;
+    const uint32_t head = head_.load(std::memory_order_relaxed) + 1;
+    next_ = head;
     CountDone();
-    head_.store(next_, std::memory_order_release);
+    head_.store(head, std::memory_order_release);
   }
   void Done(WorkRecord& record, Status status) {
     record.status = status;
