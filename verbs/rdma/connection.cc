@@ -231,7 +231,7 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
   if (record->status == Status::kSuccess) record->status = status;
   if (direction == kReceives && status == Status::kSuccess) {
     Receive(*record, completion);
-    if (record->leads) {
+    if (record->rest == WorkRecord::Rest::kFrame) {
       record->status = framing() == Framing::kFramed
                            ? ReceiveBehindFrame(queue, *record, completion.byte_len)
                            : ReceiveUnframed(queue, *record, completion.byte_len);
@@ -534,6 +534,7 @@ void Connection::Release(Direction direction, bool keep) {
       if (record.done) continue;
       options_.domain->bounces().GiveBack(record.bounce);
       record.parts = 0;
+      record.rest = WorkRecord::Rest::kSome;
       if (keep) continue;
       queue->Done(record, record.status != Status::kSuccess ? record.status : Status::kFlushed);
     }

@@ -353,6 +353,7 @@ WorkRecord& RdmaQueuePair::Begin(uint32_t count, const WorkRecord& blank) {
   WorkRecord& record = sends_.Next();
   record = blank;
   record.parts = static_cast<uint16_t>(count);
+  if (count == 1 && record.bounce.memory == nullptr) record.rest = WorkRecord::Rest::kNone;
   sending_->Posted(kSends, count);
   sends_.Publish();
   return record;
@@ -567,9 +568,8 @@ PostResult RdmaQueuePair::PostGeneral(const ReceiveRequest& request) {
 void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& record,
                                         const Segment* segments) {
   const absl::Span<const Segment> all(segments, record.segments);
-  record.leads = connection.may_frame();
-  const uint32_t lead = record.leads ? 1 : 0;
-  if (record.leads) {
+  const uint32_t lead = connection.may_frame() ? 1 : 0;
+  if (lead != 0) {
     receive_segments_[0] = connection.receive_frames().SegmentAt(receives_.SlotOf(record));
   }
   uint32_t count = lead + memory_.TranslateReceive(*domain_, all, device_.iwarp(), receive_region_,
@@ -584,6 +584,11 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
       whole.addr = reinterpret_cast<uint64_t>(record.bounce.memory);
       whole.lkey = record.bounce.registration->lkey;
     }
+  }
+  if (lead != 0) {
+    record.rest = WorkRecord::Rest::kFrame;
+  } else if (record.bounce.memory == nullptr) {
+    record.rest = WorkRecord::Rest::kNone;
   }
   ibv_recv_wr work = {};
   work.wr_id = WorkId::Of(&connection, kReceives);

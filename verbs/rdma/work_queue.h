@@ -19,12 +19,19 @@ namespace viaduct::verbs::rdma {
 
 // What the program gets to see of it, but for the context, and what is known here besides.
 struct WorkRecord : Completion {
+  // What its completion by the device is followed by.
+  enum class Rest : uint8_t {
+    kSome,   // or nothing is known of it
+    kNone,   // it is the only one, and when it is a success nothing else is to be done
+    kFrame,  // its first bytes went to its frame's slot
+  };
+
   uint16_t flags;  // RequestFlag; of a receive none
   uint16_t
       parts;  // completions that the device still owes; 0: it never got the request, or is done
   uint16_t segments;
   bool done;
-  bool leads;     // its first bytes went to its frame's slot
+  Rest rest;      // kNone is no longer so when it is done
   Bounce bounce;  // where its bytes are meanwhile
 };
 
@@ -64,7 +71,7 @@ class WorkQueue {
     record.solicited = false;
     record.parts = 1;
     record.done = false;
-    record.leads = false;
+    record.rest = WorkRecord::Rest::kNone;
     record.bounce.memory = nullptr;
     return record;
   }
@@ -114,10 +121,7 @@ class WorkQueue {
     const uint32_t head = head_.load(std::memory_order_relaxed);
     if (head == tail()) return nullptr;
     WorkRecord& record = At(head);
-    return record.parts == 1 && !record.done && record.status == Status::kSuccess &&
-                   record.bounce.memory == nullptr && !record.leads
-               ? &record
-               : nullptr;
+    return record.rest == WorkRecord::Rest::kNone ? &record : nullptr;
   }
   // HeadAtDevice is done and polled at once.
   void TakeHead() {
@@ -129,6 +133,7 @@ class WorkQueue {
   void Done(WorkRecord& record, Status status) {
     record.status = status;
     record.done = true;
+    record.rest = WorkRecord::Rest::kSome;
     CountDone();
   }
   bool HasNews() { return head() != tail() && At(head()).done; }

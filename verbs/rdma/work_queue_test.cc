@@ -51,26 +51,45 @@ TEST(WorkQueueTest, WhatIsDoneEarlyWaitsForItsTurn) {
 }
 
 TEST(WorkQueueTest, TheHeadGoesStraightWhereNothingElseIsToBeDone) {
+  using Rest = WorkRecord::Rest;
   WorkQueue queue;
   ASSERT_TRUE(queue.Resize(8, 0));
   EXPECT_EQ(queue.HeadAtDevice(), nullptr);
-  Post(queue, 1, 1);
+  Post(queue, 1, 1).rest = Rest::kNone;
   Post(queue, 2, 2);
   EXPECT_EQ(queue.HeadAtDevice()->id, 1u);
   queue.TakeHead();
   EXPECT_EQ(queue.open(), 1u);
   EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "two parts";
-  queue.At(queue.head()).parts = 1;
-  EXPECT_EQ(queue.HeadAtDevice()->id, 2u);
-  queue.At(queue.head()).status = Status::kTransport;
-  EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "its first part has failed";
-  queue.Done(*queue.OldestAtDevice(), Status::kTransport);
+  queue.Done(*queue.OldestAtDevice(), Status::kSuccess);
+  queue.PopHead();
+  EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "none";
+  Post(queue, 3, 1).rest = Rest::kNone;
+  EXPECT_EQ(queue.HeadAtDevice()->id, 3u);
+  queue.Done(*queue.OldestAtDevice(), Status::kFlushed);
   EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "done";
   queue.PopHead();
+  Post(queue, 4, 1).rest = Rest::kFrame;
+  EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "a frame is to be looked at";
+  EXPECT_EQ(queue.OldestAtDevice()->id, 4u);
+}
+
+TEST(WorkQueueTest, APlainOneForgetsWhatLayThere) {
+  WorkQueue queue;
+  ASSERT_TRUE(queue.Resize(1, 0));
   unsigned char byte = 0;
-  Post(queue, 3, 1).bounce.memory = &byte;
-  EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "bytes wait to be moved";
-  EXPECT_EQ(queue.OldestAtDevice()->id, 3u);
+  WorkRecord& first = Post(queue, 1, 2);
+  first.rest = WorkRecord::Rest::kFrame;
+  first.bounce.memory = &byte;
+  queue.Done(first, Status::kTransport);
+  queue.PopHead();
+  queue.NextPlain();
+  queue.Publish();
+  WorkRecord* const head = queue.HeadAtDevice();
+  ASSERT_NE(head, nullptr);
+  EXPECT_EQ(head->status, Status::kSuccess);
+  EXPECT_EQ(head->parts, 1);
+  EXPECT_EQ(head->bounce.memory, nullptr);
 }
 
 TEST(WorkQueueTest, SingleSegmentsLieSideBySide) {
