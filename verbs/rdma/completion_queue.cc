@@ -106,20 +106,20 @@ bool CompletionCore::Harvest() {
 
 void CompletionCore::List(WorkQueue& queue) {
   ++listed_;
-  if (queue.listed || queue.gated) return;
-  queue.listed = true;
+  if (queue.Has(WorkQueue::kListed) || queue.Has(WorkQueue::kGated)) return;
+  queue.Set(WorkQueue::kListed);
   queue.next_listed = nullptr;
   (last_ != nullptr ? last_->next_listed : first_) = &queue;
   last_ = &queue;
 }
 
 void CompletionCore::Unlist(WorkQueue& queue) {
-  if (!queue.listed) return;
+  if (!queue.Has(WorkQueue::kListed)) return;
   WorkQueue* before = nullptr;
   for (WorkQueue* at = first_; at != &queue; at = at->next_listed) before = at;
   (before != nullptr ? before->next_listed : first_) = queue.next_listed;
   if (last_ == &queue) last_ = before;
-  queue.listed = false;
+  queue.Clear(WorkQueue::kListed);
 }
 
 int CompletionCore::Reap(Completion* out, int n) {

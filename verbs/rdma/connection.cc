@@ -137,6 +137,7 @@ bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {
   }
   SpinLockHolder guard(&options_.queues[kReceives]->lock);
   bounces_ = std::move(bounces);
+  queues_[kReceives]->Set(WorkQueue::kBounced);
   for (uint32_t slot = 0; slot < bounces_.size(); ++slot) PostBounce(slot);
   return true;
 }
@@ -343,19 +344,13 @@ void Connection::Finish(Direction direction, WorkQueue& queue,
 
 void Connection::CheckTurn(WorkQueue& sends) {
   if (sends.open() != 0) return;
-  if (drain_awaited_) {
-    drain_awaited_ = false;
-    Signal(ConnectionOwner::kDrained);
-  }
-  if (break_awaited_) {
-    break_awaited_ = false;
-    Signal(ConnectionOwner::kFailed);
-  }
+  if (sends.Take(WorkQueue::kDrainAwaited)) Signal(ConnectionOwner::kDrained);
+  if (sends.Take(WorkQueue::kBreakAwaited)) Signal(ConnectionOwner::kFailed);
 }
 
 void Connection::BreakInTurn(WorkQueue& sends) {
   set_failed();
-  break_awaited_ = true;
+  sends.Set(WorkQueue::kBreakAwaited);
   CheckTurn(sends);
 }
 
@@ -368,7 +363,7 @@ void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& reco
 }
 
 void Connection::AwaitDrain(WorkQueue& sends) {
-  drain_awaited_ = true;
+  sends.Set(WorkQueue::kDrainAwaited);
   CheckTurn(sends);
 }
 
@@ -528,7 +523,7 @@ void Connection::Release(Direction direction, bool keep) {
     WorkQueue* const queue = queues_[direction];
     queues_[direction] = nullptr;
     if (queue == nullptr) return;
-    queue->gated = false;
+    queue->ClearAllButListed();
     for (uint32_t i = queue->head(), end = queue->tail(); i != end; ++i) {
       WorkRecord& record = queue->At(i);
       if (record.done) continue;

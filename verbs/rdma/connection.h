@@ -230,9 +230,6 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   uint32_t next_bounce_ = 0;
   // Each under its queue's lock; null when released.
   WorkQueue* queues_[2] = {nullptr, nullptr};
-  // Under the lock of the sends' queue.
-  bool drain_awaited_ = false;
-  bool break_awaited_ = false;
   std::atomic<uint64_t> posted_[2] = {};
   std::atomic<uint64_t> seen_[2] = {};
   std::atomic<uint32_t> signals_{0};
@@ -264,10 +261,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::CompleteInTurn(Direction di
                                                                     const ibv_wc& completion,
                                                                     Completion* out, int* taken) {
   WorkQueue* const queue = queues_[direction];
-  if (completion.status != IBV_WC_SUCCESS || queue == nullptr || queue->gated || queue->listed) {
-    return false;
-  }
-  if (direction == kSends ? drain_awaited_ || break_awaited_ : bouncing()) return false;
+  if (completion.status != IBV_WC_SUCCESS || queue == nullptr || !queue->straight()) return false;
   WorkRecord* const record = queue->HeadAtDevice();
   if (record == nullptr) return false;
   CountSeen(direction);

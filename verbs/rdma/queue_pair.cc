@@ -174,7 +174,7 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) {
   SpinLockHolder guard(&receive_lock_);
   {
     SpinLockHolder queue_guard(&core(kReceives).lock);
-    receives_.gated = true;
+    receives_.Set(WorkQueue::kGated);
   }
   if (drops()) {
     if (!connection.ReceiveIntoBounces(kDropBounces, kMaxDropBytes)) {
@@ -334,7 +334,7 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
   {
     SpinLockHolder guard(&core(kReceives).lock);
     connection.SetFramed(framed);
-    receives_.gated = false;
+    receives_.Clear(WorkQueue::kGated);
     if (receives_.HasNews()) core(kReceives).List(receives_);
   }
   core(kReceives).Notify();
@@ -449,7 +449,7 @@ void RdmaQueuePair::Leave(State next) {
 void RdmaQueuePair::FlushAll() {
   {
     SpinLockHolder guard(&core(kReceives).lock);
-    receives_.gated = false;
+    receives_.Clear(WorkQueue::kGated);
     for (WorkRecord* record; (record = receives_.OldestOpen()) != nullptr;) {
       receives_.Done(*record, Status::kFlushed);
     }

@@ -161,9 +161,27 @@ class WorkQueue {
   void* context = nullptr;  // shown in completions
   // Of a shared receive queue: counts down with each one that is polled.
   std::atomic<uint32_t>* outstanding = nullptr;
-  // Under the queue's lock: completions wait behind OnConnected.
-  bool gated = false;
-  bool listed = false;  // in the queue's list of those with news
+  // Under the queue's lock: why completions of the device do not go straight to who polls.
+  enum Detour : uint8_t {  // bit set
+    kGated = 1,            // they wait behind OnConnected
+    kListed = 2,           // in the queue's list of those with news
+    // Of the connection that has the queue: messages land in memory of its own; somebody waits
+    // until no send is open.
+    kBounced = 4,
+    kDrainAwaited = 8,
+    kBreakAwaited = 16,
+  };
+  bool straight() const { return detours_ == 0; }
+  bool Has(Detour detour) const { return (detours_ & detour) != 0; }
+  void Set(Detour detour) { detours_ |= detour; }
+  void Clear(Detour detour) { detours_ &= static_cast<uint8_t>(~detour); }
+  // False: it was not set.
+  bool Take(Detour detour) {
+    const bool had = Has(detour);
+    Clear(detour);
+    return had;
+  }
+  void ClearAllButListed() { detours_ &= kListed; }
   WorkQueue* next_listed = nullptr;
 
  private:
@@ -183,6 +201,7 @@ class WorkQueue {
     return segments_ + SegmentPlace(index & mask_, size_t{mask_} + 1, max_segments_, count);
   }
 
+  uint8_t detours_ = 0;
   WorkRecord* records_ = nullptr;
   Segment* segments_ = nullptr;  // one for each slot, then max_segments_ for each
   uint32_t limit_ = 0;

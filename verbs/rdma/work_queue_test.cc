@@ -92,6 +92,24 @@ TEST(WorkQueueTest, APlainOneForgetsWhatLayThere) {
   EXPECT_EQ(head->bounce.memory, nullptr);
 }
 
+TEST(WorkQueueTest, AnyDetourBendsTheWay) {
+  WorkQueue queue;
+  EXPECT_TRUE(queue.straight());
+  for (WorkQueue::Detour detour :
+       {WorkQueue::kGated, WorkQueue::kListed, WorkQueue::kBounced, WorkQueue::kDrainAwaited}) {
+    queue.Set(detour);
+    EXPECT_FALSE(queue.straight());
+    EXPECT_TRUE(queue.Take(detour));
+    EXPECT_FALSE(queue.Take(detour));
+    EXPECT_TRUE(queue.straight());
+  }
+  queue.Set(WorkQueue::kGated);
+  queue.Set(WorkQueue::kListed);
+  queue.ClearAllButListed();
+  EXPECT_TRUE(queue.Has(WorkQueue::kListed));
+  EXPECT_FALSE(queue.Has(WorkQueue::kGated));
+}
+
 TEST(WorkQueueTest, SingleSegmentsLieSideBySide) {
   WorkQueue queue;
   ASSERT_TRUE(queue.Resize(4, 252));
