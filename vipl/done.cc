@@ -1,4 +1,5 @@
 // Descriptors on their way back to the program.
+#include "absl/base/attributes.h"
 #include "compat/descriptor.h"
 #include "verbs/base/epoch.h"
 #include "vipl/api.h"
@@ -70,7 +71,7 @@ WorkQueue& QueueOf(Vi& vi, WorkQueue::Side side) {
 VIP_RETURN Poll(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_DESCRIPTOR** descriptor) {
   if (descriptor == nullptr) return VIP_INVALID_PARAMETER;
   *descriptor = nullptr;
-  return DataCall([&]() -> VIP_RETURN {
+  return DataCall([&]() ABSL_ATTRIBUTE_ALWAYS_INLINE -> VIP_RETURN {
     const viaduct::verbs::EpochGuard guard;
     Vi* vi = FindVi(handle);
     return vi != nullptr ? QueueOf(*vi, side).Done(handle, descriptor) : VIP_INVALID_PARAMETER;
