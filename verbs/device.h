@@ -532,8 +532,9 @@ class Listener {
 inline constexpr char kAnyDevice[] = "auto";
 
 struct DeviceAttributes {
-  std::string device;  // "soft", "sim", "rdma"
-  std::string reason;  // why this device was chosen, for the log line at open
+  std::string device;     // "soft", "sim", or the RDMA device as ibv_devices names it
+  std::string transport;  // its wires ("shm, iwarp"); of an RDMA device what network it speaks
+  std::string reason;     // why this device was chosen, for the log line at open
   uint32_t max_queue_pairs = 0;
   uint32_t max_requests_per_queue = 0;
   uint32_t max_segments = 0;

@@ -69,7 +69,7 @@ inline constexpr DAT_NAMED_ATTR kNamedAttributes[] = {
     {"DAT_IB_TRANSPORT_MTU", "4096"},
     {"DAT_IB_RDMA_READ", "TRUE"},
 };
-inline absl::Span<const DAT_NAMED_ATTR> NamedAttributesOf(const verbs::DeviceAttributes&) {
+inline absl::Span<const DAT_NAMED_ATTR> VersionAttributesOf(const verbs::DeviceAttributes&) {
   return kNamedAttributes;
 }
 

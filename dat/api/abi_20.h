@@ -154,7 +154,7 @@ inline constexpr DAT_NAMED_ATTR kNamedAttributes[] = {
     {"DAT_IB_TRANSPORT_MTU", "4096"},    {"DAT_IB_RDMA_READ", "TRUE"},
     {DAT_IB_ATTR_COUNTERS, "TRUE"},      {DAT_IB_ATTR_IMMED_DATA, "TRUE"},
 };
-inline absl::Span<const DAT_NAMED_ATTR> NamedAttributesOf(const verbs::DeviceAttributes& device) {
+inline absl::Span<const DAT_NAMED_ATTR> VersionAttributesOf(const verbs::DeviceAttributes& device) {
   absl::Span<const DAT_NAMED_ATTR> named = kNamedAttributes;
   if (!device.atomics) named.remove_prefix(2);
   if (!device.immediate_data) named.remove_suffix(1);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "dat/api/limits.h"
+#include "dat/api/named_attributes.h"
 #include "verbs/base/version.h"
 
 namespace viaduct::dat {

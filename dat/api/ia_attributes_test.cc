@@ -56,6 +56,40 @@ TEST(IaAttributes, ProviderHoldsTheMinima) {
   }
 }
 
+const char* Named(const DAT_PROVIDER_ATTR& provider, const std::string& name) {
+  for (DAT_COUNT i = 0; i < provider.num_provider_specific_attr; ++i) {
+    const DAT_NAMED_ATTR& attribute = provider.provider_specific_attr[i];
+    if (attribute.name == name) return attribute.value;
+  }
+  return "absent";
+}
+
+TEST(IaAttributes, TheDeviceItsTransportAndTheReasonHaveNames) {
+  DAT_PROVIDER_ATTR shown, other;
+  {
+    verbs::DeviceAttributes device;
+    device.device = "mlx5_0";
+    device.transport = "InfiniBand or RoCE";
+    device.reason = "it was asked for";
+    ShowProvider(device, 64, &shown);
+    device.device = "siw0";
+    ShowProvider(device, 64, &other);
+  }
+  // Nobody frees what a program was shown.
+  EXPECT_STREQ(Named(shown, "device"), "mlx5_0");
+  EXPECT_STREQ(Named(shown, "transport"), "InfiniBand or RoCE");
+  EXPECT_STREQ(Named(shown, "reason"), "it was asked for");
+  EXPECT_STREQ(Named(other, "device"), "siw0");
+}
+
+TEST(IaAttributes, ManyQueriesHaveOneListOfNames) {
+  DAT_PROVIDER_ATTR first, second;
+  ShowProvider(verbs::DeviceAttributes(), 64, &first);
+  ShowProvider(verbs::DeviceAttributes(), 64, &second);
+  EXPECT_EQ(first.provider_specific_attr, second.provider_specific_attr);
+  EXPECT_EQ(first.num_provider_specific_attr, second.num_provider_specific_attr);
+}
+
 // What a device lacks has no name: programs look for it there before they use it.
 TEST(IaAttributes, WhatADeviceLacksIsNotShown) {
   const auto shows = [](bool atomics, bool immediate_data, const std::string& name) {

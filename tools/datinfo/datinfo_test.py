@@ -51,7 +51,10 @@ class DatInfo(unittest.TestCase):
         self.assertEqual([t["name"] for t in adapter["transports"]], ["shared memory", "iWARP over TCP"])
         self.assertEqual([t["name"] for t in document("mine", VIADUCT_WIRE="iwarp")["adapters"][0]["transports"]],
                          ["iWARP over TCP"])
-        self.assertIn("max_message_size", run("mine").stdout)
+        self.assertEqual((adapter["device"], adapter["reason"]), ("soft", "no RDMA device is used; wires: shm, iwarp"))
+        text = run("mine").stdout
+        self.assertIn("max_message_size", text)
+        self.assertRegex(text, r"(?m)^  device +soft$")
         self.assertEqual(adapter["counters"], {"DCNT_IA_EVD_CREATE": 1})
 
     def test_adapter_that_cannot_be_opened(self):

@@ -5,8 +5,10 @@
 // Behind udat.h, which it needs.
 #include <dat2/dat_ib_extensions.h>
 
+#include <cstring>
 #include <string>
 
+#include "dat/api/attribute_names.h"
 #include "dat/api/counter_names.h"
 #include "dat/registry/registry.h"
 #include "verbs/base/settings.h"
@@ -75,18 +77,33 @@ Json ProviderAttributes(const DAT_PROVIDER_ATTR& a) {
   return json;
 }
 
-// The soft device's wires, as far as the setting leaves them.
-Json Transports() {
-  const std::string wire = verbs::ChoiceSetting(verbs::SettingId::kWire);
+// The value of a provider's attribute; "" without one.
+std::string Named(const DAT_PROVIDER_ATTR& provider, const char* name) {
+  for (DAT_COUNT i = 0; i < provider.num_provider_specific_attr; ++i) {
+    const DAT_NAMED_ATTR& attribute = provider.provider_specific_attr[i];
+    if (std::strcmp(attribute.name, name) == 0) return attribute.value;
+  }
+  return "";
+}
+
+// How connections may go: by the soft device's wires, or by the RDMA device alone.
+Json Transports(const std::string& device, const std::string& transport) {
   Json transports = Json::array();
-  if (wire != "iwarp") {
+  if (device != "soft") {
+    transports.push_back(
+        {{"name", transport},
+         {"reaches", transport == "iWARP" ? "iWARP of any kind, the soft device's too"
+                                          : "devices of its kind"}});
+    return transports;
+  }
+  const bool shm = transport != "iwarp";
+  if (shm) {
     transports.push_back(
         {{"name", "shared memory"}, {"reaches", "processes of the same user on this host"}});
   }
-  if (wire != "shm") {
-    transports.push_back(
-        {{"name", "iWARP over TCP"},
-         {"reaches", wire == "iwarp" ? "every host, this one too" : "everybody else"}});
+  if (transport != "shm") {
+    transports.push_back({{"name", "iWARP over TCP"},
+                          {"reaches", shm ? "everybody else" : "every host, this one too"}});
   }
   return transports;
 }
@@ -157,12 +174,16 @@ Json Adapter(const std::string& name) {
     return json;
   }
   json["vendor"] = attributes.vendor_name;
+  const bool ours = json["vendor"] == "Viaduct";
+  if (ours) {
+    const std::string device = Named(provider, dat::kDeviceAttribute);
+    json["device"] = device;
+    json["transports"] = Transports(device, Named(provider, dat::kTransportAttribute));
+    json["reason"] = Named(provider, dat::kReasonAttribute);
+  }
   json["adapter"] = AdapterAttributes(attributes);
   json["provider"] = ProviderAttributes(provider);
-  if (json["vendor"] == "Viaduct") {
-    json["transports"] = Transports();
-    json["counters"] = Counters(adapter.handle());
-  }
+  if (ours) json["counters"] = Counters(adapter.handle());
   return json;
 }
 

@@ -13,8 +13,9 @@ using Json = nlohmann::ordered_json;
 // The registry's entries of both versions, in the order in which they are searched.
 Json Providers();
 
-// The attributes of an adapter of uDAPL 2.0, which is opened for it, and the transports that its
-// connections may take; "error" if it cannot be opened.
+// The attributes of an adapter of uDAPL 2.0, which is opened for it; if it is ours, which device
+// serves it and why, and the transports that its connections may take. "error" if it cannot be
+// opened.
 Json Adapter(const std::string& name);
 
 // Every setting with its value in force, its default and its meaning.

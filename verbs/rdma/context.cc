@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "verbs/rdma/completion_queue.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/queue_pair.h"
@@ -21,14 +22,16 @@ constexpr uint32_t kIwarpPrivateData = 251;
 constexpr uint32_t kMostReads = 255;
 constexpr uint32_t kMostRequests = 16384;
 
-DeviceAttributes Attributes(const Device& device, std::string reason) {
+DeviceAttributes Attributes(const Device& device, int port, const Address& address) {
   const ibv_device_attr& limits = device.limits();
   const auto at_most = [](int value, uint32_t most) {
     return std::min(static_cast<uint32_t>(std::max(value, 0)), most);
   };
   DeviceAttributes attributes;
   attributes.device = device.name();
-  attributes.reason = std::move(reason);
+  attributes.transport = device.iwarp() ? "iWARP" : "InfiniBand or RoCE";
+  attributes.reason = absl::StrCat("the RDMA device ", attributes.device, " port ", port, " (",
+                                   attributes.transport, ") has ", address.ToString());
   attributes.max_queue_pairs = at_most(limits.max_qp, 65536);
   // On iWARP a confirmed request is two of the device's.
   attributes.max_requests_per_queue =
@@ -48,11 +51,11 @@ DeviceAttributes Attributes(const Device& device, std::string reason) {
 
 }  // namespace
 
-RdmaContext::RdmaContext(Device& device, const Address& address, Nanos spin, std::string reason)
+RdmaContext::RdmaContext(Device& device, int port, const Address& address, Nanos spin)
     : device_(device),
       address_(address),
       spin_(spin),
-      attributes_(Attributes(device, std::move(reason))) {}
+      attributes_(Attributes(device, port, address)) {}
 
 // Nothing of it is left: what connections that are still being buried need they hold themselves.
 RdmaContext::~RdmaContext() = default;

@@ -3,7 +3,6 @@
 #define VIADUCT_VERBS_RDMA_CONTEXT_H_
 
 #include <memory>
-#include <string>
 
 #include "verbs/device.h"
 #include "verbs/rdma/device.h"
@@ -14,7 +13,7 @@ namespace viaduct::verbs::rdma {
 
 class RdmaContext final : public Context {
  public:
-  RdmaContext(Device& device, const Address& address, Nanos spin, std::string reason);
+  RdmaContext(Device& device, int port, const Address& address, Nanos spin);
   ~RdmaContext() override;
 
   const DeviceAttributes& attributes() const override { return attributes_; }

@@ -104,11 +104,7 @@ absl::StatusOr<std::unique_ptr<Context>> Open(EventLoop& loop, const Address& ad
   if ((*device)->gone()) {
     return absl::UnavailableError(absl::StrCat("the device ", found, " was removed"));
   }
-  return std::make_unique<RdmaContext>(
-      **device, address, spin,
-      absl::StrCat("the RDMA device ", found, " port ", binding.port(), " (",
-                   (*device)->iwarp() ? "iWARP" : "InfiniBand or RoCE", ") has ",
-                   address.ToString()));
+  return std::make_unique<RdmaContext>(**device, binding.port(), address, spin);
 }
 
 }  // namespace viaduct::verbs::rdma

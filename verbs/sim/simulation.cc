@@ -27,6 +27,7 @@ std::unique_ptr<Context> Simulation::NewContext(SimNode& node) {
   options.wires.push_back(std::make_unique<SimWire>(network_, node));
   DeviceAttributes& attributes = options.attributes;
   attributes.device = "sim";
+  attributes.transport = "sim";
   attributes.reason = "a simulation";
   attributes.max_queue_pairs = 65536;
   attributes.max_requests_per_queue = 16384;

@@ -24,6 +24,7 @@ constexpr Nanos kMilli = 1'000'000;
 DeviceAttributes Attributes(absl::string_view wires) {
   DeviceAttributes attributes;
   attributes.device = "soft";
+  attributes.transport = std::string(wires);
   attributes.reason = absl::StrCat("no RDMA device is used; wires: ", wires);
   attributes.max_queue_pairs = 65536;
   attributes.max_requests_per_queue = 65535;

@@ -1,0 +1,41 @@
+#include "dat/api/named_attributes.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dat/api/attribute_names.h"
+#include "verbs/base/lock.h"
+
+namespace viaduct::dat {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+absl::Span<const DAT_NAMED_ATTR> Kept(Pairs pairs) {
+  static verbs::Mutex mutex;
+  static auto& lists = *new std::map<Pairs, std::vector<DAT_NAMED_ATTR>>();
+  verbs::MutexLock lock(&mutex);
+  auto& [kept, list] = *lists.try_emplace(std::move(pairs)).first;
+  if (list.empty()) {
+    list.reserve(kept.size());  // or nothing
+    for (const auto& [name, value] : kept) list.push_back({name.c_str(), value.c_str()});
+  }
+  return list;
+}
+
+}  // namespace
+
+absl::Span<const DAT_NAMED_ATTR> NamedAttributesOf(const verbs::DeviceAttributes& device) {
+  Pairs pairs;
+  for (const DAT_NAMED_ATTR& named : VersionAttributesOf(device)) {
+    pairs.emplace_back(named.name, named.value);
+  }
+  pairs.emplace_back(kDeviceAttribute, device.device);
+  pairs.emplace_back(kTransportAttribute, device.transport);
+  pairs.emplace_back(kReasonAttribute, device.reason);
+  return Kept(std::move(pairs));
+}
+
+}  // namespace viaduct::dat

@@ -1,0 +1,17 @@
+// What an adapter says by name: provider_specific_attr of DAT_PROVIDER_ATTR.
+#ifndef VIADUCT_DAT_API_NAMED_ATTRIBUTES_H_
+#define VIADUCT_DAT_API_NAMED_ATTRIBUTES_H_
+
+#include "absl/types/span.h"
+#include "dat/api/abi.h"
+#include "verbs/device.h"
+
+namespace viaduct::dat {
+
+// What the version has, and ours. Good for ever, since programs keep the pointers: adapters that
+// say the same share one list.
+absl::Span<const DAT_NAMED_ATTR> NamedAttributesOf(const verbs::DeviceAttributes& device);
+
+}  // namespace viaduct::dat
+
+#endif  // VIADUCT_DAT_API_NAMED_ATTRIBUTES_H_

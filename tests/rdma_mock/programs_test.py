@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""What datinfo and vipinfo say of an adapter that an RDMA device serves: that device, and nothing of the soft one."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+_FOLDERS = ("tests/rdma_mock", "dat/core")
+_CONF = """
+lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "lo" ""
+"""
+
+
+class Programs(unittest.TestCase):
+
+    def setUp(self):
+        file = tempfile.NamedTemporaryFile("w", suffix=".conf")  # pylint: disable=consider-using-with
+        self.addCleanup(file.close)
+        file.write(_CONF)
+        file.flush()
+        self._environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "DAT_", "RDMA_"))}
+        self._environment.update(DAT_OVERRIDE=file.name, LD_PRELOAD=os.path.realpath("tests/rdma_mock/machine.so"),
+                                 LD_LIBRARY_PATH=":".join(os.path.realpath(folder) for folder in _FOLDERS))
+
+    def _run(self, *command, **settings):
+        done = subprocess.run(command, env=dict(self._environment, **settings), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def _adapter(self, name, **settings):
+        return json.loads(self._run("tools/datinfo/datinfo", "--json", name, **settings))["adapters"][0]
+
+    def test_datinfo_names_the_device(self):
+        for iwarp, transport in ({}, "InfiniBand or RoCE"), ({"RDMA_MOCK_IWARP": "1"}, "iWARP"):
+            with self.subTest(transport):
+                adapter = self._adapter("lab", VIADUCT_WIRE="rdma", **iwarp)
+                self.assertEqual(adapter["device"], "mock0")
+                self.assertEqual([t["name"] for t in adapter["transports"]], [transport])
+                self.assertEqual(adapter["reason"], "the RDMA device mock0 port 1 (%s) has 127.0.0.1" % transport)
+
+    def test_datinfo_as_text(self):
+        text = self._run("tools/datinfo/datinfo", "lab", VIADUCT_WIRE="rdma")
+        self.assertRegex(text, r"(?m)^  device +mock0$")
+        self.assertRegex(text, r"(?m)^  transports +InfiniBand or RoCE: devices of its kind$")
+        self.assertRegex(text, r"(?m)^  reason +the RDMA device mock0 port 1 ")
+        self.assertNotIn("shared memory", text)
+
+    def test_a_device_beside_the_soft_one(self):
+        for wire, names in ("auto", ["shared memory", "iWARP over TCP"]), ("shm", ["shared memory"]), ("iwarp", ["iWARP over TCP"]):
+            with self.subTest(wire):
+                adapter = self._adapter("lab", VIADUCT_WIRE=wire)
+                self.assertEqual((adapter["device"], [t["name"] for t in adapter["transports"]]), ("soft", names))
+
+    def test_vipinfo_names_the_device(self):
+        nic, = json.loads(self._run("tools/vipinfo/vipinfo", "--json", "/dev/via_lo", VIADUCT_WIRE="rdma"))
+        self.assertEqual((nic["device"], nic["reason"]),
+                         ("mock0", "the RDMA device mock0 port 1 (InfiniBand or RoCE) has 127.0.0.1"))
+
+
+if __name__ == "__main__":
+    unittest.main()
