@@ -544,6 +544,12 @@ struct DeviceAttributes {
   uint64_t max_region_bytes = 0;
   uint32_t max_message_bytes = 0;
   uint32_t max_private_data = 0;  // of a request and of an answer
+  // Of shared receive queues, whose number is 0 where there are none.
+  uint32_t max_shared_queues = 0;
+  uint32_t max_shared_receives = 0;
+  uint32_t max_shared_segments = 0;
+  bool zero_based = true;      // AddressBase::kZero; false: at best for memory that begins a page
+  bool pair_windows = true;    // false: WindowScope::kQueuePair is as kDomain
   bool immediate_data = true;  // of writes, and of sends where both ends agree on it; false: frames
   bool atomics = true;
 };

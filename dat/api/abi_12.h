@@ -61,8 +61,8 @@ inline void SetVersionFields(DAT_CR_ARRIVAL_EVENT_DATA*) {}
 inline void SetVersionFields(verbs::AddressBase, DAT_LMR_PARAM*) {}
 inline void SetVersionFields(verbs::WindowScope, verbs::AddressBase, DAT_RMR_PARAM*) {}
 inline void SetVersionFields(DAT_EP_PARAM*) {}
-inline void SetVersionFields(DAT_IA_ATTR*) {}
-inline void SetVersionFields(DAT_PROVIDER_ATTR*) {}
+inline void SetVersionFields(const verbs::DeviceAttributes&, DAT_IA_ATTR*) {}
+inline void SetVersionFields(const verbs::DeviceAttributes&, DAT_PROVIDER_ATTR*) {}
 
 // What programs look up by name, although it is a matter of the standard.
 inline constexpr DAT_NAMED_ATTR kNamedAttributes[] = {

@@ -134,14 +134,14 @@ inline void SetVersionFields(verbs::WindowScope scope, verbs::AddressBase base,
 inline void SetVersionFields(DAT_EP_PARAM* param) {
   param->comm = {param->local_ia_address_ptr->sa_family, SOCK_STREAM, IPPROTO_TCP};
 }
-inline void SetVersionFields(DAT_IA_ATTR* attributes) {
-  attributes->zb_supported = DAT_TRUE;
+inline void SetVersionFields(const verbs::DeviceAttributes& device, DAT_IA_ATTR* attributes) {
+  attributes->zb_supported = device.zero_based ? DAT_TRUE : DAT_FALSE;
   attributes->extension_supported = DAT_EXTENSION_IB;
   attributes->extension_version = DAT_IB_EXTENSION_VERSION;
 }
-inline void SetVersionFields(DAT_PROVIDER_ATTR* attributes) {
+inline void SetVersionFields(const verbs::DeviceAttributes& device, DAT_PROVIDER_ATTR* attributes) {
   attributes->rdma_read_lmr_rmr_context_exposure = DAT_TRUE;  // iWARP names the sink on the wire
-  attributes->rmr_scope_supported = DAT_RMR_SCOPE_ANY;
+  attributes->rmr_scope_supported = device.pair_windows ? DAT_RMR_SCOPE_ANY : DAT_RMR_SCOPE_PZ;
   attributes->is_signal_safe = DAT_FALSE;
   attributes->ha_supported = DAT_FALSE;
   attributes->ha_loadbalancing = DAT_HA_LB_NONE;

@@ -7,6 +7,8 @@ namespace viaduct::dat {
 inline constexpr char kDeviceAttribute[] = "device";        // which one serves the adapter
 inline constexpr char kTransportAttribute[] = "transport";  // how its connections go
 inline constexpr char kReasonAttribute[] = "reason";        // why it was chosen
+// What dat_srq_create takes as max_recv_iov; 0 where there are no such queues.
+inline constexpr char kSharedSegmentsAttribute[] = "max_recv_iov_per_srq";
 
 }  // namespace viaduct::dat
 

@@ -66,9 +66,9 @@ void ShowAdapter(const std::string& name, const verbs::Address& address,
   Set(&attributes->max_message_size, device.max_message_bytes);
   Set(&attributes->max_rdma_size, device.max_message_bytes);
   Set(&attributes->max_rmrs, device.max_regions);
-  attributes->max_srqs = kUnlimited;
-  Set(&attributes->max_ep_per_srq, device.max_queue_pairs);
-  Set(&attributes->max_recv_per_srq, device.max_requests_per_queue);
+  Set(&attributes->max_srqs, device.max_shared_queues);
+  Set(&attributes->max_ep_per_srq, device.max_shared_queues == 0 ? 0 : device.max_queue_pairs);
+  Set(&attributes->max_recv_per_srq, device.max_shared_receives);
   attributes->max_rmr_target_address = std::numeric_limits<DAT_VADDR>::max();
   Set(&attributes->max_iov_segments_per_rdma_read, segments);
   Set(&attributes->max_iov_segments_per_rdma_write, segments);
@@ -76,7 +76,7 @@ void ShowAdapter(const std::string& name, const verbs::Address& address,
   Set(&attributes->max_rdma_read_out, uint64_t{device.max_reads_out} * device.max_queue_pairs);
   attributes->max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
   attributes->max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
-  SetVersionFields(attributes);
+  SetVersionFields(device, attributes);
 }
 
 void ShowProvider(const verbs::DeviceAttributes& device, uint32_t max_private_data,
@@ -105,9 +105,10 @@ void ShowProvider(const verbs::DeviceAttributes& device, uint32_t max_private_da
   for (auto& row : attributes->evd_stream_merging_supported) {
     std::fill(std::begin(row), std::end(row), DAT_TRUE);
   }
-  attributes->srq_supported = DAT_TRUE;
-  attributes->srq_watermarks_supported = DAT_TRUE;
-  attributes->srq_info_supported = DAT_TRUE;
+  const DAT_BOOLEAN shared = device.max_shared_queues != 0 ? DAT_TRUE : DAT_FALSE;
+  attributes->srq_supported = shared;
+  attributes->srq_watermarks_supported = shared;
+  attributes->srq_info_supported = shared;
   attributes->srq_ep_pz_difference_supported = DAT_FALSE;
   attributes->ep_recv_info_supported = DAT_TRUE;
   attributes->lmr_sync_req = DAT_FALSE;
@@ -116,7 +117,7 @@ void ShowProvider(const verbs::DeviceAttributes& device, uint32_t max_private_da
   const absl::Span<const DAT_NAMED_ATTR> named = NamedAttributesOf(device);
   Set(&attributes->num_provider_specific_attr, named.size());
   attributes->provider_specific_attr = const_cast<DAT_NAMED_ATTR*>(named.data());
-  SetVersionFields(attributes);
+  SetVersionFields(device, attributes);
 }
 
 }  // namespace viaduct::dat

@@ -18,6 +18,8 @@ TEST(IaAttributes, AdapterShowsTheDevice) {
   device.max_regions = 0xffffffff;
   device.max_region_bytes = uint64_t{1} << 40;
   device.max_message_bytes = 0xffffffff;
+  device.max_shared_queues = 7;
+  device.max_shared_receives = 300;
   const verbs::Address address = verbs::Address::V4(0x0a000001);
   DAT_IA_ATTR shown;
   memset(&shown, 0xee, sizeof shown);
@@ -31,8 +33,9 @@ TEST(IaAttributes, AdapterShowsTheDevice) {
   EXPECT_EQ(shown.max_lmrs, 0x7fffffff);  // as large as the type allows
   EXPECT_EQ(shown.max_message_size, 0xffffffffu);
   EXPECT_EQ(shown.max_rmrs, 0x7fffffff);
-  EXPECT_GT(shown.max_srqs, 0);
-  EXPECT_EQ(shown.max_recv_per_srq, 1000);
+  EXPECT_EQ(shown.max_srqs, 7);
+  EXPECT_EQ(shown.max_ep_per_srq, 100);
+  EXPECT_EQ(shown.max_recv_per_srq, 300);
   EXPECT_EQ(shown.num_vendor_attr, 0);
 }
 
@@ -48,7 +51,6 @@ TEST(IaAttributes, ProviderHoldsTheMinima) {
     EXPECT_EQ(shown.evd_stream_merging_supported[stream][stream], DAT_TRUE);
   }
   EXPECT_EQ(shown.is_thread_safe, DAT_TRUE);
-  EXPECT_EQ(shown.srq_supported, DAT_TRUE);
   ASSERT_GT(shown.num_provider_specific_attr, 0);
   for (DAT_COUNT i = 0; i < shown.num_provider_specific_attr; ++i) {
     EXPECT_NE(shown.provider_specific_attr[i].name, nullptr);
@@ -89,6 +91,49 @@ TEST(IaAttributes, ManyQueriesHaveOneListOfNames) {
   EXPECT_EQ(first.provider_specific_attr, second.provider_specific_attr);
   EXPECT_EQ(first.num_provider_specific_attr, second.num_provider_specific_attr);
 }
+
+TEST(IaAttributes, SharedReceiveQueuesAreTheDevices) {
+  verbs::DeviceAttributes device;
+  device.max_queue_pairs = 100;
+  DAT_IA_ATTR adapter;
+  DAT_PROVIDER_ATTR provider;
+  ShowAdapter("none", verbs::Address(), device, &adapter);
+  ShowProvider(device, 64, &provider);
+  EXPECT_EQ(adapter.max_srqs, 0);
+  EXPECT_EQ(adapter.max_ep_per_srq, 0);
+  EXPECT_EQ(adapter.max_recv_per_srq, 0);
+  for (DAT_BOOLEAN supported :
+       {provider.srq_supported, provider.srq_watermarks_supported, provider.srq_info_supported}) {
+    EXPECT_EQ(supported, DAT_FALSE);
+  }
+  EXPECT_STREQ(Named(provider, "max_recv_iov_per_srq"), "0");
+  device.max_shared_queues = 0xffffffff;
+  device.max_shared_segments = 6;
+  ShowAdapter("some", verbs::Address(), device, &adapter);
+  ShowProvider(device, 64, &provider);
+  EXPECT_EQ(adapter.max_srqs, 0x7fffffff);
+  EXPECT_EQ(adapter.max_ep_per_srq, 100);
+  EXPECT_EQ(provider.srq_supported, DAT_TRUE);
+  EXPECT_STREQ(Named(provider, "max_recv_iov_per_srq"), "6");
+  device.max_shared_segments = 252;
+  ShowProvider(device, 64, &provider);
+  EXPECT_STREQ(Named(provider, "max_recv_iov_per_srq"), "64");  // the face's own limit
+}
+
+#if VIADUCT_DAT_ABI == 20
+TEST(IaAttributes, ZeroBasedMemoryAndScopesOfWindowsAreTheDevices) {
+  verbs::DeviceAttributes device;
+  DAT_IA_ATTR adapter;
+  DAT_PROVIDER_ATTR provider;
+  for (const bool has : {true, false}) {
+    device.zero_based = device.pair_windows = has;
+    ShowAdapter("some", verbs::Address(), device, &adapter);
+    ShowProvider(device, 64, &provider);
+    EXPECT_EQ(adapter.zb_supported, has ? DAT_TRUE : DAT_FALSE);
+    EXPECT_EQ(provider.rmr_scope_supported, has ? DAT_RMR_SCOPE_ANY : DAT_RMR_SCOPE_PZ);
+  }
+}
+#endif
 
 // What a device lacks has no name: programs look for it there before they use it.
 TEST(IaAttributes, WhatADeviceLacksIsNotShown) {

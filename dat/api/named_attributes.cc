@@ -1,11 +1,13 @@
 #include "dat/api/named_attributes.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "dat/api/attribute_names.h"
+#include "dat/api/limits.h"
 #include "verbs/base/lock.h"
 
 namespace viaduct::dat {
@@ -35,6 +37,8 @@ absl::Span<const DAT_NAMED_ATTR> NamedAttributesOf(const verbs::DeviceAttributes
   pairs.emplace_back(kDeviceAttribute, device.device);
   pairs.emplace_back(kTransportAttribute, device.transport);
   pairs.emplace_back(kReasonAttribute, device.reason);
+  pairs.emplace_back(kSharedSegmentsAttribute,
+                     std::to_string(std::min<uint32_t>(device.max_shared_segments, kMaxSegments)));
   return Kept(std::move(pairs));
 }
 

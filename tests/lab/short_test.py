@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What every change must not break of real RDMA, in two minutes: connect, transfer, RDMA, disconnect and a killed peer, of both
-faces over both drivers; one rping each way."""
+faces over both drivers, shared receive queues as the attributes have them; one rping each way."""
 
 import os
 import unittest
@@ -13,6 +13,8 @@ _TESTS = (
     (_DAT, "EpConnect.C083_PrivateDataOfAccept"),
     (_DAT, "Dto.C116_SendOfEverySize"),
     (_DAT, "Dto.C118_RdmaToExactRanges"),
+    (_DAT, "Srq.C022_C030_C031_AnObjectLikeOthers"),
+    (_DAT, "NamedAttributes.S_SegmentsOfASharedReceiveQueue"),
     (_DAT, "EpDisconnect.C114_OneEventPerConnection"),
     (_DAT, "EpDisconnect.C115_PeerKilled"),
     (os.path.realpath(_VIPL % "connection"), "VipConnectWait.C24_FillsTheLengthsOfTheRequester"),

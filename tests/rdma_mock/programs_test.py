@@ -41,6 +41,17 @@ class Programs(unittest.TestCase):
                 self.assertEqual([t["name"] for t in adapter["transports"]], [transport])
                 self.assertEqual(adapter["reason"], "the RDMA device mock0 port 1 (%s) has 127.0.0.1" % transport)
 
+    def test_attributes_are_those_of_the_device(self):
+        for iwarp, scope in ({}, "endpoint or protection zone"), ({"RDMA_MOCK_IWARP": "1"}, "protection zone"):
+            with self.subTest(scope):
+                adapter = self._adapter("lab", VIADUCT_WIRE="rdma", **iwarp)
+                limits, provider = adapter["adapter"], adapter["provider"]
+                self.assertEqual((limits["max_srqs"], limits["max_recv_per_srq"], provider["srq_supported"]), (0, 0, False))
+                self.assertIs(limits["zb_supported"], False)
+                self.assertEqual(provider["rmr_scope_supported"], scope)
+        adapter = self._adapter("lab", VIADUCT_WIRE="rdma", VIADUCT_WINDOWS="regions")
+        self.assertEqual(adapter["provider"]["rmr_scope_supported"], "protection zone")
+
     def test_datinfo_as_text(self):
         text = self._run("tools/datinfo/datinfo", "lab", VIADUCT_WIRE="rdma")
         self.assertRegex(text, r"(?m)^  device +mock0$")

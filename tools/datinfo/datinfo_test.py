@@ -48,6 +48,11 @@ class DatInfo(unittest.TestCase):
         self.assertEqual(adapter["adapter"]["address"], "127.0.0.1")
         self.assertGreaterEqual(adapter["adapter"]["max_message_size"], 16 << 20)
         self.assertGreaterEqual(adapter["provider"]["max_private_data_size"], 64)
+        self.assertIs(adapter["adapter"]["zb_supported"], True)
+        self.assertIs(adapter["provider"]["srq_supported"], True)
+        self.assertGreater(adapter["adapter"]["max_srqs"], 1 << 20)
+        self.assertEqual(adapter["provider"]["rmr_scope_supported"], "endpoint or protection zone")
+        self.assertEqual(adapter["provider"]["provider_attributes"]["max_recv_iov_per_srq"], "64")
         self.assertEqual([t["name"] for t in adapter["transports"]], ["shared memory", "iWARP over TCP"])
         self.assertEqual([t["name"] for t in document("mine", VIADUCT_WIRE="iwarp")["adapters"][0]["transports"]],
                          ["iWARP over TCP"])

@@ -56,11 +56,24 @@ Json AdapterAttributes(const DAT_IA_ATTR& a) {
   json["max_rdma_size"] = a.max_rdma_size;
   json["max_rmrs"] = a.max_rmrs;
   json["max_srqs"] = a.max_srqs;
+  json["max_recv_per_srq"] = a.max_recv_per_srq;
   json["zb_supported"] = a.zb_supported != DAT_FALSE;
   json["extension_supported"] = static_cast<int>(a.extension_supported);
   json["transport_attributes"] = NamedAttributes(a.transport_attr, a.num_transport_attr);
   json["vendor_attributes"] = NamedAttributes(a.vendor_attr, a.num_vendor_attr);
   return json;
+}
+
+const char* ScopeText(DAT_RMR_SCOPE scope) {
+  switch (scope) {
+    case DAT_RMR_SCOPE_EP:
+      return "endpoint";
+    case DAT_RMR_SCOPE_PZ:
+      return "protection zone";
+    case DAT_RMR_SCOPE_ANY:
+      return "endpoint or protection zone";
+  }
+  return "unknown";
 }
 
 Json ProviderAttributes(const DAT_PROVIDER_ATTR& a) {
@@ -71,6 +84,7 @@ Json ProviderAttributes(const DAT_PROVIDER_ATTR& a) {
   json["thread_safe"] = a.is_thread_safe != DAT_FALSE;
   json["max_private_data_size"] = a.max_private_data_size;
   json["srq_supported"] = a.srq_supported != DAT_FALSE;
+  json["rmr_scope_supported"] = ScopeText(a.rmr_scope_supported);
   json["multipath"] = a.supports_multipath != DAT_FALSE;
   json["provider_attributes"] =
       NamedAttributes(a.provider_specific_attr, a.num_provider_specific_attr);

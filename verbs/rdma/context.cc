@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +23,7 @@ constexpr uint32_t kInfinibandPrivateData = 56;
 constexpr uint32_t kIwarpPrivateData = 251;
 constexpr uint32_t kMostReads = 255;
 constexpr uint32_t kMostRequests = 16384;
+constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
 
 DeviceAttributes Attributes(const Device& device, int port, const Address& address) {
   const ibv_device_attr& limits = device.limits();
@@ -44,6 +47,12 @@ DeviceAttributes Attributes(const Device& device, int port, const Address& addre
   attributes.max_region_bytes = limits.max_mr_size;
   attributes.max_message_bytes = device.max_message();
   attributes.max_private_data = device.iwarp() ? kIwarpPrivateData : kInfinibandPrivateData;
+  attributes.max_shared_queues = at_most(limits.max_srq, kNoLimit);
+  attributes.max_shared_receives = at_most(limits.max_srq_wr, kNoLimit);
+  attributes.max_shared_segments = at_most(limits.max_srq_sge, kMaxSegments);
+  // The kernel wants an address and its place in a page to agree.
+  attributes.zero_based = false;
+  attributes.pair_windows = device.windows().of_pair;
   attributes.immediate_data = !device.iwarp();
   attributes.atomics = device.atomics();
   return attributes;

@@ -1,5 +1,7 @@
 #include "verbs/sim/simulation.h"
 
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "verbs/sim/sim_doorbell.h"
@@ -38,6 +40,9 @@ std::unique_ptr<Context> Simulation::NewContext(SimNode& node) {
   attributes.max_region_bytes = uint64_t{1} << 47;
   attributes.max_message_bytes = uint32_t{1} << 30;
   attributes.max_private_data = 512;
+  attributes.max_shared_queues = std::numeric_limits<uint32_t>::max();
+  attributes.max_shared_receives = attributes.max_requests_per_queue;
+  attributes.max_shared_segments = attributes.max_segments;
   return std::make_unique<SoftContext>(std::move(options));
 }
 

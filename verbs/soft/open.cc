@@ -1,5 +1,7 @@
 #include "verbs/soft/open.h"
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,6 +37,9 @@ DeviceAttributes Attributes(absl::string_view wires) {
   attributes.max_region_bytes = uint64_t{1} << 40;
   attributes.max_message_bytes = IwarpWire::kMaxMessageBytes;
   attributes.max_private_data = IwarpWire::kMaxPrivateData;
+  attributes.max_shared_queues = std::numeric_limits<uint32_t>::max();  // memory is the limit
+  attributes.max_shared_receives = attributes.max_requests_per_queue;
+  attributes.max_shared_segments = attributes.max_segments;
   return attributes;
 }
 

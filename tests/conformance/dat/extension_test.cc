@@ -4,6 +4,7 @@
 #if VIADUCT_TEST_DAT == 20
 #include <dat2/dat_ib_extensions.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -82,6 +83,30 @@ TEST(Extension, S_QueryByName) {
     EXPECT_EQ(provider.is_thread_safe, DAT_TRUE);
     Must(dat_ib_close_query(ia));
     EXPECT_TRUE(Fails(dat_ib_close_query(ia), DAT_INVALID_HANDLE));
+  });
+}
+
+// Of RDMA devices it is the device's own limit, which no member of the structures has.
+TEST(NamedAttributes, S_SegmentsOfASharedReceiveQueue) {
+  RunAlone([] {
+    Side side;
+    const DAT_COUNT most = std::atoi(Attribute(side, "max_recv_iov_per_srq").c_str());
+    EXPECT_GT(most, 0);
+    DAT_SRQ_ATTR asked = {8, most, DAT_SRQ_LW_DEFAULT};
+    DAT_SRQ_HANDLE srq;
+    Must(dat_srq_create(side.ia, side.pz, &asked, &srq));
+    Must(dat_srq_free(srq));
+    ++asked.max_recv_iov;
+    EXPECT_NE(dat_srq_create(side.ia, side.pz, &asked, &srq), DAT_RETURN{DAT_SUCCESS});
+  });
+}
+
+TEST(NamedAttributes, S_TheDeviceItsTransportAndTheReason) {
+  RunAlone([] {
+    Side side;
+    for (const char* name : {"device", "transport", "reason"}) {
+      EXPECT_NE(Attribute(side, name), "") << name;
+    }
   });
 }
 
