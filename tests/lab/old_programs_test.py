@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The programs of vipl/examples, unchanged, over the lab's adapter: each lives on one habit of old programs, one has sem_wait and
-sem_post of its own. /etc/vip_nics gives the names that are in them to the adapter."""
+sem_post of its own, which rdma-core's calls must not reach. /etc/vip_nics gives the names that are in them to the adapter."""
 
 import os
+import subprocess
 import unittest
 
 from tests.lab import lab
@@ -54,7 +55,17 @@ _SAID += ["flood: 0: rank %d of 2: 2000 messages" % rank for rank in range(2)]
 _SAID += ["alltoall: 0: rank %d of 4: 50 rounds" % rank for rank in range(4)]
 
 
+# What librdmacm calls.
+_SEMAPHORES = {"sem_init", "sem_wait", "sem_post", "sem_destroy"}
+
+
 class OldPrograms(unittest.TestCase):
+    # Without that no library would meet them, whatever it is loaded with.
+    def test_the_semaphores_are_shown_to_libraries(self):
+        shown = subprocess.run(["nm", "-D", "--defined-only", _FOLDER + "/semaphores"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, check=True).stdout.decode()
+        self.assertEqual(_SEMAPHORES - {line.split()[-1] for line in shown.splitlines()}, set(), shown)
+
     def _run(self, driver):
         status, output = lab.run(driver, _SCRIPT % {"module": _MODULE, "folder": _FOLDER}, seconds=800)
         self.assertEqual(status, 0, output)

@@ -1,8 +1,9 @@
 /*
- * semaphores SERVICE: a program that has functions sem_open, sem_wait and sem_post of its own, over
- * System V semaphores and with other arguments than POSIX gives them. A library that called the
- * system's by these names would land here. Two processes exchange messages; the semaphore is passed
- * with each of them.
+ * semaphores SERVICE: a program that has functions sem_init, sem_wait, sem_post and sem_destroy of
+ * its own, over System V semaphores and with other arguments than POSIX gives them. It is linked so
+ * that its functions come before the system's in the eyes of every library: one that calls the
+ * system's by these names lands here. Two processes exchange messages; the semaphore is passed with
+ * each of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +22,10 @@
 static int the_semaphore = -1;
 
 /* None of these is declared by a header that this program includes. */
-extern int sem_open(int magic);
+extern int sem_init(int magic);
 extern int sem_wait(int semaphore);
 extern int sem_post(int semaphore);
+extern int sem_destroy(int semaphore);
 
 static void fail(const char *what) {
   fprintf(stderr, "semaphores: %s\n", what);
@@ -35,15 +37,19 @@ static void must(const char *what, VIP_RETURN code) {
   if (code != VIP_SUCCESS) fail(what);
 }
 
-int sem_open(int magic) {
-  if (magic != MAGIC) fail("sem_open was called by a stranger");
+int sem_init(int magic) {
+  if (magic != MAGIC) fail("sem_init was called by a stranger");
   return semget(IPC_PRIVATE, 1, 0600);
+}
+
+static void check(int semaphore) {
+  if (semaphore != the_semaphore) fail("a semaphore was used by a stranger");
 }
 
 static int operate(int semaphore, int by) {
   struct sembuf operation;
 
-  if (semaphore != the_semaphore) fail("a semaphore was used by a stranger");
+  check(semaphore);
   operation.sem_num = 0;
   operation.sem_op = (short)by;
   operation.sem_flg = 0;
@@ -53,6 +59,11 @@ static int operate(int semaphore, int by) {
 
 int sem_wait(int semaphore) { return operate(semaphore, -1); }
 int sem_post(int semaphore) { return operate(semaphore, 1); }
+
+int sem_destroy(int semaphore) {
+  check(semaphore);
+  return semctl(semaphore, 0, IPC_RMID);
+}
 
 static void post_again(struct via_link *link, VIP_DESCRIPTOR *descriptor) {
   must("VipPostRecv", via_post_receive(link, descriptor));
@@ -136,7 +147,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   service = strtoul(argv[1], NULL, 10);
-  the_semaphore = sem_open(MAGIC);
+  the_semaphore = sem_init(MAGIC);
   if (the_semaphore < 0) fail("semget");
   pid = fork();
   if (pid < 0) fail("fork");
@@ -158,7 +169,7 @@ int main(int argc, char **argv) {
   }
   via_close(&link);
   must("VipCloseNic", VipCloseNic(nic));
-  semctl(the_semaphore, 0, IPC_RMID);
+  if (sem_destroy(the_semaphore) != 0) fail("the semaphore is gone");
   printf("%d messages each way\n", MESSAGES);
   return 0;
 }
