@@ -31,32 +31,34 @@ show() { sed 's/^/    /' "$1" | tail -n 25; }
 reset_by_siw() {
   [ "$LAB_DRIVER" = siw ] && grep -q NON_PEER_REJECTED client.out && grep -q 'CONNECTED!' server.out
 }
+verdict() { # NAME TEXT CLIENT'S-STATUS SERVER'S-STATUS: both ends say the text and leave with 0
+  if grep -q "$2" server.out && grep -q "$2" client.out && [ "$3 $4" = "0 0" ]; then
+    echo "$1: passed"
+  else
+    echo "$1: failed: exit status $3 and the server's $4"; show client.out; show server.out
+  fi
+}
 dtest_pair() { # SERVER NAMESPACE CLIENT ADDRESS OPTIONS
   for _ in 1 2 3; do
     $1 dtest -P lab -s $5 >server.out 2>&1 &
     server=$!
     listening $2 15828
     $3 dtest -P lab -h $4 $5 >client.out 2>&1
+    status=$?
     wait $server
+    server=$?
     reset_by_siw || break
   done
-  if grep -q PASSED server.out && grep -q PASSED client.out; then
-    echo "$3 calls: dtest $5: passed"
-  else
-    echo "$3 calls: dtest $5: failed"; show client.out; show server.out
-  fi
+  verdict "$3 calls: dtest $5" PASSED $status $server
 }
-said_pair() { # PROGRAM PORT TEXT SERVER NAMESPACE CLIENT ADDRESS OPTIONS: both ends say the text
+said_pair() { # PROGRAM PORT TEXT SERVER NAMESPACE CLIENT ADDRESS OPTIONS
   $4 $1 -P lab -s $8 >server.out 2>&1 &
   server=$!
   listening $5 $2
   $6 $1 -P lab -h $7 $8 >client.out 2>&1
+  status=$?
   wait $server
-  if grep -q "$3" server.out && grep -q "$3" client.out; then
-    echo "$6 calls: $1 $8: passed"
-  else
-    echo "$6 calls: $1 $8: failed"; show client.out; show server.out
-  fi
+  verdict "$6 calls: $1 $8" "$3" $status $?
 }
 dtestcm_pair() { # SERVER NAMESPACE CLIENT ADDRESS
   said_pair dtestcm 45248 'ALL 20 CONNECTED' $1 $2 $3 $4 '-c 20 -b 5'
@@ -68,18 +70,20 @@ dapltest_serve() { # SERVER NAMESPACE
 }
 dapltest_call() { # CLIENT ADDRESS OPTIONS OPERATIONS
   $1 dapltest $3 -s $2 -D lab -n 45278 $4 >client.out 2>&1
-  # Its exit status says nothing.
-  if grep -q -E 'Stats|raw:' client.out && ! grep -q -i -E 'error|failed|unexpected' client.out; then
+  status=$?
+  # It is 0 after a failure, too.
+  if [ $status = 0 ] && grep -q -E 'Stats|raw:' client.out && ! grep -q -i -E 'error|failed|unexpected' client.out; then
     echo "$1 calls: dapltest $3 $4: passed"
   else
-    echo "$1 calls: dapltest $3 $4: failed"; show client.out
+    echo "$1 calls: dapltest $3 $4: failed: exit status $status"; show client.out
   fi
 }
 dapltest_quit() { # CLIENT ADDRESS
   $1 dapltest -T Q -s $2 -D lab -n 45278 >client.out 2>&1
+  status=$?
   wait $server
-  echo "$1 calls: dapltest -T Q: $?"
-  grep -i -E 'error|failed|unexpected' server.out || true
+  echo "$1 calls: dapltest -T Q: $status and the server $?"
+  grep -i -E 'error|failed|unexpected' server.out | sed 's/^/the server: /'
 }
 """
 
@@ -143,5 +147,11 @@ def dapltests(client, server, namespace, address):
         commands.append("dapltest_call %s %s '%s' '%s'" % (client, address, options, operations))
         expected.append("%s calls: dapltest %s %s: passed" % (client, options, operations))
     commands.append("dapltest_quit %s %s" % (client, address))
-    expected.append("%s calls: dapltest -T Q: 0" % client)
+    expected.append("%s calls: dapltest -T Q: 0 and the server 0" % client)
     return commands, expected
+
+
+def judge(case, output, expected):
+    """Fails unless the output has these lines and no other verdict, nor a server's complaint."""
+    said = [line for line in output.splitlines() if " calls" in line or line.startswith("the server: ")]
+    case.assertEqual(said, expected, output)

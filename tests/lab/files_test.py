@@ -41,7 +41,6 @@ move() { # FACE PROGRAM SERVER'S-HOST CLIENT'S-HOST
   echo "$1 $3 $4: server $? $(cat server.out)"
 }
 %(moves)s
-dmesg | grep -i -E 'siw.*(error|warn)|BUG|Oops' || true
 """
 
 
@@ -55,7 +54,6 @@ class Files(unittest.TestCase):
         for face in _SERVERS:
             self.assertIn("%s %s %s: fetch 0 same" % (face, server, client), lines, output)
             self.assertTrue(any(line.startswith("%s %s %s: server 0" % (face, server, client)) for line in lines), output)
-        self.assertNotRegex(output, "BUG|Oops")
 
     def test_server_on_siw(self):
         self._run("a", "b")

@@ -8,17 +8,36 @@ from tools.build_rules.python_main import main  # noqa: F401  (what a test in th
 _NOT_RUN = 125
 _NOT_HERE = "tools/lab: not here: "
 
+# How many faults the guest's kernel has noted, behind every script, and what they are. A soft lockup is none: under emulation
+# it means that the host is busy.
+_KERNEL = "==== faults in the kernel's log: "
+_JUDGED = """
+(
+%(script)s
+)
+status=$?
+faults='BUG: (unable|kernel)|Oops|general protection|Kernel panic'
+dmesg >/tmp/kernel.log && echo && echo "%(kernel)s$(grep -c -E "$faults" /tmp/kernel.log)"
+grep -A 30 -E "$faults" /tmp/kernel.log
+exit $status
+"""
+
 
 def run(driver, script, net="one", seconds=200):
-    """(exit status, output) of `script` in the lab; skips the test with the reason where there can be no lab.
+    """(exit status, output) of `script` in the lab; skips the test with the reason where there can be no lab, and fails it where
+    the guest's kernel has noted a fault.
 
     Behind the output of a script that failed comes what tools/lab said itself, if anything.
     """
-    done = subprocess.run(["tools/lab", "--net=" + net, "--seconds=%d" % seconds, driver, script], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    command = ["tools/lab", "--net=" + net, "--seconds=%d" % seconds, driver,
+               _JUDGED % {"script": script, "kernel": _KERNEL}]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     said = done.stderr.decode(errors="replace").strip()
     if done.returncode == _NOT_RUN and _NOT_HERE in said:
         raise unittest.SkipTest(said[said.rindex(_NOT_HERE) + len(_NOT_HERE):])
     if done.returncode == _NOT_RUN:
         raise AssertionError(done.stdout.decode(errors="replace") + said)
-    return done.returncode, done.stdout.decode(errors="replace") + (said if done.returncode != 0 else "")
+    output, _, kernel = done.stdout.decode(errors="replace").rpartition("\n" + _KERNEL)
+    if kernel.strip() != "0":
+        raise AssertionError("%s\nthe kernel's log: %s\n%s" % (output, kernel or "not read", said))
+    return done.returncode, output + (said if done.returncode != 0 else "")

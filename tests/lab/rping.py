@@ -36,7 +36,6 @@ both_roles() { # PROGRAM ADAPTER SIZE
   echo "server $3: rping $?"
 }
 for size in %(sizes)s; do both_roles %(program)s %(adapter)s $size; done
-dmesg | grep -i -E 'siw.*(error|warn)|BUG|Oops' || true
 """
 
 
@@ -53,4 +52,3 @@ def run(test, program, adapter, sizes, crc):
                      "server %d: peer 0 %s" % (size, rounds), "server %d: rping 0" % size]
     lines = output.splitlines()
     test.assertEqual([line for line in expected if line not in lines], [], output)
-    test.assertNotRegex(output, "BUG|Oops")
