@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lab/event_names.h"
+
 enum { kPort = 7199, kPatience = 8000000, kLong = 60000000, kBytes = 16 << 20 };
 
 static DAT_IA_HANDLE ia;
@@ -27,27 +29,6 @@ static int answer(const char *step, DAT_RETURN result) {
   dat_strerror(result, &major, &minor);
   printf("%s: %s\n", step, major);
   return result == DAT_SUCCESS;
-}
-
-static const char *outcome(DAT_EVENT_NUMBER number) {
-  switch (number) {
-    case DAT_CONNECTION_EVENT_ESTABLISHED:
-      return "ESTABLISHED";
-    case DAT_CONNECTION_EVENT_PEER_REJECTED:
-      return "PEER_REJECTED";
-    case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
-      return "NON_PEER_REJECTED";
-    case DAT_CONNECTION_EVENT_DISCONNECTED:
-      return "DISCONNECTED";
-    case DAT_CONNECTION_EVENT_BROKEN:
-      return "BROKEN";
-    case DAT_CONNECTION_EVENT_TIMED_OUT:
-      return "TIMED_OUT";
-    case DAT_CONNECTION_EVENT_UNREACHABLE:
-      return "UNREACHABLE";
-    default:
-      return "another event";
-  }
 }
 
 static int open_adapter(const char *step) {
@@ -107,11 +88,11 @@ static void hold(void) {
   event = next(requests, kPatience);
   answer("accept",
          dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, make_endpoint(), 0, NULL));
-  printf("one side: %s\n", outcome(next(connections, kPatience).event_number));
-  printf("other side: %s\n", outcome(next(connections, kPatience).event_number));
+  printf("one side: %s\n", name_of_event(next(connections, kPatience).event_number));
+  printf("other side: %s\n", name_of_event(next(connections, kPatience).event_number));
   fflush(stdout);
-  printf("one side: %s\n", outcome(next(connections, kLong).event_number));
-  printf("other side: %s\n", outcome(next(connections, kLong).event_number));
+  printf("one side: %s\n", name_of_event(next(connections, kLong).event_number));
+  printf("other side: %s\n", name_of_event(next(connections, kLong).event_number));
   answer("close", dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
   open_adapter("open again");
 }
@@ -138,7 +119,7 @@ int main(int argc, char **argv) {
     to.sin_family = AF_INET;
     inet_pton(AF_INET, argv[3], &to.sin_addr);
     connect_to(&to, atoi(argv[4]));
-    printf("outcome: %s\n", outcome(next(connections, 2 * kPatience).event_number));
+    printf("outcome: %s\n", name_of_event(next(connections, 2 * kPatience).event_number));
   } else if (strcmp(what, "hold") == 0) {
     hold();
   }

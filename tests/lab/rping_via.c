@@ -1,5 +1,5 @@
-/* Either side of rping's conversation, as a VIPL program: the other side is rdma-core's rping itself, which knows
- * nothing of VIPL. See rping_peer.c for the conversation.
+/* Either side of rping's conversation, as a VIPL program: the other side is rdma-core's rping
+ * itself, which knows nothing of VIPL. See rping_peer.c for the conversation.
  *
  * usage: rping_via NIC serve|ADDRESS [COUNT [SIZE]]
  */
@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <vipl.h>
 
-enum { kPort = 7174, kLargest = 65536, kPatience = 20000, kHeld = 2 };
+#include "tests/lab/via_end.h"
+
+enum { kPort = 7174, kLargest = 65536, kHeld = 2 };
 
 struct message {
   uint64_t address;
@@ -28,44 +29,11 @@ static struct room { /* registered as one region */
   char place[kLargest];
 } room __attribute__((aligned(VIP_DESCRIPTOR_ALIGNMENT)));
 
-union address {
-  VIP_NET_ADDRESS net;
-  char space[64];
-};
-
-static VIP_NIC_HANDLE nic;
-static VIP_NIC_ATTRIBUTES nic_attributes;
 static VIP_VI_HANDLE vi;
-static VIP_MEM_HANDLE memory;
-
-static void must(VIP_RETURN code, const char *what) {
-  if (code == VIP_SUCCESS) return;
-  fprintf(stderr, "%s: %d\n", what, (int)code);
-  exit(1);
-}
-
-/* The discriminator of a port that others know by its number: eight bytes, the most significant first. */
-static void name(union address *to, const void *host) {
-  const uint64_t port = htobe64(kPort);
-  memset(to, 0, sizeof *to);
-  to->net.HostAddressLen = nic_attributes.NicAddressLen;
-  to->net.DiscriminatorLen = sizeof port;
-  memcpy(to->net.HostAddress, host, nic_attributes.NicAddressLen);
-  memcpy(to->net.HostAddress + nic_attributes.NicAddressLen, &port, sizeof port);
-}
-
-static void fill(VIP_DESCRIPTOR *descriptor, void *data, uint32_t size) {
-  memset(descriptor, 0, sizeof *descriptor);
-  descriptor->CS.SegCount = 1;
-  descriptor->CS.Length = size;
-  descriptor->DS[0].Local.Data.Address = data;
-  descriptor->DS[0].Local.Handle = memory;
-  descriptor->DS[0].Local.Length = size;
-}
 
 static void post_receive(int which) {
   fill(&room.receives[which], &room.received[which], sizeof room.received[which]);
-  must(VipPostRecv(vi, &room.receives[which], memory), "VipPostRecv");
+  must(VipPostRecv(vi, &room.receives[which], memory_handle), "VipPostRecv");
 }
 
 /* The next message; its descriptor is posted again. */
@@ -82,46 +50,17 @@ static struct message receive(void) {
   return message;
 }
 
-static void complete(const char *what) {
-  VIP_DESCRIPTOR *done;
-  must(VipPostSend(vi, &room.request, memory), what);
-  must(VipSendWait(vi, kPatience, &done), what);
-}
-
 static void say(void *start, uint32_t size) {
   room.sent.address = htobe64((uint64_t)(uintptr_t)start);
-  room.sent.key = htonl(memory);
+  room.sent.key = htonl(memory_handle);
   room.sent.size = htonl(size);
   fill(&room.request, &room.sent, sizeof room.sent);
-  complete("send");
+  complete(vi, &room.request, "send");
 }
 
 static void move(VIP_UINT16 operation, const struct message *there, uint32_t size) {
-  fill(&room.request, room.place, size);
-  room.request.CS.Control = operation;
-  room.request.CS.SegCount = 2;
-  room.request.DS[1] = room.request.DS[0];
-  room.request.DS[0].Remote.Data.AddressBits = there->address;
-  room.request.DS[0].Remote.Handle = there->key;
-  room.request.DS[0].Remote.Reserved = 0;
-  complete(operation == VIP_CONTROL_OP_RDMAREAD ? "RDMA read" : "RDMA write");
-}
-
-static void open_nic(const char *device) {
-  VIP_MEM_ATTRIBUTES rights;
-  VIP_VI_ATTRIBUTES attributes;
-  int i;
-  must(VipOpenNic(device, &nic), "VipOpenNic");
-  must(VipQueryNic(nic, &nic_attributes), "VipQueryNic");
-  memset(&rights, 0, sizeof rights);
-  rights.EnableRdmaWrite = rights.EnableRdmaRead = VIP_TRUE;
-  must(VipRegisterMem(nic, &room, sizeof room, &rights, &memory), "VipRegisterMem");
-  memset(&attributes, 0, sizeof attributes);
-  attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
-  attributes.MaxTransferSize = kLargest;
-  attributes.EnableRdmaWrite = attributes.EnableRdmaRead = VIP_TRUE;
-  must(VipCreateVi(nic, &attributes, NULL, NULL, &vi), "VipCreateVi");
-  for (i = 0; i < kHeld; i++) post_receive(i);
+  fill_rdma(&room.request, operation, room.place, size, there->address, there->key);
+  complete(vi, &room.request, operation == VIP_CONTROL_OP_RDMAREAD ? "RDMA read" : "RDMA write");
 }
 
 static void await_end(void) {
@@ -134,15 +73,9 @@ static void await_end(void) {
 }
 
 static void serve(long count) {
-  union address local, remote;
-  VIP_VI_ATTRIBUTES attributes;
-  VIP_CONN_HANDLE connection;
-  name(&local, nic_attributes.LocalNicAddress);
-  memset(&remote, 0, sizeof remote);
   printf("listening\n");
   fflush(stdout);
-  must(VipConnectWait(nic, &local.net, kPatience, &remote.net, &attributes, &connection), "VipConnectWait");
-  must(VipConnectAccept(connection, vi), "VipConnectAccept");
+  must(VipConnectAccept(await_request(kPort), vi), "VipConnectAccept");
   for (; count > 0; count--) {
     struct message message = receive();
     const uint32_t size = message.size;
@@ -157,20 +90,15 @@ static void serve(long count) {
 }
 
 static void dial(const char *host, long count, uint32_t size) {
-  union address local, remote;
   VIP_VI_ATTRIBUTES theirs;
-  VIP_UINT8 found[64];
   long round;
   uint32_t i;
-  must(VipNSInit(nic, NULL), "VipNSInit");
-  memset(found, 0, sizeof found);
-  must(VipNSGetHostByName(nic, (char *)host, (VIP_NET_ADDRESS *)found, 0), "VipNSGetHostByName");
-  name(&local, nic_attributes.LocalNicAddress);
-  name(&remote, ((VIP_NET_ADDRESS *)found)->HostAddress);
-  must(VipConnectRequest(vi, &local.net, &remote.net, kPatience, &theirs), "VipConnectRequest");
+  must(request(vi, host, kPort, kPatience, &theirs), "VipConnectRequest");
   /* The peer has no attributes to show: they are our own. */
-  if (theirs.ReliabilityLevel != VIP_SERVICE_RELIABLE_DELIVERY || theirs.MaxTransferSize != kLargest) {
-    fprintf(stderr, "the peer's attributes: %d, %lu\n", theirs.ReliabilityLevel, (unsigned long)theirs.MaxTransferSize);
+  if (theirs.ReliabilityLevel != VIP_SERVICE_RELIABLE_DELIVERY ||
+      theirs.MaxTransferSize != kLargest) {
+    fprintf(stderr, "the peer's attributes: %d, %lu\n", theirs.ReliabilityLevel,
+            (unsigned long)theirs.MaxTransferSize);
     exit(1);
   }
   for (round = 0; round < count; round++) {
@@ -192,11 +120,14 @@ static void dial(const char *host, long count, uint32_t size) {
 int main(int argc, char **argv) {
   const long count = argc > 3 ? atol(argv[3]) : 10;
   const long size = argc > 4 ? atol(argv[4]) : 64;
+  int i;
   if (argc < 3 || argc > 5 || count < 1 || size < 2 || size > kLargest) {
     fprintf(stderr, "usage: rping_via NIC serve|ADDRESS [COUNT [SIZE]]\n");
     return 2;
   }
-  open_nic(argv[1]);
+  open_nic(argv[1], &room, sizeof room);
+  vi = make_vi(VIP_SERVICE_RELIABLE_DELIVERY, kLargest);
+  for (i = 0; i < kHeld; i++) post_receive(i);
   if (strcmp(argv[2], "serve") == 0) {
     serve(count);
   } else {

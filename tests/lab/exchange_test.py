@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""One conversation of a server and a client (exchange.h) with our library at both ends, each with either face, in both roles: one
+end on siw, and one a process without RDMA."""
+
+import os
+import unittest
+
+from tests.lab import lab
+
+_DAT = os.path.realpath("tests/lab/exchange_dat")
+_VIA = os.path.realpath("tests/lab/exchange_via")
+_MODULE = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
+_FACES = ("dat", "via")
+
+# siw in namespace a, and no RDMA support in the eyes of our process in b.
+_SCRIPT = lab.MEET + """
+set -u
+cd /tmp
+cat >/tmp/dat.conf <<'END'
+a u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.1" ""
+b u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.2" ""
+END
+export DAT_OVERRIDE=/tmp/dat.conf LD_LIBRARY_PATH=%(module)s VIADUCT_GRACE_MS=20000
+address() { case $1 in a) echo 10.8.0.1 ;; b) echo 10.8.0.2 ;; esac; }
+end() { # FACE HOST serve|ADDRESS PEER'S-FACE
+  case $2 in a) export VIADUCT_WIRE=rdma ;; b) export VIADUCT_WIRE=iwarp ;; esac
+  case $1 in
+    dat) timeout 100 ip netns exec $2 %(dat)s $2 $3 $4 ;;
+    via) timeout 100 ip netns exec $2 %(via)s $(address $2) $3 $4 ;;
+  esac
+}
+exchange() { # SERVER'S-FACE SERVER'S-HOST CLIENT'S-FACE CLIENT'S-HOST
+  (end $1 $2 serve $3) >server.out 2>server.log & server=$!
+  for _ in $(seq 200); do ip netns exec $2 ss -ltn | grep -q :7191 && break; sleep 0.1; done
+  (end $3 $4 $(address $2) $1) >client.out 2>client.log
+  status=$?
+  wait $server
+  echo "$1 on $2, $3 on $4: server $? $(cat server.out)"
+  echo "$1 on $2, $3 on $4: client $status $(cat client.out)"
+  sed 's/^/    server: /' server.log
+  sed 's/^/    client: /' client.log
+}
+meet
+%(exchanges)s
+"""
+_SAID = {"dat": "5 steps, private data up to %d bytes", "via": "5 steps"}
+_MOST = {"a": 171, "b": 172}  # bytes of private data
+
+
+class Exchange(unittest.TestCase):
+    def _run(self, server, client):
+        exchanges, expected = [], []
+        for serving in _FACES:
+            for calling in _FACES:
+                exchanges.append("exchange %s %s %s %s" % (serving, server, calling, client))
+                for role, face, host in (("server", serving, server), ("client", calling, client)):
+                    said = _SAID[face] % _MOST[host] if face == "dat" else _SAID[face]
+                    expected.append("%s on %s, %s on %s: %s 0 %s" % (serving, server, calling, client, role, said))
+        script = _SCRIPT % {"dat": _DAT, "via": _VIA, "module": _MODULE, "exchanges": "\n".join(exchanges)}
+        status, output = lab.run("siw", script, net="namespaces", seconds=280)
+        self.assertEqual(status, 0, output)
+        said = [line for line in output.splitlines() if line and not line.startswith("    ")]
+        self.assertEqual(said, expected, output)
+
+    def test_server_on_siw(self):
+        self._run("a", "b")
+
+    def test_client_on_siw(self):
+        self._run("b", "a")
+
+
+if __name__ == "__main__":
+    lab.main()
