@@ -102,10 +102,9 @@ TEST(IaAttributes, SharedReceiveQueuesAreTheDevices) {
   EXPECT_EQ(adapter.max_srqs, 0);
   EXPECT_EQ(adapter.max_ep_per_srq, 0);
   EXPECT_EQ(adapter.max_recv_per_srq, 0);
-  for (DAT_BOOLEAN supported :
-       {provider.srq_supported, provider.srq_watermarks_supported, provider.srq_info_supported}) {
-    EXPECT_EQ(supported, DAT_FALSE);
-  }
+  EXPECT_EQ(provider.srq_supported, DAT_FALSE);
+  EXPECT_EQ(provider.srq_watermarks_supported, DAT_FALSE);
+  EXPECT_EQ(provider.srq_info_supported, DAT_FALSE);
   EXPECT_STREQ(Named(provider, "max_recv_iov_per_srq"), "0");
   device.max_shared_queues = 0xffffffff;
   device.max_shared_segments = 6;
