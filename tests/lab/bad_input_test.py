@@ -8,6 +8,7 @@ from tests.lab import lab
 
 _PROGRAM = os.path.realpath("tests/lab/bad_input")
 _VIA = os.path.realpath("tests/lab/bad_input_via")
+_CUT = {"dat": os.path.realpath("tests/lab/cut_dat"), "via": os.path.realpath("tests/lab/cut_via")}
 _MODULE = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
 
 # Other programs at ports: one hangs up, one says nothing. None that speaks another language: siw of kernel 6.1 follows a
@@ -41,6 +42,31 @@ run() { timeout 60 %(program)s "$@" 2>&1; }
 run_via() { timeout 60 %(via)s "$@" 2>&1; }
 echo 'lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "%(device)s" ""' >lab.conf
 echo 'lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.9.0.1" ""' >address.conf
+"""
+
+# The client in namespace a, a server on the other kind of device in b; each device's name is that of its namespace.
+_LINK = lab.MEET + """
+cd /tmp
+cat >link.conf <<'END'
+a u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.1" ""
+b u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.2" ""
+END
+export DAT_OVERRIDE=/tmp/link.conf LD_LIBRARY_PATH=%(module)s
+VIADUCT_WIRE=%(server)s ip netns exec b %(serve)s b serve >served 2>&1 & server=$!
+for _ in $(seq 200); do ip netns exec b ss -ltn | grep -q :7197 && break; sleep 0.1; done
+step() { # NAME COMMAND...
+  echo "==== $1"
+  shift
+  VIADUCT_WIRE=%(client)s timeout 100 ip netns exec a "$@" 2>&1
+  echo "status $?"
+}
+meet
+step connected %(cut)s 10.8.0.2 'ip -n b link set vb down'
+step 'peer down' %(connect)s 10.8.0.2 7000
+%(own_down)s
+kill $server
+wait $server
+true
 """
 
 
@@ -163,6 +189,47 @@ for _ in $(seq 300); do grep -q ready ready && break; sleep 0.1; done
                          "outcome: (VIP_NOT_REACHABLE, VIP_STATE_ERROR|VIP_TIMEOUT, VIP_STATE_IDLE)\n")
         for nobody in ("10.9.0.1 7000", "10.9.0.1 7002"):
             self.assertIn("outcome: VIP_NO_MATCH, VIP_STATE_IDLE\n", said[nobody])
+
+    def _cut(self, face, client, server):
+        """(what was said, connected, with the peer's link down, with the own one down) where links are cut."""
+        values = {"module": _MODULE, "client": client, "server": server, "serve": _CUT["dat"]}
+        if face == "dat":
+            values.update(cut=_CUT["dat"] + " a", connect=_PROGRAM + " a connect")
+            values["own_down"] = "ip -n a link set va down; step 'own down' %(connect)s 10.8.0.2 7000" % values
+        else:
+            values.update(cut=_CUT["via"] + " 10.8.0.1", connect=_VIA + " 10.8.0.1")
+            values["own_down"] = "step 'own down' %(connect)s 10.8.0.2 7000 'ip link set va down'" % values
+        status, output = lab.run("siw", _LINK % values, net="namespaces", seconds=250)
+        self.assertEqual(status, 0, output)
+        said = self._parts(output)
+        return said["connected"], said["peer down"], said["own down"]
+
+    def _cut_dat(self, client, server):
+        connected, peer_down, own_down = self._cut("dat", client, server)
+        self.assertEqual(connected, "connecting: ESTABLISHED\nthe end: DISCONNECTED\nrequests: flushed\n"
+                         "connecting: UNREACHABLE\nclosed\nstatus 0\n")
+        for said in (peer_down, own_down):
+            self.assertIn("outcome: UNREACHABLE\nstatus 0\n", said)
+
+    # Silence, or the kernel found no neighbour before the limit.
+    def _cut_via(self, client, server):
+        connected, peer_down, own_down = self._cut("via", client, server)
+        self.assertRegex(connected, "^connecting: VIP_SUCCESS\nthe end: VIP_STATE_IDLE\nrequests: flushed\nconnecting: "
+                         "(VIP_TIMEOUT\nthe VI: VIP_STATE_IDLE|VIP_NOT_REACHABLE\nthe VI: VIP_STATE_ERROR)\nclosed\nstatus 0\n$")
+        self.assertRegex(peer_down, "outcome: (VIP_TIMEOUT, VIP_STATE_IDLE|VIP_NOT_REACHABLE, VIP_STATE_ERROR)\nstatus 0\n")
+        self.assertIn("outcome: VIP_NOT_REACHABLE, VIP_STATE_ERROR\nstatus 0\n", own_down)
+
+    def test_cut_link_of_dat_over_siw(self):
+        self._cut_dat("rdma", "iwarp")
+
+    def test_cut_link_of_dat_towards_siw(self):
+        self._cut_dat("iwarp", "rdma")
+
+    def test_cut_link_of_vipl_over_siw(self):
+        self._cut_via("rdma", "iwarp")
+
+    def test_cut_link_of_vipl_towards_siw(self):
+        self._cut_via("iwarp", "rdma")
 
     def test_rights_over_siw(self):
         self._rights("siw")
