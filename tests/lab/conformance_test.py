@@ -43,11 +43,12 @@ def tests_of(program):
     listing = subprocess.run([program, "--wire=rdma", "--gtest_list_tests"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              check=True).stdout.decode()
     suite, names = "", []
-    for line in listing.splitlines():
-        if not line.startswith(" "):
-            suite = line.split()[0]
+    for line in filter(None, listing.splitlines()):
+        word = line.split()[0]
+        if line.startswith(" "):
+            names.append(suite + word)
         else:
-            names.append(suite + line.split()[0])
+            suite = word
     return names
 
 
