@@ -1,12 +1,26 @@
 #include "tests/rdma_mock/asked.h"
 
 #include "tests/rdma_mock/objects.h"
+#include "verbs/device.h"
 
 namespace viaduct::rdma_mock {
+namespace {
 
-int AskedAccess() { return asked.access; }
+// A right to bind windows opens nothing by itself.
+uint32_t AccessOf(int flags) {
+  uint32_t access = 0;
+  if ((flags & IBV_ACCESS_LOCAL_WRITE) != 0) access |= verbs::kLocalWrite;
+  if ((flags & IBV_ACCESS_REMOTE_READ) != 0) access |= verbs::kRemoteRead;
+  if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0) access |= verbs::kRemoteWrite;
+  if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0) access |= verbs::kRemoteAtomic;
+  return access;
+}
 
-unsigned AskedPeerAccess() { return asked.peer_access; }
+}  // namespace
+
+uint32_t AskedAccess() { return AccessOf(asked.access); }
+
+uint32_t AskedPeerAccess() { return AccessOf(static_cast<int>(asked.peer_access)); }
 
 int AskedDelay() { return asked.delay; }
 

@@ -1,15 +1,18 @@
-// What the device was asked for last. Any thread.
+// What the device was asked for last, in the words of verbs/device.h. Any thread.
 #ifndef VIADUCT_TESTS_RDMA_MOCK_ASKED_H_
 #define VIADUCT_TESTS_RDMA_MOCK_ASKED_H_
 
+#include <cstdint>
+
 namespace viaduct::rdma_mock {
 
-// ibv_access_flags of the last registration.
-int AskedAccess();
+// Access of the last registration, and of the last queue pair that was opened to a peer. A local
+// read is never asked for: every registration has it.
+uint32_t AskedAccess();
+uint32_t AskedPeerAccess();
 
-// Of the last queue pair that was opened to a peer: its ibv_access_flags, and the delay for a peer
-// that has found no receive; 0: it was not said, which is the longest.
-unsigned AskedPeerAccess();
+// The delay for a peer of that pair that has found no receive, as InfiniBand counts it; 0: it was
+// not said, which is the longest.
 int AskedDelay();
 
 }  // namespace viaduct::rdma_mock
