@@ -135,6 +135,7 @@ int CompletionCore::Reap(Completion* out, int n) {
       }
     }
     if (queue.HasNews()) break;
+    queue.ClearDoneBehind();
     Unlist(queue);
   }
   return count;

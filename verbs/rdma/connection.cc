@@ -523,7 +523,7 @@ void Connection::Release(Direction direction, bool keep) {
     WorkQueue* const queue = queues_[direction];
     queues_[direction] = nullptr;
     if (queue == nullptr) return;
-    queue->ClearAllButListed();
+    queue->ClearOfConnection();
     for (uint32_t i = queue->head(), end = queue->tail(); i != end; ++i) {
       WorkRecord& record = queue->At(i);
       if (record.done) continue;

@@ -135,6 +135,7 @@ class WorkQueue {
     record.done = true;
     record.rest = WorkRecord::Rest::kSome;
     CountDone();
+    if (&record != &At(head())) Set(kDoneBehind);
   }
   bool HasNews() { return head() != tail() && At(head()).done; }
   // The program gets to see that it is done.
@@ -165,11 +166,12 @@ class WorkQueue {
   enum Detour : uint8_t {  // bit set
     kGated = 1,            // they wait behind OnConnected
     kListed = 2,           // in the queue's list of those with news
+    kDoneBehind = 4,       // one that is done is not the head: its turn may come behind any other
     // Of the connection that has the queue: messages land in memory of its own; somebody waits
     // until no send is open.
-    kBounced = 4,
-    kDrainAwaited = 8,
-    kBreakAwaited = 16,
+    kBounced = 8,
+    kDrainAwaited = 16,
+    kBreakAwaited = 32,
   };
   bool straight() const { return detours_ == 0; }
   bool Has(Detour detour) const { return (detours_ & detour) != 0; }
@@ -181,7 +183,11 @@ class WorkQueue {
     Clear(detour);
     return had;
   }
-  void ClearAllButListed() { detours_ &= kListed; }
+  void ClearOfConnection() { detours_ &= kListed | kDoneBehind; }
+  // Unless one still waits for its turn.
+  void ClearDoneBehind() {
+    if (done_.load(std::memory_order_relaxed) == head()) Clear(kDoneBehind);
+  }
   WorkQueue* next_listed = nullptr;
 
  private:

@@ -74,6 +74,25 @@ TEST(WorkQueueTest, TheHeadGoesStraightWhereNothingElseIsToBeDone) {
   EXPECT_EQ(queue.OldestAtDevice()->id, 4u);
 }
 
+// Whoever took those before it straight would not see that its turn has come.
+TEST(WorkQueueTest, OneThatIsDoneEarlyBendsTheWayUntilItsTurn) {
+  WorkQueue queue;
+  ASSERT_TRUE(queue.Resize(8, 0));
+  Post(queue, 1, 1).rest = WorkRecord::Rest::kNone;
+  queue.Done(Post(queue, 2, 0), Status::kSuccess);
+  Post(queue, 3, 1).rest = WorkRecord::Rest::kNone;
+  EXPECT_FALSE(queue.straight());
+  queue.ClearDoneBehind();
+  EXPECT_FALSE(queue.straight()) << "it still waits";
+  queue.Done(*queue.OldestAtDevice(), Status::kSuccess);
+  queue.PopHead();
+  queue.ClearDoneBehind();
+  EXPECT_FALSE(queue.straight());
+  queue.PopHead();
+  queue.ClearDoneBehind();
+  EXPECT_TRUE(queue.straight());
+}
+
 TEST(WorkQueueTest, APlainOneForgetsWhatLayThere) {
   WorkQueue queue;
   ASSERT_TRUE(queue.Resize(1, 0));
@@ -105,7 +124,7 @@ TEST(WorkQueueTest, AnyDetourBendsTheWay) {
   }
   queue.Set(WorkQueue::kGated);
   queue.Set(WorkQueue::kListed);
-  queue.ClearAllButListed();
+  queue.ClearOfConnection();
   EXPECT_TRUE(queue.Has(WorkQueue::kListed));
   EXPECT_FALSE(queue.Has(WorkQueue::kGated));
 }
