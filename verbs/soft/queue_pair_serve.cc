@@ -205,6 +205,12 @@ bool SoftQueuePair::TryCool(Attachment& attachment, bool* fence) ABSL_NO_THREAD_
   hot_.store(false);
   if (Link* link = link_.load(std::memory_order_relaxed)) {
     PassLockHolder sends(&send_lock_);
+    // A look that ended a read while a poster had the lock could not emit what the fence kept, and
+    // the poster had seen the read unfinished. Nobody looks any more after this.
+    if (SendsUnemitted() && receiving_.load(std::memory_order_relaxed) &&
+        !failing_.load(std::memory_order_relaxed)) {
+      link->Pump();
+    }
     *fence |= link->Cool();
   }
   if (other != nullptr) other->queue->lock().Unlock();
