@@ -21,6 +21,7 @@ class MishapsTest : public DeviceTest {
     rdma_mock::GiveLargeKeys(0);
     rdma_mock::LimitRegistrations(-1);
     rdma_mock::RefuseSendsAfter(-1);
+    rdma_mock::MissNeighbours(0);
     rdma_mock::MeanwhileInMemory(nullptr);
   }
 };
@@ -58,6 +59,28 @@ TEST_F(MishapsTest, NoRegionGetsTheKeyOfOneThatWasChanged) {
   Expect(from.sends(), 2);
   Expect(to.receives(), 1);
   EXPECT_EQ(to.Get(0, 100), memory);
+}
+
+// The kernel misses one that answers at once, until the discovery's time is over.
+TEST_F(MishapsTest, ANeighbourThatWasMissedIsLookedForAgain) {
+  rdma_mock::MissNeighbours(3);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 1);
+}
+
+TEST_F(MishapsTest, ANeighbourThatNeverAnswersIsUnreachable) {
+  rdma_mock::MissNeighbours(1'000'000);
+  End& from = NewEnd(a());
+  ConnectOptions options;
+  options.address = b().address();
+  options.port = 7;
+  ASSERT_TRUE(from.pair().Connect(options).ok());
+  ASSERT_TRUE(Run([&] { return from.events().Has(Event::kConnectFailed); }));
+  EXPECT_EQ(from.events().Take().outcome, ConnectOutcome::kUnreachable);
 }
 
 // Half of what one process may lock: with an unfit key's registration beside it there is no room.

@@ -150,7 +150,12 @@ int rdma_resolve_addr(rdma_cm_id* handle, sockaddr* from, sockaddr* to, int) {
   MutexLock lock(&All().mutex);
   Bind(*id, from);
   Keep(to, &id->route.addr.dst_addr);
-  Tell(*id, RDMA_CM_EVENT_ADDR_RESOLVED);
+  if (mishaps.missed_neighbours > 0) {
+    --mishaps.missed_neighbours;
+    Tell(*id, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+  } else {
+    Tell(*id, RDMA_CM_EVENT_ADDR_RESOLVED);
+  }
   return 0;
 }
 

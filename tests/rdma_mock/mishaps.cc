@@ -16,6 +16,8 @@ void LimitRegistrations(int count) { mishaps.spare_regions = count; }
 
 void RefuseSendsAfter(int count) { mishaps.taken_before_refusal = count; }
 
+void MissNeighbours(int count) { mishaps.missed_neighbours = count; }
+
 void MeanwhileInMemory(void (*work)()) { mishaps.making_memory = work; }
 
 int LiveDomains() { return mishaps.live_domains; }

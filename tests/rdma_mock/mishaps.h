@@ -19,6 +19,8 @@ void GiveLargeKeys(int count);
 void LimitRegistrations(int count);
 // Of requests for the send queue so many more are taken, the next ones refused; -1: none.
 void RefuseSendsAfter(int count);
+// So many discoveries of a neighbour end with their time-out.
+void MissNeighbours(int count);
 // Called while memory is registered or a window made, as if by another thread; null: nothing.
 void MeanwhileInMemory(void (*work)());
 

@@ -12,9 +12,13 @@
 
 namespace viaduct::verbs::rdma {
 
-// Of the neighbour discovery and of the route, each: then the network has no way there. siw's ten
-// seconds for MPA's answer and the two for a TCP connection's are the kernel's own.
-inline constexpr int kResolveMs = 60'000;
+// Of the route, and of one neighbour discovery. A neighbour that answers at once may be missed
+// by the kernel (6.1), which looks again when the time is over and not before; so a discovery is
+// repeated, and when that was in vain the network has no way there. siw's ten seconds for MPA's
+// answer and the time for a TCP connection's are the kernel's own.
+inline constexpr int kRouteMs = 60'000;
+inline constexpr int kResolveMs = 2'000;
+inline constexpr int kResolveTries = 30;
 
 // Of a request that the peer's device does not answer: the most that three bits say, before the
 // connection is broken.

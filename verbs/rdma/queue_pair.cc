@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -102,10 +103,8 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
   absl::Status status;
   Connection* const connection = Connection::ForDial(device_, this, &status);
   if (connection == nullptr) return status;
-  sockaddr_storage from, to;
-  address_.ToSockaddr(0, &from);
   // The loopback interface has no RDMA device: this host is met at the device's own address.
-  (options.address.IsLoopback() ? address_ : options.address).ToSockaddr(options.port, &to);
+  (options.address.IsLoopback() ? address_ : options.address).ToSockaddr(options.port, &peer_);
   heard_ = false;
   ended_ = false;
   may_frame_ = options.may_frame && device_.iwarp() && shared_ == nullptr;
@@ -114,8 +113,8 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
   dialled_ = true;
   state_ = State::kConnecting;
   connection_ = connection;
-  if (rdma_resolve_addr(connection->id(), reinterpret_cast<sockaddr*>(&from),
-                        reinterpret_cast<sockaddr*>(&to), kResolveMs) != 0) {
+  tries_left_ = kResolveTries;
+  if (!Resolve(*connection)) {
     // No route, or a network that is down: known at once, told as if it came from the network.
     CmEvent event;
     event.type = RDMA_CM_EVENT_ADDR_ERROR;
@@ -124,6 +123,20 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
   }
   local_port_ = ntohs(rdma_get_src_port(connection->id()));
   return absl::OkStatus();
+}
+
+bool RdmaQueuePair::Resolve(Connection& connection) {
+  sockaddr_storage from;
+  address_.ToSockaddr(0, &from);
+  --tries_left_;
+  return rdma_resolve_addr(connection.id(), reinterpret_cast<sockaddr*>(&from),
+                           reinterpret_cast<sockaddr*>(&peer_), kResolveMs) == 0;
+}
+
+bool RdmaQueuePair::ResolveAgain(Connection& connection) {
+  MutexLock lock(&mutex_);
+  return connection_ == &connection && state_ == State::kConnecting && tries_left_ > 0 &&
+         Resolve(connection);
 }
 
 void RdmaQueuePair::EnableImmediate(ImmediateForm form) {
@@ -262,9 +275,14 @@ void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& eve
   }
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-      if (rdma_resolve_route(connection.id(), kResolveMs) != 0) {
+      EndResolution();
+      if (rdma_resolve_route(connection.id(), kRouteMs) != 0) {
         Fail(connection, OutcomeOfErrno(errno), {});
       }
+      break;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+      if (event.status == -ETIMEDOUT && ResolveAgain(connection)) break;
+      FailBy(connection, event);
       break;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
       Route(connection);
@@ -284,11 +302,21 @@ void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& eve
       End(connection, DisconnectCause::kBroken);
       break;
     default:
-      Fail(connection,
-           OutcomeOf(event.type, event.status, device_.manager(), !event.private_data.empty()),
-           event.private_data);
+      FailBy(connection, event);
       break;
   }
+}
+
+void RdmaQueuePair::FailBy(Connection& connection, const CmEvent& event) {
+  Fail(connection,
+       OutcomeOf(event.type, event.status, device_.manager(), !event.private_data.empty()),
+       event.private_data);
+}
+
+// A time-out that comes later is one of the connection.
+void RdmaQueuePair::EndResolution() {
+  MutexLock lock(&mutex_);
+  tries_left_ = 0;
 }
 
 void RdmaQueuePair::Route(Connection& connection) {

@@ -6,6 +6,8 @@
 #ifndef VIADUCT_VERBS_RDMA_QUEUE_PAIR_H_
 #define VIADUCT_VERBS_RDMA_QUEUE_PAIR_H_
 
+#include <sys/socket.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -70,6 +72,10 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   absl::Status Prepare(Connection& connection, bool may_frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ImmediateForm immediate_form();
+  // Asks where peer_ is. False: errno says why not.
+  bool Resolve(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool ResolveAgain(Connection& connection);
+  void EndResolution();
   rdma_conn_param Parameters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetTermsForPeer(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives the connection up; the state afterwards is `next`.
@@ -80,6 +86,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // Control thread, mutex_ not held. Each ends with at most one sink call, after which nothing of
   // this object is touched unless it is still the connection's owner.
   void Fail(Connection& connection, ConnectOutcome outcome, absl::Span<const uint8_t> data);
+  void FailBy(Connection& connection, const CmEvent& event);
   void End(Connection& connection, DisconnectCause cause);
   void Established(Connection& connection, const CmEvent& event);
   void Route(Connection& connection);
@@ -174,9 +181,11 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   QueuePairOptions options_ ABSL_GUARDED_BY(mutex_);
   Connection* connection_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::string target_ ABSL_GUARDED_BY(mutex_);      // of a dial, for the log
-  std::string question_ ABSL_GUARDED_BY(mutex_);    // its private data
-  bool may_frame_ ABSL_GUARDED_BY(mutex_) = false;  // what it said of the answer
+  sockaddr_storage peer_ ABSL_GUARDED_BY(mutex_) = {};  // of a dial
+  int tries_left_ ABSL_GUARDED_BY(mutex_) = 0;          // to resolve it
+  std::string target_ ABSL_GUARDED_BY(mutex_);          // of a dial, for the log
+  std::string question_ ABSL_GUARDED_BY(mutex_);        // its private data
+  bool may_frame_ ABSL_GUARDED_BY(mutex_) = false;      // what it said of the answer
   bool dialled_ ABSL_GUARDED_BY(mutex_) = false;
 
   SpinLock send_lock_;
