@@ -8,8 +8,8 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <unordered_set>
 
-#include "absl/container/flat_hash_set.h"
 #include "dat/core/counts.h"
 #include "dat/core/error.h"
 #include "dat/core/event.h"
@@ -90,7 +90,8 @@ class InterfaceAdapter final : public Object {
   mutable verbs::Mutex lock_;
   bool closed_ ABSL_GUARDED_BY(lock_) = false;
   bool own_async_ ABSL_GUARDED_BY(lock_) = false;
-  absl::flat_hash_set<Object*> children_ ABSL_GUARDED_BY(lock_);
+  // Not Abseil's: that one does not survive an insertion for which there is no memory.
+  std::unordered_set<Object*> children_ ABSL_GUARDED_BY(lock_);
   std::array<uint64_t, kObjectTypes> made_ ABSL_GUARDED_BY(lock_) = {};
   std::array<uint64_t, kObjectTypes> freed_ ABSL_GUARDED_BY(lock_) = {};
   Counts<AdapterCount> counts_;
