@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -495,13 +496,16 @@ TEST(HostileRing, EndlessPieces) {
     {
       Hostile hostile;
       hostile.Connect();
-      std::atomic<bool> stop{false};
+      std::atomic<bool> stop{false}, begun{false};
       std::thread filler([&] {
         const std::string nowhere = Bytes(Target{});
         while (!stop.load(std::memory_order_relaxed)) {
           if (hostile.HasRoom()) hostile.Put(Op::kWrite, 0, 1, 0, nowhere);
+          begun.store(true);
         }
       });
+      // Rung once: there must be something to see.
+      while (!begun.load()) sched_yield();
       hostile.Ring();
       hostile.AwaitEnd();
       stop.store(true);
