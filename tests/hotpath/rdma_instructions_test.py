@@ -22,7 +22,7 @@ _FOLDER = "tests/hotpath"
 # Of the bare calls and the mock under them; more: the build is not optimized.
 _BARE = 900
 # Above the bare calls, for one message: twice what README.md tells.
-_BOUNDS = {"bare": 0, "device": 1220, "vipl": 3400, "dat1": 2750, "dat2": 2790}
+_BOUNDS = {"bare": 0, "device": 1100, "vipl": 3160, "dat1": 2460, "dat2": 2500}
 
 
 class RdmaInstructionsTest(unittest.TestCase):
