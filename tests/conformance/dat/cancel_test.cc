@@ -2,15 +2,11 @@
 // its peers are there: POSIX, Thread Cancellation. What they waited for serves others as before.
 #include <pthread.h>
 
-#include <functional>
-
 #include "tests/conformance/dat/side.h"
 #include "tests/conformance/harness/sleeper.h"
 
 namespace viaduct::tests {
 namespace {
-
-constexpr char kLost[] = "ThreadSanitizer loses a cancelled thread";
 
 DAT_EVD_HANDLE NewSoftwareEvd(const Side& side, DAT_CNO_HANDLE cno = DAT_HANDLE_NULL) {
   DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
@@ -24,28 +20,13 @@ void Post(DAT_EVD_HANDLE evd) {
   Must(dat_evd_post_se(evd, &event));
 }
 
-// Runs `wait` in a thread of this type of cancellation, and cancels it in its sleep.
-void Cancel(int type, const std::function<void()>& wait) {
-  bool returned = false;
-  Sleeper sleeper([&] {
-    int old;
-    pthread_setcanceltype(type, &old);
-    wait();
-    returned = true;
-  });
-  sleeper.AwaitAsleep();
-  sleeper.Cancel();
-  sleeper.Join();
-  EXPECT_FALSE(returned);
-}
-
 TEST(EvdWait, S_ASleepingThreadCanBeCancelled) {
-  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
   RunAlone([] {
     Side side;
     const DAT_EVD_HANDLE evd = NewSoftwareEvd(side);
     for (const int type : {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS}) {
-      Cancel(type, [&] {
+      CancelAsleep(type, [&] {
         DAT_EVENT event;
         DAT_COUNT more;
         dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
@@ -61,7 +42,7 @@ TEST(EvdWait, S_ASleepingThreadCanBeCancelled) {
 }
 
 TEST(EvdWait, S_CancellationThatIsDisabledWaits) {
-  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
   RunAlone([] {
     Side side;
     const DAT_EVD_HANDLE evd = NewSoftwareEvd(side);
@@ -83,14 +64,14 @@ TEST(EvdWait, S_CancellationThatIsDisabledWaits) {
 }
 
 TEST(CnoWait, S_ASleepingThreadCanBeCancelled) {
-  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
   RunAlone([] {
     Side side;
     DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
     Must(dat_cno_create(side.ia, {nullptr, nullptr}, &cno));
     const DAT_EVD_HANDLE evd = NewSoftwareEvd(side, cno);
     for (const int type : {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS}) {
-      Cancel(type, [&] {
+      CancelAsleep(type, [&] {
         DAT_EVD_HANDLE told;
         dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &told);
       });

@@ -1,5 +1,6 @@
 #include "tests/conformance/harness/sleeper.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <unistd.h>
@@ -63,6 +64,20 @@ Sleeper::Sleeper(std::function<void()> body)
 void Sleeper::AwaitAsleep() {
   while (id_.load() == 0) sched_yield();
   tests::AwaitAsleep(getpid(), id_.load());
+}
+
+void CancelAsleep(int type, const std::function<void()>& wait) {
+  bool returned = false;
+  Sleeper sleeper([&] {
+    int old;
+    pthread_setcanceltype(type, &old);
+    wait();
+    returned = true;
+  });
+  sleeper.AwaitAsleep();
+  sleeper.Cancel();
+  sleeper.Join();
+  EXPECT_FALSE(returned);
 }
 
 }  // namespace viaduct::tests

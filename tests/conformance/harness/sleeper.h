@@ -3,6 +3,7 @@
 #ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_SLEEPER_H_
 #define VIADUCT_TESTS_CONFORMANCE_HARNESS_SLEEPER_H_
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -30,6 +31,13 @@ class Sleeper {
   std::atomic<pid_t> id_{0};
   std::thread thread_;
 };
+
+// Why a test with the next one is skipped where kSeesThreadsOnly.
+inline constexpr char kLosesTheCancelled[] = "ThreadSanitizer loses a cancelled thread";
+
+// Runs `wait` in a thread of this type of cancellation (pthread_setcanceltype), and cancels it in
+// its sleep: it must not return.
+void CancelAsleep(int type, const std::function<void()>& wait);
 
 }  // namespace viaduct::tests
 

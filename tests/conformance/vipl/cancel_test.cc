@@ -13,27 +13,15 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr char kLost[] = "ThreadSanitizer loses a cancelled thread";
-
-// Runs `wait` in threads of both types of cancellation, and cancels them in their sleep.
+// Both types.
 void Cancel(const std::function<void()>& wait) {
   for (const int type : {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS}) {
-    bool returned = false;
-    Sleeper sleeper([&] {
-      int old;
-      pthread_setcanceltype(type, &old);
-      wait();
-      returned = true;
-    });
-    sleeper.AwaitAsleep();
-    sleeper.Cancel();
-    sleeper.Join();
-    EXPECT_FALSE(returned);
+    CancelAsleep(type, wait);
   }
 }
 
 TEST(VipRecvWait, S_ASleepingThreadCanBeCancelled) {
-  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
   RunPair(
       [](Peer& peer) {
         Side side;
@@ -57,7 +45,7 @@ TEST(VipRecvWait, S_ASleepingThreadCanBeCancelled) {
 }
 
 TEST(VipCQWait, S_ASleepingThreadCanBeCancelled) {
-  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
   RunAlone([] {
     Side side;
     VIP_CQ_HANDLE cq;
@@ -71,7 +59,7 @@ TEST(VipCQWait, S_ASleepingThreadCanBeCancelled) {
 }
 
 TEST(VipConnectWait, S_ASleepingThreadCanBeCancelled) {
-  if (kSeesThreadsOnly) GTEST_SKIP() << kLost;
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
   RunAlone([] {
     Side side;
     NetAddress local = side.nic.Address(Name(0)), remote;
