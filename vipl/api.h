@@ -15,14 +15,20 @@
 
 namespace viaduct::vipl {
 
-// Runs a call on the data path: no exception leaves it, failed allocation is VIP_ERROR_RESOURCE.
+// No exception leaves it, failed allocation is VIP_ERROR_RESOURCE.
 template <typename Body>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN DataCall(Body&& body) noexcept {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Protected(Body&& body) {
   try {
     return std::forward<Body>(body)();
   } catch (const std::exception&) {
     return VIP_ERROR_RESOURCE;
   }
+}
+
+// Runs a call on the data path.
+template <typename Body>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN DataCall(Body&& body) noexcept {
+  return Protected(std::forward<Body>(body));
 }
 
 // Runs any other: the thread cannot be cancelled inside either. Cancellation that came meanwhile
@@ -37,11 +43,7 @@ VIP_RETURN Call(Body&& body) {
 template <typename Body>
 VIP_RETURN WaitCall(Body&& body) {
   const verbs::CancellationAsleep only_there;
-  try {
-    return std::forward<Body>(body)();
-  } catch (const std::exception&) {
-    return VIP_ERROR_RESOURCE;
-  }
+  return Protected(std::forward<Body>(body));
 }
 
 }  // namespace viaduct::vipl
