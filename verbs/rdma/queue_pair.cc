@@ -103,12 +103,11 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
   absl::Status status;
   Connection* const connection = Connection::ForDial(device_, this, &status);
   if (connection == nullptr) return status;
-  // The loopback interface has no RDMA device: this host is met at the device's own address.
-  (options.address.IsLoopback() ? address_ : options.address).ToSockaddr(options.port, &peer_);
   heard_ = false;
   ended_ = false;
   may_frame_ = options.may_frame && device_.iwarp() && shared_ == nullptr;
-  target_ = absl::StrCat(options.address.ToString(), " port ", options.port);
+  peer_ = options.address;
+  peer_port_ = options.port;
   question_.assign(options.private_data.begin(), options.private_data.end());
   dialled_ = true;
   state_ = State::kConnecting;
@@ -126,11 +125,13 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
 }
 
 bool RdmaQueuePair::Resolve(Connection& connection) {
-  sockaddr_storage from;
+  sockaddr_storage from, to;
   address_.ToSockaddr(0, &from);
+  // The loopback interface has no RDMA device: this host is met at the device's own address.
+  (peer_.IsLoopback() ? address_ : peer_).ToSockaddr(peer_port_, &to);
   --tries_left_;
   return rdma_resolve_addr(connection.id(), reinterpret_cast<sockaddr*>(&from),
-                           reinterpret_cast<sockaddr*>(&peer_), kResolveMs) == 0;
+                           reinterpret_cast<sockaddr*>(&to), kResolveMs) == 0;
 }
 
 bool RdmaQueuePair::ResolveAgain(Connection& connection) {
@@ -378,7 +379,8 @@ void RdmaQueuePair::Fail(Connection& connection, ConnectOutcome outcome,
     if (!connected) {
       if (!dialled_) outcome = ConnectOutcome::kGone;
       Log(LogLevel::kInfo, device_.name(), ": no connection from ", address_.ToString(), " to ",
-          dialled_ ? target_ : "its peer", ": ", Explanation(outcome));
+          dialled_ ? absl::StrCat(peer_.ToString(), " port ", peer_port_) : "its peer", ": ",
+          Explanation(outcome));
       Leave(State::kIdle);
     }
   }

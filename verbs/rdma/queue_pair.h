@@ -6,8 +6,6 @@
 #ifndef VIADUCT_VERBS_RDMA_QUEUE_PAIR_H_
 #define VIADUCT_VERBS_RDMA_QUEUE_PAIR_H_
 
-#include <sys/socket.h>
-
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -181,11 +179,11 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   QueuePairOptions options_ ABSL_GUARDED_BY(mutex_);
   Connection* connection_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  sockaddr_storage peer_ ABSL_GUARDED_BY(mutex_) = {};  // of a dial
-  int tries_left_ ABSL_GUARDED_BY(mutex_) = 0;          // to resolve it
-  std::string target_ ABSL_GUARDED_BY(mutex_);          // of a dial, for the log
-  std::string question_ ABSL_GUARDED_BY(mutex_);        // its private data
-  bool may_frame_ ABSL_GUARDED_BY(mutex_) = false;      // what it said of the answer
+  Address peer_ ABSL_GUARDED_BY(mutex_);  // of a dial
+  uint16_t peer_port_ ABSL_GUARDED_BY(mutex_) = 0;
+  int tries_left_ ABSL_GUARDED_BY(mutex_) = 0;      // to resolve it
+  std::string question_ ABSL_GUARDED_BY(mutex_);    // its private data
+  bool may_frame_ ABSL_GUARDED_BY(mutex_) = false;  // what it said of the answer
   bool dialled_ ABSL_GUARDED_BY(mutex_) = false;
 
   SpinLock send_lock_;

@@ -51,13 +51,9 @@ class WorkQueue {
     return tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire) + kept_ >=
            limit_;
   }
-  // A place is kept for a request that is posted later; false: it is full. Between the two the
-  // lock is not held.
-  bool KeepPlace() {
-    if (full()) return false;
-    ++kept_;
-    return true;
-  }
+  // A place, which there is, is kept for a request that is posted later. Between the two the lock
+  // is not held.
+  void KeepPlace() { ++kept_; }
   void FreePlace() { --kept_; }
   // The next record, with whatever an older request has left there, which nobody sees until
   // Publish.
