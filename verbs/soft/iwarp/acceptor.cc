@@ -168,7 +168,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     Socket socket = std::move(place->socket);
     loop_.Unwatch(socket.get());
     Erase(place);
-    CloseLingering(loop_, std::move(socket), kRejectLinger);
+    CloseBehindPeer(loop_, std::move(socket), kRejectLinger);
   }
 
   void Drop(Place place) {

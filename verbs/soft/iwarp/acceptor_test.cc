@@ -105,6 +105,7 @@ TEST_F(AcceptorTest, RejectsWhatItCannotDo) {
     TestPeer peer = TestPeer::Dial(acceptor_->port());
     peer.SendHex(std::string(kRequest) + rest);
     EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "30020004" + "00000000");
+    EXPECT_FALSE(peer.Readable());  // a FIN would hide the reject from siw
     peer.Shutdown();
     EXPECT_EQ(peer.ReceiveEnd().hex, "");
   }

@@ -16,14 +16,14 @@ class Lingering : public std::enable_shared_from_this<Lingering> {
   Lingering(EventLoop& loop, Socket socket) : loop_(loop), socket_(std::move(socket)) {}
 
   // On the executor, as everything that follows.
-  void Start(Nanos limit) {
+  void Start(Nanos limit, bool finish) {
     auto self = shared_from_this();
     if (!loop_.Watch(socket_.get(), EPOLLIN | EPOLLRDHUP, [self](uint32_t) { self->Discard(); })
              .ok()) {
       return;
     }
     timer_ = loop_.RunAt(loop_.Now() + limit, [self] { self->Finish(); });
-    shutdown(socket_.get(), SHUT_WR);
+    if (finish) shutdown(socket_.get(), SHUT_WR);
   }
 
  private:
@@ -48,12 +48,20 @@ class Lingering : public std::enable_shared_from_this<Lingering> {
   EventLoop::TimerId timer_ = 0;
 };
 
+void Close(EventLoop& loop, Socket socket, Nanos limit, bool finish) {
+  if (!socket.valid()) return;
+  auto lingering = std::make_shared<Lingering>(loop, std::move(socket));
+  loop.Post([lingering, limit, finish] { lingering->Start(limit, finish); });
+}
+
 }  // namespace
 
 void CloseLingering(EventLoop& loop, Socket socket, Nanos limit) {
-  if (!socket.valid()) return;
-  auto lingering = std::make_shared<Lingering>(loop, std::move(socket));
-  loop.Post([lingering, limit] { lingering->Start(limit); });
+  Close(loop, std::move(socket), limit, /*finish=*/true);
+}
+
+void CloseBehindPeer(EventLoop& loop, Socket socket, Nanos limit) {
+  Close(loop, std::move(socket), limit, /*finish=*/false);
 }
 
 }  // namespace viaduct::verbs::iwarp

@@ -13,6 +13,10 @@ namespace viaduct::verbs::iwarp {
 // once. The socket must not be watched. Any thread.
 void CloseLingering(EventLoop& loop, Socket socket, Nanos limit);
 
+// The same, but sends no FIN before the peer's or the limit: siw (Linux 6.1) does not read a reject
+// whose FIN it has seen.
+void CloseBehindPeer(EventLoop& loop, Socket socket, Nanos limit);
+
 }  // namespace viaduct::verbs::iwarp
 
 #endif  // VIADUCT_VERBS_SOFT_IWARP_LINGER_H_

@@ -54,6 +54,20 @@ TEST_F(LinkTest, InitiatorSendsTheReadThatWasAgreed) {
   EXPECT_EQ(queue.Poll(&completion, 1), 0);
 }
 
+// Checklist 13, 62; and a FIN behind it would hide it from siw.
+TEST_F(LinkTest, ARejectHasNoFinBeforeThePeers) {
+  TestEnd end;
+  end.Listen();
+  TestPeer peer = TestPeer::Dial(end.listener->port());
+  peer.SendHex(std::string(kRequest) + "50020004 80108010");
+  const std::string no = "no";
+  end.requests.Next()->Reject({reinterpret_cast<const uint8_t*>(no.data()), no.size()});
+  EXPECT_EQ(peer.ReceiveHex(26), std::string(kReply) + "30020006" + "00000000" + "6e6f");
+  EXPECT_FALSE(peer.Readable());
+  peer.Shutdown();
+  EXPECT_EQ(peer.ReceiveEnd().hex, "");
+}
+
 // Checklist 19: held, not failed.
 TEST_F(LinkTest, ResponderHoldsUntilTheFirstFpdu) {
   TestPeer peer = Answered("50020004 00040004", {.first_word = 0});  // A=0

@@ -53,7 +53,7 @@ class Incoming final : public IncomingConnection {
     const size_t most = MpaMaxPrivateData(MpaKind::kReply, enhanced);
     if (reply.private_data.size() > most) reply.private_data = reply.private_data.first(most);
     SendFrame(socket_.get(), reply);
-    CloseLingering(shared_->loop, std::move(socket_), kRejectLinger);
+    CloseBehindPeer(shared_->loop, std::move(socket_), kRejectLinger);
   }
 
   // FIN without a reply. A reset would make some initiators try again with revision 1.
