@@ -54,7 +54,7 @@ static struct connection connection = {&memory.room, 0,    0,          0,       
 
 static void begin(enum role role, int step) {
   int i;
-  vi = make_vi(VIP_SERVICE_RELIABLE_DELIVERY, kShown);
+  vi = make_vi(VIP_SERVICE_RELIABLE_RECEPTION, kShown);
   for (i = 0; i < kReceives; i++) {
     fill(&memory.receives[i], memory.room.received[i], kLetter);
     must(VipPostRecv(vi, &memory.receives[i], memory_handle), "VipPostRecv");
@@ -136,7 +136,7 @@ static void dial_step(const char *host, int step) {
   must(answer, "VipConnectRequest");
   expect(
       step,
-      theirs.ReliabilityLevel == VIP_SERVICE_RELIABLE_DELIVERY && theirs.MaxTransferSize == kShown,
+      theirs.ReliabilityLevel == VIP_SERVICE_RELIABLE_RECEPTION && theirs.MaxTransferSize == kShown,
       "the peer has other attributes");
   talk(&connection, kClient, step);
   end(kClient, step);

@@ -388,6 +388,33 @@ TEST_F(LinkTest, AnswersThatDoNotFit) {
   }
 }
 
+// Checklist 41, but for siw's (Linux 6.1) answer to an empty read behind a send of its own: what it
+// had sent. Nobody asked for it, and it goes nowhere.
+TEST_F(LinkTest, BytesThatAnswerAnEmptyRead) {
+  TestPeer peer = Accepted();
+  end_->Fill(0, 64, 1);
+  const auto memory = end_->memory;
+  SendRequest empty;
+  empty.id = 1;
+  empty.opcode = Opcode::kRead;
+  empty.remote_key = 0x12a00;
+  ASSERT_EQ(end_->pair->PostSend(empty), PostResult::kOk);
+  end_->Send(2, 0, 8, kConfirm);
+  peer.ReceiveFpduHex();  // the read, the send, and the read that confirms it
+  peer.ReceiveFpduHex();
+  peer.ReceiveFpduHex();
+  for (uint64_t id = 1; id <= 2; ++id) {
+    peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, 1, 0, false), "3031323334353637"));
+    peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, 1, 8, true), "3839"));
+    const Completion done = end_->NextSend();
+    EXPECT_EQ(done.id, id);
+    EXPECT_EQ(done.status, Status::kSuccess);
+  }
+  EXPECT_EQ(end_->memory, memory);
+  peer.Shutdown();
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);
+}
+
 // Checklist 51, 53: verdicts of the peer, in both bit orders.
 TEST_F(LinkTest, TerminateOfThePeer) {
   struct Row {
