@@ -355,6 +355,14 @@ enum class ImmediateForm : uint8_t {
   kFramed,
 };
 
+// Bytes of an end that its peer may read and that mean nothing. Where a read of no bytes is not
+// answered as it should be (siw), the peer's requests with kConfirm are followed by one of these.
+struct ConfirmationWord {
+  static constexpr uint32_t kBytes = 8;
+  uint64_t address = 0;
+  Key key = 0;
+};
+
 // What a connection's end has spoilt of what the peer was sending.
 enum class Damage : uint8_t {
   kNone,
@@ -461,6 +469,11 @@ class QueuePair {
   // kImmediate goes as the standards have it (iWARP: RFC 7306, which older peers refuse) or, where
   // the device has none, fails with kRemoteOperation.
   virtual void EnableImmediate(ImmediateForm form) = 0;
+  // What the peer should be told in the private data; null where no bytes will do.
+  virtual std::optional<ConfirmationWord> confirmation_word() { return std::nullopt; }
+  // The peer's, null if it has told none. Called where EnableImmediate is, and holds for the
+  // connection. Means nothing to a device that does not confirm by reads.
+  virtual void ConfirmBy(const std::optional<ConfirmationWord>& /*word*/) {}
 
   // No effect in Idle and Error.
   virtual void Disconnect(DisconnectMode mode) = 0;

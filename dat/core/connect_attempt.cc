@@ -49,6 +49,7 @@ ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, Immediat
   headed_ = header.has_value();
   if (headed_) {
     header->immediate = immediate_;
+    header->confirmation = pair_.confirmation_word();
     data_ = EncodeHeader(*header);
   }
   data_.insert(data_.end(), parameters.private_data.begin(), parameters.private_data.end());
@@ -149,17 +150,15 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
   return TryFrom(port_ + 1);
 }
 
-verbs::ImmediateForm ConnectAttempt::Accepted(absl::Span<const uint8_t>* data,
-                                              EndpointProfile* profile,
-                                              std::optional<ServiceName>* redirected) {
-  verbs::ImmediateForm form = verbs::ImmediateForm::kNone;
+void ConnectAttempt::Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
+                              std::optional<ServiceName>* redirected) {
   size_t size = 0;
   if (headed_) {
     std::optional<ConnectionHeader> header = ParseHeader(*data, &size);
     if (header.has_value() && header->kind == HeaderKind::kAccept) {
       *profile = header->profile;
       data->remove_prefix(size);
-      form = Agree(immediate_, header->immediate);
+      Settle(pair_, immediate_, *header);
     }
   }
   // Behind it there are only zeros, with which fabrics without a length pad.
@@ -169,7 +168,6 @@ verbs::ImmediateForm ConnectAttempt::Accepted(absl::Span<const uint8_t>* data,
     if (redirected->has_value()) *data = left.first(left.size() - kTrailerBytes);
     if (redirected->has_value() || left.back() != 0) break;
   }
-  return form;
 }
 
 EndpointInput ConnectAttempt::TimedOut() {

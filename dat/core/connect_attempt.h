@@ -55,10 +55,10 @@ class ConnectAttempt {
   // `data` that is the peer's consumer's.
   std::optional<EndpointInput> Failed(verbs::ConnectOutcome outcome, absl::Span<const uint8_t> data,
                                       absl::Span<const uint8_t>* answer);
-  // The peer accepted: takes the engine's part off `data` into `profile` and `redirected`. What
-  // both do with immediate data, if there was one: the peer is a Viaduct then.
-  verbs::ImmediateForm Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
-                                std::optional<ServiceName>* redirected);
+  // The peer accepted: takes the engine's part off `data` into `profile` and `redirected`, and
+  // settles with the pair what it says.
+  void Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
+                std::optional<ServiceName>* redirected);
   // ---- peer to peer
   // Null: an attempt of another kind.
   const PeerRequest* peer() const { return peer_.has_value() ? &*peer_ : nullptr; }

@@ -13,6 +13,7 @@ constexpr uint32_t kTrailerMagic = 0xd65652;
 constexpr size_t kMagicBytes = 3;
 constexpr size_t kCheckAt = 3;
 constexpr uint8_t kHeaderVersion = 2;
+constexpr uint8_t kHeaderVersionWithWord = 3;
 constexpr uint8_t kTrailerVersion = 1;
 constexpr size_t kFixedBytes = 8;
 constexpr size_t kBodyCheckAt = 5;  // of a header
@@ -135,13 +136,19 @@ verbs::ImmediateForm Agree(ImmediateAbility a, ImmediateAbility b) {
              : verbs::ImmediateForm::kFramed;
 }
 
+void Settle(verbs::QueuePair& pair, ImmediateAbility own, const ConnectionHeader& theirs) {
+  pair.EnableImmediate(Agree(own, theirs.immediate));
+  pair.ConfirmBy(theirs.confirmation);
+}
+
 std::vector<uint8_t> EncodeHeader(const ConnectionHeader& header) {
   const EndpointProfile& profile = header.profile;
+  const uint8_t version = header.confirmation.has_value() ? kHeaderVersionWithWord : kHeaderVersion;
   std::vector<uint8_t> out;
-  out.reserve(kMaxHeaderBytes);
+  out.reserve(kMaxHeaderBytes + kConfirmationWordBytes);
   AppendInteger(&out, kHeaderMagic, kMagicBytes);
   AppendInteger(&out, 0, 1);  // the check
-  AppendInteger(&out, kHeaderVersion << 4 | static_cast<uint8_t>(header.kind), 1);
+  AppendInteger(&out, version << 4 | static_cast<uint8_t>(header.kind), 1);
   AppendInteger(&out, 0, 1);  // the body's check
   AppendInteger(&out,
                 header.remote.bytes().size() << kRemoteShift |
@@ -155,6 +162,10 @@ std::vector<uint8_t> EncodeHeader(const ConnectionHeader& header) {
   if (header.kind == HeaderKind::kMismatch) AppendInteger(&out, header.mismatch, 1);
   AppendName(&out, header.remote);
   AppendName(&out, header.local);
+  if (header.confirmation.has_value()) {
+    AppendInteger(&out, header.confirmation->address, 8);
+    AppendInteger(&out, header.confirmation->key, 4);
+  }
   const absl::Span<const uint8_t> whole(out);
   out[kBodyCheckAt] = AddToCrc(kFirstCrc, whole.subspan(kFixedBytes));
   out[kCheckAt] = CheckAround(whole.first(kFixedBytes));
@@ -162,7 +173,7 @@ std::vector<uint8_t> EncodeHeader(const ConnectionHeader& header) {
 }
 
 std::optional<ConnectionHeader> ParseHeader(absl::Span<const uint8_t> data, size_t* size) {
-  uint8_t copy[kMaxHeaderBytes];
+  uint8_t copy[kMaxHeaderBytes + kConfirmationWordBytes];
   const size_t available = std::min(data.size(), sizeof(copy));
   if (available < kFixedBytes) return std::nullopt;
   std::memcpy(copy, data.data(), available);
@@ -171,8 +182,11 @@ std::optional<ConnectionHeader> ParseHeader(absl::Span<const uint8_t> data, size
   if (reader.Integer(kMagicBytes) != kHeaderMagic) return std::nullopt;
   if (reader.Integer(1) != CheckAround(absl::MakeConstSpan(copy, kFixedBytes))) return std::nullopt;
   const uint8_t version_and_kind = static_cast<uint8_t>(reader.Integer(1));
+  const uint8_t version = version_and_kind >> 4;
   const uint8_t kind = version_and_kind & 0xf;
-  if (version_and_kind >> 4 != kHeaderVersion || !IsKind(kind)) return std::nullopt;
+  const bool has_word = version == kHeaderVersionWithWord;
+  if ((version != kHeaderVersion && !has_word) || !IsKind(kind)) return std::nullopt;
+  if (has_word && kind > static_cast<uint8_t>(HeaderKind::kAccept)) return std::nullopt;
   const uint8_t body_check = static_cast<uint8_t>(reader.Integer(1));
   const uint16_t word = static_cast<uint16_t>(reader.Integer(2));
 
@@ -188,7 +202,8 @@ std::optional<ConnectionHeader> ParseHeader(absl::Span<const uint8_t> data, size
   const size_t local = word >> kLocalShift & kLengthMask;
   if (remote > kMaxNameBytes || local > kMaxNameBytes) return std::nullopt;
   const size_t whole = kFixedBytes + (header.profile.any ? 0 : 8) + (has_peer_id ? 8 : 0) +
-                       (has_mismatch ? 1 : 0) + remote + local;
+                       (has_mismatch ? 1 : 0) + remote + local +
+                       (has_word ? kConfirmationWordBytes : 0);
   if (whole > available) return std::nullopt;
   const absl::Span<const uint8_t> body(copy + kFixedBytes, whole - kFixedBytes);
   if (AddToCrc(kFirstCrc, body) != body_check) return std::nullopt;
@@ -204,6 +219,11 @@ std::optional<ConnectionHeader> ParseHeader(absl::Span<const uint8_t> data, size
   if (has_mismatch) header.mismatch = static_cast<uint8_t>(reader.Integer(1));
   header.remote = reader.Name(remote);
   header.local = reader.Name(local);
+  if (has_word) {
+    header.confirmation.emplace();
+    header.confirmation->address = reader.Integer(8);
+    header.confirmation->key = static_cast<verbs::Key>(reader.Integer(4));
+  }
   *size = whole;
   return header;
 }

@@ -16,7 +16,8 @@
 
 namespace viaduct::core {
 
-inline constexpr size_t kMaxHeaderBytes = 56;
+inline constexpr size_t kMaxHeaderBytes = 56;  // without a confirmation word
+inline constexpr size_t kConfirmationWordBytes = 12;
 
 enum class HeaderKind : uint8_t {
   kDatRequest = 1,
@@ -45,8 +46,6 @@ enum class ImmediateAbility : uint8_t {
   kFrames,  // in frames (verbs/FORMAT.md) and not otherwise
   kNone,
 };
-// What two endpoints do.
-verbs::ImmediateForm Agree(ImmediateAbility a, ImmediateAbility b);
 
 struct ConnectionHeader {
   HeaderKind kind = HeaderKind::kDatRequest;
@@ -57,9 +56,15 @@ struct ConnectionHeader {
   uint8_t mismatch = 0;  // kMismatch
   // The sender's. kNone is of DAT endpoints only (profile.any).
   ImmediateAbility immediate = ImmediateAbility::kNative;
+  std::optional<verbs::ConfirmationWord> confirmation;  // requests and answers: the sender's
 };
 
-// At most kMaxHeaderBytes.
+// What two endpoints do.
+verbs::ImmediateForm Agree(ImmediateAbility a, ImmediateAbility b);
+// Tells the pair what its end and the peer's have in common: before Accept or in OnConnected.
+void Settle(verbs::QueuePair& pair, ImmediateAbility own, const ConnectionHeader& theirs);
+
+// At most kMaxHeaderBytes, and the word's.
 std::vector<uint8_t> EncodeHeader(const ConnectionHeader& header);
 // Null if `data` does not begin with a whole, valid header of a version this build knows.
 // `size` gets its length, behind which the consumer's private data begins.

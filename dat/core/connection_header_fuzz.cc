@@ -24,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   size_t length = 0;
   const std::optional<ConnectionHeader> header = viaduct::core::ParseHeader(input, &length);
   if (header) {
-    Require(length <= size && length <= viaduct::core::kMaxHeaderBytes);
+    Require(length <= size &&
+            length <= viaduct::core::kMaxHeaderBytes + viaduct::core::kConfirmationWordBytes);
     const std::vector<uint8_t> again = viaduct::core::EncodeHeader(*header);
     Require(absl::MakeConstSpan(again) == input.first(length));
   }

@@ -54,6 +54,11 @@ ConnectionHeader Largest() {
   return header;
 }
 
+ConnectionHeader WithWord(ConnectionHeader header) {
+  header.confirmation = {0x7f0000001000, 0x12a00};
+  return header;
+}
+
 ConnectionHeader Mismatch() {
   ConnectionHeader header;
   header.kind = HeaderKind::kMismatch;
@@ -78,7 +83,10 @@ std::vector<ConnectionHeader> Samples() {
           Of(HeaderKind::kReject),
           Of(HeaderKind::kNotMine),
           Of(HeaderKind::kBusy),
-          Mismatch()};
+          Mismatch(),
+          WithWord(DatRequest()),
+          WithWord(Largest()),
+          WithWord(accept)};
 }
 
 std::optional<ConnectionHeader> Parse(const Bytes& bytes, size_t* size) {
@@ -104,6 +112,10 @@ void ExpectEqual(const ConnectionHeader& a, const ConnectionHeader& b) {
   EXPECT_EQ(a.profile.qos, b.profile.qos);
   EXPECT_EQ(a.peer_id, b.peer_id);
   EXPECT_EQ(a.mismatch, b.mismatch);
+  ASSERT_EQ(a.confirmation.has_value(), b.confirmation.has_value());
+  if (!a.confirmation.has_value()) return;
+  EXPECT_EQ(a.confirmation->address, b.confirmation->address);
+  EXPECT_EQ(a.confirmation->key, b.confirmation->key);
 }
 
 // Computed from FORMAT.md by another program.
@@ -115,12 +127,15 @@ TEST(ConnectionHeader, IsWhatTheFormatSays) {
             "d65649ad23e7841effffffff000000070102030405060708"
             "3031323334353637383961626364656666656463626139383736353433323130");
   EXPECT_EQ(Hex(EncodeHeader(Mismatch())), "d656494c28fa002003");
+  EXPECT_EQ(Hex(EncodeHeader(WithWord(DatRequest()))),
+            "d65649a7318d4020000000000001117000007f000000100000012a00");
 }
 
 TEST(ConnectionHeader, ComesBackAsItWasAndLeavesPrivateDataAlone) {
   for (const ConnectionHeader& header : Samples()) {
     const Bytes bytes = EncodeHeader(header);
-    EXPECT_LE(bytes.size(), kMaxHeaderBytes);
+    EXPECT_LE(bytes.size(),
+              kMaxHeaderBytes + (header.confirmation.has_value() ? kConfirmationWordBytes : 0));
     Bytes with_data = bytes;
     with_data.insert(with_data.end(), 200, 0xd6);
     for (const Bytes& input : {bytes, with_data}) {
@@ -132,6 +147,8 @@ TEST(ConnectionHeader, ComesBackAsItWasAndLeavesPrivateDataAlone) {
     }
   }
   EXPECT_EQ(EncodeHeader(Largest()).size(), kMaxHeaderBytes);
+  // Private data of DAT have as much room with the word as without.
+  EXPECT_LE(EncodeHeader(WithWord(DatRequest())).size(), kMaxHeaderBytes);
 }
 
 TEST(ConnectionHeader, EveryCombinationOfNameLengthsAndRights) {
@@ -205,6 +222,14 @@ TEST(ConnectionHeader, RefusesUnknownVersionsAndKinds) {
       EXPECT_EQ(CountAccepted(static_cast<uint8_t>(version << 4 | kind), 0x20), want)
           << version << " " << kind;
     }
+  }
+}
+
+TEST(ConnectionHeader, RefusesAWordOfWhoeverRejects) {
+  for (const HeaderKind kind :
+       {HeaderKind::kReject, HeaderKind::kNotMine, HeaderKind::kBusy, HeaderKind::kMismatch}) {
+    size_t size = 0;
+    EXPECT_FALSE(Parse(EncodeHeader(WithWord(Of(kind))), &size));
   }
 }
 

@@ -265,12 +265,14 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
     header.kind = HeaderKind::kAccept;
     header.profile = profile_;
     header.immediate = immediate_ability();
+    header.confirmation = pair_->confirmation_word();
     data = EncodeHeader(header);
-    pair_->EnableImmediate(Agree(header.immediate, request.header()->immediate));
+    Settle(*pair_, header.immediate, *request.header());
   }
   data.insert(data.end(), answer.begin(), answer.end());
   if (Error error = Apply(input); !error.ok()) return error;
   if (!incoming.Accept(*pair_, data).ok()) {
+    pair_->EnableImmediate(verbs::ImmediateForm::kNone);
     state_.store(before, std::memory_order_release);
     return Error(Code::kInvalidState, static_cast<uint8_t>(before));
   }
@@ -310,7 +312,8 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
   answer.kind = HeaderKind::kAccept;
   answer.profile = own.profile;
   answer.immediate = immediate_ability();
-  pair_->EnableImmediate(Agree(answer.immediate, theirs.immediate));
+  answer.confirmation = pair_->confirmation_word();
+  Settle(*pair_, answer.immediate, theirs);
   attempt_->Answer();
   if (!arrival->incoming->Accept(*pair_, EncodeHeader(answer)).ok()) {
     attempt_->AnswerFailed();
@@ -343,7 +346,7 @@ void Endpoint::OnConnected(verbs::QueuePair& pair, absl::Span<const uint8_t> pri
     return;
   }
   std::optional<ServiceName> redirected;
-  pair.EnableImmediate(attempt->Accepted(&private_data, &peer_profile_, &redirected));
+  attempt->Accepted(&private_data, &peer_profile_, &redirected);
   if (redirected.has_value()) target_.name = *redirected;
   private_data_.assign(private_data.begin(), private_data.end());
   (void)Apply(EndpointInput::kPeerAccepted);

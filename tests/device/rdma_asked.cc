@@ -1,4 +1,8 @@
 // What an RDMA device is asked for, over the one without a wire (tests/rdma_mock).
+#include <cstdlib>
+#include <optional>
+#include <string>
+
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/rdma_mock/asked.h"
@@ -45,6 +49,22 @@ TEST_F(AskedTest, APeerThatFoundNoReceiveAsksAgainSoon) {
   Connect(from, to);
   constexpr int kUnderAMillisecond = 12;  // InfiniBand 1.4, table 45
   EXPECT_EQ(rdma_mock::AskedDelay(), a().attributes().immediate_data ? kUnderAMillisecond : 0);
+}
+
+// On InfiniBand the device confirms by itself. siw does not answer a read of no bytes as it should.
+TEST_F(AskedTest, AConfirmationIsAReadOfThePeersWord) {
+  const char* const iwarp = std::getenv("RDMA_MOCK_IWARP");
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  const std::optional<ConfirmationWord> word = to.pair().confirmation_word();
+  EXPECT_EQ(word.has_value(), iwarp != nullptr && std::string(iwarp) == "siw");
+  from.pair().ConfirmBy(word);
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(1, 0, 8, kConfirm), PostResult::kOk);
+  Expect(from.sends(), 1);
+  Expect(to.receives(), 1);
+  EXPECT_EQ(rdma_mock::AskedRead(), iwarp == nullptr ? -1 : word.has_value() ? 8 : 0);
 }
 
 }  // namespace

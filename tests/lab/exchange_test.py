@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """One conversation of a server and a client (exchange.h) with our library at both ends, each with either face, in both roles: one
-end on siw, and one a process without RDMA."""
+end on siw, and one a process without RDMA or on siw too."""
 
 import os
 import unittest
@@ -12,7 +12,7 @@ _VIA = os.path.realpath("tests/lab/exchange_via")
 _MODULE = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
 _FACES = ("dat", "via")
 
-# siw in namespace a, and no RDMA support in the eyes of our process in b.
+# siw in namespace a, and no RDMA support in the eyes of our process in b, unless it is to have it.
 _SCRIPT = lab.MEET + """
 set -u
 cd /tmp
@@ -23,7 +23,7 @@ END
 export DAT_OVERRIDE=/tmp/dat.conf LD_LIBRARY_PATH=%(module)s VIADUCT_GRACE_MS=20000
 address() { case $1 in a) echo 10.8.0.1 ;; b) echo 10.8.0.2 ;; esac; }
 end() { # FACE HOST serve|ADDRESS PEER'S-FACE
-  case $2 in a) export VIADUCT_WIRE=rdma ;; b) export VIADUCT_WIRE=iwarp ;; esac
+  case $2 in a) export VIADUCT_WIRE=rdma ;; b) export VIADUCT_WIRE=%(wire)s ;; esac
   case $1 in
     dat) timeout 100 ip netns exec $2 %(dat)s $2 $3 $4 ;;
     via) timeout 100 ip netns exec $2 %(via)s $(address $2) $3 $4 ;;
@@ -44,19 +44,20 @@ meet
 %(exchanges)s
 """
 _SAID = {"dat": "5 steps, private data up to %d bytes", "via": "5 steps"}
-_MOST = {"a": 171, "b": 172}  # bytes of private data
+_MOST = {"rdma": 171, "iwarp": 172}  # bytes of private data
 
 
 class Exchange(unittest.TestCase):
-    def _run(self, server, client):
+    def _run(self, server, client, wire="iwarp"):
+        wires = {"a": "rdma", "b": wire}
         exchanges, expected = [], []
         for serving in _FACES:
             for calling in _FACES:
                 exchanges.append("exchange %s %s %s %s" % (serving, server, calling, client))
                 for role, face, host in (("server", serving, server), ("client", calling, client)):
-                    said = _SAID[face] % _MOST[host] if face == "dat" else _SAID[face]
+                    said = _SAID[face] % _MOST[wires[host]] if face == "dat" else _SAID[face]
                     expected.append("%s on %s, %s on %s: %s 0 %s" % (serving, server, calling, client, role, said))
-        script = _SCRIPT % {"dat": _DAT, "via": _VIA, "module": _MODULE, "exchanges": "\n".join(exchanges)}
+        script = _SCRIPT % {"dat": _DAT, "via": _VIA, "module": _MODULE, "wire": wire, "exchanges": "\n".join(exchanges)}
         status, output = lab.run("siw", script, net="namespaces", seconds=280)
         self.assertEqual(status, 0, output)
         said = [line for line in output.splitlines() if line and not line.startswith("    ")]
@@ -67,6 +68,9 @@ class Exchange(unittest.TestCase):
 
     def test_client_on_siw(self):
         self._run("b", "a")
+
+    def test_both_on_siw(self):
+        self._run("a", "b", wire="rdma")
 
 
 if __name__ == "__main__":

@@ -24,4 +24,6 @@ uint32_t AskedPeerAccess() { return AccessOf(static_cast<int>(asked.peer_access)
 
 int AskedDelay() { return asked.delay; }
 
+int AskedRead() { return asked.read; }
+
 }  // namespace viaduct::rdma_mock

@@ -15,6 +15,9 @@ uint32_t AskedPeerAccess();
 // not said, which is the longest.
 int AskedDelay();
 
+// The bytes of the last read; -1: there was none.
+int AskedRead();
+
 }  // namespace viaduct::rdma_mock
 
 #endif  // VIADUCT_TESTS_RDMA_MOCK_ASKED_H_

@@ -113,6 +113,7 @@ struct Asked {
   std::atomic<int> access{0};
   std::atomic<unsigned> peer_access{0};
   std::atomic<int> delay{0};
+  std::atomic<int> read{-1};
 };
 inline constinit Asked asked;
 

@@ -17,6 +17,8 @@
 namespace viaduct::rdma_mock {
 namespace {
 
+constexpr uint32_t kSiwVendor = 0x626d74;
+
 std::atomic<uint32_t> last_number{0};
 
 // A channel of events is the kernel's, where no thread is stopped by a signal's handler.
@@ -102,6 +104,10 @@ bool IsIwarp() {
   static const bool iwarp = std::getenv("RDMA_MOCK_IWARP") != nullptr;
   return iwarp;
 }
+bool IsSiw() {
+  static const bool siw = IsIwarp() && std::strcmp(std::getenv("RDMA_MOCK_IWARP"), "siw") == 0;
+  return siw;
+}
 
 // A window as far as its poster sees it: keys are not checked here, those of binds are counted.
 bool Bound(const ibv_send_wr& work) {
@@ -126,6 +132,7 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
     status = Receive(*pair.peer, work, false, bytes);
   } else if (work.opcode == IBV_WR_RDMA_READ) {
     opcode = IBV_WC_RDMA_READ;
+    asked.read = static_cast<int>(bytes);
     const char* from = reinterpret_cast<const char*>(work.wr.rdma.remote_addr);
     for (int i = 0; i < work.num_sge; ++i) {
       Copy(reinterpret_cast<char*>(work.sg_list[i].addr), from, work.sg_list[i].length);
@@ -363,6 +370,7 @@ extern "C" {
 
 int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   std::memset(attributes, 0, sizeof *attributes);
+  if (mock::IsSiw()) attributes->vendor_id = mock::kSiwVendor;
   attributes->max_mr_size = uint64_t{1} << 40;
   attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_pd = 65536;
   attributes->max_qp_wr = 4096;

@@ -19,6 +19,7 @@ int DomainCore::FlagsOf(uint32_t access) const {
 
 DomainCore::~DomainCore() {
   bounces_.reset();
+  confirmation_.reset();
   ibv_dealloc_pd(handle);
 }
 

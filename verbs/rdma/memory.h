@@ -28,6 +28,7 @@
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/rdma/bounce_pool.h"
+#include "verbs/rdma/confirmation_memory.h"
 #include "verbs/rdma/device.h"
 #include "verbs/rdma/region_map.h"
 
@@ -46,9 +47,11 @@ class DomainCore : public std::enable_shared_from_this<DomainCore> {
       : handle(handle),
         wildcard(wildcard),
         windows(windows),
-        bounces_(std::make_unique<BouncePool>(handle)) {}
+        bounces_(std::make_unique<BouncePool>(handle)),
+        confirmation_(std::make_unique<ConfirmationMemory>(handle)) {}
   ~DomainCore();
   BouncePool& bounces() { return *bounces_; }
+  ConfirmationMemory& confirmation() { return *confirmation_; }
   // Regions of one are open to pairs of the other.
   bool Matches(const DomainCore& other) const;
   // ibv_access_flags of a region with these rights.
@@ -62,6 +65,7 @@ class DomainCore : public std::enable_shared_from_this<DomainCore> {
 
  private:
   std::unique_ptr<BouncePool> bounces_;
+  std::unique_ptr<ConfirmationMemory> confirmation_;
 };
 
 class Domain final : public ProtectionDomain {

@@ -146,6 +146,29 @@ void RdmaQueuePair::EnableImmediate(ImmediateForm form) {
   SetPlainOpcodes();
 }
 
+// siw (Linux 6.1) answers an empty read that had to wait behind a send of its own with what it had
+// sent, which another siw takes for an error.
+std::optional<ConfirmationWord> RdmaQueuePair::confirmation_word() {
+  if (device_.manager() != Manager::kSiw) return std::nullopt;
+  const ibv_mr* const memory = domain_->confirmation().Registration();
+  if (memory == nullptr) return std::nullopt;
+  return ConfirmationWord{reinterpret_cast<uint64_t>(memory->addr), memory->rkey};
+}
+
+void RdmaQueuePair::ConfirmBy(const std::optional<ConfirmationWord>& word) {
+  ConfirmationWord by;
+  ibv_sge to = {};
+  if (word.has_value() && device_.iwarp()) {
+    if (const ibv_mr* const memory = domain_->confirmation().Registration(); memory != nullptr) {
+      by = *word;
+      to = {reinterpret_cast<uint64_t>(memory->addr), ConfirmationWord::kBytes, memory->lkey};
+    }
+  }
+  SpinLockHolder guard(&send_lock_);
+  confirm_by_ = by;
+  confirm_to_ = to;
+}
+
 ImmediateForm RdmaQueuePair::immediate_form() {
   SpinLockHolder guard(&send_lock_);
   return immediate_form_;
@@ -459,6 +482,8 @@ void RdmaQueuePair::Leave(State next) {
     SpinLockHolder receive_guard(&receive_lock_);
     sending_ = nullptr;
     immediate_form_ = ImmediateForm::kNone;
+    confirm_by_ = {};
+    confirm_to_ = {};
     SetPlainOpcodes();
     receiving_ = nullptr;
     plain_receives_ = false;

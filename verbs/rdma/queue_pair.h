@@ -43,6 +43,8 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   bool Heard() const override { return heard_.load(std::memory_order_relaxed); }
   uint16_t local_port() const override { return local_port_.load(std::memory_order_relaxed); }
   void EnableImmediate(ImmediateForm form) override;
+  std::optional<ConfirmationWord> confirmation_word() override;
+  void ConfirmBy(const std::optional<ConfirmationWord>& word) override;
   void Disconnect(DisconnectMode mode) override;
   void Flush() override;
   void Reset() override;
@@ -114,7 +116,6 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
     ibv_send_wr value = {};
     ibv_send_wr confirmation = {};
     ibv_sge frame = {};
-    ibv_sge nothing = {};
   };
   // Links it to `last`. How many there are; null: no memory for a frame.
   std::optional<uint32_t> Follow(ibv_send_wr& last, const WorkRecord& blank, Tail* tail)
@@ -158,7 +159,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   void RefusedByDevice(Connection& connection, WorkRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
   bool drops() const { return no_receive_ == NoReceive::kDrop && shared_ == nullptr; }
-  // The device reports no verdict: a read of no bytes behind the request brings it.
+  // The device reports no verdict: a read behind the request brings it.
   bool NeedsConfirmation(const WorkRecord& record) const {
     return (record.flags & kConfirm) != 0 && record.opcode != Opcode::kRead && device_.iwarp();
   }
@@ -193,6 +194,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   Connection* sending_ ABSL_GUARDED_BY(send_lock_) = nullptr;  // Connected
   bool stopped_ ABSL_GUARDED_BY(send_lock_) = false;           // a request has failed here
   ImmediateForm immediate_form_ ABSL_GUARDED_BY(send_lock_) = ImmediateForm::kNone;
+  // What that read asks for, and where it goes. Zeros: no bytes.
+  ConfirmationWord confirm_by_ ABSL_GUARDED_BY(send_lock_);
+  ibv_sge confirm_to_ ABSL_GUARDED_BY(send_lock_) = {};
   std::array<uint8_t, kFrameBytes> inline_frame_ ABSL_GUARDED_BY(send_lock_) = {};
   // The device's form of a request's segments, behind one for a frame.
   std::vector<ibv_sge> send_segments_ ABSL_GUARDED_BY(send_lock_);

@@ -278,9 +278,11 @@ std::optional<uint32_t> RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecor
   if (NeedsConfirmation(blank)) {
     // The verdict on iWARP: a read behind it is answered when it was placed.
     tail->confirmation.wr_id = last.wr_id;
-    tail->confirmation.sg_list = &tail->nothing;
+    tail->confirmation.sg_list = &confirm_to_;
     tail->confirmation.num_sge = 1;
     tail->confirmation.opcode = IBV_WR_RDMA_READ;
+    tail->confirmation.wr.rdma.remote_addr = confirm_by_.address;
+    tail->confirmation.wr.rdma.rkey = confirm_by_.key;
     end->next = &tail->confirmation;
     ++count;
   }

@@ -143,11 +143,28 @@ void SoftQueuePair::Begin(State state) {
   state_.store(state);
 }
 
+void SoftQueuePair::ConfirmBy(const std::optional<ConfirmationWord>& word) {
+  const ConfirmationWord by = word.value_or(ConfirmationWord());
+  confirm_address_.store(by.address, std::memory_order_relaxed);
+  confirm_key_.store(by.key, std::memory_order_relaxed);
+}
+
+std::optional<ConfirmationWord> SoftQueuePair::confirm_by() const {
+  const Key key = confirm_key_.load(std::memory_order_relaxed);
+  if (key == 0) return std::nullopt;
+  return ConfirmationWord{confirm_address_.load(std::memory_order_relaxed), key};
+}
+
+void SoftQueuePair::ForgetTerms() {
+  immediate_form_.store(ImmediateForm::kNone);
+  confirm_key_.store(0);
+}
+
 absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
   MutexLock control(&control_);
   if (state_.load() != State::kIdle) return absl::FailedPreconditionError("not idle");
   Begin(State::kConnecting);
-  immediate_form_.store(ImmediateForm::kNone);
+  ForgetTerms();
   local_port_.store(0);
   attempt_data_.assign(options.private_data.begin(), options.private_data.end());
   attempt_ = options;
@@ -207,7 +224,7 @@ bool SoftQueuePair::ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8
     MutexLock control(&control_);
     if (state_.load() != State::kConnecting) return false;
     link_.store(nullptr);
-    immediate_form_.store(ImmediateForm::kNone);
+    ForgetTerms();
     state_.store(State::kIdle);
   }
   if (may_report_.exchange(false)) sink_->OnConnectFailed(*this, outcome, private_data);
@@ -406,7 +423,7 @@ void SoftQueuePair::Disconnect(DisconnectMode mode) {
     if (mode == DisconnectMode::kAbrupt) may_report_.store(false);
     if (state == State::kConnecting) {
       link = link_.exchange(nullptr);
-      immediate_form_.store(ImmediateForm::kNone);
+      ForgetTerms();
       state_.store(State::kIdle);
     } else if (state == State::kConnected) {
       link = Tear(Status::kFlushed);
@@ -436,7 +453,7 @@ void SoftQueuePair::Flush() {
 void SoftQueuePair::Reset() {
   MutexLock control(&control_);
   if (state_.load() != State::kError) return;
-  immediate_form_.store(ImmediateForm::kNone);
+  ForgetTerms();
   state_.store(State::kIdle);
 }
 

@@ -74,6 +74,7 @@ class SoftQueuePair final : public QueuePair {
   void EnableImmediate(ImmediateForm form) override {
     immediate_form_.store(form, std::memory_order_relaxed);
   }
+  void ConfirmBy(const std::optional<ConfirmationWord>& word) override;
   void Disconnect(DisconnectMode mode) override;
   void Flush() override;
   void Reset() override;
@@ -114,6 +115,8 @@ class SoftQueuePair final : public QueuePair {
   // link starts. The pair strips what may not travel, so shm and sim need not ask: both ends of
   // theirs are soft devices, which agree on kNative or kNone.
   ImmediateForm immediate_form() const { return immediate_form_.load(std::memory_order_relaxed); }
+  // What a read that confirms asks for; null: no bytes. Settled as the form is.
+  std::optional<ConfirmationWord> confirm_by() const;
 
   // ---- The end. Any thread, under any of the pair's locks; the first call wins and the rest is
   // ignored. From then on NextToEmit gives nothing and Poll is not called; soon, on the executor,
@@ -259,6 +262,8 @@ class SoftQueuePair final : public QueuePair {
 
   // ---- connecting
   void Begin(State state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  // What was settled with the peer of the last attempt.
+  void ForgetTerms();
   // Tries wires from attempt_wire_ on; false: none is left.
   bool StartAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
   void RunOnExecutor(std::function<void(SoftQueuePair&)> task);
@@ -370,6 +375,8 @@ class SoftQueuePair final : public QueuePair {
   std::atomic<bool> heard_{false};
   std::atomic<bool> short_{false};  // of this attempt: SetShort
   std::atomic<ImmediateForm> immediate_form_{ImmediateForm::kNone};
+  std::atomic<uint64_t> confirm_address_{0};
+  std::atomic<Key> confirm_key_{0};  // 0: none
   std::atomic<uint16_t> local_port_{0};
   std::atomic<uint32_t> activity_{0};
   uint32_t max_message_ = 0;  // never changes

@@ -175,7 +175,7 @@ void IwarpLink::Open(Socket socket, const MpaAgreement& agreement, bool initiato
   if (agreement.rtr == Rtr::kWrite) {
     SendControl(TaggedHeader(RdmapOpcode::kWrite, kNoMemoryStag, 0, /*last=*/true), {});
   } else if (agreement.rtr == Rtr::kRead) {
-    EmitSilentRead(0);
+    EmitSilentRead(0, std::nullopt);
   }
 }
 

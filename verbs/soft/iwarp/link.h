@@ -145,10 +145,11 @@ class IwarpLink final : public Link,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   int FlushAtExit() override;
   void EmitEmptyAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
-  bool EmitSilentRead(uint32_t confirms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  bool EmitSilentRead(uint32_t confirms, const std::optional<ConfirmationWord>& word)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   // Asks for what nobody has asked for yet, if the peer allows one more read; so it is called
   // wherever a read ends. Whether the socket failed is for the next Transmit to see.
-  void EmitConfirmation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  void EmitConfirmation(const SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   // What to say at the end; the first one counts.
   void PrepareTerminate(const WireError& error, std::span<const uint8_t> ulpdu)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);

@@ -475,7 +475,7 @@ bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
       pair.Complete(confirms_.front(), Status::kSuccess);
       confirms_.pop_front();
     }
-    EmitConfirmation();
+    EmitConfirmation(pair);
     return true;
   }
   SendEntry* const entry = pair.OldestRead();
@@ -501,7 +501,7 @@ bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
   {
     SpinLockHolder hold(&transmit_lock_);
     reads_.erase(reads_.begin());
-    EmitConfirmation();
+    EmitConfirmation(pair);
   }
   pair.FinishRead();
   return true;
@@ -529,7 +529,7 @@ bool IwarpLink::TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t>
   {
     SpinLockHolder hold(&transmit_lock_);
     reads_.erase(reads_.begin());
-    EmitConfirmation();
+    EmitConfirmation(pair);
   }
   pair.FinishRead();
   return true;

@@ -210,9 +210,14 @@ bool IwarpLink::EmitAtomic(SoftQueuePair& pair, SendEntry& entry) {
   return true;
 }
 
-// A read of nothing: the first FPDU, or the confirmation of what was sent before it.
-bool IwarpLink::EmitSilentRead(uint32_t confirms) {
-  const ReadRequest request{.sink_stag = kNoMemoryStag, .source_stag = kNoMemoryStag};
+// The first FPDU, or the confirmation of what was sent before it. What answers it goes nowhere.
+bool IwarpLink::EmitSilentRead(uint32_t confirms, const std::optional<ConfirmationWord>& word) {
+  ReadRequest request{.sink_stag = kNoMemoryStag, .source_stag = kNoMemoryStag};
+  if (word.has_value()) {
+    request.size = ConfirmationWord::kBytes;
+    request.source_stag = word->key;
+    request.source_offset = word->address;
+  }
   std::array<uint8_t, kReadRequestSize> fixed;
   EncodeReadRequest(request, fixed);
   if (!SendControl(UntaggedHeader(RdmapOpcode::kReadRequest, read_sequence_, 0, /*last=*/true),
@@ -225,9 +230,9 @@ bool IwarpLink::EmitSilentRead(uint32_t confirms) {
 }
 
 // One read confirms all requests that wait for it: with few reads allowed, they share.
-void IwarpLink::EmitConfirmation() {
+void IwarpLink::EmitConfirmation(const SoftQueuePair& pair) {
   if (unasked_ == 0 || reads_.size() >= agreement_.ord) return;
-  if (EmitSilentRead(unasked_)) unasked_ = 0;
+  if (EmitSilentRead(unasked_, pair.confirm_by())) unasked_ = 0;
 }
 
 bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
@@ -311,7 +316,7 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   confirms_.push_back(pair.emit_position());
   ++unasked_;
   pair.Emitted(SoftQueuePair::Completes::kLater);
-  EmitConfirmation();
+  EmitConfirmation(pair);
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include "verbs/soft/iwarp/testing_hex.h"
 #include "verbs/soft/iwarp/testing_link.h"
 #include "verbs/soft/iwarp/testing_peer.h"
+#include "verbs/soft/queue_pair.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
@@ -413,6 +414,23 @@ TEST_F(LinkTest, BytesThatAnswerAnEmptyRead) {
   EXPECT_EQ(end_->memory, memory);
   peer.Shutdown();
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);
+}
+
+TEST_F(LinkTest, ConfirmsByTheWordOfThePeer) {
+  TestPeer peer = Accepted();
+  end_->pair->ConfirmBy(ConfirmationWord{0x7f0000001000, 0x12a00});
+  end_->Send(1, 0, 8, kConfirm);
+  peer.ReceiveFpduHex();
+  EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(ReadFpdu(1, {.sink_stag = kNoMemoryStag,
+                                                      .size = 8,
+                                                      .source_stag = 0x12a00,
+                                                      .source_offset = 0x7f0000001000})));
+  peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, kNoMemoryStag, 0, true), "3031323334353637"));
+  EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+  // It is that of one connection.
+  end_->pair->Disconnect(DisconnectMode::kAbrupt);
+  end_->pair->Reset();
+  EXPECT_FALSE(static_cast<SoftQueuePair&>(*end_->pair).confirm_by().has_value());
 }
 
 // Checklist 51, 53: verdicts of the peer, in both bit orders.
