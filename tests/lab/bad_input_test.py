@@ -45,7 +45,7 @@ echo 'lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.9.0.1"
 """
 
 # The client in namespace a, a server on the other kind of device in b; each device's name is that of its namespace.
-_LINK = lab.MEET + """
+_LINK = """
 cd /tmp
 cat >link.conf <<'END'
 a u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.1" ""
@@ -60,7 +60,6 @@ step() { # NAME COMMAND...
   VIADUCT_WIRE=%(client)s timeout 100 ip netns exec a "$@" 2>&1
   echo "status $?"
 }
-meet
 step connected %(cut)s 10.8.0.2 'ip -n b link set vb down'
 step 'peer down' %(connect)s 10.8.0.2 7000
 %(own_down)s

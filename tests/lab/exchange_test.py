@@ -13,7 +13,7 @@ _MODULE = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
 _FACES = ("dat", "via")
 
 # siw in namespace a, and no RDMA support in the eyes of our process in b, unless it is to have it.
-_SCRIPT = lab.MEET + """
+_SCRIPT = """
 set -u
 cd /tmp
 cat >/tmp/dat.conf <<'END'
@@ -40,7 +40,6 @@ exchange() { # SERVER'S-FACE SERVER'S-HOST CLIENT'S-FACE CLIENT'S-HOST
   sed 's/^/    server: /' server.log
   sed 's/^/    client: /' client.log
 }
-meet
 %(exchanges)s
 """
 _SAID = {"dat": "5 steps, private data up to %d bytes", "via": "5 steps"}

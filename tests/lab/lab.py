@@ -22,16 +22,6 @@ grep -A 30 -E "$faults" /tmp/kernel.log
 exit $status
 """
 
-# A function for scripts in namespaces: namespace a has found its neighbour b. A neighbour that answers at once escapes the
-# kernel's address resolution, which then waits until the limit that it was given.
-MEET = """
-meet() {
-  ip netns exec a bash -c 'echo >/dev/udp/10.8.0.2/9'
-  for _ in $(seq 200); do ip -n a neigh show 10.8.0.2 | grep -q REACHABLE && return; sleep 0.1; done
-}
-"""
-
-
 def run(driver, script, net="one", seconds=200):
     """(exit status, output) of `script` in the lab; skips the test with the reason where there can be no lab, and fails it where
     the guest's kernel has noted a fault.
