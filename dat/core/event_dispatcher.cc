@@ -514,7 +514,8 @@ Error EventDispatcher::Free() {
     adapter_->executor().Drain();
     if (fed()) return InvalidState(StateDetail::kDispatcherInUse);
   }
-  if (waiters_.load() != 0) return InvalidState(StateDetail::kDispatcherHasWaiter);
+  // An owner on his way into the wait counts too: other calls have been told of him.
+  if (owned_.load() || waiters_.load() != 0) return InvalidState(StateDetail::kDispatcherHasWaiter);
   Destroy();
   return Ok();
 }
