@@ -71,9 +71,9 @@ absl::Status Device::Start(const Address& address) {
     return ErrnoStatus(errno, "rdma_cm");
   }
   if (ibv_query_device(verbs_, &limits_) != 0) return ErrnoStatus(errno, "query the device");
-  if (limits_.vendor_id == kSiwVendor &&
-      ibv_create_cq(verbs_, kSiwEntries, nullptr, nullptr, 0) == nullptr) {
-    return ErrnoStatus(errno, "ibv_create_cq");
+  if (limits_.vendor_id == kSiwVendor) {
+    first_queue_ = ibv_create_cq(verbs_, kSiwEntries, nullptr, nullptr, 0);
+    if (first_queue_ == nullptr) return ErrnoStatus(errno, "ibv_create_cq");
   }
   connections_ = rdma_create_event_channel();
   if (connections_ == nullptr) return ErrnoStatus(errno, "rdma_create_event_channel");

@@ -102,7 +102,8 @@ class Device {
   uint32_t max_message_ = 0x7fffffff;
   uint32_t max_inline_ = 0;
   uint32_t max_read_segments_ = 1;
-  rdma_cm_id* anchor_ = nullptr;  // as long as an id is bound, librdmacm keeps the device open
+  ibv_cq* first_queue_ = nullptr;  // of siw: device.cc
+  rdma_cm_id* anchor_ = nullptr;   // as long as an id is bound, librdmacm keeps the device open
   rdma_event_channel* connections_ = nullptr;
   ibv_comp_channel* completions_ = nullptr;
   std::atomic<bool> gone_{false};
