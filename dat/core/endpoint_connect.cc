@@ -250,6 +250,17 @@ Error Endpoint::FlushPosted() {
   return Ok();
 }
 
+std::vector<uint8_t> Endpoint::HeaderOfAccept(const EndpointProfile& profile,
+                                              const ConnectionHeader& theirs) {
+  ConnectionHeader header;
+  header.kind = HeaderKind::kAccept;
+  header.profile = profile;
+  header.immediate = immediate_ability();
+  header.confirmation = pair_->confirmation_word();
+  Settle(*pair_, header.immediate, theirs);
+  return EncodeHeader(header);
+}
+
 Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
                             absl::Span<const uint8_t> answer, verbs::IncomingConnection& incoming) {
   MutexLock lock(&lock_);
@@ -260,15 +271,7 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   if (pair_ == nullptr) return InvalidState(StateDetail::kEndpointZone);
   if (!parts_.connect) return InvalidState(StateDetail::kEndpointConnect);
   std::vector<uint8_t> data;
-  if (request.header().has_value()) {
-    ConnectionHeader header;
-    header.kind = HeaderKind::kAccept;
-    header.profile = profile_;
-    header.immediate = immediate_ability();
-    header.confirmation = pair_->confirmation_word();
-    data = EncodeHeader(header);
-    Settle(*pair_, header.immediate, *request.header());
-  }
+  if (request.header().has_value()) data = HeaderOfAccept(profile_, *request.header());
   data.insert(data.end(), answer.begin(), answer.end());
   if (Error error = Apply(input); !error.ok()) return error;
   if (!incoming.Accept(*pair_, data).ok()) {
@@ -291,9 +294,9 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
   }
   const PeerRequest& own = *attempt_->peer();
   const ConnectionHeader& theirs = *arrival->header;
-  ConnectionHeader answer;
   const PeerMismatch mismatch = Compare(own.profile, theirs.profile);
   if (mismatch != PeerMismatch::kNone) {
+    ConnectionHeader answer;
     answer.kind = HeaderKind::kMismatch;
     answer.mismatch = static_cast<uint8_t>(mismatch);
     arrival->incoming->Reject(EncodeHeader(answer));
@@ -309,13 +312,9 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
     return false;
   }
   pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
-  answer.kind = HeaderKind::kAccept;
-  answer.profile = own.profile;
-  answer.immediate = immediate_ability();
-  answer.confirmation = pair_->confirmation_word();
-  Settle(*pair_, answer.immediate, theirs);
+  const std::vector<uint8_t> answer = HeaderOfAccept(own.profile, theirs);
   attempt_->Answer();
-  if (!arrival->incoming->Accept(*pair_, EncodeHeader(answer)).ok()) {
+  if (!arrival->incoming->Accept(*pair_, answer).ok()) {
     attempt_->AnswerFailed();
     return false;
   }
