@@ -71,7 +71,7 @@ absl::Status Device::Start(const Address& address) {
     return ErrnoStatus(errno, "rdma_cm");
   }
   if (ibv_query_device(verbs_, &limits_) != 0) return ErrnoStatus(errno, "query the device");
-  if (limits_.vendor_id == kSiwVendor) {
+  if (manager() == Manager::kSiw) {
     first_queue_ = ibv_create_cq(verbs_, kSiwEntries, nullptr, nullptr, 0);
     if (first_queue_ == nullptr) return ErrnoStatus(errno, "ibv_create_cq");
   }
@@ -114,7 +114,7 @@ void Device::ProbeLimits() {
   ibv_pd* domain = ibv_alloc_pd(verbs_);
   ibv_cq* queue = ibv_create_cq(verbs_, 16, nullptr, nullptr, 0);
   // siw (Linux 6.1) ends a connection if the peer's empty read meets a send that went inline.
-  if (domain != nullptr && queue != nullptr && limits_.vendor_id != kSiwVendor) {
+  if (domain != nullptr && queue != nullptr && manager() != Manager::kSiw) {
     for (uint32_t bytes : {512u, 256u, 128u, 80u, 64u, 32u}) {
       ibv_qp_init_attr wanted = {};
       wanted.send_cq = wanted.recv_cq = queue;
