@@ -175,6 +175,18 @@ for _ in $(seq 300); do grep -q ready ready && break; sleep 0.1; done
         self.assertIn("listen: DAT_CONN_QUAL_IN_USE\n", said)
         self.assertIn("siw0: port 7199 of 10.9.0.1 is taken; rdma resource show cm_id, or ss -ltnp, may say by whom", said)
 
+    # The kernel holds a port that siw listens at.
+    def test_a_port_that_siw_has(self):
+        output = self._run("siw", """
+run siw0 hold >held & holder=$!
+for _ in $(seq 300); do grep -q 'other side: EST' held && break; sleep 0.1; done
+DAT_OVERRIDE=/tmp/address.conf VIADUCT_WIRE=iwarp run lab hold
+echo "status $?"
+rdma link delete siw0
+wait $holder
+""")
+        self._expect(output, "open: DAT_SUCCESS", "listen: DAT_CONN_QUAL_IN_USE", "status 0")
+
     # The kernel asks the wire for any address there, and dummy0 hears everything.
     def test_peers_over_rxe(self):
         said = self._peers("rxe", "run rxe0 connect", ("192.0.2.77 7000", "10.9.0.1 7000", "10.9.0.1 7002"))

@@ -6,7 +6,7 @@ from tests.lab import lab
 
 DAT = os.path.realpath("tests/lab/rping_peer")
 VIPL = os.path.realpath("tests/lab/rping_via")
-_COUNT = 20
+_ROUNDS = 20
 
 # siw in namespace a, and no RDMA support in the eyes of our process in b.
 _SCRIPT = """
@@ -17,6 +17,7 @@ cat >/tmp/dat.conf <<'END'
 lab0 u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.2" ""
 END
 export DAT_OVERRIDE=/tmp/dat.conf VIADUCT_WIRE=iwarp VIADUCT_CRC=%(crc)s
+for end in a b; do ip -n $end link set v$end mtu %(mtu)d; done
 # await COMMAND...: until it succeeds.
 await() { for _ in $(seq 200); do "$@" && return; sleep 0.1; done; }
 listening() { ip netns exec "$1" ss -ltn | grep -q :7174; }
@@ -39,16 +40,16 @@ for size in %(sizes)s; do both_roles %(program)s %(adapter)s $size; done
 """
 
 
-def run(test, program, adapter, sizes, crc):
+def run(test, program, adapter, sizes, crc, mtu=1500, rounds=_ROUNDS):
     """`test` fails unless each size passes in both roles."""
-    script = _SCRIPT % {"count": _COUNT, "crc": crc, "program": program, "adapter": adapter,
+    script = _SCRIPT % {"count": rounds, "crc": crc, "mtu": mtu, "program": program, "adapter": adapter,
                         "sizes": " ".join(str(size) for size in sizes)}
     status, output = lab.run("siw", script, net="namespaces", seconds=280)
     test.assertEqual(status, 0, output)
     expected = []
     for size in sizes:
-        rounds = "%d rounds of %d bytes" % (_COUNT, size)
-        expected += ["client %d: rping 0" % size, "client %d: peer 0 %s" % (size, rounds),
-                     "server %d: peer 0 %s" % (size, rounds), "server %d: rping 0" % size]
+        done = "%d rounds of %d bytes" % (rounds, size)
+        expected += ["client %d: rping 0" % size, "client %d: peer 0 %s" % (size, done),
+                     "server %d: peer 0 %s" % (size, done), "server %d: rping 0" % size]
     lines = output.splitlines()
     test.assertEqual([line for line in expected if line not in lines], [], output)

@@ -16,6 +16,13 @@ class Rping(unittest.TestCase):
     def test_dat_without_crc(self):
         rping.run(self, rping.DAT, "lab0", _SIZES, "off")
 
+    # As on the loopback interface: a whole request is one segment of TCP, or nearly.
+    def test_dat_in_large_packets(self):
+        rping.run(self, rping.DAT, "lab0", _SIZES, "on", mtu=65535)
+
+    def test_dat_under_load(self):
+        rping.run(self, rping.DAT, "lab0", (65535,), "on", rounds=500)
+
     # A peer without VIPL's header: a VIPL client of it sees its own attributes, a server takes it as it comes.
     def test_vipl(self):
         rping.run(self, rping.VIPL, "10.8.0.2", (64, 65535), "on")

@@ -25,6 +25,7 @@ LAYERS = {
     "compat": _CORE | {"compat", "vipl/include"},
     "vipl": _CORE | {"vipl", "vipl/include", "compat"},
     "tests": None,  # everything
+    "tests/lab": None,
     "tests/rdma_mock": None,
     "tools": None,
 }
@@ -101,7 +102,7 @@ def _check_include(root, path, layer, name, quoted):
         if allowed is not None and target not in allowed:
             yield "%s may not know %s: it includes %s" % (layer, target or "that folder", included)
         return
-    if _RDMA.match(name) and layer not in ("verbs/rdma", "tests/rdma_mock"):
+    if _RDMA.match(name) and layer not in ("verbs/rdma", "tests/lab", "tests/rdma_mock"):
         yield "<%s> belongs in verbs/rdma alone" % name
     if _is_test(path):
         return

@@ -98,6 +98,7 @@ class Seeded(unittest.TestCase):
     def test_rdma_headers_stay_in_verbs_rdma(self):
         self._accepted("verbs/rdma/a.cc", "#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n")
         self._accepted("tests/rdma_mock/a.cc", "#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n")
+        self._accepted("tests/lab/a.c", "#include <rdma/rdma_cma.h>\n")
         self._refused("verbs/soft/a.cc", "#include <rdma/rdma_cma.h>\n", "belongs in verbs/rdma")
         os.remove(os.path.join(self._root, "verbs/soft/a.cc"))
         self._refused("tests/a.cc", "#include <infiniband/verbs.h>\n", "belongs in verbs/rdma")

@@ -252,7 +252,7 @@ TEST_F(IwarpDataTest, FencedWriteDoesNotOvertakeARead) {
 
 // Checklist 47.
 TEST_F(IwarpDataTest, LargeReadsBothWaysAtOnce) {
-  constexpr uint32_t kSize = 16 * kMiB;
+  constexpr uint32_t kSize = 64 * kMiB;
   Connect({.memory = 2 * kSize, .reads = 4});
   a_->Fill(0, kSize, 1);
   b_->Fill(0, kSize, 2);
