@@ -235,6 +235,19 @@ TEST_F(MishapsTest, PostsBesideTheEndLeaveNothingOpen) {
   }
 }
 
+// The places of frames come with the connection.
+TEST_F(MishapsTest, ASendNeedsNoMemory) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ConnectAs(from, to,
+            a().attributes().immediate_data ? ImmediateForm::kNative : ImmediateForm::kFramed);
+  rdma_mock::LimitRegistrations(0);
+  ASSERT_EQ(to.Receive(1, 0, 1000), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, 1000), PostResult::kOk);
+  Expect(from.sends(), 2);
+  EXPECT_EQ(Expect(to.receives(), 1).length, 1000u);
+}
+
 // The slot for a frame and the memory behind it hold more than that memory alone.
 TEST_F(MishapsTest, AMessageWithoutAFrameMayFillTheSlotOfOne) {
   EndOptions drops;

@@ -96,9 +96,13 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
     numbers_[i] = options.queues[i]->Reserve(reserved_[i]);
     if (numbers_[i] < 0) return absl::ResourceExhaustedError("no room for completions");
   }
-  if (options.may_frame &&
-      !frames_[kReceives].Allocate(options.domain->bounces(), receives->slots())) {
-    return absl::ResourceExhaustedError("no memory for frames");
+  WorkQueue* const queues[2] = {sends, receives};
+  if (options.may_frame) {
+    for (int i = 0; i < 2; ++i) {
+      if (!frames_[i].Allocate(options.domain->bounces(), queues[i]->slots())) {
+        return absl::ResourceExhaustedError("no memory for frames");
+      }
+    }
   }
   wanted.send_cq = options.queues[kSends]->handle(numbers_[kSends]);
   wanted.recv_cq = options.queues[kReceives]->handle(numbers_[kReceives]);
@@ -112,18 +116,11 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
   }
   pair_ = id_->qp;
   if (options.shared != nullptr) options.shared->Join(pair_->qp_num, this);
-  WorkQueue* const queues[2] = {sends, receives};
   for (int i = 0; i < 2; ++i) {
     SpinLockHolder guard(&options_.queues[i]->lock);
     queues_[i] = queues[i];
   }
   return absl::OkStatus();
-}
-
-const FrameSlots& Connection::SendFrames(uint32_t slots) {
-  FrameSlots& frames = frames_[kSends];
-  if (frames.empty()) frames.Allocate(options_.domain->bounces(), slots);
-  return frames;
 }
 
 bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {

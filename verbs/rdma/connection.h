@@ -110,10 +110,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
 
   // Receives get room for a frame, in a slot of their own in front of their memory.
   bool may_frame() const { return !frames_[kReceives].empty() && framing() != Framing::kUnframed; }
-  const FrameSlots& receive_frames() const { return frames_[kReceives]; }
-  // For frames of sends that do not go inline; made when they are first asked for, under the lock
-  // of the sends' posters. Empty: no memory.
-  const FrameSlots& SendFrames(uint32_t slots);
+  // For frames of a direction's requests, but those of sends that go inline; empty where messages
+  // may have none.
+  const FrameSlots& frames(Direction direction) const { return frames_[direction]; }
   // Whether the peer's messages have frames, if they may. Until this is known messages that have
   // arrived wait. Under the lock of the receives' queue.
   void SetFramed(bool framed);

@@ -117,10 +117,13 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
     ibv_send_wr confirmation = {};
     ibv_sge frame = {};
   };
-  // Links it to `last`. How many there are; null: no memory for a frame.
+  // Links it to `last`. How many there are; null: as PlaceFrame.
   std::optional<uint32_t> Follow(ibv_send_wr& last, const WorkRecord& blank, Tail* tail)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
-  // Puts a frame of the next request where the device finds it. False: no memory.
+  // Makes a read one of the peer's confirmation word, of no bytes if it has told none.
+  void AskForWord(ibv_send_wr* read, ibv_sge* sink) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // Puts a frame of the next request where the device finds it. False: there is no such place,
+  // since only the peer spoke of frames.
   bool PlaceFrame(const Frame& frame, bool inlined, ibv_sge* segment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // A write's immediate data travels in a message of its own.

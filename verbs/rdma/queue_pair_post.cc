@@ -243,7 +243,7 @@ bool RdmaQueuePair::PlaceFrame(const Frame& frame, bool inlined, ibv_sge* segmen
     *segment = {reinterpret_cast<uint64_t>(inline_frame_.data()), kFrameBytes, 0};
     return true;
   }
-  const FrameSlots& slots = sending_->SendFrames(sends_.slots());
+  const FrameSlots& slots = sending_->frames(kSends);
   if (slots.empty()) return false;
   EncodeFrame(frame, slots.At(sends_.next_slot()));
   *segment = slots.SegmentAt(sends_.next_slot());
@@ -572,7 +572,7 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
   const absl::Span<const Segment> all(segments, record.segments);
   const uint32_t lead = connection.may_frame() ? 1 : 0;
   if (lead != 0) {
-    receive_segments_[0] = connection.receive_frames().SegmentAt(receives_.SlotOf(record));
+    receive_segments_[0] = connection.frames(kReceives).SegmentAt(receives_.SlotOf(record));
   }
   uint32_t count = lead + memory_.TranslateReceive(*domain_, all, device_.iwarp(), receive_region_,
                                                    receive_segments_.data() + lead);
