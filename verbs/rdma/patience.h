@@ -45,7 +45,7 @@ inline constexpr int kHarvests = 4096;
 // Registrations until one has a key that VIPL's handles can say: every second one of siw has.
 inline constexpr int kKeyTries = 40;
 
-inline constexpr int kBacklog = 128;  // connection requests that nobody has taken
+inline constexpr int kBacklog = 1024;  // connection requests that the control thread has not seen
 
 }  // namespace viaduct::verbs::rdma
 
