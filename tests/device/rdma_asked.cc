@@ -67,5 +67,23 @@ TEST_F(AskedTest, AConfirmationIsAReadOfThePeersWord) {
   EXPECT_EQ(rdma_mock::AskedRead(), iwarp == nullptr ? -1 : word.has_value() ? 8 : 0);
 }
 
+// A program's read of no bytes is nothing else to siw.
+TEST_F(AskedTest, AReadOfNoBytesIsOneOfThePeersWord) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  const std::optional<ConfirmationWord> word = to.pair().confirmation_word();
+  from.pair().ConfirmBy(word);
+  SendRequest read;
+  read.id = 1;
+  read.opcode = Opcode::kRead;
+  read.remote_address = to.Address(0);
+  read.remote_key = to.region().key();
+  ASSERT_EQ(from.pair().PostSend(read), PostResult::kOk);
+  const Completion done = Expect(from.sends(), 1);
+  EXPECT_EQ(done.length, 0u);
+  EXPECT_EQ(rdma_mock::AskedRead(), word.has_value() ? 8 : 0);
+}
+
 }  // namespace
 }  // namespace viaduct::verbs

@@ -116,6 +116,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
     ibv_send_wr value = {};
     ibv_send_wr confirmation = {};
     ibv_sge frame = {};
+    ibv_sge word = {};
   };
   // Links it to `last`. How many there are; null: as PlaceFrame.
   std::optional<uint32_t> Follow(ibv_send_wr& last, const WorkRecord& blank, Tail* tail)

@@ -229,10 +229,11 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
                ? PostSplit(work, blank, most)
                : PostGathered(work, request, blank, lead, static_cast<uint32_t>(bytes));
   }
-  // iWARP's read has one sink, even of no bytes.
+  // iWARP's read has one sink, even of no bytes; and siw answers one of no bytes as it should not.
   if (reads && count == 0) {
     send_segments_[0] = {0, 0, 0};
     work.num_sge = 1;
+    if (confirm_to_.length != 0) AskForWord(&work, &send_segments_[0]);
   }
   return PostWhole(work, blank);
 }
@@ -257,6 +258,14 @@ PostResult RdmaQueuePair::PostWhole(ibv_send_wr& work, const WorkRecord& blank) 
   return PostChain(&work, 1 + *behind, blank);
 }
 
+void RdmaQueuePair::AskForWord(ibv_send_wr* read, ibv_sge* sink) const {
+  *sink = confirm_to_;
+  read->sg_list = sink;
+  read->num_sge = 1;
+  read->wr.rdma.remote_addr = confirm_by_.address;
+  read->wr.rdma.rkey = confirm_by_.key;
+}
+
 std::optional<uint32_t> RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecord& blank,
                                               Tail* tail) {
   uint32_t count = 0;
@@ -278,11 +287,8 @@ std::optional<uint32_t> RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecor
   if (NeedsConfirmation(blank)) {
     // The verdict on iWARP: a read behind it is answered when it was placed.
     tail->confirmation.wr_id = last.wr_id;
-    tail->confirmation.sg_list = &confirm_to_;
-    tail->confirmation.num_sge = 1;
     tail->confirmation.opcode = IBV_WR_RDMA_READ;
-    tail->confirmation.wr.rdma.remote_addr = confirm_by_.address;
-    tail->confirmation.wr.rdma.rkey = confirm_by_.key;
+    AskForWord(&tail->confirmation, &tail->word);
     end->next = &tail->confirmation;
     ++count;
   }
