@@ -141,6 +141,11 @@ void Settle(verbs::QueuePair& pair, ImmediateAbility own, const ConnectionHeader
   pair.ConfirmBy(theirs.confirmation);
 }
 
+void Unsettle(verbs::QueuePair& pair) {
+  pair.EnableImmediate(verbs::ImmediateForm::kNone);
+  pair.ConfirmBy(std::nullopt);
+}
+
 std::vector<uint8_t> EncodeHeader(const ConnectionHeader& header) {
   const EndpointProfile& profile = header.profile;
   const uint8_t version = header.confirmation.has_value() ? kHeaderVersionWithWord : kHeaderVersion;

@@ -56,13 +56,15 @@ struct ConnectionHeader {
   uint8_t mismatch = 0;  // kMismatch
   // The sender's. kNone is of DAT endpoints only (profile.any).
   ImmediateAbility immediate = ImmediateAbility::kNative;
-  std::optional<verbs::ConfirmationWord> confirmation;  // requests and answers: the sender's
+  std::optional<verbs::ConfirmationWord> confirmation;  // requests and accepts: the sender's
 };
 
 // What two endpoints do.
 verbs::ImmediateForm Agree(ImmediateAbility a, ImmediateAbility b);
 // Tells the pair what its end and the peer's have in common: before Accept or in OnConnected.
 void Settle(verbs::QueuePair& pair, ImmediateAbility own, const ConnectionHeader& theirs);
+// It was not accepted: the next request is another.
+void Unsettle(verbs::QueuePair& pair);
 
 // At most kMaxHeaderBytes, and the word's.
 std::vector<uint8_t> EncodeHeader(const ConnectionHeader& header);

@@ -275,7 +275,7 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   data.insert(data.end(), answer.begin(), answer.end());
   if (Error error = Apply(input); !error.ok()) return error;
   if (!incoming.Accept(*pair_, data).ok()) {
-    pair_->EnableImmediate(verbs::ImmediateForm::kNone);
+    Unsettle(*pair_);
     state_.store(before, std::memory_order_release);
     return Error(Code::kInvalidState, static_cast<uint8_t>(before));
   }
@@ -315,6 +315,7 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
   const std::vector<uint8_t> answer = HeaderOfAccept(own.profile, theirs);
   attempt_->Answer();
   if (!arrival->incoming->Accept(*pair_, answer).ok()) {
+    Unsettle(*pair_);
     attempt_->AnswerFailed();
     return false;
   }
