@@ -274,9 +274,10 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   if (request.header().has_value()) data = HeaderOfAccept(profile_, *request.header());
   data.insert(data.end(), answer.begin(), answer.end());
   if (Error error = Apply(input); !error.ok()) return error;
-  if (!incoming.Accept(*pair_, data).ok()) {
+  if (const absl::Status accepted = incoming.Accept(*pair_, data); !accepted.ok()) {
     Unsettle(*pair_);
     state_.store(before, std::memory_order_release);
+    if (absl::IsResourceExhausted(accepted)) return OutOf(Resource::kDevice);
     return Error(Code::kInvalidState, static_cast<uint8_t>(before));
   }
   private_data_.clear();

@@ -107,6 +107,7 @@ void RdmaRequest::OnConnectionEvent(Connection&, const CmEvent& event) {
 }
 
 absl::Status RdmaRequest::Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) {
+  if (connection_ == nullptr) return absl::FailedPreconditionError("the request is decided");
   absl::Status status = static_cast<RdmaQueuePair&>(pair).Accept(
       *connection_, gone_, responder_resources_, initiator_depth_, private_data);
   if (!absl::IsFailedPrecondition(status)) connection_ = nullptr;
