@@ -18,6 +18,7 @@ class MishapsTest : public DeviceTest {
     rdma_mock::FailRegistrations(0);
     rdma_mock::ReuseKeys(false);
     rdma_mock::SwallowAfterTheEnd(false);
+    rdma_mock::ShowNoCompletions(false);
     rdma_mock::GiveLargeKeys(0);
     rdma_mock::LimitRegistrations(-1);
     rdma_mock::RefuseSendsAfter(-1);
@@ -233,6 +234,44 @@ TEST_F(MishapsTest, PostsBesideTheEndLeaveNothingOpen) {
     from.pair().Reset();
     to.pair().Reset();
   }
+}
+
+TEST_F(MishapsTest, AnAcceptWithoutMemoryDecidesTheRequest) {
+  EndOptions drops;
+  drops.no_receive = NoReceive::kDrop;
+  End& from = NewEnd(a());
+  End& poor = NewEnd(b(), drops);
+  End& other = NewEnd(b());
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
+  const std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  rdma_mock::LimitRegistrations(0);
+  EXPECT_TRUE(absl::IsResourceExhausted(request->Accept(poor.pair(), {})));
+  rdma_mock::LimitRegistrations(-1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(request->Accept(other.pair(), {})));
+  EXPECT_EQ(AwaitEvent(from).kind, Event::kConnectFailed);
+}
+
+// A pair that a request has broken ends in its turn, and says so then.
+TEST_F(MishapsTest, ARefusedSendWaitsForThoseBeforeIt) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(3, 0, 8), PostResult::kOk);
+  rdma_mock::ShowNoCompletions(true);
+  ASSERT_EQ(from.Send(1, 0, 8), PostResult::kOk);
+  const Segment unknown = {from.Address(0), 0x123456, 8};
+  ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&unknown, 1)), PostResult::kOk);
+  DrainExecutors();
+  EXPECT_FALSE(from.pair().Ended());
+  rdma_mock::ShowNoCompletions(false);
+  Expect(from.sends(), 1);
+  Expect(from.sends(), 2, Status::kLocalProtection);
+  EXPECT_TRUE(from.pair().Ended());
+  ExpectBroken(from);
 }
 
 // The places of frames come with the connection.

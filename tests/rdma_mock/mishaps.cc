@@ -10,6 +10,8 @@ void ReuseKeys(bool reuse) { mishaps.reuse_keys = reuse; }
 
 void SwallowAfterTheEnd(bool swallow) { mishaps.swallow = swallow; }
 
+void ShowNoCompletions(bool late) { mishaps.late = late; }
+
 void GiveLargeKeys(int count) { mishaps.large_keys = count; }
 
 void LimitRegistrations(int count) { mishaps.spare_regions = count; }

@@ -13,6 +13,9 @@ void ReuseKeys(bool reuse);
 // As with siw: what is posted to a pair whose connection is over never completes.
 void SwallowAfterTheEnd(bool swallow);
 
+// What completes is not shown yet.
+void ShowNoCompletions(bool late);
+
 // The next so many keys are larger than VIPL's handles can say.
 void GiveLargeKeys(int count);
 // Memory for so many more registrations at a time; -1: for any number.

@@ -99,6 +99,7 @@ struct Mishaps {
   std::atomic<bool> reuse_keys{false};
   std::atomic<uint32_t> last_freed_key{0};
   std::atomic<bool> swallow{false};
+  std::atomic<bool> late{false};
   std::atomic<int> live_domains{0};
   std::atomic<int> large_keys{0};
   std::atomic<int> missed_neighbours{0};

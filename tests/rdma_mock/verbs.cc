@@ -235,6 +235,8 @@ int PostReceive(ibv_qp* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
 
 int PollCq(ibv_cq* handle, int n, ibv_wc* out) {
   CompletionQueue& queue = *static_cast<CompletionQueue*>(handle);
+  if (mishaps.late) [[unlikely]]
+    return 0;
   SpinLockHolder guard(&queue.lock);
   int count = 0;
   while (count < n && queue.head != queue.tail)

@@ -342,7 +342,9 @@ void Connection::Finish(Direction direction, WorkQueue& queue,
 void Connection::CheckTurn(WorkQueue& sends) {
   if (sends.open() != 0) return;
   if (sends.Take(WorkQueue::kDrainAwaited)) Signal(ConnectionOwner::kDrained);
-  if (sends.Take(WorkQueue::kBreakAwaited)) Signal(ConnectionOwner::kFailed);
+  if (!sends.Take(WorkQueue::kBreakAwaited)) return;
+  if (options_.ended != nullptr) *options_.ended = true;
+  Signal(ConnectionOwner::kFailed);
 }
 
 void Connection::BreakInTurn(WorkQueue& sends) {

@@ -57,7 +57,6 @@ PostResult RdmaQueuePair::RefuseSend(const WorkRecord& blank, Status status) {
   if (no_receive_ == NoReceive::kDrop) return PostResult::kOk;
   stopped_ = true;
   SetPlainOpcodes();
-  ended_.store(true, std::memory_order_release);
   SpinLockHolder guard(&core(kSends).lock);
   sending_->BreakInTurn(sends_);
   return PostResult::kOk;
