@@ -84,12 +84,13 @@ absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
   ibv_mr* handle = ibv_reg_mr_iova(core->handle, address_, length_, from, core->FlagsOf(access));
   if (handle == nullptr) return ErrnoStatus(errno, "change a region");
   while (!windows_.empty()) memory_.UnbindLocked(**windows_.begin());
-  ibv_dereg_mr(own_.handle);
-  own_ = {core, handle};
-  for (Registration& other : others_) ibv_dereg_mr(other.handle);
-  others_.clear();
+  const Registration before = std::exchange(own_, {core, handle});
   access_ = access;
   memory_.map_.Put(Entry());
+  // Whoever posts meets the new ones by now.
+  ibv_dereg_mr(before.handle);
+  for (Registration& other : others_) ibv_dereg_mr(other.handle);
+  others_.clear();
   return absl::OkStatus();
 }
 
