@@ -15,6 +15,7 @@ namespace viaduct::verbs::rdma {
 namespace {
 
 constexpr int kBatch = 16;
+constexpr int kTurns = 64;  // batches that the control thread takes at once
 constexpr uint32_t kSmallestQueue = 512;
 
 }  // namespace
@@ -237,7 +238,12 @@ bool CompletionCore::Tick() {
 void CompletionCore::Tend() {
   const std::shared_ptr<CompletionCore> self = weak_from_this().lock();  // the sink may end it
   if (self == nullptr) return;  // its end is on its way to this thread
-  for (bool armed = false;;) {
+  bool armed = false;
+  for (int turn = 0;; ++turn) {
+    if (turn == kTurns) {  // a peer that never pauses: others are to have a turn, too
+      device_.loop().Post([self] { self->Tend(); });
+      return;
+    }
     bool any, news;
     uint64_t listed;
     {
