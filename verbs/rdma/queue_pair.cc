@@ -323,7 +323,7 @@ void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& eve
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       Log(LogLevel::kWarn, device_.name(), ": the device is being removed");
       connection.set_failed();
-      End(connection, DisconnectCause::kBroken);
+      FailBy(connection, event);
       break;
     default:
       FailBy(connection, event);
