@@ -157,6 +157,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   void set_failed() { failed_.store(true, std::memory_order_release); }
 
+  // Takes what the device has completed.
+  void HarvestAll();
   // Ends it: the peer is told if it was `established`, nothing is placed in memory any more, what
   // the device has completed is taken. Then the work queues are this connection's no longer.
   void Stop(bool established);
@@ -206,8 +208,6 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
     seen_[direction].store(seen_[direction].load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
   }
-  // Takes what the device has completed.
-  void HarvestAll();
   bool Dead();
   void TryToDestroy(int tries);
   void Destroy();

@@ -416,10 +416,7 @@ void RdmaQueuePair::Fail(Connection& connection, ConnectOutcome outcome,
 }
 
 DisconnectCause RdmaQueuePair::CauseOf(Connection& connection) {
-  for (const std::shared_ptr<CompletionCore>& queue : cores_) {
-    SpinLockHolder guard(&queue->lock);
-    queue->Harvest();
-  }
+  connection.HarvestAll();
   if (connection.failed()) return DisconnectCause::kBroken;
   // The responder's side of an error is the state alone. An iWARP pair is in this state whatever
   // has happened.
