@@ -166,6 +166,7 @@ void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> p
     const int error = rdma_connect(id_, &parameters) == 0 ? 0 : errno;
     device_.loop().Post([this, error] {
       dialing_ = false;
+      if (buried_) return TryToDestroy(0);
       if (error == 0) return;
       CmEvent event;
       event.type = RDMA_CM_EVENT_ADDR_ERROR;
@@ -179,6 +180,7 @@ void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> p
   } else if (!Device::RunAside(connect)) {
     device_.loop().Post([this] {
       dialing_ = false;
+      if (buried_) return TryToDestroy(0);
       CmEvent event;
       event.type = RDMA_CM_EVENT_ADDR_ERROR;
       event.status = -ENOMEM;
@@ -544,7 +546,6 @@ void Connection::Bury() {
 
 // What the device completes later is looked up here.
 bool Connection::Dead() {
-  if (dialing_) return false;
   HarvestAll();
   return posted_[kSends].load() == seen_[kSends].load() &&
          posted_[kReceives].load() == seen_[kReceives].load();
@@ -562,11 +563,13 @@ void Connection::Destroy() {
 }
 
 void Connection::TryToDestroy(int tries) {
+  buried_ = true;
+  if (dialing_) return;  // what ends that comes back here
   if (Dead()) {
     Destroy();
     return;
   }
-  if (!dialing_ && tries == kBurialTries) {
+  if (tries == kBurialTries) {
     // siw flushes a pair once, and never what is posted behind that. A pair that is no more
     // completes nothing.
     Log(LogLevel::kDebug, device_.name(), ": a queue pair does not give its requests back");
@@ -576,7 +579,7 @@ void Connection::TryToDestroy(int tries) {
     return;
   }
   device_.loop().RunAt(device_.loop().Now() + kBurialInterval,
-                       [this, next = dialing_ ? tries : tries + 1] { TryToDestroy(next); });
+                       [this, next = tries + 1] { TryToDestroy(next); });
 }
 
 }  // namespace viaduct::verbs::rdma

@@ -238,6 +238,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> stopping_{false};
   bool dialing_ = false;  // control thread: rdma_connect runs aside
   bool dialled_ = false;  // it was called
+  bool buried_ = false;   // control thread: destroyed when nothing goes on any more
   Mutex mutex_;
   ConnectionOwner* owner_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
