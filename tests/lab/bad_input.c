@@ -5,6 +5,8 @@
  *        bad_input ADAPTER connect ADDRESS PORT   connects, with a limit of 8 seconds
  *        bad_input ADAPTER hold                   connects with itself, waits until that ends,
  * opens it once more
+ *        bad_input ADAPTER give-up                accepts, disconnects before the peer has said a
+ * word, and opens it once more
  *
  * A line for each step: its name and what was answered.
  */
@@ -97,6 +99,23 @@ static void hold(void) {
   open_adapter("open again");
 }
 
+static void give_up(void) {
+  const DAT_EP_HANDLE endpoint = make_endpoint();
+  DAT_PSP_HANDLE point;
+  DAT_EVENT event;
+  if (!answer("listen", dat_psp_create(ia, kPort, requests, DAT_PSP_CONSUMER_FLAG, &point))) return;
+  fflush(stdout);
+  event = next(requests, kLong);
+  answer("accept",
+         dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, endpoint, 0, NULL));
+  answer("disconnect", dat_ep_disconnect(endpoint, DAT_CLOSE_ABRUPT_FLAG));
+  answer("free", dat_ep_free(endpoint));
+  answer("close", dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+  open_adapter("open again");
+  fflush(stdout);
+  getchar(); /* the end of the process would wait for the peer, too */
+}
+
 int main(int argc, char **argv) {
   const char *what = argc > 2 ? argv[2] : "";
   name = argc > 1 ? argv[1] : "";
@@ -122,6 +141,8 @@ int main(int argc, char **argv) {
     printf("outcome: %s\n", name_of_event(next(connections, 2 * kPatience).event_number));
   } else if (strcmp(what, "hold") == 0) {
     hold();
+  } else if (strcmp(what, "give-up") == 0) {
+    give_up();
   }
   return 0;
 }

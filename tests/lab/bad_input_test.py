@@ -30,6 +30,17 @@ print("ready", flush=True)
 time.sleep(1000)
 """
 
+# Offers to speak first, as MPA's peers do; speaks when ours has said that all is done, and hears it hang up.
+_MUTE = """
+import socket, sys, time
+talk = socket.create_connection(("10.9.0.1", 7199))
+talk.sendall(b"MPA ID Req Frame" + bytes.fromhex("1002000480018001"))
+answer = talk.recv(100)
+while "open again" not in open("said").read(): time.sleep(0.1)
+talk.sendall(bytes.fromhex("000ec140000000010000000000000000") + bytes(4))
+print("the peer has an answer of %d bytes, and then %d" % (len(answer), len(talk.recv(100))), flush=True)
+"""
+
 _SETUP = """
 cd /tmp
 export LD_LIBRARY_PATH=%(module)s
@@ -174,6 +185,22 @@ for _ in $(seq 300); do grep -q ready ready && break; sleep 0.1; done
         said = self._peers("siw", "run siw0", ("hold",))["hold"]
         self.assertIn("listen: DAT_CONN_QUAL_IN_USE\n", said)
         self.assertIn("siw0: port 7199 of 10.9.0.1 is taken; rdma resource show cm_id, or ss -ltnp, may say by whom", said)
+
+    # Until the peer has spoken the kernel lets everybody wait who would end it.
+    def test_an_accept_is_given_up_over_siw(self):
+        output = self._run("siw", """
+mkfifo go
+run siw0 give-up <go >said & server=$!
+exec 3>go
+for _ in $(seq 300); do grep -q listen said && break; sleep 0.1; done
+timeout 60 python3 -c '%s'
+exec 3>&-
+wait $server
+echo "status $?"
+cat said
+""" % _MUTE.replace("%", "%%"))
+        self._expect(output, "the peer has an answer of 24 bytes, and then 0", "status 0", "accept: DAT_SUCCESS",
+                     "disconnect: DAT_SUCCESS", "free: DAT_SUCCESS", "close: DAT_SUCCESS", "open again: DAT_SUCCESS")
 
     # The kernel holds a port that siw listens at.
     def test_a_port_that_siw_has(self):

@@ -16,7 +16,7 @@ _JUDGED = """
 %(script)s
 )
 status=$?
-faults='BUG: (unable|kernel)|Oops|general protection|Kernel panic'
+faults='BUG: (unable|kernel)|kernel BUG at|Oops|general protection|Kernel panic'
 dmesg >/tmp/kernel.log && echo && echo "%(kernel)s$(grep -c -E "$faults" /tmp/kernel.log)"
 grep -A 30 -E "$faults" /tmp/kernel.log
 exit $status

@@ -51,6 +51,7 @@ void Connection::DestroyId() {
 Connection::~Connection() {
   DestroyId();
   for (Landing& bounce : bounces_) options_.domain->bounces().GiveBack(bounce.memory);
+  for (Bounce& bounce : left_) options_.domain->bounces().GiveBack(bounce);
   for (FrameSlots& frames : frames_) {
     if (!frames.empty()) frames.GiveBack(options_.domain->bounces());
   }
@@ -481,7 +482,13 @@ void Connection::Signal(uint32_t signals) {
 }
 
 void Connection::OnCmEvent(const CmEvent& event) {
-  if (ConnectionOwner* const owner = this->owner()) owner->OnConnectionEvent(*this, event);
+  const bool awaited = half_open();
+  heard_ = true;
+  if (ConnectionOwner* const owner = this->owner()) {
+    owner->OnConnectionEvent(*this, event);
+  } else if (buried_ && awaited) {
+    TryToDestroy(0);
+  }
 }
 
 void Connection::Tell(CmEvent event) {
@@ -499,6 +506,8 @@ void Connection::OnQpEvent(ibv_event_type type) {
 
 void Connection::Stop(bool established) {
   stopping_ = true;
+  unstopped_ = half_open();
+  if (unstopped_) return;
   if (established) rdma_disconnect(id_);
   if (pair_ == nullptr) return;
   ibv_qp_attr attributes = {};
@@ -528,7 +537,8 @@ void Connection::Release(Direction direction, bool keep) {
     for (uint32_t i = queue->head(), end = queue->tail(); i != end; ++i) {
       WorkRecord& record = queue->At(i);
       if (record.done) continue;
-      options_.domain->bounces().GiveBack(record.bounce);
+      // The device may still write to it.
+      if (record.bounce.memory != nullptr) left_.push_back(std::exchange(record.bounce, Bounce()));
       record.parts = 0;
       record.rest = WorkRecord::Rest::kSome;
       if (keep) continue;
@@ -564,7 +574,8 @@ void Connection::Destroy() {
 
 void Connection::TryToDestroy(int tries) {
   buried_ = true;
-  if (dialing_) return;  // what ends that comes back here
+  if (dialing_ || half_open()) return;  // what ends that comes back here
+  if (unstopped_) Stop(true);
   if (Dead()) {
     Destroy();
     return;

@@ -120,6 +120,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // rdma_connect; its outcome comes as an event, ADDR_ERROR with an errno if it failed.
   void Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data);
 
+  // rdma_accept has succeeded.
+  void set_accepted() { accepted_ = true; }
+
   // For posters, under the direction's lock: how many requests went to the device.
   void Posted(Direction direction, int64_t count) {
     posted_[direction].store(posted_[direction].load(std::memory_order_relaxed) + count,
@@ -208,6 +211,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
     seen_[direction].store(seen_[direction].load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);
   }
+  // iWARP's peer speaks first, and until siw has heard it the kernel ends nothing: it lets who
+  // tries wait for ever, and follows with a BUG() of iw_cm.
+  bool half_open() const { return device_.iwarp() && accepted_ && !heard_; }
   bool Dead();
   void TryToDestroy(int tries);
   void Destroy();
@@ -227,6 +233,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::vector<ibv_wc> early_;  // messages that came before it was known; under the receives' lock
   std::vector<Landing> bounces_;
   uint32_t next_bounce_ = 0;
+  std::vector<Bounce> left_;  // of requests that the device was not done with
   // Each under its queue's lock; null when released.
   WorkQueue* queues_[2] = {nullptr, nullptr};
   std::atomic<uint64_t> posted_[2] = {};
@@ -239,6 +246,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   bool dialing_ = false;  // control thread: rdma_connect runs aside
   bool dialled_ = false;  // it was called
   bool buried_ = false;   // control thread: destroyed when nothing goes on any more
+  std::atomic<bool> accepted_{false};
+  std::atomic<bool> heard_{false};  // an event came
+  bool unstopped_ = false;          // it was half open when it was to stop
   Mutex mutex_;
   ConnectionOwner* owner_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };

@@ -275,7 +275,10 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
     parameters.private_data = data.data();
     parameters.private_data_len = static_cast<uint8_t>(data.size());
     error = rdma_accept(connection.id(), &parameters) == 0 ? 0 : errno;
-    if (error == 0) SetTermsForPeer(connection);
+    if (error == 0) {
+      connection.set_accepted();
+      SetTermsForPeer(connection);
+    }
   }
   dialled_ = false;
   heard_ = true;
