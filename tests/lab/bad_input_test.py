@@ -76,7 +76,8 @@ step 'peer down' %(connect)s 10.8.0.2 7000
 %(own_down)s
 kill $server
 wait $server
-true
+echo '==== served'
+cat served
 """
 
 
@@ -240,6 +241,8 @@ wait $holder
         status, output = lab.run("siw", _LINK % values, net="namespaces", seconds=250)
         self.assertEqual(status, 0, output)
         said = self._parts(output)
+        for part in ("connected", "peer down", "own down", "served"):
+            print("%s:\n%s" % (part, said[part]), flush=True)
         return said["connected"], said["peer down"], said["own down"]
 
     def _cut_dat(self, client, server):
