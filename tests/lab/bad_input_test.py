@@ -32,7 +32,7 @@ time.sleep(1000)
 
 # Offers to speak first, as MPA's peers do; speaks when ours has said that all is done, and hears it hang up.
 _MUTE = """
-import socket, sys, time
+import socket, time
 talk = socket.create_connection(("10.9.0.1", 7199))
 talk.sendall(b"MPA ID Req Frame" + bytes.fromhex("1002000480018001"))
 answer = talk.recv(100)

@@ -169,11 +169,6 @@ int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* wanted) {
   return id->qp != nullptr ? 0 : -1;
 }
 
-void rdma_destroy_qp(rdma_cm_id* id) {
-  ibv_destroy_qp(id->qp);
-  id->qp = nullptr;
-}
-
 int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);

@@ -37,7 +37,6 @@ void Connection::DestroyPair() {
     SpinLockHolder guard(&options_.queues[kReceives]->lock);
     options_.shared->Leave(pair_->qp_num);
   }
-  id_->qp = nullptr;
   ibv_destroy_qp(pair_);
   pair_ = nullptr;
 }
@@ -564,10 +563,7 @@ bool Connection::Dead() {
 
 // To destroy an id whose request waits for an answer is to wait for the answer in iw_cm, or for
 // siw's own time-out of seconds: not on the control thread. Deleted behind what is posted to it.
-// librdmacm, which reads events there, changes the state of the pair that an id has: it lets go of
-// it first.
 void Connection::Destroy() {
-  id_->qp = nullptr;
   const auto destroy = [this] {
     DestroyId();
     device_.loop().Post([this] { delete this; });
@@ -580,6 +576,8 @@ void Connection::TryToDestroy(int tries) {
   buried_ = true;
   if (dialing_ || half_open()) return;  // what ends that comes back here
   if (unstopped_) Stop(true);
+  // librdmacm, which reads events on this thread, changes the state of the pair that an id has.
+  id_->qp = nullptr;
   if (Dead()) {
     Destroy();
     return;
