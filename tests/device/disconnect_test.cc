@@ -74,6 +74,29 @@ TEST_F(DisconnectTest, GracefullyAfterPostedRequestsAreDone) {
   Expect(passive_.receives(), 108, Status::kFlushed);
 }
 
+// The peer has told all it has to say and has left when the program finds the time for receives.
+TEST_F(DisconnectTest, HeldMessagesComeBeforeTheEnd) {
+  constexpr int kMessages = 5;
+  for (size_t size : {8, 16384}) {
+    End& from = NewEnd(a());
+    End& to = NewEnd(b());
+    Connect(from, to);
+    from.Put(0, Pattern(size, 3));
+    for (int i = 0; i < kMessages; ++i) ASSERT_EQ(from.Send(i, 0, size), PostResult::kOk);
+    from.pair().Disconnect(DisconnectMode::kGraceful);
+    Settle();
+    EXPECT_EQ(to.events().count(), 0u) << "messages wait";
+    for (int i = 0; i < kMessages; ++i) {
+      ASSERT_EQ(to.Receive(i, 0, size), PostResult::kOk);
+      Expect(to.receives(), i);
+      EXPECT_EQ(to.Get(0, size), Pattern(size, 3));
+    }
+    ExpectDisconnected(to, DisconnectCause::kPeer);
+    for (int i = 0; i < kMessages; ++i) Expect(from.sends(), i);
+    ExpectDisconnected(from, DisconnectCause::kLocal);
+  }
+}
+
 TEST_F(DisconnectTest, AbruptlyFlushesBeforeItReturns) {
   Connect(active_, passive_);
   // Nothing of this can complete: the peer has no receive, and requests with kConfirm wait for it.

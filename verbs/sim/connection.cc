@@ -249,15 +249,15 @@ void SimEnd::Closed(Status verdict) {
   if (pair_ == nullptr) return;
   switch (verdict) {
     case Status::kSuccess:
-      pair_->Fail(DisconnectCause::kPeer, Status::kFlushed);
+      pair_->PeerLeft(*this);
       return;
     case Status::kReceiverNotReady:
     case Status::kRemoteOperation:
     case Status::kRemoteAccess:
-      pair_->Fail(DisconnectCause::kBroken, verdict);
+      pair_->Fail(verdict);
       return;
     default:
-      pair_->Fail(DisconnectCause::kBroken, Status::kFlushed);
+      pair_->Fail(Status::kFlushed);
       return;
   }
 }
@@ -266,7 +266,7 @@ void SimEnd::Broken() {
   if (pair_ == nullptr) {
     if (!active_) connection_.gone_ = true;
   } else if (open_) {
-    pair_->Fail(DisconnectCause::kBroken, Status::kTransport);
+    pair_->Fail(Status::kTransport);
   } else {
     Detach()->ConnectFailed(active_ ? ConnectOutcome::kRefused : ConnectOutcome::kGone, {});
     connection_.RemoveIfOver();

@@ -36,6 +36,7 @@ class SimEnd final : public Link {
   void Heat() override {}
   bool Cool() override { return false; }
   void Disconnect(Status verdict) override;
+  bool AllTaken() const override { return messages_.empty(); }
 
  private:
   friend class SimConnection;

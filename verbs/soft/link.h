@@ -37,6 +37,10 @@ class Link {
   // wrong either way for a moment. False for a message that is held.
   virtual bool Arrived() const = 0;
 
+  // Under the inbound lock: nothing that has come waits for a receive. Asked once the peer has
+  // left.
+  virtual bool AllTaken() const = 0;
+
   // Under the inbound lock. One that is all there and waits for its receive is not open.
   virtual OpenWrite open_write() const { return OpenWrite::kNone; }
 

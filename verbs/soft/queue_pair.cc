@@ -14,6 +14,9 @@ namespace {
 // What a pair takes out of a shared receive queue at a time, before its completions are reaped.
 constexpr uint32_t kMaxTaken = 256;
 
+// For so long a message that finds no receive holds up the end of its connection.
+constexpr Nanos kTakeTime = 1'000'000'000;
+
 SoftCompletionQueue& AsSoft(CompletionQueue* queue) {
   return *static_cast<SoftCompletionQueue*>(queue);
 }
@@ -360,6 +363,7 @@ Damage SoftQueuePair::BreakOff(OpenWrite open, Status verdict_for_peer) {
 }
 
 Link* SoftQueuePair::Tear(Status verdict, Broken* broken) {
+  if (leave_timer_ != 0) context_.executor().Cancel(std::exchange(leave_timer_, 0));
   LockAll();
   state_.store(State::kError);
   receiving_.store(false);
@@ -436,8 +440,50 @@ void SoftQueuePair::Disconnect(DisconnectMode mode) {
 
 void SoftQueuePair::CheckDrained() {
   if (draining() && !failing_.load(std::memory_order_relaxed) && SendIdle()) {
-    Fail(DisconnectCause::kLocal, Status::kFlushed);
+    FailWith(DisconnectCause::kLocal, Status::kFlushed, Status::kSuccess);
   }
+}
+
+void SoftQueuePair::PeerLeft(const Link& from) {
+  uint64_t connection;
+  {
+    MutexLock control(&control_);
+    PassLockHolder holder(&home_.lock());
+    if (link_.load() != &from || failing_.load()) return;
+    if ((attention_.fetch_or(kPeerLeft) & kPeerLeft) != 0) return;
+    connection = connection_;
+  }
+  Attend();  // mostly that is all
+  AwaitTaken(connection);
+}
+
+void SoftQueuePair::AwaitTaken(uint64_t connection) {
+  MutexLock control(&control_);
+  if (connection_ != connection || state_.load() != State::kConnected || failing_.load()) return;
+  const uint64_t taken = receives_.done.load();
+  Executor& executor = context_.executor();
+  leave_timer_ = executor.RunAt(executor.Now() + kTakeTime, [=, anchor = anchor_] {
+    SoftQueuePair* const pair = anchor->pair.load();
+    if (pair != nullptr) pair->EndUnlessTaken(connection, taken);
+  });
+}
+
+void SoftQueuePair::EndUnlessTaken(uint64_t connection, uint64_t taken) {
+  if (receives_.done.load() != taken) return AwaitTaken(connection);
+  MutexLock control(&control_);
+  if (connection_ != connection || state_.load() != State::kConnected) return;
+  FailWith(DisconnectCause::kPeer, Status::kFlushed, Status::kSuccess);
+}
+
+void SoftQueuePair::CheckTaken(const Attachment& attachment) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  if ((attention_.load(std::memory_order_relaxed) & kPeerLeft) == 0) return;
+  // Whoever has the home's lock instead takes what came, and asks again.
+  if (!attachment.home && !home_.lock().TryLock()) return;
+  const Link* const link = link_.load(std::memory_order_relaxed);
+  if (link != nullptr && (link->AllTaken() || SendsWait())) {
+    FailWith(DisconnectCause::kPeer, Status::kFlushed, Status::kSuccess);
+  }
+  if (!attachment.home) home_.lock().Unlock();
 }
 
 void SoftQueuePair::Flush() {

@@ -121,15 +121,14 @@ class SoftQueuePair final : public QueuePair {
   // ---- The end. Any thread, under any of the pair's locks; the first call wins and the rest is
   // ignored. From then on NextToEmit gives nothing and Poll is not called; soon, on the executor,
   // the oldest emitted and incomplete request completes with `verdict` (kFlushed: as all others),
-  // everything is flushed, Link::Disconnect and the sink are called.
-  //   kPeer    all that the peer sent before was offered: call Attend until the link has
-  //            consumed it or it is held
-  //   kBroken  verdict: what the peer said (kRemoteAccess, kRemoteOperation, kReceiverNotReady),
-  //            kTransport when the connection was lost, kFlushed otherwise
-  void Fail(DisconnectCause cause, Status verdict) {
-    FailWith(cause, verdict,
-             cause == DisconnectCause::kBroken ? Status::kTransport : Status::kSuccess);
-  }
+  // everything is flushed, Link::Disconnect and the sink (kBroken) are called. `verdict`: what the
+  // peer said (kRemoteAccess, kRemoteOperation, kReceiverNotReady), kTransport when the connection
+  // was lost, kFlushed otherwise.
+  void Fail(Status verdict) { FailWith(DisconnectCause::kBroken, verdict, Status::kTransport); }
+  // The peer of `from` has disconnected in order: kPeer. On the executor, no lock held. What it
+  // sent before and the program has no receive for holds the end up, until all is taken, or
+  // nothing was for a second, or a request of this side waits for an answer.
+  void PeerLeft(const Link& from);
 
   // Before Fail, inside Poll: what came fails its checksum.
   void SetCorrupt() { corrupt_ = true; }
@@ -250,6 +249,7 @@ class SoftQueuePair final : public QueuePair {
   enum Attention : uint8_t {  // bit set
     kDraining = 1,            // Disconnect(kGraceful)
     kFullRing = 2,            // a message is held until completions of shared receives are reaped
+    kPeerLeft = 4,
   };
   // In SendEntry::flags, beside RequestFlag: not to be emitted; completes with the status in
   // `cookie` when everything before it has completed.
@@ -282,6 +282,9 @@ class SoftQueuePair final : public QueuePair {
   void FlushQueues(Status oldest);
   void Settle(uint64_t connection);
   void CheckDrained();
+  void AwaitTaken(uint64_t connection);
+  void EndUnlessTaken(uint64_t connection, uint64_t taken);
+  void CheckTaken(const Attachment& attachment);
   // Fails the connection and tells the peer why.
   Inbound Break(Status verdict_for_peer);
   void FailWith(DisconnectCause cause, Status verdict, Status verdict_for_peer);
@@ -331,7 +334,7 @@ class SoftQueuePair final : public QueuePair {
             Copy&& copy) const;
   bool Poll(Link& link, const Attachment& attachment, int n);
   bool TryPump(Link& link);
-  void PayAttention(int n);
+  void PayAttention(const Attachment& attachment, int n);
   void NotifyOther(const Attachment& attachment);
   void NotifyAll();
   Attachment* Other(const Attachment& attachment) {
@@ -411,6 +414,7 @@ class SoftQueuePair final : public QueuePair {
   size_t attempt_wire_ ABSL_GUARDED_BY(control_) = 0;
   ConnectOptions attempt_ ABSL_GUARDED_BY(control_);
   std::vector<uint8_t> attempt_data_ ABSL_GUARDED_BY(control_);
+  Executor::TimerId leave_timer_ ABSL_GUARDED_BY(control_) = 0;  // of AwaitTaken
   // The sink may still be told of this connection; cleared by Disconnect(kAbrupt).
   std::atomic<bool> may_report_{false};
   SpinLock fail_lock_;

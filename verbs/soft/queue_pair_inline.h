@@ -179,7 +179,7 @@ Inbound SoftQueuePair::UpdateAtomic(Key key, uint64_t address, uint64_t* origina
 template <typename Copy>
 Inbound SoftQueuePair::PlaceRead(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy) {
   if (uint64_t{offset} + n > entry.length) {
-    Fail(DisconnectCause::kBroken, Status::kTransport);
+    Fail(Status::kTransport);
     return Inbound::kBroken;
   }
   const uint32_t access = (entry.flags & kRemoteSink) != 0 ? kRemoteWrite : kLocalWrite;

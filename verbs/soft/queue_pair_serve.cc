@@ -48,7 +48,7 @@ int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
       moved |= TryPump(*link);
     }
     if (attention_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      PayAttention(n);
+      PayAttention(attachment, n);
   }
   const int got = n != 0 ? Reap(attachment, out, n) : 0;
   if (moved || got != 0) {
@@ -58,8 +58,9 @@ int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
   return got;
 }
 
-void SoftQueuePair::PayAttention(int n) {
+void SoftQueuePair::PayAttention(const Attachment& attachment, int n) {
   CheckDrained();
+  CheckTaken(attachment);
   // This look is about to make room in the ring: another one is due.
   if ((attention_.load(std::memory_order_relaxed) & kFullRing) != 0 && n != 0) MarkArrived();
 }

@@ -228,6 +228,7 @@ void IwarpLink::Start() { Arm(); }
 // -------------------------------------------------------------------------------------- events
 
 void IwarpLink::Arm() {
+  if (ended_.load()) return;
   // Whoever changes what is wanted does so before it comes here: the last to come sees all.
   SpinLockHolder hold(&arm_lock_);
   uint32_t wanted = 0;
@@ -251,8 +252,8 @@ void IwarpLink::OnEvent(uint32_t events) {
       break;
     case Life::kUp:
       if (SoftQueuePair* const pair = pair_.load()) {
-        if ((events & (EPOLLERR | EPOLLHUP)) != 0 && stalled_.load()) {
-          pair->Fail(DisconnectCause::kBroken, Status::kTransport);
+        if ((events & (EPOLLERR | EPOLLHUP)) != 0 && stalled_.load() && !ended_.load()) {
+          pair->Fail(Status::kTransport);
         } else {
           pair->Attend();
         }
@@ -279,7 +280,9 @@ bool IwarpLink::Cool() {
 }
 
 bool IwarpLink::Arrived() const {
-  if (stalled_.load(std::memory_order_relaxed)) return false;
+  if (stalled_.load(std::memory_order_relaxed) || ended_.load(std::memory_order_relaxed)) {
+    return false;
+  }
   if (unread_.load(std::memory_order_relaxed)) return true;
   // While cold the loop is told; while hot nobody else knows.
   if (!hot_.load(std::memory_order_relaxed)) return false;
@@ -315,7 +318,7 @@ void IwarpLink::CheckDebt() {
     Log(LogLevel::kInfo, "iwarp: ", PeerEnd(socket_.get()).address.ToString(), " is silent");
     lost_.store(true);
     if (SoftQueuePair* const pair = pair_.load()) {
-      pair->Fail(DisconnectCause::kBroken, Status::kTransport);
+      pair->Fail(Status::kTransport);
     }
     return;
   }
@@ -340,7 +343,7 @@ void IwarpLink::End(Status verdict) {
   ReleaseInput();
   {
     SpinLockHolder hold(&transmit_lock_);
-    const bool explain = !peer_terminated_ && !end_of_stream_ && may_send_;
+    const bool explain = !peer_terminated_ && !ended_.load() && may_send_;
     if (explain) EmitEmptyAnswers();
     if (explain && terminate_size_ == 0 && verdict != Status::kSuccess) {
       terminate_size_ = EncodeTerminate(kRdmapLocalCatastrophic, {}, terminate_);

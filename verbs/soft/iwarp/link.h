@@ -92,6 +92,7 @@ class IwarpLink final : public Link,
   void Heat() override;
   bool Cool() override;
   void Disconnect(Status verdict) override;
+  bool AllTaken() const override { return parked_.empty(); }
   OpenWrite open_write() const override;
 
  private:
@@ -209,6 +210,7 @@ class IwarpLink final : public Link,
   std::atomic<bool> hot_{false};
   std::atomic<bool> stalled_{false};  // parked_ is full: the socket is not read
   std::atomic<bool> unread_{false};   // input_ holds something
+  std::atomic<bool> ended_{false};    // the peer's FIN was read: the socket is not watched any more
   std::atomic<bool> want_room_{false};
   std::atomic<bool> lost_{false};  // nothing can be sent any more
   // Nor then: the peer's process has gone, but its FIN came first and is still to be read.
@@ -247,7 +249,6 @@ class IwarpLink final : public Link,
   std::span<const uint8_t> input_;  // of buffer_, or empty
   ParkedMessages parked_;
   uint64_t fpdus_ = 0;
-  bool end_of_stream_ = false;
   bool broken_ = false;                     // nothing is consumed any more
   std::optional<uint32_t> send_immediate_;  // of the send that goes on or comes next
   // Of the write that goes on or comes next. While a write is parked, or the end of one, those

@@ -98,7 +98,7 @@ bool IwarpLink::Poll(int budget) {
   unread_.store(!input_.empty(), std::memory_order_relaxed);
   if (broken_) {
     // What came before the error is still answered, so that the peer knows which request failed.
-    if (!peer_terminated_ && !end_of_stream_) Transmit(/*requests=*/false, /*last=*/true);
+    if (!peer_terminated_ && !ended_.load()) Transmit(/*requests=*/false, /*last=*/true);
     return true;
   }
   const bool stalled = parked_.full();
@@ -111,6 +111,7 @@ bool IwarpLink::Poll(int budget) {
 
 // False: nothing came.
 bool IwarpLink::Receive(SoftQueuePair& pair) {
+  if (ended_.load(std::memory_order_relaxed)) return false;
   if (buffer_ == nullptr) buffer_ = shared_->buffers.Take();
   const std::span<uint8_t> missing = reader_.Missing();
   iovec parts[] = {{missing.data(), missing.size()}, {buffer_.get(), ReceiveBuffers::kSize}};
@@ -128,7 +129,7 @@ bool IwarpLink::Receive(SoftQueuePair& pair) {
     return false;
   }
   if (n == 0) {
-    end_of_stream_ = true;
+    ended_.store(true);
     AtEnd(pair);
     return false;
   }
@@ -139,23 +140,28 @@ bool IwarpLink::Receive(SoftQueuePair& pair) {
   return true;
 }
 
-// The peer's FIN, with everything before it consumed.
+// The peer's FIN, with everything before it consumed or parked.
 void IwarpLink::AtEnd(SoftQueuePair& pair) {
-  broken_ = true;
   // A peer that means to leave does not owe us the answer to a read. Confirmations it may owe: a
   // message that it holds is never confirmed.
-  if (pair.ReadsOutstanding() || !reader_.at_boundary()) return Lost(pair);
-  pair.Fail(DisconnectCause::kPeer, Status::kFlushed);
+  if (pair.ReadsOutstanding() || !reader_.at_boundary()) {
+    broken_ = true;
+    return Lost(pair);
+  }
+  shared_->loop.Post([self = shared_from_this()] {
+    SoftQueuePair* const left = self->pair_.load();
+    if (left != nullptr) left->PeerLeft(*self);
+  });
 }
 
 void IwarpLink::Lost(SoftQueuePair& pair) {
   lost_.store(true);
-  pair.Fail(DisconnectCause::kBroken, Status::kTransport);
+  pair.Fail(Status::kTransport);
 }
 
 bool IwarpLink::Break(SoftQueuePair& pair, const WireError& error, std::span<const uint8_t> ulpdu) {
   Log(LogLevel::kInfo, "iwarp: the peer broke a rule: ", Describe(error));
-  pair.Fail(DisconnectCause::kBroken, Status::kFlushed);
+  pair.Fail(Status::kFlushed);
   return Broken(error, ulpdu);
 }
 
@@ -543,7 +549,7 @@ bool IwarpLink::TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payl
   Log(LogLevel::kInfo, "iwarp: the peer terminated: ", Describe(error));
   peer_terminated_ = true;
   broken_ = true;
-  pair.Fail(DisconnectCause::kBroken, VerdictOf(error));
+  pair.Fail(VerdictOf(error));
   return false;
 }
 

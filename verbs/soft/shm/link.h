@@ -34,6 +34,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   void Heat() override;
   bool Cool() override;
   void Disconnect(Status verdict) override;
+  bool AllTaken() const override;
   OpenWrite open_write() const override;
   void TakeConfirmed() override;
 

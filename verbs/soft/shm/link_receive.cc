@@ -27,7 +27,7 @@ constexpr bool Valid(uint64_t word, uint64_t position) {
 }  // namespace
 
 ShmLink::Step ShmLink::Nonsense() {
-  pair_.load(std::memory_order_relaxed)->Fail(DisconnectCause::kBroken, Status::kTransport);
+  pair_.load(std::memory_order_relaxed)->Fail(Status::kTransport);
   return Step::kBroken;
 }
 
@@ -530,6 +530,11 @@ bool ShmLink::Cool() {
 }
 
 // --------------------------------------------------------------------------------------- end
+
+bool ShmLink::AllTaken() const {
+  const uint64_t position = rx_position_.load(std::memory_order_relaxed);
+  return !Valid(rx_[position % kSlots].word.load(std::memory_order_acquire), position);
+}
 
 void ShmLink::DiscardInbound(uint64_t data_end, uint64_t reply_end) {
   uint64_t position = rx_position_.load(std::memory_order_relaxed);

@@ -268,13 +268,13 @@ void Peer::OnClose(Message& message) {
   Drain(*link);
   switch (static_cast<Status>(body->verdict)) {
     case Status::kSuccess:
-      return pair->Fail(DisconnectCause::kPeer, Status::kFlushed);
+      return pair->PeerLeft(*link);
     case Status::kReceiverNotReady:
     case Status::kRemoteOperation:
     case Status::kRemoteAccess:
-      return pair->Fail(DisconnectCause::kBroken, static_cast<Status>(body->verdict));
+      return pair->Fail(static_cast<Status>(body->verdict));
     default:
-      return pair->Fail(DisconnectCause::kBroken, Status::kFlushed);
+      return pair->Fail(Status::kFlushed);
   }
 }
 
@@ -321,10 +321,10 @@ void Peer::Die() {
     if (phase == Phase::kConnected && pair != nullptr) {
       Drain(*link);
       // Leave follows when the pair has let go (CloseLink).
-      if (leaves_) {
-        pair->Fail(DisconnectCause::kPeer, Status::kFlushed);
+      if (leaves_ || link->peer_closed) {
+        pair->PeerLeft(*link);
       } else {
-        pair->Fail(DisconnectCause::kBroken, Status::kTransport);
+        pair->Fail(Status::kTransport);
       }
       continue;
     }
