@@ -23,6 +23,10 @@ class Rping(unittest.TestCase):
     def test_dat_under_load(self):
         rping.run(self, rping.DAT, "lab0", (65535,), "on", rounds=500)
 
+    # What our client offers is changed on its way.
+    def test_dat_in_each_model(self):
+        rping.run_models(self, ("none", "write", "read"))
+
     # A peer without VIPL's header: a VIPL client of it sees its own attributes, a server takes it as it comes.
     def test_vipl(self):
         rping.run(self, rping.VIPL, "10.8.0.2", (64, 65535), "on")
