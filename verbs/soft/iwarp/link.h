@@ -98,7 +98,7 @@ class IwarpLink final : public Link,
  private:
   // A read that the peer has not answered.
   struct OutboundRead {
-    // The program's, or an empty one of ours: it confirms this many requests, or is the first FPDU.
+    // The program's, or one of ours: it confirms this many requests, or is the first FPDU.
     bool user = false;
     uint32_t confirms = 0;
   };

@@ -1,0 +1,298 @@
+// What the device completes, and what becomes of it.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "verbs/base/log.h"
+#include "verbs/frame_format.h"
+#include "verbs/rdma/connection.h"
+#include "verbs/rdma/errors.h"
+#include "verbs/rdma/shared_receive_queue.h"
+
+namespace viaduct::verbs::rdma {
+
+void Connection::Complete(Direction direction, const ibv_wc& completion) {
+  CountSeen(direction);
+  WorkQueue* const queue = queues_[direction];
+  if (queue == nullptr) return;  // released
+  // What a failed attempt flushes is still posted.
+  if (completion.status == IBV_WC_WR_FLUSH_ERR && !established_) return;
+  if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
+  if (direction == kReceives && may_frame() && framing() == Framing::kUnknown) {
+    early_.push_back(completion);
+    return;
+  }
+  Take(direction, *queue, completion);
+}
+
+void Connection::SetFramed(bool framed) {
+  if (!may_frame()) return;
+  framing_.store(framed ? Framing::kFramed : Framing::kUnframed, std::memory_order_relaxed);
+  for (const ibv_wc& completion : std::exchange(early_, {})) {
+    if (queues_[kReceives] != nullptr) Take(kReceives, *queues_[kReceives], completion);
+  }
+}
+
+void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& completion) {
+  if (direction == kReceives && bouncing()) {
+    ReceiveBounced(queue, completion);
+    return;
+  }
+  WorkRecord* const record = queue.OldestAtDevice();
+  if (record == nullptr) return;
+  Status status = CompletionStatus(completion.status);
+  if (status == Status::kFlushed && AnswerIsMissing(*record)) {
+    status = Status::kTransport;
+    set_failed();
+  }
+  if (direction == kReceives && status != Status::kSuccess && status != Status::kFlushed) {
+    status = ReceiveError(queue, *record);
+  }
+  if (record->status == Status::kSuccess) record->status = status;
+  if (direction == kReceives && status == Status::kSuccess) {
+    Receive(*record, completion);
+    if (record->rest == WorkRecord::Rest::kFrame) {
+      record->status = framing() == Framing::kFramed
+                           ? ReceiveBehindFrame(queue, *record, completion.byte_len)
+                           : ReceiveUnframed(queue, *record, completion.byte_len);
+    } else if (record->bounce.memory != nullptr && record->opcode != Opcode::kReceiveWrite) {
+      record->status =
+          Scatter(*record, queue.SegmentsOf(*record), record->bounce.memory, completion.byte_len);
+    }
+  }
+  if (--record->parts == 0) Finish(direction, queue, *record);
+}
+
+// What the device did not see fail: a request that it refused, a message that is no frame.
+void Connection::Break() {
+  set_failed();
+  if (options_.ended != nullptr) *options_.ended = true;
+  Signal(ConnectionOwner::kFailed);
+}
+
+bool Connection::TakeFrame(std::span<const uint8_t, kFrameBytes> frame, uint32_t bytes,
+                           WorkRecord* record) {
+  const std::optional<Frame> parsed =
+      bytes >= kFrameBytes ? ParseFrame(frame, bytes - kFrameBytes) : std::nullopt;
+  record->length = 0;
+  if (!parsed.has_value()) return false;
+  const bool write = parsed->kind == FrameKind::kWrite;
+  if (write) record->opcode = Opcode::kReceiveWrite;
+  record->length = write ? parsed->length : bytes - static_cast<uint32_t>(kFrameBytes);
+  record->has_immediate = parsed->has_immediate();
+  record->immediate = parsed->immediate;
+  return true;
+}
+
+Status Connection::ReceiveBehindFrame(WorkQueue& queue, WorkRecord& record, uint32_t bytes) {
+  if (!TakeFrame(frames_[kReceives].At(queue.SlotOf(record)), bytes, &record)) {
+    Break();
+    return Status::kTransport;
+  }
+  if (record.bounce.memory == nullptr || bytes == kFrameBytes) return Status::kSuccess;
+  return Scatter(record, queue.SegmentsOf(record), record.bounce.memory, record.length);
+}
+
+// The message has no frame: its beginning lies where one would be, and the rest too far ahead. The
+// few receives that were posted before the answer came are copied twice for that.
+Status Connection::ReceiveUnframed(WorkQueue& queue, WorkRecord& record, uint32_t bytes) {
+  const std::span<const uint8_t> lead =
+      std::span<const uint8_t>(frames_[kReceives].At(queue.SlotOf(record)))
+          .first(std::min<size_t>(bytes, kFrameBytes));
+  const Segment* const segments = queue.SegmentsOf(record);
+  const std::unique_ptr<unsigned char[]> whole(new (std::nothrow) unsigned char[bytes + 1]);
+  Status status = whole != nullptr ? Status::kSuccess : Status::kLocalLength;
+  if (status == Status::kSuccess) {
+    std::copy(lead.begin(), lead.end(), whole.get());
+    unsigned char* const rest = whole.get() + lead.size();
+    const auto left = static_cast<uint32_t>(bytes - lead.size());
+    if (record.bounce.memory != nullptr) {
+      std::memcpy(rest, record.bounce.memory, left);
+    } else {
+      status = Gather(record, segments, rest, left);
+    }
+  }
+  if (status == Status::kSuccess) status = Scatter(record, segments, whole.get(), bytes);
+  if (status != Status::kSuccess) Break();
+  return status;
+}
+
+void Connection::NoteFailure(const ibv_wc& completion) {
+  Log(LogLevel::kDebug, device_.name(), ": ", ibv_wc_status_str(completion.status));
+  // A message that no receive could take has come before the news that there is a connection.
+  if (!established_) {
+    if (completion.status != IBV_WC_WR_FLUSH_ERR) set_failed();
+    return;
+  }
+  // An InfiniBand device flushes by itself only after an error; on iWARP that is how every
+  // connection ends, and the connection manager tells which way.
+  if (!stopping_ && options_.ended != nullptr) *options_.ended = true;
+  if (completion.status == IBV_WC_WR_FLUSH_ERR && device_.iwarp()) return;
+  set_failed();
+  Signal(ConnectionOwner::kFailed);
+}
+
+// iWARP flushes everything however the connection ended. A read that the peer has not answered, or
+// a request that it has not confirmed, was cut off by that end.
+bool Connection::AnswerIsMissing(const WorkRecord& record) const {
+  return device_.iwarp() && !stopping_ && !failed() &&
+         (record.opcode == Opcode::kRead || (record.flags & kConfirm) != 0);
+}
+
+// Drivers name the two ways in which a receive fails as they like; its memory tells them apart.
+Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record) const {
+  const Segment* const segments = queue.SegmentsOf(record);
+  for (uint16_t i = 0; i < record.segments; ++i) {
+    if (segments[i].length != 0 &&
+        options_.memory->Resolve(*options_.domain, segments[i].key, segments[i].address,
+                                 segments[i].length, kLocalWrite) == nullptr) {
+      return Status::kLocalProtection;
+    }
+  }
+  return Status::kLocalLength;
+}
+
+// The caller holds the lock of the queue's completions: clang cannot name it by the direction.
+void Connection::Finish(Direction direction, WorkQueue& queue,
+                        WorkRecord& record) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  options_.domain->bounces().GiveBack(record.bounce);
+  queue.Done(record, record.status);
+  if (queue.HasNews()) options_.queues[direction]->List(queue);
+  if (direction == kSends) CheckTurn(queue);
+}
+
+void Connection::CheckTurn(WorkQueue& sends) {
+  if (sends.open() != 0) return;
+  if (sends.Take(WorkQueue::kDrainAwaited)) Signal(ConnectionOwner::kDrained);
+  if (!sends.Take(WorkQueue::kBreakAwaited)) return;
+  if (options_.ended != nullptr) *options_.ended = true;
+  Signal(ConnectionOwner::kFailed);
+}
+
+void Connection::BreakInTurn(WorkQueue& sends) {
+  set_failed();
+  sends.Set(WorkQueue::kBreakAwaited);
+  CheckTurn(sends);
+}
+
+void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& record,
+                         uint32_t count) {
+  record.parts = static_cast<uint16_t>(record.parts - count);
+  if (record.status == Status::kSuccess) record.status = Status::kTransport;
+  Break();
+  if (record.parts == 0) Finish(direction, queue, record);
+}
+
+void Connection::AwaitDrain(WorkQueue& sends) {
+  sends.Set(WorkQueue::kDrainAwaited);
+  CheckTurn(sends);
+}
+
+// Calls copy(memory, at, bytes) for the pieces of the receive's first `length` bytes.
+template <typename Copy>
+Status Connection::Walk(const WorkRecord& record, const Segment* segments, uint32_t length,
+                        Copy&& copy) {
+  uint32_t at = 0;
+  for (uint16_t i = 0; i < record.segments && at != length; ++i) {
+    const uint32_t piece = std::min(length - at, segments[i].length);
+    if (piece == 0) continue;
+    // All of the segment must be there, as a device asks it.
+    unsigned char* const memory = options_.memory->Resolve(
+        *options_.domain, segments[i].key, segments[i].address, segments[i].length, kLocalWrite);
+    if (memory == nullptr) return Status::kLocalProtection;
+    copy(memory, at, piece);
+    at += piece;
+  }
+  return at == length ? Status::kSuccess : Status::kLocalLength;
+}
+
+Status Connection::Scatter(const WorkRecord& record, const Segment* segments,
+                           const unsigned char* from, uint32_t length) {
+  return Walk(record, segments, length, [from](unsigned char* to, uint32_t at, uint32_t bytes) {
+    std::memcpy(to, from + at, bytes);
+  });
+}
+
+Status Connection::Gather(const WorkRecord& record, const Segment* segments, unsigned char* to,
+                          uint32_t length) {
+  return Walk(record, segments, length,
+              [to](const unsigned char* from, uint32_t at, uint32_t bytes) {
+                std::memcpy(to + at, from, bytes);
+              });
+}
+
+void Connection::ReceiveBounced(WorkQueue& queue,
+                                const ibv_wc& completion) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const uint32_t slot = next_bounce_++ % static_cast<uint32_t>(bounces_.size());
+  if (completion.status != IBV_WC_SUCCESS) return;
+  if (WorkRecord* const record = queue.OldestOpen(); record != nullptr) {
+    queue.Done(*record, CopyBounced(queue, *record, slot, completion));
+    if (queue.HasNews()) options_.queues[kReceives]->List(queue);
+  } else {
+    dropped_.fetch_add(1);
+    Signal(ConnectionOwner::kDropped);
+  }
+  PostBounce(slot);
+}
+
+Status Connection::CopyBounced(WorkQueue& queue, WorkRecord& record, uint32_t slot,
+                               const ibv_wc& completion) {
+  unsigned char* const message = bounces_[slot].memory.memory;
+  uint32_t bytes = completion.byte_len;
+  Receive(record, completion);
+  if (bounces_[slot].leads) {
+    const std::span<const uint8_t, kFrameBytes> frame = frames_[kReceives].At(slot);
+    if (framing() == Framing::kUnframed) {
+      // It may lie in the slot and in all of the bounce.
+      if (bytes > bounces_[slot].memory.size) {
+        record.length = 0;
+        return Status::kLocalLength;
+      }
+      const uint32_t lead = std::min(bytes, static_cast<uint32_t>(kFrameBytes));
+      std::memmove(message + lead, message, bytes - lead);
+      std::copy_n(frame.data(), lead, message);
+    } else if (TakeFrame(frame, bytes, &record)) {
+      bytes -= kFrameBytes;
+    } else {
+      Break();
+      return Status::kTransport;
+    }
+  }
+  if (record.opcode == Opcode::kReceiveWrite) return Status::kSuccess;
+  const Segment* const segments = queue.SegmentsOf(record);
+  uint64_t room = 0;
+  for (uint16_t i = 0; i < record.segments; ++i) room += segments[i].length;
+  const Status status =
+      room < bytes ? Status::kLocalLength : Scatter(record, segments, message, bytes);
+  if (status != Status::kSuccess) record.length = 0;
+  return status;
+}
+
+bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& completion) {
+  WorkQueue* const queue = queues_[kReceives];
+  if (queue == nullptr) return false;
+  if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
+  if (queue->full() && !queue->Resize(2 * (queue->tail() - queue->head()), 0)) return false;
+  WorkRecord& record = queue->Next();
+  record = WorkRecord();
+  record.id = receive.id;
+  record.quiet = receive.quiet;
+  record.opcode = Opcode::kReceive;
+  record.parts = 1;
+  queue->Publish();
+  if (completion.status == IBV_WC_SUCCESS) {
+    Receive(record, completion);
+  } else {
+    record.status = CompletionStatus(completion.status);
+  }
+  record.parts = 0;
+  Finish(kReceives, *queue, record);
+  return true;
+}
+
+}  // namespace viaduct::verbs::rdma
