@@ -31,7 +31,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -324,7 +323,7 @@ class SharedReceiveQueue {
 
 // What becomes of a message that finds no receive.
 enum class NoReceive : uint8_t {
-  kHold,   // it waits (DAT); if the peer disconnects gracefully behind it, for a second at least
+  kHold,   // it waits (DAT)
   kBreak,  // the connection breaks (VIPL's reliable levels)
   // It is dropped and reported (VIPL's unreliable level). One that is too long for its receive
   // completes it with kLocalLength, and the connection stays.
@@ -470,8 +469,7 @@ class QueuePair {
   // kImmediate goes as the standards have it (iWARP: RFC 7306, which older peers refuse) or, where
   // the device has none, fails with kRemoteOperation.
   virtual void EnableImmediate(ImmediateForm form) = 0;
-  // What the peer should be told in the private data; null where no bytes will do. Asked
-  // before Connect and Accept.
+  // What the peer should be told in the private data; null where no bytes will do.
   virtual std::optional<ConfirmationWord> confirmation_word() { return std::nullopt; }
   // The peer's, null if it has told none. Called where EnableImmediate is, and holds for the
   // connection. Means nothing to a device that does not confirm by reads.

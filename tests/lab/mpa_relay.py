@@ -6,6 +6,7 @@ It offers the responder the peer-to-peer model with that first message alone, or
 offers, and prints which of these the responder's answer names (RFC 6581).
 """
 
+import contextlib
 import socket
 import struct
 import sys
@@ -29,12 +30,14 @@ def _frame(source):
 
 
 def _relay(source, sink):
-    while True:
-        data = source.recv(65536)
-        if not data:
-            break
-        sink.sendall(data)
-    sink.shutdown(socket.SHUT_WR)
+    with contextlib.suppress(OSError):  # a reset: this direction is over
+        while True:
+            data = source.recv(65536)
+            if not data:
+                break
+            sink.sendall(data)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)
 
 
 def main():

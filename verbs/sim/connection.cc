@@ -249,6 +249,7 @@ void SimEnd::Closed(Status verdict) {
   if (pair_ == nullptr) return;
   switch (verdict) {
     case Status::kSuccess:
+      peer_left_ = true;
       pair_->PeerLeft(*this);
       return;
     case Status::kReceiverNotReady:
@@ -265,6 +266,8 @@ void SimEnd::Closed(Status verdict) {
 void SimEnd::Broken() {
   if (pair_ == nullptr) {
     if (!active_) connection_.gone_ = true;
+  } else if (peer_left_) {
+    return;  // and what breaks behind that breaks nothing
   } else if (open_) {
     pair_->Fail(Status::kTransport);
   } else {

@@ -2,7 +2,7 @@
 //
 // Each message is one packet. Messages (sends, writes, requests to read) wait in order at the
 // receiver until its pair takes them; answers (read data, confirmations) have a queue of their
-// own, so that a held message holds neither them nor a disconnect.
+// own, so that a held message holds neither them nor the news that the peer has left.
 #ifndef VIADUCT_VERBS_SIM_CONNECTION_H_
 #define VIADUCT_VERBS_SIM_CONNECTION_H_
 
@@ -82,6 +82,7 @@ class SimEnd final : public Link {
   bool open_ = false;     // established
   bool started_ = false;  // Poll may be called
   bool held_ = false;     // the first message waits for a receive
+  bool peer_left_ = false;
   uint32_t on_the_way_ = 0;
   std::deque<Message> messages_;
   std::deque<Answer> answers_;

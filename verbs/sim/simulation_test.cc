@@ -39,10 +39,10 @@ class Process final : public ConnectionSink, public ListenerSink {
     options.port = port;
     ASSERT_TRUE(pair_->Connect(options).ok());
   }
-  void Send(uint32_t length) {
+  void Send(uint32_t length, uint16_t flags = kConfirm) {
     const Segment segment = Whole(length);
     SendRequest request;
-    request.flags = kConfirm;
+    request.flags = flags;
     request.segments = absl::MakeConstSpan(&segment, 1);
     ASSERT_EQ(pair_->PostSend(request), PostResult::kOk);
   }
@@ -172,6 +172,77 @@ TEST_F(SimulationTest, WhatADeadProcessHadSentArrives) {
   b_.Poll();
   EXPECT_EQ(b_.statuses, (std::vector<Status>{Status::kSuccess}));
   EXPECT_EQ(b_.heard(), Heard{"broken"});
+}
+
+// Messages that find no receive hold the end up for a second, and for another after each that does.
+class HeldTest : public SimulationTest {
+ protected:
+  static constexpr int kMessages = 3;
+
+  void SendAndLeave() {
+    ConnectBoth();
+    for (int i = 0; i < kMessages; ++i) a_.Send(100, 0);
+    a_.pair().Disconnect(DisconnectMode::kGraceful);
+    RunFor(kSecond / 2);
+    ASSERT_EQ(a_.heard(), Heard{"local"});
+    ASSERT_EQ(b_.heard(), Heard{});
+  }
+  void ExpectTaken(size_t messages) {
+    b_.Poll();
+    EXPECT_EQ(b_.statuses, std::vector<Status>(messages, Status::kSuccess));
+  }
+};
+
+TEST_F(HeldTest, AreTakenOneByOne) {
+  SendAndLeave();
+  for (int i = 1; i < kMessages; ++i) {
+    b_.Receive();
+    RunFor(kSecond * 4 / 5);
+    ExpectTaken(i);
+    EXPECT_EQ(b_.heard(), Heard{});
+  }
+  b_.Receive();
+  RunFor(kSecond / 10);
+  ExpectTaken(kMessages);
+  EXPECT_EQ(b_.heard(), Heard{"peer"});
+}
+
+TEST_F(HeldTest, AreGivenUp) {
+  SendAndLeave();
+  b_.Receive();
+  RunFor(3 * kSecond);
+  ExpectTaken(1);
+  EXPECT_EQ(b_.heard(), Heard{"peer"});
+}
+
+TEST_F(HeldTest, AreNotWaitedForWhileARequestIsUnanswered) {
+  ConnectBoth();
+  a_.Send(100, 0);
+  b_.Send(100);  // a_ has no receive either
+  a_.pair().Disconnect(DisconnectMode::kGraceful);
+  RunFor(kSecond / 2);
+  EXPECT_EQ(b_.heard(), Heard{"peer"});
+}
+
+TEST_F(HeldTest, OutliveTheirSender) {
+  SendAndLeave();
+  simulation_.Kill(a_.context());
+  RunFor(kSecond / 10);
+  for (int i = 0; i < kMessages; ++i) b_.Receive();
+  RunFor(kSecond / 10);
+  ExpectTaken(kMessages);
+  EXPECT_EQ(b_.heard(), Heard{"peer"});
+}
+
+TEST_F(HeldTest, DoNotReachTheNextConnection) {
+  SendAndLeave();
+  b_.pair().Disconnect(DisconnectMode::kAbrupt);
+  b_.pair().Reset();
+  a_.pair().Reset();
+  a_.heard().clear();
+  ConnectBoth();
+  RunFor(3 * kSecond);
+  EXPECT_EQ(b_.heard(), Heard{});
 }
 
 TEST_F(SimulationTest, AResetBreaksBothSides) {

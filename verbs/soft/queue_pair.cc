@@ -469,7 +469,9 @@ void SoftQueuePair::AwaitTaken(uint64_t connection) {
 }
 
 void SoftQueuePair::EndUnlessTaken(uint64_t connection, uint64_t taken) {
-  if (receives_.done.load() != taken) return AwaitTaken(connection);
+  Attend();  // the program may have posted receives, and this thread have been kept from looking
+  const bool full = (attention_.load() & kFullRing) != 0;
+  if (receives_.done.load() != taken || full) return AwaitTaken(connection);
   MutexLock control(&control_);
   if (connection_ != connection || state_.load() != State::kConnected) return;
   FailWith(DisconnectCause::kPeer, Status::kFlushed, Status::kSuccess);
@@ -477,10 +479,13 @@ void SoftQueuePair::EndUnlessTaken(uint64_t connection, uint64_t taken) {
 
 void SoftQueuePair::CheckTaken(const Attachment& attachment) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if ((attention_.load(std::memory_order_relaxed) & kPeerLeft) == 0) return;
-  // Whoever has the home's lock instead takes what came, and asks again.
-  if (!attachment.home && !home_.lock().TryLock()) return;
+  if (!attachment.home && !home_.lock().TryLock()) {
+    home_.MarkReady(attachments_[0], SoftCompletionQueue::News::kArrival);
+    return;
+  }
   const Link* const link = link_.load(std::memory_order_relaxed);
-  if (link != nullptr && (link->AllTaken() || SendsWait())) {
+  const bool unanswered = incomplete_.load(std::memory_order_relaxed) != 0;
+  if (link != nullptr && (link->AllTaken() || unanswered)) {
     FailWith(DisconnectCause::kPeer, Status::kFlushed, Status::kSuccess);
   }
   if (!attachment.home) home_.lock().Unlock();

@@ -127,7 +127,7 @@ class SoftQueuePair final : public QueuePair {
   void Fail(Status verdict) { FailWith(DisconnectCause::kBroken, verdict, Status::kTransport); }
   // The peer of `from` has disconnected in order: kPeer. On the executor, no lock held. What it
   // sent before and the program has no receive for holds the end up, until all is taken, or
-  // nothing was for a second, or a request of this side waits for an answer.
+  // nothing was for a second, or a request of this side waits for its answer.
   void PeerLeft(const Link& from);
 
   // Before Fail, inside Poll: what came fails its checksum.

@@ -11,19 +11,27 @@ import unittest
 from tools.build_rules import python_main
 
 _SCRIPT = "tests/interop/decode/script_test"
-_CAPTURE = "tests/interop/decode/capture.py"
-_NETWORK = ["unshare", "--map-root-user", "--net"]
+_CAPTURE = ["unshare", "--map-root-user", "--net", sys.executable, "tests/interop/decode/capture.py"]
 _WRITE, _READ_REQUEST, _READ_RESPONSE, _SEND, _TERMINATE = 0, 1, 2, 3, 7
 _FIELDS = ["tcp.srcport", "iwarp_mpa.req", "iwarp_mpa.rep", "iwarp_rdma.opcode", "iwarp_mpa.crc_check", "_ws.malformed",
            "iwarp_rdma.term_layer", "iwarp_rdma.term_etype_rdma", "iwarp_rdma.term_errcode_rdma"]
+
+
+def captured(path, *command):
+    """What ran `command` and has written to `path` what passed its loopback interface, if its status is 0."""
+    return subprocess.run(_CAPTURE + [path] + list(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+                          universal_newlines=True, check=False)
 
 
 def why_not():
     """Why nothing can be captured here; None: it can."""
     if not shutil.which("tshark"):
         return "tshark is not installed (tools/setup ci)"
-    network = subprocess.run(_NETWORK + ["true"], stderr=subprocess.PIPE, universal_newlines=True, check=False)
-    return None if network.returncode == 0 else "no network of one's own: " + network.stderr.strip()
+    try:
+        probe = captured(os.devnull, "true")
+    except OSError as error:
+        return "no network of one's own: %s" % error
+    return None if probe.returncode == 0 else "no network of one's own: " + probe.stdout.strip()
 
 
 _WHY_NOT = why_not()
@@ -54,8 +62,7 @@ class DecodeTest(unittest.TestCase):
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "script.pcap")
-            script = subprocess.run(_NETWORK + [sys.executable, _CAPTURE, path, _SCRIPT], stdout=subprocess.PIPE,
-                                    stderr=subprocess.STDOUT, timeout=60, universal_newlines=True, check=False)
+            script = captured(path, _SCRIPT)
             if script.returncode != 0:
                 raise AssertionError(script.stdout)
             cls.packets = dissect(path)

@@ -304,7 +304,7 @@ void IwarpLink::NoteSent() {
 
 void IwarpLink::CheckDebt() {
   debt_timer_ = 0;
-  if (life_ != Life::kUp || !socket_.valid()) return;
+  if (life_ != Life::kUp || ended_.load() || !socket_.valid()) return;
   Debt debt = DebtOf(socket_.get());
   if (!debt.outstanding) {
     owing_.store(false);

@@ -126,9 +126,10 @@ void IwarpLink::PrepareTerminate(const WireError& error, std::span<const uint8_t
 }
 
 // EPIPE is a reset behind a FIN: the peer has disconnected and then closed, and whoever reads next
-// finds that out. A stalled link does not read.
+// finds that out, or has done so. A stalled link does not read.
 void IwarpLink::NoteSendError() {
-  (errno == EPIPE && !stalled_.load() ? left_ : lost_).store(true);
+  const bool left = ended_.load() || (errno == EPIPE && !stalled_.load());
+  (left ? left_ : lost_).store(true);
 }
 
 bool IwarpLink::SendParts(std::span<const iovec> parts) {

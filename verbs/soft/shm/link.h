@@ -55,6 +55,8 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   // After the end: hands back the chunks of what was never consumed, up to the peer's last
   // positions, which are hostile.
   void DiscardInbound(uint64_t data_end, uint64_t reply_end);
+  // The peer has said that it sends nothing from this position on. Executor.
+  void EndAt(uint64_t position);
   uint64_t data_end() const { return tx_position_; }
   uint64_t reply_end() const { return reply_tx_position_; }
   uint64_t consumed() const { return rx_position_.load(std::memory_order_relaxed); }
@@ -153,6 +155,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   std::atomic<bool> cold_{true};  // Heat and Cool; read by the sender
 
   alignas(64) std::atomic<uint64_t> rx_position_{0};  // inbound lock -> this group
+  std::atomic<uint64_t> rx_end_{UINT64_MAX};          // EndAt's
   uint64_t rx_published_ = 0;
   uint64_t message_bytes_ = 0;  // of the message that is coming in
   InMessage in_message_ = InMessage::kNone;

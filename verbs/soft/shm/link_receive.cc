@@ -531,9 +531,17 @@ bool ShmLink::Cool() {
 
 // --------------------------------------------------------------------------------------- end
 
+// No more than the ring holds: a hostile peer would go on writing.
+void ShmLink::EndAt(uint64_t position) {
+  rx_end_.store(std::min(position, rx_position_.load(std::memory_order_relaxed) + kSlots),
+                std::memory_order_relaxed);
+}
+
 bool ShmLink::AllTaken() const {
+  if (InForkChild()) return false;
   const uint64_t position = rx_position_.load(std::memory_order_relaxed);
-  return !Valid(rx_[position % kSlots].word.load(std::memory_order_acquire), position);
+  return position >= rx_end_.load(std::memory_order_relaxed) ||
+         !Valid(rx_[position % kSlots].word.load(std::memory_order_acquire), position);
 }
 
 void ShmLink::DiscardInbound(uint64_t data_end, uint64_t reply_end) {

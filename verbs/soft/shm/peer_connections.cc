@@ -268,6 +268,7 @@ void Peer::OnClose(Message& message) {
   Drain(*link);
   switch (static_cast<Status>(body->verdict)) {
     case Status::kSuccess:
+      link->EndAt(body->data_end);
       return pair->PeerLeft(*link);
     case Status::kReceiverNotReady:
     case Status::kRemoteOperation:
@@ -321,7 +322,9 @@ void Peer::Die() {
     if (phase == Phase::kConnected && pair != nullptr) {
       Drain(*link);
       // Leave follows when the pair has let go (CloseLink).
-      if (leaves_ || link->peer_closed) {
+      if (link->peer_closed) continue;
+      if (leaves_) {
+        link->EndAt(UINT64_MAX);
         pair->PeerLeft(*link);
       } else {
         pair->Fail(Status::kTransport);
