@@ -24,7 +24,7 @@ inline void SoftQueuePair::Emitted(Completes when) {
   const uint64_t n = sends_.done.load(std::memory_order_relaxed);
   SendEntry& entry = sends_.at(n);
   if (entry.opcode > Opcode::kWrite && IsFetch(entry.opcode)) [[unlikely]] {
-    reads_out_.fetch_add(1, std::memory_order_relaxed);
+    reads_out_.fetch_add(1, std::memory_order_seq_cst);
     incomplete_.fetch_add(1, std::memory_order_relaxed);
   } else if (when == Completes::kLater) {
     incomplete_.fetch_add(1, std::memory_order_relaxed);

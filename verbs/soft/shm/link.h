@@ -103,6 +103,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   bool Starve();
   void StopStarving();
   void LookForConfirmation();
+  void LookForReply();
   void Publish(uint64_t word, uint32_t slots);
   void AfterPublish();
   void WriteBody(uint32_t at, const unsigned char* from, uint32_t n);

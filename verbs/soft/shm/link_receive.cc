@@ -465,7 +465,7 @@ bool ShmLink::PollReplies() {
     SendEntry* entry = pair.OldestRead();
     if (entry == nullptr) {
       // The answer may have overtaken the poster, who marks a request sent after he has published
-      // it. Whoever looks next finds both.
+      // it, and then looks for an answer himself.
       const bool posting = pair.SendsWait();
       entry = pair.OldestRead();
       if (entry == nullptr && posting) break;

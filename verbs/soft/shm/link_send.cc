@@ -50,6 +50,9 @@ void ShmLink::Pump() {
       pair.Emitted(SoftQueuePair::Completes::kLater);
       confirms_.fetch_add(1, std::memory_order_seq_cst);
       if (cold_.load(std::memory_order_relaxed)) LookForConfirmation();
+    } else if (IsFetch(entry->opcode)) [[unlikely]] {
+      pair.Emitted(SoftQueuePair::Completes::kLater);
+      if (cold_.load(std::memory_order_relaxed)) LookForReply();
     } else {
       pair.Emitted(SoftQueuePair::Completes::kNow);
     }
@@ -66,6 +69,15 @@ void ShmLink::Pump() {
 void ShmLink::LookForConfirmation() {
   const uint64_t head = peer_line_->head.load(std::memory_order_seq_cst);
   if (static_cast<int64_t>(head - tx_position_) >= 0) {
+    pair_.load(std::memory_order_relaxed)->MarkArrived();
+  }
+}
+
+// The same for a read or an atomic: who was told of the answer may have found no request for it.
+void ShmLink::LookForReply() {
+  const uint64_t position = reply_rx_position_.load(std::memory_order_relaxed);
+  const uint64_t raw = reply_rx_[position % kReplySlots].word.load(std::memory_order_seq_cst);
+  if ((raw & 1) == Parity<kReplySlots>(position)) {
     pair_.load(std::memory_order_relaxed)->MarkArrived();
   }
 }
