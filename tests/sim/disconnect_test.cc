@@ -431,7 +431,7 @@ TEST_F(DisconnectTest, AbruptCloseEndsEverything) {
     EXPECT_EQ(reserving.Listen(), Words{"non-peer rejected"});
     EXPECT_EQ(refused.Listen(), Words{"non-peer rejected"});
     ASSERT_TRUE(undecided->Accept(&*unheard, {}).ok());
-    RunFor(kPastHeld);
+    RunFor(kSecond);
     EXPECT_EQ(unheard.Listen(), Words{"accept completion error"});
     EXPECT_TRUE(own_name->Free().ok());
   }

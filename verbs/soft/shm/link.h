@@ -124,6 +124,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   void FlushBack();
   void PublishCredit();
   void TellStarving();
+  bool ReplyWaits() const;
   bool PollReplies();
   bool ServeReads();
   bool AnswerAtomic(const ReadIn& request);

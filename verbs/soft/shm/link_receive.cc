@@ -38,11 +38,7 @@ bool ShmLink::Arrived() const {
   const SoftQueuePair* pair = pair_.load(std::memory_order_relaxed);
   if (pair == nullptr) return false;
   if (Valid(word, position) && !pair->holding()) return true;
-  if (pair->ReadsOutstanding()) {
-    const uint64_t next = reply_rx_position_.load(std::memory_order_relaxed);
-    const uint64_t reply = reply_rx_[next % kReplySlots].word.load(std::memory_order_acquire);
-    if ((reply & 1) == Parity<kReplySlots>(next)) return true;
-  }
+  if (pair->ReadsOutstanding() && ReplyWaits()) return true;
   if (reads_in_count_.load(std::memory_order_relaxed) != 0 &&
       peer_line_->reply_head.load(std::memory_order_acquire) !=
           reply_head_.load(std::memory_order_relaxed)) {
@@ -56,6 +52,12 @@ bool ShmLink::Arrived() const {
   // Of room a hot link need not be told: whoever polls it pumps.
   return unemitted && cold_.load(std::memory_order_relaxed) &&
          head != tx_head_.load(std::memory_order_relaxed);
+}
+
+bool ShmLink::ReplyWaits() const {
+  const uint64_t position = reply_rx_position_.load(std::memory_order_relaxed);
+  const uint64_t raw = reply_rx_[position % kReplySlots].word.load(std::memory_order_seq_cst);
+  return (raw & 1) == Parity<kReplySlots>(position);
 }
 
 bool ShmLink::Poll(int budget) {

@@ -75,11 +75,7 @@ void ShmLink::LookForConfirmation() {
 
 // The same for a read or an atomic: who was told of the answer may have found no request for it.
 void ShmLink::LookForReply() {
-  const uint64_t position = reply_rx_position_.load(std::memory_order_relaxed);
-  const uint64_t raw = reply_rx_[position % kReplySlots].word.load(std::memory_order_seq_cst);
-  if ((raw & 1) == Parity<kReplySlots>(position)) {
-    pair_.load(std::memory_order_relaxed)->MarkArrived();
-  }
+  if (ReplyWaits()) pair_.load(std::memory_order_relaxed)->MarkArrived();
 }
 
 // Asks the peer to tell when it has made room. True: only now, so look again.
