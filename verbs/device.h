@@ -31,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -323,7 +324,9 @@ class SharedReceiveQueue {
 
 // What becomes of a message that finds no receive.
 enum class NoReceive : uint8_t {
-  kHold,   // it waits (DAT)
+  // It waits (DAT), behind the peer's disconnect too, if the device can: until it is taken, or
+  // nothing was for a second, or a request of this side turns out to be unanswered.
+  kHold,
   kBreak,  // the connection breaks (VIPL's reliable levels)
   // It is dropped and reported (VIPL's unreliable level). One that is too long for its receive
   // completes it with kLocalLength, and the connection stays.
@@ -356,7 +359,8 @@ enum class ImmediateForm : uint8_t {
 };
 
 // Bytes of an end that its peer may read and that mean nothing. Where a read of no bytes is not
-// answered as it should be (siw), the peer's requests with kConfirm are followed by one of these.
+// answered as it should be (siw), the peer's requests with kConfirm are followed by a read of these
+// instead.
 struct ConfirmationWord {
   static constexpr uint32_t kBytes = 8;
   uint64_t address = 0;
@@ -465,9 +469,9 @@ class QueuePair {
   // Of the connection, or of the attempt that goes on; the peer sees it in its request.
   virtual uint16_t local_port() const = 0;
   // Both ends are Viaduct and agreed on `form` in their private data. Called inside OnConnected or
-  // before Accept. Without it, or with kNone, a send arrives without the value, and a write with
-  // kImmediate goes as the standards have it (iWARP: RFC 7306, which older peers refuse) or, where
-  // the device has none, fails with kRemoteOperation.
+  // before Accept, and holds for that connection alone. Without it, or with kNone, a send arrives
+  // without the value, and a write with kImmediate goes as the standards have it (iWARP: RFC 7306,
+  // which older peers refuse) or, where the device has none, fails with kRemoteOperation.
   virtual void EnableImmediate(ImmediateForm form) = 0;
   // What the peer should be told in the private data; null where no bytes will do.
   virtual std::optional<ConfirmationWord> confirmation_word() { return std::nullopt; }
