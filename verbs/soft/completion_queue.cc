@@ -1,5 +1,7 @@
 #include "verbs/soft/completion_queue.h"
 
+#include <sched.h>
+
 #include <optional>
 
 #include "verbs/soft/attendant.h"
@@ -251,7 +253,7 @@ WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
     if (result != WaitResult::kReady) return result;
     if (!quiet) {
       if (deadline.Passed(context_.executor())) return WaitResult::kTimedOut;
-      Relax();
+      sched_yield();  // to a poster, or to who polls the pair's other queue
     }
   }
 }

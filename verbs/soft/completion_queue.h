@@ -6,7 +6,8 @@
 // found something, and cold when a tick or a sleeper found that it did not move. So an empty poll
 // costs O(hot), not O(pairs).
 //   hot   <=> in the hot lists of all its completion queues <=> Link::Heat was called
-// Changing that takes the locks of all its completion queues: one is held, the other is tried.
+// Changing that takes the locks of all its completion queues: one is held, the other is tried; so
+// is the pair's send lock, to cool it.
 //
 // Threads. Any. lock() serializes polls and, for pairs at home here, everything inbound. The
 // attendant (executor) makes the progress that no poll makes.

@@ -229,7 +229,8 @@ class SoftQueuePair final : public QueuePair {
   void MarkIfStirring();
   bool hot() const { return hot_.load(std::memory_order_relaxed); }
   void TryHeat(Attachment& attachment);
-  // False: the other queue is busy. Sets *fence if a heavy fence is due before Arrived is asked.
+  // False: the other queue, or a poster, is busy. Sets *fence if a heavy fence is due before
+  // Arrived is asked.
   bool TryCool(Attachment& attachment, bool* fence);
   // Out of the shared receive queue, and not reaped.
   uint64_t TakenReceives() const {

@@ -6,6 +6,16 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr int kDefaultBudget = 64;  // messages per look, when nobody takes completions
+constexpr int kTries = 100;
+
+// Whoever polls in a loop keeps the lock of his queue for most of the time; a poster may have been
+// stopped in the middle, and is not waited for.
+bool TryLockSoon(PassLock& lock) ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true, lock) {
+  for (int tries = 0; !lock.TryLock(); Relax()) {
+    if (++tries == kTries) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -193,29 +203,25 @@ void SoftQueuePair::TryHeat(Attachment& attachment) ABSL_NO_THREAD_SAFETY_ANALYS
 
 bool SoftQueuePair::TryCool(Attachment& attachment, bool* fence) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Attachment* other = Other(attachment);
-  if (other != nullptr) {
-    // Its poller may hold it just now; one that polls in a loop keeps it for most of the time.
-    int tries = 0;
-    while (!other->queue->lock().TryLock()) {
-      if (++tries == 100) return false;
-      Relax();
+  if (other != nullptr && !TryLockSoon(other->queue->lock())) return false;
+  const bool cooled = TryLockSoon(send_lock_);
+  if (cooled) {
+    if (other != nullptr) other->queue->RemoveHot(*other);
+    attachment.queue->RemoveHot(attachment);
+    hot_.store(false);
+    if (Link* link = link_.load(std::memory_order_relaxed)) {
+      // A look that ended a read while a poster had the lock could not emit what the fence kept,
+      // and the poster had seen the read unfinished. Nobody looks any more after this.
+      if (SendsUnemitted() && receiving_.load(std::memory_order_relaxed) &&
+          !failing_.load(std::memory_order_relaxed)) {
+        link->Pump();
+      }
+      *fence |= link->Cool();
     }
-    other->queue->RemoveHot(*other);
-  }
-  attachment.queue->RemoveHot(attachment);
-  hot_.store(false);
-  if (Link* link = link_.load(std::memory_order_relaxed)) {
-    PassLockHolder sends(&send_lock_);
-    // A look that ended a read while a poster had the lock could not emit what the fence kept, and
-    // the poster had seen the read unfinished. Nobody looks any more after this.
-    if (SendsUnemitted() && receiving_.load(std::memory_order_relaxed) &&
-        !failing_.load(std::memory_order_relaxed)) {
-      link->Pump();
-    }
-    *fence |= link->Cool();
+    send_lock_.Unlock();
   }
   if (other != nullptr) other->queue->lock().Unlock();
-  return true;
+  return cooled;
 }
 
 void SoftQueuePair::MarkIfStirring() {

@@ -1,0 +1,141 @@
+// A poster that the machine stops in the middle of a post: who cools its pair does not wait for it.
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "gtest/gtest.h"
+#include "verbs/base/address.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/base/executor.h"
+#include "verbs/device.h"
+#include "verbs/soft/context.h"
+#include "verbs/soft/link.h"
+#include "verbs/soft/queue_pair.h"
+#include "verbs/soft/shm/testing_node.h"
+#include "verbs/soft/wire.h"
+
+namespace viaduct::verbs {
+namespace {
+
+void Await(const std::atomic<bool>& flag) {
+  while (!flag.load()) std::this_thread::yield();
+}
+
+// Emits into the void. Its reads are answered by Answer; a poster whose request has to wait stays in
+// Pump until Release.
+class StallingLink final : public Link {
+ public:
+  explicit StallingLink(SoftQueuePair& pair) : pair_(pair) {}
+  void Answer() {
+    answer_.store(true);
+    pair_.MarkArrived();
+  }
+  void Release() { released_.store(true); }
+
+  std::atomic<bool> stalled{false};
+  std::atomic<bool> answered{false};
+  std::atomic<bool> sent{false};
+
+  void Pump() override {
+    while (SendEntry* const entry = pair_.NextToEmit()) {
+      const bool read = entry->opcode == Opcode::kRead;
+      if (!read) sent.store(true);
+      pair_.Emitted(read ? SoftQueuePair::Completes::kLater : SoftQueuePair::Completes::kNow);
+    }
+    if (!pair_.SendsUnemitted() || released_.load()) return;
+    stalled.store(true);
+    Await(released_);
+  }
+  bool Poll(int) override {
+    if (!answer_.exchange(false)) return false;
+    EXPECT_NE(pair_.OldestRead(), nullptr);
+    pair_.FinishRead();
+    answered.store(true);
+    return true;
+  }
+  bool Arrived() const override { return answer_.load(); }
+  bool AllTaken() const override { return true; }
+  void Start() override {}
+  void Heat() override {}
+  bool Cool() override { return false; }
+  void Disconnect(Status) override {}
+
+ private:
+  SoftQueuePair& pair_;
+  std::atomic<bool> answer_{false};
+  std::atomic<bool> released_{false};
+};
+
+// Whoever connects is connected, with the link that it makes.
+class StallingWire final : public Wire {
+ public:
+  StallingWire(Executor& executor, std::unique_ptr<StallingLink>& link)
+      : executor_(executor), link_(link) {}
+  absl::string_view name() const override { return "stalling"; }
+  bool Reaches(const Address&) const override { return true; }
+  Link* Connect(SoftQueuePair& pair, const ConnectOptions&) override {
+    link_ = std::make_unique<StallingLink>(pair);
+    pair.SetReadsOut(1);
+    executor_.Post([&pair] { pair.Established({}); });
+    return link_.get();
+  }
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext&, uint16_t, ListenerSink*) override {
+    return absl::UnimplementedError("only connects");
+  }
+  bool IsServed(uint16_t) const override { return false; }
+
+ private:
+  Executor& executor_;
+  std::unique_ptr<StallingLink>& link_;
+};
+
+SoftContext::Options Options(Executor& executor, std::unique_ptr<StallingLink>& link) {
+  SoftContext::Options options;
+  options.address = *Address::Parse("127.0.0.1");
+  options.executor = &executor;
+  options.wires.push_back(std::make_unique<StallingWire>(executor, link));
+  options.attributes.max_queue_pairs = options.attributes.max_regions = 1;
+  options.attributes.max_requests_per_queue = 64;
+  options.attributes.max_segments = 4;
+  options.attributes.max_reads_in = options.attributes.max_reads_out = 1;
+  options.attributes.max_region_bytes = uint64_t{1} << 30;
+  options.attributes.max_message_bytes = 1 << 20;
+  return options;
+}
+
+// The look that goes on is over, and the one that it has asked for.
+void Settle(ControlThread& loop) {
+  loop.Drain();
+  loop.Drain();
+}
+
+// The read ends while the poster of the request behind its fence, who saw it unfinished, still has
+// the lock; nobody polls.
+TEST(StalledPosterTest, AReadEndsBesideIt) {
+  ControlThread& loop = **ControlThread::Get();
+  std::unique_ptr<StallingLink> link;
+  SoftContext context(Options(loop, link));
+  shm::TestEnd end(context);
+  shm::DialForTest(end.pair(), 1);
+  end.Await(end.connected);
+  Settle(loop);
+
+  end.OneSided(Opcode::kRead, 1, 0, 8, 0, 0);
+  std::thread poster([&] { end.Send(2, 8, 8, kFence); });
+  Await(link->stalled);
+  link->Answer();
+  Await(link->answered);
+  Settle(loop);
+  EXPECT_FALSE(link->sent.load());
+  link->Release();
+  poster.join();
+  Await(link->sent);
+  EXPECT_EQ(end.Next(end.sends()).id, 1u);
+  EXPECT_EQ(end.Next(end.sends()).id, 2u);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
