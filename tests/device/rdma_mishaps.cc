@@ -23,6 +23,7 @@ class MishapsTest : public DeviceTest {
     rdma_mock::LimitRegistrations(-1);
     rdma_mock::RefuseSendsAfter(-1);
     rdma_mock::MissNeighbours(0);
+    rdma_mock::LoseDisconnects(0);
     rdma_mock::MeanwhileInMemory(nullptr);
   }
 };
@@ -185,6 +186,25 @@ TEST_F(MishapsTest, ARefusedPartFailsTheWhole) {
     ExpectDisconnected(from, DisconnectCause::kBroken);
     EXPECT_TRUE(Run([&] { return from.pair().SendIdle(); }));
     DestroyEnds();
+  }
+}
+
+// The peer is idle, and nothing else would tell it. On iWARP there is TCP for that.
+TEST_F(MishapsTest, ADisconnectThatWasLostIsRepeated) {
+  if (!a().attributes().immediate_data) GTEST_SKIP() << "on iWARP nothing is lost";
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  for (DisconnectMode mode : {DisconnectMode::kAbrupt, DisconnectMode::kGraceful}) {
+    Connect(from, to);
+    rdma_mock::LoseDisconnects(1);
+    from.pair().Disconnect(mode);
+    if (mode == DisconnectMode::kGraceful) ExpectDisconnected(from, DisconnectCause::kLocal);
+    for (int i = 0; i < 10; ++i) DrainExecutors();  // as far as it goes without an answer
+    EXPECT_FALSE(to.events().Has(Event::kDisconnected));
+    rdma_mock::RepeatDisconnects();
+    ExpectDisconnected(to, DisconnectCause::kPeer);
+    from.pair().Reset();
+    to.pair().Reset();
   }
 }
 

@@ -3,9 +3,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "tests/rdma_mock/mishaps.h"
 #include "tests/rdma_mock/objects.h"
 
 namespace viaduct::rdma_mock {
@@ -22,6 +25,7 @@ struct Channel : rdma_event_channel {
 struct Id : rdma_cm_id {
   Id* peer = nullptr;  // of the connection, or of the request
   bool listening = false;
+  bool parted = false;  // rdma_disconnect was called
 };
 
 struct Event : rdma_cm_event {
@@ -32,6 +36,7 @@ struct Everything {
   Mutex mutex;
   std::map<uint16_t, Id*> listeners ABSL_GUARDED_BY(mutex);
   uint16_t last_port ABSL_GUARDED_BY(mutex) = 20000;
+  std::set<Id*> unheard ABSL_GUARDED_BY(mutex);  // parted, and the peer has not got it
 };
 
 Everything& All() {
@@ -89,6 +94,14 @@ int Refuse(rdma_cm_id* handle, int reason, const void* data, uint8_t size) {
 QueuePair* PairOf(Id& id) { return static_cast<QueuePair*>(id.qp); }
 
 }  // namespace
+
+void RepeatDisconnects() {
+  MutexLock lock(&All().mutex);
+  for (Id* id : std::exchange(All().unheard, {})) {
+    if (id->peer != nullptr) Tell(*id->peer, RDMA_CM_EVENT_DISCONNECTED);
+  }
+}
+
 }  // namespace viaduct::rdma_mock
 
 using namespace viaduct::rdma_mock;  // NOLINT: the library's own names are C's
@@ -115,8 +128,9 @@ int rdma_destroy_id(rdma_cm_id* handle) {
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
   if (id->listening) All().listeners.erase(ntohs(PortIn(id->route.addr.src_addr)));
+  const bool unheard = All().unheard.erase(id) != 0;
   if (id->peer != nullptr) {
-    Tell(*id->peer, RDMA_CM_EVENT_DISCONNECTED);
+    if (!unheard) Tell(*id->peer, RDMA_CM_EVENT_DISCONNECTED);
     id->peer->peer = nullptr;
   }
   if (id->channel != nullptr) {
@@ -218,8 +232,14 @@ int rdma_reject_ece(rdma_cm_id* id, const void* data, uint8_t size) {
 int rdma_disconnect(rdma_cm_id* handle) {
   Id& id = *static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
-  if (id.peer != nullptr) Tell(*id.peer, RDMA_CM_EVENT_DISCONNECTED);
   if (id.qp != nullptr) Part(*PairOf(id));
+  if (id.peer == nullptr || std::exchange(id.parted, true)) return 0;
+  if (mishaps.lost_disconnects > 0) {
+    --mishaps.lost_disconnects;
+    All().unheard.insert(&id);
+  } else {
+    Tell(*id.peer, RDMA_CM_EVENT_DISCONNECTED);
+  }
   return 0;
 }
 

@@ -20,6 +20,8 @@ void RefuseSendsAfter(int count) { mishaps.taken_before_refusal = count; }
 
 void MissNeighbours(int count) { mishaps.missed_neighbours = count; }
 
+void LoseDisconnects(int count) { mishaps.lost_disconnects = count; }
+
 void MeanwhileInMemory(void (*work)()) { mishaps.making_memory = work; }
 
 int LiveDomains() { return mishaps.live_domains; }

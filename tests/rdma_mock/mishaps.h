@@ -24,6 +24,10 @@ void LimitRegistrations(int count);
 void RefuseSendsAfter(int count);
 // So many discoveries of a neighbour end with their time-out.
 void MissNeighbours(int count);
+// So many requests to disconnect do not come to the peer, until they are repeated: the kernel does
+// that after a while, where the id is still there.
+void LoseDisconnects(int count);
+void RepeatDisconnects();
 // Called while memory is registered or a window made, as if by another thread; null: nothing.
 void MeanwhileInMemory(void (*work)());
 

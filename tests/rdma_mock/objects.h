@@ -103,6 +103,7 @@ struct Mishaps {
   std::atomic<int> live_domains{0};
   std::atomic<int> large_keys{0};
   std::atomic<int> missed_neighbours{0};
+  std::atomic<int> lost_disconnects{0};
   std::atomic<int> spare_regions{-1};  // -1: any number
   std::atomic<int> taken_before_refusal{-1};
   std::atomic<void (*)()> making_memory{nullptr};

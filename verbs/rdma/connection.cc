@@ -8,6 +8,7 @@
 
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
+#include "verbs/rdma/farewell.h"
 #include "verbs/rdma/patience.h"
 #include "verbs/rdma/shared_receive_queue.h"
 
@@ -204,6 +205,9 @@ void Connection::Signal(uint32_t signals) {
 void Connection::OnCmEvent(const CmEvent& event) {
   const bool awaited = half_open();
   heard_ = true;
+  if (event.type != RDMA_CM_EVENT_ADDR_CHANGE) {
+    connected_ = event.type == RDMA_CM_EVENT_ESTABLISHED;
+  }
   if (ConnectionOwner* const owner = this->owner()) {
     owner->OnConnectionEvent(*this, event);
   } else if (buried_ && awaited) {
@@ -281,9 +285,14 @@ bool Connection::Dead() {
          posted_[kReceives].load() == seen_[kReceives].load();
 }
 
-// To destroy an id whose request waits for an answer is to wait for the answer in iw_cm, or for
-// siw's own time-out of seconds: not on the control thread. Deleted behind what is posted to it.
+// On iWARP it is TCP that sees to it that the peer learns of the end. But to destroy an id whose
+// request waits for an answer is to wait for the answer in iw_cm, or for siw's own time-out of
+// seconds: not on the control thread. Deleted behind what is posted to it.
 void Connection::Destroy() {
+  if (connected_ && !device_.iwarp()) {
+    DestroyPair();
+    Farewell::Say(device_, std::exchange(id_, nullptr));
+  }
   const auto destroy = [this] {
     DestroyId();
     device_.loop().Post([this] { delete this; });

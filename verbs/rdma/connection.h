@@ -1,5 +1,6 @@
 // One connection, or one attempt: librdmacm's id and the device's queue pair, made for it and
-// buried with it. The queue pair of verbs/device.h is there before and afterwards.
+// buried with it; but the id may stay to tell the peer (farewell.h). The queue pair of
+// verbs/device.h is there before and afterwards.
 //
 // Owner: a QueuePair, or an undecided request. The owner gives it up with Bury, at once and from
 // any thread; the control thread destroys it when the device has nothing left to complete.
@@ -243,9 +244,10 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> failed_{false};
   std::atomic<bool> established_{false};
   std::atomic<bool> stopping_{false};
-  bool dialing_ = false;  // control thread: rdma_connect runs aside
-  bool dialled_ = false;  // it was called
-  bool buried_ = false;   // control thread: destroyed when nothing goes on any more
+  bool dialing_ = false;    // control thread: rdma_connect runs aside
+  bool dialled_ = false;    // it was called
+  bool buried_ = false;     // control thread: destroyed when nothing goes on any more
+  bool connected_ = false;  // control thread: so the last event said
   std::atomic<bool> accepted_{false};
   std::atomic<bool> heard_{false};  // an event came
   bool unstopped_ = false;          // it was half open when it was to stop

@@ -45,6 +45,10 @@ inline constexpr int kHarvests = 4096;
 // Registrations until one has a key that VIPL's handles can say: every second one of siw has.
 inline constexpr int kKeyTries = 40;
 
+// Of a disconnect request that the peer does not answer the kernel says so after about 70 s, unless
+// it had no memory for it.
+inline constexpr Nanos kFarewell = 120'000'000'000;
+
 inline constexpr int kBacklog = 1024;  // connection requests that the control thread has not seen
 
 }  // namespace viaduct::verbs::rdma

@@ -1,0 +1,27 @@
+#include "verbs/rdma/farewell.h"
+
+#include "verbs/rdma/patience.h"
+
+namespace viaduct::verbs::rdma {
+
+Farewell::Farewell(Device& device, rdma_cm_id* id)
+    : device_(device),
+      id_(id),
+      timer_(device.loop().RunAt(device.loop().Now() + kFarewell, [this] { delete this; })) {}
+
+Farewell::~Farewell() {
+  device_.loop().Cancel(timer_);
+  rdma_destroy_id(id_);
+}
+
+void Farewell::Say(Device& device, rdma_cm_id* id) {
+  id->context = static_cast<CmHandler*>(new Farewell(device, id));
+  // Of an attempt that succeeded when it had been given up nobody has done it yet.
+  rdma_disconnect(id);
+}
+
+void Farewell::OnCmEvent(const CmEvent& event) {
+  if (event.type != RDMA_CM_EVENT_ADDR_CHANGE) delete this;
+}
+
+}  // namespace viaduct::verbs::rdma
