@@ -7,7 +7,7 @@ from tests.lab import lab
 DAT = os.path.realpath("tests/lab/rping_peer")
 VIPL = os.path.realpath("tests/lab/rping_via")
 _RELAY = os.path.realpath("tests/lab/mpa_relay.py")
-_ROUNDS = 20
+ROUNDS = 20
 
 # siw in namespace a, and no RDMA support in the eyes of our process in b.
 _SET_UP = """
@@ -68,7 +68,7 @@ def _expect(test, script, expected):
     test.assertEqual([line for line in expected if line not in lines], [], output)
 
 
-def run(test, program, adapter, sizes, crc, mtu=1500, rounds=_ROUNDS):
+def run(test, program, adapter, sizes, crc, mtu=1500, rounds=ROUNDS):
     """`test` fails unless each size passes in both roles."""
     expected = []
     for size in sizes:
@@ -83,6 +83,6 @@ def run_models(test, models):
     """`test` fails unless a DAT client passes with each of the models that mpa_relay knows, and siw answers with that one."""
     expected = []
     for model in models:
-        expected += ["%s: client 0 %d rounds of 1449 bytes" % (model, _ROUNDS), "%s: rping 0" % model,
+        expected += ["%s: client 0 %d rounds of 1449 bytes" % (model, ROUNDS), "%s: rping 0" % model,
                      "%s: relay 0 %s" % (model, [model])]
-    _expect(test, (_SET_UP + _MODELS) % {"count": _ROUNDS, "models": " ".join(models), "relay": _RELAY, "program": DAT}, expected)
+    _expect(test, (_SET_UP + _MODELS) % {"count": ROUNDS, "models": " ".join(models), "relay": _RELAY, "program": DAT}, expected)

@@ -26,10 +26,10 @@ meet() {
 listening() { rdma resource show cm_id | grep -q LISTEN; }
 end() { # PROGRAM serve|call SIZE
   case $1,$2 in
-    rping,serve) rping -s -a 10.9.0.2 -C 20 -S $3 -V ;;
-    rping,call) rping -c -a 10.9.0.2 -C 20 -S $3 -V ;;
-    *,serve) $(program $1) rxe0 serve 20 $3 ;;
-    *,call) $(program $1) rxe0 10.9.0.2 20 $3 ;;
+    rping,serve) rping -s -a 10.9.0.2 -C %(count)d -S $3 -V ;;
+    rping,call) rping -c -a 10.9.0.2 -C %(count)d -S $3 -V ;;
+    *,serve) $(program $1) rxe0 serve %(count)d $3 ;;
+    *,call) $(program $1) rxe0 10.9.0.2 %(count)d $3 ;;
   esac
 }
 program() { case $1 in dat) echo %(dat)s ;; via) echo %(via)s ;; esac; }
@@ -57,10 +57,10 @@ class TwoHosts(unittest.TestCase):
             for size in _SIZES:
                 pairs.append("pair %s %s %d" % (server, client, size))
                 for host, program in (("a", client), ("b", server)):
-                    said = "" if program == "rping" else "20 rounds of %d bytes" % size
+                    said = "" if program == "rping" else "%d rounds of %d bytes" % (rping.ROUNDS, size)
                     expected.append("%s %s %d: %s 0 %s" % (server, client, size, host, said))
         status, output = lab.run("rxe", _SCRIPT % {"module": _MODULE, "meet": _MEET, "dat": rping.DAT, "via": rping.VIPL,
-                                                   "pairs": "\n".join(pairs)}, net="two", seconds=280)
+                                                   "count": rping.ROUNDS, "pairs": "\n".join(pairs)}, net="two", seconds=280)
         self.assertEqual(status, 0, output)
         lines = output.splitlines()
         missing = [line for line in expected if not any(found.startswith(line) for found in lines)]
