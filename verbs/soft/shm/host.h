@@ -103,8 +103,11 @@ class Host {
   bool Tick();
   // Of a thread that has slept, or was cancelled asleep.
   void EndSleep();
-  // bell_lock_ held: arms every bell as `kind`; true if marks are there already.
-  bool Arm(uint32_t kind);
+  // These say whether marks are there already.
+  template <typename Change>
+  bool ChangeBells(const Change& change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
+  // From now on the control thread is told of what no sleeper is told of.
+  bool Arm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
   // In a forked child. The threads that it does not have may have been inside anything.
   void Abandon();
 

@@ -68,13 +68,27 @@ void Host::Collect() {
   if (found) collected_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool Host::Arm(uint32_t kind) {
+template <typename Change>
+bool Host::ChangeBells(const Change& change) {
   bool marks = false;
   for (const std::shared_ptr<Peer>& peer : peers_.load(std::memory_order_acquire)->peers) {
-    peer->my_bell().exchange(kind, std::memory_order_seq_cst);
+    change(peer->my_bell());
     marks |= peer->HasMarks();
   }
   return marks;
+}
+
+bool Host::Arm() {
+  const bool alone = sleepers_ == 0;
+  return ChangeBells([alone](std::atomic<uint32_t>& bell) {
+    uint32_t off = kBellOff;
+    if (alone) {
+      bell.exchange(kBellSocket, std::memory_order_seq_cst);
+    } else {
+      // What a sleeper has armed stays his, but he does not know of the others.
+      bell.compare_exchange_strong(off, kBellSocket, std::memory_order_seq_cst);
+    }
+  });
 }
 
 // The bell of some peer.
@@ -101,9 +115,7 @@ bool Host::Tick() {
   {
     EpochGuard guard;
     SpinLockHolder holder(&bell_lock_);
-    // A sleeper arms the bells as it needs them, and the last one leaves them to us.
-    if (sleepers_ == 0) marks = Arm(kBellSocket);
-    ticking_ = marks;
+    ticking_ = marks = Arm();
   }
   return marks;
 }
@@ -114,8 +126,7 @@ void Host::Expect() {
   {
     EpochGuard guard;
     SpinLockHolder holder(&bell_lock_);
-    // Sleepers need the bells as they are, and pass on what comes.
-    if (sleepers_ == 0) marks = Arm(kBellSocket);
+    marks = Arm();
   }
   if (marks) Collect();
 }
@@ -166,8 +177,17 @@ void Host::EndSleep() {
     EpochGuard guard;
     SpinLockHolder holder(&bell_lock_);
     // Whoever left marks meanwhile has rung already and does not ring again. The caller may not
-    // look any more, so the control thread does.
-    if (--sleepers_ == 0 && !ticking_) ticking_ = missed = Arm(kBellSocket);
+    // look any more, so the control thread does. What this sleeper has armed the others need not
+    // watch: their peers are those that were there when they went to sleep.
+    if (--sleepers_ != 0) {
+      missed = ChangeBells([](std::atomic<uint32_t>& bell) {
+        bell.fetch_or(kBellSocket, std::memory_order_seq_cst);
+      });
+    } else if (!ticking_) {
+      missed = Arm();
+    }
+    missed = missed && !ticking_;
+    ticking_ |= missed;
   }
   if (missed) ticker_->Start();
 }

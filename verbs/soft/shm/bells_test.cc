@@ -1,0 +1,93 @@
+// Who is told of news while another thread sleeps, which does not know of the peer that brings
+// them.
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "verbs/base/clock.h"
+#include "verbs/soft/shm/testing_node.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+constexpr int kRounds = 5;
+
+// Waits until thread `id` sleeps in the kernel.
+void AwaitAsleep(pid_t id) {
+  for (std::string state; state != "S"; std::this_thread::yield()) {
+    std::string line;
+    std::getline(std::ifstream(absl::StrCat("/proc/self/task/", id, "/stat")), line);
+    // Behind the name, which may have anything in it.
+    state = line.substr(line.rfind(')') + 2, 1);
+  }
+}
+
+// Takes everything, and tells the parent how much that is by now.
+class Teller final : public CompletionSink {
+ public:
+  explicit Teller(ChildProcess& parent) : parent_(parent) {}
+  void OnCompletions(CompletionQueue& queue) override {
+    Completion completion;
+    while (queue.Poll(&completion, 1) == 1) parent_.PutValue(++taken_);
+  }
+
+ private:
+  ChildProcess& parent_;
+  int taken_ = 0;
+};
+
+// The message finds the receiver quiet: no thread of the program looks, and no tick.
+void SendWhenQuiet(TestEnd& end, uint64_t id) {
+  const timespec pause = {0, 30'000'000};
+  nanosleep(&pause, nullptr);
+  end.Send(id, 0, 8);
+}
+
+TEST(BellsTest, ASleeperThatWasThereBeforeThePeer) {
+  ChildProcess receiver([](ChildProcess& parent) {
+    auto context = OpenForTest();
+    auto idle = *context->CreateCompletionQueue(nullptr);
+    std::atomic<pid_t> sleeper{0};
+    std::thread thread([&] {
+      sleeper = gettid();
+      idle->Wait(Deadline::Infinite(), 0);
+    });
+    while (sleeper == 0) std::this_thread::yield();
+    AwaitAsleep(sleeper);
+    TestEnd end(*context);
+    Teller teller(parent);
+    for (uint64_t i = 0; i < kRounds; i++) end.Receive(i, 0, 64);
+    end.receives().Arm(teller);
+    TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
+    parent.PutValue(listener.port());
+    parent.GetValue<int>();
+    idle->Wake();
+    thread.join();
+    end.DestroyPair();
+    return 0;
+  });
+  ChildProcess sender([&](ChildProcess&) {
+    auto context = OpenForTest();
+    TestEnd end(*context);
+    DialForTest(end.pair(), receiver.GetValue<uint16_t>());
+    end.Await(end.connected);
+    for (int i = 1; i <= kRounds; i++) {
+      SendWhenQuiet(end, i);
+      if (receiver.GetValue<int>() != i) return i;
+    }
+    receiver.PutValue(0);
+    return 0;
+  });
+  EXPECT_EQ(sender.Wait(), 0);
+  EXPECT_EQ(receiver.Wait(), 0);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::shm
