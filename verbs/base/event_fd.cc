@@ -1,6 +1,8 @@
 #include "verbs/base/event_fd.h"
 
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -17,7 +19,7 @@ void EventFd::Set() {
   const int saved = errno;
   const uint64_t one = 1;
   // Full is set as well.
-  static_cast<void>(!write(fd_.get(), &one, sizeof one));
+  syscall(SYS_write, fd_.get(), &one, sizeof one);  // cancellation.h
   errno = saved;
 }
 

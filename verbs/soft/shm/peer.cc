@@ -202,8 +202,9 @@ void Peer::MarkPeer(uint32_t id) {
 // something to read, and looks at its bell then.
 void Peer::Ring() {
   constexpr MessageHeader kMessage = {kMessageMagic, MessageType::kRing, 0, 0, 0};
-  [[maybe_unused]] const ssize_t sent =
-      send(socket_.get(), &kMessage, sizeof kMessage, MSG_DONTWAIT | MSG_NOSIGNAL);
+  [[maybe_unused]] const long sent =
+      syscall(SYS_sendto, socket_.get(), &kMessage, sizeof kMessage, MSG_DONTWAIT | MSG_NOSIGNAL,
+              nullptr, 0);  // cancellation.h
 }
 
 bool Peer::CollectMarks() {
