@@ -251,10 +251,9 @@ WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
     }
     if (Look()) return WaitResult::kReady;
     if (result != WaitResult::kReady) return result;
-    if (!quiet) {
-      if (deadline.Passed(context_.executor())) return WaitResult::kTimedOut;
-      sched_yield();  // to a poster, or to who polls the pair's other queue
-    }
+    // A peer may ring for ever.
+    if (deadline.Passed(context_.executor())) return WaitResult::kTimedOut;
+    if (!quiet) sched_yield();  // to a poster, or to who polls the pair's other queue
   }
 }
 
@@ -294,17 +293,19 @@ bool SoftCompletionQueue::Attend() {
   const uint64_t reapable = Reapable();
   const bool hot = hot_count_ != 0;
   CompletionSink* const sink = sink_.load(std::memory_order_relaxed);
+  // He takes them; if he is cancelled instead, the sink is to hear of them (LeaveRing).
+  const bool asleep = HasSleepers();
   bool call = false;
   // A consumer that has polled since may have taken what it was told of: as many are news again.
   if (reapable == 0 || polled) told_ = 0;
-  if (reapable != 0 && sink != nullptr && !polled && (armed || reapable != told_)) {
+  if (reapable != 0 && sink != nullptr && !polled && !asleep && (armed || reapable != told_)) {
     told_ = reapable;
     armed_.store(false, std::memory_order_relaxed);
     call = true;
   }
   const bool later = sink != nullptr && reapable != 0 && polled;
   lock_.Unlock();
-  if (reapable != 0 && sleepers_.load(std::memory_order_seq_cst) != 0) {
+  if (reapable != 0 && asleep) {
     RingSleepers();
   } else if (call) {
     sink->OnCompletions(*this);  // may destroy *this
