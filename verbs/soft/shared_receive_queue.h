@@ -33,8 +33,8 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue {
   absl::Status Resize(uint32_t max_receives) override;
   void SetLimit(uint32_t limit) override;
   uint32_t available() const override {
-    return static_cast<uint32_t>(receives_.posted.load(std::memory_order_acquire) -
-                                 receives_.done.load(std::memory_order_acquire));
+    const uint64_t taken = receives_.done.load(std::memory_order_acquire);
+    return static_cast<uint32_t>(receives_.posted.load(std::memory_order_acquire) - taken);
   }
   uint32_t outstanding() const override;
 
