@@ -80,8 +80,7 @@ void ShmLink::LookForReply() {
 
 // Asks the peer to tell when it has made room. True: only now, so look again.
 bool ShmLink::Starve() {
-  if (my_line_->starving.load(std::memory_order_relaxed) != 0) return false;
-  my_line_->starving.store(1, std::memory_order_relaxed);
+  if (my_line_->starving.exchange(1, std::memory_order_seq_cst) != 0) return false;
   GlobalFence();
   return true;
 }
@@ -90,7 +89,11 @@ void ShmLink::StopStarving() {
   if (my_line_->starving.load(std::memory_order_relaxed) != 0 &&
       !pair_.load(std::memory_order_relaxed)->SendsWait() &&
       reads_in_count_.load(std::memory_order_relaxed) == 0) {
-    my_line_->starving.store(0, std::memory_order_relaxed);
+    my_line_->starving.exchange(0, std::memory_order_seq_cst);
+    // A read that came meanwhile may rely on what this has taken away.
+    if (reads_in_count_.load(std::memory_order_seq_cst) != 0) {
+      pair_.load(std::memory_order_relaxed)->MarkArrived();
+    }
   }
 }
 
