@@ -416,10 +416,8 @@ void SoftQueuePair::Disconnect(DisconnectMode mode) {
     MutexLock control(&control_);
     const State state = state_.load();
     if (state == State::kConnected && mode == DisconnectMode::kGraceful) {
-      {
-        PassLockHolder holder(&send_lock_);
-        attention_.fetch_or(kDraining);
-      }
+      PassLockHolder holder(&send_lock_);  // what is posted from now on is flushed
+      attention_.fetch_or(kDraining);
       CheckDrained();
       return;
     }

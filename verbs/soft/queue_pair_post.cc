@@ -167,6 +167,7 @@ PostResult SoftQueuePair::PostBind(const BindRequest& request, Key* key) {
     if (posted.position >= sends_.done.load(std::memory_order_relaxed)) {
       sends_.at(posted.position).flags &= static_cast<uint16_t>(~kWithdrawing);
       link_.load(std::memory_order_relaxed)->Pump();
+      CheckDrained();
     }
   }
   TellSent();

@@ -215,6 +215,7 @@ bool SoftQueuePair::TryCool(Attachment& attachment, bool* fence) ABSL_NO_THREAD_
       if (SendsUnemitted() && receiving_.load(std::memory_order_relaxed) &&
           !failing_.load(std::memory_order_relaxed)) {
         link->Pump();
+        CheckDrained();
       }
       *fence |= link->Cool();
     }
