@@ -335,6 +335,7 @@ class SoftQueuePair final : public QueuePair {
             Copy&& copy) const;
   bool Poll(Link& link, const Attachment& attachment, int n);
   bool TryPump(Link& link);
+  void LookLater();
   void PayAttention(const Attachment& attachment, int n);
   void NotifyOther(const Attachment& attachment);
   void NotifyAll();
@@ -383,6 +384,7 @@ class SoftQueuePair final : public QueuePair {
   std::atomic<Key> confirm_key_{0};  // 0: none
   std::atomic<uint16_t> local_port_{0};
   std::atomic<uint32_t> activity_{0};
+  std::atomic<bool> look_due_{false};  // LookLater's
   uint32_t max_message_ = 0;  // never changes
 
   alignas(64) PassLock send_lock_;

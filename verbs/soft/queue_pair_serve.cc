@@ -7,6 +7,7 @@ namespace {
 
 constexpr int kDefaultBudget = 64;  // messages per look, when nobody takes completions
 constexpr int kTries = 100;
+constexpr Nanos kLookAgain = 1'000'000;
 
 // Whoever polls in a loop keeps the lock of his queue for most of the time; a poster may have been
 // stopped in the middle, and is not waited for.
@@ -26,7 +27,12 @@ bool SoftQueuePair::Arrived() const {
 }
 
 bool SoftQueuePair::TryPump(Link& link) {
-  if (!send_lock_.TryLock()) return false;
+  if (!send_lock_.TryLock()) {
+    // Its holder may have looked before what lets his request go now. A hot pair is looked at
+    // again, or cools.
+    if (!hot()) LookLater();
+    return false;
+  }
   const uint64_t done = sends_.done.load(std::memory_order_relaxed);
   const uint32_t incomplete = incomplete_.load(std::memory_order_relaxed);
   link.Pump();
@@ -34,6 +40,17 @@ bool SoftQueuePair::TryPump(Link& link) {
                      incomplete_.load(std::memory_order_relaxed) != incomplete;
   send_lock_.Unlock();
   return moved;
+}
+
+void SoftQueuePair::LookLater() {
+  if (look_due_.exchange(true)) return;
+  Executor& executor = context_.executor();
+  executor.RunAt(executor.Now() + kLookAgain, [anchor = anchor_] {
+    SoftQueuePair* const pair = anchor->pair.load();
+    if (pair == nullptr) return;
+    pair->look_due_.store(false);
+    pair->MarkArrived();
+  });
 }
 
 bool SoftQueuePair::Poll(Link& link, const Attachment& attachment,

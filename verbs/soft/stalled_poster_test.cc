@@ -24,15 +24,13 @@ void Await(const std::atomic<bool>& flag) {
   while (!flag.load()) std::this_thread::yield();
 }
 
-// Emits into the void. Its reads are answered by Answer; a poster whose request has to wait stays in
-// Pump until Release.
+// Emits into the void. Its reads are answered by Answer; a poster whose request has to wait stays
+// in Pump until Release.
 class StallingLink final : public Link {
  public:
   explicit StallingLink(SoftQueuePair& pair) : pair_(pair) {}
-  void Answer() {
-    answer_.store(true);
-    pair_.MarkArrived();
-  }
+  SoftQueuePair& pair() { return pair_; }
+  void Answer() { answer_.store(true); }
   void Release() { released_.store(true); }
 
   std::atomic<bool> stalled{false};
@@ -112,9 +110,14 @@ void Settle(ControlThread& loop) {
   loop.Drain();
 }
 
+// What a wire does when something has arrived: leaves it to the pair's queue, or attends at once.
+enum class News { kMarked, kAttended };
+
+class StalledPosterTest : public testing::TestWithParam<News> {};
+
 // The read ends while the poster of the request behind its fence, who saw it unfinished, still has
 // the lock; nobody polls.
-TEST(StalledPosterTest, AReadEndsBesideIt) {
+TEST_P(StalledPosterTest, AReadEndsBesideIt) {
   ControlThread& loop = **ControlThread::Get();
   std::unique_ptr<StallingLink> link;
   SoftContext context(Options(loop, link));
@@ -127,6 +130,11 @@ TEST(StalledPosterTest, AReadEndsBesideIt) {
   std::thread poster([&] { end.Send(2, 8, 8, kFence); });
   Await(link->stalled);
   link->Answer();
+  if (GetParam() == News::kMarked) {
+    link->pair().MarkArrived();
+  } else {
+    loop.Post([&] { link->pair().Attend(); });
+  }
   Await(link->answered);
   Settle(loop);
   EXPECT_FALSE(link->sent.load());
@@ -136,6 +144,8 @@ TEST(StalledPosterTest, AReadEndsBesideIt) {
   EXPECT_EQ(end.Next(end.sends()).id, 1u);
   EXPECT_EQ(end.Next(end.sends()).id, 2u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Wires, StalledPosterTest, testing::Values(News::kMarked, News::kAttended));
 
 }  // namespace
 }  // namespace viaduct::verbs
