@@ -26,6 +26,8 @@ core::Error AttachAsync(core::InterfaceAdapter& adapter, DAT_COUNT length, DAT_E
     if (!error.ok()) return error;
     *async = dispatcher->handle();
   }
+  // Another thread may have freed it since CheckAsync.
+  if (!dispatcher) return core::InvalidHandle<core::EventDispatcher>();
   adapter.SetAsyncDispatcher(dispatcher, own);
   return core::Ok();
 }
