@@ -220,16 +220,17 @@ Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
   return Ok();
 }
 
-void ConnectionManager::Withdraw(ServicePoint& point) {
+bool ConnectionManager::Withdraw(ServicePoint& point) {
   std::shared_ptr<Port> closing;  // outside the lock: it waits for a request being delivered
   MutexLock lock(&lock_);
   auto service = services_.find(point.options().name);
-  if (service == services_.end()) return;
+  if (service == services_.end()) return false;
   std::deque<ServicePoint*>& points = service->second.points;
   auto place = std::find(points.begin(), points.end(), &point);
-  if (place == points.end()) return;
+  if (place == points.end()) return false;
   points.erase(place);
   if (points.empty()) closing = Leave(service, point.options().shared);
+  return true;
 }
 
 std::shared_ptr<ConnectionManager::Port> ConnectionManager::Leave(Services::iterator service,

@@ -70,8 +70,8 @@ class ConnectionManager {
   Error Serve(ServicePoint& point);
   // Takes a free direct port for the point, whose name becomes that qualifier.
   Error ServeAny(ServicePoint& point, uint64_t* qualifier);
-  // No request reaches `point` after it returned.
-  void Withdraw(ServicePoint& point);
+  // No request reaches `point` after it returned. False: it did not serve, or was spent.
+  bool Withdraw(ServicePoint& point);
   enum class Delivery {
     kTaken,   // by a point; or held, if `may_wait`
     kNobody,  // serves the name; nothing moved

@@ -54,7 +54,7 @@ Error ServicePoint::Publish(Ref<ServicePoint> point, uint64_t* any_qualifier,
   }
   // Closing the adapter may have destroyed the point before it served. (One that is spent already
   // has withdrawn.)
-  if (!point->IsPublished()) adapter.connections().Withdraw(*point);
+  if (!point->IsPublished()) point->StopServing();
   if (any_qualifier != nullptr) adapter.counts().AddShared(AdapterCount::kAnyPointsMade);
   *out = std::move(point);
   return Ok();
@@ -82,12 +82,17 @@ Error ServicePoint::Free() {
   return Ok();
 }
 
+// Once the request has come the endpoint is its, and may be reserved for another point by now.
+void ServicePoint::StopServing() {
+  if (adapter_->connections().Withdraw(*this) && endpoint_) {
+    (void)endpoint_->Move(EndpointInput::kUnreserve);
+  }
+}
+
 void ServicePoint::Destroy() {
   if (!HandleTable::Erase(handle(), type())) return;
   adapter_->RemoveChild(this);
-  adapter_->connections().Withdraw(*this);
-  // No effect once the request has come.
-  if (endpoint_) (void)endpoint_->Move(EndpointInput::kUnreserve);
+  StopServing();
   DropReference();
 }
 

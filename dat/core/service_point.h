@@ -59,6 +59,7 @@ class ServicePoint final : public Object {
                EventDispatcher& dispatcher, Ref<Endpoint> endpoint);
   ~ServicePoint() override;
   bool IsPublished() const;  // its handle is its own still
+  void StopServing();
   static Error Publish(Ref<ServicePoint> point, uint64_t* any_qualifier, Ref<ServicePoint>* out);
 
   const Ref<InterfaceAdapter> adapter_;
