@@ -1,5 +1,7 @@
 #include "dat/core/endpoint.h"
 
+#include <algorithm>
+
 #include "dat/core/connect_attempt.h"
 #include "dat/core/connection_manager.h"
 #include "dat/core/connection_request.h"
@@ -88,6 +90,8 @@ Error Endpoint::AdoptParts(const Parts& parts, const EndpointAttributes& attribu
   replaced->parts = std::exchange(parts_, parts);
   replaced->modes = std::exchange(modes_, {attributes.receive_mode, attributes.request_mode});
   attributes_ = attributes;
+  most_sends_.store(std::max(most_sends_.load(std::memory_order_relaxed), attributes.max_sends),
+                    std::memory_order_relaxed);
   max_message_bytes_.store(attributes.max_message_bytes, std::memory_order_relaxed);
   owner_.observer.store(parts_.completions, std::memory_order_release);
   owner_.binds = &binds_;

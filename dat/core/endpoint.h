@@ -285,6 +285,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // The data path's view of pair_; null without a protection zone.
   std::atomic<verbs::QueuePair*> post_pair_{nullptr};
   std::atomic<uint32_t> max_message_bytes_;  // the data path's view of attributes_
+  std::atomic<uint32_t> most_sends_{0};      // max_sends ever: the device's queues do not shrink
   mutable verbs::Mutex lock_;
   Parts parts_ ABSL_GUARDED_BY(lock_);
   Modes modes_ ABSL_GUARDED_BY(lock_);  // what parts_ were counted with

@@ -38,7 +38,7 @@ Error Endpoint::PostBind(const verbs::BindRequest& request, Handle window, verbs
   if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) {
     return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
   }
-  const uint32_t outstanding = attributes().max_sends;
+  const uint32_t outstanding = most_sends_.load(std::memory_order_relaxed);
   MutexLock lock(&bind_lock_);
   verbs::EpochGuard guard;
   verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
