@@ -27,15 +27,21 @@ DAPLTEST = (
 
 FUNCTIONS = r"""
 show() { sed 's/^/    /' "$1" | tail -n 25; }
+ulimit -c unlimited
+echo /tmp/core >/proc/sys/kernel/core_pattern
+show_core() { # PROGRAM: where it crashed, if it did
+  [ ! -e core ] || ! command -v gdb || gdb -batch -ex 'thread apply all backtrace' "$(command -v $1)" core 2>&1 | tail -n 60
+  rm -f core
+}
 # dtest's server talks first. siw resets a connection if an FPDU lies behind the answer in its socket when it reads that.
 reset_by_siw() {
   [ "$LAB_DRIVER" = siw ] && grep -q NON_PEER_REJECTED client.out && grep -q 'CONNECTED!' server.out
 }
-verdict() { # NAME TEXT CLIENT'S-STATUS SERVER'S-STATUS: both ends say the text and leave with 0
+verdict() { # NAME TEXT CLIENT'S-STATUS SERVER'S-STATUS PROGRAM: both ends say the text and leave with 0
   if grep -q "$2" server.out && grep -q "$2" client.out && [ "$3 $4" = "0 0" ]; then
     echo "$1: passed"
   else
-    echo "$1: failed: exit status $3 and the server's $4"; show client.out; show server.out
+    echo "$1: failed: exit status $3 and the server's $4"; show client.out; show server.out; show_core $5
   fi
 }
 dtest_pair() { # SERVER NAMESPACE CLIENT ADDRESS OPTIONS
@@ -49,7 +55,7 @@ dtest_pair() { # SERVER NAMESPACE CLIENT ADDRESS OPTIONS
     server=$?
     reset_by_siw || break
   done
-  verdict "$3 calls: dtest $5" PASSED $status $server
+  verdict "$3 calls: dtest $5" PASSED $status $server dtest
 }
 said_pair() { # PROGRAM PORT TEXT SERVER NAMESPACE CLIENT ADDRESS OPTIONS
   $4 $1 -P lab -s $8 >server.out 2>&1 &
@@ -58,7 +64,7 @@ said_pair() { # PROGRAM PORT TEXT SERVER NAMESPACE CLIENT ADDRESS OPTIONS
   $6 $1 -P lab -h $7 $8 >client.out 2>&1
   status=$?
   wait $server
-  verdict "$6 calls: $1 $8" "$3" $status $?
+  verdict "$6 calls: $1 $8" "$3" $status $? $1
 }
 dtestcm_pair() { # SERVER NAMESPACE CLIENT ADDRESS
   said_pair dtestcm 45248 'ALL 20 CONNECTED' $1 $2 $3 $4 '-c 20 -b 5'
@@ -75,7 +81,7 @@ dapltest_call() { # CLIENT ADDRESS OPTIONS OPERATIONS
   if [ $status = 0 ] && grep -q -E 'Stats|raw:' client.out && ! grep -q -i -E 'error|failed|unexpected' client.out; then
     echo "$1 calls: dapltest $3 $4: passed"
   else
-    echo "$1 calls: dapltest $3 $4: failed: exit status $status"; show client.out
+    echo "$1 calls: dapltest $3 $4: failed: exit status $status"; show client.out; show_core dapltest
   fi
 }
 dapltest_quit() { # CLIENT ADDRESS
