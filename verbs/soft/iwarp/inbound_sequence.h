@@ -24,15 +24,18 @@ class InboundSequence {
   // Returns the error that a Terminate must carry; nothing may be accepted after one.
   std::optional<WireError> Accept(const DdpHeader& header, size_t payload);
 
+  // A message on queue 0 has begun and not ended.
+  bool in_message() const { return in_message_; }
+
  private:
   std::optional<WireError> AcceptSend(const DdpHeader& header, size_t payload);
 
   uint32_t send_sequence_ = kFirstSequence;
   uint32_t read_sequence_ = kFirstSequence;
   uint32_t terminate_sequence_ = kFirstSequence;
-  uint32_t atomic_sequence_ = kFirstSequence;     // of responses
-  uint32_t send_offset_ = 0;                      // bytes so far of the message on queue 0
-  bool in_message_ = false;                       // a message on queue 0 has begun and not ended
+  uint32_t atomic_sequence_ = kFirstSequence;  // of responses
+  uint32_t send_offset_ = 0;                   // bytes so far of the message on queue 0
+  bool in_message_ = false;
   RdmapOpcode send_opcode_ = RdmapOpcode::kSend;  // its opcode and STag, equal in all its segments
   uint32_t send_invalidate_ = 0;
 };

@@ -52,7 +52,9 @@ TEST(InboundSequenceTest, MessagesOfSeveralSegments) {
   EXPECT_EQ(sequence.Accept(Send(1, 0, false), 7), std::nullopt);
   EXPECT_EQ(sequence.Accept(Send(1, 7, false), 1), std::nullopt);
   EXPECT_EQ(sequence.Accept(TaggedHeader(Op::kReadResponse, 5, 0, true), 3), std::nullopt);
+  EXPECT_TRUE(sequence.in_message());
   EXPECT_EQ(sequence.Accept(Send(1, 8, true), 0), std::nullopt);
+  EXPECT_FALSE(sequence.in_message());
   EXPECT_EQ(sequence.Accept(Send(2, 0, true), 0), std::nullopt);
 }
 

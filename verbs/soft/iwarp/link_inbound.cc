@@ -353,6 +353,11 @@ bool IwarpLink::TakeImmediate(SoftQueuePair& pair, const DdpHeader& header,
 bool IwarpLink::TakeWrite(SoftQueuePair& pair, const DdpHeader& header,
                           std::span<const uint8_t> ulpdu) {
   using Kind = ParkedMessages::Kind;
+  // With immediate data it would take the receive that the Send has opened. A Viaduct puts none
+  // there; other peers may, and theirs take no receive.
+  if (ToSoftDevice(pair) && sequence_.in_message()) {
+    return Break(pair, kCatastrophicStream, ulpdu);
+  }
   if (parked_.HasWrite()) return Park(Kind::kWrite, ulpdu);
   if (!DeliverWrite(pair, header, ulpdu)) return false;
   if (!header.last) return true;

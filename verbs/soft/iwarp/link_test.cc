@@ -1,6 +1,10 @@
 // One end of ours against a plain socket that says byte by byte what a test wants.
+#include <array>
+#include <atomic>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -289,6 +293,75 @@ TEST_F(LinkTest, AWriteWithImmediateDataThatBreaksOffFailsItsReceive) {
     EXPECT_FALSE(broken.has_immediate);
     EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
   }
+}
+
+// What would take the receive that the Send has opened ends the connection; the receive is flushed,
+// once. Reads and atomics go on.
+TEST_F(LinkTest, BetweenTheSegmentsOfASendOfAViaduct) {
+  struct Row {
+    const char* name;
+    std::vector<uint8_t> fpdu;
+    const char* code;  // null: allowed
+  };
+  for (int i = 0; i < 8; ++i) {
+    TestPeer peer =
+        Answered("50020004 80108010",
+                 {.access = kLocalRead | kLocalWrite | kRemoteRead | kRemoteWrite | kRemoteAtomic},
+                 ImmediateForm::kNative);
+    peer.ReceiveHex(24);
+    peer.SendHex(kWriteRtr);
+    EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+    const uint32_t key = end_->region->key();
+    const auto write = [&](std::string_view payload, bool last) {
+      return Fpdu(TaggedHeader(Op::kWrite, key, end_->address(64), last), payload);
+    };
+    const auto immediate = [](uint32_t sequence, uint32_t offset, const char* kind) {
+      return Fpdu(UntaggedHeader(Op::kImmediate, sequence, offset, true),
+                  std::string("0000000") + kind + "00000009");
+    };
+    std::array<uint8_t, kAtomicRequestSize> atomic;
+    EncodeAtomicRequest({.stag = key, .address = end_->address(64), .data = 1}, atomic);
+    const Row rows[] = {
+        {"empty Write", write("", true), "0207"},
+        {"Write", write("5152", true), "0207"},
+        {"part of a Write", write("51525354", false), "0207"},
+        {"value of a Write", immediate(2, 4, "2"), "0206"},
+        {"value of a Send", immediate(2, 4, "1"), "0206"},
+        {"value of a Write, as the next message", immediate(3, 0, "2"), "1203"},
+        {"Read", ReadFpdu(1, {.sink_stag = 7, .source_stag = 1}), nullptr},
+        {"Atomic", Fpdu(UntaggedHeader(Op::kAtomicRequest, 1, 0, true), ToHex(atomic)), nullptr},
+    };
+    SCOPED_TRACE(rows[i].name);
+    end_->Receive(1, 0, 8);
+    peer.Send(immediate(1, 0, "2"));
+    peer.Send(Fpdu(SendHeader(2, 0, false), "41424344"));
+    peer.Send(rows[i].fpdu);
+    if (rows[i].code == nullptr) {
+      peer.ReceiveFpduHex();  // the answer
+      peer.Send(Fpdu(SendHeader(2, 4), "45464748"));
+      const Completion received = end_->NextReceive();
+      EXPECT_EQ(received.status, Status::kSuccess);
+      EXPECT_EQ(received.opcode, Opcode::kReceive);
+      EXPECT_EQ(received.length, 8u);
+      continue;
+    }
+    peer.Send(Fpdu(SendHeader(2, 4), "45464748"));
+    ExpectTerminate(peer, rows[i].code);
+    EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
+    Completion completion;
+    EXPECT_EQ(end_->receive_queue().Poll(&completion, 1), 0);
+  }
+}
+
+// A peer of another make may write there: its writes take no receive.
+TEST_F(LinkTest, AWriteBetweenTheSegmentsOfASend) {
+  TestPeer peer = Accepted();
+  end_->Receive(1, 0, 8);
+  peer.Send(Fpdu(SendHeader(1, 0, false), "41424344"));
+  peer.Send(Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(8), true), "5152"));
+  peer.Send(Fpdu(SendHeader(1, 4), "45464748"));
+  EXPECT_EQ(end_->NextReceive().length, 8u);
+  EXPECT_EQ(ToHex(std::span<const uint8_t>(end_->memory).first(10)), "41424344454647485152");
 }
 
 // Checklist 42. The reads cannot be answered while they are unread in one buffer.
