@@ -84,6 +84,7 @@ Inbound SoftQueuePair::RefuseReceive(Status status) {
 
 Inbound SoftQueuePair::FinishSpecial(Message message, uint32_t length, const Trailer& trailer) {
   opening_ = Message::kOpen;
+  if (message == Message::kNone) return Break(Status::kTransport);  // no receive is open
   if (message != Message::kInvalidating) return Inbound::kDropped;
   const uint64_t position = receives_.done.load(std::memory_order_relaxed);
   ReceiveEntry& entry = receives_.at(position);
@@ -127,6 +128,7 @@ Inbound SoftQueuePair::RefuseWrite(bool has_immediate) {
 Inbound SoftQueuePair::FinishWrite(uint32_t length, const Trailer& trailer) {
   const bool refused = write_refused_;
   if (trailer.has_immediate) {
+    if (message_ != Message::kNone) return Break(Status::kTransport);  // the receive is a send's
     const Inbound start = StartReceive();
     if (start == Inbound::kHeld || start == Inbound::kBroken) return start;
     message_ = Message::kNone;

@@ -92,6 +92,9 @@ template <typename Copy>
 Inbound SoftQueuePair::PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy) {
   if (message_ == Message::kDiscarding) [[unlikely]]
     return Inbound::kDropped;
+  // No receive is open: the one at `done` may be none, or another message's.
+  if (message_ == Message::kNone) [[unlikely]]
+    return Break(Status::kTransport);
   const uint64_t position = receives_.done.load(std::memory_order_relaxed);
   ReceiveEntry& entry = receives_.at(position);
   if (offset + n > entry.capacity) [[unlikely]]
