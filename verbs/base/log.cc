@@ -1,5 +1,6 @@
 #include "verbs/base/log.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -40,7 +41,8 @@ void WriteLog(LogLevel level, absl::string_view message) {
       absl::StrCat("viaduct: ", kNames[static_cast<int>(level)], ": ", message, "\n");
   // One call, so that lines of several threads and processes do not mix. What cannot be written
   // is lost: there is nobody to tell.
-  ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  // As write, but no cancellation point: locks may be held.
+  const long written = syscall(SYS_write, STDERR_FILENO, line.data(), line.size());
   static_cast<void>(written);
   errno = saved;
 }

@@ -3,6 +3,9 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -288,7 +291,9 @@ bool IwarpLink::Arrived() const {
   if (!hot_.load(std::memory_order_relaxed)) return false;
   // Not recv: it would take the error of a reset, and what follows would look like a FIN.
   pollfd look = {socket_.get(), POLLIN, 0};
-  return poll(&look, 1, 0) != 0;
+  // As ppoll, but no cancellation point (uncancelled.h).
+  timespec at_once = {};
+  return syscall(SYS_ppoll, &look, 1, &at_once, nullptr, 0) != 0;
 }
 
 // ------------------------------------------------------------------------------ a silent peer

@@ -11,6 +11,7 @@
 
 #include "verbs/base/byte_order.h"
 #include "verbs/base/log.h"
+#include "verbs/base/uncancelled.h"
 #include "verbs/frame_format.h"
 #include "verbs/soft/iwarp/link.h"
 #include "verbs/soft/iwarp/terminate.h"
@@ -120,7 +121,7 @@ bool IwarpLink::Receive(SoftQueuePair& pair) {
   message.msg_iovlen = missing.empty() ? 1 : 2;
   ssize_t n;
   do {
-    n = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+    n = ReceiveMessage(socket_.get(), &message, MSG_DONTWAIT);
   } while (n < 0 && errno == EINTR);
   if (n < 0) {
     if (errno == EAGAIN) return false;

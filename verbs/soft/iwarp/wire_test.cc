@@ -1,8 +1,13 @@
 // Two ends of ours, over TCP on loopback.
 #include "verbs/soft/iwarp/wire.h"
 
+#include <pthread.h>
+
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -610,6 +615,45 @@ TEST_F(IwarpDataTest, ConnectsAgainAfterReset) {
     client.pair->Reset();
     server.pair->Reset();
   }
+}
+
+// Posts and polls are no cancellation points: they hold locks.
+TEST_F(IwarpDataTest, ThreadsThatAreCancelledPostAndPoll) {
+  constexpr int kRounds = 100;
+  TestEnd a({.separate_queues = true});
+  TestEnd b;
+  ConnectEnds(a, b);
+  for (int thread_pair = 0; thread_pair < 5; ++thread_pair) {
+    std::atomic<int> returned{0};
+    const auto run = [&](TestEnd& end, bool first) {
+      pthread_cancel(pthread_self());
+      const Deadline deadline = Deadline::After(end.loop, 10'000'000'000);
+      const auto poll = [&](CompletionQueue& queue) {
+        Completion completion;
+        while (queue.Poll(&completion, 1) == 0 && !deadline.Passed(end.loop)) {
+          std::this_thread::yield();
+        }
+      };
+      for (int i = 0; i < kRounds; ++i) {
+        end.Receive(i, 0, 8);
+        if (first) end.Send(i, 8, 8);
+        poll(end.receive_queue());
+        if (!first) end.Send(i, 8, 8);
+        poll(*end.send_queue);
+      }
+      ++returned;
+    };
+    std::thread other(run, std::ref(b), false);
+    std::thread thread(run, std::ref(a), true);
+    thread.join();
+    other.join();
+    ASSERT_EQ(returned, 2);
+  }
+  // What they left serves others.
+  b.Receive(1, 0, 8);
+  a.Send(1, 8, 8);
+  EXPECT_EQ(a.NextSend().status, Status::kSuccess);
+  EXPECT_EQ(b.NextReceive().status, Status::kSuccess);
 }
 
 // The last word of a connection outlives the pair and its context.
