@@ -20,6 +20,8 @@ constexpr size_t kBatchBytes = 64 * 1024;
 // Batches of answers at a time: a peer that takes them as fast as they are made, and asks for more,
 // must not keep the thread.
 constexpr size_t kMostAnswers = 16;
+// Batches of requests at a time: a fence may keep thousands back, and the locks are held.
+constexpr size_t kMostRequests = 64;
 // Toward another Viaduct: 64 KiB with header and CRC.
 constexpr size_t kOwnSegmentSize = 65536;
 
@@ -75,13 +77,14 @@ bool IwarpLink::Transmit(bool requests, bool last) {
   bool completed = false;
   bool turned = false;  // between blocked and not
   bool first = false;   // time that it is blocked
-  bool more = false;    // answers, and room for them
+  bool more = false;    // answers or requests, and room for them
   {
     SpinLockHolder hold(&transmit_lock_);
     if (!may_send_) return false;
     // Answers and requests take turns, so that neither starves the other.
     bool moved = true;
     size_t answers = 0;
+    size_t issued = 0;
     // The last time there are as many more as it takes to bring each short one out.
     const size_t most = kMostAnswers + (last ? answers_.size() : 0);
     while (moved && !lost_.load(std::memory_order_relaxed) &&
@@ -97,9 +100,14 @@ bool IwarpLink::Transmit(bool requests, bool last) {
       }
       moved = answers < most && EmitAnswer(*pair);
       if (moved) ++answers;
-      if (requests && !stream_->blocked()) moved |= EmitRequest(*pair);
+      if (requests && issued < kMostRequests && !stream_->blocked() && EmitRequest(*pair)) {
+        ++issued;
+        moved = true;
+      }
     }
-    more = answers == most && !answers_.empty() && !stream_->blocked();
+    const bool unpumped = issued == kMostRequests && pair->SendsUnemitted() && !stream_->blocked();
+    if (requests) unpumped_.store(unpumped, std::memory_order_relaxed);
+    more = unpumped || (answers == most && !answers_.empty() && !stream_->blocked());
     turned = want_room_.exchange(stream_->blocked()) != stream_->blocked();
     if (stream_->blocked()) first = !std::exchange(remembered_, true);
   }

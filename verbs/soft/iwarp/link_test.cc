@@ -534,6 +534,44 @@ TEST_F(LinkTest, TerminateOfThePeer) {
   }
 }
 
+// What a fence has kept back goes out in turns, so that nobody has the locks for long; and to the
+// end, though nobody polls.
+TEST_F(LinkTest, ManyRequestsBehindAFence) {
+  constexpr uint32_t kSends = 500;
+  for (const bool polled : {false, true}) {
+    SCOPED_TRACE(polled);
+    TestPeer peer = Accepted();
+    SendRequest read;
+    read.id = 1;
+    read.opcode = Opcode::kRead;
+    read.remote_key = 1;
+    ASSERT_EQ(end_->pair->PostSend(read), PostResult::kOk);
+    peer.ReceiveFpduHex();
+    SendRequest send;
+    send.flags = kFence;
+    for (uint32_t i = 0; i < kSends; ++i) {
+      ASSERT_EQ(end_->pair->PostSend(send), PostResult::kOk);
+    }
+    std::atomic<bool> stop{polled};
+    end_->loop.Post([&stop] { stop.wait(true); });
+    peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, 1, 0, true), ""));
+    if (polled) {
+      Completion completion = {};
+      const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
+      while (end_->send_queue->Poll(&completion, 1) == 0 && !deadline.Passed(end_->loop)) {
+      }
+      EXPECT_EQ(completion.id, 1u);
+      EXPECT_TRUE(static_cast<SoftQueuePair&>(*end_->pair).SendsUnemitted());
+      stop = false;
+      stop.notify_all();
+    }
+    for (uint32_t i = 1; i <= kSends; ++i) {
+      ASSERT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(SendHeader(i), ""))) << i;
+    }
+    end_->loop.Drain();
+  }
+}
+
 TEST_F(LinkTest, WriteInSegmentsOfTheMss) {
   TestPeer peer = Accepted();
   end_->Fill(0, 300000, 2);
