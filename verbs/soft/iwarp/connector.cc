@@ -190,7 +190,9 @@ void Connector::OnReply() {
       Log(LogLevel::kWarn, "iwarp: reply of ", options_.to.ToString(), " port ", options_.port,
           ": ", Describe(outcome.error));
       // A reply that is none is not answered (RFC 5044 8); one that asks too much is.
-      if (outcome.error != kBadStartup) SendTerminate(socket_.get(), outcome.error, request_.crc);
+      if (outcome.error != kBadStartup) {
+        SendTerminate(socket_.get(), outcome.error, request_.crc || reply_->frame().crc);
+      }
       break;
   }
   Finish(std::move(answer));

@@ -183,6 +183,24 @@ TEST_F(ConnectorTest, ImpossibleRepliesAreTerminated) {
   }
 }
 
+// Checklist 11: a Terminate has the CRC as any FPDU.
+TEST_F(ConnectorTest, TerminateWithTheCrcThatWasAgreed) {
+  for (const bool own : {false, true}) {
+    for (const bool peers : {false, true}) {
+      SCOPED_TRACE(testing::Message() << own << peers);
+      answer_.reset();
+      Connect(listener_.port(), {.wish = {.crc = own}});
+      TestPeer peer = listener_.Accept();
+      peer.ReceiveHex(24);
+      peer.SendHex(std::string(kReply) + (peers ? "50" : "10") + "020004 00010080");
+      EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
+      const std::string terminate = peer.ReceiveEnd().hex;
+      ASSERT_EQ(terminate.size(), 2u * 28);
+      EXPECT_EQ(terminate.substr(48) != "00000000", own || peers);
+    }
+  }
+}
+
 TEST_F(ConnectorTest, ClosedWithoutAReply) {
   Connect(listener_.port());
   TestPeer peer = listener_.Accept();
