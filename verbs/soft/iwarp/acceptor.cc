@@ -168,7 +168,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     Socket socket = std::move(place->socket);
     loop_.Unwatch(socket.get());
     Erase(place);
-    CloseBehindPeer(loop_, std::move(socket), kRejectLinger);
+    CloseBehindPeer(loop_, std::move(socket), kRejectLinger, options_.max_half_open);
   }
 
   void Drop(Place place) {

@@ -31,6 +31,7 @@ struct AcceptorOptions {
   // Connections without a request. At this number the oldest gives way once it has had `patience`;
   // until then, or until one of them has spoken, no other is accepted, so that a burst of honest
   // ones only waits.
+  // As many that were rejected may wait for their peers to close.
   size_t max_half_open = 256;
   Nanos patience = 1'000'000'000;
 };

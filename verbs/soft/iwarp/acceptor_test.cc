@@ -114,6 +114,20 @@ TEST_F(AcceptorTest, RejectsWhatItCannotDo) {
   EXPECT_EQ(peer.ReceiveHex(20), std::string(kReply) + "20010000");
 }
 
+// Each keeps a descriptor until its peer closes.
+TEST_F(AcceptorTest, OnlySoManyThatWereRejectedAreKept) {
+  Listen({.max_half_open = 4});
+  std::vector<TestPeer> peers;
+  for (int i = 0; i < 5; ++i) {
+    peers.push_back(TestPeer::Dial(acceptor_->port()));
+    peers.back().SendHex(std::string(kRequest) + "80 01 0000");
+    EXPECT_EQ(peers.back().ReceiveHex(20), std::string(kReply) + "20010000");
+  }
+  EXPECT_TRUE(peers.back().Readable());
+  for (TestPeer& peer : peers) peer.Shutdown();
+  for (TestPeer& peer : peers) EXPECT_FALSE(peer.ReceiveEnd().timed_out);
+}
+
 // Checklist 9, with a shorter time: the peer's wait ends by the acceptor's doing.
 TEST_F(AcceptorTest, SilentClientsAreDropped) {
   Listen({.request_time = 50'000'000});

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -10,20 +11,28 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
+std::atomic<size_t> behind_peers{0};  // sockets that wait for their peer's FIN
+
 // Lives in what the loop holds: the handler of its socket and the task of its timer.
 class Lingering : public std::enable_shared_from_this<Lingering> {
  public:
-  Lingering(EventLoop& loop, Socket socket) : loop_(loop), socket_(std::move(socket)) {}
+  Lingering(EventLoop& loop, Socket socket, bool finish)
+      : loop_(loop), socket_(std::move(socket)), finish_(finish) {
+    if (!finish_) ++behind_peers;
+  }
+  ~Lingering() {
+    if (!finish_) --behind_peers;
+  }
 
   // On the executor, as everything that follows.
-  void Start(Nanos limit, bool finish) {
+  void Start(Nanos limit) {
     auto self = shared_from_this();
     if (!loop_.Watch(socket_.get(), EPOLLIN | EPOLLRDHUP, [self](uint32_t) { self->Discard(); })
              .ok()) {
       return;
     }
     timer_ = loop_.RunAt(loop_.Now() + limit, [self] { self->Finish(); });
-    if (finish) shutdown(socket_.get(), SHUT_WR);
+    if (finish_) shutdown(socket_.get(), SHUT_WR);
   }
 
  private:
@@ -45,13 +54,14 @@ class Lingering : public std::enable_shared_from_this<Lingering> {
 
   EventLoop& loop_;
   Socket socket_;
+  const bool finish_;
   EventLoop::TimerId timer_ = 0;
 };
 
 void Close(EventLoop& loop, Socket socket, Nanos limit, bool finish) {
   if (!socket.valid()) return;
-  auto lingering = std::make_shared<Lingering>(loop, std::move(socket));
-  loop.Post([lingering, limit, finish] { lingering->Start(limit, finish); });
+  auto lingering = std::make_shared<Lingering>(loop, std::move(socket), finish);
+  loop.Post([lingering, limit] { lingering->Start(limit); });
 }
 
 }  // namespace
@@ -60,7 +70,8 @@ void CloseLingering(EventLoop& loop, Socket socket, Nanos limit) {
   Close(loop, std::move(socket), limit, /*finish=*/true);
 }
 
-void CloseBehindPeer(EventLoop& loop, Socket socket, Nanos limit) {
+void CloseBehindPeer(EventLoop& loop, Socket socket, Nanos limit, size_t most) {
+  if (behind_peers.load() >= most) return;
   Close(loop, std::move(socket), limit, /*finish=*/false);
 }
 

@@ -2,6 +2,8 @@
 #ifndef VIADUCT_VERBS_SOFT_IWARP_LINGER_H_
 #define VIADUCT_VERBS_SOFT_IWARP_LINGER_H_
 
+#include <cstddef>
+
 #include "verbs/base/clock.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/soft/iwarp/socket.h"
@@ -14,8 +16,9 @@ namespace viaduct::verbs::iwarp {
 void CloseLingering(EventLoop& loop, Socket socket, Nanos limit);
 
 // The same, but sends no FIN before the peer's or the limit: siw (Linux 6.1) does not read a reject
-// whose FIN it has seen.
-void CloseBehindPeer(EventLoop& loop, Socket socket, Nanos limit);
+// whose FIN it has seen. Where `most` sockets of the process wait so already, it is closed at once:
+// strangers who are rejected must not hold all descriptors.
+void CloseBehindPeer(EventLoop& loop, Socket socket, Nanos limit, size_t most);
 
 }  // namespace viaduct::verbs::iwarp
 

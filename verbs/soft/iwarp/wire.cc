@@ -18,6 +18,7 @@ namespace viaduct::verbs::iwarp {
 namespace {
 
 constexpr Nanos kRejectLinger = 1'000'000'000;
+constexpr size_t kMostRejected = 256;
 
 class Incoming final : public IncomingConnection {
  public:
@@ -53,7 +54,7 @@ class Incoming final : public IncomingConnection {
     const size_t most = MpaMaxPrivateData(MpaKind::kReply, enhanced);
     if (reply.private_data.size() > most) reply.private_data = reply.private_data.first(most);
     SendFrame(socket_.get(), reply);
-    CloseBehindPeer(shared_->loop, std::move(socket_), kRejectLinger);
+    CloseBehindPeer(shared_->loop, std::move(socket_), kRejectLinger, kMostRejected);
   }
 
   // FIN without a reply. A reset would make some initiators try again with revision 1.
