@@ -1,5 +1,6 @@
 // What goes wrong with an RDMA device, over the one without a wire (tests/rdma_mock).
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <thread>
@@ -187,6 +188,21 @@ TEST_F(MishapsTest, ARefusedPartFailsTheWhole) {
     EXPECT_TRUE(Run([&] { return from.pair().SendIdle(); }));
     DestroyEnds();
   }
+}
+
+// Who listens may hold what the sink that is being called waits for.
+TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
+  Requests requests;
+  auto first = b().Listen(0, &requests);
+  ASSERT_TRUE(first.ok()) << first.status();
+  std::promise<void> answered;
+  a().executor().Post([&] { answered.get_future().wait(); });
+  std::future<absl::Status> second = std::async(
+      std::launch::async, [&] { return a().Listen((*first)->port(), &requests).status(); });
+  EXPECT_EQ(second.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  answered.set_value();
+  EXPECT_TRUE(absl::IsAlreadyExists(second.get()));
+  DrainExecutors();
 }
 
 // The peer is idle, and nothing else would tell it. On iWARP there is TCP for that.

@@ -49,6 +49,8 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
   if (rdma_bind_addr(listener->id_, reinterpret_cast<sockaddr*>(&at)) != 0 ||
       rdma_listen(listener->id_, kBacklog) != 0) {
     const int error = errno;
+    // It never listened, so no request is under way, and the caller may hold what a sink needs.
+    rdma_destroy_id(std::exchange(listener->id_, nullptr));
     if (error == EADDRINUSE) {
       Log(LogLevel::kInfo, device.name(), ": port ", port, " of ", address.ToString(),
           " is taken; rdma resource show cm_id, or ss -ltnp, may say by whom");
