@@ -80,7 +80,8 @@ RdmaQueuePair::~RdmaQueuePair() {
     MutexLock lock(&mutex_);
     if (connection_ != nullptr) Leave(State::kError);
   }
-  if (!device_.loop().OnExecutor()) device_.loop().Drain();
+  // Without a domain it is one that Make gives up: nobody has got it, and no sink was called.
+  if (domain_ != nullptr && !device_.loop().OnExecutor()) device_.loop().Drain();
   for (Direction direction : {kSends, kReceives}) {
     SpinLockHolder guard(&core(direction).lock);
     WorkQueue& queue = direction == kSends ? sends_ : receives_;
