@@ -208,9 +208,10 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void Finish(Direction direction, WorkQueue& queue, WorkRecord& record);
   bool PostBounce(uint32_t slot);
   void CheckTurn(WorkQueue& sends);
+  // Of a connection that was released the control thread may destroy this now.
   void CountSeen(Direction direction) {
     seen_[direction].store(seen_[direction].load(std::memory_order_relaxed) + 1,
-                           std::memory_order_relaxed);
+                           std::memory_order_release);
   }
   // iWARP's peer speaks first, and until siw has heard it the kernel ends nothing: it lets who
   // tries wait for ever, and follows with a BUG() of iw_cm.

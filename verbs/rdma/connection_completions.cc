@@ -17,9 +17,9 @@
 namespace viaduct::verbs::rdma {
 
 void Connection::Complete(Direction direction, const ibv_wc& completion) {
-  CountSeen(direction);
   WorkQueue* const queue = queues_[direction];
-  if (queue == nullptr) return;  // released
+  CountSeen(direction);
+  if (queue == nullptr) return;  // released: when all are seen it is gone at any moment
   // What a failed attempt flushes is still posted.
   if (completion.status == IBV_WC_WR_FLUSH_ERR && !established_) return;
   if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
