@@ -4,6 +4,7 @@
 #include <future>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
@@ -188,6 +189,29 @@ TEST_F(MishapsTest, ARefusedPartFailsTheWhole) {
     EXPECT_TRUE(Run([&] { return from.pair().SendIdle(); }));
     DestroyEnds();
   }
+}
+
+// Of a read the device takes fewer segments than of anything else.
+TEST_F(MishapsTest, ALongReadFitsIntoTheSmallestQueue) {
+  constexpr int kSegments = 252;
+  EndOptions small;
+  small.max_sends = 1;
+  small.max_segments = kSegments;
+  End& from = NewEnd(a(), small);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  to.Put(0, Pattern(kSegments, 1));
+  std::vector<Segment> segments;
+  for (int i = 0; i < kSegments; ++i) segments.push_back(from.At(i, 1));
+  SendRequest read;
+  read.id = 1;
+  read.opcode = Opcode::kRead;
+  read.segments = segments;
+  read.remote_address = to.Address(0);
+  read.remote_key = to.region().key();
+  ASSERT_EQ(from.pair().PostSend(read), PostResult::kOk);
+  Expect(from.sends(), 1);
+  EXPECT_EQ(from.Get(0, kSegments), Pattern(kSegments, 1));
 }
 
 // Who listens may hold what the sink that is being called waits for.

@@ -29,6 +29,7 @@ using verbs::SpinLockHolder;
 
 // As hardware has it; the rest is in ibv_query_device.
 constexpr uint32_t kMaxSegments = 16;
+constexpr uint32_t kMaxReadSegments = 8;
 constexpr uint32_t kMaxInline = 256;
 
 // Events behind a descriptor: a byte in the pipe for each.

@@ -128,6 +128,8 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
     status = IBV_WC_WR_FLUSH_ERR;
   } else if (immediate && IsIwarp()) {
     status = IBV_WC_LOC_QP_OP_ERR;
+  } else if (work.opcode == IBV_WR_RDMA_READ && work.num_sge > static_cast<int>(kMaxReadSegments)) {
+    status = IBV_WC_LOC_QP_OP_ERR;
   } else if (work.opcode == IBV_WR_SEND || work.opcode == IBV_WR_SEND_WITH_IMM) {
     status = Receive(*pair.peer, work, false, bytes);
   } else if (work.opcode == IBV_WR_RDMA_READ) {
@@ -376,7 +378,8 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   attributes->max_mr_size = uint64_t{1} << 40;
   attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_pd = 65536;
   attributes->max_qp_wr = 4096;
-  attributes->max_sge = attributes->max_sge_rd = mock::kMaxSegments;
+  attributes->max_sge = mock::kMaxSegments;
+  attributes->max_sge_rd = mock::kMaxReadSegments;
   attributes->max_cqe = 1 << 20;
   attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = 16;
   attributes->atomic_cap = IBV_ATOMIC_NONE;

@@ -196,11 +196,10 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) {
   wanted.ended = &ended_;
   wanted.max_send_segments = options_.max_send_segments;
   wanted.max_receive_segments = options_.max_receive_segments;
-  // On iWARP a read has one part for each segment, a confirmed request one more, and so has a write
-  // with immediate data.
+  // A read has the most parts: on iWARP one for each segment. There a confirmed request has one
+  // more, and so has a write with immediate data.
   const uint32_t segments = std::max(options_.max_send_segments, 1u);
-  const uint32_t most_at_once =
-      device_.iwarp() ? 1 : static_cast<uint32_t>(device_.limits().max_sge);
+  const uint32_t most_at_once = device_.max_read_segments();
   const uint32_t most_parts = (segments + most_at_once - 1) / most_at_once +
                               (device_.iwarp() ? 1 : 0) + (may_frame ? 1 : 0);
   // One with all its parts fits in any case.
