@@ -214,6 +214,28 @@ TEST_F(MishapsTest, ALongReadFitsIntoTheSmallestQueue) {
   EXPECT_EQ(from.Get(0, kSegments), Pattern(kSegments, 1));
 }
 
+// The device has no room for as many requests with inline bytes.
+TEST_F(MishapsTest, ALargeQueueHasNoInlineBytes) {
+  EndOptions large;
+  large.max_sends = a().attributes().max_requests_per_queue;
+  End& from = NewEnd(a(), large);
+  End& to = NewEnd(b());
+  ConnectWithImmediate(from, to);
+  from.Put(0, Pattern(16, 1));
+  const Segment two[] = {from.At(0, 8), from.At(8, 8)};
+  for (int id : {1, 2, 3}) ASSERT_EQ(to.Receive(id, id * 16, 16), PostResult::kOk);
+  ASSERT_EQ(from.Send(4, 0, 16), PostResult::kOk);
+  ASSERT_EQ(from.Send(5, two), PostResult::kOk);
+  ASSERT_EQ(from.Write(6, 0, 16, to, 1000, kImmediate, 42), PostResult::kOk);
+  for (int id : {4, 5, 6}) Expect(from.sends(), id);
+  for (int id : {1, 2}) {
+    Expect(to.receives(), id);
+    EXPECT_EQ(to.Get(id * 16, 16), Pattern(16, 1));
+  }
+  EXPECT_EQ(Expect(to.receives(), 3).immediate, 42u);
+  EXPECT_EQ(to.Get(1000, 16), Pattern(16, 1));
+}
+
 // Who listens may hold what the sink that is being called waits for.
 TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
   Requests requests;

@@ -31,6 +31,8 @@ using verbs::SpinLockHolder;
 constexpr uint32_t kMaxSegments = 16;
 constexpr uint32_t kMaxReadSegments = 8;
 constexpr uint32_t kMaxInline = 256;
+// All requests that a pair's send queue may hold, each of 64 bytes and what goes inline.
+constexpr uint64_t kSendQueueBytes = 1 << 20;
 
 // Events behind a descriptor: a byte in the pipe for each.
 class EventPipe {
@@ -80,6 +82,7 @@ struct QueuePair : ibv_qp {
   SpinLock receive_lock;
   std::unique_ptr<PostedReceive[]> receives;
   uint32_t mask;
+  uint32_t max_inline;
   uint32_t head ABSL_GUARDED_BY(receive_lock) = 0;
   uint32_t tail ABSL_GUARDED_BY(receive_lock) = 0;
   bool failed ABSL_GUARDED_BY(receive_lock) = false;

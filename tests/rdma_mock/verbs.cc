@@ -116,10 +116,15 @@ bool Bound(const ibv_send_wr& work) {
          work.bind_mw.bind_info.mr->pd == window.pd;
 }
 
-void Perform(QueuePair& pair, const ibv_send_wr& work)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(pair.post_lock) {
+uint32_t BytesOf(const ibv_send_wr& work) {
   uint32_t bytes = 0;
   for (int i = 0; i < work.num_sge; ++i) bytes += work.sg_list[i].length;
+  return bytes;
+}
+
+void Perform(QueuePair& pair, const ibv_send_wr& work)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(pair.post_lock) {
+  const uint32_t bytes = BytesOf(work);
   ibv_wc_status status = IBV_WC_SUCCESS;
   ibv_wc_opcode opcode = IBV_WC_SEND;
   const bool immediate =
@@ -169,6 +174,11 @@ int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr** bad) {
         return ENOMEM;
       }
       --mishaps.taken_before_refusal;
+    }
+    if ((work->send_flags & IBV_SEND_INLINE) != 0 && BytesOf(*work) > pair.max_inline)
+        [[unlikely]] {
+      *bad = work;
+      return ENOMEM;
     }
     Perform(pair, *work);
   }
@@ -501,7 +511,9 @@ ibv_srq* ibv_create_srq(ibv_pd*, ibv_srq_init_attr*) {
 int ibv_destroy_srq(ibv_srq*) { return EINVAL; }
 
 ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
+  const uint64_t request_bytes = 64 + wanted->cap.max_inline_data;
   if (wanted->cap.max_inline_data > mock::kMaxInline ||
+      wanted->cap.max_send_wr * request_bytes > mock::kSendQueueBytes ||
       wanted->cap.max_send_sge > mock::kMaxSegments ||
       wanted->cap.max_recv_sge > mock::kMaxSegments || wanted->srq != nullptr) {
     errno = EINVAL;
@@ -519,6 +531,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   const uint32_t room = mock::PowerOfTwo(wanted->cap.max_recv_wr);
   pair->receives = std::make_unique<mock::PostedReceive[]>(room);
   pair->mask = room - 1;
+  pair->max_inline = wanted->cap.max_inline_data;
   return pair;
 }
 

@@ -87,7 +87,6 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
   wanted.cap.max_recv_wr = std::clamp(options.max_receives, 1u, most_requests);
   wanted.cap.max_send_sge = std::clamp(options.max_send_segments + lead, 1u, most_segments);
   wanted.cap.max_recv_sge = std::clamp(options.max_receive_segments + lead, 1u, most_segments);
-  wanted.cap.max_inline_data = device_.max_inline();
   reserved_[kSends] = wanted.cap.max_send_wr;
   reserved_[kReceives] = wanted.cap.max_recv_wr;
   if (options.shared != nullptr) {
@@ -112,18 +111,32 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
   send_depth_ = wanted.cap.max_send_wr;
   max_segments_[kSends] = wanted.cap.max_send_sge;
   max_segments_[kReceives] = wanted.cap.max_recv_sge;
-  if (rdma_create_qp(id_, options.domain->handle, &wanted) != 0) {
-    // With limits that the device has shown: the id's connection is over.
-    if (errno == EINVAL) return absl::AbortedError("the peer has given up");
-    return ErrnoStatus(errno, "rdma_create_qp");
+  bool made = CreatePair(wanted, device_.max_inline());
+  // With inline bytes a device may have room for fewer requests (mlx5).
+  if (!made && (errno == EINVAL || errno == ENOMEM) && device_.max_inline() != 0) {
+    made = CreatePair(wanted, 0);
   }
-  pair_ = id_->qp;
+  if (!made) {
+    const int error = errno;
+    Log(LogLevel::kDebug, device_.name(), ": rdma_create_qp: errno ", error);
+    // With limits that the device has shown: the id's connection is over.
+    if (error == EINVAL) return absl::AbortedError("the peer has given up");
+    return ErrnoStatus(error, "rdma_create_qp");
+  }
   if (options.shared != nullptr) options.shared->Join(pair_->qp_num, this);
   for (int i = 0; i < 2; ++i) {
     SpinLockHolder guard(&options_.queues[i]->lock);
     queues_[i] = queues[i];
   }
   return absl::OkStatus();
+}
+
+bool Connection::CreatePair(ibv_qp_init_attr wanted, uint32_t max_inline) {
+  wanted.cap.max_inline_data = max_inline;
+  if (rdma_create_qp(id_, options_.domain->handle, &wanted) != 0) return false;
+  pair_ = id_->qp;
+  max_inline_ = max_inline;
+  return true;
 }
 
 bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {

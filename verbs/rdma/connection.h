@@ -136,6 +136,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
                                                seen_[kSends].load(std::memory_order_relaxed));
   }
   uint32_t max_segments(Direction direction) const { return max_segments_[direction]; }
+  // Of a request, so many bytes go inline at most.
+  uint32_t max_inline() const { return max_inline_; }
 
   // Under the lock of the direction's queue.
   void Complete(Direction direction, const ibv_wc& completion);
@@ -186,6 +188,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   Connection(Device& device, rdma_cm_id* id) : device_(device), id_(id) {}
   ~Connection();
 
+  // False: errno says why not.
+  bool CreatePair(ibv_qp_init_attr wanted, uint32_t max_inline);
   Framing framing() const { return framing_.load(std::memory_order_relaxed); }
   bool AnswerIsMissing(const WorkRecord& record) const;
   Status ReceiveError(WorkQueue& queue, const WorkRecord& record) const;
@@ -227,6 +231,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   ibv_qp* pair_ = nullptr;  // of id_, while it has one
   PairOptions options_;
   uint32_t max_segments_[2] = {1, 1};
+  uint32_t max_inline_ = 0;
   uint32_t send_depth_ = 0;
   int numbers_[2] = {-1, -1};  // of the completion queues' parts
   uint32_t reserved_[2] = {0, 0};

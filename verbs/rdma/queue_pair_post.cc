@@ -72,7 +72,7 @@ void RdmaQueuePair::PreparePlain(Connection& connection) {
   if (!device_.iwarp()) plain_flags |= kConfirm;
   special_flags_ = static_cast<uint16_t>(~plain_flags);
   plain_bytes_ = drops() ? kMaxDropBytes : device_.max_message();
-  plain_inline_ = device_.max_inline();
+  plain_inline_ = connection.max_inline();
   SetPlainOpcodes();
 }
 
@@ -197,7 +197,7 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   const uint32_t most = MostSegments(request.opcode);
   const uint64_t sent = bytes + lead * kFrameBytes;
   // Inline bytes are taken now: not those that a fence waits for.
-  const bool inlined = !reads && sent <= device_.max_inline() && sent != 0 && count <= most &&
+  const bool inlined = !reads && sent <= sending_->max_inline() && sent != 0 && count <= most &&
                        (request.flags & kFence) == 0;
   if (lead != 0) {
     Frame frame;
@@ -270,7 +270,7 @@ std::optional<uint32_t> RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecor
   uint32_t count = 0;
   ibv_send_wr* end = &last;
   if (NeedsFrameBehind(blank)) {
-    const bool inlined = kFrameBytes <= device_.max_inline();
+    const bool inlined = kFrameBytes <= sending_->max_inline();
     if (!PlaceFrame({FrameKind::kWrite, blank.immediate, blank.length}, inlined, &tail->frame)) {
       return std::nullopt;
     }
