@@ -1,4 +1,8 @@
 // What goes wrong with an RDMA device, over the one without a wire (tests/rdma_mock).
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -28,6 +32,56 @@ class MishapsTest : public DeviceTest {
     rdma_mock::LoseDisconnects(0);
     rdma_mock::MeanwhileInMemory(nullptr);
   }
+};
+
+// A page whose first access lasts: until LetGo, but not for long. One at a time.
+class SlowPage {
+ public:
+  static constexpr size_t kBytes = 4096;
+
+  SlowPage() : memory_(mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    current_ = this;
+    struct sigaction action = {};
+    action.sa_sigaction = OnFault;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, &before_);
+  }
+  ~SlowPage() {
+    sigaction(SIGSEGV, &before_, nullptr);
+    munmap(memory_, kBytes);
+  }
+  SlowPage(const SlowPage&) = delete;
+  SlowPage& operator=(const SlowPage&) = delete;
+
+  void* memory() const { return memory_; }
+  bool touched() const { return touched_; }
+  void LetGo() { let_go_ = true; }
+  // It was let go while the access lasted.
+  bool in_use_until_then() const { return in_use_until_then_; }
+
+ private:
+  static void OnFault(int, siginfo_t* fault, void*) {
+    SlowPage& page = *current_;
+    if (fault->si_addr < page.memory_ ||
+        fault->si_addr >= static_cast<char*>(page.memory_) + kBytes) {
+      sigaction(SIGSEGV, &page.before_, nullptr);
+      return;
+    }
+    page.touched_ = true;
+    for (int i = 0; i < 200 && !page.let_go_; ++i) {
+      const timespec pause = {0, 1'000'000};
+      nanosleep(&pause, nullptr);
+    }
+    page.in_use_until_then_ = page.let_go_.load();
+    mprotect(page.memory_, kBytes, PROT_READ | PROT_WRITE);
+  }
+
+  static inline SlowPage* current_ = nullptr;
+  void* const memory_;
+  struct sigaction before_ = {};
+  std::atomic<bool> touched_{false};
+  std::atomic<bool> let_go_{false};
+  std::atomic<bool> in_use_until_then_{false};
 };
 
 TEST_F(MishapsTest, ARegionThatCannotBeChangedIsAsBefore) {
@@ -248,6 +302,53 @@ TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
   EXPECT_EQ(second.wait_for(std::chrono::seconds(10)), std::future_status::ready);
   answered.set_value();
   EXPECT_TRUE(absl::IsAlreadyExists(second.get()));
+  DrainExecutors();
+}
+
+// The device takes fewer segments: they are copied.
+TEST_F(MishapsTest, ARegionEndsBehindItsCopyForASend) {
+  constexpr int kSegments = 20;
+  EndOptions many;
+  many.max_segments = kSegments;
+  End& from = NewEnd(a(), many);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  SlowPage page;
+  auto region = a().Register(from.domain(), page.memory(), SlowPage::kBytes, kAllAccess);
+  ASSERT_TRUE(region.ok()) << region.status();
+  const Segment segment = {reinterpret_cast<uint64_t>(page.memory()), (*region)->key(), 8};
+  const std::vector<Segment> segments(kSegments, segment);
+  ASSERT_EQ(to.Receive(1, 0, 8 * kSegments), PostResult::kOk);
+  std::thread poster([&] { from.Send(2, segments); });
+  while (!page.touched()) std::this_thread::yield();
+  region->reset();
+  page.LetGo();
+  poster.join();
+  EXPECT_FALSE(page.in_use_until_then());
+}
+
+TEST_F(MishapsTest, ARegionChangesBehindItsCopyOfAMessage) {
+  EndOptions drops;
+  drops.no_receive = NoReceive::kDrop;
+  End& from = NewEnd(a());
+  End& to = NewEnd(b(), drops);
+  Connect(from, to);
+  SlowPage page;
+  auto region = b().Register(to.domain(), page.memory(), SlowPage::kBytes, kAllAccess);
+  ASSERT_TRUE(region.ok()) << region.status();
+  const Segment segment = {reinterpret_cast<uint64_t>(page.memory()), (*region)->key(), 8};
+  ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  std::promise<void> over;
+  a().executor().Post([&] { over.get_future().wait(); });  // it polls, too, and takes no signal
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  std::thread poller([&] { to.receives().Poll(); });
+  while (!page.touched()) std::this_thread::yield();
+  EXPECT_TRUE((*region)->Modify(to.domain(), kLocalRead).ok());
+  page.LetGo();
+  poller.join();
+  over.set_value();
+  EXPECT_FALSE(page.in_use_until_then());
+  Expect(to.receives(), 1);
   DrainExecutors();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "verbs/base/epoch.h"
 #include "verbs/base/log.h"
 #include "verbs/frame_format.h"
 #include "verbs/rdma/connection.h"
@@ -197,6 +198,7 @@ void Connection::AwaitDrain(WorkQueue& sends) {
 template <typename Copy>
 Status Connection::Walk(const WorkRecord& record, const Segment* segments, uint32_t length,
                         Copy&& copy) {
+  const EpochGuard guard;  // a region that ends meanwhile waits for the copy
   uint32_t at = 0;
   for (uint16_t i = 0; i < record.segments && at != length; ++i) {
     const uint32_t piece = std::min(length - at, segments[i].length);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "verbs/base/epoch.h"
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/registration.h"
@@ -63,7 +64,9 @@ RegionEntry Region::Entry() const {
 }
 
 Region::~Region() {
-  if (key_ != 0) memory_.Forget(*this);
+  if (key_ == 0) return;
+  memory_.Forget(*this);
+  EpochSynchronize();  // copies of our own under way
 }
 
 void Memory::Forget(Region& region) {
@@ -79,18 +82,21 @@ void Memory::Forget(Region& region) {
 // local key. Peers that hold the remote key lose their access.
 absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
   const std::shared_ptr<DomainCore>& core = static_cast<Domain&>(domain).core();
-  MutexLock lock(&memory_.mutex_);
-  const uint64_t from = base_ == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address_);
-  ibv_mr* handle = ibv_reg_mr_iova(core->handle, address_, length_, from, core->FlagsOf(access));
-  if (handle == nullptr) return ErrnoStatus(errno, "change a region");
-  while (!windows_.empty()) memory_.UnbindLocked(**windows_.begin());
-  const Registration before = std::exchange(own_, {core, handle});
-  access_ = access;
-  memory_.map_.Put(Entry());
-  // Whoever posts meets the new ones by now.
-  ibv_dereg_mr(before.handle);
-  for (Registration& other : others_) ibv_dereg_mr(other.handle);
-  others_.clear();
+  {
+    MutexLock lock(&memory_.mutex_);
+    const uint64_t from = base_ == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address_);
+    ibv_mr* handle = ibv_reg_mr_iova(core->handle, address_, length_, from, core->FlagsOf(access));
+    if (handle == nullptr) return ErrnoStatus(errno, "change a region");
+    while (!windows_.empty()) memory_.UnbindLocked(**windows_.begin());
+    const Registration before = std::exchange(own_, {core, handle});
+    access_ = access;
+    memory_.map_.Put(Entry());
+    // Whoever posts meets the new ones by now.
+    ibv_dereg_mr(before.handle);
+    for (Registration& other : others_) ibv_dereg_mr(other.handle);
+    others_.clear();
+  }
+  EpochSynchronize();  // copies of our own under way
   return absl::OkStatus();
 }
 

@@ -109,7 +109,8 @@ class Memory {
   // comes. `never_none`: siw's library takes no receive without a segment. Returns how many.
   uint32_t TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments, bool never_none,
                             RegionCache& cache, ibv_sge* to);
-  // Where the processor finds them; null: they have not these rights.
+  // Where the processor finds them; null: they have not these rights. Good as long as the
+  // EpochGuard around it: the end of a region and its change wait for guards.
   unsigned char* Resolve(DomainCore& domain, Key key, uint64_t address, uint64_t length,
                          uint32_t rights);
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/base/attributes.h"
+#include "verbs/base/epoch.h"
 #include "verbs/rdma/queue_pair.h"
 
 namespace viaduct::verbs::rdma {
@@ -303,6 +304,7 @@ PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& req
   unsigned char* to = gathered.bounce.memory;
   for (const Segment& segment : request.segments) {
     if (segment.length == 0) continue;
+    const EpochGuard guard;  // a region that ends meanwhile waits for the copy
     const unsigned char* const from =
         memory_.Resolve(*domain_, segment.key, segment.address, segment.length, kLocalRead);
     if (from == nullptr) {
