@@ -385,7 +385,7 @@ class SoftQueuePair final : public QueuePair {
   std::atomic<uint16_t> local_port_{0};
   std::atomic<uint32_t> activity_{0};
   std::atomic<bool> look_due_{false};  // LookLater's
-  uint32_t max_message_ = 0;  // never changes
+  uint32_t max_message_ = 0;           // never changes
 
   alignas(64) PassLock send_lock_;
   std::atomic<uint32_t> incomplete_{0};  // emitted with kLater, not complete
