@@ -22,6 +22,8 @@ void MissNeighbours(int count) { mishaps.missed_neighbours = count; }
 
 void LoseDisconnects(int count) { mishaps.lost_disconnects = count; }
 
+void GetMessagesStuck(int count) { mishaps.stuck_messages = count; }
+
 void MeanwhileInMemory(void (*work)()) { mishaps.making_memory = work; }
 
 int LiveDomains() { return mishaps.live_domains; }

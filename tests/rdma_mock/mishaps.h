@@ -28,6 +28,8 @@ void MissNeighbours(int count);
 // that after a while, where the id is still there.
 void LoseDisconnects(int count);
 void RepeatDisconnects();
+// So many messages take a shared receive and never end: the receive is flushed with its pair.
+void GetMessagesStuck(int count);
 // Called while memory is registered or a window made, as if by another thread; null: nothing.
 void MeanwhileInMemory(void (*work)());
 

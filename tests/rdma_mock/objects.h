@@ -2,7 +2,7 @@
 // both sides before it returns.
 //
 // Locks, in this order: Everything's (control calls), a pair's post_lock, receive_lock, a
-// completion queue's lock. A post takes the last three.
+// shared queue's or a completion queue's lock. A post takes the last three.
 #ifndef VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_
 #define VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_
 
@@ -76,6 +76,14 @@ struct PostedReceive {
   ibv_sge segments[kMaxSegments];
 };
 
+struct SharedQueue : ibv_srq {
+  SpinLock lock;
+  std::unique_ptr<PostedReceive[]> receives;
+  uint32_t mask;
+  uint32_t head ABSL_GUARDED_BY(lock) = 0;
+  uint32_t tail ABSL_GUARDED_BY(lock) = 0;
+};
+
 struct QueuePair : ibv_qp {
   SpinLock post_lock;
   QueuePair* peer ABSL_GUARDED_BY(post_lock) = nullptr;
@@ -86,6 +94,8 @@ struct QueuePair : ibv_qp {
   uint32_t head ABSL_GUARDED_BY(receive_lock) = 0;
   uint32_t tail ABSL_GUARDED_BY(receive_lock) = 0;
   bool failed ABSL_GUARDED_BY(receive_lock) = false;
+  // Of the shared queue, by messages whose end has not come.
+  std::vector<uint64_t> taken ABSL_GUARDED_BY(receive_lock);
 
   // Everything posted is flushed, and whatever will be.
   void Fail();
@@ -108,6 +118,7 @@ struct Mishaps {
   std::atomic<int> large_keys{0};
   std::atomic<int> missed_neighbours{0};
   std::atomic<int> lost_disconnects{0};
+  std::atomic<int> stuck_messages{0};
   std::atomic<int> spare_regions{-1};  // -1: any number
   std::atomic<int> taken_before_refusal{-1};
   std::atomic<void (*)()> making_memory{nullptr};

@@ -57,16 +57,39 @@ void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode o
   static_cast<CompletionQueue*>(queue)->Add(completion);
 }
 
+void Copy(const PostedReceive& posted, PostedReceive* to) {
+  to->id = posted.id;
+  to->count = posted.count;
+  for (int i = 0; i < posted.count; ++i) to->segments[i] = posted.segments[i];
+}
+
+bool TakeShared(SharedQueue& queue, PostedReceive* receive) {
+  SpinLockHolder guard(&queue.lock);
+  if (queue.head == queue.tail) return false;
+  Copy(queue.receives[queue.head++ & queue.mask], receive);
+  return true;
+}
+
 // The next receive of `peer` takes the message; false: there is none.
 ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint32_t bytes) {
   PostedReceive receive;
   {
     SpinLockHolder guard(&peer.receive_lock);
-    if (peer.failed || peer.head == peer.tail) return IBV_WC_RNR_RETRY_EXC_ERR;
-    receive.id = peer.receives[peer.head & peer.mask].id;
-    const PostedReceive& posted = peer.receives[peer.head++ & peer.mask];
-    receive.count = posted.count;
-    for (int i = 0; i < posted.count; ++i) receive.segments[i] = posted.segments[i];
+    if (peer.failed) return IBV_WC_RNR_RETRY_EXC_ERR;
+    if (peer.srq != nullptr) {
+      if (!TakeShared(*static_cast<SharedQueue*>(peer.srq), &receive)) {
+        return IBV_WC_RNR_RETRY_EXC_ERR;
+      }
+      if (mishaps.stuck_messages > 0) {
+        --mishaps.stuck_messages;
+        peer.taken.push_back(receive.id);
+        return IBV_WC_SUCCESS;
+      }
+    } else if (peer.head == peer.tail) {
+      return IBV_WC_RNR_RETRY_EXC_ERR;
+    } else {
+      Copy(peer.receives[peer.head++ & peer.mask], &receive);
+    }
   }
   ibv_wc_status status = IBV_WC_SUCCESS;
   if (!write) {
@@ -245,6 +268,22 @@ int PostReceive(ibv_qp* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
   return 0;
 }
 
+int PostSharedReceive(ibv_srq* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
+  SharedQueue& queue = *static_cast<SharedQueue*>(handle);
+  SpinLockHolder guard(&queue.lock);
+  for (; work != nullptr; work = work->next) {
+    if (queue.tail - queue.head > queue.mask) {
+      *bad = work;
+      return ENOMEM;
+    }
+    PostedReceive& receive = queue.receives[queue.tail++ & queue.mask];
+    receive.id = work->wr_id;
+    receive.count = work->num_sge;
+    for (int i = 0; i < work->num_sge; ++i) receive.segments[i] = work->sg_list[i];
+  }
+  return 0;
+}
+
 int PollCq(ibv_cq* handle, int n, ibv_wc* out) {
   CompletionQueue& queue = *static_cast<CompletionQueue*>(handle);
   if (mishaps.late) [[unlikely]]
@@ -272,6 +311,7 @@ Device* MakeDevice() {
   made->context.device = &made->device;
   made->context.ops.post_send = PostSend;
   made->context.ops.post_recv = PostReceive;
+  made->context.ops.post_srq_recv = PostSharedReceive;
   made->context.ops.poll_cq = PollCq;
   made->context.ops.alloc_mw = AllocateWindow;
   made->context.ops.dealloc_mw = FreeWindow;
@@ -353,6 +393,9 @@ void QueuePair::Fail() {
     Complete(recv_cq, *this, receives[head & mask].id, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR, 0,
              nullptr);
   }
+  for (uint64_t id : std::exchange(taken, {})) {
+    Complete(recv_cq, *this, id, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR, 0, nullptr);
+  }
 }
 
 void Join(QueuePair& a, QueuePair& b) {
@@ -391,6 +434,9 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   attributes->max_sge = mock::kMaxSegments;
   attributes->max_sge_rd = mock::kMaxReadSegments;
   attributes->max_cqe = 1 << 20;
+  attributes->max_srq = 65536;
+  attributes->max_srq_wr = 4096;
+  attributes->max_srq_sge = mock::kMaxSegments;
   attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = 16;
   attributes->atomic_cap = IBV_ATOMIC_NONE;
   attributes->phys_port_cnt = 1;
@@ -503,19 +549,27 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event*) {
 
 void ibv_ack_async_event(ibv_async_event*) {}
 
-ibv_srq* ibv_create_srq(ibv_pd*, ibv_srq_init_attr*) {
-  errno = EOPNOTSUPP;  // max_srq is 0
-  return nullptr;
+ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* wanted) {
+  auto* const queue = new mock::SharedQueue();
+  queue->context = domain->context;
+  queue->pd = domain;
+  const uint32_t room = mock::PowerOfTwo(wanted->attr.max_wr);
+  queue->receives = std::make_unique<mock::PostedReceive[]>(room);
+  queue->mask = room - 1;
+  return queue;
 }
 
-int ibv_destroy_srq(ibv_srq*) { return EINVAL; }
+int ibv_destroy_srq(ibv_srq* queue) {
+  delete static_cast<mock::SharedQueue*>(queue);
+  return 0;
+}
 
 ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   const uint64_t request_bytes = 64 + wanted->cap.max_inline_data;
   if (wanted->cap.max_inline_data > mock::kMaxInline ||
       wanted->cap.max_send_wr * request_bytes > mock::kSendQueueBytes ||
       wanted->cap.max_send_sge > mock::kMaxSegments ||
-      wanted->cap.max_recv_sge > mock::kMaxSegments || wanted->srq != nullptr) {
+      wanted->cap.max_recv_sge > mock::kMaxSegments) {
     errno = EINVAL;
     return nullptr;
   }
@@ -525,6 +579,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   pair->pd = domain;
   pair->send_cq = wanted->send_cq;
   pair->recv_cq = wanted->recv_cq;
+  pair->srq = wanted->srq;
   pair->qp_num = mock::last_number.fetch_add(1) + 1;
   pair->qp_type = wanted->qp_type;
   pair->state = IBV_QPS_INIT;
