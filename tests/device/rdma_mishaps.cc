@@ -30,6 +30,7 @@ class MishapsTest : public DeviceTest {
     rdma_mock::RefuseSendsAfter(-1);
     rdma_mock::MissNeighbours(0);
     rdma_mock::LoseDisconnects(0);
+    rdma_mock::GetMessagesStuck(0);
     rdma_mock::MeanwhileInMemory(nullptr);
   }
 };
@@ -369,6 +370,47 @@ TEST_F(MishapsTest, ADisconnectThatWasLostIsRepeated) {
     from.pair().Reset();
     to.pair().Reset();
   }
+}
+
+// What the device flushes behind the end of the connection is nobody's.
+TEST_F(MishapsTest, ASharedReceiveThatNobodyPollsGoesBack) {
+  End& from = NewEnd(a());
+  auto domain = b().CreateDomain(/*wildcard=*/false);
+  ASSERT_TRUE(domain.ok());
+  SharedReceiveOptions shared;
+  shared.domain = domain->get();
+  shared.max_receives = 1;
+  auto queue = b().CreateSharedReceiveQueue(shared);
+  ASSERT_TRUE(queue.ok()) << queue.status();
+  EndOptions options;
+  options.domain = domain->get();
+  options.shared_receives = queue->get();
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  const Segment segment = to.At(0, 8);
+  ReceiveRequest request;
+  request.id = 1;
+  request.segments = absl::MakeConstSpan(&segment, 1);
+  ASSERT_EQ((*queue)->PostReceive(request), PostResult::kOk);
+  rdma_mock::GetMessagesStuck(1);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  rdma_mock::ShowNoCompletions(true);
+  to.pair().Disconnect(DisconnectMode::kAbrupt);
+  rdma_mock::ShowNoCompletions(false);
+  ExpectDisconnected(from, DisconnectCause::kPeer);
+  for (int i = 0; i < 10; ++i) to.receives().Poll();
+  EXPECT_EQ((*queue)->available(), 1u);
+  EXPECT_EQ((*queue)->outstanding(), 1u);
+  from.pair().Reset();
+  to.pair().Reset();
+  from.sends().got().clear();
+  Connect(from, to);
+  from.Put(0, Pattern(8, 1));
+  ASSERT_EQ(from.Send(3, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 1);
+  EXPECT_EQ(to.Get(0, 8), Pattern(8, 1));
+  EXPECT_EQ((*queue)->outstanding(), 0u);
+  DestroyEnds();
 }
 
 // The peer's end is not known here yet when the request is posted.

@@ -35,10 +35,13 @@ absl::StatusOr<std::shared_ptr<SharedReceiveCore>> SharedReceiveCore::Make(
   core->receives_.resize(core->depth_);
   const SpinLockHolder nobody_else_yet(&core->lock_);
   core->max_receives_ = options.max_receives;
-  core->segments_.resize(std::max(options.max_segments, 1u));
+  core->segments_.resize(size_t{core->depth_} * wanted.attr.max_sge);
   core->free_.reserve(core->depth_);
+  ibv_sge* segments = core->segments_.data();
   for (SharedReceive& receive : core->receives_) {
     receive.core = core.get();
+    receive.segments = segments;
+    segments += wanted.attr.max_sge;
     core->free_.push_back(&receive);
   }
   return core;
@@ -64,20 +67,15 @@ PostResult SharedReceiveCore::Post(const ReceiveRequest& request) {
   if (available_.load(std::memory_order_relaxed) >= max_receives_ || free_.empty()) {
     return PostResult::kQueueFull;
   }
-  const uint32_t count = memory_.TranslateReceive(*domain_, request.segments, device_.iwarp(),
-                                                  cache_, segments_.data());
   SharedReceive* const receive = free_.back();
   receive->id = request.id;
   receive->quiet = request.quiet;
-  ibv_recv_wr work = {};
-  work.wr_id = WorkId::OfShared(receive);
-  work.sg_list = segments_.data();
-  work.num_sge = static_cast<int>(count);
+  receive->count = static_cast<int>(memory_.TranslateReceive(
+      *domain_, request.segments, device_.iwarp(), cache_, receive->segments));
   available_.fetch_add(1, std::memory_order_relaxed);
   outstanding_.fetch_add(1, std::memory_order_relaxed);
   free_.pop_back();
-  ibv_recv_wr* bad;
-  if (ibv_post_srq_recv(handle_, &work, &bad) != 0) {
+  if (!GiveToDevice(*receive)) {
     free_.push_back(receive);
     available_.fetch_sub(1, std::memory_order_relaxed);
     outstanding_.fetch_sub(1, std::memory_order_relaxed);
@@ -86,21 +84,32 @@ PostResult SharedReceiveCore::Post(const ReceiveRequest& request) {
   return PostResult::kOk;
 }
 
+bool SharedReceiveCore::GiveToDevice(SharedReceive& receive) {
+  ibv_recv_wr work = {};
+  work.wr_id = WorkId::OfShared(&receive);
+  work.sg_list = receive.segments;
+  work.num_sge = receive.count;
+  ibv_recv_wr* bad;
+  return ibv_post_srq_recv(handle_, &work, &bad) == 0;
+}
+
 void SharedReceiveCore::Complete(const ibv_wc& completion) {
-  SharedReceive* const receive = WorkId::SharedOf(completion.wr_id);
-  SharedReceiveCore& core = *receive->core;
-  const SharedReceive copy = *receive;
+  SharedReceive& receive = *WorkId::SharedOf(completion.wr_id);
+  SharedReceiveCore& core = *receive.core;
   Connection* connection = nullptr;
   {
     SpinLockHolder guard(&core.lock_);
     const auto found = core.users_.find(completion.qp_num);
     if (found != core.users_.end()) connection = found->second;
-    core.free_.push_back(receive);
-    core.available_.fetch_sub(1, std::memory_order_relaxed);
-    core.CheckLimit();
   }
-  if (connection != nullptr && connection->CompleteShared(copy, completion)) return;
-  core.outstanding_.fetch_sub(1, std::memory_order_relaxed);  // nobody will poll it
+  const bool shown = connection != nullptr && connection->CompleteShared(receive, completion);
+  SpinLockHolder guard(&core.lock_);
+  // Nobody would poll it: it is as if no message had taken it.
+  if (!shown && core.GiveToDevice(receive)) return;
+  core.free_.push_back(&receive);
+  core.available_.fetch_sub(1, std::memory_order_relaxed);
+  if (!shown) core.outstanding_.fetch_sub(1, std::memory_order_relaxed);
+  core.CheckLimit();
 }
 
 absl::Status SharedReceiveCore::Resize(uint32_t max_receives) {

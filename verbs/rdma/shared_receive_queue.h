@@ -27,6 +27,8 @@ struct alignas(8) SharedReceive {
   uint64_t id;
   SharedReceiveCore* core;
   bool quiet;
+  int count;          // of its segments
+  ibv_sge* segments;  // as the device has them, with room for as many as a receive may have
 };
 
 // Lives until the last connection that uses it is buried.
@@ -55,6 +57,8 @@ class SharedReceiveCore : public std::enable_shared_from_this<SharedReceiveCore>
       : device_(device), memory_(memory), domain_(std::move(domain)) {}
 
   PostResult Post(const ReceiveRequest& request);
+  // False: the device has refused it.
+  bool GiveToDevice(SharedReceive& receive) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   absl::Status Resize(uint32_t max_receives);
   void SetLimit(uint32_t limit);
   void SetSink(SharedReceiveQueue* owner, SharedReceiveSink* sink);
