@@ -104,9 +104,14 @@ bool Peer::Watch() {
 
 void Peer::OnSocket(uint32_t events) {
   const std::shared_ptr<Peer> self = shared_from_this();
-  // A Ring that found the socket full was dropped: the bell tells, whatever woke us.
-  if (my_bell().load(std::memory_order_seq_cst) == kBellOff) host_.OnRing();
   if ((events & EPOLLOUT) != 0) FlushOutbox();
+  ReadMessages(events);
+  // Behind the messages: one of them may have been a Ring, and one that found the socket full was
+  // dropped. The bell tells of both.
+  if (!dead_ && my_bell().load(std::memory_order_seq_cst) == kBellOff) host_.OnRing();
+}
+
+void Peer::ReadMessages(uint32_t events) {
   for (int i = 0; i < kMessagesPerTurn && !dead_; i++) {
     Message message;
     switch (ReceiveMessage(socket_.get(), &message)) {
@@ -130,7 +135,7 @@ void Peer::OnMessage(Message& message) {
     case MessageType::kWelcome:
       return OnWelcome(message);
     case MessageType::kRing:
-      return;  // OnSocket has looked
+      return;  // OnSocket looks
     case MessageType::kGoodbye:
       leaves_ = true;
       return;

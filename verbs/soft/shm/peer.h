@@ -92,6 +92,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   bool Watch();
   void Ring();
   void OnSocket(uint32_t events);
+  void ReadMessages(uint32_t events);
   void OnMessage(Message& message);
   void OnWelcome(Message& message);
   void OnRequest(Message& message);
