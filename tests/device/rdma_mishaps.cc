@@ -339,8 +339,12 @@ TEST_F(MishapsTest, ARegionChangesBehindItsCopyOfAMessage) {
   ASSERT_TRUE(region.ok()) << region.status();
   const Segment segment = {reinterpret_cast<uint64_t>(page.memory()), (*region)->key(), 8};
   ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
-  std::promise<void> over;
-  a().executor().Post([&] { over.get_future().wait(); });  // it polls, too, and takes no signal
+  std::promise<void> begun, over;
+  a().executor().Post([&] {  // it polls, too, and takes no signal
+    begun.set_value();
+    over.get_future().wait();
+  });
+  begun.get_future().wait();
   ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
   std::thread poller([&] { to.receives().Poll(); });
   while (!page.touched()) std::this_thread::yield();

@@ -212,8 +212,7 @@ class IwarpLink final : public Link,
   std::atomic<bool> unread_{false};   // input_ holds something
   std::atomic<bool> ended_{false};    // the peer's FIN was read: the socket is not watched any more
   std::atomic<bool> want_room_{false};
-  std::atomic<bool> unpumped_{false};  // the last Pump has left requests and room for them
-  std::atomic<bool> lost_{false};      // nothing can be sent any more
+  std::atomic<bool> lost_{false};  // nothing can be sent any more
   // Nor then: the peer's process has gone, but its FIN came first and is still to be read.
   std::atomic<bool> left_{false};
   std::atomic<bool> owing_{false};  // CheckDebt is to come

@@ -105,11 +105,8 @@ bool IwarpLink::Poll(int budget) {
   const bool stalled = parked_.full();
   if (stalled_.exchange(stalled) != stalled) Arm();
   moved |= Transmit(/*requests=*/false);
-  // The loop tells of bytes in the socket, but not of bytes that were taken out of it. Nor is there
-  // an event for what Pump has left: whoever polls pumps next, but for a poster's lock he does not
-  // wait.
-  const bool left = (!input_.empty() && !stalled) || unpumped_.load(std::memory_order_relaxed);
-  if (left && !hot_.load(std::memory_order_relaxed)) pair->MarkArrived();
+  // The loop tells of bytes in the socket, but not of bytes that were taken out of it.
+  if (!input_.empty() && !stalled && !hot_.load(std::memory_order_relaxed)) pair->MarkArrived();
   return moved;
 }
 

@@ -105,9 +105,8 @@ bool IwarpLink::Transmit(bool requests, bool last) {
         moved = true;
       }
     }
-    const bool unpumped = issued == kMostRequests && pair->SendsUnemitted() && !stream_->blocked();
-    if (requests) unpumped_.store(unpumped, std::memory_order_relaxed);
-    more = unpumped || (answers == most && !answers_.empty() && !stream_->blocked());
+    more = !stream_->blocked() && ((issued == kMostRequests && pair->SendsUnemitted()) ||
+                                   (answers == most && !answers_.empty()));
     turned = want_room_.exchange(stream_->blocked()) != stream_->blocked();
     if (stream_->blocked()) first = !std::exchange(remembered_, true);
   }
