@@ -3,8 +3,7 @@
 // So it is disabled in every call but the data path's, and a call that sleeps for its caller lets
 // it strike in one place: in the kernel, asleep. Then the thread is unwound from there, and what
 // the frames between hold is given back by their destructors. The data path reaches none of POSIX's
-// cancellation points: what it asks of the kernel (send, write, fallocate) it asks by syscall(),
-// which is none.
+// cancellation points: what it asks of the kernel goes round libc (uncancelled.h).
 #ifndef VIADUCT_VERBS_BASE_CANCELLATION_H_
 #define VIADUCT_VERBS_BASE_CANCELLATION_H_
 

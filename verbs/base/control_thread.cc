@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "verbs/base/futex.h"
 #include "verbs/base/log.h"
 #include "verbs/base/signals.h"
+#include "verbs/base/uncancelled.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -277,7 +277,7 @@ void ControlThread::Wake() {
   const int saved = errno;
   const uint64_t one = 1;
   // Fails only when the counter is full, and then the loop has been woken.
-  syscall(SYS_write, wake_.get(), &one, sizeof one);  // cancellation.h
+  uncancelled::Write(wake_.get(), &one, sizeof one);
   errno = saved;
 }
 

@@ -1,11 +1,12 @@
 #include "verbs/base/event_fd.h"
 
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
+
+#include "verbs/base/uncancelled.h"
 
 namespace viaduct::verbs {
 
@@ -19,7 +20,7 @@ void EventFd::Set() {
   const int saved = errno;
   const uint64_t one = 1;
   // Full is set as well.
-  syscall(SYS_write, fd_.get(), &one, sizeof one);  // cancellation.h
+  uncancelled::Write(fd_.get(), &one, sizeof one);
   errno = saved;
 }
 

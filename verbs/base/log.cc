@@ -1,6 +1,5 @@
 #include "verbs/base/log.h"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "verbs/base/settings.h"
+#include "verbs/base/uncancelled.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -41,9 +41,7 @@ void WriteLog(LogLevel level, absl::string_view message) {
       absl::StrCat("viaduct: ", kNames[static_cast<int>(level)], ": ", message, "\n");
   // One call, so that lines of several threads and processes do not mix. What cannot be written
   // is lost: there is nobody to tell.
-  // As write, but no cancellation point: locks may be held.
-  const long written = syscall(SYS_write, STDERR_FILENO, line.data(), line.size());
-  static_cast<void>(written);
+  uncancelled::Write(STDERR_FILENO, line.data(), line.size());
   errno = saved;
 }
 

@@ -1,16 +1,27 @@
-// Messages on sockets. The calls of libc are cancellation points, whatever their flags; the data
-// path makes them with locks held, and its posts and polls are none.
+// System calls of posts and polls, which hold locks. Those of libc are cancellation points,
+// whatever their flags (cancellation.h); syscall() is none. Each is as the call of its name.
 #ifndef VIADUCT_VERBS_BASE_UNCANCELLED_H_
 #define VIADUCT_VERBS_BASE_UNCANCELLED_H_
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
-namespace viaduct::verbs {
+#include <cstddef>
 
-// sendmsg and recvmsg, but no cancellation points: syscall() is none.
+namespace viaduct::verbs::uncancelled {
+
+inline ssize_t Write(int fd, const void* bytes, size_t size) {
+  return syscall(SYS_write, fd, bytes, size);
+}
+
+inline ssize_t Send(int fd, const void* bytes, size_t size, int flags) {
+  return syscall(SYS_sendto, fd, bytes, size, flags, nullptr, 0);
+}
+
 inline ssize_t SendMessage(int fd, const msghdr* message, int flags) {
   return syscall(SYS_sendmsg, fd, message, flags);
 }
@@ -19,6 +30,16 @@ inline ssize_t ReceiveMessage(int fd, msghdr* message, int flags) {
   return syscall(SYS_recvmsg, fd, message, flags);
 }
 
-}  // namespace viaduct::verbs
+// Does not wait.
+inline long Poll(pollfd* entry) {
+  timespec at_once = {};
+  return syscall(SYS_ppoll, entry, 1, &at_once, nullptr, 0);
+}
+
+inline long Allocate(int fd, int mode, off_t offset, off_t bytes) {
+  return syscall(SYS_fallocate, fd, mode, offset, bytes);
+}
+
+}  // namespace viaduct::verbs::uncancelled
 
 #endif  // VIADUCT_VERBS_BASE_UNCANCELLED_H_

@@ -3,9 +3,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +12,7 @@
 
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
+#include "verbs/base/uncancelled.h"
 #include "verbs/soft/iwarp/fpdu_writer.h"
 #include "verbs/soft/iwarp/linger.h"
 #include "verbs/soft/iwarp/startup_io.h"
@@ -291,9 +289,7 @@ bool IwarpLink::Arrived() const {
   if (!hot_.load(std::memory_order_relaxed)) return false;
   // Not recv: it would take the error of a reset, and what follows would look like a FIN.
   pollfd look = {socket_.get(), POLLIN, 0};
-  // As ppoll, but no cancellation point (uncancelled.h).
-  timespec at_once = {};
-  return syscall(SYS_ppoll, &look, 1, &at_once, nullptr, 0) != 0;
+  return uncancelled::Poll(&look) != 0;
 }
 
 // ------------------------------------------------------------------------------ a silent peer

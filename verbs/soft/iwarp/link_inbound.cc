@@ -121,7 +121,7 @@ bool IwarpLink::Receive(SoftQueuePair& pair) {
   message.msg_iovlen = missing.empty() ? 1 : 2;
   ssize_t n;
   do {
-    n = ReceiveMessage(socket_.get(), &message, MSG_DONTWAIT);
+    n = uncancelled::ReceiveMessage(socket_.get(), &message, MSG_DONTWAIT);
   } while (n < 0 && errno == EINTR);
   if (n < 0) {
     if (errno == EAGAIN) return false;

@@ -17,7 +17,7 @@ ssize_t SendParts(int fd, std::span<const iovec> parts) {
   message.msg_iov = const_cast<iovec*>(parts.data());
   message.msg_iovlen = parts.size();
   for (;;) {
-    const ssize_t n = SendMessage(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = uncancelled::SendMessage(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n >= 0) return n;
     if (errno == EINTR) continue;
     return errno == EAGAIN || errno == ENOBUFS ? 0 : -1;

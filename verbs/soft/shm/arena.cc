@@ -3,10 +3,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <utility>
+
+#include "verbs/base/uncancelled.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
@@ -18,7 +19,7 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 bool Pay(int fd, size_t offset, size_t bytes) {
-  return syscall(SYS_fallocate, fd, 0, offset, bytes) == 0;  // cancellation.h
+  return uncancelled::Allocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
 }
 
 }  // namespace

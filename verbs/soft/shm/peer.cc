@@ -16,6 +16,7 @@
 #include "absl/numeric/bits.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
+#include "verbs/base/uncancelled.h"
 #include "verbs/soft/shm/fence.h"
 #include "verbs/soft/shm/host.h"
 
@@ -207,9 +208,7 @@ void Peer::MarkPeer(uint32_t id) {
 // something to read, and looks at its bell then.
 void Peer::Ring() {
   constexpr MessageHeader kMessage = {kMessageMagic, MessageType::kRing, 0, 0, 0};
-  [[maybe_unused]] const long sent =
-      syscall(SYS_sendto, socket_.get(), &kMessage, sizeof kMessage, MSG_DONTWAIT | MSG_NOSIGNAL,
-              nullptr, 0);  // cancellation.h
+  uncancelled::Send(socket_.get(), &kMessage, sizeof kMessage, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 bool Peer::CollectMarks() {
