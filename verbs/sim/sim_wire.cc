@@ -12,17 +12,18 @@ namespace {
 
 constexpr uint16_t kFirstFreePort = 20000;
 
-class SimListener final : public Listener {
+class SimListener final : public WireListener {
  public:
-  SimListener(SimNode& node, uint16_t port, ListenerSink* sink) : node_(node), port_(port) {
-    node_.listeners[port_] = sink;
-  }
+  SimListener(SimNode& node, uint16_t port, ListenerSink* sink)
+      : node_(node), port_(port), sink_(sink) {}
   ~SimListener() override { node_.listeners.erase(port_); }
   uint16_t port() const override { return port_; }
+  void Start() override { node_.listeners[port_] = sink_; }
 
  private:
   SimNode& node_;
   const uint16_t port_;
+  ListenerSink* const sink_;
 };
 
 }  // namespace
@@ -35,8 +36,8 @@ Link* SimWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   return &connection->active();
 }
 
-absl::StatusOr<std::unique_ptr<Listener>> SimWire::Listen(SoftContext&, uint16_t port,
-                                                          ListenerSink* sink) {
+absl::StatusOr<std::unique_ptr<WireListener>> SimWire::Listen(SoftContext&, uint16_t port,
+                                                              ListenerSink* sink) {
   if (port == 0) {
     port = kFirstFreePort;
     while (node_.listeners.contains(port)) ++port;

@@ -16,8 +16,8 @@ class SimWire final : public Wire {
   absl::string_view name() const override { return "sim"; }
   bool Reaches(const Address&) const override { return true; }
   Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) override;
-  absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
-                                                   ListenerSink* sink) override;
+  absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
+                                                       ListenerSink* sink) override;
   bool IsServed(uint16_t port) const override { return node_.listeners.contains(port); }
 
  private:

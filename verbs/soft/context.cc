@@ -33,13 +33,15 @@ class SoftRegion final : public MemoryRegion {
 // One port on every wire.
 class SoftListener final : public Listener {
  public:
-  SoftListener(uint16_t port, std::vector<std::unique_ptr<Listener>> parts)
-      : port_(port), parts_(std::move(parts)) {}
+  SoftListener(uint16_t port, std::vector<std::unique_ptr<WireListener>> parts)
+      : port_(port), parts_(std::move(parts)) {
+    for (const std::unique_ptr<WireListener>& part : parts_) part->Start();
+  }
   uint16_t port() const override { return port_; }
 
  private:
   const uint16_t port_;
-  const std::vector<std::unique_ptr<Listener>> parts_;
+  const std::vector<std::unique_ptr<WireListener>> parts_;
 };
 
 }  // namespace
@@ -102,12 +104,12 @@ absl::StatusOr<std::unique_ptr<Listener>> SoftContext::Listen(uint16_t port, Lis
   if (wires_.empty()) return absl::UnavailableError("the device has no wire");
   absl::Status failed;
   for (int i = 0; i < (port == 0 ? kPortTries : 1); i++) {
-    std::vector<std::unique_ptr<Listener>> parts;
+    std::vector<std::unique_ptr<WireListener>> parts;
     uint16_t chosen = port;
     failed = absl::OkStatus();
     // The last wire knows best which ports are free (for iwarp, the kernel does).
     for (auto wire = wires_.rbegin(); wire != wires_.rend() && failed.ok(); ++wire) {
-      absl::StatusOr<std::unique_ptr<Listener>> part = (*wire)->Listen(*this, chosen, sink);
+      absl::StatusOr<std::unique_ptr<WireListener>> part = (*wire)->Listen(*this, chosen, sink);
       if (!part.ok()) {
         failed = part.status();
       } else {

@@ -42,6 +42,7 @@ absl::StatusOr<std::unique_ptr<SoftQueuePair>> SoftQueuePair::Create(
   std::unique_ptr<SoftQueuePair> pair(new SoftQueuePair(context, options));
   absl::Status applied = pair->Apply(options);
   if (!applied.ok()) return applied;
+  pair->anchor_->pair.store(pair.get());
   return pair;
 }
 
@@ -56,7 +57,6 @@ SoftQueuePair::SoftQueuePair(SoftContext& context, const QueuePairOptions& optio
       send_home_(AsSoft(options.send_queue)),
       max_message_(context.attributes().max_message_bytes),
       shared_(AsSoft(options.shared_receives)) {
-  anchor_->pair.store(this);
   attachments_[0].pair = attachments_[1].pair = this;
   attachments_[0].queue = &home_;
   attachments_[0].home = true;
@@ -74,8 +74,8 @@ SoftQueuePair::SoftQueuePair(SoftContext& context, const QueuePairOptions& optio
 SoftQueuePair::~SoftQueuePair() {
   Disconnect(DisconnectMode::kAbrupt);
   if (shared_ != nullptr) shared_->RemovePair(*this);
-  anchor_->pair.store(nullptr);
-  context_.executor().Drain();
+  // Of one that could not be made the executor has not heard.
+  if (anchor_->pair.exchange(nullptr) != nullptr) context_.executor().Drain();
   for (int i = 0; i < attachment_count_; i++) {
     PassLockHolder holder(&attachments_[i].queue->lock());
     attachments_[i].queue->Forget(attachments_[i]);

@@ -80,7 +80,8 @@ class StallingWire final : public Wire {
     executor_.Post([&pair] { pair.Established({}); });
     return link_.get();
   }
-  absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext&, uint16_t, ListenerSink*) override {
+  absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext&, uint16_t,
+                                                       ListenerSink*) override {
     return absl::UnimplementedError("only connects");
   }
   bool IsServed(uint16_t) const override { return false; }

@@ -16,6 +16,14 @@ class Link;
 class SoftContext;
 class SoftQueuePair;
 
+// A port that is taken, and brings no request before Start. Destruction off the executor waits for
+// a sink call in progress; one that was not started waits for nobody.
+class WireListener : public Listener {
+ public:
+  // Once. Requests may come before it returns.
+  virtual void Start() = 0;
+};
+
 class Wire {
  public:
   virtual ~Wire() = default;
@@ -31,11 +39,11 @@ class Wire {
   // pair.NotHere (then the next wire is tried), unless the pair calls Link::Disconnect first.
   virtual Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) = 0;
 
-  // Hands requests to `sink` on the executor until the result is destroyed; destruction off the
-  // executor waits for a sink call in progress. Port 0 takes a free one. The errors are those of
-  // Context::Listen.
-  virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
-                                                           ListenerSink* sink) = 0;
+  // The result hands requests to `sink` on the executor, from its Start to its end. Port 0 takes a
+  // free one. One that fails waits for nobody: its caller may hold what a sink needs. The errors
+  // are those of Context::Listen.
+  virtual absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
+                                                               ListenerSink* sink) = 0;
 
   // As Context::IsServed. Any thread; does not block.
   virtual bool IsServed(uint16_t port) const = 0;

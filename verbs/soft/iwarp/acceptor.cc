@@ -64,7 +64,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     for (const Socket& socket : sockets_) {
       auto self = shared_from_this();
       const int fd = socket.get();
-      absl::Status status = loop_.Watch(fd, EPOLLIN, [self, fd](uint32_t) { self->Accept(fd); });
+      absl::Status status = loop_.Watch(fd, 0, [self, fd](uint32_t) { self->Accept(fd); });
       if (!status.ok()) {
         for (const Socket& watched : sockets_) loop_.Unwatch(watched.get());
         return status;
@@ -73,7 +73,12 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     return absl::OkStatus();
   }
 
-  // On the loop.
+  // Any thread.
+  void Start() {
+    for (const Socket& socket : sockets_) loop_.SetEvents(socket.get(), EPOLLIN);
+  }
+
+  // On the loop, or instead of Start.
   void Stop() {
     stopped_ = true;
     for (const Socket& socket : sockets_) loop_.Unwatch(socket.get());
@@ -227,11 +232,11 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   bool full_ = false;  // the pause is for room
 };
 
-absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Start(EventLoop& loop,
-                                                          absl::Span<const Address> addresses,
-                                                          uint16_t port,
-                                                          const AcceptorOptions& options,
-                                                          Handler handler) {
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Open(EventLoop& loop,
+                                                         absl::Span<const Address> addresses,
+                                                         uint16_t port,
+                                                         const AcceptorOptions& options,
+                                                         Handler handler) {
   absl::StatusOr<std::vector<Socket>> sockets = BindAllRetrying(addresses, port);
   if (!sockets.ok()) return sockets.status();
   const uint16_t bound = LocalEnd(sockets->front().get()).port;
@@ -244,8 +249,13 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Start(EventLoop& loop,
   return std::unique_ptr<Acceptor>(new Acceptor(std::move(core), bound));
 }
 
+void Acceptor::Start() {
+  started_ = true;
+  core_->Start();
+}
+
 Acceptor::~Acceptor() {
-  if (core_->loop().OnExecutor()) {
+  if (!started_ || core_->loop().OnExecutor()) {
     core_->Stop();
     return;
   }

@@ -42,16 +42,17 @@ class Acceptor {
  public:
   using Handler = std::function<void(Arrival)>;
 
-  // Binds `port` (0: one that is free on all) on every address. `handler` runs on the loop. The
-  // errors are those of ListenOn. Any thread.
-  static absl::StatusOr<std::unique_ptr<Acceptor>> Start(EventLoop& loop,
-                                                         absl::Span<const Address> addresses,
-                                                         uint16_t port,
-                                                         const AcceptorOptions& options,
-                                                         Handler handler);
+  // Binds `port` (0: one that is free on all) on every address. `handler` runs on the loop, from
+  // Start on. The errors are those of ListenOn. Any thread.
+  static absl::StatusOr<std::unique_ptr<Acceptor>> Open(EventLoop& loop,
+                                                        absl::Span<const Address> addresses,
+                                                        uint16_t port,
+                                                        const AcceptorOptions& options,
+                                                        Handler handler);
+  void Start();
 
   // Closes what has no request yet. The handler is not called again; off the loop this waits for a
-  // call in progress.
+  // call in progress, unless it was never started.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -64,6 +65,7 @@ class Acceptor {
 
   const std::shared_ptr<Core> core_;
   const uint16_t port_;
+  bool started_ = false;
 };
 
 }  // namespace viaduct::verbs::iwarp

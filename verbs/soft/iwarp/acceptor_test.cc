@@ -27,13 +27,14 @@ class AcceptorTest : public testing::Test {
  protected:
   void Listen(const AcceptorOptions& options = {}) {
     const Address addresses[] = {Localhost()};
-    auto acceptor = Acceptor::Start(loop_, addresses, 0, options, [this](Arrival arrival) {
+    auto acceptor = Acceptor::Open(loop_, addresses, 0, options, [this](Arrival arrival) {
       std::lock_guard lock(mutex_);
       arrivals_.push_back(std::move(arrival));
       changed_.notify_all();
     });
     ASSERT_TRUE(acceptor.ok()) << acceptor.status();
     acceptor_ = *std::move(acceptor);
+    acceptor_->Start();
   }
 
   std::optional<Arrival> NextArrival() {
@@ -166,17 +167,17 @@ TEST_F(AcceptorTest, ABurstWaitsForRoom) {
 TEST_F(AcceptorTest, PortTaken) {
   Listen();
   const Address addresses[] = {Localhost()};
-  auto second = Acceptor::Start(loop_, addresses, acceptor_->port(), {}, [](Arrival) {});
+  auto second = Acceptor::Open(loop_, addresses, acceptor_->port(), {}, [](Arrival) {});
   EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();
   const uint16_t port = acceptor_->port();
   acceptor_.reset();
-  second = Acceptor::Start(loop_, addresses, port, {}, [](Arrival) {});
+  second = Acceptor::Open(loop_, addresses, port, {}, [](Arrival) {});
   EXPECT_TRUE(second.ok()) << second.status();
 }
 
 TEST_F(AcceptorTest, NotAnAddressOfThisHost) {
   const Address addresses[] = {*Address::Parse("203.0.113.7")};
-  auto acceptor = Acceptor::Start(loop_, addresses, 0, {}, [](Arrival) {});
+  auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [](Arrival) {});
   EXPECT_TRUE(absl::IsInvalidArgument(acceptor.status())) << acceptor.status();
 }
 
@@ -190,12 +191,12 @@ TEST_F(AcceptorTest, DestructionClosesWhatIsHalfOpen) {
 
 TEST_F(AcceptorTest, SeveralAddressesShareAPort) {
   const Address addresses[] = {Localhost(), *Address::Parse("127.0.0.2")};
-  auto acceptor = Acceptor::Start(loop_, addresses, 0, {}, [](Arrival) {});
+  auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [](Arrival) {});
   ASSERT_TRUE(acceptor.ok()) << acceptor.status();
   for (const Address& address : addresses) {
     const Address one[] = {address};
     EXPECT_TRUE(absl::IsAlreadyExists(
-        Acceptor::Start(loop_, one, (*acceptor)->port(), {}, [](Arrival) {}).status()));
+        Acceptor::Open(loop_, one, (*acceptor)->port(), {}, [](Arrival) {}).status()));
   }
 }
 

@@ -118,11 +118,13 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
         take_(std::move(take)) {}
 
   absl::Status Watch() {
-    return loop_.Watch(socket_.get(), EPOLLIN,
-                       [self = shared_from_this()](uint32_t) { self->Accept(); });
+    return loop_.Watch(socket_.get(), 0, [self = shared_from_this()](uint32_t) { self->Accept(); });
   }
 
-  // On the loop.
+  // Any thread.
+  void Start() { loop_.SetEvents(socket_.get(), EPOLLIN); }
+
+  // On the loop, or instead of Start.
   void Stop() {
     stopped_ = true;
     loop_.Unwatch(socket_.get());
@@ -248,8 +250,13 @@ absl::StatusOr<std::unique_ptr<HandOffDoor>> HandOffDoor::Open(EventLoop& loop, 
   return std::unique_ptr<HandOffDoor>(new HandOffDoor(std::move(core)));
 }
 
+void HandOffDoor::Start() {
+  started_ = true;
+  core_->Start();
+}
+
 HandOffDoor::~HandOffDoor() {
-  if (core_->loop().OnExecutor()) {
+  if (!started_ || core_->loop().OnExecutor()) {
     core_->Stop();
     return;
   }

@@ -26,10 +26,13 @@ class HandOffDoor {
   using Ask = std::function<bool(std::span<const uint8_t> note)>;
   using Take = std::function<void(Arrival arrival, std::vector<uint8_t> note)>;
 
-  // AlreadyExists: a process of this user has the port's door. ResourceExhausted. Any thread.
+  // Shut until Start. AlreadyExists: a process of this user has the port's door. ResourceExhausted.
+  // Any thread.
   static absl::StatusOr<std::unique_ptr<HandOffDoor>> Open(EventLoop& loop, uint16_t port,
                                                            Nanos silence, Ask ask, Take take);
-  // Neither is called any more; off the loop this waits for a call in progress.
+  void Start();
+  // Neither is called any more; off the loop this waits for a call in progress, unless it was never
+  // started.
   ~HandOffDoor();
   HandOffDoor(const HandOffDoor&) = delete;
   HandOffDoor& operator=(const HandOffDoor&) = delete;
@@ -38,6 +41,7 @@ class HandOffDoor {
   class Core;
   explicit HandOffDoor(std::shared_ptr<Core> core) : core_(std::move(core)) {}
   const std::shared_ptr<Core> core_;
+  bool started_ = false;
 };
 
 // Is there a door at that port?

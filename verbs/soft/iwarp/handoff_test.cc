@@ -42,15 +42,17 @@ class HandOffTest : public testing::Test {
         });
     ASSERT_TRUE(door.ok()) << door.status();
     door_ = *std::move(door);
+    door_->Start();
     // A request that has arrived.
     const Address addresses[] = {*Address::Parse("127.0.0.1")};
-    auto acceptor = Acceptor::Start(loop_, addresses, 0, {}, [this](Arrival arrival) {
+    auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [this](Arrival arrival) {
       std::lock_guard lock(mutex_);
       request_ = std::move(arrival);
       changed_.notify_all();
     });
     ASSERT_TRUE(acceptor.ok()) << acceptor.status();
     acceptor_ = *std::move(acceptor);
+    acceptor_->Start();
     requester_.emplace(TestPeer::Dial(acceptor_->port()));
     requester_->SendHex(kRequest);
     ASSERT_TRUE(Comes(&request_));

@@ -77,11 +77,15 @@ class Incoming final : public IncomingConnection {
   const Endpoint peer_;
 };
 
-class IwarpListener final : public Listener {
+class IwarpListener final : public WireListener {
  public:
   IwarpListener(std::unique_ptr<Acceptor> acceptor, std::unique_ptr<HandOffDoor> door)
       : acceptor_(std::move(acceptor)), door_(std::move(door)) {}
   uint16_t port() const override { return acceptor_->port(); }
+  void Start() override {
+    acceptor_->Start();
+    if (door_ != nullptr) door_->Start();
+  }
 
  private:
   const std::unique_ptr<Acceptor> acceptor_;
@@ -116,8 +120,8 @@ Link* IwarpWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   return IwarpLink::Dial(shared_, pair, options_.address, options);
 }
 
-absl::StatusOr<std::unique_ptr<Listener>> IwarpWire::Listen(SoftContext&, uint16_t port,
-                                                            ListenerSink* sink) {
+absl::StatusOr<std::unique_ptr<WireListener>> IwarpWire::Listen(SoftContext&, uint16_t port,
+                                                                ListenerSink* sink) {
   std::vector<Address> addresses;
   if (!options_.loopback_only && !options_.address.IsLoopback()) {
     addresses.push_back(options_.address);
@@ -127,7 +131,7 @@ absl::StatusOr<std::unique_ptr<Listener>> IwarpWire::Listen(SoftContext&, uint16
                                                     : LoopbackOf(options_.address));
   AcceptorOptions acceptor_options;
   acceptor_options.silence = options_.silence;
-  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::Start(
+  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::Open(
       shared_->loop, addresses, port, acceptor_options, [shared = shared_, sink](Arrival arrival) {
         sink->OnRequest(std::make_unique<Incoming>(shared, std::move(arrival)));
       });

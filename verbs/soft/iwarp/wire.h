@@ -42,8 +42,8 @@ class IwarpWire final : public Wire {
   absl::string_view name() const override { return "iwarp"; }
   bool Reaches(const Address& address) const override;
   Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) override;
-  absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
-                                                   ListenerSink* sink) override;
+  absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
+                                                       ListenerSink* sink) override;
   bool IsServed(uint16_t port) const override { return HasDoor(port); }
   bool WouldTake(uint16_t port, absl::Span<const uint8_t> note) const override {
     return AskAtDoor(port, {note.data(), note.size()}).ok();

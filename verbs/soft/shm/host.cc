@@ -169,7 +169,7 @@ absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note) {
 
 // --------------------------------------------------------------------------------- listening
 
-absl::StatusOr<uint16_t> Host::Listen(uint16_t port, ListenerSink* sink) {
+absl::StatusOr<uint16_t> Host::Listen(uint16_t port) {
   static std::atomic<uint32_t> next_port{0};
   absl::StatusOr<Fd> fd = absl::AlreadyExistsError("no free port");
   if (port != 0) {
@@ -183,18 +183,25 @@ absl::StatusOr<uint16_t> Host::Listen(uint16_t port, ListenerSink* sink) {
   }
   if (!fd.ok()) return fd.status();
   const int raw = fd->get();
-  auto listener = std::make_shared<PortListener>(PortListener{Descriptor(*std::move(fd)), sink});
+  auto listener = std::make_shared<PortListener>(PortListener{Descriptor(*std::move(fd))});
   {
     MutexLock holder(&listeners_mutex_);
     listeners_[port] = listener;
   }
-  absl::Status watched = loop_.Watch(raw, EPOLLIN, [this, port](uint32_t) { OnAcceptable(port); });
+  absl::Status watched = loop_.Watch(raw, 0, [this, port](uint32_t) { OnAcceptable(port); });
   if (!watched.ok()) {
     MutexLock holder(&listeners_mutex_);
     listeners_.erase(port);
     return watched;
   }
   return port;
+}
+
+void Host::StartListening(uint16_t port, ListenerSink* sink) {
+  MutexLock holder(&listeners_mutex_);
+  PortListener& listener = *listeners_.at(port);
+  listener.sink = sink;
+  loop_.SetEvents(listener.socket.get(), EPOLLIN);
 }
 
 void Host::StopListening(uint16_t port) {
@@ -207,7 +214,7 @@ void Host::StopListening(uint16_t port) {
     listeners_.erase(found);
   }
   loop_.Unwatch(listener->socket.get());
-  loop_.Drain();  // a sink call in progress
+  if (listener->sink != nullptr) loop_.Drain();  // a call in progress
 }
 
 ListenerSink* Host::FindListener(uint16_t port) {

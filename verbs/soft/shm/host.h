@@ -54,8 +54,10 @@ class Host {
   // not on the executor. NotFound, ResourceExhausted.
   static absl::Status AskToTake(uint16_t port, absl::Span<const uint8_t> note);
 
-  // Port 0 takes a free one; the result is the port. AlreadyExists.
-  absl::StatusOr<uint16_t> Listen(uint16_t port, ListenerSink* sink);
+  // As Wire::Listen, in three steps. Port 0 takes a free one; the result is the port.
+  // AlreadyExists.
+  absl::StatusOr<uint16_t> Listen(uint16_t port);
+  void StartListening(uint16_t port, ListenerSink* sink);
   void StopListening(uint16_t port);
   // Null: nobody. Executor.
   ListenerSink* FindListener(uint16_t port);
@@ -76,7 +78,7 @@ class Host {
   };
   struct PortListener {
     Descriptor socket;
-    ListenerSink* sink;
+    ListenerSink* sink = nullptr;  // from StartListening on
   };
   // An accepted socket whose Hello has not come.
   struct Handshake {

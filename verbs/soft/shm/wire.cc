@@ -19,15 +19,18 @@
 namespace viaduct::verbs::shm {
 namespace {
 
-class ShmListener final : public Listener {
+class ShmListener final : public WireListener {
  public:
-  ShmListener(Host& host, uint16_t port) : host_(host), port_(port) {}
+  ShmListener(Host& host, uint16_t port, ListenerSink* sink)
+      : host_(host), port_(port), sink_(sink) {}
   ~ShmListener() override { host_.StopListening(port_); }
   uint16_t port() const override { return port_; }
+  void Start() override { host_.StartListening(port_, sink_); }
 
  private:
   Host& host_;
   const uint16_t port_;
+  ListenerSink* const sink_;
 };
 
 // What the requester is called at the listener; like TCP's, but nothing listens there.
@@ -81,11 +84,11 @@ Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   return result;
 }
 
-absl::StatusOr<std::unique_ptr<Listener>> ShmWire::Listen(SoftContext&, uint16_t port,
-                                                          ListenerSink* sink) {
-  absl::StatusOr<uint16_t> listening = host_.Listen(port, sink);
+absl::StatusOr<std::unique_ptr<WireListener>> ShmWire::Listen(SoftContext&, uint16_t port,
+                                                              ListenerSink* sink) {
+  absl::StatusOr<uint16_t> listening = host_.Listen(port);
   if (!listening.ok()) return listening.status();
-  return std::make_unique<ShmListener>(host_, *listening);
+  return std::make_unique<ShmListener>(host_, *listening, sink);
 }
 
 bool ShmWire::IsServed(uint16_t port) const {

@@ -25,8 +25,8 @@ class ShmWire final : public Wire {
   // An address of this host.
   bool Reaches(const Address& address) const override;
   Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) override;
-  absl::StatusOr<std::unique_ptr<Listener>> Listen(SoftContext& context, uint16_t port,
-                                                   ListenerSink* sink) override;
+  absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
+                                                       ListenerSink* sink) override;
   bool IsServed(uint16_t port) const override;
   bool WouldTake(uint16_t port, absl::Span<const uint8_t> note) const override;
 

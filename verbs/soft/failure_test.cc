@@ -1,0 +1,94 @@
+// What cannot be made is told at once: the control thread may be in a call of the maker's own, and
+// wait for what the maker holds.
+#include <chrono>
+#include <future>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "verbs/base/address.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/base/fd.h"
+#include "verbs/device.h"
+#include "verbs/soft/open.h"
+#include "verbs/soft/rendezvous.h"
+
+namespace viaduct::verbs {
+namespace {
+
+class NoRequests final : public ListenerSink {
+ public:
+  void OnRequest(std::unique_ptr<IncomingConnection>) override { ADD_FAILURE(); }
+};
+
+class NoConnections final : public ConnectionSink {
+ public:
+  void OnConnected(QueuePair&, absl::Span<const uint8_t>) override { ADD_FAILURE(); }
+  void OnConnectFailed(QueuePair&, ConnectOutcome, absl::Span<const uint8_t>) override {
+    ADD_FAILURE();
+  }
+  void OnDisconnected(QueuePair&, DisconnectCause) override { ADD_FAILURE(); }
+  void OnDropped(QueuePair&) override { ADD_FAILURE(); }
+  void OnRefusedWrite(QueuePair&) override { ADD_FAILURE(); }
+};
+
+// A control thread that is in a call until this ends.
+class BusyControlThread {
+ public:
+  BusyControlThread() {
+    std::promise<void> begun;
+    (*ControlThread::Get())->Post([&] {
+      begun.set_value();
+      in_time_.set_value(over_.get_future().wait_for(std::chrono::seconds(10)) ==
+                         std::future_status::ready);
+    });
+    begun.get_future().wait();
+  }
+  ~BusyControlThread() {
+    over_.set_value();
+    EXPECT_TRUE(in_time_.get_future().get()) << "somebody has waited for it";
+  }
+
+ private:
+  std::promise<void> over_;
+  std::promise<bool> in_time_;
+};
+
+TEST(FailureTest, OfAListenThatOneWireRefuses) {
+  auto context = OpenSoftDevice(*Address::Parse("127.0.0.1"), "auto");
+  ASSERT_TRUE(context.ok()) << context.status();
+  NoRequests sink;
+  uint16_t port;
+  {
+    auto free = (*context)->Listen(0, &sink);
+    ASSERT_TRUE(free.ok()) << free.status();
+    port = (*free)->port();
+  }
+  const absl::StatusOr<Fd> taken = ListenAt("viaduct", port);  // of shared memory alone
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  const BusyControlThread busy;
+  const absl::Status failed = (*context)->Listen(port, &sink).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(failed)) << failed;
+}
+
+TEST(FailureTest, OfAPairThatIsTooLarge) {
+  auto context = OpenSoftDevice(*Address::Parse("127.0.0.1"), "auto");
+  ASSERT_TRUE(context.ok()) << context.status();
+  auto domain = (*context)->CreateDomain(/*wildcard=*/false);
+  auto queue = (*context)->CreateCompletionQueue(nullptr);
+  ASSERT_TRUE(domain.ok() && queue.ok());
+  NoConnections sink;
+  QueuePairOptions options;
+  options.domain = domain->get();
+  options.send_queue = options.receive_queue = queue->get();
+  options.sink = &sink;
+  options.max_sends = (*context)->attributes().max_requests_per_queue + 1;
+  const BusyControlThread busy;
+  const absl::Status failed = (*context)->CreateQueuePair(options).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(failed)) << failed;
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
