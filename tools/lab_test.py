@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
+from tests.lab import lab
 from tools.build_rules import python_main
 
 _NOT_RUN = 125
@@ -47,18 +49,21 @@ class Lab(unittest.TestCase):
             out.write(text)
         os.chmod(path, 0o755)
 
+    def _environment(self, qemu):
+        return {"PATH": self._here + "/bin:" + os.environ["PATH"], "XDG_CACHE_HOME": self._here + "/cache",
+                "TMPDIR": self._here + "/temporary", "QEMU_DOES": qemu}
+
     def _start(self, *arguments, qemu="exit 1", **environment):
-        environment = {"PATH": self._here + "/bin:" + os.environ["PATH"], "XDG_CACHE_HOME": self._here + "/cache",
-                       "TMPDIR": self._here + "/temporary", "QEMU_DOES": qemu, **environment}
-        return subprocess.Popen([sys.executable, "tools/lab", "--memory=1", *arguments], env=environment,
+        return subprocess.Popen([sys.executable, "tools/lab", "--memory=1", *arguments],
+                                env={**self._environment(qemu), **environment},
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def _run(self, *arguments, **options):
-        with self._start(*arguments, **options) as lab:
-            output, said = lab.communicate()
+        with self._start(*arguments, **options) as process:
+            output, said = process.communicate()
         self.assertNotIn("Traceback", said)
         self.assertEqual(os.listdir(self._here + "/temporary"), [])
-        return lab.returncode, output, said
+        return process.returncode, output, said
 
     def test_missing_programs_are_named(self):
         code, output, said = self._run("siw", "true", PATH="")
@@ -96,16 +101,28 @@ class Lab(unittest.TestCase):
         code, _, said = self._run("siw", "true", qemu="exit 1")
         self.assertEqual((code, said), (_NOT_RUN, "\ntools/lab: the guest did not finish; see --seconds\n"))
 
+    def test_crash_of_the_emulator_is_told(self):
+        code, _, said = self._run("siw", "true", qemu="echo begun >$folder/output; kill -SEGV $$")
+        self.assertEqual((code, said), (_NOT_RUN, "tools/lab: crashed: QEMU: Segmentation fault\n"))
+
+    def test_what_the_emulator_crashed_over_runs_anew(self):
+        qemu = """
+if mkdir %s/crashed 2>/dev/null; then echo half >$folder/output; kill -SEGV $$; fi
+printf 'whole\\n\\n==== faults in the kernel'\\''s log: 0\\n' >$folder/output; echo 0 >$folder/status
+""" % self._here
+        with unittest.mock.patch.dict(os.environ, self._environment(qemu)):
+            self.assertEqual(lab.run("siw", "true"), (0, "whole\n"))
+
     def test_guest_ends_with_the_lab(self):
         os.mkfifo(self._here + "/pid")
         for number in (signal.SIGTERM, signal.SIGHUP):
-            with self.subTest(number), self._start("siw", "true", qemu="echo $$ >%s/pid; exec sleep 600" % self._here) as lab:
+            with self.subTest(number), self._start("siw", "true", qemu="echo $$ >%s/pid; exec sleep 600" % self._here) as process:
                 with open(self._here + "/pid", encoding="utf-8") as line:
                     guest = int(line.read())
                 ended = os.pidfd_open(guest)
                 self.addCleanup(os.close, ended)
-                lab.send_signal(number)
-                self.assertEqual(lab.wait(), _NOT_RUN)
+                process.send_signal(number)
+                self.assertEqual(process.wait(), _NOT_RUN)
                 self.assertTrue(select.select([ended], [], [], 60)[0])
                 self.assertEqual(os.listdir(self._here + "/temporary"), [])
 

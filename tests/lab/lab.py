@@ -2,12 +2,15 @@
 
 import re
 import subprocess
+import sys
 import unittest
 
 from tools.build_rules.python_main import main  # noqa: F401  (what a test in the lab ends with)
 
 _NOT_RUN = 125
 _NOT_HERE = "tools/lab: not here: "
+_CRASHED = "tools/lab: crashed: "
+_ATTEMPTS = 3
 
 # How many faults the guest's kernel has noted, behind every script, and what they are. A soft lockup is none: under emulation
 # it means that the host is busy.
@@ -25,14 +28,18 @@ exit $status
 
 def run(driver, script, net="one", seconds=200):
     """(exit status, output) of `script` in the lab; skips the test with the reason where there can be no lab, and fails it where
-    the guest's kernel has noted a fault.
+    the guest's kernel has noted a fault. If QEMU crashes, the script runs anew, in a new guest.
 
     Behind the output of a script that failed comes what tools/lab said itself, if anything.
     """
     command = ["tools/lab", "--net=" + net, "--seconds=%d" % seconds, driver,
                _JUDGED % {"script": script, "kernel": _KERNEL}]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    said = done.stderr.decode(errors="replace").strip()
+    for _ in range(_ATTEMPTS):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        said = done.stderr.decode(errors="replace").strip()
+        if done.returncode != _NOT_RUN or _CRASHED not in said:
+            break
+        print(said, file=sys.stderr)
     if done.returncode == _NOT_RUN and _NOT_HERE in said:
         raise unittest.SkipTest(said[said.rindex(_NOT_HERE) + len(_NOT_HERE):])
     if done.returncode == _NOT_RUN:
