@@ -306,6 +306,40 @@ TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
   DrainExecutors();
 }
 
+// Closes its listener with the first request.
+class OnceServed final : public ListenerSink {
+ public:
+  void OnRequest(std::unique_ptr<IncomingConnection> request) override {
+    request_ = std::move(request);
+    listener.reset();
+  }
+  std::unique_ptr<Listener> listener;
+
+ private:
+  std::unique_ptr<IncomingConnection> request_;
+};
+
+// The kernel would answer in the name of a program that has said no.
+TEST_F(MishapsTest, ARequestThatNobodyHasReadIsRefusedWithItsListener) {
+  if (!a().attributes().immediate_data) GTEST_SKIP() << "on iWARP no reason goes with a reject";
+  OnceServed once;
+  auto listener = b().Listen(0, &once);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  once.listener = *std::move(listener);
+  End& first = NewEnd(a());
+  End& second = NewEnd(a());
+  const uint16_t port = once.listener->port();
+  a().executor().Post([&] {  // so that both requests are there when the first is read
+    EXPECT_TRUE(Dial(first, b(), port).ok());
+    EXPECT_TRUE(Dial(second, b(), port).ok());
+  });
+  const Event refused = AwaitEvent(second);
+  EXPECT_EQ(refused.kind, Event::kConnectFailed);
+  EXPECT_EQ(refused.outcome, ConnectOutcome::kRefused);
+  EXPECT_EQ(first.events().count(), 0u);
+  DrainExecutors();
+}
+
 // The device takes fewer segments: they are copied.
 TEST_F(MishapsTest, ARegionEndsBehindItsCopyForASend) {
   constexpr int kSegments = 20;

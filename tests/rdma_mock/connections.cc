@@ -25,7 +25,9 @@ struct Channel : rdma_event_channel {
 struct Id : rdma_cm_id {
   Id* peer = nullptr;  // of the connection, or of the request
   bool listening = false;
-  bool parted = false;  // rdma_disconnect was called
+  std::set<Id*> unread;    // of one that listens: requests that nobody has read
+  Id* listener = nullptr;  // of such a request
+  bool parted = false;     // rdma_disconnect was called
 };
 
 struct Event : rdma_cm_event {
@@ -78,17 +80,22 @@ void Tell(Id& id, rdma_cm_event_type type, int status = 0,
   static_cast<Channel*>(id.channel)->events.Push(&id, static_cast<rdma_cm_event*>(event));
 }
 
-int Refuse(rdma_cm_id* handle, int reason, const void* data, uint8_t size) {
-  Id& id = *static_cast<Id*>(handle);
-  MutexLock lock(&All().mutex);
-  if (id.peer == nullptr) return 0;
+void Refuse(Id& id, int reason, const void* data, uint8_t size)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
+  if (id.peer == nullptr) return;
   rdma_conn_param parameters = {};
   parameters.private_data = data;
   parameters.private_data_len = size;
   Tell(*id.peer, RDMA_CM_EVENT_REJECTED, reason, &parameters);
   id.peer->peer = nullptr;
   id.peer = nullptr;
-  return 0;
+}
+
+void ForgetEventsOf(Id& id) {
+  if (id.channel == nullptr) return;
+  for (void* event : static_cast<Channel*>(id.channel)->events.Forget(&id)) {
+    delete static_cast<Event*>(static_cast<rdma_cm_event*>(event));
+  }
 }
 
 QueuePair* PairOf(Id& id) { return static_cast<QueuePair*>(id.qp); }
@@ -128,16 +135,17 @@ int rdma_destroy_id(rdma_cm_id* handle) {
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
   if (id->listening) All().listeners.erase(ntohs(PortIn(id->route.addr.src_addr)));
+  for (Id* request : id->unread) {
+    Refuse(*request, kConsumerDefined, nullptr, 0);
+    ForgetEventsOf(*request);
+    delete request;
+  }
   const bool unheard = All().unheard.erase(id) != 0;
   if (id->peer != nullptr) {
     if (!unheard) Tell(*id->peer, RDMA_CM_EVENT_DISCONNECTED);
     id->peer->peer = nullptr;
   }
-  if (id->channel != nullptr) {
-    for (void* event : static_cast<Channel*>(id->channel)->events.Forget(id)) {
-      delete static_cast<Event*>(static_cast<rdma_cm_event*>(event));
-    }
-  }
+  ForgetEventsOf(*id);
   delete id;
   return 0;
 }
@@ -202,6 +210,8 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   request->route.addr.src_storage = id->route.addr.dst_storage;
   request->route.addr.dst_storage = id->route.addr.src_storage;
   id->peer = request;
+  request->listener = &listener;
+  listener.unread.insert(request);
   rdma_conn_param seen = *parameters;
   std::swap(seen.initiator_depth, seen.responder_resources);
   Tell(*request, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &seen);
@@ -222,11 +232,15 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
 }
 
 int rdma_reject(rdma_cm_id* id, const void* data, uint8_t size) {
-  return Refuse(id, kConsumerDefined, data, size);
+  MutexLock lock(&All().mutex);
+  Refuse(*static_cast<Id*>(id), kConsumerDefined, data, size);
+  return 0;
 }
 
 int rdma_reject_ece(rdma_cm_id* id, const void* data, uint8_t size) {
-  return Refuse(id, kConsumerDefined + 1, data, size);
+  MutexLock lock(&All().mutex);
+  Refuse(*static_cast<Id*>(id), kConsumerDefined + 1, data, size);
+  return 0;
 }
 
 int rdma_disconnect(rdma_cm_id* handle) {
@@ -246,7 +260,13 @@ int rdma_disconnect(rdma_cm_id* handle) {
 int rdma_get_cm_event(rdma_event_channel* handle, rdma_cm_event** event) {
   Channel* const channel = static_cast<Channel*>(handle);
   *event = static_cast<rdma_cm_event*>(channel->events.Pop(channel->fd));
-  return *event != nullptr ? 0 : -1;
+  if (*event == nullptr) return -1;
+  if ((*event)->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    Id& request = *static_cast<Id*>((*event)->id);
+    MutexLock lock(&All().mutex);
+    request.listener->unread.erase(&request);
+  }
+  return 0;
 }
 
 int rdma_ack_cm_event(rdma_cm_event* event) {

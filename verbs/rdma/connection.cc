@@ -28,7 +28,7 @@ Connection* Connection::ForDial(Device& device, ConnectionOwner* owner, absl::St
 
 Connection* Connection::ForRequest(Device& device, rdma_cm_id* id) {
   Connection* connection = new Connection(device, id);
-  id->context = static_cast<CmHandler*>(connection);
+  device.SetHandler(id, connection);
   return connection;
 }
 
@@ -52,6 +52,8 @@ void Connection::DestroyId() {
 
 Connection::~Connection() {
   DestroyId();
+  // One that has never had an id may end anywhere.
+  if (device_.loop().OnExecutor()) device_.Forget(*this);
   for (Landing& bounce : bounces_) options_.domain->bounces().GiveBack(bounce.memory);
   for (Bounce& bounce : left_) options_.domain->bounces().GiveBack(bounce);
   for (FrameSlots& frames : frames_) {

@@ -157,32 +157,64 @@ DeviceWindows Device::windows() const {
 }
 
 void Device::ReadConnections() {
-  rdma_cm_event* event;
-  while (rdma_get_cm_event(connections_, &event) == 0) {
-    CmEvent copy;
-    copy.type = event->event;
-    copy.status = event->status;
-    copy.id = event->id;
-    CmHandler* handler = static_cast<CmHandler*>(event->id->context);
-    switch (event->event) {
-      case RDMA_CM_EVENT_CONNECT_REQUEST:
-      case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      case RDMA_CM_EVENT_ESTABLISHED:
-      case RDMA_CM_EVENT_REJECTED: {
-        const rdma_conn_param& conn = event->param.conn;
-        copy.responder_resources = conn.responder_resources;
-        copy.initiator_depth = conn.initiator_depth;
-        const auto* data = static_cast<const uint8_t*>(conn.private_data);
-        if (data != nullptr) copy.private_data.assign(data, data + conn.private_data_len);
-        break;
-      }
-      default:
-        break;
-    }
-    rdma_ack_cm_event(event);
-    Log(LogLevel::kTrace, name(), ": ", rdma_event_str(copy.type), ", status ", copy.status);
-    handler->OnCmEvent(copy);
+  while (!unheard_.empty() || ReadConnectionEvent()) {
+    const Unheard next = std::move(unheard_.front());
+    unheard_.pop_front();
+    next.handler->OnCmEvent(next.event);
   }
+}
+
+bool Device::ReadConnectionEvent() {
+  rdma_cm_event* event;
+  if (rdma_get_cm_event(connections_, &event) != 0) return false;
+  CmEvent copy;
+  copy.type = event->event;
+  copy.status = event->status;
+  copy.id = event->id;
+  CmHandler* handler = static_cast<CmHandler*>(event->id->context);
+  switch (event->event) {
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+    case RDMA_CM_EVENT_ESTABLISHED:
+    case RDMA_CM_EVENT_REJECTED: {
+      const rdma_conn_param& conn = event->param.conn;
+      copy.responder_resources = conn.responder_resources;
+      copy.initiator_depth = conn.initiator_depth;
+      const auto* data = static_cast<const uint8_t*>(conn.private_data);
+      if (data != nullptr) copy.private_data.assign(data, data + conn.private_data_len);
+      break;
+    }
+    default:
+      break;
+  }
+  rdma_ack_cm_event(event);
+  Log(LogLevel::kTrace, name(), ": ", rdma_event_str(copy.type), ", status ", copy.status);
+  unheard_.push_back({handler, std::move(copy)});
+  return true;
+}
+
+void Device::SetHandler(rdma_cm_id* id, CmHandler* handler) {
+  id->context = handler;
+  for (Unheard& unheard : unheard_) {
+    if (unheard.event.id == id) unheard.handler = handler;
+  }
+}
+
+std::vector<CmEvent> Device::TakeEventsOf(const CmHandler& handler) {
+  while (ReadConnectionEvent()) {
+  }
+  std::vector<CmEvent> events;
+  for (Unheard& unheard : unheard_) {
+    if (unheard.handler == &handler) events.push_back(std::move(unheard.event));
+  }
+  Forget(handler);
+  // The descriptor says nothing of the others any more.
+  if (!unheard_.empty()) loop_.Post([this] { ReadConnections(); });
+  return events;
+}
+
+void Device::Forget(const CmHandler& handler) {
+  std::erase_if(unheard_, [&](const Unheard& unheard) { return unheard.handler == &handler; });
 }
 
 void Device::ReadCompletions() {

@@ -8,8 +8,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
@@ -29,7 +31,8 @@ struct CmEvent {
   absl::InlinedVector<uint8_t, 256> private_data;
 };
 
-// What an id's context points to. Called on the control thread; may destroy ids.
+// What an id's context points to. Called on the control thread; may destroy ids. Once an event may
+// have come for it, it ends on the control thread and says so to Device::Forget.
 class CmHandler {
  public:
   virtual void OnCmEvent(const CmEvent& event) = 0;
@@ -79,6 +82,11 @@ class Device {
   uint32_t max_inline() const { return max_inline_; }
   uint32_t max_read_segments() const { return max_read_segments_; }
   rdma_event_channel* connections() const { return connections_; }
+  // Control thread: what comes for the id goes there from now on.
+  void SetHandler(rdma_cm_id* id, CmHandler* handler);
+  // Control thread: what has come for the handler, and that nobody has told it yet; it will not be.
+  std::vector<CmEvent> TakeEventsOf(const CmHandler& handler);
+  void Forget(const CmHandler& handler);
   ibv_comp_channel* completions() const { return completions_; }
   // The device was taken out; nothing can be made on it any more.
   bool gone() const { return gone_; }
@@ -93,6 +101,8 @@ class Device {
   absl::Status Watch(int fd, void (Device::*read)());
   void ProbeLimits();
   void ReadConnections();
+  // One event, behind those that have been read. False: there is none.
+  bool ReadConnectionEvent();
   void ReadCompletions();
   void ReadAsyncEvents();
 
@@ -105,6 +115,11 @@ class Device {
   ibv_cq* first_queue_ = nullptr;  // of siw: device.cc
   rdma_cm_id* anchor_ = nullptr;   // as long as an id is bound, librdmacm keeps the device open
   rdma_event_channel* connections_ = nullptr;
+  struct Unheard {
+    CmHandler* handler;
+    CmEvent event;
+  };
+  std::deque<Unheard> unheard_;  // control thread: read, and not told yet
   ibv_comp_channel* completions_ = nullptr;
   std::atomic<bool> gone_{false};
 };

@@ -12,10 +12,11 @@ Farewell::Farewell(Device& device, rdma_cm_id* id)
 Farewell::~Farewell() {
   device_.loop().Cancel(timer_);
   rdma_destroy_id(id_);
+  device_.Forget(*this);
 }
 
 void Farewell::Say(Device& device, rdma_cm_id* id) {
-  id->context = static_cast<CmHandler*>(new Farewell(device, id));
+  device.SetHandler(id, new Farewell(device, id));
   // Of an attempt that succeeded when it had been given up nobody has done it yet.
   rdma_disconnect(id);
 }

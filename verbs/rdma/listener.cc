@@ -68,11 +68,20 @@ RdmaListener::~RdmaListener() {
   if (port_ != 0) served_.Remove(port_);
   if (id_ == nullptr) return;
   if (device_.loop().OnExecutor()) {
-    rdma_destroy_id(id_);
+    Close();
     return;
   }
-  device_.loop().Post([id = id_] { rdma_destroy_id(id); });
+  device_.loop().Post([this] { Close(); });
   device_.loop().Drain();
+}
+
+// The kernel answers the requests that are with the listener when it goes as if a program had said
+// no; these are refused.
+void RdmaListener::Close() {
+  for (const CmEvent& event : device_.TakeEventsOf(*this)) {
+    if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) RdmaRequest(device_, event);
+  }
+  rdma_destroy_id(id_);
 }
 
 void RdmaListener::OnCmEvent(const CmEvent& event) {

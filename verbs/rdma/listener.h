@@ -43,6 +43,7 @@ class RdmaListener final : public Listener, public CmHandler {
  private:
   RdmaListener(Device& device, ServedPorts& served, ListenerSink* sink)
       : device_(device), served_(served), sink_(sink) {}
+  void Close();  // control thread
 
   Device& device_;
   ServedPorts& served_;
