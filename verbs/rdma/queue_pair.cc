@@ -395,6 +395,12 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
   core(kReceives).Notify();
 }
 
+void RdmaQueuePair::LogFailure(ConnectOutcome outcome) {
+  Log(LogLevel::kInfo, device_.name(), ": no connection from ", address_.ToString(), " to ",
+      dialled_ ? absl::StrCat(peer_.ToString(), " port ", peer_port_) : "its peer", ": ",
+      Explanation(outcome));
+}
+
 void RdmaQueuePair::Fail(Connection& connection, ConnectOutcome outcome,
                          absl::Span<const uint8_t> data) {
   bool connected;
@@ -404,9 +410,7 @@ void RdmaQueuePair::Fail(Connection& connection, ConnectOutcome outcome,
     connected = state_ != State::kConnecting;
     if (!connected) {
       if (!dialled_) outcome = ConnectOutcome::kGone;
-      Log(LogLevel::kInfo, device_.name(), ": no connection from ", address_.ToString(), " to ",
-          dialled_ ? absl::StrCat(peer_.ToString(), " port ", peer_port_) : "its peer", ": ",
-          Explanation(outcome));
+      LogFailure(outcome);
       Leave(State::kIdle);
     }
   }
@@ -442,6 +446,7 @@ void RdmaQueuePair::End(Connection& connection, DisconnectCause cause) {
     connected = state_ == State::kConnected || state_ == State::kClosing;
     outcome = dialled_ ? ConnectOutcome::kRefused : ConnectOutcome::kGone;
     if (connected && cause != DisconnectCause::kLocal) ended_ = true;
+    if (!connected) LogFailure(outcome);
     Leave(connected ? State::kError : State::kIdle);
   }
   if (connected) {

@@ -86,6 +86,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // Control thread, mutex_ not held. Each ends with at most one sink call, after which nothing of
   // this object is touched unless it is still the connection's owner.
   void Fail(Connection& connection, ConnectOutcome outcome, absl::Span<const uint8_t> data);
+  void LogFailure(ConnectOutcome outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailBy(Connection& connection, const CmEvent& event);
   void End(Connection& connection, DisconnectCause cause);
   void Established(Connection& connection, const CmEvent& event);
