@@ -122,8 +122,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const SendRequ
   if (!TakeIdOf(request, &record.id)) return false;
   connection.Posted(kSends, 1);
   sends_.Publish();
-  ibv_send_wr* bad;
-  if (ibv_post_send(connection.pair(), &plain_, &bad) != 0) RefusedByDevice(record, &plain_, 0);
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(connection.pair(), &plain_, &bad) != 0) RefusedByDevice(record, bad, 0);
   return true;
 }
 
