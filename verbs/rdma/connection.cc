@@ -41,6 +41,8 @@ void Connection::DestroyPair() {
   }
   ibv_destroy_qp(pair_);
   pair_ = nullptr;
+  // Nobody counts what messages have taken; without a pair no more of that can come.
+  if (options_.shared != nullptr) HarvestAll();
 }
 
 void Connection::DestroyId() {
