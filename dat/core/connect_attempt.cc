@@ -137,6 +137,12 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
         return EndpointInput::kPeerRejected;
       }
       if (header.has_value() && header->kind != HeaderKind::kReject) break;  // try the next
+      // Who listens for names that spell no port says no with a header: it was a stranger, or a
+      // fabric in the place of a listener that has just gone.
+      if (headed_ && !header.has_value() && ports_.size() > 1) {
+        refused_ = true;
+        break;
+      }
       *answer = data.subspan(size);
       return EndpointInput::kPeerRejected;
     }

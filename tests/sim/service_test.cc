@@ -16,12 +16,24 @@ class ServiceTest : public EngineTest {};
 
 // ------------------------------------------------------------------ who gets which request
 
-TEST_F(ServiceTest, NextPortIsTriedWhereAnotherNameIsServed) {
+// Knows no name, and says no, or nothing.
+class Stranger final : public verbs::ListenerSink {
+ public:
+  explicit Stranger(bool rejects) : rejects_(rejects) {}
+  void OnRequest(std::unique_ptr<verbs::IncomingConnection> request) override {
+    if (rejects_) request->Reject({});
+  }
+
+ private:
+  const bool rejects_;
+};
+
+class StrangerTest : public ServiceTest, public testing::WithParamInterface<bool> {};
+
+TEST_P(StrangerTest, TheNextPortIsTriedWhereAnotherNameIsServed) {
   const std::vector<uint16_t> ports = b_->manager().PortsOf(Hashed());
-  // Somebody who knows no name has the first port, so the point listens on the second.
-  struct Stranger final : verbs::ListenerSink {
-    void OnRequest(std::unique_ptr<verbs::IncomingConnection>) override {}  // refuses
-  } stranger;
+  // The stranger has the first port, so the point listens on the second.
+  Stranger stranger(GetParam());
   auto taken = b_->context().Listen(ports[0], &stranger);
   ASSERT_TRUE(taken.ok());
   const Ref<ServicePoint> point = b_->Listen(Hashed());
@@ -37,6 +49,8 @@ TEST_F(ServiceTest, NextPortIsTriedWhereAnotherNameIsServed) {
   EXPECT_EQ(Text(request->private_data()), "hello");
   EXPECT_EQ(RequestTimes(1).size(), 2u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Rejects, StrangerTest, testing::Bool());
 
 TEST_F(ServiceTest, NotMineLeadsToTheNextPort) {
   const std::vector<uint16_t> ports = b_->manager().PortsOf(Hashed());
