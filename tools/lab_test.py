@@ -102,12 +102,12 @@ class Lab(unittest.TestCase):
         self.assertEqual((code, said), (_NOT_RUN, "\ntools/lab: the guest did not finish; see --seconds\n"))
 
     def test_crash_of_the_emulator_is_told(self):
-        code, _, said = self._run("siw", "true", qemu="echo begun >$folder/output; kill -SEGV $$")
-        self.assertEqual((code, said), (_NOT_RUN, "tools/lab: crashed: QEMU: Segmentation fault\n"))
+        code, _, said = self._run("siw", "true", qemu="echo begun >$folder/output; echo last >$folder/console; kill -KILL $$")
+        self.assertEqual((code, said), (_NOT_RUN, "last\n\ntools/lab: crashed: QEMU: Killed\n"))
 
     def test_what_the_emulator_crashed_over_runs_anew(self):
         qemu = """
-if mkdir %s/crashed 2>/dev/null; then echo half >$folder/output; kill -SEGV $$; fi
+if mkdir %s/crashed 2>/dev/null; then echo half >$folder/output; kill -KILL $$; fi
 printf 'whole\\n\\n==== faults in the kernel'\\''s log: 0\\n' >$folder/output; echo 0 >$folder/status
 """ % self._here
         with unittest.mock.patch.dict(os.environ, self._environment(qemu)):
