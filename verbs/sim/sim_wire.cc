@@ -16,14 +16,20 @@ class SimListener final : public WireListener {
  public:
   SimListener(SimNode& node, uint16_t port, ListenerSink* sink)
       : node_(node), port_(port), sink_(sink) {}
-  ~SimListener() override { node_.listeners.erase(port_); }
+  ~SimListener() override {
+    if (started_) node_.listeners.erase(port_);
+  }
   uint16_t port() const override { return port_; }
-  void Start() override { node_.listeners[port_] = sink_; }
+  void Start() override {
+    started_ = true;
+    node_.listeners[port_] = sink_;
+  }
 
  private:
   SimNode& node_;
   const uint16_t port_;
   ListenerSink* const sink_;
+  bool started_ = false;
 };
 
 }  // namespace
