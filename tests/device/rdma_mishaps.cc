@@ -326,17 +326,27 @@ TEST_F(MishapsTest, ARequestThatNobodyHasReadIsRefusedWithItsListener) {
   auto listener = b().Listen(0, &once);
   ASSERT_TRUE(listener.ok()) << listener.status();
   once.listener = *std::move(listener);
+  Requests others;
+  auto other = b().Listen(0, &others);
+  ASSERT_TRUE(other.ok()) << other.status();
   End& first = NewEnd(a());
   End& second = NewEnd(a());
+  End& third = NewEnd(a());
   const uint16_t port = once.listener->port();
-  a().executor().Post([&] {  // so that both requests are there when the first is read
+  a().executor().Post([&] {  // so that all requests are there when the first is read
     EXPECT_TRUE(Dial(first, b(), port).ok());
     EXPECT_TRUE(Dial(second, b(), port).ok());
+    EXPECT_TRUE(Dial(third, b(), (*other)->port()).ok());
   });
   const Event refused = AwaitEvent(second);
   EXPECT_EQ(refused.kind, Event::kConnectFailed);
   EXPECT_EQ(refused.outcome, ConnectOutcome::kRefused);
   EXPECT_EQ(first.events().count(), 0u);
+  const auto request = AwaitRequest(others);
+  ASSERT_NE(request, nullptr) << "it was read beside the second";
+  End& to = NewEnd(b());
+  EXPECT_TRUE(request->Accept(to.pair(), {}).ok());
+  EXPECT_EQ(AwaitEvent(third).kind, Event::kConnected);
   DrainExecutors();
 }
 

@@ -306,6 +306,8 @@ bool Connection::Dead() {
 // request waits for an answer is to wait for the answer in iw_cm, or for siw's own time-out of
 // seconds: not on the control thread. Deleted behind what is posted to it.
 void Connection::Destroy() {
+  // Whether it is connected may just have been read.
+  for (const CmEvent& event : device_.TakeEventsOf(*this)) OnCmEvent(event);
   if (connected_ && !device_.iwarp()) {
     DestroyPair();
     Farewell::Say(device_, std::exchange(id_, nullptr));
