@@ -22,8 +22,8 @@ _NOT_WITH_RXE_WINDOWS = {
 # What has nothing to say over a device, and says why: no other test may skip.
 _SKIPS = {"SendTest.SolicitedShowsAtThePeer"}
 
-# What is to pass has much time, what is to fail has little.
-_PASSES, _FAILS = 100, 25
+# What is to pass has much time, what is to fail has little: seconds, attempts.
+_PASSES, _FAILS = (100, 2), (25, 1)
 
 
 def exceptions(driver):
@@ -49,7 +49,7 @@ class RdmaSuite(unittest.TestCase):
             left_out = exceptions(driver)
         tests = all_tests()
         self.assertEqual(set(left_out) - set(tests), set(), "exceptions that name no test")
-        tries = [one_by_one.Try(test, "env %s %s" % (settings, _SUITE), _FAILS if test in left_out else _PASSES)
+        tries = [one_by_one.Try(test, "env %s %s" % (settings, _SUITE), *(_FAILS if test in left_out else _PASSES))
                  for test in tests if chosen(test)]
         self.assertTrue(tries)
         answers = one_by_one.run(self, driver, tries, seconds=3500)
