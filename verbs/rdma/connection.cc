@@ -54,8 +54,6 @@ void Connection::DestroyId() {
 
 Connection::~Connection() {
   DestroyId();
-  // One that has never had an id may end anywhere.
-  if (device_.loop().OnExecutor()) device_.Forget(*this);
   for (Landing& bounce : bounces_) options_.domain->bounces().GiveBack(bounce.memory);
   for (Bounce& bounce : left_) options_.domain->bounces().GiveBack(bounce);
   for (FrameSlots& frames : frames_) {
@@ -314,7 +312,10 @@ void Connection::Destroy() {
   }
   const auto destroy = [this] {
     DestroyId();
-    device_.loop().Post([this] { delete this; });
+    device_.loop().Post([this] {
+      device_.Forget(*this);
+      delete this;
+    });
   };
   const bool unanswered = device_.iwarp() && dialled_ && !established_;
   if (!unanswered || !Device::RunAside(destroy)) destroy();

@@ -32,7 +32,7 @@ struct CmEvent {
 };
 
 // What an id's context points to. Called on the control thread; may destroy ids. Once an event may
-// have come for it, it ends on the control thread and says so to Device::Forget.
+// have come for it, it ends on the control thread, behind Device::Forget or TakeEventsOf.
 class CmHandler {
  public:
   virtual void OnCmEvent(const CmEvent& event) = 0;

@@ -52,7 +52,10 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
     // It never listened, so no request is under way, and the caller may hold what a sink needs. But
     // the control thread may be telling it that the device goes.
     rdma_destroy_id(std::exchange(listener->id_, nullptr));
-    device.loop().Post([unheard = listener.release()] { delete unheard; });
+    device.loop().Post([failed = listener.release()] {
+      failed->device_.Forget(*failed);
+      delete failed;
+    });
     if (error == EADDRINUSE) {
       Log(LogLevel::kInfo, device.name(), ": port ", port, " of ", address.ToString(),
           " is taken; rdma resource show cm_id, or ss -ltnp, may say by whom");
@@ -67,10 +70,7 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
 // librdmacm calls nobody with this id after it is destroyed, and the control thread is not in the
 // middle of a call once it was drained.
 RdmaListener::~RdmaListener() {
-  if (id_ == nullptr) {  // it never listened
-    if (device_.loop().OnExecutor()) device_.Forget(*this);
-    return;
-  }
+  if (id_ == nullptr) return;  // it never listened
   served_.Remove(port_);
   if (device_.loop().OnExecutor()) {
     Close();
