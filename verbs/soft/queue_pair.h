@@ -163,6 +163,9 @@ class SoftQueuePair final : public QueuePair {
   // becomes its. Null: none. Inside Poll.
   SendEntry* NextIncomplete(uint64_t* position);
   SendEntry& send_entry(uint64_t position) { return sends_.at(position); }
+  // Where the next request will be written, if a peer watches that line: PostSend has it fetched
+  // while it is still busy with the request. A hint, which may outlive the link.
+  void ExpectStoreTo(const void* line) { next_line_.store(line, std::memory_order_relaxed); }
 
   // ---- Inbound, inside Link::Poll (inbound lock held). After kBroken leave Poll.
 
@@ -390,6 +393,7 @@ class SoftQueuePair final : public QueuePair {
   alignas(64) PassLock send_lock_;
   std::atomic<uint32_t> incomplete_{0};  // emitted with kLater, not complete
   std::atomic<uint32_t> reads_out_{0};
+  std::atomic<const void*> next_line_{nullptr};  // ExpectStoreTo's
   WorkQueue<SendEntry> sends_;
 
   SpinLock receive_lock_;

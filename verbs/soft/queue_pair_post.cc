@@ -1,5 +1,6 @@
 // Posting.
 #include "verbs/soft/context.h"
+#include "verbs/soft/prefetch.h"
 #include "verbs/soft/queue_pair.h"
 
 namespace viaduct::verbs {
@@ -22,6 +23,7 @@ PostResult SoftQueuePair::PostSend(const SendRequest& request) {
   if (request.segments.size() > sends_.max_segments()) [[unlikely]] {
     return PostResult::kTooManySegments;
   }
+  if (const void* line = next_line_.load(std::memory_order_relaxed)) PrefetchForStore(line);
   send_lock_.Lock();
   if (!sends_.HasRoom(request.segments.size())) [[unlikely]] {
     send_lock_.Unlock();

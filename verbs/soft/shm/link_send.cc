@@ -157,6 +157,7 @@ inline void ShmLink::Publish(uint64_t word, uint32_t slots) {
   tx_[tx_position_ % kSlots].word.store(word, std::memory_order_release);
   tx_position_ += slots;
   AfterPublish();
+  pair_.load(std::memory_order_relaxed)->ExpectStoreTo(&tx_[tx_position_ % kSlots]);
 }
 
 void ShmLink::AfterPublish() {
