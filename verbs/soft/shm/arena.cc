@@ -45,10 +45,12 @@ std::shared_ptr<Arena> Arena::Create() {
 
 std::shared_ptr<Arena> Arena::Open(Fd fd) {
   fd = MoveHigh(std::move(fd));
+  if (!fd.valid()) return nullptr;
+  const int seals = fcntl(fd.get(), F_GET_SEALS);  // -1: no memory file, which has none
   struct stat status;
   ArenaHeader header;  // copied once, then compared
-  if (!fd.valid() || (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals ||
-      fstat(fd.get(), &status) != 0 || static_cast<size_t>(status.st_size) != kArenaBytes ||
+  if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd.get(), &status) != 0 ||
+      static_cast<size_t>(status.st_size) != kArenaBytes ||
       pread(fd.get(), &header, sizeof header, 0) != sizeof header || header.magic != kArenaMagic ||
       header.bytes != kArenaBytes) {
     return nullptr;

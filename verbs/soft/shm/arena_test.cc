@@ -43,6 +43,16 @@ TEST(ArenaTest, RefusesWhatIsNotSealedOrOfAnotherLayout) {
   }
 }
 
+// A file on a disk cannot be sealed: who made it can cut it off under a reader.
+TEST(ArenaTest, RefusesWhatCannotBeSealed) {
+  Fd fd(open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!fd.valid()) GTEST_SKIP() << "no O_TMPFILE in " << testing::TempDir();
+  const ArenaHeader good = {kArenaMagic, kArenaBytes};
+  ASSERT_EQ(ftruncate(fd.get(), kArenaBytes), 0);
+  ASSERT_EQ(pwrite(fd.get(), &good, sizeof good, 0), static_cast<ssize_t>(sizeof good));
+  EXPECT_EQ(Arena::Open(std::move(fd)), nullptr);
+}
+
 TEST(ChunkPoolTest, GrowsAndComesBack) {
   std::shared_ptr<Arena> arena = Arena::Create();
   ChunkPool pool(*arena, 1);
