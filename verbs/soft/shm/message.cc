@@ -60,8 +60,9 @@ SocketResult ReceiveMessage(int socket, Message* message) {
     // ECONNRESET comes once, before what is there to read: the other side closed with input unread.
   } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < 0 && errno == EAGAIN) return SocketResult::kAgain;
-  if (got <= 0) return SocketResult::kGone;
+  if (got < 0) return SocketResult::kGone;
 
+  // First of all: whatever the message is, its descriptors are open here.
   message->fds.clear();
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
