@@ -64,6 +64,7 @@ bool RdmaQueuePair::Configure(const QueuePairOptions& options) {
   no_receive_ = options.no_receive;
   max_send_segments_ = std::max(options.max_send_segments, max_send_segments_);
   max_receive_segments_ = std::max(options.max_receive_segments, max_receive_segments_);
+  kept_segments_.resize(max_send_segments_);
   send_segments_.resize(1 + std::max(max_send_segments_, 1u));
   receive_segments_.resize(1 + std::max(max_receive_segments_, 1u));
   QueuePairOptions kept = options;

@@ -203,7 +203,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   ConfirmationWord confirm_by_ ABSL_GUARDED_BY(send_lock_);
   ibv_sge confirm_to_ ABSL_GUARDED_BY(send_lock_) = {};
   std::array<uint8_t, kFrameBytes> inline_frame_ ABSL_GUARDED_BY(send_lock_) = {};
-  // The device's form of a request's segments, behind one for a frame.
+  // The segments of the request that is being posted, and their form for the device, behind one for
+  // a frame.
+  std::vector<Segment> kept_segments_ ABSL_GUARDED_BY(send_lock_);
   std::vector<ibv_sge> send_segments_ ABSL_GUARDED_BY(send_lock_);
   RegionCache send_region_ ABSL_GUARDED_BY(send_lock_);
   // Prebuilt while Connected, for PostPlain: the opcodes that may go so, a bit for each and none

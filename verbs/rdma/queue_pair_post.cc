@@ -147,11 +147,17 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   SpinLockHolder guard(&send_lock_);
   if (sends_.full()) [[unlikely]]
     return PostResult::kQueueFull;
-  return PostPlain(request) ? PostResult::kOk : PostGeneral(request);
+  if (PostPlain(request)) return PostResult::kOk;
+  if (request.segments.size() > max_send_segments_) return PostResult::kTooManySegments;
+  // What follows reads them more than once, and where they lie the program, or its peer, may write
+  // meanwhile.
+  std::copy(request.segments.begin(), request.segments.end(), kept_segments_.begin());
+  SendRequest kept = request;
+  kept.segments = {kept_segments_.data(), request.segments.size()};
+  return PostGeneral(kept);
 }
 
 PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
-  if (request.segments.size() > max_send_segments_) return PostResult::kTooManySegments;
   WorkRecord blank = {};
   blank.opcode = request.opcode == Opcode::kSendInvalidate ? Opcode::kSend : request.opcode;
   blank.flags = request.flags & ~kSolicited;
