@@ -1,6 +1,10 @@
 #include "verbs/soft/context.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -14,6 +18,14 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr int kPortTries = 32;
+
+// Without a hole. Asked of a call that looks at the mappings and does nothing else.
+bool IsMapped(uint64_t start, uint64_t length) {
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t first = start / page * page;
+  return msync(reinterpret_cast<void*>(first), start + length - first, MS_ASYNC) == 0 ||
+         errno != ENOMEM;
+}
 
 class SoftRegion final : public MemoryRegion {
  public:
@@ -68,6 +80,9 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SoftContext::Register(ProtectionDo
   const auto start = reinterpret_cast<uint64_t>(address);
   if (length == 0 || length > attributes_.max_region_bytes || start + length < start) {
     return absl::InvalidArgumentError(absl::StrCat("no region of ", length, " bytes"));
+  }
+  if (!IsMapped(start, length)) {
+    return absl::InvalidArgumentError("no such memory");
   }
   absl::StatusOr<Key> key =
       regions_.Register(static_cast<SoftDomain&>(domain).id(), start, length, access, base);

@@ -1,5 +1,8 @@
 // What cannot be made is told at once: the control thread may be in a call of the maker's own, and
 // wait for what the maker holds.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <future>
 #include <memory>
@@ -88,6 +91,31 @@ TEST(FailureTest, OfAPairThatIsTooLarge) {
   const BusyControlThread busy;
   const absl::Status failed = (*context)->CreateQueuePair(options).status();
   EXPECT_TRUE(absl::IsInvalidArgument(failed)) << failed;
+}
+
+// A peer's write there would end the process.
+TEST(FailureTest, OfARegionWithAHole) {
+  auto context = OpenSoftDevice(*Address::Parse("127.0.0.1"), "auto");
+  ASSERT_TRUE(context.ok()) << context.status();
+  auto domain = (*context)->CreateDomain(/*wildcard=*/false);
+  ASSERT_TRUE(domain.ok());
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const block = mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(block, MAP_FAILED);
+  char* const start = static_cast<char*>(block);
+  const auto registered = [&](size_t from, size_t bytes) {
+    return (*context)->Register(**domain, start + from, bytes, kLocalWrite).status();
+  };
+  EXPECT_TRUE(registered(1, 3 * page - 1).ok()) << "never touched";
+  munmap(start + page, page);
+  EXPECT_TRUE(registered(0, page).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(registered(page - 1, 2)));
+  EXPECT_TRUE(absl::IsInvalidArgument(registered(page, 1)));
+  EXPECT_TRUE(absl::IsInvalidArgument(registered(0, 3 * page)));
+  EXPECT_TRUE(registered(2 * page + 7, 9).ok());
+  munmap(start, page);
+  munmap(start + 2 * page, page);
 }
 
 }  // namespace
