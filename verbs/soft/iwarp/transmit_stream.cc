@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "verbs/base/uncancelled.h"
 
@@ -42,7 +43,7 @@ bool TransmitStream::Send(std::span<const iovec> parts) {
       if (n < 0) return false;
       sent = static_cast<size_t>(n);
     }
-    if (sent < total) Keep(some, sent);
+    if (sent < total && !Keep(some, sent)) return false;
     parts = parts.subspan(some.size());
   }
   return true;
@@ -62,16 +63,21 @@ bool TransmitStream::Flush() {
   return true;
 }
 
-void TransmitStream::Keep(std::span<const iovec> parts, size_t skip) {
-  for (const iovec& part : parts) {
-    if (skip >= part.iov_len) {
-      skip -= part.iov_len;
-      continue;
+bool TransmitStream::Keep(std::span<const iovec> parts, size_t skip) {
+  try {
+    for (const iovec& part : parts) {
+      if (skip >= part.iov_len) {
+        skip -= part.iov_len;
+        continue;
+      }
+      const auto* bytes = static_cast<const uint8_t*>(part.iov_base);
+      waiting_.insert(waiting_.end(), bytes + skip, bytes + part.iov_len);
+      skip = 0;
     }
-    const auto* bytes = static_cast<const uint8_t*>(part.iov_base);
-    waiting_.insert(waiting_.end(), bytes + skip, bytes + part.iov_len);
-    skip = 0;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
+  return true;
 }
 
 }  // namespace viaduct::verbs::iwarp

@@ -21,7 +21,7 @@ class TransmitStream {
   TransmitStream(const TransmitStream&) = delete;
   TransmitStream& operator=(const TransmitStream&) = delete;
 
-  // Sends the parts, behind what waits. False: the connection is lost.
+  // Sends the parts, behind what waits. False: the connection is lost, or there is no memory.
   bool Send(std::span<const iovec> parts);
 
   // Sends what waits, as far as the socket takes it. False: the connection is lost.
@@ -31,7 +31,8 @@ class TransmitStream {
   bool blocked() const { return begin_ < waiting_.size(); }
 
  private:
-  void Keep(std::span<const iovec> parts, size_t skip);
+  // False without memory: what the peer has of an FPDU would never be whole.
+  bool Keep(std::span<const iovec> parts, size_t skip);
 
   const int fd_;
   std::vector<uint8_t> waiting_;  // [begin_, end): in order, not sent yet
