@@ -102,7 +102,6 @@ class WorkQueue {
     }
     return nullptr;
   }
-  uint32_t oldest_open_index() const { return next_; }  // after OldestOpen
   // The oldest one of which the device owes a completion; null if it owes none.
   WorkRecord* OldestAtDevice() {
     if (OldestOpen() == nullptr) return nullptr;

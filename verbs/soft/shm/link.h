@@ -122,7 +122,6 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   void Consume(const Word& word, bool chunk);
   void HandBack(uint32_t chunk);
   void FlushBack();
-  void PublishCredit();
   void TellStarving();
   bool ReplyWaits() const;
   bool PollReplies();
