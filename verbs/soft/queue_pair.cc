@@ -335,17 +335,6 @@ void SoftQueuePair::Settle(uint64_t connection) {
   sink_->OnDisconnected(*this, cause);
 }
 
-namespace {
-
-void SetFailed(ReceiveEntry& entry, Opcode opcode, Status status) {
-  entry.length = 0;
-  entry.has_immediate = entry.solicited = false;
-  entry.opcode = opcode;
-  entry.status = status;
-}
-
-}  // namespace
-
 Damage SoftQueuePair::BreakOff(OpenWrite open, Status verdict_for_peer) {
   // Refused here, it has not broken off; who refused it has told.
   const bool refusal =

@@ -162,7 +162,6 @@ class SoftQueuePair final : public QueuePair {
   // The oldest emitted send or write that is not complete, at `*position` or behind; *position
   // becomes its. Null: none. Inside Poll.
   SendEntry* NextIncomplete(uint64_t* position);
-  SendEntry& send_entry(uint64_t position) { return sends_.at(position); }
   // Where the next request will be written, if a peer watches that line: PostSend has it fetched
   // while it is still busy with the request. A hint, which may outlive the link.
   void ExpectStoreTo(const void* line) { next_line_.store(line, std::memory_order_relaxed); }
@@ -296,6 +295,8 @@ class SoftQueuePair final : public QueuePair {
   void ReportLater(void (ConnectionSink::*call)(QueuePair&));
 
   // ---- data path
+  enum class Taken : uint8_t { kYes, kNoRoom, kNoId };
+  Taken EnqueueSend(const SendRequest& request);
   PostResult PostSendWhenFull(const SendRequest& request);
   PostResult PostReceiveInError(const ReceiveRequest& request);
   bool FillReceive(uint64_t position, const ReceiveRequest& request);  // false: its ids say no

@@ -68,11 +68,7 @@ Inbound SoftQueuePair::NoReceiveHere() {
 // The receive fails, and with kDrop it alone: the rest of its message is passed over.
 Inbound SoftQueuePair::RefuseReceive(Status status) {
   const uint64_t position = receives_.done.load(std::memory_order_relaxed);
-  ReceiveEntry& entry = receives_.at(position);
-  entry.length = 0;
-  entry.has_immediate = entry.solicited = false;
-  entry.opcode = Opcode::kReceive;
-  entry.status = status;
+  SetFailed(receives_.at(position), Opcode::kReceive, status);
   receives_.done.store(position + 1, std::memory_order_release);
   if (no_receive_ == NoReceive::kDrop) {
     message_ = Message::kDiscarding;

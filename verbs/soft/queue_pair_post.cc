@@ -19,22 +19,30 @@ PostResult SoftQueuePair::PostSendWhenFull(const SendRequest& request) {
   return PostSend(request);
 }
 
-PostResult SoftQueuePair::PostSend(const SendRequest& request) {
-  if (request.segments.size() > sends_.max_segments()) [[unlikely]] {
-    return PostResult::kTooManySegments;
+inline bool SoftQueuePair::Enqueue(SendEntry& entry, uint64_t position) {
+  const bool connected = state_.load(std::memory_order_relaxed) == State::kConnected;
+  const bool live = connected && !draining();
+  entry.status = live ? kPending : static_cast<uint8_t>(Status::kFlushed);
+  sends_.posted.store(position + 1, std::memory_order_release);
+  // While draining, NextToEmit passes it in its turn.
+  if (!connected) sends_.done.store(position + 1, std::memory_order_release);
+  return live;
+}
+
+inline void SoftQueuePair::TellSent() {
+  if (!hot_.load(std::memory_order_relaxed) || send_home_.HasSleepers()) {
+    send_home_.MarkReady(attachments_[attachment_count_ - 1],
+                         SoftCompletionQueue::News::kCompletion);
   }
-  if (const void* line = next_line_.load(std::memory_order_relaxed)) PrefetchForStore(line);
-  send_lock_.Lock();
-  if (!sends_.HasRoom(request.segments.size())) [[unlikely]] {
-    send_lock_.Unlock();
-    return PostSendWhenFull(request);
-  }
+}
+
+inline SoftQueuePair::Taken SoftQueuePair::EnqueueSend(const SendRequest& request) {
+  PassLockHolder holder(&send_lock_);
+  if (!sends_.HasRoom(request.segments.size())) [[unlikely]]
+    return Taken::kNoRoom;
   const uint64_t n = sends_.posted.load(std::memory_order_relaxed);
   SendEntry& entry = sends_.at(n);
-  if (!TakeIdOf(request, &entry.id)) {
-    send_lock_.Unlock();
-    return PostResult::kQueueFull;
-  }
+  if (!TakeIdOf(request, &entry.id)) return Taken::kNoId;
   entry.remote_address = request.remote_address;
   entry.remote_key = request.remote_key;
   entry.immediate = request.immediate;
@@ -51,41 +59,23 @@ PostResult SoftQueuePair::PostSend(const SendRequest& request) {
   } else if (length > max_message_) [[unlikely]] {
     Doom(entry, Status::kLocalLength);
   }
-  const bool connected = state_.load(std::memory_order_relaxed) == State::kConnected;
-  if (connected && (attention_.load(std::memory_order_relaxed) == 0 || !draining())) [[likely]] {
-    entry.status = kPending;
-    sends_.posted.store(n + 1, std::memory_order_release);
+  if (Enqueue(entry, n)) [[likely]]
     link_.load(std::memory_order_relaxed)->Pump();
-  } else {
-    entry.status = static_cast<uint8_t>(Status::kFlushed);
-    sends_.posted.store(n + 1, std::memory_order_release);
-    // While draining, NextToEmit passes it in its turn.
-    if (!connected) sends_.done.store(n + 1, std::memory_order_release);
+  return Taken::kYes;
+}
+
+PostResult SoftQueuePair::PostSend(const SendRequest& request) {
+  if (request.segments.size() > sends_.max_segments()) [[unlikely]] {
+    return PostResult::kTooManySegments;
   }
-  send_lock_.Unlock();
-  // Its completion must be found.
-  if (!hot_.load(std::memory_order_relaxed) || send_home_.HasSleepers()) {
-    send_home_.MarkReady(attachments_[attachment_count_ - 1],
-                         SoftCompletionQueue::News::kCompletion);
-  }
+  if (const void* line = next_line_.load(std::memory_order_relaxed)) PrefetchForStore(line);
+  const Taken taken = EnqueueSend(request);
+  if (taken == Taken::kNoRoom) [[unlikely]]
+    return PostSendWhenFull(request);
+  if (taken == Taken::kNoId) [[unlikely]]
+    return PostResult::kQueueFull;
+  TellSent();
   return PostResult::kOk;
-}
-
-bool SoftQueuePair::Enqueue(SendEntry& entry, uint64_t position) {
-  const bool connected = state_.load(std::memory_order_relaxed) == State::kConnected;
-  const bool live = connected && !draining();
-  entry.status = live ? kPending : static_cast<uint8_t>(Status::kFlushed);
-  sends_.posted.store(position + 1, std::memory_order_release);
-  // While draining, NextToEmit passes it in its turn.
-  if (!connected) sends_.done.store(position + 1, std::memory_order_release);
-  return live;
-}
-
-void SoftQueuePair::TellSent() {
-  if (!hot_.load(std::memory_order_relaxed) || send_home_.HasSleepers()) {
-    send_home_.MarkReady(attachments_[attachment_count_ - 1],
-                         SoftCompletionQueue::News::kCompletion);
-  }
 }
 
 bool SoftQueuePair::EnqueueAtomic(const AtomicRequest& request) {
@@ -315,11 +305,7 @@ PostResult SoftQueuePair::PostReceiveInError(const ReceiveRequest& request) {
       const uint64_t n = receives_.posted.load(std::memory_order_relaxed);
       if (!FillReceive(n, request)) return PostResult::kQueueFull;
       if (state_.load(std::memory_order_relaxed) == State::kError) {
-        ReceiveEntry& entry = receives_.at(n);
-        entry.length = 0;
-        entry.has_immediate = entry.solicited = false;
-        entry.opcode = Opcode::kReceive;
-        entry.status = Status::kFlushed;
+        SetFailed(receives_.at(n), Opcode::kReceive, Status::kFlushed);
         receives_.done.store(n + 1, std::memory_order_release);
       }
       receives_.posted.store(n + 1, std::memory_order_release);

@@ -1,4 +1,5 @@
 // What completion queues call: progress, reaping, heat.
+#include "absl/cleanup/cleanup.h"
 #include "verbs/soft/context.h"
 #include "verbs/soft/queue_pair.h"
 
@@ -26,20 +27,19 @@ bool SoftQueuePair::Arrived() const {
          !failing_.load(std::memory_order_relaxed) && link->Arrived();
 }
 
-bool SoftQueuePair::TryPump(Link& link) {
+bool SoftQueuePair::TryPump(Link& link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (!send_lock_.TryLock()) {
     // Its holder may have looked before what lets his request go now. A hot pair is looked at
     // again, or cools.
     if (!hot()) LookLater();
     return false;
   }
+  const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { send_lock_.Unlock(); };
   const uint64_t done = sends_.done.load(std::memory_order_relaxed);
   const uint32_t incomplete = incomplete_.load(std::memory_order_relaxed);
   link.Pump();
-  const bool moved = sends_.done.load(std::memory_order_relaxed) != done ||
-                     incomplete_.load(std::memory_order_relaxed) != incomplete;
-  send_lock_.Unlock();
-  return moved;
+  return sends_.done.load(std::memory_order_relaxed) != done ||
+         incomplete_.load(std::memory_order_relaxed) != incomplete;
 }
 
 void SoftQueuePair::LookLater() {
@@ -59,9 +59,8 @@ bool SoftQueuePair::Poll(Link& link, const Attachment& attachment,
   if (attachment.home) return link.Poll(budget);
   // Only sends complete in the queue that is polled: the home's lock is tried if need be.
   if (!link.Arrived() || !home_.lock().TryLock()) return false;
-  const bool moved = link.Poll(budget);
-  home_.lock().Unlock();
-  return moved;
+  const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { home_.lock().Unlock(); };
+  return link.Poll(budget);
 }
 
 int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
@@ -221,25 +220,25 @@ void SoftQueuePair::TryHeat(Attachment& attachment) ABSL_NO_THREAD_SAFETY_ANALYS
 bool SoftQueuePair::TryCool(Attachment& attachment, bool* fence) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Attachment* other = Other(attachment);
   if (other != nullptr && !TryLockSoon(other->queue->lock())) return false;
-  const bool cooled = TryLockSoon(send_lock_);
-  if (cooled) {
-    if (other != nullptr) other->queue->RemoveHot(*other);
-    attachment.queue->RemoveHot(attachment);
-    hot_.store(false);
-    if (Link* link = link_.load(std::memory_order_relaxed)) {
-      // A look that ended a read while a poster had the lock could not emit what the fence kept,
-      // and the poster had seen the read unfinished. Nobody looks any more after this.
-      if (SendsUnemitted() && receiving_.load(std::memory_order_relaxed) &&
-          !failing_.load(std::memory_order_relaxed)) {
-        link->Pump();
-        CheckDrained();
-      }
-      *fence |= link->Cool();
+  const absl::Cleanup unlock_other = [other]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (other != nullptr) other->queue->lock().Unlock();
+  };
+  if (!TryLockSoon(send_lock_)) return false;
+  const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { send_lock_.Unlock(); };
+  if (other != nullptr) other->queue->RemoveHot(*other);
+  attachment.queue->RemoveHot(attachment);
+  hot_.store(false);
+  if (Link* link = link_.load(std::memory_order_relaxed)) {
+    // A look that ended a read while a poster had the lock could not emit what the fence kept,
+    // and the poster had seen the read unfinished. Nobody looks any more after this.
+    if (SendsUnemitted() && receiving_.load(std::memory_order_relaxed) &&
+        !failing_.load(std::memory_order_relaxed)) {
+      link->Pump();
+      CheckDrained();
     }
-    send_lock_.Unlock();
+    *fence |= link->Cool();
   }
-  if (other != nullptr) other->queue->lock().Unlock();
-  return cooled;
+  return true;
 }
 
 void SoftQueuePair::MarkIfStirring() {

@@ -73,6 +73,13 @@ constexpr bool IsFetch(Opcode opcode) {
          opcode == Opcode::kFetchAndAdd;
 }
 
+inline void SetFailed(ReceiveEntry& entry, Opcode opcode, Status status) {
+  entry.length = 0;
+  entry.has_immediate = entry.solicited = false;
+  entry.opcode = opcode;
+  entry.status = status;
+}
+
 inline void SetStatus(SendEntry& entry, Status status) {
   __atomic_store_n(&entry.status, static_cast<uint8_t>(status), __ATOMIC_RELEASE);
 }
@@ -120,20 +127,15 @@ class WorkQueue {
     if (entry.segment_count <= 1) return {&entry.first, entry.segment_count};
     return {spill_ + (n & mask_) * max_segments_, entry.segment_count};
   }
-  // Copies `from` into entry n, for which there was room; returns their total length.
+  // Copies `from` into entry n, for which there was room; returns the total length of the copies.
+  // The originals are read once: the program, or its peer, may write there meanwhile.
   uint64_t CopySegments(uint64_t n, absl::Span<const Segment> from) {
     Entry& entry = at(n);
     entry.segment_count = static_cast<uint32_t>(from.size());
-    if (from.size() == 1) {
-      entry.first = from[0];
-      return from[0].length;
-    }
+    if (from.size() == 1) return CopySegment(from[0], &entry.first);
     Segment* to = spill_ + (n & mask_) * max_segments_;
     uint64_t total = 0;
-    for (const Segment& segment : from) {
-      *to++ = segment;
-      total += segment.length;
-    }
+    for (const Segment& segment : from) total += CopySegment(segment, to++);
     return total;
   }
 
@@ -154,6 +156,12 @@ class WorkQueue {
 
  private:
   static constexpr uint64_t kFirstSlots = 16;
+
+  static uint32_t CopySegment(const Segment& from, Segment* to) {
+    const uint32_t length = __atomic_load_n(&from.length, __ATOMIC_RELAXED);
+    *to = {from.address, from.key, length};
+    return length;
+  }
 
   // Moves what is posted into `slots` slots; `spill`: with room for `segments` each.
   bool Move(uint64_t slots, bool spill, uint32_t segments);
