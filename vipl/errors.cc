@@ -31,6 +31,14 @@ constexpr ErrorText kTexts[] = {
 };
 static_assert(sizeof kTexts / sizeof *kTexts == VIP_ERROR_CATASTROPHIC + 1);
 
+// For a handler that does not keep up with its peers.
+constexpr uint32_t kMostUndelivered = 4096;
+
+// At Unreliable Delivery these end nothing, and the peer may go on.
+bool MayRepeat(VIP_ERROR_CODE code) {
+  return code == VIP_ERROR_RECVQ_EMPTY || code == VIP_ERROR_RDMAW_PROT;
+}
+
 }  // namespace
 
 void Nic::SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context) {
@@ -42,11 +50,24 @@ void Nic::SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context) {
 void Nic::Report(VIP_ERROR_DESCRIPTOR error) {
   // What its end flushes is no news, and starts no thread.
   if (closed_.load()) return;
+  if (MayRepeat(error.ErrorCode) && undelivered_.load() >= kMostUndelivered) {
+    if (!overflowing_.exchange(true)) {
+      verbs::WriteLog(verbs::LogLevel::kWarn,
+                      std::string(attributes_.Name) + ": " + std::to_string(kMostUndelivered) +
+                          " errors wait for the error handler; further ones of messages without "
+                          "a receive, and of refused writes, are left out until it has caught up");
+    }
+    return;
+  }
   error.NicHandle = handle();
-  verbs::PostCallback([nic = core::Ref<Nic>::Share(this), error] { nic->Deliver(error); });
+  undelivered_.fetch_add(1);
+  const bool posted =
+      verbs::PostCallback([nic = core::Ref<Nic>::Share(this), error] { nic->Deliver(error); });
+  if (!posted) undelivered_.fetch_sub(1);
 }
 
 void Nic::Deliver(VIP_ERROR_DESCRIPTOR error) {
+  if (undelivered_.fetch_sub(1) == 1) overflowing_.store(false);
   VIP_ERROR_HANDLER handler;
   VIP_PVOID context;
   {

@@ -61,7 +61,8 @@ class Nic final : public core::Object {
   void SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context);
   // Calls the handler of that moment on the callback thread, unless the NIC is closed by then; a
   // call that is under way may reach the handler after VipCloseNic. Any thread, inside an
-  // EpochGuard as well.
+  // EpochGuard as well. Of what a peer can cause again and again, some thousands are kept for a
+  // handler that does not keep up.
   void Report(VIP_ERROR_DESCRIPTOR error);
 
   // The address as programs read it, without a discriminator but with room for one; valid while
@@ -87,6 +88,8 @@ class Nic final : public core::Object {
   verbs::Mutex lock_;
   std::atomic<bool> closed_{false};  // set under the lock
   std::unordered_set<NicChild*> children_ ABSL_GUARDED_BY(lock_);
+  std::atomic<uint32_t> undelivered_{0};  // reports
+  std::atomic<bool> overflowing_{false};  // some were left out since none waited
   VIP_ERROR_HANDLER handler_ ABSL_GUARDED_BY(lock_) = nullptr;
   VIP_PVOID handler_context_ ABSL_GUARDED_BY(lock_) = nullptr;
   std::map<compat::NicAddress, std::vector<uint32_t>> discovered_ ABSL_GUARDED_BY(lock_);

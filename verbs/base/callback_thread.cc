@@ -69,12 +69,14 @@ CallbackThread& TheThread() {
 
 }  // namespace
 
-void PostCallback(std::function<void()> callback) noexcept {
-  if (exiting.load(std::memory_order_acquire)) return;
+bool PostCallback(std::function<void()> callback) noexcept {
+  if (exiting.load(std::memory_order_acquire)) return false;
   try {
     TheThread().Post(std::move(callback));
+    return true;
   } catch (const std::exception&) {
     WriteLog(LogLevel::kError, "no memory for a callback: it is lost");
+    return false;
   }
 }
 

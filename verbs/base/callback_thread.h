@@ -13,8 +13,9 @@
 namespace viaduct::verbs {
 
 // Runs `callback` after every one posted before it. Any thread, inside an EpochGuard as well;
-// never waits for a callback. What cannot be queued for want of memory is logged and lost.
-void PostCallback(std::function<void()> callback) noexcept;
+// never waits for a callback. False: it is lost, for want of memory (that is logged) or because
+// exit() has begun.
+bool PostCallback(std::function<void()> callback) noexcept;
 
 // From now on exit() stops callbacks. Called when an adapter is opened, so that it is registered
 // before a program's own exit handlers that may run meanwhile.

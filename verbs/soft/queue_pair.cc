@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "verbs/soft/context.h"
 #include "verbs/soft/shared_receive_queue.h"
 
@@ -502,10 +503,21 @@ bool SoftQueuePair::ReceiveIdle() const {
          receives_.posted.load(std::memory_order_acquire);
 }
 
-void SoftQueuePair::ReportLater(void (ConnectionSink::*call)(QueuePair&)) {
-  RunOnExecutor([call](SoftQueuePair& pair) {
-    if (pair.may_report_.load()) (pair.sink_->*call)(pair);
-  });
+void SoftQueuePair::ReportLater(Report what) {
+  if (reports_[what].fetch_add(1) != 0) return;                      // the task is on its way
+  absl::Cleanup forget = [this, what] { reports_[what].store(0); };  // without memory for it
+  RunOnExecutor([what](SoftQueuePair& pair) { pair.TellReports(what); });
+  std::move(forget).Cancel();
+}
+
+void SoftQueuePair::TellReports(Report what) {
+  static constexpr void (ConnectionSink::*kCalls[kReports])(QueuePair&) = {
+      &ConnectionSink::OnDropped, &ConnectionSink::OnRefusedWrite, &ConnectionSink::OnRefusedRead};
+  const std::shared_ptr<Anchor> anchor = anchor_;  // a sink may destroy the pair
+  for (uint32_t left = reports_[what].exchange(0); left > 0; --left) {
+    if (anchor->pair.load() == nullptr || !may_report_.load()) return;
+    (sink_->*kCalls[what])(*this);
+  }
 }
 
 }  // namespace viaduct::verbs

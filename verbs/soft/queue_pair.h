@@ -292,7 +292,11 @@ class SoftQueuePair final : public QueuePair {
   Inbound Break(Status verdict_for_peer);
   void FailWith(DisconnectCause cause, Status verdict, Status verdict_for_peer);
   void FailSend(SendEntry& entry, Status status);
-  void ReportLater(void (ConnectionSink::*call)(QueuePair&));
+  // The sink is told on the executor, once for each call of this. A peer may cause them faster than
+  // they are told: what waits is counted, in one task.
+  enum Report : uint8_t { kDroppedMessage, kRefusedWrite, kRefusedRead, kReports };
+  void ReportLater(Report what);
+  void TellReports(Report what);
 
   // ---- data path
   enum class Taken : uint8_t { kYes, kNoRoom, kNoId };
@@ -425,6 +429,7 @@ class SoftQueuePair final : public QueuePair {
   Executor::TimerId leave_timer_ ABSL_GUARDED_BY(control_) = 0;  // of AwaitTaken
   // The sink may still be told of this connection; cleared by Disconnect(kAbrupt).
   std::atomic<bool> may_report_{false};
+  std::atomic<uint32_t> reports_[kReports] = {};  // to be told
   SpinLock fail_lock_;
   uint64_t fail_connection_ ABSL_GUARDED_BY(fail_lock_) = 0;
   DisconnectCause fail_cause_ ABSL_GUARDED_BY(fail_lock_) = DisconnectCause::kLocal;

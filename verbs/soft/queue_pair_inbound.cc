@@ -60,7 +60,7 @@ Inbound SoftQueuePair::NoReceiveHere() {
     case NoReceive::kDrop:
       break;
   }
-  ReportLater(&ConnectionSink::OnDropped);
+  ReportLater(kDroppedMessage);
   message_ = Message::kDiscarding;
   return Inbound::kDropped;
 }
@@ -109,7 +109,7 @@ Inbound SoftQueuePair::Invalidate(Key key) {
 
 Inbound SoftQueuePair::RefuseWrite(bool has_immediate) {
   write_refused_ = true;
-  if (!has_immediate) ReportLater(&ConnectionSink::OnRefusedWrite);
+  if (!has_immediate) ReportLater(kRefusedWrite);
   if (no_receive_ == NoReceive::kDrop) return Inbound::kDropped;
   if (has_immediate) {
     // Its receive, if there is one, gets the verdict; FinishWrite will not be called.
@@ -150,7 +150,7 @@ Inbound SoftQueuePair::CheckRead(Key key, uint64_t address, uint32_t n,
   if (n == 0) return Inbound::kOk;
   if ((remote_access_ & kRemoteRead) != 0) *from = Resolve(key, address, n, kRemoteRead);
   if (*from != nullptr) return Inbound::kOk;
-  ReportLater(&ConnectionSink::OnRefusedRead);
+  ReportLater(kRefusedRead);
   return Break(Status::kRemoteAccess);
 }
 

@@ -166,7 +166,7 @@ Inbound SoftQueuePair::UpdateAtomic(Key key, uint64_t address, uint64_t* origina
   unsigned char* memory = nullptr;
   if ((remote_access_ & kRemoteAtomic) != 0) memory = Resolve(key, address, 8, kRemoteAtomic);
   if (memory == nullptr) {
-    ReportLater(&ConnectionSink::OnRefusedRead);
+    ReportLater(kRefusedRead);
     return Break(Status::kRemoteAccess);
   }
   if (reinterpret_cast<uintptr_t>(memory) % 8 != 0) return Break(Status::kRemoteOperation);
