@@ -41,7 +41,10 @@ class ConnectAttempt {
   ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, ImmediateAbility immediate,
                  verbs::Executor& executor, const ConnectParameters& parameters,
                  std::vector<uint16_t> ports, Timer timer);
-  ~ConnectAttempt();  // cancels the timers; not under the endpoint's lock
+  // Cancels the timers. Not under the endpoint's lock, since a listening half takes the manager's
+  // at its end. One that could not be started may go there: it has none yet, and Cancel does not
+  // wait.
+  ~ConnectAttempt();
 
   uint64_t serial() const { return serial_; }
   // What the request carries, the engine's header and the consumer's private data.

@@ -9,8 +9,8 @@
 // first, as a wait on that dispatcher does, and has the others armed, of which the control thread
 // tells.
 //
-// Threads: every call from any thread. Its lock is taken after a dispatcher's. Trigger is called
-// with no dispatcher's lock held, inside an EpochGuard.
+// Threads: every call from any thread. Its lock is taken with no dispatcher's lock held, and none
+// is taken under it. Trigger is called inside an EpochGuard.
 #ifndef VIADUCT_DAT_CORE_NOTIFIER_H_
 #define VIADUCT_DAT_CORE_NOTIFIER_H_
 

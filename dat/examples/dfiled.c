@@ -2,7 +2,8 @@
  * dfiled: the file server of vipl/examples/fileproto.h over the Direct Access Transport, uDAPL 2.0.
  * A VIA client (fetch) does not notice the difference.
  *
- *     cc dfiled.c fileserve.c fileproto.c -ldat2 -o dfiled
+ *     cc -I ../.. dfiled.c ../../vipl/examples/fileserve.c ../../vipl/examples/fileproto.c \
+ *        -ldat2 -o dfiled
  *
  * One thread, one event dispatcher for everything, many clients.
  */

@@ -28,7 +28,7 @@ int Reap(pid_t pid) {
 
 int Rounds(int usual, int many) {
   static const bool is_long = getenv("VIADUCT_LONG") != nullptr;
-  unsetenv("VIADUCT_LONG");  // the library warns of names that it does not know
+  unsetenv("VIADUCT_LONG");  // the tests', not the library's, which does not warn of it
   return is_long ? many : usual;
 }
 

@@ -24,7 +24,8 @@ class Doorbell {
 
   // Sleeps while `word` is `seen`, until Wake(word), an arrival that Collect would find, a signal
   // (kInterrupted; not always if its handler has SA_RESTART: shm/README.md) or the deadline
-  // (kTimedOut); otherwise kReady. May return early. Cancellation is disabled meanwhile.
+  // (kTimedOut); otherwise kReady. May return early. A caller that lets his thread be cancelled
+  // asleep (verbs/base/cancellation.h) may be unwound from here.
   virtual WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) = 0;
 
   // A thread will sleep elsewhere until the attendant tells of an arrival: the next one is noticed

@@ -293,7 +293,7 @@ class Caller {
 
 TEST(Storm, EveryFunctionFromSeveralThreads) {
   const int seconds = getenv("VIADUCT_LONG") != nullptr ? 60 : 5;
-  unsetenv("VIADUCT_LONG");  // the library warns of names that it does not know
+  unsetenv("VIADUCT_LONG");  // the tests', not the library's, which does not warn of it
   setenv("VIADUCT_LOG", "error", 1);
   RunAlone(
       [seconds] {

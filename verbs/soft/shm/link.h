@@ -1,7 +1,7 @@
 // One end of a connection over shared memory.
 //
 // Data: link_send.cc (under the pair's send lock) and link_receive.cc (inbound lock). The life of
-// a connection is the peer's (peer.cc, executor); the fields for it are at the end.
+// a connection is the peer's (peer_connections.cc, executor); the fields for it are at the end.
 #ifndef VIADUCT_VERBS_SOFT_SHM_LINK_H_
 #define VIADUCT_VERBS_SOFT_SHM_LINK_H_
 
