@@ -29,6 +29,12 @@ class Datping(pair.PingTestCase):
             report = self.measure("-C", "4", "-n", "100", "-c", "wait")
             self.assertEqual((report["messages"], report["connections"]), (400, 4))
 
+    def test_once_ends_with_the_client(self):
+        for arguments in (("-C", "3"), ("-t", "bandwidth"), ("-t", "connect"), ("-t", "connect", "-C", "3")):
+            with self.subTest(arguments), self.server("--once") as server:
+                self.measure("-n", "30", *arguments)
+                self.assertEqual(server.end(), (0, ""))
+
     def test_sizes(self):
         with self.server():
             self.check_sizes((0, "send", "latency"), (0, "read", "latency"), (1, "write", "latency"), (100000, "send", "latency"),

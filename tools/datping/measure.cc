@@ -62,15 +62,20 @@ class Passers {
                                         DAT_HANDLE_NULL, evd_, &attributes, &ep));
     Wire wire = Encode(Parameters(), Place());
     Must("dat_cr_accept", dat_cr_accept(request, ep, wire.size(), wire.data()));
+    ++count_;
   }
   void Take(const DAT_EVENT& event) {
     if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED) return;
     (void)dat_ep_free(event.event_data.connect_event_data.ep_handle);
+    --count_;
   }
+  // No client of the connection test is there: each keeps one connection until its end.
+  bool empty() const { return count_ == 0; }
 
  private:
   const Adapter& adapter_;
   const DAT_EVD_HANDLE evd_;
+  size_t count_ = 0;
 };
 
 // ---------------------------------------------------------------------------- the client's part
@@ -164,10 +169,14 @@ class Run {
         results_(options.parameters.connections) {}
 
   std::vector<Result> All() {
+    // Tells the server that this client is still there while none of its connections is.
+    std::unique_ptr<End> kept;
+    if (options_.parameters.test == Test::kConnect) kept = ConnectedEnd(adapter_, options_);
     std::vector<std::thread> threads;
     for (Result& result : results_) threads.emplace_back([&] { One(&result); });
     for (std::thread& thread : threads) thread.join();
     if (!failure_.empty()) throw Failure(failure_);
+    if (kept) kept->Disconnect();
     return std::move(results_);
   }
 
@@ -225,7 +234,7 @@ void Serve(const Adapter& adapter, const Options& options) {
   Passers passers(adapter, evd);
   std::vector<std::thread> threads;
   std::atomic<bool> in_order{true};
-  for (uint32_t to_come = 1; to_come != 0 || !options.once;) {
+  for (uint32_t to_come = 1; !options.once || to_come != 0 || !passers.empty();) {
     DAT_EVENT event;
     DAT_COUNT more;
     Must("dat_evd_wait", dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more));
@@ -246,6 +255,7 @@ void Serve(const Adapter& adapter, const Options& options) {
     }
     if (parameters.test == Test::kConnect) {
       passers.Admit(request);
+      if (threads.empty()) to_come = 0;
       continue;
     }
     // The first connection of a client says how many there are.
