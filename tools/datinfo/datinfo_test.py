@@ -13,6 +13,9 @@ _CONF = """
 mine u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "lo" ""
 gone u2.0 nonthreadsafe default /nonexistent/lib.so x.1.0 "" ""
 """
+_AWAY = """
+away u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "no-such-if" ""
+"""
 
 
 def run(*arguments, conf=_CONF, **variables):
@@ -63,11 +66,18 @@ class DatInfo(unittest.TestCase):
         self.assertEqual(adapter["counters"], {"DCNT_IA_EVD_CREATE": 1})
 
     def test_adapter_that_cannot_be_opened(self):
-        for name in "gone", "unknown":
-            done = run("--json", name)
-            self.assertEqual(done.returncode, 1)
-            self.assertEqual(json.loads(done.stdout)["adapters"][0]["error"],
-                             "DAT_PROVIDER_NOT_FOUND DAT_NAME_NOT_REGISTERED")
+        opaque = "it cannot be opened; the line above says why"
+        for name, error, why in (("gone", opaque, "/nonexistent/lib.so"), ("away", opaque, "no-such-if"),
+                                 ("unknown", "DAT_PROVIDER_NOT_FOUND DAT_NAME_NOT_REGISTERED", None)):
+            with self.subTest(name):
+                done = run("--json", name, conf=_CONF + _AWAY)
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual(json.loads(done.stdout)["adapters"][0]["error"], error)
+                if why is None:
+                    self.assertEqual(done.stderr, "")
+                else:
+                    self.assertIn(why, done.stderr)
+                self.assertRegex(run(name, conf=_CONF + _AWAY).stdout, r"(?m)^  error +%s$" % error)
 
     def test_settings(self):
         settings = {s["name"]: s for s in document("-e", VIADUCT_WIRE="shm")["settings"]}

@@ -5,8 +5,10 @@
 // Behind udat.h, which it needs.
 #include <dat2/dat_ib_extensions.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "dat/api/attribute_names.h"
 #include "dat/api/counter_names.h"
@@ -20,6 +22,19 @@ std::string Explain(DAT_RETURN value) {
   const char *type = "", *subtype = "";
   if (dat_strerror(value, &type, &subtype) != DAT_SUCCESS) return "an unknown answer";
   return *subtype != '\0' ? std::string(type) + " " + subtype : type;
+}
+
+// Why the adapter does not open. DAT says of one that the registry has, but which is not there,
+// what it says of a name that nobody knows; the libraries say the difference on standard error.
+std::string Complaint(const std::string& name, DAT_RETURN value) {
+  const std::vector<registry::Entry>& entries = registry::Registry::Get().entries();
+  if (DAT_GET_TYPE(value) == DAT_PROVIDER_NOT_FOUND &&
+      DAT_GET_SUBTYPE(value) == DAT_NAME_NOT_REGISTERED &&
+      std::any_of(entries.begin(), entries.end(),
+                  [&](const registry::Entry& entry) { return entry.name == name; })) {
+    return "it cannot be opened; the line above says why";
+  }
+  return Explain(value);
 }
 
 std::string AddressText(const DAT_SOCK_ADDR* address) {
@@ -184,7 +199,7 @@ Json Adapter(const std::string& name) {
                           DAT_PROVIDER_FIELD_ALL, &provider);
   }
   if (result != DAT_SUCCESS) {
-    json["error"] = Explain(result);
+    json["error"] = Complaint(name, result);
     return json;
   }
   json["vendor"] = attributes.vendor_name;

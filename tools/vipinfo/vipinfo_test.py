@@ -60,6 +60,18 @@ class Vipinfo(unittest.TestCase):
         _, closed = json.loads(_run("-j", "clan0", "closed", VIADUCT_VIP_NICS=path).stdout)
         self.assertEqual(closed, {"name": "closed", "error": "there is no such NIC"})
 
+    def test_nic_that_cannot_be_opened(self):
+        opaque = "it cannot be opened; the line above says why"
+        lines = _run("/dev/via_lo", VIADUCT_WIRE="rdma", VIADUCT_VIP_NICS="/dev/null").stderr.splitlines()
+        self.assertRegex(lines[0], r"\Aviaduct: error: cannot open an adapter at 127\.0\.0\.1: ")
+        self.assertEqual(lines[1:], ["vipinfo: /dev/via_lo: " + opaque])
+        for name, file, error in (("/dev/via_lo", "", opaque), ("nic0", "# nic0 none\nnic none\n", opaque),
+                                  ("nic0", "nic0 none\n", "there is no such NIC"), ("nothing9", "", "there is no such NIC")):
+            with self.subTest(name + " " + file):
+                result = _run("-j", name, VIADUCT_WIRE="rdma", VIADUCT_VIP_NICS=self._file(file))
+                self.assertEqual(result.returncode, 1)
+                self.assertEqual(json.loads(result.stdout), [{"name": name, "error": error}])
+
     def test_addresses(self):
         path = self._file("192.0.2.7 seven\n")
         nic, = json.loads(_run("-ja", "/dev/via_lo", VIADUCT_VIP_HOSTS=path).stdout)
