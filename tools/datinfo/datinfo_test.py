@@ -127,14 +127,21 @@ class DatInfo(unittest.TestCase):
         self.assertEqual(check["state"], "failed")
 
     def test_usage(self):
-        self.assertEqual(run("--help").returncode, 0)
+        for option in "-h", "--help":
+            done = run(option)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(done.stdout.startswith("usage: datinfo"))
+        for option in "-V", "--version":
+            done = run(option)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertRegex(done.stdout, r"\Adatinfo \d+\.\d+\.\d+\n\Z")
         self.assertEqual(run("--nonsense").returncode, 2)
         self.assertEqual(run("--check", "a", "b").returncode, 2)
 
     def test_manual_page_names_every_option(self):
         with open("tools/datinfo/datinfo.1", encoding="utf-8") as page:
             text = page.read().replace("\\-", "-")
-        for option in re.findall(r"^\s+(-+\w+)", run("--help").stdout, re.M):
+        for option in re.findall(r"(?<!\S)-+\w+", run("--help").stdout):
             self.assertIn(option, text)
 
 

@@ -1,4 +1,5 @@
 // datinfo(1).
+#include <dat2/udat.h>
 #include <getopt.h>
 
 #include <cstdio>
@@ -17,15 +18,17 @@ constexpr char kUsage[] =
     "  -e           the settings too\n"
     "  --check      what stands in the way on this machine, with its cure; also which libraries\n"
     "               PROGRAM would load. Ends with 1 if a check failed\n"
-    "  --json       the same as a JSON document\n";
+    "  --json       the same as a JSON document\n"
+    "  -h, --help   -V, --version\n";
 
 int Run(int argc, char** argv) {
   bool settings = false, check = false, json = false;
   const option options[] = {{"check", no_argument, nullptr, 'c'},
                             {"json", no_argument, nullptr, 'j'},
                             {"help", no_argument, nullptr, 'h'},
+                            {"version", no_argument, nullptr, 'V'},
                             {nullptr, 0, nullptr, 0}};
-  for (int c; (c = getopt_long(argc, argv, "eh", options, nullptr)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, "ehV", options, nullptr)) != -1;) {
     switch (c) {
       case 'e':
         settings = true;
@@ -38,6 +41,9 @@ int Run(int argc, char** argv) {
         break;
       case 'h':
         fputs(kUsage, stdout);
+        return 0;
+      case 'V':
+        puts("datinfo " VIADUCT_VERSION);
         return 0;
       default:
         fputs(kUsage, stderr);
