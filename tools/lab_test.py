@@ -68,7 +68,7 @@ class Lab(unittest.TestCase):
     def test_missing_programs_are_named(self):
         code, output, said = self._run("siw", "true", PATH="")
         self.assertEqual((code, output), (_NOT_RUN, ""))
-        self.assertRegex(said, r"^tools/lab: not here: missing: qemu-system-x86_64, busybox, .*; tools/setup lab installs")
+        self.assertRegex(said, r"^tools/lab: not here: missing: qemu-system-x86_64, busybox, .*; tools/setup build lab installs")
 
     def test_missing_memory_is_told(self):
         for net, wanted in (("one", 99999999), ("two", 199999998)):
