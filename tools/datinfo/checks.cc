@@ -209,6 +209,11 @@ bool IsOurs(const std::string& path) {
 }
 
 std::vector<Json> CheckProgram(const std::string& program) {
+  const std::ifstream in(program);
+  if (!in) {
+    return {Check("program", "failed", program + ": " + strerror(errno),
+                  "name the program by a path to a file that you may read")};
+  }
   const std::optional<ElfFile> file = ReadElfFile(program);
   if (!file) {
     return {Check("program", "failed", program + " is no 64-bit program of this machine",

@@ -123,8 +123,10 @@ class DatInfo(unittest.TestCase):
         self.assertIn("libdat2.so.2", check["finding"])
         (check,) = self.checks("/bin/sh")["program"]
         self.assertEqual(check["state"], "warning")
-        (check,) = self.checks(__file__)["program"]
-        self.assertEqual(check["state"], "failed")
+        for path, finding in ((__file__, " is no 64-bit program of this machine"),
+                              ("/nonexistent", ": No such file or directory"), (__file__ + "/x", ": Not a directory")):
+            (check,) = self.checks(path)["program"]
+            self.assertEqual((check["state"], check["finding"]), ("failed", path + finding))
 
     def test_usage(self):
         for option in "-h", "--help":
