@@ -8,12 +8,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,25 +62,6 @@ std::vector<std::string> UsualNames() {
   }
   freeifaddrs(list);
   return names;
-}
-
-// Whether the file of names says what the name means, or that it means nothing.
-bool IsInFile(const std::string& name) {
-  const char* const given = std::getenv("VIADUCT_VIP_NICS");
-  std::ifstream file(given != nullptr && *given != '\0' ? given : "/etc/vip_nics");
-  for (std::string line; std::getline(file, line);) {
-    std::string first;
-    if (std::istringstream(line.substr(0, line.find('#'))) >> first && first == name) return true;
-  }
-  return false;
-}
-
-// Whether there is a NIC of that name, even if it does not open: VipOpenNic answers both alike.
-// Only what a name means by itself is known here (vipl(7)); false: who knows.
-bool IsNic(const std::string& name) {
-  std::vector<std::string> known = UsualNames();
-  known.insert(known.end(), {"soft0", "nic", "VINIC", "VINIC0", "/dev/clanvi0"});
-  return std::find(known.begin(), known.end(), name) != known.end() && !IsInFile(name);
 }
 
 // Names that RDMA devices have if an address leads to them: (device, name).
@@ -147,13 +125,10 @@ Json Ask(const std::string& name, const Options& options) {
   VIP_NIC_HANDLE nic = nullptr;
   const VIP_RETURN opened = VipOpenNic(name.c_str(), &nic);
   if (opened != VIP_SUCCESS) {
-    if (opened != VIP_INVALID_PARAMETER) {
-      info["error"] = "it cannot be opened";
-    } else if (IsNic(name)) {
-      info["error"] = "it cannot be opened; the line above says why";
-    } else {
-      info["error"] = "there is no such NIC";
-    }
+    // One answer for a name that means nothing and for a NIC whose device is not there.
+    info["error"] = opened == VIP_INVALID_PARAMETER
+                        ? "there is no such NIC, or it cannot be opened and a line above says why"
+                        : "it cannot be opened";
     return info;
   }
   VIP_NIC_ATTRIBUTES a = {};

@@ -56,21 +56,9 @@ class Vipinfo(unittest.TestCase):
         result = _run("-s", "clan0", "closed", VIADUCT_VIP_NICS=path)
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stdout, r"\Aclan0 +127\.0\.0\.1 +soft: .*wires: iwarp\n\Z")
-        self.assertEqual(result.stderr, "vipinfo: closed: there is no such NIC\n")
+        self.assertEqual(result.stderr, "vipinfo: closed: there is no such NIC, or it cannot be opened and a line above says why\n")
         _, closed = json.loads(_run("-j", "clan0", "closed", VIADUCT_VIP_NICS=path).stdout)
-        self.assertEqual(closed, {"name": "closed", "error": "there is no such NIC"})
-
-    def test_nic_that_cannot_be_opened(self):
-        opaque = "it cannot be opened; the line above says why"
-        lines = _run("/dev/via_lo", VIADUCT_WIRE="rdma", VIADUCT_VIP_NICS="/dev/null").stderr.splitlines()
-        self.assertRegex(lines[0], r"\Aviaduct: error: cannot open an adapter at 127\.0\.0\.1: ")
-        self.assertEqual(lines[1:], ["vipinfo: /dev/via_lo: " + opaque])
-        for name, file, error in (("/dev/via_lo", "", opaque), ("nic0", "# nic0 none\nnic none\n", opaque),
-                                  ("nic0", "nic0 none\n", "there is no such NIC"), ("nothing9", "", "there is no such NIC")):
-            with self.subTest(name + " " + file):
-                result = _run("-j", name, VIADUCT_WIRE="rdma", VIADUCT_VIP_NICS=self._file(file))
-                self.assertEqual(result.returncode, 1)
-                self.assertEqual(json.loads(result.stdout), [{"name": name, "error": error}])
+        self.assertEqual(closed, {"name": "closed", "error": "there is no such NIC, or it cannot be opened and a line above says why"})
 
     def test_addresses(self):
         path = self._file("192.0.2.7 seven\n")
