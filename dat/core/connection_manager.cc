@@ -229,7 +229,10 @@ bool ConnectionManager::Withdraw(ServicePoint& point) {
   auto place = std::find(points.begin(), points.end(), &point);
   if (place == points.end()) return false;
   points.erase(place);
-  if (points.empty()) closing = Leave(service, point.options().shared);
+  if (!points.empty()) return true;
+  const verbs::Nanos waited = context_->executor().Now() - point.options().since;
+  service->second.linger = waited < kLook ? kLookLinger : kLinger;
+  closing = Leave(service, point.options().shared);
   return true;
 }
 
@@ -238,7 +241,7 @@ std::shared_ptr<ConnectionManager::Port> ConnectionManager::Leave(Services::iter
   Service& left = service->second;
   verbs::Executor& executor = context_->executor();
   if (shared) {
-    left.lingers_until = executor.Now() + kLinger;
+    left.lingers_until = executor.Now() + left.linger;
     if (left.timer == 0) {
       left.timer =
           executor.RunAt(left.lingers_until, [this, name = service->first] { OnLingered(name); });

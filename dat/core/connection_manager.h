@@ -1,7 +1,7 @@
 // ConnectionManager: names to ports, requests to service points. One for each device context.
 //
 // A shared name (VIPL's, whose service points serve one request each) lingers: after its last point
-// has gone its port stays open for kLinger, so that the next VipConnectWait takes it over. A
+// has gone its port stays open for a while, so that the next VipConnectWait takes it over. A
 // request that comes in between is held for that point, no longer than the port lingers. Then, or
 // at once if another process seems to wait for the name, it is told that nobody is here, and goes
 // on to the next port.
@@ -45,6 +45,10 @@ class ConnectionManager {
 
   // How long the port of a shared name outlives its last point, and a request waits for the next.
   static constexpr verbs::Nanos kLinger = 5'000'000;
+  // The same after a look: a point that met nobody and went within kLook. Whoever waits for no
+  // longer does something else between two looks, and comes back.
+  static constexpr verbs::Nanos kLook = 50'000'000;
+  static constexpr verbs::Nanos kLookLinger = 300'000'000;
 
   // The process's manager of the device of that name at `address`, made on first use and kept
   // while an adapter is open on it. kNotFound: no interface has the address, or there is no such
@@ -99,6 +103,7 @@ class ConnectionManager {
     verbs::Executor::TimerId climb = 0;
     // While there is no point: what the next one gets, and how long it may take to come.
     std::deque<Arrival> held;
+    verbs::Nanos linger = kLinger;
     verbs::Nanos lingers_until = 0;
     verbs::Executor::TimerId timer = 0;  // of lingers_until or of an earlier one; 0: none
   };

@@ -103,7 +103,7 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming, const S
   if (holds && found != services_.end() && found->second.passing != 0) {
     Service& service = found->second;
     --service.passing;
-    service.lingers_until = context_->executor().Now() + kLinger;
+    service.lingers_until = context_->executor().Now() + service.linger;
     service.vain_looks = met ? 0 : std::min(service.vain_looks + 1, kVainLooks);
   }
   return passed;

@@ -107,6 +107,37 @@ TEST_F(LingerTest, WaitThatTimesOutLingersToo) {
   EXPECT_TRUE(b_->NextRequest());
 }
 
+// A server that looks now and then, and does something else for longer than a wait lingers.
+TEST_F(LingerTest, RequestWaitsForTheNextLook) {
+  for (int look = 0; look < 3; ++look) {
+    ServicePoint::Options options = Waiter();
+    options.since = Now();
+    Ref<ServicePoint> point = b_->Listen(options);
+    ASSERT_TRUE(point->Free().ok());
+    RunFor(10 * ConnectionManager::kLinger);
+    End a(*a_);
+    ASSERT_TRUE(a.ConnectVipl(*b_, Hashed(), 0).ok());
+    RunFor(10 * ConnectionManager::kLinger);
+    EXPECT_FALSE(a.Heard()) << "it waits";
+    options.since = Now();
+    point = b_->Listen(options);
+    EXPECT_EQ(b_->requests().Queued(), 1u) << "at once";
+    ASSERT_TRUE(b_->NextRequest());
+  }
+}
+
+TEST_F(LingerTest, NobodyWaitsForALookForEver) {
+  ServicePoint::Options options = Waiter();
+  options.since = Now();
+  ASSERT_TRUE(b_->Listen(options)->Free().ok());
+  End a(*a_);
+  const verbs::Nanos begin = Now();
+  ASSERT_TRUE(a.ConnectVipl(*b_, Hashed(), 0).ok());
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
+  EXPECT_LT(Now() - begin, ConnectionManager::kLookLinger + ConnectionManager::kLinger);
+}
+
 TEST_F(LingerTest, PortIsFreeAfterwards) {
   const uint16_t port = b_->manager().PortsOf(Hashed())[0];
   struct Stranger final : verbs::ListenerSink {

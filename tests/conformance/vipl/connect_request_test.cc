@@ -1,4 +1,5 @@
 // [MAN] VipConnectRequest: VIPL checklist C1 to C22, one test for each statement.
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -462,6 +463,37 @@ TEST(VipConnectRequest, C22_ARequestWithinTheGraceMeetsALaterWait) {
         peer.Send(gettid());
         EXPECT_EQ(side.Request(0, kLong), VIP_SUCCESS);
         peer.Tell("done");
+      });
+}
+
+// A server that looks with a time-out of 0 and has other work between its looks.
+TEST(VipConnectRequest, C22_ARequestMeetsAServerThatLooksNowAndThen) {
+  constexpr int kRequests = 5;
+  RunPair(
+      [](Peer&) {
+        const Side keeps_the_nic_open;
+        for (int i = 0; i < kRequests; ++i) {
+          Side side;
+          NetAddress local = side.nic.Address(Name(0));
+          VIP_CONN_HANDLE connection = nullptr;
+          VIP_RETURN looked;
+          do {
+            usleep(20'000);  // the other work
+            looked = VipConnectWait(side.nic.handle, local.get(), 0, side.requester.get(),
+                                    &side.peer, &connection);
+          } while (looked == VIP_TIMEOUT);
+          ASSERT_EQ(looked, VIP_SUCCESS);
+          EXPECT_EQ(VipConnectAccept(connection, side.vi), VIP_SUCCESS);
+          while (side.State() == VIP_STATE_CONNECTED) sched_yield();
+        }
+      },
+      [](Peer&) {
+        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the first look may not have been yet
+        for (int i = 0; i < kRequests; ++i) {
+          Side side;
+          ASSERT_EQ(side.Request(0, kLong), VIP_SUCCESS) << i;
+          EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+        }
       });
 }
 
