@@ -1,4 +1,7 @@
 // Event dispatchers.
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
 #include "dat/api/cno.h"
 #include "dat/api/event_translation.h"
 #include "dat/api/face.h"
@@ -68,11 +71,10 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT 
     core::Error error = core::EventDispatcher::Create(*adapter, static_cast<uint32_t>(evd_min_qlen),
                                                       streams, /*eager=*/false, &dispatcher);
     if (!error.ok()) return ToReturn(error);
+    absl::Cleanup undo = [&] { dispatcher->Destroy(); };  // there may be no memory for the rest
     if (notifier) error = dispatcher->SetNotifier(notifier.get());
-    if (!error.ok()) {
-      dispatcher->Destroy();
-      return ToReturn(error);
-    }
+    if (!error.ok()) return ToReturn(error);
+    std::move(undo).Cancel();
     *evd_handle = dispatcher->handle();
     return DAT_SUCCESS;
   });

@@ -390,7 +390,7 @@ void EventDispatcher::Arm() {
 
 Error EventDispatcher::SetNotifier(Notifier* notifier) {
   if (notifier != nullptr) {
-    if (Error error = notifier->Attach(); !error.ok()) return error;
+    if (Error error = notifier->Attach(*this); !error.ok()) return error;
     notifier->AddReference();
     watchers_.fetch_add(1);
   }

@@ -141,10 +141,21 @@ void Notifier::Waiter::Tell(Handle teller) {
   }
 }
 
+Handle Notifier::LiveLocked(Handle teller) const {
+  const auto is_live = [](Handle handle) {
+    return HandleTable::TypeOf(handle) == ObjectType::kEventDispatcher;
+  };
+  if (is_live(teller)) return teller;
+  for (const EventDispatcher* attached : attached_) {
+    if (is_live(attached->handle())) return attached->handle();
+  }
+  return nullptr;
+}
+
 bool Notifier::TakeLocked(Handle* dispatcher) {
   if (!triggered_) return false;
   triggered_ = false;
-  *dispatcher = std::exchange(trigger_, nullptr);
+  *dispatcher = LiveLocked(std::exchange(trigger_, nullptr));
   if (has_descriptor_) descriptor_.Clear();
   return true;
 }
@@ -279,18 +290,18 @@ void Notifier::AddUnarmed(EventDispatcher& dispatcher) {
   unarmed_.push_back(&dispatcher);
 }
 
-Error Notifier::Attach() {
+Error Notifier::Attach(EventDispatcher& dispatcher) {
   MutexLock lock(&lock_);
   if (freed_) return InvalidHandle<Notifier>();
-  ++dispatchers_;
+  attached_.push_back(&dispatcher);
   return Ok();
 }
 
 void Notifier::Detach(EventDispatcher& dispatcher, bool freed) {
   MutexLock lock(&lock_);
   unarmed_.erase(std::remove(unarmed_.begin(), unarmed_.end(), &dispatcher), unarmed_.end());
-  if (freed && trigger_ == dispatcher.handle()) trigger_ = nullptr;  // nobody could use it
-  if (--dispatchers_ == 0 && freed) TellWaitersLocked();
+  attached_.erase(std::find(attached_.begin(), attached_.end(), &dispatcher));
+  if (attached_.empty() && freed) TellWaitersLocked();
 }
 
 // --------------------------------------------------------------------------------- end
@@ -298,7 +309,7 @@ void Notifier::Detach(EventDispatcher& dispatcher, bool freed) {
 Error Notifier::Free() {
   {
     MutexLock lock(&lock_);
-    if (dispatchers_ != 0 || !waiters_.empty()) return InvalidState(StateDetail::kNotifierInUse);
+    if (!attached_.empty() || !waiters_.empty()) return InvalidState(StateDetail::kNotifierInUse);
     agent_ = Agent();
     freed_ = true;
   }

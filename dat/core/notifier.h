@@ -2,7 +2,9 @@
 // agent, or a descriptor that is readable.
 //
 // A trigger that meets no waiter is remembered, once, until somebody takes it; the dispatcher that
-// comes with it is a hint. The agent is called once, at the next trigger, on the callback thread.
+// comes with it is a hint: the first of those it stands for, and another attached one once that has
+// been freed, since null says that none is left. The agent is called once, at the next trigger, on
+// the callback thread.
 //
 // A waiting thread looks after the dispatchers that are busy itself, for as long as a wait on one
 // of them would spin. Then it sleeps on the device's queue of the one that will probably have news
@@ -65,7 +67,7 @@ class Notifier final : public Object {
   int descriptor() const { return has_descriptor_ ? descriptor_.get() : -1; }
 
   // ---- the dispatchers' calls
-  Error Attach();  // kInvalidHandle while it is being freed
+  Error Attach(EventDispatcher& dispatcher);  // kInvalidHandle while it is being freed
   // The last one to be freed sends the waiters away.
   void Detach(EventDispatcher& dispatcher, bool freed);
   void Trigger(Handle dispatcher);
@@ -102,6 +104,8 @@ class Notifier final : public Object {
   // May return early, as if unparked.
   verbs::ParkResult ParkAt(EventDispatcher& busy, const Waiter& self, verbs::Deadline deadline);
   bool TakeLocked(Handle* dispatcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // `teller` while its handle is live, else an attached dispatcher's; null without one.
+  Handle LiveLocked(Handle teller) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TellWaitersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CallAgent(const Agent& agent, Handle dispatcher);
 
@@ -115,7 +119,8 @@ class Notifier final : public Object {
   bool triggered_ ABSL_GUARDED_BY(lock_) = false;
   Handle trigger_ ABSL_GUARDED_BY(lock_) = nullptr;    // the dispatcher that did it
   Handle awoken_by_ ABSL_GUARDED_BY(lock_) = nullptr;  // the dispatcher that ended the last sleep
-  uint32_t dispatchers_ ABSL_GUARDED_BY(lock_) = 0;
+  // One that is set again is there twice for a moment.
+  std::vector<EventDispatcher*> attached_ ABSL_GUARDED_BY(lock_);
   std::deque<Waiter*> waiters_ ABSL_GUARDED_BY(lock_);
   std::vector<EventDispatcher*> unarmed_ ABSL_GUARDED_BY(lock_);
 };

@@ -201,5 +201,45 @@ TEST_F(NotifierTest, WaitersAreReleasedByTheLastDispatcher) {
   }
 }
 
+// A trigger may stand for several dispatchers, so it outlives the one that it names.
+TEST_F(NotifierTest, TriggerOfAFreedDispatcherShowsAnother) {
+  Ref<Notifier> notifier = NewNotifier();
+  Ref<EventDispatcher> first = NewDispatcher(), second = NewDispatcher();
+  for (auto& dispatcher : {first, second}) {
+    ASSERT_TRUE(dispatcher->SetNotifier(notifier.get()).ok());
+    ASSERT_TRUE(dispatcher->PostSoftware(nullptr).ok());
+  }
+  EXPECT_TRUE(first->Free().ok());
+  Handle told = nullptr;
+  EXPECT_TRUE(notifier->Wait(Later(), &told).ok());
+  EXPECT_EQ(told, second->handle());
+  EXPECT_EQ(notifier->Take(&told).code, Code::kQueueEmpty);
+}
+
+// Also where it had left the notifier before.
+TEST_F(NotifierTest, TriggerOfADispatcherFreedElsewhereShowsAnother) {
+  Ref<Notifier> notifier = NewNotifier(), elsewhere = NewNotifier();
+  Ref<EventDispatcher> first = NewDispatcher(), second = NewDispatcher();
+  ASSERT_TRUE(first->SetNotifier(notifier.get()).ok());
+  ASSERT_TRUE(first->PostSoftware(nullptr).ok());
+  ASSERT_TRUE(first->SetNotifier(elsewhere.get()).ok());
+  ASSERT_TRUE(second->SetNotifier(notifier.get()).ok());
+  EXPECT_TRUE(first->Free().ok());
+  Handle told = nullptr;
+  EXPECT_TRUE(notifier->Take(&told).ok());
+  EXPECT_EQ(told, second->handle());
+}
+
+TEST_F(NotifierTest, TriggerOfTheLastFreedDispatcherShowsNone) {
+  Ref<Notifier> notifier = NewNotifier();
+  Ref<EventDispatcher> dispatcher = NewDispatcher();
+  ASSERT_TRUE(dispatcher->SetNotifier(notifier.get()).ok());
+  ASSERT_TRUE(dispatcher->PostSoftware(nullptr).ok());
+  EXPECT_TRUE(dispatcher->Free().ok());
+  Handle told = notifier.get();
+  EXPECT_TRUE(notifier->Wait(Later(), &told).ok());
+  EXPECT_EQ(told, nullptr);
+}
+
 }  // namespace
 }  // namespace viaduct::core
