@@ -171,12 +171,13 @@ Error Endpoint::Free() {
       return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
     }
   }
-  Destroy();
-  return Ok();
+  return End();
 }
 
-void Endpoint::Destroy() {
-  if (!HandleTable::Erase(handle(), kType)) return;
+void Endpoint::Destroy() { (void)End(); }
+
+Error Endpoint::End() {
+  if (!HandleTable::Erase(handle(), kType)) return InvalidHandle<Endpoint>();
   adapter_->RemoveChild(this);
   {
     Replaced last;
@@ -188,6 +189,7 @@ void Endpoint::Destroy() {
     state_.store(EndpointState::kUnconfiguredUnconnected, std::memory_order_release);
   }
   DropReference();
+  return Ok();
 }
 
 Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes) {

@@ -190,6 +190,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
 
   Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attributes, bool shared_receives);
   ~Endpoint() override;
+  Error End();  // kInvalidHandle unless this call is the one that ends it
 
   // ConnectionSink.
   void OnConnected(verbs::QueuePair& pair, absl::Span<const uint8_t> private_data) override;

@@ -516,8 +516,7 @@ Error EventDispatcher::Free() {
   }
   // An owner on his way into the wait counts too: other calls have been told of him.
   if (owned_.load() || waiters_.load() != 0) return InvalidState(StateDetail::kDispatcherHasWaiter);
-  Destroy();
-  return Ok();
+  return End();
 }
 
 Handle EventDispatcher::TakeUntoldRequest() {
@@ -537,14 +536,17 @@ void EventDispatcher::EndUntoldRequests() {
   }
 }
 
-void EventDispatcher::Destroy() {
-  if (!HandleTable::Erase(handle(), kType)) return;
+void EventDispatcher::Destroy() { (void)End(); }
+
+Error EventDispatcher::End() {
+  if (!HandleTable::Erase(handle(), kType)) return InvalidHandle<EventDispatcher>();
   adapter_->RemoveChild(this);
   aborted_.store(true);
   queue_->Wake();
   (void)SetNotifier(nullptr);
   EndUntoldRequests();
   DropReference();
+  return Ok();
 }
 
 }  // namespace viaduct::core

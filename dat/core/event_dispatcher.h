@@ -172,6 +172,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
  private:
   EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uint32_t streams, bool eager);
   ~EventDispatcher() override;
+  Error End();  // kInvalidHandle unless this call is the one that ends it
   void OnCompletions(verbs::CompletionQueue&) override {
     counts_.Add(DispatcherCount::kNews);
     Look();

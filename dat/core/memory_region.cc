@@ -61,12 +61,13 @@ Error MemoryRegion::Free() {
   if (windows_.load(std::memory_order_acquire) != 0) {
     return InvalidState(StateDetail::kRegionInUse);
   }
-  Destroy();
-  return Ok();
+  return End();
 }
 
-void MemoryRegion::Destroy() {
-  if (!HandleTable::Erase(handle(), kType)) return;
+void MemoryRegion::Destroy() { (void)End(); }
+
+Error MemoryRegion::End() {
+  if (!HandleTable::Erase(handle(), kType)) return InvalidHandle<MemoryRegion>();
   adapter_->RemoveChild(this);
   {
     MutexLock lock(&lock_);
@@ -74,6 +75,7 @@ void MemoryRegion::Destroy() {
     zone_->DropUser();
   }
   DropReference();
+  return Ok();
 }
 
 Error MemoryRegion::Modify(ProtectionZone& zone, uint32_t access) {

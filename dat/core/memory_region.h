@@ -63,6 +63,7 @@ class MemoryRegion final : public Object {
                uint32_t access, verbs::AddressBase base,
                std::unique_ptr<verbs::MemoryRegion> region);
   ~MemoryRegion() override;
+  Error End();  // kInvalidHandle unless this call is the one that ends it
 
   const Ref<InterfaceAdapter> adapter_;
   void* const address_;

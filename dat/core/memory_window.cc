@@ -34,13 +34,12 @@ MemoryWindow::~MemoryWindow() {
   if (window_ != nullptr) zone_->DropUser();  // never got a handle
 }
 
-Error MemoryWindow::Free() {
-  Destroy();
-  return Ok();
-}
+Error MemoryWindow::Free() { return End(); }
 
-void MemoryWindow::Destroy() {
-  if (!HandleTable::Erase(handle(), kType)) return;
+void MemoryWindow::Destroy() { (void)End(); }
+
+Error MemoryWindow::End() {
+  if (!HandleTable::Erase(handle(), kType)) return InvalidHandle<MemoryWindow>();
   adapter().RemoveChild(this);
   {
     MutexLock lock(&lock_);
@@ -49,6 +48,7 @@ void MemoryWindow::Destroy() {
     zone_->DropUser();
   }
   DropReference();
+  return Ok();
 }
 
 void MemoryWindow::Adopt(const Binding& binding) {

@@ -52,6 +52,7 @@ class MemoryWindow final : public Object {
   MemoryWindow(ProtectionZone& zone, verbs::WindowScope scope,
                std::unique_ptr<verbs::MemoryWindow> window);
   ~MemoryWindow() override;
+  Error End();  // kInvalidHandle unless this call is the one that ends it
   Error Check(const Endpoint& endpoint, const Binding& binding) const;
   void Adopt(const Binding& binding) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 

@@ -315,12 +315,13 @@ Error Notifier::Free() {
   }
   // One that has begun may use what the program frees next.
   if (!in_agent) calling_.wait(1);
-  Destroy();
-  return Ok();
+  return End();
 }
 
-void Notifier::Destroy() {
-  if (!HandleTable::Erase(handle(), kType)) return;
+void Notifier::Destroy() { (void)End(); }
+
+Error Notifier::End() {
+  if (!HandleTable::Erase(handle(), kType)) return InvalidHandle<Notifier>();
   adapter_->RemoveChild(this);
   Agent agent;
   {
@@ -331,6 +332,7 @@ void Notifier::Destroy() {
   }
   CallAgent(agent, nullptr);
   DropReference();
+  return Ok();
 }
 
 }  // namespace viaduct::core

@@ -94,6 +94,7 @@ class Notifier final : public Object {
 
   Notifier(InterfaceAdapter& adapter, const Agent& agent, bool with_descriptor);
   ~Notifier() override;
+  Error End();  // kInvalidHandle unless this call is the one that ends it
   static Error Publish(Ref<Notifier> notifier, Ref<Notifier>* out);
   using Dispatchers = std::vector<Ref<EventDispatcher>>;
   Dispatchers UnarmedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

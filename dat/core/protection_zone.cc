@@ -24,14 +24,16 @@ ProtectionZone::~ProtectionZone() = default;
 
 Error ProtectionZone::Free() {
   if (in_use()) return InvalidState(StateDetail::kZoneInUse);
-  Destroy();
-  return Ok();
+  return End();
 }
 
-void ProtectionZone::Destroy() {
-  if (!HandleTable::Erase(handle(), kType)) return;
+void ProtectionZone::Destroy() { (void)End(); }
+
+Error ProtectionZone::End() {
+  if (!HandleTable::Erase(handle(), kType)) return InvalidHandle<ProtectionZone>();
   adapter_->RemoveChild(this);
   DropReference();
+  return Ok();
 }
 
 }  // namespace viaduct::core

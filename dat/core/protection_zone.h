@@ -32,6 +32,7 @@ class ProtectionZone final : public Object {
  private:
   ProtectionZone(InterfaceAdapter& adapter, std::unique_ptr<verbs::ProtectionDomain> domain);
   ~ProtectionZone() override;
+  Error End();  // kInvalidHandle unless this call is the one that ends it
 
   const Ref<InterfaceAdapter> adapter_;
   const std::unique_ptr<verbs::ProtectionDomain> domain_;

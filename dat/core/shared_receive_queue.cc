@@ -42,14 +42,16 @@ Error SharedReceiveQueue::Free() {
   if (users_.load(std::memory_order_acquire) != 0) {
     return InvalidState(StateDetail::kSharedReceivesInUse);
   }
-  Destroy();
-  return Ok();
+  return End();
 }
 
-void SharedReceiveQueue::Destroy() {
-  if (!HandleTable::Erase(handle(), kType)) return;
+void SharedReceiveQueue::Destroy() { (void)End(); }
+
+Error SharedReceiveQueue::End() {
+  if (!HandleTable::Erase(handle(), kType)) return InvalidHandle<SharedReceiveQueue>();
   adapter_->RemoveChild(this);
   DropReference();
+  return Ok();
 }
 
 Error SharedReceiveQueue::PostReceive(const verbs::ReceiveRequest& request) {

@@ -50,6 +50,7 @@ class SharedReceiveQueue final : public Object, private verbs::SharedReceiveSink
   SharedReceiveQueue(InterfaceAdapter& adapter, ProtectionZone& zone, uint32_t max_receives,
                      uint32_t max_segments);
   ~SharedReceiveQueue() override;
+  Error End();  // kInvalidHandle unless this call is the one that ends it
   void OnLowWatermark(verbs::SharedReceiveQueue& queue) override;
 
   const Ref<InterfaceAdapter> adapter_;
