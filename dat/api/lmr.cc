@@ -68,9 +68,10 @@ DAT_RETURN CheckSegments(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* segment
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
     if (count > 0 && segments == nullptr) return BadParameter(2);
     for (DAT_VLEN i = 0; i < count; ++i) {
-      verbs::Segment segment;
-      if (!ToSegment(segments[i], &segment)) return BadParameter(2);
-      if (core::Error error = adapter->CheckSegment(segment); !error.ok()) return ToReturn(error);
+      const DAT_LMR_TRIPLET& segment = segments[i];
+      const core::Error error =
+          adapter->CheckRange(segment.lmr_context, segment.virtual_address, segment.segment_length);
+      if (!error.ok()) return ToReturn(error);
     }
     return DAT_SUCCESS;
   });

@@ -70,10 +70,10 @@ void InterfaceAdapter::PostAsync(EventType type, Handle subject) {
   (void)dispatcher->Post(event);  // never refused
 }
 
-Error InterfaceAdapter::CheckSegment(const verbs::Segment& segment) const {
-  if (segment.length == 0) return Ok();
-  const Ref<MemoryRegion> region = FindRegion(segment.key);
-  return region && region->Holds(segment.address, segment.length) ? Ok() : InvalidParameter(2);
+Error InterfaceAdapter::CheckRange(verbs::Key key, uint64_t address, uint64_t length) const {
+  if (length == 0) return Ok();
+  const Ref<MemoryRegion> region = FindRegion(key);
+  return region && region->Holds(address, length) ? Ok() : InvalidParameter(2);
 }
 
 Ref<MemoryRegion> InterfaceAdapter::FindRegion(verbs::Key key) const {

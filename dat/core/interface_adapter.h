@@ -55,8 +55,9 @@ class InterfaceAdapter final : public Object {
   // port of its own, whose header takes its part, may carry less than this.
   uint32_t max_private_data() const;
 
-  // kInvalidParameter unless the segment lies inside one live region of this adapter.
-  Error CheckSegment(const verbs::Segment& segment) const;
+  // kInvalidParameter unless the range lies inside the live region of that key. A region may be
+  // longer than a segment of a post. No bytes: address and key mean nothing.
+  Error CheckRange(verbs::Key key, uint64_t address, uint64_t length) const;
   // The live region of that key, or null.
   Ref<MemoryRegion> FindRegion(verbs::Key key) const;
 

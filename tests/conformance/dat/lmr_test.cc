@@ -1,4 +1,6 @@
 // dat_lmr_*: the pages of those names; DAT checklist 32-34, 36, 38, 39, 46.
+#include <sys/mman.h>
+
 #include "tests/conformance/dat/side.h"
 
 namespace viaduct::tests {
@@ -170,6 +172,35 @@ TEST(LmrSync, C039_SegmentsAreChecked) {
     EXPECT_TRUE(Fails(dat_lmr_sync_rdma_read(side.ia, &gone, 1), DAT_INVALID_PARAMETER));
   });
 }
+
+#if VIADUCT_TEST_DAT == 12
+// A region longer than a segment of 2.0 can be.
+TEST(LmrSync, C039_LongSegments) {
+  if (Wire() == "rdma") GTEST_SKIP() << "an RDMA device pins what is registered";
+  RunAlone([] {
+    Side side;
+    constexpr DAT_VLEN kBytes = DAT_VLEN{8} << 30;
+    void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    DAT_LMR_HANDLE lmr;
+    Must(Create(side, memory, kBytes, DAT_MEM_PRIV_ALL_FLAG, DAT_MEM_TYPE_VIRTUAL, &lmr));
+    DAT_LMR_PARAM param;
+    Must(dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &param));
+    for (auto* sync : {dat_lmr_sync_rdma_read, dat_lmr_sync_rdma_write}) {
+      DAT_LMR_TRIPLET segment = Triplet(memory, 0, param.lmr_context);
+      for (DAT_VLEN length : {kBytes / 2, kBytes - 1, kBytes}) {
+        segment.segment_length = length;
+        Must(sync(side.ia, &segment, 1));
+      }
+      segment.segment_length = kBytes + 1;
+      EXPECT_TRUE(Fails(sync(side.ia, &segment, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    }
+    Must(dat_lmr_free(lmr));
+    munmap(memory, kBytes);
+  });
+}
+#endif
 
 // One RDMA write or read into memory with these privileges, by its true context.
 void RemoteAccess(int privileges, bool write, bool allowed) {
