@@ -44,17 +44,29 @@ inline uint64_t SumOf(absl::Span<const verbs::Segment> segments) {
   return sum;
 }
 
+// A word of a descriptor. A peer with the right to write there, or another thread, may change it
+// meanwhile: it is loaded once, so that what was checked is what is used.
+template <typename T>
+T ReadOnce(const T& word) {
+  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+}
+
+// SegCount, for the caller to check that so many segments are readable.
+inline uint32_t SegmentCountOf(const VIP_DESCRIPTOR& descriptor) {
+  return ReadOnce(descriptor.CS.SegCount);
+}
+
 // Fills `request` except its id; returns 0 or the VIP_STATUS_*_ERROR that the descriptor gets in
-// its turn. `descriptor` is aligned and has SegCount readable segments. Length must agree with the
-// segments and not exceed the VI's MaxTransferSize (LENGTH_ERROR); reserved bits and operation,
-// segment counts, an RDMA read that the level does not have or with immediate data: FORMAT_ERROR.
-// The opcode is filled in then, too, if there is such an operation.
-inline uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
-                         verbs::SendRequest* request) {
-  const VIP_CONTROL_SEGMENT& control = descriptor.CS;
-  const bool immediate = (control.Control & VIP_CONTROL_IMMEDIATE) != 0;
+// its turn. `descriptor` is aligned and has `count` readable segments, its SegmentCountOf. Length
+// must agree with the segments and not exceed the VI's MaxTransferSize (LENGTH_ERROR); reserved
+// bits and operation, segment counts, an RDMA read that the level does not have or with immediate
+// data: FORMAT_ERROR. The opcode is filled in then, too, if there is such an operation.
+inline uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, uint32_t count,
+                         const DescriptorLimits& limits, verbs::SendRequest* request) {
+  const VIP_UINT16 control = ReadOnce(descriptor.CS.Control);
+  const bool immediate = (control & VIP_CONTROL_IMMEDIATE) != 0;
   uint32_t first = 1;
-  switch (control.Control & VIP_CONTROL_OP_MASK) {
+  switch (control & VIP_CONTROL_OP_MASK) {
     case VIP_CONTROL_OP_SENDRECV:
       request->opcode = verbs::Opcode::kSend;
       first = 0;
@@ -69,19 +81,17 @@ inline uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, const DescriptorLimit
       return VIP_STATUS_FORMAT_ERROR;
   }
   const bool reads = request->opcode == verbs::Opcode::kRead;
-  if ((control.Control & VIP_CONTROL_RESERVED) != 0 ||
-      (reads && (!limits.rdma_read || immediate))) {
+  if ((control & VIP_CONTROL_RESERVED) != 0 || (reads && (!limits.rdma_read || immediate))) {
     return VIP_STATUS_FORMAT_ERROR;
   }
-  const uint32_t count = control.SegCount;
   if (count < first || count > limits.max_segments) return VIP_STATUS_FORMAT_ERROR;
   request->segments = SegmentsOf(descriptor, first, count - first);
   const uint64_t sum = SumOf(request->segments);
-  if (sum != control.Length || sum > limits.max_transfer_size) return VIP_STATUS_LENGTH_ERROR;
+  if (sum != descriptor.CS.Length || sum > limits.max_transfer_size) return VIP_STATUS_LENGTH_ERROR;
   request->flags = limits.request_flags;
   if (immediate) request->flags |= verbs::kImmediate;
-  if ((control.Control & VIP_CONTROL_QFENCE) != 0) request->flags |= verbs::kFence;
-  request->immediate = control.ImmediateData;
+  if ((control & VIP_CONTROL_QFENCE) != 0) request->flags |= verbs::kFence;
+  request->immediate = descriptor.CS.ImmediateData;
   if (first == 1) {
     request->remote_address = descriptor.DS[0].Remote.Data.AddressBits;
     request->remote_key = descriptor.DS[0].Remote.Handle;
@@ -91,15 +101,14 @@ inline uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, const DescriptorLimit
 
 // As above. A receive's capacity is the sum of its segments: Length is not looked at, since
 // programs post a descriptor again with the byte count of its last message in it.
-inline uint32_t ReadReceive(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
-                            verbs::ReceiveRequest* request) {
-  const VIP_CONTROL_SEGMENT& control = descriptor.CS;
-  if ((control.Control & VIP_CONTROL_RESERVED) != 0 ||
-      (control.Control & VIP_CONTROL_OP_MASK) != VIP_CONTROL_OP_SENDRECV ||
-      control.SegCount > limits.max_segments) {
+inline uint32_t ReadReceive(const VIP_DESCRIPTOR& descriptor, uint32_t count,
+                            const DescriptorLimits& limits, verbs::ReceiveRequest* request) {
+  const VIP_UINT16 control = ReadOnce(descriptor.CS.Control);
+  if ((control & VIP_CONTROL_RESERVED) != 0 ||
+      (control & VIP_CONTROL_OP_MASK) != VIP_CONTROL_OP_SENDRECV || count > limits.max_segments) {
     return VIP_STATUS_FORMAT_ERROR;
   }
-  request->segments = SegmentsOf(descriptor, 0, control.SegCount);
+  request->segments = SegmentsOf(descriptor, 0, count);
   return 0;
 }
 

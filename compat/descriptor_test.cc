@@ -20,8 +20,10 @@ class DescriptorTest : public ::testing::Test {
     descriptor_.DS[index].Local.Handle = handle;
     descriptor_.DS[index].Local.Length = length;
   }
-  uint32_t Send() { return ReadSend(descriptor_, kLimits, &send_); }
-  uint32_t Receive() { return ReadReceive(descriptor_, kLimits, &receive_); }
+  uint32_t Send() { return ReadSend(descriptor_, SegmentCountOf(descriptor_), kLimits, &send_); }
+  uint32_t Receive() {
+    return ReadReceive(descriptor_, SegmentCountOf(descriptor_), kLimits, &receive_);
+  }
 
   VIP_DESCRIPTOR descriptor_ = {};
   verbs::SendRequest send_;
@@ -117,8 +119,20 @@ TEST_F(DescriptorTest, RdmaReadWhereTheLevelHasNone) {
   limits.rdma_read = false;
   descriptor_.CS.SegCount = 1;
   descriptor_.CS.Control = VIP_CONTROL_OP_RDMAREAD;
-  EXPECT_EQ(ReadSend(descriptor_, limits, &send_), static_cast<uint32_t>(VIP_STATUS_FORMAT_ERROR));
+  EXPECT_EQ(ReadSend(descriptor_, SegmentCountOf(descriptor_), limits, &send_),
+            static_cast<uint32_t>(VIP_STATUS_FORMAT_ERROR));
   EXPECT_EQ(send_.opcode, verbs::Opcode::kRead);
+}
+
+// A peer may write SegCount when the caller has checked how many segments are readable.
+TEST_F(DescriptorTest, SegCountIsNotReadAgain) {
+  Segment(0, 0x1000, 7, 10);
+  descriptor_.CS.SegCount = 200;
+  descriptor_.CS.Length = 10;
+  ASSERT_EQ(ReadSend(descriptor_, 1, kLimits, &send_), 0u);
+  EXPECT_EQ(send_.segments.size(), 1u);
+  ASSERT_EQ(ReadReceive(descriptor_, 1, kLimits, &receive_), 0u);
+  EXPECT_EQ(receive_.segments.size(), 1u);
 }
 
 // VIPL checklist C72.

@@ -21,16 +21,20 @@ void ClearStatus(VIP_DESCRIPTOR* descriptor) {
 }  // namespace
 
 // Aligned, and all of it in the region whose handle it came with. Nothing of a descriptor is read
-// before that is known.
+// before that is known. `segments`: as many as it has, which is not to be read again.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Vi::DescriptorIsValid(const VIP_DESCRIPTOR* descriptor,
-                                                               VIP_MEM_HANDLE memory) const {
+                                                               VIP_MEM_HANDLE memory,
+                                                               uint32_t* segments) const {
   if (reinterpret_cast<uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
   const Registration* region = nic_->registrations().Find(memory, last_region_);
-  return region != nullptr &&
-         TagsMatch(region->tag.load(std::memory_order_relaxed),
-                   tag_.load(std::memory_order_relaxed)) &&
-         region->Covers(descriptor, sizeof(VIP_CONTROL_SEGMENT)) &&
-         region->Covers(descriptor, compat::DescriptorBytes(descriptor->CS.SegCount));
+  if (region == nullptr ||
+      !TagsMatch(region->tag.load(std::memory_order_relaxed),
+                 tag_.load(std::memory_order_relaxed)) ||
+      !region->Covers(descriptor, sizeof(VIP_CONTROL_SEGMENT))) {
+    return false;
+  }
+  *segments = compat::SegmentCountOf(*descriptor);
+  return region->Covers(descriptor, compat::DescriptorBytes(*segments));
 }
 
 void Vi::Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor) {
@@ -60,7 +64,8 @@ VIP_RETURN Vi::AnswerRefusal(core::Error error, VIP_DESCRIPTOR* descriptor) {
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* descriptor,
                                                             VIP_MEM_HANDLE memory) {
-  if (!DescriptorIsValid(descriptor, memory)) [[unlikely]] {
+  uint32_t segments;
+  if (!DescriptorIsValid(descriptor, memory, &segments)) [[unlikely]] {
     Report(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor);
     return VIP_SUCCESS;
   }
@@ -71,7 +76,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* desc
   limits.request_flags = compat::RequestFlagsOf(level);
   limits.rdma_read = (level & nic_->attributes().RDMAReadSupport) != 0;
   verbs::SendRequest request;
-  const uint32_t error = compat::ReadSend(*descriptor, limits, &request);
+  const uint32_t error = compat::ReadSend(*descriptor, segments, limits, &request);
   if (error != 0) [[unlikely]] {
     // It completes in its turn like any other.
     const verbs::Opcode operation = request.opcode;
@@ -88,14 +93,15 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* desc
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostReceive(VIP_DESCRIPTOR* descriptor,
                                                                VIP_MEM_HANDLE memory) {
-  if (!DescriptorIsValid(descriptor, memory)) [[unlikely]] {
+  uint32_t segments;
+  if (!DescriptorIsValid(descriptor, memory, &segments)) [[unlikely]] {
     Report(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor);
     return VIP_SUCCESS;
   }
   compat::DescriptorLimits limits;
   limits.max_segments = static_cast<uint32_t>(nic_->attributes().MaxSegmentsPerDesc);
   verbs::ReceiveRequest request;
-  const uint32_t error = compat::ReadReceive(*descriptor, limits, &request);
+  const uint32_t error = compat::ReadReceive(*descriptor, segments, limits, &request);
   if (error != 0) [[unlikely]]
     request.segments = absl::MakeConstSpan(&kNowhere, 1);
   ClearStatus(descriptor);

@@ -87,7 +87,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
 
   bool IsBreaking() const;
   void Remember(const VIP_VI_ATTRIBUTES& attributes);
-  bool DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const;
+  bool DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
+                         uint32_t* segments) const;
   void Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor);
   VIP_RETURN AnswerPost(core::Error error, VIP_DESCRIPTOR* descriptor);
   VIP_RETURN AnswerRefusal(core::Error error, VIP_DESCRIPTOR* descriptor);
