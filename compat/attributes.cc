@@ -4,6 +4,9 @@
 #include <cstring>
 #include <limits>
 
+#include "compat/result.h"
+#include "dat/core/peer_match.h"
+
 namespace viaduct::compat {
 namespace {
 
@@ -129,11 +132,8 @@ VIP_VI_ATTRIBUTES AnyAttributes(const VIP_NIC_ATTRIBUTES& nic) {
 }
 
 VIP_RETURN MatchProfiles(const core::EndpointProfile& own, const core::EndpointProfile& peer) {
-  if (own.any || peer.any) return VIP_SUCCESS;
-  if (own.reliability != peer.reliability) return VIP_INVALID_RELIABILITY_LEVEL;
-  if (own.max_transfer_size != peer.max_transfer_size) return VIP_INVALID_MTU;
-  if (own.qos != peer.qos) return VIP_INVALID_QOS;
-  return VIP_SUCCESS;
+  const core::PeerMismatch mismatch = core::Compare(own, peer);
+  return mismatch == core::PeerMismatch::kNone ? VIP_SUCCESS : ResultOf(mismatch);
 }
 
 }  // namespace viaduct::compat
