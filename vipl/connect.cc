@@ -154,12 +154,9 @@ core::Error NextRequest(Nic& nic, const core::ServicePoint::Options& options,
   core::Event event;
   absl::Cleanup withdraw = [&] { static_cast<void>(point->Free()); };
   error = dispatcher.Wait(deadline, {}, &event, nullptr);
-  std::move(withdraw).Cancel();
-  const core::Error freed = point->Free();
+  std::move(withdraw).Invoke();
   // One may have come between the time-out and the end of the service.
-  if (error.code == core::Code::kTimeout && freed.ok()) {
-    if (dispatcher.Dequeue(&event).ok()) error = core::Ok();
-  }
+  if (error.code == core::Code::kTimeout && dispatcher.Dequeue(&event).ok()) error = core::Ok();
   if (!error.ok()) return error;
   *out = ShareObject<core::ConnectionRequest>(event.subject);
   return *out ? core::Ok() : core::OutOf(core::Resource::kMemory);
