@@ -366,7 +366,7 @@ Error EventDispatcher::Post(const Event& event) {
 }
 
 void EventDispatcher::ReportOverflow() {
-  if ((streams_ & kAsyncStream) != 0 && adapter_->async_dispatcher().get() == this) return;
+  if ((streams_ & kAsyncStream) != 0 && adapter_->IsAsyncDispatcher(*this)) return;
   adapter_->PostAsync(EventType::kAsyncOverflow, handle());
 }
 

@@ -8,6 +8,7 @@
 #include "dat/core/handle_table.h"
 #include "dat/core/memory_region.h"
 #include "verbs/base/callback_thread.h"
+#include "verbs/base/epoch.h"
 
 namespace viaduct::core {
 
@@ -57,13 +58,26 @@ Ref<EventDispatcher> InterfaceAdapter::async_dispatcher() const {
   return async_;
 }
 
+EventDispatcher* InterfaceAdapter::FindAsyncDispatcher() const {
+  MutexLock lock(&lock_);
+  return async_.get();
+}
+
+bool InterfaceAdapter::IsAsyncDispatcher(const EventDispatcher& dispatcher) const {
+  MutexLock lock(&lock_);
+  return async_.get() == &dispatcher;
+}
+
 void InterfaceAdapter::PostAsync(EventType type, Handle subject) {
   counts_.AddShared(AdapterCount::kAsyncErrors);
   if (type == EventType::kAsyncEndpointBroken)
     counts_.AddShared(AdapterCount::kAsyncEndpointErrors);
   if (type == EventType::kAsyncOverflow) counts_.AddShared(AdapterCount::kAsyncOverflows);
-  const Ref<EventDispatcher> dispatcher = async_dispatcher();
-  if (!dispatcher) return;
+  // Not by a reference: a dequeue that reports an overflow stands inside a guard already, and after
+  // an abrupt close of the adapter it would be the last one.
+  const verbs::EpochGuard guard;
+  EventDispatcher* const dispatcher = FindAsyncDispatcher();
+  if (dispatcher == nullptr) return;
   Event event;
   event.type = type;
   event.subject = subject;

@@ -47,7 +47,8 @@ class InterfaceAdapter final : public Object {
   // The asynchronous-event dispatcher, made at open by the DAT face; null for VIPL.
   void SetAsyncDispatcher(Ref<EventDispatcher> dispatcher, bool own);
   Ref<EventDispatcher> async_dispatcher() const;
-  // An event about `subject`, if there is such a dispatcher.
+  bool IsAsyncDispatcher(const EventDispatcher& dispatcher) const;
+  // An event about `subject`, if there is such a dispatcher. Inside an EpochGuard too.
   void PostAsync(EventType type, Handle subject);
 
   // What a consumer may put into a connect, accept or reject, all headers of the engine allowed
@@ -85,6 +86,8 @@ class InterfaceAdapter final : public Object {
   bool in_use() const;
   bool HasChildren() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void DestroyChildren();
+  // Null: there is none. Inside an EpochGuard, and valid as long as it.
+  EventDispatcher* FindAsyncDispatcher() const;
 
   const std::shared_ptr<ConnectionManager> manager_;
   verbs::Context* const context_;  // the manager's
