@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -24,8 +25,8 @@ constexpr size_t kMostHeld = 256;
 // Devices that are open in this process, by address and name. Never destroyed.
 struct Registry {
   verbs::Mutex lock;
-  absl::flat_hash_map<std::pair<std::string, std::string>, std::weak_ptr<ConnectionManager>>
-      managers ABSL_GUARDED_BY(lock);
+  std::map<std::pair<std::string, std::string>, std::weak_ptr<ConnectionManager>> managers
+      ABSL_GUARDED_BY(lock);
 };
 Registry& TheRegistry() {
   static Registry* registry = new Registry;

@@ -17,9 +17,10 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "dat/core/connection_header.h"
 #include "dat/core/connection_request.h"
 #include "dat/core/error.h"
@@ -107,7 +108,8 @@ class ConnectionManager {
     verbs::Nanos lingers_until = 0;
     verbs::Executor::TimerId timer = 0;  // of lingers_until or of an earlier one; 0: none
   };
-  using Services = absl::flat_hash_map<ServiceName, Service>;
+  // Not Abseil's: those do not survive an insertion for which there is no memory.
+  using Services = std::unordered_map<ServiceName, Service, absl::Hash<ServiceName>>;
 
   bool Serves(const ServiceName& name);
   // Another process seems to serve the name, at another of its ports.
@@ -151,7 +153,7 @@ class ConnectionManager {
   verbs::Mutex lock_;
   Services services_ ABSL_GUARDED_BY(lock_);
   std::vector<PeerListening*> peers_ ABSL_GUARDED_BY(lock_);  // the longest waiting first
-  absl::flat_hash_map<uint16_t, std::weak_ptr<Port>> open_ports_ ABSL_GUARDED_BY(lock_);
+  std::unordered_map<uint16_t, std::weak_ptr<Port>> open_ports_ ABSL_GUARDED_BY(lock_);
 };
 
 }  // namespace viaduct::core
