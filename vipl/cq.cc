@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "compat/result.h"
 #include "dat/core/handle_table.h"
 #include "verbs/base/epoch.h"
@@ -37,16 +38,17 @@ VIP_RETURN Cq::Create(const core::Ref<Nic>& nic, VIP_ULONG entries, core::Ref<Cq
       core::EventDispatcher::Create(nic->adapter(), static_cast<uint32_t>(entries),
                                     core::kCompletionStream, /*eager=*/true, &dispatcher);
   if (!error.ok()) return compat::ResultOf(error);
-  const auto cq = core::Ref<Cq>::Adopt(new Cq(nic, dispatcher));
-  if (core::HandleTable::Insert(cq.get()) == nullptr) {
-    static_cast<void>(dispatcher->Free());
-    return VIP_ERROR_RESOURCE;
-  }
-  if (!nic->AddChild(cq.get())) {
-    static_cast<void>(cq->Free());
-    return VIP_INVALID_PARAMETER;
-  }
-  *out = cq;
+  core::Ref<Cq> cq;
+  // Also when memory ends on the way. A handle can be guessed: the queue may be free already.
+  absl::Cleanup undo = [&] {
+    if (cq) static_cast<void>(cq->Free());
+    dispatcher->Destroy();
+  };
+  cq = core::Ref<Cq>::Adopt(new Cq(nic, dispatcher));
+  if (core::HandleTable::Insert(cq.get()) == nullptr) return VIP_ERROR_RESOURCE;
+  if (!nic->AddChild(cq.get())) return VIP_INVALID_PARAMETER;
+  std::move(undo).Cancel();
+  *out = std::move(cq);
   return VIP_SUCCESS;
 }
 

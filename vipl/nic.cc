@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "compat/attributes.h"
 #include "compat/result.h"
 #include "compat/time.h"
@@ -30,19 +31,16 @@ VIP_RETURN Nic::Open(const std::string& name, const compat::NicChoice& choice,
   core::Ref<core::InterfaceAdapter> adapter;
   core::Error error = core::InterfaceAdapter::Open(choice.address, &adapter, choice.device);
   if (!error.ok()) return compat::ResultOf(error);
+  // Also when memory ends on the way.
+  absl::Cleanup undo = [&] {
+    static_cast<void>(adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
+  };
   core::Ref<core::ProtectionZone> wildcard;
   error = core::ProtectionZone::Create(*adapter, /*wildcard=*/true, &wildcard);
-  core::Ref<Nic> nic;
-  if (error.ok()) {
-    nic = core::Ref<Nic>::Adopt(new Nic(name, choice.address, adapter, wildcard));
-    if (core::HandleTable::Insert(nic.get()) == nullptr) {
-      error = core::OutOf(core::Resource::kMemory);
-    }
-  }
-  if (!error.ok()) {
-    static_cast<void>(adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
-    return compat::ResultOf(error);
-  }
+  if (!error.ok()) return compat::ResultOf(error);
+  auto nic = core::Ref<Nic>::Adopt(new Nic(name, choice.address, adapter, wildcard));
+  if (core::HandleTable::Insert(nic.get()) == nullptr) return VIP_ERROR_RESOURCE;
+  std::move(undo).Cancel();
   *out = std::move(nic);
   return VIP_SUCCESS;
 }

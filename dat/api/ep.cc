@@ -1,6 +1,8 @@
 // Endpoints: creation, attributes, state, end.
 #include <optional>
+#include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "dat/api/ep_attributes.h"
 #include "dat/api/face.h"
 #include "dat/api/registration.h"
@@ -68,6 +70,20 @@ void KeepAsked(core::Endpoint& endpoint, const AskedAttributes& asked) {
                          std::nullopt);
 }
 
+// `asked`: what was asked for besides.
+DAT_RETURN MakeEndpoint(core::InterfaceAdapter& adapter, const core::Endpoint::Parts& parts,
+                        const core::EndpointAttributes& attributes, const AskedAttributes& asked,
+                        DAT_EP_HANDLE* ep_handle) {
+  core::Ref<core::Endpoint> endpoint;
+  core::Error error = core::Endpoint::Create(adapter, parts, attributes, &endpoint);
+  if (!error.ok()) return ToReturn(error);
+  absl::Cleanup undo = [&] { endpoint->Destroy(); };  // when memory ends
+  KeepAsked(*endpoint, asked);
+  std::move(undo).Cancel();
+  *ep_handle = endpoint->handle();
+  return DAT_SUCCESS;
+}
+
 constexpr DAT_EP_PARAM_MASK kPartFields = DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
                                           DAT_EP_FIELD_REQUEST_EVD_HANDLE |
                                           DAT_EP_FIELD_CONNECT_EVD_HANDLE;
@@ -99,12 +115,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HAND
       if (taken != DAT_SUCCESS) return taken;
     }
     if (ep_handle == nullptr) return BadParameter(7);
-    core::Ref<core::Endpoint> endpoint;
-    core::Error error = core::Endpoint::Create(*adapter, parts, attributes, &endpoint);
-    if (!error.ok()) return ToReturn(error);
-    KeepAsked(*endpoint, asked);
-    *ep_handle = endpoint->handle();
-    return DAT_SUCCESS;
+    return MakeEndpoint(*adapter, parts, attributes, asked, ep_handle);
   });
 }
 
@@ -138,12 +149,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create_with_srq(
     taken = ApplyAttributes(without_receives, DAT_EP_FIELD_EP_ATTR_ALL, 7,
                             adapter->context().attributes(), &attributes, &asked);
     if (taken != DAT_SUCCESS) return taken;
-    core::Ref<core::Endpoint> endpoint;
-    core::Error error = core::Endpoint::Create(*adapter, parts, attributes, &endpoint);
-    if (!error.ok()) return ToReturn(error);
-    KeepAsked(*endpoint, asked);
-    *ep_handle = endpoint->handle();
-    return DAT_SUCCESS;
+    return MakeEndpoint(*adapter, parts, attributes, asked, ep_handle);
   });
 }
 

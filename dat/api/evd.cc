@@ -71,7 +71,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT 
     core::Error error = core::EventDispatcher::Create(*adapter, static_cast<uint32_t>(evd_min_qlen),
                                                       streams, /*eager=*/false, &dispatcher);
     if (!error.ok()) return ToReturn(error);
-    absl::Cleanup undo = [&] { dispatcher->Destroy(); };  // there may be no memory for the rest
+    // Also when memory ends on the way.
+    absl::Cleanup undo = [&] { dispatcher->Destroy(); };
     if (notifier) error = dispatcher->SetNotifier(notifier.get());
     if (!error.ok()) return ToReturn(error);
     std::move(undo).Cancel();

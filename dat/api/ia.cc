@@ -1,6 +1,9 @@
 // Interface adapters.
 #include "dat/api/ia.h"
 
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
 #include "dat/api/face.h"
 #include "dat/api/ia_attributes.h"
 #include "dat/api/limits.h"
@@ -57,12 +60,12 @@ DAT_RETURN OpenOnEngine(const registry::Entry& entry, DAT_COUNT async_evd_min_ql
   if (error.ok()) error = core::InterfaceAdapter::Open(place.address, &adapter, place.device);
   if (!error.ok()) return ToReturn(error);
   adapter->set_face_word(reinterpret_cast<uintptr_t>(&entry));
+  // Also when memory ends on the way.
+  absl::Cleanup undo = [&] { (void)adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt); };
   DAT_EVD_HANDLE async = *async_evd_handle;
   error = AttachAsync(*adapter, async_evd_min_qlen, &async);
-  if (!error.ok()) {
-    (void)adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt);
-    return ToReturn(error);
-  }
+  if (!error.ok()) return ToReturn(error);
+  std::move(undo).Cancel();
   *async_evd_handle = async;
   *ia_handle = adapter->handle();
   return DAT_SUCCESS;

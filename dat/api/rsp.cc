@@ -1,4 +1,7 @@
 // Reserved service points.
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
 #include "dat/api/face.h"
 #include "dat/api/registration.h"
 #include "dat/api/service_points.h"
@@ -26,21 +29,24 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_Q
     auto dispatcher = ShareRequestDispatcher(*adapter, evd_handle);
     if (!dispatcher) return BadHandle(DAT_INVALID_HANDLE_EVD_CR);
     if (rsp_handle == nullptr) return BadParameter(5);
-    const bool made_here = !endpoint;
-    if (made_here) {
+    core::Ref<core::Endpoint> made_here;
+    // Also when memory ends on the way.
+    absl::Cleanup undo = [&] {
+      if (made_here) made_here->Destroy();
+    };
+    if (!endpoint) {
       core::Error error = core::Endpoint::Create(*adapter, core::Endpoint::Parts(),
-                                                 core::EndpointAttributes(), &endpoint);
+                                                 core::EndpointAttributes(), &made_here);
       if (!error.ok()) return ToReturn(error);
+      endpoint = made_here;
     }
     core::Ref<core::ServicePoint> point;
     core::Error error = core::ServicePoint::CreateReserved(
         *adapter, core::ServiceName::FromQualifier(conn_qual), *endpoint, *dispatcher, &point);
-    if (error.ok()) {
-      *rsp_handle = point->handle();
-    } else if (made_here) {
-      endpoint->Destroy();
-    }
-    return ToReturn(error);
+    if (!error.ok()) return ToReturn(error);
+    std::move(undo).Cancel();
+    *rsp_handle = point->handle();
+    return DAT_SUCCESS;
   });
 }
 

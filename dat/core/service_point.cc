@@ -1,5 +1,8 @@
 #include "dat/core/service_point.h"
 
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
 #include "dat/core/connection_manager.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
@@ -37,8 +40,10 @@ Error ServicePoint::CreateReserved(InterfaceAdapter& adapter, const ServiceName&
       Ref<ServicePoint>::Adopt(new ServicePoint(ObjectType::kReservedServicePoint, adapter, options,
                                                 dispatcher, Ref<Endpoint>::Share(&endpoint)));
   if (Error error = endpoint.Move(EndpointInput::kReserve); !error.ok()) return error;
+  // Also when memory ends on the way.
+  absl::Cleanup unreserve = [&] { (void)endpoint.Move(EndpointInput::kUnreserve); };
   Error error = Publish(std::move(point), nullptr, out);
-  if (!error.ok()) (void)endpoint.Move(EndpointInput::kUnreserve);
+  if (error.ok()) std::move(unreserve).Cancel();
   return error;
 }
 
@@ -46,12 +51,11 @@ Error ServicePoint::Publish(Ref<ServicePoint> point, uint64_t* any_qualifier,
                             Ref<ServicePoint>* out) {
   InterfaceAdapter& adapter = *point->adapter_;
   if (Error error = adapter.AddChild(point.get()); !error.ok()) return error;
+  absl::Cleanup destroy = [&] { point->Destroy(); };
   Error error = any_qualifier != nullptr ? adapter.connections().ServeAny(*point, any_qualifier)
                                          : adapter.connections().Serve(*point);
-  if (!error.ok()) {
-    point->Destroy();
-    return error;
-  }
+  if (!error.ok()) return error;
+  std::move(destroy).Cancel();
   // Closing the adapter may have destroyed the point before it served. (One that is spent already
   // has withdrawn.)
   if (!point->IsPublished()) point->StopServing();

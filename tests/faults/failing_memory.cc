@@ -1,5 +1,8 @@
 #include "tests/faults/failing_memory.h"
 
+#include <poll.h>
+
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -8,12 +11,19 @@ namespace {
 
 // Of this thread: how many allocations from now the one that fails is; 0: none does.
 thread_local int countdown = 0;
+std::atomic<int64_t> live{0};
 
 void* Allocate(std::size_t alignment, std::size_t size) {
   if (countdown != 0 && --countdown == 0) throw std::bad_alloc();
   void* memory = nullptr;
   if (posix_memalign(&memory, alignment, size) != 0) throw std::bad_alloc();
+  ++live;
   return memory;
+}
+
+void Free(void* memory) {
+  if (memory != nullptr) --live;
+  free(memory);
 }
 
 }  // namespace
@@ -30,10 +40,10 @@ void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
     return nullptr;
   }
 }
-void operator delete(void* memory) noexcept { free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { free(memory); }
+void operator delete(void* memory) noexcept { Free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { Free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { Free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { Free(memory); }
 
 namespace viaduct::tests {
 
@@ -43,6 +53,13 @@ bool StopFailing() {
   const bool failed = countdown == 0;
   countdown = 0;
   return failed;
+}
+
+int64_t LiveAllocations() { return live; }
+
+bool LiveAtMost(int64_t most) {
+  for (int i = 0; i < 1000 && live > most; ++i) poll(nullptr, 0, 10);
+  return live <= most;
 }
 
 }  // namespace viaduct::tests

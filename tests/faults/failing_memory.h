@@ -2,12 +2,19 @@
 #ifndef VIADUCT_TESTS_FAULTS_FAILING_MEMORY_H_
 #define VIADUCT_TESTS_FAULTS_FAILING_MEMORY_H_
 
+#include <cstdint>
+
 namespace viaduct::tests {
 
 // The n-th allocation of this thread from now on fails, once.
 void FailAllocation(int n);
 // Whether it has. None will any more.
 bool StopFailing();
+
+// What all threads have allocated and not freed.
+int64_t LiveAllocations();
+// No more than `most` come to live, within ten seconds: the library's own thread frees, too.
+bool LiveAtMost(int64_t most);
 
 }  // namespace viaduct::tests
 

@@ -2,6 +2,8 @@
 #include <sched.h>
 #include <vipl.h>
 
+#include <functional>
+
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
 #include "tests/conformance/vipl/side.h"
@@ -43,7 +45,6 @@ void FailEachAllocationOfVipCreateVi(int others) {
     const VIP_RETURN result =
         VipCreateVi(nic.handle, &attributes, made.send_cq, made.receive_cq, &made.vi);
     failed = StopFailing();
-    // What is wanted for speed alone the call can do without.
     if (failed && result != VIP_SUCCESS) {
       EXPECT_EQ(result, VIP_ERROR_RESOURCE);
       EXPECT_EQ(made.vi, nullptr);
@@ -62,6 +63,49 @@ TEST(OutOfMemory, AFailedVipCreateViLeavesWhatItUsesFree) {
       SCOPED_TRACE(others);
       FailEachAllocationOfVipCreateVi(others);
     }
+  });
+}
+
+// Makes the same call until no allocation is left to fail; `undo` is for one that succeeded.
+void FailEachAllocation(const std::function<VIP_RETURN()>& call,
+                        const std::function<VIP_RETURN()>& undo) {
+  {
+    SCOPED_TRACE("the first one, which needs more");
+    ASSERT_EQ(call(), VIP_SUCCESS);
+    ASSERT_EQ(undo(), VIP_SUCCESS);
+  }
+  const int64_t before = LiveAllocations();
+  int n = 0;
+  for (bool failed = true; failed;) {
+    SCOPED_TRACE(++n);
+    FailAllocation(n);
+    const VIP_RETURN result = call();
+    failed = StopFailing();
+    if (result == VIP_SUCCESS) {
+      EXPECT_EQ(undo(), VIP_SUCCESS);
+    } else {
+      EXPECT_TRUE(failed);
+      EXPECT_EQ(result, VIP_ERROR_RESOURCE);
+    }
+  }
+  EXPECT_GT(n, 3) << "the libraries allocate elsewhere";
+  EXPECT_TRUE(LiveAtMost(before)) << LiveAllocations() << " instead of " << before;
+}
+
+TEST(OutOfMemory, AFailedVipOpenNicLeavesNothingOpen) {
+  RunAlone([] {
+    const Nic other;
+    VIP_NIC_HANDLE nic = nullptr;
+    FailEachAllocation([&] { return VipOpenNic("nic0", &nic); }, [&] { return VipCloseNic(nic); });
+  });
+}
+
+TEST(OutOfMemory, AFailedVipCreateCqLeavesNoQueue) {
+  RunAlone([] {
+    const Nic nic;
+    VIP_CQ_HANDLE cq = nullptr;
+    FailEachAllocation([&] { return VipCreateCQ(nic.handle, 16, &cq); },
+                       [&] { return VipDestroyCQ(cq); });
   });
 }
 

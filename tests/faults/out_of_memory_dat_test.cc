@@ -1,0 +1,173 @@
+// Each allocation of a call fails once: the call says so, and nothing of it is left behind.
+#include <functional>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/dat/side.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/faults/failing_memory.h"
+
+namespace viaduct::tests {
+namespace {
+
+// Makes the same call until no allocation is left to fail; `undo` is for one that succeeded.
+void FailEachAllocation(const std::function<DAT_RETURN()>& call,
+                        const std::function<void()>& undo) {
+  int n = 0;
+  for (bool failed = true; failed;) {
+    SCOPED_TRACE(++n);
+    FailAllocation(n);
+    const DAT_RETURN result = call();
+    failed = StopFailing();
+    // What is wanted for speed alone the call can do without.
+    if (result == DAT_RETURN{DAT_SUCCESS}) {
+      undo();
+    } else {
+      EXPECT_TRUE(failed);
+      EXPECT_TRUE(Fails(result, DAT_INSUFFICIENT_RESOURCES));
+    }
+  }
+  EXPECT_GT(n, 3) << "the library allocates elsewhere";
+}
+
+// The same, and no memory is left allocated.
+void FailEachAndCount(const std::function<DAT_RETURN()>& call, const std::function<void()>& undo) {
+  {
+    SCOPED_TRACE("the first one, which needs more");
+    Must(call());
+    undo();
+  }
+  const int64_t before = LiveAllocations();
+  FailEachAllocation(call, undo);
+  EXPECT_TRUE(LiveAtMost(before)) << LiveAllocations() << " instead of " << before;
+}
+
+struct Adapter {
+  DAT_RETURN Open() {
+    char name[] = "soft0";
+    async = DAT_HANDLE_NULL;
+    return dat_ia_open(name, 8, &async, &ia);
+  }
+  // Nothing that was made under it is left.
+  void CloseGracefully() const {
+    EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_RETURN{DAT_SUCCESS});
+  }
+
+  DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+  DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+};
+
+TEST(OutOfMemory, AFailedDatIaOpenLeavesNoAdapterOpen) {
+  RunAlone([] {
+    Adapter other, adapter;
+    Must(other.Open());
+    FailEachAndCount([&] { return adapter.Open(); }, [&] { adapter.CloseGracefully(); });
+    other.CloseGracefully();
+  });
+}
+
+TEST(OutOfMemory, AFailedDatEvdCreateLeavesTheNotifierFree) {
+  RunAlone([] {
+    Adapter adapter;
+    Must(adapter.Open());
+    DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
+    Must(dat_cno_create(adapter.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+    DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+    FailEachAndCount(
+        [&] { return dat_evd_create(adapter.ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd); },
+        [&] { Must(dat_evd_free(evd)); });
+    Must(dat_cno_free(cno));
+    adapter.CloseGracefully();
+  });
+}
+
+// With a soft high watermark, which needs memory of its own.
+TEST(OutOfMemory, AFailedDatEpCreateLeavesNoEndpoint) {
+  RunAlone([] {
+    Adapter adapter;
+    Must(adapter.Open());
+    DAT_EP_ATTR attributes = {};
+    attributes.service_type = DAT_SERVICE_TYPE_RC;
+    attributes.max_recv_dtos = 4;
+    attributes.srq_soft_hw = 2;
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    FailEachAndCount(
+        [&] {
+          return dat_ep_create(adapter.ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+                               DAT_HANDLE_NULL, &attributes, &ep);
+        },
+        [&] { Must(dat_ep_free(ep)); });
+    adapter.CloseGracefully();
+  });
+}
+
+// A name of its own for each attempt. What a device keeps of a listener that it could not make is
+// not asked here, and its tables have grown before.
+class Names {
+ public:
+  Names(DAT_IA_HANDLE ia, DAT_EVD_HANDLE evd) {
+    std::vector<DAT_PSP_HANDLE> psps(60);
+    for (size_t i = 0; i < psps.size(); ++i) {
+      Must(dat_psp_create(ia, Port(100 + static_cast<int>(i)), evd, DAT_PSP_CONSUMER_FLAG,
+                          &psps[i]));
+    }
+    for (DAT_PSP_HANDLE psp : psps) Must(dat_psp_free(psp));
+  }
+  DAT_CONN_QUAL Next() { return Port(next_++); }
+
+ private:
+  int next_ = 0;
+};
+
+TEST(OutOfMemory, AFailedDatPspCreateLeavesTheDispatcherFree) {
+  RunAlone([] {
+    Side side;
+    Names names(side.ia, side.cr_evd);
+    DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+    FailEachAllocation(
+        [&] {
+          return dat_psp_create(side.ia, names.Next(), side.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp);
+        },
+        [&] { Must(dat_psp_free(psp)); });
+    Must(dat_evd_free(side.cr_evd));
+  });
+}
+
+TEST(OutOfMemory, AFailedDatRspCreateLeavesItsEndpointUnconnected) {
+  RunAlone([] {
+    Side side;
+    Names names(side.ia, side.cr_evd);
+    DAT_EP_HANDLE ep = side.NewEp();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    FailEachAllocation([&] { return dat_rsp_create(side.ia, names.Next(), ep, side.cr_evd, &rsp); },
+                       [&] { Must(dat_rsp_free(rsp)); });
+    EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
+    Must(dat_ep_free(ep));
+    Must(dat_evd_free(side.cr_evd));
+  });
+}
+
+// The endpoint that the call makes itself goes with the point.
+TEST(OutOfMemory, AFailedDatRspCreateLeavesNoEndpoint) {
+  RunAlone([] {
+    Adapter adapter;
+    Must(adapter.Open());
+    DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+    Must(dat_evd_create(adapter.ia, 8, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &evd));
+    Names names(adapter.ia, evd);
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    FailEachAllocation(
+        [&] { return dat_rsp_create(adapter.ia, names.Next(), DAT_HANDLE_NULL, evd, &rsp); },
+        [&] {
+          DAT_RSP_PARAM param;
+          Must(dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, &param));
+          Must(dat_rsp_free(rsp));
+          Must(dat_ep_free(param.ep_handle));
+        });
+    Must(dat_evd_free(evd));
+    adapter.CloseGracefully();
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
