@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "verbs/base/asymmetric_fence.h"
 #include "verbs/base/cancellation.h"
@@ -325,8 +327,10 @@ Executor::TimerId ControlThread::RunAt(Nanos when, Task task) {
     id = ++last_timer_;
     if (!alive()) return id;
     wake = asleep_ && (timers_.empty() || when < timers_.begin()->first.first);
+    const auto time = timer_times_.emplace(id, when).first;
+    absl::Cleanup undo = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { timer_times_.erase(time); };
     timers_.emplace(std::make_pair(when, id), std::move(task));
-    timer_times_.emplace(id, when);
+    std::move(undo).Cancel();
   }
   if (wake) Wake();
   return id;
@@ -368,13 +372,19 @@ absl::Status ControlThread::Watch(int fd, uint32_t events, FdHandler handler) {
   watched->handler = std::move(handler);
   MutexLock lock(&mutex_);
   const uint64_t id = ++last_watch_;
+  uint64_t& id_of_fd = watch_ids_[fd];  // 0: nobody watches it
+  absl::Cleanup undo = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    watched_.erase(id);
+    if (id_of_fd == 0) watch_ids_.erase(fd);
+  };
+  watched_.emplace(id, std::move(watched));
   epoll_event event = {};
   event.events = events;
   event.data.u64 = id;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
     return absl::ErrnoToStatus(errno, "epoll_ctl");
-  watched_.emplace(id, std::move(watched));
-  watch_ids_[fd] = id;
+  id_of_fd = id;
+  std::move(undo).Cancel();
   return absl::OkStatus();
 }
 

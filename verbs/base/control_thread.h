@@ -21,11 +21,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "verbs/base/event_loop.h"
@@ -103,11 +103,12 @@ class ControlThread final : public EventLoop {
   Mutex mutex_;
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<Nanos, TimerId>, Task> timers_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<TimerId, Nanos> timer_times_ ABSL_GUARDED_BY(mutex_);
+  // Standard tables: Abseil's are corrupt once they have found no memory to grow.
+  std::unordered_map<TimerId, Nanos> timer_times_ ABSL_GUARDED_BY(mutex_);
   TimerId last_timer_ ABSL_GUARDED_BY(mutex_) = 0;
   // By the number that epoll's data carries: never reused, as descriptors are.
-  absl::flat_hash_map<uint64_t, std::shared_ptr<Watched>> watched_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<int, uint64_t> watch_ids_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, std::shared_ptr<Watched>> watched_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<int, uint64_t> watch_ids_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_watch_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::shared_ptr<Tick>> ticks_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> fork_hooks_ ABSL_GUARDED_BY(mutex_);

@@ -7,10 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
@@ -28,7 +28,7 @@ class ServedPorts {
 
  private:
   Mutex mutex_;
-  absl::flat_hash_map<uint16_t, int> ports_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<uint16_t, int> ports_ ABSL_GUARDED_BY(mutex_);
 };
 
 class RdmaListener final : public Listener, public CmHandler {

@@ -17,11 +17,11 @@
 
 #include <memory>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -146,7 +146,7 @@ class Memory {
 
   RegionMap map_;
   Mutex mutex_;
-  absl::flat_hash_map<Key, Region*> regions_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<Key, Region*> regions_ ABSL_GUARDED_BY(mutex_);
   std::set<Window*> on_pairs_ ABSL_GUARDED_BY(mutex_);  // bound to one alone
 };
 

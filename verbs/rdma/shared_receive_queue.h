@@ -8,10 +8,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
@@ -78,7 +78,7 @@ class SharedReceiveCore : public std::enable_shared_from_this<SharedReceiveCore>
   std::vector<SharedReceive*> free_ ABSL_GUARDED_BY(lock_);
   std::vector<ibv_sge> segments_ ABSL_GUARDED_BY(lock_);
   RegionCache cache_ ABSL_GUARDED_BY(lock_);
-  absl::flat_hash_map<uint32_t, Connection*> users_ ABSL_GUARDED_BY(lock_);
+  std::unordered_map<uint32_t, Connection*> users_ ABSL_GUARDED_BY(lock_);
   uint32_t max_receives_ ABSL_GUARDED_BY(lock_) = 0;
   uint32_t limit_ ABSL_GUARDED_BY(lock_) = 0;
   Mutex sink_mutex_;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "verbs/base/epoch.h"
 #include "verbs/base/log.h"
 #include "verbs/soft/rendezvous.h"
@@ -188,12 +189,13 @@ absl::StatusOr<uint16_t> Host::Listen(uint16_t port) {
     MutexLock holder(&listeners_mutex_);
     listeners_[port] = listener;
   }
-  absl::Status watched = loop_.Watch(raw, 0, [this, port](uint32_t) { OnAcceptable(port); });
-  if (!watched.ok()) {
+  absl::Cleanup forget = [&] {  // also when memory ends
     MutexLock holder(&listeners_mutex_);
     listeners_.erase(port);
-    return watched;
-  }
+  };
+  absl::Status watched = loop_.Watch(raw, 0, [this, port](uint32_t) { OnAcceptable(port); });
+  if (!watched.ok()) return watched;
+  std::move(forget).Cancel();
   return port;
 }
 

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -120,7 +121,8 @@ class Host {
   absl::flat_hash_map<int, Handshake> handshakes_;  // executor
 
   Mutex listeners_mutex_;
-  absl::flat_hash_map<uint16_t, std::shared_ptr<PortListener>> listeners_
+  // A standard one: Abseil's are corrupt once they have found no memory to grow.
+  std::unordered_map<uint16_t, std::shared_ptr<PortListener>> listeners_
       ABSL_GUARDED_BY(listeners_mutex_);
   int users_ ABSL_GUARDED_BY(listeners_mutex_) = 0;
 
