@@ -16,6 +16,11 @@ bool Contains(const std::vector<DAT_PROVIDER_INFO>& infos, const DAT_PROVIDER_IN
                      [&](const DAT_PROVIDER_INFO& other) { return IsSame(other, info); });
 }
 
+// Of these the list shows one for each adapter, that for nonthreadsafe programs as a line of
+// dat.conf would be: a program with one adapter's room, as was usual, finds one. They can be opened
+// either way.
+bool IsBuiltIn(const registry::Entry& entry) { return entry.library.empty(); }
+
 bool FillsShortLists() { return verbs::ChoiceSetting(verbs::SettingId::kShortList) == "filled"; }
 
 }  // namespace
@@ -27,7 +32,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_retur
     if (entries_returned == nullptr) return BadParameter(2);
     std::vector<DAT_PROVIDER_INFO> infos;
     for (const registry::Entry& entry : registry::Registry::Get().entries()) {
-      if (entry.major != kMajor) continue;
+      if (entry.major != kMajor || (IsBuiltIn(entry) && entry.thread_safe)) continue;
       const DAT_PROVIDER_INFO info = InfoOf(entry);
       // Alternatives are one adapter.
       if (!Contains(infos, info)) infos.push_back(info);

@@ -8,6 +8,12 @@
 
 #include "tests/conformance/dat/side.h"
 
+#if VIADUCT_TEST_DAT == 12
+#include <dat/dat_registry.h>
+#else
+#include <dat2/dat_registry.h>
+#endif
+
 namespace viaduct::tests {
 namespace {
 
@@ -42,7 +48,7 @@ TEST(Registry, C007_C008_TooShortAListGetsTheNumber) {
   RunAlone([] {
     DAT_COUNT count = -1;
     EXPECT_TRUE(Fails(dat_registry_list_providers(0, &count, nullptr), DAT_INVALID_PARAMETER));
-    ASSERT_GE(count, 2);
+    ASSERT_GE(count, 1);
     std::vector<DAT_PROVIDER_INFO> infos(static_cast<size_t>(count));
     std::vector<DAT_PROVIDER_INFO*> list;
     for (DAT_PROVIDER_INFO& info : infos) list.push_back(&info);
@@ -55,13 +61,34 @@ TEST(Registry, C007_C008_TooShortAListGetsTheNumber) {
                       DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
     Must(dat_registry_list_providers(count, &again, list.data()));
     EXPECT_EQ(again, count);
-    bool thread_safe[2] = {false, false};
     for (const DAT_PROVIDER_INFO& info : infos) {
       EXPECT_EQ(info.dapl_version_major, DAT_UINT32{DAT_VERSION_MAJOR});
-      if (strcmp(info.ia_name, kName) == 0) thread_safe[info.is_thread_safe] = true;
     }
-    EXPECT_TRUE(thread_safe[DAT_FALSE]);
-    EXPECT_TRUE(thread_safe[DAT_TRUE]);
+  });
+}
+
+// Early Open MPI and Sun's example pass room for one adapter, or the address of an array's first.
+TEST(Registry, S_ABuiltInAdapterIsListedOnce) {
+  RunAlone([] {
+    DAT_COUNT count = 0;
+    EXPECT_TRUE(Fails(dat_registry_list_providers(0, &count, nullptr), DAT_INVALID_PARAMETER));
+    std::vector<DAT_PROVIDER_INFO> infos(static_cast<size_t>(count));
+    std::vector<DAT_PROVIDER_INFO*> list;
+    for (DAT_PROVIDER_INFO& info : infos) list.push_back(&info);
+    Must(dat_registry_list_providers(count, &count, list.data()));
+    int found = 0;
+    for (const DAT_PROVIDER_INFO& info : infos) {
+      if (strcmp(info.ia_name, kName) != 0) continue;
+      ++found;
+      EXPECT_EQ(info.is_thread_safe, DAT_FALSE);
+    }
+    EXPECT_EQ(found, 1);
+    for (DAT_BOOLEAN thread_safe : {DAT_FALSE, DAT_TRUE}) {
+      DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+      DAT_IA_HANDLE ia;
+      Must(Open(kName, &async, &ia, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, thread_safe));
+      Must(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+    }
   });
 }
 
@@ -69,6 +96,9 @@ TEST(Registry, C007_C008_TooShortAListGetsTheNumber) {
 TEST(Registry, S_TooShortAListIsFilledWhereTheUserSaysSo) {
   RunAlone([] {
     setenv("VIADUCT_SHORT_LIST", "filled", 1);
+    DAT_PROVIDER table = {};
+    const DAT_PROVIDER_INFO own = {"own", DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_FALSE};
+    Must(dat_registry_add_provider(&table, &own));
     DAT_PROVIDER_INFO info = {};
     DAT_PROVIDER_INFO* list[] = {&info};
     DAT_COUNT count = -1;
