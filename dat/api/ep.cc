@@ -110,7 +110,9 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HAND
     core::EndpointAttributes attributes;
     AskedAttributes asked;
     if (ep_attributes != nullptr) {
-      taken = ApplyAttributes(*ep_attributes, DAT_EP_FIELD_EP_ATTR_ALL, 6,
+      // Without a shared queue srq_soft_hw means nothing: MVAPICH2 leaves it as it finds it.
+      taken = ApplyAttributes(*ep_attributes,
+                              DAT_EP_FIELD_EP_ATTR_ALL & ~DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, 6,
                               adapter->context().attributes(), &attributes, &asked);
       if (taken != DAT_SUCCESS) return taken;
     }

@@ -86,17 +86,23 @@ TEST(OutOfMemory, AFailedDatEpCreateLeavesNoEndpoint) {
   RunAlone([] {
     Adapter adapter;
     Must(adapter.Open());
+    DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
+    Must(dat_pz_create(adapter.ia, &pz));
+    DAT_SRQ_ATTR queue = {4, 1, DAT_SRQ_LW_DEFAULT};
+    DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL;
+    Must(dat_srq_create(adapter.ia, pz, &queue, &srq));
     DAT_EP_ATTR attributes = {};
     attributes.service_type = DAT_SERVICE_TYPE_RC;
-    attributes.max_recv_dtos = 4;
     attributes.srq_soft_hw = 2;
     DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
     FailEachAndCount(
         [&] {
-          return dat_ep_create(adapter.ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
-                               DAT_HANDLE_NULL, &attributes, &ep);
+          return dat_ep_create_with_srq(adapter.ia, pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+                                        DAT_HANDLE_NULL, srq, &attributes, &ep);
         },
         [&] { Must(dat_ep_free(ep)); });
+    Must(dat_srq_free(srq));
+    Must(dat_pz_free(pz));
     adapter.CloseGracefully();
   });
 }

@@ -1,4 +1,5 @@
-// dat_ep_recv_query, dat_ep_set_watermark: the pages of those names; DAT checklist 132.
+// dat_ep_recv_query, dat_ep_set_watermark, the watermark of dat_ep_create's attributes: the pages
+// of those names; DAT checklist 132.
 #include "tests/conformance/dat/side.h"
 
 namespace viaduct::tests {
@@ -17,8 +18,7 @@ DAT_COUNT Held(DAT_EP_HANDLE ep) {
 // has arrived when Ask returns.
 class Asker {
  public:
-  explicit Asker(Peer& peer, const DAT_EP_ATTR* attributes = nullptr)
-      : ep(side.NewEp(attributes)), peer_(peer) {
+  explicit Asker(Peer& peer) : ep(side.NewEp()), peer_(peer) {
     for (uint64_t i = 0; i < 20; ++i) side.PostReceive(ep, i);
     side.AcceptFrom(peer, ep, Port(0));
   }
@@ -109,25 +109,52 @@ TEST(EpSetWatermark, C132_SoftTellsOnceForEachArming) {
       Answer);
 }
 
-// DAT_EP_ATTR::srq_soft_hw arms it at the endpoint's creation.
+// DAT_EP_ATTR::srq_soft_hw arms it at the creation of an endpoint with a shared queue.
 TEST(EpSetWatermark, C132_SoftOfTheAttributes) {
   RunPair(
       [](Peer& peer) {
+        Side side;
+        Memory memory(side, 8);
+        DAT_SRQ_ATTR queue = {8, 1, DAT_SRQ_LW_DEFAULT};
+        DAT_SRQ_HANDLE srq;
+        Must(dat_srq_create(side.ia, side.pz, &queue, &srq));
+        DAT_LMR_TRIPLET local = memory.Local(0, 1);
+        for (uint64_t i = 0; i < 8; ++i) Must(dat_srq_post_recv(srq, 1, &local, Cookie(i)));
         DAT_EP_ATTR attributes = {};
         attributes.srq_soft_hw = 2;
-        Asker asker(peer, &attributes);
-        EXPECT_EQ(ParametersOf(asker.ep).ep_attr.srq_soft_hw, 2);
-        asker.Ask(2);
-        EXPECT_EQ(Held(asker.ep), 2);
-        EXPECT_TRUE(IsEmpty(asker.side.async_evd));
-        asker.Ask(1);
-        const DAT_EVENT event = Next(asker.side.async_evd);
-        EXPECT_EQ(event.event_data.asynch_error_event_data.dat_handle, asker.ep);
+        DAT_EP_HANDLE ep;
+        Must(dat_ep_create_with_srq(side.ia, side.pz, side.receive_evd, side.request_evd,
+                                    side.connect_evd, srq, &attributes, &ep));
+        EXPECT_EQ(ParametersOf(ep).ep_attr.srq_soft_hw, 2);
+        side.AcceptFrom(peer, ep, Port(0));
+        auto ask = [&](int messages) {
+          peer.Send(messages);
+          peer.Await("sent");
+        };
+        ask(2);
+        EXPECT_EQ(Held(ep), 2);
+        EXPECT_TRUE(IsEmpty(side.async_evd));
+        ask(1);
+        const DAT_EVENT event = Next(side.async_evd);
+        EXPECT_EQ(event.event_data.asynch_error_event_data.dat_handle, ep);
         EXPECT_EQ(event.event_data.asynch_error_event_data.reason,
                   static_cast<DAT_COUNT>(DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT));
-        asker.End();
+        peer.Send(-1);
       },
       Answer);
+}
+
+// MVAPICH2 leaves this member as its stack has it.
+TEST(EpCreate, S_WithoutASharedQueueItsWatermarkMeansNothing) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_ATTR attributes = {};
+    for (DAT_COUNT garbage : {2, -2, 0x5a5a5a5a}) {
+      attributes.srq_soft_hw = garbage;
+      EXPECT_EQ(ParametersOf(side.NewEp(&attributes)).ep_attr.srq_soft_hw,
+                static_cast<DAT_COUNT>(DAT_HW_DEFAULT));
+    }
+  });
 }
 
 TEST(EpSetWatermark, C132_HardBreaks) {
