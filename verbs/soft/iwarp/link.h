@@ -134,6 +134,10 @@ class IwarpLink final : public Link,
   // Sends as far as there is room: what waits, answers to reads and, inside Pump, requests. True if
   // that has completed a request that waited. `last`: no later call goes on with the answers.
   bool Transmit(bool requests, bool last = false) ABSL_LOCKS_EXCLUDED(transmit_lock_);
+  // Some of the oldest answer was sent, and not all.
+  bool answer_open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_) {
+    return !answers_.empty() && answers_.front().offset != 0;
+  }
   bool EmitRequest(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitRead(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
@@ -148,8 +152,9 @@ class IwarpLink final : public Link,
   void EmitEmptyAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitSilentRead(uint32_t confirms, const std::optional<ConfirmationWord>& word)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
-  // Asks for what nobody has asked for yet, if the peer allows one more read; so it is called
-  // wherever a read ends. Whether the socket failed is for the next Transmit to see.
+  // Asks for what nobody has asked for yet, if the peer allows one more read and no message is
+  // open; so it is called wherever either ends. Whether the socket failed is for the next Transmit
+  // to see.
   void EmitConfirmation(const SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   // What to say at the end; the first one counts.
   void PrepareTerminate(const WireError& error, std::span<const uint8_t> ulpdu)
@@ -233,6 +238,10 @@ class IwarpLink final : public Link,
   uint32_t reads_sent_ ABSL_GUARDED_BY(transmit_lock_) = 0;
   absl::InlinedVector<OutboundRead, 4> reads_ ABSL_GUARDED_BY(transmit_lock_);
   absl::InlinedVector<InboundRead, 2> answers_ ABSL_GUARDED_BY(transmit_lock_);
+  // Some of the request that Pump emits was sent, and not all: nothing else may go before its last
+  // segment, nor into an open answer. A peer may take segments of two messages for one, and Linux
+  // siw ends the connection there.
+  bool request_open_ ABSL_GUARDED_BY(transmit_lock_) = false;
   bool remembered_ ABSL_GUARDED_BY(transmit_lock_) = false;  // as one that was blocked
   // Position of the request whose end waits in stream_ for room: complete when TCP has it.
   std::optional<uint64_t> copied_ ABSL_GUARDED_BY(transmit_lock_);

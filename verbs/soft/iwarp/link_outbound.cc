@@ -81,7 +81,6 @@ bool IwarpLink::Transmit(bool requests, bool last) {
   {
     SpinLockHolder hold(&transmit_lock_);
     if (!may_send_) return false;
-    // Answers and requests take turns, so that neither starves the other.
     bool moved = true;
     size_t answers = 0;
     size_t issued = 0;
@@ -98,12 +97,16 @@ bool IwarpLink::Transmit(bool requests, bool last) {
         pair->Complete(*std::exchange(copied_, std::nullopt), Status::kSuccess);
         completed = true;
       }
-      moved = answers < most && EmitAnswer(*pair);
-      if (moved) ++answers;
-      if (requests && issued < kMostRequests && !stream_->blocked() && EmitRequest(*pair)) {
-        ++issued;
+      // Whole messages take turns, so that neither answers nor requests starve the other: outside
+      // Pump, which then follows, an answer is enough.
+      moved = requests && issued < kMostRequests && EmitRequest(*pair);
+      if (moved) ++issued;
+      const bool wait = !requests && !last && answers > 0 && pair->SendsUnemitted();
+      if (answers < most && (answer_open() || !wait) && !stream_->blocked() && EmitAnswer(*pair)) {
+        ++answers;
         moved = true;
       }
+      EmitConfirmation(*pair);  // which an open message has kept back
     }
     more = !stream_->blocked() && ((issued == kMostRequests && pair->SendsUnemitted()) ||
                                    (answers == most && !answers_.empty()));
@@ -160,6 +163,7 @@ bool IwarpLink::SendControl(const DdpHeader& header, std::span<const uint8_t> fi
 
 // Returns whether something was sent.
 bool IwarpLink::EmitRequest(SoftQueuePair& pair) {
+  if (answer_open()) return false;
   SendEntry* const entry = pair.NextToEmit();
   if (entry == nullptr) return false;
   if (entry->opcode <= Opcode::kWrite) return EmitMessage(pair, *entry);
@@ -239,7 +243,7 @@ bool IwarpLink::EmitSilentRead(uint32_t confirms, const std::optional<Confirmati
 
 // One read confirms all requests that wait for it: with few reads allowed, they share.
 void IwarpLink::EmitConfirmation(const SoftQueuePair& pair) {
-  if (unasked_ == 0 || reads_.size() >= agreement_.ord) return;
+  if (unasked_ == 0 || reads_.size() >= agreement_.ord || request_open_ || answer_open()) return;
   if (EmitSilentRead(unasked_, pair.confirm_by())) unasked_ = 0;
 }
 
@@ -288,7 +292,8 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
     if (!pair.Gather(entry, offset, n, [&batch](const unsigned char* from, uint64_t, size_t size) {
           batch.AddPayload(from, size);
         })) {
-      return false;  // and the pair is breaking
+      request_open_ = false;  // nothing will end it: the pair is breaking
+      return false;
     }
     if (leads) EncodeFrame(FrameOf(entry), frame);
     batch.Finish(header, std::span<const uint8_t>(frame).first(leads ? lead : 0), begin,
@@ -312,6 +317,7 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   if (!SendParts(batch.parts())) return false;
   entry.offset = offset;
   send_sequence_ = sequence;
+  request_open_ = !last;
   if (!last) return true;
   if (!write) ++send_sequence_;
   if (invalidate) entry.opcode = Opcode::kSend;
@@ -324,7 +330,6 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   confirms_.push_back(pair.emit_position());
   ++unasked_;
   pair.Emitted(SoftQueuePair::Completes::kLater);
-  EmitConfirmation(pair);
   return true;
 }
 
@@ -332,6 +337,7 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
 
 // At the end, when the pair's memory is out of reach.
 void IwarpLink::EmitEmptyAnswers() {
+  if (request_open_) return;
   for (const InboundRead& read : answers_) {
     if (read.atomic.has_value() || read.request.size != 0) return;
     SendControl(TaggedHeader(RdmapOpcode::kReadResponse, read.request.sink_stag,
@@ -342,7 +348,7 @@ void IwarpLink::EmitEmptyAnswers() {
 
 // Returns whether something was sent.
 bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
-  if (answers_.empty()) return false;
+  if (answers_.empty() || request_open_) return false;
   InboundRead& read = answers_.front();
   if (read.atomic.has_value()) return EmitAtomicAnswer(pair, read);
   const ReadRequest& request = read.request;

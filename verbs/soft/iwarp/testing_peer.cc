@@ -122,6 +122,11 @@ TestPeer::End TestPeer::ReceiveEnd() {
   }
 }
 
+void TestPeer::KeepLittle() {
+  const int bytes = 32 * 1024;
+  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+}
+
 void TestPeer::Shutdown() { shutdown(socket_.get(), SHUT_WR); }
 
 void TestPeer::Close() { socket_.Reset(); }

@@ -44,6 +44,9 @@ class TestPeer {
   };
   End ReceiveEnd();
 
+  // From now on little fits into this end's buffer.
+  void KeepLittle();
+
   void Shutdown();  // FIN
   void Close();     // FIN, or RST if input is unread
   void Reset();     // RST

@@ -1,0 +1,289 @@
+// What a link sends, to a plain socket.
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "verbs/base/clock.h"
+#include "verbs/device.h"
+#include "verbs/soft/iwarp/ddp.h"
+#include "verbs/soft/iwarp/testing_device.h"
+#include "verbs/soft/iwarp/testing_hex.h"
+#include "verbs/soft/iwarp/testing_link.h"
+#include "verbs/soft/iwarp/testing_peer.h"
+#include "verbs/soft/queue_pair.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+using Op = RdmapOpcode;
+
+// More than a socket takes.
+constexpr uint32_t kLong = 8 << 20;
+
+DdpHeader HeaderOf(const std::string& fpdu_hex) {
+  const std::vector<uint8_t> fpdu = FromHex(fpdu_hex);
+  DdpHeader header = {};
+  EXPECT_GT(fpdu.size(), 2u);
+  if (fpdu.size() > 2) {
+    EXPECT_EQ(ParseDdpHeader(std::span<const uint8_t>(fpdu).subspan(2), &header), std::nullopt);
+  }
+  return header;
+}
+
+// Messages, all of whose segments come one behind the other; `open`: the first of them has begun.
+// What kind each is.
+std::vector<Op> ReceiveWhole(TestPeer& peer, size_t messages,
+                             std::optional<DdpHeader> open = std::nullopt) {
+  std::vector<Op> kinds;
+  while (kinds.size() < messages && !testing::Test::HasFailure()) {
+    const DdpHeader header = HeaderOf(peer.ReceiveFpduHex());
+    if (open.has_value()) {
+      EXPECT_EQ(header.opcode, open->opcode);
+      EXPECT_EQ(header.stag, open->stag);
+      EXPECT_EQ(header.sequence, open->sequence);
+    }
+    open = header;
+    if (!header.last) continue;
+    open.reset();
+    kinds.push_back(header.opcode);
+  }
+  return kinds;
+}
+
+ReadRequest ReadOf(const TestEnd& end, uint32_t size) {
+  return {.sink_stag = 0x33b00,
+          .sink_offset = 0x2000,
+          .size = size,
+          .source_stag = end.region->key(),
+          .source_offset = end.address(0)};
+}
+
+void PostWrite(TestEnd& end, uint32_t length) {
+  SendRequest request;
+  request.opcode = Opcode::kWrite;
+  const Segment segment = end.Piece(0, length);
+  request.segments = {&segment, 1};
+  request.remote_key = 0x12a00;
+  request.remote_address = 0x10000;
+  ASSERT_EQ(end.pair->PostSend(request), PostResult::kOk);
+}
+
+// iwarp.md 2.2. Linux siw ends a connection where segments of two tagged messages mix, or of two
+// untagged ones.
+TEST_F(LinkTest, AnAnswerWaitsForTheEndOfAWrite) {
+  TestPeer peer = Accepted({.memory = kLong});
+  peer.KeepLittle();
+  PostWrite(*end_, kLong);
+  PostWrite(*end_, kLong);
+  peer.Send(ReadFpdu(1, ReadOf(*end_, 65536)));
+  EXPECT_EQ(ReceiveWhole(peer, 3).size(), 3u);
+}
+
+TEST_F(LinkTest, AWriteWaitsForTheEndOfAnAnswer) {
+  TestPeer peer = Accepted({.memory = kLong});
+  peer.KeepLittle();
+  peer.Send(ReadFpdu(1, ReadOf(*end_, kLong)));
+  const DdpHeader first = HeaderOf(peer.ReceiveFpduHex());
+  ASSERT_FALSE(first.last);
+  PostWrite(*end_, 65536);
+  EXPECT_EQ(ReceiveWhole(peer, 2, first), (std::vector<Op>{Op::kReadResponse, Op::kWrite}));
+}
+
+TEST_F(LinkTest, AConfirmationWaitsForTheEndOfASend) {
+  TestPeer peer = Accepted({.memory = kLong, .reads = 1});
+  peer.KeepLittle();
+  end_->Send(1, 0, 8, kConfirm);
+  end_->Send(2, 0, 8, kConfirm);
+  end_->Send(3, 0, kLong, kConfirm);
+  const std::vector<uint8_t> answer =
+      Fpdu(TaggedHeader(Op::kReadResponse, kNoMemoryStag, 0, true), "");
+  EXPECT_EQ(ReceiveWhole(peer, 2), (std::vector<Op>{Op::kSend, Op::kReadRequest}));
+  peer.Send(answer);
+  EXPECT_EQ(end_->NextSend().id, 1u);
+  EXPECT_EQ(ReceiveWhole(peer, 3), (std::vector<Op>{Op::kSend, Op::kSend, Op::kReadRequest}));
+  peer.Send(answer);
+  EXPECT_EQ(end_->NextSend().id, 2u);
+  EXPECT_EQ(end_->NextSend().id, 3u);
+}
+
+// Checklist 41: what answers our read must be what we asked for.
+TEST_F(LinkTest, AnswersThatDoNotFit) {
+  enum class Fault { kNone, kStag, kOffset, kShort, kLong };
+  for (const Fault fault :
+       {Fault::kNone, Fault::kStag, Fault::kOffset, Fault::kShort, Fault::kLong}) {
+    SCOPED_TRACE(static_cast<int>(fault));
+    TestPeer peer = Accepted();
+    SendRequest request;
+    request.opcode = Opcode::kRead;
+    const Segment segment = end_->Piece(0, 8);
+    request.segments = {&segment, 1};
+    request.remote_key = 0x12a00;
+    request.remote_address = 0x7f0000001000;
+    ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+    const std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
+    ASSERT_EQ(fpdu.size(), 52u);
+    const std::span<const uint8_t> bytes(fpdu);
+    const ReadRequest asked = DecodeReadRequest(bytes.subspan<20, kReadRequestSize>());
+    EXPECT_EQ(asked.size, 8u);
+    EXPECT_EQ(asked.source_stag, 0x12a00u);
+    EXPECT_EQ(asked.source_offset, 0x7f0000001000u);
+    EXPECT_NE(asked.sink_stag, 0u);
+    std::string payload = "3031323334353637";
+    if (fault == Fault::kShort) payload.resize(14);
+    if (fault == Fault::kLong) payload += "38";
+    peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, asked.sink_stag ^ (fault == Fault::kStag),
+                                asked.sink_offset + (fault == Fault::kOffset), true),
+                   payload));
+    if (fault == Fault::kNone) {
+      EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+      EXPECT_EQ(ToHex(std::span<const uint8_t>(end_->memory).first(8)), payload);
+    } else {
+      EXPECT_EQ(CodeOf(peer.ReceiveFpduHex()), fault == Fault::kStag ? "1100" : "1101");
+      EXPECT_NE(end_->NextSend().status, Status::kSuccess);
+    }
+  }
+}
+
+// Checklist 41, but for siw's (Linux 6.1) answer to an empty read behind a send of its own: what it
+// had sent. Nobody asked for it, and it goes nowhere.
+TEST_F(LinkTest, BytesThatAnswerAnEmptyRead) {
+  TestPeer peer = Accepted();
+  end_->Fill(0, 64, 1);
+  const auto memory = end_->memory;
+  SendRequest empty;
+  empty.id = 1;
+  empty.opcode = Opcode::kRead;
+  empty.remote_key = 0x12a00;
+  ASSERT_EQ(end_->pair->PostSend(empty), PostResult::kOk);
+  end_->Send(2, 0, 8, kConfirm);
+  peer.ReceiveFpduHex();  // the read, the send, and the read that confirms it
+  peer.ReceiveFpduHex();
+  peer.ReceiveFpduHex();
+  for (uint64_t id = 1; id <= 2; ++id) {
+    peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, 1, 0, false), "3031323334353637"));
+    peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, 1, 8, true), "3839"));
+    const Completion done = end_->NextSend();
+    EXPECT_EQ(done.id, id);
+    EXPECT_EQ(done.status, Status::kSuccess);
+  }
+  EXPECT_EQ(end_->memory, memory);
+  peer.Shutdown();
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);
+}
+
+TEST_F(LinkTest, ConfirmsByTheWordOfThePeer) {
+  TestPeer peer = Accepted();
+  end_->pair->ConfirmBy(ConfirmationWord{0x7f0000001000, 0x12a00});
+  end_->Send(1, 0, 8, kConfirm);
+  peer.ReceiveFpduHex();
+  EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(ReadFpdu(1, {.sink_stag = kNoMemoryStag,
+                                                      .size = 8,
+                                                      .source_stag = 0x12a00,
+                                                      .source_offset = 0x7f0000001000})));
+  peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, kNoMemoryStag, 0, true), "3031323334353637"));
+  EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+  // It is that of one connection.
+  end_->pair->Disconnect(DisconnectMode::kAbrupt);
+  end_->pair->Reset();
+  EXPECT_FALSE(static_cast<SoftQueuePair&>(*end_->pair).confirm_by().has_value());
+}
+
+// Checklist 51, 53: verdicts of the peer, in both bit orders.
+TEST_F(LinkTest, TerminateOfThePeer) {
+  struct Row {
+    const char* control;
+    Status status;
+  };
+  for (const Row& row :
+       {Row{"12028000", Status::kReceiverNotReady}, Row{"21020300", Status::kReceiverNotReady},
+        Row{"11008000", Status::kRemoteAccess}, Row{"01028000", Status::kRemoteAccess},
+        Row{"10000700", Status::kRemoteAccess}, Row{"12058000", Status::kRemoteOperation},
+        Row{"02078000", Status::kRemoteOperation}, Row{"00000000", Status::kFlushed},
+        Row{"20020000", Status::kTransport}}) {
+    SCOPED_TRACE(row.control);
+    TestPeer peer = Accepted();
+    end_->Send(1, 0, 8, kConfirm);
+    end_->Send(2, 0, 8, kConfirm);
+    peer.ReceiveFpduHex();
+    peer.ReceiveFpduHex();
+    peer.Send(Fpdu(UntaggedHeader(Op::kTerminate, 1, 0, true), row.control));
+    EXPECT_EQ(end_->NextSend().status, row.status);
+    EXPECT_EQ(end_->NextSend().status, Status::kFlushed);
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+    // No Terminate of ours answers it.
+    const std::string rest = peer.ReceiveEnd().hex;
+    EXPECT_EQ(rest.find("4147"), std::string::npos) << rest;
+  }
+}
+
+// What a fence has kept back goes out in turns, so that nobody has the locks for long; and to the
+// end, though nobody polls.
+TEST_F(LinkTest, ManyRequestsBehindAFence) {
+  constexpr uint32_t kSends = 500;
+  for (const bool polled : {false, true}) {
+    SCOPED_TRACE(polled);
+    TestPeer peer = Accepted();
+    SendRequest read;
+    read.id = 1;
+    read.opcode = Opcode::kRead;
+    read.remote_key = 1;
+    ASSERT_EQ(end_->pair->PostSend(read), PostResult::kOk);
+    peer.ReceiveFpduHex();
+    SendRequest send;
+    send.flags = kFence;
+    for (uint32_t i = 0; i < kSends; ++i) {
+      ASSERT_EQ(end_->pair->PostSend(send), PostResult::kOk);
+    }
+    std::atomic<bool> stop{polled};
+    end_->loop.Post([&stop] { stop.wait(true); });
+    peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, 1, 0, true), ""));
+    if (polled) {
+      Completion completion = {};
+      const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
+      while (end_->send_queue->Poll(&completion, 1) == 0 && !deadline.Passed(end_->loop)) {
+        static_cast<SoftQueuePair&>(*end_->pair).MarkArrived();  // as the blocked loop would
+      }
+      EXPECT_EQ(completion.id, 1u);
+      EXPECT_TRUE(static_cast<SoftQueuePair&>(*end_->pair).SendsUnemitted());
+      stop = false;
+      stop.notify_all();
+    }
+    for (uint32_t i = 1; i <= kSends; ++i) {
+      ASSERT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(SendHeader(i), ""))) << i;
+    }
+    end_->loop.Drain();
+  }
+}
+
+TEST_F(LinkTest, WriteInSegmentsOfTheMss) {
+  TestPeer peer = Accepted();
+  end_->Fill(0, 300000, 2);
+  PostWrite(*end_, 300000);
+  uint64_t at = 0;
+  for (bool last = false; !last;) {
+    const std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
+    ASSERT_GT(fpdu.size(), 20u);
+    EXPECT_LE(fpdu.size(), 65536u);
+    DdpHeader header;
+    const std::span<const uint8_t> ulpdu = std::span<const uint8_t>(fpdu).subspan(2);
+    ASSERT_EQ(ParseDdpHeader(ulpdu, &header), std::nullopt);
+    EXPECT_EQ(header.offset, 0x10000 + at);
+    EXPECT_EQ(header.stag, 0x12a00u);
+    last = header.last;
+    const size_t length = (static_cast<size_t>(fpdu[0]) << 8 | fpdu[1]) - kDdpTaggedSize;
+    if (!last) {
+      EXPECT_EQ(length % 4, 0u);
+    }
+    at += length;
+  }
+  EXPECT_EQ(at, 300000u);
+  EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::iwarp
