@@ -121,7 +121,8 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
   heard_ = heard_ || pair_.Heard();
   switch (outcome) {
     case verbs::ConnectOutcome::kUnreachable:
-      return EndpointInput::kUnreachable;
+      // Or it has the request, and was cut off before it answered.
+      return pair_.Heard() ? EndpointInput::kTimedOut : EndpointInput::kUnreachable;
     case verbs::ConnectOutcome::kNoResources:
       return EndpointInput::kNoResources;
     case verbs::ConnectOutcome::kRejected: {

@@ -137,6 +137,31 @@ TEST_F(CutLink, ConnectingIntoSilenceEndsWithTheDeadline) {
   });
 }
 
+// The server has the request when the cable goes: no answer, and not a refusal.
+TEST_F(CutLink, AServerThatIsCutOffBeforeItAnswersTimesOut) {
+  RunPair(
+      [](Peer& peer) {
+        JoinAsServer(peer);
+        Side side;
+        side.Listen(Port(0));
+        peer.Tell("listening");
+        NextRequest(side.cr_evd);
+        peer.Tell("asked");
+        peer.AwaitEnd();
+      },
+      [](Peer& peer) {
+        ASSERT_TRUE(JoinAsClient(peer));
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        Must(Dial(ep, 60 * kSecond));
+        peer.Await("asked");
+        CutSilently();
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_TIMED_OUT, ep, kUntilNoticed);
+      },
+      {.seconds = 60});
+}
+
 // No way out at all: said at once.
 TEST_F(CutLink, ConnectingWithoutAWayOutIsUnreachable) {
   RunClient([](Side& side, DAT_EP_HANDLE ep) {

@@ -214,7 +214,7 @@ void Connector::OnSocketError(int error) {
   Answer answer;
   if (IsShortage(error)) {
     answer.outcome = Outcome::kNoResources;
-  } else if (IsUnreachable(error)) {
+  } else if (IsUnreachable(error) || error == ETIMEDOUT) {
     answer.outcome = Outcome::kUnreachable;
   } else if (error == ECONNREFUSED || error == ECONNRESET) {
     if (error == ECONNREFUSED && !connected_) answer.outcome = Outcome::kNobody;
