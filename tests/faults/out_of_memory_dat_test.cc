@@ -175,5 +175,115 @@ TEST(OutOfMemory, AFailedDatRspCreateLeavesNoEndpoint) {
   });
 }
 
+constexpr uint8_t kMessages = 30;
+
+// Of the receives that were posted with their own numbers as cookies: the messages have these
+// numbers, all up to one, and behind that one the connection has ended.
+void ExpectAllUpToTheEnd(Side& side, const Memory& memory) {
+  bool ended = false;
+  for (uint8_t i = 0; i < kMessages; ++i) {
+    const DAT_DTO_COMPLETION_EVENT_DATA done = NextCompletion(side.receive_evd);
+    EXPECT_EQ(done.user_cookie.as_64, i);
+    ended = ended || done.status != DAT_DTO_SUCCESS;
+    EXPECT_EQ(done.status, ended ? DAT_DTO_ERR_FLUSHED : DAT_DTO_SUCCESS);
+    if (!ended) {
+      EXPECT_EQ(memory.bytes[i], i) << "a message is lost, or came twice";
+    }
+  }
+  if (!ended) return;
+  const DAT_EVENT end = Next(side.connect_evd);
+  EXPECT_TRUE(end.event_number == DAT_CONNECTION_EVENT_DISCONNECTED ||
+              end.event_number == DAT_CONNECTION_EVENT_BROKEN)
+      << end.event_number;
+}
+
+void PostNumberedReceives(DAT_EP_HANDLE ep, const Memory& memory) {
+  for (uint8_t i = 0; i < kMessages; ++i) {
+    DAT_LMR_TRIPLET local = memory.Local(i, 1);
+    Must(dat_ep_post_recv(ep, 1, &local, Cookie(i), DAT_COMPLETION_DEFAULT_FLAG));
+  }
+}
+
+// A message of one byte, its number.
+DAT_RETURN SendNumber(DAT_EP_HANDLE ep, Memory& memory, uint8_t number) {
+  memory.bytes[number] = number;
+  DAT_LMR_TRIPLET local = memory.Local(number, 1);
+  return dat_ep_post_send(ep, 1, &local, Cookie(number), DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+// Who polls takes what has come out of the wire, and keeps it until there is a receive.
+TEST(OutOfMemory, AMessageIsLostWithItsConnectionOnly) {
+  RunPair(
+      [](Peer& peer) {
+        for (int n = 1; n <= 12; ++n) {
+          SCOPED_TRACE(n);
+          Side side;
+          Memory memory(side, kMessages);
+          const DAT_EP_HANDLE ep = side.NewEp();
+          side.AcceptFrom(peer, ep, Port(0));
+          DAT_EVENT event;
+          for (int i = 0; i < 1000; ++i) {  // from now on this thread reads
+            ASSERT_TRUE(Fails(dat_evd_dequeue(side.receive_evd, &event), DAT_QUEUE_EMPTY));
+          }
+          peer.Tell("hot");
+          FailAllocation(n);
+          for (int i = 0; i < 10000; ++i) {
+            EXPECT_TRUE(Fails(dat_evd_dequeue(side.receive_evd, &event), DAT_QUEUE_EMPTY));
+          }
+          peer.Await("sent");
+          for (int i = 0; i < 1000; ++i) {
+            EXPECT_TRUE(Fails(dat_evd_dequeue(side.receive_evd, &event), DAT_QUEUE_EMPTY));
+          }
+          StopFailing();
+          PostNumberedReceives(ep, memory);
+          ExpectAllUpToTheEnd(side, memory);
+          peer.Tell("done");
+        }
+      },
+      [](Peer& peer) {
+        for (int n = 1; n <= 12; ++n) {
+          Side side;
+          Memory memory(side, kMessages);
+          const DAT_EP_HANDLE ep = side.NewEp();
+          side.ConnectTo(peer, ep, Port(0));
+          peer.Await("hot");
+          for (uint8_t i = 0; i < kMessages; ++i) (void)SendNumber(ep, memory, i);
+          peer.Tell("sent");
+          peer.Await("done");
+        }
+      });
+}
+
+TEST(OutOfMemory, ASendThatFailedIsNotSent) {
+  RunPair(
+      [](Peer& peer) {
+        for (int n = 1; n <= 4; ++n) {
+          Side side;
+          Memory memory(side, kMessages);
+          const DAT_EP_HANDLE ep = side.NewEp();
+          side.AcceptFrom(peer, ep, Port(0));
+          for (uint8_t i = 0; i < kMessages; ++i) {
+            FailAllocation(n);
+            const DAT_RETURN first = SendNumber(ep, memory, i);
+            StopFailing();
+            if (first != DAT_RETURN{DAT_SUCCESS}) Must(SendNumber(ep, memory, i));
+          }
+          peer.Await("done");
+        }
+      },
+      [](Peer& peer) {
+        for (int n = 1; n <= 4; ++n) {
+          SCOPED_TRACE(n);
+          Side side;
+          Memory memory(side, kMessages);
+          const DAT_EP_HANDLE ep = side.NewEp();
+          PostNumberedReceives(ep, memory);
+          side.ConnectTo(peer, ep, Port(0));
+          ExpectAllUpToTheEnd(side, memory);
+          peer.Tell("done");
+        }
+      });
+}
+
 }  // namespace
 }  // namespace viaduct::tests

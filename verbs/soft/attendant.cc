@@ -1,5 +1,7 @@
 #include "verbs/soft/attendant.h"
 
+#include <new>
+
 #include "verbs/soft/completion_queue.h"
 
 namespace viaduct::verbs {
@@ -35,7 +37,13 @@ void Attendant::Urge(SoftCompletionQueue& queue, bool now) {
     }
     scheduled_ = true;
   }
-  executor_.Post(Task());
+  try {
+    executor_.Post(Task());
+  } catch (const std::bad_alloc&) {
+    SpinLockHolder holder(&lock_);
+    for (; listed_ != nullptr; listed_ = listed_->listed_next_) listed_->listed_.store(false);
+    scheduled_ = false;
+  }
 }
 
 void Attendant::Unlink(SoftCompletionQueue** list, SoftCompletionQueue& queue) {

@@ -26,7 +26,8 @@ class Attendant {
   Attendant& operator=(const Attendant&) = delete;
 
   // Looks at `queue` soon, and then at every tick as long as it is hot; `now`: without waiting for
-  // the tick that is due. Any thread, any lock.
+  // the tick that is due. Any thread, any lock. Without memory nothing comes of it, and whoever
+  // urges next tries again.
   void Urge(SoftCompletionQueue& queue, bool now = false);
   // `queue` is being destroyed. Off the executor waits for a look at it.
   void Forget(SoftCompletionQueue& queue);
@@ -43,8 +44,8 @@ class Attendant {
   SoftCompletionQueue* listed_ ABSL_GUARDED_BY(lock_) = nullptr;   // for the next run
   SoftCompletionQueue* batch_ ABSL_GUARDED_BY(lock_) = nullptr;    // of this run, still to do
   SoftCompletionQueue* current_ ABSL_GUARDED_BY(lock_) = nullptr;  // being looked at
-  bool urgent_ ABSL_GUARDED_BY(lock_) = false;     // the next run need not wait for a tick
-  bool scheduled_ ABSL_GUARDED_BY(lock_) = false;  // Run will come, or runs
+  bool urgent_ ABSL_GUARDED_BY(lock_) = false;         // the next run need not wait for a tick
+  bool scheduled_ ABSL_GUARDED_BY(lock_) = false;      // Run will come, or runs
   Executor::TimerId tick_ ABSL_GUARDED_BY(lock_) = 0;  // by which it comes
 };
 

@@ -24,7 +24,8 @@ class Link {
   // Emits posted sends as far as there is room:
   //   while (SendEntry* entry = pair->NextToEmit()) { ...; pair->Emitted(); }
   // Stops where the wire is full and goes on when it is called again: after each PostSend, after
-  // each Poll that leaves something unemitted, and by SoftQueuePair::Attend.
+  // each Poll that leaves something unemitted, and by SoftQueuePair::Attend. The pair breaks where
+  // it throws bad_alloc, as with Poll.
   virtual void Pump() = 0;
 
   // Consumes what has arrived, up to about `budget` messages, through the pair's inbound

@@ -3,6 +3,7 @@
 #include "verbs/soft/queue_pair.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -140,6 +141,7 @@ void SoftQueuePair::Begin(State state) {
     peer_verdict_ = Status::kSuccess;
   }
   failing_.store(false);
+  unsettled_.store(0);
   heard_.store(false);
   short_.store(false);
   reads_out_limit_ = max_reads_out_;
@@ -296,7 +298,15 @@ void SoftQueuePair::FailWith(DisconnectCause cause, Status verdict, Status verdi
     connection = fail_connection_;
     failing_.store(true, std::memory_order_release);
   }
-  RunOnExecutor([connection](SoftQueuePair& pair) { pair.Settle(connection); });
+  SettleLater(connection);
+}
+
+void SoftQueuePair::SettleLater(uint64_t connection) {
+  try {
+    RunOnExecutor([connection](SoftQueuePair& pair) { pair.Settle(connection); });
+  } catch (const std::bad_alloc&) {
+    unsettled_.store(connection);
+  }
 }
 
 Inbound SoftQueuePair::Break(Status verdict_for_peer) {

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -283,6 +284,8 @@ class SoftQueuePair final : public QueuePair {
   Link* Tear(Status verdict, Broken* broken = nullptr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
   Damage BreakOff(OpenWrite open, Status verdict_for_peer);
   void FlushQueues(Status oldest);
+  // Settle, on the executor.
+  void SettleLater(uint64_t connection);
   void Settle(uint64_t connection);
   void CheckDrained();
   void AwaitTaken(uint64_t connection);
@@ -341,6 +344,23 @@ class SoftQueuePair final : public QueuePair {
   template <typename Copy>
   bool Walk(absl::Span<const Segment> segments, uint64_t offset, uint32_t n, uint32_t access,
             Copy&& copy) const;
+  // The link's. Where memory ends in the middle the connection breaks: what was sent or consumed is
+  // not known then.
+  void PumpLink(Link& link) {
+    try {
+      link.Pump();
+    } catch (const std::bad_alloc&) {
+      Fail(Status::kTransport);
+    }
+  }
+  bool PollLink(Link& link, int budget) {
+    try {
+      return link.Poll(budget);
+    } catch (const std::bad_alloc&) {
+      Fail(Status::kTransport);
+      return true;
+    }
+  }
   bool Poll(Link& link, const Attachment& attachment, int n);
   bool TryPump(Link& link);
   void LookLater();
@@ -382,6 +402,8 @@ class SoftQueuePair final : public QueuePair {
   std::atomic<State> state_{State::kIdle};
   std::atomic<bool> receiving_{false};  // Link::Start was called: Poll may be
   std::atomic<bool> failing_{false};
+  // A connection that fails and found no memory for SettleLater: whoever looks next tries again.
+  std::atomic<uint64_t> unsettled_{0};
   std::atomic<uint8_t> attention_{0};  // Attention
   std::atomic<bool> hot_{false};       // changes under the locks of all its queues
   std::atomic<bool> held_{false};      // a message waits for a receive

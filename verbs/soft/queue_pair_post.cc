@@ -60,7 +60,7 @@ inline SoftQueuePair::Taken SoftQueuePair::EnqueueSend(const SendRequest& reques
     Doom(entry, Status::kLocalLength);
   }
   if (Enqueue(entry, n)) [[likely]]
-    link_.load(std::memory_order_relaxed)->Pump();
+    PumpLink(*link_.load(std::memory_order_relaxed));
   return Taken::kYes;
 }
 
@@ -99,7 +99,7 @@ bool SoftQueuePair::EnqueueAtomic(const AtomicRequest& request) {
   } else if (request.result.length != sizeof(uint64_t)) {
     Doom(entry, Status::kLocalLength);
   }
-  if (Enqueue(entry, n)) link_.load(std::memory_order_relaxed)->Pump();
+  if (Enqueue(entry, n)) PumpLink(*link_.load(std::memory_order_relaxed));
   return true;
 }
 
@@ -158,7 +158,7 @@ PostResult SoftQueuePair::PostBind(const BindRequest& request, Key* key) {
     // Otherwise it has been flushed, and its place may be another's by now.
     if (posted.position >= sends_.done.load(std::memory_order_relaxed)) {
       sends_.at(posted.position).flags &= static_cast<uint16_t>(~kWithdrawing);
-      link_.load(std::memory_order_relaxed)->Pump();
+      PumpLink(*link_.load(std::memory_order_relaxed));
       CheckDrained();
     }
   }

@@ -37,7 +37,7 @@ bool SoftQueuePair::TryPump(Link& link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { send_lock_.Unlock(); };
   const uint64_t done = sends_.done.load(std::memory_order_relaxed);
   const uint32_t incomplete = incomplete_.load(std::memory_order_relaxed);
-  link.Pump();
+  PumpLink(link);
   return sends_.done.load(std::memory_order_relaxed) != done ||
          incomplete_.load(std::memory_order_relaxed) != incomplete;
 }
@@ -56,11 +56,11 @@ void SoftQueuePair::LookLater() {
 bool SoftQueuePair::Poll(Link& link, const Attachment& attachment,
                          int n) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const int budget = n == 0 ? kDefaultBudget : n;
-  if (attachment.home) return link.Poll(budget);
+  if (attachment.home) return PollLink(link, budget);
   // Only sends complete in the queue that is polled: the home's lock is tried if need be.
   if (!link.Arrived() || !home_.lock().TryLock()) return false;
   const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { home_.lock().Unlock(); };
-  return link.Poll(budget);
+  return PollLink(link, budget);
 }
 
 int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
@@ -75,6 +75,8 @@ int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
     }
     if (attention_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       PayAttention(attachment, n);
+  } else if (unsettled_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    SettleLater(unsettled_.exchange(0));
   }
   const int got = n != 0 ? Reap(attachment, out, n) : 0;
   if (moved || got != 0) {
@@ -233,7 +235,7 @@ bool SoftQueuePair::TryCool(Attachment& attachment, bool* fence) ABSL_NO_THREAD_
     // and the poster had seen the read unfinished. Nobody looks any more after this.
     if (SendsUnemitted() && receiving_.load(std::memory_order_relaxed) &&
         !failing_.load(std::memory_order_relaxed)) {
-      link->Pump();
+      PumpLink(*link);
       CheckDrained();
     }
     *fence |= link->Cool();
