@@ -1,4 +1,5 @@
 // Posting.
+#include "absl/base/attributes.h"
 #include "verbs/soft/context.h"
 #include "verbs/soft/prefetch.h"
 #include "verbs/soft/queue_pair.h"
@@ -36,7 +37,8 @@ inline void SoftQueuePair::TellSent() {
   }
 }
 
-inline SoftQueuePair::Taken SoftQueuePair::EnqueueSend(const SendRequest& request) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline SoftQueuePair::Taken SoftQueuePair::EnqueueSend(
+    const SendRequest& request) {
   PassLockHolder holder(&send_lock_);
   if (!sends_.HasRoom(request.segments.size())) [[unlikely]]
     return Taken::kNoRoom;
