@@ -55,6 +55,7 @@ void SendTerminate(int fd, const WireError& error, bool crc) {
 Connector::Connector(EventLoop& loop, Socket socket, ConnectorOptions options, Handler handler)
     : loop_(loop),
       options_(std::move(options)),
+      to_(options_.to),
       handler_(std::move(handler)),
       socket_(std::move(socket)) {}
 
@@ -97,7 +98,7 @@ void Connector::Redial() {
   if (!handler_) return;
   timer_ = 0;
   connected_ = false;
-  socket_ = NewTcpSocket(options_.to.family());
+  socket_ = NewTcpSocket(to_.family());
   if (!socket_.valid()) return OnSocketError(errno);
   Dial();
 }
@@ -109,7 +110,7 @@ void Connector::Dial() {
   SetConnectionOptions(fd, options_.silence);
   sockaddr_storage storage;
   socklen_t length;
-  if (BindsSource(options_.from, options_.to)) {
+  if (BindsSource(options_.from, to_)) {
     const int on = 1;
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     length = options_.from.ToSockaddr(0, &storage);
@@ -117,7 +118,7 @@ void Connector::Dial() {
       return OnSocketError(errno);
     }
   }
-  length = options_.to.ToSockaddr(options_.port, &storage);
+  length = to_.ToSockaddr(options_.port, &storage);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&storage), length) != 0 &&
       errno != EINPROGRESS) {
     return OnSocketError(errno);
@@ -187,8 +188,8 @@ void Connector::OnReply() {
       answer.reply = std::move(reply_);
       break;
     case MpaOutcome::Kind::kBroken:
-      Log(LogLevel::kWarn, "iwarp: reply of ", options_.to.ToString(), " port ", options_.port,
-          ": ", Describe(outcome.error));
+      Log(LogLevel::kWarn, "iwarp: reply of ", to_.ToString(), " port ", options_.port, ": ",
+          Describe(outcome.error));
       // A reply that is none is not answered (RFC 5044 8); one that asks too much is.
       if (outcome.error != kBadStartup) {
         SendTerminate(socket_.get(), outcome.error, request_.crc || reply_->frame().crc);
@@ -210,6 +211,13 @@ void Connector::OnSocketError(int error) {
     const auto self = shared_from_this();
     timer_ = loop_.RunAt(loop_.Now() + kRedialPause, [self] { self->Redial(); });
     return;
+  }
+  if (error == ECONNREFUSED && !connected_ && to_.IsLoopback() && to_ != LoopbackOf(to_)) {
+    // Another address of the loopback network, as the host's own name has one in Debian's hosts
+    // file (127.0.1.1): mostly nobody listens there, and everybody at the first.
+    to_ = LoopbackOf(to_);
+    CloseSocket();
+    return Redial();
   }
   Answer answer;
   if (IsShortage(error)) {

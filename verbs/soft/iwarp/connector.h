@@ -75,6 +75,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
 
   EventLoop& loop_;
   const ConnectorOptions options_;
+  Address to_;
   Handler handler_;  // null: finished or cancelled
   bool enhanced_ = true;
   bool connected_ = false;

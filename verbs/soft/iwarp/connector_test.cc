@@ -33,7 +33,7 @@ class ConnectorTest : public testing::Test {
   }
 
   void Connect(uint16_t port, ConnectorOptions options = {}) {
-    options.to = *Address::Parse("127.0.0.1");
+    if (options.to.IsUnspecified()) options.to = *Address::Parse("127.0.0.1");
     options.port = port;
     options.on_progress = [this](uint16_t local_port, bool heard) {
       std::lock_guard lock(mutex_);
@@ -146,6 +146,16 @@ TEST_F(ConnectorTest, NobodyListens) {
   Connect(port);
   EXPECT_EQ(WaitForAnswer().outcome, Outcome::kNobody);
   EXPECT_TRUE(heard());
+}
+
+// What Debian's hosts file calls the host itself.
+TEST_F(ConnectorTest, AnotherAddressOfTheLoopbackNetwork) {
+  const Address own_name = *Address::Parse("127.0.1.1");
+  Connect(listener_.port(), {.to = own_name});
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  peer.SendHex(std::string(kReply) + "10020004 00010001");
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kConnected);
 }
 
 // Checklist 4, 5, and what else is no reply: refused.

@@ -129,6 +129,10 @@ Debt DebtOf(int fd) {
   return debt;
 }
 
+Address LoopbackOf(const Address& address) {
+  return *Address::Parse(address.family() == AF_INET6 ? "::1" : "127.0.0.1");
+}
+
 bool IsUnreachable(int error) {
   switch (error) {
     case EHOSTUNREACH:

@@ -92,10 +92,6 @@ class IwarpListener final : public WireListener {
   const std::unique_ptr<HandOffDoor> door_;
 };
 
-Address LoopbackOf(const Address& address) {
-  return *Address::Parse(address.family() == AF_INET6 ? "::1" : "127.0.0.1");
-}
-
 }  // namespace
 
 IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
