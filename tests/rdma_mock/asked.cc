@@ -26,4 +26,14 @@ int AskedDelay() { return asked.delay; }
 
 int AskedRead() { return asked.read; }
 
+int AskedReadsIn() { return asked.reads_in; }
+
+int AskedReadsOut() { return asked.reads_out; }
+
+int AskedInlineSegments() { return asked.inline_segments; }
+
+uint64_t AskedInlineAddress() { return asked.inline_address; }
+
+bool AskedStaleSegment() { return asked.stale_segment; }
+
 }  // namespace viaduct::rdma_mock

@@ -18,6 +18,16 @@ int AskedDelay();
 // The bytes of the last read; -1: there was none.
 int AskedRead();
 
+// Of the last accept: reads that the peer may have under way, and that this end may have.
+int AskedReadsIn();
+int AskedReadsOut();
+
+// Of the last request that went inline: how many segments, and where the first one lies.
+int AskedInlineSegments();
+uint64_t AskedInlineAddress();
+// A request without segments has had a list whose first one is not empty: some libraries look.
+bool AskedStaleSegment();
+
 }  // namespace viaduct::rdma_mock
 
 #endif  // VIADUCT_TESTS_RDMA_MOCK_ASKED_H_

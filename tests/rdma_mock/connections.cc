@@ -225,6 +225,8 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
     errno = ECONNRESET;
     return -1;
   }
+  asked.reads_in = parameters->responder_resources;
+  asked.reads_out = parameters->initiator_depth;
   Join(*PairOf(id), *PairOf(*id.peer));
   Tell(*id.peer, RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
   Tell(id, RDMA_CM_EVENT_ESTABLISHED);

@@ -131,6 +131,11 @@ struct Asked {
   std::atomic<unsigned> peer_access{0};
   std::atomic<int> delay{0};
   std::atomic<int> read{-1};
+  std::atomic<int> reads_in{-1};
+  std::atomic<int> reads_out{-1};
+  std::atomic<int> inline_segments{0};
+  std::atomic<uint64_t> inline_address{0};
+  std::atomic<bool> stale_segment{false};
 };
 inline constinit Asked asked;
 

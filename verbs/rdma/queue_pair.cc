@@ -259,9 +259,10 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
   if (state_ != State::kIdle) return absl::FailedPreconditionError("not idle");
   ended_ = false;
   rdma_conn_param parameters = Parameters();
-  // What the requester reads at once, and lets be read.
-  parameters.responder_resources = std::min(parameters.responder_resources, initiator_depth);
-  parameters.initiator_depth = std::min(parameters.initiator_depth, responder_resources);
+  // rdma_get_cm_event(3): of a request both are as this end sees them, what it shall answer and
+  // what it may ask.
+  parameters.responder_resources = std::min(parameters.responder_resources, responder_resources);
+  parameters.initiator_depth = std::min(parameters.initiator_depth, initiator_depth);
   const bool framed = immediate_form() == ImmediateForm::kFramed;
   const absl::Status status = gone ? absl::AbortedError("") : Prepare(connection, framed);
   connection_ = &connection;
