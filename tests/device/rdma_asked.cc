@@ -1,7 +1,11 @@
 // What an RDMA device is asked for, over the one without a wire (tests/rdma_mock).
+#include <pthread.h>
+
+#include <atomic>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
@@ -83,6 +87,78 @@ TEST_F(AskedTest, AReadOfNoBytesIsOneOfThePeersWord) {
   const Completion done = Expect(from.sends(), 1);
   EXPECT_EQ(done.length, 0u);
   EXPECT_EQ(rdma_mock::AskedRead(), word.has_value() ? 8 : 0);
+}
+
+// What a requester reads at once the acceptor answers at once, and no more.
+TEST_F(AskedTest, ReadDepthsAreNotCrossed) {
+  EndOptions few;
+  few.max_reads_out = 1;
+  End& from = NewEnd(a(), few);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  EXPECT_EQ(rdma_mock::AskedReadsIn(), 1);
+  EXPECT_GT(rdma_mock::AskedReadsOut(), 1);
+}
+
+// Older libraries of irdma send the first one alone.
+TEST_F(AskedTest, OneSegmentAtMostGoesInline) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  const Segment two[] = {{from.Address(0), from.region().key(), 4},
+                         {from.Address(100), from.region().key(), 4}};
+  SendRequest send;
+  send.id = 1;
+  send.segments = two;
+  ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
+  ASSERT_EQ(from.pair().PostSend(send), PostResult::kOk);
+  Expect(from.sends(), 1);
+  EXPECT_EQ(Expect(to.receives(), 1).length, 8u);
+  EXPECT_LE(rdma_mock::AskedInlineSegments(), 1);
+}
+
+// Libraries look at it.
+TEST_F(AskedTest, AnEmptyWriteBringsNoSegmentOfTheRequestBefore) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  const Segment two[] = {{from.Address(0), from.region().key(), 4000},
+                         {from.Address(5000), from.region().key(), 4000}};
+  SendRequest write;
+  write.id = 1;
+  write.opcode = Opcode::kWrite;
+  write.remote_address = to.Address(0);
+  write.remote_key = to.region().key();
+  write.segments = two;
+  ASSERT_EQ(from.pair().PostSend(write), PostResult::kOk);
+  Expect(from.sends(), 1);
+  write.segments = {};
+  ASSERT_EQ(from.pair().PostSend(write), PostResult::kOk);
+  Expect(from.sends(), 1);
+  EXPECT_FALSE(rdma_mock::AskedStaleSegment());
+}
+
+// libsiw and librxe reach a cancellation point with a lock held.
+TEST_F(AskedTest, ACancelledThreadEndsBehindItsPost) {
+  const char* const iwarp = std::getenv("RDMA_MOCK_IWARP");
+  if (iwarp == nullptr || std::string(iwarp) != "siw") {
+    GTEST_SKIP() << "the library of this device makes no system call";
+  }
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
+  std::atomic<bool> posted{false};
+  std::thread poster([&] {
+    pthread_cancel(pthread_self());
+    EXPECT_EQ(from.Send(1, 0, 8), PostResult::kOk);
+    posted = true;
+    pthread_testcancel();
+  });
+  poster.join();
+  EXPECT_TRUE(posted);
+  Expect(from.sends(), 1);
+  Expect(to.receives(), 1);
 }
 
 }  // namespace

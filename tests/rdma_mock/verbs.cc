@@ -185,11 +185,19 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
   Complete(pair.send_cq, pair, work.wr_id, opcode, status, bytes, nullptr);
 }
 
+// As libsiw and librxe tell their drivers.
+void Ring() {
+  static const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  const ssize_t written = write(nowhere, "", 1);
+  static_cast<void>(written);
+}
+
 int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr** bad) {
   QueuePair& pair = *static_cast<QueuePair*>(handle);
   SpinLockHolder guard(&pair.post_lock);
   if (pair.peer == nullptr && mishaps.swallow) [[unlikely]]
     return 0;
+  if (IsSiw()) Ring();
   for (; work != nullptr; work = work->next) {
     if (mishaps.taken_before_refusal >= 0) [[unlikely]] {
       if (mishaps.taken_before_refusal == 0) {
@@ -198,10 +206,15 @@ int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr** bad) {
       }
       --mishaps.taken_before_refusal;
     }
-    if ((work->send_flags & IBV_SEND_INLINE) != 0 && BytesOf(*work) > pair.max_inline)
-        [[unlikely]] {
-      *bad = work;
-      return ENOMEM;
+    if ((work->send_flags & IBV_SEND_INLINE) != 0) {
+      if (BytesOf(*work) > pair.max_inline) [[unlikely]] {
+        *bad = work;
+        return ENOMEM;
+      }
+      asked.inline_segments.store(work->num_sge, std::memory_order_relaxed);
+      asked.inline_address.store(work->sg_list->addr, std::memory_order_relaxed);
+    } else if (work->num_sge == 0 && work->sg_list != nullptr && work->sg_list->length != 0) {
+      asked.stale_segment = true;
     }
     Perform(pair, *work);
   }

@@ -71,6 +71,7 @@ absl::Status Device::Start(const Address& address) {
     return ErrnoStatus(errno, "rdma_cm");
   }
   if (ibv_query_device(verbs_, &limits_) != 0) return ErrnoStatus(errno, "query the device");
+  rings_by_write_ = limits_.vendor_id == kSiwVendor || limits_.vendor_id == kRxeVendor;
   if (manager() == Manager::kSiw) {
     first_queue_ = ibv_create_cq(verbs_, kSiwEntries, nullptr, nullptr, 0);
     if (first_queue_ == nullptr) return ErrnoStatus(errno, "ibv_create_cq");

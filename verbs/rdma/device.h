@@ -75,6 +75,8 @@ class Device {
   std::string name() const { return verbs_->device->name; }
   bool iwarp() const { return verbs_->device->transport_type == IBV_TRANSPORT_IWARP; }
   Manager manager() const;
+  // Its library tells the driver of a request by write(), a cancellation point, with a lock held.
+  bool rings_by_write() const { return rings_by_write_; }
   const ibv_device_attr& limits() const { return limits_; }
   bool atomics() const { return limits_.atomic_cap != IBV_ATOMIC_NONE; }
   DeviceWindows windows() const;
@@ -112,6 +114,7 @@ class Device {
   uint32_t max_message_ = 0x7fffffff;
   uint32_t max_inline_ = 0;
   uint32_t max_read_segments_ = 1;
+  bool rings_by_write_ = false;
   ibv_cq* first_queue_ = nullptr;  // of siw: device.cc
   rdma_cm_id* anchor_ = nullptr;   // as long as an id is bound, librdmacm keeps the device open
   rdma_event_channel* connections_ = nullptr;

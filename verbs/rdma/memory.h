@@ -92,12 +92,12 @@ class Memory {
     *local_key = entry->local_key;
     return entry->domain == &domain || TranslateAcross(domain, key, local_key);
   }
-  // The usual case of it: a segment of a region of that very domain, in the device's form. False:
-  // it is not one.
+  // The usual case of it: a segment of a region of that very domain whose addresses are those of
+  // memory, in the device's form. False: it is not one.
   bool TranslateOwn(const DomainCore& domain, const Segment& segment, uint32_t rights,
                     RegionCache& cache, ibv_sge* to) {
     const RegionEntry* const entry = map_.Find(segment.key, cache);
-    if (entry == nullptr || entry->domain != &domain ||
+    if (entry == nullptr || entry->domain != &domain || entry->address != entry->memory ||
         !entry->Holds(segment.address, segment.length, rights)) {
       return false;
     }

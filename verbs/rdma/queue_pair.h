@@ -124,6 +124,10 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // Makes a read one of the peer's confirmation word, of no bytes if it has told none.
   void AskForWord(ibv_send_wr* read, ibv_sge* sink) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // As ibv_post_send, on the connection, and never cancelled.
+  int PostToDevice(ibv_send_wr* first, ibv_send_wr** bad) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // The processor finds them where their addresses say: not those of a region that counts from 0.
+  bool LiesThere(absl::Span<const Segment> segments) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // Puts a frame of the next request where the device finds it. False: there is no such place,
   // since only the peer spoke of frames.
   bool PlaceFrame(const Frame& frame, bool inlined, ibv_sge* segment)

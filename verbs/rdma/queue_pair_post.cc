@@ -1,4 +1,6 @@
 // Posting: requests in the device's form.
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -123,7 +125,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const SendRequ
   connection.Posted(kSends, 1);
   sends_.Publish();
   ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(connection.pair(), &plain_, &bad) != 0) RefusedByDevice(record, bad, 0);
+  if (PostToDevice(&plain_, &bad) != 0) RefusedByDevice(record, bad, 0);
   return true;
 }
 
@@ -203,9 +205,10 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   blank.length = static_cast<uint32_t>(bytes);
   const uint32_t most = MostSegments(request.opcode);
   const uint64_t sent = bytes + lead * kFrameBytes;
-  // Inline bytes are taken now: not those that a fence waits for.
-  const bool inlined = !reads && sent <= sending_->max_inline() && sent != 0 && count <= most &&
-                       (request.flags & kFence) == 0;
+  // Inline bytes are taken now, from where they lie: not those that a fence waits for. Older
+  // libraries of irdma take the first segment alone.
+  const bool inlined = !reads && sent <= sending_->max_inline() && count == 1 &&
+                       (request.flags & kFence) == 0 && (lead != 0 || LiesThere(request.segments));
   if (lead != 0) {
     Frame frame;
     if (immediate && request.opcode == Opcode::kSend) {
@@ -235,13 +238,34 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
                ? PostSplit(work, blank, most)
                : PostGathered(work, request, blank, lead, static_cast<uint32_t>(bytes));
   }
+  // irdma's library looks at the first segment of a write even if there is none.
+  if (count == 0) send_segments_[0] = {0, 0, 0};
   // iWARP's read has one sink, even of no bytes; and siw answers one of no bytes as it should not.
   if (reads && count == 0) {
-    send_segments_[0] = {0, 0, 0};
     work.num_sge = 1;
     if (confirm_to_.length != 0) AskForWord(&work, &send_segments_[0]);
   }
   return PostWhole(work, blank);
+}
+
+bool RdmaQueuePair::LiesThere(absl::Span<const Segment> segments) {
+  const EpochGuard guard;
+  for (const Segment& segment : segments) {
+    if (segment.length == 0) continue;
+    const unsigned char* const memory =
+        memory_.Resolve(*domain_, segment.key, segment.address, segment.length, kLocalRead);
+    if (reinterpret_cast<uint64_t>(memory) != segment.address) return false;
+  }
+  return true;
+}
+
+int RdmaQueuePair::PostToDevice(ibv_send_wr* first, ibv_send_wr** bad) {
+  if (!device_.rings_by_write()) return ibv_post_send(sending_->pair(), first, bad);
+  int before;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  const int error = ibv_post_send(sending_->pair(), first, bad);
+  pthread_setcancelstate(before, nullptr);
+  return error;
 }
 
 bool RdmaQueuePair::PlaceFrame(const Frame& frame, bool inlined, ibv_sge* segment) {
@@ -356,7 +380,7 @@ PostResult RdmaQueuePair::PostSplit(ibv_send_wr& work, const WorkRecord& blank, 
       work.send_flags &= ~kNotOfLaterParts;
     }
     ibv_send_wr* bad = nullptr;
-    if (ibv_post_send(sending_->pair(), chain.data(), &bad) != 0) {
+    if (PostToDevice(chain.data(), &bad) != 0) {
       RefusedByDevice(record, bad, left == 0 ? 0 : left + *behind);
       break;
     }
@@ -377,7 +401,7 @@ WorkRecord& RdmaQueuePair::Begin(uint32_t count, const WorkRecord& blank) {
 PostResult RdmaQueuePair::PostChain(ibv_send_wr* first, uint32_t count, const WorkRecord& blank) {
   WorkRecord& record = Begin(count, blank);
   ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(sending_->pair(), first, &bad) != 0) RefusedByDevice(record, bad, 0);
+  if (PostToDevice(first, &bad) != 0) RefusedByDevice(record, bad, 0);
   return PostResult::kOk;
 }
 

@@ -1,6 +1,10 @@
 // dat_lmr_*: the pages of those names; DAT checklist 32-34, 36, 38, 39, 46.
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
 #include "tests/conformance/dat/side.h"
 
 namespace viaduct::tests {
@@ -175,6 +179,47 @@ TEST(LmrSync, C039_SegmentsAreChecked) {
 
 #if VIADUCT_TEST_DAT == 12
 // A region longer than a segment of 2.0 can be.
+#if VIADUCT_TEST_DAT == 20
+// A short message is where a device may take the bytes at once, at the address that it is told.
+TEST(LmrCreate, S_MessagesFromAZeroBasedRegion) {
+  RunPair(
+      [](Peer& peer) {
+        AcceptingSide side(peer);
+        Memory memory(side, 8192);
+        for (const size_t length : {8, 8192}) {
+          DAT_LMR_TRIPLET local = memory.Local(0, length);
+          Must(dat_ep_post_recv(side.ep, 1, &local, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
+          peer.Tell("posted");
+          EXPECT_EQ(NextCompletion(side.receive_evd).transfered_length, length);
+          EXPECT_EQ(std::vector<uint8_t>(memory.bytes.begin(), memory.bytes.begin() + length),
+                    Pattern(length));
+        }
+      },
+      [](Peer& peer) {
+        ConnectingSide side(peer);
+        // A device counts a region from 0 where it begins a page.
+        void* const page = aligned_alloc(4096, 8192);
+        DAT_REGION_DESCRIPTION region = {};
+        region.for_va = page;
+        DAT_LMR_HANDLE lmr;
+        DAT_LMR_CONTEXT context;
+        Must(dat_lmr_create(side.ia, DAT_MEM_TYPE_VIRTUAL, region, 8192, side.pz,
+                            DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_ZB, &lmr, &context, nullptr, nullptr,
+                            nullptr));
+        for (const size_t length : {8, 8192}) {
+          const std::vector<uint8_t> pattern = Pattern(length);
+          std::copy(pattern.begin(), pattern.end(), static_cast<uint8_t*>(page));
+          peer.Await("posted");
+          DAT_LMR_TRIPLET local = Triplet(nullptr, length, context);
+          Must(dat_ep_post_send(side.ep, 1, &local, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
+          EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
+        }
+        Must(dat_lmr_free(lmr));
+        free(page);
+      });
+}
+#endif
+
 TEST(LmrSync, C039_LongSegments) {
   if (Wire() == "rdma") GTEST_SKIP() << "an RDMA device pins what is registered";
   RunAlone([] {
