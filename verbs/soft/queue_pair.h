@@ -309,6 +309,10 @@ class SoftQueuePair final : public QueuePair {
   bool FillReceive(uint64_t position, const ReceiveRequest& request);  // false: its ids say no
   // NextToEmit where the next entry needs a closer look. Null: it must wait, or the pair breaks.
   SendEntry* LookAtNext();
+  // Of a place that was looked at without the lock under which it is reaped: it is that of the
+  // request at *position, which is not complete. False, and *position is the last one reaped if
+  // that is farther.
+  bool IsPending(const SendEntry& entry, uint64_t* position) const;
   void Doom(SendEntry& entry, Status status);
   // Puts an entry that is filled, at `position`, into the queue. False: it is flushed at once.
   bool Enqueue(SendEntry& entry, uint64_t position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);

@@ -156,14 +156,24 @@ Inbound SoftQueuePair::CheckRead(Key key, uint64_t address, uint32_t n,
 
 SendEntry* SoftQueuePair::OldestRead() {
   if (reads_out_.load(std::memory_order_acquire) == 0) return nullptr;
+  const uint64_t end = sends_.done.load(std::memory_order_acquire);
   // The oldest read is not complete, so it lies at `reaped` or behind.
   read_cursor_ = std::max(read_cursor_, sends_.reaped.load(std::memory_order_acquire));
-  const uint64_t end = sends_.done.load(std::memory_order_acquire);
-  for (; read_cursor_ != end; read_cursor_++) {
+  for (; read_cursor_ < end; read_cursor_++) {
     SendEntry& entry = sends_.at(read_cursor_);
-    if (IsFetch(entry.opcode) && LoadStatus(entry) == kPending) return &entry;
+    if (IsFetch(LoadOpcode(entry)) && IsPending(entry, &read_cursor_)) return &entry;
   }
   return nullptr;
+}
+
+// The place of a request is another's once it has been reaped, which may happen meanwhile where
+// sends complete in a queue of their own: what was seen there counts if it had not been after that.
+bool SoftQueuePair::IsPending(const SendEntry& entry, uint64_t* position) const {
+  if (LoadStatus(entry) != kPending) return false;
+  const uint64_t reaped = sends_.reaped.load(std::memory_order_acquire);
+  if (reaped <= *position) return true;
+  *position = reaped - 1;
+  return false;
 }
 
 void SoftQueuePair::FinishRead() {
@@ -178,7 +188,7 @@ SendEntry* SoftQueuePair::NextIncomplete(uint64_t* position) {
   uint64_t n = std::max(*position, sends_.reaped.load(std::memory_order_acquire));
   for (; n < end; n++) {
     SendEntry& entry = sends_.at(n);
-    if (!IsFetch(entry.opcode) && LoadStatus(entry) == kPending) {
+    if (!IsFetch(LoadOpcode(entry)) && IsPending(entry, &n)) {
       *position = n;
       return &entry;
     }

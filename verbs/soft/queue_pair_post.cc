@@ -23,7 +23,8 @@ PostResult SoftQueuePair::PostSendWhenFull(const SendRequest& request) {
 inline bool SoftQueuePair::Enqueue(SendEntry& entry, uint64_t position) {
   const bool connected = state_.load(std::memory_order_relaxed) == State::kConnected;
   const bool live = connected && !draining();
-  entry.status = live ? kPending : static_cast<uint8_t>(Status::kFlushed);
+  __atomic_store_n(&entry.status, live ? kPending : static_cast<uint8_t>(Status::kFlushed),
+                   __ATOMIC_RELEASE);
   sends_.posted.store(position + 1, std::memory_order_release);
   // While draining, NextToEmit passes it in its turn.
   if (!connected) sends_.done.store(position + 1, std::memory_order_release);
@@ -48,7 +49,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline SoftQueuePair::Taken SoftQueuePair::EnqueueS
   entry.remote_address = request.remote_address;
   entry.remote_key = request.remote_key;
   entry.immediate = request.immediate;
-  entry.opcode = request.opcode;
+  SetOpcode(entry, request.opcode);
   entry.flags = request.flags;
   entry.offset = 0;
   if (request.opcode == Opcode::kSend && immediate_form() == ImmediateForm::kNone) {
@@ -89,7 +90,7 @@ bool SoftQueuePair::EnqueueAtomic(const AtomicRequest& request) {
   entry.remote_address = request.remote_address;
   entry.remote_key = request.remote_key;
   entry.immediate = 0;
-  entry.opcode = request.opcode;
+  SetOpcode(entry, request.opcode);
   entry.flags = request.flags;
   entry.offset = 0;
   entry.length = request.result.length;
@@ -123,7 +124,7 @@ bool SoftQueuePair::EnqueueBind(const BindRequest& request, Key key, Posted* pos
   entry.remote_address = request.length;
   entry.remote_key = key;
   entry.immediate = request.access;
-  entry.opcode = Opcode::kBind;
+  SetOpcode(entry, Opcode::kBind);
   entry.flags = request.flags | kWithdrawing;
   entry.offset = 0;
   entry.length = 0;

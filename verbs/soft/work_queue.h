@@ -86,6 +86,15 @@ inline void SetStatus(SendEntry& entry, Status status) {
 inline uint8_t LoadStatus(const SendEntry& entry) {
   return __atomic_load_n(&entry.status, __ATOMIC_ACQUIRE);
 }
+// Who looks for what is pending may look at a place that is being filled anew.
+inline void SetOpcode(SendEntry& entry, Opcode opcode) {
+  __atomic_store(&entry.opcode, &opcode, __ATOMIC_RELAXED);
+}
+inline Opcode LoadOpcode(const SendEntry& entry) {
+  Opcode opcode;
+  __atomic_load(&entry.opcode, &opcode, __ATOMIC_RELAXED);
+  return opcode;
+}
 
 // A deep queue costs what was ever posted at once, not what may be: the ring doubles when it is
 // full, and room for more than one segment is made with the first request that has them. So it

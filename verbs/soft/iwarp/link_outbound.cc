@@ -320,7 +320,7 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   request_open_ = !last;
   if (!last) return true;
   if (!write) ++send_sequence_;
-  if (invalidate) entry.opcode = Opcode::kSend;
+  if (invalidate) SetOpcode(entry, Opcode::kSend);
   if ((entry.flags & kConfirm) == 0 || agreement_.ord == 0) {
     if (stream_->blocked()) copied_ = pair.emit_position();
     pair.Emitted(copied_.has_value() ? SoftQueuePair::Completes::kLater
