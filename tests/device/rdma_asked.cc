@@ -89,6 +89,24 @@ TEST_F(AskedTest, AReadOfNoBytesIsOneOfThePeersWord) {
   EXPECT_EQ(rdma_mock::AskedRead(), word.has_value() ? 8 : 0);
 }
 
+// Hardware's iWARP wants the sink of a read to be open to the peer, which the region need not be.
+TEST_F(AskedTest, AReadEndsInMemoryThatThePeerMayNotWrite) {
+  EndOptions closed;
+  closed.region_access = kLocalRead | kLocalWrite;
+  End& from = NewEnd(a(), closed);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  to.Put(0, Pattern(64, 1));
+  for (uint64_t id = 1; id <= 2; ++id) {
+    from.Put(0, Bytes(64, 0));
+    ASSERT_EQ(from.Read(id, 0, 64, to, 0), PostResult::kOk);
+    Expect(from.sends(), id);
+    EXPECT_EQ(from.Get(0, 64), Pattern(64, 1));
+    // The next time the region's registrations are new ones.
+    ASSERT_TRUE(from.region().Modify(from.domain(), closed.region_access).ok());
+  }
+}
+
 // What a requester reads at once the acceptor answers at once, and no more.
 TEST_F(AskedTest, ReadDepthsAreNotCrossed) {
   EndOptions few;

@@ -32,6 +32,7 @@ class MishapsTest : public DeviceTest {
     rdma_mock::LoseDisconnects(0);
     rdma_mock::GetMessagesStuck(0);
     rdma_mock::MeanwhileInMemory(nullptr);
+    rdma_mock::TakeForReadOnly(nullptr);
   }
 };
 
@@ -99,6 +100,34 @@ TEST_F(MishapsTest, ARegionThatCannotBeChangedIsAsBefore) {
   ASSERT_EQ(from.Receive(3, 0, 8), PostResult::kOk) << "it may still be written";
   ASSERT_EQ(to.Send(4, 0, 8), PostResult::kOk);
   Expect(from.receives(), 3);
+}
+
+// A device that has windows of its own would like to write it.
+TEST_F(MishapsTest, MemoryThatIsOnlyReadIsRegisteredAndBound) {
+  End& end = NewEnd(a());
+  End& peer = NewEnd(b());
+  Connect(end, peer);
+  Bytes memory = Pattern(100, 1);
+  rdma_mock::TakeForReadOnly(memory.data());
+  EXPECT_FALSE(a().Register(end.domain(), memory.data(), memory.size(), kAllAccess).ok());
+  auto region = a().Register(end.domain(), memory.data(), memory.size(), kLocalRead | kRemoteRead);
+  ASSERT_TRUE(region.ok()) << region.status();
+  auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
+  ASSERT_TRUE(window.ok()) << window.status();
+  BindRequest bind;
+  bind.id = 1;
+  bind.window = window->get();
+  bind.region = (*region)->key();
+  bind.address = reinterpret_cast<uint64_t>(memory.data());
+  bind.length = 50;
+  bind.access = kRemoteRead;
+  Key key = 0;
+  ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
+  Expect(end.sends(), 1);
+  EXPECT_NE(key, 0u);
+  ASSERT_TRUE((*region)->Modify(end.domain(), kLocalRead).ok());
+  window->reset();
+  region->reset();
 }
 
 TEST_F(MishapsTest, NoRegionGetsTheKeyOfOneThatWasChanged) {

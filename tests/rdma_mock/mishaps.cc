@@ -26,6 +26,8 @@ void GetMessagesStuck(int count) { mishaps.stuck_messages = count; }
 
 void MeanwhileInMemory(void (*work)()) { mishaps.making_memory = work; }
 
+void TakeForReadOnly(const void* memory) { mishaps.read_only = memory; }
+
 int LiveDomains() { return mishaps.live_domains; }
 
 }  // namespace viaduct::rdma_mock

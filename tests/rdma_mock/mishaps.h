@@ -33,6 +33,9 @@ void GetMessagesStuck(int count);
 // Called while memory is registered or a window made, as if by another thread; null: nothing.
 void MeanwhileInMemory(void (*work)());
 
+// Memory that begins there cannot be registered to be written.
+void TakeForReadOnly(const void* memory);
+
 // Protection domains that exist.
 int LiveDomains();
 

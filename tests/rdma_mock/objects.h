@@ -14,6 +14,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -107,6 +108,18 @@ void Part(QueuePair& pair);
 // The one device.
 ibv_context* Verbs();
 
+// Local keys of memory that peers may write, as hardware's iWARP asks of a read's sink.
+class OpenKeys {
+ public:
+  void Add(uint32_t key);
+  void Remove(uint32_t key);
+  bool Has(uint32_t key);
+
+ private:
+  SpinLock lock_;
+  std::set<uint32_t> keys_ ABSL_GUARDED_BY(lock_);
+};
+
 // Of mishaps.h.
 struct Mishaps {
   std::atomic<int> failing_registrations{0};
@@ -122,6 +135,7 @@ struct Mishaps {
   std::atomic<int> spare_regions{-1};  // -1: any number
   std::atomic<int> taken_before_refusal{-1};
   std::atomic<void (*)()> making_memory{nullptr};
+  std::atomic<const void*> read_only{nullptr};
 };
 inline constinit Mishaps mishaps;
 

@@ -139,6 +139,20 @@ bool Bound(const ibv_send_wr& work) {
          work.bind_mw.bind_info.mr->pd == window.pd;
 }
 
+OpenKeys& Sinks() {
+  static OpenKeys* const keys = new OpenKeys;
+  return *keys;
+}
+
+// siw does not ask.
+bool SinksAreOpen(const ibv_send_wr& read) {
+  if (!IsIwarp() || IsSiw()) return true;
+  for (int i = 0; i < read.num_sge; ++i) {
+    if (read.sg_list[i].length != 0 && !Sinks().Has(read.sg_list[i].lkey)) return false;
+  }
+  return true;
+}
+
 uint32_t BytesOf(const ibv_send_wr& work) {
   uint32_t bytes = 0;
   for (int i = 0; i < work.num_sge; ++i) bytes += work.sg_list[i].length;
@@ -158,6 +172,8 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
     status = IBV_WC_LOC_QP_OP_ERR;
   } else if (work.opcode == IBV_WR_RDMA_READ && work.num_sge > static_cast<int>(kMaxReadSegments)) {
     status = IBV_WC_LOC_QP_OP_ERR;
+  } else if (work.opcode == IBV_WR_RDMA_READ && !SinksAreOpen(work)) {
+    status = IBV_WC_LOC_PROT_ERR;
   } else if (work.opcode == IBV_WR_SEND || work.opcode == IBV_WR_SEND_WITH_IMM) {
     status = Receive(*pair.peer, work, false, bytes);
   } else if (work.opcode == IBV_WR_RDMA_READ) {
@@ -399,6 +415,21 @@ void CompletionQueue::Add(const ibv_wc& completion) {
   }
 }
 
+void OpenKeys::Add(uint32_t key) {
+  SpinLockHolder guard(&lock_);
+  keys_.insert(key);
+}
+
+void OpenKeys::Remove(uint32_t key) {
+  SpinLockHolder guard(&lock_);
+  keys_.erase(key);
+}
+
+bool OpenKeys::Has(uint32_t key) {
+  SpinLockHolder guard(&lock_);
+  return keys_.contains(key);
+}
+
 void QueuePair::Fail() {
   SpinLockHolder guard(&receive_lock);
   failed = true;
@@ -480,6 +511,13 @@ int ibv_dealloc_pd(ibv_pd* domain) {
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
   mock::Meanwhile();
   mock::asked.access = access;
+  // The kernel's ib_access_writable.
+  constexpr int kWriting = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+  if (address == mock::mishaps.read_only && address != nullptr && (access & kWriting) != 0) {
+    errno = EFAULT;
+    return nullptr;
+  }
   if (mock::mishaps.failing_registrations > 0 || mock::mishaps.spare_regions == 0) {
     if (mock::mishaps.failing_registrations > 0) --mock::mishaps.failing_registrations;
     errno = ENOMEM;
@@ -497,6 +535,7 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
     --mock::mishaps.large_keys;
     region->lkey = region->rkey |= 0x80000000;
   }
+  if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) mock::Sinks().Add(region->lkey);
   return region;
 }
 
@@ -510,6 +549,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t,
 
 int ibv_dereg_mr(ibv_mr* region) {
   mock::mishaps.last_freed_key = region->lkey;
+  mock::Sinks().Remove(region->lkey);
   if (mock::mishaps.spare_regions >= 0) ++mock::mishaps.spare_regions;
   delete region;
   return 0;

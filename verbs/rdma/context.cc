@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<ProtectionDomain>> RdmaContext::CreateDomain(bool
   ibv_pd* const handle = ibv_alloc_pd(device_.verbs());
   if (handle == nullptr) return ErrnoStatus(errno, "ibv_alloc_pd");
   return std::make_unique<Domain>(
-      std::make_shared<DomainCore>(handle, wildcard, device_.windows()));
+      std::make_shared<DomainCore>(handle, wildcard, device_.windows(), device_.opens_sinks()));
 }
 
 absl::StatusOr<std::unique_ptr<MemoryRegion>> RdmaContext::Register(ProtectionDomain& domain,

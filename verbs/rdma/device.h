@@ -75,6 +75,9 @@ class Device {
   std::string name() const { return verbs_->device->name; }
   bool iwarp() const { return verbs_->device->transport_type == IBV_TRANSPORT_IWARP; }
   Manager manager() const;
+  // Of a read's sink the device wants to hear that the peer may write there (RFC 5040 shows him its
+  // key); siw does not ask.
+  bool opens_sinks() const { return manager() == Manager::kIwarp; }
   // Its library tells the driver of a request by write(), a cancellation point, with a lock held.
   bool rings_by_write() const { return rings_by_write_; }
   const ibv_device_attr& limits() const { return limits_; }

@@ -10,12 +10,29 @@
 #include "verbs/rdma/registration.h"
 
 namespace viaduct::verbs::rdma {
-bool DomainCore::Matches(const DomainCore& other) const {
-  return this == &other || wildcard || other.wildcard;
+namespace {
+
+// `make` registers with ibv_access_flags: those of `access`, and so that the device's windows may
+// be bound to it. The kernel takes that for a right to write, so memory that nobody can write goes
+// without.
+ibv_mr* RegisterForWindows(const DomainCore& domain, uint32_t access, bool* has_windows,
+                           absl::FunctionRef<ibv_mr*(int flags)> make) {
+  const int flags = AccessFlags(access);
+  *has_windows = domain.windows.of_domain || domain.windows.of_pair;
+  if (*has_windows) {
+    ibv_mr* const handle = make(flags | IBV_ACCESS_MW_BIND);
+    if (handle != nullptr || errno != EFAULT || (flags & IBV_ACCESS_LOCAL_WRITE) != 0) {
+      return handle;
+    }
+    *has_windows = false;
+  }
+  return make(flags);
 }
 
-int DomainCore::FlagsOf(uint32_t access) const {
-  return AccessFlags(access) | (windows.of_domain || windows.of_pair ? IBV_ACCESS_MW_BIND : 0);
+}  // namespace
+
+bool DomainCore::Matches(const DomainCore& other) const {
+  return this == &other || wildcard || other.wildcard;
 }
 
 DomainCore::~DomainCore() {
@@ -32,8 +49,9 @@ absl::StatusOr<std::unique_ptr<Region>> Memory::Register(std::shared_ptr<DomainC
   std::unique_ptr<Region> region(new Region(*this, address, length, base));
   region->access_ = access;
   const uint64_t from = base == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address);
-  ibv_mr* handle = RegisterWithKey(domain->handle, address, length, domain->FlagsOf(access), from,
-                                   map_, &region->key_);
+  ibv_mr* const handle = RegisterForWindows(*domain, access, &region->has_windows_, [&](int flags) {
+    return RegisterWithKey(domain->handle, address, length, flags, from, map_, &region->key_);
+  });
   if (handle == nullptr) {
     region->key_ = 0;
     // EFAULT: no such memory; EINVAL of a length that no device takes.
@@ -56,11 +74,23 @@ RegionEntry Region::Entry() const {
   entry.key = key_;
   entry.access = access_;
   entry.local_key = own_.handle->lkey;
+  if (!own_.domain->opens_sinks || (access_ & kRemoteWrite) != 0) {
+    entry.sink_key = entry.local_key;
+  } else if (const Registration* const sink = Other(*own_.domain, LocalUse::kSink)) {
+    entry.sink_key = sink->handle->lkey;
+  }
   entry.domain = own_.domain.get();
   entry.memory = reinterpret_cast<uint64_t>(address_);
   entry.address = base_ == AddressBase::kZero ? 0 : entry.memory;
   entry.length = length_;
   return entry;
+}
+
+const Region::Registration* Region::Other(const DomainCore& domain, LocalUse use) const {
+  for (const Registration& other : others_) {
+    if (other.domain.get() == &domain && other.use == use) return &other;
+  }
+  return nullptr;
 }
 
 Region::~Region() {
@@ -85,41 +115,46 @@ absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
   {
     MutexLock lock(&memory_.mutex_);
     const uint64_t from = base_ == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address_);
-    ibv_mr* handle = ibv_reg_mr_iova(core->handle, address_, length_, from, core->FlagsOf(access));
+    bool has_windows;
+    ibv_mr* const handle = RegisterForWindows(*core, access, &has_windows, [&](int flags) {
+      return ibv_reg_mr_iova(core->handle, address_, length_, from, flags);
+    });
     if (handle == nullptr) return ErrnoStatus(errno, "change a region");
     while (!windows_.empty()) memory_.UnbindLocked(**windows_.begin());
     const Registration before = std::exchange(own_, {core, handle});
+    const std::vector<Registration> others_before = std::exchange(others_, {});
+    has_windows_ = has_windows;
     access_ = access;
     memory_.map_.Put(Entry());
     // Whoever posts meets the new ones by now.
     ibv_dereg_mr(before.handle);
-    for (Registration& other : others_) ibv_dereg_mr(other.handle);
-    others_.clear();
+    for (const Registration& other : others_before) ibv_dereg_mr(other.handle);
   }
   EpochSynchronize();  // copies of our own under way
   return absl::OkStatus();
 }
 
-bool Memory::TranslateAcross(DomainCore& domain, Key key, uint32_t* local_key) {
+bool Memory::RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* local_key) {
   MutexLock lock(&mutex_);
   const auto found = regions_.find(key);
   if (found == regions_.end()) return false;
   Region& region = *found->second;
   if (!region.own_.domain->Matches(domain)) return false;
-  for (const Region::Registration& other : region.others_) {
-    if (other.domain.get() == &domain) {
-      *local_key = other.handle->lkey;
-      return true;
-    }
+  if (const Region::Registration* const other = region.Other(domain, use)) {
+    *local_key = other->handle->lkey;
+    return true;
   }
-  const RegionEntry entry = region.Entry();
-  ibv_mr* handle = ibv_reg_mr_iova(domain.handle, region.address_, region.length_, entry.address,
-                                   AccessFlags(region.access_ & (kLocalRead | kLocalWrite)));
+  region.others_.reserve(region.others_.size() + 1);
+  const uint32_t access = (region.access_ & (kLocalRead | kLocalWrite)) |
+                          (use == LocalUse::kSink ? uint32_t{kRemoteWrite} : 0u);
+  ibv_mr* const handle = ibv_reg_mr_iova(domain.handle, region.address_, region.length_,
+                                         region.Entry().address, AccessFlags(access));
   if (handle == nullptr) {
-    ErrnoStatus(errno, "register memory in another domain").IgnoreError();
+    ErrnoStatus(errno, "register memory once more").IgnoreError();
     return false;
   }
-  region.others_.push_back({domain.shared_from_this(), handle});
+  region.others_.push_back({domain.shared_from_this(), handle, use});
+  map_.Put(region.Entry());
   *local_key = handle->lkey;
   return true;
 }
@@ -143,7 +178,9 @@ unsigned char* Memory::Resolve(DomainCore& domain, Key key, uint64_t address, ui
   RegionEntry entry;
   if (!map_.Find(key, &entry) || !entry.Holds(address, length, rights)) return nullptr;
   uint32_t local_key;
-  if (entry.domain != &domain && !TranslateAcross(domain, key, &local_key)) return nullptr;
+  if (entry.domain != &domain && !RegisterAgain(domain, key, LocalUse::kAny, &local_key)) {
+    return nullptr;
+  }
   return entry.MemoryAt(address);
 }
 

@@ -9,7 +9,8 @@
 //
 // A region of one domain that a queue pair of another may use (a wildcard domain is either) is
 // registered there on the first use, for local use alone: no device knows one remote key in two
-// domains.
+// domains. So is the sink of a read, where the device wants it open to the peer and the region is
+// not.
 #ifndef VIADUCT_VERBS_RDMA_MEMORY_H_
 #define VIADUCT_VERBS_RDMA_MEMORY_H_
 
@@ -37,16 +38,20 @@ namespace viaduct::verbs::rdma {
 class Region;
 class Window;
 
+// Of a registration that is not shown to the peer. A sink is open to him (Device::opens_sinks).
+enum class LocalUse { kAny, kSink };
+
 // The device's key of nothing.
 constexpr uint32_t kNoLocalKey = 0xffffff00;
 
 // The device's domain: lives as long as anything that is in it.
 class DomainCore : public std::enable_shared_from_this<DomainCore> {
  public:
-  DomainCore(ibv_pd* handle, bool wildcard, DeviceWindows windows)
+  DomainCore(ibv_pd* handle, bool wildcard, DeviceWindows windows, bool opens_sinks)
       : handle(handle),
         wildcard(wildcard),
         windows(windows),
+        opens_sinks(opens_sinks),
         bounces_(std::make_unique<BouncePool>(handle)),
         confirmation_(std::make_unique<ConfirmationMemory>(handle)) {}
   ~DomainCore();
@@ -54,14 +59,13 @@ class DomainCore : public std::enable_shared_from_this<DomainCore> {
   ConfirmationMemory& confirmation() { return *confirmation_; }
   // Regions of one are open to pairs of the other.
   bool Matches(const DomainCore& other) const;
-  // ibv_access_flags of a region with these rights.
-  int FlagsOf(uint32_t access) const;
   DomainCore(const DomainCore&) = delete;
   DomainCore& operator=(const DomainCore&) = delete;
 
   ibv_pd* const handle;
   const bool wildcard;
   const DeviceWindows windows;
+  const bool opens_sinks;
 
  private:
   std::unique_ptr<BouncePool> bounces_;
@@ -90,7 +94,17 @@ class Memory {
     const RegionEntry* const entry = map_.Find(key, cache);
     if (entry == nullptr || !entry->Holds(address, length, rights)) return false;
     *local_key = entry->local_key;
-    return entry->domain == &domain || TranslateAcross(domain, key, local_key);
+    return entry->domain == &domain || RegisterAgain(domain, key, LocalUse::kAny, local_key);
+  }
+  // The same for the sink of a read. Lock-free, too, but for the first one of a region.
+  bool TranslateSink(DomainCore& domain, Key key, uint64_t address, uint64_t length,
+                     uint32_t rights, RegionCache& cache, uint32_t* local_key) {
+    const RegionEntry* const entry = map_.Find(key, cache);
+    if (entry == nullptr || !entry->Holds(address, length, rights)) return false;
+    *local_key = entry->sink_key;
+    return (entry->domain == &domain && entry->sink_key != 0) ||
+           RegisterAgain(domain, key, domain.opens_sinks ? LocalUse::kSink : LocalUse::kAny,
+                         local_key);
   }
   // The usual case of it: a segment of a region of that very domain whose addresses are those of
   // memory, in the device's form. False: it is not one.
@@ -139,7 +153,8 @@ class Memory {
   static bool FitsDevice(const Window& window, const Region& region, const DomainCore& domain,
                          const BindRequest& request);
   void NoteBound(Window& window, Region& region, Key key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool TranslateAcross(DomainCore& domain, Key key, uint32_t* local_key);
+  // A registration of a region in that domain, made on the first use, beside the region's own.
+  bool RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* local_key);
   void Forget(Region& region);
   void Unbind(Window& window);
   void UnbindLocked(Window& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -161,10 +176,12 @@ class Region final : public MemoryRegion {
   struct Registration {
     std::shared_ptr<DomainCore> domain;
     ibv_mr* handle;
+    LocalUse use = LocalUse::kAny;
   };
   Region(Memory& memory, void* address, size_t length, AddressBase base)
       : memory_(memory), address_(address), length_(length), base_(base) {}
   RegionEntry Entry() const;
+  const Registration* Other(const DomainCore& domain, LocalUse use) const;
 
   Memory& memory_;
   void* const address_;
@@ -174,7 +191,8 @@ class Region final : public MemoryRegion {
   // The rest under Memory's lock.
   uint32_t access_ = 0;
   Registration own_;
-  std::vector<Registration> others_;  // in other domains, for local use
+  bool has_windows_ = false;          // it can have the device's
+  std::vector<Registration> others_;  // for local use
   std::set<Window*> windows_;         // bound to it
 };
 

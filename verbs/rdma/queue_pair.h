@@ -126,6 +126,10 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   void AskForWord(ibv_send_wr* read, ibv_sge* sink) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // As ibv_post_send, on the connection, and never cancelled.
   int PostToDevice(ibv_send_wr* first, ibv_send_wr** bad) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // The request's segments but for the empty ones in the device's form, behind *count others.
+  // False: one has not the rights.
+  bool TranslateSegments(const SendRequest& request, uint32_t* count)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // The processor finds them where their addresses say: not those of a region that counts from 0.
   bool LiesThere(absl::Span<const Segment> segments) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // Puts a frame of the next request where the device finds it. False: there is no such place,

@@ -180,21 +180,10 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
     return RefuseSend(blank, Status::kLocalLength);
   }
   const bool reads = request.opcode == Opcode::kRead;
-  const uint32_t rights =
-      reads ? ((request.flags & kRemoteSink) != 0 ? kRemoteWrite : kLocalWrite) : kLocalRead;
   const bool framed = immediate_form_ == ImmediateForm::kFramed;
   const uint32_t lead = framed && blank.opcode == Opcode::kSend ? 1 : 0;
   uint32_t count = lead;
-  for (const Segment& segment : request.segments) {
-    if (segment.length == 0) continue;
-    ibv_sge& to = send_segments_[count++];
-    to.addr = segment.address;
-    to.length = segment.length;
-    if (!memory_.Translate(*domain_, segment.key, segment.address, segment.length, rights,
-                           send_region_, &to.lkey)) {
-      return RefuseSend(blank, Status::kLocalProtection);
-    }
-  }
+  if (!TranslateSegments(request, &count)) return RefuseSend(blank, Status::kLocalProtection);
   bool immediate = (request.flags & kImmediate) != 0;
   if (immediate && request.opcode == Opcode::kWrite && device_.iwarp() && !framed) {
     return RefuseSend(blank, Status::kRemoteOperation);  // no device has RFC 7306
@@ -246,6 +235,23 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
     if (confirm_to_.length != 0) AskForWord(&work, &send_segments_[0]);
   }
   return PostWhole(work, blank);
+}
+
+bool RdmaQueuePair::TranslateSegments(const SendRequest& request, uint32_t* count) {
+  const bool reads = request.opcode == Opcode::kRead;
+  const uint32_t rights =
+      reads ? ((request.flags & kRemoteSink) != 0 ? kRemoteWrite : kLocalWrite) : kLocalRead;
+  for (const auto& [address, key, length] : request.segments) {
+    if (length == 0) continue;
+    uint32_t local_key;
+    const bool open =
+        reads ? memory_.TranslateSink(*domain_, key, address, length, rights, send_region_,
+                                      &local_key)
+              : memory_.Translate(*domain_, key, address, length, rights, send_region_, &local_key);
+    if (!open) return false;
+    send_segments_[(*count)++] = {address, length, local_key};
+  }
+  return true;
 }
 
 bool RdmaQueuePair::LiesThere(absl::Span<const Segment> segments) {

@@ -40,6 +40,7 @@ bool RegionMap::Put(const RegionEntry& entry) {
   std::atomic_thread_fence(std::memory_order_release);
   slot->access.store(entry.access, std::memory_order_relaxed);
   slot->local_key.store(entry.local_key, std::memory_order_relaxed);
+  slot->sink_key.store(entry.sink_key, std::memory_order_relaxed);
   slot->domain.store(entry.domain, std::memory_order_relaxed);
   slot->address.store(entry.address, std::memory_order_relaxed);
   slot->length.store(entry.length, std::memory_order_relaxed);
@@ -97,6 +98,7 @@ bool RegionMap::Find(Key key, RegionEntry* entry) const {
     entry->key = slot->key.load(std::memory_order_relaxed);
     entry->access = slot->access.load(std::memory_order_relaxed);
     entry->local_key = slot->local_key.load(std::memory_order_relaxed);
+    entry->sink_key = slot->sink_key.load(std::memory_order_relaxed);
     entry->domain = slot->domain.load(std::memory_order_relaxed);
     entry->address = slot->address.load(std::memory_order_relaxed);
     entry->length = slot->length.load(std::memory_order_relaxed);

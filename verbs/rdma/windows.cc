@@ -14,8 +14,8 @@ Window::~Window() { memory_.Unbind(*this); }
 // from 0 instead.
 bool Memory::FitsDevice(const Window& window, const Region& region, const DomainCore& domain,
                         const BindRequest& request) {
-  if (region.own_.domain.get() != &domain || window.domain_.get() != &domain ||
-      region.base_ != AddressBase::kVirtual) {
+  if (!region.has_windows_ || region.own_.domain.get() != &domain ||
+      window.domain_.get() != &domain || region.base_ != AddressBase::kVirtual) {
     return false;
   }
   if (window.scope_ == WindowScope::kQueuePair) return domain.windows.of_pair;
@@ -106,7 +106,7 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
   UnbindLocked(window);
   entry.key = *key;
   entry.access = request.access;  // the peer's rights: as a local key it opens nothing
-  entry.local_key = handle->lkey;
+  entry.local_key = entry.sink_key = handle->lkey;
   entry.domain = &domain;
   entry.memory = reinterpret_cast<uint64_t>(memory);
   entry.address = from;
