@@ -33,6 +33,8 @@ class MishapsTest : public DeviceTest {
     rdma_mock::GetMessagesStuck(0);
     rdma_mock::MeanwhileInMemory(nullptr);
     rdma_mock::TakeForReadOnly(nullptr);
+    rdma_mock::FlushLate(false);
+    rdma_mock::LoseConfirmations(0);
   }
 };
 
@@ -490,6 +492,68 @@ TEST_F(MishapsTest, ASharedReceiveThatNobodyPollsGoesBack) {
   DestroyEnds();
 }
 
+// What a pair has taken ahead is flushed in the device's time, and not behind the pair's end.
+TEST_F(MishapsTest, ASharedReceiveThatIsFlushedLateIsNotLost) {
+  if (!a().attributes().immediate_data)
+    GTEST_SKIP() << "on iWARP no device says when it is flushed";
+  SharedReceiveOptions shared;
+  auto domain = b().CreateDomain(false);
+  ASSERT_TRUE(domain.ok()) << domain.status();
+  shared.domain = domain->get();
+  shared.max_receives = 4;
+  auto queue = b().CreateSharedReceiveQueue(shared);
+  ASSERT_TRUE(queue.ok()) << queue.status();
+  EXPECT_TRUE(Run([&] { return rdma_mock::LivePairs() == 0; }));
+  EndOptions options;
+  options.domain = domain->get();
+  options.shared_receives = queue->get();
+  End& from = NewEnd(a());
+  End& to = NewEnd(b(), options);
+  Connect(from, to);
+  const Segment segment = to.At(0, 8);
+  ReceiveRequest request;
+  request.id = 1;
+  request.segments = absl::MakeConstSpan(&segment, 1);
+  ASSERT_EQ((*queue)->PostReceive(request), PostResult::kOk);
+  rdma_mock::GetMessagesStuck(1);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  rdma_mock::FlushLate(true);
+  to.pair().Disconnect(DisconnectMode::kAbrupt);
+  ExpectDisconnected(from, DisconnectCause::kPeer);
+  EXPECT_TRUE(Run([&] { return rdma_mock::LivePairs() == 1; }));
+  rdma_mock::FlushLate(false);
+  EXPECT_TRUE(Run([&] { return rdma_mock::LivePairs() == 0; }));
+  from.pair().Reset();
+  to.pair().Reset();
+  from.sends().got().clear();
+  Connect(from, to);
+  ASSERT_EQ(from.Send(3, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 1);
+  EXPECT_EQ((*queue)->outstanding(), 0u);
+  DestroyEnds();
+}
+
+// It would be repeated after seconds.
+TEST_F(MishapsTest, AMessageSaysThatTheConnectionIsThere) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
+  const auto request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  rdma_mock::LoseConfirmations(1);
+  ASSERT_TRUE(request->Accept(to.pair(), {}).ok());
+  ASSERT_EQ(AwaitEvent(from).kind, Event::kConnected);
+  EXPECT_EQ(to.events().count(), 0u);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  EXPECT_EQ(AwaitEvent(to).kind, Event::kConnected);
+  Expect(to.receives(), 1);
+  Expect(from.sends(), 2);
+}
+
 // The peer's end is not known here yet when the request is posted.
 TEST_F(MishapsTest, WhatTheDeviceNeverCompletesGoesWithItsPair) {
   const int domains = rdma_mock::LiveDomains();
@@ -554,7 +618,9 @@ TEST_F(MishapsTest, AnAcceptWithoutMemoryDecidesTheRequest) {
   EXPECT_TRUE(absl::IsResourceExhausted(request->Accept(poor.pair(), {})));
   rdma_mock::LimitRegistrations(-1);
   EXPECT_TRUE(absl::IsFailedPrecondition(request->Accept(other.pair(), {})));
-  EXPECT_EQ(AwaitEvent(from).kind, Event::kConnectFailed);
+  const Event failed = AwaitEvent(from);
+  EXPECT_EQ(failed.kind, Event::kConnectFailed);
+  EXPECT_EQ(failed.outcome, ConnectOutcome::kRefused);
 }
 
 // A pair that a request has broken ends in its turn, and says so then.

@@ -1,5 +1,6 @@
 // librdmacm's functions, as far as verbs/rdma calls them: connections inside this process.
 #include <arpa/inet.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -28,6 +29,7 @@ struct Id : rdma_cm_id {
   std::set<Id*> unread;    // of one that listens: requests that nobody has read
   Id* listener = nullptr;  // of such a request
   bool parted = false;     // rdma_disconnect was called
+  bool decided = false;    // rdma_accept was, of a request
 };
 
 struct Event : rdma_cm_event {
@@ -140,6 +142,7 @@ int rdma_destroy_id(rdma_cm_id* handle) {
     ForgetEventsOf(*request);
     delete request;
   }
+  if (id->listener != nullptr && !id->decided) Refuse(*id, kConsumerDefined, nullptr, 0);
   const bool unheard = All().unheard.erase(id) != 0;
   if (id->peer != nullptr) {
     if (!unheard) Tell(*id->peer, RDMA_CM_EVENT_DISCONNECTED);
@@ -229,8 +232,26 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   asked.reads_out = parameters->initiator_depth;
   Join(*PairOf(id), *PairOf(*id.peer));
   Tell(*id.peer, RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
-  Tell(id, RDMA_CM_EVENT_ESTABLISHED);
+  id.decided = true;
+  if (mishaps.lost_confirmations > 0) {
+    --mishaps.lost_confirmations;
+    QueuePair& pair = *PairOf(id);
+    SpinLockHolder guard(&pair.receive_lock);
+    pair.unconfirmed = true;
+  } else {
+    Tell(id, RDMA_CM_EVENT_ESTABLISHED);
+  }
   return 0;
+}
+
+int rdma_notify(rdma_cm_id* id, ibv_event_type event) {
+  if (event == IBV_EVENT_COMM_EST) Tell(*static_cast<Id*>(id), RDMA_CM_EVENT_ESTABLISHED);
+  return 0;
+}
+
+void rdma_destroy_event_channel(rdma_event_channel* channel) {
+  close(channel->fd);
+  delete static_cast<Channel*>(channel);
 }
 
 int rdma_reject(rdma_cm_id* id, const void* data, uint8_t size) {

@@ -28,6 +28,15 @@ void MeanwhileInMemory(void (*work)()) { mishaps.making_memory = work; }
 
 void TakeForReadOnly(const void* memory) { mishaps.read_only = memory; }
 
+void FlushLate(bool late) {
+  mishaps.late_flushes = late;
+  if (!late) Late().FlushAll();
+}
+
+void LoseConfirmations(int count) { mishaps.lost_confirmations = count; }
+
 int LiveDomains() { return mishaps.live_domains; }
+
+int LivePairs() { return mishaps.live_pairs; }
 
 }  // namespace viaduct::rdma_mock

@@ -36,8 +36,14 @@ void MeanwhileInMemory(void (*work)());
 // Memory that begins there cannot be registered to be written.
 void TakeForReadOnly(const void* memory);
 
-// Protection domains that exist.
+// What a pair has taken from a shared receive queue is flushed late: when this is false again.
+void FlushLate(bool late);
+// So many times the word of who dials that the connection is there does not come: a message does.
+void LoseConfirmations(int count);
+
+// Protection domains, and queue pairs, that exist.
 int LiveDomains();
+int LivePairs();
 
 }  // namespace viaduct::rdma_mock
 

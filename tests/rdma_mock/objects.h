@@ -95,12 +95,28 @@ struct QueuePair : ibv_qp {
   uint32_t head ABSL_GUARDED_BY(receive_lock) = 0;
   uint32_t tail ABSL_GUARDED_BY(receive_lock) = 0;
   bool failed ABSL_GUARDED_BY(receive_lock) = false;
+  bool unconfirmed ABSL_GUARDED_BY(receive_lock) = false;  // the peer's word was lost
   // Of the shared queue, by messages whose end has not come.
   std::vector<uint64_t> taken ABSL_GUARDED_BY(receive_lock);
 
   // Everything posted is flushed, and whatever will be.
   void Fail();
+  // What it has taken from a shared queue, and the news that this was all.
+  void FlushTaken();
 };
+
+// Pairs whose FlushTaken is late.
+class LatePairs {
+ public:
+  void Add(QueuePair* pair);
+  void Remove(QueuePair* pair);
+  void FlushAll();
+
+ private:
+  Mutex mutex_;
+  std::set<QueuePair*> pairs_ ABSL_GUARDED_BY(mutex_);
+};
+LatePairs& Late();
 
 void Join(QueuePair& a, QueuePair& b);
 void Part(QueuePair& pair);
@@ -136,6 +152,9 @@ struct Mishaps {
   std::atomic<int> taken_before_refusal{-1};
   std::atomic<void (*)()> making_memory{nullptr};
   std::atomic<const void*> read_only{nullptr};
+  std::atomic<bool> late_flushes{false};
+  std::atomic<int> lost_confirmations{0};
+  std::atomic<int> live_pairs{0};
 };
 inline constinit Mishaps mishaps;
 

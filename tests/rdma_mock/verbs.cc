@@ -24,6 +24,9 @@ std::atomic<uint32_t> last_number{0};
 // A channel of events is the kernel's, where no thread is stopped by a signal's handler.
 using InKernel = verbs::SignalsBlocked;
 
+// An asynchronous event of the device.
+void Push(ibv_event_type type, QueuePair& pair);
+
 struct Device {
   ibv_device device = {};
   ibv_context context = {};
@@ -70,12 +73,13 @@ bool TakeShared(SharedQueue& queue, PostedReceive* receive) {
   return true;
 }
 
-// The next receive of `peer` takes the message; false: there is none.
+// The next receive of `peer` takes the message.
 ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint32_t bytes) {
   PostedReceive receive;
   {
     SpinLockHolder guard(&peer.receive_lock);
     if (peer.failed) return IBV_WC_RNR_RETRY_EXC_ERR;
+    if (std::exchange(peer.unconfirmed, false)) Push(IBV_EVENT_COMM_EST, peer);
     if (peer.srq != nullptr) {
       if (!TakeShared(*static_cast<SharedQueue*>(peer.srq), &receive)) {
         return IBV_WC_RNR_RETRY_EXC_ERR;
@@ -356,6 +360,13 @@ Device& TheDevice() {
   return *device;
 }
 
+void Push(ibv_event_type type, QueuePair& pair) {
+  auto* const event = new ibv_async_event();
+  event->event_type = type;
+  event->element.qp = &pair;
+  TheDevice().async_events.Push(&pair, event);
+}
+
 }  // namespace
 
 ibv_context* Verbs() { return &TheDevice().context; }
@@ -437,9 +448,34 @@ void QueuePair::Fail() {
     Complete(recv_cq, *this, receives[head & mask].id, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR, 0,
              nullptr);
   }
+}
+
+void QueuePair::FlushTaken() {
+  SpinLockHolder guard(&receive_lock);
   for (uint64_t id : std::exchange(taken, {})) {
     Complete(recv_cq, *this, id, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR, 0, nullptr);
   }
+  Push(IBV_EVENT_QP_LAST_WQE_REACHED, *this);
+}
+
+LatePairs& Late() {
+  static LatePairs* const pairs = new LatePairs;
+  return *pairs;
+}
+
+void LatePairs::Add(QueuePair* pair) {
+  MutexLock lock(&mutex_);
+  pairs_.insert(pair);
+}
+
+void LatePairs::Remove(QueuePair* pair) {
+  MutexLock lock(&mutex_);
+  pairs_.erase(pair);
+}
+
+void LatePairs::FlushAll() {
+  MutexLock lock(&mutex_);
+  for (QueuePair* pair : std::exchange(pairs_, {})) pair->FlushTaken();
 }
 
 void Join(QueuePair& a, QueuePair& b) {
@@ -562,6 +598,12 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   return channel;
 }
 
+int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  close(channel->fd);
+  delete static_cast<mock::CompletionChannel*>(channel);
+  return 0;
+}
+
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* its, ibv_comp_channel* channel,
                       int) {
   auto* const queue = new mock::CompletionQueue();
@@ -594,10 +636,12 @@ int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** queue, void** its) {
 
 void ibv_ack_cq_events(ibv_cq*, unsigned) {}
 
-// Nothing happens to this device.
-int ibv_get_async_event(ibv_context* context, ibv_async_event*) {
-  char byte;
-  return read(context->async_fd, &byte, 1) == 1 ? 0 : -1;
+int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
+  const std::unique_ptr<ibv_async_event> next(
+      static_cast<ibv_async_event*>(mock::TheDevice().async_events.Pop(context->async_fd)));
+  if (next == nullptr) return -1;
+  *event = *next;
+  return 0;
 }
 
 void ibv_ack_async_event(ibv_async_event*) {}
@@ -640,12 +684,18 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   pair->receives = std::make_unique<mock::PostedReceive[]>(room);
   pair->mask = room - 1;
   pair->max_inline = wanted->cap.max_inline_data;
+  ++mock::mishaps.live_pairs;
   return pair;
 }
 
 int ibv_destroy_qp(ibv_qp* handle) {
   auto* const pair = static_cast<mock::QueuePair*>(handle);
   mock::Part(*pair);
+  mock::Late().Remove(pair);
+  for (void* event : mock::TheDevice().async_events.Forget(pair)) {
+    delete static_cast<ibv_async_event*>(event);
+  }
+  --mock::mishaps.live_pairs;
   delete pair;
   return 0;
 }
@@ -661,6 +711,12 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   if (attributes->qp_state == IBV_QPS_ERR) {
     mock::Part(*pair);
     pair->Fail();
+    if (pair->srq == nullptr) return 0;
+    if (mock::mishaps.late_flushes) {
+      mock::Late().Add(pair);
+    } else {
+      pair->FlushTaken();
+    }
   }
   return 0;
 }

@@ -176,6 +176,15 @@ bool Connection::PostBounce(uint32_t slot) {
   return true;
 }
 
+// On InfiniBand another reason than a consumer's; MPA knows but one kind of reject.
+void Connection::Refuse() {
+  if (device_.iwarp()) {
+    rdma_reject(id_, nullptr, 0);
+  } else {
+    rdma_reject_ece(id_, nullptr, 0);
+  }
+}
+
 void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data) {
   const std::string data(private_data.begin(), private_data.end());
   auto connect = [this, parameters, data]() mutable {
@@ -236,9 +245,19 @@ void Connection::Tell(CmEvent event) {
 }
 
 void Connection::OnQpEvent(ibv_event_type type) {
-  set_failed();
-  Signal(ConnectionOwner::kFailed |
-         (type == IBV_EVENT_QP_ACCESS_ERR ? ConnectionOwner::kRefusedWrite : 0u));
+  switch (type) {
+    case IBV_EVENT_COMM_EST:
+      // A message is here before the peer's word that the connection is, which may be lost.
+      rdma_notify(id_, type);
+      break;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      has_last_receive_ = true;
+      break;
+    default:
+      set_failed();
+      Signal(ConnectionOwner::kFailed |
+             (type == IBV_EVENT_QP_ACCESS_ERR ? ConnectionOwner::kRefusedWrite : 0u));
+  }
 }
 
 // ----------------------------------------------------------------------------------------- end
@@ -297,7 +316,7 @@ void Connection::Bury() {
 bool Connection::Dead() {
   HarvestAll();
   return posted_[kSends].load() == seen_[kSends].load() &&
-         posted_[kReceives].load() == seen_[kReceives].load();
+         posted_[kReceives].load() == seen_[kReceives].load() && !AwaitsLastReceive();
 }
 
 // On iWARP it is TCP that sees to it that the peer learns of the end. But to destroy an id whose

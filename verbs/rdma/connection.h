@@ -121,6 +121,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // rdma_connect; its outcome comes as an event, ADDR_ERROR with an errno if it failed.
   void Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data);
 
+  // Of a request: nobody takes it, and no program has said no.
+  void Refuse();
   // rdma_accept has succeeded.
   void set_accepted() { accepted_ = true; }
 
@@ -217,6 +219,11 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
     seen_[direction].store(seen_[direction].load(std::memory_order_relaxed) + 1,
                            std::memory_order_release);
   }
+  // The device says when the pair has taken its last receive from the shared queue, and has not.
+  bool AwaitsLastReceive() const {
+    return established_ && options_.shared != nullptr && pair_ != nullptr &&
+           device_.tells_last_receive() && !has_last_receive_;
+  }
   // iWARP's peer speaks first, and until siw has heard it the kernel ends nothing: it lets who
   // tries wait for ever, and follows with a BUG() of iw_cm.
   bool half_open() const { return device_.iwarp() && accepted_ && !heard_; }
@@ -257,6 +264,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> accepted_{false};
   std::atomic<bool> heard_{false};  // an event came
   bool unstopped_ = false;          // it was half open when it was to stop
+  bool has_last_receive_ = false;   // control thread
   Mutex mutex_;
   ConnectionOwner* owner_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };

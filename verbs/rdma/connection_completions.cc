@@ -279,7 +279,10 @@ bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& comp
   WorkQueue* const queue = queues_[kReceives];
   if (queue == nullptr) return false;
   if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
-  if (queue->full() && !queue->Resize(2 * (queue->tail() - queue->head()), 0)) return false;
+  if (queue->full() && !queue->Resize(2 * (queue->tail() - queue->head()), 0)) {
+    Break();  // the message is lost
+    return false;
+  }
   WorkRecord& record = queue->Next();
   record = WorkRecord();
   record.id = receive.id;

@@ -58,9 +58,26 @@ absl::StatusOr<Device*> Device::Get(ibv_context* verbs, const Address& address, 
   }
   Device* device = new Device(verbs, loop);
   absl::Status status = device->Start(address);
-  if (!status.ok()) return status;  // leaked: handlers may be known to the loop
+  if (!status.ok()) {
+    delete device;
+    return status;
+  }
   devices.all.push_back(device);
   return device;
+}
+
+Device::~Device() {
+  if (connections_ != nullptr) {
+    loop_.Unwatch(connections_->fd);
+    rdma_destroy_event_channel(connections_);
+  }
+  if (completions_ != nullptr) {
+    loop_.Unwatch(completions_->fd);
+    ibv_destroy_comp_channel(completions_);
+  }
+  loop_.Unwatch(verbs_->async_fd);
+  if (first_queue_ != nullptr) ibv_destroy_cq(first_queue_);
+  if (anchor_ != nullptr) rdma_destroy_id(anchor_);
 }
 
 absl::Status Device::Start(const Address& address) {
@@ -236,6 +253,8 @@ void Device::ReadAsyncEvents() {
       case IBV_EVENT_QP_FATAL:
       case IBV_EVENT_QP_REQ_ERR:
       case IBV_EVENT_QP_ACCESS_ERR:
+      case IBV_EVENT_COMM_EST:
+      case IBV_EVENT_QP_LAST_WQE_REACHED:
         pair = static_cast<QpHandler*>(event.element.qp->qp_context);
         break;
       case IBV_EVENT_DEVICE_FATAL:

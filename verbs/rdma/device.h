@@ -78,6 +78,9 @@ class Device {
   // Of a read's sink the device wants to hear that the peer may write there (RFC 5040 shows him its
   // key); siw does not ask.
   bool opens_sinks() const { return manager() == Manager::kIwarp; }
+  // Of a pair with a shared receive queue it says so when what the pair has taken there was flushed
+  // (InfiniBand 1.4, 10.3.1); Linux's drivers in software do not take ahead.
+  bool tells_last_receive() const { return !iwarp() && !rings_by_write_; }
   // Its library tells the driver of a request by write(), a cancellation point, with a lock held.
   bool rings_by_write() const { return rings_by_write_; }
   const ibv_device_attr& limits() const { return limits_; }
@@ -102,6 +105,7 @@ class Device {
 
  private:
   Device(ibv_context* verbs, EventLoop& loop) : verbs_(verbs), loop_(loop) {}
+  ~Device();  // of one that could not be started
   absl::Status Start(const Address& address);
   absl::Status Watch(int fd, void (Device::*read)());
   void ProbeLimits();

@@ -138,12 +138,7 @@ void RdmaRequest::Reject(absl::Span<const uint8_t> private_data) {
 
 void RdmaRequest::Refuse() {
   if (connection_ == nullptr) return;
-  // On InfiniBand another reason than a consumer's; MPA knows but one kind of reject.
-  if (device_.iwarp()) {
-    rdma_reject(connection_->id(), nullptr, 0);
-  } else {
-    rdma_reject_ece(connection_->id(), nullptr, 0);
-  }
+  connection_->Refuse();
   Close();
 }
 

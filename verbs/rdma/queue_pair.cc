@@ -267,6 +267,7 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
   const absl::Status status = gone ? absl::AbortedError("") : Prepare(connection, framed);
   connection_ = &connection;
   if (!status.ok() && !absl::IsAborted(status)) {
+    connection.Refuse();
     Leave(State::kIdle);
     return status;
   }
