@@ -322,6 +322,38 @@ TEST_F(MishapsTest, ALargeQueueHasNoInlineBytes) {
   EXPECT_EQ(to.Get(1000, 16), Pattern(16, 1));
 }
 
+// Nor with as many segments.
+TEST_F(MishapsTest, ALargeQueueTakesLongLists) {
+  constexpr uint32_t kSegments = 16;
+  EndOptions large;
+  large.max_sends = a().attributes().max_requests_per_queue;
+  large.max_segments = kSegments;
+  End& from = NewEnd(a(), large);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  from.Put(0, Pattern(16 * kSegments, 1));
+  std::vector<Segment> list;
+  for (uint32_t i = 0; i < kSegments; ++i) list.push_back(from.At(16 * i, 16));
+  ASSERT_EQ(to.Receive(1, 0, 16 * kSegments), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, list), PostResult::kOk);
+  SendRequest request;
+  request.id = 3;
+  request.segments = list;
+  request.remote_address = to.Address(1000);
+  request.remote_key = to.region().key();
+  request.opcode = Opcode::kWrite;
+  ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  for (int id : {2, 3}) Expect(from.sends(), id);
+  Expect(to.receives(), 1);
+  for (int at : {0, 1000}) EXPECT_EQ(to.Get(at, 16 * kSegments), Pattern(16 * kSegments, 1));
+  from.Put(0, Bytes(16 * kSegments));
+  request.id = 4;
+  request.opcode = Opcode::kRead;
+  ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  Expect(from.sends(), 4);
+  EXPECT_EQ(from.Get(0, 16 * kSegments), Pattern(16 * kSegments, 1));
+}
+
 // Who listens may hold what the sink that is being called waits for.
 TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
   Requests requests;

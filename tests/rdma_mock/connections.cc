@@ -190,6 +190,14 @@ int rdma_resolve_route(rdma_cm_id* id, int) {
 }
 
 int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* wanted) {
+  {
+    const Id& request = *static_cast<Id*>(id);
+    MutexLock lock(&All().mutex);
+    if (request.listener != nullptr && request.peer == nullptr) {
+      errno = EINVAL;  // its connection is over
+      return -1;
+    }
+  }
   id->qp = ibv_create_qp(domain, wanted);
   return id->qp != nullptr ? 0 : -1;
 }

@@ -32,7 +32,7 @@ using verbs::SpinLockHolder;
 constexpr uint32_t kMaxSegments = 16;
 constexpr uint32_t kMaxReadSegments = 8;
 constexpr uint32_t kMaxInline = 256;
-// All requests that a pair's send queue may hold, each of 64 bytes and what goes inline.
+// All requests that a pair's send queue may hold, each with its segments and what goes inline.
 constexpr uint64_t kSendQueueBytes = 1 << 20;
 
 // Events behind a descriptor: a byte in the pipe for each.

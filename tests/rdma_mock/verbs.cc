@@ -662,7 +662,8 @@ int ibv_destroy_srq(ibv_srq* queue) {
 }
 
 ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
-  const uint64_t request_bytes = 64 + wanted->cap.max_inline_data;
+  const uint64_t request_bytes =
+      32 + sizeof(ibv_sge) * wanted->cap.max_send_sge + wanted->cap.max_inline_data;
   if (wanted->cap.max_inline_data > mock::kMaxInline ||
       wanted->cap.max_send_wr * request_bytes > mock::kSendQueueBytes ||
       wanted->cap.max_send_sge > mock::kMaxSegments ||

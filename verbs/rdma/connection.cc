@@ -110,21 +110,8 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
   }
   wanted.send_cq = options.queues[kSends]->handle(numbers_[kSends]);
   wanted.recv_cq = options.queues[kReceives]->handle(numbers_[kReceives]);
-  send_depth_ = wanted.cap.max_send_wr;
-  max_segments_[kSends] = wanted.cap.max_send_sge;
-  max_segments_[kReceives] = wanted.cap.max_recv_sge;
-  bool made = CreatePair(wanted, device_.max_inline());
-  // With inline bytes a device may have room for fewer requests (mlx5).
-  if (!made && (errno == EINVAL || errno == ENOMEM) && device_.max_inline() != 0) {
-    made = CreatePair(wanted, 0);
-  }
-  if (!made) {
-    const int error = errno;
-    Log(LogLevel::kDebug, device_.name(), ": rdma_create_qp: errno ", error);
-    // With limits that the device has shown: the id's connection is over.
-    if (error == EINVAL) return absl::AbortedError("the peer has given up");
-    return ErrnoStatus(error, "rdma_create_qp");
-  }
+  absl::Status status = CreatePair(wanted);
+  if (!status.ok()) return status;
   if (options.shared != nullptr) options.shared->Join(pair_->qp_num, this);
   for (int i = 0; i < 2; ++i) {
     SpinLockHolder guard(&options_.queues[i]->lock);
@@ -133,12 +120,35 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
   return absl::OkStatus();
 }
 
-bool Connection::CreatePair(ibv_qp_init_attr wanted, uint32_t max_inline) {
-  wanted.cap.max_inline_data = max_inline;
-  if (rdma_create_qp(id_, options_.domain->handle, &wanted) != 0) return false;
-  pair_ = id_->qp;
-  max_inline_ = max_inline;
-  return true;
+// A device may have room for fewer requests with inline bytes or many segments (mlx5).
+absl::Status Connection::CreatePair(ibv_qp_init_attr wanted) {
+  ibv_qp_cap inlined = wanted.cap;
+  inlined.max_inline_data = device_.max_inline();
+  ibv_qp_cap few = wanted.cap;
+  few.max_send_sge = std::min(few.max_send_sge, kFewSegments);
+  few.max_recv_sge = std::min(few.max_recv_sge, kFewSegments);
+  int error = 0;
+  for (const ibv_qp_cap& cap : {inlined, wanted.cap, few}) {
+    ibv_qp_init_attr attempt = wanted;
+    attempt.cap = cap;
+    if (rdma_create_qp(id_, options_.domain->handle, &attempt) == 0) {
+      pair_ = id_->qp;
+      max_inline_ = cap.max_inline_data;
+      send_depth_ = cap.max_send_wr;
+      max_segments_[kSends] = cap.max_send_sge;
+      max_segments_[kReceives] = cap.max_recv_sge;
+      return absl::OkStatus();
+    }
+    error = errno;
+    if (error != EINVAL && error != ENOMEM) break;
+  }
+  Log(LogLevel::kDebug, device_.name(), ": rdma_create_qp: errno ", error);
+  // If it is not for its size, the id's connection is over.
+  wanted.cap = few;
+  if (error == EINVAL && CanMake(options_.domain->handle, wanted)) {
+    return absl::AbortedError("the peer has given up");
+  }
+  return ErrnoStatus(error, "rdma_create_qp");
 }
 
 bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {

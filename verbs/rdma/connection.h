@@ -190,8 +190,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   Connection(Device& device, rdma_cm_id* id) : device_(device), id_(id) {}
   ~Connection();
 
-  // False: errno says why not.
-  bool CreatePair(ibv_qp_init_attr wanted, uint32_t max_inline);
+  // With as much of it as the device has room for. Aborted: the peer has given up.
+  absl::Status CreatePair(ibv_qp_init_attr wanted);
   Framing framing() const { return framing_.load(std::memory_order_relaxed); }
   bool AnswerIsMissing(const WorkRecord& record) const;
   Status ReceiveError(WorkQueue& queue, const WorkRecord& record) const;

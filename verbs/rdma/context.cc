@@ -38,8 +38,7 @@ DeviceAttributes Attributes(const Device& device, int port, const Address& addre
   attributes.max_queue_pairs = at_most(limits.max_qp, 65536);
   // On iWARP a confirmed request is two of the device's.
   attributes.max_requests_per_queue =
-      at_most(limits.max_qp_wr, device.iwarp() ? 2 * kMostRequests : kMostRequests) /
-      (device.iwarp() ? 2 : 1);
+      std::min(device.max_requests() / (device.iwarp() ? 2 : 1), kMostRequests);
   attributes.max_segments = kMaxSegments;
   attributes.max_reads_in = at_most(limits.max_qp_rd_atom, kMostReads);
   attributes.max_reads_out = at_most(limits.max_qp_init_rd_atom, kMostReads);

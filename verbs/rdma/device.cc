@@ -40,6 +40,19 @@ constexpr int kSiwEntries = 20'000;
 
 constexpr uint32_t kRxeVendor = 0xffffff;
 
+// Of a pair: more are not looked for, and so many each device has.
+constexpr uint32_t kMostRequests = 32768;
+constexpr uint32_t kFewRequests = 4;
+
+ibv_qp_init_attr SmallestPair(ibv_cq* queue) {
+  ibv_qp_init_attr pair = {};
+  pair.send_cq = pair.recv_cq = queue;
+  pair.qp_type = IBV_QPT_RC;
+  pair.cap.max_send_wr = pair.cap.max_recv_wr = kFewRequests;
+  pair.cap.max_send_sge = pair.cap.max_recv_sge = 1;
+  return pair;
+}
+
 void MakeNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 void* RunWork(void* work) {
@@ -49,6 +62,13 @@ void* RunWork(void* work) {
 }
 
 }  // namespace
+
+bool CanMake(ibv_pd* domain, ibv_qp_init_attr wanted) {
+  ibv_qp* const pair = ibv_create_qp(domain, &wanted);
+  if (pair == nullptr) return false;
+  ibv_destroy_qp(pair);
+  return true;
+}
 
 absl::StatusOr<Device*> Device::Get(ibv_context* verbs, const Address& address, EventLoop& loop) {
   Devices& devices = AllDevices();
@@ -129,31 +149,42 @@ void Device::ProbeLimits() {
   if (ibv_query_port(verbs_, anchor_->port_num, &port) == 0 && port.max_msg_sz != 0) {
     max_message_ = std::min(port.max_msg_sz, max_message_);
   }
-  ibv_pd* domain = ibv_alloc_pd(verbs_);
-  ibv_cq* queue = ibv_create_cq(verbs_, 16, nullptr, nullptr, 0);
-  // siw (Linux 6.1) ends a connection if the peer's empty read meets a send that went inline.
-  if (domain != nullptr && queue != nullptr && manager() != Manager::kSiw) {
-    for (uint32_t bytes : {512u, 256u, 128u, 80u, 64u, 32u}) {
-      ibv_qp_init_attr wanted = {};
-      wanted.send_cq = wanted.recv_cq = queue;
-      wanted.qp_type = IBV_QPT_RC;
-      wanted.cap.max_send_wr = wanted.cap.max_recv_wr = 4;
-      wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
-      wanted.cap.max_inline_data = bytes;
-      ibv_qp* pair = ibv_create_qp(domain, &wanted);
-      if (pair == nullptr) continue;
-      ibv_destroy_qp(pair);
-      max_inline_ = bytes;
-      break;
-    }
-  }
-  if (queue != nullptr) ibv_destroy_cq(queue);
-  if (domain != nullptr) ibv_dealloc_pd(domain);
   // RFC 5040: a read has one sink. Some iWARP devices do more, none says so.
   max_read_segments_ =
       iwarp() ? 1
               : std::max(1, std::min(limits_.max_sge, limits_.max_sge_rd > 0 ? limits_.max_sge_rd
                                                                              : limits_.max_sge));
+  ibv_pd* const domain = ibv_alloc_pd(verbs_);
+  ibv_cq* const queue = ibv_create_cq(verbs_, 16, nullptr, nullptr, 0);
+  if (domain != nullptr && queue != nullptr) {
+    ProbeInline(domain, queue);
+    ProbeRequests(domain, queue);
+  }
+  if (queue != nullptr) ibv_destroy_cq(queue);
+  if (domain != nullptr) ibv_dealloc_pd(domain);
+}
+
+void Device::ProbeInline(ibv_pd* domain, ibv_cq* queue) {
+  // siw (Linux 6.1) ends a connection if the peer's empty read meets a send that went inline.
+  if (manager() == Manager::kSiw) return;
+  ibv_qp_init_attr wanted = SmallestPair(queue);
+  for (uint32_t bytes : {512u, 256u, 128u, 80u, 64u, 32u}) {
+    wanted.cap.max_inline_data = bytes;
+    if (!CanMake(domain, wanted)) continue;
+    max_inline_ = bytes;
+    return;
+  }
+}
+
+void Device::ProbeRequests(ibv_pd* domain, ibv_cq* queue) {
+  ibv_qp_init_attr wanted = SmallestPair(queue);
+  const uint32_t few = std::min(kFewSegments, static_cast<uint32_t>(std::max(limits_.max_sge, 1)));
+  wanted.cap.max_send_sge = wanted.cap.max_recv_sge = few;
+  max_requests_ = std::min(static_cast<uint32_t>(std::max(limits_.max_qp_wr, 1)), kMostRequests);
+  for (; max_requests_ > kFewRequests; max_requests_ /= 2) {
+    wanted.cap.max_send_wr = wanted.cap.max_recv_wr = max_requests_;
+    if (CanMake(domain, wanted)) return;
+  }
 }
 
 Manager Device::manager() const {

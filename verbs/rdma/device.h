@@ -65,6 +65,13 @@ struct DeviceWindows {
   bool of_pair = false;
 };
 
+// Segments of a request that each device takes. More of them go into memory of our own, or in
+// parts.
+inline constexpr uint32_t kFewSegments = 2;
+
+// Whether a queue pair like that can be made, without a connection. False: errno.
+bool CanMake(ibv_pd* domain, ibv_qp_init_attr wanted);
+
 class Device {
  public:
   // The device behind a context that librdmacm has opened, for `address`.
@@ -88,6 +95,9 @@ class Device {
   DeviceWindows windows() const;
   uint32_t max_message() const { return max_message_; }
   uint32_t max_inline() const { return max_inline_; }
+  // Of either queue of a pair whose requests have kFewSegments at most: so many it can have. What
+  // the device advertises is the most of each by itself.
+  uint32_t max_requests() const { return max_requests_; }
   uint32_t max_read_segments() const { return max_read_segments_; }
   rdma_event_channel* connections() const { return connections_; }
   // Control thread: what comes for the id goes there from now on.
@@ -109,6 +119,8 @@ class Device {
   absl::Status Start(const Address& address);
   absl::Status Watch(int fd, void (Device::*read)());
   void ProbeLimits();
+  void ProbeInline(ibv_pd* domain, ibv_cq* queue);
+  void ProbeRequests(ibv_pd* domain, ibv_cq* queue);
   void ReadConnections();
   // One event, behind those that have been read. False: there is none.
   bool ReadConnectionEvent();
@@ -120,6 +132,7 @@ class Device {
   ibv_device_attr limits_ = {};
   uint32_t max_message_ = 0x7fffffff;
   uint32_t max_inline_ = 0;
+  uint32_t max_requests_ = 0;
   uint32_t max_read_segments_ = 1;
   bool rings_by_write_ = false;
   ibv_cq* first_queue_ = nullptr;  // of siw: device.cc

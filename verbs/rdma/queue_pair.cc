@@ -197,10 +197,10 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) {
   wanted.ended = &ended_;
   wanted.max_send_segments = options_.max_send_segments;
   wanted.max_receive_segments = options_.max_receive_segments;
-  // A read has the most parts: on iWARP one for each segment. There a confirmed request has one
-  // more, and so has a write with immediate data.
+  // A read has the most parts: on iWARP one for each segment, else perhaps one for a few. There a
+  // confirmed request has one more, and so has a write with immediate data.
   const uint32_t segments = std::max(options_.max_send_segments, 1u);
-  const uint32_t most_at_once = device_.max_read_segments();
+  const uint32_t most_at_once = std::min(device_.max_read_segments(), kFewSegments);
   const uint32_t most_parts = (segments + most_at_once - 1) / most_at_once +
                               (device_.iwarp() ? 1 : 0) + (may_frame ? 1 : 0);
   // One with all its parts fits in any case.
