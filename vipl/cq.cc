@@ -6,6 +6,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "compat/result.h"
 #include "dat/core/handle_table.h"
+#include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
 #include "vipl/api.h"
 #include "vipl/vi.h"
@@ -62,6 +63,7 @@ VIP_RETURN Cq::Free() {
   const core::Ref<Cq> self = core::Ref<Cq>::Adopt(this);
   nic_->RemoveChild(this);
   dispatcher_->Destroy();
+  verbs::AwaitCallback(this);
   return VIP_SUCCESS;
 }
 

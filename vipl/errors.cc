@@ -42,9 +42,12 @@ bool MayRepeat(VIP_ERROR_CODE code) {
 }  // namespace
 
 void Nic::SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context) {
-  const verbs::MutexLock hold(&lock_);
-  handler_ = handler;
-  handler_context_ = context;
+  {
+    const verbs::MutexLock hold(&lock_);
+    handler_ = handler;
+    handler_context_ = context;
+  }
+  verbs::AwaitCallback(this);  // it may use the context of before
 }
 
 void Nic::Report(VIP_ERROR_DESCRIPTOR error) {
@@ -61,8 +64,8 @@ void Nic::Report(VIP_ERROR_DESCRIPTOR error) {
   }
   error.NicHandle = handle();
   undelivered_.fetch_add(1);
-  const bool posted =
-      verbs::PostCallback([nic = core::Ref<Nic>::Share(this), error] { nic->Deliver(error); });
+  const bool posted = verbs::PostCallback(
+      this, [nic = core::Ref<Nic>::Share(this), error] { nic->Deliver(error); });
   if (!posted) undelivered_.fetch_sub(1);
 }
 

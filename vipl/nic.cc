@@ -9,6 +9,7 @@
 #include "compat/time.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/service_name.h"
+#include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
 #include "vipl/api.h"
 
@@ -69,6 +70,8 @@ VIP_RETURN Nic::Close() {
   // freed its memory. For the peers it is there until the connections have ended.
   registrations_.HideAll();
   static_cast<void>(adapter_->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
+  for (const core::Ref<NicChild>& child : owned) verbs::AwaitCallback(child.get());
+  verbs::AwaitCallback(this);
   return VIP_SUCCESS;
 }
 

@@ -21,7 +21,7 @@ VIP_RETURN Vi::Notify(WorkQueue& queue, const ViNotifies::Registration& registra
 
 void Vi::ServeNotifies(WorkQueue& queue) {
   if (!queue.notifies().BeginService()) return;
-  verbs::PostCallback([vi = core::Ref<Vi>::Share(this), &queue] { vi->RunNotify(queue); });
+  verbs::PostCallback(this, [vi = core::Ref<Vi>::Share(this), &queue] { vi->RunNotify(queue); });
 }
 
 void Vi::RunNotify(WorkQueue& queue) {
@@ -52,7 +52,7 @@ VIP_RETURN Cq::Notify(const CqNotifies::Registration& registration) {
 
 void Cq::ServeNotifies() {
   if (!notifies_.BeginService()) return;
-  verbs::PostCallback([cq = core::Ref<Cq>::Share(this)] { cq->RunNotify(); });
+  verbs::PostCallback(this, [cq = core::Ref<Cq>::Share(this)] { cq->RunNotify(); });
 }
 
 void Cq::RunNotify() {

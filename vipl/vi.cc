@@ -5,6 +5,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "compat/attributes.h"
 #include "compat/result.h"
+#include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
 #include "vipl/api.h"
 
@@ -95,6 +96,7 @@ VIP_RETURN Vi::Free() {
   FreeParts();
   if (sends_.cq()) sends_.cq()->Detach();
   if (receives_.cq()) receives_.cq()->Detach();
+  verbs::AwaitCallback(this);
   return VIP_SUCCESS;
 }
 

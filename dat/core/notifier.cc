@@ -19,29 +19,7 @@ constexpr size_t kLooks = 32;  // between two looks at the clock
 // A dispatcher that is full, or has no news for notifiers, would wake its waiter for ever.
 constexpr int kMostEarly = 16;
 
-// This thread is in an agent: it is the one that calls them all.
-constinit thread_local bool in_agent = false;
-
 }  // namespace
-
-// A call of an agent, or the decision that there is none; one at a time.
-class Notifier::AgentCall {
- public:
-  explicit AgentCall(Notifier& notifier) : notifier_(notifier) {
-    notifier_.calling_.store(1);
-    in_agent = true;
-  }
-  ~AgentCall() {
-    in_agent = false;
-    notifier_.calling_.store(0);
-    notifier_.calling_.notify_all();
-  }
-  AgentCall(const AgentCall&) = delete;
-  AgentCall& operator=(const AgentCall&) = delete;
-
- private:
-  Notifier& notifier_;
-};
 
 Error Notifier::Create(InterfaceAdapter& adapter, const Agent& agent, Ref<Notifier>* out) {
   return Publish(Ref<Notifier>::Adopt(new Notifier(adapter, agent, false)), out);
@@ -270,8 +248,7 @@ void Notifier::TellLocked(Handle dispatcher) {
 
 void Notifier::CallAgent(const Agent& agent, Handle dispatcher) {
   if (agent.function == nullptr) return;
-  verbs::PostCallback([self = Ref<Notifier>::Share(this), agent, dispatcher] {
-    const AgentCall call(*self);
+  verbs::PostCallback(this, [self = Ref<Notifier>::Share(this), agent, dispatcher] {
     {
       MutexLock lock(&self->lock_);
       if (self->freed_ && dispatcher != nullptr) return;
@@ -314,7 +291,7 @@ Error Notifier::Free() {
     freed_ = true;
   }
   // One that has begun may use what the program frees next.
-  if (!in_agent) calling_.wait(1);
+  verbs::AwaitCallback(this);
   return End();
 }
 

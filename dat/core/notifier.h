@@ -58,7 +58,7 @@ class Notifier final : public Object {
   // is being freed, so that the agent under way sets none for its end.
   Error SetAgent(const Agent& agent);
   // kInvalidState while dispatchers refer to it or threads wait. When it has returned, its agent is
-  // neither called any more nor at work, unless it is an agent that calls this.
+  // not called any more, and not at work as far as verbs::AwaitCallback says.
   Error Free();
 
   // ---- what it shows
@@ -78,7 +78,6 @@ class Notifier final : public Object {
   void Destroy() override;
 
  private:
-  class AgentCall;
   // Lives on the waiting thread's stack as long as it is in waiters_.
   struct Waiter {
     std::unique_ptr<verbs::Parker> parker;
@@ -114,7 +113,6 @@ class Notifier final : public Object {
   const bool has_descriptor_;
   mutable verbs::Mutex lock_;
   verbs::EventFd descriptor_;
-  std::atomic<int> calling_{0};  // 1: an agent is at work, or is about to be
   Agent agent_ ABSL_GUARDED_BY(lock_);
   bool freed_ ABSL_GUARDED_BY(lock_) = false;
   bool triggered_ ABSL_GUARDED_BY(lock_) = false;

@@ -3,13 +3,16 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <deque>
 #include <exception>
 #include <mutex>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "verbs/base/log.h"
 #include "verbs/base/signals.h"
 
@@ -17,17 +20,35 @@ namespace viaduct::verbs {
 namespace {
 
 constinit std::atomic<bool> exiting{false};
+constinit thread_local bool is_callback_thread = false;
 
 class CallbackThread {
  public:
-  void Post(std::function<void()> callback) {
+  void Post(const void* about, std::function<void()> callback) {
     const std::lock_guard<std::mutex> hold(mutex_);
-    callbacks_.push_back(std::move(callback));
+    callbacks_.push_back({about, std::move(callback)});
     if (!started_) started_ = Start();
     ready_.notify_one();
   }
 
+  void Await(const void* about, std::chrono::milliseconds patience) {
+    if (is_callback_thread || exiting.load(std::memory_order_acquire)) return;
+    std::unique_lock<std::mutex> hold(mutex_);
+    const uint64_t number = begun_;
+    const bool returned =
+        returned_.wait_for(hold, patience, [&] { return at_work_ != about || begun_ != number; });
+    if (returned) return;
+    WriteLog(LogLevel::kWarn,
+             "a callback has not returned while what it is about was freed: it may use what is "
+             "gone");
+  }
+
  private:
+  struct Callback {
+    const void* about;
+    std::function<void()> run;
+  };
+
   bool Start() {
     const SignalsBlocked for_the_thread;
     pthread_t thread;
@@ -38,26 +59,48 @@ class CallbackThread {
   }
 
   static void* Main(void* self) {
+    is_callback_thread = true;
     static_cast<CallbackThread*>(self)->Run();
     return nullptr;
   }
 
   void Run() {
-    std::unique_lock<std::mutex> hold(mutex_);
+    const absl::Cleanup ended = [this] { Restart(); };  // a callback has ended the thread
     while (true) {
-      ready_.wait(hold, [this] { return !callbacks_.empty(); });
-      std::function<void()> callback = std::move(callbacks_.front());
-      callbacks_.pop_front();
-      hold.unlock();
-      if (!exiting.load(std::memory_order_acquire)) callback();
-      callback = nullptr;
-      hold.lock();
+      Callback callback = Next();
+      const absl::Cleanup returned = [this] { Returned(); };
+      if (!exiting.load(std::memory_order_acquire)) callback.run();
+      callback.run = nullptr;
     }
+  }
+
+  Callback Next() {
+    std::unique_lock<std::mutex> hold(mutex_);
+    ready_.wait(hold, [this] { return !callbacks_.empty(); });
+    Callback callback = std::move(callbacks_.front());
+    callbacks_.pop_front();
+    at_work_ = callback.about;
+    ++begun_;
+    return callback;
+  }
+
+  void Returned() {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    at_work_ = nullptr;
+    returned_.notify_all();
+  }
+
+  void Restart() {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    started_ = !callbacks_.empty() && Start();
   }
 
   std::mutex mutex_;
   std::condition_variable ready_;
-  std::deque<std::function<void()>> callbacks_;
+  std::condition_variable returned_;
+  std::deque<Callback> callbacks_;
+  const void* at_work_ = nullptr;  // what the callback is about that has begun and not returned
+  uint64_t begun_ = 0;
   bool started_ = false;
 };
 
@@ -69,15 +112,19 @@ CallbackThread& TheThread() {
 
 }  // namespace
 
-bool PostCallback(std::function<void()> callback) noexcept {
+bool PostCallback(const void* about, std::function<void()> callback) noexcept {
   if (exiting.load(std::memory_order_acquire)) return false;
   try {
-    TheThread().Post(std::move(callback));
+    TheThread().Post(about, std::move(callback));
     return true;
   } catch (const std::exception&) {
     WriteLog(LogLevel::kError, "no memory for a callback: it is lost");
     return false;
   }
+}
+
+void AwaitCallback(const void* about, std::chrono::milliseconds patience) {
+  TheThread().Await(about, patience);
 }
 
 void StopCallbacksAtExit() {

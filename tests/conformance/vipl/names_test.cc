@@ -2,6 +2,7 @@
 #include <unistd.h>
 #include <vipl.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -191,6 +192,35 @@ TEST(ErrorCallback, C87_AHandlerMayCallAnything) {
     EXPECT_EQ(teardown->closed.get_future().get(), VIP_SUCCESS);
     EXPECT_EQ(VipDisconnect(side.vi), VIP_INVALID_PARAMETER);
   });
+}
+
+// What the program frees behind a call that takes a handler away.
+struct Work {
+  std::promise<void> begun;
+  std::atomic<bool> returned{false};
+};
+
+void WorkLong(VIP_PVOID context, VIP_ERROR_DESCRIPTOR*) {
+  auto* work = static_cast<Work*>(context);
+  work->begun.set_value();
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  work->returned = true;
+}
+
+TEST(ErrorCallback, WhoTakesAHandlerAwayWaitsForItsReturn) {
+  for (const bool closes : {false, true}) {
+    RunAlone([closes] {
+      Side side;
+      Work work;
+      ASSERT_EQ(VipErrorCallback(side.nic.handle, &work, &WorkLong), VIP_SUCCESS);
+      ASSERT_EQ(VipPostSend(side.vi, side.memory.descriptor(1), 0), VIP_SUCCESS);
+      work.begun.get_future().get();
+      const VIP_RETURN taken = closes ? VipCloseNic(side.nic.handle)
+                                      : VipErrorCallback(side.nic.handle, nullptr, nullptr);
+      EXPECT_EQ(taken, VIP_SUCCESS);
+      EXPECT_TRUE(work.returned);
+    });
+  }
 }
 
 TEST(ErrorCallback, C87_NullBringsBackTheLog) {

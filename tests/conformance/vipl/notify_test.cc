@@ -363,6 +363,51 @@ TEST(Notify, C85_ACallbackMayCloseTheNic) {
   });
 }
 
+// A program frees behind the call what its handler uses.
+TEST(Notify, DestructionWaitsForTheHandlerAtWork) {
+  enum class Last { kVi, kCq, kNic };
+  for (const Last last : {Last::kVi, Last::kCq, Last::kNic}) {
+    RunAlone([last] {
+      Side side;
+      VIP_CQ_HANDLE cq = nullptr;
+      ASSERT_EQ(VipCreateCQ(side.nic.handle, 16, &cq), VIP_SUCCESS);
+      VIP_VI_ATTRIBUTES attributes = Attributes();
+      VIP_VI_HANDLE vi = nullptr;
+      ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, nullptr, cq, &vi), VIP_SUCCESS);
+      Calls& calls = Calls::New();
+      std::atomic<bool> begun{false}, returned{false};
+      // It cannot return before the destruction has begun to wait, unless that does not.
+      const auto work = [&](const Calls::Call&) {
+        begun = true;
+        for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+        returned = true;
+      };
+      if (last == Last::kVi) {
+        ASSERT_EQ(VipRecvNotify(side.vi, calls.NewContext(0, work), &Calls::OnVi), VIP_SUCCESS);
+        side.Receive(0);
+        ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+      } else {
+        ASSERT_EQ(VipCQNotify(cq, calls.NewContext(0, work), &Calls::OnCq), VIP_SUCCESS);
+        ASSERT_EQ(VipPostRecv(vi, side.memory.Fill(1, 0, 8), side.memory.handle()), VIP_SUCCESS);
+        ASSERT_EQ(VipDisconnect(vi), VIP_SUCCESS);
+      }
+      while (!begun) std::this_thread::yield();
+      VIP_DESCRIPTOR* done = nullptr;
+      if (last == Last::kVi) {
+        EXPECT_EQ(VipDestroyVi(side.vi), VIP_SUCCESS);
+      } else if (last == Last::kCq) {
+        EXPECT_EQ(VipRecvDone(vi, &done), VIP_DESCRIPTOR_ERROR);
+        EXPECT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
+        EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
+      } else {
+        EXPECT_EQ(VipCloseNic(side.nic.handle), VIP_SUCCESS);
+      }
+      EXPECT_TRUE(returned);
+      PassCallbacks();
+    });
+  }
+}
+
 // Each completion goes to one of three that ask for it at the same time.
 TEST(Notify, C86_DoneWaitAndNotifyShareAQueue) {
   constexpr int kRounds = 200, kEach = 3;
