@@ -29,6 +29,7 @@ class MishapsTest : public DeviceTest {
     rdma_mock::LimitRegistrations(-1);
     rdma_mock::RefuseSendsAfter(-1);
     rdma_mock::MissNeighbours(0);
+    rdma_mock::MissHosts(0);
     rdma_mock::LoseDisconnects(0);
     rdma_mock::GetMessagesStuck(0);
     rdma_mock::MeanwhileInMemory(nullptr);
@@ -160,6 +161,15 @@ TEST_F(MishapsTest, ANeighbourThatWasMissedIsLookedForAgain) {
   ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
   ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
   Expect(to.receives(), 1);
+}
+
+// The neighbour that was found is not the host.
+TEST_F(MishapsTest, NothingIsHeardOfAHostWithoutAWayThere) {
+  rdma_mock::MissHosts(1);
+  End& end = NewEnd(a());
+  ASSERT_TRUE(Dial(end, b(), 1).ok());
+  EXPECT_EQ(AwaitEvent(end).outcome, ConnectOutcome::kUnreachable);
+  EXPECT_FALSE(end.pair().Heard());
 }
 
 TEST_F(MishapsTest, ANeighbourThatNeverAnswersIsUnreachable) {

@@ -205,6 +205,11 @@ int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* wanted) {
 int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
+  if (mishaps.missed_hosts > 0) {
+    --mishaps.missed_hosts;
+    Tell(*id, RDMA_CM_EVENT_UNREACHABLE, -EHOSTUNREACH);
+    return 0;
+  }
   const auto found = All().listeners.find(ntohs(PortIn(id->route.addr.dst_addr)));
   if (found == All().listeners.end()) {
     Tell(*id, RDMA_CM_EVENT_REJECTED, kInvalidServiceId);

@@ -20,6 +20,8 @@ void RefuseSendsAfter(int count) { mishaps.taken_before_refusal = count; }
 
 void MissNeighbours(int count) { mishaps.missed_neighbours = count; }
 
+void MissHosts(int count) { mishaps.missed_hosts = count; }
+
 void LoseDisconnects(int count) { mishaps.lost_disconnects = count; }
 
 void GetMessagesStuck(int count) { mishaps.stuck_messages = count; }

@@ -24,6 +24,8 @@ void LimitRegistrations(int count);
 void RefuseSendsAfter(int count);
 // So many discoveries of a neighbour end with their time-out.
 void MissNeighbours(int count);
+// So many requests do not come to a host, although the neighbour on the way is there.
+void MissHosts(int count);
 // So many requests to disconnect do not come to the peer, until they are repeated: the kernel does
 // that after a while, where the id is still there.
 void LoseDisconnects(int count);

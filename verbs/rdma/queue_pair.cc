@@ -338,9 +338,11 @@ void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& eve
 }
 
 void RdmaQueuePair::FailBy(Connection& connection, const CmEvent& event) {
-  Fail(connection,
-       OutcomeOf(event.type, event.status, device_.manager(), !event.private_data.empty()),
-       event.private_data);
+  const ConnectOutcome outcome =
+      OutcomeOf(event.type, event.status, device_.manager(), !event.private_data.empty());
+  // A neighbour that has answered was but the next one on the way.
+  if (outcome == ConnectOutcome::kUnreachable) heard_.store(false, std::memory_order_relaxed);
+  Fail(connection, outcome, event.private_data);
 }
 
 // A time-out that comes later is one of the connection.
