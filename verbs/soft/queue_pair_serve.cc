@@ -1,4 +1,6 @@
 // What completion queues call: progress, reaping, heat.
+#include <new>
+
 #include "absl/cleanup/cleanup.h"
 #include "verbs/soft/context.h"
 #include "verbs/soft/queue_pair.h"
@@ -45,12 +47,17 @@ bool SoftQueuePair::TryPump(Link& link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
 void SoftQueuePair::LookLater() {
   if (look_due_.exchange(true)) return;
   Executor& executor = context_.executor();
-  executor.RunAt(executor.Now() + kLookAgain, [anchor = anchor_] {
-    SoftQueuePair* const pair = anchor->pair.load();
-    if (pair == nullptr) return;
-    pair->look_due_.store(false);
-    pair->MarkArrived();
-  });
+  try {
+    executor.RunAt(executor.Now() + kLookAgain, [anchor = anchor_] {
+      SoftQueuePair* const pair = anchor->pair.load();
+      if (pair == nullptr) return;
+      pair->look_due_.store(false);
+      pair->MarkArrived();
+    });
+  } catch (const std::bad_alloc&) {
+    look_due_.store(false);
+    MarkArrived();  // at once, then
+  }
 }
 
 bool SoftQueuePair::Poll(Link& link, const Attachment& attachment,

@@ -310,6 +310,7 @@ inline void ShmLink::Consume(const Word& word, bool chunk) {
 inline void ShmLink::TellStarving() {
   if (route_->needs_fence()) [[unlikely]]
     FullFence();
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the look stays behind the store
   if (peer_line_->starving.load(std::memory_order_relaxed) != 0) [[unlikely]]
     route_->MarkPeer(id);
 }

@@ -164,6 +164,7 @@ void ShmLink::AfterPublish() {
   // The consumer that arms its line pays for the fence (Link::Cool), unless a side cannot.
   if (route_->needs_fence()) [[unlikely]]
     FullFence();
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the look stays behind the store
   if (peer_line_->armed.load(std::memory_order_relaxed) != 0) [[unlikely]]
     route_->MarkPeer(id);
 }
