@@ -4,6 +4,24 @@
 
 namespace viaduct::rdma_mock {
 
+void EndMishaps() {
+  FailRegistrations(0);
+  ReuseKeys(false);
+  SwallowAfterTheEnd(false);
+  ShowNoCompletions(false);
+  GiveLargeKeys(0);
+  LimitRegistrations(-1);
+  RefuseSendsAfter(-1);
+  MissNeighbours(0);
+  MissHosts(0);
+  LoseDisconnects(0);
+  GetMessagesStuck(0);
+  MeanwhileInMemory(nullptr);
+  TakeForReadOnly(nullptr);
+  FlushLate(false);
+  LoseConfirmations(0);
+}
+
 void FailRegistrations(int count) { mishaps.failing_registrations = count; }
 
 void ReuseKeys(bool reuse) { mishaps.reuse_keys = reuse; }

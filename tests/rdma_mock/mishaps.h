@@ -6,6 +6,9 @@
 
 namespace viaduct::rdma_mock {
 
+// Nothing goes wrong any more.
+void EndMishaps();
+
 // The next so many registrations find no memory.
 void FailRegistrations(int count);
 // A key that was given back is given out again next.

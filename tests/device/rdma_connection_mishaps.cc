@@ -1,0 +1,217 @@
+// What goes wrong with an RDMA device: its connections.
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "tests/device/ends.h"
+#include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/mishaps.h"
+
+namespace viaduct::verbs {
+namespace {
+
+// The kernel misses one that answers at once, until the discovery's time is over.
+TEST_F(MishapsTest, ANeighbourThatWasMissedIsLookedForAgain) {
+  rdma_mock::MissNeighbours(3);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 1);
+}
+
+TEST_F(MishapsTest, ANeighbourThatNeverAnswersIsUnreachable) {
+  rdma_mock::MissNeighbours(1'000'000);
+  End& from = NewEnd(a());
+  ConnectOptions options;
+  options.address = b().address();
+  options.port = 7;
+  ASSERT_TRUE(from.pair().Connect(options).ok());
+  ASSERT_TRUE(Run([&] { return from.events().Has(Event::kConnectFailed); }));
+  EXPECT_EQ(from.events().Take().outcome, ConnectOutcome::kUnreachable);
+}
+
+// The neighbour that was found is not the host.
+TEST_F(MishapsTest, NothingIsHeardOfAHostWithoutAWayThere) {
+  rdma_mock::MissHosts(1);
+  End& end = NewEnd(a());
+  ASSERT_TRUE(Dial(end, b(), 1).ok());
+  EXPECT_EQ(AwaitEvent(end).outcome, ConnectOutcome::kUnreachable);
+  EXPECT_FALSE(end.pair().Heard());
+}
+
+// Who listens may hold what the sink that is being called waits for.
+TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
+  Requests requests;
+  auto first = b().Listen(0, &requests);
+  ASSERT_TRUE(first.ok()) << first.status();
+  std::promise<void> answered;
+  a().executor().Post([&] { answered.get_future().wait(); });
+  std::future<absl::Status> second = std::async(
+      std::launch::async, [&] { return a().Listen((*first)->port(), &requests).status(); });
+  EXPECT_EQ(second.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  answered.set_value();
+  EXPECT_TRUE(absl::IsAlreadyExists(second.get()));
+  DrainExecutors();
+}
+
+// Closes its listener with the first request.
+class OnceServed final : public ListenerSink {
+ public:
+  void OnRequest(std::unique_ptr<IncomingConnection> request) override {
+    request_ = std::move(request);
+    listener.reset();
+  }
+  std::unique_ptr<Listener> listener;
+
+ private:
+  std::unique_ptr<IncomingConnection> request_;
+};
+
+// The kernel would answer in the name of a program that has said no.
+TEST_F(MishapsTest, ARequestThatNobodyHasReadIsRefusedWithItsListener) {
+  if (!a().attributes().immediate_data) GTEST_SKIP() << "on iWARP no reason goes with a reject";
+  OnceServed once;
+  auto listener = b().Listen(0, &once);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  once.listener = *std::move(listener);
+  Requests others;
+  auto other = b().Listen(0, &others);
+  ASSERT_TRUE(other.ok()) << other.status();
+  End& first = NewEnd(a());
+  End& second = NewEnd(a());
+  End& third = NewEnd(a());
+  const uint16_t port = once.listener->port();
+  a().executor().Post([&] {  // so that all requests are there when the first is read
+    EXPECT_TRUE(Dial(first, b(), port).ok());
+    EXPECT_TRUE(Dial(second, b(), port).ok());
+    EXPECT_TRUE(Dial(third, b(), (*other)->port()).ok());
+  });
+  const Event refused = AwaitEvent(second);
+  EXPECT_EQ(refused.kind, Event::kConnectFailed);
+  EXPECT_EQ(refused.outcome, ConnectOutcome::kRefused);
+  EXPECT_EQ(first.events().count(), 0u);
+  const auto request = AwaitRequest(others);
+  ASSERT_NE(request, nullptr) << "it was read beside the second";
+  End& to = NewEnd(b());
+  EXPECT_TRUE(request->Accept(to.pair(), {}).ok());
+  EXPECT_EQ(AwaitEvent(third).kind, Event::kConnected);
+  DrainExecutors();
+}
+
+TEST_F(MishapsTest, AnAcceptWithoutMemoryDecidesTheRequest) {
+  EndOptions drops;
+  drops.no_receive = NoReceive::kDrop;
+  End& from = NewEnd(a());
+  End& poor = NewEnd(b(), drops);
+  End& other = NewEnd(b());
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
+  const std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  rdma_mock::LimitRegistrations(0);
+  EXPECT_TRUE(absl::IsResourceExhausted(request->Accept(poor.pair(), {})));
+  rdma_mock::LimitRegistrations(-1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(request->Accept(other.pair(), {})));
+  const Event failed = AwaitEvent(from);
+  EXPECT_EQ(failed.kind, Event::kConnectFailed);
+  EXPECT_EQ(failed.outcome, ConnectOutcome::kRefused);
+}
+
+// It would be repeated after seconds.
+TEST_F(MishapsTest, AMessageSaysThatTheConnectionIsThere) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
+  const auto request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  rdma_mock::LoseConfirmations(1);
+  ASSERT_TRUE(request->Accept(to.pair(), {}).ok());
+  ASSERT_EQ(AwaitEvent(from).kind, Event::kConnected);
+  EXPECT_EQ(to.events().count(), 0u);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  EXPECT_EQ(AwaitEvent(to).kind, Event::kConnected);
+  Expect(to.receives(), 1);
+  Expect(from.sends(), 2);
+}
+
+// The peer is idle, and nothing else would tell it. On iWARP there is TCP for that.
+TEST_F(MishapsTest, ADisconnectThatWasLostIsRepeated) {
+  if (!a().attributes().immediate_data) GTEST_SKIP() << "on iWARP nothing is lost";
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  for (DisconnectMode mode : {DisconnectMode::kAbrupt, DisconnectMode::kGraceful}) {
+    Connect(from, to);
+    rdma_mock::LoseDisconnects(1);
+    from.pair().Disconnect(mode);
+    if (mode == DisconnectMode::kGraceful) ExpectDisconnected(from, DisconnectCause::kLocal);
+    for (int i = 0; i < 10; ++i) DrainExecutors();  // as far as it goes without an answer
+    EXPECT_FALSE(to.events().Has(Event::kDisconnected));
+    rdma_mock::RepeatDisconnects();
+    ExpectDisconnected(to, DisconnectCause::kPeer);
+    from.pair().Reset();
+    to.pair().Reset();
+  }
+}
+
+// The peer's end is not known here yet when the request is posted.
+TEST_F(MishapsTest, WhatTheDeviceNeverCompletesGoesWithItsPair) {
+  const int domains = rdma_mock::LiveDomains();
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  rdma_mock::SwallowAfterTheEnd(true);
+  std::promise<void> posted;
+  a().executor().Post([&] { posted.get_future().wait(); });
+  to.pair().Disconnect(DisconnectMode::kAbrupt);
+  ASSERT_EQ(from.Send(1, 0, 8), PostResult::kOk);
+  posted.set_value();
+  Expect(from.sends(), 1, Status::kFlushed);
+  ExpectDisconnected(from, DisconnectCause::kPeer);
+  DestroyEnds();
+  EXPECT_TRUE(Run([&] { return rdma_mock::LiveDomains() == domains; }));
+}
+
+TEST_F(MishapsTest, PostsBesideTheEndLeaveNothingOpen) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  for (int round = 0; round < 100; ++round) {
+    Connect(from, to);
+    std::atomic<bool> over{false};
+    std::thread poster([&] {
+      while (!over) {
+        from.Send(1, 0, 8);
+        from.Receive(2, 0, 8);
+      }
+    });
+    from.pair().Disconnect(DisconnectMode::kAbrupt);
+    over = true;
+    poster.join();
+    ASSERT_TRUE(Run([&] { return to.events().Has(Event::kDisconnected); }));
+    EXPECT_TRUE(Run([&] { return from.pair().SendIdle() && from.pair().ReceiveIdle(); })) << round;
+    // A send that found no receive may have ended it before.
+    DrainExecutors();
+    for (End* end : {&from, &to}) {
+      while (end->events().Take().kind != Event::kNone) {
+      }
+    }
+    from.sends().got().clear();
+    from.receives().got().clear();
+    from.pair().Reset();
+    to.pair().Reset();
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::verbs

@@ -1,0 +1,263 @@
+// What goes wrong with an RDMA device: its memory.
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "tests/device/ends.h"
+#include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/mishaps.h"
+
+namespace viaduct::verbs {
+namespace {
+
+// A page whose first access lasts: until LetGo, but not for long. One at a time.
+class SlowPage {
+ public:
+  static constexpr size_t kBytes = 4096;
+
+  SlowPage() : memory_(mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    current_ = this;
+    struct sigaction action = {};
+    action.sa_sigaction = OnFault;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, &before_);
+  }
+  ~SlowPage() {
+    sigaction(SIGSEGV, &before_, nullptr);
+    munmap(memory_, kBytes);
+  }
+  SlowPage(const SlowPage&) = delete;
+  SlowPage& operator=(const SlowPage&) = delete;
+
+  void* memory() const { return memory_; }
+  bool touched() const { return touched_; }
+  void LetGo() { let_go_ = true; }
+  // It was let go while the access lasted.
+  bool in_use_until_then() const { return in_use_until_then_; }
+
+ private:
+  static void OnFault(int, siginfo_t* fault, void*) {
+    SlowPage& page = *current_;
+    if (fault->si_addr < page.memory_ ||
+        fault->si_addr >= static_cast<char*>(page.memory_) + kBytes) {
+      sigaction(SIGSEGV, &page.before_, nullptr);
+      return;
+    }
+    page.touched_ = true;
+    for (int i = 0; i < 200 && !page.let_go_; ++i) {
+      const timespec pause = {0, 1'000'000};
+      nanosleep(&pause, nullptr);
+    }
+    page.in_use_until_then_ = page.let_go_.load();
+    mprotect(page.memory_, kBytes, PROT_READ | PROT_WRITE);
+  }
+
+  static inline SlowPage* current_ = nullptr;
+  void* const memory_;
+  struct sigaction before_ = {};
+  std::atomic<bool> touched_{false};
+  std::atomic<bool> let_go_{false};
+  std::atomic<bool> in_use_until_then_{false};
+};
+
+TEST_F(MishapsTest, ARegionThatCannotBeChangedIsAsBefore) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  rdma_mock::FailRegistrations(1);
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(from.region().Modify(from.domain(), kLocalRead | kRemoteRead)));
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  Expect(from.sends(), 2);
+  Expect(to.receives(), 1);
+  ASSERT_EQ(from.Receive(3, 0, 8), PostResult::kOk) << "it may still be written";
+  ASSERT_EQ(to.Send(4, 0, 8), PostResult::kOk);
+  Expect(from.receives(), 3);
+}
+
+// A device that has windows of its own would like to write it.
+TEST_F(MishapsTest, MemoryThatIsOnlyReadIsRegisteredAndBound) {
+  End& end = NewEnd(a());
+  End& peer = NewEnd(b());
+  Connect(end, peer);
+  Bytes memory = Pattern(100, 1);
+  rdma_mock::TakeForReadOnly(memory.data());
+  EXPECT_FALSE(a().Register(end.domain(), memory.data(), memory.size(), kAllAccess).ok());
+  auto region = a().Register(end.domain(), memory.data(), memory.size(), kLocalRead | kRemoteRead);
+  ASSERT_TRUE(region.ok()) << region.status();
+  auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
+  ASSERT_TRUE(window.ok()) << window.status();
+  BindRequest bind;
+  bind.id = 1;
+  bind.window = window->get();
+  bind.region = (*region)->key();
+  bind.address = reinterpret_cast<uint64_t>(memory.data());
+  bind.length = 50;
+  bind.access = kRemoteRead;
+  Key key = 0;
+  ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
+  Expect(end.sends(), 1);
+  EXPECT_NE(key, 0u);
+  ASSERT_TRUE((*region)->Modify(end.domain(), kLocalRead).ok());
+  window->reset();
+  region->reset();
+}
+
+TEST_F(MishapsTest, NoRegionGetsTheKeyOfOneThatWasChanged) {
+  rdma_mock::ReuseKeys(true);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_TRUE(from.region().Modify(from.domain(), kAllAccess).ok());
+  Bytes memory = Pattern(100, 1);
+  auto region = a().Register(from.domain(), memory.data(), memory.size(), kAllAccess);
+  ASSERT_TRUE(region.ok()) << region.status();
+  EXPECT_NE((*region)->key(), from.region().key());
+  from.DestroyRegion();
+  ASSERT_EQ(to.Receive(1, 0, 100), PostResult::kOk);
+  const Segment segment = {reinterpret_cast<uint64_t>(memory.data()), (*region)->key(), 100};
+  ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  Expect(from.sends(), 2);
+  Expect(to.receives(), 1);
+  EXPECT_EQ(to.Get(0, 100), memory);
+}
+
+// Half of what one process may lock: with an unfit key's registration beside it there is no room.
+TEST_F(MishapsTest, ALargeRegionNeedsItsMemoryOnce) {
+  End& end = NewEnd(a());
+  Bytes memory = Pattern(100, 1);
+  rdma_mock::LimitRegistrations(1);
+  rdma_mock::GiveLargeKeys(1);
+  auto region = a().Register(end.domain(), memory.data(), memory.size(), kAllAccess);
+  ASSERT_TRUE(region.ok()) << region.status();
+  rdma_mock::LimitRegistrations(0);
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      a().Register(end.domain(), memory.data(), memory.size(), kAllAccess).status()));
+}
+
+TEST_F(MishapsTest, NoWindowTakesTheKeyOfARegionThatWasChanged) {
+  rdma_mock::ReuseKeys(true);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  Bytes memory = Pattern(100, 1);
+  auto other = a().Register(from.domain(), memory.data(), memory.size(), kAllAccess);
+  auto window = a().CreateWindow(from.domain(), WindowScope::kQueuePair);
+  ASSERT_TRUE(other.ok() && window.ok());
+  ASSERT_TRUE(from.region().Modify(from.domain(), kAllAccess).ok());
+  BindRequest bind;
+  bind.id = 1;
+  bind.window = window->get();
+  bind.region = (*other)->key();
+  bind.address = reinterpret_cast<uint64_t>(memory.data());
+  bind.length = memory.size();
+  bind.access = kRemoteRead;
+  Key key;
+  ASSERT_EQ(from.pair().PostBind(bind, &key), PostResult::kOk);
+  if (a().attributes().immediate_data) {
+    EXPECT_EQ(key, from.region().key()) << "the device's own window: else this proves nothing";
+  }
+  Expect(from.sends(), 1);
+  for (int id : {2, 3}) {
+    ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from.Send(id, 0, 8), PostResult::kOk) << "the changed region's own memory";
+    Expect(from.sends(), id);
+    Expect(to.receives(), 1);
+    window->reset();
+  }
+}
+
+// The queue fills up while memory is made for a bind: its place in it was kept.
+TEST_F(MishapsTest, ABindKeepsItsPlace) {
+  static End* from;
+  static int posted;
+  EndOptions small;
+  small.max_sends = 4;
+  from = &NewEnd(a(), small);
+  posted = 0;
+  End& to = NewEnd(b());
+  Connect(*from, to);
+  auto window = a().CreateWindow(from->domain(), WindowScope::kDomain);
+  ASSERT_TRUE(window.ok());
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  BindRequest bind;
+  bind.id = 9;
+  bind.window = window->get();
+  bind.region = from->region().key();
+  bind.address = from->Address(0);
+  bind.length = 8;
+  bind.access = kRemoteRead;
+  rdma_mock::MeanwhileInMemory([] {
+    rdma_mock::MeanwhileInMemory(nullptr);
+    while (from->Send(1, 0, 8) == PostResult::kOk) ++posted;
+  });
+  Key key = 0;
+  EXPECT_EQ(from->pair().PostBind(bind, &key), PostResult::kOk);
+  EXPECT_NE(key, 0u);
+  EXPECT_EQ(posted, 3);
+  for (int i = 0; i < posted; ++i) Expect(from->sends(), 1);
+  Expect(from->sends(), 9);
+}
+
+// The device takes fewer segments: they are copied.
+TEST_F(MishapsTest, ARegionEndsBehindItsCopyForASend) {
+  constexpr int kSegments = 20;
+  EndOptions many;
+  many.max_segments = kSegments;
+  End& from = NewEnd(a(), many);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  SlowPage page;
+  auto region = a().Register(from.domain(), page.memory(), SlowPage::kBytes, kAllAccess);
+  ASSERT_TRUE(region.ok()) << region.status();
+  const Segment segment = {reinterpret_cast<uint64_t>(page.memory()), (*region)->key(), 8};
+  const std::vector<Segment> segments(kSegments, segment);
+  ASSERT_EQ(to.Receive(1, 0, 8 * kSegments), PostResult::kOk);
+  std::thread poster([&] { from.Send(2, segments); });
+  while (!page.touched()) std::this_thread::yield();
+  region->reset();
+  page.LetGo();
+  poster.join();
+  EXPECT_FALSE(page.in_use_until_then());
+}
+
+TEST_F(MishapsTest, ARegionChangesBehindItsCopyOfAMessage) {
+  EndOptions drops;
+  drops.no_receive = NoReceive::kDrop;
+  End& from = NewEnd(a());
+  End& to = NewEnd(b(), drops);
+  Connect(from, to);
+  SlowPage page;
+  auto region = b().Register(to.domain(), page.memory(), SlowPage::kBytes, kAllAccess);
+  ASSERT_TRUE(region.ok()) << region.status();
+  const Segment segment = {reinterpret_cast<uint64_t>(page.memory()), (*region)->key(), 8};
+  ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  std::promise<void> begun, over;
+  a().executor().Post([&] {  // it polls, too, and takes no signal
+    begun.set_value();
+    over.get_future().wait();
+  });
+  begun.get_future().wait();
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  std::thread poller([&] { to.receives().Poll(); });
+  while (!page.touched()) std::this_thread::yield();
+  EXPECT_TRUE((*region)->Modify(to.domain(), kLocalRead).ok());
+  page.LetGo();
+  poller.join();
+  over.set_value();
+  EXPECT_FALSE(page.in_use_until_then());
+  Expect(to.receives(), 1);
+  DrainExecutors();
+}
+
+}  // namespace
+}  // namespace viaduct::verbs

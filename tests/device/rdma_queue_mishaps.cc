@@ -1,0 +1,170 @@
+// What goes wrong with an RDMA device: its queues.
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/device/ends.h"
+#include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/mishaps.h"
+
+namespace viaduct::verbs {
+namespace {
+
+// It becomes several requests of the device, of which the last ones are refused.
+TEST_F(MishapsTest, ARefusedPartFailsTheWhole) {
+  constexpr int kSegments = 252;
+  EndOptions many;
+  many.max_segments = kSegments;
+  for (int taken : {0, 1, 9}) {
+    End& from = NewEnd(a(), many);
+    End& to = NewEnd(b(), many);
+    Connect(from, to);
+    std::vector<Segment> segments;
+    for (int i = 0; i < kSegments; ++i) segments.push_back(from.At(i * 16, 8));
+    SendRequest read;
+    read.id = 1;
+    read.opcode = Opcode::kRead;
+    read.segments = segments;
+    read.remote_address = to.Address(0);
+    read.remote_key = to.region().key();
+    rdma_mock::RefuseSendsAfter(taken);
+    ASSERT_EQ(from.pair().PostSend(read), PostResult::kOk);
+    rdma_mock::RefuseSendsAfter(-1);
+    Expect(from.sends(), 1, Status::kTransport);
+    ExpectDisconnected(from, DisconnectCause::kBroken);
+    EXPECT_TRUE(Run([&] { return from.pair().SendIdle(); }));
+    DestroyEnds();
+  }
+}
+
+// Of a read the device takes fewer segments than of anything else.
+TEST_F(MishapsTest, ALongReadFitsIntoTheSmallestQueue) {
+  constexpr int kSegments = 252;
+  EndOptions small;
+  small.max_sends = 1;
+  small.max_segments = kSegments;
+  End& from = NewEnd(a(), small);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  to.Put(0, Pattern(kSegments, 1));
+  std::vector<Segment> segments;
+  for (int i = 0; i < kSegments; ++i) segments.push_back(from.At(i, 1));
+  SendRequest read;
+  read.id = 1;
+  read.opcode = Opcode::kRead;
+  read.segments = segments;
+  read.remote_address = to.Address(0);
+  read.remote_key = to.region().key();
+  ASSERT_EQ(from.pair().PostSend(read), PostResult::kOk);
+  Expect(from.sends(), 1);
+  EXPECT_EQ(from.Get(0, kSegments), Pattern(kSegments, 1));
+}
+
+// The device has no room for as many requests with inline bytes.
+TEST_F(MishapsTest, ALargeQueueHasNoInlineBytes) {
+  EndOptions large;
+  large.max_sends = a().attributes().max_requests_per_queue;
+  End& from = NewEnd(a(), large);
+  End& to = NewEnd(b());
+  ConnectWithImmediate(from, to);
+  from.Put(0, Pattern(16, 1));
+  const Segment two[] = {from.At(0, 8), from.At(8, 8)};
+  for (int id : {1, 2, 3}) ASSERT_EQ(to.Receive(id, id * 16, 16), PostResult::kOk);
+  ASSERT_EQ(from.Send(4, 0, 16), PostResult::kOk);
+  ASSERT_EQ(from.Send(5, two), PostResult::kOk);
+  ASSERT_EQ(from.Write(6, 0, 16, to, 1000, kImmediate, 42), PostResult::kOk);
+  for (int id : {4, 5, 6}) Expect(from.sends(), id);
+  for (int id : {1, 2}) {
+    Expect(to.receives(), id);
+    EXPECT_EQ(to.Get(id * 16, 16), Pattern(16, 1));
+  }
+  EXPECT_EQ(Expect(to.receives(), 3).immediate, 42u);
+  EXPECT_EQ(to.Get(1000, 16), Pattern(16, 1));
+}
+
+// Nor with as many segments.
+TEST_F(MishapsTest, ALargeQueueTakesLongLists) {
+  constexpr uint32_t kSegments = 16;
+  EndOptions large;
+  large.max_sends = a().attributes().max_requests_per_queue;
+  large.max_segments = kSegments;
+  End& from = NewEnd(a(), large);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  from.Put(0, Pattern(16 * kSegments, 1));
+  std::vector<Segment> list;
+  for (uint32_t i = 0; i < kSegments; ++i) list.push_back(from.At(16 * i, 16));
+  ASSERT_EQ(to.Receive(1, 0, 16 * kSegments), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, list), PostResult::kOk);
+  SendRequest request;
+  request.id = 3;
+  request.segments = list;
+  request.remote_address = to.Address(1000);
+  request.remote_key = to.region().key();
+  request.opcode = Opcode::kWrite;
+  ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  for (int id : {2, 3}) Expect(from.sends(), id);
+  Expect(to.receives(), 1);
+  for (int at : {0, 1000}) EXPECT_EQ(to.Get(at, 16 * kSegments), Pattern(16 * kSegments, 1));
+  from.Put(0, Bytes(16 * kSegments));
+  request.id = 4;
+  request.opcode = Opcode::kRead;
+  ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  Expect(from.sends(), 4);
+  EXPECT_EQ(from.Get(0, 16 * kSegments), Pattern(16 * kSegments, 1));
+}
+
+// A pair that a request has broken ends in its turn, and says so then.
+TEST_F(MishapsTest, ARefusedSendWaitsForThoseBeforeIt) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(3, 0, 8), PostResult::kOk);
+  rdma_mock::ShowNoCompletions(true);
+  ASSERT_EQ(from.Send(1, 0, 8), PostResult::kOk);
+  const Segment unknown = {from.Address(0), 0x123456, 8};
+  ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&unknown, 1)), PostResult::kOk);
+  DrainExecutors();
+  EXPECT_FALSE(from.pair().Ended());
+  rdma_mock::ShowNoCompletions(false);
+  Expect(from.sends(), 1);
+  Expect(from.sends(), 2, Status::kLocalProtection);
+  EXPECT_TRUE(from.pair().Ended());
+  ExpectBroken(from);
+}
+
+// The places of frames come with the connection.
+TEST_F(MishapsTest, ASendNeedsNoMemory) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ConnectAs(from, to,
+            a().attributes().immediate_data ? ImmediateForm::kNative : ImmediateForm::kFramed);
+  rdma_mock::LimitRegistrations(0);
+  ASSERT_EQ(to.Receive(1, 0, 1000), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, 1000), PostResult::kOk);
+  Expect(from.sends(), 2);
+  EXPECT_EQ(Expect(to.receives(), 1).length, 1000u);
+}
+
+// The slot for a frame and the memory behind it hold more than that memory alone.
+TEST_F(MishapsTest, AMessageWithoutAFrameMayFillTheSlotOfOne) {
+  EndOptions drops;
+  drops.no_receive = NoReceive::kDrop;
+  drops.memory = 80'000;
+  End& to = NewEnd(a(), drops);
+  EndOptions large;
+  large.memory = 80'000;
+  End& from = NewEnd(b(), large);
+  ConnectAs(to, from, ImmediateForm::kNone, /*may_frame=*/true);
+  ASSERT_EQ(to.Receive(1, 0, 80'000), PostResult::kOk);
+  ASSERT_EQ(to.Receive(2, 0, 80'000), PostResult::kOk);
+  ASSERT_EQ(from.Send(3, 0, 65536), PostResult::kOk);
+  Expect(from.sends(), 3);
+  EXPECT_EQ(Expect(to.receives(), 1).length, 65536u);
+  if (!a().attributes().immediate_data) {
+    ASSERT_EQ(from.Send(4, 0, 65548), PostResult::kOk);
+    Expect(to.receives(), 2, Status::kLocalLength);
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::verbs

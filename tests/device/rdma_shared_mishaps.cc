@@ -1,0 +1,95 @@
+// What goes wrong with an RDMA device: receives of a shared queue.
+#include <memory>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "tests/device/ends.h"
+#include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/mishaps.h"
+
+namespace viaduct::verbs {
+namespace {
+
+// `from` sends to `to`, whose shared queue has one receive, number 1.
+class SharedMishapsTest : public MishapsTest {
+ protected:
+  void SetUp() override {
+    // Those of other tests are buried by now.
+    ASSERT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
+    auto domain = b().CreateDomain(/*wildcard=*/false);
+    ASSERT_TRUE(domain.ok()) << domain.status();
+    domain_ = *std::move(domain);
+    SharedReceiveOptions shared;
+    shared.domain = domain_.get();
+    shared.max_receives = 1;
+    auto queue = b().CreateSharedReceiveQueue(shared);
+    ASSERT_TRUE(queue.ok()) << queue.status();
+    queue_ = *std::move(queue);
+    EndOptions options;
+    options.domain = domain_.get();
+    options.shared_receives = queue_.get();
+    from_ = &NewEnd(a());
+    to_ = &NewEnd(b(), options);
+    Connect(*from_, *to_);
+    const Segment segment = to_->At(0, 8);
+    ReceiveRequest request;
+    request.id = 1;
+    request.segments = absl::MakeConstSpan(&segment, 1);
+    ASSERT_EQ(queue_->PostReceive(request), PostResult::kOk);
+  }
+  void TearDown() override { DestroyEnds(); }
+
+  // A message has taken the receive, and does not end before the connection does.
+  void SendWhatGetsStuck() {
+    rdma_mock::GetMessagesStuck(1);
+    ASSERT_EQ(from_->Send(2, 0, 8), PostResult::kOk);
+  }
+  // The receive is there for the next connection.
+  void ExpectReceiveIsBack() {
+    EXPECT_EQ(queue_->available(), 1u);
+    EXPECT_EQ(queue_->outstanding(), 1u);
+    from_->pair().Reset();
+    to_->pair().Reset();
+    from_->sends().got().clear();
+    Connect(*from_, *to_);
+    from_->Put(0, Pattern(8, 1));
+    ASSERT_EQ(from_->Send(3, 0, 8), PostResult::kOk);
+    Expect(to_->receives(), 1);
+    EXPECT_EQ(to_->Get(0, 8), Pattern(8, 1));
+    EXPECT_EQ(queue_->outstanding(), 0u);
+  }
+
+  std::unique_ptr<ProtectionDomain> domain_;
+  std::unique_ptr<SharedReceiveQueue> queue_;
+  End* from_ = nullptr;
+  End* to_ = nullptr;
+};
+
+// What the device flushes behind the end of the connection is nobody's.
+TEST_F(SharedMishapsTest, AReceiveThatNobodyPollsGoesBack) {
+  SendWhatGetsStuck();
+  rdma_mock::ShowNoCompletions(true);
+  to_->pair().Disconnect(DisconnectMode::kAbrupt);
+  rdma_mock::ShowNoCompletions(false);
+  ExpectDisconnected(*from_, DisconnectCause::kPeer);
+  for (int i = 0; i < 10; ++i) to_->receives().Poll();
+  ExpectReceiveIsBack();
+}
+
+// What a pair has taken ahead is flushed in the device's time, and not behind the pair's end.
+TEST_F(SharedMishapsTest, AReceiveThatIsFlushedLateIsNotLost) {
+  if (!a().attributes().immediate_data) {
+    GTEST_SKIP() << "no iWARP device says when it has flushed all";
+  }
+  SendWhatGetsStuck();
+  rdma_mock::FlushLate(true);
+  to_->pair().Disconnect(DisconnectMode::kAbrupt);
+  ExpectDisconnected(*from_, DisconnectCause::kPeer);
+  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 1; }));
+  rdma_mock::FlushLate(false);
+  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
+  ExpectReceiveIsBack();
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
