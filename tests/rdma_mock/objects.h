@@ -35,6 +35,8 @@ constexpr uint32_t kMaxInline = 256;
 // All requests that a pair's send queue may hold, each with its segments and what goes inline.
 constexpr uint64_t kSendQueueBytes = 1 << 20;
 
+uint32_t PowerOfTwo(uint32_t least);
+
 // Events behind a descriptor: a byte in the pipe for each.
 class EventPipe {
  public:
@@ -77,23 +79,42 @@ struct PostedReceive {
   ibv_sge segments[kMaxSegments];
 };
 
+// Of a pair, or a shared queue; under its lock.
+class ReceiveRing {
+ public:
+  // Room for at least so many.
+  explicit ReceiveRing(uint32_t count);
+  bool empty() const { return head_ == tail_; }
+  bool full() const { return tail_ - head_ > mask_; }
+  void Put(const ibv_recv_wr& work) {
+    PostedReceive& receive = ring_[tail_++ & mask_];
+    receive.id = work.wr_id;
+    receive.count = work.num_sge;
+    for (int i = 0; i < work.num_sge; ++i) receive.segments[i] = work.sg_list[i];
+  }
+  // Good until the next Put.
+  const PostedReceive& Take() { return ring_[head_++ & mask_]; }
+
+ private:
+  const uint32_t mask_;
+  const std::unique_ptr<PostedReceive[]> ring_;
+  uint32_t head_ = 0;
+  uint32_t tail_ = 0;
+};
+
 struct SharedQueue : ibv_srq {
+  explicit SharedQueue(uint32_t count) : receives(count) {}
   SpinLock lock;
-  std::unique_ptr<PostedReceive[]> receives;
-  uint32_t mask;
-  uint32_t head ABSL_GUARDED_BY(lock) = 0;
-  uint32_t tail ABSL_GUARDED_BY(lock) = 0;
+  ReceiveRing receives ABSL_GUARDED_BY(lock);
 };
 
 struct QueuePair : ibv_qp {
+  explicit QueuePair(uint32_t receive_count) : receives(receive_count) {}
   SpinLock post_lock;
   QueuePair* peer ABSL_GUARDED_BY(post_lock) = nullptr;
   SpinLock receive_lock;
-  std::unique_ptr<PostedReceive[]> receives;
-  uint32_t mask;
+  ReceiveRing receives ABSL_GUARDED_BY(receive_lock);
   uint32_t max_inline;
-  uint32_t head ABSL_GUARDED_BY(receive_lock) = 0;
-  uint32_t tail ABSL_GUARDED_BY(receive_lock) = 0;
   bool failed ABSL_GUARDED_BY(receive_lock) = false;
   bool unconfirmed ABSL_GUARDED_BY(receive_lock) = false;  // the peer's word was lost
   // Of the shared queue, by messages whose end has not come.
@@ -121,9 +142,6 @@ LatePairs& Late();
 void Join(QueuePair& a, QueuePair& b);
 void Part(QueuePair& pair);
 
-// The one device.
-ibv_context* Verbs();
-
 // Local keys of memory that peers may write, as hardware's iWARP asks of a read's sink.
 class OpenKeys {
  public:
@@ -135,6 +153,18 @@ class OpenKeys {
   SpinLock lock_;
   std::set<uint32_t> keys_ ABSL_GUARDED_BY(lock_);
 };
+
+// The one device, and its asynchronous events.
+ibv_context* Verbs();
+void Push(ibv_event_type type, QueuePair& pair);
+// What it is, as the environment says.
+bool IsIwarp();
+bool IsSiw();
+OpenKeys& Sinks();
+
+// `immediate_of`: the request whose immediate data come with it, or null.
+void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode opcode,
+              ibv_wc_status status, uint32_t bytes, const ibv_send_wr* immediate_of);
 
 // Of mishaps.h.
 struct Mishaps {

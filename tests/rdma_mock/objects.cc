@@ -1,0 +1,186 @@
+#include "tests/rdma_mock/objects.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "verbs/base/signals.h"
+
+namespace viaduct::rdma_mock {
+namespace {
+
+// A channel of events is the kernel's, where no thread is stopped by a signal's handler.
+using InKernel = verbs::SignalsBlocked;
+
+}  // namespace
+
+bool IsIwarp() {
+  static const bool iwarp = std::getenv("RDMA_MOCK_IWARP") != nullptr;
+  return iwarp;
+}
+bool IsSiw() {
+  static const bool siw = IsIwarp() && std::strcmp(std::getenv("RDMA_MOCK_IWARP"), "siw") == 0;
+  return siw;
+}
+
+OpenKeys& Sinks() {
+  static OpenKeys* const keys = new OpenKeys;
+  return *keys;
+}
+
+void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode opcode,
+              ibv_wc_status status, uint32_t bytes, const ibv_send_wr* immediate_of) {
+  ibv_wc completion;
+  completion.wr_id = id;
+  completion.status = status;
+  completion.opcode = opcode;
+  completion.byte_len = bytes;
+  completion.qp_num = pair.qp_num;
+  completion.wc_flags = 0;
+  if (immediate_of != nullptr) {
+    completion.wc_flags = IBV_WC_WITH_IMM;
+    completion.imm_data = immediate_of->imm_data;
+  }
+  static_cast<CompletionQueue*>(queue)->Add(completion);
+}
+
+uint32_t PowerOfTwo(uint32_t least) {
+  uint32_t power = 1;
+  while (power < least) power *= 2;
+  return power;
+}
+
+ReceiveRing::ReceiveRing(uint32_t count)
+    : mask_(PowerOfTwo(count) - 1), ring_(std::make_unique<PostedReceive[]>(mask_ + 1)) {}
+
+EventPipe::EventPipe() {
+  if (pipe2(ends_, O_CLOEXEC) != 0) ends_[0] = ends_[1] = -1;
+}
+
+EventPipe::~EventPipe() { close(ends_[1]); }  // the reading end is its user's
+
+void EventPipe::Push(void* about, void* event) {
+  const InKernel kernel;
+  MutexLock lock(&mutex_);
+  events_.emplace_back(about, event);
+  const char byte = 0;
+  while (write(ends_[1], &byte, 1) < 0 && errno == EINTR) {
+  }
+}
+
+void* EventPipe::Pop(int fd) {
+  char byte;
+  while (read(fd, &byte, 1) == 1) {
+    const InKernel kernel;
+    MutexLock lock(&mutex_);
+    if (events_.empty()) continue;  // it was forgotten
+    void* const event = events_.front().second;
+    events_.pop_front();
+    return event;
+  }
+  return nullptr;
+}
+
+std::vector<void*> EventPipe::Forget(void* about) {
+  const InKernel kernel;
+  std::vector<void*> forgotten;
+  MutexLock lock(&mutex_);
+  for (auto at = events_.begin(); at != events_.end();) {
+    if (at->first != about) {
+      ++at;
+      continue;
+    }
+    forgotten.push_back(at->second);
+    at = events_.erase(at);
+  }
+  return forgotten;
+}
+
+void CompletionQueue::Add(const ibv_wc& completion) {
+  bool ring_bell = false;
+  {
+    SpinLockHolder guard(&lock);
+    ring[tail++ & mask] = completion;
+    std::swap(ring_bell, armed);
+  }
+  if (ring_bell && channel != nullptr) {
+    static_cast<CompletionChannel*>(channel)->events.Push(this, this);
+  }
+}
+
+void OpenKeys::Add(uint32_t key) {
+  SpinLockHolder guard(&lock_);
+  keys_.insert(key);
+}
+
+void OpenKeys::Remove(uint32_t key) {
+  SpinLockHolder guard(&lock_);
+  keys_.erase(key);
+}
+
+bool OpenKeys::Has(uint32_t key) {
+  SpinLockHolder guard(&lock_);
+  return keys_.contains(key);
+}
+
+void QueuePair::Fail() {
+  SpinLockHolder guard(&receive_lock);
+  failed = true;
+  while (!receives.empty()) {
+    Complete(recv_cq, *this, receives.Take().id, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR, 0, nullptr);
+  }
+}
+
+void QueuePair::FlushTaken() {
+  SpinLockHolder guard(&receive_lock);
+  for (uint64_t id : std::exchange(taken, {})) {
+    Complete(recv_cq, *this, id, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR, 0, nullptr);
+  }
+  Push(IBV_EVENT_QP_LAST_WQE_REACHED, *this);
+}
+
+LatePairs& Late() {
+  static LatePairs* const pairs = new LatePairs;
+  return *pairs;
+}
+
+void LatePairs::Add(QueuePair* pair) {
+  MutexLock lock(&mutex_);
+  pairs_.insert(pair);
+}
+
+void LatePairs::Remove(QueuePair* pair) {
+  MutexLock lock(&mutex_);
+  pairs_.erase(pair);
+}
+
+void LatePairs::FlushAll() {
+  MutexLock lock(&mutex_);
+  for (QueuePair* pair : std::exchange(pairs_, {})) pair->FlushTaken();
+}
+
+void Join(QueuePair& a, QueuePair& b) {
+  {
+    SpinLockHolder guard(&a.post_lock);
+    a.peer = &b;
+  }
+  SpinLockHolder guard(&b.post_lock);
+  b.peer = &a;
+}
+
+void Part(QueuePair& pair) {
+  QueuePair* peer;
+  {
+    SpinLockHolder guard(&pair.post_lock);
+    peer = pair.peer;
+    pair.peer = nullptr;
+  }
+  if (peer == nullptr) return;
+  SpinLockHolder guard(&peer->post_lock);
+  peer->peer = nullptr;
+}
+
+}  // namespace viaduct::rdma_mock

@@ -1,0 +1,251 @@
+#include "tests/rdma_mock/posting.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "tests/rdma_mock/objects.h"
+
+namespace viaduct::rdma_mock {
+namespace {
+
+// A segment of no bytes may lie nowhere.
+void Copy(void* to, const void* from, size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+}
+
+void Copy(const PostedReceive& posted, PostedReceive* to) {
+  to->id = posted.id;
+  to->count = posted.count;
+  for (int i = 0; i < posted.count; ++i) to->segments[i] = posted.segments[i];
+}
+
+bool Take(ReceiveRing& ring, PostedReceive* receive) {
+  if (ring.empty()) return false;
+  Copy(ring.Take(), receive);
+  return true;
+}
+
+bool TakeShared(SharedQueue& queue, PostedReceive* receive) {
+  SpinLockHolder guard(&queue.lock);
+  return Take(queue.receives, receive);
+}
+
+// The next receive of `peer` takes the message.
+ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint32_t bytes) {
+  PostedReceive receive;
+  {
+    SpinLockHolder guard(&peer.receive_lock);
+    if (peer.failed) return IBV_WC_RNR_RETRY_EXC_ERR;
+    if (std::exchange(peer.unconfirmed, false)) Push(IBV_EVENT_COMM_EST, peer);
+    if (peer.srq != nullptr) {
+      if (!TakeShared(*static_cast<SharedQueue*>(peer.srq), &receive)) {
+        return IBV_WC_RNR_RETRY_EXC_ERR;
+      }
+      if (mishaps.stuck_messages > 0) {
+        --mishaps.stuck_messages;
+        peer.taken.push_back(receive.id);
+        return IBV_WC_SUCCESS;
+      }
+    } else if (!Take(peer.receives, &receive)) {
+      return IBV_WC_RNR_RETRY_EXC_ERR;
+    }
+  }
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  if (!write) {
+    int at = 0;
+    uint32_t offset = 0;
+    for (int i = 0; i < work.num_sge; ++i) {
+      const char* from = reinterpret_cast<const char*>(work.sg_list[i].addr);
+      for (uint32_t left = work.sg_list[i].length; left != 0;) {
+        if (at == receive.count) {
+          status = IBV_WC_LOC_LEN_ERR;
+          break;
+        }
+        const ibv_sge& to = receive.segments[at];
+        const uint32_t piece = left < to.length - offset ? left : to.length - offset;
+        Copy(reinterpret_cast<char*>(to.addr) + offset, from, piece);
+        from += piece;
+        left -= piece;
+        offset += piece;
+        if (offset == to.length) {
+          ++at;
+          offset = 0;
+        }
+      }
+    }
+  }
+  const bool immediate =
+      work.opcode == IBV_WR_SEND_WITH_IMM || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  Complete(peer.recv_cq, peer, receive.id, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV, status,
+           bytes, immediate ? &work : nullptr);
+  return status == IBV_WC_SUCCESS ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
+}
+
+// A window as far as its poster sees it: keys are not checked here, those of binds are counted.
+bool Bound(const ibv_send_wr& work) {
+  const ibv_mw& window = *work.bind_mw.mw;
+  return work.bind_mw.rkey == ibv_inc_rkey(window.rkey) && work.bind_mw.bind_info.mr != nullptr &&
+         work.bind_mw.bind_info.mr->pd == window.pd;
+}
+
+// siw does not ask.
+bool SinksAreOpen(const ibv_send_wr& read) {
+  if (!IsIwarp() || IsSiw()) return true;
+  for (int i = 0; i < read.num_sge; ++i) {
+    if (read.sg_list[i].length != 0 && !Sinks().Has(read.sg_list[i].lkey)) return false;
+  }
+  return true;
+}
+
+uint32_t BytesOf(const ibv_send_wr& work) {
+  uint32_t bytes = 0;
+  for (int i = 0; i < work.num_sge; ++i) bytes += work.sg_list[i].length;
+  return bytes;
+}
+
+void Perform(QueuePair& pair, const ibv_send_wr& work)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(pair.post_lock) {
+  const uint32_t bytes = BytesOf(work);
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  ibv_wc_opcode opcode = IBV_WC_SEND;
+  const bool immediate =
+      work.opcode == IBV_WR_SEND_WITH_IMM || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  if (pair.peer == nullptr) {
+    status = IBV_WC_WR_FLUSH_ERR;
+  } else if (immediate && IsIwarp()) {
+    status = IBV_WC_LOC_QP_OP_ERR;
+  } else if (work.opcode == IBV_WR_RDMA_READ && work.num_sge > static_cast<int>(kMaxReadSegments)) {
+    status = IBV_WC_LOC_QP_OP_ERR;
+  } else if (work.opcode == IBV_WR_RDMA_READ && !SinksAreOpen(work)) {
+    status = IBV_WC_LOC_PROT_ERR;
+  } else if (work.opcode == IBV_WR_SEND || work.opcode == IBV_WR_SEND_WITH_IMM) {
+    status = Receive(*pair.peer, work, false, bytes);
+  } else if (work.opcode == IBV_WR_RDMA_READ) {
+    opcode = IBV_WC_RDMA_READ;
+    asked.read = static_cast<int>(bytes);
+    const char* from = reinterpret_cast<const char*>(work.wr.rdma.remote_addr);
+    for (int i = 0; i < work.num_sge; ++i) {
+      Copy(reinterpret_cast<char*>(work.sg_list[i].addr), from, work.sg_list[i].length);
+      from += work.sg_list[i].length;
+    }
+  } else if (work.opcode == IBV_WR_RDMA_WRITE || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+    opcode = IBV_WC_RDMA_WRITE;
+    char* to = reinterpret_cast<char*>(work.wr.rdma.remote_addr);
+    for (int i = 0; i < work.num_sge; ++i) {
+      Copy(to, reinterpret_cast<const char*>(work.sg_list[i].addr), work.sg_list[i].length);
+      to += work.sg_list[i].length;
+    }
+    if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) status = Receive(*pair.peer, work, true, bytes);
+  } else if (work.opcode == IBV_WR_BIND_MW) {
+    opcode = IBV_WC_BIND_MW;
+    if (!Bound(work)) status = IBV_WC_MW_BIND_ERR;
+  } else {
+    status = IBV_WC_REM_INV_REQ_ERR;
+  }
+  Complete(pair.send_cq, pair, work.wr_id, opcode, status, bytes, nullptr);
+}
+
+// As libsiw and librxe tell their drivers.
+void Ring() {
+  static const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  const ssize_t written = write(nowhere, "", 1);
+  static_cast<void>(written);
+}
+
+}  // namespace
+
+int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr** bad) {
+  QueuePair& pair = *static_cast<QueuePair*>(handle);
+  SpinLockHolder guard(&pair.post_lock);
+  if (pair.peer == nullptr && mishaps.swallow) [[unlikely]]
+    return 0;
+  if (IsSiw()) Ring();
+  for (; work != nullptr; work = work->next) {
+    if (mishaps.taken_before_refusal >= 0) [[unlikely]] {
+      if (mishaps.taken_before_refusal == 0) {
+        *bad = work;
+        return ENOMEM;
+      }
+      --mishaps.taken_before_refusal;
+    }
+    if ((work->send_flags & IBV_SEND_INLINE) != 0) {
+      if (BytesOf(*work) > pair.max_inline) [[unlikely]] {
+        *bad = work;
+        return ENOMEM;
+      }
+      asked.inline_segments.store(work->num_sge, std::memory_order_relaxed);
+      asked.inline_address.store(work->sg_list->addr, std::memory_order_relaxed);
+    } else if (work->num_sge == 0 && work->sg_list != nullptr && work->sg_list->length != 0) {
+      asked.stale_segment = true;
+    }
+    Perform(pair, *work);
+  }
+  return 0;
+}
+
+int BindWindow(ibv_qp* pair, ibv_mw* window, ibv_mw_bind* bind) {
+  ibv_send_wr work = {};
+  work.wr_id = bind->wr_id;
+  work.opcode = IBV_WR_BIND_MW;
+  work.bind_mw.mw = window;
+  work.bind_mw.rkey = ibv_inc_rkey(window->rkey);
+  work.bind_mw.bind_info = bind->bind_info;
+  ibv_send_wr* bad = nullptr;
+  PostSend(pair, &work, &bad);
+  window->rkey = work.bind_mw.rkey;
+  return 0;
+}
+
+int PostReceive(ibv_qp* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
+  QueuePair& pair = *static_cast<QueuePair*>(handle);
+  SpinLockHolder guard(&pair.receive_lock);
+  for (; work != nullptr; work = work->next) {
+    if (pair.receives.full()) {
+      *bad = work;
+      return ENOMEM;
+    }
+    if (pair.failed) {
+      Complete(pair.recv_cq, pair, work->wr_id, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR, 0, nullptr);
+    } else {
+      pair.receives.Put(*work);
+    }
+  }
+  return 0;
+}
+
+int PostSharedReceive(ibv_srq* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
+  SharedQueue& queue = *static_cast<SharedQueue*>(handle);
+  SpinLockHolder guard(&queue.lock);
+  for (; work != nullptr; work = work->next) {
+    if (queue.receives.full()) {
+      *bad = work;
+      return ENOMEM;
+    }
+    queue.receives.Put(*work);
+  }
+  return 0;
+}
+
+int PollCq(ibv_cq* handle, int n, ibv_wc* out) {
+  CompletionQueue& queue = *static_cast<CompletionQueue*>(handle);
+  if (mishaps.late) [[unlikely]]
+    return 0;
+  SpinLockHolder guard(&queue.lock);
+  int count = 0;
+  while (count < n && queue.head != queue.tail)
+    out[count++] = queue.ring[queue.head++ & queue.mask];
+  return count;
+}
+
+int RequestNotify(ibv_cq* handle, int) {
+  CompletionQueue& queue = *static_cast<CompletionQueue*>(handle);
+  SpinLockHolder guard(&queue.lock);
+  queue.armed = true;
+  return 0;
+}
+
+}  // namespace viaduct::rdma_mock
