@@ -69,6 +69,8 @@ TEST_F(AskedTest, AConfirmationIsAReadOfThePeersWord) {
   Expect(from.sends(), 1);
   Expect(to.receives(), 1);
   EXPECT_EQ(rdma_mock::AskedRead(), iwarp == nullptr ? -1 : word.has_value() ? 8 : 0);
+  // libcxgb4 has a key for no sink, and none for one of no bytes; libsiw wants one.
+  EXPECT_EQ(rdma_mock::AskedReadSegments(), iwarp == nullptr ? -1 : word.has_value() ? 1 : 0);
 }
 
 // A program's read of no bytes is nothing else to siw.

@@ -91,5 +91,34 @@ TEST_F(SharedMishapsTest, AReceiveThatIsFlushedLateIsNotLost) {
   ExpectReceiveIsBack();
 }
 
+// The connection was given up before it was known to be there.
+TEST_F(SharedMishapsTest, NorIsOneOfAConnectionThatNobodyHasSeen) {
+  if (!a().attributes().immediate_data) {
+    GTEST_SKIP() << "no iWARP device says when it has flushed all";
+  }
+  from_->pair().Disconnect(DisconnectMode::kAbrupt);
+  ExpectDisconnected(*to_, DisconnectCause::kPeer);
+  from_->pair().Reset();
+  to_->pair().Reset();
+  ASSERT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_TRUE(Dial(*from_, b(), (*listener)->port()).ok());
+  const auto request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  rdma_mock::LoseConfirmations(1);
+  ASSERT_TRUE(request->Accept(to_->pair(), {}).ok());
+  ASSERT_EQ(AwaitEvent(*from_).kind, Event::kConnected);
+  SendWhatGetsStuck();
+  rdma_mock::FlushLate(true);
+  to_->pair().Disconnect(DisconnectMode::kAbrupt);
+  ExpectDisconnected(*from_, DisconnectCause::kPeer);
+  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 1; }));
+  rdma_mock::FlushLate(false);
+  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
+  ExpectReceiveIsBack();
+}
+
 }  // namespace
 }  // namespace viaduct::verbs

@@ -26,6 +26,8 @@ int AskedDelay() { return asked.delay; }
 
 int AskedRead() { return asked.read; }
 
+int AskedReadSegments() { return asked.read_segments; }
+
 int AskedReadsIn() { return asked.reads_in; }
 
 int AskedReadsOut() { return asked.reads_out; }

@@ -15,8 +15,9 @@ uint32_t AskedPeerAccess();
 // not said, which is the longest.
 int AskedDelay();
 
-// The bytes of the last read; -1: there was none.
+// The bytes of the last read, and in how many segments it was to end; -1: there was none.
 int AskedRead();
+int AskedReadSegments();
 
 // Of the last accept: reads that the peer may have under way, and that this end may have.
 int AskedReadsIn();

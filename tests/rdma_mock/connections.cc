@@ -248,9 +248,6 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   id.decided = true;
   if (mishaps.lost_confirmations > 0) {
     --mishaps.lost_confirmations;
-    QueuePair& pair = *PairOf(id);
-    SpinLockHolder guard(&pair.receive_lock);
-    pair.unconfirmed = true;
   } else {
     Tell(id, RDMA_CM_EVENT_ESTABLISHED);
   }

@@ -20,6 +20,8 @@ void EndMishaps() {
   TakeForReadOnly(nullptr);
   FlushLate(false);
   LoseConfirmations(0);
+  HoldPairs(false);
+  RefuseAfterTheEnd(false);
 }
 
 void FailRegistrations(int count) { mishaps.failing_registrations = count; }
@@ -54,6 +56,10 @@ void FlushLate(bool late) {
 }
 
 void LoseConfirmations(int count) { mishaps.lost_confirmations = count; }
+
+void HoldPairs(bool hold) { mishaps.held_pairs = hold; }
+
+void RefuseAfterTheEnd(bool refuse) { mishaps.refusing = refuse; }
 
 int LiveDomains() { return mishaps.live_domains; }
 

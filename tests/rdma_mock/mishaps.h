@@ -43,8 +43,13 @@ void TakeForReadOnly(const void* memory);
 
 // What a pair has taken from a shared receive queue is flushed late: when this is false again.
 void FlushLate(bool late);
-// So many times the word of who dials that the connection is there does not come: a message does.
+// So many times the word of who dials that the connection is there does not come, unless the
+// connection manager is told (rdma_notify).
 void LoseConfirmations(int count);
+// The driver waits for the peer before it destroys a pair: until this is false again.
+void HoldPairs(bool hold);
+// The library takes nothing any more for a pair whose connection is over.
+void RefuseAfterTheEnd(bool refuse);
 
 // Protection domains, and queue pairs, that exist.
 int LiveDomains();

@@ -116,7 +116,6 @@ struct QueuePair : ibv_qp {
   ReceiveRing receives ABSL_GUARDED_BY(receive_lock);
   uint32_t max_inline;
   bool failed ABSL_GUARDED_BY(receive_lock) = false;
-  bool unconfirmed ABSL_GUARDED_BY(receive_lock) = false;  // the peer's word was lost
   // Of the shared queue, by messages whose end has not come.
   std::vector<uint64_t> taken ABSL_GUARDED_BY(receive_lock);
 
@@ -186,6 +185,8 @@ struct Mishaps {
   std::atomic<bool> late_flushes{false};
   std::atomic<int> lost_confirmations{0};
   std::atomic<int> live_pairs{0};
+  std::atomic<bool> held_pairs{false};
+  std::atomic<bool> refusing{false};
 };
 inline constinit Mishaps mishaps;
 
@@ -195,6 +196,7 @@ struct Asked {
   std::atomic<unsigned> peer_access{0};
   std::atomic<int> delay{0};
   std::atomic<int> read{-1};
+  std::atomic<int> read_segments{-1};
   std::atomic<int> reads_in{-1};
   std::atomic<int> reads_out{-1};
   std::atomic<int> inline_segments{0};

@@ -40,7 +40,6 @@ ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint
   {
     SpinLockHolder guard(&peer.receive_lock);
     if (peer.failed) return IBV_WC_RNR_RETRY_EXC_ERR;
-    if (std::exchange(peer.unconfirmed, false)) Push(IBV_EVENT_COMM_EST, peer);
     if (peer.srq != nullptr) {
       if (!TakeShared(*static_cast<SharedQueue*>(peer.srq), &receive)) {
         return IBV_WC_RNR_RETRY_EXC_ERR;
@@ -85,6 +84,11 @@ ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint
   return status == IBV_WC_SUCCESS ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
 }
 
+bool IsOver(QueuePair& pair) {
+  SpinLockHolder guard(&pair.post_lock);
+  return pair.peer == nullptr;
+}
+
 // A window as far as its poster sees it: keys are not checked here, those of binds are counted.
 bool Bound(const ibv_send_wr& work) {
   const ibv_mw& window = *work.bind_mw.mw;
@@ -127,6 +131,7 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
   } else if (work.opcode == IBV_WR_RDMA_READ) {
     opcode = IBV_WC_RDMA_READ;
     asked.read = static_cast<int>(bytes);
+    asked.read_segments = work.num_sge;
     const char* from = reinterpret_cast<const char*>(work.wr.rdma.remote_addr);
     for (int i = 0; i < work.num_sge; ++i) {
       Copy(reinterpret_cast<char*>(work.sg_list[i].addr), from, work.sg_list[i].length);
@@ -163,6 +168,10 @@ int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr** bad) {
   SpinLockHolder guard(&pair.post_lock);
   if (pair.peer == nullptr && mishaps.swallow) [[unlikely]]
     return 0;
+  if (pair.peer == nullptr && mishaps.refusing) [[unlikely]] {
+    *bad = work;
+    return EINVAL;
+  }
   if (IsSiw()) Ring();
   for (; work != nullptr; work = work->next) {
     if (mishaps.taken_before_refusal >= 0) [[unlikely]] {
@@ -202,6 +211,10 @@ int BindWindow(ibv_qp* pair, ibv_mw* window, ibv_mw_bind* bind) {
 
 int PostReceive(ibv_qp* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
   QueuePair& pair = *static_cast<QueuePair*>(handle);
+  if (mishaps.refusing && IsOver(pair)) [[unlikely]] {
+    *bad = work;
+    return EINVAL;
+  }
   SpinLockHolder guard(&pair.receive_lock);
   for (; work != nullptr; work = work->next) {
     if (pair.receives.full()) {

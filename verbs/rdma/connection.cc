@@ -255,19 +255,13 @@ void Connection::Tell(CmEvent event) {
 }
 
 void Connection::OnQpEvent(ibv_event_type type) {
-  switch (type) {
-    case IBV_EVENT_COMM_EST:
-      // A message is here before the peer's word that the connection is, which may be lost.
-      rdma_notify(id_, type);
-      break;
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
-      has_last_receive_ = true;
-      break;
-    default:
-      set_failed();
-      Signal(ConnectionOwner::kFailed |
-             (type == IBV_EVENT_QP_ACCESS_ERR ? ConnectionOwner::kRefusedWrite : 0u));
+  if (type == IBV_EVENT_QP_LAST_WQE_REACHED) {
+    has_last_receive_ = true;
+    return;
   }
+  set_failed();
+  Signal(ConnectionOwner::kFailed |
+         (type == IBV_EVENT_QP_ACCESS_ERR ? ConnectionOwner::kRefusedWrite : 0u));
 }
 
 // ----------------------------------------------------------------------------------------- end
@@ -331,7 +325,8 @@ bool Connection::Dead() {
 
 // On iWARP it is TCP that sees to it that the peer learns of the end. But to destroy an id whose
 // request waits for an answer is to wait for the answer in iw_cm, or for siw's own time-out of
-// seconds: not on the control thread. Deleted behind what is posted to it.
+// seconds, and hardware's driver may wait in ibv_destroy_qp until TCP has ended (cxgb4, up to a
+// minute): not on the control thread. Deleted behind what is posted to it.
 void Connection::Destroy() {
   // Whether it is connected may just have been read.
   for (const CmEvent& event : device_.TakeEventsOf(*this)) OnCmEvent(event);
@@ -342,12 +337,14 @@ void Connection::Destroy() {
   const auto destroy = [this] {
     DestroyId();
     device_.loop().Post([this] {
+      HarvestAll();  // a pair that is no more completes nothing behind this
       device_.Forget(*this);
       delete this;
     });
   };
   const bool unanswered = device_.iwarp() && dialled_ && !established_;
-  if (!unanswered || !Device::RunAside(destroy)) destroy();
+  const bool may_wait = unanswered || device_.manager() == Manager::kIwarp;
+  if (!may_wait || !Device::RunAside(destroy)) destroy();
 }
 
 void Connection::TryToDestroy(int tries) {
@@ -361,11 +358,8 @@ void Connection::TryToDestroy(int tries) {
     return;
   }
   if (tries == kBurialTries) {
-    // siw flushes a pair once, and never what is posted behind that. A pair that is no more
-    // completes nothing.
+    // siw flushes a pair once, and never what is posted behind that.
     Log(LogLevel::kDebug, device_.name(), ": a queue pair does not give its requests back");
-    DestroyPair();
-    HarvestAll();
     Destroy();
     return;
   }

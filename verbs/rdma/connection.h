@@ -196,6 +196,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   bool AnswerIsMissing(const WorkRecord& record) const;
   Status ReceiveError(WorkQueue& queue, const WorkRecord& record) const;
   void NoteFailure(const ibv_wc& completion);
+  void NoteMessage();
+  // The peer has ended it, or an error has, and nobody has told us yet.
+  bool PairIsOver() const;
   void Take(Direction direction, WorkQueue& queue, const ibv_wc& completion);
   void Receive(WorkRecord& record, const ibv_wc& completion);
   void ReceiveBounced(WorkQueue& queue, const ibv_wc& completion);
@@ -221,7 +224,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   }
   // The device says when the pair has taken its last receive from the shared queue, and has not.
   bool AwaitsLastReceive() const {
-    return established_ && options_.shared != nullptr && pair_ != nullptr &&
+    const bool received = established_ || accepted_ || connected_;
+    return received && options_.shared != nullptr && pair_ != nullptr &&
            device_.tells_last_receive() && !has_last_receive_;
   }
   // iWARP's peer speaks first, and until siw has heard it the kernel ends nothing: it lets who
@@ -265,6 +269,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> heard_{false};  // an event came
   bool unstopped_ = false;          // it was half open when it was to stop
   bool has_last_receive_ = false;   // control thread
+  bool confirmed_ = false;          // by a message; under the receives' lock
   Mutex mutex_;
   ConnectionOwner* owner_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };

@@ -23,7 +23,11 @@ void Connection::Complete(Direction direction, const ibv_wc& completion) {
   if (queue == nullptr) return;  // released: when all are seen it is gone at any moment
   // What a failed attempt flushes is still posted.
   if (completion.status == IBV_WC_WR_FLUSH_ERR && !established_) return;
-  if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
+  if (completion.status != IBV_WC_SUCCESS) {
+    NoteFailure(completion);
+  } else if (!established_) {
+    NoteMessage();
+  }
   if (direction == kReceives && may_frame() && framing() == Framing::kUnknown) {
     early_.push_back(completion);
     return;
@@ -138,6 +142,24 @@ void Connection::NoteFailure(const ibv_wc& completion) {
   Signal(ConnectionOwner::kFailed);
 }
 
+// It is here before the peer's word that he has heard the answer, which may be lost and is repeated
+// after seconds. Devices say so (IBV_EVENT_COMM_EST) only of pairs that cannot send yet, which
+// librdmacm has none of.
+void Connection::NoteMessage() {
+  if (device_.iwarp() || !accepted_ || confirmed_) return;
+  confirmed_ = true;
+  device_.loop().Post([this] {
+    if (id_ != nullptr) rdma_notify(id_, IBV_EVENT_COMM_EST);
+  });
+}
+
+bool Connection::PairIsOver() const {
+  ibv_qp_attr attributes = {};
+  ibv_qp_init_attr initial = {};
+  return ibv_query_qp(pair_, &attributes, IBV_QP_STATE, &initial) == 0 &&
+         attributes.qp_state != IBV_QPS_RTS;
+}
+
 // iWARP flushes everything however the connection ended. A read that the peer has not answered, or
 // a request that it has not confirmed, was cut off by that end.
 bool Connection::AnswerIsMissing(const WorkRecord& record) const {
@@ -184,8 +206,16 @@ void Connection::BreakInTurn(WorkQueue& sends) {
 void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& record,
                          uint32_t count) {
   record.parts = static_cast<uint16_t>(record.parts - count);
-  if (record.status == Status::kSuccess) record.status = Status::kTransport;
-  Break();
+  // libcxgb4 takes nothing any more when the peer has hung up, as it does in good order, too.
+  const bool flushed = device_.manager() == Manager::kIwarp && established_ && PairIsOver();
+  if (record.status == Status::kSuccess) {
+    record.status = flushed ? Status::kFlushed : Status::kTransport;
+  }
+  if (!flushed) {
+    Break();
+  } else if (!stopping_ && options_.ended != nullptr) {
+    *options_.ended = true;
+  }
   if (record.parts == 0) Finish(direction, queue, record);
 }
 
@@ -278,7 +308,11 @@ Status Connection::CopyBounced(WorkQueue& queue, WorkRecord& record, uint32_t sl
 bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& completion) {
   WorkQueue* const queue = queues_[kReceives];
   if (queue == nullptr) return false;
-  if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
+  if (completion.status != IBV_WC_SUCCESS) {
+    NoteFailure(completion);
+  } else if (!established_) {
+    NoteMessage();
+  }
   if (queue->full() && !queue->Resize(2 * (queue->tail() - queue->head()), 0)) {
     Break();  // the message is lost
     return false;

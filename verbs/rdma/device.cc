@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/log.h"
@@ -119,9 +120,10 @@ absl::Status Device::Start(const Address& address) {
   if (completions_ == nullptr) return ErrnoStatus(errno, "ibv_create_comp_channel");
   connections_->fd = MoveHigh(Fd(connections_->fd)).Release();
   completions_->fd = MoveHigh(Fd(completions_->fd)).Release();
-  ProbeLimits();
+  absl::Status status = ProbeLimits();
+  if (!status.ok()) return status;
   for (int fd : {connections_->fd, completions_->fd, verbs_->async_fd}) MakeNonBlocking(fd);
-  absl::Status status = Watch(connections_->fd, &Device::ReadConnections);
+  status = Watch(connections_->fd, &Device::ReadConnections);
   if (status.ok()) status = Watch(completions_->fd, &Device::ReadCompletions);
   if (status.ok()) status = Watch(verbs_->async_fd, &Device::ReadAsyncEvents);
   if (!status.ok()) return status;
@@ -144,7 +146,7 @@ absl::Status Device::Watch(int fd, void (Device::*read)()) {
 }
 
 // What a queue pair may have is not among the attributes: it is tried.
-void Device::ProbeLimits() {
+absl::Status Device::ProbeLimits() {
   ibv_port_attr port = {};
   if (ibv_query_port(verbs_, anchor_->port_num, &port) == 0 && port.max_msg_sz != 0) {
     max_message_ = std::min(port.max_msg_sz, max_message_);
@@ -155,13 +157,13 @@ void Device::ProbeLimits() {
               : std::max(1, std::min(limits_.max_sge, limits_.max_sge_rd > 0 ? limits_.max_sge_rd
                                                                              : limits_.max_sge));
   ibv_pd* const domain = ibv_alloc_pd(verbs_);
+  if (domain == nullptr) return ErrnoStatus(errno, "ibv_alloc_pd");
+  const absl::Cleanup free_domain = [domain] { ibv_dealloc_pd(domain); };
   ibv_cq* const queue = ibv_create_cq(verbs_, 16, nullptr, nullptr, 0);
-  if (domain != nullptr && queue != nullptr) {
-    ProbeInline(domain, queue);
-    ProbeRequests(domain, queue);
-  }
-  if (queue != nullptr) ibv_destroy_cq(queue);
-  if (domain != nullptr) ibv_dealloc_pd(domain);
+  if (queue == nullptr) return ErrnoStatus(errno, "ibv_create_cq");
+  const absl::Cleanup destroy_queue = [queue] { ibv_destroy_cq(queue); };
+  ProbeInline(domain, queue);
+  return ProbeRequests(domain, queue);
 }
 
 void Device::ProbeInline(ibv_pd* domain, ibv_cq* queue) {
@@ -176,15 +178,16 @@ void Device::ProbeInline(ibv_pd* domain, ibv_cq* queue) {
   }
 }
 
-void Device::ProbeRequests(ibv_pd* domain, ibv_cq* queue) {
+absl::Status Device::ProbeRequests(ibv_pd* domain, ibv_cq* queue) {
   ibv_qp_init_attr wanted = SmallestPair(queue);
   const uint32_t few = std::min(kFewSegments, static_cast<uint32_t>(std::max(limits_.max_sge, 1)));
   wanted.cap.max_send_sge = wanted.cap.max_recv_sge = few;
   max_requests_ = std::min(static_cast<uint32_t>(std::max(limits_.max_qp_wr, 1)), kMostRequests);
-  for (; max_requests_ > kFewRequests; max_requests_ /= 2) {
+  for (; max_requests_ >= kFewRequests; max_requests_ /= 2) {
     wanted.cap.max_send_wr = wanted.cap.max_recv_wr = max_requests_;
-    if (CanMake(domain, wanted)) return;
+    if (CanMake(domain, wanted)) return absl::OkStatus();
   }
+  return ErrnoStatus(errno, "ibv_create_qp");
 }
 
 Manager Device::manager() const {
@@ -284,7 +287,6 @@ void Device::ReadAsyncEvents() {
       case IBV_EVENT_QP_FATAL:
       case IBV_EVENT_QP_REQ_ERR:
       case IBV_EVENT_QP_ACCESS_ERR:
-      case IBV_EVENT_COMM_EST:
       case IBV_EVENT_QP_LAST_WQE_REACHED:
         pair = static_cast<QpHandler*>(event.element.qp->qp_context);
         break;

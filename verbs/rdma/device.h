@@ -118,9 +118,9 @@ class Device {
   ~Device();  // of one that could not be started
   absl::Status Start(const Address& address);
   absl::Status Watch(int fd, void (Device::*read)());
-  void ProbeLimits();
+  absl::Status ProbeLimits();
   void ProbeInline(ibv_pd* domain, ibv_cq* queue);
-  void ProbeRequests(ibv_pd* domain, ibv_cq* queue);
+  absl::Status ProbeRequests(ibv_pd* domain, ibv_cq* queue);
   void ReadConnections();
   // One event, behind those that have been read. False: there is none.
   bool ReadConnectionEvent();

@@ -249,7 +249,9 @@ void RdmaQueuePair::SetTermsForPeer(Connection& connection) {
     attributes.min_rnr_timer = kReceiverNotReadyTimer;
     terms |= IBV_QP_MIN_RNR_TIMER;
   }
-  ibv_modify_qp(connection.pair(), &attributes, terms);
+  if (ibv_modify_qp(connection.pair(), &attributes, terms) != 0) {
+    Log(LogLevel::kDebug, device_.name(), ": a pair's rights stay the device's: errno ", errno);
+  }
 }
 
 absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t responder_resources,

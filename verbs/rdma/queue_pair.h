@@ -158,6 +158,8 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   void RefusedByDevice(WorkRecord& record, uint32_t refused)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // Of the device, beside those for which it was promised.
+  bool HasRoomFor(uint32_t requests) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   uint32_t MostSegments(Opcode opcode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // How many requests of the device it becomes.
   uint32_t PartsOf(const SendRequest& request, const WorkRecord& record) const

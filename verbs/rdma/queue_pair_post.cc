@@ -102,7 +102,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const SendRequ
   const Segment segment = request.segments[0];
   Connection& connection = *sending_;
   // Neither empty nor too long.
-  if (segment.length - 1 >= plain_bytes_ || connection.SendRoom() == 0 ||
+  if (segment.length - 1 >= plain_bytes_ || connection.SendRoom() <= sends_.kept_places() ||
       !memory_.TranslateOwn(*domain_, segment, kLocalRead, send_region_, &plain_segment_)) {
     return false;
   }
@@ -127,6 +127,10 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const SendRequ
   ibv_send_wr* bad = nullptr;
   if (PostToDevice(&plain_, &bad) != 0) RefusedByDevice(record, bad, 0);
   return true;
+}
+
+bool RdmaQueuePair::HasRoomFor(uint32_t requests) const {
+  return sending_->SendRoom() >= requests + sends_.kept_places();
 }
 
 uint32_t RdmaQueuePair::MostSegments(Opcode opcode) const {
@@ -165,7 +169,7 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   blank.flags = request.flags & ~kSolicited;
   blank.quiet = (request.flags & kQuiet) != 0;
   // Before it has an id: without room it was not posted.
-  if (sending_ != nullptr && sending_->SendRoom() < PartsOf(request, blank)) {
+  if (sending_ != nullptr && !HasRoomFor(PartsOf(request, blank))) {
     return PostResult::kQueueFull;
   }
   if (!TakeIdOf(request, &blank.id)) return PostResult::kQueueFull;
@@ -229,11 +233,7 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   }
   // irdma's library looks at the first segment of a write even if there is none.
   if (count == 0) send_segments_[0] = {0, 0, 0};
-  // iWARP's read has one sink, even of no bytes; and siw answers one of no bytes as it should not.
-  if (reads && count == 0) {
-    work.num_sge = 1;
-    if (confirm_to_.length != 0) AskForWord(&work, &send_segments_[0]);
-  }
+  if (reads && count == 0) AskForWord(&work, &send_segments_[0]);
   return PostWhole(work, blank);
 }
 
@@ -297,7 +297,9 @@ PostResult RdmaQueuePair::PostWhole(ibv_send_wr& work, const WorkRecord& blank) 
 void RdmaQueuePair::AskForWord(ibv_send_wr* read, ibv_sge* sink) const {
   *sink = confirm_to_;
   read->sg_list = sink;
-  read->num_sge = 1;
+  // libsiw wants a sink, even of no bytes. libcxgb4 has a key for no sink, and none for key 0.
+  read->num_sge = confirm_to_.length != 0 || device_.manager() == Manager::kSiw ? 1 : 0;
+  if (confirm_to_.length == 0) return;
   read->wr.rdma.remote_addr = confirm_by_.address;
   read->wr.rdma.rkey = confirm_by_.key;
 }
@@ -434,7 +436,7 @@ void RdmaQueuePair::RefusedByDevice(WorkRecord& record, uint32_t refused) {
 
 PostResult RdmaQueuePair::PostAtomic(const AtomicRequest& request) {
   SpinLockHolder guard(&send_lock_);
-  if (sends_.full() || (sending_ != nullptr && sending_->SendRoom() == 0)) {
+  if (sends_.full() || (sending_ != nullptr && !HasRoomFor(1))) {
     return PostResult::kQueueFull;
   }
   WorkRecord blank = {};
@@ -483,7 +485,7 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
       return PostDone(sends_, kSends, blank, Status::kFlushed);
     }
     if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
-    if (sending_->SendRoom() == 0) return PostResult::kQueueFull;
+    if (!HasRoomFor(1)) return PostResult::kQueueFull;
     sends_.KeepPlace();
   }
   // Calls into the kernel, so not under the lock.
@@ -519,7 +521,7 @@ PostResult RdmaQueuePair::PostBound(Memory::BindStep step, const BindRequest& re
 
 PostResult RdmaQueuePair::PostBindToDevice(const BindRequest& request, const WorkRecord& blank,
                                            Key* key) {
-  if (sending_->SendRoom() == 0) return PostResult::kQueueFull;
+  if (!HasRoomFor(1)) return PostResult::kQueueFull;  // of another connection
   WorkRecord* refused = nullptr;
   const auto post = [&](ibv_mw* window, const ibv_mw_bind_info& range)
                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_) -> Key {

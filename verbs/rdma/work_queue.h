@@ -55,6 +55,7 @@ class WorkQueue {
   // is not held.
   void KeepPlace() { ++kept_; }
   void FreePlace() { --kept_; }
+  uint32_t kept_places() const { return kept_; }
   // The next record, with whatever an older request has left there, which nobody sees until
   // Publish.
   WorkRecord& Next() { return records_[tail_.load(std::memory_order_relaxed) & mask_]; }
