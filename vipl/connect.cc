@@ -60,14 +60,16 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
 
 VIP_RETURN Vi::Disconnect() {
   const verbs::MutexLock hold(&lock_);
-  if (compat::VerdictOf(state(), compat::ViCall::kDisconnect) == compat::ViVerdict::kFlushOnly) {
-    return compat::ResultOf(endpoint_->FlushPosted());
+  for (;;) {
+    const bool idle =
+        compat::VerdictOf(state(), compat::ViCall::kDisconnect) == compat::ViVerdict::kFlushOnly;
+    const core::Error error =
+        idle ? endpoint_->FlushPosted() : endpoint_->Disconnect(verbs::DisconnectMode::kAbrupt);
+    // It is another meanwhile: an attempt began or failed just now.
+    if (error.code == core::Code::kInvalidState) continue;
+    if (idle || !error.ok()) return compat::ResultOf(error);
+    return compat::ResultOf(endpoint_->Reset());
   }
-  const core::Error error = endpoint_->Disconnect(verbs::DisconnectMode::kAbrupt);
-  // Idle meanwhile: an attempt failed just now.
-  if (error.code == core::Code::kInvalidState) return compat::ResultOf(endpoint_->FlushPosted());
-  if (!error.ok()) return compat::ResultOf(error);
-  return compat::ResultOf(endpoint_->Reset());
 }
 
 // The peer's doing, in order or not: the VI is in Error.

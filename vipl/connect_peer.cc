@@ -79,6 +79,8 @@ VIP_RETURN Vi::TellPeer(const core::Event& event, VIP_VI_ATTRIBUTES* peer) {
   VIP_RETURN result = compat::ResultOf(event.type);
   if (event.type == core::EventType::kPeerRejected) {
     result = compat::ResultOf(endpoint_->peer_mismatch());
+  } else if (result == VIP_SUCCESS && state() == compat::ViState::kIdle) {
+    result = VIP_INVALID_STATE;  // VipDisconnect has ended it since
   }
   if (result == VIP_SUCCESS) {
     *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());

@@ -94,9 +94,12 @@ VIP_RETURN Vi::Free() {
   const core::Ref<Vi> tables = core::Ref<Vi>::Adopt(this);
   nic_->RemoveChild(this);
   FreeParts();
-  if (sends_.cq()) sends_.cq()->Detach();
-  if (receives_.cq()) receives_.cq()->Detach();
   verbs::AwaitCallback(this);
+  for (const core::Ref<Cq>& cq : {sends_.cq(), receives_.cq()}) {
+    if (!cq) continue;
+    verbs::AwaitCallback(cq.get());  // its handler may have been handed this one
+    cq->Detach();
+  }
   return VIP_SUCCESS;
 }
 

@@ -7,8 +7,11 @@ namespace viaduct::core {
 
 bool BelongTogether(const PeerRequest& own, const verbs::Address& from,
                     const ConnectionHeader& header) {
+  // Who asks for the loopback address asks for this host.
+  const bool from_there =
+      from == own.wanted_address || (own.wanted_address.IsLoopback() && from == own.address);
   return header.kind == HeaderKind::kViplPeerRequest && header.peer_id != own.id &&
-         header.remote == own.name && header.local == own.wanted_name && from == own.wanted_address;
+         header.remote == own.name && header.local == own.wanted_name && from_there;
 }
 
 PeerMismatch Compare(const EndpointProfile& a, const EndpointProfile& b) {

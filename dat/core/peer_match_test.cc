@@ -54,6 +54,14 @@ TEST(PeerMatchTest, EachNamesTheOther) {
   EXPECT_FALSE(BelongTogether(Own(), kHigh, other)) << "VipConnectRequest is not for a peer";
 }
 
+TEST(PeerMatchTest, TheLoopbackAddressIsThisHost) {
+  PeerRequest own = Own();
+  own.wanted_address = Address::V4(0x7f000001);
+  EXPECT_TRUE(BelongTogether(own, kLow, Other()));
+  EXPECT_TRUE(BelongTogether(own, own.wanted_address, Other()));
+  EXPECT_FALSE(BelongTogether(own, kHigh, Other()));
+}
+
 // VIPL checklist C40.
 TEST(PeerMatchTest, NobodyMatchesHimself) {
   PeerRequest own = Own();

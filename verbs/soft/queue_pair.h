@@ -51,6 +51,7 @@ enum class Inbound : uint8_t {
 struct Trailer {
   uint32_t immediate = 0;
   bool has_immediate = false;
+  bool cut = false;  // immediate data were to come
   bool solicited = false;
 };
 

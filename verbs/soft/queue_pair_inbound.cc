@@ -115,7 +115,7 @@ Inbound SoftQueuePair::RefuseWrite(bool has_immediate) {
     // Its receive, if there is one, gets the verdict; FinishWrite will not be called.
     const uint64_t position = receives_.done.load(std::memory_order_relaxed);
     if (position != receives_.posted.load(std::memory_order_acquire)) {
-      FinishWrite(0, Trailer{.has_immediate = true});
+      FinishWrite(0, Trailer{.has_immediate = true, .cut = true});
     }
   }
   return Break(Status::kRemoteAccess);
@@ -134,7 +134,7 @@ Inbound SoftQueuePair::FinishWrite(uint32_t length, const Trailer& trailer) {
     ReceiveEntry& entry = receives_.at(position);
     entry.length = refused ? 0 : length;
     entry.immediate = trailer.immediate;
-    entry.has_immediate = true;
+    entry.has_immediate = !trailer.cut;
     entry.solicited = trailer.solicited;
     entry.opcode = Opcode::kReceiveWrite;
     entry.status = refused ? Status::kRemoteAccess : Status::kSuccess;

@@ -365,8 +365,8 @@ TEST(Notify, C85_ACallbackMayCloseTheNic) {
 
 // A program frees behind the call what its handler uses.
 TEST(Notify, DestructionWaitsForTheHandlerAtWork) {
-  enum class Last { kVi, kCq, kNic };
-  for (const Last last : {Last::kVi, Last::kCq, Last::kNic}) {
+  enum class Last { kVi, kViOfCq, kCq, kNic };
+  for (const Last last : {Last::kVi, Last::kViOfCq, Last::kCq, Last::kNic}) {
     RunAlone([last] {
       Side side;
       VIP_CQ_HANDLE cq = nullptr;
@@ -395,6 +395,9 @@ TEST(Notify, DestructionWaitsForTheHandlerAtWork) {
       VIP_DESCRIPTOR* done = nullptr;
       if (last == Last::kVi) {
         EXPECT_EQ(VipDestroyVi(side.vi), VIP_SUCCESS);
+      } else if (last == Last::kViOfCq) {
+        EXPECT_EQ(VipRecvDone(vi, &done), VIP_DESCRIPTOR_ERROR);
+        EXPECT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
       } else if (last == Last::kCq) {
         EXPECT_EQ(VipRecvDone(vi, &done), VIP_DESCRIPTOR_ERROR);
         EXPECT_EQ(VipDestroyVi(vi), VIP_SUCCESS);

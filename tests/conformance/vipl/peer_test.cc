@@ -125,6 +125,38 @@ TEST(ConnectPeer, C036_AgainAfterADisconnect) {
   RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
 }
 
+// Nobody had looked at the outcome yet.
+TEST(ConnectPeer, S_WhatVipDisconnectHasEndedIsNotToldAsSuccess) {
+  const auto body = [](bool first, Peer& peer) {
+    Side side;
+    ASSERT_EQ(Ask(side, Name(first ? 1 : 2), Name(first ? 2 : 1)), VIP_SUCCESS);
+    while (side.State() == VIP_STATE_CONNECT_PENDING) std::this_thread::yield();
+    EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+    peer.Tell("connected");
+    peer.Await("connected");
+    ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_INVALID_STATE);
+    EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_INVALID_STATE);
+  };
+  RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
+}
+
+// Whatever the attempt comes to meanwhile.
+TEST(ConnectPeer, S_VipDisconnectEndsAnAttemptThatBegins) {
+  RunAlone([] {
+    Side side;
+    std::atomic<bool> over{false};
+    std::thread asking([&] {
+      while (!over) Ask(side, Name(1), Name(2), kLong);
+    });
+    for (int i = 0; i < 2000; ++i) ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS) << i;
+    over = true;
+    asking.join();
+    ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+  });
+}
+
 TEST(ConnectPeer, C037_NotDoneThenTimeout) {
   RunAlone([] {
     Side side;
