@@ -432,7 +432,7 @@ bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
     *arrival = std::move(request->arrival_);
   }
   request->Finish();
-  return false;
+  return arrival->incoming == nullptr;  // it has ended with the adapter meanwhile
 }
 
 }  // namespace viaduct::core

@@ -233,11 +233,13 @@ EndpointState Endpoint::SettledState() const {
 }
 
 bool Endpoint::SendIdle() const {
+  const verbs::EpochGuard guard;
   verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
   return pair == nullptr || pair->SendIdle();
 }
 
 bool Endpoint::ReceiveIdle() const {
+  const verbs::EpochGuard guard;
   verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
   return pair == nullptr || pair->ReceiveIdle();
 }
