@@ -1,5 +1,6 @@
 #include "dat/core/connection_request.h"
 
+#include "absl/cleanup/cleanup.h"
 #include "dat/core/connection_manager.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
@@ -83,10 +84,14 @@ Error ConnectionRequest::HandOff(const ServiceName& name) {
   {
     MutexLock lock(&lock_);
     if (arrival_.incoming == nullptr) return InvalidHandle<ConnectionRequest>();
-    moved.incoming = std::move(arrival_.incoming);
     moved.header = arrival_.header;
     moved.private_data = arrival_.private_data;
+    moved.incoming = std::move(arrival_.incoming);
   }
+  absl::Cleanup put_back = [&] {
+    MutexLock lock(&lock_);
+    arrival_.incoming = std::move(moved.incoming);
+  };
   moved.name = name;
   moved.redirected = true;
   ConnectionManager& connections = adapter_->connections();
@@ -101,11 +106,8 @@ Error ConnectionRequest::HandOff(const ServiceName& name) {
       error = InvalidParameter(2);
       break;
   }
-  if (!error.ok()) {
-    MutexLock lock(&lock_);
-    arrival_.incoming = std::move(moved.incoming);
-    return error;
-  }
+  if (!error.ok()) return error;
+  std::move(put_back).Cancel();
   GiveEndpointBack();
   Finish();
   return Ok();

@@ -1,5 +1,9 @@
 // An endpoint's connections: what the consumer asks for, what the device reports, and how both move
 // the state.
+#include <new>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
 #include "dat/core/connect_attempt.h"
 #include "dat/core/connection_manager.h"
 #include "dat/core/connection_request.h"
@@ -187,6 +191,9 @@ Error Endpoint::StartAttempt(const ConnectParameters& parameters,
   if (attempt->request_bytes() > adapter_->context().attributes().max_private_data) {
     return InvalidParameter(5);
   }
+  absl::Cleanup give_up = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
+  };
   absl::Status started = attempt->Start();
   if (absl::IsResourceExhausted(started)) return OutOf(Resource::kDevice);
   if (!started.ok()) return Code::kInvalidAddress;
@@ -195,6 +202,7 @@ Error Endpoint::StartAttempt(const ConnectParameters& parameters,
   target_ = parameters.target;
   peer_profile_ = EndpointProfile();
   peer_mismatch_ = PeerMismatch::kNone;
+  std::move(give_up).Cancel();
   return Apply(EndpointInput::kConnect);
 }
 
@@ -274,7 +282,14 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   if (request.header().has_value()) data = HeaderOfAccept(profile_, *request.header());
   data.insert(data.end(), answer.begin(), answer.end());
   if (Error error = Apply(input); !error.ok()) return error;
-  if (const absl::Status accepted = incoming.Accept(*pair_, data); !accepted.ok()) {
+  absl::Status accepted;
+  try {
+    accepted = incoming.Accept(*pair_, data);
+  } catch (const std::bad_alloc&) {
+    pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
+    accepted = absl::ResourceExhaustedError("no memory");
+  }
+  if (!accepted.ok()) {
     Unsettle(*pair_);
     state_.store(before, std::memory_order_release);
     if (absl::IsResourceExhausted(accepted)) return OutOf(Resource::kDevice);

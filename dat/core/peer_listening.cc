@@ -14,11 +14,14 @@ using verbs::MutexLock;
 Error PeerListening::Start(ConnectionManager& manager, Endpoint& endpoint,
                            const PeerRequest& request, std::unique_ptr<PeerListening>* out) {
   Error why = Code::kConnQualInUse;
+  std::shared_ptr<ConnectionManager::Port> opened;  // if it is closed, outside the lock
   MutexLock lock(&manager.lock_);
+  manager.peers_.reserve(manager.peers_.size() + 1);
   for (uint16_t number : manager.PeerPortsOf(request.name)) {
     auto port = manager.OpenPort(number);
     if (port.ok()) {
-      out->reset(new PeerListening(manager, endpoint, request, *std::move(port)));
+      opened = *std::move(port);
+      out->reset(new PeerListening(manager, endpoint, request, opened));
       manager.peers_.push_back(out->get());
       return Ok();
     }

@@ -175,6 +175,34 @@ TEST(OutOfMemory, AFailedDatRspCreateLeavesNoEndpoint) {
   });
 }
 
+// Nobody listens there: it has failed, or it is given up.
+TEST(OutOfMemory, AFailedDatEpConnectLeavesTheEndpointUnconnected) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    FailEachAllocation([&] { return side.TryConnect(ep, Port(0)); },
+                       [&] {
+                         Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+                         Must(dat_ep_reset(ep));
+                       });
+    Must(dat_ep_free(ep));
+  });
+}
+
+// What ends needs no memory.
+TEST(OutOfMemory, DatEpFreeNeedsNone) {
+  RunAlone([] {
+    Side side;
+    for (int n = 1; n < 10; ++n) {
+      DAT_EP_HANDLE ep = side.NewEp();
+      FailAllocation(n);
+      const DAT_RETURN result = dat_ep_free(ep);
+      StopFailing();
+      EXPECT_EQ(result, DAT_RETURN{DAT_SUCCESS}) << n;
+    }
+  });
+}
+
 constexpr uint8_t kMessages = 30;
 
 // Of the receives that were posted with their own numbers as cookies: the messages have these

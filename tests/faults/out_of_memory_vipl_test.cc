@@ -109,6 +109,24 @@ TEST(OutOfMemory, AFailedVipCreateCqLeavesNoQueue) {
   });
 }
 
+TEST(OutOfMemory, AFailedVipConnectPeerRequestLeavesTheViIdle) {
+  RunAlone([] {
+    Side side;
+    NetAddress local = side.nic.Address(Name(1)), remote = side.nic.Address(Name(2));
+    int n = 0;
+    for (bool failed = true; failed;) {
+      SCOPED_TRACE(++n);
+      FailAllocation(n);
+      const VIP_RETURN result = VipConnectPeerRequest(side.vi, local.get(), remote.get(), 20000);
+      failed = StopFailing();
+      EXPECT_TRUE(result == VIP_SUCCESS || (failed && result == VIP_ERROR_RESOURCE)) << result;
+      EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+      EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+    }
+    EXPECT_GT(n, 3) << "the libraries allocate elsewhere";
+  });
+}
+
 // What the end of a NIC needs of its own is there before it begins.
 TEST(OutOfMemory, AFailedVipCloseNicLeavesTheNicOpen) {
   RunPair(

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <limits>
 #include <utility>
 
@@ -187,14 +188,20 @@ void ControlThread::Run() {
 void ControlThread::RunTasks() {
   // What these tasks post waits for the next round: descriptors get their turn between.
   std::deque<Task> tasks;
+  uint32_t round;
+  bool awaited;
   {
     MutexLock lock(&mutex_);
     tasks.swap(tasks_);
+    round = ++begun_rounds_;
+    awaited = std::exchange(drain_due_, false);
   }
   for (Task& task : tasks) {
     task();
     task = nullptr;  // what it captured goes before the next task runs
   }
+  ended_rounds_.store(round, std::memory_order_release);
+  if (awaited) FutexWake(ended_rounds_, INT_MAX);
 }
 
 void ControlThread::RunTimers() {
@@ -262,7 +269,7 @@ int ControlThread::Sleep(epoll_event* events, int capacity) {
       ticks_asleep_.store(false, std::memory_order_relaxed);
       due = std::min(due, next_tick_);
     }
-    if (!tasks_.empty()) due = 0;
+    if (!tasks_.empty() || drain_due_) due = 0;
     asleep_ = true;
   }
   Nanos duration = due;
@@ -356,10 +363,19 @@ bool ControlThread::OnExecutor() const {
 void ControlThread::Drain() {
   if (!alive() || OnExecutor()) return;
   const CancellationDisabled no_cancellation;
-  // The task may still touch the parker after Park returned.
-  auto done = std::make_shared<FutexParker>();
-  Post([done] { done->Unpark(); });
-  while (done->Park(Deadline::Infinite()) != ParkResult::kUnparked) {
+  uint32_t round;  // the next one: whatever was posted runs in it, if it has not run
+  bool wake;
+  {
+    MutexLock lock(&mutex_);
+    round = begun_rounds_ + 1;
+    wake = asleep_ && tasks_.empty() && !drain_due_;
+    drain_due_ = true;
+  }
+  if (wake) Wake();
+  for (;;) {
+    const uint32_t ended = ended_rounds_.load(std::memory_order_acquire);
+    if (static_cast<int32_t>(ended - round) >= 0) return;
+    FutexWait(ended_rounds_, ended, Deadline::Infinite());
   }
 }
 

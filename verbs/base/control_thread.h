@@ -102,6 +102,11 @@ class ControlThread final : public EventLoop {
 
   Mutex mutex_;
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  // RunTasks counts; somebody waits for the end of the next round. Drain needs no memory: it is
+  // called where things end.
+  uint32_t begun_rounds_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool drain_due_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<uint32_t> ended_rounds_{0};
   std::map<std::pair<Nanos, TimerId>, Task> timers_ ABSL_GUARDED_BY(mutex_);
   // Standard tables: Abseil's are corrupt once they have found no memory to grow.
   std::unordered_map<TimerId, Nanos> timer_times_ ABSL_GUARDED_BY(mutex_);

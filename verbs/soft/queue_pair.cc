@@ -306,6 +306,7 @@ void SoftQueuePair::SettleLater(uint64_t connection) {
     RunOnExecutor([connection](SoftQueuePair& pair) { pair.Settle(connection); });
   } catch (const std::bad_alloc&) {
     unsettled_.store(connection);
+    MarkArrived();  // nobody else may look
   }
 }
 

@@ -244,9 +244,11 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Open(EventLoop& loop,
     Log(LogLevel::kInfo, "iwarp: listening on ", address.ToString(), " port ", bound);
   }
   auto core = std::make_shared<Core>(loop, *std::move(sockets), options, std::move(handler));
+  // Before it is watched: the loop keeps the core from there until it is stopped.
+  std::unique_ptr<Acceptor> acceptor(new Acceptor(core, bound));
   absl::Status status = core->Watch();
   if (!status.ok()) return status;
-  return std::unique_ptr<Acceptor>(new Acceptor(std::move(core), bound));
+  return acceptor;
 }
 
 void Acceptor::Start() {

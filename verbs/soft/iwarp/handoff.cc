@@ -245,9 +245,11 @@ absl::StatusOr<std::unique_ptr<HandOffDoor>> HandOffDoor::Open(EventLoop& loop, 
   if (!listening.ok()) return listening.status();
   auto core = std::make_shared<Core>(loop, Socket(*std::move(listening)), silence, std::move(ask),
                                      std::move(take));
+  // Before it is watched: the loop keeps the core from there until it is stopped.
+  std::unique_ptr<HandOffDoor> door(new HandOffDoor(core));
   absl::Status watched = core->Watch();
   if (!watched.ok()) return watched;
-  return std::unique_ptr<HandOffDoor>(new HandOffDoor(std::move(core)));
+  return door;
 }
 
 void HandOffDoor::Start() {

@@ -47,12 +47,12 @@ absl::Status ShmIncoming::Accept(QueuePair& queue_pair, absl::Span<const uint8_t
 
 void ShmIncoming::Answer(MessageType type, absl::Span<const uint8_t> private_data) {
   if (decided_) return;
-  decided_ = true;
   const size_t size = std::min(private_data.size(), kMaxPrivateData);
   loop_.Post([link = link_, type,
               data = std::vector<uint8_t>(private_data.begin(), private_data.begin() + size)] {
     link->peer->Answer(link, type, data);
   });
+  decided_ = true;
 }
 
 void ShmIncoming::Reject(absl::Span<const uint8_t> private_data) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/futex.h"
@@ -88,7 +89,10 @@ absl::StatusOr<std::unique_ptr<WireListener>> ShmWire::Listen(SoftContext&, uint
                                                               ListenerSink* sink) {
   absl::StatusOr<uint16_t> listening = host_.Listen(port);
   if (!listening.ok()) return listening.status();
-  return std::make_unique<ShmListener>(host_, *listening, sink);
+  absl::Cleanup stop = [&] { host_.StopListening(*listening); };  // when memory ends
+  auto listener = std::make_unique<ShmListener>(host_, *listening, sink);
+  std::move(stop).Cancel();
+  return listener;
 }
 
 bool ShmWire::IsServed(uint16_t port) const {
