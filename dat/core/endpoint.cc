@@ -196,7 +196,8 @@ Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes)
   Replaced replaced;
   {
     MutexLock lock(&lock_);
-    bool zone = parts != nullptr && parts->zone.get() != parts_.zone.get();
+    // One that the provider has made for a reserved service point gets its first zone at any time.
+    bool zone = parts != nullptr && parts_.zone && parts->zone.get() != parts_.zone.get();
     EndpointInput input = zone ? EndpointInput::kModifyZone : EndpointInput::kModifyAttributes;
     if (Next(state(), input).verdict == Verdict::kInvalid) {
       return Error(Code::kInvalidState, static_cast<uint8_t>(state()));

@@ -313,6 +313,42 @@ TEST(Rsp, C103_NoEndpointMakesOne) {
   });
 }
 
+// What the call has made is nothing yet: the consumer gives it a zone and dispatchers, before the
+// request or when it is there.
+TEST(Rsp, C103_TheEndpointThatItMakesAcceptsOnceItIsConfigured) {
+  for (const bool early : {true, false}) {
+    SCOPED_TRACE(early);
+    RunPair(
+        [early](Peer& peer) {
+          Side side;
+          DAT_RSP_HANDLE rsp;
+          Must(dat_rsp_create(side.ia, Port(0), DAT_HANDLE_NULL, side.cr_evd, &rsp));
+          DAT_RSP_PARAM point;
+          Must(dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, &point));
+          DAT_EP_PARAM param = {};
+          param.pz_handle = side.pz;
+          param.recv_evd_handle = side.receive_evd;
+          param.request_evd_handle = side.request_evd;
+          param.connect_evd_handle = side.connect_evd;
+          const auto configure = [&] {
+            Must(dat_ep_modify(point.ep_handle,
+                               DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
+                                   DAT_EP_FIELD_REQUEST_EVD_HANDLE |
+                                   DAT_EP_FIELD_CONNECT_EVD_HANDLE,
+                               &param));
+          };
+          if (early) configure();
+          peer.Tell("listening");
+          const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(side.cr_evd);
+          if (!early) configure();
+          Must(side.TryAccept(request.cr_handle, DAT_HANDLE_NULL));
+          NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, point.ep_handle);
+          peer.Await("done");
+        },
+        Client(Port(0), DAT_CONNECTION_EVENT_ESTABLISHED));
+  }
+}
+
 // A server that ends in order although a request waits in its queue.
 TEST(Psp, S_RequestEndsWithItsDispatcher) {
   RunPair(
