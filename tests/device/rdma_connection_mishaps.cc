@@ -125,28 +125,6 @@ TEST_F(MishapsTest, AnAcceptWithoutMemoryDecidesTheRequest) {
   EXPECT_EQ(failed.outcome, ConnectOutcome::kRefused);
 }
 
-// It would be repeated after seconds.
-TEST_F(MishapsTest, AMessageSaysThatTheConnectionIsThere) {
-  if (!a().attributes().immediate_data) GTEST_SKIP() << "on iWARP it is there with the answer";
-  End& from = NewEnd(a());
-  End& to = NewEnd(b());
-  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
-  Requests requests;
-  auto listener = b().Listen(0, &requests);
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
-  const auto request = AwaitRequest(requests);
-  ASSERT_NE(request, nullptr);
-  rdma_mock::LoseConfirmations(1);
-  ASSERT_TRUE(request->Accept(to.pair(), {}).ok());
-  ASSERT_EQ(AwaitEvent(from).kind, Event::kConnected);
-  EXPECT_EQ(to.events().count(), 0u);
-  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
-  EXPECT_EQ(AwaitEvent(to).kind, Event::kConnected);
-  Expect(to.receives(), 1);
-  Expect(from.sends(), 2);
-}
-
 // The peer is idle, and nothing else would tell it. On iWARP there is TCP for that.
 TEST_F(MishapsTest, ADisconnectThatWasLostIsRepeated) {
   if (!a().attributes().immediate_data) GTEST_SKIP() << "on iWARP nothing is lost";

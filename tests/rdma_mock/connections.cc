@@ -254,11 +254,6 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   return 0;
 }
 
-int rdma_notify(rdma_cm_id* id, ibv_event_type event) {
-  if (event == IBV_EVENT_COMM_EST) Tell(*static_cast<Id*>(id), RDMA_CM_EVENT_ESTABLISHED);
-  return 0;
-}
-
 void rdma_destroy_event_channel(rdma_event_channel* channel) {
   close(channel->fd);
   delete static_cast<Channel*>(channel);

@@ -43,8 +43,7 @@ void TakeForReadOnly(const void* memory);
 
 // What a pair has taken from a shared receive queue is flushed late: when this is false again.
 void FlushLate(bool late);
-// So many times the word of who dials that the connection is there does not come, unless the
-// connection manager is told (rdma_notify).
+// So many times the word of who dials that the connection is there does not come.
 void LoseConfirmations(int count);
 // The driver waits for the peer before it destroys a pair: until this is false again.
 void HoldPairs(bool hold);

@@ -196,7 +196,6 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   bool AnswerIsMissing(const WorkRecord& record) const;
   Status ReceiveError(WorkQueue& queue, const WorkRecord& record) const;
   void NoteFailure(const ibv_wc& completion);
-  void NoteMessage();
   // The peer has ended it, or an error has, and nobody has told us yet.
   bool PairIsOver() const;
   void Take(Direction direction, WorkQueue& queue, const ibv_wc& completion);
@@ -269,7 +268,6 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> heard_{false};  // an event came
   bool unstopped_ = false;          // it was half open when it was to stop
   bool has_last_receive_ = false;   // control thread
-  bool confirmed_ = false;          // by a message; under the receives' lock
   Mutex mutex_;
   ConnectionOwner* owner_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };

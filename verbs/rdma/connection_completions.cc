@@ -23,11 +23,7 @@ void Connection::Complete(Direction direction, const ibv_wc& completion) {
   if (queue == nullptr) return;  // released: when all are seen it is gone at any moment
   // What a failed attempt flushes is still posted.
   if (completion.status == IBV_WC_WR_FLUSH_ERR && !established_) return;
-  if (completion.status != IBV_WC_SUCCESS) {
-    NoteFailure(completion);
-  } else if (!established_) {
-    NoteMessage();
-  }
+  if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
   if (direction == kReceives && may_frame() && framing() == Framing::kUnknown) {
     early_.push_back(completion);
     return;
@@ -140,17 +136,6 @@ void Connection::NoteFailure(const ibv_wc& completion) {
   if (completion.status == IBV_WC_WR_FLUSH_ERR && device_.iwarp()) return;
   set_failed();
   Signal(ConnectionOwner::kFailed);
-}
-
-// It is here before the peer's word that he has heard the answer, which may be lost and is repeated
-// after seconds. Devices say so (IBV_EVENT_COMM_EST) only of pairs that cannot send yet, which
-// librdmacm has none of.
-void Connection::NoteMessage() {
-  if (device_.iwarp() || !accepted_ || confirmed_) return;
-  confirmed_ = true;
-  device_.loop().Post([this] {
-    if (id_ != nullptr) rdma_notify(id_, IBV_EVENT_COMM_EST);
-  });
 }
 
 bool Connection::PairIsOver() const {
@@ -308,11 +293,7 @@ Status Connection::CopyBounced(WorkQueue& queue, WorkRecord& record, uint32_t sl
 bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& completion) {
   WorkQueue* const queue = queues_[kReceives];
   if (queue == nullptr) return false;
-  if (completion.status != IBV_WC_SUCCESS) {
-    NoteFailure(completion);
-  } else if (!established_) {
-    NoteMessage();
-  }
+  if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
   if (queue->full() && !queue->Resize(2 * (queue->tail() - queue->head()), 0)) {
     Break();  // the message is lost
     return false;
