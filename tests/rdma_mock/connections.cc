@@ -1,7 +1,9 @@
 // librdmacm's functions, as far as verbs/rdma calls them: connections inside this process.
 #include <arpa/inet.h>
+#include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -26,10 +28,11 @@ struct Channel : rdma_event_channel {
 struct Id : rdma_cm_id {
   Id* peer = nullptr;  // of the connection, or of the request
   bool listening = false;
-  std::set<Id*> unread;    // of one that listens: requests that nobody has read
-  Id* listener = nullptr;  // of such a request
-  bool parted = false;     // rdma_disconnect was called
-  bool decided = false;    // rdma_accept was, of a request
+  std::set<Id*> unread;                // of one that listens: requests that nobody has read
+  Id* listener = nullptr;              // of such a request
+  bool parted = false;                 // rdma_disconnect was called
+  bool decided = false;                // rdma_accept was, of a request
+  std::atomic<int> unacknowledged{0};  // events that were read
 };
 
 struct Event : rdma_cm_event {
@@ -102,6 +105,27 @@ void ForgetEventsOf(Id& id) {
 
 QueuePair* PairOf(Id& id) { return static_cast<QueuePair*>(id.qp); }
 
+// What destroying it means for others.
+void End(Id* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
+  if (id->listening) All().listeners.erase(ntohs(PortIn(id->route.addr.src_addr)));
+  for (Id* request : id->unread) {
+    Refuse(*request, kConsumerDefined, nullptr, 0);
+    ForgetEventsOf(*request);
+    delete request;
+  }
+  if (id->listener != nullptr && !id->decided) Refuse(*id, kConsumerDefined, nullptr, 0);
+  const bool unheard = All().unheard.erase(id) != 0;
+  if (id->peer != nullptr) {
+    if (!unheard) Tell(*id->peer, RDMA_CM_EVENT_DISCONNECTED);
+    id->peer->peer = nullptr;
+  }
+  ForgetEventsOf(*id);
+}
+
+void NoteRead(void* event) {
+  ++static_cast<Id*>(static_cast<rdma_cm_event*>(event)->id)->unacknowledged;
+}
+
 }  // namespace
 
 void RepeatDisconnects() {
@@ -133,22 +157,14 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* context,
   return 0;
 }
 
+// As librdmacm's: whoever has read an event of it acknowledges that first.
 int rdma_destroy_id(rdma_cm_id* handle) {
   Id* const id = static_cast<Id*>(handle);
-  MutexLock lock(&All().mutex);
-  if (id->listening) All().listeners.erase(ntohs(PortIn(id->route.addr.src_addr)));
-  for (Id* request : id->unread) {
-    Refuse(*request, kConsumerDefined, nullptr, 0);
-    ForgetEventsOf(*request);
-    delete request;
+  {
+    MutexLock lock(&All().mutex);
+    End(id);
   }
-  if (id->listener != nullptr && !id->decided) Refuse(*id, kConsumerDefined, nullptr, 0);
-  const bool unheard = All().unheard.erase(id) != 0;
-  if (id->peer != nullptr) {
-    if (!unheard) Tell(*id->peer, RDMA_CM_EVENT_DISCONNECTED);
-    id->peer->peer = nullptr;
-  }
-  ForgetEventsOf(*id);
+  while (id->unacknowledged != 0) sched_yield();
   delete id;
   return 0;
 }
@@ -287,7 +303,7 @@ int rdma_disconnect(rdma_cm_id* handle) {
 
 int rdma_get_cm_event(rdma_event_channel* handle, rdma_cm_event** event) {
   Channel* const channel = static_cast<Channel*>(handle);
-  *event = static_cast<rdma_cm_event*>(channel->events.Pop(channel->fd));
+  *event = static_cast<rdma_cm_event*>(channel->events.Pop(channel->fd, NoteRead));
   if (*event == nullptr) return -1;
   if ((*event)->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
     Id& request = *static_cast<Id*>((*event)->id);
@@ -298,6 +314,7 @@ int rdma_get_cm_event(rdma_event_channel* handle, rdma_cm_event** event) {
 }
 
 int rdma_ack_cm_event(rdma_cm_event* event) {
+  --static_cast<Id*>(event->id)->unacknowledged;
   delete static_cast<Event*>(event);
   return 0;
 }

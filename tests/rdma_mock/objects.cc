@@ -71,7 +71,7 @@ void EventPipe::Push(void* about, void* event) {
   }
 }
 
-void* EventPipe::Pop(int fd) {
+void* EventPipe::Pop(int fd, void (*taken)(void* event)) {
   char byte;
   while (read(fd, &byte, 1) == 1) {
     const InKernel kernel;
@@ -79,6 +79,7 @@ void* EventPipe::Pop(int fd) {
     if (events_.empty()) continue;  // it was forgotten
     void* const event = events_.front().second;
     events_.pop_front();
+    if (taken != nullptr) taken(event);
     return event;
   }
   return nullptr;

@@ -48,7 +48,8 @@ class EventPipe {
   int reading_end() const { return ends_[0]; }
   void Push(void* about, void* event);
   // Waits as the descriptor `fd` does, which is the reading end or a copy of it. Null: errno.
-  void* Pop(int fd);
+  // `taken` is called with the event before anybody could forget it.
+  void* Pop(int fd, void (*taken)(void* event) = nullptr);
   // Whoever reads them would find nothing there. Those that were forgotten, which are the caller's.
   std::vector<void*> Forget(void* about);
 
@@ -115,6 +116,7 @@ struct QueuePair : ibv_qp {
   SpinLock receive_lock;
   ReceiveRing receives ABSL_GUARDED_BY(receive_lock);
   uint32_t max_inline;
+  std::atomic<int> unacknowledged{0};  // events that were read
   bool failed ABSL_GUARDED_BY(receive_lock) = false;
   // Of the shared queue, by messages whose end has not come.
   std::vector<uint64_t> taken ABSL_GUARDED_BY(receive_lock);

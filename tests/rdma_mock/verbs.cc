@@ -28,6 +28,10 @@ struct Device {
   EventPipe async_events;
 };
 
+QueuePair* PairOf(void* event) {
+  return static_cast<QueuePair*>(static_cast<ibv_async_event*>(event)->element.qp);
+}
+
 // A key that was given back, if there is one to be given out again.
 uint32_t FreedKey() {
   return mishaps.reuse_keys ? mishaps.last_freed_key.exchange(0) : uint32_t{0};
@@ -230,13 +234,14 @@ void ibv_ack_cq_events(ibv_cq*, unsigned) {}
 
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
   const std::unique_ptr<ibv_async_event> next(
-      static_cast<ibv_async_event*>(mock::TheDevice().async_events.Pop(context->async_fd)));
+      static_cast<ibv_async_event*>(mock::TheDevice().async_events.Pop(
+          context->async_fd, [](void* read) { ++mock::PairOf(read)->unacknowledged; })));
   if (next == nullptr) return -1;
   *event = *next;
   return 0;
 }
 
-void ibv_ack_async_event(ibv_async_event*) {}
+void ibv_ack_async_event(ibv_async_event* event) { --mock::PairOf(event)->unacknowledged; }
 
 ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* wanted) {
   auto* const queue = new mock::SharedQueue(wanted->attr.max_wr);
@@ -283,6 +288,7 @@ int ibv_destroy_qp(ibv_qp* handle) {
   for (void* event : mock::TheDevice().async_events.Forget(pair)) {
     delete static_cast<ibv_async_event*>(event);
   }
+  while (pair->unacknowledged != 0) sched_yield();
   --mock::mishaps.live_pairs;
   delete pair;
   return 0;
