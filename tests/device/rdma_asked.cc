@@ -2,14 +2,13 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <optional>
-#include <string>
 #include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/rdma_mock/asked.h"
+#include "tests/rdma_mock/kind.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -57,20 +56,19 @@ TEST_F(AskedTest, APeerThatFoundNoReceiveAsksAgainSoon) {
 
 // On InfiniBand the device confirms by itself. siw does not answer a read of no bytes as it should.
 TEST_F(AskedTest, AConfirmationIsAReadOfThePeersWord) {
-  const char* const iwarp = std::getenv("RDMA_MOCK_IWARP");
   End& from = NewEnd(a());
   End& to = NewEnd(b());
   Connect(from, to);
   const std::optional<ConfirmationWord> word = to.pair().confirmation_word();
-  EXPECT_EQ(word.has_value(), iwarp != nullptr && std::string(iwarp) == "siw");
+  EXPECT_EQ(word.has_value(), rdma_mock::IsSiw());
   from.pair().ConfirmBy(word);
   ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
   ASSERT_EQ(from.Send(1, 0, 8, kConfirm), PostResult::kOk);
   Expect(from.sends(), 1);
   Expect(to.receives(), 1);
-  EXPECT_EQ(rdma_mock::AskedRead(), iwarp == nullptr ? -1 : word.has_value() ? 8 : 0);
+  EXPECT_EQ(rdma_mock::AskedRead(), !rdma_mock::IsIwarp() ? -1 : word.has_value() ? 8 : 0);
   // libcxgb4 has a key for no sink, and none for one of no bytes; libsiw wants one.
-  EXPECT_EQ(rdma_mock::AskedReadSegments(), iwarp == nullptr ? -1 : word.has_value() ? 1 : 0);
+  EXPECT_EQ(rdma_mock::AskedReadSegments(), !rdma_mock::IsIwarp() ? -1 : word.has_value() ? 1 : 0);
 }
 
 // A program's read of no bytes is nothing else to siw.
@@ -125,13 +123,9 @@ TEST_F(AskedTest, OneSegmentAtMostGoesInline) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
   Connect(from, to);
-  const Segment two[] = {{from.Address(0), from.region().key(), 4},
-                         {from.Address(100), from.region().key(), 4}};
-  SendRequest send;
-  send.id = 1;
-  send.segments = two;
+  const Segment two[] = {from.At(0, 4), from.At(100, 4)};
   ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
-  ASSERT_EQ(from.pair().PostSend(send), PostResult::kOk);
+  ASSERT_EQ(from.Send(1, two), PostResult::kOk);
   Expect(from.sends(), 1);
   EXPECT_EQ(Expect(to.receives(), 1).length, 8u);
   EXPECT_LE(rdma_mock::AskedInlineSegments(), 1);
@@ -142,8 +136,7 @@ TEST_F(AskedTest, AnEmptyWriteBringsNoSegmentOfTheRequestBefore) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
   Connect(from, to);
-  const Segment two[] = {{from.Address(0), from.region().key(), 4000},
-                         {from.Address(5000), from.region().key(), 4000}};
+  const Segment two[] = {from.At(0, 4000), from.At(5000, 4000)};
   SendRequest write;
   write.id = 1;
   write.opcode = Opcode::kWrite;
@@ -160,8 +153,7 @@ TEST_F(AskedTest, AnEmptyWriteBringsNoSegmentOfTheRequestBefore) {
 
 // libsiw and librxe reach a cancellation point with a lock held.
 TEST_F(AskedTest, ACancelledThreadEndsBehindItsPost) {
-  const char* const iwarp = std::getenv("RDMA_MOCK_IWARP");
-  if (iwarp == nullptr || std::string(iwarp) != "siw") {
+  if (!rdma_mock::IsSiw()) {
     GTEST_SKIP() << "the library of this device makes no system call";
   }
   End& from = NewEnd(a());

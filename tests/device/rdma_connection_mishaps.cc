@@ -9,10 +9,13 @@
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/kind.h"
 #include "tests/rdma_mock/mishaps.h"
 
 namespace viaduct::verbs {
 namespace {
+
+bool IsIwarpHardware() { return rdma_mock::IsIwarp() && !rdma_mock::IsSiw(); }
 
 // The kernel misses one that answers at once, until the discovery's time is over.
 TEST_F(MishapsTest, ANeighbourThatWasMissedIsLookedForAgain) {

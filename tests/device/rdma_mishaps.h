@@ -2,9 +2,6 @@
 #ifndef VIADUCT_TESTS_DEVICE_RDMA_MISHAPS_H_
 #define VIADUCT_TESTS_DEVICE_RDMA_MISHAPS_H_
 
-#include <cstdlib>
-#include <string>
-
 #include "tests/device/ends.h"
 #include "tests/rdma_mock/mishaps.h"
 
@@ -14,10 +11,6 @@ namespace viaduct::verbs {
 class MishapsTest : public DeviceTest {
  protected:
   ~MishapsTest() override { rdma_mock::EndMishaps(); }
-  static bool IsIwarpHardware() {
-    const char* const iwarp = std::getenv("RDMA_MOCK_IWARP");
-    return iwarp != nullptr && std::string(iwarp) != "siw";
-  }
 };
 
 }  // namespace viaduct::verbs

@@ -9,6 +9,18 @@
 namespace viaduct::verbs {
 namespace {
 
+// Between a list of the one end's and the other end's memory from `at` on.
+PostResult Post(Opcode opcode, uint64_t id, End& from, absl::Span<const Segment> list, End& to,
+                size_t at) {
+  SendRequest request;
+  request.id = id;
+  request.opcode = opcode;
+  request.segments = list;
+  request.remote_address = to.Address(at);
+  request.remote_key = to.region().key();
+  return from.pair().PostSend(request);
+}
+
 // It becomes several requests of the device, of which the last ones are refused.
 TEST_F(MishapsTest, ARefusedPartFailsTheWhole) {
   constexpr int kSegments = 252;
@@ -20,14 +32,8 @@ TEST_F(MishapsTest, ARefusedPartFailsTheWhole) {
     Connect(from, to);
     std::vector<Segment> segments;
     for (int i = 0; i < kSegments; ++i) segments.push_back(from.At(i * 16, 8));
-    SendRequest read;
-    read.id = 1;
-    read.opcode = Opcode::kRead;
-    read.segments = segments;
-    read.remote_address = to.Address(0);
-    read.remote_key = to.region().key();
     rdma_mock::RefuseSendsAfter(taken);
-    ASSERT_EQ(from.pair().PostSend(read), PostResult::kOk);
+    ASSERT_EQ(Post(Opcode::kRead, 1, from, segments, to, 0), PostResult::kOk);
     rdma_mock::RefuseSendsAfter(-1);
     Expect(from.sends(), 1, Status::kTransport);
     ExpectDisconnected(from, DisconnectCause::kBroken);
@@ -48,13 +54,7 @@ TEST_F(MishapsTest, ALongReadFitsIntoTheSmallestQueue) {
   to.Put(0, Pattern(kSegments, 1));
   std::vector<Segment> segments;
   for (int i = 0; i < kSegments; ++i) segments.push_back(from.At(i, 1));
-  SendRequest read;
-  read.id = 1;
-  read.opcode = Opcode::kRead;
-  read.segments = segments;
-  read.remote_address = to.Address(0);
-  read.remote_key = to.region().key();
-  ASSERT_EQ(from.pair().PostSend(read), PostResult::kOk);
+  ASSERT_EQ(Post(Opcode::kRead, 1, from, segments, to, 0), PostResult::kOk);
   Expect(from.sends(), 1);
   EXPECT_EQ(from.Get(0, kSegments), Pattern(kSegments, 1));
 }
@@ -95,20 +95,12 @@ TEST_F(MishapsTest, ALargeQueueTakesLongLists) {
   for (uint32_t i = 0; i < kSegments; ++i) list.push_back(from.At(16 * i, 16));
   ASSERT_EQ(to.Receive(1, 0, 16 * kSegments), PostResult::kOk);
   ASSERT_EQ(from.Send(2, list), PostResult::kOk);
-  SendRequest request;
-  request.id = 3;
-  request.segments = list;
-  request.remote_address = to.Address(1000);
-  request.remote_key = to.region().key();
-  request.opcode = Opcode::kWrite;
-  ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  ASSERT_EQ(Post(Opcode::kWrite, 3, from, list, to, 1000), PostResult::kOk);
   for (int id : {2, 3}) Expect(from.sends(), id);
   Expect(to.receives(), 1);
   for (int at : {0, 1000}) EXPECT_EQ(to.Get(at, 16 * kSegments), Pattern(16 * kSegments, 1));
   from.Put(0, Bytes(16 * kSegments));
-  request.id = 4;
-  request.opcode = Opcode::kRead;
-  ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  ASSERT_EQ(Post(Opcode::kRead, 4, from, list, to, 1000), PostResult::kOk);
   Expect(from.sends(), 4);
   EXPECT_EQ(from.Get(0, 16 * kSegments), Pattern(16 * kSegments, 1));
 }

@@ -59,6 +59,17 @@ class SharedMishapsTest : public MishapsTest {
     EXPECT_EQ(queue_->outstanding(), 0u);
   }
 
+  void ExpectALateFlushIsAwaited() {
+    SendWhatGetsStuck();
+    rdma_mock::FlushLate(true);
+    to_->pair().Disconnect(DisconnectMode::kAbrupt);
+    ExpectDisconnected(*from_, DisconnectCause::kPeer);
+    EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 1; }));
+    rdma_mock::FlushLate(false);
+    EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
+    ExpectReceiveIsBack();
+  }
+
   std::unique_ptr<ProtectionDomain> domain_;
   std::unique_ptr<SharedReceiveQueue> queue_;
   End* from_ = nullptr;
@@ -81,14 +92,7 @@ TEST_F(SharedMishapsTest, AReceiveThatIsFlushedLateIsNotLost) {
   if (!a().attributes().immediate_data) {
     GTEST_SKIP() << "no iWARP device says when it has flushed all";
   }
-  SendWhatGetsStuck();
-  rdma_mock::FlushLate(true);
-  to_->pair().Disconnect(DisconnectMode::kAbrupt);
-  ExpectDisconnected(*from_, DisconnectCause::kPeer);
-  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 1; }));
-  rdma_mock::FlushLate(false);
-  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
-  ExpectReceiveIsBack();
+  ExpectALateFlushIsAwaited();
 }
 
 // The connection was given up before it was known to be there.
@@ -110,14 +114,7 @@ TEST_F(SharedMishapsTest, NorIsOneOfAConnectionThatNobodyHasSeen) {
   rdma_mock::LoseConfirmations(1);
   ASSERT_TRUE(request->Accept(to_->pair(), {}).ok());
   ASSERT_EQ(AwaitEvent(*from_).kind, Event::kConnected);
-  SendWhatGetsStuck();
-  rdma_mock::FlushLate(true);
-  to_->pair().Disconnect(DisconnectMode::kAbrupt);
-  ExpectDisconnected(*from_, DisconnectCause::kPeer);
-  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 1; }));
-  rdma_mock::FlushLate(false);
-  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
-  ExpectReceiveIsBack();
+  ExpectALateFlushIsAwaited();
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "tests/rdma_mock/kind.h"
 #include "verbs/base/lock.h"
 
 namespace viaduct::rdma_mock {
@@ -158,9 +159,6 @@ class OpenKeys {
 // The one device, and its asynchronous events.
 ibv_context* Verbs();
 void Push(ibv_event_type type, QueuePair& pair);
-// What it is, as the environment says.
-bool IsIwarp();
-bool IsSiw();
 OpenKeys& Sinks();
 
 // `immediate_of`: the request whose immediate data come with it, or null.
