@@ -151,6 +151,15 @@ absl::Status Connection::CreatePair(ibv_qp_init_attr wanted) {
   return ErrnoStatus(error, "rdma_create_qp");
 }
 
+ibv_qp_state Connection::PairState() const {
+  ibv_qp_attr attributes = {};
+  ibv_qp_init_attr initial = {};
+  if (pair_ == nullptr || ibv_query_qp(pair_, &attributes, IBV_QP_STATE, &initial) != 0) {
+    return IBV_QPS_UNKNOWN;
+  }
+  return attributes.qp_state;
+}
+
 bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {
   std::vector<Landing> bounces(count);
   for (Landing& bounce : bounces) {

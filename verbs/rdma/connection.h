@@ -96,6 +96,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   Device& device() const { return device_; }
   rdma_cm_id* id() const { return id_; }
   ibv_qp* pair() const { return pair_; }
+  // As the device has it; IBV_QPS_UNKNOWN without a pair, or where it does not say.
+  ibv_qp_state PairState() const;
 
   // From now on signals and events go there.
   void SetOwner(ConnectionOwner* owner);
@@ -196,8 +198,6 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   bool AnswerIsMissing(const WorkRecord& record) const;
   Status ReceiveError(WorkQueue& queue, const WorkRecord& record) const;
   void NoteFailure(const ibv_wc& completion);
-  // The peer has ended it, or an error has, and nobody has told us yet.
-  bool PairIsOver() const;
   void Take(Direction direction, WorkQueue& queue, const ibv_wc& completion);
   void Receive(WorkRecord& record, const ibv_wc& completion);
   void ReceiveBounced(WorkQueue& queue, const ibv_wc& completion);

@@ -16,6 +16,12 @@
 #include "verbs/rdma/shared_receive_queue.h"
 
 namespace viaduct::verbs::rdma {
+namespace {
+
+// The peer has ended the connection, or an error has.
+bool IsOver(ibv_qp_state state) { return state != IBV_QPS_RTS && state != IBV_QPS_UNKNOWN; }
+
+}  // namespace
 
 void Connection::Complete(Direction direction, const ibv_wc& completion) {
   WorkQueue* const queue = queues_[direction];
@@ -138,13 +144,6 @@ void Connection::NoteFailure(const ibv_wc& completion) {
   Signal(ConnectionOwner::kFailed);
 }
 
-bool Connection::PairIsOver() const {
-  ibv_qp_attr attributes = {};
-  ibv_qp_init_attr initial = {};
-  return ibv_query_qp(pair_, &attributes, IBV_QP_STATE, &initial) == 0 &&
-         attributes.qp_state != IBV_QPS_RTS;
-}
-
 // iWARP flushes everything however the connection ended. A read that the peer has not answered, or
 // a request that it has not confirmed, was cut off by that end.
 bool Connection::AnswerIsMissing(const WorkRecord& record) const {
@@ -192,7 +191,7 @@ void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& reco
                          uint32_t count) {
   record.parts = static_cast<uint16_t>(record.parts - count);
   // libcxgb4 takes nothing any more when the peer has hung up, as it does in good order, too.
-  const bool flushed = device_.manager() == Manager::kIwarp && established_ && PairIsOver();
+  const bool flushed = device_.manager() == Manager::kIwarp && established_ && IsOver(PairState());
   if (record.status == Status::kSuccess) {
     record.status = flushed ? Status::kFlushed : Status::kTransport;
   }

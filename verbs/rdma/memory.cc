@@ -74,7 +74,7 @@ RegionEntry Region::Entry() const {
   entry.key = key_;
   entry.access = access_;
   entry.local_key = own_.handle->lkey;
-  if (!own_.domain->opens_sinks || (access_ & kRemoteWrite) != 0) {
+  if ((access_ & kRemoteWrite) != 0) {
     entry.sink_key = entry.local_key;
   } else if (const Registration* const sink = Other(*own_.domain, LocalUse::kSink)) {
     entry.sink_key = sink->handle->lkey;
@@ -154,7 +154,7 @@ bool Memory::RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* 
     return false;
   }
   region.others_.push_back({domain.shared_from_this(), handle, use});
-  map_.Put(region.Entry());
+  if (region.own_.domain.get() == &domain) map_.Put(region.Entry());
   *local_key = handle->lkey;
   return true;
 }
@@ -165,8 +165,8 @@ uint32_t Memory::TranslateReceive(DomainCore& domain, absl::Span<const Segment> 
   for (const Segment& segment : segments) {
     if (segment.length == 0) continue;
     uint32_t key;
-    const bool open =
-        Translate(domain, segment.key, segment.address, segment.length, kLocalWrite, cache, &key);
+    const bool open = Translate(domain, segment.key, segment.address, segment.length, kLocalWrite,
+                                LocalUse::kAny, cache, &key);
     to[count++] = {segment.address, segment.length, open ? key : kNoLocalKey};
   }
   if (count == 0 && never_none) to[count++] = {0, 0, 0};

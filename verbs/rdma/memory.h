@@ -88,23 +88,17 @@ class Memory {
                                                    void* address, size_t length, uint32_t access,
                                                    AddressBase base);
   // The device's key for `length` bytes at `address`, which have `rights`, in a request of a
-  // queue pair of `domain`. False: they have not. Lock-free unless a wildcard is at work.
+  // queue pair of `domain`. False: they have not. Lock-free unless a wildcard is at work, or it is
+  // the first sink of a region where the device wants those open.
   bool Translate(DomainCore& domain, Key key, uint64_t address, uint64_t length, uint32_t rights,
-                 RegionCache& cache, uint32_t* local_key) {
+                 LocalUse use, RegionCache& cache, uint32_t* local_key) {
     const RegionEntry* const entry = map_.Find(key, cache);
     if (entry == nullptr || !entry->Holds(address, length, rights)) return false;
-    *local_key = entry->local_key;
-    return entry->domain == &domain || RegisterAgain(domain, key, LocalUse::kAny, local_key);
-  }
-  // The same for the sink of a read. Lock-free, too, but for the first one of a region.
-  bool TranslateSink(DomainCore& domain, Key key, uint64_t address, uint64_t length,
-                     uint32_t rights, RegionCache& cache, uint32_t* local_key) {
-    const RegionEntry* const entry = map_.Find(key, cache);
-    if (entry == nullptr || !entry->Holds(address, length, rights)) return false;
-    *local_key = entry->sink_key;
-    return (entry->domain == &domain && entry->sink_key != 0) ||
-           RegisterAgain(domain, key, domain.opens_sinks ? LocalUse::kSink : LocalUse::kAny,
-                         local_key);
+    if (!domain.opens_sinks) use = LocalUse::kAny;
+    const bool sink = use == LocalUse::kSink;
+    *local_key = sink ? entry->sink_key : entry->local_key;
+    return (entry->domain == &domain && (!sink || *local_key != 0)) ||
+           RegisterAgain(domain, key, use, local_key);
   }
   // The usual case of it: a segment of a region of that very domain whose addresses are those of
   // memory, in the device's form. False: it is not one.

@@ -249,8 +249,8 @@ void RdmaQueuePair::SetTermsForPeer(Connection& connection) {
     attributes.min_rnr_timer = kReceiverNotReadyTimer;
     terms |= IBV_QP_MIN_RNR_TIMER;
   }
-  if (ibv_modify_qp(connection.pair(), &attributes, terms) != 0) {
-    Log(LogLevel::kDebug, device_.name(), ": a pair's rights stay the device's: errno ", errno);
+  if (const int error = ibv_modify_qp(connection.pair(), &attributes, terms); error != 0) {
+    Log(LogLevel::kDebug, device_.name(), ": a pair's rights stay the device's: errno ", error);
   }
 }
 
@@ -434,13 +434,7 @@ DisconnectCause RdmaQueuePair::CauseOf(Connection& connection) {
   if (connection.failed()) return DisconnectCause::kBroken;
   // The responder's side of an error is the state alone. An iWARP pair is in this state whatever
   // has happened.
-  ibv_qp_attr attributes = {};
-  ibv_qp_init_attr initial = {};
-  if (!device_.iwarp() && connection.pair() != nullptr &&
-      ibv_query_qp(connection.pair(), &attributes, IBV_QP_STATE, &initial) == 0 &&
-      attributes.qp_state == IBV_QPS_ERR) {
-    return DisconnectCause::kBroken;
-  }
+  if (!device_.iwarp() && connection.PairState() == IBV_QPS_ERR) return DisconnectCause::kBroken;
   return DisconnectCause::kPeer;
 }
 

@@ -241,14 +241,13 @@ bool RdmaQueuePair::TranslateSegments(const SendRequest& request, uint32_t* coun
   const bool reads = request.opcode == Opcode::kRead;
   const uint32_t rights =
       reads ? ((request.flags & kRemoteSink) != 0 ? kRemoteWrite : kLocalWrite) : kLocalRead;
+  const LocalUse use = reads ? LocalUse::kSink : LocalUse::kAny;
   for (const auto& [address, key, length] : request.segments) {
     if (length == 0) continue;
     uint32_t local_key;
-    const bool open =
-        reads ? memory_.TranslateSink(*domain_, key, address, length, rights, send_region_,
-                                      &local_key)
-              : memory_.Translate(*domain_, key, address, length, rights, send_region_, &local_key);
-    if (!open) return false;
+    if (!memory_.Translate(*domain_, key, address, length, rights, use, send_region_, &local_key)) {
+      return false;
+    }
     send_segments_[(*count)++] = {address, length, local_key};
   }
   return true;
@@ -452,7 +451,7 @@ PostResult RdmaQueuePair::PostAtomic(const AtomicRequest& request) {
   if (request.result.length != 8) return RefuseSend(blank, Status::kLocalLength);
   ibv_sge result = {request.result.address, 8, 0};
   if (!memory_.Translate(*domain_, request.result.key, request.result.address, 8, kLocalWrite,
-                         send_region_, &result.lkey)) {
+                         LocalUse::kAny, send_region_, &result.lkey)) {
     return RefuseSend(blank, Status::kLocalProtection);
   }
   if (!device_.atomics() || request.remote_address % 8 != 0) {

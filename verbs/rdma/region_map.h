@@ -16,7 +16,7 @@ struct RegionEntry {
   Key key = 0;
   uint32_t access = 0;
   uint32_t local_key = 0;        // the device's
-  uint32_t sink_key = 0;         // the same for a read's sink; 0: there is none yet
+  uint32_t sink_key = 0;         // open to the peer, for a read's sink; 0: there is none yet
   const void* domain = nullptr;  // whose registration that is
   uint64_t address = 0;          // as its users count
   uint64_t length = 0;
