@@ -518,9 +518,10 @@ class IncomingConnection {
 
   // Moves the request to the listener at `port` in another process of this host and user (or in
   // this one), which sees `note`, of at most kMaxNote bytes, with it. NotFound: nobody there,
-  // nobody who takes it, or no answer within a second; it is undecided still. Blocks until the
+  // nobody who takes it, or no answer until `deadline`; it is undecided still. Blocks until the
   // other process has answered: not on the executor.
-  virtual absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note) = 0;
+  virtual absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note,
+                               Deadline deadline) = 0;
   // What HandOff gave along; empty for a request that comes straight from its requester.
   virtual absl::Span<const uint8_t> note() const = 0;
 };
@@ -611,8 +612,12 @@ class Context {
   virtual bool IsServed(uint16_t port) = 0;
 
   // Would the listener at `port`, of whatever process of this host and user, take a request with
-  // this note (TakesHandOff)? False too without an answer within a second. Not on the executor.
-  virtual bool WouldTake(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/) { return false; }
+  // this note (TakesHandOff)? False too without an answer until `deadline`. It is asked in any
+  // case, and has heard the note when it gets to it. Blocks; not on the executor.
+  virtual bool WouldTake(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/,
+                         Deadline /*deadline*/) {
+    return false;
+  }
 };
 
 }  // namespace viaduct::verbs

@@ -148,14 +148,13 @@ core::Error Serve(Nic& nic, const core::ServicePoint::Options& options,
 }
 
 core::Error NextRequest(Nic& nic, const core::ServicePoint::Options& options,
-                        verbs::Deadline deadline, core::EventDispatcher& dispatcher,
-                        Ref<core::ConnectionRequest>* out) {
+                        core::EventDispatcher& dispatcher, Ref<core::ConnectionRequest>* out) {
   Ref<core::ServicePoint> point;
   core::Error error = Serve(nic, options, dispatcher, &point);
   if (!error.ok()) return error;
   core::Event event;
   absl::Cleanup withdraw = [&] { static_cast<void>(point->Free()); };
-  error = dispatcher.Wait(deadline, {}, &event, nullptr);
+  error = dispatcher.Wait(options.deadline, {}, &event, nullptr);
   std::move(withdraw).Invoke();
   // One may have come between the time-out and the end of the service.
   if (error.code == core::Code::kTimeout && dispatcher.Dequeue(&event).ok()) error = core::Ok();
@@ -176,10 +175,11 @@ VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadli
   options.shared = true;
   options.one_shot = true;
   options.since = nic.adapter().executor().Now();
+  options.deadline = deadline;
   do {
-    error = NextRequest(nic, options, deadline, *dispatcher, out);
+    error = NextRequest(nic, options, *dispatcher, out);
     // In another process somebody may have waited for longer: then this one keeps its place.
-  } while (error.ok() && (*out)->PassToElder(options.since));
+  } while (error.ok() && (*out)->PassToElder(options));
   return error.ok() ? VIP_SUCCESS : compat::ResultOf(error);
 }
 

@@ -322,11 +322,14 @@ void ConnectionManager::OnRequest(uint16_t port,
   TurnAway(std::move(arrival), delivery);
 }
 
+bool ConnectionManager::IsOpen(uint16_t port) const {
+  const auto known = open_ports_.find(port);
+  return known != open_ports_.end() && !known->second.expired();
+}
+
 bool ConnectionManager::OthersServe(const ServiceName& name) {
   for (uint16_t port : PortsOf(name)) {
-    auto known = open_ports_.find(port);
-    const bool ours = known != open_ports_.end() && !known->second.expired();
-    if (!ours && context_->IsServed(port)) return true;
+    if (!IsOpen(port) && context_->IsServed(port)) return true;
   }
   return false;
 }
@@ -339,9 +342,10 @@ bool ConnectionManager::Serves(const ServiceName& name) {
 
 Error ConnectionManager::HandOff(verbs::IncomingConnection& incoming, const ServiceName& name) {
   const std::vector<uint8_t> note = EncodeTrailer(name);
+  const auto answer = verbs::Deadline::After(context_->executor(), kLongestAnswer);
   Error error = InvalidParameter(2);
   for (uint16_t port : PortsOf(name)) {
-    const absl::Status status = incoming.HandOff(port, note);
+    const absl::Status status = incoming.HandOff(port, note, answer);
     if (status.ok()) return Ok();
     if (absl::IsResourceExhausted(status)) error = OutOf(Resource::kDevice);
   }

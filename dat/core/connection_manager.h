@@ -50,6 +50,10 @@ class ConnectionManager {
   // longer does something else between two looks, and comes back.
   static constexpr verbs::Nanos kLook = 50'000'000;
   static constexpr verbs::Nanos kLookLinger = 300'000'000;
+  // How long another process of the host is given for a word, which its control thread says: a
+  // process may be stopped. A waiter whose own time ends before may not wait for the whole of it.
+  static constexpr verbs::Nanos kLongestAnswer = 1'000'000'000;
+  static constexpr verbs::Nanos kShortestAnswer = 250'000'000;
 
   // The process's manager of the device of that name at `address`, made on first use and kept
   // while an adapter is open on it. kNotFound: no interface has the address, or there is no such
@@ -88,8 +92,7 @@ class ConnectionManager {
   // there is none; then nothing has happened. Blocks; not on the executor.
   Error HandOff(verbs::IncomingConnection& incoming, const ServiceName& name);
   // ConnectionRequest::PassToElder.
-  bool PassToElder(verbs::IncomingConnection& incoming, const ServiceName& name,
-                   verbs::Nanos since);
+  bool PassToElder(verbs::IncomingConnection& incoming, const ServicePoint::Options& waiter);
 
  private:
   friend class PeerListening;
@@ -117,6 +120,8 @@ class ConnectionManager {
   // A request for a peer: true if one that waits here took it, with whatever outcome.
   bool OfferToPeers(Arrival* arrival);
   void OnRequest(uint16_t port, std::unique_ptr<verbs::IncomingConnection> incoming);
+  // This process listens at `port`.
+  bool IsOpen(uint16_t port) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // The listener of `port`, shared by the services on it. AlreadyExists: somebody else has it.
   absl::StatusOr<std::shared_ptr<Port>> OpenPort(uint16_t port)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -130,6 +135,8 @@ class ConnectionManager {
   // The name's own ports, and for a direct one those behind which others wait.
   std::vector<uint16_t> LinePortsOf(const ServiceName& name) const;
   std::vector<uint8_t> LineNoteFor(const ServiceName& name, uint64_t since) const;
+  // Until when others in the line are asked, by one that waits until `deadline`.
+  verbs::Deadline AnswerFor(verbs::Deadline deadline) const;
   bool TakesFromLine(const ServiceName& name, const LineNote& note);
   void ClimbLater(const ServiceName& name, Service& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Climb(const ServiceName& name);

@@ -113,7 +113,7 @@ Error ConnectionRequest::HandOff(const ServiceName& name) {
   return Ok();
 }
 
-bool ConnectionRequest::PassToElder(verbs::Nanos since) {
+bool ConnectionRequest::PassToElder(const ServicePoint::Options& waiter) {
   std::unique_ptr<verbs::IncomingConnection> incoming;
   {
     MutexLock lock(&lock_);
@@ -122,7 +122,7 @@ bool ConnectionRequest::PassToElder(verbs::Nanos since) {
     incoming = std::move(arrival_.incoming);
   }
   if (incoming == nullptr) return false;
-  if (!adapter_->connections().PassToElder(*incoming, name(), since)) {
+  if (!adapter_->connections().PassToElder(*incoming, waiter)) {
     MutexLock lock(&lock_);
     arrival_.incoming = std::move(incoming);
     return false;

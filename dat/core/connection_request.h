@@ -12,6 +12,7 @@
 #include "dat/core/error.h"
 #include "dat/core/object.h"
 #include "dat/core/service_name.h"
+#include "dat/core/service_point.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 
@@ -44,9 +45,9 @@ class ConnectionRequest final : public Object {
   // To the service point of `name` on this adapter, in this or another process of the host
   // and user; the requester's connection then counts as made to `name`.
   Error HandOff(const ServiceName& name);
-  // To another process of the host and user where somebody has waited for the name since before
-  // `since`. True: it has ended here. Blocks; not on the executor.
-  bool PassToElder(verbs::Nanos since);
+  // To another process of the host and user where somebody has waited for the name longer than
+  // `waiter`. True: it has ended here. Blocks; not on the executor.
+  bool PassToElder(const ServicePoint::Options& waiter);
 
   InterfaceAdapter& adapter() const { return *adapter_; }
   const verbs::Address& remote_address() const { return remote_address_; }

@@ -26,7 +26,9 @@ class ServicePoint final : public Object {
     ServiceName name;
     bool shared = false;     // VIPL: others may serve the same name
     bool one_shot = false;   // serves one request, then serves no more (RSP, VipConnectWait)
-    verbs::Nanos since = 0;  // shared: since when it waits, by the executor's clock
+    // Shared: since when and until when it waits, by the executor's clock.
+    verbs::Nanos since = 0;
+    verbs::Deadline deadline = verbs::Deadline::Infinite();
     bool provider_endpoint = false;  // DAT_PSP_PROVIDER_FLAG: an endpoint is made per request
     // DAT's CSP: what the consumer gave as address, with the port that is the name.
     std::optional<sockaddr_storage> common_address;

@@ -15,9 +15,14 @@
 // The line closes up: whoever is not at the first port looks every kClimb whether one before its
 // own has become free, and moves. So the place of a process that has gone, killed or not, is given
 // away, and nobody has to keep account of who is there.
+//
+// A process that is stopped says nothing. It is passed over, and what it was told it hears when it
+// goes on; whoever asks waits for all the answers together no longer than AnswerFor says.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "dat/core/connection_manager.h"
 
 namespace viaduct::core {
@@ -44,18 +49,25 @@ std::vector<uint8_t> ConnectionManager::LineNoteFor(const ServiceName& name, uin
   return EncodeLineNote({since, context_->address().v4()}, name);
 }
 
+verbs::Deadline ConnectionManager::AnswerFor(verbs::Deadline deadline) const {
+  const verbs::Nanos now = context_->executor().Now();
+  return verbs::Deadline::At(
+      std::clamp(deadline.at(), now + kShortestAnswer, now + kLongestAnswer));
+}
+
 Error ConnectionManager::JoinLine(ServicePoint& point) {
   const ServiceName& name = point.options().name;
+  const verbs::Deadline answer = AnswerFor(point.options().deadline);
   const std::vector<uint8_t> joins = LineNoteFor(name, LineNote::kJoins);
   std::vector<uint16_t> ahead;
   Error error = ServeAt(point, PortsOf(name), &ahead);
   const std::optional<uint16_t> direct = name.direct_port();
   if (error.code == Code::kConnQualInUse && direct.has_value()) {
-    if (!context_->WouldTake(*direct, joins)) return error;  // a stranger's, or DAT's
+    if (!context_->WouldTake(*direct, joins, answer)) return error;  // a stranger's, or DAT's
     error = ServeAt(point, LinePortsOf(name), &ahead);
   }
   if (!error.ok()) return error;
-  for (const uint16_t port : ahead) (void)context_->WouldTake(port, joins);
+  for (const uint16_t port : ahead) (void)context_->WouldTake(port, joins, answer);
   return Ok();
 }
 
@@ -71,9 +83,14 @@ bool ConnectionManager::TakesFromLine(const ServiceName& name, const LineNote& n
          static_cast<uint64_t>(service.points.front()->options().since) < note.since;
 }
 
-bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming, const ServiceName& name,
-                                    verbs::Nanos since) {
-  std::vector<uint16_t> others;
+bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming,
+                                    const ServicePoint::Options& waiter) {
+  const ServiceName& name = waiter.name;
+  const verbs::Deadline answer = AnswerFor(waiter.deadline);
+  const std::vector<uint8_t> note = LineNoteFor(name, static_cast<uint64_t>(waiter.since));
+  std::vector<uint16_t> others = LinePortsOf(name);
+  // Against the way in which the others move up, so that nobody slips past.
+  std::reverse(others.begin(), others.end());
   bool holds;
   {
     MutexLock lock(&lock_);
@@ -82,31 +99,26 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming, const S
     holds = found != services_.end();
     if (holds && found->second.vain_looks == kVainLooks) return false;
     if (holds) ++found->second.passing;
-    for (const uint16_t port : LinePortsOf(name)) {
-      const auto known = open_ports_.find(port);
-      if (known == open_ports_.end() || known->second.expired()) others.push_back(port);
-    }
+    std::erase_if(others, [this](uint16_t port)
+                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) { return IsOpen(port); });
   }
-  const std::vector<uint8_t> note = LineNoteFor(name, static_cast<uint64_t>(since));
-  bool met = false, passed = false;
-  // Against the way in which the others move up, so that nobody slips past.
-  std::reverse(others.begin(), others.end());
-  for (const uint16_t port : others) {
-    if (!context_->IsServed(port)) continue;
-    met = true;
-    passed = incoming.HandOff(port, note).ok();
-    if (passed) break;
-  }
-  MutexLock lock(&lock_);
-  const auto found = services_.find(name);
-  // Unless somebody who shares it with nobody has had the name meanwhile.
-  if (holds && found != services_.end() && found->second.passing != 0) {
+  bool met = false;
+  const absl::Cleanup back = [&] {
+    MutexLock lock(&lock_);
+    const auto found = services_.find(name);
+    // Unless somebody who shares it with nobody has had the name meanwhile.
+    if (!holds || found == services_.end() || found->second.passing == 0) return;
     Service& service = found->second;
     --service.passing;
     service.lingers_until = context_->executor().Now() + service.linger;
     service.vain_looks = met ? 0 : std::min(service.vain_looks + 1, kVainLooks);
+  };
+  for (const uint16_t port : others) {
+    if (!context_->IsServed(port)) continue;
+    met = true;
+    if (incoming.HandOff(port, note, answer).ok()) return true;
   }
-  return passed;
+  return false;
 }
 
 void ConnectionManager::ClimbLater(const ServiceName& name, Service& service) {

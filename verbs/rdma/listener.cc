@@ -147,7 +147,8 @@ void RdmaRequest::Close() {
   connection_ = nullptr;
 }
 
-absl::Status RdmaRequest::HandOff(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/) {
+absl::Status RdmaRequest::HandOff(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/,
+                                  Deadline /*deadline*/) {
   return absl::NotFoundError("a connection of an RDMA device stays in its process");
 }
 

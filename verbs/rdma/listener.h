@@ -64,7 +64,7 @@ class RdmaRequest final : public IncomingConnection, public ConnectionOwner {
   absl::Status Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
   void Refuse() override;
-  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note) override;
+  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) override;
   absl::Span<const uint8_t> note() const override { return {}; }
 
   void OnConnectionEvent(Connection& connection, const CmEvent& event) override;

@@ -308,7 +308,7 @@ class SimIncoming final : public IncomingConnection {
     connection_->Decline(ConnectOutcome::kRefused, {});
   }
   // Each node is a host of its own.
-  absl::Status HandOff(uint16_t, absl::Span<const uint8_t>) override {
+  absl::Status HandOff(uint16_t, absl::Span<const uint8_t>, Deadline) override {
     return absl::NotFoundError("no other process");
   }
   absl::Span<const uint8_t> note() const override { return {}; }

@@ -143,9 +143,9 @@ bool SoftContext::IsServed(uint16_t port) {
                      [port](const auto& wire) { return wire->IsServed(port); });
 }
 
-bool SoftContext::WouldTake(uint16_t port, absl::Span<const uint8_t> note) {
+bool SoftContext::WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) {
   return std::any_of(wires_.begin(), wires_.end(),
-                     [&](const auto& wire) { return wire->WouldTake(port, note); });
+                     [&](const auto& wire) { return wire->WouldTake(port, note, deadline); });
 }
 
 }  // namespace viaduct::verbs

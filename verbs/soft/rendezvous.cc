@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <ctime>
 #include <string>
 
 #include "absl/status/status.h"
@@ -20,7 +21,6 @@ namespace {
 
 constexpr uid_t kOverflowUser = 65534;  // what users outside our namespace look like
 constexpr int kBacklog = 1024;
-constexpr std::chrono::milliseconds kLongestAnswer(1000);
 
 socklen_t NameOf(absl::string_view service, uint16_t port, sockaddr_un* address) {
   const std::string name = absl::StrCat(service, "-", geteuid(), "-", port);
@@ -66,13 +66,15 @@ absl::StatusOr<Fd> DialTo(absl::string_view service, uint16_t port, pid_t* pid) 
   return fd;
 }
 
-bool AwaitInput(int socket) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point end = Clock::now() + kLongestAnswer;
+bool AwaitInput(int socket, Deadline deadline) {
+  using std::chrono::nanoseconds;
   pollfd wanted = {socket, POLLIN, 0};
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-    const int ready = poll(&wanted, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    const nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
+    const nanoseconds left = std::max(nanoseconds(deadline.at()) - now, nanoseconds::zero());
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+    const timespec longest = {seconds.count(), (left - seconds).count()};
+    const int ready = ppoll(&wanted, 1, &longest, nullptr);
     if (ready >= 0 || errno != EINTR) return ready > 0;
   }
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "verbs/base/clock.h"
 #include "verbs/base/fd.h"
 
 namespace viaduct::verbs {
@@ -21,9 +22,8 @@ absl::StatusOr<Fd> ListenAt(absl::string_view service, uint16_t port);
 // descriptor.
 absl::StatusOr<Fd> DialTo(absl::string_view service, uint16_t port, pid_t* pid);
 
-// Waits until something can be read, for a second at most; false: it did not come. Not on the
-// executor.
-bool AwaitInput(int socket);
+// Waits until something can be read; false: it did not come until `deadline`. Not on the executor.
+bool AwaitInput(int socket, Deadline deadline);
 
 // The process at the other end of a connected socket (the one that listens, or that connected), if
 // it runs as the same user and can be named here; null otherwise. The overflow user never matches.

@@ -49,7 +49,8 @@ class Wire {
   virtual bool IsServed(uint16_t port) const = 0;
 
   // As Context::WouldTake.
-  virtual bool WouldTake(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/) const {
+  virtual bool WouldTake(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/,
+                         Deadline /*deadline*/) const {
     return false;
   }
 };

@@ -274,6 +274,29 @@ TEST_P(Line, WhoIsStoppedDoesNotStopTheOthers) {
       });
 }
 
+// Those who do not answer are asked together, and not for as long as there are of them.
+TEST_P(Line, WhoIsStoppedDoesNotHoldUpATimeOut) {
+  RunAlone([name = GetParam()()] {
+    constexpr int64_t kAnyway = 1500;  // of the time-out and what is granted for an answer
+    Server a(name), b(name), c(name), d(name);
+    a.Wait();
+    b.Wait();
+    c.Wait();
+    b.Stop();
+    c.Stop();
+    const int64_t start = NowMilliseconds();
+    d.Wait(50);
+    EXPECT_EQ(d.Result().result, VIP_TIMEOUT);
+    EXPECT_LT(NowMilliseconds() - start, kAnyway);
+    b.Continue();
+    c.Continue();
+    for (Server* server : {&a, &b, &c}) {
+      Connect(name, "1");
+      server->ExpectServed("1");
+    }
+  });
+}
+
 // Waiters of one process and of another take turns by the same rule.
 TEST_P(Line, ThreadsAndProcessesStandInOneLine) {
   RunPair(

@@ -271,7 +271,7 @@ bool HasDoor(uint16_t port) {
   return DialTo(kService, port, &pid).ok();
 }
 
-absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note) {
+absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note, Deadline deadline) {
   pid_t pid;
   absl::StatusOr<Fd> dialled = DialTo(kService, port, &pid);
   if (!dialled.ok()) return dialled.status();
@@ -280,16 +280,16 @@ absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note) {
   question.insert(question.end(), note.begin(), note.end());
   if (!Send(channel.get(), question)) return absl::NotFoundError("nobody listens there any more");
   std::optional<Datagram> answer;
-  if (AwaitInput(channel.get())) answer = Receive(channel.get());
+  if (AwaitInput(channel.get(), deadline)) answer = Receive(channel.get());
   if (!answer.has_value() || answer->bytes != std::vector<uint8_t>{kTaken}) {
     return absl::NotFoundError("nobody there takes the request");
   }
   return channel;
 }
 
-absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, const MpaParser& request,
-                      const Socket& socket) {
-  const absl::StatusOr<Socket> channel = AskAtDoor(port, note);
+absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, Deadline deadline,
+                      const MpaParser& request, const Socket& socket) {
+  const absl::StatusOr<Socket> channel = AskAtDoor(port, note, deadline);
   if (!channel.ok()) return channel.status();
   if (!Send(channel->get(), request.bytes(), socket.get())) {
     return absl::NotFoundError("nobody there takes the request any more");

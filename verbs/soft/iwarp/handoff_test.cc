@@ -68,9 +68,10 @@ class HandOffTest : public testing::Test {
     std::lock_guard lock(mutex_);
     return arrival_.has_value();
   }
+  Deadline Soon() const { return Deadline::After(loop_, 1'000'000'000); }
   absl::Status HandOverWith(const std::string& note) {
     const std::vector<uint8_t> bytes = FromText(note);
-    return HandOver(kPort, bytes, *request_->request, request_->socket);
+    return HandOver(kPort, bytes, Soon(), *request_->request, request_->socket);
   }
 
   Fd Visit() {
@@ -97,9 +98,9 @@ class HandOffTest : public testing::Test {
     EXPECT_EQ(sendmsg(channel.get(), &header, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
   // What the door says, or nothing when it closes.
-  static std::string Hear(const Fd& channel) {
+  std::string Hear(const Fd& channel) const {
     char bytes[16];
-    if (!AwaitInput(channel.get())) return "silence";
+    if (!AwaitInput(channel.get(), Soon())) return "silence";
     const ssize_t n = recv(channel.get(), bytes, sizeof bytes, 0);
     return n > 0 ? std::string(bytes, static_cast<size_t>(n)) : "";
   }

@@ -60,9 +60,9 @@ class Incoming final : public IncomingConnection {
   // FIN without a reply. A reset would make some initiators try again with revision 1.
   void Refuse() override { socket_.Reset(); }
 
-  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note) override {
+  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) override {
     if (!socket_.valid()) return absl::FailedPreconditionError("decided already");
-    absl::Status status = HandOver(port, {note.data(), note.size()}, *request_, socket_);
+    absl::Status status = HandOver(port, {note.data(), note.size()}, deadline, *request_, socket_);
     if (status.ok()) socket_.Reset();  // the other process has its own
     return status;
   }

@@ -45,8 +45,8 @@ class IwarpWire final : public Wire {
   absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
                                                        ListenerSink* sink) override;
   bool IsServed(uint16_t port) const override { return HasDoor(port); }
-  bool WouldTake(uint16_t port, absl::Span<const uint8_t> note) const override {
-    return AskAtDoor(port, {note.data(), note.size()}).ok();
+  bool WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) const override {
+    return AskAtDoor(port, {note.data(), note.size()}, deadline).ok();
   }
 
  private:

@@ -151,7 +151,7 @@ void Host::Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
   if (pair->ConnectFailed(outcome, {})) link->LetGo();
 }
 
-absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note) {
+absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) {
   pid_t pid;
   absl::StatusOr<Fd> socket = Dial(port, &pid);
   if (!socket.ok()) return socket.status();
@@ -159,7 +159,7 @@ absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note) {
   if (SendMessage(socket->get(), BuildMessage(MessageType::kAsk, 0, body, note), {}) ==
       SocketResult::kDone) {
     Message answer;
-    if (AwaitInput(socket->get()) &&
+    if (AwaitInput(socket->get(), deadline) &&
         ReceiveMessage(socket->get(), &answer) == SocketResult::kDone &&
         answer.type == MessageType::kYes) {
       return absl::OkStatus();

@@ -51,9 +51,8 @@ class Host {
   // Executor: sends the request of `link` to another process's port, as the first one said.
   void Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
                 absl::Span<const uint8_t> note);
-  // Would the process that listens at `port` take a request with this note? Blocks up to a second;
-  // not on the executor. NotFound, ResourceExhausted.
-  static absl::Status AskToTake(uint16_t port, absl::Span<const uint8_t> note);
+  // As Context::WouldTake. NotFound, ResourceExhausted.
+  static absl::Status AskToTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline);
 
   // As Wire::Listen, in three steps. Port 0 takes a free one; the result is the port.
   // AlreadyExists.

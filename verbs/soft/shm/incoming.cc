@@ -61,9 +61,10 @@ void ShmIncoming::Reject(absl::Span<const uint8_t> private_data) {
 
 // The requester asks the other process itself, as it is of this host and user too: a connection's
 // rings lie in the memory of the two that it joins.
-absl::Status ShmIncoming::HandOff(uint16_t port, absl::Span<const uint8_t> note) {
+absl::Status ShmIncoming::HandOff(uint16_t port, absl::Span<const uint8_t> note,
+                                  Deadline deadline) {
   if (decided_) return absl::FailedPreconditionError("the request is decided");
-  absl::Status asked = Host::AskToTake(port, note);
+  absl::Status asked = Host::AskToTake(port, note, deadline);
   if (!asked.ok()) return asked;
   decided_ = true;
   loop_.Post([link = link_, port, note = std::vector<uint8_t>(note.begin(), note.end())] {

@@ -100,8 +100,8 @@ bool ShmWire::IsServed(uint16_t port) const {
   return Host::Dial(port, &pid).ok();
 }
 
-bool ShmWire::WouldTake(uint16_t port, absl::Span<const uint8_t> note) const {
-  return Host::AskToTake(port, note).ok();
+bool ShmWire::WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) const {
+  return Host::AskToTake(port, note, deadline).ok();
 }
 
 void ShmDoorbell::Wake(std::atomic<uint32_t>& word) { FutexWake(word, INT_MAX); }

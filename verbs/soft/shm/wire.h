@@ -28,7 +28,7 @@ class ShmWire final : public Wire {
   absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
                                                        ListenerSink* sink) override;
   bool IsServed(uint16_t port) const override;
-  bool WouldTake(uint16_t port, absl::Span<const uint8_t> note) const override;
+  bool WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) const override;
 
  private:
   Host& host_;
