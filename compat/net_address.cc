@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "verbs/base/settings.h"
+
 namespace viaduct::compat {
 namespace {
 
@@ -47,9 +49,10 @@ std::optional<verbs::Address> HostOf(const VIP_NET_ADDRESS* address) {
   return verbs::Address::V4(host);
 }
 
-bool HostIs(const VIP_NET_ADDRESS* address, const NicAddress& nic) {
-  return HostLength(address) == kNicAddressBytes &&
-         std::memcmp(BytesOf(address), nic.data(), kNicAddressBytes) == 0;
+bool IsLocal(const VIP_NET_ADDRESS* address, const NicAddress& nic) {
+  if (HostLength(address) != kNicAddressBytes) return false;
+  return std::memcmp(BytesOf(address), nic.data(), kNicAddressBytes) == 0 ||
+         verbs::ChoiceSetting(verbs::SettingId::kLocalHost) == "any";
 }
 
 std::optional<core::ServiceName> DiscriminatorOf(const VIP_NET_ADDRESS* address) {

@@ -25,7 +25,9 @@ NicAddress NicAddressOf(const verbs::Address& address);
 
 // Null unless the host part has six bytes and is an address of a host.
 std::optional<verbs::Address> HostOf(const VIP_NET_ADDRESS* address);
-bool HostIs(const VIP_NET_ADDRESS* address, const NicAddress& nic);
+// May a call that is about this NIC have that as its LocalAddr? The host must be the NIC's own, or
+// any of six bytes if VIADUCT_LOCAL_HOST says so.
+bool IsLocal(const VIP_NET_ADDRESS* address, const NicAddress& nic);
 // Null if it is longer than MaxDiscriminatorLen, or the host part has not six bytes: where it would
 // begin is read from the address, too.
 std::optional<core::ServiceName> DiscriminatorOf(const VIP_NET_ADDRESS* address);

@@ -27,7 +27,7 @@ TEST(NetAddressTest, WhatIsWrittenIsRead) {
   std::memset(buffer.bytes, 0xee, sizeof buffer.bytes);
   const char name[] = {'a', '\0', '\x7f', '\xff'};
   WriteNetAddress(kNic, absl::string_view(name, 4), buffer.address());
-  EXPECT_TRUE(HostIs(buffer.address(), kNic));
+  EXPECT_TRUE(IsLocal(buffer.address(), kNic));
   EXPECT_EQ(HostOf(buffer.address())->ToString(), "192.0.2.7");
   EXPECT_EQ(DiscriminatorOf(buffer.address())->bytes(), absl::string_view(name, 4));
   EXPECT_EQ(buffer.bytes[1 + 4 + 6 + 4], 0xee) << "a byte beyond the discriminator was written";
@@ -44,7 +44,7 @@ TEST(NetAddressTest, RefusesWhatIsNotAHost) {
   WriteNetAddress(kNic, "x", buffer.address());
   buffer.bytes[1] = 5;
   EXPECT_FALSE(HostOf(buffer.address()).has_value());
-  EXPECT_FALSE(HostIs(buffer.address(), kNic));
+  EXPECT_FALSE(IsLocal(buffer.address(), kNic));
   WriteNetAddress(NicAddress{}, "x", buffer.address());
   EXPECT_FALSE(HostOf(buffer.address()).has_value());
 }
@@ -74,7 +74,7 @@ TEST(NetAddressTest, AMalformedHostIsReadNoFurther) {
     std::memcpy(static_cast<void*>(address), &length, sizeof length);
     EXPECT_FALSE(DiscriminatorOf(address).has_value()) << length;
     EXPECT_FALSE(HostOf(address).has_value()) << length;
-    EXPECT_FALSE(HostIs(address, kNic)) << length;
+    EXPECT_FALSE(IsLocal(address, kNic)) << length;
   }
   munmap(pages, page + kForbidden);
 }
@@ -82,7 +82,7 @@ TEST(NetAddressTest, AMalformedHostIsReadNoFurther) {
 TEST(NetAddressTest, AnotherInstanceIsAnotherNic) {
   Buffer buffer;
   WriteNetAddress({192, 0, 2, 7, 0, 1}, "x", buffer.address());
-  EXPECT_FALSE(HostIs(buffer.address(), kNic));
+  EXPECT_FALSE(IsLocal(buffer.address(), kNic));
 }
 
 TEST(NetAddressTest, APortIsItsQualifierInBigEndianForm) {

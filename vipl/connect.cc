@@ -196,7 +196,7 @@ VIPL_EXPORT VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS*
       return VIP_INVALID_PARAMETER;
     }
     const verbs::Deadline deadline = nic->DeadlineAfter(Timeout);
-    if (!compat::HostIs(LocalAddr, nic->address())) return VIP_INVALID_ADDRESS;
+    if (!compat::IsLocal(LocalAddr, nic->address())) return VIP_INVALID_ADDRESS;
     const auto name = compat::DiscriminatorOf(LocalAddr);
     if (!name) return VIP_INVALID_PARAMETER;
     Ref<core::ConnectionRequest> request;
@@ -234,7 +234,7 @@ VIPL_EXPORT VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS
     const auto local_name = compat::DiscriminatorOf(LocalAddr);
     const auto remote_name = compat::DiscriminatorOf(RemoteAddr);
     const auto remote_host = compat::HostOf(RemoteAddr);
-    if (!compat::HostIs(LocalAddr, vi->nic().address())) return VIP_INVALID_ADDRESS;
+    if (!compat::IsLocal(LocalAddr, vi->nic().address())) return VIP_INVALID_ADDRESS;
     if (!local_name || !remote_name || !remote_host) return VIP_INVALID_PARAMETER;
 
     core::ConnectionHeader header;

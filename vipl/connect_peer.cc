@@ -118,7 +118,7 @@ VIPL_EXPORT VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADD
     const auto local_name = compat::DiscriminatorOf(LocalAddr);
     const auto remote_name = compat::DiscriminatorOf(RemoteAddr);
     const auto remote_host = compat::HostOf(RemoteAddr);
-    if (!compat::HostIs(LocalAddr, vi->nic().address())) return VIP_INVALID_ADDRESS;
+    if (!compat::IsLocal(LocalAddr, vi->nic().address())) return VIP_INVALID_ADDRESS;
     if (!local_name || !remote_name || !remote_host) return VIP_INVALID_PARAMETER;
 
     core::PeerRequest peer;

@@ -54,6 +54,9 @@ constexpr Setting kSettings[] = {
     {"VIADUCT_NIC_NAMES", SettingType::kChoice, "any", "any|known", 0, 0,
      "Whether VipOpenNic takes a name that it does not know for the default adapter (any), or "
      "refuses it (known)."},
+    {"VIADUCT_LOCAL_HOST", SettingType::kChoice, "nic", "nic|any", 0, 0,
+     "Whether the host in the LocalAddr of VIPL's calls must be the NIC's own address (nic), or "
+     "its bytes are not looked at (any): some programs leave them unset."},
     {"VIADUCT_VIP_HOSTS", SettingType::kPath, "/etc/vip_hosts", "", 0, 0,
      "The file in which VipNSGetHostByName looks first."},
     {"VIADUCT_VIP_NICS", SettingType::kPath, "/etc/vip_nics", "", 0, 0,

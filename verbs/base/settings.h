@@ -45,6 +45,7 @@ enum class SettingId {
   kFirstWordMs,
   kWindows,
   kNicNames,
+  kLocalHost,
   kVipHosts,
   kVipNics,
   kDatOverride,  // empty: not given

@@ -39,10 +39,12 @@ TEST(Settings, TableAndIdsAgree) {
   EXPECT_STREQ(GetSetting(SettingId::kFirstWordMs).name, "VIADUCT_FIRST_WORD_MS");
   EXPECT_STREQ(GetSetting(SettingId::kWindows).name, "VIADUCT_WINDOWS");
   EXPECT_STREQ(GetSetting(SettingId::kNicNames).name, "VIADUCT_NIC_NAMES");
+  EXPECT_STREQ(GetSetting(SettingId::kLocalHost).name, "VIADUCT_LOCAL_HOST");
   EXPECT_STREQ(GetSetting(SettingId::kVipHosts).name, "VIADUCT_VIP_HOSTS");
   EXPECT_STREQ(GetSetting(SettingId::kVipNics).name, "VIADUCT_VIP_NICS");
   EXPECT_STREQ(GetSetting(SettingId::kDatOverride).name, "DAT_OVERRIDE");
   EXPECT_STREQ(GetSetting(SettingId::kOfedEntries).name, "VIADUCT_OFED_ENTRIES");
+  EXPECT_STREQ(GetSetting(SettingId::kQueueEmpty).name, "VIADUCT_QUEUE_EMPTY");
   EXPECT_STREQ(GetSetting(SettingId::kShortList).name, "VIADUCT_SHORT_LIST");
   EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kShortList) + 1);
 }

@@ -69,6 +69,33 @@ TEST(VipConnectWait, TheLocalHostMustBeTheNic) {
   });
 }
 
+// As one program of the time does.
+TEST(VipConnectWait, TheLocalHostMayBeLeftUnset) {
+  setenv("VIADUCT_LOCAL_HOST", "any", 1);
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        const VIP_UINT8 unset[6] = {0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
+        NetAddress local(unset, sizeof unset, Name(0));
+        VIP_CONN_HANDLE connection;
+        ASSERT_EQ(::VipConnectWait(side.nic.handle, local.get(), kLong, side.requester.get(),
+                                   &side.peer, &connection),
+                  VIP_SUCCESS);
+        EXPECT_EQ(side.requester.discriminator(), "client");
+        EXPECT_EQ(::VipConnectAccept(connection, side.vi), VIP_SUCCESS);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        const VIP_UINT8 unset[6] = {};
+        NetAddress local(unset, sizeof unset, "client"), remote = side.nic.Address(Name(0));
+        EXPECT_EQ(::VipConnectRequest(side.vi, local.get(), remote.get(), kLong, &side.peer),
+                  VIP_SUCCESS);
+        peer.Tell("done");
+      });
+  unsetenv("VIADUCT_LOCAL_HOST");
+}
+
 TEST(VipConnectWait, EndsWhenItsNicIsClosed) {
   RunAlone([] {
     Side side;
