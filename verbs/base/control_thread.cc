@@ -45,7 +45,8 @@ int EpollWait(int epoll, epoll_event* events, int capacity, Nanos duration) {
                               static_cast<long>(duration % kSecond)};
     const int count =
         epoll_pwait2(epoll, events, capacity, duration == kNever ? nullptr : &timeout, nullptr);
-    if (count >= 0 || errno != ENOSYS) return count;
+    // Old kernels say ENOSYS; filters of system calls have other words for it.
+    if (count >= 0 || errno == EINTR) return count;
     has_nanoseconds.store(false, std::memory_order_relaxed);
   }
   const Nanos milliseconds = duration / 1'000'000 + (duration % 1'000'000 != 0);
