@@ -203,6 +203,25 @@ TEST(OutOfMemory, DatEpFreeNeedsNone) {
   });
 }
 
+TEST(OutOfMemory, TheEndOfAServicePointNeedsNone) {
+  RunAlone([] {
+    Side side;
+    for (int n = 1; n < 10; ++n) {
+      DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+      Must(dat_psp_create(side.ia, Port(0), side.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
+      DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+      DAT_EP_HANDLE ep = side.NewEp();
+      Must(dat_rsp_create(side.ia, Port(1), ep, side.cr_evd, &rsp));
+      FailAllocation(n);
+      const DAT_RETURN ended[] = {dat_psp_free(psp), dat_rsp_free(rsp)};
+      EXPECT_FALSE(StopFailing()) << "it allocates";
+      EXPECT_EQ(ended[0], DAT_RETURN{DAT_SUCCESS});
+      EXPECT_EQ(ended[1], DAT_RETURN{DAT_SUCCESS});
+      Must(dat_ep_free(ep));
+    }
+  });
+}
+
 constexpr uint8_t kMessages = 30;
 
 // Of the receives that were posted with their own numbers as cookies: the messages have these

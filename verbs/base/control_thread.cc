@@ -189,20 +189,24 @@ void ControlThread::Run() {
 void ControlThread::RunTasks() {
   // What these tasks post waits for the next round: descriptors get their turn between.
   std::deque<Task> tasks;
+  Awaited* awaited;
   uint32_t round;
-  bool awaited;
+  bool drains;
   {
     MutexLock lock(&mutex_);
     tasks.swap(tasks_);
+    awaited = std::exchange(awaited_, nullptr);
+    last_awaited_ = &awaited_;
     round = ++begun_rounds_;
-    awaited = std::exchange(drain_due_, false);
+    drains = std::exchange(drain_due_, false);
   }
   for (Task& task : tasks) {
     task();
     task = nullptr;  // what it captured goes before the next task runs
   }
+  for (; awaited != nullptr; awaited = awaited->next) awaited->task();
   ended_rounds_.store(round, std::memory_order_release);
-  if (awaited) FutexWake(ended_rounds_, INT_MAX);
+  if (drains) FutexWake(ended_rounds_, INT_MAX);
 }
 
 void ControlThread::RunTimers() {
@@ -378,6 +382,18 @@ void ControlThread::Drain() {
     if (static_cast<int32_t>(ended - round) >= 0) return;
     FutexWait(ended_rounds_, ended, Deadline::Infinite());
   }
+}
+
+void ControlThread::RunAndWait(absl::FunctionRef<void()> task) {
+  if (!alive()) return;
+  if (OnExecutor()) return task();
+  Awaited awaited = {task};
+  {
+    MutexLock lock(&mutex_);
+    *last_awaited_ = &awaited;
+    last_awaited_ = &awaited.next;
+  }
+  Drain();  // it runs in the round that this one waits for, or before
 }
 
 std::unique_ptr<Parker> ControlThread::NewParker() { return std::make_unique<FutexParker>(); }

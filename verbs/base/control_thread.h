@@ -6,9 +6,9 @@
 // in epoll_wait without any periodic wake-up while nothing is due, and never runs the program's
 // code.
 //
-// In a forked child it is dead: Post, RunAt and Watch do nothing, Drain returns at once, alive()
-// is false. The child's copies of its descriptors are closed, so that the parent's death is
-// noticed by peers although a child lives.
+// In a forked child it is dead: Post, RunAt, RunAndWait and Watch do nothing, Drain returns at
+// once, alive() is false. The child's copies of its descriptors are closed, so that the parent's
+// death is noticed by peers although a child lives.
 #ifndef VIADUCT_VERBS_BASE_CONTROL_THREAD_H_
 #define VIADUCT_VERBS_BASE_CONTROL_THREAD_H_
 
@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "verbs/base/event_loop.h"
@@ -55,6 +56,7 @@ class ControlThread final : public EventLoop {
   void Drain() override;
   std::unique_ptr<Parker> NewParker() override;
 
+  void RunAndWait(absl::FunctionRef<void()> task) override;
   absl::Status Watch(int fd, uint32_t events, FdHandler handler) override;
   void SetEvents(int fd, uint32_t events) override;
   void Unwatch(int fd) override;
@@ -69,6 +71,11 @@ class ControlThread final : public EventLoop {
  private:
   class LoopTicker;
   struct Tick;
+  // On the stack of the thread that waits for it.
+  struct Awaited {
+    absl::FunctionRef<void()> task;
+    Awaited* next = nullptr;
+  };
   // Lives in a shared_ptr, so that Unwatch inside the handler does not destroy what runs.
   struct Watched {
     int fd;
@@ -102,6 +109,8 @@ class ControlThread final : public EventLoop {
 
   Mutex mutex_;
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  Awaited* awaited_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  Awaited** last_awaited_ ABSL_GUARDED_BY(mutex_) = &awaited_;  // the null at the list's end
   // RunTasks counts; somebody waits for the end of the next round. Drain needs no memory: it is
   // called where things end.
   uint32_t begun_rounds_ ABSL_GUARDED_BY(mutex_) = 0;

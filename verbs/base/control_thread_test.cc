@@ -76,6 +76,34 @@ TEST_F(ControlThreadTest, DrainOnTheLoopReturnsAtOnce) {
   EXPECT_TRUE(later);
 }
 
+TEST_F(ControlThreadTest, RunsWhatSomebodyWaitsForBehindTheTasks) {
+  std::vector<int> order;
+  loop_.Post([&] { order.push_back(1); });
+  loop_.RunAndWait([&] {
+    EXPECT_TRUE(loop_.OnExecutor());
+    order.push_back(2);
+    loop_.RunAndWait([&] { order.push_back(3); });  // here at once
+    order.push_back(4);
+  });
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3, 4}));
+}
+
+TEST_F(ControlThreadTest, ManyThreadsWaitForTheirs) {
+  int count = 0;  // only the loop's
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 500; ++j) {
+        int seen = 0;
+        loop_.RunAndWait([&] { seen = ++count; });
+        EXPECT_NE(seen, 0);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count, 2000);
+}
+
 TEST_F(ControlThreadTest, ManyThreadsPost) {
   std::atomic<int> count{0};
   std::vector<std::thread> threads;

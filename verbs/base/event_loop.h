@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "verbs/base/executor.h"
 
@@ -28,6 +29,10 @@ class Ticker {
 class EventLoop : public Executor {
  public:
   using FdHandler = std::function<void(uint32_t events)>;
+
+  // Runs `task` on the loop, behind every task posted before, and returns when it has run; on the
+  // loop itself at once. Needs no memory: it is for what ends. Any thread.
+  virtual void RunAndWait(absl::FunctionRef<void()> task) = 0;
 
   // Calls `handler` with epoll's event bits whenever some of `events` are there (EPOLLET and
   // EPOLLONESHOT as epoll has them). AlreadyExists: `fd` is watched; other errors of epoll_ctl as

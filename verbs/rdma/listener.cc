@@ -72,12 +72,7 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
 RdmaListener::~RdmaListener() {
   if (id_ == nullptr) return;  // it never listened
   served_.Remove(port_);
-  if (device_.loop().OnExecutor()) {
-    Close();
-    return;
-  }
-  device_.loop().Post([this] { Close(); });
-  device_.loop().Drain();
+  device_.loop().RunAndWait([this] { Close(); });
 }
 
 // The kernel answers the requests that are with the listener when it goes as if a program had said

@@ -257,12 +257,11 @@ void Acceptor::Start() {
 }
 
 Acceptor::~Acceptor() {
-  if (!started_ || core_->loop().OnExecutor()) {
+  if (!started_) {
     core_->Stop();
-    return;
+  } else {
+    core_->loop().RunAndWait([this] { core_->Stop(); });
   }
-  core_->loop().Post([core = core_] { core->Stop(); });
-  core_->loop().Drain();
 }
 
 }  // namespace viaduct::verbs::iwarp

@@ -258,12 +258,11 @@ void HandOffDoor::Start() {
 }
 
 HandOffDoor::~HandOffDoor() {
-  if (!started_ || core_->loop().OnExecutor()) {
+  if (!started_) {
     core_->Stop();
-    return;
+  } else {
+    core_->loop().RunAndWait([this] { core_->Stop(); });
   }
-  core_->loop().Post([core = core_] { core->Stop(); });
-  core_->loop().Drain();
 }
 
 bool HasDoor(uint16_t port) {

@@ -67,10 +67,8 @@ absl::Status ShmIncoming::HandOff(uint16_t port, absl::Span<const uint8_t> note,
   absl::Status asked = Host::AskToTake(port, note, deadline);
   if (!asked.ok()) return asked;
   decided_ = true;
-  loop_.Post([link = link_, port, note = std::vector<uint8_t>(note.begin(), note.end())] {
-    link->peer->Redirect(link, port, note);
-  });
-  loop_.Drain();  // it is done when it returns, though the process ends then
+  // It is done when this returns, though the process ends then.
+  loop_.RunAndWait([&] { link_->peer->Redirect(link_, port, note); });
   return absl::OkStatus();
 }
 
