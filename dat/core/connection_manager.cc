@@ -127,15 +127,19 @@ ConnectionManager::~ConnectionManager() {
 
 // ---------------------------------------------------------------------- who serves what
 
-absl::StatusOr<std::shared_ptr<ConnectionManager::Port>> ConnectionManager::OpenPort(
-    uint16_t port) {
-  if (auto known = open_ports_.find(port); known != open_ports_.end()) {
-    if (std::shared_ptr<Port> open = known->second.lock()) return open;
+absl::Status ConnectionManager::OpenPort(uint16_t number, std::shared_ptr<Port>* port) {
+  if (auto known = open_ports_.find(number); known != open_ports_.end()) {
+    if (std::shared_ptr<Port> open = known->second.lock()) {
+      *port = std::move(open);
+      return absl::OkStatus();
+    }
     open_ports_.erase(known);
   }
-  auto opened = Port::Open(*this, port);
-  if (opened.ok()) open_ports_[(*opened)->number()] = *opened;
-  return opened;
+  auto opened = Port::Open(*this, number);
+  if (!opened.ok()) return opened.status();
+  *port = *std::move(opened);
+  open_ports_[(*port)->number()] = *port;
+  return absl::OkStatus();
 }
 
 Error ConnectionManager::ClaimName(const ServicePoint::Options& options,
@@ -151,22 +155,22 @@ Error ConnectionManager::ClaimName(const ServicePoint::Options& options,
 }
 
 Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint16_t>& ports,
-                                     std::vector<uint16_t>* ahead) {
+                                     std::vector<uint16_t>* ahead, std::shared_ptr<Port>* port) {
   Service service;
   if (Error error = ClaimName(point.options(), &service.claim); !error.ok()) return error;
   Error why = Code::kConnQualInUse;
   ahead->clear();
   for (uint16_t number : ports) {
-    auto port = OpenPort(number);
-    if (port.ok()) {
-      service.port = *std::move(port);
+    const absl::Status opened = OpenPort(number, port);
+    if (opened.ok()) {
+      service.port = *port;
       service.place = ahead->size();
       service.points.push_back(&point);
       if (service.place != 0 && point.options().shared) ClimbLater(point.options().name, service);
       services_[point.options().name] = std::move(service);
       return Ok();
     }
-    if (absl::IsResourceExhausted(port.status())) why = OutOf(Resource::kDevice);
+    if (absl::IsResourceExhausted(opened)) why = OutOf(Resource::kDevice);
     ahead->push_back(number);
   }
   return why;
@@ -181,12 +185,12 @@ Error ConnectionManager::Serve(ServicePoint& point) {
 Error ConnectionManager::ServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,
                                  std::vector<uint16_t>* ahead) {
   const ServicePoint::Options& options = point.options();
-  std::shared_ptr<Port> closing;  // both outside the lock
+  std::shared_ptr<Port> port, closing;  // all outside the lock
   Ref<ServicePoint> spent;
   {
     MutexLock lock(&lock_);
     auto known = services_.find(options.name);
-    if (known == services_.end()) return OpenService(point, ports, ahead);
+    if (known == services_.end()) return OpenService(point, ports, ahead, &port);
     Service& service = known->second;
     for (ServicePoint* other : service.points) {
       if (!options.shared || !other->options().shared) return Code::kConnQualInUse;
@@ -210,13 +214,13 @@ Error ConnectionManager::ServeAt(ServicePoint& point, const std::vector<uint16_t
 }
 
 Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
+  std::shared_ptr<Port> port;  // outside the lock
   MutexLock lock(&lock_);
-  auto port = OpenPort(0);
-  if (!port.ok()) return Code::kConnQualUnavailable;
-  *qualifier = (*port)->number();
+  if (!OpenPort(0, &port).ok()) return Code::kConnQualUnavailable;
+  *qualifier = port->number();
   point.options_.name = ServiceName::FromQualifier(*qualifier);
   Service& service = services_[point.options_.name];
-  service.port = *std::move(port);
+  service.port = port;
   service.points.push_back(&point);
   return Ok();
 }

@@ -122,14 +122,18 @@ class ConnectionManager {
   void OnRequest(uint16_t port, std::unique_ptr<verbs::IncomingConnection> incoming);
   // This process listens at `port`.
   bool IsOpen(uint16_t port) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // The listener of `port`, shared by the services on it. AlreadyExists: somebody else has it.
-  absl::StatusOr<std::shared_ptr<Port>> OpenPort(uint16_t port)
+  // The listener of `number`, shared by the services on it. AlreadyExists: somebody else has it.
+  // `*port` outlives the lock: if a port is closed after all, for want of memory as well, that
+  // waits for a request being delivered, which waits for the lock.
+  absl::Status OpenPort(uint16_t number, std::shared_ptr<Port>* port)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // At the first free one of `ports`; `ahead` gets those before it.
   Error ServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,
                 std::vector<uint16_t>* ahead);
+  // `*port` as with OpenPort.
   Error OpenService(ServicePoint& point, const std::vector<uint16_t>& ports,
-                    std::vector<uint16_t>* ahead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+                    std::vector<uint16_t>* ahead, std::shared_ptr<Port>* port)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // ---- waiting_line.cc
   Error JoinLine(ServicePoint& point);
   // The name's own ports, and for a direct one those behind which others wait.

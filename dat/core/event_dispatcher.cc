@@ -211,7 +211,7 @@ struct EventDispatcher::WaitProgress {
   bool begun = false;
   bool overflows = false;
   uint64_t first_notices = 0;  // when the wait began
-  uint64_t last_notices = 0;   // when it last looked
+  uint64_t last_notices = 0;   // when it last looked, or before it did
 };
 
 bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* more,
@@ -223,6 +223,7 @@ bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* m
       bool overflows = false;
       came = TakeLocked(event, &taken, &overflows);
       progress->overflows |= overflows;
+      progress->last_notices = notices_;
     } else {
       came = HarvestLocked();
       progress->overflows |= OverflowsLocked();
@@ -262,6 +263,10 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
   absl::Cleanup disown = [this] { owned_.store(false, std::memory_order_release); };
   if (!options.exclusive) std::move(disown).Cancel();
   WaitProgress progress;
+  if (watched()) [[unlikely]] {
+    SpinLockHolder lock(&lock_);
+    progress.last_notices = notices_;
+  }
   const Error error = WaitCounted(deadline, options.interruptible, refusals,
                                   [&] { return Take(options, event, more, &progress); });
   if (options.exclusive) std::move(disown).Invoke();

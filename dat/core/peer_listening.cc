@@ -14,18 +14,17 @@ using verbs::MutexLock;
 Error PeerListening::Start(ConnectionManager& manager, Endpoint& endpoint,
                            const PeerRequest& request, std::unique_ptr<PeerListening>* out) {
   Error why = Code::kConnQualInUse;
-  std::shared_ptr<ConnectionManager::Port> opened;  // if it is closed, outside the lock
+  std::shared_ptr<ConnectionManager::Port> port;  // outside the lock
   MutexLock lock(&manager.lock_);
   manager.peers_.reserve(manager.peers_.size() + 1);
   for (uint16_t number : manager.PeerPortsOf(request.name)) {
-    auto port = manager.OpenPort(number);
-    if (port.ok()) {
-      opened = *std::move(port);
-      out->reset(new PeerListening(manager, endpoint, request, opened));
+    const absl::Status opened = manager.OpenPort(number, &port);
+    if (opened.ok()) {
+      out->reset(new PeerListening(manager, endpoint, request, port));
       manager.peers_.push_back(out->get());
       return Ok();
     }
-    if (absl::IsResourceExhausted(port.status())) why = OutOf(Resource::kDevice);
+    if (absl::IsResourceExhausted(opened)) why = OutOf(Resource::kDevice);
   }
   return why;
 }

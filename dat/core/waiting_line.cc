@@ -135,9 +135,8 @@ void ConnectionManager::Climb(const ServiceName& name) {
   const std::vector<uint16_t> ports = LinePortsOf(name);
   for (size_t place = 0; place < service.place; ++place) {
     if (context_->IsServed(ports[place])) continue;
-    auto port = OpenPort(ports[place]);
-    if (!port.ok()) continue;
-    left = std::exchange(service.port, *std::move(port));
+    if (!OpenPort(ports[place], &left).ok()) continue;
+    service.port.swap(left);
     service.place = place;
     service.vain_looks = 0;
   }
