@@ -21,7 +21,9 @@ VIP_RETURN Vi::Notify(WorkQueue& queue, const ViNotifies::Registration& registra
 
 void Vi::ServeNotifies(WorkQueue& queue) {
   if (!queue.notifies().BeginService()) return;
-  verbs::PostCallback(this, [vi = core::Ref<Vi>::Share(this), &queue] { vi->RunNotify(queue); });
+  const bool posted = verbs::PostCallback(
+      this, [vi = core::Ref<Vi>::Share(this), &queue] { vi->RunNotify(queue); });
+  if (!posted) queue.notifies().ServiceRuns();  // the next completion tries again
 }
 
 void Vi::RunNotify(WorkQueue& queue) {
@@ -52,7 +54,9 @@ VIP_RETURN Cq::Notify(const CqNotifies::Registration& registration) {
 
 void Cq::ServeNotifies() {
   if (!notifies_.BeginService()) return;
-  verbs::PostCallback(this, [cq = core::Ref<Cq>::Share(this)] { cq->RunNotify(); });
+  const bool posted =
+      verbs::PostCallback(this, [cq = core::Ref<Cq>::Share(this)] { cq->RunNotify(); });
+  if (!posted) notifies_.ServiceRuns();  // the next completion tries again
 }
 
 void Cq::RunNotify() {

@@ -45,7 +45,7 @@ class Notifies {
 
   // True if a service is to be posted: one at a time waits for its turn on the callback thread.
   bool BeginService() { return !posted_.exchange(true, std::memory_order_acq_rel); }
-  // It has its turn: what completes from here on posts another.
+  // It has its turn, or will have none: what completes from here on posts another.
   void ServiceRuns() { posted_.exchange(false, std::memory_order_acq_rel); }
 
  private:

@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <vipl.h>
 
+#include <atomic>
 #include <functional>
 
 #include "gtest/gtest.h"
@@ -124,6 +125,29 @@ TEST(OutOfMemory, AFailedVipConnectPeerRequestLeavesTheViIdle) {
       EXPECT_EQ(side.State(), VIP_STATE_IDLE);
     }
     EXPECT_GT(n, 3) << "the libraries allocate elsewhere";
+  });
+}
+
+// A notify whose turn could not be had has one with the next completion.
+TEST(OutOfMemory, ANotifyGoesOnBehindAFailure) {
+  RunAlone([] {
+    Side side;
+    static std::atomic<int> told;
+    told = 0;
+    const auto handler = [](VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) { ++told; };
+    int asked = 0, n = 0;
+    for (bool failed = true; failed;) {
+      SCOPED_TRACE(++n);
+      FailAllocation(n);
+      const VIP_RETURN result = VipSendNotify(side.vi, nullptr, handler);
+      failed = StopFailing();
+      if (result == VIP_SUCCESS) ++asked;
+    }
+    EXPECT_GT(asked, 1) << "it fails where the notify is kept";
+    for (int i = 0; i < asked; ++i) {
+      side.PostSend(side.memory.Fill(i, 0, 0));  // not connected: it is flushed
+      while (told <= i) sched_yield();
+    }
   });
 }
 

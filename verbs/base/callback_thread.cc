@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
-#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -20,6 +19,7 @@ namespace viaduct::verbs {
 namespace {
 
 constinit std::atomic<bool> exiting{false};
+constinit std::atomic<bool> begun{false};  // a callback has been posted, once
 constinit thread_local bool is_callback_thread = false;
 
 class CallbackThread {
@@ -34,9 +34,9 @@ class CallbackThread {
   void Await(const void* about, std::chrono::milliseconds patience) {
     if (is_callback_thread || exiting.load(std::memory_order_acquire)) return;
     std::unique_lock<std::mutex> hold(mutex_);
-    const uint64_t number = begun_;
+    const uint64_t number = taken_;
     const bool returned =
-        returned_.wait_for(hold, patience, [&] { return at_work_ != about || begun_ != number; });
+        returned_.wait_for(hold, patience, [&] { return at_work_ != about || taken_ != number; });
     if (returned) return;
     WriteLog(LogLevel::kWarn,
              "a callback has not returned while what it is about was freed: it may use what is "
@@ -80,7 +80,7 @@ class CallbackThread {
     Callback callback = std::move(callbacks_.front());
     callbacks_.pop_front();
     at_work_ = callback.about;
-    ++begun_;
+    ++taken_;
     return callback;
   }
 
@@ -100,7 +100,7 @@ class CallbackThread {
   std::condition_variable returned_;
   std::deque<Callback> callbacks_;
   const void* at_work_ = nullptr;  // what the callback is about that has begun and not returned
-  uint64_t begun_ = 0;
+  uint64_t taken_ = 0;             // callbacks
   bool started_ = false;
 };
 
@@ -112,19 +112,20 @@ CallbackThread& TheThread() {
 
 }  // namespace
 
-bool PostCallback(const void* about, std::function<void()> callback) noexcept {
+bool internal::EnqueueCallback(const void* about, std::function<void()> callback) {
   if (exiting.load(std::memory_order_acquire)) return false;
-  try {
-    TheThread().Post(about, std::move(callback));
-    return true;
-  } catch (const std::exception&) {
-    WriteLog(LogLevel::kError, "no memory for a callback: it is lost");
-    return false;
-  }
+  begun.store(true, std::memory_order_release);
+  TheThread().Post(about, std::move(callback));
+  return true;
+}
+
+void internal::LogLostCallback() {
+  WriteLog(LogLevel::kError, "no memory for a callback: it is lost");
 }
 
 void AwaitCallback(const void* about, std::chrono::milliseconds patience) {
-  TheThread().Await(about, patience);
+  // What ends needs no memory, so this does not make the thread.
+  if (begun.load(std::memory_order_acquire)) TheThread().Await(about, patience);
 }
 
 void StopCallbacksAtExit() {

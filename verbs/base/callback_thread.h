@@ -10,14 +10,31 @@
 #define VIADUCT_VERBS_BASE_CALLBACK_THREAD_H_
 
 #include <chrono>
+#include <exception>
 #include <functional>
+#include <utility>
 
 namespace viaduct::verbs {
+
+namespace internal {
+
+bool EnqueueCallback(const void* about, std::function<void()> callback);
+void LogLostCallback();
+
+}  // namespace internal
 
 // Runs `callback` after every one posted before it. `about`: an object, for AwaitCallback, which is
 // not looked into. Any thread, inside an EpochGuard as well; never waits for a callback. False: it
 // is lost, for want of memory (that is logged) or because exit() has begun.
-bool PostCallback(const void* about, std::function<void()> callback) noexcept;
+template <typename Callback>
+bool PostCallback(const void* about, Callback&& callback) noexcept {
+  try {  // turning it into a function takes memory, too
+    return internal::EnqueueCallback(about, std::forward<Callback>(callback));
+  } catch (const std::exception&) {
+    internal::LogLostCallback();
+    return false;
+  }
+}
 
 // The program is about to free what callbacks about this object use. Returns when none of them is
 // at work; those that have not begun must find out themselves that it is gone. In a callback, and
