@@ -117,6 +117,27 @@ TEST_F(DisconnectTest, AbruptlyFlushesBeforeItReturns) {
   EXPECT_EQ(active_.events().count(), 0u) << "no sink call follows";
 }
 
+// A send that needs no word of the peer is done when it has left, but its completion stands behind
+// those of older ones, and so does its verdict.
+TEST_F(DisconnectTest, NothingSucceedsBehindWhatIsFlushed) {
+  for (const bool suppressed : {false, true}) {
+    End& from = NewEnd(a());
+    End& to = NewEnd(b());
+    Connect(from, to);
+    ASSERT_EQ(from.Send(0, 0, 100, kConfirm), PostResult::kOk);  // for which there is no receive
+    for (int i = 1; i < 4; ++i) {
+      ASSERT_EQ(from.Send(i, 0, 100, suppressed ? kSuppress : 0), PostResult::kOk);
+    }
+    from.Poll();
+    EXPECT_EQ(from.sends().got().size(), 0u);
+    from.pair().Disconnect(DisconnectMode::kAbrupt);
+    from.Poll();
+    ASSERT_EQ(from.sends().got().size(), 4u);
+    ExpectAllFlushed(from.sends(), 0, 4);
+    ExpectDisconnected(to, DisconnectCause::kPeer);
+  }
+}
+
 TEST_F(DisconnectTest, WhatWasCompletedBeforeAbruptStillArrives) {
   for (size_t size : {8, 4096, 60000}) {
     End& from = NewEnd(a());

@@ -387,13 +387,23 @@ Link* SoftQueuePair::Tear(Status verdict, Broken* broken) {
 void SoftQueuePair::FlushQueues(Status oldest) {
   const uint64_t emitted = sends_.done.load();
   const uint64_t end = sends_.posted.load();
+  bool failed = false;
   for (uint64_t n = sends_.reaped.load(); n != end; n++) {
     SendEntry& entry = sends_.at(n);
-    if (LoadStatus(entry) != kPending) continue;
-    // Partly emitted counts as emitted.
-    const bool earned = n < emitted || entry.offset != 0;
-    SetStatus(entry, earned ? oldest : Status::kFlushed);
-    oldest = Status::kFlushed;
+    const uint8_t status = LoadStatus(entry);
+    if (status == kPending) {
+      // Partly emitted counts as emitted.
+      const bool earned = n < emitted || entry.offset != 0;
+      SetStatus(entry, earned ? oldest : Status::kFlushed);
+      oldest = Status::kFlushed;
+      failed = true;
+    } else if (failed && LoadOpcode(entry) != Opcode::kBind) {
+      // It was done when it had left, and nobody was told: behind one that failed all has. A bind
+      // has been done here.
+      SetStatus(entry, Status::kFlushed);
+    } else if (status != static_cast<uint8_t>(Status::kSuccess) && no_receive_ != NoReceive::kDrop) {
+      failed = true;  // with kDrop it has failed alone
+    }
   }
   sends_.done.store(end);
   incomplete_.store(0);
