@@ -27,7 +27,7 @@ namespace viaduct::verbs {
 // Names a protection domain in the checks. kWildcardDomain matches every other, on either side.
 // A queue pair has a number of its own, which is the domain of the windows that are bound to it
 // alone.
-using DomainId = uint32_t;
+using DomainId = uint64_t;  // of 48 bits: never used twice
 inline constexpr DomainId kWildcardDomain = 0;
 
 // What a window is to become.
@@ -103,8 +103,8 @@ class RegionTable {
   // Key: bits 0-15 index, 16-30 random, never 0. Indices are drawn at random as well.
   struct alignas(64) Region {
     std::atomic<Key> key;  // 0: opens nothing
-    // Who may do what: bits 0-15 the rights, 16-31 the rights where addresses count from 0 (then
-    // the former are none, and Check refuses), 32-63 the domain.
+    // Who may do what: bits 0-7 the rights, 8-15 the rights where addresses count from 0 (then the
+    // former are none, and Check refuses), 16-63 the domain.
     std::atomic<uint64_t> grant;
     std::atomic<uint64_t> address;
     std::atomic<uint64_t> length;
@@ -118,10 +118,11 @@ class RegionTable {
   };
 
   static uint64_t GrantOf(DomainId domain, uint32_t access, bool zero) {
-    return uint64_t{domain} << 32 | uint64_t{access} << (zero ? 16 : 0);
+    static_assert(kRemoteAtomic < 1 << 8);
+    return domain << 16 | uint64_t{access} << (zero ? 8 : 0);
   }
-  static uint32_t RightsOf(uint64_t grant) { return (grant | grant >> 16) & 0xffff; }
-  static DomainId DomainOf(uint64_t grant) { return static_cast<DomainId>(grant >> 32); }
+  static uint32_t RightsOf(uint64_t grant) { return (grant | grant >> 8) & 0xff; }
+  static DomainId DomainOf(uint64_t grant) { return grant >> 16; }
   static bool Matches(uint64_t grant, DomainId domain) {
     const DomainId owner = DomainOf(grant);
     return owner == domain || owner == kWildcardDomain || domain == kWildcardDomain;
