@@ -44,7 +44,7 @@ absl::Status ListenError(int error, const Address& address, uint16_t port) {
       absl::StrCat("listen on ", address.ToString(), " port ", port, ": ", strerror(error));
   switch (error) {
     case EADDRINUSE:
-      Log(LogLevel::kWarn, text);
+      Log(LogLevel::kInfo, text);
       return absl::AlreadyExistsError(text);
     case EACCES:
     case EPERM:
