@@ -251,7 +251,7 @@ void Notifier::CallAgent(const Agent& agent, Handle dispatcher) {
   verbs::PostCallback(this, [self = Ref<Notifier>::Share(this), agent, dispatcher] {
     {
       MutexLock lock(&self->lock_);
-      if (self->freed_ && dispatcher != nullptr) return;
+      if (self->quiet_ || (self->freed_ && dispatcher != nullptr)) return;
     }
     agent.function(agent.instance, dispatcher);
   });
@@ -275,10 +275,16 @@ Error Notifier::Attach(EventDispatcher& dispatcher) {
 }
 
 void Notifier::Detach(EventDispatcher& dispatcher, bool freed) {
-  MutexLock lock(&lock_);
-  unarmed_.erase(std::remove(unarmed_.begin(), unarmed_.end(), &dispatcher), unarmed_.end());
-  attached_.erase(std::find(attached_.begin(), attached_.end(), &dispatcher));
-  if (attached_.empty() && freed) TellWaitersLocked();
+  Agent agent;
+  {
+    MutexLock lock(&lock_);
+    unarmed_.erase(std::remove(unarmed_.begin(), unarmed_.end(), &dispatcher), unarmed_.end());
+    attached_.erase(std::find(attached_.begin(), attached_.end(), &dispatcher));
+    if (!attached_.empty() || !freed) return;
+    TellWaitersLocked();
+    agent = std::exchange(agent_, Agent());
+  }
+  CallAgent(agent, nullptr);
 }
 
 // --------------------------------------------------------------------------------- end
@@ -288,7 +294,7 @@ Error Notifier::Free() {
     MutexLock lock(&lock_);
     if (!attached_.empty() || !waiters_.empty()) return InvalidState(StateDetail::kNotifierInUse);
     agent_ = Agent();
-    freed_ = true;
+    freed_ = quiet_ = true;
   }
   // One that has begun may use what the program frees next.
   verbs::AwaitCallback(this);

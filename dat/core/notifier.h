@@ -115,6 +115,7 @@ class Notifier final : public Object {
   verbs::EventFd descriptor_;
   Agent agent_ ABSL_GUARDED_BY(lock_);
   bool freed_ ABSL_GUARDED_BY(lock_) = false;
+  bool quiet_ ABSL_GUARDED_BY(lock_) = false;  // by the consumer: no agent is called any more
   bool triggered_ ABSL_GUARDED_BY(lock_) = false;
   Handle trigger_ ABSL_GUARDED_BY(lock_) = nullptr;    // the dispatcher that did it
   Handle awoken_by_ ABSL_GUARDED_BY(lock_) = nullptr;  // the dispatcher that ended the last sleep

@@ -307,6 +307,22 @@ TEST(CnoAgent, C065_CalledOnceForEachAssociation) {
   });
 }
 
+// As a waiter is.
+TEST(CnoAgent, S_IsToldOfTheLastDispatchersEnd) {
+  RunAlone([] {
+    Calls calls;
+    NotifiedSide side(calls.agent());
+    DAT_EVD_HANDLE other = NewEvd(side, side.cno);
+    calls.evd = side.evd;
+    Must(dat_evd_free(other));
+    Must(dat_evd_free(side.evd));
+    calls.Await(1);
+    EXPECT_EQ(calls.evd, DAT_HANDLE_NULL);
+    Must(dat_cno_free(side.cno));
+    EXPECT_EQ(calls.count, 1);
+  });
+}
+
 // Every call is legal in an agent: it takes the event, asks for the next call, and frees.
 TEST(CnoAgent, C065_AgentMayCallAnything) {
   RunAlone([] {
