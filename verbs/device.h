@@ -490,9 +490,11 @@ class QueuePair {
   // of it is flushed, until the next one begins.
   virtual bool Ended() const = 0;
 
-  // No send, or no receive, is posted that has not completed.
+  // No send is posted that has not completed.
   virtual bool SendIdle() const = 0;
-  virtual bool ReceiveIdle() const = 0;
+  // Receives that are posted and have not completed; of a shared queue's those that messages of
+  // this pair have taken so far.
+  virtual uint32_t open_receives() const = 0;
 };
 
 // ---------------------------------------------------------------------------------- listening

@@ -216,7 +216,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_
     auto endpoint = ShareEp(ep_handle);
     if (!endpoint) return kBadEp;
     if (ep_state != nullptr) *ep_state = static_cast<DAT_EP_STATE>(endpoint->state());
-    if (recv_idle != nullptr) *recv_idle = ToBoolean(endpoint->ReceiveIdle());
+    if (recv_idle != nullptr) *recv_idle = ToBoolean(endpoint->open_receives() == 0);
     if (request_idle != nullptr) *request_idle = ToBoolean(endpoint->SendIdle());
     return DAT_SUCCESS;
   });

@@ -1,4 +1,4 @@
-// How many receives an endpoint's messages hold, and limits for them.
+// How many receives wait for an endpoint's messages, and limits for those that messages hold.
 #include "dat/api/face.h"
 #include "dat/core/endpoint.h"
 #include "dat/core/receive_watch.h"
@@ -19,15 +19,17 @@ bool TakeLimit(DAT_COUNT watermark, uint32_t* limit) {
 
 }  // namespace
 
-// Each result may be NULL. Messages arrive in order, so both are the same number.
+// [dat_ep_recv_query] "buffers allocated to ep_handle but not yet completed"; "when an EP does not
+// use SRQ, a buffer is allocated as soon as it is posted". Each result may be NULL. Messages arrive
+// in order, so both are the same number.
 VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT* nbufs_allocated,
                                                 DAT_COUNT* bufs_alloc_span) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = Share<core::Endpoint>(ep_handle);
     if (!endpoint) return kBadEp;
-    const auto held = static_cast<DAT_COUNT>(endpoint->ReceivesHeld());
-    if (nbufs_allocated != nullptr) *nbufs_allocated = held;
-    if (bufs_alloc_span != nullptr) *bufs_alloc_span = held;
+    const auto open = static_cast<DAT_COUNT>(endpoint->OpenReceives());
+    if (nbufs_allocated != nullptr) *nbufs_allocated = open;
+    if (bufs_alloc_span != nullptr) *bufs_alloc_span = open;
     return DAT_SUCCESS;
   });
 }

@@ -50,7 +50,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_P
     param->max_recv_iov = static_cast<DAT_COUNT>(queue->max_segments());
     param->low_watermark = static_cast<DAT_COUNT>(queue->low_watermark());
     param->available_dto_count = static_cast<DAT_COUNT>(queue->available());
-    param->outstanding_dto_count = static_cast<DAT_COUNT>(queue->outstanding());
+    param->outstanding_dto_count = static_cast<DAT_COUNT>(queue->Outstanding());
     return DAT_SUCCESS;
   });
 }

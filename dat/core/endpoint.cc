@@ -64,7 +64,7 @@ Endpoint::Replaced::~Replaced() {
 void Endpoint::Replaced::FlushPosted() {
   if (pair == nullptr) return;
   verbs::EpochSynchronize();  // posts under way still hold it
-  if (!pair->ReceiveIdle() || !pair->SendIdle()) pair->Flush();
+  if (pair->open_receives() != 0 || !pair->SendIdle()) pair->Flush();
   for (EventDispatcher* d : {parts.receive.get(), parts.request.get()}) {
     if (d != nullptr) d->Harvest();
   }
@@ -140,7 +140,7 @@ verbs::QueuePairOptions Endpoint::PairOptions(const Parts& parts,
 
 Error Endpoint::ReplacePair(const Parts& parts, const EndpointAttributes& attributes,
                             std::unique_ptr<verbs::QueuePair>* old) {
-  if (pair_ != nullptr && !(pair_->ReceiveIdle() && pair_->SendIdle())) {
+  if (pair_ != nullptr && (pair_->open_receives() != 0 || !pair_->SendIdle())) {
     return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
   }
   std::unique_ptr<verbs::QueuePair> made;
@@ -239,10 +239,10 @@ bool Endpoint::SendIdle() const {
   return pair == nullptr || pair->SendIdle();
 }
 
-bool Endpoint::ReceiveIdle() const {
+uint32_t Endpoint::open_receives() const {
   const verbs::EpochGuard guard;
   verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
-  return pair == nullptr || pair->ReceiveIdle();
+  return pair == nullptr ? 0 : pair->open_receives();
 }
 
 verbs::Address Endpoint::remote_address() const {

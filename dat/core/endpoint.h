@@ -163,9 +163,10 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Parts parts() const;
   EndpointAttributes attributes() const;
   bool SendIdle() const;
-  bool ReceiveIdle() const;
-  // Receives that messages have taken and whose events nobody has dequeued.
-  uint32_t ReceivesHeld();
+  // Receives that are posted and have not completed; as the device has it for a shared queue.
+  uint32_t open_receives() const;
+  // The same, when what has come is complete: it is looked for.
+  uint32_t OpenReceives();
   verbs::Address remote_address() const;  // unspecified unless in a connection or an attempt
   // The same, for a face that shows a pointer; null instead of unspecified. Points into the
   // endpoint, and what is there changes with the next attempt, accept or reset.
@@ -225,7 +226,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // is decided. `ended` gets an attempt that this ends, which must not be destroyed under the
   // locks.
   bool OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectAttempt>* ended);
-  uint32_t ReceivesHeldLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  uint32_t ReceivesHeld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void StartWatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckWatermarks();  // on the executor
   void OnAttemptTimer(uint64_t serial, bool deadline);

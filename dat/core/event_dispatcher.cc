@@ -443,7 +443,7 @@ void EventDispatcher::TakeAll() {
   if (!takes_all_.exchange(true)) Arm();
 }
 
-uint32_t EventDispatcher::QueuedReceives(Handle subject) {
+uint32_t EventDispatcher::QueuedReceives(Handle subject, Receives which) {
   Harvest();
   uint32_t count = 0;
   bool overflows;
@@ -452,7 +452,8 @@ uint32_t EventDispatcher::QueuedReceives(Handle subject) {
     overflows = OverflowsLocked();
     events_.ForEach([&](const Event& event) {
       count += event.type == EventType::kCompletion && event.subject == subject &&
-               IsReceive(event.opcode) && event.status == verbs::Status::kSuccess;
+               IsReceive(event.opcode) &&
+               (which == Receives::kAll || event.status == verbs::Status::kSuccess);
     });
   }
   if (overflows) ReportOverflow();

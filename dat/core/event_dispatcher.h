@@ -159,8 +159,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   void Arm();
   // Completions are taken from the device as soon as it reports them, and for ever.
   void TakeAll();
-  // Successful receives of that subject that are queued, or that the device has.
-  uint32_t QueuedReceives(Handle subject);
+  // Receives of that subject that are queued, or that the device has.
+  enum class Receives : uint8_t { kMessages, kAll };  // kMessages: successful ones
+  uint32_t QueuedReceives(Handle subject, Receives which);
   // Forgets the queued events of an object that is being freed.
   void Forget(Handle subject);
   // Takes one queued completion out of turn: the oldest of that subject and cookie.

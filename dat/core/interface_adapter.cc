@@ -100,6 +100,17 @@ Ref<MemoryRegion> InterfaceAdapter::FindRegion(verbs::Key key) const {
   return Ref<MemoryRegion>();
 }
 
+std::vector<Ref<Endpoint>> InterfaceAdapter::EndpointsOnSharedQueues() const {
+  std::vector<Ref<Endpoint>> endpoints;
+  MutexLock lock(&lock_);
+  for (Object* child : children_) {
+    if (child->type() != ObjectType::kEndpoint) continue;
+    auto* endpoint = static_cast<Endpoint*>(child);
+    if (endpoint->has_shared_receives()) endpoints.push_back(Ref<Endpoint>::Share(endpoint));
+  }
+  return endpoints;
+}
+
 Error InterfaceAdapter::AddChild(Object* object) {
   MutexLock lock(&lock_);
   if (closed_) return InvalidHandle<InterfaceAdapter>();

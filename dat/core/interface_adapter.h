@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "dat/core/counts.h"
 #include "dat/core/error.h"
@@ -20,6 +21,7 @@
 namespace viaduct::core {
 
 class ConnectionManager;
+class Endpoint;
 class EventDispatcher;
 class MemoryRegion;
 
@@ -61,6 +63,8 @@ class InterfaceAdapter final : public Object {
   Error CheckRange(verbs::Key key, uint64_t address, uint64_t length) const;
   // The live region of that key, or null.
   Ref<MemoryRegion> FindRegion(verbs::Key key) const;
+  // Those that are open.
+  std::vector<Ref<Endpoint>> EndpointsOnSharedQueues() const;
 
   // ---- what was counted
   Counts<AdapterCount>& counts() { return counts_; }

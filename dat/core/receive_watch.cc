@@ -29,13 +29,15 @@ bool ReceiveWatch::OnCompletion(const verbs::Completion& completion) {
 
 // ------------------------------------------------------------------- the endpoint's part of it
 
-uint32_t Endpoint::ReceivesHeld() {
-  MutexLock lock(&lock_);
-  return ReceivesHeldLocked();
+uint32_t Endpoint::OpenReceives() {
+  const Ref<EventDispatcher> receive = parts().receive;
+  if (receive) receive->Harvest();
+  return open_receives();
 }
 
-uint32_t Endpoint::ReceivesHeldLocked() {
-  return parts_.receive ? parts_.receive->QueuedReceives(owner_.handle) : 0;
+uint32_t Endpoint::ReceivesHeld() {
+  if (!parts_.receive) return 0;
+  return parts_.receive->QueuedReceives(owner_.handle, EventDispatcher::Receives::kMessages);
 }
 
 void Endpoint::SetWatermarks(uint32_t soft, std::optional<uint32_t> hard) {
@@ -54,7 +56,7 @@ void Endpoint::StartWatch() {
 void Endpoint::CheckWatermarks() {
   MutexLock lock(&lock_);
   watch_->Answered();
-  switch (watch_->Judge(ReceivesHeldLocked())) {
+  switch (watch_->Judge(ReceivesHeld())) {
     case ReceiveWatch::Verdict::kFine:
       return;
     case ReceiveWatch::Verdict::kSoft:

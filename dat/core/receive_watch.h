@@ -1,5 +1,5 @@
 // ReceiveWatch: how many receives an endpoint's messages have taken and the consumer has not got
-// back, and the limits for that number (uDAPL dat_ep_recv_query, dat_ep_set_watermark).
+// back, and the limits for that number (uDAPL dat_ep_set_watermark).
 //
 // A receive is held from the moment its message is complete until its event is dequeued. Messages
 // arrive in order, so that no receive is held behind an unfinished one.

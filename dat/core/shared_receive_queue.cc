@@ -1,5 +1,6 @@
 #include "dat/core/shared_receive_queue.h"
 
+#include "dat/core/endpoint.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
@@ -68,8 +69,9 @@ Error SharedReceiveQueue::PostReceive(const verbs::ReceiveRequest& request) {
 }
 
 Error SharedReceiveQueue::Resize(uint32_t max_receives) {
+  const uint32_t outstanding = Outstanding();
   MutexLock lock(&lock_);
-  if (max_receives < low_watermark_ || max_receives < queue_->outstanding()) {
+  if (max_receives < low_watermark_ || max_receives < outstanding) {
     return InvalidState(StateDetail::kSharedReceivesInUse);
   }
   const absl::Status status = queue_->Resize(max_receives);
@@ -91,6 +93,16 @@ Error SharedReceiveQueue::SetLowWatermark(uint32_t limit) {
 
 void SharedReceiveQueue::OnLowWatermark(verbs::SharedReceiveQueue&) {
   adapter_->PostAsync(EventType::kAsyncSharedReceivesLow, handle());
+}
+
+uint32_t SharedReceiveQueue::Outstanding() const {
+  uint32_t count = queue_->outstanding();
+  for (const Ref<Endpoint>& endpoint : adapter_->EndpointsOnSharedQueues()) {
+    const Endpoint::Parts parts = endpoint->parts();
+    if (parts.shared_receives.get() != this || !parts.receive) continue;
+    count += parts.receive->QueuedReceives(endpoint->handle(), EventDispatcher::Receives::kAll);
+  }
+  return count;
 }
 
 uint32_t SharedReceiveQueue::max_receives() const {

@@ -27,7 +27,7 @@ class SharedReceiveQueue final : public Object, private verbs::SharedReceiveSink
 
   // The data path: no system call.
   Error PostReceive(const verbs::ReceiveRequest& request);
-  // kInvalidState: more is outstanding, or the low watermark lies above.
+  // kInvalidState: more is Outstanding, or the low watermark lies above.
   Error Resize(uint32_t max_receives);
   // One kAsyncSharedReceivesLow on the adapter's asynchronous dispatcher when fewer receives than
   // that are posted and not taken, perhaps at once. kInvalidParameter above the queue's size.
@@ -40,7 +40,8 @@ class SharedReceiveQueue final : public Object, private verbs::SharedReceiveSink
   uint32_t max_segments() const { return max_segments_; }
   uint32_t low_watermark() const;
   uint32_t available() const { return queue_->available(); }
-  uint32_t outstanding() const { return queue_->outstanding(); }
+  // Posted, and not dequeued by the consumer.
+  uint32_t Outstanding() const;
 
   // Endpoints.
   void AddUser() { users_.fetch_add(1, std::memory_order_relaxed); }

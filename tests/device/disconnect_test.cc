@@ -106,7 +106,7 @@ TEST_F(DisconnectTest, AbruptlyFlushesBeforeItReturns) {
   }
   active_.pair().Disconnect(DisconnectMode::kAbrupt);
   EXPECT_TRUE(active_.pair().SendIdle());
-  EXPECT_TRUE(active_.pair().ReceiveIdle());
+  EXPECT_EQ(active_.pair().open_receives(), 0u);
   active_.Poll();
   ASSERT_EQ(active_.sends().got().size(), 3u);
   ASSERT_EQ(active_.receives().got().size(), 3u);
@@ -242,17 +242,17 @@ TEST_F(DisconnectTest, FlushedCompletionsSurviveReset) {
 
 TEST_F(DisconnectTest, IdleTellsWhatIsPosted) {
   EXPECT_TRUE(active_.pair().SendIdle());
-  EXPECT_TRUE(active_.pair().ReceiveIdle());
+  EXPECT_EQ(active_.pair().open_receives(), 0u);
   Connect(active_, passive_);
   ASSERT_EQ(passive_.Receive(1, 0, 64), PostResult::kOk);
-  EXPECT_FALSE(passive_.pair().ReceiveIdle());
+  EXPECT_NE(passive_.pair().open_receives(), 0u);
   ASSERT_EQ(active_.Read(1, 0, 16, passive_, 0), PostResult::kOk);
   ASSERT_EQ(active_.Send(2, 0, 16), PostResult::kOk);
   Expect(active_.sends(), 1);
   Expect(active_.sends(), 2);
   EXPECT_TRUE(active_.pair().SendIdle());
   Expect(passive_.receives(), 1);
-  EXPECT_TRUE(passive_.pair().ReceiveIdle());
+  EXPECT_EQ(passive_.pair().open_receives(), 0u);
 }
 
 TEST_F(DisconnectTest, TheSamePairsConnectAgain) {

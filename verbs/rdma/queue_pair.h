@@ -50,7 +50,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   void Reset() override;
   bool Ended() const override { return ended_.load(std::memory_order_acquire); }
   bool SendIdle() const override { return sends_.open() == 0; }
-  bool ReceiveIdle() const override { return receives_.open() == 0; }
+  uint32_t open_receives() const override { return receives_.open(); }
 
   // Of IncomingConnection::Accept: `connection`, whose request asked for these, becomes this
   // pair's. FailedPrecondition: it is the caller's still. ResourceExhausted: it was refused.

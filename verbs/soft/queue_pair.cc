@@ -519,9 +519,9 @@ void SoftQueuePair::Reset() {
 
 bool SoftQueuePair::SendIdle() const { return !SendsWait(); }
 
-bool SoftQueuePair::ReceiveIdle() const {
-  return receives_.done.load(std::memory_order_acquire) ==
-         receives_.posted.load(std::memory_order_acquire);
+uint32_t SoftQueuePair::open_receives() const {
+  const uint64_t done = receives_.done.load(std::memory_order_acquire);
+  return static_cast<uint32_t>(receives_.posted.load(std::memory_order_acquire) - done);
 }
 
 void SoftQueuePair::ReportLater(Report what) {

@@ -82,7 +82,7 @@ class SoftQueuePair final : public QueuePair {
   void Reset() override;
   bool Ended() const override { return failing_.load(std::memory_order_acquire); }
   bool SendIdle() const override;
-  bool ReceiveIdle() const override;
+  uint32_t open_receives() const override;
 
   // ======================================================================= for the wire
   // ---- Connecting. On the executor, no lock held; at most one of the outcomes per attempt. A

@@ -127,6 +127,32 @@ TEST(Srq, C130_LowWatermark) {
       [](Peer& peer) { SendWhenTold(peer, 1); });
 }
 
+// A slot is the queue's until the consumer has dequeued its completion.
+TEST(Srq, C133_CountsWhatIsNotDequeued) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        Memory memory(side, 64);
+        DAT_SRQ_HANDLE srq = NewSrq(side, 10);
+        DAT_EP_HANDLE ep = NewEp(side, srq);
+        side.AcceptFrom(peer, ep, Port(0));
+        for (uint64_t i = 0; i < 10; ++i) Post(srq, memory, i, 1, i);
+        for (int i = 0; i < 8; ++i) peer.Send(0);
+        DAT_EVENT event;
+        DAT_COUNT more = 0;
+        Must(dat_evd_wait(side.receive_evd, DAT_TIMEOUT_INFINITE, 8, &event, &more));
+        EXPECT_EQ(more, 7);
+        EXPECT_EQ(ParametersOf(srq).available_dto_count, 2);
+        EXPECT_EQ(ParametersOf(srq).outstanding_dto_count, 9);
+        Must(dat_evd_dequeue(side.receive_evd, &event));
+        EXPECT_EQ(ParametersOf(srq).outstanding_dto_count, 8);
+        EXPECT_TRUE(Fails(dat_srq_resize(srq, 7), DAT_INVALID_STATE));
+        Must(dat_srq_resize(srq, 8));
+        peer.Send(-1);
+      },
+      [](Peer& peer) { SendWhenTold(peer, 1); });
+}
+
 TEST(Srq, C131_C133_ResizeAndCounts) {
   RunPair(
       [](Peer& peer) {
