@@ -422,11 +422,11 @@ bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
   if (!reserved) event.service_point = point.handle();
   bool taken = point.adapter_->AddChild(request.get()).ok();
   if (taken) {
-    if (reserved) (void)endpoint->Move(EndpointInput::kRequestArrived);
+    if (endpoint) endpoint->TakeRequest(*request);
     event.subject = request->handle();
     taken = point.dispatcher_->Post(event).ok();
     if (!taken && reserved) {  // as if it had not come: the endpoint goes on waiting
-      (void)endpoint->Move(EndpointInput::kRejectImplicit);
+      endpoint->DropRequest();
       (void)endpoint->Move(EndpointInput::kReserve);
     }
   }

@@ -30,7 +30,7 @@ void ConnectionRequest::Finish() {
 void ConnectionRequest::GiveEndpointBack() {
   if (!endpoint_) return;
   const bool made_for_this = endpoint_->state() == EndpointState::kTentativePending;
-  (void)endpoint_->Move(EndpointInput::kRejectImplicit);
+  endpoint_->DropRequest();
   if (made_for_this) endpoint_->Destroy();
 }
 

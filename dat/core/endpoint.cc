@@ -262,6 +262,7 @@ uint64_t Endpoint::remote_qualifier() const {
 
 uint16_t Endpoint::local_port() const {
   MutexLock lock(&lock_);
+  if (asked_port_ != 0) return asked_port_;
   return pair_ == nullptr ? 0 : pair_->local_port();
 }
 

@@ -167,7 +167,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   uint32_t open_receives() const;
   // The same, when what has come is complete: it is looked for.
   uint32_t OpenReceives();
-  verbs::Address remote_address() const;  // unspecified unless in a connection or an attempt
+  // Unspecified unless in a connection or an attempt, or with a request that has come for it.
+  verbs::Address remote_address() const;
   // The same, for a face that shows a pointer; null instead of unspecified. Points into the
   // endpoint, and what is there changes with the next attempt, accept or reset.
   const sockaddr* remote_sockaddr() const;
@@ -207,6 +208,10 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   static Error CreateTentative(InterfaceAdapter& adapter, Ref<Endpoint>* out);
   // Apply, for the passive side's objects.
   Error Move(EndpointInput input);
+  // `request` has come for it, where it was reserved or made for that: it shows who asks.
+  void TakeRequest(const ConnectionRequest& request);
+  // That request has ended, and not by an accept.
+  void DropRequest();
 
   // Moves the state by the table, with its effects; kInvalidState where it has no such row.
   Error Apply(EndpointInput input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -297,7 +302,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   PeerMismatch peer_mismatch_ ABSL_GUARDED_BY(lock_) = PeerMismatch::kNone;
   // While ActivePending. Its end may close a port: it is destroyed outside the lock.
   std::unique_ptr<ConnectAttempt> attempt_ ABSL_GUARDED_BY(lock_);
-  ConnectTarget target_ ABSL_GUARDED_BY(lock_);  // where the connection really ended
+  ConnectTarget target_ ABSL_GUARDED_BY(lock_);  // where the connection really ended, or who asks
+  uint16_t asked_port_ ABSL_GUARDED_BY(lock_) = 0;  // of the request that it is for
   uint64_t serial_ ABSL_GUARDED_BY(lock_) = 0;   // of attempts, so that late timers are known
   std::vector<uint8_t> private_data_ ABSL_GUARDED_BY(lock_);    // the peer's, shown in events
   std::unique_ptr<ReceiveWatch> watch_ ABSL_GUARDED_BY(lock_);  // once there were watermarks

@@ -124,6 +124,21 @@ Error Endpoint::Move(EndpointInput input) {
   return Apply(input);
 }
 
+void Endpoint::TakeRequest(const ConnectionRequest& request) {
+  MutexLock lock(&lock_);
+  if (state() == EndpointState::kReserved) (void)Apply(EndpointInput::kRequestArrived);
+  target_.address = request.remote_address();
+  target_.name = ServiceName::FromQualifier(request.remote_port());
+  asked_port_ = request.name().direct_port().value_or(0);
+}
+
+void Endpoint::DropRequest() {
+  MutexLock lock(&lock_);
+  if (!Apply(EndpointInput::kRejectImplicit).ok()) return;
+  target_ = ConnectTarget();
+  asked_port_ = 0;
+}
+
 void Endpoint::PostEvent(EndpointEvent event) {
   // Completions of the other streams that are there already come first, where they share a
   // dispatcher; Post sees to that.
@@ -296,6 +311,7 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
     return Error(Code::kInvalidState, static_cast<uint8_t>(before));
   }
   private_data_.clear();
+  asked_port_ = 0;
   target_.address = request.remote_address();
   target_.name = ServiceName::FromQualifier(request.remote_port());
   peer_profile_ = request.header().has_value() ? request.header()->profile : EndpointProfile();

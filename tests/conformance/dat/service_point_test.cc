@@ -1,4 +1,6 @@
 // dat_psp_*, dat_rsp_*: uDAPL 1.2, the pages of those names; DAT checklist 99-104.
+#include <netinet/in.h>
+
 #include <set>
 
 #include "tests/conformance/dat/side.h"
@@ -85,6 +87,16 @@ TEST(Psp, S_Query) {
   });
 }
 
+// An endpoint that a request has come for shows who asks, as the request does.
+void ExpectPeer(const DAT_EP_PARAM& endpoint, const DAT_CR_PARAM& request) {
+  ASSERT_NE(endpoint.remote_ia_address_ptr, nullptr);
+  const auto address = [](const sockaddr* peer) {
+    return reinterpret_cast<const sockaddr_in*>(peer)->sin_addr.s_addr;
+  };
+  EXPECT_EQ(address(endpoint.remote_ia_address_ptr), address(request.remote_ia_address_ptr));
+  EXPECT_EQ(endpoint.remote_port_qual, request.remote_port_qual);
+}
+
 TEST(Psp, C100_ProviderMakesTheEndpoint) {
   RunPair(
       [](Peer& peer) {
@@ -99,6 +111,7 @@ TEST(Psp, C100_ProviderMakesTheEndpoint) {
         EXPECT_EQ(param.recv_evd_handle, DAT_HANDLE_NULL);
         EXPECT_EQ(param.request_evd_handle, DAT_HANDLE_NULL);
         EXPECT_EQ(param.connect_evd_handle, DAT_HANDLE_NULL);
+        ExpectPeer(param, ParametersOf(request));
         EXPECT_TRUE(Fails(dat_ep_free(ep), DAT_INVALID_STATE));
         EXPECT_TRUE(Fails(side.TryAccept(request.cr_handle, DAT_HANDLE_NULL), DAT_INVALID_STATE));
         param.pz_handle = side.pz;
@@ -196,6 +209,8 @@ TEST(Rsp, C102_OneRequestForOneEndpoint) {
         EXPECT_EQ(request.conn_qual, Port(0));
         EXPECT_EQ(ParametersOf(request).local_ep_handle, ep);
         EXPECT_EQ(StateOf(ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+        ExpectPeer(ParametersOf(ep), ParametersOf(request));
+        EXPECT_EQ(ParametersOf(ep).local_port_qual, Port(0));
         peer.Tell("taken");
         peer.Await("refused");
         EXPECT_TRUE(IsEmpty(side.cr_evd));
@@ -227,6 +242,7 @@ TEST(Rsp, C102_RejectUnreservesTheEndpoint) {
         peer.Tell("listening");
         Must(Reject(NextRequest(side.cr_evd).cr_handle, 0, nullptr));
         EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
+        EXPECT_EQ(ParametersOf(ep).remote_ia_address_ptr, nullptr);
         peer.Await("done");
       },
       Client(Port(0), DAT_CONNECTION_EVENT_PEER_REJECTED));
