@@ -56,6 +56,11 @@ class ConnectionManager::Port final : private verbs::ListenerSink {
     return opened;
   }
   explicit Port(ConnectionManager& manager) : manager_(manager) {}
+  ~Port() {
+    if (listener_ == nullptr) return;  // it never was open
+    listener_.reset();
+    manager_.OnClosed(number_);
+  }
   uint16_t number() const { return number_; }
 
  private:
@@ -133,13 +138,18 @@ absl::Status ConnectionManager::OpenPort(uint16_t number, std::shared_ptr<Port>*
       *port = std::move(open);
       return absl::OkStatus();
     }
-    open_ports_.erase(known);
+    return absl::UnavailableError("the port is being closed");
   }
   auto opened = Port::Open(*this, number);
   if (!opened.ok()) return opened.status();
   *port = *std::move(opened);
   open_ports_[(*port)->number()] = *port;
   return absl::OkStatus();
+}
+
+void ConnectionManager::OnClosed(uint16_t number) {
+  MutexLock lock(&lock_);
+  open_ports_.erase(number);
 }
 
 Error ConnectionManager::ClaimName(const ServicePoint::Options& options,
@@ -155,7 +165,8 @@ Error ConnectionManager::ClaimName(const ServicePoint::Options& options,
 }
 
 Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint16_t>& ports,
-                                     std::vector<uint16_t>* ahead, std::shared_ptr<Port>* port) {
+                                     std::vector<uint16_t>* ahead, std::shared_ptr<Port>* port,
+                                     bool* closing) {
   Service service;
   if (Error error = ClaimName(point.options(), &service.claim); !error.ok()) return error;
   Error why = Code::kConnQualInUse;
@@ -170,6 +181,8 @@ Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint
       services_[point.options().name] = std::move(service);
       return Ok();
     }
+    *closing |= absl::IsUnavailable(opened);
+    if (*closing) break;
     if (absl::IsResourceExhausted(opened)) why = OutOf(Resource::kDevice);
     ahead->push_back(number);
   }
@@ -184,13 +197,23 @@ Error ConnectionManager::Serve(ServicePoint& point) {
 
 Error ConnectionManager::ServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,
                                  std::vector<uint16_t>* ahead) {
+  for (;;) {
+    bool closing = false;
+    const Error error = TryToServeAt(point, ports, ahead, &closing);
+    if (!closing) return error;
+    context_->executor().Drain();  // as whoever closes it does
+  }
+}
+
+Error ConnectionManager::TryToServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,
+                                      std::vector<uint16_t>* ahead, bool* closing) {
   const ServicePoint::Options& options = point.options();
-  std::shared_ptr<Port> port, closing;  // all outside the lock
+  std::shared_ptr<Port> port, left;  // all outside the lock
   Ref<ServicePoint> spent;
   {
     MutexLock lock(&lock_);
     auto known = services_.find(options.name);
-    if (known == services_.end()) return OpenService(point, ports, ahead, &port);
+    if (known == services_.end()) return OpenService(point, ports, ahead, &port, closing);
     Service& service = known->second;
     for (ServicePoint* other : service.points) {
       if (!options.shared || !other->options().shared) return Code::kConnQualInUse;
@@ -205,7 +228,7 @@ Error ConnectionManager::ServeAt(ServicePoint& point, const std::vector<uint16_t
     while (!service.held.empty() && Take(service, &service.held.front(), &spent)) {
       service.held.pop_front();
       if (!service.points.empty()) continue;
-      closing = Leave(known, options.shared);
+      left = Leave(known, options.shared);
       break;
     }
   }
@@ -383,12 +406,7 @@ ConnectionManager::Delivery ConnectionManager::Deliver(Arrival* arrival, bool ma
     }
     const bool shared = service.points.front()->options().shared;
     if (!Take(service, arrival, &spent)) return Delivery::kFull;
-    if (service.points.empty()) {
-      closing = Leave(found, shared);
-      // On the executor nothing is waited for, and so whoever serves this name again, woken by
-      // the event, does not find its port taken by a listener that is about to go.
-      if (context_->executor().OnExecutor()) closing.reset();
-    }
+    if (service.points.empty()) closing = Leave(found, shared);
   }
   if (spent) spent->Destroy();
   return Delivery::kTaken;

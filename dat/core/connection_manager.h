@@ -122,17 +122,23 @@ class ConnectionManager {
   void OnRequest(uint16_t port, std::unique_ptr<verbs::IncomingConnection> incoming);
   // This process listens at `port`.
   bool IsOpen(uint16_t port) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // The listener of `number`, shared by the services on it. AlreadyExists: somebody else has it.
+  // The listener of `number`, shared by the services on it. AlreadyExists: somebody else has it;
+  // Unavailable: this process is closing it.
   // `*port` outlives the lock: if a port is closed after all, for want of memory as well, that
   // waits for a request being delivered, which waits for the lock.
   absl::Status OpenPort(uint16_t number, std::shared_ptr<Port>* port)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // `number` can be opened anew.
+  void OnClosed(uint16_t number);
   // At the first free one of `ports`; `ahead` gets those before it.
   Error ServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,
                 std::vector<uint16_t>* ahead);
+  // The same, but *closing if one of the ports is being closed; then it is to be tried again.
+  Error TryToServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,
+                     std::vector<uint16_t>* ahead, bool* closing);
   // `*port` as with OpenPort.
   Error OpenService(ServicePoint& point, const std::vector<uint16_t>& ports,
-                    std::vector<uint16_t>* ahead, std::shared_ptr<Port>* port)
+                    std::vector<uint16_t>* ahead, std::shared_ptr<Port>* port, bool* closing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // ---- waiting_line.cc
   Error JoinLine(ServicePoint& point);
@@ -164,6 +170,7 @@ class ConnectionManager {
   verbs::Mutex lock_;
   Services services_ ABSL_GUARDED_BY(lock_);
   std::vector<PeerListening*> peers_ ABSL_GUARDED_BY(lock_);  // the longest waiting first
+  // Until they are closed; expired meanwhile.
   std::unordered_map<uint16_t, std::weak_ptr<Port>> open_ports_ ABSL_GUARDED_BY(lock_);
 };
 

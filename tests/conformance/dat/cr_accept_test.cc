@@ -1,6 +1,10 @@
 // dat_cr_accept, dat_cr_reject, dat_cr_handoff: uDAPL 1.2, the pages of those names; DAT checklist
 // 91-94 and 98.
+#include <sched.h>
 #include <signal.h>
+
+#include <atomic>
+#include <thread>
 
 #include "tests/conformance/dat/side.h"
 
@@ -317,6 +321,47 @@ TEST(CrHandoff, C098_RequestKeepsItsContents) {
         const auto event = NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
         EXPECT_EQ(PrivateDataOf(event), Pattern(10));
         peer.Tell("done");
+      });
+}
+
+// A reserved service point has gone when its request is there, and the next one has its qualifier.
+TEST(CrHandoff, S_TheNextReservedPointHasThePort) {
+  constexpr int kRounds = 100;
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EVD_HANDLE other_evd = side.NewEvd(DAT_EVD_CR_FLAG);
+        DAT_EP_HANDLE ep = side.NewEp();
+        DAT_RSP_HANDLE rsp;
+        Must(dat_rsp_create(side.ia, Port(1), ep, other_evd, &rsp));
+        std::atomic<int> reserved{1};
+        std::thread next([&] {
+          for (int round = 0; round < kRounds; ++round) {
+            const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(other_evd);
+            EXPECT_EQ(dat_rsp_create(side.ia, Port(1), side.NewEp(), other_evd, &rsp),
+                      DAT_RETURN{DAT_SUCCESS});
+            ++reserved;
+            EXPECT_EQ(Reject(request.cr_handle, 0, nullptr), DAT_RETURN{DAT_SUCCESS});
+          }
+        });
+        side.Listen(Port(0));
+        peer.Tell("listening");
+        for (int round = 0; round < kRounds; ++round) {
+          const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(side.cr_evd);
+          while (reserved <= round) sched_yield();
+          Must(dat_cr_handoff(request.cr_handle, Port(1)));
+        }
+        next.join();
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        for (int round = 0; round < kRounds; ++round) {
+          side.Connect(ep, Port(0));
+          NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_PEER_REJECTED, ep);
+          Must(dat_ep_reset(ep));
+        }
       });
 }
 
