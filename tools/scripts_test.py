@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs test, .ci/run, fuzz, coverage, compile_commands and demo in a small copy of the repository; Bazel and setup are
+"""Runs test, .ci/run, fuzz, coverage, compile_commands, demo, tidy and bare_system in a small copy of the repository; Bazel and setup are
 stand-ins."""
 
 import os
@@ -16,7 +16,7 @@ eval "$BAZEL_DOES"
 _SETUP = """#!/bin/sh
 echo "setup $*" >>"$LOG"
 """
-_SCRIPTS = ("compile_commands", "count_tests.py", "coverage", "common.sh", "demo", "fuzz", "test")
+_SCRIPTS = ("bare_system", "compile_commands", "count_tests.py", "coverage", "common.sh", "demo", "fuzz", "test", "tidy")
 _REPORT = "bazel-out/_coverage/_coverage_report.dat"
 
 
@@ -59,11 +59,18 @@ class Scripts(unittest.TestCase):
         return self._calls()[-1].split()
 
     def test_help_does_nothing(self):
-        for script in ("compile_commands", "coverage", "demo", "fuzz", "test"):
+        for script in ("bare_system", "compile_commands", "coverage", "demo", "fuzz", "test", "tidy"):
             with self.subTest(script):
                 code, output = self._run(script, "--help")
                 self.assertEqual(code, 0, output)
                 self.assertIn("sage: tools/" + script, output)
+        code, output = self._run("../.ci/run", "--help")
+        self.assertEqual(code, 0, output)
+        self.assertTrue(output.startswith("Usage: .ci/run\n"), output)
+        self.assertEqual(self._calls(), [])
+
+    def test_wrong_option_of_tidy_installs_nothing(self):
+        self.assertEqual(self._run("tidy", "--nonsense"), (2, "Usage: tools/tidy [PATTERN]...\n"))
         self.assertEqual(self._calls(), [])
 
     def test_all_targets_are_run_unless_some_are_named(self):

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kOurLibrary = "libdapl-viaduct.so.2";
 
-constexpr std::string_view kOfedLibraries[] = {"libdaplofa.so", "libdaploscm.so", "libdaploucm.so",
-                                               "libdaplcma.so", "libdaplscm.so"};
+constexpr std::string_view kOfedLibraries[] = {"libdaplofa.so",  "libdaploscm.so", "libdaploucm.so",
+                                               "libdaplomcm.so", "libdaplcma.so",  "libdaplscm.so"};
 
 std::string_view FileName(const Entry& entry) {
   const std::string_view path = entry.library;

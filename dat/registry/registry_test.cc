@@ -153,7 +153,8 @@ TEST(EngineEntries, OursAndOfeds) {
   EXPECT_TRUE(IsEngines(MakeEntry("a", 2, 0, false, "libdapl-viaduct.so.2")));
   EXPECT_TRUE(IsEngines(MakeEntry("a", 2, 0, false, "/opt/x/libdapl-viaduct.so.2")));
   EXPECT_FALSE(IsEngines(MakeEntry("a", 2, 0, false, "libother.so")));
-  for (const char* library : {"libdaplofa.so.2", "/usr/lib/libdaploscm.so.2", "libdaploucm.so.2"}) {
+  for (const char* library :
+       {"libdaplofa.so.2", "/usr/lib/libdaploscm.so.2", "libdaploucm.so.2", "libdaplomcm.so.2"}) {
     const Entry entry = MakeEntry("a", 2, 0, false, library, "lo 0");
     EXPECT_TRUE(IsOfeds(entry));
     EXPECT_FALSE(IsEngines(entry));

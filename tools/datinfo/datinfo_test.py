@@ -18,13 +18,13 @@ away u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "no-such-if" ""
 """
 
 
-def run(*arguments, conf=_CONF, **variables):
+def run(*arguments, conf=_CONF, stdout=subprocess.PIPE, **variables):
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
         file.write(conf)
         file.flush()
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "DAT_"))}
         environment.update({"DAT_OVERRIDE": file.name, **variables})
-        done = subprocess.run([_PROGRAM, *arguments], capture_output=True, text=True, env=environment, check=False)
+        done = subprocess.run([_PROGRAM, *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True, env=environment, check=False)
         return done
 
 
@@ -127,6 +127,12 @@ class DatInfo(unittest.TestCase):
                               ("/nonexistent", ": No such file or directory"), (__file__ + "/x", ": Not a directory")):
             (check,) = self.checks(path)["program"]
             self.assertEqual((check["state"], check["finding"]), ("failed", path + finding))
+
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        for arguments in ((), ("--json",), ("-e",), ("-e", "--json")):
+            with self.subTest(arguments), open("/dev/full", "w", encoding="utf-8") as full:
+                done = run(*arguments, stdout=full)
+                self.assertEqual((done.returncode, done.stderr), (1, "datinfo: standard output cannot be written\n"))
 
     def test_usage(self):
         for option in "-h", "--help":

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 #include <string>
 
 #include "tools/datinfo/report.h"
@@ -73,7 +74,11 @@ int Run(int argc, char** argv) {
   const std::string text =
       json ? document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : ToText(document);
   fputs(text.c_str(), stdout);
-  return fflush(stdout) == 0 && good ? 0 : 1;
+  // What did not fit into the buffer may have failed before.
+  if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+    throw std::runtime_error("standard output cannot be written");
+  }
+  return good ? 0 : 1;
 }
 
 }  // namespace

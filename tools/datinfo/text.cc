@@ -1,4 +1,5 @@
 // The document as lines for people.
+#include <algorithm>
 #include <string>
 
 #include "tools/datinfo/report.h"
@@ -15,9 +16,11 @@ std::string Padded(const std::string& text, size_t width) {
 }
 
 void AddProviders(const Json& providers, std::string* text) {
+  size_t width = 0;
+  for (const Json& p : providers) width = std::max(width, Plain(p["name"]).size());
   *text += "Adapters:\n";
   for (const Json& p : providers) {
-    *text += "  " + Padded(Plain(p["name"]), 18) + " u" + Plain(p["version"]) + "  " +
+    *text += "  " + Padded(Plain(p["name"]), width) + " u" + Plain(p["version"]) + "  " +
              Padded(p["thread_safe"].get<bool>() ? "threadsafe" : "nonthreadsafe", 14) + " " +
              Plain(p["served_by"]);
     if (p.contains("parameters")) *text += " \"" + Plain(p["parameters"]) + "\"";

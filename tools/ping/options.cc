@@ -62,6 +62,7 @@ bool TakeOptions(const Program& program, const std::vector<Option>& own, int arg
     if (found == -1) return true;
     const Option* option = Find(options, found);
     if (option == nullptr) {  // getopt_long has said why
+      std::fprintf(stderr, "%s: see %s --help\n", program.name, program.name);
       *status = 2;
       return false;
     }

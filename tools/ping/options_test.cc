@@ -112,8 +112,8 @@ TEST(Options, WhatIsWrongIsSaid) {
       {{"-l", "a"}, "x: a server takes no host; see x --help\n"},
       {{}, "x: one host is wanted; see x --help\n"},
       {{"a", "b"}, "x: one host is wanted; see x --help\n"},
-      {{"-O", "3", "a"}, "x: invalid option -- 'O'\n"},
-      {{"--nonsense", "a"}, "x: unrecognized option '--nonsense'\n"}};
+      {{"-O", "3", "a"}, "x: invalid option -- 'O'\nx: see x --help\n"},
+      {{"--nonsense", "a"}, "x: unrecognized option '--nonsense'\nx: see x --help\n"}};
   for (const auto& wrong : kWrong) {
     const Taken taken = Take(wrong.line);
     EXPECT_FALSE(taken.go) << wrong.said;

@@ -10,7 +10,10 @@ namespace viaduct::ping {
 int Run(const char* program, const std::function<std::string()>& work) {
   try {
     std::fputs(work().c_str(), stdout);
-    if (std::fflush(stdout) != 0) throw Failure("standard output cannot be written");
+    // What did not fit into the buffer may have failed before.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw Failure("standard output cannot be written");
+    }
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", program, e.what());

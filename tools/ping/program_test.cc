@@ -1,5 +1,8 @@
 #include "tools/ping/program.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "gtest/gtest.h"
 
 namespace viaduct::ping {
@@ -12,6 +15,17 @@ TEST(Run, SaysWhatWorkSaysOrWhyNot) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(ping::Run("x", []() -> std::string { throw Failure("no memory"); }), 1);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "x: no memory\n");
+}
+
+TEST(Run, SaysThatTheOutputCannotBeWritten) {
+  for (const size_t size : {size_t{1}, size_t{1000000}}) {
+    EXPECT_EXIT(
+        {
+          if (std::freopen("/dev/full", "w", stdout) == nullptr) std::_Exit(2);
+          std::_Exit(ping::Run("x", [=] { return std::string(size, '.'); }));
+        },
+        testing::ExitedWithCode(1), "x: standard output cannot be written");
+  }
 }
 
 TEST(Patience, EndsBetweenTwoReadingsOfTheClock) {

@@ -11,6 +11,7 @@
 #include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -245,7 +246,10 @@ int Run(int argc, char** argv) {
     }
   }
   if (options.json) std::puts(all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-  if (std::fflush(stdout) != 0) status = 1;
+  // What did not fit into the buffer may have failed before.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw std::runtime_error("standard output cannot be written");
+  }
   return status;
 }
 

@@ -159,6 +159,9 @@ NetAddress Find(const Nic& nic, const Options& options) {
   std::string host = options.host;
   result = VipNSGetHostByName(nic.handle(), host.data(), found.get(), 0);
   VipNSShutdown(nic.handle());
+  if (result == VIP_ERROR_NAMESERVICE) {
+    throw Failure("no such host '" + host + "' (VIP_ERROR_NAMESERVICE)");
+  }
   if (result != VIP_SUCCESS) throw Failure(Complaint(("host " + host).c_str(), result));
   host = found.host();
   return NetAddress(reinterpret_cast<const VIP_UINT8*>(host.data()), host.size(),
@@ -177,6 +180,10 @@ void Connect(const Nic& nic, const Options& options, End& end) {
   do {
     result = VipConnectRequest(end.vi(), local.get(), remote.get(), milliseconds, &peer);
   } while (result == VIP_NO_MATCH && Now() < end_of_time);
+  if (result == VIP_NO_MATCH) {
+    throw Failure("nobody waits for '" + options.service + "' on " + options.host +
+                  " (VIP_NO_MATCH)");
+  }
   if (result != VIP_SUCCESS) {
     throw Failure(Complaint(("VipConnectRequest to " + options.host).c_str(), result));
   }

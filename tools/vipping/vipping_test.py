@@ -68,10 +68,10 @@ class Vipping(pair.PingTestCase):
     def test_what_fails(self):
         result = self.client("--timeout=1", "-n", "1")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("VipConnectRequest to localhost: VIP_NO_MATCH", result.stderr)
+        self.assertEqual(result.stderr, "vipping: nobody waits for '%s' on localhost (VIP_NO_MATCH)\n" % self.service)
         result = self.run_program("no-such-host.invalid")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("VIP_ERROR_NAMESERVICE", result.stderr)
+        self.assertEqual(result.stderr, "vipping: no such host 'no-such-host.invalid' (VIP_ERROR_NAMESERVICE)\n")
 
     def test_command_line(self):
         self.check_command_line(("-r", "rx", "a"), ("-s", "x" * 17, "a"))

@@ -77,10 +77,10 @@ constexpr Setting kSettings[] = {
      "(Open MPI has room for eight)."},
 };
 
-// Names of others that begin like ours: DAT's own, and those of the project's scripts.
+// Names of others that begin like ours: DAT's own, and those of the project's scripts and tests.
 constexpr absl::string_view kForeignNames[] = {
-    "DAT_DBG_LEVEL", "DAT_DBG_TYPE",  "DAT_DBG_DEST", "DAT_CONF",
-    "DAT_IA_NAME",   "VIADUCT_BAZEL", "VIADUCT_LONG", "VIADUCT_TEST_EVENTS",
+    "DAT_DBG_LEVEL", "DAT_DBG_TYPE", "DAT_DBG_DEST",        "DAT_CONF",     "DAT_IA_NAME",
+    "VIADUCT_BAZEL", "VIADUCT_LONG", "VIADUCT_TEST_EVENTS", "VIADUCT_SEED", "VIADUCT_RDMA_ADDRESS",
 };
 
 constexpr absl::string_view kOurPrefix = "VIADUCT_";
@@ -140,10 +140,11 @@ std::string Hint(absl::string_view name) {
   return "";
 }
 
+// As in "is not EXPECTED".
 std::string Expected(const Setting& setting) {
-  if (setting.type == SettingType::kChoice) return setting.choices;
+  if (setting.type == SettingType::kChoice) return absl::StrCat("one of ", setting.choices);
   if (setting.type == SettingType::kPath) return "a path";
-  return absl::StrCat(setting.minimum, "..", setting.maximum,
+  return absl::StrCat("a number in ", setting.minimum, "..", setting.maximum,
                       setting.type == SettingType::kNumberOrAuto ? " or auto" : "");
 }
 
@@ -175,9 +176,8 @@ std::vector<std::string> SettingProblems(absl::Span<const char* const> environme
     const absl::string_view value = entry.substr(equals + 1);
     if (const Setting* setting = FindSetting(name)) {
       if (!IsValid(*setting, value)) {
-        problems.push_back(absl::StrCat(name, ": \"", value, "\" is not one of ",
-                                        Expected(*setting), "; ", setting->default_value,
-                                        " is used"));
+        problems.push_back(absl::StrCat(name, ": \"", value, "\" is not ", Expected(*setting), "; ",
+                                        setting->default_value, " is used"));
       }
       continue;
     }

@@ -88,15 +88,33 @@ TEST(Settings, InvalidValuesLeaveTheDefault) {
   EXPECT_EQ(NumberSetting(SettingId::kGraceMs), 250);
   EXPECT_THAT(SettingProblems(),
               ::testing::UnorderedElementsAre(
-                  AllOf(HasSubstr("VIADUCT_WIRE"), HasSubstr("auto|shm|iwarp")),
-                  AllOf(HasSubstr("VIADUCT_PORT_BASE"), HasSubstr("1024..65535")),
+                  AllOf(HasSubstr("VIADUCT_WIRE"), HasSubstr("is not one of auto|shm|iwarp")),
+                  AllOf(HasSubstr("VIADUCT_PORT_BASE"),
+                        HasSubstr("\"80\" is not a number in 1024..65535;")),
                   AllOf(HasSubstr("VIADUCT_GRACE_MS"), HasSubstr("250 is used"))));
 }
 
+TEST(Settings, WhatIsExpectedDependsOnTheKind) {
+  const char* environment[] = {"VIADUCT_VIP_HOSTS=", "VIADUCT_SILENCE_MS=-4", "VIADUCT_SPIN_US=x"};
+  EXPECT_THAT(
+      SettingProblems(environment),
+      ElementsAre("VIADUCT_VIP_HOSTS: \"\" is not a path; /etc/vip_hosts is used",
+                  "VIADUCT_SILENCE_MS: \"-4\" is not a number in 100..3600000; 10000 is used",
+                  "VIADUCT_SPIN_US: \"x\" is not a number in 0..1000000 or auto; auto is used"));
+}
+
 TEST(Settings, MisspeltNamesAreFoundAndForeignOnesLeftAlone) {
-  const char* environment[] = {"PATH=/bin",          "VIADUCT_WIER=shm", "VIP_LOG=1",
-                               "DAT_OVERRIDE=/d",    "DAT_OVERIDE=/d",   "DAT_DBG_TYPE=1",
-                               "DAPL_DBG_TYPE=0xff", "VIADUCT",          "=odd"};
+  const char* environment[] = {"PATH=/bin",
+                               "VIADUCT_WIER=shm",
+                               "VIP_LOG=1",
+                               "DAT_OVERRIDE=/d",
+                               "DAT_OVERIDE=/d",
+                               "DAT_DBG_TYPE=1",
+                               "DAPL_DBG_TYPE=0xff",
+                               "VIADUCT",
+                               "=odd",
+                               "VIADUCT_SEED=7",
+                               "VIADUCT_RDMA_ADDRESS=10.9.0.1"};
   EXPECT_THAT(SettingProblems(environment),
               ElementsAre(AllOf(HasSubstr("VIADUCT_WIER"), HasSubstr("VIADUCT_WIRE is one")),
                           HasSubstr("VIP_LOG"), HasSubstr("DAT_OVERIDE")));
