@@ -14,6 +14,8 @@
 
 #define BOARD_SIZE 64
 
+static const char usage[] = "usage: board SERVICE [HOST TEXT]\n";
+
 /* What travels, in network order: both sides may be of any kind. */
 struct place {
   DAT_UINT32 address_high, address_low, context, length;
@@ -88,17 +90,19 @@ static void use(struct link *link, DAT_CONN_QUAL service, const char *host, cons
 
 int main(int argc, char **argv) {
   struct link link;
+  DAT_CONN_QUAL service;
 
   if (argc != 2 && argc != 4) {
-    fprintf(stderr, "usage: board SERVICE [HOST TEXT]\n");
+    fputs(usage, stderr);
     return 2;
   }
+  service = link_service(argv[1], usage);
   link_open(&link);
   link_dispatcher(&link, DAT_HANDLE_NULL, 16);
   if (argc == 2) {
-    serve(&link, strtoul(argv[1], NULL, 0));
+    serve(&link, service);
   } else {
-    use(&link, strtoul(argv[1], NULL, 0), argv[2], argv[3]);
+    use(&link, service, argv[2], argv[3]);
   }
   must(dat_ia_close(link.ia, DAT_CLOSE_ABRUPT_FLAG), "dat_ia_close");
   return 0;

@@ -1,5 +1,6 @@
 #include "dat/examples/datlink.h"
 
+#include <ctype.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,16 @@ void must(DAT_RETURN value, const char *what) {
   if (dat_strerror(value, &type, &detail) != DAT_SUCCESS) type = detail = "?";
   fprintf(stderr, "%s: %s %s\n", what, type, detail);
   exit(1);
+}
+
+DAT_CONN_QUAL link_service(const char *word, const char *usage) {
+  const int help = strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+  char *end;
+  const DAT_CONN_QUAL service = strtoul(word, &end, 0);
+
+  if (isdigit((unsigned char)*word) && *end == '\0') return service;
+  fputs(usage, help ? stdout : stderr);
+  exit(help ? 0 : 2);
 }
 
 void link_open(struct link *link) {
@@ -61,13 +72,33 @@ void link_connect(DAT_EP_HANDLE ep, DAT_CONN_QUAL service, const char *host) {
   freeaddrinfo(found);
 }
 
+/* What an event that was not awaited says of the connection. */
+static const char *meaning(DAT_EVENT_NUMBER number) {
+  switch (number) {
+    case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
+      return "nobody waits there";
+    case DAT_CONNECTION_EVENT_PEER_REJECTED:
+      return "the server refuses";
+    case DAT_CONNECTION_EVENT_UNREACHABLE:
+      return "the host cannot be reached";
+    case DAT_CONNECTION_EVENT_TIMED_OUT:
+      return "no answer";
+    case DAT_CONNECTION_EVENT_DISCONNECTED:
+      return "the other side hung up";
+    case DAT_CONNECTION_EVENT_BROKEN:
+      return "the connection broke";
+    default:
+      return "an event out of turn";
+  }
+}
+
 DAT_EVENT link_await(const struct link *link, DAT_EVENT_NUMBER number) {
   DAT_EVENT event;
   DAT_COUNT more;
 
   must(dat_evd_wait(link->evd, DAT_TIMEOUT_INFINITE, 1, &event, &more), "dat_evd_wait");
   if (event.event_number != number) {
-    fprintf(stderr, "event 0x%x instead of 0x%x\n", event.event_number, number);
+    fprintf(stderr, "%s (event 0x%x)\n", meaning(event.event_number), event.event_number);
     exit(1);
   }
   return event;

@@ -10,6 +10,9 @@
 /* Ends the program unless `value` is success. */
 void must(DAT_RETURN value, const char *what);
 
+/* The number of a service; any other word gets the usage, and ends the program. */
+DAT_CONN_QUAL link_service(const char *word, const char *usage);
+
 struct link {
   DAT_IA_HANDLE ia;
   DAT_PZ_HANDLE zone;

@@ -2,9 +2,11 @@
  * An echo server with an event loop of its own: epoll watches standard input and, through a
  * notifier with a descriptor (dat_cno_fd_create), everything that DAT has to tell.
  *
- *   echo SERVICE              sends every message back; ends with its standard input
+ *   echo SERVICE              sends every message back; ends with its standard input, unless that
+ *                             is a file or /dev/null, which epoll does not watch
  *   echo SERVICE HOST TEXT... sends the TEXTs one after the other and prints what comes back
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,8 @@
 #include "dat/examples/datlink.h"
 
 #define MESSAGE 256
+
+static const char usage[] = "usage: echo SERVICE [HOST TEXT...]\n";
 
 /* One buffer, which is either waiting for a message or on its way back. */
 struct client {
@@ -120,7 +124,9 @@ static void serve(DAT_CONN_QUAL service) {
   watched.data.fd = fd;
   if (epoll_ctl(loop, EPOLL_CTL_ADD, fd, &watched) != 0) perror("epoll_ctl"), exit(1);
   watched.data.fd = STDIN_FILENO;
-  if (epoll_ctl(loop, EPOLL_CTL_ADD, STDIN_FILENO, &watched) != 0) perror("epoll_ctl"), exit(1);
+  if (epoll_ctl(loop, EPOLL_CTL_ADD, STDIN_FILENO, &watched) != 0 && errno != EPERM) {
+    perror("epoll_ctl"), exit(1);
+  }
   puts("waiting");
   fflush(stdout);
   for (;;) {
@@ -164,14 +170,17 @@ static void talk(DAT_CONN_QUAL service, const char *host, char **texts) {
 }
 
 int main(int argc, char **argv) {
+  DAT_CONN_QUAL service;
+
   if (argc != 2 && argc < 4) {
-    fprintf(stderr, "usage: echo SERVICE [HOST TEXT...]\n");
+    fputs(usage, stderr);
     return 2;
   }
+  service = link_service(argv[1], usage);
   if (argc == 2) {
-    serve(strtoul(argv[1], NULL, 0));
+    serve(service);
   } else {
-    talk(strtoul(argv[1], NULL, 0), argv[2], argv + 3);
+    talk(service, argv[2], argv + 3);
   }
   return 0;
 }

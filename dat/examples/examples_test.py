@@ -20,8 +20,8 @@ def client(name, number, *words):
 
 class Server:
 
-    def __init__(self, name, number):
-        self.process = subprocess.Popen([FOLDER + name, number], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, name, number, stdin=subprocess.PIPE):
+        self.process = subprocess.Popen([FOLDER + name, number], stdin=stdin, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "waiting\n"
 
     def end(self):
@@ -51,6 +51,31 @@ class Examples(unittest.TestCase):
             self.assertEqual(one.returncode, 0)
         self.assertEqual(client("echo", service(2), "x" * 255), "echo: " + "x" * 255 + "\n")
         self.assertEqual(server.end(), (0, ""))
+
+    def test_echo_without_a_standard_input(self):
+        server = Server("echo", service(3), stdin=subprocess.DEVNULL)
+        try:
+            self.assertEqual(client("echo", service(3), "one"), "echo: one\n")
+        finally:
+            server.process.kill()
+            server.end()
+
+    def test_why_there_is_no_connection(self):
+        for name in ("hello", "board", "echo"):
+            with self.subTest(name):
+                done = subprocess.run([FOLDER + name, service(3), "127.0.0.1", "x"], capture_output=True, text=True, timeout=60,
+                                      check=False)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn("nobody waits there", done.stderr)
+
+    def test_usage(self):
+        for name in ("hello", "board", "echo"):
+            for word, code in (("-h", 0), ("--help", 0), ("", 2), ("x", 2), ("80x", 2), ("-1", 2)):
+                with self.subTest(name + " " + word):
+                    done = subprocess.run([FOLDER + name, word], capture_output=True, text=True, timeout=60, check=False)
+                    said, unsaid = (done.stderr, done.stdout) if code else (done.stdout, done.stderr)
+                    self.assertEqual((done.returncode, unsaid), (code, ""))
+                    self.assertTrue(said.startswith("usage: %s SERVICE " % name), said)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,14 @@
  *   hello SERVICE              waits for one client
  *   hello SERVICE HOST TEXT    says TEXT to the server on HOST
  */
+#include <ctype.h>
 #include <dat2/udat.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const char usage[] = "usage: hello SERVICE [HOST TEXT]\n";
 
 static DAT_IA_HANDLE ia;
 static DAT_EVD_HANDLE evd; /* takes every kind of event */
@@ -25,13 +28,33 @@ static void must(DAT_RETURN value, const char *what) {
   exit(1);
 }
 
+/* What an event that was not awaited says of the connection. */
+static const char *meaning(DAT_EVENT_NUMBER number) {
+  switch (number) {
+    case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
+      return "nobody waits there";
+    case DAT_CONNECTION_EVENT_PEER_REJECTED:
+      return "the server refuses";
+    case DAT_CONNECTION_EVENT_UNREACHABLE:
+      return "the host cannot be reached";
+    case DAT_CONNECTION_EVENT_TIMED_OUT:
+      return "no answer";
+    case DAT_CONNECTION_EVENT_DISCONNECTED:
+      return "the other side hung up";
+    case DAT_CONNECTION_EVENT_BROKEN:
+      return "the connection broke";
+    default:
+      return "an event out of turn";
+  }
+}
+
 static DAT_EVENT await(DAT_EVENT_NUMBER number) {
   DAT_EVENT event;
   DAT_COUNT more;
 
   must(dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more), "dat_evd_wait");
   if (event.event_number != number) {
-    fprintf(stderr, "hello: event 0x%x instead of 0x%x\n", event.event_number, number);
+    fprintf(stderr, "hello: %s (event 0x%x)\n", meaning(event.event_number), event.event_number);
     exit(1);
   }
   return event;
@@ -98,16 +121,30 @@ static void tell(DAT_CONN_QUAL service, const char *host, const char *what) {
   await(DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
+/* A number; any other word gets the usage. */
+static DAT_CONN_QUAL service_of(const char *word) {
+  const int help = strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+  char *end;
+  const DAT_CONN_QUAL service = strtoul(word, &end, 0);
+
+  if (isdigit((unsigned char)*word) && *end == '\0') return service;
+  fputs(usage, help ? stdout : stderr);
+  exit(help ? 0 : 2);
+}
+
 int main(int argc, char **argv) {
+  DAT_CONN_QUAL service;
+
   if (argc != 2 && argc != 4) {
-    fprintf(stderr, "usage: hello SERVICE [HOST TEXT]\n");
+    fputs(usage, stderr);
     return 2;
   }
+  service = service_of(argv[1]);
   set_up();
   if (argc == 2) {
-    serve(strtoul(argv[1], NULL, 0));
+    serve(service);
   } else {
-    tell(strtoul(argv[1], NULL, 0), argv[2], argv[3]);
+    tell(service, argv[2], argv[3]);
   }
   must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), "dat_ia_close");
   return 0;

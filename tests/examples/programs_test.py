@@ -75,6 +75,11 @@ class Programs(unittest.TestCase):
     def test_semaphores_of_its_own(self):
         self._expect(self._start("semaphores", random.randrange(1 << 32, 1 << 48)), "500 messages each way\n")
 
+    def test_help_of_semaphores(self):
+        self._expect(self._start("semaphores", "--help"), "usage: semaphores SERVICE\n")
+        wrong = self._start("semaphores", "8000x")
+        self.assertEqual((wrong.communicate(timeout=_SECONDS), wrong.returncode), (("", "usage: semaphores SERVICE\n"), 2))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -5,6 +5,7 @@
  * system's by these names lands here. Two processes exchange messages; the semaphore is passed with
  * each of them.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,12 +142,14 @@ int main(int argc, char **argv) {
   unsigned long service;
   int i, status;
   pid_t pid;
+  char *end;
+  const int help = argc == 2 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0);
 
-  if (argc != 2) {
-    fprintf(stderr, "usage: %s SERVICE\n", argv[0]);
-    return 2;
+  if (argc == 2) service = strtoul(argv[1], &end, 10);
+  if (argc != 2 || !isdigit((unsigned char)*argv[1]) || *end != '\0') {
+    fputs("usage: semaphores SERVICE\n", help ? stdout : stderr);
+    return help ? 0 : 2;
   }
-  service = strtoul(argv[1], NULL, 10);
   the_semaphore = sem_init(MAGIC);
   if (the_semaphore < 0) fail("semget");
   pid = fork();
