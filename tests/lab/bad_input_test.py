@@ -51,16 +51,16 @@ done
 user() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 run() { timeout 60 %(program)s "$@" 2>&1; }
 run_via() { timeout 60 %(via)s "$@" 2>&1; }
-echo 'lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "%(device)s" ""' >lab.conf
-echo 'lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.9.0.1" ""' >address.conf
+echo 'lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "%(device)s" ""' >lab.conf
+echo 'lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "10.9.0.1" ""' >address.conf
 """
 
 # The client in namespace a, a server on the other kind of device in b; each device's name is that of its namespace.
 _LINK = """
 cd /tmp
 cat >link.conf <<'END'
-a u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.1" ""
-b u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.2" ""
+a u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "10.8.0.1" ""
+b u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "10.8.0.2" ""
 END
 export DAT_OVERRIDE=/tmp/link.conf LD_LIBRARY_PATH=%(module)s
 VIADUCT_WIRE=%(server)s ip netns exec b %(serve)s b serve >served 2>&1 & server=$!

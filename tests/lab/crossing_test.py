@@ -14,8 +14,8 @@ _SCRIPT = """
 set -u
 cd /tmp
 cat >/tmp/dat.conf <<'END'
-a u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.1" ""
-b u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.2" ""
+a u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "10.8.0.1" ""
+b u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "10.8.0.2" ""
 END
 export DAT_OVERRIDE=/tmp/dat.conf LD_LIBRARY_PATH=%(module)s
 end() { # HOST serve|ADDRESS

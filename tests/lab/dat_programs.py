@@ -99,8 +99,8 @@ _LIBRARIES = r"""
 set -u
 cd /tmp
 echo 'lab u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "dummy0 0" ""' >debian.conf
-echo "lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 \"${LAB_DRIVER}0 1\" \"\"" >own.conf
-echo "lab u2.0 nonthreadsafe default %(provider)s viaduct.2.0 \"${LAB_DRIVER}0 1\" \"\"" >plugin.conf
+echo "lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 \"${LAB_DRIVER}0 1\" \"\"" >own.conf
+echo "lab u2.0 nonthreadsafe default %(provider)s viaduct.0.1 \"${LAB_DRIVER}0 1\" \"\"" >plugin.conf
 limit=60
 debian() { timeout $limit env DAT_OVERRIDE=/tmp/debian.conf "$@" </dev/null; }
 own() { timeout $limit env DAT_OVERRIDE=/tmp/own.conf LD_LIBRARY_PATH=%(own)s:%(engine)s:%(rdma)s VIADUCT_QUEUE_EMPTY=bare \

@@ -16,7 +16,7 @@ _SETUP = """
 set -u
 cd /tmp
 echo 'lab u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "va 0" ""' >debian.conf
-echo 'lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.2" ""' >own.conf
+echo 'lab u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "10.8.0.2" ""' >own.conf
 limit=60
 debian() { timeout $limit ip netns exec a env DAT_OVERRIDE=/tmp/debian.conf "$@" </dev/null; }
 own() { timeout $limit ip netns exec b env DAT_OVERRIDE=/tmp/own.conf LD_LIBRARY_PATH=%(own)s:%(engine)s \

@@ -13,7 +13,7 @@ _DAT = os.path.realpath("tests/lab/private_data_dat")
 _SCRIPT = """
 set -u
 cd /tmp
-echo 'b u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.2" ""' >dat.conf
+echo 'b u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "10.8.0.2" ""' >dat.conf
 export DAT_OVERRIDE=/tmp/dat.conf VIADUCT_WIRE=iwarp
 cm() { timeout 100 ip netns exec a %(cm)s 10.8.0.1 "$@" 2>&1; }
 dat() { timeout 100 ip netns exec b %(dat)s b "$@" 2>&1; }

@@ -15,7 +15,7 @@ set -u
 cd /tmp
 count=%(count)d
 cat >/tmp/dat.conf <<'END'
-lab0 u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "10.8.0.2" ""
+lab0 u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "10.8.0.2" ""
 END
 export DAT_OVERRIDE=/tmp/dat.conf VIADUCT_WIRE=iwarp
 # await COMMAND...: until it succeeds.

@@ -16,7 +16,7 @@ _SIZES = (64, 65535)
 _SCRIPT = """
 set -u
 cd /tmp
-echo 'rxe0 u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.2.0 "rxe0" ""' >dat.conf
+echo 'rxe0 u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "rxe0" ""' >dat.conf
 export DAT_OVERRIDE=/tmp/dat.conf LD_LIBRARY_PATH=%(module)s VIADUCT_WIRE=rdma
 port=7000
 meet() {
