@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "dat/core/endpoint.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
