@@ -96,13 +96,14 @@ void SharedReceiveQueue::OnLowWatermark(verbs::SharedReceiveQueue&) {
 }
 
 uint32_t SharedReceiveQueue::Outstanding() const {
-  uint32_t count = queue_->outstanding();
+  uint32_t queued = 0;
   for (const Ref<Endpoint>& endpoint : adapter_->EndpointsOnSharedQueues()) {
     const Endpoint::Parts parts = endpoint->parts();
     if (parts.shared_receives.get() != this || !parts.receive) continue;
-    count += parts.receive->QueuedReceives(endpoint->handle(), EventDispatcher::Receives::kAll);
+    queued += parts.receive->QueuedReceives(endpoint->handle(), EventDispatcher::Receives::kAll);
   }
-  return count;
+  // Behind the others, which took what the device had: nothing counts twice.
+  return queue_->outstanding() + queued;
 }
 
 uint32_t SharedReceiveQueue::max_receives() const {

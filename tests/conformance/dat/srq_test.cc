@@ -137,7 +137,10 @@ TEST(Srq, C133_CountsWhatIsNotDequeued) {
         DAT_EP_HANDLE ep = NewEp(side, srq);
         side.AcceptFrom(peer, ep, Port(0));
         for (uint64_t i = 0; i < 10; ++i) Post(srq, memory, i, 1, i);
-        for (int i = 0; i < 8; ++i) peer.Send(0);
+        for (int i = 0; i < 8; ++i) {
+          peer.Send(0);
+          EXPECT_EQ(ParametersOf(srq).outstanding_dto_count, 10);
+        }
         DAT_EVENT event;
         DAT_COUNT more = 0;
         Must(dat_evd_wait(side.receive_evd, DAT_TIMEOUT_INFINITE, 8, &event, &more));
