@@ -140,7 +140,7 @@ absl::Status ConnectionManager::OpenPort(uint16_t number, std::shared_ptr<Port>*
       *port = std::move(open);
       return absl::OkStatus();
     }
-    return absl::UnavailableError("the port is being closed");
+    return absl::AbortedError("the port is being closed");
   }
   auto opened = Port::Open(*this, number);
   if (!opened.ok()) return opened.status();
@@ -151,7 +151,9 @@ absl::Status ConnectionManager::OpenPort(uint16_t number, std::shared_ptr<Port>*
 
 void ConnectionManager::OnClosed(uint16_t number) {
   MutexLock lock(&lock_);
-  open_ports_.erase(number);
+  const auto closed = open_ports_.find(number);
+  // Unless a free port was asked for meanwhile, and it is that one.
+  if (closed != open_ports_.end() && closed->second.expired()) open_ports_.erase(closed);
 }
 
 Error ConnectionManager::ClaimName(const ServicePoint::Options& options,
@@ -183,7 +185,7 @@ Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint
       services_[point.options().name] = std::move(service);
       return Ok();
     }
-    *closing |= absl::IsUnavailable(opened);
+    *closing |= absl::IsAborted(opened);
     if (*closing) break;
     if (absl::IsResourceExhausted(opened)) why = OutOf(Resource::kDevice);
     ahead->push_back(number);

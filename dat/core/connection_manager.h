@@ -123,7 +123,7 @@ class ConnectionManager {
   // This process listens at `port`.
   bool IsOpen(uint16_t port) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // The listener of `number`, shared by the services on it. AlreadyExists: somebody else has it;
-  // Unavailable: this process is closing it.
+  // Aborted: this process is closing it.
   // `*port` outlives the lock: if a port is closed after all, for want of memory as well, that
   // waits for a request being delivered, which waits for the lock.
   absl::Status OpenPort(uint16_t number, std::shared_ptr<Port>* port)

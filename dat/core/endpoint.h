@@ -304,7 +304,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   std::unique_ptr<ConnectAttempt> attempt_ ABSL_GUARDED_BY(lock_);
   ConnectTarget target_ ABSL_GUARDED_BY(lock_);  // where the connection really ended, or who asks
   uint16_t asked_port_ ABSL_GUARDED_BY(lock_) = 0;  // of the request that it is for
-  uint64_t serial_ ABSL_GUARDED_BY(lock_) = 0;   // of attempts, so that late timers are known
+  uint64_t serial_ ABSL_GUARDED_BY(lock_) = 0;      // of attempts, so that late timers are known
   std::vector<uint8_t> private_data_ ABSL_GUARDED_BY(lock_);    // the peer's, shown in events
   std::unique_ptr<ReceiveWatch> watch_ ABSL_GUARDED_BY(lock_);  // once there were watermarks
   // Takes the completions of a stream that has no dispatcher.
