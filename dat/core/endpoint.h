@@ -142,7 +142,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
                          absl::Span<const uint8_t> private_data, verbs::Nanos grace = 0);
   Error Disconnect(verbs::DisconnectMode mode);
   // Unconnected only: everything posted completes as flushed, the state stays (VipDisconnect of an
-  // idle VI).
+  // idle VI). Of one that was freed nothing is posted.
   Error FlushPosted();
   Error Reset();  // Disconnected -> Unconnected; no-op in Unconnected
   Error Modify(const Parts* parts, const EndpointAttributes* attributes);

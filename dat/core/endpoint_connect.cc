@@ -264,10 +264,10 @@ Error Endpoint::Reset() {
 
 Error Endpoint::FlushPosted() {
   MutexLock lock(&lock_);
+  if (pair_ == nullptr) return Ok();  // it may have been freed meanwhile
   if (state() != EndpointState::kUnconnected) {
     return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
   }
-  if (pair_ == nullptr) return Ok();
   pair_->Flush();
   pair_->Reset();
   return Ok();

@@ -54,6 +54,7 @@ TEST(EndpointEnd, WaitsForAHarvestThatHasTakenItsCompletions) {
   observer.Gone();
   harvester.join();
   EXPECT_FALSE(observer.outlived());
+  EXPECT_TRUE(endpoint->FlushPosted().ok());
 
   endpoint = {};
   parts = {};
