@@ -41,6 +41,7 @@ Error ConnectionRequest::Accept(Endpoint* endpoint, absl::Span<const uint8_t> pr
       endpoint == nullptr ? EndpointInput::kAcceptImplicit : EndpointInput::kAcceptExplicit;
   Endpoint& target = endpoint == nullptr ? *endpoint_ : *endpoint;
   if (&target.adapter().context() != &adapter_->context()) return InvalidHandle<Endpoint>();
+  std::unique_ptr<verbs::IncomingConnection> decided;  // its end may wait: outside the lock
   {
     MutexLock lock(&lock_);
     if (arrival_.incoming == nullptr) return InvalidHandle<ConnectionRequest>();
@@ -51,7 +52,7 @@ Error ConnectionRequest::Accept(Endpoint* endpoint, absl::Span<const uint8_t> pr
     }
     Error error = target.BeginAccept(input, *this, answer, *arrival_.incoming);
     if (!error.ok()) return error;
-    arrival_.incoming.reset();
+    decided = std::move(arrival_.incoming);
     adapter_->CountConnection(AdapterCount::kAccepted);
   }
   Finish();
@@ -60,6 +61,7 @@ Error ConnectionRequest::Accept(Endpoint* endpoint, absl::Span<const uint8_t> pr
 
 Error ConnectionRequest::Reject(absl::Span<const uint8_t> private_data) {
   if (private_data.size() > adapter_->max_private_data()) return InvalidParameter(2);
+  std::unique_ptr<verbs::IncomingConnection> decided;  // as above
   {
     MutexLock lock(&lock_);
     if (arrival_.incoming == nullptr) return InvalidHandle<ConnectionRequest>();
@@ -71,7 +73,7 @@ Error ConnectionRequest::Reject(absl::Span<const uint8_t> private_data) {
     }
     answer.insert(answer.end(), private_data.begin(), private_data.end());
     arrival_.incoming->Reject(answer);
-    arrival_.incoming.reset();
+    decided = std::move(arrival_.incoming);
     adapter_->CountConnection(AdapterCount::kRejected);
   }
   GiveEndpointBack();
@@ -132,11 +134,13 @@ bool ConnectionRequest::PassToElder(const ServicePoint::Options& waiter) {
 }
 
 void ConnectionRequest::Destroy() {
+  std::unique_ptr<verbs::IncomingConnection> undecided;  // as above
   {
     MutexLock lock(&lock_);
-    if (arrival_.incoming != nullptr) arrival_.incoming->Refuse();
-    arrival_.incoming.reset();
+    undecided = std::move(arrival_.incoming);
   }
+  if (undecided != nullptr) undecided->Refuse();
+  undecided.reset();
   GiveEndpointBack();
   Finish();
 }
