@@ -185,7 +185,7 @@ Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint
       services_[point.options().name] = std::move(service);
       return Ok();
     }
-    *closing |= absl::IsAborted(opened);
+    *closing = absl::IsAborted(opened);
     if (*closing) break;
     if (absl::IsResourceExhausted(opened)) why = OutOf(Resource::kDevice);
     ahead->push_back(number);
@@ -243,7 +243,9 @@ Error ConnectionManager::TryToServeAt(ServicePoint& point, const std::vector<uin
 Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
   std::shared_ptr<Port> port;  // outside the lock
   MutexLock lock(&lock_);
-  if (!OpenPort(0, &port).ok()) return Code::kConnQualUnavailable;
+  const absl::Status opened = OpenPort(0, &port);
+  if (absl::IsResourceExhausted(opened)) return OutOf(Resource::kDevice);
+  if (!opened.ok()) return Code::kConnQualUnavailable;
   *qualifier = port->number();
   point.options_.name = ServiceName::FromQualifier(*qualifier);
   Service& service = services_[point.options_.name];

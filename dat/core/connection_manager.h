@@ -74,10 +74,9 @@ class ConnectionManager {
   }
 
   // Listens on the first free port of the point's name. kConnQualInUse: the name is served
-  // already and not shared, or its ports are taken. For a shared one it may block; then not on the
-  // executor.
+  // already and not shared, or its ports are taken. May block; not on the executor.
   Error Serve(ServicePoint& point);
-  // Takes a free direct port for the point, whose name becomes that qualifier.
+  // Takes a free direct port for the point, whose name becomes that qualifier. kConnQualUnavailable.
   Error ServeAny(ServicePoint& point, uint64_t* qualifier);
   // No request reaches `point` after it returned. False: it did not serve, or was spent.
   bool Withdraw(ServicePoint& point);

@@ -13,6 +13,17 @@ using verbs::MutexLock;
 
 Error PeerListening::Start(ConnectionManager& manager, Endpoint& endpoint,
                            const PeerRequest& request, std::unique_ptr<PeerListening>* out) {
+  for (;;) {
+    bool closing = false;
+    const Error error = TryToStart(manager, endpoint, request, out, &closing);
+    if (!closing) return error;
+    manager.context().executor().Drain();  // as ConnectionManager::ServeAt
+  }
+}
+
+Error PeerListening::TryToStart(ConnectionManager& manager, Endpoint& endpoint,
+                                const PeerRequest& request, std::unique_ptr<PeerListening>* out,
+                                bool* closing) {
   Error why = Code::kConnQualInUse;
   std::shared_ptr<ConnectionManager::Port> port;  // outside the lock
   MutexLock lock(&manager.lock_);
@@ -24,6 +35,8 @@ Error PeerListening::Start(ConnectionManager& manager, Endpoint& endpoint,
       manager.peers_.push_back(out->get());
       return Ok();
     }
+    *closing = absl::IsAborted(opened);
+    if (*closing) break;
     if (absl::IsResourceExhausted(opened)) why = OutOf(Resource::kDevice);
   }
   return why;

@@ -19,7 +19,7 @@ class Endpoint;
 class PeerListening {
  public:
   // On the first of the name's ports that is free or this process's. kConnQualInUse, kInsufficient-
-  // Resources.
+  // Resources. May block; not on the executor.
   static Error Start(ConnectionManager& manager, Endpoint& endpoint, const PeerRequest& request,
                      std::unique_ptr<PeerListening>* out);
   ~PeerListening();
@@ -30,6 +30,10 @@ class PeerListening {
   Endpoint& endpoint() const { return endpoint_; }
 
  private:
+  // Start, but *closing if a port is being closed; then it is to be tried again.
+  static Error TryToStart(ConnectionManager& manager, Endpoint& endpoint,
+                          const PeerRequest& request, std::unique_ptr<PeerListening>* out,
+                          bool* closing);
   PeerListening(ConnectionManager& manager, Endpoint& endpoint, const PeerRequest& request,
                 std::shared_ptr<ConnectionManager::Port> port)
       : manager_(manager), endpoint_(endpoint), request_(request), port_(std::move(port)) {}
