@@ -160,7 +160,7 @@ core::Error NextRequest(Nic& nic, const core::ServicePoint::Options& options,
   if (error.code == core::Code::kTimeout && dispatcher.Dequeue(&event).ok()) error = core::Ok();
   if (!error.ok()) return error;
   *out = ShareObject<core::ConnectionRequest>(event.subject);
-  return *out ? core::Ok() : core::OutOf(core::Resource::kMemory);
+  return *out ? core::Ok() : core::Error(core::Code::kAbort);  // it has died with the adapter
 }
 
 VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadline deadline,
