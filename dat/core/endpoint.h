@@ -218,10 +218,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   void PostEvent(EndpointEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Count(EndpointInput input);
   ImmediateAbility immediate_ability() const;
-  // What goes in front of an accept's private data. Settles with the pair what `theirs` and this
-  // have in common.
-  std::vector<uint8_t> HeaderOfAccept(const EndpointProfile& profile,
-                                      const ConnectionHeader& theirs)
+  // What goes in front of an accept's private data.
+  std::vector<uint8_t> HeaderOfAccept(const EndpointProfile& profile) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // `listening`: of an attempt peer to peer; taken over if it succeeds.
   Error StartAttempt(const ConnectParameters& parameters,

@@ -273,14 +273,12 @@ Error Endpoint::FlushPosted() {
   return Ok();
 }
 
-std::vector<uint8_t> Endpoint::HeaderOfAccept(const EndpointProfile& profile,
-                                              const ConnectionHeader& theirs) {
+std::vector<uint8_t> Endpoint::HeaderOfAccept(const EndpointProfile& profile) const {
   ConnectionHeader header;
   header.kind = HeaderKind::kAccept;
   header.profile = profile;
   header.immediate = immediate_ability();
   header.confirmation = pair_->confirmation_word();
-  Settle(*pair_, header.immediate, theirs);
   return EncodeHeader(header);
 }
 
@@ -294,9 +292,10 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   if (pair_ == nullptr) return InvalidState(StateDetail::kEndpointZone);
   if (!parts_.connect) return InvalidState(StateDetail::kEndpointConnect);
   std::vector<uint8_t> data;
-  if (request.header().has_value()) data = HeaderOfAccept(profile_, *request.header());
+  if (request.header().has_value()) data = HeaderOfAccept(profile_);
   data.insert(data.end(), answer.begin(), answer.end());
   if (Error error = Apply(input); !error.ok()) return error;
+  if (request.header().has_value()) Settle(*pair_, immediate_ability(), *request.header());
   absl::Status accepted;
   try {
     accepted = incoming.Accept(*pair_, data);
@@ -344,7 +343,8 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
     return false;
   }
   pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
-  const std::vector<uint8_t> answer = HeaderOfAccept(own.profile, theirs);
+  const std::vector<uint8_t> answer = HeaderOfAccept(own.profile);
+  Settle(*pair_, immediate_ability(), theirs);
   attempt_->Answer();
   if (!arrival->incoming->Accept(*pair_, answer).ok()) {
     Unsettle(*pair_);

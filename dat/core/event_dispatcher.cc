@@ -161,6 +161,7 @@ bool EventDispatcher::HarvestLocked() {
   int n;
   bool came = false;
   do {
+    events_.Reserve(events_.size() + kBatch);  // before they are taken from the device
     n = queue_->Poll(batch, kBatch);
     QueueLocked(batch, n);
     came = came || n != 0;
@@ -171,6 +172,7 @@ bool EventDispatcher::HarvestLocked() {
 bool EventDispatcher::HarvestSomeLocked() {
   verbs::Completion completion;
   bool came = false;
+  events_.Reserve(length_ + 1);
   while (events_.size() <= length_ && queue_->Poll(&completion, 1) == 1) {
     came = true;
     QueueLocked(&completion, 1);

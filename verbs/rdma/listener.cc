@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,9 +21,14 @@ Address AddressOf(const sockaddr* address) {
 
 }  // namespace
 
-void ServedPorts::Add(uint16_t port) {
+bool ServedPorts::Add(uint16_t port) {
   MutexLock lock(&mutex_);
-  ++ports_[port];
+  try {
+    ++ports_[port];
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 void ServedPorts::Remove(uint16_t port) {
@@ -46,8 +52,7 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
   }
   sockaddr_storage at;
   address.ToSockaddr(port, &at);
-  if (rdma_bind_addr(listener->id_, reinterpret_cast<sockaddr*>(&at)) != 0 ||
-      rdma_listen(listener->id_, kBacklog) != 0) {
+  if (rdma_bind_addr(listener->id_, reinterpret_cast<sockaddr*>(&at)) != 0 || !listener->Serve()) {
     const int error = errno;
     // It never listened, so no request is under way, and the caller may hold what a sink needs. But
     // the control thread may be telling it that the device goes.
@@ -62,9 +67,18 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
     }
     return ErrnoStatus(error, absl::StrCat("listen at port ", port));
   }
-  listener->port_ = ntohs(rdma_get_src_port(listener->id_));
-  served.Add(listener->port_);
   return listener;
+}
+
+bool RdmaListener::Serve() {
+  port_ = ntohs(rdma_get_src_port(id_));
+  if (!served_.Add(port_)) {
+    errno = ENOMEM;
+    return false;
+  }
+  if (rdma_listen(id_, kBacklog) == 0) return true;
+  served_.Remove(port_);
+  return false;
 }
 
 // librdmacm calls nobody with this id after it is destroyed, and the control thread is not in the

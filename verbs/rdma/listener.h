@@ -22,7 +22,7 @@ namespace viaduct::verbs::rdma {
 // The ports at which this context listens: the answer of IsServed.
 class ServedPorts {
  public:
-  void Add(uint16_t port);
+  bool Add(uint16_t port);  // false: no memory
   void Remove(uint16_t port);
   bool Has(uint16_t port);
 
@@ -41,6 +41,7 @@ class RdmaListener final : public Listener, public CmHandler {
   void OnCmEvent(const CmEvent& event) override;
 
  private:
+  bool Serve();  // listens where it is bound; false: errno says why not
   RdmaListener(Device& device, ServedPorts& served, ListenerSink* sink)
       : device_(device), served_(served), sink_(sink) {}
   void Close();  // control thread

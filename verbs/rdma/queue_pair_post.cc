@@ -488,7 +488,11 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
     sends_.KeepPlace();
   }
   // Calls into the kernel, so not under the lock.
-  const Memory::BindStep step = memory_.Bind(*domain_, request, key);
+  Memory::BindStep step = Memory::BindStep::kNoKey;
+  try {
+    step = memory_.Bind(*domain_, request, key);
+  } catch (const std::bad_alloc&) {  // the place is given back below
+  }
   {
     SpinLockHolder guard(&send_lock_);
     if (step == Memory::BindStep::kNoKey) {

@@ -42,6 +42,9 @@ absl::StatusOr<std::unique_ptr<SoftQueuePair>> SoftQueuePair::Create(
     return absl::InvalidArgumentError("the shared receive queue is in another domain");
   }
   std::unique_ptr<SoftQueuePair> pair(new SoftQueuePair(context, options));
+  // Behind the constructor: where memory ends the destructor takes back what has been done.
+  pair->regions_.AddUser(&pair->send_lock_);
+  if (pair->shared_ != nullptr) pair->shared_->AddPair(*pair);
   absl::Status applied = pair->Apply(options);
   if (!applied.ok()) return applied;
   pair->anchor_->pair.store(pair.get());
@@ -69,8 +72,6 @@ SoftQueuePair::SoftQueuePair(SoftContext& context, const QueuePairOptions& optio
     attachments_[1].queue = &send_home_;
     attachments_[1].sends = true;
   }
-  regions_.AddUser(&send_lock_);
-  if (shared_ != nullptr) shared_->AddPair(*this);
 }
 
 SoftQueuePair::~SoftQueuePair() {
