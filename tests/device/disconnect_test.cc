@@ -273,8 +273,10 @@ TEST_F(DisconnectTest, TheSamePairsConnectAgain) {
     ender.pair().Disconnect(graceful ? DisconnectMode::kGraceful : DisconnectMode::kAbrupt);
     if (graceful) ExpectDisconnected(ender, DisconnectCause::kLocal);
     ExpectDisconnected(other, DisconnectCause::kPeer);
-    first.pair().Reset();
-    second.pair().Reset();
+    for (End* end : {&first, &second}) {
+      end->pair().Reset();
+      EXPECT_EQ(end->pair().local_port(), 0);
+    }
   }
 }
 

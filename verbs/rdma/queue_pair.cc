@@ -555,6 +555,7 @@ void RdmaQueuePair::Reset() {
   if (state_ != State::kError) return;
   state_ = State::kIdle;
   ended_ = false;
+  local_port_ = 0;
   SpinLockHolder guard(&receive_lock_);
   flushing_ = false;
 }

@@ -402,7 +402,8 @@ void SoftQueuePair::FlushQueues(Status oldest) {
       // It was done when it had left, and nobody was told: behind one that failed all has. A bind
       // has been done here.
       SetStatus(entry, Status::kFlushed);
-    } else if (status != static_cast<uint8_t>(Status::kSuccess) && no_receive_ != NoReceive::kDrop) {
+    } else if (status != static_cast<uint8_t>(Status::kSuccess) &&
+               no_receive_ != NoReceive::kDrop) {
       failed = true;  // with kDrop it has failed alone
     }
   }
@@ -515,6 +516,7 @@ void SoftQueuePair::Reset() {
   MutexLock control(&control_);
   if (state_.load() != State::kError) return;
   ForgetTerms();
+  local_port_.store(0);
   state_.store(State::kIdle);
 }
 
