@@ -74,8 +74,9 @@ constexpr ViVerdict VerdictOf(ViState state, ViCall call) {
   return internal::kViTable[static_cast<int>(call)][static_cast<int>(state)];
 }
 
-// Total. A VI has its zone and dispatchers from the start and no reserved service point, so the
-// unconfigured, reserved and tentative states do not come; they read as what they lead to.
+// Total. A VI has its zone and dispatchers from the start and no reserved service point, so of the
+// unconfigured, reserved and tentative states only the first comes, which a freed endpoint shows;
+// they read as what they lead to.
 constexpr ViState ViStateOf(core::EndpointState state) {
   switch (state) {
     case core::EndpointState::kUnconnected:

@@ -28,7 +28,8 @@ namespace viaduct::core {
 
 enum class EndpointState : uint8_t {
   kUnconnected,
-  kUnconfiguredUnconnected,  // UNCONFIGURED_*: an endpoint without zone or dispatchers
+  // UNCONFIGURED_*: an endpoint without zone or dispatchers; this one has been freed, perhaps.
+  kUnconfiguredUnconnected,
   kReserved,
   kUnconfiguredReserved,
   kPassivePending,

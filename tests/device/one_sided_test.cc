@@ -107,7 +107,9 @@ TEST_F(OneSidedTest, ARefusedWriteWithImmediateFailsItsReceive) {
     Expect(from.sends(), 3, Status::kRemoteAccess);
     const Completion refused = Expect(to.receives(), 1, Status::kRemoteAccess);
     EXPECT_EQ(refused.opcode, Opcode::kReceiveWrite);
-    if (refused.has_immediate) EXPECT_EQ(refused.immediate, 42u);  // or it has not come
+    if (refused.has_immediate) {  // or it has not come
+      EXPECT_EQ(refused.immediate, 42u);
+    }
     Expect(to.receives(), 2, Status::kFlushed);
     ExpectDisconnected(to, DisconnectCause::kBroken);  // and nothing is told before it
     ExpectBroken(from);

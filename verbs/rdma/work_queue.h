@@ -77,10 +77,8 @@ class WorkQueue {
   Segment* NextSegments(size_t count) {
     return SegmentsAt(tail_.load(std::memory_order_relaxed), count);
   }
-  uint32_t Publish() {
-    const uint32_t index = tail_.load(std::memory_order_relaxed);
-    tail_.store(index + 1, std::memory_order_release);
-    return index;
+  void Publish() {
+    tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
   // --------------------------------------------------------------- under the queue's lock

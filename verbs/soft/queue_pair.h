@@ -277,7 +277,7 @@ class SoftQueuePair final : public QueuePair {
   void LockAll();
   void UnlockAll();
   // Goes to Error and flushes, with every lock; the link to disconnect, if there was one. `broken`:
-  // nobody here wanted it, so what breaks off is told, by its receive or as damage.
+  // what breaks off is told, by its receive or as damage; null if the owner ends it abruptly.
   struct Broken {
     Status verdict_for_peer;
     Damage damage;
@@ -403,7 +403,7 @@ class SoftQueuePair final : public QueuePair {
   Attachment attachments_[2];  // [0] home; [1] sends, if they complete elsewhere
   int attachment_count_ = 1;
 
-  std::atomic<Link*> link_{nullptr};  // changes under every lock
+  std::atomic<Link*> link_{nullptr};  // of a connection: given up under every lock
   std::atomic<State> state_{State::kIdle};
   std::atomic<bool> receiving_{false};  // Link::Start was called: Poll may be
   std::atomic<bool> failing_{false};

@@ -59,7 +59,6 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   void EndAt(uint64_t position);
   uint64_t data_end() const { return tx_position_; }
   uint64_t reply_end() const { return reply_tx_position_; }
-  uint64_t consumed() const { return rx_position_.load(std::memory_order_relaxed); }
 
   // Executor only.
   enum class Phase : uint8_t { kNew, kConnecting, kRequested, kAccepting, kConnected, kClosed };
