@@ -48,7 +48,7 @@ class OldBinaries(unittest.TestCase):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "DAT_"))}
         environment["LD_LIBRARY_PATH"] = os.path.abspath("dat/api") + ":" + os.path.abspath("dat/core")
         environment.update(variables)
-        port = str(random.randrange(20000, 32000))  # below the ephemeral ones
+        port = str(random.randrange(32000, 32768))  # below the ephemeral ones, above the harness's
         return subprocess.run([self.path("program"), port], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               env=environment, timeout=60, check=False)
 

@@ -161,6 +161,7 @@ TEST(Dto, C121_OnlySolicitedMessagesWake) {
           Waiter waiter(side.receive_evd, kSecond);
           peer.Tell("send two");
           EXPECT_TRUE(Fails(waiter.Join(), DAT_TIMEOUT_EXPIRED));
+          EXPECT_EQ(waiter.more(), 2) << "they came while it waited";
         }
         peer.Await("sent");
         for (uint64_t i = 0; i < 2; ++i) {

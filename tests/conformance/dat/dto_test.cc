@@ -41,10 +41,10 @@ TEST(Dto, C116_SendOfEverySize) {
       [](Peer& peer, Side& side, DAT_EP_HANDLE ep, Memory& memory) {
         for (size_t size : kSizes) {
           std::fill(memory.bytes.begin(), memory.bytes.end(), 0);
-          // Three segments of uneven length, filled in their order.
-          const size_t first = size / 3, second = size / 2;
-          DAT_LMR_TRIPLET pieces[] = {memory.Local(0, first), memory.Local(first, second),
-                                      memory.Local(first + second, size - first - second)};
+          // Three segments of uneven length, filled in their order, which is not the memory's.
+          const size_t first = size / 3, second = size / 2, rest = size - first;
+          DAT_LMR_TRIPLET pieces[] = {memory.Local(rest, first), memory.Local(0, second),
+                                      memory.Local(second, rest - second)};
           Must(dat_ep_post_recv(ep, 3, pieces, Cookie(size), kDefault));
           peer.Tell("posted");
           const auto done = NextCompletion(side.receive_evd);
@@ -53,6 +53,8 @@ TEST(Dto, C116_SendOfEverySize) {
           EXPECT_EQ(done.user_cookie.as_64, size);
           EXPECT_EQ(done.transfered_length, size);
           const std::vector<uint8_t> pattern = Pattern(1000001);
+          std::rotate(memory.bytes.begin(), memory.bytes.begin() + static_cast<long>(rest),
+                      memory.bytes.begin() + static_cast<long>(size));
           EXPECT_TRUE(std::equal(pattern.begin(), pattern.begin() + static_cast<long>(size),
                                  memory.bytes.begin()))
               << size;

@@ -388,6 +388,7 @@ TEST(IaQuery, C028_MergingMatrixAgreesWithCreate) {
       bool supported = true;
       for (int i = 0; i < 6; ++i) {
         if ((set >> i & 1) == 0) continue;
+        EXPECT_TRUE(side.provider.evd_stream_merging_supported[i][i]);
         merged |= flags[i];
         for (int j = 0; j < 6; ++j) {
           if ((set >> j & 1) != 0) supported &= side.provider.evd_stream_merging_supported[i][j];

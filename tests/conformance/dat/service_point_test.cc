@@ -211,6 +211,7 @@ TEST(Rsp, C102_OneRequestForOneEndpoint) {
         EXPECT_EQ(StateOf(ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
         ExpectPeer(ParametersOf(ep), ParametersOf(request));
         EXPECT_EQ(ParametersOf(ep).local_port_qual, Port(0));
+        EXPECT_TRUE(Fails(dat_ep_free(ep), DAT_INVALID_STATE));  // C075
         peer.Tell("taken");
         peer.Await("refused");
         EXPECT_TRUE(IsEmpty(side.cr_evd));

@@ -168,10 +168,10 @@ TEST(VipConnectRequest, C08_C10_NoAnswerIsATimeOutNotBeforeItsTime) {
         VIP_RETURN result;
         do {
           begin = NowMilliseconds();
-          result = side.Request(0, 300);
+          result = side.Request(0, 300 * Slowness());
         } while (result == VIP_NO_MATCH);
         EXPECT_EQ(result, VIP_TIMEOUT);
-        EXPECT_GE(NowMilliseconds() - begin, 300);
+        EXPECT_GE(NowMilliseconds() - begin, 300 * Slowness());
         EXPECT_LT(NowMilliseconds() - begin, 5000);
         EXPECT_EQ(side.State(), VIP_STATE_IDLE);
         peer.Tell("done");
@@ -434,7 +434,7 @@ TEST(VipConnectRequest, C21_AfterAFailureTheViIsIdleKeepsReceivesAndMayTryAgain)
         EXPECT_EQ(result, VIP_REJECT);
         EXPECT_EQ(side.State(), VIP_STATE_IDLE);
         peer.Tell("rejected");
-        while ((result = side.Request(0, 400)) == VIP_NO_MATCH) {
+        while ((result = side.Request(0, 400 * Slowness())) == VIP_NO_MATCH) {
         }
         EXPECT_EQ(result, VIP_TIMEOUT);
         EXPECT_EQ(side.State(), VIP_STATE_IDLE);

@@ -135,19 +135,23 @@ TEST(Completion, C66_NoSegmentsWithImmediateData) {
       });
 }
 
-// Splits `total` bytes at `base` into `count` pieces of unequal length.
-VIP_UINT32 FillSegments(const Memory& memory, int n, char* base, int count) {
-  VIP_DESCRIPTOR* d = memory.Fill(n, 0, 0);
-  d->CS.SegCount = static_cast<VIP_UINT16>(count);
+constexpr VIP_UINT32 kScattered = 6132;  // bytes of kSegments segments of 0 to 49
+
+char ByteAt(VIP_UINT32 at) { return static_cast<char>(at * 13); }
+
+// As many segments as there may be, of unequal length, from the memory's end to its beginning and
+// with gaps between them: a message of ByteAt.
+void FillSegments(const Memory& memory, VIP_DESCRIPTOR* d) {
+  d->CS.SegCount = Memory::kSegments;
   VIP_UINT32 at = 0;
-  for (int i = 0; i < count; ++i) {
-    d->DS[i].Local.Data.Address = base + at;
+  for (int i = 0; i < Memory::kSegments; ++i) {
+    char* const bytes = memory.data() + (Memory::kSegments - 1 - i) * 64;
+    d->DS[i].Local.Data.Address = bytes;
     d->DS[i].Local.Handle = memory.handle();
     d->DS[i].Local.Length = static_cast<VIP_UINT32>(i * 7 % 50);
-    at += d->DS[i].Local.Length;
+    for (VIP_UINT32 k = 0; k < d->DS[i].Local.Length; ++k) bytes[k] = ByteAt(at++);
   }
   d->CS.Length = at;
-  return at;
 }
 
 TEST(Segments, C67_ScatterAndGatherKeepTheOrder) {
@@ -157,7 +161,7 @@ TEST(Segments, C67_ScatterAndGatherKeepTheOrder) {
         VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 0);
         d->CS.SegCount = Memory::kSegments;
         for (int i = 0; i < Memory::kSegments; ++i) {
-          d->DS[i].Local.Data.Address = side.memory.data() + i * 31;
+          d->DS[i].Local.Data.Address = side.memory.data() + (Memory::kSegments - 1 - i) * 64;
           d->DS[i].Local.Handle = side.memory.handle();
           d->DS[i].Local.Length = 31;
         }
@@ -165,18 +169,18 @@ TEST(Segments, C67_ScatterAndGatherKeepTheOrder) {
         side.Accept();
         ASSERT_EQ(side.NextReceive(), d);
         ASSERT_EQ(d->CS.Status & VIP_STATUS_ERROR_MASK, 0u);
-        for (VIP_UINT32 i = 0; i < d->CS.Length; ++i) {
-          ASSERT_EQ(side.memory.data()[i], static_cast<char>(i * 13)) << i;
+        ASSERT_EQ(d->CS.Length, kScattered);
+        for (VIP_UINT32 i = 0; i < kScattered; ++i) {
+          const auto* segment = static_cast<const char*>(d->DS[i / 31].Local.Data.Address);
+          ASSERT_EQ(segment[i % 31], ByteAt(i)) << i;
         }
-        EXPECT_GT(d->CS.Length, 5000u);
         peer.Tell("done");
       },
       [](Peer& peer) {
         Side side;
         side.Connect();
-        const VIP_UINT32 total =
-            FillSegments(side.memory, 0, side.memory.data(), Memory::kSegments);
-        for (VIP_UINT32 i = 0; i < total; ++i) side.memory.data()[i] = static_cast<char>(i * 13);
+        FillSegments(side.memory, side.memory.Fill(0, 0, 0));
+        ASSERT_EQ(side.memory.descriptor(0)->CS.Length, kScattered);
         ASSERT_EQ(side.PostSend(side.memory.descriptor(0)), VIP_SUCCESS);
         EXPECT_EQ(side.NextSend()->CS.Status & VIP_STATUS_ERROR_MASK, 0u);
         peer.Await("done");
@@ -332,7 +336,11 @@ TEST(Post, C72_LengthsThatAreWrong) {
 TEST(Post, C73_MalformedDescriptors) {
   BadSend([](Side&, VIP_DESCRIPTOR* d) { d->CS.Control = VIP_CONTROL_OP_RESERVED; },
           VIP_STATUS_FORMAT_ERROR);
-  BadSend([](Side&, VIP_DESCRIPTOR* d) { d->CS.Control = 0x10; }, VIP_STATUS_FORMAT_ERROR);
+  for (const int reserved : {0x10, 0x400, 0x8000}) {
+    SCOPED_TRACE(reserved);
+    BadSend([=](Side&, VIP_DESCRIPTOR* d) { d->CS.Control = static_cast<VIP_UINT16>(reserved); },
+            VIP_STATUS_FORMAT_ERROR);
+  }
 }
 
 // Whoever takes it knows it again by its operation, too.

@@ -293,6 +293,7 @@ TEST(Notify, C85_WrongArguments) {
     ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, nullptr, cq, &vi), VIP_SUCCESS);
     EXPECT_EQ(VipRecvNotify(vi, context, &Calls::OnVi), VIP_INVALID_PARAMETER);
     EXPECT_EQ(VipSendNotify(vi, context, &Calls::OnVi), VIP_SUCCESS);
+    PassCallbacks();
     EXPECT_TRUE(calls.empty());
   });
 }

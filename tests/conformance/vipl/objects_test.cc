@@ -300,16 +300,19 @@ TEST(VipRegisterMem, C51_TheSameBlockTwice) {
   RunPair(
       [](Peer& peer) {
         Side side;
-        VIP_MEM_HANDLE again = 0;
+        VIP_MEM_HANDLE block = 0, again = 0;
         VIP_MEM_ATTRIBUTES none = {};
-        ASSERT_EQ(::VipRegisterMem(side.nic.handle, side.memory.data(), 4096, &none, &again),
-                  VIP_SUCCESS);
-        EXPECT_NE(again, side.memory.handle());
-        for (VIP_MEM_HANDLE handle : {again, side.memory.handle()}) {
-          EXPECT_GE(handle, 1u);
-          EXPECT_LE(handle, 0x7FFFFFFFu);
+        for (VIP_MEM_HANDLE* handle : {&block, &again}) {
+          ASSERT_EQ(::VipRegisterMem(side.nic.handle, side.memory.data(), 4096, &none, handle),
+                    VIP_SUCCESS);
+          EXPECT_GE(*handle, 1u);
+          EXPECT_LE(*handle, 0x7FFFFFFFu);
+          EXPECT_NE(*handle, side.memory.handle());
         }
-        side.Receive(0);
+        EXPECT_NE(again, block);
+        VIP_DESCRIPTOR* first = side.memory.Fill(0, 0, 1024);
+        first->DS[0].Local.Handle = block;
+        ASSERT_EQ(side.PostReceive(first), VIP_SUCCESS);
         VIP_DESCRIPTOR* second = side.memory.Fill(1, 2048, 1024);
         second->DS[0].Local.Handle = again;
         ASSERT_EQ(side.PostReceive(second), VIP_SUCCESS);

@@ -187,7 +187,7 @@ void RefusedWrite(VIP_RELIABILITY_LEVEL level, bool vi_allows, bool region_allow
         } else {
           AwaitError(side);
         }
-        EXPECT_EQ(target.data()[0], 0) << "memory is untouched";
+        EXPECT_EQ(std::string(target.data(), 9), std::string(9, '\0')) << "memory is untouched";
         peer.Tell("done");
       },
       [=](Peer& peer) {
