@@ -156,24 +156,25 @@ bool EventDispatcher::FindOverflowLocked(bool taken) {
   return news;
 }
 
+// Takes from the device what there is room for: where memory ends nothing is lost.
 bool EventDispatcher::HarvestLocked() {
   verbs::Completion batch[kBatch];
-  int n;
+  int n, room;
   bool came = false;
   do {
-    events_.Reserve(events_.size() + kBatch);  // before they are taken from the device
-    n = queue_->Poll(batch, kBatch);
+    room = static_cast<int>(std::min<size_t>(kBatch, events_.MakeRoom()));
+    n = queue_->Poll(batch, room);
     QueueLocked(batch, n);
     came = came || n != 0;
-  } while (n == kBatch);
+  } while (n == room);
   return came;
 }
 
 bool EventDispatcher::HarvestSomeLocked() {
   verbs::Completion completion;
   bool came = false;
-  events_.Reserve(length_ + 1);
-  while (events_.size() <= length_ && queue_->Poll(&completion, 1) == 1) {
+  while (events_.size() <= length_ && events_.MakeRoom() != 0 &&
+         queue_->Poll(&completion, 1) == 1) {
     came = true;
     QueueLocked(&completion, 1);
   }

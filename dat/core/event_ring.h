@@ -26,13 +26,18 @@ class EventRing {
     while (capacity < events) capacity *= 2;
     if (capacity != capacity_) Move(capacity);
   }
+  // For how many more events there is room; grows where there is none. As Reserve.
+  size_t MakeRoom() {
+    if (size() == capacity_) Reserve(capacity_ + 1);
+    return capacity_ - size();
+  }
   size_t capacity() const { return capacity_; }
   size_t size() const { return tail_ - head_; }
   bool empty() const { return tail_ == head_; }
 
   // Beyond the capacity it grows, or throws.
   void Push(const Event& event) {
-    if (size() == capacity_) Reserve(capacity_ + 1);
+    MakeRoom();
     slots_[tail_++ & (capacity_ - 1)] = event;
   }
   // Only if not empty.
