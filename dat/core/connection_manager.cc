@@ -149,6 +149,30 @@ absl::Status ConnectionManager::OpenPort(uint16_t number, std::shared_ptr<Port>*
   return absl::OkStatus();
 }
 
+Error ConnectionManager::OpenFirst(const std::vector<uint16_t>& ports, std::vector<uint16_t>* ahead,
+                                   std::shared_ptr<Port>* port, bool* closing) {
+  Error why = Code::kConnQualInUse;
+  ahead->clear();
+  for (uint16_t number : ports) {
+    const absl::Status opened = OpenPort(number, port);
+    if (opened.ok()) return Ok();
+    *closing = absl::IsAborted(opened);
+    if (*closing) break;
+    if (absl::IsResourceExhausted(opened)) why = OutOf(Resource::kDevice);
+    ahead->push_back(number);
+  }
+  return why;
+}
+
+Error ConnectionManager::RetryWhileClosing(absl::FunctionRef<Error(bool* closing)> attempt) {
+  for (;;) {
+    bool closing = false;
+    const Error error = attempt(&closing);
+    if (!closing) return error;
+    context_->executor().Drain();  // as whoever closes it does
+  }
+}
+
 void ConnectionManager::OnClosed(uint16_t number) {
   MutexLock lock(&lock_);
   const auto closed = open_ports_.find(number);
@@ -173,24 +197,13 @@ Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint
                                      bool* closing) {
   Service service;
   if (Error error = ClaimName(point.options(), &service.claim); !error.ok()) return error;
-  Error why = Code::kConnQualInUse;
-  ahead->clear();
-  for (uint16_t number : ports) {
-    const absl::Status opened = OpenPort(number, port);
-    if (opened.ok()) {
-      service.port = *port;
-      service.place = ahead->size();
-      service.points.push_back(&point);
-      if (service.place != 0 && point.options().shared) ClimbLater(point.options().name, service);
-      services_[point.options().name] = std::move(service);
-      return Ok();
-    }
-    *closing = absl::IsAborted(opened);
-    if (*closing) break;
-    if (absl::IsResourceExhausted(opened)) why = OutOf(Resource::kDevice);
-    ahead->push_back(number);
-  }
-  return why;
+  if (Error error = OpenFirst(ports, ahead, port, closing); !error.ok()) return error;
+  service.port = *port;
+  service.place = ahead->size();
+  service.points.push_back(&point);
+  if (service.place != 0 && point.options().shared) ClimbLater(point.options().name, service);
+  services_[point.options().name] = std::move(service);
+  return Ok();
 }
 
 Error ConnectionManager::Serve(ServicePoint& point) {
@@ -201,12 +214,8 @@ Error ConnectionManager::Serve(ServicePoint& point) {
 
 Error ConnectionManager::ServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,
                                  std::vector<uint16_t>* ahead) {
-  for (;;) {
-    bool closing = false;
-    const Error error = TryToServeAt(point, ports, ahead, &closing);
-    if (!closing) return error;
-    context_->executor().Drain();  // as whoever closes it does
-  }
+  return RetryWhileClosing(
+      [&](bool* closing) { return TryToServeAt(point, ports, ahead, closing); });
 }
 
 Error ConnectionManager::TryToServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,

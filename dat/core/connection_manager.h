@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/hash/hash.h"
 #include "dat/core/connection_header.h"
 #include "dat/core/connection_request.h"
@@ -76,7 +77,8 @@ class ConnectionManager {
   // Listens on the first free port of the point's name. kConnQualInUse: the name is served
   // already and not shared, or its ports are taken. May block; not on the executor.
   Error Serve(ServicePoint& point);
-  // Takes a free direct port for the point, whose name becomes that qualifier. kConnQualUnavailable.
+  // Takes a free direct port for the point, whose name becomes that qualifier.
+  // kConnQualUnavailable.
   Error ServeAny(ServicePoint& point, uint64_t* qualifier);
   // No request reaches `point` after it returned. False: it did not serve, or was spent.
   bool Withdraw(ServicePoint& point);
@@ -127,15 +129,20 @@ class ConnectionManager {
   // waits for a request being delivered, which waits for the lock.
   absl::Status OpenPort(uint16_t number, std::shared_ptr<Port>* port)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // The first of `ports` that can be had, into `*port` as with OpenPort; `ahead` gets those before
+  // it. kConnQualInUse, kInsufficientResources; *closing if it was this process that is closing
+  // one.
+  Error OpenFirst(const std::vector<uint16_t>& ports, std::vector<uint16_t>* ahead,
+                  std::shared_ptr<Port>* port, bool* closing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Makes the attempt again until no port that it wants is being closed. Not on the executor.
+  Error RetryWhileClosing(absl::FunctionRef<Error(bool* closing)> attempt);
   // `number` can be opened anew.
   void OnClosed(uint16_t number);
   // At the first free one of `ports`; `ahead` gets those before it.
   Error ServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,
                 std::vector<uint16_t>* ahead);
-  // The same, but *closing if one of the ports is being closed; then it is to be tried again.
   Error TryToServeAt(ServicePoint& point, const std::vector<uint16_t>& ports,
                      std::vector<uint16_t>* ahead, bool* closing);
-  // `*port` as with OpenPort.
   Error OpenService(ServicePoint& point, const std::vector<uint16_t>& ports,
                     std::vector<uint16_t>* ahead, std::shared_ptr<Port>* port, bool* closing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

@@ -13,33 +13,17 @@ using verbs::MutexLock;
 
 Error PeerListening::Start(ConnectionManager& manager, Endpoint& endpoint,
                            const PeerRequest& request, std::unique_ptr<PeerListening>* out) {
-  for (;;) {
-    bool closing = false;
-    const Error error = TryToStart(manager, endpoint, request, out, &closing);
-    if (!closing) return error;
-    manager.context().executor().Drain();  // as ConnectionManager::ServeAt
-  }
-}
-
-Error PeerListening::TryToStart(ConnectionManager& manager, Endpoint& endpoint,
-                                const PeerRequest& request, std::unique_ptr<PeerListening>* out,
-                                bool* closing) {
-  Error why = Code::kConnQualInUse;
-  std::shared_ptr<ConnectionManager::Port> port;  // outside the lock
-  MutexLock lock(&manager.lock_);
-  manager.peers_.reserve(manager.peers_.size() + 1);
-  for (uint16_t number : manager.PeerPortsOf(request.name)) {
-    const absl::Status opened = manager.OpenPort(number, &port);
-    if (opened.ok()) {
-      out->reset(new PeerListening(manager, endpoint, request, port));
-      manager.peers_.push_back(out->get());
-      return Ok();
-    }
-    *closing = absl::IsAborted(opened);
-    if (*closing) break;
-    if (absl::IsResourceExhausted(opened)) why = OutOf(Resource::kDevice);
-  }
-  return why;
+  const std::vector<uint16_t> ports = manager.PeerPortsOf(request.name);
+  return manager.RetryWhileClosing([&](bool* closing) -> Error {
+    std::vector<uint16_t> ahead;
+    std::shared_ptr<ConnectionManager::Port> port;  // outside the lock
+    MutexLock lock(&manager.lock_);
+    manager.peers_.reserve(manager.peers_.size() + 1);
+    if (Error error = manager.OpenFirst(ports, &ahead, &port, closing); !error.ok()) return error;
+    out->reset(new PeerListening(manager, endpoint, request, port));
+    manager.peers_.push_back(out->get());
+    return Ok();
+  });
 }
 
 PeerListening::~PeerListening() {

@@ -30,10 +30,6 @@ class PeerListening {
   Endpoint& endpoint() const { return endpoint_; }
 
  private:
-  // Start, but *closing if a port is being closed; then it is to be tried again.
-  static Error TryToStart(ConnectionManager& manager, Endpoint& endpoint,
-                          const PeerRequest& request, std::unique_ptr<PeerListening>* out,
-                          bool* closing);
   PeerListening(ConnectionManager& manager, Endpoint& endpoint, const PeerRequest& request,
                 std::shared_ptr<ConnectionManager::Port> port)
       : manager_(manager), endpoint_(endpoint), request_(request), port_(std::move(port)) {}
