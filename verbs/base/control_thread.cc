@@ -63,6 +63,29 @@ struct ControlThread::Tick {
   std::atomic<bool> wanted{false};
 };
 
+// On the heap until it has run.
+class ControlThread::PostedTask final : public PreparedTask {
+ public:
+  explicit PostedTask(Task task) : task_(std::move(task)) {}
+  void Run() override {
+    const std::unique_ptr<PostedTask> self(this);
+    task_();
+  }
+
+ private:
+  const Task task_;
+};
+
+// On the stack of the thread that waits for it.
+class ControlThread::AwaitedTask final : public PreparedTask {
+ public:
+  explicit AwaitedTask(absl::FunctionRef<void()> task) : task_(task) {}
+  void Run() override { task_(); }
+
+ private:
+  const absl::FunctionRef<void()> task_;
+};
+
 class ControlThread::LoopTicker final : public Ticker {
  public:
   LoopTicker(ControlThread* loop, std::function<bool()> function)
@@ -188,23 +211,15 @@ void ControlThread::Run() {
 
 void ControlThread::RunTasks() {
   // What these tasks post waits for the next round: descriptors get their turn between.
-  std::deque<Task> tasks;
-  Awaited* awaited;
   uint32_t round;
   bool drains;
-  {
+  TaskList tasks = [&] {
     MutexLock lock(&mutex_);
-    tasks.swap(tasks_);
-    awaited = std::exchange(awaited_, nullptr);
-    last_awaited_ = &awaited_;
     round = ++begun_rounds_;
     drains = std::exchange(drain_due_, false);
-  }
-  for (Task& task : tasks) {
-    task();
-    task = nullptr;  // what it captured goes before the next task runs
-  }
-  for (; awaited != nullptr; awaited = awaited->next) awaited->task();
+    return std::move(tasks_);
+  }();
+  while (PreparedTask* const task = tasks.TakeFirst()) task->Run();
   ended_rounds_.store(round, std::memory_order_release);
   if (drains) FutexWake(ended_rounds_, INT_MAX);
 }
@@ -320,15 +335,21 @@ Nanos ControlThread::Now() const {
 }
 
 void ControlThread::Post(Task task) {
-  if (!alive()) return;
+  auto posted = std::make_unique<PostedTask>(std::move(task));
+  if (Post(*posted)) (void)posted.release();
+}
+
+bool ControlThread::Post(PreparedTask& task) {
+  if (!alive()) return false;
   bool wake;
   {
     MutexLock lock(&mutex_);
     // The first task of a sleep wakes the loop; the others find it waking up.
     wake = asleep_ && tasks_.empty();
-    tasks_.push_back(std::move(task));
+    tasks_.Append(task);
   }
   if (wake) Wake();
+  return true;
 }
 
 Executor::TimerId ControlThread::RunAt(Nanos when, Task task) {
@@ -387,13 +408,8 @@ void ControlThread::Drain() {
 void ControlThread::RunAndWait(absl::FunctionRef<void()> task) {
   if (!alive()) return;
   if (OnExecutor()) return task();
-  Awaited awaited = {task};
-  {
-    MutexLock lock(&mutex_);
-    *last_awaited_ = &awaited;
-    last_awaited_ = &awaited.next;
-  }
-  Drain();  // it runs in the round that this one waits for, or before
+  AwaitedTask awaited(task);
+  if (Post(awaited)) Drain();  // it runs in the round that this one waits for, or before
 }
 
 std::unique_ptr<Parker> ControlThread::NewParker() { return std::make_unique<FutexParker>(); }

@@ -17,7 +17,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,6 +31,7 @@
 #include "verbs/base/event_loop.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/lock.h"
+#include "verbs/base/prepared_task.h"
 
 namespace viaduct::verbs {
 
@@ -50,6 +50,7 @@ class ControlThread final : public EventLoop {
   // CLOCK_MONOTONIC.
   Nanos Now() const override;
   void Post(Task task) override;
+  bool Post(PreparedTask& task) override;
   TimerId RunAt(Nanos when, Task task) override;
   bool Cancel(TimerId timer) override;
   bool OnExecutor() const override;
@@ -71,11 +72,8 @@ class ControlThread final : public EventLoop {
  private:
   class LoopTicker;
   struct Tick;
-  // On the stack of the thread that waits for it.
-  struct Awaited {
-    absl::FunctionRef<void()> task;
-    Awaited* next = nullptr;
-  };
+  class PostedTask;
+  class AwaitedTask;
   // Lives in a shared_ptr, so that Unwatch inside the handler does not destroy what runs.
   struct Watched {
     int fd;
@@ -108,9 +106,7 @@ class ControlThread final : public EventLoop {
   void WaitUntilNotRunning(const void* object);
 
   Mutex mutex_;
-  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
-  Awaited* awaited_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  Awaited** last_awaited_ ABSL_GUARDED_BY(mutex_) = &awaited_;  // the null at the list's end
+  TaskList tasks_ ABSL_GUARDED_BY(mutex_);
   // RunTasks counts; somebody waits for the end of the next round. Drain needs no memory: it is
   // called where things end.
   uint32_t begun_rounds_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "verbs/base/clock.h"
+#include "verbs/base/prepared_task.h"
 
 namespace viaduct::verbs {
 
@@ -35,6 +36,8 @@ class Executor : public Clock {
 
   // Runs `task` on the executor, after every task posted before it. Any thread.
   virtual void Post(Task task) = 0;
+  // The same without any memory. False: it never runs, in the child of a fork.
+  virtual bool Post(PreparedTask& task) = 0;
 
   // Runs `task` on the executor at `when` or soon after. Any thread.
   virtual TimerId RunAt(Nanos when, Task task) = 0;

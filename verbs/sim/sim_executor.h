@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "verbs/base/executor.h"
+#include "verbs/base/prepared_task.h"
 
 namespace viaduct::verbs {
 
@@ -28,6 +29,11 @@ class SimExecutor final : public Executor {
 
   Nanos Now() const override { return now_; }
   void Post(Task task) override { RunAt(now_, std::move(task)); }
+  // A simulation has memory.
+  bool Post(PreparedTask& task) override {
+    RunAt(now_, [&task] { task.Run(); });
+    return true;
+  }
   TimerId RunAt(Nanos when, Task task) override;
   bool Cancel(TimerId timer) override;
   // True while an event runs.
