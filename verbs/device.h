@@ -510,8 +510,9 @@ class IncomingConnection {
   virtual const Address& local_address() const = 0;
   virtual absl::Span<const uint8_t> private_data() const = 0;  // valid as long as *this
 
-  // `pair` must be Idle (FailedPrecondition otherwise, and nothing has happened). The outcome
-  // comes to the sink of `pair`: OnConnected with no private data, or OnConnectFailed(kGone).
+  // `pair` must be Idle (FailedPrecondition otherwise, and nothing has happened; nor has anything
+  // when this throws std::bad_alloc). The outcome comes to the sink of `pair`: OnConnected with no
+  // private data, or OnConnectFailed(kGone).
   virtual absl::Status Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) = 0;
   // The peer sees kRejected with the data.
   virtual void Reject(absl::Span<const uint8_t> private_data) = 0;

@@ -300,7 +300,6 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   try {
     accepted = incoming.Accept(*pair_, data);
   } catch (const std::bad_alloc&) {
-    pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
     accepted = absl::ResourceExhaustedError("no memory");
   }
   if (!accepted.ok()) {

@@ -270,6 +270,8 @@ void Notifier::AddUnarmed(EventDispatcher& dispatcher) {
 Error Notifier::Attach(EventDispatcher& dispatcher) {
   MutexLock lock(&lock_);
   if (freed_) return InvalidHandle<Notifier>();
+  // AddUnarmed needs no memory: nobody asks again.
+  if (unarmed_.capacity() <= attached_.size()) unarmed_.reserve(2 * attached_.size() + 1);
   attached_.push_back(&dispatcher);
   return Ok();
 }

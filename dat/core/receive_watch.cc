@@ -1,8 +1,5 @@
 #include "dat/core/receive_watch.h"
 
-#include <utility>
-
-#include "dat/core/endpoint.h"
 #include "dat/core/interface_adapter.h"
 
 namespace viaduct::core {
@@ -17,9 +14,7 @@ ReceiveWatch::Verdict ReceiveWatch::Judge(uint32_t held) {
 }
 
 void ReceiveWatch::Ask() {
-  if (asked_.exchange(true)) return;
-  endpoint_.adapter().executor().Post(
-      [endpoint = Ref<Endpoint>::Share(&endpoint_)] { endpoint->CheckWatermarks(); });
+  errand_.Post(endpoint_.adapter().executor(), Ref<Endpoint>::Share(&endpoint_));
 }
 
 bool ReceiveWatch::OnCompletion(const verbs::Completion& completion) {
@@ -55,7 +50,6 @@ void Endpoint::StartWatch() {
 
 void Endpoint::CheckWatermarks() {
   MutexLock lock(&lock_);
-  watch_->Answered();
   switch (watch_->Judge(ReceivesHeld())) {
     case ReceiveWatch::Verdict::kFine:
       return;

@@ -8,17 +8,16 @@
 #ifndef VIADUCT_DAT_CORE_RECEIVE_WATCH_H_
 #define VIADUCT_DAT_CORE_RECEIVE_WATCH_H_
 
-#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <optional>
 
+#include "dat/core/endpoint.h"
 #include "dat/core/event_dispatcher.h"
+#include "verbs/base/errand.h"
 #include "verbs/device.h"
 
 namespace viaduct::core {
-
-class Endpoint;
 
 class ReceiveWatch final : public CompletionObserver {
  public:
@@ -35,9 +34,8 @@ class ReceiveWatch final : public CompletionObserver {
   // The soft limit speaks once, the hard one always.
   Verdict Judge(uint32_t held);
 
-  // Asks for Endpoint::CheckWatermarks on the executor, unless that is under way.
+  // Asks for Endpoint::CheckWatermarks on the executor.
   void Ask();
-  void Answered() { asked_.store(false); }
 
   bool OnCompletion(const verbs::Completion& completion) override;
 
@@ -45,7 +43,7 @@ class ReceiveWatch final : public CompletionObserver {
   Endpoint& endpoint_;  // its owner
   uint32_t soft_ = kNoLimit;
   uint32_t hard_ = kNoLimit;
-  std::atomic<bool> asked_{false};
+  verbs::Errand<&Endpoint::CheckWatermarks, Ref<Endpoint>> errand_;
 };
 
 }  // namespace viaduct::core

@@ -151,7 +151,114 @@ TEST(OutOfMemory, ANotifyGoesOnBehindAFailure) {
   });
 }
 
+constexpr int kTries = 8;  // the first so many allocations of a call, one by one
+
+TEST(OutOfMemory, VipDisconnectNeedsNone) {
+  RunPair(
+      [](Peer&) {
+        for (int n = 1; n <= kTries; ++n) {
+          SCOPED_TRACE(n);
+          Side side;
+          side.Receive(0, 64);
+          side.Accept(n);
+          FailAllocation(n);
+          const VIP_RETURN result = VipDisconnect(side.vi);
+          EXPECT_FALSE(StopFailing()) << "it allocates";
+          EXPECT_EQ(result, VIP_SUCCESS);
+          EXPECT_EQ(side.DrainFlushed(), 1);
+          EXPECT_EQ(VipDestroyVi(side.vi), VIP_SUCCESS);
+        }
+      },
+      [](Peer&) {
+        for (int n = 1; n <= kTries; ++n) {
+          Side side;
+          side.Connect(n);
+          while (side.State() == VIP_STATE_CONNECTED) sched_yield();
+        }
+      });
+}
+
+// Another connection between the two processes lives on, and the request waits.
+TEST(OutOfMemory, AFailedVipConnectAcceptLeavesTheRequestAndOtherConnections) {
+  RunPair(
+      [](Peer& peer) {
+        Side other;
+        other.Accept();
+        int n = 0;
+        for (bool failed = true; failed;) {
+          SCOPED_TRACE(++n);
+          peer.Send(true);
+          Side side;
+          NetAddress local = side.nic.Address(Name(1));
+          VIP_CONN_HANDLE request = nullptr;
+          ASSERT_EQ(VipConnectWait(side.nic.handle, local.get(), VIP_INFINITE, side.requester.get(),
+                                   &side.peer, &request),
+                    VIP_SUCCESS);
+          FailAllocation(n);
+          const VIP_RETURN first = VipConnectAccept(request, side.vi);
+          failed = StopFailing();
+          if (first != VIP_SUCCESS) {
+            EXPECT_TRUE(failed);
+            EXPECT_EQ(first, VIP_ERROR_RESOURCE);
+            EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+            EXPECT_EQ(VipConnectAccept(request, side.vi), VIP_SUCCESS);
+          }
+          EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+        }
+        EXPECT_GT(n, 1) << "the libraries allocate elsewhere";
+        peer.Send(false);
+        other.SendText(0, "still here");
+        peer.Await("received");
+      },
+      [](Peer& peer) {
+        Side other;
+        other.Receive(0, 64);
+        other.Connect();
+        while (peer.Receive<bool>()) {
+          Side side;
+          side.Connect(1);
+          while (side.State() == VIP_STATE_CONNECTED) sched_yield();
+        }
+        EXPECT_EQ(other.TextOf(other.NextReceive()), "still here");
+        peer.Tell("received");
+      });
+}
+
 // What the end of a NIC needs of its own is there before it begins.
+TEST(OutOfMemory, VipCloseNicClosesAllOrNothing) {
+  RunPair(
+      [](Peer& peer) {
+        int n = 0;
+        for (bool failed = true; failed;) {
+          SCOPED_TRACE(++n);
+          peer.Send(true);
+          Side side;
+          side.Receive(0, 64);
+          side.Accept();
+          FailAllocation(n);
+          const VIP_RETURN result = VipCloseNic(side.nic.handle);
+          failed = StopFailing();
+          if (result != VIP_SUCCESS) {
+            EXPECT_TRUE(failed);
+            EXPECT_EQ(result, VIP_ERROR_RESOURCE);
+            EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+            EXPECT_EQ(VipCloseNic(side.nic.handle), VIP_SUCCESS);
+          }
+          peer.Await("ended");
+        }
+        EXPECT_GT(n, 1) << "the libraries allocate elsewhere";
+        peer.Send(false);
+      },
+      [](Peer& peer) {
+        while (peer.Receive<bool>()) {
+          Side side;
+          side.Connect();
+          while (side.State() == VIP_STATE_CONNECTED) sched_yield();
+          peer.Tell("ended");
+        }
+      });
+}
+
 TEST(OutOfMemory, AFailedVipCloseNicLeavesTheNicOpen) {
   RunPair(
       [](Peer& peer) {

@@ -27,7 +27,7 @@ std::shared_ptr<CompletionCore> CompletionCore::Make(Device& device, Nanos spin)
                                            if (loop.OnExecutor()) {
                                              delete core;
                                            } else {
-                                             loop.Post([core] { delete core; });
+                                             core->deletion_errand_.Post(loop, core);
                                            }
                                          });
 }
@@ -206,11 +206,7 @@ void CompletionCore::Wake() {
 
 void CompletionCore::Notify() {
   WakeWaiters();
-  if (notice_posted_.exchange(true)) return;
-  device_.loop().Post([self = shared_from_this()] {
-    self->notice_posted_ = false;
-    self->Tend();
-  });
+  tend_errand_.Post(device_.loop(), shared_from_this());
 }
 
 void CompletionCore::OnCqEvent() {
@@ -241,7 +237,7 @@ void CompletionCore::Tend() {
   bool armed = false;
   for (int turn = 0;; ++turn) {
     if (turn == kTurns) {  // a peer that never pauses: others are to have a turn, too
-      device_.loop().Post([self] { self->Tend(); });
+      tend_errand_.Post(device_.loop(), self);
       return;
     }
     bool any, news;
@@ -276,10 +272,12 @@ void CompletionCore::Tend() {
 void CompletionCore::Arm(CompletionQueue& queue, CompletionSink& sink) {
   SetSink(&queue, &sink);
   always_ = true;
-  device_.loop().Post([self = shared_from_this()] {
-    self->told_ = 0;
-    self->Tend();
-  });
+  arm_errand_.Post(device_.loop(), shared_from_this());
+}
+
+void CompletionCore::TendArmed() {
+  told_ = 0;
+  Tend();
 }
 
 void CompletionCore::SetSink(CompletionQueue* queue, CompletionSink* sink) {

@@ -18,6 +18,7 @@
 
 #include "absl/base/attributes.h"
 #include "absl/base/thread_annotations.h"
+#include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
@@ -77,6 +78,8 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   void WakeWaiters();
   // Control thread: harvests, tells the sink, arms the device.
   void Tend();
+  void TendArmed();
+  void Delete() { delete this; }
   bool Tick();
 
   Device& device_;
@@ -92,11 +95,13 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   std::atomic<uint32_t> wakes_{0};
   std::atomic<uint32_t> news_{0};  // what waiters sleep on
   std::atomic<uint32_t> waiters_{0};
-  std::atomic<bool> notice_posted_{false};
   std::atomic<bool> always_{false};  // Arm: tell the sink although somebody polls
   // Control thread.
   uint64_t told_ = 0;
   uint64_t polls_seen_ = 0;
+  Errand<&CompletionCore::Tend, std::shared_ptr<CompletionCore>> tend_errand_;
+  Errand<&CompletionCore::TendArmed, std::shared_ptr<CompletionCore>> arm_errand_;
+  Errand<&CompletionCore::Delete, CompletionCore*> deletion_errand_;
   Mutex sink_mutex_;
   CompletionQueue* owner_ ABSL_GUARDED_BY(sink_mutex_) = nullptr;
   CompletionSink* sink_ ABSL_GUARDED_BY(sink_mutex_) = nullptr;

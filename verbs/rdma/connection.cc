@@ -209,40 +209,34 @@ void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> p
   auto connect = [this, parameters, data]() mutable {
     parameters.private_data = data.data();
     parameters.private_data_len = static_cast<uint8_t>(data.size());
-    const int error = rdma_connect(id_, &parameters) == 0 ? 0 : errno;
-    device_.loop().Post([this, error] {
-      dialing_ = false;
-      if (buried_) return TryToDestroy(0);
-      if (error == 0) return;
-      CmEvent event;
-      event.type = RDMA_CM_EVENT_ADDR_ERROR;
-      event.status = -error;
-      OnCmEvent(event);
-    });
+    dial_error_ = rdma_connect(id_, &parameters) == 0 ? 0 : errno;
+    dial_errand_.Post(device_.loop(), this);
   };
   dialing_ = dialled_ = true;
   if (!device_.iwarp()) {
     connect();
   } else if (!Device::RunAside(connect)) {
-    device_.loop().Post([this] {
-      dialing_ = false;
-      if (buried_) return TryToDestroy(0);
-      CmEvent event;
-      event.type = RDMA_CM_EVENT_ADDR_ERROR;
-      event.status = -ENOMEM;
-      OnCmEvent(event);
-    });
+    dial_error_ = ENOMEM;
+    dial_errand_.Post(device_.loop(), this);
   }
+}
+
+void Connection::OnDialled() {
+  dialing_ = false;
+  if (buried_) return TryToDestroy(0);
+  if (dial_error_ != 0) Report(RDMA_CM_EVENT_ADDR_ERROR, dial_error_);
 }
 
 // ------------------------------------------------------------------------------ control thread
 
 void Connection::Signal(uint32_t signals) {
-  if (signals_.fetch_or(signals) != 0) return;
-  device_.loop().Post([this] {
-    const uint32_t signals = signals_.exchange(0);
-    if (ConnectionOwner* const owner = this->owner()) owner->OnSignals(*this, signals);
-  });
+  signals_.fetch_or(signals);
+  signal_errand_.Post(device_.loop(), this);
+}
+
+void Connection::TellSignals() {
+  const uint32_t signals = signals_.exchange(0);
+  if (ConnectionOwner* const owner = this->owner()) owner->OnSignals(*this, signals);
 }
 
 void Connection::OnCmEvent(const CmEvent& event) {
@@ -258,9 +252,20 @@ void Connection::OnCmEvent(const CmEvent& event) {
   }
 }
 
-void Connection::Tell(CmEvent event) {
+void Connection::FailLater(rdma_cm_event_type type, int error) {
+  failure_ = type;
+  failure_error_ = error;
+  failure_errand_.Post(device_.loop(), this);
+}
+
+void Connection::TellFailure() { Report(failure_, failure_error_); }
+
+void Connection::Report(rdma_cm_event_type type, int error) {
+  CmEvent event;
+  event.type = type;
+  event.status = -error;
   event.id = id_;
-  device_.loop().Post([this, event = std::move(event)] { OnCmEvent(event); });
+  OnCmEvent(event);
 }
 
 void Connection::OnQpEvent(ibv_event_type type) {
@@ -322,7 +327,7 @@ void Connection::Release(Direction direction, bool keep) {
 
 void Connection::Bury() {
   SetOwner(nullptr);
-  device_.loop().Post([this] { TryToDestroy(0); });
+  burial_errand_.Post(device_.loop(), this);
 }
 
 // What the device completes later is looked up here.
@@ -345,15 +350,17 @@ void Connection::Destroy() {
   }
   const auto destroy = [this] {
     DestroyId();
-    device_.loop().Post([this] {
-      HarvestAll();  // a pair that is no more completes nothing behind this
-      device_.Forget(*this);
-      delete this;
-    });
+    deletion_errand_.Post(device_.loop(), this);
   };
   const bool unanswered = device_.iwarp() && dialled_ && !established_;
   const bool may_wait = unanswered || device_.manager() == Manager::kIwarp;
   if (!may_wait || !Device::RunAside(destroy)) destroy();
+}
+
+void Connection::Delete() {
+  HarvestAll();  // a pair that is no more completes nothing behind this
+  device_.Forget(*this);
+  delete this;
 }
 
 void Connection::TryToDestroy(int tries) {

@@ -20,6 +20,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "verbs/base/errand.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/rdma/completion_queue.h"
@@ -176,8 +177,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void Release(Direction direction, bool keep);
   void Bury();
 
-  // The owner hears of it as if librdmacm had said it. Any thread.
-  void Tell(CmEvent event);
+  // The owner hears of an attempt's failure as if librdmacm had said it. Once; any thread.
+  void FailLater(rdma_cm_event_type type, int error);
 
   void OnCmEvent(const CmEvent& event) override;
   void OnQpEvent(ibv_event_type type) override;
@@ -230,9 +231,15 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // iWARP's peer speaks first, and until siw has heard it the kernel ends nothing: it lets who
   // tries wait for ever, and follows with a BUG() of iw_cm.
   bool half_open() const { return device_.iwarp() && accepted_ && !heard_; }
+  void TellSignals();
+  void TellFailure();
+  void Report(rdma_cm_event_type type, int error);
+  void OnDialled();
   bool Dead();
+  void BeginBurial() { TryToDestroy(0); }
   void TryToDestroy(int tries);
   void Destroy();
+  void Delete();
   void DestroyId();
   void DestroyPair();
 
@@ -268,6 +275,14 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> heard_{false};  // an event came
   bool unstopped_ = false;          // it was half open when it was to stop
   bool has_last_receive_ = false;   // control thread
+  rdma_cm_event_type failure_ = RDMA_CM_EVENT_CONNECT_ERROR;  // FailLater's
+  int failure_error_ = 0;
+  int dial_error_ = 0;  // 0: rdma_connect has succeeded
+  Errand<&Connection::TellSignals, Connection*> signal_errand_;
+  Errand<&Connection::TellFailure, Connection*> failure_errand_;
+  Errand<&Connection::OnDialled, Connection*> dial_errand_;
+  Errand<&Connection::BeginBurial, Connection*> burial_errand_;
+  Errand<&Connection::Delete, Connection*> deletion_errand_;
   Mutex mutex_;
   ConnectionOwner* owner_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };

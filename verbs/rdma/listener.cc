@@ -57,10 +57,8 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
     // It never listened, so no request is under way, and the caller may hold what a sink needs. But
     // the control thread may be telling it that the device goes.
     rdma_destroy_id(std::exchange(listener->id_, nullptr));
-    device.loop().Post([failed = listener.release()] {
-      failed->device_.Forget(*failed);
-      delete failed;
-    });
+    RdmaListener* const failed = listener.release();
+    failed->deletion_errand_.Post(device.loop(), failed);
     if (error == EADDRINUSE) {
       Log(LogLevel::kInfo, device.name(), ": port ", port, " of ", address.ToString(),
           " is taken; rdma resource show cm_id, or ss -ltnp, may say by whom");
@@ -96,6 +94,11 @@ void RdmaListener::Close() {
     if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) RdmaRequest(device_, event);
   }
   rdma_destroy_id(id_);
+}
+
+void RdmaListener::Delete() {
+  device_.Forget(*this);
+  delete this;
 }
 
 void RdmaListener::OnCmEvent(const CmEvent& event) {

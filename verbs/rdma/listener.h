@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "verbs/base/errand.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/rdma/connection.h"
@@ -44,13 +45,16 @@ class RdmaListener final : public Listener, public CmHandler {
   bool Serve();  // listens where it is bound; false: errno says why not
   RdmaListener(Device& device, ServedPorts& served, ListenerSink* sink)
       : device_(device), served_(served), sink_(sink) {}
-  void Close();  // control thread
+  // Control thread.
+  void Close();
+  void Delete();
 
   Device& device_;
   ServedPorts& served_;
   ListenerSink* const sink_;
   rdma_cm_id* id_ = nullptr;
   uint16_t port_ = 0;
+  Errand<&RdmaListener::Delete, RdmaListener*> deletion_errand_;
 };
 
 class RdmaRequest final : public IncomingConnection, public ConnectionOwner {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -102,6 +103,7 @@ absl::Status RdmaQueuePair::Modify(const QueuePairOptions& options) {
 absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
   MutexLock lock(&mutex_);
   if (state_ != State::kIdle) return absl::FailedPreconditionError("not idle");
+  question_.assign(options.private_data.begin(), options.private_data.end());
   absl::Status status;
   Connection* const connection = Connection::ForDial(device_, this, &status);
   if (connection == nullptr) return status;
@@ -110,17 +112,13 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
   may_frame_ = options.may_frame && device_.iwarp() && shared_ == nullptr;
   peer_ = options.address;
   peer_port_ = options.port;
-  question_.assign(options.private_data.begin(), options.private_data.end());
   dialled_ = true;
   state_ = State::kConnecting;
   connection_ = connection;
   tries_left_ = kResolveTries;
   if (!Resolve(*connection)) {
     // No route, or a network that is down: known at once, told as if it came from the network.
-    CmEvent event;
-    event.type = RDMA_CM_EVENT_ADDR_ERROR;
-    event.status = -errno;
-    connection->Tell(event);
+    connection->FailLater(RDMA_CM_EVENT_ADDR_ERROR, errno);
   }
   local_port_ = ntohs(rdma_get_src_port(connection->id()));
   return absl::OkStatus();
@@ -187,7 +185,7 @@ rdma_conn_param RdmaQueuePair::Parameters() const {
   return parameters;
 }
 
-absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) {
+absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try {
   PairOptions wanted;
   wanted.may_frame = may_frame;
   wanted.domain = domain_;
@@ -236,6 +234,8 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) {
   receiving_ = &connection;
   PreparePlainReceive(connection);
   return absl::OkStatus();
+} catch (const std::bad_alloc&) {
+  return absl::ResourceExhaustedError("no memory for a connection");
 }
 
 // librdmacm opens the pair to everything that the peer may ask, and lets a peer that has found no
@@ -276,9 +276,8 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
   connection.SetOwner(this);
   int error = ECONNRESET;
   if (status.ok()) {
-    const std::string data(private_data.begin(), private_data.end());
-    parameters.private_data = data.data();
-    parameters.private_data_len = static_cast<uint8_t>(data.size());
+    parameters.private_data = private_data.data();
+    parameters.private_data_len = static_cast<uint8_t>(private_data.size());
     error = rdma_accept(connection.id(), &parameters) == 0 ? 0 : errno;
     if (error == 0) {
       connection.set_accepted();
@@ -291,10 +290,7 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
   local_port_ = ntohs(rdma_get_src_port(connection.id()));
   if (error != 0) {
     Log(LogLevel::kDebug, device_.name(), ": accept: errno ", error);
-    CmEvent event;
-    event.type = RDMA_CM_EVENT_CONNECT_ERROR;
-    event.status = -error;
-    connection.Tell(event);
+    connection.FailLater(RDMA_CM_EVENT_CONNECT_ERROR, error);
   }
   return absl::OkStatus();
 }

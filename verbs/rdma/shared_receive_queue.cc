@@ -133,7 +133,8 @@ void SharedReceiveCore::SetLimit(uint32_t limit) {
 void SharedReceiveCore::CheckLimit() {
   if (available_.load(std::memory_order_relaxed) >= limit_) return;
   limit_ = 0;
-  device_.loop().Post([self = shared_from_this()] { self->TellSink(); });
+  low_marks_.fetch_add(1);
+  sink_errand_.Post(device_.loop(), shared_from_this());
 }
 
 void SharedReceiveCore::TellSink() {
@@ -144,7 +145,9 @@ void SharedReceiveCore::TellSink() {
     owner = owner_;
     sink = sink_;
   }
-  if (sink != nullptr) sink->OnLowWatermark(*owner);
+  for (uint32_t left = low_marks_.exchange(0); left > 0 && sink != nullptr; --left) {
+    sink->OnLowWatermark(*owner);
+  }
 }
 
 void SharedReceiveCore::SetSink(SharedReceiveQueue* owner, SharedReceiveSink* sink) {

@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "verbs/base/errand.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/rdma/device.h"
@@ -63,6 +64,7 @@ class SharedReceiveCore : public std::enable_shared_from_this<SharedReceiveCore>
   void SetLimit(uint32_t limit);
   void SetSink(SharedReceiveQueue* owner, SharedReceiveSink* sink);
   void CheckLimit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Of low watermarks.
   void TellSink();
 
   Device& device_;
@@ -81,6 +83,8 @@ class SharedReceiveCore : public std::enable_shared_from_this<SharedReceiveCore>
   std::unordered_map<uint32_t, Connection*> users_ ABSL_GUARDED_BY(lock_);
   uint32_t max_receives_ ABSL_GUARDED_BY(lock_) = 0;
   uint32_t limit_ ABSL_GUARDED_BY(lock_) = 0;
+  std::atomic<uint32_t> low_marks_{0};  // that the sink is to be told of
+  Errand<&SharedReceiveCore::TellSink, std::shared_ptr<SharedReceiveCore>> sink_errand_;
   Mutex sink_mutex_;
   SharedReceiveQueue* owner_ ABSL_GUARDED_BY(sink_mutex_) = nullptr;
   SharedReceiveSink* sink_ ABSL_GUARDED_BY(sink_mutex_) = nullptr;

@@ -1,23 +1,21 @@
 #include "verbs/soft/attendant.h"
 
-#include <new>
-
 #include "verbs/soft/completion_queue.h"
 
 namespace viaduct::verbs {
 
 Attendant::Attendant(Executor& executor)
-    : executor_(executor), anchor_(std::make_shared<std::atomic<Attendant*>>(this)) {}
+    : executor_(executor), anchor_(std::make_shared<Anchor>()) {
+  anchor_->attendant.store(this);
+}
 
 Attendant::~Attendant() {
-  anchor_->store(nullptr);
+  anchor_->attendant.store(nullptr);
   executor_.Drain();
 }
 
-Executor::Task Attendant::Task() {
-  return [anchor = anchor_] {
-    if (Attendant* self = anchor->load()) self->Run();
-  };
+void Attendant::Anchor::Run() {
+  if (Attendant* const live = attendant.load()) live->Run();
 }
 
 void Attendant::Urge(SoftCompletionQueue& queue, bool now) {
@@ -37,13 +35,7 @@ void Attendant::Urge(SoftCompletionQueue& queue, bool now) {
     }
     scheduled_ = true;
   }
-  try {
-    executor_.Post(Task());
-  } catch (const std::bad_alloc&) {
-    SpinLockHolder holder(&lock_);
-    for (; listed_ != nullptr; listed_ = listed_->listed_next_) listed_->listed_.store(false);
-    scheduled_ = false;
-  }
+  anchor_->errand.Post(executor_, anchor_);
 }
 
 void Attendant::Unlink(SoftCompletionQueue** list, SoftCompletionQueue& queue) {
@@ -91,9 +83,11 @@ void Attendant::Run() {
   const bool more = listed_ != nullptr;
   const bool at_once = urgent_;
   scheduled_ = more;
-  if (more && !at_once) tick_ = executor_.RunAt(executor_.Now() + kTick, Task());
+  if (more && !at_once) {
+    tick_ = executor_.RunAt(executor_.Now() + kTick, [anchor = anchor_] { anchor->Run(); });
+  }
   lock_.Unlock();
-  if (more && at_once) executor_.Post(Task());
+  if (more && at_once) anchor_->errand.Post(executor_, anchor_);
 }
 
 }  // namespace viaduct::verbs

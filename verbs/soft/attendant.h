@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 
+#include "verbs/base/errand.h"
 #include "verbs/base/executor.h"
 #include "verbs/base/lock.h"
 
@@ -26,20 +27,25 @@ class Attendant {
   Attendant& operator=(const Attendant&) = delete;
 
   // Looks at `queue` soon, and then at every tick as long as it is hot; `now`: without waiting for
-  // the tick that is due. Any thread, any lock. Without memory nothing comes of it, and whoever
-  // urges next tries again.
+  // the tick that is due. Any thread, any lock.
   void Urge(SoftCompletionQueue& queue, bool now = false);
   // `queue` is being destroyed. Off the executor waits for a look at it.
   void Forget(SoftCompletionQueue& queue);
 
  private:
+  // Outlives it on the executor.
+  struct Anchor {
+    void Run();
+
+    std::atomic<Attendant*> attendant;
+    Errand<&Anchor::Run, std::shared_ptr<Anchor>> errand;
+  };
+
   void Run();
-  Executor::Task Task();
   static void Unlink(SoftCompletionQueue** list, SoftCompletionQueue& queue);
 
   Executor& executor_;
-  // Cleared by the destructor; tasks of the executor hold it.
-  const std::shared_ptr<std::atomic<Attendant*>> anchor_;
+  const std::shared_ptr<Anchor> anchor_;
   SpinLock lock_;
   SoftCompletionQueue* listed_ ABSL_GUARDED_BY(lock_) = nullptr;   // for the next run
   SoftCompletionQueue* batch_ ABSL_GUARDED_BY(lock_) = nullptr;    // of this run, still to do

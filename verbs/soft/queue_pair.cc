@@ -3,10 +3,8 @@
 #include "verbs/soft/queue_pair.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "verbs/soft/context.h"
 #include "verbs/soft/shared_receive_queue.h"
 
@@ -126,23 +124,15 @@ absl::Status SoftQueuePair::Modify(const QueuePairOptions& options) {
 
 // -------------------------------------------------------------------------------- connecting
 
-void SoftQueuePair::RunOnExecutor(std::function<void(SoftQueuePair&)> task) {
-  context_.executor().Post([anchor = anchor_, task = std::move(task)] {
-    if (SoftQueuePair* pair = anchor->pair.load()) task(*pair);
-  });
-}
-
 void SoftQueuePair::Begin(State state) {
   connection_++;
   {
     SpinLockHolder holder(&fail_lock_);
-    fail_connection_ = connection_;
     fail_cause_ = DisconnectCause::kLocal;
     fail_verdict_ = Status::kFlushed;
     peer_verdict_ = Status::kSuccess;
   }
   failing_.store(false);
-  unsettled_.store(0);
   heard_.store(false);
   short_.store(false);
   reads_out_limit_ = max_reads_out_;
@@ -170,10 +160,10 @@ void SoftQueuePair::ForgetTerms() {
 absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
   MutexLock control(&control_);
   if (state_.load() != State::kIdle) return absl::FailedPreconditionError("not idle");
+  attempt_data_.assign(options.private_data.begin(), options.private_data.end());
   Begin(State::kConnecting);
   ForgetTerms();
   local_port_.store(0);
-  attempt_data_.assign(options.private_data.begin(), options.private_data.end());
   attempt_ = options;
   attempt_.private_data = attempt_data_;
   attempt_wire_ = 0;
@@ -186,16 +176,8 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
     const bool reachable = std::any_of(wires.begin(), wires.end(), [&](const auto& wire) {
       return wire->Reaches(options.address);
     });
-    const ConnectOutcome outcome =
-        reachable ? ConnectOutcome::kNobody : ConnectOutcome::kUnreachable;
-    RunOnExecutor([connection = connection_, outcome](SoftQueuePair& pair) {
-      bool current;
-      {
-        MutexLock control(&pair.control_);
-        current = pair.connection_ == connection;
-      }
-      if (current) pair.ConnectFailed(outcome, {});
-    });
+    untaken_ = reachable ? ConnectOutcome::kNobody : ConnectOutcome::kUnreachable;
+    TellLater();
   }
   return absl::OkStatus();
 }
@@ -230,12 +212,27 @@ bool SoftQueuePair::ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8
   {
     MutexLock control(&control_);
     if (state_.load() != State::kConnecting) return false;
-    link_.store(nullptr);
-    ForgetTerms();
-    state_.store(State::kIdle);
+    EndAttempt();
   }
   if (may_report_.exchange(false)) sink_->OnConnectFailed(*this, outcome, private_data);
   return true;
+}
+
+void SoftQueuePair::EndAttempt() {
+  link_.store(nullptr);
+  ForgetTerms();
+  state_.store(State::kIdle);
+}
+
+void SoftQueuePair::TellUntaken() {
+  ConnectOutcome outcome;
+  {
+    MutexLock control(&control_);
+    if (state_.load() != State::kConnecting || link_.load() != nullptr) return;
+    EndAttempt();
+    outcome = untaken_;
+  }
+  if (may_report_.exchange(false)) sink_->OnConnectFailed(*this, outcome, {});
 }
 
 absl::Status SoftQueuePair::Attach(Link& link) {
@@ -289,26 +286,15 @@ void SoftQueuePair::UnlockAll() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void SoftQueuePair::FailWith(DisconnectCause cause, Status verdict, Status verdict_for_peer) {
-  uint64_t connection;
   {
     SpinLockHolder holder(&fail_lock_);
     if (failing_.load(std::memory_order_relaxed)) return;
     fail_cause_ = cause;
     fail_verdict_ = verdict;
     peer_verdict_ = verdict_for_peer;
-    connection = fail_connection_;
     failing_.store(true, std::memory_order_release);
   }
-  SettleLater(connection);
-}
-
-void SoftQueuePair::SettleLater(uint64_t connection) {
-  try {
-    RunOnExecutor([connection](SoftQueuePair& pair) { pair.Settle(connection); });
-  } catch (const std::bad_alloc&) {
-    unsettled_.store(connection);
-    MarkArrived();  // nobody else may look
-  }
+  TellLater();
 }
 
 Inbound SoftQueuePair::Break(Status verdict_for_peer) {
@@ -321,16 +307,17 @@ void SoftQueuePair::FailSend(SendEntry& entry, Status status) {
   FailWith(DisconnectCause::kBroken, Status::kFlushed, Status::kTransport);
 }
 
-void SoftQueuePair::Settle(uint64_t connection) {
+void SoftQueuePair::Settle() {
   DisconnectCause cause;
   Status verdict;
   Broken broken = {};
   Link* link;
   {
     MutexLock control(&control_);
-    if (connection_ != connection || state_.load() != State::kConnected) return;
+    if (state_.load() != State::kConnected) return;
     {
       SpinLockHolder holder(&fail_lock_);
+      if (!failing_.load()) return;
       cause = fail_cause_;
       verdict = fail_verdict_;
       broken.verdict_for_peer = peer_verdict_;
@@ -528,19 +515,29 @@ uint32_t SoftQueuePair::open_receives() const {
 }
 
 void SoftQueuePair::ReportLater(Report what) {
-  if (reports_[what].fetch_add(1) != 0) return;                      // the task is on its way
-  absl::Cleanup forget = [this, what] { reports_[what].store(0); };  // without memory for it
-  RunOnExecutor([what](SoftQueuePair& pair) { pair.TellReports(what); });
-  std::move(forget).Cancel();
+  reports_[what].fetch_add(1);
+  TellLater();
 }
 
-void SoftQueuePair::TellReports(Report what) {
+void SoftQueuePair::TellLater() { anchor_->errand.Post(context_.executor(), anchor_); }
+
+// Each may end the pair.
+void SoftQueuePair::Anchor::Tell() {
+  if (SoftQueuePair* const live = pair.load()) live->TellUntaken();
+  if (SoftQueuePair* const live = pair.load()) live->TellReports();
+  if (SoftQueuePair* const live = pair.load()) live->Settle();
+}
+
+void SoftQueuePair::TellReports() {
   static constexpr void (ConnectionSink::*kCalls[kReports])(QueuePair&) = {
       &ConnectionSink::OnDropped, &ConnectionSink::OnRefusedWrite, &ConnectionSink::OnRefusedRead};
   const std::shared_ptr<Anchor> anchor = anchor_;  // a sink may destroy the pair
-  for (uint32_t left = reports_[what].exchange(0); left > 0; --left) {
-    if (anchor->pair.load() == nullptr || !may_report_.load()) return;
-    (sink_->*kCalls[what])(*this);
+  for (int what = 0; what < kReports; ++what) {
+    for (uint32_t left = reports_[what].exchange(0); left > 0; --left) {
+      if (!may_report_.load()) return;
+      (sink_->*kCalls[what])(*this);
+      if (anchor->pair.load() == nullptr) return;
+    }
   }
 }
 

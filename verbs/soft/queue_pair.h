@@ -17,7 +17,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <new>
 #include <vector>
@@ -25,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "verbs/base/errand.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/soft/attachment.h"
@@ -244,9 +244,12 @@ class SoftQueuePair final : public QueuePair {
   uint32_t activity() const { return activity_.load(std::memory_order_relaxed); }
 
  private:
-  // Outlives the pair in tasks of the executor.
+  // Outlives the pair on the executor.
   struct Anchor {
+    void Tell();
+
     std::atomic<SoftQueuePair*> pair;
+    Errand<&Anchor::Tell, std::shared_ptr<Anchor>> errand;
   };
   // kInvalidating: open, and shows invalidated_.
   enum class Message : uint8_t { kNone, kOpen, kInvalidating, kDiscarding };
@@ -271,7 +274,17 @@ class SoftQueuePair final : public QueuePair {
   void ForgetTerms();
   // Tries wires from attempt_wire_ on; false: none is left.
   bool StartAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
-  void RunOnExecutor(std::function<void(SoftQueuePair&)> task);
+  void EndAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+
+  // ---- what the sink is told on the executor, soon after TellLater
+  void TellLater();
+  // That no wire has taken the attempt.
+  void TellUntaken();
+  // Once for each call of ReportLater. A peer may cause them faster than they are told: what waits
+  // is counted.
+  enum Report : uint8_t { kDroppedMessage, kRefusedWrite, kRefusedRead, kReports };
+  void ReportLater(Report what);
+  void TellReports();
 
   // ---- the end
   void LockAll();
@@ -285,9 +298,8 @@ class SoftQueuePair final : public QueuePair {
   Link* Tear(Status verdict, Broken* broken = nullptr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
   Damage BreakOff(OpenWrite open, Status verdict_for_peer);
   void FlushQueues(Status oldest);
-  // Settle, on the executor.
-  void SettleLater(uint64_t connection);
-  void Settle(uint64_t connection);
+  // Ends a connection that fails.
+  void Settle();
   void CheckDrained();
   void AwaitTaken(uint64_t connection);
   void EndUnlessTaken(uint64_t connection, uint64_t taken);
@@ -296,11 +308,6 @@ class SoftQueuePair final : public QueuePair {
   Inbound Break(Status verdict_for_peer);
   void FailWith(DisconnectCause cause, Status verdict, Status verdict_for_peer);
   void FailSend(SendEntry& entry, Status status);
-  // The sink is told on the executor, once for each call of this. A peer may cause them faster than
-  // they are told: what waits is counted, in one task.
-  enum Report : uint8_t { kDroppedMessage, kRefusedWrite, kRefusedRead, kReports };
-  void ReportLater(Report what);
-  void TellReports(Report what);
 
   // ---- data path
   enum class Taken : uint8_t { kYes, kNoRoom, kNoId };
@@ -407,8 +414,6 @@ class SoftQueuePair final : public QueuePair {
   std::atomic<State> state_{State::kIdle};
   std::atomic<bool> receiving_{false};  // Link::Start was called: Poll may be
   std::atomic<bool> failing_{false};
-  // A connection that fails and found no memory for SettleLater: whoever looks next tries again.
-  std::atomic<uint64_t> unsettled_{0};
   std::atomic<uint8_t> attention_{0};  // Attention
   std::atomic<bool> hot_{false};       // changes under the locks of all its queues
   std::atomic<bool> held_{false};      // a message waits for a receive
@@ -453,12 +458,12 @@ class SoftQueuePair final : public QueuePair {
   size_t attempt_wire_ ABSL_GUARDED_BY(control_) = 0;
   ConnectOptions attempt_ ABSL_GUARDED_BY(control_);
   std::vector<uint8_t> attempt_data_ ABSL_GUARDED_BY(control_);
-  Executor::TimerId leave_timer_ ABSL_GUARDED_BY(control_) = 0;  // of AwaitTaken
+  ConnectOutcome untaken_ ABSL_GUARDED_BY(control_) = ConnectOutcome::kNobody;  // TellUntaken's
+  Executor::TimerId leave_timer_ ABSL_GUARDED_BY(control_) = 0;                 // of AwaitTaken
   // The sink may still be told of this connection; cleared by Disconnect(kAbrupt).
   std::atomic<bool> may_report_{false};
   std::atomic<uint32_t> reports_[kReports] = {};  // to be told
   SpinLock fail_lock_;
-  uint64_t fail_connection_ ABSL_GUARDED_BY(fail_lock_) = 0;
   DisconnectCause fail_cause_ ABSL_GUARDED_BY(fail_lock_) = DisconnectCause::kLocal;
   Status fail_verdict_ ABSL_GUARDED_BY(fail_lock_) = Status::kFlushed;
   Status peer_verdict_ ABSL_GUARDED_BY(fail_lock_) = Status::kSuccess;

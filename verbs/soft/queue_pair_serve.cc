@@ -82,8 +82,6 @@ int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
     }
     if (attention_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       PayAttention(attachment, n);
-  } else if (unsettled_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    SettleLater(unsettled_.exchange(0));
   }
   const int got = n != 0 ? Reap(attachment, out, n) : 0;
   if (moved || got != 0) {

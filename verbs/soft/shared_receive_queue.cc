@@ -83,10 +83,16 @@ void SoftSharedReceiveQueue::CheckLimit() {
   if (available() >= limit_) return;
   limit_ = 0;
   if (sink_ == nullptr) return;
-  context_.executor().Post([anchor = anchor_] {
-    SoftSharedReceiveQueue* queue = anchor->queue.load();
-    if (queue != nullptr) queue->sink_->OnLowWatermark(*queue);
-  });
+  anchor_->low_marks.fetch_add(1);
+  anchor_->errand.Post(context_.executor(), anchor_);
+}
+
+void SoftSharedReceiveQueue::Anchor::Tell() {
+  for (uint32_t left = low_marks.exchange(0); left > 0; --left) {
+    SoftSharedReceiveQueue* const live = queue.load();
+    if (live == nullptr) return;
+    live->sink_->OnLowWatermark(*live);
+  }
 }
 
 absl::Status SoftSharedReceiveQueue::Resize(uint32_t max_receives) {

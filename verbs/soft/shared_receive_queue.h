@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "verbs/base/errand.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/soft/region_table.h"
@@ -50,9 +51,13 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue {
   bool Take(SoftQueuePair& pair, WorkQueue<ReceiveEntry>* to);
 
  private:
-  // Outlives the queue in tasks of the executor.
+  // Outlives the queue on the executor.
   struct Anchor {
+    void Tell();
+
     std::atomic<SoftSharedReceiveQueue*> queue;
+    std::atomic<uint32_t> low_marks{0};  // that the sink is to be told of
+    Errand<&Anchor::Tell, std::shared_ptr<Anchor>> errand;
   };
 
   SoftSharedReceiveQueue(SoftContext& context, const SharedReceiveOptions& options);

@@ -10,6 +10,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/base/uncancelled.h"
@@ -51,6 +52,7 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
   }
   std::shared_ptr<IwarpLink> link(new IwarpLink(std::move(shared), pair));
   link->self_ = link;
+  absl::Cleanup forget = [link] { link->self_.reset(); };  // without memory
   ConnectorOptions dial;
   dial.from = from;
   dial.to = options.address;
@@ -71,6 +73,7 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
         Connector::Start(link->shared_->loop, std::move(*socket), std::move(dial),
                          [link](Connector::Answer answer) { link->OnAnswer(std::move(answer)); });
   });
+  std::move(forget).Cancel();
   return link.get();
 }
 
@@ -109,24 +112,21 @@ absl::Status IwarpLink::Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair
     return absl::InvalidArgumentError("too much private data");
   }
   std::shared_ptr<IwarpLink> link(new IwarpLink(std::move(shared), pair));
+  // Before anything has happened: memory may end.
+  link->accepted_ = std::make_unique<Accepted>();
+  link->accepted_->request = request;
+  link->accepted_->request.private_data = {};
+  link->accepted_->private_data.assign(private_data.begin(), private_data.end());
+  if (absl::Status attached = pair.Attach(*link); !attached.ok()) return attached;
   link->self_ = link;
-  absl::Status status = pair.Attach(*link);
-  if (!status.ok()) {
-    link->self_.reset();
-    return status;
-  }
-  MpaFrame header = request;
-  header.private_data = {};
-  auto shared_socket = std::make_shared<Socket>(std::move(*socket));
-  link->shared_->loop.Post([link, shared_socket, header,
-                            data = std::vector<uint8_t>(private_data.begin(), private_data.end())] {
-    link->SendAnswer(std::move(*shared_socket), header, data);
-  });
+  link->accepted_->socket = std::move(*socket);
+  link->answer_errand_.Post(link->shared_->loop, link);
   return absl::OkStatus();
 }
 
-void IwarpLink::SendAnswer(Socket socket, const MpaFrame& request,
-                           std::vector<uint8_t> private_data) {
+void IwarpLink::SendAnswer() {
+  auto [socket, request, private_data] = std::move(*accepted_);
+  accepted_.reset();
   SoftQueuePair* const pair = pair_.load();
   if (pair == nullptr) return;  // disconnected meanwhile: the peer sees the socket close
   pair->SetLocalPort(LocalEnd(socket.get()).port);
@@ -296,11 +296,12 @@ bool IwarpLink::Arrived() const {
 
 void IwarpLink::NoteSent() {
   if (owing_.load(std::memory_order_relaxed) || owing_.exchange(true)) return;
-  auto self = shared_from_this();
-  shared_->loop.Post([self] {
-    self->owing_since_ = 0;
-    self->CheckDebt();
-  });
+  debt_errand_.Post(shared_->loop, shared_from_this());
+}
+
+void IwarpLink::BeginDebt() {
+  owing_since_ = 0;
+  CheckDebt();
 }
 
 void IwarpLink::CheckDebt() {
@@ -332,12 +333,13 @@ void IwarpLink::CheckDebt() {
 
 void IwarpLink::Disconnect(Status verdict) {
   auto self = shared_from_this();  // before the loop may let go of it
+  end_verdict_ = verdict;
   pair_.store(nullptr);
-  shared_->loop.Post([self, verdict] { self->End(verdict); });
+  end_errand_.Post(shared_->loop, std::move(self));
 }
 
 // Nobody polls or pumps any more: all state is the loop's.
-void IwarpLink::End(Status verdict) {
+void IwarpLink::End() {
   if (life_ == Life::kEnded) return;
   if (life_ != Life::kUp || lost_.load()) return Release();
   CancelTimer();
@@ -346,7 +348,7 @@ void IwarpLink::End(Status verdict) {
     SpinLockHolder hold(&transmit_lock_);
     const bool explain = !peer_terminated_ && !ended_.load() && may_send_;
     if (explain) EmitEmptyAnswers();
-    if (explain && terminate_size_ == 0 && verdict != Status::kSuccess) {
+    if (explain && terminate_size_ == 0 && end_verdict_ != Status::kSuccess) {
       terminate_size_ = EncodeTerminate(kRdmapLocalCatastrophic, {}, terminate_);
     }
     if (explain && terminate_size_ > 0) {

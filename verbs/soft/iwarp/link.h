@@ -26,6 +26,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
@@ -113,21 +114,29 @@ class IwarpLink final : public Link,
 
   IwarpLink(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair);
 
+  // A request that was accepted.
+  struct Accepted {
+    Socket socket;
+    MpaFrame request;
+    std::vector<uint8_t> private_data;  // of the answer
+  };
+
   // ---- link.cc: life
   void OnAnswer(Connector::Answer answer);
-  void SendAnswer(Socket socket, const MpaFrame& request, std::vector<uint8_t> private_data);
+  void SendAnswer();
   void Open(Socket socket, const MpaAgreement& agreement, bool initiator);
   bool WatchSocket();
   void OnEvent(uint32_t events);
   void OnFirst();
   void OnNoFirst();
   void FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
-  void End(Status verdict);
+  void End();
   void ContinueClosing();
   void Release();
   void CancelTimer();
   void Arm();
   void NoteSent();
+  void BeginDebt();
   void CheckDebt();
 
   // ---- link_outbound.cc
@@ -188,6 +197,7 @@ class IwarpLink final : public Link,
   bool TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t> ulpdu);
   bool TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payload);
   void AtEnd(SoftQueuePair& pair);
+  void TellLeft();  // on the loop
   // The peer broke a rule: fails the pair and prepares the Terminate that says which.
   bool Break(SoftQueuePair& pair, const WireError& error, std::span<const uint8_t> ulpdu);
   // The pair is failing already: prepares the Terminate that says why.
@@ -196,8 +206,16 @@ class IwarpLink final : public Link,
   void ReleaseInput();
 
   const std::shared_ptr<LinkShared> shared_;
-  std::shared_ptr<IwarpLink> self_;   // loop; null: ended
+  using Self = std::shared_ptr<IwarpLink>;
+  Self self_;                         // loop; null: ended
   std::atomic<SoftQueuePair*> pair_;  // null after Disconnect
+
+  std::unique_ptr<Accepted> accepted_;  // until it is answered
+  Status end_verdict_ = Status::kSuccess;
+  Errand<&IwarpLink::SendAnswer, Self> answer_errand_;
+  Errand<&IwarpLink::BeginDebt, Self> debt_errand_;
+  Errand<&IwarpLink::TellLeft, Self> left_errand_;
+  Errand<&IwarpLink::End, Self> end_errand_;
 
   // Loop.
   Life life_ = Life::kDialling;

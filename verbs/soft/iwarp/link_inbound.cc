@@ -149,10 +149,11 @@ void IwarpLink::AtEnd(SoftQueuePair& pair) {
     broken_ = true;
     return Lost(pair);
   }
-  shared_->loop.Post([self = shared_from_this()] {
-    SoftQueuePair* const left = self->pair_.load();
-    if (left != nullptr) left->PeerLeft(*self);
-  });
+  left_errand_.Post(shared_->loop, shared_from_this());
+}
+
+void IwarpLink::TellLeft() {
+  if (SoftQueuePair* const pair = pair_.load()) pair->PeerLeft(*this);
 }
 
 void IwarpLink::Lost(SoftQueuePair& pair) {

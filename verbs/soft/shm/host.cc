@@ -57,16 +57,18 @@ void Host::RemoveUser() {
     MutexLock holder(&listeners_mutex_);
     if (--users_ != 0) return;
   }
-  loop_.Post([this] {
-    {
-      MutexLock holder(&listeners_mutex_);
-      if (users_ != 0) return;
-    }
-    const std::vector<std::shared_ptr<Peer>> peers = peers_.load()->peers;
-    for (const std::shared_ptr<Peer>& peer : peers) {
-      if (peer->idle()) peer->Die();
-    }
-  });
+  leave_errand_.Post(loop_, this);
+}
+
+void Host::LeavePeers() {
+  {
+    MutexLock holder(&listeners_mutex_);
+    if (users_ != 0) return;
+  }
+  const std::vector<std::shared_ptr<Peer>> peers = peers_.load()->peers;
+  for (const std::shared_ptr<Peer>& peer : peers) {
+    if (peer->idle()) peer->Die();
+  }
 }
 
 // ------------------------------------------------------------------------------------- peers

@@ -20,6 +20,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/lock.h"
@@ -94,6 +95,7 @@ class Host {
   std::shared_ptr<Peer> FindPeer(pid_t pid);
   void Adopt(std::shared_ptr<Peer> peer);
   void Publish(std::unique_ptr<PeerList> list);
+  void LeavePeers();  // unless there is a user again
   void OnAcceptable(uint16_t port);
   // Finds or makes the pair with the process at the other end, and asks it. NotFound: it has gone
   // meanwhile. ResourceExhausted.
@@ -124,6 +126,7 @@ class Host {
   std::unordered_map<uint16_t, std::shared_ptr<PortListener>> listeners_
       ABSL_GUARDED_BY(listeners_mutex_);
   int users_ ABSL_GUARDED_BY(listeners_mutex_) = 0;
+  Errand<&Host::LeavePeers, Host*> leave_errand_;
 
   SpinLock bell_lock_;
   int sleepers_ ABSL_GUARDED_BY(bell_lock_) = 0;

@@ -26,6 +26,9 @@ absl::Status ShmIncoming::Accept(QueuePair& queue_pair, absl::Span<const uint8_t
   if (decided_) return absl::FailedPreconditionError("the request is decided");
   if (private_data.size() > kMaxPrivateData) return absl::InvalidArgumentError("private data");
   auto& pair = static_cast<SoftQueuePair&>(queue_pair);
+  // Before anything has happened: memory may end.
+  ShmLink::Answer answer = {.type = MessageType::kAccept,
+                            .private_data = {private_data.begin(), private_data.end()}};
   link_->SetReadsIn(pair.max_reads_in());
   link_->Hold(pair);
   absl::Status attached = pair.Attach(*link_);
@@ -37,26 +40,20 @@ absl::Status ShmIncoming::Accept(QueuePair& queue_pair, absl::Span<const uint8_t
   pair.SetHeard();
   pair.SetLocalPort(body_.port);
   pair.SetReadsOut(std::min(pair.max_reads_out(), body_.reads_in));
-  const AcceptBody body = {pair.max_reads_in(), pair.max_reads_out()};
-  loop_.Post(
-      [link = link_, body, data = std::vector<uint8_t>(private_data.begin(), private_data.end())] {
-        link->peer->Accept(link, body, data);
-      });
+  answer.terms = {pair.max_reads_in(), pair.max_reads_out()};
+  link_->GiveAnswer(std::move(answer));
   return absl::OkStatus();
 }
 
-void ShmIncoming::Answer(MessageType type, absl::Span<const uint8_t> private_data) {
+void ShmIncoming::TurnDown(MessageType type, absl::Span<const uint8_t> private_data) {
   if (decided_) return;
-  const size_t size = std::min(private_data.size(), kMaxPrivateData);
-  loop_.Post([link = link_, type,
-              data = std::vector<uint8_t>(private_data.begin(), private_data.begin() + size)] {
-    link->peer->Answer(link, type, data);
-  });
+  const absl::Span<const uint8_t> data = private_data.subspan(0, kMaxPrivateData);
+  link_->GiveAnswer({.type = type, .private_data = {data.begin(), data.end()}});
   decided_ = true;
 }
 
 void ShmIncoming::Reject(absl::Span<const uint8_t> private_data) {
-  Answer(MessageType::kReject, private_data);
+  TurnDown(MessageType::kReject, private_data);
 }
 
 // The requester asks the other process itself, as it is of this host and user too: a connection's
@@ -72,6 +69,6 @@ absl::Status ShmIncoming::HandOff(uint16_t port, absl::Span<const uint8_t> note,
   return absl::OkStatus();
 }
 
-void ShmIncoming::Refuse() { Answer(MessageType::kRefuse, {}); }
+void ShmIncoming::Refuse() { TurnDown(MessageType::kRefuse, {}); }
 
 }  // namespace viaduct::verbs::shm

@@ -31,7 +31,7 @@ class ShmIncoming final : public IncomingConnection {
   absl::Span<const uint8_t> note() const override { return note_; }
 
  private:
-  void Answer(MessageType type, absl::Span<const uint8_t> private_data);
+  void TurnDown(MessageType type, absl::Span<const uint8_t> private_data);
 
   EventLoop& loop_;
   const std::shared_ptr<ShmLink> link_;

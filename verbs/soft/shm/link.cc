@@ -45,13 +45,30 @@ void ShmLink::Disconnect(Status verdict) {
     SpinLockHolder holder(&pair_lock_);
     pair_.store(nullptr, std::memory_order_release);
   }
-  loop_.Post([self = std::move(self), verdict] {
-    if (self->peer == nullptr) {
-      self->cancelled = true;  // the attempt has not got that far
-    } else {
-      self->peer->CloseLink(self, verdict);
-    }
-  });
+  close_verdict_ = verdict;
+  close_errand_.Post(loop_, std::move(self));
+}
+
+void ShmLink::Close() {
+  if (peer == nullptr) {
+    cancelled = true;  // the attempt has not got that far
+  } else {
+    peer->CloseLink(shared_from_this(), close_verdict_);
+  }
+}
+
+void ShmLink::GiveAnswer(Answer answer) {
+  answer_ = std::move(answer);
+  answer_errand_.Post(loop_, shared_from_this());
+}
+
+void ShmLink::SendAnswer() {
+  const Answer answer = std::move(answer_);
+  if (answer.type == MessageType::kAccept) {
+    peer->Accept(shared_from_this(), answer.terms, answer.private_data);
+  } else {
+    peer->TurnDown(shared_from_this(), answer.type, answer.private_data);
+  }
 }
 
 }  // namespace viaduct::verbs::shm

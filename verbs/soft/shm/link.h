@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/lock.h"
 #include "verbs/soft/link.h"
@@ -51,6 +52,15 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   // Before anything moves. `reads_in`: how many the peer may have outstanding.
   void Bind(std::shared_ptr<Peer> peer, uint32_t id);
   void SetReadsIn(uint32_t reads_in) { reads_in_limit_ = reads_in; }
+
+  // Tells the requester of this link what has become of its request. Once. Any thread; needs no
+  // memory.
+  struct Answer {
+    MessageType type = MessageType::kRefuse;
+    AcceptBody terms = {};  // of kAccept
+    std::vector<uint8_t> private_data;
+  };
+  void GiveAnswer(Answer answer);
 
   // After the end: hands back the chunks of what was never consumed, up to the peer's last
   // positions, which are hostile.
@@ -131,7 +141,15 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   bool ConfirmSends();
   Step Nonsense();
 
+  // ---- life, on the executor
+  void SendAnswer();
+  void Close();
+
   EventLoop& loop_;
+  Answer answer_;
+  Errand<&ShmLink::SendAnswer, std::shared_ptr<ShmLink>> answer_errand_;
+  Status close_verdict_ = Status::kSuccess;
+  Errand<&ShmLink::Close, std::shared_ptr<ShmLink>> close_errand_;
   SpinLock pair_lock_;  // held while another thread follows pair_, and when it is cleared
   std::atomic<SoftQueuePair*> pair_{nullptr};
   std::shared_ptr<ShmLink> held_;  // by the pair

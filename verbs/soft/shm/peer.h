@@ -77,8 +77,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void Accept(const std::shared_ptr<ShmLink>& link, const AcceptBody& body,
               absl::Span<const uint8_t> private_data);
   // kReject, kRefuse or kNotHere.
-  void Answer(const std::shared_ptr<ShmLink>& link, MessageType type,
-              absl::Span<const uint8_t> private_data);
+  void TurnDown(const std::shared_ptr<ShmLink>& link, MessageType type,
+                absl::Span<const uint8_t> private_data);
   // The request goes on to another process.
   void Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
                 absl::Span<const uint8_t> note);

@@ -143,8 +143,8 @@ void Peer::OnSilence(const std::shared_ptr<ShmLink>& link) {
   CloseLink(link, Status::kSuccess);
 }
 
-void Peer::Answer(const std::shared_ptr<ShmLink>& link, MessageType type,
-                  absl::Span<const uint8_t> private_data) {
+void Peer::TurnDown(const std::shared_ptr<ShmLink>& link, MessageType type,
+                    absl::Span<const uint8_t> private_data) {
   if (dead_ || link->cancelled) return;
   Send(BuildMessage(type, link->id, {}, private_data));
   Leave(link->id);
