@@ -27,7 +27,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COU
   return Control([&]() -> DAT_RETURN {
     auto endpoint = Share<core::Endpoint>(ep_handle);
     if (!endpoint) return kBadEp;
-    const auto open = static_cast<DAT_COUNT>(endpoint->OpenReceives());
+    const auto open = static_cast<DAT_COUNT>(endpoint->HarvestOpenReceives());
     if (nbufs_allocated != nullptr) *nbufs_allocated = open;
     if (bufs_alloc_span != nullptr) *bufs_alloc_span = open;
     return DAT_SUCCESS;

@@ -165,8 +165,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   bool SendIdle() const;
   // Receives that are posted and have not completed; as the device has it for a shared queue.
   uint32_t open_receives() const;
-  // The same, when what has come is complete: it is looked for.
-  uint32_t OpenReceives();
+  // The same, behind a look at what has come.
+  uint32_t HarvestOpenReceives();
   // Unspecified unless in a connection or an attempt, or with a request that has come for it.
   verbs::Address remote_address() const;
   // The same, for a face that shows a pointer; null instead of unspecified. Points into the

@@ -24,7 +24,7 @@ bool ReceiveWatch::OnCompletion(const verbs::Completion& completion) {
 
 // ------------------------------------------------------------------- the endpoint's part of it
 
-uint32_t Endpoint::OpenReceives() {
+uint32_t Endpoint::HarvestOpenReceives() {
   const Ref<EventDispatcher> receive = parts().receive;
   if (receive) receive->Harvest();
   return open_receives();

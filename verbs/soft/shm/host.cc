@@ -136,8 +136,8 @@ void Host::Connect(std::shared_ptr<ShmLink> link, Fd socket, pid_t pid, const Re
   });
 }
 
-void Host::Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
-                    absl::Span<const uint8_t> note) {
+void Host::Follow(const std::shared_ptr<ShmLink>& link, uint16_t port,
+                  absl::Span<const uint8_t> note) {
   SoftQueuePair* pair = link->pair();
   if (pair == nullptr) return;
   ConnectOutcome outcome = ConnectOutcome::kRefused;

@@ -50,8 +50,8 @@ class Host {
                std::vector<uint8_t> private_data);
 
   // Executor: sends the request of `link` to another process's port, as the first one said.
-  void Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
-                absl::Span<const uint8_t> note);
+  void Follow(const std::shared_ptr<ShmLink>& link, uint16_t port,
+              absl::Span<const uint8_t> note);
   // As Context::WouldTake. NotFound, ResourceExhausted.
   static absl::Status AskToTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline);
 

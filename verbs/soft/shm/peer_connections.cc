@@ -168,7 +168,7 @@ void Peer::OnRedirect(Message& message) {
   FreeId(link->id);
   if (SoftQueuePair* pair = link->pair()) {
     pair->SetHeard();
-    host_.Redirect(link, body->port, note);
+    host_.Follow(link, body->port, note);
   }
 }
 
