@@ -1,8 +1,6 @@
 // A process that leaves with everything open: by exit() or by returning from main, with a
 // connection alive and threads inside the library. It ends with its own status, and the other side
 // gets its event.
-#include <dirent.h>
-#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vipl.h>
@@ -10,31 +8,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/sleeper.h"
 #include "tests/conformance/vipl/side.h"
 #include "tests/faults/leftovers.h"
 
 namespace viaduct::tests {
 namespace {
-
-constexpr int kOpenThreads = 3;
-
-int SleepingThreads() {
-  DIR* tasks = opendir("/proc/self/task");
-  int count = 0;
-  while (const dirent* task = readdir(tasks)) {
-    FILE* file = fopen(("/proc/self/task/" + std::string(task->d_name) + "/stat").c_str(), "re");
-    char state = 0;
-    if (file == nullptr) continue;
-    if (fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state == 'S') ++count;
-    fclose(file);
-  }
-  closedir(tasks);
-  return count;
-}
 
 // Connected, with threads that wait for what never comes.
 void LeaveByExit(bool active) {
@@ -46,28 +28,27 @@ void LeaveByExit(bool active) {
     side->Accept();
   }
   side->SendText(16, "here");
-  const int others = SleepingThreads();
-  std::thread([side] {
-    VIP_DESCRIPTOR* done = nullptr;
-    VipRecvWait(side->vi, VIP_INFINITE, &done);
-  }).detach();
-  std::thread([side] {
-    VIP_CONN_HANDLE connection = nullptr;
-    NetAddress local = side->nic.Address(Name(5)), remote;
-    VIP_VI_ATTRIBUTES attributes;
-    VipConnectWait(side->nic.handle, local.get(), VIP_INFINITE, remote.get(), &attributes,
-                   &connection);
-  }).detach();
-  std::thread([side] {
-    VIP_CQ_HANDLE cq = nullptr;
-    VipCreateCQ(side->nic.handle, 8, &cq);
-    VIP_VI_HANDLE vi = nullptr;
-    VIP_BOOLEAN receives;
-    VipCQWait(cq, VIP_INFINITE, &vi, &receives);
-  }).detach();
-  const int64_t end = NowMilliseconds() + 20000;
-  while (SleepingThreads() < others + kOpenThreads && NowMilliseconds() < end) poll(nullptr, 0, 1);
-  EXPECT_GE(SleepingThreads(), others + kOpenThreads);
+  VIP_CQ_HANDLE cq = nullptr;
+  ASSERT_EQ(VipCreateCQ(side->nic.handle, 8, &cq), VIP_SUCCESS);
+  Sleeper* const threads[] = {
+      new Sleeper([side] {
+        VIP_DESCRIPTOR* done = nullptr;
+        VipRecvWait(side->vi, VIP_INFINITE, &done);
+      }),
+      new Sleeper([side] {
+        VIP_CONN_HANDLE connection = nullptr;
+        NetAddress local = side->nic.Address(Name(5)), remote;
+        VIP_VI_ATTRIBUTES attributes;
+        VipConnectWait(side->nic.handle, local.get(), VIP_INFINITE, remote.get(), &attributes,
+                       &connection);
+      }),
+      new Sleeper([cq] {
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_BOOLEAN receives;
+        VipCQWait(cq, VIP_INFINITE, &vi, &receives);
+      }),
+  };
+  for (Sleeper* thread : threads) thread->AwaitAsleep();
   fflush(nullptr);
   exit(::testing::Test::HasFailure() ? 1 : 0);
 }

@@ -55,7 +55,7 @@ dtest_pair() { # SERVER NAMESPACE CLIENT ADDRESS OPTIONS
     server=$?
     reset_by_siw || break
   done
-  verdict "$3 calls: dtest $5" PASSED $status $server dtest
+  verdict "$3 calls: dtest $5" 'DAPL Test Complete. PASSED' $status $server dtest
 }
 said_pair() { # PROGRAM PORT TEXT SERVER NAMESPACE CLIENT ADDRESS OPTIONS
   $4 $1 -P lab -s $8 >server.out 2>&1 &

@@ -178,6 +178,39 @@ TEST(Dto, C118_OutOfRange) {
       });
 }
 
+// Not a byte of it is written, though half of it would fit. On iWARP a write is complete once it
+// has left.
+TEST(Dto, C118_WriteOutOfRange) {
+  constexpr size_t kRegion = 64;
+  Connected(
+      2 * kRegion,
+      [](Peer& peer, Side& side, DAT_EP_HANDLE ep, Memory& memory) {
+        DAT_REGION_DESCRIPTION region;
+        region.for_va = memory.bytes.data();
+        DAT_LMR_HANDLE lmr;
+        DAT_RMR_CONTEXT context;
+        Must(CreateLmr(side.ia, DAT_MEM_TYPE_VIRTUAL, region, kRegion, side.pz,
+                       DAT_MEM_PRIV_ALL_FLAG, &lmr, nullptr, &context, nullptr, nullptr));
+        peer.Send(RemoteTriplet(reinterpret_cast<uintptr_t>(memory.bytes.data()) + kRegion / 2,
+                                kRegion, context));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
+        EXPECT_EQ(memory.bytes, std::vector<uint8_t>(2 * kRegion));
+        peer.Await("done");
+        Must(dat_lmr_free(lmr));
+      },
+      [](Peer& peer, Side& side, DAT_EP_HANDLE ep, Memory& memory) {
+        const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
+        DAT_LMR_TRIPLET local = memory.Local(0, kRegion);
+        Must(dat_ep_post_rdma_write(ep, 1, &local, Cookie(1), &remote, kDefault));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
+        const DAT_DTO_COMPLETION_STATUS status = NextCompletion(side.request_evd).status;
+        EXPECT_TRUE(status == DAT_DTO_ERR_REMOTE_ACCESS ||
+                    (status == DAT_DTO_SUCCESS && Wire() != "shm" && Wire() != "sim"))
+            << status;
+        peer.Tell("done");
+      });
+}
+
 TEST(Dto, C119_SuppressHidesSuccessOnly) {
   Connected(
       64,
@@ -349,6 +382,54 @@ TEST(Dto, C124_StateOfPosts) {
     side.ExpectFlushedReceives(ep, 2, 4);
     EXPECT_TRUE(IsEmpty(side.request_evd));
   });
+}
+
+// Nothing but a receive, which has the cookie 1.
+void ExpectReceivesOnly(Side& side, DAT_EP_HANDLE ep, DAT_EP_STATE state, DAT_UINT32 subtype) {
+  EXPECT_EQ(StateOf(ep), state);
+  DAT_RMR_TRIPLET remote = RemoteTriplet(0, 0, 0);
+  EXPECT_TRUE(Fails(side.TrySend(ep, 2), DAT_INVALID_STATE, subtype));
+  EXPECT_TRUE(Fails(dat_ep_post_rdma_write(ep, 0, nullptr, Cookie(2), &remote, kDefault),
+                    DAT_INVALID_STATE, subtype));
+  EXPECT_TRUE(Fails(dat_ep_post_rdma_read(ep, 0, nullptr, Cookie(2), &remote, kDefault),
+                    DAT_INVALID_STATE, subtype));
+  side.PostReceive(ep, 1);
+  EXPECT_EQ(StateOf(ep), state);
+}
+
+TEST(Dto, C124_StateOfPostsWhilePending) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        DAT_RSP_HANDLE rsp;
+        Must(dat_rsp_create(side.ia, Port(0), ep, side.cr_evd, &rsp));
+        peer.Tell("listening");
+        const DAT_CR_HANDLE request = NextRequest(side.cr_evd).cr_handle;
+        ExpectReceivesOnly(side, ep, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING,
+                           DAT_INVALID_STATE_EP_PASSCONNPENDING);
+        peer.Await("looked");
+        Must(dat_cr_accept(request, DAT_HANDLE_NULL, 0, nullptr));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        EXPECT_EQ(NextCompletion(side.receive_evd).user_cookie.as_64, 1u);
+        Must(side.TrySend(ep, 3));
+        EXPECT_EQ(NextCompletion(side.request_evd).user_cookie.as_64, 3u);
+        peer.Await("received");
+      },
+      [](Peer& peer) {
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        side.Connect(ep, Port(0));
+        ExpectReceivesOnly(side, ep, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING,
+                           DAT_INVALID_STATE_EP_ACTCONNPENDING);
+        peer.Tell("looked");
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        Must(side.TrySend(ep, 3));
+        EXPECT_EQ(NextCompletion(side.request_evd).user_cookie.as_64, 3u);
+        EXPECT_EQ(NextCompletion(side.receive_evd).user_cookie.as_64, 1u);
+        peer.Tell("received");
+      });
 }
 
 TEST(Dto, C125_C127_CompletionsInPostingOrder) {

@@ -292,6 +292,14 @@ TEST(EpDisconnect, C110_NoNewRequestsWhileDraining) {
     EXPECT_TRUE(
         Fails(dat_ep_post_rdma_read(ep, 1, &local, Cookie(2), &remote, DAT_COMPLETION_DEFAULT_FLAG),
               DAT_INVALID_STATE));
+    Memory memory(side, 64);
+    DAT_RMR_HANDLE window;
+    DAT_RMR_CONTEXT context;
+    Must(dat_rmr_create(side.pz, &window));
+    EXPECT_TRUE(Fails(BindRmr(window, memory.lmr, memory.Local(0, 64), DAT_MEM_PRIV_ALL_FLAG, ep,
+                              Cookie(2), DAT_COMPLETION_DEFAULT_FLAG, &context),
+                      DAT_INVALID_STATE));
+    Must(dat_rmr_free(window));
     side.PostReceive(ep, 3);  // in every state
     EXPECT_TRUE(IsEmpty(side.connect_evd));
     stopped.Continue();

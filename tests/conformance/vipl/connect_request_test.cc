@@ -239,6 +239,26 @@ TEST(VipConnectRequest, C13_NoProcessThereIsNoMatchToo) {
   });
 }
 
+TEST(VipConnectRequest, C13_AProcessThatDoesNotWaitIsNoMatch) {
+  RunPair(
+      [](Peer& peer) {
+        Nic nic;
+        peer.Tell("open");
+        peer.Await("asked");
+        ASSERT_EQ(VipCloseNic(nic.handle), VIP_SUCCESS);
+        peer.Tell("closed");
+        peer.Await("asked");
+      },
+      [](Peer& peer) {
+        Side side;
+        for (const char* step : {"open", "closed"}) {
+          peer.Await(step);
+          EXPECT_EQ(side.Request(1, kLong), VIP_NO_MATCH) << step;
+          peer.Tell("asked");
+        }
+      });
+}
+
 TEST(VipConnectRequest, C14_C15_APartitionSendsReliableVisToErrorAndFlushes) {
   if (!HasOwnNetwork()) GTEST_SKIP() << "needs a network where an address is unreachable";
   if (Wire() == "shm") GTEST_SKIP() << "the wire stays on its host";

@@ -273,6 +273,48 @@ TEST(VipDisconnect, C31_LeavesTheViIdleAndEverythingFlushed) {
       });
 }
 
+// The peer takes nothing, so that not everything can leave; over shared memory its rings hold a
+// part of it. What has left is done, and nothing behind the first that was flushed.
+TEST(VipDisconnect, C31_FlushesSendsThatWait) {
+  constexpr int kSends = 60;
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        for (int n = 0; n < kSends; ++n) {
+          side.PostReceive(side.memory.Fill(n, 0, 65536));
+        }
+        side.Accept();
+        peer.Tell("connected");
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        peer.Await("connected");
+        StopProcess(peer.pid());
+        for (int n = 0; n < kSends; ++n) side.PostSend(side.memory.Fill(n, 0, 65536));
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+        EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        EXPECT_EQ(kill(peer.pid(), SIGCONT), 0);
+        int flushed = 0;
+        VIP_DESCRIPTOR* done = nullptr;
+        for (int n = 0; n < kSends; ++n) {
+          const VIP_RETURN result = VipSendDone(side.vi, &done);
+          ASSERT_EQ(done, side.memory.descriptor(n)) << "in posting order";
+          const VIP_UINT32 error = done->CS.Status & VIP_STATUS_ERROR_MASK;
+          if (error == VIP_UINT32{VIP_STATUS_DESC_FLUSHED_ERROR}) ++flushed;
+          EXPECT_EQ(error != 0, flushed > 0) << n;
+          EXPECT_EQ(result, flushed > 0 ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS) << n;
+        }
+        EXPECT_EQ(VipSendDone(side.vi, &done), VIP_DESCRIPTOR_ERROR);
+        EXPECT_EQ(done, nullptr);
+        if (Wire() == "shm") {
+          EXPECT_GT(flushed, 0);
+        }
+        peer.Tell("done");
+      });
+}
+
 // Callbacks come in order: of what has happened none is to come if that of something new is next.
 void ExpectNoErrorBefore(Side& side, ErrorLog& errors) {
   char* const misaligned = reinterpret_cast<char*>(side.memory.descriptor(5)) + 32;

@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/sleeper.h"
 #include "tests/conformance/vipl/side.h"
 
 namespace viaduct::tests {
@@ -461,21 +462,23 @@ TEST(Notify, AWaitEndsWhenItsObjectIsDestroyed) {
     Side side;
     VIP_CQ_HANDLE cq = nullptr;
     ASSERT_EQ(VipCreateCQ(side.nic.handle, 16, &cq), VIP_SUCCESS);
-    std::thread waiter([cq] {
+    Sleeper waiter([cq] {
       VIP_VI_HANDLE vi = nullptr;
       VIP_BOOLEAN receive = VIP_FALSE;
       EXPECT_EQ(VipCQWait(cq, VIP_INFINITE, &vi, &receive), VIP_INVALID_PARAMETER);
     });
+    waiter.AwaitAsleep();
     ASSERT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
-    waiter.join();
+    waiter.Join();
     side.Receive(0);
-    std::thread receiver([&side] {
+    Sleeper receiver([&side] {
       VIP_DESCRIPTOR* done = nullptr;
       EXPECT_EQ(VipRecvWait(side.vi, VIP_INFINITE, &done), VIP_INVALID_PARAMETER);
       EXPECT_EQ(done, nullptr);
     });
+    receiver.AwaitAsleep();
     ASSERT_EQ(VipCloseNic(side.nic.handle), VIP_SUCCESS);
-    receiver.join();
+    receiver.Join();
   });
 }
 
