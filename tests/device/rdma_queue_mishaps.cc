@@ -1,4 +1,5 @@
 // What goes wrong with an RDMA device: its queues.
+#include <cstdlib>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -38,6 +39,59 @@ TEST_F(MishapsTest, ARefusedPartFailsTheWhole) {
     Expect(from.sends(), 1, Status::kTransport);
     ExpectDisconnected(from, DisconnectCause::kBroken);
     EXPECT_TRUE(Run([&] { return from.pair().SendIdle(); }));
+    DestroyEnds();
+  }
+}
+
+// siw completes a send although the read before it has not been answered; InfiniBand does not.
+class OvertakenTest : public MishapsTest {
+ protected:
+  void SetUp() override {
+    if (getenv("RDMA_MOCK_IWARP") == nullptr) GTEST_SKIP() << "InfiniBand keeps their order";
+    rdma_mock::HoldReads(true);
+  }
+};
+
+TEST_F(OvertakenTest, WhatOvertakesAReadWaitsForIt) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(to.Receive(i, 0, 64), PostResult::kOk);
+  to.Put(1000, Pattern(64, 7));
+  ASSERT_EQ(from.Send(0, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Read(1, 2000, 64, to, 1000), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, 8, kConfirm), PostResult::kOk);
+  ASSERT_EQ(from.Send(3, 0, 8, kSuppress), PostResult::kOk);
+  ASSERT_EQ(from.Read(4, 3000, 32, to, 1000), PostResult::kOk);
+  ASSERT_EQ(from.Send(5, 0, 8), PostResult::kOk);
+  for (int i = 0; i < 4; ++i) Expect(to.receives(), i);
+  Expect(from.sends(), 0);
+  Settle();
+  EXPECT_TRUE(from.sends().got().empty()) << "what is behind a read is shown before it";
+  EXPECT_FALSE(from.pair().SendIdle());
+  rdma_mock::HoldReads(false);
+  Expect(from.sends(), 1);
+  EXPECT_EQ(from.Get(2000, 64), Pattern(64, 7));
+  EXPECT_EQ(Expect(from.sends(), 2).opcode, Opcode::kSend);
+  Expect(from.sends(), 4);
+  EXPECT_EQ(from.Get(3000, 32), to.Get(1000, 32));
+  Expect(from.sends(), 5);
+  EXPECT_TRUE(Run([&] { return from.pair().SendIdle(); }));
+}
+
+TEST_F(OvertakenTest, NothingSucceedsBehindAReadThatIsFlushed) {
+  for (const bool local : {true, false}) {
+    End& from = NewEnd(a());
+    End& to = NewEnd(b());
+    Connect(from, to);
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(to.Receive(i, 0, 64), PostResult::kOk);
+    ASSERT_EQ(from.Send(0, 0, 8, kConfirm), PostResult::kOk);
+    ASSERT_EQ(from.Read(1, 2000, 64, to, 1000), PostResult::kOk);
+    ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from.Send(3, 0, 8, kSuppress), PostResult::kOk);
+    for (int i = 0; i < 3; ++i) Expect(to.receives(), i);
+    (local ? from : to).pair().Disconnect(DisconnectMode::kAbrupt);
+    for (int id : {0, 1, 2, 3}) Expect(from.sends(), id, Status::kFlushed);
     DestroyEnds();
   }
 }

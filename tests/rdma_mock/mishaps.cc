@@ -21,6 +21,7 @@ void EndMishaps() {
   FlushLate(false);
   LoseConfirmations(0);
   HoldPairs(false);
+  HoldReads(false);
   RefuseAfterTheEnd(false);
 }
 
@@ -58,6 +59,11 @@ void FlushLate(bool late) {
 void LoseConfirmations(int count) { mishaps.lost_confirmations = count; }
 
 void HoldPairs(bool hold) { mishaps.held_pairs = hold; }
+
+void HoldReads(bool hold) {
+  mishaps.held_reads = hold;
+  if (!hold) Held().AnswerAll();
+}
 
 void RefuseAfterTheEnd(bool refuse) { mishaps.refusing = refuse; }
 

@@ -47,6 +47,8 @@ void FlushLate(bool late);
 void LoseConfirmations(int count);
 // The driver waits for the peer before it destroys a pair: until this is false again.
 void HoldPairs(bool hold);
+// Reads are answered when this is false again; what is behind them completes before. As with siw.
+void HoldReads(bool hold);
 // The library takes nothing any more for a pair whose connection is over.
 void RefuseAfterTheEnd(bool refuse);
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "verbs/base/signals.h"
 
@@ -128,6 +129,7 @@ bool OpenKeys::Has(uint32_t key) {
 }
 
 void QueuePair::Fail() {
+  Held().Flush(*this);
   SpinLockHolder guard(&receive_lock);
   failed = true;
   while (!receives.empty()) {
@@ -161,6 +163,40 @@ void LatePairs::Remove(QueuePair* pair) {
 void LatePairs::FlushAll() {
   MutexLock lock(&mutex_);
   for (QueuePair* pair : std::exchange(pairs_, {})) pair->FlushTaken();
+}
+
+void HeldReads::Add(HeldRead read) {
+  SpinLockHolder guard(&lock_);
+  reads_.push_back(std::move(read));
+}
+
+void HeldReads::AnswerAll() {
+  SpinLockHolder guard(&lock_);
+  for (const HeldRead& read : std::exchange(reads_, {})) {
+    const char* from = reinterpret_cast<const char*>(read.from);
+    uint32_t bytes = 0;
+    for (const ibv_sge& to : read.to) {
+      std::memcpy(reinterpret_cast<char*>(to.addr), from + bytes, to.length);
+      bytes += to.length;
+    }
+    Complete(read.pair->send_cq, *read.pair, read.id, IBV_WC_RDMA_READ, IBV_WC_SUCCESS, bytes,
+             nullptr);
+  }
+}
+
+void HeldReads::Flush(QueuePair& pair) {
+  SpinLockHolder guard(&lock_);
+  for (const HeldRead& read : reads_) {
+    if (read.pair == &pair) {
+      Complete(pair.send_cq, pair, read.id, IBV_WC_RDMA_READ, IBV_WC_WR_FLUSH_ERR, 0, nullptr);
+    }
+  }
+  std::erase_if(reads_, [&](const HeldRead& read) { return read.pair == &pair; });
+}
+
+HeldReads& Held() {
+  static HeldReads* const reads = new HeldReads;
+  return *reads;
 }
 
 void Join(QueuePair& a, QueuePair& b) {

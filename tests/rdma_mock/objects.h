@@ -141,6 +141,25 @@ class LatePairs {
 };
 LatePairs& Late();
 
+// Reads that wait for their answer.
+struct HeldRead {
+  QueuePair* pair;
+  uint64_t id;
+  uint64_t from;
+  std::vector<ibv_sge> to;
+};
+class HeldReads {
+ public:
+  void Add(HeldRead read);
+  void AnswerAll();
+  void Flush(QueuePair& pair);
+
+ private:
+  SpinLock lock_;
+  std::deque<HeldRead> reads_ ABSL_GUARDED_BY(lock_);
+};
+HeldReads& Held();
+
 void Join(QueuePair& a, QueuePair& b);
 void Part(QueuePair& pair);
 
@@ -186,6 +205,7 @@ struct Mishaps {
   std::atomic<int> lost_confirmations{0};
   std::atomic<int> live_pairs{0};
   std::atomic<bool> held_pairs{false};
+  std::atomic<bool> held_reads{false};
   std::atomic<bool> refusing{false};
 };
 inline constinit Mishaps mishaps;

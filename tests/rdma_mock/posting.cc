@@ -132,6 +132,12 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
     opcode = IBV_WC_RDMA_READ;
     asked.read = static_cast<int>(bytes);
     asked.read_segments = work.num_sge;
+    if (mishaps.held_reads) [[unlikely]] {
+      return Held().Add({&pair,
+                         work.wr_id,
+                         work.wr.rdma.remote_addr,
+                         {work.sg_list, work.sg_list + work.num_sge}});
+    }
     const char* from = reinterpret_cast<const char*>(work.wr.rdma.remote_addr);
     for (int i = 0; i < work.num_sge; ++i) {
       Copy(reinterpret_cast<char*>(work.sg_list[i].addr), from, work.sg_list[i].length);

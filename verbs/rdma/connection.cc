@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -55,7 +56,9 @@ void Connection::DestroyId() {
 Connection::~Connection() {
   DestroyId();
   for (Landing& bounce : bounces_) options_.domain->bounces().GiveBack(bounce.memory);
-  for (Bounce& bounce : left_) options_.domain->bounces().GiveBack(bounce);
+  for (std::vector<Bounce>& left : left_) {
+    for (Bounce& bounce : left) options_.domain->bounces().GiveBack(bounce);
+  }
   for (FrameSlots& frames : frames_) {
     if (!frames.empty()) frames.GiveBack(options_.domain->bounces());
   }
@@ -107,6 +110,7 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
         return absl::ResourceExhaustedError("no memory for frames");
       }
     }
+    early_.reserve(queues[kReceives]->slots());
   }
   wanted.send_cq = options.queues[kSends]->handle(numbers_[kSends]);
   wanted.recv_cq = options.queues[kReceives]->handle(numbers_[kReceives]);
@@ -174,6 +178,13 @@ bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {
   queues_[kReceives]->Set(WorkQueue::kBounced);
   for (uint32_t slot = 0; slot < bounces_.size(); ++slot) PostBounce(slot);
   return true;
+}
+
+bool Connection::KeepRoomToLeave(Direction direction, uint32_t requests) try {
+  left_[direction].reserve(requests);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 bool Connection::PostBounce(uint32_t slot) {
@@ -310,16 +321,21 @@ void Connection::Release(Direction direction, bool keep) {
     queues_[direction] = nullptr;
     if (queue == nullptr) return;
     queue->ClearOfConnection();
+    WorkRecord* flushed = nullptr;
     for (uint32_t i = queue->head(), end = queue->tail(); i != end; ++i) {
       WorkRecord& record = queue->At(i);
       if (record.done) continue;
       // The device may still write to it.
-      if (record.bounce.memory != nullptr) left_.push_back(std::exchange(record.bounce, Bounce()));
+      if (record.bounce.memory != nullptr) {
+        left_[direction].push_back(std::exchange(record.bounce, Bounce()));
+      }
       record.parts = 0;
       record.rest = WorkRecord::Rest::kSome;
       if (keep) continue;
       queue->Done(record, record.status != Status::kSuccess ? record.status : Status::kFlushed);
+      if (flushed == nullptr) flushed = &record;
     }
+    if (flushed != nullptr) queue->FlushDoneBehind(*flushed);
     if (queue->HasNews()) core->List(*queue);
   }
   core->Notify();

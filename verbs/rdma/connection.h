@@ -43,6 +43,8 @@ class WorkId {
   static uint64_t Of(Connection* connection, Direction direction) {
     return reinterpret_cast<uint64_t>(connection) | direction;
   }
+  // Of a read for the send queue.
+  static uint64_t OfRead(Connection* connection) { return Of(connection, kSends) | kRead; }
   static uint64_t OfShared(SharedReceive* receive) {
     return reinterpret_cast<uint64_t>(receive) | kShared;
   }
@@ -51,12 +53,14 @@ class WorkId {
     return reinterpret_cast<Connection*>(id & ~uint64_t{7});
   }
   static Direction DirectionOf(uint64_t id) { return static_cast<Direction>(id & 1); }
+  static bool IsRead(uint64_t id) { return (id & kRead) != 0; }
   static SharedReceive* SharedOf(uint64_t id) {
     return reinterpret_cast<SharedReceive*>(id & ~uint64_t{7});
   }
 
  private:
   static constexpr uint64_t kShared = 2;
+  static constexpr uint64_t kRead = 4;
 };
 
 // Called on the control thread.
@@ -111,6 +115,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // oldest receive; false: no memory.
   bool ReceiveIntoBounces(int count, uint32_t bytes);
   bool bouncing() const { return !bounces_.empty(); }
+  // Release will need no memory although each of `requests` has a bounce. Under the direction's
+  // lock; false: no memory.
+  bool KeepRoomToLeave(Direction direction, uint32_t requests);
 
   // Receives get room for a frame, in a slot of their own in front of their memory.
   bool may_frame() const { return !frames_[kReceives].empty() && framing() != Framing::kUnframed; }
@@ -257,7 +264,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::vector<ibv_wc> early_;  // messages that came before it was known; under the receives' lock
   std::vector<Landing> bounces_;
   uint32_t next_bounce_ = 0;
-  std::vector<Bounce> left_;  // of requests that the device was not done with
+  std::vector<Bounce> left_[2];  // of requests that the device was not done with
   // Each under its queue's lock; null when released.
   WorkQueue* queues_[2] = {nullptr, nullptr};
   std::atomic<uint64_t> posted_[2] = {};

@@ -50,8 +50,10 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
     ReceiveBounced(queue, completion);
     return;
   }
-  WorkRecord* const record = queue.OldestAtDevice();
+  const bool read = WorkId::IsRead(completion.wr_id);
+  WorkRecord* const record = queue.OldestAtDevice(read);
   if (record == nullptr) return;
+  if (read) record->flags &= static_cast<uint16_t>(~WorkRecord::kReadOwed);
   Status status = CompletionStatus(completion.status);
   if (status == Status::kFlushed && AnswerIsMissing(*record)) {
     status = Status::kTransport;
@@ -169,6 +171,7 @@ void Connection::Finish(Direction direction, WorkQueue& queue,
                         WorkRecord& record) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   options_.domain->bounces().GiveBack(record.bounce);
   queue.Done(record, record.status);
+  if (record.status != Status::kSuccess) queue.FlushDoneBehind(record);
   if (queue.HasNews()) options_.queues[direction]->List(queue);
   if (direction == kSends) CheckTurn(queue);
 }
@@ -190,6 +193,7 @@ void Connection::BreakInTurn(WorkQueue& sends) {
 void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& record,
                          uint32_t count) {
   record.parts = static_cast<uint16_t>(record.parts - count);
+  record.flags &= static_cast<uint16_t>(~WorkRecord::kReadOwed);  // the last one
   // libcxgb4 takes nothing any more when the peer has hung up, as it does in good order, too.
   const bool flushed = device_.manager() == Manager::kIwarp && established_ && IsOver(PairState());
   if (record.status == Status::kSuccess) {

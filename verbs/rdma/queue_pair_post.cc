@@ -213,7 +213,7 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   }
 
   ibv_send_wr work = {};
-  work.wr_id = WorkId::Of(sending_, kSends);
+  work.wr_id = reads ? WorkId::OfRead(sending_) : WorkId::Of(sending_, kSends);
   work.sg_list = send_segments_.data();
   work.num_sge = static_cast<int>(count);
   work.opcode = VerbsOpcode(request.opcode, immediate && !framed);
@@ -323,7 +323,7 @@ std::optional<uint32_t> RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecor
   }
   if (NeedsConfirmation(blank)) {
     // The verdict on iWARP: a read behind it is answered when it was placed.
-    tail->confirmation.wr_id = last.wr_id;
+    tail->confirmation.wr_id = WorkId::OfRead(sending_);
     tail->confirmation.opcode = IBV_WR_RDMA_READ;
     AskForWord(&tail->confirmation, &tail->word);
     end->next = &tail->confirmation;
@@ -336,7 +336,9 @@ std::optional<uint32_t> RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecor
 PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& request,
                                        const WorkRecord& blank, uint32_t lead, uint32_t bytes) {
   WorkRecord gathered = blank;
-  gathered.bounce = domain_->bounces().Take(bytes);
+  if (sending_->KeepRoomToLeave(kSends, sends_.slots())) {
+    gathered.bounce = domain_->bounces().Take(bytes);
+  }
   if (gathered.bounce.memory == nullptr) return RefuseSend(blank, Status::kLocalProtection);
   unsigned char* to = gathered.bounce.memory;
   for (const Segment& segment : request.segments) {
@@ -399,7 +401,11 @@ WorkRecord& RdmaQueuePair::Begin(uint32_t count, const WorkRecord& blank) {
   WorkRecord& record = sends_.Next();
   record = blank;
   record.parts = static_cast<uint16_t>(count);
-  if (count == 1 && record.bounce.memory == nullptr) record.rest = WorkRecord::Rest::kNone;
+  if (NeedsConfirmation(blank)) record.flags |= WorkRecord::kReadOwed;
+  const bool overtaken = blank.opcode == Opcode::kRead && device_.iwarp();
+  if (count == 1 && record.bounce.memory == nullptr && !overtaken) {
+    record.rest = WorkRecord::Rest::kNone;
+  }
   sending_->Posted(kSends, count);
   sends_.Publish();
   return record;
@@ -626,7 +632,9 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
                                                    receive_segments_.data() + lead);
   if (count > connection.max_segments(kReceives)) {
     const uint64_t bytes = TotalLength(all);
-    record.bounce = domain_->bounces().Take(bytes);
+    if (connection.KeepRoomToLeave(kReceives, receives_.slots())) {
+      record.bounce = domain_->bounces().Take(bytes);
+    }
     count = lead + 1;
     ibv_sge& whole = receive_segments_[lead];
     whole = {0, static_cast<uint32_t>(bytes), kNoLocalKey};

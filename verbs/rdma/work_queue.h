@@ -1,10 +1,12 @@
 // The requests of one direction of a queue pair, from their post until their completion is polled:
 // a ring in posting order beside the device's own queue.
 //
-// The device completes the requests that it got in their order, so a completion is always that of
-// the oldest one that it still owes; those that never reached it (flushed, refused here) are done
-// at once and take their turn. Posting happens under the pair's lock of this direction, everything
-// else under the lock of the completion queue.
+// The device completes reads in their order, and the other requests that it got in theirs: siw
+// (Linux 6.1) lets what is behind a read complete before it. So a completion is always that of the
+// oldest one of its kind that the device still owes. Those that never reached it (flushed, refused
+// here) are done at once, and whatever is done before an older one waits for its turn. Posting
+// happens under the pair's lock of this direction, everything else under the lock of the completion
+// queue.
 #ifndef VIADUCT_VERBS_RDMA_WORK_QUEUE_H_
 #define VIADUCT_VERBS_RDMA_WORK_QUEUE_H_
 
@@ -26,13 +28,24 @@ struct WorkRecord : Completion {
     kFrame,  // its first bytes went to its frame's slot
   };
 
-  uint16_t flags;  // RequestFlag; of a receive none
+  // In `flags`, beside RequestFlag: the device owes the read that confirms it.
+  static constexpr uint16_t kReadOwed = 0x8000;
+
+  uint16_t flags;  // RequestFlag, or kReadOwed; of a receive none
   uint16_t
       parts;  // completions that the device still owes; 0: it never got the request, or is done
   uint16_t segments;
   bool done;
   Rest rest;      // kNone is no longer so when it is done
   Bounce bounce;  // where its bytes are meanwhile
+
+  // The device owes a completion of it, of a read or of anything else.
+  bool Owes(bool read) const {
+    if (done) return false;
+    if (opcode == Opcode::kRead) return read && parts != 0;
+    const int reads = (flags & kReadOwed) != 0 ? 1 : 0;
+    return read ? reads != 0 : parts > reads;
+  }
 };
 
 class WorkQueue {
@@ -101,16 +114,28 @@ class WorkQueue {
     }
     return nullptr;
   }
-  // The oldest one of which the device owes a completion; null if it owes none.
-  WorkRecord* OldestAtDevice() {
+  // The oldest one of which the device owes a completion of that kind; null if it owes none.
+  WorkRecord* OldestAtDevice(bool read) {
     if (OldestOpen() == nullptr) return nullptr;
     for (uint32_t i = next_, end = tail(); i != end; ++i) {
-      if (At(i).parts != 0 && !At(i).done) return &At(i);
+      if (At(i).Owes(read)) return &At(i);
     }
     return nullptr;
   }
-  // The oldest one of all, if the device owes just one completion of it and nothing else is to be
-  // done; null otherwise.
+  // `record` has failed: what was done behind it, and was told to nobody, is flushed, but for a
+  // bind, which has been done.
+  void FlushDoneBehind(const WorkRecord& record) {
+    uint32_t i = head();
+    while (&At(i) != &record) ++i;
+    for (const uint32_t end = tail(); ++i != end;) {
+      WorkRecord& behind = At(i);
+      if (behind.done && behind.status == Status::kSuccess && behind.opcode != Opcode::kBind) {
+        behind.status = Status::kFlushed;
+      }
+    }
+  }
+  // The oldest one of all, if the device owes just one completion of it, which nothing overtakes,
+  // and nothing else is to be done; null otherwise.
   WorkRecord* HeadAtDevice() {
     const uint32_t head = head_.load(std::memory_order_relaxed);
     if (head == tail()) return nullptr;

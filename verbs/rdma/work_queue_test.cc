@@ -24,7 +24,7 @@ TEST(WorkQueueTest, HoldsAsManyAsItWasMadeFor) {
   }
   EXPECT_TRUE(queue.full());
   EXPECT_EQ(queue.open(), 3u);
-  queue.Done(*queue.OldestAtDevice(), Status::kSuccess);
+  queue.Done(*queue.OldestAtDevice(false), Status::kSuccess);
   EXPECT_TRUE(queue.full()) << "until it is polled";
   ASSERT_TRUE(queue.HasNews());
   queue.PopHead();
@@ -38,9 +38,9 @@ TEST(WorkQueueTest, WhatIsDoneEarlyWaitsForItsTurn) {
   queue.Done(Post(queue, 2, 0), Status::kLocalLength);
   Post(queue, 3, 2);
   EXPECT_FALSE(queue.HasNews());
-  EXPECT_EQ(queue.OldestAtDevice()->id, 1u);
-  queue.Done(*queue.OldestAtDevice(), Status::kSuccess);
-  EXPECT_EQ(queue.OldestAtDevice()->id, 3u);
+  EXPECT_EQ(queue.OldestAtDevice(false)->id, 1u);
+  queue.Done(*queue.OldestAtDevice(false), Status::kSuccess);
+  EXPECT_EQ(queue.OldestAtDevice(false)->id, 3u);
   for (uint64_t id : {1, 2}) {
     ASSERT_TRUE(queue.HasNews());
     EXPECT_EQ(queue.At(queue.head()).id, id);
@@ -48,6 +48,40 @@ TEST(WorkQueueTest, WhatIsDoneEarlyWaitsForItsTurn) {
   }
   EXPECT_FALSE(queue.HasNews());
   EXPECT_EQ(queue.OldestOpen()->id, 3u);
+}
+
+TEST(WorkQueueTest, ReadsHaveTurnsOfTheirOwn) {
+  WorkQueue queue;
+  ASSERT_TRUE(queue.Resize(4, 0));
+  Post(queue, 1, 1).opcode = Opcode::kRead;
+  Post(queue, 2, 2).flags = WorkRecord::kReadOwed;
+  Post(queue, 3, 1);
+  EXPECT_EQ(queue.OldestAtDevice(true)->id, 1u);
+  EXPECT_EQ(queue.OldestAtDevice(false)->id, 2u);
+  queue.OldestAtDevice(false)->parts = 1;  // the read behind it
+  EXPECT_EQ(queue.OldestAtDevice(false)->id, 3u);
+  queue.Done(*queue.OldestAtDevice(false), Status::kSuccess);
+  EXPECT_EQ(queue.OldestAtDevice(false), nullptr);
+  EXPECT_FALSE(queue.HasNews());
+  queue.Done(*queue.OldestAtDevice(true), Status::kFlushed);
+  EXPECT_EQ(queue.OldestAtDevice(true)->id, 2u);
+}
+
+TEST(WorkQueueTest, WhatWasDoneBehindAFailureIsFlushed) {
+  WorkQueue queue;
+  ASSERT_TRUE(queue.Resize(8, 0));
+  Post(queue, 1, 1);
+  WorkRecord& failed = Post(queue, 2, 1);
+  queue.Done(Post(queue, 3, 1), Status::kSuccess);
+  WorkRecord& bind = Post(queue, 4, 0);
+  bind.opcode = Opcode::kBind;
+  queue.Done(bind, Status::kSuccess);
+  queue.Done(Post(queue, 5, 1), Status::kLocalLength);
+  queue.Done(failed, Status::kTransport);
+  queue.FlushDoneBehind(failed);
+  const Status expected[] = {Status::kSuccess, Status::kTransport, Status::kFlushed,
+                             Status::kSuccess, Status::kLocalLength};
+  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(queue.At(i).status, expected[i]) << i;
 }
 
 TEST(WorkQueueTest, TheHeadGoesStraightWhereNothingElseIsToBeDone) {
@@ -61,17 +95,17 @@ TEST(WorkQueueTest, TheHeadGoesStraightWhereNothingElseIsToBeDone) {
   queue.TakeHead();
   EXPECT_EQ(queue.open(), 1u);
   EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "two parts";
-  queue.Done(*queue.OldestAtDevice(), Status::kSuccess);
+  queue.Done(*queue.OldestAtDevice(false), Status::kSuccess);
   queue.PopHead();
   EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "none";
   Post(queue, 3, 1).rest = Rest::kNone;
   EXPECT_EQ(queue.HeadAtDevice()->id, 3u);
-  queue.Done(*queue.OldestAtDevice(), Status::kFlushed);
+  queue.Done(*queue.OldestAtDevice(false), Status::kFlushed);
   EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "done";
   queue.PopHead();
   Post(queue, 4, 1).rest = Rest::kFrame;
   EXPECT_EQ(queue.HeadAtDevice(), nullptr) << "a frame is to be looked at";
-  EXPECT_EQ(queue.OldestAtDevice()->id, 4u);
+  EXPECT_EQ(queue.OldestAtDevice(false)->id, 4u);
 }
 
 // Whoever took those before it straight would not see that its turn has come.
@@ -84,7 +118,7 @@ TEST(WorkQueueTest, OneThatIsDoneEarlyBendsTheWayUntilItsTurn) {
   EXPECT_FALSE(queue.straight());
   queue.ClearDoneBehind();
   EXPECT_FALSE(queue.straight()) << "it still waits";
-  queue.Done(*queue.OldestAtDevice(), Status::kSuccess);
+  queue.Done(*queue.OldestAtDevice(false), Status::kSuccess);
   queue.PopHead();
   queue.ClearDoneBehind();
   EXPECT_FALSE(queue.straight());
