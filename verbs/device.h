@@ -511,7 +511,8 @@ class IncomingConnection {
   virtual absl::Span<const uint8_t> private_data() const = 0;  // valid as long as *this
 
   // `pair` must be Idle (FailedPrecondition otherwise, and nothing has happened; nor has anything
-  // when this throws std::bad_alloc). The outcome comes to the sink of `pair`: OnConnected with no
+  // when this throws std::bad_alloc). ResourceExhausted: the device cannot have one more, and the
+  // peer sees kRefused. Otherwise the outcome comes to the sink of `pair`: OnConnected with no
   // private data, or OnConnectFailed(kGone).
   virtual absl::Status Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) = 0;
   // The peer sees kRejected with the data.

@@ -300,7 +300,7 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   try {
     accepted = incoming.Accept(*pair_, data);
   } catch (const std::bad_alloc&) {
-    accepted = absl::ResourceExhaustedError("no memory");
+    accepted = absl::Status(absl::StatusCode::kResourceExhausted, "");  // a text needs some
   }
   if (!accepted.ok()) {
     Unsettle(*pair_);

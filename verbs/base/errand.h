@@ -28,7 +28,7 @@ class Errand final : private PreparedTask {
   // The call may end the object, and this with it.
   void Run() override {
     const Pointer object = std::exchange(object_, Pointer());
-    posted_.store(false);
+    posted_.exchange(false);  // sees what came before the Posts that found it true
     ((*object).*kMethod)();
   }
 

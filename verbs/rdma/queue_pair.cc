@@ -235,7 +235,7 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try 
   PreparePlainReceive(connection);
   return absl::OkStatus();
 } catch (const std::bad_alloc&) {
-  return absl::ResourceExhaustedError("no memory for a connection");
+  return absl::Status(absl::StatusCode::kResourceExhausted, "");  // a text needs some
 }
 
 // librdmacm opens the pair to everything that the peer may ask, and lets a peer that has found no

@@ -138,14 +138,15 @@ void SharedReceiveCore::CheckLimit() {
 }
 
 void SharedReceiveCore::TellSink() {
-  SharedReceiveQueue* owner;
-  SharedReceiveSink* sink;
-  {
-    MutexLock guard(&sink_mutex_);
-    owner = owner_;
-    sink = sink_;
-  }
-  for (uint32_t left = low_marks_.exchange(0); left > 0 && sink != nullptr; --left) {
+  for (uint32_t left = low_marks_.exchange(0); left > 0; --left) {
+    SharedReceiveQueue* owner;
+    SharedReceiveSink* sink;
+    {
+      MutexLock guard(&sink_mutex_);
+      owner = owner_;
+      sink = sink_;
+    }
+    if (sink == nullptr) return;
     sink->OnLowWatermark(*owner);
   }
 }

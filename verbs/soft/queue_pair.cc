@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "verbs/soft/context.h"
 #include "verbs/soft/shared_receive_queue.h"
 
@@ -136,6 +137,7 @@ void SoftQueuePair::Begin(State state) {
   heard_.store(false);
   short_.store(false);
   reads_out_limit_ = max_reads_out_;
+  for (std::atomic<uint32_t>& report : reports_) report.store(0);
   may_report_.store(true);
   state_.store(state);
 }
@@ -167,7 +169,13 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
   attempt_ = options;
   attempt_.private_data = attempt_data_;
   attempt_wire_ = 0;
-  if (!StartAttempt()) {
+  absl::Cleanup forget = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // a wire without memory
+    may_report_.store(false);
+    EndAttempt();
+  };
+  const bool started = StartAttempt();
+  std::move(forget).Cancel();
+  if (!started) {
     if (short_.load()) {
       state_.store(State::kIdle);
       return absl::ResourceExhaustedError("no memory or descriptors to connect");
@@ -524,7 +532,13 @@ void SoftQueuePair::TellLater() { anchor_->errand.Post(context_.executor(), anch
 // Each may end the pair.
 void SoftQueuePair::Anchor::Tell() {
   if (SoftQueuePair* const live = pair.load()) live->TellUntaken();
-  if (SoftQueuePair* const live = pair.load()) live->TellReports();
+  bool fails = false;
+  if (SoftQueuePair* const live = pair.load()) {
+    // One that fails from here on is settled by the next call, behind what it reports until then.
+    fails = live->failing_.load();
+    live->TellReports();
+  }
+  if (!fails) return;
   if (SoftQueuePair* const live = pair.load()) live->Settle();
 }
 

@@ -117,8 +117,10 @@ absl::Status IwarpLink::Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair
   link->accepted_->request = request;
   link->accepted_->request.private_data = {};
   link->accepted_->private_data.assign(private_data.begin(), private_data.end());
-  if (absl::Status attached = pair.Attach(*link); !attached.ok()) return attached;
   link->self_ = link;
+  absl::Cleanup forget = [link] { link->self_.reset(); };
+  if (absl::Status attached = pair.Attach(*link); !attached.ok()) return attached;
+  std::move(forget).Cancel();
   link->accepted_->socket = std::move(*socket);
   link->answer_errand_.Post(link->shared_->loop, link);
   return absl::OkStatus();

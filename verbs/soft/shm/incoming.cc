@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "verbs/soft/shm/host.h"
 #include "verbs/soft/shm/peer.h"
@@ -31,11 +32,9 @@ absl::Status ShmIncoming::Accept(QueuePair& queue_pair, absl::Span<const uint8_t
                             .private_data = {private_data.begin(), private_data.end()}};
   link_->SetReadsIn(pair.max_reads_in());
   link_->Hold(pair);
-  absl::Status attached = pair.Attach(*link_);
-  if (!attached.ok()) {
-    link_->LetGo();
-    return attached;
-  }
+  absl::Cleanup let_go = [this] { link_->LetGo(); };
+  if (absl::Status attached = pair.Attach(*link_); !attached.ok()) return attached;
+  std::move(let_go).Cancel();
   decided_ = true;
   pair.SetHeard();
   pair.SetLocalPort(body_.port);

@@ -79,10 +79,11 @@ Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
                             0};
   auto link = std::make_shared<ShmLink>(host_.loop());
   link->Hold(pair);
-  ShmLink* result = link.get();
-  host_.Connect(std::move(link), *std::move(socket), pid, body,
+  absl::Cleanup let_go = [link] { link->LetGo(); };  // when memory ends
+  host_.Connect(link, *std::move(socket), pid, body,
                 std::vector<uint8_t>(options.private_data.begin(), options.private_data.end()));
-  return result;
+  std::move(let_go).Cancel();
+  return link.get();
 }
 
 absl::StatusOr<std::unique_ptr<WireListener>> ShmWire::Listen(SoftContext&, uint16_t port,

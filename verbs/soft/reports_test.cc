@@ -1,0 +1,180 @@
+// What a pair tells its sink soon after it has happened: all of it, before the end, and to the
+// connection that it is of.
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "gtest/gtest.h"
+#include "verbs/base/address.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/device.h"
+#include "verbs/soft/context.h"
+#include "verbs/soft/link.h"
+#include "verbs/soft/queue_pair.h"
+#include "verbs/soft/wire.h"
+
+namespace viaduct::verbs {
+namespace {
+
+using Arrival = std::function<void(SoftQueuePair&)>;
+
+// Hands to its pair what the test lets arrive.
+class ScriptedLink final : public Link {
+ public:
+  explicit ScriptedLink(SoftQueuePair& pair) : pair_(pair) {}
+  void Arrive(std::deque<Arrival> arrivals) {
+    arrivals_ = std::move(arrivals);
+    pair_.MarkArrived();
+  }
+
+  void Pump() override {}
+  bool Poll(int) override {
+    const std::deque<Arrival> arrivals = std::exchange(arrivals_, {});
+    for (const Arrival& arrival : arrivals) arrival(pair_);
+    return !arrivals.empty();
+  }
+  bool Arrived() const override { return !arrivals_.empty(); }
+  bool AllTaken() const override { return arrivals_.empty(); }
+  void Start() override {}
+  void Heat() override {}
+  bool Cool() override { return false; }
+  void Disconnect(Status) override {}
+
+ private:
+  SoftQueuePair& pair_;
+  std::deque<Arrival> arrivals_;
+};
+
+// Whoever connects is connected, with a new link.
+class ScriptedWire final : public Wire {
+ public:
+  ScriptedWire(Executor& executor, std::unique_ptr<ScriptedLink>& link)
+      : executor_(executor), link_(link) {}
+  absl::string_view name() const override { return "scripted"; }
+  bool Reaches(const Address&) const override { return true; }
+  Link* Connect(SoftQueuePair& pair, const ConnectOptions&) override {
+    link_ = std::make_unique<ScriptedLink>(pair);
+    executor_.Post([&pair] { pair.Established({}); });
+    return link_.get();
+  }
+  absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext&, uint16_t,
+                                                       ListenerSink*) override {
+    return absl::UnimplementedError("only connects");
+  }
+  bool IsServed(uint16_t) const override { return false; }
+
+ private:
+  Executor& executor_;
+  std::unique_ptr<ScriptedLink>& link_;
+};
+
+struct Sink final : ConnectionSink {
+  void OnConnected(QueuePair&, absl::Span<const uint8_t>) override { heard += "connected "; }
+  void OnConnectFailed(QueuePair&, ConnectOutcome, absl::Span<const uint8_t>) override {
+    heard += "failed ";
+  }
+  void OnDisconnected(QueuePair&, DisconnectCause) override { heard += "disconnected "; }
+  void OnDropped(QueuePair&) override {
+    heard += "dropped ";
+    if (on_dropped) std::exchange(on_dropped, nullptr)();
+  }
+  void OnRefusedWrite(QueuePair&) override { heard += "refused-write "; }
+
+  std::string heard;
+  std::function<void()> on_dropped;
+};
+
+void DropMessage(SoftQueuePair& pair) {
+  pair.StartReceive();
+  pair.FinishReceive(0, Trailer{});
+}
+void RefuseWrite(SoftQueuePair& pair) {
+  pair.PlaceWrite(/*key=*/12345, 0, 8, false, [](unsigned char*, uint64_t, uint32_t) {});
+  pair.FinishWrite(8, Trailer{});
+}
+void Fail(SoftQueuePair& pair) { pair.Fail(Status::kTransport); }
+
+SoftContext::Options Options(Executor& executor, std::unique_ptr<ScriptedLink>& link) {
+  SoftContext::Options options;
+  options.address = *Address::Parse("127.0.0.1");
+  options.executor = &executor;
+  options.wires.push_back(std::make_unique<ScriptedWire>(executor, link));
+  options.attributes.max_queue_pairs = options.attributes.max_regions = 1;
+  options.attributes.max_requests_per_queue = 8;
+  options.attributes.max_segments = 1;
+  options.attributes.max_reads_in = options.attributes.max_reads_out = 1;
+  options.attributes.max_message_bytes = 1 << 20;
+  return options;
+}
+
+// Everything is on the loop: what a pair is to tell comes behind the task that causes it.
+class ReportsTest : public testing::Test {
+ protected:
+  ReportsTest()
+      : context_(Options(loop_, link_)),
+        domain_(*context_.CreateDomain(false)),
+        queue_(*context_.CreateCompletionQueue(nullptr)) {
+    QueuePairOptions options;
+    options.domain = domain_.get();
+    options.send_queue = options.receive_queue = queue_.get();
+    options.sink = &sink_;
+    options.max_sends = options.max_receives = 1;
+    options.no_receive = NoReceive::kDrop;
+    pair_ = *context_.CreateQueuePair(options);
+  }
+  void Connect() {
+    ConnectOptions options;
+    options.address = *Address::Parse("127.0.0.1");
+    options.port = 1;
+    ASSERT_TRUE(pair_->Connect(options).ok());
+    Settle();
+  }
+  void Settle() {
+    for (int i = 0; i < 3; ++i) loop_.Drain();
+  }
+  void Arrive(std::deque<Arrival> arrivals) {
+    link_->Arrive(std::move(arrivals));
+    Completion none;
+    queue_->Poll(&none, 1);
+  }
+
+  ControlThread& loop_ = **ControlThread::Get();
+  std::unique_ptr<ScriptedLink> link_;
+  SoftContext context_;
+  Sink sink_;
+  std::unique_ptr<ProtectionDomain> domain_;
+  std::unique_ptr<CompletionQueue> queue_;
+  std::unique_ptr<QueuePair> pair_;
+};
+
+TEST_F(ReportsTest, EachComesBeforeTheEnd) {
+  Connect();
+  // What comes while the sink is told of the first one.
+  sink_.on_dropped = [this] { Arrive({DropMessage, DropMessage, Fail}); };
+  loop_.RunAndWait([this] { Arrive({DropMessage}); });
+  Settle();
+  EXPECT_EQ(sink_.heard, "connected dropped dropped dropped disconnected ");
+}
+
+TEST_F(ReportsTest, NoneIsOfTheConnectionBefore) {
+  Connect();
+  loop_.RunAndWait([this] {
+    Arrive({DropMessage, RefuseWrite});
+    pair_->Disconnect(DisconnectMode::kAbrupt);
+  });
+  Settle();
+  pair_->Reset();
+  Connect();
+  loop_.RunAndWait([this] { Arrive({DropMessage}); });
+  Settle();
+  EXPECT_EQ(sink_.heard, "connected connected dropped ");
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
