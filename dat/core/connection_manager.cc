@@ -116,17 +116,17 @@ ConnectionManager::ConnectionManager(std::unique_ptr<verbs::Context> context, Po
 
 ConnectionManager::~ConnectionManager() {
   Services ended;
-  bool late = false;
   {
     MutexLock lock(&lock_);
     std::swap(ended, services_);
     for (auto& [name, service] : ended) {
       for (const verbs::Executor::TimerId timer : {service.timer, service.climb}) {
-        if (timer != 0 && !context_->executor().Cancel(timer)) late = true;
+        if (timer != 0) context_->executor().Cancel(timer);
       }
     }
   }
-  if (late) context_->executor().Drain();  // it finds nothing
+  // What runs there finds nothing, and a port of which it was the last owner has ended.
+  context_->executor().Drain();
   for (auto& [name, service] : ended) {
     for (Arrival& arrival : service.held) TurnAway(std::move(arrival), Delivery::kNobody);
   }
@@ -250,13 +250,18 @@ Error ConnectionManager::TryToServeAt(ServicePoint& point, const std::vector<uin
 }
 
 Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
-  std::shared_ptr<Port> port;  // outside the lock
+  std::shared_ptr<Port> port, named;  // outside the lock
   MutexLock lock(&lock_);
-  const absl::Status opened = OpenPort(0, &port);
-  if (absl::IsResourceExhausted(opened)) return OutOf(Resource::kDevice);
-  if (!opened.ok()) return Code::kConnQualUnavailable;
-  *qualifier = port->number();
-  point.options_.name = ServiceName::FromQualifier(*qualifier);
+  for (;;) {
+    const absl::Status opened = OpenPort(0, &port);
+    if (absl::IsResourceExhausted(opened)) return OutOf(Resource::kDevice);
+    if (!opened.ok()) return Code::kConnQualUnavailable;
+    *qualifier = port->number();
+    point.options_.name = ServiceName::FromQualifier(*qualifier);
+    if (!services_.contains(point.options_.name) || named != nullptr) break;
+    named = std::move(port);  // somebody waits for this one in a line; the next is another's
+  }
+  if (services_.contains(point.options_.name)) return Code::kConnQualUnavailable;
   Service& service = services_[point.options_.name];
   service.port = port;
   service.points.push_back(&point);
@@ -405,8 +410,10 @@ void ConnectionManager::TurnAway(Arrival arrival, Delivery why) {
 }
 
 ConnectionManager::Delivery ConnectionManager::Deliver(Arrival* arrival, bool may_wait) {
+  // A reserved point ends with its request, outside the lock, and perhaps the manager with it: the
+  // port ends before.
+  Ref<ServicePoint> spent;
   std::shared_ptr<Port> closing;  // outside the lock: off the executor its end waits
-  Ref<ServicePoint> spent;        // a reserved point ends with its request; outside the lock
   {
     MutexLock lock(&lock_);
     auto found = services_.find(arrival->name);
