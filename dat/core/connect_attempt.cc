@@ -121,8 +121,12 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
   heard_ = heard_ || pair_.Heard();
   switch (outcome) {
     case verbs::ConnectOutcome::kUnreachable:
-      // Or it has the request, and was cut off before it answered.
-      return pair_.Heard() ? EndpointInput::kTimedOut : EndpointInput::kUnreachable;
+      if (!pair_.Heard()) return EndpointInput::kUnreachable;
+      // It has the request, and was cut off before it answered.
+      if (!silence_is_timeout_) return EndpointInput::kTimedOut;
+      // Until VIPL's time-out; the next try may say that there is no way.
+      RetryLater(executor_.Now() + back_off_);
+      return std::nullopt;
     case verbs::ConnectOutcome::kNoResources:
       return EndpointInput::kNoResources;
     case verbs::ConnectOutcome::kRejected: {
