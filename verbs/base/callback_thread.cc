@@ -35,9 +35,11 @@ class CallbackThread {
     if (is_callback_thread || exiting.load(std::memory_order_acquire)) return;
     std::unique_lock<std::mutex> hold(mutex_);
     const uint64_t number = taken_;
+    if (given_up_ == number) return;
     const bool returned =
         returned_.wait_for(hold, patience, [&] { return at_work_ != about || taken_ != number; });
     if (returned) return;
+    given_up_ = number;
     WriteLog(LogLevel::kWarn,
              "a callback has not returned while what it is about was freed: it may use what is "
              "gone");
@@ -101,6 +103,7 @@ class CallbackThread {
   std::deque<Callback> callbacks_;
   const void* at_work_ = nullptr;  // what the callback is about that has begun and not returned
   uint64_t taken_ = 0;             // callbacks
+  uint64_t given_up_ = 0;          // the one that nobody waits for any more
   bool started_ = false;
 };
 
