@@ -113,10 +113,14 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming,
     service.lingers_until = context_->executor().Now() + service.linger;
     service.vain_looks = met ? 0 : std::min(service.vain_looks + 1, kVainLooks);
   };
-  for (const uint16_t port : others) {
-    if (!context_->IsServed(port)) continue;
-    met = true;
-    if (incoming.HandOff(port, note, answer).ok()) return true;
+  std::erase_if(others, [this](uint16_t port) { return !context_->IsServed(port); });
+  met = !others.empty();
+  for (size_t i = 0; i < others.size(); ++i) {
+    // One that is stopped leaves their share to the others.
+    const verbs::Nanos now = context_->executor().Now();
+    const auto left = static_cast<verbs::Nanos>(others.size() - i);
+    const verbs::Nanos share = std::max<verbs::Nanos>(answer.at() - now, 0) / left;
+    if (incoming.HandOff(others[i], note, verbs::Deadline::At(now + share)).ok()) return true;
   }
   return false;
 }

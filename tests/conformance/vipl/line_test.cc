@@ -274,6 +274,27 @@ TEST_P(Line, WhoIsStoppedDoesNotStopTheOthers) {
       });
 }
 
+// Whoever is asked before somebody who has waited for longer uses up its own time alone.
+TEST_P(Line, WhoIsStoppedDoesNotStarveAnElder) {
+  RunAlone([name = GetParam()()] {
+    Server a(name), b(name), c(name);
+    a.Wait();
+    b.Wait();
+    c.Wait();
+    Connect(name, "1");
+    a.ExpectServed("1");
+    a.Wait();  // at the first port as before, and the youngest
+    c.Stop();
+    Connect(name, "2");
+    b.ExpectServed("2");
+    c.Continue();
+    Connect(name, "3");
+    c.ExpectServed("3");
+    Connect(name, "4");
+    a.ExpectServed("4");
+  });
+}
+
 // Those who do not answer are asked together, and not for as long as there are of them.
 TEST_P(Line, WhoIsStoppedDoesNotHoldUpATimeOut) {
   RunAlone([name = GetParam()()] {
