@@ -124,11 +124,12 @@ bool ConnectionRequest::PassToElder(const ServicePoint::Options& waiter) {
     incoming = std::move(arrival_.incoming);
   }
   if (incoming == nullptr) return false;
-  if (!adapter_->connections().PassToElder(*incoming, waiter)) {
+  absl::Cleanup put_back = [&] {
     MutexLock lock(&lock_);
     arrival_.incoming = std::move(incoming);
-    return false;
-  }
+  };
+  if (!adapter_->connections().PassToElder(*incoming, waiter)) return false;
+  std::move(put_back).Cancel();
   Finish();
   return true;
 }

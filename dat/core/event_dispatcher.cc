@@ -156,13 +156,14 @@ bool EventDispatcher::FindOverflowLocked(bool taken) {
   return news;
 }
 
-// Takes from the device what there is room for: where memory ends nothing is lost.
+// Takes from the device what there is room for: where memory ends the rest waits there.
 bool EventDispatcher::HarvestLocked() {
   verbs::Completion batch[kBatch];
   int n, room;
   bool came = false;
   do {
     room = static_cast<int>(std::min<size_t>(kBatch, events_.MakeRoom()));
+    if (room == 0) break;
     n = queue_->Poll(batch, room);
     QueueLocked(batch, n);
     came = came || n != 0;

@@ -26,9 +26,15 @@ class EventRing {
     while (capacity < events) capacity *= 2;
     if (capacity != capacity_) Move(capacity);
   }
-  // For how many more events there is room; grows where there is none. As Reserve.
+  // For how many more events there is room; grows where there is none. 0: no memory.
   size_t MakeRoom() {
-    if (size() == capacity_) Reserve(capacity_ + 1);
+    if (size() == capacity_) {
+      try {
+        Reserve(capacity_ + 1);
+      } catch (const std::bad_alloc&) {
+        return 0;
+      }
+    }
     return capacity_ - size();
   }
   size_t capacity() const { return capacity_; }
@@ -37,7 +43,7 @@ class EventRing {
 
   // Beyond the capacity it grows, or throws.
   void Push(const Event& event) {
-    MakeRoom();
+    if (size() == capacity_) Reserve(capacity_ + 1);
     slots_[tail_++ & (capacity_ - 1)] = event;
   }
   // Only if not empty.
