@@ -185,17 +185,18 @@ TEST_F(OneSidedTest, ReadsAndOthersCompleteInPostingOrder) {
 // Without the fence the send would take the bytes that were there before the read.
 // Though what is behind it takes no time.
 TEST_F(OneSidedTest, AReadIsThereBeforeItsCompletion) {
-  constexpr size_t kBytes = 1 << 20;
+  constexpr size_t kMost = 1 << 20;
   End& from = NewEnd(a(), Large());
   End& to = NewEnd(b(), Large());
   Connect(from, to);
-  for (int round = 1; round <= 10; ++round) {
-    to.Put(0, Pattern(kBytes, round));
-    ASSERT_EQ(to.Receive(1, kBytes, 8), PostResult::kOk);
-    ASSERT_EQ(from.Read(2, 0, kBytes, to, 0), PostResult::kOk);
-    ASSERT_EQ(from.Send(3, kBytes, 8), PostResult::kOk);
+  for (int round = 1; round <= 120; ++round) {
+    const size_t size = kMost >> (round % 18);
+    to.Put(0, Pattern(size, round));
+    ASSERT_EQ(to.Receive(1, kMost, 8), PostResult::kOk);
+    ASSERT_EQ(from.Read(2, 0, size, to, 0), PostResult::kOk);
+    ASSERT_EQ(from.Send(3, kMost, 8), PostResult::kOk);
     Expect(from.sends(), 2);
-    EXPECT_TRUE(from.Get(0, kBytes) == Pattern(kBytes, round)) << round;
+    EXPECT_TRUE(from.Get(0, size) == Pattern(size, round)) << round;
     Expect(from.sends(), 3);
     Expect(to.receives(), 1);
   }
