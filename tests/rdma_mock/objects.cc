@@ -176,6 +176,7 @@ void HeldReads::AnswerAll() {
     const char* from = reinterpret_cast<const char*>(read.from);
     uint32_t bytes = 0;
     for (const ibv_sge& to : read.to) {
+      if (to.length == 0) continue;  // it may lie nowhere
       std::memcpy(reinterpret_cast<char*>(to.addr), from + bytes, to.length);
       bytes += to.length;
     }

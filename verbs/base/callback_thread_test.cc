@@ -81,8 +81,11 @@ TEST(CallbackThreadTest, ACallbackThatWaitsForWhoAwaitsItIsLeft) {
   AwaitCallback(&about, std::chrono::milliseconds(1));
   EXPECT_FALSE(slow.returned());
   AwaitCallback(&about, std::chrono::hours(1));  // once is enough
+  std::promise<void> ran;
+  PostCallback(nullptr, [&] { ran.set_value(); });
   slow.LetGo();
-  AwaitCallback(&about);
+  ran.get_future().get();
+  EXPECT_TRUE(slow.returned());
 }
 
 TEST(CallbackThreadTest, ACallbackDoesNotAwaitItself) {

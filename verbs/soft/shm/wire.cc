@@ -79,7 +79,7 @@ Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
                             0};
   auto link = std::make_shared<ShmLink>(host_.loop());
   link->Hold(pair);
-  absl::Cleanup let_go = [link] { link->LetGo(); };  // when memory ends
+  absl::Cleanup let_go = [&] { link->LetGo(); };  // when memory ends
   host_.Connect(link, *std::move(socket), pid, body,
                 std::vector<uint8_t>(options.private_data.begin(), options.private_data.end()));
   std::move(let_go).Cancel();
