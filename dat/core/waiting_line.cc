@@ -116,10 +116,10 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming,
   std::erase_if(others, [this](uint16_t port) { return !context_->IsServed(port); });
   met = !others.empty();
   for (size_t i = 0; i < others.size(); ++i) {
-    // One that is stopped leaves their share to the others.
+    // Who answers takes no time. One that is stopped leaves half of what there is to the others.
     const verbs::Nanos now = context_->executor().Now();
-    const auto left = static_cast<verbs::Nanos>(others.size() - i);
-    const verbs::Nanos share = std::max<verbs::Nanos>(answer.at() - now, 0) / left;
+    const verbs::Nanos left = std::max<verbs::Nanos>(answer.at() - now, 0);
+    const verbs::Nanos share = i + 1 == others.size() ? left : left / 2;
     if (incoming.HandOff(others[i], note, verbs::Deadline::At(now + share)).ok()) return true;
   }
   return false;
