@@ -123,13 +123,13 @@ class WorkQueue {
     return nullptr;
   }
   // `record` has failed: what was done behind it, and was told to nobody, is flushed, but for a
-  // bind, which has been done.
+  // bind, which has been done. As far as the next one that is not done, which fails as well and has
+  // its own behind it.
   void FlushDoneBehind(const WorkRecord& record) {
-    uint32_t i = head();
-    while (&At(i) != &record) ++i;
-    for (const uint32_t end = tail(); ++i != end;) {
+    const uint32_t place = (SlotOf(record) - head()) & mask_;
+    for (uint32_t i = head() + place + 1, end = tail(); i != end && At(i).done; ++i) {
       WorkRecord& behind = At(i);
-      if (behind.done && behind.status == Status::kSuccess && behind.opcode != Opcode::kBind) {
+      if (behind.status == Status::kSuccess && behind.opcode != Opcode::kBind) {
         behind.status = Status::kFlushed;
       }
     }
