@@ -173,13 +173,7 @@ void HeldReads::Add(HeldRead read) {
 void HeldReads::AnswerAll() {
   SpinLockHolder guard(&lock_);
   for (const HeldRead& read : std::exchange(reads_, {})) {
-    const char* from = reinterpret_cast<const char*>(read.from);
-    uint32_t bytes = 0;
-    for (const ibv_sge& to : read.to) {
-      if (to.length == 0) continue;  // it may lie nowhere
-      std::memcpy(reinterpret_cast<char*>(to.addr), from + bytes, to.length);
-      bytes += to.length;
-    }
+    const uint32_t bytes = Fetch(read.from, read.to.data(), static_cast<int>(read.to.size()));
     Complete(read.pair->send_cq, *read.pair, read.id, IBV_WC_RDMA_READ, IBV_WC_SUCCESS, bytes,
              nullptr);
   }

@@ -10,7 +10,9 @@
 #include <rdma/rdma_cma.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -140,6 +142,21 @@ class LatePairs {
   std::set<QueuePair*> pairs_ ABSL_GUARDED_BY(mutex_);
 };
 LatePairs& Late();
+
+// A segment of no bytes may lie nowhere.
+inline void CopyBytes(void* to, const void* from, size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+}
+// What a read does; how many bytes it brought.
+inline uint32_t Fetch(uint64_t from, const ibv_sge* to, int count) {
+  uint32_t bytes = 0;
+  for (int i = 0; i < count; ++i) {
+    CopyBytes(reinterpret_cast<void*>(to[i].addr), reinterpret_cast<const void*>(from + bytes),
+              to[i].length);
+    bytes += to[i].length;
+  }
+  return bytes;
+}
 
 // Reads that wait for their answer.
 struct HeldRead {

@@ -4,18 +4,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "tests/rdma_mock/objects.h"
 
 namespace viaduct::rdma_mock {
 namespace {
-
-// A segment of no bytes may lie nowhere.
-void Copy(void* to, const void* from, size_t bytes) {
-  if (bytes != 0) std::memcpy(to, from, bytes);
-}
 
 void Copy(const PostedReceive& posted, PostedReceive* to) {
   to->id = posted.id;
@@ -66,7 +60,7 @@ ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint
         }
         const ibv_sge& to = receive.segments[at];
         const uint32_t piece = left < to.length - offset ? left : to.length - offset;
-        Copy(reinterpret_cast<char*>(to.addr) + offset, from, piece);
+        CopyBytes(reinterpret_cast<char*>(to.addr) + offset, from, piece);
         from += piece;
         left -= piece;
         offset += piece;
@@ -138,16 +132,12 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
                          work.wr.rdma.remote_addr,
                          {work.sg_list, work.sg_list + work.num_sge}});
     }
-    const char* from = reinterpret_cast<const char*>(work.wr.rdma.remote_addr);
-    for (int i = 0; i < work.num_sge; ++i) {
-      Copy(reinterpret_cast<char*>(work.sg_list[i].addr), from, work.sg_list[i].length);
-      from += work.sg_list[i].length;
-    }
+    Fetch(work.wr.rdma.remote_addr, work.sg_list, work.num_sge);
   } else if (work.opcode == IBV_WR_RDMA_WRITE || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
     opcode = IBV_WC_RDMA_WRITE;
     char* to = reinterpret_cast<char*>(work.wr.rdma.remote_addr);
     for (int i = 0; i < work.num_sge; ++i) {
-      Copy(to, reinterpret_cast<const char*>(work.sg_list[i].addr), work.sg_list[i].length);
+      CopyBytes(to, reinterpret_cast<const char*>(work.sg_list[i].addr), work.sg_list[i].length);
       to += work.sg_list[i].length;
     }
     if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) status = Receive(*pair.peer, work, true, bytes);
