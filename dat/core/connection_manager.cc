@@ -258,10 +258,10 @@ Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
     if (!opened.ok()) return Code::kConnQualUnavailable;
     *qualifier = port->number();
     point.options_.name = ServiceName::FromQualifier(*qualifier);
-    if (!services_.contains(point.options_.name) || named != nullptr) break;
+    if (!services_.contains(point.options_.name)) break;
+    if (named != nullptr) return Code::kConnQualUnavailable;
     named = std::move(port);  // somebody waits for this one in a line; the next is another's
   }
-  if (services_.contains(point.options_.name)) return Code::kConnQualUnavailable;
   Service& service = services_[point.options_.name];
   service.port = port;
   service.points.push_back(&point);
