@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -19,19 +21,44 @@ std::atomic<int> g_level{kUnknown};
 
 constexpr const char* kNames[] = {"error", "warn", "info", "debug", "trace"};
 
-int ReadLevel() {
-  const std::string name = ChoiceSetting(SettingId::kLog);
-  int level = 0;
-  while (name != kNames[level]) ++level;  // the setting is one of them
-  g_level.store(level, std::memory_order_relaxed);
-  return level;
-}
+// What OFED's masks ask for; a mask without any of its bits is silent but for errors.
+struct OldBits {
+  SettingId mask;
+  uint32_t bits;
+  LogLevel level;
+};
+constexpr OldBits kOldBits[] = {
+    {SettingId::kDatDebug, 0x0000000e, LogLevel::kInfo},    // generic, the two registries
+    {SettingId::kDatDebug, 0xfffffff0, LogLevel::kDebug},   // provider's and consumer's calls
+    {SettingId::kDaplDebug, 0x00000002, LogLevel::kWarn},   // warnings
+    {SettingId::kDaplDebug, 0xfffffcfc, LogLevel::kDebug},  // events, connections, endpoints, ...
+    {SettingId::kDaplDebug, 0x00000300, LogLevel::kTrace},  // calls and returns
+};
 
 }  // namespace
 
+LogLevel LogLevelOfEnvironment() {
+  const bool masks = MaskSetting(SettingId::kDatDebug).has_value() ||
+                     MaskSetting(SettingId::kDaplDebug).has_value();
+  if (IsGiven(SettingId::kLog) || !masks) {
+    const std::string name = ChoiceSetting(SettingId::kLog);
+    int level = 0;
+    while (name != kNames[level]) ++level;  // the setting is one of them
+    return static_cast<LogLevel>(level);
+  }
+  LogLevel level = LogLevel::kError;
+  for (const OldBits& old : kOldBits) {
+    if ((MaskSetting(old.mask).value_or(0) & old.bits) != 0) level = std::max(level, old.level);
+  }
+  return level;
+}
+
 bool LogEnabled(LogLevel level) {
   int enabled = g_level.load(std::memory_order_relaxed);
-  if (enabled == kUnknown) enabled = ReadLevel();
+  if (enabled == kUnknown) {
+    enabled = static_cast<int>(LogLevelOfEnvironment());
+    g_level.store(enabled, std::memory_order_relaxed);
+  }
   return static_cast<int>(level) <= enabled;
 }
 

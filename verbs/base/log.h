@@ -1,5 +1,6 @@
 // One line to stderr, or nothing. Levels by volume: error, warn, info (per adapter), debug (per
-// object), trace (per message). VIADUCT_LOG names the level; warn is the default.
+// object), trace (per message). VIADUCT_LOG names the level; without it OFED's masks DAT_DBG_TYPE
+// and DAPL_DBG_TYPE decide, where they are given; warn is the default.
 //
 // The function that first knows an error logs it; others pass it on. No "=" in messages.
 #ifndef VIADUCT_VERBS_BASE_LOG_H_
@@ -12,6 +13,8 @@ namespace viaduct::verbs {
 
 enum class LogLevel { kError, kWarn, kInfo, kDebug, kTrace };
 
+// What the environment asks for now; the log asks once in a process.
+LogLevel LogLevelOfEnvironment();
 // Cheap: one relaxed load.
 bool LogEnabled(LogLevel level);
 // Writes "viaduct: <level>: <message>\n" with one write call. Any thread; errno is kept.

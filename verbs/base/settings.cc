@@ -17,7 +17,7 @@ namespace {
 constexpr Setting kSettings[] = {
     {"VIADUCT_LOG", SettingType::kChoice, "warn", "error|warn|info|debug|trace", 0, 0,
      "What is written to standard error: error, warn, info (per adapter), debug (per object), "
-     "trace (per message)."},
+     "trace (per message). It decides where DAT_DBG_TYPE or DAPL_DBG_TYPE is given too."},
     {"VIADUCT_WIRE", SettingType::kChoice, "auto", "auto|shm|iwarp|rdma", 0, 0,
      "The soft device's wire: shared memory where the peer runs on this host and iWARP elsewhere "
      "(auto), or one of them always; rdma is no wire of it but the RDMA device of the adapter's "
@@ -75,18 +75,27 @@ constexpr Setting kSettings[] = {
      "What dat_registry_list_providers does with a list that is too short for all adapters: it "
      "refuses it and tells their number, as the specification has it, or fills it, as OFED does "
      "(Open MPI has room for eight)."},
+    {"DAT_DBG_TYPE", SettingType::kMask, "", "", 0, UINT32_MAX,
+     "The mask of OFED's registry, for those who have it in their scripts: 0 and 1 are error, 2 to "
+     "8 (the registry) info, 0x10 and above (calls) debug."},
+    {"DAPL_DBG_TYPE", SettingType::kMask, "", "", 0, UINT32_MAX,
+     "The mask of OFED's provider, likewise: 0 and 1 are error, 2 is warn, 4 to 0x80 (events, "
+     "connections, endpoints) debug, 0x100 and 0x200 (calls) trace, higher ones debug. Of several "
+     "bits, and of both masks, the one that says most decides."},
 };
 
 // Names of others that begin like ours: DAT's own, and those of the project's scripts and tests.
 constexpr absl::string_view kForeignNames[] = {
-    "DAT_DBG_LEVEL", "DAT_DBG_TYPE", "DAT_DBG_DEST",        "DAT_CONF",     "DAT_IA_NAME",
-    "VIADUCT_BAZEL", "VIADUCT_LONG", "VIADUCT_TEST_EVENTS", "VIADUCT_SEED", "VIADUCT_RDMA_ADDRESS",
+    "DAT_DBG_LEVEL", "DAT_DBG_DEST",        "DAT_CONF",     "DAT_IA_NAME",          "VIADUCT_BAZEL",
+    "VIADUCT_LONG",  "VIADUCT_TEST_EVENTS", "VIADUCT_SEED", "VIADUCT_RDMA_ADDRESS",
 };
 
 constexpr absl::string_view kOurPrefix = "VIADUCT_";
 
 bool ParseNumber(const Setting& setting, absl::string_view text, int64_t* value) {
-  return absl::SimpleAtoi(text, value) && *value >= setting.minimum && *value <= setting.maximum;
+  const bool hexadecimal = setting.type == SettingType::kMask && absl::StartsWith(text, "0x");
+  return (hexadecimal ? absl::SimpleHexAtoi(text, value) : absl::SimpleAtoi(text, value)) &&
+         *value >= setting.minimum && *value <= setting.maximum;
 }
 
 bool IsValid(const Setting& setting, absl::string_view text) {
@@ -99,6 +108,8 @@ bool IsValid(const Setting& setting, absl::string_view text) {
       [[fallthrough]];
     case SettingType::kNumber:
       return ParseNumber(setting, text, &number);
+    case SettingType::kMask:
+      return text.empty() || ParseNumber(setting, text, &number);
     case SettingType::kPath:
       return !text.empty() || *setting.default_value == '\0';
   }
@@ -140,15 +151,23 @@ std::string Hint(absl::string_view name) {
   return "";
 }
 
-// As in "is not EXPECTED".
-std::string Expected(const Setting& setting) {
-  if (setting.type == SettingType::kChoice) return absl::StrCat("one of ", setting.choices);
-  if (setting.type == SettingType::kPath) return "a path";
-  return absl::StrCat("a number in ", setting.minimum, "..", setting.maximum,
-                      setting.type == SettingType::kNumberOrAuto ? " or auto" : "");
-}
-
 }  // namespace
+
+std::string ExpectedValue(const Setting& setting) {
+  switch (setting.type) {
+    case SettingType::kChoice:
+      return absl::StrCat("one of ", setting.choices);
+    case SettingType::kNumber:
+      return absl::StrCat("a number in ", setting.minimum, "..", setting.maximum);
+    case SettingType::kNumberOrAuto:
+      return absl::StrCat("a number in ", setting.minimum, "..", setting.maximum, " or auto");
+    case SettingType::kMask:
+      return "a mask of bits";
+    case SettingType::kPath:
+      break;
+  }
+  return "a path";
+}
 
 absl::Span<const Setting> AllSettings() { return kSettings; }
 
@@ -167,6 +186,18 @@ std::optional<int64_t> NumberOrAutoSetting(SettingId id) {
   return value;
 }
 
+std::optional<uint32_t> MaskSetting(SettingId id) {
+  const std::optional<int64_t> value = NumberOrAutoSetting(id);
+  if (!value.has_value()) return std::nullopt;
+  return static_cast<uint32_t>(*value);
+}
+
+bool IsGiven(SettingId id) {
+  const Setting& setting = GetSetting(id);
+  const char* text = getenv(setting.name);
+  return text != nullptr && IsValid(setting, text);
+}
+
 std::vector<std::string> SettingProblems(absl::Span<const char* const> environment) {
   std::vector<std::string> problems;
   for (absl::string_view entry : environment) {
@@ -176,8 +207,8 @@ std::vector<std::string> SettingProblems(absl::Span<const char* const> environme
     const absl::string_view value = entry.substr(equals + 1);
     if (const Setting* setting = FindSetting(name)) {
       if (!IsValid(*setting, value)) {
-        problems.push_back(absl::StrCat(name, ": \"", value, "\" is not ", Expected(*setting), "; ",
-                                        setting->default_value, " is used"));
+        problems.push_back(absl::StrCat(name, ": \"", value, "\" is not ", ExpectedValue(*setting),
+                                        "; ", setting->default_value, " is used"));
       }
       continue;
     }

@@ -17,6 +17,7 @@ enum class SettingType {
   kChoice,        // one of `choices`
   kNumber,        // minimum..maximum
   kNumberOrAuto,  // the same, or "auto"
+  kMask,          // of bits, decimal or 0x...; empty: not given
   kPath,          // of a file; may be empty if the default is
 };
 
@@ -52,6 +53,8 @@ enum class SettingId {
   kOfedEntries,
   kQueueEmpty,
   kShortList,
+  kDatDebug,   // empty: not given
+  kDaplDebug,  // the same
 };
 
 absl::Span<const Setting> AllSettings();
@@ -62,6 +65,11 @@ std::string ChoiceSetting(SettingId id);
 std::string PathSetting(SettingId id);
 int64_t NumberSetting(SettingId id);
 std::optional<int64_t> NumberOrAutoSetting(SettingId id);  // null: auto
+std::optional<uint32_t> MaskSetting(SettingId id);         // null: not given
+// Whether the environment has a valid value.
+bool IsGiven(SettingId id);
+// What a value has to be, as in "is not one of a|b".
+std::string ExpectedValue(const Setting& setting);
 
 // One sentence for each variable of `environment` (entries "NAME=value") that cannot mean what its
 // author meant: a VIADUCT_ name that is not in the table, a VIP_ or DAT_ name that nothing reads,

@@ -46,7 +46,9 @@ TEST(Settings, TableAndIdsAgree) {
   EXPECT_STREQ(GetSetting(SettingId::kOfedEntries).name, "VIADUCT_OFED_ENTRIES");
   EXPECT_STREQ(GetSetting(SettingId::kQueueEmpty).name, "VIADUCT_QUEUE_EMPTY");
   EXPECT_STREQ(GetSetting(SettingId::kShortList).name, "VIADUCT_SHORT_LIST");
-  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kShortList) + 1);
+  EXPECT_STREQ(GetSetting(SettingId::kDatDebug).name, "DAT_DBG_TYPE");
+  EXPECT_STREQ(GetSetting(SettingId::kDaplDebug).name, "DAPL_DBG_TYPE");
+  EXPECT_EQ(AllSettings().size(), static_cast<size_t>(SettingId::kDaplDebug) + 1);
 }
 
 TEST(Settings, EveryDefaultIsValid) {
@@ -77,6 +79,23 @@ TEST(Settings, TheEnvironmentIsReadAnew) {
   EXPECT_EQ(ChoiceSetting(SettingId::kWire), "iwarp");
   EXPECT_EQ(NumberSetting(SettingId::kGraceMs), 7);
   EXPECT_EQ(NumberOrAutoSetting(SettingId::kSpinUs), 0);
+}
+
+TEST(Settings, MasksAreDecimalOrHexadecimal) {
+  EXPECT_EQ(MaskSetting(SettingId::kDaplDebug), std::nullopt);
+  EXPECT_FALSE(IsGiven(SettingId::kDaplDebug));
+  for (const char* text : {"255", "0xff", "0xFF"}) {
+    ScopedVariable mask("DAPL_DBG_TYPE", text);
+    EXPECT_EQ(MaskSetting(SettingId::kDaplDebug), 255u) << text;
+    EXPECT_TRUE(IsGiven(SettingId::kDaplDebug));
+  }
+  ScopedVariable all("DAT_DBG_TYPE", "0xffffffff");
+  EXPECT_EQ(MaskSetting(SettingId::kDatDebug), UINT32_MAX);
+  ScopedVariable most("DAPL_DBG_TYPE", "all");
+  EXPECT_EQ(MaskSetting(SettingId::kDaplDebug), std::nullopt);
+  EXPECT_FALSE(IsGiven(SettingId::kDaplDebug));
+  EXPECT_THAT(SettingProblems(),
+              ElementsAre(HasSubstr("DAPL_DBG_TYPE: \"all\" is not a mask of bits")));
 }
 
 TEST(Settings, InvalidValuesLeaveTheDefault) {
