@@ -26,6 +26,7 @@ library //dat/core:libengine.so.1
 library //vipl:libface.so.1     libface.so libold.so
 program //tools/info:info
 manual  */man/*.[1-8]
+built_manual //vipl/man:built.7
 made_manual vipl/man/maker.py
 config  face face               A face
 """
@@ -60,8 +61,10 @@ class Install(unittest.TestCase):
                            ("face.c", "int engine(void); int face(void) { return engine(); }")):
             with open(os.path.join(folder.name, path), "w", encoding="utf-8") as out:
                 out.write(text + "\n")
-        for name in ("dat/core", "vipl", "tools/info"):
+        for name in ("dat/core", "vipl/man", "tools/info"):
             os.makedirs("%s/%s" % (cls._built, name))
+        with open(cls._built + "/vipl/man/built.7", "w", encoding="utf-8") as page:
+            page.write(".TH built 7\n")
         engine = cls._built + "/dat/core/libengine.so.1"
         _cc("-shared", "-fPIC", "-Wl,-soname,libengine.so.1", "-o", engine, folder.name + "/engine.c")
         _cc("-shared", "-fPIC", "-Wl,-soname,libface.so.1", "-Wl,-rpath,$ORIGIN", "-o", cls._built + "/vipl/libface.so.1",
@@ -137,8 +140,8 @@ class Install(unittest.TestCase):
         found = [name[len(root):] for name in self._files() if not os.path.isdir(os.path.join(self._home, name))]
         self.assertEqual(found, [
             "bin/info", "include/dat2/dat.h", "include/dat2/udat.h", "include/vipl.h", "lib/libengine.so.1", "lib/libface.so",
-            "lib/libface.so.1", "lib/libold.so", "lib/pkgconfig/face.pc", "share/man/man3/face.3", "share/man/man7/made.7",
-            "share/viaduct/manifest"])
+            "lib/libface.so.1", "lib/libold.so", "lib/pkgconfig/face.pc", "share/man/man3/face.3",
+            "share/man/man7/built.7", "share/man/man7/made.7", "share/viaduct/manifest"])
         self.assertEqual(os.readlink(self._prefix + "/lib/libold.so"), "libface.so.1")
         self.assertTrue(os.access(self._prefix + "/bin/info", os.X_OK))
 

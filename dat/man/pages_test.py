@@ -59,7 +59,7 @@ class Pages(pages_checks.PagesChecks, unittest.TestCase):
     MANUAL = make_pages.MANUAL
     FOLDER = "dat/man"
     FUNCTION = r"\bdats?_(?:ia|ep|evd|cno|cr|csp|psp|rsp|pz|lmr|rmr|srq|registry|get|set|strerror|extension)_?\w+"
-    OTHERS = {"datinfo.1", "datping.1", "dlopen.3", "epoll.7", "ibv_devices.1", "ldconfig.8", "viaduct.7"} | {name + ".3" for name in _WITHOUT_PAGE}
+    OTHERS = {"datinfo.1", "datping.1", "dlopen.3", "epoll.7", "ibv_devices.1", "ldconfig.8", "viaduct-settings.7", "viaduct.7"} | {name + ".3" for name in _WITHOUT_PAGE}
     NAMES = frozenset(_WITHOUT_PAGE)
 
     def test_functions_are_those_of_the_headers(self):

@@ -233,8 +233,9 @@ Json Settings() {
         json["allowed"] = std::to_string(setting.minimum) + ".." + std::to_string(setting.maximum) +
                           (setting.type == verbs::SettingType::kNumber ? "" : "|auto");
         break;
+      case verbs::SettingType::kMask:
       case verbs::SettingType::kPath:
-        json["allowed"] = "a path";
+        json["allowed"] = verbs::ExpectedValue(setting);
         break;
     }
     json["help"] = setting.help;

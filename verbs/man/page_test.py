@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""viaduct.7 formats without a warning, names settings that exist, and explains lines that the log has."""
+"""The pages format without a warning; viaduct.7 names settings that exist, and explains lines that the log has; the page of the
+settings, which is made out of their table, has them all."""
 
 import re
 import shutil
@@ -12,6 +13,30 @@ from tools.build_rules import python_main
 def _read(path):
     with open(path, encoding="utf-8") as text:
         return text.read()
+
+
+def _formats(test, page):
+    result = subprocess.run(["groff", "-t", "-man", "-Tutf8", "-ww", "-z"], input=page, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, check=False)
+    test.assertEqual((result.returncode, result.stderr), (0, ""))
+
+
+class SettingsPage(unittest.TestCase):
+    def setUp(self):
+        self.page = _read("verbs/man/viaduct-settings.7")
+
+    @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
+    def test_formats_without_a_warning(self):
+        _formats(self, self.page)
+
+    def test_has_every_setting_once(self):
+        table = re.findall(r'^    \{"(\w+)", SettingType::', _read("verbs/base/settings.cc"), re.M)
+        self.assertIn("VIADUCT_LOG", table)
+        self.assertEqual(re.findall(r"^\.TP\n\.B (\w+)$", self.page, re.M), table)
+
+    def test_a_paragraph_says_values_default_and_meaning(self):
+        self.assertIn(".B VIADUCT_SILENCE_MS\nIs a number in 100..3600000; by default 10000.\n.br\nHow long a peer may", self.page)
+        self.assertIn(".B DAT_OVERRIDE\nIs a path; by default not given.\n", self.page)
 
 
 class Page(unittest.TestCase):
@@ -29,9 +54,7 @@ class Page(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
     def test_formats_without_a_warning(self):
-        result = subprocess.run(["groff", "-t", "-man", "-Tutf8", "-ww", "-z"], input=self.page, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, check=False)
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        _formats(self, self.page)
 
     def test_settings_exist(self):
         named = set(re.findall(r"\bVIADUCT_\w+", self.page))

@@ -31,7 +31,7 @@ class Pages(pages_checks.PagesChecks, unittest.TestCase):
     MANUAL = make_pages.MANUAL
     FOLDER = "vipl/man"
     FUNCTION = r"\bVip[A-Z]\w+"
-    OTHERS = {"hosts.5", "pkg-config.1", "viaduct.7", "vipinfo.1", "vipping.1"}
+    OTHERS = {"hosts.5", "pkg-config.1", "viaduct-settings.7", "viaduct.7", "vipinfo.1", "vipping.1"}
 
     def test_functions_are_those_of_the_header(self):
         declared, _ = _declarations()

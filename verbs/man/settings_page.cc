@@ -1,0 +1,60 @@
+// Writes viaduct-settings.7, the manual page of all settings, out of their table.
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "verbs/base/settings.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr char kHead[] = R"(.TH VIADUCT\-SETTINGS 7 "" "Viaduct" "Miscellaneous"
+.SH NAME
+viaduct\-settings \- variables of the environment that Viaduct reads
+.SH DESCRIPTION
+Viaduct needs no setting on a plain machine.
+Each variable below is read where it is used first, most when an adapter is opened; a value that it cannot have leaves the default.
+Opening an adapter writes a line to the log about such a value, and about a variable whose name begins with VIADUCT_, DAT_ or VIP_ and means nothing.
+.BR "datinfo \-e" " shows all of them with the values in force."
+.SH SETTINGS
+)";
+
+constexpr char kTail[] = R"(.SH "SEE ALSO"
+.BR datinfo (1),
+.BR dat.conf (5),
+.BR udapl\-viaduct (7),
+.BR viaduct (7),
+.BR vipl (7)
+)";
+
+// Text as roff wants it in the middle of a line; no line of ours begins with what it would take
+// for a request, since each begins with a word of the page's own or a letter.
+std::string Escaped(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
+}
+
+std::string Default(const Setting& setting) {
+  return *setting.default_value == '\0' ? "not given" : setting.default_value;
+}
+
+// One paragraph: name, what it may be, what it is by default, what it does.
+std::string Paragraph(const Setting& setting) {
+  return absl::StrCat(".TP\n.B ", Escaped(setting.name), "\nIs ", Escaped(ExpectedValue(setting)),
+                      "; by default ", Escaped(Default(setting)), ".\n.br\n", Escaped(setting.help),
+                      "\n");
+}
+
+std::string Page() {
+  std::string page = kHead;
+  for (const Setting& setting : AllSettings()) page += Paragraph(setting);
+  return page + kTail;
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
+
+int main() {
+  const std::string page = viaduct::verbs::Page();
+  return fwrite(page.data(), 1, page.size(), stdout) == page.size() && fflush(stdout) == 0 ? 0 : 1;
+}
