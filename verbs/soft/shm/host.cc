@@ -55,7 +55,15 @@ void Host::AddUser(Nanos silence) {
 void Host::RemoveUser() {
   {
     MutexLock holder(&listeners_mutex_);
-    if (--users_ != 0) return;
+    --users_;
+  }
+  LeaveIdlePeers();
+}
+
+void Host::LeaveIdlePeers() {
+  {
+    MutexLock holder(&listeners_mutex_);
+    if (users_ != 0) return;
   }
   leave_errand_.Post(loop_, this);
 }

@@ -50,8 +50,7 @@ class Host {
                std::vector<uint8_t> private_data);
 
   // Executor: sends the request of `link` to another process's port, as the first one said.
-  void Follow(const std::shared_ptr<ShmLink>& link, uint16_t port,
-              absl::Span<const uint8_t> note);
+  void Follow(const std::shared_ptr<ShmLink>& link, uint16_t port, absl::Span<const uint8_t> note);
   // As Context::WouldTake. NotFound, ResourceExhausted.
   static absl::Status AskToTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline);
 
@@ -71,6 +70,8 @@ class Host {
   // ---------------------------------------------------------------------- peers, executor
   void OnRing();
   void Forget(Peer& peer);
+  // Of a peer whose last connection has ended: without a user it is not kept. Any thread.
+  void LeaveIdlePeers();
   Nanos silence() const { return silence_.load(std::memory_order_relaxed); }
 
  private:

@@ -46,6 +46,7 @@ void Peer::Leave(uint32_t id) {
   StopWaiting(*found->second);
   ForgetMarks(id);
   links_.erase(found);
+  if (idle()) host_.LeaveIdlePeers();
 }
 
 void Peer::ForgetMarks(uint32_t id) {
