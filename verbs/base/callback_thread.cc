@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/status/statusor.h"
+#include "verbs/base/control_thread.h"
 #include "verbs/base/log.h"
 #include "verbs/base/signals.h"
 
@@ -22,12 +24,14 @@ constinit std::atomic<bool> exiting{false};
 constinit std::atomic<bool> begun{false};  // a callback has been posted, once
 constinit thread_local bool is_callback_thread = false;
 
+constexpr Nanos kPause = 100'000'000;
+
 class CallbackThread {
  public:
   void Post(const void* about, std::function<void()> callback) {
     const std::lock_guard<std::mutex> hold(mutex_);
     callbacks_.push_back({about, std::move(callback)});
-    if (!started_) started_ = Start();
+    if (!started_) Begin();
     ready_.notify_one();
   }
 
@@ -50,6 +54,21 @@ class CallbackThread {
     const void* about;
     std::function<void()> run;
   };
+
+  // With mutex_. Where the process may have no more threads it is tried again: a callback that
+  // waits keeps its object, and the program may wait for it.
+  void Begin() {
+    started_ = Start();
+    if (started_ || trying_) return;
+    const absl::StatusOr<ControlThread*> control = ControlThread::Get();
+    if (!control.ok()) return;  // nobody has an adapter
+    (*control)->RunAt((*control)->Now() + kPause, [this] {
+      const std::lock_guard<std::mutex> hold(mutex_);
+      trying_ = false;
+      if (!started_ && !callbacks_.empty()) Begin();
+    });
+    trying_ = true;
+  }
 
   bool Start() {
     const SignalsBlocked for_the_thread;
@@ -94,7 +113,8 @@ class CallbackThread {
 
   void Restart() {
     const std::lock_guard<std::mutex> hold(mutex_);
-    started_ = !callbacks_.empty() && Start();
+    started_ = false;
+    if (!callbacks_.empty()) Begin();
   }
 
   std::mutex mutex_;
@@ -105,6 +125,7 @@ class CallbackThread {
   uint64_t taken_ = 0;             // callbacks
   uint64_t given_up_ = 0;          // the one that nobody waits for any more
   bool started_ = false;
+  bool trying_ = false;  // the control thread will
 };
 
 // Never destroyed: the thread may be at work in exit().

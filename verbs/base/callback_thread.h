@@ -1,7 +1,7 @@
 // The one thread that runs the program's callbacks, for both faces: VIPL's error callbacks and
 // notifies, DAT's proxy agents. Starts with the first callback and lives as long as the process, or
 // until a callback ends it (pthread_exit), and then there is another; a callback that never returns
-// stops callbacks only.
+// stops callbacks only. Where the process may have no more threads, callbacks wait until it may.
 //
 // Any call of the API is legal inside a callback, the destruction of the object itself included.
 // Nothing runs once exit() has begun: a program that just exits must not be told that its
