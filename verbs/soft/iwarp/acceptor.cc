@@ -239,7 +239,8 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Open(EventLoop& loop,
                                                          Handler handler) {
   absl::StatusOr<std::vector<Socket>> sockets = BindAllRetrying(addresses, port);
   if (!sockets.ok()) return sockets.status();
-  const uint16_t bound = LocalEnd(sockets->front().get()).port;
+  const uint16_t bound = port != 0 ? port : LocalEnd(sockets->front().get()).port;
+  if (bound == 0) return absl::ResourceExhaustedError("iwarp: the kernel does not name a port");
   for (const Address& address : addresses) {
     Log(LogLevel::kInfo, "iwarp: listening on ", address.ToString(), " port ", bound);
   }
