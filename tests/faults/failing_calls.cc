@@ -1,0 +1,132 @@
+#include "tests/faults/failing_calls.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <thread>
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+namespace viaduct::tests {
+namespace {
+
+bool IsAdd(const uint64_t* arguments) { return arguments[1] == EPOLL_CTL_ADD; }
+bool IsDuplicate(const uint64_t* arguments) {
+  return arguments[1] == F_DUPFD || arguments[1] == F_DUPFD_CLOEXEC;
+}
+bool IsFutexWait(const uint64_t* arguments) {
+  const uint64_t operation = arguments[1] & FUTEX_CMD_MASK;
+  return operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET;
+}
+// Shared memory and stacks of threads; the others are malloc's.
+bool IsOurMapping(const uint64_t* arguments) {
+  return (arguments[3] & (MAP_SHARED | MAP_STACK)) != 0;
+}
+
+constexpr FailingCall kCalls[] = {
+    {"accept4", SYS_accept4, EMFILE, nullptr},
+    {"bind", SYS_bind, ENOMEM, nullptr},
+    {"clone3", SYS_clone3, EAGAIN, nullptr},
+    {"connect", SYS_connect, EADDRNOTAVAIL, nullptr},
+    {"epoll_create1", SYS_epoll_create1, EMFILE, nullptr},
+    {"epoll_ctl", SYS_epoll_ctl, ENOSPC, IsAdd},
+    {"epoll_pwait2", SYS_epoll_pwait2, EINTR, nullptr},
+    {"epoll_wait", SYS_epoll_wait, EINTR, nullptr},
+    {"eventfd2", SYS_eventfd2, EMFILE, nullptr},
+    {"fallocate", SYS_fallocate, ENOSPC, nullptr},
+    {"fcntl", SYS_fcntl, EMFILE, IsDuplicate},
+    {"ftruncate", SYS_ftruncate, EINTR, nullptr},
+    {"futex", SYS_futex, EINTR, IsFutexWait},
+    {"futex_waitv", SYS_futex_waitv, EINTR, nullptr},
+    {"getpeername", SYS_getpeername, ENOTCONN, nullptr},
+    {"getsockname", SYS_getsockname, ENOBUFS, nullptr},
+    {"getsockopt", SYS_getsockopt, ENOMEM, nullptr},
+    {"ioctl", SYS_ioctl, EIO, nullptr},
+    {"listen", SYS_listen, EADDRINUSE, nullptr},
+    {"madvise", SYS_madvise, ENOMEM, nullptr},
+    {"membarrier", SYS_membarrier, ENOMEM, nullptr},
+    {"memfd_create", SYS_memfd_create, ENFILE, nullptr},
+    {"mmap", SYS_mmap, ENOMEM, IsOurMapping},
+    {"openat", SYS_openat, EMFILE, nullptr},
+    {"pidfd_open", SYS_pidfd_open, EMFILE, nullptr},
+    {"pipe2", SYS_pipe2, EMFILE, nullptr},
+    {"poll", SYS_poll, EINTR, nullptr},
+    {"prctl", SYS_prctl, EPERM, nullptr},
+    {"pwrite64", SYS_pwrite64, ENOSPC, nullptr},
+    {"recvfrom", SYS_recvfrom, ENOMEM, nullptr},
+    {"recvmsg", SYS_recvmsg, ENOMEM, nullptr},
+    {"sendmsg", SYS_sendmsg, ENOBUFS, nullptr},
+    {"sendto", SYS_sendto, ENOBUFS, nullptr},
+    {"setsockopt", SYS_setsockopt, ENOMEM, nullptr},
+    {"socket", SYS_socket, ENFILE, nullptr},
+    {"timerfd_create", SYS_timerfd_create, EMFILE, nullptr},
+};
+
+std::atomic<bool> g_failed{false};
+
+// From now on each call of that number of this thread, and of those that it starts, asks at the
+// descriptor that is returned; -1 where the kernel cannot.
+int Filter(long number) {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+  return static_cast<int>(
+      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+}
+
+// Answers who asks, as long as the process lives.
+void Answer(int listener, const FailingCall& call, int n) {
+  int seen = 0;
+  for (;;) {
+    seccomp_notif question = {};
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question) != 0) continue;  // it was interrupted
+    seccomp_notif_resp answer = {};
+    answer.id = question.id;
+    const auto* arguments = reinterpret_cast<const uint64_t*>(question.data.args);
+    const bool counts = call.counts == nullptr || call.counts(arguments);
+    if (counts && ++seen == n) {
+      answer.error = -call.error;
+      g_failed.store(true);
+    } else {
+      answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    }
+    ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+  }
+}
+
+}  // namespace
+
+absl::Span<const FailingCall> FailingCalls() { return kCalls; }
+
+bool FailCall(const FailingCall& call, int n) {
+  // Who answers began before the filter and is not asked; it must not be woken by a call that asks.
+  static std::atomic<int> listener{0};
+  std::thread([&call, n] {
+    while (listener.load() == 0) std::this_thread::yield();
+    if (listener.load() > 0) Answer(listener.load(), call, n);
+  }).detach();
+  listener.store(Filter(call.number));
+  return listener.load() > 0;
+}
+
+bool CallHasFailed() { return g_failed.load(); }
+
+}  // namespace viaduct::tests

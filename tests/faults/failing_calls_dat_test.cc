@@ -1,0 +1,188 @@
+// Each system call in the life of a DAT program fails once: the program hears of it, or never
+// notices, but nothing hangs, crashes or stays behind, and its peer, one process for all of them,
+// goes on.
+#include <functional>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "gtest/gtest.h"
+#include "tests/conformance/dat/side.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/faults/leftovers.h"
+#include "tests/faults/lives.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr int kRounds = 3;
+constexpr uint8_t kGoOn = 1, kStop = 2;  // the messages
+
+void Try(DAT_RETURN value, const char* call) {
+  if (value != DAT_SUCCESS) throw Refused(call);
+}
+
+// What is waited for comes, or a call says that it will not.
+DAT_EVENT Await(DAT_EVD_HANDLE evd, const char* what, DAT_TIMEOUT timeout = 2 * kPatience) {
+  DAT_EVENT event;
+  DAT_COUNT more;
+  const DAT_RETURN value = dat_evd_wait(evd, timeout, 1, &event, &more);
+  if (Fails(value, DAT_TIMEOUT_EXPIRED)) {
+    ADD_FAILURE() << what << " never came";
+    throw Refused(what);
+  }
+  Try(value, "dat_evd_wait");
+  return event;
+}
+
+// A program that looks at every answer.
+class Program {
+ public:
+  Program() {
+    char name[] = "soft0";
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    Try(dat_ia_open(name, 8, &async, &ia_), "dat_ia_open");
+    try {
+      Prepare();
+    } catch (const Refused&) {
+      Close();
+      throw;
+    }
+  }
+  ~Program() { Close(); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  void Listen() {
+    DAT_PSP_HANDLE psp;
+    Try(dat_psp_create(ia_, Port(0), requests_, DAT_PSP_CONSUMER_FLAG, &psp), "dat_psp_create");
+  }
+
+  // A connection from its request to its end; this side says `say`. Returns what it heard.
+  uint8_t Serve(uint8_t say, DAT_TIMEOUT patience = 2 * kPatience) {
+    const DAT_EVENT request = Await(requests_, "a request", patience);
+    const DAT_CR_HANDLE cr = request.event_data.cr_arrival_event_data.cr_handle;
+    return Live([&](DAT_EP_HANDLE ep) { return dat_cr_accept(cr, ep, 0, nullptr); }, say, false);
+  }
+  uint8_t Call(uint8_t say, DAT_TIMEOUT timeout = kPatience) {
+    sockaddr_in to = Ipv4("127.0.0.1");
+    return Live(
+        [&](DAT_EP_HANDLE ep) {
+          return dat_ep_connect(ep, Pointer(to), Port(0), timeout, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                                DAT_CONNECT_DEFAULT_FLAG);
+        },
+        say, true);
+  }
+
+ private:
+  void Prepare() {
+    Try(dat_pz_create(ia_, &pz_), "dat_pz_create");
+    const std::pair<DAT_EVD_FLAGS, DAT_EVD_HANDLE*> dispatchers[] = {
+        {DAT_EVD_CR_FLAG, &requests_},
+        {DAT_EVD_CONNECTION_FLAG, &connections_},
+        {DAT_EVD_DTO_FLAG, &sends_},
+        {DAT_EVD_DTO_FLAG, &receives_}};
+    for (const auto& [flags, evd] : dispatchers) {
+      Try(dat_evd_create(ia_, 16, DAT_HANDLE_NULL, flags, evd), "dat_evd_create");
+    }
+    DAT_REGION_DESCRIPTION region;
+    region.for_va = bytes_;
+    DAT_LMR_HANDLE lmr;
+    Try(dat_lmr_create(ia_, DAT_MEM_TYPE_VIRTUAL, region, sizeof bytes_, pz_, DAT_MEM_PRIV_ALL_FLAG,
+                       DAT_VA_TYPE_VA, &lmr, &lmr_context_, nullptr, nullptr, nullptr),
+        "dat_lmr_create");
+  }
+  void Close() { EXPECT_EQ(dat_ia_close(ia_, DAT_CLOSE_ABRUPT_FLAG), DAT_RETURN{DAT_SUCCESS}); }
+
+  uint8_t Live(const std::function<DAT_RETURN(DAT_EP_HANDLE)>& begin, uint8_t say, bool first) {
+    DAT_EP_HANDLE ep;
+    Try(dat_ep_create(ia_, pz_, receives_, sends_, connections_, nullptr, &ep), "dat_ep_create");
+    absl::Cleanup free = [&] {
+      EXPECT_EQ(dat_ep_free(ep), DAT_RETURN{DAT_SUCCESS});
+      DAT_EVENT left;
+      for (DAT_EVD_HANDLE evd : {connections_, sends_, receives_}) {
+        while (dat_evd_dequeue(evd, &left) == DAT_SUCCESS) {
+        }
+      }
+    };
+    for (int round = 0; round < kRounds; ++round) {
+      DAT_LMR_TRIPLET in = Triplet(&bytes_[1], 1, lmr_context_);
+      Try(dat_ep_post_recv(ep, 1, &in, Cookie(0), DAT_COMPLETION_DEFAULT_FLAG), "a receive");
+    }
+    Try(begin(ep), "connecting");
+    if (Await(connections_, "the begin").event_number != DAT_CONNECTION_EVENT_ESTABLISHED) {
+      throw Refused("no connection");
+    }
+    bytes_[0] = say;
+    for (int round = 0; round < kRounds; ++round) {
+      if (first) Say(ep);
+      Complete(receives_);
+      if (!first) Say(ep);
+    }
+    if (first) Try(dat_ep_disconnect(ep, DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
+    (void)Await(connections_, "the end");
+    return bytes_[1];
+  }
+  void Say(DAT_EP_HANDLE ep) {
+    DAT_LMR_TRIPLET out = Triplet(&bytes_[0], 1, lmr_context_);
+    Try(dat_ep_post_send(ep, 1, &out, Cookie(0), DAT_COMPLETION_DEFAULT_FLAG), "a send");
+    Complete(sends_);
+  }
+  // A transfer that fails ends the connection, and that is told.
+  void Complete(DAT_EVD_HANDLE evd) {
+    const DAT_EVENT event = Await(evd, "a completion");
+    if (event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS) return;
+    (void)Await(connections_, "the end");
+    throw Refused("the connection is lost");
+  }
+
+  DAT_IA_HANDLE ia_ = DAT_HANDLE_NULL;
+  DAT_PZ_HANDLE pz_ = DAT_HANDLE_NULL;
+  DAT_EVD_HANDLE requests_ = DAT_HANDLE_NULL, connections_ = DAT_HANDLE_NULL;
+  DAT_EVD_HANDLE sends_ = DAT_HANDLE_NULL, receives_ = DAT_HANDLE_NULL;
+  DAT_LMR_CONTEXT lmr_context_ = 0;
+  uint8_t bytes_[2] = {};
+};
+
+// ------------------------------------------------------------------------- who goes on
+
+void SurviveAsServer() {
+  Program program;
+  program.Listen();
+  EXPECT_EQ(program.Serve(kGoOn), kGoOn);
+  const Holdings before = HoldingsNow();
+  for (uint8_t heard = kGoOn; heard != kStop;) {
+    try {
+      heard = program.Serve(kGoOn, DAT_TIMEOUT_INFINITE);
+    } catch (const Refused&) {
+    }
+  }
+  EXPECT_TRUE(HoldsAtMost(before));
+}
+
+void SurviveAsClient() {
+  Program program;
+  for (uint8_t heard = kGoOn; heard != kStop;) {
+    try {
+      heard = program.Call(kGoOn, 2 * kSecond);
+    } catch (const Refused&) {
+    }
+  }
+}
+
+// ------------------------------------------------------------------------- who is failed
+
+void LiveAsClient(bool last) {
+  Program program;
+  program.Call(last ? kStop : kGoOn);
+}
+void LiveAsServer(bool last) {
+  Program program;
+  program.Listen();
+  program.Serve(last ? kStop : kGoOn);
+}
+
+TEST(FailingCalls, OfAClient) { FailEachCall(SurviveAsServer, LiveAsClient); }
+TEST(FailingCalls, OfAServer) { FailEachCall(SurviveAsClient, LiveAsServer); }
+
+}  // namespace
+}  // namespace viaduct::tests

@@ -1,0 +1,63 @@
+#include "tests/faults/lives.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/faults/failing_calls.h"
+#include "tests/faults/killer.h"
+#include "tests/faults/leftovers.h"
+
+namespace viaduct::tests {
+namespace {
+
+constexpr unsigned kLongestLife = 60;  // seconds
+// How a life ends beside 0 and 1: it has not so many of these calls; the kernel has no filters.
+constexpr int kNothingFailed = 7, kNoFilter = 8;
+
+// A life with that failure, in a process of its own. False: it has not so many of these calls.
+bool Fail(const FailingCall& call, int n, void (*live)(bool)) {
+  SCOPED_TRACE(std::string(call.name) + " " + std::to_string(n));
+  Victim victim([&] {
+    alarm(kLongestLife);
+    Holdings most = HoldingsNow();
+    most.threads += 3;  // who lets the call fail, and the library's own two, which stay
+    most.descriptors += 3;
+    if (!FailCall(call, n)) _exit(kNoFilter);
+    try {
+      live(false);
+    } catch (const Refused& refused) {
+      EXPECT_TRUE(CallHasFailed()) << "refused without a reason: " << refused.what();
+    }
+    EXPECT_TRUE(HoldsAtMost(most));
+    if (!CallHasFailed() && !::testing::Test::HasFailure()) _exit(kNothingFailed);
+  });
+  const int status = victim.Join();
+  EXPECT_FALSE(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) << "it hangs";
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  EXPECT_NE(code, kNoFilter) << "this kernel has no filters that ask";
+  EXPECT_TRUE(code == 0 || code == kNothingFailed) << "wait status " << status;
+  return code == 0;
+}
+
+}  // namespace
+
+void FailEachCall(void (*survive)(), void (*live)(bool last)) {
+  Victim survivor(survive);
+  Victim healthy([&] { live(false); });
+  EXPECT_EQ(healthy.Join(), 0);
+  const int most = Rounds(4, 1000);
+  for (const FailingCall& call : FailingCalls()) {
+    for (int n = 1; n <= most && Fail(call, n, live); ++n) {
+    }
+    if (::testing::Test::HasFailure()) return;
+  }
+  Victim last([&] { live(true); });
+  EXPECT_EQ(last.Join(), 0);
+  EXPECT_EQ(survivor.Join(), 0);
+}
+
+}  // namespace viaduct::tests
