@@ -60,19 +60,17 @@ void Host::RemoveUser() {
   LeaveIdlePeers();
 }
 
+bool Host::HasUsers() {
+  MutexLock holder(&listeners_mutex_);
+  return users_ != 0;
+}
+
 void Host::LeaveIdlePeers() {
-  {
-    MutexLock holder(&listeners_mutex_);
-    if (users_ != 0) return;
-  }
-  leave_errand_.Post(loop_, this);
+  if (!HasUsers()) leave_errand_.Post(loop_, this);
 }
 
 void Host::LeavePeers() {
-  {
-    MutexLock holder(&listeners_mutex_);
-    if (users_ != 0) return;
-  }
+  if (HasUsers()) return;
   const std::vector<std::shared_ptr<Peer>> peers = peers_.load()->peers;
   for (const std::shared_ptr<Peer>& peer : peers) {
     if (peer->idle()) peer->Die();
@@ -291,6 +289,7 @@ void Host::OnHello(int raw) {
       hello.fds.size() != 1) {
     return;
   }
+  if (!HasUsers()) return;  // the last has gone while it said so, and nobody would leave the peer
   const auto& peers = peers_.load()->peers;
   if (std::count_if(peers.begin(), peers.end(), [&handshake](const auto& peer) {
         return peer->pid() == handshake.pid && peer->side() == 1;

@@ -96,6 +96,7 @@ class Host {
   std::shared_ptr<Peer> FindPeer(pid_t pid);
   void Adopt(std::shared_ptr<Peer> peer);
   void Publish(std::unique_ptr<PeerList> list);
+  bool HasUsers();
   void LeavePeers();  // unless there is a user again
   void OnAcceptable(uint16_t port);
   // Finds or makes the pair with the process at the other end, and asks it. NotFound: it has gone
