@@ -11,6 +11,7 @@
 #include "dat/core/endpoint.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
+#include "dat/core/probes.h"
 #include "verbs/base/at_fork.h"
 #include "verbs/base/log.h"
 #include "verbs/base/settings.h"
@@ -465,6 +466,7 @@ bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
     if (endpoint) endpoint->TakeRequest(*request);
     event.subject = request->handle();
     taken = point.dispatcher_->Post(event).ok();
+    ProbeRequest(point.handle(), event.qualifier, taken);
     if (!taken && reserved) {  // as if it had not come: the endpoint goes on waiting
       endpoint->DropRequest();
       (void)endpoint->Move(EndpointInput::kReserve);

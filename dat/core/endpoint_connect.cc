@@ -10,6 +10,7 @@
 #include "dat/core/endpoint.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/peer_listening.h"
+#include "dat/core/probes.h"
 #include "dat/core/receive_watch.h"
 #include "verbs/base/epoch.h"
 
@@ -75,6 +76,7 @@ Error Endpoint::Apply(EndpointInput input) {
   }
   const bool was_connected =
       state() == EndpointState::kConnected || state() == EndpointState::kDisconnectPending;
+  ProbeState(owner_.handle, state(), move.next, input);
   state_.store(move.next, std::memory_order_release);
   Count(input);
   if (move.flush && pair_ != nullptr) pair_->Flush();

@@ -8,6 +8,7 @@
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/notifier.h"
+#include "dat/core/probes.h"
 #include "verbs/base/epoch.h"
 
 namespace viaduct::core {
@@ -26,7 +27,9 @@ CompletionOwner& OwnerOf(const verbs::Completion& completion) {
 
 // False: its observer keeps it.
 bool BecomesEvent(const verbs::Completion& completion) {
-  CompletionObserver* const observer = OwnerOf(completion).observer.load(std::memory_order_acquire);
+  const CompletionOwner& owner = OwnerOf(completion);
+  ProbeCompletion(owner.handle, completion);
+  CompletionObserver* const observer = owner.observer.load(std::memory_order_acquire);
   return observer == nullptr || observer->OnCompletion(completion);
 }
 
