@@ -176,10 +176,15 @@ VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadli
   options.one_shot = true;
   options.since = nic.adapter().executor().Now();
   options.deadline = deadline;
+  // Where memory ends on the way nobody would decide it.
+  absl::Cleanup refuse = [&] {
+    if (*out) (*out)->Destroy();
+  };
   do {
     error = NextRequest(nic, options, *dispatcher, out);
     // In another process somebody may have waited for longer: then this one keeps its place.
   } while (error.ok() && (*out)->PassToElder(options));
+  std::move(refuse).Cancel();
   return error.ok() ? VIP_SUCCESS : compat::ResultOf(error);
 }
 

@@ -151,6 +151,37 @@ TEST(OutOfMemory, ANotifyGoesOnBehindAFailure) {
   });
 }
 
+// The client hears of each request, whether it was shown to somebody or not.
+TEST(OutOfMemory, AFailedVipConnectWaitLeavesNoRequestUndecided) {
+  RunPair(
+      [](Peer&) {
+        Side side;
+        int n = 0;
+        for (bool failed = true; failed;) {
+          SCOPED_TRACE(++n);
+          NetAddress local = side.nic.Address(Name(0));
+          VIP_CONN_HANDLE request = nullptr;
+          FailAllocation(n);
+          const VIP_RETURN result = VipConnectWait(side.nic.handle, local.get(), VIP_INFINITE,
+                                                   side.requester.get(), &side.peer, &request);
+          failed = StopFailing();
+          EXPECT_TRUE(result == VIP_SUCCESS || (failed && result == VIP_ERROR_RESOURCE)) << result;
+          if (result == VIP_SUCCESS) EXPECT_EQ(VipConnectReject(request), VIP_SUCCESS);
+        }
+        EXPECT_GT(n, 3) << "the libraries allocate elsewhere";
+        side.Accept(0);
+      },
+      [](Peer&) {
+        Side side;
+        constexpr VIP_ULONG kLong = 10000;  // ms
+        VIP_RETURN result;
+        do {
+          result = side.Request(0, kLong);
+          ASSERT_NE(result, VIP_TIMEOUT) << "nobody decides the request";
+        } while (result != VIP_SUCCESS);
+      });
+}
+
 constexpr int kTries = 8;  // the first so many allocations of a call, one by one
 
 TEST(OutOfMemory, VipDisconnectNeedsNone) {
