@@ -17,6 +17,9 @@ namespace {
 using verbs::SpinLockHolder;
 
 constexpr int kBatch = 16;
+// Of an eager one: a look takes as many as there is room for, although an observer keeps them, and
+// looks again when it has found as many.
+constexpr uint32_t kFewest = 4;
 
 // No more than there is room for: a consumer's call is not to allocate.
 int BatchOf(uint32_t length) { return static_cast<int>(std::min<uint32_t>(kBatch, length)); }
@@ -90,7 +93,7 @@ EventDispatcher::EventDispatcher(InterfaceAdapter& adapter, uint32_t length, uin
       takes_all_(eager),
       length_(length),
       batch_(BatchOf(length)) {
-  events_.Reserve(length);
+  events_.Reserve(eager ? std::max(length, kFewest) : length);
 }
 
 EventDispatcher::~EventDispatcher() = default;
