@@ -29,7 +29,7 @@ CompletionOwner& OwnerOf(const verbs::Completion& completion) {
 }
 
 // False: its observer keeps it.
-bool BecomesEvent(const verbs::Completion& completion) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool BecomesEvent(const verbs::Completion& completion) {
   const CompletionOwner& owner = OwnerOf(completion);
   ProbeCompletion(owner.handle, completion);
   CompletionObserver* const observer = owner.observer.load(std::memory_order_acquire);
