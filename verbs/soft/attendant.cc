@@ -5,17 +5,13 @@
 namespace viaduct::verbs {
 
 Attendant::Attendant(Executor& executor)
-    : executor_(executor), anchor_(std::make_shared<Anchor>()) {
-  anchor_->attendant.store(this);
+    : executor_(executor), anchor_(std::make_shared<Anchor<&Attendant::Run, Attendant>>()) {
+  anchor_->Begin(this);
 }
 
 Attendant::~Attendant() {
-  anchor_->attendant.store(nullptr);
+  anchor_->End();
   executor_.Drain();
-}
-
-void Attendant::Anchor::Run() {
-  if (Attendant* const live = attendant.load()) live->Run();
 }
 
 void Attendant::Urge(SoftCompletionQueue& queue, bool now) {
@@ -35,7 +31,7 @@ void Attendant::Urge(SoftCompletionQueue& queue, bool now) {
     }
     scheduled_ = true;
   }
-  anchor_->errand.Post(executor_, anchor_);
+  anchor_->Post(executor_);
 }
 
 void Attendant::Unlink(SoftCompletionQueue** list, SoftCompletionQueue& queue) {
@@ -84,10 +80,12 @@ void Attendant::Run() {
   const bool at_once = urgent_;
   scheduled_ = more;
   if (more && !at_once) {
-    tick_ = executor_.RunAt(executor_.Now() + kTick, [anchor = anchor_] { anchor->Run(); });
+    tick_ = executor_.RunAt(executor_.Now() + kTick, [anchor = anchor_] {
+      if (Attendant* const attendant = anchor->Get()) attendant->Run();
+    });
   }
   lock_.Unlock();
-  if (more && at_once) anchor_->errand.Post(executor_, anchor_);
+  if (more && at_once) anchor_->Post(executor_);
 }
 
 }  // namespace viaduct::verbs

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <memory>
 
-#include "verbs/base/errand.h"
+#include "verbs/base/anchor.h"
 #include "verbs/base/executor.h"
 #include "verbs/base/lock.h"
 
@@ -33,19 +33,11 @@ class Attendant {
   void Forget(SoftCompletionQueue& queue);
 
  private:
-  // Outlives it on the executor.
-  struct Anchor {
-    void Run();
-
-    std::atomic<Attendant*> attendant;
-    Errand<&Anchor::Run, std::shared_ptr<Anchor>> errand;
-  };
-
   void Run();
   static void Unlink(SoftCompletionQueue** list, SoftCompletionQueue& queue);
 
   Executor& executor_;
-  const std::shared_ptr<Anchor> anchor_;
+  const std::shared_ptr<Anchor<&Attendant::Run, Attendant>> anchor_;
   SpinLock lock_;
   SoftCompletionQueue* listed_ ABSL_GUARDED_BY(lock_) = nullptr;   // for the next run
   SoftCompletionQueue* batch_ ABSL_GUARDED_BY(lock_) = nullptr;    // of this run, still to do

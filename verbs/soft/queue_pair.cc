@@ -46,14 +46,14 @@ absl::StatusOr<std::unique_ptr<SoftQueuePair>> SoftQueuePair::Create(
   if (pair->shared_ != nullptr) pair->shared_->AddPair(*pair);
   absl::Status applied = pair->Apply(options);
   if (!applied.ok()) return applied;
-  pair->anchor_->pair.store(pair.get());
+  pair->anchor_->Begin(pair.get());
   return pair;
 }
 
 SoftQueuePair::SoftQueuePair(SoftContext& context, const QueuePairOptions& options)
     : context_(context),
       regions_(context.regions()),
-      anchor_(std::make_shared<Anchor>()),
+      anchor_(std::make_shared<decltype(anchor_)::element_type>()),
       sink_(options.sink),
       user_context_(options.context),
       own_domain_(context.NewDomain()),
@@ -77,7 +77,7 @@ SoftQueuePair::~SoftQueuePair() {
   Disconnect(DisconnectMode::kAbrupt);
   if (shared_ != nullptr) shared_->RemovePair(*this);
   // Of one that could not be made the executor has not heard.
-  if (anchor_->pair.exchange(nullptr) != nullptr) context_.executor().Drain();
+  if (anchor_->End()) context_.executor().Drain();
   for (int i = 0; i < attachment_count_; i++) {
     PassLockHolder holder(&attachments_[i].queue->lock());
     attachments_[i].queue->Forget(attachments_[i]);
@@ -252,7 +252,7 @@ absl::Status SoftQueuePair::Attach(Link& link) {
 }
 
 bool SoftQueuePair::Established(absl::Span<const uint8_t> private_data) {
-  std::shared_ptr<Anchor> anchor = anchor_;
+  const auto anchor = anchor_;
   uint64_t connection;
   {
     MutexLock control(&control_);
@@ -262,7 +262,7 @@ bool SoftQueuePair::Established(absl::Span<const uint8_t> private_data) {
   }
   // A Disconnect(kAbrupt) may have come in between; then nobody wants to know.
   if (may_report_.load()) sink_->OnConnected(*this, private_data);
-  if (anchor->pair.load() == nullptr) return false;
+  if (anchor->Get() == nullptr) return false;
   {
     MutexLock control(&control_);
     if (state_.load() != State::kConnected || connection_ != connection) return false;
@@ -336,9 +336,9 @@ void SoftQueuePair::Settle() {
   NotifyAll();
   if (!may_report_.exchange(false)) return;
   if (broken.damage != Damage::kNone) {
-    std::shared_ptr<Anchor> anchor = anchor_;
+    const auto anchor = anchor_;
     sink_->OnDamage(*this, broken.damage);
-    if (anchor->pair.load() == nullptr) return;
+    if (anchor->Get() == nullptr) return;
   }
   sink_->OnDisconnected(*this, cause);
 }
@@ -469,7 +469,7 @@ void SoftQueuePair::AwaitTaken(uint64_t connection) {
   const uint64_t taken = receives_.done.load();
   Executor& executor = context_.executor();
   leave_timer_ = executor.RunAt(executor.Now() + kTakeTime, [=, anchor = anchor_] {
-    SoftQueuePair* const pair = anchor->pair.load();
+    SoftQueuePair* const pair = anchor->Get();
     if (pair != nullptr) pair->EndUnlessTaken(connection, taken);
   });
 }
@@ -527,30 +527,28 @@ void SoftQueuePair::ReportLater(Report what) {
   TellLater();
 }
 
-void SoftQueuePair::TellLater() { anchor_->errand.Post(context_.executor(), anchor_); }
+void SoftQueuePair::TellLater() { anchor_->Post(context_.executor()); }
 
 // Each may end the pair.
-void SoftQueuePair::Anchor::Tell() {
-  if (SoftQueuePair* const live = pair.load()) live->TellUntaken();
-  bool fails = false;
-  if (SoftQueuePair* const live = pair.load()) {
-    // One that fails from here on is settled by the next call, behind what it reports until then.
-    fails = live->failing_.load();
-    live->TellReports();
-  }
-  if (!fails) return;
-  if (SoftQueuePair* const live = pair.load()) live->Settle();
+void SoftQueuePair::Tell() {
+  const auto anchor = anchor_;
+  TellUntaken();
+  if (anchor->Get() == nullptr) return;
+  // One that fails from here on is settled by the next call, behind what it reports until then.
+  const bool fails = failing_.load();
+  TellReports();
+  if (fails && anchor->Get() != nullptr) Settle();
 }
 
 void SoftQueuePair::TellReports() {
   static constexpr void (ConnectionSink::*kCalls[kReports])(QueuePair&) = {
       &ConnectionSink::OnDropped, &ConnectionSink::OnRefusedWrite, &ConnectionSink::OnRefusedRead};
-  const std::shared_ptr<Anchor> anchor = anchor_;  // a sink may destroy the pair
+  const auto anchor = anchor_;  // a sink may destroy the pair
   for (int what = 0; what < kReports; ++what) {
     for (uint32_t left = reports_[what].exchange(0); left > 0; --left) {
       if (!may_report_.load()) return;
       (sink_->*kCalls[what])(*this);
-      if (anchor->pair.load() == nullptr) return;
+      if (anchor->Get() == nullptr) return;
     }
   }
 }

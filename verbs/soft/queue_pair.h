@@ -24,7 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "verbs/base/errand.h"
+#include "verbs/base/anchor.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/soft/attachment.h"
@@ -244,13 +244,6 @@ class SoftQueuePair final : public QueuePair {
   uint32_t activity() const { return activity_.load(std::memory_order_relaxed); }
 
  private:
-  // Outlives the pair on the executor.
-  struct Anchor {
-    void Tell();
-
-    std::atomic<SoftQueuePair*> pair;
-    Errand<&Anchor::Tell, std::shared_ptr<Anchor>> errand;
-  };
   // kInvalidating: open, and shows invalidated_.
   enum class Message : uint8_t { kNone, kOpen, kInvalidating, kDiscarding };
   // What Serve has to look after.
@@ -278,6 +271,8 @@ class SoftQueuePair final : public QueuePair {
 
   // ---- what the sink is told on the executor, soon after TellLater
   void TellLater();
+  // On the executor; may end the pair, as each of the three below may.
+  void Tell();
   // That no wire has taken the attempt.
   void TellUntaken();
   // Once for each call of ReportLater. A peer may cause them faster than they are told: what waits
@@ -392,7 +387,7 @@ class SoftQueuePair final : public QueuePair {
 
   SoftContext& context_;
   RegionTable& regions_;
-  const std::shared_ptr<Anchor> anchor_;
+  const std::shared_ptr<Anchor<&SoftQueuePair::Tell, SoftQueuePair>> anchor_;
   ConnectionSink* const sink_;
   void* const user_context_;
 

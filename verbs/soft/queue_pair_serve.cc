@@ -49,7 +49,7 @@ void SoftQueuePair::LookLater() {
   Executor& executor = context_.executor();
   try {
     executor.RunAt(executor.Now() + kLookAgain, [anchor = anchor_] {
-      SoftQueuePair* const pair = anchor->pair.load();
+      SoftQueuePair* const pair = anchor->Get();
       if (pair == nullptr) return;
       pair->look_due_.store(false);
       pair->MarkArrived();

@@ -28,13 +28,13 @@ SoftSharedReceiveQueue::SoftSharedReceiveQueue(SoftContext& context,
       sink_(options.sink),
       domain_(static_cast<const SoftDomain*>(options.domain)->id()),
       max_segments_(std::max(options.max_segments, 1u)),
-      anchor_(std::make_shared<Anchor>()),
+      anchor_(std::make_shared<decltype(anchor_)::element_type>()),
       max_receives_(options.max_receives) {
-  anchor_->queue.store(this);
+  anchor_->Begin(this);
 }
 
 SoftSharedReceiveQueue::~SoftSharedReceiveQueue() {
-  anchor_->queue.store(nullptr);
+  anchor_->End();
   context_.executor().Drain();
 }
 
@@ -83,15 +83,15 @@ void SoftSharedReceiveQueue::CheckLimit() {
   if (available() >= limit_) return;
   limit_ = 0;
   if (sink_ == nullptr) return;
-  anchor_->low_marks.fetch_add(1);
-  anchor_->errand.Post(context_.executor(), anchor_);
+  low_marks_.fetch_add(1);
+  anchor_->Post(context_.executor());
 }
 
-void SoftSharedReceiveQueue::Anchor::Tell() {
-  for (uint32_t left = low_marks.exchange(0); left > 0; --left) {
-    SoftSharedReceiveQueue* const live = queue.load();
-    if (live == nullptr) return;
-    live->sink_->OnLowWatermark(*live);
+void SoftSharedReceiveQueue::TellLowMarks() {
+  const auto anchor = anchor_;  // the sink may destroy the queue
+  for (uint32_t left = low_marks_.exchange(0); left > 0; --left) {
+    sink_->OnLowWatermark(*this);
+    if (anchor->Get() == nullptr) return;
   }
 }
 

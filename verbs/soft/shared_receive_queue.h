@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "verbs/base/errand.h"
+#include "verbs/base/anchor.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/soft/region_table.h"
@@ -51,23 +51,17 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue {
   bool Take(SoftQueuePair& pair, WorkQueue<ReceiveEntry>* to);
 
  private:
-  // Outlives the queue on the executor.
-  struct Anchor {
-    void Tell();
-
-    std::atomic<SoftSharedReceiveQueue*> queue;
-    std::atomic<uint32_t> low_marks{0};  // that the sink is to be told of
-    Errand<&Anchor::Tell, std::shared_ptr<Anchor>> errand;
-  };
-
   SoftSharedReceiveQueue(SoftContext& context, const SharedReceiveOptions& options);
+  void TellLowMarks();
   void CheckLimit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   SoftContext& context_;
   SharedReceiveSink* const sink_;
   const DomainId domain_;
   const uint32_t max_segments_;
-  const std::shared_ptr<Anchor> anchor_;
+  const std::shared_ptr<Anchor<&SoftSharedReceiveQueue::TellLowMarks, SoftSharedReceiveQueue>>
+      anchor_;
+  std::atomic<uint32_t> low_marks_{0};  // that the sink is to be told of
 
   mutable SpinLock lock_;
   WorkQueue<ReceiveEntry> receives_;  // `done` and `reaped` count what was taken
