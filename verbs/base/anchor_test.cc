@@ -26,9 +26,10 @@ class Ship {
  private:
   void Answer() {
     const auto anchor = anchor_;
+    const bool ends = sinks != nullptr;
     ++*calls;
-    if (sinks != nullptr) sinks->reset();
-    EXPECT_EQ(anchor->Get() == nullptr, *calls == 2);
+    if (ends) sinks->reset();
+    EXPECT_EQ(anchor->Get() == nullptr, ends);
   }
 
   const std::shared_ptr<Anchor<&Ship::Answer, Ship>> anchor_ =
