@@ -8,24 +8,27 @@
 #include "gtest/gtest.h"
 #include "tests/conformance/dat/side.h"
 #include "tests/conformance/harness/harness.h"
-#include "tests/faults/leftovers.h"
 #include "tests/faults/lives.h"
 
 namespace viaduct::tests {
 namespace {
 
 constexpr int kRounds = 3;
-constexpr uint8_t kGoOn = 1, kStop = 2;  // the messages
+
+DAT_TIMEOUT TimeoutOf(Patience patience) {
+  if (patience == Patience::kForever) return DAT_TIMEOUT_INFINITE;
+  return patience == Patience::kLong ? 2 * kPatience : 2 * kSecond;
+}
 
 void Try(DAT_RETURN value, const char* call) {
   if (value != DAT_SUCCESS) throw Refused(call);
 }
 
 // What is waited for comes, or a call says that it will not.
-DAT_EVENT Await(DAT_EVD_HANDLE evd, const char* what, DAT_TIMEOUT timeout = 2 * kPatience) {
+DAT_EVENT Await(DAT_EVD_HANDLE evd, const char* what, Patience patience = Patience::kLong) {
   DAT_EVENT event;
   DAT_COUNT more;
-  const DAT_RETURN value = dat_evd_wait(evd, timeout, 1, &event, &more);
+  const DAT_RETURN value = dat_evd_wait(evd, TimeoutOf(patience), 1, &event, &more);
   if (Fails(value, DAT_TIMEOUT_EXPIRED)) {
     ADD_FAILURE() << what << " never came";
     throw Refused(what);
@@ -52,23 +55,20 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  void Listen() {
-    DAT_PSP_HANDLE psp;
-    Try(dat_psp_create(ia_, Port(0), requests_, DAT_PSP_CONSUMER_FLAG, &psp), "dat_psp_create");
-  }
-
-  // A connection from its request to its end; this side says `say`. Returns what it heard.
-  uint8_t Serve(uint8_t say, DAT_TIMEOUT patience = 2 * kPatience) {
+  char Serve(char say, Patience patience) {
+    if (psp_ == DAT_HANDLE_NULL) {
+      Try(dat_psp_create(ia_, Port(0), requests_, DAT_PSP_CONSUMER_FLAG, &psp_), "dat_psp_create");
+    }
     const DAT_EVENT request = Await(requests_, "a request", patience);
     const DAT_CR_HANDLE cr = request.event_data.cr_arrival_event_data.cr_handle;
     return Live([&](DAT_EP_HANDLE ep) { return dat_cr_accept(cr, ep, 0, nullptr); }, say, false);
   }
-  uint8_t Call(uint8_t say, DAT_TIMEOUT timeout = kPatience) {
+  char Call(char say, Patience patience) {
     sockaddr_in to = Ipv4("127.0.0.1");
     return Live(
         [&](DAT_EP_HANDLE ep) {
-          return dat_ep_connect(ep, Pointer(to), Port(0), timeout, 0, nullptr, DAT_QOS_BEST_EFFORT,
-                                DAT_CONNECT_DEFAULT_FLAG);
+          return dat_ep_connect(ep, Pointer(to), Port(0), TimeoutOf(patience), 0, nullptr,
+                                DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
         },
         say, true);
   }
@@ -93,7 +93,7 @@ class Program {
   }
   void Close() { EXPECT_EQ(dat_ia_close(ia_, DAT_CLOSE_ABRUPT_FLAG), DAT_RETURN{DAT_SUCCESS}); }
 
-  uint8_t Live(const std::function<DAT_RETURN(DAT_EP_HANDLE)>& begin, uint8_t say, bool first) {
+  char Live(const std::function<DAT_RETURN(DAT_EP_HANDLE)>& begin, char say, bool first) {
     DAT_EP_HANDLE ep;
     Try(dat_ep_create(ia_, pz_, receives_, sends_, connections_, nullptr, &ep), "dat_ep_create");
     absl::Cleanup free = [&] {
@@ -137,52 +137,15 @@ class Program {
 
   DAT_IA_HANDLE ia_ = DAT_HANDLE_NULL;
   DAT_PZ_HANDLE pz_ = DAT_HANDLE_NULL;
+  DAT_PSP_HANDLE psp_ = DAT_HANDLE_NULL;
   DAT_EVD_HANDLE requests_ = DAT_HANDLE_NULL, connections_ = DAT_HANDLE_NULL;
   DAT_EVD_HANDLE sends_ = DAT_HANDLE_NULL, receives_ = DAT_HANDLE_NULL;
   DAT_LMR_CONTEXT lmr_context_ = 0;
-  uint8_t bytes_[2] = {};
+  char bytes_[2] = {};
 };
 
-// ------------------------------------------------------------------------- who goes on
-
-void SurviveAsServer() {
-  Program program;
-  program.Listen();
-  EXPECT_EQ(program.Serve(kGoOn), kGoOn);
-  const Holdings before = HoldingsNow();
-  for (uint8_t heard = kGoOn; heard != kStop;) {
-    try {
-      heard = program.Serve(kGoOn, DAT_TIMEOUT_INFINITE);
-    } catch (const Refused&) {
-    }
-  }
-  EXPECT_TRUE(HoldsAtMost(before));
-}
-
-void SurviveAsClient() {
-  Program program;
-  for (uint8_t heard = kGoOn; heard != kStop;) {
-    try {
-      heard = program.Call(kGoOn, 2 * kSecond);
-    } catch (const Refused&) {
-    }
-  }
-}
-
-// ------------------------------------------------------------------------- who is failed
-
-void LiveAsClient(bool last) {
-  Program program;
-  program.Call(last ? kStop : kGoOn);
-}
-void LiveAsServer(bool last) {
-  Program program;
-  program.Listen();
-  program.Serve(last ? kStop : kGoOn);
-}
-
-TEST(FailingCalls, OfAClient) { FailEachCall(SurviveAsServer, LiveAsClient); }
-TEST(FailingCalls, OfAServer) { FailEachCall(SurviveAsClient, LiveAsServer); }
+TEST(FailingCalls, OfAClient) { FailEachCallOfAClient<Program>(); }
+TEST(FailingCalls, OfAServer) { FailEachCallOfAServer<Program>(); }
 
 }  // namespace
 }  // namespace viaduct::tests

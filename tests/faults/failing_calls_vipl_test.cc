@@ -1,7 +1,6 @@
 // failing_calls_dat_test.cc for VIPL programs.
 #include <vipl.h>
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -10,17 +9,19 @@
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
 #include "tests/conformance/vipl/side.h"
-#include "tests/faults/leftovers.h"
 #include "tests/faults/lives.h"
 
 namespace viaduct::tests {
 namespace {
 
 constexpr int kRounds = 3;
-constexpr char kGoOn = 1, kStop = 2;  // the messages
-constexpr VIP_ULONG kLong = 20000;    // ms
-constexpr VIP_ULONG kOneAttempt = 2000;
+constexpr VIP_ULONG kLong = 20000, kOneAttempt = 2000;      // ms
 constexpr int kLastReceive = kRounds, kSend = kRounds + 1;  // of the descriptors
+
+VIP_ULONG TimeoutOf(Patience patience) {
+  if (patience == Patience::kForever) return VIP_INFINITE;
+  return patience == Patience::kLong ? kLong : kOneAttempt;
+}
 
 void Try(VIP_RETURN value, const char* call) {
   if (value != VIP_SUCCESS) throw Refused(call + (": " + std::to_string(value)));
@@ -51,12 +52,11 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // A connection from its request to its end; this side says `say`. Returns what it heard.
-  char Serve(char say, VIP_ULONG patience = kLong) {
+  char Serve(char say, Patience patience) {
     NetAddress local = Address(Name(0)), remote;
     VIP_VI_ATTRIBUTES theirs;
     VIP_CONN_HANDLE request;
-    TryWait(VipConnectWait(nic_, local.get(), patience, remote.get(), &theirs, &request),
+    TryWait(VipConnectWait(nic_, local.get(), TimeoutOf(patience), remote.get(), &theirs, &request),
             "a request");
     absl::Cleanup reject = [&] { (void)VipConnectReject(request); };
     return Live(
@@ -66,12 +66,12 @@ class Program {
         },
         say, false);
   }
-  char Call(char say, VIP_ULONG timeout = kLong) {
+  char Call(char say, Patience patience) {
     return Live(
         [&](VIP_VI_HANDLE vi) {
           NetAddress local = Address("client"), remote = Address(Name(0));
           VIP_VI_ATTRIBUTES theirs;
-          return VipConnectRequest(vi, local.get(), remote.get(), timeout, &theirs);
+          return VipConnectRequest(vi, local.get(), remote.get(), TimeoutOf(patience), &theirs);
         },
         say, true);
   }
@@ -142,44 +142,8 @@ class Program {
   } memory_ = {};
 };
 
-// ------------------------------------------------------------------------- who goes on
-
-void SurviveAsServer() {
-  Program program;
-  EXPECT_EQ(program.Serve(kGoOn), kGoOn);
-  const Holdings before = HoldingsNow();
-  for (char heard = kGoOn; heard != kStop;) {
-    try {
-      heard = program.Serve(kGoOn, VIP_INFINITE);
-    } catch (const Refused&) {
-    }
-  }
-  EXPECT_TRUE(HoldsAtMost(before));
-}
-
-void SurviveAsClient() {
-  Program program;
-  for (char heard = kGoOn; heard != kStop;) {
-    try {
-      heard = program.Call(kGoOn, kOneAttempt);
-    } catch (const Refused&) {
-    }
-  }
-}
-
-// ------------------------------------------------------------------------- who is failed
-
-void LiveAsClient(bool last) {
-  Program program;
-  program.Call(last ? kStop : kGoOn);
-}
-void LiveAsServer(bool last) {
-  Program program;
-  program.Serve(last ? kStop : kGoOn);
-}
-
-TEST(FailingCalls, OfAClient) { FailEachCall(SurviveAsServer, LiveAsClient); }
-TEST(FailingCalls, OfAServer) { FailEachCall(SurviveAsClient, LiveAsServer); }
+TEST(FailingCalls, OfAClient) { FailEachCallOfAClient<Program>(); }
+TEST(FailingCalls, OfAServer) { FailEachCallOfAServer<Program>(); }
 
 }  // namespace
 }  // namespace viaduct::tests

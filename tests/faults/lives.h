@@ -4,6 +4,9 @@
 
 #include <stdexcept>
 
+#include "gtest/gtest.h"
+#include "tests/faults/leftovers.h"
+
 namespace viaduct::tests {
 
 // Thrown by a life that ends early, which is its right where a call has failed.
@@ -12,10 +15,50 @@ class Refused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What a program says to its peer. Who hears the last of them ends.
+constexpr char kGoOn = 1, kStop = 2;
+// How long it waits for a connection: what has to come comes within kLong, and a failure is
+// recorded if it does not.
+enum class Patience { kOneAttempt, kLong, kForever };
+
 // Each system call of failing_calls.h fails in a life of its own, the first of its kind, the next,
 // and so on. No life hangs, crashes, keeps anything or is refused without a failure. A life with
 // `last` tells the survivor to end, which it then does without failures of its own.
 void FailEachCall(void (*survive)(), void (*live)(bool last));
+
+// `Program` opens and closes an adapter; Serve and Call make a connection, say a word, and return
+// the one that they have heard when the connection has ended. Each throws Refused.
+template <typename Program>
+void FailEachCallOfAClient() {
+  FailEachCall(
+      [] {
+        Program program;
+        EXPECT_EQ(program.Serve(kGoOn, Patience::kLong), kGoOn);
+        const Holdings before = HoldingsNow();
+        for (char heard = kGoOn; heard != kStop;) {
+          try {
+            heard = program.Serve(kGoOn, Patience::kForever);
+          } catch (const Refused&) {
+          }
+        }
+        EXPECT_TRUE(HoldsAtMost(before));
+      },
+      [](bool last) { Program().Call(last ? kStop : kGoOn, Patience::kLong); });
+}
+template <typename Program>
+void FailEachCallOfAServer() {
+  FailEachCall(
+      [] {
+        Program program;
+        for (char heard = kGoOn; heard != kStop;) {
+          try {
+            heard = program.Call(kGoOn, Patience::kOneAttempt);
+          } catch (const Refused&) {
+          }
+        }
+      },
+      [](bool last) { Program().Serve(last ? kStop : kGoOn, Patience::kLong); });
+}
 
 }  // namespace viaduct::tests
 
