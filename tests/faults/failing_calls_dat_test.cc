@@ -2,7 +2,6 @@
 // notices, but nothing hangs, crashes or stays behind, and its peer, one process for all of them,
 // goes on.
 #include <functional>
-#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "gtest/gtest.h"
@@ -25,15 +24,14 @@ void Try(DAT_RETURN value, const char* call) {
 }
 
 // What is waited for comes, or a call says that it will not.
+void TryWait(DAT_RETURN value, const char* what) {
+  if (Fails(value, DAT_TIMEOUT_EXPIRED)) ADD_FAILURE() << what << " never came";
+  Try(value, what);
+}
 DAT_EVENT Await(DAT_EVD_HANDLE evd, const char* what, Patience patience = Patience::kLong) {
   DAT_EVENT event;
   DAT_COUNT more;
-  const DAT_RETURN value = dat_evd_wait(evd, TimeoutOf(patience), 1, &event, &more);
-  if (Fails(value, DAT_TIMEOUT_EXPIRED)) {
-    ADD_FAILURE() << what << " never came";
-    throw Refused(what);
-  }
-  Try(value, "dat_evd_wait");
+  TryWait(dat_evd_wait(evd, TimeoutOf(patience), 1, &event, &more), what);
   return event;
 }
 
@@ -76,20 +74,20 @@ class Program {
  private:
   void Prepare() {
     Try(dat_pz_create(ia_, &pz_), "dat_pz_create");
-    const std::pair<DAT_EVD_FLAGS, DAT_EVD_HANDLE*> dispatchers[] = {
-        {DAT_EVD_CR_FLAG, &requests_},
-        {DAT_EVD_CONNECTION_FLAG, &connections_},
-        {DAT_EVD_DTO_FLAG, &sends_},
-        {DAT_EVD_DTO_FLAG, &receives_}};
-    for (const auto& [flags, evd] : dispatchers) {
-      Try(dat_evd_create(ia_, 16, DAT_HANDLE_NULL, flags, evd), "dat_evd_create");
-    }
+    Try(dat_cno_create(ia_, DAT_OS_WAIT_PROXY_AGENT_NULL, &notifier_), "dat_cno_create");
+    NewEvd(DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &requests_);
+    NewEvd(DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &connections_);
+    NewEvd(notifier_, DAT_EVD_DTO_FLAG, &sends_);
+    NewEvd(DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &receives_);
     DAT_REGION_DESCRIPTION region;
     region.for_va = bytes_;
     DAT_LMR_HANDLE lmr;
     Try(dat_lmr_create(ia_, DAT_MEM_TYPE_VIRTUAL, region, sizeof bytes_, pz_, DAT_MEM_PRIV_ALL_FLAG,
                        DAT_VA_TYPE_VA, &lmr, &lmr_context_, nullptr, nullptr, nullptr),
         "dat_lmr_create");
+  }
+  void NewEvd(DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags, DAT_EVD_HANDLE* evd) {
+    Try(dat_evd_create(ia_, 16, cno, flags, evd), "dat_evd_create");
   }
   void Close() { EXPECT_EQ(dat_ia_close(ia_, DAT_CLOSE_ABRUPT_FLAG), DAT_RETURN{DAT_SUCCESS}); }
 
@@ -115,7 +113,7 @@ class Program {
     bytes_[0] = say;
     for (int round = 0; round < kRounds; ++round) {
       if (first) Say(ep);
-      Complete(receives_);
+      Complete(Await(receives_, "a message"));
       if (!first) Say(ep);
     }
     if (first) Try(dat_ep_disconnect(ep, DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
@@ -125,11 +123,18 @@ class Program {
   void Say(DAT_EP_HANDLE ep) {
     DAT_LMR_TRIPLET out = Triplet(&bytes_[0], 1, lmr_context_);
     Try(dat_ep_post_send(ep, 1, &out, Cookie(0), DAT_COMPLETION_DEFAULT_FLAG), "a send");
-    Complete(sends_);
+    Complete(AwaitSend());
+  }
+  DAT_EVENT AwaitSend() {
+    DAT_EVENT event;
+    while (dat_evd_dequeue(sends_, &event) != DAT_SUCCESS) {
+      DAT_EVD_HANDLE evd;
+      TryWait(dat_cno_wait(notifier_, TimeoutOf(Patience::kLong), &evd), "the notifier's word");
+    }
+    return event;
   }
   // A transfer that fails ends the connection, and that is told.
-  void Complete(DAT_EVD_HANDLE evd) {
-    const DAT_EVENT event = Await(evd, "a completion");
+  void Complete(const DAT_EVENT& event) {
     if (event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS) return;
     (void)Await(connections_, "the end");
     throw Refused("the connection is lost");
@@ -137,6 +142,7 @@ class Program {
 
   DAT_IA_HANDLE ia_ = DAT_HANDLE_NULL;
   DAT_PZ_HANDLE pz_ = DAT_HANDLE_NULL;
+  DAT_CNO_HANDLE notifier_ = DAT_HANDLE_NULL;
   DAT_PSP_HANDLE psp_ = DAT_HANDLE_NULL;
   DAT_EVD_HANDLE requests_ = DAT_HANDLE_NULL, connections_ = DAT_HANDLE_NULL;
   DAT_EVD_HANDLE sends_ = DAT_HANDLE_NULL, receives_ = DAT_HANDLE_NULL;

@@ -15,7 +15,8 @@ namespace viaduct::tests {
 namespace {
 
 constexpr int kRounds = 3;
-constexpr VIP_ULONG kLong = 20000, kOneAttempt = 2000;      // ms
+constexpr VIP_ULONG kLong = 20000, kOneAttempt = 2000;  // ms
+constexpr VIP_ULONG kEntries = 16;
 constexpr int kLastReceive = kRounds, kSend = kRounds + 1;  // of the descriptors
 
 VIP_ULONG TimeoutOf(Patience patience) {
@@ -43,9 +44,11 @@ class Program {
     Try(VipQueryNic(nic_, &attributes_), "VipQueryNic");
     VIP_MEM_ATTRIBUTES attributes = {};
     Try(VipRegisterMem(nic_, &memory_, sizeof memory_, &attributes, &handle_), "VipRegisterMem");
+    Try(VipCreateCQ(nic_, kEntries, &cq_), "VipCreateCQ");
     std::move(close).Cancel();
   }
   ~Program() {
+    EXPECT_EQ(VipDestroyCQ(cq_), VIP_SUCCESS);
     EXPECT_EQ(VipDeregisterMem(nic_, &memory_, handle_), VIP_SUCCESS);
     Close();
   }
@@ -85,7 +88,7 @@ class Program {
   char Live(const std::function<VIP_RETURN(VIP_VI_HANDLE)>& begin, char say, bool first) {
     VIP_VI_ATTRIBUTES attributes = Attributes();
     VIP_VI_HANDLE vi;
-    Try(VipCreateVi(nic_, &attributes, nullptr, nullptr, &vi), "VipCreateVi");
+    Try(VipCreateVi(nic_, &attributes, cq_, nullptr, &vi), "VipCreateVi");
     absl::Cleanup destroy = [&] {
       EXPECT_EQ(VipDisconnect(vi), VIP_SUCCESS);
       for (auto* done : {&VipSendDone, &VipRecvDone}) {
@@ -103,7 +106,8 @@ class Program {
     memory_.said = say;
     for (int round = 0; round < kRounds; ++round) {
       if (first) Say(vi);
-      Complete(&VipRecvWait, vi);
+      VIP_DESCRIPTOR* heard = nullptr;
+      TryWait(VipRecvWait(vi, kLong, &heard), "a message");
       if (!first) Say(vi);
     }
     if (!first) AwaitEnd(vi);
@@ -121,11 +125,12 @@ class Program {
   }
   void Say(VIP_VI_HANDLE vi) {
     Try(VipPostSend(vi, Fill(kSend, &memory_.said), handle_), "VipPostSend");
-    Complete(&VipSendWait, vi);
-  }
-  void Complete(VIP_RETURN (*wait)(VIP_VI_HANDLE, VIP_ULONG, VIP_DESCRIPTOR**), VIP_VI_HANDLE vi) {
-    VIP_DESCRIPTOR* done = nullptr;
-    TryWait(wait(vi, kLong, &done), "a completion");
+    VIP_VI_HANDLE of = nullptr;
+    VIP_BOOLEAN receive = VIP_FALSE;
+    TryWait(VipCQWait(cq_, kLong, &of, &receive), "a completion");
+    EXPECT_EQ(of, vi);
+    VIP_DESCRIPTOR* said = nullptr;
+    Try(VipSendDone(vi, &said), "VipSendDone");
   }
   // The last receive is for nothing but the end.
   void AwaitEnd(VIP_VI_HANDLE vi) {
@@ -136,6 +141,7 @@ class Program {
   VIP_NIC_HANDLE nic_ = nullptr;
   VIP_NIC_ATTRIBUTES attributes_ = {};
   VIP_MEM_HANDLE handle_ = 0;
+  VIP_CQ_HANDLE cq_ = nullptr;
   struct {
     alignas(VIP_DESCRIPTOR_ALIGNMENT) VIP_DESCRIPTOR descriptors[kSend + 1];
     char said, heard;
