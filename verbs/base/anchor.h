@@ -23,12 +23,12 @@ class Anchor final : public std::enable_shared_from_this<Anchor<kMethod, Object>
   Object* Get() const { return object_.load(); }
   // Calls kMethod of the object on the executor, if it still is, as an Errand. Any thread.
   void Post(Executor& executor) { errand_.Post(executor, this->shared_from_this()); }
-
- private:
+  // The same at once. On the executor.
   void Call() {
     if (Object* const object = Get()) (object->*kMethod)();
   }
 
+ private:
   std::atomic<Object*> object_{nullptr};
   Errand<&Anchor::Call, std::shared_ptr<Anchor>> errand_;
 };

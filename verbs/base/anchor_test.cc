@@ -56,6 +56,20 @@ TEST(AnchorTest, DoesNotCallOneThatHasEnded) {
   EXPECT_EQ(calls, 0);
 }
 
+TEST(AnchorTest, CallsAtOnceOnlyWhatIs) {
+  Ship ship;
+  int calls = 0;
+  ship.calls = &calls;
+  const auto anchor = std::make_shared<Anchor<&Ship::Hail, Ship>>();
+  Loop().RunAndWait([&] { anchor->Call(); });
+  Loop().Drain();
+  EXPECT_EQ(calls, 0) << "not begun";
+  anchor->Begin(&ship);
+  Loop().RunAndWait([&] { anchor->Call(); });
+  Loop().Drain();
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(AnchorTest, TellsACallThatItsObjectHasEnded) {
   int calls = 0;
   auto ship = std::make_unique<Ship>();

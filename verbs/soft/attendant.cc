@@ -5,7 +5,7 @@
 namespace viaduct::verbs {
 
 Attendant::Attendant(Executor& executor)
-    : executor_(executor), anchor_(std::make_shared<Anchor<&Attendant::Run, Attendant>>()) {
+    : executor_(executor), anchor_(std::make_shared<decltype(anchor_)::element_type>()) {
   anchor_->Begin(this);
 }
 
@@ -80,9 +80,7 @@ void Attendant::Run() {
   const bool at_once = urgent_;
   scheduled_ = more;
   if (more && !at_once) {
-    tick_ = executor_.RunAt(executor_.Now() + kTick, [anchor = anchor_] {
-      if (Attendant* const attendant = anchor->Get()) attendant->Run();
-    });
+    tick_ = executor_.RunAt(executor_.Now() + kTick, [anchor = anchor_] { anchor->Call(); });
   }
   lock_.Unlock();
   if (more && at_once) anchor_->Post(executor_);

@@ -271,7 +271,7 @@ class SoftQueuePair final : public QueuePair {
 
   // ---- what the sink is told on the executor, soon after TellLater
   void TellLater();
-  // On the executor; may end the pair, as each of the three below may.
+  // On the executor; may end the pair, as TellUntaken, TellReports and Settle may.
   void Tell();
   // That no wire has taken the attempt.
   void TellUntaken();
