@@ -32,6 +32,9 @@ class DeviceUnderTest {
   // are, so that nobody sleeps through one.
   virtual bool tells_solicited() const { return true; }
 
+  // A message for which there is no receive waits for one. iWARP's hardware, and siw, refuse it.
+  virtual bool holds_messages() const { return true; }
+
   // What two ends agree on where a test has immediate data, and where it has none.
   virtual ImmediateForm immediate_form() const { return ImmediateForm::kNative; }
   virtual ImmediateForm usual_form() const { return ImmediateForm::kNone; }

@@ -34,16 +34,17 @@ class Rdma final : public TwoContexts {
   Rdma() : TwoContexts(OpenAt(AddressOfTheLab()), OpenAt(AddressOfTheLab()), kSettling) {}
 
   bool tells_solicited() const override { return false; }
+  bool holds_messages() const override { return !iwarp_; }
   ImmediateForm immediate_form() const override {
-    return frames_ ? ImmediateForm::kFramed : ImmediateForm::kNative;
+    return iwarp_ ? ImmediateForm::kFramed : ImmediateForm::kNative;
   }
   ImmediateForm usual_form() const override {
     return framed_ ? ImmediateForm::kFramed : ImmediateForm::kNone;
   }
 
  private:
-  const bool frames_ = !a().attributes().immediate_data;
-  const bool framed_ = frames_ && std::getenv("RDMA_SUITE_FRAMED") != nullptr;
+  const bool iwarp_ = !a().attributes().immediate_data;
+  const bool framed_ = iwarp_ && std::getenv("RDMA_SUITE_FRAMED") != nullptr;
 };
 
 }  // namespace
