@@ -270,16 +270,18 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
   if (options.exclusive && owned_.exchange(true, std::memory_order_acquire)) {
     return InvalidState(StateDetail::kDispatcherHasWaiter);
   }
-  absl::Cleanup disown = [this] { owned_.store(false, std::memory_order_release); };
-  if (!options.exclusive) std::move(disown).Cancel();
   WaitProgress progress;
   if (watched()) [[unlikely]] {
     SpinLockHolder lock(&lock_);
     progress.last_notices = notices_;
   }
-  const Error error = WaitCounted(deadline, options.interruptible, refusals,
-                                  [&] { return Take(options, event, more, &progress); });
-  if (options.exclusive) std::move(disown).Invoke();
+  const Error error = [&] {
+    const absl::Cleanup disown = [&] {
+      if (options.exclusive) owned_.store(false, std::memory_order_release);
+    };
+    return WaitCounted(deadline, options.interruptible, refusals,
+                       [&] { return Take(options, event, more, &progress); });
+  }();
   if (watched()) [[unlikely]] {
     // What came after the last look was kept from the notifier by this waiter, who does not know
     // of it.

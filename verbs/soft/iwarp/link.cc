@@ -51,8 +51,6 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
     return nullptr;
   }
   std::shared_ptr<IwarpLink> link(new IwarpLink(std::move(shared), pair));
-  link->self_ = link;
-  absl::Cleanup forget = [link] { link->self_.reset(); };  // without memory
   ConnectorOptions dial;
   dial.from = from;
   dial.to = options.address;
@@ -67,6 +65,8 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
     dialling->SetLocalPort(local_port);
     if (heard) dialling->SetHeard();
   };
+  link->self_ = link;
+  absl::Cleanup forget = [&link = *link] { link.self_.reset(); };  // without memory
   link->shared_->loop.Post([link, socket, dial = std::move(dial)]() mutable {
     if (link->pair_.load() == nullptr) return;
     link->connector_ =
@@ -118,7 +118,7 @@ absl::Status IwarpLink::Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair
   link->accepted_->request.private_data = {};
   link->accepted_->private_data.assign(private_data.begin(), private_data.end());
   link->self_ = link;
-  absl::Cleanup forget = [link] { link->self_.reset(); };
+  absl::Cleanup forget = [&link = *link] { link.self_.reset(); };
   if (absl::Status attached = pair.Attach(*link); !attached.ok()) return attached;
   std::move(forget).Cancel();
   link->accepted_->socket = std::move(*socket);
