@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/status/status.h"
 #include "verbs/base/settings.h"
 #include "verbs/open_device.h"
 
@@ -131,10 +132,17 @@ std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file,
   return std::nullopt;
 }
 
-std::optional<NicChoice> ChooseNic(const std::string& name) {
-  return ChooseNic(name, NicFile::Read(verbs::PathSetting(verbs::SettingId::kVipNics)),
-                   verbs::ChoiceSetting(verbs::SettingId::kNicNames) == "any",
-                   verbs::ListInterfaces(), verbs::DefaultAddress(), verbs::ListRdmaAdapters);
+absl::StatusOr<NicChoice> ChooseNic(const std::string& name) {
+  const absl::StatusOr<std::vector<verbs::Interface>> interfaces = verbs::ListInterfaces();
+  if (!interfaces.ok()) return interfaces.status();
+  const absl::StatusOr<verbs::Address> default_address = verbs::DefaultAddress();
+  if (!default_address.ok()) return default_address.status();
+  const std::optional<NicChoice> choice =
+      ChooseNic(name, NicFile::Read(verbs::PathSetting(verbs::SettingId::kVipNics)),
+                verbs::ChoiceSetting(verbs::SettingId::kNicNames) == "any", *interfaces,
+                *default_address, verbs::ListRdmaAdapters);
+  if (!choice) return absl::NotFoundError(name);
+  return *choice;
 }
 
 }  // namespace viaduct::compat

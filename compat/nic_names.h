@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "compat/nic_file.h"
 #include "verbs/base/address.h"
 #include "verbs/base/interfaces.h"
@@ -50,8 +51,9 @@ std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file,
                                    const verbs::Address& default_address,
                                    const RdmaAdapters& rdma_adapters);
 
-// The same on this host, by its settings.
-std::optional<NicChoice> ChooseNic(const std::string& name);
+// The same on this host, by its settings. NotFound: the name means nothing; ResourceExhausted: the
+// kernel could not be asked.
+absl::StatusOr<NicChoice> ChooseNic(const std::string& name);
 
 }  // namespace viaduct::compat
 

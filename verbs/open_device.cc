@@ -39,9 +39,10 @@ absl::StatusOr<std::unique_ptr<Context>> OpenRdmaDevice(const Address& address,
 
 absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
                                                     const std::string& name) {
-  const std::vector<Interface> interfaces = ListInterfaces();
+  const absl::StatusOr<std::vector<Interface>> interfaces = ListInterfaces();
+  if (!interfaces.ok()) return interfaces.status();
   const bool ours =
-      address.IsLoopback() || std::any_of(interfaces.begin(), interfaces.end(),
+      address.IsLoopback() || std::any_of(interfaces->begin(), interfaces->end(),
                                           [&](const Interface& i) { return i.address == address; });
   if (!ours) {
     return absl::NotFoundError(absl::StrCat("no interface has the address ", address.ToString()));

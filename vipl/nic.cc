@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
 #include "compat/attributes.h"
 #include "compat/result.h"
 #include "compat/time.h"
@@ -120,7 +121,8 @@ VIPL_EXPORT VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* Ni
   return Call([&]() -> VIP_RETURN {
     if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
     const auto choice = viaduct::compat::ChooseNic(DeviceName);
-    if (!choice) return VIP_INVALID_PARAMETER;
+    if (absl::IsNotFound(choice.status())) return VIP_INVALID_PARAMETER;
+    if (!choice.ok()) return VIP_ERROR_RESOURCE;
     Ref<Nic> nic;
     const VIP_RETURN result = Nic::Open(DeviceName, *choice, &nic);
     if (result == VIP_SUCCESS) *NicHandle = nic->handle();

@@ -1,9 +1,12 @@
 // Which entries the engine serves itself, and the address that each is opened at.
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "dat/registry/registry.h"
 #include "verbs/base/interfaces.h"
 #include "verbs/base/log.h"
@@ -46,6 +49,13 @@ std::string InterfaceOfRdmaDevice(const std::string& device) {
              : interfaces->path().filename().string();
 }
 
+// Of a number, of an interface, or of nothing: the default route's.
+absl::StatusOr<verbs::Address> AddressOf(const std::string& word) {
+  if (word.empty()) return verbs::DefaultAddress();
+  if (const std::optional<verbs::Address> number = verbs::Address::Parse(word)) return *number;
+  return verbs::InterfaceAddress(word);
+}
+
 }  // namespace
 
 bool IsOfeds(const Entry& entry) {
@@ -72,13 +82,8 @@ core::Error PlaceOf(const Entry& entry, Place* place) {
   std::string parameters = entry.parameters;
   const std::string word = TakeWord(&parameters);
   *place = Place();
-  if (word.empty()) {
-    place->address = verbs::DefaultAddress();
-    return core::Ok();
-  }
-  std::optional<verbs::Address> found = verbs::Address::Parse(word);
-  if (!found) found = verbs::InterfaceAddress(word);
-  if (!found) {
+  absl::StatusOr<verbs::Address> found = AddressOf(word);
+  if (absl::IsNotFound(found.status())) {
     const std::string port = TakeWord(&parameters);
     for (const verbs::RdmaAdapter& adapter : verbs::ListRdmaAdapters()) {
       if (adapter.name != word && adapter.name != word + ":" + port) continue;
@@ -88,7 +93,7 @@ core::Error PlaceOf(const Entry& entry, Place* place) {
     const std::string interface = InterfaceOfRdmaDevice(word);
     if (!interface.empty()) found = verbs::InterfaceAddress(interface);
   }
-  if (!found) {
+  if (absl::IsNotFound(found.status())) {
     if (verbs::LogEnabled(verbs::LogLevel::kWarn)) {
       verbs::WriteLog(verbs::LogLevel::kWarn, "adapter " + entry.name +
                                                   ": no interface, address or RDMA adapter \"" +
@@ -96,6 +101,7 @@ core::Error PlaceOf(const Entry& entry, Place* place) {
     }
     return core::Code::kNotFound;
   }
+  if (!found.ok()) return core::OutOf(core::Resource::kDevice);
   place->address = *found;
   return core::Ok();
 }

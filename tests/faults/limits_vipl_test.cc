@@ -31,7 +31,9 @@ TEST(Descriptors, NoneToOpenANic) {
     VIP_NIC_HANDLE nic = nullptr;
     {
       const DescriptorFamine famine;
-      EXPECT_EQ(VipOpenNic("nic0", &nic), VIP_ERROR_RESOURCE);
+      for (const char* name : {"nic0", "/dev/via_lo", "lo", "127.0.0.1"}) {
+        EXPECT_EQ(VipOpenNic(name, &nic), VIP_ERROR_RESOURCE) << name;
+      }
     }
     Side side;
     EXPECT_EQ(side.State(), VIP_STATE_IDLE);

@@ -9,11 +9,15 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 
 namespace viaduct::verbs {
@@ -25,8 +29,16 @@ socklen_t LengthOf(const sockaddr* address) {
   return address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
 }
 
-std::string ReadFile(const char* path) {
+// Of a call that failed: whether it may be in vain only now.
+absl::Status StatusOf(int error, absl::string_view what) {
+  Log(LogLevel::kWarn, what, ": ", std::strerror(error));
+  return IsShortage(error) ? absl::ResourceExhaustedError(what) : absl::OkStatus();
+}
+
+// Empty where nobody may read it.
+absl::StatusOr<std::string> ReadFile(const char* path) {
   std::ifstream file(path);
+  if (!file.is_open() && IsShortage(errno)) return StatusOf(errno, path);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
@@ -34,11 +46,12 @@ std::string ReadFile(const char* path) {
 
 }  // namespace
 
-std::vector<Interface> ListInterfaces() {
+absl::StatusOr<std::vector<Interface>> ListInterfaces() {
   std::vector<Interface> interfaces;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
-    Log(LogLevel::kWarn, "the kernel does not list its interfaces: ", std::strerror(errno));
+    absl::Status status = StatusOf(errno, "the kernel does not list its interfaces");
+    if (!status.ok()) return status;
     return interfaces;
   }
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
@@ -63,21 +76,24 @@ std::vector<Interface> ListInterfaces() {
   return interfaces;
 }
 
-std::optional<Address> InterfaceAddress(absl::string_view name) {
-  for (const Interface& interface : ListInterfaces()) {
+absl::StatusOr<Address> InterfaceAddress(absl::string_view name) {
+  const absl::StatusOr<std::vector<Interface>> interfaces = ListInterfaces();
+  if (!interfaces.ok()) return interfaces.status();
+  for (const Interface& interface : *interfaces) {
     if (interface.name == name) return interface.address;
   }
-  return std::nullopt;
+  return absl::NotFoundError(absl::StrCat("no interface ", name));
 }
 
-Address DefaultAddress() {
-  const std::string name = internal::DefaultRouteInterface(ReadFile("/proc/net/route"));
-  if (!name.empty()) {
-    for (const Interface& interface : ListInterfaces()) {
-      if (interface.name == name && interface.address.family() == AF_INET) {
-        return interface.address;
-      }
-    }
+absl::StatusOr<Address> DefaultAddress() {
+  const absl::StatusOr<std::string> routes = ReadFile("/proc/net/route");
+  if (!routes.ok()) return routes.status();
+  const std::string name = internal::DefaultRouteInterface(*routes);
+  if (name.empty()) return Address::V4(kLoopback);
+  const absl::StatusOr<std::vector<Interface>> interfaces = ListInterfaces();
+  if (!interfaces.ok()) return interfaces.status();
+  for (const Interface& interface : *interfaces) {
+    if (interface.name == name && interface.address.family() == AF_INET) return interface.address;
   }
   return Address::V4(kLoopback);
 }

@@ -1,11 +1,14 @@
 #include "verbs/base/interfaces.h"
 
 #include <net/if.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
@@ -14,8 +17,28 @@ namespace {
 
 const Address kLocalHost = Address::V4(0x7f000001);
 
+std::vector<Interface> All() {
+  const absl::StatusOr<std::vector<Interface>> all = ListInterfaces();
+  EXPECT_TRUE(all.ok()) << all.status();
+  return all.value_or(std::vector<Interface>());
+}
+
+// No descriptor can be opened while it lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none = {0, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
 TEST(Interfaces, ListsTheLoopback) {
-  const std::vector<Interface> all = ListInterfaces();
+  const std::vector<Interface> all = All();
   const auto loopback = std::find_if(all.begin(), all.end(), [](const Interface& interface) {
     return interface.address == kLocalHost;
   });
@@ -23,18 +46,18 @@ TEST(Interfaces, ListsTheLoopback) {
   EXPECT_EQ(loopback->name, "lo");
   EXPECT_TRUE(loopback->loopback);
   EXPECT_TRUE(loopback->up);
-  EXPECT_EQ(InterfaceAddress("lo"), kLocalHost);
+  EXPECT_EQ(*InterfaceAddress("lo"), kLocalHost);
 }
 
 TEST(Interfaces, EachIsWhatTheKernelSays) {
-  const std::vector<Interface> all = ListInterfaces();
+  const std::vector<Interface> all = All();
   for (const Interface& interface : all) {
     SCOPED_TRACE(absl::StrCat(interface.name, " ", interface.address.ToString()));
     EXPECT_EQ(interface.index, if_nametoindex(interface.name.c_str()));
     EXPECT_NE(interface.index, 0u);
     EXPECT_FALSE(interface.address.IsUnspecified());
     EXPECT_TRUE(interface.loopback || !interface.address.IsLoopback());
-    EXPECT_TRUE(InterfaceAddress(interface.name));
+    EXPECT_TRUE(InterfaceAddress(interface.name).ok());
   }
   for (size_t i = 1; i < all.size(); ++i) {
     EXPECT_LE(all[i - 1].index, all[i].index);
@@ -44,14 +67,27 @@ TEST(Interfaces, EachIsWhatTheKernelSays) {
 }
 
 TEST(Interfaces, UnknownNamesHaveNoAddress) {
-  EXPECT_FALSE(InterfaceAddress("no-such-one"));
-  EXPECT_FALSE(InterfaceAddress(""));
-  EXPECT_FALSE(InterfaceAddress("lo "));
+  EXPECT_TRUE(absl::IsNotFound(InterfaceAddress("no-such-one").status()));
+  EXPECT_TRUE(absl::IsNotFound(InterfaceAddress("").status()));
+  EXPECT_TRUE(absl::IsNotFound(InterfaceAddress("lo ").status()));
+}
+
+TEST(Interfaces, WithoutADescriptorNobodyKnows) {
+  absl::Status listed, of_name, by_default;
+  {
+    const NoDescriptors none;
+    listed = ListInterfaces().status();
+    of_name = InterfaceAddress("lo").status();
+    by_default = DefaultAddress().status();
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(listed)) << listed;
+  EXPECT_TRUE(absl::IsResourceExhausted(of_name)) << of_name;
+  EXPECT_TRUE(absl::IsResourceExhausted(by_default)) << by_default;
 }
 
 TEST(Interfaces, TheDefaultIsAnIpv4AddressOfThisHost) {
-  const Address address = DefaultAddress();
-  const std::vector<Interface> all = ListInterfaces();
+  const Address address = *DefaultAddress();
+  const std::vector<Interface> all = All();
   EXPECT_EQ(address.family(), AF_INET);
   EXPECT_TRUE(address == kLocalHost ||
               std::any_of(all.begin(), all.end(), [&](const Interface& interface) {

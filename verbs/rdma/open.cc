@@ -71,7 +71,9 @@ absl::Status CheckRights() {
 
 std::vector<RdmaPort> ListPorts() {
   std::vector<RdmaPort> ports;
-  for (const Interface& interface : ListInterfaces()) {
+  const absl::StatusOr<std::vector<Interface>> interfaces = ListInterfaces();
+  if (!interfaces.ok()) return ports;  // a line was logged
+  for (const Interface& interface : *interfaces) {
     if (interface.loopback || !interface.up) continue;
     const Binding binding(interface.address);
     if (binding.verbs() == nullptr) continue;

@@ -22,8 +22,9 @@ Simulation& TheSimulation() {
 
 absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
                                                     const std::string& name) {
-  const std::vector<Interface> interfaces = ListInterfaces();
-  if (std::none_of(interfaces.begin(), interfaces.end(),
+  const absl::StatusOr<std::vector<Interface>> interfaces = ListInterfaces();
+  if (!interfaces.ok()) return interfaces.status();
+  if (std::none_of(interfaces->begin(), interfaces->end(),
                    [&](const Interface& interface) { return interface.address == address; })) {
     return absl::NotFoundError(absl::StrCat("nobody here is ", address.ToString()));
   }
