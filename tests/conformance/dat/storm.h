@@ -120,17 +120,19 @@ class Arguments {
   }
   DAT_OS_WAIT_PROXY_AGENT Agent() { return {nullptr, random_() % 2 ? &OnTrigger : nullptr}; }
 
+  static DAT_HANDLE Number(uintptr_t number) { return reinterpret_cast<DAT_HANDLE>(number); }
   DAT_HANDLE Any() { return Handle(static_cast<Kind>(random_() % kKinds)); }
   DAT_HANDLE Handle(Kind kind) {
     switch (random_() % 32) {
       case 0:
         return DAT_HANDLE_NULL;
       case 1:
-        return reinterpret_cast<DAT_HANDLE>(uintptr_t{random_()} << 32 | random_());
+        return Number(uintptr_t{random_()} << 32 | random_());
       case 2:
         return this;
       case 3:
-        return static_cast<char*>(arena_.pools[kind].Pick(random_)) + random_() % 17 - 8;
+        return Number(reinterpret_cast<uintptr_t>(arena_.pools[kind].Pick(random_)) +
+                      random_() % 17 - 8);
       case 4:
         return arena_.pools[random_() % kKinds].Pick(random_);
       default:
