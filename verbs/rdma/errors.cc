@@ -16,6 +16,21 @@ namespace {
 constexpr int kInvalidServiceId = 8;
 constexpr int kConsumerDefined = 28;
 
+// A connection that the peer's program refused, and one that its TCP does not take, or that was
+// closed before MPA's answer: siw has the numbers the other way round than cxgb4, irdma and qedr.
+constexpr int MpasReject(Manager manager) {
+  return manager == Manager::kSiw ? -ECONNRESET : -ECONNREFUSED;
+}
+constexpr int TcpsReset(Manager manager) {
+  return manager == Manager::kSiw ? -ECONNREFUSED : -ECONNRESET;
+}
+
+// An adapter's own TCP found no neighbour (cxgb4), no answer (qedr) or no memory.
+constexpr bool IsOfAdaptersTcp(int status, Manager manager) {
+  return manager == Manager::kIwarp && (status == -EHOSTUNREACH || status == -ENETUNREACH ||
+                                        status == -EBUSY || status == -ENOMEM);
+}
+
 std::string LockedMemoryLimit() {
   rlimit limit = {};
   getrlimit(RLIMIT_MEMLOCK, &limit);
@@ -52,14 +67,14 @@ Status CompletionStatus(ibv_wc_status status) {
 ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, bool has_data) {
   switch (event) {
     case RDMA_CM_EVENT_REJECTED:
-      // MPA's reject and a connection closed before the answer are one errno here; only the former
-      // is a consumer's, and it is the one that happens.
-      if (manager != Manager::kInfiniband) {
-        if (has_data || status == -ECONNRESET) return ConnectOutcome::kRejected;
-        return status == -ECONNREFUSED ? ConnectOutcome::kNobody : ConnectOutcome::kRefused;
+      if (manager == Manager::kInfiniband) {
+        if (status == kInvalidServiceId) return ConnectOutcome::kNobody;
+        return status == kConsumerDefined ? ConnectOutcome::kRejected : ConnectOutcome::kRefused;
       }
-      if (status == kInvalidServiceId) return ConnectOutcome::kNobody;
-      return status == kConsumerDefined ? ConnectOutcome::kRejected : ConnectOutcome::kRefused;
+      if (has_data || status == MpasReject(manager)) return ConnectOutcome::kRejected;
+      return status == TcpsReset(manager) ? ConnectOutcome::kNobody : ConnectOutcome::kRefused;
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+      return IsOfAdaptersTcp(status, manager) ? OutcomeOfErrno(-status) : ConnectOutcome::kRefused;
     case RDMA_CM_EVENT_UNREACHABLE:
       // TCP had its answer, MPA none within the kernel's ten seconds.
       if (manager == Manager::kSiw && status == -ETIMEDOUT) return ConnectOutcome::kRefused;
@@ -82,8 +97,9 @@ bool HeardWith(rdma_cm_event_type event, int status, Manager manager) {
     case RDMA_CM_EVENT_REJECTED:
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
     case RDMA_CM_EVENT_ESTABLISHED:
-    case RDMA_CM_EVENT_CONNECT_ERROR:
       return true;
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+      return !IsOfAdaptersTcp(status, manager);
     case RDMA_CM_EVENT_UNREACHABLE:
       if (manager == Manager::kSiw && status == -ETIMEDOUT) return true;
       [[fallthrough]];

@@ -30,13 +30,30 @@ TEST(ErrorsTest, InfinibandTellsWhoRejected) {
   EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, 35, kInfiniband, true), ConnectOutcome::kRefused);
 }
 
+// siw: siw_cm.c, siw_proc_mpareply. The adapters: process_mpa_reply of cxgb4, irdma_cm.c,
+// qed_iwarp.c.
 TEST(ErrorsTest, IwarpsRejectIsAConsumersUnlessTcpRefused) {
-  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, -ECONNRESET, kIwarp, false),
-            ConnectOutcome::kRejected);
-  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED, kIwarp, false),
-            ConnectOutcome::kNobody);
+  constexpr rdma_cm_event_type kRejected = RDMA_CM_EVENT_REJECTED;
+  EXPECT_EQ(OutcomeOf(kRejected, -ECONNRESET, kSiw, false), ConnectOutcome::kRejected);
+  EXPECT_EQ(OutcomeOf(kRejected, -ECONNREFUSED, kSiw, false), ConnectOutcome::kNobody);
+  EXPECT_EQ(OutcomeOf(kRejected, -ECONNREFUSED, kIwarp, false), ConnectOutcome::kRejected);
+  EXPECT_EQ(OutcomeOf(kRejected, -ECONNRESET, kIwarp, false), ConnectOutcome::kNobody);
+  EXPECT_EQ(OutcomeOf(kRejected, -ECONNRESET, kIwarp, true), ConnectOutcome::kRejected);
+  EXPECT_EQ(OutcomeOf(kRejected, -EPROTO, kIwarp, false), ConnectOutcome::kRefused);
   EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_ADDR_ERROR, -ECONNREFUSED, kIwarp, false),
             ConnectOutcome::kNobody);
+}
+
+TEST(ErrorsTest, AnAdaptersTcpTellsOfItsWayByAConnectError) {
+  for (int error : {EHOSTUNREACH, ENETUNREACH, EBUSY}) {
+    EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_CONNECT_ERROR, -error, kIwarp, false),
+              ConnectOutcome::kUnreachable);
+    EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_CONNECT_ERROR, -error, kIwarp));
+  }
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_CONNECT_ERROR, -ENOMEM, kIwarp, false),
+            ConnectOutcome::kNoResources);
+  EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_CONNECT_ERROR, -EBUSY, kSiw, false), ConnectOutcome::kRefused);
+  EXPECT_TRUE(HeardWith(RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO, kIwarp));
 }
 
 TEST(ErrorsTest, SiwsTimeOutIsAHandshakesUnlessTcpHadNoAnswer) {
