@@ -160,7 +160,7 @@ bool Memory::RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* 
 }
 
 uint32_t Memory::TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments,
-                                  bool never_none, RegionCache& cache, ibv_sge* to) {
+                                  RegionCache& cache, ibv_sge* to) {
   uint32_t count = 0;
   for (const Segment& segment : segments) {
     if (segment.length == 0) continue;
@@ -169,7 +169,7 @@ uint32_t Memory::TranslateReceive(DomainCore& domain, absl::Span<const Segment> 
                                 LocalUse::kAny, cache, &key);
     to[count++] = {segment.address, segment.length, open ? key : kNoLocalKey};
   }
-  if (count == 0 && never_none) to[count++] = {0, 0, 0};
+  if (count == 0) to[count++] = {0, 0, 0};
   return count;
 }
 

@@ -114,8 +114,9 @@ class Memory {
   }
   // A receive's segments but for the empty ones in the device's form; `to` has room for all. One
   // that may not be written gets a key that nothing has: the device refuses it when a message
-  // comes. `never_none`: siw's library takes no receive without a segment. Returns how many.
-  uint32_t TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments, bool never_none,
+  // comes. Returns how many, at least one: libsiw takes no receive without a segment, and libirdma
+  // and libbnxt_re (rdma-core 44) leave the memory of an older one in its place.
+  uint32_t TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments,
                             RegionCache& cache, ibv_sge* to);
   // Where the processor finds them; null: they have not these rights. Good as long as the
   // EpochGuard around it: the end of a region and its change wait for guards.

@@ -628,7 +628,7 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
   if (lead != 0) {
     receive_segments_[0] = connection.frames(kReceives).SegmentAt(receives_.SlotOf(record));
   }
-  uint32_t count = lead + memory_.TranslateReceive(*domain_, all, device_.iwarp(), receive_region_,
+  uint32_t count = lead + memory_.TranslateReceive(*domain_, all, receive_region_,
                                                    receive_segments_.data() + lead);
   if (count > connection.max_segments(kReceives)) {
     const uint64_t bytes = TotalLength(all);
