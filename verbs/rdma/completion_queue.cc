@@ -154,7 +154,10 @@ int CompletionCore::Poll(Completion* out, int n) {
 bool CompletionCore::Ready() {
   SpinLockHolder guard(&lock);
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  Harvest();
+  // One look takes so many: behind what is no news there may be some, of which a device that was
+  // armed tells no more.
+  while (!HasNews() && Harvest()) {
+  }
   return HasNews();
 }
 
