@@ -1,5 +1,6 @@
 // What goes wrong with an RDMA device: its queues.
 #include <cstdlib>
+#include <future>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -210,6 +211,25 @@ TEST_F(MishapsTest, AMessageWithoutAFrameMayFillTheSlotOfOne) {
     ASSERT_EQ(from.Send(4, 0, 65548), PostResult::kOk);
     Expect(to.receives(), 2, Status::kLocalLength);
   }
+}
+
+// libbnxt_re and libocrdma take nothing behind a completion that failed; the connection's end is on
+// its way here.
+TEST_F(MishapsTest, WhatIsRefusedBehindAFailureIsFlushed) {
+  EndOptions breaks;
+  breaks.no_receive = NoReceive::kBreak;
+  End& from = NewEnd(a());
+  End& to = NewEnd(b(), breaks);
+  Connect(from, to);
+  std::promise<void> posted;
+  a().executor().Post([&] { posted.get_future().wait(); });
+  ASSERT_EQ(from.Send(1, 0, 8), PostResult::kOk);  // for which there is no receive
+  while (from.sends().got().empty()) from.sends().Poll();
+  rdma_mock::RefuseSendsAfter(0);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  posted.set_value();
+  EXPECT_NE(Await(from.sends()).status, Status::kSuccess);
+  Expect(from.sends(), 2, Status::kFlushed);
 }
 
 }  // namespace

@@ -194,8 +194,10 @@ void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& reco
                          uint32_t count) {
   record.parts = static_cast<uint16_t>(record.parts - count);
   record.flags &= static_cast<uint16_t>(~WorkRecord::kReadOwed);  // the last one
-  // libcxgb4 takes nothing any more when the peer has hung up, as it does in good order, too.
-  const bool flushed = device_.manager() == Manager::kIwarp && established_ && IsOver(PairState());
+  // libbnxt_re and libocrdma take nothing any more behind what has failed; libcxgb4 also when the
+  // peer has hung up, as it does in good order, too.
+  const bool flushed =
+      established_ && (failed() || (device_.manager() == Manager::kIwarp && IsOver(PairState())));
   if (record.status == Status::kSuccess) {
     record.status = flushed ? Status::kFlushed : Status::kTransport;
   }
