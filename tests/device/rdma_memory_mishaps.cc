@@ -144,6 +144,17 @@ TEST_F(MishapsTest, ALargeRegionNeedsItsMemoryOnce) {
       a().Register(end.domain(), memory.data(), memory.size(), kAllAccess).status()));
 }
 
+// mlx4 draws keys from one range until sixteen were given back.
+TEST_F(MishapsTest, UnfitKeysAreGivenBackForOthers) {
+  End& end = NewEnd(a());
+  Bytes memory = Pattern(100, 1);
+  for (const int range : {1, 16, 30}) {
+    rdma_mock::GiveLargeKeysUntilBack(range);
+    auto region = a().Register(end.domain(), memory.data(), memory.size(), kAllAccess);
+    EXPECT_TRUE(region.ok()) << range << ": " << region.status();
+  }
+}
+
 TEST_F(MishapsTest, NoWindowTakesTheKeyOfARegionThatWasChanged) {
   rdma_mock::ReuseKeys(true);
   End& from = NewEnd(a());

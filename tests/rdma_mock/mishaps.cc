@@ -10,6 +10,7 @@ void EndMishaps() {
   SwallowAfterTheEnd(false);
   ShowNoCompletions(false);
   GiveLargeKeys(0);
+  GiveLargeKeysUntilBack(0);
   LimitRegistrations(-1);
   RefuseSendsAfter(-1);
   MissNeighbours(0);
@@ -34,6 +35,8 @@ void SwallowAfterTheEnd(bool swallow) { mishaps.swallow = swallow; }
 void ShowNoCompletions(bool late) { mishaps.late = late; }
 
 void GiveLargeKeys(int count) { mishaps.large_keys = count; }
+
+void GiveLargeKeysUntilBack(int count) { mishaps.large_until_back = count; }
 
 void LimitRegistrations(int count) { mishaps.spare_regions = count; }
 

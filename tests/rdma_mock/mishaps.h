@@ -21,6 +21,8 @@ void ShowNoCompletions(bool late);
 
 // The next so many keys are larger than VIPL's handles can say.
 void GiveLargeKeys(int count);
+// Until so many were given back. As with mlx4.
+void GiveLargeKeysUntilBack(int count);
 // Memory for so many more registrations at a time; -1: for any number.
 void LimitRegistrations(int count);
 // Of requests for the send queue so many more are taken, the next ones refused; -1: none.

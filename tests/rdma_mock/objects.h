@@ -210,6 +210,7 @@ struct Mishaps {
   std::atomic<bool> late{false};
   std::atomic<int> live_domains{0};
   std::atomic<int> large_keys{0};
+  std::atomic<int> large_until_back{0};
   std::atomic<int> missed_neighbours{0};
   std::atomic<int> missed_hosts{0};
   std::atomic<int> lost_disconnects{0};

@@ -163,8 +163,8 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
   region->length = length;
   const uint32_t freed = mock::FreedKey();
   region->lkey = region->rkey = freed != 0 ? freed : mock::last_number.fetch_add(1) + 1;
-  if (mock::mishaps.large_keys > 0) {
-    --mock::mishaps.large_keys;
+  if (mock::mishaps.large_keys > 0 || mock::mishaps.large_until_back > 0) {
+    if (mock::mishaps.large_keys > 0) --mock::mishaps.large_keys;
     region->lkey = region->rkey |= 0x80000000;
   }
   if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) mock::Sinks().Add(region->lkey);
@@ -183,6 +183,7 @@ int ibv_dereg_mr(ibv_mr* region) {
   mock::mishaps.last_freed_key = region->lkey;
   mock::Sinks().Remove(region->lkey);
   if (mock::mishaps.spare_regions >= 0) ++mock::mishaps.spare_regions;
+  if (mock::mishaps.large_until_back > 0) --mock::mishaps.large_until_back;
   delete region;
   return 0;
 }

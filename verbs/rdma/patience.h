@@ -5,6 +5,7 @@
 #ifndef VIADUCT_VERBS_RDMA_PATIENCE_H_
 #define VIADUCT_VERBS_RDMA_PATIENCE_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "verbs/base/clock.h"
@@ -42,8 +43,10 @@ inline constexpr int kBurialTries = 200;
 // Looks into a completion queue in which others complete, too: it may never be dry.
 inline constexpr int kHarvests = 4096;
 
-// Registrations until one has a key that VIPL's handles can say: every second one of siw has.
+// Registrations until one has a key that VIPL's handles can say: every second one of siw has. mlx4
+// has sixteen in turn, counted by what is given back; so all but the last few are.
 inline constexpr int kKeyTries = 40;
+inline constexpr size_t kKeysKept = 4;
 
 // Of a disconnect request that the peer does not answer the kernel says so after about 70 s, unless
 // it had no memory for it.

@@ -1,8 +1,7 @@
 #include "verbs/rdma/registration.h"
 
 #include <cerrno>
-#include <utility>
-#include <vector>
+#include <deque>
 
 #include "verbs/rdma/patience.h"
 
@@ -29,11 +28,12 @@ int AccessFlags(uint32_t access) {
 
 ibv_mr* RegisterWithKey(ibv_pd* domain, void* address, size_t length, int flags,
                         uint64_t counted_from, const RegionMap& known, Key* key) {
-  // Kept for the while, so that their keys do not come again; but they pin the memory, too.
-  std::vector<ibv_mr*> unfit;
-  const auto let_go = [&unfit] {
+  // Kept for a while, so that their keys do not come again; but they pin the memory, too, and mlx4
+  // leaves a range of keys only when some are given back.
+  std::deque<ibv_mr*> unfit;
+  const auto let_go = [&unfit](size_t but) {
     const int error = errno;
-    for (ibv_mr* mr : std::exchange(unfit, {})) ibv_dereg_mr(mr);
+    for (; unfit.size() > but; unfit.pop_front()) ibv_dereg_mr(unfit.front());
     errno = error;
   };
   ibv_mr* handle = nullptr;
@@ -41,17 +41,18 @@ ibv_mr* RegisterWithKey(ibv_pd* domain, void* address, size_t length, int flags,
     handle = ibv_reg_mr_iova(domain, address, length, counted_from, flags);
     if (handle == nullptr) {
       if (errno != ENOMEM || unfit.empty()) break;
-      let_go();
+      let_go(0);
       continue;
     }
     *key = (flags & kRemote) != 0 ? handle->rkey : handle->lkey;
     RegionEntry of_another;
     if (*key != 0 && *key <= kLastKey && !known.Find(*key, &of_another)) break;
     unfit.push_back(handle);
+    let_go(kKeysKept);
     handle = nullptr;
     errno = ENOSPC;
   }
-  let_go();
+  let_go(0);
   return handle;
 }
 
