@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/kind.h"
 #include "tests/rdma_mock/mishaps.h"
 
 namespace viaduct::verbs {
@@ -142,6 +143,29 @@ TEST_F(MishapsTest, ALargeRegionNeedsItsMemoryOnce) {
   rdma_mock::LimitRegistrations(0);
   EXPECT_TRUE(absl::IsResourceExhausted(
       a().Register(end.domain(), memory.data(), memory.size(), kAllAccess).status()));
+}
+
+// libmlx5 writes what is short with the processor, to the address that a segment says.
+TEST_F(MishapsTest, AddressesFromZeroAreRefusedWhereTheLibraryWouldUseThem) {
+  End& end = NewEnd(a());
+  End& peer = NewEnd(b());
+  Connect(end, peer);
+  Bytes memory = Pattern(100, 1);
+  const bool taken =
+      a().Register(end.domain(), memory.data(), memory.size(), kAllAccess, AddressBase::kZero).ok();
+  EXPECT_EQ(taken, !rdma_mock::IsMlx5());
+  auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
+  ASSERT_TRUE(window.ok()) << window.status();
+  BindRequest bind;
+  bind.id = 1;
+  bind.window = window->get();
+  bind.region = end.region().key();
+  bind.address = end.Address(0);
+  bind.length = 8;
+  bind.access = kRemoteRead;
+  bind.base = AddressBase::kZero;
+  Key key;
+  EXPECT_EQ(end.pair().PostBind(bind, &key) == PostResult::kOk, taken);
 }
 
 // mlx4 draws keys from one range until sixteen were given back.

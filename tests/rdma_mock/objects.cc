@@ -27,6 +27,15 @@ bool IsSiw() {
   return siw;
 }
 
+bool LacksWindows() {
+  static const bool lacks = std::getenv("RDMA_MOCK_NO_WINDOWS") != nullptr;
+  return lacks;
+}
+bool IsMlx5() {
+  static const bool mlx5 = std::getenv("RDMA_MOCK_MLX5") != nullptr;
+  return mlx5;
+}
+
 OpenKeys& Sinks() {
   static OpenKeys* const keys = new OpenKeys;
   return *keys;

@@ -42,9 +42,10 @@ class Programs(unittest.TestCase):
                 self.assertEqual(adapter["reason"], "the RDMA device mock0 port 1 (%s) has 127.0.0.1" % transport)
 
     def test_attributes_are_those_of_the_device(self):
-        for iwarp, scope in ({}, "endpoint or protection zone"), ({"RDMA_MOCK_IWARP": "1"}, "protection zone"):
-            with self.subTest(scope):
-                adapter = self._adapter("lab", VIADUCT_WIRE="rdma", **iwarp)
+        for kind, scope in (({}, "endpoint or protection zone"), ({"RDMA_MOCK_IWARP": "1"}, "protection zone"),
+                            ({"RDMA_MOCK_NO_WINDOWS": "1"}, "protection zone")):
+            with self.subTest(kind):
+                adapter = self._adapter("lab", VIADUCT_WIRE="rdma", **kind)
                 limits, provider = adapter["adapter"], adapter["provider"]
                 self.assertEqual((limits["max_srqs"], limits["max_recv_per_srq"], provider["srq_supported"]), (65536, 4096, True))
                 self.assertIs(limits["zb_supported"], False)

@@ -19,6 +19,7 @@ namespace viaduct::rdma_mock {
 namespace {
 
 constexpr uint32_t kSiwVendor = 0x626d74;
+constexpr uint32_t kMlx5Vendor = 0x0002c9;
 
 std::atomic<uint32_t> last_number{0};
 
@@ -42,6 +43,10 @@ void Meanwhile() {
 }
 
 ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
+  if (LacksWindows()) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
   Meanwhile();
   ibv_mw* const window = new ibv_mw();
   window->context = domain->context;
@@ -104,6 +109,7 @@ extern "C" {
 int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   std::memset(attributes, 0, sizeof *attributes);
   if (mock::IsSiw()) attributes->vendor_id = mock::kSiwVendor;
+  if (mock::IsMlx5()) attributes->vendor_id = mock::kMlx5Vendor;
   attributes->max_mr_size = uint64_t{1} << 40;
   attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_pd = 65536;
   attributes->max_qp_wr = 4096;

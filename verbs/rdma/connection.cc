@@ -137,7 +137,7 @@ absl::Status Connection::CreatePair(ibv_qp_init_attr wanted) {
     attempt.cap = cap;
     if (rdma_create_qp(id_, options_.domain->handle, &attempt) == 0) {
       pair_ = id_->qp;
-      max_inline_ = cap.max_inline_data;
+      max_inline_ = std::min(cap.max_inline_data, attempt.cap.max_inline_data);  // what is granted
       send_depth_ = cap.max_send_wr;
       max_segments_[kSends] = cap.max_send_sge;
       max_segments_[kReceives] = cap.max_recv_sge;

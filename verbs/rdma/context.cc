@@ -71,8 +71,7 @@ RdmaContext::~RdmaContext() = default;
 absl::StatusOr<std::unique_ptr<ProtectionDomain>> RdmaContext::CreateDomain(bool wildcard) {
   ibv_pd* const handle = ibv_alloc_pd(device_.verbs());
   if (handle == nullptr) return ErrnoStatus(errno, "ibv_alloc_pd");
-  return std::make_unique<Domain>(
-      std::make_shared<DomainCore>(handle, wildcard, device_.windows(), device_.opens_sinks()));
+  return std::make_unique<Domain>(std::make_shared<DomainCore>(handle, wildcard, device_));
 }
 
 absl::StatusOr<std::unique_ptr<MemoryRegion>> RdmaContext::Register(ProtectionDomain& domain,

@@ -40,6 +40,9 @@ constexpr uint32_t kSiwVendor = 0x626d74;
 constexpr int kSiwEntries = 20'000;
 
 constexpr uint32_t kRxeVendor = 0xffffff;
+constexpr uint32_t kRdmavtVendor = 0x001175;  // qib and hfi1
+constexpr uint32_t kMellanoxVendor = 0x0002c9;
+constexpr uint32_t kHisiliconVendor = 0x19e5;
 
 // Of a pair: more are not looked for, and so many each device has.
 constexpr uint32_t kMostRequests = 32768;
@@ -109,7 +112,8 @@ absl::Status Device::Start(const Address& address) {
     return ErrnoStatus(errno, "rdma_cm");
   }
   if (ibv_query_device(verbs_, &limits_) != 0) return ErrnoStatus(errno, "query the device");
-  rings_by_write_ = limits_.vendor_id == kSiwVendor || limits_.vendor_id == kRxeVendor;
+  rings_by_write_ = limits_.vendor_id == kSiwVendor || limits_.vendor_id == kRxeVendor ||
+                    limits_.vendor_id == kRdmavtVendor;
   if (manager() == Manager::kSiw) {
     first_queue_ = ibv_create_cq(verbs_, kSiwEntries, nullptr, nullptr, 0);
     if (first_queue_ == nullptr) return ErrnoStatus(errno, "ibv_create_cq");
@@ -163,6 +167,7 @@ absl::Status Device::ProbeLimits() {
   if (queue == nullptr) return ErrnoStatus(errno, "ibv_create_cq");
   const absl::Cleanup destroy_queue = [queue] { ibv_destroy_cq(queue); };
   ProbeInline(domain, queue);
+  ProbeWindows(domain);
   return ProbeRequests(domain, queue);
 }
 
@@ -176,6 +181,18 @@ void Device::ProbeInline(ibv_pd* domain, ibv_cq* queue) {
     max_inline_ = bytes;
     return;
   }
+}
+
+// A driver may tell of windows that its library does not have (libbnxt_re of rdma-core 44).
+void Device::ProbeWindows(ibv_pd* domain) {
+  const auto can_make = [domain](ibv_mw_type type) {
+    ibv_mw* const window = ibv_alloc_mw(domain, type);
+    return window != nullptr && ibv_dealloc_mw(window) == 0;
+  };
+  const unsigned flags = limits_.device_cap_flags;
+  constexpr unsigned kType2 = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+  own_windows_.of_domain = (flags & IBV_DEVICE_MEM_WINDOW) != 0 && can_make(IBV_MW_TYPE_1);
+  own_windows_.of_pair = (flags & kType2) != 0 && can_make(IBV_MW_TYPE_2);
 }
 
 absl::Status Device::ProbeRequests(ibv_pd* domain, ibv_cq* queue) {
@@ -195,17 +212,17 @@ Manager Device::manager() const {
   return limits_.vendor_id == kSiwVendor ? Manager::kSiw : Manager::kIwarp;
 }
 
+bool Device::takes_offsets() const {
+  return limits_.vendor_id != kMellanoxVendor && limits_.vendor_id != kHisiliconVendor;
+}
+
 // iWARP: a read's sink would have to be the window itself, and no driver that has windows was at
 // hand to try it. rxe (Linux 6.1) checks the bounds of the region and not of the window.
 DeviceWindows Device::windows() const {
   const std::string wanted = ChoiceSetting(SettingId::kWindows);
   if (iwarp() || wanted == "regions") return {};
   if (wanted == "auto" && limits_.vendor_id == kRxeVendor) return {};
-  const unsigned flags = limits_.device_cap_flags;
-  DeviceWindows windows;
-  windows.of_domain = (flags & IBV_DEVICE_MEM_WINDOW) != 0;
-  windows.of_pair = (flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
-  return windows;
+  return own_windows_;
 }
 
 void Device::ReadConnections() {

@@ -85,6 +85,9 @@ class Device {
   // Of a read's sink the device wants to hear that the peer may write there (RFC 5040 shows him its
   // key); siw does not ask.
   bool opens_sinks() const { return manager() == Manager::kIwarp; }
+  // A segment may say an offset. libmlx5 and libhns (rdma-core 44) write what is short with the
+  // processor, to the address that the segment says.
+  bool takes_offsets() const;
   // Of a pair with a shared receive queue it says so when what the pair has taken there was flushed
   // (InfiniBand 1.4, 10.3.1); Linux's drivers in software do not take ahead.
   bool tells_last_receive() const { return !iwarp() && !rings_by_write_; }
@@ -120,6 +123,7 @@ class Device {
   absl::Status Watch(int fd, void (Device::*read)());
   absl::Status ProbeLimits();
   void ProbeInline(ibv_pd* domain, ibv_cq* queue);
+  void ProbeWindows(ibv_pd* domain);
   absl::Status ProbeRequests(ibv_pd* domain, ibv_cq* queue);
   void ReadConnections();
   // One event, behind those that have been read. False: there is none.
@@ -134,6 +138,7 @@ class Device {
   uint32_t max_inline_ = 0;
   uint32_t max_requests_ = 0;
   uint32_t max_read_segments_ = 1;
+  DeviceWindows own_windows_;
   bool rings_by_write_ = false;
   ibv_cq* first_queue_ = nullptr;  // of siw: device.cc
   rdma_cm_id* anchor_ = nullptr;   // as long as an id is bound, librdmacm keeps the device open

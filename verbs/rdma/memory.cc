@@ -46,6 +46,9 @@ DomainCore::~DomainCore() {
 absl::StatusOr<std::unique_ptr<Region>> Memory::Register(std::shared_ptr<DomainCore> domain,
                                                          void* address, size_t length,
                                                          uint32_t access, AddressBase base) {
+  if (base == AddressBase::kZero && !domain->takes_offsets) {
+    return absl::ResourceExhaustedError("no addresses that count from 0 here");
+  }
   std::unique_ptr<Region> region(new Region(*this, address, length, base));
   region->access_ = access;
   const uint64_t from = base == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address);

@@ -47,11 +47,12 @@ constexpr uint32_t kNoLocalKey = 0xffffff00;
 // The device's domain: lives as long as anything that is in it.
 class DomainCore : public std::enable_shared_from_this<DomainCore> {
  public:
-  DomainCore(ibv_pd* handle, bool wildcard, DeviceWindows windows, bool opens_sinks)
+  DomainCore(ibv_pd* handle, bool wildcard, const Device& device)
       : handle(handle),
         wildcard(wildcard),
-        windows(windows),
-        opens_sinks(opens_sinks),
+        windows(device.windows()),
+        opens_sinks(device.opens_sinks()),
+        takes_offsets(device.takes_offsets()),
         bounces_(std::make_unique<BouncePool>(handle)),
         confirmation_(std::make_unique<ConfirmationMemory>(handle)) {}
   ~DomainCore();
@@ -66,6 +67,7 @@ class DomainCore : public std::enable_shared_from_this<DomainCore> {
   const bool wildcard;
   const DeviceWindows windows;
   const bool opens_sinks;
+  const bool takes_offsets;
 
  private:
   std::unique_ptr<BouncePool> bounces_;

@@ -94,6 +94,7 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
       return BindStep::kDevice;
     }
   }
+  if (request.base == AddressBase::kZero && !domain.takes_offsets) return BindStep::kNoKey;
   unsigned char* const memory = entry.MemoryAt(request.address);
   const uint64_t from = request.base == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(memory);
   ibv_mr* const handle = RegisterWithKey(domain.handle, memory, request.length,
