@@ -151,14 +151,12 @@ int CompletionCore::Poll(Completion* out, int n) {
   return first_ != nullptr ? count + Reap(out + count, n - count) : count;
 }
 
-bool CompletionCore::Ready() {
+CompletionCore::Found CompletionCore::Look() {
   SpinLockHolder guard(&lock);
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  // One look takes so many: behind what is no news there may be some, of which a device that was
-  // armed tells no more.
-  while (!HasNews() && Harvest()) {
-  }
-  return HasNews();
+  const bool any = Harvest();
+  if (HasNews()) return Found::kNews;
+  return any ? Found::kOthers : Found::kNothing;
 }
 
 void CompletionCore::RequestEvents() {
@@ -172,7 +170,7 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
   const Nanos spin_end = clock.Now() + spin_;
   do {
     if (wakes_.load(std::memory_order_acquire) != wakes) return WaitResult::kWoken;
-    if (Ready()) return WaitResult::kReady;
+    if (Look() == Found::kNews) return WaitResult::kReady;
     if (deadline.Passed(clock)) return WaitResult::kTimedOut;
   } while (clock.Now() < spin_end);
   waiters_.fetch_add(1, std::memory_order_seq_cst);
@@ -185,10 +183,13 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
       break;
     }
     RequestEvents();
-    if (Ready()) {
+    const Found found = Look();
+    if (found == Found::kNews) {
       result = WaitResult::kReady;
       break;
     }
+    // One look takes so many: of news behind them a device that was armed tells no more.
+    if (found == Found::kOthers && !deadline.Passed(clock)) continue;
     const FutexResult slept = FutexWait(news_, news, deadline);
     if (slept == FutexResult::kWoken) continue;
     result = slept == FutexResult::kInterrupted ? WaitResult::kInterrupted : WaitResult::kTimedOut;

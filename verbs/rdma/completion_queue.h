@@ -73,7 +73,10 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   // The same, but up to `n` of them go straight to `out`, `*taken` says how many.
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool HarvestTo(Completion* out, int n, int* taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
-  bool Ready();
+  // What the device had: something for a poll; completions that are none, of a connection that is
+  // gone, say; none at all.
+  enum class Found : uint8_t { kNews, kOthers, kNothing };
+  Found Look();
   void RequestEvents();
   void WakeWaiters();
   // Control thread: harvests, tells the sink, arms the device.
