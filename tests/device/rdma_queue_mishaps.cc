@@ -221,13 +221,18 @@ TEST_F(MishapsTest, WhatIsRefusedBehindAFailureIsFlushed) {
   End& from = NewEnd(a());
   End& to = NewEnd(b(), breaks);
   Connect(from, to);
-  std::promise<void> posted;
-  a().executor().Post([&] { posted.get_future().wait(); });
-  ASSERT_EQ(from.Send(1, 0, 8), PostResult::kOk);  // for which there is no receive
+  std::promise<void> begun, over;
+  a().executor().Post([&] {
+    begun.set_value();
+    over.get_future().wait();
+  });
+  begun.get_future().wait();
+  EXPECT_EQ(from.Send(1, 0, 8), PostResult::kOk);  // for which there is no receive
   while (from.sends().got().empty()) from.sends().Poll();
   rdma_mock::RefuseSendsAfter(0);
-  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
-  posted.set_value();
+  EXPECT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  over.set_value();
+  DrainExecutors();
   EXPECT_NE(Await(from.sends()).status, Status::kSuccess);
   Expect(from.sends(), 2, Status::kFlushed);
 }
