@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "absl/status/status.h"
 #include "verbs/base/settings.h"
 #include "verbs/open_device.h"
 
@@ -132,17 +131,18 @@ std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file,
   return std::nullopt;
 }
 
-absl::StatusOr<NicChoice> ChooseNic(const std::string& name) {
-  const absl::StatusOr<std::vector<verbs::Interface>> interfaces = verbs::ListInterfaces();
-  if (!interfaces.ok()) return interfaces.status();
-  const absl::StatusOr<verbs::Address> default_address = verbs::DefaultAddress();
-  if (!default_address.ok()) return default_address.status();
-  const std::optional<NicChoice> choice =
+core::Error ChooseNic(const std::string& name, NicChoice* choice) {
+  const std::optional<verbs::Interfaces> interfaces = verbs::ListInterfaces();
+  if (!interfaces) return core::OutOf(core::Resource::kDevice);
+  const std::optional<verbs::Address> default_address = verbs::DefaultAddress(*interfaces);
+  if (!default_address) return core::OutOf(core::Resource::kDevice);
+  const std::optional<NicChoice> chosen =
       ChooseNic(name, NicFile::Read(verbs::PathSetting(verbs::SettingId::kVipNics)),
                 verbs::ChoiceSetting(verbs::SettingId::kNicNames) == "any", *interfaces,
                 *default_address, verbs::ListRdmaAdapters);
-  if (!choice) return absl::NotFoundError(name);
-  return *choice;
+  if (!chosen) return core::Code::kNotFound;
+  *choice = *chosen;
+  return core::Ok();
 }
 
 }  // namespace viaduct::compat

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "compat/nic_file.h"
+#include "dat/core/error.h"
 #include "verbs/base/address.h"
 #include "verbs/base/interfaces.h"
 #include "verbs/device.h"
@@ -51,9 +51,9 @@ std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file,
                                    const verbs::Address& default_address,
                                    const RdmaAdapters& rdma_adapters);
 
-// The same on this host, by its settings. NotFound: the name means nothing; ResourceExhausted: the
-// kernel could not be asked.
-absl::StatusOr<NicChoice> ChooseNic(const std::string& name);
+// The same on this host, by its settings. kNotFound: the name means nothing;
+// kInsufficientResources: the kernel could not be asked.
+core::Error ChooseNic(const std::string& name, NicChoice* choice);
 
 }  // namespace viaduct::compat
 

@@ -124,8 +124,10 @@ TEST_F(NicNamesTest, OtherNamesDoNotLookForRdmaAdapters) {
 }
 
 TEST_F(NicNamesTest, ThisHostHasALoopbackNic) {
-  EXPECT_EQ(ChooseNic("/dev/via_lo")->address.ToString(), "127.0.0.1");
-  EXPECT_TRUE(ChooseNic("nic0").ok());
+  NicChoice choice;
+  ASSERT_TRUE(ChooseNic("/dev/via_lo", &choice).ok());
+  EXPECT_EQ(choice.address.ToString(), "127.0.0.1");
+  EXPECT_TRUE(ChooseNic("nic0", &choice).ok());
 }
 
 }  // namespace

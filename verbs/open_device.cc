@@ -39,8 +39,8 @@ absl::StatusOr<std::unique_ptr<Context>> OpenRdmaDevice(const Address& address,
 
 absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
                                                     const std::string& name) {
-  const absl::StatusOr<std::vector<Interface>> interfaces = ListInterfaces();
-  if (!interfaces.ok()) return interfaces.status();
+  const std::optional<Interfaces> interfaces = ListInterfaces();
+  if (!interfaces) return absl::ResourceExhaustedError("to ask for the interfaces");
   const bool ours =
       address.IsLoopback() || std::any_of(interfaces->begin(), interfaces->end(),
                                           [&](const Interface& i) { return i.address == address; });

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/status/status.h"
 #include "compat/attributes.h"
 #include "compat/result.h"
 #include "compat/time.h"
@@ -112,6 +111,7 @@ VIP_NET_ADDRESS* Nic::Discovered(const compat::NicAddress& address) {
 
 }  // namespace viaduct::vipl
 
+using viaduct::core::Error;
 using viaduct::core::Ref;
 using viaduct::core::ShareObject;
 using viaduct::vipl::Call;
@@ -120,11 +120,11 @@ using viaduct::vipl::Nic;
 VIPL_EXPORT VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
   return Call([&]() -> VIP_RETURN {
     if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
-    const auto choice = viaduct::compat::ChooseNic(DeviceName);
-    if (absl::IsNotFound(choice.status())) return VIP_INVALID_PARAMETER;
-    if (!choice.ok()) return VIP_ERROR_RESOURCE;
+    viaduct::compat::NicChoice choice;
+    const Error chosen = viaduct::compat::ChooseNic(DeviceName, &choice);
+    if (!chosen.ok()) return viaduct::compat::ResultOf(chosen);
     Ref<Nic> nic;
-    const VIP_RETURN result = Nic::Open(DeviceName, *choice, &nic);
+    const VIP_RETURN result = Nic::Open(DeviceName, choice, &nic);
     if (result == VIP_SUCCESS) *NicHandle = nic->handle();
     return result;
   });

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "dat/registry/registry.h"
 #include "verbs/base/interfaces.h"
 #include "verbs/base/log.h"
@@ -49,13 +47,6 @@ std::string InterfaceOfRdmaDevice(const std::string& device) {
              : interfaces->path().filename().string();
 }
 
-// Of a number, of an interface, or of nothing: the default route's.
-absl::StatusOr<verbs::Address> AddressOf(const std::string& word) {
-  if (word.empty()) return verbs::DefaultAddress();
-  if (const std::optional<verbs::Address> number = verbs::Address::Parse(word)) return *number;
-  return verbs::InterfaceAddress(word);
-}
-
 }  // namespace
 
 bool IsOfeds(const Entry& entry) {
@@ -82,8 +73,17 @@ core::Error PlaceOf(const Entry& entry, Place* place) {
   std::string parameters = entry.parameters;
   const std::string word = TakeWord(&parameters);
   *place = Place();
-  absl::StatusOr<verbs::Address> found = AddressOf(word);
-  if (absl::IsNotFound(found.status())) {
+  const std::optional<verbs::Interfaces> interfaces = verbs::ListInterfaces();
+  if (!interfaces) return core::OutOf(core::Resource::kDevice);
+  if (word.empty()) {
+    const std::optional<verbs::Address> by_default = verbs::DefaultAddress(*interfaces);
+    if (!by_default) return core::OutOf(core::Resource::kDevice);
+    place->address = *by_default;
+    return core::Ok();
+  }
+  std::optional<verbs::Address> found = verbs::Address::Parse(word);
+  if (!found) found = verbs::InterfaceAddress(*interfaces, word);
+  if (!found) {
     const std::string port = TakeWord(&parameters);
     for (const verbs::RdmaAdapter& adapter : verbs::ListRdmaAdapters()) {
       if (adapter.name != word && adapter.name != word + ":" + port) continue;
@@ -91,9 +91,9 @@ core::Error PlaceOf(const Entry& entry, Place* place) {
       return core::Ok();
     }
     const std::string interface = InterfaceOfRdmaDevice(word);
-    if (!interface.empty()) found = verbs::InterfaceAddress(interface);
+    if (!interface.empty()) found = verbs::InterfaceAddress(*interfaces, interface);
   }
-  if (absl::IsNotFound(found.status())) {
+  if (!found) {
     if (verbs::LogEnabled(verbs::LogLevel::kWarn)) {
       verbs::WriteLog(verbs::LogLevel::kWarn, "adapter " + entry.name +
                                                   ": no interface, address or RDMA adapter \"" +
@@ -101,7 +101,6 @@ core::Error PlaceOf(const Entry& entry, Place* place) {
     }
     return core::Code::kNotFound;
   }
-  if (!found.ok()) return core::OutOf(core::Resource::kDevice);
   place->address = *found;
   return core::Ok();
 }

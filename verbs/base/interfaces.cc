@@ -13,9 +13,7 @@
 #include <sstream>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
@@ -29,16 +27,13 @@ socklen_t LengthOf(const sockaddr* address) {
   return address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
 }
 
-// Of a call that failed: whether it may be in vain only now.
-absl::Status StatusOf(int error, absl::string_view what) {
-  Log(LogLevel::kWarn, what, ": ", std::strerror(error));
-  return IsShortage(error) ? absl::ResourceExhaustedError(what) : absl::OkStatus();
-}
-
-// Empty where nobody may read it.
-absl::StatusOr<std::string> ReadFile(const char* path) {
+// Null where there is no descriptor to read it with now; empty where nobody may read it.
+std::optional<std::string> ReadFile(const char* path) {
   std::ifstream file(path);
-  if (!file.is_open() && IsShortage(errno)) return StatusOf(errno, path);
+  if (!file.is_open() && IsShortage(errno)) {
+    Log(LogLevel::kWarn, path, ": ", std::strerror(errno));
+    return std::nullopt;
+  }
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
@@ -46,12 +41,13 @@ absl::StatusOr<std::string> ReadFile(const char* path) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Interface>> ListInterfaces() {
-  std::vector<Interface> interfaces;
+std::optional<Interfaces> ListInterfaces() {
+  Interfaces interfaces;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
-    absl::Status status = StatusOf(errno, "the kernel does not list its interfaces");
-    if (!status.ok()) return status;
+    const int error = errno;
+    Log(LogLevel::kWarn, "the kernel does not list its interfaces: ", std::strerror(error));
+    if (IsShortage(error)) return std::nullopt;
     return interfaces;
   }
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
@@ -76,23 +72,18 @@ absl::StatusOr<std::vector<Interface>> ListInterfaces() {
   return interfaces;
 }
 
-absl::StatusOr<Address> InterfaceAddress(absl::string_view name) {
-  const absl::StatusOr<std::vector<Interface>> interfaces = ListInterfaces();
-  if (!interfaces.ok()) return interfaces.status();
-  for (const Interface& interface : *interfaces) {
+std::optional<Address> InterfaceAddress(const Interfaces& interfaces, absl::string_view name) {
+  for (const Interface& interface : interfaces) {
     if (interface.name == name) return interface.address;
   }
-  return absl::NotFoundError(absl::StrCat("no interface ", name));
+  return std::nullopt;
 }
 
-absl::StatusOr<Address> DefaultAddress() {
-  const absl::StatusOr<std::string> routes = ReadFile("/proc/net/route");
-  if (!routes.ok()) return routes.status();
+std::optional<Address> DefaultAddress(const Interfaces& interfaces) {
+  const std::optional<std::string> routes = ReadFile("/proc/net/route");
+  if (!routes) return std::nullopt;
   const std::string name = internal::DefaultRouteInterface(*routes);
-  if (name.empty()) return Address::V4(kLoopback);
-  const absl::StatusOr<std::vector<Interface>> interfaces = ListInterfaces();
-  if (!interfaces.ok()) return interfaces.status();
-  for (const Interface& interface : *interfaces) {
+  for (const Interface& interface : interfaces) {
     if (interface.name == name && interface.address.family() == AF_INET) return interface.address;
   }
   return Address::V4(kLoopback);

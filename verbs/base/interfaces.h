@@ -1,15 +1,14 @@
 // The network interfaces of this host, as far as they have an address.
 //
-// Threads: any. Nothing is kept: each call asks the kernel, and fails where there is no descriptor
-// or memory to ask with (absl::StatusCode::kResourceExhausted; a line is logged).
+// Threads: any. Nothing is kept: each call asks the kernel.
 #ifndef VIADUCT_VERBS_BASE_INTERFACES_H_
 #define VIADUCT_VERBS_BASE_INTERFACES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "verbs/base/address.h"
 
@@ -24,15 +23,18 @@ struct Interface {
   bool up = false;
 };
 
-// By index; of one interface IPv4 first, else in the kernel's order. Empty in a sandbox where
-// nobody may ask (a line is logged).
-absl::StatusOr<std::vector<Interface>> ListInterfaces();
+using Interfaces = std::vector<Interface>;
 
-// The first address of that interface, up or not. NotFound: there is no such interface.
-absl::StatusOr<Address> InterfaceAddress(absl::string_view name);
+// By index; of one interface IPv4 first, else in the kernel's order. Null where there is no
+// descriptor or memory to ask with now; empty in a sandbox where nobody may ask. A line is logged
+// of either.
+std::optional<Interfaces> ListInterfaces();
 
-// The IPv4 address of the default route's interface, or 127.0.0.1.
-absl::StatusOr<Address> DefaultAddress();
+// The first address of that interface, up or not; null if there is no such interface.
+std::optional<Address> InterfaceAddress(const Interfaces& interfaces, absl::string_view name);
+
+// The IPv4 address of the default route's interface, or 127.0.0.1. Null as above.
+std::optional<Address> DefaultAddress(const Interfaces& interfaces);
 
 namespace internal {
 

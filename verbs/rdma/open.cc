@@ -71,8 +71,8 @@ absl::Status CheckRights() {
 
 std::vector<RdmaPort> ListPorts() {
   std::vector<RdmaPort> ports;
-  const absl::StatusOr<std::vector<Interface>> interfaces = ListInterfaces();
-  if (!interfaces.ok()) return ports;  // a line was logged
+  const std::optional<Interfaces> interfaces = ListInterfaces();
+  if (!interfaces) return ports;  // a line was logged
   for (const Interface& interface : *interfaces) {
     if (interface.loopback || !interface.up) continue;
     const Binding binding(interface.address);

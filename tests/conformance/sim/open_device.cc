@@ -2,6 +2,7 @@
 #include "verbs/open_device.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -22,8 +23,8 @@ Simulation& TheSimulation() {
 
 absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
                                                     const std::string& name) {
-  const absl::StatusOr<std::vector<Interface>> interfaces = ListInterfaces();
-  if (!interfaces.ok()) return interfaces.status();
+  const std::optional<Interfaces> interfaces = ListInterfaces();
+  if (!interfaces) return absl::ResourceExhaustedError("to ask for the interfaces");
   if (std::none_of(interfaces->begin(), interfaces->end(),
                    [&](const Interface& interface) { return interface.address == address; })) {
     return absl::NotFoundError(absl::StrCat("nobody here is ", address.ToString()));
