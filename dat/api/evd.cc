@@ -15,6 +15,17 @@ namespace {
 core::Ref<core::EventDispatcher> ShareEvd(DAT_EVD_HANDLE handle) {
   return Share<core::EventDispatcher>(handle);
 }
+
+// Programs written for OFED compare with the bare type: Debian's dtest in `while
+// (dat_evd_dequeue(...) == DAT_QUEUE_EMPTY)`.
+DAT_RETURN NoEvent(DAT_UINT32 type) { return AnswersBare() ? DAT_RETURN{type} : Failure(type); }
+
+// There OFED waits at the device, whose time-out it hands on; elsewhere it has the class.
+bool WaitsForRequests(const core::EventDispatcher& dispatcher) {
+  constexpr uint32_t kRequests = core::kCompletionStream | core::kBindStream;
+  return (dispatcher.streams() & kRequests) != 0 && !dispatcher.notifier();
+}
+
 // The member CONFIG of DAT_EVD_STATE.
 int ConfigOf(core::CompletionMode mode) {
   switch (mode) {
@@ -141,7 +152,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVE
                                            core::Event taken;
                                            core::Error error = dispatcher->Dequeue(&taken);
                                            if (error.code == core::Code::kQueueEmpty) {
-                                             return EmptyAnswer();
+                                             return NoEvent(DAT_QUEUE_EMPTY);
                                            }
                                            if (!error.ok()) return ToReturn(error);
                                            Show(taken, evd_handle, *dispatcher, event);
@@ -168,6 +179,9 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOU
         dispatcher->Wait(ToDeadline(dispatcher->adapter(), timeout), options, &taken, &more);
     if (nmore != nullptr) *nmore = static_cast<DAT_COUNT>(more);
     if (error.code == core::Code::kInvalidParameter) return BadParameter(3);  // above the length
+    if (error.code == core::Code::kTimeout && WaitsForRequests(*dispatcher)) {
+      return NoEvent(DAT_TIMEOUT_EXPIRED);
+    }
     if (!error.ok()) return ToReturn(error);
     Show(taken, evd_handle, *dispatcher, event);
     return DAT_SUCCESS;

@@ -1,6 +1,5 @@
 // registration.h in the libraries that programs link.
 #include "dat/api/registration.h"
-#include "dat/api/return_code.h"
 #include "verbs/base/settings.h"
 
 namespace viaduct::dat {
@@ -9,10 +8,9 @@ DAT_IA_HANDLE ShownHandle(const core::InterfaceAdapter& adapter) { return adapte
 
 bool ShownThreadSafety(const core::InterfaceAdapter&) { return true; }
 
-// Debian's dtest and others poll `while (dat_evd_dequeue(...) == DAT_QUEUE_EMPTY)`.
-DAT_RETURN EmptyAnswer() {
+bool AnswersBare() {
   static const bool bare = verbs::ChoiceSetting(verbs::SettingId::kQueueEmpty) == "bare";
-  return bare ? DAT_RETURN{DAT_QUEUE_EMPTY} : Failure(DAT_QUEUE_EMPTY);
+  return bare;
 }
 
 }  // namespace viaduct::dat

@@ -145,7 +145,7 @@ bool ShownThreadSafety(const core::InterfaceAdapter& adapter) {
   return EntryOf(adapter).thread_safe;
 }
 
-DAT_RETURN EmptyAnswer() { return DAT_QUEUE_EMPTY; }
+bool AnswersBare() { return true; }
 
 }  // namespace viaduct::dat
 

@@ -16,8 +16,8 @@ DAT_IA_HANDLE ShownHandle(const core::InterfaceAdapter& adapter);
 // entry says.
 bool ShownThreadSafety(const core::InterfaceAdapter& adapter);
 
-// What dat_evd_dequeue answers when the queue is empty: with or without its class.
-DAT_RETURN EmptyAnswer();
+// Whether dat_evd_dequeue and dat_evd_wait say without its class that there is no event.
+bool AnswersBare();
 
 }  // namespace viaduct::dat
 

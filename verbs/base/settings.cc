@@ -68,9 +68,11 @@ constexpr Setting kSettings[] = {
      "Whether an entry of dat.conf that names a provider of OFED (libdaplofa and others) loads "
      "that library, or is served by the engine on the same interface."},
     {"VIADUCT_QUEUE_EMPTY", SettingType::kChoice, "error", "error|bare", 0, 0,
-     "What dat_evd_dequeue answers when there is nothing: DAT_QUEUE_EMPTY with the class of an "
-     "error, as the specification has it, or the bare enumerator, with which programs written for "
-     "OFED compare it."},
+     "How dat_evd_dequeue says that there is no event, and dat_evd_wait on a dispatcher of "
+     "requests "
+     "without a notification object: DAT_QUEUE_EMPTY and DAT_TIMEOUT_EXPIRED with the class of an "
+     "error, as the specification has it, or the bare enumerators, with which programs written for "
+     "OFED compare them."},
     {"VIADUCT_SHORT_LIST", SettingType::kChoice, "refused", "refused|filled", 0, 0,
      "What dat_registry_list_providers does with a list that is too short for all adapters: it "
      "refuses it and tells their number, as the specification has it, or fills it, as OFED does "

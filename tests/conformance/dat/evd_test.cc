@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 
 #include <atomic>
 #include <thread>
@@ -361,6 +362,29 @@ TEST(EvdDequeue, C061_EachEventOnceInOrder) {
     EXPECT_TRUE(Fails(dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY));
     EXPECT_TRUE(Fails(dat_evd_dequeue(evd, nullptr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
   });
+}
+
+// For programs written for OFED, which compare so.
+TEST(EvdWait, S_NoEventWithoutItsClass) {
+  setenv("VIADUCT_QUEUE_EMPTY", "bare", 1);
+  RunAlone([] {
+    Side side;
+    DAT_EVENT event;
+    DAT_COUNT more;
+    EXPECT_EQ(dat_evd_dequeue(side.request_evd, &event), DAT_RETURN{DAT_QUEUE_EMPTY});
+    for (DAT_TIMEOUT timeout : {0u, 1000u}) {
+      const auto wait = [&](DAT_EVD_HANDLE evd) {
+        return dat_evd_wait(evd, timeout, 1, &event, &more);
+      };
+      EXPECT_EQ(wait(side.request_evd), DAT_RETURN{DAT_TIMEOUT_EXPIRED});
+      EXPECT_TRUE(Fails(wait(side.connect_evd), DAT_TIMEOUT_EXPIRED)) << "OFED's, too";
+    }
+    DAT_CNO_HANDLE cno;
+    Must(dat_cno_create(side.ia, DAT_OS_WAIT_PROXY_AGENT{nullptr, nullptr}, &cno));
+    Must(dat_evd_modify_cno(side.request_evd, cno));
+    EXPECT_TRUE(Fails(dat_evd_wait(side.request_evd, 0, 1, &event, &more), DAT_TIMEOUT_EXPIRED));
+  });
+  unsetenv("VIADUCT_QUEUE_EMPTY");
 }
 
 TEST(EvdWait, C069_SignalInterrupts) {
