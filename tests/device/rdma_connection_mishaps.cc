@@ -53,14 +53,12 @@ TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
   Requests requests;
   auto first = b().Listen(0, &requests);
   ASSERT_TRUE(first.ok()) << first.status();
-  std::promise<void> answered;
-  a().executor().Post([&] { answered.get_future().wait(); });
+  BusyControlThread busy(a());
   std::future<absl::Status> second = std::async(
       std::launch::async, [&] { return a().Listen((*first)->port(), &requests).status(); });
   EXPECT_EQ(second.wait_for(std::chrono::seconds(10)), std::future_status::ready);
-  answered.set_value();
+  busy.LetGo();
   EXPECT_TRUE(absl::IsAlreadyExists(second.get()));
-  DrainExecutors();
 }
 
 // Closes its listener with the first request.
@@ -191,11 +189,10 @@ TEST_F(MishapsTest, WhatTheDeviceNeverCompletesGoesWithItsPair) {
   End& to = NewEnd(b());
   Connect(from, to);
   rdma_mock::SwallowAfterTheEnd(true);
-  std::promise<void> posted;
-  a().executor().Post([&] { posted.get_future().wait(); });
+  BusyControlThread busy(a());
   to.pair().Disconnect(DisconnectMode::kAbrupt);
   ASSERT_EQ(from.Send(1, 0, 8), PostResult::kOk);
-  posted.set_value();
+  busy.LetGo();
   Expect(from.sends(), 1, Status::kFlushed);
   ExpectDisconnected(from, DisconnectCause::kPeer);
   DestroyEnds();

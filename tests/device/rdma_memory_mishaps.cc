@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <atomic>
-#include <future>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -276,22 +275,16 @@ TEST_F(MishapsTest, ARegionChangesBehindItsCopyOfAMessage) {
   ASSERT_TRUE(region.ok()) << region.status();
   const Segment segment = {reinterpret_cast<uint64_t>(page.memory()), (*region)->key(), 8};
   ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
-  std::promise<void> begun, over;
-  a().executor().Post([&] {  // it polls, too, and takes no signal
-    begun.set_value();
-    over.get_future().wait();
-  });
-  begun.get_future().wait();
+  BusyControlThread busy(a());  // it polls, too, and takes no signal
   ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
   std::thread poller([&] { to.receives().Poll(); });
   while (!page.touched()) std::this_thread::yield();
   EXPECT_TRUE((*region)->Modify(to.domain(), kLocalRead).ok());
   page.LetGo();
   poller.join();
-  over.set_value();
+  busy.LetGo();
   EXPECT_FALSE(page.in_use_until_then());
   Expect(to.receives(), 1);
-  DrainExecutors();
 }
 
 }  // namespace

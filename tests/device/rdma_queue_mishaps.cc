@@ -1,6 +1,5 @@
 // What goes wrong with an RDMA device: its queues.
 #include <cstdlib>
-#include <future>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -221,18 +220,12 @@ TEST_F(MishapsTest, WhatIsRefusedBehindAFailureIsFlushed) {
   End& from = NewEnd(a());
   End& to = NewEnd(b(), breaks);
   Connect(from, to);
-  std::promise<void> begun, over;
-  a().executor().Post([&] {
-    begun.set_value();
-    over.get_future().wait();
-  });
-  begun.get_future().wait();
+  BusyControlThread busy(a());
   EXPECT_EQ(from.Send(1, 0, 8), PostResult::kOk);  // for which there is no receive
   while (from.sends().got().empty()) from.sends().Poll();
   rdma_mock::RefuseSendsAfter(0);
   EXPECT_EQ(from.Send(2, 0, 8), PostResult::kOk);
-  over.set_value();
-  DrainExecutors();
+  busy.LetGo();
   EXPECT_NE(Await(from.sends()).status, Status::kSuccess);
   Expect(from.sends(), 2, Status::kFlushed);
 }
