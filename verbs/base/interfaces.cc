@@ -1,16 +1,16 @@
 #include "verbs/base/interfaces.h"
 
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <net/route.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -29,14 +29,17 @@ socklen_t LengthOf(const sockaddr* address) {
 
 // Null where there is no descriptor to read it with now; empty where nobody may read it.
 std::optional<std::string> ReadFile(const char* path) {
-  std::ifstream file(path);
-  if (!file.is_open() && IsShortage(errno)) {
+  const Fd file(open(path, O_RDONLY | O_CLOEXEC));
+  if (!file.valid() && IsShortage(errno)) {
     Log(LogLevel::kWarn, path, ": ", std::strerror(errno));
     return std::nullopt;
   }
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  std::string text;
+  char piece[4096];
+  for (ssize_t size; (size = read(file.get(), piece, sizeof piece)) > 0;) {
+    text.append(piece, static_cast<size_t>(size));
+  }
+  return text;
 }
 
 }  // namespace
