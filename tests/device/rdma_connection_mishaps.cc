@@ -11,6 +11,7 @@
 #include "tests/device/rdma_mishaps.h"
 #include "tests/rdma_mock/kind.h"
 #include "tests/rdma_mock/mishaps.h"
+#include "verbs/base/busy_control_thread.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -53,7 +54,7 @@ TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
   Requests requests;
   auto first = b().Listen(0, &requests);
   ASSERT_TRUE(first.ok()) << first.status();
-  BusyControlThread busy(a());
+  BusyControlThread busy;
   std::future<absl::Status> second = std::async(
       std::launch::async, [&] { return a().Listen((*first)->port(), &requests).status(); });
   EXPECT_EQ(second.wait_for(std::chrono::seconds(10)), std::future_status::ready);
@@ -189,7 +190,7 @@ TEST_F(MishapsTest, WhatTheDeviceNeverCompletesGoesWithItsPair) {
   End& to = NewEnd(b());
   Connect(from, to);
   rdma_mock::SwallowAfterTheEnd(true);
-  BusyControlThread busy(a());
+  BusyControlThread busy;
   to.pair().Disconnect(DisconnectMode::kAbrupt);
   ASSERT_EQ(from.Send(1, 0, 8), PostResult::kOk);
   busy.LetGo();

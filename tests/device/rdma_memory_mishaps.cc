@@ -14,6 +14,7 @@
 #include "tests/device/rdma_mishaps.h"
 #include "tests/rdma_mock/kind.h"
 #include "tests/rdma_mock/mishaps.h"
+#include "verbs/base/busy_control_thread.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -275,7 +276,7 @@ TEST_F(MishapsTest, ARegionChangesBehindItsCopyOfAMessage) {
   ASSERT_TRUE(region.ok()) << region.status();
   const Segment segment = {reinterpret_cast<uint64_t>(page.memory()), (*region)->key(), 8};
   ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
-  BusyControlThread busy(a());  // it polls, too, and takes no signal
+  BusyControlThread busy;  // it polls, too, and takes no signal
   ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
   std::thread poller([&] { to.receives().Poll(); });
   while (!page.touched()) std::this_thread::yield();

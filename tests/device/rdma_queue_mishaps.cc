@@ -6,6 +6,7 @@
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
 #include "tests/rdma_mock/mishaps.h"
+#include "verbs/base/busy_control_thread.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -220,7 +221,7 @@ TEST_F(MishapsTest, WhatIsRefusedBehindAFailureIsFlushed) {
   End& from = NewEnd(a());
   End& to = NewEnd(b(), breaks);
   Connect(from, to);
-  BusyControlThread busy(a());
+  BusyControlThread busy;
   EXPECT_EQ(from.Send(1, 0, 8), PostResult::kOk);  // for which there is no receive
   while (from.sends().got().empty()) from.sends().Poll();
   rdma_mock::RefuseSendsAfter(0);

@@ -3,8 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <future>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -12,7 +10,7 @@
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
-#include "verbs/base/control_thread.h"
+#include "verbs/base/busy_control_thread.h"
 #include "verbs/base/fd.h"
 #include "verbs/device.h"
 #include "verbs/soft/open.h"
@@ -35,28 +33,6 @@ class NoConnections final : public ConnectionSink {
   void OnDisconnected(QueuePair&, DisconnectCause) override { ADD_FAILURE(); }
   void OnDropped(QueuePair&) override { ADD_FAILURE(); }
   void OnRefusedWrite(QueuePair&) override { ADD_FAILURE(); }
-};
-
-// A control thread that is in a call until this ends.
-class BusyControlThread {
- public:
-  BusyControlThread() {
-    std::promise<void> begun;
-    (*ControlThread::Get())->Post([&] {
-      begun.set_value();
-      in_time_.set_value(over_.get_future().wait_for(std::chrono::seconds(10)) ==
-                         std::future_status::ready);
-    });
-    begun.get_future().wait();
-  }
-  ~BusyControlThread() {
-    over_.set_value();
-    EXPECT_TRUE(in_time_.get_future().get()) << "somebody has waited for it";
-  }
-
- private:
-  std::promise<void> over_;
-  std::promise<bool> in_time_;
 };
 
 TEST(FailureTest, OfAListenThatOneWireRefuses) {
