@@ -105,7 +105,7 @@ TEST_F(AcceptorTest, RejectsWhatItCannotDo) {
   for (const char* rest : {"50 02 0000", "50 02 0003 010203", "d0 02 0004 00010001"}) {
     TestPeer peer = TestPeer::Dial(acceptor_->port());
     peer.SendHex(std::string(kRequest) + rest);
-    EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "30020004" + "00000000");
+    EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "30020004" + "80018000");
     EXPECT_FALSE(peer.Readable());  // a FIN would hide the reject from siw
     peer.Shutdown();
     EXPECT_EQ(peer.ReceiveEnd().hex, "");

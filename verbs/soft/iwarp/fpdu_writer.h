@@ -35,12 +35,12 @@ void FrameFpdu(const DdpHeader& header, std::span<const uint8_t> fixed,
                std::span<const iovec> payload, bool crc, FpduFrame* frame);
 
 // The longest ULPDU toward a peer whose TCP segments carry `mss` bytes: an FPDU then fills at most
-// one segment, which hardware receivers like best. Never below 128 (RFC 5044 4).
+// one segment, which hardware receivers like best: MULPDU of RFC 5044 4.1, never below 128.
 constexpr size_t UlpduLimit(size_t mss) {
   constexpr size_t kLeast = 128;
   constexpr size_t kMost = 65524;  // header, payload and CRC fit 64 KiB
   constexpr size_t kOverhead = kFpduLengthSize + kFpduCrcSize;
-  const size_t fpdu = mss & ~size_t{7};
+  const size_t fpdu = mss & ~size_t{3};
   if (fpdu < kLeast + kOverhead) return kLeast;
   return fpdu - kOverhead > kMost ? kMost : fpdu - kOverhead;
 }

@@ -148,11 +148,12 @@ TEST(FpduWriterDeathTest, RefusesALongerUlpdu) {
   EXPECT_DEATH(FrameFpdu(header, {}, {&more, 1}, true, &frame), "");
 }
 
-// Checklist 30: sizes for the MSS of Ethernet with timestamps, of a small MTU and of loopback.
+// Checklist 30: sizes for the MSS of Ethernet with timestamps and without, and of loopback.
 TEST(FpduWriterTest, Limits) {
   EXPECT_EQ(UlpduLimit(1448), 1442u);
   EXPECT_EQ(PayloadLimit(1442, true), 1428u);
   EXPECT_EQ(PayloadLimit(1442, false), 1424u);
+  EXPECT_EQ(UlpduLimit(1460), 1454u);
   EXPECT_EQ(UlpduLimit(0), 128u);
   EXPECT_EQ(UlpduLimit(128), 128u);
   EXPECT_EQ(UlpduLimit(65483), 65474u);

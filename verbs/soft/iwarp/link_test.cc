@@ -66,7 +66,7 @@ TEST_F(LinkTest, ARejectHasNoFinBeforeThePeers) {
   peer.SendHex(std::string(kRequest) + "50020004 80108010");
   const std::string no = "no";
   end.requests.Next()->Reject({reinterpret_cast<const uint8_t*>(no.data()), no.size()});
-  EXPECT_EQ(peer.ReceiveHex(26), std::string(kReply) + "30020006" + "00000000" + "6e6f");
+  EXPECT_EQ(peer.ReceiveHex(26), std::string(kReply) + "30020006" + "80018000" + "6e6f");
   EXPECT_FALSE(peer.Readable());
   peer.Shutdown();
   EXPECT_EQ(peer.ReceiveEnd().hex, "");

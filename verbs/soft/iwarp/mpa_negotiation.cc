@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace viaduct::verbs::iwarp {
+namespace {
+
+// Reads on the way toward a peer that did not say how many it holds: adapters end a connection that
+// has one too many.
+constexpr uint16_t kReadsUnsaid = 1;
+
+}  // namespace
 
 MpaFrame MakeRequest(const MpaWish& wish, bool enhanced) {
   MpaFrame request;
@@ -24,7 +31,7 @@ std::optional<MpaAnswer> AcceptRequest(const MpaFrame& request, const MpaWish& w
   MpaAnswer answer;
   answer.agreement.crc = request.crc || wish.crc;
   answer.agreement.ird = wish.ird;
-  answer.agreement.ord = wish.ord;
+  answer.agreement.ord = std::min(wish.ord, kReadsUnsaid);
   answer.reply.kind = MpaKind::kReply;
   answer.reply.revision = request.revision;
   answer.reply.crc = answer.agreement.crc;
@@ -38,7 +45,6 @@ std::optional<MpaAnswer> AcceptRequest(const MpaFrame& request, const MpaWish& w
     reply.rtr_read = !reply.rtr_write;
     answer.agreement.rtr = reply.rtr_write ? Rtr::kWrite : Rtr::kRead;
   }
-  // A depth that the consumers settle among themselves leaves our wish as it is.
   if (asked.ord == kMpaDepthUnspecified) {
     reply.ird = kMpaDepthUnspecified;
   } else {
@@ -59,7 +65,8 @@ MpaFrame MakeReject(uint8_t revision, bool enhanced) {
   reply.kind = MpaKind::kReply;
   reply.revision = revision;
   reply.reject = true;
-  if (enhanced) reply.depths.emplace();
+  // Linux irdma reads the word before R, and takes one without A, C or IRD for no answer.
+  if (enhanced) reply.depths = MpaDepths{.peer_to_peer = true, .rtr_write = true, .ird = 1};
   return reply;
 }
 
@@ -74,13 +81,13 @@ MpaOutcome EvaluateReply(const MpaFrame& request, const MpaFrame& reply, const M
   MpaAgreement agreement;
   agreement.crc = request.crc || reply.crc;
   agreement.ird = wish.ird;
-  agreement.ord = wish.ord;
+  agreement.ord = std::min(wish.ord, kReadsUnsaid);
   if (!enhanced) return {Kind::kAccepted, agreement, {}};
 
   const MpaDepths& ours = *request.depths;
   const MpaDepths& theirs = *reply.depths;
   agreement.ird = ours.ird;
-  agreement.ord = std::min(wish.ord, theirs.ird);
+  if (theirs.ird != kMpaDepthUnspecified) agreement.ord = std::min(wish.ord, theirs.ird);
   if (theirs.ord != kMpaDepthUnspecified && theirs.ord > ours.ird) {
     return {Kind::kBroken, {}, kInsufficientIrd};
   }

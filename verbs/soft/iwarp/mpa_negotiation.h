@@ -24,7 +24,7 @@ enum class Rtr : uint8_t { kNone, kWrite, kRead };
 struct MpaAgreement {
   bool crc = false;
   uint16_t ird = 0;
-  uint16_t ord = 0;
+  uint16_t ord = 0;  // at most 1 toward a peer that does not say its depth
   Rtr rtr = Rtr::kNone;
 };
 
@@ -41,7 +41,8 @@ struct MpaAnswer {
 };
 std::optional<MpaAnswer> AcceptRequest(const MpaFrame& request, const MpaWish& wish);
 
-// The rejecting reply to a request, without private data. It keeps the word of an enhanced request.
+// The rejecting reply to a request, without private data; that to an enhanced request has a word
+// that could stand in an accepting one.
 MpaFrame MakeReject(uint8_t revision, bool enhanced);
 
 // What an initiator makes of the reply to its request.

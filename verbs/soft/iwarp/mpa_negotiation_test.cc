@@ -46,7 +46,8 @@ TEST(MpaAcceptTest, MirrorsRevision) {
     EXPECT_EQ(answer->reply.revision, revision);
     EXPECT_FALSE(answer->reply.depths.has_value());
     EXPECT_EQ(answer->agreement.ird, 4);
-    EXPECT_EQ(answer->agreement.ord, 5);
+    EXPECT_EQ(answer->agreement.ord, 1);  // nobody said what the peer holds
+    EXPECT_EQ(AcceptRequest(request, {.ord = 0})->agreement.ord, 0);
   }
 }
 
@@ -58,7 +59,8 @@ TEST(MpaAcceptTest, MarkersAreRefused) {
   const MpaFrame reject = MakeReject(2, true);
   EXPECT_TRUE(reject.reject);
   EXPECT_FALSE(reject.markers);
-  EXPECT_EQ(reject.depths, MpaDepths{});
+  EXPECT_EQ(reject.depths, (MpaDepths{.peer_to_peer = true, .rtr_write = true, .ird = 1}));
+  EXPECT_FALSE(MakeReject(1, false).depths.has_value());
 }
 
 // Checklist 11.
@@ -90,7 +92,7 @@ TEST(MpaAcceptTest, Depths) {
   EXPECT_EQ(*answer->reply.depths,
             (MpaDepths{.ird = kMpaDepthUnspecified, .ord = kMpaDepthUnspecified}));
   EXPECT_EQ(answer->agreement.ird, 8);
-  EXPECT_EQ(answer->agreement.ord, 8);
+  EXPECT_EQ(answer->agreement.ord, 1);
 }
 
 // Checklist 16: all sixteen words.
@@ -163,7 +165,11 @@ TEST(MpaReplyTest, Depths) {
   outcome = EvaluateReply(
       request, Reply(MpaDepths{.ird = kMpaDepthUnspecified, .ord = kMpaDepthUnspecified}), wish);
   EXPECT_EQ(outcome.kind, Kind::kAccepted);
-  EXPECT_EQ(outcome.agreement.ord, 4);
+  EXPECT_EQ(outcome.agreement.ord, 1);
+  outcome = EvaluateReply(MakeRequest(wish, false), Reply(std::nullopt), wish);
+  EXPECT_EQ(outcome.kind, Kind::kAccepted);
+  EXPECT_EQ(outcome.agreement.ird, 4);
+  EXPECT_EQ(outcome.agreement.ord, 1);
 }
 
 TEST(MpaReplyTest, FirstFpdu) {

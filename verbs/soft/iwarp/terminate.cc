@@ -39,9 +39,6 @@ WireError GuessOrder(uint8_t control, uint8_t code, bool started, bool* siw_orde
     case 0x21:  // DDP, untagged, reversed
       *siw_order = true;
       return SplitReversed(control, code);
-    case 0x01:  // "DDP, local catastrophic" reversed, or RDMAP's protection error in RFC order
-      *siw_order = code == 0;
-      return *siw_order ? SplitReversed(control, code) : Split(control, code);
     default:
       return Split(control, code);
   }

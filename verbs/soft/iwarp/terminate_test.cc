@@ -116,6 +116,7 @@ TEST(TerminateDecodeTest, OrderOfTheRfc) {
       {"0209c000", {0, 2, 9}, false},
       {"0102e000", kReadAccess, false},
       {"01020000", kReadAccess, false},
+      {"01000000", kReadInvalidStag, false},  // cxgb4: a write to an unknown STag too
       {"00000000", kRdmapLocalCatastrophic, false},
       {"11010000", kTaggedBounds, false},
       {"10000000", {1, 0, 0}, false},

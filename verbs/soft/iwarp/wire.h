@@ -9,7 +9,7 @@
 #include "verbs/base/clock.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/soft/iwarp/handoff.h"
-#include "verbs/soft/iwarp/mpa.h"
+#include "verbs/soft/iwarp/mpa_format.h"
 #include "verbs/soft/wire.h"
 
 namespace viaduct::verbs::iwarp {
@@ -18,8 +18,9 @@ struct LinkShared;
 
 class IwarpWire final : public Wire {
  public:
-  // Of a request and of an answer: what every known iWARP peer takes.
-  static constexpr uint32_t kMaxPrivateData = MpaMaxPrivateData(MpaKind::kReply, true);
+  // Of a request and of an answer: what every known iWARP peer takes. Linux irdma and cxgb4 count
+  // it, with the word before it, in eight bits.
+  static constexpr uint32_t kMaxPrivateData = 255 - kMpaDepthsSize;
   // A message's length is 32 bits on the wire; Linux siw counts in an int.
   static constexpr uint32_t kMaxMessageBytes = 0x7FFFFFFF;
   // Reads in each direction; as many as Linux siw allows.
