@@ -211,6 +211,66 @@ TEST_F(MishapsTest, NoWindowTakesTheKeyOfARegionThatWasChanged) {
   }
 }
 
+// A bind may stand in the device's queue behind a long message.
+TEST_F(MishapsTest, TheDevicesWindowStaysUntilItsBindIsDone) {
+  for (const WindowScope scope : {WindowScope::kQueuePair, WindowScope::kDomain}) {
+    End& end = NewEnd(a());
+    End& peer = NewEnd(b());
+    Connect(end, peer);
+    auto window = a().CreateWindow(end.domain(), scope);
+    ASSERT_TRUE(window.ok()) << window.status();
+    Bytes memory = Pattern(100, 1);
+    auto region = a().Register(end.domain(), memory.data(), memory.size(), kAllAccess);
+    ASSERT_TRUE(region.ok()) << region.status();
+    BindRequest bind;
+    bind.window = window->get();
+    bind.region = (*region)->key();
+    bind.address = reinterpret_cast<uint64_t>(memory.data());
+    bind.access = kRemoteRead;
+    const auto post = [&](uint64_t id, uint64_t length) {
+      bind.id = id;
+      bind.length = length;
+      Key key;
+      ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
+    };
+    rdma_mock::ShowNoCompletions(true);
+    post(1, 10);
+    const int each = rdma_mock::LiveWindows();
+    if (a().attributes().immediate_data) {
+      EXPECT_EQ(each, 1) << "the device's own window: else this proves nothing";
+    }
+    post(2, 20);
+    EXPECT_EQ(rdma_mock::LiveWindows(), 2 * each);
+    post(3, 0);
+    EXPECT_EQ(rdma_mock::LiveWindows(), 2 * each);
+    rdma_mock::ShowNoCompletions(false);
+    for (const uint64_t id : {1, 2, 3}) Expect(end.sends(), id);
+    EXPECT_EQ(rdma_mock::LiveWindows(), 0);
+
+    rdma_mock::ShowNoCompletions(true);
+    post(4, 10);
+    post(5, 20);
+    region->reset();
+    EXPECT_EQ(rdma_mock::LiveWindows(), 0) << "no device ends a region before its windows";
+    window->reset();
+    rdma_mock::ShowNoCompletions(false);
+    for (const uint64_t id : {4, 5}) Expect(end.sends(), id);
+
+    window = a().CreateWindow(end.domain(), scope);
+    ASSERT_TRUE(window.ok()) << window.status();
+    bind.window = window->get();
+    bind.region = end.region().key();
+    bind.address = end.Address(0);
+    rdma_mock::ShowNoCompletions(true);
+    post(6, 10);
+    window->reset();
+    EXPECT_EQ(rdma_mock::LiveWindows(), each);
+    end.pair().Disconnect(DisconnectMode::kAbrupt);
+    EXPECT_EQ(rdma_mock::LiveWindows(), 0) << "the pair binds nothing any more";
+    rdma_mock::ShowNoCompletions(false);
+  }
+}
+
 // The queue fills up while memory is made for a bind: its place in it was kept.
 TEST_F(MishapsTest, ABindKeepsItsPlace) {
   static End* from;

@@ -74,4 +74,6 @@ int LiveDomains() { return mishaps.live_domains; }
 
 int LivePairs() { return mishaps.live_pairs; }
 
+int LiveWindows() { return mishaps.live_windows; }
+
 }  // namespace viaduct::rdma_mock

@@ -54,9 +54,10 @@ void HoldReads(bool hold);
 // The library takes nothing any more for a pair whose connection is over.
 void RefuseAfterTheEnd(bool refuse);
 
-// Protection domains, and queue pairs, that exist.
+// Protection domains, queue pairs, and windows, that exist.
 int LiveDomains();
 int LivePairs();
+int LiveWindows();
 
 }  // namespace viaduct::rdma_mock
 

@@ -222,6 +222,7 @@ struct Mishaps {
   std::atomic<bool> late_flushes{false};
   std::atomic<int> lost_confirmations{0};
   std::atomic<int> live_pairs{0};
+  std::atomic<int> live_windows{0};
   std::atomic<bool> held_pairs{false};
   std::atomic<bool> held_reads{false};
   std::atomic<bool> refusing{false};

@@ -49,6 +49,7 @@ ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
   }
   Meanwhile();
   ibv_mw* const window = new ibv_mw();
+  ++mishaps.live_windows;
   window->context = domain->context;
   window->pd = domain;
   window->type = type;
@@ -61,6 +62,7 @@ ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
 
 int FreeWindow(ibv_mw* window) {
   delete window;
+  --mishaps.live_windows;
   return 0;
 }
 

@@ -74,6 +74,7 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
           Scatter(*record, queue.SegmentsOf(*record), record->bounce.memory, completion.byte_len);
     }
   }
+  if (record->opcode == Opcode::kBind) options_.memory->BindDone(pair_);
   if (--record->parts == 0) Finish(direction, queue, *record);
 }
 

@@ -106,7 +106,7 @@ void Memory::Forget(Region& region) {
   MutexLock lock(&mutex_);
   map_.Remove(region.key_);
   regions_.erase(region.key_);
-  while (!region.windows_.empty()) UnbindLocked(**region.windows_.begin());
+  EndWindowsOf(region);
   ibv_dereg_mr(region.own_.handle);
   for (Region::Registration& other : region.others_) ibv_dereg_mr(other.handle);
 }
@@ -123,7 +123,7 @@ absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
       return ibv_reg_mr_iova(core->handle, address_, length_, from, flags);
     });
     if (handle == nullptr) return ErrnoStatus(errno, "change a region");
-    while (!windows_.empty()) memory_.UnbindLocked(**windows_.begin());
+    memory_.EndWindowsOf(*this);
     const Registration before = std::exchange(own_, {core, handle});
     const std::vector<Registration> others_before = std::exchange(others_, {});
     has_windows_ = has_windows;

@@ -16,7 +16,9 @@
 
 #include <infiniband/verbs.h>
 
+#include <list>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -83,6 +85,26 @@ class Domain final : public ProtectionDomain {
   const std::shared_ptr<DomainCore> core_;
 };
 
+// A window of the device's own. It stays until its bind has completed, also when its Window has
+// gone or is bound again: a device that comes upon a bind of a window that is no more ends the
+// connection.
+struct WindowHandle {
+  explicit WindowHandle(std::shared_ptr<DomainCore> domain) : domain(std::move(domain)) {}
+  ~WindowHandle() { Free(); }
+  WindowHandle(const WindowHandle&) = delete;
+  WindowHandle& operator=(const WindowHandle&) = delete;
+  void Free() {
+    if (handle != nullptr) ibv_dealloc_mw(handle);
+    handle = nullptr;
+  }
+
+  const std::shared_ptr<DomainCore> domain;
+  ibv_mw* handle = nullptr;
+  const Region* region = nullptr;  // of the bind
+  const ibv_qp* queue = nullptr;   // the pair that has the bind in its queue
+  bool left = false;               // by its Window
+};
+
 // All memory of one context.
 class Memory {
  public:
@@ -134,9 +156,12 @@ class Memory {
   bool BindOnDevice(const DomainCore& domain, const ibv_qp* pair, const BindRequest& request,
                     absl::FunctionRef<Key(ibv_mw* window, const ibv_mw_bind_info& range)> post,
                     Key* key);
+  // The oldest bind that was posted there for one of the device's windows is done. The caller holds
+  // the lock of its completions.
+  void BindDone(const ibv_qp* pair);
   // What Bind has bound ends, unless it has been bound again since.
   void Unbind(MemoryWindow& window, Key* key);
-  // Of the pairs' windows, those that were bound on this one end.
+  // Of the pairs' windows, those that were bound on this one end. It does no binds any more.
   void EndWindowsOf(const ibv_qp* pair);
 
  private:
@@ -155,11 +180,17 @@ class Memory {
   void Forget(Region& region);
   void Unbind(Window& window);
   void UnbindLocked(Window& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndWindowsOf(Region& region) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Leave(Window& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Settle(std::list<WindowHandle>::iterator handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   RegionMap map_;
   Mutex mutex_;
   std::unordered_map<Key, Region*> regions_ ABSL_GUARDED_BY(mutex_);
   std::set<Window*> on_pairs_ ABSL_GUARDED_BY(mutex_);  // bound to one alone
+  // The device's windows: those whose bind a pair has in its queue, in that order, and the others.
+  std::list<WindowHandle> queued_ ABSL_GUARDED_BY(mutex_);
+  std::list<WindowHandle> settled_ ABSL_GUARDED_BY(mutex_);
 };
 
 class Region final : public MemoryRegion {
@@ -206,7 +237,7 @@ class Window final : public MemoryWindow {
   const WindowScope scope_;
   // Under Memory's lock.
   ibv_mr* registration_ = nullptr;  // one of the two, while it is bound
-  ibv_mw* handle_ = nullptr;
+  std::optional<std::list<WindowHandle>::iterator> handle_;
   const ibv_qp* pair_ = nullptr;  // where `handle_` is good, if it is a pair's
   Key key_ = 0;
   bool mapped_ = false;  // its key is in the map
