@@ -15,6 +15,7 @@
 #include <future>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tests/conformance/dat/side.h"
 
@@ -222,6 +223,43 @@ TEST(Limits, C135_TenThousandEndpoints) {
     }
     ExpectBackTo(start);
     ExpectMemoryBackTo(memory);
+  });
+}
+
+// Registers one page again and again until the adapter refuses; how often that went well.
+int RegisterUntilRefused(const Side& side, std::vector<DAT_LMR_HANDLE>* lmrs) {
+  static char page[4096];
+  DAT_REGION_DESCRIPTION region;
+  region.for_va = page;
+  lmrs->clear();
+  while (static_cast<int>(lmrs->size()) <= side.attributes.max_lmrs) {
+    DAT_LMR_HANDLE lmr;
+    const DAT_RETURN status =
+        CreateLmr(side.ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof page, side.pz,
+                  DAT_MEM_PRIV_ALL_FLAG, &lmr, nullptr, nullptr, nullptr, nullptr);
+    if (status != DAT_SUCCESS) {
+      EXPECT_TRUE(Fails(status, DAT_INSUFFICIENT_RESOURCES));
+      break;
+    }
+    lmrs->push_back(lmr);
+  }
+  return static_cast<int>(lmrs->size());
+}
+
+TEST(Limits, C135_RegionsUntilThereAreNoMore) {
+  RunAlone([] {
+    Side side;
+    std::vector<DAT_LMR_HANDLE> lmrs;
+    const int most = RegisterUntilRefused(side, &lmrs);
+    EXPECT_LE(most, side.attributes.max_lmrs);
+    EXPECT_GT(most, side.attributes.max_lmrs / 2);
+    const Holdings start;
+    const long memory = ResidentMemory();
+    for (DAT_LMR_HANDLE lmr : lmrs) Must(dat_lmr_free(lmr));
+    EXPECT_EQ(RegisterUntilRefused(side, &lmrs), most) << "what was freed was not given back";
+    ExpectBackTo(start);
+    ExpectMemoryBackTo(memory);
+    for (DAT_LMR_HANDLE lmr : lmrs) Must(dat_lmr_free(lmr));
   });
 }
 
