@@ -7,6 +7,7 @@
 #include "tests/device/rdma_mishaps.h"
 #include "tests/rdma_mock/mishaps.h"
 #include "verbs/base/busy_control_thread.h"
+#include "verbs/base/clock.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -177,6 +178,39 @@ TEST_F(MishapsTest, ARefusedSendWaitsForThoseBeforeIt) {
   Expect(from.sends(), 2, Status::kLocalProtection);
   EXPECT_TRUE(from.pair().Ended());
   ExpectBroken(from);
+}
+
+// What a connection that has gone leaves in the device's queue is no news, however much it is.
+TEST_F(MishapsTest, AWaiterFindsWhatLiesBehindWhatIsNoNews) {
+  // More than a waiter looks at before it would sleep, and one queue of the device has room for
+  // them and for another pair's.
+  const uint32_t posted = a().attributes().max_requests_per_queue / 4 * 3;
+  Inbox inbox(a());
+  EndOptions many;
+  many.shared_inbox = &inbox;
+  many.max_sends = many.max_receives = posted;
+  End& gone = NewEnd(a(), many);
+  End& left = NewEnd(b());
+  EndOptions few;
+  few.shared_inbox = &inbox;
+  End& to = NewEnd(a(), few);
+  End& from = NewEnd(b());
+  Connect(gone, left);
+  Connect(from, to);
+  for (uint32_t id = 0; id < posted; ++id) ASSERT_EQ(gone.Receive(id, 0, 8), PostResult::kOk);
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  rdma_mock::ShowNoCompletions(true);
+  gone.pair().Disconnect(DisconnectMode::kAbrupt);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  inbox.Poll();
+  inbox.got().clear();
+  BusyControlThread busy;  // which looks into the queue, too
+  rdma_mock::ShowNoCompletions(false);
+  const uint32_t wakes = inbox.queue().wakes();
+  EXPECT_EQ(inbox.queue().Wait(Deadline::After(a().executor(), Nanos{5'000'000'000}), wakes),
+            WaitResult::kReady);
+  busy.LetGo();
+  Expect(inbox, 1);
 }
 
 // The places of frames come with the connection.
