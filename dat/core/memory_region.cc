@@ -22,6 +22,7 @@ Error MemoryRegion::Create(InterfaceAdapter& adapter, ProtectionZone& zone, void
   if (address == nullptr || length == 0) return InvalidParameter(3);
   if (length > adapter.context().attributes().max_region_bytes) return InvalidParameter(4);
   auto region = adapter.context().Register(zone.domain(), address, length, Granted(access), base);
+  if (absl::IsInvalidArgument(region.status())) return InvalidParameter(3);  // no such memory
   if (!region.ok()) return OutOf(Resource::kRegion);
   auto made = Ref<MemoryRegion>::Adopt(
       new MemoryRegion(adapter, zone, address, length, access, base, *std::move(region)));

@@ -1,6 +1,7 @@
 // What goes wrong with an RDMA device: its connections.
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <memory>
 #include <thread>
@@ -60,6 +61,16 @@ TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
   EXPECT_EQ(second.wait_for(std::chrono::seconds(10)), std::future_status::ready);
   busy.LetGo();
   EXPECT_TRUE(absl::IsAlreadyExists(second.get()));
+}
+
+// It has its own address alone, which others reach.
+TEST_F(MishapsTest, NothingListensWhereLoopbackAloneMay) {
+  Requests requests;
+  setenv("VIADUCT_LISTEN", "loopback", 1);
+  const absl::Status status = a().Listen(0, &requests).status();
+  unsetenv("VIADUCT_LISTEN");
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_TRUE(a().Listen(0, &requests).ok());
 }
 
 // Closes its listener with the first request.
@@ -216,7 +227,8 @@ TEST_F(MishapsTest, PostsBesideTheEndLeaveNothingOpen) {
     over = true;
     poster.join();
     ASSERT_TRUE(Run([&] { return to.events().Has(Event::kDisconnected); }));
-    EXPECT_TRUE(Run([&] { return from.pair().SendIdle() && from.pair().open_receives() == 0; })) << round;
+    EXPECT_TRUE(Run([&] { return from.pair().SendIdle() && from.pair().open_receives() == 0; }))
+        << round;
     // A send that found no receive may have ended it before.
     DrainExecutors();
     for (End* end : {&from, &to}) {

@@ -23,7 +23,8 @@ constexpr Setting kSettings[] = {
      "(auto), or one of them always; rdma is no wire of it but the RDMA device of the adapter's "
      "address."},
     {"VIADUCT_LISTEN", SettingType::kChoice, "default", "default|loopback", 0, 0,
-     "Listeners bind the adapter's address and loopback (default), or loopback alone."},
+     "Listeners bind the adapter's address and loopback (default), or loopback alone: an RDMA "
+     "device, which has its address alone, then listens not at all."},
     {"VIADUCT_PORT_BASE", SettingType::kNumber, "61000", "", 1024, 65535,
      "First of the ports that names without a port of their own are hashed to. The same on all "
      "hosts that talk to each other."},

@@ -6,7 +6,10 @@
 #include <limits>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "verbs/base/log.h"
+#include "verbs/base/settings.h"
 #include "verbs/rdma/completion_queue.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/queue_pair.h"
@@ -120,6 +123,11 @@ absl::StatusOr<std::unique_ptr<QueuePair>> RdmaContext::CreateQueuePair(
 }
 
 absl::StatusOr<std::unique_ptr<Listener>> RdmaContext::Listen(uint16_t port, ListenerSink* sink) {
+  if (ChoiceSetting(SettingId::kListen) == "loopback" && !address_.IsLoopback()) {
+    Log(LogLevel::kWarn, device_.name(), ": nothing listens at ", address_.ToString(),
+        ", as VIADUCT_LISTEN=loopback has it; VIADUCT_WIRE=shm serves the programs of this host");
+    return absl::PermissionDeniedError("VIADUCT_LISTEN");
+  }
   return RdmaListener::Make(device_, served_, address_, port, sink);
 }
 

@@ -309,8 +309,8 @@ typedef void (*VIP_CQ_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP
 typedef struct {
   VIP_ULONG NumberOfHops;        /* in: nothing depends on it */
   VIP_NET_ADDRESS **ADAddrArray; /* the library's addresses, valid until VipCloseNic */
-  VIP_ULONG NumAdAddrs; /* in: room in ADAddrArray; out: addresses written, or with a NULL
-                         * ADAddrArray, addresses that there are */
+  VIP_ULONG NumAdAddrs;          /* in: room in ADAddrArray; out: addresses written, or with a NULL
+                                  * ADAddrArray, addresses that there are */
 } VIP_AUTODISCOVERY_LIST;
 
 /* Ours: which device serves the NIC, and why. */
@@ -369,7 +369,7 @@ extern VIP_RETURN VipConnectWait(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS
  * ERROR_RESOURCE. */
 extern VIP_RETURN VipConnectAccept(IN VIP_CONN_HANDLE ConnHandle, IN VIP_VI_HANDLE ViHandle);
 
-/* Rejects the request and consumes the handle; the requester gets VIP_REJECT. */
+/* Rejects the request and consumes the handle; the requester gets VIP_REJECT. ERROR_RESOURCE. */
 extern VIP_RETURN VipConnectReject(IN VIP_CONN_HANDLE ConnHandle);
 
 /* Connects an Idle VI to whoever waits for RemoteAddr. The host part of LocalAddr is this NIC's
@@ -392,12 +392,12 @@ extern VIP_RETURN VipConnectPeerRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_AD
                                         IN VIP_NET_ADDRESS *RemoteAddr, IN VIP_ULONG Timeout);
 
 /* Polls for the outcome. NOT_DONE, TIMEOUT, INVALID_STATE, INVALID_RELIABILITY_LEVEL,
- * INVALID_MTU, INVALID_QOS, REJECT, NO_MATCH, NOT_REACHABLE, ERROR_RESOURCE. */
+ * INVALID_MTU, INVALID_QOS, REJECT, NOT_REACHABLE, ERROR_RESOURCE. */
 extern VIP_RETURN VipConnectPeerDone(IN VIP_VI_HANDLE ViHandle,
                                      OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
 
 /* Waits for the outcome until the request's time-out. TIMEOUT, INVALID_STATE,
- * INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS, REJECT, NO_MATCH, NOT_REACHABLE,
+ * INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS, REJECT, NOT_REACHABLE,
  * ERROR_RESOURCE. */
 extern VIP_RETURN VipConnectPeerWait(IN VIP_VI_HANDLE ViHandle,
                                      OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
