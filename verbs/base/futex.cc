@@ -46,7 +46,7 @@ void FutexWake(std::atomic<uint32_t>& word, int waiters) {
 ParkResult FutexParker::Park(Deadline deadline) {
   uint32_t seen = kEmpty;
   if (!state_.compare_exchange_strong(seen, kAsleep, std::memory_order_acq_rel)) {
-    state_.store(kEmpty, std::memory_order_relaxed);
+    TakeToken();
     return ParkResult::kUnparked;
   }
   for (;;) {
@@ -57,9 +57,13 @@ ParkResult FutexParker::Park(Deadline deadline) {
     if (!state_.compare_exchange_strong(seen, kEmpty, std::memory_order_acq_rel)) break;
     return result == FutexResult::kTimedOut ? ParkResult::kTimedOut : ParkResult::kInterrupted;
   }
-  state_.store(kEmpty, std::memory_order_relaxed);
+  TakeToken();
   return ParkResult::kUnparked;
 }
+
+// No plain store: it could come behind what is looked at next, and take a token with it that was
+// given meanwhile.
+void FutexParker::TakeToken() { state_.exchange(kEmpty, std::memory_order_acq_rel); }
 
 void FutexParker::Unpark() {
   // A token that is there already is kept once.

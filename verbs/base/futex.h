@@ -25,6 +25,8 @@ class FutexParker final : public Parker {
   void Unpark() override;
 
  private:
+  void TakeToken();
+
   enum : uint32_t { kEmpty, kToken, kAsleep };
   std::atomic<uint32_t> state_{kEmpty};
 };

@@ -1,4 +1,5 @@
 // Posting: requests in the device's form.
+#include <arpa/inet.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -219,7 +220,7 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   work.opcode = VerbsOpcode(request.opcode, immediate && !framed);
   if ((request.flags & kFence) != 0) work.send_flags |= IBV_SEND_FENCE;
   if ((request.flags & kSolicited) != 0) work.send_flags |= IBV_SEND_SOLICITED;
-  if (immediate && !framed) work.imm_data = __builtin_bswap32(request.immediate);
+  if (immediate && !framed) work.imm_data = htonl(request.immediate);
   if (request.opcode == Opcode::kSendInvalidate) work.invalidate_rkey = request.remote_key;
   if (request.opcode == Opcode::kWrite || reads) {
     work.wr.rdma.remote_addr = request.remote_address;

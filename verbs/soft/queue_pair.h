@@ -218,7 +218,7 @@ class SoftQueuePair final : public QueuePair {
     return SendsUnemitted() || incomplete_.load(std::memory_order_relaxed) != 0;
   }
   bool SendsUnemitted() const {
-    return sends_.done.load(std::memory_order_relaxed) !=
+    return sends_.done.load(std::memory_order_acquire) !=
            sends_.posted.load(std::memory_order_relaxed);
   }
 
@@ -328,7 +328,7 @@ class SoftQueuePair final : public QueuePair {
   };
   bool EnqueueBind(const BindRequest& request, Key key, Posted* posted);
   bool Bind(const SendEntry& entry);
-  bool draining() const { return (attention_.load(std::memory_order_relaxed) & kDraining) != 0; }
+  bool draining() const { return (attention_.load(std::memory_order_acquire) & kDraining) != 0; }
   bool SharedReceiveWaits() const;
   bool CheckAll(uint64_t position, uint32_t access) const;
   // Frees the places of completed requests whose completion is suppressed; the lock of the queue

@@ -153,10 +153,8 @@ Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool ha
   // The last word becomes visible last: programs spin on it. A copy alone goes its own way, libc's
   // of some kilobytes stores the beginning at the end.
   const uint32_t last = LastWordBytes(memory + n, n);
-  if (n > last) {
-    copy(memory, uint64_t{0}, n - last);
-    std::atomic_thread_fence(std::memory_order_release);
-  }
+  if (n > last) copy(memory, uint64_t{0}, n - last);
+  std::atomic_thread_fence(std::memory_order_release);  // of the pieces before this one, too
   copy(memory + (n - last), uint64_t{n - last}, last);
   return Inbound::kOk;
 }

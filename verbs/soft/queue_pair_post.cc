@@ -307,11 +307,10 @@ PostResult SoftQueuePair::PostReceiveInError(const ReceiveRequest& request) {
     if (room) {
       const uint64_t n = receives_.posted.load(std::memory_order_relaxed);
       if (!FillReceive(n, request)) return PostResult::kQueueFull;
-      if (state_.load(std::memory_order_relaxed) == State::kError) {
-        SetFailed(receives_.at(n), Opcode::kReceive, Status::kFlushed);
-        receives_.done.store(n + 1, std::memory_order_release);
-      }
+      const bool flushed = state_.load(std::memory_order_relaxed) == State::kError;
+      if (flushed) SetFailed(receives_.at(n), Opcode::kReceive, Status::kFlushed);
       receives_.posted.store(n + 1, std::memory_order_release);
+      if (flushed) receives_.done.store(n + 1, std::memory_order_release);
     }
   }
   if (!room) return PostReceive(request);  // another thread took it
