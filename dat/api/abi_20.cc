@@ -1,4 +1,6 @@
 // The functions whose parameters are those of 2.0 alone.
+#include <optional>
+
 #include "dat/api/cr.h"
 #include "dat/api/face.h"
 #include "dat/api/lmr.h"
@@ -7,16 +9,14 @@
 namespace viaduct::dat {
 namespace {
 
-bool ToBase(DAT_VA_TYPE type, verbs::AddressBase* base) {
+std::optional<verbs::AddressBase> ToBase(DAT_VA_TYPE type) {
   switch (static_cast<unsigned>(type)) {
     case DAT_VA_TYPE_VA:
-      *base = verbs::AddressBase::kVirtual;
-      return true;
+      return verbs::AddressBase::kVirtual;
     case DAT_VA_TYPE_ZB:
-      *base = verbs::AddressBase::kZero;
-      return true;
+      return verbs::AddressBase::kZero;
     default:
-      return false;
+      return std::nullopt;
   }
 }
 
@@ -32,10 +32,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_lmr_create(
     DAT_VLEN length, DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS mem_privileges,
     DAT_VA_TYPE va_type, DAT_LMR_HANDLE* lmr_handle, DAT_LMR_CONTEXT* lmr_context,
     DAT_RMR_CONTEXT* rmr_context, DAT_VLEN* registered_length, DAT_VADDR* registered_address) {
-  verbs::AddressBase base;
-  if (!ToBase(va_type, &base)) return BadParameter(7);
   return CreateRegion(
-      {ia_handle, mem_type, region_description, length, pz_handle, mem_privileges, base},
+      {ia_handle, mem_type, region_description, length, pz_handle, mem_privileges, ToBase(va_type)},
       {8, lmr_handle, lmr_context, rmr_context, registered_length, registered_address});
 }
 
@@ -45,10 +43,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr_handle, DAT_LMR_HA
                                            DAT_EP_HANDLE ep_handle, DAT_RMR_COOKIE user_cookie,
                                            DAT_COMPLETION_FLAGS completion_flags,
                                            DAT_RMR_CONTEXT* rmr_context) {
-  verbs::AddressBase base;
-  if (!ToBase(va_type, &base)) return BadParameter(5);
-  return BindWindow({rmr_handle, lmr_handle, lmr_triplet, mem_privileges, base, ep_handle,
-                     user_cookie, completion_flags, rmr_context, 3, 8});
+  return BindWindow({rmr_handle, lmr_handle, lmr_triplet, mem_privileges, ToBase(va_type),
+                     ep_handle, user_cookie, completion_flags, rmr_context, 3, 8});
 }
 
 }  // namespace viaduct::dat

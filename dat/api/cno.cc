@@ -57,7 +57,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOU
     auto notifier = ShareCno(cno_handle);
     if (!notifier) return kBadCno;
     if (evd_handle == nullptr) return BadParameter(3);
-    return ToReturn(notifier->Wait(ToDeadline(notifier->adapter(), timeout), evd_handle));
+    const core::Error error = notifier->Wait(ToDeadline(notifier->adapter(), timeout), evd_handle);
+    return error.code == core::Code::kQueueEmpty ? NoEvent(DAT_QUEUE_EMPTY) : ToReturn(error);
   });
 }
 

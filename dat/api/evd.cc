@@ -16,10 +16,6 @@ core::Ref<core::EventDispatcher> ShareEvd(DAT_EVD_HANDLE handle) {
   return Share<core::EventDispatcher>(handle);
 }
 
-// Programs written for OFED compare with the bare type: Debian's dtest in `while
-// (dat_evd_dequeue(...) == DAT_QUEUE_EMPTY)`.
-DAT_RETURN NoEvent(DAT_UINT32 type) { return AnswersBare() ? DAT_RETURN{type} : Failure(type); }
-
 // There OFED waits at the device, whose time-out it hands on; elsewhere it has the class.
 bool WaitsForRequests(const core::EventDispatcher& dispatcher) {
   constexpr uint32_t kRequests = core::kCompletionStream | core::kBindStream;

@@ -89,7 +89,9 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle,
     if (provider_attr_mask != 0 && provider_attributes == nullptr) return BadParameter(6);
     if (async_evd_handle != nullptr) {
       const core::Ref<core::EventDispatcher> async = adapter->async_dispatcher();
-      *async_evd_handle = async ? async->handle() : DAT_EVD_OUT_OF_SCOPE;
+      // It may be another open's, and have ended with that.
+      const bool lives = async && Share<core::EventDispatcher>(async->handle());
+      *async_evd_handle = lives ? async->handle() : DAT_EVD_OUT_OF_SCOPE;
     }
     if (ia_attr_mask != 0) {
       ShowAdapter(EntryOf(*adapter).name, adapter->context().address(),

@@ -44,7 +44,8 @@ DAT_RETURN TakeMemory(core::InterfaceAdapter& adapter, const RegionRequest& requ
       // library shares it. Memory that nobody else can map is not shared.
       *address = request.description.for_shared_memory.virtual_address;
       *length = request.length;
-      if (*address == nullptr || request.description.for_shared_memory.shared_memory_id == nullptr) {
+      if (*address == nullptr ||
+          request.description.for_shared_memory.shared_memory_id == nullptr) {
         return BadParameter(3);
       }
       if (*length == 0) return BadParameter(4);
@@ -92,10 +93,11 @@ DAT_RETURN CreateRegion(const RegionRequest& request, const RegionResults& resul
     if (!zone) return BadHandle(DAT_INVALID_HANDLE_PZ);
     const auto privileges = static_cast<unsigned>(request.privileges);
     if ((privileges & ~kPrivilegeFlags) != 0) return BadParameter(6);
+    if (!request.base) return BadParameter(7);
     if (results.lmr == nullptr) return BadParameter(results.first_argument);
     core::Ref<core::MemoryRegion> region;
     core::Error error = core::MemoryRegion::Create(*adapter, *zone, address, length,
-                                                   ToAccess(privileges), request.base, &region);
+                                                   ToAccess(privileges), *request.base, &region);
     if (!error.ok()) return ToReturn(error);
     if (static_cast<unsigned>(request.type) == DAT_MEM_TYPE_SHARED_VIRTUAL) {
       region->SetSharedName(*request.description.for_shared_memory.shared_memory_id);

@@ -3,6 +3,7 @@
 #define VIADUCT_DAT_API_LMR_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "dat/api/abi.h"
 #include "verbs/device.h"
@@ -17,7 +18,7 @@ struct RegionRequest {
   DAT_VLEN length;
   DAT_PZ_HANDLE zone;
   DAT_MEM_PRIV_FLAGS privileges;
-  verbs::AddressBase base;
+  std::optional<verbs::AddressBase> base;  // nullopt: an unknown one, as parameter 7
 };
 
 // Each may be NULL but the first, which is parameter `first_argument`.

@@ -1,8 +1,8 @@
 // What OFED's providers do otherwise than uDAPL says, where programs under a distribution's
 // registry rely on it: Debian's dtest and dapltest among them. The plug-in alone does so.
 //
-// - dat_evd_dequeue and dat_evd_wait say with the bare type that there is no event (AnswersBare),
-//   which programs compare with.
+// - dat_evd_dequeue, dat_evd_wait and dat_cno_wait say with the bare type that there is no event
+//   (AnswersBare), which programs compare with.
 // - The event of a request on a reserved service point shows that point, which lives until it is
 //   freed. In the engine it is gone with its request.
 #ifndef VIADUCT_DAT_API_OFED_WAYS_H_

@@ -4,6 +4,7 @@
 #define VIADUCT_DAT_API_REGISTRATION_H_
 
 #include "dat/api/abi.h"
+#include "dat/api/face.h"
 #include "dat/core/interface_adapter.h"
 
 namespace viaduct::dat {
@@ -16,8 +17,14 @@ DAT_IA_HANDLE ShownHandle(const core::InterfaceAdapter& adapter);
 // entry says.
 bool ShownThreadSafety(const core::InterfaceAdapter& adapter);
 
-// Whether dat_evd_dequeue and dat_evd_wait say without its class that there is no event.
+// Whether the three functions that wait or look for events say without its class that there is
+// none.
 bool AnswersBare();
+// That answer. Programs written for OFED compare with the bare type: Debian's dtest in `while
+// (dat_evd_dequeue(...) == DAT_QUEUE_EMPTY)`.
+inline DAT_RETURN NoEvent(DAT_UINT32 type) {
+  return AnswersBare() ? DAT_RETURN{type} : Failure(type);
+}
 
 }  // namespace viaduct::dat
 

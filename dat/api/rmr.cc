@@ -43,7 +43,6 @@ DAT_RETURN BindWindow(const WindowRequest& request) {
     core::MemoryWindow::Binding binding;
     binding.address = triplet.virtual_address;
     binding.length = triplet.segment_length;
-    binding.base = request.base;
     if (binding.length != 0) {
       if (request.lmr != DAT_HANDLE_NULL) {
         binding.region = ShareOf<core::MemoryRegion>(window->adapter(), request.lmr);
@@ -57,6 +56,8 @@ DAT_RETURN BindWindow(const WindowRequest& request) {
     }
     const auto privileges = static_cast<unsigned>(request.privileges);
     if ((privileges & ~kPrivilegeFlags) != 0) return BadParameter(request.triplet_argument + 1);
+    if (!request.base) return BadParameter(request.triplet_argument + 2);
+    binding.base = *request.base;
     binding.access = RemoteAccess(privileges);
     constexpr unsigned kNotForBinds = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
     const auto flags = static_cast<unsigned>(request.flags);

@@ -3,6 +3,7 @@
 #define VIADUCT_DAT_API_RMR_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "dat/api/abi.h"
 #include "verbs/device.h"
@@ -14,7 +15,7 @@ struct WindowRequest {
   DAT_LMR_HANDLE lmr;  // NULL: 1.2, which names it by the triplet's context
   const DAT_LMR_TRIPLET* triplet;
   DAT_MEM_PRIV_FLAGS privileges;
-  verbs::AddressBase base;
+  std::optional<verbs::AddressBase> base;  // nullopt: an unknown one, as the one behind privileges
   DAT_EP_HANDLE ep;
   DAT_RMR_COOKIE cookie;
   DAT_COMPLETION_FLAGS flags;

@@ -7,11 +7,11 @@ namespace viaduct::dat {
 VIADUCT_DAT_EXPORT DAT_RETURN dat_strerror(DAT_RETURN value, const char** major_message,
                                            const char** minor_message) {
   if (major_message == nullptr) return BadParameter(2);
-  if (minor_message == nullptr) return BadParameter(3);
   const std::optional<ErrorNames> names = NamesOf(kVersion, value);
   if (!names) return BadParameter(1);
   *major_message = names->type;
-  *minor_message = names->subtype;
+  // OFED's dat_strerror_extension, an inline function of its header, asks for the major one alone.
+  if (minor_message != nullptr) *minor_message = names->subtype;
   return DAT_SUCCESS;
 }
 

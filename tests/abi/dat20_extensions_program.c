@@ -97,5 +97,6 @@ int main(int argc, char** argv) {
   result |= counters(argv, argv) | queries(argv[0]) | collectives(argv, argv, argv, argv);
   if (dat_strerror_ext_status(extension->status, &message) != DAT_SUCCESS) return 2;
   if (dat_strerror_extension(DAT_IB_ERR, &message) != DAT_SUCCESS) return 3;
+  if (dat_strerror_extension(DAT_QUEUE_EMPTY, &message) != DAT_SUCCESS) return 4;
   return result == DAT_SUCCESS ? (int)extension->val.immed.data : argc;
 }

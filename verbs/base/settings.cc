@@ -69,7 +69,8 @@ constexpr Setting kSettings[] = {
      "Whether an entry of dat.conf that names a provider of OFED (libdaplofa and others) loads "
      "that library, or is served by the engine on the same interface."},
     {"VIADUCT_QUEUE_EMPTY", SettingType::kChoice, "error", "error|bare", 0, 0,
-     "How dat_evd_dequeue says that there is no event, and dat_evd_wait on a dispatcher of "
+     "How dat_evd_dequeue and dat_cno_wait say that there is no event, and dat_evd_wait on a "
+     "dispatcher of "
      "requests without a notification object: DAT_QUEUE_EMPTY and DAT_TIMEOUT_EXPIRED with the "
      "class of an error, as the specification has it, or the bare enumerators, with which programs "
      "written for OFED compare them."},

@@ -127,14 +127,14 @@ typedef enum {
   VIP_STATE_ERROR = 3 /* left only by VipDisconnect */
 } VIP_VI_STATE;
 
-typedef enum {
+typedef enum _VIP_RESOURCE_CODE {
   VIP_RESOURCE_NIC = 0,
   VIP_RESOURCE_VI = 1,
   VIP_RESOURCE_CQ = 2,
   VIP_RESOURCE_DESCRIPTOR = 3
 } VIP_RESOURCE_CODE;
 
-typedef enum {
+typedef enum _VIP_ERROR_CODE {
   VIP_ERROR_POST_DESC = 0,      /* bad address, handle or alignment of a posted descriptor */
   VIP_ERROR_CONN_LOST = 1,      /* the VI is in VIP_STATE_ERROR */
   VIP_ERROR_RECVQ_EMPTY = 2,    /* a message found no receive and was dropped */

@@ -28,6 +28,9 @@ typedef DAT_UINT32 DAT_RETURN;
 #define DAT_GET_SUBTYPE(status) ((DAT_UINT32)(status)&DAT_SUBTYPE_MASK)
 #define DAT_IS_WARNING(status) ((DAT_UINT32)(status)&DAT_CLASS_WARNING)
 
+#if defined(__GNUC__)
+__extension__ /* -pedantic: DAT_NOT_IMPLEMENTED is no int */
+#endif
 typedef enum dat_return_type {
   DAT_SUCCESS = 0x00000000,
   DAT_ABORT = 0x00010000, /* the adapter was closed meanwhile */

@@ -10,6 +10,11 @@
 #ifndef VIADUCT_DAT_UDAT_H_
 #define VIADUCT_DAT_UDAT_H_
 
+/* What provider headers test for: the guard of OFED's. */
+#ifndef _UDAT_H_
+#define _UDAT_H_
+#endif
+
 #include <dat/dat.h>
 #include <dat/dat_platform_specific.h>
 #include <dat/udat_config.h>

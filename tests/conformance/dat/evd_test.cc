@@ -383,6 +383,8 @@ TEST(EvdWait, S_NoEventWithoutItsClass) {
     Must(dat_cno_create(side.ia, DAT_OS_WAIT_PROXY_AGENT{nullptr, nullptr}, &cno));
     Must(dat_evd_modify_cno(side.request_evd, cno));
     EXPECT_TRUE(Fails(dat_evd_wait(side.request_evd, 0, 1, &event, &more), DAT_TIMEOUT_EXPIRED));
+    DAT_EVD_HANDLE told;
+    EXPECT_EQ(dat_cno_wait(cno, 1000, &told), DAT_RETURN{DAT_QUEUE_EMPTY});
   });
   unsetenv("VIADUCT_QUEUE_EMPTY");
 }

@@ -40,7 +40,8 @@ TEST(StrError, C006_NamesAndUnknownValues) {
     EXPECT_TRUE(Fails(dat_strerror(DAT_INVALID_STATE | 0xffff, &type, &subtype),
                       DAT_INVALID_PARAMETER, DAT_INVALID_ARG1));
     EXPECT_TRUE(Fails(dat_strerror(0, nullptr, &subtype), DAT_INVALID_PARAMETER));
-    EXPECT_TRUE(Fails(dat_strerror(0, &type, nullptr), DAT_INVALID_PARAMETER));
+    Must(dat_strerror(DAT_TIMEOUT_EXPIRED, &type, nullptr));
+    EXPECT_STREQ(type, "DAT_TIMEOUT_EXPIRED");
   });
 }
 
@@ -284,6 +285,23 @@ TEST(IaOpen, S_AsyncDispatcherElsewhere) {
     Must(dat_ia_query(ia, &shown, 0, nullptr, 0, nullptr));
     EXPECT_EQ(shown, DAT_EVD_OUT_OF_SCOPE);
     Must(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+  });
+}
+
+// ParaStation keeps one dispatcher's handle for all its opens.
+TEST(IaOpen, S_AsyncDispatcherThatEndedWithItsOwner) {
+  RunAlone([] {
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE owner, other;
+    Must(Open(kName, &async, &owner));
+    Must(Open(kName, &async, &other));
+    DAT_EVD_HANDLE shown = DAT_HANDLE_NULL;
+    Must(dat_ia_query(other, &shown, 0, nullptr, 0, nullptr));
+    EXPECT_EQ(shown, async);
+    Must(dat_ia_close(owner, DAT_CLOSE_GRACEFUL_FLAG));
+    Must(dat_ia_query(other, &shown, 0, nullptr, 0, nullptr));
+    EXPECT_EQ(shown, DAT_EVD_OUT_OF_SCOPE);
+    Must(dat_ia_close(other, DAT_CLOSE_GRACEFUL_FLAG));
   });
 }
 

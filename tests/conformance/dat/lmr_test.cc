@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "tests/conformance/dat/side.h"
@@ -151,6 +152,9 @@ TEST(LmrCreate, S_AddressTypes) {
     };
     EXPECT_EQ(side.attributes.zb_supported, DAT_TRUE);
     EXPECT_TRUE(Fails(create(9), DAT_INVALID_PARAMETER, DAT_INVALID_ARG7));
+    std::swap(side.ia, side.pz);
+    EXPECT_TRUE(Fails(create(9), DAT_INVALID_HANDLE)) << "handles are looked at first";
+    std::swap(side.ia, side.pz);
     Must(create(DAT_VA_TYPE_VA));
     Must(create(DAT_VA_TYPE_ZB));
     DAT_LMR_PARAM param;
