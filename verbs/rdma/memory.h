@@ -18,7 +18,6 @@
 
 #include <list>
 #include <memory>
-#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -85,24 +84,13 @@ class Domain final : public ProtectionDomain {
   const std::shared_ptr<DomainCore> core_;
 };
 
-// A window of the device's own. It stays until its bind has completed, also when its Window has
-// gone or is bound again: a device that comes upon a bind of a window that is no more ends the
+// A bind that a pair has in its queue. It keeps the device's window, also when its Window has gone
+// or is bound again: a device that comes upon a bind of a window that is no more ends the
 // connection.
-struct WindowHandle {
-  explicit WindowHandle(std::shared_ptr<DomainCore> domain) : domain(std::move(domain)) {}
-  ~WindowHandle() { Free(); }
-  WindowHandle(const WindowHandle&) = delete;
-  WindowHandle& operator=(const WindowHandle&) = delete;
-  void Free() {
-    if (handle != nullptr) ibv_dealloc_mw(handle);
-    handle = nullptr;
-  }
-
-  const std::shared_ptr<DomainCore> domain;
-  ibv_mw* handle = nullptr;
-  const Region* region = nullptr;  // of the bind
-  const ibv_qp* queue = nullptr;   // the pair that has the bind in its queue
-  bool left = false;               // by its Window
+struct QueuedBind {
+  const ibv_qp* pair;
+  const Region* region;
+  std::shared_ptr<ibv_mw> window;
 };
 
 // All memory of one context.
@@ -181,16 +169,12 @@ class Memory {
   void Unbind(Window& window);
   void UnbindLocked(Window& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndWindowsOf(Region& region) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Leave(Window& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Settle(std::list<WindowHandle>::iterator handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   RegionMap map_;
   Mutex mutex_;
   std::unordered_map<Key, Region*> regions_ ABSL_GUARDED_BY(mutex_);
-  std::set<Window*> on_pairs_ ABSL_GUARDED_BY(mutex_);  // bound to one alone
-  // The device's windows: those whose bind a pair has in its queue, in that order, and the others.
-  std::list<WindowHandle> queued_ ABSL_GUARDED_BY(mutex_);
-  std::list<WindowHandle> settled_ ABSL_GUARDED_BY(mutex_);
+  std::set<Window*> on_pairs_ ABSL_GUARDED_BY(mutex_);    // bound to one alone
+  std::list<QueuedBind> queued_ ABSL_GUARDED_BY(mutex_);  // as they were posted
 };
 
 class Region final : public MemoryRegion {
@@ -237,7 +221,7 @@ class Window final : public MemoryWindow {
   const WindowScope scope_;
   // Under Memory's lock.
   ibv_mr* registration_ = nullptr;  // one of the two, while it is bound
-  std::optional<std::list<WindowHandle>::iterator> handle_;
+  std::shared_ptr<ibv_mw> handle_;
   const ibv_qp* pair_ = nullptr;  // where `handle_` is good, if it is a pair's
   Key key_ = 0;
   bool mapped_ = false;  // its key is in the map

@@ -1,6 +1,7 @@
 // Windows of verbs/rdma/memory.h.
+#include <algorithm>
 #include <cerrno>
-#include <iterator>
+#include <utility>
 
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
@@ -36,7 +37,7 @@ void Memory::Unbind(MemoryWindow& window, Key* key) {
 }
 
 void Memory::UnbindLocked(Window& window) {
-  Leave(window);
+  window.handle_.reset();
   if (window.region_ == nullptr) return;
   if (window.mapped_) map_.Remove(window.key_);
   if (window.registration_ != nullptr) ibv_dereg_mr(window.registration_);
@@ -46,28 +47,11 @@ void Memory::UnbindLocked(Window& window) {
   window.region_ = nullptr;
 }
 
-void Memory::Leave(Window& window) {
-  if (!window.handle_.has_value()) return;
-  const auto handle = *window.handle_;
-  window.handle_.reset();
-  handle->left = true;
-  if (handle->queue == nullptr) settled_.erase(handle);
-}
-
-void Memory::Settle(std::list<WindowHandle>::iterator handle) {
-  handle->queue = nullptr;
-  if (handle->left) {
-    queued_.erase(handle);
-  } else {
-    settled_.splice(settled_.end(), queued_, handle);
-  }
-}
-
 void Memory::BindDone(const ibv_qp* pair) {
   MutexLock lock(&mutex_);
-  for (auto at = queued_.begin(); at != queued_.end(); ++at) {
-    if (at->queue == pair) return Settle(at);
-  }
+  const auto oldest = std::find_if(queued_.begin(), queued_.end(),
+                                   [pair](const QueuedBind& bind) { return bind.pair == pair; });
+  if (oldest != queued_.end()) queued_.erase(oldest);
 }
 
 void Memory::EndWindowsOf(const ibv_qp* pair) {
@@ -76,17 +60,14 @@ void Memory::EndWindowsOf(const ibv_qp* pair) {
     Window& window = **at++;
     if (window.pair_ == pair) UnbindLocked(window);
   }
-  for (auto at = queued_.begin(); at != queued_.end();) {
-    const auto handle = at++;
-    if (handle->queue == pair) Settle(handle);
-  }
+  queued_.remove_if([pair](const QueuedBind& bind) { return bind.pair == pair; });
 }
 
 // Whoever ends a region while its bind is in the queue has that bind refused.
 void Memory::EndWindowsOf(Region& region) {
   while (!region.windows_.empty()) UnbindLocked(**region.windows_.begin());
-  for (WindowHandle& handle : queued_) {
-    if (handle.region == &region) handle.Free();
+  for (QueuedBind& bind : queued_) {
+    if (bind.region == &region) bind.window.reset();
   }
 }
 
@@ -122,15 +103,15 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
   Region* const region = Bindable(domain, request, &entry);
   if (region == nullptr) return BindStep::kRefused;
   if (FitsDevice(window, *region, domain, request)) {
-    WindowHandle& made = settled_.emplace_back(window.domain_);
-    made.handle = ibv_alloc_mw(
+    ibv_mw* const handle = ibv_alloc_mw(
         domain.handle, window.scope_ == WindowScope::kQueuePair ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
-    if (made.handle != nullptr) {
+    if (handle != nullptr) {
+      std::shared_ptr<ibv_mw> kept(handle,
+                                   [domain = window.domain_](ibv_mw* it) { ibv_dealloc_mw(it); });
       UnbindLocked(window);
-      window.handle_ = std::prev(settled_.end());
+      window.handle_ = std::move(kept);
       return BindStep::kDevice;
     }
-    settled_.pop_back();
   }
   if (request.base == AddressBase::kZero && !domain.takes_offsets) return BindStep::kNoKey;
   unsigned char* const memory = entry.MemoryAt(request.address);
@@ -167,19 +148,19 @@ bool Memory::BindOnDevice(const DomainCore& domain, const ibv_qp* pair, const Bi
   MutexLock lock(&mutex_);
   RegionEntry entry;
   Region* const region = Bindable(domain, request, &entry);
-  if (region == nullptr || !window.handle_.has_value() || window.region_ != nullptr) return false;
+  if (region == nullptr || window.handle_ == nullptr || window.region_ != nullptr) return false;
   ibv_mw_bind_info range = {};
   range.mr = region->own_.handle;
   range.addr = request.address;
   range.length = request.length;
   range.mw_access_flags = static_cast<unsigned>(RemoteFlags(request.access));
   if (request.base == AddressBase::kZero) range.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
-  const auto handle = *window.handle_;
-  *key = post(handle->handle, range);
-  if (*key == 0) return true;
-  handle->region = region;
-  handle->queue = pair;
-  queued_.splice(queued_.end(), settled_, handle);
+  queued_.push_back({pair, region, window.handle_});
+  *key = post(window.handle_.get(), range);
+  if (*key == 0) {
+    queued_.pop_back();
+    return true;
+  }
   NoteBound(window, *region, *key);
   // A region that was changed keeps its first key here, which the device may give out again.
   RegionEntry of_another;
