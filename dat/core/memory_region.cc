@@ -1,5 +1,6 @@
 #include "dat/core/memory_region.h"
 
+#include "absl/status/status.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
 

@@ -105,15 +105,6 @@ TEST(LmrCreate, C034_OverAnother) {
   });
 }
 
-// A page that was mapped, and is no more.
-void* NoMemory() {
-  constexpr size_t kPage = 4096;
-  void* const memory =
-      mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  munmap(memory, kPage);
-  return memory;
-}
-
 TEST(LmrCreate, C036_Parameters) {
   RunAlone([] {
     Side side;
@@ -121,7 +112,7 @@ TEST(LmrCreate, C036_Parameters) {
     DAT_LMR_HANDLE lmr;
     EXPECT_TRUE(Fails(Create(side, nullptr, 64), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
     EXPECT_TRUE(Fails(Create(side, bytes, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4));
-    EXPECT_TRUE(Fails(Create(side, NoMemory(), 64), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+    EXPECT_TRUE(Fails(Create(side, kNoMemory, 64), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
     EXPECT_TRUE(Fails(Create(side, bytes, 64, 0x1000), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
     EXPECT_TRUE(Fails(Create(side, bytes, 64, 0x33, 99), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
     EXPECT_TRUE(

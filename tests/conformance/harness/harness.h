@@ -35,6 +35,9 @@ inline constexpr bool kSeesThreadsOnly = false;
 #endif
 inline constexpr char kOrderedByThePeer[] = "the order comes from the peer's process";
 
+// No memory is there: it is below what mmap gives out.
+inline void* const kNoMemory = reinterpret_cast<void*>(4096);
+
 // The other side of a pair, as a body sees it. Messages arrive in order, none is lost. When the
 // other side has ended, Await and Receive record a failure and end this body.
 class Peer {
