@@ -101,12 +101,14 @@ int SoftCompletionQueue::PollLocked(Completion* out, int n) {
   }
   if (got == 0 || (turn & kReadyTurn) == 0) doorbell_.Collect();
   // Fewer than were asked for means that there are no more.
-  if (got < n || got == 0 || (turn & kReadyTurn) == 0) got += ServeReady(out + got, n - got);
+  if ((got < n || got == 0 || (turn & kReadyTurn) == 0) &&
+      ready_.load(std::memory_order_relaxed) != nullptr) {
+    got += ServeReady(out + got, n - got);
+  }
   return got;
 }
 
 int SoftCompletionQueue::ServeReady(Completion* out, int n) {
-  if (ready_.load(std::memory_order_relaxed) == nullptr) return 0;
   int got = 0;
   for (Attachment* list = ready_.exchange(nullptr, std::memory_order_acquire); list != nullptr;) {
     Attachment& attachment = *list;

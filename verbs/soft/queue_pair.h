@@ -147,6 +147,9 @@ class SoftQueuePair final : public QueuePair {
 
   // The request to emit, or to go on with; null: none, or it must wait (fence, reads), or broken.
   SendEntry* NextToEmit();
+  // The memory of an entry that is one segment, and may be read. Null: there is more to it, see
+  // Gather.
+  const unsigned char* WholeSegment(const SendEntry& entry) const;
   // Its position; stays valid until it is complete.
   uint64_t emit_position() const { return sends_.done.load(std::memory_order_relaxed); }
   // Calls copy(from, at, bytes) for the pieces of [offset, offset + n) of the entry's local
@@ -177,6 +180,11 @@ class SoftQueuePair final : public QueuePair {
   template <typename Copy>  // copy(to, at, bytes), `at` counting from 0
   Inbound PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy);
   Inbound FinishReceive(uint32_t length, const Trailer& trailer);
+
+  // All three of a message that has come whole, with copy(to). False: nothing has happened, there
+  // is more to it.
+  template <typename Copy>
+  bool ReceiveWhole(uint32_t length, bool solicited, Copy&& copy);
 
   // The message ends the window `key` of this pair, before its receive completes: called between
   // StartReceive and FinishReceive, or at once before StartReceive is called for the first time.
@@ -340,6 +348,7 @@ class SoftQueuePair final : public QueuePair {
   bool MakeRoom(WorkQueue<Entry>& queue, size_t segments);
   Inbound NoReceiveHere();
   Inbound RefuseReceive(Status status);
+  void FillReceived(uint64_t position, uint32_t length, const Trailer& trailer);
   Inbound FinishSpecial(Message message, uint32_t length, const Trailer& trailer);
   Inbound RefuseWrite(bool has_immediate);
   bool Check(const Segment& segment, uint64_t offset, uint32_t n, uint32_t access) const {

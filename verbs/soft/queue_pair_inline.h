@@ -59,6 +59,11 @@ template <typename Copy>
   return n == 0;
 }
 
+inline const unsigned char* SoftQueuePair::WholeSegment(const SendEntry& entry) const {
+  if (entry.segment_count != 1 || !Check(entry.first, 0, entry.length, kLocalRead)) return nullptr;
+  return reinterpret_cast<const unsigned char*>(entry.first.address);
+}
+
 template <typename Copy>
 bool SoftQueuePair::Gather(const SendEntry& entry, uint32_t offset, uint32_t n, Copy&& copy) {
   if (n == 0) return true;
@@ -110,12 +115,26 @@ Inbound SoftQueuePair::PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy) {
   return RefuseReceive(Status::kLocalProtection);
 }
 
-inline Inbound SoftQueuePair::FinishReceive(uint32_t length, const Trailer& trailer) {
-  const Message message = message_;
-  message_ = Message::kNone;
-  if (message != Message::kOpen) [[unlikely]]
-    return FinishSpecial(message, length, trailer);
+template <typename Copy>
+inline bool SoftQueuePair::ReceiveWhole(uint32_t length, bool solicited, Copy&& copy) {
   const uint64_t position = receives_.done.load(std::memory_order_relaxed);
+  if (position == receives_.posted.load(std::memory_order_acquire) ||
+      held_.load(std::memory_order_relaxed) || message_ != Message::kNone ||
+      opening_ != Message::kOpen) [[unlikely]] {
+    return false;
+  }
+  ReceiveEntry& entry = receives_.at(position);
+  if (length > entry.capacity || entry.segment_count != 1 ||
+      !Check(entry.first, 0, length, kLocalWrite)) [[unlikely]] {
+    return false;
+  }
+  copy(reinterpret_cast<unsigned char*>(entry.first.address));
+  FillReceived(position, length, Trailer{.solicited = solicited});
+  return true;
+}
+
+inline void SoftQueuePair::FillReceived(uint64_t position, uint32_t length,
+                                        const Trailer& trailer) {
   ReceiveEntry& entry = receives_.at(position);
   entry.length = length;
   entry.immediate = trailer.immediate;
@@ -124,6 +143,14 @@ inline Inbound SoftQueuePair::FinishReceive(uint32_t length, const Trailer& trai
   entry.opcode = Opcode::kReceive;
   entry.status = Status::kSuccess;
   receives_.done.store(position + 1, std::memory_order_release);
+}
+
+inline Inbound SoftQueuePair::FinishReceive(uint32_t length, const Trailer& trailer) {
+  const Message message = message_;
+  message_ = Message::kNone;
+  if (message != Message::kOpen) [[unlikely]]
+    return FinishSpecial(message, length, trailer);
+  FillReceived(receives_.done.load(std::memory_order_relaxed), length, trailer);
   return Inbound::kOk;
 }
 

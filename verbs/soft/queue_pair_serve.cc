@@ -1,6 +1,7 @@
 // What completion queues call: progress, reaping, heat.
 #include <new>
 
+#include "absl/base/attributes.h"
 #include "absl/cleanup/cleanup.h"
 #include "verbs/soft/context.h"
 #include "verbs/soft/queue_pair.h"
@@ -60,14 +61,32 @@ void SoftQueuePair::LookLater() {
   }
 }
 
-bool SoftQueuePair::Poll(Link& link, const Attachment& attachment,
-                         int n) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool SoftQueuePair::Poll(Link& link,
+                                                             const Attachment& attachment,
+                                                             int n) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const int budget = n == 0 ? kDefaultBudget : n;
   if (attachment.home) return PollLink(link, budget);
   // Only sends complete in the queue that is polled: the home's lock is tried if need be.
   if (!link.Arrived() || !home_.lock().TryLock()) return false;
   const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { home_.lock().Unlock(); };
   return PollLink(link, budget);
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline int SoftQueuePair::Reap(const Attachment& attachment,
+                                                            Completion* out, int n) {
+  int got = 0;
+  if (attachment.sends) {
+    // Sends first: what has come may answer one of them.
+    if (due_.receives != 0) [[unlikely]]
+      got = ReapDue(out, n);
+    got += ReapSends(out + got, n - got, sends_.done.load(std::memory_order_acquire));
+    if (got == n) {
+      if (attachment.home) NoteDue();
+      return got;
+    }
+  }
+  if (!attachment.home) return got;
+  return got + ReapReceives(out + got, n - got, receives_.done.load(std::memory_order_relaxed));
 }
 
 int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
@@ -103,22 +122,6 @@ void SoftQueuePair::NotifyOther(const Attachment& attachment) {
   if (other != nullptr && (!hot() || other->queue->HasSleepers())) {
     other->queue->MarkReady(*other, SoftCompletionQueue::News::kCompletion);
   }
-}
-
-int SoftQueuePair::Reap(const Attachment& attachment, Completion* out, int n) {
-  int got = 0;
-  if (attachment.sends) {
-    // Sends first: what has come may answer one of them.
-    if (due_.receives != 0) [[unlikely]]
-      got = ReapDue(out, n);
-    got += ReapSends(out + got, n - got, sends_.done.load(std::memory_order_acquire));
-    if (got == n) {
-      if (attachment.home) NoteDue();
-      return got;
-    }
-  }
-  if (!attachment.home) return got;
-  return got + ReapReceives(out + got, n - got, receives_.done.load(std::memory_order_relaxed));
 }
 
 void SoftQueuePair::NoteDue() {

@@ -51,9 +51,16 @@ struct Word {
   uint16_t slots;
   uint32_t bytes;
 
-  static uint64_t Pack(Op op, uint8_t flags, uint32_t slots, uint32_t bytes, uint64_t parity) {
+  static constexpr uint64_t Pack(Op op, uint8_t flags, uint32_t slots, uint32_t bytes,
+                                 uint64_t parity) {
     return parity | static_cast<uint64_t>(op) << 1 | uint64_t{flags} << 8 | uint64_t{slots} << 16 |
            uint64_t{bytes} << 32;
+  }
+  // A whole message in one slot, without immediate data and nobody waiting for the confirmation:
+  // nothing is left to be known but how long it is, and whether it is solicited.
+  static bool IsShortSend(uint64_t word) {
+    constexpr uint64_t kKnown = 0xfffffffe & ~(uint64_t{kWithSolicited} << 8);
+    return (word & kKnown) == Pack(Op::kSend, kLast, 1, 0, 0) && word >> 32 <= kBodyBytes;
   }
   static Word Unpack(uint64_t word) {
     return {static_cast<Op>((word >> 1) & 0x7f), static_cast<uint8_t>(word >> 8),

@@ -101,6 +101,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   enum class InMessage : uint8_t { kNone, kSend, kWrite, kWriteWithImmediate };
 
   // ---- sending
+  bool EmitShort(const SendEntry& entry);
   bool Emit(SendEntry& entry);
   bool EmitSlots(SendEntry& entry, uint32_t bytes);
   bool EmitChunks(SendEntry& entry);
@@ -120,6 +121,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   // ---- receiving
   enum class Step : uint8_t { kConsumed, kStop, kBroken };
   bool PollData(int budget);
+  bool ReceiveShort(uint64_t raw, const Slot& slot);
   Step ReceiveSend(const Word& word, const Slot& slot);
   Step ReceiveWrite(const Word& word, const Slot& slot);
   Step ReceiveRead(const Word& word, const Slot& slot);
@@ -129,6 +131,8 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   bool SlotsAreValid(const Word& word, uint32_t lead) const;
   bool PieceIsValid(const Word& word) const;
   void Consume(const Word& word, bool chunk);
+  void ConsumeSlot();
+  void ReturnCredit(uint64_t position);
   void HandBack(uint32_t chunk);
   void FlushBack();
   void TellStarving();

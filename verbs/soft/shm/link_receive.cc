@@ -73,6 +73,18 @@ bool ShmLink::Poll(int budget) {
 
 // --------------------------------------------------------------------------------- data ring
 
+// Most messages. False: nothing has happened, there is more to it than meets the eye.
+inline bool ShmLink::ReceiveShort(uint64_t raw, const Slot& slot) {
+  if (in_message_ != InMessage::kNone) return false;
+  const Word word = Word::Unpack(raw);
+  const bool taken =
+      pair_.load(std::memory_order_relaxed)
+          ->ReceiveWhole(word.bytes, (word.flags & kWithSolicited) != 0,
+                         [&](unsigned char* to) { CopySmall(to, slot.body, word.bytes); });
+  if (taken) ConsumeSlot();
+  return taken;
+}
+
 bool ShmLink::PollData(int budget) {
   const uint64_t first = rx_position_.load(std::memory_order_relaxed);
   // What is left then has arrived as much as what comes next: Arrived tells of it.
@@ -81,6 +93,10 @@ bool ShmLink::PollData(int budget) {
     const Slot& slot = rx_[position % kSlots];
     const uint64_t raw = slot.word.load(std::memory_order_acquire);
     if (!Valid(raw, position)) break;
+    if (Word::IsShortSend(raw) && ReceiveShort(raw, slot)) [[likely]] {
+      budget--;
+      continue;
+    }
     const Word word = Word::Unpack(raw);
     Step step;
     switch (word.op) {
@@ -296,8 +312,7 @@ inline void ShmLink::Consume(const Word& word, bool chunk) {
   const uint64_t position = rx_position_.load(std::memory_order_relaxed) + word.slots;
   rx_position_.store(position, std::memory_order_relaxed);
   if (chunk || (word.flags & kAcknowledge) != 0 || position - rx_published_ >= kCreditEvery) {
-    rx_published_ = position;
-    my_line_->head.store(position, std::memory_order_release);
+    ReturnCredit(position);
     if ((word.flags & kAcknowledge) != 0) {
       // The sender waits for it, and if it is cold nobody looks there.
       AfterPublish();
@@ -305,6 +320,20 @@ inline void ShmLink::Consume(const Word& word, bool chunk) {
       TellStarving();
     }
   }
+}
+
+// Of a message that nobody waits for the confirmation of.
+inline void ShmLink::ConsumeSlot() {
+  const uint64_t position = rx_position_.load(std::memory_order_relaxed) + 1;
+  rx_position_.store(position, std::memory_order_relaxed);
+  if (position - rx_published_ < kCreditEvery) return;
+  ReturnCredit(position);
+  TellStarving();
+}
+
+inline void ShmLink::ReturnCredit(uint64_t position) {
+  rx_published_ = position;
+  my_line_->head.store(position, std::memory_order_release);
 }
 
 inline void ShmLink::TellStarving() {

@@ -35,11 +35,32 @@ uint8_t FlagsOf(const SendEntry& entry, bool last) {
 
 }  // namespace
 
+// Most messages (Word::IsShortSend). False: nothing has happened, there is more to it than meets
+// the eye.
+inline bool ShmLink::EmitShort(const SendEntry& entry) {
+  if (entry.opcode != Opcode::kSend || (entry.flags & (kConfirm | kImmediate)) != 0 ||
+      entry.length > kBodyBytes || entry.offset != 0 ||
+      tx_position_ - tx_head_.load(std::memory_order_relaxed) >= kSlots) {
+    return false;
+  }
+  SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
+  const unsigned char* const from = pair.WholeSegment(entry);
+  if (from == nullptr) return false;
+  CopySmall(tx_[tx_position_ % kSlots].body, from, entry.length);
+  const uint8_t flags = (entry.flags & kSolicited) != 0 ? kLast | kWithSolicited : kLast;
+  Publish(Word::Pack(Op::kSend, flags, 1, entry.length, DataParity(tx_position_)), 1);
+  return true;
+}
+
 void ShmLink::Pump() {
   if (InForkChild()) [[unlikely]]
     return;
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   while (SendEntry* entry = pair.NextToEmit()) {
+    if (EmitShort(*entry)) [[likely]] {
+      pair.Emitted(SoftQueuePair::Completes::kNow);
+      continue;
+    }
     if (!Emit(*entry)) {
       // No room, or the pair broke. Nobody looks for room if the link is cold: ask to be told.
       if (cold_.load(std::memory_order_relaxed) && Starve() && Reclaim()) continue;
