@@ -34,12 +34,14 @@
 #include <optional>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "verbs/base/address.h"
 #include "verbs/base/clock.h"
 #include "verbs/base/executor.h"
+#include "verbs/base/pass_lock.h"
 
 namespace viaduct::verbs {
 
@@ -255,12 +257,21 @@ enum class WaitResult : uint8_t {
 // Holds any number of completions: it never overflows.
 class CompletionQueue {
  public:
+  explicit CompletionQueue(PassLock& lock) : lock_(lock) {}
   virtual ~CompletionQueue() = default;
 
   // Makes progress for every queue pair that completes here and takes up to `n` completions, the
   // oldest of each queue first; fewer: there are no more that were there before the call. No
   // system call, no allocation. Any number of threads.
-  virtual int Poll(Completion* out, int n) = 0;
+  int Poll(Completion* out, int n) {
+    const PassLockHolder holder(&lock());
+    return PollLocked(out, n);
+  }
+  // The same for who holds lock(): his own state beside the queue, which changes with what he
+  // takes, is guarded by it, too. The device holds it whenever it looks at the queue by itself, and
+  // takes under it none of the caller's. Nothing else of the device may be called by its holder.
+  virtual int PollLocked(Completion* out, int n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock()) = 0;
+  PassLock& lock() const ABSL_LOCK_RETURNED(lock_) { return lock_; }
 
   // Counts the calls of Wake. Whoever waits reads it before the Poll that finds nothing, so that
   // a Wake in between is not lost.
@@ -277,6 +288,9 @@ class CompletionQueue {
   // for completions that are there or for the next to come, although somebody has polled shortly
   // before; from then on as a sink is.
   virtual void Arm(CompletionSink& sink) = 0;
+
+ private:
+  PassLock& lock_;
 };
 
 // ----------------------------------------------------------------------- shared receive queue

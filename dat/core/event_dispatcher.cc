@@ -14,7 +14,7 @@
 namespace viaduct::core {
 namespace {
 
-using verbs::SpinLockHolder;
+using verbs::PassLockHolder;
 
 constexpr int kBatch = 16;
 // Of an eager one: a look takes as many as there is room for, although an observer keeps them, and
@@ -136,7 +136,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EventDispatcher::TakeLocked(Event* even
   int n;
   bool came = false;
   do {
-    n = queue_->Poll(batch, batch_);
+    n = queue_->PollLocked(batch, batch_);
     counts_.Add(DispatcherCount::kPolls);
     if (n == 0) break;
     counts_.Add(DispatcherCount::kPollsFound);
@@ -153,7 +153,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EventDispatcher::TakeLocked(Event* even
 bool EventDispatcher::FindOverflowLocked(bool taken) {
   if (eager_) return false;
   verbs::Completion completion;
-  while (events_.size() < length_ && queue_->Poll(&completion, 1) == 1) {
+  while (events_.size() < length_ && queue_->PollLocked(&completion, 1) == 1) {
     QueueLocked(&completion, 1);
   }
   const bool overflows = events_.size() + taken > length_;
@@ -170,7 +170,7 @@ bool EventDispatcher::HarvestLocked() {
   do {
     room = static_cast<int>(std::min<size_t>(kBatch, events_.MakeRoom()));
     if (room == 0) break;
-    n = queue_->Poll(batch, room);
+    n = queue_->PollLocked(batch, room);
     QueueLocked(batch, n);
     came = came || n != 0;
   } while (n == room);
@@ -181,7 +181,7 @@ bool EventDispatcher::HarvestSomeLocked() {
   verbs::Completion completion;
   bool came = false;
   while (events_.size() <= length_ && events_.MakeRoom() != 0 &&
-         queue_->Poll(&completion, 1) == 1) {
+         queue_->PollLocked(&completion, 1) == 1) {
     came = true;
     QueueLocked(&completion, 1);
   }
@@ -202,7 +202,7 @@ Error EventDispatcher::Dequeue(Event* event) {
   }
   bool came, taken, news, overflows = false;
   {
-    SpinLockHolder lock(&lock_);
+    PassLockHolder lock(&queue_->lock());
     const uint64_t before = notices_;
     came = TakeLocked(event, &taken, &overflows);
     counts_.Add(DispatcherCount::kDequeues);
@@ -228,7 +228,7 @@ bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* m
                            WaitProgress* progress) {
   bool came, taken;
   {
-    SpinLockHolder lock(&lock_);
+    PassLockHolder lock(&queue_->lock());
     if (options.threshold <= 1 && more == nullptr) {
       bool overflows = false;
       came = TakeLocked(event, &taken, &overflows);
@@ -272,7 +272,7 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
   }
   WaitProgress progress;
   if (watched()) [[unlikely]] {
-    SpinLockHolder lock(&lock_);
+    PassLockHolder lock(&queue_->lock());
     progress.last_notices = notices_;
   }
   const Error error = [&] {
@@ -287,7 +287,7 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
     // of it.
     bool news;
     {
-      SpinLockHolder lock(&lock_);
+      PassLockHolder lock(&queue_->lock());
       news = notices_ != progress.last_notices;
     }
     Tell(news, /*polled=*/true);
@@ -332,7 +332,7 @@ Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
 void EventDispatcher::Look(bool polled) {
   bool came, news, overflows = false;
   {
-    SpinLockHolder lock(&lock_);
+    PassLockHolder lock(&queue_->lock());
     const uint64_t before = notices_;
     came = takes_all_.load(std::memory_order_relaxed) ? HarvestLocked() : HarvestSomeLocked();
     overflows = OverflowsLocked();
@@ -351,7 +351,7 @@ Error EventDispatcher::PostSoftware(void* pointer) {
   event.pointer = pointer;
   bool news;
   {
-    SpinLockHolder lock(&lock_);
+    PassLockHolder lock(&queue_->lock());
     if (events_.size() >= length_) return Code::kQueueFull;
     const uint64_t before = notices_;
     PushLocked(event);
@@ -365,7 +365,7 @@ Error EventDispatcher::PostSoftware(void* pointer) {
 Error EventDispatcher::Post(const Event& event) {
   bool news, refused, overflows;
   {
-    SpinLockHolder lock(&lock_);
+    PassLockHolder lock(&queue_->lock());
     const uint64_t before = notices_;
     HarvestLocked();
     // Destroy marks its beginning before it looks for requests under the lock.
@@ -438,7 +438,7 @@ void EventDispatcher::AddStream(CompletionMode mode) {
 void EventDispatcher::DropStream(CompletionMode mode) {
   modes_[static_cast<size_t>(mode)].fetch_sub(1);
   if (mode >= CompletionMode::kUnsignalled) watchers_.fetch_sub(1);
-  const SpinLockHolder harvest_under_way(&lock_);
+  const PassLockHolder harvest_under_way(&queue_->lock());
 }
 
 CompletionMode EventDispatcher::mode() const {
@@ -460,7 +460,7 @@ uint32_t EventDispatcher::QueuedReceives(Handle subject, Receives which) {
   uint32_t count = 0;
   bool overflows;
   {
-    SpinLockHolder lock(&lock_);
+    PassLockHolder lock(&queue_->lock());
     overflows = OverflowsLocked();
     events_.ForEach([&](const Event& event) {
       count += event.type == EventType::kCompletion && event.subject == subject &&
@@ -474,12 +474,12 @@ uint32_t EventDispatcher::QueuedReceives(Handle subject, Receives which) {
 
 void EventDispatcher::Forget(Handle subject) {
   Harvest();
-  SpinLockHolder lock(&lock_);
+  PassLockHolder lock(&queue_->lock());
   events_.RemoveIf([subject](const Event& event) { return event.subject == subject; });
 }
 
 void EventDispatcher::Remove(Handle subject, uint64_t cookie) {
-  SpinLockHolder lock(&lock_);
+  PassLockHolder lock(&queue_->lock());
   bool removed = false;
   events_.RemoveIf([&](const Event& event) {
     if (removed || event.type != EventType::kCompletion || event.subject != subject ||
@@ -505,7 +505,7 @@ void EventDispatcher::SetEnabled(bool enabled) {
 
 Error EventDispatcher::Resize(uint32_t length) {
   Harvest();
-  SpinLockHolder lock(&lock_);
+  PassLockHolder lock(&queue_->lock());
   if (events_.size() > length) return InvalidState(StateDetail::kDispatcherInUse);
   events_.Reserve(length);
   length_ = length;
@@ -514,7 +514,7 @@ Error EventDispatcher::Resize(uint32_t length) {
 }
 
 uint32_t EventDispatcher::length() const {
-  SpinLockHolder lock(&lock_);
+  PassLockHolder lock(&queue_->lock());
   return length_;
 }
 
@@ -522,7 +522,7 @@ bool EventDispatcher::waitable() const { return waitable_.load(); }
 
 uint32_t EventDispatcher::Queued() {
   Harvest();
-  SpinLockHolder lock(&lock_);
+  PassLockHolder lock(&queue_->lock());
   return static_cast<uint32_t>(events_.size());
 }
 
@@ -538,7 +538,7 @@ Error EventDispatcher::Free() {
 }
 
 Handle EventDispatcher::TakeUntoldRequest() {
-  SpinLockHolder lock(&lock_);
+  PassLockHolder lock(&queue_->lock());
   Handle request = nullptr;
   events_.RemoveIf([&](const Event& event) {
     if (request != nullptr || event.type != EventType::kConnectionRequest) return false;

@@ -4,8 +4,9 @@
 // queued here. Order: events of one stream keep theirs, and a connection event is queued behind
 // every completion that was there before it.
 //
-// Threads: every call from any thread. One lock, held neither across a wait nor across a call
-// into the program; it is taken before the device's and after the endpoint's.
+// Threads: every call from any thread. One lock, that of its queue of the device, so that taking a
+// completion costs no second one; held neither across a wait nor across a call into the program,
+// and taken after the endpoint's.
 #ifndef VIADUCT_DAT_CORE_EVENT_DISPATCHER_H_
 #define VIADUCT_DAT_CORE_EVENT_DISPATCHER_H_
 
@@ -21,7 +22,7 @@
 #include "dat/core/event.h"
 #include "dat/core/event_ring.h"
 #include "dat/core/object.h"
-#include "verbs/base/lock.h"
+#include "verbs/base/pass_lock.h"
 #include "verbs/device.h"
 
 namespace viaduct::core {
@@ -180,24 +181,25 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   }
   // `polled`: the device's next news may come late even if it had none now.
   void Look(bool polled);
-  void PushLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void PushLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   // Completions that were taken from the device become events, or their observers keep them.
   void QueueLocked(const verbs::Completion* completions, int n)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   // The same, but the first event goes to `event`; false: there is none.
   bool DealLocked(const verbs::Completion* completions, int n, Event* event)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   // These three say whether something came from the device: then WakeWaiters, when the lock is
   // free.
-  bool HarvestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool HarvestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   // The same until one more than fits is queued: the rest keeps its place in the work queues.
-  bool HarvestSomeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool HarvestSomeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   // The oldest event, or one straight from the device. `overflows` is set if that showed that more
   // is there than fits.
-  bool TakeLocked(Event* event, bool* taken, bool* overflows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool TakeLocked(Event* event, bool* taken, bool* overflows)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   // Behind a look at the device that may have left something there. `taken`: and of which the
   // consumer gets one event.
-  bool FindOverflowLocked(bool taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool FindOverflowLocked(bool taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   // Wakes the threads that wait, of which `self` (0 or 1) is the caller.
   void WakeWaiters(uint32_t self) {
     if (waiters_.load(std::memory_order_relaxed) > self) queue_->Wake();
@@ -207,7 +209,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool TakeKeptFor(uint32_t self, const Take& take) {
     bool came, taken, news;
     {
-      verbs::SpinLockHolder lock(&lock_);
+      const verbs::PassLockHolder lock(&queue_->lock());
       if (take()) return true;
       const uint64_t before = notices_;
       came = HarvestLocked();
@@ -225,13 +227,13 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   Error WaitCounted(verbs::Deadline deadline, bool interruptible, uint32_t refusals,
                     absl::FunctionRef<bool()> look);
   // True once when more is queued than fits.
-  bool OverflowsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool OverflowsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   void ReportOverflow();
   bool fed() const { return feeders_.load(std::memory_order_acquire) != 0; }
   bool watched() const { return watchers_.load(std::memory_order_relaxed) != 0; }
   // Something that notifies was queued since notices_ was `before`, and nobody owns the dispatcher:
   // an owner looks at its end for what came after its last look.
-  bool NewsLocked(uint64_t before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+  bool NewsLocked(uint64_t before) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock()) {
     return notices_ != before && !owned_.load(std::memory_order_relaxed);
   }
   // Nobody will hear of the connection requests that are queued here. They are taken one by one:
@@ -257,12 +259,12 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   std::atomic<Notifier*> notifier_{nullptr};  // followed inside an EpochGuard; owns a reference
   std::atomic<bool> unarmed_{false};          // the notifier knows
   std::atomic<uint32_t> modes_[4] = {};       // streams of each CompletionMode
-  mutable verbs::SpinLock lock_;
-  uint32_t length_ ABSL_GUARDED_BY(lock_);
-  int batch_ ABSL_GUARDED_BY(lock_);  // completions that a dequeue takes at once
-  EventRing events_ ABSL_GUARDED_BY(lock_);
-  uint64_t notices_ ABSL_GUARDED_BY(lock_) = 0;  // events that notify, queued since the beginning
-  bool overflowed_ ABSL_GUARDED_BY(lock_) = false;
+  uint32_t length_ ABSL_GUARDED_BY(queue_->lock());
+  int batch_ ABSL_GUARDED_BY(queue_->lock());  // completions that a dequeue takes at once
+  EventRing events_ ABSL_GUARDED_BY(queue_->lock());
+  uint64_t notices_ ABSL_GUARDED_BY(queue_->lock()) =
+      0;  // events that notify, queued since the beginning
+  bool overflowed_ ABSL_GUARDED_BY(queue_->lock()) = false;
   Counts<DispatcherCount> counts_;  // of dequeues under the lock
   // Last: until it is gone its sink may be at work with the others.
   std::unique_ptr<verbs::CompletionQueue> queue_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/numeric/bits.h"
@@ -142,8 +143,7 @@ int CompletionCore::Reap(Completion* out, int n) {
   return count;
 }
 
-int CompletionCore::Poll(Completion* out, int n) {
-  SpinLockHolder guard(&lock);
+int CompletionCore::PollLocked(Completion* out, int n) {
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   int count = first_ != nullptr ? Reap(out, n) : 0;
   if (count == n) return count;
@@ -152,7 +152,7 @@ int CompletionCore::Poll(Completion* out, int n) {
 }
 
 CompletionCore::Found CompletionCore::Look() {
-  SpinLockHolder guard(&lock);
+  PassLockHolder guard(&lock);
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const bool any = Harvest();
   if (HasNews()) return Found::kNews;
@@ -247,7 +247,7 @@ void CompletionCore::Tend() {
     bool any, news;
     uint64_t listed;
     {
-      SpinLockHolder guard(&lock);
+      PassLockHolder guard(&lock);
       any = Harvest();
       news = HasNews();
       listed = listed_;
@@ -290,8 +290,9 @@ void CompletionCore::SetSink(CompletionQueue* queue, CompletionSink* sink) {
   sink_ = sink;
 }
 
-RdmaCompletionQueue::RdmaCompletionQueue(Device& device, Nanos spin, CompletionSink* sink)
-    : device_(device), core_(CompletionCore::Make(device, spin)) {
+RdmaCompletionQueue::RdmaCompletionQueue(Device& device, std::shared_ptr<CompletionCore> core,
+                                         CompletionSink* sink)
+    : CompletionQueue(core->lock), device_(device), core_(std::move(core)) {
   core_->SetSink(this, sink);
 }
 

@@ -21,6 +21,7 @@
 #include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/lock.h"
+#include "verbs/base/pass_lock.h"
 #include "verbs/device.h"
 #include "verbs/rdma/device.h"
 #include "verbs/rdma/work_queue.h"
@@ -39,7 +40,7 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   void Release(int number, uint32_t entries);
   ibv_cq* handle(int number) const { return queues_[number].handle; }
 
-  SpinLock lock;
+  PassLock lock;
   // Takes what the device has completed; true if there was anything.
   bool Harvest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   // `queue` has completions to reap.
@@ -53,7 +54,7 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   void Notify();
 
   // Of CompletionQueue.
-  int Poll(Completion* out, int n);
+  int PollLocked(Completion* out, int n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   WaitResult Wait(Deadline deadline, uint32_t wakes);
   uint32_t wakes() const { return wakes_.load(std::memory_order_acquire); }
   void Wake();
@@ -112,11 +113,13 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
 
 class RdmaCompletionQueue final : public CompletionQueue {
  public:
-  RdmaCompletionQueue(Device& device, Nanos spin, CompletionSink* sink);
+  RdmaCompletionQueue(Device& device, std::shared_ptr<CompletionCore> core, CompletionSink* sink);
   ~RdmaCompletionQueue() override;
   const std::shared_ptr<CompletionCore>& core() const { return core_; }
 
-  int Poll(Completion* out, int n) override { return core_->Poll(out, n); }
+  int PollLocked(Completion* out, int n) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return core_->PollLocked(out, n);
+  }
   uint32_t wakes() const override { return core_->wakes(); }
   WaitResult Wait(Deadline deadline, uint32_t wakes) override {
     return core_->Wait(deadline, wakes);

@@ -37,7 +37,7 @@ void Connection::DestroyPair() {
   if (pair_ == nullptr) return;
   if (options_.shared != nullptr) {
     // Who harvests may have looked it up there, and is at work on it.
-    SpinLockHolder guard(&options_.queues[kReceives]->lock);
+    PassLockHolder guard(&options_.queues[kReceives]->lock);
     options_.shared->Leave(pair_->qp_num);
   }
   ibv_destroy_qp(pair_);
@@ -118,7 +118,7 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
   if (!status.ok()) return status;
   if (options.shared != nullptr) options.shared->Join(pair_->qp_num, this);
   for (int i = 0; i < 2; ++i) {
-    SpinLockHolder guard(&options_.queues[i]->lock);
+    PassLockHolder guard(&options_.queues[i]->lock);
     queues_[i] = queues[i];
   }
   return absl::OkStatus();
@@ -173,7 +173,7 @@ bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {
       return false;
     }
   }
-  SpinLockHolder guard(&options_.queues[kReceives]->lock);
+  PassLockHolder guard(&options_.queues[kReceives]->lock);
   bounces_ = std::move(bounces);
   queues_[kReceives]->Set(WorkQueue::kBounced);
   for (uint32_t slot = 0; slot < bounces_.size(); ++slot) PostBounce(slot);
@@ -306,7 +306,7 @@ void Connection::Stop(bool established) {
 void Connection::HarvestAll() {
   for (const std::shared_ptr<CompletionCore>& queue : options_.queues) {
     if (queue == nullptr) continue;
-    SpinLockHolder guard(&queue->lock);
+    PassLockHolder guard(&queue->lock);
     for (int passes = 0; passes < kHarvests && queue->Harvest(); ++passes) {
     }
   }
@@ -316,7 +316,7 @@ void Connection::Release(Direction direction, bool keep) {
   CompletionCore* const core = options_.queues[direction].get();
   if (core == nullptr) return;  // no pair was made
   {
-    SpinLockHolder guard(&core->lock);
+    PassLockHolder guard(&core->lock);
     WorkQueue* const queue = queues_[direction];
     queues_[direction] = nullptr;
     if (queue == nullptr) return;

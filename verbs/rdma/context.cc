@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> RdmaContext::CreateSharedRec
 
 absl::StatusOr<std::unique_ptr<CompletionQueue>> RdmaContext::CreateCompletionQueue(
     CompletionSink* sink) {
-  return std::make_unique<RdmaCompletionQueue>(device_, spin_, sink);
+  return std::make_unique<RdmaCompletionQueue>(device_, CompletionCore::Make(device_, spin_), sink);
 }
 
 absl::StatusOr<std::unique_ptr<QueuePair>> RdmaContext::CreateQueuePair(

@@ -52,11 +52,11 @@ bool RdmaQueuePair::Configure(const QueuePairOptions& options) {
   const uint32_t receives =
       shared_ != nullptr ? shared_->depth() : std::max(options.max_receives, 1u);
   {
-    SpinLockHolder guard(&core(kSends).lock);
+    PassLockHolder guard(&core(kSends).lock);
     if (!sends_.Resize(options.max_sends, 0)) return false;
   }
   {
-    SpinLockHolder guard(&core(kReceives).lock);
+    PassLockHolder guard(&core(kReceives).lock);
     if (!receives_.Resize(receives, shared_ != nullptr ? 0 : options.max_receive_segments)) {
       return false;
     }
@@ -85,7 +85,7 @@ RdmaQueuePair::~RdmaQueuePair() {
   // Without a domain it is one that Make gives up: nobody has got it, and no sink was called.
   if (domain_ != nullptr && !device_.loop().OnExecutor()) device_.loop().Drain();
   for (Direction direction : {kSends, kReceives}) {
-    SpinLockHolder guard(&core(direction).lock);
+    PassLockHolder guard(&core(direction).lock);
     WorkQueue& queue = direction == kSends ? sends_ : receives_;
     core(direction).Unlist(queue);
     if (queue.outstanding != nullptr) queue.outstanding->fetch_sub(queue.tail() - queue.head());
@@ -209,7 +209,7 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try 
   if (!status.ok()) return status;
   SpinLockHolder guard(&receive_lock_);
   {
-    SpinLockHolder queue_guard(&core(kReceives).lock);
+    PassLockHolder queue_guard(&core(kReceives).lock);
     receives_.Set(WorkQueue::kGated);
   }
   if (drops()) {
@@ -219,7 +219,7 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try 
   } else if (shared_ == nullptr) {
     std::vector<uint32_t> waiting;
     {
-      SpinLockHolder queue_guard(&core(kReceives).lock);
+      PassLockHolder queue_guard(&core(kReceives).lock);
       for (uint32_t i = receives_.head(), end = receives_.tail(); i != end; ++i) {
         if (receives_.At(i).done) continue;
         receives_.At(i).parts = 1;
@@ -372,7 +372,7 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
     if (connection_ != &connection || state_ != State::kConnecting) return;
     state_ = State::kConnected;
     {
-      SpinLockHolder guard(&core(kReceives).lock);
+      PassLockHolder guard(&core(kReceives).lock);
       connection.set_established();
     }
     if (connection.failed()) connection.Signal(kFailed);
@@ -390,7 +390,7 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
   if (connection_ != &connection) return;
   const bool framed = immediate_form() == ImmediateForm::kFramed;
   {
-    SpinLockHolder guard(&core(kReceives).lock);
+    PassLockHolder guard(&core(kReceives).lock);
     connection.SetFramed(framed);
     receives_.Clear(WorkQueue::kGated);
     if (receives_.HasNews()) core(kReceives).List(receives_);
@@ -505,7 +505,7 @@ void RdmaQueuePair::Leave(State next) {
 // What no device has.
 void RdmaQueuePair::FlushAll() {
   {
-    SpinLockHolder guard(&core(kReceives).lock);
+    PassLockHolder guard(&core(kReceives).lock);
     receives_.Clear(WorkQueue::kGated);
     for (WorkRecord* record; (record = receives_.OldestOpen()) != nullptr;) {
       receives_.Done(*record, Status::kFlushed);
@@ -528,7 +528,7 @@ void RdmaQueuePair::Disconnect(DisconnectMode mode) {
         SpinLockHolder guard(&send_lock_);
         sending_ = nullptr;
         SetPlainOpcodes();
-        SpinLockHolder queue_guard(&core(kSends).lock);
+        PassLockHolder queue_guard(&core(kSends).lock);
         connection_->AwaitDrain(sends_);
       }
     }

@@ -47,7 +47,7 @@ PostResult RdmaQueuePair::PostDone(WorkQueue& queue, Direction direction, const 
   record.parts = 0;
   {
     // Published under it, too: who flushes the queue, or waits until it drains, finds it done.
-    SpinLockHolder guard(&core(direction).lock);
+    PassLockHolder guard(&core(direction).lock);
     queue.Publish();
     queue.Done(record, status);
     if (queue.HasNews()) core(direction).List(queue);
@@ -61,7 +61,7 @@ PostResult RdmaQueuePair::RefuseSend(const WorkRecord& blank, Status status) {
   if (no_receive_ == NoReceive::kDrop) return PostResult::kOk;
   stopped_ = true;
   SetPlainOpcodes();
-  SpinLockHolder guard(&core(kSends).lock);
+  PassLockHolder guard(&core(kSends).lock);
   sending_->BreakInTurn(sends_);
   return PostResult::kOk;
 }
@@ -434,7 +434,7 @@ void RdmaQueuePair::RefusedByDevice(WorkRecord& record, uint32_t refused) {
     SetPlainOpcodes();
   }
   {
-    SpinLockHolder guard(&core(kSends).lock);
+    PassLockHolder guard(&core(kSends).lock);
     connection.Refused(kSends, sends_, record, refused);
   }
   core(kSends).Notify();
@@ -661,7 +661,7 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
 void RdmaQueuePair::RefusedByDevice(Connection& connection, WorkRecord& record) {
   connection.Unposted(kReceives, 1);
   {
-    SpinLockHolder guard(&core(kReceives).lock);
+    PassLockHolder guard(&core(kReceives).lock);
     connection.Refused(kReceives, receives_, record, 1);
   }
   core(kReceives).Notify();

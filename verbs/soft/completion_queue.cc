@@ -19,7 +19,8 @@ constexpr uint32_t kReadyTurn = 15;  // even a busy queue looks at cold pairs ev
 }  // namespace
 
 SoftCompletionQueue::SoftCompletionQueue(SoftContext& context, CompletionSink* sink)
-    : context_(context),
+    : CompletionQueue(lock_),
+      context_(context),
       doorbell_(context.doorbell()),
       attendant_(context.attendant()),
       sink_(sink) {
@@ -79,17 +80,7 @@ void SoftCompletionQueue::RemoveHot(Attachment& attachment) {
 
 // ----------------------------------------------------------------------------------- polling
 
-int SoftCompletionQueue::Poll(Completion* out, int n) {
-  PassLockHolder holder(&lock_);
-  const int got = PollLocked(out, n);
-  if (tick_.load(std::memory_order_relaxed)) [[unlikely]] {
-    tick_.store(false, std::memory_order_relaxed);
-    Cool(/*all=*/false);
-  }
-  return got;
-}
-
-int SoftCompletionQueue::PollLocked(Completion* out, int n) {
+inline int SoftCompletionQueue::Serve(Completion* out, int n) {
   int got = 0;
   const int count = hot_count_;
   const uint32_t turn = ++turn_;
@@ -104,6 +95,15 @@ int SoftCompletionQueue::PollLocked(Completion* out, int n) {
   if ((got < n || got == 0 || (turn & kReadyTurn) == 0) &&
       ready_.load(std::memory_order_relaxed) != nullptr) {
     got += ServeReady(out + got, n - got);
+  }
+  return got;
+}
+
+int SoftCompletionQueue::PollLocked(Completion* out, int n) {
+  const int got = Serve(out, n);
+  if (tick_.load(std::memory_order_relaxed)) [[unlikely]] {
+    tick_.store(false, std::memory_order_relaxed);
+    Cool(/*all=*/false);
   }
   return got;
 }
@@ -165,7 +165,7 @@ bool SoftCompletionQueue::Cool(bool all) {
 
 bool SoftCompletionQueue::Look() {
   PassLockHolder holder(&lock_);
-  PollLocked(nullptr, 0);
+  Serve(nullptr, 0);
   return Reapable() != 0;
 }
 
@@ -269,7 +269,7 @@ void SoftCompletionQueue::Arm(CompletionSink& sink) {
   for (int tries = 0; tries < kArmTries; tries++) {
     {
       PassLockHolder holder(&lock_);
-      PollLocked(nullptr, 0);
+      Serve(nullptr, 0);
       if (Reapable() != 0) break;
       // What is marked from here on urges the attendant.
       if (Cool(/*all=*/true) && ready_.load(std::memory_order_seq_cst) == nullptr) return;
@@ -289,7 +289,7 @@ bool SoftCompletionQueue::Attend() {
     return true;
   }
   const bool polled = turn_ != turn_at_tick_ && !armed;
-  PollLocked(nullptr, 0);
+  Serve(nullptr, 0);
   Cool(/*all=*/armed);
   turn_at_tick_ = turn_;
   const uint64_t reapable = Reapable();

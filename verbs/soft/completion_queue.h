@@ -17,10 +17,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "verbs/base/lock.h"
+#include "verbs/base/pass_lock.h"
 #include "verbs/device.h"
 #include "verbs/soft/attachment.h"
-#include "verbs/soft/pass_lock.h"
 
 namespace viaduct::verbs {
 
@@ -36,7 +35,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   SoftCompletionQueue(SoftContext& context, CompletionSink* sink);
   ~SoftCompletionQueue() override;
 
-  int Poll(Completion* out, int n) override;
+  int PollLocked(Completion* out, int n) override;
   uint32_t wakes() const override { return wakes_.load(std::memory_order_seq_cst); }
   WaitResult Wait(Deadline deadline, uint32_t wakes) override;
   void Wake() override;
@@ -44,8 +43,6 @@ class SoftCompletionQueue final : public CompletionQueue {
 
   // ------------------------------------------------------------ for queue pairs
   SoftContext& context() { return context_; }
-  PassLock& lock() { return lock_; }
-
   enum class News : bool { kCompletion, kArrival };
   // `attachment` has something to reap, or its link something to receive: the next poll looks at
   // it. Wakes sleepers; if there is none, calls the attendant where nobody else would act. Any
@@ -71,7 +68,7 @@ class SoftCompletionQueue final : public CompletionQueue {
 
   // ---- lock_ held
   // `n` 0: progress only, nothing is taken.
-  int PollLocked(Completion* out, int n);
+  int Serve(Completion* out, int n);
   int ServeReady(Completion* out, int n);
   // 0 if there is nothing to reap; else a number that changes when more becomes reapable.
   uint64_t Reapable() const;
@@ -93,9 +90,9 @@ class SoftCompletionQueue final : public CompletionQueue {
   std::atomic<CompletionSink*> sink_;  // set at most once
   std::atomic<bool> armed_{false};     // the next completion is told at once
 
-  alignas(128) PassLock lock_;
-  int hot_count_ = 0;  // lock_ -> this group
-  uint32_t turn_ = 0;  // counts polls
+  alignas(128) PassLock lock_;  // CompletionQueue::lock()
+  int hot_count_ = 0;           // lock_ -> this group
+  uint32_t turn_ = 0;           // counts polls
   uint32_t turn_at_tick_ = 0;
   uint64_t told_ = 0;  // what Reapable said when the sink was called
   Attachment* hot_[kMaxHot];

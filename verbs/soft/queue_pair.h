@@ -26,11 +26,11 @@
 #include "absl/types/span.h"
 #include "verbs/base/anchor.h"
 #include "verbs/base/lock.h"
+#include "verbs/base/pass_lock.h"
 #include "verbs/device.h"
 #include "verbs/soft/attachment.h"
 #include "verbs/soft/completion_queue.h"
 #include "verbs/soft/link.h"
-#include "verbs/soft/pass_lock.h"
 #include "verbs/soft/region_table.h"
 #include "verbs/soft/work_queue.h"
 

@@ -19,8 +19,8 @@
 
 #include "absl/status/statusor.h"
 #include "verbs/base/lock.h"
+#include "verbs/base/pass_lock.h"
 #include "verbs/device.h"
-#include "verbs/soft/pass_lock.h"
 
 namespace viaduct::verbs {
 

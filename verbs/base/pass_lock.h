@@ -3,8 +3,8 @@
 // Whoever withdraws something that holders of the lock read (a region's key) clears it and calls
 // Pass(): everybody who may still use the old value has then released the lock. Unlike taking the
 // lock, Pass cannot be starved by a thread that polls in a loop, and it does not delay that thread.
-#ifndef VIADUCT_VERBS_SOFT_PASS_LOCK_H_
-#define VIADUCT_VERBS_SOFT_PASS_LOCK_H_
+#ifndef VIADUCT_VERBS_BASE_PASS_LOCK_H_
+#define VIADUCT_VERBS_BASE_PASS_LOCK_H_
 
 #include <sched.h>
 
@@ -25,13 +25,8 @@ class ABSL_LOCKABLE PassLock {
   PassLock& operator=(const PassLock&) = delete;
 
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
-    for (int spins = 0; !TryLock(); spins++) {
-      if (spins < 200) {
-        Relax();
-      } else {
-        sched_yield();
-      }
-    }
+    if (waiters_.load(std::memory_order_relaxed) != 0 || !TryLock()) [[unlikely]]
+      LockBehindOthers();
   }
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
     uint32_t word = word_.load(std::memory_order_relaxed);
@@ -51,7 +46,7 @@ class ABSL_LOCKABLE PassLock {
     const uint32_t seen = word_.fetch_add(0, std::memory_order_seq_cst);
     if ((seen & 1) == 0) return;
     for (int spins = 0; word_.load(std::memory_order_acquire) == seen; spins++) {
-      if (spins < 200) {
+      if (spins < kSpins) {
         Relax();
       } else {
         sched_yield();
@@ -60,11 +55,31 @@ class ABSL_LOCKABLE PassLock {
   }
 
  private:
+  static constexpr int kSpins = 200;
+
+  // Who polls in a loop holds the lock nearly always, and where he is interrupted, too: he lets
+  // those who wait go first, once.
+  [[gnu::noinline]] void LockBehindOthers() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    int spins = 0;
+    while (waiters_.load(std::memory_order_relaxed) != 0 && spins++ < kSpins) Relax();
+    if (spins > kSpins) sched_yield();
+    waiters_.fetch_add(1, std::memory_order_relaxed);
+    for (spins = 0; !TryLock(); spins++) {
+      if (spins < kSpins) {
+        Relax();
+      } else {
+        sched_yield();
+      }
+    }
+    waiters_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
   std::atomic<uint32_t> word_{0};
+  std::atomic<uint32_t> waiters_{0};  // in LockBehindOthers
 };
 
 using PassLockHolder = BasicLock<PassLock>;
 
 }  // namespace viaduct::verbs
 
-#endif  // VIADUCT_VERBS_SOFT_PASS_LOCK_H_
+#endif  // VIADUCT_VERBS_BASE_PASS_LOCK_H_
