@@ -271,6 +271,32 @@ TEST_F(MishapsTest, TheDevicesWindowStaysUntilItsBindIsDone) {
   }
 }
 
+// Alone in its queue, it goes the short way to who polls.
+TEST_F(MishapsTest, TheDevicesWindowEndsWithItsWindowWhenItsBindWasPolled) {
+  for (const WindowScope scope : {WindowScope::kQueuePair, WindowScope::kDomain}) {
+    End& end = NewEnd(a());
+    End& peer = NewEnd(b());
+    Connect(end, peer);
+    auto window = a().CreateWindow(end.domain(), scope);
+    ASSERT_TRUE(window.ok()) << window.status();
+    BindRequest bind;
+    bind.window = window->get();
+    bind.region = end.region().key();
+    bind.address = end.Address(0);
+    bind.access = kRemoteRead;
+    for (uint64_t id = 1; id <= 20; ++id) {
+      bind.id = id;
+      bind.length = 10;
+      Key key;
+      ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
+      Expect(end.sends(), id);
+      EXPECT_LE(rdma_mock::LiveWindows(), 1) << "the one before has ended";
+    }
+    window->reset();
+    EXPECT_EQ(rdma_mock::LiveWindows(), 0) << "its destruction unbinds";
+  }
+}
+
 // The queue fills up while memory is made for a bind: its place in it was kept.
 TEST_F(MishapsTest, ABindKeepsItsPlace) {
   static End* from;

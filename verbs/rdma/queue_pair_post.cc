@@ -404,7 +404,8 @@ WorkRecord& RdmaQueuePair::Begin(uint32_t count, const WorkRecord& blank) {
   record.parts = static_cast<uint16_t>(count);
   if (NeedsConfirmation(blank)) record.flags |= WorkRecord::kReadOwed;
   const bool overtaken = blank.opcode == Opcode::kRead && device_.iwarp();
-  if (count == 1 && record.bounce.memory == nullptr && !overtaken) {
+  const bool binds = blank.opcode == Opcode::kBind;  // Memory is to hear that it is done
+  if (count == 1 && record.bounce.memory == nullptr && !overtaken && !binds) {
     record.rest = WorkRecord::Rest::kNone;
   }
   sending_->Posted(kSends, count);
