@@ -276,24 +276,26 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
     progress.last_notices = notices_;
   }
   const Error error = [&] {
-    const absl::Cleanup disown = [&] {
+    // Also of a thread that is cancelled in its sleep.
+    const absl::Cleanup leave = [&] {
       if (options.exclusive) owned_.store(false, std::memory_order_release);
+      if (watched()) [[unlikely]]
+        PassOn(progress.last_notices);
     };
     return WaitCounted(deadline, options.interruptible, refusals,
                        [&] { return Take(options, event, more, &progress); });
   }();
-  if (watched()) [[unlikely]] {
-    // What came after the last look was kept from the notifier by this waiter, who does not know
-    // of it.
-    bool news;
-    {
-      PassLockHolder lock(&queue_->lock());
-      news = notices_ != progress.last_notices;
-    }
-    Tell(news, /*polled=*/true);
-  }
   if (progress.overflows) ReportOverflow();
   return error;
+}
+
+void EventDispatcher::PassOn(uint64_t seen) {
+  bool news;
+  {
+    const PassLockHolder lock(&queue_->lock());
+    news = notices_ != seen;
+  }
+  Tell(news, /*polled=*/true);
 }
 
 Error EventDispatcher::WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> take) {

@@ -221,6 +221,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
       Tell(news, /*polled=*/true);
     return taken;
   }
+  // What came after a waiter's last look (there were `seen` notices) was kept from the notifier by
+  // him, who does not know of it.
+  void PassOn(uint64_t seen);
   struct WaitProgress;
   bool Take(const WaitOptions& options, Event* event, uint32_t* more, WaitProgress* progress);
   // `refusals`: as many as there were when the wait began.

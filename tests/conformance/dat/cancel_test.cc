@@ -1,6 +1,10 @@
 // Threads that are cancelled while they wait, as MVAPICH2's server of connections is when all of
 // its peers are there: POSIX, Thread Cancellation. What they waited for serves others as before.
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <atomic>
 
 #include "tests/conformance/dat/side.h"
 #include "tests/conformance/harness/sleeper.h"
@@ -38,6 +42,45 @@ TEST(EvdWait, S_ASleepingThreadCanBeCancelled) {
       Must(dat_evd_wait(evd, kPatience, 1, &event, &more));
     }
     Must(dat_evd_free(evd));
+  });
+}
+
+std::atomic<bool> in_handler, goes_on;
+
+// An event that comes while a thread owns the dispatcher is that thread's; if it ends before it has
+// looked, it is the notifier's.
+TEST(EvdWait, S_WhatACancelledThreadHasNotSeenIsToldToTheCno) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
+    Must(dat_cno_create(side.ia, {nullptr, nullptr}, &cno));
+    const DAT_EVD_HANDLE evd = NewSoftwareEvd(side, cno);
+    signal(SIGUSR1, [](int) {  // keeps the thread from looking
+      in_handler = true;
+      while (!goes_on) sched_yield();
+    });
+    std::atomic<pthread_t> thread;
+    Sleeper sleeper([&] {
+      thread = pthread_self();
+      DAT_EVENT event;
+      DAT_COUNT more;
+      dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
+    });
+    sleeper.AwaitAsleep();
+    pthread_kill(thread, SIGUSR1);
+    while (!in_handler) sched_yield();
+    Post(evd);
+    sleeper.Cancel();
+    goes_on = true;
+    sleeper.Join();
+    DAT_EVD_HANDLE told = DAT_HANDLE_NULL;
+    Must(dat_cno_wait(cno, 2000000, &told));
+    EXPECT_EQ(told, evd);
+    DAT_EVENT event;
+    Must(dat_evd_dequeue(evd, &event));
+    Must(dat_evd_free(evd));
+    Must(dat_cno_free(cno));
   });
 }
 
