@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -224,6 +225,8 @@ Error ConnectionManager::TryToServeAt(ServicePoint& point, const std::vector<uin
   const ServicePoint::Options& options = point.options();
   std::shared_ptr<Port> port, left;  // all outside the lock
   Ref<ServicePoint> spent;
+  std::deque<Arrival> too_many;
+  Delivery why = Delivery::kFull;
   {
     MutexLock lock(&lock_);
     auto known = services_.find(options.name);
@@ -241,11 +244,16 @@ Error ConnectionManager::TryToServeAt(ServicePoint& point, const std::vector<uin
     service.points.insert(younger, &point);
     while (!service.held.empty() && Take(service, &service.held.front(), &spent)) {
       service.held.pop_front();
-      if (!service.points.empty()) continue;
+      if (service.points.empty()) break;
+    }
+    // Of a name that is not shared nobody else comes for them.
+    if (!options.shared) std::swap(too_many, service.held);
+    if (service.points.empty()) {
+      why = Delivery::kNobody;
       left = Leave(known, options.shared);
-      break;
     }
   }
+  for (Arrival& arrival : too_many) TurnAway(std::move(arrival), why);
   if (spent) spent->Destroy();
   return Ok();
 }
@@ -291,11 +299,13 @@ std::shared_ptr<ConnectionManager::Port> ConnectionManager::Leave(Services::iter
   verbs::Executor& executor = context_->executor();
   if (shared) {
     left.lingers_until = executor.Now() + left.linger;
-    if (left.timer == 0) {
+    if (left.timer != 0) return nullptr;
+    try {
       left.timer =
           executor.RunAt(left.lingers_until, [this, name = service->first] { OnLingered(name); });
+      return nullptr;
+    } catch (const std::bad_alloc&) {  // what ends needs no memory: it does not linger
     }
-    return nullptr;
   }
   // One that is late finds another service.
   for (const verbs::Executor::TimerId timer : {left.timer, left.climb}) {

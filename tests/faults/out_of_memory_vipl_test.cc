@@ -1,9 +1,12 @@
 // Each allocation of a call fails once: the call says so, and nothing of it is left behind.
+#include <poll.h>
 #include <sched.h>
+#include <unistd.h>
 #include <vipl.h>
 
 #include <atomic>
 #include <functional>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
@@ -289,6 +292,69 @@ TEST(OutOfMemory, VipCloseNicClosesAllOrNothing) {
           peer.Tell("ended");
         }
       });
+}
+
+// A name that somebody waits for outlives the wait.
+TEST(OutOfMemory, VipCloseNicClosesAllOrNothingWhileAThreadWaits) {
+  RunAlone([] {
+    int n = 0;
+    for (bool failed = true; failed;) {
+      SCOPED_TRACE(++n);
+      Side side;
+      std::atomic<bool> returned{false};
+      std::thread waiter([&side, &returned] {
+        NetAddress local = side.nic.Address(Name(0)), remote;
+        VIP_VI_ATTRIBUTES attributes;
+        VIP_CONN_HANDLE request;
+        VipConnectWait(side.nic.handle, local.get(), VIP_INFINITE, remote.get(), &attributes,
+                       &request);
+        returned = true;
+      });
+      poll(nullptr, 0, 50);  // it listens
+      FailAllocation(n);
+      const VIP_RETURN result = VipCloseNic(side.nic.handle);
+      failed = StopFailing();
+      if (result != VIP_SUCCESS) {
+        EXPECT_TRUE(failed);
+        EXPECT_EQ(result, VIP_ERROR_RESOURCE);
+        EXPECT_EQ(VipCloseNic(side.nic.handle), VIP_SUCCESS) << "neither closed nor open";
+      }
+      for (int i = 0; i < 200 && !returned; ++i) poll(nullptr, 0, 10);
+      EXPECT_TRUE(returned) << "the waiter waits for ever";
+      if (!returned) _exit(1);
+      waiter.join();
+    }
+  });
+}
+
+TEST(OutOfMemory, AVipConnectWaitInVainLeavesNothing) {
+  RunAlone([] {
+    const Nic other;
+    poll(nullptr, 0, 500);
+    int64_t before = 0;
+    int n = 0;
+    for (bool failed = true; failed;) {
+      SCOPED_TRACE(++n);
+      {
+        const Nic nic;
+        NetAddress local = nic.Address(Name(0)), remote;
+        VIP_VI_ATTRIBUTES attributes;
+        VIP_CONN_HANDLE request;
+        FailAllocation(n);
+        const VIP_RETURN result =
+            VipConnectWait(nic.handle, local.get(), 0, remote.get(), &attributes, &request);
+        failed = StopFailing();
+        EXPECT_TRUE(result == VIP_TIMEOUT || (failed && result == VIP_ERROR_RESOURCE)) << result;
+        EXPECT_EQ(VipCloseNic(nic.handle), VIP_SUCCESS);
+      }
+      if (n == 1) {
+        poll(nullptr, 0, 500);
+        before = LiveAllocations() + 20;
+        continue;
+      }
+      EXPECT_TRUE(LiveAtMost(before)) << LiveAllocations() << " instead of " << before;
+    }
+  });
 }
 
 TEST(OutOfMemory, AFailedVipCloseNicLeavesTheNicOpen) {
