@@ -297,9 +297,9 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   if (request.header().has_value()) data = HeaderOfAccept(profile_);
   data.insert(data.end(), answer.begin(), answer.end());
   if (Error error = Apply(input); !error.ok()) return error;
-  if (request.header().has_value()) Settle(*pair_, immediate_ability(), *request.header());
   absl::Status accepted;
   try {
+    if (request.header().has_value()) Settle(*pair_, immediate_ability(), *request.header());
     accepted = incoming.Accept(*pair_, data);
   } catch (const std::bad_alloc&) {
     accepted = absl::Status(absl::StatusCode::kResourceExhausted, "");  // a text needs some

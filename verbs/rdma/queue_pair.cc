@@ -61,13 +61,16 @@ bool RdmaQueuePair::Configure(const QueuePairOptions& options) {
       return false;
     }
   }
+  // All that needs memory comes first: a pair is of one domain or of the other.
+  const uint32_t send_segments = std::max(options.max_send_segments, max_send_segments_);
+  const uint32_t receive_segments = std::max(options.max_receive_segments, max_receive_segments_);
+  kept_segments_.resize(send_segments);
+  send_segments_.resize(1 + std::max(send_segments, 1u));
+  receive_segments_.resize(1 + std::max(receive_segments, 1u));
+  max_send_segments_ = send_segments;
+  max_receive_segments_ = receive_segments;
   domain_ = static_cast<Domain*>(options.domain)->core();
   no_receive_ = options.no_receive;
-  max_send_segments_ = std::max(options.max_send_segments, max_send_segments_);
-  max_receive_segments_ = std::max(options.max_receive_segments, max_receive_segments_);
-  kept_segments_.resize(max_send_segments_);
-  send_segments_.resize(1 + std::max(max_send_segments_, 1u));
-  receive_segments_.resize(1 + std::max(max_receive_segments_, 1u));
   QueuePairOptions kept = options;
   kept.max_sends = std::max(kept.max_sends, options_.max_sends);
   kept.max_receives = std::max(kept.max_receives, options_.max_receives);
