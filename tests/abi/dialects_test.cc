@@ -41,19 +41,39 @@ TEST_P(Dialects, CompileWithoutAWarning) {
   }
 }
 
+using Dialect = testing::TestParamInfo<std::tuple<const char*, const char*>>;
+
+std::string NameOf(const Dialect& info) {
+  std::string name = std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+  for (char& c : name) {
+    if (c == '+') c = 'p';
+  }
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Headers, Dialects,
                          testing::Combine(testing::Values("gcc", "clang"),
                                           testing::Values("gnu89", "c89", "c99", "c11", "c17",
                                                           "c++98", "c++11", "c++14", "c++17",
                                                           "c++20", "c++2b")),
-                         [](const auto& info) {
-                           std::string name =
-                               std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
-                           for (char& c : name) {
-                             if (c == '+') c = 'p';
-                           }
-                           return name;
-                         });
+                         NameOf);
+
+class CDialects : public Dialects {};
+
+// vipl.h is C89, but for a 64-bit integer and anonymous unions, which it marks as extensions.
+TEST_P(CDialects, HaveAPedanticVipl) {
+  const auto [compiler, standard] = GetParam();
+  if (!Works(compiler, {})) GTEST_SKIP() << compiler << " is not installed";
+  const Outcome outcome =
+      Check(compiler, "c", {"-pedantic-errors", std::string("-std=") + standard},
+            "tests/abi/vipl_program.c");
+  EXPECT_TRUE(outcome.ok) << outcome.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Headers, CDialects,
+                         testing::Combine(testing::Values("gcc", "clang"),
+                                          testing::Values("gnu89", "c89", "c99", "c11", "c17")),
+                         NameOf);
 
 // VIPL promises more: the same facts in 32 bits, for which a compiler alone is enough (nothing is
 // linked, and no header of the system is included), and with either choice of VIPL095.

@@ -243,7 +243,7 @@ typedef union {
 } VIP_DESCRIPTOR_SEGMENT;
 
 /* Further segments continue behind DS[1]. */
-typedef struct _VIP_DESCRIPTOR {
+VIADUCT_VIPL_EXTENSION typedef struct _VIP_DESCRIPTOR {
   VIADUCT_VIPL_EXTENSION union {
     VIP_CONTROL_SEGMENT CS;
     VIP_CONTROL_SEGMENT Control;
