@@ -68,10 +68,10 @@ End::~End() {
   if (lmr_ != nullptr) (void)dat_lmr_free(lmr_);
 }
 
-DAT_EVENT End::NextConnectionEvent() {
+DAT_EVENT End::NextConnectionEvent(DAT_TIMEOUT patience) {
   DAT_EVENT event;
   DAT_COUNT more;
-  Must("dat_evd_wait", dat_evd_wait(connect_evd_, Patience(), 1, &event, &more));
+  Must("dat_evd_wait", dat_evd_wait(connect_evd_, patience, 1, &event, &more));
   return event;
 }
 
@@ -79,7 +79,8 @@ bool End::Connect(DAT_IA_ADDRESS_PTR host, DAT_CONN_QUAL service) {
   Wire wire = Encode(parameters_, own_);
   Must("dat_ep_connect", dat_ep_connect(ep_, host, service, Patience(), wire.size(), wire.data(),
                                         DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
-  const DAT_EVENT event = NextConnectionEvent();
+  // It always comes: the attempt itself has the time-out, and says what became of it.
+  const DAT_EVENT event = NextConnectionEvent(DAT_TIMEOUT_INFINITE);
   switch (event.event_number) {
     case DAT_CONNECTION_EVENT_ESTABLISHED:
       break;
@@ -104,7 +105,8 @@ void End::Accept(DAT_CR_HANDLE request, const Place& remote) {
   remote_ = remote;
   Wire wire = Encode(parameters_, own_);
   Must("dat_cr_accept", dat_cr_accept(request, ep_, wire.size(), wire.data()));
-  if (NextConnectionEvent().event_number != DAT_CONNECTION_EVENT_ESTABLISHED) throw Ended();
+  if (NextConnectionEvent(Patience()).event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
+    throw Ended();
 }
 
 void End::PostReceive() {
@@ -222,7 +224,7 @@ void End::AwaitEnd() {
 
 void End::Disconnect() {
   Must("dat_ep_disconnect", dat_ep_disconnect(ep_, DAT_CLOSE_GRACEFUL_FLAG));
-  (void)NextConnectionEvent();
+  (void)NextConnectionEvent(Patience());
 }
 
 }  // namespace viaduct::datping

@@ -71,7 +71,7 @@ class End {
 
   void PostReceive();
   void PostMessage(uint32_t bytes);
-  DAT_EVENT NextConnectionEvent();
+  DAT_EVENT NextConnectionEvent(DAT_TIMEOUT patience);
   // Takes what there is, or, unless polled, sleeps until something is.
   void Look(DAT_EVD_HANDLE evd);
   bool Dequeue(DAT_EVD_HANDLE evd);
