@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "verbs/base/log.h"
 #include "verbs/base/settings.h"
 #include "verbs/open_device.h"
 
@@ -127,8 +128,10 @@ std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file,
     }
   }
   if (const NicFile::Entry* rest = file.CatchAll()) return listed(*rest);
-  if (any) return NicChoice{default_address};
-  return std::nullopt;
+  if (!any) return std::nullopt;
+  verbs::WriteLog(verbs::LogLevel::kInfo, "no NIC is called \"" + name +
+                                              "\" here: it is the default one (VIADUCT_NIC_NAMES)");
+  return NicChoice{default_address};
 }
 
 core::Error ChooseNic(const std::string& name, NicChoice* choice) {
