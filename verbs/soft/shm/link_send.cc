@@ -63,7 +63,10 @@ void ShmLink::Pump() {
     }
     if (!Emit(*entry)) {
       // No room, or the pair broke. Nobody looks for room if the link is cold: ask to be told.
-      if (cold_.load(std::memory_order_relaxed) && Starve() && Reclaim()) continue;
+      if (!cold_.load(std::memory_order_relaxed) || !Starve()) return;
+      // Who serves reads may have looked before this fence, and relies on it all the same.
+      if (reads_in_count_.load(std::memory_order_seq_cst) != 0) pair.MarkArrived();
+      if (Reclaim()) continue;
       return;
     }
     if ((entry->flags & kConfirm) != 0 && !IsFetch(entry->opcode)) [[unlikely]] {
