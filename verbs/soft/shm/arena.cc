@@ -5,10 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "verbs/base/uncancelled.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
 #endif
@@ -16,6 +20,7 @@
 namespace viaduct::verbs::shm {
 namespace {
 
+constexpr size_t kPage = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 bool Pay(int fd, size_t offset, size_t bytes) {
@@ -68,13 +73,23 @@ std::shared_ptr<Arena> Arena::Map(Fd fd) {
 
 Arena::~Arena() { munmap(base_, kArenaBytes); }
 
+// fallocate waits for the lock of the file, which a peer that hangs in a write to it holds.
+bool Arena::Populate(size_t offset, size_t bytes) {
+  const size_t first = offset / kPage * kPage;
+  const int saved = errno;
+  const bool done = madvise(base_ + first, offset + bytes - first, MADV_POPULATE_WRITE) == 0;
+  const bool unknown = !done && errno == EINVAL;  // before Linux 5.14
+  errno = saved;
+  return unknown ? Pay(fd_.get(), offset, bytes) : done;
+}
+
 bool Arena::PayConnection(uint32_t id) {
-  return Pay(fd_.get(), kConnectionOffset + id * sizeof(ConnectionBlock), sizeof(ConnectionBlock));
+  return Populate(kConnectionOffset + id * sizeof(ConnectionBlock), sizeof(ConnectionBlock));
 }
 
 bool Arena::PayChunks(int d, uint32_t first, uint32_t count) {
-  return Pay(fd_.get(), kPoolOffset + (size_t(d) * kChunks + first) * kChunkBytes,
-             size_t{count} * kChunkBytes);
+  return Populate(kPoolOffset + (size_t(d) * kChunks + first) * kChunkBytes,
+                  size_t{count} * kChunkBytes);
 }
 
 }  // namespace viaduct::verbs::shm

@@ -1,9 +1,9 @@
 // The memory of one pair of processes.
 //
 // Sealed against shrinking and growing, 39 MiB of address space for 4,096 connections; pages
-// exist from the moment that somebody pays for them with fallocate, so that a full tmpfs is an
-// error there and never a SIGBUS later: the creator for what every pair has, the side that gives
-// out a connection number for that connection, a sender for further chunks of its pool.
+// exist from the moment that somebody pays for them, so that a full tmpfs is an error there and
+// never a SIGBUS later: the creator for what every pair has, the side that gives out a connection
+// number for that connection, a sender for further chunks of its pool.
 #ifndef VIADUCT_VERBS_SOFT_SHM_ARENA_H_
 #define VIADUCT_VERBS_SOFT_SHM_ARENA_H_
 
@@ -41,13 +41,14 @@ class Arena {
     return base_ + kPoolOffset + (size_t(d) * kChunks + c) * kChunkBytes;
   }
 
-  // Makes the pages exist. False: no memory.
+  // Makes the pages exist. False: no memory. Waits for no peer, where the kernel is 5.14 or later.
   bool PayConnection(uint32_t id);
   bool PayChunks(int d, uint32_t first, uint32_t count);
 
  private:
   Arena(Fd fd, unsigned char* base) : fd_(std::move(fd)), base_(base) {}
   static std::shared_ptr<Arena> Map(Fd fd);
+  bool Populate(size_t offset, size_t bytes);
 
   Descriptor fd_;
   unsigned char* const base_;

@@ -2,13 +2,28 @@
 #include "verbs/soft/shm/arena.h"
 
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <future>
 #include <set>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "verbs/soft/shm/chunk_pool.h"
+
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 namespace viaduct::verbs::shm {
 namespace {
@@ -51,6 +66,48 @@ TEST(ArenaTest, RefusesWhatCannotBeSealed) {
   ASSERT_EQ(ftruncate(fd.get(), kArenaBytes), 0);
   ASSERT_EQ(pwrite(fd.get(), &good, sizeof good, 0), static_cast<ssize_t>(sizeof good));
   EXPECT_EQ(Arena::Open(std::move(fd)), nullptr);
+}
+
+// A peer that writes to the file from memory that is not there holds the file's lock until it is:
+// here by userfaultfd, as with a mapped file of a FUSE that does not answer.
+TEST(ArenaTest, APeerThatHangsInTheFileKeepsNobody) {
+  constexpr size_t kPage = 4096;
+  const std::shared_ptr<Arena> arena = Arena::Create();
+  ASSERT_NE(arena, nullptr);
+  if (madvise(&arena->direction(0), 0, MADV_POPULATE_WRITE) != 0) {
+    GTEST_SKIP() << "this kernel has no MADV_POPULATE_WRITE: " << strerror(errno);
+  }
+  Fd faults(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC)));
+  if (!faults.valid()) {  // which takes a capability; the device takes access to itself
+    const Fd device(open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
+    faults.Reset(ioctl(device.get(), USERFAULTFD_IOC_NEW, O_CLOEXEC));
+  }
+  if (!faults.valid()) GTEST_SKIP() << "no userfaultfd for this user: " << strerror(errno);
+  uffdio_api api = {UFFD_API, 0, 0};
+  ASSERT_EQ(ioctl(faults.get(), UFFDIO_API, &api), 0);
+  void* const missing =
+      mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(missing, MAP_FAILED);
+  uffdio_register range = {};
+  range.range = {reinterpret_cast<uint64_t>(missing), kPage};
+  range.mode = UFFDIO_REGISTER_MODE_MISSING;
+  ASSERT_EQ(ioctl(faults.get(), UFFDIO_REGISTER, &range), 0);
+
+  std::thread peer([&, fd = Copy(*arena)] {
+    EXPECT_EQ(pwrite(fd.get(), missing, kPage, 0), static_cast<ssize_t>(kPage));
+  });
+  uffd_msg fault;
+  EXPECT_EQ(read(faults.get(), &fault, sizeof fault), static_cast<ssize_t>(sizeof fault));
+  std::future<bool> paid = std::async(std::launch::async, [&] {
+    return arena->PayConnection(7) && arena->PayChunks(0, kFirstChunks, kChunkStep);
+  });
+  EXPECT_EQ(paid.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  uffdio_zeropage there = {};
+  there.range = range.range;
+  EXPECT_EQ(ioctl(faults.get(), UFFDIO_ZEROPAGE, &there), 0);
+  peer.join();
+  EXPECT_TRUE(paid.get());
+  munmap(missing, kPage);
 }
 
 TEST(ChunkPoolTest, GrowsAndComesBack) {
