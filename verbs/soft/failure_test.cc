@@ -45,7 +45,7 @@ TEST(FailureTest, OfAListenThatOneWireRefuses) {
     ASSERT_TRUE(free.ok()) << free.status();
     port = (*free)->port();
   }
-  const absl::StatusOr<Fd> taken = ListenAt("viaduct", port);  // of shared memory alone
+  const absl::StatusOr<ListeningFd> taken = ListenAt("viaduct", port);  // of shared memory alone
   ASSERT_TRUE(taken.ok()) << taken.status();
   const BusyControlThread busy;
   const absl::Status failed = (*context)->Listen(port, &sink).status();

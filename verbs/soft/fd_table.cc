@@ -42,7 +42,8 @@ void FdTable::CloseInForkChild() {
   ForEach([](int fd) { close(fd); });
 }
 
-TabledFd::TabledFd(FdTable& table, Fd fd) : table_(&table), fd_(std::move(fd)) {
+TabledFd::TabledFd(FdTable& table, Fd fd, void (*close)(Fd))
+    : table_(&table), close_(close), fd_(std::move(fd)) {
   if (fd_.valid()) table_->Add(fd_.get());
 }
 
@@ -54,6 +55,7 @@ void TabledFd::Reset() {
     return;
   }
   table_->Remove(fd_.get());
+  if (close_ != nullptr) return close_(std::move(fd_));
   fd_.Reset();
 }
 

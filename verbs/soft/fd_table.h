@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "verbs/base/fd.h"
+#include "verbs/soft/foreign_fd.h"
 
 namespace viaduct::verbs {
 
@@ -23,6 +24,8 @@ class FdTable {
   FdTable(const FdTable&) = delete;
   FdTable& operator=(const FdTable&) = delete;
 
+  // False: it is beyond. True: Add needs no memory for it.
+  bool Reserve(int fd) { return WordOf(static_cast<size_t>(fd)) != nullptr; }
   void Add(int fd);
   void Remove(int fd);
 
@@ -64,12 +67,17 @@ class FdTable {
 class TabledFd {
  public:
   TabledFd() = default;
-  TabledFd(FdTable& table, Fd fd);
-  TabledFd(TabledFd&& other) noexcept : table_(other.table_), fd_(std::move(other.fd_)) {}
+  TabledFd(FdTable& table, Fd fd) : TabledFd(table, std::move(fd), nullptr) {}
+  // Closed as the foreign one would be.
+  template <void (*kClose)(Fd)>
+  TabledFd(FdTable& table, ForeignFd<kClose> fd) : TabledFd(table, fd.Release(), kClose) {}
+  TabledFd(TabledFd&& other) noexcept
+      : table_(other.table_), close_(other.close_), fd_(std::move(other.fd_)) {}
   TabledFd& operator=(TabledFd&& other) noexcept {
     if (this != &other) {
       Reset();
       table_ = other.table_;
+      close_ = other.close_;
       fd_ = std::move(other.fd_);
     }
     return *this;
@@ -83,7 +91,10 @@ class TabledFd {
   void Reset();
 
  private:
+  TabledFd(FdTable& table, Fd fd, void (*close)(Fd));
+
   FdTable* table_ = nullptr;
+  void (*close_)(Fd) = nullptr;  // null: as an Fd does
   Fd fd_;
 };
 

@@ -27,7 +27,7 @@ TEST(NextWireTest, AHelloThatIsNotWelcome) {
   ASSERT_TRUE(serving.ok() && dialling.ok());
   shm::TestEnd from(**dialling), to(**serving);
   shm::TestListener listener(**serving, [&]() -> QueuePair& { return to.pair(); });
-  const absl::StatusOr<Fd> full = ListenAt("viaduct", listener.port());
+  const absl::StatusOr<ListeningFd> full = ListenAt("viaduct", listener.port());
   ASSERT_TRUE(full.ok()) << full.status();
   shm::DialForTest(from.pair(), listener.port());
   ASSERT_TRUE(AwaitReadable(full->get()));

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "verbs/base/fd.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -30,12 +31,14 @@ socklen_t NameOf(absl::string_view service, uint16_t port, sockaddr_un* address)
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
 }
 
-Fd NewSocket() { return Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
+int NewSocket() {
+  return MoveHigh(Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0))).Release();
+}
 
 }  // namespace
 
-absl::StatusOr<Fd> ListenAt(absl::string_view service, uint16_t port) {
-  Fd fd = NewSocket();
+absl::StatusOr<ListeningFd> ListenAt(absl::string_view service, uint16_t port) {
+  ListeningFd fd(NewSocket());
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "a unix socket");
   sockaddr_un address;
   const socklen_t length = NameOf(service, port, &address);
@@ -47,11 +50,19 @@ absl::StatusOr<Fd> ListenAt(absl::string_view service, uint16_t port) {
     return absl::ErrnoToStatus(errno, "binding a unix socket");
   }
   if (listen(fd.get(), kBacklog) != 0) return absl::ErrnoToStatus(errno, "a unix socket");
-  return MoveHigh(std::move(fd));
+  return fd;
 }
 
-absl::StatusOr<Fd> DialTo(absl::string_view service, uint16_t port, pid_t* pid) {
-  Fd fd = NewSocket();
+ChannelFd AcceptAt(int listener) {
+  if (TooManyToClose()) {
+    errno = ENOBUFS;
+    return ChannelFd();
+  }
+  return ChannelFd(MoveHigh(Fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))));
+}
+
+absl::StatusOr<ChannelFd> DialTo(absl::string_view service, uint16_t port, pid_t* pid) {
+  ChannelFd fd(NewSocket());
   if (!fd.valid()) return absl::ResourceExhaustedError("no descriptor");
   sockaddr_un address;
   const socklen_t length = NameOf(service, port, &address);

@@ -10,17 +10,22 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "verbs/base/clock.h"
-#include "verbs/base/fd.h"
+#include "verbs/soft/foreign_fd.h"
 
 namespace viaduct::verbs {
 
 // "\0<service>-<user>-<port>", in the network namespace, as the TCP port is. Non-blocking,
 // close-on-exec. AlreadyExists: taken.
-absl::StatusOr<Fd> ListenAt(absl::string_view service, uint16_t port);
+absl::StatusOr<ListeningFd> ListenAt(absl::string_view service, uint16_t port);
+
+// Who has come to a listening socket, whoever he is. Invalid: errno tells why; the listener looks
+// again later if that is IsShortage, which it also is where too many descriptors wait for their
+// close.
+ChannelFd AcceptAt(int listener);
 
 // NotFound: nobody listens there, or somebody whom TrustedPeer refuses. ResourceExhausted: no
 // descriptor.
-absl::StatusOr<Fd> DialTo(absl::string_view service, uint16_t port, pid_t* pid);
+absl::StatusOr<ChannelFd> DialTo(absl::string_view service, uint16_t port, pid_t* pid);
 
 // Waits until something can be read; false: it did not come until `deadline`. Not on the executor.
 bool AwaitInput(int socket, Deadline deadline);

@@ -146,8 +146,7 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
 
   // One at each turn: an epoll of a level comes again.
   void Accept() {
-    Socket socket(
-        MoveHigh(Fd(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))));
+    Socket socket(AcceptAt(socket_.get()));
     if (!socket.valid()) {
       if (IsShortage(errno)) Pause();
       return;
@@ -241,7 +240,7 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
 
 absl::StatusOr<std::unique_ptr<HandOffDoor>> HandOffDoor::Open(EventLoop& loop, uint16_t port,
                                                                Nanos silence, Ask ask, Take take) {
-  absl::StatusOr<Fd> listening = ListenAt(kService, port);
+  absl::StatusOr<ListeningFd> listening = ListenAt(kService, port);
   if (!listening.ok()) return listening.status();
   auto core = std::make_shared<Core>(loop, Socket(*std::move(listening)), silence, std::move(ask),
                                      std::move(take));
@@ -272,7 +271,7 @@ bool HasDoor(uint16_t port) {
 
 absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note, Deadline deadline) {
   pid_t pid;
-  absl::StatusOr<Fd> dialled = DialTo(kService, port, &pid);
+  absl::StatusOr<ChannelFd> dialled = DialTo(kService, port, &pid);
   if (!dialled.ok()) return dialled.status();
   Socket channel(*std::move(dialled));
   std::vector<uint8_t> question(kMagic.begin(), kMagic.end());

@@ -74,13 +74,13 @@ class HandOffTest : public testing::Test {
     return HandOver(kPort, bytes, Soon(), *request_->request, request_->socket);
   }
 
-  Fd Visit() {
+  ChannelFd Visit() {
     pid_t pid;
     auto dialled = DialTo(kService, kPort, &pid);
     EXPECT_TRUE(dialled.ok()) << dialled.status();
     return *std::move(dialled);
   }
-  static void Say(const Fd& channel, const std::string& bytes, int fd = -1) {
+  static void Say(const ChannelFd& channel, const std::string& bytes, int fd = -1) {
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
     iovec part = {const_cast<char*>(bytes.data()), bytes.size()};
     msghdr header = {};
@@ -98,7 +98,7 @@ class HandOffTest : public testing::Test {
     EXPECT_EQ(sendmsg(channel.get(), &header, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
   // What the door says, or nothing when it closes.
-  std::string Hear(const Fd& channel) const {
+  std::string Hear(const ChannelFd& channel) const {
     char bytes[16];
     if (!AwaitInput(channel.get(), Soon())) return "silence";
     const ssize_t n = recv(channel.get(), bytes, sizeof bytes, 0);
@@ -147,11 +147,11 @@ TEST_F(HandOffTest, OneDoorForEachPort) {
 TEST_F(HandOffTest, NonsenseIsShownOut) {
   for (const std::string& question : {std::string("VUH"), std::string("HTTP"),
                                       "VUH1" + std::string(65, 'y'), std::string(500, 'y')}) {
-    const Fd channel = Visit();
+    const ChannelFd channel = Visit();
     Say(channel, question);
     EXPECT_EQ(Hear(channel), "");
   }
-  const Fd with_descriptor = Visit();
+  const ChannelFd with_descriptor = Visit();
   Say(with_descriptor, "VUH1yes", STDERR_FILENO);
   EXPECT_EQ(Hear(with_descriptor), "");
   ASSERT_TRUE(HandOverWith("yes").ok()) << "and others are served";
@@ -175,7 +175,7 @@ TEST_F(HandOffTest, GiftThatIsNoRequestIsThrownAway) {
       {std::string(20, 'x'), request_->socket.get()},
   };
   for (const auto& gift : gifts) {
-    const Fd channel = Visit();
+    const ChannelFd channel = Visit();
     Say(channel, "VUH1yes");
     EXPECT_EQ(Hear(channel), "\x01");
     Say(channel, gift.frame, gift.fd);

@@ -14,6 +14,8 @@ constinit std::atomic<bool> hooked{false};
 
 Socket::Socket(Fd fd) : TabledFd(sockets, std::move(fd)) {}
 
+FdTable& Socket::Table() { return sockets; }
+
 void CloseSocketsInForkChildren(EventLoop& loop) {
   if (!hooked.exchange(true)) loop.OnForkChild([] { sockets.CloseInForkChild(); });
 }

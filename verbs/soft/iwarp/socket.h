@@ -7,6 +7,7 @@
 #include "verbs/base/event_loop.h"
 #include "verbs/base/fd.h"
 #include "verbs/soft/fd_table.h"
+#include "verbs/soft/foreign_fd.h"
 
 namespace viaduct::verbs::iwarp {
 
@@ -15,6 +16,11 @@ class Socket : public TabledFd {
  public:
   Socket() = default;
   explicit Socket(Fd fd);
+  template <void (*kClose)(Fd)>
+  explicit Socket(ForeignFd<kClose> fd) : TabledFd(Table(), std::move(fd)) {}
+
+ private:
+  static FdTable& Table();
 };
 
 // From now on a forked child closes its copies of all sockets, so that peers notice the death of

@@ -6,6 +6,7 @@
 
 #include "verbs/base/fd.h"
 #include "verbs/soft/fd_table.h"
+#include "verbs/soft/foreign_fd.h"
 
 namespace viaduct::verbs::shm {
 
@@ -15,6 +16,8 @@ class Descriptor : public TabledFd {
  public:
   Descriptor() = default;
   explicit Descriptor(Fd fd) : TabledFd(g_descriptors, std::move(fd)) {}
+  template <void (*kClose)(Fd)>
+  explicit Descriptor(ForeignFd<kClose> fd) : TabledFd(g_descriptors, std::move(fd)) {}
 };
 
 // There nothing is emitted, consumed, marked or rung: the memory is the parent's.

@@ -2,7 +2,6 @@
 #include "verbs/soft/shm/host.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "verbs/base/epoch.h"
+#include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/soft/rendezvous.h"
 #include "verbs/soft/shm/fence.h"
@@ -106,15 +106,17 @@ void Host::Forget(Peer& peer) {
   Publish(std::move(list));
 }
 
-absl::StatusOr<Fd> Host::Dial(uint16_t port, pid_t* pid) { return DialTo(kService, port, pid); }
+absl::StatusOr<ChannelFd> Host::Dial(uint16_t port, pid_t* pid) {
+  return DialTo(kService, port, pid);
+}
 
-absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, Fd socket, pid_t pid,
+absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, ChannelFd socket, pid_t pid,
                          absl::Span<const uint8_t> note) {
   std::shared_ptr<Peer> peer = FindPeer(pid);
   if (peer == nullptr) {
     std::shared_ptr<Arena> arena = Arena::Create();
     if (arena == nullptr) return absl::ResourceExhaustedError("no shared memory");
-    peer = std::make_shared<Peer>(*this, loop_, 0, Descriptor(MoveHigh(std::move(socket))), pid,
+    peer = std::make_shared<Peer>(*this, loop_, 0, Descriptor(std::move(socket)), pid,
                                   std::move(arena));
     Adopt(peer);
     if (!peer->StartAsCreator()) peer->Die();
@@ -124,10 +126,10 @@ absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, Fd socket, pid_t 
                       : absl::ResourceExhaustedError("no shared memory for a connection");
 }
 
-void Host::Connect(std::shared_ptr<ShmLink> link, Fd socket, pid_t pid, const RequestBody& body,
-                   std::vector<uint8_t> private_data) {
+void Host::Connect(std::shared_ptr<ShmLink> link, ChannelFd socket, pid_t pid,
+                   const RequestBody& body, std::vector<uint8_t> private_data) {
   // Tasks are copied; descriptors are not.
-  auto shared = std::make_shared<Fd>(std::move(socket));
+  auto shared = std::make_shared<ChannelFd>(std::move(socket));
   link->wanted = std::make_unique<ShmLink::Wanted>();
   link->wanted->body = body;
   link->wanted->private_data = std::move(private_data);
@@ -150,7 +152,7 @@ void Host::Follow(const std::shared_ptr<ShmLink>& link, uint16_t port,
   if (link->wanted != nullptr && ++link->wanted->redirections <= kMostRedirections) {
     link->wanted->body.port = port;
     pid_t pid;
-    absl::StatusOr<Fd> socket = Dial(port, &pid);
+    absl::StatusOr<ChannelFd> socket = Dial(port, &pid);
     const absl::Status placed =
         socket.ok() ? Place(link, *std::move(socket), pid, note) : socket.status();
     if (placed.ok()) return;
@@ -161,7 +163,7 @@ void Host::Follow(const std::shared_ptr<ShmLink>& link, uint16_t port,
 
 absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) {
   pid_t pid;
-  absl::StatusOr<Fd> socket = Dial(port, &pid);
+  absl::StatusOr<ChannelFd> socket = Dial(port, &pid);
   if (!socket.ok()) return socket.status();
   const RedirectBody body = {port, 0};
   if (SendMessage(socket->get(), BuildMessage(MessageType::kAsk, 0, body, note), {}) ==
@@ -180,7 +182,7 @@ absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note, Dead
 
 absl::StatusOr<uint16_t> Host::Listen(uint16_t port) {
   static std::atomic<uint32_t> next_port{0};
-  absl::StatusOr<Fd> fd = absl::AlreadyExistsError("no free port");
+  absl::StatusOr<ListeningFd> fd = absl::AlreadyExistsError("no free port");
   if (port != 0) {
     fd = ListenAt(kService, port);
   } else {
@@ -242,7 +244,7 @@ void Host::OnAcceptable(uint16_t port) {
     listener = found->second;
   }
   for (int i = 0; i < kAcceptsPerTurn; i++) {
-    Fd socket(accept4(listener->socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    ChannelFd socket = AcceptAt(listener->socket.get());
     if (!socket.valid()) {
       if (!IsShortage(errno)) return;
       loop_.SetEvents(listener->socket.get(), 0);
@@ -252,12 +254,12 @@ void Host::OnAcceptable(uint16_t port) {
     }
     const std::optional<pid_t> pid = TrustedPeer(socket.get());
     if (pid.has_value() && handshakes_.size() < kMaxHandshakes) {
-      StartHandshake(MoveHigh(std::move(socket)), *pid, port);
+      StartHandshake(std::move(socket), *pid, port);
     }
   }
 }
 
-void Host::StartHandshake(Fd socket, pid_t pid, uint16_t port) {
+void Host::StartHandshake(ChannelFd socket, pid_t pid, uint16_t port) {
   const int raw = socket.get();
   if (!loop_.Watch(raw, EPOLLIN | EPOLLRDHUP, [this, raw](uint32_t) { OnHello(raw); }).ok()) return;
   Handshake& handshake = handshakes_[raw];

@@ -22,9 +22,9 @@
 #include "absl/status/statusor.h"
 #include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
-#include "verbs/base/fd.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
+#include "verbs/soft/foreign_fd.h"
 #include "verbs/soft/shm/peer.h"
 
 namespace viaduct::verbs::shm {
@@ -44,9 +44,9 @@ class Host {
 
   // Is a process of this user listening at `port`? The socket is connected to it then. As DialTo.
   // Any thread.
-  static absl::StatusOr<Fd> Dial(uint16_t port, pid_t* pid);
+  static absl::StatusOr<ChannelFd> Dial(uint16_t port, pid_t* pid);
   // Goes on with a dialled request on the executor. Its outcome goes to the pair of `link`.
-  void Connect(std::shared_ptr<ShmLink> link, Fd socket, pid_t pid, const RequestBody& body,
+  void Connect(std::shared_ptr<ShmLink> link, ChannelFd socket, pid_t pid, const RequestBody& body,
                std::vector<uint8_t> private_data);
 
   // Executor: sends the request of `link` to another process's port, as the first one said.
@@ -101,9 +101,9 @@ class Host {
   void OnAcceptable(uint16_t port);
   // Finds or makes the pair with the process at the other end, and asks it. NotFound: it has gone
   // meanwhile. ResourceExhausted.
-  absl::Status Place(const std::shared_ptr<ShmLink>& link, Fd socket, pid_t pid,
+  absl::Status Place(const std::shared_ptr<ShmLink>& link, ChannelFd socket, pid_t pid,
                      absl::Span<const uint8_t> note);
-  void StartHandshake(Fd socket, pid_t pid, uint16_t port);
+  void StartHandshake(ChannelFd socket, pid_t pid, uint16_t port);
   void OnHello(int socket);
   void AnswerAsk(const Handshake& handshake, const Message& ask);
   bool Tick();

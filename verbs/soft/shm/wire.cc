@@ -65,7 +65,7 @@ bool ShmWire::Reaches(const Address& address) const {
 Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   pair.SetHeard();  // whatever comes of it, this host is up
   pid_t pid;
-  absl::StatusOr<Fd> socket = Host::Dial(options.port, &pid);
+  absl::StatusOr<ChannelFd> socket = Host::Dial(options.port, &pid);
   if (absl::IsResourceExhausted(socket.status())) pair.SetShort();
   if (!socket.ok() || options.private_data.size() > kMaxPrivateData) return nullptr;
   const uint16_t from_port = NextPort();

@@ -1,0 +1,112 @@
+#include "verbs/soft/foreign_fd.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <new>
+
+#include "verbs/base/signals.h"
+#include "verbs/soft/fd_table.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr size_t kMostToClose = 64;
+
+// What waits. It is counted before it is entered, and not until it is closed does it count no more:
+// who counts from 0 starts the thread, and the thread ends where it has counted down to 0. So there
+// is one at a time, no lock, and nothing to be put right after a fork.
+constinit FdTable to_close;
+constinit std::atomic<size_t> unclosed{0};
+
+void CloseAll() {
+  bool done = false;
+  while (!done) {
+    to_close.ForEach([&done](int fd) {
+      if (done) return;  // it is the next thread's
+      to_close.Remove(fd);
+      Fd(fd).Reset();
+      done = unclosed.fetch_sub(1) == 1;
+    });
+    if (!done) sched_yield();  // it is counted, and about to be entered
+  }
+}
+
+void* ThreadMain(void*) {
+  pthread_setname_np(pthread_self(), "viaduct-close");
+  CloseAll();
+  return nullptr;
+}
+
+bool StartThread() {
+  const SignalsBlocked for_the_thread;
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, &ThreadMain, nullptr) != 0) return false;
+  pthread_detach(thread);
+  return true;
+}
+
+bool Reserve(int fd) {
+  try {
+    return to_close.Reserve(fd);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+// Of a socket that has been shut down: nothing comes any more, and 0 bytes are the end or an empty
+// message. Only a message has a sender, who is named in the control data.
+bool HoldsMessages(int socket) {
+  const int on = 1;
+  if (setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return true;
+  char byte;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
+  iovec part = {&byte, sizeof byte};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t got;
+  do {
+    got = recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+  if (got < 0) return errno != ENOTCONN;  // it never was
+  return got > 0 || header.msg_controllen != 0;
+}
+
+}  // namespace
+
+void CloseElsewhere(Fd fd) {
+  if (!fd.valid() || !Reserve(fd.get())) return;
+  const bool first = unclosed.fetch_add(1) == 0;
+  to_close.Add(fd.Release());
+  if (first && !StartThread()) CloseAll();
+}
+
+bool TooManyToClose() { return unclosed.load(std::memory_order_relaxed) >= kMostToClose; }
+
+void CloseChannel(Fd fd) {
+  shutdown(fd.get(), SHUT_RDWR);
+  if (HoldsMessages(fd.get())) CloseElsewhere(std::move(fd));
+}
+
+void CloseListener(Fd fd) {
+  shutdown(fd.get(), SHUT_RDWR);  // nobody comes any more
+  for (;;) {
+    Fd waiting(accept4(fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (waiting.valid()) {
+      CloseChannel(std::move(waiting));
+    } else if (IsShortage(errno)) {
+      return CloseElsewhere(std::move(fd));
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return;
+    }
+  }
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,133 @@
+#include "verbs/soft/foreign_fd.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "verbs/base/fd.h"
+#include "verbs/soft/rendezvous.h"
+#include "verbs/soft/testing_slow_close.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr char kService[] = "viaduct-foreign-fd-test";
+constexpr uint16_t kPort = 7;  // this test has its own network names
+constexpr std::chrono::seconds kLong(10);
+
+// Else `act` hangs, and goes on with it.
+bool ReturnsAtOnce(std::function<void()> act) {
+  std::packaged_task<void()> task(std::move(act));
+  std::future<void> returned = task.get_future();
+  std::thread thread(std::move(task));
+  const bool at_once = returned.wait_for(kLong) == std::future_status::ready;
+  thread.join();
+  return at_once;
+}
+
+bool Comes(const std::function<bool()>& state) {
+  const auto end = std::chrono::steady_clock::now() + kLong;
+  while (!state()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+bool IsOpen(int fd) { return fcntl(fd, F_GETFD) >= 0; }
+
+bool HearsTheEnd(int socket) {
+  pollfd entry = {socket, POLLIN, 0};
+  return poll(&entry, 1, 10'000) == 1 && (entry.revents & POLLHUP) != 0;
+}
+
+struct Pair {
+  Pair() {
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+    near = ChannelFd(fds[0]);
+    far = Fd(fds[1]);
+  }
+  ChannelFd near;
+  Fd far;
+};
+
+TEST(ForeignFdTest, WhatIsGivenIsClosedElsewhere) {
+  SlowToClose slow;
+  GivenFd given(slow.Take());
+  const int number = given.get();
+  EXPECT_TRUE(ReturnsAtOnce([&given] { given.Reset(); }));
+  EXPECT_FALSE(given.valid());
+  EXPECT_TRUE(Comes([number] { return !IsOpen(number); })) << "its close has begun";
+  slow.LetGo();
+}
+
+TEST(ForeignFdTest, NoMoreIsTakenInUntilAHangingCloseEnds) {
+  const ListeningFd listener = *ListenAt(kService, kPort);
+  SlowToClose slow;
+  GivenFd(slow.Take()).Reset();
+  std::deque<GivenFd> more;
+  while (more.size() < 70) more.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  more.clear();
+  EXPECT_TRUE(TooManyToClose());
+  pid_t pid;
+  const absl::StatusOr<ChannelFd> visitor = DialTo(kService, kPort, &pid);
+  ASSERT_TRUE(visitor.ok()) << visitor.status();
+  EXPECT_FALSE(AcceptAt(listener.get()).valid());
+  EXPECT_TRUE(IsShortage(errno));
+  slow.LetGo();
+  EXPECT_TRUE(Comes([] { return !TooManyToClose(); }));
+  EXPECT_TRUE(AcceptAt(listener.get()).valid());
+}
+
+TEST(ForeignFdTest, AChannelWithNothingUnreadIsClosedAtOnce) {
+  SlowToClose slow;
+  GivenFd(slow.Take()).Reset();  // behind which it would wait
+  Pair pair;
+  const int number = pair.near.get();
+  pair.near.Reset();
+  EXPECT_FALSE(IsOpen(number));
+  EXPECT_TRUE(HearsTheEnd(pair.far.get()));
+  slow.LetGo();
+}
+
+TEST(ForeignFdTest, WhatLiesUnreadInAChannelKeepsNobody) {
+  for (const char* const bytes : {"something", ""}) {
+    SCOPED_TRACE(bytes);
+    SlowToClose slow;
+    Pair pair;
+    if (*bytes == 0) {
+      EXPECT_EQ(send(pair.far.get(), "", 0, 0), 0);  // another empty one before
+    }
+    ASSERT_TRUE(SendWith(pair.far.get(), bytes, slow.Take().get()));
+    EXPECT_TRUE(ReturnsAtOnce([&pair] { pair.near.Reset(); }));
+    EXPECT_TRUE(HearsTheEnd(pair.far.get()));
+    slow.LetGo();
+  }
+}
+
+TEST(ForeignFdTest, WhatNobodyHasAcceptedKeepsNobody) {
+  ListeningFd listener = *ListenAt(kService, kPort);
+  SlowToClose slow;
+  pid_t pid;
+  const absl::StatusOr<ChannelFd> visitor = DialTo(kService, kPort, &pid);
+  ASSERT_TRUE(visitor.ok()) << visitor.status();
+  ASSERT_TRUE(SendWith(visitor->get(), "unread", slow.Take().get()));
+  EXPECT_TRUE(ReturnsAtOnce([&listener] { listener.Reset(); }));
+  EXPECT_TRUE(HearsTheEnd(visitor->get()));
+  EXPECT_TRUE(ListenAt(kService, kPort).ok()) << "the name is free";
+  slow.LetGo();
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
