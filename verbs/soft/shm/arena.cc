@@ -48,8 +48,7 @@ std::shared_ptr<Arena> Arena::Create() {
   return arena;
 }
 
-std::shared_ptr<Arena> Arena::Open(Fd fd) {
-  fd = MoveHigh(std::move(fd));
+std::shared_ptr<Arena> Arena::Open(GivenFd fd) {
   if (!fd.valid()) return nullptr;
   const int seals = fcntl(fd.get(), F_GET_SEALS);  // -1: no memory file, which has none
   struct stat status;
@@ -60,7 +59,7 @@ std::shared_ptr<Arena> Arena::Open(Fd fd) {
       header.bytes != kArenaBytes) {
     return nullptr;
   }
-  return Map(std::move(fd));
+  return Map(MoveHigh(fd.Release()));  // memory: nobody's to make us wait for
 }
 
 std::shared_ptr<Arena> Arena::Map(Fd fd) {

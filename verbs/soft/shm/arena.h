@@ -12,6 +12,7 @@
 
 #include "verbs/base/fd.h"
 #include "verbs/base/lock.h"
+#include "verbs/soft/foreign_fd.h"
 #include "verbs/soft/shm/arena_format.h"
 #include "verbs/soft/shm/descriptor.h"
 
@@ -25,7 +26,7 @@ class Arena {
   // Null without memory or descriptors.
   static std::shared_ptr<Arena> Create();
   // Null unless `fd` is a sealed arena of exactly this layout.
-  static std::shared_ptr<Arena> Open(Fd fd);
+  static std::shared_ptr<Arena> Open(GivenFd fd);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;

@@ -28,7 +28,7 @@
 namespace viaduct::verbs::shm {
 namespace {
 
-Fd Copy(const Arena& arena) { return Fd(fcntl(arena.fd(), F_DUPFD_CLOEXEC, 0)); }
+GivenFd Copy(const Arena& arena) { return GivenFd(fcntl(arena.fd(), F_DUPFD_CLOEXEC, 0)); }
 
 TEST(ArenaTest, TheOtherSideSeesTheSameMemory) {
   std::shared_ptr<Arena> mine = Arena::Create();
@@ -43,8 +43,8 @@ TEST(ArenaTest, TheOtherSideSeesTheSameMemory) {
 }
 
 TEST(ArenaTest, RefusesWhatIsNotSealedOrOfAnotherLayout) {
-  EXPECT_EQ(Arena::Open(Fd()), nullptr);
-  EXPECT_EQ(Arena::Open(Fd(open("/dev/null", O_RDWR | O_CLOEXEC))), nullptr);
+  EXPECT_EQ(Arena::Open(GivenFd()), nullptr);
+  EXPECT_EQ(Arena::Open(GivenFd(open("/dev/null", O_RDWR | O_CLOEXEC))), nullptr);
   const ArenaHeader good = {kArenaMagic, kArenaBytes};
   for (int what = 0; what < 4; what++) {
     Fd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -54,7 +54,7 @@ TEST(ArenaTest, RefusesWhatIsNotSealedOrOfAnotherLayout) {
     ASSERT_EQ(ftruncate(fd.get(), kArenaBytes + (what == 3 ? 4096 : 0)), 0);
     ASSERT_EQ(pwrite(fd.get(), &header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
     if (what != 0) fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    EXPECT_EQ(Arena::Open(std::move(fd)), nullptr) << what;
+    EXPECT_EQ(Arena::Open(GivenFd(std::move(fd))), nullptr) << what;
   }
 }
 
@@ -65,7 +65,7 @@ TEST(ArenaTest, RefusesWhatCannotBeSealed) {
   const ArenaHeader good = {kArenaMagic, kArenaBytes};
   ASSERT_EQ(ftruncate(fd.get(), kArenaBytes), 0);
   ASSERT_EQ(pwrite(fd.get(), &good, sizeof good, 0), static_cast<ssize_t>(sizeof good));
-  EXPECT_EQ(Arena::Open(std::move(fd)), nullptr);
+  EXPECT_EQ(Arena::Open(GivenFd(std::move(fd))), nullptr);
 }
 
 // A peer that writes to the file from memory that is not there holds the file's lock until it is:

@@ -10,6 +10,8 @@ namespace viaduct::verbs::shm {
 namespace {
 
 constexpr size_t kMaxFds = 2;
+// What does not fit the kernel would close, here. It lets a message have no more (SCM_MAX_FD).
+constexpr size_t kMostSentFds = 253;
 
 }  // namespace
 
@@ -47,7 +49,7 @@ SocketResult SendMessage(int socket, const std::string& message, absl::Span<cons
 
 SocketResult ReceiveMessage(int socket, Message* message) {
   uint8_t buffer[kMaxMessage];
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostSentFds * sizeof(int))];
   iovec part = {buffer, sizeof buffer};
   msghdr header = {};
   header.msg_iov = &part;
@@ -74,7 +76,7 @@ SocketResult ReceiveMessage(int socket, Message* message) {
     }
   }
   MessageHeader head;
-  if (static_cast<size_t>(got) < sizeof head ||
+  if (static_cast<size_t>(got) < sizeof head || message->fds.size() > kMaxFds ||
       (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return SocketResult::kGone;
   }

@@ -10,7 +10,7 @@
 
 #include "absl/types/span.h"
 #include "verbs/base/address.h"
-#include "verbs/base/fd.h"
+#include "verbs/soft/foreign_fd.h"
 #include "verbs/soft/shm/message_format.h"
 
 namespace viaduct::verbs::shm {
@@ -32,7 +32,7 @@ struct Message {
   MessageType type;
   uint32_t connection;
   std::vector<uint8_t> bytes;  // body and tail
-  std::vector<Fd> fds;
+  std::vector<GivenFd> fds;
 
   // Null if it is too short for a Body.
   template <typename Body>
@@ -52,7 +52,7 @@ enum class SocketResult { kDone, kAgain, kGone };
 
 // One datagram, with up to two descriptors. Never blocks.
 SocketResult SendMessage(int socket, const std::string& message, absl::Span<const int> fds);
-// kGone: end, error or nonsense.
+// kGone: end, error or nonsense. Closes nothing that another process has sent.
 SocketResult ReceiveMessage(int socket, Message* message);
 
 WireAddress ToWire(const Address& address);

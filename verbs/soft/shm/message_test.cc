@@ -2,10 +2,12 @@
 #include "verbs/soft/shm/message.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "gtest/gtest.h"
+#include "verbs/base/fd.h"
 
 namespace viaduct::verbs::shm {
 namespace {
@@ -24,12 +26,11 @@ class MessageTest : public testing::Test {
     ASSERT_EQ(SendMessage(far_.get(), bytes, {&pipe_[1], 1}), SocketResult::kDone);
     close(pipe_[1]);
   }
-  // Nobody has the writing end any more.
+  // Nobody has the writing end any more, now or soon.
   bool PipeHasEnded() {
-    Fd reader(pipe_[0]);
-    char byte;
-    fcntl(reader.get(), F_SETFL, O_NONBLOCK);
-    return read(reader.get(), &byte, 1) == 0;
+    const Fd reader(pipe_[0]);
+    pollfd entry = {reader.get(), POLLIN, 0};
+    return poll(&entry, 1, 10'000) == 1 && (entry.revents & POLLHUP) != 0;
   }
 
   Fd near_;
