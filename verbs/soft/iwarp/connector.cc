@@ -47,7 +47,8 @@ void SendTerminate(int fd, const WireError& error, bool crc) {
   msghdr message = {};
   message.msg_iov = parts;
   message.msg_iovlen = std::size(parts);
-  sendmsg(fd, &message, MSG_NOSIGNAL);  // as far as it goes: the connection ends here
+  sendmsg(fd, &message,
+          MSG_NOSIGNAL | MSG_DONTWAIT);  // as far as it goes: the connection ends here
 }
 
 }  // namespace

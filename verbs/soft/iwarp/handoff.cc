@@ -16,6 +16,7 @@
 
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
+#include "verbs/soft/foreign_fd.h"
 #include "verbs/soft/iwarp/tcp.h"
 #include "verbs/soft/rendezvous.h"
 
@@ -31,6 +32,8 @@ constexpr Nanos kNoDescriptorsPause = 100'000'000;
 constexpr Nanos kVisitTime = 5'000'000'000;
 constexpr size_t kMaxVisitors = 64;
 constexpr size_t kMaxBytes = kMpaMaxFrameSize;
+// What does not fit the kernel would close, here. It lets a message have no more (SCM_MAX_FD).
+constexpr size_t kMostSentFds = 253;
 
 // One datagram, with a descriptor if `fd` is one. Never blocks.
 bool Send(int channel, std::span<const uint8_t> bytes, int fd = -1) {
@@ -57,13 +60,13 @@ bool Send(int channel, std::span<const uint8_t> bytes, int fd = -1) {
 
 struct Datagram {
   std::vector<uint8_t> bytes;
-  Fd fd;  // the first, if any came; the others are closed
+  GivenFd fd;  // the first, if any came; the others are closed
 };
 
 // Null with errno EAGAIN: none is there; any other errno: none will come, or nonsense.
 std::optional<Datagram> Receive(int channel) {
   std::array<uint8_t, kMaxBytes + 1> buffer;
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostSentFds * sizeof(int))];
   iovec part = {buffer.data(), buffer.size()};
   msghdr header = {};
   header.msg_iov = &part;
@@ -81,7 +84,7 @@ std::optional<Datagram> Receive(int channel) {
     for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
       int raw;
       std::memcpy(&raw, CMSG_DATA(c) + i * sizeof raw, sizeof raw);
-      Fd fd(raw);
+      GivenFd fd(raw);
       if (!datagram.fd.valid()) datagram.fd = std::move(fd);
     }
   }
@@ -213,8 +216,12 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
       Log(LogLevel::kWarn, "iwarp: a local process handed over something that is no request");
       return;
     }
+    // Who gave it may have a copy, and undo both: hence MSG_DONTWAIT wherever a socket is used, and
+    // an owner that closes elsewhere.
     fcntl(datagram.fd.get(), F_SETFL, O_NONBLOCK);
-    Socket socket(MoveHigh(std::move(datagram.fd)));
+    const linger at_once = {};
+    setsockopt(datagram.fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    Socket socket(GivenFd(MoveHigh(datagram.fd.Release())));
     SetConnectionOptions(socket.get(), silence_);
     const Take take = take_;  // it may destroy the door
     if (!stopped_) take(Arrival{std::move(socket), std::move(request)}, std::move(note));

@@ -19,6 +19,7 @@
 #include "verbs/soft/iwarp/testing_hex.h"
 #include "verbs/soft/iwarp/testing_peer.h"
 #include "verbs/soft/rendezvous.h"
+#include "verbs/soft/testing_slow_close.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
@@ -156,6 +157,24 @@ TEST_F(HandOffTest, NonsenseIsShownOut) {
   EXPECT_EQ(Hear(with_descriptor), "");
   ASSERT_TRUE(HandOverWith("yes").ok()) << "and others are served";
   ASSERT_TRUE(Comes(&arrival_));
+}
+
+TEST_F(HandOffTest, WhatIsThrownAwayKeepsNobody) {
+  for (const bool asked : {false, true}) {
+    SCOPED_TRACE(asked);
+    SlowToClose slow;
+    const ChannelFd channel = Visit();
+    if (asked) {
+      Say(channel, "VUH1yes");
+      EXPECT_EQ(Hear(channel), "\x01");
+    }
+    OccupiedLoop occupied(loop_);
+    Say(channel, asked ? "nonsense" : "VUH1yes", slow.Take().get());
+    occupied.LetGo();
+    EXPECT_EQ(Hear(channel), "");
+    EXPECT_TRUE(Answers(loop_));
+    slow.LetGo();
+  }
 }
 
 TEST_F(HandOffTest, GiftThatIsNoRequestIsThrownAway) {

@@ -39,7 +39,7 @@ class Lingering : public std::enable_shared_from_this<Lingering> {
   void Discard() {
     // A bounded piece at a time: the loop comes back while there is more.
     char bytes[16384];
-    const ssize_t n = recv(socket_.get(), bytes, sizeof(bytes), 0);
+    const ssize_t n = recv(socket_.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;
     loop_.Cancel(timer_);
     Finish();

@@ -135,7 +135,7 @@ void IwarpLink::SendAnswer() {
   pair->SetHeard();
   std::optional<MpaAnswer> answer = AcceptRequest(request, WishOf(*shared_, *pair));
   char byte;
-  const bool gone = recv(socket.get(), &byte, 1, MSG_PEEK) == 0;
+  const bool gone = recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
   if (!answer.has_value() || gone) return FailAttempt(ConnectOutcome::kGone, {});
   answer->reply.private_data = private_data;
   if (!SendFrame(socket.get(), answer->reply)) return FailAttempt(ConnectOutcome::kGone, {});
@@ -196,7 +196,7 @@ bool IwarpLink::WatchSocket() {
 // The peer's first bytes behind the reply: it has read our answer.
 void IwarpLink::OnFirst() {
   char byte;
-  const ssize_t n = recv(socket_.get(), &byte, 1, MSG_PEEK);
+  const ssize_t n = recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
     return FailAttempt(ConnectOutcome::kGone, {});
   }

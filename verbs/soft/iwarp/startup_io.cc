@@ -11,7 +11,7 @@ namespace viaduct::verbs::iwarp {
 FrameProgress ReceiveFrame(int fd, MpaParser* parser) {
   std::array<uint8_t, kMpaMaxFrameSize> bytes;
   while (parser->missing() > 0) {
-    const ssize_t n = recv(fd, bytes.data(), parser->missing(), 0);
+    const ssize_t n = recv(fd, bytes.data(), parser->missing(), MSG_DONTWAIT);
     if (n == 0) return FrameProgress::kClosed;
     if (n < 0) {
       if (errno == EINTR) continue;
@@ -28,7 +28,7 @@ bool SendFrame(int fd, const MpaFrame& frame) {
   const size_t size = EncodeMpa(frame, bytes);
   ssize_t n;
   do {
-    n = send(fd, bytes.data(), size, MSG_NOSIGNAL);
+    n = send(fd, bytes.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (n < 0 && errno == EINTR);
   return n == static_cast<ssize_t>(size);
 }

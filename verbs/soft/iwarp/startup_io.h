@@ -1,4 +1,4 @@
-// Startup frames on a non-blocking socket.
+// Startup frames on a socket. Nothing here blocks.
 #ifndef VIADUCT_VERBS_SOFT_IWARP_STARTUP_IO_H_
 #define VIADUCT_VERBS_SOFT_IWARP_STARTUP_IO_H_
 
