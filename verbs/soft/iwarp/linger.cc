@@ -8,13 +8,15 @@
 #include <memory>
 #include <utility>
 
+#include "verbs/soft/iwarp/ending.h"
+
 namespace viaduct::verbs::iwarp {
 namespace {
 
 std::atomic<size_t> behind_peers{0};  // sockets that wait for their peer's FIN
 
 // Lives in what the loop holds: the handler of its socket and the task of its timer.
-class Lingering : public std::enable_shared_from_this<Lingering> {
+class Lingering final : public std::enable_shared_from_this<Lingering>, private Ending {
  public:
   Lingering(EventLoop& loop, Socket socket, bool finish)
       : loop_(loop), socket_(std::move(socket)), finish_(finish) {
@@ -32,7 +34,9 @@ class Lingering : public std::enable_shared_from_this<Lingering> {
       return;
     }
     timer_ = loop_.RunAt(loop_.Now() + limit, [self] { self->Finish(); });
-    if (finish_) shutdown(socket_.get(), SHUT_WR);
+    if (!finish_) return;
+    shutdown(socket_.get(), SHUT_WR);
+    Enter();
   }
 
  private:
@@ -41,6 +45,10 @@ class Lingering : public std::enable_shared_from_this<Lingering> {
     char bytes[16384];
     const ssize_t n = recv(socket_.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;
+    GiveWay();
+  }
+
+  void GiveWay() override {
     loop_.Cancel(timer_);
     Finish();
   }
@@ -48,6 +56,7 @@ class Lingering : public std::enable_shared_from_this<Lingering> {
   void Finish() {
     if (!socket_.valid()) return;
     const auto self = shared_from_this();  // Unwatch drops the handler
+    Leave();
     loop_.Unwatch(socket_.get());
     socket_.Reset();
   }

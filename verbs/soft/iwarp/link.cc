@@ -368,6 +368,7 @@ void IwarpLink::End() {
     self->timer_ = 0;
     self->Release();
   });
+  Ending::Enter();
   ContinueClosing();
 }
 
@@ -394,6 +395,7 @@ void IwarpLink::ContinueClosing() {
 void IwarpLink::Release() {
   const auto self = shared_from_this();
   life_ = Life::kEnded;
+  Ending::Leave();
   CancelTimer();
   if (debt_timer_ != 0) shared_->loop.Cancel(debt_timer_);
   debt_timer_ = 0;

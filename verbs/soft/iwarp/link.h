@@ -32,6 +32,7 @@
 #include "verbs/device.h"
 #include "verbs/soft/iwarp/connector.h"
 #include "verbs/soft/iwarp/ddp.h"
+#include "verbs/soft/iwarp/ending.h"
 #include "verbs/soft/iwarp/fpdu_reader.h"
 #include "verbs/soft/iwarp/inbound_sequence.h"
 #include "verbs/soft/iwarp/mpa.h"
@@ -70,7 +71,8 @@ struct LinkShared {
 // Owns itself from Dial or Answer until the socket is closed.
 class IwarpLink final : public Link,
                         public std::enable_shared_from_this<IwarpLink>,
-                        private Unsent {
+                        private Unsent,
+                        private Ending {
  public:
   // The active side. The outcome goes to the pair, on the loop.
   static Link* Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, const Address& from,
@@ -133,6 +135,7 @@ class IwarpLink final : public Link,
   void End();
   void ContinueClosing();
   void Release();
+  void GiveWay() override { Release(); }
   void CancelTimer();
   void Arm();
   void NoteSent();
