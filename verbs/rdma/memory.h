@@ -211,15 +211,27 @@ class Region final : public MemoryRegion {
 class Window final : public MemoryWindow {
  public:
   Window(Memory& memory, std::shared_ptr<DomainCore> domain, WindowScope scope)
-      : memory_(memory), domain_(std::move(domain)), scope_(scope) {}
+      : memory_(memory),
+        domain_(std::move(domain)),
+        scope_(scope),
+        place_(NewPlace()),
+        pair_place_(NewPlace()) {}
   ~Window() override;
 
  private:
   friend class Memory;
+  using Place = std::set<Window*>::node_type;
+  Place NewPlace() {
+    std::set<Window*> one = {this};
+    return one.extract(one.begin());
+  }
+
   Memory& memory_;
   const std::shared_ptr<DomainCore> domain_;
   const WindowScope scope_;
-  // Under Memory's lock.
+  // Under Memory's lock. Its places in Region::windows_ and in Memory::on_pairs_ while it is in
+  // neither: a window that is bound needs no memory to be known there.
+  Place place_, pair_place_;
   ibv_mr* registration_ = nullptr;  // one of the two, while it is bound
   std::shared_ptr<ibv_mw> handle_;
   const ibv_qp* pair_ = nullptr;  // where `handle_` is good, if it is a pair's

@@ -42,8 +42,8 @@ void Memory::UnbindLocked(Window& window) {
   if (window.mapped_) map_.Remove(window.key_);
   if (window.registration_ != nullptr) ibv_dereg_mr(window.registration_);
   window.registration_ = nullptr;
-  on_pairs_.erase(&window);
-  window.region_->windows_.erase(&window);
+  if (window.pair_place_.empty()) window.pair_place_ = on_pairs_.extract(&window);
+  window.place_ = window.region_->windows_.extract(&window);
   window.region_ = nullptr;
 }
 
@@ -88,7 +88,7 @@ Region* Memory::Bindable(const DomainCore& domain, const BindRequest& request, R
 void Memory::NoteBound(Window& window, Region& region, Key key) {
   window.key_ = key;
   window.region_ = &region;
-  region.windows_.insert(&window);
+  region.windows_.insert(std::move(window.place_));
 }
 
 Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& request, Key* key) {
@@ -177,7 +177,7 @@ bool Memory::BindOnDevice(const DomainCore& domain, const ibv_qp* pair, const Bi
   }
   if (window.scope_ == WindowScope::kQueuePair) {
     window.pair_ = pair;
-    on_pairs_.insert(&window);
+    on_pairs_.insert(std::move(window.pair_place_));
   }
   return true;
 }
