@@ -471,7 +471,11 @@ bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
   event.qualifier = request->name().qualifier().value_or(0);
   bool reserved = point.type() == ObjectType::kReservedServicePoint;
   if (!reserved) event.service_point = point.handle();
-  bool taken = point.adapter_->AddChild(request.get()).ok();
+  bool taken = false;
+  try {
+    taken = point.adapter_->AddChild(request.get()).ok();
+  } catch (const std::bad_alloc&) {  // given back, too: its end is not for the manager's lock
+  }
   if (taken) {
     if (endpoint) endpoint->TakeRequest(*request);
     event.subject = request->handle();
