@@ -116,6 +116,14 @@ Json CheckDescriptors() {
                                   kEnough, std::min<rlim_t>(limit.rlim_max, 65536))));
 }
 
+// What serves the adapter of a line whose own library is not here.
+std::string LineOfOurs(const registry::Entry& entry) {
+  registry::Entry ours = registry::ServedByEngine(entry);
+  registry::Place place;
+  if (!registry::PlaceOf(ours, &place).ok()) ours.parameters.clear();  // the default route's
+  return registry::ToLine(ours);
+}
+
 std::vector<Json> CheckConf() {
   const std::string given = verbs::PathSetting(verbs::SettingId::kDatOverride);
   const std::string path = given.empty() ? "/etc/dat.conf" : given;
@@ -140,9 +148,10 @@ std::vector<Json> CheckConf() {
       registry::Place place;
       if (registry::PlaceOf(entry, &place).ok()) continue;
       checks.push_back(Check("dat.conf", "warning",
-                             path + " line " + std::to_string(entry.line) + ": no interface \"" +
-                                 entry.parameters + "\" for " + entry.name,
-                             "ip link"));
+                             path + " line " + std::to_string(entry.line) +
+                                 ": no interface, address or RDMA adapter \"" + entry.parameters +
+                                 "\" for " + entry.name,
+                             "datinfo, ip link and ibv_devices list those that are here"));
       continue;
     }
     void* const library = dlopen(entry.library.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -150,9 +159,10 @@ std::vector<Json> CheckConf() {
       dlclose(library);
       continue;
     }
-    checks.push_back(Check(
-        "dat.conf", "warning", path + " line " + std::to_string(entry.line) + ": " + dlerror(),
-        "install it, or write: " + registry::ToLine(registry::ServedByEngine(entry))));
+    const std::string why = dlerror();
+    checks.push_back(Check("dat.conf", "warning",
+                           path + " line " + std::to_string(entry.line) + ": " + why,
+                           "install it, or write: " + LineOfOurs(entry)));
   }
   if (checks.empty()) {
     checks.push_back(

@@ -112,6 +112,14 @@ class DatInfo(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no adapter at all", done.stdout)
 
+    def test_what_an_entry_could_say_would_work(self):
+        conf = 'ofa-v2-mcm-1 u2.0 nonthreadsafe default /nonexistent/lib.so dapl.2.0 "mlx4_0 1" ""\n'
+        (check,) = self.checks(conf=conf)["dat.conf"]
+        line = check["cure"].partition("or write: ")[2]
+        self.assertEqual(run("ofa-v2-mcm-1", conf=line + "\n").returncode, 0)
+        (check,) = self.checks(conf=line + "\n")["dat.conf"]
+        self.assertEqual(check["state"], "ok", check)
+
     def test_misspelt_variable(self):
         (check,) = self.checks(VIADUCT_WIER="shm")["environment"]
         self.assertEqual(check["state"], "warning")
