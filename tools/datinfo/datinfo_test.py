@@ -137,7 +137,7 @@ class DatInfo(unittest.TestCase):
             self.assertEqual((check["state"], check["finding"]), ("failed", path + finding))
 
     def test_output_that_cannot_be_written_is_a_failure(self):
-        for arguments in ((), ("--json",), ("-e",), ("-e", "--json")):
+        for arguments in ((), ("--json",), ("-e",), ("-e", "--json"), ("--help",), ("--version",)):
             with self.subTest(arguments), open("/dev/full", "w", encoding="utf-8") as full:
                 done = run(*arguments, stdout=full)
                 self.assertEqual((done.returncode, done.stderr), (1, "datinfo: standard output cannot be written\n"))

@@ -22,6 +22,13 @@ constexpr char kUsage[] =
     "  --json       the same as a JSON document\n"
     "  -h, --help   -V, --version\n";
 
+// What did not fit into the buffer may have failed before.
+void FinishOutput() {
+  if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+    throw std::runtime_error("standard output cannot be written");
+  }
+}
+
 int Run(int argc, char** argv) {
   bool settings = false, check = false, json = false;
   const option options[] = {{"check", no_argument, nullptr, 'c'},
@@ -42,9 +49,11 @@ int Run(int argc, char** argv) {
         break;
       case 'h':
         fputs(kUsage, stdout);
+        FinishOutput();
         return 0;
       case 'V':
         puts("datinfo " VIADUCT_VERSION);
+        FinishOutput();
         return 0;
       default:
         fputs(kUsage, stderr);
@@ -74,10 +83,7 @@ int Run(int argc, char** argv) {
   const std::string text =
       json ? document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : ToText(document);
   fputs(text.c_str(), stdout);
-  // What did not fit into the buffer may have failed before.
-  if (fflush(stdout) != 0 || ferror(stdout) != 0) {
-    throw std::runtime_error("standard output cannot be written");
-  }
+  FinishOutput();
   return good ? 0 : 1;
 }
 

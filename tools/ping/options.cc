@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "tools/ping/program.h"
+
 namespace viaduct::ping {
 namespace {
 
@@ -72,8 +74,7 @@ bool TakeOptions(const Program& program, const std::vector<Option>& own, int arg
       return false;
     }
     if (say != nullptr) {
-      std::fputs(say, stdout);
-      *status = 0;
+      *status = Run(program.name, [say] { return say; });
       return false;
     }
   }

@@ -225,10 +225,20 @@ bool ParseOptions(int argc, char** argv, Options* options, int* status) {
   return true;
 }
 
+// What did not fit into the buffer may have failed before.
+void FinishOutput() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw std::runtime_error("standard output cannot be written");
+  }
+}
+
 int Run(int argc, char** argv) {
   Options options;
   int status = 0;
-  if (!ParseOptions(argc, argv, &options, &status)) return status;
+  if (!ParseOptions(argc, argv, &options, &status)) {
+    FinishOutput();
+    return status;
+  }
   Json all = Json::array();
   const auto tell = [&](Json info) {
     if (info.contains("error")) status = 1;
@@ -246,10 +256,7 @@ int Run(int argc, char** argv) {
     }
   }
   if (options.json) std::puts(all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-  // What did not fit into the buffer may have failed before.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    throw std::runtime_error("standard output cannot be written");
-  }
+  FinishOutput();
   return status;
 }
 

@@ -68,7 +68,7 @@ class Vipinfo(unittest.TestCase):
         self.assertEqual(nic["addresses"][1], "192.0.2.7 seven")
 
     def test_output_that_cannot_be_written_is_a_failure(self):
-        for arguments in (("-s", "nic0"), ("-j", "nic0"), ("-j",) + ("nic0",) * 10):
+        for arguments in (("-s", "nic0"), ("-j", "nic0"), ("-j",) + ("nic0",) * 10, ("--help",), ("--version",)):
             with self.subTest(arguments), open("/dev/full", "w", encoding="utf-8") as full:
                 result = subprocess.run((_PROGRAM,) + arguments, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
                 self.assertEqual((result.returncode, result.stderr), (1, "vipinfo: standard output cannot be written\n"))
