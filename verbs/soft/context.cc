@@ -122,9 +122,11 @@ absl::StatusOr<std::unique_ptr<Listener>> SoftContext::Listen(uint16_t port, Lis
     std::vector<std::unique_ptr<WireListener>> parts;
     uint16_t chosen = port;
     failed = absl::OkStatus();
-    // The last wire knows best which ports are free (for iwarp, the kernel does).
-    for (auto wire = wires_.rbegin(); wire != wires_.rend() && failed.ok(); ++wire) {
-      absl::StatusOr<std::unique_ptr<WireListener>> part = (*wire)->Listen(*this, chosen, sink);
+    for (size_t w = 0; w < wires_.size() && failed.ok(); w++) {
+      // A port that is known is taken in the order in which requesters look (IsServedNearer). Which
+      // ones are free the last wire knows best (for iwarp, the kernel does).
+      Wire& wire = *wires_[port != 0 ? w : wires_.size() - 1 - w];
+      absl::StatusOr<std::unique_ptr<WireListener>> part = wire.Listen(*this, chosen, sink);
       if (!part.ok()) {
         failed = part.status();
       } else {

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
+#include "verbs/base/busy_control_thread.h"
 #include "verbs/base/fd.h"
 #include "verbs/soft/open.h"
 #include "verbs/soft/rendezvous.h"
@@ -17,6 +18,26 @@ namespace {
 bool AwaitReadable(int fd) {
   pollfd entry = {fd, POLLIN, 0};
   return poll(&entry, 1, 60'000) == 1;
+}
+
+// Who listens may begin between the looks at two wires: the first wire is better, and for ever.
+TEST(NextWireTest, SomebodyComesBetweenTheLooks) {
+  const Address address = *Address::Parse("127.0.0.1");
+  auto far = OpenSoftDevice(address, "iwarp");
+  auto near = OpenSoftDevice(address, "shm");
+  auto dialling = OpenSoftDevice(address, "auto");
+  ASSERT_TRUE(far.ok() && near.ok() && dialling.ok());
+  shm::TestEnd from(**dialling), to_far(**far), to_near(**near);
+  shm::TestListener at_far(**far, [&]() -> QueuePair& { return to_far.pair(); });
+  BusyControlThread busy;
+  shm::DialForTest(from.pair(), at_far.port());
+  shm::TestListener at_near(
+      **near, [&]() -> QueuePair& { return to_near.pair(); }, at_far.port());
+  busy.LetGo();
+  from.Await(from.connected);
+  while (to_near.connected + to_far.connected == 0) sched_yield();
+  EXPECT_EQ(to_near.connected, 1);
+  EXPECT_EQ(to_far.connected, 0);
 }
 
 // A process with which we share too much memory, or that has none, hangs up on our Hello.

@@ -169,6 +169,7 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
   attempt_ = options;
   attempt_.private_data = attempt_data_;
   attempt_wire_ = 0;
+  may_start_again_ = true;
   absl::Cleanup forget = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // a wire without memory
     may_report_.store(false);
     EndAttempt();
@@ -202,12 +203,24 @@ bool SoftQueuePair::StartAttempt() {
   return false;
 }
 
-bool SoftQueuePair::NotHere() {
+bool SoftQueuePair::IsServedNearer() {
+  MutexLock control(&control_);
+  if (state_.load() != State::kConnecting || !may_start_again_) return false;
+  for (size_t w = 0; w + 1 < attempt_wire_; w++) {
+    const Wire& wire = *context_.wires()[w];
+    if (wire.Reaches(attempt_.address) && wire.IsServed(attempt_.port)) return true;
+  }
+  return false;
+}
+
+bool SoftQueuePair::TryWires(bool again) {
   bool started;
   {
     MutexLock control(&control_);
     if (state_.load() != State::kConnecting) return false;
     link_.store(nullptr);
+    if (again) attempt_wire_ = 0;
+    may_start_again_ = false;
     started = StartAttempt();
   }
   if (!started) {

@@ -99,7 +99,12 @@ class SoftQueuePair final : public QueuePair {
   // the pair disconnected first, and Disconnect is called or being called.
   bool ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
   // Nobody here on this wire: the next one of the context is tried, or kNobody. As above.
-  bool NotHere();
+  bool NotHere() { return TryWires(/*again=*/false); }
+  // A wire before this one, on which nobody was, has somebody by now: who listens came between the
+  // looks at the two. Never again after StartAgain. On the executor.
+  bool IsServedNearer();
+  // The attempt begins again with the first wire. As above.
+  bool StartAgain() { return TryWires(/*again=*/true); }
   State state() const { return state_.load(std::memory_order_acquire); }
 
   bool ReadsOutstanding() const { return reads_out_.load(std::memory_order_relaxed) != 0; }
@@ -275,6 +280,7 @@ class SoftQueuePair final : public QueuePair {
   void ForgetTerms();
   // Tries wires from attempt_wire_ on; false: none is left.
   bool StartAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  bool TryWires(bool again);  // those that are left, or all of them
   void EndAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
 
   // ---- what the sink is told on the executor, soon after TellLater
@@ -460,6 +466,7 @@ class SoftQueuePair final : public QueuePair {
   Mutex control_;
   uint64_t connection_ ABSL_GUARDED_BY(control_) = 0;  // counts attempts and connections
   size_t attempt_wire_ ABSL_GUARDED_BY(control_) = 0;
+  bool may_start_again_ ABSL_GUARDED_BY(control_) = false;  // nobody was on the wires before it
   ConnectOptions attempt_ ABSL_GUARDED_BY(control_);
   std::vector<uint8_t> attempt_data_ ABSL_GUARDED_BY(control_);
   ConnectOutcome untaken_ ABSL_GUARDED_BY(control_) = ConnectOutcome::kNobody;  // TellUntaken's

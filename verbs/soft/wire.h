@@ -36,7 +36,8 @@ class Wire {
   // the pair's local port, that the host was heard and that resources were short, and calls nothing
   // else of it. Null: nobody is here, or an error that the next wire may not meet. Otherwise the
   // wire answers on the executor, later, with exactly one of pair.Established, pair.ConnectFailed,
-  // pair.NotHere (then the next wire is tried), unless the pair calls Link::Disconnect first.
+  // pair.NotHere (then the next wire is tried) and pair.StartAgain, unless the pair calls
+  // Link::Disconnect first.
   virtual Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) = 0;
 
   // The result hands requests to `sink` on the executor, from its Start to its end. Port 0 takes a

@@ -149,6 +149,7 @@ void Connector::OnConnected() {
   heard_ = true;
   Report();
   if (IsSelf(socket_.get())) return Finish({});
+  if (options_.leaves && options_.leaves()) return Finish({.outcome = Outcome::kLeft});
   request_ = MakeRequest(options_.wish, enhanced_);
   request_.private_data = options_.private_data;
   reply_ = std::make_unique<MpaParser>(MpaKind::kReply);

@@ -26,6 +26,9 @@ struct ConnectorOptions {
   Nanos silence = 10'000'000'000;     // SetConnectionOptions
   // Called on the loop when the source port is known and when the peer's host was heard.
   std::function<void(uint16_t local_port, bool heard)> on_progress = {};
+  // Asked on the loop when somebody has answered and nothing was said to him: he is to be reached
+  // another way.
+  std::function<bool()> leaves = {};
 };
 
 // One attempt. Lives until it is cancelled or has answered, whichever reference goes first. There
@@ -39,15 +42,16 @@ class Connector : public std::enable_shared_from_this<Connector> {
     kRefused,
     kNobody,
     kUnreachable,
-    kNoResources
+    kNoResources,
+    kLeft,  // ConnectorOptions::leaves
   };
   // `socket` (kConnected) is not watched and nothing behind the reply was taken from it. `reply`
   // (kConnected, kRejected) holds the peer's private data.
   struct Answer {
     Outcome outcome = Outcome::kRefused;
-    Socket socket;
-    MpaAgreement agreement;
-    std::unique_ptr<MpaParser> reply;
+    Socket socket = {};
+    MpaAgreement agreement = {};
+    std::unique_ptr<MpaParser> reply = {};
   };
   using Handler = std::function<void(Answer)>;
 

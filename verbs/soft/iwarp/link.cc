@@ -65,6 +65,10 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
     dialling->SetLocalPort(local_port);
     if (heard) dialling->SetHeard();
   };
+  dial.leaves = [link = link.get()] {
+    SoftQueuePair* const dialling = link->pair_.load();
+    return dialling != nullptr && dialling->IsServedNearer();
+  };
   link->self_ = link;
   absl::Cleanup forget = [&link = *link] { link.self_.reset(); };  // without memory
   link->shared_->loop.Post([link, socket, dial = std::move(dial)]() mutable {
@@ -95,6 +99,8 @@ void IwarpLink::OnAnswer(Connector::Answer answer) {
       return FailAttempt(ConnectOutcome::kUnreachable, {});
     case Connector::Outcome::kNoResources:
       return FailAttempt(ConnectOutcome::kNoResources, {});
+    case Connector::Outcome::kLeft:
+      return Leave();
   }
   Open(std::move(answer.socket), answer.agreement, /*initiator=*/true);
   if (!WatchSocket()) return FailAttempt(ConnectOutcome::kNoResources, {});
@@ -224,6 +230,12 @@ void IwarpLink::FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> pr
   SoftQueuePair* const pair = pair_.load();
   // Else the pair has disconnected, or is about to: End is to come.
   if (pair != nullptr && pair->ConnectFailed(outcome, private_data)) Release();
+}
+
+void IwarpLink::Leave() {
+  const auto self = shared_from_this();
+  SoftQueuePair* const pair = pair_.load();
+  if (pair != nullptr && pair->StartAgain()) Release();
 }
 
 void IwarpLink::Start() { Arm(); }

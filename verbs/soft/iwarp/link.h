@@ -132,6 +132,7 @@ class IwarpLink final : public Link,
   void OnFirst();
   void OnNoFirst();
   void FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
+  void Leave();  // the peer is to be reached on another wire
   void End();
   void ContinueClosing();
   void Release();

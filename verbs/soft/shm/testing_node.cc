@@ -115,8 +115,8 @@ void TestEnd::Await(const std::atomic<int>& count, int at_least) {
   }
 }
 
-TestListener::TestListener(Context& context, std::function<QueuePair&()> next)
-    : next_(std::move(next)), listener_(*context.Listen(0, this)) {}
+TestListener::TestListener(Context& context, std::function<QueuePair&()> next, uint16_t port)
+    : next_(std::move(next)), listener_(*context.Listen(port, this)) {}
 
 void TestListener::OnRequest(std::unique_ptr<IncomingConnection> request) {
   if (!request->Accept(next_(), {}).ok()) Give("Accept");

@@ -78,7 +78,7 @@ class TestEnd final : public ConnectionSink {
 // Accepts every request with the pair that `next` gives.
 class TestListener final : public ListenerSink {
  public:
-  TestListener(Context& context, std::function<QueuePair&()> next);
+  TestListener(Context& context, std::function<QueuePair&()> next, uint16_t port = 0);
   uint16_t port() const { return listener_->port(); }
   void OnRequest(std::unique_ptr<IncomingConnection> request) override;
 
