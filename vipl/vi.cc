@@ -53,6 +53,7 @@ VIP_RETURN Vi::Create(const core::Ref<Nic>& nic, const VIP_VI_ATTRIBUTES& attrib
   parts.connect = dispatcher;
   parts.completions = vi.get();
   parts.observer = vi.get();
+  parts.observers_owner = core::Ref<core::Object>::Share(vi.get());
   parts.subject = vi->handle();
   error = core::Endpoint::Create(nic->adapter(), parts,
                                  compat::EndpointAttributesOf(attributes, nic->attributes()),

@@ -103,6 +103,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
     Ref<SharedReceiveQueue> shared_receives;  // does not change; then PostReceive is not for it
     CompletionObserver* completions = nullptr;
     EndpointObserver* observer = nullptr;
+    Ref<Object> observers_owner;  // lives until neither can be called any more; may be null
     Handle subject = nullptr;  // of its events; null: its own handle
   };
   static Error Create(InterfaceAdapter& adapter, const Parts& parts,

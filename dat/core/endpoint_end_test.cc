@@ -6,7 +6,9 @@
 
 #include "dat/core/endpoint.h"
 #include "dat/core/event_dispatcher.h"
+#include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
+#include "dat/core/object.h"
 #include "dat/core/protection_zone.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
@@ -33,33 +35,59 @@ class SlowObserver final : public CompletionObserver {
   std::atomic<bool> inside_{false}, gone_{false}, outlived_{false};
 };
 
-TEST(EndpointEnd, WaitsForAHarvestThatHasTakenItsCompletions) {
-  Ref<InterfaceAdapter> adapter;
-  ASSERT_TRUE(InterfaceAdapter::Open(*verbs::Address::Parse("127.0.0.1"), &adapter).ok());
-  SlowObserver observer;
-  Endpoint::Parts parts;
-  ASSERT_TRUE(ProtectionZone::Create(*adapter, false, &parts.zone).ok());
-  Ref<EventDispatcher> dispatcher;
-  ASSERT_TRUE(EventDispatcher::Create(*adapter, 8, kCompletionStream, false, &dispatcher).ok());
-  parts.receive = parts.request = dispatcher;
-  parts.completions = &observer;
-  Ref<Endpoint> endpoint;
-  ASSERT_TRUE(Endpoint::Create(*adapter, parts, EndpointAttributes(), &endpoint).ok());
-  ASSERT_TRUE(endpoint->PostReceive(verbs::ReceiveRequest()).ok());
-  ASSERT_TRUE(endpoint->FlushPosted().ok());
+// What an observer belongs to: it must not see the end of that.
+class Owner final : public Object {
+ public:
+  explicit Owner(SlowObserver& observer) : Object(ObjectType::kVi), observer_(observer) {}
 
-  std::thread harvester([&] { dispatcher->Harvest(); });
-  observer.AwaitCall();
-  EXPECT_TRUE(endpoint->Free().ok());
-  observer.Gone();
-  harvester.join();
-  EXPECT_FALSE(observer.outlived());
-  EXPECT_TRUE(endpoint->FlushPosted().ok());
+ private:
+  ~Owner() override { observer_.Gone(); }
+  SlowObserver& observer_;
+};
 
-  endpoint = {};
-  parts = {};
-  dispatcher = {};
-  EXPECT_TRUE(adapter->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
+// An endpoint whose observer is inside a call.
+class EndpointEnd : public testing::Test {
+ protected:
+  EndpointEnd() {
+    EXPECT_TRUE(InterfaceAdapter::Open(*verbs::Address::Parse("127.0.0.1"), &adapter_).ok());
+    Endpoint::Parts parts;
+    EXPECT_TRUE(ProtectionZone::Create(*adapter_, false, &parts.zone).ok());
+    EXPECT_TRUE(EventDispatcher::Create(*adapter_, 8, kCompletionStream, false, &dispatcher_).ok());
+    parts.receive = parts.request = dispatcher_;
+    parts.completions = &observer_;
+    parts.observers_owner = Ref<Object>::Adopt(new Owner(observer_));
+    EXPECT_TRUE(Endpoint::Create(*adapter_, parts, EndpointAttributes(), &endpoint_).ok());
+    EXPECT_TRUE(endpoint_->PostReceive(verbs::ReceiveRequest()).ok());
+    EXPECT_TRUE(endpoint_->FlushPosted().ok());
+    harvester_ = std::thread([this] { dispatcher_->Harvest(); });
+    observer_.AwaitCall();
+  }
+  ~EndpointEnd() override {
+    harvester_.join();
+    EXPECT_FALSE(observer_.outlived());
+    EXPECT_TRUE(endpoint_->FlushPosted().ok());
+    endpoint_ = {};
+    dispatcher_ = {};
+    EXPECT_TRUE(adapter_->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
+  }
+
+  SlowObserver observer_;
+  Ref<InterfaceAdapter> adapter_;
+  Ref<EventDispatcher> dispatcher_;
+  Ref<Endpoint> endpoint_;
+  std::thread harvester_;
+};
+
+TEST_F(EndpointEnd, WaitsForAHarvestThatHasTakenItsCompletions) {
+  EXPECT_TRUE(endpoint_->Free().ok());
+}
+
+// As VipDestroyVi beside VipCloseNic: who comes second does not wait.
+TEST_F(EndpointEnd, ASecondEndTakesNothingFromTheObservers) {
+  std::thread first([this] { endpoint_->Destroy(); });
+  while (ShareObject<Endpoint>(endpoint_->handle())) sched_yield();
+  EXPECT_FALSE(endpoint_->Free().ok());
+  first.join();
 }
 
 }  // namespace
