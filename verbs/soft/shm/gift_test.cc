@@ -34,7 +34,8 @@ class GiftTest : public testing::Test {
       pid_t pid;
       const auto socket = DialTo("viaduct", port, &pid);
       SlowToClose slow;
-      parent.PutValue(socket.ok() && SendWith(socket->get(), greeting, slow.Take().get()));
+      const bool sent = socket.ok() && SendWith(socket->get(), greeting, slow.Take().get());
+      parent.PutValue(sent);
       if (!socket.ok()) return 1;
       parent.PutValue(HearsTheEnd(socket->get()));
       return parent.GetValue<int>();
@@ -79,8 +80,9 @@ TEST_F(GiftTest, ItIsAnotherUsers) {
     to.sun_family = AF_UNIX;
     std::memcpy(to.sun_path + 1, name.data(), name.size());
     const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    parent.PutValue(connect(channel.get(), reinterpret_cast<sockaddr*>(&to), length) == 0 &&
-                    SendWith(channel.get(), "unread", slow.Take().get()));
+    const bool sent = connect(channel.get(), reinterpret_cast<sockaddr*>(&to), length) == 0 &&
+                      SendWith(channel.get(), "unread", slow.Take().get());
+    parent.PutValue(sent);
     parent.PutValue(HearsTheEnd(channel.get()));
     return parent.GetValue<int>();
   });
