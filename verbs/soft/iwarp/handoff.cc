@@ -16,6 +16,7 @@
 
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
+#include "verbs/soft/fd_datagram.h"
 #include "verbs/soft/foreign_fd.h"
 #include "verbs/soft/iwarp/tcp.h"
 #include "verbs/soft/rendezvous.h"
@@ -32,70 +33,6 @@ constexpr Nanos kNoDescriptorsPause = 100'000'000;
 constexpr Nanos kVisitTime = 5'000'000'000;
 constexpr size_t kMaxVisitors = 64;
 constexpr size_t kMaxBytes = kMpaMaxFrameSize;
-// What does not fit the kernel would close, here. It lets a message have no more (SCM_MAX_FD).
-constexpr size_t kMostSentFds = 253;
-
-// One datagram, with a descriptor if `fd` is one. Never blocks.
-bool Send(int channel, std::span<const uint8_t> bytes, int fd = -1) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  iovec part = {const_cast<uint8_t*>(bytes.data()), bytes.size()};
-  msghdr header = {};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (fd >= 0) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof fd);
-    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  }
-  ssize_t sent;
-  do {
-    sent = sendmsg(channel, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(bytes.size());
-}
-
-struct Datagram {
-  std::vector<uint8_t> bytes;
-  GivenFd fd;  // the first, if any came; the others are closed
-};
-
-// Null with errno EAGAIN: none is there; any other errno: none will come, or nonsense.
-std::optional<Datagram> Receive(int channel) {
-  std::array<uint8_t, kMaxBytes + 1> buffer;
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostSentFds * sizeof(int))];
-  iovec part = {buffer.data(), buffer.size()};
-  msghdr header = {};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  ssize_t got;
-  do {
-    got = recvmsg(channel, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return std::nullopt;
-  Datagram datagram;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
-      int raw;
-      std::memcpy(&raw, CMSG_DATA(c) + i * sizeof raw, sizeof raw);
-      GivenFd fd(raw);
-      if (!datagram.fd.valid()) datagram.fd = std::move(fd);
-    }
-  }
-  errno = EPROTO;
-  if (got == 0 || static_cast<size_t>(got) > kMaxBytes ||
-      (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    return std::nullopt;
-  }
-  datagram.bytes.assign(buffer.begin(), buffer.begin() + got);
-  return datagram;
-}
 
 bool IsConnectedTcp(int fd) {
   const auto option = [fd](int name) {
@@ -179,11 +116,9 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
     const auto self = shared_from_this();
     const auto found = visitors_.find(fd);
     if (found == visitors_.end()) return;
-    std::optional<Datagram> datagram = Receive(fd);
-    if (!datagram.has_value()) {
-      if (errno != EAGAIN) Drop(fd);
-      return;
-    }
+    std::optional<Datagram> datagram = ReceiveDatagram(fd, kMaxBytes);
+    if (!datagram.has_value() && errno == EAGAIN) return;
+    if (!datagram.has_value() || datagram->bytes.empty()) return Drop(fd);
     if (!found->second.note.has_value()) {
       if (!Asked(found->second, *datagram)) Drop(fd);
       return;
@@ -195,7 +130,7 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
 
   // False: it is not taken, and the visit is over.
   bool Asked(Visitor& visitor, const Datagram& datagram) {
-    if (datagram.fd.valid() || datagram.bytes.size() > kMagic.size() + kMaxNote ||
+    if (!datagram.fds.empty() || datagram.bytes.size() > kMagic.size() + kMaxNote ||
         datagram.bytes.size() < kMagic.size() ||
         !std::equal(kMagic.begin(), kMagic.end(), datagram.bytes.begin())) {
       return false;
@@ -203,7 +138,7 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
     std::vector<uint8_t> note(datagram.bytes.begin() + kMagic.size(), datagram.bytes.end());
     const bool taken = ask_(note);
     const uint8_t answer = taken ? kTaken : kNotTaken;
-    if (!Send(visitor.socket.get(), {&answer, 1})) return false;
+    if (!SendDatagram(visitor.socket.get(), {&answer, 1}, {})) return false;
     if (taken) visitor.note = std::move(note);
     return taken;
   }
@@ -212,16 +147,18 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
     auto request = std::make_unique<MpaParser>(MpaKind::kRequest);
     const size_t taken = request->Feed(datagram.bytes);
     if (taken != datagram.bytes.size() || request->state() != MpaParser::State::kComplete ||
-        request->frame().markers || !datagram.fd.valid() || !IsConnectedTcp(datagram.fd.get())) {
+        request->frame().markers || datagram.fds.empty() ||
+        !IsConnectedTcp(datagram.fds[0].get())) {
       Log(LogLevel::kWarn, "iwarp: a local process handed over something that is no request");
       return;
     }
     // Who gave it may have a copy, and undo both: hence MSG_DONTWAIT wherever a socket is used, and
     // an owner that closes elsewhere.
-    fcntl(datagram.fd.get(), F_SETFL, O_NONBLOCK);
+    GivenFd& given = datagram.fds[0];
+    fcntl(given.get(), F_SETFL, O_NONBLOCK);
     const linger at_once = {};
-    setsockopt(datagram.fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    Socket socket(GivenFd(MoveHigh(datagram.fd.Release())));
+    setsockopt(given.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    Socket socket(GivenFd(MoveHigh(given.Release())));
     SetConnectionOptions(socket.get(), silence_);
     const Take take = take_;  // it may destroy the door
     if (!stopped_) take(Arrival{std::move(socket), std::move(request)}, std::move(note));
@@ -283,9 +220,10 @@ absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note, D
   Socket channel(*std::move(dialled));
   std::vector<uint8_t> question(kMagic.begin(), kMagic.end());
   question.insert(question.end(), note.begin(), note.end());
-  if (!Send(channel.get(), question)) return absl::NotFoundError("nobody listens there any more");
+  if (!SendDatagram(channel.get(), question, {}))
+    return absl::NotFoundError("nobody listens there any more");
   std::optional<Datagram> answer;
-  if (AwaitInput(channel.get(), deadline)) answer = Receive(channel.get());
+  if (AwaitInput(channel.get(), deadline)) answer = ReceiveDatagram(channel.get(), kMaxBytes);
   if (!answer.has_value() || answer->bytes != std::vector<uint8_t>{kTaken}) {
     return absl::NotFoundError("nobody there takes the request");
   }
@@ -296,7 +234,7 @@ absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, Deadline dea
                       const MpaParser& request, const Socket& socket) {
   const absl::StatusOr<Socket> channel = AskAtDoor(port, note, deadline);
   if (!channel.ok()) return channel.status();
-  if (!Send(channel->get(), request.bytes(), socket.get())) {
+  if (!SendDatagram(channel->get(), request.bytes(), {socket.get()})) {
     return absl::NotFoundError("nobody there takes the request any more");
   }
   return absl::OkStatus();

@@ -1,17 +1,17 @@
 #include "verbs/soft/shm/message.h"
 
 #include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "verbs/soft/fd_datagram.h"
 
 namespace viaduct::verbs::shm {
 namespace {
 
 constexpr size_t kMaxFds = 2;
-// What does not fit the kernel would close, here. It lets a message have no more (SCM_MAX_FD).
-constexpr size_t kMostSentFds = 253;
+static_assert(kMaxFds <= kMaxFdsToSend);
 
 }  // namespace
 
@@ -26,65 +26,26 @@ std::string BuildMessage(MessageType type, uint32_t connection, absl::Span<const
 }
 
 SocketResult SendMessage(int socket, const std::string& message, absl::Span<const int> fds) {
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))] = {};
-  iovec part = {const_cast<char*>(message.data()), message.size()};
-  msghdr header = {};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (!fds.empty()) {
-    header.msg_control = control;
-    header.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(rights), fds.data(), fds.size() * sizeof(int));
-  }
-  for (;;) {
-    if (sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return SocketResult::kDone;
-    if (errno == EAGAIN || errno == ENOBUFS) return SocketResult::kAgain;
-    if (errno != EINTR) return SocketResult::kGone;
-  }
+  const auto* bytes = reinterpret_cast<const uint8_t*>(message.data());
+  if (SendDatagram(socket, {bytes, message.size()}, fds)) return SocketResult::kDone;
+  return errno == EAGAIN || errno == ENOBUFS ? SocketResult::kAgain : SocketResult::kGone;
 }
 
 SocketResult ReceiveMessage(int socket, Message* message) {
-  uint8_t buffer[kMaxMessage];
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostSentFds * sizeof(int))];
-  iovec part = {buffer, sizeof buffer};
-  msghdr header = {};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  ssize_t got;
-  do {
-    got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    // ECONNRESET comes once, before what is there to read: the other side closed with input unread.
-  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
-  if (got < 0 && errno == EAGAIN) return SocketResult::kAgain;
-  if (got < 0) return SocketResult::kGone;
-
-  // First of all: whatever the message is, its descriptors are open here.
-  message->fds.clear();
-  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; i++) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      message->fds.emplace_back(fd);
-    }
-  }
+  std::optional<Datagram> datagram = ReceiveDatagram(socket, kMaxMessage);
+  if (!datagram.has_value()) return errno == EAGAIN ? SocketResult::kAgain : SocketResult::kGone;
   MessageHeader head;
-  if (static_cast<size_t>(got) < sizeof head || message->fds.size() > kMaxFds ||
-      (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+  if (datagram->bytes.size() < sizeof head || datagram->fds.size() > kMaxFds) {
     return SocketResult::kGone;
   }
-  std::memcpy(&head, buffer, sizeof head);
-  if (head.magic != kMessageMagic || head.length != got - sizeof head) return SocketResult::kGone;
+  std::memcpy(&head, datagram->bytes.data(), sizeof head);
+  if (head.magic != kMessageMagic || head.length != datagram->bytes.size() - sizeof head) {
+    return SocketResult::kGone;
+  }
   message->type = head.type;
   message->connection = head.connection;
-  message->bytes.assign(buffer + sizeof head, buffer + got);
+  message->bytes.assign(datagram->bytes.begin() + sizeof head, datagram->bytes.end());
+  message->fds = std::move(datagram->fds);
   return SocketResult::kDone;
 }
 
