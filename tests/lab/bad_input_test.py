@@ -67,9 +67,13 @@ VIADUCT_WIRE=%(server)s ip netns exec b %(serve)s b serve >served 2>&1 & server=
 for _ in $(seq 200); do ip netns exec b ss -ltn | grep -q :7197 && break; sleep 0.1; done
 step() { # NAME COMMAND...
   echo "==== $1"
+  log="log of $1"
   shift
-  VIADUCT_WIRE=%(client)s timeout 100 ip netns exec a "$@" 2>&1
-  echo "status $?"
+  VIADUCT_LOG=debug VIADUCT_WIRE=%(client)s timeout 100 ip netns exec a "$@" >out 2>"$log"
+  status=$?
+  grep -v -E '^viaduct: (info|debug): ' "$log"
+  cat out
+  echo "status $status"
 }
 step connected %(cut)s 10.8.0.2 'ip -n b link set vb down'
 step 'peer down' %(connect)s 10.8.0.2 7000
@@ -78,6 +82,8 @@ kill $server
 wait $server
 echo '==== served'
 cat served
+echo '==== logs'
+tail -n +1 'log of '*
 """
 
 
@@ -241,7 +247,7 @@ wait $holder
         status, output = lab.run("siw", _LINK % values, net="namespaces", seconds=250)
         self.assertEqual(status, 0, output)
         said = self._parts(output)
-        for part in ("connected", "peer down", "own down", "served"):
+        for part in ("connected", "peer down", "own down", "served", "logs"):
             print("%s:\n%s" % (part, said[part]), flush=True)
         return said["connected"], said["peer down"], said["own down"]
 

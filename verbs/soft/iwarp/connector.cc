@@ -145,6 +145,8 @@ void Connector::OnEvent() {
 }
 
 void Connector::OnConnected() {
+  Log(LogLevel::kDebug, "iwarp: connecting to ", to_.ToString(), " port ", options_.port,
+      ": heard");
   connected_ = true;
   heard_ = true;
   Report();
@@ -202,6 +204,8 @@ void Connector::OnReply() {
 }
 
 void Connector::OnSocketError(int error) {
+  Log(LogLevel::kDebug, "iwarp: connecting to ", to_.ToString(), " port ", options_.port,
+      connected_ ? " after" : " before", " it was heard: errno ", error);
   if (connected_ && error == ECONNRESET && enhanced_ && reply_ && !reply_->begun()) {
     // Perhaps somebody who knows revision 1 only: RFC 6581 has such a peer reset the connection.
     enhanced_ = false;
