@@ -31,10 +31,16 @@ bool BindsSource(const Address& from, const Address& to) {
 
 // The socket met itself: with a port chosen out of the range that listeners use, TCP can connect
 // an end to itself.
-bool IsSelf(int fd) {
+bool IsItself(int fd, const Endpoint& peer) {
   const Endpoint local = LocalEnd(fd);
-  const Endpoint peer = PeerEnd(fd);
   return local.port == peer.port && local.address == peer.address;
+}
+
+int SocketError(int fd) {
+  int error = 0;
+  socklen_t length = sizeof(error);
+  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
 }
 
 void SendTerminate(int fd, const WireError& error, bool crc) {
@@ -127,7 +133,8 @@ void Connector::Dial() {
   local_port_ = LocalEnd(fd).port;
   Report();
   const auto self = shared_from_this();
-  const absl::Status status = loop_.Watch(fd, EPOLLOUT, [self](uint32_t) { self->OnEvent(); });
+  const absl::Status status =
+      loop_.Watch(fd, EPOLLOUT, [self](uint32_t events) { self->OnEvent(events); });
   if (!status.ok()) OnSocketError(ENOMEM);
 }
 
@@ -135,22 +142,24 @@ void Connector::Report() {
   if (handler_ && options_.on_progress) options_.on_progress(local_port_, heard_);
 }
 
-void Connector::OnEvent() {
+void Connector::OnEvent(uint32_t events) {
   if (connected_) return OnReply();
-  int error = 0;
-  socklen_t length = sizeof(error);
-  getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  const int error = SocketError(socket_.get());
   if (error != 0) return OnSocketError(error);
-  OnConnected();
+  const Endpoint peer = PeerEnd(socket_.get());
+  if (peer.port != 0) return OnConnected(peer);
+  // Neither yet: before Linux 6.10 an ICMP error of IPv4 wakes who waits a moment before it is the
+  // socket's (ip_icmp_error in tcp_v4_err), and the next event has it. But closed is closed.
+  if (events & EPOLLHUP) OnSocketError(ECONNABORTED);
 }
 
-void Connector::OnConnected() {
+void Connector::OnConnected(const Endpoint& peer) {
   Log(LogLevel::kDebug, "iwarp: connecting to ", to_.ToString(), " port ", options_.port,
       ": heard");
   connected_ = true;
   heard_ = true;
   Report();
-  if (IsSelf(socket_.get())) return Finish({});
+  if (IsItself(socket_.get(), peer)) return Finish({});
   if (options_.leaves && options_.leaves()) return Finish({.outcome = Outcome::kLeft});
   request_ = MakeRequest(options_.wish, enhanced_);
   request_.private_data = options_.private_data;

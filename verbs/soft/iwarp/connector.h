@@ -13,6 +13,7 @@
 #include "verbs/soft/iwarp/mpa.h"
 #include "verbs/soft/iwarp/mpa_negotiation.h"
 #include "verbs/soft/iwarp/socket.h"
+#include "verbs/soft/iwarp/tcp.h"
 
 namespace viaduct::verbs::iwarp {
 
@@ -69,8 +70,8 @@ class Connector : public std::enable_shared_from_this<Connector> {
   void Dial();
   // Again, with a socket that has not been used.
   void Redial();
-  void OnEvent();
-  void OnConnected();
+  void OnEvent(uint32_t events);
+  void OnConnected(const Endpoint& peer);
   void OnReply();
   void OnSocketError(int error);
   void Report();

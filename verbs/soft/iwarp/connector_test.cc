@@ -1,5 +1,8 @@
 #include "verbs/soft/iwarp/connector.h"
 
+#include <sys/socket.h>
+
+#include <cerrno>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -10,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
 #include "verbs/base/control_thread.h"
+#include "verbs/soft/iwarp/socket.h"
 #include "verbs/soft/iwarp/tcp.h"
 #include "verbs/soft/iwarp/testing_hex.h"
 #include "verbs/soft/iwarp/testing_peer.h"
@@ -32,7 +36,7 @@ class ConnectorTest : public testing::Test {
     loop_.Drain();
   }
 
-  void Connect(uint16_t port, ConnectorOptions options = {}) {
+  void Connect(uint16_t port, ConnectorOptions options = {}, Socket socket = {}) {
     if (options.to.IsUnspecified()) options.to = *Address::Parse("127.0.0.1");
     options.port = port;
     options.on_progress = [this](uint16_t local_port, bool heard) {
@@ -40,12 +44,12 @@ class ConnectorTest : public testing::Test {
       local_port_ = local_port;
       heard_ = heard;
     };
-    connector_ =
-        Connector::Start(loop_, Socket(), std::move(options), [this](Connector::Answer answer) {
-          std::lock_guard lock(mutex_);
-          answer_ = std::move(answer);
-          changed_.notify_all();
-        });
+    connector_ = Connector::Start(loop_, std::move(socket), std::move(options),
+                                  [this](Connector::Answer answer) {
+                                    std::lock_guard lock(mutex_);
+                                    answer_ = std::move(answer);
+                                    changed_.notify_all();
+                                  });
   }
 
   Connector::Answer WaitForAnswer() {
@@ -270,6 +274,23 @@ TEST_F(ConnectorTest, CancelledBeforeItDialled) {
   loop_.Drain();
   loop_.Drain();
   EXPECT_FALSE(answered());
+}
+
+// An event with neither a connection nor an error: nobody was heard.
+TEST_F(ConnectorTest, ClosedWithoutAWord) {
+  const TestPeer first = listener_.Fill();
+  Socket socket = NewTcpSocket(AF_INET);
+  const int fd = socket.get();
+  Connect(listener_.port(), {}, std::move(socket));
+  loop_.RunAndWait([fd] {
+    EXPECT_EQ(shutdown(fd, SHUT_RDWR), 0);
+    int error = 0;
+    socklen_t length = sizeof(error);
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+    EXPECT_EQ(error, ECONNRESET);
+  });
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
+  EXPECT_FALSE(heard());
 }
 
 TEST_F(ConnectorTest, NoFamilyNoWay) {

@@ -163,4 +163,9 @@ TestPeer TestListener::Accept() {
   return TestPeer(std::move(socket));
 }
 
+TestPeer TestListener::Fill() {
+  EXPECT_EQ(listen(socket_.get(), 0), 0);  // Linux: one waits
+  return TestPeer::Dial(port_);
+}
+
 }  // namespace viaduct::verbs::iwarp

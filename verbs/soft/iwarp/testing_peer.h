@@ -64,6 +64,8 @@ class TestListener {
   // Of connections from now on: who dials sends segments of so many bytes at most.
   void LimitSegments(int mss);
   TestPeer Accept();
+  // Who dials afterwards, while the answer lives, gets no answer.
+  TestPeer Fill();
 
  private:
   Fd socket_;
