@@ -169,7 +169,7 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
   attempt_ = options;
   attempt_.private_data = attempt_data_;
   attempt_wire_ = 0;
-  may_start_again_ = true;
+  may_start_again_ = false;
   absl::Cleanup forget = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // a wire without memory
     may_report_.store(false);
     EndAttempt();
@@ -199,6 +199,7 @@ bool SoftQueuePair::StartAttempt() {
     Link* link = wire.Connect(*this, attempt_);
     link_.store(link);
     if (link != nullptr) return true;
+    may_start_again_ = true;
   }
   return false;
 }
@@ -220,8 +221,8 @@ bool SoftQueuePair::TryWires(bool again) {
     if (state_.load() != State::kConnecting) return false;
     link_.store(nullptr);
     if (again) attempt_wire_ = 0;
-    may_start_again_ = false;
     started = StartAttempt();
+    may_start_again_ = false;
   }
   if (!started) {
     ConnectFailed(short_.load() ? ConnectOutcome::kNoResources : ConnectOutcome::kNobody, {});

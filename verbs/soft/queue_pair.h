@@ -466,7 +466,7 @@ class SoftQueuePair final : public QueuePair {
   Mutex control_;
   uint64_t connection_ ABSL_GUARDED_BY(control_) = 0;  // counts attempts and connections
   size_t attempt_wire_ ABSL_GUARDED_BY(control_) = 0;
-  bool may_start_again_ ABSL_GUARDED_BY(control_) = false;  // nobody was on the wires before it
+  bool may_start_again_ ABSL_GUARDED_BY(control_) = false;  // nobody was on a wire before it
   ConnectOptions attempt_ ABSL_GUARDED_BY(control_);
   std::vector<uint8_t> attempt_data_ ABSL_GUARDED_BY(control_);
   ConnectOutcome untaken_ ABSL_GUARDED_BY(control_) = ConnectOutcome::kNobody;  // TellUntaken's
