@@ -29,7 +29,7 @@ bool Vi::OnCompletion(const verbs::Completion& completion) {
     // VipDeregisterMem returns only when this guard has been left.
     const verbs::EpochGuard guard;
     const Registration* region = nic_->registrations().Find(slot.memory, last_region_);
-    if (region != nullptr && region->Covers(slot.descriptor, sizeof(VIP_CONTROL_SEGMENT))) {
+    if (region != nullptr && region->MayHold(slot.descriptor, sizeof(VIP_CONTROL_SEGMENT))) {
       VIP_CONTROL_SEGMENT& control = slot.descriptor->CS;
       if (receive) {
         if (completion.has_immediate) control.ImmediateData = completion.immediate;

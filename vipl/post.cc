@@ -20,8 +20,9 @@ void ClearStatus(VIP_DESCRIPTOR* descriptor) {
 
 }  // namespace
 
-// Aligned, and all of it in the region whose handle it came with. Nothing of a descriptor is read
-// before that is known. `segments`: as many as it has, which is not to be read again.
+// Aligned, and all of it in the pages of the region whose handle it came with. Nothing of a
+// descriptor is read before that is known. `segments`: as many as it has, which is not to be read
+// again.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Vi::DescriptorIsValid(const VIP_DESCRIPTOR* descriptor,
                                                                VIP_MEM_HANDLE memory,
                                                                uint32_t* segments) const {
@@ -30,11 +31,11 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Vi::DescriptorIsValid(const VIP_DESCRIP
   if (region == nullptr ||
       !TagsMatch(region->tag.load(std::memory_order_relaxed),
                  tag_.load(std::memory_order_relaxed)) ||
-      !region->Covers(descriptor, sizeof(VIP_CONTROL_SEGMENT))) {
+      !region->MayHold(descriptor, sizeof(VIP_CONTROL_SEGMENT))) {
     return false;
   }
   *segments = compat::SegmentCountOf(*descriptor);
-  return region->Covers(descriptor, compat::DescriptorBytes(*segments));
+  return region->MayHold(descriptor, compat::DescriptorBytes(*segments));
 }
 
 void Vi::Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor) {

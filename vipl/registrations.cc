@@ -49,8 +49,7 @@ void Registrations::Add(VIP_MEM_HANDLE handle, uintptr_t begin, size_t bytes,
     }
     Registration* const registration = free_.back();
     free_.pop_back();
-    registration->begin = begin;
-    registration->end = begin + bytes;
+    registration->SetBytes(begin, bytes);
     registration->tag.store(attributes.Ptag, std::memory_order_relaxed);
     registration->region = region;
     registration->attributes = attributes;

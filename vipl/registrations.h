@@ -31,15 +31,24 @@ inline bool TagsMatch(VIP_PROTECTION_HANDLE a, VIP_PROTECTION_HANDLE b) {
 struct Registration {
   std::atomic<VIP_MEM_HANDLE> handle{0};  // 0: it is no more
   uintptr_t begin = 0;
-  uintptr_t end = 0;
+  uintptr_t first_page = 0;  // of its bytes
+  uintptr_t pages_end = 0;
   std::atomic<VIP_PROTECTION_HANDLE> tag{nullptr};
   // Under the lock of Registrations.
   core::Ref<core::MemoryRegion> region;
   VIP_MEM_ATTRIBUTES attributes = {};
 
-  bool Covers(const void* address, size_t bytes) const {
-    const uintptr_t at = reinterpret_cast<uintptr_t>(address);
-    return at >= begin && at <= end && end - at >= bytes;
+  void SetBytes(uintptr_t start, size_t bytes) {
+    constexpr uintptr_t kInPage = 4095;
+    begin = start;
+    first_page = start & ~kInPage;
+    pages_end = bytes != 0 ? (start + bytes + kInPage) & ~kInPage : first_page;
+  }
+  // Whether a descriptor, or the beginning of one, may lie there: in the pages of the region, which
+  // the adapters of old registered whole. Programs post some that lie beside their region.
+  bool MayHold(const void* descriptor, size_t bytes) const {
+    const uintptr_t at = reinterpret_cast<uintptr_t>(descriptor);
+    return at >= first_page && at <= pages_end && pages_end - at >= bytes;
   }
 };
 

@@ -79,16 +79,31 @@ TEST(RegistrationsTest, RemembersOnlyWhatIsThere) {
   EXPECT_EQ(registrations.Find(7, last), nullptr);
 }
 
-TEST(RegistrationsTest, CoversExactlyItsBytes) {
+TEST(RegistrationsTest, ItsPagesMayHoldDescriptors) {
   Registration registration;
-  registration.begin = 0x1000;
-  registration.end = 0x1100;
-  EXPECT_TRUE(registration.Covers(At(0x1000), 0x100));
-  EXPECT_TRUE(registration.Covers(At(0x10c0), 0x40));
-  EXPECT_FALSE(registration.Covers(At(0x10c1), 0x40));
-  EXPECT_FALSE(registration.Covers(At(0xfff), 1));
-  EXPECT_FALSE(registration.Covers(At(0x1100), 1));
-  EXPECT_FALSE(registration.Covers(At(~uintptr_t{0}), 0x40));
+  registration.SetBytes(0x1f00, 0x200);
+  EXPECT_TRUE(registration.MayHold(At(0x1f00), 0x200));
+  EXPECT_TRUE(registration.MayHold(At(0x1000), 0x40));
+  EXPECT_TRUE(registration.MayHold(At(0x2fc0), 0x40));
+  EXPECT_FALSE(registration.MayHold(At(0xfc0), 0x80));
+  EXPECT_FALSE(registration.MayHold(At(0x2fc0), 0x41));
+  EXPECT_FALSE(registration.MayHold(At(0x3000), 1));
+  EXPECT_FALSE(registration.MayHold(At(~uintptr_t{0}), 0x40));
+}
+
+TEST(RegistrationsTest, WholePagesAreNoMore) {
+  Registration registration;
+  registration.SetBytes(0x1000, 0x1000);
+  EXPECT_TRUE(registration.MayHold(At(0x1fc0), 0x40));
+  EXPECT_FALSE(registration.MayHold(At(0xfc0), 0x40));
+  EXPECT_FALSE(registration.MayHold(At(0x2000), 0x40));
+}
+
+TEST(RegistrationsTest, NoBytesHoldNothing) {
+  Registration registration;
+  registration.SetBytes(0x1f00, 0);
+  EXPECT_FALSE(registration.MayHold(At(0x1f00), 1));
+  EXPECT_FALSE(registration.MayHold(At(0x1000), 1));
 }
 
 TEST(RegistrationsTest, TagsMatchIfEqualOrNull) {
@@ -111,7 +126,7 @@ TEST(RegistrationsTest, ReadersAndWriters) {
       for (VIP_MEM_HANDLE handle = 1; handle <= 40; ++handle) {
         const Registration* found = registrations.Find(handle, last);
         if (found != nullptr) {
-          ASSERT_TRUE(found->Covers(At(0x1000), 0x1000));
+          ASSERT_TRUE(found->MayHold(At(0x1000), 0x1000));
         }
       }
       ASSERT_NE(registrations.Find(1), nullptr);

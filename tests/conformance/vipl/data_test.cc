@@ -254,6 +254,50 @@ TEST(Post, C70_MisalignedOrUnregisteredDescriptors) {
   });
 }
 
+struct alignas(4096) PageWithRegion {
+  alignas(64) VIP_DESCRIPTOR before = {};
+  alignas(64) char region[64] = {};
+  alignas(64) VIP_DESCRIPTOR behind = {};
+
+  // A descriptor of this page for the region, which alone is registered.
+  VIP_MEM_HANDLE Fill(Side& side, VIP_DESCRIPTOR* descriptor) {
+    VIP_MEM_HANDLE handle = 0;
+    EXPECT_EQ(VipRegisterMem(side.nic.handle, region, sizeof region, nullptr, &handle),
+              VIP_SUCCESS);
+    descriptor->CS.Length = sizeof region;
+    descriptor->CS.SegCount = 1;
+    descriptor->DS[0].Local.Data.Address = region;
+    descriptor->DS[0].Local.Handle = handle;
+    descriptor->DS[0].Local.Length = sizeof region;
+    return handle;
+  }
+};
+
+// ARMCI of 2001 posts descriptors in front of the region that it registered, in the same page.
+TEST(Post, DescriptorsBesideTheirRegion) {
+  RunPair(
+      [](Peer&) {
+        PageWithRegion page;
+        Side side;
+        const VIP_MEM_HANDLE handle = page.Fill(side, &page.behind);
+        ASSERT_EQ(VipPostRecv(side.vi, &page.behind, handle), VIP_SUCCESS);
+        side.Accept();
+        ASSERT_EQ(side.NextReceive(), &page.behind);
+        EXPECT_EQ(page.behind.CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+        EXPECT_STREQ(page.region, "in its page");
+      },
+      [](Peer&) {
+        PageWithRegion page;
+        Side side;
+        side.Connect();
+        strcpy(page.region, "in its page");
+        const VIP_MEM_HANDLE handle = page.Fill(side, &page.before);
+        ASSERT_EQ(VipPostSend(side.vi, &page.before, handle), VIP_SUCCESS);
+        ASSERT_EQ(side.NextSend(), &page.before);
+        EXPECT_EQ(page.before.CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+      });
+}
+
 TEST(Post, TooManyDescriptorsAreAnOverrun) {
   RunAlone([] {
     Side side;
