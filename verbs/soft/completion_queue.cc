@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kArmTries = 20;
 constexpr int kRounds = 32;          // polls between two looks at the clock
-constexpr uint32_t kReadyTurn = 15;  // even a busy queue looks at cold pairs every 16 polls
+constexpr uint32_t kReadyTurn = 15;  // every 16 polls the cold pairs come before the hot ones
 
 }  // namespace
 
@@ -54,13 +54,15 @@ void SoftCompletionQueue::MarkReady(Attachment& attachment, News news) {
 
 void SoftCompletionQueue::Forget(Attachment& attachment) {
   if (!attachment.marked.load(std::memory_order_acquire)) return;
-  Attachment* list = ready_.exchange(nullptr, std::memory_order_acquire);
-  while (list != nullptr) {
-    Attachment* next = list->next;
-    // Whoever marks it now writes its `next`, which has been read.
-    list->marked.store(false, std::memory_order_release);
-    if (list != &attachment) PushReady(*list);
-    list = next;
+  for (std::atomic<Attachment*>* from : {&left_, &ready_}) {
+    Attachment* list = from->exchange(nullptr, std::memory_order_acquire);
+    while (list != nullptr) {
+      Attachment* next = list->next;
+      // Whoever marks it now writes its `next`, which has been read.
+      list->marked.store(false, std::memory_order_release);
+      if (list != &attachment) PushReady(*list);
+      list = next;
+    }
   }
 }
 
@@ -82,20 +84,24 @@ void SoftCompletionQueue::RemoveHot(Attachment& attachment) {
 
 inline int SoftCompletionQueue::Serve(Completion* out, int n) {
   int got = 0;
-  const int count = hot_count_;
   const uint32_t turn = ++turn_;
+  const bool ready_first = (turn & kReadyTurn) == 0;
+  if (ready_first) [[unlikely]] {
+    doorbell_.Collect();
+    if (HasReady()) got = ServeReady(out, n);
+    if (got == n && n != 0) return got;
+  }
+  const int count = hot_count_;
   for (int i = 0; i < count; i++) {
     // Another first one at every turn, so that nobody starves behind a busy pair.
     Attachment& attachment = *hot_[count == 1 ? 0 : (i + turn) % count];
     got += attachment.pair->Serve(attachment, out + got, n - got);
-    if (got == n && n != 0) break;
+    if (got == n && n != 0) return got;
   }
-  if (got == 0 || (turn & kReadyTurn) == 0) doorbell_.Collect();
+  if (ready_first) return got;
+  if (got == 0) doorbell_.Collect();
   // Fewer than were asked for means that there are no more.
-  if ((got < n || got == 0 || (turn & kReadyTurn) == 0) &&
-      ready_.load(std::memory_order_relaxed) != nullptr) {
-    got += ServeReady(out + got, n - got);
-  }
+  if (HasReady()) got += ServeReady(out + got, n - got);
   return got;
 }
 
@@ -109,8 +115,18 @@ int SoftCompletionQueue::PollLocked(Completion* out, int n) {
 }
 
 int SoftCompletionQueue::ServeReady(Completion* out, int n) {
+  // Those that were left come first, so that a queue that is never empty serves all in turn.
+  const int got = ServeList(left_, out, n);
+  return got < n || n == 0 ? got + ServeList(ready_, out + got, n - got) : got;
+}
+
+int SoftCompletionQueue::ServeList(std::atomic<Attachment*>& from, Completion* out, int n) {
   int got = 0;
-  for (Attachment* list = ready_.exchange(nullptr, std::memory_order_acquire); list != nullptr;) {
+  for (Attachment* list = from.exchange(nullptr, std::memory_order_acquire); list != nullptr;) {
+    if (got == n && n != 0) {
+      left_.store(list, std::memory_order_seq_cst);
+      break;
+    }
     Attachment& attachment = *list;
     list = attachment.next;
     // A locked exchange, so that what Serve reads is not older than a mark that found it set.
@@ -128,8 +144,10 @@ int SoftCompletionQueue::ServeReady(Completion* out, int n) {
 uint64_t SoftCompletionQueue::Reapable() const {
   uint64_t sum = 0;
   for (int i = 0; i < hot_count_; i++) sum += hot_[i]->pair->Reapable(*hot_[i]);
-  for (Attachment* a = ready_.load(std::memory_order_acquire); a != nullptr; a = a->next) {
-    if (!a->pair->hot()) sum += a->pair->Reapable(*a);
+  for (const std::atomic<Attachment*>* list : {&left_, &ready_}) {
+    for (Attachment* a = list->load(std::memory_order_acquire); a != nullptr; a = a->next) {
+      if (!a->pair->hot()) sum += a->pair->Reapable(*a);
+    }
   }
   return sum;
 }
@@ -230,7 +248,7 @@ class SoftCompletionQueue::Sleeper {
 // What rang a sleeper, and not the attendant, may be left to nobody.
 void SoftCompletionQueue::LeaveRing() {
   doorbell_.Collect();
-  if (ready_.load(std::memory_order_seq_cst) != nullptr) attendant_.Urge(*this);
+  if (HasReady()) attendant_.Urge(*this);
 }
 
 WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
@@ -240,7 +258,7 @@ WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
     bool quiet;
     {
       PassLockHolder holder(&lock_);
-      quiet = Cool(/*all=*/true) && ready_.load(std::memory_order_seq_cst) == nullptr;
+      quiet = Cool(/*all=*/true) && !HasReady();
     }
     WaitResult result = WaitResult::kReady;
     if (quiet && wakes_.load(std::memory_order_seq_cst) == wakes) {
@@ -272,7 +290,7 @@ void SoftCompletionQueue::Arm(CompletionSink& sink) {
       Serve(nullptr, 0);
       if (Reapable() != 0) break;
       // What is marked from here on urges the attendant.
-      if (Cool(/*all=*/true) && ready_.load(std::memory_order_seq_cst) == nullptr) return;
+      if (Cool(/*all=*/true) && !HasReady()) return;
     }
     Relax();
   }

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "verbs/base/block.h"
 #include "verbs/base/pass_lock.h"
 #include "verbs/device.h"
 #include "verbs/soft/attachment.h"
@@ -27,7 +28,7 @@ class Attendant;
 class Doorbell;
 class SoftContext;
 
-class SoftCompletionQueue final : public CompletionQueue {
+class SoftCompletionQueue final : public CompletionQueue, public OnBlocks {
  public:
   static constexpr int kMaxHot = 16;
 
@@ -70,6 +71,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   // `n` 0: progress only, nothing is taken.
   int Serve(Completion* out, int n);
   int ServeReady(Completion* out, int n);
+  int ServeList(std::atomic<Attachment*>& from, Completion* out, int n);
   // 0 if there is nothing to reap; else a number that changes when more becomes reapable.
   uint64_t Reapable() const;
   // Cools the pairs that did not move since the last tick, or all of them. False if one could not
@@ -78,6 +80,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   void PushReady(Attachment& attachment);
 
   // ---- lock_ free
+  bool HasReady() const { return left_.load() != nullptr || ready_.load() != nullptr; }
   bool Look();  // progress; is there something to reap?
   void RingSleepers();
   void LeaveRing();
@@ -99,6 +102,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   std::atomic<bool> tick_{false};  // the attendant found the lock taken: the next poll cools
 
   alignas(128) std::atomic<Attachment*> ready_{nullptr};  // pushed by anybody, popped under lock_
+  std::atomic<Attachment*> left_{nullptr};                // those of them that had no turn; lock_
   std::atomic<uint32_t> sleepers_{0};                     // threads that are about to sleep, or do
   std::atomic<uint32_t> bell_{0};                         // what they sleep on
   std::atomic<uint32_t> wakes_{0};                        // counts Wake

@@ -217,6 +217,50 @@ TEST(Cq, C83_FlushedDescriptorsAreFoundBesideABusyVi) {
       });
 }
 
+// One VI has more completed at every look than a look takes. What is flushed at another has its
+// entry nevertheless.
+TEST(Cq, C83_AnEntryDoesNotWaitBehindABusyVi) {
+  constexpr int kInFlight = 48;
+  constexpr int kEnough = 20'000;
+  RunPair(
+      [&](Peer& peer) {
+        Hub hub(2, 1024, VIP_SERVICE_UNRELIABLE);
+        hub.Accept(0, 0);
+        peer.Tell("accepted");
+        const auto send = [&](int vi, int n) {
+          ASSERT_EQ(VipPostSend(hub.vis[vi], hub.memory.Fill(n, 0, 4), hub.memory.handle()),
+                    VIP_SUCCESS);
+        };
+        for (int n = 0; n < kInFlight; ++n) send(0, n);
+        int next = 0, entries = 0;
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_BOOLEAN receive = VIP_FALSE;
+        while (vi != hub.vis[1]) {
+          if (entries == 100) send(1, kInFlight);  // not connected: flushed at once
+          if (VipCQDone(hub.cq, &vi, &receive) != VIP_SUCCESS || vi != hub.vis[0]) continue;
+          ASSERT_LT(++entries, kEnough);
+          VIP_DESCRIPTOR* done = nullptr;
+          ASSERT_EQ(VipSendDone(vi, &done), VIP_SUCCESS);
+          send(0, next++ % kInFlight);
+        }
+        peer.Tell("enough");
+      },
+      [](Peer& peer) {
+        Side side(Attributes(VIP_SERVICE_UNRELIABLE));
+        const ErrorLog dropped(side.nic.handle);
+        side.Connect();
+        peer.Await("accepted");
+        std::atomic<bool> stop{false};
+        std::thread receiver([&] {
+          VIP_DESCRIPTOR* done;
+          while (!stop.load()) VipRecvDone(side.vi, &done);
+        });
+        peer.Await("enough");
+        stop = true;
+        receiver.join();
+      });
+}
+
 TEST(Cq, C84_ResizeKeepsEntries) {
   RunAlone([] {
     Hub hub(1);
