@@ -12,7 +12,7 @@ namespace viaduct::verbs {
 
 EventFd EventFd::Open() {
   EventFd made;
-  made.fd_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  made.fd_ = MoveOffStandard(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
   return made;
 }
 

@@ -45,14 +45,22 @@ inline bool IsShortage(int error) {
 // Old programs use select(), whose sets end at 1024, and expect small numbers for their own files.
 constexpr int kHighFd = 1024;
 
-// Moves a descriptor to kHighFd or above where RLIMIT_NOFILE allows it, else leaves it where it
-// is. Close-on-exec either way.
+// Moves a descriptor away from the numbers of the standard streams, which a daemon may have closed
+// and still write to. Close-on-exec where it was.
+inline Fd MoveOffStandard(Fd fd) {
+  if (!fd.valid() || fd.get() > STDERR_FILENO) return fd;
+  const int other = fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  return other >= 0 ? Fd(other) : std::move(fd);
+}
+
+// Moves a descriptor to kHighFd or above where RLIMIT_NOFILE allows it, else off the standard
+// streams. Close-on-exec either way.
 inline Fd MoveHigh(Fd fd) {
   if (!fd.valid() || fd.get() >= kHighFd) return fd;
-  int high = fcntl(fd.get(), F_DUPFD_CLOEXEC, kHighFd);
+  const int high = fcntl(fd.get(), F_DUPFD_CLOEXEC, kHighFd);
   if (high >= 0) return Fd(high);
   fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
-  return fd;
+  return MoveOffStandard(std::move(fd));
 }
 
 }  // namespace viaduct::verbs

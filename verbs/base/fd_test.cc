@@ -69,6 +69,25 @@ TEST(Fd, MoveHighStaysWhereTheLimitIsLow) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Daemons close the standard streams, and go on writing to them.
+TEST(Fd, MoveHighTakesNoStandardStreamWhereTheLimitIsLow) {
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const Fd input(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  rlimit low_limit = limit;
+  low_limit.rlim_cur = 512;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low_limit), 0);
+  close(STDIN_FILENO);
+  Fd low = OpenSomething();
+  EXPECT_EQ(low.get(), STDIN_FILENO);
+  const Fd moved = MoveHigh(std::move(low));
+  EXPECT_GT(moved.get(), STDERR_FILENO);
+  EXPECT_NE(fcntl(moved.get(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_FALSE(IsOpen(STDIN_FILENO));
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (input.valid()) dup2(input.get(), STDIN_FILENO);
+}
+
 TEST(Fd, NothingMovesNowhere) { EXPECT_FALSE(MoveHigh(Fd()).valid()); }
 
 }  // namespace
