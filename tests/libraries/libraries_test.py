@@ -53,6 +53,15 @@ class Libraries(unittest.TestCase):
                 self.assertIn("libviaduct.so.1", needed)
                 self.assertEqual(needed - _RUNTIME - {"libviaduct.so.1"}, set())
 
+    # A program's own malloc and free of the time come alone: what libc's aligned_alloc gives is nothing for that free.
+    def test_memory_comes_from_malloc_alone(self):
+        for path in [_ENGINE, _RDMA] + list(_FACES):
+            with self.subTest(path):
+                imported = {name for name, _, defined in _symbols(path) if not defined}
+                others = {"aligned_alloc", "memalign", "posix_memalign", "valloc"}
+                self.assertEqual(imported & others, set())
+                self.assertEqual({name for name in imported if "align_val_t" in name}, set())
+
     def test_engine_needs_no_rdma(self):
         needed = {name for name in _dynamic(_ENGINE, "NEEDED") if not name.startswith("libabsl_")}
         self.assertEqual(needed - _RUNTIME, {"libisal.so.2"})

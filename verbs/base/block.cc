@@ -2,19 +2,30 @@
 
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdlib>
 
 namespace viaduct::verbs {
 namespace {
 
-constexpr size_t kLine = 64;
+constexpr uintptr_t kAlignment = 128;
 // From here on a page more or less does not matter.
 constexpr size_t kLarge = 64 * 1024;
+
+// What malloc gave stands in front of the block.
+void* AllocateSmall(size_t bytes) {
+  void* const whole = std::malloc(bytes + sizeof whole + kAlignment - 1);
+  if (whole == nullptr) return nullptr;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(whole) + sizeof whole;
+  void** const block = reinterpret_cast<void**>((begin + kAlignment - 1) / kAlignment * kAlignment);
+  block[-1] = whole;
+  return block;
+}
 
 }  // namespace
 
 void* AllocateBlock(size_t bytes) {
-  if (bytes < kLarge) return std::aligned_alloc(kLine, (bytes + kLine - 1) / kLine * kLine);
+  if (bytes < kLarge) return AllocateSmall(bytes);
   void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) return nullptr;
@@ -23,9 +34,10 @@ void* AllocateBlock(size_t bytes) {
 }
 
 void FreeBlock(void* block, size_t bytes) {
+  if (block == nullptr) return;
   if (bytes < kLarge) {
-    std::free(block);
-  } else if (block != nullptr) {
+    std::free(static_cast<void**>(block)[-1]);
+  } else {
     munmap(block, bytes);
   }
 }

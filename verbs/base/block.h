@@ -5,13 +5,28 @@
 #define VIADUCT_VERBS_BASE_BLOCK_H_
 
 #include <cstddef>
+#include <new>
 
 namespace viaduct::verbs {
 
-// Uninitialized, aligned to 64 bytes; null without memory.
+// Uninitialized, aligned to 128 bytes; null without memory. A program that brings its own malloc
+// and free, as MPI libraries and debuggers of memory did, may have nothing else: this calls no
+// other function, since what libc's aligned_alloc gives is nothing for that free.
 void* AllocateBlock(size_t bytes);
 // With the number of bytes that it was allocated with; null is allowed.
 void FreeBlock(void* block, size_t bytes);
+
+// A base of classes whose members have cache lines of their own, and which live on the heap: there
+// they are blocks, where the C++ library would call aligned_alloc.
+struct OnBlocks {
+  static void* operator new(size_t bytes, std::align_val_t) {
+    void* const block = AllocateBlock(bytes);
+    return block != nullptr ? block : throw std::bad_alloc();
+  }
+  static void operator delete(void* block, size_t bytes, std::align_val_t) {
+    FreeBlock(block, bytes);
+  }
+};
 
 }  // namespace viaduct::verbs
 

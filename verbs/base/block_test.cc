@@ -15,7 +15,7 @@ TEST(Block, IsAlignedAndWritable) {
   for (size_t bytes : {size_t{1}, size_t{64}, size_t{1000}, size_t{64} << 10, size_t{3} << 20}) {
     auto* block = static_cast<char*>(AllocateBlock(bytes));
     ASSERT_NE(block, nullptr);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 64, 0u);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 128, 0u);
     std::fill_n(block, bytes, 'x');
     FreeBlock(block, bytes);
   }

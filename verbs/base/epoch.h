@@ -13,13 +13,14 @@
 #include <cstdint>
 
 #include "verbs/base/asymmetric_fence.h"
+#include "verbs/base/block.h"
 
 namespace viaduct::verbs {
 
 namespace internal {
 
 // One per live thread that ever entered, on a cache line of its own; reused, never freed.
-struct alignas(64) EpochRecord {
+struct alignas(64) EpochRecord : OnBlocks {
   std::atomic<uint64_t> entries{0};  // written by its thread; odd: inside
   std::atomic<bool> taken{true};
   EpochRecord* next = nullptr;
@@ -57,6 +58,13 @@ class EpochGuard {
  private:
   internal::EpochRecord* outermost_ = nullptr;  // null: inside another one
 };
+
+// Whether the calling thread stands inside one. At the beginning of a call that never runs there it
+// means that a signal has interrupted a call on the data path, and that the handler calls this one.
+inline bool InsideEpochGuard() {
+  const internal::EpochRecord* const record = internal::epoch_record;
+  return record != nullptr && record->entries.load(std::memory_order_relaxed) % 2 != 0;
+}
 
 // Returns when every other thread that was inside a guard at the call has left it. Threads that
 // enter meanwhile are not waited for. A caller that is inside a guard itself is not waited for by

@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "verbs/base/anchor.h"
+#include "verbs/base/block.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/pass_lock.h"
 #include "verbs/device.h"
@@ -55,7 +56,7 @@ struct Trailer {
   bool solicited = false;
 };
 
-class SoftQueuePair final : public QueuePair {
+class SoftQueuePair final : public QueuePair, public OnBlocks {
  public:
   enum class State : uint8_t { kIdle, kConnecting, kConnected, kError };
 

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "verbs/base/anchor.h"
+#include "verbs/base/block.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/soft/region_table.h"
@@ -23,7 +24,7 @@ namespace viaduct::verbs {
 class SoftContext;
 class SoftQueuePair;
 
-class SoftSharedReceiveQueue final : public SharedReceiveQueue {
+class SoftSharedReceiveQueue final : public SharedReceiveQueue, public OnBlocks {
  public:
   // InvalidArgument: no domain, or above the limits; ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<SoftSharedReceiveQueue>> Create(

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "verbs/base/block.h"
 #include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/lock.h"
@@ -22,9 +23,11 @@ namespace viaduct::verbs::shm {
 
 class Peer;
 
-class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> {
+class ShmLink final : public Link, public OnBlocks, public std::enable_shared_from_this<ShmLink> {
  public:
-  explicit ShmLink(EventLoop& loop) : loop_(loop) {}
+  static std::shared_ptr<ShmLink> Make(EventLoop& loop) {
+    return std::shared_ptr<ShmLink>(new ShmLink(loop));  // make_shared would not be on blocks
+  }
   ~ShmLink() override = default;
 
   // ------------------------------------------------------------------------------ Link
@@ -89,6 +92,7 @@ class ShmLink final : public Link, public std::enable_shared_from_this<ShmLink> 
   std::shared_ptr<Peer> peer;
 
  private:
+  explicit ShmLink(EventLoop& loop) : loop_(loop) {}
   struct ReadIn {
     uint64_t address;
     uint32_t key;

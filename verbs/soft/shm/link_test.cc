@@ -26,7 +26,7 @@ TEST(LinkTest, ALinkThatCoolsLooksForConfirmationsOnceMore) {
   ASSERT_NE(arena, nullptr);
   ASSERT_TRUE(arena->PayConnection(0));
   const auto peer = std::make_shared<Peer>(Host::Get(loop), loop, 0, Descriptor(), 0, arena);
-  const auto link = std::make_shared<ShmLink>(loop);
+  const auto link = ShmLink::Make(loop);
   link->Bind(peer, 0);
   link->Hold(pair);
   ASSERT_TRUE(pair.Attach(*link).ok());

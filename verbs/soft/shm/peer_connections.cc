@@ -103,7 +103,7 @@ void Peer::OnRequest(Message& message) {
 
   ListenerSink* sink = host_.FindListener(body->port);
   if (sink == nullptr) return Send(BuildMessage(MessageType::kNotHere, id, {}, {}));
-  auto link = std::make_shared<ShmLink>(loop_);
+  auto link = ShmLink::Make(loop_);
   Enter(link, id);
   link->phase = Phase::kRequested;
   sink->OnRequest(std::make_unique<ShmIncoming>(loop_, link, *from, *to, *body,

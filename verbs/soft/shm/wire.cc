@@ -77,7 +77,7 @@ Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
                             pair.max_reads_in(),
                             pair.max_reads_out(),
                             0};
-  auto link = std::make_shared<ShmLink>(host_.loop());
+  auto link = ShmLink::Make(host_.loop());
   link->Hold(pair);
   absl::Cleanup let_go = [&] { link->LetGo(); };  // when memory ends
   host_.Connect(link, *std::move(socket), pid, body,
