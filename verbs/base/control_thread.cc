@@ -188,12 +188,15 @@ void ControlThread::AfterForkInParent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 void ControlThread::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   ControlThread* instance = g_instance.load(std::memory_order_relaxed);
   if (instance != nullptr) {
-    instance->alive_.store(false, std::memory_order_relaxed);
+    const bool inherited = instance->alive_.exchange(false, std::memory_order_relaxed);
     instance->thread_.store(0, std::memory_order_relaxed);  // a thread of the child may get the id
     instance->mutex_.Unlock();
-    instance->epoll_.Reset();
-    instance->wake_.Reset();
-    for (const std::function<void()>& hook : instance->fork_hooks_) hook();
+    // In a child's child the numbers of the descriptors may be the program's files.
+    if (inherited) {
+      instance->epoll_.Reset();
+      instance->wake_.Reset();
+      for (const std::function<void()>& hook : instance->fork_hooks_) hook();
+    }
   }
   g_start_mutex.Unlock();
 }
@@ -294,7 +297,9 @@ int ControlThread::Sleep(epoll_event* events, int capacity) {
   }
   Nanos duration = due;
   if (due != kNever) duration = due == 0 ? 0 : std::max<Nanos>(0, due - Now());
-  const int count = EpollWait(epoll_.get(), events, capacity, duration);
+  int count = EpollWait(epoll_.get(), events, capacity, duration);
+  // The process was stopped, and goes on: what has come meanwhile is heard before timers run out.
+  if (count < 0 && errno == EINTR) count = EpollWait(epoll_.get(), events, capacity, 0);
   {
     MutexLock lock(&mutex_);
     asleep_ = false;

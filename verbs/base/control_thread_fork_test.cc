@@ -98,6 +98,15 @@ TEST(ControlThreadFork, HooksRunInTheChildAlone) {
   EXPECT_EQ(runs, 0);
 }
 
+// The numbers that the first child closed may be files of the program in the second.
+TEST(ControlThreadFork, HooksRunOnceInALineOfChildren) {
+  ControlThread& loop = **ControlThread::Get();
+  static int runs;
+  runs = 0;
+  loop.OnForkChild([] { ++runs; });
+  EXPECT_EQ(InChild([] { return InChild([] { return runs; }); }), 1);
+}
+
 TEST(ControlThreadFork, AForkWhileOthersPostInheritsNoLock) {
   ControlThread& loop = **ControlThread::Get();
   // The loop itself posts without end, so that its lock is taken at many of the forks.
