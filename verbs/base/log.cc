@@ -1,5 +1,6 @@
 #include "verbs/base/log.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +36,17 @@ constexpr OldBits kOldBits[] = {
     {SettingId::kDaplDebug, 0x00000300, LogLevel::kTrace},  // calls and returns
 };
 
+// Nobody waits for a terminal that was stopped or a pipe that is not read: a second at the first
+// line that finds no room, and no longer at those behind it. A pipe that nobody will read would
+// raise SIGPIPE.
+bool HasRoom(int fd) {
+  static std::atomic<bool> stuck{false};
+  pollfd entry = {fd, POLLOUT, 0};
+  const bool room = uncancelled::Poll(&entry, stuck.load(std::memory_order_relaxed) ? 0 : 1) == 1;
+  stuck.store(!room, std::memory_order_relaxed);
+  return room && (entry.revents & (POLLERR | POLLNVAL)) == 0;
+}
+
 }  // namespace
 
 LogLevel LogLevelOfEnvironment() {
@@ -68,7 +80,7 @@ void WriteLog(LogLevel level, absl::string_view message) {
       absl::StrCat("viaduct: ", kNames[static_cast<int>(level)], ": ", message, "\n");
   // One call, so that lines of several threads and processes do not mix. What cannot be written
   // is lost: there is nobody to tell.
-  uncancelled::Write(STDERR_FILENO, line.data(), line.size());
+  if (HasRoom(STDERR_FILENO)) uncancelled::Write(STDERR_FILENO, line.data(), line.size());
   errno = saved;
 }
 

@@ -1,5 +1,7 @@
 #include "verbs/base/log.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <string>
@@ -65,6 +67,35 @@ TEST(Log, IsSilentAboveTheLevel) {
   testing::internal::CaptureStderr();
   Log(LogLevel::kDebug, "object");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+// Writes lines into a pipe that is the standard error meanwhile.
+void LogInto(int pipe, int lines) {
+  const int before = dup(STDERR_FILENO);
+  dup2(pipe, STDERR_FILENO);
+  for (int i = 0; i < lines; ++i) Log(LogLevel::kInfo, "line ", i);
+  dup2(before, STDERR_FILENO);
+  close(before);
+}
+
+TEST(Log, APipeThatNobodyReadsStopsNobody) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  LogInto(ends[1], 20'000);  // more than fit
+  char first[] = "viaduct: info: line 0\n";
+  char bytes[sizeof first] = {};
+  EXPECT_EQ(read(ends[0], bytes, sizeof first - 1), static_cast<ssize_t>(sizeof first - 1));
+  EXPECT_STREQ(bytes, first);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(Log, APipeThatNobodyWillReadEndsNobody) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  LogInto(ends[1], 1);  // no SIGPIPE
+  close(ends[1]);
 }
 
 TEST(Log, KeepsErrno) {

@@ -30,10 +30,10 @@ inline ssize_t ReceiveMessage(int fd, msghdr* message, int flags) {
   return syscall(SYS_recvmsg, fd, message, flags);
 }
 
-// Does not wait.
-inline long Poll(pollfd* entry) {
-  timespec at_once = {};
-  return syscall(SYS_ppoll, entry, 1, &at_once, nullptr, 0);
+// Of one descriptor; waits no longer than that.
+inline long Poll(pollfd* entry, time_t seconds = 0) {
+  timespec limit = {seconds, 0};
+  return syscall(SYS_ppoll, entry, 1, &limit, nullptr, 0);
 }
 
 inline long Allocate(int fd, int mode, off_t offset, off_t bytes) {
