@@ -100,6 +100,9 @@ bool ParseNumber(const Setting& setting, absl::string_view text, int64_t* value)
          *value >= setting.minimum && *value <= setting.maximum;
 }
 
+// Whoever starts a set-user-ID program is not to say which files it reads and loads.
+const char* FromEnvironment(const Setting& setting) { return secure_getenv(setting.name); }
+
 bool IsValid(const Setting& setting, absl::string_view text) {
   int64_t number;
   switch (setting.type) {
@@ -119,7 +122,7 @@ bool IsValid(const Setting& setting, absl::string_view text) {
 }
 
 absl::string_view ValidText(const Setting& setting) {
-  const char* text = getenv(setting.name);
+  const char* text = FromEnvironment(setting);
   return text != nullptr && IsValid(setting, text) ? text : setting.default_value;
 }
 
@@ -196,7 +199,7 @@ std::optional<uint32_t> MaskSetting(SettingId id) {
 
 bool IsGiven(SettingId id) {
   const Setting& setting = GetSetting(id);
-  const char* text = getenv(setting.name);
+  const char* text = FromEnvironment(setting);
   return text != nullptr && IsValid(setting, text);
 }
 
