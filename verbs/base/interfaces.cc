@@ -30,9 +30,10 @@ socklen_t LengthOf(const sockaddr* address) {
 // Null where there is no descriptor to read it with now; empty where nobody may read it.
 std::optional<std::string> ReadFile(const char* path) {
   const Fd file(open(path, O_RDONLY | O_CLOEXEC));
-  if (!file.valid() && IsShortage(errno)) {
-    Log(LogLevel::kWarn, path, ": ", std::strerror(errno));
-    return std::nullopt;
+  if (!file.valid()) {
+    const int error = errno;
+    Log(LogLevel::kWarn, path, ": ", std::strerror(error));
+    if (IsShortage(error)) return std::nullopt;
   }
   std::string text;
   char piece[4096];
