@@ -22,7 +22,7 @@ constexpr size_t kMaxBytes = size_t{4} << 20;
 int ReadFile(const std::string& path, std::string* text) {
   const verbs::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!file.valid()) return errno;
-  char buffer[16384];
+  char buffer[4096];  // the thread's stack may be as small as any
   for (;;) {
     const ssize_t got = read(file.get(), buffer, sizeof buffer);
     if (got == 0) return 0;
