@@ -47,6 +47,7 @@ constexpr uint32_t kHisiliconVendor = 0x19e5;
 // Of a pair: more are not looked for, and so many each device has.
 constexpr uint32_t kMostRequests = 32768;
 constexpr uint32_t kFewRequests = 4;
+constexpr int kEventsAtOnce = 64;
 
 ibv_qp_init_attr SmallestPair(ibv_cq* queue) {
   ibv_qp_init_attr pair = {};
@@ -289,7 +290,8 @@ void Device::Forget(const CmHandler& handler) {
 void Device::ReadCompletions() {
   ibv_cq* queue;
   void* handler;
-  while (ibv_get_cq_event(completions_, &queue, &handler) == 0) {
+  // Queues may have news as fast as they are looked at; others have their turn between.
+  for (int i = 0; i < kEventsAtOnce && ibv_get_cq_event(completions_, &queue, &handler) == 0; i++) {
     ibv_ack_cq_events(queue, 1);
     static_cast<CqHandler*>(handler)->OnCqEvent();
   }
