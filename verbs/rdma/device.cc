@@ -17,6 +17,7 @@
 #include "verbs/base/log.h"
 #include "verbs/base/settings.h"
 #include "verbs/base/signals.h"
+#include "verbs/frame_format.h"
 #include "verbs/rdma/errors.h"
 
 namespace viaduct::verbs::rdma {
@@ -156,6 +157,7 @@ absl::Status Device::ProbeLimits() {
   if (ibv_query_port(verbs_, anchor_->port_num, &port) == 0 && port.max_msg_sz != 0) {
     max_message_ = std::min(port.max_msg_sz, max_message_);
   }
+  if (iwarp()) max_message_ -= kFrameBytes;
   // RFC 5040: a read has one sink. Some iWARP devices do more, none says so.
   max_read_segments_ =
       iwarp() ? 1

@@ -96,6 +96,7 @@ class Device {
   const ibv_device_attr& limits() const { return limits_; }
   bool atomics() const { return limits_.atomic_cap != IBV_ATOMIC_NONE; }
   DeviceWindows windows() const;
+  // Without a frame, for which there is room beside it.
   uint32_t max_message() const { return max_message_; }
   uint32_t max_inline() const { return max_inline_; }
   // Of either queue of a pair whose requests have kFewSegments at most: so many it can have. What

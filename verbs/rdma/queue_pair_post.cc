@@ -633,7 +633,7 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
   uint32_t count = lead + memory_.TranslateReceive(*domain_, all, receive_region_,
                                                    receive_segments_.data() + lead);
   if (count > connection.max_segments(kReceives)) {
-    const uint64_t bytes = TotalLength(all);
+    const uint64_t bytes = std::min<uint64_t>(TotalLength(all), device_.max_message());
     if (connection.KeepRoomToLeave(kReceives, receives_.slots())) {
       record.bounce = domain_->bounces().Take(bytes);
     }

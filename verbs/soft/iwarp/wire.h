@@ -8,6 +8,7 @@
 #include "verbs/base/address.h"
 #include "verbs/base/clock.h"
 #include "verbs/base/event_loop.h"
+#include "verbs/frame_format.h"
 #include "verbs/soft/iwarp/handoff.h"
 #include "verbs/soft/iwarp/mpa_format.h"
 #include "verbs/soft/wire.h"
@@ -21,8 +22,9 @@ class IwarpWire final : public Wire {
   // Of a request and of an answer: what every known iWARP peer takes. Linux irdma and cxgb4 count
   // it, with the word before it, in eight bits.
   static constexpr uint32_t kMaxPrivateData = 255 - kMpaDepthsSize;
-  // A message's length is 32 bits on the wire; Linux siw counts in an int.
-  static constexpr uint32_t kMaxMessageBytes = 0x7FFFFFFF;
+  // A message's length is 32 bits on the wire; Linux siw counts in an int, and a frame may go
+  // before it.
+  static constexpr uint32_t kMaxMessageBytes = 0x7FFFFFFF - kFrameBytes;
   // Reads in each direction; as many as Linux siw allows.
   static constexpr uint32_t kMaxReads = 128;
 
