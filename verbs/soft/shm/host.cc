@@ -248,8 +248,10 @@ void Host::OnAcceptable(uint16_t port) {
     if (!socket.valid()) {
       if (!IsShortage(errno)) return;
       loop_.SetEvents(listener->socket.get(), 0);
-      loop_.RunAt(loop_.Now() + kDescriptorPause,
-                  [this, listener] { loop_.SetEvents(listener->socket.get(), EPOLLIN); });
+      loop_.RunAt(loop_.Now() + kDescriptorPause, [this, weak = std::weak_ptr(listener)] {
+        const auto paused = weak.lock();
+        if (paused != nullptr) loop_.SetEvents(paused->socket.get(), EPOLLIN);
+      });
       return;
     }
     const std::optional<pid_t> pid = TrustedPeer(socket.get());
