@@ -19,6 +19,7 @@ namespace {
 // Records are only ever added.
 std::atomic<EpochRecord*> g_records{nullptr};
 pthread_key_t g_key;
+bool g_has_key;  // else the records of threads that end stay taken
 
 // Once the destructor of a thread's key ran, a later guard of that thread takes a new record and
 // sets the key again, and pthreads calls the destructor again.
@@ -60,12 +61,12 @@ EpochRecord* NewEpochRecord() {
   static std::once_flag once;
   std::call_once(once, [] {
     PrepareFences();
-    pthread_key_create(&g_key, ReturnRecord);
+    g_has_key = pthread_key_create(&g_key, ReturnRecord) == 0;
     pthread_atfork(nullptr, nullptr, ReturnRecordsOfOthers);
   });
   EpochRecord* record = TakeFreeRecord();
   if (record == nullptr) record = AddRecord();
-  pthread_setspecific(g_key, record);
+  if (g_has_key) pthread_setspecific(g_key, record);
   epoch_record = record;
   return record;
 }
