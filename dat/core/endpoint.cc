@@ -34,7 +34,8 @@ Error Endpoint::Create(InterfaceAdapter& adapter, const Parts& parts,
 }
 
 Error Endpoint::CreateTentative(InterfaceAdapter& adapter, Ref<Endpoint>* out) {
-  if (Error error = Create(adapter, Parts(), EndpointAttributes(), out); !error.ok()) return error;
+  const auto attributes = EndpointAttributes::DefaultOn(adapter.context().attributes());
+  if (Error error = Create(adapter, Parts(), attributes, out); !error.ok()) return error;
   (*out)->state_.store(EndpointState::kTentativePending, std::memory_order_release);
   return Ok();
 }
@@ -44,7 +45,6 @@ Endpoint::Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attribut
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
       has_shared_receives_(shared_receives),
-      max_message_bytes_(attributes.max_message_bytes),
       attributes_(attributes) {}
 
 Endpoint::~Endpoint() {
@@ -92,7 +92,10 @@ Error Endpoint::AdoptParts(const Parts& parts, const EndpointAttributes& attribu
   attributes_ = attributes;
   most_sends_.store(std::max(most_sends_.load(std::memory_order_relaxed), attributes.max_sends),
                     std::memory_order_relaxed);
-  max_message_bytes_.store(attributes.max_message_bytes, std::memory_order_relaxed);
+  max_message_bytes_.store(attributes.max_message_bytes != 0
+                               ? attributes.max_message_bytes
+                               : adapter_->context().attributes().max_message_bytes,
+                           std::memory_order_relaxed);
   owner_.observer.store(parts_.completions, std::memory_order_release);
   owner_.binds = &binds_;
   for (EventDispatcher* d : {parts_.receive.get(), parts_.request.get(), parts_.connect.get()}) {

@@ -7,6 +7,7 @@
 #ifndef VIADUCT_DAT_CORE_ENDPOINT_H_
 #define VIADUCT_DAT_CORE_ENDPOINT_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -54,6 +55,16 @@ class EndpointObserver {
 };
 
 struct EndpointAttributes {
+  // As they are, but no more than such a device has.
+  static EndpointAttributes DefaultOn(const verbs::DeviceAttributes& device) {
+    EndpointAttributes on;
+    on.max_sends = std::min(on.max_sends, device.max_requests_per_queue);
+    on.max_receives = std::min(on.max_receives, device.max_requests_per_queue);
+    on.max_send_segments = std::min(on.max_send_segments, device.max_segments);
+    on.max_receive_segments = std::min(on.max_receive_segments, device.max_segments);
+    return on;
+  }
+
   uint32_t max_sends = 256;
   uint32_t max_receives = 256;
   uint32_t max_send_segments = 16;
@@ -104,7 +115,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
     CompletionObserver* completions = nullptr;
     EndpointObserver* observer = nullptr;
     Ref<Object> observers_owner;  // lives until neither can be called any more; may be null
-    Handle subject = nullptr;  // of its events; null: its own handle
+    Handle subject = nullptr;     // of its events; null: its own handle
   };
   static Error Create(InterfaceAdapter& adapter, const Parts& parts,
                       const EndpointAttributes& attributes, Ref<Endpoint>* out);
@@ -119,9 +130,10 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
     if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) [[unlikely]] {
       return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
     }
-    const uint32_t most = max_message_bytes_.load(std::memory_order_relaxed);
-    if (bytes > most && most != 0 && request.opcode == verbs::Opcode::kSend) [[unlikely]]
+    if (bytes > max_message_bytes_.load(std::memory_order_relaxed) &&
+        request.opcode == verbs::Opcode::kSend) [[unlikely]] {
       return Code::kLengthError;
+    }
     return PostSendAnyState(request);
   }
   Error PostReceive(const verbs::ReceiveRequest& request) {
@@ -290,8 +302,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   std::atomic<EndpointState> state_{EndpointState::kUnconnected};
   // The data path's view of pair_; null without a protection zone.
   std::atomic<verbs::QueuePair*> post_pair_{nullptr};
-  std::atomic<uint32_t> max_message_bytes_;  // the data path's view of attributes_
-  std::atomic<uint32_t> most_sends_{0};      // max_sends ever: the device's queues do not shrink
+  std::atomic<uint32_t> max_message_bytes_{0};  // of attributes_, or the device's: the data path's
+  std::atomic<uint32_t> most_sends_{0};         // max_sends ever: the device's queues do not shrink
   mutable verbs::Mutex lock_;
   Parts parts_ ABSL_GUARDED_BY(lock_);
   Modes modes_ ABSL_GUARDED_BY(lock_);  // what parts_ were counted with
