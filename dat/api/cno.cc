@@ -16,8 +16,8 @@ core::Notifier::Agent ToAgent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
 
 core::Ref<core::Notifier> ShareCno(DAT_CNO_HANDLE handle) { return Share<core::Notifier>(handle); }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent,
-                                             DAT_CNO_HANDLE* cno_handle) {
+DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent,
+                          DAT_CNO_HANDLE* cno_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -29,16 +29,14 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAI
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_modify_agent(DAT_CNO_HANDLE cno_handle,
-                                                   DAT_OS_WAIT_PROXY_AGENT agent) {
+DAT_RETURN dat_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent) {
   return Control([&]() -> DAT_RETURN {
     auto notifier = ShareCno(cno_handle);
     return notifier ? ToReturn(notifier->SetAgent(ToAgent(agent))) : kBadCno;
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK mask,
-                                            DAT_CNO_PARAM* param) {
+DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto notifier = ShareCno(cno_handle);
     if (!notifier) return kBadCno;
@@ -51,8 +49,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_P
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout,
-                                           DAT_EVD_HANDLE* evd_handle) {
+DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout,
+                        DAT_EVD_HANDLE* evd_handle) {
   return WaitControl([&]() -> DAT_RETURN {
     auto notifier = ShareCno(cno_handle);
     if (!notifier) return kBadCno;
@@ -62,7 +60,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOU
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno_handle) {
+DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno_handle) {
   return Control([&]() -> DAT_RETURN {
     auto notifier = ShareCno(cno_handle);
     return notifier ? ToReturn(notifier->Free()) : kBadCno;

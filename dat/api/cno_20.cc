@@ -5,8 +5,8 @@
 
 namespace viaduct::dat {
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_fd_create(DAT_IA_HANDLE ia_handle, DAT_FD* file_descriptor,
-                                                DAT_CNO_HANDLE* cno_handle) {
+DAT_RETURN dat_cno_fd_create(DAT_IA_HANDLE ia_handle, DAT_FD* file_descriptor,
+                             DAT_CNO_HANDLE* cno_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -22,8 +22,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_fd_create(DAT_IA_HANDLE ia_handle, DAT_FD*
 }
 
 // Takes the trigger that made the descriptor readable.
-VIADUCT_DAT_EXPORT DAT_RETURN dat_cno_trigger(DAT_CNO_HANDLE cno_handle,
-                                              DAT_EVD_HANDLE* evd_handle) {
+DAT_RETURN dat_cno_trigger(DAT_CNO_HANDLE cno_handle, DAT_EVD_HANDLE* evd_handle) {
   return Control([&]() -> DAT_RETURN {
     auto notifier = ShareCno(cno_handle);
     if (!notifier) return kBadCno;

@@ -14,8 +14,7 @@ constexpr DAT_RETURN kBadCr = BadHandle(DAT_INVALID_HANDLE_CR);
 
 }  // namespace
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK mask,
-                                           DAT_CR_PARAM* param) {
+DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto request = ShareCr(cr_handle);
     if (!request) return kBadCr;
@@ -32,9 +31,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
-                                            DAT_COUNT private_data_size,
-                                            const DAT_PVOID private_data) {
+DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
+                         DAT_COUNT private_data_size, const DAT_PVOID private_data) {
   return Control([&]() -> DAT_RETURN {
     auto request = ShareCr(cr_handle);
     if (!request) return kBadCr;
@@ -57,7 +55,7 @@ DAT_RETURN RejectRequest(DAT_CR_HANDLE cr_handle, DAT_COUNT private_data_size,
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff) {
+DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff) {
   return Control([&]() -> DAT_RETURN {
     auto request = ShareCr(cr_handle);
     if (!request) return kBadCr;

@@ -90,12 +90,10 @@ constexpr DAT_EP_PARAM_MASK kPartFields = DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_
 
 }  // namespace
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
-                                            DAT_EVD_HANDLE recv_evd_handle,
-                                            DAT_EVD_HANDLE request_evd_handle,
-                                            DAT_EVD_HANDLE connect_evd_handle,
-                                            const DAT_EP_ATTR* ep_attributes,
-                                            DAT_EP_HANDLE* ep_handle) {
+DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+                         DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
+                         DAT_EVD_HANDLE connect_evd_handle, const DAT_EP_ATTR* ep_attributes,
+                         DAT_EP_HANDLE* ep_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -107,13 +105,14 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HAND
     core::Endpoint::Parts parts;
     DAT_RETURN taken = TakeParts(*adapter, kPartFields, param, &parts);
     if (taken != DAT_SUCCESS) return taken;
-    core::EndpointAttributes attributes;
+    const verbs::DeviceAttributes& device = adapter->context().attributes();
+    auto attributes = core::EndpointAttributes::DefaultOn(device);
     AskedAttributes asked;
     if (ep_attributes != nullptr) {
       // Without a shared queue srq_soft_hw means nothing: MVAPICH2 leaves it as it finds it.
       taken = ApplyAttributes(*ep_attributes,
                               DAT_EP_FIELD_EP_ATTR_ALL & ~DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, 6,
-                              adapter->context().attributes(), &attributes, &asked);
+                              device, &attributes, &asked);
       if (taken != DAT_SUCCESS) return taken;
     }
     if (ep_handle == nullptr) return BadParameter(7);
@@ -123,10 +122,10 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HAND
 
 // uDAPL 1.2 dat_ep_create_with_srq: the attributes must be there; what they say of receives is the
 // queue's to say. Its zone is the endpoint's.
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create_with_srq(
-    DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_EVD_HANDLE recv_evd_handle,
-    DAT_EVD_HANDLE request_evd_handle, DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
-    const DAT_EP_ATTR* ep_attributes, DAT_EP_HANDLE* ep_handle) {
+DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+                                  DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
+                                  DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
+                                  const DAT_EP_ATTR* ep_attributes, DAT_EP_HANDLE* ep_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -146,17 +145,17 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_create_with_srq(
     DAT_EP_ATTR without_receives = *ep_attributes;
     without_receives.max_recv_dtos = 0;
     without_receives.max_recv_iov = 0;
-    core::EndpointAttributes attributes;
+    const verbs::DeviceAttributes& device = adapter->context().attributes();
+    auto attributes = core::EndpointAttributes::DefaultOn(device);
     AskedAttributes asked;
-    taken = ApplyAttributes(without_receives, DAT_EP_FIELD_EP_ATTR_ALL, 7,
-                            adapter->context().attributes(), &attributes, &asked);
+    taken =
+        ApplyAttributes(without_receives, DAT_EP_FIELD_EP_ATTR_ALL, 7, device, &attributes, &asked);
     if (taken != DAT_SUCCESS) return taken;
     return MakeEndpoint(*adapter, parts, attributes, asked, ep_handle);
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
-                                           DAT_EP_PARAM* param) {
+DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = ShareEp(ep_handle);
     if (!endpoint) return kBadEp;
@@ -182,8 +181,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
-                                            const DAT_EP_PARAM* param) {
+DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
+                         const DAT_EP_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = ShareEp(ep_handle);
     if (!endpoint) return kBadEp;
@@ -210,8 +209,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARA
 }
 
 // Each result may be NULL.
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* ep_state,
-                                                DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) {
+DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* ep_state,
+                             DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = ShareEp(ep_handle);
     if (!endpoint) return kBadEp;
@@ -222,14 +221,14 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle) {
+DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = ShareEp(ep_handle);
     return endpoint ? ToReturn(endpoint->Reset()) : kBadEp;
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle) {
+DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = ShareEp(ep_handle);
     return endpoint ? ToReturn(endpoint->Free()) : kBadEp;

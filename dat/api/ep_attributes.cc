@@ -74,7 +74,7 @@ class Taker {
   }
 
   bool Counts(core::EndpointAttributes* engine) const {
-    const core::EndpointAttributes preset;
+    const auto preset = core::EndpointAttributes::DefaultOn(device_);
     const uint32_t requests = device_.max_requests_per_queue;
     const uint32_t segments = std::min<uint32_t>(device_.max_segments, kMaxSegments);
     return Count(DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, attributes_.max_recv_dtos, requests,

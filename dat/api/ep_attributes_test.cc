@@ -53,6 +53,18 @@ TEST_F(EpAttributes, ZeroIsTheDefault) {
   EXPECT_EQ(shown.srq_soft_hw, static_cast<DAT_COUNT>(DAT_HW_DEFAULT));
 }
 
+TEST_F(EpAttributes, TheDefaultIsNoMoreThanTheDeviceHas) {
+  verbs::DeviceAttributes small = Device();
+  small.max_requests_per_queue = 100;
+  small.max_segments = 4;
+  ASSERT_EQ(ApplyAttributes(DAT_EP_ATTR(), DAT_EP_FIELD_EP_ATTR_ALL, 6, small, &engine_, &asked_),
+            DAT_RETURN{DAT_SUCCESS});
+  EXPECT_EQ(engine_.max_sends, 100u);
+  EXPECT_EQ(engine_.max_receives, 100u);
+  EXPECT_EQ(engine_.max_send_segments, 4u);
+  EXPECT_EQ(engine_.max_receive_segments, 4u);
+}
+
 TEST_F(EpAttributes, WhatWasAskedIsShown) {
   DAT_EP_ATTR asked = {};
   asked.max_message_size = 1000;

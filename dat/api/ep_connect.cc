@@ -1,6 +1,8 @@
 // Connections of the active side, and their end.
 #include "dat/api/ep_connect.h"
 
+#include <netinet/in.h>
+
 #include <optional>
 
 #include "dat/api/face.h"
@@ -35,14 +37,24 @@ DAT_RETURN TakeAddress(const sockaddr* remote, verbs::Address* out) {
                               : DAT_RETURN{DAT_SUCCESS};
 }
 
+uint16_t PortOf(const sockaddr* address) {
+  // Both families have it at one place.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port);
+}
+
+DAT_RETURN ConnectReturn(core::Error error, unsigned argument) {
+  if (error.code == core::Code::kInvalidParameter) return BadParameter(argument);
+  return ToReturn(error);
+}
+
 verbs::Nanos ConnectGrace() {
   return verbs::NumberSetting(verbs::SettingId::kDatGraceMs) * kNanosPerMilli;
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_connect(
-    DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address, DAT_CONN_QUAL remote_conn_qual,
-    DAT_TIMEOUT timeout, DAT_COUNT private_data_size, const DAT_PVOID private_data,
-    DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags) {
+DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
+                          DAT_CONN_QUAL remote_conn_qual, DAT_TIMEOUT timeout,
+                          DAT_COUNT private_data_size, const DAT_PVOID private_data,
+                          DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = Share<core::Endpoint>(ep_handle);
     if (!endpoint) return kBadEp;
@@ -60,15 +72,13 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_connect(
     parameters.deadline = ToDeadline(endpoint->adapter(), timeout);
     parameters.grace = ConnectGrace();
     parameters.private_data = PrivateData(private_data_size, private_data);
-    return ToReturn(endpoint->Connect(parameters));
+    return ConnectReturn(endpoint->Connect(parameters), 5);
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle,
-                                                 DAT_EP_HANDLE dup_ep_handle, DAT_TIMEOUT timeout,
-                                                 DAT_COUNT private_data_size,
-                                                 const DAT_PVOID private_data,
-                                                 DAT_QOS quality_of_service) {
+DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE dup_ep_handle,
+                              DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+                              const DAT_PVOID private_data, DAT_QOS quality_of_service) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = Share<core::Endpoint>(ep_handle);
     if (!endpoint) return kBadEp;
@@ -78,14 +88,14 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle,
     DAT_RETURN checked = CheckPrivateData(endpoint->adapter(), private_data_size, private_data, 4);
     if (checked != DAT_SUCCESS) return checked;
     if (quality_of_service != DAT_QOS_BEST_EFFORT) return Failure(DAT_MODEL_NOT_SUPPORTED);
-    return ToReturn(endpoint->DuplicateConnect(*other, ToDeadline(endpoint->adapter(), timeout),
-                                               PrivateData(private_data_size, private_data),
-                                               ConnectGrace()));
+    const core::Error error =
+        endpoint->DuplicateConnect(*other, ToDeadline(endpoint->adapter(), timeout),
+                                   PrivateData(private_data_size, private_data), ConnectGrace());
+    return ConnectReturn(error, 4);
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle,
-                                                DAT_CLOSE_FLAGS disconnect_flags) {
+DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS disconnect_flags) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = Share<core::Endpoint>(ep_handle);
     if (!endpoint) return kBadEp;

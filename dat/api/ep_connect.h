@@ -4,7 +4,10 @@
 
 #include <sys/socket.h>
 
+#include <cstdint>
+
 #include "dat/api/abi.h"
+#include "dat/core/error.h"
 #include "verbs/base/address.h"
 #include "verbs/base/clock.h"
 
@@ -16,6 +19,13 @@ bool ToAddress(const sockaddr* from, verbs::Address* out);
 // The remote address, parameter 2, of every call that connects: one that is invalid, or that cannot
 // be converted, fails at once.
 DAT_RETURN TakeAddress(const sockaddr* remote, verbs::Address* out);
+
+// The port inside a socket address of either family.
+uint16_t PortOf(const sockaddr* address);
+
+// The answer of a call that connects. What the engine may still find wrong is the private data,
+// parameter `argument`: too long beside what goes with it.
+DAT_RETURN ConnectReturn(core::Error error, unsigned argument);
 
 // How long a request is repeated where nobody listens. Servers tell clients their place before they
 // listen there (OFED's dtestx does): OFED's slower start made up for it.

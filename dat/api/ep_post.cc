@@ -1,4 +1,6 @@
 // The data path: posting.
+#include "dat/api/ep_post.h"
+
 #include <cstdint>
 
 #include "absl/base/attributes.h"
@@ -18,13 +20,6 @@ constexpr unsigned kReceiveFlags = DAT_COMPLETION_EVD_THRESHOLD_FLAG;
 unsigned ReceiveFlagsOf(const core::Endpoint& endpoint) {
   return kReceiveFlags | (AskedAttributes::Unpack(endpoint.face_word()).receive_flags &
                           DAT_COMPLETION_UNSIGNALLED_FLAG);
-}
-
-inline void Count(core::Endpoint& endpoint, verbs::Opcode opcode, uint64_t bytes) {
-  core::EndpointCount kind = core::EndpointCount::kSends;
-  if (opcode == verbs::Opcode::kWrite) kind = core::EndpointCount::kWrites;
-  if (opcode == verbs::Opcode::kRead) kind = core::EndpointCount::kReads;
-  endpoint.counts().AddWithBytes(kind, bytes);
 }
 
 // What sends, writes and reads have in common. `remote` is null for a send.
@@ -62,44 +57,39 @@ DAT_RETURN PostRequest(DAT_EP_HANDLE handle, DAT_COUNT count, const DAT_LMR_TRIP
         }
         request.segments = segments.span();
         const core::Error error = endpoint->PostSend(request, segments.bytes());
-        if (error.ok()) Count(*endpoint, kOpcode, segments.bytes());
+        if (error.ok()) CountPost(*endpoint, kOpcode, segments.bytes());
         return ToReturn(error);
       });
 }
 
 }  // namespace
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-                                               DAT_LMR_TRIPLET* local_iov,
-                                               DAT_DTO_COOKIE user_cookie,
-                                               DAT_COMPLETION_FLAGS completion_flags) {
+DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+                            DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE user_cookie,
+                            DAT_COMPLETION_FLAGS completion_flags) {
   return PostRequest<verbs::Opcode::kSend>(ep_handle, num_segments, local_iov, user_cookie, nullptr,
                                            static_cast<unsigned>(completion_flags));
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-                                                    DAT_LMR_TRIPLET* local_iov,
-                                                    DAT_DTO_COOKIE user_cookie,
-                                                    const DAT_RMR_TRIPLET* remote_iov,
-                                                    DAT_COMPLETION_FLAGS completion_flags) {
+DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+                                 DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE user_cookie,
+                                 const DAT_RMR_TRIPLET* remote_iov,
+                                 DAT_COMPLETION_FLAGS completion_flags) {
   return PostRequest<verbs::Opcode::kRead>(ep_handle, num_segments, local_iov, user_cookie,
                                            remote_iov, static_cast<unsigned>(completion_flags));
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle,
-                                                     DAT_COUNT num_segments,
-                                                     DAT_LMR_TRIPLET* local_iov,
-                                                     DAT_DTO_COOKIE user_cookie,
-                                                     const DAT_RMR_TRIPLET* remote_iov,
-                                                     DAT_COMPLETION_FLAGS completion_flags) {
+DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+                                  DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE user_cookie,
+                                  const DAT_RMR_TRIPLET* remote_iov,
+                                  DAT_COMPLETION_FLAGS completion_flags) {
   return PostRequest<verbs::Opcode::kWrite>(ep_handle, num_segments, local_iov, user_cookie,
                                             remote_iov, static_cast<unsigned>(completion_flags));
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-                                               DAT_LMR_TRIPLET* local_iov,
-                                               DAT_DTO_COOKIE user_cookie,
-                                               DAT_COMPLETION_FLAGS completion_flags) {
+DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+                            DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE user_cookie,
+                            DAT_COMPLETION_FLAGS completion_flags) {
   return DataPath<core::Endpoint>(
       ep_handle, [&](core::Endpoint* endpoint) ABSL_ATTRIBUTE_ALWAYS_INLINE -> DAT_RETURN {
         if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);

@@ -22,8 +22,8 @@ bool TakeLimit(DAT_COUNT watermark, uint32_t* limit) {
 // [dat_ep_recv_query] "buffers allocated to ep_handle but not yet completed"; "when an EP does not
 // use SRQ, a buffer is allocated as soon as it is posted". Each result may be NULL. Messages arrive
 // in order, so both are the same number.
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT* nbufs_allocated,
-                                                DAT_COUNT* bufs_alloc_span) {
+DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT* nbufs_allocated,
+                             DAT_COUNT* bufs_alloc_span) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = Share<core::Endpoint>(ep_handle);
     if (!endpoint) return kBadEp;
@@ -34,9 +34,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COU
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle,
-                                                   DAT_COUNT soft_high_watermark,
-                                                   DAT_COUNT hard_high_watermark) {
+DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark,
+                                DAT_COUNT hard_high_watermark) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = Share<core::Endpoint>(ep_handle);
     if (!endpoint) return kBadEp;

@@ -59,9 +59,9 @@ DAT_RETURN OnEvd(DAT_EVD_HANDLE handle, const Call& call) {
 
 }  // namespace
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
-                                             DAT_CNO_HANDLE cno_handle, DAT_EVD_FLAGS evd_flags,
-                                             DAT_EVD_HANDLE* evd_handle) {
+DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
+                          DAT_CNO_HANDLE cno_handle, DAT_EVD_FLAGS evd_flags,
+                          DAT_EVD_HANDLE* evd_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -88,8 +88,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT 
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK mask,
-                                            DAT_EVD_PARAM* param) {
+DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto dispatcher = ShareEvd(evd_handle);
     if (!dispatcher) return kBadEvd;
@@ -108,8 +107,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_P
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd_handle,
-                                                 DAT_CNO_HANDLE cno_handle) {
+DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle) {
   return Control([&]() -> DAT_RETURN {
     auto dispatcher = ShareEvd(evd_handle);
     if (!dispatcher) return kBadEvd;
@@ -119,7 +117,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd_handle,
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen) {
+DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen) {
   return Control([&]() -> DAT_RETURN {
     auto dispatcher = ShareEvd(evd_handle);
     if (!dispatcher) return kBadEvd;
@@ -129,7 +127,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUN
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT* event) {
+DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT* event) {
   return Control([&]() -> DAT_RETURN {
     auto dispatcher = ShareEvd(evd_handle);
     if (!dispatcher) return kBadEvd;
@@ -140,7 +138,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const D
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
+DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
   return DataPath<core::EventDispatcher>(evd_handle,
                                          [&](core::EventDispatcher* dispatcher) -> DAT_RETURN {
                                            if (dispatcher == nullptr) return kBadEvd;
@@ -157,9 +155,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVE
 }
 
 // `nmore` may be NULL.
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout,
-                                           DAT_COUNT threshold, DAT_EVENT* event,
-                                           DAT_COUNT* nmore) {
+DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold,
+                        DAT_EVENT* event, DAT_COUNT* nmore) {
   return WaitControl([&]() -> DAT_RETURN {
     auto dispatcher = ShareEvd(evd_handle);
     if (!dispatcher) return kBadEvd;
@@ -184,31 +181,31 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOU
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_enable(DAT_EVD_HANDLE evd_handle) {
+DAT_RETURN dat_evd_enable(DAT_EVD_HANDLE evd_handle) {
   return OnEvd(evd_handle, [](core::EventDispatcher& dispatcher) {
     dispatcher.SetEnabled(true);
     return core::Ok();
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_disable(DAT_EVD_HANDLE evd_handle) {
+DAT_RETURN dat_evd_disable(DAT_EVD_HANDLE evd_handle) {
   return OnEvd(evd_handle, [](core::EventDispatcher& dispatcher) {
     dispatcher.SetEnabled(false);
     return core::Ok();
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_set_unwaitable(DAT_EVD_HANDLE evd_handle) {
+DAT_RETURN dat_evd_set_unwaitable(DAT_EVD_HANDLE evd_handle) {
   return OnEvd(evd_handle,
                [](core::EventDispatcher& dispatcher) { return dispatcher.SetWaitable(false); });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd_handle) {
+DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd_handle) {
   return OnEvd(evd_handle,
                [](core::EventDispatcher& dispatcher) { return dispatcher.SetWaitable(true); });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle) {
+DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle) {
   return OnEvd(evd_handle, [](core::EventDispatcher& dispatcher) { return dispatcher.Free(); });
 }
 

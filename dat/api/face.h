@@ -22,11 +22,8 @@
 #include "verbs/base/clock.h"
 #include "verbs/base/epoch.h"
 
-// Marks the definitions of the API's functions. They have C++ linkage and stand in this namespace:
-// what a library exports under the same names is written by routes.py, from the map and the
-// headers.
-#define VIADUCT_DAT_EXPORT
-
+// The functions of the API have C++ linkage and stand in this namespace: what a library exports
+// under the same names is written by routes.py, from the map and the headers.
 namespace viaduct::dat {
 
 // No exception leaves a C function, and no call is left by thread cancellation in its middle, but
@@ -43,12 +40,16 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline DAT_RETURN Protected(const Body& body) {
 }
 template <typename Body>
 DAT_RETURN Control(const Body& body) {
+  if (verbs::InsideEpochGuard()) [[unlikely]]
+    return Failure(DAT_INVALID_STATE);
   const verbs::CancellationDisabled no_cancellation;
   return Protected(body);
 }
 // Of a call that sleeps for its caller, whom pthread_cancel ends there.
 template <typename Body>
 DAT_RETURN WaitControl(const Body& body) {
+  if (verbs::InsideEpochGuard()) [[unlikely]]
+    return Failure(DAT_INVALID_STATE);
   const verbs::CancellationAsleep only_there;
   return Protected(body);
 }

@@ -54,15 +54,14 @@ DAT_RETURN OnObject(DAT_HANDLE handle, const Use& use) {
 
 }  // namespace
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT context) {
+DAT_RETURN dat_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT context) {
   return OnObject(dat_handle, [&](core::Object& object) -> DAT_RETURN {
     object.set_context(context.as_64);
     return DAT_SUCCESS;
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle,
-                                                       DAT_CONTEXT* context) {
+DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT* context) {
   return OnObject(dat_handle, [&](core::Object& object) -> DAT_RETURN {
     if (context == nullptr) return BadParameter(2);
     context->as_64 = object.context();
@@ -70,8 +69,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle,
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_get_handle_type(DAT_HANDLE dat_handle,
-                                                  DAT_HANDLE_TYPE* handle_type) {
+DAT_RETURN dat_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE* handle_type) {
   return OnObject(dat_handle, [&](core::Object& object) -> DAT_RETURN {
     if (handle_type == nullptr) return BadParameter(2);
     *handle_type = *TypeOf(object.type());

@@ -72,12 +72,10 @@ DAT_RETURN OpenOnEngine(const registry::Entry& entry, DAT_COUNT async_evd_min_ql
 }
 
 // A pointer may be NULL where its mask is empty.
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle,
-                                           DAT_EVD_HANDLE* async_evd_handle,
-                                           DAT_IA_ATTR_MASK ia_attr_mask,
-                                           DAT_IA_ATTR* ia_attributes,
-                                           DAT_PROVIDER_ATTR_MASK provider_attr_mask,
-                                           DAT_PROVIDER_ATTR* provider_attributes) {
+DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd_handle,
+                        DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR* ia_attributes,
+                        DAT_PROVIDER_ATTR_MASK provider_attr_mask,
+                        DAT_PROVIDER_ATTR* provider_attributes) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -106,7 +104,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle,
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {
+DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);

@@ -30,10 +30,9 @@ DAT_RETURN FindEntries(const char* name, uint32_t major, uint32_t minor, bool th
 
 }  // namespace
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
-                                           DAT_EVD_HANDLE* async_evd_handle,
-                                           DAT_IA_HANDLE* ia_handle, DAT_UINT32 dat_major,
-                                           DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety) {
+DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
+                        DAT_EVD_HANDLE* async_evd_handle, DAT_IA_HANDLE* ia_handle,
+                        DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety) {
   return Control([&]() -> DAT_RETURN {
     if (ia_name == nullptr || strnlen(ia_name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH) {
       return BadParameter(1);

@@ -112,8 +112,7 @@ DAT_RETURN CreateRegion(const RegionRequest& request, const RegionResults& resul
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK mask,
-                                            DAT_LMR_PARAM* param) {
+DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto region = ShareLmr(lmr_handle);
     if (!region) return kBadLmr;
@@ -147,22 +146,20 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_P
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr_handle) {
+DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr_handle) {
   return Control([&]() -> DAT_RETURN {
     auto region = ShareLmr(lmr_handle);
     return region ? ToReturn(region->Free()) : kBadLmr;
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle,
-                                                     const DAT_LMR_TRIPLET* local_segments,
-                                                     DAT_VLEN num_segments) {
+DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* local_segments,
+                                  DAT_VLEN num_segments) {
   return CheckSegments(ia_handle, local_segments, num_segments);
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle,
-                                                      const DAT_LMR_TRIPLET* local_segments,
-                                                      DAT_VLEN num_segments) {
+DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* local_segments,
+                                   DAT_VLEN num_segments) {
   return CheckSegments(ia_handle, local_segments, num_segments);
 }
 

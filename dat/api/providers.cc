@@ -298,8 +298,8 @@ DAT_IA_HANDLE OpenAdapterOf(const std::string& name, const DAT_PROVIDER** provid
   return DAT_HANDLE_NULL;
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider,
-                                                        const DAT_PROVIDER_INFO* provider_info) {
+DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider,
+                                     const DAT_PROVIDER_INFO* provider_info) {
   return Control([&]() -> DAT_RETURN {
     if (provider == nullptr) return BadParameter(1);
     if (provider_info == nullptr || provider_info->dapl_version_major != kMajor ||
@@ -318,8 +318,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* prov
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* provider,
-                                                           const DAT_PROVIDER_INFO* provider_info) {
+DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* provider,
+                                        const DAT_PROVIDER_INFO* provider_info) {
   return Control([&]() -> DAT_RETURN {
     if (provider == nullptr) return BadParameter(1);
     if (provider_info == nullptr) return BadParameter(2);
@@ -338,7 +338,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* p
 }
 
 // Consumers get a provider's own pointer for an adapter, so both forms are one.
-VIADUCT_DAT_EXPORT DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* ia_handle) {
+DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* ia_handle) {
   return Control([&]() -> DAT_RETURN {
     if (ia_handle == nullptr) return BadParameter(2);
     if (core::HandleTable::TypeOf(handle) != core::ObjectType::kAdapter &&

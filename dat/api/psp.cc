@@ -23,9 +23,9 @@ DAT_RETURN TakeOptions(DAT_PSP_FLAGS psp_flags, const DAT_PSP_HANDLE* psp_handle
 
 }  // namespace
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
-                                             DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
-                                             DAT_PSP_HANDLE* psp_handle) {
+DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
+                          DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
+                          DAT_PSP_HANDLE* psp_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -42,9 +42,9 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_Q
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL* conn_qual,
-                                                 DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
-                                                 DAT_PSP_HANDLE* psp_handle) {
+DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL* conn_qual,
+                              DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
+                              DAT_PSP_HANDLE* psp_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -66,8 +66,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CO
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK mask,
-                                            DAT_PSP_PARAM* param) {
+DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto point = SharePsp(psp_handle);
     if (!point) return kBadPsp;
@@ -82,7 +81,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_P
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle) {
+DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle) {
   return Control([&]() -> DAT_RETURN {
     auto point = SharePsp(psp_handle);
     return point ? ToReturn(point->Free()) : kBadPsp;

@@ -5,7 +5,7 @@
 
 namespace viaduct::dat {
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE* pz_handle) {
+DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE* pz_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -17,8 +17,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HAND
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK mask,
-                                           DAT_PZ_PARAM* param) {
+DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK mask, DAT_PZ_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto zone = Share<core::ProtectionZone>(pz_handle);
     if (!zone) return BadHandle(DAT_INVALID_HANDLE_PZ);
@@ -29,7 +28,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle) {
+DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle) {
   return Control([&]() -> DAT_RETURN {
     auto zone = Share<core::ProtectionZone>(pz_handle);
     return zone ? ToReturn(zone->Free()) : BadHandle(DAT_INVALID_HANDLE_PZ);

@@ -25,9 +25,8 @@ bool FillsShortLists() { return verbs::ChoiceSetting(verbs::SettingId::kShortLis
 
 }  // namespace
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return,
-                                                          DAT_COUNT* entries_returned,
-                                                          DAT_PROVIDER_INFO*(dat_provider_list[])) {
+DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entries_returned,
+                                       DAT_PROVIDER_INFO*(dat_provider_list[])) {
   return Control([&]() -> DAT_RETURN {
     if (entries_returned == nullptr) return BadParameter(2);
     std::vector<DAT_PROVIDER_INFO> infos;

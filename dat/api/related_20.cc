@@ -44,9 +44,8 @@ std::optional<bool> Ask(const std::string& name, bool engines, const std::string
 
 }  // namespace
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR provider,
-                                                             const DAT_NAME_PTR related,
-                                                             DAT_HA_RELATIONSHIP* answer) {
+DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR provider, const DAT_NAME_PTR related,
+                                          DAT_HA_RELATIONSHIP* answer) {
   return Control([&]() -> DAT_RETURN {
     if (!IsName(provider)) return BadParameter(1);
     if (!IsName(related)) return BadParameter(2);

@@ -73,12 +73,11 @@ DAT_RETURN BindWindow(const WindowRequest& request) {
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* rmr_handle) {
+DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE* rmr_handle) {
   return CreateWindow(pz_handle, verbs::WindowScope::kDomain, rmr_handle);
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK mask,
-                                            DAT_RMR_PARAM* param) {
+DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto window = ShareRmr(rmr_handle);
     if (!window) return kBadRmr;
@@ -100,7 +99,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_P
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle) {
+DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle) {
   return Control([&]() -> DAT_RETURN {
     auto window = ShareRmr(rmr_handle);
     return window ? ToReturn(window->Free()) : kBadRmr;

@@ -18,9 +18,8 @@ constexpr DAT_RETURN kBadRsp = BadHandle(DAT_INVALID_HANDLE_RSP);
 }  // namespace
 
 // With DAT_HANDLE_NULL as endpoint the provider makes one, which dat_rsp_query shows.
-VIADUCT_DAT_EXPORT DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
-                                             DAT_EP_HANDLE ep_handle, DAT_EVD_HANDLE evd_handle,
-                                             DAT_RSP_HANDLE* rsp_handle) {
+DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep_handle,
+                          DAT_EVD_HANDLE evd_handle, DAT_RSP_HANDLE* rsp_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -35,8 +34,9 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_Q
       if (made_here) made_here->Destroy();
     };
     if (!endpoint) {
-      core::Error error = core::Endpoint::Create(*adapter, core::Endpoint::Parts(),
-                                                 core::EndpointAttributes(), &made_here);
+      const auto attributes = core::EndpointAttributes::DefaultOn(adapter->context().attributes());
+      core::Error error =
+          core::Endpoint::Create(*adapter, core::Endpoint::Parts(), attributes, &made_here);
       if (!error.ok()) return ToReturn(error);
       endpoint = made_here;
     }
@@ -50,8 +50,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_Q
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK mask,
-                                            DAT_RSP_PARAM* param) {
+DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto point = ShareRsp(rsp_handle);
     if (!point) return kBadRsp;
@@ -66,7 +65,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_P
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle) {
+DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle) {
   return Control([&]() -> DAT_RETURN {
     auto point = ShareRsp(rsp_handle);
     return point ? ToReturn(point->Free()) : kBadRsp;

@@ -15,8 +15,8 @@ constexpr DAT_RETURN kBadSrq = BadHandle(DAT_INVALID_HANDLE_SRQ);
 }  // namespace
 
 // uDAPL 1.2 dat_srq_create: the low watermark is set later, by dat_srq_set_lw.
-VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
-                                             DAT_SRQ_ATTR* srq_attr, DAT_SRQ_HANDLE* srq_handle) {
+DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR* srq_attr,
+                          DAT_SRQ_HANDLE* srq_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -36,8 +36,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HAN
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK mask,
-                                            DAT_SRQ_PARAM* param) {
+DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto queue = ShareSrq(srq_handle);
     if (!queue) return kBadSrq;
@@ -55,7 +54,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_P
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT max_recv_dtos) {
+DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT max_recv_dtos) {
   return Control([&]() -> DAT_RETURN {
     auto queue = ShareSrq(srq_handle);
     if (!queue) return kBadSrq;
@@ -64,7 +63,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUN
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark) {
+DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark) {
   return Control([&]() -> DAT_RETURN {
     auto queue = ShareSrq(srq_handle);
     if (!queue) return kBadSrq;
@@ -73,9 +72,8 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUN
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
-                                                DAT_LMR_TRIPLET* local_iov,
-                                                DAT_DTO_COOKIE user_cookie) {
+DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
+                             DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE user_cookie) {
   return DataPath<core::SharedReceiveQueue>(
       srq_handle, [&](core::SharedReceiveQueue* queue) -> DAT_RETURN {
         if (queue == nullptr) return kBadSrq;
@@ -89,7 +87,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_C
       });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq_handle) {
+DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq_handle) {
   return Control([&]() -> DAT_RETURN {
     auto queue = ShareSrq(srq_handle);
     return queue ? ToReturn(queue->Free()) : kBadSrq;

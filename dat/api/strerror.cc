@@ -4,8 +4,7 @@
 
 namespace viaduct::dat {
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_strerror(DAT_RETURN value, const char** major_message,
-                                           const char** minor_message) {
+DAT_RETURN dat_strerror(DAT_RETURN value, const char** major_message, const char** minor_message) {
   if (major_message == nullptr) return BadParameter(2);
   const std::optional<ErrorNames> names = NamesOf(kVersion, value);
   if (!names) return BadParameter(1);

@@ -68,7 +68,8 @@ TEST(Counters, S_Endpoint) {
         DAT_LMR_TRIPLET local = memory.Local(0, 100);
         Must(dat_ep_post_send(ep, 1, &local, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
         local.segment_length = 50;
-        Must(dat_ep_post_send(ep, 1, &local, Cookie(2), DAT_COMPLETION_DEFAULT_FLAG));
+        Must(dat_ep_post_send_with_invalidate(ep, 1, &local, Cookie(2), DAT_COMPLETION_DEFAULT_FLAG,
+                                              DAT_FALSE, 0));
         Must(
             dat_ep_post_rdma_write(ep, 1, &local, Cookie(3), &remote, DAT_COMPLETION_DEFAULT_FLAG));
         local.segment_length = 20;

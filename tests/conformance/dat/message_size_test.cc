@@ -20,6 +20,9 @@ TEST(EpPostSend, S_MaxMessageSize) {
           Must(dat_ep_post_recv(ep, 1, &all, Cookie(n), DAT_COMPLETION_DEFAULT_FLAG));
         }
         side.AcceptFrom(peer, ep, Port(0));
+        DAT_LMR_TRIPLET half = all;
+        half.segment_length = ParametersOf(ep).ep_attr.max_message_size / 2 + 1;
+        EXPECT_TRUE(Fails(TrySend(ep, {half, half}), DAT_LENGTH_ERROR)) << "the adapter's size";
         for (DAT_COUNT bytes : {100, 100, 0}) {
           EXPECT_EQ(NextCompletion(side.receive_evd).transfered_length,
                     static_cast<DAT_UINT32>(bytes));

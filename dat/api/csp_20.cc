@@ -1,9 +1,6 @@
-// Common service points and connections to them, which 1.2 lacks: the qualifier is the port inside
-// an ordinary socket address.
+// Common service points, which 1.2 lacks: the qualifier is the port inside an ordinary socket
+// address.
 #include <netinet/in.h>
-
-#include <cstring>
-#include <optional>
 
 #include "dat/api/ep_connect.h"
 #include "dat/api/face.h"
@@ -32,11 +29,6 @@ bool IsSupported(const DAT_COMM& comm, sa_family_t family) {
          (comm.protocol == IPPROTO_TCP || comm.protocol == 0);
 }
 
-// Both families have the port at one place.
-uint16_t PortOf(const sockaddr* address) {
-  return ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port);
-}
-
 // An adapter listens on its own address and on loopback, so nothing else can be asked of it than
 // these or "any".
 bool ListensOn(const core::InterfaceAdapter& adapter, const verbs::Address& address) {
@@ -46,9 +38,8 @@ bool ListensOn(const core::InterfaceAdapter& adapter, const verbs::Address& addr
 
 }  // namespace
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM* comm,
-                                             DAT_IA_ADDRESS_PTR address, DAT_EVD_HANDLE evd_handle,
-                                             DAT_CSP_HANDLE* csp_handle) {
+DAT_RETURN dat_csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM* comm, DAT_IA_ADDRESS_PTR address,
+                          DAT_EVD_HANDLE evd_handle, DAT_CSP_HANDLE* csp_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
@@ -78,8 +69,7 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM* 
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_csp_query(DAT_CSP_HANDLE csp_handle, DAT_CSP_PARAM_MASK mask,
-                                            DAT_CSP_PARAM* param) {
+DAT_RETURN dat_csp_query(DAT_CSP_HANDLE csp_handle, DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM* param) {
   return Control([&]() -> DAT_RETURN {
     auto point = ShareCsp(csp_handle);
     if (!point) return kBadCsp;
@@ -96,34 +86,10 @@ VIADUCT_DAT_EXPORT DAT_RETURN dat_csp_query(DAT_CSP_HANDLE csp_handle, DAT_CSP_P
   });
 }
 
-VIADUCT_DAT_EXPORT DAT_RETURN dat_csp_free(DAT_CSP_HANDLE csp_handle) {
+DAT_RETURN dat_csp_free(DAT_CSP_HANDLE csp_handle) {
   return Control([&]() -> DAT_RETURN {
     auto point = ShareCsp(csp_handle);
     return point ? ToReturn(point->Free()) : kBadCsp;
-  });
-}
-
-VIADUCT_DAT_EXPORT DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle,
-                                                    DAT_IA_ADDRESS_PTR remote_ia_address,
-                                                    DAT_TIMEOUT timeout,
-                                                    DAT_COUNT private_data_size,
-                                                    const DAT_PVOID private_data) {
-  return Control([&]() -> DAT_RETURN {
-    auto endpoint = Share<core::Endpoint>(ep_handle);
-    if (!endpoint) return BadHandle(DAT_INVALID_HANDLE_EP);
-    core::ConnectParameters parameters;
-    DAT_RETURN checked = TakeAddress(remote_ia_address, &parameters.target.address);
-    if (checked != DAT_SUCCESS) return checked;
-    const uint16_t port = PortOf(remote_ia_address);
-    if (port == 0) return Failure(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
-    if (timeout == 0) return BadParameter(3);
-    checked = CheckPrivateData(endpoint->adapter(), private_data_size, private_data, 4);
-    if (checked != DAT_SUCCESS) return checked;
-    parameters.target.name = core::ServiceName::FromQualifier(port);
-    parameters.deadline = ToDeadline(endpoint->adapter(), timeout);
-    parameters.grace = ConnectGrace();
-    parameters.private_data = PrivateData(private_data_size, private_data);
-    return ToReturn(endpoint->Connect(parameters));
   });
 }
 
