@@ -9,6 +9,7 @@
 
 #include "absl/base/attributes.h"
 #include "verbs/base/cancellation.h"
+#include "verbs/base/epoch.h"
 
 // In front of every definition of an API function, and of nothing else.
 #define VIPL_EXPORT extern "C" __attribute__((visibility("default")))
@@ -32,9 +33,12 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN DataCall(Body&& body) noexcept {
 }
 
 // Runs any other: the thread cannot be cancelled inside either. Cancellation that came meanwhile
-// may strike where it ends, so it is not noexcept.
+// may strike where it ends, so it is not noexcept. Inside a guard it is a signal handler's, which has
+// interrupted a post or a poll and would wait for it for ever.
 template <typename Body>
 VIP_RETURN Call(Body&& body) {
+  if (verbs::InsideEpochGuard()) [[unlikely]]
+    return VIP_ERROR_RESOURCE;
   const verbs::CancellationDisabled no_cancellation;
   return DataCall(std::forward<Body>(body));
 }
@@ -42,6 +46,8 @@ VIP_RETURN Call(Body&& body) {
 // Runs one that sleeps for its caller, whom pthread_cancel ends there.
 template <typename Body>
 VIP_RETURN WaitCall(Body&& body) {
+  if (verbs::InsideEpochGuard()) [[unlikely]]
+    return VIP_ERROR_RESOURCE;
   const verbs::CancellationAsleep only_there;
   return Protected(std::forward<Body>(body));
 }

@@ -1,0 +1,47 @@
+// What a program's signal handler meets that calls the library, as the clean-up of a program that
+// is interrupted does.
+#include <signal.h>
+#include <sys/time.h>
+#include <vipl.h>
+
+#include <atomic>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/vipl/side.h"
+
+namespace viaduct::tests {
+namespace {
+
+VIP_VI_HANDLE g_vi;
+std::atomic<int> g_calls, g_refused;
+
+void Disconnect(int) {
+  const VIP_RETURN result = VipDisconnect(g_vi);
+  if (result == VIP_ERROR_RESOURCE) ++g_refused;
+  ++g_calls;
+}
+
+// It interrupts a poll nearly always, and must not wait for what it has interrupted.
+TEST(Signals, S_AHandlerInAPollIsRefusedAndDoesNotHang) {
+  RunAlone([] {
+    Side side;
+    g_vi = side.vi;
+    struct sigaction action = {}, before;
+    action.sa_handler = Disconnect;
+    ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+    const itimerval every = {{0, 500}, {0, 500}}, never = {};
+    ASSERT_EQ(setitimer(ITIMER_REAL, &every, nullptr), 0);
+    while (g_calls < 200) {
+      VIP_DESCRIPTOR* done = nullptr;
+      ASSERT_EQ(VipRecvDone(side.vi, &done), VIP_DESCRIPTOR_ERROR) << "nothing is posted";
+    }
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &before, nullptr);
+    EXPECT_GT(g_refused, 0);
+    EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
