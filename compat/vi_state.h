@@ -1,4 +1,4 @@
-// The states of a VI and what each call meets in them: one enum, one table.
+// The states of a VI and what the calls that depend on them meet: one enum, one table.
 //
 //              VipConnectRequest            accepted by the peer
 //        IDLE -------------------> PENDING ----------------------> CONNECTED
@@ -33,40 +33,31 @@ inline constexpr int kViStates = 4;
 enum class ViCall : uint8_t {
   kDestroy,
   kSetAttributes,
-  kQuery,
   kConnectRequest,
   kConnectAccept,
   kDisconnect,
-  kPostSend,
-  kPostReceive,
-  kDequeue,  // Done and Wait of both queues
 };
-inline constexpr int kViCalls = 9;
+inline constexpr int kViCalls = 5;
 
 enum class ViVerdict : uint8_t {
   kGo,
   kInvalidState,  // VIP_INVALID_STATE
-  kFlushed,       // accepted; the descriptor completes as flushed at once
   kFlushOnly,     // what is posted is flushed, the state stays
 };
 
 namespace internal {
 inline constexpr ViVerdict kGo = ViVerdict::kGo;
 inline constexpr ViVerdict kNo = ViVerdict::kInvalidState;
-inline constexpr ViVerdict kFlush = ViVerdict::kFlushed;
 inline constexpr ViVerdict kOnly = ViVerdict::kFlushOnly;
 
+// Queries and dequeues are for all; posts are decided by the device's contract (verbs/device.h).
 inline constexpr ViVerdict kViTable[kViCalls][kViStates] = {
     //                     Idle    Connected  Pending  Error
     /* Destroy */ {kGo, kNo, kNo, kNo},
     /* SetAttributes */ {kGo, kNo, kNo, kNo},
-    /* Query */ {kGo, kGo, kGo, kGo},
     /* ConnectRequest */ {kGo, kNo, kNo, kNo},
     /* ConnectAccept */ {kGo, kNo, kNo, kNo},
     /* Disconnect */ {kOnly, kGo, kGo, kGo},
-    /* PostSend */ {kFlush, kGo, kFlush, kFlush},
-    /* PostReceive */ {kGo, kGo, kGo, kFlush},
-    /* Dequeue */ {kGo, kGo, kGo, kGo},
 };
 }  // namespace internal
 

@@ -9,7 +9,6 @@ constexpr ViState kIdle = ViState::kIdle;
 constexpr ViState kConnected = ViState::kConnected;
 constexpr ViState kPending = ViState::kConnectPending;
 constexpr ViState kError = ViState::kError;
-constexpr ViState kEvery[] = {kIdle, kConnected, kPending, kError};
 
 TEST(ViStateTest, ValuesAreThoseOfTheHeader) {
   EXPECT_EQ(static_cast<int>(kIdle), VIP_STATE_IDLE);
@@ -36,32 +35,11 @@ TEST(ViStateTest, ConnectingIsForIdleVis) {
   }
 }
 
-TEST(ViStateTest, QueryAndDequeueAreForAll) {
-  for (ViState state : kEvery) {
-    EXPECT_EQ(VerdictOf(state, ViCall::kQuery), ViVerdict::kGo);
-    EXPECT_EQ(VerdictOf(state, ViCall::kDequeue), ViVerdict::kGo);
-  }
-}
-
 TEST(ViStateTest, DisconnectIsForAllAndLeavesAnIdleViIdle) {
   EXPECT_EQ(VerdictOf(kIdle, ViCall::kDisconnect), ViVerdict::kFlushOnly);
   EXPECT_EQ(VerdictOf(kConnected, ViCall::kDisconnect), ViVerdict::kGo);
   EXPECT_EQ(VerdictOf(kPending, ViCall::kDisconnect), ViVerdict::kGo);
   EXPECT_EQ(VerdictOf(kError, ViCall::kDisconnect), ViVerdict::kGo);
-}
-
-TEST(ViStateTest, SendsAreFlushedUnlessConnected) {
-  EXPECT_EQ(VerdictOf(kIdle, ViCall::kPostSend), ViVerdict::kFlushed);
-  EXPECT_EQ(VerdictOf(kConnected, ViCall::kPostSend), ViVerdict::kGo);
-  EXPECT_EQ(VerdictOf(kPending, ViCall::kPostSend), ViVerdict::kFlushed);
-  EXPECT_EQ(VerdictOf(kError, ViCall::kPostSend), ViVerdict::kFlushed);
-}
-
-TEST(ViStateTest, ReceivesAreFlushedInErrorAlone) {
-  EXPECT_EQ(VerdictOf(kIdle, ViCall::kPostReceive), ViVerdict::kGo);
-  EXPECT_EQ(VerdictOf(kConnected, ViCall::kPostReceive), ViVerdict::kGo);
-  EXPECT_EQ(VerdictOf(kPending, ViCall::kPostReceive), ViVerdict::kGo);
-  EXPECT_EQ(VerdictOf(kError, ViCall::kPostReceive), ViVerdict::kFlushed);
 }
 
 TEST(ViStateTest, EveryEndpointStateIsAViState) {

@@ -1,4 +1,5 @@
-// VipConnectWait, VipConnectAccept, VipConnectReject, VipDisconnect: VIPL checklist C23 to C35.
+// VipConnectWait, VipConnectAccept, VipConnectReject, VipDisconnect: VIPL checklist C23-C35 and
+// C77.
 #include <signal.h>
 #include <stdlib.h>
 #include <vipl.h>
@@ -456,7 +457,7 @@ TEST(VipDisconnect, C34_AfterItTheViConnectsAgain) {
       });
 }
 
-TEST(VipDisconnect, C35_InErrorReceivesAreFlushedAtOnce) {
+TEST(VipDisconnect, C35_C77_InErrorWhatIsPostedIsFlushedAtOnce) {
   RunPair(
       [](Peer& peer) {
         Side side;
@@ -467,6 +468,10 @@ TEST(VipDisconnect, C35_InErrorReceivesAreFlushedAtOnce) {
         side.Receive(0);
         VIP_DESCRIPTOR* done = side.NextReceive();
         ASSERT_EQ(done, side.memory.descriptor(0));
+        EXPECT_NE(done->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR, 0u);
+        ASSERT_EQ(side.PostSend(side.memory.Fill(1, 0, 16)), VIP_SUCCESS);
+        done = side.NextSend();
+        ASSERT_EQ(done, side.memory.descriptor(1));
         EXPECT_NE(done->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR, 0u);
         EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
         EXPECT_EQ(side.State(), VIP_STATE_IDLE);

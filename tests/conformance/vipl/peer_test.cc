@@ -1,4 +1,4 @@
-// Peer-to-peer connections: VipConnectPeerRequest, -Done, -Wait; VIPL checklist C36-C40.
+// Peer-to-peer connections: VipConnectPeerRequest, -Done, -Wait; VIPL checklist C36-C40 and C77.
 #include <poll.h>
 
 #include <atomic>
@@ -190,6 +190,23 @@ TEST(ConnectPeer, C038_PendingInBetween) {
     EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
     EXPECT_EQ(side.State(), VIP_STATE_IDLE);
     EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_INVALID_STATE);
+  });
+}
+
+TEST(ConnectPeer, C077_WhilePendingSendsAreFlushedAndReceivesWait) {
+  RunAlone([] {
+    Side side;
+    ASSERT_EQ(Ask(side, Name(1), Name(2)), VIP_SUCCESS);
+    side.Receive(0);
+    ASSERT_EQ(side.PostSend(side.memory.Fill(1, 0, 16)), VIP_SUCCESS);
+    VIP_DESCRIPTOR* done = side.NextSend();
+    ASSERT_EQ(done, side.memory.descriptor(1));
+    EXPECT_EQ(done->CS.Status & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK),
+              static_cast<VIP_UINT32>(VIP_STATUS_DONE | VIP_STATUS_DESC_FLUSHED_ERROR));
+    EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE);
+    EXPECT_EQ(side.State(), VIP_STATE_CONNECT_PENDING);
+    EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    EXPECT_EQ(side.DrainFlushed(), 1);
   });
 }
 
