@@ -10,13 +10,6 @@ constexpr ViState kConnected = ViState::kConnected;
 constexpr ViState kPending = ViState::kConnectPending;
 constexpr ViState kError = ViState::kError;
 
-TEST(ViStateTest, ValuesAreThoseOfTheHeader) {
-  EXPECT_EQ(static_cast<int>(kIdle), VIP_STATE_IDLE);
-  EXPECT_EQ(static_cast<int>(kConnected), VIP_STATE_CONNECTED);
-  EXPECT_EQ(static_cast<int>(kPending), VIP_STATE_CONNECT_PENDING);
-  EXPECT_EQ(static_cast<int>(kError), VIP_STATE_ERROR);
-}
-
 TEST(ViStateTest, DestroyAndSetAttributesAreForIdleVis) {
   for (ViCall call : {ViCall::kDestroy, ViCall::kSetAttributes}) {
     EXPECT_EQ(VerdictOf(kIdle, call), ViVerdict::kGo);

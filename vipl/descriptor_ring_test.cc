@@ -34,7 +34,10 @@ TEST(DescriptorRingTest, KeepsOrderWhileItGrows) {
   }
 }
 
-TEST(DescriptorRingTest, NothingIsNeededForNothing) { DescriptorRing ring; }
+TEST(DescriptorRingTest, AnEmptyRingHasNoBlock) {
+  DescriptorRing ring;
+  EXPECT_FALSE(ring.HasRoom(ring.begin(), 0));
+}
 
 }  // namespace
 }  // namespace viaduct::vipl
