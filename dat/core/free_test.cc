@@ -13,13 +13,15 @@
 namespace viaduct::core {
 namespace {
 
-class FreeTest : public ::testing::Test {
+class FreeTwiceTest : public ::testing::Test {
  protected:
-  FreeTest() {
+  FreeTwiceTest() {
     EXPECT_TRUE(InterfaceAdapter::Open(*verbs::Address::Parse("127.0.0.1"), &adapter_).ok());
     EXPECT_TRUE(ProtectionZone::Create(*adapter_, false, &zone_).ok());
   }
-  ~FreeTest() override { EXPECT_TRUE(adapter_->Close(InterfaceAdapter::CloseMode::kAbrupt).ok()); }
+  ~FreeTwiceTest() override {
+    EXPECT_TRUE(adapter_->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
+  }
 
   template <typename T>
   static void ExpectOneFrees(const Ref<T>& object) {
@@ -33,7 +35,7 @@ class FreeTest : public ::testing::Test {
   Ref<ProtectionZone> zone_;
 };
 
-TEST_F(FreeTest, Endpoint) {
+TEST_F(FreeTwiceTest, Endpoint) {
   Endpoint::Parts parts;
   parts.zone = zone_;
   Ref<Endpoint> endpoint;
@@ -41,19 +43,19 @@ TEST_F(FreeTest, Endpoint) {
   ExpectOneFrees(endpoint);
 }
 
-TEST_F(FreeTest, EventDispatcher) {
+TEST_F(FreeTwiceTest, EventDispatcher) {
   Ref<EventDispatcher> dispatcher;
   ASSERT_TRUE(EventDispatcher::Create(*adapter_, 8, kSoftwareStream, false, &dispatcher).ok());
   ExpectOneFrees(dispatcher);
 }
 
-TEST_F(FreeTest, Notifier) {
+TEST_F(FreeTwiceTest, Notifier) {
   Ref<Notifier> notifier;
   ASSERT_TRUE(Notifier::Create(*adapter_, {}, &notifier).ok());
   ExpectOneFrees(notifier);
 }
 
-TEST_F(FreeTest, Memory) {
+TEST_F(FreeTwiceTest, Memory) {
   char bytes[64];
   Ref<MemoryRegion> region;
   ASSERT_TRUE(
@@ -65,15 +67,15 @@ TEST_F(FreeTest, Memory) {
   ExpectOneFrees(window);
 }
 
-TEST_F(FreeTest, SharedReceiveQueue) {
+TEST_F(FreeTwiceTest, SharedReceiveQueue) {
   Ref<SharedReceiveQueue> queue;
   ASSERT_TRUE(SharedReceiveQueue::Create(*adapter_, *zone_, 8, 1, &queue).ok());
   ExpectOneFrees(queue);
 }
 
-TEST_F(FreeTest, ProtectionZone) { ExpectOneFrees(zone_); }
+TEST_F(FreeTwiceTest, ProtectionZone) { ExpectOneFrees(zone_); }
 
-TEST_F(FreeTest, WhatADestroyEnded) {
+TEST_F(FreeTwiceTest, WhatADestroyEnded) {
   Ref<EventDispatcher> dispatcher;
   ASSERT_TRUE(EventDispatcher::Create(*adapter_, 8, kSoftwareStream, false, &dispatcher).ok());
   dispatcher->Destroy();

@@ -232,7 +232,7 @@ void RefusedHello(Besieger& besieger, const char* what, const std::string& bytes
   besieger.Check();
 }
 
-TEST(HostileHandshake, Messages) {
+TEST(HostileHandshake, AnythingButAGoodHelloIsRefused) {
   RunSiege([](Besieger& besieger) {
     OwnFd arena(NewArena());
     const std::vector<int> good = {arena.get()};
@@ -265,7 +265,7 @@ TEST(HostileHandshake, Messages) {
   });
 }
 
-TEST(HostileHandshake, Arenas) {
+TEST(HostileHandshake, WhatIsNoArenaIsRefused) {
   RunSiege([](Besieger& besieger) {
     const auto refused = [&](const char* what, int fd) {
       OwnFd arena(fd);
@@ -369,8 +369,8 @@ TEST(HostileSocket, MessagesAfterTheHandshake) {
   });
 }
 
-// A peer that reads nothing: whoever rings must not block.
-TEST(HostileSocket, Full) {
+// Whoever rings must not block.
+TEST(HostileSocket, APeerThatReadsNothingBlocksNobody) {
   RunSiege([](Besieger& besieger) {
     besieger.Begin({.sends = true});
     {
@@ -414,8 +414,8 @@ TEST(HostileSocket, CloseWithNonsense) {
 
 // -------------------------------------------------------------------------------------- the rings
 
-// What a ring may not hold: the server ends the connection without being told.
-TEST(HostileRing, Slots) {
+// The server ends it without being told.
+TEST(HostileRing, ASlotThatCannotBeEndsTheConnection) {
   RunSiege([](Besieger& besieger) {
     const auto breaks = [&](const char* what, const std::function<void(Hostile&)>& attack) {
       SCOPED_TRACE(what);
@@ -517,7 +517,7 @@ TEST(HostileRing, EndlessPieces) {
 }
 
 // Positions that the server trusts no further than its own: it may notice, and must not suffer.
-TEST(HostileRing, Heads) {
+TEST(HostileRing, PositionsThatLieDoNoHarm) {
   RunSiege([](Besieger& besieger) {
     const std::vector<std::vector<uint64_t>> rows = {
         {~uint64_t{0}}, {uint64_t{1} << 63}, {65}, {1000000}, {16, 3},

@@ -11,7 +11,7 @@ constexpr size_t kShort = 16;
 constexpr size_t kLong = 20'000;  // several segments
 constexpr Key kNobodysKey = 0x7eadbeef;
 
-TEST_F(DeviceTest, Script) {
+TEST_F(DeviceTest, SaysEveryMessageForTheDecoder) {
   EndOptions options;
   options.memory = 2 * kLong;
   End& active = NewEnd(a(), options);
