@@ -3,6 +3,8 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/conformance/dat/side.h"
 
@@ -81,33 +83,10 @@ struct Argument {
   bool null_is_valid = false;
 };
 
-DAT_REGION_DESCRIPTION At(void* address) {
-  DAT_REGION_DESCRIPTION region;
-  region.for_va = address;
-  return region;
-}
+// Where the calls would put what they make: each fails.
+thread_local DAT_HANDLE out;
 
-std::vector<Argument> Arguments() {
-  static thread_local DAT_EVENT event = [] {
-    DAT_EVENT e = {};
-    e.event_number = DAT_SOFTWARE_EVENT;
-    return e;
-  }();
-  static thread_local DAT_COUNT more;
-  static thread_local DAT_HANDLE out;
-  static thread_local DAT_CONN_QUAL qualifier;
-  static thread_local DAT_LMR_CONTEXT context;
-  static DAT_RMR_TRIPLET remote = RemoteTriplet(0, 0, 0);
-  static char bytes[64];
-  auto create_lmr = [](DAT_HANDLE ia, DAT_HANDLE pz, DAT_MEM_TYPE type,
-                       DAT_REGION_DESCRIPTION region) {
-    return CreateLmr(ia, type, region, 64, pz, DAT_MEM_PRIV_ALL_FLAG, &out, &context, nullptr,
-                     nullptr, nullptr);
-  };
-  auto create_ep = [](DAT_HANDLE ia, DAT_HANDLE pz, DAT_HANDLE receive, DAT_HANDLE request,
-                      DAT_HANDLE connect) {
-    return dat_ep_create(ia, pz, receive, request, connect, nullptr, &out);
-  };
+std::vector<Argument> AdapterArguments() {
   return {
       {"ia_query", kIa, DAT_INVALID_HANDLE_IA,
        [](Objects&, DAT_HANDLE h) { return dat_ia_query(h, nullptr, 0, nullptr, 0, nullptr); }},
@@ -133,19 +112,37 @@ std::vector<Argument> Arguments() {
        }},
       {"pz_free", kPz, DAT_INVALID_HANDLE_PZ,
        [](Objects&, DAT_HANDLE h) { return dat_pz_free(h); }},
+  };
+}
+
+DAT_REGION_DESCRIPTION At(void* address) {
+  DAT_REGION_DESCRIPTION region;
+  region.for_va = address;
+  return region;
+}
+
+DAT_RETURN TryLmr(DAT_HANDLE ia, DAT_HANDLE pz, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region) {
+  DAT_LMR_CONTEXT context;
+  return CreateLmr(ia, type, region, 64, pz, DAT_MEM_PRIV_ALL_FLAG, &out, &context, nullptr,
+                   nullptr, nullptr);
+}
+
+std::vector<Argument> MemoryArguments() {
+  static char bytes[64];
+  return {
       {"lmr_create ia", kIa, DAT_INVALID_HANDLE_IA,
-       [=](Objects& o, DAT_HANDLE h) {
-         return create_lmr(h, o.live[kPz], DAT_MEM_TYPE_VIRTUAL, At(bytes));
+       [](Objects& o, DAT_HANDLE h) {
+         return TryLmr(h, o.live[kPz], DAT_MEM_TYPE_VIRTUAL, At(bytes));
        }},
       {"lmr_create pz", kPz, DAT_INVALID_HANDLE_PZ,
-       [=](Objects& o, DAT_HANDLE h) {
-         return create_lmr(o.live[kIa], h, DAT_MEM_TYPE_VIRTUAL, At(bytes));
+       [](Objects& o, DAT_HANDLE h) {
+         return TryLmr(o.live[kIa], h, DAT_MEM_TYPE_VIRTUAL, At(bytes));
        }},
       {"lmr_create lmr", kLmr, DAT_INVALID_HANDLE_LMR,
-       [=](Objects& o, DAT_HANDLE h) {
+       [](Objects& o, DAT_HANDLE h) {
          DAT_REGION_DESCRIPTION region;
          region.for_lmr_handle = h;
-         return create_lmr(o.live[kIa], o.live[kPz], DAT_MEM_TYPE_LMR, region);
+         return TryLmr(o.live[kIa], o.live[kPz], DAT_MEM_TYPE_LMR, region);
        }},
       {"lmr_query", kLmr, DAT_INVALID_HANDLE_LMR,
        [](Objects&, DAT_HANDLE h) {
@@ -158,6 +155,17 @@ std::vector<Argument> Arguments() {
        [](Objects&, DAT_HANDLE h) { return dat_lmr_sync_rdma_read(h, nullptr, 0); }},
       {"lmr_sync_rdma_write", kIa, DAT_INVALID_HANDLE_IA,
        [](Objects&, DAT_HANDLE h) { return dat_lmr_sync_rdma_write(h, nullptr, 0); }},
+  };
+}
+
+std::vector<Argument> DispatcherArguments() {
+  static thread_local DAT_EVENT event = [] {
+    DAT_EVENT e = {};
+    e.event_number = DAT_SOFTWARE_EVENT;
+    return e;
+  }();
+  static thread_local DAT_COUNT more;
+  return {
       {"evd_create ia", kIa, DAT_INVALID_HANDLE_IA,
        [](Objects&, DAT_HANDLE h) {
          return dat_evd_create(h, 8, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &out);
@@ -171,19 +179,6 @@ std::vector<Argument> Arguments() {
        [](Objects&, DAT_HANDLE h) { return dat_evd_modify_cno(h, DAT_HANDLE_NULL); }},
       {"evd_modify_cno cno", kCno, DAT_INVALID_HANDLE_CNO,
        [](Objects& o, DAT_HANDLE h) { return dat_evd_modify_cno(o.live[kEvd], h); }, true},
-      {"cno_create ia", kIa, DAT_INVALID_HANDLE_IA,
-       [](Objects&, DAT_HANDLE h) { return dat_cno_create(h, kNoAgent, &out); }},
-      {"cno_modify_agent", kCno, DAT_INVALID_HANDLE_CNO,
-       [](Objects&, DAT_HANDLE h) { return dat_cno_modify_agent(h, kNoAgent); }},
-      {"cno_query", kCno, DAT_INVALID_HANDLE_CNO,
-       [](Objects&, DAT_HANDLE h) {
-         DAT_CNO_PARAM param;
-         return dat_cno_query(h, DAT_CNO_FIELD_ALL, &param);
-       }},
-      {"cno_wait", kCno, DAT_INVALID_HANDLE_CNO,
-       [](Objects&, DAT_HANDLE h) { return dat_cno_wait(h, 0, &out); }},
-      {"cno_free", kCno, DAT_INVALID_HANDLE_CNO,
-       [](Objects&, DAT_HANDLE h) { return dat_cno_free(h); }},
       {"evd_query", kEvd, DAT_INVALID_HANDLE1,
        [](Objects&, DAT_HANDLE h) {
          DAT_EVD_PARAM param;
@@ -207,28 +202,56 @@ std::vector<Argument> Arguments() {
        [](Objects&, DAT_HANDLE h) { return dat_evd_clear_unwaitable(h); }},
       {"evd_free", kEvd, DAT_INVALID_HANDLE1,
        [](Objects&, DAT_HANDLE h) { return dat_evd_free(h); }},
+  };
+}
+
+std::vector<Argument> NotifierArguments() {
+  return {
+      {"cno_create ia", kIa, DAT_INVALID_HANDLE_IA,
+       [](Objects&, DAT_HANDLE h) { return dat_cno_create(h, kNoAgent, &out); }},
+      {"cno_modify_agent", kCno, DAT_INVALID_HANDLE_CNO,
+       [](Objects&, DAT_HANDLE h) { return dat_cno_modify_agent(h, kNoAgent); }},
+      {"cno_query", kCno, DAT_INVALID_HANDLE_CNO,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_CNO_PARAM param;
+         return dat_cno_query(h, DAT_CNO_FIELD_ALL, &param);
+       }},
+      {"cno_wait", kCno, DAT_INVALID_HANDLE_CNO,
+       [](Objects&, DAT_HANDLE h) { return dat_cno_wait(h, 0, &out); }},
+      {"cno_free", kCno, DAT_INVALID_HANDLE_CNO,
+       [](Objects&, DAT_HANDLE h) { return dat_cno_free(h); }},
+  };
+}
+
+DAT_RETURN TryEp(DAT_HANDLE ia, DAT_HANDLE pz, DAT_HANDLE receive, DAT_HANDLE request,
+                 DAT_HANDLE connect) {
+  return dat_ep_create(ia, pz, receive, request, connect, nullptr, &out);
+}
+
+std::vector<Argument> EndpointLifeArguments() {
+  return {
       {"ep_create ia", kIa, DAT_INVALID_HANDLE_IA,
-       [=](Objects& o, DAT_HANDLE h) {
-         return create_ep(h, o.live[kPz], o.live[kEvd], o.live[kEvd], o.side.connect_evd);
+       [](Objects& o, DAT_HANDLE h) {
+         return TryEp(h, o.live[kPz], o.live[kEvd], o.live[kEvd], o.side.connect_evd);
        }},
       {"ep_create pz", kPz, DAT_INVALID_HANDLE_PZ,
-       [=](Objects& o, DAT_HANDLE h) {
-         return create_ep(o.live[kIa], h, o.live[kEvd], o.live[kEvd], o.side.connect_evd);
+       [](Objects& o, DAT_HANDLE h) {
+         return TryEp(o.live[kIa], h, o.live[kEvd], o.live[kEvd], o.side.connect_evd);
        },
        true},
       {"ep_create recv", kEvd, DAT_INVALID_HANDLE_EVD_RECV,
-       [=](Objects& o, DAT_HANDLE h) {
-         return create_ep(o.live[kIa], o.live[kPz], h, o.live[kEvd], o.side.connect_evd);
+       [](Objects& o, DAT_HANDLE h) {
+         return TryEp(o.live[kIa], o.live[kPz], h, o.live[kEvd], o.side.connect_evd);
        },
        true},
       {"ep_create request", kEvd, DAT_INVALID_HANDLE_EVD_REQUEST,
-       [=](Objects& o, DAT_HANDLE h) {
-         return create_ep(o.live[kIa], o.live[kPz], o.live[kEvd], h, o.side.connect_evd);
+       [](Objects& o, DAT_HANDLE h) {
+         return TryEp(o.live[kIa], o.live[kPz], o.live[kEvd], h, o.side.connect_evd);
        },
        true},
       {"ep_create connect", kEvd, DAT_INVALID_HANDLE_EVD_CONN,
-       [=](Objects& o, DAT_HANDLE h) {
-         return create_ep(o.live[kIa], o.live[kPz], o.live[kEvd], o.live[kEvd], h);
+       [](Objects& o, DAT_HANDLE h) {
+         return TryEp(o.live[kIa], o.live[kPz], o.live[kEvd], o.live[kEvd], h);
        },
        true},
       {"ep_query", kEp, DAT_INVALID_HANDLE_EP,
@@ -257,6 +280,16 @@ std::vector<Argument> Arguments() {
        true},
       {"ep_get_status", kEp, DAT_INVALID_HANDLE_EP,
        [](Objects&, DAT_HANDLE h) { return dat_ep_get_status(h, nullptr, nullptr, nullptr); }},
+      {"ep_reset", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) { return dat_ep_reset(h); }},
+      {"ep_free", kEp, DAT_INVALID_HANDLE_EP,
+       [](Objects&, DAT_HANDLE h) { return dat_ep_free(h); }},
+  };
+}
+
+std::vector<Argument> EndpointUseArguments() {
+  static DAT_RMR_TRIPLET remote = RemoteTriplet(0, 0, 0);
+  return {
       {"ep_connect", kEp, DAT_INVALID_HANDLE_EP,
        [](Objects& o, DAT_HANDLE h) { return o.side.TryConnect(h, Port(9)); }},
       {"ep_dup_connect", kEp, DAT_INVALID_HANDLE_EP,
@@ -287,10 +320,12 @@ std::vector<Argument> Arguments() {
          return dat_ep_post_rdma_write(h, 0, nullptr, Cookie(0), &remote,
                                        DAT_COMPLETION_DEFAULT_FLAG);
        }},
-      {"ep_reset", kEp, DAT_INVALID_HANDLE_EP,
-       [](Objects&, DAT_HANDLE h) { return dat_ep_reset(h); }},
-      {"ep_free", kEp, DAT_INVALID_HANDLE_EP,
-       [](Objects&, DAT_HANDLE h) { return dat_ep_free(h); }},
+  };
+}
+
+std::vector<Argument> ServicePointArguments() {
+  static thread_local DAT_CONN_QUAL qualifier;
+  return {
       {"psp_create ia", kIa, DAT_INVALID_HANDLE_IA,
        [](Objects& o, DAT_HANDLE h) {
          return dat_psp_create(h, Port(9), o.side.cr_evd, DAT_PSP_CONSUMER_FLAG, &out);
@@ -334,6 +369,11 @@ std::vector<Argument> Arguments() {
        }},
       {"rsp_free", kRsp, DAT_INVALID_HANDLE_RSP,
        [](Objects&, DAT_HANDLE h) { return dat_rsp_free(h); }},
+  };
+}
+
+std::vector<Argument> RequestArguments() {
+  return {
       {"cr_query", kTypes, DAT_INVALID_HANDLE_CR,
        [](Objects&, DAT_HANDLE h) {
          DAT_CR_PARAM param;
@@ -346,6 +386,16 @@ std::vector<Argument> Arguments() {
       {"cr_handoff", kTypes, DAT_INVALID_HANDLE_CR,
        [](Objects&, DAT_HANDLE h) { return dat_cr_handoff(h, Port(9)); }},
   };
+}
+
+std::vector<Argument> Arguments() {
+  std::vector<Argument> all;
+  for (std::vector<Argument> (*family)() :
+       {&AdapterArguments, &MemoryArguments, &DispatcherArguments, &NotifierArguments,
+        &EndpointLifeArguments, &EndpointUseArguments, &ServicePointArguments, &RequestArguments}) {
+    for (Argument& argument : family()) all.push_back(std::move(argument));
+  }
+  return all;
 }
 
 TEST(HandleMisuse, C029_EveryArgument) {
@@ -421,7 +471,6 @@ TEST(HandleMisuse, C029_LiveRequestIsNoOtherType) {
 TEST(HandleMisuse, S_DispatcherOfOtherStreams) {
   RunAlone([] {
     Side side;
-    DAT_HANDLE out;
     auto create = [&](DAT_EVD_HANDLE receive, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect) {
       return dat_ep_create(side.ia, side.pz, receive, request, connect, nullptr, &out);
     };
