@@ -69,19 +69,13 @@ void AllOf(const std::vector<void*>& handles, const std::function<VIP_RETURN(voi
 void NeverCalled(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) { ADD_FAILURE(); }
 void NeverCalledEither(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_BOOLEAN) { ADD_FAILURE(); }
 
-void CallEverything(Handles& h) {
+void CallNicAndVis(Handles& h) {
   VIP_NIC_ATTRIBUTES nic_attributes;
   VIP_VI_ATTRIBUTES vi_attributes = Attributes();
-  VIP_MEM_ATTRIBUTES mem_attributes = {};
   VIP_VI_STATE state;
   VIP_BOOLEAN flag, other_flag;
-  VIP_DESCRIPTOR* d = nullptr;
-  VIP_MEM_HANDLE memory;
   void* out;
-  char text[256] = "localhost";
-  VIP_ULONG length = sizeof text;
-  char bytes[64];
-  NetAddress address = h.side.nic.Address(Name(0)), remote;
+  VIP_AUTODISCOVERY_LIST list = {};
 
   AllOf(
       h.NotNic(), [](void* x) { return VipCloseNic(x); }, "VipCloseNic");
@@ -91,11 +85,32 @@ void CallEverything(Handles& h) {
       h.NotNic(), [&](void* x) { return VipCreateVi(x, &vi_attributes, 0, 0, &out); },
       "VipCreateVi");
   AllOf(
+      h.NotNic(), [&](void* x) { return VipErrorCallback(x, nullptr, nullptr); },
+      "VipErrorCallback");
+  AllOf(
       h.NotNic(),
-      [&](void* x) {
-        return VipConnectWait(x, address.get(), 0, remote.get(), &vi_attributes, &out);
-      },
-      "VipConnectWait");
+      [&](void* x) { return VipQuerySystemManagementInfo(x, VIP_SMI_AUTODISCOVERY, &list); },
+      "VipQuerySystemManagementInfo");
+  AllOf(
+      h.NotVi(), [](void* x) { return VipDestroyVi(x); }, "VipDestroyVi");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipSetViAttributes(x, &vi_attributes); },
+      "VipSetViAttributes");
+  AllOf(
+      h.NotVi(), [&](void* x) { return VipQueryVi(x, &state, &vi_attributes, &flag, &other_flag); },
+      "VipQueryVi");
+  for (void* x : h.NotVi()) {
+    VipSetUserData(x, &h);
+    EXPECT_EQ(VipGetUserData(x), nullptr) << x;
+  }
+}
+
+void CallMemory(Handles& h) {
+  VIP_MEM_ATTRIBUTES mem_attributes = {};
+  VIP_MEM_HANDLE memory;
+  void* out;
+  char bytes[64];
+
   AllOf(
       h.NotNic(), [&](void* x) { return VipCreatePtag(x, &out); }, "VipCreatePtag");
   AllOf(
@@ -123,35 +138,19 @@ void CallEverything(Handles& h) {
                                    &mem_attributes);
       },
       "VipSetMemAttributes");
-  AllOf(
-      h.NotNic(), [&](void* x) { return VipCreateCQ(x, 16, &out); }, "VipCreateCQ");
-  AllOf(
-      h.NotNic(), [&](void* x) { return VipErrorCallback(x, nullptr, nullptr); },
-      "VipErrorCallback");
-  VIP_AUTODISCOVERY_LIST list = {};
-  AllOf(
-      h.NotNic(),
-      [&](void* x) { return VipQuerySystemManagementInfo(x, VIP_SMI_AUTODISCOVERY, &list); },
-      "VipQuerySystemManagementInfo");
-  AllOf(
-      h.NotNic(), [&](void* x) { return VipNSInit(x, nullptr); }, "VipNSInit");
-  AllOf(
-      h.NotNic(), [&](void* x) { return VipNSGetHostByName(x, text, remote.get(), 0); },
-      "VipNSGetHostByName");
-  AllOf(
-      h.NotNic(), [&](void* x) { return VipNSGetHostByAddr(x, address.get(), text, &length); },
-      "VipNSGetHostByAddr");
-  AllOf(
-      h.NotNic(), [&](void* x) { return VipNSShutdown(x); }, "VipNSShutdown");
+}
+
+void CallConnections(Handles& h) {
+  VIP_VI_ATTRIBUTES vi_attributes = Attributes();
+  void* out;
+  NetAddress address = h.side.nic.Address(Name(0)), remote;
 
   AllOf(
-      h.NotVi(), [](void* x) { return VipDestroyVi(x); }, "VipDestroyVi");
-  AllOf(
-      h.NotVi(), [&](void* x) { return VipSetViAttributes(x, &vi_attributes); },
-      "VipSetViAttributes");
-  AllOf(
-      h.NotVi(), [&](void* x) { return VipQueryVi(x, &state, &vi_attributes, &flag, &other_flag); },
-      "VipQueryVi");
+      h.NotNic(),
+      [&](void* x) {
+        return VipConnectWait(x, address.get(), 0, remote.get(), &vi_attributes, &out);
+      },
+      "VipConnectWait");
   AllOf(
       h.NotVi(), [&](void* x) { return VipConnectAccept(h.cq, x); }, "VipConnectAccept");
   AllOf(
@@ -175,13 +174,19 @@ void CallEverything(Handles& h) {
       h.NotVi(), [&](void* x) { return VipConnectPeerWait(x, &vi_attributes); },
       "VipConnectPeerWait");
   AllOf(
+      h.NotVi(), [](void* x) { return VipDisconnect(x); }, "VipDisconnect");
+}
+
+void CallWorkQueues(Handles& h) {
+  VIP_DESCRIPTOR* d = nullptr;
+  VIP_BOOLEAN flag;
+  VIP_DESCRIPTOR* good = h.side.memory.descriptor(0);
+  const VIP_MEM_HANDLE handle = h.side.memory.handle();
+
+  AllOf(
       h.NotVi(), [&](void* x) { return VipSendNotify(x, nullptr, &NeverCalled); }, "VipSendNotify");
   AllOf(
       h.NotVi(), [&](void* x) { return VipRecvNotify(x, nullptr, &NeverCalled); }, "VipRecvNotify");
-  AllOf(
-      h.NotVi(), [](void* x) { return VipDisconnect(x); }, "VipDisconnect");
-  VIP_DESCRIPTOR* good = h.side.memory.descriptor(0);
-  const VIP_MEM_HANDLE handle = h.side.memory.handle();
   AllOf(
       h.NotVi(), [&](void* x) { return VipPostSend(x, good, handle); }, "VipPostSend");
   AllOf(
@@ -197,11 +202,14 @@ void CallEverything(Handles& h) {
   AllOf(
       h.NotVi(), [&](void* x) { return VipPostDeferredSends(x, VIP_FALSE, &flag); },
       "VipPostDeferredSends");
-  for (void* x : h.NotVi()) {
-    VipSetUserData(x, &h);
-    EXPECT_EQ(VipGetUserData(x), nullptr) << x;
-  }
+}
 
+void CallCompletionQueues(Handles& h) {
+  void* out;
+  VIP_BOOLEAN flag;
+
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipCreateCQ(x, 16, &out); }, "VipCreateCQ");
   AllOf(
       h.NotCq(), [](void* x) { return VipDestroyCQ(x); }, "VipDestroyCQ");
   AllOf(
@@ -217,6 +225,32 @@ void CallEverything(Handles& h) {
       h.NotCq(), [&](void* x) { return VipCQDone(x, &out, &flag); }, "VipCQDone");
   AllOf(
       h.NotCq(), [&](void* x) { return VipCQWait(x, 0, &out, &flag); }, "VipCQWait");
+}
+
+void CallNameService(Handles& h) {
+  char text[256] = "localhost";
+  VIP_ULONG length = sizeof text;
+  NetAddress address = h.side.nic.Address(Name(0)), remote;
+
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipNSInit(x, nullptr); }, "VipNSInit");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipNSGetHostByName(x, text, remote.get(), 0); },
+      "VipNSGetHostByName");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipNSGetHostByAddr(x, address.get(), text, &length); },
+      "VipNSGetHostByAddr");
+  AllOf(
+      h.NotNic(), [&](void* x) { return VipNSShutdown(x); }, "VipNSShutdown");
+}
+
+void CallEverything(Handles& h) {
+  CallNicAndVis(h);
+  CallMemory(h);
+  CallConnections(h);
+  CallWorkQueues(h);
+  CallCompletionQueues(h);
+  CallNameService(h);
 }
 
 TEST(Misuse, HandlesThatAreNone) {
