@@ -33,8 +33,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN DataCall(Body&& body) noexcept {
 }
 
 // Runs any other: the thread cannot be cancelled inside either. Cancellation that came meanwhile
-// may strike where it ends, so it is not noexcept. Inside a guard it is a signal handler's, which has
-// interrupted a post or a poll and would wait for it for ever.
+// may strike where it ends, so it is not noexcept. Inside a guard it is a signal handler's, which
+// has interrupted a post or a poll and would wait for it for ever.
 template <typename Body>
 VIP_RETURN Call(Body&& body) {
   if (verbs::InsideEpochGuard()) [[unlikely]]

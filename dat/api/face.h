@@ -38,6 +38,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline DAT_RETURN Protected(const Body& body) {
     return Failure(DAT_INTERNAL_ERROR);
   }
 }
+// Inside a guard it is a signal handler's, which has interrupted a post or a poll and would wait
+// for it for ever.
 template <typename Body>
 DAT_RETURN Control(const Body& body) {
   if (verbs::InsideEpochGuard()) [[unlikely]]

@@ -32,7 +32,8 @@ std::optional<std::string> ReadFile(const char* path) {
   const Fd file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file.valid()) {
     const int error = errno;
-    Log(LogLevel::kWarn, path, ": ", std::strerror(error));
+    Log(LogLevel::kWarn, path, ": ", std::strerror(error),
+        IsShortage(error) ? "" : "; the default adapter is loopback");
     if (IsShortage(error)) return std::nullopt;
   }
   std::string text;
