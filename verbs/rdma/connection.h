@@ -178,6 +178,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
 
   // Takes what the device has completed.
   void HarvestAll();
+  // Before Stop: the program ends the connection. A request that this cuts in the device was
+  // flushed, even if the device tells of it as of a connection that failed (siw, whose TCP did).
+  void Cut() { cut_ = true; }
   // Ends it: the peer is told if it was `established`, nothing is placed in memory any more, what
   // the device has completed is taken. Then the work queues are this connection's no longer.
   void Stop(bool established);
@@ -275,6 +278,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> failed_{false};
   std::atomic<bool> established_{false};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> cut_{false};
   bool dialing_ = false;    // control thread: rdma_connect runs aside
   bool dialled_ = false;    // it was called
   bool buried_ = false;     // control thread: destroyed when nothing goes on any more

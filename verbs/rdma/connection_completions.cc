@@ -55,6 +55,7 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
   if (record == nullptr) return;
   if (read) record->flags &= static_cast<uint16_t>(~WorkRecord::kReadOwed);
   Status status = CompletionStatus(completion.status);
+  if (status == Status::kTransport && cut_) status = Status::kFlushed;
   if (status == Status::kFlushed && AnswerIsMissing(*record)) {
     status = Status::kTransport;
     set_failed();

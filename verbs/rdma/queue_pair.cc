@@ -525,6 +525,7 @@ void RdmaQueuePair::Disconnect(DisconnectMode mode) {
       Leave(State::kIdle);
     } else if (state_ == State::kConnected || state_ == State::kClosing) {
       if (mode == DisconnectMode::kAbrupt) {
+        connection_->Cut();
         Leave(State::kError);
       } else if (state_ == State::kConnected) {
         state_ = State::kClosing;
