@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 
 #include <cstdint>
-#include <cstdlib>
+#include <new>
 
 namespace viaduct::verbs {
 namespace {
@@ -12,9 +12,11 @@ constexpr uintptr_t kAlignment = 128;
 // From here on a page more or less does not matter.
 constexpr size_t kLarge = 64 * 1024;
 
-// What malloc gave stands in front of the block.
-void* AllocateSmall(size_t bytes) {
-  void* const whole = std::malloc(bytes + sizeof whole + kAlignment - 1);
+}  // namespace
+
+// What operator new gave stands in front of the block.
+void* AllocateSmallBlock(size_t bytes) {
+  void* const whole = ::operator new(bytes + sizeof whole + kAlignment - 1, std::nothrow);
   if (whole == nullptr) return nullptr;
   const uintptr_t begin = reinterpret_cast<uintptr_t>(whole) + sizeof whole;
   void** const block = reinterpret_cast<void**>((begin + kAlignment - 1) / kAlignment * kAlignment);
@@ -22,10 +24,12 @@ void* AllocateSmall(size_t bytes) {
   return block;
 }
 
-}  // namespace
+void FreeSmallBlock(void* block) {
+  if (block != nullptr) ::operator delete(static_cast<void**>(block)[-1]);
+}
 
 void* AllocateBlock(size_t bytes) {
-  if (bytes < kLarge) return AllocateSmall(bytes);
+  if (bytes < kLarge) return AllocateSmallBlock(bytes);
   void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) return nullptr;
@@ -34,10 +38,9 @@ void* AllocateBlock(size_t bytes) {
 }
 
 void FreeBlock(void* block, size_t bytes) {
-  if (block == nullptr) return;
   if (bytes < kLarge) {
-    std::free(static_cast<void**>(block)[-1]);
-  } else {
+    FreeSmallBlock(block);
+  } else if (block != nullptr) {
     munmap(block, bytes);
   }
 }

@@ -9,23 +9,28 @@
 
 namespace viaduct::verbs {
 
-// Uninitialized, aligned to 128 bytes; null without memory. A program that brings its own malloc
-// and free, as MPI libraries and debuggers of memory did, may have nothing else: this calls no
-// other function, since what libc's aligned_alloc gives is nothing for that free.
+// A program that brings its own malloc and free, as MPI libraries and debuggers of memory did, may
+// have nothing else: all of this comes from the plain operator new, or from mmap, since what libc's
+// aligned_alloc gives is nothing for that free.
+
+// Uninitialized, aligned to 128 bytes; null without memory.
 void* AllocateBlock(size_t bytes);
 // With the number of bytes that it was allocated with; null is allowed.
 void FreeBlock(void* block, size_t bytes);
 
+// The same for what is always small, without the number.
+void* AllocateSmallBlock(size_t bytes);
+void FreeSmallBlock(void* block);
+
 // A base of classes whose members have cache lines of their own, and which live on the heap: there
-// they are blocks, where the C++ library would call aligned_alloc.
+// they are small blocks, where the C++ library would call aligned_alloc.
 struct OnBlocks {
   static void* operator new(size_t bytes, std::align_val_t) {
-    void* const block = AllocateBlock(bytes);
+    void* const block = AllocateSmallBlock(bytes);
     return block != nullptr ? block : throw std::bad_alloc();
   }
-  static void operator delete(void* block, size_t bytes, std::align_val_t) {
-    FreeBlock(block, bytes);
-  }
+  // gcc 12 would not call one with the size where a constructor throws.
+  static void operator delete(void* block, std::align_val_t) { FreeSmallBlock(block); }
 };
 
 }  // namespace viaduct::verbs
