@@ -8,18 +8,19 @@
 namespace viaduct::verbs {
 namespace {
 
-constexpr uintptr_t kAlignment = 128;
+constexpr size_t kLine = 64;
 // From here on a page more or less does not matter.
 constexpr size_t kLarge = 64 * 1024;
 
 }  // namespace
 
-// What operator new gave stands in front of the block.
-void* AllocateSmallBlock(size_t bytes) {
-  void* const whole = ::operator new(bytes + sizeof whole + kAlignment - 1, std::nothrow);
+// What operator new gave stands in front of the block, where there is room for it: the next
+// multiple of the alignment is as far away as what it gave is aligned, or farther.
+void* AllocateSmallBlock(size_t bytes, size_t alignment) {
+  void* const whole = ::operator new(bytes + alignment, std::nothrow);
   if (whole == nullptr) return nullptr;
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(whole) + sizeof whole;
-  void** const block = reinterpret_cast<void**>((begin + kAlignment - 1) / kAlignment * kAlignment);
+  const uintptr_t before = reinterpret_cast<uintptr_t>(whole) / alignment * alignment;
+  void** const block = reinterpret_cast<void**>(before + alignment);
   block[-1] = whole;
   return block;
 }
@@ -29,7 +30,7 @@ void FreeSmallBlock(void* block) {
 }
 
 void* AllocateBlock(size_t bytes) {
-  if (bytes < kLarge) return AllocateSmallBlock(bytes);
+  if (bytes < kLarge) return AllocateSmallBlock(bytes, kLine);
   void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) return nullptr;

@@ -15,9 +15,19 @@ TEST(Block, IsAlignedAndWritable) {
   for (size_t bytes : {size_t{1}, size_t{64}, size_t{1000}, size_t{64} << 10, size_t{3} << 20}) {
     auto* block = static_cast<char*>(AllocateBlock(bytes));
     ASSERT_NE(block, nullptr);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 128, 0u);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 64, 0u);
     std::fill_n(block, bytes, 'x');
     FreeBlock(block, bytes);
+  }
+}
+
+TEST(Block, ASmallOneIsAlignedAsAsked) {
+  for (size_t alignment = 16; alignment <= 256; alignment *= 2) {
+    void* const block = AllocateSmallBlock(100, alignment);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % alignment, 0u);
+    std::fill_n(static_cast<char*>(block), 100, 'x');
+    FreeSmallBlock(block);
   }
 }
 

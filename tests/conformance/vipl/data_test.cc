@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <functional>
+#include <memory>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
@@ -277,24 +278,24 @@ struct alignas(4096) PageWithRegion {
 TEST(Post, DescriptorsBesideTheirRegion) {
   RunPair(
       [](Peer&) {
-        PageWithRegion page;
+        const auto page = std::make_unique<PageWithRegion>();
         Side side;
-        const VIP_MEM_HANDLE handle = page.Fill(side, &page.behind);
-        ASSERT_EQ(VipPostRecv(side.vi, &page.behind, handle), VIP_SUCCESS);
+        const VIP_MEM_HANDLE handle = page->Fill(side, &page->behind);
+        ASSERT_EQ(VipPostRecv(side.vi, &page->behind, handle), VIP_SUCCESS);
         side.Accept();
-        ASSERT_EQ(side.NextReceive(), &page.behind);
-        EXPECT_EQ(page.behind.CS.Status & VIP_STATUS_ERROR_MASK, 0u);
-        EXPECT_STREQ(page.region, "in its page");
+        ASSERT_EQ(side.NextReceive(), &page->behind);
+        EXPECT_EQ(page->behind.CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+        EXPECT_STREQ(page->region, "in its page");
       },
       [](Peer&) {
-        PageWithRegion page;
+        const auto page = std::make_unique<PageWithRegion>();
         Side side;
         side.Connect();
-        strcpy(page.region, "in its page");
-        const VIP_MEM_HANDLE handle = page.Fill(side, &page.before);
-        ASSERT_EQ(VipPostSend(side.vi, &page.before, handle), VIP_SUCCESS);
-        ASSERT_EQ(side.NextSend(), &page.before);
-        EXPECT_EQ(page.before.CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+        strcpy(page->region, "in its page");
+        const VIP_MEM_HANDLE handle = page->Fill(side, &page->before);
+        ASSERT_EQ(VipPostSend(side.vi, &page->before, handle), VIP_SUCCESS);
+        ASSERT_EQ(side.NextSend(), &page->before);
+        EXPECT_EQ(page->before.CS.Status & VIP_STATUS_ERROR_MASK, 0u);
       });
 }
 
