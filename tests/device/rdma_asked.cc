@@ -131,6 +131,31 @@ TEST_F(AskedTest, OneSegmentAtMostGoesInline) {
   EXPECT_LE(rdma_mock::AskedInlineSegments(), 1);
 }
 
+// They complete but once, whichever pair takes them.
+TEST_F(AskedTest, ReceivesOfASharedQueueHaveRoomOnceForAllPairs) {
+  auto domain = b().CreateDomain(/*wildcard=*/false);
+  ASSERT_TRUE(domain.ok()) << domain.status();
+  SharedReceiveOptions shared;
+  shared.domain = domain->get();
+  shared.max_receives = 1000;
+  auto receives = b().CreateSharedReceiveQueue(shared);
+  ASSERT_TRUE(receives.ok()) << receives.status();
+  Inbox inbox_of_a(a());
+  Inbox inbox_of_b(b());
+  EndOptions small;
+  small.max_sends = small.max_receives = 1;
+  small.shared_inbox = &inbox_of_a;
+  EndOptions sharing = small;
+  sharing.shared_inbox = &inbox_of_b;
+  sharing.domain = domain->get();
+  sharing.shared_receives = receives->get();
+  Connect(NewEnd(a(), small), NewEnd(b(), sharing));
+  const int with_one_pair = rdma_mock::AskedCompletionQueues();
+  for (int i = 0; i < 20; ++i) Connect(NewEnd(a(), small), NewEnd(b(), sharing));
+  EXPECT_EQ(rdma_mock::AskedCompletionQueues(), with_one_pair);
+  DestroyEnds();
+}
+
 // Libraries look at it.
 TEST_F(AskedTest, AnEmptyWriteBringsNoSegmentOfTheRequestBefore) {
   End& from = NewEnd(a());

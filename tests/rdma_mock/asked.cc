@@ -38,4 +38,6 @@ uint64_t AskedInlineAddress() { return asked.inline_address; }
 
 bool AskedStaleSegment() { return asked.stale_segment; }
 
+int AskedCompletionQueues() { return asked.completion_queues; }
+
 }  // namespace viaduct::rdma_mock

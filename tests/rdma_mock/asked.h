@@ -29,6 +29,9 @@ uint64_t AskedInlineAddress();
 // A request without segments has had a list whose first one is not empty: some libraries look.
 bool AskedStaleSegment();
 
+// Completion queues since the program began.
+int AskedCompletionQueues();
+
 }  // namespace viaduct::rdma_mock
 
 #endif  // VIADUCT_TESTS_RDMA_MOCK_ASKED_H_

@@ -241,6 +241,7 @@ struct Asked {
   std::atomic<int> inline_segments{0};
   std::atomic<uint64_t> inline_address{0};
   std::atomic<bool> stale_segment{false};
+  std::atomic<int> completion_queues{0};
 };
 inline constinit Asked asked;
 

@@ -211,6 +211,7 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
 
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* its, ibv_comp_channel* channel,
                       int) {
+  ++mock::asked.completion_queues;
   auto* const queue = new mock::CompletionQueue();
   queue->context = context;
   queue->channel = channel;

@@ -43,6 +43,10 @@ CompletionCore::~CompletionCore() {
 
 int CompletionCore::Reserve(uint32_t entries) {
   MutexLock guard(&reserve_mutex_);
+  return ReserveLocked(entries);
+}
+
+int CompletionCore::ReserveLocked(uint32_t entries) {
   const int count = queue_count_.load(std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
     if (queues_[i].size - queues_[i].reserved >= entries) {
@@ -74,6 +78,26 @@ int CompletionCore::Reserve(uint32_t entries) {
 void CompletionCore::Release(int number, uint32_t entries) {
   MutexLock guard(&reserve_mutex_);
   queues_[number].reserved -= entries;
+}
+
+int CompletionCore::ReserveShared(const SharedReceiveCore& receives) {
+  MutexLock guard(&reserve_mutex_);
+  SharedReservation& reservation = shared_[&receives];
+  if (reservation.pairs == 0) reservation.number = ReserveLocked(receives.depth());
+  if (reservation.number < 0) {
+    shared_.erase(&receives);
+    return -1;
+  }
+  ++reservation.pairs;
+  return reservation.number;
+}
+
+void CompletionCore::ReleaseShared(const SharedReceiveCore& receives) {
+  MutexLock guard(&reserve_mutex_);
+  const auto reservation = shared_.find(&receives);
+  if (--reservation->second.pairs > 0) return;
+  queues_[reservation->second.number].reserved -= receives.depth();
+  shared_.erase(reservation);
 }
 
 inline bool CompletionCore::HarvestTo(Completion* out, int n, int* taken) {

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "absl/base/attributes.h"
@@ -28,6 +29,8 @@
 
 namespace viaduct::verbs::rdma {
 
+class SharedReceiveCore;
+
 class CompletionCore final : public CqHandler, public std::enable_shared_from_this<CompletionCore> {
  public:
   static std::shared_ptr<CompletionCore> Make(Device& device, Nanos spin);
@@ -38,6 +41,10 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   // device has none left (a line is logged).
   int Reserve(uint32_t entries);
   void Release(int number, uint32_t entries);
+  // The same for the receives of a shared queue, which complete here but once, however many pairs
+  // take them.
+  int ReserveShared(const SharedReceiveCore& receives);
+  void ReleaseShared(const SharedReceiveCore& receives);
   ibv_cq* handle(int number) const { return queues_[number].handle; }
 
   PassLock lock;
@@ -70,8 +77,13 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
     uint32_t size = 0;
     uint32_t reserved = 0;
   };
+  struct SharedReservation {
+    int number = -1;
+    int pairs = 0;
+  };
 
-  // The same, but up to `n` of them go straight to `out`, `*taken` says how many.
+  int ReserveLocked(uint32_t entries) ABSL_EXCLUSIVE_LOCKS_REQUIRED(reserve_mutex_);
+  // As Harvest, but up to `n` of them go straight to `out`, `*taken` says how many.
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool HarvestTo(Completion* out, int n, int* taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   // What the device had: something for a poll; completions that are none, of a connection that is
@@ -91,6 +103,7 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   std::unique_ptr<Ticker> ticker_;
   Mutex reserve_mutex_;
   Queue queues_[kMaxQueues];
+  std::map<const SharedReceiveCore*, SharedReservation> shared_ ABSL_GUARDED_BY(reserve_mutex_);
   std::atomic<int> queue_count_{0};
   WorkQueue* first_ ABSL_GUARDED_BY(lock) = nullptr;
   WorkQueue* last_ ABSL_GUARDED_BY(lock) = nullptr;

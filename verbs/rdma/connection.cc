@@ -63,7 +63,12 @@ Connection::~Connection() {
     if (!frames.empty()) frames.GiveBack(options_.domain->bounces());
   }
   for (int i = 0; i < 2; ++i) {
-    if (numbers_[i] >= 0) options_.queues[i]->Release(numbers_[i], reserved_[i]);
+    if (numbers_[i] < 0) continue;
+    if (i == kReceives && options_.shared != nullptr) {
+      options_.queues[i]->ReleaseShared(*options_.shared);
+    } else {
+      options_.queues[i]->Release(numbers_[i], reserved_[i]);
+    }
   }
 }
 
@@ -97,10 +102,11 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
   if (options.shared != nullptr) {
     wanted.srq = options.shared->handle();
     wanted.cap.max_recv_wr = 0;
-    reserved_[kReceives] = options.shared->depth();
   }
   for (int i = 0; i < 2; ++i) {
-    numbers_[i] = options.queues[i]->Reserve(reserved_[i]);
+    numbers_[i] = i == kReceives && options.shared != nullptr
+                      ? options.queues[i]->ReserveShared(*options.shared)
+                      : options.queues[i]->Reserve(reserved_[i]);
     if (numbers_[i] < 0) return absl::ResourceExhaustedError("no room for completions");
   }
   WorkQueue* const queues[2] = {sends, receives};
