@@ -10,7 +10,7 @@
 #include <new>
 
 #include "verbs/base/signals.h"
-#include "verbs/soft/fd_table.h"
+#include "verbs/base/fd_table.h"
 
 namespace viaduct::verbs {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "verbs/base/event_loop.h"
 #include "verbs/base/fd.h"
-#include "verbs/soft/fd_table.h"
+#include "verbs/base/fd_table.h"
 #include "verbs/soft/foreign_fd.h"
 
 namespace viaduct::verbs::iwarp {
@@ -17,7 +17,7 @@ class Socket : public TabledFd {
   Socket() = default;
   explicit Socket(Fd fd);
   template <void (*kClose)(Fd)>
-  explicit Socket(ForeignFd<kClose> fd) : TabledFd(Table(), std::move(fd)) {}
+  explicit Socket(ForeignFd<kClose> fd) : TabledFd(Table(), fd.Release(), kClose) {}
 
  private:
   static FdTable& Table();

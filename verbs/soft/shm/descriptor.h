@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "verbs/base/fd.h"
-#include "verbs/soft/fd_table.h"
+#include "verbs/base/fd_table.h"
 #include "verbs/soft/foreign_fd.h"
 
 namespace viaduct::verbs::shm {
@@ -17,7 +17,7 @@ class Descriptor : public TabledFd {
   Descriptor() = default;
   explicit Descriptor(Fd fd) : TabledFd(g_descriptors, std::move(fd)) {}
   template <void (*kClose)(Fd)>
-  explicit Descriptor(ForeignFd<kClose> fd) : TabledFd(g_descriptors, std::move(fd)) {}
+  explicit Descriptor(ForeignFd<kClose> fd) : TabledFd(g_descriptors, fd.Release(), kClose) {}
 };
 
 // There nothing is emitted, consumed, marked or rung: the memory is the parent's.

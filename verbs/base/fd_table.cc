@@ -1,4 +1,4 @@
-#include "verbs/soft/fd_table.h"
+#include "verbs/base/fd_table.h"
 
 #include <unistd.h>
 

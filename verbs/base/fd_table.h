@@ -3,8 +3,8 @@
 //
 // The hook of a fork runs while other threads may have been inside anything, and takes no lock:
 // hence a table that needs none.
-#ifndef VIADUCT_VERBS_SOFT_FD_TABLE_H_
-#define VIADUCT_VERBS_SOFT_FD_TABLE_H_
+#ifndef VIADUCT_VERBS_BASE_FD_TABLE_H_
+#define VIADUCT_VERBS_BASE_FD_TABLE_H_
 
 #include <atomic>
 #include <cstddef>
@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "verbs/base/fd.h"
-#include "verbs/soft/foreign_fd.h"
 
 namespace viaduct::verbs {
 
@@ -67,10 +66,8 @@ class FdTable {
 class TabledFd {
  public:
   TabledFd() = default;
-  TabledFd(FdTable& table, Fd fd) : TabledFd(table, std::move(fd), nullptr) {}
-  // Closed as the foreign one would be.
-  template <void (*kClose)(Fd)>
-  TabledFd(FdTable& table, ForeignFd<kClose> fd) : TabledFd(table, fd.Release(), kClose) {}
+  // `close`: instead of what an Fd does.
+  TabledFd(FdTable& table, Fd fd, void (*close)(Fd) = nullptr);
   TabledFd(TabledFd&& other) noexcept
       : table_(other.table_), close_(other.close_), fd_(std::move(other.fd_)) {}
   TabledFd& operator=(TabledFd&& other) noexcept {
@@ -91,13 +88,11 @@ class TabledFd {
   void Reset();
 
  private:
-  TabledFd(FdTable& table, Fd fd, void (*close)(Fd));
-
   FdTable* table_ = nullptr;
-  void (*close_)(Fd) = nullptr;  // null: as an Fd does
+  void (*close_)(Fd) = nullptr;
   Fd fd_;
 };
 
 }  // namespace viaduct::verbs
 
-#endif  // VIADUCT_VERBS_SOFT_FD_TABLE_H_
+#endif  // VIADUCT_VERBS_BASE_FD_TABLE_H_
