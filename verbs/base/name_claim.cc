@@ -11,17 +11,27 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "verbs/base/at_fork.h"
+#include "verbs/base/fd.h"
 
 namespace viaduct::verbs {
+namespace {
+
+constinit FdTable g_claims;
+
+}  // namespace
 
 absl::StatusOr<NameClaim> NameClaim::Take(absl::string_view name) {
+  static const bool ends_in_children =
+      AtFork(nullptr, nullptr, [] { g_claims.CloseInForkChild(); });
+  if (!ends_in_children) return absl::ResourceExhaustedError("no memory for a handler of forks");
   Fd socket = MoveHigh(Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)));
   if (!socket.valid()) return absl::ResourceExhaustedError("no socket for a claim");
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   // The leading zero byte makes it abstract.
-  const std::string path = absl::StrCat(absl::string_view("\0", 1), "viaduct-name-",
-                                        absl::BytesToHexString(name));
+  const std::string path =
+      absl::StrCat(absl::string_view("\0", 1), "viaduct-name-", absl::BytesToHexString(name));
   if (path.size() > sizeof(address.sun_path)) return absl::InvalidArgumentError("name too long");
   std::memcpy(address.sun_path, path.data(), path.size());
   const socklen_t length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
@@ -29,7 +39,7 @@ absl::StatusOr<NameClaim> NameClaim::Take(absl::string_view name) {
     if (errno == EADDRINUSE) return absl::AlreadyExistsError("the name is claimed");
     return absl::ResourceExhaustedError(std::strerror(errno));
   }
-  return NameClaim(std::move(socket));
+  return NameClaim(TabledFd(g_claims, std::move(socket)));
 }
 
 }  // namespace viaduct::verbs

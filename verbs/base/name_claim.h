@@ -1,7 +1,7 @@
 // A claim on a name that one process of this host (of this network namespace) holds at a time.
 //
 // Made of an abstract unix socket, so it ends with its holder however that ends, and nothing is
-// left on disk.
+// left on disk. A forked child of the holder does not hold it.
 #ifndef VIADUCT_VERBS_BASE_NAME_CLAIM_H_
 #define VIADUCT_VERBS_BASE_NAME_CLAIM_H_
 
@@ -9,19 +9,19 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "verbs/base/fd.h"
+#include "verbs/base/fd_table.h"
 
 namespace viaduct::verbs {
 
 class NameClaim {
  public:
   // `name`: at most 32 bytes of any value. AlreadyExists: somebody holds it, this process
-  // included; ResourceExhausted: no descriptor.
+  // included; ResourceExhausted: no descriptor or no memory. Any thread.
   static absl::StatusOr<NameClaim> Take(absl::string_view name);
 
  private:
-  explicit NameClaim(Fd socket) : socket_(std::move(socket)) {}
-  Fd socket_;
+  explicit NameClaim(TabledFd socket) : socket_(std::move(socket)) {}
+  TabledFd socket_;
 };
 
 }  // namespace viaduct::verbs

@@ -51,6 +51,29 @@ TEST(NameClaim, HoldsAgainstAnotherProcessAndEndsWithIt) {
   for (int fd : {ready[0], ready[1], go[0], go[1]}) close(fd);
 }
 
+TEST(NameClaim, AForkedChildDoesNotKeepIt) {
+  const std::string name = UniqueName();
+  int ready[2], go[2];
+  ASSERT_EQ(pipe(ready), 0);
+  ASSERT_EQ(pipe(go), 0);
+  pid_t child;
+  char byte;
+  {
+    auto claim = NameClaim::Take(name);
+    ASSERT_TRUE(claim.ok()) << claim.status();
+    child = fork();
+    if (child == 0) {
+      _exit(write(ready[1], "r", 1) == 1 && read(go[0], &byte, 1) == 1 ? 0 : 2);
+    }
+    ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  }
+  EXPECT_TRUE(NameClaim::Take(name).ok());
+  ASSERT_EQ(write(go[1], "g", 1), 1);
+  int status;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  for (int fd : {ready[0], ready[1], go[0], go[1]}) close(fd);
+}
+
 TEST(NameClaim, RefusesANameThatDoesNotFit) {
   EXPECT_TRUE(absl::IsInvalidArgument(NameClaim::Take(std::string(100, 'a')).status()));
   EXPECT_TRUE(NameClaim::Take(std::string(16, '\0')).ok());
