@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "dat/core/connection_header.h"
 #include "dat/core/connection_manager.h"
 #include "dat/core/event_dispatcher.h"
@@ -92,12 +93,8 @@ Error InterfaceAdapter::CheckRange(verbs::Key key, uint64_t address, uint64_t le
 
 Ref<MemoryRegion> InterfaceAdapter::FindRegion(verbs::Key key) const {
   MutexLock lock(&lock_);
-  for (Object* child : children_) {
-    if (child->type() != ObjectType::kMemoryRegion) continue;
-    auto* region = static_cast<MemoryRegion*>(child);
-    if (region->key() == key) return Ref<MemoryRegion>::Share(region);
-  }
-  return Ref<MemoryRegion>();
+  const auto found = regions_.find(key);
+  return found != regions_.end() ? Ref<MemoryRegion>::Share(found->second) : Ref<MemoryRegion>();
 }
 
 std::vector<Ref<Endpoint>> InterfaceAdapter::EndpointsOnSharedQueues() const {
@@ -114,18 +111,30 @@ std::vector<Ref<Endpoint>> InterfaceAdapter::EndpointsOnSharedQueues() const {
 Error InterfaceAdapter::AddChild(Object* object) {
   MutexLock lock(&lock_);
   if (closed_) return InvalidHandle<InterfaceAdapter>();
-  children_.insert(object);  // first: it may throw
-  if (HandleTable::Insert(object) == nullptr) {
-    children_.erase(object);
-    return OutOf(Resource::kMemory);
+  // First what may throw.
+  children_.insert(object);
+  absl::Cleanup undo = [this, object]() ABSL_NO_THREAD_SAFETY_ANALYSIS { Forget(object); };
+  if (object->type() == ObjectType::kMemoryRegion) {
+    auto* region = static_cast<MemoryRegion*>(object);
+    regions_.emplace(region->key(), region);
   }
+  if (HandleTable::Insert(object) == nullptr) return OutOf(Resource::kMemory);
   ++made_[static_cast<size_t>(object->type())];
+  std::move(undo).Cancel();
   return Ok();
 }
 
 void InterfaceAdapter::RemoveChild(Object* object) {
   MutexLock lock(&lock_);
-  freed_[static_cast<size_t>(object->type())] += children_.erase(object);
+  freed_[static_cast<size_t>(object->type())] += Forget(object);
+}
+
+size_t InterfaceAdapter::Forget(Object* object) {
+  if (object->type() == ObjectType::kMemoryRegion) {
+    const auto found = regions_.find(static_cast<MemoryRegion*>(object)->key());
+    if (found != regions_.end() && found->second == object) regions_.erase(found);
+  }
+  return children_.erase(object);
 }
 
 uint64_t InterfaceAdapter::CountOfMade(ObjectType type, bool clear) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -90,6 +91,8 @@ class InterfaceAdapter final : public Object {
   bool in_use() const;
   bool HasChildren() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void DestroyChildren();
+  // How many of the children it was: 1 or 0.
+  size_t Forget(Object* object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Null: there is none. Inside an EpochGuard, and valid as long as it.
   EventDispatcher* FindAsyncDispatcher() const;
 
@@ -98,8 +101,9 @@ class InterfaceAdapter final : public Object {
   mutable verbs::Mutex lock_;
   bool closed_ ABSL_GUARDED_BY(lock_) = false;
   bool own_async_ ABSL_GUARDED_BY(lock_) = false;
-  // Not Abseil's: that one does not survive an insertion for which there is no memory.
+  // Not Abseil's: those do not survive an insertion for which there is no memory.
   std::unordered_set<Object*> children_ ABSL_GUARDED_BY(lock_);
+  std::unordered_map<verbs::Key, MemoryRegion*> regions_ ABSL_GUARDED_BY(lock_);  // of them
   std::array<uint64_t, kObjectTypes> made_ ABSL_GUARDED_BY(lock_) = {};
   std::array<uint64_t, kObjectTypes> freed_ ABSL_GUARDED_BY(lock_) = {};
   Counts<AdapterCount> counts_;
