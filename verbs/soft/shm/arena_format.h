@@ -74,6 +74,12 @@ constexpr uint64_t Parity(uint64_t position) {
   return ~(position / slots) & 1;
 }
 
+// The slot at that position, whose word this is, has been filled.
+template <uint32_t slots>
+constexpr bool Arrives(uint64_t word, uint64_t position) {
+  return (word & 1) == Parity<slots>(position);
+}
+
 // The first bytes of a body. kSend: nothing, or SendLead with kWithImmediate; kWrite: Target;
 // k...Chunk: ChunkLead; kRead: ReadLead; kReply: nothing; kAtomic: AtomicLead; kInvalidate:
 // InvalidateLead.

@@ -1,8 +1,12 @@
-// The life of a link; its data paths are link_send.cc and link_receive.cc.
+// The life of a link, hot or cold; its data paths are link_send.cc, link_receive.cc and
+// link_replies.cc.
 #include "verbs/soft/shm/link.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "verbs/soft/shm/fence.h"
 #include "verbs/soft/shm/peer.h"
 
 namespace viaduct::verbs::shm {
@@ -69,6 +73,78 @@ void ShmLink::SendAnswer() {
   } else {
     peer->TurnDown(shared_from_this(), answer.type, answer.private_data);
   }
+}
+
+// -------------------------------------------------------------------------------------- heat
+
+void ShmLink::Start() {
+  my_line_->armed.store(1, std::memory_order_relaxed);
+  GlobalFence();  // the look that follows sees what a peer sent without seeing that
+}
+
+void ShmLink::Heat() {
+  if (InForkChild()) return;
+  cold_.store(false, std::memory_order_relaxed);
+  my_line_->armed.store(0, std::memory_order_relaxed);
+  my_line_->starving.store(0, std::memory_order_relaxed);
+}
+
+bool ShmLink::Cool() {
+  if (InForkChild()) return false;
+  const SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
+  const bool waits = pair.SendsWait() || reads_in_count_.load(std::memory_order_relaxed) != 0;
+  // What came while nobody needed to be told is looked at once more: below what we know of, the
+  // peer's head is no longer.
+  seen_head_.store(tx_head_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  cold_.store(true, std::memory_order_relaxed);
+  my_line_->armed.store(1, std::memory_order_relaxed);
+  my_line_->starving.store(waits ? 1 : 0, std::memory_order_relaxed);
+  return true;
+}
+
+// --------------------------------------------------------------------------------------- end
+
+// No more than the ring holds: a hostile peer would go on writing.
+void ShmLink::EndAt(uint64_t position) {
+  rx_end_.store(std::min(position, rx_position_.load(std::memory_order_relaxed) + kSlots),
+                std::memory_order_relaxed);
+}
+
+bool ShmLink::AllTaken() const {
+  if (InForkChild()) return false;
+  const uint64_t position = rx_position_.load(std::memory_order_relaxed);
+  return position >= rx_end_.load(std::memory_order_relaxed) ||
+         !Arrives<kSlots>(rx_[position % kSlots].word.load(std::memory_order_acquire), position);
+}
+
+void ShmLink::DiscardInbound(uint64_t data_end, uint64_t reply_end) {
+  uint64_t position = rx_position_.load(std::memory_order_relaxed);
+  // Where a Poll broke off, some were consumed and not yet handed back.
+  uint64_t chunks = std::exchange(back_mask_, 0);
+  // At most one lap; the peer's positions only bound it from above.
+  const auto add = [&chunks](const Slot& slot, const Word& word) {
+    if (word.op != Op::kSendChunk && word.op != Op::kWriteChunk && word.op != Op::kReplyChunk) {
+      return;
+    }
+    ChunkLead lead;
+    std::memcpy(&lead, slot.body, sizeof lead);
+    if (lead.chunk < kChunks) chunks |= uint64_t{1} << lead.chunk;
+  };
+  for (uint32_t i = 0; i < kSlots && position < data_end; i++) {
+    const Slot& slot = rx_[position % kSlots];
+    const uint64_t raw = slot.word.load(std::memory_order_acquire);
+    if (!Arrives<kSlots>(raw, position)) break;
+    add(slot, Word::Unpack(raw));
+    position++;  // continuations are passed one by one
+  }
+  position = reply_rx_position_.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < kReplySlots && position < reply_end; i++, position++) {
+    const Slot& slot = reply_rx_[position % kReplySlots];
+    const uint64_t raw = slot.word.load(std::memory_order_acquire);
+    if (!Arrives<kReplySlots>(raw, position)) break;
+    add(slot, Word::Unpack(raw));
+  }
+  if (chunks != 0) route_->ReturnChunks(chunks);
 }
 
 }  // namespace viaduct::verbs::shm

@@ -1,7 +1,7 @@
 // One end of a connection over shared memory.
 //
-// Data: link_send.cc (under the pair's send lock) and link_receive.cc (inbound lock). The life of
-// a connection is the peer's (peer_connections.cc, executor); the fields for it are at the end.
+// Data: link_send.cc (under the pair's send lock), link_receive.cc and link_replies.cc (inbound
+// lock). The life of a connection is the peer's (peer_connections.cc, executor).
 #ifndef VIADUCT_VERBS_SOFT_SHM_LINK_H_
 #define VIADUCT_VERBS_SOFT_SHM_LINK_H_
 
@@ -143,7 +143,9 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   bool ReplyWaits() const;
   bool PollReplies();
   bool ServeReads();
-  bool AnswerAtomic(const ReadIn& request);
+  Step AnswerRead(ReadIn& read);
+  Step AnswerAtomic(ReadIn& request);
+  void PublishReply(Op op, bool last, uint32_t bytes);
   bool ReplyRoom();
   bool ReclaimReplies();
   bool ConfirmSends();
