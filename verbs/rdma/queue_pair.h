@@ -126,6 +126,10 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   void AskForWord(ibv_send_wr* read, ibv_sge* sink) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // As ibv_post_send, on the connection, and never cancelled.
   int PostToDevice(ibv_send_wr* first, ibv_send_wr** bad) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // What goes to the device, but for the number of its segments. `immediate`: the device carries
+  // it.
+  ibv_send_wr WorkOf(const SendRequest& request, bool immediate)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // The request's segments but for the empty ones in the device's form, behind *count others.
   // False: one has not the rights.
   bool TranslateSegments(const SendRequest& request, uint32_t* count)

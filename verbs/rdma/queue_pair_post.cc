@@ -213,19 +213,8 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
     }
   }
 
-  ibv_send_wr work = {};
-  work.wr_id = reads ? WorkId::OfRead(sending_) : WorkId::Of(sending_, kSends);
-  work.sg_list = send_segments_.data();
+  ibv_send_wr work = WorkOf(request, immediate && !framed);
   work.num_sge = static_cast<int>(count);
-  work.opcode = VerbsOpcode(request.opcode, immediate && !framed);
-  if ((request.flags & kFence) != 0) work.send_flags |= IBV_SEND_FENCE;
-  if ((request.flags & kSolicited) != 0) work.send_flags |= IBV_SEND_SOLICITED;
-  if (immediate && !framed) work.imm_data = htonl(request.immediate);
-  if (request.opcode == Opcode::kSendInvalidate) work.invalidate_rkey = request.remote_key;
-  if (request.opcode == Opcode::kWrite || reads) {
-    work.wr.rdma.remote_addr = request.remote_address;
-    work.wr.rdma.rkey = request.remote_key;
-  }
   if (inlined) work.send_flags |= IBV_SEND_INLINE;
   if (count > most) {
     return reads || request.opcode == Opcode::kWrite
@@ -236,6 +225,23 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   if (count == 0) send_segments_[0] = {0, 0, 0};
   if (reads && count == 0) AskForWord(&work, &send_segments_[0]);
   return PostWhole(work, blank);
+}
+
+ibv_send_wr RdmaQueuePair::WorkOf(const SendRequest& request, bool immediate) {
+  const bool reads = request.opcode == Opcode::kRead;
+  ibv_send_wr work = {};
+  work.wr_id = reads ? WorkId::OfRead(sending_) : WorkId::Of(sending_, kSends);
+  work.sg_list = send_segments_.data();
+  work.opcode = VerbsOpcode(request.opcode, immediate);
+  if ((request.flags & kFence) != 0) work.send_flags |= IBV_SEND_FENCE;
+  if ((request.flags & kSolicited) != 0) work.send_flags |= IBV_SEND_SOLICITED;
+  if (immediate) work.imm_data = htonl(request.immediate);
+  if (request.opcode == Opcode::kSendInvalidate) work.invalidate_rkey = request.remote_key;
+  if (request.opcode == Opcode::kWrite || reads) {
+    work.wr.rdma.remote_addr = request.remote_address;
+    work.wr.rdma.rkey = request.remote_key;
+  }
+  return work;
 }
 
 bool RdmaQueuePair::TranslateSegments(const SendRequest& request, uint32_t* count) {
