@@ -158,6 +158,8 @@ class IwarpLink final : public Link,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitMessage(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  void EndMessage(SoftQueuePair& pair, SendEntry& entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAnswer(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAtomicAnswer(SoftQueuePair& pair, const InboundRead& read)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);

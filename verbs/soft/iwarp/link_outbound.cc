@@ -59,6 +59,69 @@ Frame FrameOf(const SendEntry& entry) {
   return {FrameKind::kSendWithImmediate, entry.immediate};
 }
 
+// How a message goes, which its segments have in common.
+struct Form {
+  Form(const SoftQueuePair& pair, const SendEntry& entry)
+      : write(entry.opcode == Opcode::kWrite),
+        own_peer(ToSoftDevice(pair)),
+        framed(pair.immediate_form() == ImmediateForm::kFramed),
+        solicited((entry.flags & kSolicited) != 0),
+        invalidate(entry.opcode == Opcode::kSendInvalidate),
+        immediate((entry.flags & kImmediate) != 0 && !invalidate) {}
+
+  RdmapOpcode opcode() const {
+    if (write) return RdmapOpcode::kWrite;
+    if (!invalidate) return solicited ? RdmapOpcode::kSendSolicited : RdmapOpcode::kSend;
+    return solicited ? RdmapOpcode::kSendSolicitedInvalidate : RdmapOpcode::kSendInvalidate;
+  }
+  // Bytes in front of those of the message.
+  uint32_t lead() const { return framed && !write ? kFrameBytes : 0; }
+
+  bool write;
+  bool own_peer;
+  bool framed;
+  bool solicited;
+  bool invalidate;
+  bool immediate;
+};
+
+// The immediate data in front of the message, as our own kind wants it. Says whether it is there.
+bool AddValueAhead(const Form& form, const SendEntry& entry, uint32_t sequence, bool crc,
+                   Batch* batch) {
+  if (!form.immediate || !form.own_peer) return false;
+  std::array<uint8_t, kImmediateSize> fixed;
+  StoreBig32(fixed.data(), form.write ? kImmediateForWrite : kImmediateForSend);
+  StoreBig32(fixed.data() + 4, entry.immediate);
+  const RdmapOpcode kind =
+      form.write && form.solicited ? RdmapOpcode::kImmediateSolicited : RdmapOpcode::kImmediate;
+  batch->Finish(UntaggedHeader(kind, sequence, 0, /*last=*/true), fixed, batch->PayloadBegin(),
+                crc);
+  return true;
+}
+
+// That of a write behind it, as all others want it: in a frame, or as RFC 7306 says.
+bool AddValueBehind(const Form& form, const SendEntry& entry, uint32_t sequence, bool crc,
+                    Batch* batch) {
+  if (!form.write || !form.immediate || form.own_peer) return false;
+  std::array<uint8_t, kFrameBytes> frame;
+  std::array<uint8_t, kImmediateSize> plain;
+  RdmapOpcode kind;
+  std::span<const uint8_t> fixed;
+  if (form.framed) {
+    kind = form.solicited ? RdmapOpcode::kSendSolicited : RdmapOpcode::kSend;
+    EncodeFrame(FrameOf(entry), frame);
+    fixed = frame;
+  } else {
+    kind = form.solicited ? RdmapOpcode::kImmediateSolicited : RdmapOpcode::kImmediate;
+    StoreBig32(plain.data(), entry.immediate);
+    StoreBig32(plain.data() + 4, entry.length);
+    fixed = plain;
+  }
+  batch->Finish(UntaggedHeader(kind, sequence, 0, /*last=*/true), fixed, batch->PayloadBegin(),
+                crc);
+  return true;
+}
+
 // Bytes of the next segment of a message: at most `limit`, and a multiple of four unless it is the
 // last.
 uint32_t SegmentBytes(size_t limit, bool tagged, uint32_t left) {
@@ -248,46 +311,28 @@ void IwarpLink::EmitConfirmation(const SoftQueuePair& pair) {
 }
 
 bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
-  const bool write = entry.opcode == Opcode::kWrite;
-  const bool own_peer = ToSoftDevice(pair);
-  const bool framed = pair.immediate_form() == ImmediateForm::kFramed;
-  const bool solicited = (entry.flags & kSolicited) != 0;
-  const bool invalidate = entry.opcode == Opcode::kSendInvalidate;
-  const bool immediate = (entry.flags & kImmediate) != 0 && !invalidate;
-  const RdmapOpcode opcode =
-      write ? RdmapOpcode::kWrite
-      : invalidate
-          ? (solicited ? RdmapOpcode::kSendSolicitedInvalidate : RdmapOpcode::kSendInvalidate)
-          : (solicited ? RdmapOpcode::kSendSolicited : RdmapOpcode::kSend);
+  const Form form(pair, entry);
   if (entry.offset == 0 && entry.length > ulpdu_limit_) {
     ulpdu_limit_ = UlpduLimit(SegmentSize(socket_.get()));  // it grows with the window
   }
-  const size_t limit = own_peer ? UlpduLimit(kOwnSegmentSize) : ulpdu_limit_;
+  const size_t limit = form.own_peer ? UlpduLimit(kOwnSegmentSize) : ulpdu_limit_;
 
   Batch batch;
   std::array<uint8_t, kFrameBytes> frame;
   uint32_t sequence = send_sequence_;
-  if (entry.offset == 0 && own_peer && immediate) {
-    std::array<uint8_t, kImmediateSize> fixed;
-    StoreBig32(fixed.data(), write ? kImmediateForWrite : kImmediateForSend);
-    StoreBig32(fixed.data() + 4, entry.immediate);
-    const RdmapOpcode kind =
-        write && solicited ? RdmapOpcode::kImmediateSolicited : RdmapOpcode::kImmediate;
-    batch.Finish(UntaggedHeader(kind, sequence++, 0, /*last=*/true), fixed, batch.PayloadBegin(),
-                 agreement_.crc);
-  }
-  const uint32_t lead = framed && !write ? kFrameBytes : 0;  // in front of the bytes
   uint32_t offset = entry.offset;
+  if (offset == 0 && AddValueAhead(form, entry, sequence, agreement_.crc, &batch)) ++sequence;
   bool last = false;
   for (size_t bytes = 0; !last && !batch.Full() && bytes < kBatchBytes;) {
-    const bool leads = lead != 0 && offset == 0;
-    const uint32_t n = SegmentBytes(limit - (leads ? lead : 0), write, entry.length - offset);
+    const uint32_t lead = offset == 0 ? form.lead() : 0;
+    const uint32_t n = SegmentBytes(limit - lead, form.write, entry.length - offset);
     last = offset + n == entry.length;
     DdpHeader header =
-        write ? TaggedHeader(opcode, entry.remote_key != 0 ? entry.remote_key : kNoMemoryStag,
-                             entry.remote_address + offset, last)
-              : UntaggedHeader(opcode, sequence, leads ? 0 : offset + lead, last);
-    if (invalidate) header.invalidate = entry.remote_key;
+        form.write
+            ? TaggedHeader(form.opcode(), entry.remote_key != 0 ? entry.remote_key : kNoMemoryStag,
+                           entry.remote_address + offset, last)
+            : UntaggedHeader(form.opcode(), sequence, offset == 0 ? 0 : offset + form.lead(), last);
+    if (form.invalidate) header.invalidate = entry.remote_key;
     const size_t begin = batch.PayloadBegin();
     if (!pair.Gather(entry, offset, n, [&batch](const unsigned char* from, uint64_t, size_t size) {
           batch.AddPayload(from, size);
@@ -295,42 +340,33 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
       request_open_ = false;  // nothing will end it: the pair is breaking
       return false;
     }
-    if (leads) EncodeFrame(FrameOf(entry), frame);
-    batch.Finish(header, std::span<const uint8_t>(frame).first(leads ? lead : 0), begin,
-                 agreement_.crc);
+    if (lead != 0) EncodeFrame(FrameOf(entry), frame);
+    batch.Finish(header, std::span<const uint8_t>(frame).first(lead), begin, agreement_.crc);
     offset += n;
     bytes += n;
   }
-  if (last && write && immediate && framed) {
-    EncodeFrame(FrameOf(entry), frame);
-    const RdmapOpcode kind = solicited ? RdmapOpcode::kSendSolicited : RdmapOpcode::kSend;
-    batch.Finish(UntaggedHeader(kind, sequence++, 0, /*last=*/true), frame, batch.PayloadBegin(),
-                 agreement_.crc);
-  } else if (last && write && immediate && !own_peer) {
-    std::array<uint8_t, kImmediateSize> fixed;
-    StoreBig32(fixed.data(), entry.immediate);
-    StoreBig32(fixed.data() + 4, entry.length);
-    const RdmapOpcode kind = solicited ? RdmapOpcode::kImmediateSolicited : RdmapOpcode::kImmediate;
-    batch.Finish(UntaggedHeader(kind, sequence++, 0, /*last=*/true), fixed, batch.PayloadBegin(),
-                 agreement_.crc);
-  }
+  if (last && AddValueBehind(form, entry, sequence, agreement_.crc, &batch)) ++sequence;
   if (!SendParts(batch.parts())) return false;
   entry.offset = offset;
   send_sequence_ = sequence;
   request_open_ = !last;
-  if (!last) return true;
-  if (!write) ++send_sequence_;
-  if (invalidate) SetOpcode(entry, Opcode::kSend);
+  if (last) EndMessage(pair, entry);
+  return true;
+}
+
+// All of it is on its way.
+void IwarpLink::EndMessage(SoftQueuePair& pair, SendEntry& entry) {
+  if (entry.opcode != Opcode::kWrite) ++send_sequence_;
+  if (entry.opcode == Opcode::kSendInvalidate) SetOpcode(entry, Opcode::kSend);
   if ((entry.flags & kConfirm) == 0 || agreement_.ord == 0) {
     if (stream_->blocked()) copied_ = pair.emit_position();
     pair.Emitted(copied_.has_value() ? SoftQueuePair::Completes::kLater
                                      : SoftQueuePair::Completes::kNow);
-    return true;
+    return;
   }
   confirms_.push_back(pair.emit_position());
   ++unasked_;
   pair.Emitted(SoftQueuePair::Completes::kLater);
-  return true;
 }
 
 // ----------------------------------------------------------------------------------- answers
