@@ -33,7 +33,6 @@ VIP_RETURN ResultOf(core::Error error) {
     case core::Code::kConnQualInUse:
     case core::Code::kConnQualUnavailable:
     case core::Code::kInsufficientResources:
-    case core::Code::kInternal:
     case core::Code::kInterrupted:
     case core::Code::kPrivilegesViolation:
     case core::Code::kQueueFull:
@@ -42,8 +41,6 @@ VIP_RETURN ResultOf(core::Error error) {
       return VIP_INVALID_ADDRESS;
     case core::Code::kInvalidState:
       return ResultOfState(error.detail);
-    case core::Code::kModelNotSupported:
-      return VIP_ERROR_NOT_SUPPORTED;
     case core::Code::kProtectionViolation:
       return VIP_INVALID_PTAG;
     case core::Code::kQueueEmpty:

@@ -196,13 +196,17 @@ DAT_RETURN dat_evd_disable(DAT_EVD_HANDLE evd_handle) {
 }
 
 DAT_RETURN dat_evd_set_unwaitable(DAT_EVD_HANDLE evd_handle) {
-  return OnEvd(evd_handle,
-               [](core::EventDispatcher& dispatcher) { return dispatcher.SetWaitable(false); });
+  return OnEvd(evd_handle, [](core::EventDispatcher& dispatcher) {
+    dispatcher.SetWaitable(false);
+    return core::Ok();
+  });
 }
 
 DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd_handle) {
-  return OnEvd(evd_handle,
-               [](core::EventDispatcher& dispatcher) { return dispatcher.SetWaitable(true); });
+  return OnEvd(evd_handle, [](core::EventDispatcher& dispatcher) {
+    dispatcher.SetWaitable(true);
+    return core::Ok();
+  });
 }
 
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle) {

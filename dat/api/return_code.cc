@@ -14,8 +14,6 @@ DAT_UINT32 ResourceSubtype(uint8_t detail) {
       return DAT_RESOURCE_DEVICE;
     case core::Resource::kEndpoint:
       return DAT_RESOURCE_TEP;
-    case core::Resource::kDispatcher:
-      return DAT_RESOURCE_TEVD;
     case core::Resource::kRegion:
       return DAT_RESOURCE_MEMORY_REGION;
     case core::Resource::kSharedReceives:
@@ -142,8 +140,6 @@ DAT_RETURN FailureOf(core::Error error) {
       return Failure(DAT_CONN_QUAL_UNAVAILABLE);
     case core::Code::kInsufficientResources:
       return Failure(DAT_INSUFFICIENT_RESOURCES, ResourceSubtype(error.detail));
-    case core::Code::kInternal:
-      return Failure(DAT_INTERNAL_ERROR);
     case core::Code::kInterrupted:
       return Failure(DAT_INTERRUPTED_CALL);
     case core::Code::kInvalidAddress:
@@ -157,8 +153,6 @@ DAT_RETURN FailureOf(core::Error error) {
       return Failure(DAT_INVALID_STATE, StateSubtype(error.detail));
     case core::Code::kLengthError:
       return Failure(DAT_LENGTH_ERROR);
-    case core::Code::kModelNotSupported:
-      return Failure(DAT_MODEL_NOT_SUPPORTED);
     case core::Code::kNotFound:
       return Failure(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
     case core::Code::kPrivilegesViolation:

@@ -136,6 +136,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
     }
     return PostSendAnyState(request);
   }
+  // In every state.
   Error PostReceive(const verbs::ReceiveRequest& request) {
     return Post([&](verbs::QueuePair& pair) { return pair.PostReceive(request); });
   }

@@ -57,8 +57,6 @@ const char* EndpointInputName(EndpointInput input) {
       return "graceful disconnect";
     case EndpointInput::kPostRequest:
       return "post request";
-    case EndpointInput::kPostReceive:
-      return "post receive";
     case EndpointInput::kModifyAttributes:
       return "modify attributes";
     case EndpointInput::kModifyZone:

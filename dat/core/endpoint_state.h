@@ -56,7 +56,6 @@ enum class EndpointInput : uint8_t {
   kDisconnectAbrupt,
   kDisconnectGraceful,
   kPostRequest,  // send, RDMA, bind
-  kPostReceive,
   kModifyAttributes,
   kModifyZone,
   kReset,
@@ -75,7 +74,7 @@ enum class EndpointInput : uint8_t {
   kPeerDisconnected,
   kBroken,
 };
-inline constexpr int kEndpointInputs = 27;
+inline constexpr int kEndpointInputs = 26;
 
 enum class Verdict : uint8_t {
   kInvalid,   // INVALID_STATE for a call; cannot happen, or comes late, for the wire

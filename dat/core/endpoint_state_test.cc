@@ -27,7 +27,7 @@ static_assert(Next(St::kConnected, In::kPostRequest).verdict == Verdict::kGo);
 static_assert(Next(St::kUnconnected, In::kConnect).next == St::kActivePending);
 static_assert(sizeof(Transition) == 4);
 
-// What a state does with each of the 27 inputs; each stands in exactly one list.
+// What a state does with each of the 26 inputs; each stands in exactly one list.
 struct Expectation {
   std::map<In, Move> moves;
   std::set<In> stays;      // kGo, no change
@@ -72,7 +72,7 @@ TEST(EndpointState, Unconnected) {
                 {In::kReserve, {St::kReserved}},
                 {In::kAcceptExplicit, {St::kCompletionPending}},
                 {In::kFree, {St::kUnconnected, kFlush}}};
-  want.stays = {In::kPostReceive, In::kModifyAttributes, In::kModifyZone};
+  want.stays = {In::kModifyAttributes, In::kModifyZone};
   want.no_effect = {In::kReset, In::kUnreserve};
   want.invalid = {In::kDuplicate,        In::kAcceptImplicit,     In::kRejectImplicit,
                   In::kDisconnectAbrupt, In::kDisconnectGraceful, In::kPostRequest,
@@ -87,7 +87,7 @@ TEST(EndpointState, Unconnected) {
 TEST(EndpointState, UnconfiguredUnconnected) {
   Expectation want;
   want.moves = {{In::kFree, {St::kUnconnected, kFlush}}};
-  want.stays = {In::kPostReceive, In::kModifyAttributes, In::kModifyZone};
+  want.stays = {In::kModifyAttributes, In::kModifyZone};
   want.no_effect = {In::kReset, In::kUnreserve};
   want.invalid = {
       In::kConnect,         In::kReserve,        In::kAcceptExplicit,   In::kDuplicate,
@@ -102,7 +102,7 @@ TEST(EndpointState, UnconfiguredUnconnected) {
 Expectation Reserved(St unreserved, St passive) {
   Expectation want;
   want.moves = {{In::kUnreserve, {unreserved}}, {In::kRequestArrived, {passive}}};
-  want.stays = {In::kPostReceive, In::kModifyAttributes};
+  want.stays = {In::kModifyAttributes};
   want.invalid = {In::kConnect,
                   In::kDuplicate,
                   In::kReserve,
@@ -141,7 +141,7 @@ TEST(EndpointState, UnconfiguredReserved) {
 // Passive, configured or not, without accept and reject.
 Expectation PassiveBut() {
   Expectation want;
-  want.stays = {In::kPostReceive, In::kModifyAttributes};
+  want.stays = {In::kModifyAttributes};
   want.no_effect = {In::kUnreserve, In::kAcceptFailed};
   want.invalid = {In::kConnect,        In::kDuplicate,        In::kReserve,
                   In::kAcceptExplicit, In::kDisconnectAbrupt, In::kDisconnectGraceful,
@@ -198,7 +198,6 @@ TEST(EndpointState, ActivePending) {
       {In::kNoResources, {St::kDisconnected, kFlush, Ev::kNoResources}},
       {In::kTimedOut, {St::kDisconnected, kFlush, Ev::kTimedOut}},
   };
-  want.stays = {In::kPostReceive};
   want.no_effect = {In::kUnreserve};
   want.invalid = {
       In::kConnect,        In::kDuplicate,      In::kReserve,          In::kAcceptExplicit,
@@ -217,7 +216,6 @@ TEST(EndpointState, CompletionPending) {
       {In::kConfirmed, {St::kConnected, false, Ev::kEstablished}},
       {In::kAcceptFailed, {St::kDisconnected, kFlush, Ev::kAcceptCompletionError}},
   };
-  want.stays = {In::kPostReceive};
   want.no_effect = {In::kUnreserve};
   want.invalid = {
       In::kConnect,        In::kDuplicate,       In::kReserve,          In::kAcceptExplicit,
@@ -237,7 +235,7 @@ TEST(EndpointState, Connected) {
       {In::kPeerDisconnected, {St::kDisconnected, kFlush, Ev::kDisconnected}},
       {In::kBroken, {St::kDisconnected, kFlush, Ev::kBroken}},
   };
-  want.stays = {In::kDuplicate, In::kPostRequest, In::kPostReceive};
+  want.stays = {In::kDuplicate, In::kPostRequest};
   want.no_effect = {In::kUnreserve};
   want.invalid = {In::kConnect,        In::kReserve,        In::kAcceptExplicit,
                   In::kAcceptImplicit, In::kRejectImplicit, In::kModifyAttributes,
@@ -257,7 +255,6 @@ TEST(EndpointState, DisconnectPending) {
       {In::kPeerDisconnected, {St::kDisconnected, kFlush, Ev::kDisconnected}},
       {In::kBroken, {St::kDisconnected, kFlush, Ev::kBroken}},
   };
-  want.stays = {In::kPostReceive};
   want.no_effect = {In::kUnreserve, In::kDisconnectGraceful};
   want.invalid = {
       In::kConnect,        In::kDuplicate,       In::kReserve,        In::kAcceptExplicit,
@@ -271,7 +268,7 @@ TEST(EndpointState, DisconnectPending) {
 TEST(EndpointState, Disconnected) {
   Expectation want;
   want.moves = {{In::kReset, {St::kUnconnected}}, {In::kFree, {St::kUnconnected, kFlush}}};
-  want.stays = {In::kPostRequest, In::kPostReceive};
+  want.stays = {In::kPostRequest};
   want.no_effect = {In::kUnreserve, In::kDisconnectAbrupt, In::kDisconnectGraceful};
   want.invalid = {
       In::kConnect,        In::kDuplicate,      In::kReserve,          In::kAcceptExplicit,

@@ -99,7 +99,6 @@ constexpr std::array<Row, kEndpointInputs> Rows() {
       {In::kDisconnectAbrupt,  {{ IS,  IS,  IS,  dDC, IS,  dDC, dDC, dDC, NO,  IS,  IS,  IS,  IS }}},
       {In::kDisconnectGraceful,{{ IS,  IS,  IS,  dDC, IS,  dDC, DPD, NO,  NO,  IS,  IS,  IS,  IS }}},
       {In::kPostRequest,       {{ IS,  IS,  IS,  IS,  IS,  IS,  OK,  IS,  OK,  IS,  IS,  IS,  IS }}},
-      {In::kPostReceive,       {{ OK,  OK,  OK,  OK,  OK,  OK,  OK,  OK,  OK,  OK,  OK,  OK,  OK }}},
       {In::kModifyAttributes,  {{ OK,  OK,  OK,  IS,  OK,  IS,  IS,  IS,  IS,  OK,  OK,  OK,  OK }}},
       {In::kModifyZone,        {{ OK,  IS,  IS,  IS,  OK,  IS,  IS,  IS,  IS,  OK,  IS,  IS,  OK }}},
       {In::kReset,             {{ NO,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  UNC, NO,  IS,  IS,  IS }}},

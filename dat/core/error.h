@@ -11,19 +11,17 @@ namespace viaduct::core {
 
 enum class Code : uint8_t {
   kOk,
-  kAbort,                   // the object was destroyed under a waiter
+  kAbort,  // the object was destroyed under a waiter
   kConnQualInUse,
   kConnQualUnavailable,
-  kInsufficientResources,   // detail: Resource
-  kInternal,
+  kInsufficientResources,  // detail: Resource
   kInterrupted,
   kInvalidAddress,
-  kInvalidHandle,           // detail: ObjectType that was expected
-  kInvalidParameter,        // detail: number of the argument at DAT's function, 1.. (0: none)
-  kInvalidState,            // detail: StateDetail
+  kInvalidHandle,     // detail: ObjectType that was expected
+  kInvalidParameter,  // detail: number of the argument at DAT's function, 1.. (0: none)
+  kInvalidState,      // detail: StateDetail
   kLengthError,
-  kModelNotSupported,
-  kNotFound,                // no adapter of that name
+  kNotFound,  // no adapter of that name
   kPrivilegesViolation,
   kProtectionViolation,
   kQueueEmpty,
@@ -31,7 +29,15 @@ enum class Code : uint8_t {
   kTimeout,
 };
 
-enum class Resource : uint8_t { kNone, kMemory, kDevice, kEndpoint, kDispatcher, kRegion, kZone, kSharedReceives };
+enum class Resource : uint8_t {
+  kNone,
+  kMemory,
+  kDevice,
+  kEndpoint,
+  kRegion,
+  kZone,
+  kSharedReceives
+};
 
 // Why an object's state forbids a call. The first values are those of EndpointState.
 enum class StateDetail : uint8_t {

@@ -492,13 +492,12 @@ void EventDispatcher::Remove(Handle subject, uint64_t cookie) {
   });
 }
 
-Error EventDispatcher::SetWaitable(bool waitable) {
+void EventDispatcher::SetWaitable(bool waitable) {
   waitable_.store(waitable);
   if (!waitable) {
     refusals_.fetch_add(1);
     queue_->Wake();
   }
-  return Ok();
 }
 
 void EventDispatcher::SetEnabled(bool enabled) {

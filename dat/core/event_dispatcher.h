@@ -110,7 +110,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // kInvalidParameter without kSoftwareStream, kQueueFull.
   Error PostSoftware(void* pointer);
   // False ends every wait that has begun with kInvalidState, even if true follows at once.
-  Error SetWaitable(bool waitable);
+  void SetWaitable(bool waitable);
   Error Resize(uint32_t length);  // kInvalidState when more is queued
   // Only an enabled one triggers its notifier.
   void SetEnabled(bool enabled);

@@ -293,7 +293,10 @@ class Run {
     if (watched.posted.size() >= kMostPosted) return;
     const uint64_t id = watched.next_id++;
     const Error error = watched.end.Receive(id);
-    if (Agrees(watched.state(), Input::kPostReceive, error)) watched.posted.insert(id);
+    const char* const state = EndpointStateName(watched.state());
+    EXPECT_TRUE(error.ok()) << "allowed in every state, and in " << state;
+    Note(absl::StrCat("post receive in ", state));
+    if (error.ok()) watched.posted.insert(id);
   }
 
   void Rarely(Process& process) {
