@@ -10,7 +10,7 @@
 #include "dat/core/connection_request.h"
 #include "dat/core/service_point.h"
 #include "verbs/base/settings.h"
-#include "vipl/api.h"
+#include "vipl/face.h"
 #include "vipl/turn.h"
 #include "vipl/vi.h"
 
@@ -106,11 +106,11 @@ namespace core = viaduct::core;
 namespace verbs = viaduct::verbs;
 using core::Ref;
 using core::ShareObject;
-using viaduct::vipl::Call;
+using viaduct::vipl::Control;
 using viaduct::vipl::Nic;
 using viaduct::vipl::ShareVi;
 using viaduct::vipl::Vi;
-using viaduct::vipl::WaitCall;
+using viaduct::vipl::WaitControl;
 
 // Shows a request to the caller of VipConnectWait.
 void Describe(const core::ConnectionRequest& request, const Nic& nic, VIP_NET_ADDRESS* remote,
@@ -194,7 +194,7 @@ VIPL_EXPORT VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS*
                                       VIP_ULONG Timeout, VIP_NET_ADDRESS* RemoteAddr,
                                       VIP_VI_ATTRIBUTES* RemoteViAttribs,
                                       VIP_CONN_HANDLE* ConnHandle) {
-  return WaitCall([&]() -> VIP_RETURN {
+  return WaitControl([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || LocalAddr == nullptr || RemoteAddr == nullptr || RemoteViAttribs == nullptr ||
         ConnHandle == nullptr) {
@@ -214,14 +214,14 @@ VIPL_EXPORT VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS*
 }
 
 VIPL_EXPORT VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     return vi ? vi->Accept(ConnHandle) : VIP_INVALID_PARAMETER;
   });
 }
 
 VIPL_EXPORT VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<core::ConnectionRequest> request = ShareObject<core::ConnectionRequest>(ConnHandle);
     return request ? compat::ResultOf(request->Reject({})) : VIP_INVALID_PARAMETER;
   });
@@ -230,7 +230,7 @@ VIPL_EXPORT VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
 VIPL_EXPORT VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
                                          VIP_NET_ADDRESS* RemoteAddr, VIP_ULONG TimeOut,
                                          VIP_VI_ATTRIBUTES* RemoteViAttribs) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     if (!vi || LocalAddr == nullptr || RemoteAddr == nullptr || RemoteViAttribs == nullptr ||
         TimeOut == 0) {
@@ -258,7 +258,7 @@ VIPL_EXPORT VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS
 }
 
 VIPL_EXPORT VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     return vi ? vi->Disconnect() : VIP_INVALID_PARAMETER;
   });

@@ -7,7 +7,7 @@
 #include "compat/net_address.h"
 #include "compat/result.h"
 #include "dat/core/peer_match.h"
-#include "vipl/api.h"
+#include "vipl/face.h"
 #include "vipl/turn.h"
 #include "vipl/vi.h"
 
@@ -96,10 +96,10 @@ namespace {
 namespace compat = viaduct::compat;
 namespace core = viaduct::core;
 using core::Ref;
-using viaduct::vipl::Call;
+using viaduct::vipl::Control;
 using viaduct::vipl::ShareVi;
 using viaduct::vipl::Vi;
-using viaduct::vipl::WaitCall;
+using viaduct::vipl::WaitControl;
 
 uint64_t RandomId() {
   std::random_device random;
@@ -110,7 +110,7 @@ uint64_t RandomId() {
 
 VIPL_EXPORT VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
                                              VIP_NET_ADDRESS* RemoteAddr, VIP_ULONG Timeout) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     if (!vi || LocalAddr == nullptr || RemoteAddr == nullptr || Timeout == 0) {
       return VIP_INVALID_PARAMETER;
@@ -139,7 +139,7 @@ VIPL_EXPORT VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADD
 
 VIPL_EXPORT VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle,
                                           VIP_VI_ATTRIBUTES* RemoteViAttribs) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     if (!vi || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
     return vi->PeerOutcome(/*wait=*/false, RemoteViAttribs);
@@ -148,7 +148,7 @@ VIPL_EXPORT VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle,
 
 VIPL_EXPORT VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle,
                                           VIP_VI_ATTRIBUTES* RemoteViAttribs) {
-  return WaitCall([&]() -> VIP_RETURN {
+  return WaitControl([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     if (!vi || RemoteViAttribs == nullptr) return VIP_INVALID_PARAMETER;
     return vi->PeerOutcome(/*wait=*/true, RemoteViAttribs);

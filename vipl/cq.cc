@@ -8,7 +8,7 @@
 #include "dat/core/handle_table.h"
 #include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
-#include "vipl/api.h"
+#include "vipl/face.h"
 #include "vipl/vi.h"
 
 namespace viaduct::vipl {
@@ -112,15 +112,15 @@ void Cq::OnNicClosed() {}
 using viaduct::core::FindObject;
 using viaduct::core::Ref;
 using viaduct::core::ShareObject;
-using viaduct::vipl::Call;
+using viaduct::vipl::Control;
 using viaduct::vipl::Cq;
-using viaduct::vipl::DataCall;
+using viaduct::vipl::DataPath;
 using viaduct::vipl::Nic;
-using viaduct::vipl::WaitCall;
+using viaduct::vipl::WaitControl;
 
 VIPL_EXPORT VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE NicHandle, VIP_ULONG EntryCount,
                                    VIP_CQ_HANDLE* CQHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || EntryCount == 0 || CQHandle == nullptr) return VIP_INVALID_PARAMETER;
     Ref<Cq> cq;
@@ -131,14 +131,14 @@ VIPL_EXPORT VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE NicHandle, VIP_ULONG EntryCoun
 }
 
 VIPL_EXPORT VIP_RETURN VipDestroyCQ(VIP_CQ_HANDLE CQHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Cq> cq = ShareObject<Cq>(CQHandle);
     return cq ? cq->Free() : VIP_INVALID_PARAMETER;
   });
 }
 
 VIPL_EXPORT VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE CQHandle, VIP_ULONG EntryCount) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Cq> cq = ShareObject<Cq>(CQHandle);
     if (!cq || EntryCount == 0) return VIP_INVALID_PARAMETER;
     return cq->Resize(EntryCount);
@@ -149,7 +149,7 @@ namespace {
 
 VIP_RETURN Poll(VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive) {
   if (vi == nullptr || receive == nullptr) return VIP_INVALID_PARAMETER;
-  return DataCall([&]() -> VIP_RETURN {
+  return DataPath([&]() -> VIP_RETURN {
     const viaduct::verbs::EpochGuard guard;
     Cq* cq = FindObject<Cq>(handle);
     return cq != nullptr ? cq->Done(vi, receive) : VIP_INVALID_PARAMETER;
@@ -167,7 +167,7 @@ VIPL_EXPORT VIP_RETURN VipCQWait(VIP_CQ_HANDLE CQHandle, VIP_ULONG Timeout, VIP_
                                  VIP_BOOLEAN* RecvQueue) {
   const VIP_RETURN polled = Poll(CQHandle, ViHandle, RecvQueue);
   if (polled != VIP_NOT_DONE) return polled;
-  return WaitCall([&]() -> VIP_RETURN {
+  return WaitControl([&]() -> VIP_RETURN {
     const Ref<Cq> cq = ShareObject<Cq>(CQHandle);
     if (!cq) return VIP_INVALID_PARAMETER;
     return cq->Wait(cq->nic().DeadlineAfter(Timeout), ViHandle, RecvQueue);

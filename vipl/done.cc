@@ -2,7 +2,7 @@
 #include "absl/base/attributes.h"
 #include "compat/descriptor.h"
 #include "verbs/base/epoch.h"
-#include "vipl/api.h"
+#include "vipl/face.h"
 #include "vipl/vi.h"
 
 namespace viaduct::vipl {
@@ -55,11 +55,11 @@ bool Vi::OnCompletion(const verbs::Completion& completion) {
 namespace {
 
 using viaduct::core::Ref;
-using viaduct::vipl::DataCall;
+using viaduct::vipl::DataPath;
 using viaduct::vipl::FindVi;
 using viaduct::vipl::ShareVi;
 using viaduct::vipl::Vi;
-using viaduct::vipl::WaitCall;
+using viaduct::vipl::WaitControl;
 using viaduct::vipl::WorkQueue;
 
 WorkQueue& QueueOf(Vi& vi, WorkQueue::Side side) {
@@ -71,7 +71,7 @@ WorkQueue& QueueOf(Vi& vi, WorkQueue::Side side) {
 VIP_RETURN Poll(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_DESCRIPTOR** descriptor) {
   if (descriptor == nullptr) return VIP_INVALID_PARAMETER;
   *descriptor = nullptr;
-  return DataCall([&]() ABSL_ATTRIBUTE_ALWAYS_INLINE -> VIP_RETURN {
+  return DataPath([&]() ABSL_ATTRIBUTE_ALWAYS_INLINE -> VIP_RETURN {
     const viaduct::verbs::EpochGuard guard;
     Vi* vi = FindVi(handle);
     return vi != nullptr ? QueueOf(*vi, side).Done(handle, descriptor) : VIP_INVALID_PARAMETER;
@@ -82,7 +82,7 @@ VIP_RETURN PollThenWait(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_ULONG ti
                         VIP_DESCRIPTOR** descriptor) {
   const VIP_RETURN polled = Poll(handle, side, descriptor);
   if (polled != VIP_NOT_DONE) return polled;
-  return WaitCall([&]() -> VIP_RETURN {
+  return WaitControl([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(handle);
     if (!vi) return VIP_INVALID_PARAMETER;
     return QueueOf(*vi, side).Wait(handle, vi->nic().DeadlineAfter(timeout), descriptor);

@@ -4,7 +4,7 @@
 #include "dat/core/handle_table.h"
 #include "verbs/base/callback_thread.h"
 #include "verbs/base/log.h"
-#include "vipl/api.h"
+#include "vipl/face.h"
 #include "vipl/nic.h"
 
 namespace viaduct::vipl {
@@ -94,12 +94,12 @@ void Nic::Deliver(VIP_ERROR_DESCRIPTOR error) {
 
 using viaduct::core::Ref;
 using viaduct::core::ShareObject;
-using viaduct::vipl::Call;
+using viaduct::vipl::Control;
 using viaduct::vipl::Nic;
 
 VIPL_EXPORT VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,
                                         VIP_ERROR_HANDLER Handler) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic) return VIP_INVALID_PARAMETER;
     nic->SetErrorHandler(Handler, Context);

@@ -5,7 +5,7 @@
 #include "compat/name_service.h"
 #include "compat/net_address.h"
 #include "dat/core/handle_table.h"
-#include "vipl/api.h"
+#include "vipl/face.h"
 #include "vipl/nic.h"
 
 namespace {
@@ -19,7 +19,7 @@ void CopyText(const std::string& text, VIP_CHAR (&out)[kSize]) {
 using viaduct::compat::NicAddress;
 using viaduct::core::Ref;
 using viaduct::core::ShareObject;
-using viaduct::vipl::Call;
+using viaduct::vipl::Control;
 using viaduct::vipl::Nic;
 
 // The NIC's own address first, then those of the hosts file, each once. There is no protocol that
@@ -43,7 +43,7 @@ VIP_RETURN Autodiscover(Nic& nic, VIP_AUTODISCOVERY_LIST* list) {
 
 VIPL_EXPORT VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG InfoType,
                                                     VIP_PVOID SysManInfo) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || SysManInfo == nullptr) return VIP_INVALID_PARAMETER;
     switch (InfoType) {

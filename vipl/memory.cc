@@ -3,7 +3,7 @@
 #include "dat/core/handle_table.h"
 #include "dat/core/memory_region.h"
 #include "dat/core/protection_zone.h"
-#include "vipl/api.h"
+#include "vipl/face.h"
 #include "vipl/nic.h"
 #include "vipl/registrations.h"
 
@@ -15,7 +15,7 @@ using viaduct::core::MemoryRegion;
 using viaduct::core::ProtectionZone;
 using viaduct::core::Ref;
 using viaduct::core::ShareObject;
-using viaduct::vipl::Call;
+using viaduct::vipl::Control;
 using viaduct::vipl::Nic;
 
 // A region that nobody can name yet is freed unless it is kept.
@@ -54,7 +54,7 @@ VIP_RETURN Register(Nic& nic, void* address, VIP_ULONG length, const VIP_MEM_ATT
 }  // namespace
 
 VIPL_EXPORT VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* Ptag) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || Ptag == nullptr) return VIP_INVALID_PARAMETER;
     Ref<ProtectionZone> zone;
@@ -66,7 +66,7 @@ VIPL_EXPORT VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HA
 }
 
 VIPL_EXPORT VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE Ptag) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || Ptag == nullptr) return VIP_INVALID_PARAMETER;
     const Ref<ProtectionZone> zone = nic->ZoneOf(Ptag);
@@ -77,7 +77,7 @@ VIPL_EXPORT VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_H
 VIPL_EXPORT VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress,
                                       VIP_ULONG Length, VIP_MEM_ATTRIBUTES* MemAttribs,
                                       VIP_MEM_HANDLE* MemoryHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || VirtualAddress == nullptr || Length == 0 || MemoryHandle == nullptr) {
       return VIP_INVALID_PARAMETER;
@@ -91,7 +91,7 @@ VIPL_EXPORT VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID Virtua
 
 VIPL_EXPORT VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress,
                                         VIP_MEM_HANDLE MemoryHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic) return VIP_INVALID_PARAMETER;
     Ref<MemoryRegion> region;
@@ -105,7 +105,7 @@ VIPL_EXPORT VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID Virt
 VIPL_EXPORT VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address,
                                            VIP_MEM_HANDLE MemoryHandle,
                                            VIP_MEM_ATTRIBUTES* MemAttribs) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || MemAttribs == nullptr) return VIP_INVALID_PARAMETER;
     const VIP_MEM_ATTRIBUTES attributes = *MemAttribs;
@@ -123,7 +123,7 @@ VIPL_EXPORT VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID A
 
 VIPL_EXPORT VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address,
                                    VIP_MEM_HANDLE MemoryHandle, VIP_MEM_ATTRIBUTES* MemAttribs) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || MemAttribs == nullptr) return VIP_INVALID_PARAMETER;
     return nic->registrations().Query(MemoryHandle, Address, MemAttribs) ? VIP_SUCCESS

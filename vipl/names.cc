@@ -5,18 +5,18 @@
 #include "compat/name_service.h"
 #include "compat/net_address.h"
 #include "dat/core/handle_table.h"
-#include "vipl/api.h"
+#include "vipl/face.h"
 #include "vipl/nic.h"
 
 using viaduct::compat::ConfiguredHosts;
 using viaduct::compat::NicAddress;
 using viaduct::core::Ref;
 using viaduct::core::ShareObject;
-using viaduct::vipl::Call;
+using viaduct::vipl::Control;
 using viaduct::vipl::Nic;
 
 VIPL_EXPORT VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID /*NSInitInfo*/) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic) return VIP_INVALID_PARAMETER;
     nic->name_service().store(true);
@@ -26,7 +26,7 @@ VIPL_EXPORT VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID /*NSInitInf
 
 VIPL_EXPORT VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR* Name,
                                           VIP_NET_ADDRESS* Address, VIP_ULONG NameIndex) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || Name == nullptr || Address == nullptr) return VIP_INVALID_PARAMETER;
     if (!nic->name_service().load()) return VIP_ERROR_NAMESERVICE;
@@ -40,7 +40,7 @@ VIPL_EXPORT VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR* Na
 
 VIPL_EXPORT VIP_RETURN VipNSGetHostByAddr(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* Address,
                                           VIP_CHAR* Name, VIP_ULONG* NameLen) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || Address == nullptr || Name == nullptr || NameLen == nullptr) {
       return VIP_INVALID_PARAMETER;
@@ -61,7 +61,7 @@ VIPL_EXPORT VIP_RETURN VipNSGetHostByAddr(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDR
 }
 
 VIPL_EXPORT VIP_RETURN VipNSShutdown(VIP_NIC_HANDLE NicHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic) return VIP_INVALID_PARAMETER;
     return nic->name_service().exchange(false) ? VIP_SUCCESS : VIP_ERROR_NAMESERVICE;

@@ -11,7 +11,7 @@
 #include "dat/core/service_name.h"
 #include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
-#include "vipl/api.h"
+#include "vipl/face.h"
 
 namespace viaduct::vipl {
 
@@ -114,11 +114,11 @@ VIP_NET_ADDRESS* Nic::Discovered(const compat::NicAddress& address) {
 using viaduct::core::Error;
 using viaduct::core::Ref;
 using viaduct::core::ShareObject;
-using viaduct::vipl::Call;
+using viaduct::vipl::Control;
 using viaduct::vipl::Nic;
 
 VIPL_EXPORT VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
     viaduct::compat::NicChoice choice;
     const Error chosen = viaduct::compat::ChooseNic(DeviceName, &choice);
@@ -131,14 +131,14 @@ VIPL_EXPORT VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* Ni
 }
 
 VIPL_EXPORT VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     return nic ? nic->Close() : VIP_INVALID_PARAMETER;
   });
 }
 
 VIPL_EXPORT VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* NicAttribs) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || NicAttribs == nullptr) return VIP_INVALID_PARAMETER;
     *NicAttribs = nic->attributes();

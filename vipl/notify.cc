@@ -3,8 +3,8 @@
 
 #include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
-#include "vipl/api.h"
 #include "vipl/cq.h"
+#include "vipl/face.h"
 #include "vipl/vi.h"
 
 namespace viaduct::vipl {
@@ -83,7 +83,7 @@ namespace {
 
 using viaduct::core::Ref;
 using viaduct::core::ShareObject;
-using viaduct::vipl::Call;
+using viaduct::vipl::Control;
 using viaduct::vipl::Cq;
 using viaduct::vipl::ShareVi;
 using viaduct::vipl::Vi;
@@ -91,7 +91,7 @@ using viaduct::vipl::WorkQueue;
 
 VIP_RETURN NotifyOnQueue(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_PVOID context,
                          VIP_VI_CALLBACK handler) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(handle);
     if (!vi || handler == nullptr) return VIP_INVALID_PARAMETER;
     return vi->Notify(side == WorkQueue::Side::kSend ? vi->sends() : vi->receives(),
@@ -113,7 +113,7 @@ VIPL_EXPORT VIP_RETURN VipRecvNotify(VIP_VI_HANDLE ViHandle, VIP_PVOID Context,
 
 VIPL_EXPORT VIP_RETURN VipCQNotify(VIP_CQ_HANDLE CQHandle, VIP_PVOID Context,
                                    VIP_CQ_CALLBACK Handler) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Cq> cq = ShareObject<Cq>(CQHandle);
     if (!cq || Handler == nullptr) return VIP_INVALID_PARAMETER;
     return cq->Notify({Handler, Context});

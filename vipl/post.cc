@@ -4,7 +4,7 @@
 #include "compat/descriptor.h"
 #include "compat/result.h"
 #include "verbs/base/epoch.h"
-#include "vipl/api.h"
+#include "vipl/face.h"
 #include "vipl/vi.h"
 
 namespace viaduct::vipl {
@@ -113,13 +113,13 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostReceive(VIP_DESCRIPTOR* d
 
 }  // namespace viaduct::vipl
 
-using viaduct::vipl::DataCall;
+using viaduct::vipl::DataPath;
 using viaduct::vipl::FindVi;
 using viaduct::vipl::Vi;
 
 VIPL_EXPORT VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
                                    VIP_MEM_HANDLE MemoryHandle) {
-  return DataCall([&]() -> VIP_RETURN {
+  return DataPath([&]() -> VIP_RETURN {
     const viaduct::verbs::EpochGuard guard;
     Vi* vi = FindVi(ViHandle);
     if (vi == nullptr || DescriptorPtr == nullptr) return VIP_INVALID_PARAMETER;
@@ -129,7 +129,7 @@ VIPL_EXPORT VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* Descr
 
 VIPL_EXPORT VIP_RETURN VipPostRecv(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
                                    VIP_MEM_HANDLE MemoryHandle) {
-  return DataCall([&]() -> VIP_RETURN {
+  return DataPath([&]() -> VIP_RETURN {
     const viaduct::verbs::EpochGuard guard;
     Vi* vi = FindVi(ViHandle);
     if (vi == nullptr || DescriptorPtr == nullptr) return VIP_INVALID_PARAMETER;

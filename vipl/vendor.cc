@@ -2,20 +2,20 @@
 // VI; tags on completion queues and deferred sends are not there, which the functions say once
 // their arguments are right.
 #include "dat/core/handle_table.h"
-#include "vipl/api.h"
 #include "vipl/cq.h"
+#include "vipl/face.h"
 #include "vipl/vi.h"
 
 using viaduct::core::Ref;
 using viaduct::core::ShareObject;
-using viaduct::vipl::Call;
+using viaduct::vipl::Control;
 using viaduct::vipl::Cq;
 using viaduct::vipl::ShareVi;
 using viaduct::vipl::Vi;
 
 VIPL_EXPORT VIP_PVOID VipGetUserData(VIP_VI_HANDLE ViHandle) {
   VIP_PVOID data = nullptr;
-  Call([&]() -> VIP_RETURN {
+  Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     if (!vi) return VIP_INVALID_PARAMETER;
     data = vi->user_data().load();
@@ -25,7 +25,7 @@ VIPL_EXPORT VIP_PVOID VipGetUserData(VIP_VI_HANDLE ViHandle) {
 }
 
 VIPL_EXPORT void VipSetUserData(VIP_VI_HANDLE ViHandle, VIP_PVOID UserData) {
-  Call([&]() -> VIP_RETURN {
+  Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     if (!vi) return VIP_INVALID_PARAMETER;
     vi->user_data().store(UserData);
@@ -35,7 +35,7 @@ VIPL_EXPORT void VipSetUserData(VIP_VI_HANDLE ViHandle, VIP_PVOID UserData) {
 
 VIPL_EXPORT VIP_RETURN VipAddTagCQ(VIP_CQ_HANDLE CQHandle, VIP_EVENT_HANDLE* Event,
                                    VIP_ULONG /*Tag*/, VIP_ULONG /*Priority*/) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     if (!ShareObject<Cq>(CQHandle) || Event == nullptr) return VIP_INVALID_PARAMETER;
     return VIP_ERROR_NOT_SUPPORTED;
   });
@@ -43,14 +43,14 @@ VIPL_EXPORT VIP_RETURN VipAddTagCQ(VIP_CQ_HANDLE CQHandle, VIP_EVENT_HANDLE* Eve
 
 VIPL_EXPORT VIP_RETURN VipRemoveTagCQ(VIP_CQ_HANDLE CQHandle, VIP_EVENT_HANDLE /*Event*/,
                                       VIP_ULONG /*Tag*/) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     return ShareObject<Cq>(CQHandle) ? VIP_ERROR_NOT_SUPPORTED : VIP_INVALID_PARAMETER;
   });
 }
 
 VIPL_EXPORT VIP_RETURN VipPostDeferredSends(VIP_VI_HANDLE ViHandle, VIP_BOOLEAN /*EnableInterrupt*/,
                                             VIP_BOOLEAN* SendsDeferred) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     if (!ShareVi(ViHandle) || SendsDeferred == nullptr) return VIP_INVALID_PARAMETER;
     return VIP_ERROR_NOT_SUPPORTED;
   });

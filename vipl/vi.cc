@@ -7,7 +7,7 @@
 #include "compat/result.h"
 #include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
-#include "vipl/api.h"
+#include "vipl/face.h"
 
 namespace viaduct::vipl {
 
@@ -152,7 +152,7 @@ namespace {
 
 using viaduct::core::Ref;
 using viaduct::core::ShareObject;
-using viaduct::vipl::Call;
+using viaduct::vipl::Control;
 using viaduct::vipl::Cq;
 using viaduct::vipl::Nic;
 using viaduct::vipl::ShareVi;
@@ -172,7 +172,7 @@ bool AttachCq(const Nic& nic, VIP_CQ_HANDLE handle, Ref<Cq>* out) {
 VIPL_EXPORT VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttribs,
                                    VIP_CQ_HANDLE SendCQHandle, VIP_CQ_HANDLE RecvCQHandle,
                                    VIP_VI_HANDLE* ViHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Nic> nic = ShareObject<Nic>(NicHandle);
     if (!nic || ViAttribs == nullptr || ViHandle == nullptr) return VIP_INVALID_PARAMETER;
     Ref<Cq> send_cq, receive_cq;
@@ -193,14 +193,14 @@ VIPL_EXPORT VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* 
 }
 
 VIPL_EXPORT VIP_RETURN VipDestroyVi(VIP_VI_HANDLE ViHandle) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     return vi ? vi->Free() : VIP_INVALID_PARAMETER;
   });
 }
 
 VIPL_EXPORT VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* ViAttribs) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     if (!vi || ViAttribs == nullptr) return VIP_INVALID_PARAMETER;
     return vi->SetAttributes(*ViAttribs);
@@ -210,7 +210,7 @@ VIPL_EXPORT VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBU
 VIPL_EXPORT VIP_RETURN VipQueryVi(VIP_VI_HANDLE ViHandle, VIP_VI_STATE* State,
                                   VIP_VI_ATTRIBUTES* ViAttribs, VIP_BOOLEAN* SendQEmpty,
                                   VIP_BOOLEAN* RecvQEmpty) {
-  return Call([&]() -> VIP_RETURN {
+  return Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(ViHandle);
     if (!vi || State == nullptr || ViAttribs == nullptr || SendQEmpty == nullptr ||
         RecvQEmpty == nullptr) {

@@ -1,6 +1,6 @@
 // What every exported function has in common.
-#ifndef VIADUCT_VIPL_API_H_
-#define VIADUCT_VIPL_API_H_
+#ifndef VIADUCT_VIPL_FACE_H_
+#define VIADUCT_VIPL_FACE_H_
 
 #include <vipl.h>
 
@@ -26,9 +26,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Protected(Body&& body) {
   }
 }
 
-// Runs a call on the data path.
+// Runs a call on the data path. `body` makes the EpochGuard itself.
 template <typename Body>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN DataCall(Body&& body) noexcept {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN DataPath(Body&& body) noexcept {
   return Protected(std::forward<Body>(body));
 }
 
@@ -36,16 +36,16 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN DataCall(Body&& body) noexcept {
 // may strike where it ends, so it is not noexcept. Inside a guard it is a signal handler's, which
 // has interrupted a post or a poll and would wait for it for ever.
 template <typename Body>
-VIP_RETURN Call(Body&& body) {
+VIP_RETURN Control(Body&& body) {
   if (verbs::InsideEpochGuard()) [[unlikely]]
     return VIP_ERROR_RESOURCE;
   const verbs::CancellationDisabled no_cancellation;
-  return DataCall(std::forward<Body>(body));
+  return DataPath(std::forward<Body>(body));
 }
 
 // Runs one that sleeps for its caller, whom pthread_cancel ends there.
 template <typename Body>
-VIP_RETURN WaitCall(Body&& body) {
+VIP_RETURN WaitControl(Body&& body) {
   if (verbs::InsideEpochGuard()) [[unlikely]]
     return VIP_ERROR_RESOURCE;
   const verbs::CancellationAsleep only_there;
@@ -54,4 +54,4 @@ VIP_RETURN WaitCall(Body&& body) {
 
 }  // namespace viaduct::vipl
 
-#endif  // VIADUCT_VIPL_API_H_
+#endif  // VIADUCT_VIPL_FACE_H_
