@@ -11,8 +11,6 @@
 
 namespace viaduct::compat {
 
-inline constexpr verbs::Nanos kNanosPerMilli = 1000000;
-
 // VIP_INFINITE is all ones of a VIP_ULONG; programs written when that had 32 bits pass 0xFFFFFFFF.
 inline bool IsInfinite(VIP_ULONG milliseconds) {
   return milliseconds == VIP_INFINITE || milliseconds == 0xFFFFFFFFul;
@@ -22,10 +20,11 @@ inline bool IsInfinite(VIP_ULONG milliseconds) {
 inline verbs::Deadline DeadlineAfter(const verbs::Clock& clock, VIP_ULONG milliseconds) {
   if (IsInfinite(milliseconds) ||
       milliseconds > static_cast<VIP_ULONG>(std::numeric_limits<verbs::Nanos>::max()) /
-                         static_cast<VIP_ULONG>(kNanosPerMilli)) {
+                         static_cast<VIP_ULONG>(verbs::kNanosPerMilli)) {
     return verbs::Deadline::Infinite();
   }
-  return verbs::Deadline::After(clock, static_cast<verbs::Nanos>(milliseconds) * kNanosPerMilli);
+  return verbs::Deadline::After(clock,
+                                static_cast<verbs::Nanos>(milliseconds) * verbs::kNanosPerMilli);
 }
 
 }  // namespace viaduct::compat

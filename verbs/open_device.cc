@@ -15,7 +15,6 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr char kRdma[] = "rdma";
-constexpr Nanos kMicro = 1'000;
 
 bool IsSoft(const std::string& name) {
   return name == kAnyDevice || name == "shm" || name == "iwarp";
@@ -32,7 +31,7 @@ absl::StatusOr<std::unique_ptr<Context>> OpenRdmaDevice(const Address& address,
   if (!loop.ok()) return loop.status();
   const std::optional<int64_t> spin = NumberOrAutoSetting(SettingId::kSpinUs);
   return module->open(**loop, address, name == kRdma ? "" : name,
-                      spin ? *spin * kMicro : WakeTime(**loop));
+                      spin ? *spin * kNanosPerMicro : WakeTime(**loop));
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include "compat/attributes.h"
 #include "compat/net_address.h"
 #include "compat/result.h"
-#include "compat/time.h"
 #include "dat/core/connection_header.h"
 #include "dat/core/connection_request.h"
 #include "dat/core/service_point.h"
+#include "verbs/base/clock.h"
 #include "verbs/base/settings.h"
 #include "vipl/face.h"
 #include "vipl/turn.h"
@@ -129,7 +129,7 @@ void Describe(const core::ConnectionRequest& request, const Nic& nic, VIP_NET_AD
 
 // Where a port may pass from one process of the line to the next just now: before it counts as a
 // stranger's, whatever the time-out.
-constexpr verbs::Nanos kPatience = 250 * compat::kNanosPerMilli;
+constexpr verbs::Nanos kPatience = 250 * verbs::kNanosPerMilli;
 
 // Nothing feeds the dispatcher yet: waiting on it is sleeping.
 core::Error Serve(Nic& nic, const core::ServicePoint::Options& options,
@@ -139,7 +139,7 @@ core::Error Serve(Nic& nic, const core::ServicePoint::Options& options,
     const core::Error error =
         core::ServicePoint::CreatePublic(nic.adapter(), options, dispatcher, out);
     if (error.code != core::Code::kConnQualInUse) return error;
-    const verbs::Nanos again = nic.adapter().DeadlineAfter(compat::kNanosPerMilli).at();
+    const verbs::Nanos again = nic.adapter().DeadlineAfter(verbs::kNanosPerMilli).at();
     if (again > end) return error;
     core::Event none;
     const core::Error slept = dispatcher.Wait(verbs::Deadline::At(again), {}, &none, nullptr);
@@ -252,7 +252,7 @@ VIPL_EXPORT VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS
     parameters.target.name = *remote_name;
     parameters.deadline = vi->nic().DeadlineAfter(TimeOut);
     parameters.header = &header;
-    parameters.grace = verbs::NumberSetting(verbs::SettingId::kGraceMs) * compat::kNanosPerMilli;
+    parameters.grace = verbs::NumberSetting(verbs::SettingId::kGraceMs) * verbs::kNanosPerMilli;
     return vi->Connect(parameters, RemoteViAttribs);
   });
 }

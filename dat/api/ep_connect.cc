@@ -13,7 +13,6 @@ namespace viaduct::dat {
 namespace {
 
 constexpr DAT_RETURN kBadEp = BadHandle(DAT_INVALID_HANDLE_EP);
-constexpr verbs::Nanos kNanosPerMilli = 1'000'000;
 
 }  // namespace
 
@@ -48,7 +47,7 @@ DAT_RETURN ConnectReturn(core::Error error, unsigned argument) {
 }
 
 verbs::Nanos ConnectGrace() {
-  return verbs::NumberSetting(verbs::SettingId::kDatGraceMs) * kNanosPerMilli;
+  return verbs::NumberSetting(verbs::SettingId::kDatGraceMs) * verbs::kNanosPerMilli;
 }
 
 DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,

@@ -90,7 +90,7 @@ inline core::Ref<core::EventDispatcher> ShareDispatcher(core::InterfaceAdapter& 
 // Microseconds end here: everything below counts nanoseconds to a deadline.
 inline verbs::Deadline ToDeadline(const core::InterfaceAdapter& adapter, DAT_TIMEOUT timeout) {
   if (timeout == DAT_TIMEOUT_INFINITE) return verbs::Deadline::Infinite();
-  return adapter.DeadlineAfter(verbs::Nanos{timeout} * 1000);
+  return adapter.DeadlineAfter(verbs::Nanos{timeout} * verbs::kNanosPerMicro);
 }
 
 // Private data as parameters number `argument` (size) and the next one (pointer).

@@ -11,6 +11,9 @@
 namespace viaduct::verbs {
 
 using Nanos = int64_t;
+inline constexpr Nanos kNanosPerMicro = 1'000;
+inline constexpr Nanos kNanosPerMilli = 1'000'000;
+inline constexpr Nanos kNanosPerSecond = 1'000'000'000;
 
 class Clock {
  public:

@@ -13,17 +13,17 @@
 namespace viaduct::verbs {
 namespace {
 
-constexpr Nanos kSecond = 1'000'000'000;
 // Without any time-out the kernel would restart the call after an SA_RESTART handler and the
 // caller would never learn of the signal; with one it returns EINTR. Some 100 years.
-constexpr Nanos kFarAway = 3'000'000'000 * kSecond;
+constexpr Nanos kFarAway = 3'000'000'000 * kNanosPerSecond;
 
 }  // namespace
 
 FutexResult FutexWait(std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) {
   static_assert(sizeof(word) == sizeof(uint32_t));
   const Nanos at = std::clamp<Nanos>(deadline.at(), 0, kFarAway);
-  const timespec until = {static_cast<time_t>(at / kSecond), static_cast<long>(at % kSecond)};
+  const timespec until = {static_cast<time_t>(at / kNanosPerSecond),
+                          static_cast<long>(at % kNanosPerSecond)};
   const int saved = errno;
   FutexResult result = FutexResult::kWoken;
   // WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC.

@@ -20,9 +20,6 @@ namespace {
 
 using iwarp::IwarpWire;
 
-constexpr Nanos kMicro = 1'000;
-constexpr Nanos kMilli = 1'000'000;
-
 DeviceAttributes Attributes(absl::string_view wires) {
   DeviceAttributes attributes;
   attributes.device = "soft";
@@ -50,9 +47,9 @@ absl::StatusOr<std::unique_ptr<Context>> OpenSoftDevice(const Address& address,
   absl::StatusOr<ControlThread*> loop = ControlThread::Get();
   if (!loop.ok()) return loop.status();
   const std::optional<int64_t> spin = NumberOrAutoSetting(SettingId::kSpinUs);
-  const Nanos spin_time = spin ? *spin * kMicro : WakeTime(**loop);
+  const Nanos spin_time = spin ? *spin * kNanosPerMicro : WakeTime(**loop);
 
-  const Nanos silence = NumberSetting(SettingId::kSilenceMs) * kMilli;
+  const Nanos silence = NumberSetting(SettingId::kSilenceMs) * kNanosPerMilli;
 
   const std::string forced = ChoiceSetting(SettingId::kWire);
   const std::string wires = forced != "auto" ? forced : wanted;
@@ -71,7 +68,7 @@ absl::StatusOr<std::unique_ptr<Context>> OpenSoftDevice(const Address& address,
     iwarp.address = address;
     iwarp.loopback_only = ChoiceSetting(SettingId::kListen) == "loopback";
     iwarp.silence = silence;
-    iwarp.first_word = NumberSetting(SettingId::kFirstWordMs) * kMilli;
+    iwarp.first_word = NumberSetting(SettingId::kFirstWordMs) * kNanosPerMilli;
     iwarp.crc = ChoiceSetting(SettingId::kCrc) == "on";
     options.wires.push_back(std::make_unique<IwarpWire>(**loop, iwarp));
   }

@@ -20,7 +20,6 @@ namespace viaduct::verbs::iwarp {
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr Nanos kSecond = 1'000'000'000;
 
 void SetOption(int fd, int level, int name, int value) {
   // What fails here (an option unknown to the kernel) leaves the connection usable.
@@ -98,7 +97,7 @@ Endpoint PeerEnd(int fd) {
 void SetConnectionOptions(int fd, Nanos silence) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   // The first probe after half of the time, three more in the other half.
-  const int seconds = static_cast<int>(std::clamp<Nanos>(silence / kSecond, 2, 7200));
+  const int seconds = static_cast<int>(std::clamp<Nanos>(silence / kNanosPerSecond, 2, 7200));
   SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds / 2);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 6));
   SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
@@ -125,7 +124,7 @@ Debt DebtOf(int fd) {
   constexpr int kUnansweredProbes = 2;
   debt.outstanding = true;
   debt.owed = info.tcpi_unacked > 0 || info.tcpi_probes >= kUnansweredProbes;
-  debt.silent_for = Nanos{info.tcpi_last_ack_recv} * 1'000'000;
+  debt.silent_for = Nanos{info.tcpi_last_ack_recv} * kNanosPerMilli;
   return debt;
 }
 
