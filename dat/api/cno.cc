@@ -20,7 +20,7 @@ DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent
                           DAT_CNO_HANDLE* cno_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     if (cno_handle == nullptr) return BadParameter(3);
     core::Ref<core::Notifier> notifier;
     core::Error error = core::Notifier::Create(*adapter, ToAgent(agent), &notifier);

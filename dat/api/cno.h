@@ -10,7 +10,7 @@
 namespace viaduct::dat {
 
 core::Ref<core::Notifier> ShareCno(DAT_CNO_HANDLE handle);
-constexpr DAT_RETURN kBadCno = BadHandle(DAT_INVALID_HANDLE_CNO);
+inline constexpr DAT_RETURN kBadCno = BadHandle(DAT_INVALID_HANDLE_CNO);
 
 }  // namespace viaduct::dat
 

@@ -9,7 +9,7 @@ DAT_RETURN dat_cno_fd_create(DAT_IA_HANDLE ia_handle, DAT_FD* file_descriptor,
                              DAT_CNO_HANDLE* cno_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     if (file_descriptor == nullptr) return BadParameter(2);
     if (cno_handle == nullptr) return BadParameter(3);
     core::Ref<core::Notifier> notifier;

@@ -209,7 +209,7 @@ DAT_RETURN PrintCounters(DAT_HANDLE handle, int counter, bool reset) {
 DAT_RETURN RunCounters(DAT_HANDLE handle, int group, bool start) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     switch (group) {
       case DCNT_IA_CM:
         adapter->CountConnections(start);

@@ -37,7 +37,7 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
     auto request = ShareCr(cr_handle);
     if (!request) return kBadCr;
     core::Ref<core::Endpoint> endpoint = ShareOf<core::Endpoint>(request->adapter(), ep_handle);
-    if (!endpoint && ep_handle != DAT_HANDLE_NULL) return BadHandle(DAT_INVALID_HANDLE_EP);
+    if (!endpoint && ep_handle != DAT_HANDLE_NULL) return kBadEp;
     DAT_RETURN checked = CheckPrivateData(request->adapter(), private_data_size, private_data, 3);
     if (checked != DAT_SUCCESS) return checked;
     return ToReturn(request->Accept(endpoint.get(), PrivateData(private_data_size, private_data)));

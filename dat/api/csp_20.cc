@@ -42,7 +42,7 @@ DAT_RETURN dat_csp_create(DAT_IA_HANDLE ia_handle, DAT_COMM* comm, DAT_IA_ADDRES
                           DAT_EVD_HANDLE evd_handle, DAT_CSP_HANDLE* csp_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     auto dispatcher = ShareRequestDispatcher(*adapter, evd_handle);
     if (!dispatcher) return BadHandle(DAT_INVALID_HANDLE_EVD_CR);
     if (comm == nullptr) return BadParameter(2);

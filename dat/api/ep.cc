@@ -13,14 +13,12 @@ namespace viaduct::dat {
 namespace {
 
 core::Ref<core::Endpoint> ShareEp(DAT_EP_HANDLE handle) { return Share<core::Endpoint>(handle); }
-constexpr DAT_RETURN kBadEp = BadHandle(DAT_INVALID_HANDLE_EP);
 
 // Every part may be DAT_HANDLE_NULL: not interested, or to be set by dat_ep_modify.
 DAT_RETURN TakeZone(core::InterfaceAdapter& adapter, DAT_PZ_HANDLE handle,
                     core::Endpoint::Parts* parts) {
   parts->zone = ShareOf<core::ProtectionZone>(adapter, handle);
-  return handle == DAT_HANDLE_NULL || parts->zone ? DAT_RETURN{DAT_SUCCESS}
-                                                  : BadHandle(DAT_INVALID_HANDLE_PZ);
+  return handle == DAT_HANDLE_NULL || parts->zone ? DAT_RETURN{DAT_SUCCESS} : kBadPz;
 }
 DAT_RETURN TakeDispatcher(core::InterfaceAdapter& adapter, DAT_EVD_HANDLE handle,
                           core::Stream stream, DAT_UINT32 subtype,
@@ -96,7 +94,7 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
                          DAT_EP_HANDLE* ep_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     DAT_EP_PARAM param = {};
     param.pz_handle = pz_handle;
     param.recv_evd_handle = recv_evd_handle;
@@ -128,7 +126,7 @@ DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_hand
                                   const DAT_EP_ATTR* ep_attributes, DAT_EP_HANDLE* ep_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     DAT_EP_PARAM param = {};
     param.pz_handle = pz_handle;
     param.recv_evd_handle = recv_evd_handle;
@@ -138,7 +136,7 @@ DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_hand
     DAT_RETURN taken = TakeParts(*adapter, kPartFields, param, &parts);
     if (taken != DAT_SUCCESS) return taken;
     parts.shared_receives = ShareOf<core::SharedReceiveQueue>(*adapter, srq_handle);
-    if (!parts.shared_receives) return BadHandle(DAT_INVALID_HANDLE_SRQ);
+    if (!parts.shared_receives) return kBadSrq;
     if (!FitsReceives(parts)) return BadParameter(2);
     if (ep_attributes == nullptr) return BadParameter(7);
     if (ep_handle == nullptr) return BadParameter(8);

@@ -10,11 +10,6 @@
 #include "verbs/base/settings.h"
 
 namespace viaduct::dat {
-namespace {
-
-constexpr DAT_RETURN kBadEp = BadHandle(DAT_INVALID_HANDLE_EP);
-
-}  // namespace
 
 bool ToAddress(const sockaddr* from, verbs::Address* out) {
   socklen_t length = 0;

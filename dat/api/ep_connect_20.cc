@@ -11,7 +11,7 @@ DAT_RETURN dat_ep_common_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
                                  const DAT_PVOID private_data) {
   return Control([&]() -> DAT_RETURN {
     auto endpoint = Share<core::Endpoint>(ep_handle);
-    if (!endpoint) return BadHandle(DAT_INVALID_HANDLE_EP);
+    if (!endpoint) return kBadEp;
     core::ConnectParameters parameters;
     DAT_RETURN checked = TakeAddress(remote_ia_address, &parameters.target.address);
     if (checked != DAT_SUCCESS) return checked;

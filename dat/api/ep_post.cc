@@ -28,7 +28,7 @@ DAT_RETURN PostRequest(DAT_EP_HANDLE handle, DAT_COUNT count, const DAT_LMR_TRIP
                        DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote, unsigned flags) {
   return DataPath<core::Endpoint>(
       handle, [&](core::Endpoint* endpoint) ABSL_ATTRIBUTE_ALWAYS_INLINE -> DAT_RETURN {
-        if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
+        if (endpoint == nullptr) return kBadEp;
         constexpr bool kRdma = kOpcode != verbs::Opcode::kSend;
         Segments segments;
         DAT_RETURN taken = segments.Take(count, iov);
@@ -92,7 +92,7 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
                             DAT_COMPLETION_FLAGS completion_flags) {
   return DataPath<core::Endpoint>(
       ep_handle, [&](core::Endpoint* endpoint) ABSL_ATTRIBUTE_ALWAYS_INLINE -> DAT_RETURN {
-        if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
+        if (endpoint == nullptr) return kBadEp;
         if (endpoint->has_shared_receives()) [[unlikely]]
           return Failure(DAT_INVALID_STATE);
         Segments segments;

@@ -15,7 +15,7 @@ DAT_RETURN dat_ep_post_send_with_invalidate(DAT_EP_HANDLE ep_handle, DAT_COUNT n
                                             DAT_BOOLEAN invalidate_flag,
                                             DAT_RMR_CONTEXT rmr_context) {
   return DataPath<core::Endpoint>(ep_handle, [&](core::Endpoint* endpoint) -> DAT_RETURN {
-    if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
+    if (endpoint == nullptr) return kBadEp;
     Segments segments;
     DAT_RETURN taken = segments.Take(num_segments, local_iov);
     if (taken != DAT_SUCCESS) return taken;
@@ -40,7 +40,7 @@ DAT_RETURN dat_ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep_handle, const DAT_RMR_T
                                         const DAT_RMR_TRIPLET* remote_iov,
                                         DAT_COMPLETION_FLAGS completion_flags) {
   return DataPath<core::Endpoint>(ep_handle, [&](core::Endpoint* endpoint) -> DAT_RETURN {
-    if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
+    if (endpoint == nullptr) return kBadEp;
     if (local_iov == nullptr) return BadParameter(2);
     if (remote_iov == nullptr) return BadParameter(4);
     if (remote_iov->segment_length > local_iov->segment_length) return Failure(DAT_LENGTH_ERROR);

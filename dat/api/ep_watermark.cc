@@ -6,8 +6,6 @@
 namespace viaduct::dat {
 namespace {
 
-constexpr DAT_RETURN kBadEp = BadHandle(DAT_INVALID_HANDLE_EP);
-
 bool TakeLimit(DAT_COUNT watermark, uint32_t* limit) {
   if (watermark == DAT_WATERMARK_INFINITE) {
     *limit = core::ReceiveWatch::kNoLimit;

@@ -64,7 +64,7 @@ DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
                           DAT_EVD_HANDLE* evd_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     if (evd_min_qlen <= 0) return BadParameter(2);
     auto notifier = ShareOf<core::Notifier>(*adapter, cno_handle);
     if (!notifier && cno_handle != DAT_HANDLE_NULL) return kBadCno;

@@ -16,7 +16,7 @@ DAT_RETURN PostAtomic(DAT_EP_HANDLE handle, verbs::Opcode opcode, uint64_t compa
                       uint64_t swap, const DAT_LMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
                       const DAT_RMR_TRIPLET* remote, unsigned flags) {
   return DataPath<core::Endpoint>(handle, [&](core::Endpoint* endpoint) -> DAT_RETURN {
-    if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
+    if (endpoint == nullptr) return kBadEp;
     const unsigned first = opcode == verbs::Opcode::kCompareAndSwap ? 4 : 3;
     if (local == nullptr) return BadParameter(first);
     if (remote == nullptr) return BadParameter(first + 2);
@@ -48,7 +48,7 @@ DAT_RETURN PostWriteImmediate(DAT_EP_HANDLE handle, DAT_COUNT count, const DAT_L
                               DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,
                               DAT_UINT32 immediate, unsigned flags) {
   return DataPath<core::Endpoint>(handle, [&](core::Endpoint* endpoint) -> DAT_RETURN {
-    if (endpoint == nullptr) return BadHandle(DAT_INVALID_HANDLE_EP);
+    if (endpoint == nullptr) return kBadEp;
     Segments segments;
     DAT_RETURN taken = segments.Take(count, local);
     if (taken != DAT_SUCCESS) return taken;

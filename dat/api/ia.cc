@@ -78,7 +78,7 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd_handl
                         DAT_PROVIDER_ATTR* provider_attributes) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     if ((ia_attr_mask & ~DAT_IA_ATTR_MASK{DAT_IA_FIELD_ALL}) != 0) return BadParameter(3);
     if (ia_attr_mask != 0 && ia_attributes == nullptr) return BadParameter(4);
     if ((provider_attr_mask & ~DAT_PROVIDER_ATTR_MASK{DAT_PROVIDER_FIELD_ALL}) != 0) {
@@ -107,7 +107,7 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd_handl
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     switch (static_cast<unsigned>(ia_flags)) {
       case DAT_CLOSE_ABRUPT_FLAG:
         return ToReturn(adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt));

@@ -12,7 +12,6 @@ namespace {
 core::Ref<core::MemoryRegion> ShareLmr(DAT_LMR_HANDLE handle) {
   return Share<core::MemoryRegion>(handle);
 }
-constexpr DAT_RETURN kBadLmr = BadHandle(DAT_INVALID_HANDLE_LMR);
 
 // Without a remote privilege there is no context for the other side.
 DAT_RMR_CONTEXT RemoteContext(const core::MemoryRegion& region) {
@@ -66,7 +65,7 @@ void Put(T* out, T value) {
 DAT_RETURN CheckSegments(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     if (count > 0 && segments == nullptr) return BadParameter(2);
     for (DAT_VLEN i = 0; i < count; ++i) {
       const DAT_LMR_TRIPLET& segment = segments[i];
@@ -83,14 +82,14 @@ DAT_RETURN CheckSegments(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET* segment
 DAT_RETURN CreateRegion(const RegionRequest& request, const RegionResults& results) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(request.ia);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     void* address = nullptr;
     uint64_t length = 0;
     DAT_LMR_HANDLE source = DAT_HANDLE_NULL;
     DAT_RETURN taken = TakeMemory(*adapter, request, &address, &length, &source);
     if (taken != DAT_SUCCESS) return taken;
     auto zone = ShareOf<core::ProtectionZone>(*adapter, request.zone);
-    if (!zone) return BadHandle(DAT_INVALID_HANDLE_PZ);
+    if (!zone) return kBadPz;
     const auto privileges = static_cast<unsigned>(request.privileges);
     if ((privileges & ~kPrivilegeFlags) != 0) return BadParameter(6);
     if (!request.base) return BadParameter(7);

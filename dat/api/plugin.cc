@@ -72,7 +72,7 @@ DAT_RETURN Open(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
 DAT_RETURN IsRelated(DAT_IA_HANDLE ia_handle, const DAT_NAME_PTR name, DAT_BOOLEAN* answer) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     if (name == nullptr) return BadParameter(2);
     if (answer == nullptr) return BadParameter(3);
     *answer = ToBoolean(EntryOf(*adapter).name == name);

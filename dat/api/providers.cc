@@ -343,7 +343,7 @@ DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* ia_handle) {
     if (ia_handle == nullptr) return BadParameter(2);
     if (core::HandleTable::TypeOf(handle) != core::ObjectType::kAdapter &&
         ProviderOf(handle) == nullptr) {
-      return BadHandle(DAT_INVALID_HANDLE_IA);
+      return kBadIa;
     }
     *ia_handle = handle;
     return DAT_SUCCESS;

@@ -28,7 +28,7 @@ DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
                           DAT_PSP_HANDLE* psp_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     auto dispatcher = ShareRequestDispatcher(*adapter, evd_handle);
     if (!dispatcher) return BadHandle(DAT_INVALID_HANDLE_EVD_CR);
     core::ServicePoint::Options options;
@@ -47,7 +47,7 @@ DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL* conn_qual,
                               DAT_PSP_HANDLE* psp_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     if (conn_qual == nullptr) return BadParameter(2);
     auto dispatcher = ShareRequestDispatcher(*adapter, evd_handle);
     if (!dispatcher) return BadHandle(DAT_INVALID_HANDLE_EVD_CR);

@@ -16,6 +16,12 @@ constexpr DAT_RETURN BadParameter(unsigned n) {
   return Failure(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1 + n - 1);
 }
 constexpr DAT_RETURN BadHandle(DAT_UINT32 subtype) { return Failure(DAT_INVALID_HANDLE, subtype); }
+// Of the types that several files take.
+inline constexpr DAT_RETURN kBadIa = BadHandle(DAT_INVALID_HANDLE_IA);
+inline constexpr DAT_RETURN kBadPz = BadHandle(DAT_INVALID_HANDLE_PZ);
+inline constexpr DAT_RETURN kBadEp = BadHandle(DAT_INVALID_HANDLE_EP);
+inline constexpr DAT_RETURN kBadLmr = BadHandle(DAT_INVALID_HANDLE_LMR);
+inline constexpr DAT_RETURN kBadSrq = BadHandle(DAT_INVALID_HANDLE_SRQ);
 
 // A provider's answer: some leave the class away.
 constexpr DAT_RETURN FromProvider(DAT_RETURN answer) {

@@ -23,7 +23,7 @@ DAT_RETURN CreateWindow(DAT_PZ_HANDLE pz_handle, verbs::WindowScope scope,
                         DAT_RMR_HANDLE* rmr_handle) {
   return Control([&]() -> DAT_RETURN {
     auto zone = Share<core::ProtectionZone>(pz_handle);
-    if (!zone) return BadHandle(DAT_INVALID_HANDLE_PZ);
+    if (!zone) return kBadPz;
     if (rmr_handle == nullptr) return BadParameter(2);
     core::Ref<core::MemoryWindow> window;
     core::Error error = core::MemoryWindow::Create(*zone, scope, &window);
@@ -37,7 +37,7 @@ DAT_RETURN BindWindow(const WindowRequest& request) {
     auto window = ShareRmr(request.rmr);
     if (!window) return kBadRmr;
     auto endpoint = ShareOf<core::Endpoint>(window->adapter(), request.ep);
-    if (!endpoint) return BadHandle(DAT_INVALID_HANDLE_EP);
+    if (!endpoint) return kBadEp;
     if (request.triplet == nullptr) return BadParameter(request.triplet_argument);
     const DAT_LMR_TRIPLET& triplet = *request.triplet;
     core::MemoryWindow::Binding binding;
@@ -46,7 +46,7 @@ DAT_RETURN BindWindow(const WindowRequest& request) {
     if (binding.length != 0) {
       if (request.lmr != DAT_HANDLE_NULL) {
         binding.region = ShareOf<core::MemoryRegion>(window->adapter(), request.lmr);
-        if (!binding.region) return BadHandle(DAT_INVALID_HANDLE_LMR);
+        if (!binding.region) return kBadLmr;
       } else {
         binding.region = window->adapter().FindRegion(triplet.lmr_context);
       }

@@ -22,9 +22,9 @@ DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_
                           DAT_EVD_HANDLE evd_handle, DAT_RSP_HANDLE* rsp_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     auto endpoint = ShareOf<core::Endpoint>(*adapter, ep_handle);
-    if (!endpoint && ep_handle != DAT_HANDLE_NULL) return BadHandle(DAT_INVALID_HANDLE_EP);
+    if (!endpoint && ep_handle != DAT_HANDLE_NULL) return kBadEp;
     auto dispatcher = ShareRequestDispatcher(*adapter, evd_handle);
     if (!dispatcher) return BadHandle(DAT_INVALID_HANDLE_EVD_CR);
     if (rsp_handle == nullptr) return BadParameter(5);

@@ -10,7 +10,6 @@ namespace {
 core::Ref<core::SharedReceiveQueue> ShareSrq(DAT_SRQ_HANDLE handle) {
   return Share<core::SharedReceiveQueue>(handle);
 }
-constexpr DAT_RETURN kBadSrq = BadHandle(DAT_INVALID_HANDLE_SRQ);
 
 }  // namespace
 
@@ -19,9 +18,9 @@ DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_
                           DAT_SRQ_HANDLE* srq_handle) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
-    if (!adapter) return BadHandle(DAT_INVALID_HANDLE_IA);
+    if (!adapter) return kBadIa;
     auto zone = ShareOf<core::ProtectionZone>(*adapter, pz_handle);
-    if (!zone) return BadHandle(DAT_INVALID_HANDLE_PZ);
+    if (!zone) return kBadPz;
     if (srq_attr == nullptr || srq_attr->max_recv_dtos <= 0 || srq_attr->max_recv_iov < 0 ||
         srq_attr->max_recv_iov > kMaxSegments || srq_attr->low_watermark != DAT_SRQ_LW_DEFAULT) {
       return BadParameter(3);
