@@ -1,5 +1,4 @@
 // Peer to peer: [SPEC] VipConnectPeerRequest, VipConnectPeerDone, VipConnectPeerWait.
-#include <optional>
 #include <random>
 
 #include "absl/cleanup/cleanup.h"

@@ -1,6 +1,5 @@
 #include "vipl/cq.h"
 
-#include <limits>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"

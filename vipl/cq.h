@@ -7,8 +7,6 @@
 
 #include <vipl.h>
 
-#include <atomic>
-
 #include "absl/base/thread_annotations.h"
 #include "dat/core/event.h"
 #include "dat/core/event_dispatcher.h"

@@ -1,7 +1,6 @@
 #include "vipl/work_queue.h"
 
 #include "compat/result.h"
-#include "verbs/base/epoch.h"
 
 namespace viaduct::vipl {
 

@@ -1,6 +1,5 @@
 // The functions whose parameters are those of 1.2 alone.
 #include "dat/api/cr.h"
-#include "dat/api/face.h"
 #include "dat/api/lmr.h"
 #include "dat/api/rmr.h"
 

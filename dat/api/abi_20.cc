@@ -2,7 +2,6 @@
 #include <optional>
 
 #include "dat/api/cr.h"
-#include "dat/api/face.h"
 #include "dat/api/lmr.h"
 #include "dat/api/rmr.h"
 

@@ -1,7 +1,6 @@
 // The connection to a common service point, which 1.2 lacks.
 #include "dat/api/ep_connect.h"
 #include "dat/api/face.h"
-#include "dat/api/registration.h"
 #include "dat/core/endpoint.h"
 
 namespace viaduct::dat {

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "absl/base/attributes.h"
-#include "absl/types/span.h"
 #include "dat/api/ep_attributes.h"
 #include "dat/api/face.h"
 #include "dat/api/request_flags.h"

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "dat/api/return_code.h"
 #include "verbs/base/lock.h"
 
 namespace viaduct::dat {

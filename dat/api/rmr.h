@@ -2,7 +2,6 @@
 #ifndef VIADUCT_DAT_API_RMR_H_
 #define VIADUCT_DAT_API_RMR_H_
 
-#include <cstdint>
 #include <optional>
 
 #include "dat/api/abi.h"

@@ -1,5 +1,4 @@
 // What 2.0 adds to remote memory regions: those of one endpoint.
-#include "dat/api/face.h"
 #include "dat/api/rmr.h"
 
 namespace viaduct::dat {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "absl/types/span.h"
 #include "gtest/gtest.h"
 
 namespace viaduct::core {

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "dat/core/endpoint.h"
-#include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/probes.h"
 #include "verbs/base/at_fork.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "dat/core/connect_attempt.h"
-#include "dat/core/connection_manager.h"
 #include "dat/core/connection_request.h"
 #include "dat/core/discard_queue.h"
 #include "dat/core/handle_table.h"

@@ -12,7 +12,6 @@
 #include "dat/core/peer_listening.h"
 #include "dat/core/probes.h"
 #include "dat/core/receive_watch.h"
-#include "verbs/base/epoch.h"
 
 namespace viaduct::core {
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "dat/core/event_dispatcher.h"
-#include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"

@@ -1,7 +1,6 @@
 #include "dat/core/peer_listening.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "dat/core/connect_attempt.h"

@@ -1,7 +1,6 @@
 #include "dat/core/peer_match.h"
 
 #include <string>
-#include <utility>
 
 namespace viaduct::core {
 

@@ -19,7 +19,6 @@
 // A process that is stopped says nothing. It is passed over, and what it was told it hears when it
 // goes on; whoever asks waits for all the answers together no longer than AnswerFor says.
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 
 #include <cstring>
-#include <string>
 
 #include "gtest/gtest.h"
 

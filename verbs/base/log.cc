@@ -10,7 +10,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "verbs/base/settings.h"
 #include "verbs/base/uncancelled.h"
 

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <string>
 #include <utility>
 
 #include "gtest/gtest.h"

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <string>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -2,8 +2,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <string>
-
 #include "gtest/gtest.h"
 #include "verbs/soft/iwarp/testing_device.h"
 #include "verbs/soft/iwarp/testing_peer.h"

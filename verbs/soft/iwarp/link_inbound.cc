@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <string>
 #include <utility>
 
 #include "verbs/base/byte_order.h"

@@ -1,5 +1,4 @@
 // What a link sends, to a plain socket.
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>

@@ -1,10 +1,8 @@
 // One end of ours against a plain socket that says byte by byte what a test wants.
 #include <array>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"

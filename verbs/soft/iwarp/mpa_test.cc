@@ -1,6 +1,5 @@
 #include "verbs/soft/iwarp/mpa.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 

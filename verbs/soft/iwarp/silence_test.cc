@@ -1,14 +1,11 @@
 // A network that goes away, in a network namespace of the test's own.
-#include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <memory>
-#include <string>
 
 #include "gtest/gtest.h"
 #include "verbs/base/fd.h"

@@ -2,7 +2,6 @@
 #define VIADUCT_VERBS_SOFT_IWARP_TESTING_PEER_H_
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

@@ -1,6 +1,5 @@
 #include "verbs/soft/iwarp/transmit_stream.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
