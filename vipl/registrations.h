@@ -92,9 +92,12 @@ class Registrations {
   // Nobody finds one of them any more. The regions stay as they are, until the adapter closes.
   void HideAll();
 
-  // False unless `handle` is that of a region that begins at `address`. A call of `change` sees and
-  // may change the registration under the lock; nothing is changed when it returns another code.
+  // False unless `handle` is that of a region that begins at `address`; else *out is what it was
+  // registered with, or updated to.
   bool Query(VIP_MEM_HANDLE handle, const void* address, VIP_MEM_ATTRIBUTES* out);
+  // VIP_INVALID_PARAMETER unless `handle` is that of a region that begins at `address`; else the
+  // answer of `change`, which is called with the region, under the lock. The registration has
+  // `attributes` from then on if that was VIP_SUCCESS, and else what it had.
   template <typename Change>
   VIP_RETURN Update(VIP_MEM_HANDLE handle, const void* address,
                     const VIP_MEM_ATTRIBUTES& attributes, const Change& change) {

@@ -32,8 +32,9 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
 
   VIP_RETURN SetAttributes(const VIP_VI_ATTRIBUTES& attributes);
   VIP_VI_ATTRIBUTES attributes() const;
-  // Error, also for who has seen the first flushed descriptor, and then all are flushed and Done
-  // finds them: outside of an EpochGuard, it may sleep for a moment.
+  // Who has seen a descriptor flushed by the end of the connection is told kError; and when this
+  // says kError, all that were posted are flushed, and Done finds them. It may wait for the
+  // executor: not inside an EpochGuard.
   compat::ViState state() const;
   bool Allows(compat::ViCall call) const {
     return compat::VerdictOf(state(), call) != compat::ViVerdict::kInvalidState;
@@ -42,8 +43,10 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   // Data path: inside an EpochGuard.
   VIP_RETURN PostSend(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
   VIP_RETURN PostReceive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
+
   WorkQueue& sends() { return sends_; }
   WorkQueue& receives() { return receives_; }
+  // Whose descriptor `cookie` is that of.
   WorkQueue& QueueOf(uint64_t cookie) {
     return WorkQueue::SideOf(cookie) == WorkQueue::Side::kReceive ? receives_ : sends_;
   }

@@ -23,7 +23,7 @@ ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, Immediat
       executor_(executor),
       address_(parameters.target.address),
       ports_(std::move(ports)),
-      silence_is_timeout_(parameters.header != nullptr || parameters.peer != nullptr),
+      is_vipl_(parameters.header != nullptr || parameters.peer != nullptr),
       peer_(parameters.peer != nullptr ? std::optional<PeerRequest>(*parameters.peer)
                                        : std::nullopt),
       timer_(std::move(timer)),
@@ -86,7 +86,7 @@ std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
     if (absl::IsResourceExhausted(started)) return EndpointInput::kNoResources;
   }
   verbs::Nanos again = executor_.Now() + back_off_;
-  if (!peer_.has_value() && (grace_end_.at() <= again || (refused_ && !silence_is_timeout_))) {
+  if (!peer_.has_value() && (grace_end_.at() <= again || (refused_ && !is_vipl_))) {
     return EndpointInput::kNonPeerRejected;
   }
   back_off_ = std::min(2 * back_off_, peer_.has_value() ? kLongestPeerBackOff : kLongestBackOff);
@@ -123,7 +123,7 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
     case verbs::ConnectOutcome::kUnreachable:
       if (!pair_.Heard()) return EndpointInput::kUnreachable;
       // It has the request, and was cut off before it answered.
-      if (!silence_is_timeout_) return EndpointInput::kTimedOut;
+      if (!is_vipl_) return EndpointInput::kTimedOut;
       // Until VIPL's time-out; the next try may say that there is no way.
       RetryLater(executor_.Now() + back_off_);
       return std::nullopt;
@@ -134,7 +134,7 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
       std::optional<ConnectionHeader> header;
       if (headed_) header = ParseHeader(data, &size);
       // A name of DAT is served once: nobody at the other ports has it.
-      if (header.has_value() && header->kind == HeaderKind::kBusy && !silence_is_timeout_) {
+      if (header.has_value() && header->kind == HeaderKind::kBusy && !is_vipl_) {
         return EndpointInput::kNonPeerRejected;
       }
       if (header.has_value() && header->kind == HeaderKind::kMismatch && peer_.has_value()) {
@@ -182,7 +182,7 @@ void ConnectAttempt::Accepted(absl::Span<const uint8_t>* data, EndpointProfile* 
 }
 
 EndpointInput ConnectAttempt::TimedOut() {
-  bool heard = silence_is_timeout_ || heard_ || pair_.Heard();
+  bool heard = is_vipl_ || heard_ || pair_.Heard();
   pair_.Disconnect(verbs::DisconnectMode::kAbrupt);
   return heard ? EndpointInput::kTimedOut : EndpointInput::kUnreachable;
 }

@@ -89,7 +89,10 @@ class ConnectAttempt {
   verbs::Executor& executor_;
   const verbs::Address address_;
   const std::vector<uint16_t> ports_;
-  const bool silence_is_timeout_;  // VIPL knows no other word for it
+  // A request of VIPL, not of DAT: one that was refused is repeated within the grace too, one that
+  // was cut off before its answer until the deadline, and a host that was never heard has timed
+  // out then, as any other.
+  const bool is_vipl_;
   const std::optional<PeerRequest> peer_;
   const Timer timer_;
   std::vector<uint8_t> data_;  // header and the consumer's private data

@@ -94,7 +94,8 @@ struct ConnectParameters {
   ConnectTarget target;
   verbs::Deadline deadline = verbs::Deadline::Infinite();
   absl::Span<const uint8_t> private_data;
-  verbs::Nanos grace = 0;  // repeats a "nobody there" until then
+  // For how long a request that nobody was there for is repeated, if the deadline is not before.
+  verbs::Nanos grace = 0;
   // VIPL: header with the two discriminators.
   const ConnectionHeader* header = nullptr;
   // VIPL, peer to peer, instead of grace and header: `target` is where it is dialled. Until the

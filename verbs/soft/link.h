@@ -4,9 +4,8 @@
 // calls the pair's "for the wire" operations (queue_pair.h). Locks, in order:
 //   inbound lock (the pair's home completion queue)  ->  send lock
 // Pump runs under the send lock; Poll and Heat under the inbound lock; Start and Cool under both.
-// Neither may
-// sleep, and neither may take a lock that a caller of the wire's own control path holds while it
-// calls the pair. Everything else that a wire does happens on the executor.
+// What runs under either must not sleep, nor take a lock that the wire's own control path holds
+// while it calls the pair. Everything else that a wire does happens on the executor.
 #ifndef VIADUCT_VERBS_SOFT_LINK_H_
 #define VIADUCT_VERBS_SOFT_LINK_H_
 
@@ -23,9 +22,9 @@ class Link {
  public:
   // Emits posted sends as far as there is room:
   //   while (SendEntry* entry = pair->NextToEmit()) { ...; pair->Emitted(); }
-  // Stops where the wire is full and goes on when it is called again: after each PostSend, after
-  // each Poll that leaves something unemitted, and by SoftQueuePair::Attend. The pair breaks where
-  // it throws bad_alloc, as with Poll.
+  // Stops where the wire is full, and goes on when it is called again: by each post, and by each
+  // look at the pair (a poll, SoftQueuePair::Attend), behind Poll, while a send is not done. Pump
+  // and Poll may throw std::bad_alloc: then the pair breaks.
   virtual void Pump() = 0;
 
   // Consumes what has arrived, up to about `budget` messages, through the pair's inbound
