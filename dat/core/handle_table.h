@@ -61,6 +61,6 @@ constexpr Error InvalidHandle() {
 
 }  // namespace viaduct::core
 
-#include "dat/core/handle_table_inl.h"
+#include "dat/core/handle_table_inline.h"
 
 #endif  // VIADUCT_DAT_CORE_HANDLE_TABLE_H_

@@ -7,8 +7,8 @@
 //
 // One load tells a live handle from all else: the upper 16 bits must be what the handle and the
 // type say. A handle that is not a multiple of 8 matches no entry.
-#ifndef VIADUCT_DAT_CORE_HANDLE_TABLE_INL_H_
-#define VIADUCT_DAT_CORE_HANDLE_TABLE_INL_H_
+#ifndef VIADUCT_DAT_CORE_HANDLE_TABLE_INLINE_H_
+#define VIADUCT_DAT_CORE_HANDLE_TABLE_INLINE_H_
 
 #include <atomic>
 #include <cstdint>
@@ -79,4 +79,4 @@ Ref<T> ShareObject(Handle handle, ObjectType type) {
 
 }  // namespace viaduct::core
 
-#endif  // VIADUCT_DAT_CORE_HANDLE_TABLE_INL_H_
+#endif  // VIADUCT_DAT_CORE_HANDLE_TABLE_INLINE_H_
