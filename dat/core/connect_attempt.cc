@@ -7,10 +7,11 @@
 namespace viaduct::core {
 namespace {
 
-constexpr verbs::Nanos kFirstBackOff = 1'000'000;          // 1 ms
-constexpr verbs::Nanos kLongestBackOff = 20'000'000;       // 20 ms
-constexpr verbs::Nanos kLongestPeerBackOff = 100'000'000;  // the other side dials when it comes
-constexpr int kFullRound = 4;                              // every fourth round looks at all ports
+constexpr verbs::Nanos kFirstBackOff = verbs::kNanosPerMilli;
+constexpr verbs::Nanos kLongestBackOff = 20 * verbs::kNanosPerMilli;
+// The other side dials when it comes.
+constexpr verbs::Nanos kLongestPeerBackOff = 100 * verbs::kNanosPerMilli;
+constexpr int kFullRound = 4;  // every fourth round looks at all ports
 
 }  // namespace
 

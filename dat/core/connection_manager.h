@@ -46,15 +46,15 @@ class ConnectionManager {
   };
 
   // How long the port of a shared name outlives its last point, and a request waits for the next.
-  static constexpr verbs::Nanos kLinger = 5'000'000;
+  static constexpr verbs::Nanos kLinger = 5 * verbs::kNanosPerMilli;
   // The same after a look: a point that met nobody and went within kLook. Whoever waits for no
   // longer does something else between two looks, and comes back.
-  static constexpr verbs::Nanos kLook = 50'000'000;
-  static constexpr verbs::Nanos kLookLinger = 300'000'000;
+  static constexpr verbs::Nanos kLook = 50 * verbs::kNanosPerMilli;
+  static constexpr verbs::Nanos kLookLinger = 300 * verbs::kNanosPerMilli;
   // How long another process of the host is given for a word, which its control thread says: a
   // process may be stopped. A waiter whose own time ends before may not wait for the whole of it.
-  static constexpr verbs::Nanos kLongestAnswer = 1'000'000'000;
-  static constexpr verbs::Nanos kShortestAnswer = 250'000'000;
+  static constexpr verbs::Nanos kLongestAnswer = verbs::kNanosPerSecond;
+  static constexpr verbs::Nanos kShortestAnswer = 250 * verbs::kNanosPerMilli;
 
   // The process's manager of the device of that name at `address`, made on first use and kept
   // while an adapter is open on it. kNotFound: no interface has the address, or there is no such

@@ -1,9 +1,7 @@
 #include "verbs/base/control_thread.h"
 
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,9 +21,8 @@
 namespace viaduct::verbs {
 namespace {
 
-constexpr Nanos kSecond = 1'000'000'000;
-constexpr Nanos kTickPeriod = 1'000'000;
-constexpr Nanos kLongestExit = kSecond;  // of a loop that cannot run; others take microseconds
+constexpr Nanos kTickPeriod = kNanosPerMilli;
+constexpr Nanos kLongestExit = kNanosPerSecond;  // of a loop that cannot run; else microseconds
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 constexpr int kEventsAtOnce = 64;
 constexpr uint64_t kWakeId = 0;  // epoll data of the eventfd; watches count from 1
@@ -41,15 +38,15 @@ absl::Status NoResources(const char* call, int error) {
 int EpollWait(int epoll, epoll_event* events, int capacity, Nanos duration) {
   static std::atomic<bool> has_nanoseconds{true};
   if (has_nanoseconds.load(std::memory_order_relaxed)) {
-    const timespec timeout = {static_cast<time_t>(duration / kSecond),
-                              static_cast<long>(duration % kSecond)};
+    const timespec timeout = {static_cast<time_t>(duration / kNanosPerSecond),
+                              static_cast<long>(duration % kNanosPerSecond)};
     const int count =
         epoll_pwait2(epoll, events, capacity, duration == kNever ? nullptr : &timeout, nullptr);
     // Old kernels say ENOSYS; filters of system calls have other words for it.
     if (count >= 0 || errno == EINTR) return count;
     has_nanoseconds.store(false, std::memory_order_relaxed);
   }
-  const Nanos milliseconds = duration / 1'000'000 + (duration % 1'000'000 != 0);
+  const Nanos milliseconds = duration / kNanosPerMilli + (duration % kNanosPerMilli != 0);
   return epoll_wait(
       epoll, events, capacity,
       duration == kNever ? -1 : static_cast<int>(std::min<Nanos>(milliseconds, 1'000'000'000)));
@@ -336,7 +333,7 @@ void ControlThread::WaitUntilNotRunning(const void* object) {
 Nanos ControlThread::Now() const {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
+  return now.tv_sec * kNanosPerSecond + now.tv_nsec;
 }
 
 void ControlThread::Post(Task task) {

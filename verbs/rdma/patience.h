@@ -38,7 +38,7 @@ inline constexpr uint8_t kReceiverNotReadyTimer = 12;
 inline constexpr int kDropBounces = 16;
 
 // What a device is given to complete what it held when its connection ended, look by look.
-inline constexpr Nanos kBurialInterval = 1'000'000;
+inline constexpr Nanos kBurialInterval = kNanosPerMilli;
 inline constexpr int kBurialTries = 200;
 // Looks into a completion queue in which others complete, too: it may never be dry.
 inline constexpr int kHarvests = 4096;
@@ -50,7 +50,7 @@ inline constexpr size_t kKeysKept = 4;
 
 // Of a disconnect request that the peer does not answer the kernel says so after about 70 s, unless
 // it had no memory for it.
-inline constexpr Nanos kFarewell = 120'000'000'000;
+inline constexpr Nanos kFarewell = 120 * kNanosPerSecond;
 
 inline constexpr int kBacklog = 1024;  // connection requests that the control thread has not seen
 

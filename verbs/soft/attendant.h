@@ -19,7 +19,7 @@ class SoftCompletionQueue;
 
 class Attendant {
  public:
-  static constexpr Nanos kTick = 1'000'000;
+  static constexpr Nanos kTick = kNanosPerMilli;
 
   explicit Attendant(Executor& executor);
   ~Attendant();

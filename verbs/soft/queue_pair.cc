@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kMaxTaken = 256;
 
 // For so long a message that finds no receive holds up the end of its connection.
-constexpr Nanos kTakeTime = 1'000'000'000;
+constexpr Nanos kTakeTime = kNanosPerSecond;
 
 SoftCompletionQueue& AsSoft(CompletionQueue* queue) {
   return *static_cast<SoftCompletionQueue*>(queue);

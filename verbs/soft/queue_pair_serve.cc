@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kDefaultBudget = 64;  // messages per look, when nobody takes completions
 constexpr int kTries = 100;
-constexpr Nanos kLookAgain = 1'000'000;
+constexpr Nanos kLookAgain = kNanosPerMilli;
 
 // Whoever polls in a loop keeps the lock of his queue for most of the time; a poster may have been
 // stopped in the middle, and is not waited for.

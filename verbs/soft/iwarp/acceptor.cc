@@ -19,8 +19,8 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
-constexpr Nanos kRejectLinger = 1'000'000'000;
-constexpr Nanos kNoDescriptorsPause = 100'000'000;
+constexpr Nanos kRejectLinger = kNanosPerSecond;
+constexpr Nanos kNoDescriptorsPause = 100 * kNanosPerMilli;
 constexpr int kAcceptsPerTurn = 64;
 constexpr int kFreePortAttempts = 16;
 

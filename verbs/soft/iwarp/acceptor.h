@@ -26,14 +26,14 @@ struct Arrival {
 };
 
 struct AcceptorOptions {
-  Nanos request_time = 5'000'000'000;  // from the TCP connection to a whole request
-  Nanos silence = 10'000'000'000;      // SetConnectionOptions
+  Nanos request_time = 5 * kNanosPerSecond;  // from the TCP connection to a whole request
+  Nanos silence = 10 * kNanosPerSecond;      // SetConnectionOptions
   // Connections without a request. At this number the oldest gives way once it has had `patience`;
   // until then, or until one of them has spoken, no other is accepted, so that a burst of honest
   // ones only waits.
   // As many that were rejected may wait for their peers to close.
   size_t max_half_open = 256;
-  Nanos patience = 1'000'000'000;
+  Nanos patience = kNanosPerSecond;
 };
 
 // Listens on one port until destroyed. Garbage, silence and requests that cannot be accepted end

@@ -17,7 +17,7 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
-constexpr Nanos kRejectLinger = 1'000'000'000;
+constexpr Nanos kRejectLinger = kNanosPerSecond;
 constexpr size_t kMostRejected = 256;
 
 class Incoming final : public IncomingConnection {

@@ -160,7 +160,7 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
       result = SleepOn(word, seen, deadline);
     } else {
       entries[0] = {seen, reinterpret_cast<uint64_t>(&word), kFutex32 | kFutexPrivate, 0};
-      timespec until = {deadline.at() / 1'000'000'000, deadline.at() % 1'000'000'000};
+      timespec until = {deadline.at() / kNanosPerSecond, deadline.at() % kNanosPerSecond};
       // Behind a handler with SA_RESTART the kernel goes on waiting, time-out or not.
       const long waited = SleepIn(SYS_futex_waitv, reinterpret_cast<long>(entries), count, 0,
                                   reinterpret_cast<long>(&until), CLOCK_MONOTONIC, 0);
