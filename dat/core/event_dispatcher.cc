@@ -482,13 +482,9 @@ void EventDispatcher::Forget(Handle subject) {
 
 void EventDispatcher::Remove(Handle subject, uint64_t cookie) {
   PassLockHolder lock(&queue_->lock());
-  bool removed = false;
-  events_.RemoveIf([&](const Event& event) {
-    if (removed || event.type != EventType::kCompletion || event.subject != subject ||
-        event.cookie != cookie) {
-      return false;
-    }
-    return removed = true;
+  events_.RemoveFirst([&](const Event& event) {
+    return event.type == EventType::kCompletion && event.subject == subject &&
+           event.cookie == cookie;
   });
 }
 

@@ -66,6 +66,15 @@ class EventRing {
     }
     tail_ = kept;
   }
+  // The oldest for which it holds, if any; costs as many as are older.
+  template <typename Predicate>
+  void RemoveFirst(Predicate predicate) {
+    for (size_t i = head_; i != tail_; ++i) {
+      if (!predicate(slots_[i & (capacity_ - 1)])) continue;
+      for (; i != head_; --i) slots_[i & (capacity_ - 1)] = slots_[(i - 1) & (capacity_ - 1)];
+      return Pop();
+    }
+  }
 
  private:
   static_assert(std::is_trivially_copyable_v<Event>);

@@ -56,5 +56,25 @@ TEST(EventRing, RemoveIfKeepsTheOrderOfTheRest) {
   EXPECT_EQ(last, 98u);
 }
 
+TEST(EventRing, RemoveFirstTakesOneOutOfTheMiddle) {
+  EventRing ring;
+  ring.Reserve(8);
+  for (uint64_t i = 0; i < 5; ++i) ring.Push(Numbered(i));
+  for (uint64_t i = 0; i < 4; ++i) ring.Pop();
+  ring.Push(Numbered(99));
+  for (uint64_t i = 0; i < 6; ++i) ring.Push(Numbered(i % 4));  // across the end of the array
+  ring.RemoveFirst([](const Event& event) { return event.cookie == 2; });
+  ring.RemoveFirst([](const Event& event) { return event.cookie == 99; });
+  ring.RemoveFirst([](const Event& event) { return event.cookie == 77; });
+  for (const uint64_t left : {4, 0, 1, 3, 0, 1}) {
+    ASSERT_FALSE(ring.empty());
+    EXPECT_EQ(ring.Front().cookie, left);
+    ring.Pop();
+  }
+  EXPECT_TRUE(ring.empty());
+  ring.RemoveFirst([](const Event&) { return true; });
+  EXPECT_TRUE(ring.empty());
+}
+
 }  // namespace
 }  // namespace viaduct::core
