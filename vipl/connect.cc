@@ -31,7 +31,7 @@ VIP_RETURN Vi::AwaitOutcome() {
 }
 
 VIP_RETURN Vi::Connect(const core::ConnectParameters& parameters, VIP_VI_ATTRIBUTES* peer) {
-  const Turn turn(&connecting_);
+  const Turn turn(&turns_);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
   BeginAttempt();
   const core::Error error = endpoint_->Connect(parameters);
@@ -47,7 +47,7 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
   const core::Ref<core::ConnectionRequest> request =
       core::ShareObject<core::ConnectionRequest>(handle);
   if (!request) return VIP_INVALID_PARAMETER;
-  const Turn turn(&connecting_);
+  const Turn turn(&turns_);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectAccept)) return VIP_INVALID_STATE;
   // Nothing of this is told to the requester: the caller may try again with another VI.
   const VIP_RETURN match =
@@ -68,6 +68,9 @@ VIP_RETURN Vi::Disconnect() {
     // It is another meanwhile: an attempt began or failed just now.
     if (error.code == core::Code::kInvalidState) continue;
     if (idle || !error.ok()) return compat::ResultOf(error);
+    // Before the VI is Idle and another attempt may begin: a thread that slept in this one may be a
+    // while on its way out.
+    turns_.End();
     return compat::ResultOf(endpoint_->Reset());
   }
 }

@@ -29,7 +29,7 @@ void Vi::BeginAttempt() {
 }
 
 VIP_RETURN Vi::ConnectPeer(const core::ConnectParameters& parameters) {
-  const Turn turn(&connecting_);
+  const Turn turn(&turns_);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
   BeginAttempt();
   // Who sees the VI pending also finds that it has asked.

@@ -87,9 +87,7 @@ void Vi::FreeParts() {
 }
 
 VIP_RETURN Vi::Free() {
-  if (!Allows(compat::ViCall::kDestroy) || connecting_.load(std::memory_order_acquire)) {
-    return VIP_INVALID_STATE;
-  }
+  if (!Allows(compat::ViCall::kDestroy)) return VIP_INVALID_STATE;
   if (!sends_.empty() || !receives_.empty()) return VIP_ERROR_RESOURCE;
   if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
   const core::Ref<Vi> tables = core::Ref<Vi>::Adopt(this);

@@ -17,6 +17,7 @@
 #include "verbs/device.h"
 #include "vipl/cq.h"
 #include "vipl/nic.h"
+#include "vipl/turn.h"
 #include "vipl/work_queue.h"
 
 namespace viaduct::vipl {
@@ -114,7 +115,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   std::atomic<bool> ready_{false};
   std::atomic<VIP_PVOID> user_data_{nullptr};
   // A thread is in Connect, Accept or ConnectPeer: events of connections are its own.
-  std::atomic<bool> connecting_{false};
+  Turns turns_;
   // Of a request peer to peer: it waits for its outcome to be told, or for the VI to disconnect.
   // Whoever looks and takes the outcome does both under the lock, or is the one waiter, which the
   // next attempt lets leave first: no outcome is taken for another's.

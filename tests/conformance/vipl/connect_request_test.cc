@@ -416,6 +416,32 @@ TEST(VipConnectRequest, C19_InvalidStatesAndParameters) {
       });
 }
 
+// The thread that asked may be a while on its way out.
+TEST(VipConnectRequest, S_AViWhoseRequestADisconnectHasEndedIsFree) {
+  RunAlone([] {
+    setenv("VIADUCT_GRACE_MS", "60000", 1);
+    Side side;
+    for (int round = 0; round < 200; ++round) {
+      VIP_RETURN result = VIP_SUCCESS;
+      Sleeper client([&] { result = side.Request(0, VIP_INFINITE); });
+      client.AwaitAsleep();
+      ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+      if (round % 2 == 0) {
+        EXPECT_NE(side.Request(0, 1), VIP_INVALID_STATE) << round;
+      } else {
+        VIP_VI_ATTRIBUTES attributes = Attributes();
+        ASSERT_EQ(VipDestroyVi(side.vi), VIP_SUCCESS) << round;
+        ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, nullptr, nullptr, &side.vi),
+                  VIP_SUCCESS);
+      }
+      client.Join();
+      EXPECT_TRUE(result == VIP_INVALID_STATE ||
+                  (round % 2 != 0 && result == VIP_INVALID_PARAMETER))
+          << result << " in round " << round;
+    }
+  });
+}
+
 TEST(VipConnectRequest, C20_DiscriminatorsHaveALimit) {
   RunAlone([] {
     Side side;
