@@ -11,6 +11,8 @@ constexpr verbs::Nanos kFirstBackOff = verbs::kNanosPerMilli;
 constexpr verbs::Nanos kLongestBackOff = 20 * verbs::kNanosPerMilli;
 // The other side dials when it comes.
 constexpr verbs::Nanos kLongestPeerBackOff = 100 * verbs::kNanosPerMilli;
+// A crossing is over after one, or two where the first port is not the partner's.
+constexpr int kMostRefusals = 3;
 constexpr int kFullRound = 4;  // every fourth round looks at all ports
 
 }  // namespace
@@ -70,6 +72,7 @@ absl::Status ConnectAttempt::Start() {
   options.port = ports_[port_];
   options.private_data = data_;
   options.may_frame = headed_ && immediate_ == ImmediateAbility::kFrames;
+  refusals_ = 0;
   return pair_.Connect(options);
 }
 
@@ -86,18 +89,24 @@ std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
     if (started.ok()) return std::nullopt;
     if (absl::IsResourceExhausted(started)) return EndpointInput::kNoResources;
   }
-  verbs::Nanos again = executor_.Now() + back_off_;
-  if (!peer_.has_value() && (grace_end_.at() <= again || (refused_ && !is_vipl_))) {
+  if (!peer_.has_value() &&
+      (grace_end_.at() <= executor_.Now() + back_off_ || (refused_ && !is_vipl_))) {
     return EndpointInput::kNonPeerRejected;
   }
-  back_off_ = std::min(2 * back_off_, peer_.has_value() ? kLongestPeerBackOff : kLongestBackOff);
-  RetryLater(again);
+  RetryLater();
   return std::nullopt;
 }
 
-void ConnectAttempt::RetryLater(verbs::Nanos when) {
+void ConnectAttempt::RetryLater() {
   phase_ = Phase::kWaiting;
-  retry_timer_ = executor_.RunAt(when, [t = timer_] { t(false); });
+  retry_timer_ = executor_.RunAt(executor_.Now() + back_off_, [t = timer_] { t(false); });
+  back_off_ = std::min(2 * back_off_, peer_.has_value() ? kLongestPeerBackOff : kLongestBackOff);
+}
+
+bool ConnectAttempt::YieldsTo(uint64_t peer_id) {
+  if (refused_peer_ != peer_id) refusals_ = 0;
+  refused_peer_ = peer_id;
+  return ++refusals_ > kMostRefusals;
 }
 
 void ConnectAttempt::Answer() {
@@ -108,7 +117,7 @@ void ConnectAttempt::Answer() {
 
 void ConnectAttempt::AnswerFailed() {
   back_off_ = kFirstBackOff;
-  RetryLater(executor_.Now() + back_off_);
+  RetryLater();
 }
 
 std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcome,
@@ -122,11 +131,12 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
   heard_ = heard_ || pair_.Heard();
   switch (outcome) {
     case verbs::ConnectOutcome::kUnreachable:
-      if (!pair_.Heard()) return EndpointInput::kUnreachable;
+      // The host of a partner may come up yet.
+      if (!pair_.Heard() && !peer_.has_value()) return EndpointInput::kUnreachable;
       // It has the request, and was cut off before it answered.
       if (!is_vipl_) return EndpointInput::kTimedOut;
       // Until VIPL's time-out; the next try may say that there is no way.
-      RetryLater(executor_.Now() + back_off_);
+      RetryLater();
       return std::nullopt;
     case verbs::ConnectOutcome::kNoResources:
       return EndpointInput::kNoResources;

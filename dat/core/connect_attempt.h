@@ -6,8 +6,8 @@
 // time-out. The deadline ends what is silent. DAT's grace is for names that nobody serves: whoever
 // was there and refused (a full backlog, a handshake that failed) is not asked again.
 //
-// Peer to peer there is no such answer before the deadline: the attempt dials with back-off for
-// ever, and listens meanwhile. It is in one of three phases: dialling, waiting for the next round,
+// Peer to peer there is no such answer before the deadline, and no "unreachable" either: the attempt
+// dials with back-off for ever, and listens meanwhile. It is in one of three phases: dialling, waiting for the next round,
 // or answering the other side's dial, which Endpoint::OfferPeer has accepted.
 //
 // Owned by its endpoint; every call under the endpoint's lock. Timers call the endpoint back
@@ -68,6 +68,9 @@ class ConnectAttempt {
   void Listen(std::unique_ptr<PeerListening> listening) { listening_ = std::move(listening); }
   bool dialling() const { return phase_ == Phase::kDialling; }
   bool answering() const { return phase_ == Phase::kAnswering; }
+  // A dial of the peer with that id, which loses against ours, is about to be refused. True when it
+  // has come so often that ours cannot have reached him, who would have given his own up.
+  bool YieldsTo(uint64_t peer_id);
   // The pair is idle, and accepts the other side's dial.
   void Answer();
   // Nothing has come of that: dial again.
@@ -81,7 +84,7 @@ class ConnectAttempt {
  private:
   enum class Phase : uint8_t { kDialling, kWaiting, kAnswering };
   std::optional<EndpointInput> TryFrom(size_t port);
-  void RetryLater(verbs::Nanos when);
+  void RetryLater();
 
   const uint64_t serial_;
   verbs::QueuePair& pair_;
@@ -101,6 +104,8 @@ class ConnectAttempt {
   bool refused_ = false;  // a try met somebody
   Phase phase_ = Phase::kDialling;
   PeerMismatch mismatch_ = PeerMismatch::kNone;
+  uint64_t refused_peer_ = 0;
+  int refusals_ = 0;  // of him, since this dial began
   size_t port_ = 0;
   size_t end_;  // of the ports that this round tries
   int round_ = 0;

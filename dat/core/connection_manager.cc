@@ -480,10 +480,7 @@ bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
     event.subject = request->handle();
     taken = point.dispatcher_->Post(event).ok();
     ProbeRequest(point.handle(), event.qualifier, taken);
-    if (!taken && reserved) {  // as if it had not come: the endpoint goes on waiting
-      endpoint->DropRequest();
-      (void)endpoint->Move(EndpointInput::kReserve);
-    }
+    if (!taken && reserved) endpoint->ReturnRequest();
   }
   if (taken) {
     point.adapter_->CountConnection(AdapterCount::kRequestsReceived);

@@ -172,6 +172,8 @@ Error Endpoint::Free() {
     if (Next(state(), EndpointInput::kFree).verdict == Verdict::kInvalid) {
       return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
     }
+    // Nobody reserves or connects it from here on.
+    state_.store(EndpointState::kUnconfiguredUnconnected, std::memory_order_release);
   }
   return End();
 }

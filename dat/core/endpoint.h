@@ -227,7 +227,10 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   void TakeRequest(const ConnectionRequest& request);
   // That request has ended, and not by an accept.
   void DropRequest();
+  // It is given back: as if it had not come, the reserved endpoint goes on waiting.
+  void ReturnRequest();
 
+  void ForgetRequest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Moves the state by the table, with its effects; kInvalidState where it has no such row.
   Error Apply(EndpointInput input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PostEvent(EndpointEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

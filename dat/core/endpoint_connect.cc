@@ -135,6 +135,16 @@ void Endpoint::TakeRequest(const ConnectionRequest& request) {
 
 void Endpoint::DropRequest() {
   MutexLock lock(&lock_);
+  ForgetRequest();
+}
+
+void Endpoint::ReturnRequest() {
+  MutexLock lock(&lock_);
+  ForgetRequest();
+  (void)Apply(EndpointInput::kReserve);
+}
+
+void Endpoint::ForgetRequest() {
   if (!Apply(EndpointInput::kRejectImplicit).ok()) return;
   target_ = ConnectTarget();
   asked_port_ = 0;
@@ -251,16 +261,21 @@ Error Endpoint::Disconnect(verbs::DisconnectMode mode) {
 }
 
 Error Endpoint::Reset() {
-  // A sink call of the old connection may be waiting for lock_: it must not meet a new one.
-  adapter_->executor().Drain();
-  MutexLock lock(&lock_);
-  bool was_disconnected = state() == EndpointState::kDisconnected;
-  if (Error error = Apply(EndpointInput::kReset); !error.ok()) return error;
-  if (!was_disconnected) return Ok();
-  if (pair_ != nullptr) pair_->Reset();
-  private_data_.clear();
-  target_ = ConnectTarget();
-  return Ok();
+  for (bool drained = false;; drained = true) {
+    {
+      MutexLock lock(&lock_);
+      if (state() != EndpointState::kDisconnected) return Apply(EndpointInput::kReset);
+      if (drained) {
+        if (Error error = Apply(EndpointInput::kReset); !error.ok()) return error;
+        if (pair_ != nullptr) pair_->Reset();
+        private_data_.clear();
+        target_ = ConnectTarget();
+        return Ok();
+      }
+    }
+    // A sink call of the connection that has ended may wait for lock_: it must not meet a new one.
+    adapter_->executor().Drain();
+  }
 }
 
 Error Endpoint::FlushPosted() {
@@ -339,7 +354,8 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
     return true;
   }
   // Ours is on its way and wins: the other side will give up its own.
-  if (attempt_->dialling() && DialWins(own, arrival->incoming->peer_address(), theirs.peer_id)) {
+  if (attempt_->dialling() && DialWins(own, arrival->incoming->peer_address(), theirs.peer_id) &&
+      !attempt_->YieldsTo(theirs.peer_id)) {
     return false;
   }
   pair_->Disconnect(verbs::DisconnectMode::kAbrupt);

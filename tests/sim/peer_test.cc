@@ -1,6 +1,9 @@
 // Peer to peer: two requests that look for each other, in every order, over a clock that stands
 // still while nobody looks.
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "dat/core/connection_header.h"
 #include "dat/core/peer_match.h"
@@ -36,15 +39,21 @@ class PeerTest : public EngineTest {
   Error Ask(Node& node, End& end, const std::string& name, Node& other, const std::string& others,
             uint64_t id, verbs::Deadline deadline = verbs::Deadline::Infinite(),
             const EndpointProfile& profile = Profile()) {
+    return Ask(node, end, name, other.address(), others, id, deadline, profile);
+  }
+  Error Ask(Node& node, End& end, const std::string& name, const verbs::Address& other,
+            const std::string& others, uint64_t id,
+            verbs::Deadline deadline = verbs::Deadline::Infinite(),
+            const EndpointProfile& profile = Profile()) {
     PeerRequest request;
     request.id = id;
     request.address = node.address();
     request.name = Name(name);
-    request.wanted_address = other.address();
+    request.wanted_address = other;
     request.wanted_name = Name(others);
     request.profile = profile;
     ConnectParameters parameters;
-    parameters.target.address = other.address();
+    parameters.target.address = other;
     parameters.target.name = request.wanted_name;
     parameters.deadline = deadline;
     parameters.peer = &request;
@@ -185,6 +194,42 @@ TEST_F(PeerTest, DisconnectAndFreeEndIt) {
   EXPECT_EQ(b->state(), State::kActivePending) << "nobody listens any more";
   ASSERT_TRUE(Ask(*a_, a, "a", *b_, "b", 1).ok());
   ExpectJoined(a, b);
+}
+
+// Somebody else, who says nothing, has the port that the partner's name begins at; our dial there
+// is the one that wins.
+TEST_F(PeerTest, ADialThatNobodyAnswersYieldsToThePartners) {
+  struct Silent final : verbs::ListenerSink {
+    void OnRequest(std::unique_ptr<verbs::IncomingConnection> request) override {
+      kept.push_back(std::move(request));
+    }
+    std::vector<std::unique_ptr<verbs::IncomingConnection>> kept;
+  } silent;
+  auto listener = a_->context().Listen(a_->manager().PeerPortsOf(Name("a"))[0], &silent);
+  ASSERT_TRUE(listener.ok());
+  End a(*a_, OfVi()), b(*b_, OfVi());
+  ASSERT_TRUE(Ask(*b_, b, "b", *a_, "a", 2).ok());
+  RunFor(50 * kMilli);
+  EXPECT_FALSE(silent.kept.empty());
+  const verbs::Nanos asked = Now();
+  ASSERT_TRUE(Ask(*a_, a, "a", *b_, "b", 1).ok());
+  RunUntil([&] { return a.Heard() && b.Heard(); });
+  EXPECT_LT(Now() - asked, 500 * kMilli);
+  EXPECT_EQ(a.Listen(), Words{"established"});
+  EXPECT_EQ(b.Listen(), Words{"established"});
+}
+
+TEST_F(PeerTest, APartnerWhoseHostIsNotUpYetIsWaitedFor) {
+  const verbs::Address third = verbs::Address::Parse("10.0.0.3").value();
+  End a(*a_, OfVi());
+  ASSERT_TRUE(Ask(*a_, a, "a", third, "c", 1).ok());
+  RunFor(3 * kSecond);
+  EXPECT_EQ(a->state(), State::kActivePending);
+  Node node(simulation_);
+  ASSERT_EQ(node.address(), third);
+  End c(node, OfVi());
+  ASSERT_TRUE(Ask(node, c, "c", a_->address(), "a", 2).ok());
+  ExpectJoined(a, c);
 }
 
 TEST_F(PeerTest, WordThatIsNoneIsNoMismatch) {

@@ -392,13 +392,12 @@ extern VIP_RETURN VipConnectPeerRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_AD
                                         IN VIP_NET_ADDRESS *RemoteAddr, IN VIP_ULONG Timeout);
 
 /* Polls for the outcome. NOT_DONE, TIMEOUT, INVALID_STATE, INVALID_RELIABILITY_LEVEL,
- * INVALID_MTU, INVALID_QOS, REJECT, NOT_REACHABLE, ERROR_RESOURCE. */
+ * INVALID_MTU, INVALID_QOS, REJECT, ERROR_RESOURCE. */
 extern VIP_RETURN VipConnectPeerDone(IN VIP_VI_HANDLE ViHandle,
                                      OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
 
 /* Waits for the outcome until the request's time-out. TIMEOUT, INVALID_STATE,
- * INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS, REJECT, NOT_REACHABLE,
- * ERROR_RESOURCE. */
+ * INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS, REJECT, ERROR_RESOURCE. */
 extern VIP_RETURN VipConnectPeerWait(IN VIP_VI_HANDLE ViHandle,
                                      OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
 
