@@ -1,11 +1,10 @@
 #include "verbs/base/epoch.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <time.h>
 
 #include <mutex>
 
+#include "verbs/base/back_off.h"
 #include "verbs/base/cancellation.h"
 #include "verbs/base/lock.h"
 
@@ -83,16 +82,8 @@ void EpochSynchronize() {
     if (r == internal::epoch_record) continue;
     const uint64_t seen = r->entries.load(std::memory_order_acquire);
     if (seen % 2 == 0) continue;
-    for (int round = 0; r->entries.load(std::memory_order_acquire) == seen; ++round) {
-      if (round < 100) {
-        Relax();
-      } else if (round < 200) {
-        sched_yield();
-      } else {
-        const timespec pause = {0, 50'000};
-        nanosleep(&pause, nullptr);
-      }
-    }
+    BackOff back_off;
+    while (r->entries.load(std::memory_order_acquire) == seen) back_off.Pause();
   }
 }
 

@@ -6,13 +6,12 @@
 #ifndef VIADUCT_VERBS_BASE_LOCK_H_
 #define VIADUCT_VERBS_BASE_LOCK_H_
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdint>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
+#include "verbs/base/back_off.h"
 
 namespace viaduct::verbs {
 
@@ -29,11 +28,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mutex_;
 };
 
-// Tells the processor that this is a spin loop.
-inline void Relax() { __builtin_ia32_pause(); }
-
-// Test-and-set. Release is a plain store, which is what makes it cheaper than a mutex here. A
-// holder that was preempted is waited for with sched_yield after a short spin.
+// Test-and-set. Release is a plain store, which is what makes it cheaper than a mutex here.
 class ABSL_LOCKABLE SpinLock {
  public:
   SpinLock() = default;
@@ -51,15 +46,9 @@ class ABSL_LOCKABLE SpinLock {
 
  private:
   [[gnu::noinline]] void LockBehindOthers() {
-    int spins = 0;
+    BackOff back_off;
     do {
-      while (word_.load(std::memory_order_relaxed) != 0) {
-        if (++spins < 200) {
-          Relax();
-        } else {
-          sched_yield();
-        }
-      }
+      while (word_.load(std::memory_order_relaxed) != 0) back_off.Pause();
     } while (word_.exchange(1, std::memory_order_acquire) != 0);
   }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "verbs/base/back_off.h"
 #include "verbs/base/lock.h"
 
 namespace viaduct::verbs {
@@ -45,31 +46,19 @@ class ABSL_LOCKABLE PassLock {
     // fences).
     const uint32_t seen = word_.fetch_add(0, std::memory_order_seq_cst);
     if ((seen & 1) == 0) return;
-    for (int spins = 0; word_.load(std::memory_order_acquire) == seen; spins++) {
-      if (spins < kSpins) {
-        Relax();
-      } else {
-        sched_yield();
-      }
-    }
+    BackOff back_off;
+    while (word_.load(std::memory_order_acquire) == seen) back_off.Pause();
   }
 
  private:
-  static constexpr int kSpins = 200;
-
   // Who polls in a loop holds the lock nearly always, and where he is interrupted, too: he lets
   // those who wait go first, once.
   [[gnu::noinline]] void LockBehindOthers() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
     int spins = 0;
-    while (waiters_.load(std::memory_order_relaxed) != 0 && spins++ < kSpins) Relax();
-    if (spins > kSpins) sched_yield();
+    while (waiters_.load(std::memory_order_relaxed) != 0 && spins++ < BackOff::kSpins) Relax();
+    if (spins > BackOff::kSpins) sched_yield();
     waiters_.fetch_add(1, std::memory_order_relaxed);
-    for (spins = 0; !TryLock(); spins++) {
-      if (spins < kSpins) {
-        Relax();
-      } else {
-        sched_yield();
-      }
+    for (BackOff back_off; !TryLock(); back_off.Pause()) {
     }
     waiters_.fetch_sub(1, std::memory_order_relaxed);
   }

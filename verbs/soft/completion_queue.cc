@@ -1,9 +1,8 @@
 #include "verbs/soft/completion_queue.h"
 
-#include <sched.h>
-
 #include <optional>
 
+#include "verbs/base/back_off.h"
 #include "verbs/soft/attendant.h"
 #include "verbs/soft/context.h"
 #include "verbs/soft/doorbell.h"
@@ -252,6 +251,7 @@ void SoftCompletionQueue::LeaveRing() {
 }
 
 WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
+  BackOff back_off(/*spins=*/0);
   for (;;) {
     std::optional<Sleeper> sleeper(*this);
     const uint32_t seen = bell_.load(std::memory_order_seq_cst);
@@ -273,7 +273,7 @@ WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
     if (result != WaitResult::kReady) return result;
     // A peer may ring for ever.
     if (deadline.Passed(context_.executor())) return WaitResult::kTimedOut;
-    if (!quiet) sched_yield();  // to a poster, or to who polls the pair's other queue
+    if (!quiet) back_off.Pause();  // for a poster, or who polls the pair's other queue
   }
 }
 

@@ -1,0 +1,68 @@
+#include "verbs/base/back_off.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "verbs/base/lock.h"
+#include "verbs/base/pass_lock.h"
+
+namespace viaduct::verbs {
+namespace {
+
+// 'R' of a thread that runs, or would; 'S' of one that sleeps.
+char StateOf(long thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t end = line.rfind(')');
+  return end != std::string::npos && end + 2 < line.size() ? line[end + 2] : '?';
+}
+
+// Returns when the thread that is in `wait` has been seen asleep: one that only yields never is.
+template <typename Wait, typename Release>
+void ExpectSleeps(const Wait& wait, const Release& release) {
+  std::atomic<long> waiter{0};
+  std::thread thread([&] {
+    waiter = syscall(SYS_gettid);
+    wait();
+  });
+  while (waiter == 0) std::this_thread::yield();
+  while (StateOf(waiter) != 'S') {
+  }
+  release();
+  thread.join();
+}
+
+TEST(BackOff, WhoWaitsForASpinLockSleepsInTheEnd) {
+  SpinLock lock;
+  lock.Lock();
+  ExpectSleeps([&] { const SpinLockHolder holder(&lock); }, [&] { lock.Unlock(); });
+}
+
+TEST(BackOff, WhoWaitsForAPassLockSleepsInTheEnd) {
+  PassLock lock;
+  lock.Lock();
+  ExpectSleeps([&] { const PassLockHolder holder(&lock); }, [&] { lock.Unlock(); });
+}
+
+TEST(BackOff, WhoWaitsForItsHolderToPassSleepsInTheEnd) {
+  PassLock lock;
+  lock.Lock();
+  ExpectSleeps([&] { lock.Pass(); }, [&] { lock.Unlock(); });
+}
+
+TEST(BackOff, LeavesErrnoAlone) {
+  errno = E2BIG;
+  BackOff back_off(/*spins=*/0);
+  for (int i = 0; i < 110; ++i) back_off.Pause();
+  EXPECT_EQ(errno, E2BIG);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
