@@ -275,15 +275,19 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
     PassLockHolder lock(&queue_->lock());
     progress.last_notices = notices_;
   }
+  bool decided = false;
   const Error error = [&] {
-    // Also of a thread that is cancelled in its sleep.
+    // Also of a thread that is cancelled in its sleep, which has told nobody what it has seen.
     const absl::Cleanup leave = [&] {
-      if (options.exclusive) owned_.store(false, std::memory_order_release);
+      // A full fence: SetNotifier either sees that nobody waits, or is seen.
+      if (options.exclusive) owned_.exchange(false);
       if (watched()) [[unlikely]]
-        PassOn(progress.last_notices);
+        PassOn(decided || !progress.begun ? progress.last_notices : progress.first_notices);
     };
-    return WaitCounted(deadline, options.interruptible, refusals,
-                       [&] { return Take(options, event, more, &progress); });
+    const Error ended = WaitCounted(deadline, options.interruptible, refusals,
+                                    [&] { return Take(options, event, more, &progress); });
+    decided = true;
+    return ended;
   }();
   if (progress.overflows) ReportOverflow();
   return error;

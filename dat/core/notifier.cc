@@ -249,11 +249,13 @@ void Notifier::TellLocked(Handle dispatcher) {
 void Notifier::CallAgent(const Agent& agent, Handle dispatcher) {
   if (agent.function == nullptr) return;
   verbs::PostCallback(this, [self = Ref<Notifier>::Share(this), agent, dispatcher] {
+    bool freed;
     {
       MutexLock lock(&self->lock_);
-      if (self->quiet_ || (self->freed_ && dispatcher != nullptr)) return;
+      if (self->quiet_) return;
+      freed = self->freed_;
     }
-    agent.function(agent.instance, dispatcher);
+    agent.function(agent.instance, freed ? nullptr : dispatcher);
   });
 }
 
@@ -303,7 +305,11 @@ Error Notifier::Free() {
   return End();
 }
 
-void Notifier::Destroy() { (void)End(); }
+void Notifier::Destroy() {
+  (void)End();
+  // As above; one that has not begun is told of the end.
+  verbs::AwaitCallback(this);
+}
 
 Error Notifier::End() {
   if (!HandleTable::Erase(handle(), kType)) return InvalidHandle<Notifier>();

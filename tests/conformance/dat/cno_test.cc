@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/conformance/dat/side.h"
+#include "tests/conformance/harness/sleeper.h"
 
 namespace viaduct::tests {
 namespace {
@@ -536,6 +537,83 @@ TEST(IaClose, C023_AbruptReleasesWaitersAndAgents) {
     EXPECT_EQ(waiter.evd(), DAT_HANDLE_NULL);
     calls.Await(1);
     EXPECT_EQ(calls.evd, DAT_HANDLE_NULL);
+  });
+}
+
+// One that has been called and not begun is told of the end, instead of what it was called for.
+TEST(IaClose, S_AnAgentThatWaitsForItsTurnIsTold) {
+  RunAlone([] {
+    struct Busy {
+      std::atomic<bool> began{false}, closed{false};
+      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
+        auto* busy = static_cast<Busy*>(instance);
+        busy->began = true;
+        while (!busy->closed) sched_yield();
+      }
+    } busy;
+    NotifiedSide side({&busy, &Busy::Agent});
+    Must(Post(side.evd));
+    while (!busy.began) sched_yield();
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia = OpenAdapter(&async);
+    Calls calls;
+    calls.evd = async;
+    DAT_CNO_HANDLE cno;
+    Must(dat_cno_create(ia, calls.agent(), &cno));
+    DAT_EVD_HANDLE evd;
+    Must(dat_evd_create(ia, 1, cno, kSoftware, &evd));
+    Must(Post(evd));
+    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+    EXPECT_EQ(calls.count, 0);
+    busy.closed = true;
+    calls.Await(1);
+    EXPECT_EQ(calls.evd, DAT_HANDLE_NULL);
+  });
+}
+
+TEST(IaClose, S_AnAgentAtWorkHasReturned) {
+  RunAlone([] {
+    struct Slow {
+      std::atomic<bool> began{false}, closing{false}, ended{false};
+      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
+        auto* slow = static_cast<Slow*>(instance);
+        slow->began = true;
+        while (!slow->closing) sched_yield();
+        for (int i = 0; i < 10000; ++i) sched_yield();
+        slow->ended = true;
+      }
+    } slow;
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia = OpenAdapter(&async);
+    DAT_CNO_HANDLE cno;
+    Must(dat_cno_create(ia, {&slow, &Slow::Agent}, &cno));
+    DAT_EVD_HANDLE evd;
+    Must(dat_evd_create(ia, 1, cno, kSoftware, &evd));
+    Must(Post(evd));
+    while (!slow.began) sched_yield();
+    slow.closing = true;
+    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+    EXPECT_TRUE(slow.ended);
+  });
+}
+
+// What it has seen, and left, is told to the notifier.
+TEST(EvdWait, S_ACancelledWaitForSeveralLeavesItsNews) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
+  RunAlone([] {
+    NotifiedSide side;
+    Sleeper waiter([&] {
+      DAT_EVENT event;
+      DAT_COUNT more;
+      dat_evd_wait(side.evd, DAT_TIMEOUT_INFINITE, 3, &event, &more);
+    });
+    waiter.AwaitAsleep();
+    Must(Post(side.evd));
+    Must(Post(side.evd));
+    waiter.AwaitAsleep();
+    waiter.Cancel();
+    waiter.Join();
+    EXPECT_EQ(Told(side.cno), side.evd);
   });
 }
 
