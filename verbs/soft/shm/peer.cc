@@ -200,15 +200,20 @@ void Peer::MarkPeer(uint32_t id) {
   if ((kind & kBellFutex) != 0) {
     syscall(SYS_futex, &theirs.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
-  if ((kind & kBellSocket) != 0) Ring();
+  // Who has not heard goes on being asked.
+  if ((kind & kBellSocket) != 0 && !Ring()) {
+    theirs.bell.fetch_or(kBellSocket, std::memory_order_seq_cst);
+  }
   errno = saved;
 }
 
 // Never blocks, whatever the peer does to the socket. Full is as good as sent: the peer has
 // something to read, and looks at its bell then.
-void Peer::Ring() {
+bool Peer::Ring() {
   constexpr MessageHeader kMessage = {kMessageMagic, MessageType::kRing, 0, 0, 0};
-  uncancelled::Send(socket_.get(), &kMessage, sizeof kMessage, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return uncancelled::Send(socket_.get(), &kMessage, sizeof kMessage,
+                           MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ||
+         !IsShortage(errno);
 }
 
 bool Peer::CollectMarks() {

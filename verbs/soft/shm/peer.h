@@ -90,7 +90,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
  private:
   bool Watch();
-  void Ring();
+  // False: for want of kernel memory.
+  bool Ring();
   void OnSocket(uint32_t events);
   void ReadMessages(uint32_t events);
   void OnMessage(Message& message);
