@@ -138,6 +138,16 @@ TEST_F(MishapsTest, AnAcceptWithoutMemoryDecidesTheRequest) {
   EXPECT_EQ(failed.outcome, ConnectOutcome::kRefused);
 }
 
+TEST_F(MishapsTest, APairOfAnotherLibraryIsNoneOfOurs) {
+  rdma_mock::FailForeignPair();
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(1, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 1);
+}
+
 // The peer is idle, and nothing else would tell it. On iWARP there is TCP for that.
 TEST_F(MishapsTest, ADisconnectThatWasLostIsRepeated) {
   if (!a().attributes().immediate_data) GTEST_SKIP() << "on iWARP nothing is lost";

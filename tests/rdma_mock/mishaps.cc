@@ -72,6 +72,15 @@ void RefuseAfterTheEnd(bool refuse) { mishaps.refusing = refuse; }
 
 int LiveDomains() { return mishaps.live_domains; }
 
+void FailForeignPair() {
+  static QueuePair* const foreign = [] {
+    auto* const made = new QueuePair(1);
+    made->qp_context = reinterpret_cast<void*>(uintptr_t{8});
+    return made;
+  }();
+  Push(IBV_EVENT_QP_FATAL, *foreign);
+}
+
 int LivePairs() { return mishaps.live_pairs; }
 
 int LiveWindows() { return mishaps.live_windows; }

@@ -54,6 +54,9 @@ void HoldReads(bool hold);
 // The library takes nothing any more for a pair whose connection is over.
 void RefuseAfterTheEnd(bool refuse);
 
+// The device tells of the failure of a pair that another library of the process has made on it.
+void FailForeignPair();
+
 // Protection domains, queue pairs, and windows, that exist.
 int LiveDomains();
 int LivePairs();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -114,6 +115,10 @@ void CompletionQueue::Add(const ibv_wc& completion) {
   bool ring_bell = false;
   {
     SpinLockHolder guard(&lock);
+    if (tail - head > mask) {
+      fputs("rdma_mock: a completion queue overflows\n", stderr);
+      abort();
+    }
     ring[tail++ & mask] = completion;
     std::swap(ring_bell, armed);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "absl/numeric/bits.h"
 #include "verbs/base/block.h"
@@ -36,6 +37,13 @@ Bounce BouncePool::Take(size_t size) {
       bounces.pop_back();
       return bounce;
     }
+    // GiveBack needs no memory.
+    try {
+      bounces.reserve(made_[ClassOf(size)] + 1);
+    } catch (const std::bad_alloc&) {
+      return Bounce();
+    }
+    ++made_[ClassOf(size)];
   }
   Bounce bounce;
   bounce.size = static_cast<uint32_t>(size);
@@ -46,6 +54,8 @@ Bounce BouncePool::Take(size_t size) {
   if (bounce.registration == nullptr) {
     ErrnoStatus(bounce.memory == nullptr ? ENOMEM : errno, "memory for a message").IgnoreError();
     FreeBlock(bounce.memory, size);
+    MutexLock lock(&mutex_);
+    --made_[ClassOf(size)];
     return Bounce();
   }
   return bounce;

@@ -37,6 +37,7 @@ class BouncePool {
   ibv_pd* const domain_;
   Mutex mutex_;
   std::vector<Bounce> free_[kClasses] ABSL_GUARDED_BY(mutex_);
+  size_t made_[kClasses] ABSL_GUARDED_BY(mutex_) = {};  // free or taken
 };
 
 }  // namespace viaduct::verbs::rdma

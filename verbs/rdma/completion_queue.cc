@@ -304,6 +304,7 @@ void CompletionCore::Arm(CompletionQueue& queue, CompletionSink& sink) {
 }
 
 void CompletionCore::TendArmed() {
+  always_ = true;  // a Tend that was under way has put it back
   told_ = 0;
   Tend();
 }

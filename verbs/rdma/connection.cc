@@ -40,6 +40,7 @@ void Connection::DestroyPair() {
     PassLockHolder guard(&options_.queues[kReceives]->lock);
     options_.shared->Leave(pair_->qp_num);
   }
+  device_.RemovePair(pair_);
   ibv_destroy_qp(pair_);
   pair_ = nullptr;
   // Nobody counts what messages have taken; without a pair no more of that can come.
@@ -90,7 +91,6 @@ absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
   const uint32_t most_segments = static_cast<uint32_t>(limits.max_sge);
   const uint32_t lead = options.may_frame ? 1 : 0;
   ibv_qp_init_attr wanted = {};
-  wanted.qp_context = static_cast<QpHandler*>(this);
   wanted.qp_type = IBV_QPT_RC;
   wanted.sq_sig_all = 1;
   wanted.cap.max_send_wr = std::clamp(options.max_sends, 1u, most_requests);
@@ -143,6 +143,7 @@ absl::Status Connection::CreatePair(ibv_qp_init_attr wanted) {
     attempt.cap = cap;
     if (rdma_create_qp(id_, options_.domain->handle, &attempt) == 0) {
       pair_ = id_->qp;
+      device_.AddPair(pair_, this);
       max_inline_ = std::min(cap.max_inline_data, attempt.cap.max_inline_data);  // what is granted
       send_depth_ = cap.max_send_wr;
       max_segments_[kSends] = cap.max_send_sge;

@@ -113,7 +113,9 @@ absl::Status Device::Start(const Address& address) {
       rdma_bind_addr(anchor_, reinterpret_cast<sockaddr*>(&at)) != 0) {
     return ErrnoStatus(errno, "rdma_cm");
   }
-  if (ibv_query_device(verbs_, &limits_) != 0) return ErrnoStatus(errno, "query the device");
+  if (const int error = ibv_query_device(verbs_, &limits_); error != 0) {
+    return ErrnoStatus(error, "query the device");
+  }
   rings_by_write_ = limits_.vendor_id == kSiwVendor || limits_.vendor_id == kRxeVendor ||
                     limits_.vendor_id == kRdmavtVendor;
   if (manager() == Manager::kSiw) {
@@ -299,6 +301,22 @@ void Device::ReadCompletions() {
   }
 }
 
+void Device::AddPair(const ibv_qp* pair, QpHandler* handler) {
+  MutexLock lock(&pairs_mutex_);
+  pairs_[pair] = handler;
+}
+
+void Device::RemovePair(const ibv_qp* pair) {
+  MutexLock lock(&pairs_mutex_);
+  pairs_.erase(pair);
+}
+
+QpHandler* Device::HandlerOf(const ibv_qp* pair) {
+  MutexLock lock(&pairs_mutex_);
+  const auto found = pairs_.find(pair);
+  return found != pairs_.end() ? found->second : nullptr;
+}
+
 void Device::ReadAsyncEvents() {
   ibv_async_event event;
   while (ibv_get_async_event(verbs_, &event) == 0) {
@@ -309,7 +327,7 @@ void Device::ReadAsyncEvents() {
       case IBV_EVENT_QP_REQ_ERR:
       case IBV_EVENT_QP_ACCESS_ERR:
       case IBV_EVENT_QP_LAST_WQE_REACHED:
-        pair = static_cast<QpHandler*>(event.element.qp->qp_context);
+        pair = HandlerOf(event.element.qp);
         break;
       case IBV_EVENT_DEVICE_FATAL:
         gone_ = true;

@@ -11,12 +11,15 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "verbs/base/address.h"
 #include "verbs/base/event_loop.h"
+#include "verbs/base/lock.h"
 #include "verbs/rdma/errors.h"
 
 namespace viaduct::verbs::rdma {
@@ -50,7 +53,7 @@ class CqHandler {
   ~CqHandler() = default;
 };
 
-// What a queue pair's context points to.
+// Hears of a queue pair.
 class QpHandler {
  public:
   virtual void OnQpEvent(ibv_event_type type) = 0;  // control thread
@@ -110,6 +113,11 @@ class Device {
   std::vector<CmEvent> TakeEventsOf(const CmHandler& handler);
   void Forget(const CmHandler& handler);
   ibv_comp_channel* completions() const { return completions_; }
+  // The handler hears of the pair's asynchronous events; until before the pair is destroyed, which
+  // waits for those that are being told. Others in the process may have pairs here: librdmacm opens
+  // a device once. Any thread.
+  void AddPair(const ibv_qp* pair, QpHandler* handler);
+  void RemovePair(const ibv_qp* pair);
   // The device was taken out; nothing can be made on it any more.
   bool gone() const { return gone_; }
 
@@ -131,6 +139,8 @@ class Device {
   bool ReadConnectionEvent();
   void ReadCompletions();
   void ReadAsyncEvents();
+  // Null: it is not ours.
+  QpHandler* HandlerOf(const ibv_qp* pair);
 
   ibv_context* const verbs_;
   EventLoop& loop_;
@@ -151,6 +161,8 @@ class Device {
   std::deque<Unheard> unheard_;  // control thread: read, and not told yet
   ibv_comp_channel* completions_ = nullptr;
   std::atomic<bool> gone_{false};
+  Mutex pairs_mutex_;
+  std::unordered_map<const ibv_qp*, QpHandler*> pairs_ ABSL_GUARDED_BY(pairs_mutex_);
 };
 
 }  // namespace viaduct::verbs::rdma

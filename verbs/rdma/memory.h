@@ -232,7 +232,8 @@ class Window final : public MemoryWindow {
   // Under Memory's lock. Its places in Region::windows_ and in Memory::on_pairs_ while it is in
   // neither: a window that is bound needs no memory to be known there.
   Place place_, pair_place_;
-  ibv_mr* registration_ = nullptr;  // one of the two, while it is bound
+  ibv_mr* registration_ = nullptr;                   // one of the two, while it is bound
+  std::shared_ptr<const DomainCore> registered_in_;  // a wildcard's may be another than domain_
   std::shared_ptr<ibv_mw> handle_;
   const ibv_qp* pair_ = nullptr;  // where `handle_` is good, if it is a pair's
   Key key_ = 0;

@@ -301,12 +301,10 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
 // ------------------------------------------------------------------------------ control thread
 
 void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& event) {
-  if (HeardWith(event.type, event.status, device_.manager())) {
-    heard_.store(true, std::memory_order_relaxed);
-  }
+  if (HeardWith(event.type, event.status, device_.manager())) SetHeard(connection, true);
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-      EndResolution();
+      EndResolution(connection);
       if (rdma_resolve_route(connection.id(), kRouteMs) != 0) {
         Fail(connection, OutcomeOfErrno(errno), {});
       }
@@ -342,14 +340,19 @@ void RdmaQueuePair::FailBy(Connection& connection, const CmEvent& event) {
   const ConnectOutcome outcome =
       OutcomeOf(event.type, event.status, device_.manager(), !event.private_data.empty());
   // A neighbour that has answered was but the next one on the way.
-  if (outcome == ConnectOutcome::kUnreachable) heard_.store(false, std::memory_order_relaxed);
+  if (outcome == ConnectOutcome::kUnreachable) SetHeard(connection, false);
   Fail(connection, outcome, event.private_data);
 }
 
 // A time-out that comes later is one of the connection.
-void RdmaQueuePair::EndResolution() {
+void RdmaQueuePair::EndResolution(const Connection& connection) {
   MutexLock lock(&mutex_);
-  tries_left_ = 0;
+  if (connection_ == &connection) tries_left_ = 0;
+}
+
+void RdmaQueuePair::SetHeard(const Connection& connection, bool heard) {
+  MutexLock lock(&mutex_);
+  if (connection_ == &connection) heard_.store(heard, std::memory_order_relaxed);
 }
 
 void RdmaQueuePair::Route(Connection& connection) {

@@ -75,7 +75,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // Asks where peer_ is. False: errno says why not.
   bool Resolve(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool ResolveAgain(Connection& connection);
-  void EndResolution();
+  void EndResolution(const Connection& connection);
+  // Of the attempt whose connection that is, if it is still under way.
+  void SetHeard(const Connection& connection, bool heard);
   rdma_conn_param Parameters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetTermsForPeer(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives the connection up; the state afterwards is `next`.

@@ -42,6 +42,7 @@ void Memory::UnbindLocked(Window& window) {
   if (window.mapped_) map_.Remove(window.key_);
   if (window.registration_ != nullptr) ibv_dereg_mr(window.registration_);
   window.registration_ = nullptr;
+  window.registered_in_.reset();
   if (window.pair_place_.empty()) window.pair_place_ = on_pairs_.extract(&window);
   window.place_ = window.region_->windows_.extract(&window);
   window.region_ = nullptr;
@@ -137,6 +138,7 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
     return BindStep::kNoKey;
   }
   window.registration_ = handle;
+  window.registered_in_ = domain.shared_from_this();
   window.mapped_ = true;
   NoteBound(window, *region, *key);
   return BindStep::kDone;
