@@ -70,7 +70,7 @@ constexpr Setting kSettings[] = {
      "that library, or is served by the engine on the same interface."},
     {"VIADUCT_QUEUE_EMPTY", SettingType::kChoice, "error", "error|bare", 0, 0,
      "How dat_evd_dequeue and dat_cno_wait say that there is no event, and dat_evd_wait on a "
-     "dispatcher of requests without a notification object: DAT_QUEUE_EMPTY and "
+     "dispatcher for completions of posts or binds that has no notifier: DAT_QUEUE_EMPTY and "
      "DAT_TIMEOUT_EXPIRED with the class of an error, as the specification has it, or the bare "
      "enumerators, with which programs written for OFED compare them."},
     {"VIADUCT_SHORT_LIST", SettingType::kChoice, "refused", "refused|filled", 0, 0,
