@@ -18,9 +18,11 @@ constexpr char kUsage[] =
     "Lists the adapters of uDAPL, or the attributes of those that are named.\n"
     "  -e           the settings too\n"
     "  --check      what stands in the way on this machine, with its cure; also which libraries\n"
-    "               PROGRAM would load. Ends with 1 if a check failed\n"
+    "               PROGRAM would load\n"
     "  --json       the same as a JSON document\n"
-    "  -h, --help   -V, --version\n";
+    "  -h, --help   -V, --version\n"
+    "Exit status: 0, 1 if an adapter could not be opened or a check failed, 2 for a wrong command\n"
+    "line.\n";
 
 // What did not fit into the buffer may have failed before.
 void FinishOutput() {
