@@ -90,6 +90,7 @@ TEST(VipConnectWait, TheLocalHostMayBeLeftUnset) {
         Side side;
         const VIP_UINT8 unset[6] = {};
         NetAddress local(unset, sizeof unset, "client"), remote = side.nic.Address(Name(0));
+        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the other side may not wait yet
         EXPECT_EQ(::VipConnectRequest(side.vi, local.get(), remote.get(), kLong, &side.peer),
                   VIP_SUCCESS);
         peer.Tell("done");
