@@ -129,8 +129,8 @@ std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file,
   }
   if (const NicFile::Entry* rest = file.CatchAll()) return listed(*rest);
   if (!any) return std::nullopt;
-  verbs::WriteLog(verbs::LogLevel::kInfo, "no NIC is called \"" + name +
-                                              "\" here: it is the default one (VIADUCT_NIC_NAMES)");
+  verbs::Log(verbs::LogLevel::kInfo,
+             "no NIC is called \"" + name + "\" here: it is the default one (VIADUCT_NIC_NAMES)");
   return NicChoice{default_address};
 }
 

@@ -55,10 +55,10 @@ void Nic::Report(VIP_ERROR_DESCRIPTOR error) {
   if (closed_.load()) return;
   if (MayRepeat(error.ErrorCode) && undelivered_.load() >= kMostUndelivered) {
     if (!overflowing_.exchange(true)) {
-      verbs::WriteLog(verbs::LogLevel::kWarn,
-                      std::string(attributes_.Name) + ": " + std::to_string(kMostUndelivered) +
-                          " errors wait for the error handler; further ones of messages without "
-                          "a receive, and of refused writes, are left out until it has caught up");
+      verbs::Log(verbs::LogLevel::kWarn,
+                 std::string(attributes_.Name) + ": " + std::to_string(kMostUndelivered) +
+                     " errors wait for the error handler; further ones of messages without "
+                     "a receive, and of refused writes, are left out until it has caught up");
     }
     return;
   }

@@ -44,9 +44,9 @@ class CallbackThread {
         returned_.wait_for(hold, patience, [&] { return at_work_ != about || taken_ != number; });
     if (returned) return;
     given_up_ = number;
-    WriteLog(LogLevel::kWarn,
-             "a callback has not returned while what it is about was freed: it may use what is "
-             "gone");
+    Log(LogLevel::kWarn,
+        "a callback has not returned while what it is about was freed: it may use what is "
+        "gone");
   }
 
  private:
