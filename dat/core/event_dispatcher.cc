@@ -275,15 +275,18 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
     PassLockHolder lock(&queue_->lock());
     progress.last_notices = notices_;
   }
+  const bool waits_for_several = options.exclusive && options.threshold > 1;
   bool decided = false;
   const Error error = [&] {
     // Also of a thread that is cancelled in its sleep, which has told nobody what it has seen.
     const absl::Cleanup leave = [&] {
+      if (waits_for_several) WaitsFor(0);
       // A full fence: SetNotifier either sees that nobody waits, or is seen.
       if (options.exclusive) owned_.exchange(false);
       if (watched()) [[unlikely]]
         PassOn(decided || !progress.begun ? progress.last_notices : progress.first_notices);
     };
+    if (waits_for_several && !WaitsFor(options.threshold)) return InvalidParameter(3);
     const Error ended = WaitCounted(deadline, options.interruptible, refusals,
                                     [&] { return Take(options, event, more, &progress); });
     decided = true;
@@ -291,6 +294,13 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
   }();
   if (progress.overflows) ReportOverflow();
   return error;
+}
+
+bool EventDispatcher::WaitsFor(uint32_t threshold) {
+  const PassLockHolder lock(&queue_->lock());
+  if (threshold > length_) return false;
+  waited_for_ = threshold;
+  return true;
 }
 
 void EventDispatcher::PassOn(uint64_t seen) {
@@ -507,7 +517,9 @@ void EventDispatcher::SetEnabled(bool enabled) {
 Error EventDispatcher::Resize(uint32_t length) {
   Harvest();
   PassLockHolder lock(&queue_->lock());
-  if (events_.size() > length) return InvalidState(StateDetail::kDispatcherInUse);
+  if (events_.size() > length || waited_for_ > length) {
+    return InvalidState(StateDetail::kDispatcherInUse);
+  }
   events_.Reserve(length);
   length_ = length;
   batch_ = BatchOf(length);

@@ -111,7 +111,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   Error PostSoftware(void* pointer);
   // False ends every wait that has begun with kInvalidState, even if true follows at once.
   void SetWaitable(bool waitable);
-  Error Resize(uint32_t length);  // kInvalidState when more is queued
+  // kInvalidState when more is queued, or waited for.
+  Error Resize(uint32_t length);
   // Only an enabled one triggers its notifier.
   void SetEnabled(bool enabled);
   // Null: none. When it has returned, the old one is not triggered any more. While the new one is
@@ -224,6 +225,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // What came after a waiter's last look (there were `seen` notices) was kept from the notifier by
   // him, who does not know of it.
   void PassOn(uint64_t seen);
+  // The exclusive waiter's, of a wait for several events; 0 at its end. False: never so many.
+  bool WaitsFor(uint32_t threshold);
   struct WaitProgress;
   bool Take(const WaitOptions& options, Event* event, uint32_t* more, WaitProgress* progress);
   // `refusals`: as many as there were when the wait began.
@@ -263,6 +266,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   std::atomic<bool> unarmed_{false};          // the notifier knows
   std::atomic<uint32_t> modes_[4] = {};       // streams of each CompletionMode
   uint32_t length_ ABSL_GUARDED_BY(queue_->lock());
+  uint32_t waited_for_ ABSL_GUARDED_BY(queue_->lock()) = 0;  // WaitsFor
   int batch_ ABSL_GUARDED_BY(queue_->lock());  // completions that a dequeue takes at once
   EventRing events_ ABSL_GUARDED_BY(queue_->lock());
   uint64_t notices_ ABSL_GUARDED_BY(queue_->lock()) =

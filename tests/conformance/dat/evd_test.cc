@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/conformance/dat/side.h"
+#include "tests/conformance/harness/sleeper.h"
 
 namespace viaduct::tests {
 namespace {
@@ -281,6 +282,26 @@ TEST(EvdResize, C056_BelowWhatIsQueued) {
       EXPECT_EQ(reinterpret_cast<uintptr_t>(event.event_data.software_event_data.pointer), i);
     }
     Must(dat_evd_resize(evd, 5));
+  });
+}
+
+TEST(EvdResize, S_BelowWhatAThreadWaitsFor) {
+  RunAlone([] {
+    Side side;
+    DAT_EVD_HANDLE evd = side.NewEvd(kSoftware, 8);
+    DAT_RETURN result = DAT_ABORT;
+    Sleeper waiter([&] {
+      DAT_EVENT event;
+      DAT_COUNT more;
+      result = dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 4, &event, &more);
+    });
+    waiter.AwaitAsleep();
+    EXPECT_TRUE(Fails(dat_evd_resize(evd, 3), DAT_INVALID_STATE));
+    Must(dat_evd_resize(evd, 4));
+    for (uintptr_t i = 1; i <= 4; ++i) Must(Post(evd, i));
+    waiter.Join();
+    Must(result);
+    Must(dat_evd_resize(evd, 3));
   });
 }
 
