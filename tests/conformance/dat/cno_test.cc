@@ -104,6 +104,22 @@ struct Calls {
   }
 };
 
+// One that returns a while after something of its has begun to be freed.
+struct SlowAgent {
+  std::atomic<bool> began{false}, freeing{false}, ended{false};
+  static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
+    auto* slow = static_cast<SlowAgent*>(instance);
+    slow->began = true;
+    while (!slow->freeing) sched_yield();
+    for (int i = 0; i < 10000; ++i) sched_yield();
+    slow->ended = true;
+  }
+  DAT_OS_WAIT_PROXY_AGENT agent() { return {this, &Agent}; }
+  void AwaitBegin() {
+    while (!began) sched_yield();
+  }
+};
+
 TEST(CnoCreate, S_QueryShowsWhatWasGiven) {
   RunAlone([] {
     Side side;
@@ -355,19 +371,10 @@ TEST(CnoAgent, C065_AgentMayCallAnything) {
 // What its agent uses may be freed behind the notifier.
 TEST(CnoFree, S_TheAgentHasReturned) {
   RunAlone([] {
-    struct Slow {
-      std::atomic<bool> began{false}, freeing{false}, ended{false};
-      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
-        auto* slow = static_cast<Slow*>(instance);
-        slow->began = true;
-        while (!slow->freeing) sched_yield();
-        for (int i = 0; i < 10000; ++i) sched_yield();
-        slow->ended = true;
-      }
-    } slow;
-    NotifiedSide side({&slow, &Slow::Agent});
+    SlowAgent slow;
+    NotifiedSide side(slow.agent());
     Must(Post(side.evd));
-    while (!slow.began) sched_yield();
+    slow.AwaitBegin();
     Must(dat_evd_free(side.evd));
     slow.freeing = true;
     Must(dat_cno_free(side.cno));
@@ -543,17 +550,10 @@ TEST(IaClose, C023_AbruptReleasesWaitersAndAgents) {
 // One that has been called and not begun is told of the end, instead of what it was called for.
 TEST(IaClose, S_AnAgentThatWaitsForItsTurnIsTold) {
   RunAlone([] {
-    struct Busy {
-      std::atomic<bool> began{false}, closed{false};
-      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
-        auto* busy = static_cast<Busy*>(instance);
-        busy->began = true;
-        while (!busy->closed) sched_yield();
-      }
-    } busy;
-    NotifiedSide side({&busy, &Busy::Agent});
+    SlowAgent slow;
+    NotifiedSide side(slow.agent());
     Must(Post(side.evd));
-    while (!busy.began) sched_yield();
+    slow.AwaitBegin();
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
     DAT_IA_HANDLE ia = OpenAdapter(&async);
     Calls calls;
@@ -565,7 +565,7 @@ TEST(IaClose, S_AnAgentThatWaitsForItsTurnIsTold) {
     Must(Post(evd));
     Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
     EXPECT_EQ(calls.count, 0);
-    busy.closed = true;
+    slow.freeing = true;
     calls.Await(1);
     EXPECT_EQ(calls.evd, DAT_HANDLE_NULL);
   });
@@ -573,25 +573,16 @@ TEST(IaClose, S_AnAgentThatWaitsForItsTurnIsTold) {
 
 TEST(IaClose, S_AnAgentAtWorkHasReturned) {
   RunAlone([] {
-    struct Slow {
-      std::atomic<bool> began{false}, closing{false}, ended{false};
-      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
-        auto* slow = static_cast<Slow*>(instance);
-        slow->began = true;
-        while (!slow->closing) sched_yield();
-        for (int i = 0; i < 10000; ++i) sched_yield();
-        slow->ended = true;
-      }
-    } slow;
+    SlowAgent slow;
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
     DAT_IA_HANDLE ia = OpenAdapter(&async);
     DAT_CNO_HANDLE cno;
-    Must(dat_cno_create(ia, {&slow, &Slow::Agent}, &cno));
+    Must(dat_cno_create(ia, slow.agent(), &cno));
     DAT_EVD_HANDLE evd;
     Must(dat_evd_create(ia, 1, cno, kSoftware, &evd));
     Must(Post(evd));
-    while (!slow.began) sched_yield();
-    slow.closing = true;
+    slow.AwaitBegin();
+    slow.freeing = true;
     Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
     EXPECT_TRUE(slow.ended);
   });
