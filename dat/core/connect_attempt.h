@@ -6,9 +6,10 @@
 // time-out. The deadline ends what is silent. DAT's grace is for names that nobody serves: whoever
 // was there and refused (a full backlog, a handshake that failed) is not asked again.
 //
-// Peer to peer there is no such answer before the deadline, and no "unreachable" either: the attempt
-// dials with back-off for ever, and listens meanwhile. It is in one of three phases: dialling, waiting for the next round,
-// or answering the other side's dial, which Endpoint::OfferPeer has accepted.
+// Peer to peer there is no such answer before the deadline, and no "unreachable" either: the
+// attempt dials with back-off for ever, and listens meanwhile. It is in one of three phases:
+// dialling, waiting for the next round, or answering the other side's dial, which
+// Endpoint::OfferPeer has accepted.
 //
 // Owned by its endpoint; every call under the endpoint's lock. Timers call the endpoint back
 // with the attempt's serial, so that one that comes late finds another serial and does nothing.
