@@ -51,6 +51,28 @@ TEST_F(MishapsTest, NothingIsHeardOfAHostWithoutAWayThere) {
 }
 
 // Who listens may hold what the sink that is being called waits for.
+TEST_F(MishapsTest, ARouteThatTakesItsTimeKeepsNobodyElse) {
+  if (rdma_mock::IsIwarp()) GTEST_SKIP() << "there is no route to ask for";
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  End& from = NewEnd(a());
+  End& given_up = NewEnd(a());
+  rdma_mock::HoldRoutes(true);
+  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
+  ASSERT_TRUE(Dial(given_up, b(), (*listener)->port()).ok());
+  DrainExecutors();
+  given_up.pair().Disconnect(DisconnectMode::kAbrupt);
+  DrainExecutors();
+  EXPECT_EQ(requests.count(), 0u);
+  rdma_mock::HoldRoutes(false);
+  const auto request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 1; }));
+  request->Reject({});
+  EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kRejected);
+}
+
 TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
   Requests requests;
   auto first = b().Listen(0, &requests);

@@ -24,6 +24,7 @@ void EndMishaps() {
   HoldPairs(false);
   HoldReads(false);
   RefuseAfterTheEnd(false);
+  HoldRoutes(false);
 }
 
 void FailRegistrations(int count) { mishaps.failing_registrations = count; }
@@ -62,6 +63,8 @@ void FlushLate(bool late) {
 void LoseConfirmations(int count) { mishaps.lost_confirmations = count; }
 
 void HoldPairs(bool hold) { mishaps.held_pairs = hold; }
+
+void HoldRoutes(bool hold) { mishaps.held_routes = hold; }
 
 void HoldReads(bool hold) {
   mishaps.held_reads = hold;

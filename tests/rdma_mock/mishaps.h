@@ -51,6 +51,8 @@ void LoseConfirmations(int count);
 void HoldPairs(bool hold);
 // Reads are answered when this is false again; what is behind them completes before. As with siw.
 void HoldReads(bool hold);
+// The host has an ibacm that does not answer who asks for a route, until this is false again.
+void HoldRoutes(bool hold);
 // The library takes nothing any more for a pair whose connection is over.
 void RefuseAfterTheEnd(bool refuse);
 

@@ -225,6 +225,7 @@ struct Mishaps {
   std::atomic<int> live_windows{0};
   std::atomic<bool> held_pairs{false};
   std::atomic<bool> held_reads{false};
+  std::atomic<bool> held_routes{false};
   std::atomic<bool> refusing{false};
 };
 inline constinit Mishaps mishaps;

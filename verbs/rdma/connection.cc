@@ -1,6 +1,8 @@
 // Life. What the device completes: connection_completions.cc.
 #include "verbs/rdma/connection.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -14,6 +16,14 @@
 #include "verbs/rdma/shared_receive_queue.h"
 
 namespace viaduct::verbs::rdma {
+namespace {
+
+// librdmacm asks it for routes then, and waits for what it says.
+bool HasIbacm() {
+  return access("/run/ibacm.sock", F_OK) == 0 || access("/run/ibacm.port", F_OK) == 0;
+}
+
+}  // namespace
 
 Connection* Connection::ForDial(Device& device, ConnectionOwner* owner, absl::Status* status) {
   Connection* connection = new Connection(device, nullptr);
@@ -222,18 +232,33 @@ void Connection::Refuse() {
   }
 }
 
+void Connection::ResolveRoute(int milliseconds) {
+  const bool waits = !device_.iwarp() && HasIbacm();
+  Dial(RDMA_CM_EVENT_ROUTE_ERROR, waits,
+       [this, milliseconds] { return rdma_resolve_route(id_, milliseconds) == 0 ? 0 : errno; });
+}
+
 void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data) {
   const std::string data(private_data.begin(), private_data.end());
-  auto connect = [this, parameters, data]() mutable {
+  dialled_ = true;
+  // siw waits for TCP's connection.
+  Dial(RDMA_CM_EVENT_ADDR_ERROR, /*waits=*/device_.iwarp(), [this, parameters, data]() mutable {
     parameters.private_data = data.data();
     parameters.private_data_len = static_cast<uint8_t>(data.size());
-    dial_error_ = rdma_connect(id_, &parameters) == 0 ? 0 : errno;
+    return rdma_connect(id_, &parameters) == 0 ? 0 : errno;
+  });
+}
+
+void Connection::Dial(rdma_cm_event_type failure, bool waits, std::function<int()> call) {
+  dialing_ = true;
+  dial_failure_ = failure;
+  auto dial = [this, call = std::move(call)] {
+    dial_error_ = call();
     dial_errand_.Post(device_.loop(), this);
   };
-  dialing_ = dialled_ = true;
-  if (!device_.iwarp()) {
-    connect();
-  } else if (!Device::RunAside(connect)) {
+  if (!waits) {
+    dial();
+  } else if (!Device::RunAside(dial)) {
     dial_error_ = ENOMEM;
     dial_errand_.Post(device_.loop(), this);
   }
@@ -241,8 +266,10 @@ void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> p
 
 void Connection::OnDialled() {
   dialing_ = false;
+  const bool has_route = std::exchange(has_route_, false);
   if (buried_) return TryToDestroy(0);
-  if (dial_error_ != 0) Report(RDMA_CM_EVENT_ADDR_ERROR, dial_error_);
+  if (dial_error_ != 0) return Report(dial_failure_, dial_error_);
+  if (has_route) Report(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 }
 
 // ------------------------------------------------------------------------------ control thread
@@ -258,6 +285,10 @@ void Connection::TellSignals() {
 }
 
 void Connection::OnCmEvent(const CmEvent& event) {
+  if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED && dialing_) {
+    has_route_ = true;  // before the call that has asked for it is over
+    return;
+  }
   const bool awaited = half_open();
   heard_ = true;
   if (event.type != RDMA_CM_EVENT_ADDR_CHANGE) {

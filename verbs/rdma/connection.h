@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -129,6 +130,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // arrived wait. Under the lock of the receives' queue.
   void SetFramed(bool framed);
 
+  // rdma_resolve_route; its outcome comes as an event, ROUTE_ERROR with an errno if it failed.
+  // Control thread, as is the next.
+  void ResolveRoute(int milliseconds);
   // rdma_connect; its outcome comes as an event, ADDR_ERROR with an errno if it failed.
   void Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data);
 
@@ -245,6 +249,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void TellSignals();
   void TellFailure();
   void Report(rdma_cm_event_type type, int error);
+  // Control thread. A call of librdmacm for id_, on a thread of its own if it waits for anybody. An
+  // errno that it returns is reported as an event of that type.
+  void Dial(rdma_cm_event_type failure, bool waits, std::function<int()> call);
   void OnDialled();
   bool Dead();
   void BeginBurial() { TryToDestroy(0); }
@@ -279,8 +286,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> established_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> cut_{false};
-  bool dialing_ = false;    // control thread: rdma_connect runs aside
-  bool dialled_ = false;    // it was called
+  bool dialing_ = false;    // control thread: a call of Dial is under way
+  bool has_route_ = false;  // control thread: found meanwhile
+  bool dialled_ = false;    // rdma_connect was called
   bool buried_ = false;     // control thread: destroyed when nothing goes on any more
   bool connected_ = false;  // control thread: so the last event said
   std::atomic<bool> accepted_{false};
@@ -289,7 +297,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   bool has_last_receive_ = false;   // control thread
   rdma_cm_event_type failure_ = RDMA_CM_EVENT_CONNECT_ERROR;  // FailLater's
   int failure_error_ = 0;
-  int dial_error_ = 0;  // 0: rdma_connect has succeeded
+  int dial_error_ = 0;  // of the last call of Dial
+  rdma_cm_event_type dial_failure_ = RDMA_CM_EVENT_ADDR_ERROR;
   Errand<&Connection::TellSignals, Connection*> signal_errand_;
   Errand<&Connection::TellFailure, Connection*> failure_errand_;
   Errand<&Connection::OnDialled, Connection*> dial_errand_;

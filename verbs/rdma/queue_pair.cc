@@ -305,9 +305,7 @@ void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& eve
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       EndResolution(connection);
-      if (rdma_resolve_route(connection.id(), kRouteMs) != 0) {
-        Fail(connection, OutcomeOfErrno(errno), {});
-      }
+      connection.ResolveRoute(kRouteMs);
       break;
     case RDMA_CM_EVENT_ADDR_ERROR:
       if (event.status == -ETIMEDOUT && ResolveAgain(connection)) break;
