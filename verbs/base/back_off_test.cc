@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "gtest/gtest.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/pass_lock.h"
@@ -24,9 +25,11 @@ char StateOf(long thread) {
   return end != std::string::npos && end + 2 < line.size() ? line[end + 2] : '?';
 }
 
-// Returns when the thread that is in `wait` has been seen asleep: one that only yields never is.
-template <typename Wait, typename Release>
-void ExpectSleeps(const Wait& wait, const Release& release) {
+// Holds the lock until the thread that is in `wait` has been seen asleep: one that only yields
+// never is.
+template <typename Lock, typename Wait>
+void ExpectSleeps(Lock& lock, const Wait& wait) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  lock.Lock();
   std::atomic<long> waiter{0};
   std::thread thread([&] {
     waiter = syscall(SYS_gettid);
@@ -35,26 +38,23 @@ void ExpectSleeps(const Wait& wait, const Release& release) {
   while (waiter == 0) std::this_thread::yield();
   while (StateOf(waiter) != 'S') {
   }
-  release();
+  lock.Unlock();
   thread.join();
 }
 
 TEST(BackOff, WhoWaitsForASpinLockSleepsInTheEnd) {
   SpinLock lock;
-  lock.Lock();
-  ExpectSleeps([&] { const SpinLockHolder holder(&lock); }, [&] { lock.Unlock(); });
+  ExpectSleeps(lock, [&] { const SpinLockHolder holder(&lock); });
 }
 
 TEST(BackOff, WhoWaitsForAPassLockSleepsInTheEnd) {
   PassLock lock;
-  lock.Lock();
-  ExpectSleeps([&] { const PassLockHolder holder(&lock); }, [&] { lock.Unlock(); });
+  ExpectSleeps(lock, [&] { const PassLockHolder holder(&lock); });
 }
 
 TEST(BackOff, WhoWaitsForItsHolderToPassSleepsInTheEnd) {
   PassLock lock;
-  lock.Lock();
-  ExpectSleeps([&] { lock.Pass(); }, [&] { lock.Unlock(); });
+  ExpectSleeps(lock, [&] { lock.Pass(); });
 }
 
 TEST(BackOff, LeavesErrnoAlone) {
