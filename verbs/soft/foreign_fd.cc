@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <new>
 
-#include "verbs/base/signals.h"
 #include "verbs/base/fd_table.h"
+#include "verbs/base/signals.h"
 
 namespace viaduct::verbs {
 namespace {
