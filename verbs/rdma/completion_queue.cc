@@ -242,7 +242,7 @@ void CompletionCore::OnCqEvent() {
   const uint64_t polls = polls_.load(std::memory_order_relaxed);
   const bool polled = polls != polls_seen_ || waiters_.load(std::memory_order_relaxed) != 0;
   polls_seen_ = polls;
-  if (polled && !always_.load()) {
+  if (polled && !always_) {
     ticker_->Start();
   } else {
     Tend();
@@ -299,12 +299,11 @@ void CompletionCore::Tend() {
 
 void CompletionCore::Arm(CompletionQueue& queue, CompletionSink& sink) {
   SetSink(&queue, &sink);
-  always_ = true;
   arm_errand_.Post(device_.loop(), shared_from_this());
 }
 
 void CompletionCore::TendArmed() {
-  always_ = true;  // a Tend that was under way has put it back
+  always_ = true;
   told_ = 0;
   Tend();
 }

@@ -112,8 +112,8 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   std::atomic<uint32_t> wakes_{0};
   std::atomic<uint32_t> news_{0};  // what waiters sleep on
   std::atomic<uint32_t> waiters_{0};
-  std::atomic<bool> always_{false};  // Arm: tell the sink although somebody polls
   // Control thread.
+  bool always_ = false;  // TendArmed: tell the sink although somebody polls
   uint64_t told_ = 0;
   uint64_t polls_seen_ = 0;
   Errand<&CompletionCore::Tend, std::shared_ptr<CompletionCore>> tend_errand_;
