@@ -26,7 +26,7 @@ std::atomic<uint64_t>* FdTable::WordOf(size_t fd) {
 
 void FdTable::Add(int fd) {
   if (auto* const word = WordOf(static_cast<size_t>(fd))) {
-    word->fetch_or(BitOf(fd), std::memory_order_relaxed);
+    word->fetch_or(BitOf(fd), std::memory_order_release);
   }
 }
 

@@ -38,7 +38,7 @@ class FdTable {
       const Page* const page = pages_[p].load(std::memory_order_acquire);
       if (page == nullptr) continue;
       for (size_t w = 0; w < kPageWords; ++w) {
-        uint64_t word = page->words[w].load(std::memory_order_relaxed);
+        uint64_t word = page->words[w].load(std::memory_order_acquire);
         for (; word != 0; word &= word - 1) {
           act(static_cast<int>(p * kPageBits + w * kWordBits +
                                static_cast<size_t>(__builtin_ctzll(word))));

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,7 +23,8 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr char kService[] = "viaduct-foreign-fd-test";
-constexpr uint16_t kPort = 7;  // this test has its own network names
+// Another run of this test may share its network names.
+const uint16_t kPort = static_cast<uint16_t>(std::random_device()());
 constexpr std::chrono::seconds kLong(10);
 
 // Else `act` hangs, and goes on with it.

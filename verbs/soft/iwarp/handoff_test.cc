@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,8 +27,8 @@ namespace {
 
 constexpr char kService[] = "viaduct-iwarp";
 constexpr char kRequest[] = "4d504120494420526571204672616d65 40010003 616263";
-// Outside the range of ports that the kernel gives out, and this test has its own network names.
-const uint16_t kPort = static_cast<uint16_t>(2000 + getpid() % 20000);
+// Outside the range of ports that the kernel gives out; another run of this test may share its network names.
+const uint16_t kPort = static_cast<uint16_t>(2000 + std::random_device()() % 20000);
 
 class HandOffTest : public testing::Test {
  protected:
