@@ -50,6 +50,27 @@ TEST_F(MishapsTest, NothingIsHeardOfAHostWithoutAWayThere) {
   EXPECT_FALSE(end.pair().Heard());
 }
 
+// Of a process that had a pair of the same number, and died unheard.
+TEST_F(MishapsTest, AnEarlierConnectionThatThePeerStillHasIsOvercome) {
+  if (rdma_mock::IsIwarp()) GTEST_SKIP() << "TCP has none";
+  rdma_mock::MeetStaleConnections(2);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ASSERT_EQ(from.Receive(1, 0, 8), PostResult::kOk);
+  Connect(from, to);
+  ASSERT_EQ(to.Send(2, 0, 8), PostResult::kOk);
+  Expect(from.receives(), 1);
+}
+
+TEST_F(MishapsTest, OneThatItDoesNotForgetEndsTheAttempt) {
+  if (rdma_mock::IsIwarp()) GTEST_SKIP() << "TCP has none";
+  rdma_mock::MeetStaleConnections(1'000'000);
+  End& from = NewEnd(a());
+  ASSERT_TRUE(Dial(from, b(), 7).ok());
+  EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kRefused);
+  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
+}
+
 // Who listens may hold what the sink that is being called waits for.
 TEST_F(MishapsTest, ARouteThatTakesItsTimeKeepsNobodyElse) {
   if (rdma_mock::IsIwarp()) GTEST_SKIP() << "there is no route to ask for";

@@ -21,6 +21,7 @@ namespace {
 
 // Reasons of a reject, InfiniBand 1.4 table 112.
 constexpr int kInvalidServiceId = 8;
+constexpr int kStaleConnection = 10;
 constexpr int kConsumerDefined = 28;
 
 struct Channel : rdma_event_channel {
@@ -236,6 +237,11 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   if (mishaps.missed_hosts > 0) {
     --mishaps.missed_hosts;
     Tell(*id, RDMA_CM_EVENT_UNREACHABLE, -EHOSTUNREACH);
+    return 0;
+  }
+  if (mishaps.stale_connections > 0) {
+    --mishaps.stale_connections;
+    Tell(*id, RDMA_CM_EVENT_REJECTED, kStaleConnection);
     return 0;
   }
   const auto found = All().listeners.find(ntohs(PortIn(id->route.addr.dst_addr)));

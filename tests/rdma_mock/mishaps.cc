@@ -15,6 +15,7 @@ void EndMishaps() {
   RefuseSendsAfter(-1);
   MissNeighbours(0);
   MissHosts(0);
+  MeetStaleConnections(0);
   LoseDisconnects(0);
   GetMessagesStuck(0);
   MeanwhileInMemory(nullptr);
@@ -46,6 +47,8 @@ void RefuseSendsAfter(int count) { mishaps.taken_before_refusal = count; }
 void MissNeighbours(int count) { mishaps.missed_neighbours = count; }
 
 void MissHosts(int count) { mishaps.missed_hosts = count; }
+
+void MeetStaleConnections(int count) { mishaps.stale_connections = count; }
 
 void LoseDisconnects(int count) { mishaps.lost_disconnects = count; }
 

@@ -31,6 +31,8 @@ void RefuseSendsAfter(int count);
 void MissNeighbours(int count);
 // So many requests do not come to a host, although the neighbour on the way is there.
 void MissHosts(int count);
+// So many requests meet a connection that the peer still has with a pair of that number.
+void MeetStaleConnections(int count);
 // So many requests to disconnect do not come to the peer, until they are repeated: the kernel does
 // that after a while, where the id is still there.
 void LoseDisconnects(int count);

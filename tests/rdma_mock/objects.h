@@ -213,6 +213,7 @@ struct Mishaps {
   std::atomic<int> large_until_back{0};
   std::atomic<int> missed_neighbours{0};
   std::atomic<int> missed_hosts{0};
+  std::atomic<int> stale_connections{0};
   std::atomic<int> lost_disconnects{0};
   std::atomic<int> stuck_messages{0};
   std::atomic<int> spare_regions{-1};  // -1: any number

@@ -14,6 +14,7 @@ namespace {
 
 // Reasons of a reject, InfiniBand 1.4 table 112. No service listens; a consumer has said no.
 constexpr int kInvalidServiceId = 8;
+constexpr int kStaleConnection = 10;
 constexpr int kConsumerDefined = 28;
 
 // A connection that the peer's program refused, and one that its TCP does not take, or that was
@@ -87,6 +88,11 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, 
     default:
       return ConnectOutcome::kRefused;
   }
+}
+
+bool IsStale(rdma_cm_event_type event, int status, Manager manager) {
+  return event == RDMA_CM_EVENT_REJECTED && manager == Manager::kInfiniband &&
+         status == kStaleConnection;
 }
 
 bool HeardWith(rdma_cm_event_type event, int status, Manager manager) {

@@ -30,6 +30,13 @@ TEST(ErrorsTest, InfinibandTellsWhoRejected) {
   EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, 35, kInfiniband, true), ConnectOutcome::kRefused);
 }
 
+TEST(ErrorsTest, InfinibandTellsOfAnEarlierConnection) {
+  EXPECT_TRUE(IsStale(RDMA_CM_EVENT_REJECTED, 10, kInfiniband));
+  EXPECT_FALSE(IsStale(RDMA_CM_EVENT_REJECTED, 8, kInfiniband));
+  EXPECT_FALSE(IsStale(RDMA_CM_EVENT_UNREACHABLE, 10, kInfiniband));
+  EXPECT_FALSE(IsStale(RDMA_CM_EVENT_REJECTED, 10, kIwarp));
+}
+
 // siw: siw_cm.c, siw_proc_mpareply. The adapters: process_mpa_reply of cxgb4, irdma_cm.c,
 // qed_iwarp.c.
 TEST(ErrorsTest, IwarpsRejectIsAConsumersUnlessTcpRefused) {

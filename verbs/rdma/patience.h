@@ -21,6 +21,9 @@ inline constexpr int kRouteMs = 60'000;
 inline constexpr int kResolveMs = 2'000;
 inline constexpr int kResolveTries = 30;
 
+// Of an attempt that meets an earlier connection of its pair's number (InfiniBand).
+inline constexpr int kStaleTries = 3;
+
 // Of a request that the peer's device does not answer: the most that three bits say, before the
 // connection is broken.
 inline constexpr uint8_t kRetries = 7;

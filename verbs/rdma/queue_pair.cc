@@ -116,15 +116,32 @@ absl::Status RdmaQueuePair::Connect(const ConnectOptions& options) {
   peer_ = options.address;
   peer_port_ = options.port;
   dialled_ = true;
-  state_ = State::kConnecting;
-  connection_ = connection;
-  tries_left_ = kResolveTries;
-  if (!Resolve(*connection)) {
-    // No route, or a network that is down: known at once, told as if it came from the network.
-    connection->FailLater(RDMA_CM_EVENT_ADDR_ERROR, errno);
-  }
-  local_port_ = ntohs(rdma_get_src_port(connection->id()));
+  dials_left_ = kStaleTries;
+  Dial(*connection);
   return absl::OkStatus();
+}
+
+void RdmaQueuePair::Dial(Connection& connection) {
+  state_ = State::kConnecting;
+  connection_ = &connection;
+  --dials_left_;
+  tries_left_ = kResolveTries;
+  if (!Resolve(connection)) {
+    // No route, or a network that is down: known at once, told as if it came from the network.
+    connection.FailLater(RDMA_CM_EVENT_ADDR_ERROR, errno);
+  }
+  local_port_ = ntohs(rdma_get_src_port(connection.id()));
+}
+
+bool RdmaQueuePair::DialAgain(Connection& connection) {
+  MutexLock lock(&mutex_);
+  if (connection_ != &connection || state_ != State::kConnecting || dials_left_ == 0) return false;
+  absl::Status status;
+  Connection* const next = Connection::ForDial(device_, this, &status);
+  if (next == nullptr) return false;
+  Leave(State::kIdle);
+  Dial(*next);
+  return true;
 }
 
 bool RdmaQueuePair::Resolve(Connection& connection) {
@@ -335,6 +352,7 @@ void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& eve
 }
 
 void RdmaQueuePair::FailBy(Connection& connection, const CmEvent& event) {
+  if (IsStale(event.type, event.status, device_.manager()) && DialAgain(connection)) return;
   const ConnectOutcome outcome =
       OutcomeOf(event.type, event.status, device_.manager(), !event.private_data.empty());
   // A neighbour that has answered was but the next one on the way.

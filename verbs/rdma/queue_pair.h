@@ -72,9 +72,13 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   absl::Status Prepare(Connection& connection, bool may_frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ImmediateForm immediate_form();
+  // Begins an attempt to reach peer_.
+  void Dial(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Asks where peer_ is. False: errno says why not.
   bool Resolve(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool ResolveAgain(Connection& connection);
+  // Begins the attempt of that connection anew. False: it has been tried often enough, or is over.
+  bool DialAgain(Connection& connection);
   void EndResolution(const Connection& connection);
   // Of the attempt whose connection that is, if it is still under way.
   void SetHeard(const Connection& connection, bool heard);
@@ -204,6 +208,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   Address peer_ ABSL_GUARDED_BY(mutex_);  // of a dial
   uint16_t peer_port_ ABSL_GUARDED_BY(mutex_) = 0;
   int tries_left_ ABSL_GUARDED_BY(mutex_) = 0;      // to resolve it
+  int dials_left_ ABSL_GUARDED_BY(mutex_) = 0;      // where the peer has a stale one
   std::string question_ ABSL_GUARDED_BY(mutex_);    // its private data
   bool may_frame_ ABSL_GUARDED_BY(mutex_) = false;  // what it said of the answer
   bool dialled_ ABSL_GUARDED_BY(mutex_) = false;
