@@ -251,8 +251,8 @@ TEST_F(DisconnectTest, IdleTellsWhatIsPosted) {
   Connect(active_, passive_);
   ASSERT_EQ(passive_.Receive(1, 0, 64), PostResult::kOk);
   EXPECT_NE(passive_.pair().open_receives(), 0u);
-  ASSERT_EQ(active_.Read(1, 0, 16, passive_, 0), PostResult::kOk);
-  ASSERT_EQ(active_.Send(2, 0, 16), PostResult::kOk);
+  ASSERT_EQ(active_.Read(1, 0, 16, passive_, 1024), PostResult::kOk);
+  ASSERT_EQ(active_.Send(2, 1024, 16), PostResult::kOk);
   Expect(active_.sends(), 1);
   Expect(active_.sends(), 2);
   EXPECT_TRUE(active_.pair().SendIdle());

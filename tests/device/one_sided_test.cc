@@ -182,7 +182,6 @@ TEST_F(OneSidedTest, ReadsAndOthersCompleteInPostingOrder) {
   for (int i = 0; i < 30; ++i) Expect(from.sends(), i);
 }
 
-// Without the fence the send would take the bytes that were there before the read.
 // Though what is behind it takes no time.
 TEST_F(OneSidedTest, AReadIsThereBeforeItsCompletion) {
   constexpr size_t kMost = 1 << 20;
@@ -202,6 +201,7 @@ TEST_F(OneSidedTest, AReadIsThereBeforeItsCompletion) {
   }
 }
 
+// Without the fence the send would take the bytes that were there before the read.
 TEST_F(OneSidedTest, AFencedRequestSeesWhatEarlierReadsBrought) {
   End& from = NewEnd(a(), Large());
   End& to = NewEnd(b(), Large());

@@ -460,7 +460,7 @@ TEST_F(SendTest, SuppressedRequestsCompleteSilently) {
     for (int i = 0; i < 3; ++i) ASSERT_EQ(to.Receive(i, 0, 64), PostResult::kOk);
     ASSERT_EQ(from.Send(1, 0, 8, kSuppress), PostResult::kOk);
     ASSERT_EQ(from.Send(2, 0, 8, kSuppress | kConfirm), PostResult::kOk);
-    ASSERT_EQ(from.Read(3, 0, 8, to, 0, kSuppress), PostResult::kOk);
+    ASSERT_EQ(from.Read(3, 64, 8, to, 64, kSuppress), PostResult::kOk);
     ASSERT_EQ(from.Send(4, 0, 8), PostResult::kOk);
     Expect(from.sends(), 4);  // and their places are free again
     for (int i = 0; i < 3; ++i) Expect(to.receives(), i);
