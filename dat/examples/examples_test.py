@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """The examples do what they say, each with a server and clients of its own."""
 
-import os
+import random
 import subprocess
 import unittest
 
 FOLDER = "dat/examples/"
+_FIRST = random.randrange(16000, 32000, 4)
 
 
 def service(n):
     """A number that another run on this host does not use at the same time."""
-    return str(16000 + 4 * (os.getpid() % 4000) + n)
+    return str(_FIRST + n)
 
 
 def client(name, number, *words):

@@ -66,8 +66,9 @@ bool TwoProcesses::OtherHasEnded() {
 
 void TwoProcesses::Meet() {
   const uint64_t times = page_->met[Index()].fetch_add(1) + 1;
-  while (page_->met[1 - Index()].load() < times) {
-    if (OtherHasEnded()) exit(1);
+  const auto has_come = [&] { return page_->met[1 - Index()].load() >= times; };
+  while (!has_come()) {
+    if (OtherHasEnded() && !has_come()) exit(1);
     usleep(100);
   }
 }

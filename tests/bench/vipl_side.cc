@@ -60,8 +60,11 @@ void ViplSide::Connect(uint16_t port) {
   VIP_VI_HANDLE vi = AddVi();
   NetAddress local(nic_attributes_, 0), remote(nic_attributes_, port);
   VIP_VI_ATTRIBUTES attributes;
-  Must("VipConnectRequest",
-       VipConnectRequest(vi, local.get(), remote.get(), kTimeoutMilliseconds, &attributes));
+  VIP_RETURN result;
+  do {
+    result = VipConnectRequest(vi, local.get(), remote.get(), kTimeoutMilliseconds, &attributes);
+  } while (result == VIP_NO_MATCH);  // nobody waits yet
+  Must("VipConnectRequest", result);
 }
 
 void ViplSide::Accept() {

@@ -29,12 +29,14 @@ long PssKib() {
   FILE* file = fopen("/proc/self/smaps_rollup", "re");
   if (file == nullptr) return -1;
   char line[256];
-  long kib = -1;
+  long all = 0;
   while (fgets(line, sizeof line, file) != nullptr) {
-    if (sscanf(line, "Pss: %ld kB", &kib) == 1) break;
+    long kib;
+    if (sscanf(line, "Pss_Anon: %ld kB", &kib) == 1) all += kib;
+    if (sscanf(line, "Pss_Shmem: %ld kB", &kib) == 1) all += kib;
   }
   fclose(file);
-  return kib;
+  return all;
 }
 
 char StateOf(pid_t process) {

@@ -9,7 +9,8 @@ namespace viaduct::hotpath {
 
 int OpenDescriptors();
 int Threads();
-// Proportional set size of this process: a page shared by two counts half in each. KiB.
+// Proportional set size of this process without files: a page shared by two counts half in each.
+// KiB.
 long PssKib();
 // 'R', 'S' and so on: the state of a process's first thread; 0 when it is not there.
 char StateOf(pid_t process);

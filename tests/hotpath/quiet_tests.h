@@ -21,7 +21,7 @@ namespace viaduct::hotpath {
 
 // Enough to go round every ring several times.
 inline constexpr uint64_t kRoundsInBatch = 400;
-inline constexpr int kMaxBatches = 100;
+inline constexpr int kMaxBatches = 1000;  // on a busy machine
 
 inline void ExpectQuiet(Peer& peer, const std::function<void()>& batch) {
   SystemCallCounter system_calls;

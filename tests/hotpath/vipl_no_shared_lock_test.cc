@@ -77,7 +77,12 @@ class ViplProgram {
     NetAddress local(nic_attributes_), remote(nic_attributes_);
     local.get()->DiscriminatorLen = 0;
     VIP_VI_ATTRIBUTES theirs;
-    Must(VipConnectRequest(line.from, local.get(), remote.get(), kTimeoutMilliseconds, &theirs));
+    VIP_RETURN result;
+    do {
+      result =
+          VipConnectRequest(line.from, local.get(), remote.get(), kTimeoutMilliseconds, &theirs);
+    } while (result == VIP_NO_MATCH);  // nobody waits yet
+    Must(result);
     passive.join();
   }
 

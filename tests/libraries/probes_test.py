@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The static probes of libviaduct.so.1: those that viaduct(7) documents, with as many arguments, and gdb stops at them."""
 
-import os
+import random
 import re
 import shutil
 import subprocess
@@ -41,7 +41,7 @@ class Probes(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
     def test_a_debugger_stops_at_them(self):
-        service = str(16000 + os.getpid() % 4000)
+        service = str(random.randrange(16000, 20000))
         commands = ("set breakpoint pending on", "break -probe-stap viaduct:state",
                     "break -probe-stap viaduct:completion", "run",
                     "printf \"%s by %s\\n\", (char *) $_probe_arg2, (char *) $_probe_arg3", "delete 1", "continue",

@@ -53,9 +53,9 @@ class Vipping(pair.PingTestCase):
 
     def test_progress_of_a_long_run(self):
         with self.server():
-            result = self.client("--seconds=2.5")
+            result = self.client("--seconds=4.5")
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertRegex(result.stderr, r"\Avipping: 1 of 2 s, \d+ messages\nvipping: 2 of 2 s")
+            self.assertRegex(result.stderr, r"\Avipping: [1-3] of 4 s, \d+ messages\nvipping: [2-4] of 4 s")
 
     def test_a_client_may_come_first(self):
         client = subprocess.Popen((self.program(), "-s", self.service + "f", "-n", "10", "-j", "localhost"), stdout=subprocess.PIPE, text=True)

@@ -147,7 +147,7 @@ TEST(ControlThreadExit, HooksRunThoughTheLoopComesLate) {
       {
         ControlThread& loop = **ControlThread::Get();
         loop.OnExit([] { _exit(9); });
-        loop.Post([] { usleep(400'000); });
+        loop.Post([] { usleep(100'000); });
         exit(3);
       },
       testing::ExitedWithCode(9), "");

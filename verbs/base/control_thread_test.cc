@@ -133,17 +133,19 @@ TEST_F(ControlThreadTest, TimersRunInOrderAndNotEarly) {
   const Nanos start = loop_.Now();
   std::vector<int> order;
   Signal done;
-  loop_.RunAt(start + 6 * kMillisecond, [&] {
-    order.push_back(2);
-    EXPECT_GE(loop_.Now(), start + 6 * kMillisecond);
-    EXPECT_TRUE(loop_.OnExecutor());
-    done.Give();
+  loop_.RunAndWait([&] {  // so that all are there before the first runs
+    loop_.RunAt(start + 6 * kMillisecond, [&] {
+      order.push_back(2);
+      EXPECT_GE(loop_.Now(), start + 6 * kMillisecond);
+      EXPECT_TRUE(loop_.OnExecutor());
+      done.Give();
+    });
+    loop_.RunAt(start + 3 * kMillisecond, [&] {
+      order.push_back(1);
+      EXPECT_GE(loop_.Now(), start + 3 * kMillisecond);
+    });
+    loop_.RunAt(0, [&] { order.push_back(0); });
   });
-  loop_.RunAt(start + 3 * kMillisecond, [&] {
-    order.push_back(1);
-    EXPECT_GE(loop_.Now(), start + 3 * kMillisecond);
-  });
-  loop_.RunAt(0, [&] { order.push_back(0); });
   ASSERT_TRUE(done.Taken(loop_));
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
 }

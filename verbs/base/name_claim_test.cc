@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +13,8 @@
 namespace viaduct::verbs {
 namespace {
 
-std::string UniqueName() { return absl::StrCat("claim-test-", getpid()); }
+// Another run of this test may share its network names.
+std::string UniqueName() { return absl::StrCat("claim-test-", std::random_device()()); }
 
 TEST(NameClaim, IsHeldOnceAtATime) {
   const std::string name = UniqueName();

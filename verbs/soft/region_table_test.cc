@@ -249,7 +249,7 @@ TEST(RegionTableTest, NothingLandsAfterDeregister) {
       if (table.Check(key, reinterpret_cast<uint64_t>(&memory), 8, kRemoteWrite, 1)) memory++;
     }
   });
-  for (int i = 0; i < 3000; i++) {
+  for (int i = 0; i < 1000; i++) {
     const Key key = *table.Register(1, reinterpret_cast<uint64_t>(&memory), 8, kAll);
     current.store(key);
     sched_yield();

@@ -103,7 +103,7 @@ TEST(Dto, C120_UnsignalledWakesNobody) {
         DAT_EP_HANDLE ep = side.NewEp(&attributes);
         side.ConnectTo(peer, ep, Port(0));
         peer.Await("waiting");
-        Waiter waiter(side.request_evd, kSecond);
+        Waiter waiter(side.request_evd, 2 * kSecond);
         for (uint64_t i = 0; i < 3; ++i) Must(side.TrySend(ep, i, kUnsignalled));
         EXPECT_TRUE(Fails(waiter.Join(), DAT_TIMEOUT_EXPIRED));
         EXPECT_EQ(waiter.more(), 3);
@@ -158,7 +158,7 @@ TEST(Dto, C121_OnlySolicitedMessagesWake) {
         for (uint64_t i = 0; i < 6; ++i) side.PostReceive(ep, i);
         side.AcceptFrom(peer, ep, Port(0));
         {
-          Waiter waiter(side.receive_evd, kSecond);
+          Waiter waiter(side.receive_evd, 2 * kSecond);
           peer.Tell("send two");
           EXPECT_TRUE(Fails(waiter.Join(), DAT_TIMEOUT_EXPIRED));
           EXPECT_EQ(waiter.more(), 2) << "they came while it waited";

@@ -41,7 +41,7 @@ void AcceptAfterTheOtherLeft(bool dies) {
         Side side;
         DAT_EP_HANDLE ep = side.NewEp();
         peer.Await("listening");
-        side.Connect(ep, Port(0), dies ? kPatience : kSecond);
+        side.Connect(ep, Port(0), dies ? kPatience : 2 * kSecond);
         if (dies) peer.AwaitEnd();
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_TIMED_OUT, ep);
         peer.Tell("gone");

@@ -108,7 +108,7 @@ TEST(EpDupConnect, S_OwnTimeoutAndReject) {
         peer.Await("listening");
         side.Connect(dup, Port(0), DAT_TIMEOUT_INFINITE);
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, dup);
-        Must(Duplicate(late, dup, kSecond));
+        Must(Duplicate(late, dup, 2 * kSecond));
         EXPECT_EQ(StateOf(late), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_TIMED_OUT, late);
         EXPECT_EQ(StateOf(late), DAT_EP_STATE_DISCONNECTED);

@@ -79,14 +79,14 @@ class Peer {
 struct PairOptions {
   bool server_is_killed = false;  // the client kills it: its death by SIGKILL is no failure
   bool client_is_killed = false;
-  int seconds = 30;  // then both are killed and the test fails
+  int seconds = 60;  // then both are killed and the test fails
 };
 
 void RunPair(const std::function<void(Peer&)>& server, const std::function<void(Peer&)>& client,
              const PairOptions& options = PairOptions());
 
 // For tests that need one process only.
-void RunAlone(const std::function<void()>& body, int seconds = 30);
+void RunAlone(const std::function<void()>& body, int seconds = 60);
 
 // The n-th (0..199) port or qualifier that this run may use; no other running test has it.
 uint16_t Port(int n);

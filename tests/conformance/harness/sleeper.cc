@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,10 @@ namespace viaduct::tests {
 namespace {
 
 constexpr int64_t kPatience = 10'000'000'000;
+// A thread that sleeps in one place so many times, a millisecond apart, does not wait for a lock on
+// its way.
+constexpr int kLooks = 3;
+constexpr int kBetweenLooks = 1000;
 
 std::string ThreadsOf(pid_t process) { return "/proc/" + std::to_string(process) + "/task"; }
 
@@ -32,6 +37,18 @@ char StateOf(const std::string& thread) {
   return state;
 }
 
+// How often a thread has gone to sleep in the kernel; -1: it does not sleep.
+long SleepsOf(const std::string& thread) {
+  std::ifstream lines(thread + "/status");
+  bool asleep = false;
+  for (std::string word; lines >> word;) {
+    if (word == "State:") asleep = lines >> word && word == "S";
+    long count;
+    if (word == "voluntary_ctxt_switches:" && lines >> count) return asleep ? count : -1;
+  }
+  return -1;
+}
+
 bool AllStopped(pid_t process) {
   const std::filesystem::directory_iterator threads(ThreadsOf(process));
   return std::all_of(begin(threads), end(threads),
@@ -43,9 +60,15 @@ bool AllStopped(pid_t process) {
 void AwaitAsleep(pid_t process, pid_t thread) {
   const std::string path = ThreadsOf(process) + "/" + std::to_string(thread);
   const int64_t end = Now() + kPatience;
-  char state;
-  while ((state = StateOf(path)) != 'S' && state != 0 && Now() < end) sched_yield();
-  EXPECT_EQ(state, 'S') << path;
+  long last = -1;
+  for (int seen = 0; seen < kLooks;) {
+    const long sleeps = SleepsOf(path);
+    seen = sleeps < 0 ? 0 : sleeps == last ? seen + 1 : 1;
+    last = sleeps;
+    if (Now() > end || StateOf(path) == 0) break;
+    usleep(kBetweenLooks);
+  }
+  EXPECT_GE(last, 0) << path << " does not sleep";
 }
 
 void StopProcess(pid_t process) {

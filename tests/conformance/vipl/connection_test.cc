@@ -191,7 +191,7 @@ TEST(VipConnectAccept, C29_TheRequesterHasGivenUp) {
         Side side;
         VIP_RETURN result;
         // Long enough for the request to arrive.
-        while ((result = side.Request(0, 300 * Slowness())) == VIP_NO_MATCH) {
+        while ((result = side.Request(0, 1000 * Slowness())) == VIP_NO_MATCH) {
         }
         EXPECT_EQ(result, VIP_TIMEOUT);
         peer.Tell("gave up");
@@ -203,7 +203,7 @@ TEST(VipConnectAccept, C29_TheRequesterHasGivenUp) {
 TEST(VipConnectAccept, C29_TheRequesterIsStopped) {
   RunPair(
       [](Peer& peer) {
-        setenv("VIADUCT_SILENCE_MS", "500", 1);
+        setenv("VIADUCT_SILENCE_MS", "2000", 1);
         Side side;
         side.Receive(0);
         const VIP_CONN_HANDLE connection = WaitOnly(side);

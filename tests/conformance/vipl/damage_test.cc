@@ -86,7 +86,7 @@ void KillTheWriter(VIP_RELIABILITY_LEVEL level, bool immediate, bool* met_a_writ
         side.Accept();
         peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
         peer.Await("writing");
-        ASSERT_EQ(kill(peer.pid(), SIGKILL), 0);
+        kill(peer.pid(), SIGKILL);  // it may have written all, and be gone
         const std::vector<VIP_ERROR_CODE> codes = ErrorsUntilTheEnd(side, errors);
         if (immediate) {
           *met_a_write = TakeReceives(side);

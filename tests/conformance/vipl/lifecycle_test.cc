@@ -80,7 +80,9 @@ TEST(VipCloseNic, WithAConnectionAliveIsADisconnectForThePeer) {
           }
         }
         const int64_t end = NowMilliseconds() + 10000;
-        while (CountEntries("/proc/self/fd") > descriptors && NowMilliseconds() < end) {
+        while ((CountEntries("/proc/self/fd") > descriptors ||
+                CountEntries("/proc/self/task") > threads) &&
+               NowMilliseconds() < end) {
           timespec instant = {0, 1000000};
           nanosleep(&instant, nullptr);
         }

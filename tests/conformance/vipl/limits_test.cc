@@ -65,8 +65,6 @@ TEST(Limits, AttributesReachWhatProgramsCountOn) {
 // A message, a write and a read of 16 MiB; the message gathered from as many segments as a
 // descriptor takes.
 void TransferLargest(VIP_RELIABILITY_LEVEL level) {
-  PairOptions options;
-  options.seconds = 60;
   RunPair(
       [level](Peer& peer) {
         const VIP_VI_ATTRIBUTES attributes = LargeTransfers(level);
@@ -126,8 +124,7 @@ void TransferLargest(VIP_RELIABILITY_LEVEL level) {
         EXPECT_EQ(Mismatch(source.data(), kLargest, 3), size_t{kLargest});
         peer.Tell("written");
         peer.Await("done");
-      },
-      options);
+      });
 }
 
 TEST(Limits, SixteenMebibytesReliableDelivery) { TransferLargest(VIP_SERVICE_RELIABLE_DELIVERY); }

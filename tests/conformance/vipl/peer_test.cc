@@ -280,8 +280,7 @@ TEST(ConnectPeer, C037_OneOfTwoWaitersIsTold) {
       VIP_RETURN results[2];
       const auto wait = [&](int n) {
         VIP_VI_ATTRIBUTES peer;
-        for (++here; here != 2;) {
-        }
+        for (++here; here != 2;) std::this_thread::yield();
         results[n] = VipConnectPeerWait(side.vi, &peer);
       };
       std::thread other([&] { wait(1); });

@@ -27,7 +27,8 @@ namespace {
 
 constexpr char kService[] = "viaduct-iwarp";
 constexpr char kRequest[] = "4d504120494420526571204672616d65 40010003 616263";
-// Outside the range of ports that the kernel gives out; another run of this test may share its network names.
+// Outside the range of ports that the kernel gives out; another run of this test may share its
+// network names.
 const uint16_t kPort = static_cast<uint16_t>(2000 + std::random_device()() % 20000);
 
 class HandOffTest : public testing::Test {
@@ -70,7 +71,7 @@ class HandOffTest : public testing::Test {
     std::lock_guard lock(mutex_);
     return arrival_.has_value();
   }
-  Deadline Soon() const { return Deadline::After(loop_, 1'000'000'000); }
+  Deadline Soon() const { return Deadline::After(loop_, 10'000'000'000); }
   absl::Status HandOverWith(const std::string& note) {
     const std::vector<uint8_t> bytes = FromText(note);
     return HandOver(kPort, bytes, Soon(), *request_->request, request_->socket);

@@ -508,10 +508,10 @@ TEST_F(LinkTest, GracefulEndIsAFin) {
 
 // A peer whose window is closed but which lives is waited for; see CheckDebt.
 TEST_F(LinkTest, SlowReaderIsNotSilent) {
-  TestPeer peer = Accepted({.memory = 16 << 20, .silence = 300'000'000});
+  TestPeer peer = Accepted({.memory = 16 << 20, .silence = 1'000'000'000});
   end_->Send(1, 0, 16 << 20);
   // Several times the time limit, in which TCP probes the closed window.
-  const Nanos until = end_->loop.Now() + 1'500'000'000;
+  const Nanos until = end_->loop.Now() + 3'500'000'000;
   Completion completion;
   const uint32_t wakes = end_->send_queue->wakes();
   while (end_->send_queue->Wait(Deadline::At(until), wakes) != WaitResult::kTimedOut) {

@@ -11,7 +11,7 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
-constexpr Nanos kLimit = 10'000'000'000;
+constexpr Nanos kLimit = 60'000'000'000;
 
 std::string TextOf(absl::Span<const uint8_t> data) { return std::string(data.begin(), data.end()); }
 

@@ -229,7 +229,7 @@ class HoldingListener final : public ListenerSink {
 // runs again harms none of the other connections of the two.
 TEST(TwoProcessTest, AStoppedRequesterIsGivenUp) {
   ChildProcess server([](ChildProcess& parent) {
-    auto context = OpenForTest("127.0.0.1", /*silence=*/200'000'000);
+    auto context = OpenForTest("127.0.0.1", /*silence=*/2'000'000'000);
     TestEnd kept(*context), silent(*context), again(*context);
     kept.Receive(0, 0, 64);
     HoldingListener listener(*context);
