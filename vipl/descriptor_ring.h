@@ -3,6 +3,10 @@
 // A circle of small blocks. Where the end would meet the beginning a block is put in between:
 // nothing moves, a VI that is idle costs next to nothing, and one that works stays in few cache
 // lines. Cursors run round the circle; who posts, who completes and who takes has one each.
+//
+// A cursor at the end of a block reads the way on with its next step. So the poster fills a block
+// only when the taker is inside the one behind it, or further: behind a block that was filled
+// another may be put, and nobody stands between them.
 #ifndef VIADUCT_VIPL_DESCRIPTOR_RING_H_
 #define VIADUCT_VIPL_DESCRIPTOR_RING_H_
 
@@ -62,10 +66,10 @@ class DescriptorRing {
 
   // The poster's: with so many slots behind its cursor in use, there is one for Next.
   bool HasRoom(const Cursor& end, uint64_t in_use) const {
-    return end.index_ != kSlots || in_use + kSlots <= blocks_ * kSlots;
+    return end.index_ != kSlots || in_use + kSlots < blocks_ * kSlots;
   }
-  // If there is none: makes room. Only when more are in use than ever before. False: there is no
-  // memory.
+  // If there is none: makes room. A ring of which n were in use at the most has at most n / kSlots
+  // + 2 blocks. False: there is no memory.
   bool AddBlock(const Cursor& end) {
     Block* const added = new (std::nothrow) Block;
     if (added == nullptr) return false;

@@ -34,6 +34,33 @@ TEST(DescriptorRingTest, KeepsOrderWhileItGrows) {
   }
 }
 
+// So many that go one by one leave the cursors at every place of a block before `burst` are in use.
+void GoOneByOneAndThenAtOnce(uint32_t single, uint32_t burst) {
+  DescriptorRing ring;
+  DescriptorRing::Cursor post = ring.begin(), complete = ring.begin(), take = ring.begin();
+  uint32_t posted = 0, completed = 0, taken = 0;
+  const auto turn = [&](uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(ring.HasRoom(post, posted - taken) || ring.AddBlock(post));
+      post.Next() = {nullptr, posted++, 0};
+    }
+    while (completed != posted) ASSERT_EQ(complete.Next().memory, completed++);
+    while (taken != posted) ASSERT_EQ(take.Next().memory, taken++);
+  };
+  for (uint32_t i = 0; i < single; ++i) turn(1);
+  turn(burst);
+  turn(2 * burst);
+}
+
+TEST(DescriptorRingTest, GrowsWhereverItsCursorsStand) {
+  for (uint32_t single = 0; single < 130; ++single) {
+    for (uint32_t burst = 1; burst < 130; ++burst) {
+      GoOneByOneAndThenAtOnce(single, burst);
+      ASSERT_FALSE(HasFailure()) << single << " and then " << burst;
+    }
+  }
+}
+
 TEST(DescriptorRingTest, AnEmptyRingHasNoBlock) {
   DescriptorRing ring;
   EXPECT_FALSE(ring.HasRoom(ring.begin(), 0));

@@ -459,6 +459,33 @@ TEST(Order, C78_AThousandMessages) {
       });
 }
 
+// Wherever in its memory for them a queue stands when it first holds more.
+TEST(Order, C78_OneByOneAndThenManyAtOnce) {
+  RunAlone([] {
+    constexpr int kMany = Memory::kDescriptors;
+    for (int singles = 0; singles < kMany; ++singles) {
+      Side side;
+      int posted = 0, taken = 0;
+      const auto post = [&] {
+        ASSERT_EQ(side.PostSend(side.memory.Fill(posted++ % kMany, 0, 0)), VIP_SUCCESS);
+      };
+      const auto take = [&] {
+        VIP_DESCRIPTOR* done = nullptr;
+        EXPECT_EQ(VipSendDone(side.vi, &done), VIP_DESCRIPTOR_ERROR);  // flushed
+        ASSERT_EQ(done, side.memory.descriptor(taken++ % kMany)) << "behind " << singles;
+      };
+      while (posted < singles) {
+        post();
+        take();
+      }
+      for (int burst : {kMany / 2, kMany}) {
+        for (int i = 0; i < burst; ++i) post();
+        for (int i = 0; i < burst; ++i) take();
+      }
+    }
+  });
+}
+
 TEST(Order, C79_NextIsTheProgramsOwnOutsideOfTheQueue) {
   RunPair(
       [](Peer& peer) {
