@@ -44,7 +44,9 @@ Endpoint::Endpoint(InterfaceAdapter& adapter, const EndpointAttributes& attribut
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
       has_shared_receives_(shared_receives),
-      attributes_(attributes) {}
+      attributes_(attributes) {
+  owner_.binds = &binds_;
+}
 
 Endpoint::~Endpoint() {
   Replaced last;
@@ -96,7 +98,6 @@ Error Endpoint::AdoptParts(const Parts& parts, const EndpointAttributes& attribu
                                : adapter_->context().attributes().max_message_bytes,
                            std::memory_order_relaxed);
   owner_.observer.store(parts_.completions, std::memory_order_release);
-  owner_.binds = &binds_;
   for (EventDispatcher* d : {parts_.receive.get(), parts_.request.get(), parts_.connect.get()}) {
     if (d != nullptr) d->AddFeeder();
   }
@@ -150,6 +151,7 @@ Error Endpoint::ReplacePair(const Parts& parts, const EndpointAttributes& attrib
     if ((!parts.request || !parts.receive) && discard_ == nullptr) {
       discard_ = DiscardQueue::Make(adapter_->context());
       if (discard_ == nullptr) return OutOf(Resource::kDevice);
+      post_discard_.store(discard_.get(), std::memory_order_release);
     }
     auto pair = adapter_->context().CreateQueuePair(PairOptions(parts, attributes));
     if (!pair.ok()) return OutOf(Resource::kEndpoint);

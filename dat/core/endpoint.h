@@ -307,6 +307,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   std::atomic<EndpointState> state_{EndpointState::kUnconnected};
   // The data path's view of pair_; null without a protection zone.
   std::atomic<verbs::QueuePair*> post_pair_{nullptr};
+  std::atomic<DiscardQueue*> post_discard_{nullptr};  // likewise, of discard_
   std::atomic<uint32_t> max_message_bytes_{0};  // of attributes_, or the device's: the data path's
   std::atomic<uint32_t> most_sends_{0};         // max_sends ever: the device's queues do not shrink
   mutable verbs::Mutex lock_;
@@ -324,7 +325,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   std::vector<uint8_t> private_data_ ABSL_GUARDED_BY(lock_);    // the peer's, shown in events
   std::unique_ptr<ReceiveWatch> watch_ ABSL_GUARDED_BY(lock_);  // once there were watermarks
   // Takes the completions of a stream that has no dispatcher.
-  std::unique_ptr<DiscardQueue> discard_;
+  std::unique_ptr<DiscardQueue> discard_ ABSL_GUARDED_BY(lock_);
   std::unique_ptr<verbs::QueuePair> pair_ ABSL_GUARDED_BY(lock_);
 };
 

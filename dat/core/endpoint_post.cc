@@ -22,8 +22,9 @@ Error Endpoint::FromPost(verbs::PostResult result) const {
 }
 
 bool Endpoint::EmptyDiscarded() {
-  if (discard_ == nullptr) return false;
-  discard_->Empty();
+  DiscardQueue* const discarded = post_discard_.load(std::memory_order_acquire);
+  if (discarded == nullptr) return false;
+  discarded->Empty();
   return true;
 }
 

@@ -86,7 +86,7 @@ bool Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
   if (!ReserveEntries()) return false;
   void* const base = Map(kRangeBytes, PROT_NONE);
   if (base == nullptr) return false;
-  handle_range.base = reinterpret_cast<uintptr_t>(base);
+  handle_range.base.store(reinterpret_cast<uintptr_t>(base), std::memory_order_relaxed);
   handle_range.bytes.store(kRangeBytes, std::memory_order_release);
   return true;
 }
@@ -95,7 +95,8 @@ bool Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
 bool Show(uintptr_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
   if (slots.first_word == nullptr || offset < slots.shown) return true;
   const size_t end = (offset / kShownStep + 1) * kShownStep;
-  if (mprotect(reinterpret_cast<void*>(handle_range.base), end, PROT_READ | PROT_WRITE) != 0) {
+  if (mprotect(reinterpret_cast<void*>(handle_range.base.load(std::memory_order_relaxed)), end,
+               PROT_READ | PROT_WRITE) != 0) {
     return false;
   }
   slots.shown = end;
@@ -137,7 +138,8 @@ Handle HandleTable::Insert(Object* object) {
   if (!Show(std::min(slots.fresh, kSlots - 1) << kSlotShift)) return nullptr;
   const uintptr_t offset = Take();
   if (offset == kRangeBytes) return nullptr;
-  const Handle handle = reinterpret_cast<Handle>(handle_range.base + offset);
+  const Handle handle =
+      reinterpret_cast<Handle>(handle_range.base.load(std::memory_order_relaxed) + offset);
   if (slots.first_word != nullptr) *static_cast<const void**>(handle) = slots.first_word;
   object->AddReference();
   object->handle_.store(handle, std::memory_order_release);
@@ -152,7 +154,8 @@ Handle HandleTable::Insert(Object* object) {
 bool HandleTable::Erase(Handle handle, ObjectType type) {
   verbs::MutexLock lock(&slots.lock);
   if (Find(handle, type) == nullptr) return false;
-  const uintptr_t offset = reinterpret_cast<uintptr_t>(handle) - handle_range.base;
+  const uintptr_t offset =
+      reinterpret_cast<uintptr_t>(handle) - handle_range.base.load(std::memory_order_relaxed);
   Append(offset >> kSlotShift, (offset + kGenerationStep) & kSlotMask);
   --slots.live;
   return true;

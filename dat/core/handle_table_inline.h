@@ -24,10 +24,11 @@ inline constexpr uintptr_t kSlotMask = (uintptr_t{1} << kSlotShift) - 1;
 inline constexpr int kAddressBits = 48;
 inline constexpr uint64_t kAddressMask = (uint64_t{1} << kAddressBits) - 1;
 
-// `base` and `entries` are written once, before `bytes` leaves 0.
+// `base` and `entries` are written once, before `bytes` leaves 0. A handle that somebody made up
+// may be looked for meanwhile.
 struct HandleRange {
   std::atomic<uintptr_t> bytes{0};
-  uintptr_t base = 0;
+  std::atomic<uintptr_t> base{0};
   std::atomic<uint64_t>* entries = nullptr;
 };
 extern HandleRange handle_range;
@@ -35,7 +36,7 @@ extern HandleRange handle_range;
 // The entry of the slot that `handle` points into; 0 for what points elsewhere.
 inline uint64_t LoadEntry(Handle handle, uintptr_t* offset) {
   const uintptr_t bytes = handle_range.bytes.load(std::memory_order_acquire);
-  *offset = reinterpret_cast<uintptr_t>(handle) - handle_range.base;
+  *offset = reinterpret_cast<uintptr_t>(handle) - handle_range.base.load(std::memory_order_relaxed);
   if (*offset >= bytes) return 0;
   return handle_range.entries[*offset >> kSlotShift].load(std::memory_order_acquire);
 }

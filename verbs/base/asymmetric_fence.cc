@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <ctime>
 #include <mutex>
 
 namespace viaduct::verbs {
@@ -39,8 +41,21 @@ void HeavyFence() {
   FullFence();
   if (internal::light_fence_is_full.load(std::memory_order_relaxed)) return;
   const int saved = errno;
-  syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
+    internal::light_fence_is_full.store(true, std::memory_order_seq_cst);
+    OutwaitStores();
+  }
   errno = saved;
+}
+
+// No system call, which may be refused, too.
+void OutwaitStores() {
+  constexpr int64_t kNanos = 100'000;
+  timespec begin, now;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  do {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+  } while ((now.tv_sec - begin.tv_sec) * 1'000'000'000 + now.tv_nsec - begin.tv_nsec < kNanos);
 }
 
 }  // namespace viaduct::verbs

@@ -327,6 +327,7 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   bool FillReceive(uint64_t position, const ReceiveRequest& request);  // false: its ids say no
   // NextToEmit where the next entry needs a closer look. Null: it must wait, or the pair breaks.
   SendEntry* LookAtNext();
+  uint32_t ReadsInTheWay();
   // Of a place that was looked at without the lock under which it is reaped: it is that of the
   // request at *position, which is not complete. False, and *position is the last one reaped if
   // that is farther.
@@ -387,6 +388,9 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   bool Poll(Link& link, const Attachment& attachment, int n);
   bool TryPump(Link& link);
   void LookLater();
+  // Progress; true: something went on.
+  bool ServeLink(Attachment& attachment, int n);
+  void CountActivity();
   void PayAttention(const Attachment& attachment, int n);
   void NotifyOther(const Attachment& attachment);
   void NotifyAll();

@@ -179,8 +179,8 @@ bool SoftQueuePair::IsPending(const SendEntry& entry, uint64_t* position) const 
 void SoftQueuePair::FinishRead() {
   SetStatus(sends_.at(read_cursor_), Status::kSuccess);
   read_cursor_++;
-  incomplete_.fetch_sub(1, std::memory_order_relaxed);
-  reads_out_.fetch_sub(1, std::memory_order_release);
+  incomplete_.fetch_sub(1, std::memory_order_acq_rel);
+  reads_out_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
 SendEntry* SoftQueuePair::NextIncomplete(uint64_t* position) {
@@ -199,7 +199,7 @@ SendEntry* SoftQueuePair::NextIncomplete(uint64_t* position) {
 
 void SoftQueuePair::Complete(uint64_t position, Status status) {
   SetStatus(sends_.at(position), status);
-  incomplete_.fetch_sub(1, std::memory_order_release);
+  incomplete_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
 }  // namespace viaduct::verbs

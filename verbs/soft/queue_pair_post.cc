@@ -21,7 +21,8 @@ PostResult SoftQueuePair::PostSendWhenFull(const SendRequest& request) {
 }
 
 inline bool SoftQueuePair::Enqueue(SendEntry& entry, uint64_t position) {
-  const bool connected = state_.load(std::memory_order_relaxed) == State::kConnected;
+  // Whoever sees that it is connected sees the link, too.
+  const bool connected = state_.load(std::memory_order_acquire) == State::kConnected;
   const bool live = connected && !draining();
   __atomic_store_n(&entry.status, live ? kPending : static_cast<uint8_t>(Status::kFlushed),
                    __ATOMIC_RELEASE);
@@ -187,6 +188,12 @@ void SoftQueuePair::Doom(SendEntry& entry, Status status) {
   entry.cookie = static_cast<uint64_t>(status);
 }
 
+// Of a request that has been posted: who ends a read behind this looks for it.
+uint32_t SoftQueuePair::ReadsInTheWay() {
+  const uint32_t reads = reads_out_.load(std::memory_order_acquire);
+  return reads == 0 ? 0 : reads_out_.fetch_add(0, std::memory_order_seq_cst);
+}
+
 SendEntry* SoftQueuePair::LookAtNext() {
   for (;;) {
     const uint64_t n = sends_.done.load(std::memory_order_relaxed);
@@ -199,10 +206,9 @@ SendEntry* SoftQueuePair::LookAtNext() {
       continue;
     }
     const bool drop = no_receive_ == NoReceive::kDrop;
-    const uint32_t reads = reads_out_.load(std::memory_order_acquire);
     if ((entry.flags & kWithdrawing) != 0) return nullptr;
     if (entry.opcode == Opcode::kBind && (entry.flags & kDoomed) == 0) {
-      if ((entry.flags & kFence) != 0 && reads != 0) return nullptr;
+      if ((entry.flags & kFence) != 0 && ReadsInTheWay() != 0) return nullptr;
       if (Bind(entry)) {
         SetStatus(entry, Status::kSuccess);
         sends_.done.store(n + 1, std::memory_order_release);
@@ -223,7 +229,8 @@ SendEntry* SoftQueuePair::LookAtNext() {
       }
     }
     if ((entry.flags & kDoomed) != 0) {
-      if (incomplete_.load(std::memory_order_acquire) != 0) return nullptr;
+      // As ReadsInTheWay.
+      if (incomplete_.fetch_add(0, std::memory_order_seq_cst) != 0) return nullptr;
       const Status status = static_cast<Status>(entry.cookie);
       // A message that was partly sent leaves a peer that waits for the rest.
       if (!drop || entry.offset != 0) {
@@ -234,8 +241,8 @@ SendEntry* SoftQueuePair::LookAtNext() {
       sends_.done.store(n + 1, std::memory_order_release);
       continue;
     }
-    if ((entry.flags & kFence) != 0 && reads != 0) return nullptr;
-    if (fetch && reads >= reads_out_limit_) return nullptr;
+    if ((entry.flags & kFence) != 0 && ReadsInTheWay() != 0) return nullptr;
+    if (fetch && ReadsInTheWay() >= reads_out_limit_) return nullptr;
     return &entry;
   }
 }

@@ -89,7 +89,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline int SoftQueuePair::Reap(const Attachment& at
   return got + ReapReceives(out + got, n - got, receives_.done.load(std::memory_order_relaxed));
 }
 
-int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool SoftQueuePair::ServeLink(Attachment& attachment, int n) {
   bool moved = false;
   Link* link = link_.load(std::memory_order_relaxed);
   if (link != nullptr && receiving_.load(std::memory_order_relaxed) &&
@@ -102,9 +102,19 @@ int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
     if (attention_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       PayAttention(attachment, n);
   }
+  return moved;
+}
+
+// Both queues' pollers may count at once, and one count be lost: it is a hint.
+inline void SoftQueuePair::CountActivity() {
+  activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
+  const bool moved = ServeLink(attachment, n);
   const int got = n != 0 ? Reap(attachment, out, n) : 0;
   if (moved || got != 0) {
-    activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    CountActivity();
     if (moved && attachment_count_ == 2) NotifyOther(attachment);
   }
   return got;
@@ -278,12 +288,15 @@ void SoftQueuePair::NotifyAll() {
 }
 
 bool SoftQueuePair::Attend() {
-  const uint32_t before = activity();
+  bool moved;
   {
     PassLockHolder holder(&home_.lock());
-    Serve(attachments_[0], nullptr, 0);
+    moved = ServeLink(attachments_[0], 0);
+    if (moved) {
+      CountActivity();
+      if (attachment_count_ == 2) NotifyOther(attachments_[0]);
+    }
   }
-  const bool moved = activity() != before;
   if (moved && (!hot() || home_.HasSleepers())) {
     home_.MarkReady(attachments_[0], SoftCompletionQueue::News::kCompletion);
   }

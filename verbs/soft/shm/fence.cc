@@ -24,7 +24,7 @@ void GlobalFence() {
   FullFence();
   if (!RegisterGlobalFence()) return;
   const int saved = errno;
-  syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) OutwaitStores();
   errno = saved;
 }
 

@@ -296,7 +296,7 @@ bool ShmLink::EmitInvalidate(SendEntry& entry) {
   const InvalidateLead lead = {entry.remote_key, 0};
   std::memcpy(tx_[tx_position_ % kSlots].body, &lead, sizeof lead);
   Publish(Word::Pack(Op::kInvalidate, 0, 1, sizeof lead, DataParity(tx_position_)), 1);
-  entry.opcode = Opcode::kSend;
+  SetOpcode(entry, Opcode::kSend);
   entry.flags &= static_cast<uint16_t>(~kImmediate);
   return true;
 }
