@@ -18,8 +18,8 @@ class BindTable {
     uint64_t cookie = 0;
   };
 
-  // The number for the completion of a bind that is to be posted; `outstanding` requests may
-  // wait at most. What completes without an event is forgotten in time.
+  // The number for the completion of a bind that is to be posted; with it `outstanding` requests
+  // at the most may still become events. What completes without one is forgotten in time.
   uint64_t Put(const Entry& entry, uint32_t outstanding) {
     verbs::SpinLockHolder lock(&lock_);
     entries_.push_back(entry);

@@ -39,13 +39,16 @@ Error Endpoint::PostBind(const verbs::BindRequest& request, Handle window, verbs
   if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) {
     return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
   }
-  const uint32_t outstanding = most_sends_.load(std::memory_order_relaxed);
+  // Those in the device's queue, those whose places it has given back before their events are made,
+  // and this one, which may find no place.
+  const uint32_t outstanding =
+      most_sends_.load(std::memory_order_relaxed) + EventDispatcher::kBatch + 1;
   MutexLock lock(&bind_lock_);
   verbs::EpochGuard guard;
   verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
   if (pair == nullptr) return InvalidState(StateDetail::kEndpointZone);
   verbs::BindRequest numbered = request;
-  numbered.id = binds_.Put({window, request.id}, outstanding + 1);
+  numbered.id = binds_.Put({window, request.id}, outstanding);
   verbs::PostResult result = pair->PostBind(numbered, key);
   if (result == verbs::PostResult::kQueueFull && EmptyDiscarded()) {
     result = pair->PostBind(numbered, key);

@@ -16,13 +16,14 @@ namespace {
 
 using verbs::PassLockHolder;
 
-constexpr int kBatch = 16;
 // Of an eager one: a look takes as many as there is room for, although an observer keeps them, and
 // looks again when it has found as many.
 constexpr uint32_t kFewest = 4;
 
 // No more than there is room for: a consumer's call is not to allocate.
-int BatchOf(uint32_t length) { return static_cast<int>(std::min<uint32_t>(kBatch, length)); }
+int BatchOf(uint32_t length) {
+  return static_cast<int>(std::min<uint32_t>(EventDispatcher::kBatch, length));
+}
 
 CompletionOwner& OwnerOf(const verbs::Completion& completion) {
   return *static_cast<CompletionOwner*>(completion.context);
@@ -130,6 +131,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EventDispatcher::TakeLocked(Event* even
   if (*taken) {
     *event = events_.Front();
     events_.Pop();
+    if (overflowed_) [[unlikely]]
+      *overflows = FindOverflowLocked(/*taken=*/true);
     return false;
   }
   verbs::Completion batch[kBatch];
@@ -248,6 +251,7 @@ bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* m
       if (taken) {
         *event = events_.Front();
         events_.Pop();
+        if (overflowed_) (void)OverflowsLocked();  // it may be over
       }
       if (more != nullptr) *more = static_cast<uint32_t>(events_.size());
     }

@@ -73,6 +73,8 @@ struct CompletionOwner {
 class EventDispatcher final : public Object, private verbs::CompletionSink {
  public:
   static constexpr ObjectType kType = ObjectType::kEventDispatcher;
+  // So many completions that the device has given out are not events yet, at the most.
+  static constexpr int kBatch = 16;
 
   // `length` > 0 is a minimum. With `eager`, completions are taken from the device as soon as
   // it reports them, so that observers run although nobody calls, and any number may be there

@@ -319,6 +319,26 @@ TEST(EvdCreate, C059_OverflowIsToldInSpiteOfWatermarks) {
       /*has_watermark=*/true);
 }
 
+// Everything has fitted meanwhile, though the dispatcher was never seen empty.
+TEST(EvdCreate, C059_ASecondOverflowIsToldToo) {
+  RunAlone([] {
+    Side side;
+    side.request_evd = side.NewEvd(DAT_EVD_DTO_FLAG, 4);
+    DAT_EP_HANDLE ep = side.NewEp();
+    side.Connect(ep, Port(0));
+    NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, ep);
+    DAT_EVENT event;
+    DAT_COUNT more = 0;
+    for (int round = 0; round < 3; ++round) {
+      for (uint64_t i = 0; i < 10; ++i) Must(side.TrySend(ep, i));  // flushed at once
+      Must(dat_evd_wait(side.request_evd, kPatience, 1, &event, &more));
+      NextAsync(side, DAT_ASYNC_ERROR_EVD_OVERFLOW);
+      for (; more > 1; --more) Must(dat_evd_dequeue(side.request_evd, &event));
+      EXPECT_TRUE(IsEmpty(side.async_evd)) << "once, in round " << round;
+    }
+  });
+}
+
 // What does not fit stays in the device, and must not keep the waiter of a notifier awake.
 TEST(CnoWait, S_FullDispatcherLetsItsWaiterSleep) {
   Overflow([](Side& side) {

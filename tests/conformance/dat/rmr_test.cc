@@ -1,5 +1,7 @@
 // dat_rmr_*: the pages of those names; DAT checklist 22, 31, 37, 40-45, and what 2.0 adds.
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #include "tests/conformance/dat/side.h"
 
@@ -239,6 +241,45 @@ TEST(Rmr, C044_States) {
         EXPECT_EQ(event.event_data.rmr_completion_event_data.user_cookie.as_64, 77u);
         // Nothing is bound: the region is free to go.
         Must(dat_lmr_free(side.memory.lmr));
+        peer.Tell("end");
+      },
+      AwaitEnd);
+}
+
+// Who posts may be as quick as who takes: a place in the queue is free before its completion is an
+// event.
+TEST(Rmr, C040_EachCompletionHasItsOwnCookie) {
+  RunPair(
+      [](Peer& peer) {
+        WindowSide side;
+        DAT_EP_ATTR attributes = {};
+        attributes.max_request_dtos = 1;
+        DAT_EP_HANDLE ep = side.NewEp(&attributes);
+        side.AcceptFrom(peer, ep, Port(0));
+        std::vector<DAT_RMR_HANDLE> windows(5'000);
+        for (DAT_RMR_HANDLE& window : windows) Must(dat_rmr_create(side.pz, &window));
+        std::thread poster([&] {
+          const DAT_LMR_TRIPLET piece = side.memory.Local(0, 64);
+          for (uint64_t n = 0; n < windows.size(); ++n) {
+            DAT_RMR_CONTEXT context;
+            DAT_RETURN result;
+            do {
+              result = BindRmr(windows[n], side.memory.lmr, piece, kBoth, ep, Cookie(n + 1),
+                               DAT_COMPLETION_DEFAULT_FLAG, &context);
+            } while (DAT_GET_TYPE(result) == DAT_INSUFFICIENT_RESOURCES);
+            Must(result);
+          }
+        });
+        uint64_t wrong = 0;
+        for (uint64_t n = 0; n < windows.size(); ++n) {
+          DAT_EVENT event;
+          while (dat_evd_dequeue(side.request_evd, &event) != DAT_SUCCESS) {
+          }
+          const auto& data = event.event_data.rmr_completion_event_data;
+          wrong += data.user_cookie.as_64 != n + 1 || data.rmr_handle != windows[n];
+        }
+        poster.join();
+        EXPECT_EQ(wrong, 0u);
         peer.Tell("end");
       },
       AwaitEnd);
