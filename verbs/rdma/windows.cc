@@ -124,7 +124,6 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
     *key = 0;
     return BindStep::kNoKey;
   }
-  UnbindLocked(window);
   entry.key = *key;
   entry.access = request.access;  // the peer's rights: as a local key it opens nothing
   entry.local_key = entry.sink_key = handle->lkey;
@@ -132,11 +131,16 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
   entry.memory = reinterpret_cast<uint64_t>(memory);
   entry.address = from;
   entry.length = request.length;
+  // In a full map the old binding makes room for the new one; one that is not in it stays if there
+  // is none.
+  const bool was_mapped = window.mapped_;
+  if (was_mapped) UnbindLocked(window);
   if (!map_.Put(entry)) {
     ibv_dereg_mr(handle);
     *key = 0;
     return BindStep::kNoKey;
   }
+  if (!was_mapped) UnbindLocked(window);
   window.registration_ = handle;
   window.registered_in_ = domain.shared_from_this();
   window.mapped_ = true;

@@ -32,7 +32,9 @@ bool WorkQueue<Entry>::MakeRoom(size_t segments) {
 template <typename Entry>
 bool WorkQueue<Entry>::MakeAllRoom() {
   const uint64_t slots = absl::bit_ceil(uint64_t{max_requests_});
-  return slots_ >= slots || Move(slots, max_segments_ > 1, max_segments_);
+  const bool spill = spill_ != nullptr || max_segments_ > 1;
+  if (slots_ >= slots && (spill_ != nullptr || !spill)) return true;
+  return Move(std::max(slots, slots_), spill, max_segments_);
 }
 
 template <typename Entry>
