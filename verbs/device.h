@@ -588,6 +588,9 @@ struct DeviceAttributes {
   bool pair_windows = true;    // false: WindowScope::kQueuePair is as kDomain
   bool immediate_data = true;  // of writes, and of sends where both ends agree on it; false: frames
   bool atomics = true;
+  // For how long a listener that nobody needs had better stay, since the next one at its port may
+  // be needed soon, and requests are lost while the device changes from one to the other.
+  Nanos listener_rest = 0;
 };
 
 // An opened device, bound to one address.

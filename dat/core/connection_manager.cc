@@ -292,12 +292,17 @@ bool ConnectionManager::Withdraw(ServicePoint& point) {
   return true;
 }
 
+verbs::Nanos ConnectionManager::LingersUntil(const Service& service) const {
+  return context_->executor().Now() +
+         std::max(service.linger, context_->attributes().listener_rest);
+}
+
 std::shared_ptr<ConnectionManager::Port> ConnectionManager::Leave(Services::iterator service,
                                                                   bool shared) {
   Service& left = service->second;
   verbs::Executor& executor = context_->executor();
   if (shared) {
-    left.lingers_until = executor.Now() + left.linger;
+    left.lingers_until = LingersUntil(left);
     if (left.timer != 0) return nullptr;
     try {
       left.timer =

@@ -164,6 +164,8 @@ class ConnectionManager {
   // The last point has gone: the service lingers, or its port is for the caller to close.
   std::shared_ptr<Port> Leave(Services::iterator service, bool shared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // From now on; as long as the device keeps a listener, if that is longer.
+  verbs::Nanos LingersUntil(const Service& service) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void OnLingered(const ServiceName& name);
   // Nobody takes it.
   static void TurnAway(Arrival arrival, Delivery why);

@@ -109,7 +109,7 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming,
     if (!holds || found == services_.end() || found->second.passing == 0) return;
     Service& service = found->second;
     --service.passing;
-    service.lingers_until = context_->executor().Now() + service.linger;
+    service.lingers_until = LingersUntil(service);
     service.vain_looks = met ? 0 : std::min(service.vain_looks + 1, kVainLooks);
   };
   std::erase_if(others, [this](uint16_t port) { return !context_->IsServed(port); });

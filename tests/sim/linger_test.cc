@@ -18,6 +18,7 @@ ServicePoint::Options Waiter(const ServiceName& name = Hashed()) {
 
 class LingerTest : public EngineTest {
  protected:
+  explicit LingerTest(const verbs::SimOptions& options = {}) : EngineTest(options) {}
   // A wait that is served.
   void Serve(const ServiceName& name = Hashed()) {
     const Ref<ServicePoint> point = b_->Listen(Waiter(name));
@@ -136,6 +137,28 @@ TEST_F(LingerTest, NobodyWaitsForALookForEver) {
   RunUntil([&] { return a.Heard(); });
   EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
   EXPECT_LT(Now() - begin, ConnectionManager::kLookLinger + ConnectionManager::kLinger);
+}
+
+// Of a device that loses requests between two listeners, as RDMA devices do.
+class RestTest : public LingerTest {
+ protected:
+  static constexpr verbs::Nanos kRest = 40 * ConnectionManager::kLinger;
+  RestTest() : LingerTest({.listener_rest = kRest}) {}
+};
+
+TEST_F(RestTest, APortStaysForAsLongAsTheDeviceWants) {
+  for (int wait = 0; wait < 3; ++wait) {
+    Serve();
+    RunFor(kRest - kMilli);
+    EXPECT_TRUE(b_->context().IsServed(b_->manager().PortsOf(Hashed())[0]));
+  }
+  End a(*a_);
+  ASSERT_TRUE(a.ConnectVipl(*b_, Hashed(), 0).ok());
+  RunFor(kMilli / 2);
+  EXPECT_FALSE(a.Heard()) << "it waits";
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
+  EXPECT_FALSE(b_->context().IsServed(b_->manager().PortsOf(Hashed())[0]));
 }
 
 TEST_F(LingerTest, PortIsFreeAfterwards) {

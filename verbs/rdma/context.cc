@@ -12,6 +12,7 @@
 #include "verbs/base/settings.h"
 #include "verbs/rdma/completion_queue.h"
 #include "verbs/rdma/errors.h"
+#include "verbs/rdma/patience.h"
 #include "verbs/rdma/queue_pair.h"
 #include "verbs/rdma/region_map.h"
 #include "verbs/rdma/shared_receive_queue.h"
@@ -57,6 +58,7 @@ DeviceAttributes Attributes(const Device& device, int port, const Address& addre
   attributes.pair_windows = device.windows().of_pair;
   attributes.immediate_data = !device.iwarp();
   attributes.atomics = device.atomics();
+  attributes.listener_rest = kListenerRest;
   return attributes;
 }
 

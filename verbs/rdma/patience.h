@@ -55,6 +55,17 @@ inline constexpr size_t kKeysKept = 4;
 // it had no memory for it.
 inline constexpr Nanos kFarewell = 120 * kNanosPerSecond;
 
+// How long a listener stays that nobody needs any more: in its end the kernel loses requests that it
+// has not read yet, or rejects them as if a program had said no, and in its beginning siw does.
+inline constexpr Nanos kListenerRest = 300 * kNanosPerMilli;
+
+// Of siw's listening socket: the looks come first soon after another, then ever more seldom. There
+// may be a moment in which the kernel's table lacks it, or a connection is about to be accepted.
+inline constexpr Nanos kFirstListenerLook = 20 * kNanosPerMilli;
+inline constexpr Nanos kListenerLook = kNanosPerSecond;
+inline constexpr int kLostLooks = 2;
+inline constexpr int kWaitingLooks = 4;
+
 inline constexpr int kBacklog = 1024;  // connection requests that the control thread has not seen
 
 }  // namespace viaduct::verbs::rdma

@@ -28,6 +28,7 @@ struct SimOptions {
   Nanos max_delay = 50'000;
   // Messages that may be on their way or unconsumed in one direction of a connection.
   uint32_t window = 32;
+  Nanos listener_rest = 0;  // DeviceAttributes
 };
 
 // One process of the simulation.

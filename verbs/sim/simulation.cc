@@ -43,6 +43,7 @@ std::unique_ptr<Context> Simulation::NewContext(SimNode& node) {
   attributes.max_shared_queues = std::numeric_limits<uint32_t>::max();
   attributes.max_shared_receives = attributes.max_requests_per_queue;
   attributes.max_shared_segments = attributes.max_segments;
+  attributes.listener_rest = network_.options().listener_rest;
   return std::make_unique<SoftContext>(std::move(options));
 }
 
