@@ -116,6 +116,32 @@ TEST_F(MishapsTest, NothingListensWhereLoopbackAloneMay) {
   EXPECT_TRUE(a().Listen(0, &requests).ok());
 }
 
+// Of siw the kernel may lose one, and tells nobody.
+TEST_F(MishapsTest, AListenerThatIsLostListensAnew) {
+  if (!rdma_mock::IsSiw()) GTEST_SKIP() << "siw alone loses listeners";
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const uint16_t port = (*listener)->port();
+  for (int round = 0; round < 3; ++round) {
+    rdma_mock::LoseListeners();
+    End& from = NewEnd(a());
+    ASSERT_TRUE(Dial(from, b(), port).ok());
+    // Until it listens nobody is there.
+    ASSERT_TRUE(Run([&] {
+      if (from.events().Take().kind == Event::kConnectFailed) {
+        EXPECT_TRUE(Dial(from, b(), port).ok());
+      }
+      return requests.count() == 1;
+    }));
+    EXPECT_TRUE(b().IsServed(port));
+    requests.Take()->Reject({});
+    EXPECT_EQ(AwaitEvent(from).kind, Event::kConnectFailed);
+  }
+  listener->reset();
+  EXPECT_FALSE(b().IsServed(port));
+}
+
 // Closes its listener with the first request.
 class OnceServed final : public ListenerSink {
  public:

@@ -1,7 +1,9 @@
 // librdmacm's functions, as far as verbs/rdma calls them: connections inside this process.
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 
 #include "tests/rdma_mock/mishaps.h"
 #include "tests/rdma_mock/objects.h"
+#include "verbs/base/fd.h"
 
 namespace viaduct::rdma_mock {
 namespace {
@@ -31,6 +34,7 @@ struct Channel : rdma_event_channel {
 struct Id : rdma_cm_id {
   Id* peer = nullptr;  // of the connection, or of the request
   bool listening = false;
+  verbs::Fd socket;                    // of one that is bound to listen, with siw
   std::set<Id*> unread;                // of one that listens: requests that nobody has read
   Id* listener = nullptr;              // of such a request
   bool parted = false;                 // rdma_disconnect was called
@@ -59,10 +63,11 @@ uint16_t& PortIn(sockaddr& address) {
                                        : reinterpret_cast<sockaddr_in&>(address).sin_port;
 }
 
-void Keep(const sockaddr* address, sockaddr* to) {
-  std::memcpy(to, address,
-              address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+socklen_t LengthOf(const sockaddr& address) {
+  return address.sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
 }
+
+void Keep(const sockaddr* address, sockaddr* to) { std::memcpy(to, address, LengthOf(*address)); }
 
 void Bind(Id& id, const sockaddr* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   Keep(address, &id.route.addr.src_addr);
@@ -108,9 +113,31 @@ void ForgetEventsOf(Id& id) {
 
 QueuePair* PairOf(Id& id) { return static_cast<QueuePair*>(id.qp); }
 
+// siw listens at a TCP socket of the host: there port 0 becomes a free one, and another may be
+// taken. Whether the address is the host's does not matter.
+bool BindSocket(Id& id, sockaddr& address) {
+  verbs::Fd bound(socket(address.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int one = 1;
+  setsockopt(bound.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  setsockopt(bound.get(), SOL_IP, IP_FREEBIND, &one, sizeof one);
+  socklen_t length = sizeof(sockaddr_storage);
+  if (bind(bound.get(), &address, LengthOf(address)) != 0 ||
+      getsockname(bound.get(), &address, &length) != 0) {
+    return false;
+  }
+  id.socket = verbs::MoveHigh(std::move(bound));
+  return true;
+}
+
+void Silence(Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
+  if (id.listening) All().listeners.erase(ntohs(PortIn(id.route.addr.src_addr)));
+  id.listening = false;
+  id.socket.Reset();
+}
+
 // What destroying it means for others.
 void End(Id* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
-  if (id->listening) All().listeners.erase(ntohs(PortIn(id->route.addr.src_addr)));
+  Silence(*id);
   for (Id* request : id->unread) {
     Refuse(*request, kConsumerDefined, nullptr, 0);
     ForgetEventsOf(*request);
@@ -130,6 +157,11 @@ void NoteRead(void* event) {
 }
 
 }  // namespace
+
+void LoseListeners() {
+  MutexLock lock(&All().mutex);
+  while (!All().listeners.empty()) Silence(*All().listeners.begin()->second);
+}
 
 void RepeatDisconnects() {
   MutexLock lock(&All().mutex);
@@ -173,8 +205,12 @@ int rdma_destroy_id(rdma_cm_id* handle) {
 }
 
 int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
+  sockaddr_storage at;
+  sockaddr& bound = reinterpret_cast<sockaddr&>(at);
+  Keep(address, &bound);
   MutexLock lock(&All().mutex);
-  Bind(*static_cast<Id*>(id), address);
+  if (IsSiw() && !BindSocket(*static_cast<Id*>(id), bound)) return -1;
+  Bind(*static_cast<Id*>(id), &bound);
   return 0;
 }
 
@@ -185,6 +221,7 @@ int rdma_listen(rdma_cm_id* handle, int) {
     errno = EADDRINUSE;
     return -1;
   }
+  if (id->socket.valid()) listen(id->socket.get(), 1);
   id->listening = true;
   return 0;
 }

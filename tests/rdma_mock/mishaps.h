@@ -33,6 +33,9 @@ void MissNeighbours(int count);
 void MissHosts(int count);
 // So many requests meet a connection that the peer still has with a pair of that number.
 void MeetStaleConnections(int count);
+// Nobody listens any more, and who did is not told. As siw may do it; with other devices nobody
+// looks.
+void LoseListeners();
 // So many requests to disconnect do not come to the peer, until they are repeated: the kernel does
 // that after a while, where the id is still there.
 void LoseDisconnects(int count);

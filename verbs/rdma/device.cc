@@ -274,16 +274,20 @@ void Device::SetHandler(rdma_cm_id* id, CmHandler* handler) {
   }
 }
 
-std::vector<CmEvent> Device::TakeEventsOf(const CmHandler& handler) {
+void Device::ReadAhead() {
   while (ReadConnectionEvent()) {
   }
+  // The descriptor says nothing of them any more.
+  if (!unheard_.empty()) loop_.Post([this] { ReadConnections(); });
+}
+
+std::vector<CmEvent> Device::TakeEventsOf(const CmHandler& handler) {
+  ReadAhead();
   std::vector<CmEvent> events;
   for (Unheard& unheard : unheard_) {
     if (unheard.handler == &handler) events.push_back(std::move(unheard.event));
   }
   Forget(handler);
-  // The descriptor says nothing of the others any more.
-  if (!unheard_.empty()) loop_.Post([this] { ReadConnections(); });
   return events;
 }
 

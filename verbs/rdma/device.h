@@ -109,6 +109,8 @@ class Device {
   rdma_event_channel* connections() const { return connections_; }
   // Control thread: what comes for the id goes there from now on.
   void SetHandler(rdma_cm_id* id, CmHandler* handler);
+  // Control thread: reads what has come, so that it is told, a little later, although an id ends.
+  void ReadAhead();
   // Control thread: what has come for the handler, and that nobody has told it yet; it will not be.
   std::vector<CmEvent> TakeEventsOf(const CmHandler& handler);
   void Forget(const CmHandler& handler);

@@ -3,10 +3,12 @@
 #include <arpa/inet.h>
 
 #include <cerrno>
+#include <cstring>
 #include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/patience.h"
@@ -44,19 +46,11 @@ bool ServedPorts::Has(uint16_t port) {
 absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, ServedPorts& served,
                                                              const Address& address, uint16_t port,
                                                              ListenerSink* sink) {
-  std::unique_ptr<RdmaListener> listener(new RdmaListener(device, served, sink));
-  if (rdma_create_id(device.connections(), &listener->id_, static_cast<CmHandler*>(listener.get()),
-                     RDMA_PS_TCP) != 0) {
-    listener->id_ = nullptr;
-    return ErrnoStatus(errno, "rdma_create_id");
-  }
-  sockaddr_storage at;
-  address.ToSockaddr(port, &at);
-  if (rdma_bind_addr(listener->id_, reinterpret_cast<sockaddr*>(&at)) != 0 || !listener->Serve()) {
+  std::unique_ptr<RdmaListener> listener(new RdmaListener(device, served, address, sink));
+  if (!listener->Open(port)) {
     const int error = errno;
     // It never listened, so no request is under way, and the caller may hold what a sink needs. But
     // the control thread may be telling it that the device goes.
-    rdma_destroy_id(std::exchange(listener->id_, nullptr));
     RdmaListener* const failed = listener.release();
     failed->deletion_errand_.Post(device.loop(), failed);
     if (error == EADDRINUSE) {
@@ -65,11 +59,29 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
     }
     return ErrnoStatus(error, absl::StrCat("listen at port ", port));
   }
+  listener->made_ = true;
+  if (device.manager() == Manager::kSiw) listener->LookLater();
   return listener;
 }
 
+bool RdmaListener::Open(uint16_t port) {
+  if (rdma_create_id(device_.connections(), &id_, static_cast<CmHandler*>(this), RDMA_PS_TCP) !=
+      0) {
+    id_ = nullptr;
+    return false;
+  }
+  sockaddr_storage at;
+  address_.ToSockaddr(port, &at);
+  if (rdma_bind_addr(id_, reinterpret_cast<sockaddr*>(&at)) == 0 && Serve()) return true;
+  const int error = errno;
+  rdma_destroy_id(std::exchange(id_, nullptr));
+  errno = error;
+  return false;
+}
+
 bool RdmaListener::Serve() {
-  port_ = ntohs(rdma_get_src_port(id_));
+  // Before rdma_listen returns a request may come.
+  if (port_ == 0) port_ = ntohs(rdma_get_src_port(id_));
   if (!served_.Add(port_)) {
     errno = ENOMEM;
     return false;
@@ -82,18 +94,57 @@ bool RdmaListener::Serve() {
 // librdmacm calls nobody with this id after it is destroyed, and the control thread is not in the
 // middle of a call once it was drained.
 RdmaListener::~RdmaListener() {
-  if (id_ == nullptr) return;  // it never listened
-  served_.Remove(port_);
-  device_.loop().RunAndWait([this] { Close(); });
+  if (made_) device_.loop().RunAndWait([this] { Close(); });
 }
 
 // The kernel answers the requests that are with the listener when it goes as if a program had said
 // no; these are refused.
 void RdmaListener::Close() {
+  {
+    MutexLock lock(&look_mutex_);
+    if (look_ != 0) device_.loop().Cancel(look_);
+  }
   for (const CmEvent& event : device_.TakeEventsOf(*this)) {
     if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) RdmaRequest(device_, event);
   }
-  rdma_destroy_id(id_);
+  Shut();
+}
+
+void RdmaListener::Shut() {
+  if (id_ == nullptr) return;
+  served_.Remove(port_);
+  rdma_destroy_id(std::exchange(id_, nullptr));
+}
+
+void RdmaListener::LookLater() {
+  const Nanos interval = id_ != nullptr ? siw_.interval() : kListenerLook;
+  MutexLock lock(&look_mutex_);
+  look_ = device_.loop().RunAt(device_.loop().Now() + interval, [this] { Look(); });
+}
+
+void RdmaListener::Look() {
+  {
+    MutexLock lock(&look_mutex_);
+    look_ = 0;
+  }
+  if (device_.gone()) return;
+  if (id_ == nullptr) {
+    (void)Open(port_);
+  } else if (const SiwListening::Verdict verdict = siw_.Note(UnacceptedAt(address_, port_));
+             verdict != SiwListening::Verdict::kWell) {
+    ListenAnew(verdict == SiwListening::Verdict::kLost ? "does not listen any more"
+                                                       : "does not accept a connection");
+  }
+  LookLater();
+}
+
+void RdmaListener::ListenAnew(absl::string_view why) {
+  device_.ReadAhead();
+  Shut();
+  const bool listens = Open(port_);
+  Log(listens ? LogLevel::kInfo : LogLevel::kError, device_.name(), ": port ", port_, " of ",
+      address_.ToString(), ": siw ", why,
+      "; to listen anew: ", listens ? "done" : std::strerror(errno));
 }
 
 void RdmaListener::Delete() {

@@ -12,11 +12,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "verbs/base/errand.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/rdma/connection.h"
 #include "verbs/rdma/device.h"
+#include "verbs/rdma/siw_listening.h"
 
 namespace viaduct::verbs::rdma {
 
@@ -32,6 +34,7 @@ class ServedPorts {
   std::unordered_map<uint16_t, int> ports_ ABSL_GUARDED_BY(mutex_);
 };
 
+// A program's listener. Over siw it listens anew, at the same port, where the kernel has lost it.
 class RdmaListener final : public Listener, public CmHandler {
  public:
   static absl::StatusOr<std::unique_ptr<Listener>> Make(Device& device, ServedPorts& served,
@@ -42,18 +45,31 @@ class RdmaListener final : public Listener, public CmHandler {
   void OnCmEvent(const CmEvent& event) override;
 
  private:
+  RdmaListener(Device& device, ServedPorts& served, const Address& address, ListenerSink* sink)
+      : device_(device), served_(served), address_(address), sink_(sink) {}
+  // Makes the id, which listens at `port`. False: errno says why not, and there is none.
+  bool Open(uint16_t port);
   bool Serve();  // listens where it is bound; false: errno says why not
-  RdmaListener(Device& device, ServedPorts& served, ListenerSink* sink)
-      : device_(device), served_(served), sink_(sink) {}
-  // Control thread.
+  void Shut();   // the end of the id, if there is one
+  void LookLater();
+  // ---- control thread
+  void Look();
+  // At the same port, for what siw does. Requests that have come stay.
+  void ListenAnew(absl::string_view why);
   void Close();
   void Delete();
 
   Device& device_;
   ServedPorts& served_;
+  const Address address_;
   ListenerSink* const sink_;
-  rdma_cm_id* id_ = nullptr;
+  bool made_ = false;
   uint16_t port_ = 0;
+  // Once it is made these are the control thread's.
+  rdma_cm_id* id_ = nullptr;  // null: it could not listen anew, and tries again
+  SiwListening siw_;
+  Mutex look_mutex_;
+  Executor::TimerId look_ ABSL_GUARDED_BY(look_mutex_) = 0;  // 0: none is due
   Errand<&RdmaListener::Delete, RdmaListener*> deletion_errand_;
 };
 
