@@ -14,6 +14,7 @@ constexpr verbs::Nanos kLongestPeerBackOff = 100 * verbs::kNanosPerMilli;
 // A crossing is over after one, or two where the first port is not the partner's.
 constexpr int kMostRefusals = 3;
 constexpr int kFullRound = 4;  // every fourth round looks at all ports
+constexpr int kMostMuteRejects = 3;
 
 }  // namespace
 
@@ -31,9 +32,10 @@ ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, Immediat
                                        : std::nullopt),
       timer_(std::move(timer)),
       end_(ports_.size()),
-      grace_end_(verbs::Deadline::At(std::min(
-          verbs::Deadline::After(executor, parameters.grace).at(), parameters.deadline.at()))),
+      grace_(parameters.grace),
+      deadline_(parameters.deadline),
       back_off_(kFirstBackOff) {
+  BeginGrace();
   std::optional<ConnectionHeader> header;
   if (peer_.has_value()) {
     header.emplace();
@@ -89,13 +91,18 @@ std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
     if (started.ok()) return std::nullopt;
     if (absl::IsResourceExhausted(started)) return EndpointInput::kNoResources;
   }
-  if (!peer_.has_value() &&
-      (grace_end_.at() <= executor_.Now() + back_off_ || (refused_ && !is_vipl_))) {
+  if (!peer_.has_value() && (!InGrace() || (refused_ && !is_vipl_))) {
     return EndpointInput::kNonPeerRejected;
   }
   RetryLater();
   return std::nullopt;
 }
+
+void ConnectAttempt::BeginGrace() {
+  grace_end_ = std::min(verbs::Deadline::After(executor_, grace_).at(), deadline_.at());
+}
+
+bool ConnectAttempt::InGrace() const { return executor_.Now() + back_off_ < grace_end_; }
 
 void ConnectAttempt::RetryLater() {
   phase_ = Phase::kWaiting;
@@ -153,11 +160,17 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
         return EndpointInput::kPeerRejected;
       }
       if (header.has_value() && header->kind != HeaderKind::kReject) break;  // try the next
-      // Who listens for names that spell no port says no with a header: it was a stranger, or a
-      // fabric in the place of a listener that has just gone.
-      if (headed_ && !header.has_value() && ports_.size() > 1) {
+      // This library says no with a header: it was a stranger, or a fabric in the place of a
+      // listener that has just gone, and comes back. At a port that the name spells the stranger
+      // may be meant, but he is asked again.
+      if (headed_ && !header.has_value()) {
         refused_ = true;
-        break;
+        if (ports_.size() > 1) break;
+        if (data.empty() && ++mute_rejects_ < kMostMuteRejects) {
+          BeginGrace();
+          RetryLater();
+          return std::nullopt;
+        }
       }
       *answer = data.subspan(size);
       return EndpointInput::kPeerRejected;

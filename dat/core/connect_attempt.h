@@ -6,6 +6,10 @@
 // time-out. The deadline ends what is silent. DAT's grace is for names that nobody serves: whoever
 // was there and refused (a full backlog, a handshake that failed) is not asked again.
 //
+// VIPL asks a second and a third time where the answer is a "no" without a word, whatever the
+// grace, which then begins anew: siw gives it for a connection that breaks before its answer, as
+// one does that meets the end of a listener.
+//
 // Peer to peer there is no such answer before the deadline, and no "unreachable" either: the
 // attempt dials with back-off for ever, and listens meanwhile. It is in one of three phases:
 // dialling, waiting for the next round, or answering the other side's dial, which
@@ -85,6 +89,9 @@ class ConnectAttempt {
  private:
   enum class Phase : uint8_t { kDialling, kWaiting, kAnswering };
   std::optional<EndpointInput> TryFrom(size_t port);
+  void BeginGrace();
+  // The next round would begin before the end of the grace.
+  bool InGrace() const;
   void RetryLater();
 
   const uint64_t serial_;
@@ -103,6 +110,7 @@ class ConnectAttempt {
   bool headed_ = false;
   bool heard_ = false;    // by an earlier try; the queue pair knows of the last one only
   bool refused_ = false;  // a try met somebody
+  int mute_rejects_ = 0;  // without a word, which may be the fabric's
   Phase phase_ = Phase::kDialling;
   PeerMismatch mismatch_ = PeerMismatch::kNone;
   uint64_t refused_peer_ = 0;
@@ -110,7 +118,9 @@ class ConnectAttempt {
   size_t port_ = 0;
   size_t end_;  // of the ports that this round tries
   int round_ = 0;
-  verbs::Deadline grace_end_;
+  const verbs::Nanos grace_;
+  const verbs::Deadline deadline_;
+  verbs::Nanos grace_end_ = 0;
   verbs::Nanos back_off_;
   verbs::Executor::TimerId deadline_timer_ = 0;
   verbs::Executor::TimerId retry_timer_ = 0;

@@ -19,13 +19,17 @@ class ServiceTest : public EngineTest {};
 // Knows no name, and says no, or nothing.
 class Stranger final : public verbs::ListenerSink {
  public:
-  explicit Stranger(bool rejects) : rejects_(rejects) {}
+  explicit Stranger(bool rejects, const std::string& words = "")
+      : rejects_(rejects), words_(words) {}
   void OnRequest(std::unique_ptr<verbs::IncomingConnection> request) override {
-    if (rejects_) request->Reject({});
+    if (rejects_) request->Reject(Bytes(words_));
+    ++requests;
   }
+  int requests = 0;
 
  private:
   const bool rejects_;
+  const std::string words_;
 };
 
 class StrangerTest : public ServiceTest, public testing::WithParamInterface<bool> {};
@@ -51,6 +55,47 @@ TEST_P(StrangerTest, TheNextPortIsTriedWhereAnotherNameIsServed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rejects, StrangerTest, testing::Bool());
+
+// A fabric may say so in the place of a listener that has just gone (siw).
+TEST_F(ServiceTest, ANoWithoutAWordIsNotBelievedAtOnce) {
+  Stranger stranger(/*rejects=*/true);
+  auto taken = b_->context().Listen(*Direct().direct_port(), &stranger);
+  ASSERT_TRUE(taken.ok());
+  End refused(*a_), served(*a_);
+  ASSERT_TRUE(refused.ConnectVipl(*b_, Direct(), 0).ok());
+  RunUntil([&] { return refused.Heard(); });
+  EXPECT_EQ(refused.Listen(), Words{"peer rejected"});
+  EXPECT_EQ(stranger.requests, 3);
+
+  ASSERT_TRUE(served.ConnectVipl(*b_, Direct(), 0).ok());
+  RunUntil([&] { return stranger.requests == 4; });
+  taken->reset();
+  const Ref<ServicePoint> point = b_->Listen(Direct());
+  EXPECT_TRUE(AwaitRequest(*b_));
+}
+
+TEST_F(ServiceTest, ANoWithWordsIsBelieved) {
+  Stranger stranger(/*rejects=*/true, "go away");
+  auto taken = b_->context().Listen(*Direct().direct_port(), &stranger);
+  ASSERT_TRUE(taken.ok());
+  End a(*a_);
+  ASSERT_TRUE(a.ConnectVipl(*b_, Direct(), kSecond).ok());
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"peer rejected go away"});
+  EXPECT_EQ(stranger.requests, 1);
+}
+
+// DAT's request says nothing of a name that is a port, so anybody may answer it.
+TEST_F(ServiceTest, DatBelievesANoWithoutAWordAtAPort) {
+  Stranger stranger(/*rejects=*/true);
+  auto taken = b_->context().Listen(*Direct().direct_port(), &stranger);
+  ASSERT_TRUE(taken.ok());
+  End a(*a_);
+  ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"peer rejected"});
+  EXPECT_EQ(stranger.requests, 1);
+}
 
 TEST_F(ServiceTest, NotMineLeadsToTheNextPort) {
   const std::vector<uint16_t> ports = b_->manager().PortsOf(Hashed());
