@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/asked.h"
 #include "tests/rdma_mock/kind.h"
 #include "tests/rdma_mock/mishaps.h"
 #include "verbs/base/busy_control_thread.h"
@@ -140,6 +141,28 @@ TEST_F(MishapsTest, AListenerThatIsLostListensAnew) {
   }
   listener->reset();
   EXPECT_FALSE(b().IsServed(port));
+}
+
+// The other siw may not have seen what came when the connection began there.
+TEST_F(MishapsTest, WhoHasDialledOverSiwSaysMore) {
+  if (!rdma_mock::IsSiw()) GTEST_SKIP() << "siw alone leaves messages in its socket";
+  const int before = rdma_mock::AskedEmptyWrites();
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_TRUE(Run([&] { return rdma_mock::AskedEmptyWrites() == before + 2; }));
+  PollEnds();
+  EXPECT_TRUE(from.sends().got().empty());
+  // It keeps no place.
+  const uint32_t most = from.pair_options().max_sends;
+  for (uint32_t id = 0; id < most; ++id) ASSERT_EQ(to.Receive(id, 0, 8), PostResult::kOk);
+  for (uint32_t id = 0; id < most; ++id) {
+    ASSERT_EQ(from.Send(id, 0, 8, kConfirm), PostResult::kOk);
+  }
+  for (uint32_t id = 0; id < most; ++id) {
+    Expect(from.sends(), id);
+    Expect(to.receives(), id);
+  }
 }
 
 // Closes its listener with the first request.

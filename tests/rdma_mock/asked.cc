@@ -38,6 +38,8 @@ uint64_t AskedInlineAddress() { return asked.inline_address; }
 
 bool AskedStaleSegment() { return asked.stale_segment; }
 
+int AskedEmptyWrites() { return asked.empty_writes; }
+
 int AskedCompletionQueues() { return asked.completion_queues; }
 
 }  // namespace viaduct::rdma_mock

@@ -29,6 +29,9 @@ uint64_t AskedInlineAddress();
 // A request without segments has had a list whose first one is not empty: some libraries look.
 bool AskedStaleSegment();
 
+// Writes of no bytes since the program began.
+int AskedEmptyWrites();
+
 // Completion queues since the program began.
 int AskedCompletionQueues();
 

@@ -244,6 +244,7 @@ struct Asked {
   std::atomic<uint64_t> inline_address{0};
   std::atomic<bool> stale_segment{false};
   std::atomic<int> completion_queues{0};
+  std::atomic<int> empty_writes{0};
 };
 inline constinit Asked asked;
 

@@ -135,6 +135,7 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
     Fetch(work.wr.rdma.remote_addr, work.sg_list, work.num_sge);
   } else if (work.opcode == IBV_WR_RDMA_WRITE || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
     opcode = IBV_WC_RDMA_WRITE;
+    if (work.num_sge == 0) ++asked.empty_writes;
     char* to = reinterpret_cast<char*>(work.wr.rdma.remote_addr);
     for (int i = 0; i < work.num_sge; ++i) {
       CopyBytes(to, reinterpret_cast<const char*>(work.sg_list[i].addr), work.sg_list[i].length);

@@ -38,7 +38,10 @@ def ping_program(name, deps, parts = [], linkopts = []):
         ] + [name + ".cc"],
         # Installed, its libraries are in PREFIX/lib.
         linkopts = ["-Wl,-rpath,$$ORIGIN/../lib"] + linkopts,
-        visibility = ["//tools:__pkg__"],
+        visibility = [
+            "//tests/lab:__pkg__",
+            "//tools:__pkg__",
+        ],
         deps = deps + [
             ":parameters",
             "//tools/ping:histogram",

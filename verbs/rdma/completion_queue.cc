@@ -109,8 +109,12 @@ inline bool CompletionCore::HarvestTo(Completion* out, int n, int* taken) {
       got = ibv_poll_cq(queues_[i].handle, kBatch, completions);
       for (int k = 0; k < got; ++k) {
         const ibv_wc& completion = completions[k];
-        if (WorkId::IsShared(completion.wr_id)) {
-          SharedReceiveCore::Complete(completion);
+        if (WorkId::IsSpecial(completion.wr_id)) {
+          if (WorkId::IsNudge(completion.wr_id)) {
+            WorkId::ConnectionOf(completion.wr_id)->CompleteNudge();
+          } else {
+            SharedReceiveCore::Complete(completion);
+          }
           continue;
         }
         Connection& connection = *WorkId::ConnectionOf(completion.wr_id);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <new>
 #include <string>
 #include <utility>
@@ -17,6 +18,9 @@
 
 namespace viaduct::verbs::rdma {
 namespace {
+
+// Of no bytes nobody checks it. 0 is for some iWARP devices the wrong one even then.
+constexpr uint32_t kNobodysKey = 1;
 
 // librdmacm asks it for routes then, and waits for what it says.
 bool HasIbacm() {
@@ -65,6 +69,7 @@ void Connection::DestroyId() {
 }
 
 Connection::~Connection() {
+  if (nudge_timer_ != 0) device_.loop().Cancel(nudge_timer_);
   DestroyId();
   for (Landing& bounce : bounces_) options_.domain->bounces().GiveBack(bounce.memory);
   for (std::vector<Bounce>& left : left_) {
@@ -293,12 +298,38 @@ void Connection::OnCmEvent(const CmEvent& event) {
   heard_ = true;
   if (event.type != RDMA_CM_EVENT_ADDR_CHANGE) {
     connected_ = event.type == RDMA_CM_EVENT_ESTABLISHED;
+    if (connected_ && dialled_ && device_.manager() == Manager::kSiw) NudgeLater();
   }
   if (ConnectionOwner* const owner = this->owner()) {
     owner->OnConnectionEvent(*this, event);
   } else if (buried_ && awaited) {
     TryToDestroy(0);
   }
+}
+
+// What has come to siw (Linux 6.1) in the moment in which a connection began there may lie in its
+// socket until more comes.
+void Connection::NudgeLater() {
+  nudge_timer_ = device_.loop().RunAt(device_.loop().Now() + kNudges[nudges_], [this] { Nudge(); });
+}
+
+void Connection::Nudge() {
+  nudge_timer_ = 0;
+  if (!connected_ || buried_ || stopping_ || pair_ == nullptr) return;
+  {
+    PassLockHolder guard(&options_.queues[kSends]->lock);
+    // What fills the queue will do as well.
+    if (queues_[kSends] != nullptr && SendRoom() != 0) {
+      ibv_send_wr request = {};
+      request.wr_id = WorkId::OfNudge(this);
+      request.opcode = IBV_WR_RDMA_WRITE;
+      request.send_flags = IBV_SEND_SIGNALED;
+      request.wr.rdma.rkey = kNobodysKey;
+      ibv_send_wr* bad;
+      if (ibv_post_send(pair_, &request, &bad) == 0) Posted(kSends, 1);
+    }
+  }
+  if (++nudges_ < static_cast<int>(std::size(kNudges))) NudgeLater();
 }
 
 void Connection::FailLater(rdma_cm_event_type type, int error) {

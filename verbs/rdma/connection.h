@@ -50,7 +50,13 @@ class WorkId {
   static uint64_t OfShared(SharedReceive* receive) {
     return reinterpret_cast<uint64_t>(receive) | kShared;
   }
-  static bool IsShared(uint64_t id) { return (id & kShared) != 0; }
+  // Of a connection's own write that says nothing.
+  static uint64_t OfNudge(Connection* connection) {
+    return reinterpret_cast<uint64_t>(connection) | kNudge;
+  }
+  // Of a shared receive, or a nudge.
+  static bool IsSpecial(uint64_t id) { return (id & kShared) != 0; }
+  static bool IsNudge(uint64_t id) { return (id & kNudge) == kNudge; }
   static Connection* ConnectionOf(uint64_t id) {
     return reinterpret_cast<Connection*>(id & ~uint64_t{7});
   }
@@ -63,6 +69,7 @@ class WorkId {
  private:
   static constexpr uint64_t kShared = 2;
   static constexpr uint64_t kRead = 4;
+  static constexpr uint64_t kNudge = kShared | kRead;
 };
 
 // Called on the control thread.
@@ -161,6 +168,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // The same for the usual case: the request has succeeded and nobody waits in front of it, so its
   // completion goes straight to `out[*taken]`. False: nothing has happened.
   bool CompleteInTurn(Direction direction, const ibv_wc& completion, Completion* out, int* taken);
+  void CompleteNudge() { CountSeen(kSends); }
   // False: released, nobody polls for it.
   bool CompleteShared(const SharedReceive& receive, const ibv_wc& completion);
   // The device has refused `count` parts of a request.
@@ -246,6 +254,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // iWARP's peer speaks first, and until siw has heard it the kernel ends nothing: it lets who
   // tries wait for ever, and follows with a BUG() of iw_cm.
   bool half_open() const { return device_.iwarp() && accepted_ && !heard_; }
+  // Control thread: of a connection that was dialled. It is said twice.
+  void NudgeLater();
+  void Nudge();
   void TellSignals();
   void TellFailure();
   void Report(rdma_cm_event_type type, int error);
@@ -292,9 +303,11 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   bool buried_ = false;     // control thread: destroyed when nothing goes on any more
   bool connected_ = false;  // control thread: so the last event said
   std::atomic<bool> accepted_{false};
-  std::atomic<bool> heard_{false};  // an event came
-  bool unstopped_ = false;          // it was half open when it was to stop
-  bool has_last_receive_ = false;   // control thread
+  std::atomic<bool> heard_{false};     // an event came
+  bool unstopped_ = false;             // it was half open when it was to stop
+  bool has_last_receive_ = false;      // control thread
+  int nudges_ = 0;                     // control thread
+  Executor::TimerId nudge_timer_ = 0;  // control thread; 0: none is due
   rdma_cm_event_type failure_ = RDMA_CM_EVENT_CONNECT_ERROR;  // FailLater's
   int failure_error_ = 0;
   int dial_error_ = 0;  // of the last call of Dial

@@ -55,6 +55,9 @@ inline constexpr size_t kKeysKept = 4;
 // it had no memory for it.
 inline constexpr Nanos kFarewell = 120 * kNanosPerSecond;
 
+// When one who has dialled over siw says a word that means nothing, each after the one before.
+inline constexpr Nanos kNudges[] = {100 * kNanosPerMilli, kNanosPerSecond};
+
 // How long a listener stays that nobody needs any more: in its end the kernel loses requests that it
 // has not read yet, or rejects them as if a program had said no, and in its beginning siw does.
 inline constexpr Nanos kListenerRest = 300 * kNanosPerMilli;

@@ -224,6 +224,7 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try 
   // One with all its parts fits in any case.
   const uint32_t usual_parts = device_.iwarp() ? std::min(most_parts, kMaxParts) : 1;
   wanted.max_sends = std::max(std::max(options_.max_sends, 1u) * usual_parts, most_parts);
+  if (device_.manager() == Manager::kSiw) ++wanted.max_sends;  // for a nudge
   wanted.max_receives = drops() ? kDropBounces : std::max(options_.max_receives, 1u);
   absl::Status status = connection.MakePair(wanted, &sends_, &receives_);
   if (!status.ok()) return status;

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""What siw loses in moments of its own (verbs/rdma/README.md, "What verbs cannot do"), with these moments made long: whenever a function of
+the kernel's returns, the kernel writes itself stack traces."""
+
+import os
+import unittest
+
+from tests.lab import lab
+
+_PROGRAMS = {
+    "examples": os.path.realpath("vipl/examples"),
+    "datping": os.path.realpath("tools/datping/datping"),
+    "libraries": ":".join(os.path.dirname(os.path.realpath(library)) for library in (
+        "dat/api/libdat2.so.2", "dat/core/libviaduct.so.1", "verbs/rdma/libviaduct-rdma.so.1")),
+}
+
+_SLOW = """
+set -eu
+cd /tmp
+export LD_LIBRARY_PATH=%(libraries)s
+slow() { # FUNCTION TRACES
+  traces=/sys/kernel/tracing
+  [ -e $traces/kprobe_events ] || mount -t tracefs none $traces
+  for i in $(seq $2); do echo "r:slow$i $1"; done >>$traces/kprobe_events
+  for i in $(seq $2); do echo stacktrace >$traces/events/kprobes/slow$i/trigger; done
+}
+"""
+
+# Between its socket's listening and its own, which takes a connection that comes meanwhile.
+_LISTEN = """
+slow inet_listen 60
+echo "VINIC 10.9.0.1 siw0" >nics
+export VIADUCT_VIP_NICS=/tmp/nics VIADUCT_GRACE_MS=20000 VIADUCT_LOG=info
+for round in $(seq 10); do
+  timeout 60 %(examples)s/backtoback wait $((4720 + round)) 10 >said 2>served & server=$!
+  timeout 60 %(examples)s/backtoback ask $((4720 + round)) 10 localhost 2>asked || true
+  wait $server || true
+  cat said
+  for end in served asked; do sed "s/^/    /" $end | grep -v "is the server started" | tail -n 5; done
+done
+"""
+
+# Between its answer and its first look for messages.
+_CONNECT = """
+ip route add default dev dummy0
+slow kernel_sendmsg 500
+export VIADUCT_WIRE=rdma
+%(datping)s --listen >server 2>&1 & server=$!
+for round in $(seq 20); do
+  timeout 60 %(datping)s -n 3 -w 0 10.9.0.1 >said 2>&1 || true
+  grep -o "half a round trip" said || sed "s/^/    /" said
+done
+kill $server
+sed "s/^/    /" server
+"""
+
+
+class SlowSiw(unittest.TestCase):
+    def _expect(self, script, said):
+        status, output = lab.run("siw", (_SLOW + script) % _PROGRAMS, seconds=800)
+        self.assertEqual(status, 0, output)
+        self.assertEqual([line for line in output.splitlines() if not line.startswith("    ")], said, output)
+
+    def test_a_listener_is_not_lost(self):
+        self._expect(_LISTEN, 20 * ["10 connections"])
+
+    def test_a_first_message_is_not_lost(self):
+        self._expect(_CONNECT, 20 * ["half a round trip"])
+
+
+if __name__ == "__main__":
+    lab.main()
