@@ -161,6 +161,26 @@ TEST_F(MishapsTest, ALargeQueueTakesLongLists) {
   EXPECT_EQ(from.Get(0, 16 * kSegments), Pattern(16 * kSegments, 1));
 }
 
+// It goes through memory of our own, so the device sees nothing wrong with it.
+TEST_F(MishapsTest, AReceiveOfManySegmentsThatFailsEndsTheConnection) {
+  constexpr int kSegments = 20;
+  EndOptions many;
+  many.max_segments = kSegments;
+  End& from = NewEnd(a());
+  End& to = NewEnd(b(), many);
+  Connect(from, to);
+  std::vector<Segment> list;
+  for (int i = 0; i < kSegments; ++i) list.push_back(to.At(16 * i, 1));
+  list[kSegments / 2].key = 0x123456;
+  ASSERT_EQ(to.Receive(1, list), PostResult::kOk);
+  ASSERT_EQ(to.Receive(2, 1000, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(3, 0, kSegments), PostResult::kOk);
+  ASSERT_EQ(from.Send(4, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 1, Status::kLocalProtection);
+  Expect(to.receives(), 2, Status::kFlushed);
+  ExpectBroken(to);
+}
+
 // A pair that a request has broken ends in its turn, and says so then.
 TEST_F(MishapsTest, ARefusedSendWaitsForThoseBeforeIt) {
   End& from = NewEnd(a());

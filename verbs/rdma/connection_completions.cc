@@ -63,6 +63,7 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
   if (direction == kReceives && status != Status::kSuccess && status != Status::kFlushed) {
     status = ReceiveError(queue, *record);
   }
+  if (status == Status::kSuccess && queue.Has(WorkQueue::kOver)) status = Status::kFlushed;
   if (record->status == Status::kSuccess) record->status = status;
   if (direction == kReceives && status == Status::kSuccess) {
     Receive(*record, completion);
@@ -73,6 +74,10 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
     } else if (record->bounce.memory != nullptr && record->opcode != Opcode::kReceiveWrite) {
       record->status =
           Scatter(*record, queue.SegmentsOf(*record), record->bounce.memory, completion.byte_len);
+    }
+    if (record->status != Status::kSuccess) {
+      queue.Set(WorkQueue::kOver);
+      Break();
     }
   }
   if (record->opcode == Opcode::kBind) options_.memory->BindDone(pair_);
@@ -102,7 +107,6 @@ bool Connection::TakeFrame(std::span<const uint8_t, kFrameBytes> frame, uint32_t
 
 Status Connection::ReceiveBehindFrame(WorkQueue& queue, WorkRecord& record, uint32_t bytes) {
   if (!TakeFrame(frames_[kReceives].At(queue.SlotOf(record)), bytes, &record)) {
-    Break();
     return Status::kTransport;
   }
   if (record.bounce.memory == nullptr || bytes == kFrameBytes) return Status::kSuccess;
@@ -128,9 +132,7 @@ Status Connection::ReceiveUnframed(WorkQueue& queue, WorkRecord& record, uint32_
       status = Gather(record, segments, rest, left);
     }
   }
-  if (status == Status::kSuccess) status = Scatter(record, segments, whole.get(), bytes);
-  if (status != Status::kSuccess) Break();
-  return status;
+  return status == Status::kSuccess ? Scatter(record, segments, whole.get(), bytes) : status;
 }
 
 void Connection::NoteFailure(const ibv_wc& completion) {

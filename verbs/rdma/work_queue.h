@@ -191,6 +191,9 @@ class WorkQueue {
     kBounced = 8,
     kDrainAwaited = 16,
     kBreakAwaited = 32,
+    // A receive has failed that was none to the device: it goes on, and what it completes behind
+    // that is flushed.
+    kOver = 64,
   };
   bool straight() const { return detours_ == 0; }
   bool Has(Detour detour) const { return (detours_ & detour) != 0; }
