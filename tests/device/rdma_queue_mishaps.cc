@@ -14,9 +14,10 @@ namespace {
 
 // Between a list of the one end's and the other end's memory from `at` on.
 PostResult Post(Opcode opcode, uint64_t id, End& from, absl::Span<const Segment> list, End& to,
-                size_t at) {
+                size_t at, uint16_t flags = 0) {
   SendRequest request;
   request.id = id;
+  request.flags = flags;
   request.opcode = opcode;
   request.segments = list;
   request.remote_address = to.Address(at);
@@ -179,6 +180,26 @@ TEST_F(MishapsTest, AReceiveOfManySegmentsThatFailsEndsTheConnection) {
   Expect(to.receives(), 1, Status::kLocalProtection);
   Expect(to.receives(), 2, Status::kFlushed);
   ExpectBroken(to);
+}
+
+// A device tells the receiver the length of one request, and not of several.
+TEST_F(MishapsTest, AWriteOfManySegmentsSaysHowLongItIs) {
+  constexpr int kSegments = 20;
+  EndOptions many;
+  many.max_segments = kSegments;
+  End& from = NewEnd(a(), many);
+  End& to = NewEnd(b());
+  ConnectWithImmediate(from, to);
+  from.Put(0, Pattern(4 * kSegments, 1));
+  std::vector<Segment> list;
+  for (int i = 0; i < kSegments; ++i) list.push_back(from.At(4 * i, 4));
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(Post(Opcode::kWrite, 2, from, list, to, 1000, kImmediate), PostResult::kOk);
+  Expect(from.sends(), 2);
+  const Completion got = Expect(to.receives(), 1);
+  EXPECT_EQ(got.opcode, Opcode::kReceiveWrite);
+  EXPECT_EQ(got.length, 4u * kSegments);
+  EXPECT_EQ(to.Get(1000, 4 * kSegments), Pattern(4 * kSegments, 1));
 }
 
 // A pair that a request has broken ends in its turn, and says so then.

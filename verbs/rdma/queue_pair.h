@@ -171,6 +171,10 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // Of the device, beside those for which it was promised.
   bool HasRoomFor(uint32_t requests) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   uint32_t MostSegments(Opcode opcode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // With more segments than the device takes it becomes several requests. Not a write with
+  // immediate data, of which the device tells the receiver the last one's length, unless that has
+  // to wait for reads, which bring its bytes.
+  bool IsSplit(const SendRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // How many requests of the device it becomes.
   uint32_t PartsOf(const SendRequest& request, const WorkRecord& record) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);

@@ -139,9 +139,15 @@ uint32_t RdmaQueuePair::MostSegments(Opcode opcode) const {
   return opcode == Opcode::kRead ? std::min(most, device_.max_read_segments()) : most;
 }
 
+bool RdmaQueuePair::IsSplit(const SendRequest& request) const {
+  if (request.opcode != Opcode::kWrite) return request.opcode == Opcode::kRead;
+  return (request.flags & kImmediate) == 0 || immediate_form_ == ImmediateForm::kFramed ||
+         (request.flags & kFence) != 0;
+}
+
 uint32_t RdmaQueuePair::PartsOf(const SendRequest& request, const WorkRecord& record) const {
   uint32_t parts = 1;
-  if (request.opcode == Opcode::kRead || request.opcode == Opcode::kWrite) {
+  if (IsSplit(request)) {
     const uint32_t most = MostSegments(request.opcode);
     uint32_t segments = 0;
     for (const Segment& segment : request.segments) segments += segment.length != 0 ? 1 : 0;
@@ -217,7 +223,7 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   work.num_sge = static_cast<int>(count);
   if (inlined) work.send_flags |= IBV_SEND_INLINE;
   if (count > most) {
-    return reads || request.opcode == Opcode::kWrite
+    return IsSplit(request)
                ? PostSplit(work, blank, most)
                : PostGathered(work, request, blank, lead, static_cast<uint32_t>(bytes));
   }
@@ -339,7 +345,7 @@ std::optional<uint32_t> RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecor
   return count;
 }
 
-// More segments than the device takes of a send: through memory of our own.
+// More segments than the device takes of what it cannot split: through memory of our own.
 PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& request,
                                        const WorkRecord& blank, uint32_t lead, uint32_t bytes) {
   WorkRecord gathered = blank;
