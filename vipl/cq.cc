@@ -13,7 +13,7 @@
 namespace viaduct::vipl {
 namespace {
 
-// False: the entry is stale. Inside an EpochGuard.
+// False: the entry is stale. Under the lock of the dispatcher, inside an EpochGuard.
 bool TakeEntry(const core::Event& event, VIP_VI_HANDLE* vi_handle, VIP_BOOLEAN* receive) {
   Vi* vi = FindVi(event.subject);
   if (vi == nullptr) return false;
@@ -72,23 +72,24 @@ VIP_RETURN Cq::Resize(VIP_ULONG entries) {
   return error.code == core::Code::kInvalidState ? VIP_ERROR_RESOURCE : compat::ResultOf(error);
 }
 
-VIP_RETURN Cq::Done(VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive) {
+bool Cq::TakeLocked(VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive) {
   core::Event event;
-  while (true) {
-    const core::Error error = dispatcher_->Dequeue(&event);
-    if (!error.ok()) return compat::ResultOf(error);
-    if (TakeEntry(event, vi, receive)) return VIP_SUCCESS;
+  while (dispatcher_->PopQueued(&event)) {
+    if (TakeEntry(event, vi, receive)) return true;
   }
+  return false;
+}
+
+VIP_RETURN Cq::Done(VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive) {
+  const bool taken = dispatcher_->TakeKept([&] { return TakeLocked(vi, receive); });
+  return taken ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
 VIP_RETURN Cq::Wait(verbs::Deadline deadline, VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive) {
-  core::Event event;
-  while (true) {
-    const core::Error error = dispatcher_->Wait(deadline, {}, &event, nullptr);
-    if (!error.ok()) return compat::ResultOf(error);
+  return compat::ResultOf(dispatcher_->WaitUntil(deadline, [&] {
     const verbs::EpochGuard guard;
-    if (TakeEntry(event, vi, receive)) return VIP_SUCCESS;
-  }
+    return TakeLocked(vi, receive);
+  }));
 }
 
 bool Cq::Attach() {

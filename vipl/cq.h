@@ -51,6 +51,8 @@ class Cq final : public NicChild {
  private:
   Cq(const core::Ref<Nic>& nic, core::Ref<core::EventDispatcher> dispatcher);
   ~Cq() override;
+  // The next entry that is not stale. Under the lock of the dispatcher, inside an EpochGuard.
+  bool TakeLocked(VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive);
   // Sees to it that RunNotify comes on the callback thread.
   void ServeNotifies();
   void RunNotify();

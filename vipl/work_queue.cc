@@ -33,13 +33,4 @@ void WorkQueue::Close() {
   dispatcher_->Wake();
 }
 
-bool WorkQueue::Announce(uint64_t number) {
-  uint64_t seen = announced_.load(std::memory_order_relaxed);
-  while (seen <= number &&
-         !announced_.compare_exchange_weak(seen, number + 1, std::memory_order_release,
-                                           std::memory_order_relaxed)) {
-  }
-  return number >= popped_.load(std::memory_order_acquire);
-}
-
 }  // namespace viaduct::vipl

@@ -76,8 +76,13 @@ class WorkQueue {
   // The VI is gone: whoever waits returns.
   void Close();
 
-  // Of the entry in the completion queue: false when the descriptor was taken already.
-  bool Announce(uint64_t number);
+  // Its entry leaves the completion queue, under the lock of the dispatcher as it is taken there:
+  // no other thread, told of a later one, takes this descriptor first. False when it was taken
+  // already.
+  bool Announce(uint64_t number) {
+    announced_.store(number + 1, std::memory_order_release);
+    return number >= popped_.load(std::memory_order_relaxed);
+  }
 
   bool empty() const {
     return popped_.load(std::memory_order_acquire) == posted_.load(std::memory_order_acquire);
@@ -147,7 +152,8 @@ class WorkQueue {
   DescriptorRing::Cursor pop_cursor_;
   std::atomic<uint64_t> popped_{0};
 
-  std::atomic<uint64_t> announced_{0};  // entries up to here have left the completion queue
+  // Entries up to here have left the completion queue. Likewise.
+  std::atomic<uint64_t> announced_{0};
   std::atomic<bool> closed_{false};
   ViNotifies notifies_;
 };

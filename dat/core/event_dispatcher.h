@@ -106,6 +106,13 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // Waits until `take` says yes: it is asked so after each look at the device and after each Wake.
   // kTimeout, kAbort.
   Error WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> take);
+  // Inside `take` of these two: the oldest event, if there is one.
+  bool PopQueued(Event* event) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (events_.empty()) return false;
+    *event = events_.Front();
+    events_.Pop();
+    return true;
+  }
   // Every thread in WaitUntil asks again.
   void Wake() { queue_->Wake(); }
 

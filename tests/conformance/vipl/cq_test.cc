@@ -324,6 +324,36 @@ TEST(Cq, ADescriptorTakenWithoutCqDoneTakesItsEntryAlong) {
   });
 }
 
+// Of two threads with an entry each one may take the other's descriptor, but none is left without.
+TEST(Cq, ThreadsThatShareItMissNothing) {
+  RunAlone([] {
+    constexpr int kRounds = 1000;
+    Hub hub(1);
+    std::atomic<int> taken{0};
+    const auto consume = [&] {
+      VIP_VI_HANDLE vi = nullptr;
+      VIP_BOOLEAN receive;
+      while (VipCQDone(hub.cq, &vi, &receive) == VIP_SUCCESS) {
+        VIP_DESCRIPTOR* done = nullptr;
+        EXPECT_EQ(VipSendDone(vi, &done), VIP_DESCRIPTOR_ERROR);
+        EXPECT_NE(done, nullptr);
+        ++taken;
+      }
+    };
+    for (int round = 0; round < kRounds; ++round) {
+      taken = 0;
+      for (int n = 0; n < Memory::kDescriptors; ++n) {  // flushed at once
+        ASSERT_EQ(VipPostSend(hub.vis[0], hub.memory.Fill(n, 0, 4), hub.memory.handle()),
+                  VIP_SUCCESS);
+      }
+      std::thread other(consume);
+      consume();
+      other.join();
+      ASSERT_EQ(taken, Memory::kDescriptors) << "in round " << round;
+    }
+  });
+}
+
 TEST(Cq, WaitOnAnAttachedQueueWakes) {
   RunPair(
       [](Peer& peer) {
