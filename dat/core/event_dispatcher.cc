@@ -475,20 +475,25 @@ void EventDispatcher::TakeAll() {
   if (!takes_all_.exchange(true)) Arm();
 }
 
-uint32_t EventDispatcher::QueuedReceives(Handle subject, Receives which) {
-  Harvest();
-  uint32_t count = 0;
+void EventDispatcher::Harvest() {
+  TakeKept([] { return false; });
   bool overflows;
   {
     PassLockHolder lock(&queue_->lock());
     overflows = OverflowsLocked();
-    events_.ForEach([&](const Event& event) {
-      count += event.type == EventType::kCompletion && event.subject == subject &&
-               IsReceive(event.opcode) &&
-               (which == Receives::kAll || event.status == verbs::Status::kSuccess);
-    });
   }
   if (overflows) ReportOverflow();
+}
+
+uint32_t EventDispatcher::QueuedReceives(Handle subject, Receives which) {
+  Harvest();
+  uint32_t count = 0;
+  PassLockHolder lock(&queue_->lock());
+  events_.ForEach([&](const Event& event) {
+    count += event.type == EventType::kCompletion && event.subject == subject &&
+             IsReceive(event.opcode) &&
+             (which == Receives::kAll || event.status == verbs::Status::kSuccess);
+  });
   return count;
 }
 

@@ -151,10 +151,9 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // with kQueueFull when the queue is full (the backlog), or when nobody can dequeue any more;
   // everything else always fits.
   Error Post(const Event& event);
-  // Takes what the device has into the queue; observers run.
-  void Harvest() {
-    TakeKept([] { return false; });
-  }
+  // Takes what the device has into the queue; observers run. An overflow that this shows is
+  // reported, since a dequeue from the queue looks for none.
+  void Harvest();
   // Endpoints and service points that feed it.
   void AddFeeder() { feeders_.fetch_add(1, std::memory_order_relaxed); }
   void DropFeeder() { feeders_.fetch_sub(1, std::memory_order_release); }
