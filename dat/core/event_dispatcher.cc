@@ -532,6 +532,7 @@ Error EventDispatcher::Resize(uint32_t length) {
   events_.Reserve(length);
   length_ = length;
   batch_ = BatchOf(length);
+  overflowed_ = false;  // everything fits
   return Ok();
 }
 

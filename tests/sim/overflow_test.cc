@@ -77,5 +77,17 @@ TEST_F(OverflowTest, IsFoundByACountOfReceives) {
   EXPECT_EQ(Errors(), Words{}) << "once";
 }
 
+TEST_F(OverflowTest, IsFoundAgainBehindAResizeThatMadeRoom) {
+  Come(kLength + 1);
+  EXPECT_EQ(a->HarvestOpenReceives(), 0u);
+  EXPECT_EQ(Errors(), Words{"overflow"});
+  ASSERT_TRUE(few_->Resize(kLength + 1).ok());
+  Come(1);
+  EXPECT_EQ(a->HarvestOpenReceives(), 0u);
+  EXPECT_EQ(Errors(), Words{"overflow"});
+  Take(kLength + 2);
+  EXPECT_EQ(Errors(), Words{}) << "once";
+}
+
 }  // namespace
 }  // namespace viaduct::core
