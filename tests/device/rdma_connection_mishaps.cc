@@ -165,6 +165,27 @@ TEST_F(MishapsTest, WhoHasDialledOverSiwSaysMore) {
   }
 }
 
+// Whose id is kept, without its pair, until the device has given everything back.
+TEST_F(MishapsTest, AnAcceptMeetsADialThatWasGivenUp) {
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ASSERT_EQ(from.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
+  const auto request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  rdma_mock::ShowNoCompletions(true);
+  from.pair().Disconnect(DisconnectMode::kAbrupt);
+  DrainExecutors();
+  ASSERT_TRUE(request->Accept(to.pair(), {}).ok());
+  rdma_mock::ShowNoCompletions(false);
+  const Event event = AwaitEvent(to);
+  EXPECT_EQ(event.kind, Event::kConnectFailed);
+  EXPECT_EQ(event.outcome, ConnectOutcome::kGone);
+}
+
 // Closes its listener with the first request.
 class OnceServed final : public ListenerSink {
  public:

@@ -308,7 +308,8 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
 int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id& id = *static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
-  if (id.peer == nullptr) {
+  // Who has given up may wait with the end of his id.
+  if (id.peer == nullptr || id.peer->qp == nullptr) {
     errno = ECONNRESET;
     return -1;
   }
