@@ -182,6 +182,32 @@ TEST_F(MishapsTest, AReceiveOfManySegmentsThatFailsEndsTheConnection) {
   ExpectBroken(to);
 }
 
+// It is copied when it is posted, and what the read brings is not there yet.
+TEST_F(MishapsTest, AFencedSendOfManySegmentsIsRefusedBehindARead) {
+  constexpr int kSegments = 40;
+  EndOptions many;
+  many.max_segments = kSegments;
+  many.max_reads_out = 1;
+  End& from = NewEnd(a(), many);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  std::vector<Segment> list;
+  for (int i = 0; i < kSegments; ++i) list.push_back(from.At(4 * i, 4));
+  ASSERT_EQ(to.Receive(1, 0, 1000), PostResult::kOk);
+  ASSERT_EQ(Post(Opcode::kSend, 2, from, list, to, 0, kFence), PostResult::kOk);
+  Expect(from.sends(), 2);
+  Expect(to.receives(), 1);
+
+  rdma_mock::HoldReads(true);
+  ASSERT_EQ(from.Read(3, 0, 4, to, 2000), PostResult::kOk);
+  ASSERT_EQ(to.Receive(4, 0, 1000), PostResult::kOk);
+  ASSERT_EQ(Post(Opcode::kSend, 5, from, list, to, 0, kFence), PostResult::kOk);
+  rdma_mock::HoldReads(false);
+  Expect(from.sends(), 3);
+  Expect(from.sends(), 5, Status::kLocalLength);
+  Expect(to.receives(), 4, Status::kFlushed);
+}
+
 // A device tells the receiver the length of one request, and not of several.
 TEST_F(MishapsTest, AWriteOfManySegmentsSaysHowLongItIs) {
   constexpr int kSegments = 20;

@@ -129,7 +129,10 @@ void RdmaListener::Look() {
   }
   if (device_.gone()) return;
   if (id_ == nullptr) {
-    (void)Open(port_);
+    if (Open(port_)) {
+      Log(LogLevel::kInfo, device_.name(), ": port ", port_, " of ", address_.ToString(),
+          " is served again");
+    }
   } else if (const SiwListening::Verdict verdict = siw_.Note(UnacceptedAt(address_, port_));
              verdict != SiwListening::Verdict::kWell) {
     ListenAnew(verdict == SiwListening::Verdict::kLost ? "does not listen any more"

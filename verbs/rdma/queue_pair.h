@@ -175,6 +175,8 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // immediate data, of which the device tells the receiver the last one's length, unless that has
   // to wait for reads, which bring its bytes.
   bool IsSplit(const SendRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // A read is posted that has not brought its bytes yet.
+  bool AwaitsRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // How many requests of the device it becomes.
   uint32_t PartsOf(const SendRequest& request, const WorkRecord& record) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);

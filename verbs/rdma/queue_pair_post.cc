@@ -9,6 +9,7 @@
 
 #include "absl/base/attributes.h"
 #include "verbs/base/epoch.h"
+#include "verbs/base/log.h"
 #include "verbs/rdma/queue_pair.h"
 
 namespace viaduct::verbs::rdma {
@@ -345,9 +346,21 @@ std::optional<uint32_t> RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecor
   return count;
 }
 
-// More segments than the device takes of what it cannot split: through memory of our own.
+bool RdmaQueuePair::AwaitsRead() {
+  PassLockHolder guard(&core(kSends).lock);
+  core(kSends).Harvest();
+  return sends_.HasOpen(Opcode::kRead);
+}
+
+// More segments than the device takes of what it cannot split: through memory of our own. It is
+// copied now, so there must be nothing that a fence would wait for.
 PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& request,
                                        const WorkRecord& blank, uint32_t lead, uint32_t bytes) {
+  if ((request.flags & kFence) != 0 && AwaitsRead()) {
+    Log(LogLevel::kError, device_.name(), ": behind a read a fenced message has ",
+        MostSegments(request.opcode), " segments at most, and not ", work.num_sge);
+    return RefuseSend(blank, Status::kLocalLength);
+  }
   WorkRecord gathered = blank;
   if (sending_->KeepRoomToLeave(kSends, sends_.slots())) {
     gathered.bounce = domain_->bounces().Take(bytes);

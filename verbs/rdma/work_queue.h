@@ -122,6 +122,13 @@ class WorkQueue {
     }
     return nullptr;
   }
+  bool HasOpen(Opcode opcode) {
+    if (OldestOpen() == nullptr) return false;
+    for (uint32_t i = next_, end = tail(); i != end; ++i) {
+      if (!At(i).done && At(i).opcode == opcode) return true;
+    }
+    return false;
+  }
   // `record` has failed: what was done behind it, and was told to nobody, is flushed, but for a
   // bind, which has been done. As far as the next one that is not done, which fails as well and has
   // its own behind it.
