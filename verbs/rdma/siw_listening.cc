@@ -43,8 +43,10 @@ std::string LocalAddress(const Address& address, uint16_t port) {
 // sl local_address rem_address st tx_queue:rx_queue ...; the receive queue of a socket that listens
 // is one of connections. Those sockets are in front.
 std::optional<uint32_t> UnacceptedAt(const Address& address, uint16_t port) {
-  std::FILE* const table =
-      std::fopen(address.family() == AF_INET6 ? "/proc/net/tcp6" : "/proc/net/tcp", "re");
+  // Of this thread's network namespace: the program's may have changed.
+  std::FILE* const table = std::fopen(
+      address.family() == AF_INET6 ? "/proc/thread-self/net/tcp6" : "/proc/thread-self/net/tcp",
+      "re");
   if (table == nullptr) return 0;
   const absl::Cleanup close = [table] { std::fclose(table); };
   const std::string wanted = LocalAddress(address, port);
