@@ -49,6 +49,9 @@ struct Event : rdma_cm_event {
 struct Everything {
   Mutex mutex;
   std::map<uint16_t, Id*> listeners ABSL_GUARDED_BY(mutex);
+  // Pairs that a connection may get, by the id that they were made for, whose own `qp` is the
+  // library's to change.
+  std::map<const rdma_cm_id*, QueuePair*> pairs ABSL_GUARDED_BY(mutex);
   uint16_t last_port ABSL_GUARDED_BY(mutex) = 20000;
   std::set<Id*> unheard ABSL_GUARDED_BY(mutex);  // parted, and the peer has not got it
 };
@@ -111,7 +114,11 @@ void ForgetEventsOf(Id& id) {
   }
 }
 
-QueuePair* PairOf(Id& id) { return static_cast<QueuePair*>(id.qp); }
+// Null: it has none, or one that can have no connection any more.
+QueuePair* PairOf(const Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
+  const auto found = All().pairs.find(&id);
+  return found != All().pairs.end() ? found->second : nullptr;
+}
 
 // siw listens at a TCP socket of the host: there port 0 becomes a free one, and another may be
 // taken. Whether the address is the host's does not matter.
@@ -150,6 +157,7 @@ void End(Id* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
     id->peer->peer = nullptr;
   }
   ForgetEventsOf(*id);
+  All().pairs.erase(id);
 }
 
 void NoteRead(void* event) {
@@ -157,6 +165,11 @@ void NoteRead(void* event) {
 }
 
 }  // namespace
+
+void Unbind(const QueuePair& pair) {
+  MutexLock lock(&All().mutex);
+  std::erase_if(All().pairs, [&pair](const auto& bound) { return bound.second == &pair; });
+}
 
 void LoseListeners() {
   MutexLock lock(&All().mutex);
@@ -265,7 +278,10 @@ int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* wanted) {
     }
   }
   id->qp = ibv_create_qp(domain, wanted);
-  return id->qp != nullptr ? 0 : -1;
+  if (id->qp == nullptr) return -1;
+  MutexLock lock(&All().mutex);
+  All().pairs[id] = static_cast<QueuePair*>(id->qp);
+  return 0;
 }
 
 int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
@@ -308,14 +324,16 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
 int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id& id = *static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
+  QueuePair* const pair = PairOf(id);
+  QueuePair* const peer = id.peer != nullptr ? PairOf(*id.peer) : nullptr;
   // Who has given up may wait with the end of his id.
-  if (id.peer == nullptr || id.peer->qp == nullptr) {
+  if (pair == nullptr || peer == nullptr) {
     errno = ECONNRESET;
     return -1;
   }
   asked.reads_in = parameters->responder_resources;
   asked.reads_out = parameters->initiator_depth;
-  Join(*PairOf(id), *PairOf(*id.peer));
+  Join(*pair, *peer);
   Tell(*id.peer, RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
   id.decided = true;
   if (mishaps.lost_confirmations > 0) {
@@ -346,7 +364,7 @@ int rdma_reject_ece(rdma_cm_id* id, const void* data, uint8_t size) {
 int rdma_disconnect(rdma_cm_id* handle) {
   Id& id = *static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
-  if (id.qp != nullptr) Part(*PairOf(id));
+  if (QueuePair* const pair = PairOf(id)) Part(*pair);
   if (id.peer == nullptr || std::exchange(id.parted, true)) return 0;
   if (mishaps.lost_disconnects > 0) {
     --mishaps.lost_disconnects;

@@ -177,6 +177,8 @@ class HeldReads {
 };
 HeldReads& Held();
 
+// No connection gets it any more.
+void Unbind(const QueuePair& pair);
 void Join(QueuePair& a, QueuePair& b);
 void Part(QueuePair& pair);
 

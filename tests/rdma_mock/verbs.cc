@@ -293,6 +293,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
 int ibv_destroy_qp(ibv_qp* handle) {
   while (mock::mishaps.held_pairs) sched_yield();
   auto* const pair = static_cast<mock::QueuePair*>(handle);
+  mock::Unbind(*pair);
   mock::Part(*pair);
   mock::Late().Remove(pair);
   for (void* event : mock::TheDevice().async_events.Forget(pair)) {
@@ -313,6 +314,7 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   auto* const pair = static_cast<mock::QueuePair*>(handle);
   pair->state = attributes->qp_state;
   if (attributes->qp_state == IBV_QPS_ERR) {
+    mock::Unbind(*pair);
     mock::Part(*pair);
     pair->Fail();
     if (pair->srq == nullptr) return 0;
