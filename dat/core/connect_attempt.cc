@@ -92,7 +92,8 @@ std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
     if (absl::IsResourceExhausted(started)) return EndpointInput::kNoResources;
   }
   if (!peer_.has_value() && (!InGrace() || (refused_ && !is_vipl_))) {
-    return EndpointInput::kNonPeerRejected;
+    // Nobody has come who takes back what was said.
+    return mute_rejects_ != 0 ? EndpointInput::kPeerRejected : EndpointInput::kNonPeerRejected;
   }
   RetryLater();
   return std::nullopt;

@@ -74,6 +74,18 @@ TEST_F(ServiceTest, ANoWithoutAWordIsNotBelievedAtOnce) {
   EXPECT_TRUE(AwaitRequest(*b_));
 }
 
+TEST_F(ServiceTest, ANoWithoutAWordOfOneThatHasGoneIsBelieved) {
+  Stranger stranger(/*rejects=*/true);
+  auto taken = b_->context().Listen(*Direct().direct_port(), &stranger);
+  ASSERT_TRUE(taken.ok());
+  End a(*a_);
+  ASSERT_TRUE(a.ConnectVipl(*b_, Direct(), 20 * kMilli).ok());
+  RunUntil([&] { return stranger.requests == 1; });
+  taken->reset();
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"peer rejected"});
+}
+
 TEST_F(ServiceTest, ANoWithWordsIsBelieved) {
   Stranger stranger(/*rejects=*/true, "go away");
   auto taken = b_->context().Listen(*Direct().direct_port(), &stranger);
