@@ -12,6 +12,13 @@
 namespace viaduct::verbs {
 namespace {
 
+// So many pieces of an end's memory, of `length` bytes each, whose beginnings are so far apart.
+std::vector<Segment> Pieces(const End& end, size_t count, size_t apart, size_t length) {
+  std::vector<Segment> pieces;
+  for (size_t i = 0; i < count; ++i) pieces.push_back(end.At(apart * i, length));
+  return pieces;
+}
+
 // Between a list of the one end's and the other end's memory from `at` on.
 PostResult Post(Opcode opcode, uint64_t id, End& from, absl::Span<const Segment> list, End& to,
                 size_t at, uint16_t flags = 0) {
@@ -148,8 +155,7 @@ TEST_F(MishapsTest, ALargeQueueTakesLongLists) {
   End& to = NewEnd(b());
   Connect(from, to);
   from.Put(0, Pattern(16 * kSegments, 1));
-  std::vector<Segment> list;
-  for (uint32_t i = 0; i < kSegments; ++i) list.push_back(from.At(16 * i, 16));
+  const std::vector<Segment> list = Pieces(from, kSegments, 16, 16);
   ASSERT_EQ(to.Receive(1, 0, 16 * kSegments), PostResult::kOk);
   ASSERT_EQ(from.Send(2, list), PostResult::kOk);
   ASSERT_EQ(Post(Opcode::kWrite, 3, from, list, to, 1000), PostResult::kOk);
@@ -170,8 +176,7 @@ TEST_F(MishapsTest, AReceiveOfManySegmentsThatFailsEndsTheConnection) {
   End& from = NewEnd(a());
   End& to = NewEnd(b(), many);
   Connect(from, to);
-  std::vector<Segment> list;
-  for (int i = 0; i < kSegments; ++i) list.push_back(to.At(16 * i, 1));
+  std::vector<Segment> list = Pieces(to, kSegments, 16, 1);
   list[kSegments / 2].key = 0x123456;
   ASSERT_EQ(to.Receive(1, list), PostResult::kOk);
   ASSERT_EQ(to.Receive(2, 1000, 8), PostResult::kOk);
@@ -191,8 +196,7 @@ TEST_F(MishapsTest, AFencedSendOfManySegmentsIsRefusedBehindARead) {
   End& from = NewEnd(a(), many);
   End& to = NewEnd(b());
   Connect(from, to);
-  std::vector<Segment> list;
-  for (int i = 0; i < kSegments; ++i) list.push_back(from.At(4 * i, 4));
+  const std::vector<Segment> list = Pieces(from, kSegments, 4, 4);
   ASSERT_EQ(to.Receive(1, 0, 1000), PostResult::kOk);
   ASSERT_EQ(Post(Opcode::kSend, 2, from, list, to, 0, kFence), PostResult::kOk);
   Expect(from.sends(), 2);
@@ -217,8 +221,7 @@ TEST_F(MishapsTest, AWriteOfManySegmentsSaysHowLongItIs) {
   End& to = NewEnd(b());
   ConnectWithImmediate(from, to);
   from.Put(0, Pattern(4 * kSegments, 1));
-  std::vector<Segment> list;
-  for (int i = 0; i < kSegments; ++i) list.push_back(from.At(4 * i, 4));
+  const std::vector<Segment> list = Pieces(from, kSegments, 4, 4);
   ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
   ASSERT_EQ(Post(Opcode::kWrite, 2, from, list, to, 1000, kImmediate), PostResult::kOk);
   Expect(from.sends(), 2);
