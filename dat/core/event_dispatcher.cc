@@ -127,10 +127,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EventDispatcher::DealLocked(
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EventDispatcher::TakeLocked(Event* event, bool* taken,
                                                                      bool* overflows) {
-  *taken = !events_.empty();
+  *taken = PopQueued(event);
   if (*taken) {
-    *event = events_.Front();
-    events_.Pop();
     if (overflowed_) [[unlikely]]
       *overflows = FindOverflowLocked(/*taken=*/true);
     return false;
