@@ -42,30 +42,44 @@ done
 
 # Between its answer and its first look for messages.
 _CONNECT = """
-ip route add default dev dummy0
-slow kernel_sendmsg 500
-export VIADUCT_WIRE=rdma
-%(datping)s --listen >server 2>&1 & server=$!
+slow kernel_sendmsg 2500
+server() { VIADUCT_WIRE=rdma %(server)s %(datping)s --listen %(own)s; }
+client() { VIADUCT_WIRE=%(wire)s %(client)s timeout 60 %(datping)s -n 3 -w 0 %(address)s; }
+server >server 2>&1 & server=$!
 for round in $(seq 20); do
-  timeout 60 %(datping)s -n 3 -w 0 10.9.0.1 >said 2>&1 || true
+  client >said 2>&1 || true
   grep -o "half a round trip" said || sed "s/^/    /" said
 done
 kill $server
 sed "s/^/    /" server
 """
 
+_TO_SIW = {"server": "", "own": "", "wire": "rdma", "client": "", "address": "10.9.0.1"}
+_FROM_SOFT = {"server": "ip netns exec a", "own": "-d a", "wire": "iwarp", "client": "ip netns exec b", "address": "-d b 10.8.0.1"}
+_ADAPTERS = """
+cat >/tmp/dat.conf <<'END'
+a u2.0 threadsafe default libdapl-viaduct.so.2 viaduct.0.1 "10.8.0.1" ""
+b u2.0 threadsafe default libdapl-viaduct.so.2 viaduct.0.1 "10.8.0.2" ""
+END
+export DAT_OVERRIDE=/tmp/dat.conf
+"""
+
 
 class SlowSiw(unittest.TestCase):
-    def _expect(self, script, said):
-        status, output = lab.run("siw", (_SLOW + script) % _PROGRAMS, seconds=800)
+    def _expect(self, script, said, net="one"):
+        status, output = lab.run("siw", _SLOW % _PROGRAMS + script, net=net, seconds=800)
         self.assertEqual(status, 0, output)
         self.assertEqual([line for line in output.splitlines() if not line.startswith("    ")], said, output)
 
     def test_a_listener_is_not_lost(self):
-        self._expect(_LISTEN, 20 * ["10 connections"])
+        self._expect(_LISTEN % _PROGRAMS, 20 * ["10 connections"])
 
     def test_a_first_message_is_not_lost(self):
-        self._expect(_CONNECT, 20 * ["half a round trip"])
+        route = "ip route add default dev dummy0\n"
+        self._expect(route + _CONNECT % (_PROGRAMS | _TO_SIW), 20 * ["half a round trip"])
+
+    def test_a_first_message_of_the_soft_device_is_not_lost(self):
+        self._expect(_ADAPTERS + _CONNECT % (_PROGRAMS | _FROM_SOFT), 20 * ["half a round trip"], net="namespaces")
 
 
 if __name__ == "__main__":

@@ -108,6 +108,7 @@ void IwarpLink::OnAnswer(Connector::Answer answer) {
   if (pair == nullptr) return;  // End is to come
   const std::span<const uint8_t> data = answer.reply->frame().private_data;
   pair->Established({data.data(), data.size()});
+  if (shared_->nudge > 0) NudgeAfter(shared_->nudge, /*again=*/true);
 }
 
 absl::Status IwarpLink::Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair,
@@ -222,6 +223,28 @@ void IwarpLink::OnNoFirst() {
     may_send_ = true;
   }
   pair->Attend();
+}
+
+// What has come to siw (Linux 6.1) in the moment in which a connection began there may lie in its
+// socket until more comes. A write of no bytes touches nothing.
+void IwarpLink::NudgeAfter(Nanos time, bool again) {
+  auto self = shared_from_this();
+  timer_ = shared_->loop.RunAt(shared_->loop.Now() + time, [self, time, again] {
+    self->timer_ = 0;
+    SoftQueuePair* const pair = self->pair_.load();
+    if (self->life_ != Life::kUp || pair == nullptr || ToSoftDevice(*pair)) return;
+    self->Nudge();
+    pair->Attend();  // goes on with what met the nudge, and tells if the socket has failed
+    if (again) self->NudgeAfter(9 * time, /*again=*/false);
+  });
+}
+
+void IwarpLink::Nudge() {
+  SpinLockHolder hold(&transmit_lock_);
+  if (lost_.load() || left_.load() || ended_.load() || terminate_size_ > 0) return;
+  // What is to follow will do as well.
+  if (request_open_ || answer_open() || stream_->blocked()) return;
+  SendControl(TaggedHeader(RdmapOpcode::kWrite, kNoMemoryStag, 0, /*last=*/true), {});
 }
 
 void IwarpLink::FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {

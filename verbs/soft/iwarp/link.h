@@ -55,8 +55,13 @@ inline bool ToSoftDevice(const SoftQueuePair& pair) {
 
 // What the links of a context share; lives as long as the last of them.
 struct LinkShared {
-  LinkShared(EventLoop& event_loop, Nanos silence_time, Nanos first_word_time, bool wants_crc)
-      : loop(event_loop), silence(silence_time), first_word(first_word_time), crc(wants_crc) {}
+  LinkShared(EventLoop& event_loop, Nanos silence_time, Nanos first_word_time, Nanos nudge_time,
+             bool wants_crc)
+      : loop(event_loop),
+        silence(silence_time),
+        first_word(first_word_time),
+        nudge(nudge_time),
+        crc(wants_crc) {}
 
   EventLoop& loop;
   // How long a peer may owe an acknowledgement, or the end of a connection.
@@ -64,6 +69,9 @@ struct LinkShared {
   // How long an initiator that has not promised a first FPDU may keep a responder waiting; 0: for
   // ever.
   const Nanos first_word;
+  // How long after the connection an initiator nudges a peer that is no soft device, and again
+  // after ten times as long; 0: never.
+  const Nanos nudge;
   const bool crc;  // asked for; the peer may ask too
   ReceiveBuffers buffers;
 };
@@ -131,6 +139,8 @@ class IwarpLink final : public Link,
   void OnEvent(uint32_t events);
   void OnFirst();
   void OnNoFirst();
+  void NudgeAfter(Nanos time, bool again);
+  void Nudge();
   void FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
   void Leave();  // the peer is to be reached on another wire
   void End();
@@ -226,7 +236,7 @@ class IwarpLink final : public Link,
   // Loop.
   Life life_ = Life::kDialling;
   std::shared_ptr<Connector> connector_;
-  EventLoop::TimerId timer_ = 0;  // first FPDU, here or late, or the end
+  EventLoop::TimerId timer_ = 0;  // first FPDU, here or late, a nudge, or the end
   EventLoop::TimerId debt_timer_ = 0;
   Nanos owing_since_ = 0;
 

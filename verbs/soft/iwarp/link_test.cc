@@ -56,6 +56,33 @@ TEST_F(LinkTest, InitiatorSendsTheReadThatWasAgreed) {
   EXPECT_EQ(queue.Poll(&completion, 1), 0);
 }
 
+// Twice, so that siw looks into a socket in which a message of ours lies.
+TEST_F(LinkTest, InitiatorNudges) {
+  TestListener listener;
+  TestEnd end({.nudge = 1'000'000});
+  end.Dial(listener.port());
+  TestPeer peer = listener.Accept();
+  peer.ReceiveHex(24);
+  peer.SendHex(std::string(kReply) + "50020004 80048004");
+  const std::string empty_write = kWriteRtr;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(peer.ReceiveFpduHex(), empty_write);
+  EXPECT_FALSE(peer.Readable());
+  EXPECT_EQ(end.sink.Next().kind, Kind::kConnected);
+}
+
+// Another soft device looks by itself.
+TEST_F(LinkTest, InitiatorDoesNotNudgeAViaduct) {
+  TestListener listener;
+  TestEnd end({.nudge = 1'000'000});
+  end.Dial(listener.port());
+  TestPeer peer = listener.Accept();
+  peer.ReceiveHex(24);
+  end.pair->EnableImmediate(ImmediateForm::kNative);
+  peer.SendHex(std::string(kReply) + "50020004 80048004");
+  EXPECT_EQ(peer.ReceiveFpduHex(), kWriteRtr);
+  EXPECT_FALSE(peer.Readable());
+}
+
 // Checklist 13, 62; and a FIN behind it would hide it from siw.
 TEST_F(LinkTest, ARejectHasNoFinBeforeThePeers) {
   TestEnd end;

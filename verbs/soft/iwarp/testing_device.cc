@@ -94,6 +94,7 @@ TestEnd::TestEnd(const Options& options) : loop(**ControlThread::Get()), memory(
   wire.address = address;
   wire.silence = options.silence;
   wire.first_word = options.first_word;
+  wire.nudge = options.nudge;
   wire.crc = options.crc;
   soft.wires.push_back(std::make_unique<IwarpWire>(loop, wire));
   soft.attributes.max_queue_pairs = 1024;

@@ -71,6 +71,7 @@ struct TestEnd {
     uint32_t requests = 4096;
     Nanos silence = 10'000'000'000;
     Nanos first_word = 300'000'000;
+    Nanos nudge = 0;  // tests count what is sent
     bool crc = true;
     bool separate_queues = false;
   };

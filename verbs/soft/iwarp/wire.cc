@@ -96,8 +96,8 @@ class IwarpListener final : public WireListener {
 
 IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
     : options_(options),
-      shared_(
-          std::make_shared<LinkShared>(loop, options.silence, options.first_word, options.crc)) {
+      shared_(std::make_shared<LinkShared>(loop, options.silence, options.first_word, options.nudge,
+                                           options.crc)) {
   CloseSocketsInForkChildren(loop);
   FlushUnsentAtExit(loop);
   ShutDownSocketsAtExit(loop);

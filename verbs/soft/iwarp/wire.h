@@ -35,6 +35,8 @@ class IwarpWire final : public Wire {
     // How long a peer that has to speak first may keep us waiting (VIADUCT_FIRST_WORD_MS); 0: for
     // ever.
     Nanos first_word = 300'000'000;
+    // How long after the connection an initiator nudges a peer that is no soft device; 0: never.
+    Nanos nudge = 100'000'000;
     bool crc = true;  // ask for the CRC (VIADUCT_CRC); a peer that asks gets it
   };
 
