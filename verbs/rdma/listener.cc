@@ -157,6 +157,7 @@ void RdmaListener::Delete() {
 
 void RdmaListener::OnCmEvent(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    siw_.NoteRequest();
     sink_->OnRequest(std::make_unique<RdmaRequest>(device_, event));
   } else if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
     Log(LogLevel::kWarn, device_.name(), ": the device is being removed; port ", port_,

@@ -58,8 +58,8 @@ inline constexpr Nanos kFarewell = 120 * kNanosPerSecond;
 // When one who has dialled over siw says a word that means nothing, each after the one before.
 inline constexpr Nanos kNudges[] = {100 * kNanosPerMilli, kNanosPerSecond};
 
-// How long a listener stays that nobody needs any more: in its end the kernel loses requests that it
-// has not read yet, or rejects them as if a program had said no, and in its beginning siw does.
+// How long a listener stays that nobody needs any more: in its end the kernel loses requests that
+// it has not read yet, or rejects them as if a program had said no, and in its beginning siw does.
 inline constexpr Nanos kListenerRest = 300 * kNanosPerMilli;
 
 // Of siw's listening socket: the looks come first soon after another, then ever more seldom. There
@@ -68,6 +68,7 @@ inline constexpr Nanos kFirstListenerLook = 20 * kNanosPerMilli;
 inline constexpr Nanos kListenerLook = kNanosPerSecond;
 inline constexpr int kLostLooks = 2;
 inline constexpr int kWaitingLooks = 4;
+inline constexpr uint32_t kBusyListener = 8;  // requests between these: it accepts
 
 inline constexpr int kBacklog = 1024;  // connection requests that the control thread has not seen
 

@@ -66,7 +66,8 @@ std::optional<uint32_t> UnacceptedAt(const Address& address, uint16_t port) {
 
 SiwListening::Verdict SiwListening::Note(std::optional<uint32_t> unaccepted) {
   lost_ = unaccepted.has_value() ? 0 : lost_ + 1;
-  waiting_ = unaccepted.value_or(0) == 0 ? 0 : waiting_ + 1;
+  waiting_ = unaccepted.value_or(0) == 0 || requests_ >= kBusyListener ? 0 : waiting_ + 1;
+  if (waiting_ == 0) requests_ = 0;
   const Verdict verdict = lost_ == kLostLooks         ? Verdict::kLost
                           : waiting_ == kWaitingLooks ? Verdict::kStuck
                                                       : Verdict::kWell;

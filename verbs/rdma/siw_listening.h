@@ -24,8 +24,10 @@ class SiwListening {
   enum class Verdict {
     kWell,
     kLost,   // there is no socket
-    kStuck,  // at each of the last looks a connection has waited
+    kStuck,  // at each of the last looks a connection has waited, and few have come through
   };
+  // A connection has come through: one that waits behind it is not stuck for that.
+  void NoteRequest() { ++requests_; }
   // Of one look more. A listener that is not well listens anew, and is well then.
   Verdict Note(std::optional<uint32_t> unaccepted);
   // Until the next look.
@@ -35,6 +37,7 @@ class SiwListening {
   Nanos interval_ = kFirstListenerLook;
   int lost_ = 0;
   int waiting_ = 0;
+  uint32_t requests_ = 0;  // since none waited
 };
 
 }  // namespace viaduct::verbs::rdma

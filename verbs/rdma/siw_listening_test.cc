@@ -110,5 +110,21 @@ TEST(SiwListeningTest, AConnectionMayWaitForAWhile) {
   EXPECT_EQ(listening.Note(1), Verdict::kWell) << "another one";
 }
 
+TEST(SiwListeningTest, AListenerWhereManyComeThroughIsWell) {
+  SiwListening listening;
+  for (int look = 0; look < 4 * kWaitingLooks; ++look) {
+    EXPECT_EQ(listening.Note(1), Verdict::kWell);
+    for (uint32_t i = 0; i < kBusyListener / 2; ++i) listening.NoteRequest();
+  }
+  while (listening.Note(1) == Verdict::kWell) {
+  }
+  EXPECT_EQ(listening.Note(0), Verdict::kWell);
+  for (int look = 1; look < kWaitingLooks; ++look) {
+    EXPECT_EQ(listening.Note(1), Verdict::kWell);
+    listening.NoteRequest();
+  }
+  EXPECT_EQ(listening.Note(1), Verdict::kStuck) << "few have";
+}
+
 }  // namespace
 }  // namespace viaduct::verbs::rdma
