@@ -585,8 +585,12 @@ PostResult RdmaQueuePair::PostBindToDevice(const BindRequest& request, const Wor
     refused = &record;
     return 0;
   };
-  if (!memory_.BindOnDevice(*domain_, sending_->pair(), request, post, key)) {
-    return RefuseSend(blank, Status::kLocalProtection);
+  try {
+    if (!memory_.BindOnDevice(*domain_, sending_->pair(), request, post, key)) {
+      return RefuseSend(blank, Status::kLocalProtection);
+    }
+  } catch (const std::bad_alloc&) {  // before it was posted
+    return PostResult::kNoKey;
   }
   // Not in `post`: completion queues are locked before the memory.
   if (refused != nullptr) RefusedByDevice(*refused, 1);
