@@ -50,6 +50,10 @@ constexpr uint32_t kMostRequests = 32768;
 constexpr uint32_t kFewRequests = 4;
 constexpr int kEventsAtOnce = 64;
 
+// Of a thread that makes one call of librdmacm. In one of the usual size the kernel clears a huge
+// page for its first few bytes.
+constexpr size_t kAsideStack = 1 << 20;
+
 ibv_qp_init_attr SmallestPair(ibv_cq* queue) {
   ibv_qp_init_attr pair = {};
   pair.send_cq = pair.recv_cq = queue;
@@ -363,8 +367,15 @@ bool Device::RunAside(std::function<void()> work) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  size_t usual;
+  pthread_attr_getstacksize(&attributes, &usual);
+  pthread_attr_setstacksize(&attributes, kAsideStack);
   pthread_t thread;
-  const int error = pthread_create(&thread, &attributes, RunWork, owned);
+  int error = pthread_create(&thread, &attributes, RunWork, owned);
+  if (error == EINVAL) {  // the program's thread-local variables, which are in it, need more
+    pthread_attr_setstacksize(&attributes, usual);
+    error = pthread_create(&thread, &attributes, RunWork, owned);
+  }
   pthread_attr_destroy(&attributes);
   if (error != 0) delete owned;
   return error == 0;
