@@ -58,26 +58,18 @@ TEST_F(LinkTest, InitiatorSendsTheReadThatWasAgreed) {
 
 // Twice, so that siw looks into a socket in which a message of ours lies.
 TEST_F(LinkTest, InitiatorNudges) {
-  TestListener listener;
-  TestEnd end({.nudge = 1'000'000});
-  end.Dial(listener.port());
-  TestPeer peer = listener.Accept();
-  peer.ReceiveHex(24);
+  TestPeer peer = Dialled({.nudge = 1'000'000});
   peer.SendHex(std::string(kReply) + "50020004 80048004");
   const std::string empty_write = kWriteRtr;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(peer.ReceiveFpduHex(), empty_write);
   EXPECT_FALSE(peer.Readable());
-  EXPECT_EQ(end.sink.Next().kind, Kind::kConnected);
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
 }
 
 // Another soft device looks by itself.
 TEST_F(LinkTest, InitiatorDoesNotNudgeAViaduct) {
-  TestListener listener;
-  TestEnd end({.nudge = 1'000'000});
-  end.Dial(listener.port());
-  TestPeer peer = listener.Accept();
-  peer.ReceiveHex(24);
-  end.pair->EnableImmediate(ImmediateForm::kNative);
+  TestPeer peer = Dialled({.nudge = 1'000'000});
+  end_->pair->EnableImmediate(ImmediateForm::kNative);
   peer.SendHex(std::string(kReply) + "50020004 80048004");
   EXPECT_EQ(peer.ReceiveFpduHex(), kWriteRtr);
   EXPECT_FALSE(peer.Readable());

@@ -79,6 +79,15 @@ class LinkTest : public testing::Test {
     return peer;
   }
 
+  // One end of ours that dials a peer; the peer has taken the request.
+  TestPeer Dialled(const TestEnd::Options& options = {}) {
+    end_ = std::make_unique<TestEnd>(options);
+    end_->Dial(listener_.port());
+    TestPeer peer = listener_.Accept();
+    request_ = peer.ReceiveHex(24);
+    return peer;
+  }
+
   // The connection ends by our Terminate with this code, and nothing else.
   void ExpectTerminate(TestPeer& peer, const std::string& code) {
     EXPECT_EQ(CodeOf(peer.ReceiveFpduHex()), code);
@@ -113,6 +122,8 @@ class LinkTest : public testing::Test {
   }
 
   std::unique_ptr<TestEnd> end_;
+  TestListener listener_;
+  std::string request_;  // that the peer of Dialled has taken
   std::string depths_;
   Damage damage_ = Damage::kNone;  // that NextDisconnect was told of
 };

@@ -54,18 +54,6 @@ class WireRulesTest : public LinkTest {
     EXPECT_EQ(reply.substr(0, 32), kReply);
     return reply.substr(32);
   }
-
-  // One end of ours that dials a peer; the peer has taken the request.
-  TestPeer Dialled(const TestEnd::Options& options = {}) {
-    end_ = std::make_unique<TestEnd>(options);
-    end_->Dial(listener_.port());
-    TestPeer peer = listener_.Accept();
-    request_ = peer.ReceiveHex(24);
-    return peer;
-  }
-
-  TestListener listener_;
-  std::string request_;
 };
 
 // --------------------------------------------------------------------------------- startup
