@@ -24,16 +24,9 @@
 #include <string>
 #include <type_traits>
 
-namespace viaduct::tests {
+#include "tests/conformance/harness/sees_threads_only.h"
 
-// Under ThreadSanitizer a test is skipped whose memory is read or written by its peer alone: the
-// order comes from messages between the processes, which it does not see.
-#ifdef __SANITIZE_THREAD__
-inline constexpr bool kSeesThreadsOnly = true;
-#else
-inline constexpr bool kSeesThreadsOnly = false;
-#endif
-inline constexpr char kOrderedByThePeer[] = "the order comes from the peer's process";
+namespace viaduct::tests {
 
 // No memory is there: it is below what mmap gives out.
 inline void* const kNoMemory = reinterpret_cast<void*>(4096);

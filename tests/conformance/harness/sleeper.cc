@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -14,12 +14,13 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "tests/conformance/harness/harness.h"
 
 namespace viaduct::tests {
 namespace {
 
-constexpr int64_t kPatience = 10'000'000'000;
+using Clock = std::chrono::steady_clock;
+
+constexpr Clock::duration kPatience = std::chrono::seconds(10);
 // A thread that sleeps in one place so many times, a millisecond apart, does not wait for a lock on
 // its way.
 constexpr int kLooks = 3;
@@ -59,13 +60,13 @@ bool AllStopped(pid_t process) {
 
 void AwaitAsleep(pid_t process, pid_t thread) {
   const std::string path = ThreadsOf(process) + "/" + std::to_string(thread);
-  const int64_t end = Now() + kPatience;
+  const Clock::time_point end = Clock::now() + kPatience;
   long last = -1;
   for (int seen = 0; seen < kLooks;) {
     const long sleeps = SleepsOf(path);
     seen = sleeps < 0 ? 0 : sleeps == last ? seen + 1 : 1;
     last = sleeps;
-    if (Now() > end || StateOf(path) == 0) break;
+    if (Clock::now() > end || StateOf(path) == 0) break;
     usleep(kBetweenLooks);
   }
   EXPECT_GE(last, 0) << path << " does not sleep";
@@ -73,8 +74,8 @@ void AwaitAsleep(pid_t process, pid_t thread) {
 
 void StopProcess(pid_t process) {
   ASSERT_EQ(kill(process, SIGSTOP), 0);
-  const int64_t end = Now() + kPatience;
-  while (!AllStopped(process) && Now() < end) sched_yield();
+  const Clock::time_point end = Clock::now() + kPatience;
+  while (!AllStopped(process) && Clock::now() < end) sched_yield();
   EXPECT_TRUE(AllStopped(process)) << process;
 }
 

@@ -1,0 +1,18 @@
+// What ThreadSanitizer cannot see.
+#ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_SEES_THREADS_ONLY_H_
+#define VIADUCT_TESTS_CONFORMANCE_HARNESS_SEES_THREADS_ONLY_H_
+
+namespace viaduct::tests {
+
+// Under ThreadSanitizer a test is skipped whose memory is read or written by its peer alone: the
+// order comes from messages between the processes, which it does not see.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kSeesThreadsOnly = true;
+#else
+inline constexpr bool kSeesThreadsOnly = false;
+#endif
+inline constexpr char kOrderedByThePeer[] = "the order comes from the peer's process";
+
+}  // namespace viaduct::tests
+
+#endif  // VIADUCT_TESTS_CONFORMANCE_HARNESS_SEES_THREADS_ONLY_H_
