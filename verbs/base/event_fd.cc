@@ -10,9 +10,21 @@
 
 namespace viaduct::verbs {
 
+namespace {
+
+Fd Make() { return Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+
+}  // namespace
+
 EventFd EventFd::Open() {
   EventFd made;
-  made.fd_ = MoveOffStandard(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+  made.fd_ = MoveOffStandard(Make());
+  return made;
+}
+
+EventFd EventFd::OpenHigh() {
+  EventFd made;
+  made.fd_ = MoveHigh(Make());
   return made;
 }
 

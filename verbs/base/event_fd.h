@@ -11,6 +11,8 @@ class EventFd {
   // Not set; invalid without a free descriptor. It stays below kHighFd where it can, since the
   // program may use select; close-on-exec.
   static EventFd Open();
+  // The same for the engine itself: at kHighFd or above where it can.
+  static EventFd OpenHigh();
 
   bool valid() const { return fd_.valid(); }
   int get() const { return fd_.get(); }

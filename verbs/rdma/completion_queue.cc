@@ -34,7 +34,10 @@ std::shared_ptr<CompletionCore> CompletionCore::Make(Device& device, Nanos spin)
 }
 
 CompletionCore::CompletionCore(Device& device, Nanos spin)
-    : device_(device), spin_(spin), ticker_(device.loop().NewTicker([this] { return Tick(); })) {}
+    : device_(device),
+      spin_(spin),
+      ticker_(device.loop().NewTicker([this] { return Tick(); })),
+      channel_(device, *this) {}
 
 CompletionCore::~CompletionCore() {
   ticker_.reset();
@@ -61,9 +64,10 @@ int CompletionCore::ReserveLocked(uint32_t entries) {
   const uint32_t size =
       std::min(most, std::max(absl::bit_ceil(2 * entries), kSmallestQueue << std::min(count, 12)));
   if (size < entries) return -1;
+  if (count == 0) channel_.Open();
   Queue& queue = queues_[count];
   queue.handle = ibv_create_cq(device_.verbs(), static_cast<int>(size),
-                               static_cast<CqHandler*>(this), device_.completions(), 0);
+                               static_cast<CqHandler*>(this), channel_.handle(), 0);
   if (queue.handle == nullptr) {
     ErrnoStatus(errno, "ibv_create_cq").IgnoreError();
     return -1;
@@ -218,7 +222,7 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
     }
     // One look takes so many: of news behind them a device that was armed tells no more.
     if (found == Found::kOthers && !deadline.Passed(clock)) continue;
-    const FutexResult slept = FutexWait(news_, news, deadline);
+    const FutexResult slept = Sleep(news, deadline);
     if (slept == FutexResult::kWoken) continue;
     result = slept == FutexResult::kInterrupted ? WaitResult::kInterrupted : WaitResult::kTimedOut;
     break;
@@ -226,9 +230,32 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
   return result;
 }
 
-void CompletionCore::WakeWaiters() {
-  news_.fetch_add(1, std::memory_order_release);
+// Of several waiters one sleeps in the channel. The device tells nobody else then, so when he
+// leaves another one takes his place, or the control thread: its tick looks whether anybody still
+// polls.
+FutexResult CompletionCore::Sleep(uint32_t news, Deadline deadline) {
+  if (!channel_.Enter()) return FutexWait(news_, news, deadline);
+  const absl::Cleanup leave = [this] {
+    channel_.Leave();
+    if (waiters_.load(std::memory_order_relaxed) > 1) WakeSleepers();
+    if (always_.load(std::memory_order_relaxed)) {
+      tend_errand_.Post(device_.loop(), shared_from_this());
+    } else {
+      ticker_->Start();
+    }
+  };
+  if (news_.load(std::memory_order_seq_cst) != news) return FutexResult::kWoken;
+  return channel_.Sleep(deadline);
+}
+
+void CompletionCore::WakeSleepers() {
+  news_.fetch_add(1, std::memory_order_seq_cst);
   if (waiters_.load(std::memory_order_seq_cst) != 0) FutexWake(news_, INT_MAX);
+}
+
+void CompletionCore::WakeWaiters() {
+  WakeSleepers();
+  channel_.Rouse();
 }
 
 void CompletionCore::Wake() {
@@ -246,7 +273,7 @@ void CompletionCore::OnCqEvent() {
   const uint64_t polls = polls_.load(std::memory_order_relaxed);
   const bool polled = polls != polls_seen_ || waiters_.load(std::memory_order_relaxed) != 0;
   polls_seen_ = polls;
-  if (polled && !always_) {
+  if (polled && !always_.load(std::memory_order_relaxed)) {
     ticker_->Start();
   } else {
     Tend();
@@ -259,7 +286,7 @@ bool CompletionCore::Tick() {
     polls_seen_ = polls;
     return true;
   }
-  Tend();
+  if (!channel_.occupied()) Tend();  // who sleeps there has armed the device
   return false;
 }
 
@@ -290,7 +317,7 @@ void CompletionCore::Tend() {
         sink = sink_;
       }
       if (sink != nullptr) {
-        always_ = false;
+        always_.store(false, std::memory_order_relaxed);
         sink->OnCompletions(*owner);
       }
     }
@@ -298,6 +325,7 @@ void CompletionCore::Tend() {
     RequestEvents();
     armed = true;
   }
+  channel_.Watch();
   polls_seen_ = polls_.load(std::memory_order_relaxed);
 }
 
@@ -307,7 +335,7 @@ void CompletionCore::Arm(CompletionQueue& queue, CompletionSink& sink) {
 }
 
 void CompletionCore::TendArmed() {
-  always_ = true;
+  always_.store(true, std::memory_order_relaxed);
   told_ = 0;
   Tend();
 }

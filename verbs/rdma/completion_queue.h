@@ -24,6 +24,7 @@
 #include "verbs/base/lock.h"
 #include "verbs/base/pass_lock.h"
 #include "verbs/device.h"
+#include "verbs/rdma/completion_channel.h"
 #include "verbs/rdma/device.h"
 #include "verbs/rdma/work_queue.h"
 
@@ -91,6 +92,9 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   enum class Found : uint8_t { kNews, kOthers, kNothing };
   Found Look();
   void RequestEvents();
+  // In the caller's place among the waiters: until something is there to look at.
+  FutexResult Sleep(uint32_t news, Deadline deadline);
+  void WakeSleepers();
   void WakeWaiters();
   // Control thread: harvests, tells the sink, arms the device.
   void Tend();
@@ -112,8 +116,10 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   std::atomic<uint32_t> wakes_{0};
   std::atomic<uint32_t> news_{0};  // what waiters sleep on
   std::atomic<uint32_t> waiters_{0};
+  CompletionChannel channel_;
+  // Written on the control thread; TendArmed: tell the sink although somebody polls.
+  std::atomic<bool> always_{false};
   // Control thread.
-  bool always_ = false;  // TendArmed: tell the sink although somebody polls
   uint64_t told_ = 0;
   uint64_t polls_seen_ = 0;
   Errand<&CompletionCore::Tend, std::shared_ptr<CompletionCore>> tend_errand_;

@@ -18,6 +18,7 @@
 #include "verbs/base/settings.h"
 #include "verbs/base/signals.h"
 #include "verbs/frame_format.h"
+#include "verbs/rdma/completion_channel.h"
 #include "verbs/rdma/errors.h"
 
 namespace viaduct::verbs::rdma {
@@ -63,8 +64,6 @@ ibv_qp_init_attr SmallestPair(ibv_cq* queue) {
   return pair;
 }
 
-void MakeNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
-
 void* RunWork(void* work) {
   std::unique_ptr<std::function<void()>> owned(static_cast<std::function<void()>*>(work));
   (*owned)();
@@ -72,6 +71,8 @@ void* RunWork(void* work) {
 }
 
 }  // namespace
+
+void MakeNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 bool CanMake(ibv_pd* domain, ibv_qp_init_attr wanted) {
   ibv_qp* const pair = ibv_create_qp(domain, &wanted);
@@ -143,6 +144,7 @@ absl::Status Device::Start(const Address& address) {
   loop_.OnForkChild([this] {
     close(connections_->fd);
     close(completions_->fd);
+    CompletionChannel::CloseInForkChild();
     close(verbs_->async_fd);
     close(verbs_->cmd_fd);
   });

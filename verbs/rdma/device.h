@@ -34,6 +34,9 @@ struct CmEvent {
   absl::InlinedVector<uint8_t, 256> private_data;
 };
 
+// Its calls that wait for news come back without.
+void MakeNonBlocking(int fd);
+
 // What an id's context points to. Called on the control thread; may destroy ids. Once an event may
 // have come for it, it ends on the control thread, behind Device::Forget or TakeEventsOf.
 class CmHandler {

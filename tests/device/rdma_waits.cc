@@ -1,0 +1,220 @@
+// Who waits on an RDMA device sleeps in its channel: he needs no other thread to wake him, and
+// leaves the channel to those who do.
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/harness/sees_threads_only.h"
+#include "tests/conformance/harness/sleeper.h"
+#include "tests/device/rdma_mishaps.h"
+#include "verbs/base/busy_control_thread.h"
+#include "verbs/base/cancellation.h"
+#include "verbs/base/clock.h"
+
+namespace viaduct::verbs {
+namespace {
+
+using tests::Sleeper;
+
+// More than the channels that a process has for single queues.
+constexpr int kManyQueues = 80;
+
+std::optional<End*> interrupted;
+
+class WaitsTest : public MishapsTest {
+ protected:
+  void SetUp() override {
+    from_ = &NewEnd(a());
+    to_ = &NewEnd(b());
+    Connect(*from_, *to_);
+    Forget(*to_);
+  }
+
+  CompletionQueue& queue() { return to_->receives().queue(); }
+  Deadline Later(Nanos time = 60 * kNanosPerSecond) {
+    return Deadline::After(a().executor(), time);
+  }
+  WaitResult Wait() { return queue().Wait(Later(), queue().wakes()); }
+  void Send() {
+    ASSERT_EQ(to_->Receive(1, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from_->Send(2, 0, 8), PostResult::kOk);
+  }
+
+  // A message ends a wait without the control thread.
+  void ExpectWoken() {
+    std::atomic<WaitResult> result{WaitResult::kTimedOut};
+    Sleeper sleeper([&] { result = Wait(); });
+    BusyControlThread busy;
+    sleeper.AwaitAsleep();
+    Send();
+    sleeper.Join();
+    busy.LetGo();
+    EXPECT_EQ(result, WaitResult::kReady);
+    Expect(to_->receives(), 1);
+    Expect(from_->sends(), 2);
+  }
+
+  End* from_ = nullptr;
+  End* to_ = nullptr;
+};
+
+TEST_F(WaitsTest, TheDeviceWakesWhoSleeps) {
+  for (int i = 0; i < 3; ++i) ExpectWoken();
+}
+
+TEST_F(WaitsTest, AWakeReachesWhoSleeps) {
+  std::atomic<WaitResult> result{WaitResult::kTimedOut};
+  Sleeper sleeper([&] { result = Wait(); });
+  BusyControlThread busy;
+  sleeper.AwaitAsleep();
+  queue().Wake();
+  sleeper.Join();
+  EXPECT_EQ(result, WaitResult::kWoken);
+}
+
+TEST_F(WaitsTest, TimePassesForWhoSleeps) {
+  const Nanos begun = a().executor().Now();
+  constexpr Nanos kTime = 5 * kNanosPerMilli;
+  EXPECT_EQ(queue().Wait(Deadline::At(begun + kTime), queue().wakes()), WaitResult::kTimedOut);
+  EXPECT_GE(a().executor().Now(), begun + kTime);
+  ExpectWoken();
+}
+
+// Each takes one message. Who has slept in the channel leaves, and the other one is woken all the
+// same.
+TEST_F(WaitsTest, TheNextWaiterTakesThePlace) {
+  std::atomic<int> taken{0};
+  const auto take_one = [&] {
+    Completion completion;
+    while (queue().Poll(&completion, 1) == 0) {
+      if (Wait() == WaitResult::kTimedOut) return;
+    }
+    ++taken;
+  };
+  std::vector<std::unique_ptr<Sleeper>> sleepers;
+  for (int i = 0; i < 3; ++i) sleepers.push_back(std::make_unique<Sleeper>(take_one));
+  BusyControlThread busy;
+  for (const auto& sleeper : sleepers) sleeper->AwaitAsleep();
+  for (size_t i = 0; i < sleepers.size(); ++i) Send();
+  for (const auto& sleeper : sleepers) sleeper->Join();
+  EXPECT_EQ(taken, 3);
+}
+
+// The handler runs in the middle of the sleep, and its thread has the place already.
+TEST_F(WaitsTest, AHandlerMayWaitWhereItsThreadSleeps) {
+  if (tests::kSeesThreadsOnly) GTEST_SKIP() << "ThreadSanitizer defers handlers";
+  struct sigaction action = {}, before;
+  action.sa_handler = [](int) {
+    CompletionQueue& queue = (*interrupted)->receives().queue();
+    const Deadline soon = Deadline::After((*interrupted)->context().executor(), kNanosPerMilli);
+    EXPECT_EQ(queue.Wait(soon, queue.wakes()), WaitResult::kTimedOut);
+  };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, &before);
+  interrupted = to_;
+  std::atomic<WaitResult> first{WaitResult::kTimedOut}, second{WaitResult::kTimedOut};
+  std::atomic<pthread_t> id{};
+  Sleeper sleeper([&] {
+    id = pthread_self();
+    first = Wait();
+    second = Wait();
+  });
+  BusyControlThread busy;
+  sleeper.AwaitAsleep();
+  pthread_kill(id, SIGUSR1);
+  while (first == WaitResult::kTimedOut) sched_yield();
+  sleeper.AwaitAsleep();
+  Send();
+  sleeper.Join();
+  sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_EQ(first, WaitResult::kInterrupted);
+  EXPECT_EQ(second, WaitResult::kReady);
+}
+
+TEST_F(WaitsTest, WhoIsCancelledInHisSleepLeavesThePlace) {
+  if (tests::kSeesThreadsOnly) GTEST_SKIP() << tests::kLosesTheCancelled;
+  for (int type : {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS}) {
+    tests::CancelAsleep(type, [this] {
+      const CancellationAsleep only_there;
+      Wait();
+    });
+    ExpectWoken();
+  }
+}
+
+class Counter final : public CompletionSink {
+ public:
+  void OnCompletions(CompletionQueue&) override { ++calls_; }
+  int calls() const { return calls_; }
+
+ private:
+  std::atomic<int> calls_{0};
+};
+
+// Nobody polls any more.
+TEST_F(WaitsTest, TheSinkIsCalledBehindAWait) {
+  Counter counter;
+  EndOptions options;
+  options.sink = &counter;
+  to_ = &NewEnd(b(), options);
+  from_ = &NewEnd(a());
+  Connect(*from_, *to_);
+  Forget(*to_);
+  for (int i = 0; i < 3; ++i) {
+    ExpectWoken();
+    const int before = counter.calls();
+    // When the control thread has most likely seen that nobody polls.
+    const Nanos later = b().executor().Now() + 10 * kNanosPerMilli;
+    ASSERT_EQ(to_->Receive(1, 0, 8), PostResult::kOk);
+    b().executor().RunAt(later, [this] { EXPECT_EQ(from_->Send(2, 0, 8), PostResult::kOk); });
+    EXPECT_TRUE(Run([&] { return counter.calls() > before; }));
+    Expect(to_->receives(), 1);
+    Expect(from_->sends(), 2);
+  }
+  DestroyEnds();
+}
+
+// Who sleeps takes the event from the device, and the sink hears of it, too, although he goes on to
+// look.
+TEST_F(WaitsTest, AnArmedSinkIsCalledBesideAWaiter) {
+  Counter counter;
+  Sleeper sleeper([&] {
+    const Deadline end = Later(10 * kNanosPerSecond);
+    do {
+      EXPECT_EQ(Wait(), WaitResult::kReady);
+    } while (counter.calls() == 0 && !end.Passed(a().executor()));
+  });
+  sleeper.AwaitAsleep();
+  queue().Arm(counter);
+  DrainExecutors();
+  sleeper.AwaitAsleep();
+  Send();
+  sleeper.Join();
+  EXPECT_GT(counter.calls(), 0);
+  DestroyEnds();
+}
+
+// They share the device's channel, which the control thread reads.
+TEST_F(WaitsTest, QueuesWithoutAChannelOfTheirOwnWakeToo) {
+  for (int i = 0; i < kManyQueues; ++i) {
+    from_ = &NewEnd(a());
+    to_ = &NewEnd(b());
+    Connect(*from_, *to_);
+    Forget(*to_);
+  }
+  Sleeper sleeper([&] { EXPECT_EQ(Wait(), WaitResult::kReady); });
+  sleeper.AwaitAsleep();
+  Send();
+  sleeper.Join();
+  DestroyEnds();
+  SetUp();
+  ExpectWoken();  // those that were there are free again
+}
+
+}  // namespace
+}  // namespace viaduct::verbs

@@ -1,0 +1,133 @@
+#include "verbs/rdma/completion_channel.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <utility>
+
+#include "verbs/base/cancellation.h"
+#include "verbs/base/fd.h"
+#include "verbs/base/fd_table.h"
+
+namespace viaduct::verbs::rdma {
+namespace {
+
+// Two descriptors each, and a process may have but 1024: what has more queues lets them share.
+constexpr int kMostChannels = 64;
+constinit std::atomic<int> channels{0};
+
+constinit FdTable descriptors;
+
+}  // namespace
+
+void CompletionChannel::CloseInForkChild() { descriptors.CloseInForkChild(); }
+
+CompletionChannel::~CompletionChannel() {
+  if (own_ == nullptr) return;
+  device_.loop().Unwatch(own_->fd);
+  for (int fd : {own_->fd, rouse_.get()}) descriptors.Remove(fd);
+  ibv_destroy_comp_channel(own_);
+  channels.fetch_sub(1);
+}
+
+void CompletionChannel::Open() {
+  if (own_ != nullptr) return;
+  if (channels.fetch_add(1) < kMostChannels && MakeOwn()) return;
+  channels.fetch_sub(1);
+}
+
+bool CompletionChannel::MakeOwn() {
+  EventFd rouse = EventFd::OpenHigh();
+  if (!rouse.valid()) return false;
+  ibv_comp_channel* const made = ibv_create_comp_channel(device_.verbs());
+  if (made == nullptr) return false;
+  made->fd = MoveHigh(Fd(made->fd)).Release();
+  MakeNonBlocking(made->fd);
+  const auto read = [this](uint32_t events) { OnEvents(events); };
+  if (!device_.loop().Watch(made->fd, EPOLLIN, read).ok()) {
+    ibv_destroy_comp_channel(made);
+    return false;
+  }
+  own_ = made;
+  rouse_ = std::move(rouse);
+  for (int fd : {own_->fd, rouse_.get()}) descriptors.Add(fd);
+  MutexLock lock(&mutex_);
+  watched_ = true;
+  usable_.store(true, std::memory_order_release);
+  return true;
+}
+
+bool CompletionChannel::Enter() {
+  if (!usable_.load(std::memory_order_acquire)) return false;
+  MutexLock lock(&mutex_);
+  const pthread_t sleeper = sleeper_.load(std::memory_order_relaxed);
+  if (sleeper != kNobody && !pthread_equal(sleeper, pthread_self())) return false;
+  // A full fence: what Rouse is called for is seen by the next look, or Rouse sees this thread.
+  sleeper_.exchange(pthread_self());
+  if (std::exchange(watched_, false)) device_.loop().SetEvents(own_->fd, 0);
+  return true;
+}
+
+FutexResult CompletionChannel::Sleep(Deadline deadline) {
+  pollfd entries[] = {{own_->fd, POLLIN, 0}, {rouse_.get(), POLLIN, 0}};
+  timespec left = {};
+  if (!deadline.infinite()) {
+    const Nanos time = std::max<Nanos>(deadline.at() - device_.loop().Now(), 0);
+    left = {static_cast<time_t>(time / kNanosPerSecond), static_cast<long>(time % kNanosPerSecond)};
+  }
+  const int saved = errno;
+  const long ready = SleepIn(SYS_ppoll, reinterpret_cast<long>(entries), std::size(entries),
+                             deadline.infinite() ? 0 : reinterpret_cast<long>(&left), 0, 0, 0);
+  FutexResult result = FutexResult::kWoken;
+  if (ready == 0) result = FutexResult::kTimedOut;
+  if (ready < 0 && errno == EINTR) result = FutexResult::kInterrupted;
+  errno = saved;
+  if (ready <= 0) return result;
+  if ((entries[0].revents & POLLIN) != 0) TakeEvent();
+  if ((entries[1].revents & POLLIN) != 0) rouse_.Clear();
+  if (((entries[0].revents | entries[1].revents) & ~POLLIN) != 0) usable_.store(false);
+  return result;
+}
+
+void CompletionChannel::Leave() {
+  MutexLock lock(&mutex_);
+  sleeper_.store(kNobody);
+}
+
+void CompletionChannel::Rouse() {
+  if (occupied()) rouse_.Set();
+}
+
+void CompletionChannel::Watch() {
+  if (own_ == nullptr) return;
+  MutexLock lock(&mutex_);
+  if (occupied() || std::exchange(watched_, true)) return;
+  device_.loop().SetEvents(own_->fd, EPOLLIN);
+}
+
+bool CompletionChannel::TakeEvent() {
+  const int saved = errno;
+  ibv_cq* queue;
+  void* handler;
+  const bool there = ibv_get_cq_event(own_, &queue, &handler) == 0;
+  if (there) ibv_ack_cq_events(queue, 1);
+  errno = saved;
+  return there;
+}
+
+// The kernel closes the channel of a device that was taken out, which is news for ever.
+void CompletionChannel::OnEvents(uint32_t events) {
+  while (TakeEvent()) {
+  }
+  handler_.OnCqEvent();
+  if ((events & (EPOLLERR | EPOLLHUP)) == 0) return;
+  usable_.store(false);
+  device_.loop().Unwatch(own_->fd);
+}
+
+}  // namespace viaduct::verbs::rdma
