@@ -12,6 +12,7 @@ namespace viaduct::verbs::rdma {
 namespace {
 
 constexpr size_t kSmallest = 4096;
+constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;
 
 int ClassOf(size_t size) { return absl::bit_width(size - 1); }
 
@@ -49,7 +50,7 @@ Bounce BouncePool::Take(size_t size) {
   bounce.size = static_cast<uint32_t>(size);
   bounce.memory = static_cast<unsigned char*>(AllocateBlock(size));
   if (bounce.memory != nullptr) {
-    bounce.registration = ibv_reg_mr(domain_, bounce.memory, size, IBV_ACCESS_LOCAL_WRITE);
+    bounce.registration = ibv_reg_mr(domain_, bounce.memory, size, kAccess);
   }
   if (bounce.registration == nullptr) {
     ErrnoStatus(bounce.memory == nullptr ? ENOMEM : errno, "memory for a message").IgnoreError();
