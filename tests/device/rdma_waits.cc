@@ -1,9 +1,13 @@
 // Who waits on an RDMA device sleeps in its channel: he needs no other thread to wake him, and
 // leaves the channel to those who do.
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -15,6 +19,7 @@
 #include "verbs/base/busy_control_thread.h"
 #include "verbs/base/cancellation.h"
 #include "verbs/base/clock.h"
+#include "verbs/base/fd.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -197,6 +202,39 @@ TEST_F(WaitsTest, AnArmedSinkIsCalledBesideAWaiter) {
   sleeper.Join();
   EXPECT_GT(counter.calls(), 0);
   DestroyEnds();
+}
+
+std::vector<int> OpenDescriptors() {
+  std::vector<int> open;
+  for (int fd = 0; fd < 2 * kHighFd; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) open.push_back(fd);
+  }
+  return open;
+}
+
+// The child inherits the place of a thread that it does not have, and its descriptors are closed
+// there.
+TEST_F(WaitsTest, AForkedChildWakesNobody) {
+  Sleeper sleeper([&] { EXPECT_EQ(Wait(), WaitResult::kReady); });
+  sleeper.AwaitAsleep();
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  const std::vector<int> open = OpenDescriptors();
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int fd : open) {
+      if (fcntl(fd, F_GETFD) < 0) dup2(ends[1], fd);
+    }
+    queue().Wake();
+    char byte;
+    _exit(read(ends[0], &byte, 1) < 0 && errno == EAGAIN ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  for (int end : ends) close(end);
+  Send();
+  sleeper.Join();
 }
 
 // They share the device's channel, which the control thread reads.

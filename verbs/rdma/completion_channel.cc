@@ -63,7 +63,7 @@ bool CompletionChannel::MakeOwn() {
 }
 
 bool CompletionChannel::Enter() {
-  if (!usable_.load(std::memory_order_acquire)) return false;
+  if (!usable()) return false;
   MutexLock lock(&mutex_);
   const pthread_t sleeper = sleeper_.load(std::memory_order_relaxed);
   if (sleeper != kNobody && !pthread_equal(sleeper, pthread_self())) return false;
@@ -100,7 +100,7 @@ void CompletionChannel::Leave() {
 }
 
 void CompletionChannel::Rouse() {
-  if (occupied()) rouse_.Set();
+  if (occupied() && usable()) rouse_.Set();
 }
 
 void CompletionChannel::Watch() {
@@ -108,6 +108,11 @@ void CompletionChannel::Watch() {
   MutexLock lock(&mutex_);
   if (occupied() || std::exchange(watched_, true)) return;
   device_.loop().SetEvents(own_->fd, EPOLLIN);
+}
+
+// In a forked child the numbers of the descriptors may be other files'.
+bool CompletionChannel::usable() const {
+  return usable_.load(std::memory_order_acquire) && !descriptors.in_fork_child();
 }
 
 bool CompletionChannel::TakeEvent() {

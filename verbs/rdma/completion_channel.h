@@ -63,6 +63,7 @@ class CompletionChannel {
   // Takes what a queue has told. False: nothing is there.
   bool TakeEvent();
   void OnEvents(uint32_t events);
+  bool usable() const;
 
   Device& device_;
   CqHandler& handler_;
