@@ -27,7 +27,9 @@ uint16_t Depth(uint32_t reads) {
 }
 
 MpaWish WishOf(const LinkShared& shared, const SoftQueuePair& pair) {
-  return {.crc = shared.crc, .ird = Depth(pair.max_reads_in()), .ord = Depth(pair.max_reads_out())};
+  return {.crc = shared.options.crc,
+          .ird = Depth(pair.max_reads_in()),
+          .ord = Depth(pair.max_reads_out())};
 }
 
 }  // namespace
@@ -56,8 +58,8 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
   dial.port = options.port;
   dial.private_data.assign(options.private_data.begin(), options.private_data.end());
   dial.wish = WishOf(*link->shared_, pair);
-  dial.reply_time = link->shared_->silence;
-  dial.silence = link->shared_->silence;
+  dial.reply_time = link->shared_->options.silence;
+  dial.silence = link->shared_->options.silence;
   dial.on_progress = [link = link.get()](uint16_t local_port, bool heard) {
     SoftQueuePair* const dialling = link->pair_.load();
     if (dialling == nullptr) return;
@@ -108,7 +110,7 @@ void IwarpLink::OnAnswer(Connector::Answer answer) {
   if (pair == nullptr) return;  // End is to come
   const std::span<const uint8_t> data = answer.reply->frame().private_data;
   pair->Established({data.data(), data.size()});
-  if (shared_->nudge > 0) NudgeAfter(shared_->nudge, /*again=*/true);
+  if (shared_->options.nudge > 0) NudgeAfter(shared_->options.nudge, /*again=*/true);
 }
 
 absl::Status IwarpLink::Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair,
@@ -150,9 +152,9 @@ void IwarpLink::SendAnswer() {
   if (answer->agreement.rtr == Rtr::kNone) {
     // Nothing tells when the peer has the reply.
     life_ = Life::kUp;
-    if (shared_->first_word > 0) {
+    if (shared_->options.first_word > 0) {
       auto self = shared_from_this();
-      timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->first_word,
+      timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->options.first_word,
                                    [self] { self->OnNoFirst(); });
     }
     pair->Established({});
@@ -160,7 +162,7 @@ void IwarpLink::SendAnswer() {
   }
   life_ = Life::kAwaitingFirst;
   auto self = shared_from_this();
-  timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->silence, [self] {
+  timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->options.silence, [self] {
     self->timer_ = 0;
     if (self->life_ == Life::kAwaitingFirst) self->FailAttempt(ConnectOutcome::kGone, {});
   });
@@ -182,7 +184,7 @@ void IwarpLink::Open(Socket socket, const MpaAgreement& agreement, bool initiato
   may_send_ = initiator || (pair != nullptr && ToSoftDevice(*pair));
   if (!initiator) return;
   if (agreement.rtr == Rtr::kWrite) {
-    SendControl(TaggedHeader(RdmapOpcode::kWrite, kNoMemoryStag, 0, /*last=*/true), {});
+    EmitEmptyWrite();
   } else if (agreement.rtr == Rtr::kRead) {
     EmitSilentRead(0, std::nullopt);
   }
@@ -226,7 +228,7 @@ void IwarpLink::OnNoFirst() {
 }
 
 // What has come to siw (Linux 6.1) in the moment in which a connection began there may lie in its
-// socket until more comes. A write of no bytes touches nothing.
+// socket until more comes.
 void IwarpLink::NudgeAfter(Nanos time, bool again) {
   auto self = shared_from_this();
   timer_ = shared_->loop.RunAt(shared_->loop.Now() + time, [self, time, again] {
@@ -244,7 +246,7 @@ void IwarpLink::Nudge() {
   if (lost_.load() || left_.load() || ended_.load() || terminate_size_ > 0) return;
   // What is to follow will do as well.
   if (request_open_ || answer_open() || stream_->blocked()) return;
-  SendControl(TaggedHeader(RdmapOpcode::kWrite, kNoMemoryStag, 0, /*last=*/true), {});
+  EmitEmptyWrite();
 }
 
 void IwarpLink::FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {
@@ -352,7 +354,7 @@ void IwarpLink::CheckDebt() {
   }
   const Nanos now = shared_->loop.Now();
   if (owing_since_ == 0 || !debt.owed) owing_since_ = now;
-  if (std::min(now - owing_since_, debt.silent_for) >= shared_->silence) {
+  if (std::min(now - owing_since_, debt.silent_for) >= shared_->options.silence) {
     Log(LogLevel::kInfo, "iwarp: ", PeerEnd(socket_.get()).address.ToString(), " is silent");
     lost_.store(true);
     if (SoftQueuePair* const pair = pair_.load()) {
@@ -361,7 +363,7 @@ void IwarpLink::CheckDebt() {
     return;
   }
   auto self = shared_from_this();
-  debt_timer_ = shared_->loop.RunAt(now + std::max<Nanos>(shared_->silence / 4, 1),
+  debt_timer_ = shared_->loop.RunAt(now + std::max<Nanos>(shared_->options.silence / 4, 1),
                                     [self] { self->CheckDebt(); });
 }
 
@@ -398,7 +400,7 @@ void IwarpLink::End() {
   if (lost_.load()) return Release();
   life_ = Life::kClosing;
   auto self = shared_from_this();
-  timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->silence, [self] {
+  timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->options.silence, [self] {
     self->timer_ = 0;
     self->Release();
   });
@@ -421,7 +423,7 @@ void IwarpLink::ContinueClosing() {
   }
   if (sent) {
     shared_->loop.Unwatch(socket_.get());
-    CloseLingering(shared_->loop, std::move(socket_), shared_->silence);
+    CloseLingering(shared_->loop, std::move(socket_), shared_->options.silence);
   }
   Release();
 }

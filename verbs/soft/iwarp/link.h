@@ -35,6 +35,7 @@
 #include "verbs/soft/iwarp/ending.h"
 #include "verbs/soft/iwarp/fpdu_reader.h"
 #include "verbs/soft/iwarp/inbound_sequence.h"
+#include "verbs/soft/iwarp/link_options.h"
 #include "verbs/soft/iwarp/mpa.h"
 #include "verbs/soft/iwarp/mpa_negotiation.h"
 #include "verbs/soft/iwarp/parked_messages.h"
@@ -55,24 +56,11 @@ inline bool ToSoftDevice(const SoftQueuePair& pair) {
 
 // What the links of a context share; lives as long as the last of them.
 struct LinkShared {
-  LinkShared(EventLoop& event_loop, Nanos silence_time, Nanos first_word_time, Nanos nudge_time,
-             bool wants_crc)
-      : loop(event_loop),
-        silence(silence_time),
-        first_word(first_word_time),
-        nudge(nudge_time),
-        crc(wants_crc) {}
+  LinkShared(EventLoop& event_loop, const LinkOptions& link_options)
+      : loop(event_loop), options(link_options) {}
 
   EventLoop& loop;
-  // How long a peer may owe an acknowledgement, or the end of a connection.
-  const Nanos silence;
-  // How long an initiator that has not promised a first FPDU may keep a responder waiting; 0: for
-  // ever.
-  const Nanos first_word;
-  // How long after the connection an initiator nudges a peer that is no soft device, and again
-  // after ten times as long; 0: never.
-  const Nanos nudge;
-  const bool crc;  // asked for; the peer may ask too
+  const LinkOptions options;
   ReceiveBuffers buffers;
 };
 
@@ -175,6 +163,7 @@ class IwarpLink final : public Link,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   int FlushAtExit() override;
   void EmitEmptyAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  void EmitEmptyWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitSilentRead(uint32_t confirms, const std::optional<ConfirmationWord>& word)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   // Asks for what nobody has asked for yet, if the peer allows one more read and no message is

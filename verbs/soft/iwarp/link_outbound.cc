@@ -285,6 +285,11 @@ bool IwarpLink::EmitAtomic(SoftQueuePair& pair, SendEntry& entry) {
   return true;
 }
 
+// Touches nothing, whatever its STag.
+void IwarpLink::EmitEmptyWrite() {
+  SendControl(TaggedHeader(RdmapOpcode::kWrite, kNoMemoryStag, 0, /*last=*/true), {});
+}
+
 // The first FPDU, or the confirmation of what was sent before it. What answers it goes nowhere.
 bool IwarpLink::EmitSilentRead(uint32_t confirms, const std::optional<ConfirmationWord>& word) {
   ReadRequest request{.sink_stag = kNoMemoryStag, .source_stag = kNoMemoryStag};

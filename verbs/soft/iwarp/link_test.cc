@@ -23,37 +23,29 @@ using Op = RdmapOpcode;
 
 // iWARP checklist 1, 17, 20: our request, our first FPDU, an FPDU glued to the reply.
 TEST_F(LinkTest, InitiatorSpeaksFirst) {
-  TestListener listener;
-  TestEnd end;
-  end.Receive(1, 0, 8);
-  end.Dial(listener.port());
-  TestPeer peer = listener.Accept();
-  EXPECT_EQ(peer.ReceiveHex(24), std::string(kRequest) + "500200048004c004");
+  TestPeer peer = Dialled();
+  EXPECT_EQ(request_, std::string(kRequest) + "500200048004c004");
+  end_->Receive(1, 0, 8);
   const std::string hello = ToHex(Fpdu(SendHeader(1), "4142434445464748"));
   peer.SendHex(std::string(kReply) + "50020004 80048004" + hello);
   EXPECT_EQ(peer.ReceiveFpduHex(), kWriteRtr);
-  EXPECT_EQ(end.sink.Next().kind, Kind::kConnected);
-  EXPECT_EQ(end.NextReceive().length, 8u);
-  end.Send(2, 0, 8);
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+  EXPECT_EQ(end_->NextReceive().length, 8u);
+  end_->Send(2, 0, 8);
   EXPECT_EQ(peer.ReceiveFpduHex(), hello);
 }
 
 TEST_F(LinkTest, InitiatorSendsTheReadThatWasAgreed) {
-  TestListener listener;
-  TestEnd end;
-  end.Dial(listener.port());
-  TestPeer peer = listener.Accept();
-  peer.ReceiveHex(24);
+  TestPeer peer = Dialled();
   peer.SendHex(std::string(kReply) + "50020004 80044004");
   EXPECT_EQ(peer.ReceiveFpduHex(),
             ToHex(ReadFpdu(1, {.sink_stag = kNoMemoryStag, .source_stag = kNoMemoryStag})));
-  EXPECT_EQ(end.sink.Next().kind, Kind::kConnected);
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
   peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, 1, 0, true), ""));
   peer.Shutdown();
-  EXPECT_EQ(end.sink.Next().cause, DisconnectCause::kPeer);
-  CompletionQueue& queue = *end.send_queue;
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);
   Completion completion;
-  EXPECT_EQ(queue.Poll(&completion, 1), 0);
+  EXPECT_EQ(end_->send_queue->Poll(&completion, 1), 0);
 }
 
 // Twice, so that siw looks into a socket in which a message of ours lies.

@@ -95,9 +95,7 @@ class IwarpListener final : public WireListener {
 }  // namespace
 
 IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
-    : options_(options),
-      shared_(std::make_shared<LinkShared>(loop, options.silence, options.first_word, options.nudge,
-                                           options.crc)) {
+    : options_(options), shared_(std::make_shared<LinkShared>(loop, options)) {
   CloseSocketsInForkChildren(loop);
   FlushUnsentAtExit(loop);
   ShutDownSocketsAtExit(loop);

@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "verbs/base/address.h"
-#include "verbs/base/clock.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/frame_format.h"
 #include "verbs/soft/iwarp/handoff.h"
+#include "verbs/soft/iwarp/link_options.h"
 #include "verbs/soft/iwarp/mpa_format.h"
 #include "verbs/soft/wire.h"
 
@@ -28,16 +28,9 @@ class IwarpWire final : public Wire {
   // Reads in each direction; as many as Linux siw allows.
   static constexpr uint32_t kMaxReads = 128;
 
-  struct Options {
-    Address address;                 // listened on and connected from
-    bool loopback_only = false;      // listen on loopback alone (VIADUCT_LISTEN)
-    Nanos silence = 10'000'000'000;  // VIADUCT_SILENCE_MS
-    // How long a peer that has to speak first may keep us waiting (VIADUCT_FIRST_WORD_MS); 0: for
-    // ever.
-    Nanos first_word = 300'000'000;
-    // How long after the connection an initiator nudges a peer that is no soft device; 0: never.
-    Nanos nudge = 100'000'000;
-    bool crc = true;  // ask for the CRC (VIADUCT_CRC); a peer that asks gets it
+  struct Options : LinkOptions {
+    Address address;             // listened on and connected from
+    bool loopback_only = false;  // listen on loopback alone (VIADUCT_LISTEN)
   };
 
   // `loop` outlives every link, that is: the process.
