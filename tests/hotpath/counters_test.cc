@@ -75,7 +75,6 @@ TEST(ProcessFacts, SeeDescriptorsThreadsAndMemory) {
   for (int i = 0; i < 500 && Threads() > 1; ++i) usleep(10000);  // one that was joined goes
   EXPECT_EQ(Threads(), 1);
   EXPECT_GT(PssKib(), 0);
-  EXPECT_EQ(StateOf(getpid()), 'R');
 }
 
 }  // namespace

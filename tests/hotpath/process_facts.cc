@@ -3,8 +3,6 @@
 #include <dirent.h>
 #include <stdio.h>
 
-#include <string>
-
 namespace viaduct::hotpath {
 namespace {
 
@@ -37,16 +35,6 @@ long PssKib() {
   }
   fclose(file);
   return all;
-}
-
-char StateOf(pid_t process) {
-  const std::string number = std::to_string(process);
-  FILE* file = fopen(("/proc/" + number + "/task/" + number + "/stat").c_str(), "re");
-  if (file == nullptr) return 0;
-  char state = 0;
-  if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
-  fclose(file);
-  return state;
 }
 
 double SecondsOf(clockid_t clock) {

@@ -2,7 +2,6 @@
 #ifndef VIADUCT_TESTS_HOTPATH_PROCESS_FACTS_H_
 #define VIADUCT_TESTS_HOTPATH_PROCESS_FACTS_H_
 
-#include <sys/types.h>
 #include <time.h>
 
 namespace viaduct::hotpath {
@@ -12,8 +11,6 @@ int Threads();
 // Proportional set size of this process without files: a page shared by two counts half in each.
 // KiB.
 long PssKib();
-// 'R', 'S' and so on: the state of a process's first thread; 0 when it is not there.
-char StateOf(pid_t process);
 // Of CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID or CLOCK_PROCESS_CPUTIME_ID.
 double SecondsOf(clockid_t clock);
 

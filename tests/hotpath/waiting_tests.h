@@ -3,22 +3,13 @@
 #define VIADUCT_TESTS_HOTPATH_WAITING_TESTS_H_
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
+#include "tests/conformance/harness/sleeper.h"
 #include "tests/hotpath/pair_of_sides.h"
 #include "tests/hotpath/process_facts.h"
 #include "tests/hotpath/system_calls.h"
 
 namespace viaduct::hotpath {
-
-// Returns when a process's first thread has been seen asleep often enough in a row that it is not
-// on its way there.
-inline void AwaitAsleep(pid_t process) {
-  for (int seen = 0; seen < 20;) {
-    usleep(2000);
-    seen = StateOf(process) == 'S' ? seen + 1 : 0;
-  }
-}
 
 template <typename Side>
 class WaitingTest : public ::testing::Test {};
@@ -50,7 +41,7 @@ TYPED_TEST_P(WaitingTest, WhoPostsWakesASleeper) {
       return;
     }
     peer.Await("waiting");
-    AwaitAsleep(peer.pid());
+    tests::AwaitAsleep(peer.pid(), peer.pid());
     SystemCallCounter calls;
     calls.Start();
     side.PostSend(8);
