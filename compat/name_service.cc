@@ -90,8 +90,8 @@ HostsFile HostsFile::Read(const std::string& path) {
   if (stream) text << stream.rdbuf();
   HostsFile file = Parse(text.str());
   for (int number : file.skipped()) {
-    verbs::Log(verbs::LogLevel::kWarn, path + ":" + std::to_string(number) +
-                                           ": neither \"address name\" nor \"name address\"");
+    verbs::LogOnce(verbs::LogLevel::kWarn, path + ":" + std::to_string(number) +
+                                               ": neither \"address name\" nor \"name address\"");
   }
   return file;
 }

@@ -35,8 +35,8 @@ NicFile NicFile::Read(const std::string& path) {
   if (stream) text << stream.rdbuf();
   NicFile file = Parse(text.str());
   for (int number : file.skipped()) {
-    verbs::Log(verbs::LogLevel::kWarn,
-               path + ":" + std::to_string(number) + ": not \"name interface [device]\"");
+    verbs::LogOnce(verbs::LogLevel::kWarn,
+                   path + ":" + std::to_string(number) + ": not \"name interface [device]\"");
   }
   return file;
 }

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "verbs/base/lock.h"
 #include "verbs/base/settings.h"
 #include "verbs/base/uncancelled.h"
 
@@ -81,6 +83,17 @@ void WriteLog(LogLevel level, absl::string_view message) {
   // is lost: there is nobody to tell.
   if (HasRoom(STDERR_FILENO)) uncancelled::Write(STDERR_FILENO, line.data(), line.size());
   errno = saved;
+}
+
+void LogOnce(LogLevel level, absl::string_view message) {
+  static Mutex* const mutex = new Mutex;
+  static auto* const written = new absl::flat_hash_set<std::string>;
+  if (!LogEnabled(level)) return;
+  {
+    MutexLock lock(mutex);
+    if (!written->emplace(message).second) return;
+  }
+  WriteLog(level, message);
 }
 
 }  // namespace viaduct::verbs

@@ -25,6 +25,10 @@ void Log(LogLevel level, const Args&... args) {
   if (LogEnabled(level)) WriteLog(level, absl::StrCat(args...));
 }
 
+// The same for what is found anew in every call, such as a wrong line of a file: each message once
+// in a process. Takes memory for it.
+void LogOnce(LogLevel level, absl::string_view message);
+
 }  // namespace viaduct::verbs
 
 #endif  // VIADUCT_VERBS_BASE_LOG_H_

@@ -97,6 +97,17 @@ TEST(Log, APipeThatNobodyWillReadEndsNobody) {
   close(ends[1]);
 }
 
+TEST(Log, OnceIsOnceForEachMessage) {
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 4; ++i) {
+    LogOnce(LogLevel::kWarn, "hosts:1");
+    LogOnce(LogLevel::kWarn, absl::StrCat("hosts:", 2));
+    LogOnce(LogLevel::kDebug, "not at this level");
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "viaduct: warn: hosts:1\nviaduct: warn: hosts:2\n");
+}
+
 TEST(Log, KeepsErrno) {
   testing::internal::CaptureStderr();
   errno = EXDEV;
