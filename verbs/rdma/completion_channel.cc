@@ -48,15 +48,17 @@ bool CompletionChannel::MakeOwn() {
   if (made == nullptr) return false;
   made->fd = MoveHigh(Fd(made->fd)).Release();
   MakeNonBlocking(made->fd);
+  // The control thread may be about to ask for it to be watched.
+  MutexLock lock(&mutex_);
+  own_ = made;
   const auto read = [this](uint32_t events) { OnEvents(events); };
   if (!device_.loop().Watch(made->fd, EPOLLIN, read).ok()) {
+    own_ = nullptr;
     ibv_destroy_comp_channel(made);
     return false;
   }
-  own_ = made;
   rouse_ = std::move(rouse);
   for (int fd : {own_->fd, rouse_.get()}) descriptors.Add(fd);
-  MutexLock lock(&mutex_);
   watched_ = true;
   usable_.store(true, std::memory_order_release);
   return true;
@@ -104,9 +106,8 @@ void CompletionChannel::Rouse() {
 }
 
 void CompletionChannel::Watch() {
-  if (own_ == nullptr) return;
   MutexLock lock(&mutex_);
-  if (occupied() || std::exchange(watched_, true)) return;
+  if (own_ == nullptr || occupied() || std::exchange(watched_, true)) return;
   device_.loop().SetEvents(own_->fd, EPOLLIN);
 }
 
