@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -29,13 +28,15 @@ using tests::Sleeper;
 // More than the channels that a process has for single queues.
 constexpr int kManyQueues = 80;
 
-std::optional<End*> interrupted;
+End* interrupted = nullptr;
 
 class WaitsTest : public MishapsTest {
  protected:
-  void SetUp() override {
+  void SetUp() override { NewPair(); }
+  // A connection of its own for what follows. `receiver`: of the end that waits.
+  void NewPair(const EndOptions& receiver = {}) {
     from_ = &NewEnd(a());
-    to_ = &NewEnd(b());
+    to_ = &NewEnd(b(), receiver);
     Connect(*from_, *to_);
     Forget(*to_);
   }
@@ -115,8 +116,8 @@ TEST_F(WaitsTest, AHandlerMayWaitWhereItsThreadSleeps) {
   if (tests::kSeesThreadsOnly) GTEST_SKIP() << "ThreadSanitizer defers handlers";
   struct sigaction action = {}, before;
   action.sa_handler = [](int) {
-    CompletionQueue& queue = (*interrupted)->receives().queue();
-    const Deadline soon = Deadline::After((*interrupted)->context().executor(), kNanosPerMilli);
+    CompletionQueue& queue = interrupted->receives().queue();
+    const Deadline soon = Deadline::After(interrupted->context().executor(), kNanosPerMilli);
     EXPECT_EQ(queue.Wait(soon, queue.wakes()), WaitResult::kTimedOut);
   };
   action.sa_flags = SA_RESTART;
@@ -166,10 +167,7 @@ TEST_F(WaitsTest, TheSinkIsCalledBehindAWait) {
   Counter counter;
   EndOptions options;
   options.sink = &counter;
-  to_ = &NewEnd(b(), options);
-  from_ = &NewEnd(a());
-  Connect(*from_, *to_);
-  Forget(*to_);
+  NewPair(options);
   for (int i = 0; i < 3; ++i) {
     ExpectWoken();
     const int before = counter.calls();
@@ -239,18 +237,13 @@ TEST_F(WaitsTest, AForkedChildWakesNobody) {
 
 // They share the device's channel, which the control thread reads.
 TEST_F(WaitsTest, QueuesWithoutAChannelOfTheirOwnWakeToo) {
-  for (int i = 0; i < kManyQueues; ++i) {
-    from_ = &NewEnd(a());
-    to_ = &NewEnd(b());
-    Connect(*from_, *to_);
-    Forget(*to_);
-  }
+  for (int i = 0; i < kManyQueues; ++i) NewPair();
   Sleeper sleeper([&] { EXPECT_EQ(Wait(), WaitResult::kReady); });
   sleeper.AwaitAsleep();
   Send();
   sleeper.Join();
   DestroyEnds();
-  SetUp();
+  NewPair();
   ExpectWoken();  // those that were there are free again
 }
 

@@ -9,7 +9,6 @@
 #include "verbs/base/uncancelled.h"
 
 namespace viaduct::verbs {
-
 namespace {
 
 Fd Make() { return Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }

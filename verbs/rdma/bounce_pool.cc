@@ -7,12 +7,12 @@
 #include "absl/numeric/bits.h"
 #include "verbs/base/block.h"
 #include "verbs/rdma/errors.h"
+#include "verbs/rdma/registration.h"
 
 namespace viaduct::verbs::rdma {
 namespace {
 
 constexpr size_t kSmallest = 4096;
-constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;
 
 int ClassOf(size_t size) { return absl::bit_width(size - 1); }
 
@@ -50,7 +50,7 @@ Bounce BouncePool::Take(size_t size) {
   bounce.size = static_cast<uint32_t>(size);
   bounce.memory = static_cast<unsigned char*>(AllocateBlock(size));
   if (bounce.memory != nullptr) {
-    bounce.registration = ibv_reg_mr(domain_, bounce.memory, size, kAccess);
+    bounce.registration = ibv_reg_mr(domain_, bounce.memory, size, AccessFlags(kLocalWrite));
   }
   if (bounce.registration == nullptr) {
     ErrnoStatus(bounce.memory == nullptr ? ENOMEM : errno, "memory for a message").IgnoreError();
