@@ -15,6 +15,7 @@
 #include "tests/conformance/harness/sees_threads_only.h"
 #include "tests/conformance/harness/sleeper.h"
 #include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/asked.h"
 #include "verbs/base/busy_control_thread.h"
 #include "verbs/base/cancellation.h"
 #include "verbs/base/clock.h"
@@ -71,6 +72,17 @@ class WaitsTest : public MishapsTest {
 
 TEST_F(WaitsTest, TheDeviceWakesWhoSleeps) {
   for (int i = 0; i < 3; ++i) ExpectWoken();
+}
+
+// To arm is a system call on many devices, and one that is armed in vain tells of what is taken.
+TEST_F(WaitsTest, WhoIsWokenLooksBeforeHeArmsAgain) {
+  Sleeper sleeper([&] { EXPECT_EQ(Wait(), WaitResult::kReady); });
+  BusyControlThread busy;
+  sleeper.AwaitAsleep();
+  const int before = rdma_mock::AskedArms();
+  Send();
+  sleeper.Join();
+  EXPECT_EQ(rdma_mock::AskedArms(), before);
 }
 
 TEST_F(WaitsTest, AWakeReachesWhoSleeps) {

@@ -40,6 +40,8 @@ bool AskedStaleSegment() { return asked.stale_segment; }
 
 int AskedEmptyWrites() { return asked.empty_writes; }
 
+int AskedArms() { return asked.arms; }
+
 int AskedCompletionQueues() { return asked.completion_queues; }
 
 }  // namespace viaduct::rdma_mock

@@ -32,6 +32,9 @@ bool AskedStaleSegment();
 // Writes of no bytes since the program began.
 int AskedEmptyWrites();
 
+// How often a completion queue was armed since the program began.
+int AskedArms();
+
 // Completion queues since the program began.
 int AskedCompletionQueues();
 

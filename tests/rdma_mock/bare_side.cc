@@ -39,7 +39,8 @@ rdma_cm_id* BareSide::Await(rdma_cm_event_type type) {
 void BareSide::MakePair(rdma_cm_id* id) {
   if (domain_ == nullptr) {
     domain_ = ibv_alloc_pd(id->verbs);
-    region_ = ibv_reg_mr(domain_, block_.start(), block_.bytes(), IBV_ACCESS_LOCAL_WRITE);
+    const int access = IBV_ACCESS_LOCAL_WRITE;
+    region_ = ibv_reg_mr(domain_, block_.start(), block_.bytes(), access);
     queue_ = ibv_create_cq(id->verbs, static_cast<int>(2 * options_.depth), nullptr, nullptr, 0);
   }
   ibv_qp_init_attr wanted = {};

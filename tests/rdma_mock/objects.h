@@ -247,6 +247,7 @@ struct Asked {
   std::atomic<bool> stale_segment{false};
   std::atomic<int> completion_queues{0};
   std::atomic<int> empty_writes{0};
+  std::atomic<int> arms{0};
 };
 inline constinit Asked asked;
 

@@ -253,6 +253,7 @@ int PollCq(ibv_cq* handle, int n, ibv_wc* out) {
 
 int RequestNotify(ibv_cq* handle, int) {
   CompletionQueue& queue = *static_cast<CompletionQueue*>(handle);
+  ++asked.arms;
   SpinLockHolder guard(&queue.lock);
   queue.armed = true;
   return 0;

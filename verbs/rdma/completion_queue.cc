@@ -208,10 +208,15 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   const absl::Cleanup leave = [this] { waiters_.fetch_sub(1, std::memory_order_relaxed); };
   WaitResult result = WaitResult::kTimedOut;
-  while (true) {
+  for (bool slept_before = false;; slept_before = true) {
     const uint32_t news = news_.load(std::memory_order_acquire);
     if (wakes_.load(std::memory_order_acquire) != wakes) {
       result = WaitResult::kWoken;
+      break;
+    }
+    // A device that is armed again before he looks tells once more of what woke him.
+    if (slept_before && Look() == Found::kNews) {
+      result = WaitResult::kReady;
       break;
     }
     RequestEvents();
