@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/types/span.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/rdma/connection.h"
@@ -26,6 +27,12 @@ namespace viaduct::verbs::rdma {
 
 // A message under NoReceive::kDrop is no longer: its receive is not known when it lands.
 constexpr uint32_t kMaxDropBytes = 65536;
+
+inline uint64_t TotalLength(absl::Span<const Segment> segments) {
+  uint64_t total = 0;
+  for (const Segment& segment : segments) total += segment.length;
+  return total;
+}
 
 class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
  public:

@@ -1,25 +1,16 @@
-// Posting: requests in the device's form.
+// Posting: requests for the send queue in the device's form.
 #include <arpa/inet.h>
 #include <pthread.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <optional>
 
 #include "absl/base/attributes.h"
 #include "verbs/base/epoch.h"
-#include "verbs/base/log.h"
 #include "verbs/rdma/queue_pair.h"
 
 namespace viaduct::verbs::rdma {
 namespace {
-
-uint64_t TotalLength(absl::Span<const Segment> segments) {
-  uint64_t total = 0;
-  for (const Segment& segment : segments) total += segment.length;
-  return total;
-}
 
 constexpr uint8_t BitOf(Opcode opcode) {
   return static_cast<uint8_t>(1 << static_cast<uint8_t>(opcode));
@@ -88,14 +79,6 @@ void RdmaQueuePair::SetPlainOpcodes() {
   if (immediate_form_ != ImmediateForm::kFramed) plain_opcodes_ |= BitOf(Opcode::kSend);
 }
 
-void RdmaQueuePair::PreparePlainReceive(Connection& connection) {
-  plain_receive_ = {};
-  plain_receive_.wr_id = WorkId::Of(&connection, kReceives);
-  plain_receive_.sg_list = &plain_receive_segment_;
-  plain_receive_.num_sge = 1;
-  plain_receives_ = max_receive_segments_ != 0 && !connection.bouncing();
-}
-
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const SendRequest& request) {
   if ((plain_opcodes_ & BitOf(request.opcode)) == 0 || request.segments.size() != 1 ||
       (request.flags & special_flags_) != 0 || request.verdict != Status::kSuccess) {
@@ -133,28 +116,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const SendRequ
 
 bool RdmaQueuePair::HasRoomFor(uint32_t requests) const {
   return sending_->SendRoom() >= requests + sends_.kept_places();
-}
-
-uint32_t RdmaQueuePair::MostSegments(Opcode opcode) const {
-  const uint32_t most = sending_->max_segments(kSends);
-  return opcode == Opcode::kRead ? std::min(most, device_.max_read_segments()) : most;
-}
-
-bool RdmaQueuePair::IsSplit(const SendRequest& request) const {
-  if (request.opcode != Opcode::kWrite) return request.opcode == Opcode::kRead;
-  return (request.flags & kImmediate) == 0 || immediate_form_ == ImmediateForm::kFramed ||
-         (request.flags & kFence) != 0;
-}
-
-uint32_t RdmaQueuePair::PartsOf(const SendRequest& request, const WorkRecord& record) const {
-  uint32_t parts = 1;
-  if (IsSplit(request)) {
-    const uint32_t most = MostSegments(request.opcode);
-    uint32_t segments = 0;
-    for (const Segment& segment : request.segments) segments += segment.length != 0 ? 1 : 0;
-    parts = std::max(parts, (segments + most - 1) / most);
-  }
-  return parts + (NeedsFrameBehind(record) ? 1 : 0) + (NeedsConfirmation(record) ? 1 : 0);
 }
 
 PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
@@ -346,83 +307,6 @@ std::optional<uint32_t> RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecor
   return count;
 }
 
-bool RdmaQueuePair::AwaitsRead() {
-  PassLockHolder guard(&core(kSends).lock);
-  core(kSends).Harvest();
-  return sends_.HasOpen(Opcode::kRead);
-}
-
-// More segments than the device takes of what it cannot split: through memory of our own. It is
-// copied now, so there must be nothing that a fence would wait for.
-PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& request,
-                                       const WorkRecord& blank, uint32_t lead, uint32_t bytes) {
-  if ((request.flags & kFence) != 0 && AwaitsRead()) {
-    Log(LogLevel::kError, device_.name(), ": behind a read a fenced message has ",
-        MostSegments(request.opcode), " segments at most, and not ", work.num_sge);
-    return RefuseSend(blank, Status::kLocalLength);
-  }
-  WorkRecord gathered = blank;
-  if (sending_->KeepRoomToLeave(kSends, sends_.slots())) {
-    gathered.bounce = domain_->bounces().Take(bytes);
-  }
-  if (gathered.bounce.memory == nullptr) return RefuseSend(blank, Status::kLocalProtection);
-  unsigned char* to = gathered.bounce.memory;
-  for (const Segment& segment : request.segments) {
-    if (segment.length == 0) continue;
-    const EpochGuard guard;  // a region that ends meanwhile waits for the copy
-    const unsigned char* const from =
-        memory_.Resolve(*domain_, segment.key, segment.address, segment.length, kLocalRead);
-    if (from == nullptr) {
-      domain_->bounces().GiveBack(gathered.bounce);
-      return RefuseSend(blank, Status::kLocalProtection);
-    }
-    std::memcpy(to, from, segment.length);
-    to += segment.length;
-  }
-  send_segments_[lead] = {reinterpret_cast<uint64_t>(gathered.bounce.memory), bytes,
-                          gathered.bounce.registration->lkey};
-  work.num_sge = static_cast<int>(lead) + 1;
-  return PostWhole(work, gathered);
-}
-
-// More segments than the device takes of a read or write: several, with one completion. They are
-// built and posted a few at a time, without memory.
-PostResult RdmaQueuePair::PostSplit(ibv_send_wr& work, const WorkRecord& blank, uint32_t most) {
-  constexpr unsigned kNotOfLaterParts = IBV_SEND_FENCE;
-  const uint32_t segments = static_cast<uint32_t>(work.num_sge);
-  const uint32_t parts = (segments + most - 1) / most;
-  ibv_send_wr last = work;
-  last.send_flags &= ~kNotOfLaterParts;
-  Tail tail;
-  const std::optional<uint32_t> behind = Follow(last, blank, &tail);
-  if (!behind.has_value()) return RefuseSend(blank, Status::kLocalProtection);
-  WorkRecord& record = Begin(parts + *behind, blank);
-  if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) work.opcode = IBV_WR_RDMA_WRITE;
-  uint32_t left = parts;
-  std::array<ibv_send_wr, 8> chain;
-  while (left != 0) {
-    const uint32_t count = std::min<uint32_t>(left, chain.size());
-    for (uint32_t i = 0; i < count; ++i) {
-      ibv_send_wr& part = chain[i];
-      part = --left == 0 ? last : work;
-      part.sg_list = work.sg_list;
-      part.num_sge = std::min(static_cast<int>(most), work.num_sge);
-      part.wr.rdma.remote_addr = work.wr.rdma.remote_addr;
-      if (left != 0) part.next = i + 1 != count ? &chain[i + 1] : nullptr;
-      for (int k = 0; k < part.num_sge; ++k) work.wr.rdma.remote_addr += part.sg_list[k].length;
-      work.sg_list += part.num_sge;
-      work.num_sge -= part.num_sge;
-      work.send_flags &= ~kNotOfLaterParts;
-    }
-    ibv_send_wr* bad = nullptr;
-    if (PostToDevice(chain.data(), &bad) != 0) {
-      RefusedByDevice(record, bad, left == 0 ? 0 : left + *behind);
-      break;
-    }
-  }
-  return PostResult::kOk;
-}
-
 WorkRecord& RdmaQueuePair::Begin(uint32_t count, const WorkRecord& blank) {
   WorkRecord& record = sends_.Next();
   record = blank;
@@ -502,199 +386,6 @@ PostResult RdmaQueuePair::PostAtomic(const AtomicRequest& request) {
   work.wr.atomic.swap = request.swap;
   work.wr.atomic.rkey = request.remote_key;
   return PostChain(&work, 1, blank);
-}
-
-PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
-  WorkRecord blank = {};
-  blank.id = request.id;
-  blank.opcode = Opcode::kBind;
-  blank.flags = request.flags;
-  blank.quiet = (request.flags & kQuiet) != 0;
-  {
-    SpinLockHolder guard(&send_lock_);
-    if (sends_.full()) return PostResult::kQueueFull;
-    if (sending_ == nullptr || stopped_) {
-      return PostDone(sends_, kSends, blank, Status::kFlushed);
-    }
-    if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
-    if (!HasRoomFor(1)) return PostResult::kQueueFull;
-    sends_.KeepPlace();
-  }
-  // Calls into the kernel, so not under the lock.
-  Memory::BindStep step = Memory::BindStep::kNoKey;
-  try {
-    step = memory_.Bind(*domain_, request, key);
-  } catch (const std::bad_alloc&) {  // the place is given back below
-  }
-  {
-    SpinLockHolder guard(&send_lock_);
-    if (step == Memory::BindStep::kNoKey) {
-      sends_.FreePlace();
-      return PostResult::kNoKey;
-    }
-    if (sending_ != nullptr && !stopped_) {
-      sends_.FreePlace();
-      return PostBound(step, request, blank, key);
-    }
-  }
-  if (step == Memory::BindStep::kDone) memory_.Unbind(*request.window, key);
-  SpinLockHolder guard(&send_lock_);
-  sends_.FreePlace();
-  return PostDone(sends_, kSends, blank, Status::kFlushed);
-}
-
-PostResult RdmaQueuePair::PostBound(Memory::BindStep step, const BindRequest& request,
-                                    const WorkRecord& blank, Key* key) {
-  switch (step) {
-    case Memory::BindStep::kDone:  // what is posted after this call finds it so
-      return PostDone(sends_, kSends, blank, Status::kSuccess);
-    case Memory::BindStep::kDevice:
-      return PostBindToDevice(request, blank, key);
-    default:
-      return RefuseSend(blank, Status::kLocalProtection);
-  }
-}
-
-PostResult RdmaQueuePair::PostBindToDevice(const BindRequest& request, const WorkRecord& blank,
-                                           Key* key) {
-  if (!HasRoomFor(1)) return PostResult::kQueueFull;  // of another connection
-  WorkRecord* refused = nullptr;
-  const auto post = [&](ibv_mw* window, const ibv_mw_bind_info& range)
-                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_) -> Key {
-    WorkRecord& record = Begin(1, blank);
-    const uint64_t id = WorkId::Of(sending_, kSends);
-    const unsigned flags = (request.flags & kFence) != 0 ? unsigned{IBV_SEND_FENCE} : 0u;
-    bool taken;
-    Key bound = 0;
-    if (window->type == IBV_MW_TYPE_1) {
-      ibv_mw_bind bind = {.wr_id = id, .send_flags = flags, .bind_info = range};
-      taken = ibv_bind_mw(sending_->pair(), window, &bind) == 0;
-      bound = window->rkey;
-    } else {
-      ibv_send_wr work = {};
-      work.wr_id = id;
-      work.opcode = IBV_WR_BIND_MW;
-      work.send_flags = flags;
-      work.bind_mw.mw = window;
-      work.bind_mw.rkey = bound = ibv_inc_rkey(window->rkey);
-      work.bind_mw.bind_info = range;
-      ibv_send_wr* bad = nullptr;
-      taken = ibv_post_send(sending_->pair(), &work, &bad) == 0;
-    }
-    if (taken) return bound;
-    refused = &record;
-    return 0;
-  };
-  try {
-    if (!memory_.BindOnDevice(*domain_, sending_->pair(), request, post, key)) {
-      return RefuseSend(blank, Status::kLocalProtection);
-    }
-  } catch (const std::bad_alloc&) {  // before it was posted
-    return PostResult::kNoKey;
-  }
-  // Not in `post`: completion queues are locked before the memory.
-  if (refused != nullptr) RefusedByDevice(*refused, 1);
-  return PostResult::kOk;
-}
-
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const ReceiveRequest& request) {
-  if (!plain_receives_ || request.segments.size() != 1) return false;
-  const Segment segment = request.segments[0];
-  Connection& connection = *receiving_;
-  if (connection.may_frame() || segment.length == 0 ||
-      !memory_.TranslateOwn(*domain_, segment, kLocalWrite, receive_region_,
-                            &plain_receive_segment_)) {
-    return false;
-  }
-  *receives_.NextSegments(1) = segment;
-  WorkRecord& record = receives_.NextPlain();
-  record.length = 0;
-  record.opcode = Opcode::kReceive;
-  record.quiet = request.quiet;
-  record.flags = 0;
-  record.segments = 1;
-  if (!TakeIdOf(request, &record.id)) return false;
-  connection.Posted(kReceives, 1);
-  receives_.Publish();
-  ibv_recv_wr* bad;
-  if (ibv_post_recv(connection.pair(), &plain_receive_, &bad) != 0) {
-    RefusedByDevice(connection, record);
-  }
-  return true;
-}
-
-PostResult RdmaQueuePair::PostReceive(const ReceiveRequest& request) {
-  SpinLockHolder guard(&receive_lock_);
-  if (receives_.full()) [[unlikely]]
-    return PostResult::kQueueFull;
-  return PostPlain(request) ? PostResult::kOk : PostGeneral(request);
-}
-
-PostResult RdmaQueuePair::PostGeneral(const ReceiveRequest& request) {
-  if (request.segments.size() > max_receive_segments_) return PostResult::kTooManySegments;
-  WorkRecord blank = {};
-  if (!TakeIdOf(request, &blank.id)) return PostResult::kQueueFull;
-  blank.opcode = Opcode::kReceive;
-  blank.quiet = request.quiet;
-  if (flushing_) return PostDone(receives_, kReceives, blank, Status::kFlushed);
-  blank.segments = static_cast<uint16_t>(request.segments.size());
-  Segment* const kept = receives_.NextSegments(request.segments.size());
-  std::copy(request.segments.begin(), request.segments.end(), kept);
-  WorkRecord& record = receives_.Next();
-  record = blank;
-  if (receiving_ == nullptr || receiving_->bouncing()) {
-    receives_.Publish();
-    return PostResult::kOk;
-  }
-  record.parts = 1;
-  receives_.Publish();
-  PostReceiveToDevice(*receiving_, record, kept);
-  return PostResult::kOk;
-}
-
-void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& record,
-                                        const Segment* segments) {
-  const absl::Span<const Segment> all(segments, record.segments);
-  const uint32_t lead = connection.may_frame() ? 1 : 0;
-  if (lead != 0) {
-    receive_segments_[0] = connection.frames(kReceives).SegmentAt(receives_.SlotOf(record));
-  }
-  uint32_t count = lead + memory_.TranslateReceive(*domain_, all, receive_region_,
-                                                   receive_segments_.data() + lead);
-  if (count > connection.max_segments(kReceives)) {
-    const uint64_t bytes = std::min<uint64_t>(TotalLength(all), device_.max_message());
-    if (connection.KeepRoomToLeave(kReceives, receives_.slots())) {
-      record.bounce = domain_->bounces().Take(bytes);
-    }
-    count = lead + 1;
-    ibv_sge& whole = receive_segments_[lead];
-    whole = {0, static_cast<uint32_t>(bytes), kNoLocalKey};
-    if (record.bounce.memory != nullptr) {
-      whole.addr = reinterpret_cast<uint64_t>(record.bounce.memory);
-      whole.lkey = record.bounce.registration->lkey;
-    }
-  }
-  if (lead != 0) {
-    record.rest = WorkRecord::Rest::kFrame;
-  } else if (record.bounce.memory == nullptr) {
-    record.rest = WorkRecord::Rest::kNone;
-  }
-  ibv_recv_wr work = {};
-  work.wr_id = WorkId::Of(&connection, kReceives);
-  work.sg_list = receive_segments_.data();
-  work.num_sge = static_cast<int>(count);
-  ibv_recv_wr* bad;
-  connection.Posted(kReceives, 1);
-  if (ibv_post_recv(connection.pair(), &work, &bad) != 0) RefusedByDevice(connection, record);
-}
-
-void RdmaQueuePair::RefusedByDevice(Connection& connection, WorkRecord& record) {
-  connection.Unposted(kReceives, 1);
-  {
-    PassLockHolder guard(&core(kReceives).lock);
-    connection.Refused(kReceives, receives_, record, 1);
-  }
-  core(kReceives).Notify();
 }
 
 }  // namespace viaduct::verbs::rdma
