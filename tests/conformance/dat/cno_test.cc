@@ -4,47 +4,15 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <time.h>
 
 #include <atomic>
-#include <future>
 #include <thread>
 
-#include "tests/conformance/dat/side.h"
-#include "tests/conformance/harness/sleeper.h"
+#include "tests/conformance/dat/notified_side.h"
 
 namespace viaduct::tests {
 namespace {
-
-constexpr auto kSoftware = DAT_EVD_SOFTWARE_FLAG;
-constexpr DAT_OS_WAIT_PROXY_AGENT kNoAgent = {nullptr, nullptr};
-
-DAT_RETURN Post(DAT_EVD_HANDLE evd) {
-  DAT_EVENT event = {};
-  event.event_number = DAT_SOFTWARE_EVENT;
-  return dat_evd_post_se(evd, &event);
-}
-
-DAT_CNO_HANDLE NewCno(const Side& side, DAT_OS_WAIT_PROXY_AGENT agent = kNoAgent) {
-  DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
-  Must(dat_cno_create(side.ia, agent, &cno));
-  return cno;
-}
-
-DAT_EVD_HANDLE NewEvd(const Side& side, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags = kSoftware,
-                      DAT_COUNT length = 64) {
-  DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
-  Must(dat_evd_create(side.ia, length, cno, flags, &evd));
-  return evd;
-}
-
-// A notifier and a dispatcher that tells it.
-struct NotifiedSide : Side {
-  explicit NotifiedSide(DAT_OS_WAIT_PROXY_AGENT agent = kNoAgent) : cno(NewCno(*this, agent)) {}
-  const DAT_CNO_HANDLE cno;
-  const DAT_EVD_HANDLE evd = tests::NewEvd(*this, cno);
-};
 
 ::testing::AssertionResult IsQuiet(DAT_CNO_HANDLE cno) {
   DAT_EVD_HANDLE evd = cno;
@@ -52,73 +20,6 @@ struct NotifiedSide : Side {
   if (evd != DAT_HANDLE_NULL) return ::testing::AssertionFailure() << "a dispatcher is named";
   return Fails(value, DAT_QUEUE_EMPTY);
 }
-
-// The dispatcher that is told within the patience.
-DAT_EVD_HANDLE Told(DAT_CNO_HANDLE cno) {
-  DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
-  Must(dat_cno_wait(cno, kPatience, &evd));
-  return evd;
-}
-
-// Runs dat_cno_wait in a thread; returns when that thread sleeps.
-class Waiter {
- public:
-  explicit Waiter(DAT_CNO_HANDLE cno) {
-    std::promise<pid_t> began;
-    thread_ = std::thread([&began, cno, this] {
-      began.set_value(static_cast<pid_t>(syscall(SYS_gettid)));
-      result_ = dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &evd_);
-    });
-    const pid_t tid = began.get_future().get();
-    const std::string stat = "/proc/self/task/" + std::to_string(tid) + "/stat";
-    for (int asleep = 0; asleep < 20; ++asleep) {
-      if (StateLetter(stat) != 'S') asleep = 0;
-      sched_yield();
-    }
-  }
-  DAT_RETURN Join() {
-    thread_.join();
-    return result_;
-  }
-  DAT_EVD_HANDLE evd() const { return evd_; }
-  pthread_t thread() { return thread_.native_handle(); }
-
- private:
-  std::thread thread_;
-  DAT_EVD_HANDLE evd_ = reinterpret_cast<DAT_EVD_HANDLE>(1);
-  DAT_RETURN result_ = DAT_SUCCESS;
-};
-
-// An agent's calls.
-struct Calls {
-  std::atomic<int> count{0};
-  std::atomic<DAT_EVD_HANDLE> evd{nullptr};
-  static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE evd) {
-    auto* calls = static_cast<Calls*>(instance);
-    calls->evd = evd;
-    ++calls->count;
-  }
-  DAT_OS_WAIT_PROXY_AGENT agent() { return {this, &Agent}; }
-  void Await(int n) {
-    while (count < n) sched_yield();
-  }
-};
-
-// One that returns a while after something of its has begun to be freed.
-struct SlowAgent {
-  std::atomic<bool> began{false}, freeing{false}, ended{false};
-  static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
-    auto* slow = static_cast<SlowAgent*>(instance);
-    slow->began = true;
-    while (!slow->freeing) sched_yield();
-    for (int i = 0; i < 10000; ++i) sched_yield();
-    slow->ended = true;
-  }
-  DAT_OS_WAIT_PROXY_AGENT agent() { return {this, &Agent}; }
-  void AwaitBegin() {
-    while (!began) sched_yield();
-  }
-};
 
 TEST(CnoCreate, S_QueryShowsWhatWasGiven) {
   RunAlone([] {
@@ -298,130 +199,6 @@ TEST(CnoWait, C064_EachTriggerWakesAWaiter) {
   });
 }
 
-TEST(CnoAgent, C065_CalledOnceForEachAssociation) {
-  RunAlone([] {
-    Calls calls;
-    NotifiedSide side(calls.agent());
-    DAT_EVD_HANDLE other = NewEvd(side, side.cno);
-    Must(Post(side.evd));
-    calls.Await(1);
-    EXPECT_EQ(calls.evd, side.evd);
-    Must(Post(side.evd));
-    EXPECT_EQ(Told(side.cno), side.evd);  // a waiter is told beside the agent
-    Must(dat_cno_modify_agent(side.cno, calls.agent()));
-    Must(Post(other));
-    calls.Await(2);
-    EXPECT_EQ(calls.evd, other);
-    Must(dat_cno_modify_agent(side.cno, calls.agent()));
-    Must(dat_cno_modify_agent(side.cno, kNoAgent));
-    Must(Post(side.evd));
-    // Calls run one after the other: this one comes behind any that should not have been.
-    Calls last;
-    DAT_CNO_HANDLE marker = NewCno(side, last.agent());
-    Must(Post(NewEvd(side, marker)));
-    last.Await(1);
-    EXPECT_EQ(calls.count, 2);
-  });
-}
-
-// As a waiter is.
-TEST(CnoAgent, S_IsToldOfTheLastDispatchersEnd) {
-  RunAlone([] {
-    Calls calls;
-    NotifiedSide side(calls.agent());
-    DAT_EVD_HANDLE other = NewEvd(side, side.cno);
-    calls.evd = side.evd;
-    Must(dat_evd_free(other));
-    Must(dat_evd_free(side.evd));
-    calls.Await(1);
-    EXPECT_EQ(calls.evd, DAT_HANDLE_NULL);
-    Must(dat_cno_free(side.cno));
-    EXPECT_EQ(calls.count, 1);
-  });
-}
-
-// Every call is legal in an agent: it takes the event, asks for the next call, and frees.
-TEST(CnoAgent, C065_AgentMayCallAnything) {
-  RunAlone([] {
-    struct Loop {
-      DAT_CNO_HANDLE cno;
-      std::atomic<int> events{0};
-      std::promise<DAT_RETURN> freed;
-      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE evd) {
-        auto* loop = static_cast<Loop*>(instance);
-        DAT_EVENT event;
-        while (dat_evd_dequeue(evd, &event) == DAT_SUCCESS) ++loop->events;
-        if (loop->events < 100) {
-          EXPECT_EQ(dat_cno_modify_agent(loop->cno, {loop, &Agent}), DAT_RETURN{DAT_SUCCESS});
-          EXPECT_EQ(Post(evd), DAT_RETURN{DAT_SUCCESS});
-          return;
-        }
-        EXPECT_EQ(dat_evd_free(evd), DAT_RETURN{DAT_SUCCESS});
-        loop->freed.set_value(dat_cno_free(loop->cno));
-      }
-    } loop;
-    Side side;
-    loop.cno = NewCno(side, {&loop, &Loop::Agent});
-    Must(Post(NewEvd(side, loop.cno)));
-    Must(loop.freed.get_future().get());
-    EXPECT_EQ(loop.events, 100);
-  });
-}
-
-// What its agent uses may be freed behind the notifier.
-TEST(CnoFree, S_TheAgentHasReturned) {
-  RunAlone([] {
-    SlowAgent slow;
-    NotifiedSide side(slow.agent());
-    Must(Post(side.evd));
-    slow.AwaitBegin();
-    Must(dat_evd_free(side.evd));
-    slow.freeing = true;
-    Must(dat_cno_free(side.cno));
-    EXPECT_TRUE(slow.ended);
-  });
-}
-
-// An agent that asks for its next call while its notifier is being freed gets none, and nothing
-// else can be tied to that notifier.
-TEST(CnoFree, S_TheAgentSetsNoneForTheEnd) {
-  RunAlone([] {
-    struct Rearming {
-      DAT_IA_HANDLE ia;
-      DAT_CNO_HANDLE cno;
-      std::atomic<bool> began{false}, freeing{false};
-      std::atomic<int> calls{0};
-      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
-        auto* self = static_cast<Rearming*>(instance);
-        ++self->calls;
-        self->began = true;
-        while (!self->freeing) sched_yield();
-        for (int i = 0; i < 10000; ++i) {
-          if (dat_cno_modify_agent(self->cno, {self, &Agent}) != DAT_SUCCESS) break;
-          sched_yield();
-        }
-        DAT_EVD_HANDLE evd;
-        EXPECT_TRUE(Fails(dat_evd_create(self->ia, 1, self->cno, kSoftware, &evd),
-                          DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO));
-      }
-    } first;
-    NotifiedSide side({&first, &Rearming::Agent});
-    first.ia = side.ia;
-    first.cno = side.cno;
-    Must(Post(side.evd));
-    while (!first.began) sched_yield();
-    Must(dat_evd_free(side.evd));
-    first.freeing = true;
-    Must(dat_cno_free(side.cno));
-    // Calls run one after the other: this one comes behind any that should not have been.
-    Calls last;
-    DAT_CNO_HANDLE marker = NewCno(side, last.agent());
-    Must(Post(NewEvd(side, marker)));
-    last.Await(1);
-    EXPECT_EQ(first.calls, 1);
-  });
-}
-
 TEST(EvdModifyCno, C066_OnlyTheNewOneIsTold) {
   RunAlone([] {
     Side side;
@@ -510,14 +287,6 @@ TEST(CnoWait, C069_SignalInterrupts) {
   });
 }
 
-// An adapter that nothing closes.
-DAT_IA_HANDLE OpenAdapter(DAT_EVD_HANDLE* async) {
-  char name[] = "soft0";
-  DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
-  Must(dat_ia_open(name, 8, async, &ia));
-  return ia;
-}
-
 TEST(IaClose, C022_GracefulNeedsTheNotifierFreed) {
   RunAlone([] {
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
@@ -527,64 +296,6 @@ TEST(IaClose, C022_GracefulNeedsTheNotifierFreed) {
     EXPECT_TRUE(Fails(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE));
     Must(dat_cno_free(cno));
     Must(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
-  });
-}
-
-TEST(IaClose, C023_AbruptReleasesWaitersAndAgents) {
-  RunAlone([] {
-    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    DAT_IA_HANDLE ia = OpenAdapter(&async);
-    Calls calls;
-    calls.evd = async;
-    DAT_CNO_HANDLE cno;
-    Must(dat_cno_create(ia, calls.agent(), &cno));
-    Waiter waiter(cno);
-    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
-    Must(waiter.Join());
-    EXPECT_EQ(waiter.evd(), DAT_HANDLE_NULL);
-    calls.Await(1);
-    EXPECT_EQ(calls.evd, DAT_HANDLE_NULL);
-  });
-}
-
-// One that has been called and not begun is told of the end, instead of what it was called for.
-TEST(IaClose, S_AnAgentThatWaitsForItsTurnIsTold) {
-  RunAlone([] {
-    SlowAgent slow;
-    NotifiedSide side(slow.agent());
-    Must(Post(side.evd));
-    slow.AwaitBegin();
-    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    DAT_IA_HANDLE ia = OpenAdapter(&async);
-    Calls calls;
-    calls.evd = async;
-    DAT_CNO_HANDLE cno;
-    Must(dat_cno_create(ia, calls.agent(), &cno));
-    DAT_EVD_HANDLE evd;
-    Must(dat_evd_create(ia, 1, cno, kSoftware, &evd));
-    Must(Post(evd));
-    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
-    EXPECT_EQ(calls.count, 0);
-    slow.freeing = true;
-    calls.Await(1);
-    EXPECT_EQ(calls.evd, DAT_HANDLE_NULL);
-  });
-}
-
-TEST(IaClose, S_AnAgentAtWorkHasReturned) {
-  RunAlone([] {
-    SlowAgent slow;
-    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    DAT_IA_HANDLE ia = OpenAdapter(&async);
-    DAT_CNO_HANDLE cno;
-    Must(dat_cno_create(ia, slow.agent(), &cno));
-    DAT_EVD_HANDLE evd;
-    Must(dat_evd_create(ia, 1, cno, kSoftware, &evd));
-    Must(Post(evd));
-    slow.AwaitBegin();
-    slow.freeing = true;
-    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
-    EXPECT_TRUE(slow.ended);
   });
 }
 

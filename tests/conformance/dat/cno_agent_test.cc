@@ -1,0 +1,211 @@
+// The agents of notifiers: dat_cno_create, dat_cno_modify_agent; DAT checklist 65, and 23.
+#include <sched.h>
+
+#include <atomic>
+#include <future>
+
+#include "tests/conformance/dat/notified_side.h"
+
+namespace viaduct::tests {
+namespace {
+
+// One that returns a while after something of its has begun to be freed.
+struct SlowAgent {
+  std::atomic<bool> began{false}, freeing{false}, ended{false};
+  static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
+    auto* slow = static_cast<SlowAgent*>(instance);
+    slow->began = true;
+    while (!slow->freeing) sched_yield();
+    for (int i = 0; i < 10000; ++i) sched_yield();
+    slow->ended = true;
+  }
+  DAT_OS_WAIT_PROXY_AGENT agent() { return {this, &Agent}; }
+  void AwaitBegin() {
+    while (!began) sched_yield();
+  }
+};
+
+TEST(CnoAgent, C065_CalledOnceForEachAssociation) {
+  RunAlone([] {
+    Calls calls;
+    NotifiedSide side(calls.agent());
+    DAT_EVD_HANDLE other = NewEvd(side, side.cno);
+    Must(Post(side.evd));
+    calls.Await(1);
+    EXPECT_EQ(calls.evd, side.evd);
+    Must(Post(side.evd));
+    EXPECT_EQ(Told(side.cno), side.evd);  // a waiter is told beside the agent
+    Must(dat_cno_modify_agent(side.cno, calls.agent()));
+    Must(Post(other));
+    calls.Await(2);
+    EXPECT_EQ(calls.evd, other);
+    Must(dat_cno_modify_agent(side.cno, calls.agent()));
+    Must(dat_cno_modify_agent(side.cno, kNoAgent));
+    Must(Post(side.evd));
+    // Calls run one after the other: this one comes behind any that should not have been.
+    Calls last;
+    DAT_CNO_HANDLE marker = NewCno(side, last.agent());
+    Must(Post(NewEvd(side, marker)));
+    last.Await(1);
+    EXPECT_EQ(calls.count, 2);
+  });
+}
+
+// As a waiter is.
+TEST(CnoAgent, S_IsToldOfTheLastDispatchersEnd) {
+  RunAlone([] {
+    Calls calls;
+    NotifiedSide side(calls.agent());
+    DAT_EVD_HANDLE other = NewEvd(side, side.cno);
+    calls.evd = side.evd;
+    Must(dat_evd_free(other));
+    Must(dat_evd_free(side.evd));
+    calls.Await(1);
+    EXPECT_EQ(calls.evd, DAT_HANDLE_NULL);
+    Must(dat_cno_free(side.cno));
+    EXPECT_EQ(calls.count, 1);
+  });
+}
+
+// Every call is legal in an agent: it takes the event, asks for the next call, and frees.
+TEST(CnoAgent, C065_AgentMayCallAnything) {
+  RunAlone([] {
+    struct Loop {
+      DAT_CNO_HANDLE cno;
+      std::atomic<int> events{0};
+      std::promise<DAT_RETURN> freed;
+      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE evd) {
+        auto* loop = static_cast<Loop*>(instance);
+        DAT_EVENT event;
+        while (dat_evd_dequeue(evd, &event) == DAT_SUCCESS) ++loop->events;
+        if (loop->events < 100) {
+          EXPECT_EQ(dat_cno_modify_agent(loop->cno, {loop, &Agent}), DAT_RETURN{DAT_SUCCESS});
+          EXPECT_EQ(Post(evd), DAT_RETURN{DAT_SUCCESS});
+          return;
+        }
+        EXPECT_EQ(dat_evd_free(evd), DAT_RETURN{DAT_SUCCESS});
+        loop->freed.set_value(dat_cno_free(loop->cno));
+      }
+    } loop;
+    Side side;
+    loop.cno = NewCno(side, {&loop, &Loop::Agent});
+    Must(Post(NewEvd(side, loop.cno)));
+    Must(loop.freed.get_future().get());
+    EXPECT_EQ(loop.events, 100);
+  });
+}
+
+// What its agent uses may be freed behind the notifier.
+TEST(CnoFree, S_TheAgentHasReturned) {
+  RunAlone([] {
+    SlowAgent slow;
+    NotifiedSide side(slow.agent());
+    Must(Post(side.evd));
+    slow.AwaitBegin();
+    Must(dat_evd_free(side.evd));
+    slow.freeing = true;
+    Must(dat_cno_free(side.cno));
+    EXPECT_TRUE(slow.ended);
+  });
+}
+
+// An agent that asks for its next call while its notifier is being freed gets none, and nothing
+// else can be tied to that notifier.
+TEST(CnoFree, S_TheAgentSetsNoneForTheEnd) {
+  RunAlone([] {
+    struct Rearming {
+      DAT_IA_HANDLE ia;
+      DAT_CNO_HANDLE cno;
+      std::atomic<bool> began{false}, freeing{false};
+      std::atomic<int> calls{0};
+      static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
+        auto* self = static_cast<Rearming*>(instance);
+        ++self->calls;
+        self->began = true;
+        while (!self->freeing) sched_yield();
+        for (int i = 0; i < 10000; ++i) {
+          if (dat_cno_modify_agent(self->cno, {self, &Agent}) != DAT_SUCCESS) break;
+          sched_yield();
+        }
+        DAT_EVD_HANDLE evd;
+        EXPECT_TRUE(Fails(dat_evd_create(self->ia, 1, self->cno, kSoftware, &evd),
+                          DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO));
+      }
+    } first;
+    NotifiedSide side({&first, &Rearming::Agent});
+    first.ia = side.ia;
+    first.cno = side.cno;
+    Must(Post(side.evd));
+    while (!first.began) sched_yield();
+    Must(dat_evd_free(side.evd));
+    first.freeing = true;
+    Must(dat_cno_free(side.cno));
+    // Calls run one after the other: this one comes behind any that should not have been.
+    Calls last;
+    DAT_CNO_HANDLE marker = NewCno(side, last.agent());
+    Must(Post(NewEvd(side, marker)));
+    last.Await(1);
+    EXPECT_EQ(first.calls, 1);
+  });
+}
+
+TEST(IaClose, C023_AbruptReleasesWaitersAndAgents) {
+  RunAlone([] {
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia = OpenAdapter(&async);
+    Calls calls;
+    calls.evd = async;
+    DAT_CNO_HANDLE cno;
+    Must(dat_cno_create(ia, calls.agent(), &cno));
+    Waiter waiter(cno);
+    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+    Must(waiter.Join());
+    EXPECT_EQ(waiter.evd(), DAT_HANDLE_NULL);
+    calls.Await(1);
+    EXPECT_EQ(calls.evd, DAT_HANDLE_NULL);
+  });
+}
+
+// One that has been called and not begun is told of the end, instead of what it was called for.
+TEST(IaClose, S_AnAgentThatWaitsForItsTurnIsTold) {
+  RunAlone([] {
+    SlowAgent slow;
+    NotifiedSide side(slow.agent());
+    Must(Post(side.evd));
+    slow.AwaitBegin();
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia = OpenAdapter(&async);
+    Calls calls;
+    calls.evd = async;
+    DAT_CNO_HANDLE cno;
+    Must(dat_cno_create(ia, calls.agent(), &cno));
+    DAT_EVD_HANDLE evd;
+    Must(dat_evd_create(ia, 1, cno, kSoftware, &evd));
+    Must(Post(evd));
+    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+    EXPECT_EQ(calls.count, 0);
+    slow.freeing = true;
+    calls.Await(1);
+    EXPECT_EQ(calls.evd, DAT_HANDLE_NULL);
+  });
+}
+
+TEST(IaClose, S_AnAgentAtWorkHasReturned) {
+  RunAlone([] {
+    SlowAgent slow;
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    DAT_IA_HANDLE ia = OpenAdapter(&async);
+    DAT_CNO_HANDLE cno;
+    Must(dat_cno_create(ia, slow.agent(), &cno));
+    DAT_EVD_HANDLE evd;
+    Must(dat_evd_create(ia, 1, cno, kSoftware, &evd));
+    Must(Post(evd));
+    slow.AwaitBegin();
+    slow.freeing = true;
+    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+    EXPECT_TRUE(slow.ended);
+  });
+}
+
+}  // namespace
+}  // namespace viaduct::tests
