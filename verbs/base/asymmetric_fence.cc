@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
-#include <ctime>
 #include <mutex>
+
+#include "verbs/base/clock.h"
 
 namespace viaduct::verbs {
 
@@ -50,12 +50,9 @@ void HeavyFence() {
 
 // No system call, which may be refused, too.
 void OutwaitStores() {
-  constexpr int64_t kNanos = 100'000;
-  timespec begin, now;
-  clock_gettime(CLOCK_MONOTONIC, &begin);
-  do {
-    clock_gettime(CLOCK_MONOTONIC, &now);
-  } while ((now.tv_sec - begin.tv_sec) * 1'000'000'000 + now.tv_nsec - begin.tv_nsec < kNanos);
+  const Nanos end = MonotonicNow() + 100 * kNanosPerMicro;
+  while (MonotonicNow() < end) {
+  }
 }
 
 }  // namespace viaduct::verbs

@@ -5,6 +5,8 @@
 #ifndef VIADUCT_VERBS_BASE_CLOCK_H_
 #define VIADUCT_VERBS_BASE_CLOCK_H_
 
+#include <time.h>
+
 #include <cstdint>
 #include <limits>
 
@@ -14,6 +16,13 @@ using Nanos = int64_t;
 inline constexpr Nanos kNanosPerMicro = 1'000;
 inline constexpr Nanos kNanosPerMilli = 1'000'000;
 inline constexpr Nanos kNanosPerSecond = 1'000'000'000;
+
+// Of CLOCK_MONOTONIC, as everything has it that runs on real threads.
+inline Nanos MonotonicNow() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kNanosPerSecond + now.tv_nsec;
+}
 
 class Clock {
  public:

@@ -330,11 +330,7 @@ void ControlThread::WaitUntilNotRunning(const void* object) {
   Drain();
 }
 
-Nanos ControlThread::Now() const {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kNanosPerSecond + now.tv_nsec;
-}
+Nanos ControlThread::Now() const { return MonotonicNow(); }
 
 void ControlThread::Post(Task task) {
   auto posted = std::make_unique<PostedTask>(std::move(task));

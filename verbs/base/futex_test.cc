@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 
 #include <atomic>
 #include <thread>
@@ -11,14 +10,6 @@
 
 namespace viaduct::verbs {
 namespace {
-
-constexpr Nanos kSecond = 1'000'000'000;
-
-Nanos Now() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
-}
 
 TEST(Parker, KeepsOneUnpark) {
   FutexParker parker;
@@ -30,9 +21,9 @@ TEST(Parker, KeepsOneUnpark) {
 
 TEST(Parker, TimesOutNotBeforeTheDeadline) {
   FutexParker parker;
-  const Nanos at = Now() + 5'000'000;
+  const Nanos at = MonotonicNow() + 5'000'000;
   EXPECT_EQ(parker.Park(Deadline::At(at)), ParkResult::kTimedOut);
-  EXPECT_GE(Now(), at);
+  EXPECT_GE(MonotonicNow(), at);
 }
 
 TEST(Parker, ATimeOutLeavesNoTraces) {
