@@ -257,20 +257,23 @@ void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> p
 void Connection::Dial(rdma_cm_event_type failure, bool waits, std::function<int()> call) {
   dialing_ = true;
   dial_failure_ = failure;
-  auto dial = [this, call = std::move(call)] {
-    dial_error_ = call();
-    dial_errand_.Post(device_.loop(), this);
-  };
+  dial_call_ = std::move(call);
   if (!waits) {
-    dial();
-  } else if (!Device::RunAside(dial)) {
+    MakeDial();
+  } else if (!dial_aside_.Post(this)) {
     dial_error_ = ENOMEM;
     dial_errand_.Post(device_.loop(), this);
   }
 }
 
+void Connection::MakeDial() {
+  dial_error_ = dial_call_();
+  dial_errand_.Post(device_.loop(), this);
+}
+
 void Connection::OnDialled() {
   dialing_ = false;
+  dial_call_ = nullptr;
   const bool has_route = std::exchange(has_route_, false);
   if (buried_) return TryToDestroy(0);
   if (dial_error_ != 0) return Report(dial_failure_, dial_error_);
@@ -433,13 +436,14 @@ void Connection::Destroy() {
     DestroyPair();
     Farewell::Say(device_, std::exchange(id_, nullptr));
   }
-  const auto destroy = [this] {
-    DestroyId();
-    deletion_errand_.Post(device_.loop(), this);
-  };
   const bool unanswered = device_.iwarp() && dialled_ && !established_;
   const bool may_wait = unanswered || device_.manager() == Manager::kIwarp;
-  if (!may_wait || !Device::RunAside(destroy)) destroy();
+  if (!may_wait || !destruction_aside_.Post(this)) MakeDestruction();
+}
+
+void Connection::MakeDestruction() {
+  DestroyId();
+  deletion_errand_.Post(device_.loop(), this);
 }
 
 void Connection::Delete() {

@@ -25,6 +25,7 @@
 #include "verbs/base/errand.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
+#include "verbs/rdma/aside.h"
 #include "verbs/rdma/completion_queue.h"
 #include "verbs/rdma/device.h"
 #include "verbs/rdma/frame_slots.h"
@@ -260,14 +261,16 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void TellSignals();
   void TellFailure();
   void Report(rdma_cm_event_type type, int error);
-  // Control thread. A call of librdmacm for id_, on a thread of its own if it waits for anybody. An
+  // Control thread. A call of librdmacm for id_, aside (aside.h) if it waits for anybody. An
   // errno that it returns is reported as an event of that type.
   void Dial(rdma_cm_event_type failure, bool waits, std::function<int()> call);
+  void MakeDial();  // on that thread
   void OnDialled();
   bool Dead();
   void BeginBurial() { TryToDestroy(0); }
   void TryToDestroy(int tries);
   void Destroy();
+  void MakeDestruction();  // control thread, or aside (aside.h)
   void Delete();
   void DestroyId();
   void DestroyPair();
@@ -311,10 +314,13 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   rdma_cm_event_type failure_ = RDMA_CM_EVENT_CONNECT_ERROR;  // FailLater's
   int failure_error_ = 0;
   int dial_error_ = 0;  // of the last call of Dial
+  std::function<int()> dial_call_;
   rdma_cm_event_type dial_failure_ = RDMA_CM_EVENT_ADDR_ERROR;
   Errand<&Connection::TellSignals, Connection*> signal_errand_;
   Errand<&Connection::TellFailure, Connection*> failure_errand_;
   Errand<&Connection::OnDialled, Connection*> dial_errand_;
+  AsideErrand<&Connection::MakeDial, Connection> dial_aside_;
+  AsideErrand<&Connection::MakeDestruction, Connection> destruction_aside_;
   Errand<&Connection::BeginBurial, Connection*> burial_errand_;
   Errand<&Connection::Delete, Connection*> deletion_errand_;
   Mutex mutex_;

@@ -1,13 +1,11 @@
 #include "verbs/rdma/device.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -16,7 +14,6 @@
 #include "verbs/base/lock.h"
 #include "verbs/base/log.h"
 #include "verbs/base/settings.h"
-#include "verbs/base/signals.h"
 #include "verbs/frame_format.h"
 #include "verbs/rdma/completion_channel.h"
 #include "verbs/rdma/errors.h"
@@ -51,10 +48,6 @@ constexpr uint32_t kMostRequests = 32768;
 constexpr uint32_t kFewRequests = 4;
 constexpr int kEventsAtOnce = 64;
 
-// Of a thread that makes one call of librdmacm. In one of the usual size the kernel clears a huge
-// page for its first few bytes.
-constexpr size_t kAsideStack = 1 << 20;
-
 ibv_qp_init_attr SmallestPair(ibv_cq* queue) {
   ibv_qp_init_attr pair = {};
   pair.send_cq = pair.recv_cq = queue;
@@ -62,12 +55,6 @@ ibv_qp_init_attr SmallestPair(ibv_cq* queue) {
   pair.cap.max_send_wr = pair.cap.max_recv_wr = kFewRequests;
   pair.cap.max_send_sge = pair.cap.max_recv_sge = 1;
   return pair;
-}
-
-void* RunWork(void* work) {
-  std::unique_ptr<std::function<void()>> owned(static_cast<std::function<void()>*>(work));
-  (*owned)();
-  return nullptr;
 }
 
 }  // namespace
@@ -361,26 +348,6 @@ void Device::ReadAsyncEvents() {
     if (pair != nullptr) pair->OnQpEvent(type);
     ibv_ack_async_event(&event);
   }
-}
-
-bool Device::RunAside(std::function<void()> work) {
-  auto* owned = new std::function<void()>(std::move(work));
-  const SignalsBlocked for_the_thread;
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  size_t usual;
-  pthread_attr_getstacksize(&attributes, &usual);
-  pthread_attr_setstacksize(&attributes, kAsideStack);
-  pthread_t thread;
-  int error = pthread_create(&thread, &attributes, RunWork, owned);
-  if (error == EINVAL) {  // the program's thread-local variables, which are in it, need more
-    pthread_attr_setstacksize(&attributes, usual);
-    error = pthread_create(&thread, &attributes, RunWork, owned);
-  }
-  pthread_attr_destroy(&attributes);
-  if (error != 0) delete owned;
-  return error == 0;
 }
 
 }  // namespace viaduct::verbs::rdma

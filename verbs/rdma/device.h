@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -125,10 +124,6 @@ class Device {
   void RemovePair(const ibv_qp* pair);
   // The device was taken out; nothing can be made on it any more.
   bool gone() const { return gone_; }
-
-  // Runs what may block (siw's rdma_connect waits for TCP's) on a thread of its own. False: none
-  // to be had.
-  static bool RunAside(std::function<void()> work);
 
  private:
   Device(ibv_context* verbs, EventLoop& loop) : verbs_(verbs), loop_(loop) {}

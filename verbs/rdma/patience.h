@@ -70,6 +70,9 @@ inline constexpr int kLostLooks = 2;
 inline constexpr int kWaitingLooks = 4;
 inline constexpr uint32_t kBusyListener = 8;  // requests between these: it accepts
 
+// How long a thread that was made for a call that waits (aside.h) stays for the next one.
+inline constexpr Nanos kAsideRest = kNanosPerSecond;
+
 inline constexpr int kBacklog = 1024;  // connection requests that the control thread has not seen
 
 }  // namespace viaduct::verbs::rdma
