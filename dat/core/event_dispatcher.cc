@@ -201,6 +201,11 @@ Error EventDispatcher::Dequeue(Event* event) {
   if (owned_.load(std::memory_order_relaxed)) {
     return InvalidState(StateDetail::kDispatcherHasWaiter);
   }
+  if (IsPlainlyEmpty()) {
+    counts_.Add(DispatcherCount::kDequeues);
+    counts_.Add(DispatcherCount::kDequeuesEmpty);
+    return Code::kQueueEmpty;
+  }
   bool came, taken, news, overflows = false;
   {
     PassLockHolder lock(&queue_->lock());

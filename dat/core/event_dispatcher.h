@@ -40,6 +40,8 @@ enum Stream : uint32_t {
   kAsyncStream = 0x100,
 };
 inline constexpr uint32_t kAllStreams = 0x1f1;
+// Those whose events wait in the device.
+inline constexpr uint32_t kDeviceStreams = kCompletionStream | kBindStream;
 
 // Which completions of a stream wake waiters and notifiers.
 enum class CompletionMode : uint8_t {
@@ -244,6 +246,11 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   bool OverflowsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   void ReportOverflow();
   bool fed() const { return feeders_.load(std::memory_order_acquire) != 0; }
+  // Nothing is queued, and the device has nothing for it. Who polls in a loop for connections does
+  // not hold the lock then, and keeps nobody from queueing one.
+  bool IsPlainlyEmpty() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return (streams_ & kDeviceStreams) == 0 && events_.empty();
+  }
   bool watched() const { return watchers_.load(std::memory_order_relaxed) != 0; }
   // Something that notifies was queued since notices_ was `before`, and nobody owns the dispatcher:
   // an owner looks at its end for what came after its last look.

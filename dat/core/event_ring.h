@@ -3,6 +3,7 @@
 #ifndef VIADUCT_DAT_CORE_EVENT_RING_H_
 #define VIADUCT_DAT_CORE_EVENT_RING_H_
 
+#include <atomic>
 #include <cstddef>
 #include <new>
 #include <type_traits>
@@ -12,7 +13,7 @@
 
 namespace viaduct::core {
 
-// Not thread-safe: its dispatcher's lock guards it.
+// Its dispatcher's lock guards it, but for `empty`, which any thread may ask.
 class EventRing {
  public:
   EventRing() = default;
@@ -38,38 +39,40 @@ class EventRing {
     return capacity_ - size();
   }
   size_t capacity() const { return capacity_; }
-  size_t size() const { return tail_ - head_; }
-  bool empty() const { return tail_ == head_; }
+  size_t size() const { return size_.load(std::memory_order_relaxed); }
+  bool empty() const { return size_.load(std::memory_order_acquire) == 0; }
 
   // Beyond the capacity it grows, or throws.
   void Push(const Event& event) {
     if (size() == capacity_) Reserve(capacity_ + 1);
-    slots_[tail_++ & (capacity_ - 1)] = event;
+    slots_[tail() & (capacity_ - 1)] = event;
+    SetSize(size() + 1);
   }
   // Only if not empty.
   const Event& Front() const { return slots_[head_ & (capacity_ - 1)]; }
   void Pop() {
+    SetSize(size() - 1);
     // Whenever it is empty it begins anew, so that a large one touches only what it needs.
-    if (++head_ == tail_) head_ = tail_ = 0;
+    head_ = size() == 0 ? 0 : head_ + 1;
   }
   template <typename Function>
   void ForEach(Function function) const {
-    for (size_t i = head_; i != tail_; ++i) function(slots_[i & (capacity_ - 1)]);
+    for (size_t i = head_; i != tail(); ++i) function(slots_[i & (capacity_ - 1)]);
   }
   // Keeps the order of the rest.
   template <typename Predicate>
   void RemoveIf(Predicate predicate) {
     size_t kept = head_;
-    for (size_t i = head_; i != tail_; ++i) {
+    for (size_t i = head_; i != tail(); ++i) {
       const Event& event = slots_[i & (capacity_ - 1)];
       if (!predicate(event)) slots_[kept++ & (capacity_ - 1)] = event;
     }
-    tail_ = kept;
+    SetSize(kept - head_);
   }
   // The oldest for which it holds, if any; costs as many as are older.
   template <typename Predicate>
   void RemoveFirst(Predicate predicate) {
-    for (size_t i = head_; i != tail_; ++i) {
+    for (size_t i = head_; i != tail(); ++i) {
       if (!predicate(slots_[i & (capacity_ - 1)])) continue;
       for (; i != head_; --i) slots_[i & (capacity_ - 1)] = slots_[(i - 1) & (capacity_ - 1)];
       return Pop();
@@ -79,22 +82,23 @@ class EventRing {
  private:
   static_assert(std::is_trivially_copyable_v<Event>);
 
+  size_t tail() const { return head_ + size(); }
+  void SetSize(size_t size) { size_.store(size, std::memory_order_release); }
+
   void Move(size_t capacity) {
     auto* slots = static_cast<Event*>(verbs::AllocateBlock(capacity * sizeof(Event)));
     if (slots == nullptr) throw std::bad_alloc();
-    const size_t count = size();
-    for (size_t i = 0; i < count; ++i) slots[i] = slots_[(head_ + i) & (capacity_ - 1)];
+    for (size_t i = 0; i < size(); ++i) slots[i] = slots_[(head_ + i) & (capacity_ - 1)];
     verbs::FreeBlock(slots_, capacity_ * sizeof(Event));
     slots_ = slots;
     capacity_ = capacity;
     head_ = 0;
-    tail_ = count;
   }
 
   Event* slots_ = nullptr;  // not initialized
   size_t capacity_ = 0;     // 0 or a power of two
   size_t head_ = 0;
-  size_t tail_ = 0;
+  std::atomic<size_t> size_{0};
 };
 
 }  // namespace viaduct::core

@@ -116,8 +116,7 @@ TEST(Counters, S_Dispatcher) {
                                                        {DCNT_EVD_WAIT_BLOCKED, 1},
                                                        {DCNT_EVD_DEQUEUE, 2},
                                                        {DCNT_EVD_DEQUEUE_FOUND, 1},
-                                                       {DCNT_EVD_DEQUEUE_NOT_FOUND, 1},
-                                                       {DCNT_EVD_DEQUEUE_POLL, 1}}));
+                                                       {DCNT_EVD_DEQUEUE_NOT_FOUND, 1}}));
   });
 }
 
