@@ -112,16 +112,22 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming,
     service.lingers_until = LingersUntil(service);
     service.vain_looks = met ? 0 : std::min(service.vain_looks + 1, kVainLooks);
   };
-  std::erase_if(others, [this](uint16_t port) { return !context_->IsServed(port); });
-  met = !others.empty();
-  for (size_t i = 0; i < others.size(); ++i) {
-    // Who answers takes no time. One that is stopped leaves half of what there is to the others.
-    const verbs::Nanos now = context_->executor().Now();
-    const verbs::Nanos left = std::max<verbs::Nanos>(answer.at() - now, 0);
-    const verbs::Nanos share = i + 1 == others.size() ? left : left / 2;
-    if (incoming.HandOff(others[i], note, verbs::Deadline::At(now + share)).ok()) return true;
+  const auto is_served = [this](uint16_t port) { return context_->IsServed(port); };
+  while (true) {
+    // Behind one look comes another: who moved up before he was asked stands where nobody was.
+    const auto unasked = std::stable_partition(others.begin(), others.end(), is_served);
+    const std::vector<uint16_t> asked(others.begin(), unasked);
+    if (asked.empty()) return false;
+    others.erase(others.begin(), unasked);
+    met = true;
+    for (size_t i = 0; i < asked.size(); ++i) {
+      // Who answers takes no time. One that is stopped leaves half of what there is to the others.
+      const verbs::Nanos now = context_->executor().Now();
+      const verbs::Nanos left = std::max<verbs::Nanos>(answer.at() - now, 0);
+      const verbs::Nanos share = i + 1 == asked.size() ? left : left / 2;
+      if (incoming.HandOff(asked[i], note, verbs::Deadline::At(now + share)).ok()) return true;
+    }
   }
-  return false;
 }
 
 void ConnectionManager::ClimbLater(const ServiceName& name, Service& service) {
