@@ -72,14 +72,9 @@ class Threads {
   std::atomic<uint32_t> posted_{0};
 };
 
-// Leaked: its threads may outlast main.
-Threads& TheThreads() {
-  static Threads* const threads = new Threads;
-  return *threads;
-}
+constinit Threads threads;
 
 void* Threads::Main(void* first) {
-  Threads& threads = TheThreads();
   auto* task = static_cast<PreparedTask*>(first);
   for (; task != nullptr; task = threads.Next()) task->Run();
   return nullptr;
@@ -105,6 +100,6 @@ bool Threads::Start(PreparedTask& task) {
 
 }  // namespace
 
-bool RunAside(PreparedTask& task) { return TheThreads().Run(task); }
+bool RunAside(PreparedTask& task) { return threads.Run(task); }
 
 }  // namespace viaduct::verbs::rdma

@@ -264,7 +264,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // Control thread. A call of librdmacm for id_, aside (aside.h) if it waits for anybody. An
   // errno that it returns is reported as an event of that type.
   void Dial(rdma_cm_event_type failure, bool waits, std::function<int()> call);
-  void MakeDial();  // on that thread
+  void MakeDial();  // there
   void OnDialled();
   bool Dead();
   void BeginBurial() { TryToDestroy(0); }
