@@ -352,12 +352,12 @@ Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
   return error;
 }
 
-void EventDispatcher::Look(bool polled) {
-  bool came, news, overflows = false;
+void EventDispatcher::Look(bool all, bool polled) {
+  bool came, news, overflows;
   {
     PassLockHolder lock(&queue_->lock());
     const uint64_t before = notices_;
-    came = takes_all_.load(std::memory_order_relaxed) ? HarvestLocked() : HarvestSomeLocked();
+    came = all ? HarvestLocked() : HarvestSomeLocked();
     overflows = OverflowsLocked();
     news = NewsLocked(before);
   }
@@ -425,7 +425,7 @@ void EventDispatcher::Tell(bool news, bool polled) {
 void EventDispatcher::Arm() {
   unarmed_.store(false);
   queue_->Arm(*this);
-  Look(/*polled=*/false);
+  Look(takes_all(), /*polled=*/false);
 }
 
 Error EventDispatcher::SetNotifier(Notifier* notifier) {
@@ -476,16 +476,6 @@ CompletionMode EventDispatcher::mode() const {
 
 void EventDispatcher::TakeAll() {
   if (!takes_all_.exchange(true)) Arm();
-}
-
-void EventDispatcher::Harvest() {
-  TakeKept([] { return false; });
-  bool overflows;
-  {
-    PassLockHolder lock(&queue_->lock());
-    overflows = OverflowsLocked();
-  }
-  if (overflows) ReportOverflow();
 }
 
 uint32_t EventDispatcher::QueuedReceives(Handle subject, Receives which) {

@@ -155,7 +155,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   Error Post(const Event& event);
   // Takes what the device has into the queue; observers run. An overflow that this shows is
   // reported, since a dequeue from the queue looks for none.
-  void Harvest();
+  void Harvest() { Look(/*all=*/true, /*polled=*/true); }
   // Endpoints and service points that feed it.
   void AddFeeder() { feeders_.fetch_add(1, std::memory_order_relaxed); }
   void DropFeeder() { feeders_.fetch_sub(1, std::memory_order_release); }
@@ -165,7 +165,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   void DropStream(CompletionMode mode);
   // Takes what the device has, as when it reports news; the notifier is told. Not inside an
   // EpochGuard.
-  void Look() { Look(/*polled=*/true); }
+  void Look() { Look(takes_all(), /*polled=*/true); }
   // The notifier is told at once of what is there, and of what comes next. Not inside an
   // EpochGuard.
   void Arm();
@@ -190,8 +190,10 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
     counts_.Add(DispatcherCount::kNews);
     Look();
   }
-  // `polled`: the device's next news may come late even if it had none now.
-  void Look(bool polled);
+  // `all`: more than fits, too. `polled`: the device's next news may come late even if it had none
+  // now.
+  void Look(bool all, bool polled);
+  bool takes_all() const { return takes_all_.load(std::memory_order_relaxed); }
   void PushLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   // Completions that were taken from the device become events, or their observers keep them.
   void QueueLocked(const verbs::Completion* completions, int n)
