@@ -116,18 +116,12 @@ class WorkQueue {
   }
   // The oldest one of which the device owes a completion of that kind; null if it owes none.
   WorkRecord* OldestAtDevice(bool read) {
-    if (OldestOpen() == nullptr) return nullptr;
-    for (uint32_t i = next_, end = tail(); i != end; ++i) {
-      if (At(i).Owes(read)) return &At(i);
-    }
-    return nullptr;
+    return OldestThat([read](const WorkRecord& record) { return record.Owes(read); });
   }
   bool HasOpen(Opcode opcode) {
-    if (OldestOpen() == nullptr) return false;
-    for (uint32_t i = next_, end = tail(); i != end; ++i) {
-      if (!At(i).done && At(i).opcode == opcode) return true;
-    }
-    return false;
+    return OldestThat([opcode](const WorkRecord& record) {
+             return !record.done && record.opcode == opcode;
+           }) != nullptr;
   }
   // `record` has failed: what was done behind it, and was told to nobody, is flushed, but for a
   // bind, which has been done. As far as the next one that is not done, which fails as well and has
@@ -220,6 +214,15 @@ class WorkQueue {
   WorkQueue* next_listed = nullptr;
 
  private:
+  // Among those that are not done, and what is behind them.
+  template <typename Predicate>
+  WorkRecord* OldestThat(Predicate predicate) {
+    if (OldestOpen() == nullptr) return nullptr;
+    for (uint32_t i = next_, end = tail(); i != end; ++i) {
+      if (predicate(At(i))) return &At(i);
+    }
+    return nullptr;
+  }
   void CountDone() {
     done_.store(done_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
