@@ -157,7 +157,7 @@ TEST(IaClose, C023_AbruptReleasesWaitersAndAgents) {
     calls.evd = async;
     DAT_CNO_HANDLE cno;
     Must(dat_cno_create(ia, calls.agent(), &cno));
-    Waiter waiter(cno);
+    CnoWaiter waiter(cno);
     Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
     Must(waiter.Join());
     EXPECT_EQ(waiter.evd(), DAT_HANDLE_NULL);

@@ -188,7 +188,7 @@ TEST(CnoWait, C064_TriggerIsRememberedOnce) {
 TEST(CnoWait, C064_EachTriggerWakesAWaiter) {
   RunAlone([] {
     NotifiedSide side;
-    Waiter first(side.cno), second(side.cno);
+    CnoWaiter first(side.cno), second(side.cno);
     Must(Post(side.evd));
     Must(Post(side.evd));
     Must(first.Join());
@@ -234,7 +234,7 @@ TEST(CnoFree, C067_InUse) {
     NotifiedSide side;
     EXPECT_TRUE(Fails(dat_cno_free(side.cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE));
     Must(dat_evd_free(side.evd));
-    Waiter waiter(side.cno);
+    CnoWaiter waiter(side.cno);
     EXPECT_TRUE(Fails(dat_cno_free(side.cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE));
     // The documented way out.
     DAT_EVD_HANDLE temporary = NewEvd(side, side.cno);
@@ -250,7 +250,7 @@ TEST(CnoWait, C068_FreeingTheLastDispatcherWakes) {
   RunAlone([] {
     NotifiedSide side;
     DAT_EVD_HANDLE last = NewEvd(side, side.cno);
-    Waiter waiter(side.cno), other(side.cno);
+    CnoWaiter waiter(side.cno), other(side.cno);
     Must(dat_evd_free(side.evd));
     Must(dat_evd_free(last));
     Must(waiter.Join());
@@ -269,7 +269,7 @@ TEST(CnoWait, C069_SignalInterrupts) {
     ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
     Side side;
     DAT_CNO_HANDLE cno = NewCno(side);
-    Waiter waiter(cno);
+    CnoWaiter waiter(cno);
     std::atomic<bool> ended{false};
     std::thread signals([&] {
       while (!ended) {

@@ -64,9 +64,9 @@ struct Calls {
 };
 
 // Runs dat_cno_wait in a thread, which sleeps there when this is made.
-class Waiter {
+class CnoWaiter {
  public:
-  explicit Waiter(DAT_CNO_HANDLE cno)
+  explicit CnoWaiter(DAT_CNO_HANDLE cno)
       : sleeper_([this, cno] {
           thread_ = pthread_self();
           result_ = dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &evd_);

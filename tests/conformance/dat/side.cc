@@ -1,13 +1,12 @@
 #include "tests/conformance/dat/side.h"
 
 #include <arpa/inet.h>
-#include <sched.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <cstring>
 #include <stdexcept>
+
+#include "tests/conformance/harness/sleeper.h"
 
 namespace viaduct::tests {
 namespace {
@@ -244,25 +243,8 @@ DAT_DTO_COMPLETION_STATUS InitiatingSide::Read(size_t offset, size_t length) {
   return NextCompletion(request_evd).status;
 }
 
-char StateLetter(const std::string& stat) {
-  char text[512] = {};
-  FILE* file = fopen(stat.c_str(), "r");
-  if (file == nullptr) return 0;
-  const size_t size = fread(text, 1, sizeof text - 1, file);
-  fclose(file);
-  const char* bracket = size > 0 ? strrchr(text, ')') : nullptr;
-  return bracket != nullptr && bracket[1] == ' ' ? bracket[2] : 0;
-}
+StoppedPeer::StoppedPeer(const Peer& peer) : pid_(peer.pid()) { StopProcess(pid_); }
 
-StoppedPeer::StoppedPeer(const Peer& peer) : pid_(peer.pid()) {
-  kill(pid_, SIGSTOP);
-  const uint64_t until = NowMicroseconds() + kPatience;
-  const std::string stat = "/proc/" + std::to_string(pid_) + "/stat";
-  while (StateLetter(stat) != 'T') {
-    if (NowMicroseconds() > until) EndBody("the peer does not stop");
-    sched_yield();
-  }
-}
 void StoppedPeer::Continue() {
   if (pid_ != 0) kill(pid_, SIGCONT);
   pid_ = 0;

@@ -147,10 +147,6 @@ class InitiatingSide : public ConnectingSide {
   DAT_RMR_TRIPLET remote;
 };
 
-// The state of a process or thread, as the file `stat` of its folder in /proc has it; 0: it is
-// gone.
-char StateLetter(const std::string& stat);
-
 // Keeps the peer's process stopped, so that it answers nothing.
 class StoppedPeer {
  public:
