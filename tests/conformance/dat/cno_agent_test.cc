@@ -25,6 +25,14 @@ struct SlowAgent {
   }
 };
 
+// Calls run one after the other: the one that is made here comes behind any that should not have
+// been.
+void AwaitEarlierCalls(const Side& side) {
+  Calls last;
+  Must(Post(NewEvd(side, NewCno(side, last.agent()))));
+  last.Await(1);
+}
+
 TEST(CnoAgent, C065_CalledOnceForEachAssociation) {
   RunAlone([] {
     Calls calls;
@@ -42,11 +50,7 @@ TEST(CnoAgent, C065_CalledOnceForEachAssociation) {
     Must(dat_cno_modify_agent(side.cno, calls.agent()));
     Must(dat_cno_modify_agent(side.cno, kNoAgent));
     Must(Post(side.evd));
-    // Calls run one after the other: this one comes behind any that should not have been.
-    Calls last;
-    DAT_CNO_HANDLE marker = NewCno(side, last.agent());
-    Must(Post(NewEvd(side, marker)));
-    last.Await(1);
+    AwaitEarlierCalls(side);
     EXPECT_EQ(calls.count, 2);
   });
 }
@@ -140,11 +144,7 @@ TEST(CnoFree, S_TheAgentSetsNoneForTheEnd) {
     Must(dat_evd_free(side.evd));
     first.freeing = true;
     Must(dat_cno_free(side.cno));
-    // Calls run one after the other: this one comes behind any that should not have been.
-    Calls last;
-    DAT_CNO_HANDLE marker = NewCno(side, last.agent());
-    Must(Post(NewEvd(side, marker)));
-    last.Await(1);
+    AwaitEarlierCalls(side);
     EXPECT_EQ(first.calls, 1);
   });
 }
