@@ -208,14 +208,14 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   const absl::Cleanup leave = [this] { waiters_.fetch_sub(1, std::memory_order_relaxed); };
   WaitResult result = WaitResult::kTimedOut;
-  for (bool slept_before = false;; slept_before = true) {
+  for (bool woken = false;;) {
     const uint32_t news = news_.load(std::memory_order_acquire);
     if (wakes_.load(std::memory_order_acquire) != wakes) {
       result = WaitResult::kWoken;
       break;
     }
     // A device that is armed again before he looks tells once more of what woke him.
-    if (slept_before && Look() == Found::kNews) {
+    if (std::exchange(woken, false) && Look() == Found::kNews) {
       result = WaitResult::kReady;
       break;
     }
@@ -228,7 +228,8 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
     // One look takes so many: of news behind them a device that was armed tells no more.
     if (found == Found::kOthers && !deadline.Passed(clock)) continue;
     const FutexResult slept = Sleep(news, deadline);
-    if (slept == FutexResult::kWoken) continue;
+    woken = slept == FutexResult::kWoken;
+    if (woken) continue;
     result = slept == FutexResult::kInterrupted ? WaitResult::kInterrupted : WaitResult::kTimedOut;
     break;
   }
