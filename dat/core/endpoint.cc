@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/status/status.h"
 #include "dat/core/connect_attempt.h"
 #include "dat/core/connection_request.h"
 #include "dat/core/discard_queue.h"
@@ -163,9 +164,9 @@ Error Endpoint::ReplacePair(const Parts& parts, const EndpointAttributes& attrib
 }
 
 Error Endpoint::RefitPair(const Parts& parts, const EndpointAttributes& attributes) {
-  return pair_->Modify(PairOptions(parts, attributes)).ok()
-             ? Ok()
-             : Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  const absl::Status status = pair_->Modify(PairOptions(parts, attributes));
+  if (absl::IsResourceExhausted(status)) return OutOf(Resource::kEndpoint);
+  return status.ok() ? Ok() : Error(Code::kInvalidState, static_cast<uint8_t>(state()));
 }
 
 Error Endpoint::Free() {

@@ -90,7 +90,7 @@ TEST_F(MishapsTest, ARouteThatTakesItsTimeKeepsNobodyElse) {
   rdma_mock::HoldRoutes(false);
   const auto request = AwaitRequest(requests);
   ASSERT_NE(request, nullptr);
-  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 1; }));
+  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 2; }));
   request->Reject({});
   EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kRejected);
 }

@@ -114,6 +114,11 @@ void ForgetEventsOf(Id& id) {
   }
 }
 
+// The pair that it has now is the one for its connection.
+void Bind(const Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
+  if (id.qp != nullptr) All().pairs[&id] = static_cast<QueuePair*>(id.qp);
+}
+
 // Null: it has none, or one that can have no connection any more.
 QueuePair* PairOf(const Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   const auto found = All().pairs.find(&id);
@@ -268,25 +273,37 @@ int rdma_resolve_route(rdma_cm_id* id, int) {
   return 0;
 }
 
-int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* wanted) {
-  {
-    const Id& request = *static_cast<Id*>(id);
-    MutexLock lock(&All().mutex);
-    if (request.listener != nullptr && request.peer == nullptr) {
-      errno = EINVAL;  // its connection is over
-      return -1;
-    }
-  }
-  id->qp = ibv_create_qp(domain, wanted);
-  if (id->qp == nullptr) return -1;
+int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
+  const Id& request = *static_cast<Id*>(id);
   MutexLock lock(&All().mutex);
-  All().pairs[id] = static_cast<QueuePair*>(id->qp);
+  if (request.listener != nullptr && request.peer == nullptr) {
+    errno = EINVAL;  // its connection is over
+    return -1;
+  }
+  attributes->port_num = id->port_num;
+  *mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+  return 0;
+}
+
+int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* wanted) {
+  ibv_qp* const pair = ibv_create_qp(domain, wanted);
+  if (pair == nullptr) return -1;
+  ibv_qp_attr attributes = {};
+  attributes.qp_state = IBV_QPS_INIT;
+  int mask;
+  if (rdma_init_qp_attr(id, &attributes, &mask) != 0 ||
+      ibv_modify_qp(pair, &attributes, mask) != 0) {
+    ibv_destroy_qp(pair);
+    return -1;
+  }
+  id->qp = pair;
   return 0;
 }
 
 int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
+  Bind(*id);
   if (mishaps.missed_hosts > 0) {
     --mishaps.missed_hosts;
     Tell(*id, RDMA_CM_EVENT_UNREACHABLE, -EHOSTUNREACH);
@@ -324,6 +341,7 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
 int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id& id = *static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
+  Bind(id);
   QueuePair* const pair = PairOf(id);
   QueuePair* const peer = id.peer != nullptr ? PairOf(*id.peer) : nullptr;
   // Who has given up may wait with the end of his id.

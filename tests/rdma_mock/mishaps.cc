@@ -12,6 +12,7 @@ void EndMishaps() {
   GiveLargeKeys(0);
   GiveLargeKeysUntilBack(0);
   LimitRegistrations(-1);
+  LimitPairs(-1);
   RefuseSendsAfter(-1);
   MissNeighbours(0);
   MissHosts(0);
@@ -41,6 +42,8 @@ void GiveLargeKeys(int count) { mishaps.large_keys = count; }
 void GiveLargeKeysUntilBack(int count) { mishaps.large_until_back = count; }
 
 void LimitRegistrations(int count) { mishaps.spare_regions = count; }
+
+void LimitPairs(int count) { mishaps.spare_pairs = count; }
 
 void RefuseSendsAfter(int count) { mishaps.taken_before_refusal = count; }
 

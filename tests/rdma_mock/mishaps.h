@@ -25,6 +25,8 @@ void GiveLargeKeys(int count);
 void GiveLargeKeysUntilBack(int count);
 // Memory for so many more registrations at a time; -1: for any number.
 void LimitRegistrations(int count);
+// Queue pairs for which the device has room yet; -1: any number.
+void LimitPairs(int count);
 // Of requests for the send queue so many more are taken, the next ones refused; -1: none.
 void RefuseSendsAfter(int count);
 // So many discoveries of a neighbour end with their time-out.

@@ -219,6 +219,7 @@ struct Mishaps {
   std::atomic<int> lost_disconnects{0};
   std::atomic<int> stuck_messages{0};
   std::atomic<int> spare_regions{-1};  // -1: any number
+  std::atomic<int> spare_pairs{-1};    // as those
   std::atomic<int> taken_before_refusal{-1};
   std::atomic<void (*)()> making_memory{nullptr};
   std::atomic<const void*> read_only{nullptr};

@@ -208,7 +208,7 @@ int BindWindow(ibv_qp* pair, ibv_mw* window, ibv_mw_bind* bind) {
 
 int PostReceive(ibv_qp* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
   QueuePair& pair = *static_cast<QueuePair*>(handle);
-  if (mishaps.refusing && IsOver(pair)) [[unlikely]] {
+  if (pair.state == IBV_QPS_RESET || (mishaps.refusing && IsOver(pair))) [[unlikely]] {
     *bad = work;
     return EINVAL;
   }

@@ -275,6 +275,11 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
     errno = EINVAL;
     return nullptr;
   }
+  if (mock::mishaps.spare_pairs == 0) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  if (mock::mishaps.spare_pairs > 0) --mock::mishaps.spare_pairs;
   auto* const pair = new mock::QueuePair(wanted->cap.max_recv_wr);
   pair->context = domain->context;
   pair->qp_context = wanted->qp_context;
@@ -284,7 +289,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   pair->srq = wanted->srq;
   pair->qp_num = mock::last_number.fetch_add(1) + 1;
   pair->qp_type = wanted->qp_type;
-  pair->state = IBV_QPS_INIT;
+  pair->state = IBV_QPS_RESET;
   pair->max_inline = wanted->cap.max_inline_data;
   ++mock::mishaps.live_pairs;
   return pair;
@@ -301,6 +306,7 @@ int ibv_destroy_qp(ibv_qp* handle) {
   }
   while (pair->unacknowledged != 0) sched_yield();
   --mock::mishaps.live_pairs;
+  if (mock::mishaps.spare_pairs >= 0) ++mock::mishaps.spare_pairs;
   delete pair;
   return 0;
 }

@@ -48,17 +48,16 @@ Connection* Connection::ForRequest(Device& device, rdma_cm_id* id) {
 }
 
 void Connection::DestroyPair() {
-  if (pair_ == nullptr) return;
-  if (options_.shared != nullptr) {
+  if (pair() == nullptr) return;
+  if (options().shared != nullptr) {
     // Who harvests may have looked it up there, and is at work on it.
-    PassLockHolder guard(&options_.queues[kReceives]->lock);
-    options_.shared->Leave(pair_->qp_num);
+    PassLockHolder guard(&options().queues[kReceives]->lock);
+    options().shared->Leave(pair()->qp_num);
   }
-  device_.RemovePair(pair_);
-  ibv_destroy_qp(pair_);
-  pair_ = nullptr;
+  device_.RemovePair(pair());
+  pair_.Destroy();
   // Nobody counts what messages have taken; without a pair no more of that can come.
-  if (options_.shared != nullptr) HarvestAll();
+  if (options().shared != nullptr) HarvestAll();
 }
 
 void Connection::DestroyId() {
@@ -71,20 +70,12 @@ void Connection::DestroyId() {
 Connection::~Connection() {
   if (nudge_timer_ != 0) device_.loop().Cancel(nudge_timer_);
   DestroyId();
-  for (Landing& bounce : bounces_) options_.domain->bounces().GiveBack(bounce.memory);
+  for (Landing& bounce : bounces_) options().domain->bounces().GiveBack(bounce.memory);
   for (std::vector<Bounce>& left : left_) {
-    for (Bounce& bounce : left) options_.domain->bounces().GiveBack(bounce);
+    for (Bounce& bounce : left) options().domain->bounces().GiveBack(bounce);
   }
   for (FrameSlots& frames : frames_) {
-    if (!frames.empty()) frames.GiveBack(options_.domain->bounces());
-  }
-  for (int i = 0; i < 2; ++i) {
-    if (numbers_[i] < 0) continue;
-    if (i == kReceives && options_.shared != nullptr) {
-      options_.queues[i]->ReleaseShared(*options_.shared);
-    } else {
-      options_.queues[i]->Release(numbers_[i], reserved_[i]);
-    }
+    if (!frames.empty()) frames.GiveBack(options().domain->bounces());
   }
 }
 
@@ -98,89 +89,33 @@ ConnectionOwner* Connection::owner() {
   return owner_;
 }
 
-absl::Status Connection::MakePair(const PairOptions& options, WorkQueue* sends,
-                                  WorkQueue* receives) {
-  options_ = options;
-  const ibv_device_attr& limits = device_.limits();
-  const uint32_t most_requests = static_cast<uint32_t>(limits.max_qp_wr);
-  const uint32_t most_segments = static_cast<uint32_t>(limits.max_sge);
-  const uint32_t lead = options.may_frame ? 1 : 0;
-  ibv_qp_init_attr wanted = {};
-  wanted.qp_type = IBV_QPT_RC;
-  wanted.sq_sig_all = 1;
-  wanted.cap.max_send_wr = std::clamp(options.max_sends, 1u, most_requests);
-  wanted.cap.max_recv_wr = std::clamp(options.max_receives, 1u, most_requests);
-  wanted.cap.max_send_sge = std::clamp(options.max_send_segments + lead, 1u, most_segments);
-  wanted.cap.max_recv_sge = std::clamp(options.max_receive_segments + lead, 1u, most_segments);
-  reserved_[kSends] = wanted.cap.max_send_wr;
-  reserved_[kReceives] = wanted.cap.max_recv_wr;
-  if (options.shared != nullptr) {
-    wanted.srq = options.shared->handle();
-    wanted.cap.max_recv_wr = 0;
-  }
-  for (int i = 0; i < 2; ++i) {
-    numbers_[i] = i == kReceives && options.shared != nullptr
-                      ? options.queues[i]->ReserveShared(*options.shared)
-                      : options.queues[i]->Reserve(reserved_[i]);
-    if (numbers_[i] < 0) return absl::ResourceExhaustedError("no room for completions");
-  }
-  WorkQueue* const queues[2] = {sends, receives};
-  if (options.may_frame) {
+absl::Status Connection::TakePair(DevicePair pair, const ConnectionPlace& place) {
+  const absl::Status status = pair.Join(id_);
+  if (!status.ok()) return status;
+  pair_ = std::move(pair);
+  device_.AddPair(pair_.handle(), this);
+  memory_ = place.memory;
+  ended_ = place.ended;
+  if (place.may_frame) {
     for (int i = 0; i < 2; ++i) {
-      if (!frames_[i].Allocate(options.domain->bounces(), queues[i]->slots())) {
+      if (!frames_[i].Allocate(options().domain->bounces(), place.queues[i]->slots())) {
         return absl::ResourceExhaustedError("no memory for frames");
       }
     }
-    early_.reserve(queues[kReceives]->slots());
+    early_.reserve(place.queues[kReceives]->slots());
   }
-  wanted.send_cq = options.queues[kSends]->handle(numbers_[kSends]);
-  wanted.recv_cq = options.queues[kReceives]->handle(numbers_[kReceives]);
-  absl::Status status = CreatePair(wanted);
-  if (!status.ok()) return status;
-  if (options.shared != nullptr) options.shared->Join(pair_->qp_num, this);
+  if (options().shared != nullptr) options().shared->Join(pair_.handle()->qp_num, this);
   for (int i = 0; i < 2; ++i) {
-    PassLockHolder guard(&options_.queues[i]->lock);
-    queues_[i] = queues[i];
+    PassLockHolder guard(&options().queues[i]->lock);
+    queues_[i] = place.queues[i];
   }
   return absl::OkStatus();
-}
-
-// A device may have room for fewer requests with inline bytes or many segments (mlx5).
-absl::Status Connection::CreatePair(ibv_qp_init_attr wanted) {
-  ibv_qp_cap inlined = wanted.cap;
-  inlined.max_inline_data = device_.max_inline();
-  ibv_qp_cap few = wanted.cap;
-  few.max_send_sge = std::min(few.max_send_sge, kFewSegments);
-  few.max_recv_sge = std::min(few.max_recv_sge, kFewSegments);
-  int error = 0;
-  for (const ibv_qp_cap& cap : {inlined, wanted.cap, few}) {
-    ibv_qp_init_attr attempt = wanted;
-    attempt.cap = cap;
-    if (rdma_create_qp(id_, options_.domain->handle, &attempt) == 0) {
-      pair_ = id_->qp;
-      device_.AddPair(pair_, this);
-      max_inline_ = std::min(cap.max_inline_data, attempt.cap.max_inline_data);  // what is granted
-      send_depth_ = cap.max_send_wr;
-      max_segments_[kSends] = cap.max_send_sge;
-      max_segments_[kReceives] = cap.max_recv_sge;
-      return absl::OkStatus();
-    }
-    error = errno;
-    if (error != EINVAL && error != ENOMEM) break;
-  }
-  Log(LogLevel::kDebug, device_.name(), ": rdma_create_qp: errno ", error);
-  // If it is not for its size, the id's connection is over.
-  wanted.cap = few;
-  if (error == EINVAL && CanMake(options_.domain->handle, wanted)) {
-    return absl::AbortedError("the peer has given up");
-  }
-  return ErrnoStatus(error, "rdma_create_qp");
 }
 
 ibv_qp_state Connection::PairState() const {
   ibv_qp_attr attributes = {};
   ibv_qp_init_attr initial = {};
-  if (pair_ == nullptr || ibv_query_qp(pair_, &attributes, IBV_QP_STATE, &initial) != 0) {
+  if (pair() == nullptr || ibv_query_qp(pair(), &attributes, IBV_QP_STATE, &initial) != 0) {
     return IBV_QPS_UNKNOWN;
   }
   return attributes.qp_state;
@@ -189,13 +124,13 @@ ibv_qp_state Connection::PairState() const {
 bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {
   std::vector<Landing> bounces(count);
   for (Landing& bounce : bounces) {
-    bounce.memory = options_.domain->bounces().Take(bytes);
+    bounce.memory = options().domain->bounces().Take(bytes);
     if (bounce.memory.memory == nullptr) {
-      for (Landing& taken : bounces) options_.domain->bounces().GiveBack(taken.memory);
+      for (Landing& taken : bounces) options().domain->bounces().GiveBack(taken.memory);
       return false;
     }
   }
-  PassLockHolder guard(&options_.queues[kReceives]->lock);
+  PassLockHolder guard(&options().queues[kReceives]->lock);
   bounces_ = std::move(bounces);
   queues_[kReceives]->Set(WorkQueue::kBounced);
   for (uint32_t slot = 0; slot < bounces_.size(); ++slot) PostBounce(slot);
@@ -223,7 +158,7 @@ bool Connection::PostBounce(uint32_t slot) {
   request.sg_list = segments;
   request.num_sge = count;
   ibv_recv_wr* bad;
-  if (ibv_post_recv(pair_, &request, &bad) != 0) return false;
+  if (ibv_post_recv(pair(), &request, &bad) != 0) return false;
   Posted(kReceives, 1);
   return true;
 }
@@ -318,9 +253,9 @@ void Connection::NudgeLater() {
 
 void Connection::Nudge() {
   nudge_timer_ = 0;
-  if (!connected_ || buried_ || stopping_ || pair_ == nullptr) return;
+  if (!connected_ || buried_ || stopping_ || pair() == nullptr) return;
   {
-    PassLockHolder guard(&options_.queues[kSends]->lock);
+    PassLockHolder guard(&options().queues[kSends]->lock);
     // What fills the queue will do as well.
     if (queues_[kSends] != nullptr && SendRoom() != 0) {
       ibv_send_wr request = {};
@@ -329,7 +264,7 @@ void Connection::Nudge() {
       request.send_flags = IBV_SEND_SIGNALED;
       request.wr.rdma.rkey = kNobodysKey;
       ibv_send_wr* bad;
-      if (ibv_post_send(pair_, &request, &bad) == 0) Posted(kSends, 1);
+      if (ibv_post_send(pair(), &request, &bad) == 0) Posted(kSends, 1);
     }
   }
   if (++nudges_ < static_cast<int>(std::size(kNudges))) NudgeLater();
@@ -368,15 +303,15 @@ void Connection::Stop(bool established) {
   unstopped_ = half_open();
   if (unstopped_) return;
   if (established) rdma_disconnect(id_);
-  if (pair_ == nullptr) return;
+  if (pair() == nullptr) return;
   ibv_qp_attr attributes = {};
   attributes.qp_state = IBV_QPS_ERR;
-  ibv_modify_qp(pair_, &attributes, IBV_QP_STATE);
+  ibv_modify_qp(pair(), &attributes, IBV_QP_STATE);
   HarvestAll();
 }
 
 void Connection::HarvestAll() {
-  for (const std::shared_ptr<CompletionCore>& queue : options_.queues) {
+  for (const std::shared_ptr<CompletionCore>& queue : options().queues) {
     if (queue == nullptr) continue;
     PassLockHolder guard(&queue->lock);
     for (int passes = 0; passes < kHarvests && queue->Harvest(); ++passes) {
@@ -385,7 +320,7 @@ void Connection::HarvestAll() {
 }
 
 void Connection::Release(Direction direction, bool keep) {
-  CompletionCore* const core = options_.queues[direction].get();
+  CompletionCore* const core = options().queues[direction].get();
   if (core == nullptr) return;  // no pair was made
   {
     PassLockHolder guard(&core->lock);

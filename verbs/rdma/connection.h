@@ -1,5 +1,5 @@
-// One connection, or one attempt: librdmacm's id and the device's queue pair, made for it and
-// buried with it; but the id may stay to tell the peer (farewell.h). The queue pair of
+// One connection, or one attempt: librdmacm's id and the device's queue pair (device_pair.h), which
+// are buried with it; but the id may stay to tell the peer (farewell.h). The queue pair of
 // verbs/device.h is there before and afterwards.
 //
 // Owner: a QueuePair, or an undecided request. The owner gives it up with Bury, at once and from
@@ -28,50 +28,15 @@
 #include "verbs/rdma/aside.h"
 #include "verbs/rdma/completion_queue.h"
 #include "verbs/rdma/device.h"
+#include "verbs/rdma/device_pair.h"
 #include "verbs/rdma/frame_slots.h"
 #include "verbs/rdma/memory.h"
+#include "verbs/rdma/work_id.h"
 #include "verbs/rdma/work_queue.h"
 
 namespace viaduct::verbs::rdma {
 
 class Connection;
-class SharedReceiveCore;
-struct SharedReceive;
-
-enum Direction { kSends = 0, kReceives = 1 };
-
-// What a work request's wr_id says. Connections and shared receives are aligned to 8.
-class WorkId {
- public:
-  static uint64_t Of(Connection* connection, Direction direction) {
-    return reinterpret_cast<uint64_t>(connection) | direction;
-  }
-  // Of a read for the send queue.
-  static uint64_t OfRead(Connection* connection) { return Of(connection, kSends) | kRead; }
-  static uint64_t OfShared(SharedReceive* receive) {
-    return reinterpret_cast<uint64_t>(receive) | kShared;
-  }
-  // Of a connection's own write that says nothing.
-  static uint64_t OfNudge(Connection* connection) {
-    return reinterpret_cast<uint64_t>(connection) | kNudge;
-  }
-  // Of a shared receive, or a nudge.
-  static bool IsSpecial(uint64_t id) { return (id & kShared) != 0; }
-  static bool IsNudge(uint64_t id) { return (id & kNudge) == kNudge; }
-  static Connection* ConnectionOf(uint64_t id) {
-    return reinterpret_cast<Connection*>(id & ~uint64_t{7});
-  }
-  static Direction DirectionOf(uint64_t id) { return static_cast<Direction>(id & 1); }
-  static bool IsRead(uint64_t id) { return (id & kRead) != 0; }
-  static SharedReceive* SharedOf(uint64_t id) {
-    return reinterpret_cast<SharedReceive*>(id & ~uint64_t{7});
-  }
-
- private:
-  static constexpr uint64_t kShared = 2;
-  static constexpr uint64_t kRead = 4;
-  static constexpr uint64_t kNudge = kShared | kRead;
-};
 
 // Called on the control thread.
 class ConnectionOwner {
@@ -89,17 +54,12 @@ class ConnectionOwner {
   ~ConnectionOwner() = default;
 };
 
-struct PairOptions {
-  std::shared_ptr<DomainCore> domain;
-  std::shared_ptr<CompletionCore> queues[2];
-  std::shared_ptr<SharedReceiveCore> shared;  // may be null
+// The pair of verbs/device.h that has it.
+struct ConnectionPlace {
+  WorkQueue* queues[2] = {nullptr, nullptr};  // sends and receives
   Memory* memory = nullptr;
   std::atomic<bool>* ended = nullptr;  // set before anything is flushed that nobody stopped
-  uint32_t max_sends = 0;              // of the device's queue
-  uint32_t max_receives = 0;
-  uint32_t max_send_segments = 1;
-  uint32_t max_receive_segments = 1;
-  bool may_frame = false;  // messages may have frames: see SetFramed
+  bool may_frame = false;              // messages may have frames: see SetFramed
 };
 
 class alignas(8) Connection final : public CmHandler, public QpHandler {
@@ -110,7 +70,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
 
   Device& device() const { return device_; }
   rdma_cm_id* id() const { return id_; }
-  ibv_qp* pair() const { return pair_; }
+  ibv_qp* pair() const { return pair_.handle(); }
   // As the device has it; IBV_QPS_UNKNOWN without a pair, or where it does not say.
   ibv_qp_state PairState() const;
 
@@ -119,8 +79,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // Null after Bury.
   ConnectionOwner* owner();
 
-  // Makes the device's queue pair, into whose completions `queues` are looked up.
-  absl::Status MakePair(const PairOptions& options, WorkQueue* sends, WorkQueue* receives);
+  // From now on it has the device's queue pair, whose completions are those of the place's queues.
+  // Aborted: the peer has given up.
+  absl::Status TakePair(DevicePair pair, const ConnectionPlace& place);
   // Receives go into memory of our own, `count` messages of at most `bytes`, and from there to the
   // oldest receive; false: no memory.
   bool ReceiveIntoBounces(int count, uint32_t bytes);
@@ -157,12 +118,13 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void Unposted(Direction direction, int64_t count) { Posted(direction, -count); }
   // How many more sends the device takes.
   uint32_t SendRoom() const {
-    return send_depth_ - static_cast<uint32_t>(posted_[kSends].load(std::memory_order_relaxed) -
-                                               seen_[kSends].load(std::memory_order_relaxed));
+    return pair_.max_requests(kSends) -
+           static_cast<uint32_t>(posted_[kSends].load(std::memory_order_relaxed) -
+                                 seen_[kSends].load(std::memory_order_relaxed));
   }
-  uint32_t max_segments(Direction direction) const { return max_segments_[direction]; }
+  uint32_t max_segments(Direction direction) const { return pair_.max_segments(direction); }
   // Of a request, so many bytes go inline at most.
-  uint32_t max_inline() const { return max_inline_; }
+  uint32_t max_inline() const { return pair_.max_inline(); }
 
   // Under the lock of the direction's queue.
   void Complete(Direction direction, const ibv_wc& completion);
@@ -217,8 +179,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   Connection(Device& device, rdma_cm_id* id) : device_(device), id_(id) {}
   ~Connection();
 
-  // With as much of it as the device has room for. Aborted: the peer has given up.
-  absl::Status CreatePair(ibv_qp_init_attr wanted);
+  // What its pair was made for; empty without one.
+  const PairOptions& options() const { return pair_.options(); }
   Framing framing() const { return framing_.load(std::memory_order_relaxed); }
   bool AnswerIsMissing(const WorkRecord& record) const;
   Status ReceiveError(WorkQueue& queue, const WorkRecord& record) const;
@@ -249,7 +211,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // The device says when the pair has taken its last receive from the shared queue, and has not.
   bool AwaitsLastReceive() const {
     const bool received = established_ || accepted_ || connected_;
-    return received && options_.shared != nullptr && pair_ != nullptr &&
+    return received && options().shared != nullptr && pair() != nullptr &&
            device_.tells_last_receive() && !has_last_receive_;
   }
   // iWARP's peer speaks first, and until siw has heard it the kernel ends nothing: it lets who
@@ -277,13 +239,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
 
   Device& device_;
   rdma_cm_id* id_;
-  ibv_qp* pair_ = nullptr;  // of id_, while it has one
-  PairOptions options_;
-  uint32_t max_segments_[2] = {1, 1};
-  uint32_t max_inline_ = 0;
-  uint32_t send_depth_ = 0;
-  int numbers_[2] = {-1, -1};  // of the completion queues' parts
-  uint32_t reserved_[2] = {0, 0};
+  DevicePair pair_;  // of id_
+  Memory* memory_ = nullptr;
+  std::atomic<bool>* ended_ = nullptr;
   FrameSlots frames_[2];
   std::atomic<Framing> framing_{Framing::kUnknown};
   std::vector<ibv_wc> early_;  // messages that came before it was known; under the receives' lock

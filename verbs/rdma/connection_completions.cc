@@ -80,14 +80,14 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
       Break();
     }
   }
-  if (record->opcode == Opcode::kBind) options_.memory->BindDone(pair_);
+  if (record->opcode == Opcode::kBind) memory_->BindDone(pair());
   if (--record->parts == 0) Finish(direction, queue, *record);
 }
 
 // What the device did not see fail: a request that it refused, a message that is no frame.
 void Connection::Break() {
   set_failed();
-  if (options_.ended != nullptr) *options_.ended = true;
+  if (ended_ != nullptr) *ended_ = true;
   Signal(ConnectionOwner::kFailed);
 }
 
@@ -144,7 +144,7 @@ void Connection::NoteFailure(const ibv_wc& completion) {
   }
   // An InfiniBand device flushes by itself only after an error; on iWARP that is how every
   // connection ends, and the connection manager tells which way.
-  if (!stopping_ && options_.ended != nullptr) *options_.ended = true;
+  if (!stopping_ && ended_ != nullptr) *ended_ = true;
   if (completion.status == IBV_WC_WR_FLUSH_ERR && device_.iwarp()) return;
   set_failed();
   Signal(ConnectionOwner::kFailed);
@@ -162,8 +162,8 @@ Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record) cons
   const Segment* const segments = queue.SegmentsOf(record);
   for (uint16_t i = 0; i < record.segments; ++i) {
     if (segments[i].length != 0 &&
-        options_.memory->Resolve(*options_.domain, segments[i].key, segments[i].address,
-                                 segments[i].length, kLocalWrite) == nullptr) {
+        memory_->Resolve(*options().domain, segments[i].key, segments[i].address,
+                         segments[i].length, kLocalWrite) == nullptr) {
       return Status::kLocalProtection;
     }
   }
@@ -173,10 +173,10 @@ Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record) cons
 // The caller holds the lock of the queue's completions: clang cannot name it by the direction.
 void Connection::Finish(Direction direction, WorkQueue& queue,
                         WorkRecord& record) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  options_.domain->bounces().GiveBack(record.bounce);
+  options().domain->bounces().GiveBack(record.bounce);
   queue.Done(record, record.status);
   if (record.status != Status::kSuccess) queue.FlushDoneBehind(record);
-  if (queue.HasNews()) options_.queues[direction]->List(queue);
+  if (queue.HasNews()) options().queues[direction]->List(queue);
   if (direction == kSends) CheckTurn(queue);
 }
 
@@ -184,7 +184,7 @@ void Connection::CheckTurn(WorkQueue& sends) {
   if (sends.open() != 0) return;
   if (sends.Take(WorkQueue::kDrainAwaited)) Signal(ConnectionOwner::kDrained);
   if (!sends.Take(WorkQueue::kBreakAwaited)) return;
-  if (options_.ended != nullptr) *options_.ended = true;
+  if (ended_ != nullptr) *ended_ = true;
   Signal(ConnectionOwner::kFailed);
 }
 
@@ -207,8 +207,8 @@ void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& reco
   }
   if (!flushed) {
     Break();
-  } else if (!stopping_ && options_.ended != nullptr) {
-    *options_.ended = true;
+  } else if (!stopping_ && ended_ != nullptr) {
+    *ended_ = true;
   }
   if (record.parts == 0) Finish(direction, queue, record);
 }
@@ -228,8 +228,8 @@ Status Connection::Walk(const WorkRecord& record, const Segment* segments, uint3
     const uint32_t piece = std::min(length - at, segments[i].length);
     if (piece == 0) continue;
     // All of the segment must be there, as a device asks it.
-    unsigned char* const memory = options_.memory->Resolve(
-        *options_.domain, segments[i].key, segments[i].address, segments[i].length, kLocalWrite);
+    unsigned char* const memory = memory_->Resolve(
+        *options().domain, segments[i].key, segments[i].address, segments[i].length, kLocalWrite);
     if (memory == nullptr) return Status::kLocalProtection;
     copy(memory, at, piece);
     at += piece;
@@ -258,7 +258,7 @@ void Connection::ReceiveBounced(WorkQueue& queue,
   if (completion.status != IBV_WC_SUCCESS) return;
   if (WorkRecord* const record = queue.OldestOpen(); record != nullptr) {
     queue.Done(*record, CopyBounced(queue, *record, slot, completion));
-    if (queue.HasNews()) options_.queues[kReceives]->List(queue);
+    if (queue.HasNews()) options().queues[kReceives]->List(queue);
   } else {
     dropped_.fetch_add(1);
     Signal(ConnectionOwner::kDropped);

@@ -119,9 +119,7 @@ absl::StatusOr<std::unique_ptr<QueuePair>> RdmaContext::CreateQueuePair(
       return absl::InvalidArgumentError("the shared receive queue is in another domain");
     }
   }
-  std::unique_ptr<QueuePair> pair = RdmaQueuePair::Make(device_, memory_, address_, options);
-  if (pair == nullptr) return absl::ResourceExhaustedError("no memory");
-  return pair;
+  return RdmaQueuePair::Make(device_, memory_, address_, options);
 }
 
 absl::StatusOr<std::unique_ptr<Listener>> RdmaContext::Listen(uint16_t port, ListenerSink* sink) {

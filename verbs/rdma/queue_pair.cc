@@ -29,9 +29,8 @@ uint8_t ReadLimit(uint32_t wanted, int device) {
 
 }  // namespace
 
-std::unique_ptr<RdmaQueuePair> RdmaQueuePair::Make(Device& device, Memory& memory,
-                                                   const Address& address,
-                                                   const QueuePairOptions& options) {
+absl::StatusOr<std::unique_ptr<RdmaQueuePair>> RdmaQueuePair::Make(
+    Device& device, Memory& memory, const Address& address, const QueuePairOptions& options) {
   std::unique_ptr<RdmaQueuePair> pair(new RdmaQueuePair(device, memory, address));
   pair->cores_[kSends] = static_cast<RdmaCompletionQueue*>(options.send_queue)->core();
   pair->cores_[kReceives] = static_cast<RdmaCompletionQueue*>(options.receive_queue)->core();
@@ -42,11 +41,33 @@ std::unique_ptr<RdmaQueuePair> RdmaQueuePair::Make(Device& device, Memory& memor
   pair->sink_ = options.sink;
   pair->sends_.context = pair->receives_.context = options.context;
   MutexLock lock(&pair->mutex_);
-  if (!pair->Configure(options)) return nullptr;
+  const absl::Status status = pair->Configure(options);
+  if (!status.ok()) return status;
   return pair;
 }
 
-bool RdmaQueuePair::Configure(const QueuePairOptions& options) {
+absl::Status RdmaQueuePair::Configure(const QueuePairOptions& options) {
+  QueuePairOptions kept = options;
+  kept.max_sends = std::max(kept.max_sends, options_.max_sends);
+  kept.max_receives = std::max(kept.max_receives, options_.max_receives);
+  kept.max_send_segments = std::max(kept.max_send_segments, max_send_segments_);
+  kept.max_receive_segments = std::max(kept.max_receive_segments, max_receive_segments_);
+  const PairOptions wanted = DeviceOptions(kept);
+  // Made while nobody who posts waits for it.
+  DevicePair made;
+  if (next_pair_.handle() == nullptr || next_pair_.options() != wanted) {
+    absl::StatusOr<DevicePair> pair = DevicePair::Make(device_, wanted);
+    if (!pair.ok()) return pair.status();
+    made = *std::move(pair);
+  }
+  if (!TakeOver(kept)) return absl::ResourceExhaustedError("no memory");
+  options_ = kept;
+  pair_options_ = wanted;
+  if (made.handle() != nullptr) next_pair_ = std::move(made);
+  return absl::OkStatus();
+}
+
+bool RdmaQueuePair::TakeOver(const QueuePairOptions& options) {
   SpinLockHolder send_guard(&send_lock_);
   SpinLockHolder receive_guard(&receive_lock_);
   const uint32_t receives =
@@ -62,22 +83,40 @@ bool RdmaQueuePair::Configure(const QueuePairOptions& options) {
     }
   }
   // All that needs memory comes first: a pair is of one domain or of the other.
-  const uint32_t send_segments = std::max(options.max_send_segments, max_send_segments_);
-  const uint32_t receive_segments = std::max(options.max_receive_segments, max_receive_segments_);
-  kept_segments_.resize(send_segments);
-  send_segments_.resize(1 + std::max(send_segments, 1u));
-  receive_segments_.resize(1 + std::max(receive_segments, 1u));
-  max_send_segments_ = send_segments;
-  max_receive_segments_ = receive_segments;
+  kept_segments_.resize(options.max_send_segments);
+  send_segments_.resize(1 + std::max(options.max_send_segments, 1u));
+  receive_segments_.resize(1 + std::max(options.max_receive_segments, 1u));
+  max_send_segments_ = options.max_send_segments;
+  max_receive_segments_ = options.max_receive_segments;
   domain_ = static_cast<Domain*>(options.domain)->core();
   no_receive_ = options.no_receive;
-  QueuePairOptions kept = options;
-  kept.max_sends = std::max(kept.max_sends, options_.max_sends);
-  kept.max_receives = std::max(kept.max_receives, options_.max_receives);
-  kept.max_send_segments = max_send_segments_;
-  kept.max_receive_segments = max_receive_segments_;
-  options_ = kept;
   return true;
+}
+
+// Of which some connection may have frames on iWARP, and one that has none does not mind the room.
+PairOptions RdmaQueuePair::DeviceOptions(const QueuePairOptions& options) const {
+  const bool frames = device_.iwarp() && shared_ == nullptr;
+  const bool drops = options.no_receive == NoReceive::kDrop && shared_ == nullptr;
+  PairOptions wanted;
+  wanted.domain = static_cast<Domain*>(options.domain)->core();
+  for (int i = 0; i < 2; ++i) wanted.queues[i] = cores_[i];
+  wanted.shared = shared_;
+  const uint32_t lead = frames ? 1 : 0;
+  wanted.max_segments[kSends] = options.max_send_segments + lead;
+  wanted.max_segments[kReceives] = options.max_receive_segments + lead;
+  // A read has the most parts: on iWARP one for each segment, else perhaps one for a few. There a
+  // confirmed request has one more, and so has a write with immediate data.
+  const uint32_t segments = std::max(options.max_send_segments, 1u);
+  const uint32_t most_at_once = std::min(device_.max_read_segments(), kFewSegments);
+  const uint32_t most_parts =
+      (segments + most_at_once - 1) / most_at_once + (device_.iwarp() ? 1 : 0) + (frames ? 1 : 0);
+  // One with all its parts fits in any case.
+  const uint32_t usual_parts = device_.iwarp() ? std::min(most_parts, kMaxParts) : 1;
+  uint32_t sends = std::max(std::max(options.max_sends, 1u) * usual_parts, most_parts);
+  if (device_.manager() == Manager::kSiw) ++sends;  // for a nudge
+  wanted.max_requests[kSends] = sends;
+  wanted.max_requests[kReceives] = drops ? kDropBounces : std::max(options.max_receives, 1u);
+  return wanted;
 }
 
 RdmaQueuePair::~RdmaQueuePair() {
@@ -98,7 +137,7 @@ RdmaQueuePair::~RdmaQueuePair() {
 absl::Status RdmaQueuePair::Modify(const QueuePairOptions& options) {
   MutexLock lock(&mutex_);
   if (state_ != State::kIdle) return absl::FailedPreconditionError("not idle");
-  return Configure(options) ? absl::OkStatus() : absl::ResourceExhaustedError("no memory");
+  return Configure(options);
 }
 
 // ------------------------------------------------------------------------------------ connecting
@@ -206,27 +245,19 @@ rdma_conn_param RdmaQueuePair::Parameters() const {
 }
 
 absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try {
-  PairOptions wanted;
-  wanted.may_frame = may_frame;
-  wanted.domain = domain_;
-  for (int i = 0; i < 2; ++i) wanted.queues[i] = cores_[i];
-  wanted.shared = shared_;
-  wanted.memory = &memory_;
-  wanted.ended = &ended_;
-  wanted.max_send_segments = options_.max_send_segments;
-  wanted.max_receive_segments = options_.max_receive_segments;
-  // A read has the most parts: on iWARP one for each segment, else perhaps one for a few. There a
-  // confirmed request has one more, and so has a write with immediate data.
-  const uint32_t segments = std::max(options_.max_send_segments, 1u);
-  const uint32_t most_at_once = std::min(device_.max_read_segments(), kFewSegments);
-  const uint32_t most_parts = (segments + most_at_once - 1) / most_at_once +
-                              (device_.iwarp() ? 1 : 0) + (may_frame ? 1 : 0);
-  // One with all its parts fits in any case.
-  const uint32_t usual_parts = device_.iwarp() ? std::min(most_parts, kMaxParts) : 1;
-  wanted.max_sends = std::max(std::max(options_.max_sends, 1u) * usual_parts, most_parts);
-  if (device_.manager() == Manager::kSiw) ++wanted.max_sends;  // for a nudge
-  wanted.max_receives = drops() ? kDropBounces : std::max(options_.max_receives, 1u);
-  absl::Status status = connection.MakePair(wanted, &sends_, &receives_);
+  DevicePair pair = std::move(next_pair_);
+  if (pair.handle() == nullptr) {
+    absl::StatusOr<DevicePair> made = DevicePair::Make(device_, pair_options_);
+    if (!made.ok()) return made.status();
+    pair = *std::move(made);
+  }
+  ConnectionPlace place;
+  place.queues[kSends] = &sends_;
+  place.queues[kReceives] = &receives_;
+  place.memory = &memory_;
+  place.ended = &ended_;
+  place.may_frame = may_frame;
+  const absl::Status status = connection.TakePair(std::move(pair), place);
   if (!status.ok()) return status;
   SpinLockHolder guard(&receive_lock_);
   {

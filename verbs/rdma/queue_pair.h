@@ -1,5 +1,5 @@
 // The queue pair of verbs/device.h: its states and work queues. What the device has of it is a
-// Connection, made for each attempt.
+// DevicePair, of which each connection has its own: a Connection, made for each attempt.
 //
 // Locks, in this order: mutex_ (states), send_lock_, receive_lock_ (posting), the locks of the
 // completion queues, Memory's. None is held while a sink is called.
@@ -15,11 +15,14 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/rdma/connection.h"
 #include "verbs/rdma/device.h"
+#include "verbs/rdma/device_pair.h"
 #include "verbs/rdma/memory.h"
 #include "verbs/rdma/work_queue.h"
 
@@ -36,9 +39,11 @@ inline uint64_t TotalLength(absl::Span<const Segment> segments) {
 
 class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
  public:
-  // What is asked of `options` was checked. Null: no memory.
-  static std::unique_ptr<RdmaQueuePair> Make(Device& device, Memory& memory, const Address& address,
-                                             const QueuePairOptions& options);
+  // What is asked of `options` was checked. ResourceExhausted: there is no memory, or the device
+  // has not another pair.
+  static absl::StatusOr<std::unique_ptr<RdmaQueuePair>> Make(Device& device, Memory& memory,
+                                                             const Address& address,
+                                                             const QueuePairOptions& options);
   ~RdmaQueuePair() override;
 
   PostResult PostSend(const SendRequest& request) override;
@@ -73,9 +78,13 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   RdmaQueuePair(Device& device, Memory& memory, const Address& address)
       : device_(device), memory_(memory), address_(address) {}
 
-  // Takes options over; mutex_ held. False: no memory.
-  bool Configure(const QueuePairOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes the device's pair and gives it the receives. `may_frame`: messages may have frames.
+  // Takes options over, and has the device's pair for them; otherwise everything is as before.
+  absl::Status Configure(const QueuePairOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The posters' part of that. False: no memory.
+  bool TakeOver(const QueuePairOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PairOptions DeviceOptions(const QueuePairOptions& options) const;
+  // Gives the connection the device's pair, and that the receives. `may_frame`: messages may have
+  // frames.
   absl::Status Prepare(Connection& connection, bool may_frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ImmediateForm immediate_form();
@@ -217,6 +226,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   QueuePairOptions options_ ABSL_GUARDED_BY(mutex_);
+  PairOptions pair_options_ ABSL_GUARDED_BY(mutex_);  // options_ in the device's words
+  // The next connection's. Empty: it is made when the route is known.
+  DevicePair next_pair_ ABSL_GUARDED_BY(mutex_);
   Connection* connection_ ABSL_GUARDED_BY(mutex_) = nullptr;
   Address peer_ ABSL_GUARDED_BY(mutex_);  // of a dial
   uint16_t peer_port_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,0 +1,116 @@
+#include "verbs/rdma/device_pair.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "verbs/base/log.h"
+#include "verbs/rdma/errors.h"
+#include "verbs/rdma/shared_receive_queue.h"
+
+namespace viaduct::verbs::rdma {
+
+absl::StatusOr<DevicePair> DevicePair::Make(Device& device, const PairOptions& options) {
+  const uint32_t most_requests = static_cast<uint32_t>(device.limits().max_qp_wr);
+  const uint32_t most_segments = static_cast<uint32_t>(device.limits().max_sge);
+  DevicePair pair;
+  pair.options_ = options;
+  for (int i = 0; i < 2; ++i) {
+    pair.cap_[i].requests = std::clamp(options.max_requests[i], 1u, most_requests);
+    pair.cap_[i].segments = std::clamp(options.max_segments[i], 1u, most_segments);
+  }
+  if (!pair.Reserve()) return absl::ResourceExhaustedError("no room for completions");
+  const absl::Status status = pair.Create(device);
+  if (!status.ok()) return status;
+  return pair;
+}
+
+bool DevicePair::Reserve() {
+  for (int i = 0; i < 2; ++i) {
+    numbers_[i] = i == kReceives && options_.shared != nullptr
+                      ? options_.queues[i]->ReserveShared(*options_.shared)
+                      : options_.queues[i]->Reserve(cap_[i].requests);
+    if (numbers_[i] < 0) return false;
+  }
+  return true;
+}
+
+// A device may have room for fewer requests with inline bytes or many segments (mlx5).
+absl::Status DevicePair::Create(Device& device) {
+  ibv_qp_init_attr wanted = {};
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.sq_sig_all = 1;
+  wanted.send_cq = options_.queues[kSends]->handle(numbers_[kSends]);
+  wanted.recv_cq = options_.queues[kReceives]->handle(numbers_[kReceives]);
+  wanted.cap.max_send_wr = cap_[kSends].requests;
+  wanted.cap.max_recv_wr = cap_[kReceives].requests;
+  wanted.cap.max_send_sge = cap_[kSends].segments;
+  wanted.cap.max_recv_sge = cap_[kReceives].segments;
+  if (options_.shared != nullptr) {
+    wanted.srq = options_.shared->handle();
+    wanted.cap.max_recv_wr = 0;
+  }
+  ibv_qp_cap inlined = wanted.cap;
+  inlined.max_inline_data = device.max_inline();
+  ibv_qp_cap few = wanted.cap;
+  few.max_send_sge = std::min(few.max_send_sge, kFewSegments);
+  few.max_recv_sge = std::min(few.max_recv_sge, kFewSegments);
+  int error = 0;
+  for (const ibv_qp_cap& cap : {inlined, wanted.cap, few}) {
+    ibv_qp_init_attr attempt = wanted;
+    attempt.cap = cap;
+    handle_ = ibv_create_qp(options_.domain->handle, &attempt);
+    if (handle_ != nullptr) {
+      max_inline_ = std::min(cap.max_inline_data, attempt.cap.max_inline_data);  // what is granted
+      cap_[kSends].segments = cap.max_send_sge;
+      cap_[kReceives].segments = cap.max_recv_sge;
+      return absl::OkStatus();
+    }
+    error = errno;
+    if (error != EINVAL && error != ENOMEM) break;
+  }
+  Log(LogLevel::kDebug, device.name(), ": ibv_create_qp: errno ", error);
+  return ErrnoStatus(error, "ibv_create_qp");
+}
+
+// As rdma_create_qp does it with a pair that it has made.
+absl::Status DevicePair::Join(rdma_cm_id* id) {
+  ibv_qp_attr attributes = {};
+  attributes.qp_state = IBV_QPS_INIT;
+  int mask = 0;
+  if (rdma_init_qp_attr(id, &attributes, &mask) != 0) {
+    if (errno == EINVAL) return absl::AbortedError("the peer has given up");
+    return ErrnoStatus(errno, "rdma_init_qp_attr");
+  }
+  if (const int error = ibv_modify_qp(handle_, &attributes, mask); error != 0) {
+    return ErrnoStatus(error, "ibv_modify_qp");
+  }
+  id->qp = handle_;
+  return absl::OkStatus();
+}
+
+void DevicePair::Destroy() {
+  if (handle_ != nullptr) ibv_destroy_qp(std::exchange(handle_, nullptr));
+}
+
+DevicePair::~DevicePair() {
+  Destroy();
+  for (int i = 0; i < 2; ++i) {
+    if (numbers_[i] < 0) continue;
+    if (i == kReceives && options_.shared != nullptr) {
+      options_.queues[i]->ReleaseShared(*options_.shared);
+    } else {
+      options_.queues[i]->Release(numbers_[i], cap_[i].requests);
+    }
+  }
+}
+
+void DevicePair::Swap(DevicePair& other) noexcept {
+  std::swap(handle_, other.handle_);
+  std::swap(options_, other.options_);
+  std::swap(cap_, other.cap_);
+  std::swap(max_inline_, other.max_inline_);
+  std::swap(numbers_, other.numbers_);
+}
+
+}  // namespace viaduct::verbs::rdma

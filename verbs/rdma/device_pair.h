@@ -1,0 +1,85 @@
+// DevicePair: the device's queue pair of one connection, and the room for its completions. It is
+// made with the queue pair of verbs/device.h, so that who creates that hears if the device has no
+// more of them, and who connects does not wait for it; a later connection's is made when its route
+// is known.
+//
+// Empty when it was made without a device, or moved from. One owner, who sees to threads.
+#ifndef VIADUCT_VERBS_RDMA_DEVICE_PAIR_H_
+#define VIADUCT_VERBS_RDMA_DEVICE_PAIR_H_
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "verbs/rdma/completion_queue.h"
+#include "verbs/rdma/device.h"
+#include "verbs/rdma/memory.h"
+#include "verbs/rdma/work_id.h"
+
+namespace viaduct::verbs::rdma {
+
+class SharedReceiveCore;
+
+// What is asked of it. A device that has not room for all gives fewer inline bytes, or segments.
+struct PairOptions {
+  std::shared_ptr<DomainCore> domain;
+  std::shared_ptr<CompletionCore> queues[2];  // where its completions are looked up
+  std::shared_ptr<SharedReceiveCore> shared;  // may be null
+  uint32_t max_requests[2] = {1, 1};
+  uint32_t max_segments[2] = {1, 1};
+
+  bool operator==(const PairOptions&) const = default;
+};
+
+class DevicePair {
+ public:
+  // ResourceExhausted: the device, or one of its completion queues, has no room for it.
+  static absl::StatusOr<DevicePair> Make(Device& device, const PairOptions& options);
+  DevicePair() = default;
+  DevicePair(DevicePair&& other) noexcept { Swap(other); }
+  DevicePair& operator=(DevicePair&& other) noexcept {
+    DevicePair old;
+    old.Swap(*this);
+    Swap(other);
+    return *this;
+  }
+  ~DevicePair();
+
+  ibv_qp* handle() const { return handle_; }
+  const PairOptions& options() const { return options_; }
+  // Requests of a direction that the device takes, and of each the segments and the inline bytes.
+  uint32_t max_requests(Direction direction) const { return cap_[direction].requests; }
+  uint32_t max_segments(Direction direction) const { return cap_[direction].segments; }
+  uint32_t max_inline() const { return max_inline_; }
+
+  // Becomes the pair of `id`, to which receives may be posted. Aborted: that has ended, the peer
+  // has given up.
+  absl::Status Join(rdma_cm_id* id);
+  // The device's is no more; the room for its completions stays until this ends.
+  void Destroy();
+
+ private:
+  struct Capacity {
+    uint32_t requests = 0;
+    uint32_t segments = 1;
+  };
+
+  // Room for its completions. False: there is none.
+  bool Reserve();
+  absl::Status Create(Device& device);
+  void Swap(DevicePair& other) noexcept;
+
+  ibv_qp* handle_ = nullptr;
+  PairOptions options_;
+  Capacity cap_[2];
+  uint32_t max_inline_ = 0;
+  int numbers_[2] = {-1, -1};  // of the completion queues' parts
+};
+
+}  // namespace viaduct::verbs::rdma
+
+#endif  // VIADUCT_VERBS_RDMA_DEVICE_PAIR_H_
