@@ -202,6 +202,7 @@ Error EventDispatcher::Dequeue(Event* event) {
     return InvalidState(StateDetail::kDispatcherHasWaiter);
   }
   if (IsPlainlyEmpty()) {
+    adapter_->executor().GiveWay();
     counts_.Add(DispatcherCount::kDequeues);
     counts_.Add(DispatcherCount::kDequeuesEmpty);
     return Code::kQueueEmpty;

@@ -1,12 +1,30 @@
 // What a dispatcher does by itself; what the interfaces show of it is in tests/conformance.
 #include "dat/core/event_dispatcher.h"
 
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstdint>
 
 #include "dat/core/interface_adapter.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
+#include "verbs/base/busy_control_thread.h"
+#include "verbs/base/clock.h"
 #include "verbs/base/pass_lock.h"
+
+namespace {
+
+thread_local int yields = 0;
+
+}  // namespace
+
+// In place of libc's.
+extern "C" int sched_yield() noexcept {
+  ++yields;
+  return static_cast<int>(syscall(SYS_sched_yield));
+}
 
 namespace viaduct::core {
 namespace {
@@ -34,6 +52,26 @@ TEST_F(EventDispatcherTest, APollWithoutCompletionsWaitsForNobody) {
     const verbs::PassLockHolder held(&dispatcher->device_queue().lock());
     EXPECT_EQ(dispatcher->Dequeue(&event).code, Code::kQueueEmpty) << stream;
   }
+}
+
+// A poll in vain offers its processor to the control thread, but only while that has work.
+TEST_F(EventDispatcherTest, APollInVainGivesWayToTheControlThread) {
+  Ref<EventDispatcher> dispatcher;
+  ASSERT_TRUE(
+      EventDispatcher::Create(*adapter_, kLength, kConnectionStream, false, &dispatcher).ok());
+  const auto yields_in_a_poll = [&] {
+    Event event;
+    const int before = yields;
+    EXPECT_EQ(dispatcher->Dequeue(&event).code, Code::kQueueEmpty);
+    return yields - before;
+  };
+  {
+    verbs::BusyControlThread busy;
+    EXPECT_EQ(yields_in_a_poll(), 1);
+  }
+  // It falls asleep soon.
+  const verbs::Nanos end = verbs::MonotonicNow() + 20 * verbs::kNanosPerSecond;
+  while (yields_in_a_poll() != 0) ASSERT_LT(verbs::MonotonicNow(), end);
 }
 
 }  // namespace

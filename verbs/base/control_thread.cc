@@ -1,5 +1,6 @@
 #include "verbs/base/control_thread.h"
 
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <time.h>
 
@@ -408,6 +409,12 @@ void ControlThread::RunAndWait(absl::FunctionRef<void()> task) {
   if (OnExecutor()) return task();
   AwaitedTask awaited(task);
   if (Post(awaited)) Drain();  // it runs in the round that this one waits for, or before
+}
+
+// A thread that wakes up mostly gets the processor of one that polls there, but not one that was
+// preempted at work: it waits until the other's time is over, which is milliseconds.
+void ControlThread::GiveWay() {
+  if (alive() && !asleep_.load(std::memory_order_relaxed)) sched_yield();
 }
 
 std::unique_ptr<Parker> ControlThread::NewParker() { return std::make_unique<FutexParker>(); }

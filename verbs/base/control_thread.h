@@ -55,6 +55,7 @@ class ControlThread final : public EventLoop {
   bool Cancel(TimerId timer) override;
   bool OnExecutor() const override;
   void Drain() override;
+  void GiveWay() override;
   std::unique_ptr<Parker> NewParker() override;
 
   void RunAndWait(absl::FunctionRef<void()> task) override;
@@ -125,7 +126,7 @@ class ControlThread final : public EventLoop {
   std::vector<std::function<void()>> exit_hooks_ ABSL_GUARDED_BY(mutex_);
   // The Watched or Tick whose function runs now.
   const void* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> asleep_{false};  // written under mutex_
   // Asleep without a tick to come: Ticker::Start has to wake the loop.
   std::atomic<bool> ticks_asleep_{false};
   std::atomic<bool> alive_{false};

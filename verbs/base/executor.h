@@ -52,6 +52,10 @@ class Executor : public Clock {
   // it returns at once.
   virtual void Drain() = 0;
 
+  // The caller polls in vain, perhaps for what the executor is at work on: if that waits for the
+  // caller's processor it has it first. Any thread; no system call while the executor sleeps.
+  virtual void GiveWay() {}
+
   virtual std::unique_ptr<Parker> NewParker() = 0;
 };
 
