@@ -240,7 +240,10 @@ void Connection::OnCmEvent(const CmEvent& event) {
   }
   if (ConnectionOwner* const owner = this->owner()) {
     owner->OnConnectionEvent(*this, event);
-  } else if (buried_ && awaited) {
+  } else if (requested_ && !accepted_ && !buried_) {
+    Log(LogLevel::kDebug, device_.name(), ": a request has gone: ", rdma_event_str(event.type));
+    gone_ = true;
+  } else if (awaited) {
     TryToDestroy(0);
   }
 }

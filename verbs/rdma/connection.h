@@ -2,8 +2,9 @@
 // are buried with it; but the id may stay to tell the peer (farewell.h). The queue pair of
 // verbs/device.h is there before and afterwards.
 //
-// Owner: a QueuePair, or an undecided request. The owner gives it up with Bury, at once and from
-// any thread; the control thread destroys it when the device has nothing left to complete.
+// Owner: a QueuePair, which hears of everything; a request that is not decided has it as well, and
+// is not told. Who has it gives it up with Bury, at once and from any thread; the control thread
+// destroys it when the device has nothing left to complete.
 #ifndef VIADUCT_VERBS_RDMA_CONNECTION_H_
 #define VIADUCT_VERBS_RDMA_CONNECTION_H_
 
@@ -76,8 +77,10 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
 
   // From now on signals and events go there.
   void SetOwner(ConnectionOwner* owner);
-  // Null after Bury.
+  // Null before that, and after Bury.
   ConnectionOwner* owner();
+  // Of a request that is not decided: something was heard, so the peer has gone.
+  bool gone() const { return gone_; }
 
   // From now on it has the device's queue pair, whose completions are those of the place's queues.
   // Aborted: the peer has given up.
@@ -176,7 +179,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
     bool leads = false;  // a frame's slot is in front of it
   };
 
-  Connection(Device& device, rdma_cm_id* id) : device_(device), id_(id) {}
+  Connection(Device& device, rdma_cm_id* id)
+      : device_(device), requested_(id != nullptr), id_(id) {}
   ~Connection();
 
   // What its pair was made for; empty without one.
@@ -238,6 +242,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void DestroyPair();
 
   Device& device_;
+  const bool requested_;  // by the peer
   rdma_cm_id* id_;
   DevicePair pair_;  // of id_
   Memory* memory_ = nullptr;
@@ -265,6 +270,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   bool connected_ = false;  // control thread: so the last event said
   std::atomic<bool> accepted_{false};
   std::atomic<bool> heard_{false};     // an event came
+  std::atomic<bool> gone_{false};      // when there was no owner
   bool unstopped_ = false;             // it was half open when it was to stop
   bool has_last_receive_ = false;      // control thread
   int nudges_ = 0;                     // control thread

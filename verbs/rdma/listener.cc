@@ -173,26 +173,12 @@ RdmaRequest::RdmaRequest(Device& device, const CmEvent& event)
       peer_port_(ntohs(rdma_get_dst_port(event.id))),
       responder_resources_(event.responder_resources),
       initiator_depth_(event.initiator_depth),
-      private_data_(event.private_data.begin(), event.private_data.end()) {
-  connection_->SetOwner(this);
-}
-
-// The control thread may be in the middle of an event for this request. Accept and Reject do not
-// wait for it: their callers may hold what a sink needs.
-RdmaRequest::~RdmaRequest() {
-  Refuse();
-  if (!device_.loop().OnExecutor()) device_.loop().Drain();
-}
-
-void RdmaRequest::OnConnectionEvent(Connection&, const CmEvent& event) {
-  Log(LogLevel::kDebug, device_.name(), ": a request has gone: ", rdma_event_str(event.type));
-  gone_ = true;
-}
+      private_data_(event.private_data.begin(), event.private_data.end()) {}
 
 absl::Status RdmaRequest::Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) {
   if (connection_ == nullptr) return absl::FailedPreconditionError("the request is decided");
-  absl::Status status = static_cast<RdmaQueuePair&>(pair).Accept(
-      *connection_, gone_, responder_resources_, initiator_depth_, private_data);
+  absl::Status status = static_cast<RdmaQueuePair&>(pair).Accept(*connection_, responder_resources_,
+                                                                 initiator_depth_, private_data);
   if (!absl::IsFailedPrecondition(status)) connection_ = nullptr;
   return status;
 }

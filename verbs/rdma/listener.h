@@ -73,10 +73,10 @@ class RdmaListener final : public Listener, public CmHandler {
   Errand<&RdmaListener::Delete, RdmaListener*> deletion_errand_;
 };
 
-class RdmaRequest final : public IncomingConnection, public ConnectionOwner {
+class RdmaRequest final : public IncomingConnection {
  public:
   RdmaRequest(Device& device, const CmEvent& event);
-  ~RdmaRequest() override;
+  ~RdmaRequest() override { Refuse(); }
 
   const Address& peer_address() const override { return peer_; }
   uint16_t peer_port() const override { return peer_port_; }
@@ -88,15 +88,11 @@ class RdmaRequest final : public IncomingConnection, public ConnectionOwner {
   absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) override;
   absl::Span<const uint8_t> note() const override { return {}; }
 
-  void OnConnectionEvent(Connection& connection, const CmEvent& event) override;
-  void OnSignals(Connection&, uint32_t) override {}
-
  private:
   void Close();
 
   Device& device_;
   Connection* connection_;  // null: decided
-  std::atomic<bool> gone_{false};
   Address peer_;
   Address local_;
   uint16_t peer_port_ = 0;

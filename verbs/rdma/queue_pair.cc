@@ -306,7 +306,7 @@ void RdmaQueuePair::SetTermsForPeer(Connection& connection) {
   }
 }
 
-absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t responder_resources,
+absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_resources,
                                    uint8_t initiator_depth,
                                    absl::Span<const uint8_t> private_data) {
   MutexLock lock(&mutex_);
@@ -318,7 +318,8 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, bool gone, uint8_t re
   parameters.responder_resources = std::min(parameters.responder_resources, responder_resources);
   parameters.initiator_depth = std::min(parameters.initiator_depth, initiator_depth);
   const bool framed = immediate_form() == ImmediateForm::kFramed;
-  const absl::Status status = gone ? absl::AbortedError("") : Prepare(connection, framed);
+  const absl::Status status =
+      connection.gone() ? absl::AbortedError("") : Prepare(connection, framed);
   connection_ = &connection;
   if (!status.ok() && !absl::IsAborted(status)) {
     connection.Refuse();

@@ -66,8 +66,8 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
 
   // Of IncomingConnection::Accept: `connection`, whose request asked for these, becomes this
   // pair's. FailedPrecondition: it is the caller's still. ResourceExhausted: it was refused.
-  absl::Status Accept(Connection& connection, bool gone, uint8_t responder_resources,
-                      uint8_t initiator_depth, absl::Span<const uint8_t> private_data);
+  absl::Status Accept(Connection& connection, uint8_t responder_resources, uint8_t initiator_depth,
+                      absl::Span<const uint8_t> private_data);
 
   void OnConnectionEvent(Connection& connection, const CmEvent& event) override;
   void OnSignals(Connection& connection, uint32_t signals) override;
