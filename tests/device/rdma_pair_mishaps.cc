@@ -109,5 +109,17 @@ TEST_F(PairMishapsTest, WithoutRoomALaterConnectionFails) {
   EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kNoResources);
 }
 
+// Two devices may have one address, and the kernel chooses between them.
+TEST_F(PairMishapsTest, AConnectionOfAnotherDeviceIsNone) {
+  End& from = NewEnd(a());
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  rdma_mock::ConnectElsewhere(true);
+  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
+  EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kNoResources);
+  EXPECT_EQ(requests.count(), 0u);
+}
+
 }  // namespace
 }  // namespace viaduct::verbs

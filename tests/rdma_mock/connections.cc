@@ -76,7 +76,7 @@ void Bind(Id& id, const sockaddr* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().m
   Keep(address, &id.route.addr.src_addr);
   uint16_t& port = PortIn(id.route.addr.src_addr);
   if (port == 0) port = htons(++All().last_port);
-  id.verbs = Verbs();
+  id.verbs = mishaps.elsewhere ? OtherVerbs() : Verbs();
   id.port_num = 1;
 }
 

@@ -17,6 +17,7 @@ void EndMishaps() {
   MissNeighbours(0);
   MissHosts(0);
   MeetStaleConnections(0);
+  ConnectElsewhere(false);
   LoseDisconnects(0);
   GetMessagesStuck(0);
   MeanwhileInMemory(nullptr);
@@ -52,6 +53,8 @@ void MissNeighbours(int count) { mishaps.missed_neighbours = count; }
 void MissHosts(int count) { mishaps.missed_hosts = count; }
 
 void MeetStaleConnections(int count) { mishaps.stale_connections = count; }
+
+void ConnectElsewhere(bool elsewhere) { mishaps.elsewhere = elsewhere; }
 
 void LoseDisconnects(int count) { mishaps.lost_disconnects = count; }
 

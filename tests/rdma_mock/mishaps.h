@@ -35,6 +35,8 @@ void MissNeighbours(int count);
 void MissHosts(int count);
 // So many requests meet a connection that the peer still has with a pair of that number.
 void MeetStaleConnections(int count);
+// Connections are another device's, which has the same address.
+void ConnectElsewhere(bool elsewhere);
 // Nobody listens any more, and who did is not told. As siw may do it; with other devices nobody
 // looks.
 void LoseListeners();

@@ -196,6 +196,8 @@ class OpenKeys {
 
 // The one device, and its asynchronous events.
 ibv_context* Verbs();
+// One that nobody can use, of mock1.
+ibv_context* OtherVerbs();
 void Push(ibv_event_type type, QueuePair& pair);
 OpenKeys& Sinks();
 
@@ -216,6 +218,7 @@ struct Mishaps {
   std::atomic<int> missed_neighbours{0};
   std::atomic<int> missed_hosts{0};
   std::atomic<int> stale_connections{0};
+  std::atomic<bool> elsewhere{false};
   std::atomic<int> lost_disconnects{0};
   std::atomic<int> stuck_messages{0};
   std::atomic<int> spare_regions{-1};  // -1: any number

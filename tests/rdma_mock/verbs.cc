@@ -102,6 +102,16 @@ void Push(ibv_event_type type, QueuePair& pair) {
 
 ibv_context* Verbs() { return &TheDevice().context; }
 
+ibv_context* OtherVerbs() {
+  static Device* const device = [] {
+    Device* const made = new Device;  // leaked, too
+    std::strcpy(made->device.name, "mock1");
+    made->context.device = &made->device;
+    return made;
+  }();
+  return &device->context;
+}
+
 }  // namespace viaduct::rdma_mock
 
 namespace mock = viaduct::rdma_mock;

@@ -75,6 +75,11 @@ absl::Status DevicePair::Create(Device& device) {
 
 // As rdma_create_qp does it with a pair that it has made.
 absl::Status DevicePair::Join(rdma_cm_id* id) {
+  if (id->verbs != handle_->context) {
+    Log(LogLevel::kWarn, handle_->context->device->name, ": the kernel has a connection on ",
+        id->verbs->device->name, " instead; two RDMA devices may have the same address");
+    return absl::ResourceExhaustedError("another device");
+  }
   ibv_qp_attr attributes = {};
   attributes.qp_state = IBV_QPS_INIT;
   int mask = 0;

@@ -57,7 +57,7 @@ class DevicePair {
   uint32_t max_inline() const { return max_inline_; }
 
   // Becomes the pair of `id`, to which receives may be posted. Aborted: that has ended, the peer
-  // has given up.
+  // has given up. ResourceExhausted: it is one of another device.
   absl::Status Join(rdma_cm_id* id);
   // The device's is no more; the room for its completions stays until this ends.
   void Destroy();
