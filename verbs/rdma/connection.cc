@@ -243,7 +243,7 @@ void Connection::OnCmEvent(const CmEvent& event) {
   } else if (requested_ && !accepted_ && !buried_) {
     Log(LogLevel::kDebug, device_.name(), ": a request has gone: ", rdma_event_str(event.type));
     gone_ = true;
-  } else if (awaited) {
+  } else if (buried_ && awaited) {
     TryToDestroy(0);
   }
 }

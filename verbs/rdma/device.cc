@@ -57,16 +57,17 @@ ibv_qp_init_attr SmallestPair(ibv_cq* queue) {
   return pair;
 }
 
-}  // namespace
-
-void MakeNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
-
+// False: errno.
 bool CanMake(ibv_pd* domain, ibv_qp_init_attr wanted) {
   ibv_qp* const pair = ibv_create_qp(domain, &wanted);
   if (pair == nullptr) return false;
   ibv_destroy_qp(pair);
   return true;
 }
+
+}  // namespace
+
+void MakeNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 absl::StatusOr<Device*> Device::Get(ibv_context* verbs, const Address& address, EventLoop& loop) {
   Devices& devices = AllDevices();

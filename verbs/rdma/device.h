@@ -74,9 +74,6 @@ struct DeviceWindows {
 // parts.
 inline constexpr uint32_t kFewSegments = 2;
 
-// Whether a queue pair like that can be made, without a connection. False: errno.
-bool CanMake(ibv_pd* domain, ibv_qp_init_attr wanted);
-
 class Device {
  public:
   // The device behind a context that librdmacm has opened, for `address`.
