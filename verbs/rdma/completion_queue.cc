@@ -44,12 +44,12 @@ CompletionCore::~CompletionCore() {
   for (int i = queue_count_.load(); i-- > 0;) ibv_destroy_cq(queues_[i].handle);
 }
 
-int CompletionCore::Reserve(uint32_t entries) {
+int CompletionCore::Reserve(uint32_t entries, uint32_t more) {
   MutexLock guard(&reserve_mutex_);
-  return ReserveLocked(entries);
+  return ReserveLocked(entries, more);
 }
 
-int CompletionCore::ReserveLocked(uint32_t entries) {
+int CompletionCore::ReserveLocked(uint32_t entries, uint32_t more) {
   const int count = queue_count_.load(std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
     if (queues_[i].size - queues_[i].reserved >= entries) {
@@ -58,11 +58,10 @@ int CompletionCore::ReserveLocked(uint32_t entries) {
     }
   }
   if (count == kMaxQueues) return -1;
-  // Each is larger than those before, so that a queue of many pairs has few; and it holds what is
-  // asked for twice, since mostly a pair's sends and receives complete in one.
+  // Each is larger than those before, so that a queue of many pairs has few.
   const uint32_t most = static_cast<uint32_t>(device_.limits().max_cqe);
-  const uint32_t size =
-      std::min(most, std::max(absl::bit_ceil(2 * entries), kSmallestQueue << std::min(count, 12)));
+  const uint32_t size = std::min(
+      most, std::max(absl::bit_ceil(entries + more), kSmallestQueue << std::min(count, 12)));
   if (size < entries) return -1;
   if (count == 0) channel_.Open();
   Queue& queue = queues_[count];
@@ -87,7 +86,7 @@ void CompletionCore::Release(int number, uint32_t entries) {
 int CompletionCore::ReserveShared(const SharedReceiveCore& receives) {
   MutexLock guard(&reserve_mutex_);
   SharedReservation& reservation = shared_[&receives];
-  if (reservation.pairs == 0) reservation.number = ReserveLocked(receives.depth());
+  if (reservation.pairs == 0) reservation.number = ReserveLocked(receives.depth(), 0);
   if (reservation.number < 0) {
     shared_.erase(&receives);
     return -1;

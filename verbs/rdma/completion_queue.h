@@ -39,8 +39,9 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   ~CompletionCore();  // on the control thread
 
   // Room for that many completions in one of the device's queues, whose number it returns; -1: the
-  // device has none left (a line is logged).
-  int Reserve(uint32_t entries);
+  // device has none left (a line is logged). One that is made for it has room for `more`, too,
+  // which are asked for next.
+  int Reserve(uint32_t entries, uint32_t more);
   void Release(int number, uint32_t entries);
   // The same for the receives of a shared queue, which complete here but once, however many pairs
   // take them.
@@ -83,7 +84,7 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
     int pairs = 0;
   };
 
-  int ReserveLocked(uint32_t entries) ABSL_EXCLUSIVE_LOCKS_REQUIRED(reserve_mutex_);
+  int ReserveLocked(uint32_t entries, uint32_t more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(reserve_mutex_);
   // As Harvest, but up to `n` of them go straight to `out`, `*taken` says how many.
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool HarvestTo(Completion* out, int n, int* taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);

@@ -174,7 +174,7 @@ void Device::ProbeInline(ibv_pd* domain, ibv_cq* queue) {
   // siw (Linux 6.1) ends a connection if the peer's empty read meets a send that went inline.
   if (manager() == Manager::kSiw) return;
   ibv_qp_init_attr wanted = SmallestPair(queue);
-  for (uint32_t bytes : {512u, 256u, 128u, 80u, 64u, 32u}) {
+  for (uint32_t bytes : {256u, 128u, 80u, 64u, 32u}) {
     wanted.cap.max_inline_data = bytes;
     if (!CanMake(domain, wanted)) continue;
     max_inline_ = bytes;

@@ -26,13 +26,14 @@ absl::StatusOr<DevicePair> DevicePair::Make(Device& device, const PairOptions& o
 }
 
 bool DevicePair::Reserve() {
-  for (int i = 0; i < 2; ++i) {
-    numbers_[i] = i == kReceives && options_.shared != nullptr
-                      ? options_.queues[i]->ReserveShared(*options_.shared)
-                      : options_.queues[i]->Reserve(cap_[i].requests);
-    if (numbers_[i] < 0) return false;
-  }
-  return true;
+  const bool both = options_.queues[kSends] == options_.queues[kReceives];
+  const uint32_t more = both ? cap_[kReceives].requests : 0;
+  numbers_[kSends] = options_.queues[kSends]->Reserve(cap_[kSends].requests, more);
+  if (numbers_[kSends] < 0) return false;
+  numbers_[kReceives] = options_.shared != nullptr
+                            ? options_.queues[kReceives]->ReserveShared(*options_.shared)
+                            : options_.queues[kReceives]->Reserve(cap_[kReceives].requests, 0);
+  return numbers_[kReceives] >= 0;
 }
 
 // A device may have room for fewer requests with inline bytes or many segments (mlx5).

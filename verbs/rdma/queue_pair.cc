@@ -18,8 +18,10 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// More parts of one request than this are rare.
-constexpr uint32_t kMaxParts = 8;
+// More parts or segments of one request than this are rare, and a device may set aside memory for
+// the most of each: with all that VIPL promises a pair of rxe has four megabytes.
+constexpr uint32_t kUsualParts = 4;
+constexpr uint32_t kUsualSegments = 16;
 constexpr uint32_t kMaxReads = 255;  // of rdma_conn_param
 
 uint8_t ReadLimit(uint32_t wanted, int device) {
@@ -102,8 +104,8 @@ PairOptions RdmaQueuePair::DeviceOptions(const QueuePairOptions& options) const 
   for (int i = 0; i < 2; ++i) wanted.queues[i] = cores_[i];
   wanted.shared = shared_;
   const uint32_t lead = frames ? 1 : 0;
-  wanted.max_segments[kSends] = options.max_send_segments + lead;
-  wanted.max_segments[kReceives] = options.max_receive_segments + lead;
+  wanted.max_segments[kSends] = std::min(options.max_send_segments, kUsualSegments) + lead;
+  wanted.max_segments[kReceives] = std::min(options.max_receive_segments, kUsualSegments) + lead;
   // A read has the most parts: on iWARP one for each segment, else perhaps one for a few. There a
   // confirmed request has one more, and so has a write with immediate data.
   const uint32_t segments = std::max(options.max_send_segments, 1u);
@@ -111,7 +113,7 @@ PairOptions RdmaQueuePair::DeviceOptions(const QueuePairOptions& options) const 
   const uint32_t most_parts =
       (segments + most_at_once - 1) / most_at_once + (device_.iwarp() ? 1 : 0) + (frames ? 1 : 0);
   // One with all its parts fits in any case.
-  const uint32_t usual_parts = device_.iwarp() ? std::min(most_parts, kMaxParts) : 1;
+  const uint32_t usual_parts = device_.iwarp() ? std::min(most_parts, kUsualParts) : 1;
   uint32_t sends = std::max(std::max(options.max_sends, 1u) * usual_parts, most_parts);
   if (device_.manager() == Manager::kSiw) ++sends;  // for a nudge
   wanted.max_requests[kSends] = sends;
