@@ -69,7 +69,7 @@ TEST_F(MishapsTest, OneThatItDoesNotForgetEndsTheAttempt) {
   End& from = NewEnd(a());
   ASSERT_TRUE(Dial(from, b(), 7).ok());
   EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kRefused);
-  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
+  EXPECT_TRUE(AwaitPairs(0));
 }
 
 // Who listens may hold what the sink that is being called waits for.
@@ -90,7 +90,7 @@ TEST_F(MishapsTest, ARouteThatTakesItsTimeKeepsNobodyElse) {
   rdma_mock::HoldRoutes(false);
   const auto request = AwaitRequest(requests);
   ASSERT_NE(request, nullptr);
-  EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 2; }));
+  EXPECT_TRUE(AwaitPairs(2));
   request->Reject({});
   EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kRejected);
 }

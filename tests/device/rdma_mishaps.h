@@ -11,6 +11,11 @@ namespace viaduct::verbs {
 class MishapsTest : public DeviceTest {
  protected:
   ~MishapsTest() override { rdma_mock::EndMishaps(); }
+
+  // So many queue pairs of the device are left when the others are buried. False: not in time.
+  bool AwaitPairs(int count) {
+    return Run([count] { return rdma_mock::LivePairs() == count; });
+  }
 };
 
 }  // namespace viaduct::verbs

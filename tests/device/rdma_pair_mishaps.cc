@@ -14,9 +14,6 @@ class PairMishapsTest : public MishapsTest {
  protected:
   // Those of other tests are buried by now.
   void SetUp() override { ASSERT_TRUE(AwaitPairs(0)); }
-  bool AwaitPairs(int count) {
-    return Run([count] { return rdma_mock::LivePairs() == count; });
-  }
   void ExpectMessage(End& from, End& to) {
     ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
     ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);

@@ -15,7 +15,7 @@ class SharedMishapsTest : public MishapsTest {
  protected:
   void SetUp() override {
     // Those of other tests are buried by now.
-    ASSERT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
+    ASSERT_TRUE(AwaitPairs(0));
     auto domain = b().CreateDomain(/*wildcard=*/false);
     ASSERT_TRUE(domain.ok()) << domain.status();
     domain_ = *std::move(domain);
@@ -64,9 +64,9 @@ class SharedMishapsTest : public MishapsTest {
     rdma_mock::FlushLate(true);
     to_->pair().Disconnect(DisconnectMode::kAbrupt);
     ExpectDisconnected(*from_, DisconnectCause::kPeer);
-    EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 1; }));
+    EXPECT_TRUE(AwaitPairs(1));
     rdma_mock::FlushLate(false);
-    EXPECT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
+    EXPECT_TRUE(AwaitPairs(0));
     ExpectReceiveIsBack();
   }
 
@@ -104,7 +104,7 @@ TEST_F(SharedMishapsTest, NorIsOneOfAConnectionThatNobodyHasSeen) {
   ExpectDisconnected(*to_, DisconnectCause::kPeer);
   from_->pair().Reset();
   to_->pair().Reset();
-  ASSERT_TRUE(Run([] { return rdma_mock::LivePairs() == 0; }));
+  ASSERT_TRUE(AwaitPairs(0));
   Requests requests;
   auto listener = b().Listen(0, &requests);
   ASSERT_TRUE(listener.ok()) << listener.status();

@@ -115,7 +115,7 @@ void ForgetEventsOf(Id& id) {
 }
 
 // The pair that it has now is the one for its connection.
-void Bind(const Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
+void BindPair(const Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   if (id.qp != nullptr) All().pairs[&id] = static_cast<QueuePair*>(id.qp);
 }
 
@@ -303,7 +303,7 @@ int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* wanted) {
 int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
-  Bind(*id);
+  BindPair(*id);
   if (mishaps.missed_hosts > 0) {
     --mishaps.missed_hosts;
     Tell(*id, RDMA_CM_EVENT_UNREACHABLE, -EHOSTUNREACH);
@@ -341,7 +341,7 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
 int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id& id = *static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
-  Bind(id);
+  BindPair(id);
   QueuePair* const pair = PairOf(id);
   QueuePair* const peer = id.peer != nullptr ? PairOf(*id.peer) : nullptr;
   // Who has given up may wait with the end of his id.

@@ -4,7 +4,6 @@
 
 #include <rdma/rdma_cma.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
