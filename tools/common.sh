@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # What the scripts beside this file share; they source it after `cd` to the top of the repository.
 
 # Everything the scripts keep between runs is here.

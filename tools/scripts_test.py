@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs test, .ci/run, fuzz, coverage, compile_commands, demo, tidy and bare_system in a small copy of the repository; Bazel and setup are
-stand-ins."""
+"""Runs test, .ci/run, fuzz, coverage, compile_commands, demo, style, tidy and bare_system in a small copy of the repository;
+Bazel, setup and the checkers of style are stand-ins."""
 
 import os
 import shutil
@@ -16,7 +16,11 @@ eval "$BAZEL_DOES"
 _SETUP = """#!/bin/sh
 echo "setup $*" >>"$LOG"
 """
-_SCRIPTS = ("bare_system", "compile_commands", "count_tests.py", "coverage", "common.sh", "demo", "fuzz", "test", "tidy")
+_CHECKER = """#!/bin/sh
+echo "${0##*/} $*" >>"$LOG"
+[ "${0##*/}" != "$FINDS" ]
+"""
+_SCRIPTS = ("bare_system", "compile_commands", "count_tests.py", "coverage", "common.sh", "demo", "fuzz", "style", "test", "tidy")
 _REPORT = "bazel-out/_coverage/_coverage_report.dat"
 
 
@@ -34,6 +38,8 @@ class Scripts(unittest.TestCase):
         shutil.copy(".ci/run", self._here + "/.ci")
         self._write("tools/setup", _SETUP)
         self._write("bazel", _BAZEL)
+        for checker in ("clang-format", "shellcheck"):
+            self._write("bin/" + checker, _CHECKER)
 
     def _write(self, path, text):
         path = os.path.join(self._here, path)
@@ -42,9 +48,10 @@ class Scripts(unittest.TestCase):
             out.write(text)
         os.chmod(path, 0o755)
 
-    def _run(self, script, *arguments, bazel="true"):
-        environment = dict(os.environ, VIADUCT_BAZEL=self._here + "/bazel", LOG=self._here + "/log", BAZEL_DOES=bazel,
-                           XDG_CACHE_HOME=self._here + "/cache", TMPDIR=self._here + "/temporary")
+    def _run(self, script, *arguments, bazel="true", finds=""):
+        environment = dict(os.environ, VIADUCT_BAZEL=self._here + "/bazel", LOG=self._here + "/log", BAZEL_DOES=bazel, FINDS=finds,
+                           XDG_CACHE_HOME=self._here + "/cache", TMPDIR=self._here + "/temporary",
+                           PATH=self._here + "/bin:" + os.environ["PATH"])
         result = subprocess.run([os.path.join(self._here, "tools", script), *arguments], env=environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         return result.returncode, result.stdout
@@ -59,7 +66,7 @@ class Scripts(unittest.TestCase):
         return self._calls()[-1].split()
 
     def test_help_does_nothing(self):
-        for script in ("bare_system", "compile_commands", "coverage", "demo", "fuzz", "test", "tidy"):
+        for script in ("bare_system", "compile_commands", "coverage", "demo", "fuzz", "style", "test", "tidy"):
             with self.subTest(script):
                 code, output = self._run(script, "--help")
                 self.assertEqual(code, 0, output)
@@ -69,9 +76,28 @@ class Scripts(unittest.TestCase):
         self.assertTrue(output.startswith("Usage: .ci/run\n"), output)
         self.assertEqual(self._calls(), [])
 
-    def test_wrong_option_of_tidy_installs_nothing(self):
-        self.assertEqual(self._run("tidy", "--nonsense"), (2, "Usage: tools/tidy [PATTERN]...\n"))
+    def test_wrong_option_installs_nothing(self):
+        for script, usage in (("tidy", "tools/tidy [PATTERN]..."), ("style", "tools/style [--fix]"), ("../.ci/run", ".ci/run")):
+            with self.subTest(script):
+                self.assertEqual(self._run(script, "--nonsense"), (2, "Usage: %s\n" % usage))
         self.assertEqual(self._calls(), [])
+
+    def test_style_checks_sources_and_scripts(self):
+        self._write("a/b.cc", "")
+        self._write("a/c.h", "")
+        for arguments, format_options in (((), "--dry-run --Werror"), (("--fix",), "-i")):
+            with self.subTest(arguments=arguments):
+                self.assertEqual(self._run("style", *arguments), (0, ""))
+                calls = {call.split()[0]: call for call in self._calls()}
+                self.assertTrue(calls["clang-format"].startswith("clang-format %s " % format_options), calls)
+                self.assertEqual(set(calls["clang-format"].split()[-2:]), {"./a/b.cc", "./a/c.h"})
+                self.assertLessEqual({".ci/run", "tools/style", "tools/common.sh"}, set(calls["shellcheck"].split()))
+
+    def test_what_style_finds_is_a_failure(self):
+        self._write("a/b.cc", "")
+        for checker in ("clang-format", "shellcheck"):
+            with self.subTest(checker):
+                self.assertEqual(self._run("style", finds=checker), (1, ""))
 
     def test_all_targets_are_run_unless_some_are_named(self):
         for arguments, targets in ((("-c", "opt", "--runs_per_test=3"), ["//..."]), (("--config", "asan"), ["//..."]),
@@ -105,7 +131,7 @@ class Scripts(unittest.TestCase):
               */*.json) exit 37 ;;
             esac"""
         code, output = self._run("../.ci/run", bazel=events)
-        self.assertEqual((code, output.splitlines()[-1]), (1, "1 passed, 4 failed, 0 skipped"), output)
+        self.assertEqual((code, output.splitlines()[-1]), (1, "1 passed, 5 failed, 0 skipped"), output)
         self.assertEqual(self._calls()[-1], "shutdown")
         self.assertEqual(os.listdir(self._here + "/temporary"), [])
 

@@ -27,9 +27,10 @@ TEST(Frame, LooksAsFormatMdSays) {
 }
 
 TEST(Frame, IsReadAsItWasWritten) {
-  for (const Frame& frame : {Frame{}, Frame{FrameKind::kSendWithImmediate, 0},
-                             Frame{FrameKind::kSendWithImmediate, 0xffffffff},
-                             Frame{FrameKind::kWrite, 7, 0}, Frame{FrameKind::kWrite, 0, 1u << 31}}) {
+  for (const Frame& frame :
+       {Frame{}, Frame{FrameKind::kSendWithImmediate, 0},
+        Frame{FrameKind::kSendWithImmediate, 0xffffffff}, Frame{FrameKind::kWrite, 7, 0},
+        Frame{FrameKind::kWrite, 0, 1u << 31}}) {
     const std::optional<Frame> read = ParseFrame(Encoded(frame), 0);
     ASSERT_TRUE(read.has_value());
     EXPECT_EQ(read->kind, frame.kind);

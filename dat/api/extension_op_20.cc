@@ -25,8 +25,8 @@ DAT_RETURN OpenQuery(va_list arguments) {
   DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
   DAT_RETURN result = dat_ia_open(name, 8, &async, ia_handle);
   if (result != DAT_SUCCESS) return result;
-  result = dat_ia_query(*ia_handle, nullptr, ia_mask, ia_attributes, provider_mask,
-                        provider_attributes);
+  result =
+      dat_ia_query(*ia_handle, nullptr, ia_mask, ia_attributes, provider_mask, provider_attributes);
   if (result != DAT_SUCCESS) (void)dat_ia_close(*ia_handle, DAT_CLOSE_ABRUPT_FLAG);
   return result;
 }

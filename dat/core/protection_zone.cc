@@ -16,9 +16,7 @@ Error ProtectionZone::Create(InterfaceAdapter& adapter, bool wildcard, Ref<Prote
 
 ProtectionZone::ProtectionZone(InterfaceAdapter& adapter,
                                std::unique_ptr<verbs::ProtectionDomain> domain)
-    : Object(kType),
-      adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
-      domain_(std::move(domain)) {}
+    : Object(kType), adapter_(Ref<InterfaceAdapter>::Share(&adapter)), domain_(std::move(domain)) {}
 
 ProtectionZone::~ProtectionZone() = default;
 

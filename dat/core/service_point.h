@@ -24,8 +24,8 @@ class ServicePoint final : public Object {
  public:
   struct Options {
     ServiceName name;
-    bool shared = false;     // VIPL: others may serve the same name
-    bool one_shot = false;   // serves one request, then serves no more (RSP, VipConnectWait)
+    bool shared = false;    // VIPL: others may serve the same name
+    bool one_shot = false;  // serves one request, then serves no more (RSP, VipConnectWait)
     // Shared: since when and until when it waits, by the executor's clock.
     verbs::Nanos since = 0;
     verbs::Deadline deadline = verbs::Deadline::Infinite();

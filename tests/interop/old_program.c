@@ -1,6 +1,6 @@
 /*
- * A program of uDAPL 1.2 as it was written and linked long ago: two processes connect, one sends a text, one takes it,
- * both disconnect. Usage: old_program QUALIFIER
+ * A program of uDAPL 1.2 as it was written and linked long ago: two processes connect, one sends a
+ * text, one takes it, both disconnect. Usage: old_program QUALIFIER
  */
 #include <dat/udat.h>
 #include <stdio.h>
@@ -46,15 +46,20 @@ static void set_up(struct side *side) {
   side->async = DAT_HANDLE_NULL;
   check(dat_ia_open("soft0", 8, &side->async, &side->ia), "dat_ia_open");
   check(dat_pz_create(side->ia, &side->pz), "dat_pz_create");
-  check(dat_evd_create(side->ia, 8, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &side->requests), "dat_evd_create");
-  check(dat_evd_create(side->ia, 8, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &side->connections), "dat_evd_create");
-  check(dat_evd_create(side->ia, 8, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &side->completions), "dat_evd_create");
-  check(dat_ep_create(side->ia, side->pz, side->completions, side->completions, side->connections, NULL, &side->ep),
+  check(dat_evd_create(side->ia, 8, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &side->requests),
+        "dat_evd_create");
+  check(dat_evd_create(side->ia, 8, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &side->connections),
+        "dat_evd_create");
+  check(dat_evd_create(side->ia, 8, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &side->completions),
+        "dat_evd_create");
+  check(dat_ep_create(side->ia, side->pz, side->completions, side->completions, side->connections,
+                      NULL, &side->ep),
         "dat_ep_create");
   region.for_va = side->buffer;
   check(dat_lmr_create(side->ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof side->buffer, side->pz,
                        DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG, &side->lmr,
-                       &side->segment.lmr_context, &remote, &size, &address), "dat_lmr_create");
+                       &side->segment.lmr_context, &remote, &size, &address),
+        "dat_lmr_create");
   side->segment.virtual_address = (DAT_VADDR)(size_t)side->buffer;
   side->segment.segment_length = sizeof text;
 }
@@ -76,11 +81,14 @@ static void serve(DAT_CONN_QUAL qualifier, int listening) {
   DAT_DTO_COOKIE cookie;
   cookie.as_64 = 7;
   set_up(&side);
-  check(dat_ep_post_recv(side.ep, 1, &side.segment, cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
-  check(dat_psp_create(side.ia, qualifier, side.requests, DAT_PSP_CONSUMER_FLAG, &psp), "dat_psp_create");
+  check(dat_ep_post_recv(side.ep, 1, &side.segment, cookie, DAT_COMPLETION_DEFAULT_FLAG),
+        "dat_ep_post_recv");
+  check(dat_psp_create(side.ia, qualifier, side.requests, DAT_PSP_CONSUMER_FLAG, &psp),
+        "dat_psp_create");
   if (write(listening, "", 1) != 1) exit(1);
   await(side.requests, DAT_CONNECTION_REQUEST_EVENT, &event);
-  check(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, side.ep, 0, NULL), "dat_cr_accept");
+  check(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, side.ep, 0, NULL),
+        "dat_cr_accept");
   await(side.connections, DAT_CONNECTION_EVENT_ESTABLISHED, &event);
   await(side.completions, DAT_DTO_COMPLETION_EVENT, &event);
   if (event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS ||
@@ -103,11 +111,13 @@ static void ask(DAT_CONN_QUAL qualifier) {
   cookie.as_64 = 9;
   set_up(&side);
   check(dat_ia_query(side.ia, NULL, DAT_IA_FIELD_ALL, &attributes, 0, NULL), "dat_ia_query");
-  check(dat_ep_connect(side.ep, attributes.ia_address_ptr, qualifier, 20000000, 0, NULL, DAT_QOS_BEST_EFFORT,
-                       DAT_CONNECT_DEFAULT_FLAG), "dat_ep_connect");
+  check(dat_ep_connect(side.ep, attributes.ia_address_ptr, qualifier, 20000000, 0, NULL,
+                       DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+        "dat_ep_connect");
   await(side.connections, DAT_CONNECTION_EVENT_ESTABLISHED, &event);
   strcpy(side.buffer, text);
-  check(dat_ep_post_send(side.ep, 1, &side.segment, cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_send");
+  check(dat_ep_post_send(side.ep, 1, &side.segment, cookie, DAT_COMPLETION_DEFAULT_FLAG),
+        "dat_ep_post_send");
   await(side.completions, DAT_DTO_COMPLETION_EVENT, &event);
   check(dat_ep_disconnect(side.ep, DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
   await(side.connections, DAT_CONNECTION_EVENT_DISCONNECTED, &event);

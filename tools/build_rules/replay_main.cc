@@ -1,4 +1,5 @@
-// The main program of a fuzzer's corpus test: feeds each file named on the command line to the fuzzer once.
+// The main program of a fuzzer's corpus test: feeds each file named on the command line to the
+// fuzzer once.
 
 #include <cstddef>
 #include <cstdint>

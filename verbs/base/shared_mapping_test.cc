@@ -20,8 +20,9 @@ TEST(SharedMappingTest, TellsSharedFromPrivate) {
   ASSERT_EQ(mprotect(memory + page, page, PROT_READ), 0);
   EXPECT_TRUE(IsSharedMapping(memory, 4 * page));
   // A private page in the middle.
-  ASSERT_EQ(mmap(memory + 2 * page, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-            memory + 2 * page);
+  ASSERT_EQ(
+      mmap(memory + 2 * page, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+      memory + 2 * page);
   EXPECT_FALSE(IsSharedMapping(memory, 4 * page));
   EXPECT_TRUE(IsSharedMapping(memory + 3 * page, page));
   ASSERT_EQ(munmap(memory + page, page), 0);

@@ -309,8 +309,8 @@ typedef void (*VIP_CQ_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP
 typedef struct {
   VIP_ULONG NumberOfHops;        /* in: nothing depends on it */
   VIP_NET_ADDRESS **ADAddrArray; /* the library's addresses, valid until VipCloseNic */
-  VIP_ULONG NumAdAddrs; /* in: room in ADAddrArray; out: addresses written, or with a NULL
-                         * ADAddrArray, addresses that there are */
+  VIP_ULONG NumAdAddrs;          /* in: room in ADAddrArray; out: addresses written, or with a NULL
+                                  * ADAddrArray, addresses that there are */
 } VIP_AUTODISCOVERY_LIST;
 
 /* Ours: which device serves the NIC, and why. */

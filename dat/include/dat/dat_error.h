@@ -28,6 +28,8 @@ typedef DAT_UINT32 DAT_RETURN;
 #define DAT_GET_SUBTYPE(status) ((DAT_UINT32)(status)&DAT_SUBTYPE_MASK)
 #define DAT_IS_WARNING(status) ((DAT_UINT32)(status)&DAT_CLASS_WARNING)
 
+/* __extension__ begins no expression, as clang-format thinks. */
+/* clang-format off */
 #if defined(__GNUC__)
 __extension__ /* -pedantic: DAT_NOT_IMPLEMENTED is no int */
 #endif
@@ -55,6 +57,7 @@ typedef enum dat_return_type {
   DAT_CONN_QUAL_UNAVAILABLE = 0x00140000,
   DAT_NOT_IMPLEMENTED = 0xFFFF0000 /* with its class: compare the whole value */
 } DAT_RETURN_TYPE;
+/* clang-format on */
 
 #define DAT_NAME_NOT_FOUND DAT_PROVIDER_NOT_FOUND
 

@@ -174,8 +174,8 @@ extern DAT_RETURN DAT_API dat_ep_recv_query(IN DAT_EP_HANDLE ep_handle,
                                             OUT DAT_COUNT* nbufs_allocated,
                                             OUT DAT_COUNT* bufs_alloc_span);
 
-/* Limits the receives that messages have taken, of the endpoint's own or of a shared queue, and whose
- * events were not dequeued yet: more than soft_high_watermark is told on the asynchronous
+/* Limits the receives that messages have taken, of the endpoint's own or of a shared queue, and
+ * whose events were not dequeued yet: more than soft_high_watermark is told on the asynchronous
  * dispatcher, more than hard_high_watermark breaks the connection; DAT_WATERMARK_INFINITE.
  * INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_ep_set_watermark(IN DAT_EP_HANDLE ep_handle,

@@ -73,7 +73,8 @@ TEST(SharedLmr, C035_TwoProcessesOneRegion) {
         DAT_LMR_TRIPLET local = Triplet(memory, 1, lmr_context);
         DAT_RMR_TRIPLET target = remote;
         target.segment_length = 1;
-        Must(dat_ep_post_rdma_write(ep, 1, &local, Cookie(1), &target, DAT_COMPLETION_DEFAULT_FLAG));
+        Must(
+            dat_ep_post_rdma_write(ep, 1, &local, Cookie(1), &target, DAT_COMPLETION_DEFAULT_FLAG));
         EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
         Must(dat_ep_post_rdma_read(ep, 1, &local, Cookie(2), &target, DAT_COMPLETION_DEFAULT_FLAG));
         EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
@@ -110,8 +111,8 @@ TEST(SharedLmr, S_MemoryThatIsNotShared) {
     std::vector<char> bytes(kBytes);
     char cookie[DAT_LMR_COOKIE_SIZE] = {};
     DAT_LMR_HANDLE lmr;
-    EXPECT_TRUE(Fails(Register(side, bytes.data(), cookie, &lmr, nullptr, nullptr),
-                      DAT_INVALID_STATE));
+    EXPECT_TRUE(
+        Fails(Register(side, bytes.data(), cookie, &lmr, nullptr, nullptr), DAT_INVALID_STATE));
     EXPECT_TRUE(
         Fails(Register(side, nullptr, cookie, &lmr, nullptr, nullptr), DAT_INVALID_PARAMETER));
   });
