@@ -61,15 +61,20 @@ std::optional<core::ServiceName> DiscriminatorOf(const VIP_NET_ADDRESS* address)
   return core::ServiceName::FromBytes(BytesOf(address) + kNicAddressBytes, size);
 }
 
+void WriteHost(const NicAddress& host, VIP_NET_ADDRESS* out) {
+  const uint16_t length = kNicAddressBytes;
+  uint8_t* bytes = reinterpret_cast<uint8_t*>(out);
+  std::memcpy(bytes + offsetof(VIP_NET_ADDRESS, HostAddressLen), &length, sizeof length);
+  std::memcpy(bytes + kBytesAt, host.data(), kNicAddressBytes);
+}
+
 void WriteNetAddress(const NicAddress& host, absl::string_view discriminator,
                      VIP_NET_ADDRESS* out) {
-  const uint16_t host_length = kNicAddressBytes;
+  WriteHost(host, out);
   const uint16_t name_length = static_cast<uint16_t>(discriminator.size());
   uint8_t* bytes = reinterpret_cast<uint8_t*>(out);
-  std::memcpy(bytes + offsetof(VIP_NET_ADDRESS, HostAddressLen), &host_length, sizeof host_length);
   std::memcpy(bytes + offsetof(VIP_NET_ADDRESS, DiscriminatorLen), &name_length,
               sizeof name_length);
-  std::memcpy(bytes + kBytesAt, host.data(), kNicAddressBytes);
   if (name_length != 0) {
     std::memcpy(bytes + kBytesAt + kNicAddressBytes, discriminator.data(), name_length);
   }

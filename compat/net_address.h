@@ -32,6 +32,8 @@ bool IsLocal(const VIP_NET_ADDRESS* address, const NicAddress& nic);
 // begin is read from the address, too.
 std::optional<core::ServiceName> DiscriminatorOf(const VIP_NET_ADDRESS* address);
 
+// Writes the host's length and bytes alone: what the caller has said of a discriminator stays.
+void WriteHost(const NicAddress& host, VIP_NET_ADDRESS* out);
 // Writes exactly 4 + 6 + discriminator.size() bytes.
 void WriteNetAddress(const NicAddress& host, absl::string_view discriminator, VIP_NET_ADDRESS* out);
 

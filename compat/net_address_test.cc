@@ -39,6 +39,14 @@ TEST(NetAddressTest, NoDiscriminatorIsADiscriminator) {
   EXPECT_EQ(DiscriminatorOf(buffer.address())->bytes().size(), 0u);
 }
 
+TEST(NetAddressTest, AHostAloneLeavesTheDiscriminator) {
+  Buffer buffer;
+  WriteNetAddress(NicAddress{}, "door", buffer.address());
+  WriteHost(kNic, buffer.address());
+  EXPECT_TRUE(IsLocal(buffer.address(), kNic));
+  EXPECT_EQ(DiscriminatorOf(buffer.address())->bytes(), "door");
+}
+
 TEST(NetAddressTest, RefusesWhatIsNotAHost) {
   Buffer buffer;
   WriteNetAddress(kNic, "x", buffer.address());

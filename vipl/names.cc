@@ -33,7 +33,7 @@ VIPL_EXPORT VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR* Na
     const std::vector<NicAddress> found = viaduct::compat::LookUpName(
         Name, ConfiguredHosts(), viaduct::compat::ThisHost(nic->address()));
     if (NameIndex >= found.size()) return VIP_ERROR_NAMESERVICE;
-    viaduct::compat::WriteNetAddress(found[NameIndex], {}, Address);
+    viaduct::compat::WriteHost(found[NameIndex], Address);
     return VIP_SUCCESS;
   });
 }

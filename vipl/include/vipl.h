@@ -503,7 +503,8 @@ extern VIP_RETURN VipQuerySystemManagementInfo(IN VIP_NIC_HANDLE NicHandle, IN V
 /* Starts the name service; harmless when repeated. NSInitInfo is not looked at. */
 extern VIP_RETURN VipNSInit(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID NSInitInfo);
 
-/* Writes the NameIndex-th host address of a name. ERROR_NAMESERVICE. */
+/* Writes the NameIndex-th host address of a name; the discriminator and its length stay.
+ * ERROR_NAMESERVICE. */
 extern VIP_RETURN VipNSGetHostByName(IN VIP_NIC_HANDLE NicHandle, IN VIP_CHAR *Name,
                                      OUT VIP_NET_ADDRESS *Address, IN VIP_ULONG NameIndex);
 

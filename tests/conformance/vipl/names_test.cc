@@ -65,11 +65,23 @@ TEST(Names, C91_TheOwnNameIsTheNic) {
     ASSERT_EQ(VipNSInit(nic.handle, nullptr), VIP_SUCCESS);
     const std::string name = HostName();
     for (const std::string& form : {name, name.substr(0, name.find('.'))}) {
-      NetAddress address = nic.Address("leftover");
+      NetAddress address;
       ASSERT_EQ(LookUp(nic, form, &address), VIP_SUCCESS) << form;
       EXPECT_EQ(address.host(), nic.Address("").host());
       EXPECT_EQ(address.discriminator(), "");
     }
+  });
+}
+
+// Programs say before the call how long it is, and do not say it again.
+TEST(Names, C91_TheDiscriminatorIsTheCallers) {
+  RunAlone([] {
+    Nic nic;
+    ASSERT_EQ(VipNSInit(nic.handle, nullptr), VIP_SUCCESS);
+    NetAddress address = nic.Address("door");
+    ASSERT_EQ(LookUp(nic, HostName(), &address), VIP_SUCCESS);
+    EXPECT_EQ(address.host(), nic.Address("").host());
+    EXPECT_EQ(address.discriminator(), "door");
   });
 }
 
