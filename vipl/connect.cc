@@ -59,6 +59,14 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
 }
 
 VIP_RETURN Vi::Disconnect() {
+  const VIP_RETURN result = EndConnection();
+  // Everything that was posted is marked as flushed when the call returns: the program may take its
+  // memory back.
+  for (WorkQueue* queue : {&sends_, &receives_}) queue->dispatcher()->Harvest();
+  return result;
+}
+
+VIP_RETURN Vi::EndConnection() {
   const verbs::MutexLock hold(&lock_);
   for (;;) {
     const bool idle =

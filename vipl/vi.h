@@ -101,6 +101,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   VIP_RETURN AwaitOutcome();
   // In the caller's turn: nothing of an attempt before is left.
   void BeginAttempt();
+  // To Idle, with everything flushed.
+  VIP_RETURN EndConnection();
   VIP_RETURN AwaitPeer(VIP_VI_ATTRIBUTES* peer);
   VIP_RETURN TellPeer(const core::Event& event, VIP_VI_ATTRIBUTES* peer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(peer_lock_);

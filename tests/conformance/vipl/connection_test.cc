@@ -275,6 +275,54 @@ TEST(VipDisconnect, C31_LeavesTheViIdleAndEverythingFlushed) {
       });
 }
 
+void ExpectMarkedAsFlushed(const Side& side, int descriptors) {
+  for (int n = 0; n < descriptors; ++n) {
+    EXPECT_EQ(side.memory.descriptor(n)->CS.Status & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK),
+              VIP_UINT32{VIP_STATUS_DONE | VIP_STATUS_DESC_FLUSHED_ERROR})
+        << n;
+  }
+}
+
+TEST(VipDisconnect, C31_MarksEverythingBeforeItReturns) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        for (int n = 0; n < 5; ++n) side.Receive(n);
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+        ExpectMarkedAsFlushed(side, 5);
+        EXPECT_EQ(side.DrainFlushed(), 5);
+        for (int n = 0; n < 5; ++n) side.Receive(n);
+        side.Connect();
+        VIP_DESCRIPTOR* done = nullptr;
+        EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE);
+        EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+        ExpectMarkedAsFlushed(side, 5);
+        peer.Tell("done");
+      });
+}
+
+TEST(VipDisconnect, C31_TheMemoryOfTheFlushedMayGoAtOnce) {
+  RunAlone([] {
+    Side side;
+    ErrorLog errors(side.nic.handle);
+    for (int n = 0; n < 5; ++n) side.Receive(n);
+    EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
+    side.memory.Deregister();
+    // Of errors none came before this one.
+    Memory other(side.nic);
+    char* const misaligned = reinterpret_cast<char*>(other.descriptor(0)) + 32;
+    VipPostRecv(side.vi, reinterpret_cast<VIP_DESCRIPTOR*>(misaligned), other.handle());
+    VIP_ERROR_DESCRIPTOR error;
+    ASSERT_TRUE(errors.Next(&error));
+    EXPECT_EQ(error.ErrorCode, VIP_ERROR_POST_DESC);
+  });
+}
+
 // The peer takes nothing, so that not everything can leave; over shared memory its rings hold a
 // part of it. What has left is done, and nothing behind the first that was flushed.
 TEST(VipDisconnect, C31_FlushesSendsThatWait) {
