@@ -54,8 +54,12 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
       compat::MatchProfiles(compat::ProfileOf(attributes()), ProfileOf(*request));
   if (match != VIP_SUCCESS) return match;
   BeginAttempt();
-  const core::Error error = request->Accept(endpoint_.get(), {});
-  return error.ok() ? AwaitOutcome() : compat::ResultOf(error);
+  const core::Error error = request->BeginAccept(endpoint_.get(), {});
+  if (!error.ok()) return compat::ResultOf(error);
+  const VIP_RETURN result = AwaitOutcome();
+  // Success alone consumes the handle: otherwise the caller must reject explicitly.
+  request->EndAccept(result == VIP_SUCCESS);
+  return result;
 }
 
 VIP_RETURN Vi::Disconnect() {

@@ -1,5 +1,7 @@
 #include "dat/core/connection_request.h"
 
+#include <utility>
+
 #include "absl/cleanup/cleanup.h"
 #include "dat/core/connection_manager.h"
 #include "dat/core/handle_table.h"
@@ -35,6 +37,18 @@ void ConnectionRequest::GiveEndpointBack() {
 }
 
 Error ConnectionRequest::Accept(Endpoint* endpoint, absl::Span<const uint8_t> private_data) {
+  const Error error = BeginAccept(endpoint, private_data);
+  if (error.ok()) Finish();
+  return error;
+}
+
+void ConnectionRequest::EndAccept(bool established) {
+  if (established) return Finish();
+  MutexLock lock(&lock_);
+  lapsed_ = true;
+}
+
+Error ConnectionRequest::BeginAccept(Endpoint* endpoint, absl::Span<const uint8_t> private_data) {
   if ((endpoint == nullptr) != static_cast<bool>(endpoint_)) return InvalidHandle<Endpoint>();
   if (private_data.size() > adapter_->max_private_data()) return InvalidParameter(3);
   EndpointInput input =
@@ -44,6 +58,7 @@ Error ConnectionRequest::Accept(Endpoint* endpoint, absl::Span<const uint8_t> pr
   std::unique_ptr<verbs::IncomingConnection> decided;  // its end may wait: outside the lock
   {
     MutexLock lock(&lock_);
+    if (lapsed_) return Code::kTimeout;
     if (arrival_.incoming == nullptr) return InvalidHandle<ConnectionRequest>();
     std::vector<uint8_t> answer(private_data.begin(), private_data.end());
     if (arrival_.redirected) {
@@ -55,8 +70,19 @@ Error ConnectionRequest::Accept(Endpoint* endpoint, absl::Span<const uint8_t> pr
     decided = std::move(arrival_.incoming);
     adapter_->CountConnection(AdapterCount::kAccepted);
   }
-  Finish();
   return Ok();
+}
+
+void ConnectionRequest::SendReject(absl::Span<const uint8_t> private_data) {
+  std::vector<uint8_t> answer;
+  if (arrival_.header.has_value()) {
+    ConnectionHeader header;
+    header.kind = HeaderKind::kReject;
+    answer = EncodeHeader(header);
+  }
+  answer.insert(answer.end(), private_data.begin(), private_data.end());
+  arrival_.incoming->Reject(answer);
+  adapter_->CountConnection(AdapterCount::kRejected);
 }
 
 Error ConnectionRequest::Reject(absl::Span<const uint8_t> private_data) {
@@ -64,17 +90,12 @@ Error ConnectionRequest::Reject(absl::Span<const uint8_t> private_data) {
   std::unique_ptr<verbs::IncomingConnection> decided;  // as above
   {
     MutexLock lock(&lock_);
-    if (arrival_.incoming == nullptr) return InvalidHandle<ConnectionRequest>();
-    std::vector<uint8_t> answer;
-    if (arrival_.header.has_value()) {
-      ConnectionHeader header;
-      header.kind = HeaderKind::kReject;
-      answer = EncodeHeader(header);
+    if (arrival_.incoming != nullptr) {
+      SendReject(private_data);
+      decided = std::move(arrival_.incoming);
+    } else if (!std::exchange(lapsed_, false)) {
+      return InvalidHandle<ConnectionRequest>();
     }
-    answer.insert(answer.end(), private_data.begin(), private_data.end());
-    arrival_.incoming->Reject(answer);
-    decided = std::move(arrival_.incoming);
-    adapter_->CountConnection(AdapterCount::kRejected);
   }
   GiveEndpointBack();
   Finish();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/types/span.h"
 #include "dat/core/connection_header.h"
 #include "dat/core/endpoint.h"
@@ -41,6 +42,12 @@ class ConnectionRequest final : public Object {
   // when zone or connect dispatcher are missing; kInvalidParameter(3): private data too long.
   // The outcome is an event of the endpoint: kEstablished or kAcceptCompletionError.
   Error Accept(Endpoint* endpoint, absl::Span<const uint8_t> private_data);
+  // The same for a consumer who keeps the handle until he knows the outcome (VIPL), and then tells
+  // it. Until then nobody can end the request: kInvalidHandle.
+  Error BeginAccept(Endpoint* endpoint, absl::Span<const uint8_t> private_data);
+  // Established: the handle is dead. Else the requester has gone: every Accept is kTimeout from now
+  // on, and Reject kills the handle.
+  void EndAccept(bool established);
   Error Reject(absl::Span<const uint8_t> private_data);
   // To the service point of `name` on this adapter, in this or another process of the host
   // and user; the requester's connection then counts as made to `name`.
@@ -70,6 +77,7 @@ class ConnectionRequest final : public Object {
   // The handle is dead: nobody else can end the request.
   void Finish();
   void GiveEndpointBack();
+  void SendReject(absl::Span<const uint8_t> private_data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   const Ref<InterfaceAdapter> adapter_;
   const Ref<Endpoint> endpoint_;
@@ -78,6 +86,7 @@ class ConnectionRequest final : public Object {
   verbs::Mutex lock_;  // before the endpoint's
   // `incoming` is null once the request has ended.
   Arrival arrival_;
+  bool lapsed_ ABSL_GUARDED_BY(lock_) = false;  // EndAccept
 };
 
 }  // namespace viaduct::core

@@ -184,6 +184,11 @@ TEST(VipConnectAccept, C29_TheRequesterHasGivenUp) {
         const VIP_RETURN result = ::VipConnectAccept(connection, side.vi);
         EXPECT_TRUE(result == VIP_TIMEOUT || result == VIP_ERROR_RESOURCE) << result;
         EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+        // "The caller may retry, or must reject explicitly."
+        EXPECT_EQ(::VipConnectAccept(connection, side.vi), result);
+        EXPECT_EQ(::VipConnectReject(connection), VIP_SUCCESS);
+        EXPECT_EQ(::VipConnectReject(connection), VIP_INVALID_PARAMETER);
+        EXPECT_EQ(::VipConnectAccept(connection, side.vi), VIP_INVALID_PARAMETER);
         VIP_DESCRIPTOR* done = nullptr;
         EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE);
       },
@@ -209,6 +214,7 @@ TEST(VipConnectAccept, C29_TheRequesterIsStopped) {
         const VIP_CONN_HANDLE connection = WaitOnly(side);
         StopProcess(peer.pid());
         EXPECT_EQ(::VipConnectAccept(connection, side.vi), VIP_TIMEOUT);
+        EXPECT_EQ(::VipConnectReject(connection), VIP_SUCCESS);
         EXPECT_EQ(side.State(), VIP_STATE_IDLE);
         VIP_DESCRIPTOR* done = nullptr;
         EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE);
