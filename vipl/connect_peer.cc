@@ -13,6 +13,7 @@
 namespace viaduct::vipl {
 
 void Vi::BeginAttempt() {
+  turns_.Begin();
   // The end of the attempt before moves the state first: then its event is there.
   (void)endpoint_->SettledState();
   for (;;) {

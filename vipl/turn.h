@@ -20,7 +20,7 @@ class Turns {
         holder_.store(pthread_self(), std::memory_order_relaxed);
         return true;
       }
-      if (seen == kTaken) return false;
+      if (seen != kEnded) return false;
       if (pthread_equal(holder_.load(std::memory_order_relaxed), pthread_self())) return false;
       turn_.wait(kEnded, std::memory_order_acquire);
     }
@@ -28,14 +28,16 @@ class Turns {
   void GiveBack() {
     if (turn_.exchange(kFree, std::memory_order_release) == kEnded) turn_.notify_all();
   }
-  // The attempt of the thread that has the turn, if one has it, is over.
+  // The thread that has the turn begins its attempt.
+  void Begin() { turn_.store(kBegun, std::memory_order_relaxed); }
+  // The attempt that was begun, if one was, is over.
   void End() {
-    int seen = kTaken;
+    int seen = kBegun;
     turn_.compare_exchange_strong(seen, kEnded, std::memory_order_relaxed);
   }
 
  private:
-  enum : int { kFree, kTaken, kEnded };
+  enum : int { kFree, kTaken, kBegun, kEnded };
   std::atomic<int> turn_{kFree};
   std::atomic<pthread_t> holder_{0};
 };
