@@ -28,6 +28,7 @@ program //tools/info:info
 manual  */man/*.[1-8]
 built_manual //vipl/man:built.7
 made_manual vipl/man/maker.py
+text    LICENSE                 share/doc/face
 config  face face               A face
 """
 
@@ -91,6 +92,7 @@ class Install(unittest.TestCase):
         self._write("repository/dat/include/dat2/dat.h", "")
         self._write("repository/vipl/man/face.3", ".TH face 3\n")
         self._write("repository/vipl/man/maker.py", _MAKER)
+        self._write("repository/LICENSE", "Do what you like.\n")
         self._write("bazel", _BAZEL, 0o755)
         shutil.copytree(self._built, self._outputs)
 
@@ -140,8 +142,8 @@ class Install(unittest.TestCase):
         found = [name[len(root):] for name in self._files() if not os.path.isdir(os.path.join(self._home, name))]
         self.assertEqual(found, [
             "bin/info", "include/dat2/dat.h", "include/dat2/udat.h", "include/vipl.h", "lib/libengine.so.1", "lib/libface.so",
-            "lib/libface.so.1", "lib/libold.so", "lib/pkgconfig/face.pc", "share/man/man3/face.3",
-            "share/man/man7/built.7", "share/man/man7/made.7", "share/viaduct/manifest"])
+            "lib/libface.so.1", "lib/libold.so", "lib/pkgconfig/face.pc", "share/doc/face/LICENSE",
+            "share/man/man3/face.3", "share/man/man7/built.7", "share/man/man7/made.7", "share/viaduct/manifest"])
         self.assertEqual(os.readlink(self._prefix + "/lib/libold.so"), "libface.so.1")
         self.assertTrue(os.access(self._prefix + "/bin/info", os.X_OK))
 
@@ -270,6 +272,14 @@ class Install(unittest.TestCase):
             self.assertIn("prefix=/opt/viaduct\n", config.read())
         self._succeeds("--remove", "/opt/viaduct", DESTDIR=stage)
         self.assertEqual(self._files(), before)
+
+    def test_no_run_path_leads_to_where_the_loader_looks_anyway(self):
+        for prefix, run_path in (("/opt/viaduct", "-Wl,-rpath,${libdir} "), ("/usr", "")):
+            with self.subTest(prefix):
+                stage = self._home + "/stage"
+                self._succeeds(prefix, DESTDIR=stage)
+                with open(stage + prefix + "/lib/pkgconfig/face.pc", encoding="utf-8") as config:
+                    self.assertIn("Libs: -L${libdir} %s-lface\n" % run_path, config.read())
 
     def test_missing_packages_are_named(self):
         self._write("engine.c", "int engine(void) { return 7; }\n")
