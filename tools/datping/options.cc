@@ -34,7 +34,7 @@ constexpr char kHelp[] =
     "  -l, --listen                   be the server\n"
     "  -1, --once                     with --listen: end with the first client\n"
     "      --timeout=S                longest silence of the other end, and how long a client\n"
-    "                                 looks for a server (10)\n"
+    "                                 looks for a server, up to 4000 (10)\n"
     "\n"
     "What is printed\n"
     "  -H, --histogram                all latencies by size\n"

@@ -35,7 +35,7 @@ constexpr char kHelp[] =
     "  -1, --once                     with --listen: end after one client\n"
     "      --timeout=S                longest silence of the other end, and how long a client "
     "looks\n"
-    "                                 for a server (10)\n"
+    "                                 for a server, up to 86400 (10)\n"
     "\n"
     "What is printed\n"
     "  -H, --histogram                all latencies by size\n"
