@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
+
 namespace viaduct::verbs {
 
 Address Address::V4(uint32_t host_order) {
@@ -91,7 +93,9 @@ std::string Address::ToString() const {
     return inet_ntop(AF_INET, &storage_.v4.sin_addr, text, sizeof(text));
   }
   if (family() == AF_INET6) {
-    return inet_ntop(AF_INET6, &storage_.v6.sin6_addr, text, sizeof(text));
+    inet_ntop(AF_INET6, &storage_.v6.sin6_addr, text, sizeof(text));
+    const uint32_t scope = storage_.v6.sin6_scope_id;
+    return scope == 0 ? text : absl::StrCat(text, "%", scope);
   }
   return "unspecified";
 }

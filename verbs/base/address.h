@@ -31,6 +31,7 @@ class Address {
   socklen_t ToSockaddr(uint16_t port, sockaddr_storage* out) const;
   // Valid as long as *this; port 0. For the faces, which show addresses as sockaddr.
   const sockaddr* data() const { return &storage_.any; }
+  // With a scope's number behind it: fe80::1%2.
   std::string ToString() const;
 
   friend bool operator==(const Address& a, const Address& b);

@@ -56,6 +56,18 @@ TEST(Address, KnowsLoopbackAndUnspecified) {
   EXPECT_FALSE(Address::Parse("::1")->IsUnspecified());
 }
 
+// Two interfaces may have one link-local address.
+TEST(Address, ShowsItsScope) {
+  sockaddr_in6 link_local = {};
+  link_local.sin6_family = AF_INET6;
+  link_local.sin6_addr.s6_addr[0] = 0xfe;
+  link_local.sin6_addr.s6_addr[1] = 0x80;
+  link_local.sin6_addr.s6_addr[15] = 1;
+  link_local.sin6_scope_id = 2;
+  const auto* any = reinterpret_cast<const sockaddr*>(&link_local);
+  EXPECT_EQ(Address::FromSockaddr(any, sizeof link_local)->ToString(), "fe80::1%2");
+}
+
 TEST(Address, GoesThroughSockaddrAndBack) {
   for (const char* text : {"192.0.2.1", "2001:db8::1"}) {
     Address address = *Address::Parse(text);
