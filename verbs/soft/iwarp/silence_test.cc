@@ -1,34 +1,14 @@
 // A network that goes away, in a network namespace of the test's own.
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-
-#include <cstring>
 #include <memory>
 
 #include "gtest/gtest.h"
-#include "verbs/base/fd.h"
 #include "verbs/soft/iwarp/testing_device.h"
+#include "verbs/soft/testing_network.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
 
 constexpr Nanos kSilence = 2'000'000'000;
-
-bool SetLoopback(bool up) {
-  Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request = {};
-  std::strcpy(request.ifr_name, "lo");
-  request.ifr_flags = up ? IFF_UP : 0;
-  return ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
-}
-
-// Before the control thread starts: a namespace is a thread's.
-bool EnterOwnNetwork() {
-  return (unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) &&
-         SetLoopback(true);
-}
 
 class IwarpSilenceTest : public testing::Test {
  protected:

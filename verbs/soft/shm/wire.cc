@@ -4,8 +4,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "absl/status/status.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/futex.h"
+#include "verbs/base/interfaces.h"
 #include "verbs/soft/queue_pair.h"
 #include "verbs/soft/shm/fence.h"
 #include "verbs/soft/shm/link.h"
@@ -43,6 +46,15 @@ uint16_t NextPort() {
                                (static_cast<uint32_t>(getpid()) * 61 + next.fetch_add(1)) % kCount);
 }
 
+// An address that cannot be bound is not our own.
+bool CanBind(const Address& address) {
+  sockaddr_storage storage;
+  const socklen_t length = address.ToSockaddr(0, &storage);
+  Fd probe(socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return probe.valid() &&
+         bind(probe.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0;
+}
+
 }  // namespace
 
 ShmWire::ShmWire(EventLoop& loop, const Address& address, Nanos silence)
@@ -54,12 +66,12 @@ ShmWire::~ShmWire() { host_.RemoveUser(); }
 
 bool ShmWire::Reaches(const Address& address) const {
   if (address.IsLoopback() || address == address_) return true;
-  // Only an address of our own can be bound.
-  sockaddr_storage storage;
-  const socklen_t length = address.ToSockaddr(0, &storage);
-  Fd probe(socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return probe.valid() &&
-         bind(probe.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0;
+  if (!CanBind(address)) return false;
+  // A host with ip_nonlocal_bind lets anything be bound. Where nobody may ask, it has not.
+  const std::optional<Interfaces> interfaces = ListInterfaces();
+  return !interfaces || interfaces->empty() ||
+         std::any_of(interfaces->begin(), interfaces->end(),
+                     [&](const Interface& interface) { return interface.address == address; });
 }
 
 Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {

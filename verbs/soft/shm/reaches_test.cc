@@ -1,0 +1,46 @@
+// Which addresses are this host's, in a network namespace of the test's own.
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "gtest/gtest.h"
+#include "verbs/base/address.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/base/fd.h"
+#include "verbs/soft/shm/wire.h"
+#include "verbs/soft/testing_network.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+const Address kOurs = Address::V4(0xc0000207);
+const Address kStrange = Address::V4(0xc0000208);
+
+bool GiveLoopback(const Address& address) {
+  Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage storage;
+  const socklen_t length = address.ToSockaddr(0, &storage);
+  ifreq request = {};
+  std::strcpy(request.ifr_name, "lo");
+  std::memcpy(&request.ifr_addr, &storage, length);
+  return ioctl(socket.get(), SIOCSIFADDR, &request) == 0;
+}
+
+// As on hosts that take over the address of another one, which let everything be bound.
+TEST(ShmReaches, WhatCanBeBoundNeedNotBeOurs) {
+  if (!EnterOwnNetwork()) GTEST_SKIP() << "no network namespace of its own";
+  ASSERT_TRUE(GiveLoopback(kOurs));
+  const ShmWire wire(**ControlThread::Get(), Address::V4(0x7f000001));
+  for (const char* anything : {"0", "1"}) {
+    ASSERT_TRUE(SetNetwork("ipv4/ip_nonlocal_bind", anything));
+    EXPECT_TRUE(wire.Reaches(Address::V4(0x7f000001))) << anything;
+    EXPECT_TRUE(wire.Reaches(kOurs)) << anything;
+    EXPECT_FALSE(wire.Reaches(kStrange)) << anything;
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::shm
