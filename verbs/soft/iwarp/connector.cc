@@ -128,6 +128,8 @@ void Connector::Dial() {
   length = to_.ToSockaddr(options_.port, &storage);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&storage), length) != 0 &&
       errno != EINPROGRESS) {
+    // The adapter's address was there a moment ago: what is not available is a port to call from.
+    if (errno == EADDRNOTAVAIL) return Finish({.outcome = Outcome::kNoResources});
     return OnSocketError(errno);
   }
   local_port_ = LocalEnd(fd).port;
