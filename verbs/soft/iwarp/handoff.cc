@@ -134,7 +134,9 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
       return false;
     }
     std::vector<uint8_t> note(datagram.bytes.begin() + kMagic.size(), datagram.bytes.end());
-    const bool taken = ask_(note);
+    const Ask ask = ask_;  // it may destroy the door, and the visitor with it
+    const bool taken = ask(note);
+    if (stopped_) return false;
     const uint8_t answer = taken ? kTaken : kNotTaken;
     if (!SendDatagram(visitor.socket.get(), {&answer, 1}, {})) return false;
     if (taken) visitor.note = std::move(note);

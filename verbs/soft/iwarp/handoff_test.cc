@@ -36,7 +36,10 @@ class HandOffTest : public testing::Test {
   void SetUp() override {
     auto door = HandOffDoor::Open(
         loop_, kPort, 10'000'000'000,
-        [](std::span<const uint8_t> note) { return !note.empty() && note[0] == 'y'; },
+        [this](std::span<const uint8_t> note) {
+          if (!note.empty() && note[0] == 'd') door_.reset();
+          return !note.empty() && note[0] != 'n';
+        },
         [this](Arrival arrival, std::vector<uint8_t> note) {
           std::lock_guard lock(mutex_);
           arrival_ = std::move(arrival);
@@ -138,6 +141,13 @@ TEST_F(HandOffTest, NobodyTakesIt) {
   door_.reset();
   EXPECT_TRUE(absl::IsNotFound(HandOverWith("yes")));
   EXPECT_FALSE(arrival_.has_value());
+}
+
+// As a sink may do with anything.
+TEST_F(HandOffTest, WhoIsAskedMayDestroyTheDoor) {
+  EXPECT_TRUE(absl::IsNotFound(HandOverWith("destroy it")));
+  EXPECT_FALSE(HasDoor(kPort));
+  EXPECT_FALSE(Took());
 }
 
 TEST_F(HandOffTest, OneDoorForEachPort) {
