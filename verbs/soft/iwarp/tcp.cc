@@ -96,11 +96,13 @@ Endpoint PeerEnd(int fd) {
 
 void SetConnectionOptions(int fd, Nanos silence) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  // The first probe after half of the time, three more in the other half.
+  // The first probe after half of the time, at most three in the other half.
   const int seconds = static_cast<int>(std::clamp<Nanos>(silence / kNanosPerSecond, 2, 7200));
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds / 2);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 6));
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  const int idle = seconds / 2;
+  const int interval = std::max(1, seconds / 6);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, std::min(3, (seconds - idle) / interval));
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
