@@ -203,6 +203,8 @@ Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes)
   Replaced replaced;
   {
     MutexLock lock(&lock_);
+    // It has given up its parts for good: those that it took now would never be given up.
+    if (state() == EndpointState::kUnconfiguredUnconnected) return InvalidHandle<Endpoint>();
     // One that the provider has made for a reserved service point gets its first zone at any time.
     bool zone = parts != nullptr && parts_.zone && parts->zone.get() != parts_.zone.get();
     EndpointInput input = zone ? EndpointInput::kModifyZone : EndpointInput::kModifyAttributes;

@@ -160,6 +160,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // idle VI). Of one that was freed nothing is posted.
   Error FlushPosted();
   Error Reset();  // Disconnected -> Unconnected; no-op in Unconnected
+  // kInvalidHandle once it was freed.
   Error Modify(const Parts* parts, const EndpointAttributes* attributes);
   // receive_watch.h: for ReceivesHeld, from now on. Above `soft` kAsyncHighWatermark is posted,
   // once; above `hard` (null: stays) the connection breaks. ReceiveWatch::kNoLimit: none.

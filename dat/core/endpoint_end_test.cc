@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include "dat/core/endpoint.h"
 #include "dat/core/event_dispatcher.h"
@@ -88,6 +89,39 @@ TEST_F(EndpointEnd, ASecondEndTakesNothingFromTheObservers) {
   while (ShareObject<Endpoint>(endpoint_->handle())) sched_yield();
   EXPECT_FALSE(endpoint_->Free().ok());
   first.join();
+}
+
+class EndedOwner final : public Object {
+ public:
+  explicit EndedOwner(bool& ended) : Object(ObjectType::kVi), ended_(ended) {}
+
+ private:
+  ~EndedOwner() override { ended_ = true; }
+  bool& ended_;
+};
+
+// As VipSetViAttributes beside VipDestroyVi: the owner refers to the endpoint, so parts that an
+// ended endpoint took would keep both for ever.
+TEST(EndedEndpoint, TakesNoParts) {
+  Ref<InterfaceAdapter> adapter;
+  ASSERT_TRUE(InterfaceAdapter::Open(*verbs::Address::Parse("127.0.0.1"), &adapter).ok());
+  bool owner_ended = false;
+  Ref<Endpoint> endpoint;
+  Endpoint::Parts parts;
+  ASSERT_TRUE(ProtectionZone::Create(*adapter, false, &parts.zone).ok());
+  parts.observers_owner = Ref<Object>::Adopt(new EndedOwner(owner_ended));
+  ASSERT_TRUE(Endpoint::Create(*adapter, parts, EndpointAttributes(), &endpoint).ok());
+  ASSERT_TRUE(endpoint->Free().ok());
+  EXPECT_EQ(endpoint->Modify(&parts, nullptr).code, Code::kInvalidHandle);
+  const EndpointAttributes attributes;
+  EXPECT_EQ(endpoint->Modify(nullptr, &attributes).code, Code::kInvalidHandle);
+  EXPECT_FALSE(endpoint->parts().zone);
+  const Ref<ProtectionZone> zone = std::move(parts.zone);
+  parts = {};
+  EXPECT_TRUE(owner_ended);
+  EXPECT_TRUE(zone->Free().ok());
+  endpoint = {};
+  EXPECT_TRUE(adapter->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
 }
 
 }  // namespace
