@@ -130,6 +130,10 @@ Handle Notifier::LiveLocked(Handle teller) const {
   return nullptr;
 }
 
+Handle Notifier::ToldLocked(Handle teller) const {
+  return teller == nullptr ? nullptr : LiveLocked(teller);
+}
+
 bool Notifier::TakeLocked(Handle* dispatcher) {
   if (!triggered_) return false;
   triggered_ = false;
@@ -179,7 +183,7 @@ Error Notifier::Wait(verbs::Deadline deadline, Handle* dispatcher) {
       MutexLock lock(&lock_);
       if (self.told) {
         self.heard = true;
-        *dispatcher = self.dispatcher;
+        *dispatcher = ToldLocked(self.dispatcher);
         if (!spun) awoken_by_ = self.dispatcher;
         return Ok();
       }
@@ -249,13 +253,13 @@ void Notifier::TellLocked(Handle dispatcher) {
 void Notifier::CallAgent(const Agent& agent, Handle dispatcher) {
   if (agent.function == nullptr) return;
   verbs::PostCallback(this, [self = Ref<Notifier>::Share(this), agent, dispatcher] {
-    bool freed;
+    Handle told;
     {
       MutexLock lock(&self->lock_);
       if (self->quiet_) return;
-      freed = self->freed_;
+      told = self->freed_ ? nullptr : self->ToldLocked(dispatcher);
     }
-    agent.function(agent.instance, freed ? nullptr : dispatcher);
+    agent.function(agent.instance, told);
   });
 }
 

@@ -106,6 +106,8 @@ class Notifier final : public Object {
   bool TakeLocked(Handle* dispatcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // `teller` while its handle is live, else an attached dispatcher's; null without one.
   Handle LiveLocked(Handle teller) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // What somebody hears who was told this some time ago: the same, but null stays null.
+  Handle ToldLocked(Handle teller) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TellWaitersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CallAgent(const Agent& agent, Handle dispatcher);
 

@@ -2,9 +2,14 @@
 // freed is gone. Also for ThreadSanitizer.
 #include "dat/core/notifier.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -238,6 +243,124 @@ TEST_F(NotifierTest, TriggerOfTheLastFreedDispatcherShowsNone) {
   Handle told = notifier.get();
   EXPECT_TRUE(notifier->Wait(Later(), &told).ok());
   EXPECT_EQ(told, nullptr);
+}
+
+// The callback thread, kept busy by another notifier's agent until it is let go.
+class BusyCallbacks {
+ public:
+  BusyCallbacks(const Ref<Notifier>& notifier, const Ref<EventDispatcher>& dispatcher)
+      : notifier_(notifier), dispatcher_(dispatcher) {
+    EXPECT_TRUE(notifier->SetAgent({&Stay, this}).ok());
+    EXPECT_TRUE(dispatcher->SetNotifier(notifier.get()).ok());
+    EXPECT_TRUE(dispatcher->PostSoftware(nullptr).ok());
+    while (!begun_) sched_yield();
+  }
+  ~BusyCallbacks() {
+    LetGo();
+    EXPECT_TRUE(dispatcher_->Free().ok());
+    EXPECT_TRUE(notifier_->Free().ok());
+  }
+  void LetGo() { let_go_ = true; }
+
+ private:
+  static void Stay(void* self, Handle) {
+    auto* busy = static_cast<BusyCallbacks*>(self);
+    busy->begun_ = true;
+    while (!busy->let_go_) sched_yield();
+  }
+  const Ref<Notifier> notifier_;
+  const Ref<EventDispatcher> dispatcher_;
+  std::atomic<bool> begun_{false}, let_go_{false};
+};
+
+// What an agent was called with.
+struct Heard {
+  std::atomic<bool> called{false};
+  Handle dispatcher = nullptr;
+  static void Agent(void* self, Handle dispatcher) {
+    auto* heard = static_cast<Heard*>(self);
+    heard->dispatcher = dispatcher;
+    heard->called = true;
+  }
+};
+
+TEST_F(NotifierTest, AgentIsCalledForAnotherThanAFreedDispatcher) {
+  for (const bool another : {false, true}) {
+    Heard heard;
+    BusyCallbacks busy(NewNotifier(), NewDispatcher());
+    Ref<Notifier> notifier = NewNotifier({&Heard::Agent, &heard});
+    Ref<EventDispatcher> first = NewDispatcher(), second = NewDispatcher();
+    ASSERT_TRUE(first->SetNotifier(notifier.get()).ok());
+    if (another) {
+      ASSERT_TRUE(second->SetNotifier(notifier.get()).ok());
+    }
+    ASSERT_TRUE(first->PostSoftware(nullptr).ok());
+    EXPECT_TRUE(first->Free().ok());
+    busy.LetGo();
+    while (!heard.called) sched_yield();
+    EXPECT_EQ(heard.dispatcher, another ? second->handle() : nullptr);
+    EXPECT_TRUE(second->Free().ok());
+    EXPECT_TRUE(notifier->Free().ok());
+  }
+}
+
+// A thread that sleeps in a wait, and stays in a signal handler there until it is let go: what it
+// is told meanwhile it hears afterwards.
+class StoppedWaiter {
+ public:
+  StoppedWaiter(Notifier& notifier, verbs::Deadline deadline) {
+    let_go_ = stopped_ = false;
+    struct sigaction action = {};
+    action.sa_handler = Stay;
+    sigaction(SIGUSR1, &action, nullptr);
+    thread_ = std::thread([this, &notifier, deadline] {
+      thread_id_ = gettid();
+      error_ = notifier.Wait(deadline, &told_);
+    });
+    while (!Sleeps()) sched_yield();
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    while (!stopped_) sched_yield();
+  }
+  // What it was told.
+  Handle LetGo() {
+    let_go_ = true;
+    thread_.join();
+    EXPECT_TRUE(error_.ok());
+    return told_;
+  }
+
+ private:
+  bool Sleeps() const {
+    if (thread_id_ == 0) return false;
+    std::string line;
+    std::getline(std::ifstream("/proc/self/task/" + std::to_string(thread_id_) + "/stat"), line);
+    return line.find(") S ") != std::string::npos;
+  }
+  static void Stay(int) {
+    stopped_ = true;
+    while (!let_go_) sched_yield();
+  }
+
+  static inline std::atomic<bool> stopped_{false}, let_go_{false};
+  std::thread thread_;
+  std::atomic<pid_t> thread_id_{0};
+  Error error_;
+  Handle told_ = nullptr;
+};
+
+TEST_F(NotifierTest, WaiterHearsOfAnotherThanAFreedDispatcher) {
+  for (const bool another : {false, true}) {
+    Ref<Notifier> notifier = NewNotifier();
+    Ref<EventDispatcher> first = NewDispatcher(), second = NewDispatcher();
+    ASSERT_TRUE(first->SetNotifier(notifier.get()).ok());
+    if (another) {
+      ASSERT_TRUE(second->SetNotifier(notifier.get()).ok());
+    }
+    StoppedWaiter waiter(*notifier, Later());
+    EXPECT_TRUE(first->PostSoftware(nullptr).ok());
+    EXPECT_TRUE(first->Free().ok());
+    EXPECT_EQ(waiter.LetGo(), another ? second->handle() : nullptr);
+  }
 }
 
 }  // namespace
