@@ -6,6 +6,7 @@
 #include "dat/core/memory_window.h"
 #include "dat/core/notifier.h"
 #include "dat/core/protection_zone.h"
+#include "dat/core/service_point.h"
 #include "dat/core/shared_receive_queue.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
@@ -28,7 +29,7 @@ class FreeTwiceTest : public ::testing::Test {
     EXPECT_TRUE(object->Free().ok());
     const Error second = object->Free();
     EXPECT_EQ(second.code, Code::kInvalidHandle);
-    EXPECT_EQ(second.detail, static_cast<uint8_t>(T::kType));
+    EXPECT_EQ(second.detail, static_cast<uint8_t>(object->type()));
   }
 
   Ref<InterfaceAdapter> adapter_;
@@ -53,6 +54,15 @@ TEST_F(FreeTwiceTest, Notifier) {
   Ref<Notifier> notifier;
   ASSERT_TRUE(Notifier::Create(*adapter_, {}, &notifier).ok());
   ExpectOneFrees(notifier);
+}
+
+TEST_F(FreeTwiceTest, ServicePoint) {
+  Ref<EventDispatcher> dispatcher;
+  ASSERT_TRUE(EventDispatcher::Create(*adapter_, 8, kRequestStream, false, &dispatcher).ok());
+  Ref<ServicePoint> point;
+  uint64_t qualifier = 0;
+  ASSERT_TRUE(ServicePoint::CreatePublicAny(*adapter_, {}, *dispatcher, &qualifier, &point).ok());
+  ExpectOneFrees(point);
 }
 
 TEST_F(FreeTwiceTest, Memory) {

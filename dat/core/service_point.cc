@@ -81,10 +81,9 @@ ServicePoint::ServicePoint(ObjectType type, InterfaceAdapter& adapter, const Opt
 
 ServicePoint::~ServicePoint() { dispatcher_->DropFeeder(); }
 
-Error ServicePoint::Free() {
-  Destroy();
-  return Ok();
-}
+Error ServicePoint::Free() { return End(); }
+
+void ServicePoint::Destroy() { (void)End(); }
 
 // Once the request has come the endpoint is its, and may be reserved for another point by now.
 void ServicePoint::StopServing() {
@@ -93,11 +92,14 @@ void ServicePoint::StopServing() {
   }
 }
 
-void ServicePoint::Destroy() {
-  if (!HandleTable::Erase(handle(), type())) return;
+Error ServicePoint::End() {
+  if (!HandleTable::Erase(handle(), type())) {
+    return Error(Code::kInvalidHandle, static_cast<uint8_t>(type()));
+  }
   adapter_->RemoveChild(this);
   StopServing();
   DropReference();
+  return Ok();
 }
 
 }  // namespace viaduct::core

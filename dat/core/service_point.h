@@ -45,7 +45,8 @@ class ServicePoint final : public Object {
                               Endpoint& endpoint, EventDispatcher& dispatcher,
                               Ref<ServicePoint>* out);
 
-  // Later requests meet nobody; requests that have made an event stay valid.
+  // Later requests meet nobody; requests that have made an event stay valid. kInvalidHandle unless
+  // this call is the one that ends it: a reserved one also ends with its request.
   Error Free();
   void Destroy() override;
 
@@ -60,6 +61,7 @@ class ServicePoint final : public Object {
   ServicePoint(ObjectType type, InterfaceAdapter& adapter, const Options& options,
                EventDispatcher& dispatcher, Ref<Endpoint> endpoint);
   ~ServicePoint() override;
+  Error End();               // kInvalidHandle unless this call is the one that ends it
   bool IsPublished() const;  // its handle is its own still
   void StopServing();
   static Error Publish(Ref<ServicePoint> point, uint64_t* any_qualifier, Ref<ServicePoint>* out);
