@@ -303,10 +303,15 @@ std::shared_ptr<ConnectionManager::Port> ConnectionManager::Leave(Services::iter
   verbs::Executor& executor = context_->executor();
   if (shared) {
     left.lingers_until = LingersUntil(left);
-    if (left.timer != 0) return nullptr;
+    if (left.timer != 0) {
+      // One that is running looks for itself when it gets the lock.
+      if (left.timer_at <= left.lingers_until || !executor.Cancel(left.timer)) return nullptr;
+      left.timer = 0;
+    }
     try {
       left.timer =
           executor.RunAt(left.lingers_until, [this, name = service->first] { OnLingered(name); });
+      left.timer_at = left.lingers_until;
       return nullptr;
     } catch (const std::bad_alloc&) {  // what ends needs no memory: it does not linger
     }
@@ -334,6 +339,7 @@ void ConnectionManager::OnLingered(const ServiceName& name) {
     if (service.lingers_until > now) {
       service.timer =
           context_->executor().RunAt(service.lingers_until, [this, name] { OnLingered(name); });
+      service.timer_at = service.lingers_until;
       return;
     }
     if (service.climb != 0) context_->executor().Cancel(service.climb);
@@ -454,6 +460,7 @@ bool ConnectionManager::Take(Service& service, Arrival* arrival, Ref<ServicePoin
   while (taker != service.points.end() && !Offer(**taker, arrival)) ++taker;
   if (taker == service.points.end()) return false;
   if (!(*taker)->options().one_shot) return true;
+  service.linger = kLinger;
   if ((*taker)->type() == ObjectType::kReservedServicePoint) {
     *spent = Ref<ServicePoint>::Share(*taker);
   }

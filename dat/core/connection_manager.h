@@ -110,7 +110,8 @@ class ConnectionManager {
     std::deque<Arrival> held;
     verbs::Nanos linger = kLinger;
     verbs::Nanos lingers_until = 0;
-    verbs::Executor::TimerId timer = 0;  // of lingers_until or of an earlier one; 0: none
+    verbs::Executor::TimerId timer = 0;  // 0: none
+    verbs::Nanos timer_at = 0;           // lingers_until or earlier
   };
   // Not Abseil's: those do not survive an insertion for which there is no memory.
   using Services = std::unordered_map<ServiceName, Service, absl::Hash<ServiceName>>;

@@ -139,6 +139,28 @@ TEST_F(LingerTest, NobodyWaitsForALookForEver) {
   EXPECT_LT(Now() - begin, ConnectionManager::kLookLinger + ConnectionManager::kLinger);
 }
 
+// Only the port behind the look itself waits for so long.
+TEST_F(LingerTest, AWaitBehindALookLingersItsOwnTime) {
+  const uint16_t port = b_->manager().PortsOf(Hashed())[0];
+  for (const bool served : {false, true}) {
+    SCOPED_TRACE(served);
+    ServicePoint::Options options = Waiter();
+    options.since = Now();
+    ASSERT_TRUE(b_->Listen(options)->Free().ok());
+    options.since = Now();
+    if (served) {
+      Serve();
+    } else {
+      const Ref<ServicePoint> point = b_->Listen(options);
+      RunFor(ConnectionManager::kLook);
+      ASSERT_TRUE(point->Free().ok());
+    }
+    EXPECT_TRUE(b_->context().IsServed(port));
+    RunFor(ConnectionManager::kLinger + kMilli);
+    EXPECT_FALSE(b_->context().IsServed(port));
+  }
+}
+
 // Of a device that loses requests between two listeners, as RDMA devices do.
 class RestTest : public LingerTest {
  protected:
