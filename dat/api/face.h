@@ -58,8 +58,8 @@ DAT_RETURN WaitControl(const Body& body) {
 // `body` gets the object, which the guard keeps; null if the handle is not that of a live T.
 template <typename T, typename Body>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline DAT_RETURN DataPath(DAT_HANDLE handle, const Body& body) {
-  verbs::EpochGuard guard;
   return Protected([&]() ABSL_ATTRIBUTE_ALWAYS_INLINE -> DAT_RETURN {
+    const verbs::EpochGuard guard;
     return body(core::FindObject<T>(handle));
   });
 }

@@ -46,10 +46,12 @@ std::optional<DAT_HANDLE_TYPE> TypeOf(core::ObjectType type) {
 // Calls `use` with the object while it cannot go away.
 template <typename Use>
 DAT_RETURN OnObject(DAT_HANDLE handle, const Use& use) {
-  verbs::EpochGuard guard;
-  const core::ObjectType type = core::HandleTable::TypeOf(handle);
-  core::Object* object = TypeOf(type) ? core::HandleTable::Find(handle, type) : nullptr;
-  return object != nullptr ? use(*object) : kBadObject;
+  return Protected([&]() -> DAT_RETURN {
+    const verbs::EpochGuard guard;
+    const core::ObjectType type = core::HandleTable::TypeOf(handle);
+    core::Object* object = TypeOf(type) ? core::HandleTable::Find(handle, type) : nullptr;
+    return object != nullptr ? use(*object) : kBadObject;
+  });
 }
 
 }  // namespace

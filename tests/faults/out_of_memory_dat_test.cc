@@ -1,5 +1,10 @@
 // Each allocation of a call fails once: the call says so, and nothing of it is left behind.
+#include <sched.h>
+
+#include <atomic>
 #include <functional>
+#include <future>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -219,6 +224,39 @@ TEST(OutOfMemory, TheEndOfAServicePointNeedsNone) {
       EXPECT_EQ(ended[1], DAT_RETURN{DAT_SUCCESS});
       Must(dat_ep_free(ep));
     }
+  });
+}
+
+// A thread's first lookup takes memory, which those behind it do without.
+TEST(OutOfMemory, TheFirstCallOfAThreadSaysSo) {
+  RunAlone([] {
+    Side side;
+    const DAT_EP_HANDLE ep = side.NewEp();
+    DAT_CONTEXT context = {};
+    DAT_EVENT event;
+    const std::function<DAT_RETURN()> calls[] = {
+        [&] { return dat_get_consumer_context(ep, &context); },
+        [&] { return dat_ep_post_recv(ep, 0, nullptr, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG); },
+        [&] { return dat_evd_dequeue(side.receive_evd, &event); },
+    };
+    std::vector<std::thread> threads;  // each alive until the end, or the next one has its memory
+    std::atomic<bool> over{false};
+    for (const auto& call : calls) {
+      std::promise<void> called;
+      threads.emplace_back([&] {
+        FailAllocation(1);
+        const DAT_RETURN first = call();
+        EXPECT_TRUE(StopFailing());
+        EXPECT_TRUE(Fails(first, DAT_INSUFFICIENT_RESOURCES));
+        EXPECT_FALSE(Fails(call(), DAT_INSUFFICIENT_RESOURCES));
+        called.set_value();
+        while (!over) sched_yield();
+      });
+      called.get_future().wait();
+    }
+    over = true;
+    for (std::thread& thread : threads) thread.join();
+    Must(dat_ep_free(ep));
   });
 }
 

@@ -33,7 +33,8 @@ EpochRecord* NewEpochRecord();
 }  // namespace internal
 
 // Guards nest: the outermost one counts. Each is a local of the thread that made it, so that the
-// outermost one ends last.
+// outermost one ends last. A thread's first one takes memory: it may throw std::bad_alloc, and then
+// the thread is not inside.
 class EpochGuard {
  public:
   EpochGuard() {
