@@ -11,10 +11,16 @@ namespace {
 
 // Of this thread: how many allocations from now the one that fails is; 0: none does.
 thread_local int countdown = 0;
+thread_local bool for_good = false;  // so do all behind it
+thread_local bool failed = false;
 std::atomic<int64_t> live{0};
 
 void* Allocate(std::size_t alignment, std::size_t size) {
-  if (countdown != 0 && --countdown == 0) throw std::bad_alloc();
+  if (countdown != 0 && --countdown == 0) {
+    failed = true;
+    if (for_good) countdown = 1;
+    throw std::bad_alloc();
+  }
   void* memory = nullptr;
   if (posix_memalign(&memory, alignment, size) != 0) throw std::bad_alloc();
   ++live;
@@ -47,10 +53,17 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { Fre
 
 namespace viaduct::tests {
 
-void FailAllocation(int n) { countdown = n; }
+void FailAllocation(int n) {
+  countdown = n;
+  for_good = failed = false;
+}
+
+void FailAllocationsFrom(int n) {
+  FailAllocation(n);
+  for_good = true;
+}
 
 bool StopFailing() {
-  const bool failed = countdown == 0;
   countdown = 0;
   return failed;
 }

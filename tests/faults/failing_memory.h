@@ -8,7 +8,9 @@ namespace viaduct::tests {
 
 // The n-th allocation of this thread from now on fails, once.
 void FailAllocation(int n);
-// Whether it has. None will any more.
+// That one and all behind it.
+void FailAllocationsFrom(int n);
+// Whether one has. None will any more.
 bool StopFailing();
 
 // What all threads have allocated and not freed.

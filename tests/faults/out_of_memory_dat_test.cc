@@ -260,6 +260,38 @@ TEST(OutOfMemory, TheFirstCallOfAThreadSaysSo) {
   });
 }
 
+void Ignore(DAT_PVOID, DAT_EVD_HANDLE) {}
+
+// Also where there is none for the line that says so.
+TEST(OutOfMemory, AnAgentsCallIsLostAndNothingElse) {
+  RunAlone([] {
+    Adapter adapter;
+    Must(adapter.Open());
+    DAT_OS_WAIT_PROXY_AGENT agent = {};
+    agent.proxy_agent_func = Ignore;
+    DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
+    Must(dat_cno_create(adapter.ia, agent, &cno));
+    DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+    Must(dat_evd_create(adapter.ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd));
+    int n = 0;
+    for (bool failed = true; failed;) {
+      SCOPED_TRACE(++n);
+      Must(dat_cno_modify_agent(cno, agent));
+      DAT_EVENT event = {};
+      event.event_number = DAT_SOFTWARE_EVENT;
+      FailAllocationsFrom(n);
+      const DAT_RETURN posted = dat_evd_post_se(evd, &event);
+      failed = StopFailing();
+      EXPECT_EQ(posted, DAT_RETURN{DAT_SUCCESS});
+      Must(dat_evd_dequeue(evd, &event));
+    }
+    EXPECT_GT(n, 1) << "a call of an agent takes no memory";
+    Must(dat_evd_free(evd));
+    Must(dat_cno_free(cno));
+    adapter.CloseGracefully();
+  });
+}
+
 constexpr uint8_t kMessages = 30;
 
 // Of the receives that were posted with their own numbers as cookies: the messages have these

@@ -30,8 +30,11 @@ class CallbackThread {
  public:
   void Post(const void* about, std::function<void()> callback) {
     const std::lock_guard<std::mutex> hold(mutex_);
-    callbacks_.push_back({about, std::move(callback)});
+    // Where there is no memory on the way nothing is posted, and `callback` ends without the lock.
     if (!started_) Begin();
+    Callback& last = callbacks_.emplace_back();
+    last.about = about;
+    last.run = std::move(callback);
     ready_.notify_one();
   }
 
@@ -51,7 +54,7 @@ class CallbackThread {
 
  private:
   struct Callback {
-    const void* about;
+    const void* about = nullptr;
     std::function<void()> run;
   };
 

@@ -25,7 +25,7 @@ void LogLostCallback();
 
 // Runs `callback` after every one posted before it. `about`: an object, for AwaitCallback, which is
 // not looked into. Any thread, inside an EpochGuard as well; never waits for a callback. False: it
-// is lost, for want of memory (that is logged) or because exit() has begun.
+// is lost and will not run, for want of memory (that is logged) or because exit() has begun.
 template <typename Callback>
 bool PostCallback(const void* about, Callback&& callback) noexcept {
   try {  // turning it into a function takes memory, too

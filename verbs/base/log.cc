@@ -1,16 +1,19 @@
 #include "verbs/base/log.h"
 
 #include <poll.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/settings.h"
 #include "verbs/base/uncancelled.h"
@@ -77,11 +80,15 @@ bool LogEnabled(LogLevel level) {
 
 void WriteLog(LogLevel level, absl::string_view message) {
   const int saved = errno;
-  const std::string line =
-      absl::StrCat("viaduct: ", kNames[static_cast<int>(level)], ": ", message, "\n");
+  const absl::string_view parts[] = {"viaduct: ", kNames[static_cast<int>(level)], ": ", message,
+                                     "\n"};
+  iovec line[std::size(parts)];
+  for (size_t i = 0; i < std::size(parts); ++i) {
+    line[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
+  }
   // One call, so that lines of several threads and processes do not mix. What cannot be written
   // is lost: there is nobody to tell.
-  if (HasRoom(STDERR_FILENO)) uncancelled::Write(STDERR_FILENO, line.data(), line.size());
+  if (HasRoom(STDERR_FILENO)) uncancelled::WriteParts(STDERR_FILENO, line, std::size(line));
   errno = saved;
 }
 

@@ -17,7 +17,8 @@ enum class LogLevel { kError, kWarn, kInfo, kDebug, kTrace };
 LogLevel LogLevelOfEnvironment();
 // Cheap: one relaxed load.
 bool LogEnabled(LogLevel level);
-// Writes "viaduct: <level>: <message>\n" with one write call. Any thread; errno is kept.
+// Writes "viaduct: <level>: <message>\n" with one system call and without memory. Any thread;
+// errno is kept.
 void WriteLog(LogLevel level, absl::string_view message);
 
 template <typename... Args>

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +17,10 @@ namespace viaduct::verbs::uncancelled {
 
 inline ssize_t Write(int fd, const void* bytes, size_t size) {
   return syscall(SYS_write, fd, bytes, size);
+}
+
+inline ssize_t WriteParts(int fd, const iovec* parts, int count) {  // writev
+  return syscall(SYS_writev, fd, parts, count);
 }
 
 inline ssize_t Send(int fd, const void* bytes, size_t size, int flags) {
