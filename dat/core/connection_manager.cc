@@ -129,7 +129,7 @@ ConnectionManager::~ConnectionManager() {
   // What runs there finds nothing, and a port of which it was the last owner has ended.
   context_->executor().Drain();
   for (auto& [name, service] : ended) {
-    for (Arrival& arrival : service.held) TurnAway(std::move(arrival), Delivery::kNobody);
+    for (Arrival& arrival : service.held) arrival.incoming->Refuse();  // that needs no memory
   }
 }
 
