@@ -409,15 +409,29 @@ bool ConnectionManager::Serves(const ServiceName& name) {
 }
 
 Error ConnectionManager::HandOff(verbs::IncomingConnection& incoming, const ServiceName& name) {
-  const std::vector<uint8_t> note = EncodeTrailer(name);
+  std::vector<uint16_t> served = PortsOf(name);
+  std::erase_if(served, [this](uint16_t port) { return !context_->IsServed(port); });
   const auto answer = verbs::Deadline::After(context_->executor(), kLongestAnswer);
-  Error error = InvalidParameter(2);
-  for (uint16_t port : PortsOf(name)) {
-    const absl::Status status = incoming.HandOff(port, note, answer);
-    if (status.ok()) return Ok();
-    if (absl::IsResourceExhausted(status)) error = OutOf(Resource::kDevice);
+  const absl::Status status = HandToFirst(incoming, served, EncodeTrailer(name), answer);
+  if (status.ok()) return Ok();
+  return absl::IsResourceExhausted(status) ? OutOf(Resource::kDevice) : InvalidParameter(2);
+}
+
+absl::Status ConnectionManager::HandToFirst(verbs::IncomingConnection& incoming,
+                                            absl::Span<const uint16_t> ports,
+                                            absl::Span<const uint8_t> note,
+                                            verbs::Deadline answer) {
+  absl::Status status = absl::NotFoundError("nobody takes it");
+  for (size_t i = 0; i < ports.size(); ++i) {
+    // Who answers takes no time. One that is stopped leaves half of what there is to the others.
+    const verbs::Nanos now = context_->executor().Now();
+    const verbs::Nanos left = std::max<verbs::Nanos>(answer.at() - now, 0);
+    const verbs::Nanos share = i + 1 == ports.size() ? left : left / 2;
+    absl::Status handed = incoming.HandOff(ports[i], note, verbs::Deadline::At(now + share));
+    if (handed.ok()) return handed;
+    if (absl::IsResourceExhausted(handed)) status = std::move(handed);
   }
-  return error;
+  return status;
 }
 
 void ConnectionManager::TurnAway(Arrival arrival, Delivery why) {

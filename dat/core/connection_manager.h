@@ -22,6 +22,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/hash/hash.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "dat/core/connection_header.h"
 #include "dat/core/connection_request.h"
 #include "dat/core/error.h"
@@ -147,6 +149,10 @@ class ConnectionManager {
   Error OpenService(ServicePoint& point, const std::vector<uint16_t>& ports,
                     std::vector<uint16_t>* ahead, std::shared_ptr<Port>* port, bool* closing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // To the first of `ports` whose process takes it; all of them share the time until `answer`.
+  // NotFound, ResourceExhausted.
+  absl::Status HandToFirst(verbs::IncomingConnection& incoming, absl::Span<const uint16_t> ports,
+                           absl::Span<const uint8_t> note, verbs::Deadline answer);
   // ---- waiting_line.cc
   Error JoinLine(ServicePoint& point);
   // The name's own ports, and for a direct one those behind which others wait.

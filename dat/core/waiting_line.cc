@@ -120,13 +120,7 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming,
     if (asked.empty()) return false;
     others.erase(others.begin(), unasked);
     met = true;
-    for (size_t i = 0; i < asked.size(); ++i) {
-      // Who answers takes no time. One that is stopped leaves half of what there is to the others.
-      const verbs::Nanos now = context_->executor().Now();
-      const verbs::Nanos left = std::max<verbs::Nanos>(answer.at() - now, 0);
-      const verbs::Nanos share = i + 1 == asked.size() ? left : left / 2;
-      if (incoming.HandOff(asked[i], note, verbs::Deadline::At(now + share)).ok()) return true;
-    }
+    if (HandToFirst(incoming, asked, note, answer).ok()) return true;
   }
 }
 

@@ -1,5 +1,7 @@
-// The line (waiting_line.cc) as one process sees it; who is served when is in tests/conformance.
+// The line (waiting_line.cc) and hand-offs as one process sees them; who is served when is in
+// tests/conformance.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -47,7 +49,10 @@ class Elder final : public verbs::ListenerSink {
 
 class Request final : public verbs::IncomingConnection {
  public:
-  Request(const verbs::Address& address, Elder& elder) : address_(address), elder_(elder) {}
+  // `takes`: whether the process at this port takes it, if it is given until then.
+  using Takes = std::function<bool(uint16_t port, verbs::Deadline until)>;
+  Request(const verbs::Address& address, Takes takes)
+      : address_(address), takes_(std::move(takes)) {}
   const verbs::Address& peer_address() const override { return address_; }
   uint16_t peer_port() const override { return 1; }
   const verbs::Address& local_address() const override { return address_; }
@@ -57,14 +62,14 @@ class Request final : public verbs::IncomingConnection {
   }
   void Reject(absl::Span<const uint8_t>) override {}
   void Refuse() override {}
-  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t>, verbs::Deadline) override {
-    return elder_.Takes(port) ? absl::OkStatus() : absl::NotFoundError("nobody");
+  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t>, verbs::Deadline until) override {
+    return takes_(port, until) ? absl::OkStatus() : absl::NotFoundError("nobody");
   }
   absl::Span<const uint8_t> note() const override { return {}; }
 
  private:
   const verbs::Address& address_;
-  Elder& elder_;
+  const Takes takes_;
 };
 
 TEST(WaitingLine, WhoMovesUpBeforeHeIsAskedIsMet) {
@@ -80,8 +85,35 @@ TEST(WaitingLine, WhoMovesUpBeforeHeIsAskedIsMet) {
     ConnectionManager& connections = adapter->connections();
     const std::vector<uint16_t> ports = connections.PortsOf(waiter.name);
     Elder elder(connections.context(), ports[2], ports[1]);
-    Request request(here, elder);
+    Request request(here, [&](uint16_t port, verbs::Deadline) { return elder.Takes(port); });
     EXPECT_TRUE(connections.PassToElder(request, waiter));
+  }
+  EXPECT_TRUE(adapter->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
+}
+
+// As dat_cr_handoff has it: behind a process that is stopped stands the one that takes the request.
+TEST(HandOff, WhoIsAskedFirstLeavesTimeToTheOthers) {
+  const verbs::Address here = *verbs::Address::Parse("127.0.0.1");
+  Ref<InterfaceAdapter> adapter;
+  ASSERT_TRUE(InterfaceAdapter::Open(here, &adapter).ok());
+  {
+    ConnectionManager& connections = adapter->connections();
+    const ServiceName name = *ServiceName::FromBytes("handed", 6);
+    const std::vector<uint16_t> ports = connections.PortsOf(name);
+    Elder stopped(connections.context(), ports[1], 0), other(connections.context(), ports[3], 0);
+    std::vector<uint16_t> asked;
+    std::vector<verbs::Nanos> until;
+    Request request(here, [&](uint16_t port, verbs::Deadline deadline) {
+      asked.push_back(port);
+      until.push_back(deadline.at());
+      return port == ports[3];
+    });
+    const verbs::Nanos begin = adapter->executor().Now();
+    EXPECT_TRUE(connections.HandOff(request, name).ok());
+    EXPECT_EQ(asked, (std::vector<uint16_t>{ports[1], ports[3]})) << "nobody is at the others";
+    ASSERT_EQ(until.size(), 2u);
+    EXPECT_LT(until[0], until[1]);
+    EXPECT_GE(until[1], begin + ConnectionManager::kLongestAnswer) << "the rest is the last one's";
   }
   EXPECT_TRUE(adapter->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
 }
