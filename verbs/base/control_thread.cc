@@ -421,7 +421,7 @@ std::unique_ptr<Parker> ControlThread::NewParker() { return std::make_unique<Fut
 
 absl::Status ControlThread::Watch(int fd, uint32_t events, FdHandler handler) {
   if (!alive()) return absl::FailedPreconditionError("a forked child watches nothing");
-  auto watched = std::make_shared<Watched>();
+  auto watched = std::make_shared<Watched>();  // where nothing comes of it, destroyed unlocked
   watched->fd = fd;
   watched->handler = std::move(handler);
   MutexLock lock(&mutex_);
@@ -431,7 +431,7 @@ absl::Status ControlThread::Watch(int fd, uint32_t events, FdHandler handler) {
     watched_.erase(id);
     if (id_of_fd == 0) watch_ids_.erase(fd);
   };
-  watched_.emplace(id, std::move(watched));
+  watched_.emplace(id, watched);
   epoll_event event = {};
   event.events = events;
   event.data.u64 = id;

@@ -207,6 +207,19 @@ TEST_F(ControlThreadTest, WatchPassesErrorsOn) {
   loop_.Unwatch(-1);
 }
 
+// What it captured ends where it may call the loop.
+TEST_F(ControlThreadTest, AHandlerThatIsNotWatchedEndsWithoutTheLock) {
+  bool ended = false;
+  const auto posts_at_its_end = [&](void*) { loop_.Post([&] { ended = true; }); };
+  EXPECT_FALSE(
+      loop_
+          .Watch(-1, EPOLLIN,
+                 [captured = std::shared_ptr<void>(nullptr, posts_at_its_end)](uint32_t) {})
+          .ok());
+  loop_.Drain();
+  EXPECT_TRUE(ended);
+}
+
 TEST_F(ControlThreadTest, SetEventsChangesWhatIsWatched) {
   Fd event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   Signal writable;
