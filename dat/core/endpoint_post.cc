@@ -45,16 +45,11 @@ Error Endpoint::PostBind(const verbs::BindRequest& request, Handle window, verbs
       most_sends_.load(std::memory_order_relaxed) + EventDispatcher::kBatch + 1;
   MutexLock lock(&bind_lock_);
   verbs::EpochGuard guard;
-  verbs::QueuePair* pair = post_pair_.load(std::memory_order_acquire);
-  if (pair == nullptr) return InvalidState(StateDetail::kEndpointZone);
   verbs::BindRequest numbered = request;
   numbered.id = binds_.Put({window, request.id}, outstanding);
-  verbs::PostResult result = pair->PostBind(numbered, key);
-  if (result == verbs::PostResult::kQueueFull && EmptyDiscarded()) {
-    result = pair->PostBind(numbered, key);
-  }
-  if (result != verbs::PostResult::kOk) binds_.DropLast();
-  return FromPost(result);
+  const Error error = Post([&](verbs::QueuePair& pair) { return pair.PostBind(numbered, key); });
+  if (!error.ok()) binds_.DropLast();
+  return error;
 }
 
 }  // namespace viaduct::core

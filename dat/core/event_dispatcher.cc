@@ -157,10 +157,7 @@ bool EventDispatcher::FindOverflowLocked(bool taken) {
   while (events_.size() < length_ && queue_->PollLocked(&completion, 1) == 1) {
     QueueLocked(&completion, 1);
   }
-  const bool overflows = events_.size() + taken > length_;
-  const bool news = overflows && !overflowed_;
-  overflowed_ = overflows;
-  return news;
+  return OverflowsLocked(taken);
 }
 
 // Takes from the device what there is room for: where memory ends the rest waits there.
@@ -189,9 +186,9 @@ bool EventDispatcher::HarvestSomeLocked() {
   return came;
 }
 
-bool EventDispatcher::OverflowsLocked() {
+bool EventDispatcher::OverflowsLocked(bool taken) {
   if (eager_) return false;
-  const bool overflows = events_.size() > length_;
+  const bool overflows = events_.size() + taken > length_;
   const bool news = overflows && !overflowed_;
   overflowed_ = overflows;
   return news;

@@ -244,8 +244,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // `refusals`: as many as there were when the wait began.
   Error WaitCounted(verbs::Deadline deadline, bool interruptible, uint32_t refusals,
                     absl::FunctionRef<bool()> look);
-  // True once when more is queued than fits.
-  bool OverflowsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
+  // True once when more is queued than fits; one that was `taken` just now counts.
+  bool OverflowsLocked(bool taken = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   void ReportOverflow();
   bool fed() const { return feeders_.load(std::memory_order_acquire) != 0; }
   // Nothing is queued, and the device has nothing for it. Who polls in a loop for connections does
@@ -289,7 +289,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   uint64_t notices_ ABSL_GUARDED_BY(queue_->lock()) =
       0;  // events that notify, queued since the beginning
   bool overflowed_ ABSL_GUARDED_BY(queue_->lock()) = false;
-  Counts<DispatcherCount> counts_;  // of dequeues under the lock
+  Counts<DispatcherCount> counts_;
   // Last: until it is gone its sink may be at work with the others.
   std::unique_ptr<verbs::CompletionQueue> queue_;
 };

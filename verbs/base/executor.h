@@ -20,7 +20,7 @@ enum class ParkResult {
 };
 
 // Lets one thread at a time sleep until another wakes it. An Unpark that comes first is kept
-// (once). Thread cancellation is disabled while parked.
+// (once). Thread cancellation strikes while parked where the thread allows it (cancellation.h).
 class Parker {
  public:
   virtual ~Parker() = default;
