@@ -1,5 +1,7 @@
 // What goes wrong with an RDMA device: its queues.
+#include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -315,6 +317,46 @@ TEST_F(MishapsTest, AMessageWithoutAFrameMayFillTheSlotOfOne) {
     ASSERT_EQ(from.Send(4, 0, 65548), PostResult::kOk);
     Expect(to.receives(), 2, Status::kLocalLength);
   }
+}
+
+// Though the queue has flushes of the connection before, which nobody has polled.
+TEST_F(MishapsTest, NothingIsReceivedBeforeOnConnected) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Forget(to);
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  from.pair().Disconnect(DisconnectMode::kAbrupt);
+  ExpectDisconnected(to, DisconnectCause::kPeer);
+  from.pair().Reset();
+  to.pair().Reset();
+  ASSERT_EQ(to.Receive(2, 0, 8), PostResult::kOk);
+
+  // The one that has dialled hears first that there is a connection.
+  from.events().hook = [&](const Event&) {
+    EXPECT_EQ(from.Send(3, 0, 8), PostResult::kOk);
+    CompletionQueue& queue = to.receives().queue();
+    queue.Wait(Deadline::After(b().executor(), 0), queue.wakes());  // takes what has come
+  };
+  std::vector<uint64_t> early;
+  to.events().hook = [&](const Event&) {
+    Completion got[4];
+    const int count = to.receives().queue().Poll(got, 4);
+    for (int i = 0; i < count; ++i) early.push_back(got[i].id);
+  };
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
+  const std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  ASSERT_TRUE(request->Accept(to.pair(), {}).ok());
+  EXPECT_EQ(AwaitEvent(to).kind, Event::kConnected);
+  DrainExecutors();
+  from.events().hook = to.events().hook = nullptr;
+  EXPECT_EQ(early, std::vector<uint64_t>{1});
+  Expect(from.sends(), 3);
+  Expect(to.receives(), 2);
 }
 
 // libbnxt_re and libocrdma take nothing behind a completion that failed; the connection's end is on

@@ -139,7 +139,7 @@ bool CompletionCore::Harvest() {
 
 void CompletionCore::List(WorkQueue& queue) {
   ++listed_;
-  if (queue.Has(WorkQueue::kListed) || queue.Has(WorkQueue::kGated)) return;
+  if (queue.Has(WorkQueue::kListed)) return;
   queue.Set(WorkQueue::kListed);
   queue.next_listed = nullptr;
   (last_ != nullptr ? last_->next_listed : first_) = &queue;

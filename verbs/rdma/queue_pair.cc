@@ -264,7 +264,7 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try 
   SpinLockHolder guard(&receive_lock_);
   {
     PassLockHolder queue_guard(&core(kReceives).lock);
-    receives_.Set(WorkQueue::kGated);
+    receives_.Gate();
   }
   if (drops()) {
     if (!connection.ReceiveIntoBounces(kDropBounces, kMaxDropBytes)) {

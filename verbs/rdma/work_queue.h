@@ -157,7 +157,16 @@ class WorkQueue {
     CountDone();
     if (&record != &At(head())) Set(kDoneBehind);
   }
-  bool HasNews() { return head() != tail() && At(head()).done; }
+  // The program may get the head.
+  bool HasNews() {
+    return head() != tail() && At(head()).done && !(Has(kGated) && head() == gate_);
+  }
+  // From now on what is not done yet is no news, and nothing behind it, until kGated is cleared.
+  void Gate() {
+    OldestOpen();
+    gate_ = next_;
+    Set(kGated);
+  }
   // The program gets to see that it is done.
   static bool Shows(const WorkRecord& record) {
     return (record.flags & kSuppress) == 0 || record.status != Status::kSuccess;
@@ -184,7 +193,7 @@ class WorkQueue {
   std::atomic<uint32_t>* outstanding = nullptr;
   // Under the queue's lock: why completions of the device do not go straight to who polls.
   enum Detour : uint8_t {  // bit set
-    kGated = 1,            // they wait behind OnConnected
+    kGated = 1,            // those of a connection wait behind OnConnected: see Gate
     kListed = 2,           // in the queue's list of those with news
     kDoneBehind = 4,       // one that is done is not the head: its turn may come behind any other
     // Of the connection that has the queue: messages land in memory of its own; somebody waits
@@ -248,6 +257,7 @@ class WorkQueue {
   uint32_t mask_ = 0;
   std::atomic<uint32_t> tail_{0};
   uint32_t next_ = 0;  // those before it are done
+  uint32_t gate_ = 0;  // while kGated: the first one that waits
   std::atomic<uint32_t> head_{0};
   std::atomic<uint32_t> done_{0};  // how many there were ever, written under the queue's lock
 };

@@ -50,6 +50,25 @@ TEST(WorkQueueTest, WhatIsDoneEarlyWaitsForItsTurn) {
   EXPECT_EQ(queue.OldestOpen()->id, 3u);
 }
 
+TEST(WorkQueueTest, NothingIsNewsBehindTheGate) {
+  WorkQueue queue;
+  ASSERT_TRUE(queue.Resize(4, 0));
+  queue.Done(Post(queue, 1, 0), Status::kFlushed);
+  WorkRecord& behind = Post(queue, 2, 1);
+  queue.Gate();
+  queue.Done(behind, Status::kSuccess);
+  queue.Done(Post(queue, 3, 1), Status::kSuccess);
+  ASSERT_TRUE(queue.HasNews());
+  queue.PopHead();
+  EXPECT_FALSE(queue.HasNews());
+  queue.Clear(WorkQueue::kGated);
+  for (uint64_t id : {2, 3}) {
+    ASSERT_TRUE(queue.HasNews());
+    EXPECT_EQ(queue.At(queue.head()).id, id);
+    queue.PopHead();
+  }
+}
+
 TEST(WorkQueueTest, ReadsHaveTurnsOfTheirOwn) {
   WorkQueue queue;
   ASSERT_TRUE(queue.Resize(4, 0));
