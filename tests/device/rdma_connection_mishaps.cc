@@ -1,5 +1,6 @@
 // What goes wrong with an RDMA device: its connections.
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -249,6 +250,42 @@ TEST_F(MishapsTest, AnAcceptWithoutMemoryDecidesTheRequest) {
   const Event failed = AwaitEvent(from);
   EXPECT_EQ(failed.kind, Event::kConnectFailed);
   EXPECT_EQ(failed.outcome, ConnectOutcome::kRefused);
+}
+
+// Its id is left without the device; what is told is the end of the request.
+TEST_F(MishapsTest, AnAcceptOnADeviceThatWasRemovedFails) {
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  for (const int error : {ENXIO, ENODEV}) {
+    End& from = NewEnd(a());
+    End& to = NewEnd(b());
+    ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
+    const std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+    ASSERT_NE(request, nullptr);
+    rdma_mock::FailAttributes(error);
+    const absl::Status accepted = request->Accept(to.pair(), {});
+    EXPECT_TRUE(accepted.ok()) << accepted;
+    rdma_mock::FailAttributes(0);
+    const Event failed = AwaitEvent(to);
+    EXPECT_EQ(failed.kind, Event::kConnectFailed);
+    EXPECT_EQ(failed.outcome, ConnectOutcome::kGone);
+  }
+}
+
+TEST_F(MishapsTest, AnAcceptThatTheDeviceRefusesDecidesTheRequest) {
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
+  const std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  rdma_mock::FailAttributes(EIO);
+  const absl::Status accepted = request->Accept(to.pair(), {});
+  EXPECT_TRUE(absl::IsResourceExhausted(accepted)) << accepted;
+  EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kRefused);
 }
 
 TEST_F(MishapsTest, APairOfAnotherLibraryIsNoneOfOurs) {

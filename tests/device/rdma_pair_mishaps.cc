@@ -1,4 +1,5 @@
 // The device's queue pairs, of which there may be no more.
+#include <cerrno>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -56,6 +57,13 @@ TEST_F(PairMishapsTest, WithoutRoomForOneThereIsNone) {
   end.DestroyPair();
   EXPECT_EQ(rdma_mock::LivePairs(), 0);
   EXPECT_TRUE(a().CreateQueuePair(end.pair_options()).ok());
+}
+
+TEST_F(PairMishapsTest, WhateverTheDeviceSaysThereIsNoneLeft) {
+  End& end = NewEnd(a());
+  rdma_mock::FailPairs(EIO);
+  const absl::Status status = a().CreateQueuePair(end.pair_options()).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
 }
 
 TEST_F(PairMishapsTest, WithoutRoomForALargerOneTheOldOneStays) {

@@ -280,6 +280,10 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
     errno = EINVAL;  // its connection is over
     return -1;
   }
+  if (const int error = mishaps.attributes_error; error != 0) {
+    errno = error;
+    return -1;
+  }
   attributes->port_num = id->port_num;
   *mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   return 0;

@@ -13,6 +13,8 @@ void EndMishaps() {
   GiveLargeKeysUntilBack(0);
   LimitRegistrations(-1);
   LimitPairs(-1);
+  FailPairs(0);
+  FailAttributes(0);
   RefuseSendsAfter(-1);
   MissNeighbours(0);
   MissHosts(0);
@@ -45,6 +47,10 @@ void GiveLargeKeysUntilBack(int count) { mishaps.large_until_back = count; }
 void LimitRegistrations(int count) { mishaps.spare_regions = count; }
 
 void LimitPairs(int count) { mishaps.spare_pairs = count; }
+
+void FailPairs(int error) { mishaps.pair_error = error; }
+
+void FailAttributes(int error) { mishaps.attributes_error = error; }
 
 void RefuseSendsAfter(int count) { mishaps.taken_before_refusal = count; }
 

@@ -27,6 +27,10 @@ void GiveLargeKeysUntilBack(int count);
 void LimitRegistrations(int count);
 // Queue pairs for which the device has room yet; -1: any number.
 void LimitPairs(int count);
+// No queue pair is made, with that errno; 0: they are.
+void FailPairs(int error);
+// No id says what a pair of its connection has to be told, with that errno; 0: they do.
+void FailAttributes(int error);
 // Of requests for the send queue so many more are taken, the next ones refused; -1: none.
 void RefuseSendsAfter(int count);
 // So many discoveries of a neighbour end with their time-out.

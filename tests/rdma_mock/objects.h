@@ -223,6 +223,8 @@ struct Mishaps {
   std::atomic<int> stuck_messages{0};
   std::atomic<int> spare_regions{-1};  // -1: any number
   std::atomic<int> spare_pairs{-1};    // as those
+  std::atomic<int> pair_error{0};
+  std::atomic<int> attributes_error{0};
   std::atomic<int> taken_before_refusal{-1};
   std::atomic<void (*)()> making_memory{nullptr};
   std::atomic<const void*> read_only{nullptr};

@@ -285,8 +285,9 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
     errno = EINVAL;
     return nullptr;
   }
-  if (mock::mishaps.spare_pairs == 0) {
-    errno = ENOMEM;
+  const int error = mock::mishaps.spare_pairs == 0 ? ENOMEM : mock::mishaps.pair_error.load();
+  if (error != 0) {
+    errno = error;
     return nullptr;
   }
   if (mock::mishaps.spare_pairs > 0) --mock::mishaps.spare_pairs;

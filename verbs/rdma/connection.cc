@@ -90,7 +90,7 @@ ConnectionOwner* Connection::owner() {
 }
 
 absl::Status Connection::TakePair(DevicePair pair, const ConnectionPlace& place) {
-  const absl::Status status = pair.Join(id_);
+  const absl::Status status = pair.Join(device_, id_);
   if (!status.ok()) return status;
   pair_ = std::move(pair);
   device_.AddPair(pair_.handle(), this);

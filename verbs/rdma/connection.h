@@ -83,7 +83,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   bool gone() const { return gone_; }
 
   // From now on it has the device's queue pair, whose completions are those of the place's queues.
-  // Aborted: the peer has given up.
+  // Otherwise as DevicePair::Join, or ResourceExhausted: no memory.
   absl::Status TakePair(DevicePair pair, const ConnectionPlace& place);
   // Receives go into memory of our own, `count` messages of at most `bytes`, and from there to the
   // oldest receive; false: no memory.

@@ -4,11 +4,20 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/shared_receive_queue.h"
 
 namespace viaduct::verbs::rdma {
+namespace {
+
+// Whatever the device says of it.
+absl::Status NoPair(int error, absl::string_view call) {
+  return absl::ResourceExhaustedError(ErrnoStatus(error, call).message());
+}
+
+}  // namespace
 
 absl::StatusOr<DevicePair> DevicePair::Make(Device& device, const PairOptions& options) {
   const uint32_t most_requests = static_cast<uint32_t>(device.limits().max_qp_wr);
@@ -71,13 +80,14 @@ absl::Status DevicePair::Create(Device& device) {
     if (error != EINVAL && error != ENOMEM) break;
   }
   Log(LogLevel::kDebug, device.name(), ": ibv_create_qp: errno ", error);
-  return ErrnoStatus(error, "ibv_create_qp");
+  return NoPair(error, "ibv_create_qp");
 }
 
 // As rdma_create_qp does it with a pair that it has made.
-absl::Status DevicePair::Join(rdma_cm_id* id) {
+absl::Status DevicePair::Join(const Device& device, rdma_cm_id* id) {
   if (id->verbs != handle_->context) {
-    Log(LogLevel::kWarn, handle_->context->device->name, ": the kernel has a connection on ",
+    if (device.gone()) return absl::ResourceExhaustedError("the device was removed");
+    Log(LogLevel::kWarn, device.name(), ": the kernel has a connection on ",
         id->verbs->device->name, " instead; two RDMA devices may have the same address");
     return absl::ResourceExhaustedError("another device");
   }
@@ -86,10 +96,11 @@ absl::Status DevicePair::Join(rdma_cm_id* id) {
   int mask = 0;
   if (rdma_init_qp_attr(id, &attributes, &mask) != 0) {
     if (errno == EINVAL) return absl::AbortedError("the peer has given up");
-    return ErrnoStatus(errno, "rdma_init_qp_attr");
+    if (errno == ENXIO || errno == ENODEV) return absl::AbortedError("the device was removed");
+    return NoPair(errno, "rdma_init_qp_attr");
   }
   if (const int error = ibv_modify_qp(handle_, &attributes, mask); error != 0) {
-    return ErrnoStatus(error, "ibv_modify_qp");
+    return NoPair(error, "ibv_modify_qp");
   }
   id->qp = handle_;
   return absl::OkStatus();

@@ -56,9 +56,10 @@ class DevicePair {
   uint32_t max_segments(Direction direction) const { return cap_[direction].segments; }
   uint32_t max_inline() const { return max_inline_; }
 
-  // Becomes the pair of `id`, to which receives may be posted. Aborted: that has ended, the peer
-  // has given up. ResourceExhausted: it is one of another device.
-  absl::Status Join(rdma_cm_id* id);
+  // Becomes the pair of `id`, to which receives may be posted; `device` is the one that has it.
+  // Aborted: the id has ended, by the peer or with the device. ResourceExhausted: it is one of
+  // another device, or cannot be had.
+  absl::Status Join(const Device& device, rdma_cm_id* id);
   // The device's is no more; the room for its completions stays until this ends.
   void Destroy();
 
