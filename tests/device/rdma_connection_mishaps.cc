@@ -6,8 +6,10 @@
 #include <future>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
@@ -164,6 +166,33 @@ TEST_F(MishapsTest, WhoHasDialledOverSiwSaysMore) {
     Expect(from.sends(), id);
     Expect(to.receives(), id);
   }
+}
+
+// It has a place of its own in the device's queue.
+TEST_F(MishapsTest, AFullQueueHasRoomForThatWord) {
+  if (!rdma_mock::IsSiw()) GTEST_SKIP() << "siw alone leaves messages in its socket";
+  constexpr int kSegments = 252;
+  const int before = rdma_mock::AskedEmptyWrites();
+  EndOptions many;
+  many.max_segments = kSegments;
+  End& from = NewEnd(a(), many);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  rdma_mock::HoldReads(true);
+  const std::vector<Segment> list(kSegments, from.At(0, 1));
+  SendRequest read;
+  read.opcode = Opcode::kRead;
+  read.remote_address = to.Address(0);
+  read.remote_key = to.region().key();
+  uint32_t posted = 0;
+  for (const size_t length : {list.size(), size_t{1}}) {
+    read.segments = absl::MakeConstSpan(list).first(length);
+    while (from.pair().PostSend(read) == PostResult::kOk) ++posted;
+  }
+  EXPECT_LT(posted, from.pair_options().max_sends) << "the device has room";
+  EXPECT_TRUE(Run([&] { return rdma_mock::AskedEmptyWrites() == before + 1; }));
+  rdma_mock::HoldReads(false);
+  for (uint32_t i = 0; i < posted; ++i) Expect(from.sends(), 0);
 }
 
 // Whose id is kept, without its pair, until the device has given everything back.

@@ -93,6 +93,7 @@ absl::Status Connection::TakePair(DevicePair pair, const ConnectionPlace& place)
   const absl::Status status = pair.Join(device_, id_);
   if (!status.ok()) return status;
   pair_ = std::move(pair);
+  max_sends_ = pair_.max_requests(kSends) - NudgeRoom(device_);
   device_.AddPair(pair_.handle(), this);
   memory_ = place.memory;
   ended_ = place.ended;
@@ -259,18 +260,25 @@ void Connection::Nudge() {
   if (!connected_ || buried_ || stopping_ || pair() == nullptr) return;
   {
     PassLockHolder guard(&options().queues[kSends]->lock);
-    // What fills the queue will do as well.
-    if (queues_[kSends] != nullptr && SendRoom() != 0) {
+    // One that has not gone yet will do as well.
+    if (queues_[kSends] != nullptr && !nudge_is_open_) {
       ibv_send_wr request = {};
       request.wr_id = WorkId::OfNudge(this);
       request.opcode = IBV_WR_RDMA_WRITE;
       request.send_flags = IBV_SEND_SIGNALED;
       request.wr.rdma.rkey = kNobodysKey;
       ibv_send_wr* bad;
-      if (ibv_post_send(pair(), &request, &bad) == 0) Posted(kSends, 1);
+      nudge_is_open_ = ibv_post_send(pair(), &request, &bad) == 0;
     }
   }
   if (++nudges_ < static_cast<int>(std::size(kNudges))) NudgeLater();
+}
+
+bool Connection::OwesNudge() {
+  CompletionCore* const core = options().queues[kSends].get();
+  if (core == nullptr) return false;  // no pair was made
+  PassLockHolder guard(&core->lock);
+  return nudge_is_open_;
 }
 
 void Connection::FailLater(rdma_cm_event_type type, int error) {
@@ -360,7 +368,8 @@ void Connection::Bury() {
 bool Connection::Dead() {
   HarvestAll();
   return posted_[kSends].load() == seen_[kSends].load() &&
-         posted_[kReceives].load() == seen_[kReceives].load() && !AwaitsLastReceive();
+         posted_[kReceives].load() == seen_[kReceives].load() && !OwesNudge() &&
+         !AwaitsLastReceive();
 }
 
 // On iWARP it is TCP that sees to it that the peer learns of the end. But to destroy an id whose

@@ -119,11 +119,10 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
                              std::memory_order_relaxed);
   }
   void Unposted(Direction direction, int64_t count) { Posted(direction, -count); }
-  // How many more sends the device takes.
+  // How many more sends the device takes, beside a nudge.
   uint32_t SendRoom() const {
-    return pair_.max_requests(kSends) -
-           static_cast<uint32_t>(posted_[kSends].load(std::memory_order_relaxed) -
-                                 seen_[kSends].load(std::memory_order_relaxed));
+    return max_sends_ - static_cast<uint32_t>(posted_[kSends].load(std::memory_order_relaxed) -
+                                              seen_[kSends].load(std::memory_order_relaxed));
   }
   uint32_t max_segments(Direction direction) const { return pair_.max_segments(direction); }
   // Of a request, so many bytes go inline at most.
@@ -134,7 +133,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // The same for the usual case: the request has succeeded and nobody waits in front of it, so its
   // completion goes straight to `out[*taken]`. False: nothing has happened.
   bool CompleteInTurn(Direction direction, const ibv_wc& completion, Completion* out, int* taken);
-  void CompleteNudge() { CountSeen(kSends); }
+  void CompleteNudge() { nudge_is_open_ = false; }
   // False: released, nobody polls for it.
   bool CompleteShared(const SharedReceive& receive, const ibv_wc& completion);
   // The device has refused `count` parts of a request.
@@ -224,6 +223,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // Control thread: of a connection that was dialled. It is said twice.
   void NudgeLater();
   void Nudge();
+  bool OwesNudge();
   void TellSignals();
   void TellFailure();
   void Report(rdma_cm_event_type type, int error);
@@ -257,6 +257,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   WorkQueue* queues_[2] = {nullptr, nullptr};
   std::atomic<uint64_t> posted_[2] = {};
   std::atomic<uint64_t> seen_[2] = {};
+  uint32_t max_sends_ = 0;      // of the program's that the device takes
+  bool nudge_is_open_ = false;  // it is at the device; under the lock of the sends' queue
   std::atomic<uint32_t> signals_{0};
   std::atomic<uint32_t> dropped_{0};
   std::atomic<bool> failed_{false};

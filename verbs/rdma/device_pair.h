@@ -35,6 +35,11 @@ struct PairOptions {
   bool operator==(const PairOptions&) const = default;
 };
 
+// Of the requests for its send queue so many are for nudges (Connection): siw's.
+inline uint32_t NudgeRoom(const Device& device) {
+  return device.manager() == Manager::kSiw ? 1 : 0;
+}
+
 class DevicePair {
  public:
   // ResourceExhausted: the device, or one of its completion queues, has no room for it.

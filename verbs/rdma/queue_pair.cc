@@ -114,9 +114,8 @@ PairOptions RdmaQueuePair::DeviceOptions(const QueuePairOptions& options) const 
       (segments + most_at_once - 1) / most_at_once + (device_.iwarp() ? 1 : 0) + (frames ? 1 : 0);
   // One with all its parts fits in any case.
   const uint32_t usual_parts = device_.iwarp() ? std::min(most_parts, kUsualParts) : 1;
-  uint32_t sends = std::max(std::max(options.max_sends, 1u) * usual_parts, most_parts);
-  if (device_.manager() == Manager::kSiw) ++sends;  // for a nudge
-  wanted.max_requests[kSends] = sends;
+  const uint32_t sends = std::max(std::max(options.max_sends, 1u) * usual_parts, most_parts);
+  wanted.max_requests[kSends] = sends + NudgeRoom(device_);
   wanted.max_requests[kReceives] = drops ? kDropBounces : std::max(options.max_receives, 1u);
   return wanted;
 }
