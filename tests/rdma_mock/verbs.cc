@@ -316,9 +316,9 @@ int ibv_destroy_qp(ibv_qp* handle) {
     delete static_cast<ibv_async_event*>(event);
   }
   while (pair->unacknowledged != 0) sched_yield();
-  --mock::mishaps.live_pairs;
   if (mock::mishaps.spare_pairs >= 0) ++mock::mishaps.spare_pairs;
   delete pair;
+  --mock::mishaps.live_pairs;  // last: who has awaited that may limit them
   return 0;
 }
 
