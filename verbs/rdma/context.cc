@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "verbs/base/log.h"
@@ -76,7 +77,10 @@ RdmaContext::~RdmaContext() = default;
 absl::StatusOr<std::unique_ptr<ProtectionDomain>> RdmaContext::CreateDomain(bool wildcard) {
   ibv_pd* const handle = ibv_alloc_pd(device_.verbs());
   if (handle == nullptr) return ErrnoStatus(errno, "ibv_alloc_pd");
-  return std::make_unique<Domain>(std::make_shared<DomainCore>(handle, wildcard, device_));
+  absl::Cleanup give_back = [handle] { ibv_dealloc_pd(handle); };
+  auto core = std::make_shared<DomainCore>(handle, wildcard, device_);
+  std::move(give_back).Cancel();  // the core's from now on
+  return std::make_unique<Domain>(std::move(core));
 }
 
 absl::StatusOr<std::unique_ptr<MemoryRegion>> RdmaContext::Register(ProtectionDomain& domain,

@@ -1,7 +1,9 @@
 #include "verbs/rdma/registration.h"
 
+#include <algorithm>
 #include <cerrno>
-#include <deque>
+#include <iterator>
+#include <utility>
 
 #include "verbs/rdma/patience.h"
 
@@ -29,30 +31,33 @@ int AccessFlags(uint32_t access) {
 ibv_mr* RegisterWithKey(ibv_pd* domain, void* address, size_t length, int flags,
                         uint64_t counted_from, const RegionMap& known, Key* key) {
   // Kept for a while, so that their keys do not come again; but they pin the memory, too, and mlx4
-  // leaves a range of keys only when some are given back.
-  std::deque<ibv_mr*> unfit;
-  const auto let_go = [&unfit](size_t but) {
+  // leaves a range of keys only when some are given back. The oldest one makes room for the next.
+  ibv_mr* unfit[kKeysKept] = {};
+  const auto let_go = [](ibv_mr*& kept) {
     const int error = errno;
-    for (; unfit.size() > but; unfit.pop_front()) ibv_dereg_mr(unfit.front());
+    if (kept != nullptr) ibv_dereg_mr(std::exchange(kept, nullptr));
     errno = error;
   };
+  bool keeps = false;
   ibv_mr* handle = nullptr;
   for (int i = 0; i < kKeyTries; ++i) {
     handle = ibv_reg_mr_iova(domain, address, length, counted_from, flags);
     if (handle == nullptr) {
-      if (errno != ENOMEM || unfit.empty()) break;
-      let_go(0);
+      if (errno != ENOMEM || !keeps) break;
+      std::for_each(std::begin(unfit), std::end(unfit), let_go);
+      keeps = false;
       continue;
     }
     *key = (flags & kRemote) != 0 ? handle->rkey : handle->lkey;
     RegionEntry of_another;
     if (*key != 0 && *key <= kLastKey && !known.Find(*key, &of_another)) break;
-    unfit.push_back(handle);
-    let_go(kKeysKept);
-    handle = nullptr;
+    ibv_mr*& place = unfit[static_cast<size_t>(i) % kKeysKept];
+    let_go(place);
+    place = std::exchange(handle, nullptr);
+    keeps = true;
     errno = ENOSPC;
   }
-  let_go(0);
+  std::for_each(std::begin(unfit), std::end(unfit), let_go);
   return handle;
 }
 
