@@ -9,6 +9,7 @@
 #include "tests/device/ends.h"
 #include "tests/rdma_mock/asked.h"
 #include "tests/rdma_mock/kind.h"
+#include "tests/rdma_mock/mishaps.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -104,6 +105,25 @@ TEST_F(AskedTest, AReadEndsInMemoryThatThePeerMayNotWrite) {
     EXPECT_EQ(from.Get(0, 64), Pattern(64, 1));
     // The next time the region's registrations are new ones.
     ASSERT_TRUE(from.region().Modify(from.domain(), closed.region_access).ok());
+  }
+}
+
+// What the pair offers goes along with a dial, and what it has taken of that with the accept.
+TEST_F(AskedTest, ExtensionsOfAProviderAreAgreedOn) {
+  const uint32_t all = rdma_mock::IsMlx5() ? rdma_mock::kExtensions : 0;
+  const struct {
+    uint32_t vendor, options, agreed;
+  } kRows[] = {
+      {0, 0, all},  // as it was offered
+      {rdma_mock::kExtensionVendor, 13, all & 13},
+      {rdma_mock::kExtensionVendor + 1, rdma_mock::kExtensions, 0},
+  };
+  for (const auto& row : kRows) {
+    rdma_mock::SpeakOfExtensions(row.vendor, row.options);
+    Connect(NewEnd(a()), NewEnd(b()));
+    rdma_mock::SpeakOfExtensions(0, 0);
+    EXPECT_EQ(rdma_mock::AskedExtensions(), all);
+    EXPECT_EQ(rdma_mock::AskedAgreedExtensions(), row.agreed) << row.vendor << " " << row.options;
   }
 }
 

@@ -32,6 +32,10 @@ int AskedReadsIn() { return asked.reads_in; }
 
 int AskedReadsOut() { return asked.reads_out; }
 
+uint32_t AskedExtensions() { return asked.extensions; }
+
+uint32_t AskedAgreedExtensions() { return asked.agreed_extensions; }
+
 int AskedInlineSegments() { return asked.inline_segments; }
 
 uint64_t AskedInlineAddress() { return asked.inline_address; }

@@ -23,6 +23,10 @@ int AskedReadSegments();
 int AskedReadsIn();
 int AskedReadsOut();
 
+// The options of its provider's extensions that the last dial has told, and the last accept.
+uint32_t AskedExtensions();
+uint32_t AskedAgreedExtensions();
+
 // Of the last request that went inline: how many segments, and where the first one lies.
 int AskedInlineSegments();
 uint64_t AskedInlineAddress();

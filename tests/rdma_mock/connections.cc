@@ -34,9 +34,11 @@ struct Channel : rdma_event_channel {
 struct Id : rdma_cm_id {
   Id* peer = nullptr;  // of the connection, or of the request
   bool listening = false;
-  verbs::Fd socket;                    // of one that is bound to listen, with siw
-  std::set<Id*> unread;                // of one that listens: requests that nobody has read
-  Id* listener = nullptr;              // of such a request
+  verbs::Fd socket;        // of one that is bound to listen, with siw
+  std::set<Id*> unread;    // of one that listens: requests that nobody has read
+  Id* listener = nullptr;  // of such a request
+  ibv_ece local_extensions = {};
+  ibv_ece remote_extensions = {};      // the request's
   bool parted = false;                 // rdma_disconnect was called
   bool decided = false;                // rdma_accept was, of a request
   std::atomic<int> unacknowledged{0};  // events that were read
@@ -289,6 +291,25 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
   return 0;
 }
 
+// As librdmacm's: it says nothing of an id that has a pair.
+int rdma_get_remote_ece(rdma_cm_id* id, ibv_ece* extensions) {
+  if (id->qp != nullptr) {
+    errno = EINVAL;
+    return -1;
+  }
+  *extensions = static_cast<Id*>(id)->remote_extensions;
+  return 0;
+}
+
+int rdma_set_local_ece(rdma_cm_id* id, ibv_ece* extensions) {
+  if (id->qp != nullptr || extensions->vendor_id == 0 || extensions->comp_mask != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  static_cast<Id*>(id)->local_extensions = *extensions;
+  return 0;
+}
+
 int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* wanted) {
   ibv_qp* const pair = ibv_create_qp(domain, wanted);
   if (pair == nullptr) return -1;
@@ -335,6 +356,11 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   request->route.addr.dst_storage = id->route.addr.src_storage;
   id->peer = request;
   request->listener = &listener;
+  asked.extensions = id->local_extensions.options;
+  request->remote_extensions = id->local_extensions;
+  if (const uint32_t vendor = mishaps.spoken_vendor; vendor != 0) {
+    request->remote_extensions = {vendor, mishaps.spoken_options, 0};
+  }
   listener.unread.insert(request);
   rdma_conn_param seen = *parameters;
   std::swap(seen.initiator_depth, seen.responder_resources);
@@ -355,6 +381,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   }
   asked.reads_in = parameters->responder_resources;
   asked.reads_out = parameters->initiator_depth;
+  asked.agreed_extensions = id.local_extensions.options;
   Join(*pair, *peer);
   Tell(*id.peer, RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
   id.decided = true;

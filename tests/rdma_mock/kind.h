@@ -2,6 +2,8 @@
 #ifndef VIADUCT_TESTS_RDMA_MOCK_KIND_H_
 #define VIADUCT_TESTS_RDMA_MOCK_KIND_H_
 
+#include <cstdint>
+
 namespace viaduct::rdma_mock {
 
 // RDMA_MOCK_IWARP. Siw is one of them; the others are hardware.
@@ -13,6 +15,9 @@ bool LacksWindows();
 
 // RDMA_MOCK_MLX5: the vendor is that of mlx5.
 bool IsMlx5();
+// Of the extensions of that one's provider.
+constexpr uint32_t kExtensionVendor = 0x15b3;
+constexpr uint32_t kExtensions = 7;
 
 }  // namespace viaduct::rdma_mock
 

@@ -19,6 +19,7 @@ void EndMishaps() {
   MissNeighbours(0);
   MissHosts(0);
   MeetStaleConnections(0);
+  SpeakOfExtensions(0, 0);
   ConnectElsewhere(false);
   LoseDisconnects(0);
   GetMessagesStuck(0);
@@ -59,6 +60,11 @@ void MissNeighbours(int count) { mishaps.missed_neighbours = count; }
 void MissHosts(int count) { mishaps.missed_hosts = count; }
 
 void MeetStaleConnections(int count) { mishaps.stale_connections = count; }
+
+void SpeakOfExtensions(uint32_t vendor, uint32_t options) {
+  mishaps.spoken_options = options;
+  mishaps.spoken_vendor = vendor;
+}
 
 void ConnectElsewhere(bool elsewhere) { mishaps.elsewhere = elsewhere; }
 

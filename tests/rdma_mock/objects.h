@@ -119,6 +119,8 @@ struct QueuePair : ibv_qp {
   SpinLock receive_lock;
   ReceiveRing receives ABSL_GUARDED_BY(receive_lock);
   uint32_t max_inline;
+  ibv_ece extensions = {};  // those it has, from its state INIT on those it uses; vendor 0: none
+  uint32_t wanted_extensions = ~uint32_t{0};
   std::atomic<int> unacknowledged{0};  // events that were read
   bool failed ABSL_GUARDED_BY(receive_lock) = false;
   // Of the shared queue, by messages whose end has not come.
@@ -218,6 +220,8 @@ struct Mishaps {
   std::atomic<int> missed_neighbours{0};
   std::atomic<int> missed_hosts{0};
   std::atomic<int> stale_connections{0};
+  std::atomic<uint32_t> spoken_vendor{0};
+  std::atomic<uint32_t> spoken_options{0};
   std::atomic<bool> elsewhere{false};
   std::atomic<int> lost_disconnects{0};
   std::atomic<int> stuck_messages{0};
@@ -248,6 +252,8 @@ struct Asked {
   std::atomic<int> read_segments{-1};
   std::atomic<int> reads_in{-1};
   std::atomic<int> reads_out{-1};
+  std::atomic<uint32_t> extensions{0};
+  std::atomic<uint32_t> agreed_extensions{0};
   std::atomic<int> inline_segments{0};
   std::atomic<uint64_t> inline_address{0};
   std::atomic<bool> stale_segment{false};

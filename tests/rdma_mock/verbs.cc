@@ -302,6 +302,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   pair->qp_type = wanted->qp_type;
   pair->state = IBV_QPS_RESET;
   pair->max_inline = wanted->cap.max_inline_data;
+  if (mock::IsMlx5()) pair->extensions = {mock::kExtensionVendor, mock::kExtensions, 0};
   ++mock::mishaps.live_pairs;
   return pair;
 }
@@ -330,6 +331,7 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   if ((mask & IBV_QP_STATE) == 0) return 0;
   auto* const pair = static_cast<mock::QueuePair*>(handle);
   pair->state = attributes->qp_state;
+  if (attributes->qp_state == IBV_QPS_INIT) pair->extensions.options &= pair->wanted_extensions;
   if (attributes->qp_state == IBV_QPS_ERR) {
     mock::Unbind(*pair);
     mock::Part(*pair);
@@ -341,6 +343,23 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
       pair->FlushTaken();
     }
   }
+  return 0;
+}
+
+int ibv_query_ece(ibv_qp* pair, ibv_ece* extensions) {
+  *extensions = static_cast<mock::QueuePair*>(pair)->extensions;
+  return extensions->vendor_id != 0 ? 0 : EOPNOTSUPP;
+}
+
+// As libmlx5, which tells its device with the change to INIT.
+int ibv_set_ece(ibv_qp* handle, ibv_ece* extensions) {
+  auto* const pair = static_cast<mock::QueuePair*>(handle);
+  if (pair->extensions.vendor_id == 0) return EOPNOTSUPP;
+  if (pair->state != IBV_QPS_RESET || extensions->vendor_id != pair->extensions.vendor_id ||
+      extensions->comp_mask != 0) {
+    return EINVAL;
+  }
+  pair->wanted_extensions = extensions->options;
   return 0;
 }
 

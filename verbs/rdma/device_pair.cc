@@ -83,7 +83,20 @@ absl::Status DevicePair::Create(Device& device) {
   return NoPair(error, "ibv_create_qp");
 }
 
-// As rdma_create_qp does it with a pair that it has made.
+int DevicePair::Extend(rdma_cm_id* id, ibv_ece* local, bool* answers) {
+  if (const int error = ibv_query_ece(handle_, local); error != 0) return error;
+  ibv_ece remote = {};
+  if (rdma_get_remote_ece(id, &remote) != 0) return errno;
+  *answers = remote.vendor_id != 0;
+  if (!*answers) return 0;
+  ibv_ece wanted = {};
+  wanted.vendor_id = local->vendor_id;
+  wanted.options = remote.vendor_id == local->vendor_id ? remote.options : 0;
+  return ibv_set_ece(handle_, &wanted);
+}
+
+// As rdma_create_qp does it with a pair that it has made, its provider's extensions included: what
+// the pair offers goes along with the request, what it has taken of the request's with the answer.
 absl::Status DevicePair::Join(const Device& device, rdma_cm_id* id) {
   if (id->verbs != handle_->context) {
     if (device.gone()) return absl::ResourceExhaustedError("the device was removed");
@@ -99,8 +112,21 @@ absl::Status DevicePair::Join(const Device& device, rdma_cm_id* id) {
     if (errno == ENXIO || errno == ENODEV) return absl::AbortedError("the device was removed");
     return NoPair(errno, "rdma_init_qp_attr");
   }
+  ibv_ece local = {};
+  bool answers = false;
+  if (const int error = Extend(id, &local, &answers); error != 0 && error != EOPNOTSUPP) {
+    return NoPair(error, "ibv_set_ece");
+  }
   if (const int error = ibv_modify_qp(handle_, &attributes, mask); error != 0) {
     return NoPair(error, "ibv_modify_qp");
+  }
+  if (answers) {
+    const int error = ibv_query_ece(handle_, &local);
+    if (error != 0 && error != EOPNOTSUPP) return NoPair(error, "ibv_query_ece");
+  }
+  // Not once the id has a pair.
+  if (local.vendor_id != 0 && rdma_set_local_ece(id, &local) != 0) {
+    return NoPair(errno, "rdma_set_local_ece");
   }
   id->qp = handle_;
   return absl::OkStatus();

@@ -77,6 +77,9 @@ class DevicePair {
   // Room for its completions. False: there is none.
   bool Reserve();
   absl::Status Create(Device& device);
+  // What extensions of its provider it has, and which of them shall be used: `answers` a request
+  // that says so. An errno; EOPNOTSUPP: it has none.
+  int Extend(rdma_cm_id* id, ibv_ece* local, bool* answers);
   void Swap(DevicePair& other) noexcept;
 
   ibv_qp* handle_ = nullptr;
