@@ -423,10 +423,12 @@ void RdmaQueuePair::Route(Connection& connection) {
 
 void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
   bool answer;
+  uint32_t cuts;
   {
     MutexLock lock(&mutex_);
     if (connection_ != &connection || state_ != State::kConnecting) return;
     state_ = State::kConnected;
+    cuts = cuts_;
     {
       PassLockHolder guard(&core(kReceives).lock);
       connection.set_established();
@@ -439,6 +441,7 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
     stopped_ = false;
     PreparePlain(connection);
   }
+  if (!MayTell(cuts)) return;
   sink_->OnConnected(
       *this, answer ? absl::MakeConstSpan(event.private_data) : absl::Span<const uint8_t>());
   if (connection.owner() != this) return;
@@ -463,9 +466,11 @@ void RdmaQueuePair::LogFailure(ConnectOutcome outcome) {
 void RdmaQueuePair::Fail(Connection& connection, ConnectOutcome outcome,
                          absl::Span<const uint8_t> data) {
   bool connected;
+  uint32_t cuts;
   {
     MutexLock lock(&mutex_);
     if (connection_ != &connection) return;
+    cuts = cuts_;
     connected = state_ != State::kConnecting;
     if (!connected) {
       if (!dialled_) outcome = ConnectOutcome::kGone;
@@ -478,7 +483,7 @@ void RdmaQueuePair::Fail(Connection& connection, ConnectOutcome outcome,
     return;
   }
   if (outcome != ConnectOutcome::kRejected) data = {};
-  sink_->OnConnectFailed(*this, outcome, data);
+  if (MayTell(cuts)) sink_->OnConnectFailed(*this, outcome, data);
 }
 
 DisconnectCause RdmaQueuePair::CauseOf(Connection& connection) {
@@ -493,15 +498,18 @@ DisconnectCause RdmaQueuePair::CauseOf(Connection& connection) {
 void RdmaQueuePair::End(Connection& connection, DisconnectCause cause) {
   bool connected;
   ConnectOutcome outcome;
+  uint32_t cuts;
   {
     MutexLock lock(&mutex_);
     if (connection_ != &connection) return;
+    cuts = cuts_;
     connected = state_ == State::kConnected || state_ == State::kClosing;
     outcome = dialled_ ? ConnectOutcome::kRefused : ConnectOutcome::kGone;
     if (connected && cause != DisconnectCause::kLocal) ended_ = true;
     if (!connected) LogFailure(outcome);
     Leave(connected ? State::kError : State::kIdle);
   }
+  if (!MayTell(cuts)) return;
   if (connected) {
     sink_->OnDisconnected(*this, cause);
   } else {
@@ -510,12 +518,20 @@ void RdmaQueuePair::End(Connection& connection, DisconnectCause cause) {
 }
 
 void RdmaQueuePair::OnSignals(Connection& connection, uint32_t signals) {
+  uint32_t cuts;
+  {
+    MutexLock lock(&mutex_);
+    if (connection_ != &connection) return;
+    cuts = cuts_;
+  }
   if ((signals & kRefusedWrite) != 0) {
+    if (!MayTell(cuts)) return;
     sink_->OnRefusedWrite(*this);
     if (connection.owner() != this) return;
   }
   if ((signals & kDropped) != 0) {
     for (uint32_t left = connection.TakeDropped(); left > 0; --left) {
+      if (!MayTell(cuts)) return;
       sink_->OnDropped(*this);
       if (connection.owner() != this) return;
     }
@@ -572,22 +588,21 @@ void RdmaQueuePair::FlushAll() {
 }
 
 void RdmaQueuePair::Disconnect(DisconnectMode mode) {
-  {
-    MutexLock lock(&mutex_);
-    if (state_ == State::kConnecting) {
-      Leave(State::kIdle);
-    } else if (state_ == State::kConnected || state_ == State::kClosing) {
-      if (mode == DisconnectMode::kAbrupt) {
-        connection_->Cut();
-        Leave(State::kError);
-      } else if (state_ == State::kConnected) {
-        state_ = State::kClosing;
-        SpinLockHolder guard(&send_lock_);
-        sending_ = nullptr;
-        SetPlainOpcodes();
-        PassLockHolder queue_guard(&core(kSends).lock);
-        connection_->AwaitDrain(sends_);
-      }
+  MutexLock lock(&mutex_);
+  if (mode == DisconnectMode::kAbrupt) cuts_.fetch_add(1, std::memory_order_release);
+  if (state_ == State::kConnecting) {
+    Leave(State::kIdle);
+  } else if (state_ == State::kConnected || state_ == State::kClosing) {
+    if (mode == DisconnectMode::kAbrupt) {
+      connection_->Cut();
+      Leave(State::kError);
+    } else if (state_ == State::kConnected) {
+      state_ = State::kClosing;
+      SpinLockHolder guard(&send_lock_);
+      sending_ = nullptr;
+      SetPlainOpcodes();
+      PassLockHolder queue_guard(&core(kSends).lock);
+      connection_->AwaitDrain(sends_);
     }
   }
 }

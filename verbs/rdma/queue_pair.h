@@ -105,6 +105,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   CompletionCore& core(Direction direction) const { return *cores_[direction]; }
 
+  // Nothing was cut since cuts_ was that: the sink may hear what was found out then.
+  bool MayTell(uint32_t cuts) const { return cuts_.load(std::memory_order_acquire) == cuts; }
+
   // Control thread, mutex_ not held. Each ends with at most one sink call, after which nothing of
   // this object is touched unless it is still the connection's owner.
   void Fail(Connection& connection, ConnectOutcome outcome, absl::Span<const uint8_t> data);
@@ -230,6 +233,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // The next connection's. Empty: it is made when the route is known.
   DevicePair next_pair_ ABSL_GUARDED_BY(mutex_);
   Connection* connection_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  // Counts Disconnect(kAbrupt), behind which nothing is told any more of what was before. Changes
+  // under mutex_.
+  std::atomic<uint32_t> cuts_{0};
   Address peer_ ABSL_GUARDED_BY(mutex_);  // of a dial
   uint16_t peer_port_ ABSL_GUARDED_BY(mutex_) = 0;
   int tries_left_ ABSL_GUARDED_BY(mutex_) = 0;      // to resolve it
