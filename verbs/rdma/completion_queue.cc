@@ -8,6 +8,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/numeric/bits.h"
 #include "verbs/base/futex.h"
+#include "verbs/base/log.h"
 #include "verbs/rdma/connection.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/shared_receive_queue.h"
@@ -57,12 +58,15 @@ int CompletionCore::ReserveLocked(uint32_t entries, uint32_t more) {
       return i;
     }
   }
-  if (count == kMaxQueues) return -1;
   // Each is larger than those before, so that a queue of many pairs has few.
   const uint32_t most = static_cast<uint32_t>(device_.limits().max_cqe);
   const uint32_t size = std::min(
       most, std::max(absl::bit_ceil(entries + more), kSmallestQueue << std::min(count, 12)));
-  if (size < entries) return -1;
+  if (count == kMaxQueues || size < entries) {
+    Log(LogLevel::kWarn, device_.name(), ": no room for ", entries, " completions more beside ",
+        count, " queues; one of the device's has ", most);
+    return -1;
+  }
   if (count == 0) channel_.Open();
   Queue& queue = queues_[count];
   queue.handle = ibv_create_cq(device_.verbs(), static_cast<int>(size),
