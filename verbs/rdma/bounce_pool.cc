@@ -53,7 +53,7 @@ Bounce BouncePool::Take(size_t size) {
     bounce.registration = ibv_reg_mr(domain_, bounce.memory, size, AccessFlags(kLocalWrite));
   }
   if (bounce.registration == nullptr) {
-    ErrnoStatus(bounce.memory == nullptr ? ENOMEM : errno, "memory for a message").IgnoreError();
+    LogErrno(bounce.memory == nullptr ? ENOMEM : errno, "memory for a message");
     FreeBlock(bounce.memory, size);
     MutexLock lock(&mutex_);
     --made_[ClassOf(size)];

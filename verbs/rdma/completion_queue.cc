@@ -72,7 +72,7 @@ int CompletionCore::ReserveLocked(uint32_t entries, uint32_t more) {
   queue.handle = ibv_create_cq(device_.verbs(), static_cast<int>(size),
                                static_cast<CqHandler*>(this), channel_.handle(), 0);
   if (queue.handle == nullptr) {
-    ErrnoStatus(errno, "ibv_create_cq").IgnoreError();
+    LogErrno(errno, "ibv_create_cq");
     return -1;
   }
   queue.size = size;

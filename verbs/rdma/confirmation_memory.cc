@@ -18,7 +18,7 @@ const ibv_mr* ConfirmationMemory::Registration() {
     registration_ = ibv_reg_mr(domain_, word_, sizeof word_,
                                AccessFlags(kLocalWrite | kRemoteRead | kRemoteWrite));
     if (registration_ == nullptr) {
-      ErrnoStatus(errno, "register the word that confirms").IgnoreError();
+      LogErrno(errno, "register the word that confirms");
     }
   }
   return registration_;

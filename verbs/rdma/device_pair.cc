@@ -14,7 +14,8 @@ namespace {
 
 // Whatever the device says of it.
 absl::Status NoPair(int error, absl::string_view call) {
-  return absl::ResourceExhaustedError(ErrnoStatus(error, call).message());
+  LogErrno(error, call);
+  return absl::ResourceExhaustedError(call);
 }
 
 }  // namespace

@@ -39,6 +39,10 @@ std::string LockedMemoryLimit() {
   return absl::StrCat(limit.rlim_cur / 1024, " KiB");
 }
 
+std::string ErrnoText(int error, absl::string_view what) {
+  return absl::StrCat(what, ": ", std::strerror(error));
+}
+
 }  // namespace
 
 Status CompletionStatus(ibv_wc_status status) {
@@ -153,27 +157,26 @@ absl::string_view Explanation(ConnectOutcome outcome) {
   return "";
 }
 
-absl::Status ErrnoStatus(int error, absl::string_view what) {
-  const std::string text = absl::StrCat(what, ": ", std::strerror(error));
+void LogErrno(int error, absl::string_view what) {
+  const std::string text = ErrnoText(error, what);
   switch (error) {
     case ENOMEM:
       Log(LogLevel::kWarn, text, "; a process may lock ", LockedMemoryLimit(),
           " here: raise it with ulimit -l, or memlock in /etc/security/limits.conf");
-      return absl::ResourceExhaustedError(text);
+      break;
     case EACCES:
     case EPERM:
       Log(LogLevel::kWarn, text,
           "; /dev/infiniband/uverbs* and rdma_cm must be open to this user (see viaduct(7)), and "
           "ports below 1024 are root's");
-      return absl::PermissionDeniedError(text);
-    case EADDRINUSE:
-      return absl::AlreadyExistsError(text);
+      break;
     case ENOENT:
       Log(LogLevel::kWarn, text, "; modprobe rdma_ucm ib_uverbs makes it");
-      return absl::NotFoundError(text);
+      break;
+    case EADDRINUSE:
     case EADDRNOTAVAIL:
     case ENODEV:
-      return absl::NotFoundError(text);
+      break;  // the status says all that there is to say
     case EINVAL:
     case EMFILE:
     case ENFILE:
@@ -181,9 +184,34 @@ absl::Status ErrnoStatus(int error, absl::string_view what) {
     case ENOSPC:
     case EAGAIN:
       Log(LogLevel::kWarn, text, "; the device or the process has no more of it");
-      return absl::ResourceExhaustedError(text);
+      break;
     default:
       Log(LogLevel::kWarn, text);
+  }
+}
+
+absl::Status ErrnoStatus(int error, absl::string_view what) {
+  LogErrno(error, what);
+  const std::string text = ErrnoText(error, what);
+  switch (error) {
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(text);
+    case EADDRINUSE:
+      return absl::AlreadyExistsError(text);
+    case ENOENT:
+    case EADDRNOTAVAIL:
+    case ENODEV:
+      return absl::NotFoundError(text);
+    case ENOMEM:
+    case EINVAL:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOSPC:
+    case EAGAIN:
+      return absl::ResourceExhaustedError(text);
+    default:
       return absl::UnavailableError(text);
   }
 }

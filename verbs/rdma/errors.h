@@ -35,8 +35,9 @@ ConnectOutcome OutcomeOfErrno(int error);
 // What has happened, and where to look: for the log.
 absl::string_view Explanation(ConnectOutcome outcome);
 
-// An error of a call that makes something, `what` in the log with what can be done about it:
-// ResourceExhausted, PermissionDenied, AlreadyExists, NotFound, Unavailable.
+// An error of a call that makes something, `what` in the log with what can be done about it.
+void LogErrno(int error, absl::string_view what);
+// The same, as ResourceExhausted, PermissionDenied, AlreadyExists, NotFound or Unavailable.
 absl::Status ErrnoStatus(int error, absl::string_view what);
 
 }  // namespace viaduct::verbs::rdma

@@ -153,7 +153,7 @@ bool Memory::RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* 
   ibv_mr* const handle = ibv_reg_mr_iova(domain.handle, region.address_, region.length_,
                                          region.Entry().address, AccessFlags(access));
   if (handle == nullptr) {
-    ErrnoStatus(errno, "register memory once more").IgnoreError();
+    LogErrno(errno, "register memory once more");
     return false;
   }
   region.others_.push_back({domain.shared_from_this(), handle, use});

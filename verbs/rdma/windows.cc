@@ -120,7 +120,7 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
   ibv_mr* const handle = RegisterWithKey(domain.handle, memory, request.length,
                                          AccessFlags(request.access), from, map_, key);
   if (handle == nullptr) {
-    ErrnoStatus(errno, "bind a window").IgnoreError();
+    LogErrno(errno, "bind a window");
     *key = 0;
     return BindStep::kNoKey;
   }
