@@ -92,6 +92,20 @@ TEST_F(PairMishapsTest, AChangeReplacesIt) {
   for (uint64_t i = 0; i < more.max_sends; ++i) Expect(from.sends(), i);
 }
 
+// It needs none until it connects again.
+TEST_F(PairMishapsTest, AChangeBehindAConnectionNeedsNoRoom) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  Disconnect(from, to);
+  ASSERT_TRUE(AwaitPairs(0));
+  rdma_mock::LimitPairs(0);
+  QueuePairOptions more = from.pair_options();
+  more.max_sends *= 2;
+  EXPECT_TRUE(from.pair().Modify(more).ok());
+  EXPECT_EQ(rdma_mock::LivePairs(), 0);
+}
+
 TEST_F(PairMishapsTest, WithoutRoomALaterConnectionFails) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());

@@ -55,9 +55,11 @@ absl::Status RdmaQueuePair::Configure(const QueuePairOptions& options) {
   kept.max_send_segments = std::max(kept.max_send_segments, max_send_segments_);
   kept.max_receive_segments = std::max(kept.max_receive_segments, max_receive_segments_);
   const PairOptions wanted = DeviceOptions(kept);
-  // Made while nobody who posts waits for it.
+  // Made while nobody who posts waits for it, and only where a pair is held now: the later ones are
+  // made when they are needed.
+  const bool first = domain_ == nullptr;
   DevicePair made;
-  if (next_pair_.handle() == nullptr || next_pair_.options() != wanted) {
+  if (first || (next_pair_.handle() != nullptr && next_pair_.options() != wanted)) {
     absl::StatusOr<DevicePair> pair = DevicePair::Make(device_, wanted);
     if (!pair.ok()) return pair.status();
     made = *std::move(pair);
