@@ -1,6 +1,7 @@
 #include "dat/api/providers.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -25,8 +26,8 @@ namespace {
 struct Registration {
   const DAT_PROVIDER* provider = nullptr;
   DAT_PROVIDER_INFO info;
-  int adapters = 0;       // open, or being opened
-  bool of_entry = false;  // by the library of an entry, not by the program
+  int adapters = 0;                        // open, or being opened
+  const registry::Entry* entry = nullptr;  // whose library registered it; null: the program
 };
 
 // The library of one entry.
@@ -50,7 +51,9 @@ struct Providers {
   verbs::Mutex lock;
   std::vector<Registration> registrations ABSL_GUARDED_BY(lock);
   std::map<DAT_IA_HANDLE, Adapter> adapters ABSL_GUARDED_BY(lock);
-  bool loading_entry ABSL_GUARDED_BY(lock) = false;  // inside a library's dat_provider_init
+  // The entry whose library's dat_provider_init `loader` is in.
+  const registry::Entry* loading_entry ABSL_GUARDED_BY(lock) = nullptr;
+  pthread_t loader ABSL_GUARDED_BY(lock) = {};
 };
 
 Providers& All() {
@@ -58,9 +61,9 @@ Providers& All() {
   return *providers;
 }
 
-bool IsInRegistry(const DAT_PROVIDER_INFO& info, bool engines_only) {
+bool IsEnginesName(const DAT_PROVIDER_INFO& info) {
   for (const registry::Entry& entry : registry::Registry::Get().entries()) {
-    if (IsSame(InfoOf(entry), info) && (!engines_only || registry::IsEngines(entry))) return true;
+    if (IsSame(InfoOf(entry), info) && registry::IsEngines(entry)) return true;
   }
   return false;
 }
@@ -71,6 +74,12 @@ Registration* Find(Providers& all, const DAT_PROVIDER_INFO& info)
     if (IsSame(registration.info, info)) return &registration;
   }
   return nullptr;
+}
+
+// The entry whose library registers here; null: the program does.
+const registry::Entry* EntryBeingLoaded(const Providers& all)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(all.lock) {
+  return pthread_equal(all.loader, pthread_self()) != 0 ? all.loading_entry : nullptr;
 }
 
 // False if the address cannot be read. One system call, which asks the kernel and cannot fault.
@@ -125,14 +134,16 @@ bool Hold(const registry::Entry& entry) {
     const DAT_PROVIDER_INFO info = InfoOf(entry);
     {
       verbs::MutexLock lock(&all.lock);
-      all.loading_entry = true;
+      all.loading_entry = &entry;
+      all.loader = pthread_self();
     }
     init(&info, entry.parameters.c_str());
     bool registered;
     {
       verbs::MutexLock lock(&all.lock);
-      all.loading_entry = false;
-      registered = Find(all, info) != nullptr;
+      all.loading_entry = nullptr;
+      const Registration* const registration = Find(all, info);
+      registered = registration != nullptr && registration->entry == &entry;
     }
     library.handle = handle;
     library.fini = fini;
@@ -257,7 +268,7 @@ std::vector<DAT_PROVIDER_INFO> RegisteredByProgram() {
   std::vector<DAT_PROVIDER_INFO> infos;
   verbs::MutexLock lock(&All().lock);
   for (const Registration& registration : All().registrations) {
-    if (!registration.of_entry) infos.push_back(registration.info);
+    if (registration.entry == nullptr) infos.push_back(registration.info);
   }
   return infos;
 }
@@ -306,13 +317,16 @@ DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider,
         strnlen(provider_info->ia_name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH) {
       return BadParameter(2);
     }
-    const bool engines = IsInRegistry(*provider_info, /*engines_only=*/true);
+    const bool is_engines = IsEnginesName(*provider_info);
     Providers& all = All();
     verbs::MutexLock lock(&all.lock);
-    if (engines || Find(all, *provider_info) != nullptr) {
+    const registry::Entry* const entry = EntryBeingLoaded(all);
+    // That entry may be the alternative of one that the engine serves.
+    const bool is_entrys = entry != nullptr && IsSame(InfoOf(*entry), *provider_info);
+    if ((is_engines && !is_entrys) || Find(all, *provider_info) != nullptr) {
       return Failure(DAT_PROVIDER_ALREADY_REGISTERED);
     }
-    all.registrations.push_back({provider, *provider_info, 0, all.loading_entry});
+    all.registrations.push_back({provider, *provider_info, 0, entry});
     internal::provider_count.fetch_add(1, std::memory_order_relaxed);
     return DAT_SUCCESS;
   });

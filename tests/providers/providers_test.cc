@@ -112,6 +112,28 @@ TEST(Providers, C013_TheNextAlternativeServes) {
   });
 }
 
+// Hardware first, the engine as what is left; and a program may take neither's name.
+TEST(Providers, C013_TheEngineIsAnAlternativeLikeOthers) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe(), "first") + Line("probe0", "libdapl-viaduct.so.2", "lo") +
+            Line("probe1", Probe(), "silent") + Line("probe1", "libdapl-viaduct.so.2", "lo"));
+    ProbeFacts* const facts = Facts();
+    DAT_IA_HANDLE probe, mine;
+    ASSERT_EQ(Open("probe0", &probe), DAT_SUCCESS);
+    EXPECT_STREQ(facts->parameters, "first");
+    EXPECT_EQ(facts->adapters, 1);
+    Said([&] { ASSERT_EQ(Open("probe1", &mine), DAT_SUCCESS); });
+    EXPECT_EQ(facts->adapters, 1);
+    EXPECT_EQ(dat_ia_close(mine, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
+    EXPECT_EQ(dat_ia_close(probe, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    DAT_PROVIDER table = {};
+    for (DAT_PROVIDER_INFO info :
+         {DAT_PROVIDER_INFO{"probe0", 2, 0, DAT_FALSE}, {"probe1", 2, 0, DAT_FALSE}}) {
+      EXPECT_EQ(dat_registry_add_provider(&table, &info), Error(DAT_PROVIDER_ALREADY_REGISTERED));
+    }
+  });
+}
+
 TEST(Providers, NoneThatLoadsIsNotFound) {
   RunAlone([] {
     UseConf(Line("probe0", "/nonexistent/libfirst.so") + Line("probe1", Probe(), "bare"));
