@@ -105,6 +105,14 @@ void Unload(Providers& all, const registry::Entry& entry)
   const DAT_PROVIDER_INFO info = InfoOf(entry);
   Library& library = all.libraries[&entry];
   library.fini(&info);
+  {
+    // What fini did not remove: the table goes with the library.
+    verbs::MutexLock lock(&all.lock);
+    const auto left = std::erase_if(all.registrations, [&](const Registration& registration) {
+      return registration.entry == &entry;
+    });
+    internal::provider_count.fetch_sub(static_cast<int>(left), std::memory_order_relaxed);
+  }
   dlclose(library.handle);
   library = Library();
 }

@@ -1,5 +1,6 @@
 // A provider of uDAPL 2.0 that does nothing but remember who called it. An entry whose parameters
-// are "silent" registers nothing; one with "bare" answers every open with a type without its class.
+// are "silent" registers nothing; one with "bare" answers every open with a type without its class;
+// one with "lingering" never removes its registration.
 #include <dat2/udat.h>
 // Behind udat.h.
 #include <dat2/dat_registry.h>
@@ -20,6 +21,7 @@ constexpr int kFunctions = 79;
 
 ProbeFacts facts = {0, 0, 0, -1, nullptr, ""};
 bool bare = false;
+bool lingering = false;
 
 struct ProbeObject {
   const DAT_PROVIDER* provider;
@@ -85,6 +87,7 @@ PROBE_EXPORT void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* p
   snprintf(facts.parameters, sizeof facts.parameters, "%s", parameters);
   if (strcmp(parameters, "silent") == 0) return;
   bare = strcmp(parameters, "bare") == 0;
+  lingering = strcmp(parameters, "lingering") == 0;
   ProbeProvider*& provider = Providers()[Key(info->ia_name, info->is_thread_safe)];
   if (provider == nullptr) provider = new ProbeProvider{info->ia_name, {}, {nullptr}};
   provider->async.provider = &provider->table;
@@ -99,6 +102,7 @@ PROBE_EXPORT void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* p
 
 PROBE_EXPORT void dat_provider_fini(const DAT_PROVIDER_INFO* info) {
   ++facts.finis;
+  if (lingering) return;
   const auto found = Providers().find(Key(info->ia_name, info->is_thread_safe));
   if (found == Providers().end()) return;
   dat_registry_remove_provider(&found->second->table, info);

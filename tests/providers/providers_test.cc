@@ -134,6 +134,20 @@ TEST(Providers, C013_TheEngineIsAnAlternativeLikeOthers) {
   });
 }
 
+TEST(Providers, NothingIsRegisteredBehindALibrary) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe(), "lingering"));
+    DAT_IA_HANDLE ia;
+    ASSERT_EQ(Open("probe0", &ia), DAT_SUCCESS);
+    DAT_PROVIDER table = {};
+    DAT_PROVIDER_INFO info = {"probe0", 2, 0, DAT_FALSE};
+    EXPECT_EQ(dat_registry_add_provider(&table, &info), Error(DAT_PROVIDER_ALREADY_REGISTERED));
+    EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    EXPECT_EQ(dat_registry_add_provider(&table, &info), DAT_SUCCESS);
+    EXPECT_EQ(dat_registry_remove_provider(&table, &info), DAT_SUCCESS);
+  });
+}
+
 TEST(Providers, NoneThatLoadsIsNotFound) {
   RunAlone([] {
     UseConf(Line("probe0", "/nonexistent/libfirst.so") + Line("probe1", Probe(), "bare"));
