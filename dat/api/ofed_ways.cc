@@ -12,20 +12,25 @@ namespace viaduct::dat {
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event);
 DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold,
                         DAT_EVENT* event, DAT_COUNT* nmore);
+DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* ep_state,
+                             DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle);
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags);
 DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep_handle,
                           DAT_EVD_HANDLE evd_handle, DAT_RSP_HANDLE* rsp_handle);
 DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle);
+DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* param);
 
 namespace {
 
-// A reserved service point that its program has not freed.
+// A reserved service point that its program has not freed, or whose request it has not seen.
 struct Reserved {
   DAT_RSP_HANDLE point;
   DAT_IA_HANDLE adapter;
   DAT_EVD_HANDLE evd;
+  DAT_EP_HANDLE ep;
   DAT_CONN_QUAL qualifier;
-  bool spent;  // its request has been shown
+  bool spent = false;  // its request has been shown
+  bool freed = false;  // while its request was waiting to be shown
 };
 
 struct AllReserved {
@@ -43,15 +48,18 @@ void ShowReserved(DAT_EVENT* event) {
   if (request.sp_handle.rsp_handle != DAT_HANDLE_NULL) return;
   AllReserved& all = All();
   verbs::MutexLock lock(&all.lock);
-  for (Reserved& reserved : all.points) {
-    if (reserved.spent || reserved.evd != event->evd_handle ||
-        reserved.qualifier != request.conn_qual) {
-      continue;
-    }
-    reserved.spent = true;
-    request.sp_handle.rsp_handle = reserved.point;
+  const auto found =
+      std::find_if(all.points.begin(), all.points.end(), [&](const Reserved& reserved) {
+        return !reserved.spent && reserved.evd == event->evd_handle &&
+               reserved.qualifier == request.conn_qual;
+      });
+  if (found == all.points.end()) return;
+  if (found->freed) {
+    all.points.erase(found);
     return;
   }
+  found->spent = true;
+  request.sp_handle.rsp_handle = found->point;
 }
 
 DAT_RETURN Dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
@@ -74,22 +82,35 @@ DAT_RETURN CreateReserved(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_
   const DAT_RETURN result =
       dat::dat_rsp_create(ia_handle, conn_qual, ep_handle, evd_handle, rsp_handle);
   if (result == DAT_SUCCESS) {
-    all.points.push_back({*rsp_handle, ia_handle, evd_handle, conn_qual, false});
+    DAT_RSP_PARAM param = {};  // it has the endpoint if the call made one
+    param.ep_handle = ep_handle;
+    (void)dat::dat_rsp_query(*rsp_handle, DAT_RSP_FIELD_ALL, &param);
+    all.points.push_back({*rsp_handle, ia_handle, evd_handle, param.ep_handle, conn_qual});
   }
   return result;
 }
 
+// Of a point that no longer serves, and whose request nobody has seen yet. The engine takes a point
+// away just behind its request, so that it may have been there to be freed.
+bool IsRequestWaiting(const Reserved& reserved, DAT_RETURN freed) {
+  if (freed != DAT_SUCCESS) return true;
+  DAT_EP_STATE state;
+  return dat::dat_ep_get_status(reserved.ep, &state, nullptr, nullptr) == DAT_SUCCESS &&
+         state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING;
+}
+
 DAT_RETURN FreeReserved(DAT_RSP_HANDLE rsp_handle) {
-  const DAT_RETURN result = dat::dat_rsp_free(rsp_handle);
   AllReserved& all = All();
-  verbs::MutexLock lock(&all.lock);
-  const auto found =
-      std::find_if(all.points.begin(), all.points.end(),
-                   [&](const Reserved& reserved) { return reserved.point == rsp_handle; });
+  verbs::MutexLock lock(&all.lock);  // nobody reserves the endpoint anew before its state is seen
+  const DAT_RETURN result = dat::dat_rsp_free(rsp_handle);
+  const auto found = std::find_if(
+      all.points.begin(), all.points.end(),
+      [&](const Reserved& reserved) { return !reserved.freed && reserved.point == rsp_handle; });
   if (found == all.points.end()) return result;
-  const bool spent = found->spent;
-  all.points.erase(found);
-  return spent ? DAT_RETURN{DAT_SUCCESS} : result;
+  // A later point of the name must not be shown with the request that waits.
+  found->freed = !found->spent && IsRequestWaiting(*found, result);
+  if (!found->freed) all.points.erase(found);
+  return DAT_SUCCESS;
 }
 
 DAT_RETURN Close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {

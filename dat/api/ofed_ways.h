@@ -3,8 +3,8 @@
 //
 // - dat_evd_dequeue, dat_evd_wait and dat_cno_wait say with the bare type that there is no event
 //   (AnswersBare), which programs compare with.
-// - The event of a request on a reserved service point shows that point, which lives until it is
-//   freed. In the engine it is gone with its request.
+// - The event of a request on a reserved service point shows that point unless it is freed already,
+//   and dat_rsp_free takes it until then. In the engine it is gone with its request.
 #ifndef VIADUCT_DAT_API_OFED_WAYS_H_
 #define VIADUCT_DAT_API_OFED_WAYS_H_
 
