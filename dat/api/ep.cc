@@ -60,12 +60,13 @@ bool FitsReceives(const core::Endpoint::Parts& parts) {
          parts.zone.get() == &parts.shared_receives->zone();
 }
 
-void KeepAsked(core::Endpoint& endpoint, const AskedAttributes& asked) {
+// `mask`: what was asked for now. A soft watermark arms anew even if it is the one before.
+void KeepAsked(core::Endpoint& endpoint, const AskedAttributes& asked, DAT_EP_PARAM_MASK mask) {
   const AskedAttributes before = AskedAttributes::Unpack(endpoint.face_word());
   endpoint.set_face_word(asked.Pack());
-  if (asked.soft_high == before.soft_high) return;
-  endpoint.SetWatermarks(asked.soft_high != 0 ? asked.soft_high : core::ReceiveWatch::kNoLimit,
-                         std::nullopt);
+  if ((mask & DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW) == 0) return;
+  if (!asked.soft_high && !before.soft_high) return;
+  endpoint.SetWatermarks(asked.soft_high.value_or(core::ReceiveWatch::kNoLimit), std::nullopt);
 }
 
 // `asked`: what was asked for besides.
@@ -76,7 +77,7 @@ DAT_RETURN MakeEndpoint(core::InterfaceAdapter& adapter, const core::Endpoint::P
   core::Error error = core::Endpoint::Create(adapter, parts, attributes, &endpoint);
   if (!error.ok()) return ToReturn(error);
   absl::Cleanup undo = [&] { endpoint->Destroy(); };  // when memory ends
-  KeepAsked(*endpoint, asked);
+  KeepAsked(*endpoint, asked, DAT_EP_FIELD_EP_ATTR_ALL);
   std::move(undo).Cancel();
   *ep_handle = endpoint->handle();
   return DAT_SUCCESS;
@@ -201,7 +202,7 @@ DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
     const bool has_attributes = (mask & DAT_EP_FIELD_EP_ATTR_ALL) != 0;
     core::Error error =
         endpoint->Modify(has_parts ? &parts : nullptr, has_attributes ? &attributes : nullptr);
-    if (error.ok()) KeepAsked(*endpoint, asked);
+    if (error.ok()) KeepAsked(*endpoint, asked, mask);
     return ToReturn(error);
   });
 }

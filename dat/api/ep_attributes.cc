@@ -64,13 +64,15 @@ class Taker {
 
   // Initially the soft watermark of dat_ep_set_watermark.
   bool Watermark(AskedAttributes* asked) const {
-    if (attributes_.srq_soft_hw == DAT_HW_DEFAULT && Has(DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW)) {
-      asked->soft_high = 0;
-      return true;
-    }
+    if (!Has(DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW)) return true;
     const uint32_t most = std::min(device_.max_requests_per_queue, AskedAttributes::kMaxSoftHigh);
-    return Count(DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, attributes_.srq_soft_hw, most, &asked->soft_high,
-                 0);
+    uint32_t limit = 0;
+    if (attributes_.srq_soft_hw != DAT_HW_DEFAULT &&
+        !TakeCount(attributes_.srq_soft_hw, most, &limit, 0)) {
+      return false;
+    }
+    asked->soft_high = limit != 0 ? std::optional(limit) : std::nullopt;
+    return true;
   }
 
   bool Counts(core::EndpointAttributes* engine) const {
@@ -172,7 +174,7 @@ void ShowAttributes(const core::EndpointAttributes& engine, const AskedAttribute
   attributes->max_rdma_read_out =
       static_cast<DAT_COUNT>(or_default(engine.max_reads_out, device.max_reads_out));
   attributes->srq_soft_hw =
-      asked.soft_high != 0 ? static_cast<DAT_COUNT>(asked.soft_high) : DAT_HW_DEFAULT;
+      asked.soft_high ? static_cast<DAT_COUNT>(*asked.soft_high) : DAT_HW_DEFAULT;
   attributes->max_rdma_read_iov = attributes->max_request_iov;
   attributes->max_rdma_write_iov = attributes->max_request_iov;
 }

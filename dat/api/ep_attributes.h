@@ -2,6 +2,10 @@
 #ifndef VIADUCT_DAT_API_EP_ATTRIBUTES_H_
 #define VIADUCT_DAT_API_EP_ATTRIBUTES_H_
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
 #include "dat/api/abi.h"
 #include "dat/core/endpoint.h"
 #include "verbs/device.h"
@@ -11,21 +15,27 @@ namespace viaduct::dat {
 // What an endpoint keeps for dat_ep_query although the engine has no use for it, or has it
 // elsewhere: one word, Object::face_word.
 struct AskedAttributes {
-  static constexpr uint32_t kMaxSoftHigh = (1u << 22) - 1;
+  static constexpr uint32_t kMaxSoftHigh = (1u << 22) - 2;
 
   uint32_t max_rdma_size =
       0;  // 0: the device's. No limit: OFED's dtest writes more than it asks for
   uint8_t receive_flags = 0;  // DAT_COMPLETION_FLAGS of the endpoint's streams, five bits
   uint8_t request_flags = 0;
-  uint32_t soft_high = 0;  // srq_soft_hw; 0: none
+  // The soft watermark that srq_soft_hw or dat_ep_set_watermark gave last; null: none.
+  std::optional<uint32_t> soft_high = std::nullopt;
 
+  // Of a higher watermark than kMaxSoftHigh that one is kept.
   uint64_t Pack() const {
+    const uint64_t soft = soft_high ? uint64_t{std::min(*soft_high, kMaxSoftHigh)} + 1 : 0;
     return max_rdma_size | uint64_t{receive_flags} << 32 | uint64_t{request_flags} << 37 |
-           uint64_t{soft_high} << 42;
+           soft << 42;
   }
   static AskedAttributes Unpack(uint64_t word) {
-    return {static_cast<uint32_t>(word), static_cast<uint8_t>(word >> 32 & 0x1f),
-            static_cast<uint8_t>(word >> 37 & 0x1f), static_cast<uint32_t>(word >> 42)};
+    AskedAttributes asked = {static_cast<uint32_t>(word), static_cast<uint8_t>(word >> 32 & 0x1f),
+                             static_cast<uint8_t>(word >> 37 & 0x1f)};
+    const auto soft = static_cast<uint32_t>(word >> 42);
+    if (soft != 0) asked.soft_high = soft - 1;
+    return asked;
   }
 };
 

@@ -1,4 +1,7 @@
 // How many receives wait for an endpoint's messages, and limits for those that messages hold.
+#include <optional>
+
+#include "dat/api/ep_attributes.h"
 #include "dat/api/face.h"
 #include "dat/core/endpoint.h"
 #include "dat/core/receive_watch.h"
@@ -41,6 +44,10 @@ DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wat
     if (!TakeLimit(soft_high_watermark, &soft)) return BadParameter(2);
     if (!TakeLimit(hard_high_watermark, &hard)) return BadParameter(3);
     endpoint->SetWatermarks(soft, hard);
+    // dat_ep_query shows it.
+    AskedAttributes asked = AskedAttributes::Unpack(endpoint->face_word());
+    asked.soft_high = soft != core::ReceiveWatch::kNoLimit ? std::optional(soft) : std::nullopt;
+    endpoint->set_face_word(asked.Pack());
     return DAT_SUCCESS;
   });
 }

@@ -58,6 +58,14 @@ void Answer(Peer& peer) {
   }
 }
 
+// The event of `ep`'s soft watermark is the next asynchronous one.
+void ExpectSoft(const Side& side, DAT_EP_HANDLE ep) {
+  const DAT_EVENT event = Next(side.async_evd);
+  EXPECT_EQ(event.event_data.asynch_error_event_data.dat_handle, ep);
+  EXPECT_EQ(event.event_data.asynch_error_event_data.reason,
+            static_cast<DAT_COUNT>(DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT));
+}
+
 TEST(EpRecvQuery, S_CountsWhatHasNotCompleted) {
   RunPair(
       [](Peer& peer) {
@@ -89,19 +97,13 @@ TEST(EpSetWatermark, C132_SoftTellsOnceForEachArming) {
         EXPECT_EQ(Taken(asker.ep), 2);
         EXPECT_TRUE(IsEmpty(asker.side.async_evd));
         asker.Ask(1);
-        auto told = [&] {
-          const DAT_EVENT event = Next(asker.side.async_evd);
-          EXPECT_EQ(event.event_data.asynch_error_event_data.dat_handle, asker.ep);
-          EXPECT_EQ(event.event_data.asynch_error_event_data.reason,
-                    static_cast<DAT_COUNT>(DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT));
-        };
-        told();
+        ExpectSoft(asker.side, asker.ep);
         asker.Ask(3);
         EXPECT_EQ(Taken(asker.ep), 6);
         EXPECT_TRUE(IsEmpty(asker.side.async_evd)) << "once";
         // Armed again it tells at once, since there are more already.
         Must(dat_ep_set_watermark(asker.ep, 2, kNone));
-        told();
+        ExpectSoft(asker.side, asker.ep);
         Must(dat_ep_set_watermark(asker.ep, kNone, kNone));
         asker.Ask(1);
         EXPECT_TRUE(IsEmpty(asker.side.async_evd));
@@ -140,11 +142,47 @@ TEST(EpSetWatermark, C132_SoftOfTheAttributes) {
         EXPECT_EQ(Open(ep), 0) << "what is posted is the queue's";
         EXPECT_TRUE(IsEmpty(side.async_evd));
         ask(1);
-        const DAT_EVENT event = Next(side.async_evd);
-        EXPECT_EQ(event.event_data.asynch_error_event_data.dat_handle, ep);
-        EXPECT_EQ(event.event_data.asynch_error_event_data.reason,
-                  static_cast<DAT_COUNT>(DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT));
+        ExpectSoft(side, ep);
         peer.Send(-1);
+      },
+      Answer);
+}
+
+// dat_ep_modify and dat_ep_set_watermark set one limit: the attribute shows the last value, and the
+// same value arms anew, here above it already.
+TEST(EpSetWatermark, C132_SoftOfTheAttributesArmsAnew) {
+  RunPair(
+      [](Peer& peer) {
+        Asker asker(peer);
+        const auto modify = [&](DAT_COUNT soft) {
+          DAT_EP_PARAM param = {};
+          param.ep_attr.srq_soft_hw = soft;
+          Must(dat_ep_modify(asker.ep, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param));
+        };
+        const auto shown = [&] { return ParametersOf(asker.ep).ep_attr.srq_soft_hw; };
+        asker.Ask(3);
+        Must(dat_ep_set_watermark(asker.ep, 2, kNone));
+        ExpectSoft(asker.side, asker.ep);
+        EXPECT_EQ(shown(), 2);
+        asker.End();
+        Must(dat_ep_disconnect(asker.ep, DAT_CLOSE_ABRUPT_FLAG));
+        NextConnection(asker.side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, asker.ep);
+        Must(dat_ep_reset(asker.ep));
+        EXPECT_TRUE(IsEmpty(asker.side.async_evd));
+        modify(2);
+        ExpectSoft(asker.side, asker.ep);
+        modify(2);
+        ExpectSoft(asker.side, asker.ep);
+        Must(dat_ep_set_watermark(asker.ep, 0, kNone));
+        ExpectSoft(asker.side, asker.ep);
+        EXPECT_EQ(shown(), 0);
+        Must(dat_ep_set_watermark(asker.ep, kNone, kNone));
+        EXPECT_EQ(shown(), static_cast<DAT_COUNT>(DAT_HW_DEFAULT));
+        modify(2);
+        ExpectSoft(asker.side, asker.ep);
+        modify(static_cast<DAT_COUNT>(DAT_HW_DEFAULT));
+        EXPECT_EQ(shown(), static_cast<DAT_COUNT>(DAT_HW_DEFAULT));
+        EXPECT_TRUE(IsEmpty(asker.side.async_evd));
       },
       Answer);
 }
