@@ -7,10 +7,9 @@ namespace viaduct::core {
 using verbs::MutexLock;
 
 ReceiveWatch::Verdict ReceiveWatch::Judge(uint32_t held) {
-  if (hard_ != kNoLimit && held > hard_) return Verdict::kHard;
-  if (soft_ == kNoLimit || held <= soft_) return Verdict::kFine;
-  soft_ = kNoLimit;
-  return Verdict::kSoft;
+  const Verdict verdict = {held > soft_, held > hard_};
+  if (verdict.soft) soft_ = kNoLimit;
+  return verdict;
 }
 
 void ReceiveWatch::Ask() {
@@ -50,14 +49,9 @@ void Endpoint::StartWatch() {
 
 void Endpoint::CheckWatermarks() {
   MutexLock lock(&lock_);
-  switch (watch_->Judge(ReceivesHeld())) {
-    case ReceiveWatch::Verdict::kFine:
-      return;
-    case ReceiveWatch::Verdict::kSoft:
-      return adapter_->PostAsync(EventType::kAsyncHighWatermark, owner_.handle);
-    case ReceiveWatch::Verdict::kHard:
-      break;
-  }
+  const ReceiveWatch::Verdict above = watch_->Judge(ReceivesHeld());
+  if (above.soft) adapter_->PostAsync(EventType::kAsyncHighWatermark, owner_.handle);
+  if (!above.hard) return;
   if (Next(state(), EndpointInput::kBroken).verdict != Verdict::kGo) return;
   pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
   (void)Apply(EndpointInput::kBroken);

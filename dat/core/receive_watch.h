@@ -30,8 +30,12 @@ class ReceiveWatch final : public CompletionObserver {
     soft_ = soft;
     hard_ = hard.value_or(hard_);
   }
-  enum class Verdict : uint8_t { kFine, kSoft, kHard };
-  // The soft limit speaks once, the hard one always.
+  struct Verdict {
+    bool soft = false;
+    bool hard = false;
+  };
+  // Whether `held` is above each limit; neither asks for the other. The soft one speaks once, the
+  // hard one always.
   Verdict Judge(uint32_t held);
 
   // Asks for Endpoint::CheckWatermarks on the executor.

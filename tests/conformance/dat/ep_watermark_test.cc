@@ -222,6 +222,23 @@ TEST(EpSetWatermark, C132_HardBreaks) {
       Answer);
 }
 
+// "The soft and hard high watermark asynchronous event generation and setting are independent of
+// each other": messages that pass both are told of both.
+TEST(EpSetWatermark, C132_SoftTellsBesideHard) {
+  RunPair(
+      [](Peer& peer) {
+        Asker asker(peer);
+        asker.Ask(3);
+        EXPECT_EQ(Taken(asker.ep), 3);
+        Must(dat_ep_set_watermark(asker.ep, 1, 2));
+        ExpectSoft(asker.side, asker.ep);
+        NextConnection(asker.side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, asker.ep);
+        EXPECT_TRUE(IsEmpty(asker.side.async_evd));
+        asker.End();
+      },
+      Answer);
+}
+
 // The look at the number that a limit asks for runs while the endpoint changes its dispatcher.
 TEST(EpSetWatermark, S_WhileTheDispatcherChanges) {
   RunAlone([] {
