@@ -294,6 +294,16 @@ TEST(Rsp, C102_FreeUnreservesTheEndpoint) {
     EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
     EXPECT_TRUE(Fails(dat_rsp_free(rsp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP));
     EXPECT_TRUE(IsEmpty(side.receive_evd));
+    // With its request the point goes, and the endpoint is the request's.
+    Must(dat_rsp_create(side.ia, Port(0), ep, side.cr_evd, &rsp));
+    side.Connect(side.NewEp(), Port(0));
+    const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(side.cr_evd);
+    DAT_RSP_PARAM param;
+    while (dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, &param) == DAT_SUCCESS) {
+    }
+    EXPECT_TRUE(Fails(dat_rsp_free(rsp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP));
+    EXPECT_EQ(StateOf(ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+    Must(Reject(request.cr_handle, 0, nullptr));
     Must(dat_ep_free(ep));
   });
 }
