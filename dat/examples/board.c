@@ -2,7 +2,8 @@
  * A notice board in the server's memory, which clients read and write by themselves: RDMA. The
  * server takes no part in it; it tells where the board is in the private data of its accept.
  *
- *   board SERVICE              keeps a board, shows it after each client; ends at the word "end"
+ *   board SERVICE              keeps a board for one client at a time and shows it after each;
+ *                              ends at the word "end"
  *   board SERVICE HOST TEXT    prints what is on the board of HOST, and writes TEXT there
  */
 #include <arpa/inet.h>
@@ -28,7 +29,8 @@ static void serve(struct link *link, DAT_CONN_QUAL service) {
   struct place place;
   DAT_PSP_HANDLE psp;
   DAT_EVENT event;
-  DAT_EP_HANDLE ep;
+  DAT_CR_HANDLE request;
+  DAT_EP_HANDLE ep = DAT_HANDLE_NULL; /* the client's, while there is one */
 
   link_register(link, board, sizeof board, 1, &memory);
   place.address_high = htonl((DAT_UINT32)(memory.local.virtual_address >> 32));
@@ -37,17 +39,27 @@ static void serve(struct link *link, DAT_CONN_QUAL service) {
   place.length = htonl(sizeof board);
   must(dat_psp_create(link->ia, service, link->evd, DAT_PSP_CONSUMER_FLAG, &psp), "dat_psp_create");
   puts("waiting");
-  while (strcmp(board, "end") != 0) {
+  while (ep != DAT_HANDLE_NULL || strcmp(board, "end") != 0) {
     fflush(stdout);
-    event = link_await(link, DAT_CONNECTION_REQUEST_EVENT);
-    ep = link_endpoint(link);
-    must(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, ep, sizeof place, &place),
-         "dat_cr_accept");
-    link_await(link, DAT_CONNECTION_EVENT_ESTABLISHED);
-    link_await(link, DAT_CONNECTION_EVENT_DISCONNECTED);
-    must(dat_ep_free(ep), "dat_ep_free");
-    board[sizeof board - 1] = '\0'; /* clients may write anything */
-    printf("board: %s\n", board);
+    event = link_next(link);
+    switch (event.event_number) {
+      case DAT_CONNECTION_REQUEST_EVENT:
+        request = event.event_data.cr_arrival_event_data.cr_handle;
+        if (ep != DAT_HANDLE_NULL) {
+          must(dat_cr_reject(request, 0, NULL), "dat_cr_reject");
+          break;
+        }
+        ep = link_endpoint(link);
+        must(dat_cr_accept(request, ep, sizeof place, &place), "dat_cr_accept");
+        break;
+      case DAT_CONNECTION_EVENT_ESTABLISHED:
+        break;
+      default: /* the client has left, in order or not, perhaps before it was there */
+        must(dat_ep_free(ep), "dat_ep_free");
+        ep = DAT_HANDLE_NULL;
+        board[sizeof board - 1] = '\0'; /* clients may write anything */
+        printf("board: %s\n", board);
+    }
   }
 }
 

@@ -92,11 +92,17 @@ static const char *meaning(DAT_EVENT_NUMBER number) {
   }
 }
 
-DAT_EVENT link_await(const struct link *link, DAT_EVENT_NUMBER number) {
+DAT_EVENT link_next(const struct link *link) {
   DAT_EVENT event;
   DAT_COUNT more;
 
   must(dat_evd_wait(link->evd, DAT_TIMEOUT_INFINITE, 1, &event, &more), "dat_evd_wait");
+  return event;
+}
+
+DAT_EVENT link_await(const struct link *link, DAT_EVENT_NUMBER number) {
+  const DAT_EVENT event = link_next(link);
+
   if (event.event_number != number) {
     fprintf(stderr, "%s (event 0x%x)\n", meaning(event.event_number), event.event_number);
     exit(1);

@@ -32,6 +32,7 @@ void link_register(const struct link *link, void *address, DAT_UINT32 length, in
                    struct memory *memory);
 
 void link_connect(DAT_EP_HANDLE ep, DAT_CONN_QUAL service, const char *host);
+DAT_EVENT link_next(const struct link *link);
 /* The next event, which must have that number. */
 DAT_EVENT link_await(const struct link *link, DAT_EVENT_NUMBER number);
 

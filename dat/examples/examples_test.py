@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 FOLDER = "dat/examples/"
-_FIRST = random.randrange(16000, 32000, 4)
+_FIRST = random.randrange(16000, 32000, 5)
 
 
 def service(n):
@@ -42,6 +42,34 @@ class Examples(unittest.TestCase):
         self.assertEqual(client("board", service(1), "gone fishing"), "was: nothing\n")
         self.assertEqual(client("board", service(1), "end"), "was: gone fishing\n")
         self.assertEqual(server.end(), (0, "board: gone fishing\nboard: end\n"))
+
+    def test_board_refuses_who_comes_between_and_outlives_whom_it_serves(self):
+        server = Server("board", service(4))
+        self.addCleanup(server.process.kill)
+
+        def visit(text):
+            done = subprocess.run([FOLDER + "board", service(4), "127.0.0.1", text], capture_output=True, text=True,
+                                  timeout=60, check=False)
+            if done.returncode != 0:
+                self.assertIn("the server refuses", done.stderr)
+            return done.returncode == 0
+
+        def start_guest():
+            """It waits for an answer, and so it stays; unless it is refused itself."""
+            return subprocess.Popen([FOLDER + "echo", service(4), "127.0.0.1", "hello?"], stdout=subprocess.DEVNULL)
+
+        guest = start_guest()
+        try:
+            while visit("alone"):
+                if guest.poll() is not None:
+                    guest = start_guest()
+        finally:
+            guest.kill()
+            guest.wait()
+        while not visit("end"):
+            pass
+        code, out = server.end()
+        self.assertEqual((code, out.splitlines()[-1]), (0, "board: end"))
 
     def test_echo(self):
         server = Server("echo", service(2))
