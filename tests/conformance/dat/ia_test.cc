@@ -288,6 +288,29 @@ TEST(IaOpen, S_AsyncDispatcherElsewhere) {
   });
 }
 
+// No other open's dispatcher gets them, nor one that no open was given.
+TEST(IaOpen, S_AsyncEventsAreOfTheirOpen) {
+  RunAlone([] {
+    Side side, other;
+    const DAT_EVD_HANDLE given = side.NewEvd(DAT_EVD_ASYNC_FLAG),
+                         idle = side.NewEvd(DAT_EVD_ASYNC_FLAG);
+    DAT_EVD_HANDLE async = given;
+    DAT_IA_HANDLE ia;
+    Must(Open(kName, &async, &ia));
+    DAT_PZ_HANDLE pz;
+    Must(dat_pz_create(ia, &pz));
+    DAT_SRQ_ATTR attributes = {8, 1, DAT_SRQ_LW_DEFAULT};
+    DAT_SRQ_HANDLE srq;
+    Must(dat_srq_create(ia, pz, &attributes, &srq));
+    Must(dat_srq_set_lw(srq, 4));  // below it already
+    EXPECT_EQ(Next(given).event_data.asynch_error_event_data.dat_handle, srq);
+    for (DAT_EVD_HANDLE evd : {given, idle, side.async_evd, other.async_evd}) {
+      EXPECT_TRUE(IsEmpty(evd));
+    }
+    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+  });
+}
+
 // ParaStation keeps one dispatcher's handle for all its opens.
 TEST(IaOpen, S_AsyncDispatcherThatEndedWithItsOwner) {
   RunAlone([] {
