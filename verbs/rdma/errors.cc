@@ -43,6 +43,30 @@ std::string ErrnoText(int error, absl::string_view what) {
   return absl::StrCat(what, ": ", std::strerror(error));
 }
 
+absl::StatusCode CodeOf(int error) {
+  switch (error) {
+    case EACCES:
+    case EPERM:
+      return absl::StatusCode::kPermissionDenied;
+    case EADDRINUSE:
+      return absl::StatusCode::kAlreadyExists;
+    case ENOENT:
+    case EADDRNOTAVAIL:
+    case ENODEV:
+      return absl::StatusCode::kNotFound;
+    case ENOMEM:
+    case EINVAL:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOSPC:
+    case EAGAIN:
+      return absl::StatusCode::kResourceExhausted;
+    default:
+      return absl::StatusCode::kUnavailable;
+  }
+}
+
 }  // namespace
 
 Status CompletionStatus(ibv_wc_status status) {
@@ -159,30 +183,25 @@ absl::string_view Explanation(ConnectOutcome outcome) {
 
 void LogErrno(int error, absl::string_view what) {
   const std::string text = ErrnoText(error, what);
-  switch (error) {
-    case ENOMEM:
-      Log(LogLevel::kWarn, text, "; a process may lock ", LockedMemoryLimit(),
-          " here: raise it with ulimit -l, or memlock in /etc/security/limits.conf");
-      break;
-    case EACCES:
-    case EPERM:
+  if (error == ENOMEM) {
+    Log(LogLevel::kWarn, text, "; a process may lock ", LockedMemoryLimit(),
+        " here: raise it with ulimit -l, or memlock in /etc/security/limits.conf");
+    return;
+  }
+  if (error == ENOENT) {
+    Log(LogLevel::kWarn, text, "; modprobe rdma_ucm ib_uverbs makes it");
+    return;
+  }
+  switch (CodeOf(error)) {
+    case absl::StatusCode::kPermissionDenied:
       Log(LogLevel::kWarn, text,
           "; /dev/infiniband/uverbs* and rdma_cm must be open to this user (see viaduct(7)), and "
           "ports below 1024 are root's");
       break;
-    case ENOENT:
-      Log(LogLevel::kWarn, text, "; modprobe rdma_ucm ib_uverbs makes it");
-      break;
-    case EADDRINUSE:
-    case EADDRNOTAVAIL:
-    case ENODEV:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kNotFound:
       break;  // the status says all that there is to say
-    case EINVAL:
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOSPC:
-    case EAGAIN:
+    case absl::StatusCode::kResourceExhausted:
       Log(LogLevel::kWarn, text, "; the device or the process has no more of it");
       break;
     default:
@@ -192,28 +211,7 @@ void LogErrno(int error, absl::string_view what) {
 
 absl::Status ErrnoStatus(int error, absl::string_view what) {
   LogErrno(error, what);
-  const std::string text = ErrnoText(error, what);
-  switch (error) {
-    case EACCES:
-    case EPERM:
-      return absl::PermissionDeniedError(text);
-    case EADDRINUSE:
-      return absl::AlreadyExistsError(text);
-    case ENOENT:
-    case EADDRNOTAVAIL:
-    case ENODEV:
-      return absl::NotFoundError(text);
-    case ENOMEM:
-    case EINVAL:
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOSPC:
-    case EAGAIN:
-      return absl::ResourceExhaustedError(text);
-    default:
-      return absl::UnavailableError(text);
-  }
+  return absl::Status(CodeOf(error), ErrnoText(error, what));
 }
 
 }  // namespace viaduct::verbs::rdma
