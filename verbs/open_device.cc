@@ -1,6 +1,5 @@
 #include "verbs/open_device.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -40,10 +39,7 @@ absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
                                                     const std::string& name) {
   const std::optional<Interfaces> interfaces = ListInterfaces();
   if (!interfaces) return absl::ResourceExhaustedError("to ask for the interfaces");
-  const bool ours =
-      address.IsLoopback() || std::any_of(interfaces->begin(), interfaces->end(),
-                                          [&](const Interface& i) { return i.address == address; });
-  if (!ours) {
+  if (!address.IsLoopback() && !HasAddress(*interfaces, address)) {
     return absl::NotFoundError(absl::StrCat("no interface has the address ", address.ToString()));
   }
   if (!IsSoft(name)) return OpenRdmaDevice(address, name);

@@ -77,6 +77,11 @@ std::optional<Interfaces> ListInterfaces() {
   return interfaces;
 }
 
+bool HasAddress(const Interfaces& interfaces, const Address& address) {
+  return std::any_of(interfaces.begin(), interfaces.end(),
+                     [&](const Interface& interface) { return interface.address == address; });
+}
+
 std::optional<Address> InterfaceAddress(const Interfaces& interfaces, absl::string_view name) {
   for (const Interface& interface : interfaces) {
     if (interface.name == name) return interface.address;

@@ -30,6 +30,9 @@ using Interfaces = std::vector<Interface>;
 // of either.
 std::optional<Interfaces> ListInterfaces();
 
+// Whether one of them has that address, up or not.
+bool HasAddress(const Interfaces& interfaces, const Address& address);
+
 // The first address of that interface, up or not; null if there is no such interface.
 std::optional<Address> InterfaceAddress(const Interfaces& interfaces, absl::string_view name);
 

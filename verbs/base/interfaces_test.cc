@@ -87,10 +87,13 @@ TEST(Interfaces, TheDefaultIsAnIpv4AddressOfThisHost) {
   const Interfaces all = All();
   const Address address = *DefaultAddress(all);
   EXPECT_EQ(address.family(), AF_INET);
-  EXPECT_TRUE(address == kLocalHost ||
-              std::any_of(all.begin(), all.end(), [&](const Interface& interface) {
-                return interface.address == address;
-              }));
+  EXPECT_TRUE(address == kLocalHost || HasAddress(all, address));
+}
+
+TEST(Interfaces, KnowWhoseAddressItIs) {
+  const Interfaces all = All();
+  EXPECT_TRUE(HasAddress(all, kLocalHost));
+  EXPECT_FALSE(HasAddress(all, Address::V4(0xc0000201))) << "192.0.2.1 is nobody's";
 }
 
 constexpr char kTitle[] =

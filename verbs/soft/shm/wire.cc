@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <optional>
@@ -69,9 +68,7 @@ bool ShmWire::Reaches(const Address& address) const {
   if (!CanBind(address)) return false;
   // A host with ip_nonlocal_bind lets anything be bound. Where nobody may ask, it has not.
   const std::optional<Interfaces> interfaces = ListInterfaces();
-  return !interfaces || interfaces->empty() ||
-         std::any_of(interfaces->begin(), interfaces->end(),
-                     [&](const Interface& interface) { return interface.address == address; });
+  return !interfaces || interfaces->empty() || HasAddress(*interfaces, address);
 }
 
 Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
