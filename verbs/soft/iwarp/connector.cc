@@ -103,7 +103,6 @@ void Connector::Finish(Answer answer) {
 
 void Connector::Redial() {
   if (!handler_) return;
-  timer_ = 0;
   connected_ = false;
   socket_ = NewTcpSocket(to_.family());
   if (!socket_.valid()) return OnSocketError(errno);
@@ -158,6 +157,7 @@ void Connector::OnEvent(uint32_t events) {
 void Connector::OnConnected(const Endpoint& peer) {
   Log(LogLevel::kDebug, "iwarp: connecting to ", to_.ToString(), " port ", options_.port,
       ": heard");
+  if (timer_ != 0) loop_.Cancel(std::exchange(timer_, 0));
   connected_ = true;
   heard_ = true;
   Report();
@@ -221,12 +221,20 @@ void Connector::OnSocketError(int error) {
     // Perhaps somebody who knows revision 1 only: RFC 6581 has such a peer reset the connection.
     enhanced_ = false;
     CloseSocket();
+    const auto self = shared_from_this();
+    timer_ = loop_.RunAt(loop_.Now() + options_.silence, [self] {
+      self->timer_ = 0;
+      self->Finish({.outcome = Outcome::kUnreachable});
+    });
     return Redial();
   }
-  if (error == ETIMEDOUT && !connected_) {
+  if (error == ETIMEDOUT && !connected_ && enhanced_) {
     CloseSocket();
     const auto self = shared_from_this();
-    timer_ = loop_.RunAt(loop_.Now() + kRedialPause, [self] { self->Redial(); });
+    timer_ = loop_.RunAt(loop_.Now() + kRedialPause, [self] {
+      self->timer_ = 0;
+      self->Redial();
+    });
     return;
   }
   if (error == ECONNREFUSED && !connected_ && to_.IsLoopback() && to_ != LoopbackOf(to_)) {

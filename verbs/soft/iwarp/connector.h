@@ -24,7 +24,7 @@ struct ConnectorOptions {
   std::vector<uint8_t> private_data = {};  // at most MpaMaxPrivateData of an enhanced request
   MpaWish wish = {};
   Nanos reply_time = 10'000'000'000;  // from the first byte of the reply to a whole one
-  Nanos silence = 10'000'000'000;     // SetConnectionOptions
+  Nanos silence = 10'000'000'000;     // SetConnectionOptions; a peer that was heard, dialled again
   // Called on the loop when the source port is known and when the peer's host was heard.
   std::function<void(uint16_t local_port, bool heard)> on_progress = {};
   // Asked on the loop when somebody has answered and nothing was said to him: he is to be reached
@@ -34,7 +34,8 @@ struct ConnectorOptions {
 
 // One attempt. Lives until it is cancelled or has answered, whichever reference goes first. There
 // is no limit on the time until the peer's first byte: the peer's consumer may take its time, and
-// the caller has the deadline. A lost SYN is repeated for ever for the same reason.
+// the caller has the deadline. A lost SYN is repeated for ever for the same reason, but not that of
+// the second call to a peer that has reset the first: it was there a moment ago.
 class Connector : public std::enable_shared_from_this<Connector> {
  public:
   enum class Outcome : uint8_t {

@@ -253,6 +253,17 @@ TEST_F(ConnectorTest, FallsBackOnceOnly) {
   EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
 }
 
+// A host that was cut off: the reset was the last that was heard of it.
+TEST_F(ConnectorTest, SilentBehindItsReset) {
+  Connect(listener_.port(), {.silence = 100'000'000});
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  const TestPeer other = listener_.Fill();
+  peer.Reset();
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kUnreachable);
+  EXPECT_TRUE(heard());
+}
+
 // Checklist 9: a reply that has begun must end.
 TEST_F(ConnectorTest, HalfAReply) {
   Connect(listener_.port(), {.reply_time = 50'000'000});
