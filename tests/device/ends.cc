@@ -339,6 +339,15 @@ absl::Status DeviceTest::Dial(End& active, Context& to, uint16_t port, const Byt
   return active.pair().Connect(options);
 }
 
+std::unique_ptr<IncomingConnection> DeviceTest::Ask(End& active, Context& to, bool may_frame) {
+  Requests requests;
+  auto listener = to.Listen(0, &requests);
+  EXPECT_TRUE(listener.ok()) << listener.status();
+  if (!listener.ok()) return nullptr;
+  EXPECT_TRUE(Dial(active, to, (*listener)->port(), {}, may_frame).ok());
+  return AwaitRequest(requests);
+}
+
 void DeviceTest::Connect(End& active, End& passive) {
   ConnectAs(active, passive, device().usual_form());
 }
@@ -351,12 +360,8 @@ void DeviceTest::ConnectAs(End& active, End& passive, ImmediateForm form, bool m
   active.events().hook = [&active, form](const Event& event) {
     if (event.kind == Event::kConnected) active.pair().EnableImmediate(form);
   };
-  Requests requests;
-  auto listener = passive.context().Listen(0, &requests);
-  ASSERT_TRUE(listener.ok()) << listener.status();
   may_frame = may_frame || form == ImmediateForm::kFramed;
-  ASSERT_TRUE(Dial(active, passive.context(), (*listener)->port(), {}, may_frame).ok());
-  std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+  const auto request = Ask(active, passive.context(), may_frame);
   ASSERT_NE(request, nullptr);
   passive.pair().EnableImmediate(form);
   ASSERT_TRUE(request->Accept(passive.pair(), {}).ok());

@@ -210,7 +210,9 @@ class DeviceTest : public testing::Test {
   // Starts a connection from `active` to `port` of `to`.
   absl::Status Dial(End& active, Context& to, uint16_t port, const Bytes& private_data = {},
                     bool may_frame = false);
-  // Connects the two through a listener of its own, and takes both OnConnected.
+  // The same to a listener of its own: the request, undecided, or null and a failure of the test.
+  std::unique_ptr<IncomingConnection> Ask(End& active, Context& to, bool may_frame = false);
+  // Connects the two so, and takes both OnConnected.
   void Connect(End& active, End& passive);
   // The same with immediate data.
   void ConnectWithImmediate(End& active, End& passive);

@@ -197,14 +197,10 @@ TEST_F(MishapsTest, AFullQueueHasRoomForThatWord) {
 
 // Whose id is kept, without its pair, until the device has given everything back.
 TEST_F(MishapsTest, AnAcceptMeetsADialThatWasGivenUp) {
-  Requests requests;
-  auto listener = b().Listen(0, &requests);
-  ASSERT_TRUE(listener.ok()) << listener.status();
   End& from = NewEnd(a());
   End& to = NewEnd(b());
   ASSERT_EQ(from.Receive(1, 0, 8), PostResult::kOk);
-  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
-  const auto request = AwaitRequest(requests);
+  const auto request = Ask(from, b());
   ASSERT_NE(request, nullptr);
   rdma_mock::ShowNoCompletions(true);
   from.pair().Disconnect(DisconnectMode::kAbrupt);
@@ -266,11 +262,7 @@ TEST_F(MishapsTest, AnAcceptWithoutMemoryDecidesTheRequest) {
   End& from = NewEnd(a());
   End& poor = NewEnd(b(), drops);
   End& other = NewEnd(b());
-  Requests requests;
-  auto listener = b().Listen(0, &requests);
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
-  const std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+  const auto request = Ask(from, b());
   ASSERT_NE(request, nullptr);
   rdma_mock::LimitRegistrations(0);
   EXPECT_TRUE(absl::IsResourceExhausted(request->Accept(poor.pair(), {})));
@@ -283,14 +275,10 @@ TEST_F(MishapsTest, AnAcceptWithoutMemoryDecidesTheRequest) {
 
 // Its id is left without the device; what is told is the end of the request.
 TEST_F(MishapsTest, AnAcceptOnADeviceThatWasRemovedFails) {
-  Requests requests;
-  auto listener = b().Listen(0, &requests);
-  ASSERT_TRUE(listener.ok()) << listener.status();
   for (const int error : {ENXIO, ENODEV}) {
     End& from = NewEnd(a());
     End& to = NewEnd(b());
-    ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
-    const std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+    const auto request = Ask(from, b());
     ASSERT_NE(request, nullptr);
     rdma_mock::FailAttributes(error);
     const absl::Status accepted = request->Accept(to.pair(), {});
@@ -303,13 +291,9 @@ TEST_F(MishapsTest, AnAcceptOnADeviceThatWasRemovedFails) {
 }
 
 TEST_F(MishapsTest, AnAcceptThatTheDeviceRefusesDecidesTheRequest) {
-  Requests requests;
-  auto listener = b().Listen(0, &requests);
-  ASSERT_TRUE(listener.ok()) << listener.status();
   End& from = NewEnd(a());
   End& to = NewEnd(b());
-  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
-  const std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+  const auto request = Ask(from, b());
   ASSERT_NE(request, nullptr);
   rdma_mock::FailAttributes(EIO);
   const absl::Status accepted = request->Accept(to.pair(), {});

@@ -344,11 +344,7 @@ TEST_F(MishapsTest, NothingIsReceivedBeforeOnConnected) {
     const int count = to.receives().queue().Poll(got, 4);
     for (int i = 0; i < count; ++i) early.push_back(got[i].id);
   };
-  Requests requests;
-  auto listener = b().Listen(0, &requests);
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
-  const std::unique_ptr<IncomingConnection> request = AwaitRequest(requests);
+  const auto request = Ask(from, b());
   ASSERT_NE(request, nullptr);
   ASSERT_TRUE(request->Accept(to.pair(), {}).ok());
   EXPECT_EQ(AwaitEvent(to).kind, Event::kConnected);

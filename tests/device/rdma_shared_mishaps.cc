@@ -105,11 +105,7 @@ TEST_F(SharedMishapsTest, NorIsOneOfAConnectionThatNobodyHasSeen) {
   from_->pair().Reset();
   to_->pair().Reset();
   ASSERT_TRUE(AwaitPairs(0));
-  Requests requests;
-  auto listener = b().Listen(0, &requests);
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  ASSERT_TRUE(Dial(*from_, b(), (*listener)->port()).ok());
-  const auto request = AwaitRequest(requests);
+  const auto request = Ask(*from_, b());
   ASSERT_NE(request, nullptr);
   rdma_mock::LoseConfirmations(1);
   ASSERT_TRUE(request->Accept(to_->pair(), {}).ok());
