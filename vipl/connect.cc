@@ -30,10 +30,13 @@ VIP_RETURN Vi::AwaitOutcome() {
   return error.ok() ? compat::ResultOf(event.type) : compat::ResultOf(error);
 }
 
-VIP_RETURN Vi::Connect(const core::ConnectParameters& parameters, VIP_VI_ATTRIBUTES* peer) {
+VIP_RETURN Vi::Connect(core::ConnectionHeader header, core::ConnectParameters parameters,
+                       VIP_VI_ATTRIBUTES* peer) {
   const Turn turn(&turns_);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
   BeginAttempt();
+  header.profile = compat::ProfileOf(attributes());
+  parameters.header = &header;
   const core::Error error = endpoint_->Connect(parameters);
   if (!error.ok()) return compat::ResultOf(error);
   const VIP_RETURN result = AwaitOutcome();
@@ -261,14 +264,12 @@ VIPL_EXPORT VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS
     header.kind = core::HeaderKind::kViplRequest;
     header.remote = *remote_name;
     header.local = *local_name;
-    header.profile = compat::ProfileOf(vi->attributes());
     core::ConnectParameters parameters;
     parameters.target.address = *remote_host;
     parameters.target.name = *remote_name;
     parameters.deadline = vi->nic().DeadlineAfter(TimeOut);
-    parameters.header = &header;
     parameters.grace = verbs::NumberSetting(verbs::SettingId::kGraceMs) * verbs::kNanosPerMilli;
-    return vi->Connect(parameters, RemoteViAttribs);
+    return vi->Connect(header, parameters, RemoteViAttribs);
   });
 }
 

@@ -29,10 +29,12 @@ void Vi::BeginAttempt() {
   }
 }
 
-VIP_RETURN Vi::ConnectPeer(const core::ConnectParameters& parameters) {
+VIP_RETURN Vi::ConnectPeer(core::PeerRequest request, core::ConnectParameters parameters) {
   const Turn turn(&turns_);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
   BeginAttempt();
+  request.profile = compat::ProfileOf(attributes());
+  parameters.peer = &request;
   // Who sees the VI pending also finds that it has asked.
   const verbs::MutexLock hold(&peer_lock_);
   const core::Error error = endpoint_->Connect(parameters);
@@ -127,13 +129,11 @@ VIPL_EXPORT VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADD
     peer.name = *local_name;
     peer.wanted_address = *remote_host;
     peer.wanted_name = *remote_name;
-    peer.profile = compat::ProfileOf(vi->attributes());
     core::ConnectParameters parameters;
     parameters.target.address = *remote_host;
     parameters.target.name = *remote_name;
     parameters.deadline = vi->nic().DeadlineAfter(Timeout);
-    parameters.peer = &peer;
-    return vi->ConnectPeer(parameters);
+    return vi->ConnectPeer(peer, parameters);
   });
 }
 

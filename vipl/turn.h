@@ -8,25 +8,33 @@
 
 namespace viaduct::vipl {
 
-// Lets one thread at a time begin a connection of a VI; the rest finds it pending. Any thread.
+// Lets one thread at a time begin a connection of a VI, or change its attributes; the rest finds it
+// pending, or waits for the change. Any thread.
 class Turns {
  public:
-  // False: another thread has it. One whose attempt has been ended is on its way out and is waited
-  // for, unless it is this one, interrupted by the handler that calls.
-  bool Take() {
+  enum class Use { kConnect, kChange };
+
+  // False: another thread has it to connect. One that changes something, or whose attempt has been
+  // ended, is on its way out and is waited for, unless it is this one, interrupted by the handler
+  // that calls.
+  bool Take(Use use) {
     for (;;) {
       int seen = kFree;
-      if (turn_.compare_exchange_strong(seen, kTaken, std::memory_order_acquire)) {
+      if (turn_.compare_exchange_strong(seen, use == Use::kChange ? kChanging : kTaken,
+                                        std::memory_order_acquire)) {
         holder_.store(pthread_self(), std::memory_order_relaxed);
         return true;
       }
-      if (seen != kEnded) return false;
+      if (seen != kEnded && seen != kChanging) return false;
       if (pthread_equal(holder_.load(std::memory_order_relaxed), pthread_self())) return false;
-      turn_.wait(kEnded, std::memory_order_acquire);
+      turn_.wait(seen, std::memory_order_acquire);
     }
   }
   void GiveBack() {
-    if (turn_.exchange(kFree, std::memory_order_release) == kEnded) turn_.notify_all();
+    // The next holder is nobody until it says so.
+    holder_.store(pthread_t{}, std::memory_order_relaxed);
+    const int was = turn_.exchange(kFree, std::memory_order_release);
+    if (was == kEnded || was == kChanging) turn_.notify_all();
   }
   // The thread that has the turn begins its attempt.
   void Begin() { turn_.store(kBegun, std::memory_order_relaxed); }
@@ -37,7 +45,7 @@ class Turns {
   }
 
  private:
-  enum : int { kFree, kTaken, kBegun, kEnded };
+  enum : int { kFree, kTaken, kBegun, kEnded, kChanging };
   std::atomic<int> turn_{kFree};
   std::atomic<pthread_t> holder_{0};
 };
@@ -45,7 +53,8 @@ class Turns {
 // Tries to take a turn, and gives it back.
 class Turn {
  public:
-  explicit Turn(Turns* turns) : turns_(turns->Take() ? turns : nullptr) {}
+  explicit Turn(Turns* turns, Turns::Use use = Turns::Use::kConnect)
+      : turns_(turns->Take(use) ? turns : nullptr) {}
   ~Turn() {
     if (turns_ != nullptr) turns_->GiveBack();
   }

@@ -55,12 +55,14 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   // Callbacks: notify.cc. A queue that has a completion queue has none.
   VIP_RETURN Notify(WorkQueue& queue, const ViNotifies::Registration& registration);
 
-  // Connections: connect.cc.
-  VIP_RETURN Connect(const core::ConnectParameters& parameters, VIP_VI_ATTRIBUTES* peer);
+  // Connections: connect.cc. The profile of `header`, and of `request` below, is filled in: with
+  // the attributes that the connection has.
+  VIP_RETURN Connect(core::ConnectionHeader header, core::ConnectParameters parameters,
+                     VIP_VI_ATTRIBUTES* peer);
   VIP_RETURN Accept(VIP_CONN_HANDLE handle);
   VIP_RETURN Disconnect();
   // Peer to peer: connect_peer.cc.
-  VIP_RETURN ConnectPeer(const core::ConnectParameters& parameters);
+  VIP_RETURN ConnectPeer(core::PeerRequest request, core::ConnectParameters parameters);
   VIP_RETURN PeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer);
 
   Nic& nic() const { return *nic_; }
@@ -116,7 +118,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   core::Ref<core::Endpoint> endpoint_;  // from before ready_
   std::atomic<bool> ready_{false};
   std::atomic<VIP_PVOID> user_data_{nullptr};
-  // A thread is in Connect, Accept or ConnectPeer: events of connections are its own.
+  // A thread is in Connect, Accept or ConnectPeer, and events of connections are its own, or in
+  // SetAttributes: the two ends of a connection agree on attributes that stay.
   Turns turns_;
   // Of a request peer to peer: it waits for its outcome to be told, or for the VI to disconnect.
   // Whoever looks and takes the outcome does both under the lock, or is the one waiter, which the
@@ -126,7 +129,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   PeerPhase peer_phase_ ABSL_GUARDED_BY(peer_lock_) = PeerPhase::kNone;
   std::atomic<bool> peer_waiter_{false};  // a thread sleeps in PeerOutcome; set under the lock
 
-  mutable verbs::Mutex lock_;  // held over changes of attributes and over Disconnect
+  mutable verbs::Mutex lock_;  // held over Disconnect, too
   VIP_VI_ATTRIBUTES attributes_ ABSL_GUARDED_BY(lock_) = {};
   // What the data path needs of them; they change in Idle alone.
   std::atomic<VIP_RELIABILITY_LEVEL> level_{0};

@@ -365,8 +365,8 @@ extern VIP_RETURN VipConnectWait(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS
                                  OUT VIP_CONN_HANDLE *ConnHandle);
 
 /* Connects an Idle VI to the requester; success consumes the handle. On
- * INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS and INVALID_STATE the requester keeps
- * waiting; TIMEOUT: it has gone. ERROR_RESOURCE. */
+ * INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS, and INVALID_STATE of a VI that was not Idle,
+ * the requester keeps waiting; TIMEOUT: it has gone. ERROR_RESOURCE. */
 extern VIP_RETURN VipConnectAccept(IN VIP_CONN_HANDLE ConnHandle, IN VIP_VI_HANDLE ViHandle);
 
 /* Rejects the request and consumes the handle; the requester gets VIP_REJECT. ERROR_RESOURCE. */

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
@@ -148,6 +149,48 @@ TEST(VipSetViAttributes, C47_InIdleAlone) {
         EXPECT_EQ(::VipSetViAttributes(side.vi, &wrong), VIP_INVALID_RELIABILITY_LEVEL);
         side.Connect();
         EXPECT_EQ(::VipSetViAttributes(side.vi, &attributes), VIP_INVALID_STATE);
+      });
+}
+
+// A connection has the attributes that it was asked with, or those that came first.
+TEST(VipSetViAttributes, C47_BesideAConnectRequest) {
+  constexpr int kRounds = 200;
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        for (int round = 0; round < kRounds; ++round) {
+          NetAddress local = side.nic.Address(Name(0));
+          VIP_CONN_HANDLE connection = nullptr;
+          ASSERT_EQ(VipConnectWait(side.nic.handle, local.get(), VIP_INFINITE, side.requester.get(),
+                                   &side.peer, &connection),
+                    VIP_SUCCESS);
+          VIP_VI_ATTRIBUTES attributes =
+              Attributes(side.peer.ReliabilityLevel, side.peer.MaxTransferSize);
+          ASSERT_EQ(VipSetViAttributes(side.vi, &attributes), VIP_SUCCESS);
+          ASSERT_EQ(VipConnectAccept(connection, side.vi), VIP_SUCCESS);
+          peer.Send(side.peer.MaxTransferSize);
+          peer.Await("seen");
+          ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+        }
+      },
+      [](Peer& peer) {
+        Side side;
+        std::atomic<bool> done{false};
+        std::thread setter([&] {
+          for (VIP_ULONG size = 4096; !done; size = 4096 + 65536 - size) {
+            VIP_VI_ATTRIBUTES attributes = Attributes(VIP_SERVICE_RELIABLE_DELIVERY, size);
+            const VIP_RETURN result = ::VipSetViAttributes(side.vi, &attributes);
+            EXPECT_TRUE(result == VIP_SUCCESS || result == VIP_INVALID_STATE) << result;
+          }
+        });
+        for (int round = 0; round < kRounds; ++round) {
+          ASSERT_EQ(side.Connect(), VIP_SUCCESS);
+          EXPECT_EQ(peer.Receive<VIP_ULONG>(), side.QueryVi().MaxTransferSize);
+          peer.Tell("seen");
+          ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+        }
+        done = true;
+        setter.join();
       });
 }
 
