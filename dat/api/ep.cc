@@ -12,6 +12,10 @@
 namespace viaduct::dat {
 namespace {
 
+// What dat_ep_query may be asked for: everything, with the bit that 1.2 leaves out. MVAPICH2 asks
+// with 0xFFFF, and does not look at the result.
+constexpr DAT_EP_PARAM_MASK kShownEpFields = DAT_EP_PARAM_MASK{DAT_EP_FIELD_ALL} | 0x800;
+
 core::Ref<core::Endpoint> ShareEp(DAT_EP_HANDLE handle) { return Share<core::Endpoint>(handle); }
 
 // Every part may be DAT_HANDLE_NULL: not interested, or to be set by dat_ep_modify.
@@ -158,7 +162,7 @@ DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP_
   return Control([&]() -> DAT_RETURN {
     auto endpoint = ShareEp(ep_handle);
     if (!endpoint) return kBadEp;
-    if ((mask & ~DAT_EP_PARAM_MASK{DAT_EP_FIELD_ALL}) != 0) return BadParameter(2);
+    if ((mask & ~kShownEpFields) != 0) return BadParameter(2);
     if (param == nullptr) return BadParameter(3);
     const core::InterfaceAdapter& adapter = endpoint->adapter();
     const core::Endpoint::Parts parts = endpoint->parts();

@@ -49,6 +49,9 @@ TEST(EpCreate, S_PartsAreShown) {
                       DAT_INVALID_ARG2));
     EXPECT_TRUE(Fails(dat_ep_query(ep, DAT_EP_FIELD_ALL, nullptr), DAT_INVALID_PARAMETER,
                       DAT_INVALID_ARG3));
+    // As MVAPICH2 asks, which looks at the answer alone.
+    Must(dat_ep_query(ep, 0xFFFF, &out));
+    EXPECT_EQ(out.ep_state, DAT_EP_STATE_UNCONNECTED);
     EXPECT_TRUE(Fails(dat_ep_create(side.ia, side.pz, side.receive_evd, side.request_evd,
                                     side.connect_evd, nullptr, nullptr),
                       DAT_INVALID_PARAMETER, DAT_INVALID_ARG7));
