@@ -7,6 +7,16 @@
 #include "absl/strings/str_cat.h"
 
 namespace viaduct::verbs {
+namespace {
+
+// An IPv4 address in the clothes of IPv6, ::ffff:a.b.c.d: the same host (RFC 4291 2.5.5.2).
+Address FromMapped(const in6_addr& mapped) {
+  uint32_t v4;
+  std::memcpy(&v4, &mapped.s6_addr[12], sizeof(v4));
+  return Address::V4(ntohl(v4));
+}
+
+}  // namespace
 
 Address Address::V4(uint32_t host_order) {
   Address address;
@@ -32,6 +42,7 @@ std::optional<Address> Address::FromSockaddr(const sockaddr* address, socklen_t 
   if (family == AF_INET6 && length >= sizeof(sockaddr_in6)) {
     sockaddr_in6 v6;
     std::memcpy(&v6, address, sizeof(v6));
+    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) return FromMapped(v6.sin6_addr);
     result.storage_.v6.sin6_family = AF_INET6;
     result.storage_.v6.sin6_addr = v6.sin6_addr;
     result.storage_.v6.sin6_scope_id = v6.sin6_scope_id;
@@ -49,6 +60,8 @@ std::optional<Address> Address::Parse(absl::string_view text) {
     return result;
   }
   if (inet_pton(AF_INET6, copy.c_str(), &result.storage_.v6.sin6_addr) == 1) {
+    const in6_addr v6 = result.storage_.v6.sin6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&v6)) return FromMapped(v6);
     result.storage_.v6.sin6_family = AF_INET6;
     return result;
   }

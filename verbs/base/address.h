@@ -17,7 +17,8 @@ class Address {
  public:
   Address() = default;  // unspecified; family() is AF_UNSPEC
   static Address V4(uint32_t host_order);
-  // Null for another family or a truncated structure. The port inside is ignored.
+  // Null for another family or a truncated structure. The port inside is ignored. An IPv4-mapped
+  // address of IPv6 is the IPv4 one, here and in Parse.
   static std::optional<Address> FromSockaddr(const sockaddr* address, socklen_t length);
   // "192.0.2.1" or "2001:db8::1"; null for anything else (no name is looked up).
   static std::optional<Address> Parse(absl::string_view text);

@@ -38,6 +38,21 @@ TEST(Address, ParsesNumbersOfBothFamilies) {
   EXPECT_EQ(v6->ToString(), "2001:db8::1");
 }
 
+// As DAT's own header makes addresses on Linux.
+TEST(Address, IPv4MappedIsIPv4) {
+  EXPECT_EQ(Address::Parse("::ffff:192.0.2.1"), Address::V4(0xc0000201));
+  EXPECT_TRUE(Address::Parse("::ffff:127.0.0.1")->IsLoopback());
+  sockaddr_in6 mapped = {};
+  mapped.sin6_family = AF_INET6;
+  ASSERT_EQ(inet_pton(AF_INET6, "0:0:0:0:0:FFFF:192.0.2.1", &mapped.sin6_addr), 1);
+  EXPECT_EQ(Address::FromSockaddr(reinterpret_cast<const sockaddr*>(&mapped), sizeof(mapped)),
+            Address::V4(0xc0000201));
+  mapped.sin6_addr.s6_addr[10] = 0;
+  EXPECT_EQ(
+      Address::FromSockaddr(reinterpret_cast<const sockaddr*>(&mapped), sizeof(mapped))->family(),
+      AF_INET6);
+}
+
 TEST(Address, RefusesAnythingElse) {
   for (const char* text :
        {"", "localhost", "192.0.2", "192.0.2.1:80", " 192.0.2.1", "2001:db8::g", "256.0.0.1"}) {
