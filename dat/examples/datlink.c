@@ -60,9 +60,10 @@ void link_register(const struct link *link, void *address, DAT_UINT32 length, in
 }
 
 void link_connect(DAT_EP_HANDLE ep, DAT_CONN_QUAL service, const char *host) {
+  const struct addrinfo hints = {.ai_family = AF_INET}; /* as soft0's address */
   struct addrinfo *found;
 
-  if (getaddrinfo(host, NULL, NULL, &found) != 0) {
+  if (getaddrinfo(host, NULL, &hints, &found) != 0) {
     fprintf(stderr, "who is %s?\n", host);
     exit(1);
   }

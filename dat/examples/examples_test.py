@@ -3,10 +3,15 @@
 
 import random
 import subprocess
+import tempfile
 import unittest
 
 FOLDER = "dat/examples/"
 _FIRST = random.randrange(16000, 32000, 5)
+
+
+_OWN_MOUNTS = ["unshare", "--map-root-user", "--mount"]
+_MAY_MOUNT = subprocess.run([*_OWN_MOUNTS, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def service(n):
@@ -36,6 +41,15 @@ class Examples(unittest.TestCase):
         server = Server("hello", service(0))
         client("hello", service(0), "good morning")
         self.assertEqual(server.end(), (0, "heard: good morning\n"))
+
+    @unittest.skipUnless(_MAY_MOUNT, "no mount namespace of its own")
+    def test_a_host_whose_first_address_is_none_of_the_adapters(self):
+        server = Server("hello", service(0))
+        with tempfile.NamedTemporaryFile("w") as hosts:
+            print("::1 twofold\n127.0.0.1 twofold", file=hosts, flush=True)
+            subprocess.run([*_OWN_MOUNTS, "sh", "-c", 'mount --bind "$1" /etc/hosts && exec "$2" "$3" twofold hello', "",
+                            hosts.name, FOLDER + "hello", service(0)], check=True, timeout=60)
+        self.assertEqual(server.end(), (0, "heard: hello\n"))
 
     def test_board(self):
         server = Server("board", service(1))

@@ -100,10 +100,11 @@ static void serve(DAT_CONN_QUAL service) {
 }
 
 static void tell(DAT_CONN_QUAL service, const char *host, const char *what) {
+  const struct addrinfo hints = {.ai_family = AF_INET}; /* as soft0's address */
   struct addrinfo *found;
   DAT_DTO_COOKIE cookie;
 
-  if (getaddrinfo(host, NULL, NULL, &found) != 0) {
+  if (getaddrinfo(host, NULL, &hints, &found) != 0) {
     fprintf(stderr, "hello: who is %s?\n", host);
     exit(1);
   }

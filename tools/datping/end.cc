@@ -27,6 +27,13 @@ Adapter::Adapter(const std::string& name) {
   Must("dat_pz_create", dat_pz_create(ia_, &zone_));
 }
 
+int Adapter::family() const {
+  DAT_IA_ATTR attributes;
+  Must("dat_ia_query",
+       dat_ia_query(ia_, nullptr, DAT_IA_FIELD_IA_ADDRESS_PTR, &attributes, 0, nullptr));
+  return attributes.ia_address_ptr->sa_family;
+}
+
 Adapter::~Adapter() { (void)dat_ia_close(ia_, DAT_CLOSE_ABRUPT_FLAG); }
 
 End::End(const Adapter& adapter, const Parameters& parameters, int timeout_seconds)

@@ -32,6 +32,8 @@ class Adapter {
 
   DAT_IA_HANDLE ia() const { return ia_; }
   DAT_PZ_HANDLE zone() const { return zone_; }
+  // Of its address, AF_INET or AF_INET6.
+  int family() const;
 
  private:
   DAT_IA_HANDLE ia_ = nullptr;

@@ -119,11 +119,15 @@ void Stream(End& end, const Options& options, Result* result) {
 
 class Host {
  public:
-  explicit Host(const std::string& name) {
+  Host(const std::string& name, int family) {
+    addrinfo hints = {};
+    hints.ai_family = family;
     addrinfo* found = nullptr;
     // A system without /etc/hosts does not know its own name (RFC 6761, 6.3).
-    const char* const known = name == "localhost" ? "127.0.0.1" : name.c_str();
-    const int error = getaddrinfo(known, nullptr, nullptr, &found);
+    const char* const known = name != "localhost"  ? name.c_str()
+                              : family == AF_INET6 ? "::1"
+                                                   : "127.0.0.1";
+    const int error = getaddrinfo(known, nullptr, &hints, &found);
     if (error != 0) throw Failure("host " + name + ": " + gai_strerror(error));
     std::memcpy(&address_, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
@@ -136,7 +140,7 @@ class Host {
 
 // Both may have been started at once.
 std::unique_ptr<End> ConnectedEnd(const Adapter& adapter, const Options& options) {
-  Host host(options.host);
+  Host host(options.host, adapter.family());
   const uint64_t until = Now() + static_cast<uint64_t>(options.timeout) * kSecond;
   for (;;) {
     auto end = std::make_unique<End>(adapter, options.parameters, options.timeout);
