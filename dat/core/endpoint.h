@@ -142,7 +142,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
     return Post([&](verbs::QueuePair& pair) { return pair.PostReceive(request); });
   }
   Error PostAtomic(const verbs::AtomicRequest& request);
-  // Its completion names `window`.
+  // Its completion names `window`. Takes a lock, and memory for its number.
   Error PostBind(const verbs::BindRequest& request, Handle window, verbs::Key* key);
   bool has_shared_receives() const { return has_shared_receives_; }
   // VIPL: a send on an endpoint that is not connected completes as flushed instead of failing.
@@ -323,6 +323,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   ConnectTarget target_ ABSL_GUARDED_BY(lock_);  // where the connection really ended, or who asks
   uint16_t asked_port_ ABSL_GUARDED_BY(lock_) = 0;  // of the request that it is for
   uint64_t serial_ ABSL_GUARDED_BY(lock_) = 0;      // of attempts, so that late timers are known
+  uint64_t ends_ ABSL_GUARDED_BY(lock_) = 0;        // how often it became Disconnected
   std::vector<uint8_t> private_data_ ABSL_GUARDED_BY(lock_);    // the peer's, shown in events
   std::unique_ptr<ReceiveWatch> watch_ ABSL_GUARDED_BY(lock_);  // once there were watermarks
   // Takes the completions of a stream that has no dispatcher.

@@ -77,6 +77,7 @@ Error Endpoint::Apply(EndpointInput input) {
       state() == EndpointState::kConnected || state() == EndpointState::kDisconnectPending;
   ProbeState(owner_.handle, state(), move.next, input);
   state_.store(move.next, std::memory_order_release);
+  if (move.next == EndpointState::kDisconnected) ++ends_;
   Count(input);
   if (move.flush && pair_ != nullptr) pair_->Flush();
   if (has_shared_receives_ && was_connected && move.next == EndpointState::kDisconnected) {
@@ -261,11 +262,12 @@ Error Endpoint::Disconnect(verbs::DisconnectMode mode) {
 }
 
 Error Endpoint::Reset() {
-  for (bool drained = false;; drained = true) {
+  for (uint64_t drained = 0;;) {
     {
       MutexLock lock(&lock_);
       if (state() != EndpointState::kDisconnected) return Apply(EndpointInput::kReset);
-      if (drained) {
+      // Another thread may have reset and connected it, and ended that, since the drain.
+      if (std::exchange(drained, ends_) == ends_) {
         if (Error error = Apply(EndpointInput::kReset); !error.ok()) return error;
         if (pair_ != nullptr) pair_->Reset();
         private_data_.clear();
