@@ -87,10 +87,17 @@ TEST(Epoch, WaitsForThreadsInsideAndForNestedGuards) {
 
 TEST(Epoch, DoesNotWaitForThoseWhoEnterAgain) {
   std::atomic<bool> stop{false};
+  std::atomic<uint64_t> entered{0};
   std::thread busy([&] {
-    while (!stop.load(std::memory_order_relaxed)) EpochGuard guard;
+    while (!stop.load(std::memory_order_relaxed)) {
+      EpochGuard guard;
+      entered.fetch_add(1);
+      std::this_thread::yield();  // whoever shares its processor meets it inside
+    }
   });
-  for (int i = 0; i < 200; ++i) EpochSynchronize();
+  while (entered.load() == 0) std::this_thread::yield();
+  const uint64_t begin = entered.load();
+  for (int rounds = 0; rounds < 200 || entered.load() == begin; ++rounds) EpochSynchronize();
   stop.store(true);
   busy.join();
 }
