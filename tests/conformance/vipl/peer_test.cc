@@ -330,7 +330,15 @@ TEST(ConnectPeer, C039_Qos) {
 
 TEST(ConnectPeer, C040_NeverToItself) {
   RunAlone([] {
-    Side side;
+    Side side, a, b;
+    ASSERT_EQ(Ask(side, Name(1), Name(1), VIP_INFINITE), VIP_SUCCESS);
+    // Two others find each other meanwhile.
+    ASSERT_EQ(Ask(a, Name(2), Name(3)), VIP_SUCCESS);
+    ASSERT_EQ(Ask(b, Name(3), Name(2)), VIP_SUCCESS);
+    EXPECT_EQ(Await(a), VIP_SUCCESS);
+    EXPECT_EQ(Await(b), VIP_SUCCESS);
+    EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_NOT_DONE);
+    EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
     ASSERT_EQ(Ask(side, Name(1), Name(1), kShort), VIP_SUCCESS);
     EXPECT_EQ(Await(side), VIP_TIMEOUT);
   });
