@@ -1,12 +1,15 @@
 // What a forked child and an exiting process meet. Processes, no threads of the test: TSan does
 // not follow them.
 #include <dirent.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <string>
 
@@ -141,13 +144,24 @@ TEST(ControlThreadExit, ExitMeetsTheLoopAtWork) {
       testing::ExitedWithCode(9), "");
 }
 
-// As on a busy machine, where the loop does not run for a while.
+bool Sleeps(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  return line.find(") S ") != std::string::npos;
+}
+
+// As on a busy machine, where the loop does not run for a while: not before exit() waits for it.
 TEST(ControlThreadExit, HooksRunThoughTheLoopComesLate) {
   EXPECT_EXIT(
       {
+        static std::atomic<bool> exits{false};
         ControlThread& loop = **ControlThread::Get();
         loop.OnExit([] { _exit(9); });
-        loop.Post([] { usleep(100'000); });
+        atexit([] { exits = true; });
+        loop.Post([thread = gettid()] {
+          while (!exits || !Sleeps(thread)) sched_yield();
+        });
         exit(3);
       },
       testing::ExitedWithCode(9), "");
