@@ -7,16 +7,8 @@ import tempfile
 import unittest
 
 FOLDER = "dat/examples/"
-_FIRST = random.randrange(16000, 32000, 5)
-
-
 _OWN_MOUNTS = ["unshare", "--map-root-user", "--mount"]
 _MAY_MOUNT = subprocess.run([*_OWN_MOUNTS, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
-
-
-def service(n):
-    """A number that another run on this host does not use at the same time."""
-    return str(_FIRST + n)
 
 
 def client(name, number, *words):
@@ -37,32 +29,36 @@ class Server:
 
 class Examples(unittest.TestCase):
 
+    def setUp(self):
+        # A name and no port: nobody else has it.
+        self.service = str(random.randrange(1 << 16, 1 << 48))
+
     def test_hello(self):
-        server = Server("hello", service(0))
-        client("hello", service(0), "good morning")
+        server = Server("hello", self.service)
+        client("hello", self.service, "good morning")
         self.assertEqual(server.end(), (0, "heard: good morning\n"))
 
     @unittest.skipUnless(_MAY_MOUNT, "no mount namespace of its own")
     def test_a_host_whose_first_address_is_none_of_the_adapters(self):
-        server = Server("hello", service(0))
+        server = Server("hello", self.service)
         with tempfile.NamedTemporaryFile("w") as hosts:
             print("::1 twofold\n127.0.0.1 twofold", file=hosts, flush=True)
             subprocess.run([*_OWN_MOUNTS, "sh", "-c", 'mount --bind "$1" /etc/hosts && exec "$2" "$3" twofold hello', "",
-                            hosts.name, FOLDER + "hello", service(0)], check=True, timeout=60)
+                            hosts.name, FOLDER + "hello", self.service], check=True, timeout=60)
         self.assertEqual(server.end(), (0, "heard: hello\n"))
 
     def test_board(self):
-        server = Server("board", service(1))
-        self.assertEqual(client("board", service(1), "gone fishing"), "was: nothing\n")
-        self.assertEqual(client("board", service(1), "end"), "was: gone fishing\n")
+        server = Server("board", self.service)
+        self.assertEqual(client("board", self.service, "gone fishing"), "was: nothing\n")
+        self.assertEqual(client("board", self.service, "end"), "was: gone fishing\n")
         self.assertEqual(server.end(), (0, "board: gone fishing\nboard: end\n"))
 
     def test_board_refuses_who_comes_between_and_outlives_whom_it_serves(self):
-        server = Server("board", service(4))
+        server = Server("board", self.service)
         self.addCleanup(server.process.kill)
 
         def visit(text):
-            done = subprocess.run([FOLDER + "board", service(4), "127.0.0.1", text], capture_output=True, text=True,
+            done = subprocess.run([FOLDER + "board", self.service, "127.0.0.1", text], capture_output=True, text=True,
                                   timeout=60, check=False)
             if done.returncode != 0:
                 self.assertIn("the server refuses", done.stderr)
@@ -70,7 +66,7 @@ class Examples(unittest.TestCase):
 
         def start_guest():
             """It waits for an answer, and so it stays; unless it is refused itself."""
-            return subprocess.Popen([FOLDER + "echo", service(4), "127.0.0.1", "hello?"], stdout=subprocess.DEVNULL)
+            return subprocess.Popen([FOLDER + "echo", self.service, "127.0.0.1", "hello?"], stdout=subprocess.DEVNULL)
 
         guest = start_guest()
         try:
@@ -86,19 +82,19 @@ class Examples(unittest.TestCase):
         self.assertEqual((code, out.splitlines()[-1]), (0, "board: end"))
 
     def test_echo(self):
-        server = Server("echo", service(2))
-        many = [subprocess.Popen([FOLDER + "echo", service(2), "127.0.0.1", "one %d" % i, "two"], stdout=subprocess.PIPE,
+        server = Server("echo", self.service)
+        many = [subprocess.Popen([FOLDER + "echo", self.service, "127.0.0.1", "one %d" % i, "two"], stdout=subprocess.PIPE,
                                  text=True) for i in range(4)]
         for i, one in enumerate(many):
             self.assertEqual(one.communicate(timeout=60)[0], "echo: one %d\necho: two\n" % i)
             self.assertEqual(one.returncode, 0)
-        self.assertEqual(client("echo", service(2), "x" * 255), "echo: " + "x" * 255 + "\n")
+        self.assertEqual(client("echo", self.service, "x" * 255), "echo: " + "x" * 255 + "\n")
         self.assertEqual(server.end(), (0, ""))
 
     def test_echo_without_a_standard_input(self):
-        server = Server("echo", service(3), stdin=subprocess.DEVNULL)
+        server = Server("echo", self.service, stdin=subprocess.DEVNULL)
         try:
-            self.assertEqual(client("echo", service(3), "one"), "echo: one\n")
+            self.assertEqual(client("echo", self.service, "one"), "echo: one\n")
         finally:
             server.process.kill()
             server.end()
@@ -106,8 +102,8 @@ class Examples(unittest.TestCase):
     def test_why_there_is_no_connection(self):
         for name in ("hello", "board", "echo"):
             with self.subTest(name):
-                done = subprocess.run([FOLDER + name, service(3), "127.0.0.1", "x"], capture_output=True, text=True, timeout=60,
-                                      check=False)
+                done = subprocess.run([FOLDER + name, self.service, "127.0.0.1", "x"], capture_output=True, text=True,
+                                      timeout=60, check=False)
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
                 self.assertIn("nobody waits there", done.stderr)
 

@@ -41,7 +41,7 @@ class Probes(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
     def test_a_debugger_stops_at_them(self):
-        service = str(random.randrange(16000, 20000))
+        service = str(random.randrange(1 << 16, 1 << 48))
         commands = ("set breakpoint pending on", "break -probe-stap viaduct:state",
                     "break -probe-stap viaduct:completion", "run",
                     "printf \"%s by %s\\n\", (char *) $_probe_arg2, (char *) $_probe_arg3", "delete 1", "continue",
