@@ -7,15 +7,16 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/base/fd.h"
+#include "verbs/base/name_claim.h"
 #include "verbs/soft/iwarp/acceptor.h"
 #include "verbs/soft/iwarp/testing_hex.h"
 #include "verbs/soft/iwarp/testing_peer.h"
@@ -27,15 +28,29 @@ namespace {
 
 constexpr char kService[] = "viaduct-iwarp";
 constexpr char kRequest[] = "4d504120494420526571204672616d65 40010003 616263";
-// Outside the range of ports that the kernel gives out; another run of this test may share its
-// network names.
-const uint16_t kPort = static_cast<uint16_t>(2000 + std::random_device()() % 20000);
+
+// A port whose door, and that of the next one, are this process's: nothing of the library listens
+// below 1024, and another run of this test has others.
+uint16_t Port() {
+  static std::optional<NameClaim> claim;
+  static const uint16_t port = [] {
+    for (uint16_t free = 2; free < 1024; free += 2) {
+      auto taken = NameClaim::Take(absl::StrCat("handoff-test-", free));
+      if (!taken.ok()) continue;
+      claim = *std::move(taken);
+      return free;
+    }
+    ADD_FAILURE() << "no free port";
+    return uint16_t{0};
+  }();
+  return port;
+}
 
 class HandOffTest : public testing::Test {
  protected:
   void SetUp() override {
     auto door = HandOffDoor::Open(
-        loop_, kPort, 10'000'000'000,
+        loop_, Port(), 10'000'000'000,
         [this](std::span<const uint8_t> note) {
           if (!note.empty() && note[0] == 'd') door_.reset();
           return !note.empty() && note[0] != 'n';
@@ -77,12 +92,12 @@ class HandOffTest : public testing::Test {
   Deadline Soon() const { return Deadline::After(loop_, 10'000'000'000); }
   absl::Status HandOverWith(const std::string& note) {
     const std::vector<uint8_t> bytes = FromText(note);
-    return HandOver(kPort, bytes, Soon(), *request_->request, request_->socket);
+    return HandOver(Port(), bytes, Soon(), *request_->request, request_->socket);
   }
 
   ChannelFd Visit() {
     pid_t pid;
-    auto dialled = DialTo(kService, kPort, &pid);
+    auto dialled = DialTo(kService, Port(), &pid);
     EXPECT_TRUE(dialled.ok()) << dialled.status();
     return *std::move(dialled);
   }
@@ -146,14 +161,14 @@ TEST_F(HandOffTest, NobodyTakesIt) {
 // As a sink may do with anything.
 TEST_F(HandOffTest, WhoIsAskedMayDestroyTheDoor) {
   EXPECT_TRUE(absl::IsNotFound(HandOverWith("destroy it")));
-  EXPECT_FALSE(HasDoor(kPort));
+  EXPECT_FALSE(HasDoor(Port()));
   EXPECT_FALSE(Took());
 }
 
 TEST_F(HandOffTest, OneDoorForEachPort) {
-  EXPECT_TRUE(HasDoor(kPort));
-  EXPECT_FALSE(HasDoor(kPort + 1));
-  auto second = HandOffDoor::Open(loop_, kPort, 1, nullptr, nullptr);
+  EXPECT_TRUE(HasDoor(Port()));
+  EXPECT_FALSE(HasDoor(Port() + 1));
+  auto second = HandOffDoor::Open(loop_, Port(), 1, nullptr, nullptr);
   EXPECT_TRUE(absl::IsAlreadyExists(second.status()));
 }
 
