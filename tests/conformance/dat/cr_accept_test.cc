@@ -235,14 +235,11 @@ TEST(CrAccept, C094_EndpointForARequestThatHasOne) {
         EXPECT_EQ(StateOf(reserved), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
         Must(side.TryAccept(cr, DAT_HANDLE_NULL));
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, reserved);
+        peer.Tell("accepted");
         peer.Await("done");
       },
       [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        peer.Await("listening");
-        side.Connect(ep, Port(0));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        ConnectingSide side(peer);
         peer.Tell("done");
       });
 }
@@ -256,6 +253,7 @@ TEST(CrAccept, S_ReceivesPostedBeforeAcceptTakeTheFirstMessage) {
         side.Listen(Port(0));
         peer.Tell("listening");
         Must(side.TryAccept(NextRequest(side.cr_evd).cr_handle, ep));
+        peer.Tell("accepted");
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
         const auto done = NextCompletion(side.receive_evd);
         EXPECT_EQ(done.user_cookie.as_64, 17u);
@@ -264,12 +262,8 @@ TEST(CrAccept, S_ReceivesPostedBeforeAcceptTakeTheFirstMessage) {
         peer.Tell("done");
       },
       [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        peer.Await("listening");
-        side.Connect(ep, Port(0));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
-        Must(side.TrySend(ep, 1));
+        ConnectingSide side(peer);
+        Must(side.TrySend(side.ep, 1));
         peer.Await("done");
       });
 }

@@ -455,14 +455,11 @@ TEST(HandleMisuse, C029_LiveRequestIsNoOtherType) {
           }
         }
         Must(objects.side.TryAccept(request, objects.live[kEp]));
+        peer.Tell("accepted");
         peer.Await("done");
       },
       [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        peer.Await("listening");
-        side.Connect(ep, Port(0));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        ConnectingSide side(peer);
         peer.Tell("done");
       });
 }

@@ -124,17 +124,14 @@ TEST(Psp, C100_ProviderMakesTheEndpoint) {
                            &param));
         side.PostReceive(ep, 4);
         Must(side.TryAccept(request.cr_handle, DAT_HANDLE_NULL));
+        peer.Tell("accepted");
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
         EXPECT_EQ(NextCompletion(side.receive_evd).user_cookie.as_64, 4u);
         peer.Tell("done");
       },
       [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        peer.Await("listening");
-        side.Connect(ep, Port(0));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
-        Must(side.TrySend(ep, 1));
+        ConnectingSide side(peer);
+        Must(side.TrySend(side.ep, 1));
         peer.Await("done");
       });
 }
