@@ -151,14 +151,11 @@ TEST(CnoFree, S_TheAgentSetsNoneForTheEnd) {
 
 TEST(IaClose, C023_AbruptReleasesWaitersAndAgents) {
   RunAlone([] {
-    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    DAT_IA_HANDLE ia = OpenAdapter(&async);
     Calls calls;
-    calls.evd = async;
-    DAT_CNO_HANDLE cno;
-    Must(dat_cno_create(ia, calls.agent(), &cno));
-    CnoWaiter waiter(cno);
-    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+    NotifiedAdapter adapter(calls.agent());
+    calls.evd = adapter.async;
+    CnoWaiter waiter(adapter.cno);
+    Must(dat_ia_close(adapter.ia, DAT_CLOSE_ABRUPT_FLAG));
     Must(waiter.Join());
     EXPECT_EQ(waiter.evd(), DAT_HANDLE_NULL);
     calls.Await(1);
@@ -173,16 +170,11 @@ TEST(IaClose, S_AnAgentThatWaitsForItsTurnIsTold) {
     NotifiedSide side(slow.agent());
     Must(Post(side.evd));
     slow.AwaitBegin();
-    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    DAT_IA_HANDLE ia = OpenAdapter(&async);
     Calls calls;
-    calls.evd = async;
-    DAT_CNO_HANDLE cno;
-    Must(dat_cno_create(ia, calls.agent(), &cno));
-    DAT_EVD_HANDLE evd;
-    Must(dat_evd_create(ia, 1, cno, kSoftware, &evd));
-    Must(Post(evd));
-    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+    NotifiedAdapter adapter(calls.agent());
+    calls.evd = adapter.async;
+    adapter.Trigger();
+    Must(dat_ia_close(adapter.ia, DAT_CLOSE_ABRUPT_FLAG));
     EXPECT_EQ(calls.count, 0);
     slow.freeing = true;
     calls.Await(1);
@@ -193,16 +185,11 @@ TEST(IaClose, S_AnAgentThatWaitsForItsTurnIsTold) {
 TEST(IaClose, S_AnAgentAtWorkHasReturned) {
   RunAlone([] {
     SlowAgent slow;
-    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    DAT_IA_HANDLE ia = OpenAdapter(&async);
-    DAT_CNO_HANDLE cno;
-    Must(dat_cno_create(ia, slow.agent(), &cno));
-    DAT_EVD_HANDLE evd;
-    Must(dat_evd_create(ia, 1, cno, kSoftware, &evd));
-    Must(Post(evd));
+    NotifiedAdapter adapter(slow.agent());
+    adapter.Trigger();
     slow.AwaitBegin();
     slow.freeing = true;
-    Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
+    Must(dat_ia_close(adapter.ia, DAT_CLOSE_ABRUPT_FLAG));
     EXPECT_TRUE(slow.ended);
   });
 }

@@ -289,13 +289,10 @@ TEST(CnoWait, C069_SignalInterrupts) {
 
 TEST(IaClose, C022_GracefulNeedsTheNotifierFreed) {
   RunAlone([] {
-    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    DAT_IA_HANDLE ia = OpenAdapter(&async);
-    DAT_CNO_HANDLE cno;
-    Must(dat_cno_create(ia, kNoAgent, &cno));
-    EXPECT_TRUE(Fails(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE));
-    Must(dat_cno_free(cno));
-    Must(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+    NotifiedAdapter adapter;
+    EXPECT_TRUE(Fails(dat_ia_close(adapter.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE));
+    Must(dat_cno_free(adapter.cno));
+    Must(dat_ia_close(adapter.ia, DAT_CLOSE_GRACEFUL_FLAG));
   });
 }
 

@@ -87,13 +87,24 @@ class CnoWaiter {
   Sleeper sleeper_;
 };
 
-// An adapter that nothing closes.
-inline DAT_IA_HANDLE OpenAdapter(DAT_EVD_HANDLE* async) {
-  char name[] = "soft0";
+// An adapter that nothing closes, and a notifier of it.
+struct NotifiedAdapter {
+  explicit NotifiedAdapter(DAT_OS_WAIT_PROXY_AGENT agent = kNoAgent) {
+    char name[] = "soft0";
+    Must(dat_ia_open(name, 8, &async, &ia));
+    Must(dat_cno_create(ia, agent, &cno));
+  }
+  // Posts to a dispatcher that tells the notifier.
+  void Trigger() const {
+    DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+    Must(dat_evd_create(ia, 1, cno, kSoftware, &evd));
+    Must(Post(evd));
+  }
+
+  DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
   DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
-  Must(dat_ia_open(name, 8, async, &ia));
-  return ia;
-}
+  DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
+};
 
 }  // namespace viaduct::tests
 
