@@ -26,34 +26,29 @@ esac
 
 class ThirdBlock(unittest.TestCase):
 
-    @classmethod
-    def setUpClass(cls):
+    def setUp(self):
         folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls._home = folder.name
-        cls._environment = {"HOME": cls._home, "PATH": os.environ["PATH"], "VIADUCT_BAZEL": cls._home + "/bazel"}
-        os.symlink(tree.root() + "/tools", cls._home + "/tools")
-        cls._write("bazel", _BAZEL % os.getcwd())
-        os.chmod(cls._home + "/bazel", 0o755)
+        self.addCleanup(folder.cleanup)
+        self._home = folder.name
+        self._environment = {"HOME": self._home, "PATH": os.environ["PATH"], "VIADUCT_BAZEL": self._home + "/bazel"}
+        os.symlink(tree.root() + "/tools", self._home + "/tools")
+        self._write("bazel", _BAZEL % os.getcwd())
+        os.chmod(self._home + "/bazel", 0o755)
         for name, text in readme.programs().items():
-            cls._write(name, text)
-        cls._write("old.c", readme.programs()["knock_via.c"])
-        cls._install, cls._pkg_config = readme.blocks("sh")
-        cls._run_shell(cls._install)
-        cls._flags = cls._run_shell("export PKG_CONFIG_PATH=~/viaduct/lib/pkgconfig; pkg-config --cflags --libs dat2").strip()
+            self._write(name, text)
+        self._write("old.c", readme.programs()["knock_via.c"])
+        plain, self._with_pkg_config = readme.blocks("sh")
+        install, self._with_plain_flags = plain.splitlines()
+        self._run_shell(install)
 
-    @classmethod
-    def _write(cls, name, text):
-        with open(os.path.join(cls._home, name), "w", encoding="utf-8") as out:
+    def _write(self, name, text):
+        with open(os.path.join(self._home, name), "w", encoding="utf-8") as out:
             out.write(text)
 
-    @classmethod
-    def _run_shell(cls, script):
-        result = subprocess.run(["sh", "-euc", script], cwd=cls._home, env=cls._environment, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        if result.returncode != 0:
-            raise AssertionError("%s\n%s%s" % (script, result.stdout, result.stderr))
-        return result.stdout
+    def _run_shell(self, script):
+        result = subprocess.run(["sh", "-euc", script], cwd=self._home, env=self._environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(result.returncode, 0, "%s\n%s" % (script, result.stdout))
 
     def _knock(self, program):
         """The program needs no environment at all, but that nobody waits at README.md's door."""
@@ -68,18 +63,19 @@ class ThirdBlock(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (0, "nobody waits\n"))
 
     def test_old_program_with_plain_flags(self):
+        self._run_shell(self._with_plain_flags)
         self._knock("old")
 
     def test_old_program_with_pkg_config(self):
-        os.unlink(self._home + "/old")
-        self._run_shell(self._pkg_config)
+        self._run_shell(self._with_pkg_config)
         self._knock("old")
 
     def test_dat_twin(self):
-        self._run_shell("cc knock_dat.c %s -o knock_dat" % self._flags)
+        self._run_shell("export PKG_CONFIG_PATH=~/viaduct/lib/pkgconfig; "
+                        "cc knock_dat.c $(pkg-config --cflags --libs dat2) -o knock_dat")
         self._knock("knock_dat")
 
-    def test_zz_remove(self):
+    def test_remove(self):
         self._run_shell("tools/install --remove ~/viaduct")
         self.assertFalse(os.path.exists(self._home + "/viaduct"))
 
