@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs test, .ci/run, fuzz, coverage, compile_commands, demo, style, tidy and bare_system in a small copy of the repository;
+"""Runs test, .ci/run, fuzz, coverage, compile_commands, style, tidy and bare_system in a small copy of the repository;
 Bazel, setup and the checkers of style are stand-ins."""
 
 import os
@@ -20,7 +20,7 @@ _CHECKER = """#!/bin/sh
 echo "${0##*/} $*" >>"$LOG"
 [ "${0##*/}" != "$FINDS" ]
 """
-_SCRIPTS = ("bare_system", "compile_commands", "count_tests.py", "coverage", "common.sh", "demo", "fuzz", "style", "test", "tidy")
+_SCRIPTS = ("bare_system", "compile_commands", "count_tests.py", "coverage", "common.sh", "fuzz", "style", "test", "tidy")
 _REPORT = "bazel-out/_coverage/_coverage_report.dat"
 
 
@@ -66,7 +66,7 @@ class Scripts(unittest.TestCase):
         return self._calls()[-1].split()
 
     def test_help_does_nothing(self):
-        for script in ("bare_system", "compile_commands", "coverage", "demo", "fuzz", "style", "test", "tidy"):
+        for script in ("bare_system", "compile_commands", "coverage", "fuzz", "style", "test", "tidy"):
             with self.subTest(script):
                 code, output = self._run(script, "--help")
                 self.assertEqual(code, 0, output)
@@ -171,11 +171,6 @@ class Scripts(unittest.TestCase):
         self.assertEqual(self._calls()[0], "setup build test")
         with open(self._here + "/compile_commands.json", encoding="utf-8") as written:
             self.assertIn('"a/b.cc"', written.read())
-
-    def test_demo_looks_at_its_file_first(self):
-        code, output = self._run("demo", self._here + "/none")
-        self.assertEqual((code, output), (1, "tools/demo: %s/none: not a file that can be read\n" % self._here))
-        self.assertEqual(self._calls(), [])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Runs tools/demo in a small copy of the repository; Bazel and setup are stand-ins, the programs are this test's own data."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+_STAND_IN = """#!/bin/sh
+echo "${0##*/} $*" >>"$LOG"
+"""
+# fetch, which spoils the beginning of what it has fetched.
+_SPOILER = """#!/bin/sh
+"%s" "$@" || exit
+while [ "$1" != -o ]; do shift; done
+printf x | dd of="$2/$4" conv=notrunc status=none
+"""
+
+
+class Demo(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._here = folder.name
+        for name in ("tools", "temporary"):
+            os.mkdir(os.path.join(self._here, name))
+        for name in ("common.sh", "demo"):
+            shutil.copy("tools/" + name, self._here + "/tools")
+        self._write("tools/setup", _STAND_IN)
+        self._write("bazel", _STAND_IN)
+        for program in ("vipl/examples/filed", "vipl/examples/fetch", "dat/examples/dfiled"):
+            built = os.path.join(self._here, "bazel-bin", program)
+            os.makedirs(os.path.dirname(built), exist_ok=True)
+            os.symlink(os.path.abspath(program), built)
+        self._write("zeros", "\0" * 1000000)
+
+    def _write(self, path, text):
+        path = os.path.join(self._here, path)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.chmod(path, 0o755)
+
+    def _demo(self, *arguments):
+        environment = dict(os.environ, VIADUCT_BAZEL=self._here + "/bazel", LOG=self._here + "/log",
+                           XDG_CACHE_HOME=self._here + "/cache", TMPDIR=self._here + "/temporary")
+        result = subprocess.run([self._here + "/tools/demo", *arguments], env=environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(os.listdir(self._here + "/temporary"), [])
+        return result.returncode, result.stdout
+
+    def _calls(self):
+        if not os.path.exists(self._here + "/log"):
+            return []
+        with open(self._here + "/log", encoding="utf-8") as log:
+            return log.read().splitlines()
+
+    def _legs(self, output, end):
+        """The letters of the legs whose line ends so."""
+        return [line[1] for line in output.splitlines() if line.startswith("(") and line.endswith(end)]
+
+    def test_each_leg_moves_the_file(self):
+        code, output = self._demo(self._here + "/zeros")
+        self.assertEqual(code, 0, output)
+        self.assertEqual(self._legs(output, "  SHA-256 ok"), ["a", "b", "c"], output)
+        setup, build = self._calls()
+        self.assertEqual(setup, "setup build")
+        self.assertTrue(build.endswith(" //vipl/examples:filed //vipl/examples:fetch //dat/examples:dfiled"), build)
+
+    def test_leg_that_brings_another_file_is_a_failure(self):
+        fetch = self._here + "/bazel-bin/vipl/examples/fetch"
+        real = os.readlink(fetch)
+        os.unlink(fetch)
+        self._write(fetch, _SPOILER % real)
+        code, output = self._demo(self._here + "/zeros")
+        self.assertEqual((code, self._legs(output, " FAILED: another SHA-256")), (1, ["a", "b", "c"]), output)
+
+    def test_looks_at_its_file_first(self):
+        code, output = self._demo(self._here + "/none")
+        self.assertEqual((code, output), (1, "tools/demo: %s/none: not a file that can be read\n" % self._here))
+        self.assertEqual(self._calls(), [])
+
+    def test_help_does_nothing(self):
+        code, output = self._demo("--help")
+        self.assertEqual(code, 0, output)
+        self.assertTrue(output.startswith("Usage: tools/demo [FILE]\n"), output)
+        self.assertEqual(self._calls(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
