@@ -6,6 +6,8 @@ import subprocess
 import tempfile
 import unittest
 
+from tools.build_rules import python_main
+
 FOLDER = "dat/examples/"
 _OWN_MOUNTS = ["unshare", "--map-root-user", "--mount"]
 _MAY_MOUNT = subprocess.run([*_OWN_MOUNTS, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
@@ -118,4 +120,4 @@ class Examples(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    python_main.main()
