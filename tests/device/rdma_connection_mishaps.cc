@@ -75,6 +75,30 @@ TEST_F(MishapsTest, OneThatItDoesNotForgetEndsTheAttempt) {
   EXPECT_TRUE(AwaitPairs(0));
 }
 
+// Who accepts has nobody to dial, though he has dialled before.
+TEST_F(MishapsTest, AnAcceptThatMeetsAStaleConnectionFails) {
+  if (rdma_mock::IsIwarp()) GTEST_SKIP() << "TCP has none";
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  End& end = NewEnd(a());
+  ASSERT_TRUE(Dial(end, b(), (*listener)->port()).ok());
+  const auto dialled = AwaitRequest(requests);
+  ASSERT_NE(dialled, nullptr);
+  dialled->Reject({});
+  ASSERT_EQ(AwaitEvent(end).outcome, ConnectOutcome::kRejected);
+  End& other = NewEnd(b());
+  const auto request = Ask(other, a());
+  ASSERT_NE(request, nullptr);
+  rdma_mock::MeetStaleAnswers(1);
+  ASSERT_TRUE(request->Accept(end.pair(), {}).ok());
+  const Event failed = AwaitEvent(end);
+  EXPECT_EQ(failed.kind, Event::kConnectFailed);
+  EXPECT_EQ(failed.outcome, ConnectOutcome::kGone);
+  Settle();
+  EXPECT_EQ(requests.count(), 0u);
+}
+
 // Who listens may hold what the sink that is being called waits for.
 TEST_F(MishapsTest, ARouteThatTakesItsTimeKeepsNobodyElse) {
   if (rdma_mock::IsIwarp()) GTEST_SKIP() << "there is no route to ask for";

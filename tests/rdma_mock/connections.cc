@@ -382,6 +382,13 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   asked.reads_in = parameters->responder_resources;
   asked.reads_out = parameters->initiator_depth;
   asked.agreed_extensions = id.local_extensions.options;
+  if (mishaps.stale_answers > 0) {
+    --mishaps.stale_answers;
+    Tell(id, RDMA_CM_EVENT_REJECTED, kStaleConnection);
+    id.peer->peer = nullptr;
+    id.peer = nullptr;
+    return 0;
+  }
   Join(*pair, *peer);
   Tell(*id.peer, RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
   id.decided = true;

@@ -19,6 +19,7 @@ void EndMishaps() {
   MissNeighbours(0);
   MissHosts(0);
   MeetStaleConnections(0);
+  MeetStaleAnswers(0);
   SpeakOfExtensions(0, 0);
   ConnectElsewhere(false);
   LoseDisconnects(0);
@@ -60,6 +61,8 @@ void MissNeighbours(int count) { mishaps.missed_neighbours = count; }
 void MissHosts(int count) { mishaps.missed_hosts = count; }
 
 void MeetStaleConnections(int count) { mishaps.stale_connections = count; }
+
+void MeetStaleAnswers(int count) { mishaps.stale_answers = count; }
 
 void SpeakOfExtensions(uint32_t vendor, uint32_t options) {
   mishaps.spoken_options = options;

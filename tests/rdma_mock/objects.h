@@ -220,6 +220,7 @@ struct Mishaps {
   std::atomic<int> missed_neighbours{0};
   std::atomic<int> missed_hosts{0};
   std::atomic<int> stale_connections{0};
+  std::atomic<int> stale_answers{0};
   std::atomic<uint32_t> spoken_vendor{0};
   std::atomic<uint32_t> spoken_options{0};
   std::atomic<bool> elsewhere{false};

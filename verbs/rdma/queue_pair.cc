@@ -341,6 +341,7 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
     }
   }
   dialled_ = false;
+  dials_left_ = 0;
   heard_ = true;
   state_ = State::kConnecting;
   local_port_ = ntohs(rdma_get_src_port(connection.id()));

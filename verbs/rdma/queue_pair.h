@@ -239,7 +239,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   Address peer_ ABSL_GUARDED_BY(mutex_);  // of a dial
   uint16_t peer_port_ ABSL_GUARDED_BY(mutex_) = 0;
   int tries_left_ ABSL_GUARDED_BY(mutex_) = 0;      // to resolve it
-  int dials_left_ ABSL_GUARDED_BY(mutex_) = 0;      // where the peer has a stale one
+  int dials_left_ ABSL_GUARDED_BY(mutex_) = 0;      // of a dial, where the peer has a stale one
   std::string question_ ABSL_GUARDED_BY(mutex_);    // its private data
   bool may_frame_ ABSL_GUARDED_BY(mutex_) = false;  // what it said of the answer
   bool dialled_ ABSL_GUARDED_BY(mutex_) = false;
