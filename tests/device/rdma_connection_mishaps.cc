@@ -354,6 +354,45 @@ TEST_F(MishapsTest, ADisconnectThatWasLostIsRepeated) {
   }
 }
 
+// Who dialled has connected, spoken and disconnected before the first of these is known.
+class UnconfirmedTest : public MishapsTest {
+ protected:
+  void SetUp() override {
+    if (rdma_mock::IsIwarp()) GTEST_SKIP() << "on iWARP nothing is lost";
+    from_ = &NewEnd(a());
+    to_ = &NewEnd(b());
+    ASSERT_EQ(to_->Receive(1, 0, 8), PostResult::kOk);
+    const auto request = Ask(*from_, b());
+    ASSERT_NE(request, nullptr);
+    rdma_mock::LoseConfirmations(1);
+    ASSERT_TRUE(request->Accept(to_->pair(), {}).ok());
+    ASSERT_EQ(AwaitEvent(*from_).kind, Event::kConnected);
+  }
+  void SpeakAndGo() {
+    ASSERT_EQ(from_->Send(2, 0, 8), PostResult::kOk);
+    from_->pair().Disconnect(DisconnectMode::kGraceful);
+    ExpectDisconnected(*from_, DisconnectCause::kLocal);
+  }
+
+  End* from_ = nullptr;
+  End* to_ = nullptr;
+};
+
+TEST_F(UnconfirmedTest, ADisconnectSaysThatThereWasAConnection) {
+  SpeakAndGo();
+  EXPECT_EQ(AwaitEvent(*to_).kind, Event::kConnected);
+  ExpectDisconnected(*to_, DisconnectCause::kPeer);
+  Expect(to_->receives(), 1);
+}
+
+TEST_F(UnconfirmedTest, WhoEndsItAtItsNewsHearsNothingMore) {
+  to_->events().hook = [this](const Event&) { to_->DestroyPair(); };
+  SpeakAndGo();
+  EXPECT_EQ(AwaitEvent(*to_).kind, Event::kConnected);
+  Settle();
+  EXPECT_EQ(to_->events().count(), 0u);
+}
+
 // Hardware's driver may wait for TCP's end, of a dead peer for a minute.
 TEST_F(MishapsTest, NobodyWaitsForAPairThatIsNotDestroyedYet) {
   if (!IsIwarpHardware()) GTEST_SKIP() << "this driver does not wait";

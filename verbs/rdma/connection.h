@@ -112,6 +112,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void Refuse();
   // rdma_accept has succeeded.
   void set_accepted() { accepted_ = true; }
+  bool accepted() const { return accepted_; }
 
   // For posters, under the direction's lock: how many requests went to the device.
   void Posted(Direction direction, int64_t count) {

@@ -372,7 +372,7 @@ void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& eve
       Established(connection, event);
       break;
     case RDMA_CM_EVENT_DISCONNECTED:
-      End(connection, CauseOf(connection));
+      Disconnected(connection, event);
       break;
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:
     case RDMA_CM_EVENT_ADDR_CHANGE:
@@ -458,6 +458,19 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
     if (receives_.HasNews()) core(kReceives).List(receives_);
   }
   core(kReceives).Notify();
+}
+
+void RdmaQueuePair::Disconnected(Connection& connection, const CmEvent& event) {
+  bool confirms;
+  {
+    MutexLock lock(&mutex_);
+    confirms = !device_.iwarp() && connection.accepted();
+  }
+  if (confirms) {
+    Established(connection, event);
+    if (connection.owner() != this) return;
+  }
+  End(connection, CauseOf(connection));
 }
 
 void RdmaQueuePair::LogFailure(ConnectOutcome outcome) {

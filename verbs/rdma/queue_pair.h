@@ -108,13 +108,16 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // Nothing was cut since cuts_ was that: the sink may hear what was found out then.
   bool MayTell(uint32_t cuts) const { return cuts_.load(std::memory_order_acquire) == cuts; }
 
-  // Control thread, mutex_ not held. Each ends with at most one sink call, after which nothing of
-  // this object is touched unless it is still the connection's owner.
+  // Control thread, mutex_ not held. Each ends with at most one sink call, Disconnected with two;
+  // behind one nothing of this object is touched unless it is still the connection's owner.
   void Fail(Connection& connection, ConnectOutcome outcome, absl::Span<const uint8_t> data);
   void LogFailure(ConnectOutcome outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailBy(Connection& connection, const CmEvent& event);
   void End(Connection& connection, DisconnectCause cause);
   void Established(Connection& connection, const CmEvent& event);
+  // Over InfiniBand's CM only an end that has had the connection disconnects: if its word of that
+  // was lost, this is it.
+  void Disconnected(Connection& connection, const CmEvent& event);
   void Route(Connection& connection);
   DisconnectCause CauseOf(Connection& connection);
 
