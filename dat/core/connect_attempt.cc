@@ -16,6 +16,11 @@ constexpr int kMostRefusals = 3;
 constexpr int kFullRound = 4;  // every fourth round looks at all ports
 constexpr int kMostMuteRejects = 3;
 
+// Fabrics without a length pad with zeros.
+bool SaysNothing(absl::Span<const uint8_t> data) {
+  return std::all_of(data.begin(), data.end(), [](uint8_t byte) { return byte == 0; });
+}
+
 }  // namespace
 
 ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, ImmediateAbility immediate,
@@ -167,7 +172,7 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
       if (headed_ && !header.has_value()) {
         refused_ = true;
         if (ports_.size() > 1) break;
-        if (data.empty() && ++mute_rejects_ < kMostMuteRejects) {
+        if (SaysNothing(data) && ++mute_rejects_ < kMostMuteRejects) {
           BeginGrace();
           RetryLater();
           return std::nullopt;

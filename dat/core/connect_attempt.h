@@ -6,9 +6,9 @@
 // time-out. The deadline ends what is silent. DAT's grace is for names that nobody serves: whoever
 // was there and refused (a full backlog, a handshake that failed) is not asked again.
 //
-// VIPL asks a second and a third time where the answer is a "no" without a word, whatever the
-// grace, which then begins anew: siw gives it for a connection that breaks before its answer, as
-// one does that meets the end of a listener.
+// VIPL asks a second and a third time where the answer is a "no" without a word, which may be
+// padded, whatever the grace, which then begins anew: siw gives it for a connection that breaks
+// before its answer, as one does that meets the end of a listener, and there InfiniBand's CM does.
 //
 // Peer to peer there is no such answer before the deadline, and no "unreachable" either: the
 // attempt dials with back-off for ever, and listens meanwhile. It is in one of three phases:

@@ -82,6 +82,18 @@ void Bind(Id& id, const sockaddr* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().m
   id.port_num = 1;
 }
 
+// InfiniBand's messages have no length of private data, but zeros behind them, up to this.
+size_t RoomForData(rdma_cm_event_type type) {
+  switch (type) {
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+      return 56;
+    case RDMA_CM_EVENT_ESTABLISHED:
+      return 196;
+    default:
+      return 148;  // of a reject
+  }
+}
+
 void Tell(Id& id, rdma_cm_event_type type, int status = 0,
           const rdma_conn_param* parameters = nullptr) {
   if (id.channel == nullptr) return;
@@ -93,18 +105,24 @@ void Tell(Id& id, rdma_cm_event_type type, int status = 0,
     event->param.conn = *parameters;
     event->data.assign(static_cast<const char*>(parameters->private_data),
                        parameters->private_data_len);
+    if (!IsIwarp()) event->data.resize(RoomForData(type));
     event->param.conn.private_data = event->data.data();
+    event->param.conn.private_data_len = static_cast<uint8_t>(event->data.size());
   }
   static_cast<Channel*>(id.channel)->events.Push(&id, static_cast<rdma_cm_event*>(event));
+}
+
+void TellReject(Id& id, int reason, const void* data = nullptr, uint8_t size = 0) {
+  rdma_conn_param parameters = {};
+  parameters.private_data = data;
+  parameters.private_data_len = size;
+  Tell(id, RDMA_CM_EVENT_REJECTED, reason, &parameters);
 }
 
 void Refuse(Id& id, int reason, const void* data, uint8_t size)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   if (id.peer == nullptr) return;
-  rdma_conn_param parameters = {};
-  parameters.private_data = data;
-  parameters.private_data_len = size;
-  Tell(*id.peer, RDMA_CM_EVENT_REJECTED, reason, &parameters);
+  TellReject(*id.peer, reason, data, size);
   id.peer->peer = nullptr;
   id.peer = nullptr;
 }
@@ -336,12 +354,12 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   }
   if (mishaps.stale_connections > 0) {
     --mishaps.stale_connections;
-    Tell(*id, RDMA_CM_EVENT_REJECTED, kStaleConnection);
+    TellReject(*id, kStaleConnection);
     return 0;
   }
   const auto found = All().listeners.find(ntohs(PortIn(id->route.addr.dst_addr)));
   if (found == All().listeners.end()) {
-    Tell(*id, RDMA_CM_EVENT_REJECTED, kInvalidServiceId);
+    TellReject(*id, kInvalidServiceId);
     return 0;
   }
   Id& listener = *found->second;
@@ -384,7 +402,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   asked.agreed_extensions = id.local_extensions.options;
   if (mishaps.stale_answers > 0) {
     --mishaps.stale_answers;
-    Tell(id, RDMA_CM_EVENT_REJECTED, kStaleConnection);
+    TellReject(id, kStaleConnection);
     id.peer->peer = nullptr;
     id.peer = nullptr;
     return 0;

@@ -1,6 +1,7 @@
 // Who gets which request: ports, waiters, reserved points, the provider's endpoints, hand-off.
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "dat/core/handle_table.h"
@@ -56,15 +57,19 @@ TEST_P(StrangerTest, TheNextPortIsTriedWhereAnotherNameIsServed) {
 
 INSTANTIATE_TEST_SUITE_P(Rejects, StrangerTest, testing::Bool());
 
-// A fabric may say so in the place of a listener that has just gone (siw).
-TEST_F(ServiceTest, ANoWithoutAWordIsNotBelievedAtOnce) {
-  Stranger stranger(/*rejects=*/true);
+// The padding of its "no".
+class MuteTest : public ServiceTest, public testing::WithParamInterface<size_t> {};
+
+// A fabric may say so in the place of a listener that has just gone.
+TEST_P(MuteTest, ANoWithoutAWordIsNotBelievedAtOnce) {
+  const std::string zeros(GetParam(), '\0');
+  Stranger stranger(/*rejects=*/true, zeros);
   auto taken = b_->context().Listen(*Direct().direct_port(), &stranger);
   ASSERT_TRUE(taken.ok());
   End refused(*a_), served(*a_);
   ASSERT_TRUE(refused.ConnectVipl(*b_, Direct(), 0).ok());
   RunUntil([&] { return refused.Heard(); });
-  EXPECT_EQ(refused.Listen(), Words{"peer rejected"});
+  EXPECT_EQ(refused.Listen(), Words{"peer rejected" + (zeros.empty() ? "" : " " + zeros)});
   EXPECT_EQ(stranger.requests, 3);
 
   ASSERT_TRUE(served.ConnectVipl(*b_, Direct(), 0).ok());
@@ -73,6 +78,8 @@ TEST_F(ServiceTest, ANoWithoutAWordIsNotBelievedAtOnce) {
   const Ref<ServicePoint> point = b_->Listen(Direct());
   EXPECT_TRUE(AwaitRequest(*b_));
 }
+
+INSTANTIATE_TEST_SUITE_P(SiwAndInfiniband, MuteTest, testing::Values(0u, 148u));
 
 TEST_F(ServiceTest, ANoWithoutAWordOfOneThatHasGoneIsBelieved) {
   Stranger stranger(/*rejects=*/true);
