@@ -16,6 +16,7 @@
 #include "tests/conformance/harness/sleeper.h"
 #include "tests/device/rdma_mishaps.h"
 #include "tests/rdma_mock/asked.h"
+#include "tests/rdma_mock/mishaps.h"
 #include "verbs/base/busy_control_thread.h"
 #include "verbs/base/cancellation.h"
 #include "verbs/base/clock.h"
@@ -245,6 +246,21 @@ TEST_F(WaitsTest, AForkedChildWakesNobody) {
   for (int end : ends) close(end);
   Send();
   sleeper.Join();
+}
+
+// Of a device that was taken out, whose library destroys neither a queue nor its channel.
+TEST_F(WaitsTest, NoDescriptorOfAChannelIsLeft) {
+  const auto destroy = [this] {
+    DestroyEnds();
+    EXPECT_TRUE(Run([] { return rdma_mock::LiveDomains() == 0; }));
+    DrainExecutors();
+  };
+  destroy();
+  const std::vector<int> before = OpenDescriptors();
+  NewPair();
+  rdma_mock::KeepQueues(true);
+  destroy();
+  EXPECT_EQ(OpenDescriptors(), before);
 }
 
 // They share the device's channel, which the control thread reads.

@@ -32,6 +32,7 @@ void EndMishaps() {
   HoldReads(false);
   RefuseAfterTheEnd(false);
   HoldRoutes(false);
+  KeepQueues(false);
 }
 
 void FailRegistrations(int count) { mishaps.failing_registrations = count; }
@@ -96,6 +97,8 @@ void HoldReads(bool hold) {
 }
 
 void RefuseAfterTheEnd(bool refuse) { mishaps.refusing = refuse; }
+
+void KeepQueues(bool keep) { mishaps.kept_queues = keep; }
 
 int LiveDomains() { return mishaps.live_domains; }
 

@@ -73,6 +73,9 @@ void HoldRoutes(bool hold);
 // The library takes nothing any more for a pair whose connection is over.
 void RefuseAfterTheEnd(bool refuse);
 
+// Completion queues are not destroyed, with EIO: as of a device that was taken out.
+void KeepQueues(bool keep);
+
 // The device tells of the failure of a pair that another library of the process has made on it.
 void FailForeignPair();
 

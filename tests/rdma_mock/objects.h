@@ -64,6 +64,7 @@ class EventPipe {
 
 struct CompletionChannel : ibv_comp_channel {
   EventPipe events;
+  std::atomic<int> queues{0};  // that were not destroyed
 };
 
 struct CompletionQueue : ibv_cq {
@@ -241,6 +242,7 @@ struct Mishaps {
   std::atomic<bool> held_reads{false};
   std::atomic<bool> held_routes{false};
   std::atomic<bool> refusing{false};
+  std::atomic<bool> kept_queues{false};
 };
 inline constinit Mishaps mishaps;
 

@@ -213,10 +213,13 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   return channel;
 }
 
-int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
-  close(channel->fd);
-  delete static_cast<mock::CompletionChannel*>(channel);
-  return 0;
+// libibverbs keeps one that has queues; here nothing is kept but its descriptor.
+int ibv_destroy_comp_channel(ibv_comp_channel* handle) {
+  auto* const channel = static_cast<mock::CompletionChannel*>(handle);
+  const bool busy = channel->queues != 0;
+  if (!busy) close(channel->fd);
+  delete channel;
+  return busy ? EBUSY : 0;
 }
 
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* its, ibv_comp_channel* channel,
@@ -225,6 +228,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* its, ibv_comp_cha
   auto* const queue = new mock::CompletionQueue();
   queue->context = context;
   queue->channel = channel;
+  if (channel != nullptr) ++static_cast<mock::CompletionChannel*>(channel)->queues;
   queue->cq_context = its;
   const uint32_t room = mock::PowerOfTwo(static_cast<uint32_t>(entries));
   queue->cqe = static_cast<int>(room);
@@ -235,11 +239,13 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* its, ibv_comp_cha
 
 int ibv_destroy_cq(ibv_cq* handle) {
   auto* const queue = static_cast<mock::CompletionQueue*>(handle);
-  if (queue->channel != nullptr) {
-    static_cast<mock::CompletionChannel*>(queue->channel)->events.Forget(queue);
+  const bool kept = mock::mishaps.kept_queues;
+  if (auto* const channel = static_cast<mock::CompletionChannel*>(queue->channel)) {
+    channel->events.Forget(queue);
+    if (!kept) --channel->queues;
   }
   delete queue;
-  return 0;
+  return kept ? EIO : 0;
 }
 
 int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** queue, void** its) {

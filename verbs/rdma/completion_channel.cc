@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,7 +32,10 @@ CompletionChannel::~CompletionChannel() {
   if (own_ == nullptr) return;
   device_.loop().Unwatch(own_->fd);
   for (int fd : {own_->fd, rouse_.get()}) descriptors.Remove(fd);
-  ibv_destroy_comp_channel(own_);
+  // On a device that was taken out ibv_destroy_cq has failed (EIO), and libibverbs keeps a channel
+  // that has queues, open for ever. Nobody reads it any more.
+  const int fd = own_->fd;
+  if (ibv_destroy_comp_channel(own_) != 0) close(fd);
   channels.fetch_sub(1);
 }
 
