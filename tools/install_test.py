@@ -274,7 +274,7 @@ class Install(unittest.TestCase):
         self.assertEqual(self._files(), before)
 
     def test_no_run_path_leads_to_where_the_loader_looks_anyway(self):
-        for prefix, run_path in (("/opt/viaduct", "-Wl,-rpath,${libdir} "), ("/usr", "")):
+        for prefix, run_path in (("/opt/viaduct", "-Wl,-rpath,${libdir} "), ("/usr/local", "-Wl,-rpath,${libdir} "), ("/usr", "")):
             with self.subTest(prefix):
                 stage = self._home + "/stage"
                 self._succeeds(prefix, DESTDIR=stage)
