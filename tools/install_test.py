@@ -303,6 +303,16 @@ class Install(unittest.TestCase):
     def test_white_space_is_refused(self):
         self._fails("not supported", self._home + "/a b")
 
+    def test_what_no_run_path_can_hold_is_refused(self):
+        for name in ("/a,b", "/a:b"):
+            with self.subTest(name):
+                code, output = self._install(self._home + name)
+                self.assertEqual(code, 2, output)
+                self.assertIn("a run path cannot hold a comma or a colon: %s%s\n" % (self._home, name), output)
+                self.assertEqual(self._files(), [])
+        self._succeeds("/viaduct", DESTDIR=self._home + "/a,b:c")  # which is in no run path
+        self._succeeds("--remove", "/viaduct", DESTDIR=self._home + "/a,b:c")
+
 
 if __name__ == "__main__":
     unittest.main()
