@@ -22,6 +22,10 @@ for word; do
 done
 eval "$QEMU_DOES"
 """
+_APT_CACHE = """#!/bin/sh
+case $LC_ALL in C) word=Depends ;; *) word='Hängt ab von' ;; esac
+printf 'linux-image-amd64\\n  %s: linux-image-6.1.0-9-amd64\\n' "$word"
+"""
 _PROGRAMS = ("busybox", "depmod", "modprobe", "xz", "make", "rdma")
 
 
@@ -80,6 +84,14 @@ class Lab(unittest.TestCase):
         code, _, said = self._run("siw", "true", XDG_CACHE_HOME="/dev/null")
         self.assertEqual(code, _NOT_RUN)
         self.assertIn("/dev/null", said)
+
+    def test_kernel_is_found_in_every_language(self):
+        os.unlink(self._here + "/cache/viaduct/lab/version")
+        self._write("bin/apt-cache", _APT_CACHE)
+        self._write("bin/apt-get", "#!/bin/sh\nexit 1\n")
+        code, _, said = self._run("siw", "true", LC_ALL="de_DE.UTF-8")
+        self.assertEqual(code, _NOT_RUN)
+        self.assertIn("not here: the package linux-image-6.1.0-9-amd64 cannot be fetched", said)
 
     def test_command_is_wanted(self):
         code, _, said = self._run("siw")
