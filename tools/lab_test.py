@@ -93,10 +93,12 @@ class Lab(unittest.TestCase):
         self.assertEqual(code, _NOT_RUN)
         self.assertIn("not here: the package linux-image-6.1.0-9-amd64 cannot be fetched", said)
 
-    def test_command_is_wanted(self):
-        code, _, said = self._run("siw")
-        self.assertEqual(code, 2)
-        self.assertIn("usage: tools/lab", said)
+    def test_command_and_an_end_are_wanted(self):
+        for arguments in (("siw",), ("--seconds=0", "siw", "true"), ("--seconds=-1", "siw", "true")):
+            with self.subTest(arguments):
+                code, _, said = self._run(*arguments)
+                self.assertEqual(code, 2)
+                self.assertIn("usage: tools/lab", said)
 
     def test_output_and_status_are_the_guests(self):
         self.assertEqual(self._run("siw", "true", qemu="echo word >$folder/output; echo 7 >$folder/status"), (7, "word\n", ""))

@@ -77,9 +77,12 @@ class Scripts(unittest.TestCase):
         self.assertEqual(self._calls(), [])
 
     def test_wrong_option_installs_nothing(self):
-        for script, usage in (("tidy", "tools/tidy [PATTERN]..."), ("style", "tools/style [--fix]"), ("../.ci/run", ".ci/run")):
-            with self.subTest(script):
-                self.assertEqual(self._run(script, "--nonsense"), (2, "Usage: %s\n" % usage))
+        fuzz = "tools/fuzz [SECONDS [LABEL...]]"
+        for script, option, usage in (("tidy", "--nonsense", "tools/tidy [PATTERN]..."), ("style", "--nonsense", "tools/style [--fix]"),
+                                      ("../.ci/run", "--nonsense", ".ci/run"), ("fuzz", "--nonsense", fuzz), ("fuzz", "0", fuzz),
+                                      ("fuzz", "00", fuzz)):
+            with self.subTest(script, option=option):
+                self.assertEqual(self._run(script, option), (2, "Usage: %s\n" % usage))
         self.assertEqual(self._calls(), [])
 
     def test_style_checks_sources_and_scripts(self):
