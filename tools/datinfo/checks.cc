@@ -181,26 +181,36 @@ Json CheckVariables() {
   return Check("environment", "warning", problems, "datinfo -e lists the settings");
 }
 
-// What the loader finds for a program: "NAME => PATH" lines. Nothing of the program itself runs.
-std::string LoaderList(const std::string& program) {
+// What the loader says when it is asked to list what a program loads, "NAME => PATH (ADDRESS)" in
+// a line, and whether it could. Nothing of the program itself runs.
+struct Listing {
+  bool good = false;
+  std::string text;
+};
+
+Listing LoaderList(const std::string& path) {
+  Listing listing;
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return "";
+  if (pipe2(ends, O_CLOEXEC) != 0) return listing;
   const pid_t child = fork();
   if (child == 0) {
     dup2(ends[1], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
-    execl("/lib64/ld-linux-x86-64.so.2", "ld.so", "--list", program.c_str(), nullptr);
+    // Its --list gives up at the first library that is not there.
+    setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
+    execl("/lib64/ld-linux-x86-64.so.2", "ld.so", path.c_str(), nullptr);
     _exit(127);
   }
   close(ends[1]);
-  std::string text;
   char buffer[4096];
   for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;) {
-    text.append(buffer, static_cast<size_t>(got));
+    listing.text.append(buffer, static_cast<size_t>(got));
   }
   close(ends[0]);
-  waitpid(child, nullptr, 0);
-  return text;
+  int status = -1;
+  waitpid(child, &status, 0);
+  listing.good = status == 0;
+  return listing;
 }
 
 // The path behind "NAME => "; empty: not found.
@@ -209,8 +219,9 @@ std::string PathIn(const std::string& list, const std::string& name) {
   const size_t at = list.find(key);
   if (at == std::string::npos) return "";
   const size_t begin = at + key.size();
-  const std::string path = list.substr(begin, list.find_first_of(" \n", begin) - begin);
-  return path == "not" ? "" : path;
+  const std::string line = list.substr(begin, list.find('\n', begin) - begin);
+  const size_t end = line.rfind(" (0x");
+  return end == std::string::npos ? "" : line.substr(0, end);
 }
 
 bool IsOurs(const std::string& path) {
@@ -229,14 +240,23 @@ std::vector<Json> CheckProgram(const std::string& program) {
     return {Check("program", "failed", program + " is no 64-bit program of this machine",
                   "name a program that is linked with libdat, libdat2 or libvipl")};
   }
+  // With a slash, or the loader searches for it as for a library; without links, because a
+  // program's $ORIGIN is where its file is.
+  std::error_code error;
+  const Listing list = LoaderList(fs::canonical(program, error).string());
+  if (!list.good) {
+    return {Check("program", "failed",
+                  "the loader cannot list what " + program +
+                      " loads: " + list.text.substr(0, list.text.find('\n')),
+                  "what the loader names must be there, whole and of this machine")};
+  }
   std::vector<Json> checks;
-  const std::string list = LoaderList(program);
   for (const std::string& name : file->needed) {
     if (name.rfind("libdat.so", 0) != 0 && name.rfind("libdat2.so", 0) != 0 &&
         name.rfind("libvipl.so", 0) != 0) {
       continue;
     }
-    const std::string path = PathIn(list, name);
+    const std::string path = PathIn(list.text, name);
     if (path.empty()) {
       checks.push_back(
           Check("program", "failed",

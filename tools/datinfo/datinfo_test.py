@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-_PROGRAM = "tools/datinfo/datinfo"
+_PROGRAM = os.path.abspath("tools/datinfo/datinfo")
 _CONF = """
 mine u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "lo" ""
 gone u2.0 nonthreadsafe default /nonexistent/lib.so x.1.0 "" ""
@@ -18,18 +18,43 @@ away u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "no-such-if" ""
 """
 
 
-def run(*arguments, conf=_CONF, stdout=subprocess.PIPE, **variables):
+def run(*arguments, conf=_CONF, stdout=subprocess.PIPE, cwd=None, **variables):
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
         file.write(conf)
         file.flush()
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "DAT_"))}
         environment.update({"DAT_OVERRIDE": file.name, **variables})
-        done = subprocess.run([_PROGRAM, *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True, env=environment, check=False)
+        done = subprocess.run([_PROGRAM, *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True, env=environment, cwd=cwd,
+                              check=False)
         return done
 
 
 def document(*arguments, **keywords):
     return json.loads(run("--json", *arguments, **keywords).stdout)
+
+
+class OldProgram:
+    """`old`, in a folder of its own, needs libdat.so.1, which is in a folder that no loader looks into."""
+
+    def __init__(self, test):
+        folder = tempfile.TemporaryDirectory()
+        test.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.libraries = self.folder + "/the libraries"
+        os.makedirs(self.libraries + "/engine")
+        self._write("dat.c", "int dat(void) { return 0; }\n")
+        self._write("old.c", "int dat(void);\nint main(void) { return dat(); }\n")
+        self._make("-shared", "-Wl,-soname,libviaduct.so.1", "-o", self.libraries + "/engine/libviaduct.so.1", "dat.c")
+        self._make("-shared", "-Wl,-soname,libdat.so.1", "-Wl,--no-as-needed,-rpath,$ORIGIN/engine", "-o", self.libraries + "/libdat.so.1",
+                   "dat.c", self.libraries + "/engine/libviaduct.so.1")
+        self._make("-Wl,-rpath,$ORIGIN/beside", "-o", "old", "old.c", self.libraries + "/libdat.so.1")
+
+    def _write(self, name, text):
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as out:
+            out.write(text)
+
+    def _make(self, *arguments):
+        subprocess.run(["cc", "-fPIC", *arguments], cwd=self.folder, check=True)
 
 
 class DatInfo(unittest.TestCase):
@@ -135,6 +160,31 @@ class DatInfo(unittest.TestCase):
                               ("/nonexistent", ": No such file or directory"), (__file__ + "/x", ": Not a directory")):
             (check,) = self.checks(path)["program"]
             self.assertEqual((check["state"], check["finding"]), ("failed", path + finding))
+
+    def check_program(self, path, **keywords):
+        (check,) = self.checks(path, **keywords)["program"]
+        return check["state"], check["finding"]
+
+    def test_program_by_its_bare_name(self):
+        old = OldProgram(self)
+        self.assertEqual(self.check_program("old", cwd=old.folder), ("failed", "old needs libdat.so.1, which is not found"))
+        self.assertEqual(self.check_program("old", cwd=old.folder, LD_LIBRARY_PATH=old.libraries),
+                         ("ok", "old loads %s/libdat.so.1, which is Viaduct's" % old.libraries))
+
+    def test_program_by_a_link(self):
+        old = OldProgram(self)
+        os.symlink(old.libraries, old.folder + "/beside")
+        os.symlink("../old", old.libraries + "/link")
+        path = old.libraries + "/link"
+        self.assertEqual(self.check_program(path), ("ok", "%s loads %s/beside/libdat.so.1, which is Viaduct's" % (path, old.folder)))
+
+    def test_program_that_the_loader_cannot_list(self):
+        old = OldProgram(self)
+        library = old.libraries + "/libdat.so.1"
+        os.truncate(library, 0)
+        state, finding = self.check_program("old", cwd=old.folder, LD_LIBRARY_PATH=old.libraries)
+        self.assertEqual(state, "failed")
+        self.assertRegex(finding, r"\Athe loader cannot list what old loads: .*%s: file too short\Z" % library)
 
     def test_output_that_cannot_be_written_is_a_failure(self):
         for arguments in ((), ("--json",), ("-e",), ("-e", "--json"), ("--help",), ("--version",)):
