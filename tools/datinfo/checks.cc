@@ -16,6 +16,7 @@
 
 #include "dat/registry/registry.h"
 #include "tools/datinfo/elf_file.h"
+#include "tools/datinfo/rdma_files.h"
 #include "tools/datinfo/report.h"
 #include "verbs/base/settings.h"
 
@@ -81,22 +82,8 @@ std::vector<Json> CheckRdmaRights(const std::vector<std::string>& devices) {
     return {Check("rdma", "ok", "no RDMA device; the soft device needs none")};
   }
   std::vector<Json> checks;
-  std::error_code error;
-  for (fs::directory_iterator at("/dev/infiniband", error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string path = at->path().string();
-    if (at->path().filename().string().rfind("uverbs", 0) != 0 &&
-        at->path().filename() != "rdma_cm") {
-      continue;
-    }
-    if (access(path.c_str(), R_OK | W_OK) == 0) continue;
-    checks.push_back(
-        Check("rdma", "failed", path + ": " + strerror(errno),
-              "a udev rule with MODE=\"0666\", or membership in its group (ls -l " + path + ")"));
-  }
-  if (error) {
-    checks.push_back(Check("rdma", "failed", "/dev/infiniband: " + error.message(),
-                           "modprobe rdma_ucm ib_uverbs"));
+  for (const Trouble& trouble : RdmaFileTroubles("/dev/infiniband")) {
+    checks.push_back(Check("rdma", "failed", trouble.finding, trouble.cure));
   }
   if (checks.empty()) checks.push_back(Check("rdma", "ok", "all of /dev/infiniband can be opened"));
   return checks;
