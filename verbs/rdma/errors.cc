@@ -189,7 +189,7 @@ void LogErrno(int error, absl::string_view what) {
     return;
   }
   if (error == ENOENT) {
-    Log(LogLevel::kWarn, text, "; modprobe rdma_ucm ib_uverbs makes it");
+    Log(LogLevel::kWarn, text, "; modprobe -a rdma_ucm ib_uverbs makes it");
     return;
   }
   switch (CodeOf(error)) {
