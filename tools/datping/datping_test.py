@@ -65,6 +65,16 @@ class Datping(pair.PingTestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("dat_ia_open nothing9: DAT_PROVIDER_NOT_FOUND", result.stderr)
 
+    def test_shortage(self):
+        for arguments in ((), ("-t", "connect")):
+            with self.subTest(arguments):
+                self.check_shortage("datping: the server has rejected this: it says why\n", *arguments)
+            with self.subTest(arguments, once=True), self.short_server(1, "--once") as server:
+                self.assertEqual(self.client(*arguments).returncode, 1)
+                status, output = server.end()
+                self.assertRegex(output, r"\Adatping: dat_ep_create: DAT_INSUFFICIENT_RESOURCES.*\ndatping: the client did not end in order\n\Z")
+                self.assertEqual(status, 1)
+
     def test_command_line(self):
         self.check_command_line(("-C", "0", "a"), ("-s", "x", "a"))
 

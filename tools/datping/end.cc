@@ -36,11 +36,32 @@ int Adapter::family() const {
 
 Adapter::~Adapter() { (void)dat_ia_close(ia_, DAT_CLOSE_ABRUPT_FLAG); }
 
-End::End(const Adapter& adapter, const Parameters& parameters, int timeout_seconds)
+Request::~Request() {
+  if (handle_ != DAT_HANDLE_NULL) (void)dat_cr_reject(handle_, 0, nullptr);
+}
+
+bool Request::Read(Parameters* parameters, Place* place) const {
+  DAT_CR_PARAM param;
+  Must("dat_cr_query", dat_cr_query(handle_, DAT_CR_FIELD_ALL, &param));
+  return Decode(param.private_data, static_cast<size_t>(param.private_data_size), parameters,
+                place);
+}
+
+void Request::Accept(DAT_EP_HANDLE ep, const Parameters& parameters, const Place& place) {
+  Wire wire = Encode(parameters, place);
+  Must("dat_cr_accept", dat_cr_accept(handle_, ep, wire.size(), wire.data()));
+  handle_ = DAT_HANDLE_NULL;
+}
+
+End::End(const Parameters& parameters, int timeout_seconds)
     : parameters_(parameters),
       timeout_seconds_(timeout_seconds),
       memory_(2 * size_t{std::max(parameters.bytes, kLeastBytes)}),
-      room_(std::max(parameters.bytes, kLeastBytes)) {
+      room_(std::max(parameters.bytes, kLeastBytes)) {}
+
+// From here on the destructor runs, whatever is thrown.
+End::End(const Adapter& adapter, const Parameters& parameters, int timeout_seconds)
+    : End(parameters, timeout_seconds) {
   DAT_REGION_DESCRIPTION region;
   region.for_va = memory_.data();
   DAT_RMR_CONTEXT remote = 0;
@@ -94,7 +115,7 @@ bool End::Connect(DAT_IA_ADDRESS_PTR host, DAT_CONN_QUAL service) {
     case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
       return false;
     case DAT_CONNECTION_EVENT_PEER_REJECTED:
-      throw Failure("the server is of another version");
+      throw Failure("the server has rejected this: it says why");
     case DAT_CONNECTION_EVENT_UNREACHABLE:
       throw Failure("the host cannot be reached");
     default:
@@ -108,10 +129,9 @@ bool End::Connect(DAT_IA_ADDRESS_PTR host, DAT_CONN_QUAL service) {
   return true;
 }
 
-void End::Accept(DAT_CR_HANDLE request, const Place& remote) {
+void End::Accept(Request* request, const Place& remote) {
   remote_ = remote;
-  Wire wire = Encode(parameters_, own_);
-  Must("dat_cr_accept", dat_cr_accept(request, ep_, wire.size(), wire.data()));
+  request->Accept(ep_, parameters_, own_);
   if (NextConnectionEvent(Patience()).event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
     throw Ended();
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/datping/parameters.h"
@@ -40,9 +41,24 @@ class Adapter {
   DAT_PZ_HANDLE zone_ = nullptr;
 };
 
+// A client's request for a connection. It is rejected when this goes, unless it was accepted.
+class Request {
+ public:
+  explicit Request(DAT_CR_HANDLE handle) : handle_(handle) {}
+  Request(Request&& from) noexcept : handle_(std::exchange(from.handle_, DAT_HANDLE_NULL)) {}
+  ~Request();
+
+  // False: the client is of another version.
+  bool Read(Parameters* parameters, Place* place) const;
+  void Accept(DAT_EP_HANDLE ep, const Parameters& parameters, const Place& place);
+
+ private:
+  DAT_CR_HANDLE handle_;
+};
+
 class End {
  public:
-  // Not connected, with `depth` receives posted.
+  // Not connected, with `depth` receives posted. One that cannot be made leaves nothing.
   End(const Adapter& adapter, const Parameters& parameters, int timeout_seconds);
   ~End();
   End(const End&) = delete;
@@ -51,7 +67,7 @@ class End {
   // ---- becoming connected
   // False: nobody listens there yet; the end may try again.
   bool Connect(DAT_IA_ADDRESS_PTR host, DAT_CONN_QUAL service);
-  void Accept(DAT_CR_HANDLE request, const Place& remote);
+  void Accept(Request* request, const Place& remote);
 
   // ---- afterwards
   // One message of the measurement, number `n` of this end.
@@ -70,6 +86,9 @@ class End {
 
  private:
   static constexpr uint32_t kLeastBytes = 8;
+
+  // Has nothing yet that the destructor takes away.
+  End(const Parameters& parameters, int timeout_seconds);
 
   void PostReceive();
   void PostMessage(uint32_t bytes);

@@ -35,11 +35,11 @@ using ping::kSecond;
 }
 
 // Returns whether it went in order.
-bool ServeOne(const Adapter& adapter, const Options& options, DAT_CR_HANDLE request,
+bool ServeOne(const Adapter& adapter, const Options& options, Request request,
               const Parameters& parameters, const Place& remote) {
   try {
     End end(adapter, parameters, options.timeout);
-    end.Accept(request, remote);
+    end.Accept(&request, remote);
     Answer(end, parameters);
   } catch (const Ended&) {
     return true;
@@ -54,14 +54,18 @@ class Passers {
  public:
   Passers(const Adapter& adapter, DAT_EVD_HANDLE evd) : adapter_(adapter), evd_(evd) {}
 
-  void Admit(DAT_CR_HANDLE request) {
+  void Admit(Request* request) {
     DAT_EP_ATTR attributes = {};
     attributes.max_recv_dtos = attributes.max_request_dtos = 1;
     DAT_EP_HANDLE ep;
     Must("dat_ep_create", dat_ep_create(adapter_.ia(), adapter_.zone(), DAT_HANDLE_NULL,
                                         DAT_HANDLE_NULL, evd_, &attributes, &ep));
-    Wire wire = Encode(Parameters(), Place());
-    Must("dat_cr_accept", dat_cr_accept(request, ep, wire.size(), wire.data()));
+    try {
+      request->Accept(ep, Parameters(), Place());
+    } catch (const Failure&) {
+      (void)dat_ep_free(ep);
+      throw;
+    }
     ++count_;
   }
   void Take(const DAT_EVENT& event) {
@@ -236,8 +240,9 @@ void Serve(const Adapter& adapter, const Options& options) {
   Must("dat_psp_create",
        dat_psp_create(adapter.ia(), options.service, evd, DAT_PSP_CONSUMER_FLAG, &psp));
   Passers passers(adapter, evd);
-  std::vector<std::thread> threads;
   std::atomic<bool> in_order{true};
+  std::vector<std::jthread> threads;
+  bool begun = false;
   for (uint32_t to_come = 1; !options.once || to_come != 0 || !passers.empty();) {
     DAT_EVENT event;
     DAT_COUNT more;
@@ -246,35 +251,40 @@ void Serve(const Adapter& adapter, const Options& options) {
       passers.Take(event);
       continue;
     }
-    const DAT_CR_HANDLE request = event.event_data.cr_arrival_event_data.cr_handle;
-    DAT_CR_PARAM param;
-    Must("dat_cr_query", dat_cr_query(request, DAT_CR_FIELD_ALL, &param));
-    Parameters parameters;
-    Place remote;
-    if (!Decode(param.private_data, static_cast<size_t>(param.private_data_size), &parameters,
-                &remote)) {
-      std::fprintf(stderr, "datping: a client of another version was rejected\n");
-      (void)dat_cr_reject(request, 0, nullptr);
-      continue;
-    }
-    if (parameters.test == Test::kConnect) {
-      passers.Admit(request);
-      if (threads.empty()) to_come = 0;
-      continue;
-    }
-    // The first connection of a client says how many there are.
-    if (options.once && threads.empty()) to_come = parameters.connections;
-    --to_come;
-    std::thread one([&adapter, &options, &in_order, request, parameters, remote] {
-      if (!ServeOne(adapter, options, request, parameters, remote)) in_order = false;
-    });
-    if (options.once) {
-      threads.push_back(std::move(one));
-    } else {
-      one.detach();
+    // What one client meets is no other's matter.
+    try {
+      Request request(event.event_data.cr_arrival_event_data.cr_handle);
+      Parameters parameters;
+      Place remote;
+      if (!request.Read(&parameters, &remote)) {
+        std::fprintf(stderr, "datping: a client of another version was rejected\n");
+        continue;
+      }
+      if (parameters.test == Test::kConnect) {
+        if (!begun) to_come = 0;
+        passers.Admit(&request);
+        continue;
+      }
+      // The first connection of a client says how many there are.
+      if (!begun) to_come = parameters.connections;
+      begun = true;
+      --to_come;
+      std::jthread one(
+          [&adapter, &options, &in_order, parameters, remote](Request mine) {
+            if (!ServeOne(adapter, options, std::move(mine), parameters, remote)) in_order = false;
+          },
+          std::move(request));
+      if (options.once) {
+        threads.push_back(std::move(one));
+      } else {
+        one.detach();
+      }
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "datping: %s\n", e.what());
+      in_order = false;
     }
   }
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // when all have ended
   if (!in_order) throw Failure("the client did not end in order");
 }
 

@@ -1,6 +1,7 @@
 """Pairs of a ping program, one of which is the server: for the tests of vipping and datping."""
 
 import json
+import os
 import re
 import subprocess
 import unittest
@@ -11,8 +12,9 @@ SECONDS = 60
 class Server:
     """A program that listens and answers one client, or all until it is killed."""
 
-    def __init__(self, program, *arguments):
-        self._process = subprocess.Popen((program, "--listen") + arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    def __init__(self, program, *arguments, **environment):
+        self._process = subprocess.Popen((program, "--listen") + arguments, env={**os.environ, **environment}, stdout=subprocess.PIPE,
+                                         stderr=subprocess.STDOUT, text=True)
 
     def __enter__(self):
         return self
@@ -47,6 +49,10 @@ class PingTestCase(unittest.TestCase):
     def server(self, *arguments):
         return Server(self.program(), "-s", self.service, *arguments)
 
+    def short_server(self, call, *arguments):
+        """One that fails to make what a connection needs, at its first, second, ... attempt alone."""
+        return Server(self.program() + "_short", "-s", self.service, *arguments, SHORTAGE=str(call))
+
     def measure(self, *arguments):
         """The report of a client in which nothing went wrong."""
         result = self.client(*self.report_options, *arguments)
@@ -73,6 +79,13 @@ class PingTestCase(unittest.TestCase):
         self.assertGreater(values[0], 0)
         self.assertLessEqual(micros["min"], micros["mean"])
         self.assertEqual(sum(bucket["count"] for bucket in histogram), count)
+
+    def check_shortage(self, complaint, *arguments):
+        """A client that meets its server's shortage is rejected, whatever its patience, and the next one is served."""
+        with self.short_server(1):
+            result = self.client("--timeout=%d" % (10 * SECONDS), *arguments)
+            self.assertEqual((result.returncode, result.stderr), (1, complaint))
+            self.measure("-n", "10", *arguments)
 
     def check_text(self, text, first_line):
         self.assertRegex(text, r"\A" + first_line)

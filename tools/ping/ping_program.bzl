@@ -5,8 +5,8 @@ load("//tools/build_rules:python_test.bzl", "python_test")
 def ping_program(name, deps, parts = [], linkopts = []):
     """The program `name` of the package of that name, and its tests.
 
-    Its sources are end, measure, options, report and its own parts beside name.cc; parameters is a library of its own, with a unit test.
-    name_test.py runs once over each wire.
+    Its sources are end, measure, options, report and its own parts beside name.cc; parameters is a library of its own. Both it and end have a unit test.
+    name_test.py runs once over each wire, against the program and against name_short, which is short of something once.
 
     Args:
       name: vipping or datping.
@@ -14,6 +14,7 @@ def ping_program(name, deps, parts = [], linkopts = []):
       parts: further sources, each a .cc and a .h.
       linkopts: further ones.
     """
+    all_parts = ["end", "measure", "options", "report"] + parts
     native.cc_library(
         name = "parameters",
         srcs = ["parameters.cc"],
@@ -29,19 +30,10 @@ def ping_program(name, deps, parts = [], linkopts = []):
             "@com_google_googletest//:gtest_main",
         ],
     )
-    native.cc_binary(
-        name = name,
-        srcs = [
-            part + ending
-            for part in ["end", "measure", "options", "report"] + parts
-            for ending in [".cc", ".h"]
-        ] + [name + ".cc"],
-        # Installed, its libraries are in PREFIX/lib.
-        linkopts = ["-Wl,-rpath,$$ORIGIN/../lib"] + linkopts,
-        visibility = [
-            "//tests/lab:__pkg__",
-            "//tools:__pkg__",
-        ],
+    native.cc_library(
+        name = "parts",
+        srcs = [part + ".cc" for part in all_parts],
+        hdrs = [part + ".h" for part in all_parts],
         deps = deps + [
             ":parameters",
             "//tools/ping:histogram",
@@ -49,6 +41,40 @@ def ping_program(name, deps, parts = [], linkopts = []):
             "//tools/ping:program",
             "//tools/ping:report",
             "@nlohmann_json//:json",
+        ],
+    )
+    native.cc_binary(
+        name = name,
+        srcs = [name + ".cc"],
+        # Installed, its libraries are in PREFIX/lib.
+        linkopts = ["-Wl,-rpath,$$ORIGIN/../lib"] + linkopts,
+        visibility = [
+            "//tests/lab:__pkg__",
+            "//tools:__pkg__",
+        ],
+        deps = [":parts"],
+    )
+
+    # In shortage.cc is a function of the face; it takes the place of the library's.
+    native.cc_binary(
+        name = name + "_short",
+        testonly = True,
+        srcs = [
+            name + ".cc",
+            "shortage.cc",
+        ],
+        linkopts = ["-ldl"] + linkopts,
+        deps = deps + [":parts"],
+    )
+    native.cc_test(
+        name = "end_test",
+        size = "small",
+        srcs = ["end_test.cc"],
+        linkopts = ["-ldl"] + linkopts,
+        deps = deps + [
+            ":parameters",
+            ":parts",
+            "@com_google_googletest//:gtest_main",
         ],
     )
     for wire in ["shm", "iwarp"]:
@@ -59,6 +85,7 @@ def ping_program(name, deps, parts = [], linkopts = []):
             data = [
                 name + ".1",
                 ":" + name,
+                ":%s_short" % name,
                 "//tools/ping:pair.py",
             ],
             env = {"VIADUCT_WIRE": wire},

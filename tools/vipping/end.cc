@@ -93,12 +93,16 @@ NetAddress Own(const Nic& nic, const void* discriminator, size_t size) {
                     size);
 }
 
-End::End(const Nic& nic, const Parameters& parameters, VIP_RELIABILITY_LEVEL level,
-         int timeout_seconds)
+End::End(const Nic& nic, const Parameters& parameters, int timeout_seconds)
     : nic_(nic),
       parameters_(parameters),
       timeout_seconds_(timeout_seconds),
-      room_(static_cast<uint32_t>(RoundUp(std::max(parameters.bytes, kLeastBytes)))) {
+      room_(static_cast<uint32_t>(RoundUp(std::max(parameters.bytes, kLeastBytes)))) {}
+
+// From here on the destructor runs, whatever is thrown.
+End::End(const Nic& nic, const Parameters& parameters, VIP_RELIABILITY_LEVEL level,
+         int timeout_seconds)
+    : End(nic, parameters, timeout_seconds) {
   const size_t bytes = 2 * size_t{room_} + 2 * size_t{parameters.depth} * kDescriptorBytes;
   void* block = nullptr;
   if (posix_memalign(&block, 4096, bytes) != 0) throw Failure("no memory");

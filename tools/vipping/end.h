@@ -58,7 +58,7 @@ NetAddress Own(const Nic& nic, const void* discriminator, size_t size);
 
 class End {
  public:
-  // An Idle VI with `depth` receives posted.
+  // An Idle VI with `depth` receives posted. One that cannot be made leaves nothing.
   End(const Nic& nic, const Parameters& parameters, VIP_RELIABILITY_LEVEL level,
       int timeout_seconds);
   ~End();
@@ -88,6 +88,9 @@ class End {
 
  private:
   static constexpr uint32_t kLeastBytes = 64;  // room for what ExchangeBuffers sends
+
+  // Has nothing yet that the destructor takes away.
+  End(const Nic& nic, const Parameters& parameters, int timeout_seconds);
 
   VIP_DESCRIPTOR* Descriptor(uint64_t n) const;
   void Fill(VIP_DESCRIPTOR* descriptor, char* data, uint32_t bytes, VIP_UINT16 control);

@@ -42,21 +42,34 @@ bool IsAnnounced(const Parameters& parameters, uint64_t n) {
 
 void IgnoreErrors(VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {}
 
+// A client's request for a connection. It is rejected when this goes, unless it was accepted.
+class Request {
+ public:
+  explicit Request(VIP_CONN_HANDLE connection) : connection_(connection) {}
+  ~Request() {
+    if (connection_ != nullptr) VipConnectReject(connection_);
+  }
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  void Accept(VIP_VI_HANDLE vi) {
+    Must("VipConnectAccept", VipConnectAccept(connection_, vi));
+    connection_ = nullptr;
+  }
+
+ private:
+  VIP_CONN_HANDLE connection_;
+};
+
 void ServeOne(const Nic& nic, const Options& options, VIP_CONN_HANDLE connection,
               const NetAddress& client, const VIP_VI_ATTRIBUTES& wanted) {
+  Request request(connection);
   const std::string name = client.discriminator();
   const auto parameters = Decode(reinterpret_cast<const uint8_t*>(name.data()), name.size());
-  if (!parameters) {
-    VipConnectReject(connection);
-    throw Failure("a client of another version was rejected");
-  }
+  if (!parameters) throw Failure("a client of another version was rejected");
   try {
     End end(nic, *parameters, wanted.ReliabilityLevel, options.timeout);
-    const VIP_RETURN result = VipConnectAccept(connection, end.vi());
-    if (result != VIP_SUCCESS) {
-      VipConnectReject(connection);
-      throw Failure(Complaint("VipConnectAccept", result));
-    }
+    request.Accept(end.vi());
     if (parameters->operation == Operation::kWrite) end.ExchangeBuffers(/*first=*/false);
     if (parameters->test == Test::kLatency) AnswerPings(end, *parameters);
     TakeStream(end, *parameters);

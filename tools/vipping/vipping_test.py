@@ -73,6 +73,12 @@ class Vipping(pair.PingTestCase):
         self.assertEqual(result.returncode, 1)
         self.assertEqual(result.stderr, "vipping: no such host 'no-such-host.invalid' (VIP_ERROR_NAMESERVICE)\n")
 
+    def test_shortage(self):
+        self.check_shortage("vipping: VipConnectRequest to localhost: VIP_REJECT\n")
+        with self.short_server(1, "--once") as server:
+            self.assertEqual(self.client().returncode, 1)
+            self.assertEqual(server.end(), (1, "vipping: VipCreateVi: VIP_ERROR_RESOURCE\n"))
+
     def test_command_line(self):
         self.check_command_line(("-r", "rx", "a"), ("-s", "x" * 17, "a"))
 
