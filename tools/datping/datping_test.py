@@ -75,6 +75,12 @@ class Datping(pair.PingTestCase):
                 self.assertRegex(output, r"\Adatping: dat_ep_create: DAT_INSUFFICIENT_RESOURCES.*\ndatping: the client did not end in order\n\Z")
                 self.assertEqual(status, 1)
 
+    def test_the_first_failure_ends_all(self):
+        for test, call in ("latency", 2), ("bandwidth", 2), ("connect", 3):  # one of that test is kept
+            with self.subTest(test), self.short_server(call):
+                result = self.client("-t", test, "-C", "2", "-T", str(10 * pair.SECONDS))
+                self.assertEqual((result.returncode, result.stderr), (1, "datping: the server has rejected this: it says why\n"))
+
     def test_command_line(self):
         self.check_command_line(("-C", "0", "a"), ("-s", "x", "a"))
 

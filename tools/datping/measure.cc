@@ -84,7 +84,9 @@ class Passers {
 
 // ---------------------------------------------------------------------------- the client's part
 
-void Ping(End& end, const Options& options, Result* result) {
+// Ping, Stream and ComeAndGo end early when another connection of the run has failed.
+
+void Ping(End& end, const Options& options, const std::atomic<bool>& failed, Result* result) {
   const Parameters& parameters = options.parameters;
   const bool is_read = parameters.operation == Operation::kRead;
   uint64_t n = 0;
@@ -98,7 +100,7 @@ void Ping(End& end, const Options& options, Result* result) {
     end.AwaitRequests();
     ++n;
   };
-  while (n < options.warmup) round_trip();
+  while (n < options.warmup && !failed) round_trip();
   const ping::Stopwatch watch(options.count, options.seconds);
   uint64_t last = watch.begin();
   do {
@@ -106,16 +108,16 @@ void Ping(End& end, const Options& options, Result* result) {
     const uint64_t now = Now();
     result->latencies.Add(is_read ? now - last : (now - last) / 2);
     last = now;
-  } while (!watch.Over(++result->messages));
+  } while (!watch.Over(++result->messages) && !failed);
   result->nanoseconds = last - watch.begin();
 }
 
-void Stream(End& end, const Options& options, Result* result) {
+void Stream(End& end, const Options& options, const std::atomic<bool>& failed, Result* result) {
   const ping::Stopwatch watch(options.count, options.seconds);
   do {
     end.AwaitRequests(options.parameters.depth - 1);
     end.Post(result->messages);
-  } while (!watch.Over(++result->messages));
+  } while (!watch.Over(++result->messages) && !failed);
   end.AwaitRequests();
   end.Barrier();
   result->nanoseconds = Now() - watch.begin();
@@ -154,7 +156,8 @@ std::unique_ptr<End> ConnectedEnd(const Adapter& adapter, const Options& options
   }
 }
 
-void ComeAndGo(const Adapter& adapter, const Options& options, Result* result) {
+void ComeAndGo(const Adapter& adapter, const Options& options, const std::atomic<bool>& failed,
+               Result* result) {
   const ping::Stopwatch watch(options.count, options.seconds);
   uint64_t last = watch.begin();
   do {
@@ -163,7 +166,7 @@ void ComeAndGo(const Adapter& adapter, const Options& options, Result* result) {
     const uint64_t now = Now();
     result->latencies.Add(now - last);
     last = now;
-  } while (!watch.Over(++result->messages));
+  } while (!watch.Over(++result->messages) && !failed);
   result->nanoseconds = last - watch.begin();
 }
 
@@ -180,10 +183,15 @@ class Run {
     // Tells the server that this client is still there while none of its connections is.
     std::unique_ptr<End> kept;
     if (options_.parameters.test == Test::kConnect) kept = ConnectedEnd(adapter_, options_);
-    std::vector<std::thread> threads;
-    for (Result& result : results_) threads.emplace_back([&] { One(&result); });
-    for (std::thread& thread : threads) thread.join();
-    if (!failure_.empty()) throw Failure(failure_);
+    {
+      std::vector<std::jthread> threads;
+      try {
+        for (Result& result : results_) threads.emplace_back([&] { One(&result); });
+      } catch (const std::exception& e) {
+        Fail(e.what());
+      }
+    }
+    if (failed_) throw Failure(failure_);
     if (kept) kept->Disconnect();
     return std::move(results_);
   }
@@ -192,15 +200,15 @@ class Run {
   void One(Result* result) {
     try {
       if (options_.parameters.test == Test::kConnect) {
-        AwaitOthers();
-        return ComeAndGo(adapter_, options_, result);
+        if (AwaitOthers()) ComeAndGo(adapter_, options_, failed_, result);
+        return;
       }
       const std::unique_ptr<End> end = ConnectedEnd(adapter_, options_);
-      AwaitOthers();
+      if (!AwaitOthers()) return;
       if (options_.parameters.test == Test::kLatency) {
-        Ping(*end, options_, result);
+        Ping(*end, options_, failed_, result);
       } else {
-        Stream(*end, options_, result);
+        Stream(*end, options_, failed_, result);
       }
       end->Disconnect();
     } catch (const Ended&) {
@@ -210,23 +218,26 @@ class Run {
     }
   }
 
-  void AwaitOthers() {
+  // Until all are there. False: one has failed.
+  bool AwaitOthers() {
     --waiting_;
-    while (waiting_ > 0) std::this_thread::yield();
+    while (waiting_ > 0 && !failed_) std::this_thread::yield();
+    return !failed_;
   }
 
   void Fail(const std::string& what) {
     const std::lock_guard<std::mutex> hold(mutex_);
-    if (failure_.empty()) failure_ = what;
-    waiting_ = 0;
+    if (!failed_) failure_ = what;
+    failed_ = true;
   }
 
   const Adapter& adapter_;
   const Options& options_;
   std::atomic<int64_t> waiting_;
   std::vector<Result> results_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // of `failure_`
   std::string failure_;
+  std::atomic<bool> failed_{false};
 };
 
 }  // namespace
