@@ -201,6 +201,9 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   template <typename Copy>
   Inbound PlaceWrite(Key key, uint64_t address, uint32_t n, bool has_immediate, Copy&& copy);
   Inbound FinishWrite(uint32_t length, const Trailer& trailer);
+  // Immediate data that come behind their write, which FinishWrite without them has ended,
+  // `refused` if with kDropped. May be kHeld.
+  Inbound ReceiveWritten(uint32_t length, const Trailer& trailer, bool refused);
 
   // The peer's read of [address, address + n): ask again for every piece, under the same lock
   // (inbound or send) as the copying. kOk: `*from` is readable as long as the lock is held.

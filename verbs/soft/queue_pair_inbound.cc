@@ -122,26 +122,32 @@ Inbound SoftQueuePair::RefuseWrite(bool has_immediate) {
 }
 
 Inbound SoftQueuePair::FinishWrite(uint32_t length, const Trailer& trailer) {
-  const bool refused = write_refused_;
+  Inbound result = Inbound::kOk;
   if (trailer.has_immediate) {
-    if (message_ != Message::kNone) return Break(Status::kTransport);  // the receive is a send's
-    const Inbound start = StartReceive();
-    if (start == Inbound::kHeld || start == Inbound::kBroken) return start;
-    message_ = Message::kNone;
-    write_refused_ = false;
-    if (start == Inbound::kDropped) return start;
-    const uint64_t position = receives_.done.load(std::memory_order_relaxed);
-    ReceiveEntry& entry = receives_.at(position);
-    entry.length = refused ? 0 : length;
-    entry.immediate = trailer.immediate;
-    entry.has_immediate = !trailer.cut;
-    entry.solicited = trailer.solicited;
-    entry.opcode = Opcode::kReceiveWrite;
-    entry.status = refused ? Status::kRemoteAccess : Status::kSuccess;
-    receives_.done.store(position + 1, std::memory_order_release);
+    result = ReceiveWritten(length, trailer, write_refused_);
+    if (result == Inbound::kHeld || result == Inbound::kBroken) return result;
   }
+  if (write_refused_) result = Inbound::kDropped;
   write_refused_ = false;
-  return refused ? Inbound::kDropped : Inbound::kOk;
+  return result;
+}
+
+Inbound SoftQueuePair::ReceiveWritten(uint32_t length, const Trailer& trailer, bool refused) {
+  if (message_ != Message::kNone) return Break(Status::kTransport);  // the receive is a send's
+  const Inbound start = StartReceive();
+  if (start == Inbound::kHeld || start == Inbound::kBroken) return start;
+  message_ = Message::kNone;
+  if (start == Inbound::kDropped) return start;
+  const uint64_t position = receives_.done.load(std::memory_order_relaxed);
+  ReceiveEntry& entry = receives_.at(position);
+  entry.length = refused ? 0 : length;
+  entry.immediate = trailer.immediate;
+  entry.has_immediate = !trailer.cut;
+  entry.solicited = trailer.solicited;
+  entry.opcode = Opcode::kReceiveWrite;
+  entry.status = refused ? Status::kRemoteAccess : Status::kSuccess;
+  receives_.done.store(position + 1, std::memory_order_release);
+  return Inbound::kOk;
 }
 
 Inbound SoftQueuePair::CheckRead(Key key, uint64_t address, uint32_t n,

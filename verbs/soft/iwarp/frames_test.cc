@@ -22,11 +22,15 @@ constexpr char kValueFrame[] =
     "00000001"
     "01020304"
     "00000000";
+constexpr char kWriteFrame[] =
+    "00000002"
+    "0a0b0c0d"
+    "00000008";
 
 class FramesTest : public LinkTest {
  protected:
-  TestPeer Framed() {
-    TestPeer peer = Answered("50020004 80108010", {}, ImmediateForm::kFramed);
+  TestPeer Framed(const TestEnd::Options& options = {}) {
+    TestPeer peer = Answered("50020004 80108010", options, ImmediateForm::kFramed);
     peer.ReceiveHex(24);
     peer.SendHex(kWriteRtr);
     EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
@@ -87,10 +91,7 @@ TEST_F(FramesTest, ReceivesAreBehindTheFrame) {
   EXPECT_EQ(MemoryHex(32, 5), "4142434445");
   // Of a write.
   peer.Send(Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(100), true), kEight));
-  peer.Send(Fpdu(SendHeader(3),
-                 "00000002"
-                 "0a0b0c0d"
-                 "00000008"));
+  peer.Send(Fpdu(SendHeader(3), kWriteFrame));
   received = end_->NextReceive();
   EXPECT_EQ(received.opcode, Opcode::kReceiveWrite);
   EXPECT_EQ(received.length, 8u);
@@ -118,6 +119,59 @@ TEST_F(FramesTest, HeldMessagesKeepTheirFrames) {
   const Completion received = end_->NextReceive();
   EXPECT_FALSE(received.has_immediate);
   EXPECT_EQ(received.length, 8u);
+}
+
+// The immediate data come when the write has been forgotten.
+TEST_F(FramesTest, ARefusedWriteFailsTheReceiveOfItsImmediateData) {
+  TestPeer peer = Framed({.no_receive = NoReceive::kDrop});
+  for (uint64_t id = 1; id <= 4; ++id) end_->Receive(id, 16 * id, 8);
+  const auto good = TaggedHeader(Op::kWrite, end_->region->key(), end_->address(100), true);
+  const auto bad = TaggedHeader(Op::kWrite, 0xdeadbe00, end_->address(100), true);
+  peer.Send(Fpdu(bad, kEight));
+  peer.Send(Fpdu(SendHeader(1), kWriteFrame));
+  Completion received = end_->NextReceive();
+  EXPECT_EQ(received.id, 1u);
+  EXPECT_EQ(received.opcode, Opcode::kReceiveWrite);
+  EXPECT_EQ(received.status, Status::kRemoteAccess);
+  EXPECT_EQ(received.length, 0u);
+  EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kRefusedWrite);
+  peer.Send(Fpdu(good, kEight));
+  peer.Send(Fpdu(SendHeader(2), kWriteFrame));
+  received = end_->NextReceive();
+  EXPECT_EQ(received.status, Status::kSuccess);
+  EXPECT_EQ(received.length, 8u);
+  // A message of its own lies between.
+  peer.Send(Fpdu(bad, kEight));
+  peer.Send(Fpdu(SendHeader(3), kSendFrame));
+  EXPECT_EQ(end_->NextReceive().status, Status::kSuccess);
+  peer.Send(Fpdu(SendHeader(4),
+                 "00000002"
+                 "0a0b0c0d"
+                 "00000000"));
+  EXPECT_EQ(end_->NextReceive().status, Status::kSuccess);
+}
+
+// Where too many shared receives were taken a message waits, and writes behind it are placed.
+TEST_F(FramesTest, ARefusedWritesImmediateDataMayBeHeld) {
+  TestPeer peer = Framed({.no_receive = NoReceive::kDrop, .shared_receives = 2});
+  for (uint32_t i = 1; i <= 2; ++i) {
+    end_->Receive(i, 16, 8);
+    peer.Send(Fpdu(SendHeader(i), kSendFrame));
+  }
+  for (uint32_t i = 3; i <= 4; ++i) {
+    const uint32_t stag = i == 3 ? 0xdeadbe00 : end_->region->key();
+    peer.Send(Fpdu(TaggedHeader(Op::kWrite, stag, end_->address(100), true), kEight));
+    peer.Send(Fpdu(SendHeader(i), kWriteFrame));
+  }
+  peer.Send(ReadFpdu(1, {.sink_stag = 1,
+                         .size = 8,
+                         .source_stag = end_->region->key(),
+                         .source_offset = end_->address(100)}));
+  EXPECT_EQ(peer.ReceiveFpduHex().substr(32, 16), kEight);
+  for (uint64_t id = 3; id <= 4; ++id) end_->Receive(id, 16, 8);
+  for (uint64_t id = 1; id <= 4; ++id) {
+    EXPECT_EQ(end_->NextReceive().status, id == 3 ? Status::kRemoteAccess : Status::kSuccess) << id;
+  }
 }
 
 TEST_F(FramesTest, WhatIsNoFrameEndsTheConnection) {

@@ -186,10 +186,12 @@ class IwarpLink final : public Link,
   bool Park(ParkedMessages::Kind kind, std::span<const uint8_t> ulpdu);
   bool Replay(SoftQueuePair& pair);
   bool TakeSend(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
+  // `refused`: the Write right before it was.
   bool DeliverSend(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu,
-                   bool* held);
+                   bool refused, bool* held);
   bool DeliverWrittenValue(SoftQueuePair& pair, const DdpHeader& header, uint32_t value,
-                           uint32_t length, std::span<const uint8_t> ulpdu, bool* held);
+                           uint32_t length, std::span<const uint8_t> ulpdu, bool refused,
+                           bool* held);
   bool TakeImmediate(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
   bool TakeWrite(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
   bool DeliverWrite(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
@@ -288,6 +290,7 @@ class IwarpLink final : public Link,
   std::optional<uint32_t> write_immediate_;
   bool write_solicited_ = false;
   uint32_t write_length_ = 0;
+  bool write_refused_ = false;  // the last Write, and no message has come since
   bool peer_terminated_ = false;
 };
 

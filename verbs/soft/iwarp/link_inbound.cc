@@ -234,7 +234,8 @@ bool IwarpLink::Replay(SoftQueuePair& pair) {
     bool good = true;
     switch (item.kind) {
       case Kind::kSend:
-        good = DeliverSend(pair, header, ulpdu, &held);
+      case Kind::kRefused:
+        good = DeliverSend(pair, header, ulpdu, item.kind == Kind::kRefused, &held);
         break;
       case Kind::kReadRequest:
         good = QueueAnswer(pair, header, ulpdu);
@@ -261,19 +262,21 @@ bool IwarpLink::Replay(SoftQueuePair& pair) {
 
 bool IwarpLink::TakeSend(SoftQueuePair& pair, const DdpHeader& header,
                          std::span<const uint8_t> ulpdu) {
+  using Kind = ParkedMessages::Kind;
+  const bool refused = std::exchange(write_refused_, false);
   bool held = !parked_.empty();
-  if (!held && !DeliverSend(pair, header, ulpdu, &held)) return false;
-  return !held || Park(ParkedMessages::Kind::kSend, ulpdu);
+  if (!held && !DeliverSend(pair, header, ulpdu, refused, &held)) return false;
+  return !held || Park(refused ? Kind::kRefused : Kind::kSend, ulpdu);
 }
 
 bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
-                            std::span<const uint8_t> ulpdu, bool* held) {
+                            std::span<const uint8_t> ulpdu, bool refused, bool* held) {
   std::span<const uint8_t> payload = ulpdu.subspan(header.size());
   const bool immediate =
       header.opcode == RdmapOpcode::kImmediate || header.opcode == RdmapOpcode::kImmediateSolicited;
   if (immediate && !ToSoftDevice(pair)) {
     return DeliverWrittenValue(pair, header, LoadBig32(&payload[0]), LoadBig32(&payload[4]), ulpdu,
-                               held);
+                               refused, held);
   }
   if (immediate) {
     send_immediate_ = LoadBig32(&payload[4]);
@@ -285,7 +288,8 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
       const std::optional<Frame> frame = FrameOf(payload, header.last);
       if (!frame.has_value()) return Break(pair, kCatastrophicStream, ulpdu);
       if (frame->kind == FrameKind::kWrite) {
-        return DeliverWrittenValue(pair, header, frame->immediate, frame->length, ulpdu, held);
+        return DeliverWrittenValue(pair, header, frame->immediate, frame->length, ulpdu, refused,
+                                   held);
       }
       send_immediate_.reset();
       if (frame->has_immediate()) send_immediate_ = frame->immediate;
@@ -322,10 +326,11 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
 
 // The immediate data of the write before it, as a message that takes a receive of its own.
 bool IwarpLink::DeliverWrittenValue(SoftQueuePair& pair, const DdpHeader& header, uint32_t value,
-                                    uint32_t length, std::span<const uint8_t> ulpdu, bool* held) {
+                                    uint32_t length, std::span<const uint8_t> ulpdu, bool refused,
+                                    bool* held) {
   const Trailer trailer{
       .immediate = value, .has_immediate = true, .solicited = IsSolicited(header.opcode)};
-  const Inbound finish = pair.FinishWrite(length, trailer);
+  const Inbound finish = pair.ReceiveWritten(length, trailer, refused);
   if (finish == Inbound::kBroken) return Broken(kNoBuffer, ulpdu);
   *held = finish == Inbound::kHeld;
   return true;
@@ -410,6 +415,7 @@ bool IwarpLink::FinishWrite(SoftQueuePair& pair, bool* held) {
     *held = true;
     return true;
   }
+  write_refused_ = finish == Inbound::kDropped;
   write_immediate_.reset();
   write_solicited_ = false;
   write_length_ = 0;

@@ -19,6 +19,7 @@ class ParkedMessages {
 
   enum class Kind : uint8_t {
     kSend,         // a segment of queue 0
+    kRefused,      // that, right behind a Write that was refused
     kWrite,        // a segment of a Write, or its immediate data, behind another Write
     kWriteEnd,     // the end of a Write whose bytes are placed: no bytes
     kReadRequest,  // a Read Request or an Atomic Request
@@ -49,7 +50,7 @@ class ParkedMessages {
 
   std::list<Item> items_;
   size_t bytes_ = 0;
-  size_t counts_[4] = {};
+  size_t counts_[5] = {};
 };
 
 }  // namespace viaduct::verbs::iwarp

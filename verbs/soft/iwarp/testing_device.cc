@@ -110,10 +110,15 @@ TestEnd::TestEnd(const Options& options) : loop(**ControlThread::Get()), memory(
   region = *context->Register(*domain, memory.data(), memory.size(), options.access);
   send_queue = *context->CreateCompletionQueue(nullptr);
   if (options.separate_queues) separate = *context->CreateCompletionQueue(nullptr);
+  if (options.shared_receives != 0) {
+    shared = *context->CreateSharedReceiveQueue(
+        {.domain = domain.get(), .max_receives = options.shared_receives, .max_segments = 8});
+  }
   QueuePairOptions pair_options;
   pair_options.domain = domain.get();
   pair_options.send_queue = send_queue.get();
   pair_options.receive_queue = &receive_queue();
+  pair_options.shared_receives = shared.get();
   pair_options.sink = &sink;
   pair_options.max_sends = pair_options.max_receives = options.requests;
   pair_options.max_send_segments = pair_options.max_receive_segments = 8;
@@ -170,7 +175,9 @@ bool TestEnd::Matches(size_t at, size_t length, unsigned seed) {
 
 void TestEnd::Receive(uint64_t id, size_t at, uint32_t length) {
   const Segment segment = Piece(at, length);
-  ASSERT_EQ(pair->PostReceive({.id = id, .segments = {&segment, 1}}), PostResult::kOk);
+  const ReceiveRequest request = {.id = id, .segments = {&segment, 1}};
+  ASSERT_EQ(shared != nullptr ? shared->PostReceive(request) : pair->PostReceive(request),
+            PostResult::kOk);
 }
 
 void TestEnd::Send(uint64_t id, size_t at, uint32_t length, uint16_t flags, uint32_t immediate) {

@@ -74,6 +74,7 @@ struct TestEnd {
     Nanos nudge = 0;  // tests count what is sent
     bool crc = true;
     bool separate_queues = false;
+    uint32_t shared_receives = 0;  // of a shared receive queue; 0: none
   };
   explicit TestEnd(const Options& options);
   TestEnd() : TestEnd(Options()) {}
@@ -118,6 +119,7 @@ struct TestEnd {
   std::unique_ptr<MemoryRegion> region;
   std::unique_ptr<CompletionQueue> send_queue;
   std::unique_ptr<CompletionQueue> separate;
+  std::unique_ptr<SharedReceiveQueue> shared;
   std::unique_ptr<QueuePair> pair;
   std::unique_ptr<Listener> listener;
 };
