@@ -625,7 +625,8 @@ class Context {
   virtual absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(
       const QueuePairOptions& options) = 0;
 
-  // Port 0 takes a free one. AlreadyExists: taken (by whom is logged); PermissionDenied.
+  // Port 0 takes a free one. AlreadyExists: taken (by whom is logged); PermissionDenied;
+  // InvalidArgument: the host does not have the context's address any more; ResourceExhausted.
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(uint16_t port, ListenerSink* sink) = 0;
 
   // Does a process of this host and user, perhaps this one, listen at `port`? A guess, good for the

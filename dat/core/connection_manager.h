@@ -77,7 +77,8 @@ class ConnectionManager {
   }
 
   // Listens on the first free port of the point's name. kConnQualInUse: the name is served
-  // already and not shared, or its ports are taken. May block; not on the executor.
+  // already and not shared, or its ports are taken; kConnQualUnavailable: the adapter's address has
+  // gone. May block; not on the executor.
   Error Serve(ServicePoint& point);
   // Takes a free direct port for the point, whose name becomes that qualifier.
   // kConnQualUnavailable.
@@ -133,8 +134,8 @@ class ConnectionManager {
   absl::Status OpenPort(uint16_t number, std::shared_ptr<Port>* port)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // The first of `ports` that can be had, into `*port` as with OpenPort; `ahead` gets those before
-  // it. kConnQualInUse, kInsufficientResources; *closing if it was this process that is closing
-  // one.
+  // it. kConnQualInUse, kConnQualUnavailable, kInsufficientResources; *closing if it was this
+  // process that is closing one.
   Error OpenFirst(const std::vector<uint16_t>& ports, std::vector<uint16_t>* ahead,
                   std::shared_ptr<Port>* port, bool* closing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Makes the attempt again until no port that it wants is being closed. Not on the executor.

@@ -18,8 +18,8 @@ class Endpoint;
 
 class PeerListening {
  public:
-  // On the first of the name's ports that is free or this process's. kConnQualInUse, kInsufficient-
-  // Resources. May block; not on the executor.
+  // On the first of the name's ports that is free or this process's. kConnQualInUse,
+  // kConnQualUnavailable, kInsufficientResources. May block; not on the executor.
   static Error Start(ConnectionManager& manager, Endpoint& endpoint, const PeerRequest& request,
                      std::unique_ptr<PeerListening>* out);
   ~PeerListening();

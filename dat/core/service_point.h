@@ -33,7 +33,8 @@ class ServicePoint final : public Object {
     // DAT's CSP: what the consumer gave as address, with the port that is the name.
     std::optional<sockaddr_storage> common_address;
   };
-  // kConnQualInUse, kInvalidParameter. The dispatcher must have kRequestStream.
+  // kConnQualInUse, kConnQualUnavailable, kInvalidParameter. The dispatcher must have
+  // kRequestStream.
   static Error CreatePublic(InterfaceAdapter& adapter, const Options& options,
                             EventDispatcher& dispatcher, Ref<ServicePoint>* out);
   // Takes a free qualifier of 1024..65535. kConnQualUnavailable.

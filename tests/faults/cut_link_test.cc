@@ -163,6 +163,47 @@ TEST_F(CutLink, AServerThatIsCutOffBeforeItAnswersTimesOut) {
       {.seconds = 60});
 }
 
+// A host whose loopback interface nobody has brought up.
+TEST_F(CutLink, AServerListensWithoutLoopback) {
+  RunPair(
+      [](Peer& peer) {
+        JoinAsServer(peer);
+        ASSERT_TRUE(Shell("ip link set lo down; ip address flush dev lo"));
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        side.Listen(Port(0));
+        peer.Tell("listening");
+        Must(side.TryAccept(NextRequest(side.cr_evd).cr_handle, ep));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        peer.AwaitEnd();
+      },
+      [](Peer& peer) {
+        ASSERT_TRUE(JoinAsClient(peer));
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        Must(Dial(ep, kPatience));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+      },
+      {.seconds = 60});
+}
+
+// Nobody has the qualifier, and it cannot be had.
+TEST_F(CutLink, AServerWhoseAddressHasGone) {
+  RunAlone([] {
+    ASSERT_EQ(unshare(CLONE_NEWNET), 0);
+    ASSERT_TRUE(Shell("ip link add cable0 type veth peer name cable1"));
+    ASSERT_TRUE(BringUp("cable0", kClientAddress));
+    Side side;
+    ASSERT_TRUE(Shell("ip address flush dev cable0"));
+    DAT_PSP_HANDLE psp;
+    EXPECT_TRUE(Fails(dat_psp_create(side.ia, Port(0), side.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp),
+                      DAT_CONN_QUAL_UNAVAILABLE));
+    ASSERT_TRUE(BringUp("cable0", kClientAddress));
+    side.Listen(Port(0));
+  });
+}
+
 // No way out at all: said at once.
 TEST_F(CutLink, ConnectingWithoutAWayOutIsUnreachable) {
   RunClient([](Side& side, DAT_EP_HANDLE ep) {

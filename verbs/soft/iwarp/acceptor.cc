@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <list>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -24,11 +25,12 @@ constexpr Nanos kNoDescriptorsPause = 100 * kNanosPerMilli;
 constexpr int kAcceptsPerTurn = 64;
 constexpr int kFreePortAttempts = 16;
 
-// One socket per address, all on one port.
+// One socket per address, all on one port; those behind the first may be none of this host.
 absl::StatusOr<std::vector<Socket>> BindAll(absl::Span<const Address> addresses, uint16_t port) {
   std::vector<Socket> sockets;
   for (const Address& address : addresses) {
     absl::StatusOr<Socket> socket = ListenOn(address, port);
+    if (absl::IsInvalidArgument(socket.status()) && !sockets.empty()) continue;
     if (!socket.ok()) return socket.status();
     if (port == 0) port = LocalEnd(socket->get()).port;
     sockets.push_back(*std::move(socket));
@@ -241,8 +243,9 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Open(EventLoop& loop,
   if (!sockets.ok()) return sockets.status();
   const uint16_t bound = port != 0 ? port : LocalEnd(sockets->front().get()).port;
   if (bound == 0) return absl::ResourceExhaustedError("iwarp: the kernel does not name a port");
-  for (const Address& address : addresses) {
-    Log(LogLevel::kInfo, "iwarp: listening on ", address.ToString(), " port ", bound);
+  for (const Socket& socket : *sockets) {
+    const std::string address = LocalEnd(socket.get()).address.ToString();
+    Log(LogLevel::kInfo, "iwarp: listening on ", address, " port ", bound);
   }
   auto core = std::make_shared<Core>(loop, *std::move(sockets), options, std::move(handler));
   // Before it is watched: the loop keeps the core from there until it is stopped.

@@ -42,8 +42,9 @@ class Acceptor {
  public:
   using Handler = std::function<void(Arrival)>;
 
-  // Binds `port` (0: one that is free on all) on every address. `handler` runs on the loop, from
-  // Start on. The errors are those of ListenOn. Any thread.
+  // Binds `port` (0: one that is free on all) on the first address and on those of the others that
+  // this host has. `handler` runs on the loop, from Start on. The errors are those of ListenOn. Any
+  // thread.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Open(EventLoop& loop,
                                                         absl::Span<const Address> addresses,
                                                         uint16_t port,

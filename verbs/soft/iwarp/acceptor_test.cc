@@ -181,6 +181,18 @@ TEST_F(AcceptorTest, NotAnAddressOfThisHost) {
   EXPECT_TRUE(absl::IsInvalidArgument(acceptor.status())) << acceptor.status();
 }
 
+// A loopback interface that is down.
+TEST_F(AcceptorTest, OnlyTheFirstAddressMustBeOfThisHost) {
+  const Address strange = *Address::Parse("203.0.113.7");
+  const Address addresses[] = {strange, Localhost()};
+  auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [](Arrival) {});
+  EXPECT_TRUE(absl::IsInvalidArgument(acceptor.status())) << acceptor.status();
+  const Address turned[] = {Localhost(), strange};
+  acceptor = Acceptor::Open(loop_, turned, 0, {}, [](Arrival) {});
+  ASSERT_TRUE(acceptor.ok()) << acceptor.status();
+  TestPeer::Dial((*acceptor)->port());
+}
+
 TEST_F(AcceptorTest, DestructionClosesWhatIsHalfOpen) {
   Listen();
   TestPeer peer = TestPeer::Dial(acceptor_->port());

@@ -41,9 +41,9 @@ Endpoint EndFrom(const sockaddr_storage& storage, socklen_t length) {
 absl::Status ListenError(int error, const Address& address, uint16_t port) {
   const std::string text =
       absl::StrCat("listen on ", address.ToString(), " port ", port, ": ", strerror(error));
+  Log(LogLevel::kInfo, text);
   switch (error) {
     case EADDRINUSE:
-      Log(LogLevel::kInfo, text);
       return absl::AlreadyExistsError(text);
     case EACCES:
     case EPERM:

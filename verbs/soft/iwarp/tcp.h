@@ -15,8 +15,9 @@ namespace viaduct::verbs::iwarp {
 // Invalid, with errno set, when there are no descriptors.
 Socket NewTcpSocket(sa_family_t family);
 
-// A socket that listens on exactly this address and port (0: a free one). AlreadyExists: taken, by
-// whom is logged; PermissionDenied; InvalidArgument: not an address of this host.
+// A socket that listens on exactly this address and port (0: a free one). AlreadyExists: taken;
+// PermissionDenied; InvalidArgument: not an address of this host; ResourceExhausted. All are
+// logged.
 absl::StatusOr<Socket> ListenOn(const Address& address, uint16_t port);
 
 // The address of a socket, or of its peer; unspecified and 0 if it has none any more.

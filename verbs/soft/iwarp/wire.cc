@@ -120,7 +120,8 @@ absl::StatusOr<std::unique_ptr<WireListener>> IwarpWire::Listen(SoftContext&, ui
   if (!options_.loopback_only && !options_.address.IsLoopback()) {
     addresses.push_back(options_.address);
   }
-  // An adapter on loopback listens where it is, which need not be 127.0.0.1.
+  // An adapter on loopback listens where it is, which need not be 127.0.0.1. Others do without it
+  // where the loopback interface is down.
   addresses.push_back(options_.address.IsLoopback() ? options_.address
                                                     : LoopbackOf(options_.address));
   AcceptorOptions acceptor_options;
