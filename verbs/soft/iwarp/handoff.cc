@@ -79,6 +79,7 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
   struct Visitor {
     Socket socket;
     std::optional<std::vector<uint8_t>> note;  // of a request that will be taken
+    Socket spare;                              // keeps a descriptor for its socket
     EventLoop::TimerId timer = 0;
   };
 
@@ -114,6 +115,7 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
     const auto self = shared_from_this();
     const auto found = visitors_.find(fd);
     if (found == visitors_.end()) return;
+    found->second.spare.Reset();
     std::optional<Datagram> datagram = ReceiveDatagram(fd, kMaxBytes);
     if (!datagram.has_value() && errno == EAGAIN) return;
     if (!datagram.has_value() || datagram->bytes.empty()) return Drop(fd);
@@ -135,8 +137,11 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
     }
     std::vector<uint8_t> note(datagram.bytes.begin() + kMagic.size(), datagram.bytes.end());
     const Ask ask = ask_;  // it may destroy the door, and the visitor with it
-    const bool taken = ask(note);
+    bool taken = ask(note);
     if (stopped_) return false;
+    // Whoever gives it lets go of it, and what finds no descriptor here is gone.
+    visitor.spare = Socket(MoveHigh(Fd(fcntl(visitor.socket.get(), F_DUPFD_CLOEXEC, 0))));
+    taken = taken && visitor.spare.valid();
     const uint8_t answer = taken ? kTaken : kNotTaken;
     if (!SendDatagram(visitor.socket.get(), {&answer, 1}, {})) return false;
     if (taken) visitor.note = std::move(note);

@@ -1,6 +1,7 @@
 #include "verbs/soft/iwarp/handoff.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,6 +46,28 @@ uint16_t Port() {
   }();
   return port;
 }
+
+// As long as it lives this process has `free` descriptors more, and no others.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(size_t free) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few = {256, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    for (;;) {
+      Fd fd(dup(STDERR_FILENO));
+      if (!fd.valid()) break;
+      eaten_.push_back(std::move(fd));
+    }
+    EXPECT_GE(eaten_.size(), free);
+    eaten_.resize(eaten_.size() - free);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+  std::vector<Fd> eaten_;
+};
 
 class HandOffTest : public testing::Test {
  protected:
@@ -156,6 +179,20 @@ TEST_F(HandOffTest, NobodyTakesIt) {
   door_.reset();
   EXPECT_TRUE(absl::IsNotFound(HandOverWith("yes")));
   EXPECT_FALSE(arrival_.has_value());
+}
+
+// Who takes a request has said so when it comes, and it comes nowhere else.
+TEST_F(HandOffTest, NobodyTakesWhatHeHasNoDescriptorFor) {
+  {
+    const FewDescriptors both_ends_of_the_visit(2);
+    EXPECT_TRUE(absl::IsNotFound(HandOverWith("yes")));
+    EXPECT_FALSE(Took());
+  }
+  ASSERT_EQ(send(request_->socket.get(), "z", 1, 0), 1);
+  EXPECT_EQ(requester_->ReceiveHex(1), "7a");
+  const FewDescriptors and_the_request(3);
+  ASSERT_TRUE(HandOverWith("yes").ok());
+  EXPECT_TRUE(Comes(&arrival_));
 }
 
 // As a sink may do with anything.
