@@ -536,8 +536,9 @@ class IncomingConnection {
 
   // Moves the request to the listener at `port` in another process of this host and user (or in
   // this one), which sees `note`, of at most kMaxNote bytes, with it. NotFound: nobody there,
-  // nobody who takes it, or no answer until `deadline`; it is undecided still. Blocks until the
-  // other process has answered: not on the executor.
+  // nobody who takes it, or no answer until `deadline`; Unavailable: too many wait there;
+  // ResourceExhausted. Then it is undecided still. Blocks until the other process has answered: not
+  // on the executor.
   virtual absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note,
                                Deadline deadline) = 0;
   // What HandOff gave along; empty for a request that comes straight from its requester.

@@ -136,6 +136,7 @@ void SoftQueuePair::Begin(State state) {
   failing_.store(false);
   heard_.store(false);
   short_.store(false);
+  crowded_.store(false);
   reads_out_limit_ = max_reads_out_;
   for (std::atomic<uint32_t>& report : reports_) report.store(0);
   may_report_.store(true);
@@ -185,7 +186,7 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
     const bool reachable = std::any_of(wires.begin(), wires.end(), [&](const auto& wire) {
       return wire->Reaches(options.address);
     });
-    untaken_ = reachable ? ConnectOutcome::kNobody : ConnectOutcome::kUnreachable;
+    untaken_ = reachable ? Nobody() : ConnectOutcome::kUnreachable;
     TellLater();
   }
   return absl::OkStatus();
@@ -234,6 +235,7 @@ bool SoftQueuePair::ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8
   {
     MutexLock control(&control_);
     if (state_.load() != State::kConnecting) return false;
+    if (outcome == ConnectOutcome::kNobody) outcome = Nobody();
     EndAttempt();
   }
   if (may_report_.exchange(false)) sink_->OnConnectFailed(*this, outcome, private_data);

@@ -113,6 +113,9 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   // A wire that has found nobody did so for want of memory or descriptors: if no other wire decides
   // otherwise, the attempt's outcome is kNoResources.
   void SetShort() { short_.store(true, std::memory_order_relaxed); }
+  // A wire has found somebody who has no room for one more request: the attempt's outcome is
+  // kRefused where it would be kNobody.
+  void SetCrowded() { crowded_.store(true, std::memory_order_relaxed); }
   void SetHeard() { heard_.store(true, std::memory_order_relaxed); }
   void SetLocalPort(uint16_t port) { local_port_.store(port, std::memory_order_relaxed); }
   // What was agreed with the peer, before Established; 0 forbids reads.
@@ -286,6 +289,10 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   bool StartAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
   bool TryWires(bool again);  // those that are left, or all of them
   void EndAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  // What it is where no wire has found anybody.
+  ConnectOutcome Nobody() const {
+    return crowded_.load() ? ConnectOutcome::kRefused : ConnectOutcome::kNobody;
+  }
 
   // ---- what the sink is told on the executor, soon after TellLater
   void TellLater();
@@ -436,7 +443,8 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   std::atomic<bool> hot_{false};       // changes under the locks of all its queues
   std::atomic<bool> held_{false};      // a message waits for a receive
   std::atomic<bool> heard_{false};
-  std::atomic<bool> short_{false};  // of this attempt: SetShort
+  std::atomic<bool> short_{false};    // of this attempt: SetShort
+  std::atomic<bool> crowded_{false};  // and SetCrowded
   std::atomic<ImmediateForm> immediate_form_{ImmediateForm::kNone};
   std::atomic<uint64_t> confirm_address_{0};
   std::atomic<Key> confirm_key_{0};  // 0: none

@@ -68,6 +68,7 @@ absl::StatusOr<ChannelFd> DialTo(absl::string_view service, uint16_t port, pid_t
   const socklen_t length = NameOf(service, port, &address);
   // A unix socket connects at once or not at all.
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+    if (errno == EAGAIN) return absl::UnavailableError("too many wait there");
     return IsShortage(errno) ? absl::ResourceExhaustedError("no memory to connect")
                              : absl::NotFoundError("nobody there");
   }
@@ -75,6 +76,12 @@ absl::StatusOr<ChannelFd> DialTo(absl::string_view service, uint16_t port, pid_t
   if (!peer.has_value()) return absl::NotFoundError("nobody of this user");
   *pid = *peer;
   return fd;
+}
+
+bool IsServedAt(absl::string_view service, uint16_t port) {
+  pid_t pid;
+  const absl::Status dialled = DialTo(service, port, &pid).status();
+  return dialled.ok() || absl::IsUnavailable(dialled);
 }
 
 bool AwaitInput(int socket, Deadline deadline) {

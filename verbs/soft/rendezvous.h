@@ -23,9 +23,12 @@ absl::StatusOr<ListeningFd> ListenAt(absl::string_view service, uint16_t port);
 // close.
 ChannelFd AcceptAt(int listener);
 
-// NotFound: nobody listens there, or somebody whom TrustedPeer refuses. ResourceExhausted: no
-// descriptor.
+// NotFound: nobody listens there, or somebody whom TrustedPeer refuses. Unavailable: so many wait
+// to be accepted that there is no room. ResourceExhausted: no descriptor.
 absl::StatusOr<ChannelFd> DialTo(absl::string_view service, uint16_t port, pid_t* pid);
+
+// Does anybody listen there, with room or without?
+bool IsServedAt(absl::string_view service, uint16_t port);
 
 // Waits until something can be read; false: it did not come until `deadline`. Not on the executor.
 bool AwaitInput(int socket, Deadline deadline);

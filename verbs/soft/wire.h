@@ -33,11 +33,11 @@ class Wire {
   virtual bool Reaches(const Address& address) const = 0;
 
   // Begins an attempt; called in the consumer's thread, with the pair's state locked: it may set
-  // the pair's local port, that the host was heard and that resources were short, and calls nothing
-  // else of it. Null: nobody is here, or an error that the next wire may not meet. Otherwise the
-  // wire answers on the executor, later, with exactly one of pair.Established, pair.ConnectFailed,
-  // pair.NotHere (then the next wire is tried) and pair.StartAgain, unless the pair calls
-  // Link::Disconnect first.
+  // the pair's local port, that the host was heard, that resources were short and that there was no
+  // room, and calls nothing else of it. Null: nobody is here, or an error that the next wire may
+  // not meet. Otherwise the wire answers on the executor, later, with exactly one of
+  // pair.Established, pair.ConnectFailed, pair.NotHere (then the next wire is tried) and
+  // pair.StartAgain, unless the pair calls Link::Disconnect first.
   virtual Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) = 0;
 
   // The result hands requests to `sink` on the executor, from its Start to its end. Port 0 takes a

@@ -213,10 +213,7 @@ HandOffDoor::~HandOffDoor() {
   }
 }
 
-bool HasDoor(uint16_t port) {
-  pid_t pid;
-  return DialTo(kService, port, &pid).ok();
-}
+bool HasDoor(uint16_t port) { return IsServedAt(kService, port); }
 
 absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note, Deadline deadline) {
   pid_t pid;

@@ -49,7 +49,7 @@ bool HasDoor(uint16_t port);
 
 // Asks the process at the door of `port` whether it takes a request with this note, which may
 // follow on the result. NotFound: nobody there, nobody who takes it, or no answer until `deadline`;
-// ResourceExhausted. Blocks; not on the loop.
+// Unavailable and ResourceExhausted as DialTo. Blocks; not on the loop.
 absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note, Deadline deadline);
 
 // Asks and, if the request is taken, gives it: the caller then closes its socket. As AskAtDoor.

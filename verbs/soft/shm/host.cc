@@ -110,6 +110,8 @@ absl::StatusOr<ChannelFd> Host::Dial(uint16_t port, pid_t* pid) {
   return DialTo(kService, port, pid);
 }
 
+bool Host::IsServed(uint16_t port) { return IsServedAt(kService, port); }
+
 absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, ChannelFd socket, pid_t pid,
                          absl::Span<const uint8_t> note) {
   std::shared_ptr<Peer> peer = FindPeer(pid);

@@ -45,13 +45,15 @@ class Host {
   // Is a process of this user listening at `port`? The socket is connected to it then. As DialTo.
   // Any thread.
   static absl::StatusOr<ChannelFd> Dial(uint16_t port, pid_t* pid);
+  // Any thread.
+  static bool IsServed(uint16_t port);
   // Goes on with a dialled request on the executor. Its outcome goes to the pair of `link`.
   void Connect(std::shared_ptr<ShmLink> link, ChannelFd socket, pid_t pid, const RequestBody& body,
                std::vector<uint8_t> private_data);
 
   // Executor: sends the request of `link` to another process's port, as the first one said.
   void Follow(const std::shared_ptr<ShmLink>& link, uint16_t port, absl::Span<const uint8_t> note);
-  // As Context::WouldTake. NotFound, ResourceExhausted.
+  // As Context::WouldTake. NotFound, Unavailable, ResourceExhausted.
   static absl::Status AskToTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline);
 
   // As Wire::Listen, in three steps. Port 0 takes a free one; the result is the port.

@@ -76,6 +76,7 @@ Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   pid_t pid;
   absl::StatusOr<ChannelFd> socket = Host::Dial(options.port, &pid);
   if (absl::IsResourceExhausted(socket.status())) pair.SetShort();
+  if (absl::IsUnavailable(socket.status())) pair.SetCrowded();
   if (!socket.ok() || options.private_data.size() > kMaxPrivateData) return nullptr;
   const uint16_t from_port = NextPort();
   pair.SetLocalPort(from_port);
@@ -105,10 +106,7 @@ absl::StatusOr<std::unique_ptr<WireListener>> ShmWire::Listen(SoftContext&, uint
   return listener;
 }
 
-bool ShmWire::IsServed(uint16_t port) const {
-  pid_t pid;
-  return Host::Dial(port, &pid).ok();
-}
+bool ShmWire::IsServed(uint16_t port) const { return Host::IsServed(port); }
 
 bool ShmWire::WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) const {
   return Host::AskToTake(port, note, deadline).ok();
