@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <climits>
 #include <optional>
 #include <utility>
@@ -45,11 +46,12 @@ uint16_t NextPort() {
                                (static_cast<uint32_t>(getpid()) * 61 + next.fetch_add(1)) % kCount);
 }
 
-// An address that cannot be bound is not our own.
-bool CanBind(const Address& address) {
+// An address that cannot be bound is not our own. Null as ListInterfaces.
+std::optional<bool> CanBind(const Address& address) {
   sockaddr_storage storage;
   const socklen_t length = address.ToSockaddr(0, &storage);
   Fd probe(socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!probe.valid() && IsShortage(errno)) return std::nullopt;
   return probe.valid() &&
          bind(probe.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0;
 }
@@ -63,15 +65,23 @@ ShmWire::ShmWire(EventLoop& loop, const Address& address, Nanos silence)
 
 ShmWire::~ShmWire() { host_.RemoveUser(); }
 
-bool ShmWire::Reaches(const Address& address) const {
+std::optional<bool> ShmWire::IsOurs(const Address& address) const {
   if (address.IsLoopback() || address == address_) return true;
-  if (!CanBind(address)) return false;
+  const std::optional<bool> bound = CanBind(address);
+  if (bound != true) return bound;
   // A host with ip_nonlocal_bind lets anything be bound. Where nobody may ask, it has not.
   const std::optional<Interfaces> interfaces = ListInterfaces();
-  return !interfaces || interfaces->empty() || HasAddress(*interfaces, address);
+  if (!interfaces) return std::nullopt;
+  return interfaces->empty() || HasAddress(*interfaces, address);
 }
 
+bool ShmWire::Reaches(const Address& address) const { return IsOurs(address).value_or(true); }
+
 Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
+  // Asked again: no port of this host may be dialled for an address that may be another's.
+  const std::optional<bool> ours = IsOurs(options.address);
+  if (!ours.has_value()) pair.SetShort();
+  if (ours != true) return nullptr;
   pair.SetHeard();  // whatever comes of it, this host is up
   pid_t pid;
   absl::StatusOr<ChannelFd> socket = Host::Dial(options.port, &pid);

@@ -3,6 +3,7 @@
 #define VIADUCT_VERBS_SOFT_SHM_WIRE_H_
 
 #include <memory>
+#include <optional>
 
 #include "verbs/base/event_loop.h"
 #include "verbs/device.h"
@@ -22,7 +23,7 @@ class ShmWire final : public Wire {
   ~ShmWire() override;
 
   absl::string_view name() const override { return "shm"; }
-  // An address of this host.
+  // An address of this host, or one of which that cannot be asked now.
   bool Reaches(const Address& address) const override;
   Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) override;
   absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
@@ -31,6 +32,9 @@ class ShmWire final : public Wire {
   bool WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) const override;
 
  private:
+  // Whether it is this host's. Null where there is no descriptor or memory to ask with.
+  std::optional<bool> IsOurs(const Address& address) const;
+
   Host& host_;
   const Address address_;
 };
