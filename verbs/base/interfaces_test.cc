@@ -1,13 +1,13 @@
 #include "verbs/base/interfaces.h"
 
 #include <net/if.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "verbs/base/no_descriptors.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -19,20 +19,6 @@ Interfaces All() {
   EXPECT_TRUE(all.has_value());
   return all.value_or(Interfaces());
 }
-
-// No descriptor can be opened while it lives.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit none = {0, before_.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_;
-};
 
 TEST(Interfaces, ListsTheLoopback) {
   const Interfaces all = All();

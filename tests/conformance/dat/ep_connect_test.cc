@@ -230,50 +230,39 @@ TEST(EpConnect, C079_Address) {
   });
 }
 
-// The port inside the address means nothing.
-TEST(EpConnect, C079_LoopbackReachesThisHost) {
+void ExpectReachesThisHost(DAT_IA_ADDRESS_PTR address) {
   RunPair(
       [](Peer& peer) {
         Side side;
         side.AcceptFrom(peer, side.NewEp(), Port(0));
         peer.Await("done");
       },
-      [](Peer& peer) {
+      [address](Peer& peer) {
         Side side;
         DAT_EP_HANDLE ep = side.NewEp();
         peer.Await("listening");
-        sockaddr_in address = Ipv4("127.0.0.1");
-        address.sin_port = htons(1);
-        Must(dat_ep_connect(ep, Pointer(address), Port(0), kPatience, 0, nullptr,
-                            DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
-        peer.Await("accepted");
-        peer.Tell("done");
-      });
-}
-
-// An IPv4 address in the clothes of IPv6, as DAT's header makes them on Linux, is that host.
-TEST(EpConnect, C079_IPv4MappedReachesTheHost) {
-  RunPair(
-      [](Peer& peer) {
-        Side side;
-        side.AcceptFrom(peer, side.NewEp(), Port(0));
-        peer.Await("done");
-      },
-      [](Peer& peer) {
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        peer.Await("listening");
-        sockaddr_in6 address = {};
-        address.sin6_family = AF_INET6;
-        ASSERT_EQ(inet_pton(AF_INET6, "0:0:0:0:0:FFFF:127.0.0.1", &address.sin6_addr), 1);
-        Must(dat_ep_connect(ep, reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address), Port(0), kPatience,
-                            0, nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+        Must(dat_ep_connect(ep, address, Port(0), kPatience, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                            DAT_CONNECT_DEFAULT_FLAG));
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
         EXPECT_EQ(ParametersOf(ep).remote_ia_address_ptr->sa_family, AF_INET);
         peer.Await("accepted");
         peer.Tell("done");
       });
+}
+
+// The port inside the address means nothing.
+TEST(EpConnect, C079_LoopbackReachesThisHost) {
+  sockaddr_in address = Ipv4("127.0.0.1");
+  address.sin_port = htons(1);
+  ExpectReachesThisHost(Pointer(address));
+}
+
+// An IPv4 address in the clothes of IPv6, as DAT's header makes them on Linux.
+TEST(EpConnect, C079_IPv4MappedReachesThisHost) {
+  sockaddr_in6 address = {};
+  address.sin6_family = AF_INET6;
+  ASSERT_EQ(inet_pton(AF_INET6, "0:0:0:0:0:FFFF:127.0.0.1", &address.sin6_addr), 1);
+  ExpectReachesThisHost(reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address));
 }
 
 TEST(EpConnect, C080_StateIsActiveConnectionPending) {

@@ -2,7 +2,6 @@
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -13,6 +12,7 @@
 #include "verbs/base/address.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/base/fd.h"
+#include "verbs/base/no_descriptors.h"
 #include "verbs/device.h"
 #include "verbs/soft/shm/testing_node.h"
 #include "verbs/soft/shm/wire.h"
@@ -33,20 +33,6 @@ bool GiveLoopback(const Address& address) {
   std::memcpy(&request.ifr_addr, &storage, length);
   return ioctl(socket.get(), SIOCSIFADDR, &request) == 0;
 }
-
-// No descriptor can be opened while it lives.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit none = {0, before_.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_;
-};
 
 class ShmReaches : public testing::Test {
  protected:
