@@ -63,8 +63,10 @@ TEST_F(ShmReaches, WithoutDescriptorsItIsAShortage) {
   const ShmWire wire(**ControlThread::Get(), Address::V4(0x7f000001));
   TestEnd from(*context), to(*context);
   const TestListener listener(*context, [&]() -> QueuePair& { return to.pair(); });
+  QueuePair& pair = from.pair();
+  const uint16_t port = listener.port();
   const auto dial = [&](const Address& address) {
-    return from.pair().Connect({.address = address, .port = listener.port(), .private_data = {}});
+    return pair.Connect({.address = address, .port = port, .private_data = {}});
   };
   for (const Address& address : {kOurs, kStrange}) {
     const NoDescriptors shortage;
