@@ -34,9 +34,11 @@ show_core() { # PROGRAM: where it crashed, if it did
   rm -f core
 }
 # OFED's servers talk first. siw resets a connection if an FPDU lies behind the answer in its socket when it reads that:
-# dtest's server is then connected, dapltest's waits for ever, with its client, of whom our log says why.
+# dtest's server is then connected, and its client rejected, or told EINVAL where its library is OFED's; dapltest's waits for
+# ever, with its client, of whom our log says why.
 reset_by_siw() {
-  [ "$LAB_DRIVER" = siw ] && grep -q NON_PEER_REJECTED client.out && grep -q 'CONNECTED!' server.out
+  [ "$LAB_DRIVER" = siw ] && grep -q -e NON_PEER_REJECTED -e 'CONN_ERR event=0x6 status=-22 ' client.out &&
+    grep -q 'CONNECTED!' server.out
 }
 stuck_by_siw() { # STATUS
   [ "$LAB_DRIVER $1" = "siw 124" ] && grep -q 'info: .* answers, but not as one that takes connections' client.out
