@@ -267,13 +267,14 @@ Error Endpoint::Reset() {
       MutexLock lock(&lock_);
       if (state() != EndpointState::kDisconnected) return Apply(EndpointInput::kReset);
       // Another thread may have reset and connected it, and ended that, since the drain.
-      if (std::exchange(drained, ends_) == ends_) {
+      if (drained == ends_) {
         if (Error error = Apply(EndpointInput::kReset); !error.ok()) return error;
         if (pair_ != nullptr) pair_->Reset();
         private_data_.clear();
         target_ = ConnectTarget();
         return Ok();
       }
+      drained = ends_;
     }
     // A sink call of the connection that has ended may wait for lock_: it must not meet a new one.
     adapter_->executor().Drain();
