@@ -87,11 +87,7 @@ TEST_F(CutLink, AnIdleConnectionIsNoticedByBoth) {
         JoinAsServer(peer);
         Side side;
         const DAT_EP_HANDLE ep = side.NewEp();
-        side.Listen(Port(0));
-        peer.Tell("listening");
-        Must(side.TryAccept(NextRequest(side.cr_evd).cr_handle, ep));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
-        peer.Tell("accepted");
+        side.AcceptFrom(peer, ep, Port(0));
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep, kUntilNoticed);
       },
       [](Peer& peer) {
@@ -170,11 +166,7 @@ TEST_F(CutLink, AServerListensWithoutLoopback) {
         JoinAsServer(peer);
         ASSERT_TRUE(Shell("ip link set lo down; ip address flush dev lo"));
         Side side;
-        const DAT_EP_HANDLE ep = side.NewEp();
-        side.Listen(Port(0));
-        peer.Tell("listening");
-        Must(side.TryAccept(NextRequest(side.cr_evd).cr_handle, ep));
-        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        side.AcceptFrom(peer, side.NewEp(), Port(0));
         peer.AwaitEnd();
       },
       [](Peer& peer) {
@@ -184,6 +176,7 @@ TEST_F(CutLink, AServerListensWithoutLoopback) {
         peer.Await("listening");
         Must(Dial(ep, kPatience));
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        peer.Await("accepted");
       },
       {.seconds = 60});
 }
