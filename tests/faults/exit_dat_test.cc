@@ -70,6 +70,7 @@ TEST(Exit, AfterSendsThatFoundNoRoomIsADisconnect) {
         static Memory* memory = new Memory(*side, kSize);
         const DAT_EP_HANDLE ep = side->NewEp();
         side->AcceptFrom(peer, ep, Port(0));
+        peer.Send(memory->Remote());
         peer.Await("ready");
         static StoppedPeer* stopped = new StoppedPeer(peer);
         DAT_LMR_TRIPLET all = memory->Local(0, kSize);
@@ -98,10 +99,17 @@ TEST(Exit, AfterSendsThatFoundNoRoomIsADisconnect) {
           Must(dat_ep_post_recv(ep, 1, &all, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG));
         }
         side.ConnectTo(peer, ep, Port(0));
+        const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
         peer.Tell("ready");
         const int complete = peer.Receive<int>();
+        // What this side says to a process that is gone does not take away what is on its way.
+        DAT_RMR_TRIPLET theirs = remote;
+        DAT_LMR_TRIPLET byte = memory.Local(0, 1);
+        theirs.segment_length = 1;
         for (int i = 0; i < complete; ++i) {
           ASSERT_EQ(NextCompletion(receives).status, DAT_DTO_SUCCESS) << i << " of " << complete;
+          (void)dat_ep_post_rdma_write(ep, 1, &byte, Cookie(2), &theirs,
+                                       DAT_COMPLETION_SUPPRESS_FLAG);
         }
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
       });

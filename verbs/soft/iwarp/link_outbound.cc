@@ -187,11 +187,12 @@ bool IwarpLink::Transmit(bool requests, bool last) {
   return completed;
 }
 
-int IwarpLink::FlushAtExit() {
-  if (!socket_.valid() || !transmit_lock_.TryLock()) return -1;
+bool IwarpLink::Flush() {
+  if (!socket_.valid()) return false;
+  if (!transmit_lock_.TryLock()) return true;  // of a thread that polls, or of the one that exits
   const bool waits = stream_->Flush() && stream_->blocked();
   transmit_lock_.Unlock();
-  return waits ? socket_.get() : -1;
+  return waits;
 }
 
 void IwarpLink::PrepareTerminate(const WireError& error, std::span<const uint8_t> ulpdu) {

@@ -1,7 +1,5 @@
 #include "verbs/soft/iwarp/socket.h"
 
-#include <sys/socket.h>
-
 #include <atomic>
 
 namespace viaduct::verbs::iwarp {
@@ -18,12 +16,6 @@ FdTable& Socket::Table() { return sockets; }
 
 void CloseSocketsInForkChildren(EventLoop& loop) {
   if (!hooked.exchange(true)) loop.OnForkChild([] { sockets.CloseInForkChild(); });
-}
-
-void ShutDownSocketsAtExit(EventLoop& loop) {
-  static std::atomic<bool> done{false};
-  if (done.exchange(true)) return;
-  loop.OnExit([] { sockets.ForEach([](int fd) { shutdown(fd, SHUT_WR); }); });
 }
 
 bool InForkChild() { return sockets.in_fork_child(); }

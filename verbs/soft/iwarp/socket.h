@@ -19,6 +19,12 @@ class Socket : public TabledFd {
   template <void (*kClose)(Fd)>
   explicit Socket(ForeignFd<kClose> fd) : TabledFd(Table(), fd.Release(), kClose) {}
 
+  // The descriptors of all. Any thread: one may be closed meanwhile.
+  template <typename Act>
+  static void ForEach(Act act) {
+    Table().ForEach(act);
+  }
+
  private:
   static FdTable& Table();
 };
@@ -26,10 +32,6 @@ class Socket : public TabledFd {
 // From now on a forked child closes its copies of all sockets, so that peers notice the death of
 // the parent although the child lives. Idempotent, any thread.
 void CloseSocketsInForkChildren(EventLoop& loop);
-
-// When the process exits, the sending halves of all sockets are shut down first, so that what a
-// peer had sent and nobody read does not turn the end into a reset. Idempotent, any thread.
-void ShutDownSocketsAtExit(EventLoop& loop);
 
 // True in such a child: the numbers of the sockets may be other files there.
 bool InForkChild();

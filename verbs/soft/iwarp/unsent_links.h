@@ -1,18 +1,16 @@
-// The links whose socket once had no room: what waits in them has a moment to go when the process
-// exits, so that the peer sees a disconnect and not a message that breaks off.
+// The links whose socket once had no room, for the end of the process (exit.h): what waits in them
+// is a message that would break off.
 #ifndef VIADUCT_VERBS_SOFT_IWARP_UNSENT_LINKS_H_
 #define VIADUCT_VERBS_SOFT_IWARP_UNSENT_LINKS_H_
-
-#include "verbs/base/event_loop.h"
 
 namespace viaduct::verbs::iwarp {
 
 // Of a link, until Forget has returned.
 class Unsent {
  public:
-  // Sends what waits, as far as the socket takes it. -1 if nothing is left, or nothing can be done
-  // about it; else the descriptor that must have room. On the loop.
-  virtual int FlushAtExit() = 0;
+  // Sends what waits, as far as the socket takes it. Returns whether something is left for which
+  // the socket may have room later. On the loop; waits for no lock.
+  virtual bool Flush() = 0;
 
  protected:
   ~Unsent() = default;
@@ -22,8 +20,8 @@ class Unsent {
 void RememberUnsent(Unsent& link);
 void ForgetUnsent(Unsent& link);
 
-// For up to half a second of the exit. Before ShutDownSocketsAtExit; idempotent, any thread.
-void FlushUnsentAtExit(EventLoop& loop);
+// Flush of all. Returns whether any has something left. On the loop; waits for no lock.
+bool FlushUnsent();
 
 }  // namespace viaduct::verbs::iwarp
 

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "verbs/soft/iwarp/acceptor.h"
+#include "verbs/soft/iwarp/exit.h"
 #include "verbs/soft/iwarp/handoff.h"
 #include "verbs/soft/iwarp/linger.h"
 #include "verbs/soft/iwarp/link.h"
@@ -12,7 +13,6 @@
 #include "verbs/soft/iwarp/socket.h"
 #include "verbs/soft/iwarp/startup_io.h"
 #include "verbs/soft/iwarp/tcp.h"
-#include "verbs/soft/iwarp/unsent_links.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
@@ -97,8 +97,7 @@ class IwarpListener final : public WireListener {
 IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
     : options_(options), shared_(std::make_shared<LinkShared>(loop, options)) {
   CloseSocketsInForkChildren(loop);
-  FlushUnsentAtExit(loop);
-  ShutDownSocketsAtExit(loop);
+  EndConnectionsAtExit(loop);
 }
 
 IwarpWire::~IwarpWire() = default;
