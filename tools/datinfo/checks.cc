@@ -200,6 +200,17 @@ Listing LoaderList(const std::string& path) {
   return listing;
 }
 
+// The names before " => ", of what the program needs and of what that needs in its turn.
+std::vector<std::string> NamesIn(const std::string& list) {
+  std::vector<std::string> names;
+  std::istringstream lines(list);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t end = line.find(" => ");
+    if (end != std::string::npos && line[0] == '\t') names.push_back(line.substr(1, end - 1));
+  }
+  return names;
+}
+
 // The path behind "NAME => "; empty: not found.
 std::string PathIn(const std::string& list, const std::string& name) {
   const std::string key = "\t" + name + " => ";
@@ -238,7 +249,7 @@ std::vector<Json> CheckProgram(const std::string& program) {
                   "what the loader names must be there, whole and of this machine")};
   }
   std::vector<Json> checks;
-  for (const std::string& name : file->needed) {
+  for (const std::string& name : NamesIn(list.text)) {
     if (name.rfind("libdat.so", 0) != 0 && name.rfind("libdat2.so", 0) != 0 &&
         name.rfind("libvipl.so", 0) != 0) {
       continue;

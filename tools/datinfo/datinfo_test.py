@@ -178,6 +178,14 @@ class DatInfo(unittest.TestCase):
         path = old.libraries + "/link"
         self.assertEqual(self.check_program(path), ("ok", "%s loads %s/beside/libdat.so.1, which is Viaduct's" % (path, old.folder)))
 
+    def test_program_whose_library_needs_ours(self):
+        old = OldProgram(self)
+        old._make("-shared", "-Wl,-soname,libmiddle.so", "-o", "libmiddle.so", "old.c", old.libraries + "/libdat.so.1")
+        old._write("outer.c", "int main(void) { return 0; }\n")
+        old._make("-Wl,--no-as-needed,--allow-shlib-undefined,-rpath,$ORIGIN", "-o", "outer", "outer.c", "./libmiddle.so")
+        self.assertEqual(self.check_program("outer", cwd=old.folder, LD_LIBRARY_PATH=old.libraries),
+                         ("ok", "outer loads %s/libdat.so.1, which is Viaduct's" % old.libraries))
+
     def test_program_that_the_loader_cannot_list(self):
         old = OldProgram(self)
         library = old.libraries + "/libdat.so.1"
