@@ -1,5 +1,6 @@
 #include "verbs/base/settings.h"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,7 +101,8 @@ bool ParseNumber(const Setting& setting, absl::string_view text, int64_t* value)
          *value >= setting.minimum && *value <= setting.maximum;
 }
 
-// Whoever starts a set-user-ID program is not to say which files it reads and loads.
+// Whoever starts a set-user-ID program, or one with capabilities of its file, is not to say which
+// files it reads and loads.
 const char* FromEnvironment(const Setting& setting) { return secure_getenv(setting.name); }
 
 bool IsValid(const Setting& setting, absl::string_view text) {
@@ -203,7 +205,8 @@ bool IsGiven(SettingId id) {
   return text != nullptr && IsValid(setting, text);
 }
 
-std::vector<std::string> SettingProblems(absl::Span<const char* const> environment) {
+std::vector<std::string> SettingProblems(absl::Span<const char* const> environment,
+                                         bool privileged) {
   std::vector<std::string> problems;
   for (absl::string_view entry : environment) {
     const size_t equals = entry.find('=');
@@ -211,7 +214,10 @@ std::vector<std::string> SettingProblems(absl::Span<const char* const> environme
     const absl::string_view name = entry.substr(0, equals);
     const absl::string_view value = entry.substr(equals + 1);
     if (const Setting* setting = FindSetting(name)) {
-      if (!IsValid(*setting, value)) {
+      if (privileged) {
+        problems.push_back(
+            absl::StrCat(name, ": not read by a program that has more rights than who started it"));
+      } else if (!IsValid(*setting, value)) {
         problems.push_back(absl::StrCat(name, ": \"", value, "\" is not ", ExpectedValue(*setting),
                                         "; ", setting->default_value, " is used"));
       }
@@ -229,7 +235,7 @@ std::vector<std::string> SettingProblems(absl::Span<const char* const> environme
 std::vector<std::string> SettingProblems() {
   size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;
-  return SettingProblems(absl::MakeConstSpan(environ, count));
+  return SettingProblems(absl::MakeConstSpan(environ, count), getauxval(AT_SECURE) != 0);
 }
 
 }  // namespace viaduct::verbs

@@ -121,6 +121,13 @@ TEST(Settings, WhatIsExpectedDependsOnTheKind) {
                   "VIADUCT_SPIN_US: \"x\" is not a number in 0..1000000 or auto; auto is used"));
 }
 
+TEST(Settings, NoneIsReadByAProgramWithMoreRights) {
+  const char* environment[] = {"PATH=/bin", "VIADUCT_WIRE=shm", "VIADUCT_WIER=shm"};
+  EXPECT_THAT(SettingProblems(environment, /*privileged=*/true),
+              ElementsAre(AllOf(HasSubstr("VIADUCT_WIRE: not read"), HasSubstr("more rights")),
+                          HasSubstr("VIADUCT_WIER: no such setting")));
+}
+
 TEST(Settings, MisspeltNamesAreFoundAndForeignOnesLeftAlone) {
   const char* environment[] = {"PATH=/bin",
                                "VIADUCT_WIER=shm",
