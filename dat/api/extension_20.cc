@@ -17,6 +17,7 @@ DAT_RETURN PostAtomic(DAT_EP_HANDLE handle, verbs::Opcode opcode, uint64_t compa
                       const DAT_RMR_TRIPLET* remote, unsigned flags) {
   return DataPath<core::Endpoint>(handle, [&](core::Endpoint* endpoint) -> DAT_RETURN {
     if (endpoint == nullptr) return kBadEp;
+    if (!endpoint->adapter().context().attributes().atomics) return Failure(DAT_NOT_IMPLEMENTED);
     const unsigned first = opcode == verbs::Opcode::kCompareAndSwap ? 4 : 3;
     if (local == nullptr) return BadParameter(first);
     if (remote == nullptr) return BadParameter(first + 2);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What datinfo and vipinfo say of an adapter that an RDMA device serves: that device, and nothing of the soft one."""
+"""What programs are told of an adapter that an RDMA device serves: that device, and nothing of the soft one."""
 
 import json
 import os
@@ -70,6 +70,10 @@ class Programs(unittest.TestCase):
         nic, = json.loads(self._run("tools/vipinfo/vipinfo", "--json", "/dev/via_lo", VIADUCT_WIRE="rdma"))
         self.assertEqual((nic["device"], nic["reason"]),
                          ("mock0", "the RDMA device mock0 port 1 (InfiniBand or RoCE) has 127.0.0.1"))
+
+    def test_atomics_of_a_device_without_are_not_implemented(self):
+        self.assertEqual(self._run("tests/rdma_mock/post_atomic", "lab", VIADUCT_WIRE="rdma"), "DAT_NOT_IMPLEMENTED\n")
+        self.assertEqual(self._run("tests/rdma_mock/post_atomic", "lab", VIADUCT_WIRE="shm"), "DAT_INVALID_STATE\n")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
  * datagrams, counters and collectives.
  *
  * Every macro calls dat_extension_op and returns its DAT_RETURN; a provider that lacks an extension
- * answers DAT_NOT_IMPLEMENTED. dat_ia_query says what there is: provider specific attributes of the
- * names below with the value "TRUE". The event of a completed operation is DAT_IB_DTO_EVENT, and
- * its event_extension_data is a DAT_IB_EXTENSION_EVENT_DATA.
+ * answers DAT_NOT_IMPLEMENTED, as ours does for atomic operations where the device has none.
+ * dat_ia_query says what there is: provider specific attributes of the names below with the value
+ * "TRUE". The event of a completed operation is DAT_IB_DTO_EVENT, and its event_extension_data is a
+ * DAT_IB_EXTENSION_EVENT_DATA.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
