@@ -160,7 +160,9 @@ Error ConnectionManager::OpenFirst(const std::vector<uint16_t>& ports, std::vect
     *closing = absl::IsAborted(opened);
     if (*closing) break;
     if (absl::IsResourceExhausted(opened)) why = OutOf(Resource::kDevice);
-    if (absl::IsInvalidArgument(opened)) why = Code::kConnQualUnavailable;
+    if (absl::IsInvalidArgument(opened) || absl::IsPermissionDenied(opened)) {
+      why = Code::kConnQualUnavailable;
+    }
     ahead->push_back(number);
   }
   return why;
