@@ -47,11 +47,14 @@ def _codes(folder):
 
 
 def _named_codes(folder):
-    """{function: the codes that the comment before it names} of a version's headers."""
+    """{function: the codes that the comment before it names, also as "codes of" another} of a version's headers."""
     codes = _codes(folder)
     found = {}
     for comment, name in re.findall(r"/\*((?:[^*]|\*(?!/))*)\*/\nextern \w+ DAT_API\s+(\w+)\(", _header_text(folder)):
+        comment = " ".join(comment.replace("\n *", " ").split())
         found[name] = {"DAT_" + word for word in re.findall(r"\b[A-Z_]+\b", comment)} & codes
+        for other in re.findall(r"[Cc]odes (?:and events )?of (\w+)", comment):
+            found[name] |= found[other]
     return found
 
 
@@ -108,6 +111,15 @@ class Pages(pages_checks.PagesChecks, unittest.TestCase):
                     # The beginning of every RETURN VALUE has it.
                     codes -= {"DAT_INSUFFICIENT_RESOURCES"}
                     self.assertLessEqual(codes, {code for code, _ in self.functions[name].codes})
+
+    def test_codes_that_are_listed_are_named_in_the_headers(self):
+        # The beginning of dat_functions.h has these for all.
+        of_all = {"DAT_INVALID_HANDLE", "DAT_INVALID_PARAMETER", "DAT_INSUFFICIENT_RESOURCES"}
+        for version, (folder, _) in _VERSIONS.items():
+            for name, codes in _named_codes(folder).items():
+                with self.subTest(version=version, name=name):
+                    listed = {code for code, _ in self.functions[name].codes} & _codes(folder)
+                    self.assertLessEqual(listed - of_all, codes)
 
 
 if __name__ == "__main__":

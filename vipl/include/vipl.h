@@ -6,9 +6,10 @@
  * chose between them, may be defined or not. Valid as C89 (with a 64-bit integer and anonymous
  * unions) up to C++23; includes nothing.
  *
- * Every function returns VIP_SUCCESS, one of the codes listed with it, or VIP_INVALID_PARAMETER
- * for a bad handle, pointer or value. Every function may be called from any thread. Time-outs are
- * milliseconds; VIP_INFINITE (or 0xFFFFFFFF) waits for ever.
+ * Every function returns VIP_SUCCESS, one of the codes listed with it, VIP_INVALID_PARAMETER for a
+ * bad handle, pointer or value, or VIP_ERROR_RESOURCE where there is no memory. Every function may
+ * be called from any thread. Time-outs are milliseconds; VIP_INFINITE (or 0xFFFFFFFF) waits for
+ * ever.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,8 +1,10 @@
 /*
  * Viaduct: uDAPL 1.2, the functions of dat.h, which includes this file behind its types.
  *
- * Every function returns DAT_SUCCESS, DAT_INVALID_HANDLE for a bad handle, or one of the types
- * listed with it (without their prefix DAT_). Time-outs are microseconds.
+ * Every function returns DAT_SUCCESS, DAT_INVALID_HANDLE for a bad handle, DAT_INVALID_PARAMETER
+ * for a NULL where a result is written, DAT_INSUFFICIENT_RESOURCES where memory or the device has
+ * no more, or one of the types listed with it (without their prefix DAT_). Time-outs are
+ * microseconds.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -65,7 +67,8 @@ extern DAT_RETURN DAT_API dat_cr_query(IN DAT_CR_HANDLE cr_handle,
 
 /* Accepts on an unconnected endpoint, or on the request's own (DAT_HANDLE_NULL). Success consumes
  * the handle; the outcome is DAT_CONNECTION_EVENT_ESTABLISHED or _ACCEPT_COMPLETION_ERROR; failure
- * has no effect at all. INVALID_PARAMETER, INVALID_STATE, INSUFFICIENT_RESOURCES. */
+ * has no effect, but for what dat_cr_accept(3) says of RDMA devices. INVALID_PARAMETER,
+ * INVALID_STATE, INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN DAT_API dat_cr_accept(IN DAT_CR_HANDLE cr_handle, IN DAT_EP_HANDLE ep_handle,
                                         IN DAT_COUNT private_data_size,
                                         IN const DAT_PVOID private_data);
@@ -73,7 +76,7 @@ extern DAT_RETURN DAT_API dat_cr_accept(IN DAT_CR_HANDLE cr_handle, IN DAT_EP_HA
 /* Rejects and consumes the request; the requester gets DAT_CONNECTION_EVENT_PEER_REJECTED. */
 extern DAT_RETURN DAT_API dat_cr_reject(IN DAT_CR_HANDLE cr_handle);
 
-/* Moves the request to another service point of the adapter and consumes the handle.
+/* Moves the request to another service point of the host and consumes the handle.
  * INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_cr_handoff(IN DAT_CR_HANDLE cr_handle, IN DAT_CONN_QUAL handoff);
 
@@ -120,7 +123,8 @@ extern DAT_RETURN DAT_API dat_ep_query(IN DAT_EP_HANDLE ep_handle,
                                        IN DAT_EP_PARAM_MASK ep_param_mask,
                                        OUT DAT_EP_PARAM* ep_param);
 
-/* Changes parameters where the state allows it. INVALID_PARAMETER, INVALID_STATE. */
+/* Changes parameters where the state allows it. INVALID_PARAMETER, INVALID_STATE,
+ * MODEL_NOT_SUPPORTED. */
 extern DAT_RETURN DAT_API dat_ep_modify(IN DAT_EP_HANDLE ep_handle,
                                         IN DAT_EP_PARAM_MASK ep_param_mask,
                                         IN const DAT_EP_PARAM* ep_param);
@@ -145,7 +149,7 @@ extern DAT_RETURN DAT_API dat_ep_dup_connect(IN DAT_EP_HANDLE ep_handle,
                                              IN DAT_QOS quality_of_service);
 
 /* Disconnects; graceful: after the posted requests, abrupt: at once. Ends with
- * DAT_CONNECTION_EVENT_DISCONNECTED. INVALID_STATE, INVALID_PARAMETER, INSUFFICIENT_RESOURCES. */
+ * DAT_CONNECTION_EVENT_DISCONNECTED. INVALID_STATE, INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_ep_disconnect(IN DAT_EP_HANDLE ep_handle,
                                             IN DAT_CLOSE_FLAGS disconnect_flags);
 
@@ -183,7 +187,8 @@ extern DAT_RETURN DAT_API dat_ep_post_send(IN DAT_EP_HANDLE ep_handle, IN DAT_CO
                                            IN DAT_DTO_COOKIE user_cookie,
                                            IN DAT_COMPLETION_FLAGS completion_flags);
 
-/* Posts a receive, in every state. Codes of dat_ep_post_send but INVALID_STATE. */
+/* Posts a receive, in every state. INVALID_STATE without a zone, or where a shared receive queue
+ * has the receives; INVALID_PARAMETER, LENGTH_ERROR. */
 extern DAT_RETURN DAT_API dat_ep_post_recv(IN DAT_EP_HANDLE ep_handle, IN DAT_COUNT num_segments,
                                            IN DAT_LMR_TRIPLET* local_iov,
                                            IN DAT_DTO_COOKIE user_cookie,
@@ -247,12 +252,13 @@ extern DAT_RETURN DAT_API dat_rmr_free(IN DAT_RMR_HANDLE rmr_handle);
 /* ==== Service points ==== */
 
 /* Listens on a qualifier; requests arrive as DAT_CONNECTION_REQUEST_EVENT. CONN_QUAL_IN_USE,
- * INSUFFICIENT_RESOURCES, INVALID_PARAMETER. */
+ * CONN_QUAL_UNAVAILABLE, INSUFFICIENT_RESOURCES, INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_psp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
                                          IN DAT_EVD_HANDLE evd_handle, IN DAT_PSP_FLAGS psp_flags,
                                          OUT DAT_PSP_HANDLE* psp_handle);
 
-/* Listens on a free qualifier, which it returns. CONN_QUAL_UNAVAILABLE; else as dat_psp_create. */
+/* Listens on a free qualifier, which it returns. CONN_QUAL_UNAVAILABLE,
+ * INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_psp_create_any(IN DAT_IA_HANDLE ia_handle,
                                              OUT DAT_CONN_QUAL* conn_qual,
                                              IN DAT_EVD_HANDLE evd_handle,
@@ -267,8 +273,8 @@ extern DAT_RETURN DAT_API dat_psp_query(IN DAT_PSP_HANDLE psp_handle,
 /* Stops listening; requests that have arrived stay valid. */
 extern DAT_RETURN DAT_API dat_psp_free(IN DAT_PSP_HANDLE psp_handle);
 
-/* Listens for one request, for one endpoint. CONN_QUAL_IN_USE, INVALID_STATE,
- * INSUFFICIENT_RESOURCES, INVALID_PARAMETER. */
+/* Listens for one request, for one endpoint. CONN_QUAL_IN_USE, CONN_QUAL_UNAVAILABLE,
+ * INVALID_STATE, INSUFFICIENT_RESOURCES, INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_rsp_create(IN DAT_IA_HANDLE ia_handle, IN DAT_CONN_QUAL conn_qual,
                                          IN DAT_EP_HANDLE ep_handle, IN DAT_EVD_HANDLE evd_handle,
                                          OUT DAT_RSP_HANDLE* rsp_handle);
@@ -313,7 +319,7 @@ extern DAT_RETURN DAT_API dat_srq_resize(IN DAT_SRQ_HANDLE srq_handle,
 /* Asks for one event when fewer receives are available. INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_srq_set_lw(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT low_watermark);
 
-/* Posts a receive; never blocks. Codes of dat_ep_post_recv. */
+/* Posts a receive; never blocks. INVALID_PARAMETER, LENGTH_ERROR. */
 extern DAT_RETURN DAT_API dat_srq_post_recv(IN DAT_SRQ_HANDLE srq_handle, IN DAT_COUNT num_segments,
                                             IN DAT_LMR_TRIPLET* local_iov,
                                             IN DAT_DTO_COOKIE user_cookie);

@@ -27,7 +27,7 @@ typedef void(DAT_API* DAT_PROVIDER_FINI_FUNC)(const DAT_PROVIDER_INFO* provider_
 extern DAT_RETURN DAT_API dat_registry_add_provider(IN const DAT_PROVIDER* provider,
                                                     IN const DAT_PROVIDER_INFO* provider_info);
 
-/* Forgets it. PROVIDER_IN_USE, INVALID_PARAMETER. */
+/* Forgets it. PROVIDER_NOT_FOUND, PROVIDER_IN_USE, INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_registry_remove_provider(IN const DAT_PROVIDER* provider,
                                                        IN const DAT_PROVIDER_INFO* provider_info);
 

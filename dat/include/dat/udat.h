@@ -82,7 +82,7 @@ typedef enum dat_evd_state {
   DAT_EVD_STATE_DISABLED = 0x02,
   DAT_EVD_STATE_WAITABLE = 0x04,
   DAT_EVD_STATE_UNWAITABLE = 0x08,
-  DAT_EVD_STATE_CONFIG_NOTIFY = 0x10, /* every event notifies */
+  DAT_EVD_STATE_CONFIG_NOTIFY = 0x10, /* the default mode, or that of UNSIGNALLED streams */
   DAT_EVD_STATE_CONFIG_SOLICITED = 0x20,
   DAT_EVD_STATE_CONFIG_THRESHOLD = 0x30
 } DAT_EVD_STATE;
@@ -268,7 +268,7 @@ extern DAT_RETURN DAT_API dat_cno_create(IN DAT_IA_HANDLE ia_handle,
                                          IN DAT_OS_WAIT_PROXY_AGENT agent,
                                          OUT DAT_CNO_HANDLE* cno_handle);
 
-/* Changes the agent; the new one is called once, at the next trigger. */
+/* Changes the agent; the new one is called once, at the next trigger. INVALID_STATE. */
 extern DAT_RETURN DAT_API dat_cno_modify_agent(IN DAT_CNO_HANDLE cno_handle,
                                                IN DAT_OS_WAIT_PROXY_AGENT agent);
 

@@ -27,7 +27,7 @@ typedef void(DAT_API* DAT_PROVIDER_FINI_FUNC)(const DAT_PROVIDER_INFO* provider_
 extern DAT_RETURN DAT_API dat_registry_add_provider(IN const DAT_PROVIDER* provider,
                                                     IN const DAT_PROVIDER_INFO* provider_info);
 
-/* Forgets it. PROVIDER_IN_USE, INVALID_PARAMETER. */
+/* Forgets it. PROVIDER_NOT_FOUND, PROVIDER_IN_USE, INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_registry_remove_provider(IN const DAT_PROVIDER* provider,
                                                        IN const DAT_PROVIDER_INFO* provider_info);
 
@@ -42,7 +42,7 @@ typedef enum dat_ha_relationship {
   DAT_HA_EXTENSION_BASE = 4
 } DAT_HA_RELATIONSHIP;
 
-/* Says whether two adapters can stand in for each other. */
+/* Says whether two adapters can stand in for each other. PROVIDER_NOT_FOUND. */
 extern DAT_RETURN DAT_API dat_registry_providers_related(IN const DAT_NAME_PTR provider,
                                                          IN const DAT_NAME_PTR related,
                                                          OUT DAT_HA_RELATIONSHIP* answer);
