@@ -21,7 +21,7 @@ enum class OpenWrite : uint8_t { kNone, kPlain, kWithImmediate };
 class Link {
  public:
   // Emits posted sends as far as there is room:
-  //   while (SendEntry* entry = pair->NextToEmit()) { ...; pair->Emitted(); }
+  //   while (SendEntry* entry = pair->NextToEmit()) { ...; pair->Emitted(completes); }
   // Stops where the wire is full, and goes on when it is called again: by each post, and by each
   // look at the pair (a poll, SoftQueuePair::Attend), behind Poll, while a send is not done. Pump
   // and Poll may throw std::bad_alloc: then the pair breaks.

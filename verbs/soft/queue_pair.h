@@ -5,8 +5,8 @@
 // what completes with which status, what is flushed. A wire moves bytes and tells the rest.
 //
 // Locks, in this order (a thread may skip, never go back):
-//   control_               state changes; never held during a sink call or a call of the link
-//                          other than Connect
+//   control_               state changes; held during Wire::Connect, Link::Start and what Tear asks
+//                          of the link, never during Link::Disconnect or a sink call
 //   inbound, send queue's  the PassLocks of the completion queues where receives (the home) and
 //                          sends complete; one after the other by address, or tried
 //   send_lock_             posting and emission

@@ -26,8 +26,8 @@ inline constexpr uint8_t kPending = 0xff;  // no Status yet
 struct alignas(64) SendEntry {
   uint64_t id;
   uint64_t remote_address;
-  // The wire's own (ring position, stream offset), except: a doomed request's Status
-  // (SoftQueuePair::kDoomed), and of a bind its WindowScope, as below.
+  // The wire's own (ring position, stream offset, number of an atomic), except: a doomed request's
+  // Status (SoftQueuePair::kDoomed), and of a bind its WindowScope, as below.
   uint64_t cookie;
   uint32_t length;  // sum of the segments
   Key remote_key;
@@ -47,7 +47,7 @@ struct alignas(64) ReceiveEntry {
   uint32_t length;    // of the message, when done
   uint32_t immediate;
   uint32_t segment_count;
-  Opcode opcode;  // kReceive, kReceiveWrite
+  Opcode opcode;  // kReceive, kReceiveWrite, kReceiveInvalidate
   Status status;
   bool has_immediate;
   bool solicited;
