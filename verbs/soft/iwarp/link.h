@@ -150,6 +150,9 @@ class IwarpLink final : public Link,
     return !answers_.empty() && answers_.front().offset != 0;
   }
   bool EmitRequest(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  // The request of a read or an atomic, of which `read` is kept until it is answered.
+  bool SendOnReadQueue(RdmapOpcode opcode, std::span<const uint8_t> fixed, const OutboundRead& read)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitRead(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAtomic(SoftQueuePair& pair, SendEntry& entry)
@@ -160,6 +163,10 @@ class IwarpLink final : public Link,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAnswer(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAtomicAnswer(SoftQueuePair& pair, const InboundRead& read)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  // The pair is breaking over the oldest answer: none is given any more, and the Terminate quotes
+  // its request. `ulpdu` is that request, with room for the header in front.
+  void RefuseOldestAnswer(const WireError& error, RdmapOpcode opcode, std::span<uint8_t> ulpdu)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool Flush() override;
   void EmitEmptyAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
@@ -202,6 +209,8 @@ class IwarpLink final : public Link,
   bool TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
                         std::span<const uint8_t> ulpdu);
   bool TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t> ulpdu);
+  // The answer to the program's oldest read or atomic has come whole.
+  void FinishOldestRead(SoftQueuePair& pair);
   bool TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payload);
   void AtEnd(SoftQueuePair& pair);
   void TellLeft();  // on the loop

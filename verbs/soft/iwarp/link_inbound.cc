@@ -516,13 +516,17 @@ bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
   entry->offset += size;
   if (!header.last) return true;
   if (entry->offset != entry->length) return Break(pair, kTaggedBounds, ulpdu);
+  FinishOldestRead(pair);
+  return true;
+}
+
+void IwarpLink::FinishOldestRead(SoftQueuePair& pair) {
   {
     SpinLockHolder hold(&transmit_lock_);
     reads_.erase(reads_.begin());
     EmitConfirmation(pair);
   }
   pair.FinishRead();
-  return true;
 }
 
 bool IwarpLink::TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t> ulpdu) {
@@ -544,12 +548,7 @@ bool IwarpLink::TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t>
   if (pair.PlaceRead(*entry, 0, sizeof original, copy) == Inbound::kBroken) {
     return Broken(kRdmapLocalCatastrophic, {});
   }
-  {
-    SpinLockHolder hold(&transmit_lock_);
-    reads_.erase(reads_.begin());
-    EmitConfirmation(pair);
-  }
-  pair.FinishRead();
+  FinishOldestRead(pair);
   return true;
 }
 

@@ -235,6 +235,14 @@ bool IwarpLink::EmitRequest(SoftQueuePair& pair) {
   return IsFetch(entry->opcode) ? EmitAtomic(pair, *entry) : EmitMessage(pair, *entry);
 }
 
+bool IwarpLink::SendOnReadQueue(RdmapOpcode opcode, std::span<const uint8_t> fixed,
+                                const OutboundRead& read) {
+  if (!SendControl(UntaggedHeader(opcode, read_sequence_, 0, /*last=*/true), fixed)) return false;
+  ++read_sequence_;
+  reads_.push_back(read);
+  return true;
+}
+
 bool IwarpLink::EmitRead(SoftQueuePair& pair, SendEntry& entry) {
   if (reads_.size() >= agreement_.ord) return false;
   ReadRequest request;
@@ -246,12 +254,7 @@ bool IwarpLink::EmitRead(SoftQueuePair& pair, SendEntry& entry) {
   request.source_offset = entry.remote_address;
   std::array<uint8_t, kReadRequestSize> fixed;
   EncodeReadRequest(request, fixed);
-  if (!SendControl(UntaggedHeader(RdmapOpcode::kReadRequest, read_sequence_, 0, /*last=*/true),
-                   fixed)) {
-    return false;
-  }
-  ++read_sequence_;
-  reads_.push_back({.user = true});
+  if (!SendOnReadQueue(RdmapOpcode::kReadRequest, fixed, {.user = true})) return false;
   pair.Emitted(SoftQueuePair::Completes::kLater);
   return true;
 }
@@ -276,12 +279,7 @@ bool IwarpLink::EmitAtomic(SoftQueuePair& pair, SendEntry& entry) {
   }
   std::array<uint8_t, kAtomicRequestSize> fixed;
   EncodeAtomicRequest(request, fixed);
-  if (!SendControl(UntaggedHeader(RdmapOpcode::kAtomicRequest, read_sequence_, 0, /*last=*/true),
-                   fixed)) {
-    return false;
-  }
-  ++read_sequence_;
-  reads_.push_back({.user = true});
+  if (!SendOnReadQueue(RdmapOpcode::kAtomicRequest, fixed, {.user = true})) return false;
   pair.Emitted(SoftQueuePair::Completes::kLater);
   return true;
 }
@@ -301,13 +299,7 @@ bool IwarpLink::EmitSilentRead(uint32_t confirms, const std::optional<Confirmati
   }
   std::array<uint8_t, kReadRequestSize> fixed;
   EncodeReadRequest(request, fixed);
-  if (!SendControl(UntaggedHeader(RdmapOpcode::kReadRequest, read_sequence_, 0, /*last=*/true),
-                   fixed)) {
-    return false;
-  }
-  ++read_sequence_;
-  reads_.push_back({.confirms = confirms});
-  return true;
+  return SendOnReadQueue(RdmapOpcode::kReadRequest, fixed, {.confirms = confirms});
 }
 
 // One read confirms all requests that wait for it: with few reads allowed, they share.
@@ -388,6 +380,13 @@ void IwarpLink::EmitEmptyAnswers() {
   }
 }
 
+void IwarpLink::RefuseOldestAnswer(const WireError& error, RdmapOpcode opcode,
+                                   std::span<uint8_t> ulpdu) {
+  EncodeDdpHeader(UntaggedHeader(opcode, answers_.front().sequence, 0, /*last=*/true), ulpdu);
+  PrepareTerminate(error, ulpdu);
+  answers_.clear();
+}
+
 // Returns whether something was sent.
 bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
   if (answers_.empty() || request_open_) return false;
@@ -402,12 +401,9 @@ bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
   const unsigned char* memory;
   if (pair.CheckRead(request.source_stag, from, most, &memory) != Inbound::kOk) {
     // It was readable when it was asked for: the region was deregistered meanwhile.
-    DdpHeader header = UntaggedHeader(RdmapOpcode::kReadRequest, read.sequence, 0, true);
     std::array<uint8_t, kDdpUntaggedSize + kReadRequestSize> ulpdu;
-    EncodeDdpHeader(header, ulpdu);
     EncodeReadRequest(request, std::span(ulpdu).subspan<kDdpUntaggedSize, kReadRequestSize>());
-    PrepareTerminate(kReadInvalidStag, ulpdu);
-    answers_.clear();
+    RefuseOldestAnswer(kReadInvalidStag, RdmapOpcode::kReadRequest, ulpdu);
     return false;
   }
   // The program may go on writing to memory that a peer reads; the CRC must be that of the bytes
@@ -446,10 +442,9 @@ bool IwarpLink::EmitAtomicAnswer(SoftQueuePair& pair, const InboundRead& read) {
   if (pair.UpdateAtomic(request.stag, request.address, &original,
                         [&](uint64_t old) { return ApplyAtomic(request, old); }) != Inbound::kOk) {
     std::array<uint8_t, kDdpUntaggedSize + kAtomicRequestSize> ulpdu;
-    EncodeDdpHeader(UntaggedHeader(RdmapOpcode::kAtomicRequest, read.sequence, 0, true), ulpdu);
     EncodeAtomicRequest(request, std::span(ulpdu).subspan<kDdpUntaggedSize, kAtomicRequestSize>());
-    PrepareTerminate(request.address % 8 == 0 ? kReadInvalidStag : kCatastrophicStream, ulpdu);
-    answers_.clear();
+    RefuseOldestAnswer(request.address % 8 == 0 ? kReadInvalidStag : kCatastrophicStream,
+                       RdmapOpcode::kAtomicRequest, ulpdu);
     return false;
   }
   std::array<uint8_t, kAtomicResponseSize> fixed;
