@@ -365,9 +365,8 @@ Damage SoftQueuePair::BreakOff(OpenWrite open, Status verdict_for_peer) {
       verdict_for_peer != Status::kSuccess && verdict_for_peer != Status::kTransport;
   const uint64_t position = receives_.done.load();
   if (open == OpenWrite::kWithImmediate && !refusal && position != receives_.posted.load()) {
-    SetFailed(receives_.at(position), Opcode::kReceiveWrite,
-              write_refused_ ? Status::kRemoteAccess : Status::kTransport);
-    receives_.done.store(position + 1);
+    CompleteReceive(position, Opcode::kReceiveWrite,
+                    write_refused_ ? Status::kRemoteAccess : Status::kTransport);
     return Damage::kNone;
   }
   const bool cut = open == OpenWrite::kPlain && !write_refused_;
@@ -425,7 +424,7 @@ void SoftQueuePair::FlushQueues(Status oldest) {
 
   const uint64_t last = receives_.posted.load();
   for (uint64_t n = receives_.done.load(); n != last; n++) {
-    SetFailed(receives_.at(n), Opcode::kReceive, Status::kFlushed);
+    SetFlushed(receives_.at(n));
   }
   receives_.done.store(last);
   message_ = Message::kNone;

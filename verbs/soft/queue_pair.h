@@ -366,7 +366,10 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   bool MakeRoom(WorkQueue<Entry>& queue, size_t segments);
   Inbound NoReceiveHere();
   Inbound RefuseReceive(Status status);
-  void FillReceived(uint64_t position, uint32_t length, const Trailer& trailer);
+  // Fills the receive at `position`, the first that is not done, and shows it to polls. One that
+  // fails has neither length nor trailer.
+  void CompleteReceive(uint64_t position, Opcode opcode, Status status, uint32_t length = 0,
+                       const Trailer& trailer = {});
   Inbound FinishSpecial(Message message, uint32_t length, const Trailer& trailer);
   Inbound RefuseWrite(bool has_immediate);
   bool Check(const Segment& segment, uint64_t offset, uint32_t n, uint32_t access) const {

@@ -67,9 +67,7 @@ Inbound SoftQueuePair::NoReceiveHere() {
 
 // The receive fails, and with kDrop it alone: the rest of its message is passed over.
 Inbound SoftQueuePair::RefuseReceive(Status status) {
-  const uint64_t position = receives_.done.load(std::memory_order_relaxed);
-  SetFailed(receives_.at(position), Opcode::kReceive, status);
-  receives_.done.store(position + 1, std::memory_order_release);
+  CompleteReceive(receives_.done.load(std::memory_order_relaxed), Opcode::kReceive, status);
   if (no_receive_ == NoReceive::kDrop) {
     message_ = Message::kDiscarding;
     return Inbound::kDropped;
@@ -82,15 +80,9 @@ Inbound SoftQueuePair::FinishSpecial(Message message, uint32_t length, const Tra
   opening_ = Message::kOpen;
   if (message == Message::kNone) return Break(Status::kTransport);  // no receive is open
   if (message != Message::kInvalidating) return Inbound::kDropped;
-  const uint64_t position = receives_.done.load(std::memory_order_relaxed);
-  ReceiveEntry& entry = receives_.at(position);
-  entry.length = length;
-  entry.immediate = invalidated_;
-  entry.has_immediate = false;
-  entry.solicited = trailer.solicited;
-  entry.opcode = Opcode::kReceiveInvalidate;
-  entry.status = Status::kSuccess;
-  receives_.done.store(position + 1, std::memory_order_release);
+  CompleteReceive(receives_.done.load(std::memory_order_relaxed), Opcode::kReceiveInvalidate,
+                  Status::kSuccess, length,
+                  Trailer{.immediate = invalidated_, .solicited = trailer.solicited});
   return Inbound::kOk;
 }
 
@@ -138,15 +130,11 @@ Inbound SoftQueuePair::ReceiveWritten(uint32_t length, const Trailer& trailer, b
   if (start == Inbound::kHeld || start == Inbound::kBroken) return start;
   message_ = Message::kNone;
   if (start == Inbound::kDropped) return start;
-  const uint64_t position = receives_.done.load(std::memory_order_relaxed);
-  ReceiveEntry& entry = receives_.at(position);
-  entry.length = refused ? 0 : length;
-  entry.immediate = trailer.immediate;
-  entry.has_immediate = !trailer.cut;
-  entry.solicited = trailer.solicited;
-  entry.opcode = Opcode::kReceiveWrite;
-  entry.status = refused ? Status::kRemoteAccess : Status::kSuccess;
-  receives_.done.store(position + 1, std::memory_order_release);
+  CompleteReceive(receives_.done.load(std::memory_order_relaxed), Opcode::kReceiveWrite,
+                  refused ? Status::kRemoteAccess : Status::kSuccess, refused ? 0 : length,
+                  Trailer{.immediate = trailer.immediate,
+                          .has_immediate = !trailer.cut,
+                          .solicited = trailer.solicited});
   return Inbound::kOk;
 }
 

@@ -129,19 +129,20 @@ inline bool SoftQueuePair::ReceiveWhole(uint32_t length, bool solicited, Copy&& 
     return false;
   }
   copy(reinterpret_cast<unsigned char*>(entry.first.address));
-  FillReceived(position, length, Trailer{.solicited = solicited});
+  CompleteReceive(position, Opcode::kReceive, Status::kSuccess, length,
+                  Trailer{.solicited = solicited});
   return true;
 }
 
-inline void SoftQueuePair::FillReceived(uint64_t position, uint32_t length,
-                                        const Trailer& trailer) {
+inline void SoftQueuePair::CompleteReceive(uint64_t position, Opcode opcode, Status status,
+                                           uint32_t length, const Trailer& trailer) {
   ReceiveEntry& entry = receives_.at(position);
   entry.length = length;
   entry.immediate = trailer.immediate;
   entry.has_immediate = trailer.has_immediate;
   entry.solicited = trailer.solicited;
-  entry.opcode = Opcode::kReceive;
-  entry.status = Status::kSuccess;
+  entry.opcode = opcode;
+  entry.status = status;
   receives_.done.store(position + 1, std::memory_order_release);
 }
 
@@ -150,7 +151,8 @@ inline Inbound SoftQueuePair::FinishReceive(uint32_t length, const Trailer& trai
   message_ = Message::kNone;
   if (message != Message::kOpen) [[unlikely]]
     return FinishSpecial(message, length, trailer);
-  FillReceived(receives_.done.load(std::memory_order_relaxed), length, trailer);
+  CompleteReceive(receives_.done.load(std::memory_order_relaxed), Opcode::kReceive,
+                  Status::kSuccess, length, trailer);
   return Inbound::kOk;
 }
 

@@ -315,7 +315,7 @@ PostResult SoftQueuePair::PostReceiveInError(const ReceiveRequest& request) {
       const uint64_t n = receives_.posted.load(std::memory_order_relaxed);
       if (!FillReceive(n, request)) return PostResult::kQueueFull;
       const bool flushed = state_.load(std::memory_order_relaxed) == State::kError;
-      if (flushed) SetFailed(receives_.at(n), Opcode::kReceive, Status::kFlushed);
+      if (flushed) SetFlushed(receives_.at(n));
       receives_.posted.store(n + 1, std::memory_order_release);
       if (flushed) receives_.done.store(n + 1, std::memory_order_release);
     }

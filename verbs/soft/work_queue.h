@@ -73,11 +73,11 @@ constexpr bool IsFetch(Opcode opcode) {
          opcode == Opcode::kFetchAndAdd;
 }
 
-inline void SetFailed(ReceiveEntry& entry, Opcode opcode, Status status) {
+inline void SetFlushed(ReceiveEntry& entry) {
   entry.length = 0;
   entry.has_immediate = entry.solicited = false;
-  entry.opcode = opcode;
-  entry.status = status;
+  entry.opcode = Opcode::kReceive;
+  entry.status = Status::kFlushed;
 }
 
 inline void SetStatus(SendEntry& entry, Status status) {
