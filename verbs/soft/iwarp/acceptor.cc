@@ -158,13 +158,13 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
 
   void Complete(Place place) {
     if (place->parser->frame().markers) return Reject(place);
-    Arrival arrival{std::move(place->socket), std::move(place->parser)};
-    loop_.Unwatch(arrival.socket.get());
+    ReceivedRequest request{std::move(place->socket), std::move(place->parser)};
+    loop_.Unwatch(request.socket.get());
     Erase(place);
     // The handler may destroy the acceptor.
     const auto self = shared_from_this();
     const Handler handler = handler_;
-    if (!stopped_) handler(std::move(arrival));
+    if (!stopped_) handler(std::move(request));
   }
 
   void Reject(Place place) {

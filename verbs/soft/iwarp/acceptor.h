@@ -20,7 +20,7 @@
 namespace viaduct::verbs::iwarp {
 
 // A connection whose request frame has been read; nothing behind it has. The socket is not watched.
-struct Arrival {
+struct ReceivedRequest {
   Socket socket;
   std::unique_ptr<MpaParser> request;  // kComplete, without markers
 };
@@ -40,7 +40,7 @@ struct AcceptorOptions {
 // the connection that they came on, and nothing else.
 class Acceptor {
  public:
-  using Handler = std::function<void(Arrival)>;
+  using Handler = std::function<void(ReceivedRequest)>;
 
   // Binds `port` (0: one that is free on all) on the first address and on those of the others that
   // this host has. `handler` runs on the loop, from Start on. The errors are those of ListenOn. Any

@@ -27,9 +27,9 @@ class AcceptorTest : public testing::Test {
  protected:
   void Listen(const AcceptorOptions& options = {}) {
     const Address addresses[] = {Localhost()};
-    auto acceptor = Acceptor::Open(loop_, addresses, 0, options, [this](Arrival arrival) {
+    auto acceptor = Acceptor::Open(loop_, addresses, 0, options, [this](ReceivedRequest received) {
       std::lock_guard lock(mutex_);
-      arrivals_.push_back(std::move(arrival));
+      requests_.push_back(std::move(received));
       changed_.notify_all();
     });
     ASSERT_TRUE(acceptor.ok()) << acceptor.status();
@@ -37,25 +37,25 @@ class AcceptorTest : public testing::Test {
     acceptor_->Start();
   }
 
-  std::optional<Arrival> NextArrival() {
+  std::optional<ReceivedRequest> NextRequest() {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, std::chrono::seconds(10), [this] { return !arrivals_.empty(); })) {
+    if (!changed_.wait_for(lock, std::chrono::seconds(10), [this] { return !requests_.empty(); })) {
       return std::nullopt;
     }
-    Arrival arrival = std::move(arrivals_.front());
-    arrivals_.pop_front();
-    return arrival;
+    ReceivedRequest received = std::move(requests_.front());
+    requests_.pop_front();
+    return received;
   }
 
-  size_t arrival_count() {
+  size_t request_count() {
     std::lock_guard lock(mutex_);
-    return arrivals_.size();
+    return requests_.size();
   }
 
   EventLoop& loop_ = **ControlThread::Get();
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Arrival> arrivals_;
+  std::deque<ReceivedRequest> requests_;
   std::unique_ptr<Acceptor> acceptor_;
 };
 
@@ -63,11 +63,11 @@ TEST_F(AcceptorTest, TakesARequestAndNoByteMore) {
   Listen();
   TestPeer peer = TestPeer::Dial(acceptor_->port());
   peer.SendHex(std::string(kRequest) + "50 02 0008 8010 c008 68692121" + "000e");
-  std::optional<Arrival> arrival = NextArrival();
-  ASSERT_TRUE(arrival.has_value());
-  EXPECT_EQ(ToHex(arrival->request->frame().private_data), "68692121");
+  std::optional<ReceivedRequest> received = NextRequest();
+  ASSERT_TRUE(received.has_value());
+  EXPECT_EQ(ToHex(received->request->frame().private_data), "68692121");
   uint8_t rest[8];
-  EXPECT_EQ(recv(arrival->socket.get(), rest, sizeof(rest), 0), 2);
+  EXPECT_EQ(recv(received->socket.get(), rest, sizeof(rest), 0), 2);
 }
 
 // iWARP checklist 6.
@@ -75,9 +75,9 @@ TEST_F(AcceptorTest, RequestByteByByte) {
   Listen();
   TestPeer peer = TestPeer::Dial(acceptor_->port());
   peer.SendBytewise(FromHex(std::string(kRequest) + "40 01 0004 cafebabe"));
-  std::optional<Arrival> arrival = NextArrival();
-  ASSERT_TRUE(arrival.has_value());
-  EXPECT_EQ(ToHex(arrival->request->frame().private_data), "cafebabe");
+  std::optional<ReceivedRequest> received = NextRequest();
+  ASSERT_TRUE(received.has_value());
+  EXPECT_EQ(ToHex(received->request->frame().private_data), "cafebabe");
 }
 
 // Checklist 3, 4, 7: closed without a word, and the next connection is served.
@@ -95,8 +95,8 @@ TEST_F(AcceptorTest, GarbageEndsItsOwnConnectionOnly) {
   }
   TestPeer peer = TestPeer::Dial(acceptor_->port());
   peer.SendHex(std::string(kRequest) + "40010000");
-  EXPECT_TRUE(NextArrival().has_value());
-  EXPECT_EQ(arrival_count(), 0u);
+  EXPECT_TRUE(NextRequest().has_value());
+  EXPECT_EQ(request_count(), 0u);
 }
 
 // Checklist 8, 10: the protocol's own answer, with the word present.
@@ -139,7 +139,7 @@ TEST_F(AcceptorTest, SilentClientsAreDropped) {
   slow.SendHex("4d50");
   EXPECT_FALSE(silent.ReceiveEnd().timed_out);
   EXPECT_FALSE(slow.ReceiveEnd().timed_out);
-  EXPECT_EQ(arrival_count(), 0u);
+  EXPECT_EQ(request_count(), 0u);
 }
 
 TEST_F(AcceptorTest, TheOldestHalfOpenConnectionGivesWay) {
@@ -149,7 +149,7 @@ TEST_F(AcceptorTest, TheOldestHalfOpenConnectionGivesWay) {
   EXPECT_FALSE(peers[0].ReceiveEnd().timed_out);
   for (int i = 1; i < 5; ++i) {
     peers[i].SendHex(std::string(kRequest) + "40010000");
-    EXPECT_TRUE(NextArrival().has_value());
+    EXPECT_TRUE(NextRequest().has_value());
   }
 }
 
@@ -159,7 +159,7 @@ TEST_F(AcceptorTest, ABurstWaitsForRoom) {
   for (int i = 0; i < 40; ++i) peers.push_back(TestPeer::Dial(acceptor_->port()));
   for (TestPeer& peer : peers) {
     peer.SendHex(std::string(kRequest) + "40010000");
-    EXPECT_TRUE(NextArrival().has_value());
+    EXPECT_TRUE(NextRequest().has_value());
   }
 }
 
@@ -167,17 +167,17 @@ TEST_F(AcceptorTest, ABurstWaitsForRoom) {
 TEST_F(AcceptorTest, PortTaken) {
   Listen();
   const Address addresses[] = {Localhost()};
-  auto second = Acceptor::Open(loop_, addresses, acceptor_->port(), {}, [](Arrival) {});
+  auto second = Acceptor::Open(loop_, addresses, acceptor_->port(), {}, [](ReceivedRequest) {});
   EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();
   const uint16_t port = acceptor_->port();
   acceptor_.reset();
-  second = Acceptor::Open(loop_, addresses, port, {}, [](Arrival) {});
+  second = Acceptor::Open(loop_, addresses, port, {}, [](ReceivedRequest) {});
   EXPECT_TRUE(second.ok()) << second.status();
 }
 
 TEST_F(AcceptorTest, NotAnAddressOfThisHost) {
   const Address addresses[] = {*Address::Parse("203.0.113.7")};
-  auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [](Arrival) {});
+  auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [](ReceivedRequest) {});
   EXPECT_TRUE(absl::IsInvalidArgument(acceptor.status())) << acceptor.status();
 }
 
@@ -185,10 +185,10 @@ TEST_F(AcceptorTest, NotAnAddressOfThisHost) {
 TEST_F(AcceptorTest, OnlyTheFirstAddressMustBeOfThisHost) {
   const Address strange = *Address::Parse("203.0.113.7");
   const Address addresses[] = {strange, Localhost()};
-  auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [](Arrival) {});
+  auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [](ReceivedRequest) {});
   EXPECT_TRUE(absl::IsInvalidArgument(acceptor.status())) << acceptor.status();
   const Address turned[] = {Localhost(), strange};
-  acceptor = Acceptor::Open(loop_, turned, 0, {}, [](Arrival) {});
+  acceptor = Acceptor::Open(loop_, turned, 0, {}, [](ReceivedRequest) {});
   ASSERT_TRUE(acceptor.ok()) << acceptor.status();
   TestPeer::Dial((*acceptor)->port());
 }
@@ -203,12 +203,12 @@ TEST_F(AcceptorTest, DestructionClosesWhatIsHalfOpen) {
 
 TEST_F(AcceptorTest, SeveralAddressesShareAPort) {
   const Address addresses[] = {Localhost(), *Address::Parse("127.0.0.2")};
-  auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [](Arrival) {});
+  auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [](ReceivedRequest) {});
   ASSERT_TRUE(acceptor.ok()) << acceptor.status();
   for (const Address& address : addresses) {
     const Address one[] = {address};
     EXPECT_TRUE(absl::IsAlreadyExists(
-        Acceptor::Open(loop_, one, (*acceptor)->port(), {}, [](Arrival) {}).status()));
+        Acceptor::Open(loop_, one, (*acceptor)->port(), {}, [](ReceivedRequest) {}).status()));
   }
 }
 

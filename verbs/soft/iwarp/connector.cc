@@ -31,8 +31,8 @@ bool BindsSource(const Address& from, const Address& to) {
 
 // The socket met itself: with a port chosen out of the range that listeners use, TCP can connect
 // an end to itself.
-bool IsItself(int fd, const Endpoint& peer) {
-  const Endpoint local = LocalEnd(fd);
+bool IsItself(int fd, const SocketName& peer) {
+  const SocketName local = LocalEnd(fd);
   return local.port == peer.port && local.address == peer.address;
 }
 
@@ -147,14 +147,14 @@ void Connector::OnEvent(uint32_t events) {
   if (connected_) return OnReply();
   const int error = SocketError(socket_.get());
   if (error != 0) return OnSocketError(error);
-  const Endpoint peer = PeerEnd(socket_.get());
+  const SocketName peer = PeerEnd(socket_.get());
   if (peer.port != 0) return OnConnected(peer);
   // Neither yet: before Linux 6.10 an ICMP error of IPv4 wakes who waits a moment before it is the
   // socket's (ip_icmp_error in tcp_v4_err), and the next event has it. But closed is closed.
   if (events & EPOLLHUP) OnSocketError(ECONNABORTED);
 }
 
-void Connector::OnConnected(const Endpoint& peer) {
+void Connector::OnConnected(const SocketName& peer) {
   Log(LogLevel::kDebug, "iwarp: connecting to ", to_.ToString(), " port ", options_.port,
       ": heard");
   if (timer_ != 0) loop_.Cancel(std::exchange(timer_, 0));
@@ -162,7 +162,9 @@ void Connector::OnConnected(const Endpoint& peer) {
   heard_ = true;
   Report();
   if (IsItself(socket_.get(), peer)) return Finish({});
-  if (options_.leaves && options_.leaves()) return Finish({.outcome = Outcome::kLeft});
+  if (options_.served_nearer && options_.served_nearer()) {
+    return Finish({.outcome = Outcome::kServedNearer});
+  }
   request_ = MakeRequest(options_.wish, enhanced_);
   request_.private_data = options_.private_data;
   reply_ = std::make_unique<MpaParser>(MpaKind::kReply);

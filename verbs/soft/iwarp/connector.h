@@ -27,9 +27,9 @@ struct ConnectorOptions {
   Nanos silence = 10'000'000'000;     // SetConnectionOptions; a peer that was heard, dialled again
   // Called on the loop when the source port is known and when the peer's host was heard.
   std::function<void(uint16_t local_port, bool heard)> on_progress = {};
-  // Asked on the loop when somebody has answered and nothing was said to him: he is to be reached
-  // another way.
-  std::function<bool()> leaves = {};
+  // Asked on the loop when somebody has answered and nothing was said to the peer: is it to be
+  // reached another way?
+  std::function<bool()> served_nearer = {};
 };
 
 // One attempt. Lives until it is cancelled or has answered, whichever reference goes first. There
@@ -45,7 +45,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
     kNobody,
     kUnreachable,
     kNoResources,
-    kLeft,  // ConnectorOptions::leaves
+    kServedNearer,  // as ConnectorOptions::served_nearer said
   };
   // `socket` (kConnected) is not watched and nothing behind the reply was taken from it. `reply`
   // (kConnected, kRejected) holds the peer's private data.
@@ -72,7 +72,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   // Again, with a socket that has not been used.
   void Redial();
   void OnEvent(uint32_t events);
-  void OnConnected(const Endpoint& peer);
+  void OnConnected(const SocketName& peer);
   void OnReply();
   void OnSocketError(int error);
   void Report();

@@ -27,7 +27,7 @@ void Await(const Clock& clock, Deadline deadline, Waits waits) {
 bool AnyOutstanding() {
   bool any = false;
   Socket::ForEach([&any](int fd) {
-    if (!DebtOf(fd).outstanding) return;
+    if (!UnacknowledgedOf(fd).outstanding) return;
     any = true;
     char bytes[16384];
     (void)recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);

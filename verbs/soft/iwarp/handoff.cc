@@ -46,7 +46,7 @@ bool IsConnectedTcp(int fd) {
 }  // namespace
 
 // Lives on the loop; what watches its sockets keeps it alive until Stop.
-class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core> {
+class HandOffListener::Core : public std::enable_shared_from_this<HandOffListener::Core> {
  public:
   Core(EventLoop& loop, Socket socket, Nanos silence, Ask ask, Take take)
       : loop_(loop),
@@ -136,7 +136,7 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
       return false;
     }
     std::vector<uint8_t> note(datagram.bytes.begin() + kMagic.size(), datagram.bytes.end());
-    const Ask ask = ask_;  // it may destroy the door, and the visitor with it
+    const Ask ask = ask_;  // it may destroy the listener, and the visitor with it
     bool taken = ask(note);
     if (stopped_) return false;
     // Whoever gives it lets go of it, and what finds no descriptor here is gone.
@@ -165,8 +165,8 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
     setsockopt(given.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     Socket socket(GivenFd(MoveHigh(given.Release())));
     SetConnectionOptions(socket.get(), silence_);
-    const Take take = take_;  // it may destroy the door
-    if (!stopped_) take(Arrival{std::move(socket), std::move(request)}, std::move(note));
+    const Take take = take_;  // it may destroy the listener
+    if (!stopped_) take(ReceivedRequest{std::move(socket), std::move(request)}, std::move(note));
   }
 
   void Drop(int fd) {
@@ -187,25 +187,26 @@ class HandOffDoor::Core : public std::enable_shared_from_this<HandOffDoor::Core>
   std::unordered_map<int, Visitor> visitors_;
 };
 
-absl::StatusOr<std::unique_ptr<HandOffDoor>> HandOffDoor::Open(EventLoop& loop, uint16_t port,
-                                                               Nanos silence, Ask ask, Take take) {
+absl::StatusOr<std::unique_ptr<HandOffListener>> HandOffListener::Open(EventLoop& loop,
+                                                                       uint16_t port, Nanos silence,
+                                                                       Ask ask, Take take) {
   absl::StatusOr<ListeningFd> listening = ListenAt(kService, port);
   if (!listening.ok()) return listening.status();
   auto core = std::make_shared<Core>(loop, Socket(*std::move(listening)), silence, std::move(ask),
                                      std::move(take));
   // Before it is watched: the loop keeps the core from there until it is stopped.
-  std::unique_ptr<HandOffDoor> door(new HandOffDoor(core));
+  std::unique_ptr<HandOffListener> listener(new HandOffListener(core));
   absl::Status watched = core->Watch();
   if (!watched.ok()) return watched;
-  return door;
+  return listener;
 }
 
-void HandOffDoor::Start() {
+void HandOffListener::Start() {
   started_ = true;
   core_->Start();
 }
 
-HandOffDoor::~HandOffDoor() {
+HandOffListener::~HandOffListener() {
   if (!started_) {
     core_->Stop();
   } else {
@@ -213,9 +214,9 @@ HandOffDoor::~HandOffDoor() {
   }
 }
 
-bool HasDoor(uint16_t port) { return IsServedAt(kService, port); }
+bool HasHandOffListener(uint16_t port) { return IsServedAt(kService, port); }
 
-absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note, Deadline deadline) {
+absl::StatusOr<Socket> AskToTake(uint16_t port, std::span<const uint8_t> note, Deadline deadline) {
   pid_t pid;
   absl::StatusOr<ChannelFd> dialled = DialTo(kService, port, &pid);
   if (!dialled.ok()) return dialled.status();
@@ -234,7 +235,7 @@ absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note, D
 
 absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, Deadline deadline,
                       const MpaParser& request, const Socket& socket) {
-  const absl::StatusOr<Socket> channel = AskAtDoor(port, note, deadline);
+  const absl::StatusOr<Socket> channel = AskToTake(port, note, deadline);
   if (!channel.ok()) return channel.status();
   if (!SendDatagram(channel->get(), request.bytes(), {socket.get()})) {
     return absl::NotFoundError("nobody there takes the request any more");

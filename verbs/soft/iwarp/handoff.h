@@ -20,39 +20,39 @@
 namespace viaduct::verbs::iwarp {
 
 // Where others hand requests in. Both functions run on the loop.
-class HandOffDoor {
+class HandOffListener {
  public:
   // Would a request with this note be taken?
   using Ask = std::function<bool(std::span<const uint8_t> note)>;
-  using Take = std::function<void(Arrival arrival, std::vector<uint8_t> note)>;
+  using Take = std::function<void(ReceivedRequest received, std::vector<uint8_t> note)>;
 
-  // Shut until Start. AlreadyExists: a process of this user has the port's door. ResourceExhausted.
-  // Any thread.
-  static absl::StatusOr<std::unique_ptr<HandOffDoor>> Open(EventLoop& loop, uint16_t port,
-                                                           Nanos silence, Ask ask, Take take);
+  // Takes nothing until Start. AlreadyExists: a process of this user listens there.
+  // ResourceExhausted. Any thread.
+  static absl::StatusOr<std::unique_ptr<HandOffListener>> Open(EventLoop& loop, uint16_t port,
+                                                               Nanos silence, Ask ask, Take take);
   void Start();
   // Neither is called any more; off the loop this waits for a call in progress, unless it was never
   // started.
-  ~HandOffDoor();
-  HandOffDoor(const HandOffDoor&) = delete;
-  HandOffDoor& operator=(const HandOffDoor&) = delete;
+  ~HandOffListener();
+  HandOffListener(const HandOffListener&) = delete;
+  HandOffListener& operator=(const HandOffListener&) = delete;
 
  private:
   class Core;
-  explicit HandOffDoor(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  explicit HandOffListener(std::shared_ptr<Core> core) : core_(std::move(core)) {}
   const std::shared_ptr<Core> core_;
   bool started_ = false;
 };
 
-// Is there a door at that port?
-bool HasDoor(uint16_t port);
+// Does a process of this user listen there?
+bool HasHandOffListener(uint16_t port);
 
-// Asks the process at the door of `port` whether it takes a request with this note, which may
+// Asks the process that listens at `port` whether it takes a request with this note, which may
 // follow on the result. NotFound: nobody there, nobody who takes it, or no answer until `deadline`;
 // Unavailable and ResourceExhausted as DialTo. Blocks; not on the loop.
-absl::StatusOr<Socket> AskAtDoor(uint16_t port, std::span<const uint8_t> note, Deadline deadline);
+absl::StatusOr<Socket> AskToTake(uint16_t port, std::span<const uint8_t> note, Deadline deadline);
 
-// Asks and, if the request is taken, gives it: the caller then closes its socket. As AskAtDoor.
+// Asks and, if the request is taken, gives it: the caller then closes its socket. As AskToTake.
 absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, Deadline deadline,
                       const MpaParser& request, const Socket& socket);
 

@@ -30,8 +30,8 @@ namespace {
 constexpr char kService[] = "viaduct-iwarp";
 constexpr char kRequest[] = "4d504120494420526571204672616d65 40010003 616263";
 
-// A port whose door, and that of the next one, are this process's: nothing of the library listens
-// below 1024, and another run of this test has others.
+// A port whose listener, and that of the next one, are this process's: nothing of the library
+// listens below 1024, and another run of this test has others.
 uint16_t Port() {
   static std::optional<NameClaim> claim;
   static const uint16_t port = [] {
@@ -72,26 +72,26 @@ class FewDescriptors {
 class HandOffTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto door = HandOffDoor::Open(
+    auto listener = HandOffListener::Open(
         loop_, Port(), 10'000'000'000,
         [this](std::span<const uint8_t> note) {
-          if (!note.empty() && note[0] == 'd') door_.reset();
+          if (!note.empty() && note[0] == 'd') hand_off_.reset();
           return !note.empty() && note[0] != 'n';
         },
-        [this](Arrival arrival, std::vector<uint8_t> note) {
+        [this](ReceivedRequest received, std::vector<uint8_t> note) {
           std::lock_guard lock(mutex_);
-          arrival_ = std::move(arrival);
+          handed_ = std::move(received);
           note_ = std::string(note.begin(), note.end());
           changed_.notify_all();
         });
-    ASSERT_TRUE(door.ok()) << door.status();
-    door_ = *std::move(door);
-    door_->Start();
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    hand_off_ = *std::move(listener);
+    hand_off_->Start();
     // A request that has arrived.
     const Address addresses[] = {*Address::Parse("127.0.0.1")};
-    auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [this](Arrival arrival) {
+    auto acceptor = Acceptor::Open(loop_, addresses, 0, {}, [this](ReceivedRequest received) {
       std::lock_guard lock(mutex_);
-      request_ = std::move(arrival);
+      request_ = std::move(received);
       changed_.notify_all();
     });
     ASSERT_TRUE(acceptor.ok()) << acceptor.status();
@@ -102,15 +102,15 @@ class HandOffTest : public testing::Test {
     ASSERT_TRUE(Comes(&request_));
   }
 
-  bool Comes(std::optional<Arrival>* what) {
+  bool Comes(std::optional<ReceivedRequest>* what) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(10), [=] { return what->has_value(); });
   }
-  // Everything that came to the door so far has been dealt with.
+  // Everything that came to the listener so far has been dealt with.
   bool Took() {
     loop_.Drain();
     std::lock_guard lock(mutex_);
-    return arrival_.has_value();
+    return handed_.has_value();
   }
   Deadline Soon() const { return Deadline::After(loop_, 10'000'000'000); }
   absl::Status HandOverWith(const std::string& note) {
@@ -141,7 +141,7 @@ class HandOffTest : public testing::Test {
     }
     EXPECT_EQ(sendmsg(channel.get(), &header, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  // What the door says, or nothing when it closes.
+  // What the listener says, or nothing when it closes.
   std::string Hear(const ChannelFd& channel) const {
     char bytes[16];
     if (!AwaitInput(channel.get(), Soon())) return "silence";
@@ -156,29 +156,29 @@ class HandOffTest : public testing::Test {
   EventLoop& loop_ = **ControlThread::Get();
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<Arrival> request_, arrival_;
+  std::optional<ReceivedRequest> request_, handed_;
   std::string note_;
-  std::unique_ptr<HandOffDoor> door_;
+  std::unique_ptr<HandOffListener> hand_off_;
   std::unique_ptr<Acceptor> acceptor_;
   std::optional<TestPeer> requester_;
 };
 
 TEST_F(HandOffTest, SocketAndFrameMove) {
   ASSERT_TRUE(HandOverWith("yes").ok());
-  ASSERT_TRUE(Comes(&arrival_));
+  ASSERT_TRUE(Comes(&handed_));
   EXPECT_EQ(note_, "yes");
-  const std::span<const uint8_t> data = arrival_->request->frame().private_data;
+  const std::span<const uint8_t> data = handed_->request->frame().private_data;
   EXPECT_EQ(std::string(data.begin(), data.end()), "abc");
   request_.reset();  // the connection is the other's alone now
-  ASSERT_EQ(send(arrival_->socket.get(), "z", 1, 0), 1);
+  ASSERT_EQ(send(handed_->socket.get(), "z", 1, 0), 1);
   EXPECT_EQ(requester_->ReceiveHex(1), "7a");
 }
 
 TEST_F(HandOffTest, NobodyTakesIt) {
   EXPECT_TRUE(absl::IsNotFound(HandOverWith("no")));
-  door_.reset();
+  hand_off_.reset();
   EXPECT_TRUE(absl::IsNotFound(HandOverWith("yes")));
-  EXPECT_FALSE(arrival_.has_value());
+  EXPECT_FALSE(handed_.has_value());
 }
 
 // Who takes a request has said so when it comes, and it comes nowhere else.
@@ -192,20 +192,20 @@ TEST_F(HandOffTest, NobodyTakesWhatHeHasNoDescriptorFor) {
   EXPECT_EQ(requester_->ReceiveHex(1), "7a");
   const FewDescriptors and_the_request(3);
   ASSERT_TRUE(HandOverWith("yes").ok());
-  EXPECT_TRUE(Comes(&arrival_));
+  EXPECT_TRUE(Comes(&handed_));
 }
 
 // As a sink may do with anything.
 TEST_F(HandOffTest, WhoIsAskedMayDestroyTheDoor) {
   EXPECT_TRUE(absl::IsNotFound(HandOverWith("destroy it")));
-  EXPECT_FALSE(HasDoor(Port()));
+  EXPECT_FALSE(HasHandOffListener(Port()));
   EXPECT_FALSE(Took());
 }
 
 TEST_F(HandOffTest, OneDoorForEachPort) {
-  EXPECT_TRUE(HasDoor(Port()));
-  EXPECT_FALSE(HasDoor(Port() + 1));
-  auto second = HandOffDoor::Open(loop_, Port(), 1, nullptr, nullptr);
+  EXPECT_TRUE(HasHandOffListener(Port()));
+  EXPECT_FALSE(HasHandOffListener(Port() + 1));
+  auto second = HandOffListener::Open(loop_, Port(), 1, nullptr, nullptr);
   EXPECT_TRUE(absl::IsAlreadyExists(second.status()));
 }
 
@@ -220,7 +220,7 @@ TEST_F(HandOffTest, NonsenseIsShownOut) {
   Say(with_descriptor, "VUH1yes", STDERR_FILENO);
   EXPECT_EQ(Hear(with_descriptor), "");
   ASSERT_TRUE(HandOverWith("yes").ok()) << "and others are served";
-  ASSERT_TRUE(Comes(&arrival_));
+  ASSERT_TRUE(Comes(&handed_));
 }
 
 TEST_F(HandOffTest, WhatIsThrownAwayKeepsNobody) {

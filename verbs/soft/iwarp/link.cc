@@ -66,7 +66,7 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
     dialling->SetLocalPort(local_port);
     if (heard) dialling->SetHeard();
   };
-  dial.leaves = [link = link.get()] {
+  dial.served_nearer = [link = link.get()] {
     SoftQueuePair* const dialling = link->pair_.load();
     return dialling != nullptr && dialling->IsServedNearer();
   };
@@ -100,8 +100,8 @@ void IwarpLink::OnAnswer(Connector::Answer answer) {
       return FailAttempt(ConnectOutcome::kUnreachable, {});
     case Connector::Outcome::kNoResources:
       return FailAttempt(ConnectOutcome::kNoResources, {});
-    case Connector::Outcome::kLeft:
-      return Leave();
+    case Connector::Outcome::kServedNearer:
+      return RestartOnNearerWire();
   }
   Open(std::move(answer.socket), answer.agreement, /*initiator=*/true);
   if (!WatchSocket()) return FailAttempt(ConnectOutcome::kNoResources, {});
@@ -155,7 +155,7 @@ void IwarpLink::SendAnswer() {
     if (shared_->options.first_word > 0) {
       auto self = shared_from_this();
       timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->options.first_word,
-                                   [self] { self->OnNoFirst(); });
+                                   [self] { self->OnFirstFpduLate(); });
     }
     pair->Established({});
     return;
@@ -202,7 +202,7 @@ bool IwarpLink::WatchSocket() {
 }
 
 // The peer's first bytes behind the reply: it has read our answer.
-void IwarpLink::OnFirst() {
+void IwarpLink::OnFirstBytes() {
   char byte;
   const ssize_t n = recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -216,7 +216,7 @@ void IwarpLink::OnFirst() {
 
 // The peer's first FPDU shows that it has the reply, so that ours is not taken for a part of it. By
 // now it has; and perhaps it waits for us, which nothing in the protocol would ever resolve.
-void IwarpLink::OnNoFirst() {
+void IwarpLink::OnFirstFpduLate() {
   timer_ = 0;
   SoftQueuePair* const pair = pair_.load();
   if (life_ != Life::kUp || pair == nullptr) return;
@@ -256,7 +256,7 @@ void IwarpLink::FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> pr
   if (pair != nullptr && pair->ConnectFailed(outcome, private_data)) Release();
 }
 
-void IwarpLink::Leave() {
+void IwarpLink::RestartOnNearerWire() {
   const auto self = shared_from_this();
   SoftQueuePair* const pair = pair_.load();
   if (pair != nullptr && pair->StartAgain()) Release();
@@ -287,7 +287,7 @@ void IwarpLink::OnEvent(uint32_t events) {
   }
   switch (life_) {
     case Life::kAwaitingFirst:
-      OnFirst();
+      OnFirstBytes();
       break;
     case Life::kUp:
       if (SoftQueuePair* const pair = pair_.load()) {
@@ -333,28 +333,28 @@ bool IwarpLink::Arrived() const {
 // ------------------------------------------------------------------------------ a silent peer
 
 void IwarpLink::NoteSent() {
-  if (owing_.load(std::memory_order_relaxed) || owing_.exchange(true)) return;
-  debt_errand_.Post(shared_->loop, shared_from_this());
+  if (awaiting_acks_.load(std::memory_order_relaxed) || awaiting_acks_.exchange(true)) return;
+  ack_errand_.Post(shared_->loop, shared_from_this());
 }
 
-void IwarpLink::BeginDebt() {
-  owing_since_ = 0;
-  CheckDebt();
+void IwarpLink::WatchForAcks() {
+  unanswered_since_ = 0;
+  CheckAcks();
 }
 
-void IwarpLink::CheckDebt() {
-  debt_timer_ = 0;
+void IwarpLink::CheckAcks() {
+  ack_timer_ = 0;
   if (life_ != Life::kUp || ended_.load() || !socket_.valid()) return;
-  Debt debt = DebtOf(socket_.get());
-  if (!debt.outstanding) {
-    owing_.store(false);
+  Unacknowledged sent = UnacknowledgedOf(socket_.get());
+  if (!sent.outstanding) {
+    awaiting_acks_.store(false);
     // Whoever sends from now on starts anew; whoever sent just before is seen here.
-    debt = DebtOf(socket_.get());
-    if (!debt.outstanding || owing_.exchange(true)) return;
+    sent = UnacknowledgedOf(socket_.get());
+    if (!sent.outstanding || awaiting_acks_.exchange(true)) return;
   }
   const Nanos now = shared_->loop.Now();
-  if (owing_since_ == 0 || !debt.owed) owing_since_ = now;
-  if (std::min(now - owing_since_, debt.silent_for) >= shared_->options.silence) {
+  if (unanswered_since_ == 0 || !sent.answer_due) unanswered_since_ = now;
+  if (std::min(now - unanswered_since_, sent.silent_for) >= shared_->options.silence) {
     Log(LogLevel::kInfo, "iwarp: ", PeerEnd(socket_.get()).address.ToString(), " is silent");
     lost_.store(true);
     if (SoftQueuePair* const pair = pair_.load()) {
@@ -363,8 +363,8 @@ void IwarpLink::CheckDebt() {
     return;
   }
   auto self = shared_from_this();
-  debt_timer_ = shared_->loop.RunAt(now + std::max<Nanos>(shared_->options.silence / 4, 1),
-                                    [self] { self->CheckDebt(); });
+  ack_timer_ = shared_->loop.RunAt(now + std::max<Nanos>(shared_->options.silence / 4, 1),
+                                   [self] { self->CheckAcks(); });
 }
 
 // --------------------------------------------------------------------------------------- the end
@@ -433,8 +433,8 @@ void IwarpLink::Release() {
   life_ = Life::kEnded;
   Ending::Leave();
   CancelTimer();
-  if (debt_timer_ != 0) shared_->loop.Cancel(debt_timer_);
-  debt_timer_ = 0;
+  if (ack_timer_ != 0) shared_->loop.Cancel(ack_timer_);
+  ack_timer_ = 0;
   if (connector_ != nullptr) connector_->Cancel();
   connector_.reset();
   if (socket_.valid()) {

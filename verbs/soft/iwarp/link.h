@@ -125,12 +125,12 @@ class IwarpLink final : public Link,
   void Open(Socket socket, const MpaAgreement& agreement, bool initiator);
   bool WatchSocket();
   void OnEvent(uint32_t events);
-  void OnFirst();
-  void OnNoFirst();
+  void OnFirstBytes();
+  void OnFirstFpduLate();
   void NudgeAfter(Nanos time, bool again);
   void Nudge();
   void FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
-  void Leave();  // the peer is to be reached on another wire
+  void RestartOnNearerWire();  // on which somebody listens by now
   void End();
   void ContinueClosing();
   void Release();
@@ -138,8 +138,8 @@ class IwarpLink final : public Link,
   void CancelTimer();
   void Arm();
   void NoteSent();
-  void BeginDebt();
-  void CheckDebt();
+  void WatchForAcks();
+  void CheckAcks();
 
   // ---- link_outbound.cc
   // Sends as far as there is room: what waits, answers to reads and, inside Pump, requests. True if
@@ -229,7 +229,7 @@ class IwarpLink final : public Link,
   std::unique_ptr<Accepted> accepted_;  // until it is answered
   Status end_verdict_ = Status::kSuccess;
   Errand<&IwarpLink::SendAnswer, Self> answer_errand_;
-  Errand<&IwarpLink::BeginDebt, Self> debt_errand_;
+  Errand<&IwarpLink::WatchForAcks, Self> ack_errand_;
   Errand<&IwarpLink::TellLeft, Self> left_errand_;
   Errand<&IwarpLink::End, Self> end_errand_;
 
@@ -237,8 +237,8 @@ class IwarpLink final : public Link,
   Life life_ = Life::kDialling;
   std::shared_ptr<Connector> connector_;
   EventLoop::TimerId timer_ = 0;  // first FPDU, here or late, a nudge, or the end
-  EventLoop::TimerId debt_timer_ = 0;
-  Nanos owing_since_ = 0;
+  EventLoop::TimerId ack_timer_ = 0;
+  Nanos unanswered_since_ = 0;
 
   // Set by Open, constant while the pair is attached.
   Socket socket_;
@@ -254,7 +254,7 @@ class IwarpLink final : public Link,
   std::atomic<bool> lost_{false};  // nothing can be sent any more
   // Nor then: the peer's process has gone, but its FIN came first and is still to be read.
   std::atomic<bool> left_{false};
-  std::atomic<bool> owing_{false};  // CheckDebt is to come
+  std::atomic<bool> awaiting_acks_{false};  // CheckAcks is to come
 
   SpinLock arm_lock_;
   bool armed_ ABSL_GUARDED_BY(arm_lock_) = false;

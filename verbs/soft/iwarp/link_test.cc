@@ -517,7 +517,7 @@ TEST_F(LinkTest, GracefulEndIsAFin) {
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kLocal);
 }
 
-// A peer whose window is closed but which lives is waited for; see CheckDebt.
+// A peer whose window is closed but which lives is waited for; see CheckAcks.
 TEST_F(LinkTest, SlowReaderIsNotSilent) {
   TestPeer peer = Accepted({.memory = 16 << 20, .silence = 1'000'000'000});
   end_->Send(1, 0, 16 << 20);

@@ -26,9 +26,9 @@ void SetOption(int fd, int level, int name, int value) {
   setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-Endpoint EndFrom(const sockaddr_storage& storage, socklen_t length) {
+SocketName EndFrom(const sockaddr_storage& storage, socklen_t length) {
   const auto* any = reinterpret_cast<const sockaddr*>(&storage);
-  Endpoint end;
+  SocketName end;
   end.address = Address::FromSockaddr(any, length).value_or(Address());
   if (storage.ss_family == AF_INET) {
     end.port = ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
@@ -80,14 +80,14 @@ absl::StatusOr<Socket> ListenOn(const Address& address, uint16_t port) {
   return fd;
 }
 
-Endpoint LocalEnd(int fd) {
+SocketName LocalEnd(int fd) {
   sockaddr_storage storage = {};
   socklen_t length = sizeof(storage);
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return {};
   return EndFrom(storage, length);
 }
 
-Endpoint PeerEnd(int fd) {
+SocketName PeerEnd(int fd) {
   sockaddr_storage storage = {};
   socklen_t length = sizeof(storage);
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return {};
@@ -114,20 +114,20 @@ size_t SegmentSize(int fd) {
   return static_cast<size_t>(size);
 }
 
-Debt DebtOf(int fd) {
-  Debt debt;
+Unacknowledged UnacknowledgedOf(int fd) {
+  Unacknowledged sent;
   int queued = 0;
   tcp_info info = {};
   socklen_t length = sizeof(info);
   if (ioctl(fd, SIOCOUTQ, &queued) != 0 || queued == 0 ||
       getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
-    return debt;
+    return sent;
   }
   constexpr int kUnansweredProbes = 2;
-  debt.outstanding = true;
-  debt.owed = info.tcpi_unacked > 0 || info.tcpi_probes >= kUnansweredProbes;
-  debt.silent_for = Nanos{info.tcpi_last_ack_recv} * kNanosPerMilli;
-  return debt;
+  sent.outstanding = true;
+  sent.answer_due = info.tcpi_unacked > 0 || info.tcpi_probes >= kUnansweredProbes;
+  sent.silent_for = Nanos{info.tcpi_last_ack_recv} * kNanosPerMilli;
+  return sent;
 }
 
 Address LoopbackOf(const Address& address) {

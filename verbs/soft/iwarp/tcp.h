@@ -21,29 +21,29 @@ Socket NewTcpSocket(sa_family_t family);
 absl::StatusOr<Socket> ListenOn(const Address& address, uint16_t port);
 
 // The address of a socket, or of its peer; unspecified and 0 if it has none any more.
-struct Endpoint {
+struct SocketName {
   Address address;
   uint16_t port = 0;
 };
-Endpoint LocalEnd(int fd);
-Endpoint PeerEnd(int fd);
+SocketName LocalEnd(int fd);
+SocketName PeerEnd(int fd);
 
 // For every connection: no delay, and an idle peer that is gone is noticed within about `silence`.
-// A peer that owes an acknowledgement is watched by the link with DebtOf, because TCP_USER_TIMEOUT
-// would also end a connection whose living peer merely holds its window closed.
+// A peer that owes an acknowledgement is watched by the link (UnacknowledgedOf), because
+// TCP_USER_TIMEOUT would also end a connection whose living peer merely holds its window closed.
 void SetConnectionOptions(int fd, Nanos silence);
 
 // Bytes of a full TCP segment toward the peer.
 size_t SegmentSize(int fd);
 
 // What became of the bytes that were sent.
-struct Debt {
+struct Unacknowledged {
   bool outstanding = false;  // some are not acknowledged, or not even sent
-  bool owed = false;         // the peer has to answer; a living one that keeps its window closed
+  bool answer_due = false;   // the peer has to answer; a living one that keeps its window closed
                              // answers the probes, which TCP sends more and more seldom
   Nanos silent_for = 0;      // since its last acknowledgement
 };
-Debt DebtOf(int fd);
+Unacknowledged UnacknowledgedOf(int fd);
 
 // 127.0.0.1, or ::1 for an address of IPv6.
 Address LoopbackOf(const Address& address);

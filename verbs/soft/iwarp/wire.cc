@@ -22,10 +22,11 @@ constexpr size_t kMostRejected = 256;
 
 class Incoming final : public IncomingConnection {
  public:
-  Incoming(std::shared_ptr<LinkShared> shared, Arrival arrival, std::vector<uint8_t> note = {})
+  Incoming(std::shared_ptr<LinkShared> shared, ReceivedRequest received,
+           std::vector<uint8_t> note = {})
       : shared_(std::move(shared)),
-        socket_(std::move(arrival.socket)),
-        request_(std::move(arrival.request)),
+        socket_(std::move(received.socket)),
+        request_(std::move(received.request)),
         note_(std::move(note)),
         local_(LocalEnd(socket_.get())),
         peer_(PeerEnd(socket_.get())) {}
@@ -73,23 +74,23 @@ class Incoming final : public IncomingConnection {
   Socket socket_;  // invalid: decided
   const std::unique_ptr<MpaParser> request_;
   const std::vector<uint8_t> note_;
-  const Endpoint local_;
-  const Endpoint peer_;
+  const SocketName local_;
+  const SocketName peer_;
 };
 
 class IwarpListener final : public WireListener {
  public:
-  IwarpListener(std::unique_ptr<Acceptor> acceptor, std::unique_ptr<HandOffDoor> door)
-      : acceptor_(std::move(acceptor)), door_(std::move(door)) {}
+  IwarpListener(std::unique_ptr<Acceptor> acceptor, std::unique_ptr<HandOffListener> hand_off)
+      : acceptor_(std::move(acceptor)), hand_off_(std::move(hand_off)) {}
   uint16_t port() const override { return acceptor_->port(); }
   void Start() override {
     acceptor_->Start();
-    if (door_ != nullptr) door_->Start();
+    if (hand_off_ != nullptr) hand_off_->Start();
   }
 
  private:
   const std::unique_ptr<Acceptor> acceptor_;
-  const std::unique_ptr<HandOffDoor> door_;
+  const std::unique_ptr<HandOffListener> hand_off_;
 };
 
 }  // namespace
@@ -125,24 +126,25 @@ absl::StatusOr<std::unique_ptr<WireListener>> IwarpWire::Listen(SoftContext&, ui
                                                     : LoopbackOf(options_.address));
   AcceptorOptions acceptor_options;
   acceptor_options.silence = options_.silence;
-  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::Open(
-      shared_->loop, addresses, port, acceptor_options, [shared = shared_, sink](Arrival arrival) {
-        sink->OnRequest(std::make_unique<Incoming>(shared, std::move(arrival)));
-      });
+  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor =
+      Acceptor::Open(shared_->loop, addresses, port, acceptor_options,
+                     [shared = shared_, sink](ReceivedRequest received) {
+                       sink->OnRequest(std::make_unique<Incoming>(shared, std::move(received)));
+                     });
   if (!acceptor.ok()) return acceptor.status();
-  // A process of this user that listens at this port of another address may have the door: then
-  // nothing can be handed off to here.
-  absl::StatusOr<std::unique_ptr<HandOffDoor>> door = HandOffDoor::Open(
+  // The one for hand-offs may belong to a process of this user that listens at this port of another
+  // address: then nothing can be handed off to here.
+  absl::StatusOr<std::unique_ptr<HandOffListener>> hand_off = HandOffListener::Open(
       shared_->loop, (*acceptor)->port(), options_.silence,
       [sink](std::span<const uint8_t> note) {
         return sink->TakesHandOff({note.data(), note.size()});
       },
-      [shared = shared_, sink](Arrival arrival, std::vector<uint8_t> note) {
-        sink->OnRequest(std::make_unique<Incoming>(shared, std::move(arrival), std::move(note)));
+      [shared = shared_, sink](ReceivedRequest received, std::vector<uint8_t> note) {
+        sink->OnRequest(std::make_unique<Incoming>(shared, std::move(received), std::move(note)));
       });
-  if (!door.ok() && !absl::IsAlreadyExists(door.status())) return door.status();
+  if (!hand_off.ok() && !absl::IsAlreadyExists(hand_off.status())) return hand_off.status();
   return std::make_unique<IwarpListener>(*std::move(acceptor),
-                                         door.ok() ? *std::move(door) : nullptr);
+                                         hand_off.ok() ? *std::move(hand_off) : nullptr);
 }
 
 }  // namespace viaduct::verbs::iwarp

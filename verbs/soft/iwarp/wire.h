@@ -42,9 +42,9 @@ class IwarpWire final : public Wire {
   Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) override;
   absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
                                                        ListenerSink* sink) override;
-  bool IsServed(uint16_t port) const override { return HasDoor(port); }
+  bool IsServed(uint16_t port) const override { return HasHandOffListener(port); }
   bool WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) const override {
-    return AskAtDoor(port, {note.data(), note.size()}, deadline).ok();
+    return AskToTake(port, {note.data(), note.size()}, deadline).ok();
   }
 
  private:
