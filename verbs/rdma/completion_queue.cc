@@ -12,6 +12,7 @@
 #include "verbs/rdma/connection.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/shared_receive_queue.h"
+#include "verbs/wait_result.h"
 
 namespace viaduct::verbs::rdma {
 namespace {
@@ -233,7 +234,7 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
     const FutexResult slept = Sleep(news, deadline);
     woken = slept == FutexResult::kWoken;
     if (woken) continue;
-    result = slept == FutexResult::kInterrupted ? WaitResult::kInterrupted : WaitResult::kTimedOut;
+    result = ToWaitResult(slept);
     break;
   }
   return result;

@@ -142,14 +142,13 @@ void Host::Connect(std::shared_ptr<ShmLink> link, ChannelFd socket, pid_t pid,
     if (placed.ok()) return;
     // Without memory or descriptors for this way there may be another.
     if (absl::IsResourceExhausted(placed)) pair->SetShort();
-    if (pair->NotHere()) link->LetGo();
+    link->NotHere();
   });
 }
 
 void Host::Follow(const std::shared_ptr<ShmLink>& link, uint16_t port,
                   absl::Span<const uint8_t> note) {
-  SoftQueuePair* pair = link->pair();
-  if (pair == nullptr) return;
+  if (link->pair() == nullptr) return;
   ConnectOutcome outcome = ConnectOutcome::kRefused;
   if (link->wanted != nullptr && ++link->wanted->redirections <= kMostRedirections) {
     link->wanted->body.port = port;
@@ -160,7 +159,7 @@ void Host::Follow(const std::shared_ptr<ShmLink>& link, uint16_t port,
     if (placed.ok()) return;
     if (absl::IsResourceExhausted(placed)) outcome = ConnectOutcome::kNoResources;
   }
-  if (pair->ConnectFailed(outcome, {})) link->LetGo();
+  link->FailAttempt(outcome);
 }
 
 absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) {

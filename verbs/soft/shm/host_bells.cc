@@ -11,6 +11,7 @@
 #include "verbs/base/epoch.h"
 #include "verbs/base/futex.h"
 #include "verbs/soft/shm/host.h"
+#include "verbs/wait_result.h"
 
 namespace viaduct::verbs::shm {
 namespace {
@@ -43,18 +44,6 @@ int WaitEntries() {
     return known ? kMaxFutexes : 1;
   }();
   return entries;
-}
-
-WaitResult SleepOn(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) {
-  switch (FutexWait(word, seen, deadline)) {
-    case FutexResult::kTimedOut:
-      return WaitResult::kTimedOut;
-    case FutexResult::kInterrupted:
-      return WaitResult::kInterrupted;
-    case FutexResult::kWoken:
-      break;
-  }
-  return WaitResult::kReady;
 }
 
 }  // namespace
@@ -132,7 +121,7 @@ void Host::Expect() {
 }
 
 WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) {
-  if (InForkChild()) return SleepOn(word, seen, deadline);
+  if (InForkChild()) return ToWaitResult(FutexWait(word, seen, deadline));
   const int most = WaitEntries();
   WaitEntry entries[kMaxFutexes];
   int count = 1;
@@ -157,7 +146,7 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
   WaitResult result = WaitResult::kReady;
   if (!marks) {
     if (count == 1) {
-      result = SleepOn(word, seen, deadline);
+      result = ToWaitResult(FutexWait(word, seen, deadline));
     } else {
       entries[0] = {seen, reinterpret_cast<uint64_t>(&word), kFutex32 | kFutexPrivate, 0};
       timespec until = {deadline.at() / kNanosPerSecond, deadline.at() % kNanosPerSecond};

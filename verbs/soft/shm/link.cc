@@ -24,6 +24,20 @@ void ShmLink::LetGo() {
   held_.reset();
 }
 
+bool ShmLink::FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {
+  SoftQueuePair* const attempting = pair();
+  if (attempting == nullptr || !attempting->ConnectFailed(outcome, private_data)) return false;
+  LetGo();
+  return true;
+}
+
+bool ShmLink::NotHere() {
+  SoftQueuePair* const attempting = pair();
+  if (attempting == nullptr || !attempting->NotHere()) return false;
+  LetGo();
+  return true;
+}
+
 void ShmLink::MarkArrived() {
   SpinLockHolder holder(&pair_lock_);
   if (SoftQueuePair* pair = pair_.load(std::memory_order_relaxed)) pair->MarkArrived();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "verbs/base/block.h"
 #include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
@@ -46,6 +47,10 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   // The pair holds the link from here on until it disconnects, or LetGo.
   void Hold(SoftQueuePair& pair);
   void LetGo();
+  // SoftQueuePair::ConnectFailed and NotHere, if it still belongs to a pair, which then lets go of
+  // the link. False: the pair has disconnected, or is about to. Executor.
+  bool FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data = {});
+  bool NotHere();
   // Null when it has disconnected. On the executor it stays valid as long as the caller runs.
   SoftQueuePair* pair() const { return pair_.load(std::memory_order_acquire); }
 
@@ -109,6 +114,8 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   bool Emit(SendEntry& entry);
   bool EmitSlots(SendEntry& entry, uint32_t bytes);
   bool EmitChunks(SendEntry& entry);
+  template <typename Lead>
+  void EmitLead(Op op, uint8_t flags, const Lead& lead);
   bool EmitRead(const SendEntry& entry);
   bool EmitAtomic(const SendEntry& entry);
   bool EmitInvalidate(SendEntry& entry);

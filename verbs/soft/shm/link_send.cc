@@ -270,11 +270,17 @@ bool ShmLink::EmitChunks(SendEntry& entry) {
   return true;
 }
 
+// A message of one slot, whose length is that of what it says.
+template <typename Lead>
+void ShmLink::EmitLead(Op op, uint8_t flags, const Lead& lead) {
+  std::memcpy(tx_[tx_position_ % kSlots].body, &lead, sizeof lead);
+  Publish(Word::Pack(op, flags, 1, sizeof lead, DataParity(tx_position_)), 1);
+}
+
 bool ShmLink::EmitRead(const SendEntry& entry) {
   if (!HasRoom(1)) return false;
   const ReadLead lead = {entry.remote_address, entry.remote_key, entry.length};
-  std::memcpy(tx_[tx_position_ % kSlots].body, &lead, sizeof lead);
-  Publish(Word::Pack(Op::kRead, kLast, 1, sizeof lead, DataParity(tx_position_)), 1);
+  EmitLead(Op::kRead, kLast, lead);
   return true;
 }
 
@@ -285,8 +291,7 @@ bool ShmLink::EmitAtomic(const SendEntry& entry) {
       entry.remote_address, entry.remote_key,
       entry.opcode == Opcode::kCompareAndSwap ? kAtomicCompareAndSwap : kAtomicFetchAndAdd,
       operands.compare_add, operands.swap};
-  std::memcpy(tx_[tx_position_ % kSlots].body, &lead, sizeof lead);
-  Publish(Word::Pack(Op::kAtomic, kLast, 1, sizeof lead, DataParity(tx_position_)), 1);
+  EmitLead(Op::kAtomic, kLast, lead);
   return true;
 }
 
@@ -294,8 +299,7 @@ bool ShmLink::EmitAtomic(const SendEntry& entry) {
 bool ShmLink::EmitInvalidate(SendEntry& entry) {
   if (!HasRoom(1)) return false;
   const InvalidateLead lead = {entry.remote_key, 0};
-  std::memcpy(tx_[tx_position_ % kSlots].body, &lead, sizeof lead);
-  Publish(Word::Pack(Op::kInvalidate, 0, 1, sizeof lead, DataParity(tx_position_)), 1);
+  EmitLead(Op::kInvalidate, 0, lead);
   SetOpcode(entry, Opcode::kSend);
   entry.flags &= static_cast<uint16_t>(~kImmediate);
   return true;

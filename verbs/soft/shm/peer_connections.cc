@@ -114,9 +114,7 @@ void Peer::OnRequest(Message& message) {
 void Peer::Accept(const std::shared_ptr<ShmLink>& link, const AcceptBody& body,
                   absl::Span<const uint8_t> private_data) {
   if (dead_ || link->cancelled) {
-    if (SoftQueuePair* pair = link->pair()) {
-      if (pair->ConnectFailed(ConnectOutcome::kGone, {})) link->LetGo();
-    }
+    link->FailAttempt(ConnectOutcome::kGone);
     return;
   }
   link->phase = Phase::kAccepting;
@@ -136,12 +134,9 @@ void Peer::StopWaiting(ShmLink& link) {
 // The requester does not run, or does not read: it may be stopped for hours.
 void Peer::OnSilence(const std::shared_ptr<ShmLink>& link) {
   if (link->phase != Phase::kAccepting) return;
-  SoftQueuePair* pair = link->pair();
   // First: the sink may destroy the pair, and a mark of the peer would still find it.
   ForgetMarks(link->id);
-  if (pair == nullptr || !pair->ConnectFailed(ConnectOutcome::kGone, {})) return;  // disconnected
-  link->LetGo();
-  CloseLink(link, Status::kSuccess);
+  if (link->FailAttempt(ConnectOutcome::kGone)) CloseLink(link, Status::kSuccess);
 }
 
 void Peer::TurnDown(const std::shared_ptr<ShmLink>& link, MessageType type,
@@ -197,18 +192,16 @@ void Peer::OnRefusal(Message& message) {
   SoftQueuePair* pair = link->pair();
   if (pair == nullptr) return;
   pair->SetHeard();
-  bool let_go = false;
   switch (message.type) {
     case MessageType::kReject:
-      let_go = pair->ConnectFailed(ConnectOutcome::kRejected, message.bytes);
+      link->FailAttempt(ConnectOutcome::kRejected, message.bytes);
       break;
     case MessageType::kNotHere:
-      let_go = pair->NotHere();
+      link->NotHere();
       break;
     default:
-      let_go = pair->ConnectFailed(ConnectOutcome::kRefused, {});
+      link->FailAttempt(ConnectOutcome::kRefused);
   }
-  if (let_go) link->LetGo();
 }
 
 void Peer::OnEstablished(Message& message) {
@@ -258,7 +251,7 @@ void Peer::OnClose(Message& message) {
       // First: the sink may destroy the pair, and a mark of the peer would still find it.
       SendClose(*link, Status::kSuccess);
       Finish(link);
-      if (pair->ConnectFailed(ConnectOutcome::kGone, {})) link->LetGo();
+      link->FailAttempt(ConnectOutcome::kGone);
       return;
     case Phase::kConnected:
       break;
@@ -334,16 +327,13 @@ void Peer::Die() {
     }
     if (phase == Phase::kRequested) link->cancelled = true;
     Leave(link->id);
-    if (pair == nullptr) continue;
-    bool let_go;
     if (phase != Phase::kConnecting) {
-      let_go = pair->ConnectFailed(ConnectOutcome::kGone, {});
+      link->FailAttempt(ConnectOutcome::kGone);
     } else if (!greeted_) {
-      let_go = pair->NotHere();  // it wants no memory of ours, or no more: another wire needs none
+      link->NotHere();  // it wants no memory of ours, or no more: another wire needs none
     } else {
-      let_go = pair->ConnectFailed(ConnectOutcome::kRefused, {});
+      link->FailAttempt(ConnectOutcome::kRefused);
     }
-    if (let_go) link->LetGo();
   }
   outbox_.clear();
   pidfd_.Reset();
