@@ -108,6 +108,22 @@ void CompletionCore::ReleaseShared(const SharedReceiveCore& receives) {
   shared_.erase(reservation);
 }
 
+inline void CompletionCore::Dispatch(const ibv_wc& completion, Completion* out, int n, int* taken) {
+  if (WorkId::IsSpecial(completion.wr_id)) {
+    if (WorkId::IsNudge(completion.wr_id)) {
+      WorkId::ConnectionOf(completion.wr_id)->CompleteNudge();
+    } else {
+      SharedReceiveCore::Complete(completion);
+    }
+    return;
+  }
+  Connection& connection = *WorkId::ConnectionOf(completion.wr_id);
+  const Direction direction = WorkId::DirectionOf(completion.wr_id);
+  if (*taken == n || !connection.CompleteInTurn(direction, completion, out, taken)) {
+    connection.Complete(direction, completion);
+  }
+}
+
 inline bool CompletionCore::HarvestTo(Completion* out, int n, int* taken) {
   bool any = false;
   ibv_wc completions[kBatch];
@@ -115,22 +131,7 @@ inline bool CompletionCore::HarvestTo(Completion* out, int n, int* taken) {
     int got;
     do {
       got = ibv_poll_cq(queues_[i].handle, kBatch, completions);
-      for (int k = 0; k < got; ++k) {
-        const ibv_wc& completion = completions[k];
-        if (WorkId::IsSpecial(completion.wr_id)) {
-          if (WorkId::IsNudge(completion.wr_id)) {
-            WorkId::ConnectionOf(completion.wr_id)->CompleteNudge();
-          } else {
-            SharedReceiveCore::Complete(completion);
-          }
-          continue;
-        }
-        Connection& connection = *WorkId::ConnectionOf(completion.wr_id);
-        const Direction direction = WorkId::DirectionOf(completion.wr_id);
-        if (*taken == n || !connection.CompleteInTurn(direction, completion, out, taken)) {
-          connection.Complete(direction, completion);
-        }
-      }
+      for (int k = 0; k < got; ++k) Dispatch(completions[k], out, n, taken);
       any = any || got > 0;
     } while (got == kBatch && *taken < n);
   }

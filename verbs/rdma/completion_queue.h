@@ -85,6 +85,9 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   };
 
   int ReserveLocked(uint32_t entries, uint32_t more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(reserve_mutex_);
+  // To its connection, or to whom else it is for; straight to `out` as HarvestTo says.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Dispatch(const ibv_wc& completion, Completion* out,
+                                                    int n, int* taken);
   // As Harvest, but up to `n` of them go straight to `out`, `*taken` says how many.
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool HarvestTo(Completion* out, int n, int* taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
