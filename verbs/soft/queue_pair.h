@@ -336,8 +336,14 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   PostResult PostReceiveInError(const ReceiveRequest& request);
   bool FillReceive(uint64_t position, const ReceiveRequest& request);  // false: its ids say no
   // NextToEmit where the next entry needs a closer look. Null: it must wait, or the pair breaks.
-  SendEntry* LookAtNext();
+  SendEntry* NextToEmitSlow();
   uint32_t ReadsInTheWay();
+  // Of the entry at n, the next one. Dooms it if it may not be emitted at all.
+  void CheckBeforeEmission(uint64_t n, SendEntry& entry);
+  // It is done without being emitted.
+  void Retire(uint64_t n, SendEntry& entry, Status status);
+  // Retires it if it is doomed alone. False: it waits for others, or the pair breaks.
+  bool RetireDoomed(uint64_t n, SendEntry& entry);
   // Of a place that was looked at without the lock under which it is reaped: it is that of the
   // request at *position, which is not complete. False, and *position is the last one reaped if
   // that is farther.

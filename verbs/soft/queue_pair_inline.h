@@ -17,7 +17,7 @@ inline SendEntry* SoftQueuePair::NextToEmit() {
       !failing_.load(std::memory_order_relaxed)) [[likely]] {
     return &entry;
   }
-  return LookAtNext();
+  return NextToEmitSlow();
 }
 
 inline void SoftQueuePair::Emitted(Completes when) {
@@ -77,7 +77,7 @@ bool SoftQueuePair::Gather(const SendEntry& entry, uint32_t offset, uint32_t n, 
   }
   Doom(sends_.at(position), Status::kLocalProtection);
   // Nobody may poll: what it means is done now.
-  static_cast<void>(LookAtNext());
+  static_cast<void>(NextToEmitSlow());
   return false;
 }
 

@@ -5,6 +5,16 @@
 #include "verbs/soft/queue_pair.h"
 
 namespace viaduct::verbs {
+namespace {
+
+// A count of what polls complete, asked for a request that has been posted. It is a
+// read-modify-write as theirs are: either it comes behind that of the last one and finds 0, or
+// whoever completes that sees the request and pumps.
+uint32_t CountAfterPost(std::atomic<uint32_t>& count) {
+  return count.fetch_add(0, std::memory_order_seq_cst);
+}
+
+}  // namespace
 
 template <typename Entry>
 bool SoftQueuePair::MakeRoom(WorkQueue<Entry>& queue, size_t segments) {
@@ -188,13 +198,41 @@ void SoftQueuePair::Doom(SendEntry& entry, Status status) {
   entry.cookie = static_cast<uint64_t>(status);
 }
 
-// Of a request that has been posted: who ends a read behind this looks for it.
 uint32_t SoftQueuePair::ReadsInTheWay() {
-  const uint32_t reads = reads_out_.load(std::memory_order_acquire);
-  return reads == 0 ? 0 : reads_out_.fetch_add(0, std::memory_order_seq_cst);
+  return reads_out_.load(std::memory_order_acquire) == 0 ? 0 : CountAfterPost(reads_out_);
 }
 
-SendEntry* SoftQueuePair::LookAtNext() {
+void SoftQueuePair::CheckBeforeEmission(uint64_t n, SendEntry& entry) {
+  const bool fetch = IsFetch(entry.opcode);
+  const uint32_t access = (entry.flags & kRemoteSink) != 0 ? kRemoteWrite
+                          : fetch                          ? kLocalWrite
+                                                           : kLocalRead;
+  if (fetch && reads_out_limit_ == 0) {
+    Doom(entry, Status::kRemoteOperation);
+  } else if (no_receive_ == NoReceive::kDrop && !CheckAll(n, access)) {
+    // A request fails alone then, so nothing of a wrong one may have been sent.
+    Doom(entry, Status::kLocalProtection);
+  }
+}
+
+void SoftQueuePair::Retire(uint64_t n, SendEntry& entry, Status status) {
+  SetStatus(entry, status);
+  sends_.done.store(n + 1, std::memory_order_release);
+}
+
+bool SoftQueuePair::RetireDoomed(uint64_t n, SendEntry& entry) {
+  if (CountAfterPost(incomplete_) != 0) return false;
+  const Status status = static_cast<Status>(entry.cookie);
+  // A message that was partly sent leaves a peer that waits for the rest.
+  if (no_receive_ != NoReceive::kDrop || entry.offset != 0) {
+    FailSend(entry, status);
+    return false;
+  }
+  Retire(n, entry, status);
+  return true;
+}
+
+SendEntry* SoftQueuePair::NextToEmitSlow() {
   for (;;) {
     const uint64_t n = sends_.done.load(std::memory_order_relaxed);
     if (n == sends_.posted.load(std::memory_order_relaxed)) return nullptr;
@@ -205,44 +243,23 @@ SendEntry* SoftQueuePair::LookAtNext() {
       sends_.done.store(n + 1, std::memory_order_release);
       continue;
     }
-    const bool drop = no_receive_ == NoReceive::kDrop;
     if ((entry.flags & kWithdrawing) != 0) return nullptr;
+    const bool fence = (entry.flags & kFence) != 0;
     if (entry.opcode == Opcode::kBind && (entry.flags & kDoomed) == 0) {
-      if ((entry.flags & kFence) != 0 && ReadsInTheWay() != 0) return nullptr;
+      if (fence && ReadsInTheWay() != 0) return nullptr;
       if (Bind(entry)) {
-        SetStatus(entry, Status::kSuccess);
-        sends_.done.store(n + 1, std::memory_order_release);
+        Retire(n, entry, Status::kSuccess);
         continue;
       }
       Doom(entry, Status::kLocalProtection);
     }
-    const bool fetch = IsFetch(entry.opcode);
-    if ((entry.flags & kDoomed) == 0 && entry.offset == 0) {
-      // With kDrop a request fails alone, so nothing of a wrong one may have been sent.
-      const uint32_t access = (entry.flags & kRemoteSink) != 0 ? kRemoteWrite
-                              : fetch                          ? kLocalWrite
-                                                               : kLocalRead;
-      if (fetch && reads_out_limit_ == 0) {
-        Doom(entry, Status::kRemoteOperation);
-      } else if (drop && !CheckAll(n, access)) {
-        Doom(entry, Status::kLocalProtection);
-      }
-    }
+    if ((entry.flags & kDoomed) == 0 && entry.offset == 0) CheckBeforeEmission(n, entry);
     if ((entry.flags & kDoomed) != 0) {
-      // As ReadsInTheWay.
-      if (incomplete_.fetch_add(0, std::memory_order_seq_cst) != 0) return nullptr;
-      const Status status = static_cast<Status>(entry.cookie);
-      // A message that was partly sent leaves a peer that waits for the rest.
-      if (!drop || entry.offset != 0) {
-        FailSend(entry, status);
-        return nullptr;
-      }
-      SetStatus(entry, status);
-      sends_.done.store(n + 1, std::memory_order_release);
+      if (!RetireDoomed(n, entry)) return nullptr;
       continue;
     }
-    if ((entry.flags & kFence) != 0 && ReadsInTheWay() != 0) return nullptr;
-    if (fetch && ReadsInTheWay() >= reads_out_limit_) return nullptr;
+    if (fence && ReadsInTheWay() != 0) return nullptr;
+    if (IsFetch(entry.opcode) && ReadsInTheWay() >= reads_out_limit_) return nullptr;
     return &entry;
   }
 }
