@@ -145,7 +145,7 @@ verbs::QueuePairOptions Endpoint::PairOptions(const Parts& parts,
 Error Endpoint::ReplacePair(const Parts& parts, const EndpointAttributes& attributes,
                             std::unique_ptr<verbs::QueuePair>* old) {
   if (pair_ != nullptr && (pair_->open_receives() != 0 || !pair_->SendIdle())) {
-    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+    return InvalidState(state());
   }
   std::unique_ptr<verbs::QueuePair> made;
   if (parts.zone) {
@@ -166,15 +166,13 @@ Error Endpoint::ReplacePair(const Parts& parts, const EndpointAttributes& attrib
 Error Endpoint::RefitPair(const Parts& parts, const EndpointAttributes& attributes) {
   const absl::Status status = pair_->Modify(PairOptions(parts, attributes));
   if (absl::IsResourceExhausted(status)) return OutOf(Resource::kEndpoint);
-  return status.ok() ? Ok() : Error(Code::kInvalidState, static_cast<uint8_t>(state()));
+  return status.ok() ? Ok() : InvalidState(state());
 }
 
 Error Endpoint::Free() {
   {
     MutexLock lock(&lock_);
-    if (Next(state(), EndpointInput::kFree).verdict == Verdict::kInvalid) {
-      return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
-    }
+    if (Error error = Check(EndpointInput::kFree); !error.ok()) return error;
     // Nobody reserves or connects it from here on.
     state_.store(EndpointState::kUnconfiguredUnconnected, std::memory_order_release);
   }
@@ -208,12 +206,11 @@ Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes)
     // One that the provider has made for a reserved service point gets its first zone at any time.
     bool zone = parts != nullptr && parts_.zone && parts->zone.get() != parts_.zone.get();
     EndpointInput input = zone ? EndpointInput::kModifyZone : EndpointInput::kModifyAttributes;
-    if (Next(state(), input).verdict == Verdict::kInvalid) {
-      return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
-    }
-    Error error = AdoptParts(parts != nullptr ? *parts : Parts(parts_),
-                             attributes != nullptr ? *attributes : EndpointAttributes(attributes_),
-                             &replaced);
+    Error error = Check(input);
+    if (!error.ok()) return error;
+    error = AdoptParts(parts != nullptr ? *parts : Parts(parts_),
+                       attributes != nullptr ? *attributes : EndpointAttributes(attributes_),
+                       &replaced);
     if (!error.ok()) return error;
   }
   replaced.FlushPosted();

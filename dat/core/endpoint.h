@@ -128,9 +128,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // ---- data path: no lock of another endpoint, no system call, no allocation
   // `bytes`: of all its segments.
   Error PostSend(const verbs::SendRequest& request, uint64_t bytes) {
-    if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) [[unlikely]] {
-      return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
-    }
+    if (Error error = Check(EndpointInput::kPostRequest); !error.ok()) [[unlikely]]
+      return error;
     if (bytes > max_message_bytes_.load(std::memory_order_relaxed) &&
         request.opcode == verbs::Opcode::kSend) [[unlikely]] {
       return Code::kLengthError;
@@ -231,8 +230,13 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   // It is given back: as if it had not come, the reserved endpoint goes on waiting.
   void ReturnRequest();
 
+  // kInvalidState where the table has no such row.
+  Error Check(EndpointInput input) const {
+    const EndpointState now = state();
+    return Next(now, input).verdict == Verdict::kInvalid ? InvalidState(now) : Ok();
+  }
   void ForgetRequest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Moves the state by the table, with its effects; kInvalidState where it has no such row.
+  // Moves the state by the table, with its effects; what Check says where it may not.
   Error Apply(EndpointInput input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PostEvent(EndpointEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Count(EndpointInput input);

@@ -63,10 +63,9 @@ EventType TypeOf(EndpointEvent event) {
 // ------------------------------------------------------------------------ state moves
 
 Error Endpoint::Apply(EndpointInput input) {
-  Transition move = Next(state(), input);
-  if (move.verdict == Verdict::kInvalid) {
-    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
-  }
+  const EndpointState before = state();
+  Transition move = Next(before, input);
+  if (move.verdict == Verdict::kInvalid) return InvalidState(before);
   if (move.verdict == Verdict::kNoEffect) return Ok();
   if (IsFailedAttempt(input) && attributes_.keep_receives_on_failure &&
       !(input == EndpointInput::kUnreachable && attributes_.flush_on_unreachable)) {
@@ -74,8 +73,8 @@ Error Endpoint::Apply(EndpointInput input) {
     move.flush = false;
   }
   const bool was_connected =
-      state() == EndpointState::kConnected || state() == EndpointState::kDisconnectPending;
-  ProbeState(owner_.handle, state(), move.next, input);
+      before == EndpointState::kConnected || before == EndpointState::kDisconnectPending;
+  ProbeState(owner_.handle, before, move.next, input);
   state_.store(move.next, std::memory_order_release);
   if (move.next == EndpointState::kDisconnected) ++ends_;
   Count(input);
@@ -188,9 +187,7 @@ Error Endpoint::DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
   ConnectParameters parameters;
   {
     MutexLock lock(&other.lock_);
-    if (Next(other.state(), EndpointInput::kDuplicate).verdict == Verdict::kInvalid) {
-      return Error(Code::kInvalidState, static_cast<uint8_t>(other.state()));
-    }
+    if (Error error = other.Check(EndpointInput::kDuplicate); !error.ok()) return error;
     parameters.target = other.target_;
   }
   parameters.deadline = deadline;
@@ -202,9 +199,7 @@ Error Endpoint::DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
 
 Error Endpoint::StartAttempt(const ConnectParameters& parameters,
                              std::unique_ptr<PeerListening>* listening) {
-  if (Next(state(), EndpointInput::kConnect).verdict == Verdict::kInvalid) {
-    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
-  }
+  if (Error error = Check(EndpointInput::kConnect); !error.ok()) return error;
   if (pair_ == nullptr) return InvalidState(StateDetail::kEndpointZone);
   if (parameters.private_data.size() > adapter_->max_private_data()) return InvalidParameter(5);
   uint64_t serial = ++serial_;
@@ -248,10 +243,8 @@ Error Endpoint::Disconnect(verbs::DisconnectMode mode) {
                                                                : EndpointInput::kDisconnectGraceful;
   std::unique_ptr<ConnectAttempt> attempt;
   MutexLock lock(&lock_);
-  Transition move = Next(state(), input);
-  if (move.verdict == Verdict::kInvalid) {
-    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
-  }
+  const Transition move = Next(state(), input);
+  if (move.verdict == Verdict::kInvalid) return InvalidState(state());
   if (move.verdict == Verdict::kNoEffect) return Ok();
   attempt = std::move(attempt_);
   bool drains = move.next == EndpointState::kDisconnectPending;
@@ -284,9 +277,7 @@ Error Endpoint::Reset() {
 Error Endpoint::FlushPosted() {
   MutexLock lock(&lock_);
   if (pair_ == nullptr) return Ok();  // it may have been freed meanwhile
-  if (state() != EndpointState::kUnconnected) {
-    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
-  }
+  if (state() != EndpointState::kUnconnected) return InvalidState(state());
   pair_->Flush();
   pair_->Reset();
   return Ok();
@@ -304,15 +295,13 @@ std::vector<uint8_t> Endpoint::HeaderOfAccept(const EndpointProfile& profile) co
 Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
                             absl::Span<const uint8_t> answer, verbs::IncomingConnection& incoming) {
   MutexLock lock(&lock_);
-  EndpointState before = state();
-  if (Next(before, input).verdict == Verdict::kInvalid) {
-    return Error(Code::kInvalidState, static_cast<uint8_t>(before));
-  }
+  if (Error error = Check(input); !error.ok()) return error;
   if (pair_ == nullptr) return InvalidState(StateDetail::kEndpointZone);
   if (!parts_.connect) return InvalidState(StateDetail::kEndpointConnect);
   std::vector<uint8_t> data;
   if (request.header().has_value()) data = HeaderOfAccept(profile_);
   data.insert(data.end(), answer.begin(), answer.end());
+  const EndpointState before = state();
   if (Error error = Apply(input); !error.ok()) return error;
   absl::Status accepted;
   try {
@@ -325,7 +314,7 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
     Unsettle(*pair_);
     state_.store(before, std::memory_order_release);
     if (absl::IsResourceExhausted(accepted)) return OutOf(Resource::kDevice);
-    return Error(Code::kInvalidState, static_cast<uint8_t>(before));
+    return InvalidState(before);
   }
   private_data_.clear();
   asked_port_ = 0;

@@ -29,16 +29,12 @@ bool Endpoint::EmptyDiscarded() {
 }
 
 Error Endpoint::PostAtomic(const verbs::AtomicRequest& request) {
-  if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) {
-    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
-  }
+  if (Error error = Check(EndpointInput::kPostRequest); !error.ok()) return error;
   return Post([&](verbs::QueuePair& pair) { return pair.PostAtomic(request); });
 }
 
 Error Endpoint::PostBind(const verbs::BindRequest& request, Handle window, verbs::Key* key) {
-  if (Next(state(), EndpointInput::kPostRequest).verdict == Verdict::kInvalid) {
-    return Error(Code::kInvalidState, static_cast<uint8_t>(state()));
-  }
+  if (Error error = Check(EndpointInput::kPostRequest); !error.ok()) return error;
   // Those in the device's queue, those whose places it has given back before their events are made,
   // and this one, which may find no place.
   const uint32_t outstanding =

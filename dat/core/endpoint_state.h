@@ -24,6 +24,8 @@
 
 #include <cstdint>
 
+#include "dat/core/error.h"
+
 namespace viaduct::core {
 
 enum class EndpointState : uint8_t {
@@ -105,6 +107,11 @@ struct Transition {
 
 // Total: defined for every state and input.
 constexpr Transition Next(EndpointState state, EndpointInput input);
+
+// The state forbids the call.
+inline constexpr Error InvalidState(EndpointState state) {
+  return Error(Code::kInvalidState, static_cast<uint8_t>(state));
+}
 
 const char* EndpointStateName(EndpointState state);
 const char* EndpointInputName(EndpointInput input);

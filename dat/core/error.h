@@ -19,7 +19,7 @@ enum class Code : uint8_t {
   kInvalidAddress,
   kInvalidHandle,     // detail: ObjectType that was expected
   kInvalidParameter,  // detail: number of the argument at DAT's function, 1.. (0: none)
-  kInvalidState,      // detail: StateDetail
+  kInvalidState,      // detail: StateDetail, or an endpoint's state
   kLengthError,
   kNotFound,  // no adapter of that name
   kPrivilegesViolation,

@@ -54,9 +54,12 @@ Ref<T> ShareObject(Handle handle);
 template <typename T>
 Ref<T> ShareObject(Handle handle, ObjectType type);
 
+constexpr Error InvalidHandle(ObjectType expected) {
+  return Error(Code::kInvalidHandle, static_cast<uint8_t>(expected));
+}
 template <typename T>
 constexpr Error InvalidHandle() {
-  return Error(Code::kInvalidHandle, static_cast<uint8_t>(T::kType));
+  return InvalidHandle(T::kType);
 }
 
 }  // namespace viaduct::core

@@ -93,9 +93,7 @@ void ServicePoint::StopServing() {
 }
 
 Error ServicePoint::End() {
-  if (!HandleTable::Erase(handle(), type())) {
-    return Error(Code::kInvalidHandle, static_cast<uint8_t>(type()));
-  }
+  if (!HandleTable::Erase(handle(), type())) return InvalidHandle(type());
   adapter_->RemoveChild(this);
   StopServing();
   DropReference();
