@@ -201,7 +201,7 @@ VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadli
   do {
     error = NextRequest(nic, options, *dispatcher, out);
     // In another process somebody may have waited for longer: then this one keeps its place.
-  } while (error.ok() && (*out)->PassToElder(options));
+  } while (error.ok() && (*out)->PassToEarlierWaiter(options));
   std::move(refuse).Cancel();
   return error.ok() ? VIP_SUCCESS : compat::ResultOf(error);
 }

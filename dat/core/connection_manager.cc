@@ -121,7 +121,7 @@ ConnectionManager::~ConnectionManager() {
     MutexLock lock(&lock_);
     std::swap(ended, services_);
     for (auto& [name, service] : ended) {
-      for (const verbs::Executor::TimerId timer : {service.timer, service.climb}) {
+      for (const verbs::Executor::TimerId timer : {service.timer, service.move_up_timer}) {
         if (timer != 0) context_->executor().Cancel(timer);
       }
     }
@@ -205,7 +205,7 @@ Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint
   service.port = *port;
   service.place = ahead->size();
   service.points.push_back(&point);
-  if (service.place != 0 && point.options().shared) ClimbLater(point.options().name, service);
+  if (service.place != 0 && point.options().shared) MoveUpLater(point.options().name, service);
   services_[point.options().name] = std::move(service);
   return Ok();
 }
@@ -240,11 +240,11 @@ Error ConnectionManager::TryToServeAt(ServicePoint& point, const std::vector<uin
     if (service.points.empty()) {  // it lingers
       if (Error error = ClaimName(options, &service.claim); !error.ok()) return error;
     }
-    const auto younger = std::find_if(
+    const auto first_later = std::find_if(
         service.points.begin(), service.points.end(),
         [&](const ServicePoint* other) { return options.since < other->options().since; });
-    service.points.insert(younger, &point);
-    while (!service.held.empty() && Take(service, &service.held.front(), &spent)) {
+    service.points.insert(first_later, &point);
+    while (!service.held.empty() && DeliverTo(service, &service.held.front(), &spent)) {
       service.held.pop_front();
       if (service.points.empty()) break;
     }
@@ -252,7 +252,7 @@ Error ConnectionManager::TryToServeAt(ServicePoint& point, const std::vector<uin
     if (!options.shared) std::swap(too_many, service.held);
     if (service.points.empty()) {
       why = Delivery::kNobody;
-      left = Leave(known, options.shared);
+      left = LingerOrRemove(known, options.shared);
     }
   }
   for (Arrival& arrival : too_many) TurnAway(std::move(arrival), why);
@@ -290,8 +290,8 @@ bool ConnectionManager::Withdraw(ServicePoint& point) {
   points.erase(place);
   if (!points.empty()) return true;
   const verbs::Nanos waited = context_->executor().Now() - point.options().since;
-  service->second.linger = waited < kLook ? kLookLinger : kLinger;
-  closing = Leave(service, point.options().shared);
+  service->second.linger = waited < kShortWait ? kShortWaitLinger : kLinger;
+  closing = LingerOrRemove(service, point.options().shared);
   return true;
 }
 
@@ -300,8 +300,8 @@ verbs::Nanos ConnectionManager::LingersUntil(const Service& service) const {
          std::max(service.linger, context_->attributes().listener_rest);
 }
 
-std::shared_ptr<ConnectionManager::Port> ConnectionManager::Leave(Services::iterator service,
-                                                                  bool shared) {
+std::shared_ptr<ConnectionManager::Port> ConnectionManager::LingerOrRemove(
+    Services::iterator service, bool shared) {
   Service& left = service->second;
   verbs::Executor& executor = context_->executor();
   if (shared) {
@@ -320,7 +320,7 @@ std::shared_ptr<ConnectionManager::Port> ConnectionManager::Leave(Services::iter
     }
   }
   // One that is late finds another service.
-  for (const verbs::Executor::TimerId timer : {left.timer, left.climb}) {
+  for (const verbs::Executor::TimerId timer : {left.timer, left.move_up_timer}) {
     if (timer != 0) executor.Cancel(timer);
   }
   std::shared_ptr<Port> port = std::move(left.port);
@@ -345,7 +345,7 @@ void ConnectionManager::OnLingered(const ServiceName& name) {
       service.timer_at = service.lingers_until;
       return;
     }
-    if (service.climb != 0) context_->executor().Cancel(service.climb);
+    if (service.move_up_timer != 0) context_->executor().Cancel(service.move_up_timer);
     ended = std::move(service);
     services_.erase(found);
   }
@@ -465,14 +465,14 @@ ConnectionManager::Delivery ConnectionManager::Deliver(Arrival* arrival, bool ma
       return Delivery::kTaken;
     }
     const bool shared = service.points.front()->options().shared;
-    if (!Take(service, arrival, &spent)) return Delivery::kFull;
-    if (service.points.empty()) closing = Leave(found, shared);
+    if (!DeliverTo(service, arrival, &spent)) return Delivery::kFull;
+    if (service.points.empty()) closing = LingerOrRemove(found, shared);
   }
   if (spent) spent->Destroy();
   return Delivery::kTaken;
 }
 
-bool ConnectionManager::Take(Service& service, Arrival* arrival, Ref<ServicePoint>* spent) {
+bool ConnectionManager::DeliverTo(Service& service, Arrival* arrival, Ref<ServicePoint>* spent) {
   auto taker = service.points.begin();
   while (taker != service.points.end() && !Offer(**taker, arrival)) ++taker;
   if (taker == service.points.end()) return false;

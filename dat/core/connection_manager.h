@@ -49,10 +49,10 @@ class ConnectionManager {
 
   // How long the port of a shared name outlives its last point, and a request waits for the next.
   static constexpr verbs::Nanos kLinger = 5 * verbs::kNanosPerMilli;
-  // The same after a look: a point that met nobody and went within kLook. Whoever waits for no
-  // longer does something else between two looks, and comes back.
-  static constexpr verbs::Nanos kLook = 50 * verbs::kNanosPerMilli;
-  static constexpr verbs::Nanos kLookLinger = 300 * verbs::kNanosPerMilli;
+  // The same after a short wait: a point that met nobody and went within kShortWait. Whoever waits
+  // for no longer does something else between two waits, and comes back.
+  static constexpr verbs::Nanos kShortWait = 50 * verbs::kNanosPerMilli;
+  static constexpr verbs::Nanos kShortWaitLinger = 300 * verbs::kNanosPerMilli;
   // How long another process of the host is given for a word, which its control thread says: a
   // process may be stopped. A waiter whose own time ends before may not wait for the whole of it.
   static constexpr verbs::Nanos kLongestAnswer = verbs::kNanosPerSecond;
@@ -95,8 +95,10 @@ class ConnectionManager {
   // Brings a request to the process of this host and user that serves `name`. kInvalidParameter(2):
   // there is none; then nothing has happened. Blocks; not on the executor.
   Error HandOff(verbs::IncomingConnection& incoming, const ServiceName& name);
-  // ConnectionRequest::PassToElder.
-  bool PassToElder(verbs::IncomingConnection& incoming, const ServicePoint::Options& waiter);
+  // Hands the request to another process of the host and user where somebody has waited for the
+  // name longer than `waiter`. False: there is none, or none takes it. Blocks; not on the executor.
+  bool PassToEarlierWaiter(verbs::IncomingConnection& incoming,
+                           const ServicePoint::Options& waiter);
 
  private:
   friend class PeerListening;
@@ -106,9 +108,9 @@ class ConnectionManager {
     std::optional<verbs::NameClaim> claim;
     std::deque<ServicePoint*> points;  // the longest waiting first
     size_t place = 0;                  // of the port among those that it may have
-    int vain_looks = 0;                // in a row, along the line; they met nobody
+    int rounds_alone = 0;              // along the line, in a row, that met nobody
     int passing = 0;                   // points that are away to pass a request on
-    verbs::Executor::TimerId climb = 0;
+    verbs::Executor::TimerId move_up_timer = 0;
     // While there is no point: what the next one gets, and how long it may take to come.
     std::deque<Arrival> held;
     verbs::Nanos linger = kLinger;
@@ -162,15 +164,17 @@ class ConnectionManager {
   // Until when others in the line are asked, by one that waits until `deadline`.
   verbs::Deadline AnswerFor(verbs::Deadline deadline) const;
   bool TakesFromLine(const ServiceName& name, const LineNote& note);
-  void ClimbLater(const ServiceName& name, Service& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void Climb(const ServiceName& name);
+  // While the service is not at the first of its ports: MoveUp, in a while.
+  void MoveUpLater(const ServiceName& name, Service& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // To the first port that has become free before its own.
+  void MoveUp(const ServiceName& name);
   Error ClaimName(const ServicePoint::Options& options, std::optional<verbs::NameClaim>* claim);
   // Offers a request to the service's points in their order. One that serves no more is taken
   // away; `spent` gets it if it ends with its request, which it must not do under the lock.
-  bool Take(Service& service, Arrival* arrival, Ref<ServicePoint>* spent)
+  bool DeliverTo(Service& service, Arrival* arrival, Ref<ServicePoint>* spent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // The last point has gone: the service lingers, or its port is for the caller to close.
-  std::shared_ptr<Port> Leave(Services::iterator service, bool shared)
+  std::shared_ptr<Port> LingerOrRemove(Services::iterator service, bool shared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // From now on; as long as the device keeps a listener, if that is longer.
   verbs::Nanos LingersUntil(const Service& service) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

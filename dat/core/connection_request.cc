@@ -136,7 +136,7 @@ Error ConnectionRequest::HandOff(const ServiceName& name) {
   return Ok();
 }
 
-bool ConnectionRequest::PassToElder(const ServicePoint::Options& waiter) {
+bool ConnectionRequest::PassToEarlierWaiter(const ServicePoint::Options& waiter) {
   std::unique_ptr<verbs::IncomingConnection> incoming;
   {
     MutexLock lock(&lock_);
@@ -149,7 +149,7 @@ bool ConnectionRequest::PassToElder(const ServicePoint::Options& waiter) {
     MutexLock lock(&lock_);
     arrival_.incoming = std::move(incoming);
   };
-  if (!adapter_->connections().PassToElder(*incoming, waiter)) return false;
+  if (!adapter_->connections().PassToEarlierWaiter(*incoming, waiter)) return false;
   std::move(put_back).Cancel();
   Finish();
   return true;

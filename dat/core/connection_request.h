@@ -54,7 +54,7 @@ class ConnectionRequest final : public Object {
   Error HandOff(const ServiceName& name);
   // To another process of the host and user where somebody has waited for the name longer than
   // `waiter`. True: it has ended here. Blocks; not on the executor.
-  bool PassToElder(const ServicePoint::Options& waiter);
+  bool PassToEarlierWaiter(const ServicePoint::Options& waiter);
 
   InterfaceAdapter& adapter() const { return *adapter_; }
   const verbs::Address& remote_address() const { return remote_address_; }

@@ -9,12 +9,12 @@
 // whether somebody has waited for longer, and hands the request over; who gets it does the same.
 // Times are those of the host's one clock. As long as nobody else stands in line nobody is asked:
 // who joins says so to everybody ahead of it, and who opens a port looks for itself. It takes two
-// looks in vain to be alone, since somebody may join during the first. Meanwhile the place is kept,
-// and what else comes there is held.
+// rounds that meet nobody to be alone, since somebody may join during the first. Meanwhile the
+// place is kept, and what else comes there is held.
 //
-// The line closes up: whoever is not at the first port looks every kClimb whether one before its
-// own has become free, and moves. So the place of a process that has gone, killed or not, is given
-// away, and nobody has to keep account of who is there.
+// The line closes up: whoever is not at the first port looks every kMoveUpInterval whether one
+// before its own has become free, and moves. So the place of a process that has gone, killed or
+// not, is given away, and nobody has to keep account of who is there.
 //
 // A process that is stopped says nothing. It is passed over, and what it was told it hears when it
 // goes on; whoever asks waits for all the answers together no longer than AnswerFor says.
@@ -29,8 +29,8 @@ namespace {
 
 using verbs::MutexLock;
 
-constexpr verbs::Nanos kClimb = 10'000'000;
-constexpr int kVainLooks = 2;
+constexpr verbs::Nanos kMoveUpInterval = 10 * verbs::kNanosPerMilli;
+constexpr int kRoundsToBeAlone = 2;
 
 }  // namespace
 
@@ -76,14 +76,14 @@ bool ConnectionManager::TakesFromLine(const ServiceName& name, const LineNote& n
   if (found == services_.end() || note.address != context_->address().v4()) return false;
   Service& service = found->second;
   if (!service.points.empty() && !service.points.front()->options().shared) return false;
-  service.vain_looks = 0;
+  service.rounds_alone = 0;
   if (note.since == LineNote::kJoins) return true;
   return !service.points.empty() &&
          static_cast<uint64_t>(service.points.front()->options().since) < note.since;
 }
 
-bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming,
-                                    const ServicePoint::Options& waiter) {
+bool ConnectionManager::PassToEarlierWaiter(verbs::IncomingConnection& incoming,
+                                            const ServicePoint::Options& waiter) {
   const ServiceName& name = waiter.name;
   const verbs::Deadline answer = AnswerFor(waiter.deadline);
   const std::vector<uint8_t> note = LineNoteFor(name, static_cast<uint64_t>(waiter.since));
@@ -96,7 +96,7 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming,
     const auto found = services_.find(name);
     // A waiter that is scheduled late may find its place gone, and looks like any other.
     holds = found != services_.end();
-    if (holds && found->second.vain_looks == kVainLooks) return false;
+    if (holds && found->second.rounds_alone == kRoundsToBeAlone) return false;
     if (holds) ++found->second.passing;
     std::erase_if(others, [this](uint16_t port)
                               ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) { return IsOpen(port); });
@@ -110,11 +110,11 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming,
     Service& service = found->second;
     --service.passing;
     service.lingers_until = LingersUntil(service);
-    service.vain_looks = met ? 0 : std::min(service.vain_looks + 1, kVainLooks);
+    service.rounds_alone = met ? 0 : std::min(service.rounds_alone + 1, kRoundsToBeAlone);
   };
   const auto is_served = [this](uint16_t port) { return context_->IsServed(port); };
   while (true) {
-    // Behind one look comes another: who moved up before he was asked stands where nobody was.
+    // Another look follows: a waiter that moved up before it was asked stands where nobody was.
     const auto unasked = std::stable_partition(others.begin(), others.end(), is_served);
     const std::vector<uint16_t> asked(others.begin(), unasked);
     if (asked.empty()) return false;
@@ -124,12 +124,12 @@ bool ConnectionManager::PassToElder(verbs::IncomingConnection& incoming,
   }
 }
 
-void ConnectionManager::ClimbLater(const ServiceName& name, Service& service) {
-  service.climb = context_->executor().RunAt(context_->executor().Now() + kClimb,
-                                             [this, name] { Climb(name); });
+void ConnectionManager::MoveUpLater(const ServiceName& name, Service& service) {
+  service.move_up_timer = context_->executor().RunAt(context_->executor().Now() + kMoveUpInterval,
+                                                     [this, name] { MoveUp(name); });
 }
 
-void ConnectionManager::Climb(const ServiceName& name) {
+void ConnectionManager::MoveUp(const ServiceName& name) {
   std::shared_ptr<Port> left;  // outside the lock
   MutexLock lock(&lock_);
   const auto found = services_.find(name);
@@ -141,10 +141,10 @@ void ConnectionManager::Climb(const ServiceName& name) {
     if (!OpenPort(ports[place], &left).ok()) continue;
     service.port.swap(left);
     service.place = place;
-    service.vain_looks = 0;
+    service.rounds_alone = 0;
   }
-  service.climb = 0;
-  if (service.place != 0) ClimbLater(name, service);
+  service.move_up_timer = 0;
+  if (service.place != 0) MoveUpLater(name, service);
 }
 
 }  // namespace viaduct::core

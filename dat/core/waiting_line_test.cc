@@ -22,9 +22,10 @@ constexpr verbs::Nanos kPatience = 60'000'000'000;
 
 // One that has waited for longer: it stands at one port of the name, and moves up to another one
 // when it is about to be asked for the first time.
-class Elder final : public verbs::ListenerSink {
+class EarlierWaiter final : public verbs::ListenerSink {
  public:
-  Elder(verbs::Context& context, uint16_t port, uint16_t next) : context_(context), next_(next) {
+  EarlierWaiter(verbs::Context& context, uint16_t port, uint16_t next)
+      : context_(context), next_(next) {
     Stand(port);
   }
   void OnRequest(std::unique_ptr<verbs::IncomingConnection>) override {}
@@ -84,9 +85,9 @@ TEST(WaitingLine, WhoMovesUpBeforeHeIsAskedIsMet) {
     waiter.deadline = adapter->DeadlineAfter(kPatience);
     ConnectionManager& connections = adapter->connections();
     const std::vector<uint16_t> ports = connections.PortsOf(waiter.name);
-    Elder elder(connections.context(), ports[2], ports[1]);
-    Request request(here, [&](uint16_t port, verbs::Deadline) { return elder.Takes(port); });
-    EXPECT_TRUE(connections.PassToElder(request, waiter));
+    EarlierWaiter earlier(connections.context(), ports[2], ports[1]);
+    Request request(here, [&](uint16_t port, verbs::Deadline) { return earlier.Takes(port); });
+    EXPECT_TRUE(connections.PassToEarlierWaiter(request, waiter));
   }
   EXPECT_TRUE(adapter->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
 }
@@ -100,7 +101,8 @@ TEST(HandOff, WhoIsAskedFirstLeavesTimeToTheOthers) {
     ConnectionManager& connections = adapter->connections();
     const ServiceName name = *ServiceName::FromBytes("handed", 6);
     const std::vector<uint16_t> ports = connections.PortsOf(name);
-    Elder stopped(connections.context(), ports[1], 0), other(connections.context(), ports[3], 0);
+    EarlierWaiter stopped(connections.context(), ports[1], 0),
+        other(connections.context(), ports[3], 0);
     std::vector<uint16_t> asked;
     std::vector<verbs::Nanos> until;
     Request request(here, [&](uint16_t port, verbs::Deadline deadline) {

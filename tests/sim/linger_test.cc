@@ -136,7 +136,7 @@ TEST_F(LingerTest, NobodyWaitsForALookForEver) {
   ASSERT_TRUE(a.ConnectVipl(*b_, Hashed(), 0).ok());
   RunUntil([&] { return a.Heard(); });
   EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
-  EXPECT_LT(Now() - begin, ConnectionManager::kLookLinger + ConnectionManager::kLinger);
+  EXPECT_LT(Now() - begin, ConnectionManager::kShortWaitLinger + ConnectionManager::kLinger);
 }
 
 // Only the port behind the look itself waits for so long.
@@ -152,7 +152,7 @@ TEST_F(LingerTest, AWaitBehindALookLingersItsOwnTime) {
       Serve();
     } else {
       const Ref<ServicePoint> point = b_->Listen(options);
-      RunFor(ConnectionManager::kLook);
+      RunFor(ConnectionManager::kShortWait);
       ASSERT_TRUE(point->Free().ok());
     }
     EXPECT_TRUE(b_->context().IsServed(port));
