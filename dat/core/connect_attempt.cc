@@ -14,10 +14,10 @@ constexpr verbs::Nanos kLongestPeerBackOff = 100 * verbs::kNanosPerMilli;
 // A crossing is over after one, or two where the first port is not the partner's.
 constexpr int kMostRefusals = 3;
 constexpr int kFullRound = 4;  // every fourth round looks at all ports
-constexpr int kMostMuteRejects = 3;
+constexpr int kMostEmptyRejects = 3;
 
-// Fabrics without a length pad with zeros.
-bool SaysNothing(absl::Span<const uint8_t> data) {
+// Or empty: fabrics without a length pad with zeros.
+bool IsAllZeros(absl::Span<const uint8_t> data) {
   return std::all_of(data.begin(), data.end(), [](uint8_t byte) { return byte == 0; });
 }
 
@@ -36,7 +36,7 @@ ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, Immediat
       peer_(parameters.peer != nullptr ? std::optional<PeerRequest>(*parameters.peer)
                                        : std::nullopt),
       timer_(std::move(timer)),
-      end_(ports_.size()),
+      round_end_(ports_.size()),
       grace_(parameters.grace),
       deadline_(parameters.deadline),
       back_off_(kFirstBackOff) {
@@ -56,15 +56,16 @@ ConnectAttempt::ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, Immediat
     header->kind = HeaderKind::kDatRequest;
     header->remote = parameters.target.name;
   }
-  headed_ = header.has_value();
-  if (headed_) {
+  has_header_ = header.has_value();
+  if (has_header_) {
     header->immediate = immediate_;
     header->confirmation = pair_.confirmation_word();
     data_ = EncodeHeader(*header);
   }
   data_.insert(data_.end(), parameters.private_data.begin(), parameters.private_data.end());
   if (!parameters.deadline.infinite()) {
-    deadline_timer_ = executor.RunAt(parameters.deadline.at(), [t = timer_] { t(true); });
+    deadline_timer_ =
+        executor.RunAt(parameters.deadline.at(), [t = timer_] { t(AttemptTimer::kDeadline); });
   }
 }
 
@@ -78,7 +79,7 @@ absl::Status ConnectAttempt::Start() {
   options.address = address_;
   options.port = ports_[port_];
   options.private_data = data_;
-  options.may_frame = headed_ && immediate_ == ImmediateAbility::kFrames;
+  options.may_frame = has_header_ && immediate_ == ImmediateAbility::kFrames;
   refusals_ = 0;
   return pair_.Connect(options);
 }
@@ -86,19 +87,19 @@ absl::Status ConnectAttempt::Start() {
 std::optional<EndpointInput> ConnectAttempt::Retry() {
   retry_timer_ = 0;
   phase_ = Phase::kDialling;
-  end_ = ++round_ % kFullRound == 0 ? ports_.size() : 1;
+  round_end_ = ++round_ % kFullRound == 0 ? ports_.size() : 1;
   return TryFrom(0);
 }
 
 std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
-  for (port_ = port; port_ < end_; ++port_) {
+  for (port_ = port; port_ < round_end_; ++port_) {
     const absl::Status started = Start();
     if (started.ok()) return std::nullopt;
     if (absl::IsResourceExhausted(started)) return EndpointInput::kNoResources;
   }
   if (!peer_.has_value() && (!InGrace() || (refused_ && !is_vipl_))) {
-    // Nobody has come who takes back what was said.
-    return mute_rejects_ != 0 ? EndpointInput::kPeerRejected : EndpointInput::kNonPeerRejected;
+    // No later answer overrides the reject.
+    return empty_rejects_ != 0 ? EndpointInput::kPeerRejected : EndpointInput::kNonPeerRejected;
   }
   RetryLater();
   return std::nullopt;
@@ -112,7 +113,8 @@ bool ConnectAttempt::InGrace() const { return executor_.Now() + back_off_ < grac
 
 void ConnectAttempt::RetryLater() {
   phase_ = Phase::kWaiting;
-  retry_timer_ = executor_.RunAt(executor_.Now() + back_off_, [t = timer_] { t(false); });
+  retry_timer_ =
+      executor_.RunAt(executor_.Now() + back_off_, [t = timer_] { t(AttemptTimer::kNextRound); });
   back_off_ = std::min(2 * back_off_, peer_.has_value() ? kLongestPeerBackOff : kLongestBackOff);
 }
 
@@ -153,34 +155,8 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
       return std::nullopt;
     case verbs::ConnectOutcome::kNoResources:
       return EndpointInput::kNoResources;
-    case verbs::ConnectOutcome::kRejected: {
-      size_t size = 0;
-      std::optional<ConnectionHeader> header;
-      if (headed_) header = ParseHeader(data, &size);
-      // A name of DAT is served once: nobody at the other ports has it.
-      if (header.has_value() && header->kind == HeaderKind::kBusy && !is_vipl_) {
-        return EndpointInput::kNonPeerRejected;
-      }
-      if (header.has_value() && header->kind == HeaderKind::kMismatch && peer_.has_value()) {
-        mismatch_ = MismatchOf(header->mismatch);
-        return EndpointInput::kPeerRejected;
-      }
-      if (header.has_value() && header->kind != HeaderKind::kReject) break;  // try the next
-      // This library says no with a header: it was a stranger, or a fabric in the place of a
-      // listener that has just gone, and comes back. At a port that the name spells the stranger
-      // may be meant, but he is asked again.
-      if (headed_ && !header.has_value()) {
-        refused_ = true;
-        if (ports_.size() > 1) break;
-        if (SaysNothing(data) && ++mute_rejects_ < kMostMuteRejects) {
-          BeginGrace();
-          RetryLater();
-          return std::nullopt;
-        }
-      }
-      *answer = data.subspan(size);
-      return EndpointInput::kPeerRejected;
-    }
+    case verbs::ConnectOutcome::kRejected:
+      return OnRejected(data, answer);
     case verbs::ConnectOutcome::kRefused:
     case verbs::ConnectOutcome::kGone:
       refused_ = true;
@@ -191,15 +167,44 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
   return TryFrom(port_ + 1);
 }
 
+std::optional<EndpointInput> ConnectAttempt::OnRejected(absl::Span<const uint8_t> data,
+                                                        absl::Span<const uint8_t>* answer) {
+  size_t size = 0;
+  std::optional<ConnectionHeader> header;
+  if (has_header_) header = ParseHeader(data, &size);
+  if (header.has_value()) {
+    // A name of DAT is served once: nobody at the other ports has it.
+    if (header->kind == HeaderKind::kBusy && !is_vipl_) return EndpointInput::kNonPeerRejected;
+    if (header->kind == HeaderKind::kMismatch && peer_.has_value()) {
+      mismatch_ = MismatchOf(header->mismatch);
+      return EndpointInput::kPeerRejected;
+    }
+    if (header->kind != HeaderKind::kReject) return TryFrom(port_ + 1);
+  } else if (has_header_) {
+    // This library says no with a header: it was a stranger, or a fabric in the place of a listener
+    // that has just gone, and comes back. At a port that the name spells the stranger may be meant,
+    // but is asked again.
+    refused_ = true;
+    if (ports_.size() > 1) return TryFrom(port_ + 1);
+    if (IsAllZeros(data) && ++empty_rejects_ < kMostEmptyRejects) {
+      BeginGrace();
+      RetryLater();
+      return std::nullopt;
+    }
+  }
+  *answer = data.subspan(size);
+  return EndpointInput::kPeerRejected;
+}
+
 void ConnectAttempt::Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
                               std::optional<ServiceName>* redirected) {
   size_t size = 0;
-  if (headed_) {
+  if (has_header_) {
     std::optional<ConnectionHeader> header = ParseHeader(*data, &size);
     if (header.has_value() && header->kind == HeaderKind::kAccept) {
       *profile = header->profile;
       data->remove_prefix(size);
-      Settle(pair_, immediate_, *header);
+      ApplyTerms(pair_, immediate_, *header);
     }
   }
   // Behind it there are only zeros, with which fabrics without a length pad.

@@ -38,11 +38,13 @@ namespace viaduct::core {
 
 class PeerListening;
 
+enum class AttemptTimer : uint8_t { kDeadline, kNextRound };
+
 class ConnectAttempt {
  public:
-  using Timer = std::function<void(bool deadline)>;
+  using Timer = std::function<void(AttemptTimer due)>;
 
-  // `timer` runs on the executor: true for the deadline, false when the next round is due.
+  // `timer` runs on the executor.
   ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, ImmediateAbility immediate,
                  verbs::Executor& executor, const ConnectParameters& parameters,
                  std::vector<uint16_t> ports, Timer timer);
@@ -64,7 +66,7 @@ class ConnectAttempt {
   std::optional<EndpointInput> Failed(verbs::ConnectOutcome outcome, absl::Span<const uint8_t> data,
                                       absl::Span<const uint8_t>* answer);
   // The peer accepted: takes the engine's part off `data` into `profile` and `redirected`, and
-  // settles with the pair what it says.
+  // applies to the pair what it says.
   void Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
                 std::optional<ServiceName>* redirected);
   // ---- peer to peer
@@ -74,7 +76,7 @@ class ConnectAttempt {
   bool dialling() const { return phase_ == Phase::kDialling; }
   bool answering() const { return phase_ == Phase::kAnswering; }
   // A dial of the peer with that id, which loses against ours, is about to be refused. True when it
-  // has come so often that ours cannot have reached him, who would have given his own up.
+  // has come so often that ours cannot have reached the peer, which would have given its own up.
   bool YieldsTo(uint64_t peer_id);
   // The pair is idle, and accepts the other side's dial.
   void Answer();
@@ -89,6 +91,9 @@ class ConnectAttempt {
  private:
   enum class Phase : uint8_t { kDialling, kWaiting, kAnswering };
   std::optional<EndpointInput> TryFrom(size_t port);
+  // Failed, as kRejected.
+  std::optional<EndpointInput> OnRejected(absl::Span<const uint8_t> data,
+                                          absl::Span<const uint8_t>* answer);
   void BeginGrace();
   // The next round would begin before the end of the grace.
   bool InGrace() const;
@@ -107,16 +112,16 @@ class ConnectAttempt {
   const std::optional<PeerRequest> peer_;
   const Timer timer_;
   std::vector<uint8_t> data_;  // header and the consumer's private data
-  bool headed_ = false;
-  bool heard_ = false;    // by an earlier try; the queue pair knows of the last one only
-  bool refused_ = false;  // a try met somebody
-  int mute_rejects_ = 0;  // without a word, which may be the fabric's
+  bool has_header_ = false;
+  bool heard_ = false;     // by an earlier try; the queue pair knows of the last one only
+  bool refused_ = false;   // a try met somebody
+  int empty_rejects_ = 0;  // with no data or zeros: they may be the fabric's
   Phase phase_ = Phase::kDialling;
   PeerMismatch mismatch_ = PeerMismatch::kNone;
   uint64_t refused_peer_ = 0;
-  int refusals_ = 0;  // of him, since this dial began
+  int refusals_ = 0;  // of that peer, since this dial began
   size_t port_ = 0;
-  size_t end_;  // of the ports that this round tries
+  size_t round_end_;  // of the ports that this round tries
   int round_ = 0;
   const verbs::Nanos grace_;
   const verbs::Deadline deadline_;

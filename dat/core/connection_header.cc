@@ -136,12 +136,12 @@ verbs::ImmediateForm Agree(ImmediateAbility a, ImmediateAbility b) {
              : verbs::ImmediateForm::kFramed;
 }
 
-void Settle(verbs::QueuePair& pair, ImmediateAbility own, const ConnectionHeader& theirs) {
+void ApplyTerms(verbs::QueuePair& pair, ImmediateAbility own, const ConnectionHeader& theirs) {
   pair.EnableImmediate(Agree(own, theirs.immediate));
   pair.ConfirmBy(theirs.confirmation);
 }
 
-void Unsettle(verbs::QueuePair& pair) {
+void ClearTerms(verbs::QueuePair& pair) {
   pair.EnableImmediate(verbs::ImmediateForm::kNone);
   pair.ConfirmBy(std::nullopt);
 }

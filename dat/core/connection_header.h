@@ -62,9 +62,9 @@ struct ConnectionHeader {
 // What two endpoints do.
 verbs::ImmediateForm Agree(ImmediateAbility a, ImmediateAbility b);
 // Tells the pair what its end and the peer's have in common: before Accept or in OnConnected.
-void Settle(verbs::QueuePair& pair, ImmediateAbility own, const ConnectionHeader& theirs);
+void ApplyTerms(verbs::QueuePair& pair, ImmediateAbility own, const ConnectionHeader& theirs);
 // It was not accepted: the next request is another.
-void Unsettle(verbs::QueuePair& pair);
+void ClearTerms(verbs::QueuePair& pair);
 
 // At most kMaxHeaderBytes, and the word's.
 std::vector<uint8_t> EncodeHeader(const ConnectionHeader& header);

@@ -31,6 +31,7 @@
 namespace viaduct::core {
 
 struct Arrival;
+enum class AttemptTimer : uint8_t;
 class ConnectAttempt;
 class ConnectionManager;
 class ConnectionRequest;
@@ -255,7 +256,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   uint32_t ReceivesHeld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void StartWatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckWatermarks();  // on the executor
-  void OnAttemptTimer(uint64_t serial, bool deadline);
+  void OnAttemptTimer(uint64_t serial, AttemptTimer due);
   // Opens the accepting side of a connection; undone by a failure of `accept`.
   Error BeginAccept(EndpointInput input, ConnectionRequest& request,
                     absl::Span<const uint8_t> answer, verbs::IncomingConnection& incoming);

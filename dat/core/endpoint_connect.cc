@@ -207,8 +207,8 @@ Error Endpoint::StartAttempt(const ConnectParameters& parameters,
       serial, *pair_, immediate_ability(), adapter_->executor(), parameters,
       parameters.peer != nullptr ? adapter_->connections().PeerPortsOf(parameters.target.name)
                                  : adapter_->connections().PortsOf(parameters.target.name),
-      [self = Ref<Endpoint>::Share(this), serial](bool deadline) {
-        self->OnAttemptTimer(serial, deadline);
+      [self = Ref<Endpoint>::Share(this), serial](AttemptTimer due) {
+        self->OnAttemptTimer(serial, due);
       });
   if (attempt->request_bytes() > adapter_->context().attributes().max_private_data) {
     return InvalidParameter(5);
@@ -228,11 +228,12 @@ Error Endpoint::StartAttempt(const ConnectParameters& parameters,
   return Apply(EndpointInput::kConnect);
 }
 
-void Endpoint::OnAttemptTimer(uint64_t serial, bool deadline) {
+void Endpoint::OnAttemptTimer(uint64_t serial, AttemptTimer due) {
   std::unique_ptr<ConnectAttempt> ended;
   MutexLock lock(&lock_);
   if (attempt_ == nullptr || attempt_->serial() != serial) return;
-  std::optional<EndpointInput> input = deadline ? attempt_->TimedOut() : attempt_->Retry();
+  std::optional<EndpointInput> input =
+      due == AttemptTimer::kDeadline ? attempt_->TimedOut() : attempt_->Retry();
   if (!input.has_value()) return;
   ended = std::move(attempt_);
   (void)Apply(*input);
@@ -305,13 +306,13 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   if (Error error = Apply(input); !error.ok()) return error;
   absl::Status accepted;
   try {
-    if (request.header().has_value()) Settle(*pair_, immediate_ability(), *request.header());
+    if (request.header().has_value()) ApplyTerms(*pair_, immediate_ability(), *request.header());
     accepted = incoming.Accept(*pair_, data);
   } catch (const std::bad_alloc&) {
     accepted = absl::Status(absl::StatusCode::kResourceExhausted, "");  // a text needs some
   }
   if (!accepted.ok()) {
-    Unsettle(*pair_);
+    ClearTerms(*pair_);
     state_.store(before, std::memory_order_release);
     if (absl::IsResourceExhausted(accepted)) return OutOf(Resource::kDevice);
     return InvalidState(before);
@@ -352,10 +353,10 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
   }
   pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
   const std::vector<uint8_t> answer = HeaderOfAccept(own.profile);
-  Settle(*pair_, immediate_ability(), theirs);
+  ApplyTerms(*pair_, immediate_ability(), theirs);
   attempt_->Answer();
   if (!arrival->incoming->Accept(*pair_, answer).ok()) {
-    Unsettle(*pair_);
+    ClearTerms(*pair_);
     attempt_->AnswerFailed();
     return false;
   }
