@@ -23,6 +23,23 @@ core::EndpointProfile ProfileOf(const core::ConnectionRequest& request) {
 
 }  // namespace
 
+void Vi::BeginAttempt() {
+  turns_.Begin();
+  // The end of the attempt before moves the state first: then its event is there.
+  (void)endpoint_->SettledState();
+  for (;;) {
+    // The VI is Idle: the attempt that this thread waits for is over.
+    peer_waiter_.wait(true);
+    const verbs::MutexLock hold(&peer_lock_);
+    if (peer_waiter_.load()) continue;
+    core::Event event;
+    while (connect_events_->Dequeue(&event).ok()) {
+    }
+    peer_phase_ = PeerPhase::kNone;
+    return;
+  }
+}
+
 VIP_RETURN Vi::AwaitOutcome() {
   core::Event event;
   // Always comes: a request has its deadline, an accept the device's patience.
@@ -87,31 +104,6 @@ VIP_RETURN Vi::EndConnection() {
     // while on its way out.
     turns_.End();
     return compat::ResultOf(endpoint_->Reset());
-  }
-}
-
-// The peer's doing, in order or not: the VI is in Error.
-void Vi::OnDisconnected(bool /*broken*/) { Report(VIP_ERROR_CONN_LOST, VIP_RESOURCE_VI, nullptr); }
-
-void Vi::OnDropped() { Report(VIP_ERROR_RECVQ_EMPTY, VIP_RESOURCE_VI, nullptr); }
-
-void Vi::OnRefusedWrite() { Report(VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI, nullptr); }
-
-void Vi::OnRefusedRead() { Report(VIP_ERROR_RDMAR_PROT, VIP_RESOURCE_VI, nullptr); }
-
-void Vi::OnDamage(verbs::Damage damage) {
-  switch (damage) {
-    case verbs::Damage::kNone:
-      break;
-    case verbs::Damage::kWriteCutOff:
-      Report(VIP_ERROR_RDMAW_ABORT, VIP_RESOURCE_VI, nullptr);
-      break;
-    case verbs::Damage::kWriteCorrupt:
-      Report(VIP_ERROR_RDMAW_DATA, VIP_RESOURCE_VI, nullptr);
-      break;
-    case verbs::Damage::kCorrupt:
-      Report(VIP_ERROR_RDMA_TRANSPORT, VIP_RESOURCE_VI, nullptr);
-      break;
   }
 }
 

@@ -12,23 +12,6 @@
 
 namespace viaduct::vipl {
 
-void Vi::BeginAttempt() {
-  turns_.Begin();
-  // The end of the attempt before moves the state first: then its event is there.
-  (void)endpoint_->SettledState();
-  for (;;) {
-    // The VI is Idle: the attempt that this thread waits for is over.
-    peer_waiter_.wait(true);
-    const verbs::MutexLock hold(&peer_lock_);
-    if (peer_waiter_.load()) continue;
-    core::Event event;
-    while (connect_events_->Dequeue(&event).ok()) {
-    }
-    peer_phase_ = PeerPhase::kNone;
-    return;
-  }
-}
-
 VIP_RETURN Vi::ConnectPeer(core::PeerRequest request, core::ConnectParameters parameters) {
   const Turn turn(&turns_);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;

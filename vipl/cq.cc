@@ -17,10 +17,10 @@ namespace {
 bool TakeEntry(const core::Event& event, VIP_VI_HANDLE* vi_handle, VIP_BOOLEAN* receive) {
   Vi* vi = FindVi(event.subject);
   if (vi == nullptr) return false;
-  WorkQueue& queue = vi->QueueOf(event.cookie);
-  if (!queue.Announce(WorkQueue::NumberOf(event.cookie))) return false;
+  const WorkQueue::Side side = WorkQueue::SideOf(event.cookie);
+  if (!vi->QueueOf(side).Announce(WorkQueue::NumberOf(event.cookie))) return false;
   *vi_handle = event.subject;
-  *receive = &queue == &vi->receives() ? VIP_TRUE : VIP_FALSE;
+  *receive = side == WorkQueue::Side::kReceive ? VIP_TRUE : VIP_FALSE;
   return true;
 }
 

@@ -17,8 +17,9 @@ uint32_t Vi::ErrorOf(verbs::Status status, uint32_t posted) const {
 // memory: everything else is written before it. Of a send nothing else is touched, of a receive
 // Length and, if some came, ImmediateData.
 bool Vi::OnCompletion(const verbs::Completion& completion) {
-  const bool receive = WorkQueue::SideOf(completion.id) == WorkQueue::Side::kReceive;
-  WorkQueue& queue = receive ? receives_ : sends_;
+  const WorkQueue::Side side = WorkQueue::SideOf(completion.id);
+  const bool receive = side == WorkQueue::Side::kReceive;
+  WorkQueue& queue = QueueOf(side);
   WorkQueue::Slot& slot = queue.NextToComplete();
   uint32_t error = 0;
   if (completion.status != verbs::Status::kSuccess || slot.status != 0) [[unlikely]]
@@ -62,10 +63,6 @@ using viaduct::vipl::Vi;
 using viaduct::vipl::WaitControl;
 using viaduct::vipl::WorkQueue;
 
-WorkQueue& QueueOf(Vi& vi, WorkQueue::Side side) {
-  return side == WorkQueue::Side::kSend ? vi.sends() : vi.receives();
-}
-
 // The pointer is NULL unless a descriptor is handed out: programs that drain a queue look at
 // nothing else.
 VIP_RETURN Poll(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_DESCRIPTOR** descriptor) {
@@ -74,7 +71,7 @@ VIP_RETURN Poll(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_DESCRIPTOR** des
   return DataPath([&]() ABSL_ATTRIBUTE_ALWAYS_INLINE -> VIP_RETURN {
     const viaduct::verbs::EpochGuard guard;
     Vi* vi = FindVi(handle);
-    return vi != nullptr ? QueueOf(*vi, side).Done(handle, descriptor) : VIP_INVALID_PARAMETER;
+    return vi != nullptr ? vi->QueueOf(side).Done(handle, descriptor) : VIP_INVALID_PARAMETER;
   });
 }
 
@@ -85,7 +82,7 @@ VIP_RETURN PollThenWait(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_ULONG ti
   return WaitControl([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(handle);
     if (!vi) return VIP_INVALID_PARAMETER;
-    return QueueOf(*vi, side).Wait(handle, vi->nic().DeadlineAfter(timeout), descriptor);
+    return vi->QueueOf(side).Wait(handle, vi->nic().DeadlineAfter(timeout), descriptor);
   });
 }
 

@@ -1,3 +1,4 @@
+// Errors that are no call's: where they arise, and VipErrorCallback, which tells the program.
 #include <cstdio>
 #include <string>
 
@@ -6,6 +7,7 @@
 #include "verbs/base/log.h"
 #include "vipl/face.h"
 #include "vipl/nic.h"
+#include "vipl/vi.h"
 
 namespace viaduct::vipl {
 namespace {
@@ -40,6 +42,40 @@ bool MayRepeat(VIP_ERROR_CODE code) {
 }
 
 }  // namespace
+
+void Vi::Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor) {
+  VIP_ERROR_DESCRIPTOR error = {};
+  error.ViHandle = handle();
+  error.DescriptorPtr = descriptor;
+  error.ResourceCode = resource;
+  error.ErrorCode = code;
+  nic_->Report(error);
+}
+
+// The peer's doing, in order or not: the VI is in Error.
+void Vi::OnDisconnected(bool /*broken*/) { Report(VIP_ERROR_CONN_LOST, VIP_RESOURCE_VI, nullptr); }
+
+void Vi::OnDropped() { Report(VIP_ERROR_RECVQ_EMPTY, VIP_RESOURCE_VI, nullptr); }
+
+void Vi::OnRefusedWrite() { Report(VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI, nullptr); }
+
+void Vi::OnRefusedRead() { Report(VIP_ERROR_RDMAR_PROT, VIP_RESOURCE_VI, nullptr); }
+
+void Vi::OnDamage(verbs::Damage damage) {
+  switch (damage) {
+    case verbs::Damage::kNone:
+      break;
+    case verbs::Damage::kWriteCutOff:
+      Report(VIP_ERROR_RDMAW_ABORT, VIP_RESOURCE_VI, nullptr);
+      break;
+    case verbs::Damage::kWriteCorrupt:
+      Report(VIP_ERROR_RDMAW_DATA, VIP_RESOURCE_VI, nullptr);
+      break;
+    case verbs::Damage::kCorrupt:
+      Report(VIP_ERROR_RDMA_TRANSPORT, VIP_RESOURCE_VI, nullptr);
+      break;
+  }
+}
 
 void Nic::SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context) {
   {

@@ -94,8 +94,7 @@ VIP_RETURN NotifyOnQueue(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_PVOID c
   return Control([&]() -> VIP_RETURN {
     const Ref<Vi> vi = ShareVi(handle);
     if (!vi || handler == nullptr) return VIP_INVALID_PARAMETER;
-    return vi->Notify(side == WorkQueue::Side::kSend ? vi->sends() : vi->receives(),
-                      {handler, context});
+    return vi->Notify(vi->QueueOf(side), {handler, context});
   });
 }
 

@@ -38,15 +38,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Vi::DescriptorIsValid(const VIP_DESCRIP
   return region->MayHold(descriptor, compat::DescriptorBytes(*segments));
 }
 
-void Vi::Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor) {
-  VIP_ERROR_DESCRIPTOR error = {};
-  error.ViHandle = handle();
-  error.DescriptorPtr = descriptor;
-  error.ResourceCode = resource;
-  error.ErrorCode = code;
-  nic_->Report(error);
-}
-
 // What is wrong with a descriptor is not the answer of the call ([VIGM] viperrorcallback).
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::AnswerPost(core::Error error,
                                                               VIP_DESCRIPTOR* descriptor) {

@@ -47,9 +47,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
 
   WorkQueue& sends() { return sends_; }
   WorkQueue& receives() { return receives_; }
-  // Whose descriptor `cookie` is that of.
-  WorkQueue& QueueOf(uint64_t cookie) {
-    return WorkQueue::SideOf(cookie) == WorkQueue::Side::kReceive ? receives_ : sends_;
+  WorkQueue& QueueOf(WorkQueue::Side side) {
+    return side == WorkQueue::Side::kReceive ? receives_ : sends_;
   }
 
   // Callbacks: notify.cc. A queue that has a completion queue has none.
@@ -81,11 +80,13 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   bool OnCompletion(const verbs::Completion& completion) override;
   // The error bits of a descriptor that did not just succeed. `posted`: the error it came with.
   uint32_t ErrorOf(verbs::Status status, uint32_t posted) const;
+  // Asynchronous errors: errors.cc.
   void OnDisconnected(bool broken) override;
   void OnDropped() override;
   void OnRefusedWrite() override;
   void OnRefusedRead() override;
   void OnDamage(verbs::Damage damage) override;
+  void Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor);
 
   // Sees to it that RunNotify comes on the callback thread. Any thread, under any lock.
   void ServeNotifies(WorkQueue& queue);
@@ -95,7 +96,6 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void Remember(const VIP_VI_ATTRIBUTES& attributes);
   bool DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
                          uint32_t* segments) const;
-  void Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor);
   VIP_RETURN AnswerPost(core::Error error, VIP_DESCRIPTOR* descriptor);
   VIP_RETURN AnswerRefusal(core::Error error, VIP_DESCRIPTOR* descriptor);
   void FreeParts();
