@@ -61,6 +61,17 @@ std::optional<core::ServiceName> DiscriminatorOf(const VIP_NET_ADDRESS* address)
   return core::ServiceName::FromBytes(BytesOf(address) + kNicAddressBytes, size);
 }
 
+VIP_RETURN ReadRoute(const VIP_NET_ADDRESS* local, const VIP_NET_ADDRESS* remote,
+                     const NicAddress& nic, Route* out) {
+  if (!IsLocal(local, nic)) return VIP_INVALID_ADDRESS;
+  const auto local_name = DiscriminatorOf(local);
+  const auto remote_name = DiscriminatorOf(remote);
+  const auto remote_host = HostOf(remote);
+  if (!local_name || !remote_name || !remote_host) return VIP_INVALID_PARAMETER;
+  *out = {*local_name, *remote_name, *remote_host};
+  return VIP_SUCCESS;
+}
+
 void WriteHost(const NicAddress& host, VIP_NET_ADDRESS* out) {
   const uint16_t length = kNicAddressBytes;
   uint8_t* bytes = reinterpret_cast<uint8_t*>(out);

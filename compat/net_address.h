@@ -32,6 +32,17 @@ bool IsLocal(const VIP_NET_ADDRESS* address, const NicAddress& nic);
 // begin is read from the address, too.
 std::optional<core::ServiceName> DiscriminatorOf(const VIP_NET_ADDRESS* address);
 
+// What the two addresses of a call that connects say.
+struct Route {
+  core::ServiceName local_name;
+  core::ServiceName remote_name;
+  verbs::Address remote_host;
+};
+// VIP_INVALID_ADDRESS: `local` is not the NIC's. Else VIP_INVALID_PARAMETER: a name or the host of
+// `remote` is malformed.
+VIP_RETURN ReadRoute(const VIP_NET_ADDRESS* local, const VIP_NET_ADDRESS* remote,
+                     const NicAddress& nic, Route* out);
+
 // Writes the host's length and bytes alone: what the caller has said of a discriminator stays.
 void WriteHost(const NicAddress& host, VIP_NET_ADDRESS* out);
 // Writes exactly 4 + 6 + discriminator.size() bytes.

@@ -57,6 +57,22 @@ TEST(NetAddressTest, RefusesWhatIsNotAHost) {
   EXPECT_FALSE(HostOf(buffer.address()).has_value());
 }
 
+TEST(NetAddressTest, ARouteIsBothNamesAndTheHost) {
+  Buffer local, remote;
+  WriteNetAddress(kNic, "mine", local.address());
+  WriteNetAddress({192, 0, 2, 8, 0, 0}, "yours", remote.address());
+  Route route;
+  ASSERT_EQ(ReadRoute(local.address(), remote.address(), kNic, &route), VIP_SUCCESS);
+  EXPECT_EQ(route.local_name.bytes(), "mine");
+  EXPECT_EQ(route.remote_name.bytes(), "yours");
+  EXPECT_EQ(route.remote_host.ToString(), "192.0.2.8");
+  WriteNetAddress(NicAddress{}, "yours", remote.address());
+  EXPECT_EQ(ReadRoute(local.address(), remote.address(), kNic, &route), VIP_INVALID_PARAMETER);
+  WriteNetAddress({192, 0, 2, 8, 0, 0}, "mine", local.address());
+  EXPECT_EQ(ReadRoute(local.address(), remote.address(), kNic, &route), VIP_INVALID_ADDRESS)
+      << "comes first";
+}
+
 TEST(NetAddressTest, RefusesLongDiscriminators) {
   Buffer buffer = {};
   WriteNetAddress(kNic, "0123456789abcdef", buffer.address());

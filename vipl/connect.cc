@@ -246,19 +246,17 @@ VIPL_EXPORT VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS
         TimeOut == 0) {
       return VIP_INVALID_PARAMETER;
     }
-    const auto local_name = compat::DiscriminatorOf(LocalAddr);
-    const auto remote_name = compat::DiscriminatorOf(RemoteAddr);
-    const auto remote_host = compat::HostOf(RemoteAddr);
-    if (!compat::IsLocal(LocalAddr, vi->nic().address())) return VIP_INVALID_ADDRESS;
-    if (!local_name || !remote_name || !remote_host) return VIP_INVALID_PARAMETER;
+    compat::Route route;
+    const VIP_RETURN read = compat::ReadRoute(LocalAddr, RemoteAddr, vi->nic().address(), &route);
+    if (read != VIP_SUCCESS) return read;
 
     core::ConnectionHeader header;
     header.kind = core::HeaderKind::kViplRequest;
-    header.remote = *remote_name;
-    header.local = *local_name;
+    header.remote = route.remote_name;
+    header.local = route.local_name;
     core::ConnectParameters parameters;
-    parameters.target.address = *remote_host;
-    parameters.target.name = *remote_name;
+    parameters.target.address = route.remote_host;
+    parameters.target.name = route.remote_name;
     parameters.deadline = vi->nic().DeadlineAfter(TimeOut);
     parameters.grace = verbs::NumberSetting(verbs::SettingId::kGraceMs) * verbs::kNanosPerMilli;
     return vi->Connect(header, parameters, RemoteViAttribs);

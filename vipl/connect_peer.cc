@@ -100,21 +100,19 @@ VIPL_EXPORT VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADD
     if (!vi || LocalAddr == nullptr || RemoteAddr == nullptr || Timeout == 0) {
       return VIP_INVALID_PARAMETER;
     }
-    const auto local_name = compat::DiscriminatorOf(LocalAddr);
-    const auto remote_name = compat::DiscriminatorOf(RemoteAddr);
-    const auto remote_host = compat::HostOf(RemoteAddr);
-    if (!compat::IsLocal(LocalAddr, vi->nic().address())) return VIP_INVALID_ADDRESS;
-    if (!local_name || !remote_name || !remote_host) return VIP_INVALID_PARAMETER;
+    compat::Route route;
+    const VIP_RETURN read = compat::ReadRoute(LocalAddr, RemoteAddr, vi->nic().address(), &route);
+    if (read != VIP_SUCCESS) return read;
 
     core::PeerRequest peer;
     peer.id = RandomId();
     peer.address = vi->nic().adapter().context().address();
-    peer.name = *local_name;
-    peer.wanted_address = *remote_host;
-    peer.wanted_name = *remote_name;
+    peer.name = route.local_name;
+    peer.wanted_address = route.remote_host;
+    peer.wanted_name = route.remote_name;
     core::ConnectParameters parameters;
-    parameters.target.address = *remote_host;
-    parameters.target.name = *remote_name;
+    parameters.target.address = route.remote_host;
+    parameters.target.name = route.remote_name;
     parameters.deadline = vi->nic().DeadlineAfter(Timeout);
     return vi->ConnectPeer(peer, parameters);
   });

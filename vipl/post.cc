@@ -38,7 +38,17 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Vi::DescriptorIsValid(const VIP_DESCRIP
   return region->MayHold(descriptor, compat::DescriptorBytes(*segments));
 }
 
-// What is wrong with a descriptor is not the answer of the call ([VIGM] viperrorcallback).
+// False: invalid, and reported. What is wrong with a descriptor is not the answer of the call
+// ([VIGM] viperrorcallback).
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Vi::Admit(VIP_DESCRIPTOR* descriptor,
+                                                   VIP_MEM_HANDLE memory, uint32_t* segments) {
+  if (DescriptorIsValid(descriptor, memory, segments)) [[likely]]
+    return true;
+  Report(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor);
+  return false;
+}
+
+// Nor are too many descriptors the answer.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::AnswerPost(core::Error error,
                                                               VIP_DESCRIPTOR* descriptor) {
   if (error.ok()) [[likely]]
@@ -57,10 +67,8 @@ VIP_RETURN Vi::AnswerRefusal(core::Error error, VIP_DESCRIPTOR* descriptor) {
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* descriptor,
                                                             VIP_MEM_HANDLE memory) {
   uint32_t segments;
-  if (!DescriptorIsValid(descriptor, memory, &segments)) [[unlikely]] {
-    Report(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor);
+  if (!Admit(descriptor, memory, &segments)) [[unlikely]]
     return VIP_SUCCESS;
-  }
   const VIP_RELIABILITY_LEVEL level = level_.load(std::memory_order_relaxed);
   compat::DescriptorLimits limits;
   limits.max_segments = static_cast<uint32_t>(nic_->attributes().MaxSegmentsPerDesc);
@@ -86,10 +94,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* desc
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostReceive(VIP_DESCRIPTOR* descriptor,
                                                                VIP_MEM_HANDLE memory) {
   uint32_t segments;
-  if (!DescriptorIsValid(descriptor, memory, &segments)) [[unlikely]] {
-    Report(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor);
+  if (!Admit(descriptor, memory, &segments)) [[unlikely]]
     return VIP_SUCCESS;
-  }
   compat::DescriptorLimits limits;
   limits.max_segments = static_cast<uint32_t>(nic_->attributes().MaxSegmentsPerDesc);
   verbs::ReceiveRequest request;

@@ -96,6 +96,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void Remember(const VIP_VI_ATTRIBUTES& attributes);
   bool DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
                          uint32_t* segments) const;
+  bool Admit(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, uint32_t* segments);
   VIP_RETURN AnswerPost(core::Error error, VIP_DESCRIPTOR* descriptor);
   VIP_RETURN AnswerRefusal(core::Error error, VIP_DESCRIPTOR* descriptor);
   void FreeParts();
