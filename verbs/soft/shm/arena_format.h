@@ -8,7 +8,7 @@
 
 namespace viaduct::verbs::shm {
 
-inline constexpr uint64_t kArenaMagic = 0x32304d4853545556;  // "VUTSHM02"
+inline constexpr uint64_t kArenaMagic = 0x33304d4853545556;  // "VUTSHM03"
 inline constexpr uint32_t kSlots = 64;                       // of a data ring
 inline constexpr uint32_t kReplySlots = 8;                   // of a reply ring
 inline constexpr uint32_t kBodyBytes = 56;                   // of a slot
@@ -145,7 +145,8 @@ struct DirectionBlock {                         // consumed by side d
   alignas(128) std::atomic<uint64_t> summary;   // bit l: leaf[l] may be non-zero
   alignas(128) std::atomic<uint64_t> leaf[64];  // bit c of leaf[l]: connection 64 l + c
   alignas(128) std::atomic<uint64_t> returned;  // bit: a chunk on its way to d is free again
-  alignas(128) unsigned char pad[4096 - 3 * 128 - 512];
+  alignas(128) std::atomic<uint32_t> exits;  // side d exits: the hang-up that follows is no crash
+  alignas(128) unsigned char pad[4096 - 4 * 128 - 512];
 };
 static_assert(sizeof(DirectionBlock) == 4096);
 static_assert(kChunks == 64, "one word of `returned`");

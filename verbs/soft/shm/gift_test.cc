@@ -60,7 +60,7 @@ TEST_F(GiftTest, NoMemoryIsWhatItShouldBe) {
   Greet(BuildMessage(MessageType::kHello, 0, HelloBody{1, 0, 0}));
 }
 
-TEST_F(GiftTest, NoneIsDue) { Greet(BuildMessage(MessageType::kGoodbye, 0, {}, {})); }
+TEST_F(GiftTest, NoneIsDue) { Greet(BuildMessage(MessageType::kRing, 0, {}, {})); }
 
 TEST_F(GiftTest, ItComesWithNonsense) { Greet("nonsense"); }
 

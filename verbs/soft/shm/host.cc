@@ -42,7 +42,8 @@ Host::Host(EventLoop& loop)
   RegisterGlobalFence();
   loop_.OnForkChild([this] { Abandon(); });
   loop_.OnExit([this] {
-    for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) peer->SayGoodbye();
+    const EpochGuard guard;
+    for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) peer->AnnounceExit();
   });
 }
 

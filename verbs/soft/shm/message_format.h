@@ -7,7 +7,7 @@
 
 namespace viaduct::verbs::shm {
 
-inline constexpr uint32_t kMessageMagic = 0x56550003;  // with the version of this format
+inline constexpr uint32_t kMessageMagic = 0x56550004;  // with the version of this format
 inline constexpr size_t kMaxPrivateData = 1024;
 
 enum class MessageType : uint16_t {
@@ -22,7 +22,6 @@ enum class MessageType : uint16_t {
   kClose,        // this side is done with the connection; each side says it once
   kReleased,     // the side that does not own the number will not touch the rings again
   kRing,         // the bell was armed for the socket: there are marks
-  kGoodbye,      // this process exits: the hang-up that follows is no crash
   kAsk,          // on a fresh socket: would you take a request that is handed off?
   kYes,          // the answer; kNotHere: no
   kRedirect,     // the request belongs to the listener of another process: ask there

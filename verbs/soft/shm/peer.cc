@@ -137,9 +137,6 @@ void Peer::OnMessage(Message& message) {
       return OnWelcome(message);
     case MessageType::kRing:
       return;  // OnSocket looks
-    case MessageType::kGoodbye:
-      leaves_ = true;
-      return;
     case MessageType::kRequest:
       return OnRequest(message);
     case MessageType::kAccept:

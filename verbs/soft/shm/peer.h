@@ -85,8 +85,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void CloseLink(const std::shared_ptr<ShmLink>& link, Status verdict);
   // Nobody needs it any more, or it is gone.
   void Die();
-  // This process exits: the peer's connections end as if disconnected.
-  void SayGoodbye();
+  // This process exits: the peer's connections end as if disconnected. Any thread.
+  void AnnounceExit() { arena_->direction(side_).exits.store(1, std::memory_order_seq_cst); }
 
  private:
   bool Watch();
@@ -131,7 +131,6 @@ class Peer : public std::enable_shared_from_this<Peer> {
   Descriptor socket_;
   Descriptor pidfd_;
   bool dead_ = false;
-  bool leaves_ = false;   // it has said good-bye
   bool greeted_ = false;  // Hello and Welcome are done
   std::deque<std::string> outbox_;
 

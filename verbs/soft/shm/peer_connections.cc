@@ -298,11 +298,10 @@ void Peer::OnReleased(Message& message) {
   FreeId(message.connection);
 }
 
-void Peer::SayGoodbye() { Send(BuildMessage(MessageType::kGoodbye, 0, {}, {})); }
-
 void Peer::Die() {
   if (dead_) return;
   dead_ = true;
+  const bool exits = arena_->direction(1 - side_).exits.load(std::memory_order_seq_cst) != 0;
   const std::shared_ptr<Peer> self = shared_from_this();
   for (Descriptor* fd : {&socket_, &pidfd_}) {
     if (fd->valid()) loop_.Unwatch(fd->get());
@@ -317,7 +316,7 @@ void Peer::Die() {
       Drain(*link);
       // Leave follows when the pair has let go (CloseLink).
       if (link->peer_closed) continue;
-      if (leaves_) {
+      if (exits) {
         link->EndAt(UINT64_MAX);
         pair->PeerLeft(*link);
       } else {
