@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -23,7 +24,8 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr Nanos kTickPeriod = kNanosPerMilli;
-constexpr Nanos kLongestExit = kNanosPerSecond;  // of a loop that cannot run; else microseconds
+constexpr Nanos kLongestExit = kNanosPerSecond;   // of a loop that cannot run; else microseconds
+constexpr Nanos kPatientExit = kLongestExit / 4;  // if it has not begun, it is done without
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 constexpr int kEventsAtOnce = 64;
 constexpr uint64_t kWakeId = 0;  // epoll data of the eventfd; watches count from 1
@@ -128,6 +130,7 @@ absl::StatusOr<ControlThread*> ControlThread::Get() {
         return status;
       }
       g_instance.store(instance, std::memory_order_release);
+      std::at_quick_exit(&ControlThread::Leave);  // exit() has LeaveProcess
     }
   }
   if (!instance->alive()) {
@@ -205,7 +208,7 @@ void ControlThread::Run() {
     RunTasks();
     RunTimers();
     RunTicks();
-    if (leaving_.load() == kLeaves) RunExitHooks();
+    if (leaving_.load() == kLeaves) LeaveOnLoop();
     RunHandlers(events, Sleep(events, kEventsAtOnce));
   }
 }
@@ -483,8 +486,9 @@ void ControlThread::OnExit(std::function<void()> hook) {
   exit_hooks_.push_back(std::move(hook));
 }
 
-void ControlThread::RunExitHooks() {
+void ControlThread::LeaveOnLoop() {
   RunTasks();  // a disconnect just before the exit
+  leaving_.store(kRunsHooks);
   std::vector<std::function<void()>> hooks;
   {
     MutexLock lock(&mutex_);
@@ -495,15 +499,31 @@ void ControlThread::RunExitHooks() {
   FutexWake(leaving_, 1);
 }
 
+void ControlThread::LeaveWithoutLoop() {
+  if (!mutex_.TryLock()) return;
+  const std::vector<std::function<void()>> hooks = exit_hooks_;
+  mutex_.Unlock();
+  for (const std::function<void()>& hook : hooks) hook();
+}
+
+void ControlThread::AwaitLeft(Deadline deadline) {
+  for (;;) {
+    const uint32_t seen = leaving_.load();
+    if (seen == kHasLeft || deadline.Passed(*this)) return;
+    FutexWait(leaving_, seen, deadline);
+  }
+}
+
 void ControlThread::Leave() {
   ControlThread* instance = g_instance.load(std::memory_order_acquire);
   if (instance == nullptr || !instance->alive() || instance->OnExecutor()) return;
+  const Deadline patient = Deadline::After(*instance, kPatientExit);
+  const Deadline longest = Deadline::After(*instance, kLongestExit);
   instance->leaving_.store(kLeaves);
   instance->Wake();
-  const Deadline deadline = Deadline::After(*instance, kLongestExit);
-  while (instance->leaving_.load() == kLeaves && !deadline.Passed(*instance)) {
-    FutexWait(instance->leaving_, kLeaves, deadline);
-  }
+  instance->AwaitLeft(patient);
+  if (instance->leaving_.load() == kLeaves) instance->LeaveWithoutLoop();
+  instance->AwaitLeft(longest);
 }
 
 namespace {

@@ -96,7 +96,10 @@ class ControlThread final : public EventLoop {
   void RunTimers();
   void RunTicks();
   void RunHandlers(const epoll_event* events, int count);
-  void RunExitHooks();
+  // The hooks of OnExit, on the loop or on the thread that exits; and how long that waits.
+  void LeaveOnLoop();
+  void LeaveWithoutLoop();
+  void AwaitLeft(Deadline deadline);
   // Sleeps until something is due; returns the number of events.
   int Sleep(epoll_event* events, int capacity);
   // Ends a sleep. Any thread.
@@ -130,7 +133,7 @@ class ControlThread final : public EventLoop {
   // Asleep without a tick to come: Ticker::Start has to wake the loop.
   std::atomic<bool> ticks_asleep_{false};
   std::atomic<bool> alive_{false};
-  enum Leaving : uint32_t { kStays, kLeaves, kHasLeft };
+  enum Leaving : uint32_t { kStays, kLeaves, kRunsHooks, kHasLeft };
   std::atomic<uint32_t> leaving_{kStays};
   std::atomic<pthread_t> thread_{0};
   Nanos next_tick_ = 0;  // loop only

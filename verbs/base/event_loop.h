@@ -51,11 +51,15 @@ class EventLoop : public Executor {
   // close descriptors and mark objects. The hook takes no lock. For ever: one per subsystem.
   virtual void OnForkChild(std::function<void()> hook) = 0;
 
-  // Runs `hook` on the loop when this process (not a forked child) leaves by exit() or by return
+  // Runs `hook` when this process (not a forked child) leaves by exit(), quick_exit() or return
   // from main, after the program's own handlers: to tell peers that this is no crash. Its threads
   // may still run. exit() waits for the hooks, but no longer than a second: on a busy machine the
   // loop's turn comes late, and without the hooks every exit looks like a crash. For ever: one per
   // subsystem.
+  //
+  // A hook runs on the loop. Where that does not come to it in time, it runs on the thread that
+  // exits, and perhaps on the loop as well: a signal handler that calls exit() may have interrupted
+  // a call that holds the very lock for which the loop waits. So a hook waits for no lock.
   virtual void OnExit(std::function<void()> hook) = 0;
 };
 
