@@ -160,6 +160,7 @@ bool IwarpLink::Transmit(bool requests, bool last) {
         pair->Complete(*std::exchange(copied_, std::nullopt), Status::kSuccess);
         completed = true;
       }
+      if (ProcessExits()) break;  // the FIN would cut what begins now
       // Whole messages take turns, so that neither answers nor requests starve the other: outside
       // Pump, which then follows, an answer is enough.
       moved = requests && issued < kMostRequests && EmitRequest(*pair);

@@ -1,6 +1,7 @@
 #include "verbs/soft/iwarp/unsent_links.h"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 #include <vector>
 
@@ -9,6 +10,8 @@
 
 namespace viaduct::verbs::iwarp {
 namespace {
+
+constinit std::atomic<bool> exits{false};
 
 struct Links {
   Mutex lock;
@@ -38,8 +41,11 @@ void ForgetUnsent(Unsent& link) {
   links.all.erase(std::remove(links.all.begin(), links.all.end(), &link), links.all.end());
 }
 
+bool ProcessExits() { return exits.load(std::memory_order_relaxed); }
+
 // The thread that exits may hold the lock; another one will let it go.
 bool FlushUnsent() {
+  exits.store(true, std::memory_order_relaxed);
   Links& links = TheLinks();
   if (!links.lock.TryLock()) return true;
   bool any = false;

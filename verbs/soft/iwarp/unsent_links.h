@@ -9,7 +9,7 @@ namespace viaduct::verbs::iwarp {
 class Unsent {
  public:
   // Sends what waits, as far as the socket takes it. Returns whether something is left for which
-  // the socket may have room later. On the loop; waits for no lock.
+  // the socket may have room later. Any thread; waits for no lock.
   virtual bool Flush() = 0;
 
  protected:
@@ -20,8 +20,10 @@ class Unsent {
 void RememberUnsent(Unsent& link);
 void ForgetUnsent(Unsent& link);
 
-// Flush of all. Returns whether any has something left. On the loop; waits for no lock.
+// Flush of all. Returns whether any has something left. Any thread; waits for no lock.
 bool FlushUnsent();
+// From the first FlushUnsent on: no link begins a message any more, or there would be no end.
+bool ProcessExits();
 
 }  // namespace viaduct::verbs::iwarp
 
