@@ -291,11 +291,11 @@ void IwarpLink::OnEvent(uint32_t events) {
       break;
     case Life::kUp:
       if (SoftQueuePair* const pair = pair_.load()) {
-        if ((events & (EPOLLERR | EPOLLHUP)) != 0 && stalled_.load() && !ended_.load()) {
-          pair->Fail(Status::kTransport);
-        } else {
-          pair->Attend();
+        // A stalled link reads again: what is in the socket comes first, and a FIN may be in it.
+        if ((events & (EPOLLERR | EPOLLHUP)) != 0 && stalled_.exchange(false)) {
+          hung_up_.store(true);
         }
+        pair->Attend();
       }
       break;
     case Life::kClosing:

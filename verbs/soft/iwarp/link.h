@@ -190,6 +190,8 @@ class IwarpLink final : public Link,
   // connection breaks, nor if no more can be parked. `held`: no receive for it, nothing consumed.
   bool Receive(SoftQueuePair& pair);
   bool Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu);
+  // Whether no more is to be read before a receive has taken something.
+  bool Full() const { return parked_.full() && !hung_up_.load(std::memory_order_relaxed); }
   bool Park(ParkedMessages::Kind kind, std::span<const uint8_t> ulpdu);
   bool Replay(SoftQueuePair& pair);
   bool TakeSend(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
@@ -254,6 +256,8 @@ class IwarpLink final : public Link,
   std::atomic<bool> lost_{false};  // nothing can be sent any more
   // Nor then: the peer's process has gone, but its FIN came first and is still to be read.
   std::atomic<bool> left_{false};
+  // The peer can send no more: what is in the socket is all, and parked_ may hold it.
+  std::atomic<bool> hung_up_{false};
   std::atomic<bool> awaiting_acks_{false};  // CheckAcks is to come
 
   SpinLock arm_lock_;

@@ -101,7 +101,7 @@ bool IwarpLink::Poll(int budget) {
     if (!peer_terminated_ && !ended_.load()) Transmit(/*requests=*/false, /*last=*/true);
     return true;
   }
-  const bool stalled = parked_.full();
+  const bool stalled = Full();
   if (stalled_.exchange(stalled) != stalled) Arm();
   moved |= Transmit(/*requests=*/false);
   // The loop tells of bytes in the socket, but not of bytes that were taken out of it.
@@ -219,7 +219,7 @@ bool IwarpLink::Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu) {
 
 bool IwarpLink::Park(ParkedMessages::Kind kind, std::span<const uint8_t> ulpdu) {
   parked_.Push(kind, ulpdu);
-  return !parked_.full();
+  return !Full();
 }
 
 // What was parked, as far as there are receives for it now.
@@ -255,7 +255,7 @@ bool IwarpLink::Replay(SoftQueuePair& pair) {
     if (held) break;
     parked_.Pop();
   }
-  return !parked_.full();
+  return !Full();
 }
 
 // --------------------------------------------------------------------------------------- sends

@@ -201,9 +201,9 @@ void IwarpLink::PrepareTerminate(const WireError& error, std::span<const uint8_t
 }
 
 // EPIPE is a reset behind a FIN: the peer has disconnected and then closed, and whoever reads next
-// finds that out, or has done so. A stalled link does not read.
+// finds that out, or has done so.
 void IwarpLink::NoteSendError() {
-  const bool left = ended_.load() || (errno == EPIPE && !stalled_.load());
+  const bool left = ended_.load() || errno == EPIPE;
   (left ? left_ : lost_).store(true);
 }
 
