@@ -483,9 +483,16 @@ void SoftQueuePair::AwaitTaken(uint64_t connection) {
   if (connection_ != connection || state_.load() != State::kConnected || failing_.load()) return;
   const uint64_t taken = receives_.done.load();
   Executor& executor = context_.executor();
-  leave_timer_ = executor.RunAt(executor.Now() + kTakeTime, [=, anchor = anchor_] {
+  const Nanos due = executor.Now() + kTakeTime;
+  leave_timer_ = executor.RunAt(due, [=, &executor, anchor = anchor_] {
     SoftQueuePair* const pair = anchor->Get();
-    if (pair != nullptr) pair->EndUnlessTaken(connection, taken);
+    if (pair == nullptr) return;
+    // So late, the process stood still: the program has had no time.
+    if (executor.Now() - due > kTakeTime / 4) {
+      pair->AwaitTaken(connection);
+    } else {
+      pair->EndUnlessTaken(connection, taken);
+    }
   });
 }
 
