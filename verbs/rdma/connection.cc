@@ -330,7 +330,7 @@ void Connection::HarvestAll() {
   }
 }
 
-void Connection::Release(Direction direction, bool keep) {
+void Connection::Release(Direction direction, Unfinished unfinished) {
   CompletionCore* const core = options().queues[direction].get();
   if (core == nullptr) return;  // no pair was made
   {
@@ -349,7 +349,7 @@ void Connection::Release(Direction direction, bool keep) {
       }
       record.parts = 0;
       record.rest = WorkRecord::Rest::kSome;
-      if (keep) continue;
+      if (unfinished == Unfinished::kKeep) continue;
       queue->Done(record, record.status != Status::kSuccess ? record.status : Status::kFlushed);
       if (flushed == nullptr) flushed = &record;
     }

@@ -162,8 +162,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // Ends it: the peer is told if it was `established`, nothing is placed in memory any more, what
   // the device has completed is taken. Then the work queues are this connection's no longer.
   void Stop(bool established);
-  // What the device still held is flushed, or, for an attempt that may be repeated, kept.
-  void Release(Direction direction, bool keep);
+  // What the device still held: an attempt that may be repeated keeps it.
+  enum class Unfinished : uint8_t { kKeep, kFlush };
+  void Release(Direction direction, Unfinished unfinished);
   void Bury();
 
   // The owner hears of an attempt's failure as if librdmacm had said it. Once; any thread.

@@ -125,7 +125,7 @@ PairOptions RdmaQueuePair::DeviceOptions(const QueuePairOptions& options) const 
 RdmaQueuePair::~RdmaQueuePair() {
   {
     MutexLock lock(&mutex_);
-    if (connection_ != nullptr) Leave(State::kError);
+    if (connection_ != nullptr) DropConnection(State::kError);
   }
   // Without a domain it is one that Make gives up: nobody has got it, and no sink was called.
   if (domain_ != nullptr && !device_.loop().OnExecutor()) device_.loop().Drain();
@@ -181,7 +181,7 @@ bool RdmaQueuePair::DialAgain(Connection& connection) {
   absl::Status status;
   Connection* const next = Connection::ForDial(device_, this, &status);
   if (next == nullptr) return false;
-  Leave(State::kIdle);
+  DropConnection(State::kIdle);
   Dial(*next);
   return true;
 }
@@ -326,7 +326,7 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
   connection_ = &connection;
   if (!status.ok() && !absl::IsAborted(status)) {
     connection.Refuse();
-    Leave(State::kIdle);
+    DropConnection(State::kIdle);
     return status;
   }
   connection.SetOwner(this);
@@ -491,7 +491,7 @@ void RdmaQueuePair::Fail(Connection& connection, ConnectOutcome outcome,
     if (!connected) {
       if (!dialled_) outcome = ConnectOutcome::kGone;
       LogFailure(outcome);
-      Leave(State::kIdle);
+      DropConnection(State::kIdle);
     }
   }
   if (connected) {
@@ -523,7 +523,7 @@ void RdmaQueuePair::End(Connection& connection, DisconnectCause cause) {
     outcome = dialled_ ? ConnectOutcome::kRefused : ConnectOutcome::kGone;
     if (connected && cause != DisconnectCause::kLocal) ended_ = true;
     if (!connected) LogFailure(outcome);
-    Leave(connected ? State::kError : State::kIdle);
+    DropConnection(connected ? State::kError : State::kIdle);
   }
   if (!MayTell(cuts)) return;
   if (connected) {
@@ -561,7 +561,7 @@ void RdmaQueuePair::OnSignals(Connection& connection, uint32_t signals) {
 
 // ------------------------------------------------------------------------------------------ end
 
-void RdmaQueuePair::Leave(State next) {
+void RdmaQueuePair::DropConnection(State next) {
   Connection* const connection = connection_;
   const bool established = state_ == State::kConnected || state_ == State::kClosing ||
                            (state_ == State::kConnecting && !dialled_);
@@ -581,11 +581,13 @@ void RdmaQueuePair::Leave(State next) {
   }
   connection->SetOwner(nullptr);
   if (next == State::kIdle) {
-    for (Direction direction : {kSends, kReceives}) connection->Release(direction, true);
+    for (Direction direction : {kSends, kReceives})
+      connection->Release(direction, Connection::Unfinished::kKeep);
   }
   connection->Stop(established);
   if (connection->pair() != nullptr) memory_.EndWindowsOf(connection->pair());
-  for (Direction direction : {kSends, kReceives}) connection->Release(direction, false);
+  for (Direction direction : {kSends, kReceives})
+    connection->Release(direction, Connection::Unfinished::kFlush);
   if (next == State::kError) FlushAll();
   connection->Bury();
 }
@@ -607,11 +609,11 @@ void RdmaQueuePair::Disconnect(DisconnectMode mode) {
   MutexLock lock(&mutex_);
   if (mode == DisconnectMode::kAbrupt) cuts_.fetch_add(1, std::memory_order_release);
   if (state_ == State::kConnecting) {
-    Leave(State::kIdle);
+    DropConnection(State::kIdle);
   } else if (state_ == State::kConnected || state_ == State::kClosing) {
     if (mode == DisconnectMode::kAbrupt) {
       connection_->Cut();
-      Leave(State::kError);
+      DropConnection(State::kError);
     } else if (state_ == State::kConnected) {
       state_ = State::kClosing;
       SpinLockHolder guard(&send_lock_);

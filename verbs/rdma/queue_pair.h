@@ -101,7 +101,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   rdma_conn_param Parameters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetTermsForPeer(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives the connection up; the state afterwards is `next`.
-  void Leave(State next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropConnection(State next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   CompletionCore& core(Direction direction) const { return *cores_[direction]; }
 

@@ -344,7 +344,7 @@ void SimConnection::Send(SimEnd& end, absl::string_view what, size_t bytes,
   if (to_ == nullptr) return;
   network_.Send(end.lane_, what, bytes, [self = shared_from_this(), deliver = std::move(deliver)] {
     if (self->reset_) return;
-    if (self->active_.pair_ != nullptr) self->active_.pair_->SetHeard();
+    if (self->active_.pair_ != nullptr) self->active_.pair_->NotePeerHeard();
     deliver();
   });
 }
@@ -358,14 +358,14 @@ void SimConnection::Dial() {
   // The host of a dead process answers for it.
   if (!to_->alive) {
     network_.Later([self = shared_from_this()] {
-      if (self->active_.pair_ != nullptr) self->active_.pair_->SetHeard();
+      if (self->active_.pair_ != nullptr) self->active_.pair_->NotePeerHeard();
       self->FailAttempt(ConnectOutcome::kNobody, {});
     });
     return;
   }
   network_.Send(active_.lane_, "request", private_data_.size(), [self = shared_from_this()] {
     // The host's acknowledgement: a request was delivered, whatever becomes of it.
-    if (self->active_.pair_ != nullptr) self->active_.pair_->SetHeard();
+    if (self->active_.pair_ != nullptr) self->active_.pair_->NotePeerHeard();
     const auto listener = self->to_->listeners.find(self->port_);
     if (listener == self->to_->listeners.end()) {
       self->Decline(ConnectOutcome::kNobody, {});

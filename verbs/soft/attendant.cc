@@ -14,7 +14,7 @@ Attendant::~Attendant() {
   executor_.Drain();
 }
 
-void Attendant::Urge(SoftCompletionQueue& queue, bool now) {
+void Attendant::Schedule(SoftCompletionQueue& queue, bool now) {
   const bool listed = queue.listed_.exchange(true, std::memory_order_seq_cst);
   if (listed && !now) return;
   {
@@ -64,7 +64,7 @@ void Attendant::Run() {
     SoftCompletionQueue* queue = batch_;
     batch_ = queue->listed_next_;
     current_ = queue;
-    // From here on an Urge lists it again.
+    // From here on a Schedule lists it again.
     queue->listed_.exchange(false, std::memory_order_seq_cst);
     lock_.Unlock();
     const bool again = queue->Attend();

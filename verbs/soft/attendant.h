@@ -28,7 +28,7 @@ class Attendant {
 
   // Looks at `queue` soon, and then at every tick as long as it is hot; `now`: without waiting for
   // the tick that is due. Any thread, any lock.
-  void Urge(SoftCompletionQueue& queue, bool now = false);
+  void Schedule(SoftCompletionQueue& queue, bool now = false);
   // `queue` is being destroyed. Off the executor waits for a look at it.
   void Forget(SoftCompletionQueue& queue);
 

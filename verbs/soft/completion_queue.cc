@@ -47,7 +47,7 @@ void SoftCompletionQueue::MarkReady(Attachment& attachment, News news) {
   if (sleepers_.load(std::memory_order_seq_cst) != 0) {
     RingSleepers();
   } else if (news == News::kArrival || sink_.load(std::memory_order_relaxed) != nullptr) {
-    attendant_.Urge(*this, armed_.load(std::memory_order_relaxed));
+    attendant_.Schedule(*this, armed_.load(std::memory_order_relaxed));
   }
 }
 
@@ -67,7 +67,7 @@ void SoftCompletionQueue::Forget(Attachment& attachment) {
 
 void SoftCompletionQueue::AddHot(Attachment& attachment) {
   hot_[hot_count_++] = &attachment;
-  if (hot_count_ == 1) attendant_.Urge(*this);
+  if (hot_count_ == 1) attendant_.Schedule(*this);
 }
 
 void SoftCompletionQueue::RemoveHot(Attachment& attachment) {
@@ -135,7 +135,7 @@ int SoftCompletionQueue::ServeList(std::atomic<Attachment*>& from, Completion* o
     got += pair.Serve(attachment, out + got, n - got);
     // Only a pair that delivered becomes hot: one that is looked at once must not fill the list.
     if (!pair.hot() && pair.activity() != before) pair.TryHeat(attachment);
-    if (!pair.hot() && pair.Stirs(attachment)) PushReady(attachment);
+    if (!pair.hot() && pair.HasWork(attachment)) PushReady(attachment);
   }
   return got;
 }
@@ -174,7 +174,7 @@ bool SoftCompletionQueue::Cool(bool all) {
   }
   if (fence) doorbell_.HeavyFence();
   for (int i = 0; i < count; i++) {
-    cooled[i]->MarkIfStirring();
+    cooled[i]->MarkIfHasWork();
     if (attachments[i]->marked.load(std::memory_order_relaxed)) quiet = false;
   }
   return quiet;
@@ -247,7 +247,7 @@ class SoftCompletionQueue::Sleeper {
 // What rang a sleeper, and not the attendant, may be left to nobody.
 void SoftCompletionQueue::LeaveRing() {
   doorbell_.Collect();
-  if (HasReady()) attendant_.Urge(*this);
+  if (HasReady()) attendant_.Schedule(*this);
 }
 
 WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
@@ -294,7 +294,7 @@ void SoftCompletionQueue::Arm(CompletionSink& sink) {
     }
     Relax();
   }
-  attendant_.Urge(*this, /*now=*/true);
+  attendant_.Schedule(*this, /*now=*/true);
 }
 
 bool SoftCompletionQueue::Attend() {

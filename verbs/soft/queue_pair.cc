@@ -135,8 +135,8 @@ void SoftQueuePair::Begin(State state) {
   }
   failing_.store(false);
   heard_.store(false);
-  short_.store(false);
-  crowded_.store(false);
+  no_resources_.store(false);
+  backlog_full_.store(false);
   reads_out_limit_ = max_reads_out_;
   for (std::atomic<uint32_t>& report : reports_) report.store(0);
   may_report_.store(true);
@@ -178,7 +178,7 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
   const bool started = StartAttempt();
   std::move(forget).Cancel();
   if (!started) {
-    if (short_.load()) {
+    if (no_resources_.load()) {
       state_.store(State::kIdle);
       return absl::ResourceExhaustedError("no memory or descriptors to connect");
     }
@@ -186,7 +186,7 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
     const bool reachable = std::any_of(wires.begin(), wires.end(), [&](const auto& wire) {
       return wire->Reaches(options.address);
     });
-    untaken_ = reachable ? Nobody() : ConnectOutcome::kUnreachable;
+    untaken_ = reachable ? OutcomeIfNobody() : ConnectOutcome::kUnreachable;
     TellLater();
   }
   return absl::OkStatus();
@@ -226,7 +226,8 @@ bool SoftQueuePair::TryWires(bool again) {
     may_start_again_ = false;
   }
   if (!started) {
-    ConnectFailed(short_.load() ? ConnectOutcome::kNoResources : ConnectOutcome::kNobody, {});
+    ConnectFailed(no_resources_.load() ? ConnectOutcome::kNoResources : ConnectOutcome::kNobody,
+                  {});
   }
   return true;
 }
@@ -235,7 +236,7 @@ bool SoftQueuePair::ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8
   {
     MutexLock control(&control_);
     if (state_.load() != State::kConnecting) return false;
-    if (outcome == ConnectOutcome::kNobody) outcome = Nobody();
+    if (outcome == ConnectOutcome::kNobody) outcome = OutcomeIfNobody();
     EndAttempt();
   }
   if (may_report_.exchange(false)) sink_->OnConnectFailed(*this, outcome, private_data);

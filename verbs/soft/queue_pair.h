@@ -112,11 +112,11 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
 
   // A wire that has found nobody did so for want of memory or descriptors: if no other wire decides
   // otherwise, the attempt's outcome is kNoResources.
-  void SetShort() { short_.store(true, std::memory_order_relaxed); }
+  void NoteNoResources() { no_resources_.store(true, std::memory_order_relaxed); }
   // A wire has found somebody who has no room for one more request: the attempt's outcome is
   // kRefused where it would be kNobody.
-  void SetCrowded() { crowded_.store(true, std::memory_order_relaxed); }
-  void SetHeard() { heard_.store(true, std::memory_order_relaxed); }
+  void NoteBacklogFull() { backlog_full_.store(true, std::memory_order_relaxed); }
+  void NotePeerHeard() { heard_.store(true, std::memory_order_relaxed); }
   void SetLocalPort(uint16_t port) { local_port_.store(port, std::memory_order_relaxed); }
   // What was agreed with the peer, before Established; 0 forbids reads.
   void SetReadsOut(uint32_t reads) { reads_out_limit_ = reads; }
@@ -248,9 +248,9 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   // 0: nothing to reap. Else a number that changes when more becomes reapable.
   uint64_t Reapable(const Attachment& attachment);
   bool Arrived() const;
-  bool Stirs(const Attachment& attachment) { return Reapable(attachment) != 0 || Arrived(); }
+  bool HasWork(const Attachment& attachment) { return Reapable(attachment) != 0 || Arrived(); }
   // After cooling: puts the pair into the ready list of every queue that has something of it.
-  void MarkIfStirring();
+  void MarkIfHasWork();
   bool hot() const { return hot_.load(std::memory_order_relaxed); }
   void TryHeat(Attachment& attachment);
   // False: the other queue, or a poster, is busy. Sets *fence if a heavy fence is due before
@@ -274,7 +274,7 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   };
   // In SendEntry::flags, beside RequestFlag: not to be emitted; completes with the status in
   // `cookie` when everything before it has completed.
-  static constexpr uint16_t kDoomed = 0x8000;
+  static constexpr uint16_t kFailsInOrder = 0x8000;
   // A bind whose poster still waits for the end of the window's key before.
   static constexpr uint16_t kWithdrawing = 0x4000;
 
@@ -290,8 +290,8 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   bool TryWires(bool again);  // those that are left, or all of them
   void EndAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
   // What it is where no wire has found anybody.
-  ConnectOutcome Nobody() const {
-    return crowded_.load() ? ConnectOutcome::kRefused : ConnectOutcome::kNobody;
+  ConnectOutcome OutcomeIfNobody() const {
+    return backlog_full_.load() ? ConnectOutcome::kRefused : ConnectOutcome::kNobody;
   }
 
   // ---- what the sink is told on the executor, soon after TellLater
@@ -338,17 +338,17 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   // NextToEmit where the next entry needs a closer look. Null: it must wait, or the pair breaks.
   SendEntry* NextToEmitSlow();
   uint32_t ReadsInTheWay();
-  // Of the entry at n, the next one. Dooms it if it may not be emitted at all.
+  // Of the entry at n, the next one. FailInOrder if it may not be emitted at all.
   void CheckBeforeEmission(uint64_t n, SendEntry& entry);
   // It is done without being emitted.
   void Retire(uint64_t n, SendEntry& entry, Status status);
-  // Retires it if it is doomed alone. False: it waits for others, or the pair breaks.
-  bool RetireDoomed(uint64_t n, SendEntry& entry);
+  // Retires one that fails, if it does so alone. False: it waits for others, or the pair breaks.
+  bool RetireFailing(uint64_t n, SendEntry& entry);
   // Of a place that was looked at without the lock under which it is reaped: it is that of the
   // request at *position, which is not complete. False, and *position is the last one reaped if
   // that is farther.
   bool IsPending(const SendEntry& entry, uint64_t* position) const;
-  void Doom(SendEntry& entry, Status status);
+  void FailInOrder(SendEntry& entry, Status status);
   // Puts an entry that is filled, at `position`, into the queue. False: it is flushed at once.
   bool Enqueue(SendEntry& entry, uint64_t position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   void TellSent();
@@ -452,8 +452,8 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   std::atomic<bool> hot_{false};       // changes under the locks of all its queues
   std::atomic<bool> held_{false};      // a message waits for a receive
   std::atomic<bool> heard_{false};
-  std::atomic<bool> short_{false};    // of this attempt: SetShort
-  std::atomic<bool> crowded_{false};  // and SetCrowded
+  std::atomic<bool> no_resources_{false};  // of this attempt: NoteNoResources
+  std::atomic<bool> backlog_full_{false};  // and NoteBacklogFull
   std::atomic<ImmediateForm> immediate_form_{ImmediateForm::kNone};
   std::atomic<uint64_t> confirm_address_{0};
   std::atomic<Key> confirm_key_{0};  // 0: none

@@ -12,7 +12,7 @@ inline SendEntry* SoftQueuePair::NextToEmit() {
   const uint64_t n = sends_.done.load(std::memory_order_relaxed);
   if (n == sends_.posted.load(std::memory_order_relaxed)) return nullptr;
   SendEntry& entry = sends_.at(n);
-  if ((entry.flags & (kFence | kDoomed)) == 0 && entry.opcode <= Opcode::kWrite &&
+  if ((entry.flags & (kFence | kFailsInOrder)) == 0 && entry.opcode <= Opcode::kWrite &&
       entry.status == kPending && no_receive_ != NoReceive::kDrop &&
       !failing_.load(std::memory_order_relaxed)) [[likely]] {
     return &entry;
@@ -75,7 +75,7 @@ bool SoftQueuePair::Gather(const SendEntry& entry, uint32_t offset, uint32_t n, 
   if (Walk(sends_.segments(position), offset, n, kLocalRead, copy)) {
     return true;
   }
-  Doom(sends_.at(position), Status::kLocalProtection);
+  FailInOrder(sends_.at(position), Status::kLocalProtection);
   // Nobody may poll: what it means is done now.
   static_cast<void>(NextToEmitSlow());
   return false;

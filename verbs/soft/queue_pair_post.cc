@@ -69,9 +69,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline SoftQueuePair::Taken SoftQueuePair::EnqueueS
   const uint64_t length = sends_.CopySegments(n, request.segments);
   entry.length = static_cast<uint32_t>(length);
   if (request.verdict != Status::kSuccess) [[unlikely]] {
-    Doom(entry, request.verdict);
+    FailInOrder(entry, request.verdict);
   } else if (length > max_message_) [[unlikely]] {
-    Doom(entry, Status::kLocalLength);
+    FailInOrder(entry, Status::kLocalLength);
   }
   if (Enqueue(entry, n)) [[likely]]
     PumpLink(*link_.load(std::memory_order_relaxed));
@@ -109,9 +109,9 @@ bool SoftQueuePair::EnqueueAtomic(const AtomicRequest& request) {
   entry.first = request.result;
   sends_.SetOperands(n, {request.compare_add, request.swap});
   if (request.verdict != Status::kSuccess) {
-    Doom(entry, request.verdict);
+    FailInOrder(entry, request.verdict);
   } else if (request.result.length != sizeof(uint64_t)) {
-    Doom(entry, Status::kLocalLength);
+    FailInOrder(entry, Status::kLocalLength);
   }
   if (Enqueue(entry, n)) PumpLink(*link_.load(std::memory_order_relaxed));
   return true;
@@ -143,9 +143,9 @@ bool SoftQueuePair::EnqueueBind(const BindRequest& request, Key key, Posted* pos
   entry.first = {request.address, request.region, static_cast<uint32_t>(request.base)};
   entry.cookie = window.scope() == WindowScope::kQueuePair;
   if (request.verdict != Status::kSuccess) {
-    Doom(entry, request.verdict);
+    FailInOrder(entry, request.verdict);
   } else if (window.domain() != domain_) {
-    Doom(entry, Status::kLocalProtection);
+    FailInOrder(entry, Status::kLocalProtection);
   }
   posted->live = Enqueue(entry, posted->position);
   if (posted->live) posted->old_key = window.Replace(key);
@@ -193,8 +193,8 @@ bool SoftQueuePair::Bind(const SendEntry& entry) {
   return regions_.Bind(entry.remote_key, binding);
 }
 
-void SoftQueuePair::Doom(SendEntry& entry, Status status) {
-  entry.flags |= kDoomed;
+void SoftQueuePair::FailInOrder(SendEntry& entry, Status status) {
+  entry.flags |= kFailsInOrder;
   entry.cookie = static_cast<uint64_t>(status);
 }
 
@@ -208,10 +208,10 @@ void SoftQueuePair::CheckBeforeEmission(uint64_t n, SendEntry& entry) {
                           : fetch                          ? kLocalWrite
                                                            : kLocalRead;
   if (fetch && reads_out_limit_ == 0) {
-    Doom(entry, Status::kRemoteOperation);
+    FailInOrder(entry, Status::kRemoteOperation);
   } else if (no_receive_ == NoReceive::kDrop && !CheckAll(n, access)) {
     // A request fails alone then, so nothing of a wrong one may have been sent.
-    Doom(entry, Status::kLocalProtection);
+    FailInOrder(entry, Status::kLocalProtection);
   }
 }
 
@@ -220,7 +220,7 @@ void SoftQueuePair::Retire(uint64_t n, SendEntry& entry, Status status) {
   sends_.done.store(n + 1, std::memory_order_release);
 }
 
-bool SoftQueuePair::RetireDoomed(uint64_t n, SendEntry& entry) {
+bool SoftQueuePair::RetireFailing(uint64_t n, SendEntry& entry) {
   if (CountAfterPost(incomplete_) != 0) return false;
   const Status status = static_cast<Status>(entry.cookie);
   // A message that was partly sent leaves a peer that waits for the rest.
@@ -245,17 +245,17 @@ SendEntry* SoftQueuePair::NextToEmitSlow() {
     }
     if ((entry.flags & kWithdrawing) != 0) return nullptr;
     const bool fence = (entry.flags & kFence) != 0;
-    if (entry.opcode == Opcode::kBind && (entry.flags & kDoomed) == 0) {
+    if (entry.opcode == Opcode::kBind && (entry.flags & kFailsInOrder) == 0) {
       if (fence && ReadsInTheWay() != 0) return nullptr;
       if (Bind(entry)) {
         Retire(n, entry, Status::kSuccess);
         continue;
       }
-      Doom(entry, Status::kLocalProtection);
+      FailInOrder(entry, Status::kLocalProtection);
     }
-    if ((entry.flags & kDoomed) == 0 && entry.offset == 0) CheckBeforeEmission(n, entry);
-    if ((entry.flags & kDoomed) != 0) {
-      if (!RetireDoomed(n, entry)) return nullptr;
+    if ((entry.flags & kFailsInOrder) == 0 && entry.offset == 0) CheckBeforeEmission(n, entry);
+    if ((entry.flags & kFailsInOrder) != 0) {
+      if (!RetireFailing(n, entry)) return nullptr;
       continue;
     }
     if (fence && ReadsInTheWay() != 0) return nullptr;

@@ -261,7 +261,7 @@ bool SoftQueuePair::TryCool(Attachment& attachment, bool* fence) ABSL_NO_THREAD_
   return true;
 }
 
-void SoftQueuePair::MarkIfStirring() {
+void SoftQueuePair::MarkIfHasWork() {
   const bool arrived = Arrived();
   for (int i = 0; i < attachment_count_; i++) {
     Attachment& attachment = attachments_[i];

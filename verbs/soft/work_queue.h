@@ -26,8 +26,9 @@ inline constexpr uint8_t kPending = 0xff;  // no Status yet
 struct alignas(64) SendEntry {
   uint64_t id;
   uint64_t remote_address;
-  // The wire's own (ring position, stream offset, number of an atomic), except: a doomed request's
-  // Status (SoftQueuePair::kDoomed), and of a bind its WindowScope, as below.
+  // The wire's own (ring position, stream offset, number of an atomic), except: the Status of a
+  // request that fails in order (SoftQueuePair::kFailsInOrder), and of a bind its WindowScope, as
+  // below.
   uint64_t cookie;
   uint32_t length;  // sum of the segments
   Key remote_key;

@@ -48,7 +48,7 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
   // Here and not on the loop: so the caller hears at once that there is no descriptor.
   auto socket = std::make_shared<Socket>(NewTcpSocket(options.address.family()));
   if (!socket->valid() && IsShortage(errno)) {
-    pair.SetShort();
+    pair.NoteNoResources();
     return nullptr;
   }
   std::shared_ptr<IwarpLink> link(new IwarpLink(std::move(shared), pair));
@@ -64,7 +64,7 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
     SoftQueuePair* const dialling = link->pair_.load();
     if (dialling == nullptr) return;
     dialling->SetLocalPort(local_port);
-    if (heard) dialling->SetHeard();
+    if (heard) dialling->NotePeerHeard();
   };
   dial.served_nearer = [link = link.get()] {
     SoftQueuePair* const dialling = link->pair_.load();
@@ -140,7 +140,7 @@ void IwarpLink::SendAnswer() {
   SoftQueuePair* const pair = pair_.load();
   if (pair == nullptr) return;  // disconnected meanwhile: the peer sees the socket close
   pair->SetLocalPort(LocalEnd(socket.get()).port);
-  pair->SetHeard();
+  pair->NotePeerHeard();
   std::optional<MpaAnswer> answer = AcceptRequest(request, WishOf(*shared_, *pair));
   char byte;
   const bool gone = recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;

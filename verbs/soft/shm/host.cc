@@ -142,7 +142,7 @@ void Host::Connect(std::shared_ptr<ShmLink> link, ChannelFd socket, pid_t pid,
     const absl::Status placed = Place(link, std::move(*shared), pid, {});
     if (placed.ok()) return;
     // Without memory or descriptors for this way there may be another.
-    if (absl::IsResourceExhausted(placed)) pair->SetShort();
+    if (absl::IsResourceExhausted(placed)) pair->NoteNoResources();
     link->NotHere();
   });
 }

@@ -36,7 +36,7 @@ absl::Status ShmIncoming::Accept(QueuePair& queue_pair, absl::Span<const uint8_t
   if (absl::Status attached = pair.Attach(*link_); !attached.ok()) return attached;
   std::move(let_go).Cancel();
   decided_ = true;
-  pair.SetHeard();
+  pair.NotePeerHeard();
   pair.SetLocalPort(body_.port);
   pair.SetReadsOut(std::min(pair.max_reads_out(), body_.reads_in));
   answer.terms = {pair.max_reads_in(), pair.max_reads_out()};

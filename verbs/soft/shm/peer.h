@@ -115,7 +115,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void FlushOutbox();
   std::shared_ptr<ShmLink> Find(uint32_t id) const;
   void Enter(const std::shared_ptr<ShmLink>& link, uint32_t id);
-  void Leave(uint32_t id);
+  void RemoveLink(uint32_t id);
   void ForgetMarks(uint32_t id);
 
   Host& host_;

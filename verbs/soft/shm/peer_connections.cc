@@ -39,7 +39,7 @@ void Peer::Enter(const std::shared_ptr<ShmLink>& link, uint32_t id) {
   marked_links_[id] = link.get();
 }
 
-void Peer::Leave(uint32_t id) {
+void Peer::RemoveLink(uint32_t id) {
   const auto found = links_.find(id);
   if (found == links_.end()) return;
   found->second->phase = Phase::kClosed;
@@ -143,7 +143,7 @@ void Peer::TurnDown(const std::shared_ptr<ShmLink>& link, MessageType type,
                     absl::Span<const uint8_t> private_data) {
   if (dead_ || link->cancelled) return;
   Send(BuildMessage(type, link->id, {}, private_data));
-  Leave(link->id);
+  RemoveLink(link->id);
 }
 
 void Peer::Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
@@ -151,7 +151,7 @@ void Peer::Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
   if (dead_ || link->cancelled) return;
   const RedirectBody body = {port, 0};
   Send(BuildMessage(MessageType::kRedirect, link->id, body, note));
-  Leave(link->id);
+  RemoveLink(link->id);
 }
 
 void Peer::OnRedirect(Message& message) {
@@ -160,10 +160,10 @@ void Peer::OnRedirect(Message& message) {
   if (link == nullptr || link->phase != Phase::kConnecting || !body.has_value()) return Die();
   const absl::Span<const uint8_t> note = message.tail<RedirectBody>();
   if (note.size() > kMaxNoteBytes) return Die();
-  Leave(link->id);
+  RemoveLink(link->id);
   FreeId(link->id);
   if (SoftQueuePair* pair = link->pair()) {
-    pair->SetHeard();
+    pair->NotePeerHeard();
     host_.Follow(link, body->port, note);
   }
 }
@@ -176,7 +176,7 @@ void Peer::OnAccept(Message& message) {
   link->wanted.reset();
   SoftQueuePair* pair = link->pair();
   if (pair == nullptr || pair->state() != SoftQueuePair::State::kConnecting) return;
-  pair->SetHeard();
+  pair->NotePeerHeard();
   pair->SetReadsOut(std::min(pair->max_reads_out(), body->reads_in));
   link->SetReadsIn(pair->max_reads_in());
   // First, so that a pair that disconnects inside OnConnected was connected for the peer too.
@@ -187,11 +187,11 @@ void Peer::OnAccept(Message& message) {
 void Peer::OnRefusal(Message& message) {
   const std::shared_ptr<ShmLink> link = Find(message.connection);
   if (link == nullptr || link->phase != Phase::kConnecting) return Die();
-  Leave(link->id);
+  RemoveLink(link->id);
   FreeId(link->id);
   SoftQueuePair* pair = link->pair();
   if (pair == nullptr) return;
-  pair->SetHeard();
+  pair->NotePeerHeard();
   switch (message.type) {
     case MessageType::kReject:
       link->FailAttempt(ConnectOutcome::kRejected, message.bytes);
@@ -210,7 +210,7 @@ void Peer::OnEstablished(Message& message) {
   link->phase = Phase::kConnected;
   StopWaiting(*link);
   if (SoftQueuePair* pair = link->pair()) {
-    pair->SetHeard();
+    pair->NotePeerHeard();
     pair->Established({});
   }
 }
@@ -225,7 +225,7 @@ void Peer::SendClose(ShmLink& link, Status verdict) {
 
 void Peer::CloseLink(const std::shared_ptr<ShmLink>& link, Status verdict) {
   if (link->phase == Phase::kClosed) return;
-  if (dead_) return Leave(link->id);
+  if (dead_) return RemoveLink(link->id);
   if (link->local_closed) return;
   SendClose(*link, verdict);
   if (link->peer_closed) Finish(link);
@@ -285,7 +285,7 @@ void Peer::Drain(ShmLink& link) {
 void Peer::Finish(const std::shared_ptr<ShmLink>& link) {
   link->DiscardInbound(link->peer_close.data_end, link->peer_close.reply_end);
   const uint32_t id = link->id;
-  Leave(id);
+  RemoveLink(id);
   if (Owns(id)) {
     closing_ids_.insert(id);
   } else {
@@ -314,7 +314,7 @@ void Peer::Die() {
     const Phase phase = link->phase;
     if (phase == Phase::kConnected && pair != nullptr) {
       Drain(*link);
-      // Leave follows when the pair has let go (CloseLink).
+      // RemoveLink follows when the pair has let go (CloseLink).
       if (link->peer_closed) continue;
       if (exits) {
         link->EndAt(UINT64_MAX);
@@ -325,7 +325,7 @@ void Peer::Die() {
       continue;
     }
     if (phase == Phase::kRequested) link->cancelled = true;
-    Leave(link->id);
+    RemoveLink(link->id);
     if (phase != Phase::kConnecting) {
       link->FailAttempt(ConnectOutcome::kGone);
     } else if (!greeted_) {

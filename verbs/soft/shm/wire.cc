@@ -80,13 +80,13 @@ bool ShmWire::Reaches(const Address& address) const { return IsOurs(address).val
 Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   // Asked again: no port of this host may be dialled for an address that may be another's.
   const std::optional<bool> ours = IsOurs(options.address);
-  if (!ours.has_value()) pair.SetShort();
+  if (!ours.has_value()) pair.NoteNoResources();
   if (ours != true) return nullptr;
-  pair.SetHeard();  // whatever comes of it, this host is up
+  pair.NotePeerHeard();  // whatever comes of it, this host is up
   pid_t pid;
   absl::StatusOr<ChannelFd> socket = Host::Dial(options.port, &pid);
-  if (absl::IsResourceExhausted(socket.status())) pair.SetShort();
-  if (absl::IsUnavailable(socket.status())) pair.SetCrowded();
+  if (absl::IsResourceExhausted(socket.status())) pair.NoteNoResources();
+  if (absl::IsUnavailable(socket.status())) pair.NoteBacklogFull();
   if (!socket.ok() || options.private_data.size() > kMaxPrivateData) return nullptr;
   const uint16_t from_port = NextPort();
   pair.SetLocalPort(from_port);
