@@ -44,7 +44,7 @@ class Link {
   // Under the inbound lock. One that is all there and waits for its receive is not open.
   virtual OpenWrite open_write() const { return OpenWrite::kNone; }
 
-  // Under all locks of the pair, which is about to be torn: completes what the peer has confirmed
+  // Under all locks of the pair, which enters Error: completes what the peer has confirmed
   // and nobody has looked for yet.
   virtual void TakeConfirmed() {}
 

@@ -332,7 +332,7 @@ void SoftQueuePair::FailSend(SendEntry& entry, Status status) {
   FailWith(DisconnectCause::kBroken, Status::kFlushed, Status::kTransport);
 }
 
-void SoftQueuePair::Settle() {
+void SoftQueuePair::FinishFailure() {
   DisconnectCause cause;
   Status verdict;
   Broken broken = {};
@@ -347,7 +347,7 @@ void SoftQueuePair::Settle() {
       verdict = fail_verdict_;
       broken.verdict_for_peer = peer_verdict_;
     }
-    link = Tear(verdict, &broken);
+    link = EnterError(verdict, &broken);
   }
   link->Disconnect(broken.verdict_for_peer);
   NotifyAll();
@@ -360,7 +360,7 @@ void SoftQueuePair::Settle() {
   sink_->OnDisconnected(*this, cause);
 }
 
-Damage SoftQueuePair::BreakOff(OpenWrite open, Status verdict_for_peer) {
+Damage SoftQueuePair::EndOpenWrite(OpenWrite open, Status verdict_for_peer) {
   // Refused here, it has not broken off; who refused it has told.
   const bool refusal =
       verdict_for_peer != Status::kSuccess && verdict_for_peer != Status::kTransport;
@@ -375,7 +375,7 @@ Damage SoftQueuePair::BreakOff(OpenWrite open, Status verdict_for_peer) {
   return cut ? Damage::kWriteCutOff : Damage::kNone;
 }
 
-Link* SoftQueuePair::Tear(Status verdict, Broken* broken) {
+Link* SoftQueuePair::EnterError(Status verdict, Broken* broken) {
   if (leave_timer_ != 0) context_.executor().Cancel(std::exchange(leave_timer_, 0));
   LockAll();
   state_.store(State::kError);
@@ -389,7 +389,7 @@ Link* SoftQueuePair::Tear(Status verdict, Broken* broken) {
   Link* link = link_.exchange(nullptr);
   if (link != nullptr) link->TakeConfirmed();
   if (link != nullptr && broken != nullptr) {
-    broken->damage = BreakOff(link->open_write(), broken->verdict_for_peer);
+    broken->damage = EndOpenWrite(link->open_write(), broken->verdict_for_peer);
   }
   FlushQueues(verdict);
   UnlockAll();
@@ -452,7 +452,7 @@ void SoftQueuePair::Disconnect(DisconnectMode mode) {
       ForgetTerms();
       state_.store(State::kIdle);
     } else if (state == State::kConnected) {
-      link = Tear(Status::kFlushed);
+      link = EnterError(Status::kFlushed);
       flushed = true;
     }
   }
@@ -525,7 +525,7 @@ void SoftQueuePair::Flush() {
     MutexLock control(&control_);
     const State state = state_.load();
     if (state != State::kIdle && state != State::kError) return;
-    Tear(Status::kFlushed);
+    EnterError(Status::kFlushed);
   }
   NotifyAll();
 }
@@ -557,10 +557,10 @@ void SoftQueuePair::Tell() {
   const auto anchor = anchor_;
   TellUntaken();
   if (anchor->Get() == nullptr) return;
-  // One that fails from here on is settled by the next call, behind what it reports until then.
+  // One that fails from here on is finished by the next call, behind what it reports until then.
   const bool fails = failing_.load();
   TellReports();
-  if (fails && anchor->Get() != nullptr) Settle();
+  if (fails && anchor->Get() != nullptr) FinishFailure();
 }
 
 void SoftQueuePair::TellReports() {

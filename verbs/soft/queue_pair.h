@@ -5,8 +5,9 @@
 // what completes with which status, what is flushed. A wire moves bytes and tells the rest.
 //
 // Locks, in this order (a thread may skip, never go back):
-//   control_               state changes; held during Wire::Connect, Link::Start and what Tear asks
-//                          of the link, never during Link::Disconnect or a sink call
+//   control_               state changes; held during Wire::Connect, Link::Start and what
+//   EnterError
+//                          asks of the link, never during Link::Disconnect or a sink call
 //   inbound, send queue's  the PassLocks of the completion queues where receives (the home) and
 //                          sends complete; one after the other by address, or tried
 //   send_lock_             posting and emission
@@ -296,7 +297,7 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
 
   // ---- what the sink is told on the executor, soon after TellLater
   void TellLater();
-  // On the executor; may end the pair, as TellUntaken, TellReports and Settle may.
+  // On the executor; may end the pair, as TellUntaken, TellReports and FinishFailure may.
   void Tell();
   // That no wire has taken the attempt.
   void TellUntaken();
@@ -315,11 +316,12 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
     Status verdict_for_peer;
     Damage damage;
   };
-  Link* Tear(Status verdict, Broken* broken = nullptr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
-  Damage BreakOff(OpenWrite open, Status verdict_for_peer);
+  Link* EnterError(Status verdict, Broken* broken = nullptr)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
+  Damage EndOpenWrite(OpenWrite open, Status verdict_for_peer);
   void FlushQueues(Status oldest);
   // Ends a connection that fails.
-  void Settle();
+  void FinishFailure();
   void CheckDrained();
   void AwaitTaken(uint64_t connection);
   void EndUnlessTaken(uint64_t connection, uint64_t taken);
