@@ -91,6 +91,18 @@ constexpr DAT_EP_PARAM_MASK kPartFields = DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_
                                           DAT_EP_FIELD_REQUEST_EVD_HANDLE |
                                           DAT_EP_FIELD_CONNECT_EVD_HANDLE;
 
+// As dat_ep_create gives them.
+DAT_RETURN TakePartHandles(core::InterfaceAdapter& adapter, DAT_PZ_HANDLE zone,
+                           DAT_EVD_HANDLE receive, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect,
+                           core::Endpoint::Parts* parts) {
+  DAT_EP_PARAM param = {};
+  param.pz_handle = zone;
+  param.recv_evd_handle = receive;
+  param.request_evd_handle = request;
+  param.connect_evd_handle = connect;
+  return TakeParts(adapter, kPartFields, param, parts);
+}
+
 }  // namespace
 
 DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
@@ -100,13 +112,9 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return kBadIa;
-    DAT_EP_PARAM param = {};
-    param.pz_handle = pz_handle;
-    param.recv_evd_handle = recv_evd_handle;
-    param.request_evd_handle = request_evd_handle;
-    param.connect_evd_handle = connect_evd_handle;
     core::Endpoint::Parts parts;
-    DAT_RETURN taken = TakeParts(*adapter, kPartFields, param, &parts);
+    DAT_RETURN taken = TakePartHandles(*adapter, pz_handle, recv_evd_handle, request_evd_handle,
+                                       connect_evd_handle, &parts);
     if (taken != DAT_SUCCESS) return taken;
     const verbs::DeviceAttributes& device = adapter->context().attributes();
     auto attributes = core::EndpointAttributes::DefaultOn(device);
@@ -132,13 +140,9 @@ DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_hand
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
     if (!adapter) return kBadIa;
-    DAT_EP_PARAM param = {};
-    param.pz_handle = pz_handle;
-    param.recv_evd_handle = recv_evd_handle;
-    param.request_evd_handle = request_evd_handle;
-    param.connect_evd_handle = connect_evd_handle;
     core::Endpoint::Parts parts;
-    DAT_RETURN taken = TakeParts(*adapter, kPartFields, param, &parts);
+    DAT_RETURN taken = TakePartHandles(*adapter, pz_handle, recv_evd_handle, request_evd_handle,
+                                       connect_evd_handle, &parts);
     if (taken != DAT_SUCCESS) return taken;
     parts.shared_receives = ShareOf<core::SharedReceiveQueue>(*adapter, srq_handle);
     if (!parts.shared_receives) return kBadSrq;
