@@ -13,19 +13,6 @@ namespace {
 
 constexpr VIP_ULONG kShort = 2000, kLong = 20000;  // ms
 
-void Exchange(Side& side, Peer& peer, bool first) {
-  side.Receive(0);
-  peer.Tell("posted");
-  peer.Await("posted");
-  if (first) {
-    side.SendText(16, "over");
-    EXPECT_EQ(side.TextOf(side.NextReceive()), "back");
-  } else {
-    EXPECT_EQ(side.TextOf(side.NextReceive()), "over");
-    side.SendText(16, "back");
-  }
-}
-
 TEST(Descriptors, NoneToOpenANic) {
   RunAlone([] {
     VIP_NIC_HANDLE nic = nullptr;

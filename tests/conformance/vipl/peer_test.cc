@@ -22,19 +22,6 @@ VIP_RETURN Ask(Side& side, const std::string& own, const std::string& other,
 }
 VIP_RETURN Await(Side& side) { return VipConnectPeerWait(side.vi, &side.peer); }
 
-void Exchange(Side& side, Peer& peer, bool first) {
-  side.Receive(0);
-  peer.Tell("posted");
-  peer.Await("posted");
-  if (first) {
-    side.SendText(16, "over");
-    EXPECT_EQ(side.TextOf(side.NextReceive()), "back");
-  } else {
-    EXPECT_EQ(side.TextOf(side.NextReceive()), "over");
-    side.SendText(16, "back");
-  }
-}
-
 VIP_VI_ATTRIBUTES WithoutWrites() {
   VIP_VI_ATTRIBUTES attributes = Attributes();
   attributes.EnableRdmaWrite = VIP_FALSE;

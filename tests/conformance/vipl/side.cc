@@ -227,6 +227,19 @@ int Side::DrainFlushed() {
   return count;
 }
 
+void Exchange(Side& side, Peer& peer, bool first) {
+  side.Receive(0);
+  peer.Tell("posted");
+  peer.Await("posted");
+  if (first) {
+    side.SendText(16, "over");
+    EXPECT_EQ(side.TextOf(side.NextReceive()), "back");
+  } else {
+    EXPECT_EQ(side.TextOf(side.NextReceive()), "over");
+    side.SendText(16, "back");
+  }
+}
+
 struct ErrorLog::Shared {
   std::mutex mutex;
   std::condition_variable changed;

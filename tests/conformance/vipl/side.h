@@ -15,6 +15,8 @@
 
 namespace viaduct::tests {
 
+class Peer;  // the harness's
+
 // Of the harness's Now().
 int64_t NowMilliseconds();
 
@@ -116,6 +118,9 @@ struct Side {
   NetAddress requester;         // what VipConnectWait showed
   VIP_VI_ATTRIBUTES peer = {};  // what VipConnectRequest or VipConnectWait showed
 };
+
+// A message there and one back; `first`: this side sends first. Uses descriptors 0 and 16.
+void Exchange(Side& side, Peer& peer, bool first);
 
 // Collects asynchronous errors of a NIC.
 class ErrorLog {
