@@ -59,7 +59,7 @@ TEST(RegistrationsTest, KeepsThousandsThroughChange) {
   }
 }
 
-// Whoever remembers what he found sees the end of it, and what comes to its place.
+// A caller that remembers what it found sees the end of it, and what comes to its place.
 TEST(RegistrationsTest, RemembersOnlyWhatIsThere) {
   Registrations registrations;
   Registrations::Last last{nullptr};

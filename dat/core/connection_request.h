@@ -42,7 +42,7 @@ class ConnectionRequest final : public Object {
   // when zone or connect dispatcher are missing; kInvalidParameter(3): private data too long.
   // The outcome is an event of the endpoint: kEstablished or kAcceptCompletionError.
   Error Accept(Endpoint* endpoint, absl::Span<const uint8_t> private_data);
-  // The same for a consumer who keeps the handle until he knows the outcome (VIPL), and then tells
+  // The same for a consumer that keeps the handle until it knows the outcome (VIPL), and then tells
   // it. Until then nobody can end the request: kInvalidHandle.
   Error BeginAccept(Endpoint* endpoint, absl::Span<const uint8_t> private_data);
   // Established: the handle is dead. Else the requester has gone: every Accept is kTimeout from now

@@ -546,7 +546,7 @@ Error EventDispatcher::Free() {
     adapter_->executor().Drain();
     if (fed()) return InvalidState(StateDetail::kDispatcherInUse);
   }
-  // An owner on his way into the wait counts too: other calls have been told of him.
+  // An owner that is about to wait counts too: other calls have been told that there is one.
   if (owned_.load() || waiters_.load() != 0) return InvalidState(StateDetail::kDispatcherHasWaiter);
   return End();
 }

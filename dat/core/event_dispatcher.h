@@ -143,7 +143,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   Ref<Notifier> notifier() const;
   // Of the streams that feed it; the most particular one.
   CompletionMode mode() const;
-  // Events that a Dequeue could take now.
+  // Events that a Dequeue could take now: for tests.
   uint32_t Queued();
   Counts<DispatcherCount>& counts() { return counts_; }
 
@@ -234,8 +234,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
       Tell(news, /*polled=*/true);
     return taken;
   }
-  // What came after a waiter's last look (there were `seen` notices) was kept from the notifier by
-  // him, who does not know of it.
+  // What came after a waiter's last look (there were `seen` notices) was kept from the notifier
+  // because of that waiter, which does not know of it.
   void PassOn(uint64_t seen);
   // The exclusive waiter's, of a wait for several events; 0 at its end. False: never so many.
   bool WaitsFor(uint32_t threshold);

@@ -75,7 +75,7 @@ TEST_F(MishapsTest, OneThatItDoesNotForgetEndsTheAttempt) {
   EXPECT_TRUE(AwaitPairs(0));
 }
 
-// Who accepts has nobody to dial, though he has dialled before.
+// The accepting side has nobody to dial, though it has dialled before.
 TEST_F(MishapsTest, AnAcceptThatMeetsAStaleConnectionFails) {
   if (rdma_mock::IsIwarp()) GTEST_SKIP() << "TCP has none";
   Requests requests;

@@ -1,5 +1,5 @@
-// Who waits on an RDMA device sleeps in its channel: he needs no other thread to wake him, and
-// leaves the channel to those who do.
+// A thread that waits on an RDMA device sleeps in its channel: it needs no other thread to wake it,
+// and leaves the channel to those that do.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -195,8 +195,8 @@ TEST_F(WaitsTest, TheSinkIsCalledBehindAWait) {
   DestroyEnds();
 }
 
-// Who sleeps takes the event from the device, and the sink hears of it, too, although he goes on to
-// look.
+// The sleeper takes the event from the device, and the sink hears of it, too, although the sleeper
+// goes on to look.
 TEST_F(WaitsTest, AnArmedSinkIsCalledBesideAWaiter) {
   Counter counter;
   Sleeper sleeper([&] {

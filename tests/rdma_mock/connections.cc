@@ -392,7 +392,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   BindPair(id);
   QueuePair* const pair = PairOf(id);
   QueuePair* const peer = id.peer != nullptr ? PairOf(*id.peer) : nullptr;
-  // Who has given up may wait with the end of his id.
+  // A side that has given up may wait with the end of its id.
   if (pair == nullptr || peer == nullptr) {
     errno = ECONNRESET;
     return -1;

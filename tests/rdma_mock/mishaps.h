@@ -39,7 +39,8 @@ void MissNeighbours(int count);
 void MissHosts(int count);
 // So many requests meet a connection that the peer still has with a pair of that number.
 void MeetStaleConnections(int count);
-// So many accepts meet one that who dials still has with the accepting pair. He hears of nothing.
+// So many accepts meet one that the dialling side still has with the accepting pair. That side
+// hears of nothing.
 void MeetStaleAnswers(int count);
 // Requests speak of these extensions of a provider instead of their own; vendor 0: of their own.
 void SpeakOfExtensions(uint32_t vendor, uint32_t options);

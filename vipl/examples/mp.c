@@ -320,8 +320,8 @@ void mp_finish(void) {
 
   finishing = 1;
   mp_barrier();
-  /* Rank 0 goes last: its answer to the barrier must reach everybody. Who hangs up has it, and
-   * makes the receives that are posted for him complete. */
+  /* Rank 0 goes last: its answer to the barrier must reach everybody. A rank that hangs up has it,
+   * and makes the receives that are posted for it complete. */
   for (rank = 1; my_rank == 0 && rank < my_size; rank++) {
     while (!peers[rank].gone) progress();
   }

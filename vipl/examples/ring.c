@@ -171,7 +171,7 @@ int main(int argc, char **argv) {
   }
   printf("rank %d of %d: %d rounds\n", rank, size, ROUNDS);
   fflush(stdout);
-  /* A write completes when its target has said so: nobody may leave before his predecessor has
+  /* A write completes when its target has said so: nobody may leave before its predecessor has
      heard it. Whether the farewell itself is heard is all the same to who sends it. */
   fill(&room->descriptors[0], NULL, 0);
   room->descriptors[0].CS.SegCount = 0;

@@ -28,7 +28,7 @@ DAT_RETURN Wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold = 1
   return dat_evd_wait(evd, timeout, threshold, &event, more);
 }
 
-// Somebody waits: he keeps others from dequeuing.
+// A thread waits: it keeps others from dequeuing.
 bool HasWaiter(DAT_EVD_HANDLE evd) {
   DAT_EVENT event;
   return DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) == DAT_INVALID_STATE;
@@ -205,7 +205,7 @@ TEST(EvdWait, C053_Unwaitable) {
   });
 }
 
-// The waiter hears of it even if he wakes when waiting is allowed again.
+// The waiter hears of it even if it wakes when waiting is allowed again.
 TEST(EvdWait, C053_UnwaitableForAMoment) {
   RunAlone([] {
     Side side;
