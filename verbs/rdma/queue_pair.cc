@@ -581,13 +581,15 @@ void RdmaQueuePair::DropConnection(State next) {
   }
   connection->SetOwner(nullptr);
   if (next == State::kIdle) {
-    for (Direction direction : {kSends, kReceives})
+    for (Direction direction : {kSends, kReceives}) {
       connection->Release(direction, Connection::Unfinished::kKeep);
+    }
   }
   connection->Stop(established);
   if (connection->pair() != nullptr) memory_.EndWindowsOf(connection->pair());
-  for (Direction direction : {kSends, kReceives})
+  for (Direction direction : {kSends, kReceives}) {
     connection->Release(direction, Connection::Unfinished::kFlush);
+  }
   if (next == State::kError) FlushAll();
   connection->Bury();
 }

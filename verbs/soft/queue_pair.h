@@ -6,8 +6,8 @@
 //
 // Locks, in this order (a thread may skip, never go back):
 //   control_               state changes; held during Wire::Connect, Link::Start and what
-//   EnterError
-//                          asks of the link, never during Link::Disconnect or a sink call
+//                          EnterError asks of the link, never during Link::Disconnect or a sink
+//                          call
 //   inbound, send queue's  the PassLocks of the completion queues where receives (the home) and
 //                          sends complete; one after the other by address, or tried
 //   send_lock_             posting and emission
