@@ -97,12 +97,15 @@ std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
     if (started.ok()) return std::nullopt;
     if (absl::IsResourceExhausted(started)) return EndpointInput::kNoResources;
   }
-  if (!peer_.has_value() && (!InGrace() || (refused_ && !is_vipl_))) {
-    // No later answer overrides the reject.
-    return empty_rejects_ != 0 ? EndpointInput::kPeerRejected : EndpointInput::kNonPeerRejected;
-  }
+  if (!peer_.has_value() && (!InGrace() || (refused_ && !is_vipl_))) return Nobody();
+  found_nobody_ = !peer_.has_value();
   RetryLater();
   return std::nullopt;
+}
+
+// No later answer overrides a reject.
+EndpointInput ConnectAttempt::Nobody() const {
+  return empty_rejects_ != 0 ? EndpointInput::kPeerRejected : EndpointInput::kNonPeerRejected;
 }
 
 void ConnectAttempt::BeginGrace() {
@@ -151,6 +154,7 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
       // It has the request, and was cut off before it answered.
       if (!is_vipl_) return EndpointInput::kTimedOut;
       // Until VIPL's time-out; the next try may say that there is no way.
+      found_nobody_ = false;
       RetryLater();
       return std::nullopt;
     case verbs::ConnectOutcome::kNoResources:
@@ -217,8 +221,11 @@ void ConnectAttempt::Accepted(absl::Span<const uint8_t>* data, EndpointProfile* 
 }
 
 EndpointInput ConnectAttempt::TimedOut() {
-  bool heard = is_vipl_ || heard_ || pair_.Heard();
+  const bool answered = phase_ == Phase::kDialling && pair_.Heard();
+  const bool heard = is_vipl_ || heard_ || pair_.Heard();
   pair_.Disconnect(verbs::DisconnectMode::kAbrupt);
+  // It was in a round more, and of that nothing has been heard.
+  if (found_nobody_ && !answered) return Nobody();
   return heard ? EndpointInput::kTimedOut : EndpointInput::kUnreachable;
 }
 

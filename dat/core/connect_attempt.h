@@ -98,6 +98,8 @@ class ConnectAttempt {
   // The next round would begin before the end of the grace.
   bool InGrace() const;
   void RetryLater();
+  // What a round comes to that has found nobody.
+  EndpointInput Nobody() const;
 
   const uint64_t serial_;
   verbs::QueuePair& pair_;
@@ -113,9 +115,10 @@ class ConnectAttempt {
   const Timer timer_;
   std::vector<uint8_t> data_;  // header and the consumer's private data
   bool has_header_ = false;
-  bool heard_ = false;     // by an earlier try; the queue pair knows of the last one only
-  bool refused_ = false;   // a try met somebody
-  int empty_rejects_ = 0;  // with no data or zeros: they may be the fabric's
+  bool heard_ = false;         // by an earlier try; the queue pair knows of the last one only
+  bool refused_ = false;       // a try met somebody
+  bool found_nobody_ = false;  // the last round that is over
+  int empty_rejects_ = 0;      // with no data or zeros: they may be the fabric's
   Phase phase_ = Phase::kDialling;
   PeerMismatch mismatch_ = PeerMismatch::kNone;
   uint64_t refused_peer_ = 0;

@@ -256,6 +256,17 @@ TEST_F(ConnectTest, DeadlineWithinTheGraceEndsIt) {
   EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
 }
 
+// Nor is it where the deadline comes while the ports are asked once more.
+TEST_F(ConnectTest, DeadlineInTheMiddleOfARoundEndsTheGrace) {
+  for (verbs::Nanos after = 10 * kMilli; after < 100 * kMilli; after += kMilli / 16) {
+    SCOPED_TRACE(after);
+    End a(*a_, ViAttributes());
+    ASSERT_TRUE(a.ConnectVipl(*b_, Hashed(), 250 * kMilli, In(after)).ok());
+    RunUntil([&] { return a.Heard(); });
+    ASSERT_EQ(a.Listen(), Words{"non-peer rejected"});
+  }
+}
+
 TEST_F(ConnectTest, SilenceUntilTheDeadlineIsUnreachable) {
   simulation_.SetReachable(b_->context(), false);
   End a(*a_);
