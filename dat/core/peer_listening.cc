@@ -5,6 +5,7 @@
 
 #include "dat/core/connect_attempt.h"
 #include "dat/core/endpoint.h"
+#include "verbs/base/log.h"
 
 namespace viaduct::core {
 
@@ -18,7 +19,13 @@ Error PeerListening::Start(ConnectionManager& manager, Endpoint& endpoint,
     std::shared_ptr<ConnectionManager::Port> port;  // outside the lock
     MutexLock lock(&manager.lock_);
     manager.peers_.reserve(manager.peers_.size() + 1);
-    if (Error error = manager.OpenFirst(ports, &ahead, &port, closing); !error.ok()) return error;
+    const Error error = manager.OpenFirst(ports, &ahead, &port, closing);
+    if (*closing || (!error.ok() && error.code != Code::kConnQualInUse)) return error;
+    if (port == nullptr) {
+      verbs::Log(verbs::LogLevel::kWarn,
+                 "no port is free at which a partner could ask: it can only be asked itself; "
+                 "VIADUCT_PORT_COUNT says how many ports there are");
+    }
     out->reset(new PeerListening(manager, endpoint, request, port));
     manager.peers_.push_back(out->get());
     return Ok();

@@ -18,7 +18,8 @@ class Endpoint;
 
 class PeerListening {
  public:
-  // On the first of the name's ports that is free or this process's. kConnQualInUse,
+  // On the first of the name's ports that is free or this process's. Where others have them all, on
+  // none: it is enough that one of the two partners can be dialled.
   // kConnQualUnavailable, kInsufficientResources. May block; not on the executor.
   static Error Start(ConnectionManager& manager, Endpoint& endpoint, const PeerRequest& request,
                      std::unique_ptr<PeerListening>* out);
@@ -37,7 +38,7 @@ class PeerListening {
   ConnectionManager& manager_;
   Endpoint& endpoint_;
   const PeerRequest request_;
-  const std::shared_ptr<ConnectionManager::Port> port_;
+  const std::shared_ptr<ConnectionManager::Port> port_;  // or null
 };
 
 }  // namespace viaduct::core

@@ -219,6 +219,29 @@ TEST_F(PeerTest, ADialThatNobodyAnswersYieldsToThePartners) {
   EXPECT_EQ(b.Listen(), Words{"established"});
 }
 
+// As between many processes of one host, each with a request for each other one.
+TEST_F(PeerTest, OneWithoutAPortDialsItsPartner) {
+  struct Stranger final : verbs::ListenerSink {
+    void OnRequest(std::unique_ptr<verbs::IncomingConnection> request) override {
+      request->Refuse();
+    }
+  } stranger;
+  std::vector<std::unique_ptr<verbs::Listener>> taken;
+  for (uint16_t port : a_->manager().PeerPortsOf(Name("a"))) {
+    auto listener = a_->context().Listen(port, &stranger);
+    ASSERT_TRUE(listener.ok());
+    taken.push_back(*std::move(listener));
+  }
+  for (bool first : {true, false}) {
+    SCOPED_TRACE(first);
+    End a(*a_, OfVi()), b(*b_, OfVi());
+    if (first) ASSERT_TRUE(Ask(*a_, a, "a", *b_, "b", 1).ok());
+    ASSERT_TRUE(Ask(*b_, b, "b", *a_, "a", 2).ok());
+    if (!first) ASSERT_TRUE(Ask(*a_, a, "a", *b_, "b", 1).ok());
+    ExpectJoined(a, b);
+  }
+}
+
 TEST_F(PeerTest, APartnerWhoseHostIsNotUpYetIsWaitedFor) {
   const verbs::Address third = verbs::Address::Parse("10.0.0.3").value();
   End a(*a_, OfVi());
