@@ -140,8 +140,8 @@ enum class Status : uint8_t {
   kTransport,         // connection lost under this request
 };
 
-// Gives requests their ids in the order in which they enter a queue, so that who posts from several
-// threads needs no lock of his own for that.
+// Gives requests their ids in the order in which they enter a queue, so that a caller that posts
+// from several threads needs no lock of its own for that.
 class IdSource {
  public:
   // Under the queue's lock: short, no call into the device. The request is posted, unless the
@@ -267,9 +267,10 @@ class CompletionQueue {
     const PassLockHolder holder(&lock());
     return PollLocked(out, n);
   }
-  // The same for who holds lock(): his own state beside the queue, which changes with what he
-  // takes, is guarded by it, too. The device holds it whenever it looks at the queue by itself, and
-  // takes under it none of the caller's. Nothing else of the device may be called by its holder.
+  // The same for a caller that holds lock(): its own state beside the queue, which changes with
+  // what it takes, is guarded by it, too. The device holds it whenever it looks at the queue by
+  // itself, and takes under it none of the caller's. Nothing else of the device may be called by
+  // its holder.
   virtual int PollLocked(Completion* out, int n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock()) = 0;
   PassLock& lock() const ABSL_LOCK_RETURNED(lock_) { return lock_; }
 

@@ -43,7 +43,7 @@ class CancellationDisabled {
   int old_asleep_;
 };
 
-// Asleep alone, if the caller lets his thread be cancelled at all.
+// Asleep alone, if the calling thread may be cancelled at all.
 class CancellationAsleep : public CancellationDisabled {
  public:
   CancellationAsleep() : CancellationDisabled(true) {}

@@ -51,8 +51,8 @@ class ABSL_LOCKABLE PassLock {
   }
 
  private:
-  // Who polls in a loop holds the lock nearly always, and where he is interrupted, too: he lets
-  // those who wait go first, once.
+  // A thread that polls in a loop holds the lock nearly always, and where it is interrupted, too:
+  // it lets those that wait go first, once.
   [[gnu::noinline]] void LockBehindOthers() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
     int spins = 0;
     while (waiters_.load(std::memory_order_relaxed) != 0 && spins++ < BackOff::kSpins) Relax();

@@ -1,8 +1,9 @@
 // Where the completion queues of one CompletionCore say that there is something.
 //
 // The first few of a process have a channel of the device for themselves, and in that a thread that
-// waits sleeps itself: nobody has to run between the device and him. While nobody does, the control
-// thread watches it. The others share the device's one, which the control thread alone reads.
+// waits sleeps itself: no other thread has to run between the device and it. While none does, the
+// control thread watches it. The others share the device's one, which the control thread alone
+// reads.
 //
 //   watched --Enter--> slept in --Leave--> nobody's --Watch--> watched
 //

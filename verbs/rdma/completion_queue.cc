@@ -219,7 +219,7 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
       result = WaitResult::kWoken;
       break;
     }
-    // A device that is armed again before he looks tells once more of what woke him.
+    // A device that is armed again before this thread looks tells once more of what woke it.
     if (std::exchange(woken, false) && Look() == Found::kNews) {
       result = WaitResult::kReady;
       break;
@@ -241,8 +241,8 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
   return result;
 }
 
-// Of several waiters one sleeps in the channel. The device tells nobody else then, so when he
-// leaves another one takes his place, or the control thread: its tick looks whether anybody still
+// Of several waiters one sleeps in the channel. The device tells nobody else then, so when it
+// leaves another one takes its place, or the control thread: its tick looks whether anybody still
 // polls.
 FutexResult CompletionCore::Sleep(uint32_t news, Deadline deadline) {
   if (!channel_.Enter()) return FutexWait(news_, news, deadline);

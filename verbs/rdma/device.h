@@ -84,7 +84,7 @@ class Device {
   std::string name() const { return verbs_->device->name; }
   bool iwarp() const { return verbs_->device->transport_type == IBV_TRANSPORT_IWARP; }
   Manager manager() const;
-  // Of a read's sink the device wants to hear that the peer may write there (RFC 5040 shows him its
+  // Of a read's sink the device wants to hear that the peer may write there (RFC 5040 shows it the
   // key); siw does not ask.
   bool opens_sinks() const { return manager() == Manager::kIwarp; }
   // A segment may say an offset. libmlx5 and libhns (rdma-core 44) write what is short with the

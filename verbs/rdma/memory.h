@@ -39,7 +39,7 @@ namespace viaduct::verbs::rdma {
 class Region;
 class Window;
 
-// Of a registration that is not shown to the peer. A sink is open to him (Device::opens_sinks).
+// Of a registration that is not shown to the peer. A sink is open to it (Device::opens_sinks).
 enum class LocalUse { kAny, kSink };
 
 // The device's key of nothing.
@@ -135,7 +135,7 @@ class Memory {
   unsigned char* Resolve(DomainCore& domain, Key key, uint64_t address, uint64_t length,
                          uint32_t rights);
 
-  // Makes what a bind needs that a poster must not wait for under his lock. Done, with the
+  // Makes what a bind needs that a poster must not wait for under its lock. Done, with the
   // window's new key (0: unbound), or BindOnDevice is to follow.
   enum class BindStep { kDone, kDevice, kRefused, kNoKey };
   BindStep Bind(const DomainCore& domain, const BindRequest& request, Key* key);

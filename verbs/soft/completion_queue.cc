@@ -313,7 +313,7 @@ bool SoftCompletionQueue::Attend() {
   const uint64_t reapable = Reapable();
   const bool hot = hot_count_ != 0;
   CompletionSink* const sink = sink_.load(std::memory_order_relaxed);
-  // He takes them; if he is cancelled instead, the sink is to hear of them (LeaveRing).
+  // A sleeper takes them; if it is cancelled instead, the sink is to hear of them (LeaveRing).
   const bool asleep = HasSleepers();
   bool call = false;
   // A consumer that has polled since may have taken what it was told of: as many are news again.

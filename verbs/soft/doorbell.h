@@ -24,7 +24,7 @@ class Doorbell {
 
   // Sleeps while `word` is `seen`, until Wake(word), an arrival that Collect would find, a signal
   // (kInterrupted; not always if its handler has SA_RESTART: shm/README.md) or the deadline
-  // (kTimedOut); otherwise kReady. May return early. A caller that lets his thread be cancelled
+  // (kTimedOut); otherwise kReady. May return early. A caller that lets its thread be cancelled
   // asleep (verbs/base/cancellation.h) may be unwound from here.
   virtual WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) = 0;
 

@@ -3,8 +3,8 @@
 // The last close of an open file waits where its maker wants it to: a TCP socket with SO_LINGER for
 // its peer, a file of a FUSE for its server. So does the close of a unix socket in which a message
 // with such a descriptor lies unread, whoever has sent it: at an abstract name that is anybody of
-// this host, before one has looked who he is. Hence neither is closed by a thread that others need,
-// but by one of its own, which may hang.
+// this host, before one has looked who that is. Hence neither is closed by a thread that others
+// need, but by one of its own, which may hang.
 #ifndef VIADUCT_VERBS_SOFT_FOREIGN_FD_H_
 #define VIADUCT_VERBS_SOFT_FOREIGN_FD_H_
 

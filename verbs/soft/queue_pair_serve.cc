@@ -13,7 +13,7 @@ constexpr int kDefaultBudget = 64;  // messages per look, when nobody takes comp
 constexpr int kTries = 100;
 constexpr Nanos kLookAgain = kNanosPerMilli;
 
-// Whoever polls in a loop keeps the lock of his queue for most of the time; a poster may have been
+// Whoever polls in a loop keeps the lock of its queue for most of the time; a poster may have been
 // stopped in the middle, and is not waited for.
 bool TryLockSoon(PassLock& lock) ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true, lock) {
   for (int tries = 0; !lock.TryLock(); Relax()) {
@@ -32,7 +32,7 @@ bool SoftQueuePair::Arrived() const {
 
 bool SoftQueuePair::TryPump(Link& link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (!send_lock_.TryLock()) {
-    // Its holder may have looked before what lets his request go now. A hot pair is looked at
+    // Its holder may have looked before what lets a request go now. A hot pair is looked at
     // again, or cools.
     if (!hot()) LookLater();
     return false;

@@ -18,7 +18,7 @@ namespace viaduct::verbs {
 // close-on-exec. AlreadyExists: taken.
 absl::StatusOr<ListeningFd> ListenAt(absl::string_view service, uint16_t port);
 
-// Who has come to a listening socket, whoever he is. Invalid: errno tells why; the listener looks
+// Who has come to a listening socket, trusted or not. Invalid: errno tells why; the listener looks
 // again later if that is IsShortage, which it also is where too many descriptors wait for their
 // close.
 ChannelFd AcceptAt(int listener);

@@ -42,8 +42,8 @@ class SlowToClose {
     const linger slow = {1, 30};
     EXPECT_EQ(setsockopt(near_.get(), SOL_SOCKET, SO_LINGER, &slow, sizeof slow), 0);
   }
-  // No copy of it is left here when the caller has closed it, which he does before anybody else
-  // may (OccupiedLoop), or it is he who waits.
+  // No copy of it is left here when the caller has closed it, which it does before anybody else
+  // may (OccupiedLoop), or it is the caller that waits.
   Fd Take() { return std::move(near_); }
   // From now on its close does not wait.
   void LetGo() { far_.Reset(); }

@@ -74,7 +74,7 @@ bool Host::Arm() {
     if (alone) {
       bell.exchange(kBellSocket, std::memory_order_seq_cst);
     } else {
-      // What a sleeper has armed stays his, but he does not know of the others.
+      // What a sleeper has armed stays its own, but it does not know of the others.
       bell.compare_exchange_strong(off, kBellSocket, std::memory_order_seq_cst);
     }
   });

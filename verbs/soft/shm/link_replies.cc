@@ -138,8 +138,8 @@ bool ShmLink::PollReplies() {
     const Word word = Word::Unpack(raw);
     SendEntry* entry = pair.OldestRead();
     if (entry == nullptr) {
-      // The answer may have overtaken the poster, who marks a request sent after he has published
-      // it, and then looks for an answer himself.
+      // The answer may have overtaken the poster, which marks a request sent after it has published
+      // it, and then looks for an answer itself.
       const bool posting = pair.SendsWait();
       entry = pair.OldestRead();
       if (entry == nullptr && posting) break;
