@@ -522,6 +522,7 @@ class IncomingConnection {
   virtual ~IncomingConnection() = default;
   virtual const Address& peer_address() const = 0;
   virtual uint16_t peer_port() const = 0;
+  // As dialled; only tests ask.
   virtual const Address& local_address() const = 0;
   virtual absl::Span<const uint8_t> private_data() const = 0;  // valid as long as *this
 
