@@ -354,6 +354,10 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   }
   if (mishaps.stale_connections > 0) {
     --mishaps.stale_connections;
+    if (IsIwarp()) {
+      errno = EADDRNOTAVAIL;
+      return -1;
+    }
     TellReject(*id, kStaleConnection);
     return 0;
   }

@@ -37,7 +37,8 @@ void RefuseSendsAfter(int count);
 void MissNeighbours(int count);
 // So many requests do not come to a host, although the neighbour on the way is there.
 void MissHosts(int count);
-// So many requests meet a connection that the peer still has with a pair of that number.
+// So many requests meet a connection that the peer still has with a pair of that number, or over
+// iWARP one that TCP has from that port.
 void MeetStaleConnections(int count);
 // So many accepts meet one that the dialling side still has with the accepting pair. That side
 // hears of nothing.

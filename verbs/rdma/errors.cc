@@ -119,8 +119,10 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, 
 }
 
 bool IsStale(rdma_cm_event_type event, int status, Manager manager) {
-  return event == RDMA_CM_EVENT_REJECTED && manager == Manager::kInfiniband &&
-         status == kStaleConnection;
+  if (manager == Manager::kInfiniband) {
+    return event == RDMA_CM_EVENT_REJECTED && status == kStaleConnection;
+  }
+  return event == RDMA_CM_EVENT_ADDR_ERROR && (status == -EADDRINUSE || status == -EADDRNOTAVAIL);
 }
 
 bool HeardWith(rdma_cm_event_type event, int status, Manager manager) {

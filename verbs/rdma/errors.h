@@ -25,8 +25,9 @@ enum class Manager : uint8_t {
 
 // An attempt that ended with this event. `has_data`: private data came along.
 ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, bool has_data);
-// The peer still has an earlier connection of the pair with this number, whose owner has died
-// unheard, and forgets it now: a new pair will do.
+// An earlier connection is in the way, and with another id there is none. InfiniBand: the peer
+// still has one of the pair with this number, whose owner has died unheard, and forgets it now.
+// iWARP: one of TCP has the source port, which rdma_cm chooses without asking TCP.
 bool IsStale(rdma_cm_event_type event, int status, Manager manager);
 // True if the event can only come after the peer's host has said something.
 bool HeardWith(rdma_cm_event_type event, int status, Manager manager);

@@ -37,6 +37,14 @@ TEST(ErrorsTest, InfinibandTellsOfAnEarlierConnection) {
   EXPECT_FALSE(IsStale(RDMA_CM_EVENT_REJECTED, 10, kIwarp));
 }
 
+TEST(ErrorsTest, TcpTellsOfAnEarlierConnectionOfThePort) {
+  for (Manager manager : {kIwarp, kSiw}) {
+    EXPECT_TRUE(IsStale(RDMA_CM_EVENT_ADDR_ERROR, -EADDRNOTAVAIL, manager));
+    EXPECT_TRUE(IsStale(RDMA_CM_EVENT_ADDR_ERROR, -EADDRINUSE, manager));
+    EXPECT_FALSE(IsStale(RDMA_CM_EVENT_ADDR_ERROR, -ECONNREFUSED, manager));
+  }
+}
+
 // siw: siw_cm.c, siw_proc_mpareply. The adapters: process_mpa_reply of cxgb4, irdma_cm.c,
 // qed_iwarp.c.
 TEST(ErrorsTest, IwarpsRejectIsAConsumersUnlessTcpRefused) {

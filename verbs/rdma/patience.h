@@ -21,7 +21,7 @@ inline constexpr int kRouteMs = 60'000;
 inline constexpr int kResolveMs = 2'000;
 inline constexpr int kResolveTries = 30;
 
-// Of an attempt that meets an earlier connection of its pair's number (InfiniBand).
+// Of an attempt that meets an earlier connection of its pair's number (InfiniBand) or port (iWARP).
 inline constexpr int kStaleTries = 3;
 
 // Of a request that the peer's device does not answer: the most that three bits say, before the
