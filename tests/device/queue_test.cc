@@ -73,6 +73,37 @@ TEST_F(QueueTest, PollTakesNoMoreThanAsked) {
   EXPECT_EQ(to.receives().queue().Poll(out, 8), 0);
 }
 
+// Which pairs go, and when the queue was looked at before, does not matter to the others.
+TEST_F(QueueTest, PairsThatGoLeaveTheOthersCompletions) {
+  constexpr uint64_t kPairs = 24;
+  Inbox inbox(a());
+  std::vector<End*> ends;
+  for (uint64_t id = 0; id < kPairs; ++id) {
+    End& from = NewEnd(a(), {.shared_inbox = &inbox});
+    End& to = NewEnd(b());
+    Connect(from, to);
+    ASSERT_EQ(from.Receive(id, 0, 8), PostResult::kOk);
+    Forget(from);
+    ends.push_back(&from);
+  }
+  for (End* end : ends) end->pair().Disconnect(DisconnectMode::kAbrupt);
+  std::vector<bool> seen(kPairs);
+  Completion completion;
+  for (uint64_t gone = 0; gone < kPairs / 2; ++gone) {
+    ends[gone * 7 % kPairs]->DestroyPair();
+    // The last ones without a look in between.
+    if (gone < kPairs / 4 && inbox.queue().Poll(&completion, 1) == 1) seen[completion.id] = true;
+  }
+  while (inbox.queue().Poll(&completion, 1) == 1) {
+    EXPECT_EQ(completion.status, Status::kFlushed);
+    EXPECT_FALSE(seen[completion.id]) << completion.id;
+    seen[completion.id] = true;
+  }
+  for (uint64_t kept = kPairs / 2; kept < kPairs; ++kept) {
+    EXPECT_TRUE(seen[kept * 7 % kPairs]) << kept;
+  }
+}
+
 TEST_F(QueueTest, AnEmptyQueueTimesOut) {
   Inbox inbox(a());
   const Nanos start = a().executor().Now();

@@ -20,6 +20,7 @@ struct Attachment {
   uint32_t activity_seen = 0;       // queue's lock: the pair's activity at the last tick
   std::atomic<bool> marked{false};  // in the queue's ready list
   Attachment* next = nullptr;       // there; belongs to whoever set `marked`, then to the list
+  Attachment* previous = nullptr;   // where the queue says so (left_goes_back_)
 };
 
 }  // namespace viaduct::verbs

@@ -51,18 +51,41 @@ void SoftCompletionQueue::MarkReady(Attachment& attachment, News news) {
   }
 }
 
+void SoftCompletionQueue::LinkLeft() {
+  Attachment* first = left_.load(std::memory_order_relaxed);
+  if (!left_goes_back_) {
+    Attachment* previous = nullptr;
+    for (Attachment* a = first; a != nullptr; a = a->next) {
+      a->previous = previous;
+      previous = a;
+    }
+    left_goes_back_ = true;
+  }
+  Attachment* list = ready_.exchange(nullptr, std::memory_order_acquire);
+  while (list != nullptr) {
+    Attachment* const next = list->next;
+    list->next = first;
+    list->previous = nullptr;
+    if (first != nullptr) first->previous = list;
+    first = list;
+    list = next;
+  }
+  left_.store(first, std::memory_order_seq_cst);
+}
+
+// When many end together, each mark is moved once, and each end takes its own alone.
 void SoftCompletionQueue::Forget(Attachment& attachment) {
   if (!attachment.marked.load(std::memory_order_acquire)) return;
-  for (std::atomic<Attachment*>* from : {&left_, &ready_}) {
-    Attachment* list = from->exchange(nullptr, std::memory_order_acquire);
-    while (list != nullptr) {
-      Attachment* next = list->next;
-      // Whoever marks it now writes its `next`, which has been read.
-      list->marked.store(false, std::memory_order_release);
-      if (list != &attachment) PushReady(*list);
-      list = next;
-    }
+  LinkLeft();
+  Attachment* const next = attachment.next;
+  Attachment* const previous = attachment.previous;
+  if (next != nullptr) next->previous = previous;
+  if (previous != nullptr) {
+    previous->next = next;
+  } else {
+    left_.store(next, std::memory_order_seq_cst);
   }
+  attachment.marked.store(false, std::memory_order_release);
 }
 
 void SoftCompletionQueue::AddHot(Attachment& attachment) {
@@ -123,6 +146,7 @@ int SoftCompletionQueue::ServeList(std::atomic<Attachment*>& from, Completion* o
   int got = 0;
   for (Attachment* list = from.exchange(nullptr, std::memory_order_acquire); list != nullptr;) {
     if (got == n && n != 0) {
+      left_goes_back_ = false;
       left_.store(list, std::memory_order_seq_cst);
       break;
     }

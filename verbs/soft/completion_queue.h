@@ -78,6 +78,8 @@ class SoftCompletionQueue final : public CompletionQueue, public OnBlocks {
   // be cooled, or something turned up meanwhile.
   bool Cool(bool all);
   void PushReady(Attachment& attachment);
+  // Moves all that is ready to left_, which then can be read backwards.
+  void LinkLeft();
 
   // ---- lock_ free
   bool HasReady() const { return left_.load() != nullptr || ready_.load() != nullptr; }
@@ -103,6 +105,7 @@ class SoftCompletionQueue final : public CompletionQueue, public OnBlocks {
 
   alignas(128) std::atomic<Attachment*> ready_{nullptr};  // pushed by anybody, popped under lock_
   std::atomic<Attachment*> left_{nullptr};                // those of them that had no turn; lock_
+  bool left_goes_back_ = true;                            // their `previous` is right; lock_
   std::atomic<uint32_t> sleepers_{0};                     // threads that are about to sleep, or do
   std::atomic<uint32_t> bell_{0};                         // what they sleep on
   std::atomic<uint32_t> wakes_{0};                        // counts Wake
