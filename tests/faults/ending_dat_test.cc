@@ -43,15 +43,7 @@ void ExitBeforeEachIsTaken(bool answers) {
         static Memory* const memory = new Memory(*side, kSize);
         const DAT_EP_HANDLE ep = side->NewEp();
         side->AcceptFrom(peer, ep, Port(0));
-        DAT_LMR_TRIPLET all = memory->Local(0, kSize);
-        int complete = 0;
-        DAT_EVENT event;
-        DAT_COUNT more;
-        do {
-          Must(dat_ep_post_send(ep, 1, &all, Cookie(0), DAT_COMPLETION_DEFAULT_FLAG));
-        } while (dat_evd_wait(side->request_evd, kSecond / 4, 1, &event, &more) == DAT_SUCCESS &&
-                 ++complete < kMost);
-        peer.Send(complete);
+        peer.Send(SendUntilFull(*side, ep, *memory, kMost));
         exit(::testing::Test::HasFailure() ? 1 : 0);
       },
       [answers](Peer& peer) {

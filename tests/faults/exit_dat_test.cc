@@ -73,15 +73,7 @@ TEST(Exit, AfterSendsThatFoundNoRoomIsADisconnect) {
         peer.Send(memory->Remote());
         peer.Await("ready");
         static StoppedPeer* stopped = new StoppedPeer(peer);
-        DAT_LMR_TRIPLET all = memory->Local(0, kSize);
-        int complete = 0;
-        DAT_EVENT event;
-        DAT_COUNT more;
-        do {
-          Must(dat_ep_post_send(ep, 1, &all, Cookie(0), DAT_COMPLETION_DEFAULT_FLAG));
-        } while (dat_evd_wait(side->request_evd, kSecond / 4, 1, &event, &more) == DAT_SUCCESS &&
-                 ++complete < kMost);
-        peer.Send(complete);
+        peer.Send(SendUntilFull(*side, ep, *memory, kMost));
         atexit([] { stopped->Continue(); });
         exit(::testing::Test::HasFailure() ? 1 : 0);
       },

@@ -221,6 +221,19 @@ DAT_RETURN Side::TrySend(DAT_EP_HANDLE ep, uint64_t cookie, DAT_COMPLETION_FLAGS
   return dat_ep_post_send(ep, 1, &out_, Cookie(cookie), flags);
 }
 
+int SendUntilFull(const Side& side, DAT_EP_HANDLE ep, const Memory& memory, int most) {
+  DAT_LMR_TRIPLET all = memory.Local(0, memory.bytes.size());
+  DAT_EVENT event;
+  DAT_COUNT more;
+  for (int complete = 0; complete < most; ++complete) {
+    Must(dat_ep_post_send(ep, 1, &all, Cookie(0), DAT_COMPLETION_DEFAULT_FLAG));
+    if (dat_evd_wait(side.request_evd, kSecond / 4, 1, &event, &more) != DAT_SUCCESS) {
+      return complete;
+    }
+  }
+  return most;
+}
+
 void Side::ExpectFlushedReceives(DAT_EP_HANDLE ep, uint64_t first, uint64_t last) {
   for (uint64_t cookie = first; cookie <= last; ++cookie) {
     const DAT_DTO_COMPLETION_EVENT_DATA done = NextCompletion(receive_evd);

@@ -123,6 +123,10 @@ class Memory {
   DAT_RMR_CONTEXT rmr_context = 0;
 };
 
+// Sends all of `memory` on `ep`, again and again, until one send does not complete for a while, or
+// `most` have: how many have.
+int SendUntilFull(const Side& side, DAT_EP_HANDLE ep, const Memory& memory, int most);
+
 // A side whose endpoint is connected with that of a peer which makes one of the other kind.
 class AcceptingSide : public Side {
  public:
