@@ -102,6 +102,7 @@ TEST_F(QueueTest, PairsThatGoLeaveTheOthersCompletions) {
   for (uint64_t kept = kPairs / 2; kept < kPairs; ++kept) {
     EXPECT_TRUE(seen[kept * 7 % kPairs]) << kept;
   }
+  DestroyEnds();  // before the inbox
 }
 
 TEST_F(QueueTest, AnEmptyQueueTimesOut) {
