@@ -20,7 +20,18 @@ viaduct_bazel() {
   fi
   viaduct_command=$1
   shift
+  # shellcheck disable=SC2046
+  case $viaduct_command in
+    build | test | coverage) set -- $(viaduct_sandbox) "$@" ;;
+  esac
   ${VIADUCT_BAZEL:-bazel} "$viaduct_command" --disk_cache="$viaduct_disk_cache" "$@" </dev/null
+}
+
+# viaduct_sandbox: Bazel's option that puts its sandboxes into memory, where there is plenty of it. Each has hundreds of
+# links, and making them on a disk may take as long as a quarter of what is compiled in it.
+viaduct_sandbox() {
+  [ ! -w /dev/shm ] ||
+    df -Pk -t tmpfs /dev/shm 2>/dev/null | awk 'NR == 2 && $4 > 2000000 { print "--sandbox_base=/dev/shm" }'
 }
 
 # viaduct_prune FOLDER BYTES: Bazel never shrinks its disk cache; one state in all configurations takes 4 GB. Of one

@@ -111,6 +111,18 @@ class Scripts(unittest.TestCase):
                     self.assertEqual([word for word in self._bazel_arguments() if word == "//..."], targets)
                     self.assertLessEqual(set(arguments), set(self._bazel_arguments()))
 
+    def test_sandboxes_are_in_memory_where_there_is_room(self):
+        writable = os.access("/dev/shm", os.W_OK)
+        for free, expected in ((3000000, ["--sandbox_base=/dev/shm"] if writable else []), (64000, [])):
+            self._write("bin/df", "#!/bin/sh\necho Header; echo tmpfs 1 1 %d\n" % free)
+            for script in ("test", "coverage"):
+                with self.subTest(script=script, free=free):
+                    self._run(script)
+                    self.assertEqual([word for word in self._bazel_arguments() if word.startswith("--sandbox")], expected)
+        self._write("bin/df", "#!/bin/sh\nexit 1\n")
+        self._run("test")
+        self.assertFalse([word for word in self._bazel_arguments() if word.startswith("--sandbox")])
+
     def test_interrupted_test_leaves_nothing_and_counts_nothing(self):
         for name, code in (("INT", 130), ("TERM", 143), ("HUP", 143)):
             with self.subTest(name):
