@@ -35,6 +35,9 @@ class DeviceUnderTest {
   // A message for which there is no receive waits for one. iWARP's hardware, and siw, refuse it.
   virtual bool holds_messages() const { return true; }
 
+  // Messages that wait for shared receives take them in the order in which they came.
+  virtual bool serves_in_turn() const { return true; }
+
   // What two ends agree on where a test has immediate data, and where it has none.
   virtual ImmediateForm immediate_form() const { return ImmediateForm::kNative; }
   virtual ImmediateForm usual_form() const { return ImmediateForm::kNone; }

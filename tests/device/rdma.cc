@@ -34,6 +34,7 @@ class Rdma final : public TwoContexts {
   Rdma() : TwoContexts(OpenAt(AddressOfTheLab()), OpenAt(AddressOfTheLab()), kSettling) {}
 
   bool tells_solicited() const override { return false; }
+  bool serves_in_turn() const override { return false; }
   bool holds_messages() const override { return !iwarp_; }
   ImmediateForm immediate_form() const override {
     return iwarp_ ? ImmediateForm::kFramed : ImmediateForm::kNative;

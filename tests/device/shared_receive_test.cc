@@ -1,9 +1,11 @@
-// Shared receive queues: who gets which receive, waiting, limits, low watermark.
+// Shared receive queues: who gets which receive, waiting and in which order, limits, low watermark.
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "tests/device/ends.h"
+#include "verbs/base/pass_lock.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -220,6 +222,220 @@ TEST_F(SharedReceiveTest, AnotherDomainIsRefused) {
   EXPECT_FALSE(b().CreateQueuePair(options).ok());
   SharedReceiveOptions wrong;
   EXPECT_FALSE(b().CreateSharedReceiveQueue(wrong).ok());
+}
+
+// ----------------------------------------------------------------------------- the queue is dry
+
+// Which one is served next is certain only where time stands still unless the device works: who
+// comes late for its receive lets the next one go first.
+class SharedReceiveLineTest : public SharedReceiveTest {
+ protected:
+  void SetUp() override {
+    if (!device().serves_in_turn()) GTEST_SKIP() << "the device serves in no order";
+  }
+  bool exact() { return !device().threads(); }
+  // Each in turn, so that they wait in this order.
+  void Wait(absl::Span<const int> order, int messages) {
+    for (int i : order) {
+      for (int m = 0; m < messages; ++m) ASSERT_EQ(from_[i]->Send(m, 0, 8), PostResult::kOk);
+      Settle();
+    }
+  }
+  size_t GotOf(int i) { return to_[i]->receives().got().size(); }
+  size_t Got() {
+    size_t sum = 0;
+    for (End* to : to_) sum += to->receives().got().size();
+    return sum;
+  }
+};
+
+TEST_F(SharedReceiveLineTest, ConnectionsTakeTurns) {
+  constexpr int kPairs = 8, kMessages = 8;
+  Make(kPairs, 16);
+  const int order[kPairs] = {2, 0, 7, 1, 5, 3, 6, 4};
+  Wait(order, kMessages);
+  for (size_t n = 0; n < kPairs * kMessages; ++n) {
+    ASSERT_EQ(Post(n, 0, 8), PostResult::kOk);
+    ASSERT_TRUE(Run([&] { return Got() == n + 1; }));
+    if (exact()) {
+      EXPECT_EQ(to_[order[n % kPairs]]->receives().got().back().id, n);
+    }
+    if (n != kPairs * kMessages / 2) continue;
+    for (int i = 0; i < kPairs; ++i) EXPECT_GE(GotOf(i), exact() ? 4u : 2u) << i;
+  }
+  for (int i = 0; i < kPairs; ++i) EXPECT_EQ(GotOf(i), size_t{kMessages});
+}
+
+TEST_F(SharedReceiveLineTest, WhoComesLaterGoesBehindThoseWhoWait) {
+  Make(3, 16);
+  Wait({0, 1}, 1);
+  ASSERT_EQ(Post(0, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from_[2]->Send(0, 0, 8), PostResult::kOk);
+  ASSERT_EQ(Post(1, 8, 8), PostResult::kOk);
+  ASSERT_TRUE(Run([&] { return Got() == 2; }));
+  if (exact()) {
+    EXPECT_EQ(GotOf(2), 0u);
+  }
+  ASSERT_EQ(Post(2, 16, 8), PostResult::kOk);
+  for (End* to : to_) Await(to->receives());
+}
+
+TEST_F(SharedReceiveLineTest, SeveralReceivesServeAsMany) {
+  constexpr int kPairs = 6;
+  Make(kPairs, 16);
+  Wait({0, 1, 2, 3, 4, 5}, 2);
+  size_t posted = 0;
+  for (const size_t n : {4, 1, 7}) {
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(Post(posted + i, 8 * (posted + i), 8), PostResult::kOk);
+    }
+    posted += n;
+    EXPECT_TRUE(Run([&] { return Got() == posted; })) << Got() << " of " << posted;
+    for (int i = 0; exact() && i < kPairs; ++i) {
+      EXPECT_EQ(GotOf(i), posted / kPairs + (i < static_cast<int>(posted % kPairs) ? 1u : 0u)) << i;
+    }
+  }
+  EXPECT_EQ(queue_->available(), 0u);
+}
+
+TEST_F(SharedReceiveLineTest, WhoGoesPassesItOn) {
+  Make(4, 16);
+  const Segment segment = to_[3]->At(0, 8);
+  Wait({0, 1, 2, 3}, 1);
+  ReceiveRequest request;
+  request.segments = absl::MakeConstSpan(&segment, 1);
+  size_t served = 0;  // of those who went: where there are threads one may have been quick enough
+  const auto post = [&] {
+    request.id++;
+    ASSERT_EQ(queue_->PostReceive(request), PostResult::kOk);
+  };
+  post();
+  for (int i = 0; i < 3; ++i) to_[i]->pair().Disconnect(DisconnectMode::kAbrupt);
+  to_[0]->DestroyPair();
+  Run([&] { return GotOf(3) != 0 || queue_->available() == 0; });
+  Settle();
+  if (GotOf(3) == 0) {
+    served = 1;
+    EXPECT_EQ(queue_->available(), 0u) << "it is there, and nobody was told";
+    post();
+  }
+  const Completion received = Await(to_[3]->receives());
+  EXPECT_EQ(received.id, served + 1);
+  if (exact()) {
+    EXPECT_EQ(served, 0u);
+  }
+}
+
+// The first one is woken, but who serves its completion queue does not come to it.
+TEST_F(SharedReceiveLineTest, WhoIsNotServedDoesNotHoldUpTheOthers) {
+  Make(4, 16);
+  Wait({0, 1, 2, 3}, 1);
+  Forget(*to_[0]);
+  DrainExecutors();
+  {
+    PassLockHolder holder(&to_[0]->receives().queue().lock());
+    EXPECT_EQ(Post(0, 0, 8), PostResult::kOk);
+    EXPECT_TRUE(Run([&] { return Got() == 1; })) << "they wait for it";
+    EXPECT_EQ(Post(1, 8, 8), PostResult::kOk);
+    EXPECT_TRUE(Run([&] { return Got() == 2; }));
+  }
+  EXPECT_EQ(GotOf(0), 0u);
+  if (exact()) {
+    EXPECT_EQ(GotOf(3), 0u);
+  }
+  Settle();  // it comes, finds nothing, and is the next one again
+  ASSERT_EQ(Post(2, 16, 8), PostResult::kOk);
+  Settle();
+  if (exact()) {
+    EXPECT_EQ(Got(), 2u);
+    EXPECT_EQ(queue_->available(), 0u);
+  }
+  ASSERT_EQ(Post(3, 24, 8), PostResult::kOk);
+  for (End* to : to_) Await(to->receives());
+}
+
+TEST_F(SharedReceiveLineTest, WhoIsNotPolledIsServedAndHoldsUpNobody) {
+  constexpr int kPairs = 4;
+  Make(kPairs, 16);
+  Wait({0, 1, 2, 3}, 2);
+  for (int i = 0; i < 2; ++i) Forget(*to_[i]);
+  for (int n = 0; n < 2 * kPairs; ++n) ASSERT_EQ(Post(n, 8 * n, 8), PostResult::kOk);
+  EXPECT_TRUE(Run([&] { return Got() == kPairs; }));
+  EXPECT_TRUE(Run([&] { return queue_->available() == 0; }));
+  for (End* to : to_) {
+    for (int n = 0; n < 2; ++n) Await(to->receives());
+  }
+}
+
+TEST_F(SharedReceiveLineTest, WhoDropsItsMessageDoesNotWait) {
+  Make(1, 16);
+  EndOptions options;
+  from_.push_back(&NewEnd(a(), options));
+  options.domain = domain_.get();
+  options.shared_receives = queue_.get();
+  options.no_receive = NoReceive::kDrop;
+  to_.push_back(&NewEnd(b(), options));
+  Connect(*from_.back(), *to_.back());
+  Wait({1, 0}, 1);
+  EXPECT_EQ(to_[1]->events().CountOf(Event::kDropped), 1u);
+  ASSERT_EQ(Post(7, 0, 8), PostResult::kOk);
+  Expect(to_[0]->receives(), 7);
+  ASSERT_EQ(Post(8, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from_[1]->Send(1, 0, 8), PostResult::kOk);
+  Expect(to_[1]->receives(), 8);
+}
+
+// Half of the pairs are polled, the others are served by the device alone; the queue is dry most of
+// the time, and some of the pairs end while they wait.
+TEST_F(SharedReceiveLineTest, NobodyIsForgotten) {
+  if (!device().threads()) GTEST_SKIP() << "needs threads";
+  constexpr int kPairs = 12, kGoing = 4, kMessages = 40;
+  constexpr int kThreads = 2, kReceives = (kPairs + kGoing) * kMessages;
+  Make(kPairs + kGoing, 3);
+  for (int i = 0; i < kPairs; i += 2) Forget(*to_[i]);
+  std::atomic<bool> stop{false};
+  std::atomic<int> next{0};
+  std::vector<Segment> segments;
+  for (int n = 0; n < kReceives; ++n) segments.push_back(to_[0]->At(8 * n, 8));
+  std::vector<std::thread> posters;
+  for (int t = 0; t < kThreads; ++t) {
+    posters.emplace_back([&] {
+      for (int n; (n = next.fetch_add(1)) < kReceives;) {
+        ReceiveRequest request;
+        request.id = n;
+        request.segments = absl::MakeConstSpan(&segments[n], 1);
+        while (!stop.load() && queue_->PostReceive(request) != PostResult::kOk) {
+          std::this_thread::yield();
+        }
+      }
+    });
+  }
+  for (int m = 0; m < kMessages; ++m) {
+    for (int i = 0; i < kPairs; ++i) ASSERT_EQ(from_[i]->Send(m, 0, 8), PostResult::kOk);
+    for (int i = kPairs; m < kMessages / 2 && i < kPairs + kGoing; ++i) {
+      ASSERT_EQ(from_[i]->Send(m, 0, 8), PostResult::kOk);
+    }
+    PollEnds();
+    if (m % 8 == 7 && m < kMessages / 2 + 16) {
+      const int going = kPairs + (m / 8) % kGoing;
+      to_[going]->pair().Disconnect(DisconnectMode::kAbrupt);
+    }
+  }
+  size_t sum = 0;
+  EXPECT_TRUE(Run([&] {
+    sum = 0;
+    for (int i = 1; i < kPairs; i += 2) sum += GotOf(i);
+    return sum == kPairs / 2 * kMessages;
+  })) << sum;
+  for (int i = 0; i < kPairs; i += 2) {
+    EXPECT_TRUE(Run([&] {
+      to_[i]->receives().Poll();
+      return GotOf(i) == kMessages;
+    })) << i
+        << ": " << GotOf(i);
+  }
+  stop.store(true);
+  for (std::thread& poster : posters) poster.join();
 }
 
 }  // namespace

@@ -382,6 +382,7 @@ Link* SoftQueuePair::EnterError(Status verdict, Broken* broken) {
   receiving_.store(false);
   attention_.store(0);
   held_.store(false);
+  if (shared_ != nullptr) shared_->StopWaiting(*this);
   if (hot_.load()) {
     hot_.store(false);
     for (int i = 0; i < attachment_count_; i++) attachments_[i].queue->RemoveHot(attachments_[i]);

@@ -33,6 +33,7 @@
 #include "verbs/soft/attachment.h"
 #include "verbs/soft/completion_queue.h"
 #include "verbs/soft/link.h"
+#include "verbs/soft/receive_line.h"
 #include "verbs/soft/region_table.h"
 #include "verbs/soft/work_queue.h"
 
@@ -262,6 +263,12 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
     return receives_.posted.load(std::memory_order_relaxed) -
            receives_.reaped.load(std::memory_order_relaxed);
   }
+  // Its place among the pairs whose messages wait for that queue's receives.
+  ReceiveLine::Waiter& receive_waiter() { return receive_waiter_; }
+  static SoftQueuePair& OfWaiter(ReceiveLine::Waiter& waiter) {
+    return *static_cast<ReceiveWaiter&>(waiter).pair;
+  }
+  bool HoldsMessages() const { return no_receive_ == NoReceive::kHold; }
   uint32_t activity() const { return activity_.load(std::memory_order_relaxed); }
 
  private:
@@ -505,6 +512,12 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   DisconnectCause fail_cause_ ABSL_GUARDED_BY(fail_lock_) = DisconnectCause::kLocal;
   Status fail_verdict_ ABSL_GUARDED_BY(fail_lock_) = Status::kFlushed;
   Status peer_verdict_ ABSL_GUARDED_BY(fail_lock_) = Status::kSuccess;
+
+  struct ReceiveWaiter final : ReceiveLine::Waiter {
+    explicit ReceiveWaiter(SoftQueuePair* owner) : pair(owner) {}
+    SoftQueuePair* const pair;
+  };
+  ReceiveWaiter receive_waiter_{this};  // the shared receive queue's lock
 };
 
 }  // namespace viaduct::verbs

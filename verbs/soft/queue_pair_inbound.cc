@@ -24,7 +24,7 @@ Refusal SoftQueuePair::WhyRefused(Key key, uint32_t access) const {
 }
 
 bool SoftQueuePair::SharedReceiveWaits() const {
-  return receives_.HasRoom(1) && shared_->available() != 0;
+  return receives_.HasRoom(1) && receive_waiter_.MayTake() && shared_->available() != 0;
 }
 
 Inbound SoftQueuePair::NoReceiveHere() {

@@ -1,6 +1,7 @@
 #include "verbs/soft/shared_receive_queue.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "verbs/soft/context.h"
@@ -52,21 +53,22 @@ PostResult SoftSharedReceiveQueue::PostReceive(const ReceiveRequest& request) {
   const uint64_t capacity = receives_.CopySegments(n, request.segments);
   receives_.at(n).capacity = static_cast<uint32_t>(std::min<uint64_t>(capacity, UINT32_MAX));
   receives_.posted.store(n + 1, std::memory_order_release);
-  // All of them: one that is woken may be gone before it takes it.
-  for (SoftQueuePair* pair : waiting_) pair->MarkArrived();
-  waiting_.clear();
+  if (line_.empty()) [[likely]] {
+    open_ = n + 1;
+  } else {
+    const Nanos now = context_.executor().Now();
+    line_.Expire(now);  // the executor may be busy
+    WakeLine(now);
+    SettleLine();
+  }
   return PostResult::kOk;
 }
 
 bool SoftSharedReceiveQueue::Take(SoftQueuePair& pair, WorkQueue<ReceiveEntry>* to) {
   SpinLockHolder holder(&lock_);
   const uint64_t from = receives_.done.load(std::memory_order_relaxed);
-  if (from == receives_.posted.load(std::memory_order_relaxed)) {
-    if (std::find(waiting_.begin(), waiting_.end(), &pair) == waiting_.end()) {
-      waiting_.push_back(&pair);
-    }
+  if (from >= open_ && !TakeTurn(pair)) [[unlikely]]
     return false;
-  }
   const uint64_t n = to->posted.load(std::memory_order_relaxed);
   to->at(n).id = receives_.at(from).id;
   to->at(n).capacity = receives_.at(from).capacity;
@@ -85,6 +87,63 @@ void SoftSharedReceiveQueue::CheckLimit() {
   if (sink_ == nullptr) return;
   low_marks_.fetch_add(1);
   anchor_->Post(context_.executor());
+}
+
+bool SoftSharedReceiveQueue::TakeTurn(SoftQueuePair& pair) {
+  ReceiveLine::Waiter& waiter = pair.receive_waiter();
+  const bool may = line_.Take(waiter, available());
+  if (!may && pair.HoldsMessages()) line_.Enter(waiter);
+  SettleLine();
+  return may;
+}
+
+void SoftSharedReceiveQueue::WakeLine(Nanos now) {
+  while (ReceiveLine::Waiter* waiter = line_.WakeNext(available(), now)) {
+    SoftQueuePair::OfWaiter(*waiter).MarkArrived();
+  }
+}
+
+void SoftSharedReceiveQueue::SettleLine() {
+  open_ = line_.empty() ? receives_.posted.load(std::memory_order_relaxed) : 0;
+  if (watched_ || line_.expiry() == ReceiveLine::kNever) return;
+  watched_ = true;
+  watch_asked_.store(true);
+  anchor_->Post(context_.executor());
+}
+
+void SoftSharedReceiveQueue::StopWaiting(SoftQueuePair& pair) {
+  SpinLockHolder holder(&lock_);
+  line_.Leave(pair.receive_waiter());
+  if (!line_.empty()) WakeLine(context_.executor().Now());
+  SettleLine();
+}
+
+void SoftSharedReceiveQueue::WatchLine() {
+  Executor& executor = context_.executor();
+  Nanos due;
+  {
+    SpinLockHolder holder(&lock_);
+    const Nanos now = executor.Now();
+    line_.Expire(now);
+    WakeLine(now);
+    due = line_.expiry();
+    watched_ = due != ReceiveLine::kNever;
+    SettleLine();
+    if (!watched_) return;
+  }
+  try {
+    executor.RunAt(due, [anchor = anchor_] {
+      if (SoftSharedReceiveQueue* const queue = anchor->Get()) queue->WatchLine();
+    });
+  } catch (const std::bad_alloc&) {
+    watch_asked_.store(true);
+    anchor_->Post(executor);  // looks all the time, then
+  }
+}
+
+void SoftSharedReceiveQueue::Run() {
+  if (watch_asked_.exchange(false)) WatchLine();
+  TellLowMarks();
 }
 
 void SoftSharedReceiveQueue::TellLowMarks() {
@@ -131,13 +190,11 @@ uint32_t SoftSharedReceiveQueue::outstanding() const {
 void SoftSharedReceiveQueue::AddPair(SoftQueuePair& pair) {
   SpinLockHolder holder(&lock_);
   pairs_.push_back(&pair);
-  waiting_.reserve(pairs_.size());  // Take does not allocate
 }
 
 void SoftSharedReceiveQueue::RemovePair(SoftQueuePair& pair) {
   SpinLockHolder holder(&lock_);
   pairs_.erase(std::remove(pairs_.begin(), pairs_.end(), &pair), pairs_.end());
-  waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), &pair), waiting_.end());
 }
 
 }  // namespace viaduct::verbs

@@ -16,6 +16,7 @@
 #include "verbs/base/block.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
+#include "verbs/soft/receive_line.h"
 #include "verbs/soft/region_table.h"
 #include "verbs/soft/work_queue.h"
 
@@ -47,29 +48,44 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue, public OnBlocks 
 
   void AddPair(SoftQueuePair& pair);
   void RemovePair(SoftQueuePair& pair);
-  // Moves the oldest receive to the end of `to`, which has room. False: there is none, and `pair`
-  // is marked when one is posted. The pair's inbound lock is held.
+  // Moves the oldest receive to the end of `to`, which has room. False: there is none, or it is
+  // kept for a message that came before; if messages are held, `pair` is marked when its turn has
+  // come. The pair's inbound lock is held.
   bool Take(SoftQueuePair& pair, WorkQueue<ReceiveEntry>* to);
+  // The message for which Take found nothing is given up; any state will do.
+  void StopWaiting(SoftQueuePair& pair);
 
  private:
   SoftSharedReceiveQueue(SoftContext& context, const SharedReceiveOptions& options);
+  // On the executor; the sink may destroy the queue.
+  void Run();
   void TellLowMarks();
+  // Passes on what is kept for who does not come, and comes back while somebody waits for that.
+  void WatchLine();
   void CheckLimit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Whether `pair` may take the oldest receive; else it is in the line, if it holds messages.
+  bool TakeTurn(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void WakeLine(Nanos now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // After each change of the line.
+  void SettleLine() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   SoftContext& context_;
   SharedReceiveSink* const sink_;
   const DomainId domain_;
   const uint32_t max_segments_;
-  const std::shared_ptr<Anchor<&SoftSharedReceiveQueue::TellLowMarks, SoftSharedReceiveQueue>>
-      anchor_;
+  const std::shared_ptr<Anchor<&SoftSharedReceiveQueue::Run, SoftSharedReceiveQueue>> anchor_;
   std::atomic<uint32_t> low_marks_{0};  // that the sink is to be told of
 
   mutable SpinLock lock_;
   WorkQueue<ReceiveEntry> receives_;  // `done` and `reaped` count what was taken
   uint32_t max_receives_ ABSL_GUARDED_BY(lock_);
   uint32_t limit_ ABSL_GUARDED_BY(lock_) = 0;  // 0: not armed
+  // Whoever comes takes the receives before it: what is posted if nobody is in the line, else none.
+  uint64_t open_ ABSL_GUARDED_BY(lock_) = 0;
+  ReceiveLine line_ ABSL_GUARDED_BY(lock_);  // of pairs that hold a message
   std::vector<SoftQueuePair*> pairs_ ABSL_GUARDED_BY(lock_);
-  std::vector<SoftQueuePair*> waiting_ ABSL_GUARDED_BY(lock_);  // a message of theirs is held
+  bool watched_ ABSL_GUARDED_BY(lock_) = false;  // WatchLine will come
+  std::atomic<bool> watch_asked_{false};         // by Run
 };
 
 }  // namespace viaduct::verbs
