@@ -1,6 +1,7 @@
 #include "dat/core/handle_table.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -28,9 +29,10 @@ using internal::Tag;
 
 constexpr size_t kSlots = size_t{1} << 20;
 constexpr size_t kRangeBytes = kSlots << kSlotShift;
+constexpr size_t kSmallestRangeBytes = kRangeBytes / 32;
 constexpr size_t kEntriesBytes = kSlots * sizeof(uint64_t);
 constexpr uintptr_t kGenerationStep = 8;
-constexpr size_t kShownStep = size_t{1} << 20;  // divides kRangeBytes
+constexpr size_t kShownStep = size_t{1} << 20;  // divides every RangeBytes()
 
 // A freed slot is reused only when this many others wait, or no fresh one is left: so a freed
 // handle's value comes back after 64 times as many frees at the earliest.
@@ -39,6 +41,7 @@ constexpr size_t kMinimumQueue = 1024;
 // Freed slots, oldest first, linked through their entries: index + 1, 0 ends the queue.
 struct Slots {
   verbs::Mutex lock;
+  size_t count ABSL_GUARDED_BY(lock) = 0;  // kSlots at most
   size_t live ABSL_GUARDED_BY(lock) = 0;
   size_t fresh ABSL_GUARDED_BY(lock) = 0;  // the first slot that was never used
   size_t queued ABSL_GUARDED_BY(lock) = 0;
@@ -81,13 +84,24 @@ bool ReserveEntries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
   return true;
 }
 
+// The range is the program's address space. Of one that is limited (RLIMIT_AS) it takes an eighth.
+size_t RangeBytes() {
+  size_t bytes = kRangeBytes;
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0) return bytes;
+  while (bytes > kSmallestRangeBytes && bytes > limit.rlim_cur / 8) bytes /= 2;
+  return bytes;
+}
+
 bool Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
   if (handle_range.bytes.load(std::memory_order_relaxed) != 0) return true;
   if (!ReserveEntries()) return false;
-  void* const base = Map(kRangeBytes, PROT_NONE);
+  const size_t bytes = RangeBytes();
+  void* const base = Map(bytes, PROT_NONE);
   if (base == nullptr) return false;
+  slots.count = bytes >> kSlotShift;
   handle_range.base.store(reinterpret_cast<uintptr_t>(base), std::memory_order_relaxed);
-  handle_range.bytes.store(kRangeBytes, std::memory_order_release);
+  handle_range.bytes.store(bytes, std::memory_order_release);
   return true;
 }
 
@@ -118,7 +132,7 @@ void Append(size_t index, uintptr_t next_handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s
 
 // A free slot's next handle, as an offset; kRangeBytes if none is free.
 uintptr_t Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
-  const bool is_fresh = slots.fresh < kSlots;
+  const bool is_fresh = slots.fresh < slots.count;
   if (is_fresh && slots.queued < kMinimumQueue) return slots.fresh++ << kSlotShift;
   if (slots.queued == 0) return kRangeBytes;
   const size_t index = slots.head - 1;
@@ -135,7 +149,7 @@ Handle HandleTable::Insert(Object* object) {
   verbs::MutexLock lock(&slots.lock);
   if (!Reserve()) return nullptr;
   // The next fresh slot, if that is what Take returns: the queue's slots are shown already.
-  if (!Show(std::min(slots.fresh, kSlots - 1) << kSlotShift)) return nullptr;
+  if (!Show(std::min(slots.fresh, slots.count - 1) << kSlotShift)) return nullptr;
   const uintptr_t offset = Take();
   if (offset == kRangeBytes) return nullptr;
   const Handle handle =

@@ -1,5 +1,6 @@
-// A DAT program at the end of its descriptors, and one that forks.
+// A DAT program at the end of its descriptors or with few addresses, and one that forks.
 #include <poll.h>
+#include <sys/resource.h>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/dat/side.h"
@@ -159,6 +160,26 @@ void ExpectErrorsInChild(Side& side, DAT_EP_HANDLE ep) {
 void ExpectConnected(const Side& side, DAT_EP_HANDLE ep) {
   EXPECT_EQ(StateOf(ep), DAT_EP_STATE_CONNECTED);
   EXPECT_TRUE(IsEmpty(side.connect_evd));
+}
+
+// What `ulimit -v` leaves to a job of a batch system.
+TEST(AddressSpace, HalfAGibibyteIsEnough) {
+  const auto limit = [] {
+    const rlimit half = {512 << 20, 512 << 20};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &half), 0);
+  };
+  RunPair(
+      [&](Peer& peer) {
+        limit();
+        AcceptAndExchange(peer);
+      },
+      [&](Peer& peer) {
+        limit();
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        Exchange(side, peer, ep);
+      });
 }
 
 TEST(Fork, DatChildGetsErrorsAndDisturbsNobody) {
