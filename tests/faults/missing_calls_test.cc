@@ -96,6 +96,7 @@ TEST(MissingCalls, FutexWaitv) { ConnectedWithout({SYS_futex_waitv}, ENOSYS); }
 TEST(MissingCalls, Membarrier) { ConnectedWithout({SYS_membarrier}, ENOSYS); }
 TEST(MissingCalls, PidfdOpen) { ConnectedWithout({SYS_pidfd_open}, ENOSYS); }
 TEST(MissingCalls, EpollPwait2) { ConnectedWithout({SYS_epoll_pwait2}, ENOSYS); }
+TEST(MissingCalls, Getrandom) { ConnectedWithout({SYS_getrandom}, ENOSYS); }
 
 const std::vector<long>& Newer() {
   static const std::vector<long> calls = {SYS_futex_waitv, SYS_membarrier, SYS_pidfd_open,

@@ -1,12 +1,12 @@
 #include "verbs/soft/region_table.h"
 
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <new>
 
 #include "absl/status/status.h"
+#include "verbs/base/random.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -15,14 +15,6 @@ constexpr size_t TableBytes(size_t entry) { return entry * RegionTable::kMaxRegi
 constexpr uint32_t kFirstIndices = 256;
 constexpr uint32_t kIndexMask = RegionTable::kMaxRegions - 1;
 constexpr uint32_t kNonceMask = 0x7fff;
-
-uint64_t Random() {
-  uint64_t value = 0;
-  // Never short for 8 bytes, and never interrupted once the pool is ready.
-  while (getrandom(&value, sizeof value, 0) != sizeof value) {
-  }
-  return value;
-}
 
 }  // namespace
 
@@ -86,7 +78,7 @@ void RegionTable::Open(Region& region, Key key, DomainId domain, uint64_t addres
 
 absl::StatusOr<Key> RegionTable::Register(DomainId domain, uint64_t address, uint64_t length,
                                           uint32_t access, AddressBase base) {
-  const uint64_t random = Random();
+  const uint64_t random = RandomWord();
   SpinLockHolder holder(&mutex_);
   absl::StatusOr<Key> key = Issue(random);
   if (key.ok()) {
@@ -135,7 +127,7 @@ void RegionTable::Modify(Key key, DomainId domain, uint32_t access) {
 }
 
 absl::StatusOr<Key> RegionTable::ReserveWindow() {
-  const uint64_t random = Random();
+  const uint64_t random = RandomWord();
   SpinLockHolder holder(&mutex_);
   absl::StatusOr<Key> key = Issue(random);
   if (key.ok()) regions_[*key & kIndexMask].window = true;

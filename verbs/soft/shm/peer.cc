@@ -4,7 +4,6 @@
 
 #include <linux/futex.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "absl/numeric/bits.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
+#include "verbs/base/random.h"
 #include "verbs/base/uncancelled.h"
 #include "verbs/soft/shm/fence.h"
 #include "verbs/soft/shm/host.h"
@@ -26,13 +26,6 @@ namespace {
 constexpr int kMessagesPerTurn = 64;
 // More than each connection's share cannot wait for a peer that keeps to the protocol.
 constexpr size_t kMaxOutbox = 4 * kConnections;
-
-uint64_t RandomToken() {
-  uint64_t token = 0;
-  while (getrandom(&token, sizeof token, 0) != sizeof token) {
-  }
-  return token;
-}
 
 }  // namespace
 
@@ -54,7 +47,7 @@ Peer::~Peer() = default;
 // --------------------------------------------------------------------------------- handshake
 
 bool Peer::StartAsCreator() {
-  token_ = RandomToken();
+  token_ = RandomWord();
   const HelloBody body = {token_, RegisterGlobalFence() ? 1u : 0u, 0};
   const int fds[1] = {arena_->fd()};
   return SendMessage(socket_.get(), BuildMessage(MessageType::kHello, 0, body), fds) ==
