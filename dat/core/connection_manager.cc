@@ -159,8 +159,9 @@ Error ConnectionManager::OpenFirst(const std::vector<uint16_t>& ports, std::vect
     if (opened.ok()) return Ok();
     *closing = absl::IsAborted(opened);
     if (*closing) break;
-    if (absl::IsResourceExhausted(opened)) why = OutOf(Resource::kDevice);
-    if (absl::IsInvalidArgument(opened) || absl::IsPermissionDenied(opened)) {
+    if (absl::IsResourceExhausted(opened)) {
+      why = OutOf(Resource::kDevice);
+    } else if (!absl::IsAlreadyExists(opened)) {
       why = Code::kConnQualUnavailable;
     }
     ahead->push_back(number);

@@ -5,11 +5,14 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -41,6 +44,22 @@ void Forbid(const std::vector<long>& calls, int error) {
     ASSERT_EQ(syscall(call, 0, 0, 0, 0, 0, 0), -1);
     ASSERT_EQ(errno, error);
   }
+}
+
+// A filter such as systemd's RestrictAddressFamilies=AF_INET makes.
+void ForbidUnixSockets() {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {std::size(filter), filter};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+  ASSERT_EQ(socket(AF_UNIX, SOCK_STREAM, 0), -1);
 }
 
 int64_t ProcessorMicroseconds() {
@@ -105,6 +124,17 @@ const std::vector<long>& Newer() {
 }
 TEST(MissingCalls, AllOfThem) { ConnectedWithout(Newer(), ENOSYS); }
 TEST(MissingCalls, AllOfThemByAFilter) { ConnectedWithout(Newer(), EPERM); }
+
+TEST(MissingSockets, UnixOnesWithOneWire) {
+  if (Wire() == "iwarp") GTEST_SKIP() << "it has no use for them but to hand requests over";
+  RunAlone([] {
+    ForbidUnixSockets();
+    Side side;
+    DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+    EXPECT_TRUE(Fails(dat_psp_create(side.ia, Port(0), side.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp),
+                      DAT_CONN_QUAL_UNAVAILABLE));
+  });
+}
 
 }  // namespace
 }  // namespace viaduct::tests
