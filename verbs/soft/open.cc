@@ -12,6 +12,7 @@
 #include "verbs/soft/context.h"
 #include "verbs/soft/futex_doorbell.h"
 #include "verbs/soft/iwarp/wire.h"
+#include "verbs/soft/rendezvous.h"
 #include "verbs/soft/shm/wire.h"
 #include "verbs/soft/wake_time.h"
 
@@ -20,11 +21,11 @@ namespace {
 
 using iwarp::IwarpWire;
 
-DeviceAttributes Attributes(absl::string_view wires) {
+DeviceAttributes Attributes(absl::string_view wires, absl::string_view why) {
   DeviceAttributes attributes;
   attributes.device = "soft";
   attributes.transport = std::string(wires);
-  attributes.reason = absl::StrCat("no RDMA device is used; wires: ", wires);
+  attributes.reason = absl::StrCat("no RDMA device is used; wires: ", wires, why);
   attributes.max_queue_pairs = 65536;
   attributes.max_requests_per_queue = 65535;
   attributes.max_segments = 256;
@@ -52,11 +53,14 @@ absl::StatusOr<std::unique_ptr<Context>> OpenSoftDevice(const Address& address,
   const Nanos silence = NumberSetting(SettingId::kSilenceMs) * kNanosPerMilli;
 
   const std::string forced = ChoiceSetting(SettingId::kWire);
-  const std::string wires = forced != "auto" ? forced : wanted;
+  std::string wires = forced != "auto" ? forced : wanted;
+  const bool alone = wires != "shm" && wires != "iwarp" && !MayRendezvous();
+  if (alone) wires = "iwarp";
   SoftContext::Options options;
   options.address = address;
   options.executor = *loop;
-  options.attributes = Attributes(wires == "auto" ? "shm, iwarp" : wires);
+  options.attributes = Attributes(wires == "auto" ? "shm, iwarp" : wires,
+                                  alone ? " (a filter refuses unix sockets)" : "");
   if (wires == "iwarp") {
     options.doorbell = std::make_unique<FutexDoorbell>(spin_time);
   } else {

@@ -37,6 +37,12 @@ int NewSocket() {
 
 }  // namespace
 
+// Filters of system calls refuse families of sockets, as systemd's RestrictAddressFamilies does.
+bool MayRendezvous() {
+  const Fd probe(NewSocket());
+  return probe.valid() || IsShortage(errno);
+}
+
 absl::StatusOr<ListeningFd> ListenAt(absl::string_view service, uint16_t port) {
   ListeningFd fd(NewSocket());
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "a unix socket");

@@ -14,6 +14,9 @@
 
 namespace viaduct::verbs {
 
+// May this process have unix sockets? Without, nobody of this host finds it, and it finds nobody.
+bool MayRendezvous();
+
 // "\0<service>-<user>-<port>", in the network namespace, as the TCP port is. Non-blocking,
 // close-on-exec. AlreadyExists: taken.
 absl::StatusOr<ListeningFd> ListenAt(absl::string_view service, uint16_t port);

@@ -13,6 +13,7 @@
 #include "verbs/soft/iwarp/socket.h"
 #include "verbs/soft/iwarp/startup_io.h"
 #include "verbs/soft/iwarp/tcp.h"
+#include "verbs/soft/rendezvous.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
@@ -133,7 +134,7 @@ absl::StatusOr<std::unique_ptr<WireListener>> IwarpWire::Listen(SoftContext&, ui
                      });
   if (!acceptor.ok()) return acceptor.status();
   // The one for hand-offs may belong to a process of this user that listens at this port of another
-  // address: then nothing can be handed off to here.
+  // address, or a filter refuses unix sockets: then nothing can be handed off to here.
   absl::StatusOr<std::unique_ptr<HandOffListener>> hand_off = HandOffListener::Open(
       shared_->loop, (*acceptor)->port(), options_.silence,
       [sink](std::span<const uint8_t> note) {
@@ -142,7 +143,9 @@ absl::StatusOr<std::unique_ptr<WireListener>> IwarpWire::Listen(SoftContext&, ui
       [shared = shared_, sink](ReceivedRequest received, std::vector<uint8_t> note) {
         sink->OnRequest(std::make_unique<Incoming>(shared, std::move(received), std::move(note)));
       });
-  if (!hand_off.ok() && !absl::IsAlreadyExists(hand_off.status())) return hand_off.status();
+  if (!hand_off.ok() && !absl::IsAlreadyExists(hand_off.status()) && MayRendezvous()) {
+    return hand_off.status();
+  }
   return std::make_unique<IwarpListener>(*std::move(acceptor),
                                          hand_off.ok() ? *std::move(hand_off) : nullptr);
 }
