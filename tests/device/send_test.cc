@@ -1,5 +1,6 @@
 // Sends and receives: sizes, segments, order, what travels beside the bytes.
 #include <algorithm>
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -505,6 +506,32 @@ TEST_F(SendTest, ModifyEnlargesWhatMayBePosted) {
     ASSERT_EQ(from.Send(i, three), PostResult::kOk);
   }
   for (int i = 0; i < 8; ++i) EXPECT_EQ(Expect(to.receives(), i).length, 12u);
+}
+
+// Who posts need not know that another thread changes the limits.
+TEST_F(SendTest, ModifyBesidePosts) {
+  constexpr int kPosts = 1000;
+  EndOptions options;
+  options.max_sends = options.max_receives = kPosts;
+  options.max_segments = 1;
+  End& end = NewEnd(a(), options);
+  std::atomic<bool> done{false};
+  std::thread poster([&] {
+    for (int i = 0; i < kPosts; ++i) {
+      EXPECT_EQ(end.Receive(i, 0, 8), PostResult::kOk);
+      EXPECT_EQ(end.Send(i, 0, 8), PostResult::kOk);
+    }
+    done = true;
+  });
+  QueuePairOptions options_now = end.pair_options();
+  while (!done.load(std::memory_order_relaxed)) {
+    options_now.max_send_segments = options_now.max_receive_segments =
+        std::min(options_now.max_send_segments + 1, 4u);
+    EXPECT_TRUE(end.pair().Modify(options_now).ok());
+  }
+  poster.join();
+  for (int i = 0; i < kPosts; ++i) Expect(end.sends(), i, Status::kFlushed);
+  EXPECT_EQ(end.pair().open_receives(), static_cast<uint32_t>(kPosts));
 }
 
 }  // namespace

@@ -10,9 +10,10 @@ namespace viaduct::verbs {
 
 template <typename Entry>
 bool WorkQueue<Entry>::Allow(uint32_t requests, uint32_t segments) {
-  segments = std::max({segments, max_segments_, 1u});
-  if (spill_ != nullptr && segments != max_segments_ && !Move(slots_, true, segments)) return false;
-  max_segments_ = segments;
+  segments = std::max({segments, max_segments(), 1u});
+  if (spill_ != nullptr && segments != max_segments() && !Move(slots_, true, segments))
+    return false;
+  max_segments_.store(segments, std::memory_order_relaxed);
   max_requests_ = std::max({requests, max_requests_, 1u});
   room_ = std::min(slots_, uint64_t{max_requests_});
   return true;
@@ -26,15 +27,15 @@ bool WorkQueue<Entry>::MakeRoom(size_t segments) {
   uint64_t slots = std::max(slots_, kFirstSlots);
   if (used == slots) slots *= 2;
   const bool spill = spill_ != nullptr || segments > 1;
-  return HasRoom(segments) || Move(slots, spill, max_segments_);
+  return HasRoom(segments) || Move(slots, spill, max_segments());
 }
 
 template <typename Entry>
 bool WorkQueue<Entry>::MakeAllRoom() {
   const uint64_t slots = absl::bit_ceil(uint64_t{max_requests_});
-  const bool spill = spill_ != nullptr || max_segments_ > 1;
+  const bool spill = spill_ != nullptr || max_segments() > 1;
   if (slots_ >= slots && (spill_ != nullptr || !spill)) return true;
-  return Move(std::max(slots, slots_), spill, max_segments_);
+  return Move(std::max(slots, slots_), spill, max_segments());
 }
 
 template <typename Entry>
@@ -72,7 +73,7 @@ bool WorkQueue<Entry>::Move(uint64_t slots, bool spill, uint32_t segments) {
 template <typename Entry>
 void WorkQueue<Entry>::Release() {
   FreeBlock(entries_, slots_ * sizeof(Entry));
-  FreeBlock(spill_, slots_ * max_segments_ * sizeof(Segment));
+  FreeBlock(spill_, slots_ * max_segments() * sizeof(Segment));
 }
 
 template class WorkQueue<SendEntry>;

@@ -130,12 +130,13 @@ class WorkQueue {
   Entry& at(uint64_t n) { return entries_[n & mask_]; }
   const Entry& at(uint64_t n) const { return entries_[n & mask_]; }
   uint32_t max_requests() const { return max_requests_; }
-  uint32_t max_segments() const { return max_segments_; }
+  // By anybody: who posts looks before it has the lock.
+  uint32_t max_segments() const { return max_segments_.load(std::memory_order_relaxed); }
 
   absl::Span<const Segment> segments(uint64_t n) const {
     const Entry& entry = at(n);
     if (entry.segment_count <= 1) return {&entry.first, entry.segment_count};
-    return {spill_ + (n & mask_) * max_segments_, entry.segment_count};
+    return {spill_ + (n & mask_) * max_segments(), entry.segment_count};
   }
   // Copies `from` into entry n, for which there was room; returns the total length of the copies.
   // The originals are read once: the program, or its peer, may write there meanwhile.
@@ -143,7 +144,7 @@ class WorkQueue {
     Entry& entry = at(n);
     entry.segment_count = static_cast<uint32_t>(from.size());
     if (from.size() == 1) return CopySegment(from[0], &entry.first);
-    Segment* to = spill_ + (n & mask_) * max_segments_;
+    Segment* to = spill_ + (n & mask_) * max_segments();
     uint64_t total = 0;
     for (const Segment& segment : from) total += CopySegment(segment, to++);
     return total;
@@ -152,11 +153,11 @@ class WorkQueue {
   // Of a request with one segment at most, for which there was room as for two: they lie where
   // segments of others would.
   void SetOperands(uint64_t n, const Operands& operands) {
-    std::memcpy(&spill_[(n & mask_) * max_segments_], &operands, sizeof operands);
+    std::memcpy(&spill_[(n & mask_) * max_segments()], &operands, sizeof operands);
   }
   Operands operands(uint64_t n) const {
     Operands operands;
-    std::memcpy(&operands, &spill_[(n & mask_) * max_segments_], sizeof operands);
+    std::memcpy(&operands, &spill_[(n & mask_) * max_segments()], sizeof operands);
     return operands;
   }
 
@@ -178,12 +179,12 @@ class WorkQueue {
   void Release();
 
   Entry* entries_ = nullptr;
-  Segment* spill_ = nullptr;  // max_segments_ for each slot
+  Segment* spill_ = nullptr;  // max_segments() for each slot
   uint64_t slots_ = 0;        // 0 or a power of two
   uint64_t mask_ = 0;         // slots_ - 1, or 0
   uint64_t room_ = 0;         // the lesser of slots_ and max_requests_
   uint32_t max_requests_ = 0;
-  uint32_t max_segments_ = 0;
+  std::atomic<uint32_t> max_segments_{0};
 };
 
 extern template class WorkQueue<SendEntry>;
