@@ -235,9 +235,13 @@ TEST_F(PeerTest, OneWithoutAPortDialsItsPartner) {
   for (bool first : {true, false}) {
     SCOPED_TRACE(first);
     End a(*a_, OfVi()), b(*b_, OfVi());
-    if (first) ASSERT_TRUE(Ask(*a_, a, "a", *b_, "b", 1).ok());
+    if (first) {
+      ASSERT_TRUE(Ask(*a_, a, "a", *b_, "b", 1).ok());
+    }
     ASSERT_TRUE(Ask(*b_, b, "b", *a_, "a", 2).ok());
-    if (!first) ASSERT_TRUE(Ask(*a_, a, "a", *b_, "b", 1).ok());
+    if (!first) {
+      ASSERT_TRUE(Ask(*a_, a, "a", *b_, "b", 1).ok());
+    }
     ExpectJoined(a, b);
   }
 }

@@ -90,7 +90,6 @@ class RdmaRequest final : public IncomingConnection {
  private:
   void Close();
 
-  Device& device_;
   Connection* connection_;  // null: decided
   Address peer_;
   Address local_;

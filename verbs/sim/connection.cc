@@ -173,7 +173,7 @@ Inbound SimEnd::ServeRead(const Message& message) {
 Inbound SimEnd::ServeAtomic(const Message& message) {
   const Operands& operands = message.operands;
   const bool swap = message.opcode == Opcode::kCompareAndSwap;
-  uint64_t original;
+  uint64_t original = 0;
   const Inbound result = pair_->UpdateAtomic(
       message.remote_key, message.remote_address, &original, [&](uint64_t old) -> uint64_t {
         if (!swap) return old + operands.compare_add;
