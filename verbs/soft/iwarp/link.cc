@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <random>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
+#include "verbs/base/random.h"
 #include "verbs/base/uncancelled.h"
 #include "verbs/soft/iwarp/fpdu_writer.h"
 #include "verbs/soft/iwarp/linger.h"
@@ -175,7 +175,7 @@ void IwarpLink::Open(Socket socket, const MpaAgreement& agreement, bool initiato
   ulpdu_limit_ = UlpduLimit(SegmentSize(socket_.get()));
   reader_.set_check_crc(agreement.crc);
   // Names the sinks of our reads to the peer: echoed by it, compared by us, opens no memory.
-  sink_stag_ = std::random_device()() | 1;
+  sink_stag_ = static_cast<uint32_t>(RandomWord()) | 1;
   SoftQueuePair* const pair = pair_.load();
   if (pair != nullptr) pair->SetReadsOut(agreement.ord);
   SpinLockHolder hold(&transmit_lock_);
