@@ -128,7 +128,6 @@ void SoftSharedReceiveQueue::WatchLine() {
     WakeLine(now);
     due = line_.expiry();
     watched_ = due != ReceiveLine::kNever;
-    SettleLine();
     if (!watched_) return;
   }
   try {
