@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -28,6 +28,12 @@
 namespace viaduct::tests {
 namespace {
 
+void Install(std::vector<sock_filter> filter) {
+  const sock_fprog program = {static_cast<unsigned short>(filter.size()), filter.data()};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
 // From now on these calls answer with that error in this process: a kernel says ENOSYS, many
 // filters of containers EPERM.
 void Forbid(const std::vector<long>& calls, int error) {
@@ -39,9 +45,7 @@ void Forbid(const std::vector<long>& calls, int error) {
     filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<uint32_t>(error)));
   }
   filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  const sock_fprog program = {static_cast<unsigned short>(filter.size()), filter.data()};
-  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+  Install(std::move(filter));
   for (long call : calls) {
     ASSERT_EQ(syscall(call, 0, 0, 0, 0, 0, 0), -1);
     ASSERT_EQ(errno, error);
@@ -50,17 +54,14 @@ void Forbid(const std::vector<long>& calls, int error) {
 
 // A filter such as systemd's RestrictAddressFamilies=AF_INET makes.
 void ForbidUnixSockets() {
-  sock_filter filter[] = {
+  Install({
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program = {std::size(filter), filter};
-  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+  });
   ASSERT_EQ(socket(AF_UNIX, SOCK_STREAM, 0), -1);
 }
 
