@@ -92,6 +92,9 @@ VIP_RETURN Vi::Free() {
   if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
   const core::Ref<Vi> tables = core::Ref<Vi>::Adopt(this);
   nic_->RemoveChild(this);
+  // A thread that found the VI before may have posted behind the look at the queues.
+  verbs::EpochSynchronize();
+  if (!sends_.empty() || !receives_.empty()) static_cast<void>(Disconnect());
   FreeParts();
   verbs::AwaitCallback(this);
   for (const core::Ref<Cq>& cq : {sends_.cq(), receives_.cq()}) {

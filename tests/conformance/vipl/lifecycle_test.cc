@@ -1,15 +1,41 @@
 // The end of a NIC that still owns everything: all of it is released, the peer hears of it, and
-// nothing is left in the process.
+// nothing is left in the process. The end of a VI to which another thread posts: no descriptor is
+// left without a status.
 #include <dirent.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <vipl.h>
 
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <new>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
 #include "tests/conformance/vipl/side.h"
+
+namespace {
+
+// What this thread does at its next allocation that may fail without a word, as that of a work
+// queue does: in the middle of a post.
+thread_local const std::function<void()>* at_allocation = nullptr;
+
+}  // namespace
+
+// In the place of the C++ library's, for the libraries under test too.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  if (at_allocation != nullptr) (*std::exchange(at_allocation, nullptr))();
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 
 namespace viaduct::tests {
 namespace {
@@ -123,6 +149,59 @@ TEST(VipCloseNic, BehindMemoryThatIsGone) {
                   arena);
         EXPECT_EQ(::VipCloseNic(side.nic.handle), VIP_SUCCESS);
       });
+}
+
+bool IsVi(VIP_VI_HANDLE vi) {
+  VIP_VI_STATE state;
+  VIP_VI_ATTRIBUTES attributes;
+  VIP_BOOLEAN sends_empty, receives_empty;
+  return VipQueryVi(vi, &state, &attributes, &sends_empty, &receives_empty) == VIP_SUCCESS;
+}
+
+// The post has found the VI, and queues its descriptor when the handle is dead.
+void PostWhileItIsDestroyed(const Side& side, VIP_VI_HANDLE vi, VIP_DESCRIPTOR* descriptor,
+                            VIP_RETURN (*post)(VIP_VI_HANDLE, VIP_DESCRIPTOR*, VIP_MEM_HANDLE)) {
+  std::atomic<bool> posting{false}, dead{false};
+  std::thread poster([&] {
+    VIP_DESCRIPTOR* none;
+    EXPECT_EQ(VipRecvDone(vi, &none), VIP_DESCRIPTOR_ERROR);  // this thread's first call
+    const std::function<void()> hold = [&] {
+      posting.store(true);
+      posting.notify_one();
+      dead.wait(false);
+    };
+    at_allocation = &hold;
+    EXPECT_EQ(post(vi, descriptor, side.memory.handle()), VIP_SUCCESS);
+  });
+  posting.wait(false);
+  std::thread destroyer([&] { EXPECT_EQ(::VipDestroyVi(vi), VIP_SUCCESS); });
+  while (IsVi(vi)) sched_yield();
+  dead.store(true);
+  dead.notify_one();
+  destroyer.join();
+  poster.join();
+  EXPECT_EQ(descriptor->CS.Status & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK),
+            static_cast<VIP_UINT32>(VIP_STATUS_DONE | VIP_STATUS_DESC_FLUSHED_ERROR));
+}
+
+TEST(VipDestroyVi, WhatAnotherThreadPostsMeanwhileIsFlushed) {
+  RunAlone([] {
+    Side side;
+    VIP_CQ_HANDLE cq = nullptr;
+    ASSERT_EQ(VipCreateCQ(side.nic.handle, 16, &cq), VIP_SUCCESS);
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    for (const VIP_CQ_HANDLE used : {VIP_CQ_HANDLE{nullptr}, cq}) {
+      for (const auto post : {&VipPostRecv, &VipPostSend}) {
+        VIP_VI_HANDLE vi = nullptr;
+        ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, used, used, &vi), VIP_SUCCESS);
+        PostWhileItIsDestroyed(side, vi, side.memory.Fill(0, 0, 8), post);
+      }
+    }
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN receive;
+    EXPECT_EQ(VipCQDone(cq, &vi, &receive), VIP_NOT_DONE) << "an entry of a VI that is gone";
+    EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
+  });
 }
 
 }  // namespace
