@@ -1,6 +1,7 @@
 #include "verbs/base/log.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -41,14 +42,29 @@ constexpr OldBits kOldBits[] = {
 };
 
 // Nobody waits for a terminal that was stopped or a pipe that is not read: a second at the first
-// line that finds no room, and no longer at those behind it. A pipe that nobody will read would
-// raise SIGPIPE.
+// line that finds no room, and no longer at those behind it.
 bool HasRoom(int fd) {
   static std::atomic<bool> stuck{false};
   pollfd entry = {fd, POLLOUT, 0};
   const bool room = uncancelled::Poll(&entry, stuck.load(std::memory_order_relaxed) ? 0 : 1) == 1;
   stuck.store(!room, std::memory_order_relaxed);
-  return room && (entry.revents & (POLLERR | POLLNVAL)) == 0;
+  return room;
+}
+
+// A pipe that nobody will read raises SIGPIPE, a file that has reached RLIMIT_FSIZE SIGXFSZ, which
+// would end the program. Both come to the thread that writes: they wait there, and are taken away,
+// but for one that has waited there before.
+void WriteWithoutSignal(int fd, const iovec* parts, int count) {
+  sigset_t raised, before, pending;
+  sigemptyset(&raised);
+  for (int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&raised, signal);
+  pthread_sigmask(SIG_BLOCK, &raised, &before);
+  sigpending(&pending);
+  if (uncancelled::WriteParts(fd, parts, count) < 0) {
+    const int signal = errno == EPIPE ? SIGPIPE : errno == EFBIG ? SIGXFSZ : 0;
+    if (signal != 0 && sigismember(&pending, signal) == 0) uncancelled::TakeSignal(signal);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace
@@ -88,7 +104,7 @@ void WriteLog(LogLevel level, absl::string_view message) {
   }
   // One call, so that lines of several threads and processes do not mix. What cannot be written
   // is lost: there is nobody to tell.
-  if (HasRoom(STDERR_FILENO)) uncancelled::WriteParts(STDERR_FILENO, line, std::size(line));
+  if (HasRoom(STDERR_FILENO)) WriteWithoutSignal(STDERR_FILENO, line, std::size(line));
   errno = saved;
 }
 

@@ -17,8 +17,8 @@ enum class LogLevel { kError, kWarn, kInfo, kDebug, kTrace };
 LogLevel LogLevelOfEnvironment();
 // Cheap: one relaxed load.
 bool LogEnabled(LogLevel level);
-// Writes "viaduct: <level>: <message>\n" with one system call and without memory. Any thread;
-// errno is kept.
+// Writes "viaduct: <level>: <message>\n" with one write and without memory. Any thread; errno is
+// kept, and no signal of the write reaches the program.
 void WriteLog(LogLevel level, absl::string_view message);
 
 template <typename... Args>

@@ -1,5 +1,8 @@
 #include "verbs/base/log.h"
 
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -68,10 +71,10 @@ TEST(Log, IsSilentAboveTheLevel) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-// Writes lines into a pipe that is the standard error meanwhile.
-void LogInto(int pipe, int lines) {
+// Writes lines into a pipe or file that is the standard error meanwhile.
+void LogInto(int fd, int lines) {
   const int before = dup(STDERR_FILENO);
-  dup2(pipe, STDERR_FILENO);
+  dup2(fd, STDERR_FILENO);
   for (int i = 0; i < lines; ++i) Log(LogLevel::kInfo, "line ", i);
   dup2(before, STDERR_FILENO);
   close(before);
@@ -95,6 +98,52 @@ TEST(Log, APipeThatNobodyWillReadEndsNobody) {
   close(ends[0]);
   LogInto(ends[1], 1);  // no SIGPIPE
   close(ends[1]);
+}
+
+// A file with room for ten bytes, in a process that may write no more into any.
+void LogIntoFullFile() {
+  FILE* const file = tmpfile();
+  ASSERT_NE(file, nullptr);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {10, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  LogInto(fileno(file), 3);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  char text[12] = {};
+  EXPECT_EQ(pread(fileno(file), text, sizeof text, 0), 10);
+  EXPECT_STREQ(text, "viaduct: i");
+  fclose(file);
+}
+
+bool IsPending(int signal) {
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, signal) == 1;
+}
+
+TEST(Log, AFileAtItsLimitEndsNobody) {
+  sigset_t before, behind;
+  pthread_sigmask(SIG_BLOCK, nullptr, &before);
+  LogIntoFullFile();  // no SIGXFSZ
+  EXPECT_FALSE(IsPending(SIGXFSZ));
+  pthread_sigmask(SIG_BLOCK, nullptr, &behind);
+  for (int signal : {SIGPIPE, SIGXFSZ}) {
+    EXPECT_EQ(sigismember(&behind, signal), sigismember(&before, signal)) << signal;
+  }
+}
+
+TEST(Log, ASignalOfTheProgramsOwnGoesOnWaiting) {
+  sigset_t own, before;
+  sigemptyset(&own);
+  sigaddset(&own, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &own, &before);
+  raise(SIGXFSZ);
+  LogIntoFullFile();
+  EXPECT_TRUE(IsPending(SIGXFSZ));
+  signal(SIGXFSZ, SIG_IGN);  // takes it away
+  signal(SIGXFSZ, SIG_DFL);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 TEST(Log, OnceIsOnceForEachMessage) {

@@ -4,6 +4,7 @@
 #define VIADUCT_VERBS_BASE_UNCANCELLED_H_
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -39,6 +40,16 @@ inline ssize_t ReceiveMessage(int fd, msghdr* message, int flags) {
 inline long Poll(pollfd* entry, time_t seconds = 0) {
   timespec limit = {seconds, 0};
   return syscall(SYS_ppoll, entry, 1, &limit, nullptr, 0);
+}
+
+// Of this thread's pending signals that one, which is blocked, if it is there (rt_sigtimedwait).
+inline long TakeSignal(int signal) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  const timespec now = {};
+  constexpr size_t kKernelsBytes = (_NSIG - 1) / 8;
+  return syscall(SYS_rt_sigtimedwait, &set, nullptr, &now, kKernelsBytes);
 }
 
 inline long Allocate(int fd, int mode, off_t offset, off_t bytes) {
