@@ -67,8 +67,8 @@ struct Place {
 // The first word of its parameters is a network interface, an address, or an RDMA adapter as
 // ListRdmaAdapters names it, which then serves it (of a device with several ports the second word
 // is the port); an RDMA device that cannot be used stands for
-// its network interface; none: the default route's. kNotFound: there is no such thing here;
-// kInsufficientResources: the kernel could not be asked.
+// its network interface; none: that of the IPv4 default route, or 127.0.0.1. kNotFound: there is no
+// such thing here; kInsufficientResources: the kernel could not be asked.
 core::Error PlaceOf(const Entry& entry, Place* place);
 
 }  // namespace viaduct::registry

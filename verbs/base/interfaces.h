@@ -36,7 +36,7 @@ bool HasAddress(const Interfaces& interfaces, const Address& address);
 // The first address of that interface, up or not; null if there is no such interface.
 std::optional<Address> InterfaceAddress(const Interfaces& interfaces, absl::string_view name);
 
-// The IPv4 address of the default route's interface, or 127.0.0.1. Null as above.
+// The address of the interface of the IPv4 default route, or 127.0.0.1. Null as above.
 std::optional<Address> DefaultAddress(const Interfaces& interfaces);
 
 namespace internal {
