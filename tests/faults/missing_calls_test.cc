@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -72,6 +73,16 @@ int64_t ProcessorMicroseconds() {
          usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
+// Nothing comes, and nobody in this process is busy meanwhile.
+void ExpectSleep(DAT_EVD_HANDLE evd) {
+  const int64_t before = ProcessorMicroseconds();
+  DAT_EVENT event;
+  DAT_COUNT more = 0;
+  constexpr DAT_TIMEOUT kSleep = kSecond;
+  EXPECT_TRUE(Fails(dat_evd_wait(evd, kSleep, 1, &event, &more), DAT_TIMEOUT_EXPIRED));
+  EXPECT_LT(ProcessorMicroseconds() - before, kSleep / 10) << "it does not sleep";
+}
+
 // Messages to and fro between sleepers, a sleep that nothing ends, and the end of the connection.
 void Talk(Side& side, Peer& peer, DAT_EP_HANDLE ep, bool first) {
   constexpr int kRounds = 20;
@@ -84,12 +95,7 @@ void Talk(Side& side, Peer& peer, DAT_EP_HANDLE ep, bool first) {
     if (!first) Must(side.TrySend(ep, 2));
     EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
   }
-  const int64_t before = ProcessorMicroseconds();
-  DAT_EVENT event;
-  DAT_COUNT more = 0;
-  constexpr DAT_TIMEOUT kSleep = kSecond;
-  EXPECT_TRUE(Fails(dat_evd_wait(side.receive_evd, kSleep, 1, &event, &more), DAT_TIMEOUT_EXPIRED));
-  EXPECT_LT(ProcessorMicroseconds() - before, kSleep / 2) << "it does not sleep";
+  ExpectSleep(side.receive_evd);
   peer.Tell("slept");
   peer.Await("slept");
   if (first) Must(dat_ep_disconnect(ep, DAT_CLOSE_GRACEFUL_FLAG));
@@ -131,6 +137,35 @@ const std::vector<long>& Newer() {
 }
 TEST(MissingCalls, AllOfThem) { ConnectedWithout(Newer(), ENOSYS); }
 TEST(MissingCalls, AllOfThemByAFilter) { ConnectedWithout(Newer(), EPERM); }
+
+// Nobody can be accepted, which is logged once, and a listener on which somebody waits is no reason
+// to be busy.
+TEST(MissingCalls, Accept4) {
+  RunPair(
+      [](Peer& peer) {
+        Forbid({SYS_accept4}, EPERM);
+        testing::internal::CaptureStderr();
+        Side side;
+        DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+        Must(dat_psp_create(side.ia, Port(0), side.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
+        peer.Tell("listening");
+        peer.Await("asked");
+        ExpectSleep(side.cr_evd);
+        peer.Tell("slept");
+        const std::string log = testing::internal::GetCapturedStderr();
+        const size_t line = log.find("cannot accept");
+        EXPECT_NE(line, std::string::npos) << log;
+        EXPECT_EQ(log.find("cannot accept", line + 1), std::string::npos) << log;
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        side.Connect(ep, Port(0));
+        peer.Tell("asked");
+        peer.Await("slept");
+      });
+}
 
 // Nobody of this host can be met there, and what is left is iWARP.
 TEST(MissingSockets, UnixOnesByDefault) {

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "verbs/base/fd.h"
+#include "verbs/base/log.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -64,7 +65,14 @@ ChannelFd AcceptAt(int listener) {
     errno = ENOBUFS;
     return ChannelFd();
   }
-  return ChannelFd(MoveHigh(Fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))));
+  ChannelFd fd(MoveHigh(Fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))));
+  const int error = errno;
+  if (!fd.valid() && !IsNobody(error) && !IsShortage(error)) {
+    LogOnce(LogLevel::kWarn,
+            absl::StrCat("cannot accept processes of this host: ", strerror(error)));
+    errno = error;
+  }
+  return fd;
 }
 
 absl::StatusOr<ChannelFd> DialTo(absl::string_view service, uint16_t port, pid_t* pid) {

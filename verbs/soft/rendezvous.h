@@ -22,8 +22,8 @@ bool MayRendezvous();
 absl::StatusOr<ListeningFd> ListenAt(absl::string_view service, uint16_t port);
 
 // Who has come to a listening socket, trusted or not. Invalid: errno tells why; the listener looks
-// again later if that is IsShortage, which it also is where too many descriptors wait for their
-// close.
+// again later unless that is IsNobody. It is IsShortage also where too many descriptors wait for
+// their close; what is neither is logged once.
 ChannelFd AcceptAt(int listener);
 
 // NotFound: nobody listens there, or somebody whom TrustedPeer refuses. Unavailable: so many wait

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/soft/iwarp/linger.h"
@@ -21,7 +22,7 @@ namespace viaduct::verbs::iwarp {
 namespace {
 
 constexpr Nanos kRejectLinger = kNanosPerSecond;
-constexpr Nanos kNoDescriptorsPause = 100 * kNanosPerMilli;
+constexpr Nanos kAcceptPause = 100 * kNanosPerMilli;
 constexpr int kAcceptsPerTurn = 64;
 constexpr int kFreePortAttempts = 16;
 
@@ -106,7 +107,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
       Socket socket =
           Socket(MoveHigh(Fd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))));
       if (!socket.valid()) {
-        if (IsShortage(errno)) Pause();
+        if (!IsNobody(errno)) Pause();
         return;  // nobody more; or one who is gone already, and the loop comes again
       }
       Admit(std::move(socket));
@@ -203,11 +204,12 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     });
   }
 
-  // Without descriptors a listening socket stays readable: look again later.
+  // A listening socket stays readable, without descriptors or where a filter of system calls
+  // refuses: look again later.
   void Pause() {
     if (pause_ != 0) return;
-    Log(LogLevel::kWarn, "iwarp: cannot accept a connection: ", strerror(errno));
-    PauseUntil(loop_.Now() + kNoDescriptorsPause);
+    LogOnce(LogLevel::kWarn, absl::StrCat("iwarp: cannot accept a connection: ", strerror(errno)));
+    PauseUntil(loop_.Now() + kAcceptPause);
   }
 
   void PauseUntil(Nanos when) {

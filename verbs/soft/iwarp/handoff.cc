@@ -27,7 +27,7 @@ constexpr std::array<uint8_t, 4> kMagic = {'V', 'U', 'H', '1'};
 constexpr size_t kMaxNote = 64;
 constexpr uint8_t kTaken = 1;
 constexpr uint8_t kNotTaken = 0;
-constexpr Nanos kNoDescriptorsPause = 100'000'000;
+constexpr Nanos kAcceptPause = 100'000'000;
 constexpr Nanos kVisitTime = 5'000'000'000;
 constexpr size_t kMaxVisitors = 64;
 constexpr size_t kMaxBytes = kMpaMaxFrameSize;
@@ -87,7 +87,7 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
   void Accept() {
     Socket socket(AcceptAt(socket_.get()));
     if (!socket.valid()) {
-      if (IsShortage(errno)) Pause();
+      if (!IsNobody(errno)) Pause();
       return;
     }
     if (!TrustedPeer(socket.get()).has_value() || visitors_.size() >= kMaxVisitors) return;
@@ -101,11 +101,11 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
     visitor.timer = loop_.RunAt(loop_.Now() + kVisitTime, [self, fd] { self->Drop(fd); });
   }
 
-  // Without descriptors a listening socket stays readable: look again later.
+  // The listening socket stays readable: look again later.
   void Pause() {
     if (pause_ != 0) return;
     loop_.SetEvents(socket_.get(), 0);
-    pause_ = loop_.RunAt(loop_.Now() + kNoDescriptorsPause, [self = shared_from_this()] {
+    pause_ = loop_.RunAt(loop_.Now() + kAcceptPause, [self = shared_from_this()] {
       self->pause_ = 0;
       self->loop_.SetEvents(self->socket_.get(), EPOLLIN);
     });

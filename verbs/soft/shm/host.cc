@@ -19,7 +19,7 @@ namespace viaduct::verbs::shm {
 namespace {
 
 constexpr Nanos kHelloTimeout = 5'000'000'000;
-constexpr Nanos kDescriptorPause = 100'000'000;  // before accepting again without descriptors
+constexpr Nanos kAcceptPause = 100'000'000;  // where nobody can be accepted
 constexpr size_t kMaxHandshakes = 256;
 constexpr int kAcceptsPerTurn = 16;
 constexpr int kPortTries = 256;
@@ -248,9 +248,9 @@ void Host::OnAcceptable(uint16_t port) {
   for (int i = 0; i < kAcceptsPerTurn; i++) {
     ChannelFd socket = AcceptAt(listener->socket.get());
     if (!socket.valid()) {
-      if (!IsShortage(errno)) return;
+      if (IsNobody(errno)) return;
       loop_.SetEvents(listener->socket.get(), 0);
-      loop_.RunAt(loop_.Now() + kDescriptorPause, [this, weak = std::weak_ptr(listener)] {
+      loop_.RunAt(loop_.Now() + kAcceptPause, [this, weak = std::weak_ptr(listener)] {
         const auto paused = weak.lock();
         if (paused != nullptr) loop_.SetEvents(paused->socket.get(), EPOLLIN);
       });
