@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -35,7 +36,8 @@ Mutex g_start_mutex;
 std::atomic<ControlThread*> g_instance{nullptr};
 
 absl::Status NoResources(const char* call, int error) {
-  return absl::ResourceExhaustedError(absl::StrCat("control thread: ", call, ": errno ", error));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("control thread: ", call, ": ", std::strerror(error)));
 }
 
 int EpollWait(int epoll, epoll_event* events, int capacity, Nanos duration) {
@@ -453,7 +455,7 @@ void ControlThread::SetEvents(int fd, uint32_t events) {
   event.events = events;
   event.data.u64 = it->second;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) {
-    Log(LogLevel::kError, "epoll_ctl: descriptor ", fd, ": errno ", errno);
+    Log(LogLevel::kError, "epoll_ctl: descriptor ", fd, ": ", std::strerror(errno));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -80,7 +81,7 @@ absl::Status DevicePair::Create(Device& device) {
     error = errno;
     if (error != EINVAL && error != ENOMEM) break;
   }
-  Log(LogLevel::kDebug, device.name(), ": ibv_create_qp: errno ", error);
+  Log(LogLevel::kDebug, device.name(), ": ibv_create_qp: ", std::strerror(error));
   return NoPair(error, "ibv_create_qp");
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -305,7 +306,8 @@ void RdmaQueuePair::SetTermsForPeer(Connection& connection) {
     terms |= IBV_QP_MIN_RNR_TIMER;
   }
   if (const int error = ibv_modify_qp(connection.pair(), &attributes, terms); error != 0) {
-    Log(LogLevel::kDebug, device_.name(), ": a pair's rights stay the device's: errno ", error);
+    Log(LogLevel::kDebug, device_.name(),
+        ": a pair's rights stay the device's: ", std::strerror(error));
   }
 }
 
@@ -346,7 +348,7 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
   state_ = State::kConnecting;
   local_port_ = ntohs(rdma_get_src_port(connection.id()));
   if (error != 0) {
-    Log(LogLevel::kDebug, device_.name(), ": accept: errno ", error);
+    Log(LogLevel::kDebug, device_.name(), ": accept: ", std::strerror(error));
     connection.FailLater(RDMA_CM_EVENT_CONNECT_ERROR, error);
   }
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <iterator>
 #include <span>
 #include <utility>
@@ -218,7 +219,7 @@ void Connector::OnReply() {
 
 void Connector::OnSocketError(int error) {
   Log(LogLevel::kDebug, "iwarp: connecting to ", to_.ToString(), " port ", options_.port,
-      connected_ ? " after" : " before", " it was heard: errno ", error);
+      connected_ ? " after" : " before", " it was heard: ", std::strerror(error));
   if (connected_ && error == ECONNRESET && enhanced_ && reply_ && !reply_->begun()) {
     // Perhaps somebody who knows revision 1 only: RFC 6581 has such a peer reset the connection.
     enhanced_ = false;
