@@ -1,11 +1,10 @@
 // Peer to peer: [SPEC] VipConnectPeerRequest, VipConnectPeerDone, VipConnectPeerWait.
-#include <random>
-
 #include "absl/cleanup/cleanup.h"
 #include "compat/attributes.h"
 #include "compat/net_address.h"
 #include "compat/result.h"
 #include "dat/core/peer_match.h"
+#include "verbs/base/random.h"
 #include "vipl/face.h"
 #include "vipl/turn.h"
 #include "vipl/vi.h"
@@ -76,22 +75,14 @@ VIP_RETURN Vi::TellPeer(const core::Event& event, VIP_VI_ATTRIBUTES* peer) {
 
 }  // namespace viaduct::vipl
 
-namespace {
-
 namespace compat = viaduct::compat;
 namespace core = viaduct::core;
 using core::Ref;
+using viaduct::verbs::RandomWord;
 using viaduct::vipl::Control;
 using viaduct::vipl::ShareVi;
 using viaduct::vipl::Vi;
 using viaduct::vipl::WaitControl;
-
-uint64_t RandomId() {
-  std::random_device random;
-  return uint64_t{random()} << 32 | random();
-}
-
-}  // namespace
 
 VIPL_EXPORT VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
                                              VIP_NET_ADDRESS* RemoteAddr, VIP_ULONG Timeout) {
@@ -105,7 +96,7 @@ VIPL_EXPORT VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADD
     if (read != VIP_SUCCESS) return read;
 
     core::PeerRequest peer;
-    peer.id = RandomId();
+    peer.id = RandomWord();
     peer.address = vi->nic().adapter().context().address();
     peer.name = route.local_name;
     peer.wanted_address = route.remote_host;
