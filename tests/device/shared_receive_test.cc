@@ -1,6 +1,7 @@
 // Shared receive queues: who gets which receive, waiting and in which order, limits, low watermark.
 #include <atomic>
 #include <memory>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -393,18 +394,17 @@ TEST_F(SharedReceiveLineTest, NobodyIsForgotten) {
   constexpr int kThreads = 2, kReceives = (kPairs + kGoing) * kMessages;
   Make(kPairs + kGoing, 3);
   for (int i = 0; i < kPairs; i += 2) Forget(*to_[i]);
-  std::atomic<bool> stop{false};
   std::atomic<int> next{0};
   std::vector<Segment> segments;
   for (int n = 0; n < kReceives; ++n) segments.push_back(to_[0]->At(8 * n, 8));
-  std::vector<std::thread> posters;
+  std::vector<std::jthread> posters;  // they end where this test does
   for (int t = 0; t < kThreads; ++t) {
-    posters.emplace_back([&] {
+    posters.emplace_back([&](const std::stop_token& stop) {
       for (int n; (n = next.fetch_add(1)) < kReceives;) {
         ReceiveRequest request;
         request.id = n;
         request.segments = absl::MakeConstSpan(&segments[n], 1);
-        while (!stop.load() && queue_->PostReceive(request) != PostResult::kOk) {
+        while (!stop.stop_requested() && queue_->PostReceive(request) != PostResult::kOk) {
           std::this_thread::yield();
         }
       }
@@ -434,8 +434,6 @@ TEST_F(SharedReceiveLineTest, NobodyIsForgotten) {
     })) << i
         << ": " << GotOf(i);
   }
-  stop.store(true);
-  for (std::thread& poster : posters) poster.join();
 }
 
 }  // namespace
