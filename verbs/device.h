@@ -522,8 +522,6 @@ class IncomingConnection {
   virtual ~IncomingConnection() = default;
   virtual const Address& peer_address() const = 0;
   virtual uint16_t peer_port() const = 0;
-  // As dialled; only tests ask.
-  virtual const Address& local_address() const = 0;
   virtual absl::Span<const uint8_t> private_data() const = 0;  // valid as long as *this
 
   // `pair` must be Idle (FailedPrecondition otherwise, and nothing has happened; nor has anything

@@ -56,7 +56,6 @@ class Request final : public verbs::IncomingConnection {
       : address_(address), takes_(std::move(takes)) {}
   const verbs::Address& peer_address() const override { return address_; }
   uint16_t peer_port() const override { return 1; }
-  const verbs::Address& local_address() const override { return address_; }
   absl::Span<const uint8_t> private_data() const override { return {}; }
   absl::Status Accept(verbs::QueuePair&, absl::Span<const uint8_t>) override {
     return absl::ResourceExhaustedError("no pair");

@@ -168,7 +168,6 @@ void RdmaListener::OnCmEvent(const CmEvent& event) {
 RdmaRequest::RdmaRequest(Device& device, const CmEvent& event)
     : connection_(Connection::ForRequest(device, event.id)),
       peer_(AddressOf(rdma_get_peer_addr(event.id))),
-      local_(AddressOf(rdma_get_local_addr(event.id))),
       peer_port_(ntohs(rdma_get_dst_port(event.id))),
       responder_resources_(event.responder_resources),
       initiator_depth_(event.initiator_depth),

@@ -79,7 +79,6 @@ class RdmaRequest final : public IncomingConnection {
 
   const Address& peer_address() const override { return peer_; }
   uint16_t peer_port() const override { return peer_port_; }
-  const Address& local_address() const override { return local_; }
   absl::Span<const uint8_t> private_data() const override { return private_data_; }
   absl::Status Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
@@ -92,7 +91,6 @@ class RdmaRequest final : public IncomingConnection {
 
   Connection* connection_;  // null: decided
   Address peer_;
-  Address local_;
   uint16_t peer_port_ = 0;
   const uint8_t responder_resources_;
   const uint8_t initiator_depth_;

@@ -290,7 +290,6 @@ class SimIncoming final : public IncomingConnection {
 
   const Address& peer_address() const override { return connection_->from().address; }
   uint16_t peer_port() const override { return connection_->from_port(); }
-  const Address& local_address() const override { return connection_->to().address; }
   absl::Span<const uint8_t> private_data() const override { return connection_->private_data(); }
 
   absl::Status Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) override {

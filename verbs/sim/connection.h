@@ -109,7 +109,6 @@ class SimConnection : public std::enable_shared_from_this<SimConnection> {
   void Reset();
 
   const SimNode& from() const { return from_; }
-  const SimNode& to() const { return *to_; }
   uint16_t from_port() const { return from_port_; }
   const SimBytes& private_data() const { return private_data_; }
 

@@ -29,13 +29,11 @@ class Incoming final : public IncomingConnection {
         socket_(std::move(received.socket)),
         request_(std::move(received.request)),
         note_(std::move(note)),
-        local_(LocalEnd(socket_.get())),
         peer_(PeerEnd(socket_.get())) {}
   ~Incoming() override { Refuse(); }
 
   const Address& peer_address() const override { return peer_.address; }
   uint16_t peer_port() const override { return peer_.port; }
-  const Address& local_address() const override { return local_.address; }
   absl::Span<const uint8_t> private_data() const override {
     const std::span<const uint8_t> data = request_->frame().private_data;
     return {data.data(), data.size()};
@@ -75,7 +73,6 @@ class Incoming final : public IncomingConnection {
   Socket socket_;  // invalid: decided
   const std::unique_ptr<MpaParser> request_;
   const std::vector<uint8_t> note_;
-  const SocketName local_;
   const SocketName peer_;
 };
 

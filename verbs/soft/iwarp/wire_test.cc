@@ -33,7 +33,6 @@ TEST(IwarpConnectTest, PrivateDataBothWays) {
   EXPECT_EQ(std::string(request->private_data().begin(), request->private_data().end()),
             std::string(252, 'q'));
   EXPECT_EQ(request->peer_address().ToString(), "127.0.0.1");
-  EXPECT_EQ(request->local_address().ToString(), "127.0.0.1");
   EXPECT_EQ(request->peer_port(), client.pair->local_port());
   EXPECT_TRUE(client.pair->Heard());
   const std::string answer(252, 'a');

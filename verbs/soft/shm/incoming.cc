@@ -11,12 +11,11 @@
 namespace viaduct::verbs::shm {
 
 ShmIncoming::ShmIncoming(EventLoop& loop, std::shared_ptr<ShmLink> link, const Address& from,
-                         const Address& to, const RequestBody& body, std::vector<uint8_t> note,
+                         const RequestBody& body, std::vector<uint8_t> note,
                          std::vector<uint8_t> private_data)
     : loop_(loop),
       link_(std::move(link)),
       from_(from),
-      to_(to),
       body_(body),
       note_(std::move(note)),
       private_data_(std::move(private_data)) {}

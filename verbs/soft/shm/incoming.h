@@ -16,13 +16,12 @@ namespace viaduct::verbs::shm {
 class ShmIncoming final : public IncomingConnection {
  public:
   ShmIncoming(EventLoop& loop, std::shared_ptr<ShmLink> link, const Address& from,
-              const Address& to, const RequestBody& body, std::vector<uint8_t> note,
+              const RequestBody& body, std::vector<uint8_t> note,
               std::vector<uint8_t> private_data);
   ~ShmIncoming() override;
 
   const Address& peer_address() const override { return from_; }
   uint16_t peer_port() const override { return body_.from_port; }
-  const Address& local_address() const override { return to_; }
   absl::Span<const uint8_t> private_data() const override { return private_data_; }
   absl::Status Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
@@ -36,7 +35,6 @@ class ShmIncoming final : public IncomingConnection {
   EventLoop& loop_;
   const std::shared_ptr<ShmLink> link_;
   const Address from_;
-  const Address to_;
   const RequestBody body_;
   const std::vector<uint8_t> note_;
   const std::vector<uint8_t> private_data_;

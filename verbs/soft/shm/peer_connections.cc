@@ -92,10 +92,9 @@ void Peer::OnRequest(Message& message) {
   const auto body = message.body<RequestBody>();
   if (Owns(id) || links_.contains(id) || !body.has_value() || !greeted_) return Die();
   const auto from = FromWire(body->from);
-  const auto to = FromWire(body->to);
   const absl::Span<const uint8_t> tail = message.tail<RequestBody>();
-  if (!from.has_value() || !to.has_value() || body->note > kMaxNoteBytes ||
-      body->note > tail.size() || tail.size() - body->note > kMaxPrivateData) {
+  if (!from.has_value() || body->note > kMaxNoteBytes || body->note > tail.size() ||
+      tail.size() - body->note > kMaxPrivateData) {
     return Die();
   }
   const absl::Span<const uint8_t> note = tail.first(body->note);
@@ -106,7 +105,7 @@ void Peer::OnRequest(Message& message) {
   auto link = ShmLink::Make(loop_);
   Enter(link, id);
   link->phase = Phase::kRequested;
-  sink->OnRequest(std::make_unique<ShmIncoming>(loop_, link, *from, *to, *body,
+  sink->OnRequest(std::make_unique<ShmIncoming>(loop_, link, *from, *body,
                                                 std::vector<uint8_t>(note.begin(), note.end()),
                                                 std::vector<uint8_t>(data.begin(), data.end())));
 }

@@ -90,13 +90,8 @@ Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   if (!socket.ok() || options.private_data.size() > kMaxPrivateData) return nullptr;
   const uint16_t from_port = NextPort();
   pair.SetLocalPort(from_port);
-  const RequestBody body = {ToWire(address_),
-                            ToWire(options.address),
-                            options.port,
-                            from_port,
-                            pair.max_reads_in(),
-                            pair.max_reads_out(),
-                            0};
+  const RequestBody body = {ToWire(address_),    options.port,         from_port,
+                            pair.max_reads_in(), pair.max_reads_out(), 0};
   auto link = ShmLink::Make(host_.loop());
   link->Hold(pair);
   absl::Cleanup let_go = [&] { link->LetGo(); };  // when memory ends
