@@ -55,8 +55,13 @@ inline void SetSegmentLength(uint64_t length, DAT_LMR_TRIPLET* triplet) {
 }
 inline uint64_t TargetAddress(const DAT_RMR_TRIPLET& triplet) { return triplet.target_address; }
 
+// 1.2 has no word for a receive that the peer's write with immediate data took, but counts the
+// bytes that a receive holds: none, for they are where the write put them.
+inline void SetVersionFields(const core::Event& event, DAT_EVENT* out) {
+  if (event.opcode == verbs::Opcode::kReceiveWrite) [[unlikely]]
+    out->event_data.dto_completion_event_data.transfered_length = 0;
+}
 // The members that only 2.0 has.
-inline void SetVersionFields(const core::Event&, DAT_EVENT*) {}
 inline void SetVersionFields(DAT_CR_ARRIVAL_EVENT_DATA*) {}
 inline void SetVersionFields(verbs::AddressBase, DAT_LMR_PARAM*) {}
 inline void SetVersionFields(verbs::WindowScope, verbs::AddressBase, DAT_RMR_PARAM*) {}

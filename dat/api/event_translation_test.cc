@@ -42,6 +42,26 @@ TEST_F(EventTranslation, Completion) {
   EXPECT_EQ(data.transfered_length, 4096u);
 }
 
+// The bytes of a write with immediate data are not in the receive that it took. An event of 2.0
+// says so; in 1.2 the event is that of a message, and the peer may have written more bytes than
+// the receive has room for.
+TEST_F(EventTranslation, ReceiveOfAWriteWithImmediateData) {
+  core::Event event;
+  event.opcode = verbs::Opcode::kReceiveWrite;
+  event.has_immediate = true;
+  event.length = 4096;
+  const DAT_EVENT out = Translate(event);
+  const DAT_DTO_COMPLETION_EVENT_DATA& data = out.event_data.dto_completion_event_data;
+  EXPECT_EQ(data.status, DAT_DTO_SUCCESS);
+#if VIADUCT_DAT_ABI == 20
+  EXPECT_EQ(static_cast<int>(out.event_number), DAT_IB_DTO_EVENT);
+  EXPECT_EQ(data.transfered_length, 4096u);
+#else
+  EXPECT_EQ(out.event_number, DAT_DTO_COMPLETION_EVENT);
+  EXPECT_EQ(data.transfered_length, 0u);
+#endif
+}
+
 TEST_F(EventTranslation, EveryStatus) {
   const struct {
     verbs::Status status;
