@@ -162,6 +162,9 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Error Reset();  // Disconnected -> Unconnected; no-op in Unconnected
   // kInvalidHandle once it was freed.
   Error Modify(const Parts* parts, const EndpointAttributes* attributes);
+  // For who changes some of what the endpoint has: held from where the rest is read until Modify
+  // has returned. So of two changes at once neither undoes the other. Before every other lock.
+  verbs::Mutex& modify_lock() { return modify_lock_; }
   // receive_watch.h: for ReceivesHeld, from now on. Above `soft` kAsyncHighWatermark is posted,
   // once; above `hard` (null: stays) the connection breaks. ReceiveWatch::kNoLimit: none.
   void SetWatermarks(uint32_t soft, std::optional<uint32_t> hard);
@@ -316,6 +319,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   std::atomic<DiscardQueue*> post_discard_{nullptr};  // likewise, of discard_
   std::atomic<uint32_t> max_message_bytes_{0};  // of attributes_, or the device's: the data path's
   std::atomic<uint32_t> most_sends_{0};         // max_sends ever: the device's queues do not shrink
+  verbs::Mutex modify_lock_;
   mutable verbs::Mutex lock_;
   Parts parts_ ABSL_GUARDED_BY(lock_);
   Modes modes_ ABSL_GUARDED_BY(lock_);  // what parts_ were counted with

@@ -348,6 +348,38 @@ TEST(EpModify, S_BesideAPost) {
   });
 }
 
+// Of two threads that change an endpoint at once, each its own member, neither undoes what the
+// other did: a dispatcher that nobody uses any more would be used again.
+TEST(EpModify, S_BesideAnother) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    constexpr int kRounds = 10000;
+    DAT_EVD_HANDLE evds[2];
+    for (DAT_EVD_HANDLE& evd : evds) evd = side.NewEvd(DAT_EVD_DTO_FLAG);
+    int undone[2] = {};
+    std::thread other([&] {
+      DAT_EVD_HANDLE connects[2];
+      for (DAT_EVD_HANDLE& evd : connects) evd = side.NewEvd(DAT_EVD_CONNECTION_FLAG);
+      DAT_EP_PARAM param = {};
+      for (int round = 0; round < kRounds; ++round) {
+        param.connect_evd_handle = connects[round % 2];
+        Must(dat_ep_modify(ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+        if (ParametersOf(ep).connect_evd_handle != param.connect_evd_handle) ++undone[0];
+      }
+    });
+    DAT_EP_PARAM param = {};
+    for (int round = 0; round < kRounds; ++round) {
+      param.recv_evd_handle = evds[round % 2];
+      Must(dat_ep_modify(ep, DAT_EP_FIELD_RECV_EVD_HANDLE, &param));
+      if (ParametersOf(ep).recv_evd_handle != param.recv_evd_handle) ++undone[1];
+    }
+    other.join();
+    EXPECT_EQ(undone[0], 0);
+    EXPECT_EQ(undone[1], 0);
+  });
+}
+
 // What a modification makes that comes too late ends with it.
 TEST(EpFree, S_BesideAModification) {
   RunAlone([] {
