@@ -189,6 +189,23 @@ TEST_F(MishapsTest, AReceiveOfManySegmentsThatFailsEndsTheConnection) {
   ExpectBroken(to);
 }
 
+// Though the device goes on, as siw does behind a message that is to end memory of its receiver.
+TEST_F(MishapsTest, NothingIsReceivedBehindAReceiveThatHasFailed) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(to.Receive(2, 1000, 8), PostResult::kOk);
+  BusyControlThread busy;  // which would end the connection
+  ASSERT_EQ(from.Send(3, 0, 16), PostResult::kOk);
+  ASSERT_EQ(from.Send(4, 0, 8), PostResult::kOk);
+  while (to.receives().got().size() < 2) to.receives().Poll();
+  busy.LetGo();
+  Expect(to.receives(), 1, Status::kLocalLength);
+  Expect(to.receives(), 2, Status::kFlushed);
+  ExpectBroken(to);
+}
+
 // It is copied when it is posted, and what the read brings is not there yet.
 TEST_F(MishapsTest, AFencedSendOfManySegmentsIsRefusedBehindARead) {
   constexpr int kSegments = 40;

@@ -6,6 +6,7 @@
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
 #include "tests/rdma_mock/mishaps.h"
+#include "verbs/base/busy_control_thread.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -21,7 +22,7 @@ class SharedMishapsTest : public MishapsTest {
     domain_ = *std::move(domain);
     SharedReceiveOptions shared;
     shared.domain = domain_.get();
-    shared.max_receives = 1;
+    shared.max_receives = 2;
     auto queue = b().CreateSharedReceiveQueue(shared);
     ASSERT_TRUE(queue.ok()) << queue.status();
     queue_ = *std::move(queue);
@@ -31,13 +32,18 @@ class SharedMishapsTest : public MishapsTest {
     from_ = &NewEnd(a());
     to_ = &NewEnd(b(), options);
     Connect(*from_, *to_);
-    const Segment segment = to_->At(0, 8);
-    ReceiveRequest request;
-    request.id = 1;
-    request.segments = absl::MakeConstSpan(&segment, 1);
-    ASSERT_EQ(queue_->PostReceive(request), PostResult::kOk);
+    ASSERT_EQ(PostReceive(1, 0), PostResult::kOk);
   }
   void TearDown() override { DestroyEnds(); }
+
+  // Of eight bytes.
+  PostResult PostReceive(uint64_t id, size_t at) {
+    const Segment segment = to_->At(at, 8);
+    ReceiveRequest request;
+    request.id = id;
+    request.segments = absl::MakeConstSpan(&segment, 1);
+    return queue_->PostReceive(request);
+  }
 
   // A message has taken the receive, and does not end before the connection does.
   void SendWhatGetsStuck() {
@@ -85,6 +91,19 @@ TEST_F(SharedMishapsTest, AReceiveThatNobodyPollsGoesBack) {
   ExpectDisconnected(*from_, DisconnectCause::kPeer);
   for (int i = 0; i < 10; ++i) to_->receives().Poll();
   ExpectReceiveIsBack();
+}
+
+// As without a shared queue.
+TEST_F(SharedMishapsTest, NothingIsReceivedBehindAReceiveThatHasFailed) {
+  ASSERT_EQ(PostReceive(2, 1000), PostResult::kOk);
+  BusyControlThread busy;
+  ASSERT_EQ(from_->Send(3, 0, 16), PostResult::kOk);
+  ASSERT_EQ(from_->Send(4, 0, 8), PostResult::kOk);
+  while (to_->receives().got().size() < 2) to_->receives().Poll();
+  busy.LetGo();
+  Expect(to_->receives(), 1, Status::kLocalLength);
+  Expect(to_->receives(), 2, Status::kFlushed);
+  ExpectBroken(*to_);
 }
 
 // What a pair has taken ahead is flushed in the device's time, and not behind the pair's end.

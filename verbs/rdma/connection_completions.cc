@@ -60,10 +60,11 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
     status = Status::kTransport;
     set_failed();
   }
+  if (status == Status::kSuccess && queue.Has(WorkQueue::kOver)) status = Status::kFlushed;
   if (direction == kReceives && status != Status::kSuccess && status != Status::kFlushed) {
     status = ReceiveError(queue, *record);
+    queue.Set(WorkQueue::kOver);
   }
-  if (status == Status::kSuccess && queue.Has(WorkQueue::kOver)) status = Status::kFlushed;
   if (record->status == Status::kSuccess) record->status = status;
   if (direction == kReceives && status == Status::kSuccess) {
     Receive(*record, completion);
@@ -314,10 +315,13 @@ bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& comp
   record.opcode = Opcode::kReceive;
   record.parts = 1;
   queue->Publish();
-  if (completion.status == IBV_WC_SUCCESS) {
+  record.status = CompletionStatus(completion.status);
+  if (record.status == Status::kSuccess && queue->Has(WorkQueue::kOver)) {
+    record.status = Status::kFlushed;
+  } else if (record.status == Status::kSuccess) {
     Receive(record, completion);
-  } else {
-    record.status = CompletionStatus(completion.status);
+  } else if (record.status != Status::kFlushed) {
+    queue->Set(WorkQueue::kOver);
   }
   record.parts = 0;
   Finish(kReceives, *queue, record);

@@ -201,8 +201,8 @@ class WorkQueue {
     kBounced = 8,
     kDrainAwaited = 16,
     kBreakAwaited = 32,
-    // A receive has failed that was none to the device: it goes on, and what it completes behind
-    // that is flushed.
+    // A receive has failed, and the device goes on: it was none to it, or it is siw (Linux 6.1),
+    // which fails a message that is to end memory. What it completes behind that is flushed.
     kOver = 64,
   };
   bool straight() const { return detours_ == 0; }
