@@ -31,8 +31,7 @@ core::Error AttachAsync(core::InterfaceAdapter& adapter, DAT_COUNT length, DAT_E
   }
   // Another thread may have freed it since CheckAsync.
   if (!dispatcher) return core::InvalidHandle<core::EventDispatcher>();
-  adapter.SetAsyncDispatcher(dispatcher, own);
-  return core::Ok();
+  return adapter.SetAsyncDispatcher(*dispatcher, own);
 }
 
 DAT_RETURN CheckAsync(DAT_EVD_HANDLE async, DAT_COUNT length) {

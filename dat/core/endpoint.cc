@@ -60,7 +60,17 @@ Endpoint::Replaced::~Replaced() {
     verbs::EpochSynchronize();  // posts under way still hold it
     pair.reset();
   }
-  Uncount(parts, modes);
+  if (parts.receive) parts.receive->DropStream(modes.receive);
+  if (parts.request) parts.request->DropStream(modes.request);
+}
+
+Error Endpoint::Uses::Begin(const Parts& parts) {
+  Error error = receive.Begin(parts.receive.get());
+  if (error.ok()) error = request.Begin(parts.request.get());
+  if (error.ok()) error = connect.Begin(parts.connect.get());
+  if (error.ok()) error = zone.Begin(parts.zone.get());
+  if (error.ok()) error = shared_receives.Begin(parts.shared_receives.get());
+  return error;
 }
 
 void Endpoint::Replaced::FlushPosted() {
@@ -76,20 +86,24 @@ void Endpoint::GiveUpParts(Replaced* last) {
   post_pair_.store(nullptr, std::memory_order_release);
   last->pair = std::move(pair_);
   last->parts = std::exchange(parts_, Parts());
+  last->uses = std::move(uses_);
   last->modes = modes_;
 }
 
-// Counts itself with what it uses; the end of `replaced` stops counting with what it used.
+// The end of `replaced` ends the uses of what it had.
 Error Endpoint::AdoptParts(const Parts& parts, const EndpointAttributes& attributes,
                            Replaced* replaced) {
   const bool same_queues =
       parts.receive.get() == parts_.receive.get() && parts.request.get() == parts_.request.get();
   const bool refits = parts.zone && pair_ != nullptr && same_queues;
+  Uses uses;
+  if (Error error = uses.Begin(parts); !error.ok()) return error;
   // This may throw; what follows does not, but for the watch, which comes last.
   const Error error =
       refits ? RefitPair(parts, attributes) : ReplacePair(parts, attributes, &replaced->pair);
   if (!error.ok()) return error;
   replaced->parts = std::exchange(parts_, parts);
+  replaced->uses = std::exchange(uses_, std::move(uses));
   replaced->modes = std::exchange(modes_, {attributes.receive_mode, attributes.request_mode});
   attributes_ = attributes;
   most_sends_.store(std::max(most_sends_.load(std::memory_order_relaxed), attributes.max_sends),
@@ -99,27 +113,12 @@ Error Endpoint::AdoptParts(const Parts& parts, const EndpointAttributes& attribu
                                : adapter_->context().attributes().max_message_bytes,
                            std::memory_order_relaxed);
   owner_.observer.store(parts_.completions, std::memory_order_release);
-  for (EventDispatcher* d : {parts_.receive.get(), parts_.request.get(), parts_.connect.get()}) {
-    if (d != nullptr) d->AddFeeder();
-  }
-  if (parts_.zone) parts_.zone->AddUser();
-  if (parts_.shared_receives) parts_.shared_receives->AddUser();
   if (parts_.receive) parts_.receive->AddStream(modes_.receive);
   if (parts_.request) parts_.request->AddStream(modes_.request);
   owner_.solicited_only.store(modes_.receive == CompletionMode::kSolicited,
                               std::memory_order_relaxed);
   if (watch_ != nullptr) StartWatch();
   return Ok();
-}
-
-void Endpoint::Uncount(const Parts& parts, const Modes& modes) {
-  if (parts.receive) parts.receive->DropStream(modes.receive);
-  if (parts.request) parts.request->DropStream(modes.request);
-  for (EventDispatcher* d : {parts.receive.get(), parts.request.get(), parts.connect.get()}) {
-    if (d != nullptr) d->DropFeeder();
-  }
-  if (parts.zone) parts.zone->DropUser();
-  if (parts.shared_receives) parts.shared_receives->DropUser();
 }
 
 verbs::QueuePairOptions Endpoint::PairOptions(const Parts& parts,

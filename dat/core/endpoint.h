@@ -25,6 +25,7 @@
 #include "dat/core/protection_zone.h"
 #include "dat/core/service_name.h"
 #include "dat/core/shared_receive_queue.h"
+#include "dat/core/use.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 
@@ -274,11 +275,22 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
     CompletionMode receive = CompletionMode::kDefault;
     CompletionMode request = CompletionMode::kDefault;
   };
+  // That its parts are used, which keeps their consumer from freeing them.
+  struct Uses {
+    Use<EventDispatcher> receive;
+    Use<EventDispatcher> request;
+    Use<EventDispatcher> connect;
+    Use<ProtectionZone> zone;
+    Use<SharedReceiveQueue> shared_receives;
+    // Of a new one. kInvalidHandle: one of them has ended.
+    Error Begin(const Parts& parts);
+  };
   // What others have taken the place of. Its end waits for posts and for calls of the device under
   // way, which may want lock_: it comes when that is free. Until then the parts are in use, so that
   // nobody frees what the pair refers to.
   struct Replaced {
     Parts parts;
+    Uses uses;
     Modes modes;
     std::unique_ptr<verbs::QueuePair> pair;
     Replaced() = default;
@@ -291,7 +303,6 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Error AdoptParts(const Parts& parts, const EndpointAttributes& attributes, Replaced* replaced)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void GiveUpParts(Replaced* last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  static void Uncount(const Parts& parts, const Modes& modes);
   // `post` gives the request to the device; it is asked twice where that may help.
   template <typename ToDevice>
   Error Post(const ToDevice& post) {
@@ -322,6 +333,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   verbs::Mutex modify_lock_;
   mutable verbs::Mutex lock_;
   Parts parts_ ABSL_GUARDED_BY(lock_);
+  Uses uses_ ABSL_GUARDED_BY(lock_);    // of parts_
   Modes modes_ ABSL_GUARDED_BY(lock_);  // what parts_ were counted with
   EndpointAttributes attributes_ ABSL_GUARDED_BY(lock_);
   EndpointProfile profile_ ABSL_GUARDED_BY(lock_);

@@ -541,13 +541,12 @@ uint32_t EventDispatcher::Queued() {
 }
 
 Error EventDispatcher::Free() {
-  if (fed()) {
-    // Perhaps by a reserved point whose request is here already: the executor is about to end it.
-    adapter_->executor().Drain();
-    if (fed()) return InvalidState(StateDetail::kDispatcherInUse);
-  }
+  // Perhaps by a reserved point whose request is here already: the executor is about to end it.
+  if (uses_.any()) adapter_->executor().Drain();
+  if (uses_.any()) return InvalidState(StateDetail::kDispatcherInUse);
   // An owner that is about to wait counts too: other calls have been told that there is one.
   if (owned_.load() || waiters_.load() != 0) return InvalidState(StateDetail::kDispatcherHasWaiter);
+  if (!uses_.End()) return InvalidState(StateDetail::kDispatcherInUse);
   return End();
 }
 

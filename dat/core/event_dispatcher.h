@@ -22,6 +22,7 @@
 #include "dat/core/event.h"
 #include "dat/core/event_ring.h"
 #include "dat/core/object.h"
+#include "dat/core/use.h"
 #include "verbs/base/pass_lock.h"
 #include "verbs/device.h"
 
@@ -156,9 +157,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // Takes what the device has into the queue; observers run. An overflow that this shows is
   // reported, since a dequeue from the queue looks for none.
   void Harvest() { Look(/*all=*/true, /*polled=*/true); }
-  // Endpoints and service points that feed it.
-  void AddFeeder() { feeders_.fetch_add(1, std::memory_order_relaxed); }
-  void DropFeeder() { feeders_.fetch_sub(1, std::memory_order_release); }
+  UseCount& uses() { return uses_; }  // by who feeds it: endpoints, service points, adapters
   void AddStream(CompletionMode mode);
   // Of a stream whose queue pair is gone: when it returned, no thread is inside a harvest that took
   // a completion of it, so its owner and its observer may go.
@@ -247,7 +246,6 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // True once when more is queued than fits; one that was `taken` just now counts.
   bool OverflowsLocked(bool taken = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   void ReportOverflow();
-  bool fed() const { return feeders_.load(std::memory_order_acquire) != 0; }
   // Nothing is queued, and the device has nothing for it. Who polls in a loop for connections does
   // not hold the lock then, and keeps nobody from queueing one.
   bool IsPlainlyEmpty() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -270,7 +268,7 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   const uint32_t streams_;
   const bool eager_;
   std::atomic<bool> takes_all_;
-  std::atomic<uint32_t> feeders_{0};
+  UseCount uses_;
   std::atomic<uint32_t> waiters_{0};
   std::atomic<bool> enabled_{true};
   std::atomic<bool> owned_{false};  // an exclusive waiter is inside

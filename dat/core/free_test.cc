@@ -1,4 +1,5 @@
-// Two calls that free one object: each holds a reference when it finds out which was first.
+// Two calls that free one object, or of which one frees it and the other is to use it: each holds a
+// reference when it finds out which was first.
 #include "dat/core/endpoint.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/interface_adapter.h"
@@ -90,6 +91,102 @@ TEST_F(FreeTwiceTest, WhatADestroyEnded) {
   ASSERT_TRUE(EventDispatcher::Create(*adapter_, 8, kSoftwareStream, false, &dispatcher).ok());
   dispatcher->Destroy();
   EXPECT_EQ(dispatcher->Free().code, Code::kInvalidHandle);
+}
+
+// What is freed is used by nobody any more, and the object that should have used it does not exist
+// or is as before.
+class UseOfTheFreedTest : public FreeTwiceTest {
+ protected:
+  Ref<ProtectionZone> FreedZone() {
+    Ref<ProtectionZone> zone;
+    EXPECT_TRUE(ProtectionZone::Create(*adapter_, false, &zone).ok());
+    EXPECT_TRUE(zone->Free().ok());
+    return zone;
+  }
+  Ref<EventDispatcher> NewDispatcher(uint32_t streams) {
+    Ref<EventDispatcher> dispatcher;
+    EXPECT_TRUE(EventDispatcher::Create(*adapter_, 8, streams, false, &dispatcher).ok());
+    return dispatcher;
+  }
+  Ref<EventDispatcher> FreedDispatcher(uint32_t streams) {
+    const Ref<EventDispatcher> dispatcher = NewDispatcher(streams);
+    EXPECT_TRUE(dispatcher->Free().ok());
+    return dispatcher;
+  }
+  Error CreateEndpoint(const Endpoint::Parts& parts) {
+    Ref<Endpoint> endpoint;
+    return Endpoint::Create(*adapter_, parts, EndpointAttributes(), &endpoint);
+  }
+};
+
+constexpr Error kNoZone = InvalidHandle(ObjectType::kProtectionZone);
+constexpr Error kNoDispatcher = InvalidHandle(ObjectType::kEventDispatcher);
+
+TEST_F(UseOfTheFreedTest, ByAnEndpoint) {
+  const Ref<EventDispatcher> live = NewDispatcher(kCompletionStream | kConnectionStream);
+  Endpoint::Parts parts;
+  parts.receive = parts.request = live;
+  parts.connect = FreedDispatcher(kConnectionStream);
+  EXPECT_EQ(CreateEndpoint(parts), kNoDispatcher);
+  parts.connect = live;
+  parts.zone = FreedZone();
+  EXPECT_EQ(CreateEndpoint(parts), kNoZone);
+  parts.zone = zone_;
+  ASSERT_TRUE(SharedReceiveQueue::Create(*adapter_, *zone_, 8, 1, &parts.shared_receives).ok());
+  EXPECT_TRUE(parts.shared_receives->Free().ok());
+  EXPECT_EQ(CreateEndpoint(parts), InvalidHandle<SharedReceiveQueue>());
+  EXPECT_TRUE(live->Free().ok());
+}
+
+TEST_F(UseOfTheFreedTest, ByAnEndpointThatIsModified) {
+  Endpoint::Parts parts;
+  parts.zone = zone_;
+  parts.receive = NewDispatcher(kCompletionStream);
+  Ref<Endpoint> endpoint;
+  ASSERT_TRUE(Endpoint::Create(*adapter_, parts, EndpointAttributes(), &endpoint).ok());
+  Endpoint::Parts others = parts;
+  others.receive = FreedDispatcher(kCompletionStream);
+  EXPECT_EQ(endpoint->Modify(&others, nullptr), kNoDispatcher);
+  EXPECT_EQ(endpoint->parts().receive.get(), parts.receive.get());
+  EXPECT_EQ(parts.receive->Free(), InvalidState(StateDetail::kDispatcherInUse));
+  EXPECT_TRUE(endpoint->Free().ok());
+  EXPECT_TRUE(parts.receive->Free().ok());
+}
+
+TEST_F(UseOfTheFreedTest, ByAServicePoint) {
+  const Ref<EventDispatcher> dispatcher = FreedDispatcher(kRequestStream);
+  Ref<ServicePoint> point;
+  uint64_t qualifier = 0;
+  EXPECT_EQ(ServicePoint::CreatePublicAny(*adapter_, {}, *dispatcher, &qualifier, &point),
+            kNoDispatcher);
+  EXPECT_EQ(ServicePoint::CreatePublic(*adapter_, {}, *dispatcher, &point), kNoDispatcher);
+  Ref<Endpoint> endpoint;
+  ASSERT_TRUE(Endpoint::Create(*adapter_, Endpoint::Parts(), EndpointAttributes(), &endpoint).ok());
+  EXPECT_EQ(ServicePoint::CreateReserved(*adapter_, {}, *endpoint, *dispatcher, &point),
+            kNoDispatcher);
+  EXPECT_EQ(endpoint->state(), EndpointState::kUnconnected);
+}
+
+TEST_F(UseOfTheFreedTest, ByAnAdapter) {
+  EXPECT_EQ(adapter_->SetAsyncDispatcher(*FreedDispatcher(kAsyncStream), false), kNoDispatcher);
+}
+
+TEST_F(UseOfTheFreedTest, ByMemory) {
+  const Ref<ProtectionZone> zone = FreedZone();
+  char bytes[64];
+  Ref<MemoryRegion> region;
+  EXPECT_EQ(MemoryRegion::Create(*adapter_, *zone, bytes, sizeof bytes, verbs::kLocalRead, &region),
+            kNoZone);
+  ASSERT_TRUE(
+      MemoryRegion::Create(*adapter_, *zone_, bytes, sizeof bytes, verbs::kLocalRead, &region)
+          .ok());
+  EXPECT_EQ(region->Modify(*zone, verbs::kLocalWrite), kNoZone);
+  EXPECT_EQ(region->zone().get(), zone_.get());
+  EXPECT_EQ(region->access(), verbs::kLocalRead);
+  Ref<MemoryWindow> window;
+  EXPECT_EQ(MemoryWindow::Create(*zone, verbs::WindowScope::kDomain, &window), kNoZone);
+  Ref<SharedReceiveQueue> queue;
+  EXPECT_EQ(SharedReceiveQueue::Create(*adapter_, *zone, 8, 1, &queue), kNoZone);
 }
 
 }  // namespace

@@ -47,16 +47,16 @@ uint32_t InterfaceAdapter::max_private_data() const {
   return most >= kOurs + kDatsLeast ? most - kOurs : most;
 }
 
-void InterfaceAdapter::SetAsyncDispatcher(Ref<EventDispatcher> dispatcher, bool own) {
-  dispatcher->AddFeeder();
+Error InterfaceAdapter::SetAsyncDispatcher(EventDispatcher& dispatcher, bool own) {
   MutexLock lock(&lock_);
-  async_ = std::move(dispatcher);
+  if (Error error = async_.Begin(&dispatcher); !error.ok()) return error;
   own_async_ = own;
+  return Ok();
 }
 
 Ref<EventDispatcher> InterfaceAdapter::async_dispatcher() const {
   MutexLock lock(&lock_);
-  return async_;
+  return async_.ref();
 }
 
 EventDispatcher* InterfaceAdapter::FindAsyncDispatcher() const {
@@ -169,7 +169,7 @@ bool InterfaceAdapter::in_use() const {
 Error InterfaceAdapter::Close(CloseMode mode) {
   // Perhaps by a reserved point whose request is here already: the executor is about to end it.
   if (mode == CloseMode::kGraceful && in_use()) executor().Drain();
-  Ref<EventDispatcher> async;
+  Use<EventDispatcher> async;
   {
     MutexLock lock(&lock_);
     if (closed_) return InvalidHandle<InterfaceAdapter>();
@@ -177,9 +177,9 @@ Error InterfaceAdapter::Close(CloseMode mode) {
       return InvalidState(StateDetail::kAdapterInUse);
     }
     closed_ = true;
-    std::swap(async, async_);
+    async = std::move(async_);
   }
-  if (async) async->DropFeeder();
+  async.End();
   HandleTable::Erase(handle(), kType);
   DestroyChildren();
   DropReference();

@@ -16,6 +16,7 @@
 #include "dat/core/error.h"
 #include "dat/core/event.h"
 #include "dat/core/object.h"
+#include "dat/core/use.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 
@@ -48,7 +49,8 @@ class InterfaceAdapter final : public Object {
   verbs::Deadline DeadlineAfter(verbs::Nanos duration) const;
 
   // The asynchronous-event dispatcher, made at open by the DAT face; null for VIPL.
-  void SetAsyncDispatcher(Ref<EventDispatcher> dispatcher, bool own);
+  // kInvalidHandle: it has ended.
+  Error SetAsyncDispatcher(EventDispatcher& dispatcher, bool own);
   Ref<EventDispatcher> async_dispatcher() const;
   bool IsAsyncDispatcher(const EventDispatcher& dispatcher) const;
   // An event about `subject`, if there is such a dispatcher. Inside an EpochGuard too.
@@ -108,7 +110,7 @@ class InterfaceAdapter final : public Object {
   std::array<uint64_t, kObjectTypes> freed_ ABSL_GUARDED_BY(lock_) = {};
   Counts<AdapterCount> counts_;
   std::atomic<bool> counts_connections_{true};
-  Ref<EventDispatcher> async_ ABSL_GUARDED_BY(lock_);
+  Use<EventDispatcher> async_ ABSL_GUARDED_BY(lock_);
 };
 
 }  // namespace viaduct::core

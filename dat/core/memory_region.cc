@@ -22,17 +22,19 @@ Error MemoryRegion::Create(InterfaceAdapter& adapter, ProtectionZone& zone, void
                            Ref<MemoryRegion>* out) {
   if (address == nullptr || length == 0) return InvalidParameter(3);
   if (length > adapter.context().attributes().max_region_bytes) return InvalidParameter(4);
+  Use<ProtectionZone> use;
+  if (Error error = use.Begin(&zone); !error.ok()) return error;
   auto region = adapter.context().Register(zone.domain(), address, length, Granted(access), base);
   if (absl::IsInvalidArgument(region.status())) return InvalidParameter(3);  // no such memory
   if (!region.ok()) return OutOf(Resource::kRegion);
   auto made = Ref<MemoryRegion>::Adopt(
-      new MemoryRegion(adapter, zone, address, length, access, base, *std::move(region)));
+      new MemoryRegion(adapter, std::move(use), address, length, access, base, *std::move(region)));
   if (Error error = adapter.AddChild(made.get()); !error.ok()) return error;
   *out = std::move(made);
   return Ok();
 }
 
-MemoryRegion::MemoryRegion(InterfaceAdapter& adapter, ProtectionZone& zone, void* address,
+MemoryRegion::MemoryRegion(InterfaceAdapter& adapter, Use<ProtectionZone> zone, void* address,
                            uint64_t length, uint32_t access, verbs::AddressBase base,
                            std::unique_ptr<verbs::MemoryRegion> region)
     : Object(kType),
@@ -41,16 +43,12 @@ MemoryRegion::MemoryRegion(InterfaceAdapter& adapter, ProtectionZone& zone, void
       length_(length),
       base_(base),
       key_(region->key()),
-      zone_(Ref<ProtectionZone>::Share(&zone)),
+      zone_(zone.ref()),
+      use_(std::move(zone)),
       access_(access),
-      region_(std::move(region)) {
-  zone.AddUser();
-}
+      region_(std::move(region)) {}
 
-MemoryRegion::~MemoryRegion() {
-  MutexLock lock(&lock_);
-  if (region_ != nullptr) zone_->DropUser();  // never got a handle
-}
+MemoryRegion::~MemoryRegion() = default;
 
 bool MemoryRegion::Holds(uint64_t address, uint64_t length) const {
   const uint64_t begin =
@@ -74,7 +72,7 @@ Error MemoryRegion::End() {
   {
     MutexLock lock(&lock_);
     region_.reset();
-    zone_->DropUser();
+    use_.End();
   }
   DropReference();
   return Ok();
@@ -83,10 +81,11 @@ Error MemoryRegion::End() {
 Error MemoryRegion::Modify(ProtectionZone& zone, uint32_t access) {
   MutexLock lock(&lock_);
   if (region_ == nullptr) return InvalidHandle<MemoryRegion>();
+  Use<ProtectionZone> use;
+  if (Error error = use.Begin(&zone); !error.ok()) return error;
   if (!region_->Modify(zone.domain(), Granted(access)).ok()) return OutOf(Resource::kRegion);
-  zone.AddUser();
-  zone_->DropUser();
-  zone_ = Ref<ProtectionZone>::Share(&zone);
+  zone_ = use.ref();
+  use_ = std::move(use);
   access_ = access;
   return Ok();
 }

@@ -11,6 +11,7 @@
 #include "dat/core/error.h"
 #include "dat/core/object.h"
 #include "dat/core/protection_zone.h"
+#include "dat/core/use.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 
@@ -59,7 +60,7 @@ class MemoryRegion final : public Object {
   void DropWindow() { windows_.fetch_sub(1, std::memory_order_release); }
 
  private:
-  MemoryRegion(InterfaceAdapter& adapter, ProtectionZone& zone, void* address, uint64_t length,
+  MemoryRegion(InterfaceAdapter& adapter, Use<ProtectionZone> zone, void* address, uint64_t length,
                uint32_t access, verbs::AddressBase base,
                std::unique_ptr<verbs::MemoryRegion> region);
   ~MemoryRegion() override;
@@ -75,6 +76,7 @@ class MemoryRegion final : public Object {
   char shared_name_[kSharedNameBytes] = {};
   mutable verbs::Mutex lock_;
   Ref<ProtectionZone> zone_ ABSL_GUARDED_BY(lock_);
+  Use<ProtectionZone> use_ ABSL_GUARDED_BY(lock_);  // of zone_, until it ends
   uint32_t access_ ABSL_GUARDED_BY(lock_);
   std::unique_ptr<verbs::MemoryRegion> region_ ABSL_GUARDED_BY(lock_);
 };

@@ -12,27 +12,25 @@ using verbs::MutexLock;
 
 Error MemoryWindow::Create(ProtectionZone& zone, verbs::WindowScope scope, Ref<MemoryWindow>* out) {
   InterfaceAdapter& adapter = zone.adapter();
+  Use<ProtectionZone> use;
+  if (Error error = use.Begin(&zone); !error.ok()) return error;
   auto window = adapter.context().CreateWindow(zone.domain(), scope);
   if (!window.ok()) return OutOf(Resource::kRegion);
-  auto made = Ref<MemoryWindow>::Adopt(new MemoryWindow(zone, scope, *std::move(window)));
+  auto made = Ref<MemoryWindow>::Adopt(new MemoryWindow(std::move(use), scope, *std::move(window)));
   if (Error error = adapter.AddChild(made.get()); !error.ok()) return error;
   *out = std::move(made);
   return Ok();
 }
 
-MemoryWindow::MemoryWindow(ProtectionZone& zone, verbs::WindowScope scope,
+MemoryWindow::MemoryWindow(Use<ProtectionZone> zone, verbs::WindowScope scope,
                            std::unique_ptr<verbs::MemoryWindow> window)
     : Object(kType),
-      zone_(Ref<ProtectionZone>::Share(&zone)),
+      zone_(zone.ref()),
       scope_(scope),
-      window_(std::move(window)) {
-  zone.AddUser();
-}
+      use_(std::move(zone)),
+      window_(std::move(window)) {}
 
-MemoryWindow::~MemoryWindow() {
-  MutexLock lock(&lock_);
-  if (window_ != nullptr) zone_->DropUser();  // never got a handle
-}
+MemoryWindow::~MemoryWindow() = default;
 
 Error MemoryWindow::Free() { return End(); }
 
@@ -45,7 +43,7 @@ Error MemoryWindow::End() {
     MutexLock lock(&lock_);
     window_.reset();
     Adopt(Binding());
-    zone_->DropUser();
+    use_.End();
   }
   DropReference();
   return Ok();

@@ -12,6 +12,7 @@
 #include "dat/core/memory_region.h"
 #include "dat/core/object.h"
 #include "dat/core/protection_zone.h"
+#include "dat/core/use.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 
@@ -49,7 +50,7 @@ class MemoryWindow final : public Object {
   Binding binding() const;
 
  private:
-  MemoryWindow(ProtectionZone& zone, verbs::WindowScope scope,
+  MemoryWindow(Use<ProtectionZone> zone, verbs::WindowScope scope,
                std::unique_ptr<verbs::MemoryWindow> window);
   ~MemoryWindow() override;
   Error End();  // kInvalidHandle unless this call is the one that ends it
@@ -59,6 +60,7 @@ class MemoryWindow final : public Object {
   const Ref<ProtectionZone> zone_;
   const verbs::WindowScope scope_;
   mutable verbs::Mutex lock_;
+  Use<ProtectionZone> use_ ABSL_GUARDED_BY(lock_);  // of zone_, until it ends
   std::unique_ptr<verbs::MemoryWindow> window_ ABSL_GUARDED_BY(lock_);
   Binding binding_ ABSL_GUARDED_BY(lock_);
 };

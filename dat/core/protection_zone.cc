@@ -21,7 +21,7 @@ ProtectionZone::ProtectionZone(InterfaceAdapter& adapter,
 ProtectionZone::~ProtectionZone() = default;
 
 Error ProtectionZone::Free() {
-  if (in_use()) return InvalidState(StateDetail::kZoneInUse);
+  if (!uses_.End()) return InvalidState(StateDetail::kZoneInUse);
   return End();
 }
 

@@ -2,11 +2,11 @@
 #ifndef VIADUCT_DAT_CORE_PROTECTION_ZONE_H_
 #define VIADUCT_DAT_CORE_PROTECTION_ZONE_H_
 
-#include <atomic>
 #include <memory>
 
 #include "dat/core/error.h"
 #include "dat/core/object.h"
+#include "dat/core/use.h"
 #include "verbs/device.h"
 
 namespace viaduct::core {
@@ -25,9 +25,7 @@ class ProtectionZone final : public Object {
 
   InterfaceAdapter& adapter() const { return *adapter_; }
   verbs::ProtectionDomain& domain() { return *domain_; }
-  void AddUser() { users_.fetch_add(1, std::memory_order_relaxed); }
-  void DropUser() { users_.fetch_sub(1, std::memory_order_release); }
-  bool in_use() const { return users_.load(std::memory_order_acquire) != 0; }
+  UseCount& uses() { return uses_; }
 
  private:
   ProtectionZone(InterfaceAdapter& adapter, std::unique_ptr<verbs::ProtectionDomain> domain);
@@ -36,7 +34,7 @@ class ProtectionZone final : public Object {
 
   const Ref<InterfaceAdapter> adapter_;
   const std::unique_ptr<verbs::ProtectionDomain> domain_;
-  std::atomic<uint32_t> users_{0};
+  UseCount uses_;
 };
 
 }  // namespace viaduct::core

@@ -13,20 +13,20 @@ namespace viaduct::core {
 Error ServicePoint::CreatePublic(InterfaceAdapter& adapter, const Options& options,
                                  EventDispatcher& dispatcher, Ref<ServicePoint>* out) {
   if ((dispatcher.streams() & kRequestStream) == 0) return InvalidParameter(3);
-  return Publish(Ref<ServicePoint>::Adopt(new ServicePoint(options.common_address.has_value()
-                                                               ? ObjectType::kCommonServicePoint
-                                                               : ObjectType::kPublicServicePoint,
-                                                           adapter, options, dispatcher, {})),
-                 nullptr, out);
+  const ObjectType type = options.common_address.has_value() ? ObjectType::kCommonServicePoint
+                                                             : ObjectType::kPublicServicePoint;
+  Ref<ServicePoint> point;
+  Error error = Make(type, adapter, options, dispatcher, {}, &point);
+  return error.ok() ? Publish(std::move(point), nullptr, out) : error;
 }
 
 Error ServicePoint::CreatePublicAny(InterfaceAdapter& adapter, const Options& options,
                                     EventDispatcher& dispatcher, uint64_t* qualifier,
                                     Ref<ServicePoint>* out) {
   if ((dispatcher.streams() & kRequestStream) == 0) return InvalidParameter(3);
-  return Publish(Ref<ServicePoint>::Adopt(new ServicePoint(ObjectType::kPublicServicePoint, adapter,
-                                                           options, dispatcher, {})),
-                 qualifier, out);
+  Ref<ServicePoint> point;
+  Error error = Make(ObjectType::kPublicServicePoint, adapter, options, dispatcher, {}, &point);
+  return error.ok() ? Publish(std::move(point), qualifier, out) : error;
 }
 
 Error ServicePoint::CreateReserved(InterfaceAdapter& adapter, const ServiceName& name,
@@ -36,15 +36,26 @@ Error ServicePoint::CreateReserved(InterfaceAdapter& adapter, const ServiceName&
   Options options;
   options.name = name;
   options.one_shot = true;
-  auto point =
-      Ref<ServicePoint>::Adopt(new ServicePoint(ObjectType::kReservedServicePoint, adapter, options,
-                                                dispatcher, Ref<Endpoint>::Share(&endpoint)));
-  if (Error error = endpoint.Move(EndpointInput::kReserve); !error.ok()) return error;
+  Ref<ServicePoint> point;
+  Error error = Make(ObjectType::kReservedServicePoint, adapter, options, dispatcher,
+                     Ref<Endpoint>::Share(&endpoint), &point);
+  if (error.ok()) error = endpoint.Move(EndpointInput::kReserve);
+  if (!error.ok()) return error;
   // Also when memory ends on the way.
   absl::Cleanup unreserve = [&] { (void)endpoint.Move(EndpointInput::kUnreserve); };
-  Error error = Publish(std::move(point), nullptr, out);
+  error = Publish(std::move(point), nullptr, out);
   if (error.ok()) std::move(unreserve).Cancel();
   return error;
+}
+
+Error ServicePoint::Make(ObjectType type, InterfaceAdapter& adapter, const Options& options,
+                         EventDispatcher& dispatcher, Ref<Endpoint> endpoint,
+                         Ref<ServicePoint>* out) {
+  Use<EventDispatcher> use;
+  if (Error error = use.Begin(&dispatcher); !error.ok()) return error;
+  *out = Ref<ServicePoint>::Adopt(
+      new ServicePoint(type, adapter, options, std::move(use), std::move(endpoint)));
+  return Ok();
 }
 
 Error ServicePoint::Publish(Ref<ServicePoint> point, uint64_t* any_qualifier,
@@ -70,16 +81,14 @@ bool ServicePoint::IsPublished() const {
 }
 
 ServicePoint::ServicePoint(ObjectType type, InterfaceAdapter& adapter, const Options& options,
-                           EventDispatcher& dispatcher, Ref<Endpoint> endpoint)
+                           Use<EventDispatcher> dispatcher, Ref<Endpoint> endpoint)
     : Object(type),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
       options_(options),
-      dispatcher_(Ref<EventDispatcher>::Share(&dispatcher)),
-      endpoint_(std::move(endpoint)) {
-  dispatcher.AddFeeder();
-}
+      dispatcher_(std::move(dispatcher)),
+      endpoint_(std::move(endpoint)) {}
 
-ServicePoint::~ServicePoint() { dispatcher_->DropFeeder(); }
+ServicePoint::~ServicePoint() = default;
 
 Error ServicePoint::Free() { return End(); }
 

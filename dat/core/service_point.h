@@ -14,6 +14,7 @@
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/object.h"
 #include "dat/core/service_name.h"
+#include "dat/core/use.h"
 #include "verbs/base/address.h"
 
 namespace viaduct::core {
@@ -60,16 +61,19 @@ class ServicePoint final : public Object {
  private:
   friend class ConnectionManager;
   ServicePoint(ObjectType type, InterfaceAdapter& adapter, const Options& options,
-               EventDispatcher& dispatcher, Ref<Endpoint> endpoint);
+               Use<EventDispatcher> dispatcher, Ref<Endpoint> endpoint);
   ~ServicePoint() override;
   Error End();               // kInvalidHandle unless this call is the one that ends it
   bool IsPublished() const;  // its handle is its own still
   void StopServing();
+  // Without a handle, and served by nobody.
+  static Error Make(ObjectType type, InterfaceAdapter& adapter, const Options& options,
+                    EventDispatcher& dispatcher, Ref<Endpoint> endpoint, Ref<ServicePoint>* out);
   static Error Publish(Ref<ServicePoint> point, uint64_t* any_qualifier, Ref<ServicePoint>* out);
 
   const Ref<InterfaceAdapter> adapter_;
   Options options_;
-  const Ref<EventDispatcher> dispatcher_;
+  const Use<EventDispatcher> dispatcher_;
   const Ref<Endpoint> endpoint_;
 };
 

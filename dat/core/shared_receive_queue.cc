@@ -12,8 +12,10 @@ using verbs::MutexLock;
 Error SharedReceiveQueue::Create(InterfaceAdapter& adapter, ProtectionZone& zone,
                                  uint32_t max_receives, uint32_t max_segments,
                                  Ref<SharedReceiveQueue>* out) {
+  Use<ProtectionZone> use;
+  if (Error error = use.Begin(&zone); !error.ok()) return error;
   auto made = Ref<SharedReceiveQueue>::Adopt(
-      new SharedReceiveQueue(adapter, zone, max_receives, max_segments));
+      new SharedReceiveQueue(adapter, std::move(use), max_receives, max_segments));
   verbs::SharedReceiveOptions options;
   options.domain = &zone.domain();
   options.sink = made.get();
@@ -27,22 +29,18 @@ Error SharedReceiveQueue::Create(InterfaceAdapter& adapter, ProtectionZone& zone
   return Ok();
 }
 
-SharedReceiveQueue::SharedReceiveQueue(InterfaceAdapter& adapter, ProtectionZone& zone,
+SharedReceiveQueue::SharedReceiveQueue(InterfaceAdapter& adapter, Use<ProtectionZone> zone,
                                        uint32_t max_receives, uint32_t max_segments)
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
-      zone_(Ref<ProtectionZone>::Share(&zone)),
+      zone_(std::move(zone)),
       max_segments_(max_segments),
-      max_receives_(max_receives) {
-  zone.AddUser();
-}
+      max_receives_(max_receives) {}
 
-SharedReceiveQueue::~SharedReceiveQueue() { zone_->DropUser(); }
+SharedReceiveQueue::~SharedReceiveQueue() = default;
 
 Error SharedReceiveQueue::Free() {
-  if (users_.load(std::memory_order_acquire) != 0) {
-    return InvalidState(StateDetail::kSharedReceivesInUse);
-  }
+  if (!uses_.End()) return InvalidState(StateDetail::kSharedReceivesInUse);
   return End();
 }
 

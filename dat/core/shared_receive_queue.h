@@ -2,13 +2,13 @@
 #ifndef VIADUCT_DAT_CORE_SHARED_RECEIVE_QUEUE_H_
 #define VIADUCT_DAT_CORE_SHARED_RECEIVE_QUEUE_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 
 #include "dat/core/error.h"
 #include "dat/core/object.h"
 #include "dat/core/protection_zone.h"
+#include "dat/core/use.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 
@@ -43,21 +43,19 @@ class SharedReceiveQueue final : public Object, private verbs::SharedReceiveSink
   // Posted, and not dequeued by the consumer.
   uint32_t Outstanding() const;
 
-  // Endpoints.
-  void AddUser() { users_.fetch_add(1, std::memory_order_relaxed); }
-  void DropUser() { users_.fetch_sub(1, std::memory_order_release); }
+  UseCount& uses() { return uses_; }  // by endpoints
 
  private:
-  SharedReceiveQueue(InterfaceAdapter& adapter, ProtectionZone& zone, uint32_t max_receives,
+  SharedReceiveQueue(InterfaceAdapter& adapter, Use<ProtectionZone> zone, uint32_t max_receives,
                      uint32_t max_segments);
   ~SharedReceiveQueue() override;
   Error End();  // kInvalidHandle unless this call is the one that ends it
   void OnLowWatermark(verbs::SharedReceiveQueue& queue) override;
 
   const Ref<InterfaceAdapter> adapter_;
-  const Ref<ProtectionZone> zone_;
+  const Use<ProtectionZone> zone_;
   const uint32_t max_segments_;
-  std::atomic<uint32_t> users_{0};
+  UseCount uses_;
   mutable verbs::Mutex lock_;
   uint32_t max_receives_ ABSL_GUARDED_BY(lock_);
   uint32_t low_watermark_ ABSL_GUARDED_BY(lock_) = 0;

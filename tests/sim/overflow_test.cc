@@ -13,7 +13,7 @@ class OverflowTest : public EngineTest {
  protected:
   OverflowTest()
       : errors_(a_->MakeDispatcher()), few_(a_->MakeDispatcher(kLength)), a(*a_), b(*b_) {
-    a_->adapter().SetAsyncDispatcher(errors_, /*own=*/false);
+    EXPECT_TRUE(a_->adapter().SetAsyncDispatcher(*errors_, /*own=*/false).ok());
     Endpoint::Parts parts = a.Parts();
     parts.receive = few_;
     EXPECT_TRUE(a->Modify(&parts, nullptr).ok());
