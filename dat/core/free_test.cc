@@ -171,6 +171,28 @@ TEST_F(UseOfTheFreedTest, ByAnAdapter) {
   EXPECT_EQ(adapter_->SetAsyncDispatcher(*FreedDispatcher(kAsyncStream), false), kNoDispatcher);
 }
 
+TEST_F(UseOfTheFreedTest, ByAWindow) {
+  char bytes[64];
+  Ref<MemoryRegion> region;
+  ASSERT_TRUE(
+      MemoryRegion::Create(*adapter_, *zone_, bytes, sizeof bytes, verbs::kLocalRead, &region)
+          .ok());
+  Ref<MemoryWindow> window;
+  ASSERT_TRUE(MemoryWindow::Create(*zone_, verbs::WindowScope::kDomain, &window).ok());
+  Endpoint::Parts parts;
+  parts.zone = zone_;
+  Ref<Endpoint> endpoint;
+  ASSERT_TRUE(Endpoint::Create(*adapter_, parts, EndpointAttributes(), &endpoint).ok());
+  EXPECT_TRUE(region->Free().ok());
+  MemoryWindow::Binding binding;
+  binding.region = region;
+  binding.address = reinterpret_cast<uint64_t>(bytes);
+  binding.length = sizeof bytes;
+  binding.access = verbs::kRemoteRead;
+  verbs::Key key;
+  EXPECT_EQ(window->Bind(*endpoint, binding, 1, 0, &key), InvalidHandle<MemoryRegion>());
+}
+
 TEST_F(UseOfTheFreedTest, ByMemory) {
   const Ref<ProtectionZone> zone = FreedZone();
   char bytes[64];

@@ -44,7 +44,7 @@ MemoryRegion::MemoryRegion(InterfaceAdapter& adapter, Use<ProtectionZone> zone, 
       base_(base),
       key_(region->key()),
       zone_(zone.ref()),
-      use_(std::move(zone)),
+      zone_use_(std::move(zone)),
       access_(access),
       region_(std::move(region)) {}
 
@@ -58,9 +58,7 @@ bool MemoryRegion::Holds(uint64_t address, uint64_t length) const {
 }
 
 Error MemoryRegion::Free() {
-  if (windows_.load(std::memory_order_acquire) != 0) {
-    return InvalidState(StateDetail::kRegionInUse);
-  }
+  if (!uses_.End()) return InvalidState(StateDetail::kRegionInUse);
   return End();
 }
 
@@ -72,7 +70,7 @@ Error MemoryRegion::End() {
   {
     MutexLock lock(&lock_);
     region_.reset();
-    use_.End();
+    zone_use_.End();
   }
   DropReference();
   return Ok();
@@ -85,7 +83,7 @@ Error MemoryRegion::Modify(ProtectionZone& zone, uint32_t access) {
   if (Error error = use.Begin(&zone); !error.ok()) return error;
   if (!region_->Modify(zone.domain(), Granted(access)).ok()) return OutOf(Resource::kRegion);
   zone_ = use.ref();
-  use_ = std::move(use);
+  zone_use_ = std::move(use);
   access_ = access;
   return Ok();
 }

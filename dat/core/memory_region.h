@@ -2,7 +2,6 @@
 #ifndef VIADUCT_DAT_CORE_MEMORY_REGION_H_
 #define VIADUCT_DAT_CORE_MEMORY_REGION_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -55,9 +54,7 @@ class MemoryRegion final : public Object {
   }
   const char* shared_name() const { return has_shared_name_ ? shared_name_ : nullptr; }
 
-  // Windows.
-  void AddWindow() { windows_.fetch_add(1, std::memory_order_relaxed); }
-  void DropWindow() { windows_.fetch_sub(1, std::memory_order_release); }
+  UseCount& uses() { return uses_; }  // by windows that are bound to it
 
  private:
   MemoryRegion(InterfaceAdapter& adapter, Use<ProtectionZone> zone, void* address, uint64_t length,
@@ -71,12 +68,12 @@ class MemoryRegion final : public Object {
   const uint64_t length_;
   const verbs::AddressBase base_;
   const verbs::Key key_;
-  std::atomic<uint32_t> windows_{0};
+  UseCount uses_;
   bool has_shared_name_ = false;
   char shared_name_[kSharedNameBytes] = {};
   mutable verbs::Mutex lock_;
   Ref<ProtectionZone> zone_ ABSL_GUARDED_BY(lock_);
-  Use<ProtectionZone> use_ ABSL_GUARDED_BY(lock_);  // of zone_, until it ends
+  Use<ProtectionZone> zone_use_ ABSL_GUARDED_BY(lock_);  // until it ends
   uint32_t access_ ABSL_GUARDED_BY(lock_);
   std::unique_ptr<verbs::MemoryRegion> region_ ABSL_GUARDED_BY(lock_);
 };

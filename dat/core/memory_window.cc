@@ -27,7 +27,7 @@ MemoryWindow::MemoryWindow(Use<ProtectionZone> zone, verbs::WindowScope scope,
     : Object(kType),
       zone_(zone.ref()),
       scope_(scope),
-      use_(std::move(zone)),
+      zone_use_(std::move(zone)),
       window_(std::move(window)) {}
 
 MemoryWindow::~MemoryWindow() = default;
@@ -42,16 +42,15 @@ Error MemoryWindow::End() {
   {
     MutexLock lock(&lock_);
     window_.reset();
-    Adopt(Binding());
-    use_.End();
+    Adopt(Binding(), {});
+    zone_use_.End();
   }
   DropReference();
   return Ok();
 }
 
-void MemoryWindow::Adopt(const Binding& binding) {
-  if (binding.region) binding.region->AddWindow();
-  if (binding_.region) binding_.region->DropWindow();
+void MemoryWindow::Adopt(const Binding& binding, Use<MemoryRegion> region) {
+  region_use_ = std::move(region);
   binding_ = binding;
 }
 
@@ -88,6 +87,10 @@ Error MemoryWindow::Bind(Endpoint& endpoint, const Binding& binding, uint64_t co
     request.access = binding.access;
     request.base = binding.base;
   }
+  Use<MemoryRegion> use;
+  if (Error error = use.Begin(binding.length != 0 ? binding.region.get() : nullptr); !error.ok()) {
+    return error;
+  }
   const bool connected = endpoint.state() == EndpointState::kConnected;
   *key = 0;
   if (Error error = endpoint.PostBind(request, handle(), key); !error.ok()) return error;
@@ -95,7 +98,11 @@ Error MemoryWindow::Bind(Endpoint& endpoint, const Binding& binding, uint64_t co
   Binding bound = binding;
   bound.key = *key;
   // Without a key it ended while it was posted.
-  Adopt(binding.length != 0 && *key != 0 ? bound : Binding());
+  if (binding.length != 0 && *key != 0) {
+    Adopt(bound, std::move(use));
+  } else {
+    Adopt(Binding(), {});
+  }
   return Ok();
 }
 

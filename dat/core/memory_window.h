@@ -55,14 +55,16 @@ class MemoryWindow final : public Object {
   ~MemoryWindow() override;
   Error End();  // kInvalidHandle unless this call is the one that ends it
   Error Check(const Endpoint& endpoint, const Binding& binding) const;
-  void Adopt(const Binding& binding) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // `region`: of its region.
+  void Adopt(const Binding& binding, Use<MemoryRegion> region) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   const Ref<ProtectionZone> zone_;
   const verbs::WindowScope scope_;
   mutable verbs::Mutex lock_;
-  Use<ProtectionZone> use_ ABSL_GUARDED_BY(lock_);  // of zone_, until it ends
+  Use<ProtectionZone> zone_use_ ABSL_GUARDED_BY(lock_);  // until it ends
   std::unique_ptr<verbs::MemoryWindow> window_ ABSL_GUARDED_BY(lock_);
   Binding binding_ ABSL_GUARDED_BY(lock_);
+  Use<MemoryRegion> region_use_ ABSL_GUARDED_BY(lock_);  // of binding_
 };
 
 }  // namespace viaduct::core
