@@ -198,7 +198,7 @@ DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
       return BadParameter(2);
     }
     if (param == nullptr) return BadParameter(3);
-    verbs::MutexLock lock(&endpoint->modify_lock());
+    verbs::MutexLock lock(&endpoint->adapter().modify_lock());
     core::Endpoint::Parts parts = endpoint->parts();
     DAT_RETURN taken = TakeParts(endpoint->adapter(), mask, *param, &parts);
     if (taken != DAT_SUCCESS) return taken;

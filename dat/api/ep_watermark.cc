@@ -44,7 +44,7 @@ DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wat
     uint32_t soft = 0, hard = 0;
     if (!TakeLimit(soft_high_watermark, &soft)) return BadParameter(2);
     if (!TakeLimit(hard_high_watermark, &hard)) return BadParameter(3);
-    verbs::MutexLock lock(&endpoint->modify_lock());
+    verbs::MutexLock lock(&endpoint->adapter().modify_lock());
     endpoint->SetWatermarks(soft, hard);
     // dat_ep_query shows it.
     AskedAttributes asked = AskedAttributes::Unpack(endpoint->face_word());

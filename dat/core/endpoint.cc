@@ -64,13 +64,22 @@ Endpoint::Replaced::~Replaced() {
   if (parts.request) parts.request->DropStream(modes.request);
 }
 
-Error Endpoint::Uses::Begin(const Parts& parts) {
-  Error error = receive.Begin(parts.receive.get());
+Error Endpoint::PartsInUse::Begin(const Parts& parts) {
+  completions = parts.completions;
+  observer = parts.observer;
+  observers_owner = parts.observers_owner;
+  subject = parts.subject;
+  Error error = zone.Begin(parts.zone.get());
+  if (error.ok()) error = receive.Begin(parts.receive.get());
   if (error.ok()) error = request.Begin(parts.request.get());
   if (error.ok()) error = connect.Begin(parts.connect.get());
-  if (error.ok()) error = zone.Begin(parts.zone.get());
   if (error.ok()) error = shared_receives.Begin(parts.shared_receives.get());
   return error;
+}
+
+Endpoint::Parts Endpoint::PartsInUse::Shown() const {
+  return {zone.ref(),  receive.ref(), request.ref(),   connect.ref(), shared_receives.ref(),
+          completions, observer,      observers_owner, subject};
 }
 
 void Endpoint::Replaced::FlushPosted() {
@@ -85,25 +94,23 @@ void Endpoint::Replaced::FlushPosted() {
 void Endpoint::GiveUpParts(Replaced* last) {
   post_pair_.store(nullptr, std::memory_order_release);
   last->pair = std::move(pair_);
-  last->parts = std::exchange(parts_, Parts());
-  last->uses = std::move(uses_);
+  last->parts = std::exchange(parts_, PartsInUse());
   last->modes = modes_;
 }
 
-// The end of `replaced` ends the uses of what it had.
+// The end of `replaced` ends the use of what it had.
 Error Endpoint::AdoptParts(const Parts& parts, const EndpointAttributes& attributes,
                            Replaced* replaced) {
   const bool same_queues =
       parts.receive.get() == parts_.receive.get() && parts.request.get() == parts_.request.get();
   const bool refits = parts.zone && pair_ != nullptr && same_queues;
-  Uses uses;
-  if (Error error = uses.Begin(parts); !error.ok()) return error;
+  PartsInUse in_use;
+  if (Error error = in_use.Begin(parts); !error.ok()) return error;
   // This may throw; what follows does not, but for the watch, which comes last.
   const Error error =
       refits ? RefitPair(parts, attributes) : ReplacePair(parts, attributes, &replaced->pair);
   if (!error.ok()) return error;
-  replaced->parts = std::exchange(parts_, parts);
-  replaced->uses = std::exchange(uses_, std::move(uses));
+  replaced->parts = std::exchange(parts_, std::move(in_use));
   replaced->modes = std::exchange(modes_, {attributes.receive_mode, attributes.request_mode});
   attributes_ = attributes;
   most_sends_.store(std::max(most_sends_.load(std::memory_order_relaxed), attributes.max_sends),
@@ -207,7 +214,7 @@ Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes)
     EndpointInput input = zone ? EndpointInput::kModifyZone : EndpointInput::kModifyAttributes;
     Error error = Check(input);
     if (!error.ok()) return error;
-    error = AdoptParts(parts != nullptr ? *parts : Parts(parts_),
+    error = AdoptParts(parts != nullptr ? *parts : parts_.Shown(),
                        attributes != nullptr ? *attributes : EndpointAttributes(attributes_),
                        &replaced);
     if (!error.ok()) return error;
@@ -220,7 +227,7 @@ Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes)
 
 Endpoint::Parts Endpoint::parts() const {
   MutexLock lock(&lock_);
-  return parts_;
+  return parts_.Shown();
 }
 
 EndpointAttributes Endpoint::attributes() const {

@@ -163,9 +163,6 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Error Reset();  // Disconnected -> Unconnected; no-op in Unconnected
   // kInvalidHandle once it was freed.
   Error Modify(const Parts* parts, const EndpointAttributes* attributes);
-  // For who changes some of what the endpoint has: held from where the rest is read until Modify
-  // has returned. So of two changes at once neither undoes the other. Before every other lock.
-  verbs::Mutex& modify_lock() { return modify_lock_; }
   // receive_watch.h: for ReceivesHeld, from now on. Above `soft` kAsyncHighWatermark is posted,
   // once; above `hard` (null: stays) the connection breaks. ReceiveWatch::kNoLimit: none.
   void SetWatermarks(uint32_t soft, std::optional<uint32_t> hard);
@@ -275,22 +272,26 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
     CompletionMode receive = CompletionMode::kDefault;
     CompletionMode request = CompletionMode::kDefault;
   };
-  // That its parts are used, which keeps their consumer from freeing them.
-  struct Uses {
+  // Parts in use, which their consumer cannot free.
+  struct PartsInUse {
+    Use<ProtectionZone> zone;
     Use<EventDispatcher> receive;
     Use<EventDispatcher> request;
     Use<EventDispatcher> connect;
-    Use<ProtectionZone> zone;
     Use<SharedReceiveQueue> shared_receives;
+    CompletionObserver* completions = nullptr;
+    EndpointObserver* observer = nullptr;
+    Ref<Object> observers_owner;
+    Handle subject = nullptr;
     // Of a new one. kInvalidHandle: one of them has ended.
     Error Begin(const Parts& parts);
+    Parts Shown() const;
   };
   // What others have taken the place of. Its end waits for posts and for calls of the device under
   // way, which may want lock_: it comes when that is free. Until then the parts are in use, so that
   // nobody frees what the pair refers to.
   struct Replaced {
-    Parts parts;
-    Uses uses;
+    PartsInUse parts;
     Modes modes;
     std::unique_ptr<verbs::QueuePair> pair;
     Replaced() = default;
@@ -330,10 +331,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   std::atomic<DiscardQueue*> post_discard_{nullptr};  // likewise, of discard_
   std::atomic<uint32_t> max_message_bytes_{0};  // of attributes_, or the device's: the data path's
   std::atomic<uint32_t> most_sends_{0};         // max_sends ever: the device's queues do not shrink
-  verbs::Mutex modify_lock_;
   mutable verbs::Mutex lock_;
-  Parts parts_ ABSL_GUARDED_BY(lock_);
-  Uses uses_ ABSL_GUARDED_BY(lock_);    // of parts_
+  PartsInUse parts_ ABSL_GUARDED_BY(lock_);
   Modes modes_ ABSL_GUARDED_BY(lock_);  // what parts_ were counted with
   EndpointAttributes attributes_ ABSL_GUARDED_BY(lock_);
   EndpointProfile profile_ ABSL_GUARDED_BY(lock_);

@@ -47,6 +47,10 @@ class InterfaceAdapter final : public Object {
   ConnectionManager& connections() const { return *manager_; }
   verbs::Executor& executor() const { return context_->executor(); }
   verbs::Deadline DeadlineAfter(verbs::Nanos duration) const;
+  // For who changes some of what an endpoint of it has: held from where the rest is read until
+  // Endpoint::Modify has returned. So of two changes at once neither undoes the other. Before every
+  // other lock.
+  verbs::Mutex& modify_lock() { return modify_lock_; }
 
   // The asynchronous-event dispatcher, made at open by the DAT face; null for VIPL.
   // kInvalidHandle: it has ended.
@@ -100,6 +104,7 @@ class InterfaceAdapter final : public Object {
 
   const std::shared_ptr<ConnectionManager> manager_;
   verbs::Context* const context_;  // the manager's
+  verbs::Mutex modify_lock_;
   mutable verbs::Mutex lock_;
   bool closed_ ABSL_GUARDED_BY(lock_) = false;
   bool own_async_ ABSL_GUARDED_BY(lock_) = false;

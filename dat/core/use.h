@@ -71,6 +71,7 @@ class Use {
   }
   const Ref<T>& ref() const { return object_; }
   T* get() const { return object_.get(); }
+  explicit operator bool() const { return static_cast<bool>(object_); }
   T* operator->() const { return object_.get(); }
   T& operator*() const { return *object_; }
 
