@@ -42,13 +42,6 @@ inline bool IsShortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-// Does this errno of an accept say that nobody has come, or nobody who is still there? With any
-// other, a shortage or a filter of system calls that refuses, the listening socket stays readable:
-// it is looked at again later.
-inline bool IsNobody(int error) {
-  return error == EAGAIN || error == EINTR || error == ECONNABORTED;
-}
-
 // Old programs use select(), whose sets end at 1024, and expect small numbers for their own files.
 constexpr int kHighFd = 1024;
 

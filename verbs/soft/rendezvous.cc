@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "verbs/base/accept.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "verbs/base/accept.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/soft/iwarp/linger.h"
@@ -22,7 +23,6 @@ namespace viaduct::verbs::iwarp {
 namespace {
 
 constexpr Nanos kRejectLinger = kNanosPerSecond;
-constexpr Nanos kAcceptPause = 100 * kNanosPerMilli;
 constexpr int kAcceptsPerTurn = 64;
 constexpr int kFreePortAttempts = 16;
 

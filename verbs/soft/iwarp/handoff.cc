@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "verbs/base/accept.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/soft/fd_datagram.h"
@@ -27,7 +28,6 @@ constexpr std::array<uint8_t, 4> kMagic = {'V', 'U', 'H', '1'};
 constexpr size_t kMaxNote = 64;
 constexpr uint8_t kTaken = 1;
 constexpr uint8_t kNotTaken = 0;
-constexpr Nanos kAcceptPause = 100'000'000;
 constexpr Nanos kVisitTime = 5'000'000'000;
 constexpr size_t kMaxVisitors = 64;
 constexpr size_t kMaxBytes = kMpaMaxFrameSize;

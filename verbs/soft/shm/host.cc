@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "verbs/base/accept.h"
 #include "verbs/base/epoch.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
@@ -19,7 +20,6 @@ namespace viaduct::verbs::shm {
 namespace {
 
 constexpr Nanos kHelloTimeout = 5'000'000'000;
-constexpr Nanos kAcceptPause = 100'000'000;  // where nobody can be accepted
 constexpr size_t kMaxHandshakes = 256;
 constexpr int kAcceptsPerTurn = 16;
 constexpr int kPortTries = 256;
