@@ -315,14 +315,14 @@ bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& comp
   record.opcode = Opcode::kReceive;
   record.parts = 1;
   queue->Publish();
-  record.status = CompletionStatus(completion.status);
-  if (record.status == Status::kSuccess && queue->Has(WorkQueue::kOver)) {
-    record.status = Status::kFlushed;
-  } else if (record.status == Status::kSuccess) {
+  Status status = CompletionStatus(completion.status);
+  if (status == Status::kSuccess && queue->Has(WorkQueue::kOver)) status = Status::kFlushed;
+  if (status == Status::kSuccess) {
     Receive(record, completion);
-  } else if (record.status != Status::kFlushed) {
+  } else if (status != Status::kFlushed) {
     queue->Set(WorkQueue::kOver);
   }
+  record.status = status;
   record.parts = 0;
   Finish(kReceives, *queue, record);
   return true;
