@@ -3,7 +3,6 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -15,12 +14,12 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/dat/side.h"
 #include "tests/conformance/harness/harness.h"
+#include "verbs/base/call_filter.h"
 
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
@@ -29,24 +28,10 @@
 namespace viaduct::tests {
 namespace {
 
-void Install(std::vector<sock_filter> filter) {
-  const sock_fprog program = {static_cast<unsigned short>(filter.size()), filter.data()};
-  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-}
-
 // From now on these calls answer with that error in this process: a kernel says ENOSYS, many
 // filters of containers EPERM.
 void Forbid(const std::vector<long>& calls, int error) {
-  std::vector<sock_filter> filter = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-  };
-  for (long call : calls) {
-    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
-    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<uint32_t>(error)));
-  }
-  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  Install(std::move(filter));
+  ASSERT_TRUE(verbs::ForbidCalls(calls, error));
   for (long call : calls) {
     ASSERT_EQ(syscall(call, 0, 0, 0, 0, 0, 0), -1);
     ASSERT_EQ(errno, error);
@@ -55,14 +40,14 @@ void Forbid(const std::vector<long>& calls, int error) {
 
 // A filter such as systemd's RestrictAddressFamilies=AF_INET makes.
 void ForbidUnixSockets() {
-  Install({
+  ASSERT_TRUE(verbs::InstallCallFilter({
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  });
+  }));
   ASSERT_EQ(socket(AF_UNIX, SOCK_STREAM, 0), -1);
 }
 

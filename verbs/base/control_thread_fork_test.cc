@@ -1,28 +1,24 @@
 // What a forked child and an exiting process meet. Processes, no threads of the test: TSan does
 // not follow them.
 #include <dirent.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
+#include "verbs/base/call_filter.h"
 #include "verbs/base/control_thread.h"
 
 namespace viaduct::verbs {
@@ -55,24 +51,10 @@ int CountDescriptorsOfKind(const char* kind) {
   return count;
 }
 
-// From now on this process has as many threads as it may. False: the kernel has no such filters.
-bool ForbidThreads() {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program = {std::size(filter), filter};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 // The first: a process that has a loop needs no thread.
 TEST(ControlThreadStart, SaysInWordsWhatIsMissing) {
   EXPECT_EQ(InChild([] {
-              if (!ForbidThreads()) return 1;
+              if (!ForbidCalls({SYS_clone, SYS_clone3}, EAGAIN)) return 1;
               const absl::Status status = ControlThread::Get().status();
               if (!absl::IsResourceExhausted(status)) return 2;
               const char* const words = "pthread_create: Resource temporarily unavailable";
