@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -25,6 +26,7 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr Nanos kTickPeriod = kNanosPerMilli;
+constexpr Nanos kLateTickPeriod = 16 * kTickPeriod;
 constexpr Nanos kLongestExit = kNanosPerSecond;   // of a loop that cannot run; else microseconds
 constexpr Nanos kPatientExit = kLongestExit / 4;  // if it has not begun, it is done without
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
@@ -61,8 +63,9 @@ int EpollWait(int epoll, epoll_event* events, int capacity, Nanos duration) {
 
 // Shared between the ticker and a call in progress.
 struct ControlThread::Tick {
-  std::function<bool()> function;
-  std::atomic<bool> wanted{false};
+  std::function<NextTick()> function;
+  std::atomic<NextTick> wanted{NextTick::kNever};
+  Nanos late_due = 0;  // loop only: while it is wanted late
 };
 
 // On the heap until it has run.
@@ -90,14 +93,14 @@ class ControlThread::AwaitedTask final : public PreparedTask {
 
 class ControlThread::LoopTicker final : public Ticker {
  public:
-  LoopTicker(ControlThread* loop, std::function<bool()> function)
+  LoopTicker(ControlThread* loop, std::function<NextTick()> function)
       : loop_(loop), tick_(std::make_shared<Tick>()) {
     tick_->function = std::move(function);
     MutexLock lock(&loop_->mutex_);
     loop_->ticks_.push_back(tick_);
   }
   ~LoopTicker() override {
-    tick_->wanted.store(false, std::memory_order_relaxed);
+    tick_->wanted.store(NextTick::kNever, std::memory_order_relaxed);
     {
       MutexLock lock(&loop_->mutex_);
       loop_->ticks_.erase(std::find(loop_->ticks_.begin(), loop_->ticks_.end(), tick_));
@@ -109,9 +112,9 @@ class ControlThread::LoopTicker final : public Ticker {
     // Pairs with the exchange in RunTicks: either that call sees what the caller stored, or this
     // load sees that it has begun.
     FullFence();
-    if (tick_->wanted.load(std::memory_order_relaxed)) return;
+    if (tick_->wanted.load(std::memory_order_relaxed) == NextTick::kSoon) return;
     // Pairs with Sleep, which stores and loads the other way round. Both in sequential consistency.
-    tick_->wanted.store(true);
+    tick_->wanted.store(NextTick::kSoon);
     if (loop_->ticks_asleep_.load() && loop_->ticks_asleep_.exchange(false)) loop_->Wake();
   }
 
@@ -247,25 +250,34 @@ void ControlThread::RunTimers() {
 }
 
 void ControlThread::RunTicks() {
-  if (ticks_asleep_.load(std::memory_order_relaxed)) return;
+  const bool any_soon = !ticks_asleep_.load(std::memory_order_relaxed);
+  if (!any_soon && first_late_tick_ == kNever) return;
   const Nanos now = Now();
-  if (now < next_tick_) return;
-  next_tick_ = now + kTickPeriod;
-  std::vector<std::shared_ptr<Tick>> wanted;
+  const bool soon = any_soon && now >= next_tick_;
+  if (!soon && now < first_late_tick_) return;
+  if (soon) next_tick_ = now + kTickPeriod;
+  const auto due = [soon, now](const Tick& tick) {
+    const NextTick wanted = tick.wanted.load(std::memory_order_relaxed);
+    return wanted == NextTick::kLate ? now >= tick.late_due : wanted == NextTick::kSoon && soon;
+  };
+  std::vector<std::shared_ptr<Tick>> ticks;
   {
     MutexLock lock(&mutex_);
-    for (const std::shared_ptr<Tick>& tick : ticks_) {
-      if (tick->wanted.load(std::memory_order_relaxed)) wanted.push_back(tick);
-    }
+    std::copy_if(ticks_.begin(), ticks_.end(), std::back_inserter(ticks),
+                 [&due](const std::shared_ptr<Tick>& tick) { return due(*tick); });
   }
-  for (const std::shared_ptr<Tick>& tick : wanted) {
+  for (const std::shared_ptr<Tick>& tick : ticks) {
     {
       MutexLock lock(&mutex_);
       if (std::find(ticks_.begin(), ticks_.end(), tick) == ticks_.end()) continue;
       running_ = tick.get();
     }
-    tick->wanted.exchange(false);  // a full fence; see LoopTicker::Start
-    if (tick->function()) tick->wanted.store(true, std::memory_order_relaxed);
+    tick->wanted.exchange(NextTick::kNever);  // a full fence; see LoopTicker::Start
+    const NextTick next = tick->function();
+    tick->late_due = now + kLateTickPeriod;
+    // Whoever has called Start meanwhile wants it soon.
+    NextTick never = NextTick::kNever;
+    tick->wanted.compare_exchange_strong(never, next, std::memory_order_relaxed);
     SetRunning(nullptr);
   }
 }
@@ -290,11 +302,13 @@ int ControlThread::Sleep(epoll_event* events, int capacity) {
   {
     MutexLock lock(&mutex_);
     if (!timers_.empty()) due = timers_.begin()->first.first;
-    if (!AnyTickWanted()) ticks_asleep_.store(true);  // see LoopTicker::Start
-    if (AnyTickWanted()) {
+    if (!AnyTickWantedSoon()) ticks_asleep_.store(true);  // see LoopTicker::Start
+    if (AnyTickWantedSoon()) {
       ticks_asleep_.store(false, std::memory_order_relaxed);
       due = std::min(due, next_tick_);
     }
+    first_late_tick_ = FirstLateTick();
+    due = std::min(due, first_late_tick_);
     if (!tasks_.empty() || drain_due_) due = 0;
     asleep_ = true;
   }
@@ -318,9 +332,20 @@ void ControlThread::Wake() {
   errno = saved;
 }
 
-bool ControlThread::AnyTickWanted() const {
-  return std::any_of(ticks_.begin(), ticks_.end(),
-                     [](const std::shared_ptr<Tick>& tick) { return tick->wanted.load(); });
+bool ControlThread::AnyTickWantedSoon() const {
+  return std::any_of(ticks_.begin(), ticks_.end(), [](const std::shared_ptr<Tick>& tick) {
+    return tick->wanted.load() == NextTick::kSoon;
+  });
+}
+
+Nanos ControlThread::FirstLateTick() const {
+  Nanos first = kNever;
+  for (const std::shared_ptr<Tick>& tick : ticks_) {
+    if (tick->wanted.load(std::memory_order_relaxed) == NextTick::kLate) {
+      first = std::min(first, tick->late_due);
+    }
+  }
+  return first;
 }
 
 void ControlThread::SetRunning(const void* object) {
@@ -474,7 +499,7 @@ void ControlThread::Unwatch(int fd) {
   WaitUntilNotRunning(watched.get());
 }
 
-std::unique_ptr<Ticker> ControlThread::NewTicker(std::function<bool()> tick) {
+std::unique_ptr<Ticker> ControlThread::NewTicker(std::function<NextTick()> tick) {
   return std::make_unique<LoopTicker>(this, std::move(tick));
 }
 

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -62,7 +63,7 @@ class ControlThread final : public EventLoop {
   absl::Status Watch(int fd, uint32_t events, FdHandler handler) override;
   void SetEvents(int fd, uint32_t events) override;
   void Unwatch(int fd) override;
-  std::unique_ptr<Ticker> NewTicker(std::function<bool()> tick) override;
+  std::unique_ptr<Ticker> NewTicker(std::function<NextTick()> tick) override;
   void OnForkChild(std::function<void()> hook) override;
   void OnExit(std::function<void()> hook) override;
 
@@ -104,7 +105,8 @@ class ControlThread final : public EventLoop {
   int Sleep(epoll_event* events, int capacity);
   // Ends a sleep. Any thread.
   void Wake();
-  bool AnyTickWanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AnyTickWantedSoon() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Nanos FirstLateTick() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetRunning(const void* object);
   // Off the loop: returns when the function of `object`, unlinked before, is not running.
   void WaitUntilNotRunning(const void* object);
@@ -130,13 +132,15 @@ class ControlThread final : public EventLoop {
   // The Watched or Tick whose function runs now.
   const void* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::atomic<bool> asleep_{false};  // written under mutex_
-  // Asleep without a tick to come: Ticker::Start has to wake the loop.
+  // Asleep without a tick to come soon: Ticker::Start has to wake the loop.
   std::atomic<bool> ticks_asleep_{false};
   std::atomic<bool> alive_{false};
   enum Leaving : uint32_t { kStays, kLeaves, kRunsHooks, kHasLeft };
   std::atomic<uint32_t> leaving_{kStays};
   std::atomic<pthread_t> thread_{0};
-  Nanos next_tick_ = 0;  // loop only
+  // Loop only: when those are due that are wanted soon, and the first of the late ones.
+  Nanos next_tick_ = 0;
+  Nanos first_late_tick_ = std::numeric_limits<Nanos>::max();
   Fd epoll_;
   Fd wake_;  // eventfd
 };

@@ -312,9 +312,9 @@ TEST_F(ControlThreadTest, ATickerRunsWhileItWantsTo) {
   Signal third;
   std::unique_ptr<Ticker> ticker = loop_.NewTicker([&] {
     EXPECT_TRUE(loop_.OnExecutor());
-    if (++calls % 3 != 0) return true;
+    if (++calls % 3 != 0) return NextTick::kSoon;
     third.Give();
-    return false;
+    return NextTick::kNever;
   });
   loop_.Drain();
   EXPECT_EQ(calls, 0) << "not started";
@@ -328,6 +328,63 @@ TEST_F(ControlThreadTest, ATickerRunsWhileItWantsTo) {
   }
 }
 
+TEST_F(ControlThreadTest, ALateTickIsAPeriodOfItsOwnAway) {
+  int calls = 0;
+  Signal second;
+  std::unique_ptr<Ticker> ticker = loop_.NewTicker([&] {
+    if (++calls == 1) return NextTick::kLate;
+    second.Give();
+    return NextTick::kNever;
+  });
+  const Nanos start = loop_.Now();
+  ticker->Start();
+  ASSERT_TRUE(second.Taken(loop_));
+  EXPECT_GE(loop_.Now() - start, 16 * kMillisecond);
+  loop_.Drain();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(ControlThreadTest, LateTicksAreNotHurriedByOthers) {
+  int late_calls = 0;
+  std::unique_ptr<Ticker> late = loop_.NewTicker([&] {
+    ++late_calls;
+    return NextTick::kLate;
+  });
+  int calls = 0;
+  Signal hundredth;
+  std::unique_ptr<Ticker> soon = loop_.NewTicker([&] {
+    if (++calls != 100) return NextTick::kSoon;
+    hundredth.Give();
+    return NextTick::kNever;
+  });
+  const Nanos start = loop_.Now();
+  late->Start();
+  soon->Start();
+  ASSERT_TRUE(hundredth.Taken(loop_));
+  late.reset();
+  EXPECT_LE(late_calls, 1 + (loop_.Now() - start) / (16 * kMillisecond));
+}
+
+TEST_F(ControlThreadTest, StartBringsALateTickForward) {
+  int late_calls = 0;
+  std::unique_ptr<Ticker> late = loop_.NewTicker([&] {
+    ++late_calls;
+    return NextTick::kLate;
+  });
+  int calls = 0;
+  Signal hundredth;
+  // Those that are due together are called in the order in which they were made.
+  std::unique_ptr<Ticker> soon = loop_.NewTicker([&] {
+    EXPECT_EQ(late_calls, calls);
+    late->Start();
+    if (++calls != 100) return NextTick::kSoon;
+    hundredth.Give();
+    return NextTick::kNever;
+  });
+  soon->Start();
+  ASSERT_TRUE(hundredth.Taken(loop_));
+}
+
 TEST_F(ControlThreadTest, StartIsNeverLost) {
   std::atomic<int> asked{0};
   std::atomic<int> seen{0};
@@ -335,7 +392,7 @@ TEST_F(ControlThreadTest, StartIsNeverLost) {
   std::unique_ptr<Ticker> ticker = loop_.NewTicker([&] {
     seen.store(asked.load(std::memory_order_relaxed), std::memory_order_relaxed);
     parker.Unpark();
-    return false;
+    return NextTick::kNever;
   });
   for (int i = 1; i <= 200; ++i) {
     asked.store(i, std::memory_order_relaxed);
@@ -352,7 +409,7 @@ TEST_F(ControlThreadTest, ATickerMayEndItself) {
   ticker = loop_.NewTicker([&] {
     ticker.reset();
     done.Give();
-    return true;
+    return NextTick::kSoon;
   });
   // On the loop: a Start that another thread is still in would meet the end.
   loop_.Post([&] { ticker->Start(); });
@@ -366,7 +423,7 @@ TEST_F(ControlThreadTest, DestroyingATickerWaitsForItsCall) {
     entered.Give();
     for (int i = 0; i < 100; ++i) std::this_thread::yield();
     left.store(true);
-    return true;
+    return NextTick::kSoon;
   });
   ticker->Start();
   ASSERT_TRUE(entered.Taken(loop_));

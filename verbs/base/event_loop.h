@@ -15,14 +15,21 @@
 
 namespace viaduct::verbs {
 
-// A function called about every millisecond while it wants to be. Made by EventLoop::NewTicker.
+// When a ticker's function wants to be called again.
+enum class NextTick : uint8_t {
+  kNever,
+  kSoon,  // in about a millisecond
+  kLate,  // in about sixteen
+};
+
+// A function called again and again while it wants to be. Made by EventLoop::NewTicker.
 // Destruction off the loop waits for a call in progress; inside the function itself it is legal.
 class Ticker {
  public:
   virtual ~Ticker() = default;
-  // Calls come from now on, about a millisecond apart, until one returns false. What the caller
-  // stored in an atomic before Start is seen by a call that comes after it. Any thread; while the
-  // ticker runs already this is a fence and a load, else a wake-up of the loop.
+  // A call comes in about a millisecond, and others until one returns kNever. What the caller
+  // stored in an atomic before Start is seen by a call that comes after it. Any thread; while a
+  // call is to come so soon already this is a fence and a load, else a wake-up of the loop.
   virtual void Start() = 0;
 };
 
@@ -44,8 +51,8 @@ class EventLoop : public Executor {
   // The handler itself may unwatch its descriptor. No effect if `fd` is not watched.
   virtual void Unwatch(int fd) = 0;
 
-  // `tick` returns whether it wants the next call. Not started.
-  virtual std::unique_ptr<Ticker> NewTicker(std::function<bool()> tick) = 0;
+  // Not started.
+  virtual std::unique_ptr<Ticker> NewTicker(std::function<NextTick()> tick) = 0;
 
   // Runs `hook` in every child that this process forks, when the loop there is already dead: to
   // close descriptors and mark objects. The hook takes no lock. For ever: one per subsystem.

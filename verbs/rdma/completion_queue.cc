@@ -250,7 +250,7 @@ FutexResult CompletionCore::Sleep(uint32_t news, Deadline deadline) {
     channel_.Leave();
     if (waiters_.load(std::memory_order_relaxed) > 1) WakeSleepers();
     if (always_.load(std::memory_order_relaxed)) {
-      tend_errand_.Post(device_.loop(), shared_from_this());
+      TendSoon();
     } else {
       ticker_->Start();
     }
@@ -276,8 +276,10 @@ void CompletionCore::Wake() {
 
 void CompletionCore::Notify() {
   WakeWaiters();
-  tend_errand_.Post(device_.loop(), shared_from_this());
+  TendSoon();
 }
+
+void CompletionCore::TendSoon() { tend_errand_.Post(device_.loop(), shared_from_this()); }
 
 void CompletionCore::OnCqEvent() {
   WakeWaiters();
@@ -291,14 +293,15 @@ void CompletionCore::OnCqEvent() {
   }
 }
 
-bool CompletionCore::Tick() {
+NextTick CompletionCore::Tick() {
   const uint64_t polls = polls_.load(std::memory_order_relaxed);
   if (polls != polls_seen_) {
     polls_seen_ = polls;
-    return true;
+    MutexLock guard(&sink_mutex_);
+    return sink_ != nullptr ? NextTick::kSoon : NextTick::kLate;
   }
   if (!channel_.occupied()) Tend();  // who sleeps there has armed the device
-  return false;
+  return NextTick::kNever;
 }
 
 void CompletionCore::Tend() {

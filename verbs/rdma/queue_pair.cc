@@ -620,11 +620,14 @@ void RdmaQueuePair::Disconnect(DisconnectMode mode) {
       DropConnection(State::kError);
     } else if (state_ == State::kConnected) {
       state_ = State::kClosing;
-      SpinLockHolder guard(&send_lock_);
-      sending_ = nullptr;
-      SetPlainOpcodes();
-      PassLockHolder queue_guard(&core(kSends).lock);
-      connection_->AwaitDrain(sends_);
+      {
+        SpinLockHolder guard(&send_lock_);
+        sending_ = nullptr;
+        SetPlainOpcodes();
+        PassLockHolder queue_guard(&core(kSends).lock);
+        connection_->AwaitDrain(sends_);
+      }
+      core(kSends).TendSoon();  // nobody may poll any more
     }
   }
 }

@@ -108,7 +108,7 @@ class Host {
   void StartHandshake(ChannelFd socket, pid_t pid, uint16_t port);
   void OnHello(int socket);
   void AnswerAsk(const Handshake& handshake, const Message& ask);
-  bool Tick();
+  NextTick Tick();
   // Of a thread that has slept, or was cancelled asleep.
   void EndSleep();
   // These say whether marks are there already.

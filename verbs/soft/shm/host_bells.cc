@@ -91,22 +91,22 @@ void Host::OnRing() {
   Collect();
 }
 
-bool Host::Tick() {
+NextTick Host::Tick() {
   Collect();
   const uint32_t collected = collected_.load(std::memory_order_relaxed);
   if (collected != collected_at_tick_) {
     collected_at_tick_ = collected;
     quiet_ticks_ = 0;
-    return true;
+    return NextTick::kSoon;
   }
-  if (++quiet_ticks_ < kQuietTicks) return true;
+  if (++quiet_ticks_ < kQuietTicks) return NextTick::kSoon;
   bool marks = false;
   {
     EpochGuard guard;
     SpinLockHolder holder(&bell_lock_);
     ticking_ = marks = Arm();
   }
-  return marks;
+  return marks ? NextTick::kSoon : NextTick::kNever;
 }
 
 void Host::Expect() {
