@@ -553,8 +553,8 @@ Error EventDispatcher::Free() {
 Handle EventDispatcher::TakeUntoldRequest() {
   PassLockHolder lock(&queue_->lock());
   Handle request = nullptr;
-  events_.RemoveIf([&](const Event& event) {
-    if (request != nullptr || event.type != EventType::kConnectionRequest) return false;
+  events_.RemoveFirst([&](const Event& event) {
+    if (event.type != EventType::kConnectionRequest) return false;
     request = event.subject;
     return true;
   });
