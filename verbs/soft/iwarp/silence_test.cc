@@ -1,5 +1,7 @@
 // A network that goes away, in a network namespace of the test's own.
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "verbs/soft/iwarp/testing_device.h"
@@ -17,7 +19,11 @@ class IwarpSilenceTest : public testing::Test {
   void SetUp() override {
     if (!own_network_) GTEST_SKIP() << "no network namespace of its own";
     ASSERT_TRUE(SetLoopback(true));
-    const TestEnd::Options options{.silence = kSilence};
+    Connect(kSilence);
+  }
+
+  void Connect(Nanos silence) {
+    const TestEnd::Options options{.silence = silence};
     a_ = std::make_unique<TestEnd>(options);
     b_ = std::make_unique<TestEnd>(options);
     ConnectEnds(*a_, *b_);
@@ -45,6 +51,25 @@ TEST_F(IwarpSilenceTest, NothingUnderWay) {
   ASSERT_TRUE(SetLoopback(false));
   EXPECT_EQ(a_->sink.Next().cause, DisconnectCause::kBroken);
   EXPECT_EQ(b_->sink.Next().cause, DisconnectCause::kBroken);
+}
+
+// A network that was away for less than half of the time has done no harm to an idle connection,
+// whichever of its questions that has swallowed.
+TEST_F(IwarpSilenceTest, ShortSilenceWithNothingUnderWay) {
+  Connect(6 * kNanosPerSecond);
+  for (int i = 0; i < 2; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(i == 0 ? 2800 : 1300));
+    ASSERT_TRUE(SetLoopback(false));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    ASSERT_TRUE(SetLoopback(true));
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  EXPECT_TRUE(a_->sink.Empty());
+  EXPECT_TRUE(b_->sink.Empty());
+  b_->Receive(2, 0, 100);
+  a_->Send(1, 0, 100, kConfirm);
+  EXPECT_EQ(a_->NextSend().status, Status::kSuccess);
+  EXPECT_EQ(b_->NextReceive().status, Status::kSuccess);
 }
 
 // A network that comes back in time has done no harm.

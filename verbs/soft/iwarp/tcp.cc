@@ -96,13 +96,15 @@ SocketName PeerEnd(int fd) {
 
 void SetConnectionOptions(int fd, Nanos silence) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  // The first probe after half of the time, at most three in the other half.
+  // Who has said nothing for a third of the time is asked, and again and again in the rest of it:
+  // one answer is enough, so that a network may lose some of them, or be away for a while. The sum
+  // stays below the time, since timers of the kernel are late by up to an eighth.
   const int seconds = static_cast<int>(std::clamp<Nanos>(silence / kNanosPerSecond, 2, 7200));
-  const int idle = seconds / 2;
-  const int interval = std::max(1, seconds / 6);
+  const int idle = std::max(1, seconds / 3);
+  const int interval = std::max(1, seconds / 10);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, std::min(3, (seconds - idle) / interval));
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, std::min(6, (seconds - idle) / interval));
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
