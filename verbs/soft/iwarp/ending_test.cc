@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <deque>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -78,6 +80,73 @@ TEST(EndingTest, WhoBreaksARuleAndStaysHoldsNoDescriptor) {
   }
   // Of the last one the end may be still to come.
   EXPECT_LE(OpenDescriptors() - before - peers.size(), kMostEndings + 1);
+}
+
+// A socket waits for as long as the peer takes something. Closed, it would answer the peer's next
+// word with a reset, and what is under way would be lost with it.
+class SlowPeer : public LinkTest {
+ protected:
+  static constexpr uint32_t kMessage = 64 * 1024;
+  static constexpr size_t kLittle = 4 * 1024;
+
+  // A peer that will take little, and so many sends toward it.
+  TestPeer Begin(size_t messages) {
+    options_.silence = kNanosPerSecond;
+    TestPeer peer = Accepted(options_);
+    peer.KeepLittle();
+    for (uint64_t i = 0; i < messages; ++i) end_->Send(i, 0, kMessage);
+    return peer;
+  }
+
+  // The peer takes its time, and then says something before it takes the rest. How much it got.
+  size_t TakeSlowly(TestPeer& peer) {
+    size_t taken = 0;
+    const Deadline silence = Deadline::After(end_->loop, 5 * options_.silence / 2);
+    while (!silence.Passed(end_->loop)) {
+      taken += peer.Discard(kLittle);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    peer.SendHex("0000");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const TestPeer::End end = peer.ReceiveEnd();
+    EXPECT_FALSE(end.reset);
+    EXPECT_GT(end.hex.size() / 2, size_t{kMessage}) << "all had been taken before";
+    return taken + end.hex.size() / 2;
+  }
+
+  TestEnd::Options options_;
+};
+
+// TCP has all.
+TEST_F(SlowPeer, GetsAllThatIsComplete) {
+  constexpr size_t kMessages = 16;
+  TestPeer peer = Begin(kMessages);
+  end_->pair->Disconnect(DisconnectMode::kGraceful);
+  size_t taken = 0;
+  while (end_->sink.Empty()) {  // beyond what TCP takes
+    taken += peer.Discard(kLittle);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kLocal);
+  for (uint64_t i = 0; i < kMessages; ++i) EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+  EXPECT_GE(taken + TakeSlowly(peer), kMessages * kMessage);
+}
+
+// TCP has no room for the end of the last one that has begun.
+TEST_F(SlowPeer, GetsAllThatIsCompleteBeforeWhatBreaksOff) {
+  constexpr size_t kMessages = 256;
+  TestPeer peer = Begin(kMessages);
+  size_t complete = 0;
+  for (uint64_t i = 0; i < 10; ++i) {  // until no room is left that an acknowledgement has made
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    end_->Send(kMessages + i, 0, 8);
+    Completion completion;
+    while (end_->send_queue->Poll(&completion, 1) == 1) ++complete;
+  }
+  ASSERT_GT(complete, 0u);
+  end_->pair->Disconnect(DisconnectMode::kAbrupt);
+  EXPECT_EQ(end_->NextSend().status, Status::kFlushed);
+  EXPECT_GT(TakeSlowly(peer), complete * kMessage);
 }
 
 }  // namespace

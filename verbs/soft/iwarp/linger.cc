@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "verbs/soft/iwarp/ending.h"
+#include "verbs/soft/iwarp/tcp.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
@@ -33,13 +34,27 @@ class Lingering final : public std::enable_shared_from_this<Lingering>, private 
              .ok()) {
       return;
     }
-    timer_ = loop_.RunAt(loop_.Now() + limit, [self] { self->Finish(); });
-    if (!finish_) return;
+    if (!finish_) {
+      timer_ = loop_.RunAt(loop_.Now() + limit, [self] { self->Finish(); });
+      return;
+    }
     shutdown(socket_.get(), SHUT_WR);
+    Await(limit);
     Enter();
   }
 
  private:
+  // Much may be under way, through a slow network.
+  void Await(Nanos limit) {
+    auto self = shared_from_this();
+    timer_ = loop_.RunAt(loop_.Now() + limit,
+                         [self, limit, before = UnacknowledgedBytes(socket_.get())] {
+                           if (!self->socket_.valid()) return;
+                           const bool takes = UnacknowledgedBytes(self->socket_.get()) < before;
+                           takes ? self->Await(limit) : self->Finish();
+                         });
+  }
+
   void Discard() {
     // A bounded piece at a time: the loop comes back while there is more.
     char bytes[16384];

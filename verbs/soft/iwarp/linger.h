@@ -10,10 +10,10 @@
 
 namespace viaduct::verbs::iwarp {
 
-// Sends FIN, throws away what still comes, and closes at the peer's FIN or after `limit`: a close
-// with unread input would send RST, and RST throws away what the peer has not read yet. Closes
-// earlier where too many wait (ending.h). Returns at once. The socket must not be watched. Any
-// thread.
+// Sends FIN, throws away what still comes, and closes at the peer's FIN, or when the peer has taken
+// nothing for `limit`: a close with unread input would send RST, as one before more input does, and
+// RST throws away what the peer has not read yet, and what is still under way. Closes earlier where
+// too many wait (ending.h). Returns at once. The socket must not be watched. Any thread.
 void CloseLingering(EventLoop& loop, Socket socket, Nanos limit);
 
 // The same, but sends no FIN before the peer's or the limit: siw (Linux 6.1) does not read a reject

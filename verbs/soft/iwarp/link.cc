@@ -399,13 +399,23 @@ void IwarpLink::End() {
   }
   if (lost_.load()) return Release();
   life_ = Life::kClosing;
-  auto self = shared_from_this();
-  timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->options.silence, [self] {
-    self->timer_ = 0;
-    self->Release();
-  });
+  AwaitClosing();
   Ending::Enter();
   ContinueClosing();
+}
+
+void IwarpLink::AwaitClosing() {
+  auto self = shared_from_this();
+  timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->options.silence,
+                               [self, before = Untaken()] {
+                                 self->timer_ = 0;
+                                 self->Untaken() < before ? self->AwaitClosing() : self->Release();
+                               });
+}
+
+size_t IwarpLink::Untaken() {
+  SpinLockHolder hold(&transmit_lock_);
+  return UnacknowledgedBytes(socket_.get()) + stream_->waiting();
 }
 
 // Until everything is in the socket; the rest is TCP's.

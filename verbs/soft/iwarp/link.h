@@ -133,6 +133,9 @@ class IwarpLink final : public Link,
   void RestartOnNearerWire();  // on which somebody listens by now
   void End();
   void ContinueClosing();
+  // Closes when the peer has taken nothing for as long as it may be silent.
+  void AwaitClosing();
+  size_t Untaken();
   void Release();
   void GiveWay() override { Release(); }
   void CancelTimer();

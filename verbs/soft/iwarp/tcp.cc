@@ -116,13 +116,16 @@ size_t SegmentSize(int fd) {
   return static_cast<size_t>(size);
 }
 
+size_t UnacknowledgedBytes(int fd) {
+  int queued = 0;
+  return ioctl(fd, SIOCOUTQ, &queued) == 0 ? static_cast<size_t>(queued) : 0;
+}
+
 Unacknowledged UnacknowledgedOf(int fd) {
   Unacknowledged sent;
-  int queued = 0;
   tcp_info info = {};
   socklen_t length = sizeof(info);
-  if (ioctl(fd, SIOCOUTQ, &queued) != 0 || queued == 0 ||
-      getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+  if (UnacknowledgedBytes(fd) == 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
     return sent;
   }
   constexpr int kUnansweredProbes = 2;

@@ -36,6 +36,9 @@ void SetConnectionOptions(int fd, Nanos silence);
 // Bytes of a full TCP segment toward the peer.
 size_t SegmentSize(int fd);
 
+// How many bytes the peer has not acknowledged, or were not even sent. A FIN counts as one.
+size_t UnacknowledgedBytes(int fd);
+
 // What became of the bytes that were sent.
 struct Unacknowledged {
   bool outstanding = false;  // some are not acknowledged, or not even sent

@@ -29,6 +29,7 @@ class TransmitStream {
 
   // Something waits for room in the socket.
   bool blocked() const { return begin_ < waiting_.size(); }
+  size_t waiting() const { return waiting_.size() - begin_; }
 
  private:
   // False without memory: what the peer has of an FPDU would never be whole.
