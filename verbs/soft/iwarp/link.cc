@@ -352,9 +352,11 @@ void IwarpLink::CheckAcks() {
     sent = UnacknowledgedOf(socket_.get());
     if (!sent.outstanding || awaiting_acks_.exchange(true)) return;
   }
+  const Nanos silence = shared_->options.silence;
   const Nanos now = shared_->loop.Now();
   if (unanswered_since_ == 0 || !sent.answer_due) unanswered_since_ = now;
-  if (std::min(now - unanswered_since_, sent.silent_for) >= shared_->options.silence) {
+  const Nanos owed_for = std::min(now - unanswered_since_, sent.silent_for);
+  if (owed_for >= silence) {
     Log(LogLevel::kInfo, "iwarp: ", PeerEnd(socket_.get()).address.ToString(), " is silent");
     lost_.store(true);
     if (SoftQueuePair* const pair = pair_.load()) {
@@ -363,8 +365,9 @@ void IwarpLink::CheckAcks() {
     return;
   }
   auto self = shared_from_this();
-  ack_timer_ = shared_->loop.RunAt(now + std::max<Nanos>(shared_->options.silence / 4, 1),
-                                   [self] { self->CheckAcks(); });
+  // The kernel counts milliseconds.
+  const Nanos pause = std::max(std::min(silence / 4, silence - owed_for), kNanosPerMilli);
+  ack_timer_ = shared_->loop.RunAt(now + pause, [self] { self->CheckAcks(); });
 }
 
 // --------------------------------------------------------------------------------------- the end
