@@ -7,8 +7,8 @@
 namespace viaduct::verbs::iwarp {
 
 struct LinkOptions {
-  // How long a peer may owe an acknowledgement, or take nothing at the end of a connection
-  // (VIADUCT_SILENCE_MS).
+  // How long a peer may owe an acknowledgement or the next word of a handshake, or take nothing at
+  // the end of a connection (VIADUCT_SILENCE_MS).
   Nanos silence = 10 * kNanosPerSecond;
   // How long an initiator that has not promised a first FPDU may keep a responder waiting
   // (VIADUCT_FIRST_WORD_MS); 0: for ever.

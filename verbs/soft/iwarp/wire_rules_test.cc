@@ -1,6 +1,7 @@
 // Rules of the wire that need a peer of another make, one test for each that no other test beside
 // the code has. The number in a name is the item of the iWARP checklist; README.md lists them all.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <span>
@@ -77,6 +78,18 @@ TEST_F(WireRulesTest, C03_Revisions) {
   EXPECT_EQ(ReplyTo("40010000", 20), "40010000");
   EXPECT_EQ(ReplyTo("40020000", 20), "40020000");
   EXPECT_EQ(ReplyTo("50020004 00010001", 24), "5002000400010001");
+}
+
+// A client's request may have been lost several times: it is waited for as every word of a peer.
+TEST_F(WireRulesTest, C09_ARequestMayComeLate) {
+  end_ = std::make_unique<TestEnd>();
+  end_->Listen();
+  TestPeer peer = TestPeer::Dial(end_->listener->port());
+  std::this_thread::sleep_for(std::chrono::seconds(6));
+  ASSERT_FALSE(peer.Readable()) << "closed";
+  peer.SendHex(std::string(kRequest) + "50020004 80108010");
+  end_->AcceptNext();
+  EXPECT_EQ(peer.ReceiveHex(24).substr(0, 32), kReply);
 }
 
 // A server that accepts and says nothing: how long, the caller decides.
