@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/rdma_mock/failures.h"
 #include "tests/rdma_mock/mishaps.h"
 #include "tests/rdma_mock/objects.h"
 #include "verbs/base/fd.h"
@@ -32,6 +33,11 @@ struct Channel : rdma_event_channel {
 };
 
 struct Id : rdma_cm_id {
+  Id() : rdma_cm_id() { Made(Kind::kId); }
+  ~Id() { Gone(Kind::kId); }
+  Id(const Id&) = delete;
+  Id& operator=(const Id&) = delete;
+
   Id* peer = nullptr;  // of the connection, or of the request
   bool listening = false;
   verbs::Fd socket;        // of one that is bound to listen, with siw
@@ -215,6 +221,7 @@ using namespace viaduct::rdma_mock;  // NOLINT: the library's own names are C's
 extern "C" {
 
 rdma_event_channel* rdma_create_event_channel() {
+  if (ErrorOf("rdma_create_event_channel", {EMFILE, ENOMEM, EACCES}) != 0) return nullptr;
   Channel* const channel = new Channel();
   channel->fd = channel->events.reading_end();
   return channel;
@@ -222,6 +229,7 @@ rdma_event_channel* rdma_create_event_channel() {
 
 int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* context,
                    rdma_port_space space) {
+  if (ErrorOf("rdma_create_id", {ENOMEM, EMFILE, ENODEV}) != 0) return -1;
   Id* const id = new Id();
   id->channel = channel;
   id->context = context;
@@ -243,6 +251,7 @@ int rdma_destroy_id(rdma_cm_id* handle) {
 }
 
 int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
+  if (ErrorOf("rdma_bind_addr", {ENOMEM, EADDRINUSE, EADDRNOTAVAIL}) != 0) return -1;
   sockaddr_storage at;
   sockaddr& bound = reinterpret_cast<sockaddr&>(at);
   Keep(address, &bound);
@@ -253,6 +262,7 @@ int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
 }
 
 int rdma_listen(rdma_cm_id* handle, int) {
+  if (ErrorOf("rdma_listen", {ENOMEM, EADDRINUSE, EIO}) != 0) return -1;
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
   if (!All().listeners.emplace(ntohs(PortIn(id->route.addr.src_addr)), id).second) {
@@ -265,6 +275,7 @@ int rdma_listen(rdma_cm_id* handle, int) {
 }
 
 int rdma_resolve_addr(rdma_cm_id* handle, sockaddr* from, sockaddr* to, int) {
+  if (ErrorOf("rdma_resolve_addr", {ENOMEM, ENETUNREACH, EADDRNOTAVAIL}) != 0) return -1;
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
   Bind(*id, from);
@@ -273,7 +284,13 @@ int rdma_resolve_addr(rdma_cm_id* handle, sockaddr* from, sockaddr* to, int) {
     --mishaps.missed_neighbours;
     Tell(*id, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
   } else {
-    Tell(*id, RDMA_CM_EVENT_ADDR_RESOLVED);
+    Outcome outcome = {RDMA_CM_EVENT_ADDR_RESOLVED, 0};
+    Spoilt("ADDR_RESOLVED",
+           {{RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT},
+            {RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH},
+            {RDMA_CM_EVENT_DEVICE_REMOVAL, 0}},
+           &outcome);
+    Tell(*id, outcome.type, outcome.status);
   }
   return 0;
 }
@@ -289,7 +306,14 @@ int access(const char* path, int mode) noexcept {
 
 int rdma_resolve_route(rdma_cm_id* id, int) {
   while (mishaps.held_routes) sched_yield();
-  Tell(*static_cast<Id*>(id), RDMA_CM_EVENT_ROUTE_RESOLVED);
+  if (ErrorOf("rdma_resolve_route", {ENOMEM, EINVAL, ENODEV}) != 0) return -1;
+  Outcome outcome = {RDMA_CM_EVENT_ROUTE_RESOLVED, 0};
+  Spoilt("ROUTE_RESOLVED",
+         {{RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT},
+          {RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL},
+          {RDMA_CM_EVENT_DEVICE_REMOVAL, 0}},
+         &outcome);
+  Tell(*static_cast<Id*>(id), outcome.type, outcome.status);
   return 0;
 }
 
@@ -304,6 +328,7 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
     errno = error;
     return -1;
   }
+  if (ErrorOf("rdma_init_qp_attr", {ENOMEM, EIO}) != 0) return -1;
   attributes->port_num = id->port_num;
   *mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   return 0;
@@ -311,6 +336,7 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
 
 // As librdmacm's: it says nothing of an id that has a pair.
 int rdma_get_remote_ece(rdma_cm_id* id, ibv_ece* extensions) {
+  if (ErrorOf("rdma_get_remote_ece", {EINVAL}) != 0) return -1;
   if (id->qp != nullptr) {
     errno = EINVAL;
     return -1;
@@ -320,6 +346,7 @@ int rdma_get_remote_ece(rdma_cm_id* id, ibv_ece* extensions) {
 }
 
 int rdma_set_local_ece(rdma_cm_id* id, ibv_ece* extensions) {
+  if (ErrorOf("rdma_set_local_ece", {EINVAL}) != 0) return -1;
   if (id->qp != nullptr || extensions->vendor_id == 0 || extensions->comp_mask != 0) {
     errno = EINVAL;
     return -1;
@@ -346,7 +373,17 @@ int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* wanted) {
 int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
+  if (ErrorOf("rdma_connect", {ENOMEM, EINVAL, EADDRNOTAVAIL}) != 0) return -1;
   BindPair(*id);
+  Outcome outcome;
+  if (Spoilt("a request",
+             {{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
+              {RDMA_CM_EVENT_CONNECT_ERROR, -ENOMEM},
+              {RDMA_CM_EVENT_DEVICE_REMOVAL, 0}},
+             &outcome)) {
+    Tell(*id, outcome.type, outcome.status);
+    return 0;
+  }
   if (mishaps.missed_hosts > 0) {
     --mishaps.missed_hosts;
     Tell(*id, RDMA_CM_EVENT_UNREACHABLE, -EHOSTUNREACH);
@@ -393,6 +430,11 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
 int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id& id = *static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
+  if (const int error = mishaps.accept_error; error != 0) {
+    errno = error;
+    return -1;
+  }
+  if (ErrorOf("rdma_accept", {ENOMEM, EINVAL, EIO}) != 0) return -1;
   BindPair(id);
   QueuePair* const pair = PairOf(id);
   QueuePair* const peer = id.peer != nullptr ? PairOf(*id.peer) : nullptr;
@@ -411,10 +453,35 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
     id.peer = nullptr;
     return 0;
   }
+  id.decided = true;
+  Outcome outcome;
+  // librdmacm cannot bring the pair of who dials to its next state, and rejects the answer.
+  if (Spoilt("an answer",
+             {{RDMA_CM_EVENT_CONNECT_ERROR, -ENOMEM},
+              {RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL},
+              {RDMA_CM_EVENT_DEVICE_REMOVAL, 0}},
+             &outcome)) {
+    Tell(*id.peer, outcome.type, outcome.status);
+    if (IsIwarp()) {
+      Tell(id, RDMA_CM_EVENT_ESTABLISHED);
+      Tell(id, RDMA_CM_EVENT_DISCONNECTED);
+    } else {
+      TellReject(id, kConsumerDefined);
+    }
+    id.peer->peer = nullptr;
+    id.peer = nullptr;
+    return 0;
+  }
   Join(*pair, *peer);
   Tell(*id.peer, RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
-  id.decided = true;
-  if (mishaps.lost_confirmations > 0) {
+  // On iWARP there is no such word.
+  if (!IsIwarp() && Spoilt("a confirmation",
+                           {{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
+                            {RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL},
+                            {RDMA_CM_EVENT_DEVICE_REMOVAL, 0}},
+                           &outcome)) {
+    Tell(id, outcome.type, outcome.status);
+  } else if (mishaps.lost_confirmations > 0) {
     --mishaps.lost_confirmations;
   } else {
     Tell(id, RDMA_CM_EVENT_ESTABLISHED);
@@ -428,12 +495,14 @@ void rdma_destroy_event_channel(rdma_event_channel* channel) {
 }
 
 int rdma_reject(rdma_cm_id* id, const void* data, uint8_t size) {
+  if (ErrorOf("rdma_reject", {ENOMEM, EINVAL}) != 0) return -1;
   MutexLock lock(&All().mutex);
   Refuse(*static_cast<Id*>(id), kConsumerDefined, data, size);
   return 0;
 }
 
 int rdma_reject_ece(rdma_cm_id* id, const void* data, uint8_t size) {
+  if (ErrorOf("rdma_reject_ece", {ENOMEM, EINVAL}) != 0) return -1;
   MutexLock lock(&All().mutex);
   Refuse(*static_cast<Id*>(id), kConsumerDefined + 1, data, size);
   return 0;
@@ -441,8 +510,12 @@ int rdma_reject_ece(rdma_cm_id* id, const void* data, uint8_t size) {
 
 int rdma_disconnect(rdma_cm_id* handle) {
   Id& id = *static_cast<Id*>(handle);
+  // librdmacm tells the kernel nothing if it cannot bring the pair into the error state.
+  if (id.qp != nullptr && ErrorOf("rdma_disconnect", {ENOMEM, EIO}) != 0) return -1;
   MutexLock lock(&All().mutex);
   if (QueuePair* const pair = PairOf(id)) Part(*pair);
+  // Of a request that nobody has accepted the kernel says nothing.
+  if (id.listener != nullptr && !id.decided) return 0;
   if (id.peer == nullptr || std::exchange(id.parted, true)) return 0;
   if (mishaps.lost_disconnects > 0) {
     --mishaps.lost_disconnects;

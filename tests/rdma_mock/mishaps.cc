@@ -15,6 +15,7 @@ void EndMishaps() {
   LimitPairs(-1);
   FailPairs(0);
   FailAttributes(0);
+  FailAccepts(0);
   RefuseSendsAfter(-1);
   MissNeighbours(0);
   MissHosts(0);
@@ -54,6 +55,8 @@ void LimitPairs(int count) { mishaps.spare_pairs = count; }
 void FailPairs(int error) { mishaps.pair_error = error; }
 
 void FailAttributes(int error) { mishaps.attributes_error = error; }
+
+void FailAccepts(int error) { mishaps.accept_error = error; }
 
 void RefuseSendsAfter(int count) { mishaps.taken_before_refusal = count; }
 

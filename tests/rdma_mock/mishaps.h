@@ -31,6 +31,8 @@ void LimitPairs(int count);
 void FailPairs(int error);
 // No id says what a pair of its connection has to be told, with that errno; 0: they do.
 void FailAttributes(int error);
+// No accept succeeds, with that errno; 0: they do.
+void FailAccepts(int error);
 // Of requests for the send queue so many more are taken, the next ones refused; -1: none.
 void RefuseSendsAfter(int count);
 // So many discoveries of a neighbour end with their time-out.

@@ -212,11 +212,11 @@ void Join(QueuePair& a, QueuePair& b) {
   {
     SpinLockHolder guard(&a.post_lock);
     a.peer = &b;
-    a.state = IBV_QPS_RTS;
+    a.now = IBV_QPS_RTS;
   }
   SpinLockHolder guard(&b.post_lock);
   b.peer = &a;
-  b.state = IBV_QPS_RTS;
+  b.now = IBV_QPS_RTS;
 }
 
 void Part(QueuePair& pair) {
@@ -229,7 +229,7 @@ void Part(QueuePair& pair) {
   if (peer == nullptr) return;
   SpinLockHolder guard(&peer->post_lock);
   peer->peer = nullptr;
-  if (IsIwarp()) peer->state = IBV_QPS_ERR;  // TCP's end is the pair's
+  if (IsIwarp()) peer->now = IBV_QPS_ERR;  // TCP's end is the pair's
 }
 
 }  // namespace viaduct::rdma_mock

@@ -117,8 +117,10 @@ struct QueuePair : ibv_qp {
   explicit QueuePair(uint32_t receive_count) : receives(receive_count) {}
   SpinLock post_lock;
   QueuePair* peer ABSL_GUARDED_BY(post_lock) = nullptr;
+  bool stopped ABSL_GUARDED_BY(post_lock) = false;  // a request has failed as failures.h has it
   SpinLock receive_lock;
   ReceiveRing receives ABSL_GUARDED_BY(receive_lock);
+  std::atomic<ibv_qp_state> now{IBV_QPS_RESET};  // the library's own `state` has no lock
   uint32_t max_inline;
   ibv_ece extensions = {};  // those it has, from its state INIT on those it uses; vendor 0: none
   uint32_t wanted_extensions = ~uint32_t{0};
@@ -231,6 +233,7 @@ struct Mishaps {
   std::atomic<int> spare_pairs{-1};    // as those
   std::atomic<int> pair_error{0};
   std::atomic<int> attributes_error{0};
+  std::atomic<int> accept_error{0};
   std::atomic<int> taken_before_refusal{-1};
   std::atomic<void (*)()> making_memory{nullptr};
   std::atomic<const void*> read_only{nullptr};

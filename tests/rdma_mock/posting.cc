@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "tests/rdma_mock/failures.h"
 #include "tests/rdma_mock/objects.h"
 
 namespace viaduct::rdma_mock {
@@ -47,8 +48,11 @@ ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint
       return IBV_WC_RNR_RETRY_EXC_ERR;
     }
   }
-  ibv_wc_status status = IBV_WC_SUCCESS;
-  if (!write) {
+  ibv_wc_status status =
+      FailedStatus("a receive", {IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR});
+  if (status != IBV_WC_SUCCESS) {
+    write = true;  // nothing lands
+  } else if (!write) {
     int at = 0;
     uint32_t offset = 0;
     for (int i = 0; i < work.num_sge; ++i) {
@@ -112,8 +116,12 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
   ibv_wc_opcode opcode = IBV_WC_SEND;
   const bool immediate =
       work.opcode == IBV_WR_SEND_WITH_IMM || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  if (pair.peer == nullptr) {
+  if (pair.peer == nullptr || pair.stopped) {
     status = IBV_WC_WR_FLUSH_ERR;
+  } else if ((status = FailedStatus("a request of the send queue",
+                                    {IBV_WC_RETRY_EXC_ERR, IBV_WC_REM_OP_ERR,
+                                     IBV_WC_LOC_PROT_ERR})) != IBV_WC_SUCCESS) {
+    pair.stopped = true;
   } else if (immediate && IsIwarp()) {
     status = IBV_WC_LOC_QP_OP_ERR;
   } else if (work.opcode == IBV_WR_RDMA_READ && work.num_sge > static_cast<int>(kMaxReadSegments)) {
@@ -149,6 +157,8 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
     status = IBV_WC_REM_INV_REQ_ERR;
   }
   Complete(pair.send_cq, pair, work.wr_id, opcode, status, bytes, nullptr);
+  if (pair.stopped) [[unlikely]]
+    pair.Fail();
 }
 
 // As libsiw and librxe tell their drivers.
@@ -168,6 +178,10 @@ int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr** bad) {
   if (pair.peer == nullptr && mishaps.refusing) [[unlikely]] {
     *bad = work;
     return EINVAL;
+  }
+  if (const int error = ErrorOf("ibv_post_send", {ENOMEM, EINVAL, EIO}); error != 0) [[unlikely]] {
+    *bad = work;
+    return error;
   }
   if (IsSiw()) Ring();
   for (; work != nullptr; work = work->next) {
@@ -201,18 +215,22 @@ int BindWindow(ibv_qp* pair, ibv_mw* window, ibv_mw_bind* bind) {
   work.bind_mw.rkey = ibv_inc_rkey(window->rkey);
   work.bind_mw.bind_info = bind->bind_info;
   ibv_send_wr* bad = nullptr;
-  PostSend(pair, &work, &bad);
+  if (const int error = PostSend(pair, &work, &bad); error != 0) return error;
   window->rkey = work.bind_mw.rkey;
   return 0;
 }
 
 int PostReceive(ibv_qp* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
   QueuePair& pair = *static_cast<QueuePair*>(handle);
-  if (pair.state == IBV_QPS_RESET || (mishaps.refusing && IsOver(pair))) [[unlikely]] {
+  if (pair.now == IBV_QPS_RESET || (mishaps.refusing && IsOver(pair))) [[unlikely]] {
     *bad = work;
     return EINVAL;
   }
   SpinLockHolder guard(&pair.receive_lock);
+  if (const int error = ErrorOf("ibv_post_recv", {ENOMEM, EINVAL, EIO}); error != 0) [[unlikely]] {
+    *bad = work;
+    return error;
+  }
   for (; work != nullptr; work = work->next) {
     if (pair.receives.full()) {
       *bad = work;
@@ -230,6 +248,11 @@ int PostReceive(ibv_qp* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
 int PostSharedReceive(ibv_srq* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
   SharedQueue& queue = *static_cast<SharedQueue*>(handle);
   SpinLockHolder guard(&queue.lock);
+  if (const int error = ErrorOf("ibv_post_srq_recv", {ENOMEM, EINVAL, EIO}); error != 0)
+      [[unlikely]] {
+    *bad = work;
+    return error;
+  }
   for (; work != nullptr; work = work->next) {
     if (queue.receives.full()) {
       *bad = work;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "tests/rdma_mock/failures.h"
 #include "tests/rdma_mock/objects.h"
 #include "tests/rdma_mock/posting.h"
 
@@ -48,8 +49,10 @@ ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
     return nullptr;
   }
   Meanwhile();
+  if (ErrorOf("ibv_alloc_mw", {ENOMEM, EIO}) != 0) return nullptr;
   ibv_mw* const window = new ibv_mw();
   ++mishaps.live_windows;
+  Made(Kind::kWindow);
   window->context = domain->context;
   window->pd = domain;
   window->type = type;
@@ -63,6 +66,7 @@ ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
 int FreeWindow(ibv_mw* window) {
   delete window;
   --mishaps.live_windows;
+  Gone(Kind::kWindow);
   return 0;
 }
 
@@ -119,6 +123,7 @@ namespace mock = viaduct::rdma_mock;
 extern "C" {
 
 int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
+  if (const int error = mock::ErrorOf("ibv_query_device", {ENOMEM, EIO}); error != 0) return error;
   std::memset(attributes, 0, sizeof *attributes);
   if (mock::IsSiw()) attributes->vendor_id = mock::kSiwVendor;
   if (mock::IsMlx5()) attributes->vendor_id = mock::kMlx5Vendor;
@@ -139,6 +144,7 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
 }
 
 int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* attributes) {
+  if (const int error = mock::ErrorOf("ibv_query_port", {ENOMEM, EIO}); error != 0) return error;
   auto* const port = reinterpret_cast<ibv_port_attr*>(attributes);
   port->state = IBV_PORT_ACTIVE;
   port->max_msg_sz = 0x40000000;
@@ -146,20 +152,24 @@ int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* attributes) {
 }
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  if (mock::ErrorOf("ibv_alloc_pd", {ENOMEM, EIO, EPERM}) != 0) return nullptr;
   ibv_pd* const domain = new ibv_pd();
   domain->context = context;
   ++mock::mishaps.live_domains;
+  mock::Made(mock::Kind::kDomain);
   return domain;
 }
 
 int ibv_dealloc_pd(ibv_pd* domain) {
   --mock::mishaps.live_domains;
+  mock::Gone(mock::Kind::kDomain);
   delete domain;
   return 0;
 }
 
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
   mock::Meanwhile();
+  if (mock::ErrorOf("ibv_reg_mr", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
   mock::asked.access = access;
   // The kernel's ib_access_writable.
   constexpr int kWriting = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -186,6 +196,7 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
     region->lkey = region->rkey |= 0x80000000;
   }
   if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) mock::Sinks().Add(region->lkey);
+  mock::Made(mock::Kind::kRegion);
   return region;
 }
 
@@ -203,11 +214,14 @@ int ibv_dereg_mr(ibv_mr* region) {
   if (mock::mishaps.spare_regions >= 0) ++mock::mishaps.spare_regions;
   if (mock::mishaps.large_until_back > 0) --mock::mishaps.large_until_back;
   delete region;
+  mock::Gone(mock::Kind::kRegion);
   return 0;
 }
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  if (mock::ErrorOf("ibv_create_comp_channel", {EMFILE, ENOMEM, EIO}) != 0) return nullptr;
   auto* const channel = new mock::CompletionChannel();
+  mock::Made(mock::Kind::kChannel);
   channel->context = context;
   channel->fd = channel->events.reading_end();
   return channel;
@@ -219,11 +233,14 @@ int ibv_destroy_comp_channel(ibv_comp_channel* handle) {
   const bool busy = channel->queues != 0;
   if (!busy) close(channel->fd);
   delete channel;
+  mock::Gone(mock::Kind::kChannel);
   return busy ? EBUSY : 0;
 }
 
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* its, ibv_comp_channel* channel,
                       int) {
+  if (mock::ErrorOf("ibv_create_cq", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
+  mock::Made(mock::Kind::kCompletionQueue);
   ++mock::asked.completion_queues;
   auto* const queue = new mock::CompletionQueue();
   queue->context = context;
@@ -245,6 +262,7 @@ int ibv_destroy_cq(ibv_cq* handle) {
     if (!kept) --channel->queues;
   }
   delete queue;
+  mock::Gone(mock::Kind::kCompletionQueue);
   return kept ? EIO : 0;
 }
 
@@ -270,6 +288,8 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
 void ibv_ack_async_event(ibv_async_event* event) { --mock::PairOf(event)->unacknowledged; }
 
 ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* wanted) {
+  if (mock::ErrorOf("ibv_create_srq", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
+  mock::Made(mock::Kind::kSharedQueue);
   auto* const queue = new mock::SharedQueue(wanted->attr.max_wr);
   queue->context = domain->context;
   queue->pd = domain;
@@ -278,6 +298,7 @@ ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* wanted) {
 
 int ibv_destroy_srq(ibv_srq* queue) {
   delete static_cast<mock::SharedQueue*>(queue);
+  mock::Gone(mock::Kind::kSharedQueue);
   return 0;
 }
 
@@ -291,6 +312,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
     errno = EINVAL;
     return nullptr;
   }
+  if (mock::ErrorOf("ibv_create_qp", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
   const int error = mock::mishaps.spare_pairs == 0 ? ENOMEM : mock::mishaps.pair_error.load();
   if (error != 0) {
     errno = error;
@@ -306,10 +328,11 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   pair->srq = wanted->srq;
   pair->qp_num = mock::last_number.fetch_add(1) + 1;
   pair->qp_type = wanted->qp_type;
-  pair->state = IBV_QPS_RESET;
+  pair->now = IBV_QPS_RESET;
   pair->max_inline = wanted->cap.max_inline_data;
   if (mock::IsMlx5()) pair->extensions = {mock::kExtensionVendor, mock::kExtensions, 0};
   ++mock::mishaps.live_pairs;
+  mock::Made(mock::Kind::kPair);
   return pair;
 }
 
@@ -325,18 +348,22 @@ int ibv_destroy_qp(ibv_qp* handle) {
   while (pair->unacknowledged != 0) sched_yield();
   if (mock::mishaps.spare_pairs >= 0) ++mock::mishaps.spare_pairs;
   delete pair;
+  mock::Gone(mock::Kind::kPair);
   --mock::mishaps.live_pairs;  // last: who has awaited that may limit them
   return 0;
 }
 
 int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
+  if (const int error = mock::ErrorOf("ibv_modify_qp", {ENOMEM, EINVAL, EIO}); error != 0) {
+    return error;
+  }
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
     mock::asked.peer_access = static_cast<unsigned>(attributes->qp_access_flags);
     mock::asked.delay = (mask & IBV_QP_MIN_RNR_TIMER) != 0 ? attributes->min_rnr_timer : 0;
   }
   if ((mask & IBV_QP_STATE) == 0) return 0;
   auto* const pair = static_cast<mock::QueuePair*>(handle);
-  pair->state = attributes->qp_state;
+  pair->now = attributes->qp_state;
   if (attributes->qp_state == IBV_QPS_INIT) pair->extensions.options &= pair->wanted_extensions;
   if (attributes->qp_state == IBV_QPS_ERR) {
     mock::Unbind(*pair);
@@ -353,6 +380,9 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
 }
 
 int ibv_query_ece(ibv_qp* pair, ibv_ece* extensions) {
+  if (const int error = mock::ErrorOf("ibv_query_ece", {EOPNOTSUPP, ENOMEM}); error != 0) {
+    return error;
+  }
   *extensions = static_cast<mock::QueuePair*>(pair)->extensions;
   return extensions->vendor_id != 0 ? 0 : EOPNOTSUPP;
 }
@@ -360,8 +390,9 @@ int ibv_query_ece(ibv_qp* pair, ibv_ece* extensions) {
 // As libmlx5, which tells its device with the change to INIT.
 int ibv_set_ece(ibv_qp* handle, ibv_ece* extensions) {
   auto* const pair = static_cast<mock::QueuePair*>(handle);
+  if (const int error = mock::ErrorOf("ibv_set_ece", {EINVAL, ENOMEM}); error != 0) return error;
   if (pair->extensions.vendor_id == 0) return EOPNOTSUPP;
-  if (pair->state != IBV_QPS_RESET || extensions->vendor_id != pair->extensions.vendor_id ||
+  if (pair->now != IBV_QPS_RESET || extensions->vendor_id != pair->extensions.vendor_id ||
       extensions->comp_mask != 0) {
     return EINVAL;
   }
@@ -370,7 +401,8 @@ int ibv_set_ece(ibv_qp* handle, ibv_ece* extensions) {
 }
 
 int ibv_query_qp(ibv_qp* pair, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) {
-  attributes->qp_state = pair->state;
+  if (const int error = mock::ErrorOf("ibv_query_qp", {ENOMEM, EIO}); error != 0) return error;
+  attributes->qp_state = static_cast<mock::QueuePair*>(pair)->now;
   return 0;
 }
 
