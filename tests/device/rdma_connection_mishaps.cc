@@ -324,6 +324,36 @@ TEST_F(MishapsTest, AnAcceptThatTheDeviceRefusesDecidesTheRequest) {
   EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kRefused);
 }
 
+// The kernel would say that a program has said no when the request's id goes.
+TEST_F(MishapsTest, ARequestWhoseAcceptFailsIsRefused) {
+  for (const int error : {ENOMEM, EIO}) {
+    End& from = NewEnd(a());
+    End& to = NewEnd(b());
+    const auto request = Ask(from, b());
+    ASSERT_NE(request, nullptr);
+    rdma_mock::FailAccepts(error);
+    const absl::Status accepted = request->Accept(to.pair(), {});
+    rdma_mock::FailAccepts(0);
+    if (error == ENOMEM) {
+      EXPECT_TRUE(absl::IsResourceExhausted(accepted)) << accepted;
+      EXPECT_EQ(to.events().count(), 0u);
+    } else {
+      EXPECT_TRUE(accepted.ok()) << accepted;
+      EXPECT_EQ(AwaitEvent(to).outcome, ConnectOutcome::kGone);
+    }
+    const Event refused = AwaitEvent(from);
+    EXPECT_EQ(refused.kind, Event::kConnectFailed);
+    if (!rdma_mock::IsIwarp()) {
+      EXPECT_EQ(refused.outcome, ConnectOutcome::kRefused);
+    }
+    const auto again = Ask(from, b());
+    ASSERT_NE(again, nullptr);
+    EXPECT_TRUE(again->Accept(to.pair(), {}).ok());
+    EXPECT_EQ(AwaitEvent(to).kind, Event::kConnected);
+    EXPECT_EQ(AwaitEvent(from).kind, Event::kConnected);
+  }
+}
+
 TEST_F(MishapsTest, APairOfAnotherLibraryIsNoneOfOurs) {
   rdma_mock::FailForeignPair();
   End& from = NewEnd(a());

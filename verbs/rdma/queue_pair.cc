@@ -340,6 +340,14 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
     if (error == 0) {
       connection.set_accepted();
       SetTermsForPeer(connection);
+    } else {
+      // The end of the id would be an answer, too: that a program has said no.
+      connection.Refuse();
+      if (OutcomeOfErrno(error) == ConnectOutcome::kNoResources) {
+        LogErrno(error, "rdma_accept");
+        DropConnection(State::kIdle);
+        return absl::Status(absl::StatusCode::kResourceExhausted, "");
+      }
     }
   }
   dialled_ = false;
