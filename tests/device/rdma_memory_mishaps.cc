@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/failing_calls.h"
 #include "tests/rdma_mock/kind.h"
 #include "tests/rdma_mock/mishaps.h"
 #include "verbs/base/busy_control_thread.h"
@@ -209,6 +210,30 @@ TEST_F(MishapsTest, NoWindowTakesTheKeyOfARegionThatWasChanged) {
     Expect(to.receives(), 1);
     window->reset();
   }
+}
+
+// A registration in its place would be good on every pair, and the peer could not end it.
+TEST_F(MishapsTest, AWindowOfOnePairIsTheDevicesOrNone) {
+  if (!a().attributes().pair_windows) GTEST_SKIP() << "windows are registrations";
+  End& end = NewEnd(a());
+  End& peer = NewEnd(b());
+  Connect(end, peer);
+  auto window = a().CreateWindow(end.domain(), WindowScope::kQueuePair);
+  ASSERT_TRUE(window.ok()) << window.status();
+  BindRequest bind;
+  bind.window = window->get();
+  bind.region = end.region().key();
+  bind.address = end.Address(0);
+  bind.length = 8;
+  bind.access = kRemoteRead;
+  Key key;
+  rdma_mock::FailCall(1, 0);
+  const PostResult posted = end.pair().PostBind(bind, &key);
+  EXPECT_STREQ(rdma_mock::FailedCall(), "ibv_alloc_mw");
+  rdma_mock::FailCall(0, 0);
+  EXPECT_EQ(posted, PostResult::kNoKey);
+  ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
+  Expect(end.sends(), 0);
 }
 
 // A bind may stand in the device's queue behind a long message.

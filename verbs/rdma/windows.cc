@@ -113,6 +113,11 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
       window.handle_ = std::move(kept);
       return BindStep::kDevice;
     }
+    // A registration is good on every pair, and the peer cannot end it.
+    if (window.scope_ == WindowScope::kQueuePair) {
+      LogErrno(errno, "ibv_alloc_mw");
+      return BindStep::kNoKey;
+    }
   }
   if (request.base == AddressBase::kZero && !domain.takes_offsets) return BindStep::kNoKey;
   unsigned char* const memory = entry.MemoryAt(request.address);
