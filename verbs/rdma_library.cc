@@ -22,8 +22,8 @@ bool AnyDevice() {
   return found;
 }
 
-// AddressSanitizer takes no library that binds to itself first.
-#ifdef __SANITIZE_ADDRESS__
+// AddressSanitizer and ThreadSanitizer take no library that binds to itself first.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kBinding = 0;
 #else
 constexpr int kBinding = RTLD_DEEPBIND;
