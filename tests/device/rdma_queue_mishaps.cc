@@ -336,6 +336,28 @@ TEST_F(MishapsTest, AMessageWithoutAFrameMayFillTheSlotOfOne) {
   }
 }
 
+// Messages that may be dropped land in turn in memory of our own. Where a receive of it is refused
+// the turn is another.
+TEST_F(MishapsTest, NoMessageIsTakenForAnother) {
+  constexpr size_t kBytes = 64, kMessages = 40;
+  EndOptions drops;
+  drops.no_receive = NoReceive::kDrop;
+  End& from = NewEnd(a(), drops);
+  End& to = NewEnd(b(), drops);
+  Connect(from, to);
+  for (size_t i = 0; i < kMessages; ++i) {
+    if (i == 3) rdma_mock::RefuseReceives(1);
+    from.Put(0, Pattern(kBytes, static_cast<int>(i)));
+    ASSERT_EQ(to.Receive(i, i * kBytes, kBytes), PostResult::kOk);
+    ASSERT_EQ(from.Send(i, 0, kBytes), PostResult::kOk);
+    const Completion sent = Await(from.sends());
+    const Completion received = Await(to.receives());
+    if (received.status != Status::kSuccess || sent.status != Status::kSuccess) break;
+    ASSERT_EQ(to.Get(i * kBytes, kBytes), Pattern(kBytes, static_cast<int>(i))) << i;
+  }
+  ExpectDisconnected(to, DisconnectCause::kBroken);
+}
+
 // Though the queue has flushes of the connection before, which nobody has polled.
 TEST_F(MishapsTest, NothingIsReceivedBeforeOnConnected) {
   End& from = NewEnd(a());

@@ -17,6 +17,7 @@ void EndMishaps() {
   FailAttributes(0);
   FailAccepts(0);
   RefuseSendsAfter(-1);
+  RefuseReceives(0);
   MissNeighbours(0);
   MissHosts(0);
   MeetStaleConnections(0);
@@ -59,6 +60,8 @@ void FailAttributes(int error) { mishaps.attributes_error = error; }
 void FailAccepts(int error) { mishaps.accept_error = error; }
 
 void RefuseSendsAfter(int count) { mishaps.taken_before_refusal = count; }
+
+void RefuseReceives(int count) { mishaps.refused_receives = count; }
 
 void MissNeighbours(int count) { mishaps.missed_neighbours = count; }
 

@@ -35,6 +35,8 @@ void FailAttributes(int error);
 void FailAccepts(int error);
 // Of requests for the send queue so many more are taken, the next ones refused; -1: none.
 void RefuseSendsAfter(int count);
+// So many receives are refused.
+void RefuseReceives(int count);
 // So many discoveries of a neighbour end with their time-out.
 void MissNeighbours(int count);
 // So many requests do not come to a host, although the neighbour on the way is there.

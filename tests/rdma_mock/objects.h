@@ -235,6 +235,7 @@ struct Mishaps {
   std::atomic<int> attributes_error{0};
   std::atomic<int> accept_error{0};
   std::atomic<int> taken_before_refusal{-1};
+  std::atomic<int> refused_receives{0};
   std::atomic<void (*)()> making_memory{nullptr};
   std::atomic<const void*> read_only{nullptr};
   std::atomic<bool> late_flushes{false};

@@ -232,7 +232,8 @@ int PostReceive(ibv_qp* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
     return error;
   }
   for (; work != nullptr; work = work->next) {
-    if (pair.receives.full()) {
+    if (pair.receives.full() || mishaps.refused_receives > 0) [[unlikely]] {
+      if (mishaps.refused_receives > 0) --mishaps.refused_receives;
       *bad = work;
       return ENOMEM;
     }

@@ -134,7 +134,9 @@ bool Connection::ReceiveIntoBounces(int count, uint32_t bytes) {
   PassLockHolder guard(&options().queues[kReceives]->lock);
   bounces_ = std::move(bounces);
   queues_[kReceives]->Set(WorkQueue::kBounced);
-  for (uint32_t slot = 0; slot < bounces_.size(); ++slot) PostBounce(slot);
+  for (uint32_t slot = 0; slot < bounces_.size(); ++slot) {
+    if (!PostBounce(slot)) return false;
+  }
   return true;
 }
 
@@ -159,7 +161,10 @@ bool Connection::PostBounce(uint32_t slot) {
   request.sg_list = segments;
   request.num_sge = count;
   ibv_recv_wr* bad;
-  if (ibv_post_recv(pair(), &request, &bad) != 0) return false;
+  if (ibv_post_recv(pair(), &request, &bad) != 0) {
+    NoteRefusal();  // the next message would be looked for here
+    return false;
+  }
   Posted(kReceives, 1);
   return true;
 }

@@ -198,6 +198,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   Status ReceiveUnframed(WorkQueue& queue, WorkRecord& record, uint32_t bytes);
   bool TakeFrame(std::span<const uint8_t, kFrameBytes> frame, uint32_t bytes, WorkRecord* record);
   void Break();
+  // The device has refused a request: the connection ends, unless it is over. That is the answer.
+  bool NoteRefusal();
   // Between a receive's memory and `from` or `to`.
   template <typename Copy>
   Status Walk(const WorkRecord& record, const Segment* segments, uint32_t length, Copy&& copy);

@@ -195,21 +195,26 @@ void Connection::BreakInTurn(WorkQueue& sends) {
   CheckTurn(sends);
 }
 
+// libbnxt_re and libocrdma take nothing any more behind what has failed; libcxgb4 also when the
+// peer has hung up, as it does in good order, too.
+bool Connection::NoteRefusal() {
+  const bool over =
+      established_ && (failed() || (device_.manager() == Manager::kIwarp && IsOver(PairState())));
+  if (!over) {
+    Break();
+  } else if (!stopping_ && ended_ != nullptr) {
+    *ended_ = true;
+  }
+  return over;
+}
+
 void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& record,
                          uint32_t count) {
   record.parts = static_cast<uint16_t>(record.parts - count);
   record.flags &= static_cast<uint16_t>(~WorkRecord::kReadOwed);  // the last one
-  // libbnxt_re and libocrdma take nothing any more behind what has failed; libcxgb4 also when the
-  // peer has hung up, as it does in good order, too.
-  const bool flushed =
-      established_ && (failed() || (device_.manager() == Manager::kIwarp && IsOver(PairState())));
+  const bool over = NoteRefusal();
   if (record.status == Status::kSuccess) {
-    record.status = flushed ? Status::kFlushed : Status::kTransport;
-  }
-  if (!flushed) {
-    Break();
-  } else if (!stopping_ && ended_ != nullptr) {
-    *ended_ = true;
+    record.status = over ? Status::kFlushed : Status::kTransport;
   }
   if (record.parts == 0) Finish(direction, queue, record);
 }
