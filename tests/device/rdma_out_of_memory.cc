@@ -1,4 +1,5 @@
 // What is left at an RDMA device where memory ends (tests/rdma_mock).
+#include <cstdint>
 #include <new>
 
 #include "gtest/gtest.h"
@@ -25,6 +26,40 @@ TEST_F(OutOfMemoryTest, NoDomainIsLeft) {
     EXPECT_EQ(made, !failed) << n;
     EXPECT_EQ(rdma_mock::LiveDomains(), before) << n;
   }
+}
+
+// Its memory belongs to another domain, so it is registered once more when it is first sent. A
+// request that has an id is posted, so that it comes out of the queue.
+TEST_F(OutOfMemoryTest, APostThatFindsNoMemoryCompletes) {
+  class Ids final : public IdSource {
+   public:
+    bool TakeId(uint64_t* id) override {
+      *id = ++taken;
+      return true;
+    }
+    uint64_t taken = 0;
+  };
+  auto other = a().CreateDomain(/*wildcard=*/false);
+  ASSERT_TRUE(other.ok()) << other.status();
+  Bytes memory = Pattern(8, 1);
+  EndOptions wild;
+  wild.wildcard = true;
+  End& from = NewEnd(a(), wild);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  auto region = a().Register(**other, memory.data(), memory.size(), kLocalRead);
+  ASSERT_TRUE(region.ok()) << region.status();
+  const Segment segment = {reinterpret_cast<uint64_t>(memory.data()), (*region)->key(), 8};
+  Ids ids;
+  SendRequest request;
+  request.ids = &ids;
+  request.segments = {&segment, 1};
+  tests::FailAllocation(1);
+  EXPECT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  EXPECT_TRUE(tests::StopFailing()) << "it needs none";
+  EXPECT_EQ(ids.taken, 1u);
+  Expect(from.sends(), 1, Status::kLocalProtection);
+  ExpectDisconnected(from, DisconnectCause::kBroken);
 }
 
 }  // namespace

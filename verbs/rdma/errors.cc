@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -183,7 +184,7 @@ absl::string_view Explanation(ConnectOutcome outcome) {
   return "";
 }
 
-void LogErrno(int error, absl::string_view what) {
+void LogErrno(int error, absl::string_view what) try {
   const std::string text = ErrnoText(error, what);
   if (error == ENOMEM) {
     Log(LogLevel::kWarn, text, "; a process may lock ", LockedMemoryLimit(),
@@ -209,6 +210,7 @@ void LogErrno(int error, absl::string_view what) {
     default:
       Log(LogLevel::kWarn, text);
   }
+} catch (const std::bad_alloc&) {  // the line is lost
 }
 
 absl::Status ErrnoStatus(int error, absl::string_view what) {

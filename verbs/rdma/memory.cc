@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "verbs/base/epoch.h"
@@ -137,7 +138,8 @@ absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
   return absl::OkStatus();
 }
 
-bool Memory::RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* local_key) {
+// A post that has an id calls it: no exception leaves it.
+bool Memory::RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* local_key) try {
   MutexLock lock(&mutex_);
   const auto found = regions_.find(key);
   if (found == regions_.end()) return false;
@@ -160,6 +162,8 @@ bool Memory::RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* 
   if (region.own_.domain.get() == &domain) map_.Put(region.Entry());
   *local_key = handle->lkey;
   return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 uint32_t Memory::TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments,
