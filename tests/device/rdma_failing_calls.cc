@@ -248,7 +248,9 @@ class Life {
     options.address = b_context_.address();
     options.port = listener_->port();
     options.may_frame = kind_.framed;
-    Try(a_.pair().Connect(options), "Connect");
+    const absl::Status dialled = a_.pair().Connect(options);
+    EXPECT_TRUE(dialled.ok() || absl::IsResourceExhausted(dialled)) << dialled;
+    Try(dialled, "Connect");
     Wait([&] { return requests_.count() + a_.events.count() != 0; }, "the request");
     const std::unique_ptr<IncomingConnection> request = requests_.Take();
     if (request == nullptr) CheckFailed(a_.events.Take());

@@ -34,8 +34,9 @@ Connection* Connection::ForDial(Device& device, ConnectionOwner* owner, absl::St
   connection->SetOwner(owner);
   if (rdma_create_id(device.connections(), &connection->id_, static_cast<CmHandler*>(connection),
                      RDMA_PS_TCP) != 0) {
-    *status = ErrnoStatus(errno, "rdma_create_id");
+    LogErrno(errno, "rdma_create_id");
     delete connection;
+    *status = absl::ResourceExhaustedError("rdma_create_id");  // whatever it was
     return nullptr;
   }
   return connection;
