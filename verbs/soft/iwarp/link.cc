@@ -172,6 +172,7 @@ void IwarpLink::SendAnswer() {
 void IwarpLink::Open(Socket socket, const MpaAgreement& agreement, bool initiator) {
   socket_ = std::move(socket);
   agreement_ = agreement;
+  LimitBackOff(socket_.get(), shared_->options.silence);
   ulpdu_limit_ = UlpduLimit(SegmentSize(socket_.get()));
   reader_.set_check_crc(agreement.crc);
   // Names the sinks of our reads to the peer: echoed by it, compared by us, opens no memory.

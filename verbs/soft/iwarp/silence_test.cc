@@ -1,9 +1,13 @@
 // A network that goes away, in a network namespace of the test's own.
+#include <sys/socket.h>
+
 #include <chrono>
 #include <memory>
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "verbs/base/fd.h"
+#include "verbs/soft/iwarp/tcp.h"
 #include "verbs/soft/iwarp/testing_device.h"
 #include "verbs/soft/testing_network.h"
 
@@ -68,6 +72,20 @@ TEST_F(IwarpSilenceTest, ShortSilenceWithNothingUnderWay) {
   EXPECT_TRUE(b_->sink.Empty());
   b_->Receive(2, 0, 100);
   a_->Send(1, 0, 100, kConfirm);
+  EXPECT_EQ(a_->NextSend().status, Status::kSuccess);
+  EXPECT_EQ(b_->NextReceive().status, Status::kSuccess);
+}
+
+// TCP asks again soon enough, although it has asked in vain for long.
+TEST_F(IwarpSilenceTest, LongSilence) {
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!LimitBackOff(socket.get(), kSilence)) GTEST_SKIP() << "no TCP_RTO_MAX_MS: Linux 6.15";
+  Connect(12 * kNanosPerSecond);
+  ASSERT_TRUE(SetLoopback(false));
+  b_->Receive(2, 0, 100);
+  a_->Send(1, 0, 100, kConfirm);
+  std::this_thread::sleep_for(std::chrono::milliseconds(6600));
+  ASSERT_TRUE(SetLoopback(true));
   EXPECT_EQ(a_->NextSend().status, Status::kSuccess);
   EXPECT_EQ(b_->NextReceive().status, Status::kSuccess);
 }

@@ -108,6 +108,12 @@ void SetConnectionOptions(int fd, Nanos silence) {
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
+bool LimitBackOff(int fd, Nanos silence) {
+  constexpr int kRtoMaxMs = 44;  // TCP_RTO_MAX_MS
+  const int most = static_cast<int>(std::clamp<Nanos>(silence / 4 / kNanosPerMilli, 1000, 120'000));
+  return setsockopt(fd, IPPROTO_TCP, kRtoMaxMs, &most, sizeof(most)) == 0;
+}
+
 size_t SegmentSize(int fd) {
   constexpr size_t kLeast = 536;  // what every TCP takes
   int size = 0;
@@ -128,7 +134,8 @@ Unacknowledged UnacknowledgedOf(int fd) {
   if (UnacknowledgedBytes(fd) == 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
     return sent;
   }
-  constexpr int kUnansweredProbes = 2;
+  // One may get lost, or its answer, and the next. The last of them is still under way.
+  constexpr int kUnansweredProbes = 3;
   sent.outstanding = true;
   sent.answer_due = info.tcpi_unacked > 0 || info.tcpi_probes >= kUnansweredProbes;
   sent.silent_for = Nanos{info.tcpi_last_ack_recv} * kNanosPerMilli;
