@@ -234,9 +234,12 @@ void Exchange(Side& side, Peer& peer, bool first) {
   if (first) {
     side.SendText(16, "over");
     EXPECT_EQ(side.TextOf(side.NextReceive()), "back");
+    // Who leaves the moment it has a message may keep its sender from hearing of it, over rxe.
+    peer.Await("sent");
   } else {
     EXPECT_EQ(side.TextOf(side.NextReceive()), "over");
     side.SendText(16, "back");
+    peer.Tell("sent");
   }
 }
 
