@@ -117,7 +117,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   // True: accepting goes on when a place is free, or the oldest has had its time.
   bool MustWait() {
     if (half_open_.size() < options_.max_half_open) return false;
-    const Nanos due = half_open_.front().deadline - options_.request_time + options_.patience;
+    const Nanos due = half_open_.front().deadline - options_.silence + options_.patience;
     if (due <= loop_.Now()) return false;
     full_ = true;
     PauseUntil(due);
@@ -129,7 +129,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     SetConnectionOptions(socket.get(), options_.silence);
     const int fd = socket.get();
     const Place place = half_open_.insert(
-        half_open_.end(), HalfOpen{std::move(socket), loop_.Now() + options_.request_time,
+        half_open_.end(), HalfOpen{std::move(socket), loop_.Now() + options_.silence,
                                    std::make_unique<MpaParser>(MpaKind::kRequest)});
     auto self = shared_from_this();
     if (!loop_.Watch(fd, EPOLLIN | EPOLLRDHUP, [self, place](uint32_t) { self->Read(place); })

@@ -26,8 +26,8 @@ struct ReceivedRequest {
 };
 
 struct AcceptorOptions {
-  Nanos request_time = 5 * kNanosPerSecond;  // from the TCP connection to a whole request
-  Nanos silence = 10 * kNanosPerSecond;      // SetConnectionOptions
+  // From the TCP connection to a whole request, and SetConnectionOptions.
+  Nanos silence = 10 * kNanosPerSecond;
   // Connections without a request. At this number the oldest gives way once it has had `patience`;
   // until then, or until one of them has spoken, no other is accepted, so that a burst of honest
   // ones only waits.

@@ -133,7 +133,7 @@ TEST_F(AcceptorTest, OnlySoManyThatWereRejectedAreKept) {
 
 // Checklist 9, with a shorter time: the peer's wait ends by the acceptor's doing.
 TEST_F(AcceptorTest, SilentClientsAreDropped) {
-  Listen({.request_time = 50'000'000});
+  Listen({.silence = 50'000'000});
   TestPeer silent = TestPeer::Dial(acceptor_->port());
   TestPeer slow = TestPeer::Dial(acceptor_->port());
   slow.SendHex("4d50");

@@ -123,7 +123,7 @@ absl::StatusOr<std::unique_ptr<WireListener>> IwarpWire::Listen(SoftContext&, ui
   addresses.push_back(options_.address.IsLoopback() ? options_.address
                                                     : LoopbackOf(options_.address));
   AcceptorOptions acceptor_options;
-  acceptor_options.request_time = acceptor_options.silence = options_.silence;
+  acceptor_options.silence = options_.silence;
   absl::StatusOr<std::unique_ptr<Acceptor>> acceptor =
       Acceptor::Open(shared_->loop, addresses, port, acceptor_options,
                      [shared = shared_, sink](ReceivedRequest received) {
