@@ -6,7 +6,6 @@
 #ifndef VIADUCT_TESTS_RDMA_MOCK_FAILING_CALLS_H_
 #define VIADUCT_TESTS_RDMA_MOCK_FAILING_CALLS_H_
 
-#include <cstdint>
 #include <string>
 
 namespace viaduct::rdma_mock {
@@ -16,12 +15,8 @@ constexpr int kFailureForms = 3;
 
 // The n-th of them from now on fails in that form, once; 0: none does.
 void FailCall(int n, int form);
-// One of so many fails, in any form; 0: none does.
-void FailCallsAtRandom(uint32_t seed, uint32_t one_of);
 // What has failed last since FailCall; null: nothing.
 const char* FailedCall();
-// How many have failed.
-int FailedCalls();
 
 // What exists of the device, each kind by its name; only a channel of the device itself and what
 // it is bound by are left of a program that has given everything back.
@@ -31,9 +26,7 @@ std::string LiveObjects();
 // rdma_mock_failing_calls is one of these.
 struct FailingCalls {
   void (*fail)(int n, int form);
-  void (*fail_at_random)(uint32_t seed, uint32_t one_of);
   const char* (*failed)();
-  int (*count)();
   std::string (*live)();
 };
 

@@ -1,5 +1,6 @@
 #include "tests/rdma_mock/mishaps.h"
 
+#include "tests/rdma_mock/failures.h"
 #include "tests/rdma_mock/objects.h"
 
 namespace viaduct::rdma_mock {
@@ -106,7 +107,7 @@ void RefuseAfterTheEnd(bool refuse) { mishaps.refusing = refuse; }
 
 void KeepQueues(bool keep) { mishaps.kept_queues = keep; }
 
-int LiveDomains() { return mishaps.live_domains; }
+int LiveDomains() { return live[static_cast<int>(Kind::kDomain)]; }
 
 void FailForeignPair() {
   static QueuePair* const foreign = [] {
@@ -117,8 +118,8 @@ void FailForeignPair() {
   Push(IBV_EVENT_QP_FATAL, *foreign);
 }
 
-int LivePairs() { return mishaps.live_pairs; }
+int LivePairs() { return live[static_cast<int>(Kind::kPair)]; }
 
-int LiveWindows() { return mishaps.live_windows; }
+int LiveWindows() { return live[static_cast<int>(Kind::kWindow)]; }
 
 }  // namespace viaduct::rdma_mock

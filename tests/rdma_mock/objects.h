@@ -217,7 +217,6 @@ struct Mishaps {
   std::atomic<uint32_t> last_freed_key{0};
   std::atomic<bool> swallow{false};
   std::atomic<bool> late{false};
-  std::atomic<int> live_domains{0};
   std::atomic<int> large_keys{0};
   std::atomic<int> large_until_back{0};
   std::atomic<int> missed_neighbours{0};
@@ -240,8 +239,6 @@ struct Mishaps {
   std::atomic<const void*> read_only{nullptr};
   std::atomic<bool> late_flushes{false};
   std::atomic<int> lost_confirmations{0};
-  std::atomic<int> live_pairs{0};
-  std::atomic<int> live_windows{0};
   std::atomic<bool> held_pairs{false};
   std::atomic<bool> held_reads{false};
   std::atomic<bool> held_routes{false};

@@ -51,7 +51,6 @@ ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
   Meanwhile();
   if (ErrorOf("ibv_alloc_mw", {ENOMEM, EIO}) != 0) return nullptr;
   ibv_mw* const window = new ibv_mw();
-  ++mishaps.live_windows;
   Made(Kind::kWindow);
   window->context = domain->context;
   window->pd = domain;
@@ -65,7 +64,6 @@ ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
 
 int FreeWindow(ibv_mw* window) {
   delete window;
-  --mishaps.live_windows;
   Gone(Kind::kWindow);
   return 0;
 }
@@ -155,13 +153,11 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (mock::ErrorOf("ibv_alloc_pd", {ENOMEM, EIO, EPERM}) != 0) return nullptr;
   ibv_pd* const domain = new ibv_pd();
   domain->context = context;
-  ++mock::mishaps.live_domains;
   mock::Made(mock::Kind::kDomain);
   return domain;
 }
 
 int ibv_dealloc_pd(ibv_pd* domain) {
-  --mock::mishaps.live_domains;
   mock::Gone(mock::Kind::kDomain);
   delete domain;
   return 0;
@@ -331,7 +327,6 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   pair->now = IBV_QPS_RESET;
   pair->max_inline = wanted->cap.max_inline_data;
   if (mock::IsMlx5()) pair->extensions = {mock::kExtensionVendor, mock::kExtensions, 0};
-  ++mock::mishaps.live_pairs;
   mock::Made(mock::Kind::kPair);
   return pair;
 }
@@ -348,8 +343,7 @@ int ibv_destroy_qp(ibv_qp* handle) {
   while (pair->unacknowledged != 0) sched_yield();
   if (mock::mishaps.spare_pairs >= 0) ++mock::mishaps.spare_pairs;
   delete pair;
-  mock::Gone(mock::Kind::kPair);
-  --mock::mishaps.live_pairs;  // last: who has awaited that may limit them
+  mock::Gone(mock::Kind::kPair);  // last: who has awaited that may limit them
   return 0;
 }
 
