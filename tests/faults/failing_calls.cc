@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <functional>
 #include <thread>
 
 #ifndef SYS_futex_waitv
@@ -77,39 +79,53 @@ constexpr FailingCall kCalls[] = {
 
 std::atomic<bool> g_failed{false};
 
-// From now on each call of that number of this thread, and of those that it starts, asks at the
-// descriptor that is returned; -1 where the kernel cannot.
-int Filter(long number) {
+// From now on the calls that `program` says so of, of this thread and of those that it starts, ask
+// at the descriptor that is returned; -1 where the kernel cannot.
+int Filter(const sock_fprog& program) {
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+  return static_cast<int>(
+      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+}
+int FilterCalls(long number) {
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  const sock_fprog program = {sizeof filter / sizeof *filter, filter};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
-  return static_cast<int>(
-      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+  return Filter({sizeof filter / sizeof *filter, filter});
+}
+int FilterAllCalls() {
+  sock_filter filter[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)};
+  return Filter({sizeof filter / sizeof *filter, filter});
 }
 
+// What becomes of a call: 0 if the kernel is to do it, else the error it fails with.
+using Judge = std::function<int(const seccomp_data& call)>;
+
 // Answers who asks, as long as the process lives.
-void Answer(int listener, const FailingCall& call, int n) {
-  int seen = 0;
+void Answer(int listener, const Judge& judge) {
   for (;;) {
     seccomp_notif question = {};
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question) != 0) continue;  // it was interrupted
     seccomp_notif_resp answer = {};
     answer.id = question.id;
-    const auto* arguments = reinterpret_cast<const uint64_t*>(question.data.args);
-    const bool counts = call.counts == nullptr || call.counts(arguments);
-    if (counts && ++seen == n) {
-      answer.error = -call.error;
-      g_failed.store(true);
-    } else {
-      answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    }
+    answer.error = -judge(question.data);
+    if (answer.error == 0) answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
   }
+}
+
+// Once in a process. `filter` is one of the two above.
+bool Ask(const Judge& judge, const std::function<int()>& filter) {
+  // Who answers began before the filter and is not asked; it must not be woken by a call that asks.
+  static std::atomic<int> listener{0};
+  std::thread([judge] {
+    while (listener.load() == 0) std::this_thread::yield();
+    if (listener.load() > 0) Answer(listener.load(), judge);
+  }).detach();
+  listener.store(filter());
+  return listener.load() > 0;
 }
 
 }  // namespace
@@ -117,14 +133,22 @@ void Answer(int listener, const FailingCall& call, int n) {
 absl::Span<const FailingCall> FailingCalls() { return kCalls; }
 
 bool FailCall(const FailingCall& call, int n) {
-  // Who answers began before the filter and is not asked; it must not be woken by a call that asks.
-  static std::atomic<int> listener{0};
-  std::thread([&call, n] {
-    while (listener.load() == 0) std::this_thread::yield();
-    if (listener.load() > 0) Answer(listener.load(), call, n);
-  }).detach();
-  listener.store(Filter(call.number));
-  return listener.load() > 0;
+  const auto judge = [&call, n, seen = 0](const seccomp_data& asked) mutable {
+    const auto* arguments = reinterpret_cast<const uint64_t*>(asked.args);
+    const bool counts = call.counts == nullptr || call.counts(arguments);
+    if (!counts || ++seen != n) return 0;
+    g_failed.store(true);
+    return call.error;
+  };
+  return Ask(judge, [&call] { return FilterCalls(call.number); });
+}
+
+bool DieAtCall(int n) {
+  const auto judge = [n, seen = 0](const seccomp_data&) mutable {
+    if (++seen == n) kill(getpid(), SIGKILL);
+    return 0;
+  };
+  return Ask(judge, FilterAllCalls);
 }
 
 bool CallHasFailed() { return g_failed.load(); }

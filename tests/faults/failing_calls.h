@@ -1,4 +1,4 @@
-// System calls that fail, as those of a kernel at its limits may.
+// System calls that fail, as those of a kernel at its limits may, or that are a process's last.
 #ifndef VIADUCT_TESTS_FAULTS_FAILING_CALLS_H_
 #define VIADUCT_TESTS_FAULTS_FAILING_CALLS_H_
 
@@ -25,6 +25,10 @@ absl::Span<const FailingCall> FailingCalls();
 bool FailCall(const FailingCall& call, int n);
 // Whether there has been an n-th.
 bool CallHasFailed();
+
+// The n-th system call, of whatever kind, of the thread that calls this and of all that it starts
+// kills the process, and does nothing. Instead of FailCall, whose answer it has.
+bool DieAtCall(int n);
 
 }  // namespace viaduct::tests
 

@@ -1,6 +1,6 @@
 // Each system call in the life of a DAT program fails once: the program hears of it, or never
 // notices, but nothing hangs, crashes or stays behind, and its peer, one process for all of them,
-// goes on.
+// goes on; so it does where the program is killed at the call.
 #include <functional>
 
 #include "absl/cleanup/cleanup.h"
@@ -150,8 +150,11 @@ class Program {
   char bytes_[2] = {};
 };
 
-TEST(FailingCalls, OfAClient) { FailEachCallOfAClient<Program>(); }
-TEST(FailingCalls, OfAServer) { FailEachCallOfAServer<Program>(); }
+TEST(FailingCalls, OfAClient) { TryEachCallOfAClient<Program>(FailEachCall); }
+TEST(FailingCalls, OfAServer) { TryEachCallOfAServer<Program>(FailEachCall); }
+
+TEST(LastCall, OfAClient) { TryEachCallOfAClient<Program>(DieAtEachCall); }
+TEST(LastCall, OfAServer) { TryEachCallOfAServer<Program>(DieAtEachCall); }
 
 }  // namespace
 }  // namespace viaduct::tests

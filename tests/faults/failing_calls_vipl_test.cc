@@ -148,8 +148,11 @@ class Program {
   } memory_ = {};
 };
 
-TEST(FailingCalls, OfAClient) { FailEachCallOfAClient<Program>(); }
-TEST(FailingCalls, OfAServer) { FailEachCallOfAServer<Program>(); }
+TEST(FailingCalls, OfAClient) { TryEachCallOfAClient<Program>(FailEachCall); }
+TEST(FailingCalls, OfAServer) { TryEachCallOfAServer<Program>(FailEachCall); }
+
+TEST(LastCall, OfAClient) { TryEachCallOfAClient<Program>(DieAtEachCall); }
+TEST(LastCall, OfAServer) { TryEachCallOfAServer<Program>(DieAtEachCall); }
 
 }  // namespace
 }  // namespace viaduct::tests

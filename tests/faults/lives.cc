@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <random>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "gtest/gtest.h"
 #include "tests/faults/failing_calls.h"
 #include "tests/faults/killer.h"
@@ -17,6 +19,7 @@ namespace {
 constexpr unsigned kLongestLife = 60;  // seconds
 // How a life ends beside 0 and 1: it has not so many of these calls; the kernel has no filters.
 constexpr int kNothingFailed = 7, kNoFilter = 8;
+constexpr int kSeventh = 7;
 
 // A life with that failure, in a process of its own. False: it has not so many of these calls.
 bool Fail(const FailingCall& call, int n, void (*live)(bool)) {
@@ -43,21 +46,58 @@ bool Fail(const FailingCall& call, int n, void (*live)(bool)) {
   return code == 0;
 }
 
-}  // namespace
+// A life that ends at that call. False: it has not so many.
+bool Die(int n, void (*live)(bool)) {
+  SCOPED_TRACE("call " + std::to_string(n));
+  Victim victim([&] {
+    alarm(kLongestLife);
+    if (!DieAtCall(n)) _exit(kNoFilter);
+    live(false);
+    if (!::testing::Test::HasFailure()) _exit(kNothingFailed);
+  });
+  const int status = victim.Join();
+  const bool died = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  EXPECT_TRUE(died || (WIFEXITED(status) && WEXITSTATUS(status) == kNothingFailed))
+      << "wait status " << status;
+  Victim next([&] {
+    alarm(kLongestLife);
+    live(false);
+  });
+  EXPECT_EQ(next.Join(), 0) << "the life behind it";
+  return died;
+}
 
-void FailEachCall(void (*survive)(), void (*live)(bool last)) {
+// `ordeal` between two whole lives, beside the survivor.
+void Between(void (*survive)(), void (*live)(bool last), absl::FunctionRef<void()> ordeal) {
   Victim survivor(survive);
-  Victim healthy([&] { live(false); });
-  EXPECT_EQ(healthy.Join(), 0);
-  const int most = Rounds(4, 1000);
-  for (const FailingCall& call : FailingCalls()) {
-    for (int n = 1; n <= most && Fail(call, n, live); ++n) {
-    }
-    if (::testing::Test::HasFailure()) return;
-  }
+  Victim first([&] { live(false); });
+  EXPECT_EQ(first.Join(), 0);
+  ordeal();
+  if (::testing::Test::HasFailure()) return;
   Victim last([&] { live(true); });
   EXPECT_EQ(last.Join(), 0);
   EXPECT_EQ(survivor.Join(), 0);
+}
+
+}  // namespace
+
+void FailEachCall(void (*survive)(), void (*live)(bool last)) {
+  Between(survive, live, [live] {
+    const int most = Rounds(4, 1000);
+    for (const FailingCall& call : FailingCalls()) {
+      for (int n = 1; n <= most && Fail(call, n, live); ++n) {
+      }
+      if (::testing::Test::HasFailure()) return;
+    }
+  });
+}
+
+void DieAtEachCall(void (*survive)(), void (*live)(bool last)) {
+  Between(survive, live, [live] {
+    const int step = kSeventh / Rounds(1, kSeventh);
+    int n = 1 + static_cast<int>(std::random_device()() % static_cast<unsigned>(step));
+    while (Die(n, live) && !::testing::Test::HasFailure()) n += step;
+  });
 }
 
 }  // namespace viaduct::tests

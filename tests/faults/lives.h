@@ -1,4 +1,5 @@
-// Lives of a program, in each of which another system call fails; its peer is one process for all.
+// Lives of a program, in each of which another system call fails, or is the last; its peer is one
+// process for all.
 #ifndef VIADUCT_TESTS_FAULTS_LIVES_H_
 #define VIADUCT_TESTS_FAULTS_LIVES_H_
 
@@ -21,16 +22,22 @@ constexpr char kGoOn = 1, kStop = 2;
 // recorded if it does not.
 enum class Patience { kOneAttempt, kLong, kForever };
 
+// What becomes of the lives, until the last of them, with `last`, tells the survivor to end, which
+// it then does without failures of its own.
+using Ordeal = void (*)(void (*survive)(), void (*live)(bool last));
+
 // Each system call of failing_calls.h fails in a life of its own, the first of its kind, the next,
-// and so on. No life hangs, crashes, keeps anything or is refused without a failure. A life with
-// `last` tells the survivor to end, which it then does without failures of its own.
+// and so on. No life hangs, crashes, keeps anything or is refused without a failure.
 void FailEachCall(void (*survive)(), void (*live)(bool last));
+// Each system call ends a life, by kill -9 in its place, and the next life is a whole one. Every
+// seventh call, from a random one on; each with VIADUCT_LONG in the environment.
+void DieAtEachCall(void (*survive)(), void (*live)(bool last));
 
 // `Program` opens and closes an adapter; Serve and Call make a connection, say a word, and return
 // the one that they have heard when the connection has ended. Each throws Refused.
 template <typename Program>
-void FailEachCallOfAClient() {
-  FailEachCall(
+void TryEachCallOfAClient(Ordeal ordeal) {
+  ordeal(
       [] {
         Program program;
         EXPECT_EQ(program.Serve(kGoOn, Patience::kLong), kGoOn);
@@ -46,8 +53,8 @@ void FailEachCallOfAClient() {
       [](bool last) { Program().Call(last ? kStop : kGoOn, Patience::kLong); });
 }
 template <typename Program>
-void FailEachCallOfAServer() {
-  FailEachCall(
+void TryEachCallOfAServer(Ordeal ordeal) {
+  ordeal(
       [] {
         Program program;
         for (char heard = kGoOn; heard != kStop;) {
