@@ -46,6 +46,8 @@ int AskedEmptyWrites() { return asked.empty_writes; }
 
 int AskedArms() { return asked.arms; }
 
+int AskedEndlessCalls() { return asked.endless_calls; }
+
 int AskedCompletionQueues() { return asked.completion_queues; }
 
 }  // namespace viaduct::rdma_mock

@@ -39,6 +39,10 @@ int AskedEmptyWrites();
 // How often a completion queue was armed since the program began.
 int AskedArms();
 
+// Calls since the program began from which the kernel would not come back: they end an accept of
+// iWARP whose peer has not spoken.
+int AskedEndlessCalls();
+
 // Completion queues since the program began.
 int AskedCompletionQueues();
 

@@ -40,6 +40,8 @@ struct Id : rdma_cm_id {
 
   Id* peer = nullptr;  // of the connection, or of the request
   bool listening = false;
+  // Of an accept on iWARP: its peer, who speaks first, has not spoken.
+  std::atomic<bool> awaits_peer{false};
   verbs::Fd socket;        // of one that is bound to listen, with siw
   std::set<Id*> unread;    // of one that listens: requests that nobody has read
   Id* listener = nullptr;  // of such a request
@@ -61,6 +63,7 @@ struct Everything {
   // library's to change.
   std::map<const rdma_cm_id*, QueuePair*> pairs ABSL_GUARDED_BY(mutex);
   uint16_t last_port ABSL_GUARDED_BY(mutex) = 20000;
+  std::set<Id*> ids ABSL_GUARDED_BY(mutex);
   std::set<Id*> unheard ABSL_GUARDED_BY(mutex);  // parted, and the peer has not got it
 };
 
@@ -103,6 +106,9 @@ size_t RoomForData(rdma_cm_event_type type) {
 void Tell(Id& id, rdma_cm_event_type type, int status = 0,
           const rdma_conn_param* parameters = nullptr) {
   if (id.channel == nullptr) return;
+  if (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_DISCONNECTED) {
+    id.awaits_peer = false;
+  }
   Event* const event = new Event();
   event->id = &id;
   event->event = type;
@@ -179,6 +185,7 @@ void End(Id* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   for (Id* request : id->unread) {
     Refuse(*request, kConsumerDefined, nullptr, 0);
     ForgetEventsOf(*request);
+    All().ids.erase(request);
     delete request;
   }
   if (id->listener != nullptr && !id->decided) Refuse(*id, kConsumerDefined, nullptr, 0);
@@ -188,6 +195,7 @@ void End(Id* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
     id->peer->peer = nullptr;
   }
   ForgetEventsOf(*id);
+  All().ids.erase(id);
   All().pairs.erase(id);
 }
 
@@ -199,7 +207,21 @@ void NoteRead(void* event) {
 
 void Unbind(const QueuePair& pair) {
   MutexLock lock(&All().mutex);
-  std::erase_if(All().pairs, [&pair](const auto& bound) { return bound.second == &pair; });
+  std::erase_if(All().pairs, [&pair](const auto& bound) {
+    if (bound.second != &pair) return false;
+    if (static_cast<const Id*>(bound.first)->awaits_peer) ++asked.endless_calls;
+    return true;
+  });
+}
+
+void TellIds(Ids which, rdma_cm_event_type type, int status) {
+  MutexLock lock(&All().mutex);
+  for (Id* id : All().ids) {
+    const Ids its = id->listening             ? Ids::kListening
+                    : id->listener != nullptr ? Ids::kRequested
+                                              : Ids::kDialling;
+    if (its == which) Tell(*id, type, status);
+  }
 }
 
 void LoseListeners() {
@@ -234,6 +256,10 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* context,
   id->channel = channel;
   id->context = context;
   id->ps = space;
+  {
+    MutexLock lock(&All().mutex);
+    All().ids.insert(id);
+  }
   *out = id;
   return 0;
 }
@@ -243,6 +269,7 @@ int rdma_destroy_id(rdma_cm_id* handle) {
   Id* const id = static_cast<Id*>(handle);
   {
     MutexLock lock(&All().mutex);
+    if (id->awaits_peer) ++asked.endless_calls;
     End(id);
   }
   while (id->unacknowledged != 0) sched_yield();
@@ -421,6 +448,7 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
     request->remote_extensions = {vendor, mishaps.spoken_options, 0};
   }
   listener.unread.insert(request);
+  All().ids.insert(request);
   rdma_conn_param seen = *parameters;
   std::swap(seen.initiator_depth, seen.responder_resources);
   Tell(*request, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &seen);
@@ -483,6 +511,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
     Tell(id, outcome.type, outcome.status);
   } else if (mishaps.lost_confirmations > 0) {
     --mishaps.lost_confirmations;
+    id.awaits_peer = IsIwarp();
   } else {
     Tell(id, RDMA_CM_EVENT_ESTABLISHED);
   }
@@ -513,6 +542,7 @@ int rdma_disconnect(rdma_cm_id* handle) {
   // librdmacm tells the kernel nothing if it cannot bring the pair into the error state.
   if (id.qp != nullptr && ErrorOf("rdma_disconnect", {ENOMEM, EIO}) != 0) return -1;
   MutexLock lock(&All().mutex);
+  if (id.awaits_peer) ++asked.endless_calls;
   if (QueuePair* const pair = PairOf(id)) Part(*pair);
   // Of a request that nobody has accepted the kernel says nothing.
   if (id.listener != nullptr && !id.decided) return 0;

@@ -39,10 +39,15 @@ inline bool Spoilt(const char* name, std::initializer_list<Outcome> outcomes, Ou
   return true;
 }
 
-// How a request of the device fails; IBV_WC_SUCCESS: it does not.
-inline ibv_wc_status FailedStatus(const char* name, std::initializer_list<ibv_wc_status> statuses) {
+// As FailWork has it (told.h), of a receive if `request` is null.
+ibv_wc_status ToldStatus(const ibv_send_wr* request);
+
+// How a request of the device, or a receive, fails; IBV_WC_SUCCESS: it does not.
+inline ibv_wc_status FailedStatus(const char* name, const ibv_send_wr* request,
+                                  std::initializer_list<ibv_wc_status> statuses) {
   if (!failures_armed.load(std::memory_order_relaxed)) [[likely]]
     return IBV_WC_SUCCESS;
+  if (const ibv_wc_status told = ToldStatus(request); told != IBV_WC_SUCCESS) return told;
   const int form = FailureOf(name, static_cast<int>(statuses.size()));
   return form < 0 ? IBV_WC_SUCCESS : statuses.begin()[form];
 }

@@ -1,7 +1,10 @@
 #include "tests/rdma_mock/mishaps.h"
 
+#include <climits>
+
 #include "tests/rdma_mock/failures.h"
 #include "tests/rdma_mock/objects.h"
+#include "tests/rdma_mock/told.h"
 
 namespace viaduct::rdma_mock {
 
@@ -9,7 +12,8 @@ void EndMishaps() {
   FailRegistrations(0);
   ReuseKeys(false);
   SwallowAfterTheEnd(false);
-  ShowNoCompletions(false);
+  ShowAll();
+  FailWork(Work::kSend, WorkStatus::kSuccess);
   GiveLargeKeys(0);
   GiveLargeKeysUntilBack(0);
   LimitRegistrations(-1);
@@ -44,7 +48,7 @@ void ReuseKeys(bool reuse) { mishaps.reuse_keys = reuse; }
 
 void SwallowAfterTheEnd(bool swallow) { mishaps.swallow = swallow; }
 
-void ShowNoCompletions(bool late) { mishaps.late = late; }
+void ShowNoCompletions(bool late) { ShowAtMost(late ? 0 : INT_MAX); }
 
 void GiveLargeKeys(int count) { mishaps.large_keys = count; }
 

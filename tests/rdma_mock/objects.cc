@@ -51,7 +51,13 @@ void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode o
   completion.byte_len = bytes;
   completion.qp_num = pair.qp_num;
   completion.wc_flags = 0;
-  if (immediate_of != nullptr) {
+  if (status != IBV_WC_SUCCESS) [[unlikely]] {
+    // Nothing else says anything then.
+    completion.opcode = static_cast<ibv_wc_opcode>(0x7f);
+    completion.byte_len = 0xdeadbeef;
+    completion.wc_flags = ~0u;
+    completion.imm_data = 0xdeadbeef;
+  } else if (immediate_of != nullptr) {
     completion.wc_flags = IBV_WC_WITH_IMM;
     completion.imm_data = immediate_of->imm_data;
   }
@@ -125,6 +131,14 @@ void CompletionQueue::Add(const ibv_wc& completion) {
   if (ring_bell && channel != nullptr) {
     static_cast<CompletionChannel*>(channel)->events.Push(this, this);
   }
+}
+
+void CompletionQueue::Ring() {
+  {
+    SpinLockHolder guard(&lock);
+    if (channel == nullptr || !std::exchange(armed, false)) return;
+  }
+  static_cast<CompletionChannel*>(channel)->events.Push(this, this);
 }
 
 void OpenKeys::Add(uint32_t key) {

@@ -10,6 +10,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <atomic>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -22,6 +23,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "tests/rdma_mock/kind.h"
+#include "tests/rdma_mock/told.h"
 #include "verbs/base/lock.h"
 
 namespace viaduct::rdma_mock {
@@ -62,12 +64,45 @@ class EventPipe {
   std::deque<std::pair<void*, void*>> events_ ABSL_GUARDED_BY(mutex_);
 };
 
+// What asynchronous events are about.
+struct Notified {
+  std::atomic<int> unacknowledged{0};  // events that were read
+};
+
+// Those of a kind that exist.
+template <typename Object>
+class Existence {
+ public:
+  void Add(Object* object) {
+    MutexLock lock(&mutex_);
+    objects_.insert(object);
+  }
+  void Remove(Object* object) {
+    MutexLock lock(&mutex_);
+    objects_.erase(object);
+  }
+  template <typename Call>
+  void ForEach(Call call) {
+    MutexLock lock(&mutex_);
+    for (Object* object : objects_) call(*object);
+  }
+
+ private:
+  Mutex mutex_;
+  std::set<Object*> objects_ ABSL_GUARDED_BY(mutex_);
+};
+template <typename Object>
+Existence<Object>& Existing() {
+  static Existence<Object>* const existence = new Existence<Object>;
+  return *existence;
+}
+
 struct CompletionChannel : ibv_comp_channel {
   EventPipe events;
   std::atomic<int> queues{0};  // that were not destroyed
 };
 
-struct CompletionQueue : ibv_cq {
+struct CompletionQueue : ibv_cq, Notified {
   SpinLock lock;
   std::unique_ptr<ibv_wc[]> ring;
   uint32_t mask;
@@ -76,6 +111,8 @@ struct CompletionQueue : ibv_cq {
   bool armed ABSL_GUARDED_BY(lock) = false;
 
   void Add(const ibv_wc& completion);
+  // Tells that it has something, if that was asked for.
+  void Ring();
 };
 
 struct PostedReceive {
@@ -107,13 +144,13 @@ class ReceiveRing {
   uint32_t tail_ = 0;
 };
 
-struct SharedQueue : ibv_srq {
+struct SharedQueue : ibv_srq, Notified {
   explicit SharedQueue(uint32_t count) : receives(count) {}
   SpinLock lock;
   ReceiveRing receives ABSL_GUARDED_BY(lock);
 };
 
-struct QueuePair : ibv_qp {
+struct QueuePair : ibv_qp, Notified {
   explicit QueuePair(uint32_t receive_count) : receives(receive_count) {}
   SpinLock post_lock;
   QueuePair* peer ABSL_GUARDED_BY(post_lock) = nullptr;
@@ -124,7 +161,6 @@ struct QueuePair : ibv_qp {
   uint32_t max_inline;
   ibv_ece extensions = {};  // those it has, from its state INIT on those it uses; vendor 0: none
   uint32_t wanted_extensions = ~uint32_t{0};
-  std::atomic<int> unacknowledged{0};  // events that were read
   bool failed ABSL_GUARDED_BY(receive_lock) = false;
   // Of the shared queue, by messages whose end has not come.
   std::vector<uint64_t> taken ABSL_GUARDED_BY(receive_lock);
@@ -204,6 +240,9 @@ ibv_context* Verbs();
 // One that nobody can use, of mock1.
 ibv_context* OtherVerbs();
 void Push(ibv_event_type type, QueuePair& pair);
+// `about`: the object that has to be forgotten with it, or null.
+void PushEvent(const ibv_async_event& event, void* about);
+void TellIds(Ids which, rdma_cm_event_type type, int status);
 OpenKeys& Sinks();
 
 // `immediate_of`: the request whose immediate data come with it, or null.
@@ -216,7 +255,10 @@ struct Mishaps {
   std::atomic<bool> reuse_keys{false};
   std::atomic<uint32_t> last_freed_key{0};
   std::atomic<bool> swallow{false};
-  std::atomic<bool> late{false};
+  std::atomic<int> most_shown{INT_MAX};
+  std::atomic<int> failing_work{0};
+  std::atomic<int> work_status{0};  // IBV_WC_SUCCESS: none fails
+  std::atomic<int> work_before{0};
   std::atomic<int> large_keys{0};
   std::atomic<int> large_until_back{0};
   std::atomic<int> missed_neighbours{0};
@@ -264,6 +306,7 @@ struct Asked {
   std::atomic<int> completion_queues{0};
   std::atomic<int> empty_writes{0};
   std::atomic<int> arms{0};
+  std::atomic<int> endless_calls{0};
 };
 inline constinit Asked asked;
 

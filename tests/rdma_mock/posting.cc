@@ -48,8 +48,8 @@ ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint
       return IBV_WC_RNR_RETRY_EXC_ERR;
     }
   }
-  ibv_wc_status status =
-      FailedStatus("a receive", {IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR});
+  ibv_wc_status status = FailedStatus(
+      "a receive", nullptr, {IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR});
   if (status != IBV_WC_SUCCESS) {
     write = true;  // nothing lands
   } else if (!write) {
@@ -118,7 +118,7 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
       work.opcode == IBV_WR_SEND_WITH_IMM || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   if (pair.peer == nullptr || pair.stopped) {
     status = IBV_WC_WR_FLUSH_ERR;
-  } else if ((status = FailedStatus("a request of the send queue",
+  } else if ((status = FailedStatus("a request of the send queue", &work,
                                     {IBV_WC_RETRY_EXC_ERR, IBV_WC_REM_OP_ERR,
                                      IBV_WC_LOC_PROT_ERR})) != IBV_WC_SUCCESS) {
     pair.stopped = true;
@@ -266,8 +266,10 @@ int PostSharedReceive(ibv_srq* handle, ibv_recv_wr* work, ibv_recv_wr** bad) {
 
 int PollCq(ibv_cq* handle, int n, ibv_wc* out) {
   CompletionQueue& queue = *static_cast<CompletionQueue*>(handle);
-  if (mishaps.late) [[unlikely]]
-    return 0;
+  if (const int most = mishaps.most_shown; most < n) [[unlikely]] {
+    if (most < 0) return -1;
+    n = most;
+  }
   SpinLockHolder guard(&queue.lock);
   int count = 0;
   while (count < n && queue.head != queue.tail)

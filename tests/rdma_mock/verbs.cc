@@ -30,8 +30,28 @@ struct Device {
   EventPipe async_events;
 };
 
-QueuePair* PairOf(void* event) {
-  return static_cast<QueuePair*>(static_cast<ibv_async_event*>(event)->element.qp);
+// Null: the device.
+Notified* About(const ibv_async_event& event) {
+  switch (event.event_type) {
+    case IBV_EVENT_CQ_ERR:
+      return static_cast<CompletionQueue*>(event.element.cq);
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      return static_cast<SharedQueue*>(event.element.srq);
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case IBV_EVENT_COMM_EST:
+      return static_cast<QueuePair*>(event.element.qp);
+    default:
+      return nullptr;
+  }
+}
+
+void NoteRead(void* event) {
+  Notified* const about = About(*static_cast<ibv_async_event*>(event));
+  if (about != nullptr) ++about->unacknowledged;
 }
 
 // A key that was given back, if there is one to be given out again.
@@ -95,11 +115,23 @@ Device& TheDevice() {
 
 }  // namespace
 
+void PushEvent(const ibv_async_event& event, void* about) {
+  TheDevice().async_events.Push(about, new ibv_async_event(event));
+}
+
 void Push(ibv_event_type type, QueuePair& pair) {
-  auto* const event = new ibv_async_event();
-  event->event_type = type;
-  event->element.qp = &pair;
-  TheDevice().async_events.Push(&pair, event);
+  ibv_async_event event = {};
+  event.event_type = type;
+  event.element.qp = &pair;
+  PushEvent(event, &pair);
+}
+
+// As the libraries do it: who has read an event of it acknowledges that first.
+void ForgetEventsOf(void* about, const Notified& notified) {
+  for (void* event : TheDevice().async_events.Forget(about)) {
+    delete static_cast<ibv_async_event*>(event);
+  }
+  while (notified.unacknowledged != 0) sched_yield();
 }
 
 ibv_context* Verbs() { return &TheDevice().context; }
@@ -247,11 +279,14 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* its, ibv_comp_cha
   queue->cqe = static_cast<int>(room);
   queue->ring = std::make_unique<ibv_wc[]>(room);
   queue->mask = room - 1;
+  mock::Existing<mock::CompletionQueue>().Add(queue);
   return queue;
 }
 
 int ibv_destroy_cq(ibv_cq* handle) {
   auto* const queue = static_cast<mock::CompletionQueue*>(handle);
+  mock::Existing<mock::CompletionQueue>().Remove(queue);
+  mock::ForgetEventsOf(queue, *queue);
   const bool kept = mock::mishaps.kept_queues;
   if (auto* const channel = static_cast<mock::CompletionChannel*>(queue->channel)) {
     channel->events.Forget(queue);
@@ -273,15 +308,17 @@ int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** queue, void** its) {
 void ibv_ack_cq_events(ibv_cq*, unsigned) {}
 
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
-  const std::unique_ptr<ibv_async_event> next(
-      static_cast<ibv_async_event*>(mock::TheDevice().async_events.Pop(
-          context->async_fd, [](void* read) { ++mock::PairOf(read)->unacknowledged; })));
+  const std::unique_ptr<ibv_async_event> next(static_cast<ibv_async_event*>(
+      mock::TheDevice().async_events.Pop(context->async_fd, mock::NoteRead)));
   if (next == nullptr) return -1;
   *event = *next;
   return 0;
 }
 
-void ibv_ack_async_event(ibv_async_event* event) { --mock::PairOf(event)->unacknowledged; }
+void ibv_ack_async_event(ibv_async_event* event) {
+  mock::Notified* const about = mock::About(*event);
+  if (about != nullptr) --about->unacknowledged;
+}
 
 ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* wanted) {
   if (mock::ErrorOf("ibv_create_srq", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
@@ -289,11 +326,15 @@ ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* wanted) {
   auto* const queue = new mock::SharedQueue(wanted->attr.max_wr);
   queue->context = domain->context;
   queue->pd = domain;
+  mock::Existing<mock::SharedQueue>().Add(queue);
   return queue;
 }
 
-int ibv_destroy_srq(ibv_srq* queue) {
-  delete static_cast<mock::SharedQueue*>(queue);
+int ibv_destroy_srq(ibv_srq* handle) {
+  auto* const queue = static_cast<mock::SharedQueue*>(handle);
+  mock::Existing<mock::SharedQueue>().Remove(queue);
+  mock::ForgetEventsOf(queue, *queue);
+  delete queue;
   mock::Gone(mock::Kind::kSharedQueue);
   return 0;
 }
@@ -328,6 +369,7 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   pair->max_inline = wanted->cap.max_inline_data;
   if (mock::IsMlx5()) pair->extensions = {mock::kExtensionVendor, mock::kExtensions, 0};
   mock::Made(mock::Kind::kPair);
+  mock::Existing<mock::QueuePair>().Add(pair);
   return pair;
 }
 
@@ -337,10 +379,8 @@ int ibv_destroy_qp(ibv_qp* handle) {
   mock::Unbind(*pair);
   mock::Part(*pair);
   mock::Late().Remove(pair);
-  for (void* event : mock::TheDevice().async_events.Forget(pair)) {
-    delete static_cast<ibv_async_event*>(event);
-  }
-  while (pair->unacknowledged != 0) sched_yield();
+  mock::Existing<mock::QueuePair>().Remove(pair);
+  mock::ForgetEventsOf(pair, *pair);
   if (mock::mishaps.spare_pairs >= 0) ++mock::mishaps.spare_pairs;
   delete pair;
   mock::Gone(mock::Kind::kPair);  // last: who has awaited that may limit them
