@@ -239,18 +239,21 @@ void Connection::OnCmEvent(const CmEvent& event) {
     has_route_ = true;  // before the call that has asked for it is over
     return;
   }
+  // Neither changes anything: a connection, or a request, is what it was.
+  if (event.type == RDMA_CM_EVENT_ADDR_CHANGE || event.type == RDMA_CM_EVENT_TIMEWAIT_EXIT) return;
   const bool awaited = half_open();
-  heard_ = true;
-  if (event.type != RDMA_CM_EVENT_ADDR_CHANGE) {
-    connected_ = event.type == RDMA_CM_EVENT_ESTABLISHED;
-    if (connected_ && dialled_ && device_.manager() == Manager::kSiw) NudgeLater();
+  if (!IsOfTheWay(event.type)) {
+    heard_ = true;
+    const bool was_connected = std::exchange(connected_, event.type == RDMA_CM_EVENT_ESTABLISHED);
+    const bool begins = connected_ && !was_connected;
+    if (begins && dialled_ && device_.manager() == Manager::kSiw) NudgeLater();
   }
   if (ConnectionOwner* const owner = this->owner()) {
     owner->OnConnectionEvent(*this, event);
   } else if (requested_ && !accepted_ && !buried_) {
     Log(LogLevel::kDebug, device_.name(), ": a request has gone: ", rdma_event_str(event.type));
     gone_ = true;
-  } else if (buried_ && awaited) {
+  } else if (buried_ && awaited && !half_open()) {
     TryToDestroy(0);
   }
 }

@@ -273,9 +273,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   bool has_route_ = false;  // control thread: found meanwhile
   bool dialled_ = false;    // rdma_connect was called
   bool buried_ = false;     // control thread: destroyed when nothing goes on any more
-  bool connected_ = false;  // control thread: so the last event said
+  bool connected_ = false;  // control thread: so the last event said that is not IsOfTheWay
   std::atomic<bool> accepted_{false};
-  std::atomic<bool> heard_{false};     // an event came
+  std::atomic<bool> heard_{false};     // an event came that is not IsOfTheWay
   std::atomic<bool> gone_{false};      // when there was no owner
   bool unstopped_ = false;             // it was half open when it was to stop
   bool has_last_receive_ = false;      // control thread

@@ -147,6 +147,10 @@ bool HeardWith(rdma_cm_event_type event, int status, Manager manager) {
   }
 }
 
+bool IsOfTheWay(rdma_cm_event_type event) {
+  return event == RDMA_CM_EVENT_ADDR_CHANGE || event == RDMA_CM_EVENT_UNREACHABLE;
+}
+
 ConnectOutcome OutcomeOfErrno(int error) {
   switch (error) {
     case ECONNREFUSED:

@@ -31,6 +31,10 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, 
 bool IsStale(rdma_cm_event_type event, int status, Manager manager);
 // True if the event can only come after the peer's host has said something.
 bool HeardWith(rdma_cm_event_type event, int status, Manager manager);
+// It is about an interface here, or about a neighbour on the way (Linux 6.0 tells UNREACHABLE of a
+// connection when that has another address than before): the peer has not said anything, and does
+// not know of it. UNREACHABLE is also the end of an attempt.
+bool IsOfTheWay(rdma_cm_event_type event);
 // rdma_connect or a resolution failed at once with this errno.
 ConnectOutcome OutcomeOfErrno(int error);
 // What has happened, and where to look: for the log.

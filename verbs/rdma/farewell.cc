@@ -1,5 +1,6 @@
 #include "verbs/rdma/farewell.h"
 
+#include "verbs/rdma/errors.h"
 #include "verbs/rdma/patience.h"
 
 namespace viaduct::verbs::rdma {
@@ -22,7 +23,7 @@ void Farewell::Say(Device& device, rdma_cm_id* id) {
 }
 
 void Farewell::OnCmEvent(const CmEvent& event) {
-  if (event.type != RDMA_CM_EVENT_ADDR_CHANGE) delete this;
+  if (!IsOfTheWay(event.type)) delete this;
 }
 
 }  // namespace viaduct::verbs::rdma

@@ -262,9 +262,6 @@ void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& eve
     case RDMA_CM_EVENT_DISCONNECTED:
       Disconnected(connection, event);
       break;
-    case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-    case RDMA_CM_EVENT_ADDR_CHANGE:
-      break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       Log(LogLevel::kWarn, device_.name(), ": the device is being removed");
       connection.set_failed();

@@ -1,0 +1,278 @@
+// What rdma_cm tells of an RDMA device's connections: late, twice, out of its order, and where
+// nothing of the kind is expected.
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/device/ends.h"
+#include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/asked.h"
+#include "tests/rdma_mock/kind.h"
+#include "tests/rdma_mock/mishaps.h"
+#include "tests/rdma_mock/told.h"
+
+namespace viaduct::verbs {
+namespace {
+
+using rdma_mock::IdEvent;
+using rdma_mock::Ids;
+using rdma_mock::TellIds;
+
+class ConnectionEventsTest : public MishapsTest {
+ protected:
+  // Those of other tests are buried by now.
+  void SetUp() override {
+    ASSERT_TRUE(AwaitPairs(0));
+    from_ = &NewEnd(a());
+    to_ = &NewEnd(b());
+    endless_ = rdma_mock::AskedEndlessCalls();
+  }
+  void TearDown() override {
+    rdma_mock::EndMishaps();
+    DestroyEnds();
+    EXPECT_TRUE(AwaitPairs(0));
+    EXPECT_EQ(rdma_mock::AskedEndlessCalls(), endless_);
+  }
+
+  void ExpectMessage() {
+    ASSERT_EQ(to_->Receive(1, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from_->Send(2, 0, 8), PostResult::kOk);
+    Expect(to_->receives(), 1);
+    Expect(from_->sends(), 2);
+  }
+  // From pairs that are in error, or idle.
+  void ExpectWholeLife() {
+    for (End* end : {from_, to_}) {
+      end->pair().Flush();
+      end->pair().Reset();
+      PollEnds();
+      end->sends().got().clear();
+      end->receives().got().clear();
+      EXPECT_EQ(end->events().count(), 0u);
+    }
+    Connect(*from_, *to_);
+    ExpectMessage();
+  }
+  // Accepted, and the peer's word of it is lost; on iWARP its first message.
+  void AcceptUnconfirmed() {
+    const auto request = Ask(*from_, b());
+    ASSERT_NE(request, nullptr);
+    rdma_mock::LoseConfirmations(1);
+    ASSERT_TRUE(request->Accept(to_->pair(), {}).ok());
+    ASSERT_EQ(AwaitEvent(*from_).kind, Event::kConnected);
+  }
+
+  End* from_ = nullptr;
+  End* to_ = nullptr;
+
+ private:
+  int endless_ = 0;
+};
+
+// An interface that takes the place of another one, in a bond.
+TEST_F(ConnectionEventsTest, AnAddressThatChangesEndsNothing) {
+  const auto request = Ask(*from_, b());
+  ASSERT_NE(request, nullptr);
+  const auto change = [this] {
+    for (Ids ids : {Ids::kDialling, Ids::kRequested, Ids::kListening}) {
+      TellIds(ids, IdEvent::kAddrChange);
+      TellIds(ids, IdEvent::kTimewaitExit);
+    }
+    DrainExecutors();
+  };
+  change();
+  ASSERT_TRUE(request->Accept(to_->pair(), {}).ok());
+  EXPECT_EQ(AwaitEvent(*to_).kind, Event::kConnected);
+  EXPECT_EQ(AwaitEvent(*from_).kind, Event::kConnected);
+  change();
+  ExpectMessage();
+  from_->pair().Disconnect(DisconnectMode::kAbrupt);
+  change();
+  ExpectDisconnected(*to_, DisconnectCause::kPeer);
+  ExpectWholeLife();
+}
+
+// On iWARP who accepts may end nothing before the peer has spoken: the kernel would wait for it.
+TEST_F(ConnectionEventsTest, AnAcceptOfWhichThePeerSaysNothingWaitsForIt) {
+  for (const bool given_up : {true, false}) {
+    AcceptUnconfirmed();
+    if (given_up) to_->pair().Disconnect(DisconnectMode::kAbrupt);
+    DrainExecutors();
+    TellIds(Ids::kRequested, IdEvent::kAddrChange);
+    TellIds(Ids::kRequested, IdEvent::kUnreachable);
+    DrainExecutors();
+    Settle();
+    if (rdma_mock::IsIwarp()) {
+      EXPECT_EQ(rdma_mock::LivePairs(), 2) << "of one that is to stay";
+      from_->pair().Disconnect(DisconnectMode::kAbrupt);
+    } else {
+      ExpectDisconnected(*from_, DisconnectCause::kPeer);
+    }
+    if (!given_up) {
+      EXPECT_EQ(AwaitEvent(*to_).outcome, ConnectOutcome::kGone);
+    }
+    EXPECT_TRUE(AwaitPairs(0));
+    ExpectWholeLife();
+    from_->pair().Disconnect(DisconnectMode::kAbrupt);
+    ExpectDisconnected(*to_, DisconnectCause::kPeer);
+    from_->pair().Reset();
+    to_->pair().Reset();
+    EXPECT_TRUE(AwaitPairs(0));
+  }
+}
+
+// Linux tells it of a connection where a neighbour on the way has another address than before. The
+// peer knows nothing of that.
+TEST_F(ConnectionEventsTest, WhoLosesTheWayTellsThePeerAgain) {
+  Connect(*from_, *to_);
+  if (!rdma_mock::IsIwarp()) rdma_mock::LoseDisconnects(1);
+  TellIds(Ids::kDialling, IdEvent::kUnreachable, -ETIMEDOUT);
+  ExpectDisconnected(*from_, DisconnectCause::kBroken);
+  if (!rdma_mock::IsIwarp()) {
+    for (int i = 0; i < 10; ++i) DrainExecutors();
+    TellIds(Ids::kDialling, IdEvent::kUnreachable, -ETIMEDOUT);
+    for (int i = 0; i < 10; ++i) DrainExecutors();
+    EXPECT_EQ(to_->events().count(), 0u);
+    rdma_mock::RepeatDisconnects();
+  }
+  ExpectDisconnected(*to_, DisconnectCause::kPeer);
+  ExpectWholeLife();
+}
+
+TEST_F(ConnectionEventsTest, AConnectionBeginsOnce) {
+  Connect(*from_, *to_);
+  const int before = rdma_mock::AskedEmptyWrites();
+  if (rdma_mock::IsSiw()) {
+    ASSERT_TRUE(Run([&] { return rdma_mock::AskedEmptyWrites() == before + 2; }));
+  }
+  for (Ids ids : {Ids::kDialling, Ids::kRequested}) TellIds(ids, IdEvent::kEstablished);
+  Settle();
+  Settle();
+  EXPECT_EQ(rdma_mock::AskedEmptyWrites(), before + (rdma_mock::IsSiw() ? 2 : 0));
+  EXPECT_EQ(from_->events().count() + to_->events().count(), 0u);
+  ExpectMessage();
+}
+
+TEST_F(ConnectionEventsTest, AConnectionEndsOnce) {
+  for (const DisconnectMode mode : {DisconnectMode::kAbrupt, DisconnectMode::kGraceful}) {
+    Connect(*from_, *to_);
+    ASSERT_EQ(to_->Receive(1, 0, 8), PostResult::kOk);
+    from_->pair().Disconnect(mode);
+    for (int i = 0; i < 2; ++i) {
+      for (Ids ids : {Ids::kDialling, Ids::kRequested}) TellIds(ids, IdEvent::kDisconnected);
+      TellIds(Ids::kDialling, IdEvent::kTimewaitExit);
+    }
+    if (mode == DisconnectMode::kGraceful) {
+      EXPECT_EQ(AwaitEvent(*from_).kind, Event::kDisconnected);
+    }
+    ExpectDisconnected(*to_, DisconnectCause::kPeer);
+    Expect(to_->receives(), 1, Status::kFlushed);
+    ExpectWholeLife();
+    from_->pair().Disconnect(DisconnectMode::kAbrupt);
+    ExpectDisconnected(*to_, DisconnectCause::kPeer);
+    from_->pair().Reset();
+    to_->pair().Reset();
+  }
+}
+
+// Whatever ends an attempt ends it once, and the peer, which has been asked, hears of it.
+TEST_F(ConnectionEventsTest, AnAttemptFailsOnceWhateverIsTold) {
+  struct Told {
+    IdEvent event;
+    int status;
+  };
+  std::vector<Told> all = {{IdEvent::kDisconnected, 0},    {IdEvent::kDeviceRemoval, 0},
+                           {IdEvent::kConnectResponse, 0}, {IdEvent::kMulticastError, -EINVAL},
+                           {IdEvent::kRouteError, 0},      {IdEvent::kRouteError, -ETIMEDOUT}};
+  for (IdEvent event :
+       {IdEvent::kUnreachable, IdEvent::kRejected, IdEvent::kConnectError, IdEvent::kAddrError}) {
+    // Of errors, reasons of an InfiniBand reject, and neither.
+    for (int status : {-ETIMEDOUT, -ECONNRESET, -ECONNREFUSED, -EHOSTUNREACH, -ENOMEM, -EINVAL, 0,
+                       1, 8, 28, 29, 1000}) {
+      all.push_back({event, status});
+    }
+  }
+  for (const Told& told : all) {
+    SCOPED_TRACE(static_cast<int>(told.event));
+    SCOPED_TRACE(told.status);
+    const auto request = Ask(*from_, b());
+    ASSERT_NE(request, nullptr);
+    for (int i = 0; i < 2; ++i) TellIds(Ids::kDialling, told.event, told.status);
+    EXPECT_EQ(AwaitEvent(*from_).kind, Event::kConnectFailed);
+    ASSERT_TRUE(request->Accept(to_->pair(), {}).ok());
+    const Event accepted = AwaitEvent(*to_);
+    if (accepted.kind == Event::kConnected) {
+      ExpectDisconnected(*to_, DisconnectCause::kPeer);
+    } else {
+      EXPECT_EQ(accepted.outcome, ConnectOutcome::kGone);
+    }
+    DrainExecutors();
+    for (End* end : {from_, to_}) {
+      EXPECT_EQ(end->events().count(), 0u);
+      end->pair().Reset();
+    }
+  }
+  ExpectWholeLife();
+}
+
+// Nothing of the kind is told of a connection that has begun; if it is, that is over.
+TEST_F(ConnectionEventsTest, ALateFailureEndsTheConnectionOnce) {
+  for (const IdEvent event :
+       {IdEvent::kAddrError, IdEvent::kRouteError, IdEvent::kConnectError, IdEvent::kRejected,
+        IdEvent::kConnectResponse, IdEvent::kDeviceRemoval}) {
+    SCOPED_TRACE(static_cast<int>(event));
+    Connect(*from_, *to_);
+    ASSERT_EQ(from_->Receive(1, 0, 8), PostResult::kOk);
+    for (int i = 0; i < 2; ++i) TellIds(Ids::kDialling, event, -ETIMEDOUT);
+    ExpectDisconnected(*from_, DisconnectCause::kBroken);
+    ExpectDisconnected(*to_, DisconnectCause::kPeer);
+    Expect(from_->receives(), 1, Status::kFlushed);
+    DrainExecutors();
+    for (End* end : {from_, to_}) {
+      EXPECT_EQ(end->events().count(), 0u);
+      end->pair().Reset();
+    }
+  }
+  ExpectWholeLife();
+}
+
+TEST_F(ConnectionEventsTest, AListenerHearsOfRequestsOnly) {
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  for (const IdEvent event :
+       {IdEvent::kAddrError, IdEvent::kConnectError, IdEvent::kRejected, IdEvent::kEstablished,
+        IdEvent::kDisconnected, IdEvent::kDeviceRemoval, IdEvent::kMulticastError}) {
+    TellIds(Ids::kListening, event, -EIO);
+  }
+  ASSERT_TRUE(Dial(*from_, b(), (*listener)->port()).ok());
+  const auto request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  ASSERT_TRUE(request->Accept(to_->pair(), {}).ok());
+  EXPECT_EQ(AwaitEvent(*from_).kind, Event::kConnected);
+  EXPECT_EQ(AwaitEvent(*to_).kind, Event::kConnected);
+  ExpectMessage();
+}
+
+// Hardware's driver may take its time with a pair, and the id has news meanwhile.
+TEST_F(ConnectionEventsTest, AnIdThatIsBeingDestroyedTellsNobody) {
+  const bool waits = rdma_mock::IsIwarp() && !rdma_mock::IsSiw();
+  Connect(*from_, *to_);
+  if (waits) rdma_mock::HoldPairs(true);
+  from_->pair().Disconnect(DisconnectMode::kAbrupt);
+  ExpectDisconnected(*to_, DisconnectCause::kPeer);
+  for (int i = 0; i < 3; ++i) {
+    for (const IdEvent event : {IdEvent::kDisconnected, IdEvent::kTimewaitExit,
+                                IdEvent::kEstablished, IdEvent::kDeviceRemoval}) {
+      for (Ids ids : {Ids::kDialling, Ids::kRequested}) TellIds(ids, event);
+    }
+    DrainExecutors();
+  }
+  rdma_mock::HoldPairs(false);
+  EXPECT_TRUE(AwaitPairs(0));
+  ExpectWholeLife();
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
