@@ -312,8 +312,15 @@ void Connection::OnQpEvent(ibv_event_type type) {
     return;
   }
   set_failed();
-  Signal(ConnectionOwner::kFailed |
-         (type == IBV_EVENT_QP_ACCESS_ERR ? ConnectionOwner::kRefusedWrite : 0u));
+  const uint32_t signals = ConnectionOwner::kFailed |
+                           (type == IBV_EVENT_QP_ACCESS_ERR ? ConnectionOwner::kRefusedWrite : 0u);
+  // What the peer has done it did over the connection, whose news is on its way: the owner signals
+  // then.
+  if (type != IBV_EVENT_QP_FATAL && !established_) {
+    signals_.fetch_or(signals);
+    return;
+  }
+  Signal(signals);
 }
 
 // ----------------------------------------------------------------------------------------- end
