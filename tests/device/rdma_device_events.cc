@@ -126,6 +126,24 @@ TEST_F(DeviceEventsTest, AConnectionWhosePairHasFailedIsBroken) {
   ExpectMessage();
 }
 
+// Only this host's device has failed.
+TEST_F(DeviceEventsTest, AnAttemptWhosePairHasFailedFindsNoResources) {
+  const auto request = Ask(*from_, b());
+  ASSERT_NE(request, nullptr);
+  Tell(DeviceEvent::kQpFatal);
+  const Event failed = AwaitEvent(*from_);
+  EXPECT_EQ(failed.kind, Event::kConnectFailed);
+  EXPECT_EQ(failed.outcome, ConnectOutcome::kNoResources);
+}
+
+TEST_F(DeviceEventsTest, AnAttemptWhoseReceiveIsRefusedFindsNoResources) {
+  const auto request = Ask(*from_, b());
+  ASSERT_NE(request, nullptr);
+  rdma_mock::RefuseReceives(1);
+  ASSERT_EQ(from_->Receive(1, 0, 8), PostResult::kOk);
+  EXPECT_EQ(AwaitEvent(*from_).outcome, ConnectOutcome::kNoResources);
+}
+
 // Who dialled has connected and done what it may not before the first of these is known.
 TEST_F(DeviceEventsTest, WhatThePeerDoesComesBehindTheNewsOfIt) {
   for (DeviceEvent event : {DeviceEvent::kQpReqErr, DeviceEvent::kQpAccessErr}) {

@@ -438,7 +438,8 @@ void RdmaQueuePair::OnSignals(Connection& connection, uint32_t signals) {
     }
   }
   if ((signals & kFailed) != 0) {
-    End(connection, DisconnectCause::kBroken);
+    // Of an attempt: the device has refused a receive, or has failed.
+    Fail(connection, ConnectOutcome::kNoResources, {});
   } else if ((signals & kDrained) != 0) {
     End(connection, DisconnectCause::kLocal);
   }
