@@ -188,7 +188,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   const PairOptions& options() const { return pair_.options(); }
   Framing framing() const { return framing_.load(std::memory_order_relaxed); }
   bool AnswerIsMissing(const WorkRecord& record) const;
-  Status ReceiveError(WorkQueue& queue, const WorkRecord& record) const;
+  Status ReceiveError(WorkQueue& queue, const WorkRecord& record, Status status) const;
   void NoteFailure(const ibv_wc& completion);
   void Take(Direction direction, WorkQueue& queue, const ibv_wc& completion);
   void Receive(WorkRecord& record, const ibv_wc& completion);

@@ -54,7 +54,8 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
   WorkRecord* const record = queue.OldestAtDevice(read);
   if (record == nullptr) return;
   if (read) record->flags &= static_cast<uint16_t>(~WorkRecord::kReadOwed);
-  Status status = CompletionStatus(completion.status);
+  Status status = direction == kReceives ? ReceiveStatus(completion.status)
+                                         : CompletionStatus(completion.status);
   if (status == Status::kTransport && cut_) status = Status::kFlushed;
   if (status == Status::kFlushed && AnswerIsMissing(*record)) {
     status = Status::kTransport;
@@ -62,7 +63,7 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
   }
   if (status == Status::kSuccess && queue.Has(WorkQueue::kOver)) status = Status::kFlushed;
   if (direction == kReceives && status != Status::kSuccess && status != Status::kFlushed) {
-    status = ReceiveError(queue, *record);
+    status = ReceiveError(queue, *record, status);
     queue.Set(WorkQueue::kOver);
   }
   if (record->status == Status::kSuccess) record->status = status;
@@ -158,8 +159,8 @@ bool Connection::AnswerIsMissing(const WorkRecord& record) const {
          (record.opcode == Opcode::kRead || (record.flags & kConfirm) != 0);
 }
 
-// Drivers name the two ways in which a receive fails as they like; its memory tells them apart.
-Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record) const {
+// The two ways in which a receive itself fails: its memory tells them apart.
+Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record, Status status) const {
   const Segment* const segments = queue.SegmentsOf(record);
   for (uint16_t i = 0; i < record.segments; ++i) {
     if (segments[i].length != 0 &&
@@ -168,7 +169,7 @@ Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record) cons
       return Status::kLocalProtection;
     }
   }
-  return Status::kLocalLength;
+  return status == Status::kTransport ? status : Status::kLocalLength;
 }
 
 // The caller holds the lock of the queue's completions: clang cannot name it by the direction.
@@ -320,7 +321,7 @@ bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& comp
   record.opcode = Opcode::kReceive;
   record.parts = 1;
   queue->Publish();
-  Status status = CompletionStatus(completion.status);
+  Status status = ReceiveStatus(completion.status);
   if (status == Status::kSuccess && queue->Has(WorkQueue::kOver)) status = Status::kFlushed;
   if (status == Status::kSuccess) {
     Receive(record, completion);

@@ -94,6 +94,25 @@ Status CompletionStatus(ibv_wc_status status) {
   }
 }
 
+Status ReceiveStatus(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+      return Status::kLocalLength;
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_LOC_QP_OP_ERR:
+      return Status::kLocalProtection;
+    case IBV_WC_SUCCESS:
+    case IBV_WC_WR_FLUSH_ERR:
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_ACCESS_ERR:
+      return CompletionStatus(status);
+    default:
+      return Status::kTransport;
+  }
+}
+
 ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, bool has_data) {
   switch (event) {
     case RDMA_CM_EVENT_REJECTED:

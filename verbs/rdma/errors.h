@@ -15,6 +15,9 @@ namespace viaduct::verbs::rdma {
 
 // Of a work completion.
 Status CompletionStatus(ibv_wc_status status);
+// The same of a receive, where drivers have names of their own for a message that is too long and
+// for memory that is wrong: rxe calls the one an invalid request, and the other an operation.
+Status ReceiveStatus(ibv_wc_status status);
 
 // Whose numbers the connection manager's events have.
 enum class Manager : uint8_t {
