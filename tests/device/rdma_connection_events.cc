@@ -19,19 +19,16 @@ using rdma_mock::IdEvent;
 using rdma_mock::Ids;
 using rdma_mock::TellIds;
 
-class ConnectionEventsTest : public MishapsTest {
+class ConnectionEventsTest : public LeavesNothingTest {
  protected:
-  // Those of other tests are buried by now.
   void SetUp() override {
-    ASSERT_TRUE(AwaitPairs(0));
+    LeavesNothingTest::SetUp();
     from_ = &NewEnd(a());
     to_ = &NewEnd(b());
     endless_ = rdma_mock::AskedEndlessCalls();
   }
   void TearDown() override {
-    rdma_mock::EndMishaps();
-    DestroyEnds();
-    EXPECT_TRUE(AwaitPairs(0));
+    LeavesNothingTest::TearDown();
     EXPECT_EQ(rdma_mock::AskedEndlessCalls(), endless_);
   }
 

@@ -28,11 +28,10 @@ using rdma_mock::TellOfDevice;
 constexpr DeviceEvent kEnds[] = {DeviceEvent::kQpFatal, DeviceEvent::kQpReqErr,
                                  DeviceEvent::kQpAccessErr};
 
-class DeviceEventsTest : public MishapsTest {
+class DeviceEventsTest : public LeavesNothingTest {
  protected:
-  // Those of other tests are buried by now.
   void SetUp() override {
-    ASSERT_TRUE(AwaitPairs(0));
+    LeavesNothingTest::SetUp();
     domain_ = *b().CreateDomain(/*wildcard=*/false);
     SharedReceiveOptions shared;
     shared.domain = domain_.get();
@@ -41,9 +40,10 @@ class DeviceEventsTest : public MishapsTest {
     MakeEnds();
   }
   void TearDown() override {
-    rdma_mock::EndMishaps();
     DestroyEnds();
-    EXPECT_TRUE(AwaitPairs(0));
+    queue_.reset();
+    domain_.reset();
+    LeavesNothingTest::TearDown();
   }
   void MakeEnds() {
     from_ = &NewEnd(a());
@@ -161,6 +161,24 @@ TEST_F(DeviceEventsTest, WhatThePeerDoesComesBehindTheNewsOfIt) {
     from_->pair().Reset();
     to_->pair().Reset();
   }
+}
+
+// Nor is a message known to be dropped before there is a connection.
+TEST_F(DeviceEventsTest, WhatIsDroppedEarlyIsToldBehindTheNews) {
+  if (rdma_mock::IsIwarp()) GTEST_SKIP() << "there it is the message that says so";
+  EndOptions drops;
+  drops.no_receive = NoReceive::kDrop;
+  to_ = &NewEnd(b(), drops);
+  ASSERT_NE(AcceptUnconfirmed(), nullptr);
+  ASSERT_EQ(from_->Send(1, 0, 8), PostResult::kOk);
+  Expect(from_->sends(), 1);
+  PollEnds();
+  DrainExecutors();
+  EXPECT_EQ(to_->events().count(), 0u);
+  from_->pair().Disconnect(DisconnectMode::kGraceful);
+  EXPECT_EQ(AwaitEvent(*to_).kind, Event::kConnected);
+  EXPECT_EQ(AwaitEvent(*to_).kind, Event::kDropped);
+  ExpectDisconnected(*to_, DisconnectCause::kPeer);
 }
 
 // Whatever is told of pairs, and whenever: nothing is left, and what comes next is whole.

@@ -2,7 +2,10 @@
 #ifndef VIADUCT_TESTS_DEVICE_RDMA_MISHAPS_H_
 #define VIADUCT_TESTS_DEVICE_RDMA_MISHAPS_H_
 
+#include <string>
+
 #include "tests/device/ends.h"
+#include "tests/rdma_mock/failing_calls.h"
 #include "tests/rdma_mock/mishaps.h"
 
 namespace viaduct::verbs {
@@ -16,6 +19,21 @@ class MishapsTest : public DeviceTest {
   bool AwaitPairs(int count) {
     return Run([count] { return rdma_mock::LivePairs() == count; });
   }
+};
+
+// After such a test nothing of the device is left.
+class LeavesNothingTest : public MishapsTest {
+ protected:
+  void SetUp() override { before_ = rdma_mock::LiveObjects(); }
+  void TearDown() override {
+    rdma_mock::EndMishaps();
+    DestroyEnds();
+    EXPECT_TRUE(Run([this] { return rdma_mock::LiveObjects() == before_; }))
+        << rdma_mock::LiveObjects() << "; before: " << before_;
+  }
+
+ private:
+  std::string before_;
 };
 
 }  // namespace viaduct::verbs

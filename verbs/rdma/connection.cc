@@ -229,6 +229,11 @@ void Connection::Signal(uint32_t signals) {
   signal_errand_.Post(device_.loop(), this);
 }
 
+void Connection::SignalOfPeer(uint32_t signals) {
+  if (established_) return Signal(signals);
+  signals_.fetch_or(signals);
+}
+
 void Connection::TellSignals() {
   const uint32_t signals = signals_.exchange(0);
   if (ConnectionOwner* const owner = this->owner()) owner->OnSignals(*this, signals);
@@ -314,13 +319,7 @@ void Connection::OnQpEvent(ibv_event_type type) {
   set_failed();
   const uint32_t signals = ConnectionOwner::kFailed |
                            (type == IBV_EVENT_QP_ACCESS_ERR ? ConnectionOwner::kRefusedWrite : 0u);
-  // What the peer has done it did over the connection, whose news is on its way: the owner signals
-  // then.
-  if (type != IBV_EVENT_QP_FATAL && !established_) {
-    signals_.fetch_or(signals);
-    return;
-  }
-  Signal(signals);
+  type == IBV_EVENT_QP_FATAL ? Signal(signals) : SignalOfPeer(signals);
 }
 
 // ----------------------------------------------------------------------------------------- end

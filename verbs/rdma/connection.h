@@ -146,10 +146,18 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
 
   // Any thread: the owner hears of it soon.
   void Signal(uint32_t signals);
+  // The same of what the peer has done over the connection: if the news of that is still on its
+  // way, behind set_established. Control thread, or under the lock of the receives' queue.
+  void SignalOfPeer(uint32_t signals);
+  // Control thread: now.
+  void TellSignals();
   uint32_t TakeDropped() { return dropped_.exchange(0); }
   // Under the lock of the receives' queue. Until then a failure is not signalled, and what is
   // flushed stays posted.
-  void set_established() { established_.store(true, std::memory_order_release); }
+  void set_established() {
+    established_.store(true, std::memory_order_release);
+    if (signals_ != 0) Signal(0);
+  }
   // A request has failed, or reads were unanswered when it ended.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   void set_failed() { failed_.store(true, std::memory_order_release); }
@@ -228,7 +236,6 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void NudgeLater();
   void Nudge();
   bool OwesNudge();
-  void TellSignals();
   void TellFailure();
   void Report(rdma_cm_event_type type, int error);
   // Control thread. A call of librdmacm for id_, aside (aside.h) if it waits for anybody. An

@@ -268,7 +268,7 @@ void Connection::ReceiveBounced(WorkQueue& queue,
     if (queue.HasNews()) options().queues[kReceives]->List(queue);
   } else {
     dropped_.fetch_add(1);
-    Signal(ConnectionOwner::kDropped);
+    SignalOfPeer(ConnectionOwner::kDropped);
   }
   PostBounce(slot);
 }

@@ -353,6 +353,7 @@ void RdmaQueuePair::Disconnected(Connection& connection, const CmEvent& event) {
   }
   if (confirms) {
     Established(connection, event);
+    connection.TellSignals();  // what waited for that comes before the end
     if (connection.owner() != this) return;
   }
   End(connection, CauseOf(connection));
