@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
@@ -117,6 +118,82 @@ TEST_F(ConnectionEventsTest, AnAcceptOfWhichThePeerSaysNothingWaitsForIt) {
     to_->pair().Reset();
     EXPECT_TRUE(AwaitPairs(0));
   }
+}
+
+// Receives stay posted where there was no connection, though the peer has sent to them.
+TEST_F(ConnectionEventsTest, AMessageOfAConnectionThatNeverWasIsNone) {
+  to_->DestroyPair();
+  for (const NoReceive policy : {NoReceive::kHold, NoReceive::kDrop}) {
+    for (const bool given_up : {true, false}) {
+      EndOptions options;
+      options.no_receive = policy;
+      to_ = &NewEnd(b(), options);
+      ASSERT_EQ(to_->Receive(1, 0, 8), PostResult::kOk);
+      ASSERT_EQ(to_->Receive(2, 8, 8), PostResult::kOk);
+      AcceptUnconfirmed();
+      for (int id : {3, 4}) {
+        from_->Put(0, Pattern(8, id));
+        ASSERT_EQ(from_->Send(id, 0, 8), PostResult::kOk);
+        Expect(from_->sends(), id);
+      }
+      PollEnds();
+      DrainExecutors();
+      if (given_up) {
+        to_->pair().Disconnect(DisconnectMode::kAbrupt);
+      } else {
+        TellIds(Ids::kRequested, IdEvent::kUnreachable, -ETIMEDOUT);
+        EXPECT_EQ(AwaitEvent(*to_).outcome, ConnectOutcome::kGone);
+      }
+      from_->pair().Disconnect(DisconnectMode::kAbrupt);
+      from_->pair().Reset();
+      EXPECT_TRUE(AwaitPairs(0));
+      PollEnds();
+      EXPECT_TRUE(to_->receives().got().empty());
+      EXPECT_EQ(to_->pair().open_receives(), 2u);
+      while (from_->events().Take().kind != Event::kNone) {
+      }
+      Connect(*from_, *to_);
+      for (int id : {1, 2}) {
+        from_->Put(0, Pattern(8, id));
+        ASSERT_EQ(from_->Send(id, 0, 8), PostResult::kOk);
+        Expect(from_->sends(), id);
+        EXPECT_EQ(Expect(to_->receives(), id).length, 8u);
+        EXPECT_EQ(to_->Get(8 * (id - 1), 8), Pattern(8, id));
+      }
+      from_->pair().Disconnect(DisconnectMode::kAbrupt);
+      ExpectDisconnected(*to_, DisconnectCause::kPeer);
+      from_->pair().Reset();
+    }
+  }
+}
+
+// There they are no longer posted.
+TEST_F(ConnectionEventsTest, OfASharedQueueItTakesAReceiveThatIsFlushed) {
+  SharedReceiveOptions shared;
+  shared.domain = &to_->domain();
+  shared.max_receives = 2;
+  auto queue = b().CreateSharedReceiveQueue(shared);
+  ASSERT_TRUE(queue.ok()) << queue.status();
+  EndOptions options;
+  options.domain = &to_->domain();
+  options.shared_receives = queue->get();
+  const Segment segment = to_->At(0, 8);
+  to_ = &NewEnd(b(), options);
+  ReceiveRequest request;
+  request.segments = absl::MakeConstSpan(&segment, 1);
+  for (uint64_t id : {1, 2}) {
+    request.id = id;
+    ASSERT_EQ((*queue)->PostReceive(request), PostResult::kOk);
+  }
+  AcceptUnconfirmed();
+  ASSERT_EQ(from_->Send(3, 0, 8), PostResult::kOk);
+  PollEnds();
+  EXPECT_TRUE(to_->receives().got().empty());
+  to_->pair().Disconnect(DisconnectMode::kAbrupt);
+  Expect(to_->receives(), 1, Status::kFlushed);
+  EXPECT_EQ((*queue)->available(), 1u);
+  EXPECT_EQ((*queue)->outstanding(), 1u);
+  DestroyEnds();
 }
 
 // Linux tells it of a connection where a neighbour on the way has another address than before. The

@@ -353,6 +353,7 @@ void Connection::Release(Direction direction, Unfinished unfinished) {
     WorkQueue* const queue = queues_[direction];
     queues_[direction] = nullptr;
     if (queue == nullptr) return;
+    if (unfinished == Unfinished::kKeep) queue->EndGate();
     queue->ClearOfConnection();
     WorkRecord* flushed = nullptr;
     for (uint32_t i = queue->head(), end = queue->tail(); i != end; ++i) {

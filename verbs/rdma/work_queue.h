@@ -167,6 +167,23 @@ class WorkQueue {
     gate_ = next_;
     Set(kGated);
   }
+  // The connection that was waited for never was. Receives are posted as before, whatever messages
+  // have done to them; those that come from a shared queue are no longer there.
+  void EndGate() {
+    if (!Take(kGated)) return;
+    for (uint32_t i = gate_, end = tail(); i != end; ++i) {
+      WorkRecord& record = At(i);
+      if (!record.done) continue;
+      record.status = outstanding != nullptr ? Status::kFlushed : Status::kSuccess;
+      if (outstanding != nullptr) continue;
+      record.opcode = Opcode::kReceive;
+      record.length = 0;
+      record.has_immediate = record.solicited = false;
+      record.done = false;
+      done_.store(done_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+    }
+    if (outstanding == nullptr) next_ = gate_;
+  }
   // The program gets to see that it is done.
   static bool Shows(const WorkRecord& record) {
     return (record.flags & kSuppress) == 0 || record.status != Status::kSuccess;
