@@ -24,9 +24,14 @@ eval "$QEMU_DOES"
 """
 _APT_CACHE = """#!/bin/sh
 case $LC_ALL in C) word=Depends ;; *) word='Hängt ab von' ;; esac
-printf 'linux-image-amd64\\n  %s: linux-image-6.1.0-9-amd64\\n' "$word"
+case $2 in
+  linux-image-amd64) version=6.1.0-9-amd64 ;;
+  linux-image-6.12-amd64) version=6.12.99+deb12-amd64 ;;
+  *) exit 100 ;;
+esac
+printf '%s\\n  %s: linux-image-%s\\n' "$2" "$word" "$version"
 """
-_PROGRAMS = ("busybox", "depmod", "modprobe", "xz", "make", "rdma")
+_PROGRAMS = ("busybox", "depmod", "modprobe", "xz", "zstd", "make", "rdma")
 
 
 class Lab(unittest.TestCase):
@@ -92,6 +97,17 @@ class Lab(unittest.TestCase):
         code, _, said = self._run("siw", "true", LC_ALL="de_DE.UTF-8")
         self.assertEqual(code, _NOT_RUN)
         self.assertIn("not here: the package linux-image-6.1.0-9-amd64 cannot be fetched", said)
+
+    def test_another_kernel_is_one_of_debians(self):
+        self._write("bin/apt-cache", _APT_CACHE)
+        self._write("bin/apt-get", "#!/bin/sh\nexit 1\n")
+        for arguments, environment in ((["--kernel=6.12"], {}), ([], {"LAB_KERNEL": "6.12"})):
+            code, _, said = self._run(*arguments, "siw", "true", **environment)
+            self.assertEqual(code, _NOT_RUN)
+            self.assertIn("not here: the package linux-image-6.12.99+deb12-amd64 cannot be fetched", said)
+        code, _, said = self._run("--kernel=9.9", "siw", "true")
+        self.assertEqual(code, _NOT_RUN)
+        self.assertIn("not here: no linux-image-9.9-amd64 among the packages", said)
 
     def test_command_and_an_end_are_wanted(self):
         for arguments in (("siw",), ("--seconds=0", "siw", "true"), ("--seconds=-1", "siw", "true")):
