@@ -296,6 +296,50 @@ TEST_F(MishapsTest, AnAcceptWithoutMemoryDecidesTheRequest) {
   EXPECT_EQ(failed.outcome, ConnectOutcome::kRefused);
 }
 
+// Those that were posted before the connection stay so for the next attempt.
+TEST_F(MishapsTest, AReceiveThatTheDeviceRefusesEndsTheAttempt) {
+  constexpr int kMany = 20;  // segments
+  EndOptions many;
+  many.max_segments = kMany;
+  for (const bool gathered : {false, true}) {
+    SCOPED_TRACE(gathered);
+    End& from = NewEnd(a(), many);
+    End& to = NewEnd(b(), many);
+    const auto refuse = [gathered](bool so) {
+      if (gathered) return rdma_mock::LimitRegistrations(so ? 0 : -1);
+      rdma_mock::RefuseReceives(so ? 1 : 0);
+    };
+    for (End* end : {&from, &to}) {
+      std::vector<Segment> pieces;
+      for (size_t i = 0; i < kMany; ++i) pieces.push_back(end->At(i * 16, 4));
+      ASSERT_EQ(end->Receive(1, pieces), PostResult::kOk);
+      ASSERT_EQ(end->Receive(2, 1000, 80), PostResult::kOk);
+    }
+    if (!(gathered && rdma_mock::IsIwarp())) {  // there the word to be read needs memory, too
+      refuse(true);
+      ASSERT_TRUE(Dial(from, b(), 1).ok());
+      EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kNoResources);
+      refuse(false);
+    }
+    const auto request = Ask(from, b());
+    ASSERT_NE(request, nullptr);
+    refuse(true);
+    EXPECT_TRUE(absl::IsResourceExhausted(request->Accept(to.pair(), {})));
+    refuse(false);
+    EXPECT_EQ(AwaitEvent(from).kind, Event::kConnectFailed);
+    Connect(from, to);
+    for (End* end : {&from, &to}) {
+      for (uint64_t i = 3; i < 5; ++i) {
+        ASSERT_EQ(end->Send(i, 2000, 80), PostResult::kOk);
+        Expect(end->sends(), i);
+      }
+    }
+    for (End* end : {&from, &to}) {
+      for (uint64_t i = 1; i < 3; ++i) EXPECT_EQ(Expect(end->receives(), i).length, 80u);
+    }
+  }
+}
+
 // Its id is left without the device; what is told is the end of the request.
 TEST_F(MishapsTest, AnAcceptOnADeviceThatWasRemovedFails) {
   for (const int error : {ENXIO, ENODEV}) {

@@ -29,6 +29,9 @@ bool TakeShared(SharedQueue& queue, PostedReceive* receive) {
   return Take(queue.receives, receive);
 }
 
+// Of no region: InfiniBand's reserved key with index 0xffffff.
+constexpr uint32_t kNobodysKey = 0xffffff00;
+
 // The next receive of `peer` takes the message.
 ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint32_t bytes) {
   PostedReceive receive;
@@ -63,6 +66,10 @@ ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint
           break;
         }
         const ibv_sge& to = receive.segments[at];
+        if (to.lkey == kNobodysKey) [[unlikely]] {
+          status = IBV_WC_LOC_PROT_ERR;
+          break;
+        }
         const uint32_t piece = left < to.length - offset ? left : to.length - offset;
         CopyBytes(reinterpret_cast<char*>(to.addr) + offset, from, piece);
         from += piece;

@@ -93,6 +93,9 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // lock; false: no memory.
   bool KeepRoomToLeave(Direction direction, uint32_t requests);
 
+  // The receive has more segments than the device takes.
+  bool NeedsBounce(const WorkRecord& record, const Segment* segments) const;
+
   // Receives get room for a frame, in a slot of their own in front of their memory.
   bool may_frame() const { return !frames_[kReceives].empty() && framing() != Framing::kUnframed; }
   // For frames of a direction's requests, but those of sends that go inline; empty where messages

@@ -159,9 +159,18 @@ bool Connection::AnswerIsMissing(const WorkRecord& record) const {
          (record.opcode == Opcode::kRead || (record.flags & kConfirm) != 0);
 }
 
+bool Connection::NeedsBounce(const WorkRecord& record, const Segment* segments) const {
+  uint32_t count = may_frame() ? 1 : 0;
+  for (uint16_t i = 0; i < record.segments; ++i) count += segments[i].length != 0 ? 1 : 0;
+  return count > max_segments(kReceives);
+}
+
 // The two ways in which a receive itself fails: its memory tells them apart.
 Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record, Status status) const {
   const Segment* const segments = queue.SegmentsOf(record);
+  if (record.bounce.memory == nullptr && NeedsBounce(record, segments)) {
+    return Status::kLocalProtection;  // as of a send for which there is no memory
+  }
   for (uint16_t i = 0; i < record.segments; ++i) {
     if (segments[i].length != 0 &&
         memory_->Resolve(*options().domain, segments[i].key, segments[i].address,
@@ -214,6 +223,10 @@ void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& reco
   record.parts = static_cast<uint16_t>(record.parts - count);
   record.flags &= static_cast<uint16_t>(~WorkRecord::kReadOwed);  // the last one
   const bool over = NoteRefusal();
+  if (!established_) {
+    record.rest = WorkRecord::Rest::kSome;  // still posted, as all is that a failed attempt leaves
+    return;
+  }
   if (record.status == Status::kSuccess) {
     record.status = over ? Status::kFlushed : Status::kTransport;
   }

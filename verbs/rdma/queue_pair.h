@@ -206,9 +206,13 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // Behind every change of sending_, stopped_ and immediate_form_.
   void SetPlainOpcodes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   void PreparePlainReceive(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
-  void PostReceiveToDevice(Connection& connection, WorkRecord& record, const Segment* segments)
+  // Of a receive with more segments than the device takes; false: there is no memory.
+  bool TakeBounce(Connection& connection, WorkRecord& record, const Segment* segments)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
-  // The device has refused the receive.
+  // False: the device has refused it.
+  bool PostReceiveToDevice(Connection& connection, WorkRecord& record, const Segment* segments)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
+  // Then, of one that was not posted before the connection began.
   void RefusedByDevice(Connection& connection, WorkRecord& record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_lock_);
   bool drops() const { return no_receive_ == NoReceive::kDrop && shared_ == nullptr; }

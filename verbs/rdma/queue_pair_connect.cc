@@ -162,7 +162,14 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try 
     }
     for (uint32_t i : waiting) {
       WorkRecord& record = receives_.At(i);
-      PostReceiveToDevice(connection, record, receives_.SegmentsOf(record));
+      const Segment* const segments = receives_.SegmentsOf(record);
+      if (!TakeBounce(connection, record, segments)) {
+        return absl::ResourceExhaustedError("no memory for a receive");
+      }
+      if (!PostReceiveToDevice(connection, record, segments)) {
+        connection.Unposted(kReceives, 1);
+        return absl::ResourceExhaustedError("the device refuses a receive");
+      }
     }
   }
   receiving_ = &connection;

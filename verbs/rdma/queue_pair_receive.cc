@@ -65,11 +65,23 @@ PostResult RdmaQueuePair::PostGeneral(const ReceiveRequest& request) {
   }
   record.parts = 1;
   receives_.Publish();
-  PostReceiveToDevice(*receiving_, record, kept);
+  TakeBounce(*receiving_, record, kept);  // without one it fails where a message meets it
+  if (!PostReceiveToDevice(*receiving_, record, kept)) RefusedByDevice(*receiving_, record);
   return PostResult::kOk;
 }
 
-void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& record,
+bool RdmaQueuePair::TakeBounce(Connection& connection, WorkRecord& record,
+                               const Segment* segments) {
+  if (!connection.NeedsBounce(record, segments)) return true;
+  if (connection.KeepRoomToLeave(kReceives, receives_.slots())) {
+    const absl::Span<const Segment> all(segments, record.segments);
+    record.bounce =
+        domain_->bounces().Take(std::min<uint64_t>(TotalLength(all), device_.max_message()));
+  }
+  return record.bounce.memory != nullptr;
+}
+
+bool RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& record,
                                         const Segment* segments) {
   const absl::Span<const Segment> all(segments, record.segments);
   const uint32_t lead = connection.may_frame() ? 1 : 0;
@@ -80,9 +92,6 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
                                                    receive_segments_.data() + lead);
   if (count > connection.max_segments(kReceives)) {
     const uint64_t bytes = std::min<uint64_t>(TotalLength(all), device_.max_message());
-    if (connection.KeepRoomToLeave(kReceives, receives_.slots())) {
-      record.bounce = domain_->bounces().Take(bytes);
-    }
     count = lead + 1;
     ibv_sge& whole = receive_segments_[lead];
     whole = {0, static_cast<uint32_t>(bytes), kNoLocalKey};
@@ -102,7 +111,7 @@ void RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
   work.num_sge = static_cast<int>(count);
   ibv_recv_wr* bad;
   connection.Posted(kReceives, 1);
-  if (ibv_post_recv(connection.pair(), &work, &bad) != 0) RefusedByDevice(connection, record);
+  return ibv_post_recv(connection.pair(), &work, &bad) == 0;
 }
 
 void RdmaQueuePair::RefusedByDevice(Connection& connection, WorkRecord& record) {
