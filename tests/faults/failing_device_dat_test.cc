@@ -2,21 +2,16 @@
 // ways (tests/rdma_mock), and so does what they tell of: the program hears of it or never notices,
 // and whatever it has heard, it can free all that it has made and close its adapter in good order.
 #include <dat2/udat.h>
-#include <dlfcn.h>
 #include <netinet/in.h>
-#include <poll.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <set>
-#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/rdma_mock/failing_calls.h"
+#include "tests/faults/failing_device.h"
 
 namespace viaduct::tests {
 namespace {
@@ -24,12 +19,6 @@ namespace {
 constexpr DAT_TIMEOUT kPatience = 20'000'000;
 constexpr DAT_CONN_QUAL kQualifier = 0x10c5;
 constexpr DAT_COUNT kBytes = 4096;
-
-// Thrown by a life that ends early, which is its right where something has failed.
-class Refused : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 std::string Describe(DAT_RETURN value) {
   const char *major = "?", *minor = "";
@@ -299,60 +288,10 @@ class Program {
   End from_ = {}, to_ = {};
 };
 
-// Of the library that the engine has opened.
-const rdma_mock::FailingCalls& Calls() {
-  static const auto* const calls = static_cast<const rdma_mock::FailingCalls*>(
-      dlsym(dlopen("libviaduct-rdma.so.1", RTLD_NOW), "rdma_mock_failing_calls"));
-  return *calls;
-}
-
-// How it ends, told as the message of Refused, or empty: as it should.
-std::string HowItEnds(const Kind& kind) {
-  try {
-    Program(kind).Live();
-    return "";
-  } catch (const Refused& early) {
-    return early.what();
-  }
-}
-
 class FailingDevice : public testing::TestWithParam<Kind> {};
 
-// What exists of the device when nothing ends any more: it is asked again until it is `expected`.
-std::string LiveObjects(const std::string& expected) {
-  for (int i = 0; i < 20'000 && Calls().live() != expected; ++i) poll(nullptr, 0, 1);
-  return Calls().live();
-}
-
 TEST_P(FailingDevice, EachCallFails) {
-  ASSERT_EQ(HowItEnds(GetParam()), "");
-  // An open device: the channel of its completions, and the id that keeps it.
-  const std::string before =
-      "0 domain, 0 region, 0 window, 0 completion queue, 0 shared queue, 0 pair, 1 channel, 1 id";
-  ASSERT_EQ(LiveObjects(before), before);
-  for (int form = 0; form < rdma_mock::kFailureForms; ++form) {
-    bool whole = false;
-    std::set<std::string> survived;
-    for (int n = 1; !whole && !HasFailure(); ++n) {
-      Calls().fail(n, form);
-      const std::string how = HowItEnds(GetParam());
-      EXPECT_EQ(LiveObjects(before), before);
-      whole = Calls().failed() == nullptr;
-      const std::string failed = whole ? "nothing" : Calls().failed();
-      Calls().fail(0, 0);
-      SCOPED_TRACE(failed + " failed in form " + std::to_string(form) + ": " + how);
-      if (std::getenv("RDMA_FAILING_CALLS_TOLD") != nullptr) {
-        printf("%d %d %s: %s\n", form, n, failed.c_str(), how.c_str());
-      }
-      if (whole) {
-        EXPECT_EQ(how, "");
-        EXPECT_GT(n, 20);
-      } else if (survived.insert(failed).second) {
-        EXPECT_EQ(HowItEnds(GetParam()), "") << "the next life";
-      }
-      EXPECT_FALSE(HasFailure());
-    }
-  }
+  FailEachCallOfTheDevice([] { Program(GetParam()).Live(); });
 }
 
 INSTANTIATE_TEST_SUITE_P(

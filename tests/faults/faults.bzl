@@ -1,4 +1,4 @@
-"""One source of fault tests, over one wire or over each."""
+"""One source of fault tests, over each wire or each kind of RDMA device."""
 
 def fault_test(name, deps, wires = ["shm", "iwarp"], data = [], linkopts = [], tags = []):
     """Defines name_WIRE_test from name_test.cc.
@@ -31,4 +31,50 @@ def fault_test(name, deps, wires = ["shm", "iwarp"], data = [], linkopts = [], t
             linkopts = linkopts,
             tags = tags + [wire],
             deps = [":" + name],
+        )
+
+# What tests/rdma_mock is asked to be.
+_DEVICES = {
+    "": {},
+    "_iwarp": {"RDMA_MOCK_IWARP": "1"},
+    "_siw": {"RDMA_MOCK_IWARP": "siw"},
+    "_mlx5": {"RDMA_MOCK_MLX5": "1"},
+}
+
+def device_fault_test(name, deps, kinds):
+    """Defines name_test and name_DEVICE_test from name_test.cc: both ends in one process.
+
+    Args:
+      name: of the source.
+      deps: beside the mock.
+      kinds: by device, for those that do not run all of them.
+    """
+    native.cc_library(
+        name = name,
+        testonly = True,
+        srcs = [name + "_test.cc"],
+        alwayslink = True,
+        deps = deps + ["@com_google_googletest//:gtest"],
+    )
+    for device, env in _DEVICES.items():
+        native.cc_test(
+            name = name + device + "_test",
+            size = "medium",
+            args = ["--gtest_filter=" + ":".join(["*/" + kind for kind in kinds.get(device, ["*"])])],
+            data = [
+                "//dat/core:libviaduct.so.1",
+                "//tests/rdma_mock:libviaduct-rdma.so.1",
+            ],
+            env = dict(
+                env,
+                LD_LIBRARY_PATH = "tests/rdma_mock:dat/core",
+                VIADUCT_GRACE_MS = "20",
+                VIADUCT_WIRE = "rdma",
+            ),
+            tags = ["threads"],
+            deps = [
+                ":" + name,
+                "//tests/rdma_mock:machine",
+                "@com_google_googletest//:gtest_main",
+            ],
         )

@@ -3,18 +3,11 @@
 #ifndef VIADUCT_TESTS_FAULTS_LIVES_H_
 #define VIADUCT_TESTS_FAULTS_LIVES_H_
 
-#include <stdexcept>
-
 #include "gtest/gtest.h"
 #include "tests/faults/leftovers.h"
+#include "tests/faults/refused.h"
 
 namespace viaduct::tests {
-
-// Thrown by a life that ends early, which is its right where a call has failed.
-class Refused : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 // What a program says to its peer. Who hears the last of them ends.
 constexpr char kGoOn = 1, kStop = 2;
