@@ -14,6 +14,12 @@
 namespace viaduct::rdma_mock {
 namespace {
 
+// Held while a pair gets a peer or loses it: what is a peer is not destroyed then.
+Mutex& Joining() {
+  static Mutex* const mutex = new Mutex;
+  return *mutex;
+}
+
 // A channel of events is the kernel's, where no thread is stopped by a signal's handler.
 using InKernel = verbs::SignalsBlocked;
 
@@ -223,6 +229,7 @@ HeldReads& Held() {
 }
 
 void Join(QueuePair& a, QueuePair& b) {
+  MutexLock joining(&Joining());
   {
     SpinLockHolder guard(&a.post_lock);
     a.peer = &b;
@@ -234,6 +241,7 @@ void Join(QueuePair& a, QueuePair& b) {
 }
 
 void Part(QueuePair& pair) {
+  MutexLock joining(&Joining());
   QueuePair* peer;
   {
     SpinLockHolder guard(&pair.post_lock);

@@ -1,8 +1,9 @@
 // What the mock's handles point to. The device has no wire: a post moves the bytes and completes on
 // both sides before it returns.
 //
-// Locks, in this order: Everything's (control calls), a pair's post_lock, receive_lock, a
-// shared queue's or a completion queue's lock. A post takes the last three.
+// Locks, in this order: Everything's (control calls), that of who joins and parts pairs, a pair's
+// post_lock, receive_lock, a shared queue's or a completion queue's lock. A post takes the last
+// three.
 #ifndef VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_
 #define VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_
 
