@@ -159,6 +159,22 @@ TEST_F(DisconnectTest, WhatWasCompletedBeforeAbruptStillArrives) {
   }
 }
 
+TEST_F(DisconnectTest, WhatArrivedBeforeAbruptIsASuccess) {
+  for (size_t size : {8, 4096, 60000}) {
+    for (int round = 0; round < 5; ++round) {
+      End& from = NewEnd(a());
+      End& to = NewEnd(b());
+      Connect(from, to);
+      ASSERT_EQ(to.Receive(1, 0, size), PostResult::kOk);
+      ASSERT_EQ(from.Send(2, 0, size), PostResult::kOk);
+      Expect(to.receives(), 1);
+      to.pair().Disconnect(DisconnectMode::kAbrupt);
+      Expect(from.sends(), 2);
+      ExpectDisconnected(from, DisconnectCause::kPeer);
+    }
+  }
+}
+
 TEST_F(DisconnectTest, SuccessesArePollableBeforeOnDisconnected) {
   Connect(active_, passive_);
   constexpr int kMessages = 20;

@@ -10,10 +10,20 @@
 
 #include <cerrno>
 
+#include "verbs/base/clock.h"
+
 namespace viaduct::verbs {
 
 // Tells the processor that this is a spin loop.
 inline void Relax() { __builtin_ia32_pause(); }
+
+// Not by libc's function, which is a cancellation point. Of less than a second.
+inline void Nap(Nanos time) {
+  const int saved = errno;
+  const timespec request = {0, time};
+  syscall(SYS_nanosleep, &request, nullptr);
+  errno = saved;
+}
 
 // A local of the thread that waits, which calls Pause as long as it has to.
 class BackOff {
@@ -31,21 +41,14 @@ class BackOff {
       ++round_;
       sched_yield();
     } else {
-      Nap();
+      Nap(kNap);
     }
   }
 
  private:
   static constexpr int kYields = 100;
-
   // A thread of a real-time priority yields to no lower one, and may have its processor for itself.
-  // Not by libc's function, which is a cancellation point.
-  static void Nap() {
-    const int saved = errno;
-    const timespec time = {0, 50'000};
-    syscall(SYS_nanosleep, &time, nullptr);
-    errno = saved;
-  }
+  static constexpr Nanos kNap = 50'000;
 
   const int spins_;
   int round_ = 0;

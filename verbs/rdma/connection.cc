@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "verbs/base/back_off.h"
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/farewell.h"
@@ -249,8 +250,8 @@ void Connection::OnCmEvent(const CmEvent& event) {
   const bool awaited = half_open();
   if (!IsOfTheWay(event.type)) {
     heard_ = true;
-    const bool was_connected = std::exchange(connected_, event.type == RDMA_CM_EVENT_ESTABLISHED);
-    const bool begins = connected_ && !was_connected;
+    const bool connected = event.type == RDMA_CM_EVENT_ESTABLISHED;
+    const bool begins = !connected_.exchange(connected) && connected;
     if (begins && dialled_ && device_.manager() == Manager::kSiw) NudgeLater();
   }
   if (ConnectionOwner* const owner = this->owner()) {
@@ -324,10 +325,17 @@ void Connection::OnQpEvent(ibv_event_type type) {
 
 // ----------------------------------------------------------------------------------------- end
 
+// Who has ended the connection hears of nothing any more.
+bool Connection::OwesAnswers() const {
+  const bool received = seen_[kReceives].load() != 0 || options().shared != nullptr;
+  return device_.answers_late() && connected_ && received;
+}
+
 void Connection::Stop(bool established) {
   stopping_ = true;
   unstopped_ = half_open();
   if (unstopped_) return;
+  if (OwesAnswers()) Nap(kLateAnswer);
   if (established) rdma_disconnect(id_);
   if (pair() == nullptr) return;
   ibv_qp_attr attributes = {};

@@ -239,6 +239,8 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void NudgeLater();
   void Nudge();
   bool OwesNudge();
+  // The peer may not know yet of what was received here.
+  bool OwesAnswers() const;
   void TellFailure();
   void Report(rdma_cm_event_type type, int error);
   // Control thread. A call of librdmacm for id_, aside (aside.h) if it waits for anybody. An
@@ -279,11 +281,11 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> established_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> cut_{false};
-  bool dialing_ = false;    // control thread: a call of Dial is under way
-  bool has_route_ = false;  // control thread: found meanwhile
-  bool dialled_ = false;    // rdma_connect was called
-  bool buried_ = false;     // control thread: destroyed when nothing goes on any more
-  bool connected_ = false;  // control thread: so the last event said that is not IsOfTheWay
+  bool dialing_ = false;                // control thread: a call of Dial is under way
+  bool has_route_ = false;              // control thread: found meanwhile
+  bool dialled_ = false;                // rdma_connect was called
+  bool buried_ = false;                 // control thread: destroyed when nothing goes on any more
+  std::atomic<bool> connected_{false};  // so the last event said that is not IsOfTheWay
   std::atomic<bool> accepted_{false};
   std::atomic<bool> heard_{false};     // an event came that is not IsOfTheWay
   std::atomic<bool> gone_{false};      // when there was no owner

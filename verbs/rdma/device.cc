@@ -215,6 +215,9 @@ bool Device::takes_offsets() const {
   return limits_.vendor_id != kMellanoxVendor && limits_.vendor_id != kHisiliconVendor;
 }
 
+// rxe: COMPLETE and then ACKNOWLEDGE in its responder's states.
+bool Device::answers_late() const { return limits_.vendor_id == kRxeVendor; }
+
 // iWARP: a read's sink would have to be the window itself, and no driver that has windows was at
 // hand to try it. rxe (Linux 6.1) checks the bounds of the region and not of the window.
 DeviceWindows Device::windows() const {

@@ -40,6 +40,10 @@ inline constexpr uint8_t kReceiverNotReadyTimer = 12;
 // Messages that may land under NoReceive::kDrop before the control thread looks.
 inline constexpr int kDropBounces = 16;
 
+// What a device that answers late (Device::answers_late) is given to answer what it has received,
+// before its pair is in error. rxe's kernel thread takes microseconds for it if it is let run.
+inline constexpr Nanos kLateAnswer = kNanosPerMilli / 2;
+
 // What a device is given to complete what it held when its connection ended, look by look.
 inline constexpr Nanos kBurialInterval = kNanosPerMilli;
 inline constexpr int kBurialTries = 200;
