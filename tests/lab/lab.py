@@ -1,11 +1,15 @@
 """A test's way into tools/lab."""
 
+import os
 import re
 import subprocess
 import sys
 import unittest
 
 from tools.build_rules.python_main import main  # noqa: F401  (what a test in the lab ends with)
+
+# The series of the guest's kernel: Debian 12's own, or the one that tools/lab is asked for.
+KERNEL = os.environ.get("LAB_KERNEL") or "6.1"
 
 _NOT_RUN = 125
 _NOT_HERE = "tools/lab: not here: "

@@ -50,6 +50,11 @@ true
 """
 
 
+def concerns(cell, driver):
+    """Whether a table's cell names the driver: "siw, rxe 6.12" is siw on every kernel, and rxe on that one."""
+    return any(entry in (driver, "%s %s" % (driver, lab.KERNEL)) for entry in cell.split(", "))
+
+
 def conformance(program, test, slowness, seconds, attempts):
     """A Try of a program of the conformance harness. A body has its own time, 30 s as a rule, times the slowness."""
     return Try(test, "%s --wire=rdma --slowness=%d" % (program, slowness), seconds, attempts)
