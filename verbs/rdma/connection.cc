@@ -325,7 +325,7 @@ void Connection::OnQpEvent(ibv_event_type type) {
 
 // ----------------------------------------------------------------------------------------- end
 
-// Who has ended the connection hears of nothing any more.
+// A peer that has ended the connection itself waits for no answer: connected_ is false then.
 bool Connection::OwesAnswers() const {
   const bool received = seen_[kReceives].load() != 0 || options().shared != nullptr;
   return device_.answers_late() && connected_ && received;
