@@ -5,6 +5,14 @@
 #include "verbs/rdma/queue_pair.h"
 
 namespace viaduct::verbs::rdma {
+namespace {
+
+// What a message to these segments can have at most.
+uint32_t MostBytes(const Device& device, absl::Span<const Segment> segments) {
+  return static_cast<uint32_t>(std::min<uint64_t>(TotalLength(segments), device.max_message()));
+}
+
+}  // namespace
 
 void RdmaQueuePair::PreparePlainReceive(Connection& connection) {
   plain_receive_ = {};
@@ -74,9 +82,7 @@ bool RdmaQueuePair::TakeBounce(Connection& connection, WorkRecord& record,
                                const Segment* segments) {
   if (!connection.NeedsBounce(record, segments)) return true;
   if (connection.KeepRoomToLeave(kReceives, receives_.slots())) {
-    const absl::Span<const Segment> all(segments, record.segments);
-    record.bounce =
-        domain_->bounces().Take(std::min<uint64_t>(TotalLength(all), device_.max_message()));
+    record.bounce = domain_->bounces().Take(MostBytes(device_, {segments, record.segments}));
   }
   return record.bounce.memory != nullptr;
 }
@@ -91,10 +97,9 @@ bool RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
   uint32_t count = lead + memory_.TranslateReceive(*domain_, all, receive_region_,
                                                    receive_segments_.data() + lead);
   if (count > connection.max_segments(kReceives)) {
-    const uint64_t bytes = std::min<uint64_t>(TotalLength(all), device_.max_message());
     count = lead + 1;
     ibv_sge& whole = receive_segments_[lead];
-    whole = {0, static_cast<uint32_t>(bytes), kNoLocalKey};
+    whole = {0, MostBytes(device_, all), kNoLocalKey};
     if (record.bounce.memory != nullptr) {
       whole.addr = reinterpret_cast<uint64_t>(record.bounce.memory);
       whole.lkey = record.bounce.registration->lkey;
