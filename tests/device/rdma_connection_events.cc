@@ -1,6 +1,7 @@
 // What rdma_cm tells of an RDMA device's connections: late, twice, out of its order, and where
 // nothing of the kind is expected.
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -12,9 +13,13 @@
 #include "tests/rdma_mock/kind.h"
 #include "tests/rdma_mock/mishaps.h"
 #include "tests/rdma_mock/told.h"
+#include "verbs/base/busy_control_thread.h"
 
 namespace viaduct::verbs {
 namespace {
+
+// Of siw (verbs/rdma/patience.h).
+constexpr std::chrono::milliseconds kBeyondTheFirstNudge(150);
 
 using rdma_mock::IdEvent;
 using rdma_mock::Ids;
@@ -345,6 +350,22 @@ TEST_F(ConnectionEventsTest, AnIdThatIsBeingDestroyedTellsNobody) {
   }
   rdma_mock::HoldPairs(false);
   EXPECT_TRUE(AwaitPairs(0));
+  ExpectWholeLife();
+}
+
+// What each beginning means for later comes to nothing that is no more.
+TEST_F(ConnectionEventsTest, ABeginningBehindTheEndLeavesNothing) {
+  Connect(*from_, *to_);
+  BusyControlThread busy;
+  for (const IdEvent event : {IdEvent::kDisconnected, IdEvent::kEstablished}) {
+    TellIds(Ids::kDialling, event);
+  }
+  busy.LetGo();
+  ExpectDisconnected(*from_, DisconnectCause::kPeer);
+  EXPECT_TRUE(AwaitPairs(0));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(Run([&] { return std::chrono::steady_clock::now() - begin > kBeyondTheFirstNudge; }));
+  AwaitEvent(*to_);
   ExpectWholeLife();
 }
 

@@ -267,6 +267,7 @@ void Connection::OnCmEvent(const CmEvent& event) {
 // What has come to siw (Linux 6.1) in the moment in which a connection began there may lie in its
 // socket until more comes.
 void Connection::NudgeLater() {
+  if (nudge_timer_ != 0) return;  // the beginning was told once more
   nudge_timer_ = device_.loop().RunAt(device_.loop().Now() + kNudges[nudges_], [this] { Nudge(); });
 }
 
