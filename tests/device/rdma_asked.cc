@@ -124,6 +124,7 @@ TEST_F(AskedTest, ExtensionsOfAProviderAreAgreedOn) {
     rdma_mock::SpeakOfExtensions(0, 0);
     EXPECT_EQ(rdma_mock::AskedExtensions(), all);
     EXPECT_EQ(rdma_mock::AskedAgreedExtensions(), row.agreed) << row.vendor << " " << row.options;
+    EXPECT_EQ(rdma_mock::AskedUsedExtensions(), row.agreed) << row.vendor << " " << row.options;
   }
 }
 
@@ -136,6 +137,17 @@ TEST_F(AskedTest, ReadDepthsAreNotCrossed) {
   Connect(from, to);
   EXPECT_EQ(rdma_mock::AskedReadsIn(), 1);
   EXPECT_GT(rdma_mock::AskedReadsOut(), 1);
+  EXPECT_FALSE(rdma_mock::AskedCrossedReads());
+}
+
+// Each is a command for hardware: of InfiniBand's three states none is changed twice, and what the
+// peer may do comes with them. On iWARP the driver goes its own way through them.
+TEST_F(AskedTest, APairIsChangedOnceForEachState) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  const int before = rdma_mock::AskedChanges();
+  Connect(from, to);
+  EXPECT_EQ(rdma_mock::AskedChanges() - before, rdma_mock::IsIwarp() ? 2 * 2 : 2 * 3);
 }
 
 // Older libraries of irdma send the first one alone.

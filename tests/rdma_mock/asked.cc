@@ -36,6 +36,12 @@ uint32_t AskedExtensions() { return asked.extensions; }
 
 uint32_t AskedAgreedExtensions() { return asked.agreed_extensions; }
 
+uint32_t AskedUsedExtensions() { return asked.used_extensions; }
+
+bool AskedCrossedReads() { return asked.crossed_reads; }
+
+int AskedChanges() { return asked.changes; }
+
 int AskedInlineSegments() { return asked.inline_segments; }
 
 uint64_t AskedInlineAddress() { return asked.inline_address; }

@@ -26,6 +26,15 @@ int AskedReadsOut();
 // The options of its provider's extensions that the last dial has told, and the last accept.
 uint32_t AskedExtensions();
 uint32_t AskedAgreedExtensions();
+// The options that the last pair uses that was opened to its peer: who has dialled.
+uint32_t AskedUsedExtensions();
+
+// A pair of some connection may ask more reads than its peer's answers at a time.
+bool AskedCrossedReads();
+
+// Changes of queue pairs since the program began, their states among them: each is a command for
+// hardware.
+int AskedChanges();
 
 // Of the last request that went inline: how many segments, and where the first one lies.
 int AskedInlineSegments();

@@ -46,9 +46,12 @@ struct Id : rdma_cm_id {
   std::set<Id*> unread;    // of one that listens: requests that nobody has read
   Id* listener = nullptr;  // of such a request
   ibv_ece local_extensions = {};
-  ibv_ece remote_extensions = {};      // the request's
-  bool parted = false;                 // rdma_disconnect was called
-  bool decided = false;                // rdma_accept was, of a request
+  ibv_ece remote_extensions = {};  // the request's
+  bool parted = false;             // rdma_disconnect was called
+  bool decided = false;            // rdma_accept was, of a request
+  bool confirmed = false;          // so the peer has said of that, or both on iWARP
+  uint8_t reads_in = 0;            // as the other end has them, of a request or its answer
+  uint8_t reads_out = 0;
   std::atomic<int> unacknowledged{0};  // events that were read
 };
 
@@ -96,6 +99,7 @@ size_t RoomForData(rdma_cm_event_type type) {
   switch (type) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
       return 56;
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
     case RDMA_CM_EVENT_ESTABLISHED:
       return 196;
     default:
@@ -146,9 +150,21 @@ void ForgetEventsOf(Id& id) {
   }
 }
 
-// The pair that it has now is the one for its connection.
-void BindPair(const Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
-  if (id.qp != nullptr) All().pairs[&id] = static_cast<QueuePair*>(id.qp);
+// The pair that it has now, or whose number is said, is the one for its connection.
+void BindPair(const Id& id, uint32_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
+  QueuePair*& pair = All().pairs[&id];
+  pair = static_cast<QueuePair*>(id.qp);
+  if (pair != nullptr) return;
+  Existing<QueuePair>().ForEach([&pair, number](QueuePair& other) {
+    if (other.qp_num == number) pair = &other;
+  });
+}
+
+// As librdmacm does it with the pair of an id, and a driver of iWARP with every one.
+bool IsOpenedFor(const Id& id) { return IsIwarp() || id.qp != nullptr; }
+
+bool IsOpen(const Id& id, const QueuePair& pair) {
+  return IsOpenedFor(id) || pair.now == IBV_QPS_RTS;
 }
 
 // Null: it has none, or one that can have no connection any more.
@@ -188,7 +204,11 @@ void End(Id* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
     All().ids.erase(request);
     delete request;
   }
-  if (id->listener != nullptr && !id->decided) Refuse(*id, kConsumerDefined, nullptr, 0);
+  const bool requested = id->listener != nullptr;
+  const Id* const request = requested ? id : id->peer;
+  if (request != nullptr && !request->confirmed && (requested || request->decided)) {
+    Refuse(*id, kConsumerDefined, nullptr, 0);
+  }
   const bool unheard = All().unheard.erase(id) != 0;
   if (id->peer != nullptr) {
     if (!unheard) Tell(*id->peer, RDMA_CM_EVENT_DISCONNECTED);
@@ -197,6 +217,34 @@ void End(Id* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   ForgetEventsOf(*id);
   All().ids.erase(id);
   All().pairs.erase(id);
+}
+
+// Who dials says that the connection is there.
+void Confirm(Id& dial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
+  Id& request = *dial.peer;
+  request.confirmed = true;
+  QueuePair* const pair = PairOf(request);
+  QueuePair* const peer = PairOf(dial);
+  if (pair != nullptr && peer != nullptr) {
+    Join(*pair, *peer);
+    if (pair->reads_out > peer->reads_in || peer->reads_out > pair->reads_in) {
+      asked.crossed_reads = true;
+    }
+  }
+  Outcome outcome;
+  // On iWARP there is no such word.
+  if (!IsIwarp() && Spoilt("a confirmation",
+                           {{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
+                            {RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL},
+                            {RDMA_CM_EVENT_DEVICE_REMOVAL, 0}},
+                           &outcome)) {
+    Tell(request, outcome.type, outcome.status);
+  } else if (mishaps.lost_confirmations > 0) {
+    --mishaps.lost_confirmations;
+    request.awaits_peer = IsIwarp();
+  } else {
+    Tell(request, RDMA_CM_EVENT_ESTABLISHED);
+  }
 }
 
 void NoteRead(void* event) {
@@ -357,8 +405,16 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
   }
   if (ErrorOf("rdma_init_qp_attr", {ENOMEM, EIO}) != 0) return -1;
   attributes->port_num = id->port_num;
-  *mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-  return 0;
+  *mask = AttributesOf(attributes->qp_state);
+  attributes->max_dest_rd_atomic = request.reads_in;
+  attributes->max_rd_atomic = request.reads_out;
+  if (attributes->qp_state == IBV_QPS_INIT) {
+    attributes->qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+    return 0;
+  }
+  if (request.peer != nullptr && (request.listener != nullptr || request.peer->decided)) return 0;
+  errno = EINVAL;  // nobody is known who would reach the pair
+  return -1;
 }
 
 // As librdmacm's: it says nothing of an id that has a pair.
@@ -401,7 +457,7 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
   if (ErrorOf("rdma_connect", {ENOMEM, EINVAL, EADDRNOTAVAIL}) != 0) return -1;
-  BindPair(*id);
+  BindPair(*id, parameters->qp_num);
   Outcome outcome;
   if (Spoilt("a request",
              {{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
@@ -451,6 +507,8 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   All().ids.insert(request);
   rdma_conn_param seen = *parameters;
   std::swap(seen.initiator_depth, seen.responder_resources);
+  request->reads_in = seen.responder_resources;
+  request->reads_out = seen.initiator_depth;
   Tell(*request, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &seen);
   return 0;
 }
@@ -463,7 +521,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
     return -1;
   }
   if (ErrorOf("rdma_accept", {ENOMEM, EINVAL, EIO}) != 0) return -1;
-  BindPair(id);
+  BindPair(id, parameters->qp_num);
   QueuePair* const pair = PairOf(id);
   QueuePair* const peer = id.peer != nullptr ? PairOf(*id.peer) : nullptr;
   // A side that has given up may wait with the end of its id.
@@ -483,38 +541,45 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   }
   id.decided = true;
   Outcome outcome;
-  // librdmacm cannot bring the pair of who dials to its next state, and rejects the answer.
-  if (Spoilt("an answer",
-             {{RDMA_CM_EVENT_CONNECT_ERROR, -ENOMEM},
-              {RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL},
-              {RDMA_CM_EVENT_DEVICE_REMOVAL, 0}},
-             &outcome)) {
+  if (!IsOpen(id, *pair)) {
+    errno = EINVAL;  // librdmacm does not look, and the connection would be a dead one
+    return -1;
+  }
+  if (IsIwarp() && Spoilt("an answer",
+                          {{RDMA_CM_EVENT_CONNECT_ERROR, -ENOMEM},
+                           {RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL},
+                           {RDMA_CM_EVENT_DEVICE_REMOVAL, 0}},
+                          &outcome)) {
     Tell(*id.peer, outcome.type, outcome.status);
-    if (IsIwarp()) {
-      Tell(id, RDMA_CM_EVENT_ESTABLISHED);
-      Tell(id, RDMA_CM_EVENT_DISCONNECTED);
-    } else {
-      TellReject(id, kConsumerDefined);
-    }
+    Tell(id, RDMA_CM_EVENT_ESTABLISHED);
+    Tell(id, RDMA_CM_EVENT_DISCONNECTED);
     id.peer->peer = nullptr;
     id.peer = nullptr;
     return 0;
   }
-  Join(*pair, *peer);
-  Tell(*id.peer, RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
-  // On iWARP there is no such word.
-  if (!IsIwarp() && Spoilt("a confirmation",
-                           {{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
-                            {RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL},
-                            {RDMA_CM_EVENT_DEVICE_REMOVAL, 0}},
-                           &outcome)) {
-    Tell(id, outcome.type, outcome.status);
-  } else if (mishaps.lost_confirmations > 0) {
-    --mishaps.lost_confirmations;
-    id.awaits_peer = IsIwarp();
+  id.peer->remote_extensions = id.local_extensions;
+  id.peer->reads_in = parameters->initiator_depth;
+  id.peer->reads_out = parameters->responder_resources;
+  if (IsOpenedFor(*id.peer)) {
+    Confirm(*id.peer);
+    Tell(*id.peer, RDMA_CM_EVENT_ESTABLISHED, 0, parameters);
   } else {
-    Tell(id, RDMA_CM_EVENT_ESTABLISHED);
+    Tell(*id.peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, parameters);
   }
+  return 0;
+}
+
+int rdma_establish(rdma_cm_id* handle) {
+  Id& id = *static_cast<Id*>(handle);
+  MutexLock lock(&All().mutex);
+  if (ErrorOf("rdma_establish", {ENOMEM, EINVAL}) != 0) return -1;
+  const QueuePair* const pair = PairOf(id);
+  if (id.qp != nullptr || id.peer == nullptr || !id.peer->decided || pair == nullptr ||
+      !IsOpen(id, *pair)) {
+    errno = EINVAL;
+    return -1;
+  }
+  Confirm(id);
   return 0;
 }
 
@@ -544,8 +609,8 @@ int rdma_disconnect(rdma_cm_id* handle) {
   MutexLock lock(&All().mutex);
   if (id.awaits_peer) ++asked.endless_calls;
   if (QueuePair* const pair = PairOf(id)) Part(*pair);
-  // Of a request that nobody has accepted the kernel says nothing.
-  if (id.listener != nullptr && !id.decided) return 0;
+  // Of a request whose accept nobody has confirmed the kernel says nothing.
+  if (id.listener != nullptr && !id.confirmed) return 0;
   if (id.peer == nullptr || std::exchange(id.parted, true)) return 0;
   if (mishaps.lost_disconnects > 0) {
     --mishaps.lost_disconnects;

@@ -162,6 +162,8 @@ struct QueuePair : ibv_qp, Notified {
   uint32_t max_inline;
   ibv_ece extensions = {};  // those it has, from its state INIT on those it uses; vendor 0: none
   uint32_t wanted_extensions = ~uint32_t{0};
+  uint8_t reads_in = 0;  // that it was told with its states, as reads_out
+  uint8_t reads_out = 0;
   bool failed ABSL_GUARDED_BY(receive_lock) = false;
   // Of the shared queue, by messages whose end has not come.
   std::vector<uint64_t> taken ABSL_GUARDED_BY(receive_lock);
@@ -171,6 +173,22 @@ struct QueuePair : ibv_qp, Notified {
   // What it has taken from a shared queue, and the news that this was all.
   void FlushTaken();
 };
+
+// What a pair is told with its next state, a mask as of ibv_modify_qp.
+constexpr int AttributesOf(ibv_qp_state state) {
+  switch (state) {
+    case IBV_QPS_INIT:
+      return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    case IBV_QPS_RTR:
+      return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    case IBV_QPS_RTS:
+      return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+             IBV_QP_MAX_QP_RD_ATOMIC;
+    default:
+      return IBV_QP_STATE;
+  }
+}
 
 // Pairs whose FlushTaken is late.
 class LatePairs {
@@ -301,6 +319,9 @@ struct Asked {
   std::atomic<int> reads_out{-1};
   std::atomic<uint32_t> extensions{0};
   std::atomic<uint32_t> agreed_extensions{0};
+  std::atomic<uint32_t> used_extensions{0};
+  std::atomic<bool> crossed_reads{false};
+  std::atomic<int> changes{0};
   std::atomic<int> inline_segments{0};
   std::atomic<uint64_t> inline_address{0};
   std::atomic<bool> stale_segment{false};

@@ -88,6 +88,20 @@ int FreeWindow(ibv_mw* window) {
   return 0;
 }
 
+// Whether the change is one of InfiniBand's, with all that the device has to know for it.
+bool IsNext(const QueuePair& pair, ibv_qp_state state, int mask) {
+  if ((mask & IBV_QP_STATE) == 0 || state == IBV_QPS_ERR) return true;
+  if ((mask & AttributesOf(state)) != AttributesOf(state)) return false;
+  switch (state) {
+    case IBV_QPS_INIT:
+      return pair.now == IBV_QPS_RESET || pair.now == IBV_QPS_INIT;
+    case IBV_QPS_RTR:
+      return pair.now == IBV_QPS_INIT;
+    default:
+      return pair.now == IBV_QPS_RTR;
+  }
+}
+
 Device* MakeDevice() {
   Device* const made = new Device;  // leaked, as a device is for ever
   std::strcpy(made->device.name, "mock0");
@@ -391,14 +405,21 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   if (const int error = mock::ErrorOf("ibv_modify_qp", {ENOMEM, EINVAL, EIO}); error != 0) {
     return error;
   }
-  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
+  auto* const pair = static_cast<mock::QueuePair*>(handle);
+  if (!mock::IsNext(*pair, attributes->qp_state, mask)) return EINVAL;
+  ++mock::asked.changes;
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) pair->reads_in = attributes->max_dest_rd_atomic;
+  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0) pair->reads_out = attributes->max_rd_atomic;
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0 && attributes->qp_state != IBV_QPS_INIT) {
     mock::asked.peer_access = static_cast<unsigned>(attributes->qp_access_flags);
     mock::asked.delay = (mask & IBV_QP_MIN_RNR_TIMER) != 0 ? attributes->min_rnr_timer : 0;
   }
   if ((mask & IBV_QP_STATE) == 0) return 0;
-  auto* const pair = static_cast<mock::QueuePair*>(handle);
   pair->now = attributes->qp_state;
-  if (attributes->qp_state == IBV_QPS_INIT) pair->extensions.options &= pair->wanted_extensions;
+  if (attributes->qp_state == IBV_QPS_INIT || attributes->qp_state == IBV_QPS_RTR) {
+    pair->extensions.options &= pair->wanted_extensions;
+    mock::asked.used_extensions = pair->extensions.options;
+  }
   if (attributes->qp_state == IBV_QPS_ERR) {
     mock::Unbind(*pair);
     mock::Part(*pair);
@@ -421,12 +442,14 @@ int ibv_query_ece(ibv_qp* pair, ibv_ece* extensions) {
   return extensions->vendor_id != 0 ? 0 : EOPNOTSUPP;
 }
 
-// As libmlx5, which tells its device with the change to INIT.
+// As libmlx5, which tells its device with the next change. They are agreed on before the pair is
+// open.
 int ibv_set_ece(ibv_qp* handle, ibv_ece* extensions) {
   auto* const pair = static_cast<mock::QueuePair*>(handle);
   if (const int error = mock::ErrorOf("ibv_set_ece", {EINVAL, ENOMEM}); error != 0) return error;
   if (pair->extensions.vendor_id == 0) return EOPNOTSUPP;
-  if (pair->now != IBV_QPS_RESET || extensions->vendor_id != pair->extensions.vendor_id ||
+  const bool closed = pair->now == IBV_QPS_RESET || pair->now == IBV_QPS_INIT;
+  if (!closed || extensions->vendor_id != pair->extensions.vendor_id ||
       extensions->comp_mask != 0) {
     return EINVAL;
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <iterator>
 #include <new>
 #include <string>
@@ -97,6 +98,7 @@ absl::Status Connection::TakePair(DevicePair pair, const ConnectionPlace& place)
   pair_ = std::move(pair);
   max_sends_ = pair_.max_requests(kSends) - NudgeRoom(device_);
   device_.AddPair(pair_.handle(), this);
+  terms_ = place.terms;
   memory_ = place.memory;
   ended_ = place.ended;
   if (place.may_frame) {
@@ -186,9 +188,44 @@ void Connection::ResolveRoute(int milliseconds) {
        [this, milliseconds] { return rdma_resolve_route(id_, milliseconds) == 0 ? 0 : errno; });
 }
 
+void Connection::Name(rdma_conn_param* parameters) const {
+  parameters->qp_num = pair()->qp_num;
+  parameters->srq = options().shared != nullptr ? 1 : 0;
+}
+
+int Connection::Accept(rdma_conn_param parameters) {
+  Name(&parameters);
+  if (!device_.iwarp()) {
+    if (const int error = pair_.Open(device_, id_, terms_); error != 0) return error;
+  }
+  if (rdma_accept(id_, &parameters) != 0) return errno;
+  accepted_ = true;
+  LimitPeer();
+  return 0;
+}
+
+void Connection::LimitPeer() {
+  if (!device_.iwarp()) return;
+  if (const int error = pair_.Limit(terms_); error != 0) {
+    Log(LogLevel::kDebug, device_.name(),
+        ": a pair's rights stay the device's: ", std::strerror(error));
+  }
+}
+
+CmEvent Connection::Confirm(const CmEvent& answer) {
+  int error = pair_.TakeAgreed(id_);
+  if (error == 0) error = pair_.Open(device_, id_, terms_);
+  if (error == 0 && rdma_establish(id_) != 0) error = errno;
+  CmEvent event = answer;
+  event.type = error == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
+  event.status = -error;
+  return event;
+}
+
 void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data) {
   const std::string data(private_data.begin(), private_data.end());
   dialled_ = true;
+  Name(&parameters);
   // siw waits for TCP's connection.
   Dial(RDMA_CM_EVENT_ADDR_ERROR, /*waits=*/device_.iwarp(), [this, parameters, data]() mutable {
     parameters.private_data = data.data();
@@ -243,6 +280,10 @@ void Connection::TellSignals() {
 void Connection::OnCmEvent(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED && dialing_) {
     has_route_ = true;  // before the call that has asked for it is over
+    return;
+  }
+  if (event.type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
+    if (dialled_ && !stopping_) OnCmEvent(Confirm(event));  // or its end is what the peer hears
     return;
   }
   // Neither changes anything: a connection, or a request, is what it was.
@@ -428,7 +469,8 @@ void Connection::TryToDestroy(int tries) {
   buried_ = true;
   if (dialing_ || half_open()) return;  // what ends that comes back here
   if (unstopped_) Stop(true);
-  // librdmacm, which reads events on this thread, changes the state of the pair that an id has.
+  // librdmacm, which reads events on this thread, changes the state of the pair that an id has; on
+  // iWARP it has one.
   id_->qp = nullptr;
   if (Dead()) {
     Destroy();

@@ -58,6 +58,7 @@ class ConnectionOwner {
 // The pair of verbs/device.h that has it.
 struct ConnectionPlace {
   WorkQueue* queues[2] = {nullptr, nullptr};  // sends and receives
+  PeerTerms terms;
   Memory* memory = nullptr;
   std::atomic<bool>* ended = nullptr;  // set before anything is flushed that nobody stopped
   bool may_frame = false;              // messages may have frames: see SetFramed
@@ -108,13 +109,16 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   // rdma_resolve_route; its outcome comes as an event, ROUTE_ERROR with an errno if it failed.
   // Control thread, as is the next.
   void ResolveRoute(int milliseconds);
-  // rdma_connect; its outcome comes as an event, ADDR_ERROR with an errno if it failed.
+  // rdma_connect; its outcome comes as an event, ADDR_ERROR with an errno if it failed. With the
+  // peer's answer the pair is opened to it.
   void Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data);
 
   // Of a request: nobody takes it, and no program has said no.
   void Refuse();
-  // rdma_accept has succeeded.
-  void set_accepted() { accepted_ = true; }
+  // The pair is opened to the peer, and rdma_accept called. An errno.
+  int Accept(rdma_conn_param parameters);
+  // Of a dial on iWARP, where the driver opens the pair: what the peer may do from now on.
+  void LimitPeer();
   bool accepted() const { return accepted_; }
 
   // For posters, under the direction's lock: how many requests went to the device.
@@ -232,6 +236,11 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
     return received && options().shared != nullptr && pair() != nullptr &&
            device_.tells_last_receive() && !has_last_receive_;
   }
+  // InfiniBand and RoCE: the peer has answered a dial. As librdmacm tells it of an id that has a
+  // pair: ESTABLISHED, or CONNECT_ERROR with an errno.
+  CmEvent Confirm(const CmEvent& answer);
+  // Which pair that is, of an id that does not know it.
+  void Name(rdma_conn_param* parameters) const;
   // iWARP's peer speaks first, and until siw has heard it the kernel ends nothing: it lets who
   // tries wait for ever, and follows with a BUG() of iw_cm.
   bool half_open() const { return device_.iwarp() && accepted_ && !heard_; }
@@ -261,6 +270,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   const bool requested_;  // by the peer
   rdma_cm_id* id_;
   DevicePair pair_;  // of id_
+  PeerTerms terms_;
   Memory* memory_ = nullptr;
   std::atomic<bool>* ended_ = nullptr;
   FrameSlots frames_[2];

@@ -84,6 +84,8 @@ class Device {
   std::string name() const { return verbs_->device->name; }
   bool iwarp() const { return verbs_->device->transport_type == IBV_TRANSPORT_IWARP; }
   Manager manager() const;
+  // Its port is one of InfiniBand, not of Ethernet.
+  bool on_infiniband() const { return on_infiniband_; }
   // Of a read's sink the device wants to hear that the peer may write there (RFC 5040 shows it the
   // key); siw does not ask.
   bool opens_sinks() const { return manager() == Manager::kIwarp; }
@@ -145,6 +147,7 @@ class Device {
   EventLoop& loop_;
   ibv_device_attr limits_ = {};
   uint32_t max_message_ = 0x7fffffff;
+  bool on_infiniband_ = false;
   uint32_t max_inline_ = 0;
   uint32_t max_requests_ = 0;
   uint32_t max_read_segments_ = 1;

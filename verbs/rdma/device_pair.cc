@@ -8,10 +8,16 @@
 #include "absl/strings/string_view.h"
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
+#include "verbs/rdma/patience.h"
+#include "verbs/rdma/registration.h"
 #include "verbs/rdma/shared_receive_queue.h"
 
 namespace viaduct::verbs::rdma {
 namespace {
+
+// Of a mask: what the kernel (before Linux 4.10) has for drivers of RoCE, and says of InfiniBand's,
+// too. librdmacm takes them out as well.
+constexpr int kKernelsOwn = 0xe00000;
 
 // Whatever the device says of it.
 absl::Status NoPair(int error, absl::string_view call) {
@@ -130,8 +136,54 @@ absl::Status DevicePair::Join(const Device& device, rdma_cm_id* id) {
   if (local.vendor_id != 0 && rdma_set_local_ece(id, &local) != 0) {
     return NoPair(errno, "rdma_set_local_ece");
   }
-  id->qp = handle_;
+  if (device.iwarp()) id->qp = handle_;
   return absl::OkStatus();
+}
+
+int DevicePair::TakeAgreed(rdma_cm_id* id) {
+  ibv_ece agreed = {};
+  if (const int error = ibv_query_ece(handle_, &agreed); error != 0) {
+    return error == EOPNOTSUPP ? 0 : error;
+  }
+  ibv_ece remote = {};
+  if (rdma_get_remote_ece(id, &remote) != 0) return errno;
+  agreed.options = remote.vendor_id == agreed.vendor_id ? remote.options : 0;
+  return ibv_set_ece(handle_, &agreed);
+}
+
+// The terms come with the first state in which the peer reaches the pair. The kernel's own open it
+// to everything, and let a peer that has found no receive wait for most of a second.
+int DevicePair::Advance(const Device& device, rdma_cm_id* id, ibv_qp_state state,
+                        const PeerTerms& terms) {
+  ibv_qp_attr attributes = {};
+  attributes.qp_state = state;
+  int mask = 0;
+  if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return errno;
+  if (state == IBV_QPS_RTR) {
+    attributes.qp_access_flags =
+        static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | RemoteFlags(terms.access));
+    attributes.min_rnr_timer = kReceiverNotReadyTimer;
+    mask |= IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER;
+    attributes.max_dest_rd_atomic = terms.reads_in.value_or(attributes.max_dest_rd_atomic);
+  } else {
+    attributes.max_rd_atomic = terms.reads_out.value_or(attributes.max_rd_atomic);
+  }
+  if (device.on_infiniband()) mask &= ~kKernelsOwn;
+  return ibv_modify_qp(handle_, &attributes, mask);
+}
+
+int DevicePair::Open(const Device& device, rdma_cm_id* id, const PeerTerms& terms) {
+  for (const ibv_qp_state state : {IBV_QPS_RTR, IBV_QPS_RTS}) {
+    if (const int error = Advance(device, id, state, terms); error != 0) return error;
+  }
+  return 0;
+}
+
+int DevicePair::Limit(const PeerTerms& terms) {
+  ibv_qp_attr attributes = {};
+  attributes.qp_access_flags =
+      static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | RemoteFlags(terms.access));
+  return ibv_modify_qp(handle_, &attributes, IBV_QP_ACCESS_FLAGS);
 }
 
 void DevicePair::Destroy() {

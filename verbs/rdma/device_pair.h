@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,6 +34,14 @@ struct PairOptions {
   uint32_t max_segments[2] = {1, 1};
 
   bool operator==(const PairOptions&) const = default;
+};
+
+// What a peer may do to a pair, and how much of it is under way at a time.
+struct PeerTerms {
+  uint32_t access = 0;  // MemoryAccess bits: kRemoteRead, kRemoteWrite, kRemoteAtomic
+  // Reads of the peer's, and reads at the peer. Unknown: as the connection's id has it.
+  std::optional<uint8_t> reads_in;
+  std::optional<uint8_t> reads_out;
 };
 
 // Of the requests for its send queue so many are for nudges (Connection): siw's.
@@ -65,6 +74,13 @@ class DevicePair {
   // Aborted: the id has ended, by the peer or with the device. ResourceExhausted: it is one of
   // another device, or cannot be had.
   absl::Status Join(const Device& device, rdma_cm_id* id);
+  // InfiniBand and RoCE, where the way through the verbs' states is ours. The peer has asked, or
+  // answered, and from now on it may come. An errno.
+  int Open(const Device& device, rdma_cm_id* id, const PeerTerms& terms);
+  // Before that, of a dial: which extensions of its provider the answer has agreed to. An errno.
+  int TakeAgreed(rdma_cm_id* id);
+  // iWARP, where the driver opens it: what the peer may do from now on. An errno.
+  int Limit(const PeerTerms& terms);
   // The device's is no more; the room for its completions stays until this ends.
   void Destroy();
 
@@ -80,6 +96,8 @@ class DevicePair {
   // What extensions of its provider it has, and which of them shall be used: `answers` a request
   // that says so. An errno; EOPNOTSUPP: it has none.
   int Extend(rdma_cm_id* id, ibv_ece* local, bool* answers);
+  // To a state of the verbs, as the id and the terms have it. An errno.
+  int Advance(const Device& device, rdma_cm_id* id, ibv_qp_state state, const PeerTerms& terms);
   void Swap(DevicePair& other) noexcept;
 
   ibv_qp* handle_ = nullptr;

@@ -33,6 +33,12 @@ constexpr bool IsOfAdaptersTcp(int status, Manager manager) {
                                         status == -EBUSY || status == -ENOMEM);
 }
 
+// The peer has answered, and what follows failed here with this errno.
+ConnectOutcome OutcomeOfAnswer(int error) {
+  const bool shortage = OutcomeOfErrno(error) == ConnectOutcome::kNoResources;
+  return shortage ? ConnectOutcome::kNoResources : ConnectOutcome::kRefused;
+}
+
 std::string LockedMemoryLimit() {
   rlimit limit = {};
   getrlimit(RLIMIT_MEMLOCK, &limit);
@@ -123,6 +129,7 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, 
       if (has_data || status == MpasReject(manager)) return ConnectOutcome::kRejected;
       return status == TcpsReset(manager) ? ConnectOutcome::kNobody : ConnectOutcome::kRefused;
     case RDMA_CM_EVENT_CONNECT_ERROR:
+      if (manager == Manager::kInfiniband) return OutcomeOfAnswer(-status);
       return IsOfAdaptersTcp(status, manager) ? OutcomeOfErrno(-status) : ConnectOutcome::kRefused;
     case RDMA_CM_EVENT_UNREACHABLE:
       // TCP had its answer, MPA none within the kernel's ten seconds.

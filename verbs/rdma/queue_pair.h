@@ -83,9 +83,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // The posters' part of that. False: no memory.
   bool TakeOver(const QueuePairOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PairOptions DeviceOptions(const QueuePairOptions& options) const;
-  // Gives the connection the device's pair, and that the receives. `may_frame`: messages may have
-  // frames.
-  absl::Status Prepare(Connection& connection, bool may_frame)
+  // Gives the connection the device's pair, and that the receives. `terms`: of reads alone.
+  // `may_frame`: messages may have frames.
+  absl::Status Prepare(Connection& connection, PeerTerms terms, bool may_frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ImmediateForm immediate_form();
   // Begins an attempt to reach peer_.
@@ -99,7 +99,6 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // Of the attempt whose connection that is, if it is still under way.
   void SetHeard(const Connection& connection, bool heard);
   rdma_conn_param Parameters() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetTermsForPeer(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives the connection up; the state afterwards is `next`.
   void DropConnection(State next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -126,7 +126,7 @@ rdma_conn_param RdmaQueuePair::Parameters() const {
   return parameters;
 }
 
-absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try {
+absl::Status RdmaQueuePair::Prepare(Connection& connection, PeerTerms terms, bool may_frame) try {
   DevicePair pair = std::move(next_pair_);
   if (pair.handle() == nullptr) {
     absl::StatusOr<DevicePair> made = DevicePair::Make(device_, pair_options_);
@@ -139,6 +139,8 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try 
   place.memory = &memory_;
   place.ended = &ended_;
   place.may_frame = may_frame;
+  terms.access = options_.remote_access;
+  place.terms = terms;
   const absl::Status status = connection.TakePair(std::move(pair), place);
   if (!status.ok()) return status;
   SpinLockHolder guard(&receive_lock_);
@@ -179,23 +181,6 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try 
   return absl::Status(absl::StatusCode::kResourceExhausted, "");  // a text needs some
 }
 
-// librdmacm opens the pair to everything that the peer may ask, and lets a peer that has found no
-// receive wait for most of a second.
-void RdmaQueuePair::SetTermsForPeer(Connection& connection) {
-  ibv_qp_attr attributes = {};
-  attributes.qp_access_flags =
-      static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | RemoteFlags(options_.remote_access));
-  int terms = IBV_QP_ACCESS_FLAGS;
-  if (!device_.iwarp()) {
-    attributes.min_rnr_timer = kReceiverNotReadyTimer;
-    terms |= IBV_QP_MIN_RNR_TIMER;
-  }
-  if (const int error = ibv_modify_qp(connection.pair(), &attributes, terms); error != 0) {
-    Log(LogLevel::kDebug, device_.name(),
-        ": a pair's rights stay the device's: ", std::strerror(error));
-  }
-}
-
 absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_resources,
                                    uint8_t initiator_depth,
                                    absl::Span<const uint8_t> private_data) {
@@ -207,9 +192,12 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
   // what it may ask.
   parameters.responder_resources = std::min(parameters.responder_resources, responder_resources);
   parameters.initiator_depth = std::min(parameters.initiator_depth, initiator_depth);
+  PeerTerms terms;
+  terms.reads_in = parameters.responder_resources;
+  terms.reads_out = parameters.initiator_depth;
   const bool framed = immediate_form() == ImmediateForm::kFramed;
   const absl::Status status =
-      connection.gone() ? absl::AbortedError("") : Prepare(connection, framed);
+      connection.gone() ? absl::AbortedError("") : Prepare(connection, terms, framed);
   connection_ = &connection;
   if (!status.ok() && !absl::IsAborted(status)) {
     connection.Refuse();
@@ -221,15 +209,12 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
   if (status.ok()) {
     parameters.private_data = private_data.data();
     parameters.private_data_len = static_cast<uint8_t>(private_data.size());
-    error = rdma_accept(connection.id(), &parameters) == 0 ? 0 : errno;
-    if (error == 0) {
-      connection.set_accepted();
-      SetTermsForPeer(connection);
-    } else {
+    error = connection.Accept(parameters);
+    if (error != 0) {
       // The end of the id would be an answer, too: that a program has said no.
       connection.Refuse();
       if (OutcomeOfErrno(error) == ConnectOutcome::kNoResources) {
-        LogErrno(error, "rdma_accept");
+        LogErrno(error, "accept of a connection");
         DropConnection(State::kIdle);
         return absl::Status(absl::StatusCode::kResourceExhausted, "");
       }
@@ -306,7 +291,7 @@ void RdmaQueuePair::Route(Connection& connection) {
     MutexLock lock(&mutex_);
     if (connection_ != &connection || state_ != State::kConnecting) return;
     local_port_ = ntohs(rdma_get_src_port(connection.id()));
-    prepared = Prepare(connection, may_frame_).ok();
+    prepared = Prepare(connection, PeerTerms(), may_frame_).ok();
     if (prepared) {
       connection.Connect(Parameters(),
                          absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(question_.data()),
@@ -330,7 +315,7 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
     }
     if (connection.failed()) connection.Signal(kFailed);
     answer = dialled_;
-    if (answer) SetTermsForPeer(connection);
+    if (answer) connection.LimitPeer();
     SpinLockHolder guard(&send_lock_);
     sending_ = &connection;
     stopped_ = false;
