@@ -328,13 +328,15 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
   MutexLock lock(&mutex_);
   if (connection_ != &connection) return;
   const bool framed = immediate_form() == ImmediateForm::kFramed;
+  bool news;
   {
     PassLockHolder guard(&core(kReceives).lock);
     connection.SetFramed(framed);
     receives_.Clear(WorkQueue::kGated);
-    if (receives_.HasNews()) core(kReceives).List(receives_);
+    news = receives_.HasNews();
+    if (news) core(kReceives).List(receives_);
   }
-  core(kReceives).Notify();
+  if (news) core(kReceives).Notify();
 }
 
 void RdmaQueuePair::Disconnected(Connection& connection, const CmEvent& event) {
