@@ -46,10 +46,10 @@ struct Id : rdma_cm_id {
   std::set<Id*> unread;    // of one that listens: requests that nobody has read
   Id* listener = nullptr;  // of such a request
   ibv_ece local_extensions = {};
-  ibv_ece remote_extensions = {};  // the request's
+  ibv_ece remote_extensions = {};  // the request's, or its answer's
   bool parted = false;             // rdma_disconnect was called
   bool decided = false;            // rdma_accept was, of a request
-  bool confirmed = false;          // so the peer has said of that, or both on iWARP
+  bool confirmed = false;          // and the peer has said so; on iWARP at once
   uint8_t reads_in = 0;            // as the other end has them, of a request or its answer
   uint8_t reads_out = 0;
   std::atomic<int> unacknowledged{0};  // events that were read
@@ -539,12 +539,12 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
     id.peer = nullptr;
     return 0;
   }
-  id.decided = true;
-  Outcome outcome;
   if (!IsOpen(id, *pair)) {
     errno = EINVAL;  // librdmacm does not look, and the connection would be a dead one
     return -1;
   }
+  id.decided = true;
+  Outcome outcome;
   if (IsIwarp() && Spoilt("an answer",
                           {{RDMA_CM_EVENT_CONNECT_ERROR, -ENOMEM},
                            {RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL},
