@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,12 @@ namespace viaduct::core {
 namespace {
 
 constexpr verbs::Nanos kPatience = 60'000'000'000;
+
+// Its ports are nobody else's on this host; processes of two tests may have the same number.
+ServiceName NameOfItsOwn() {
+  const uint32_t number = std::random_device()();
+  return *ServiceName::FromBytes(&number, sizeof number);
+}
 
 // One that has waited for longer: it stands at one port of the name, and moves up to another one
 // when it is about to be asked for the first time.
@@ -78,7 +85,7 @@ TEST(WaitingLine, WhoMovesUpBeforeHeIsAskedIsMet) {
   ASSERT_TRUE(InterfaceAdapter::Open(here, &adapter).ok());
   {
     ServicePoint::Options waiter;
-    waiter.name = *ServiceName::FromBytes("line", 4);
+    waiter.name = NameOfItsOwn();
     waiter.shared = waiter.one_shot = true;
     waiter.since = adapter->executor().Now();
     waiter.deadline = adapter->DeadlineAfter(kPatience);
@@ -98,7 +105,7 @@ TEST(HandOff, WhoIsAskedFirstLeavesTimeToTheOthers) {
   ASSERT_TRUE(InterfaceAdapter::Open(here, &adapter).ok());
   {
     ConnectionManager& connections = adapter->connections();
-    const ServiceName name = *ServiceName::FromBytes("handed", 6);
+    const ServiceName name = NameOfItsOwn();
     const std::vector<uint16_t> ports = connections.PortsOf(name);
     EarlierWaiter stopped(connections.context(), ports[1], 0),
         other(connections.context(), ports[3], 0);
