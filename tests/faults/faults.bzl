@@ -68,7 +68,6 @@ def device_fault_test(name, deps, kinds):
             env = dict(
                 env,
                 LD_LIBRARY_PATH = "tests/rdma_mock:dat/core",
-                VIADUCT_GRACE_MS = "20",
                 VIADUCT_WIRE = "rdma",
             ),
             tags = ["threads"],
