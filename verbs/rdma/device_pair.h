@@ -38,7 +38,7 @@ struct PairOptions {
 
 // What a peer may do to a pair, and how much of it is under way at a time.
 struct PeerTerms {
-  uint32_t access = 0;  // MemoryAccess bits: kRemoteRead, kRemoteWrite, kRemoteAtomic
+  uint32_t access = 0;  // Access bits: kRemoteRead, kRemoteWrite, kRemoteAtomic
   // Reads of the peer's, and reads at the peer. Unknown: as the connection's id has it.
   std::optional<uint8_t> reads_in;
   std::optional<uint8_t> reads_out;
