@@ -98,7 +98,7 @@ absl::Status Connection::TakePair(DevicePair pair, const ConnectionPlace& place)
   pair_ = std::move(pair);
   max_sends_ = pair_.max_requests(kSends) - NudgeRoom(device_);
   device_.AddPair(pair_.handle(), this);
-  terms_ = place.terms;
+  peer_access_ = place.peer_access;
   memory_ = place.memory;
   ended_ = place.ended;
   if (place.may_frame) {
@@ -196,7 +196,9 @@ void Connection::Name(rdma_conn_param* parameters) const {
 int Connection::Accept(rdma_conn_param parameters) {
   Name(&parameters);
   if (!device_.iwarp()) {
-    if (const int error = pair_.Open(device_, id_, terms_); error != 0) return error;
+    const PeerTerms terms = {peer_access_, parameters.responder_resources,
+                             parameters.initiator_depth};
+    if (const int error = pair_.Open(device_, id_, terms); error != 0) return error;
   }
   if (rdma_accept(id_, &parameters) != 0) return errno;
   accepted_ = true;
@@ -206,7 +208,7 @@ int Connection::Accept(rdma_conn_param parameters) {
 
 void Connection::LimitPeer() {
   if (!device_.iwarp()) return;
-  if (const int error = pair_.Limit(terms_); error != 0) {
+  if (const int error = pair_.Limit(peer_access_); error != 0) {
     Log(LogLevel::kDebug, device_.name(),
         ": a pair's rights stay the device's: ", std::strerror(error));
   }
@@ -214,7 +216,7 @@ void Connection::LimitPeer() {
 
 CmEvent Connection::Confirm(const CmEvent& answer) {
   int error = pair_.TakeAgreed(id_);
-  if (error == 0) error = pair_.Open(device_, id_, terms_);
+  if (error == 0) error = pair_.Open(device_, id_, {.access = peer_access_});
   if (error == 0 && rdma_establish(id_) != 0) error = errno;
   CmEvent event = answer;
   event.type = error == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;

@@ -58,7 +58,7 @@ class ConnectionOwner {
 // The pair of verbs/device.h that has it.
 struct ConnectionPlace {
   WorkQueue* queues[2] = {nullptr, nullptr};  // sends and receives
-  PeerTerms terms;
+  uint32_t peer_access = 0;                   // what the peer may do: Access bits
   Memory* memory = nullptr;
   std::atomic<bool>* ended = nullptr;  // set before anything is flushed that nobody stopped
   bool may_frame = false;              // messages may have frames: see SetFramed
@@ -270,7 +270,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   const bool requested_;  // by the peer
   rdma_cm_id* id_;
   DevicePair pair_;  // of id_
-  PeerTerms terms_;
+  uint32_t peer_access_ = 0;
   Memory* memory_ = nullptr;
   std::atomic<bool>* ended_ = nullptr;
   FrameSlots frames_[2];

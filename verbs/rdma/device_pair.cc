@@ -19,6 +19,10 @@ namespace {
 // too. librdmacm takes them out as well.
 constexpr int kKernelsOwn = 0xe00000;
 
+unsigned PairFlags(uint32_t peer_access) {
+  return static_cast<unsigned>(AccessFlags(kLocalWrite | peer_access));
+}
+
 // Whatever the device says of it.
 absl::Status NoPair(int error, absl::string_view call) {
   LogErrno(error, call);
@@ -160,8 +164,7 @@ int DevicePair::Advance(const Device& device, rdma_cm_id* id, ibv_qp_state state
   int mask = 0;
   if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return errno;
   if (state == IBV_QPS_RTR) {
-    attributes.qp_access_flags =
-        static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | RemoteFlags(terms.access));
+    attributes.qp_access_flags = PairFlags(terms.access);
     attributes.min_rnr_timer = kReceiverNotReadyTimer;
     mask |= IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER;
     attributes.max_dest_rd_atomic = terms.reads_in.value_or(attributes.max_dest_rd_atomic);
@@ -179,10 +182,9 @@ int DevicePair::Open(const Device& device, rdma_cm_id* id, const PeerTerms& term
   return 0;
 }
 
-int DevicePair::Limit(const PeerTerms& terms) {
+int DevicePair::Limit(uint32_t access) {
   ibv_qp_attr attributes = {};
-  attributes.qp_access_flags =
-      static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | RemoteFlags(terms.access));
+  attributes.qp_access_flags = PairFlags(access);
   return ibv_modify_qp(handle_, &attributes, IBV_QP_ACCESS_FLAGS);
 }
 

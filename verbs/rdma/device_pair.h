@@ -40,8 +40,8 @@ struct PairOptions {
 struct PeerTerms {
   uint32_t access = 0;  // Access bits: kRemoteRead, kRemoteWrite, kRemoteAtomic
   // Reads of the peer's, and reads at the peer. Unknown: as the connection's id has it.
-  std::optional<uint8_t> reads_in;
-  std::optional<uint8_t> reads_out;
+  std::optional<uint8_t> reads_in = {};
+  std::optional<uint8_t> reads_out = {};
 };
 
 // Of the requests for its send queue so many are for nudges (Connection): siw's.
@@ -80,7 +80,7 @@ class DevicePair {
   // Before that, of a dial: which extensions of its provider the answer has agreed to. An errno.
   int TakeAgreed(rdma_cm_id* id);
   // iWARP, where the driver opens it: what the peer may do from now on. An errno.
-  int Limit(const PeerTerms& terms);
+  int Limit(uint32_t access);
   // The device's is no more; the room for its completions stays until this ends.
   void Destroy();
 

@@ -83,9 +83,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // The posters' part of that. False: no memory.
   bool TakeOver(const QueuePairOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PairOptions DeviceOptions(const QueuePairOptions& options) const;
-  // Gives the connection the device's pair, and that the receives. `terms`: of reads alone.
-  // `may_frame`: messages may have frames.
-  absl::Status Prepare(Connection& connection, PeerTerms terms, bool may_frame)
+  // Gives the connection the device's pair, and that the receives. `may_frame`: messages may have
+  // frames.
+  absl::Status Prepare(Connection& connection, bool may_frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ImmediateForm immediate_form();
   // Begins an attempt to reach peer_.

@@ -126,7 +126,7 @@ rdma_conn_param RdmaQueuePair::Parameters() const {
   return parameters;
 }
 
-absl::Status RdmaQueuePair::Prepare(Connection& connection, PeerTerms terms, bool may_frame) try {
+absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try {
   DevicePair pair = std::move(next_pair_);
   if (pair.handle() == nullptr) {
     absl::StatusOr<DevicePair> made = DevicePair::Make(device_, pair_options_);
@@ -139,8 +139,7 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, PeerTerms terms, boo
   place.memory = &memory_;
   place.ended = &ended_;
   place.may_frame = may_frame;
-  terms.access = options_.remote_access;
-  place.terms = terms;
+  place.peer_access = options_.remote_access;
   const absl::Status status = connection.TakePair(std::move(pair), place);
   if (!status.ok()) return status;
   SpinLockHolder guard(&receive_lock_);
@@ -192,12 +191,9 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
   // what it may ask.
   parameters.responder_resources = std::min(parameters.responder_resources, responder_resources);
   parameters.initiator_depth = std::min(parameters.initiator_depth, initiator_depth);
-  PeerTerms terms;
-  terms.reads_in = parameters.responder_resources;
-  terms.reads_out = parameters.initiator_depth;
   const bool framed = immediate_form() == ImmediateForm::kFramed;
   const absl::Status status =
-      connection.gone() ? absl::AbortedError("") : Prepare(connection, terms, framed);
+      connection.gone() ? absl::AbortedError("") : Prepare(connection, framed);
   connection_ = &connection;
   if (!status.ok() && !absl::IsAborted(status)) {
     connection.Refuse();
@@ -291,7 +287,7 @@ void RdmaQueuePair::Route(Connection& connection) {
     MutexLock lock(&mutex_);
     if (connection_ != &connection || state_ != State::kConnecting) return;
     local_port_ = ntohs(rdma_get_src_port(connection.id()));
-    prepared = Prepare(connection, PeerTerms(), may_frame_).ok();
+    prepared = Prepare(connection, may_frame_).ok();
     if (prepared) {
       connection.Connect(Parameters(),
                          absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(question_.data()),
