@@ -128,6 +128,17 @@ TEST_F(AskedTest, ExtensionsOfAProviderAreAgreedOn) {
   }
 }
 
+// libmlx5 says so where its adapter has none, and takes none.
+TEST_F(AskedTest, ExtensionsThatALibraryDoesNotTakeAreNone) {
+  rdma_mock::TakeNoExtensions(true);
+  for (uint32_t spoken : {uint32_t{0}, rdma_mock::kExtensionVendor}) {
+    rdma_mock::SpeakOfExtensions(spoken, rdma_mock::kExtensions);
+    Connect(NewEnd(a()), NewEnd(b()));
+    EXPECT_EQ(rdma_mock::AskedUsedExtensions(), 0u);
+  }
+  rdma_mock::EndMishaps();
+}
+
 // What a requester reads at once the acceptor answers at once, and no more.
 TEST_F(AskedTest, ReadDepthsAreNotCrossed) {
   EndOptions few;

@@ -28,6 +28,7 @@ void EndMishaps() {
   MeetStaleConnections(0);
   MeetStaleAnswers(0);
   SpeakOfExtensions(0, 0);
+  TakeNoExtensions(false);
   ConnectElsewhere(false);
   LoseDisconnects(0);
   GetMessagesStuck(0);
@@ -80,6 +81,8 @@ void SpeakOfExtensions(uint32_t vendor, uint32_t options) {
   mishaps.spoken_options = options;
   mishaps.spoken_vendor = vendor;
 }
+
+void TakeNoExtensions(bool none) { mishaps.no_extensions = none; }
 
 void ConnectElsewhere(bool elsewhere) { mishaps.elsewhere = elsewhere; }
 

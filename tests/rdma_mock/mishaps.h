@@ -49,6 +49,9 @@ void MeetStaleConnections(int count);
 void MeetStaleAnswers(int count);
 // Requests speak of these extensions of a provider instead of their own; vendor 0: of their own.
 void SpeakOfExtensions(uint32_t vendor, uint32_t options);
+// The library of mlx5 says that it has extensions, none of them, and takes none: as where its
+// adapter has none. Of pairs that are made from now on.
+void TakeNoExtensions(bool none);
 // Connections are another device's, which has the same address.
 void ConnectElsewhere(bool elsewhere);
 // Nobody listens any more, and who did is not told. As siw may do it; with other devices nobody

@@ -381,7 +381,10 @@ ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   pair->qp_type = wanted->qp_type;
   pair->now = IBV_QPS_RESET;
   pair->max_inline = wanted->cap.max_inline_data;
-  if (mock::IsMlx5()) pair->extensions = {mock::kExtensionVendor, mock::kExtensions, 0};
+  if (mock::IsMlx5()) {
+    const uint32_t options = mock::mishaps.no_extensions ? uint32_t{0} : mock::kExtensions;
+    pair->extensions = {mock::kExtensionVendor, options, 0};
+  }
   mock::Made(mock::Kind::kPair);
   mock::Existing<mock::QueuePair>().Add(pair);
   return pair;
@@ -446,8 +449,10 @@ int ibv_query_ece(ibv_qp* pair, ibv_ece* extensions) {
 // open.
 int ibv_set_ece(ibv_qp* handle, ibv_ece* extensions) {
   auto* const pair = static_cast<mock::QueuePair*>(handle);
-  if (const int error = mock::ErrorOf("ibv_set_ece", {EINVAL, ENOMEM}); error != 0) return error;
-  if (pair->extensions.vendor_id == 0) return EOPNOTSUPP;
+  if (const int error = mock::ErrorOf("ibv_set_ece", {EOPNOTSUPP, EINVAL, ENOMEM}); error != 0) {
+    return error;
+  }
+  if (pair->extensions.vendor_id == 0 || mock::mishaps.no_extensions) return EOPNOTSUPP;
   const bool closed = pair->now == IBV_QPS_RESET || pair->now == IBV_QPS_INIT;
   if (!closed || extensions->vendor_id != pair->extensions.vendor_id ||
       extensions->comp_mask != 0) {

@@ -152,7 +152,8 @@ int DevicePair::TakeAgreed(rdma_cm_id* id) {
   ibv_ece remote = {};
   if (rdma_get_remote_ece(id, &remote) != 0) return errno;
   agreed.options = remote.vendor_id == agreed.vendor_id ? remote.options : 0;
-  return ibv_set_ece(handle_, &agreed);
+  const int error = ibv_set_ece(handle_, &agreed);
+  return error == EOPNOTSUPP ? 0 : error;  // libmlx5 names a vendor also where it takes none
 }
 
 // The terms come with the first state in which the peer reaches the pair. The kernel's own open it
