@@ -27,7 +27,7 @@ using rdma_mock::TellOfDevice;
 
 // They end the connection of a pair.
 constexpr DeviceEvent kEnds[] = {DeviceEvent::kQpFatal, DeviceEvent::kQpReqErr,
-                                 DeviceEvent::kQpAccessErr};
+                                 DeviceEvent::kQpAccessErr, DeviceEvent::kCqErr};
 
 class DeviceEventsTest : public LeavesNothingTest {
  protected:
@@ -85,10 +85,10 @@ class DeviceEventsTest : public LeavesNothingTest {
 };
 
 TEST_F(DeviceEventsTest, WhatEndsNothingChangesNothing) {
-  constexpr DeviceEvent kNothing[] = {
-      DeviceEvent::kCommEst,    DeviceEvent::kSrqLimitReached, DeviceEvent::kPortErr,
-      DeviceEvent::kPortActive, DeviceEvent::kLidChange,       DeviceEvent::kPkeyChange,
-      DeviceEvent::kGidChange,  DeviceEvent::kCqErr,           DeviceEvent::kSrqErr};
+  constexpr DeviceEvent kNothing[] = {DeviceEvent::kCommEst,   DeviceEvent::kSrqLimitReached,
+                                      DeviceEvent::kPortErr,   DeviceEvent::kPortActive,
+                                      DeviceEvent::kLidChange, DeviceEvent::kPkeyChange,
+                                      DeviceEvent::kGidChange};
   for (DeviceEvent event : kNothing) Tell(event);
   const auto request = Ask(*from_, b());
   ASSERT_NE(request, nullptr);
@@ -125,6 +125,21 @@ TEST_F(DeviceEventsTest, AConnectionWhosePairHasFailedIsBroken) {
   }
   Connect(*from_, *to_);
   ExpectMessage();
+}
+
+// The device may say of the queue alone that nothing completes any more.
+TEST_F(DeviceEventsTest, AFailedSharedQueueBreaksThoseThatReceiveFromIt) {
+  Connect(*from_, *to_);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  Tell(DeviceEvent::kSrqErr);
+  ExpectBroken(*to_);
+  EXPECT_EQ(AwaitEvent(*from_).kind, Event::kDisconnected);
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 1);
+  Expect(from.sends(), 2);
 }
 
 // Only this host's device has failed.
@@ -222,9 +237,10 @@ TEST_F(DeviceEventsTest, EachEventAtEachTime) {
          EXPECT_TRUE(Run([&] { return to_->events().Has(Event::kDisconnected); }));
        }},
   };
-  constexpr DeviceEvent kOfPairs[] = {DeviceEvent::kQpFatal, DeviceEvent::kQpReqErr,
+  constexpr DeviceEvent kOfPairs[] = {DeviceEvent::kQpFatal,     DeviceEvent::kQpReqErr,
                                       DeviceEvent::kQpAccessErr, DeviceEvent::kQpLastWqeReached,
-                                      DeviceEvent::kCommEst};
+                                      DeviceEvent::kCommEst,     DeviceEvent::kCqErr,
+                                      DeviceEvent::kSrqErr};
   for (const Time& time : times) {
     for (DeviceEvent event : kOfPairs) {
       SCOPED_TRACE(time.name + (", event " + std::to_string(static_cast<int>(event))));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
@@ -279,6 +280,7 @@ TEST_F(StatusesTest, APollThatFailsOrShowsLittleLosesNothing) {
   constexpr int kMessages = 16;
   for (int most : {-1, 1, 3}) {
     for (int id = 0; id < kMessages; ++id) ASSERT_EQ(to_->Receive(id, 0, 8), PostResult::kOk);
+    if (most < 0) testing::internal::CaptureStderr();
     rdma_mock::ShowAtMost(most);
     for (int id = 0; id < kMessages; ++id) {
       while (from_->Send(id, 0, 8) == PostResult::kQueueFull) PollEnds();
@@ -289,6 +291,7 @@ TEST_F(StatusesTest, APollThatFailsOrShowsLittleLosesNothing) {
       Completion none;
       EXPECT_EQ(to_->receives().queue().Poll(&none, 1), 0);
       rdma_mock::ShowAll();
+      EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("ibv_poll_cq fails"));
     }
     for (int id = 0; id < kMessages; ++id) {
       CompletionQueue& queue = to_->receives().queue();

@@ -50,7 +50,7 @@ class Page(unittest.TestCase):
     def _log():
         """What the library may write, with its levels."""
         return re.sub(r'"\s*\n\s*"', "", "".join(_read("verbs/rdma/" + name) for name in (
-            "errors.cc", "device.cc", "open.cc", "listener.cc", "queue_pair_connect.cc")))
+            "errors.cc", "device.cc", "open.cc", "listener.cc", "queue_pair_connect.cc", "completion_queue.cc")))
 
     @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
     def test_formats_without_a_warning(self):

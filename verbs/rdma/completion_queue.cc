@@ -131,11 +131,19 @@ inline bool CompletionCore::HarvestTo(Completion* out, int n, int* taken) {
     int got;
     do {
       got = ibv_poll_cq(queues_[i].handle, kBatch, completions);
+      if (got < 0) [[unlikely]]
+        NoteFailedPoll(queues_[i]);
       for (int k = 0; k < got; ++k) Dispatch(completions[k], out, n, taken);
       any = any || got > 0;
     } while (got == kBatch && *taken < n);
   }
   return any;
+}
+
+[[gnu::cold]] void CompletionCore::NoteFailedPoll(Queue& queue) {
+  if (std::exchange(queue.failed, true)) return;
+  Log(LogLevel::kWarn, device_.name(),
+      ": ibv_poll_cq fails; until it does not, connections complete nothing");
 }
 
 bool CompletionCore::Harvest() {

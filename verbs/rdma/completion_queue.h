@@ -83,6 +83,7 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
     ibv_cq* handle = nullptr;
     uint32_t size = 0;
     uint32_t reserved = 0;
+    bool failed = false;  // under `lock`: to be polled, and that was said
   };
   struct SharedReservation {
     int number = -1;
@@ -96,6 +97,7 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   // As Harvest, but up to `n` of them go straight to `out`, `*taken` says how many.
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool HarvestTo(Completion* out, int n, int* taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
+  void NoteFailedPoll(Queue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   // What the device had: something for a poll; completions that are none, of a connection that is
   // gone, say; none at all.
   enum class Found : uint8_t { kNews, kOthers, kNothing };

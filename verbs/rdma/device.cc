@@ -319,6 +319,17 @@ QpHandler* Device::HandlerOf(const ibv_qp* pair) {
   return found != pairs_.end() ? found->second : nullptr;
 }
 
+void Device::FailPairsOf(const void* queue) {
+  Log(LogLevel::kWarn, name(),
+      ": a queue has failed: its connections end, and it serves no others; close the adapter");
+  MutexLock lock(&pairs_mutex_);  // as long as a pair is there, its handler is
+  for (const auto& [pair, handler] : pairs_) {
+    if (pair->send_cq == queue || pair->recv_cq == queue || pair->srq == queue) {
+      handler->OnQpEvent(IBV_EVENT_QP_FATAL);
+    }
+  }
+}
+
 void Device::ReadAsyncEvents() {
   ibv_async_event event;
   while (ibv_get_async_event(verbs_, &event) == 0) {
@@ -342,9 +353,10 @@ void Device::ReadAsyncEvents() {
             " is down; its connections end when their retries do");
         break;
       case IBV_EVENT_CQ_ERR:
+        FailPairsOf(event.element.cq);
+        break;
       case IBV_EVENT_SRQ_ERR:
-        Log(LogLevel::kWarn, name(), ": ", ibv_event_type_str(type),
-            "; what uses it completes nothing more: close the adapter");
+        FailPairsOf(event.element.srq);
         break;
       default:
         break;

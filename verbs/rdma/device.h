@@ -142,6 +142,9 @@ class Device {
   void ReadAsyncEvents();
   // Null: it is not ours.
   QpHandler* HandlerOf(const ibv_qp* pair);
+  // A queue that pairs complete to, or take receives from, has failed, and a device may say nothing
+  // of each: they are told that they have.
+  void FailPairsOf(const void* queue);
 
   ibv_context* const verbs_;
   EventLoop& loop_;
