@@ -139,6 +139,14 @@ TEST_F(AskedTest, ExtensionsThatALibraryDoesNotTakeAreNone) {
   rdma_mock::EndMishaps();
 }
 
+// A dial's pair is made before the way to the peer is agreed on.
+TEST_F(AskedTest, APairHasThePartitionOfItsConnection) {
+  Connect(NewEnd(a()), NewEnd(b()));
+  const int of_ethernet = rdma_mock::IsIwarp() ? -1 : 0;
+  EXPECT_EQ(rdma_mock::AskedPartition(),
+            rdma_mock::OnInfiniband() ? rdma_mock::kAgreedPartition : of_ethernet);
+}
+
 // What a requester reads at once the acceptor answers at once, and no more.
 TEST_F(AskedTest, ReadDepthsAreNotCrossed) {
   EndOptions few;

@@ -38,6 +38,8 @@ uint32_t AskedAgreedExtensions() { return asked.agreed_extensions; }
 
 uint32_t AskedUsedExtensions() { return asked.used_extensions; }
 
+int AskedPartition() { return asked.partition; }
+
 bool AskedCrossedReads() { return asked.crossed_reads; }
 
 int AskedChanges() { return asked.changes; }

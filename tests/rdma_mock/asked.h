@@ -29,6 +29,9 @@ uint32_t AskedAgreedExtensions();
 // The options that the last pair uses that was opened to its peer: who has dialled.
 uint32_t AskedUsedExtensions();
 
+// Index of the partition of the last pair that was opened to its peer; -1: there was none.
+int AskedPartition();
+
 // A pair of some connection may ask more reads than its peer's answers at a time.
 bool AskedCrossedReads();
 

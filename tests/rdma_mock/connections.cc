@@ -408,11 +408,15 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
   *mask = AttributesOf(attributes->qp_state);
   attributes->max_dest_rd_atomic = request.reads_in;
   attributes->max_rd_atomic = request.reads_out;
+  const bool agreed =
+      request.peer != nullptr && (request.listener != nullptr || request.peer->decided);
+  attributes->pkey_index = agreed && OnInfiniband() ? kAgreedPartition : 0;
+  if (OnInfiniband() && attributes->qp_state == IBV_QPS_RTR) *mask |= kKernelsOwn;
   if (attributes->qp_state == IBV_QPS_INIT) {
     attributes->qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
     return 0;
   }
-  if (request.peer != nullptr && (request.listener != nullptr || request.peer->decided)) return 0;
+  if (agreed) return 0;
   errno = EINVAL;  // nobody is known who would reach the pair
   return -1;
 }

@@ -38,6 +38,8 @@ bool LacksWindows() {
   static const bool lacks = std::getenv("RDMA_MOCK_NO_WINDOWS") != nullptr;
   return lacks;
 }
+bool OnInfiniband() { return !IsIwarp() && !IsMlx5(); }
+
 bool IsMlx5() {
   static const bool mlx5 = std::getenv("RDMA_MOCK_MLX5") != nullptr;
   return mlx5;

@@ -162,7 +162,8 @@ struct QueuePair : ibv_qp, Notified {
   uint32_t max_inline;
   ibv_ece extensions = {};  // those it has, from its state INIT on those it uses; vendor 0: none
   uint32_t wanted_extensions = ~uint32_t{0};
-  uint8_t reads_in = 0;  // that it was told with its states, as reads_out
+  uint16_t partition = 0;  // that it was told with its states, as what follows
+  uint8_t reads_in = 0;
   uint8_t reads_out = 0;
   bool failed ABSL_GUARDED_BY(receive_lock) = false;
   // Of the shared queue, by messages whose end has not come.
@@ -173,6 +174,9 @@ struct QueuePair : ibv_qp, Notified {
   // What it has taken from a shared queue, and the news that this was all.
   void FlushTaken();
 };
+
+// Of such a mask: bits of the kernel's own, which it says for a pair of InfiniBand, and refuses.
+constexpr int kKernelsOwn = 0xe00000;
 
 // What a pair is told with its next state, a mask as of ibv_modify_qp.
 constexpr int AttributesOf(ibv_qp_state state) {
@@ -316,6 +320,7 @@ struct Asked {
   std::atomic<int> delay{0};
   std::atomic<int> read{-1};
   std::atomic<int> read_segments{-1};
+  std::atomic<int> partition{-1};
   std::atomic<int> reads_in{-1};
   std::atomic<int> reads_out{-1};
   std::atomic<uint32_t> extensions{0};

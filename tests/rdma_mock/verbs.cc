@@ -90,6 +90,7 @@ int FreeWindow(ibv_mw* window) {
 
 // Whether the change is one of InfiniBand's, with all that the device has to know for it.
 bool IsNext(const QueuePair& pair, ibv_qp_state state, int mask) {
+  if ((mask & kKernelsOwn) != 0) return false;
   if ((mask & IBV_QP_STATE) == 0 || state == IBV_QPS_ERR) return true;
   if ((mask & AttributesOf(state)) != AttributesOf(state)) return false;
   switch (state) {
@@ -192,6 +193,7 @@ int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* attributes) {
   auto* const port = reinterpret_cast<ibv_port_attr*>(attributes);
   port->state = IBV_PORT_ACTIVE;
   port->max_msg_sz = 0x40000000;
+  port->link_layer = mock::OnInfiniband() ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
   return 0;
 }
 
@@ -411,6 +413,7 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   auto* const pair = static_cast<mock::QueuePair*>(handle);
   if (!mock::IsNext(*pair, attributes->qp_state, mask)) return EINVAL;
   ++mock::asked.changes;
+  if ((mask & IBV_QP_PKEY_INDEX) != 0) pair->partition = attributes->pkey_index;
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) pair->reads_in = attributes->max_dest_rd_atomic;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0) pair->reads_out = attributes->max_rd_atomic;
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0 && attributes->qp_state != IBV_QPS_INIT) {
@@ -419,6 +422,7 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   }
   if ((mask & IBV_QP_STATE) == 0) return 0;
   pair->now = attributes->qp_state;
+  if (pair->now == IBV_QPS_RTS) mock::asked.partition = pair->partition;
   if (attributes->qp_state == IBV_QPS_INIT || attributes->qp_state == IBV_QPS_RTR) {
     pair->extensions.options &= pair->wanted_extensions;
     mock::asked.used_extensions = pair->extensions.options;

@@ -150,10 +150,11 @@ absl::Status Device::Watch(int fd, void (Device::*read)()) {
 // What a queue pair may have is not among the attributes: it is tried.
 absl::Status Device::ProbeLimits() {
   ibv_port_attr port = {};
-  if (ibv_query_port(verbs_, anchor_->port_num, &port) == 0) {
-    if (port.max_msg_sz != 0) max_message_ = std::min(port.max_msg_sz, max_message_);
-    on_infiniband_ = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
+  if (const int error = ibv_query_port(verbs_, anchor_->port_num, &port); error != 0) {
+    return ErrnoStatus(error, "query the port");
   }
+  if (port.max_msg_sz != 0) max_message_ = std::min(port.max_msg_sz, max_message_);
+  on_infiniband_ = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
   if (iwarp()) max_message_ -= kFrameBytes;
   // RFC 5040: a read has one sink. Some iWARP devices do more, none says so.
   max_read_segments_ =

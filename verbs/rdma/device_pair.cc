@@ -19,6 +19,18 @@ namespace {
 // too. librdmacm takes them out as well.
 constexpr int kKernelsOwn = 0xe00000;
 
+// A port of InfiniBand has several partitions, and the one of a dial's pair was its interface's as
+// long as no way was agreed on. An errno.
+int TakePartition(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
+  ibv_qp_attr begin = {};
+  begin.qp_state = IBV_QPS_INIT;
+  int its_mask = 0;
+  if (rdma_init_qp_attr(id, &begin, &its_mask) != 0) return errno;
+  attributes->pkey_index = begin.pkey_index;
+  *mask |= IBV_QP_PKEY_INDEX;
+  return 0;
+}
+
 unsigned PairFlags(uint32_t peer_access) {
   return static_cast<unsigned>(AccessFlags(kLocalWrite | peer_access));
 }
@@ -165,6 +177,9 @@ int DevicePair::Advance(const Device& device, rdma_cm_id* id, ibv_qp_state state
   int mask = 0;
   if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return errno;
   if (state == IBV_QPS_RTR) {
+    if (device.on_infiniband()) {
+      if (const int error = TakePartition(id, &attributes, &mask); error != 0) return error;
+    }
     attributes.qp_access_flags = PairFlags(terms.access);
     attributes.min_rnr_timer = kReceiverNotReadyTimer;
     mask |= IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER;
