@@ -442,7 +442,18 @@ Error EventDispatcher::SetNotifier(Notifier* notifier) {
   if (notifier == nullptr) return Ok();
   if (aborted_.load()) return SetNotifier(nullptr);  // freed meanwhile
   Arm();
+  if (old == nullptr) TellQueued();
   return Ok();
+}
+
+// What came while nobody was to be told of it, or is pushed by who has not seen that somebody is.
+void EventDispatcher::TellQueued() {
+  bool notices = false;
+  {
+    PassLockHolder lock(&queue_->lock());
+    if (!owned_.load()) events_.ForEach([&](const Event& event) { notices |= event.notifies; });
+  }
+  Tell(notices, /*polled=*/false);
 }
 
 Ref<Notifier> EventDispatcher::notifier() const {

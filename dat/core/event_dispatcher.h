@@ -192,6 +192,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   // `all`: more than fits, too. `polled`: the device's next news may come late even if it had none
   // now.
   void Look(bool all, bool polled);
+  // The notifier, which is new, is told of what is queued.
+  void TellQueued();
   bool takes_all() const { return takes_all_.load(std::memory_order_relaxed); }
   void PushLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->lock());
   // Completions that were taken from the device become events, or their observers keep them.

@@ -229,6 +229,30 @@ TEST(EvdModifyCno, C066_OnlyTheNewOneIsTold) {
   });
 }
 
+// Where they lie, in the device or behind a dequeue, is nothing that a program could know.
+TEST(EvdModifyCno, S_TheFirstOneIsToldOfWhatIsQueued) {
+  RunAlone([] {
+    Side side;
+    DAT_CNO_HANDLE cno = NewCno(side);
+    DAT_EVD_HANDLE evd = NewEvd(side, DAT_HANDLE_NULL);
+    Must(dat_evd_modify_cno(evd, cno));
+    EXPECT_TRUE(IsQuiet(cno));
+    Must(dat_evd_modify_cno(evd, DAT_HANDLE_NULL));
+    for (int i = 0; i < 3; ++i) Must(Post(evd));
+    Next(evd, DAT_SOFTWARE_EVENT, 0);
+    Must(dat_evd_modify_cno(evd, cno));
+    EXPECT_EQ(Told(cno), evd);
+    EXPECT_TRUE(IsQuiet(cno));
+    // Another one is told of what comes behind the call.
+    DAT_CNO_HANDLE next = NewCno(side);
+    Must(dat_evd_modify_cno(evd, next));
+    EXPECT_TRUE(IsQuiet(next));
+    Must(Post(evd));
+    EXPECT_EQ(Told(next), evd);
+    EXPECT_TRUE(IsQuiet(cno));
+  });
+}
+
 TEST(CnoFree, C067_InUse) {
   RunAlone([] {
     NotifiedSide side;
