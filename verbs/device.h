@@ -82,8 +82,8 @@ class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;
   virtual Key key() const = 0;
-  // Changes domain and rights; requests already posted meet the new ones. ResourceExhausted: it is
-  // as before.
+  // Changes domain and rights; requests already posted meet the new ones. InvalidArgument, as of
+  // Context::Register, and ResourceExhausted: it is as before.
   virtual absl::Status Modify(ProtectionDomain& domain, uint32_t access) = 0;
 };
 
@@ -607,7 +607,8 @@ class Context {
   // A wildcard domain matches every region, a region in it every queue pair (VIPL's NULL tag).
   virtual absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateDomain(bool wildcard) = 0;
 
-  // Any address and length but 0; the same bytes may be registered several times.
+  // Any address and length but 0; the same bytes may be registered several times. InvalidArgument:
+  // some of it is not mapped, or the process itself may not do there what `access` lets others do.
   virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(ProtectionDomain& domain,
                                                                  void* address, size_t length,
                                                                  uint32_t access,

@@ -10,6 +10,7 @@
 namespace {
 
 using viaduct::compat::ResultOf;
+using viaduct::core::Code;
 using viaduct::core::Error;
 using viaduct::core::MemoryRegion;
 using viaduct::core::ProtectionZone;
@@ -31,6 +32,17 @@ class UnnamedRegion {
   Ref<MemoryRegion> region_;
 };
 
+// `take` makes or changes a region with the access that the attributes say. Memory that nobody can
+// write, a file's mapping say, can still be sent from, and read by peers: such a region goes
+// without the right of this side to write, for which VIPL has no word.
+template <typename Take>
+Error TakeRights(const VIP_MEM_ATTRIBUTES& attributes, const Take& take) {
+  const uint32_t access = viaduct::compat::AccessOf(attributes);
+  const Error error = take(access);
+  if (error.code != Code::kInvalidParameter || attributes.EnableRdmaWrite) return error;
+  return take(access & ~uint32_t{viaduct::verbs::kLocalWrite});
+}
+
 VIP_RETURN Register(Nic& nic, void* address, VIP_ULONG length, const VIP_MEM_ATTRIBUTES& attributes,
                     VIP_MEM_HANDLE* handle) {
   if (length > nic.attributes().MaxRegisterBlockBytes) return VIP_ERROR_RESOURCE;
@@ -41,8 +53,9 @@ VIP_RETURN Register(Nic& nic, void* address, VIP_ULONG length, const VIP_MEM_ATT
   const Ref<ProtectionZone> zone = nic.ZoneOf(attributes.Ptag);
   if (!zone) return VIP_INVALID_PTAG;
   Ref<MemoryRegion> region;
-  const Error error = MemoryRegion::Create(nic.adapter(), *zone, address, length,
-                                           viaduct::compat::AccessOf(attributes), &region);
+  const Error error = TakeRights(attributes, [&](uint32_t access) {
+    return MemoryRegion::Create(nic.adapter(), *zone, address, length, access, &region);
+  });
   if (!error.ok()) return ResultOf(error);
   UnnamedRegion guard(region);
   nic.registrations().Add(region->key(), begin, length, attributes, region);
@@ -116,7 +129,8 @@ VIPL_EXPORT VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID A
           if (checked != VIP_SUCCESS) return checked;
           const Ref<ProtectionZone> zone = nic->ZoneOf(attributes.Ptag);
           if (!zone) return VIP_INVALID_PTAG;
-          return ResultOf(region.Modify(*zone, viaduct::compat::AccessOf(attributes)));
+          return ResultOf(TakeRights(
+              attributes, [&](uint32_t access) { return region.Modify(*zone, access); }));
         });
   });
 }

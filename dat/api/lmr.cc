@@ -4,7 +4,7 @@
 #include "dat/api/face.h"
 #include "dat/api/registration.h"
 #include "dat/core/memory_region.h"
-#include "verbs/base/shared_mapping.h"
+#include "verbs/base/mappings.h"
 
 namespace viaduct::dat {
 namespace {
@@ -48,7 +48,9 @@ DAT_RETURN TakeMemory(core::InterfaceAdapter& adapter, const RegionRequest& requ
         return BadParameter(3);
       }
       if (*length == 0) return BadParameter(4);
-      if (!verbs::IsSharedMapping(*address, *length)) return Failure(DAT_INVALID_STATE);
+      if (!verbs::EveryMapping(*address, *length, [](const auto& each) { return each.shared; })) {
+        return Failure(DAT_INVALID_STATE);
+      }
       return DAT_SUCCESS;
     default:
       return BadParameter(2);

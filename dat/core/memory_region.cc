@@ -13,6 +13,11 @@ uint32_t Granted(uint32_t access) {
   return (access & verbs::kLocalWrite) != 0 ? access | verbs::kLocalRead : access;
 }
 
+Error FromDevice(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ? InvalidParameter(3)  // no such memory
+                                         : OutOf(Resource::kRegion);
+}
+
 }  // namespace
 
 using verbs::MutexLock;
@@ -25,8 +30,7 @@ Error MemoryRegion::Create(InterfaceAdapter& adapter, ProtectionZone& zone, void
   Use<ProtectionZone> use;
   if (Error error = use.Begin(&zone); !error.ok()) return error;
   auto region = adapter.context().Register(zone.domain(), address, length, Granted(access), base);
-  if (absl::IsInvalidArgument(region.status())) return InvalidParameter(3);  // no such memory
-  if (!region.ok()) return OutOf(Resource::kRegion);
+  if (!region.ok()) return FromDevice(region.status());
   auto made = Ref<MemoryRegion>::Adopt(
       new MemoryRegion(adapter, std::move(use), address, length, access, base, *std::move(region)));
   if (Error error = adapter.AddChild(made.get()); !error.ok()) return error;
@@ -81,7 +85,8 @@ Error MemoryRegion::Modify(ProtectionZone& zone, uint32_t access) {
   if (region_ == nullptr) return InvalidHandle<MemoryRegion>();
   Use<ProtectionZone> use;
   if (Error error = use.Begin(&zone); !error.ok()) return error;
-  if (!region_->Modify(zone.domain(), Granted(access)).ok()) return OutOf(Resource::kRegion);
+  const absl::Status status = region_->Modify(zone.domain(), Granted(access));
+  if (!status.ok()) return FromDevice(status);
   zone_ = use.ref();
   zone_use_ = std::move(use);
   access_ = access;

@@ -1,5 +1,8 @@
 #include "tests/device/ends.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -14,6 +17,14 @@ Bytes Pattern(size_t size, int seed) {
   }
   return bytes;
 }
+
+ReadOnlyPage::ReadOnlyPage()
+    : size_(static_cast<size_t>(sysconf(_SC_PAGESIZE))),
+      data_(mmap(nullptr, size_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+  EXPECT_NE(data_, MAP_FAILED);
+}
+
+ReadOnlyPage::~ReadOnlyPage() { munmap(data_, size_); }
 
 Inbox::Inbox(Context& context, CompletionSink* sink) {
   auto queue = context.CreateCompletionQueue(sink);

@@ -24,6 +24,21 @@ using Bytes = std::vector<uint8_t>;
 // `size` bytes that differ from those of another seed.
 Bytes Pattern(size_t size, int seed);
 
+// Zeros that the process can read and not write.
+class ReadOnlyPage {
+ public:
+  ReadOnlyPage();
+  ~ReadOnlyPage();
+  ReadOnlyPage(const ReadOnlyPage&) = delete;
+  ReadOnlyPage& operator=(const ReadOnlyPage&) = delete;
+  void* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  const size_t size_;
+  void* const data_;
+};
+
 // A completion queue and what was polled from it. The test's thread only.
 class Inbox {
  public:

@@ -148,6 +148,29 @@ TEST_F(ErrorTest, TheSameBytesMayBeRegisteredSeveralTimes) {
   EXPECT_NE(first->key(), second->key());
 }
 
+// Nobody is let in where the process itself would meet a fault.
+TEST_F(ErrorTest, MemoryThatCannotBeWrittenIsOnlyRead) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  const ReadOnlyPage page;
+  const auto try_with = [&](uint32_t access) {
+    return a().Register(from.domain(), page.data(), page.size(), access);
+  };
+  for (const uint32_t access : {uint32_t{kLocalWrite}, kLocalRead | kRemoteWrite, kAllAccess}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(try_with(access).status())) << access;
+  }
+  auto region = try_with(kLocalRead | kRemoteRead);
+  ASSERT_TRUE(region.ok()) << region.status();
+  EXPECT_TRUE(absl::IsInvalidArgument((*region)->Modify(from.domain(), kAllAccess)));
+  const Segment segment = {reinterpret_cast<uint64_t>(page.data()), (*region)->key(), 100};
+  ASSERT_EQ(to.Receive(1, 0, 100), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  Expect(from.sends(), 2);
+  Expect(to.receives(), 1);
+  EXPECT_EQ(to.Get(0, 100), Bytes(100, 0));
+}
+
 // ------------------------------------------------------------------------ the receiver's memory
 
 TEST_F(ErrorTest, WrongMemoryOfAReceive) {

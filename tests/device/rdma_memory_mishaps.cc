@@ -25,7 +25,8 @@ class SlowPage {
  public:
   static constexpr size_t kBytes = 4096;
 
-  SlowPage() : memory_(mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+  SlowPage()
+      : memory_(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
     current_ = this;
     struct sigaction action = {};
     action.sa_sigaction = OnFault;
@@ -40,6 +41,8 @@ class SlowPage {
   SlowPage& operator=(const SlowPage&) = delete;
 
   void* memory() const { return memory_; }
+  // From now on the first access waits.
+  void Close() { mprotect(memory_, kBytes, PROT_NONE); }
   bool touched() const { return touched_; }
   void LetGo() { let_go_ = true; }
   // It was let go while the access lasted.
@@ -91,9 +94,7 @@ TEST_F(MishapsTest, MemoryThatIsOnlyReadIsRegisteredAndBound) {
   End& end = NewEnd(a());
   End& peer = NewEnd(b());
   Connect(end, peer);
-  Bytes memory = Pattern(100, 1);
-  rdma_mock::TakeForReadOnly(memory.data());
-  EXPECT_FALSE(a().Register(end.domain(), memory.data(), memory.size(), kAllAccess).ok());
+  const ReadOnlyPage memory;
   auto region = a().Register(end.domain(), memory.data(), memory.size(), kLocalRead | kRemoteRead);
   ASSERT_TRUE(region.ok()) << region.status();
   auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
@@ -365,6 +366,7 @@ TEST_F(MishapsTest, ARegionEndsBehindItsCopyForASend) {
   SlowPage page;
   auto region = a().Register(from.domain(), page.memory(), SlowPage::kBytes, kAllAccess);
   ASSERT_TRUE(region.ok()) << region.status();
+  page.Close();
   const Segment segment = {reinterpret_cast<uint64_t>(page.memory()), (*region)->key(), 8};
   const std::vector<Segment> segments(kSegments, segment);
   ASSERT_EQ(to.Receive(1, 0, 8 * kSegments), PostResult::kOk);
@@ -385,6 +387,7 @@ TEST_F(MishapsTest, ARegionChangesBehindItsCopyOfAMessage) {
   SlowPage page;
   auto region = b().Register(to.domain(), page.memory(), SlowPage::kBytes, kAllAccess);
   ASSERT_TRUE(region.ok()) << region.status();
+  page.Close();
   const Segment segment = {reinterpret_cast<uint64_t>(page.memory()), (*region)->key(), 8};
   ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
   BusyControlThread busy;  // it polls, too, and takes no signal

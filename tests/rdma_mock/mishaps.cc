@@ -33,7 +33,6 @@ void EndMishaps() {
   LoseDisconnects(0);
   GetMessagesStuck(0);
   MeanwhileInMemory(nullptr);
-  TakeForReadOnly(nullptr);
   FlushLate(false);
   LoseConfirmations(0);
   HoldPairs(false);
@@ -91,8 +90,6 @@ void LoseDisconnects(int count) { mishaps.lost_disconnects = count; }
 void GetMessagesStuck(int count) { mishaps.stuck_messages = count; }
 
 void MeanwhileInMemory(void (*work)()) { mishaps.making_memory = work; }
-
-void TakeForReadOnly(const void* memory) { mishaps.read_only = memory; }
 
 void FlushLate(bool late) {
   mishaps.late_flushes = late;

@@ -66,9 +66,6 @@ void GetMessagesStuck(int count);
 // Called while memory is registered or a window made, as if by another thread; null: nothing.
 void MeanwhileInMemory(void (*work)());
 
-// Memory that begins there cannot be registered to be written.
-void TakeForReadOnly(const void* memory);
-
 // What a pair has taken from a shared receive queue is flushed late: when this is false again.
 void FlushLate(bool late);
 // So many times the word of who dials that the connection is there does not come.

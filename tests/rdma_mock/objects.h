@@ -302,7 +302,6 @@ struct Mishaps {
   std::atomic<int> taken_before_refusal{-1};
   std::atomic<int> refused_receives{0};
   std::atomic<void (*)()> making_memory{nullptr};
-  std::atomic<const void*> read_only{nullptr};
   std::atomic<bool> late_flushes{false};
   std::atomic<int> lost_confirmations{0};
   std::atomic<bool> held_pairs{false};

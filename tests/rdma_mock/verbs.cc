@@ -10,6 +10,7 @@
 #include "tests/rdma_mock/failures.h"
 #include "tests/rdma_mock/objects.h"
 #include "tests/rdma_mock/posting.h"
+#include "verbs/base/mappings.h"
 
 // They are macros over functions of the same names.
 #undef ibv_query_port
@@ -101,6 +102,17 @@ bool IsNext(const QueuePair& pair, ibv_qp_state state, int mask) {
     default:
       return pair.now == IBV_QPS_RTR;
   }
+}
+
+// As the kernel (6.1), which lets a device read whatever is mapped.
+bool CanPin(const void* address, size_t length, int access) {
+  // The kernel's ib_access_writable.
+  constexpr int kWriting = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+  const bool written = (access & kWriting) != 0;
+  return verbs::EveryMapping(address, length, [written](const verbs::Mapping& mapping) {
+    return mapping.writable || !written;
+  });
 }
 
 Device* MakeDevice() {
@@ -215,10 +227,7 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
   mock::Meanwhile();
   if (mock::ErrorOf("ibv_reg_mr", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
   mock::asked.access = access;
-  // The kernel's ib_access_writable.
-  constexpr int kWriting = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                           IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
-  if (address == mock::mishaps.read_only && address != nullptr && (access & kWriting) != 0) {
+  if (!mock::CanPin(address, length, access)) {
     errno = EFAULT;
     return nullptr;
   }

@@ -1,11 +1,11 @@
-#include "verbs/base/shared_mapping.h"
+#include "verbs/base/mappings.h"
 
-#include <cstdint>
 #include <cstdio>
 
 namespace viaduct::verbs {
 
-bool IsSharedMapping(const void* address, size_t length) {
+bool EveryMapping(const void* address, size_t length,
+                  absl::FunctionRef<bool(const Mapping&)> suits) {
   std::FILE* maps = std::fopen("/proc/self/maps", "re");
   if (maps == nullptr) return true;
   uint64_t next = reinterpret_cast<uintptr_t>(address);
@@ -21,7 +21,8 @@ bool IsSharedMapping(const void* address, size_t length) {
     char rights[5] = {};
     if (!begins || std::sscanf(line, "%llx-%llx %4s", &from, &to, rights) != 3) continue;
     if (to <= next) continue;
-    if (from > next || rights[3] != 's') break;
+    const Mapping mapping = {from, to, rights[0] == 'r', rights[1] == 'w', rights[3] == 's'};
+    if (from > next || !suits(mapping)) break;
     next = to;
   }
   std::fclose(maps);

@@ -1,15 +1,31 @@
-// Whether memory is mapped so that other processes can have it too.
-#ifndef VIADUCT_VERBS_BASE_SHARED_MAPPING_H_
-#define VIADUCT_VERBS_BASE_SHARED_MAPPING_H_
+// The process's memory as the kernel has it mapped.
+#ifndef VIADUCT_VERBS_BASE_MAPPINGS_H_
+#define VIADUCT_VERBS_BASE_MAPPINGS_H_
 
 #include <cstddef>
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
 
 namespace viaduct::verbs {
 
-// True if every page of the range belongs to a shared mapping (MAP_SHARED, System V), or if the
-// kernel does not tell.
-bool IsSharedMapping(const void* address, size_t length);
+struct Mapping {
+  bool Holds(uint64_t address, uint64_t length) const {
+    return begin <= address && address <= end && length <= end - address;
+  }
+
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  bool readable = false;
+  bool writable = false;
+  bool shared = false;  // MAP_SHARED, System V: other processes can have it too
+};
+
+// True if every page of the range is mapped, and `suits` of each mapping there; also if the kernel
+// does not tell. Takes tens of microseconds, more in a process of many mappings.
+bool EveryMapping(const void* address, size_t length,
+                  absl::FunctionRef<bool(const Mapping&)> suits);
 
 }  // namespace viaduct::verbs
 
-#endif  // VIADUCT_VERBS_BASE_SHARED_MAPPING_H_
+#endif  // VIADUCT_VERBS_BASE_MAPPINGS_H_

@@ -1,4 +1,4 @@
-#include "verbs/base/shared_mapping.h"
+#include "verbs/base/mappings.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,28 +8,74 @@
 namespace viaduct::verbs {
 namespace {
 
-TEST(SharedMappingTest, TellsSharedFromPrivate) {
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  auto* memory = static_cast<char*>(
-      mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  ASSERT_NE(memory, MAP_FAILED);
-  EXPECT_TRUE(IsSharedMapping(memory, 4 * page));
-  EXPECT_TRUE(IsSharedMapping(memory + 5, 1));
-  EXPECT_TRUE(IsSharedMapping(memory + page - 1, 2));
+bool IsShared(const void* address, size_t length) {
+  return EveryMapping(address, length, [](const Mapping& mapping) { return mapping.shared; });
+}
+
+bool IsWritable(const void* address, size_t length) {
+  return EveryMapping(address, length, [](const Mapping& mapping) { return mapping.writable; });
+}
+
+class MappingsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    memory_ = static_cast<char*>(
+        mmap(nullptr, 4 * page_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(memory_, MAP_FAILED);
+  }
+  void TearDown() override { munmap(memory_, 4 * page_); }
+
+  const size_t page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  char* memory_ = nullptr;
+};
+
+TEST_F(MappingsTest, TellSharedFromPrivate) {
+  EXPECT_TRUE(IsShared(memory_, 4 * page_));
+  EXPECT_TRUE(IsShared(memory_ + 5, 1));
+  EXPECT_TRUE(IsShared(memory_ + page_ - 1, 2));
   // Two mappings side by side are one range.
-  ASSERT_EQ(mprotect(memory + page, page, PROT_READ), 0);
-  EXPECT_TRUE(IsSharedMapping(memory, 4 * page));
+  ASSERT_EQ(mprotect(memory_ + page_, page_, PROT_READ), 0);
+  EXPECT_TRUE(IsShared(memory_, 4 * page_));
   // A private page in the middle.
   ASSERT_EQ(
-      mmap(memory + 2 * page, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-      memory + 2 * page);
-  EXPECT_FALSE(IsSharedMapping(memory, 4 * page));
-  EXPECT_TRUE(IsSharedMapping(memory + 3 * page, page));
-  ASSERT_EQ(munmap(memory + page, page), 0);
-  EXPECT_FALSE(IsSharedMapping(memory, 2 * page));
-  munmap(memory, 4 * page);
+      mmap(memory_ + 2 * page_, page_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+      memory_ + 2 * page_);
+  EXPECT_FALSE(IsShared(memory_, 4 * page_));
+  EXPECT_TRUE(IsShared(memory_ + 3 * page_, page_));
+  ASSERT_EQ(munmap(memory_ + page_, page_), 0);
+  EXPECT_FALSE(IsShared(memory_, 2 * page_));
   const int local = 0;
-  EXPECT_FALSE(IsSharedMapping(&local, sizeof local));
+  EXPECT_FALSE(IsShared(&local, sizeof local));
+}
+
+TEST_F(MappingsTest, TellRightsAndPlaces) {
+  ASSERT_EQ(mprotect(memory_ + page_, page_, PROT_READ), 0);
+  ASSERT_EQ(mprotect(memory_ + 2 * page_, page_, PROT_NONE), 0);
+  EXPECT_TRUE(IsWritable(memory_, page_));
+  EXPECT_FALSE(IsWritable(memory_, page_ + 1));
+  const uint64_t begin = reinterpret_cast<uintptr_t>(memory_);
+  Mapping found;
+  int count = 0;
+  EXPECT_TRUE(EveryMapping(memory_ + page_ + 5, page_, [&](const Mapping& mapping) {
+    if (++count == 1) found = mapping;
+    return true;
+  }));
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(found.begin, begin + page_);
+  EXPECT_EQ(found.end, begin + 2 * page_);
+  EXPECT_TRUE(found.readable);
+  EXPECT_FALSE(found.writable);
+  EXPECT_FALSE(EveryMapping(memory_ + 2 * page_, 1,
+                            [](const Mapping& mapping) { return mapping.readable; }));
+}
+
+TEST_F(MappingsTest, AMappingHoldsWhatEndsWithIt) {
+  const Mapping mapping = {.begin = 100, .end = 200};
+  EXPECT_TRUE(mapping.Holds(100, 100));
+  EXPECT_FALSE(mapping.Holds(100, 101));
+  EXPECT_FALSE(mapping.Holds(99, 1));
+  EXPECT_FALSE(mapping.Holds(201, 1));
+  EXPECT_FALSE(mapping.Holds(150, ~uint64_t{0}));
 }
 
 }  // namespace

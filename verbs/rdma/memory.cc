@@ -30,6 +30,12 @@ ibv_mr* RegisterForWindows(const DomainCore& domain, uint32_t access, bool* has_
   return make(flags);
 }
 
+// EFAULT: no such memory; EINVAL of a length that no device takes.
+absl::Status NotRegistered(int error) {
+  return error == EFAULT ? absl::InvalidArgumentError("no such memory")
+                         : ErrnoStatus(error, "register memory");
+}
+
 }  // namespace
 
 bool DomainCore::Matches(const DomainCore& other) const {
@@ -58,9 +64,7 @@ absl::StatusOr<std::unique_ptr<Region>> Memory::Register(std::shared_ptr<DomainC
   });
   if (handle == nullptr) {
     region->key_ = 0;
-    // EFAULT: no such memory; EINVAL of a length that no device takes.
-    return errno == EFAULT ? absl::InvalidArgumentError("no such memory")
-                           : ErrnoStatus(errno, "register memory");
+    return NotRegistered(errno);
   }
   region->own_ = {std::move(domain), handle};
   MutexLock lock(&mutex_);
@@ -123,7 +127,7 @@ absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
     ibv_mr* const handle = RegisterForWindows(*core, access, &has_windows, [&](int flags) {
       return ibv_reg_mr_iova(core->handle, address_, length_, from, flags);
     });
-    if (handle == nullptr) return ErrnoStatus(errno, "change a region");
+    if (handle == nullptr) return NotRegistered(errno);
     memory_.EndWindowsOf(*this);
     const Registration before = std::exchange(own_, {core, handle});
     const std::vector<Registration> others_before = std::exchange(others_, {});

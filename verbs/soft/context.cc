@@ -1,10 +1,6 @@
 #include "verbs/soft/context.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -19,26 +15,34 @@ namespace {
 
 constexpr int kPortTries = 32;
 
-// Without a hole. Asked of a call that looks at the mappings and does nothing else.
-bool IsMapped(uint64_t start, uint64_t length) {
-  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t first = start / page * page;
-  return msync(reinterpret_cast<void*>(first), start + length - first, MS_ASYNC) == 0 ||
-         errno != ENOMEM;
+// Access that stores into memory.
+constexpr uint32_t kWrites = kLocalWrite | kRemoteWrite | kRemoteAtomic;
+
+// OK: the process may do there what `access` lets others do.
+absl::Status CheckMemory(UsableMemory& usable, const void* address, size_t length,
+                         uint32_t access) {
+  if (usable.Has(address, length, (access & kWrites) != 0)) return absl::OkStatus();
+  return absl::InvalidArgumentError("no such memory");
 }
 
 class SoftRegion final : public MemoryRegion {
  public:
-  SoftRegion(RegionTable& regions, Key key) : regions_(regions), key_(key) {}
+  SoftRegion(RegionTable& regions, UsableMemory& usable, const void* address, size_t length,
+             Key key)
+      : regions_(regions), usable_(usable), address_(address), length_(length), key_(key) {}
   ~SoftRegion() override { regions_.Deregister(key_); }
   Key key() const override { return key_; }
   absl::Status Modify(ProtectionDomain& domain, uint32_t access) override {
-    regions_.Modify(key_, static_cast<SoftDomain&>(domain).id(), access);
-    return absl::OkStatus();
+    const absl::Status status = CheckMemory(usable_, address_, length_, access);
+    if (status.ok()) regions_.Modify(key_, static_cast<SoftDomain&>(domain).id(), access);
+    return status;
   }
 
  private:
   RegionTable& regions_;
+  UsableMemory& usable_;
+  const void* const address_;
+  const size_t length_;
   const Key key_;
 };
 
@@ -81,13 +85,12 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SoftContext::Register(ProtectionDo
   if (length == 0 || length > attributes_.max_region_bytes || start + length < start) {
     return absl::InvalidArgumentError(absl::StrCat("no region of ", length, " bytes"));
   }
-  if (!IsMapped(start, length)) {
-    return absl::InvalidArgumentError("no such memory");
-  }
+  const absl::Status status = CheckMemory(usable_memory_, address, length, access);
+  if (!status.ok()) return status;
   absl::StatusOr<Key> key =
       regions_.Register(static_cast<SoftDomain&>(domain).id(), start, length, access, base);
   if (!key.ok()) return key.status();
-  return std::make_unique<SoftRegion>(regions_, *key);
+  return std::make_unique<SoftRegion>(regions_, usable_memory_, address, length, *key);
 }
 
 absl::StatusOr<std::unique_ptr<MemoryWindow>> SoftContext::CreateWindow(ProtectionDomain& domain,

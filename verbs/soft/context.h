@@ -10,6 +10,7 @@
 #include "verbs/soft/attendant.h"
 #include "verbs/soft/doorbell.h"
 #include "verbs/soft/region_table.h"
+#include "verbs/soft/usable_memory.h"
 #include "verbs/soft/wire.h"
 
 namespace viaduct::verbs {
@@ -88,6 +89,7 @@ class SoftContext final : public Context {
   const std::unique_ptr<Doorbell> doorbell_;
   const std::vector<std::unique_ptr<Wire>> wires_;
   RegionTable regions_;
+  UsableMemory usable_memory_;
   Attendant attendant_;
   std::atomic<DomainId> next_domain_{kWildcardDomain + 1};
 };

@@ -1,5 +1,8 @@
 // NIC, VI, protection tags, memory: VIPL checklist C41 to C56.
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <vipl.h>
 
 #include <atomic>
@@ -415,6 +418,43 @@ TEST(VipRegisterMem, WhatCannotBeRegistered) {
     EXPECT_EQ(::VipRegisterMem(nic.handle, kNoMemory, 4096, nullptr, &handle),
               VIP_INVALID_PARAMETER);
   });
+}
+
+// As a file server maps its files.
+TEST(VipRegisterMem, WhatIsOnlyReadCanBeSent) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Receive(0);
+        side.Accept();
+        EXPECT_EQ(side.TextOf(side.NextReceive()).substr(1), "ELF");
+        peer.AwaitEnd();
+      },
+      [](Peer&) {
+        Side side;
+        constexpr VIP_ULONG kBytes = 4096;
+        const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+        void* const bytes = mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE, file, 0);
+        close(file);
+        ASSERT_NE(bytes, MAP_FAILED);
+        VIP_MEM_HANDLE handle;
+        VIP_MEM_ATTRIBUTES attributes = {nullptr, VIP_TRUE, VIP_FALSE};
+        EXPECT_EQ(::VipRegisterMem(side.nic.handle, bytes, kBytes, &attributes, &handle),
+                  VIP_INVALID_PARAMETER);
+        ASSERT_EQ(::VipRegisterMem(side.nic.handle, bytes, kBytes, nullptr, &handle), VIP_SUCCESS);
+        EXPECT_EQ(VipSetMemAttributes(side.nic.handle, bytes, handle, &attributes),
+                  VIP_INVALID_PARAMETER);
+        side.Connect();
+        VIP_DESCRIPTOR* const d = side.memory.Fill(0, 0, 4);
+        d->DS[0].Local.Data.Address = bytes;
+        d->DS[0].Local.Handle = handle;
+        ASSERT_EQ(side.PostSend(d), VIP_SUCCESS);
+        EXPECT_EQ(side.NextSend(), d);
+        EXPECT_EQ(d->CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+        EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+        EXPECT_EQ(::VipDeregisterMem(side.nic.handle, bytes, handle), VIP_SUCCESS);
+        munmap(bytes, kBytes);
+      });
 }
 
 // One message from a VI of tag `vi_tag` whose buffer has tag `memory_tag`; returns the status.

@@ -1,0 +1,46 @@
+#include "verbs/soft/usable_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace viaduct::verbs {
+namespace {
+
+// Without a hole. Asked of a call that looks at the mappings and does nothing else.
+bool IsMapped(uint64_t start, uint64_t length) {
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t first = start / page * page;
+  return msync(reinterpret_cast<void*>(first), start + length - first, MS_ASYNC) == 0 ||
+         errno != ENOMEM;
+}
+
+}  // namespace
+
+bool UsableMemory::Has(const void* address, size_t length, bool written) {
+  const auto start = reinterpret_cast<uintptr_t>(address);
+  if (!IsMapped(start, length)) return false;
+  if (Remembers(start, length)) return true;
+  return EveryMapping(address, length, [&](const Mapping& mapping) {
+    if (mapping.readable && mapping.writable) {
+      Remember(mapping);
+      return true;
+    }
+    return mapping.readable && !written;
+  });
+}
+
+bool UsableMemory::Remembers(uint64_t address, size_t length) {
+  MutexLock lock(&mutex_);
+  return std::any_of(writable_.begin(), writable_.end(),
+                     [&](const Mapping& mapping) { return mapping.Holds(address, length); });
+}
+
+void UsableMemory::Remember(const Mapping& mapping) {
+  MutexLock lock(&mutex_);
+  writable_[next_++ % writable_.size()] = mapping;
+}
+
+}  // namespace viaduct::verbs

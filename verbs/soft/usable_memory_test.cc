@@ -1,0 +1,73 @@
+#include "verbs/soft/usable_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gtest/gtest.h"
+
+namespace viaduct::verbs {
+namespace {
+
+class UsableMemoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    memory_ = static_cast<char*>(
+        mmap(nullptr, 8 * page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(memory_, MAP_FAILED);
+  }
+  void TearDown() override { munmap(memory_, 8 * page_); }
+  void Protect(int number, int rights) {
+    ASSERT_EQ(mprotect(memory_ + number * page_, page_, rights), 0);
+  }
+
+  const size_t page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  char* memory_ = nullptr;
+  UsableMemory usable_;
+};
+
+TEST_F(UsableMemoryTest, MemoryOfAllRightsIs) {
+  for (int i = 0; i < 2; ++i) {  // the second time it is remembered
+    EXPECT_TRUE(usable_.Has(memory_, 8 * page_, true));
+    EXPECT_TRUE(usable_.Has(memory_ + 5, 1, true));
+    EXPECT_TRUE(usable_.Has(memory_, page_, false));
+  }
+}
+
+TEST_F(UsableMemoryTest, MemoryThatCanOnlyBeReadIsNotToBeWritten) {
+  Protect(1, PROT_READ);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(usable_.Has(memory_ + page_, page_, false));
+    EXPECT_FALSE(usable_.Has(memory_ + page_, page_, true));
+    EXPECT_FALSE(usable_.Has(memory_, page_ + 1, true));
+    EXPECT_TRUE(usable_.Has(memory_, page_, true));
+    EXPECT_TRUE(usable_.Has(memory_, 8 * page_, false));
+  }
+}
+
+TEST_F(UsableMemoryTest, WhatNobodyCanReadIsNot) {
+  Protect(3, PROT_NONE);
+  EXPECT_FALSE(usable_.Has(memory_ + 3 * page_, 1, false));
+  EXPECT_FALSE(usable_.Has(memory_, 8 * page_, false));
+}
+
+// Even if it was remembered.
+TEST_F(UsableMemoryTest, AHoleIsNot) {
+  EXPECT_TRUE(usable_.Has(memory_, 8 * page_, true));
+  ASSERT_EQ(munmap(memory_ + 4 * page_, page_), 0);
+  EXPECT_FALSE(usable_.Has(memory_, 8 * page_, true));
+  EXPECT_FALSE(usable_.Has(memory_ + 4 * page_, 1, false));
+  EXPECT_TRUE(usable_.Has(memory_, 4 * page_, true));
+}
+
+// More mappings than are remembered.
+TEST_F(UsableMemoryTest, ManyMappingsAreEachFound) {
+  for (int number = 1; number < 8; number += 2) Protect(number, PROT_READ);
+  for (int i = 0; i < 3; ++i) {
+    for (int number = 0; number < 8; ++number) {
+      EXPECT_EQ(usable_.Has(memory_ + number * page_, page_, true), number % 2 == 0) << number;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
