@@ -184,8 +184,9 @@ class IwarpLink final : public Link,
   void PrepareTerminate(const WireError& error, std::span<const uint8_t> ulpdu)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool SendParts(std::span<const iovec> parts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
-  // The socket took nothing; errno tells why.
-  void NoteSendError();
+  // The socket took nothing; errno tells why. Whoever reads will not see that error, and looks for
+  // lost_ under this lock.
+  void NoteSendError() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool SendControl(const DdpHeader& header, std::span<const uint8_t> fixed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
 
@@ -217,7 +218,8 @@ class IwarpLink final : public Link,
   // The answer to the program's oldest read or atomic has come whole.
   void FinishOldestRead(SoftQueuePair& pair);
   bool TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payload);
-  void AtEnd(SoftQueuePair& pair);
+  bool NoteFin();  // false: it is none
+  void AtEnd(SoftQueuePair& pair, bool fin);
   void TellLeft();  // on the loop
   // The peer broke a rule: fails the pair and prepares the Terminate that says which.
   bool Break(SoftQueuePair& pair, const WireError& error, std::span<const uint8_t> ulpdu);
@@ -256,7 +258,9 @@ class IwarpLink final : public Link,
   std::atomic<bool> unread_{false};   // input_ holds something
   std::atomic<bool> ended_{false};    // the peer's FIN was read: the socket is not watched any more
   std::atomic<bool> want_room_{false};
-  std::atomic<bool> lost_{false};  // nothing can be sent any more
+  // Nothing can be sent any more, and the pair fails: where the peer has hung up, when all that it
+  // had sent has been read.
+  std::atomic<bool> lost_{false};
   // Nor then: the peer's process has gone, but its FIN came first and is still to be read.
   std::atomic<bool> left_{false};
   // The peer can send no more: what is in the socket is all, and parked_ may hold it.

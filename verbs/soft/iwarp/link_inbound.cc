@@ -122,15 +122,10 @@ bool IwarpLink::Receive(SoftQueuePair& pair) {
   do {
     n = uncancelled::ReceiveMessage(socket_.get(), &message, MSG_DONTWAIT);
   } while (n < 0 && errno == EINTR);
-  if (n < 0) {
-    if (errno == EAGAIN) return false;
-    broken_ = true;
-    Lost(pair);
-    return false;
-  }
-  if (n == 0) {
-    ended_.store(true);
-    AtEnd(pair);
+  // Where nothing can be sent any more, nothing is waited for.
+  if (n < 0 && errno == EAGAIN && !lost_.load()) return false;
+  if (n <= 0) {
+    AtEnd(pair, /*fin=*/n == 0 && NoteFin());
     return false;
   }
   const auto size = static_cast<size_t>(n);
@@ -140,11 +135,19 @@ bool IwarpLink::Receive(SoftQueuePair& pair) {
   return true;
 }
 
-// The peer's FIN, with everything before it consumed or parked.
-void IwarpLink::AtEnd(SoftQueuePair& pair) {
+// The socket says that there is no more, as it does too when a send has taken the error of a reset.
+bool IwarpLink::NoteFin() {
+  SpinLockHolder hold(&transmit_lock_);
+  if (lost_.load()) return false;
+  ended_.store(true);
+  return true;
+}
+
+// Everything that came is consumed or parked.
+void IwarpLink::AtEnd(SoftQueuePair& pair, bool fin) {
   // A peer that means to leave does not owe us the answer to a read. Confirmations it may owe: a
   // message that it holds is never confirmed.
-  if (pair.ReadsOutstanding() || !reader_.at_boundary()) {
+  if (!fin || pair.ReadsOutstanding() || !reader_.at_boundary()) {
     broken_ = true;
     return Lost(pair);
   }

@@ -1,4 +1,6 @@
 // What a link sends.
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -6,6 +8,7 @@
 #include <utility>
 
 #include "verbs/base/byte_order.h"
+#include "verbs/base/uncancelled.h"
 #include "verbs/frame_format.h"
 #include "verbs/soft/iwarp/fpdu_writer.h"
 #include "verbs/soft/iwarp/link.h"
@@ -179,8 +182,9 @@ bool IwarpLink::Transmit(bool requests, bool last) {
   }
   if (first) [[unlikely]]
     RememberUnsent(*this);
-  if (lost_.load(std::memory_order_relaxed)) {
-    Lost(*pair);
+  if (lost_.load(std::memory_order_acquire)) {
+    // What came before the error is read first, and whoever reads to the end fails the pair.
+    hung_up_.load() ? pair->MarkArrived() : Lost(*pair);
   } else if (turned) {
     Arm();
   }
@@ -191,7 +195,9 @@ bool IwarpLink::Transmit(bool requests, bool last) {
 bool IwarpLink::Flush() {
   if (!socket_.valid()) return false;
   if (!transmit_lock_.TryLock()) return true;  // of a thread that polls, or of the one that exits
-  const bool waits = stream_->Flush() && stream_->blocked();
+  const bool sent = stream_->Flush();
+  if (!sent) NoteSendError();
+  const bool waits = sent && stream_->blocked();
   transmit_lock_.Unlock();
   return waits;
 }
@@ -201,10 +207,17 @@ void IwarpLink::PrepareTerminate(const WireError& error, std::span<const uint8_t
 }
 
 // EPIPE is a reset behind a FIN: the peer has disconnected and then closed, and whoever reads next
-// finds that out, or has done so.
+// finds that out, or has done so. With any other error the connection is lost; what came before a
+// reset is still in the socket.
 void IwarpLink::NoteSendError() {
-  const bool left = ended_.load() || errno == EPIPE;
-  (left ? left_ : lost_).store(true);
+  if (lost_.load()) return;
+  if (ended_.load() || errno == EPIPE) {
+    left_.store(true);
+    return;
+  }
+  pollfd look = {socket_.get(), 0, 0};
+  if (uncancelled::Poll(&look) > 0 && (look.revents & POLLHUP) != 0) hung_up_.store(true);
+  lost_.store(true);
 }
 
 bool IwarpLink::SendParts(std::span<const iovec> parts) {

@@ -1,5 +1,4 @@
 // What a link sends, to a plain socket.
-#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -189,7 +188,7 @@ TEST_F(LinkTest, ConfirmsByTheWordOfThePeer) {
   // It is that of one connection.
   end_->pair->Disconnect(DisconnectMode::kAbrupt);
   end_->pair->Reset();
-  EXPECT_FALSE(static_cast<SoftQueuePair&>(*end_->pair).confirm_by().has_value());
+  EXPECT_FALSE(pair().confirm_by().has_value());
 }
 
 // Checklist 51, 53: verdicts of the peer, in both bit orders.
@@ -220,6 +219,54 @@ TEST_F(LinkTest, TerminateOfThePeer) {
   }
 }
 
+// Checklist 51: a peer that closes with our requests unread resets the connection, and our next one
+// meets that before the verdict is read.
+TEST_F(LinkTest, TerminateBeforeAResetThatASendMeets) {
+  TestPeer peer = Accepted();
+  end_->Send(1, 0, 8, kConfirm);
+  end_->Send(2, 0, 8, kConfirm);
+  peer.ReceiveFpduHex();
+  {
+    const LoopHold hold(end_->loop);
+    peer.Send(Fpdu(UntaggedHeader(Op::kTerminate, 1, 0, true), "11008000"));
+    peer.Reset();
+    SendIntoReset();
+  }
+  EXPECT_EQ(end_->NextSend().status, Status::kRemoteAccess);
+  EXPECT_EQ(end_->NextSend().status, Status::kFlushed);
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+}
+
+// More than one look takes, behind the first of which what waits for room meets the reset; nobody
+// polls.
+TEST_F(LinkTest, MessagesBeforeAResetThatWhatIsBlockedMeets) {
+  constexpr uint32_t kMessages = 500;
+  for (const bool disconnects : {false, true}) {
+    SCOPED_TRACE(disconnects);
+    TestPeer peer = Accepted({.memory = kLong, .separate_queues = true});
+    peer.KeepLittle();
+    PostWrite(*end_, kLong);
+    peer.ReceiveFpduHex();
+    std::vector<uint8_t> bytes;
+    for (uint32_t i = 1; i <= kMessages; ++i) {
+      end_->Receive(i, 0, 8);
+      const std::vector<uint8_t> fpdu = Fpdu(SendHeader(i), "41");
+      bytes.insert(bytes.end(), fpdu.begin(), fpdu.end());
+    }
+    {
+      const LoopHold hold(end_->loop);
+      if (disconnects) end_->pair->Disconnect(DisconnectMode::kGraceful);
+      peer.Send(bytes);
+      peer.Reset();
+    }
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+    EXPECT_EQ(end_->NextSend().status, Status::kTransport);
+    for (uint32_t i = 1; i <= kMessages; ++i) {
+      ASSERT_EQ(end_->NextReceive().status, Status::kSuccess) << i;
+    }
+  }
+}
+
 // What a fence has kept back goes out in turns, so that nobody has the locks for long; and to the
 // end, though nobody polls.
 TEST_F(LinkTest, ManyRequestsBehindAFence) {
@@ -238,24 +285,22 @@ TEST_F(LinkTest, ManyRequestsBehindAFence) {
     for (uint32_t i = 0; i < kSends; ++i) {
       ASSERT_EQ(end_->pair->PostSend(send), PostResult::kOk);
     }
-    std::atomic<bool> stop{polled};
-    end_->loop.Post([&stop] { stop.wait(true); });
+    std::optional<LoopHold> hold;
+    if (polled) hold.emplace(end_->loop);
     peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, 1, 0, true), ""));
     if (polled) {
       Completion completion = {};
       const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
       while (end_->send_queue->Poll(&completion, 1) == 0 && !deadline.Passed(end_->loop)) {
-        static_cast<SoftQueuePair&>(*end_->pair).MarkArrived();  // as the blocked loop would
+        pair().MarkArrived();  // as the loop would
       }
       EXPECT_EQ(completion.id, 1u);
-      EXPECT_TRUE(static_cast<SoftQueuePair&>(*end_->pair).SendsUnemitted());
-      stop = false;
-      stop.notify_all();
+      EXPECT_TRUE(pair().SendsUnemitted());
+      hold.reset();
     }
     for (uint32_t i = 1; i <= kSends; ++i) {
       ASSERT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(SendHeader(i), ""))) << i;
     }
-    end_->loop.Drain();
   }
 }
 

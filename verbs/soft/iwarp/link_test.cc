@@ -1,8 +1,12 @@
 // One end of ours against a plain socket that says byte by byte what a test wants.
+#include <sys/mman.h>
+
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -478,6 +482,127 @@ TEST_F(LinkTest, PeerDisconnectsAndExitsWhileWeSend) {
     SendRequest request;
     for (int i = 0; i < 200; ++i) (void)end_->pair->PostSend(request);
     ASSERT_EQ(NextDisconnect(), DisconnectCause::kPeer) << round;
+  }
+}
+
+// Who polls need not wait for the loop, whether the link is hot or not.
+TEST_F(LinkTest, PollersReadWhatCameBeforeAResetThatASendMeets) {
+  for (const bool hot : {false, true}) {
+    SCOPED_TRACE(hot);
+    TestPeer peer = Accepted({.separate_queues = true});
+    AwaitFirstWord(peer);
+    const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
+    std::optional<LoopHold> hold;
+    do {
+      hold.emplace(end_->loop);
+    } while (pair().hot() && !deadline.Passed(end_->loop));
+    Completion completion;
+    EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);  // takes the mark of what came before
+    if (hot) {
+      peer.SendHex(kWriteRtr);
+      while (!pair().hot() && !deadline.Passed(end_->loop)) {
+        pair().MarkArrived();  // as the loop would
+        end_->separate->Poll(&completion, 1);
+      }
+    }
+    ASSERT_EQ(pair().hot(), hot);
+    SendTwo(peer);
+    peer.Reset();
+    SendIntoReset();
+    ASSERT_EQ(end_->separate->Poll(&completion, 1), 1);
+    EXPECT_EQ(completion.length, 1u);
+    ASSERT_EQ(end_->separate->Poll(&completion, 1), 1);
+    EXPECT_EQ(completion.length, 2u);
+    EXPECT_FALSE(end_->pair->Ended());
+    EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);
+    EXPECT_TRUE(end_->pair->Ended());
+  }
+}
+
+// A link that holds as much as it may reads on behind a reset, for receives that come in time; and
+// to the end where none do.
+TEST_F(LinkTest, HeldMessagesBeforeAResetThatASendMeets) {
+  for (const uint32_t receives : {0, 9}) {
+    SCOPED_TRACE(receives);
+    TestPeer peer = Accepted({.separate_queues = true});
+    const std::string large(2 * 50000, '5');
+    for (uint32_t i = 1; i <= 5; ++i) peer.Send(Fpdu(SendHeader(i), large));
+    // It is answered when they are held.
+    peer.Send(ReadFpdu(1, {.sink_stag = 7,
+                           .size = 8,
+                           .source_stag = end_->region->key(),
+                           .source_offset = end_->address(0)}));
+    peer.ReceiveFpduHex();
+    {
+      const LoopHold hold(end_->loop);
+      // One more is too much.
+      std::vector<uint8_t> bytes =
+          Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(100000), true), "41");
+      const std::vector<uint8_t> sixth = Fpdu(SendHeader(6), large.substr(60000));
+      bytes.insert(bytes.end(), sixth.begin(), sixth.end());
+      peer.Send(bytes);
+      Completion completion;
+      const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
+      while (end_->memory[100000] == 0 && !deadline.Passed(end_->loop)) {
+        pair().MarkArrived();  // as the loop would
+        end_->separate->Poll(&completion, 1);
+      }
+      for (uint32_t i = 7; i <= 8; ++i) peer.Send(Fpdu(SendHeader(i), "41"));
+      peer.Reset();
+      SendIntoReset();
+      for (uint32_t i = 1; i <= receives; ++i) end_->Receive(i, 0, 50000);
+    }
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+    for (uint32_t i = 1; i <= receives; ++i) {
+      ASSERT_EQ(end_->NextReceive().status, i <= 8 ? Status::kSuccess : Status::kFlushed) << i;
+    }
+  }
+}
+
+// The peer lives, and may go on for ever: its messages are not waited for.
+TEST_F(LinkTest, ASendThatFailsWithoutAReset) {
+  TestPeer peer = Answered("10020004 80108010", {.crc = false});
+  peer.ReceiveHex(24);
+  peer.SendHex(kWriteRtr);
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+  AwaitFirstWord(peer);
+  constexpr size_t kBytes = 4096;
+  void* const gone =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  const auto region = *end_->context->Register(*end_->domain, gone, kBytes, kLocalRead);
+  munmap(gone, kBytes);
+  const Segment segment{reinterpret_cast<uint64_t>(gone), region->key(), kBytes};
+  SendRequest request;
+  request.segments = {&segment, 1};
+  {
+    const LoopHold hold(end_->loop);
+    ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+    EXPECT_TRUE(end_->pair->Ended());
+  }
+  EXPECT_EQ(end_->NextSend().status, Status::kFlushed);
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+}
+
+// One thread's send takes the error of the reset; what the other one reads then looks like a FIN.
+TEST_F(LinkTest, ResetIsNoDisconnectWhileAnotherThreadSends) {
+  for (int round = 0; round < 20; ++round) {
+    TestPeer peer = Accepted({.separate_queues = true});
+    std::thread poster([&] {
+      SendRequest request;
+      request.flags = kSuppress;
+      while (!end_->pair->Ended()) {
+        Completion completion;
+        (void)end_->pair->PostSend(request);
+        end_->send_queue->Poll(&completion, 1);
+      }
+    });
+    Completion completion;
+    for (int i = 0; i < 100; ++i) end_->separate->Poll(&completion, 1);
+    peer.Reset();
+    while (!end_->pair->Ended()) end_->separate->Poll(&completion, 1);
+    poster.join();
+    ASSERT_EQ(NextDisconnect(), DisconnectCause::kBroken) << round;
   }
 }
 

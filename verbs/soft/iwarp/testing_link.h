@@ -2,17 +2,22 @@
 #define VIADUCT_VERBS_SOFT_IWARP_TESTING_LINK_H_
 
 #include <array>
+#include <latch>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "verbs/base/clock.h"
+#include "verbs/base/event_loop.h"
+#include "verbs/device.h"
 #include "verbs/soft/iwarp/ddp.h"
 #include "verbs/soft/iwarp/fpdu_writer.h"
 #include "verbs/soft/iwarp/testing_device.h"
 #include "verbs/soft/iwarp/testing_hex.h"
 #include "verbs/soft/iwarp/testing_peer.h"
+#include "verbs/soft/queue_pair.h"
 
 // For tests: one end of ours against a plain socket that says byte by byte what a test wants.
 
@@ -51,6 +56,28 @@ inline std::vector<uint8_t> ReadFpdu(uint32_t sequence, const ReadRequest& reque
 inline std::string CodeOf(const std::string& fpdu) {
   return fpdu.size() >= 44 && fpdu.substr(4, 4) == "4147" ? fpdu.substr(40, 4) : "none: " + fpdu;
 }
+
+// While it lives, nothing else runs on the loop, as where a sink takes its time.
+class LoopHold {
+ public:
+  explicit LoopHold(EventLoop& loop) {
+    loop.Post([ends = ends_] {
+      ends->begun.count_down();
+      ends->over.wait();
+    });
+    ends_->begun.wait();
+  }
+  ~LoopHold() { ends_->over.count_down(); }
+  LoopHold(const LoopHold&) = delete;
+  LoopHold& operator=(const LoopHold&) = delete;
+
+ private:
+  struct Ends {
+    std::latch begun{1};
+    std::latch over{1};
+  };
+  const std::shared_ptr<Ends> ends_ = std::make_shared<Ends>();
+};
 
 class LinkTest : public testing::Test {
  protected:
@@ -119,6 +146,25 @@ class LinkTest : public testing::Test {
     EXPECT_EQ(end_->NextReceive().length, 1u);
     EXPECT_EQ(end_->NextReceive().length, 2u);
     EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
+  }
+
+  SoftQueuePair& pair() { return static_cast<SoftQueuePair&>(*end_->pair); }
+
+  // The link has read the peer's first FPDU: from now on what is sent leaves at once.
+  void AwaitFirstWord(TestPeer& peer) {
+    end_->Send(0, 0, 0, kSuppress);
+    peer.ReceiveFpduHex();
+  }
+
+  // Behind the peer's reset, with the loop held: sends until one has met it, and stays.
+  void SendIntoReset() {
+    SendRequest request;
+    request.flags = kSuppress;
+    const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
+    while (!pair().SendsUnemitted()) {
+      ASSERT_FALSE(deadline.Passed(end_->loop));
+      ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+    }
   }
 
   std::unique_ptr<TestEnd> end_;

@@ -441,6 +441,19 @@ TEST_F(WireRulesTest, C58_MessagesBeforeAResetAreReceived) {
   ExpectTwoAndAFlush();
 }
 
+TEST_F(WireRulesTest, C58_MessagesBeforeAResetThatASendMeetsAreReceived) {
+  TestPeer peer = Accepted({.separate_queues = true});
+  AwaitFirstWord(peer);
+  {
+    const LoopHold hold(end_->loop);
+    SendTwo(peer);
+    peer.Reset();
+    SendIntoReset();
+  }
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+  ExpectTwoAndAFlush();
+}
+
 // What the peer sent lies unread, since nothing receives it: our last message is not lost for that.
 TEST_F(WireRulesTest, C58_ClosingWithUnreadInput) {
   TestPeer peer = Accepted();
