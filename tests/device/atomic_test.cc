@@ -175,8 +175,11 @@ TEST_F(AtomicTest, TheResultNeedsEightBytesOfWritableMemory) {
     AtomicRequest request = Request(1, Opcode::kFetchAndAdd, from, 0, to, 0, 1);
     if (i == 0) request.result.length = 4;
     if (i == 1) request.result.key = 12345;
+    ASSERT_EQ(to.Receive(9, 512, 8), PostResult::kOk);
     Post(from, request);
+    ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
     Expect(from.sends(), 1, i == 0 ? Status::kLocalLength : Status::kLocalProtection);
+    Expect(from.sends(), 2, Status::kFlushed);
     ExpectBroken(from);
   }
 }

@@ -313,6 +313,25 @@ TEST_F(DisconnectTest, ReceivesPostedAfterResetBelongToTheNextConnection) {
   Expect(passive_.receives(), 5);
 }
 
+TEST_F(DisconnectTest, WhatFailedBeforeResetFailsNothingOfTheNextConnection) {
+  Connect(active_, passive_);
+  Forget(active_);  // no completion is polled before the end
+  const Segment wrong = {active_.Address(0), 0, 100};
+  ASSERT_EQ(active_.ReadInto(wrong, 1, passive_, 0), PostResult::kOk);
+  ExpectDisconnected(active_, DisconnectCause::kBroken);
+  EXPECT_EQ(AwaitEvent(passive_).kind, Event::kDisconnected);
+  active_.pair().Reset();
+  passive_.pair().Reset();
+  Connect(active_, passive_);
+  ASSERT_EQ(passive_.Receive(2, 0, 64), PostResult::kOk);
+  ASSERT_EQ(active_.Send(3, 0, 64), PostResult::kOk);
+  Expect(passive_.receives(), 2);
+  passive_.pair().Disconnect(DisconnectMode::kAbrupt);
+  ExpectDisconnected(active_, DisconnectCause::kPeer);
+  Expect(active_.sends(), 1, Status::kLocalProtection);
+  Expect(active_.sends(), 3);
+}
+
 TEST_F(DisconnectTest, DestructionTellsThePeer) {
   Connect(active_, passive_);
   active_.DestroyPair();

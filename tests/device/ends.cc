@@ -242,6 +242,12 @@ PostResult End::Read(uint64_t id, size_t offset, size_t length, const End& other
               other.key_);
 }
 
+PostResult End::ReadInto(const Segment& sink, uint64_t id, const End& other, size_t at) {
+  other.Agree();
+  return Post(Opcode::kRead, id, absl::MakeConstSpan(&sink, 1), 0, 0, other.Address(at),
+              other.key_);
+}
+
 PostResult End::PostTo(Opcode opcode, uint64_t id, size_t length, uint64_t address, Key key,
                        uint16_t flags) {
   const Segment segment = At(0, length);

@@ -167,6 +167,8 @@ class End {
                    uint16_t flags = 0, uint32_t immediate = 0);
   PostResult Read(uint64_t id, size_t offset, size_t length, const End& other, size_t at,
                   uint16_t flags = 0);
+  // Into any memory.
+  PostResult ReadInto(const Segment& sink, uint64_t id, const End& other, size_t at);
   // Any address and key, from the beginning of this buffer.
   PostResult PostTo(Opcode opcode, uint64_t id, size_t length, uint64_t address, Key key,
                     uint16_t flags = kConfirm);

@@ -101,14 +101,7 @@ TEST_F(ErrorTest, TheTargetMemoryOfAReadNeedsLocalWrite) {
   Segment segment = from.At(0, 100);
   segment.key = read_only->key();
   to.Put(0, Pattern(100, 1));
-  SendRequest request;
-  request.id = 1;
-  request.opcode = Opcode::kRead;
-  request.segments = absl::MakeConstSpan(&segment, 1);
-  request.remote_address = to.Address(0);
-  request.remote_key = to.region().key();
-  to.Agree();
-  ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  ASSERT_EQ(from.ReadInto(segment, 1, to, 0), PostResult::kOk);
   Expect(from.sends(), 1, Status::kLocalProtection);
   EXPECT_TRUE(from.memory() == before);
 }

@@ -220,6 +220,44 @@ TEST_F(OneSidedTest, AFencedRequestSeesWhatEarlierReadsBrought) {
   }
 }
 
+// A plain send is done when it has left, but its completion stands behind those of older ones, and
+// so does its verdict, however they are polled.
+TEST_F(OneSidedTest, WhatLeftBehindAReadThatFailsHereIsFlushed) {
+  for (const bool one_queue : {true, false}) {
+    for (const bool at_once : {true, false}) {
+      SCOPED_TRACE(testing::Message() << one_queue << at_once);
+      Inbox inbox(a());
+      EndOptions options;
+      if (one_queue) options.shared_inbox = &inbox;
+      End& from = NewEnd(a(), options);
+      End& to = NewEnd(b());
+      Forget(from);
+      Connect(from, to);
+      for (int i = 0; i < 2; ++i) ASSERT_EQ(to.Receive(i, 0, 100), PostResult::kOk);
+      const Segment wrong = {from.Address(0), 0, 100};
+      ASSERT_EQ(from.ReadInto(wrong, 0, to, 0), PostResult::kOk);
+      ASSERT_EQ(from.Send(1, 0, 100), PostResult::kOk);
+      ASSERT_EQ(from.Send(2, 0, 100, kSuppress), PostResult::kOk);
+
+      Completion out[3];
+      int got = 0;
+      const auto take = [&] {
+        got += from.sends().queue().Poll(out + got, at_once ? 3 - got : 1);
+        return got != 0;
+      };
+      ASSERT_TRUE(Run(take));
+      EXPECT_TRUE(from.pair().Ended());
+      ExpectBroken(from);
+      ASSERT_TRUE(Run([&] { return take() && got == 3; })) << got;
+      for (uint64_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(out[i].id, i);
+        EXPECT_EQ(out[i].status, i == 0 ? Status::kLocalProtection : Status::kFlushed) << i;
+      }
+      from.DestroyPair();  // before the inbox
+    }
+  }
+}
+
 TEST_F(OneSidedTest, AHeldMessageDoesNotHoldReads) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());

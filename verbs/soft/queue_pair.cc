@@ -327,9 +327,10 @@ Inbound SoftQueuePair::Break(Status verdict_for_peer) {
   return Inbound::kBroken;
 }
 
-void SoftQueuePair::FailSend(SendEntry& entry, Status status) {
-  SetStatus(entry, status);
+void SoftQueuePair::FailSend(uint64_t position, Status status) {
+  breaking_send_.store(position, std::memory_order_relaxed);
   FailWith(DisconnectCause::kBroken, Status::kFlushed, Status::kTransport);
+  SetStatus(sends_.at(position), status);
 }
 
 void SoftQueuePair::FinishFailure() {
@@ -400,25 +401,20 @@ Link* SoftQueuePair::EnterError(Status verdict, Broken* broken) {
 void SoftQueuePair::FlushQueues(Status oldest) {
   const uint64_t emitted = sends_.done.load();
   const uint64_t end = sends_.posted.load();
-  bool failed = false;
   for (uint64_t n = sends_.reaped.load(); n != end; n++) {
     SendEntry& entry = sends_.at(n);
-    const uint8_t status = LoadStatus(entry);
-    if (status == kPending) {
-      // Partly emitted counts as emitted.
-      const bool earned = n < emitted || entry.offset != 0;
-      SetStatus(entry, earned ? oldest : Status::kFlushed);
-      oldest = Status::kFlushed;
-      failed = true;
-    } else if (failed && LoadOpcode(entry) != Opcode::kBind) {
-      // It was done when it had left, and nobody was told: behind one that failed all has. A bind
-      // has been done here.
-      SetStatus(entry, Status::kFlushed);
-    } else if (status != static_cast<uint8_t>(Status::kSuccess) &&
-               no_receive_ != NoReceive::kDrop) {
-      failed = true;  // with kDrop it has failed alone
+    const uint8_t status = StatusToReap(n);
+    if (status != kPending) {
+      SetStatus(entry, static_cast<Status>(status));
+      continue;
     }
+    const bool first = n < breaking_send_.load();
+    if (first) breaking_send_.store(n);
+    // Partly emitted counts as emitted.
+    const bool earned = first && (n < emitted || entry.offset != 0);
+    SetStatus(entry, earned ? oldest : Status::kFlushed);
   }
+  breaking_send_.store(kNoSend);
   sends_.done.store(end);
   incomplete_.store(0);
   reads_out_.store(0);

@@ -280,6 +280,7 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
     kFullRing = 2,            // a message is held until completions of shared receives are reaped
     kPeerLeft = 4,
   };
+  static constexpr uint64_t kNoSend = UINT64_MAX;  // no position
   // In SendEntry::flags, beside RequestFlag: not to be emitted; completes with the status in
   // `cookie` when everything before it has completed.
   static constexpr uint16_t kFailsInOrder = 0x8000;
@@ -336,7 +337,8 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   // Fails the connection and tells the peer why.
   Inbound Break(Status verdict_for_peer);
   void FailWith(DisconnectCause cause, Status verdict, Status verdict_for_peer);
-  void FailSend(SendEntry& entry, Status status);
+  // Of the send at `position`, under a lock that LockAll takes: it breaks the connection.
+  void FailSend(uint64_t position, Status status);
 
   // ---- data path
   enum class Taken : uint8_t { kYes, kNoRoom, kNoId };
@@ -358,6 +360,15 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   // that is farther.
   bool IsPending(const SendEntry& entry, uint64_t* position) const;
   void FailInOrder(SendEntry& entry, Status status);
+  // As the program is to see it, also before FlushQueues. The lock of the queue where sends
+  // complete is held.
+  uint8_t StatusToReap(uint64_t n) const {
+    const uint8_t status = LoadStatus(sends_.at(n));
+    if (n > breaking_send_.load(std::memory_order_relaxed)) [[unlikely]]
+      return StatusBehindFailure(n, status);
+    return status;
+  }
+  uint8_t StatusBehindFailure(uint64_t n, uint8_t status) const;
   // Puts an entry that is filled, at `position`, into the queue. False: it is flushed at once.
   bool Enqueue(SendEntry& entry, uint64_t position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   void TellSent();
@@ -454,6 +465,9 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   int attachment_count_ = 1;
 
   std::atomic<Link*> link_{nullptr};  // of a connection: given up under every lock
+  // The oldest send that has failed and takes the connection along, until FlushQueues has settled
+  // all. Stored before its status, so that whoever polls beyond it knows.
+  std::atomic<uint64_t> breaking_send_{kNoSend};
   std::atomic<State> state_{State::kIdle};
   std::atomic<bool> receiving_{false};  // Link::Start was called: Poll may be
   std::atomic<bool> failing_{false};

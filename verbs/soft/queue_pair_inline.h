@@ -214,7 +214,7 @@ Inbound SoftQueuePair::PlaceRead(const SendEntry& entry, uint32_t offset, uint32
   }
   const uint32_t access = (entry.flags & kRemoteSink) != 0 ? kRemoteWrite : kLocalWrite;
   if (Walk(sends_.segments(read_cursor_), offset, n, access, copy)) return Inbound::kOk;
-  FailSend(sends_.at(read_cursor_), Status::kLocalProtection);
+  FailSend(read_cursor_, Status::kLocalProtection);
   return Inbound::kBroken;
 }
 

@@ -225,7 +225,7 @@ bool SoftQueuePair::RetireFailing(uint64_t n, SendEntry& entry) {
   const Status status = static_cast<Status>(entry.cookie);
   // A message that was partly sent leaves a peer that waits for the rest.
   if (no_receive_ != NoReceive::kDrop || entry.offset != 0) {
-    FailSend(entry, status);
+    FailSend(n, status);
     return false;
   }
   Retire(n, entry, status);
@@ -279,7 +279,7 @@ void SoftQueuePair::SkipSuppressed() {
   const uint64_t end = sends_.done.load(std::memory_order_acquire);
   uint64_t r = first;
   while (r != end && (sends_.at(r).flags & kSuppress) != 0 &&
-         LoadStatus(sends_.at(r)) == static_cast<uint8_t>(Status::kSuccess)) {
+         StatusToReap(r) == static_cast<uint8_t>(Status::kSuccess)) {
     r++;
   }
   if (r != first) sends_.reaped.store(r, std::memory_order_release);

@@ -175,7 +175,7 @@ int SoftQueuePair::ReapSends(Completion* out, int n, uint64_t end) {
   Completion* const begin = out;
   for (; r != end && n > 0; r++) {
     const SendEntry& entry = sends_.at(r);
-    const uint8_t status = LoadStatus(entry);
+    const uint8_t status = StatusToReap(r);
     if (status == kPending) break;
     if ((entry.flags & kSuppress) != 0 && status == static_cast<uint8_t>(Status::kSuccess)) {
       continue;
@@ -194,6 +194,13 @@ int SoftQueuePair::ReapSends(Completion* out, int n, uint64_t end) {
   }
   if (r != first) sends_.reaped.store(r, std::memory_order_release);
   return static_cast<int>(out - begin);
+}
+
+// It was done when it had left, and nobody was told: behind one that failed all has. A bind has
+// been done here; what is not done is FlushQueues's.
+uint8_t SoftQueuePair::StatusBehindFailure(uint64_t n, uint8_t status) const {
+  const bool kept = status == kPending || LoadOpcode(sends_.at(n)) == Opcode::kBind;
+  return kept ? status : static_cast<uint8_t>(Status::kFlushed);
 }
 
 uint64_t SoftQueuePair::Reapable(const Attachment& attachment) {
