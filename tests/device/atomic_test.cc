@@ -46,6 +46,21 @@ class AtomicTest : public DeviceTest {
     end.Agree();
     ASSERT_EQ(end.pair().PostAtomic(request), PostResult::kOk);
   }
+  // Opens that part of the end's buffer for atomics, and waits for the completion.
+  Key BindFromZero(End& end, MemoryWindow& window, size_t offset, size_t length) {
+    BindRequest bind;
+    bind.id = 1;
+    bind.window = &window;
+    bind.region = end.region().key();
+    bind.address = end.Address(offset);
+    bind.length = length;
+    bind.access = kRemoteAtomic;
+    bind.base = AddressBase::kZero;
+    Key key = 0;
+    EXPECT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
+    Expect(end.sends(), 1);
+    return key;
+  }
 
   EndOptions options_;
 };
@@ -159,6 +174,36 @@ TEST_F(AtomicTest, AnOddAddressIsRefused) {
   ExpectBroken(to);
 }
 
+// Whether the peer may reach it at all is asked first.
+TEST_F(AtomicTest, AWrongKeyAtAnOddAddressIsRefusedForTheKey) {
+  End& from = NewEnd(a(), options_);
+  End& to = NewEnd(b(), options_);
+  Connect(from, to);
+  AtomicRequest request = Request(1, Opcode::kFetchAndAdd, from, 0, to, 4, 1);
+  request.remote_key ^= 0x00550000;
+  Post(from, request);
+  Expect(from.sends(), 1, Status::kRemoteAccess);
+  ExpectBroken(from);
+  ExpectBroken(to);
+}
+
+// It is that of the memory, however the window's addresses count.
+TEST_F(AtomicTest, AnOddAddressInAWindowFromZeroIsRefused) {
+  End& from = NewEnd(a(), options_);
+  options_.region_access = kLocalRead | kLocalWrite;
+  End& to = NewEnd(b(), options_);
+  Connect(from, to);
+  auto window = b().CreateWindow(to.domain(), WindowScope::kQueuePair);
+  ASSERT_TRUE(window.ok());
+  AtomicRequest request = Request(2, Opcode::kFetchAndAdd, from, 0, to, 0, 7);
+  request.remote_key = BindFromZero(to, **window, 68, 8);
+  request.remote_address = 0;
+  Post(from, request);
+  Expect(from.sends(), 2, Status::kRemoteOperation);
+  ExpectBroken(from);
+  ExpectBroken(to);
+}
+
 TEST_F(AtomicTest, OutsideTheRegion) {
   End& from = NewEnd(a(), options_);
   End& to = NewEnd(b(), options_);
@@ -197,17 +242,7 @@ TEST_F(AtomicTest, ThroughAWindow) {
   Connect(from, to);
   auto window = b().CreateWindow(to.domain(), WindowScope::kQueuePair);
   ASSERT_TRUE(window.ok());
-  BindRequest bind;
-  bind.id = 1;
-  bind.window = window->get();
-  bind.region = to.region().key();
-  bind.address = to.Address(64);
-  bind.length = 8;
-  bind.access = kRemoteAtomic;
-  bind.base = AddressBase::kZero;
-  Key key = 0;
-  ASSERT_EQ(to.pair().PostBind(bind, &key), PostResult::kOk);
-  Expect(to.sends(), 1);
+  const Key key = BindFromZero(to, **window, 64, 8);
   SetWord(to, 64, 10);
   AtomicRequest request = Request(2, Opcode::kFetchAndAdd, from, 0, to, 0, 7);
   request.remote_address = 0;

@@ -174,12 +174,12 @@ Inbound SimEnd::ServeAtomic(const Message& message) {
   const Operands& operands = message.operands;
   const bool swap = message.opcode == Opcode::kCompareAndSwap;
   uint64_t original = 0;
-  const Inbound result = pair_->UpdateAtomic(
+  const Status result = pair_->UpdateAtomic(
       message.remote_key, message.remote_address, &original, [&](uint64_t old) -> uint64_t {
         if (!swap) return old + operands.compare_add;
         return old == operands.compare_add ? operands.swap : old;
       });
-  if (result == Inbound::kBroken) return result;
+  if (result != Status::kSuccess) return Inbound::kBroken;
   SimBytes bytes(sizeof original);
   std::memcpy(bytes.data(), &original, sizeof original);
   SendAnswer(std::move(bytes));

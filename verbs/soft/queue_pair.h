@@ -213,12 +213,14 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   // The peer's read of [address, address + n): ask again for every piece, under the same lock
   // (inbound or send) as the copying. kOk: `*from` is readable as long as the lock is held.
   Inbound CheckRead(Key key, uint64_t address, uint32_t n, const unsigned char** from);
-  // What was wrong with a write or read that has just been refused, for a wire that can say it.
+  // What was wrong with a write, read or atomic that has just been refused, for a wire that can say
+  // it.
   Refusal WhyRefused(Key key, uint32_t access) const;
 
-  // The peer's atomic: next(old) is what the 64 bits become; `*original` is what they were.
+  // The peer's atomic: next(old) is what the 64 bits become; `*original` is what they were. Other
+  // than kSuccess it is refused, with what the peer is to learn, and the connection is breaking.
   template <typename Next>
-  Inbound UpdateAtomic(Key key, uint64_t address, uint64_t* original, Next&& next);
+  Status UpdateAtomic(Key key, uint64_t address, uint64_t* original, Next&& next);
 
   // The answer to the oldest read or atomic: null if none is outstanding (the peer lies).
   // entry->offset is the wire's to count.

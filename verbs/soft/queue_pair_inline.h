@@ -189,21 +189,25 @@ Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool ha
 }
 
 template <typename Next>
-Inbound SoftQueuePair::UpdateAtomic(Key key, uint64_t address, uint64_t* original, Next&& next) {
+Status SoftQueuePair::UpdateAtomic(Key key, uint64_t address, uint64_t* original, Next&& next) {
   unsigned char* memory = nullptr;
   if ((remote_access_ & kRemoteAtomic) != 0) memory = Resolve(key, address, 8, kRemoteAtomic);
   if (memory == nullptr) {
     ReportLater(kRefusedRead);
-    return Break(Status::kRemoteAccess);
+    Break(Status::kRemoteAccess);
+    return Status::kRemoteAccess;
   }
-  if (reinterpret_cast<uintptr_t>(memory) % 8 != 0) return Break(Status::kRemoteOperation);
+  if (reinterpret_cast<uintptr_t>(memory) % 8 != 0) {
+    Break(Status::kRemoteOperation);
+    return Status::kRemoteOperation;
+  }
   auto* word = reinterpret_cast<uint64_t*>(memory);
   uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(word, &old, next(old), /*weak=*/true, __ATOMIC_SEQ_CST,
                                       __ATOMIC_RELAXED)) {
   }
   *original = old;
-  return Inbound::kOk;
+  return Status::kSuccess;
 }
 
 template <typename Copy>

@@ -167,6 +167,8 @@ class IwarpLink final : public Link,
   bool EmitAnswer(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAtomicAnswer(SoftQueuePair& pair, const InboundRead& read)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  // What a Terminate says of a read or an atomic that may not reach its memory.
+  static WireError RefusedRead(Refusal why);
   // The pair is breaking over the oldest answer: none is given any more, and the Terminate quotes
   // its request. `ulpdu` is that request, with room for the header in front.
   void RefuseOldestAnswer(const WireError& error, RdmapOpcode opcode, std::span<uint8_t> ulpdu)

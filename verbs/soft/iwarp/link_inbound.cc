@@ -43,20 +43,6 @@ WireError RefusedWrite(Refusal why) {
   return kTaggedInvalidStag;
 }
 
-WireError RefusedRead(Refusal why) {
-  switch (why) {
-    case Refusal::kDomain:
-      return kReadNotAssociated;
-    case Refusal::kBounds:
-      return kReadBounds;
-    case Refusal::kRights:
-      return kReadAccess;
-    case Refusal::kKey:
-      break;
-  }
-  return kReadInvalidStag;
-}
-
 // Of a message's first segment.
 std::optional<Frame> FrameOf(std::span<const uint8_t> payload, bool last) {
   if (payload.size() < kFrameBytes) return std::nullopt;
@@ -426,6 +412,20 @@ bool IwarpLink::FinishWrite(SoftQueuePair& pair, bool* held) {
 }
 
 // --------------------------------------------------------------------------------------- reads
+
+WireError IwarpLink::RefusedRead(Refusal why) {
+  switch (why) {
+    case Refusal::kDomain:
+      return kReadNotAssociated;
+    case Refusal::kBounds:
+      return kReadBounds;
+    case Refusal::kRights:
+      return kReadAccess;
+    case Refusal::kKey:
+      break;
+  }
+  return kReadInvalidStag;
+}
 
 bool IwarpLink::TakeReadRequest(SoftQueuePair& pair, const DdpHeader& header,
                                 std::span<const uint8_t> ulpdu) {

@@ -453,12 +453,15 @@ bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
 bool IwarpLink::EmitAtomicAnswer(SoftQueuePair& pair, const InboundRead& read) {
   const AtomicRequest& request = *read.atomic;
   uint64_t original = 0;
-  if (pair.UpdateAtomic(request.stag, request.address, &original,
-                        [&](uint64_t old) { return ApplyAtomic(request, old); }) != Inbound::kOk) {
+  const Status done = pair.UpdateAtomic(request.stag, request.address, &original,
+                                        [&](uint64_t old) { return ApplyAtomic(request, old); });
+  if (done != Status::kSuccess) {
+    const WireError error = done == Status::kRemoteAccess
+                                ? RefusedRead(pair.WhyRefused(request.stag, kRemoteAtomic))
+                                : kCatastrophicStream;
     std::array<uint8_t, kDdpUntaggedSize + kAtomicRequestSize> ulpdu;
     EncodeAtomicRequest(request, std::span(ulpdu).subspan<kDdpUntaggedSize, kAtomicRequestSize>());
-    RefuseOldestAnswer(request.address % 8 == 0 ? kReadInvalidStag : kCatastrophicStream,
-                       RdmapOpcode::kAtomicRequest, ulpdu);
+    RefuseOldestAnswer(error, RdmapOpcode::kAtomicRequest, ulpdu);
     return false;
   }
   std::array<uint8_t, kAtomicResponseSize> fixed;

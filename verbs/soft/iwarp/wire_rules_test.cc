@@ -1,6 +1,7 @@
 // Rules of the wire that need a peer of another make, one test for each that no other test beside
 // the code has. The number in a name is the item of the iWARP checklist; README.md lists them all.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -331,6 +332,38 @@ TEST_F(WireRulesTest, C43_ReadsOutsideWhatMayBeRead) {
     EXPECT_EQ(CodeOf(terminate), row.code);
     EXPECT_EQ(terminate.substr(44, 8), "e000002e") << "without the request";
     EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+  }
+}
+
+// Whether the address is odd is asked last, of the memory that the key has opened.
+TEST_F(WireRulesTest, C43_AtomicsOutsideWhatMayBeChanged) {
+  constexpr uint32_t kAll = kLocalRead | kLocalWrite | kRemoteRead | kRemoteWrite;
+  enum class Aim { kCrossing, kKey, kDomain, kRight, kOdd };
+  struct Row {
+    Aim aim;
+    const char* code;
+  };
+  for (const Row& row :
+       {Row{Aim::kCrossing, "0101"}, Row{Aim::kKey, "0100"}, Row{Aim::kDomain, "0103"},
+        Row{Aim::kRight, "0102"}, Row{Aim::kOdd, "0207"}}) {
+    for (const uint64_t address : {uint64_t{8}, uint64_t{12}}) {
+      if (row.aim == Aim::kOdd && address % 8 == 0) continue;
+      SCOPED_TRACE(testing::Message() << row.code << " at " << address);
+      TestEnd::Options options{.memory = 64, .access = kAll};
+      if (row.aim != Aim::kRight) options.access |= kRemoteAtomic;
+      TestPeer peer = Accepted(options);
+      auto other_domain = *end_->context->CreateDomain(false);
+      auto other = *end_->context->Register(*other_domain, end_->memory.data(), 64, options.access);
+      AtomicRequest request{.stag = end_->region->key(), .address = end_->address(address)};
+      if (row.aim == Aim::kCrossing) request.address += 64;
+      if (row.aim == Aim::kKey) request.stag ^= 1 << 20;
+      if (row.aim == Aim::kDomain) request.stag = other->key();
+      std::array<uint8_t, kAtomicRequestSize> atomic;
+      EncodeAtomicRequest(request, atomic);
+      peer.Send(Fpdu(UntaggedHeader(Op::kAtomicRequest, 1, 0, true), ToHex(atomic)));
+      EXPECT_EQ(CodeOf(peer.ReceiveFpduHex()), row.code);
+      EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+    }
   }
 }
 

@@ -104,13 +104,13 @@ ShmLink::Step ShmLink::AnswerAtomic(ReadIn& request) {
   if (!ReplyRoom()) return Step::kStop;
   const bool swap = request.atomic == kAtomicCompareAndSwap;
   uint64_t original = 0;
-  const Inbound done =
+  const Status done =
       pair_.load(std::memory_order_relaxed)
           ->UpdateAtomic(request.key, request.address, &original, [&](uint64_t old) -> uint64_t {
             if (!swap) return old + request.compare_add;
             return old == request.compare_add ? request.swap : old;
           });
-  if (done != Inbound::kOk) return Step::kBroken;
+  if (done != Status::kSuccess) return Step::kBroken;
   std::memcpy(reply_tx_[reply_tx_position_ % kReplySlots].body, &original, sizeof original);
   request.offset = request.length;
   PublishReply(Op::kReply, /*last=*/true, sizeof original);
