@@ -323,6 +323,34 @@ TEST_F(MishapsTest, TheDevicesWindowEndsWithItsWindowWhenItsBindWasPolled) {
   }
 }
 
+// Also where the device is not asked for the new one.
+TEST_F(MishapsTest, ABindThatIsRefusedEndsTheKeyBefore) {
+  End& end = NewEnd(a());
+  End& peer = NewEnd(b());
+  Connect(end, peer);
+  auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
+  ASSERT_TRUE(window.ok()) << window.status();
+  BindRequest bind;
+  bind.id = 1;
+  bind.window = window->get();
+  bind.region = end.region().key();
+  bind.address = end.Address(0);
+  bind.length = 10;
+  bind.access = kRemoteRead;
+  Key key = 0;
+  ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
+  Expect(end.sends(), 1);
+  if (a().attributes().immediate_data) {
+    EXPECT_EQ(rdma_mock::LiveWindows(), 1) << "the device's own window: else this proves nothing";
+  }
+  bind.id = 2;
+  bind.length = end.memory().size() + 1;
+  ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
+  EXPECT_EQ(key, 0u);
+  EXPECT_EQ(rdma_mock::LiveWindows(), 0);
+  Expect(end.sends(), 2, Status::kLocalProtection);
+}
+
 // The queue fills up while memory is made for a bind: its place in it was kept.
 TEST_F(MishapsTest, ABindKeepsItsPlace) {
   static End* from;

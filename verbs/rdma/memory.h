@@ -136,7 +136,8 @@ class Memory {
                          uint32_t rights);
 
   // Makes what a bind needs that a poster must not wait for under its lock. Done, with the
-  // window's new key (0: unbound), or BindOnDevice is to follow.
+  // window's new key (0: unbound), or BindOnDevice is to follow. But for kNoKey the key before it
+  // has ended.
   enum class BindStep { kDone, kDevice, kRefused, kNoKey };
   BindStep Bind(const DomainCore& domain, const BindRequest& request, Key* key);
   // Calls `post` to bind the device's window for `pair`, unless the window or its region has ended

@@ -102,7 +102,10 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
   }
   RegionEntry entry;
   Region* const region = Bindable(domain, request, &entry);
-  if (region == nullptr) return BindStep::kRefused;
+  if (region == nullptr) {
+    UnbindLocked(window);
+    return BindStep::kRefused;
+  }
   if (FitsDevice(window, *region, domain, request)) {
     ibv_mw* const handle = ibv_alloc_mw(
         domain.handle, window.scope_ == WindowScope::kQueuePair ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
