@@ -463,9 +463,10 @@ class QueuePair {
   // In any state but Connected the request completes with kFlushed.
   virtual PostResult PostSend(const SendRequest& request) = 0;
   virtual PostResult PostAtomic(const AtomicRequest& request) = 0;
-  // `*key` is the window's key from the completion on, 0 for an unbind. The key before it ends
-  // between the post and the completion, unless the queue pair is not connected now: then nothing
-  // changes and the request is flushed. A bind that is flushed later leaves the window unbound.
+  // `*key` becomes the window's key from the completion on, 0 for an unbind. The key before it ends
+  // between the post and the completion. Where the queue pair is not connected now, or drains,
+  // nothing changes, `*key` neither, and the request is flushed. A bind that is flushed later
+  // leaves the window unbound.
   virtual PostResult PostBind(const BindRequest& request, Key* key) = 0;
   // In Error the request completes with kFlushed; otherwise it is queued.
   virtual PostResult PostReceive(const ReceiveRequest& request) = 0;

@@ -10,6 +10,13 @@ namespace viaduct::core {
 
 using verbs::MutexLock;
 
+namespace {
+
+// No window has it.
+constexpr verbs::Key kUntouched = ~verbs::Key{0};
+
+}  // namespace
+
 Error MemoryWindow::Create(ProtectionZone& zone, verbs::WindowScope scope, Ref<MemoryWindow>* out) {
   InterfaceAdapter& adapter = zone.adapter();
   Use<ProtectionZone> use;
@@ -91,12 +98,13 @@ Error MemoryWindow::Bind(Endpoint& endpoint, const Binding& binding, uint64_t co
   if (Error error = use.Begin(binding.length != 0 ? binding.region.get() : nullptr); !error.ok()) {
     return error;
   }
-  const bool connected = endpoint.state() == EndpointState::kConnected;
   *key = 0;
-  if (Error error = endpoint.PostBind(request, handle(), key); !error.ok()) return error;
-  if (!connected) return Ok();  // flushed: nothing has changed
   Binding bound = binding;
-  bound.key = *key;
+  bound.key = kUntouched;
+  if (Error error = endpoint.PostBind(request, handle(), &bound.key); !error.ok()) return error;
+  // Flushed: nothing has changed. The device alone knows, since the endpoint hears of an end later.
+  if (bound.key == kUntouched) return Ok();
+  *key = bound.key;
   // Without a key it ended while it was posted.
   if (binding.length != 0 && *key != 0) {
     Adopt(bound, std::move(use));

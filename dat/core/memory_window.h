@@ -38,15 +38,15 @@ class MemoryWindow final : public Object {
     verbs::Key key = 0;
   };
   // Posts on `endpoint`; length 0 unbinds, and the rest of `binding` means nothing then. `*key`
-  // is good from the completion on. kInvalidParameter (range), kPrivilegesViolation,
-  // kProtectionViolation (zones differ), and what posting answers.
+  // is good from the completion on; 0: this binds nothing. kInvalidParameter (range),
+  // kPrivilegesViolation, kProtectionViolation (zones differ), and what posting answers.
   Error Bind(Endpoint& endpoint, const Binding& binding, uint64_t cookie, uint16_t flags,
              verbs::Key* key);
 
   InterfaceAdapter& adapter() const { return zone_->adapter(); }
   ProtectionZone& zone() const { return *zone_; }
   verbs::WindowScope scope() const { return scope_; }
-  // Of the last bind that was posted.
+  // Of the last bind that was posted in a connection.
   Binding binding() const;
 
  private:

@@ -181,9 +181,18 @@ TEST_F(WindowTest, WithoutAConnectionABindIsFlushedAndChangesNothing) {
   EndOptions options;
   options.domain = &to_->domain();
   End& idle = NewEnd(b(), options);
-  Key unused = 0;
-  ASSERT_EQ(idle.pair().PostBind(Request(1, *window, 64, 64, kBoth), &unused), PostResult::kOk);
-  Expect(idle.sends(), 1, Status::kFlushed);
+  End& ended = NewEnd(b(), options);
+  Connect(NewEnd(a()), ended);
+  ended.pair().Disconnect(DisconnectMode::kAbrupt);
+  for (End* const end : {&idle, &ended}) {
+    for (const size_t length : {64, 0}) {
+      Key untouched = 1234;
+      ASSERT_EQ(end->pair().PostBind(Request(1, *window, 64, length, kBoth), &untouched),
+                PostResult::kOk);
+      EXPECT_EQ(untouched, 1234u) << "of " << length << " bytes";
+      Expect(end->sends(), 1, Status::kFlushed);
+    }
+  }
   Reached(Opcode::kWrite, to_->Address(0), key);
 }
 

@@ -153,21 +153,22 @@ bool SoftQueuePair::EnqueueBind(const BindRequest& request, Key key, Posted* pos
 }
 
 PostResult SoftQueuePair::PostBind(const BindRequest& request, Key* key) {
-  *key = 0;
+  Key fresh = 0;
   if (request.length != 0) {
-    absl::StatusOr<Key> fresh = regions_.ReserveWindow();
-    if (!fresh.ok()) return PostResult::kNoKey;
-    *key = *fresh;
+    absl::StatusOr<Key> reserved = regions_.ReserveWindow();
+    if (!reserved.ok()) return PostResult::kNoKey;
+    fresh = *reserved;
   }
   Posted posted;
-  while (!EnqueueBind(request, *key, &posted)) {
+  while (!EnqueueBind(request, fresh, &posted)) {
     if (MakeRoom(sends_, 1)) continue;
-    regions_.Deregister(*key);
+    regions_.Deregister(fresh);
     return PostResult::kQueueFull;
   }
   // No lock is held: whoever uses the old key is waited for.
-  regions_.Deregister(posted.live ? posted.old_key : *key);
+  regions_.Deregister(posted.live ? posted.old_key : fresh);
   if (posted.live) {
+    *key = fresh;
     PassLockHolder holder(&send_lock_);
     // Otherwise it has been flushed, and its place may be another's by now.
     if (posted.position >= sends_.done.load(std::memory_order_relaxed)) {
