@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "dat/api/face.h"
@@ -43,6 +44,8 @@ struct Adapter {
   const registry::Entry* entry = nullptr;  // null: registered by the program
 };
 
+using Adapters = std::map<DAT_IA_HANDLE, Adapter>;
+
 struct Providers {
   // Orders loading and unloading; taken before `lock`, which providers' callbacks take.
   verbs::Mutex loading;
@@ -50,7 +53,7 @@ struct Providers {
 
   verbs::Mutex lock;
   std::vector<Registration> registrations ABSL_GUARDED_BY(lock);
-  std::map<DAT_IA_HANDLE, Adapter> adapters ABSL_GUARDED_BY(lock);
+  Adapters adapters ABSL_GUARDED_BY(lock);
   // The entry whose library's dat_provider_init `loader` is in.
   const registry::Entry* loading_entry ABSL_GUARDED_BY(lock) = nullptr;
   pthread_t loader ABSL_GUARDED_BY(lock) = {};
@@ -284,24 +287,19 @@ std::vector<DAT_PROVIDER_INFO> RegisteredByProgram() {
 DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
                         DAT_CLOSE_FLAGS flags) {
   // Forgotten first: the provider may use the address again before its function returns.
-  Adapter adapter;
-  bool known = false;
+  Adapters::node_type place;
   {
     verbs::MutexLock lock(&All().lock);
-    const auto found = All().adapters.find(ia_handle);
-    known = found != All().adapters.end();
-    if (known) {
-      adapter = found->second;
-      All().adapters.erase(found);
-    }
+    place = All().adapters.extract(ia_handle);
   }
   const DAT_RETURN result = FromProvider(provider.ia_close_func(ia_handle, flags));
-  if (!known) return result;
+  if (place.empty()) return result;
   if (result != DAT_SUCCESS) {
     verbs::MutexLock lock(&All().lock);
-    All().adapters[ia_handle] = adapter;
+    All().adapters.insert(std::move(place));
     return result;
   }
+  const Adapter& adapter = place.mapped();
   ReleaseRegistration(adapter.info);
   if (adapter.entry != nullptr) Release(*adapter.entry);
   return result;

@@ -50,7 +50,8 @@ bool OpenOnRegistered(const DAT_PROVIDER_INFO& wanted, const OpenRequest& reques
 // What the program registered itself, for dat_registry_list_providers.
 std::vector<DAT_PROVIDER_INFO> RegisteredByProgram();
 
-// Closes an adapter of `provider`. The last one of a loaded library unloads it.
+// Closes an adapter of `provider`, and needs no memory. The last one of a loaded library unloads
+// it.
 DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
                         DAT_CLOSE_FLAGS flags);
 

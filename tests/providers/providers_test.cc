@@ -16,6 +16,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/faults/failing_memory.h"
 #include "tests/providers/probe.h"
 
 namespace viaduct::tests {
@@ -268,6 +269,52 @@ TEST(Providers, C018_C019_AProgramRegistersItsOwn) {
     DAT_PROVIDER_INFO probe = {"probe0", 2, 0, DAT_FALSE};
     EXPECT_EQ(dat_registry_remove_provider(probes, &probe), Error(DAT_PROVIDER_IN_USE));
     EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+  });
+}
+
+// A provider that takes no memory itself, and whose close finds objects left.
+struct OwnProvider {
+  OwnProvider() {
+    own = this;
+    table.device_name = "own";
+    table.ia_open_func = Open;
+    table.ia_close_func = Close;
+  }
+  static DAT_RETURN Open(const DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE*, DAT_IA_HANDLE* ia) {
+    ++own->adapters;
+    *ia = &own->adapter;
+    return DAT_SUCCESS;
+  }
+  static DAT_RETURN Close(DAT_IA_HANDLE, DAT_CLOSE_FLAGS flags) {
+    if (flags == DAT_CLOSE_GRACEFUL_FLAG) return Error(DAT_INVALID_STATE);
+    --own->adapters;
+    return DAT_SUCCESS;
+  }
+
+  static inline OwnProvider* own;
+  DAT_PROVIDER table = {};
+  DAT_PROVIDER_INFO info = {"own", 2, 0, DAT_FALSE};
+  const DAT_PROVIDER* adapter = &table;
+  int adapters = 0;
+};
+
+// Neither one that is refused.
+TEST(Providers, ACloseNeedsNoMemory) {
+  RunAlone([] {
+    UseConf("");
+    OwnProvider own;
+    ASSERT_EQ(dat_registry_add_provider(&own.table, &own.info), DAT_SUCCESS);
+    DAT_IA_HANDLE ia;
+    ASSERT_EQ(Open("own", &ia), DAT_SUCCESS);
+    FailAllocation(1);
+    const DAT_RETURN refused = dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG);
+    const DAT_RETURN removed = dat_registry_remove_provider(&own.table, &own.info);
+    const DAT_RETURN closed = dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG);
+    EXPECT_FALSE(StopFailing()) << "it allocates";
+    EXPECT_EQ(refused, Error(DAT_INVALID_STATE));
+    EXPECT_EQ(removed, Error(DAT_PROVIDER_IN_USE));
+    EXPECT_EQ(closed, DAT_SUCCESS);
+    EXPECT_EQ(dat_registry_remove_provider(&own.table, &own.info), DAT_SUCCESS);
   });
 }
 
