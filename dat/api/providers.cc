@@ -193,22 +193,36 @@ void ReleaseRegistration(const DAT_PROVIDER_INFO& info) {
   if (registration != nullptr) --registration->adapters;
 }
 
+// Of an adapter that is not open: what it was counted for.
+void GiveBack(const Adapter& adapter) {
+  ReleaseRegistration(adapter.info);
+  if (adapter.entry != nullptr) Release(*adapter.entry);
+}
+
+// The place of an adapter that is to be opened, made before anything is counted: what a provider
+// has opened is known without memory.
+Adapters::node_type NewPlace() {
+  Adapters one;
+  one.try_emplace(DAT_HANDLE_NULL);
+  return one.extract(one.begin());
+}
+
 // The provider's own function, with an adapter of the registration counted.
-DAT_RETURN Open(const DAT_PROVIDER& provider, const DAT_PROVIDER_INFO& info,
-                const registry::Entry* entry, const OpenRequest& request) {
+DAT_RETURN Open(Adapters::node_type place, const OpenRequest& request) {
+  const Adapter& adapter = place.mapped();
   const DAT_EVD_HANDLE async = *request.async_evd_handle;
   const bool own_async = async != DAT_HANDLE_NULL && async != DAT_EVD_ASYNC_EXISTS;
   DAT_RETURN result = BadHandle(DAT_INVALID_HANDLE_EVD_ASYNC);
-  if (!own_async || ProviderOf(async) == &provider) {
-    result = FromProvider(provider.ia_open_func(request.name, request.async_evd_min_qlen,
-                                                request.async_evd_handle, request.ia_handle));
+  if (!own_async || ProviderOf(async) == adapter.provider) {
+    result = FromProvider(adapter.provider->ia_open_func(
+        request.name, request.async_evd_min_qlen, request.async_evd_handle, request.ia_handle));
   }
   if (result == DAT_SUCCESS) {
+    place.key() = *request.ia_handle;
     verbs::MutexLock lock(&All().lock);
-    All().adapters[*request.ia_handle] = {&provider, info, entry};
+    All().adapters.insert(std::move(place));
   } else {
-    ReleaseRegistration(info);
-    if (entry != nullptr) Release(*entry);
+    GiveBack(adapter);
   }
   return result;
 }
@@ -241,6 +255,7 @@ const DAT_PROVIDER* ProviderOf(DAT_HANDLE handle) {
 }
 
 bool OpenOnLibrary(const registry::Entry& entry, const OpenRequest& request, DAT_RETURN* result) {
+  Adapters::node_type place = NewPlace();
   if (!Hold(entry)) return false;
   const DAT_PROVIDER_INFO info = InfoOf(entry);
   const DAT_PROVIDER* const provider = HoldRegistration(info);
@@ -248,7 +263,8 @@ bool OpenOnLibrary(const registry::Entry& entry, const OpenRequest& request, DAT
     Release(entry);
     return false;
   }
-  *result = Open(*provider, info, &entry, request);
+  place.mapped() = {provider, info, &entry};
+  *result = Open(std::move(place), request);
   return true;
 }
 
@@ -269,9 +285,11 @@ bool OpenOnRegistered(const DAT_PROVIDER_INFO& wanted, const OpenRequest& reques
     if (best == nullptr) return false;
     info = best->info;
   }
+  Adapters::node_type place = NewPlace();
   const DAT_PROVIDER* const provider = HoldRegistration(info);
   if (provider == nullptr) return false;
-  *result = Open(*provider, info, nullptr, request);
+  place.mapped() = {provider, info, nullptr};
+  *result = Open(std::move(place), request);
   return true;
 }
 
@@ -299,9 +317,7 @@ DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
     All().adapters.insert(std::move(place));
     return result;
   }
-  const Adapter& adapter = place.mapped();
-  ReleaseRegistration(adapter.info);
-  if (adapter.entry != nullptr) Release(*adapter.entry);
+  GiveBack(place.mapped());
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -57,7 +58,9 @@ DAT_RETURN Open(const DAT_NAME_PTR name, DAT_COUNT, DAT_EVD_HANDLE* async, DAT_I
   if (bare) return DAT_INVALID_ADDRESS;
   for (const auto& [key, provider] : Providers()) {
     if (key.first != name) continue;
-    *ia = new ProbeObject{&provider->table};
+    auto* const adapter = new (std::nothrow) ProbeObject{&provider->table};
+    if (adapter == nullptr) return DAT_CLASS_ERROR | DAT_INSUFFICIENT_RESOURCES;
+    *ia = adapter;
     *async = &provider->async;
     ++facts.adapters;
     return DAT_SUCCESS;

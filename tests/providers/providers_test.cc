@@ -298,6 +298,44 @@ struct OwnProvider {
   int adapters = 0;
 };
 
+// Each allocation of an open fails once; `open` says how many adapters the provider has.
+void FailEachOpen(const char* name, const int& open) {
+  const int before = open;
+  int n = 0;
+  for (bool failed = true; failed;) {
+    SCOPED_TRACE(++n);
+    DAT_IA_HANDLE ia;
+    FailAllocation(n);
+    const DAT_RETURN result = Open(name, &ia);
+    failed = StopFailing();
+    if (result == DAT_SUCCESS) {
+      EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    } else {
+      EXPECT_TRUE(failed);
+      EXPECT_EQ(DAT_GET_TYPE(result), DAT_UINT32{DAT_INSUFFICIENT_RESOURCES});
+    }
+    EXPECT_EQ(open, before);
+  }
+  EXPECT_GT(n, 1) << "the library allocates elsewhere";
+}
+
+TEST(Providers, WithoutMemoryNoAdapterStaysOpen) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe()));
+    ProbeFacts* const facts = Facts();
+    DAT_IA_HANDLE first;  // until its close the library stays, which allocates when it begins
+    ASSERT_EQ(Open("probe0", &first), DAT_SUCCESS);
+    FailEachOpen("probe0", facts->adapters);
+    EXPECT_EQ(dat_ia_close(first, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    EXPECT_EQ(facts->finis, 1);
+
+    OwnProvider own;
+    ASSERT_EQ(dat_registry_add_provider(&own.table, &own.info), DAT_SUCCESS);
+    FailEachOpen("own", own.adapters);
+    EXPECT_EQ(dat_registry_remove_provider(&own.table, &own.info), DAT_SUCCESS);
+  });
+}
+
 // Neither one that is refused.
 TEST(Providers, ACloseNeedsNoMemory) {
   RunAlone([] {
