@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "dat/api/face.h"
 #include "verbs/base/lock.h"
 
 namespace viaduct::dat {
@@ -77,17 +78,24 @@ DAT_RETURN Wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT thresh
 
 DAT_RETURN CreateReserved(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep_handle,
                           DAT_EVD_HANDLE evd_handle, DAT_RSP_HANDLE* rsp_handle) {
-  AllReserved& all = All();
-  verbs::MutexLock lock(&all.lock);  // nobody shows the request before the point is known here
-  const DAT_RETURN result =
-      dat::dat_rsp_create(ia_handle, conn_qual, ep_handle, evd_handle, rsp_handle);
-  if (result == DAT_SUCCESS) {
+  return Protected([&]() -> DAT_RETURN {
+    AllReserved& all = All();
+    verbs::MutexLock lock(&all.lock);  // nobody shows the request before the point is known here
+    all.points.push_back({DAT_HANDLE_NULL, ia_handle, evd_handle, ep_handle, conn_qual});
+    const DAT_RETURN result =
+        dat::dat_rsp_create(ia_handle, conn_qual, ep_handle, evd_handle, rsp_handle);
+    if (result != DAT_SUCCESS) {
+      all.points.pop_back();
+      return result;
+    }
+    Reserved& made = all.points.back();
+    made.point = *rsp_handle;
     DAT_RSP_PARAM param = {};  // it has the endpoint if the call made one
     param.ep_handle = ep_handle;
     (void)dat::dat_rsp_query(*rsp_handle, DAT_RSP_FIELD_ALL, &param);
-    all.points.push_back({*rsp_handle, ia_handle, evd_handle, param.ep_handle, conn_qual});
-  }
-  return result;
+    made.ep = param.ep_handle;
+    return result;
+  });
 }
 
 // Of a point that no longer serves, and whose request nobody has seen yet. The engine takes a point
