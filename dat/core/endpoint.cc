@@ -180,7 +180,7 @@ Error Endpoint::Free() {
     MutexLock lock(&lock_);
     if (Error error = Check(EndpointInput::kFree); !error.ok()) return error;
     // Nobody reserves or connects it from here on.
-    state_.store(EndpointState::kUnconfiguredUnconnected, std::memory_order_release);
+    Abandon(EndpointState::kUnconfiguredUnconnected);
   }
   return End();
 }
@@ -196,8 +196,8 @@ Error Endpoint::End() {
     MutexLock lock(&lock_);
     attempt = std::move(attempt_);
     if (pair_ != nullptr) pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
+    Abandon(EndpointState::kUnconfiguredUnconnected);
     GiveUpParts(&last);
-    state_.store(EndpointState::kUnconfiguredUnconnected, std::memory_order_release);
   }
   DropReference();
   return Ok();

@@ -240,7 +240,10 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   void ForgetRequest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Moves the state by the table, with its effects; what Check says where it may not.
   Error Apply(EndpointInput input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void PostEvent(EndpointEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Moves it by no input: the events that were to come do not.
+  void Abandon(EndpointState next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // `kept`: as EventDispatcher::Post has it.
+  void PostEvent(EndpointEvent event, uint32_t kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Count(EndpointInput input);
   ImmediateAbility immediate_ability() const;
   // What goes in front of an accept's private data.

@@ -74,6 +74,9 @@ Error Endpoint::Apply(EndpointInput input) {
   }
   const bool was_connected =
       before == EndpointState::kConnected || before == EndpointState::kDisconnectPending;
+  const uint32_t expected = EventsToCome(before), to_come = EventsToCome(move.next);
+  // This may throw, and nothing has happened then.
+  if (to_come > expected && parts_.connect) parts_.connect->KeepRoom(to_come - expected);
   ProbeState(owner_.handle, before, move.next, input);
   state_.store(move.next, std::memory_order_release);
   if (move.next == EndpointState::kDisconnected) ++ends_;
@@ -84,8 +87,14 @@ Error Endpoint::Apply(EndpointInput input) {
     // (InfiniBand: "last WQE reached", which programs wait for before they free what is shared).
     adapter_->PostAsync(EventType::kAsyncEndpointBroken, owner_.handle);
   }
-  if (move.event != EndpointEvent::kNone) PostEvent(move.event);
+  if (move.event != EndpointEvent::kNone) PostEvent(move.event, expected - to_come);
   return Ok();
+}
+
+void Endpoint::Abandon(EndpointState next) {
+  const EndpointState before = state();
+  state_.store(next, std::memory_order_release);
+  if (parts_.connect) parts_.connect->GiveUpRoom(EventsToCome(before) - EventsToCome(next));
 }
 
 void Endpoint::Count(EndpointInput input) {
@@ -150,7 +159,7 @@ void Endpoint::ForgetRequest() {
   asked_port_ = 0;
 }
 
-void Endpoint::PostEvent(EndpointEvent event) {
+void Endpoint::PostEvent(EndpointEvent event, uint32_t kept) {
   // Completions of the other streams that are there already come first, where they share a
   // dispatcher; Post sees to that.
   Event posted;
@@ -168,7 +177,7 @@ void Endpoint::PostEvent(EndpointEvent event) {
     posted.private_data_size = static_cast<uint32_t>(private_data_.size());
     posted.private_data = private_data_.empty() ? nullptr : private_data_.data();
   }
-  (void)parts_.connect->Post(posted);  // connection events are never refused
+  (void)parts_.connect->Post(posted, kept);  // there is room
 }
 
 Error Endpoint::Connect(const ConnectParameters& parameters) {
@@ -219,13 +228,14 @@ Error Endpoint::StartAttempt(const ConnectParameters& parameters,
   absl::Status started = attempt->Start();
   if (absl::IsResourceExhausted(started)) return OutOf(Resource::kDevice);
   if (!started.ok()) return Code::kInvalidAddress;
+  if (Error error = Apply(EndpointInput::kConnect); !error.ok()) return error;
+  std::move(give_up).Cancel();
   if (parameters.peer != nullptr) attempt->Listen(std::move(*listening));
   attempt_ = std::move(attempt);
   target_ = parameters.target;
   peer_profile_ = EndpointProfile();
   peer_mismatch_ = PeerMismatch::kNone;
-  std::move(give_up).Cancel();
-  return Apply(EndpointInput::kConnect);
+  return Ok();
 }
 
 void Endpoint::OnAttemptTimer(uint64_t serial, AttemptTimer due) {
@@ -313,7 +323,7 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
   }
   if (!accepted.ok()) {
     ClearTerms(*pair_);
-    state_.store(before, std::memory_order_release);
+    Abandon(before);
     if (absl::IsResourceExhausted(accepted)) return OutOf(Resource::kDevice);
     return InvalidState(before);
   }

@@ -108,6 +108,21 @@ struct Transition {
 // Total: defined for every state and input.
 constexpr Transition Next(EndpointState state, EndpointInput input);
 
+// How many events are still to come in this state: the outcome of an attempt and the end of what
+// was connected.
+constexpr uint32_t EventsToCome(EndpointState state) {
+  switch (state) {
+    case EndpointState::kActivePending:
+    case EndpointState::kCompletionPending:
+      return 2;
+    case EndpointState::kConnected:
+    case EndpointState::kDisconnectPending:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
 // The state forbids the call.
 inline constexpr Error InvalidState(EndpointState state) {
   return Error(Code::kInvalidState, static_cast<uint8_t>(state));

@@ -156,6 +156,28 @@ constexpr Table Expand() {
 }
 inline constexpr Table kTable = Expand();
 
+// Events come where they were expected alone, and the dispatcher that expects them stays: but for a
+// call that begins an attempt no move needs room for one.
+constexpr bool ExpectsEvents() {
+  for (const Row& row : Rows()) {
+    const bool begins = row.input == EndpointInput::kConnect ||
+                        row.input == EndpointInput::kAcceptExplicit ||
+                        row.input == EndpointInput::kAcceptImplicit;
+    const bool changes_parts =
+        row.input == EndpointInput::kModifyAttributes || row.input == EndpointInput::kModifyZone;
+    for (size_t column = 0; column < kColumns.size(); ++column) {
+      const Cell& cell = row.cells[column];
+      const uint32_t before = EventsToCome(kColumns[column]);
+      if (changes_parts && cell.verdict != Verdict::kInvalid && before != 0) return false;
+      if (cell.kind != Cell::kMoves || begins) continue;
+      const uint32_t told = cell.event == EndpointEvent::kNone ? 0 : 1;
+      if (EventsToCome(cell.next) + told > before) return false;
+    }
+  }
+  return true;
+}
+static_assert(ExpectsEvents());
+
 }  // namespace endpoint_table
 
 constexpr Transition Next(EndpointState state, EndpointInput input) {

@@ -383,12 +383,31 @@ Error EventDispatcher::PostSoftware(void* pointer) {
   return Ok();
 }
 
-Error EventDispatcher::Post(const Event& event) {
+// In an eager one nothing is queued but the events of one connection, for which there is room.
+void EventDispatcher::KeepRoom(uint32_t events) {
+  if (eager_) return;
+  const PassLockHolder lock(&queue_->lock());
+  events_.Keep(events, length_);
+}
+
+void EventDispatcher::GiveUpRoom(uint32_t events) {
+  if (eager_) return;
+  const PassLockHolder lock(&queue_->lock());
+  events_.GiveUp(events);
+}
+
+uint32_t EventDispatcher::kept_room() const {
+  const PassLockHolder lock(&queue_->lock());
+  return events_.kept_room();
+}
+
+Error EventDispatcher::Post(const Event& event, uint32_t kept) {
   bool news, refused, overflows;
   {
     PassLockHolder lock(&queue_->lock());
     const uint64_t before = notices_;
     HarvestLocked();
+    if (!eager_) events_.GiveUp(kept);
     // Destroy marks its beginning before it looks for requests under the lock.
     refused = event.type == EventType::kConnectionRequest &&
               (aborted_.load() || events_.size() >= length_);

@@ -146,14 +146,22 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   CompletionMode mode() const;
   // Events that a Dequeue could take now: for tests.
   uint32_t Queued();
+  // By KeepRoom, and not given up: for tests.
+  uint32_t kept_room() const;
   Counts<DispatcherCount>& counts() { return counts_; }
 
   // ---- the engine's calls
 
+  // Keeps room for so many connection events: they need no memory when they come. Throws
+  // std::bad_alloc, with nothing changed.
+  void KeepRoom(uint32_t events);
+  // So many of them do not come.
+  void GiveUpRoom(uint32_t events);
   // Queues an event behind all completions the device has. kConnectionRequest events are refused
   // with kQueueFull when the queue is full (the backlog), or when nobody can dequeue any more;
-  // everything else always fits.
-  Error Post(const Event& event);
+  // everything else always fits. `kept`: so much of the room that was kept is given up, this
+  // event's among it.
+  Error Post(const Event& event, uint32_t kept = 0);
   // Takes what the device has into the queue; observers run. An overflow that this shows is
   // reported, since a dequeue from the queue looks for none.
   void Harvest() { Look(/*all=*/true, /*polled=*/true); }

@@ -1,10 +1,14 @@
 // EventRing: a queue of events. What it has room for is asked for when it is made, so that pushing
-// allocates only beyond that; room that was never used costs no memory.
+// allocates only beyond that; room that was never used costs no memory. Room may be kept for events
+// that are to come in any case.
 #ifndef VIADUCT_DAT_CORE_EVENT_RING_H_
 #define VIADUCT_DAT_CORE_EVENT_RING_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <new>
 #include <type_traits>
 
@@ -21,30 +25,39 @@ class EventRing {
   EventRing(const EventRing&) = delete;
   EventRing& operator=(const EventRing&) = delete;
 
-  // Room for `events` at least. Throws std::bad_alloc, with nothing changed.
+  // Room for `events` at least, beside what is kept. Throws std::bad_alloc, with nothing changed.
   void Reserve(size_t events) {
     size_t capacity = capacity_ == 0 ? 1 : capacity_;
-    while (capacity < events) capacity *= 2;
+    while (capacity < events + kept_room()) capacity *= 2;
     if (capacity != capacity_) Move(capacity);
   }
   // For how many more events there is room; grows where there is none. 0: no memory.
   size_t MakeRoom() {
-    if (size() == capacity_) {
+    if (size() == limit_) {
       try {
-        Reserve(capacity_ + 1);
+        Reserve(limit_ + 1);
       } catch (const std::bad_alloc&) {
         return 0;
       }
     }
-    return capacity_ - size();
+    return limit_ - size();
   }
+  // Keeps room for `events` more, and leaves room for `least` and what is queued. Throws
+  // std::bad_alloc, with nothing changed.
+  void Keep(uint32_t events, size_t least) {
+    Reserve(std::max(size(), least) + events);
+    limit_ -= events;
+  }
+  // As much of what was kept is room like any other.
+  void GiveUp(uint32_t events) { limit_ += events; }
+  uint32_t kept_room() const { return capacity_ - limit_; }
   size_t capacity() const { return capacity_; }
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   bool empty() const { return size_.load(std::memory_order_acquire) == 0; }
 
-  // Beyond the capacity it grows, or throws.
+  // Where there is no room it grows, or throws.
   void Push(const Event& event) {
-    if (size() == capacity_) Reserve(capacity_ + 1);
+    if (size() == limit_) Reserve(limit_ + 1);
     slots_[tail() & (capacity_ - 1)] = event;
     SetSize(size() + 1);
   }
@@ -86,17 +99,20 @@ class EventRing {
   void SetSize(size_t size) { size_.store(size, std::memory_order_release); }
 
   void Move(size_t capacity) {
+    if (capacity > std::numeric_limits<uint32_t>::max()) throw std::bad_alloc();
     auto* slots = static_cast<Event*>(verbs::AllocateBlock(capacity * sizeof(Event)));
     if (slots == nullptr) throw std::bad_alloc();
     for (size_t i = 0; i < size(); ++i) slots[i] = slots_[(head_ + i) & (capacity_ - 1)];
     verbs::FreeBlock(slots_, capacity_ * sizeof(Event));
     slots_ = slots;
-    capacity_ = capacity;
+    limit_ = static_cast<uint32_t>(capacity) - kept_room();
+    capacity_ = static_cast<uint32_t>(capacity);
     head_ = 0;
   }
 
   Event* slots_ = nullptr;  // not initialized
-  size_t capacity_ = 0;     // 0 or a power of two
+  uint32_t capacity_ = 0;   // 0 or a power of two
+  uint32_t limit_ = 0;      // without what is kept
   size_t head_ = 0;
   std::atomic<size_t> size_{0};
 };

@@ -40,6 +40,35 @@ TEST(EventRing, HasTheRoomThatWasReserved) {
   EXPECT_TRUE(ring.empty());
 }
 
+TEST(EventRing, WhatIsKeptIsThereWhenItIsGivenUp) {
+  EventRing ring;
+  ring.Reserve(4);
+  ring.Push(Numbered(0));
+  ring.Keep(3, /*least=*/4);
+  EXPECT_EQ(ring.capacity(), 8u);
+  EXPECT_EQ(ring.MakeRoom(), 4u) << "as if there were no more than five";
+  for (uint64_t i = 1; i < 5; ++i) ring.Push(Numbered(i));
+  ring.GiveUp(3);
+  EXPECT_EQ(ring.MakeRoom(), 3u);
+  for (uint64_t i = 5; i < 8; ++i) ring.Push(Numbered(i));
+  EXPECT_EQ(ring.capacity(), 8u);
+  for (uint64_t i = 0; i < 8; ++i, ring.Pop()) ASSERT_EQ(ring.Front().cookie, i);
+}
+
+TEST(EventRing, OthersDoNotTakeWhatIsKept) {
+  EventRing ring;
+  ring.Keep(2, /*least=*/2);
+  for (uint64_t i = 0; i < 3; ++i) ring.Push(Numbered(i));
+  EXPECT_EQ(ring.capacity(), 8u);
+  EXPECT_EQ(ring.MakeRoom(), 3u);
+  ring.Reserve(7);
+  EXPECT_EQ(ring.capacity(), 16u);
+  EXPECT_EQ(ring.MakeRoom(), 11u);
+  ring.Keep(1, /*least=*/2);
+  EXPECT_EQ(ring.capacity(), 16u) << "it has room for these";
+  EXPECT_EQ(ring.MakeRoom(), 10u);
+}
+
 TEST(EventRing, RemoveIfKeepsTheOrderOfTheRest) {
   EventRing ring;
   for (uint64_t i = 0; i < 100; ++i) {

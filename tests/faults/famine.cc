@@ -39,4 +39,13 @@ SmallFiles::SmallFiles() {
 
 SmallFiles::~SmallFiles() { EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0); }
 
+PageFamine::PageFamine() {
+  EXPECT_EQ(getrlimit(RLIMIT_AS, &before_), 0);
+  rlimit limit = before_;
+  limit.rlim_cur = 1 << 20;
+  EXPECT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+PageFamine::~PageFamine() { EXPECT_EQ(setrlimit(RLIMIT_AS, &before_), 0); }
+
 }  // namespace viaduct::tests

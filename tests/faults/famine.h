@@ -1,4 +1,4 @@
-// A process without free descriptors, or without large files.
+// A process without free descriptors, large files or pages.
 #ifndef VIADUCT_TESTS_FAULTS_FAMINE_H_
 #define VIADUCT_TESTS_FAULTS_FAMINE_H_
 
@@ -28,6 +28,18 @@ class SmallFiles {
   ~SmallFiles();
   SmallFiles(const SmallFiles&) = delete;
   SmallFiles& operator=(const SmallFiles&) = delete;
+
+ private:
+  rlimit before_;
+};
+
+// As long as it lives this process gets no more pages: RLIMIT_AS is reached.
+class PageFamine {
+ public:
+  PageFamine();
+  ~PageFamine();
+  PageFamine(const PageFamine&) = delete;
+  PageFamine& operator=(const PageFamine&) = delete;
 
  private:
   rlimit before_;

@@ -1,5 +1,7 @@
 // Where memory ends while something is connected, or about to be. What ends needs none; what
 // begins says so, can be begun again, and is the end of nothing else.
+#include <sched.h>
+
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "tests/conformance/dat/side.h"
 #include "tests/conformance/harness/harness.h"
 #include "tests/faults/failing_memory.h"
+#include "tests/faults/famine.h"
 
 namespace viaduct::tests {
 namespace {
@@ -17,19 +20,23 @@ constexpr int kTries = 8;  // the first so many allocations of a call, one by on
 // The server's `end` ends a connection that is in use, and its client hears of it. `look`: at what
 // is left.
 using Act = std::function<void(Side&, DAT_EP_HANDLE)>;
-void EndWithoutMemory(const std::function<DAT_RETURN(Side&, DAT_EP_HANDLE)>& end, const Act& look) {
+// `prepare`: before there is an endpoint.
+void EndWithoutMemory(
+    const std::function<DAT_RETURN(Side&, DAT_EP_HANDLE)>& end, const Act& look,
+    const std::function<void(Side&)>& prepare = [](Side&) {}) {
   RunPair(
       [&](Peer& peer) {
         for (int n = 1; n <= kTries; ++n) {
           SCOPED_TRACE(n);
           Side side;
+          prepare(side);
           const DAT_EP_HANDLE ep = side.NewEp();
           side.PostReceive(ep, 1);
           side.PostReceive(ep, 2);
           side.AcceptFrom(peer, ep, Port(0));
           peer.Await("sent");
           EXPECT_EQ(NextCompletion(side.receive_evd).status, DAT_DTO_SUCCESS);
-          FailAllocation(n);
+          FailAllocationsFrom(n);
           const DAT_RETURN result = end(side, ep);
           EXPECT_FALSE(StopFailing()) << "it allocates";
           EXPECT_EQ(result, DAT_RETURN{DAT_SUCCESS});
@@ -71,6 +78,91 @@ TEST(OutOfMemory, AnAbruptDatEpDisconnectNeedsNone) {
       });
 }
 
+// The endpoints' dispatcher for connection events has room for `length`.
+void TakeShortDispatcher(Side& side, DAT_COUNT length) {
+  side.connect_evd = side.NewEvd(
+      static_cast<DAT_EVD_FLAGS>(DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG), length);
+}
+// Which is taken by others' events from now on.
+DAT_RETURN Fill(Side& side, DAT_COUNT length) {
+  DAT_EVENT other = {};
+  other.event_number = DAT_SOFTWARE_EVENT;
+  DAT_RETURN posted = DAT_SUCCESS;
+  for (DAT_COUNT i = 0; i < length && posted == DAT_SUCCESS; ++i) {
+    posted = dat_evd_post_se(side.connect_evd, &other);
+  }
+  return posted;
+}
+void TakeOthers(Side& side, DAT_COUNT length) {
+  for (DAT_COUNT i = 0; i < length; ++i) Next(side.connect_evd, DAT_SOFTWARE_EVENT);
+}
+
+TEST(OutOfMemory, AnAbruptDatEpDisconnectNeedsNoneWhereTheDispatcherIsFull) {
+  EndWithoutMemory(
+      [](Side& side, DAT_EP_HANDLE ep) {
+        const DAT_RETURN filled = Fill(side, 2);
+        return filled != DAT_SUCCESS ? filled : dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG);
+      },
+      [](Side& side, DAT_EP_HANDLE ep) {
+        TakeOthers(side, 2);
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
+        side.ExpectFlushedReceives(ep, 2, 2);
+      },
+      [](Side& side) { TakeShortDispatcher(side, 2); });
+}
+
+// The engine's own thread has to tell it. A longer dispatcher's memory is pages of its own.
+TEST(OutOfMemory, ThePeersDisconnectIsToldWhereTheDispatcherIsFull) {
+  constexpr DAT_COUNT kLength = 4096;
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        TakeShortDispatcher(side, kLength);
+        const DAT_EP_HANDLE ep = side.NewEp();
+        side.AcceptFrom(peer, ep, Port(0));
+        Must(Fill(side, kLength));
+        {
+          const PageFamine famine;
+          peer.Tell("full");
+          while (StateOf(ep) != DAT_EP_STATE_DISCONNECTED) sched_yield();
+        }
+        TakeOthers(side, kLength);
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
+      },
+      [](Peer& peer) {
+        const ConnectingSide side(peer);
+        peer.Await("full");
+        Must(dat_ep_disconnect(side.ep, DAT_CLOSE_ABRUPT_FLAG));
+        peer.AwaitEnd();
+      });
+}
+
+// What begins has to have room for what it will tell.
+TEST(OutOfMemory, AFailedDatEpConnectIsNoAttempt) {
+  RunAlone([] {
+    Side side;
+    TakeShortDispatcher(side, 2);
+    Must(Fill(side, 2));
+    const DAT_EP_HANDLE ep = side.NewEp();
+    int n = 0;
+    for (bool failed = true; failed;) {
+      SCOPED_TRACE(++n);
+      FailAllocation(n);
+      const DAT_RETURN result = side.TryConnect(ep, Port(0));
+      failed = StopFailing();
+      if (result == DAT_RETURN{DAT_SUCCESS}) {
+        Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+      } else {
+        EXPECT_TRUE(failed);
+        EXPECT_TRUE(Fails(result, DAT_INSUFFICIENT_RESOURCES));
+        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
+      }
+      Must(dat_ep_reset(ep));
+    }
+    EXPECT_GT(n, 3) << "the library allocates elsewhere";
+  });
+}
+
 TEST(OutOfMemory, AnAbruptDatIaCloseNeedsNone) {
   EndWithoutMemory(
       [](Side& side, DAT_EP_HANDLE) { return dat_ia_close(side.ia, DAT_CLOSE_ABRUPT_FLAG); },
@@ -92,6 +184,7 @@ TEST(OutOfMemory, AFailedDatCrAcceptLeavesTheRequestAndOtherConnections) {
         int n = 0;
         for (bool failed = true; failed;) {
           SCOPED_TRACE(++n);
+          TakeShortDispatcher(side, 1);  // one more needs room for what is to come
           const DAT_EP_HANDLE ep = side.NewEp();
           peer.Send(true);
           const DAT_CR_HANDLE request = NextRequest(side.cr_evd).cr_handle;

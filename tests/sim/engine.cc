@@ -150,6 +150,7 @@ End::End(Node& node, const EndpointAttributes& attributes)
 
 End::~End() {
   endpoint_->Destroy();
+  EXPECT_EQ(events_->kept_room(), 0u) << "for events that do not come";
   region_->Destroy();
   events_->Destroy();
 }

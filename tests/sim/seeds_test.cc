@@ -5,6 +5,7 @@
 //   - every posted request completes once, also through flushes
 //   - when all is quiet, an endpoint is connected exactly if it heard so, and its peer is too: a
 //     word of the device that the table had taken for impossible would leave one side behind
+//   - a dispatcher has room for the events that are still to come, and keeps none beside it
 //   - no handle and no object stays
 //   - the same seed gives the same run
 //
@@ -386,6 +387,7 @@ class Run {
                                           watched->state() == State::kDisconnectPending);
         EXPECT_EQ(watched->attempt, watched->state() == State::kActivePending ||
                                         watched->state() == State::kCompletionPending);
+        EXPECT_EQ(watched->end.events().kept_room(), EventsToCome(watched->state()));
         if (watched->state() == State::kDisconnected) {
           EXPECT_TRUE(watched->posted.empty()) << "not flushed";
         }
