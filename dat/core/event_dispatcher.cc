@@ -402,24 +402,30 @@ uint32_t EventDispatcher::kept_room() const {
 }
 
 Error EventDispatcher::Post(const Event& event, uint32_t kept) {
-  bool news, refused, overflows;
+  Error error = Ok();
+  bool news, overflows;
   {
     PassLockHolder lock(&queue_->lock());
     const uint64_t before = notices_;
     HarvestLocked();
     if (!eager_) events_.GiveUp(kept);
-    // Destroy marks its beginning before it looks for requests under the lock.
-    refused = event.type == EventType::kConnectionRequest &&
-              (aborted_.load() || events_.size() >= length_);
     if (IsOfConnections(event.type)) counts_.Add(DispatcherCount::kConnectionEvents);
-    if (!refused) PushLocked(event);
+    // Destroy marks its beginning before it looks for requests under the lock.
+    if (event.type == EventType::kConnectionRequest &&
+        (aborted_.load() || events_.size() >= length_)) {
+      error = Code::kQueueFull;
+    } else if (events_.MakeRoom() == 0) {
+      error = OutOf(Resource::kMemory);
+    } else {
+      PushLocked(event);
+    }
     overflows = OverflowsLocked();
     news = NewsLocked(before);
   }
   queue_->Wake();
   if (watched()) Tell(news, /*polled=*/true);
   if (overflows) ReportOverflow();
-  return refused ? Error(Code::kQueueFull) : Ok();
+  return error;
 }
 
 void EventDispatcher::ReportOverflow() {

@@ -159,8 +159,8 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   void GiveUpRoom(uint32_t events);
   // Queues an event behind all completions the device has. kConnectionRequest events are refused
   // with kQueueFull when the queue is full (the backlog), or when nobody can dequeue any more;
-  // everything else always fits. `kept`: so much of the room that was kept is given up, this
-  // event's among it.
+  // everything else fits, but for want of memory (kInsufficientResources). `kept`: so much of the
+  // room that was kept is given up, this event's among it.
   Error Post(const Event& event, uint32_t kept = 0);
   // Takes what the device has into the queue; observers run. An overflow that this shows is
   // reported, since a dequeue from the queue looks for none.

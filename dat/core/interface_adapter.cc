@@ -1,5 +1,6 @@
 #include "dat/core/interface_adapter.h"
 
+#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -69,7 +70,8 @@ bool InterfaceAdapter::IsAsyncDispatcher(const EventDispatcher& dispatcher) cons
   return async_.get() == &dispatcher;
 }
 
-void InterfaceAdapter::PostAsync(EventType type, Handle subject) {
+// No exception leaves it: what it tells of has happened.
+void InterfaceAdapter::PostAsync(EventType type, Handle subject) try {
   counts_.AddShared(AdapterCount::kAsyncErrors);
   if (type == EventType::kAsyncEndpointBroken)
     counts_.AddShared(AdapterCount::kAsyncEndpointErrors);
@@ -82,7 +84,8 @@ void InterfaceAdapter::PostAsync(EventType type, Handle subject) {
   Event event;
   event.type = type;
   event.subject = subject;
-  (void)dispatcher->Post(event);  // never refused
+  (void)dispatcher->Post(event);
+} catch (const std::bad_alloc&) {  // of a thread's first guard
 }
 
 Error InterfaceAdapter::CheckRange(verbs::Key key, uint64_t address, uint64_t length) const {

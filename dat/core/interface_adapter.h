@@ -57,7 +57,8 @@ class InterfaceAdapter final : public Object {
   Error SetAsyncDispatcher(EventDispatcher& dispatcher, bool own);
   Ref<EventDispatcher> async_dispatcher() const;
   bool IsAsyncDispatcher(const EventDispatcher& dispatcher) const;
-  // An event about `subject`, if there is such a dispatcher. Inside an EpochGuard too.
+  // An event about `subject`, if there is such a dispatcher; without memory it is lost. Inside an
+  // EpochGuard too.
   void PostAsync(EventType type, Handle subject);
 
   // What a consumer may put into a connect, accept or reject, all headers of the engine allowed

@@ -163,6 +163,87 @@ TEST(OutOfMemory, AFailedDatEpConnectIsNoAttempt) {
   });
 }
 
+// The asynchronous error of an end with a shared queue, which nobody reads.
+TEST(OutOfMemory, AnEndIsToldWhereItsAsynchronousErrorIsLost) {
+  constexpr int kEnds = 20;
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_SRQ_ATTR queue = {4, 1, DAT_SRQ_LW_DEFAULT};
+        DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL;
+        Must(dat_srq_create(side.ia, side.pz, &queue, &srq));
+        bool lost = false;
+        for (int i = 0; i < kEnds; ++i) {
+          DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+          DAT_EP_ATTR attributes = {};
+          attributes.service_type = DAT_SERVICE_TYPE_RC;
+          Must(dat_ep_create_with_srq(side.ia, side.pz, side.receive_evd, side.request_evd,
+                                      side.connect_evd, srq, &attributes, &ep));
+          side.AcceptFrom(peer, ep, Port(0));
+          FailAllocationsFrom(1);
+          const DAT_RETURN result = dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG);
+          lost = StopFailing() || lost;
+          EXPECT_EQ(result, DAT_RETURN{DAT_SUCCESS});
+          NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
+          Must(dat_ep_free(ep));
+          peer.Tell("ended");
+        }
+        EXPECT_TRUE(lost) << "there was room for all: this proves nothing";
+      },
+      [](Peer& peer) {
+        Side side;
+        for (int i = 0; i < kEnds; ++i) {
+          const DAT_EP_HANDLE ep = side.NewEp();
+          side.ConnectTo(peer, ep, Port(0));
+          NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
+          Must(dat_ep_free(ep));
+          peer.Await("ended");
+        }
+      });
+}
+
+// The same of an overflow, which a dequeue finds.
+TEST(OutOfMemory, ADequeueGetsItsEventWhereAnOverflowIsNotTold) {
+  constexpr int kOverflows = 20;
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.receive_evd = side.NewEvd(DAT_EVD_DTO_FLAG, 1);
+        const DAT_EP_HANDLE ep = side.NewEp();
+        side.AcceptFrom(peer, ep, Port(0));
+        bool lost = false;
+        for (int i = 0; i < kOverflows; ++i) {
+          side.PostReceive(ep, 1);
+          side.PostReceive(ep, 2);
+          peer.Tell("posted");
+          peer.Await("sent");
+          DAT_EVENT event;
+          DAT_RETURN taken;
+          FailAllocationsFrom(1);
+          do {
+            taken = dat_evd_dequeue(side.receive_evd, &event);
+          } while (DAT_GET_TYPE(taken) == DAT_QUEUE_EMPTY);
+          lost = StopFailing() || lost;
+          ASSERT_EQ(taken, DAT_RETURN{DAT_SUCCESS});
+          EXPECT_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, 1u);
+          EXPECT_EQ(NextCompletion(side.receive_evd).user_cookie.as_64, 2u);
+        }
+        EXPECT_TRUE(lost) << "there was room for all: this proves nothing";
+      },
+      [](Peer& peer) {
+        ConnectingSide side(peer);
+        for (int i = 0; i < kOverflows; ++i) {
+          peer.Await("posted");
+          for (uint64_t cookie : {1, 2}) {
+            Must(side.TrySend(side.ep, cookie));
+            EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
+          }
+          peer.Tell("sent");
+        }
+        peer.AwaitEnd();
+      });
+}
+
 TEST(OutOfMemory, AnAbruptDatIaCloseNeedsNone) {
   EndWithoutMemory(
       [](Side& side, DAT_EP_HANDLE) { return dat_ia_close(side.ia, DAT_CLOSE_ABRUPT_FLAG); },
