@@ -23,13 +23,15 @@ bool UsableMemory::Has(const void* address, size_t length, bool written) {
   const auto start = reinterpret_cast<uintptr_t>(address);
   if (!IsMapped(start, length)) return false;
   if (Remembers(start, length)) return true;
-  return EveryMapping(address, length, [&](const Mapping& mapping) {
-    if (mapping.readable && mapping.writable) {
-      Remember(mapping);
-      return true;
-    }
-    return mapping.readable && !written;
+  Mapping together;  // those side by side that can be written: a program's data have two or three
+  const bool has = EveryMapping(address, length, [&](const Mapping& mapping) {
+    if (!mapping.readable || !mapping.writable) return mapping.readable && !written;
+    if (mapping.begin != together.end) together.begin = mapping.begin;
+    together.end = mapping.end;
+    return true;
   });
+  if (together.end != 0) Remember(together);
+  return has;
 }
 
 bool UsableMemory::Remembers(uint64_t address, size_t length) {

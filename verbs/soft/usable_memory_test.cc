@@ -59,6 +59,14 @@ TEST_F(UsableMemoryTest, AHoleIsNot) {
   EXPECT_TRUE(usable_.Has(memory_, 4 * page_, true));
 }
 
+// A program's data are in several mappings, and looking them up takes long.
+TEST_F(UsableMemoryTest, TheMappingsOfARangeAreRememberedTogether) {
+  Protect(1, PROT_READ | PROT_WRITE | PROT_EXEC);
+  EXPECT_TRUE(usable_.Has(memory_, 3 * page_, true));
+  Protect(1, PROT_READ);
+  EXPECT_TRUE(usable_.Has(memory_, 3 * page_, true)) << "they were looked up";
+}
+
 // More mappings than are remembered.
 TEST_F(UsableMemoryTest, ManyMappingsAreEachFound) {
   for (int number = 1; number < 8; number += 2) Protect(number, PROT_READ);
