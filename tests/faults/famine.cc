@@ -15,11 +15,16 @@ constexpr rlim_t kLimit = 1200;
 
 }  // namespace
 
-DescriptorFamine::DescriptorFamine() {
-  EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
-  rlimit limit = before_;
-  limit.rlim_cur = kLimit;
-  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+LoweredLimit::LoweredLimit(Resource resource, rlim_t limit) : resource_(resource) {
+  EXPECT_EQ(getrlimit(resource, &before_), 0);
+  rlimit lowered = before_;
+  lowered.rlim_cur = limit;
+  EXPECT_EQ(setrlimit(resource, &lowered), 0);
+}
+
+LoweredLimit::~LoweredLimit() { EXPECT_EQ(setrlimit(resource_, &before_), 0); }
+
+DescriptorFamine::DescriptorFamine() : limit_(RLIMIT_NOFILE, kLimit) {
   int fd;
   while ((fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0) eaten_.push_back(fd);
   EXPECT_EQ(errno, EMFILE);
@@ -27,25 +32,6 @@ DescriptorFamine::DescriptorFamine() {
 
 DescriptorFamine::~DescriptorFamine() {
   for (int fd : eaten_) close(fd);
-  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0);
 }
-
-SmallFiles::SmallFiles() {
-  EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
-  rlimit limit = before_;
-  limit.rlim_cur = 1 << 20;
-  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
-SmallFiles::~SmallFiles() { EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0); }
-
-PageFamine::PageFamine() {
-  EXPECT_EQ(getrlimit(RLIMIT_AS, &before_), 0);
-  rlimit limit = before_;
-  limit.rlim_cur = 1 << 20;
-  EXPECT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
-}
-
-PageFamine::~PageFamine() { EXPECT_EQ(setrlimit(RLIMIT_AS, &before_), 0); }
 
 }  // namespace viaduct::tests

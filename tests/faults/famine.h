@@ -8,6 +8,21 @@
 
 namespace viaduct::tests {
 
+// As long as it lives this process may have less of a resource.
+class LoweredLimit {
+ public:
+  using Resource = decltype(RLIMIT_NOFILE);
+
+  LoweredLimit(Resource resource, rlim_t limit);
+  ~LoweredLimit();
+  LoweredLimit(const LoweredLimit&) = delete;
+  LoweredLimit& operator=(const LoweredLimit&) = delete;
+
+ private:
+  const Resource resource_;
+  rlimit before_;
+};
+
 // As long as it lives no descriptor can be opened in this process: RLIMIT_NOFILE is reached.
 class DescriptorFamine {
  public:
@@ -17,32 +32,20 @@ class DescriptorFamine {
   DescriptorFamine& operator=(const DescriptorFamine&) = delete;
 
  private:
-  rlimit before_;
+  const LoweredLimit limit_;
   std::vector<int> eaten_;
 };
 
-// As long as it lives no file of this process grows beyond a mebibyte: RLIMIT_FSIZE.
-class SmallFiles {
+// As long as it lives no file of this process grows beyond a mebibyte.
+class SmallFiles : LoweredLimit {
  public:
-  SmallFiles();
-  ~SmallFiles();
-  SmallFiles(const SmallFiles&) = delete;
-  SmallFiles& operator=(const SmallFiles&) = delete;
-
- private:
-  rlimit before_;
+  SmallFiles() : LoweredLimit(RLIMIT_FSIZE, 1 << 20) {}
 };
 
-// As long as it lives this process gets no more pages: RLIMIT_AS is reached.
-class PageFamine {
+// As long as it lives this process gets no more pages: it has more than a mebibyte of them.
+class PageFamine : LoweredLimit {
  public:
-  PageFamine();
-  ~PageFamine();
-  PageFamine(const PageFamine&) = delete;
-  PageFamine& operator=(const PageFamine&) = delete;
-
- private:
-  rlimit before_;
+  PageFamine() : LoweredLimit(RLIMIT_AS, 1 << 20) {}
 };
 
 }  // namespace viaduct::tests
