@@ -20,6 +20,19 @@
 namespace viaduct::verbs {
 namespace {
 
+// Opens so many bytes of a region, from `memory` on, for reads of the peer.
+BindRequest BindOf(uint64_t id, MemoryWindow& window, const MemoryRegion& region,
+                   const void* memory, uint64_t length) {
+  BindRequest bind;
+  bind.id = id;
+  bind.window = &window;
+  bind.region = region.key();
+  bind.address = reinterpret_cast<uint64_t>(memory);
+  bind.length = length;
+  bind.access = kRemoteRead;
+  return bind;
+}
+
 // A page whose first access lasts: until LetGo, but not for long. One at a time.
 class SlowPage {
  public:
@@ -99,13 +112,7 @@ TEST_F(MishapsTest, MemoryThatIsOnlyReadIsRegisteredAndBound) {
   ASSERT_TRUE(region.ok()) << region.status();
   auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
   ASSERT_TRUE(window.ok()) << window.status();
-  BindRequest bind;
-  bind.id = 1;
-  bind.window = window->get();
-  bind.region = (*region)->key();
-  bind.address = reinterpret_cast<uint64_t>(memory.data());
-  bind.length = 50;
-  bind.access = kRemoteRead;
+  const BindRequest bind = BindOf(1, **window, **region, memory.data(), 50);
   Key key = 0;
   ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
   Expect(end.sends(), 1);
@@ -158,13 +165,7 @@ TEST_F(MishapsTest, AddressesFromZeroAreRefusedWhereTheLibraryWouldUseThem) {
   EXPECT_EQ(taken, !rdma_mock::IsMlx5());
   auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
   ASSERT_TRUE(window.ok()) << window.status();
-  BindRequest bind;
-  bind.id = 1;
-  bind.window = window->get();
-  bind.region = end.region().key();
-  bind.address = end.Address(0);
-  bind.length = 8;
-  bind.access = kRemoteRead;
+  BindRequest bind = BindOf(1, **window, end.region(), end.memory().data(), 8);
   bind.base = AddressBase::kZero;
   Key key;
   EXPECT_EQ(end.pair().PostBind(bind, &key) == PostResult::kOk, taken);
@@ -191,13 +192,7 @@ TEST_F(MishapsTest, NoWindowTakesTheKeyOfARegionThatWasChanged) {
   auto window = a().CreateWindow(from.domain(), WindowScope::kQueuePair);
   ASSERT_TRUE(other.ok() && window.ok());
   ASSERT_TRUE(from.region().Modify(from.domain(), kAllAccess).ok());
-  BindRequest bind;
-  bind.id = 1;
-  bind.window = window->get();
-  bind.region = (*other)->key();
-  bind.address = reinterpret_cast<uint64_t>(memory.data());
-  bind.length = memory.size();
-  bind.access = kRemoteRead;
+  const BindRequest bind = BindOf(1, **window, **other, memory.data(), memory.size());
   Key key;
   ASSERT_EQ(from.pair().PostBind(bind, &key), PostResult::kOk);
   if (a().attributes().immediate_data) {
@@ -221,12 +216,7 @@ TEST_F(MishapsTest, AWindowOfOnePairIsTheDevicesOrNone) {
   Connect(end, peer);
   auto window = a().CreateWindow(end.domain(), WindowScope::kQueuePair);
   ASSERT_TRUE(window.ok()) << window.status();
-  BindRequest bind;
-  bind.window = window->get();
-  bind.region = end.region().key();
-  bind.address = end.Address(0);
-  bind.length = 8;
-  bind.access = kRemoteRead;
+  const BindRequest bind = BindOf(0, **window, end.region(), end.memory().data(), 8);
   Key key;
   rdma_mock::FailCall(1, 0);
   const PostResult posted = end.pair().PostBind(bind, &key);
@@ -248,11 +238,7 @@ TEST_F(MishapsTest, TheDevicesWindowStaysUntilItsBindIsDone) {
     Bytes memory = Pattern(100, 1);
     auto region = a().Register(end.domain(), memory.data(), memory.size(), kAllAccess);
     ASSERT_TRUE(region.ok()) << region.status();
-    BindRequest bind;
-    bind.window = window->get();
-    bind.region = (*region)->key();
-    bind.address = reinterpret_cast<uint64_t>(memory.data());
-    bind.access = kRemoteRead;
+    BindRequest bind = BindOf(0, **window, **region, memory.data(), 0);
     const auto post = [&](uint64_t id, uint64_t length) {
       bind.id = id;
       bind.length = length;
@@ -284,9 +270,7 @@ TEST_F(MishapsTest, TheDevicesWindowStaysUntilItsBindIsDone) {
 
     window = a().CreateWindow(end.domain(), scope);
     ASSERT_TRUE(window.ok()) << window.status();
-    bind.window = window->get();
-    bind.region = end.region().key();
-    bind.address = end.Address(0);
+    bind = BindOf(0, **window, end.region(), end.memory().data(), 0);
     rdma_mock::ShowNoCompletions(true);
     post(6, 10);
     window->reset();
@@ -305,14 +289,8 @@ TEST_F(MishapsTest, TheDevicesWindowEndsWithItsWindowWhenItsBindWasPolled) {
     Connect(end, peer);
     auto window = a().CreateWindow(end.domain(), scope);
     ASSERT_TRUE(window.ok()) << window.status();
-    BindRequest bind;
-    bind.window = window->get();
-    bind.region = end.region().key();
-    bind.address = end.Address(0);
-    bind.access = kRemoteRead;
     for (uint64_t id = 1; id <= 20; ++id) {
-      bind.id = id;
-      bind.length = 10;
+      const BindRequest bind = BindOf(id, **window, end.region(), end.memory().data(), 10);
       Key key;
       ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
       Expect(end.sends(), id);
@@ -330,13 +308,7 @@ TEST_F(MishapsTest, ABindThatIsRefusedEndsTheKeyBefore) {
   Connect(end, peer);
   auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
   ASSERT_TRUE(window.ok()) << window.status();
-  BindRequest bind;
-  bind.id = 1;
-  bind.window = window->get();
-  bind.region = end.region().key();
-  bind.address = end.Address(0);
-  bind.length = 10;
-  bind.access = kRemoteRead;
+  BindRequest bind = BindOf(1, **window, end.region(), end.memory().data(), 10);
   Key key = 0;
   ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
   Expect(end.sends(), 1);
@@ -364,13 +336,7 @@ TEST_F(MishapsTest, ABindKeepsItsPlace) {
   auto window = a().CreateWindow(from->domain(), WindowScope::kDomain);
   ASSERT_TRUE(window.ok());
   for (int i = 0; i < 4; ++i) ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
-  BindRequest bind;
-  bind.id = 9;
-  bind.window = window->get();
-  bind.region = from->region().key();
-  bind.address = from->Address(0);
-  bind.length = 8;
-  bind.access = kRemoteRead;
+  const BindRequest bind = BindOf(9, **window, from->region(), from->memory().data(), 8);
   rdma_mock::MeanwhileInMemory([] {
     rdma_mock::MeanwhileInMemory(nullptr);
     while (from->Send(1, 0, 8) == PostResult::kOk) ++posted;
