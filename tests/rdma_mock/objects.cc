@@ -38,6 +38,7 @@ bool LacksWindows() {
   static const bool lacks = std::getenv("RDMA_MOCK_NO_WINDOWS") != nullptr;
   return lacks;
 }
+
 bool OnInfiniband() { return !IsIwarp() && !IsMlx5(); }
 
 bool IsMlx5() {

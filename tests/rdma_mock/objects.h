@@ -175,7 +175,7 @@ struct QueuePair : ibv_qp, Notified {
   void FlushTaken();
 };
 
-// Of such a mask: bits of the kernel's own, which it says for a pair of InfiniBand, and refuses.
+// In a mask as of ibv_modify_qp: what old kernels say of a pair of InfiniBand, too, and refuse.
 constexpr int kKernelsOwn = 0xe00000;
 
 // What a pair is told with its next state, a mask as of ibv_modify_qp.
