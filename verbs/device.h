@@ -227,7 +227,7 @@ struct Completion {
   uint32_t immediate;  // if has_immediate; kReceiveInvalidate: the key that has ended
   Opcode opcode;
   Status status;
-  bool has_immediate;  // it came along, or went along with a write or send
+  bool has_immediate;  // it came along, or went along with a write or send; or was to, with a write
   bool solicited;
   bool quiet;  // the request was posted so; the device makes nothing of it
 };

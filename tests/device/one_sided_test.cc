@@ -1,5 +1,6 @@
 // Writes and reads: placing, order against sends, fences, who may.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "tests/device/ends.h"
@@ -113,6 +114,22 @@ TEST_F(OneSidedTest, ARefusedWriteWithImmediateFailsItsReceive) {
     Expect(to.receives(), 2, Status::kFlushed);
     ExpectDisconnected(to, DisconnectCause::kBroken);  // and nothing is told before it
     ExpectBroken(from);
+  }
+}
+
+// What it was is told, too, where it never came to the device.
+TEST_F(OneSidedTest, AWriteWithImmediateFailsAsOne) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ConnectWithImmediate(from, to);
+  from.DestroyRegion();
+  for (const auto& [id, status] :
+       {std::pair{1u, Status::kLocalProtection}, {2u, Status::kFlushed}}) {
+    ASSERT_EQ(from.Write(id, 0, 8, to, 0, kImmediate, 5), PostResult::kOk);
+    const Completion failed = Expect(from.sends(), id, status);
+    EXPECT_EQ(failed.opcode, Opcode::kWrite);
+    EXPECT_TRUE(failed.has_immediate);
+    EXPECT_EQ(failed.immediate, 5u);
   }
 }
 

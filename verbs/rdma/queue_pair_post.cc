@@ -137,6 +137,8 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   blank.opcode = request.opcode == Opcode::kSendInvalidate ? Opcode::kSend : request.opcode;
   blank.flags = request.flags & ~kSolicited;
   blank.quiet = (request.flags & kQuiet) != 0;
+  blank.has_immediate = (request.flags & kImmediate) != 0;
+  blank.immediate = request.immediate;
   // Before it has an id: without room it was not posted.
   if (sending_ != nullptr && !HasRoomFor(PartsOf(request, blank))) {
     return PostResult::kQueueFull;
@@ -157,13 +159,13 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   const uint32_t lead = framed && blank.opcode == Opcode::kSend ? 1 : 0;
   uint32_t count = lead;
   if (!TranslateSegments(request, &count)) return RefuseSend(blank, Status::kLocalProtection);
-  bool immediate = (request.flags & kImmediate) != 0;
-  if (immediate && request.opcode == Opcode::kWrite && device_.iwarp() && !framed) {
+  if (blank.has_immediate && request.opcode == Opcode::kWrite && device_.iwarp() && !framed) {
     return RefuseSend(blank, Status::kRemoteOperation);  // no device has RFC 7306
   }
-  if (blank.opcode == Opcode::kSend && immediate_form_ == ImmediateForm::kNone) immediate = false;
-  blank.has_immediate = immediate;
-  blank.immediate = request.immediate;
+  if (blank.opcode == Opcode::kSend && immediate_form_ == ImmediateForm::kNone) {
+    blank.has_immediate = false;
+  }
+  const bool immediate = blank.has_immediate;
   blank.length = static_cast<uint32_t>(bytes);
   const uint32_t most = MostSegments(request.opcode);
   const uint64_t sent = bytes + lead * kFrameBytes;
