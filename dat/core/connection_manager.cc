@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "dat/core/endpoint.h"
@@ -488,10 +489,11 @@ bool ConnectionManager::DeliverTo(Service& service, Arrival* arrival, Ref<Servic
 
 bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
   Ref<Endpoint> endpoint = point.endpoint();
-  if (point.options().provider_endpoint &&
-      !Endpoint::CreateTentative(*point.adapter_, &endpoint).ok()) {
-    return false;
-  }
+  const bool provided = point.options().provider_endpoint;
+  if (provided && !Endpoint::CreateTentative(*point.adapter_, &endpoint).ok()) return false;
+  absl::Cleanup destroy_provided = [&] {
+    if (provided) endpoint->Destroy();
+  };
   // The object takes the request over; a full backlog gives it back.
   auto request = Ref<ConnectionRequest>::Adopt(
       new ConnectionRequest(*point.adapter_, std::move(*arrival), endpoint));
@@ -513,10 +515,10 @@ bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
     if (!taken && reserved) endpoint->ReturnRequest();
   }
   if (taken) {
+    std::move(destroy_provided).Cancel();
     point.adapter_->CountConnection(AdapterCount::kRequestsReceived);
     return true;
   }
-  if (point.options().provider_endpoint) endpoint->Destroy();
   {
     MutexLock lock(&request->lock_);
     *arrival = std::move(request->arrival_);

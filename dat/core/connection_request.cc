@@ -126,7 +126,7 @@ Error ConnectionRequest::HandOff(const ServiceName& name) {
       error = connections.HandOff(*moved.incoming, name);
       break;
     case ConnectionManager::Delivery::kFull:
-      error = InvalidParameter(2);
+      error = OutOf(Resource::kNone);
       break;
   }
   if (!error.ok()) return error;

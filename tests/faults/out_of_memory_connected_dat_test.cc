@@ -309,5 +309,51 @@ TEST(OutOfMemory, AFailedDatCrAcceptLeavesTheRequestAndOtherConnections) {
       });
 }
 
+// To a point that makes its requests' endpoints, and back: none of those is left.
+TEST(OutOfMemory, AFailedDatCrHandoffLeavesTheRequestAndNoEndpoint) {
+  RunPair(
+      [](Peer& peer) {
+        char name[] = "soft0";
+        DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+        DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL, cr_evd = DAT_HANDLE_NULL;
+        DAT_PSP_HANDLE first = DAT_HANDLE_NULL, second = DAT_HANDLE_NULL;
+        Must(dat_ia_open(name, 8, &async_evd, &ia));
+        Must(dat_evd_create(ia, 8, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &cr_evd));
+        Must(dat_psp_create(ia, Port(0), cr_evd, DAT_PSP_CONSUMER_FLAG, &first));
+        Must(dat_psp_create(ia, Port(1), cr_evd, DAT_PSP_PROVIDER_FLAG, &second));
+        peer.Tell("listening");
+        DAT_CR_HANDLE cr = NextRequest(cr_evd).cr_handle;
+        int n = 0;
+        for (bool failed = true; failed;) {
+          SCOPED_TRACE(++n);
+          FailAllocation(n);
+          const DAT_RETURN result = dat_cr_handoff(cr, Port(1));
+          failed = StopFailing();
+          if (result != DAT_RETURN{DAT_SUCCESS}) {
+            EXPECT_TRUE(failed);
+            EXPECT_TRUE(Fails(result, DAT_INSUFFICIENT_RESOURCES));
+            continue;
+          }
+          Must(dat_cr_handoff(NextRequest(cr_evd).cr_handle, Port(0)));
+          cr = NextRequest(cr_evd).cr_handle;
+        }
+        EXPECT_GT(n, 3) << "the library allocates elsewhere";
+        Must(Reject(cr, 0, nullptr));
+        peer.Await("rejected");
+        Must(dat_psp_free(first));
+        Must(dat_psp_free(second));
+        Must(dat_evd_free(cr_evd));
+        EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_RETURN{DAT_SUCCESS});
+      },
+      [](Peer& peer) {
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        side.Connect(ep, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_PEER_REJECTED, ep);
+        peer.Tell("rejected");
+      });
+}
+
 }  // namespace
 }  // namespace viaduct::tests

@@ -359,6 +359,22 @@ TEST(CrHandoff, S_TheNextReservedPointHasThePort) {
       });
 }
 
+// Its dispatcher has no place left: the qualifier is a good one, and the request may try again.
+TEST(CrHandoff, C098_TheOtherPointIsFull) {
+  WithRequest([](Side& side, DAT_CR_HANDLE cr) {
+    const DAT_EVD_HANDLE evd =
+        side.NewEvd(static_cast<DAT_EVD_FLAGS>(DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG), 1);
+    DAT_PSP_HANDLE psp;
+    Must(dat_psp_create(side.ia, Port(1), evd, DAT_PSP_CONSUMER_FLAG, &psp));
+    DAT_EVENT event = {};
+    event.event_number = DAT_SOFTWARE_EVENT;
+    while (dat_evd_post_se(evd, &event) == DAT_RETURN{DAT_SUCCESS}) {
+    }
+    EXPECT_TRUE(Fails(dat_cr_handoff(cr, Port(1)), DAT_INSUFFICIENT_RESOURCES));
+    ThenAGoodOneWorks(side, cr);
+  });
+}
+
 TEST(CrHandoff, C098_NobodyThere) {
   WithRequest([](Side& side, DAT_CR_HANDLE cr) {
     EXPECT_TRUE(Fails(dat_cr_handoff(cr, Port(7)), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
