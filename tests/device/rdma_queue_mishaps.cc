@@ -1,6 +1,8 @@
 // What goes wrong with an RDMA device: its queues.
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <future>
 #include <memory>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "tests/rdma_mock/mishaps.h"
 #include "verbs/base/busy_control_thread.h"
 #include "verbs/base/clock.h"
+#include "verbs/base/control_thread.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -334,6 +337,42 @@ TEST_F(MishapsTest, AMessageWithoutAFrameMayFillTheSlotOfOne) {
     ASSERT_EQ(from.Send(4, 0, 65548), PostResult::kOk);
     Expect(to.receives(), 2, Status::kLocalLength);
   }
+}
+
+// With a frame it would need memory of our own, which takes a system call; meanwhile the peer says
+// that there will be none.
+TEST_F(MishapsTest, FramesMayBeDeclinedWhileAReceiveIsPosted) {
+  constexpr size_t kSegments = 16;  // as many as the device takes
+  static std::promise<void>* decided;
+  EndOptions many;
+  many.max_segments = kSegments;
+  End& to = NewEnd(a(), many);
+  End& from = NewEnd(b());
+  std::promise<void> connected, may_go_on;
+  decided = &may_go_on;
+  to.events().hook = [&](const Event&) {
+    connected.set_value();
+    decided->get_future().wait_for(std::chrono::seconds(10));
+  };
+  const auto request = Ask(to, b(), /*may_frame=*/true);
+  ASSERT_NE(request, nullptr);
+  ASSERT_TRUE(request->Accept(from.pair(), {}).ok());
+  connected.get_future().wait();
+  rdma_mock::MeanwhileInMemory([] {
+    rdma_mock::MeanwhileInMemory(nullptr);
+    decided->set_value();
+    (*ControlThread::Get())->Drain();
+  });
+  ASSERT_EQ(to.Receive(1, Pieces(to, kSegments, 16, 4)), PostResult::kOk);
+  if (a().attributes().immediate_data) decided->set_value();  // nobody has frames there
+  EXPECT_EQ(AwaitEvent(to).kind, Event::kConnected);
+  to.events().hook = nullptr;
+  EXPECT_EQ(AwaitEvent(from).kind, Event::kConnected);
+  from.Put(0, Pattern(4 * kSegments, 3));
+  ASSERT_EQ(from.Send(2, 0, 4 * kSegments), PostResult::kOk);
+  Expect(from.sends(), 2);
+  EXPECT_EQ(Expect(to.receives(), 1).length, 4 * kSegments);
+  for (size_t i = 0; i < kSegments; ++i) EXPECT_EQ(to.Get(16 * i, 4), from.Get(4 * i, 4)) << i;
 }
 
 // Messages that may be dropped land in turn in memory of our own. Where a receive of it is refused

@@ -104,6 +104,8 @@ bool RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
       whole.addr = reinterpret_cast<uint64_t>(record.bounce.memory);
       whole.lkey = record.bounce.registration->lkey;
     }
+  } else {
+    domain_->bounces().GiveBack(record.bounce);  // frames were declined since it was taken
   }
   if (lead != 0) {
     record.rest = WorkRecord::Rest::kFrame;
