@@ -35,7 +35,7 @@ uint32_t RdmaQueuePair::PartsOf(const SendRequest& request, const WorkRecord& re
 bool RdmaQueuePair::AwaitsRead() {
   PassLockHolder guard(&core(kSends).lock);
   core(kSends).Harvest();
-  return sends_.HasOpen(Opcode::kRead);
+  return sends_.HasOpenRead();
 }
 
 // More segments than the device takes of what it cannot split: through memory of our own. It is
@@ -43,7 +43,7 @@ bool RdmaQueuePair::AwaitsRead() {
 PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& request,
                                        const WorkRecord& blank, uint32_t lead, uint32_t bytes) {
   if ((request.flags & kFence) != 0 && AwaitsRead()) {
-    Log(LogLevel::kError, device_.name(), ": behind a read a fenced message has ",
+    Log(LogLevel::kError, device_.name(), ": behind a read or atomic a fenced message has ",
         MostSegments(request.opcode), " segments at most, and not ", work.num_sge);
     return RefuseSend(blank, Status::kLocalLength);
   }

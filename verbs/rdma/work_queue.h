@@ -118,9 +118,12 @@ class WorkQueue {
   WorkRecord* OldestAtDevice(bool read) {
     return OldestThat([read](const WorkRecord& record) { return record.Owes(read); });
   }
-  bool HasOpen(Opcode opcode) {
-    return OldestThat([opcode](const WorkRecord& record) {
-             return !record.done && record.opcode == opcode;
+  // One that a fence waits for: a read, or an atomic.
+  bool HasOpenRead() {
+    return OldestThat([](const WorkRecord& record) {
+             return !record.done &&
+                    (record.opcode == Opcode::kRead || record.opcode == Opcode::kCompareAndSwap ||
+                     record.opcode == Opcode::kFetchAndAdd);
            }) != nullptr;
   }
   // `record` has failed: what was done behind it, and was told to nobody, is flushed, but for a

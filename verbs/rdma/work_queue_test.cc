@@ -86,6 +86,20 @@ TEST(WorkQueueTest, ReadsHaveTurnsOfTheirOwn) {
   EXPECT_EQ(queue.OldestAtDevice(true)->id, 2u);
 }
 
+TEST(WorkQueueTest, AFenceWaitsForReadsAndAtomics) {
+  for (const Opcode opcode : {Opcode::kRead, Opcode::kCompareAndSwap, Opcode::kFetchAndAdd}) {
+    WorkQueue queue;
+    ASSERT_TRUE(queue.Resize(4, 0));
+    Post(queue, 1, 1);
+    WorkRecord& read = Post(queue, 2, 1);
+    EXPECT_FALSE(queue.HasOpenRead());
+    read.opcode = opcode;
+    EXPECT_TRUE(queue.HasOpenRead());
+    queue.Done(read, Status::kSuccess);
+    EXPECT_FALSE(queue.HasOpenRead());
+  }
+}
+
 TEST(WorkQueueTest, WhatWasDoneBehindAFailureIsFlushed) {
   WorkQueue queue;
   ASSERT_TRUE(queue.Resize(8, 0));
