@@ -172,6 +172,28 @@ TEST_F(MishapsTest, AddressesFromZeroAreRefusedWhereTheLibraryWouldUseThem) {
 }
 
 // mlx4 draws keys from one range until sixteen were given back.
+// As a server's that has a domain for each client and sends all of them the same bytes.
+TEST_F(MishapsTest, ADomainEndsThoughOthersMemoryWasUsedInIt) {
+  auto wildcard = a().CreateDomain(/*wildcard=*/true);
+  ASSERT_TRUE(wildcard.ok());
+  std::vector<uint8_t> bytes(64);
+  auto region = a().Register(**wildcard, bytes.data(), bytes.size(), kAllAccess);
+  ASSERT_TRUE(region.ok());
+  const Segment segment = {reinterpret_cast<uint64_t>(bytes.data()), (*region)->key(), 8};
+  const int before = rdma_mock::LiveDomains();
+  for (int client = 0; client < 3; ++client) {
+    End& from = NewEnd(a());
+    End& to = NewEnd(b());
+    Connect(from, to);
+    ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
+    ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+    Expect(from.sends(), 2);
+    Expect(to.receives(), 1);
+    DestroyEnds();
+    EXPECT_TRUE(Run([before] { return rdma_mock::LiveDomains() == before; }));
+  }
+}
+
 TEST_F(MishapsTest, UnfitKeysAreGivenBackForOthers) {
   End& end = NewEnd(a());
   Bytes memory = Pattern(100, 1);

@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<ProtectionDomain>> RdmaContext::CreateDomain(bool
   absl::Cleanup give_back = [handle] { ibv_dealloc_pd(handle); };
   auto core = std::make_shared<DomainCore>(handle, wildcard, device_);
   std::move(give_back).Cancel();  // the core's from now on
-  return std::make_unique<Domain>(std::move(core));
+  return std::make_unique<Domain>(memory_, std::move(core));
 }
 
 absl::StatusOr<std::unique_ptr<MemoryRegion>> RdmaContext::Register(ProtectionDomain& domain,

@@ -42,6 +42,8 @@ bool DomainCore::Matches(const DomainCore& other) const {
   return this == &other || wildcard || other.wildcard;
 }
 
+Domain::~Domain() { memory_.EndGuestsOf(*core_); }
+
 DomainCore::~DomainCore() {
   bounces_.reset();
   confirmation_.reset();
@@ -163,11 +165,28 @@ bool Memory::RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* 
     return false;
   }
   region.others_.push_back({domain.shared_from_this(), handle, use});
-  if (region.own_.domain.get() == &domain) map_.Put(region.Entry());
+  if (region.own_.domain.get() == &domain) {
+    map_.Put(region.Entry());
+  } else {
+    domain.has_guests_ = true;
+  }
   *local_key = handle->lkey;
   return true;
 } catch (const std::bad_alloc&) {
   return false;
+}
+
+void Memory::EndGuestsOf(DomainCore& domain) {
+  MutexLock lock(&mutex_);
+  if (!domain.has_guests_) return;
+  for (const auto& [key, region] : regions_) {
+    if (region->own_.domain.get() == &domain) continue;
+    std::erase_if(region->others_, [&domain](const Region::Registration& other) {
+      if (other.domain.get() != &domain) return false;
+      ibv_dereg_mr(other.handle);
+      return true;
+    });
+  }
 }
 
 uint32_t Memory::TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments,

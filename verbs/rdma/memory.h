@@ -9,8 +9,8 @@
 //
 // A region of one domain that a queue pair of another may use (a wildcard domain is either) is
 // registered there on the first use, for local use alone: no device knows one remote key in two
-// domains. So is the sink of a read, where the device wants it open to the peer and the region is
-// not.
+// domains. That ends with either of them. So is the sink of a read, where the device wants it open
+// to the peer and the region is not.
 #ifndef VIADUCT_VERBS_RDMA_MEMORY_H_
 #define VIADUCT_VERBS_RDMA_MEMORY_H_
 
@@ -36,6 +36,7 @@
 
 namespace viaduct::verbs::rdma {
 
+class Memory;
 class Region;
 class Window;
 
@@ -71,16 +72,21 @@ class DomainCore : public std::enable_shared_from_this<DomainCore> {
   const bool takes_offsets;
 
  private:
+  friend class Memory;
+  bool has_guests_ = false;  // regions of others are registered here; under Memory's lock
   std::unique_ptr<BouncePool> bounces_;
   std::unique_ptr<ConfirmationMemory> confirmation_;
 };
 
 class Domain final : public ProtectionDomain {
  public:
-  explicit Domain(std::shared_ptr<DomainCore> core) : core_(std::move(core)) {}
+  Domain(Memory& memory, std::shared_ptr<DomainCore> core)
+      : memory_(memory), core_(std::move(core)) {}
+  ~Domain() override;
   const std::shared_ptr<DomainCore>& core() const { return core_; }
 
  private:
+  Memory& memory_;
   const std::shared_ptr<DomainCore> core_;
 };
 
@@ -150,6 +156,9 @@ class Memory {
   void BindDone(const ibv_qp* pair);
   // What Bind has bound ends, unless it has been bound again since.
   void Unbind(MemoryWindow& window, Key* key);
+  // The regions of other domains are registered in this one no longer: nothing is left in it that
+  // would use them.
+  void EndGuestsOf(DomainCore& domain);
   // Of the pairs' windows, those that were bound on this one end. It does no binds any more.
   void EndWindowsOf(const ibv_qp* pair);
 
