@@ -141,6 +141,25 @@ TEST_F(MishapsTest, NoRegionGetsTheKeyOfOneThatWasChanged) {
   EXPECT_EQ(to.Get(0, 100), memory);
 }
 
+// libmlx5 would write a short message there with the processor, but for what it is told.
+TEST_F(MishapsTest, AShortMessageKeepsOffMemoryWhoseRegionHasEnded) {
+  if (!rdma_mock::IsMlx5()) GTEST_SKIP() << "this device does not know its keys";
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  Bytes memory = Pattern(8, 1);
+  auto region = b().Register(to.domain(), memory.data(), memory.size(), kAllAccess);
+  ASSERT_TRUE(region.ok()) << region.status();
+  const Segment segment = {reinterpret_cast<uint64_t>(memory.data()), (*region)->key(), 8};
+  ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  region->reset();
+  from.Put(0, Pattern(8, 2));
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 1, Status::kLocalProtection);
+  ExpectBroken(to);
+  EXPECT_EQ(memory, Pattern(8, 1));
+}
+
 // Half of what one process may lock: with an unfit key's registration beside it there is no room.
 TEST_F(MishapsTest, ALargeRegionNeedsItsMemoryOnce) {
   End& end = NewEnd(a());
@@ -154,7 +173,8 @@ TEST_F(MishapsTest, ALargeRegionNeedsItsMemoryOnce) {
       a().Register(end.domain(), memory.data(), memory.size(), kAllAccess).status()));
 }
 
-// libmlx5 writes what is short with the processor, to the address that a segment says.
+// libmlx5, if it cannot be told not to, writes what is short with the processor, to the address
+// that a segment says.
 TEST_F(MishapsTest, AddressesFromZeroAreRefusedWhereTheLibraryWouldUseThem) {
   End& end = NewEnd(a());
   End& peer = NewEnd(b());

@@ -234,6 +234,38 @@ TEST_F(MishapsTest, AFencedSendOfManySegmentsIsRefusedBehindARead) {
   Expect(to.receives(), 4, Status::kFlushed);
 }
 
+// libmlx5 would leave a short answer where nobody has polled it yet, but for what it is told.
+TEST_F(MishapsTest, AFencedSendHasWhatAShortReadHasBrought) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  to.Put(1000, Pattern(8, 1));
+  from.Put(0, Pattern(8, 2));
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  rdma_mock::ShowNoCompletions(true);
+  ASSERT_EQ(from.Read(2, 0, 8, to, 1000), PostResult::kOk);
+  ASSERT_EQ(from.Send(3, 0, 8, kFence), PostResult::kOk);
+  rdma_mock::ShowNoCompletions(false);
+  for (int id : {2, 3}) Expect(from.sends(), id);
+  Expect(to.receives(), 1);
+  EXPECT_EQ(to.Get(0, 8), Pattern(8, 1));
+}
+
+// The device finds no memory there, however short the message is.
+TEST_F(MishapsTest, AReceiveForWhichThereWasNoMemoryFailsWhereAMessageMeetsIt) {
+  constexpr int kSegments = 20;
+  EndOptions many;
+  many.max_segments = kSegments;
+  End& from = NewEnd(a());
+  End& to = NewEnd(b(), many);
+  Connect(from, to);
+  rdma_mock::LimitRegistrations(0);
+  ASSERT_EQ(to.Receive(1, Pieces(to, kSegments, 16, 1)), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, kSegments), PostResult::kOk);
+  Expect(to.receives(), 1, Status::kLocalProtection);
+  ExpectBroken(to);
+}
+
 // A device tells the receiver the length of one request, and not of several.
 TEST_F(MishapsTest, AWriteOfManySegmentsSaysHowLongItIs) {
   constexpr int kSegments = 20;

@@ -18,7 +18,7 @@ constexpr int kAgreedPartition = 1;
 // RDMA_MOCK_NO_WINDOWS: its driver tells of windows that its library does not have (bnxt_re).
 bool LacksWindows();
 
-// RDMA_MOCK_MLX5: the vendor is that of mlx5, and the port one of Ethernet (RoCE).
+// RDMA_MOCK_MLX5 (mlx5.h): the vendor is that of mlx5, and the port one of Ethernet (RoCE).
 bool IsMlx5();
 // Of the extensions of that one's provider.
 constexpr uint32_t kExtensionVendor = 0x15b3;

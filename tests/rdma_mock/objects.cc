@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -46,13 +47,19 @@ bool IsMlx5() {
   return mlx5;
 }
 
+OpenKeys& Regions() {
+  static OpenKeys* const keys = new OpenKeys;
+  return *keys;
+}
+
 OpenKeys& Sinks() {
   static OpenKeys* const keys = new OpenKeys;
   return *keys;
 }
 
 void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode opcode,
-              ibv_wc_status status, uint32_t bytes, const ibv_send_wr* immediate_of) {
+              ibv_wc_status status, uint32_t bytes, const ibv_send_wr* immediate_of,
+              const Carried* carried) {
   ibv_wc completion;
   completion.wr_id = id;
   completion.status = status;
@@ -70,7 +77,7 @@ void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode o
     completion.wc_flags = IBV_WC_WITH_IMM;
     completion.imm_data = immediate_of->imm_data;
   }
-  static_cast<CompletionQueue*>(queue)->Add(completion);
+  static_cast<CompletionQueue*>(queue)->Add(completion, carried);
 }
 
 uint32_t PowerOfTwo(uint32_t least) {
@@ -126,7 +133,7 @@ std::vector<void*> EventPipe::Forget(void* about) {
   return forgotten;
 }
 
-void CompletionQueue::Add(const ibv_wc& completion) {
+void CompletionQueue::Add(const ibv_wc& completion, const Carried* bytes) {
   bool ring_bell = false;
   {
     SpinLockHolder guard(&lock);
@@ -134,12 +141,28 @@ void CompletionQueue::Add(const ibv_wc& completion) {
       fputs("rdma_mock: a completion queue overflows\n", stderr);
       abort();
     }
+    if (bytes != nullptr) [[unlikely]] {
+      carried.push_back(*bytes);
+      carried.back().place = tail;
+    }
     ring[tail++ & mask] = completion;
     std::swap(ring_bell, armed);
   }
   if (ring_bell && channel != nullptr) {
     static_cast<CompletionChannel*>(channel)->events.Push(this, this);
   }
+}
+
+void CompletionQueue::Unload() {
+  const Carried& oldest = carried.front();
+  if (oldest.place != head) return;
+  uint32_t done = 0;
+  for (const ibv_sge& to : oldest.to) {
+    const uint32_t piece = std::min(oldest.length - done, to.length);
+    CopyBytes(reinterpret_cast<void*>(to.addr), oldest.bytes + done, piece);
+    done += piece;
+  }
+  carried.pop_front();
 }
 
 void CompletionQueue::Ring() {
@@ -202,6 +225,22 @@ void LatePairs::FlushAll() {
   for (QueuePair* pair : std::exchange(pairs_, {})) pair->FlushTaken();
 }
 
+void Answer(QueuePair& pair, uint64_t id, uint64_t from, const ibv_sge* to, int count) {
+  uint32_t bytes = 0;
+  for (int i = 0; i < count; ++i) bytes += to[i].length;
+  if (pair.carries_answers && bytes <= kMostCarried) [[unlikely]] {
+    Carried carried = {.bytes = {}, .length = bytes, .to = {to, to + count}};
+    CopyBytes(carried.bytes, reinterpret_cast<const void*>(from), bytes);
+    return Complete(pair.send_cq, pair, id, IBV_WC_RDMA_READ, IBV_WC_SUCCESS, bytes, nullptr,
+                    &carried);
+  }
+  for (int i = 0; i < count; from += to[i++].length) {
+    CopyBytes(reinterpret_cast<void*>(to[i].addr), reinterpret_cast<const void*>(from),
+              to[i].length);
+  }
+  Complete(pair.send_cq, pair, id, IBV_WC_RDMA_READ, IBV_WC_SUCCESS, bytes, nullptr);
+}
+
 void HeldReads::Add(HeldRead read) {
   SpinLockHolder guard(&lock_);
   reads_.push_back(std::move(read));
@@ -210,9 +249,7 @@ void HeldReads::Add(HeldRead read) {
 void HeldReads::AnswerAll() {
   SpinLockHolder guard(&lock_);
   for (const HeldRead& read : std::exchange(reads_, {})) {
-    const uint32_t bytes = Fetch(read.from, read.to.data(), static_cast<int>(read.to.size()));
-    Complete(read.pair->send_cq, *read.pair, read.id, IBV_WC_RDMA_READ, IBV_WC_SUCCESS, bytes,
-             nullptr);
+    Answer(*read.pair, read.id, read.from, read.to.data(), static_cast<int>(read.to.size()));
   }
 }
 

@@ -103,6 +103,16 @@ struct CompletionChannel : ibv_comp_channel {
   std::atomic<int> queues{0};  // that were not destroyed
 };
 
+// As libmlx5 has it: bytes of a message, or of a read's answer, that lie in the completion until it
+// is polled, and where they go then. No key is looked at.
+constexpr uint32_t kMostCarried = 32;
+struct Carried {
+  char bytes[kMostCarried];
+  uint32_t length;
+  std::vector<ibv_sge> to;  // with room for all
+  uint32_t place = 0;       // of the completion, as its queue counts
+};
+
 struct CompletionQueue : ibv_cq, Notified {
   SpinLock lock;
   std::unique_ptr<ibv_wc[]> ring;
@@ -110,8 +120,12 @@ struct CompletionQueue : ibv_cq, Notified {
   uint32_t head ABSL_GUARDED_BY(lock) = 0;
   uint32_t tail ABSL_GUARDED_BY(lock) = 0;
   bool armed ABSL_GUARDED_BY(lock) = false;
+  std::deque<Carried> carried ABSL_GUARDED_BY(lock);
 
-  void Add(const ibv_wc& completion);
+  // `bytes`: what lies in it, or null.
+  void Add(const ibv_wc& completion, const Carried* bytes);
+  // What lies in the oldest completion goes where it is to.
+  void Unload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   // Tells that it has something, if that was asked for.
   void Ring();
 };
@@ -160,6 +174,8 @@ struct QueuePair : ibv_qp, Notified {
   ReceiveRing receives ABSL_GUARDED_BY(receive_lock);
   std::atomic<ibv_qp_state> now{IBV_QPS_RESET};  // the library's own `state` has no lock
   uint32_t max_inline;
+  bool carries_messages = false;  // short ones lie in the completion
+  bool carries_answers = false;   // and so do those of reads
   ibv_ece extensions = {};  // those it has, from its state INIT on those it uses; vendor 0: none
   uint32_t wanted_extensions = ~uint32_t{0};
   uint16_t partition = 0;  // that it was told with its states, as what follows
@@ -211,16 +227,8 @@ LatePairs& Late();
 inline void CopyBytes(void* to, const void* from, size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
-// What a read does; how many bytes it brought.
-inline uint32_t Fetch(uint64_t from, const ibv_sge* to, int count) {
-  uint32_t bytes = 0;
-  for (int i = 0; i < count; ++i) {
-    CopyBytes(reinterpret_cast<void*>(to[i].addr), reinterpret_cast<const void*>(from + bytes),
-              to[i].length);
-    bytes += to[i].length;
-  }
-  return bytes;
-}
+// What a read does, and completes.
+void Answer(QueuePair& pair, uint64_t id, uint64_t from, const ibv_sge* to, int count);
 
 // Reads that wait for their answer.
 struct HeldRead {
@@ -246,7 +254,7 @@ void Unbind(const QueuePair& pair);
 void Join(QueuePair& a, QueuePair& b);
 void Part(QueuePair& pair);
 
-// Local keys of memory that peers may write, as hardware's iWARP asks of a read's sink.
+// Local keys of memory.
 class OpenKeys {
  public:
   void Add(uint32_t key);
@@ -266,11 +274,17 @@ void Push(ibv_event_type type, QueuePair& pair);
 // `about`: the object that has to be forgotten with it, or null.
 void PushEvent(const ibv_async_event& event, void* about);
 void TellIds(Ids which, rdma_cm_event_type type, int status);
+// As ibv_create_qp. `carries`: as libmlx5 does it unless told otherwise.
+ibv_qp* MakePair(ibv_pd* domain, ibv_qp_init_attr* wanted, bool carries);
+OpenKeys& Regions();
+// Those that peers may write, as hardware's iWARP asks of a read's sink.
 OpenKeys& Sinks();
 
-// `immediate_of`: the request whose immediate data come with it, or null.
+// `immediate_of`: the request whose immediate data come with it, or null. `carried`: what lies in
+// it, or null.
 void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode opcode,
-              ibv_wc_status status, uint32_t bytes, const ibv_send_wr* immediate_of);
+              ibv_wc_status status, uint32_t bytes, const ibv_send_wr* immediate_of,
+              const Carried* carried = nullptr);
 
 // Of mishaps.h.
 struct Mishaps {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "tests/rdma_mock/failures.h"
@@ -32,6 +33,55 @@ bool TakeShared(SharedQueue& queue, PostedReceive* receive) {
 // Of no region: InfiniBand's reserved key with index 0xffffff.
 constexpr uint32_t kNobodysKey = 0xffffff00;
 
+// mlx5 alone looks up whether there is such a region.
+bool IsOfMemory(uint32_t key) { return key != kNobodysKey && (!IsMlx5() || Regions().Has(key)); }
+
+// The message goes where the receive says.
+ibv_wc_status Place(const ibv_send_wr& work, const PostedReceive& receive) {
+  int at = 0;
+  uint32_t offset = 0;
+  for (int i = 0; i < work.num_sge; ++i) {
+    const char* from = reinterpret_cast<const char*>(work.sg_list[i].addr);
+    for (uint32_t left = work.sg_list[i].length; left != 0;) {
+      if (at == receive.count) return IBV_WC_LOC_LEN_ERR;
+      const ibv_sge& to = receive.segments[at];
+      if (!IsOfMemory(to.lkey)) [[unlikely]]
+        return IBV_WC_LOC_PROT_ERR;
+      const uint32_t piece = left < to.length - offset ? left : to.length - offset;
+      CopyBytes(reinterpret_cast<char*>(to.addr) + offset, from, piece);
+      from += piece;
+      left -= piece;
+      offset += piece;
+      if (offset == to.length) {
+        ++at;
+        offset = 0;
+      }
+    }
+  }
+  return IBV_WC_SUCCESS;
+}
+
+// Whether the message stays in the completion of a receive of `peer`.
+bool IsCarried(const QueuePair& peer, const PostedReceive& receive, uint32_t bytes) {
+  if (!peer.carries_messages || bytes > kMostCarried) [[likely]]
+    return false;
+  uint64_t room = 0;
+  for (int i = 0; i < receive.count; ++i) room += receive.segments[i].length;
+  return bytes <= room;
+}
+
+Carried Carry(const ibv_send_wr& work, const PostedReceive& receive) {
+  Carried carried = {
+      .bytes = {}, .length = 0, .to = {receive.segments, receive.segments + receive.count}};
+  for (int i = 0; i < work.num_sge; ++i) {
+    const ibv_sge& from = work.sg_list[i];
+    CopyBytes(carried.bytes + carried.length, reinterpret_cast<const char*>(from.addr),
+              from.length);
+    carried.length += from.length;
+  }
+  return carried;
+}
+
 // The next receive of `peer` takes the message.
 ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint32_t bytes) {
   PostedReceive receive;
@@ -51,41 +101,20 @@ ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint
       return IBV_WC_RNR_RETRY_EXC_ERR;
     }
   }
+  std::optional<Carried> carried;
   ibv_wc_status status = FailedStatus(
       "a receive", nullptr, {IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR});
   if (status != IBV_WC_SUCCESS) {
     write = true;  // nothing lands
+  } else if (!write && IsCarried(peer, receive, bytes)) {
+    carried = Carry(work, receive);
   } else if (!write) {
-    int at = 0;
-    uint32_t offset = 0;
-    for (int i = 0; i < work.num_sge; ++i) {
-      const char* from = reinterpret_cast<const char*>(work.sg_list[i].addr);
-      for (uint32_t left = work.sg_list[i].length; left != 0;) {
-        if (at == receive.count) {
-          status = IBV_WC_LOC_LEN_ERR;
-          break;
-        }
-        const ibv_sge& to = receive.segments[at];
-        if (to.lkey == kNobodysKey) [[unlikely]] {
-          status = IBV_WC_LOC_PROT_ERR;
-          break;
-        }
-        const uint32_t piece = left < to.length - offset ? left : to.length - offset;
-        CopyBytes(reinterpret_cast<char*>(to.addr) + offset, from, piece);
-        from += piece;
-        left -= piece;
-        offset += piece;
-        if (offset == to.length) {
-          ++at;
-          offset = 0;
-        }
-      }
-    }
+    status = Place(work, receive);
   }
   const bool immediate =
       work.opcode == IBV_WR_SEND_WITH_IMM || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   Complete(peer.recv_cq, peer, receive.id, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV, status,
-           bytes, immediate ? &work : nullptr);
+           bytes, immediate ? &work : nullptr, carried.has_value() ? &*carried : nullptr);
   return status == IBV_WC_SUCCESS ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
 }
 
@@ -138,7 +167,6 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
   } else if (work.opcode == IBV_WR_SEND || work.opcode == IBV_WR_SEND_WITH_IMM) {
     status = Receive(*pair.peer, work, false, bytes);
   } else if (work.opcode == IBV_WR_RDMA_READ) {
-    opcode = IBV_WC_RDMA_READ;
     asked.read = static_cast<int>(bytes);
     asked.read_segments = work.num_sge;
     if (mishaps.held_reads) [[unlikely]] {
@@ -147,7 +175,7 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
                          work.wr.rdma.remote_addr,
                          {work.sg_list, work.sg_list + work.num_sge}});
     }
-    Fetch(work.wr.rdma.remote_addr, work.sg_list, work.num_sge);
+    return Answer(pair, work.wr_id, work.wr.rdma.remote_addr, work.sg_list, work.num_sge);
   } else if (work.opcode == IBV_WR_RDMA_WRITE || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
     opcode = IBV_WC_RDMA_WRITE;
     if (work.num_sge == 0) ++asked.empty_writes;
@@ -279,8 +307,11 @@ int PollCq(ibv_cq* handle, int n, ibv_wc* out) {
   }
   SpinLockHolder guard(&queue.lock);
   int count = 0;
-  while (count < n && queue.head != queue.tail)
+  while (count < n && queue.head != queue.tail) {
+    if (!queue.carried.empty()) [[unlikely]]
+      queue.Unload();
     out[count++] = queue.ring[queue.head++ & queue.mask];
+  }
   return count;
 }
 

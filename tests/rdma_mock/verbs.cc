@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "tests/rdma_mock/failures.h"
+#include "tests/rdma_mock/mlx5.h"
 #include "tests/rdma_mock/objects.h"
 #include "tests/rdma_mock/posting.h"
 #include "verbs/base/mappings.h"
@@ -132,6 +133,7 @@ Device* MakeDevice() {
   made->context.ops.req_notify_cq = RequestNotify;
   made->context.async_fd = made->async_events.reading_end();
   made->context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (IsMlx5()) OpenMlx5Library(made->device);
   return made;
 }
 
@@ -171,6 +173,44 @@ ibv_context* OtherVerbs() {
     return made;
   }();
   return &device->context;
+}
+
+ibv_qp* MakePair(ibv_pd* domain, ibv_qp_init_attr* wanted, bool carries) {
+  const uint64_t request_bytes =
+      32 + sizeof(ibv_sge) * wanted->cap.max_send_sge + wanted->cap.max_inline_data;
+  if (wanted->cap.max_inline_data > kMaxInline ||
+      wanted->cap.max_send_wr * request_bytes > kSendQueueBytes ||
+      wanted->cap.max_send_sge > kMaxSegments || wanted->cap.max_recv_sge > kMaxSegments) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  if (ErrorOf("ibv_create_qp", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
+  const int error = mishaps.spare_pairs == 0 ? ENOMEM : mishaps.pair_error.load();
+  if (error != 0) {
+    errno = error;
+    return nullptr;
+  }
+  if (mishaps.spare_pairs > 0) --mishaps.spare_pairs;
+  auto* const pair = new QueuePair(wanted->cap.max_recv_wr);
+  pair->context = domain->context;
+  pair->qp_context = wanted->qp_context;
+  pair->pd = domain;
+  pair->send_cq = wanted->send_cq;
+  pair->recv_cq = wanted->recv_cq;
+  pair->srq = wanted->srq;
+  pair->qp_num = last_number.fetch_add(1) + 1;
+  pair->qp_type = wanted->qp_type;
+  pair->now = IBV_QPS_RESET;
+  pair->max_inline = wanted->cap.max_inline_data;
+  pair->carries_messages = carries;
+  pair->carries_answers = carries && wanted->sq_sig_all != 0;
+  if (IsMlx5()) {
+    const uint32_t options = mishaps.no_extensions ? uint32_t{0} : kExtensions;
+    pair->extensions = {kExtensionVendor, options, 0};
+  }
+  Made(Kind::kPair);
+  Existing<QueuePair>().Add(pair);
+  return pair;
 }
 
 }  // namespace viaduct::rdma_mock
@@ -248,6 +288,7 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
     if (mock::mishaps.large_keys > 0) --mock::mishaps.large_keys;
     region->lkey = region->rkey |= 0x80000000;
   }
+  mock::Regions().Add(region->lkey);
   if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) mock::Sinks().Add(region->lkey);
   mock::Made(mock::Kind::kRegion);
   return region;
@@ -263,6 +304,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t,
 
 int ibv_dereg_mr(ibv_mr* region) {
   mock::mishaps.last_freed_key = region->lkey;
+  mock::Regions().Remove(region->lkey);
   mock::Sinks().Remove(region->lkey);
   if (mock::mishaps.spare_regions >= 0) ++mock::mishaps.spare_regions;
   if (mock::mishaps.large_until_back > 0) --mock::mishaps.large_until_back;
@@ -365,40 +407,7 @@ int ibv_destroy_srq(ibv_srq* handle) {
 }
 
 ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
-  const uint64_t request_bytes =
-      32 + sizeof(ibv_sge) * wanted->cap.max_send_sge + wanted->cap.max_inline_data;
-  if (wanted->cap.max_inline_data > mock::kMaxInline ||
-      wanted->cap.max_send_wr * request_bytes > mock::kSendQueueBytes ||
-      wanted->cap.max_send_sge > mock::kMaxSegments ||
-      wanted->cap.max_recv_sge > mock::kMaxSegments) {
-    errno = EINVAL;
-    return nullptr;
-  }
-  if (mock::ErrorOf("ibv_create_qp", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
-  const int error = mock::mishaps.spare_pairs == 0 ? ENOMEM : mock::mishaps.pair_error.load();
-  if (error != 0) {
-    errno = error;
-    return nullptr;
-  }
-  if (mock::mishaps.spare_pairs > 0) --mock::mishaps.spare_pairs;
-  auto* const pair = new mock::QueuePair(wanted->cap.max_recv_wr);
-  pair->context = domain->context;
-  pair->qp_context = wanted->qp_context;
-  pair->pd = domain;
-  pair->send_cq = wanted->send_cq;
-  pair->recv_cq = wanted->recv_cq;
-  pair->srq = wanted->srq;
-  pair->qp_num = mock::last_number.fetch_add(1) + 1;
-  pair->qp_type = wanted->qp_type;
-  pair->now = IBV_QPS_RESET;
-  pair->max_inline = wanted->cap.max_inline_data;
-  if (mock::IsMlx5()) {
-    const uint32_t options = mock::mishaps.no_extensions ? uint32_t{0} : mock::kExtensions;
-    pair->extensions = {mock::kExtensionVendor, options, 0};
-  }
-  mock::Made(mock::Kind::kPair);
-  mock::Existing<mock::QueuePair>().Add(pair);
-  return pair;
+  return mock::MakePair(domain, wanted, mock::IsMlx5());
 }
 
 int ibv_destroy_qp(ibv_qp* handle) {

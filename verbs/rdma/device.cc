@@ -57,14 +57,6 @@ ibv_qp_init_attr SmallestPair(ibv_cq* queue) {
   return pair;
 }
 
-// False: errno.
-bool CanMake(ibv_pd* domain, ibv_qp_init_attr wanted) {
-  ibv_qp* const pair = ibv_create_qp(domain, &wanted);
-  if (pair == nullptr) return false;
-  ibv_destroy_qp(pair);
-  return true;
-}
-
 }  // namespace
 
 void MakeNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
@@ -170,6 +162,17 @@ absl::Status Device::ProbeLimits() {
   ProbeInline(domain, queue);
   ProbeWindows(domain);
   return ProbeRequests(domain, queue);
+}
+
+ibv_qp* Device::MakePair(ibv_pd* domain, ibv_qp_init_attr* wanted) const {
+  return mlx5_.serves() ? mlx5_.CreatePair(domain, wanted) : ibv_create_qp(domain, wanted);
+}
+
+bool Device::CanMake(ibv_pd* domain, ibv_qp_init_attr wanted) const {
+  ibv_qp* const pair = MakePair(domain, &wanted);
+  if (pair == nullptr) return false;
+  ibv_destroy_qp(pair);
+  return true;
 }
 
 void Device::ProbeInline(ibv_pd* domain, ibv_cq* queue) {

@@ -20,6 +20,7 @@
 #include "verbs/base/event_loop.h"
 #include "verbs/base/lock.h"
 #include "verbs/rdma/errors.h"
+#include "verbs/rdma/mlx5.h"
 
 namespace viaduct::verbs::rdma {
 
@@ -89,8 +90,9 @@ class Device {
   // Of a read's sink the device wants to hear that the peer may write there (RFC 5040 shows it the
   // key); siw does not ask.
   bool opens_sinks() const { return manager() == Manager::kIwarp; }
-  // A segment may say an offset. libmlx5 and libhns (rdma-core 44) write what is short with the
-  // processor, to the address that the segment says.
+  // A segment may say an offset. libhns (rdma-core 44), and a libmlx5 that cannot be told not to
+  // (mlx5.h), write what is short with the processor, to the address that the segment says. None
+  // of Mellanox's is trusted to have another.
   bool takes_offsets() const;
   // Of a pair with a shared receive queue it says so when what the pair has taken there was flushed
   // (InfiniBand 1.4, 10.3.1); Linux's drivers in software do not take ahead.
@@ -118,6 +120,9 @@ class Device {
   std::vector<CmEvent> TakeEventsOf(const CmHandler& handler);
   void Forget(const CmHandler& handler);
   ibv_comp_channel* completions() const { return completions_; }
+  // As ibv_create_qp. Each pair is made so: mlx5's are to keep to verbs/device.h (mlx5.h). Any
+  // thread.
+  ibv_qp* MakePair(ibv_pd* domain, ibv_qp_init_attr* wanted) const;
   // The handler hears of the pair's asynchronous events; until before the pair is destroyed, which
   // waits for those that are being told. Others in the process may have pairs here: librdmacm opens
   // a device once. Any thread.
@@ -127,7 +132,7 @@ class Device {
   bool gone() const { return gone_; }
 
  private:
-  Device(ibv_context* verbs, EventLoop& loop) : verbs_(verbs), loop_(loop) {}
+  Device(ibv_context* verbs, EventLoop& loop) : verbs_(verbs), loop_(loop), mlx5_(verbs->device) {}
   ~Device();  // of one that could not be started
   absl::Status Start(const Address& address);
   absl::Status Watch(int fd, void (Device::*read)());
@@ -135,6 +140,8 @@ class Device {
   void ProbeInline(ibv_pd* domain, ibv_cq* queue);
   void ProbeWindows(ibv_pd* domain);
   absl::Status ProbeRequests(ibv_pd* domain, ibv_cq* queue);
+  // False: errno.
+  bool CanMake(ibv_pd* domain, ibv_qp_init_attr wanted) const;
   void ReadConnections();
   // One event, behind those that have been read. False: there is none.
   bool ReadConnectionEvent();
@@ -148,6 +155,7 @@ class Device {
 
   ibv_context* const verbs_;
   EventLoop& loop_;
+  const Mlx5 mlx5_;
   ibv_device_attr limits_ = {};
   uint32_t max_message_ = 0x7fffffff;
   bool on_infiniband_ = false;

@@ -93,7 +93,7 @@ absl::Status DevicePair::Create(Device& device) {
   for (const ibv_qp_cap& cap : {inlined, wanted.cap, few}) {
     ibv_qp_init_attr attempt = wanted;
     attempt.cap = cap;
-    handle_ = ibv_create_qp(options_.domain->handle, &attempt);
+    handle_ = device.MakePair(options_.domain->handle, &attempt);
     if (handle_ != nullptr) {
       max_inline_ = std::min(cap.max_inline_data, attempt.cap.max_inline_data);  // what is granted
       cap_[kSends].segments = cap.max_send_sge;
