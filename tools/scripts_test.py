@@ -34,6 +34,7 @@ class Scripts(unittest.TestCase):
             os.mkdir(os.path.join(self._here, name))
         for name in _SCRIPTS:
             shutil.copy("tools/" + name, self._here + "/tools")
+        shutil.copy("tools/packages", self._here + "/tools")
         os.mkdir(self._here + "/.ci")
         shutil.copy(".ci/run", self._here + "/.ci")
         self._write("tools/setup", _SETUP)
@@ -122,6 +123,16 @@ class Scripts(unittest.TestCase):
         self._write("bin/df", "#!/bin/sh\nexit 1\n")
         self._run("test")
         self.assertFalse([word for word in self._bazel_arguments() if word.startswith("--sandbox")])
+
+    def test_what_is_installed_belongs_to_a_tests_input(self):
+        hosts = []
+        for version in ("1", "1", "2"):
+            self._write("bin/dpkg-query", '#!/bin/sh\necho "$*" | grep -q tshark && echo tshark %s\n' % version)
+            self._run("test")
+            hosts += [word for word in self._bazel_arguments() if word.startswith("--test_env=VIADUCT_HOST=")]
+        self.assertEqual(len(hosts), 3)
+        self.assertEqual(hosts[0], hosts[1])
+        self.assertNotEqual(hosts[0], hosts[2])
 
     def test_interrupted_test_leaves_nothing_and_counts_nothing(self):
         for name, code in (("INT", 130), ("TERM", 143), ("HUP", 143)):
