@@ -1,7 +1,9 @@
 #include "verbs/base/log.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -10,10 +12,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <iterator>
+#include <set>
 #include <string>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/settings.h"
@@ -51,13 +54,25 @@ bool HasRoom(int fd) {
   return room;
 }
 
+// A terminal or a pipe has room as soon as one byte fits, and keeps who writes more than that. The
+// same one, of which we may say that it does not, though not of the program's own descriptor; -1:
+// `fd` is none of these, or cannot be opened.
+int OpenWithoutWaiting(int fd) {
+  struct stat what;
+  if (fstat(fd, &what) != 0 || !(S_ISCHR(what.st_mode) || S_ISFIFO(what.st_mode))) return -1;
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  return uncancelled::Open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 // A pipe that nobody will read raises SIGPIPE, a file that has reached RLIMIT_FSIZE SIGXFSZ, which
-// would end the program. Both come to the thread that writes: they wait there, and are taken away,
-// but for one that has waited there before.
+// would end the program; a terminal that wants no words from the background SIGTTOU, which would
+// stop it. They come to the thread that writes: they wait there, and are taken away, but for one
+// that has waited there before. The last one does not come where it would wait.
 void WriteWithoutSignal(int fd, const iovec* parts, int count) {
   sigset_t raised, before, pending;
   sigemptyset(&raised);
-  for (int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&raised, signal);
+  for (int signal : {SIGPIPE, SIGXFSZ, SIGTTOU}) sigaddset(&raised, signal);
   pthread_sigmask(SIG_BLOCK, &raised, &before);
   sigpending(&pending);
   if (uncancelled::WriteParts(fd, parts, count) < 0) {
@@ -65,6 +80,13 @@ void WriteWithoutSignal(int fd, const iovec* parts, int count) {
     if (signal != 0 && sigismember(&pending, signal) == 0) uncancelled::TakeSignal(signal);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void WriteLine(int fd, const iovec* parts, int count) {
+  if (!HasRoom(fd)) return;
+  const int opened = OpenWithoutWaiting(fd);
+  WriteWithoutSignal(opened >= 0 ? opened : fd, parts, count);
+  if (opened >= 0) uncancelled::Close(opened);
 }
 
 }  // namespace
@@ -104,13 +126,14 @@ void WriteLog(LogLevel level, absl::string_view message) {
   }
   // One call, so that lines of several threads and processes do not mix. What cannot be written
   // is lost: there is nobody to tell.
-  if (HasRoom(STDERR_FILENO)) WriteWithoutSignal(STDERR_FILENO, line, std::size(line));
+  WriteLine(STDERR_FILENO, line, std::size(line));
   errno = saved;
 }
 
 void LogOnce(LogLevel level, absl::string_view message) {
   static Mutex* const mutex = new Mutex;
-  static auto* const written = new absl::flat_hash_set<std::string>;
+  // Not Abseil's, which is corrupt once it has found no memory to grow.
+  static auto* const written = new std::set<std::string>;
   if (!LogEnabled(level)) return;
   {
     MutexLock lock(mutex);

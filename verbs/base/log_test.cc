@@ -1,5 +1,6 @@
 #include "verbs/base/log.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -7,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -92,6 +94,32 @@ TEST(Log, APipeThatNobodyReadsStopsNobody) {
   close(ends[1]);
 }
 
+// Whose room is less than a line.
+TEST(Log, APipeThatIsNearlyFullStopsNobody) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int before = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  Log(LogLevel::kInfo, std::string(100'000, 'x'));
+  dup2(before, STDERR_FILENO);
+  close(before);
+  EXPECT_EQ(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0) << "the program's own writes would fail";
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(Log, ATerminalThatNobodyReadsStopsNobody) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  ASSERT_EQ(grantpt(terminal), 0);
+  ASSERT_EQ(unlockpt(terminal), 0);
+  const int end = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  ASSERT_GE(end, 0);
+  LogInto(end, 20'000);  // more than fit
+  close(end);
+  close(terminal);
+}
+
 TEST(Log, APipeThatNobodyWillReadEndsNobody) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -128,7 +156,7 @@ TEST(Log, AFileAtItsLimitEndsNobody) {
   LogIntoFullFile();  // no SIGXFSZ
   EXPECT_FALSE(IsPending(SIGXFSZ));
   pthread_sigmask(SIG_BLOCK, nullptr, &behind);
-  for (int signal : {SIGPIPE, SIGXFSZ}) {
+  for (int signal : {SIGPIPE, SIGXFSZ, SIGTTOU}) {
     EXPECT_EQ(sigismember(&behind, signal), sigismember(&before, signal)) << signal;
   }
 }

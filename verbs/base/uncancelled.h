@@ -3,6 +3,7 @@
 #ifndef VIADUCT_VERBS_BASE_UNCANCELLED_H_
 #define VIADUCT_VERBS_BASE_UNCANCELLED_H_
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -23,6 +24,13 @@ inline ssize_t Write(int fd, const void* bytes, size_t size) {
 inline ssize_t WriteParts(int fd, const iovec* parts, int count) {  // writev
   return syscall(SYS_writev, fd, parts, count);
 }
+
+// Without O_CREAT.
+inline int Open(const char* path, int flags) {
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, 0));
+}
+
+inline long Close(int fd) { return syscall(SYS_close, fd); }
 
 inline ssize_t Send(int fd, const void* bytes, size_t size, int flags) {
   return syscall(SYS_sendto, fd, bytes, size, flags, nullptr, 0);
