@@ -141,8 +141,9 @@ CallbackThread& TheThread() {
 
 bool internal::EnqueueCallback(const void* about, std::function<void()> callback) {
   if (exiting.load(std::memory_order_acquire)) return false;
+  CallbackThread& thread = TheThread();  // or there is no memory for it
   begun.store(true, std::memory_order_release);
-  TheThread().Post(about, std::move(callback));
+  thread.Post(about, std::move(callback));
   return true;
 }
 
