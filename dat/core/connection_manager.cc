@@ -207,8 +207,10 @@ Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint
   service.port = *port;
   service.place = ahead->size();
   service.points.push_back(&point);
-  if (service.place != 0 && point.options().shared) MoveUpLater(point.options().name, service);
-  services_[point.options().name] = std::move(service);
+  const ServiceName& name = point.options().name;
+  Service& entered = services_[name] = std::move(service);
+  // It is there to be withdrawn if there is no memory for the timer.
+  if (entered.place != 0 && point.options().shared) MoveUpLater(name, entered);
   return Ok();
 }
 
@@ -240,6 +242,10 @@ Error ConnectionManager::TryToServeAt(ServicePoint& point, const std::vector<uin
       if (!options.shared || !other->options().shared) return Code::kConnQualInUse;
     }
     if (service.points.empty()) {  // it lingers
+      // Behind another process at the name's own port, where who does not stand in line belongs.
+      if (!options.shared && service.place != 0 && options.name.direct_port().has_value()) {
+        return Code::kConnQualInUse;
+      }
       if (Error error = ClaimName(options, &service.claim); !error.ok()) return error;
     }
     const auto first_later = std::find_if(
