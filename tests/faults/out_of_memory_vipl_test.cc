@@ -5,6 +5,7 @@
 #include <vipl.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 
@@ -15,6 +16,8 @@
 
 namespace viaduct::tests {
 namespace {
+
+constexpr int kTries = 8;  // the first so many allocations of a call, one by one
 
 struct Made {
   VIP_CQ_HANDLE send_cq = nullptr, receive_cq = nullptr;
@@ -154,6 +157,61 @@ TEST(OutOfMemory, ANotifyGoesOnBehindAFailure) {
   });
 }
 
+// There was no memory for the thread of handlers, if only for that; each time in a process that has
+// none yet.
+TEST(OutOfMemory, WhatEndsMakesNoThreadOfHandlers) {
+  for (int n = 1; n <= kTries; ++n) {
+    SCOPED_TRACE(n);
+    RunAlone([n] {
+      const Nic nic;
+      Made made;
+      MakeCqs(nic, &made);
+      VIP_VI_ATTRIBUTES attributes = Attributes();
+      ASSERT_EQ(VipCreateVi(nic.handle, &attributes, nullptr, made.receive_cq, &made.vi),
+                VIP_SUCCESS);
+      const Memory memory(nic);
+      ASSERT_EQ(VipPostSend(made.vi, memory.Fill(0, 0, 0), memory.handle()), VIP_SUCCESS);
+      const auto handler = [](VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) {};
+      FailAllocationsFrom(n);
+      (void)VipSendNotify(made.vi, nullptr, handler);
+      StopFailing();
+      VIP_DESCRIPTOR* done = nullptr;
+      (void)VipSendDone(made.vi, &done);  // unless it is the handler's
+      FailAllocationsFrom(1);
+      const VIP_RETURN destroyed = VipDestroyVi(made.vi);
+      EXPECT_FALSE(StopFailing()) << "it allocates";
+      EXPECT_EQ(destroyed, VIP_SUCCESS);
+      made.vi = nullptr;
+      Destroy(made);
+    });
+  }
+}
+
+// Each in a process that has logged nothing yet.
+TEST(OutOfMemory, AFailedReadOfAFileWithBadLinesMayBeRepeated) {
+  constexpr int kAllocations = 30;  // of a call, and some more
+  for (int n = 1; n <= kAllocations; ++n) {
+    SCOPED_TRACE(n);
+    RunAlone([n] {
+      char path[] = "/tmp/vip_hosts.XXXXXX";
+      const int file = mkstemp(path);
+      ASSERT_GE(file, 0);
+      for (int i = 0; i < 8; ++i) ASSERT_EQ(write(file, "bad\n", 4), 4);
+      close(file);
+      setenv("VIADUCT_VIP_HOSTS", path, 1);
+      const Nic nic;
+      ASSERT_EQ(VipNSInit(nic.handle, nullptr), VIP_SUCCESS);
+      NetAddress address;
+      char name[] = "nobody";
+      FailAllocation(n);
+      EXPECT_NE(VipNSGetHostByName(nic.handle, name, address.get(), 0), VIP_SUCCESS);
+      StopFailing();
+      EXPECT_NE(VipNSGetHostByName(nic.handle, name, address.get(), 0), VIP_SUCCESS);
+      unlink(path);
+    });
+  }
+}
+
 // The client hears of each request, whether it was shown to somebody or not.
 TEST(OutOfMemory, AFailedVipConnectWaitLeavesNoRequestUndecided) {
   RunPair(
@@ -185,8 +243,6 @@ TEST(OutOfMemory, AFailedVipConnectWaitLeavesNoRequestUndecided) {
         } while (result != VIP_SUCCESS);
       });
 }
-
-constexpr int kTries = 8;  // the first so many allocations of a call, one by one
 
 TEST(OutOfMemory, VipDisconnectNeedsNone) {
   RunPair(

@@ -200,6 +200,31 @@ TEST(Cross, OneProcessConnectsItsViToItsEndpoint) {
   });
 }
 
+// A waiter that stood in line behind another process's has left; its name lingers for a moment, at
+// a port that nobody asks for.
+TEST(Cross, ADatServerHasNoPlaceInAViplLine) {
+  RunPair(
+      [](Peer&) {
+        Side side;
+        EXPECT_EQ(VipConnectReject(WaitFor(side, Qualifier(true))), VIP_SUCCESS);
+      },
+      [](Peer&) {
+        Side side;
+        DatEnd dat;
+        const auto listen = [&] {
+          return static_cast<DAT_UINT32>(DAT_GET_TYPE(dat.TryToListen(Qualifier(true))));
+        };
+        while (listen() != DAT_CONN_QUAL_IN_USE) sched_yield();
+        NetAddress local = side.nic.Address(Discriminator(Qualifier(true)));
+        VIP_CONN_HANDLE connection;
+        EXPECT_EQ(VipConnectWait(side.nic.handle, local.get(), 0, side.requester.get(), &side.peer,
+                                 &connection),
+                  VIP_TIMEOUT);
+        EXPECT_EQ(listen(), DAT_CONN_QUAL_IN_USE);
+        EXPECT_EQ(ConnectTo(side, Qualifier(true)), VIP_REJECT);
+      });
+}
+
 // Handles of one face mean nothing to the other.
 TEST(Cross, HandlesAreNotExchanged) {
   RunAlone([] {

@@ -53,6 +53,15 @@ void DatEnd::Listen(DAT_CONN_QUAL qualifier) {
   ASSERT_EQ(dat_psp_create(ia_, qualifier, requests_, DAT_PSP_CONSUMER_FLAG, &psp), kSuccess);
 }
 
+DAT_RETURN DatEnd::TryToListen(DAT_CONN_QUAL qualifier) {
+  DAT_PSP_HANDLE psp;
+  const DAT_RETURN result = dat_psp_create(ia_, qualifier, requests_, DAT_PSP_CONSUMER_FLAG, &psp);
+  if (result == kSuccess) {
+    EXPECT_EQ(dat_psp_free(psp), kSuccess);
+  }
+  return result;
+}
+
 DAT_CR_HANDLE DatEnd::NextRequest(DAT_CR_PARAM* shown) {
   DAT_EVENT event;
   DAT_COUNT more;

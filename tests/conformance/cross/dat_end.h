@@ -16,6 +16,8 @@ class DatEnd {
   DatEnd& operator=(const DatEnd&) = delete;
 
   void Listen(DAT_CONN_QUAL qualifier);
+  // The same for a moment, if nobody else has it.
+  DAT_RETURN TryToListen(DAT_CONN_QUAL qualifier);
   // The next request and what it shows.
   DAT_CR_HANDLE NextRequest(DAT_CR_PARAM* shown);
   void Accept(DAT_CR_HANDLE request);
