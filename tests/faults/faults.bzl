@@ -38,7 +38,7 @@ _DEVICES = {
     "": {},
     "_iwarp": {"RDMA_MOCK_IWARP": "1"},
     "_siw": {"RDMA_MOCK_IWARP": "siw"},
-    "_mlx5": {"RDMA_MOCK_MLX5": "1"},
+    "_mlx5": {"RDMA_MOCK_MLX5": "tests/rdma_mock/libmlx5.so.1"},
 }
 
 def device_fault_test(name, deps, kinds):
@@ -63,6 +63,7 @@ def device_fault_test(name, deps, kinds):
             args = ["--gtest_filter=" + ":".join(["*/" + kind for kind in kinds.get(device, ["*"])])],
             data = [
                 "//dat/core:libviaduct.so.1",
+                "//tests/rdma_mock:libmlx5.so.1",
                 "//tests/rdma_mock:libviaduct-rdma.so.1",
             ],
             env = dict(
