@@ -22,7 +22,7 @@ viaduct_bazel() {
   shift
   # shellcheck disable=SC2046
   case $viaduct_command in
-    build | test | coverage) set -- $(viaduct_sandbox) --test_env=VIADUCT_HOST="$(viaduct_host)" "$@" ;;
+    build | test | coverage) set -- $(viaduct_sandbox) --test_env=HOST_PACKAGES="$(viaduct_host)" "$@" ;;
   esac
   ${VIADUCT_BAZEL:-bazel} "$viaduct_command" --disk_cache="$viaduct_disk_cache" "$@" </dev/null
 }

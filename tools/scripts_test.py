@@ -129,7 +129,7 @@ class Scripts(unittest.TestCase):
         for version in ("1", "1", "2"):
             self._write("bin/dpkg-query", '#!/bin/sh\necho "$*" | grep -q tshark && echo tshark %s\n' % version)
             self._run("test")
-            hosts += [word for word in self._bazel_arguments() if word.startswith("--test_env=VIADUCT_HOST=")]
+            hosts += [word for word in self._bazel_arguments() if word.startswith("--test_env=HOST_PACKAGES=")]
         self.assertEqual(len(hosts), 3)
         self.assertEqual(hosts[0], hosts[1])
         self.assertNotEqual(hosts[0], hosts[2])
