@@ -80,6 +80,7 @@ RequestBody GoodRequest() {
   body.from.family = AF_INET;
   body.from.bytes[0] = 127;
   body.from.bytes[3] = 1;
+  body.to = body.from;
   body.port = Port(0);
   body.from_port = 40000;
   body.reads_in = body.reads_out = 4;
@@ -338,10 +339,12 @@ TEST(HostileSocket, MessagesAfterTheHandshake) {
          MessageOf(MessageType::kRequest, 1, request.substr(0, request.size() - 1)));
     dies("too much private data",
          MessageOf(MessageType::kRequest, 1, request + std::string(kMaxPrivateData + 1, 'x')));
+    for (WireAddress RequestBody::*address : {&RequestBody::from, &RequestBody::to}) {
+      RequestBody strange = GoodRequest();
+      (strange.*address).family = AF_UNIX;
+      dies("no such family", MessageOf(MessageType::kRequest, 1, Bytes(strange)));
+    }
     RequestBody other = GoodRequest();
-    other.from.family = AF_UNIX;
-    dies("no such family", MessageOf(MessageType::kRequest, 1, Bytes(other)));
-    other = GoodRequest();
     for (uint32_t note : {1u, 5u, static_cast<uint32_t>(kMaxNoteBytes) + 1, 0xffffffffu}) {
       other.note = note;
       dies(

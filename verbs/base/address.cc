@@ -125,4 +125,8 @@ bool operator==(const Address& a, const Address& b) {
   return true;
 }
 
+Address LoopbackOf(const Address& address) {
+  return *Address::Parse(address.family() == AF_INET6 ? "::1" : "127.0.0.1");
+}
+
 }  // namespace viaduct::verbs

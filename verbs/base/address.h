@@ -47,6 +47,9 @@ class Address {
   Storage storage_ = {};
 };
 
+// 127.0.0.1, or ::1 for an address of IPv6.
+Address LoopbackOf(const Address& address);
+
 }  // namespace viaduct::verbs
 
 #endif  // VIADUCT_VERBS_BASE_ADDRESS_H_

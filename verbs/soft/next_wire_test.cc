@@ -40,6 +40,22 @@ TEST(NextWireTest, SomebodyComesBetweenTheLooks) {
   EXPECT_EQ(to_far.connected, 0);
 }
 
+// At one port of two addresses listen two, of whom the near one was not asked for.
+TEST(NextWireTest, SomebodyAtAnotherAddressIsNobody) {
+  auto asked = OpenSoftDevice(*Address::Parse("127.0.0.1"), "iwarp");
+  auto other = OpenSoftDevice(*Address::Parse("127.0.0.2"), "shm");
+  auto dialling = OpenSoftDevice(*Address::Parse("127.0.0.1"), "auto");
+  ASSERT_TRUE(asked.ok() && other.ok() && dialling.ok());
+  shm::TestEnd from(**dialling), to_asked(**asked), to_other(**other);
+  shm::TestListener at_asked(**asked, [&]() -> QueuePair& { return to_asked.pair(); });
+  shm::TestListener at_other(
+      **other, [&]() -> QueuePair& { return to_other.pair(); }, at_asked.port());
+  shm::DialForTest(from.pair(), at_asked.port());
+  while (to_asked.connected + to_other.connected == 0) sched_yield();
+  EXPECT_EQ(to_asked.connected, 1);
+  from.Await(from.connected);
+}
+
 // A process with which we share too much memory, or that has none, hangs up on our Hello.
 TEST(NextWireTest, AHelloThatIsNotWelcome) {
   const Address address = *Address::Parse("127.0.0.1");

@@ -142,10 +142,6 @@ Unacknowledged UnacknowledgedOf(int fd) {
   return sent;
 }
 
-Address LoopbackOf(const Address& address) {
-  return *Address::Parse(address.family() == AF_INET6 ? "::1" : "127.0.0.1");
-}
-
 bool IsUnreachable(int error) {
   switch (error) {
     case EHOSTUNREACH:

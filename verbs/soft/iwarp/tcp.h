@@ -53,9 +53,6 @@ struct Unacknowledged {
 };
 Unacknowledged UnacknowledgedOf(int fd);
 
-// 127.0.0.1, or ::1 for an address of IPv6.
-Address LoopbackOf(const Address& address);
-
 // Whether an errno of connect() or of the socket says that there is no way to the peer, as opposed
 // to an answer of the peer.
 bool IsUnreachable(int error);

@@ -30,6 +30,12 @@ constexpr int kMostRedirections = 8;
 // carry the connections that a device allows.
 constexpr int kMostPairs = 65536 / (kConnections / 2);
 
+// Is the listener of a context at `own` at that address, too? 127.0.1.1, as Debian names the host
+// itself, is 127.0.0.1 where nobody else listens, and there is one listener at a port.
+bool IsAt(const Address& own, const Address& asked) {
+  return asked == own || (asked.IsLoopback() && (!own.IsLoopback() || own == LoopbackOf(own)));
+}
+
 }  // namespace
 
 Host& Host::Get(EventLoop& loop) {
@@ -196,7 +202,8 @@ absl::StatusOr<uint16_t> Host::Listen(uint16_t port) {
   }
   if (!fd.ok()) return fd.status();
   const int raw = fd->get();
-  auto listener = std::make_shared<PortListener>(PortListener{Descriptor(*std::move(fd))});
+  auto listener = std::make_shared<PortListener>();
+  listener->socket = Descriptor(*std::move(fd));
   {
     MutexLock holder(&listeners_mutex_);
     listeners_[port] = listener;
@@ -211,9 +218,10 @@ absl::StatusOr<uint16_t> Host::Listen(uint16_t port) {
   return port;
 }
 
-void Host::StartListening(uint16_t port, ListenerSink* sink) {
+void Host::StartListening(uint16_t port, const Address& address, ListenerSink* sink) {
   MutexLock holder(&listeners_mutex_);
   PortListener& listener = *listeners_.at(port);
+  listener.address = address;
   listener.sink = sink;
   loop_.SetEvents(listener.socket.get(), EPOLLIN);
 }
@@ -235,6 +243,13 @@ ListenerSink* Host::FindListener(uint16_t port) {
   MutexLock holder(&listeners_mutex_);
   const auto found = listeners_.find(port);
   return found == listeners_.end() ? nullptr : found->second->sink;
+}
+
+ListenerSink* Host::FindListener(uint16_t port, const Address& to) {
+  MutexLock holder(&listeners_mutex_);
+  const auto found = listeners_.find(port);
+  if (found == listeners_.end() || !IsAt(found->second->address, to)) return nullptr;
+  return found->second->sink;
 }
 
 void Host::OnAcceptable(uint16_t port) {

@@ -20,6 +20,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "verbs/base/address.h"
 #include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/lock.h"
@@ -59,10 +60,13 @@ class Host {
   // As Wire::Listen, in three steps. Port 0 takes a free one; the result is the port.
   // AlreadyExists.
   absl::StatusOr<uint16_t> Listen(uint16_t port);
-  void StartListening(uint16_t port, ListenerSink* sink);
+  void StartListening(uint16_t port, const Address& address, ListenerSink* sink);
   void StopListening(uint16_t port);
-  // Null: nobody. Executor.
+  // Who takes what is handed off there, whatever address was asked for. Null: nobody. Executor.
   ListenerSink* FindListener(uint16_t port);
+  // Who takes what was dialled at `to`: as over TCP, a listener is at its context's address and at
+  // loopback, unless it is at another address of the loopback network. Null: nobody. Executor.
+  ListenerSink* FindListener(uint16_t port, const Address& to);
 
   // Doorbell's.
   void Collect();
@@ -82,7 +86,9 @@ class Host {
   };
   struct PortListener {
     Descriptor socket;
-    ListenerSink* sink = nullptr;  // from StartListening on
+    // From StartListening on.
+    Address address;
+    ListenerSink* sink = nullptr;
   };
   // An accepted socket whose Hello has not come.
   struct Handshake {

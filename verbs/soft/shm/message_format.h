@@ -7,7 +7,7 @@
 
 namespace viaduct::verbs::shm {
 
-inline constexpr uint32_t kMessageMagic = 0x56550005;  // with the version of this format
+inline constexpr uint32_t kMessageMagic = 0x56550006;  // with the version of this format
 inline constexpr size_t kMaxPrivateData = 1024;
 
 enum class MessageType : uint16_t {
@@ -17,7 +17,7 @@ enum class MessageType : uint16_t {
   kAccept,
   kReject,  // by the consumer, with private data
   kRefuse,
-  kNotHere,      // nobody listens at the port any more
+  kNotHere,      // nobody listens at the port any more, or not at that address
   kEstablished,  // the requester has the accept
   kClose,        // this side is done with the connection; each side says it once
   kReleased,     // the side that does not own the number will not touch the rings again
@@ -51,13 +51,14 @@ struct WireAddress {
 
 struct RequestBody {  // private data follows
   WireAddress from;
-  uint16_t port;  // at the listener
+  WireAddress to;  // as dialled
+  uint16_t port;   // at the listener
   uint16_t from_port;
   uint32_t reads_in;   // how many reads the requester serves
   uint32_t reads_out;  // how many it may have outstanding
   uint32_t note;       // bytes of a note in front of the private data: the request was handed off
 };
-static_assert(sizeof(RequestBody) == 40);
+static_assert(sizeof(RequestBody) == 64);
 
 struct RedirectBody {  // and Ask; the note follows
   uint16_t port;

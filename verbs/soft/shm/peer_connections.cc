@@ -92,15 +92,18 @@ void Peer::OnRequest(Message& message) {
   const auto body = message.body<RequestBody>();
   if (Owns(id) || links_.contains(id) || !body.has_value() || !greeted_) return Die();
   const auto from = FromWire(body->from);
+  const auto to = FromWire(body->to);
   const absl::Span<const uint8_t> tail = message.tail<RequestBody>();
-  if (!from.has_value() || body->note > kMaxNoteBytes || body->note > tail.size() ||
-      tail.size() - body->note > kMaxPrivateData) {
+  if (!from.has_value() || !to.has_value() || body->note > kMaxNoteBytes ||
+      body->note > tail.size() || tail.size() - body->note > kMaxPrivateData) {
     return Die();
   }
   const absl::Span<const uint8_t> note = tail.first(body->note);
   const absl::Span<const uint8_t> data = tail.subspan(body->note);
 
-  ListenerSink* sink = host_.FindListener(body->port);
+  // With a note the listener was asked before, and has said yes.
+  ListenerSink* sink =
+      note.empty() ? host_.FindListener(body->port, *to) : host_.FindListener(body->port);
   if (sink == nullptr) return Send(BuildMessage(MessageType::kNotHere, id, {}, {}));
   auto link = ShmLink::Make(loop_);
   Enter(link, id);

@@ -1,6 +1,8 @@
-// Which addresses are this host's, in a network namespace of the test's own.
+// Which addresses are this host's, and at which of them a listener is, in a network namespace of
+// the test's own.
 #include <arpa/inet.h>
 #include <net/if.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -8,6 +10,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
 #include "verbs/base/control_thread.h"
@@ -59,7 +62,7 @@ TEST_F(ShmReaches, WhatCanBeBoundNeedNotBeOurs) {
 
 // Whose address it is cannot be asked then, so that nobody may say that there is no way.
 TEST_F(ShmReaches, WithoutDescriptorsItIsAShortage) {
-  const std::unique_ptr<Context> context = OpenForTest();
+  const std::unique_ptr<Context> context = OpenForTest(kOurs.ToString());
   const ShmWire wire(**ControlThread::Get(), Address::V4(0x7f000001));
   TestEnd from(*context), to(*context);
   const TestListener listener(*context, [&]() -> QueuePair& { return to.pair(); });
@@ -78,6 +81,38 @@ TEST_F(ShmReaches, WithoutDescriptorsItIsAShortage) {
   EXPECT_EQ(from.outcome, ConnectOutcome::kUnreachable);
   ASSERT_TRUE(dial(kOurs).ok());
   from.Await(from.connected);
+}
+
+// As over TCP, where it listens at its own address and at loopback, and no connection between two
+// addresses of a host is any other's.
+TEST_F(ShmReaches, AListenerIsAtItsAddressAndAtLoopback) {
+  struct {
+    const char* own;
+    const char* asked;
+    bool is_there;
+  } const cases[] = {
+      {"192.0.2.7", "192.0.2.7", true},  {"192.0.2.7", "127.0.0.1", true},
+      {"192.0.2.7", "127.0.1.1", true},  {"192.0.2.7", "::1", true},
+      {"127.0.0.1", "127.0.0.1", true},  {"127.0.0.1", "127.0.1.1", true},
+      {"127.0.0.1", "192.0.2.7", false}, {"127.0.0.2", "127.0.0.2", true},
+      {"127.0.0.2", "127.0.0.1", false}, {"127.0.0.2", "192.0.2.7", false},
+  };
+  const std::unique_ptr<Context> dialling = OpenForTest();
+  for (const auto& [own, asked, is_there] : cases) {
+    SCOPED_TRACE(absl::StrCat(own, " is asked for at ", asked));
+    const std::unique_ptr<Context> context = OpenForTest(own);
+    TestEnd from(*dialling), to(*context);
+    const TestListener listener(*context, [&]() -> QueuePair& { return to.pair(); });
+    const Address address = *Address::Parse(asked);
+    QueuePair& pair = from.pair();
+    ASSERT_TRUE(
+        pair.Connect({.address = address, .port = listener.port(), .private_data = {}}).ok());
+    while (from.connected + from.failed == 0) sched_yield();
+    EXPECT_EQ(from.connected, is_there ? 1 : 0);
+    if (!is_there) {
+      EXPECT_EQ(from.outcome, ConnectOutcome::kNobody);
+    }
+  }
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ TEST(SilenceTest, AMarkOfARequesterThatIsGivenUpFindsNoPair) {
     const int fds[] = {arena->fd()};
     const HelloBody hello = {1, 0, 0};
     RequestBody request = {};
-    request.from = ToWire(*Address::Parse("127.0.0.1"));
+    request.from = request.to = ToWire(*Address::Parse("127.0.0.1"));
     request.port = port;
     for (const SocketResult sent :
          {SendMessage(socket->get(), BuildMessage(MessageType::kHello, 0, hello), fds),

@@ -25,15 +25,16 @@ namespace {
 
 class ShmListener final : public WireListener {
  public:
-  ShmListener(Host& host, uint16_t port, ListenerSink* sink)
-      : host_(host), port_(port), sink_(sink) {}
+  ShmListener(Host& host, uint16_t port, const Address& address, ListenerSink* sink)
+      : host_(host), port_(port), address_(address), sink_(sink) {}
   ~ShmListener() override { host_.StopListening(port_); }
   uint16_t port() const override { return port_; }
-  void Start() override { host_.StartListening(port_, sink_); }
+  void Start() override { host_.StartListening(port_, address_, sink_); }
 
  private:
   Host& host_;
   const uint16_t port_;
+  const Address address_;
   ListenerSink* const sink_;
 };
 
@@ -90,8 +91,13 @@ Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   if (!socket.ok() || options.private_data.size() > kMaxPrivateData) return nullptr;
   const uint16_t from_port = NextPort();
   pair.SetLocalPort(from_port);
-  const RequestBody body = {ToWire(address_),    options.port,         from_port,
-                            pair.max_reads_in(), pair.max_reads_out(), 0};
+  const RequestBody body = {ToWire(address_),
+                            ToWire(options.address),
+                            options.port,
+                            from_port,
+                            pair.max_reads_in(),
+                            pair.max_reads_out(),
+                            0};
   auto link = ShmLink::Make(host_.loop());
   link->Hold(pair);
   absl::Cleanup let_go = [&] { link->LetGo(); };  // when memory ends
@@ -106,7 +112,7 @@ absl::StatusOr<std::unique_ptr<WireListener>> ShmWire::Listen(SoftContext&, uint
   absl::StatusOr<uint16_t> listening = host_.Listen(port);
   if (!listening.ok()) return listening.status();
   absl::Cleanup stop = [&] { host_.StopListening(*listening); };  // when memory ends
-  auto listener = std::make_unique<ShmListener>(host_, *listening, sink);
+  auto listener = std::make_unique<ShmListener>(host_, *listening, address_, sink);
   std::move(stop).Cancel();
   return listener;
 }

@@ -17,8 +17,9 @@ class ShmWire final : public Wire {
  public:
   static constexpr Nanos kSilence = 10'000'000'000;
 
-  // `address` is the context's own, shown to peers. `silence`: VIADUCT_SILENCE_MS, here how long a
-  // requester may leave an accept unanswered; one for the process.
+  // `address` is the context's own, shown to peers, and where its listeners are. `silence`:
+  // VIADUCT_SILENCE_MS, here how long a requester may leave an accept unanswered; one for the
+  // process.
   ShmWire(EventLoop& loop, const Address& address, Nanos silence = kSilence);
   ~ShmWire() override;
 
