@@ -42,8 +42,8 @@ void FdTable::CloseInForkChild() {
   ForEach([](int fd) { close(fd); });
 }
 
-TabledFd::TabledFd(FdTable& table, Fd fd, void (*close)(Fd))
-    : table_(&table), close_(close), fd_(std::move(fd)) {
+TabledFd::TabledFd(FdTable& table, Fd fd, bool (*end)(int), void (*close)(Fd))
+    : table_(&table), end_(end), close_(close), fd_(std::move(fd)) {
   if (fd_.valid()) table_->Add(fd_.get());
 }
 
@@ -54,8 +54,10 @@ void TabledFd::Reset() {
     fd_.Release();
     return;
   }
+  const bool at_once = end_ == nullptr || end_(fd_.get());
+  // Nothing stands between these two: the number may be another thread's as soon as it is closed.
   table_->Remove(fd_.get());
-  if (close_ != nullptr) return close_(std::move(fd_));
+  if (!at_once) return close_(std::move(fd_));
   fd_.Reset();
 }
 

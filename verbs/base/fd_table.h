@@ -66,14 +66,17 @@ class FdTable {
 class TabledFd {
  public:
   TabledFd() = default;
-  // `close`: instead of what an Fd does.
-  TabledFd(FdTable& table, Fd fd, void (*close)(Fd) = nullptr);
+  TabledFd(FdTable& table, Fd fd) : TabledFd(table, std::move(fd), nullptr, nullptr) {}
+  // `end` comes before its close, while a forked child still closes its copy; where that says false
+  // `close` does what an Fd does else.
+  TabledFd(FdTable& table, Fd fd, bool (*end)(int), void (*close)(Fd));
   TabledFd(TabledFd&& other) noexcept
-      : table_(other.table_), close_(other.close_), fd_(std::move(other.fd_)) {}
+      : table_(other.table_), end_(other.end_), close_(other.close_), fd_(std::move(other.fd_)) {}
   TabledFd& operator=(TabledFd&& other) noexcept {
     if (this != &other) {
       Reset();
       table_ = other.table_;
+      end_ = other.end_;
       close_ = other.close_;
       fd_ = std::move(other.fd_);
     }
@@ -89,6 +92,7 @@ class TabledFd {
 
  private:
   FdTable* table_ = nullptr;
+  bool (*end_)(int) = nullptr;
   void (*close_)(Fd) = nullptr;
   Fd fd_;
 };

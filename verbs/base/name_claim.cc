@@ -25,7 +25,8 @@ absl::StatusOr<NameClaim> NameClaim::Take(absl::string_view name) {
   static const bool ends_in_children =
       AtFork(nullptr, nullptr, [] { g_claims.CloseInForkChild(); });
   if (!ends_in_children) return absl::ResourceExhaustedError("no memory for a handler of forks");
-  Fd socket = MoveHigh(Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  // In the table before it has the name, which a child would else keep that is forked in between.
+  TabledFd socket(g_claims, MoveHigh(Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))));
   if (!socket.valid()) return absl::ResourceExhaustedError("no socket for a claim");
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -39,7 +40,7 @@ absl::StatusOr<NameClaim> NameClaim::Take(absl::string_view name) {
     if (errno == EADDRINUSE) return absl::AlreadyExistsError("the name is claimed");
     return absl::ResourceExhaustedError(std::strerror(errno));
   }
-  return NameClaim(TabledFd(g_claims, std::move(socket)));
+  return NameClaim(std::move(socket));
 }
 
 }  // namespace viaduct::verbs

@@ -90,22 +90,20 @@ void CloseElsewhere(Fd fd) {
 
 bool TooManyToClose() { return unclosed.load(std::memory_order_relaxed) >= kMostToClose; }
 
-void CloseChannel(Fd fd) {
-  shutdown(fd.get(), SHUT_RDWR);
-  if (HoldsMessages(fd.get())) CloseElsewhere(std::move(fd));
+bool EndGiven(int /*fd*/) { return false; }
+
+bool EndChannel(int socket) {
+  shutdown(socket, SHUT_RDWR);
+  return !HoldsMessages(socket);
 }
 
-void CloseListener(Fd fd) {
-  shutdown(fd.get(), SHUT_RDWR);  // nobody comes any more
+bool EndListener(int socket) {
+  shutdown(socket, SHUT_RDWR);  // nobody comes any more
   for (;;) {
-    Fd waiting(accept4(fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (waiting.valid()) {
-      CloseChannel(std::move(waiting));
-    } else if (IsShortage(errno)) {
-      return CloseElsewhere(std::move(fd));
-    } else if (errno != EINTR && errno != ECONNABORTED) {
-      return;
-    }
+    const ChannelFd waiting(accept4(socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (waiting.valid()) continue;
+    if (IsShortage(errno)) return false;
+    if (errno != EINTR && errno != ECONNABORTED) return true;
   }
 }
 

@@ -21,16 +21,22 @@ void CloseElsewhere(Fd fd);
 // True: so many wait that no more may be taken in. They get fewer when a close that hangs ends.
 bool TooManyToClose();
 
-// Of a connected unix socket of ours. The other end hears of it at once, and what lies unread is
-// closed elsewhere. Not in a forked child, whose copy would end the parent's connection.
-void CloseChannel(Fd fd);
+// What comes before the close of a descriptor. True: that keeps nobody; else it is for
+// CloseElsewhere. Not in a forked child, whose copy would end what is the parent's.
 
-// The same of a listening one, and of all that nobody has accepted. Its name is free afterwards,
-// unless descriptors are short: then soon.
-void CloseListener(Fd fd);
+// What another process has sent.
+bool EndGiven(int fd);
 
-// Move-only; kClose gets what it owns. -1 owns nothing.
-template <void (*kClose)(Fd)>
+// Of a connected unix socket of ours. The other end hears of it at once. False: something lies
+// unread.
+bool EndChannel(int socket);
+
+// The same of a listening one, and of all that nobody has accepted. Its name is free when it is
+// closed. False: descriptors are short.
+bool EndListener(int socket);
+
+// Move-only; kEnd gets what it owns, before the close. -1 owns nothing.
+template <bool (*kEnd)(int)>
 class ForeignFd {
  public:
   ForeignFd() = default;
@@ -53,16 +59,17 @@ class ForeignFd {
   // To be closed as any other.
   Fd Release() { return std::move(fd_); }
   void Reset() {
-    if (fd_.valid()) kClose(std::move(fd_));
+    if (fd_.valid() && !kEnd(fd_.get())) CloseElsewhere(std::move(fd_));
+    fd_.Reset();
   }
 
  private:
   Fd fd_;
 };
 
-using GivenFd = ForeignFd<&CloseElsewhere>;  // another process has sent it
-using ChannelFd = ForeignFd<&CloseChannel>;
-using ListeningFd = ForeignFd<&CloseListener>;
+using GivenFd = ForeignFd<&EndGiven>;
+using ChannelFd = ForeignFd<&EndChannel>;
+using ListeningFd = ForeignFd<&EndListener>;
 
 }  // namespace viaduct::verbs
 

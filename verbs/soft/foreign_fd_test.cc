@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -14,8 +15,10 @@
 #include <thread>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "verbs/base/fd.h"
+#include "verbs/base/fd_table.h"
 #include "verbs/soft/rendezvous.h"
 #include "verbs/soft/testing_slow_close.h"
 
@@ -129,6 +132,47 @@ TEST(ForeignFdTest, WhatNobodyHasAcceptedKeepsNobody) {
   EXPECT_TRUE(HearsTheEnd(visitor->get()));
   EXPECT_TRUE(ListenAt(kService, kPort).ok()) << "the name is free";
   slow.LetGo();
+}
+
+constinit FdTable g_table;
+bool g_was_tabled = false;
+
+bool LookUpAndEnd(int fd) {
+  g_table.ForEach([fd](int tabled) { g_was_tabled |= tabled == fd; });
+  return true;
+}
+
+// It may take a while, in which a child is forked.
+TEST(ForeignFdTest, WhatIsBeingEndedIsStillInItsTable) {
+  TabledFd fd(g_table, Fd(open("/dev/null", O_RDONLY | O_CLOEXEC)), &LookUpAndEnd, &CloseElsewhere);
+  const int number = fd.get();
+  fd.Reset();
+  EXPECT_TRUE(g_was_tabled);
+  EXPECT_FALSE(IsOpen(number));
+  g_table.ForEach([](int) { ADD_FAILURE(); });
+}
+
+// Looks whether what it gets has a name already.
+class NamedWhenOwned : public ListeningFd {
+ public:
+  explicit NamedWhenOwned(ListeningFd fd) : ListeningFd(std::move(fd)), named_(IsNamed()) {}
+  bool was_named() const { return named_; }
+  bool IsNamed() const {
+    sockaddr_un name;
+    socklen_t length = sizeof name;
+    EXPECT_EQ(getsockname(get(), reinterpret_cast<sockaddr*>(&name), &length), 0);
+    return length > sizeof name.sun_family;
+  }
+
+ private:
+  bool named_;
+};
+
+TEST(ForeignFdTest, AListenerIsItsOwnersBeforeItHasAName) {
+  const auto listener = ListenAt<NamedWhenOwned>(kService, kPort);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  EXPECT_FALSE(listener->was_named());
+  EXPECT_TRUE(listener->IsNamed());
 }
 
 }  // namespace

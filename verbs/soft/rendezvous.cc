@@ -45,20 +45,20 @@ bool MayRendezvous() {
   return probe.valid() || IsShortage(errno);
 }
 
-absl::StatusOr<ListeningFd> ListenAt(absl::string_view service, uint16_t port) {
-  ListeningFd fd(NewSocket());
-  if (!fd.valid()) return absl::ErrnoToStatus(errno, "a unix socket");
+ListeningFd NewListener() { return ListeningFd(NewSocket()); }
+
+absl::Status ListenWith(int socket, absl::string_view service, uint16_t port) {
   sockaddr_un address;
   const socklen_t length = NameOf(service, port, &address);
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+  if (bind(socket, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     if (errno == EADDRINUSE) {
       return absl::AlreadyExistsError(
           absl::StrCat("another process has ", service, " port ", port));
     }
     return absl::ErrnoToStatus(errno, "binding a unix socket");
   }
-  if (listen(fd.get(), kBacklog) != 0) return absl::ErrnoToStatus(errno, "a unix socket");
-  return fd;
+  if (listen(socket, kBacklog) != 0) return absl::ErrnoToStatus(errno, "a unix socket");
+  return absl::OkStatus();
 }
 
 ChannelFd AcceptAt(int listener) {

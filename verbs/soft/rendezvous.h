@@ -4,9 +4,12 @@
 
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "verbs/base/clock.h"
@@ -17,9 +20,23 @@ namespace viaduct::verbs {
 // May this process have unix sockets? Without, nobody of this host finds it, and it finds nobody.
 bool MayRendezvous();
 
-// "\0<service>-<user>-<port>", in the network namespace, as the TCP port is. Non-blocking,
-// close-on-exec. AlreadyExists: taken.
-absl::StatusOr<ListeningFd> ListenAt(absl::string_view service, uint16_t port);
+// Gives a socket of NewListener the name "\0<service>-<user>-<port>", in the network namespace, as
+// the TCP port is. AlreadyExists: taken.
+absl::Status ListenWith(int socket, absl::string_view service, uint16_t port);
+
+// Non-blocking, close-on-exec, without a name. Invalid: errno tells why.
+ListeningFd NewListener();
+
+// Both. The Owner has the socket before it gets its name: a forked child that did not know of it
+// would keep the name for as long as it lives.
+template <typename Owner = ListeningFd>
+absl::StatusOr<Owner> ListenAt(absl::string_view service, uint16_t port) {
+  ListeningFd fd = NewListener();
+  if (!fd.valid()) return absl::ErrnoToStatus(errno, "a unix socket");
+  Owner owner(std::move(fd));
+  if (absl::Status status = ListenWith(owner.get(), service, port); !status.ok()) return status;
+  return owner;
+}
 
 // Who has come to a listening socket, trusted or not. Invalid: errno tells why; the listener looks
 // again later unless that is IsNobody. It is IsShortage also where too many descriptors wait for

@@ -190,10 +190,10 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
 absl::StatusOr<std::unique_ptr<HandOffListener>> HandOffListener::Open(EventLoop& loop,
                                                                        uint16_t port, Nanos silence,
                                                                        Ask ask, Take take) {
-  absl::StatusOr<ListeningFd> listening = ListenAt(kService, port);
+  absl::StatusOr<Socket> listening = ListenAt<Socket>(kService, port);
   if (!listening.ok()) return listening.status();
-  auto core = std::make_shared<Core>(loop, Socket(*std::move(listening)), silence, std::move(ask),
-                                     std::move(take));
+  auto core =
+      std::make_shared<Core>(loop, *std::move(listening), silence, std::move(ask), std::move(take));
   // Before it is watched: the loop keeps the core from there until it is stopped.
   std::unique_ptr<HandOffListener> listener(new HandOffListener(core));
   absl::Status watched = core->Watch();

@@ -16,8 +16,8 @@ class Socket : public TabledFd {
  public:
   Socket() = default;
   explicit Socket(Fd fd);
-  template <void (*kClose)(Fd)>
-  explicit Socket(ForeignFd<kClose> fd) : TabledFd(Table(), fd.Release(), kClose) {}
+  template <bool (*kEnd)(int)>
+  explicit Socket(ForeignFd<kEnd> fd) : TabledFd(Table(), fd.Release(), kEnd, &CloseElsewhere) {}
 
   // The descriptors of all. Any thread: one may be closed meanwhile.
   template <typename Act>

@@ -16,8 +16,9 @@ class Descriptor : public TabledFd {
  public:
   Descriptor() = default;
   explicit Descriptor(Fd fd) : TabledFd(g_descriptors, std::move(fd)) {}
-  template <void (*kClose)(Fd)>
-  explicit Descriptor(ForeignFd<kClose> fd) : TabledFd(g_descriptors, fd.Release(), kClose) {}
+  template <bool (*kEnd)(int)>
+  explicit Descriptor(ForeignFd<kEnd> fd)
+      : TabledFd(g_descriptors, fd.Release(), kEnd, &CloseElsewhere) {}
 };
 
 // There nothing is emitted, consumed, marked or rung: the memory is the parent's.

@@ -190,20 +190,20 @@ absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note, Dead
 
 absl::StatusOr<uint16_t> Host::Listen(uint16_t port) {
   static std::atomic<uint32_t> next_port{0};
-  absl::StatusOr<ListeningFd> fd = absl::AlreadyExistsError("no free port");
+  absl::StatusOr<Descriptor> fd = absl::AlreadyExistsError("no free port");
   if (port != 0) {
-    fd = ListenAt(kService, port);
+    fd = ListenAt<Descriptor>(kService, port);
   } else {
     for (int i = 0; i < kPortTries && absl::IsAlreadyExists(fd.status()); i++) {
       const uint32_t offset = (static_cast<uint32_t>(getpid()) * 257 + next_port.fetch_add(1));
       port = static_cast<uint16_t>(kFirstFreePort + offset % (65536 - kFirstFreePort));
-      fd = ListenAt(kService, port);
+      fd = ListenAt<Descriptor>(kService, port);
     }
   }
   if (!fd.ok()) return fd.status();
   const int raw = fd->get();
   auto listener = std::make_shared<PortListener>();
-  listener->socket = Descriptor(*std::move(fd));
+  listener->socket = *std::move(fd);
   {
     MutexLock holder(&listeners_mutex_);
     listeners_[port] = listener;
