@@ -1,9 +1,11 @@
 // Who is told of news while another thread sleeps, which does not know of the peer that brings
 // them.
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "verbs/base/call_filter.h"
 #include "verbs/base/clock.h"
 #include "verbs/soft/shm/testing_node.h"
 
@@ -82,6 +85,36 @@ TEST(BellsTest, ASleeperThatWasThereBeforeThePeer) {
       SendWhenQuiet(end, i);
       if (receiver.GetValue<int>() != i) return i;
     }
+    receiver.PutValue(0);
+    return 0;
+  });
+  EXPECT_EQ(sender.Wait(), 0);
+  EXPECT_EQ(receiver.Wait(), 0);
+}
+
+// The kernel has no memory for a message of the sender's, who does nothing more.
+TEST(BellsTest, ARingThatCannotBeSentIsSentLater) {
+  ChildProcess receiver([](ChildProcess& parent) {
+    auto context = OpenForTest();
+    TestEnd end(*context);
+    Teller teller(parent);
+    end.Receive(1, 0, 64);
+    end.receives().Arm(teller);
+    TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
+    parent.PutValue(listener.port());
+    parent.GetValue<int>();
+    end.DestroyPair();
+    return 0;
+  });
+  ChildProcess sender([&](ChildProcess&) {
+    auto context = OpenForTest();
+    TestEnd end(*context);
+    DialForTest(end.pair(), receiver.GetValue<uint16_t>());
+    end.Await(end.connected);
+    // Of this thread, not of the control thread, which has begun before.
+    if (!ForbidCalls({SYS_sendto}, ENOBUFS)) return 1;
+    SendWhenQuiet(end, 1);
+    if (receiver.GetValue<int>() != 1) return 2;
     receiver.PutValue(0);
     return 0;
   });

@@ -73,6 +73,9 @@ class Host {
   WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline);
   void Expect();
 
+  // Some Peer::RingAgain is due at the next tick. Any thread.
+  void RingAgainSoon() { ticker_->Start(); }
+
   // ---------------------------------------------------------------------- peers, executor
   void OnRing();
   void Forget(Peer& peer);

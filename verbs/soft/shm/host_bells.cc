@@ -92,6 +92,7 @@ void Host::OnRing() {
 }
 
 NextTick Host::Tick() {
+  for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) peer->RingAgain();
   Collect();
   const uint32_t collected = collected_.load(std::memory_order_relaxed);
   if (collected != collected_at_tick_) {

@@ -184,17 +184,28 @@ void Peer::MarkPeer(uint32_t id) {
   DirectionBlock& theirs = arena_->direction(1 - side_);
   theirs.leaf[id / 64].fetch_or(uint64_t{1} << (id % 64), std::memory_order_release);
   theirs.summary.fetch_or(uint64_t{1} << (id / 64), std::memory_order_seq_cst);
+  RingBell();
+}
+
+void Peer::RingBell() {
+  DirectionBlock& theirs = arena_->direction(1 - side_);
   if (theirs.bell.load(std::memory_order_seq_cst) == kBellOff) return;
   const uint32_t kind = theirs.bell.exchange(kBellOff, std::memory_order_seq_cst);
   const int saved = errno;
   if ((kind & kBellFutex) != 0) {
     syscall(SYS_futex, &theirs.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
-  // Who has not heard goes on being asked.
+  // Who has not heard is told with the next mark, or before that by the tick.
   if ((kind & kBellSocket) != 0 && !Ring()) {
     theirs.bell.fetch_or(kBellSocket, std::memory_order_seq_cst);
+    unrung_.store(true, std::memory_order_release);
+    host_.RingAgainSoon();
   }
   errno = saved;
+}
+
+void Peer::RingAgain() {
+  if (unrung_.exchange(false, std::memory_order_acquire)) RingBell();
 }
 
 // Never blocks, whatever the peer does to the socket. Full is as good as sent: the peer has

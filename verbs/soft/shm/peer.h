@@ -50,6 +50,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   }
   // Something of connection `id` is of interest to the peer, which does not look.
   void MarkPeer(uint32_t id);
+  // Once more what the kernel had no memory for.
+  void RingAgain();
   // What the peer marked for us; false if there was nothing.
   bool CollectMarks();
   bool HasMarks() const {
@@ -90,6 +92,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
  private:
   bool Watch();
+  // Tells the peer of the marks, if it asks for that.
+  void RingBell();
   // False: for want of kernel memory.
   bool Ring();
   void OnSocket(uint32_t events);
@@ -124,6 +128,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   const pid_t pid_;
   const std::shared_ptr<Arena> arena_;
   ChunkPool pool_;
+  std::atomic<bool> unrung_{false};      // the bell asks for a Ring that could not be sent
   std::atomic<bool> needs_fence_{true};  // until the peer says that it is registered
   uint64_t token_ = 0;
 
