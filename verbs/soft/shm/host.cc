@@ -122,6 +122,9 @@ bool Host::IsServed(uint16_t port) { return IsServedAt(kService, port); }
 absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, ChannelFd socket, pid_t pid,
                          absl::Span<const uint8_t> note) {
   std::shared_ptr<Peer> peer = FindPeer(pid);
+  // A process that has closed its last adapter and opened one again has left the pair, of which the
+  // loop may not have heard.
+  while (peer != nullptr && peer->HearHangUp()) peer = FindPeer(pid);
   if (peer == nullptr) {
     std::shared_ptr<Arena> arena = Arena::Create();
     if (arena == nullptr) return absl::ResourceExhaustedError("no shared memory");

@@ -3,6 +3,7 @@
 #include "verbs/soft/shm/peer.h"
 
 #include <linux/futex.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -103,6 +104,13 @@ void Peer::OnSocket(uint32_t events) {
   // Behind the messages: one of them may have been a Ring, and one that found the socket full was
   // dropped. The bell tells of both.
   if (!dead_ && my_bell().load(std::memory_order_seq_cst) == kBellOff) host_.OnRing();
+}
+
+bool Peer::HearHangUp() {
+  pollfd socket = {socket_.get(), POLLRDHUP, 0};
+  if (poll(&socket, 1, 0) <= 0) return false;
+  while (!dead_) OnSocket(EPOLLHUP);  // nothing more comes
+  return true;
 }
 
 void Peer::ReadMessages(uint32_t events) {

@@ -85,6 +85,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
                 absl::Span<const uint8_t> note);
   void CloseLink(const std::shared_ptr<ShmLink>& link, Status verdict);
+  // Has the other process hung up? Then what it has said is heard, and this is dead.
+  bool HearHangUp();
   // Nobody needs it any more, or it is gone.
   void Die();
   // This process exits: the peer's connections end as if disconnected. Any thread.

@@ -1,18 +1,24 @@
 // Two processes: every byte of random messages, one-sided requests, death, silence, numbers given
 // out again.
 #include <dirent.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/base/fd.h"
 #include "verbs/soft/shm/testing_node.h"
 
 namespace viaduct::verbs::shm {
@@ -322,6 +328,71 @@ TEST(TwoProcessTest, DeathOfThePeer) {
   });
   EXPECT_EQ(survivor.Wait(), 0);
   victim.Kill();
+}
+
+// In the handler of a descriptor, behind which tasks come before any news of other descriptors.
+class BusyHandler {
+ public:
+  BusyHandler() {
+    EXPECT_TRUE(thread_
+                    .Watch(news_.get(), EPOLLIN | EPOLLONESHOT,
+                           [this](uint32_t) {
+                             begun_.set_value();
+                             over_.get_future().wait();
+                           })
+                    .ok());
+    begun_.get_future().wait();
+  }
+  ~BusyHandler() {
+    over_.set_value();
+    thread_.Unwatch(news_.get());
+  }
+
+ private:
+  ControlThread& thread_ = **ControlThread::Get();
+  const Fd news_{eventfd(1, EFD_CLOEXEC)};
+  std::promise<void> begun_, over_;
+};
+
+// It has left the pair, but the requester's control thread, which is in a call, has not heard that.
+TEST(TwoProcessTest, AProcessThatHasLeftAndListensAgain) {
+  class Refusing final : public ListenerSink {
+   public:
+    void OnRequest(std::unique_ptr<IncomingConnection> request) override { request->Refuse(); }
+  };
+  ChildProcess serving([](ChildProcess& parent) {
+    {
+      auto context = OpenForTest();
+      Refusing sink;
+      auto listener = *context->Listen(0, &sink);
+      parent.PutValue(listener->port());
+      parent.GetValue<int>();
+    }
+    (*ControlThread::Get())->Drain();
+    auto context = OpenForTest();
+    TestEnd end(*context);
+    TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
+    parent.PutValue(listener.port());
+    end.Await(end.connected);
+    parent.GetValue<int>();
+    return 0;
+  });
+  ChildProcess dialling([&serving](ChildProcess&) {
+    auto context = OpenForTest();
+    TestEnd end(*context);
+    DialForTest(end.pair(), serving.GetValue<uint16_t>());
+    end.Await(end.failed);
+    {
+      const BusyHandler busy;
+      serving.PutValue(0);
+      DialForTest(end.pair(), serving.GetValue<uint16_t>());
+    }
+    while (end.connected == 0 && end.failed == 1) sched_yield();
+    serving.PutValue(0);
+    return end.connected == 1 ? 0 : 1;
+  });
+  EXPECT_EQ(dialling.Wait(), 0);
+  serving.Kill();
 }
 
 }  // namespace
