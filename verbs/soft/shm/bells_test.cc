@@ -102,6 +102,7 @@ TEST(BellsTest, ARingThatCannotBeSentIsSentLater) {
     end.receives().Arm(teller);
     TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
     parent.PutValue(listener.port());
+    end.Await(end.connected);
     parent.GetValue<int>();
     end.DestroyPair();
     return 0;
