@@ -203,6 +203,10 @@ struct ReceiveRequest {
   IdSource* ids = nullptr;  // as in SendRequest; not of a shared queue
   absl::Span<const Segment> segments;
   bool quiet = false;  // shows in its completion
+  // Other than kSuccess: it has no segments, and fails with this when a message comes to it, of no
+  // bytes too, of which nothing is placed; to the peer that is kRemoteOperation. Not of a shared
+  // queue.
+  Status verdict = Status::kSuccess;
 };
 
 // What a device does for a SendRequest or ReceiveRequest as it enters the queue: its id, from its

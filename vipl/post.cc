@@ -10,9 +10,11 @@
 namespace viaduct::vipl {
 namespace {
 
-// A malformed receive completes in its turn like any other, so it is posted as one that fails where
-// it is used: no region has key 0.
-constexpr verbs::Segment kNowhere = {0, 0, 1};
+// What is malformed completes in its turn like any other.
+verbs::Status FailureOf(uint32_t error) {
+  return error == VIP_STATUS_LENGTH_ERROR ? verbs::Status::kLocalLength
+                                          : verbs::Status::kLocalProtection;
+}
 
 void ClearStatus(VIP_DESCRIPTOR* descriptor) {
   __atomic_store_n(&descriptor->CS.Status, 0u, __ATOMIC_RELAXED);
@@ -78,12 +80,10 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* desc
   verbs::SendRequest request;
   const uint32_t error = compat::ReadSend(*descriptor, segments, limits, &request);
   if (error != 0) [[unlikely]] {
-    // It completes in its turn like any other.
     const verbs::Opcode operation = request.opcode;
     request = verbs::SendRequest();
     request.opcode = operation;
-    request.verdict = error == VIP_STATUS_LENGTH_ERROR ? verbs::Status::kLocalLength
-                                                       : verbs::Status::kLocalProtection;
+    request.verdict = FailureOf(error);
   }
   ClearStatus(descriptor);
   WorkQueue::Posting posting(sends_, descriptor, memory, error);
@@ -100,8 +100,10 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostReceive(VIP_DESCRIPTOR* d
   limits.max_segments = static_cast<uint32_t>(nic_->attributes().MaxSegmentsPerDesc);
   verbs::ReceiveRequest request;
   const uint32_t error = compat::ReadReceive(*descriptor, segments, limits, &request);
-  if (error != 0) [[unlikely]]
-    request.segments = absl::MakeConstSpan(&kNowhere, 1);
+  if (error != 0) [[unlikely]] {
+    request = verbs::ReceiveRequest();
+    request.verdict = FailureOf(error);
+  }
   ClearStatus(descriptor);
   WorkQueue::Posting posting(receives_, descriptor, memory, error);
   request.ids = &posting;

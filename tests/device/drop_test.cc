@@ -11,6 +11,12 @@ class DropTest : public DeviceTest {
     options.no_receive = NoReceive::kDrop;
     return options;
   }
+  static PostResult ReceiveWithVerdict(End& end, uint64_t id, Status verdict) {
+    ReceiveRequest request;
+    request.id = id;
+    request.verdict = verdict;
+    return end.pair().PostReceive(request);
+  }
 };
 
 TEST_F(DropTest, NoReceiveDropsAndReports) {
@@ -150,6 +156,86 @@ TEST_F(DropTest, AVerdictOutsideAConnectionIsFlushed) {
   request.verdict = Status::kLocalProtection;
   ASSERT_EQ(end.pair().PostSend(request), PostResult::kOk);
   Expect(end.sends(), 1, Status::kFlushed);
+}
+
+// Also by one of no bytes, and by a write, which place nothing there. What the peer sees of that is
+// a test of its own.
+TEST_F(DropTest, AReceiveWithAVerdictFailsByAnyMessage) {
+  for (const bool write : {false, true}) {
+    for (size_t size : {0, 8, 5000}) {
+      SCOPED_TRACE(size);
+      End& from = NewEnd(a());
+      End& to = NewEnd(b());
+      ConnectWithImmediate(from, to);
+      ASSERT_EQ(ReceiveWithVerdict(to, 1, Status::kLocalLength), PostResult::kOk);
+      ASSERT_EQ(to.Receive(2, 0, 5000), PostResult::kOk);
+      ASSERT_EQ(write ? from.Write(3, 0, size, to, 0, kImmediate, 7) : from.Send(3, 0, size),
+                PostResult::kOk);
+      const Completion failed = Expect(to.receives(), 1, Status::kLocalLength);
+      EXPECT_EQ(failed.opcode == Opcode::kReceiveWrite, write);
+      Expect(to.receives(), 2, Status::kFlushed);
+      ExpectBroken(to);
+      EXPECT_EQ(AwaitEvent(from).kind, Event::kDisconnected);
+      ASSERT_FALSE(HasFailure());
+    }
+  }
+}
+
+TEST_F(DropTest, ThePeerLearnsOfAReceiveWithAVerdict) {
+  for (const bool write : {false, true}) {
+    for (size_t size : {0, 8, 5000}) {
+      SCOPED_TRACE(size);
+      End& from = NewEnd(a());
+      End& to = NewEnd(b());
+      ConnectWithImmediate(from, to);
+      ASSERT_EQ(to.Receive(1, 0, 5000), PostResult::kOk);
+      ASSERT_EQ(ReceiveWithVerdict(to, 2, Status::kLocalProtection), PostResult::kOk);
+      ASSERT_EQ(from.Send(3, 0, size, kConfirm), PostResult::kOk);
+      ASSERT_EQ(write ? from.Write(4, 0, size, to, 0, kImmediate | kConfirm, 7)
+                      : from.Send(4, 0, size, kConfirm | kImmediate, 7),
+                PostResult::kOk);
+      Expect(from.sends(), 3);
+      Expect(from.sends(), 4, Status::kRemoteOperation);
+      Expect(to.receives(), 1);
+      Expect(to.receives(), 2, Status::kLocalProtection);
+      ExpectBroken(from);
+      ExpectBroken(to);
+      ASSERT_FALSE(HasFailure());
+    }
+  }
+}
+
+TEST_F(DropTest, UnderDropAReceiveWithAVerdictFailsAlone) {
+  for (const bool write : {false, true}) {
+    End& from = NewEnd(a(), Dropping());
+    End& to = NewEnd(b(), Dropping());
+    ConnectWithImmediate(from, to);
+    for (size_t size : {0, 8, 5000}) {
+      SCOPED_TRACE(size);
+      ASSERT_EQ(ReceiveWithVerdict(to, 1, Status::kLocalProtection), PostResult::kOk);
+      ASSERT_EQ(to.Receive(2, 0, 5000), PostResult::kOk);
+      for (uint64_t id : {3, 4}) {
+        ASSERT_EQ(write ? from.Write(id, 0, size, to, 0, kImmediate, 7) : from.Send(id, 0, size),
+                  PostResult::kOk);
+      }
+      Expect(to.receives(), 1, Status::kLocalProtection);
+      EXPECT_EQ(Expect(to.receives(), 2).length, size);
+      Expect(from.sends(), 3);
+      Expect(from.sends(), 4);
+      ASSERT_FALSE(HasFailure());
+    }
+    EXPECT_EQ(to.events().count() + from.events().count(), 0u);
+  }
+}
+
+// It stays posted until a message comes, like any other.
+TEST_F(DropTest, AReceiveWithAVerdictMayBeFlushed) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ASSERT_EQ(ReceiveWithVerdict(to, 1, Status::kLocalLength), PostResult::kOk);
+  Connect(from, to);
+  from.pair().Disconnect(DisconnectMode::kGraceful);
+  Expect(to.receives(), 1, Status::kFlushed);
 }
 
 TEST_F(DropTest, ASuppressedRequestThatFailsCompletes) {

@@ -77,6 +77,7 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
       record->status =
           Scatter(*record, queue.SegmentsOf(*record), record->bounce.memory, completion.byte_len);
     }
+    record->status = record->VerdictOr(record->status);  // no bytes meet no memory
     if (record->status != Status::kSuccess) {
       queue.Set(WorkQueue::kOver);
       Break();
@@ -167,6 +168,7 @@ bool Connection::NeedsBounce(const WorkRecord& record, const Segment* segments) 
 
 // The two ways in which a receive itself fails: its memory tells them apart.
 Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record, Status status) const {
+  if (record.verdict() != Status::kSuccess) return record.verdict();
   const Segment* const segments = queue.SegmentsOf(record);
   if (record.bounce.memory == nullptr && NeedsBounce(record, segments)) {
     return Status::kLocalProtection;  // as of a send for which there is no memory
@@ -277,7 +279,8 @@ void Connection::ReceiveBounced(WorkQueue& queue,
   const uint32_t slot = next_bounce_++ % static_cast<uint32_t>(bounces_.size());
   if (completion.status != IBV_WC_SUCCESS) return;
   if (WorkRecord* const record = queue.OldestOpen(); record != nullptr) {
-    queue.Done(*record, CopyBounced(queue, *record, slot, completion));
+    const Status status = CopyBounced(queue, *record, slot, completion);
+    queue.Done(*record, record->VerdictOr(status));
     if (queue.HasNews()) options().queues[kReceives]->List(queue);
   } else {
     dropped_.fetch_add(1);

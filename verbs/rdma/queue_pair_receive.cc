@@ -62,6 +62,7 @@ PostResult RdmaQueuePair::PostGeneral(const ReceiveRequest& request) {
   blank.opcode = Opcode::kReceive;
   blank.quiet = request.quiet;
   if (flushing_) return PostDone(receives_, kReceives, blank, Status::kFlushed);
+  if (request.segments.empty()) blank.SetVerdict(request.verdict);
   blank.segments = static_cast<uint16_t>(request.segments.size());
   Segment* const kept = receives_.NextSegments(request.segments.size());
   std::copy(request.segments.begin(), request.segments.end(), kept);
@@ -107,9 +108,12 @@ bool RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
   } else {
     domain_->bounces().GiveBack(record.bounce);  // frames were declined since it was taken
   }
+  // It is to fail at the device, too, which tells the peer so.
+  const bool fails = record.verdict() != Status::kSuccess;
+  if (fails) receive_segments_[lead] = {0, device_.max_message(), kNoLocalKey};
   if (lead != 0) {
     record.rest = WorkRecord::Rest::kFrame;
-  } else if (record.bounce.memory == nullptr) {
+  } else if (record.bounce.memory == nullptr && !fails) {
     record.rest = WorkRecord::Rest::kNone;
   }
   ibv_recv_wr work = {};

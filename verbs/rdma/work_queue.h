@@ -31,13 +31,23 @@ struct WorkRecord : Completion {
   // In `flags`, beside RequestFlag: the device owes the read that confirms it.
   static constexpr uint16_t kReadOwed = 0x8000;
 
-  uint16_t flags;  // RequestFlag, or kReadOwed; of a receive none
+  uint16_t flags;  // RequestFlag, or kReadOwed; of a receive its verdict
   uint16_t
       parts;  // completions that the device still owes; 0: it never got the request, or is done
   uint16_t segments;
   bool done;
   Rest rest;      // kNone is no longer so when it is done
   Bounce bounce;  // where its bytes are meanwhile
+
+  // Of a receive: what it was posted to fail with, whatever the device makes of it.
+  void SetVerdict(Status verdict) {
+    flags = static_cast<uint16_t>(static_cast<uint16_t>(verdict) << kVerdictShift);
+  }
+  Status verdict() const { return static_cast<Status>(flags >> kVerdictShift); }
+  // That, or without one what a message has made of it.
+  Status VerdictOr(Status status) const {
+    return verdict() != Status::kSuccess ? verdict() : status;
+  }
 
   // The device owes a completion of it, of a read or of anything else.
   bool Owes(bool read) const {
@@ -46,6 +56,9 @@ struct WorkRecord : Completion {
     const int reads = (flags & kReadOwed) != 0 ? 1 : 0;
     return read ? reads != 0 : parts > reads;
   }
+
+ private:
+  static constexpr int kVerdictShift = 9;  // behind the flags of requests, before kReadOwed
 };
 
 class WorkQueue {

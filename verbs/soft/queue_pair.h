@@ -146,6 +146,12 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   // Before Fail, inside Poll: what came fails its checksum.
   void SetCorrupt() { corrupt_ = true; }
 
+  // Behind kBroken: what the peer is to learn, for a wire that has words for it.
+  Status peer_verdict() const {
+    SpinLockHolder holder(&fail_lock_);
+    return peer_verdict_;
+  }
+
   // ---- Progress. The wire calls this on the executor when something arrived or room appeared;
   // no lock held. Polls the link, pumps, marks and wakes what has to know. True if the link
   // consumed something. A link that is not Connected is not polled.
@@ -524,7 +530,7 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   // The sink may still be told of this connection; cleared by Disconnect(kAbrupt).
   std::atomic<bool> may_report_{false};
   std::atomic<uint32_t> reports_[kReports] = {};  // to be told
-  SpinLock fail_lock_;
+  mutable SpinLock fail_lock_;
   DisconnectCause fail_cause_ ABSL_GUARDED_BY(fail_lock_) = DisconnectCause::kLocal;
   Status fail_verdict_ ABSL_GUARDED_BY(fail_lock_) = Status::kFlushed;
   Status peer_verdict_ ABSL_GUARDED_BY(fail_lock_) = Status::kSuccess;

@@ -130,12 +130,19 @@ Inbound SoftQueuePair::ReceiveWritten(uint32_t length, const Trailer& trailer, b
   if (start == Inbound::kHeld || start == Inbound::kBroken) return start;
   message_ = Message::kNone;
   if (start == Inbound::kDropped) return start;
-  CompleteReceive(receives_.done.load(std::memory_order_relaxed), Opcode::kReceiveWrite,
-                  refused ? Status::kRemoteAccess : Status::kSuccess, refused ? 0 : length,
+  const uint64_t position = receives_.done.load(std::memory_order_relaxed);
+  const ReceiveEntry& entry = receives_.at(position);
+  Status status = Status::kSuccess;
+  if (HasVerdict(entry)) [[unlikely]]
+    status = entry.status;
+  if (refused) [[unlikely]]
+    status = Status::kRemoteAccess;
+  CompleteReceive(position, Opcode::kReceiveWrite, status, status == Status::kSuccess ? length : 0,
                   Trailer{.immediate = trailer.immediate,
                           .has_immediate = !trailer.cut,
                           .solicited = trailer.solicited});
-  return Inbound::kOk;
+  const bool breaks = status != Status::kSuccess && !refused && no_receive_ != NoReceive::kDrop;
+  return breaks ? Break(Status::kRemoteOperation) : Inbound::kOk;
 }
 
 Inbound SoftQueuePair::CheckRead(Key key, uint64_t address, uint32_t n,

@@ -104,7 +104,7 @@ Inbound SoftQueuePair::PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy) {
   ReceiveEntry& entry = receives_.at(position);
   if (offset + n > entry.capacity) [[unlikely]]
     return RefuseReceive(Status::kLocalLength);
-  if (n == 0) return Inbound::kOk;
+  if (n == 0) return HasVerdict(entry) ? RefuseReceive(entry.status) : Inbound::kOk;
   if (entry.segment_count == 1 && Check(entry.first, offset, n, kLocalWrite)) [[likely]] {
     copy(reinterpret_cast<unsigned char*>(entry.first.address + offset), uint64_t{0}, n);
     return Inbound::kOk;
@@ -112,7 +112,7 @@ Inbound SoftQueuePair::PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy) {
   if (Walk(receives_.segments(position), offset, n, kLocalWrite, copy)) {
     return Inbound::kOk;
   }
-  return RefuseReceive(Status::kLocalProtection);
+  return RefuseReceive(HasVerdict(entry) ? entry.status : Status::kLocalProtection);
 }
 
 template <typename Copy>

@@ -292,6 +292,9 @@ bool SoftQueuePair::FillReceive(uint64_t position, const ReceiveRequest& request
   entry.quiet = request.quiet;
   const uint64_t capacity = receives_.CopySegments(position, request.segments);
   entry.capacity = capacity > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(capacity);
+  if (request.segments.empty() && request.verdict != Status::kSuccess) [[unlikely]] {
+    SetVerdict(entry, request.verdict);
+  }
   return true;
 }
 

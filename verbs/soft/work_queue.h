@@ -49,7 +49,7 @@ struct alignas(64) ReceiveEntry {
   uint32_t immediate;
   uint32_t segment_count;
   Opcode opcode;  // kReceive, kReceiveWrite, kReceiveInvalidate
-  Status status;
+  Status status;  // when done; until then the verdict of one that HasVerdict
   bool has_immediate;
   bool solicited;
   bool quiet;
@@ -72,6 +72,16 @@ static_assert(sizeof(Operands) == sizeof(Segment));
 constexpr bool IsFetch(Opcode opcode) {
   return opcode == Opcode::kRead || opcode == Opcode::kCompareAndSwap ||
          opcode == Opcode::kFetchAndAdd;
+}
+
+// A receive with a verdict is one without segments that has room all the same: a message of any
+// length comes as far as its segments, and no usual receive says anything about this.
+inline void SetVerdict(ReceiveEntry& entry, Status verdict) {
+  entry.capacity = UINT32_MAX;
+  entry.status = verdict;
+}
+inline bool HasVerdict(const ReceiveEntry& entry) {
+  return entry.segment_count == 0 && entry.capacity != 0;
 }
 
 inline void SetFlushed(ReceiveEntry& entry) {

@@ -1,4 +1,4 @@
-// What the reliability levels make of trouble, and RDMA: VIPL checklist C68, C69, C74 to C76.
+// What the reliability levels make of trouble, and RDMA: VIPL checklist C68, C69, C73 to C76.
 #include <vipl.h>
 
 #include <atomic>
@@ -117,6 +117,100 @@ VIP_VI_ATTRIBUTES RdmaAttributes(VIP_RELIABILITY_LEVEL level) {
   attributes.EnableRdmaWrite = VIP_TRUE;
   attributes.EnableRdmaRead = level == VIP_SERVICE_UNRELIABLE ? VIP_FALSE : VIP_TRUE;
   return attributes;
+}
+
+// What makes a receive malformed, and what comes to it: of no bytes, or of none for the receive.
+struct Malformed {
+  VIP_UINT16 control;
+  VIP_UINT16 segments;
+  VIP_UINT16 sent;  // the sender's Control
+};
+constexpr Malformed kMalformed[] = {
+    {VIP_CONTROL_OP_RDMAWRITE, 2, 0},
+    {0x10, 1, VIP_CONTROL_IMMEDIATE},
+    {0, Memory::kSegments + 1, VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE},
+};
+
+// Two receives, the first of them malformed; `end` sees what has become of it.
+template <typename End>
+void ReceiveMalformed(VIP_RELIABILITY_LEVEL level, const Malformed& malformed, Peer& peer,
+                      End&& end) {
+  Side side(RdmaAttributes(level));
+  VIP_MEM_ATTRIBUTES writable = {nullptr, VIP_TRUE, VIP_FALSE};
+  Memory target(side.nic, &writable, 65536);
+  VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 16);
+  d->CS.Control = malformed.control;
+  d->CS.SegCount = malformed.segments;
+  ASSERT_EQ(side.PostReceive(d), VIP_SUCCESS);
+  side.Receive(1);
+  side.Accept();
+  peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
+  VIP_DESCRIPTOR* done = side.NextReceive();
+  ASSERT_EQ(done, d);
+  EXPECT_EQ(done->CS.Status & kErrors, static_cast<VIP_UINT32>(VIP_STATUS_FORMAT_ERROR));
+  end(side);
+}
+
+void SendTo(Side& side, const Malformed& malformed, const Target& target) {
+  VIP_DESCRIPTOR* d =
+      (malformed.sent & VIP_CONTROL_OP_MASK) == VIP_CONTROL_OP_RDMAWRITE
+          ? side.memory.FillRdma(0, malformed.sent, 0, 16, target.address, target.handle)
+          : side.memory.Fill(0, 0, 0, malformed.sent);
+  ASSERT_EQ(side.PostSend(d), VIP_SUCCESS);
+}
+
+TEST(Reliability, C73_AMalformedReceiveFailsByAMessageWithoutBytes) {
+  for (VIP_RELIABILITY_LEVEL level : kLevels) {
+    for (const Malformed& malformed : kMalformed) {
+      SCOPED_TRACE(malformed.sent);
+      RunPair(
+          [=](Peer& peer) {
+            ReceiveMalformed(level, malformed, peer, [&](Side& side) {
+              if (level == VIP_SERVICE_UNRELIABLE) {
+                EXPECT_EQ(side.TextOf(side.NextReceive()), "alone");
+                EXPECT_EQ(side.State(), VIP_STATE_CONNECTED);
+              } else {
+                AwaitError(side);
+                EXPECT_EQ(side.DrainFlushed(), 1);
+              }
+              peer.Tell("done");
+              peer.AwaitEnd();
+            });
+          },
+          [=](Peer& peer) {
+            Side side(RdmaAttributes(level));
+            side.Connect();
+            SendTo(side, malformed, peer.Receive<Target>());
+            side.NextSend();
+            if (level == VIP_SERVICE_UNRELIABLE) {
+              side.SendText(1, "alone");
+            } else {
+              AwaitError(side);
+            }
+            peer.Await("done");
+          });
+    }
+  }
+}
+
+TEST(Reliability, C73_ASenderHearsOfAMalformedReceive) {
+  for (const Malformed& malformed : kMalformed) {
+    SCOPED_TRACE(malformed.sent);
+    RunPair(
+        [=](Peer& peer) {
+          ReceiveMalformed(VIP_SERVICE_RELIABLE_RECEPTION, malformed, peer,
+                           [&](Side&) { peer.Await("done"); });
+        },
+        [=](Peer& peer) {
+          Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_RECEPTION));
+          side.Connect();
+          SendTo(side, malformed, peer.Receive<Target>());
+          EXPECT_EQ(side.NextSend()->CS.Status & kErrors,
+                    static_cast<VIP_UINT32>(VIP_STATUS_REMOTE_DESC_ERROR));
+          AwaitError(side);
+          peer.Tell("done");
+        });
+  }
 }
 
 TEST(Rdma, C74_AWriteIsSilentUnlessItCarriesImmediateData) {

@@ -43,6 +43,11 @@ WireError RefusedWrite(Refusal why) {
   return kTaggedInvalidStag;
 }
 
+// Immediate data of a write have ended the connection: no receive was there, or it has failed.
+WireError ReceiveError(const SoftQueuePair& pair) {
+  return pair.peer_verdict() == Status::kRemoteOperation ? kMessageTooLong : kNoBuffer;
+}
+
 // Of a message's first segment.
 std::optional<Frame> FrameOf(std::span<const uint8_t> payload, bool last) {
   if (payload.size() < kFrameBytes) return std::nullopt;
@@ -320,7 +325,7 @@ bool IwarpLink::DeliverWrittenValue(SoftQueuePair& pair, const DdpHeader& header
   const Trailer trailer{
       .immediate = value, .has_immediate = true, .solicited = IsSolicited(header.opcode)};
   const Inbound finish = pair.ReceiveWritten(length, trailer, refused);
-  if (finish == Inbound::kBroken) return Broken(kNoBuffer, ulpdu);
+  if (finish == Inbound::kBroken) return Broken(ReceiveError(pair), ulpdu);
   *held = finish == Inbound::kHeld;
   return true;
 }
@@ -399,7 +404,7 @@ bool IwarpLink::FinishWrite(SoftQueuePair& pair, bool* held) {
                         .has_immediate = write_immediate_.has_value(),
                         .solicited = write_solicited_};
   const Inbound finish = pair.FinishWrite(write_length_, trailer);
-  if (finish == Inbound::kBroken) return Broken(kNoBuffer, {});
+  if (finish == Inbound::kBroken) return Broken(ReceiveError(pair), {});
   if (finish == Inbound::kHeld) {
     *held = true;
     return true;
