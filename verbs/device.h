@@ -540,10 +540,10 @@ class IncomingConnection {
   virtual void Refuse() = 0;
 
   // Moves the request to the listener at `port` in another process of this host and user (or in
-  // this one), which sees `note`, of at most kMaxNote bytes, with it. NotFound: nobody there,
-  // nobody who takes it, or no answer until `deadline`; Unavailable: too many wait there;
-  // ResourceExhausted. Then it is undecided still. Blocks until the other process has answered: not
-  // on the executor.
+  // this one), which sees `note`, of at most kMaxNote bytes, with it. NotFound: nobody there, or
+  // nobody who takes it; Unavailable: no answer until `deadline`, or none any more, or too many
+  // wait there; ResourceExhausted. Then it is undecided still. Blocks until the other process has
+  // answered: not on the executor.
   virtual absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note,
                                Deadline deadline) = 0;
   // What HandOff gave along; empty for a request that comes straight from its requester.
@@ -599,6 +599,14 @@ struct DeviceAttributes {
   Nanos listener_rest = 0;
 };
 
+// What comes of the question whether somebody would take a request. A later one goes before an
+// earlier one where several were asked.
+enum class TakeAnswer : uint8_t {
+  kNo,      // nobody of this host and user is there, or who is says so
+  kSilent,  // somebody is, or was, and has not answered: a process may be stopped
+  kYes,
+};
+
 // An opened device, bound to one address.
 class Context {
  public:
@@ -641,11 +649,12 @@ class Context {
   virtual bool IsServed(uint16_t port) = 0;
 
   // Would the listener at `port`, of whatever process of this host and user, take a request with
-  // this note (TakesHandOff)? False too without an answer until `deadline`. It is asked in any
-  // case, and has heard the note when it gets to it. Blocks; not on the executor.
-  virtual bool WouldTake(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/,
-                         Deadline /*deadline*/) {
-    return false;
+  // this note (TakesHandOff)? kSilent too without an answer until `deadline`. It is asked in any
+  // case, unless too many wait there, and has heard the note when it gets to it. Blocks; not on the
+  // executor.
+  virtual TakeAnswer WouldTake(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/,
+                               Deadline /*deadline*/) {
+    return TakeAnswer::kNo;
   }
 };
 

@@ -17,7 +17,8 @@
 // not, is given away, and nobody has to keep account of who is there.
 //
 // A process that is stopped says nothing. It is passed over, and what it was told it hears when it
-// goes on; whoever asks waits for all the answers together no longer than AnswerFor says.
+// goes on; whoever asks waits for all the answers together no longer than AnswerFor says. If it has
+// the port that the name spells, who comes later takes it for a waiter, and stands behind it.
 #include <algorithm>
 #include <vector>
 
@@ -62,7 +63,8 @@ Error ConnectionManager::JoinLine(ServicePoint& point) {
   Error error = ServeAt(point, PortsOf(name), &ahead);
   const std::optional<uint16_t> direct = name.direct_port();
   if (error.code == Code::kConnQualInUse && direct.has_value()) {
-    if (!context_->WouldTake(*direct, joins, answer)) return error;  // a stranger's, or DAT's
+    const verbs::TakeAnswer has_it = context_->WouldTake(*direct, joins, answer);
+    if (has_it == verbs::TakeAnswer::kNo) return error;  // a stranger's, or DAT's
     error = ServeAt(point, LinePortsOf(name), &ahead);
   }
   if (!error.ok()) return error;

@@ -148,9 +148,14 @@ bool SoftContext::IsServed(uint16_t port) {
                      [port](const auto& wire) { return wire->IsServed(port); });
 }
 
-bool SoftContext::WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) {
-  return std::any_of(wires_.begin(), wires_.end(),
-                     [&](const auto& wire) { return wire->WouldTake(port, note, deadline); });
+TakeAnswer SoftContext::WouldTake(uint16_t port, absl::Span<const uint8_t> note,
+                                  Deadline deadline) {
+  TakeAnswer answer = TakeAnswer::kNo;
+  for (const auto& wire : wires_) {
+    answer = std::max(answer, wire->WouldTake(port, note, deadline));
+    if (answer == TakeAnswer::kYes) break;
+  }
+  return answer;
 }
 
 }  // namespace viaduct::verbs

@@ -73,7 +73,7 @@ class SoftContext final : public Context {
   // On every wire, at the same port; all must succeed.
   absl::StatusOr<std::unique_ptr<Listener>> Listen(uint16_t port, ListenerSink* sink) override;
   bool IsServed(uint16_t port) override;
-  bool WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) override;
+  TakeAnswer WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) override;
 
   // ------------------------------------------------------- for queue pairs and queues
   RegionTable& regions() { return regions_; }

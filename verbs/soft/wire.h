@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "verbs/device.h"
@@ -50,9 +51,16 @@ class Wire {
   virtual bool IsServed(uint16_t port) const = 0;
 
   // As Context::WouldTake.
-  virtual bool WouldTake(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/,
-                         Deadline /*deadline*/) const {
-    return false;
+  virtual TakeAnswer WouldTake(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/,
+                               Deadline /*deadline*/) const {
+    return TakeAnswer::kNo;
+  }
+
+ protected:
+  // What it means to have asked somebody: OK is yes, Unavailable that no answer came.
+  static TakeAnswer AnswerOf(const absl::Status& asked) {
+    if (asked.ok()) return TakeAnswer::kYes;
+    return absl::IsUnavailable(asked) ? TakeAnswer::kSilent : TakeAnswer::kNo;
   }
 };
 

@@ -274,6 +274,37 @@ TEST_P(Line, WhoIsStoppedDoesNotStopTheOthers) {
       });
 }
 
+// Who comes then waits behind it, also for the port that it has.
+TEST_P(Line, WhoIsStoppedInFrontKeepsItsPlace) {
+  RunAlone([name = GetParam()()] {
+    Server a(name), b(name);
+    a.Wait();
+    a.Stop();
+    b.Wait(50);
+    EXPECT_EQ(b.Result().result, VIP_TIMEOUT);
+    b.Wait();
+    a.Continue();
+    Connect(name, "1");
+    a.ExpectServed("1");
+    Connect(name, "2");
+    b.ExpectServed("2");
+  });
+}
+
+TEST_P(Line, WhoIsStoppedInFrontAndKilledLosesItsPlace) {
+  RunAlone([name = GetParam()()] {
+    Server a(name), b(name);
+    a.Wait();
+    a.Stop();
+    b.Wait(50);
+    EXPECT_EQ(b.Result().result, VIP_TIMEOUT);
+    b.Wait();
+    a.Kill();
+    Connect(name, "1");
+    b.ExpectServed("1");
+  });
+}
+
 // Those who do not answer are asked together, and not for as long as there are of them.
 TEST_P(Line, WhoIsStoppedDoesNotHoldUpATimeOut) {
   RunAlone([name = GetParam()()] {

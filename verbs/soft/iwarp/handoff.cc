@@ -223,11 +223,14 @@ absl::StatusOr<Socket> AskToTake(uint16_t port, std::span<const uint8_t> note, D
   Socket channel(*std::move(dialled));
   std::vector<uint8_t> question(kMagic.begin(), kMagic.end());
   question.insert(question.end(), note.begin(), note.end());
-  if (!SendDatagram(channel.get(), question, {}))
-    return absl::NotFoundError("nobody listens there any more");
   std::optional<Datagram> answer;
-  if (AwaitInput(channel.get(), deadline)) answer = ReceiveDatagram(channel.get(), kMaxBytes);
-  if (!answer.has_value() || answer->bytes != std::vector<uint8_t>{kTaken}) {
+  if (SendDatagram(channel.get(), question, {}) && AwaitInput(channel.get(), deadline)) {
+    answer = ReceiveDatagram(channel.get(), kMaxBytes);
+  }
+  if (!answer.has_value() || answer->bytes.empty()) {
+    return absl::UnavailableError("who is there does not answer");
+  }
+  if (answer->bytes != std::vector<uint8_t>{kTaken}) {
     return absl::NotFoundError("nobody there takes the request");
   }
   return channel;

@@ -48,8 +48,7 @@ class HandOffListener {
 bool HasHandOffListener(uint16_t port);
 
 // Asks the process that listens at `port` whether it takes a request with this note, which may
-// follow on the result. NotFound: nobody there, nobody who takes it, or no answer until `deadline`;
-// Unavailable and ResourceExhausted as DialTo. Blocks; not on the loop.
+// follow on the result. Fails as IncomingConnection::HandOff. Blocks; not on the loop.
 absl::StatusOr<Socket> AskToTake(uint16_t port, std::span<const uint8_t> note, Deadline deadline);
 
 // Asks and, if the request is taken, gives it: the caller then closes its socket. As AskToTake.

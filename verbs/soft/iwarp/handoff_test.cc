@@ -197,7 +197,7 @@ TEST_F(HandOffTest, NobodyTakesWhatHeHasNoDescriptorFor) {
 
 // As a sink may do with anything.
 TEST_F(HandOffTest, WhoIsAskedMayDestroyTheDoor) {
-  EXPECT_TRUE(absl::IsNotFound(HandOverWith("destroy it")));
+  EXPECT_TRUE(absl::IsUnavailable(HandOverWith("destroy it")));
   EXPECT_FALSE(HasHandOffListener(Port()));
   EXPECT_FALSE(Took());
 }

@@ -43,8 +43,9 @@ class IwarpWire final : public Wire {
   absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
                                                        ListenerSink* sink) override;
   bool IsServed(uint16_t port) const override { return HasHandOffListener(port); }
-  bool WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) const override {
-    return AskToTake(port, {note.data(), note.size()}, deadline).ok();
+  TakeAnswer WouldTake(uint16_t port, absl::Span<const uint8_t> note,
+                       Deadline deadline) const override {
+    return AnswerOf(AskToTake(port, {note.data(), note.size()}, deadline).status());
   }
 
  private:

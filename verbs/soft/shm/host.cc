@@ -177,15 +177,14 @@ absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note, Dead
   absl::StatusOr<ChannelFd> socket = Dial(port, &pid);
   if (!socket.ok()) return socket.status();
   const RedirectBody body = {port, 0};
-  if (SendMessage(socket->get(), BuildMessage(MessageType::kAsk, 0, body, note), {}) ==
-      SocketResult::kDone) {
-    Message answer;
-    if (AwaitInput(socket->get(), deadline) &&
-        ReceiveMessage(socket->get(), &answer) == SocketResult::kDone &&
-        answer.type == MessageType::kYes) {
-      return absl::OkStatus();
-    }
+  Message answer;
+  if (SendMessage(socket->get(), BuildMessage(MessageType::kAsk, 0, body, note), {}) !=
+          SocketResult::kDone ||
+      !AwaitInput(socket->get(), deadline) ||
+      ReceiveMessage(socket->get(), &answer) != SocketResult::kDone) {
+    return absl::UnavailableError("who is there does not answer");
   }
+  if (answer.type == MessageType::kYes) return absl::OkStatus();
   return absl::NotFoundError("nobody there takes the request");
 }
 

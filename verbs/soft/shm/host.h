@@ -54,7 +54,7 @@ class Host {
 
   // Executor: sends the request of `link` to another process's port, as the first one said.
   void Follow(const std::shared_ptr<ShmLink>& link, uint16_t port, absl::Span<const uint8_t> note);
-  // As Context::WouldTake. NotFound, Unavailable, ResourceExhausted.
+  // As IncomingConnection::HandOff, and nothing is moved.
   static absl::Status AskToTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline);
 
   // As Wire::Listen, in three steps. Port 0 takes a free one; the result is the port.

@@ -119,8 +119,9 @@ absl::StatusOr<std::unique_ptr<WireListener>> ShmWire::Listen(SoftContext&, uint
 
 bool ShmWire::IsServed(uint16_t port) const { return Host::IsServed(port); }
 
-bool ShmWire::WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) const {
-  return Host::AskToTake(port, note, deadline).ok();
+TakeAnswer ShmWire::WouldTake(uint16_t port, absl::Span<const uint8_t> note,
+                              Deadline deadline) const {
+  return AnswerOf(Host::AskToTake(port, note, deadline));
 }
 
 void ShmDoorbell::Wake(std::atomic<uint32_t>& word) { FutexWake(word, INT_MAX); }

@@ -30,7 +30,8 @@ class ShmWire final : public Wire {
   absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
                                                        ListenerSink* sink) override;
   bool IsServed(uint16_t port) const override;
-  bool WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) const override;
+  TakeAnswer WouldTake(uint16_t port, absl::Span<const uint8_t> note,
+                       Deadline deadline) const override;
 
  private:
   // Whether it is this host's. Null where there is no descriptor or memory to ask with.
