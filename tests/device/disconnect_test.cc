@@ -175,6 +175,23 @@ TEST_F(DisconnectTest, WhatArrivedBeforeAbruptIsASuccess) {
   }
 }
 
+// Also where its success is the peer's word, which has to come before the end.
+TEST_F(DisconnectTest, WhatWasReceivedBeforeAbruptIsConfirmed) {
+  for (size_t size : {8, 4096, 60000}) {
+    for (int round = 0; round < 5; ++round) {
+      End& from = NewEnd(a());
+      End& to = NewEnd(b());
+      Connect(from, to);
+      ASSERT_EQ(to.Receive(1, 0, size), PostResult::kOk);
+      ASSERT_EQ(from.Send(2, 0, size, kConfirm), PostResult::kOk);
+      Expect(to.receives(), 1);
+      to.pair().Disconnect(DisconnectMode::kAbrupt);
+      Expect(from.sends(), 2);
+      ExpectDisconnected(from, DisconnectCause::kPeer);
+    }
+  }
+}
+
 TEST_F(DisconnectTest, SuccessesArePollableBeforeOnDisconnected) {
   Connect(active_, passive_);
   constexpr int kMessages = 20;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -385,11 +386,16 @@ void IwarpLink::End() {
   if (life_ == Life::kEnded) return;
   if (life_ != Life::kUp || lost_.load()) return Release();
   CancelTimer();
-  ReleaseInput();
   {
     SpinLockHolder hold(&transmit_lock_);
     const bool explain = !peer_terminated_ && !ended_.load() && may_send_;
-    if (explain) EmitEmptyAnswers();
+    if (explain) {
+      try {
+        TakeEmptyReads();
+      } catch (const std::bad_alloc&) {  // what has been taken is answered
+      }
+      EmitEmptyAnswers();
+    }
     if (explain && terminate_size_ == 0 && end_verdict_ != Status::kSuccess) {
       terminate_size_ = EncodeTerminate(kRdmapLocalCatastrophic, {}, terminate_);
     }
@@ -401,6 +407,7 @@ void IwarpLink::End() {
       }
     }
   }
+  ReleaseInput();
   if (lost_.load()) return Release();
   life_ = Life::kClosing;
   AwaitClosing();

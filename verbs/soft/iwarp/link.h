@@ -12,6 +12,9 @@
 #ifndef VIADUCT_VERBS_SOFT_IWARP_LINK_H_
 #define VIADUCT_VERBS_SOFT_IWARP_LINK_H_
 
+#include <sys/types.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -156,17 +159,23 @@ class IwarpLink final : public Link,
   // The request of a read or an atomic, of which `read` is kept until it is answered.
   bool SendOnReadQueue(RdmapOpcode opcode, std::span<const uint8_t> fixed, const OutboundRead& read)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  void NoteRead(const OutboundRead& read) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitRead(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAtomic(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitMessage(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  // Whether it completes with the peer's word.
+  bool Confirms(const SendEntry& entry) const;
   void EndMessage(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAnswer(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAtomicAnswer(SoftQueuePair& pair, const InboundRead& read)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  // The peer may have so many reads unanswered. An empty one as the first FPDU must be answered
+  // even where reads are not allowed.
+  size_t MostAnswers() const { return std::max<size_t>(agreement_.ird, 1); }
   // What a Terminate says of a read or an atomic that may not reach its memory.
   static WireError RefusedRead(Refusal why);
   // The pair is breaking over the oldest answer: none is given any more, and the Terminate quotes
@@ -179,8 +188,8 @@ class IwarpLink final : public Link,
   bool EmitSilentRead(uint32_t confirms, const std::optional<ConfirmationWord>& word)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   // Asks for what nobody has asked for yet, if the peer allows one more read and no message is
-  // open; so it is called wherever either ends. Whether the socket failed is for the next Transmit
-  // to see.
+  // open; so it is called wherever either ends. Mostly a message has taken its read along. Whether
+  // the socket failed is for the next Transmit to see.
   void EmitConfirmation(const SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   // What to say at the end; the first one counts.
   void PrepareTerminate(const WireError& error, std::span<const uint8_t> ulpdu)
@@ -194,7 +203,14 @@ class IwarpLink final : public Link,
 
   // ---- link_inbound.cc: all inside Poll. What returns bool returns whether to go on: not if the
   // connection breaks, nor if no more can be parked. `held`: no receive for it, nothing consumed.
+  // What recvmsg says of the next bytes, which are then in input_ and reader_.
+  ssize_t ReceiveSome();
   bool Receive(SoftQueuePair& pair);
+  // What was received and not looked at begins with a Read Request.
+  bool ReadRequestFollows() const;
+  // At the end, instead of Poll: queues the answers to empty reads behind what has been taken. They
+  // tell the peer that it was.
+  void TakeEmptyReads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu);
   // Whether no more is to be read before a receive has taken something.
   bool Full() const { return parked_.full() && !hung_up_.load(std::memory_order_relaxed); }
@@ -306,6 +322,7 @@ class IwarpLink final : public Link,
   ParkedMessages parked_;
   uint64_t fpdus_ = 0;
   bool broken_ = false;                     // nothing is consumed any more
+  bool taken_ = true;                       // the last FPDU; not where memory has ended in it
   std::optional<uint32_t> send_immediate_;  // of the send that goes on or comes next
   // Of the write that goes on or comes next. While a write is parked, or the end of one, those
   // behind it are parked too: there is only one.

@@ -66,13 +66,17 @@ bool IwarpLink::Poll(int budget) {
   bool moved = false;
   bool received = false;  // once in a Poll: a second call would mostly find nothing
   bool more = parked_.empty() || Replay(*pair);
-  while (more && budget > 0) {
+  // A read takes no receive. Most of them ask whether the message before them was taken: the answer
+  // is to leave before the program, which sees the message, can end the connection.
+  while (more && (budget > 0 || ReadRequestFollows())) {
     std::span<const uint8_t> ulpdu;
     switch (reader_.Next(&input_, &ulpdu)) {
       case FpduReader::Result::kFpdu:
         --budget;
         moved = true;
+        taken_ = false;
         more = Take(*pair, ulpdu);
+        taken_ = true;
         break;
       case FpduReader::Result::kError:
         if (*reader_.error() == kCrcMismatch) pair->SetCorrupt();
@@ -100,9 +104,7 @@ bool IwarpLink::Poll(int budget) {
   return moved;
 }
 
-// False: nothing came.
-bool IwarpLink::Receive(SoftQueuePair& pair) {
-  if (ended_.load(std::memory_order_relaxed)) return false;
+ssize_t IwarpLink::ReceiveSome() {
   if (buffer_ == nullptr) buffer_ = shared_->buffers.Take();
   const std::span<uint8_t> missing = reader_.Missing();
   iovec parts[] = {{missing.data(), missing.size()}, {buffer_.get(), ReceiveBuffers::kSize}};
@@ -113,17 +115,55 @@ bool IwarpLink::Receive(SoftQueuePair& pair) {
   do {
     n = uncancelled::ReceiveMessage(socket_.get(), &message, MSG_DONTWAIT);
   } while (n < 0 && errno == EINTR);
+  if (n <= 0) return n;
+  const auto size = static_cast<size_t>(n);
+  const size_t filled = std::min(size, missing.size());
+  if (filled > 0) reader_.Filled(filled);
+  input_ = {buffer_.get(), size - filled};
+  return n;
+}
+
+// False: nothing came.
+bool IwarpLink::Receive(SoftQueuePair& pair) {
+  if (ended_.load(std::memory_order_relaxed)) return false;
+  const ssize_t n = ReceiveSome();
   // Where nothing can be sent any more, nothing is waited for.
   if (n < 0 && errno == EAGAIN && !lost_.load()) return false;
   if (n <= 0) {
     AtEnd(pair, /*fin=*/n == 0 && NoteFin());
     return false;
   }
-  const auto size = static_cast<size_t>(n);
-  const size_t filled = std::min(size, missing.size());
-  if (filled > 0) reader_.Filled(filled);
-  input_ = {buffer_.get(), size - filled};
   return true;
+}
+
+bool IwarpLink::ReadRequestFollows() const {
+  constexpr size_t kOpcodeOffset = kFpduLengthSize + 1;
+  return input_.size() > kOpcodeOffset && (input_[kOpcodeOffset] & kRdmapOpcodeMask) ==
+                                              static_cast<uint8_t>(RdmapOpcode::kReadRequest);
+}
+
+// All that came before was taken, so what such a read asks is true. Nothing else is taken any more:
+// the first segment of another kind ends it.
+void IwarpLink::TakeEmptyReads() {
+  if (broken_ || !taken_ || !parked_.empty()) return;
+  bool received = false;
+  while (answers_.size() < MostAnswers()) {
+    std::span<const uint8_t> ulpdu;
+    const FpduReader::Result result = reader_.Next(&input_, &ulpdu);
+    if (result == FpduReader::Result::kError) return;
+    if (result == FpduReader::Result::kNeedMore) {
+      if (std::exchange(received, true) || ReceiveSome() <= 0) return;
+      continue;
+    }
+    DdpHeader header;
+    if (ParseDdpHeader(ulpdu, &header).has_value() || header.opcode != RdmapOpcode::kReadRequest ||
+        sequence_.Accept(header, ulpdu.size() - header.size()).has_value()) {
+      return;
+    }
+    const ReadRequest request = ReadRequestOf(header, ulpdu);
+    if (request.size != 0) return;
+    answers_.push_back({.request = request, .sequence = header.sequence, .atomic = {}});
+  }
 }
 
 // The socket says that there is no more, as it does too when a send has taken the error of a reset.
@@ -440,10 +480,7 @@ bool IwarpLink::TakeReadRequest(SoftQueuePair& pair, const DdpHeader& header,
     SpinLockHolder hold(&transmit_lock_);
     unanswered += answers_.size();
   }
-  // An empty read as the first FPDU must be answered even where reads are not allowed.
-  if (unanswered >= std::max<size_t>(agreement_.ird, 1)) {
-    return Break(pair, kCatastrophicStream, ulpdu);
-  }
+  if (unanswered >= MostAnswers()) return Break(pair, kCatastrophicStream, ulpdu);
   // An empty read asks whether what came before it was received; answers keep the order of their
   // requests, and show what was written before them (RFC 5040 5.5). Other reads do not wait for
   // receives.

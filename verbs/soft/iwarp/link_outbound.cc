@@ -27,6 +27,9 @@ constexpr size_t kMostAnswers = 16;
 constexpr size_t kMostRequests = 64;
 // Toward another Viaduct: 64 KiB with header and CRC.
 constexpr size_t kOwnSegmentSize = 65536;
+// What a segment leaves free that a confirming read goes along with: headers, immediate data and
+// the read.
+constexpr size_t kConfirmationRoom = 128;
 
 // Several FPDUs for one system call. The heads and tails must stay where they are.
 class Batch {
@@ -50,7 +53,7 @@ class Batch {
   std::span<const iovec> parts() const { return parts_; }
 
  private:
-  std::array<FpduFrame, kBatchFpdus + 1> frames_;  // one for what goes behind a full batch
+  std::array<FpduFrame, kBatchFpdus + 2> frames_;  // two for what goes behind a full batch
   size_t count_ = 0;
   absl::InlinedVector<iovec, 3 * kBatchFpdus> parts_;
 };
@@ -123,6 +126,18 @@ bool AddValueBehind(const Form& form, const SendEntry& entry, uint32_t sequence,
   batch->Finish(UntaggedHeader(kind, sequence, 0, /*last=*/true), fixed, batch->PayloadBegin(),
                 crc);
   return true;
+}
+
+std::array<uint8_t, kReadRequestSize> SilentRead(const std::optional<ConfirmationWord>& word) {
+  ReadRequest request{.sink_stag = kNoMemoryStag, .source_stag = kNoMemoryStag};
+  if (word.has_value()) {
+    request.size = ConfirmationWord::kBytes;
+    request.source_stag = word->key;
+    request.source_offset = word->address;
+  }
+  std::array<uint8_t, kReadRequestSize> fixed;
+  EncodeReadRequest(request, fixed);
+  return fixed;
 }
 
 // Bytes of the next segment of a message: at most `limit`, and a multiple of four unless it is the
@@ -252,9 +267,13 @@ bool IwarpLink::EmitRequest(SoftQueuePair& pair) {
 bool IwarpLink::SendOnReadQueue(RdmapOpcode opcode, std::span<const uint8_t> fixed,
                                 const OutboundRead& read) {
   if (!SendControl(UntaggedHeader(opcode, read_sequence_, 0, /*last=*/true), fixed)) return false;
+  NoteRead(read);
+  return true;
+}
+
+void IwarpLink::NoteRead(const OutboundRead& read) {
   ++read_sequence_;
   reads_.push_back(read);
-  return true;
 }
 
 bool IwarpLink::EmitRead(SoftQueuePair& pair, SendEntry& entry) {
@@ -305,15 +324,7 @@ void IwarpLink::EmitEmptyWrite() {
 
 // The first FPDU, or the confirmation of what was sent before it. What answers it goes nowhere.
 bool IwarpLink::EmitSilentRead(uint32_t confirms, const std::optional<ConfirmationWord>& word) {
-  ReadRequest request{.sink_stag = kNoMemoryStag, .source_stag = kNoMemoryStag};
-  if (word.has_value()) {
-    request.size = ConfirmationWord::kBytes;
-    request.source_stag = word->key;
-    request.source_offset = word->address;
-  }
-  std::array<uint8_t, kReadRequestSize> fixed;
-  EncodeReadRequest(request, fixed);
-  return SendOnReadQueue(RdmapOpcode::kReadRequest, fixed, {.confirms = confirms});
+  return SendOnReadQueue(RdmapOpcode::kReadRequest, SilentRead(word), {.confirms = confirms});
 }
 
 // One read confirms all requests that wait for it: with few reads allowed, they share.
@@ -335,6 +346,7 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   uint32_t offset = entry.offset;
   if (offset == 0 && AddValueAhead(form, entry, sequence, agreement_.crc, &batch)) ++sequence;
   bool last = false;
+  bool room = false;  // in the last segment, for the read that confirms it
   for (size_t bytes = 0; !last && !batch.Full() && bytes < kBatchBytes;) {
     const uint32_t lead = offset == 0 ? form.lead() : 0;
     const uint32_t n = SegmentBytes(limit - lead, form.write, entry.length - offset);
@@ -356,21 +368,32 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
     batch.Finish(header, std::span<const uint8_t>(frame).first(lead), begin, agreement_.crc);
     offset += n;
     bytes += n;
+    room = lead + n + kConfirmationRoom <= limit;
   }
   if (last && AddValueBehind(form, entry, sequence, agreement_.crc, &batch)) ++sequence;
+  const bool asks = last && room && Confirms(entry) && reads_.size() < agreement_.ord;
+  if (asks) {
+    batch.Finish(UntaggedHeader(RdmapOpcode::kReadRequest, read_sequence_, 0, /*last=*/true),
+                 SilentRead(pair.confirm_by()), batch.PayloadBegin(), agreement_.crc);
+  }
   if (!SendParts(batch.parts())) return false;
   entry.offset = offset;
   send_sequence_ = sequence;
   request_open_ = !last;
   if (last) EndMessage(pair, entry);
+  if (asks) NoteRead({.confirms = std::exchange(unasked_, 0)});
   return true;
+}
+
+bool IwarpLink::Confirms(const SendEntry& entry) const {
+  return (entry.flags & kConfirm) != 0 && agreement_.ord != 0;
 }
 
 // All of it is on its way.
 void IwarpLink::EndMessage(SoftQueuePair& pair, SendEntry& entry) {
   if (entry.opcode != Opcode::kWrite) ++send_sequence_;
   if (entry.opcode == Opcode::kSendInvalidate) SetOpcode(entry, Opcode::kSend);
-  if ((entry.flags & kConfirm) == 0 || agreement_.ord == 0) {
+  if (!Confirms(entry)) {
     if (stream_->blocked()) copied_ = pair.emit_position();
     pair.Emitted(copied_.has_value() ? SoftQueuePair::Completes::kLater
                                      : SoftQueuePair::Completes::kNow);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -107,6 +108,25 @@ TEST_F(LinkTest, AConfirmationWaitsForTheEndOfASend) {
   peer.Send(answer);
   EXPECT_EQ(end_->NextSend().id, 2u);
   EXPECT_EQ(end_->NextSend().id, 3u);
+}
+
+// What has come whole has come with its question, unless a segment would be longer than it may.
+TEST_F(LinkTest, AConfirmationGoesAlongWithItsRequest) {
+  listener_.LimitSegments(1000);
+  TestPeer peer = Dialled();
+  peer.SendHex(std::string(kReply) + "50020004 80048004");
+  EXPECT_EQ(peer.ReceiveFpduHex(), kWriteRtr);
+  EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
+  uint32_t sequence = 0;
+  for (const auto& [length, segments] : {std::pair{8u, 1u}, {900u, 2u}, {8u, 1u}}) {
+    SCOPED_TRACE(length);
+    const uint32_t before = peer.segments();
+    end_->Send(++sequence, 0, length, kConfirm);
+    EXPECT_EQ(ReceiveWhole(peer, 2), (std::vector<Op>{Op::kSend, Op::kReadRequest}));
+    EXPECT_EQ(peer.segments() - before, segments);
+    peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, kNoMemoryStag, 0, true), ""));
+    EXPECT_EQ(end_->NextSend().id, sequence);
+  }
 }
 
 // Checklist 41: what answers our read must be what we asked for.

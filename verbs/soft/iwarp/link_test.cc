@@ -631,6 +631,110 @@ TEST_F(LinkTest, LastMessagesBeforeTheFin) {
   ExpectTwoAndAFlush();
 }
 
+// The program may end the connection upon the message, or the process.
+TEST_F(LinkTest, AMessagesConfirmationLeavesBeforeItShows) {
+  TestPeer peer = Accepted({.separate_queues = true});
+  AwaitFirstWord(peer);
+  const LoopHold hold(end_->loop);
+  end_->Receive(1, 0, 8);
+  std::vector<uint8_t> bytes = Fpdu(SendHeader(1), "41");
+  const std::vector<uint8_t> read = ReadFpdu(1, {.sink_stag = 7, .sink_offset = 9});
+  bytes.insert(bytes.end(), read.begin(), read.end());
+  peer.Send(bytes);
+  peer.AwaitTaken();
+  Completion completion;
+  const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
+  do {
+    pair().MarkArrived();  // as the loop would
+    ASSERT_FALSE(deadline.Passed(end_->loop));
+  } while (end_->separate->Poll(&completion, 1) == 0);
+  EXPECT_TRUE(peer.Readable());
+  EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 7, 9, true), "")));
+}
+
+// The peer asks whether its message was received, which it was, and the answer is due to nobody but
+// the end. What is no such question is not taken any more, nor what stands behind it.
+TEST_F(LinkTest, ConfirmsWhatWasReceivedBeforeTheEnd) {
+  const std::vector<uint8_t> first = ReadFpdu(1, {.sink_stag = 7});
+  const std::vector<uint8_t> second = ReadFpdu(2, {.sink_stag = 8});
+  const auto answer = [](uint32_t stag) {
+    return ToHex(Fpdu(TaggedHeader(Op::kReadResponse, stag, 0, true), ""));
+  };
+  std::vector<uint8_t> corrupt = second;
+  corrupt.back() ^= 1;
+  struct Row {
+    const char* name;
+    std::vector<std::vector<uint8_t>> fpdus;
+    std::string answers;
+  };
+  const Row rows[] = {
+      {"nothing", {}, ""},
+      {"two questions", {first, second}, answer(7) + answer(8)},
+      {"behind a message", {first, Fpdu(SendHeader(2), "42"), second}, answer(7)},
+      {"behind a read with data", {ReadFpdu(1, {.sink_stag = 7, .size = 1}), second}, ""},
+      {"corrupt", {first, corrupt}, answer(7)},
+      {"out of order", {second}, ""},
+      {"cut", {first, std::vector<uint8_t>(second.begin(), second.end() - 1)}, answer(7)},
+      {"a Terminate", {Fpdu(UntaggedHeader(Op::kTerminate, 1, 0, true), "00000000"), first}, ""},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    TestPeer peer = Accepted({.separate_queues = true});
+    AwaitFirstWord(peer);
+    end_->Receive(1, 0, 8);
+    end_->Receive(2, 0, 8);
+    peer.Send(Fpdu(SendHeader(1), "41"));
+    EXPECT_EQ(end_->NextReceive().length, 1u);
+    {
+      const LoopHold hold(end_->loop);
+      for (const std::vector<uint8_t>& fpdu : row.fpdus) peer.Send(fpdu);
+      peer.AwaitTaken();
+      end_->pair->Disconnect(DisconnectMode::kAbrupt);
+    }
+    const TestPeer::End end = peer.ReceiveEnd();
+    EXPECT_EQ(end.hex, row.answers);
+    EXPECT_FALSE(end.timed_out);
+    EXPECT_FALSE(end.reset);
+    EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
+  }
+}
+
+// As many as may be on the way, whatever the peer says.
+TEST_F(LinkTest, ConfirmsNoMoreThanAgreedAtTheEnd) {
+  TestPeer peer = Accepted({.reads = 2, .separate_queues = true});
+  AwaitFirstWord(peer);
+  {
+    const LoopHold hold(end_->loop);
+    for (uint32_t i = 1; i <= 3; ++i) peer.Send(ReadFpdu(i, {.sink_stag = i}));
+    peer.AwaitTaken();
+    end_->pair->Disconnect(DisconnectMode::kAbrupt);
+  }
+  std::string answers;
+  for (uint32_t i = 1; i <= 2; ++i) {
+    answers += ToHex(Fpdu(TaggedHeader(Op::kReadResponse, i, 0, true), ""));
+  }
+  EXPECT_EQ(peer.ReceiveEnd().hex, answers);
+}
+
+// The one that is held, and so the next, were not received.
+TEST_F(LinkTest, ConfirmsNoHeldMessageAtTheEnd) {
+  TestPeer peer = Accepted({.separate_queues = true});
+  AwaitFirstWord(peer);
+  peer.Send(Fpdu(SendHeader(1), "41"));
+  peer.Send(ReadFpdu(1, {.sink_stag = 7,
+                         .size = 1,
+                         .source_stag = end_->region->key(),
+                         .source_offset = end_->address(0)}));
+  peer.ReceiveFpduHex();
+  {
+    const LoopHold hold(end_->loop);
+    peer.Send(ReadFpdu(2, {.sink_stag = 8}));
+    peer.AwaitTaken();
+    end_->pair->Disconnect(DisconnectMode::kAbrupt);
+  }
+  EXPECT_EQ(peer.ReceiveEnd().hex, "");
+}
+
 TEST_F(LinkTest, GracefulEndIsAFin) {
   TestPeer peer = Accepted();
   end_->Send(1, 0, 0);

@@ -1,9 +1,11 @@
 #include "verbs/soft/iwarp/testing_peer.h"
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -62,6 +64,15 @@ void TestPeer::SendHex(std::string_view hex) { Send(FromHex(hex)); }
 
 void TestPeer::SendBytewise(std::span<const uint8_t> bytes) {
   for (size_t i = 0; i < bytes.size(); ++i) Send(bytes.subspan(i, 1));
+}
+
+void TestPeer::AwaitTaken() {
+  int left = 1;
+  for (int looks = 0; left > 0 && looks < 10'000; ++looks) {
+    ASSERT_EQ(ioctl(socket_.get(), SIOCOUTQ, &left), 0);
+    if (left > 0) poll(nullptr, 0, 1);
+  }
+  EXPECT_EQ(left, 0);
 }
 
 std::string TestPeer::ReceiveHex(size_t n) {
@@ -142,6 +153,13 @@ uint16_t TestPeer::remote_port() const {
   socklen_t length = sizeof(address);
   getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&address), &length);
   return ntohs(address.sin_port);
+}
+
+uint32_t TestPeer::segments() const {
+  tcp_info info = {};
+  socklen_t length = sizeof(info);
+  EXPECT_EQ(getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &length), 0);
+  return info.tcpi_data_segs_in;
 }
 
 TestListener::TestListener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -25,6 +25,9 @@ class TestPeer {
   // One byte per send, so that they come in pieces.
   void SendBytewise(std::span<const uint8_t> bytes);
 
+  // Until all that was sent is in the other end's socket.
+  void AwaitTaken();
+
   // Exactly n bytes in hexadecimal; fewer if the connection ends first.
   std::string ReceiveHex(size_t n);
   // What one receive gives.
@@ -50,6 +53,8 @@ class TestPeer {
   void Close();     // FIN, or RST if input is unread
   void Reset();     // RST
   uint16_t remote_port() const;
+  // How many TCP segments with data have come.
+  uint32_t segments() const;
 
  private:
   Fd socket_;
