@@ -111,6 +111,11 @@ class IwarpLink final : public Link,
     uint32_t offset = 0;                  // bytes answered
     std::optional<AtomicRequest> atomic;  // then `request` means nothing
   };
+  // A request that the peer has not confirmed.
+  struct Unconfirmed {
+    uint64_t position;
+    uint32_t next;  // number of the message behind it
+  };
   enum class Life : uint8_t { kDialling, kAwaitingFirst, kUp, kClosing, kEnded };
 
   IwarpLink(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair);
@@ -233,6 +238,9 @@ class IwarpLink final : public Link,
   bool TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
                         std::span<const uint8_t> ulpdu);
   bool TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t> ulpdu);
+  void CompleteOldestConfirm(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  // The peer has refused this message, and so has received all before it.
+  void CompleteBefore(SoftQueuePair& pair, uint32_t sequence);
   // The answer to the program's oldest read or atomic has come whole.
   void FinishOldestRead(SoftQueuePair& pair);
   bool TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payload);
@@ -308,7 +316,7 @@ class IwarpLink final : public Link,
   bool remembered_ ABSL_GUARDED_BY(transmit_lock_) = false;  // as one that was blocked
   // Position of the request whose end waits in stream_ for room: complete when TCP has it.
   std::optional<uint64_t> copied_ ABSL_GUARDED_BY(transmit_lock_);
-  std::deque<uint64_t> confirms_ ABSL_GUARDED_BY(transmit_lock_);  // positions to confirm
+  std::deque<Unconfirmed> confirms_ ABSL_GUARDED_BY(transmit_lock_);
   uint32_t unasked_ ABSL_GUARDED_BY(transmit_lock_) = 0;  // the youngest: no read for them yet
   // The payload of our Terminate; size 0: none.
   std::array<uint8_t, kMaxTerminateSize> terminate_ ABSL_GUARDED_BY(transmit_lock_);

@@ -29,6 +29,18 @@ Status VerdictOf(const WireError& error) {
   return Status::kTransport;
 }
 
+// The message that a Terminate refuses for what it is, in its turn. Other errors are about the
+// order itself, and what a refused write was among the messages nobody knows.
+std::optional<uint32_t> RefusedMessage(const Terminate& terminate) {
+  const WireError& error = terminate.error;
+  if (error != kNoBuffer && error != kMessageTooLong && error != kCannotInvalidate) {
+    return std::nullopt;
+  }
+  const std::optional<DdpHeader>& segment = terminate.segment;
+  if (!segment.has_value() || segment->tagged || segment->queue != kQueueSend) return std::nullopt;
+  return segment->sequence;
+}
+
 // DDP has no code for a missing right: it is the unknown STag, as it is for Linux siw.
 WireError RefusedWrite(Refusal why) {
   switch (why) {
@@ -534,10 +546,7 @@ bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
     if (!header.last) return true;
     SpinLockHolder hold(&transmit_lock_);
     reads_.erase(reads_.begin());
-    for (uint32_t i = 0; i < oldest->confirms; ++i) {
-      pair.Complete(confirms_.front(), Status::kSuccess);
-      confirms_.pop_front();
-    }
+    for (uint32_t i = 0; i < oldest->confirms; ++i) CompleteOldestConfirm(pair);
     EmitConfirmation(pair);
     return true;
   }
@@ -563,6 +572,19 @@ bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
   if (entry->offset != entry->length) return Break(pair, kTaggedBounds, ulpdu);
   FinishOldestRead(pair);
   return true;
+}
+
+void IwarpLink::CompleteOldestConfirm(SoftQueuePair& pair) {
+  pair.Complete(confirms_.front().position, Status::kSuccess);
+  confirms_.pop_front();
+}
+
+// Whatever number the peer names, it confirms no more than was sent.
+void IwarpLink::CompleteBefore(SoftQueuePair& pair, uint32_t sequence) {
+  SpinLockHolder hold(&transmit_lock_);
+  while (!confirms_.empty() && static_cast<int32_t>(sequence - confirms_.front().next) >= 0) {
+    CompleteOldestConfirm(pair);
+  }
 }
 
 void IwarpLink::FinishOldestRead(SoftQueuePair& pair) {
@@ -605,6 +627,10 @@ bool IwarpLink::TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payl
   Log(LogLevel::kInfo, "iwarp: the peer terminated: ", Describe(error));
   peer_terminated_ = true;
   broken_ = true;
+  // Several may share a read, which will not be answered any more.
+  const std::optional<uint32_t> refused =
+      terminate.has_value() ? RefusedMessage(*terminate) : std::nullopt;
+  if (refused.has_value()) CompleteBefore(pair, *refused);
   pair.Fail(VerdictOf(error));
   return false;
 }

@@ -399,7 +399,7 @@ void IwarpLink::EndMessage(SoftQueuePair& pair, SendEntry& entry) {
                                      : SoftQueuePair::Completes::kNow);
     return;
   }
-  confirms_.push_back(pair.emit_position());
+  confirms_.push_back({.position = pair.emit_position(), .next = send_sequence_});
   ++unasked_;
   pair.Emitted(SoftQueuePair::Completes::kLater);
 }

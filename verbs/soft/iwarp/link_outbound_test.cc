@@ -1,4 +1,5 @@
 // What a link sends, to a plain socket.
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -236,6 +237,49 @@ TEST_F(LinkTest, TerminateOfThePeer) {
     // No Terminate of ours answers it.
     const std::string rest = peer.ReceiveEnd().hex;
     EXPECT_EQ(rest.find("4147"), std::string::npos) << rest;
+  }
+}
+
+// Those that share a read with it were received, if it says which one was not; and no other error
+// tells as much.
+TEST_F(LinkTest, ARefusedMessageIsNotTheOneThatSharesItsRead) {
+  struct Row {
+    const char* control;
+    DdpHeader refused;
+    int received;  // of three
+    Status verdict;
+  };
+  const DdpHeader last = SendHeader(3);
+  const DdpHeader invalidating = UntaggedHeader(Op::kSendInvalidate, 3, 0, true);
+  const DdpHeader write = TaggedHeader(Op::kWrite, 1, 0, true);
+  for (const Row& row : {
+           Row{"1202c000001a", last, 2, Status::kReceiverNotReady},
+           Row{"1205c000001a", SendHeader(3, 8), 2, Status::kRemoteOperation},
+           Row{"0109c000001a", invalidating, 2, Status::kRemoteAccess},
+           Row{"210203000008", last, 2, Status::kReceiverNotReady},
+           Row{"1202c000001a", SendHeader(2), 1, Status::kReceiverNotReady},
+           Row{"1202c000001a", SendHeader(1), 1, Status::kReceiverNotReady},
+           Row{"1202c000001a", SendHeader(0x7fffffff), 3, Status::kFlushed},
+           Row{"1202c000001a", SendHeader(0xffffffff), 1, Status::kReceiverNotReady},
+           Row{"1202c000001a", write, 1, Status::kReceiverNotReady},
+           Row{"1203c000001a", last, 1, Status::kTransport},
+           Row{"1204c000001a", last, 1, Status::kTransport},
+       }) {
+    SCOPED_TRACE(testing::Message() << row.control << " " << row.refused.sequence);
+    TestPeer peer = Accepted({.reads = 1});
+    for (uint64_t id = 1; id <= 3; ++id) end_->Send(id, 0, 8, kConfirm);
+    EXPECT_EQ(ReceiveWhole(peer, 2), (std::vector<Op>{Op::kSend, Op::kReadRequest}));
+    peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, kNoMemoryStag, 0, true), ""));
+    EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+    EXPECT_EQ(ReceiveWhole(peer, 3), (std::vector<Op>{Op::kSend, Op::kSend, Op::kReadRequest}));
+    std::array<uint8_t, kDdpUntaggedSize> header = {};
+    EncodeDdpHeader(row.refused, header);
+    peer.Send(Fpdu(UntaggedHeader(Op::kTerminate, 1, 0, true), row.control + ToHex(header)));
+    for (int i = 2; i <= 3; ++i) {
+      const Status other = i == row.received + 1 ? row.verdict : Status::kFlushed;
+      EXPECT_EQ(end_->NextSend().status, i <= row.received ? Status::kSuccess : other) << i;
+    }
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
   }
 }
 
