@@ -313,6 +313,7 @@ class IwarpLink final : public Link,
   // segment, nor into an open answer. A peer may take segments of two messages for one, and Linux
   // siw ends the connection there.
   bool request_open_ ABSL_GUARDED_BY(transmit_lock_) = false;
+  bool requested_ ABSL_GUARDED_BY(transmit_lock_) = false;   // the program has sent something
   bool remembered_ ABSL_GUARDED_BY(transmit_lock_) = false;  // as one that was blocked
   // Position of the request whose end waits in stream_ for room: complete when TCP has it.
   std::optional<uint64_t> copied_ ABSL_GUARDED_BY(transmit_lock_);

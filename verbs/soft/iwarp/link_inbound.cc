@@ -622,7 +622,12 @@ bool IwarpLink::TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t>
 // ----------------------------------------------------------------------------------- terminate
 
 bool IwarpLink::TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payload) {
-  const std::optional<Terminate> terminate = DecodeTerminate(payload, /*started=*/fpdus_ > 1);
+  bool started = fpdus_ > 1;
+  {
+    SpinLockHolder hold(&transmit_lock_);
+    started |= requested_;
+  }
+  const std::optional<Terminate> terminate = DecodeTerminate(payload, started);
   const WireError error = terminate.has_value() ? terminate->error : kRdmapLocalCatastrophic;
   Log(LogLevel::kInfo, "iwarp: the peer terminated: ", Describe(error));
   peer_terminated_ = true;

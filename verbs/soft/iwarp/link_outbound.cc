@@ -259,6 +259,7 @@ bool IwarpLink::EmitRequest(SoftQueuePair& pair) {
   if (answer_open()) return false;
   SendEntry* const entry = pair.NextToEmit();
   if (entry == nullptr) return false;
+  requested_ = true;
   if (entry->opcode <= Opcode::kWrite) return EmitMessage(pair, *entry);
   if (entry->opcode == Opcode::kRead) return EmitRead(pair, *entry);
   return IsFetch(entry->opcode) ? EmitAtomic(pair, *entry) : EmitMessage(pair, *entry);

@@ -240,6 +240,23 @@ TEST_F(LinkTest, TerminateOfThePeer) {
   }
 }
 
+// Of a peer whose program has said nothing yet: it is about our request, not about the handshake.
+// Linux siw (6.1) says so of an opcode that it does not know.
+TEST_F(LinkTest, ATerminateIsTheFirstWordOfAResponder) {
+  TestPeer peer = Dialled();
+  peer.SendHex(std::string(kReply) + "50020004 80048004");
+  EXPECT_EQ(peer.ReceiveFpduHex(), kWriteRtr);
+  EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
+  SendRequest read;
+  read.opcode = Opcode::kRead;
+  read.remote_key = 1;
+  ASSERT_EQ(end_->pair->PostSend(read), PostResult::kOk);
+  peer.ReceiveFpduHex();
+  peer.Send(Fpdu(UntaggedHeader(Op::kTerminate, 1, 0, true), "20060000"));
+  EXPECT_EQ(end_->NextSend().status, Status::kRemoteOperation);
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+}
+
 // Those that share a read with it were received, if it says which one was not; and no other error
 // tells as much.
 TEST_F(LinkTest, ARefusedMessageIsNotTheOneThatSharesItsRead) {

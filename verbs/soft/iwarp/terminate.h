@@ -30,7 +30,8 @@ struct Terminate {
 
 // Decodes a peer's payload. Nothing in a Terminate is refused: it ends the connection whatever it
 // says, so that a header which does not fit is left out. `started` says whether FPDUs have been
-// exchanged before, which decides the few codes that are the same bytes in both orders.
+// exchanged before, in either direction and beyond the initiator's silent first one, which decides
+// the few codes that are the same bytes in both orders.
 // nullopt: fewer than the four control bytes.
 std::optional<Terminate> DecodeTerminate(std::span<const uint8_t> payload, bool started);
 
