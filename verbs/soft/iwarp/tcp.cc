@@ -131,7 +131,9 @@ Unacknowledged UnacknowledgedOf(int fd) {
   Unacknowledged sent;
   tcp_info info = {};
   socklen_t length = sizeof(info);
-  if (UnacknowledgedBytes(fd) == 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+  // Behind a reset the number of bytes stays as it was.
+  if (UnacknowledgedBytes(fd) == 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
+      info.tcpi_state == TCP_CLOSE) {
     return sent;
   }
   // One may get lost, or its answer, and the next. The last of them is still under way.
