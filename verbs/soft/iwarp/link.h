@@ -336,6 +336,7 @@ class IwarpLink final : public Link,
   // Of the write that goes on or comes next. While a write is parked, or the end of one, those
   // behind it are parked too: there is only one.
   std::optional<uint32_t> write_immediate_;
+  uint32_t write_value_sequence_ = 0;  // of the message that has brought it
   bool write_solicited_ = false;
   uint32_t write_length_ = 0;
   bool write_refused_ = false;  // the last Write, and no message has come since

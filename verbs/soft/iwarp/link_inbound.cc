@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -425,6 +426,7 @@ bool IwarpLink::DeliverWrite(SoftQueuePair& pair, const DdpHeader& header,
   const std::span<const uint8_t> payload = ulpdu.subspan(header.size());
   if (header.opcode != RdmapOpcode::kWrite) {
     write_immediate_ = LoadBig32(&payload[4]);
+    write_value_sequence_ = header.sequence;
     write_solicited_ = IsSolicited(header.opcode);
     return true;
   }
@@ -456,7 +458,14 @@ bool IwarpLink::FinishWrite(SoftQueuePair& pair, bool* held) {
                         .has_immediate = write_immediate_.has_value(),
                         .solicited = write_solicited_};
   const Inbound finish = pair.FinishWrite(write_length_, trailer);
-  if (finish == Inbound::kBroken) return Broken(ReceiveError(pair), {});
+  if (finish == Inbound::kBroken) {
+    // The message that finds no receive, or fails it, is that of the immediate data.
+    const RdmapOpcode opcode =
+        write_solicited_ ? RdmapOpcode::kImmediateSolicited : RdmapOpcode::kImmediate;
+    std::array<uint8_t, kDdpUntaggedSize + kImmediateSize> ulpdu = {};
+    EncodeDdpHeader(UntaggedHeader(opcode, write_value_sequence_, 0, /*last=*/true), ulpdu);
+    return Broken(ReceiveError(pair), ulpdu);
+  }
   if (finish == Inbound::kHeld) {
     *held = true;
     return true;

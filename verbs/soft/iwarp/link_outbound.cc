@@ -438,10 +438,12 @@ bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
       std::min<uint64_t>(left, std::max<uint64_t>(kBatchBytes, PayloadLimit(limit, true))));
   const unsigned char* memory;
   if (pair.CheckRead(request.source_stag, from, most, &memory) != Inbound::kOk) {
-    // It was readable when it was asked for: the region was deregistered meanwhile.
+    // It was readable when it was asked for: meanwhile the region was deregistered, or lost the
+    // right.
     std::array<uint8_t, kDdpUntaggedSize + kReadRequestSize> ulpdu;
     EncodeReadRequest(request, std::span(ulpdu).subspan<kDdpUntaggedSize, kReadRequestSize>());
-    RefuseOldestAnswer(kReadInvalidStag, RdmapOpcode::kReadRequest, ulpdu);
+    RefuseOldestAnswer(RefusedRead(pair.WhyRefused(request.source_stag, kRemoteRead)),
+                       RdmapOpcode::kReadRequest, ulpdu);
     return false;
   }
   // The program may go on writing to memory that a peer reads; the CRC must be that of the bytes

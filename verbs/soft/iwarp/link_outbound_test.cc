@@ -94,6 +94,25 @@ TEST_F(LinkTest, AWriteWaitsForTheEndOfAnAnswer) {
   EXPECT_EQ(ReceiveWhole(peer, 2, first), (std::vector<Op>{Op::kReadResponse, Op::kWrite}));
 }
 
+// What the region has lost while the answer was on its way.
+TEST_F(LinkTest, AnAnswerThatMayNotGoOnTellsWhy) {
+  for (const bool deregistered : {false, true}) {
+    SCOPED_TRACE(deregistered);
+    TestPeer peer = Accepted({.memory = kLong});
+    peer.KeepLittle();
+    peer.Send(ReadFpdu(1, ReadOf(*end_, kLong)));
+    std::string fpdu = peer.ReceiveFpduHex();
+    if (deregistered) {
+      end_->region.reset();
+    } else {
+      ASSERT_TRUE(end_->region->Modify(*end_->domain, kLocalRead | kRemoteWrite).ok());
+    }
+    while (fpdu.substr(4, 4) == "8142") fpdu = peer.ReceiveFpduHex();
+    EXPECT_EQ(CodeOf(fpdu), deregistered ? "0100" : "0102");
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+  }
+}
+
 TEST_F(LinkTest, AConfirmationWaitsForTheEndOfASend) {
   TestPeer peer = Accepted({.memory = kLong, .reads = 1});
   peer.KeepLittle();

@@ -425,6 +425,24 @@ TEST_F(LinkTest, NoReceive) {
   ExpectTerminate(peer, "1202");
 }
 
+// Its receive is that of the immediate data before it, whose number tells the peer what it had
+// received.
+TEST_F(LinkTest, NoReceiveForAWriteWithImmediateData) {
+  TestPeer peer =
+      Answered("50020004 80048004", {.no_receive = NoReceive::kBreak}, ImmediateForm::kNative);
+  peer.ReceiveHex(24);
+  peer.SendHex(kWriteRtr);
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+  end_->Receive(1, 0, 8);
+  peer.Send(Fpdu(SendHeader(1), "41"));
+  peer.Send(Fpdu(UntaggedHeader(Op::kImmediateSolicited, 2, 0, true), "0000000200000007"));
+  peer.Send(Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(8), true), "41"));
+  EXPECT_EQ(peer.ReceiveFpduHex(),
+            ToHex(Fpdu(UntaggedHeader(Op::kTerminate, 1, 0, true),
+                       Join("1202 c000 001a 4149 00000000 00000000 00000002 00000000"))));
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+}
+
 // Checklist 27: a length that no read of ours covers at once.
 TEST_F(LinkTest, LongestFpdu) {
   TestPeer peer = Accepted();
