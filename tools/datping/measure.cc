@@ -82,9 +82,40 @@ class Passers {
   size_t count_ = 0;
 };
 
+// The threads that serve one connection each. They are used by the thread that waits on `evd`,
+// which each one's end wakes.
+class Threads {
+ public:
+  explicit Threads(DAT_EVD_HANDLE evd) : evd_(evd) {}
+
+  template <typename Work>
+  void Start(Work work) {
+    threads_.emplace_back([this, work = std::move(work)]() mutable {
+      work();
+      ++ended_;
+      Wake();
+    });
+    ++started_;
+  }
+  // None of them works.
+  bool empty() const { return ended_ == started_; }
+
+ private:
+  void Wake() {
+    DAT_EVENT event = {};
+    event.event_number = DAT_SOFTWARE_EVENT;
+    (void)dat_evd_post_se(evd_, &event);  // one that is full needs no wake
+  }
+
+  const DAT_EVD_HANDLE evd_;
+  uint64_t started_ = 0;
+  std::atomic<uint64_t> ended_{0};
+  std::vector<std::jthread> threads_;  // joined before the rest goes
+};
+
 // ---------------------------------------------------------------------------- the client's part
 
-// Ping, Stream and ComeAndGo end early when another connection of the run has failed.
+// All end early when another connection of the run has failed.
 
 void Ping(End& end, const Options& options, const std::atomic<bool>& failed, Result* result) {
   const Parameters& parameters = options.parameters;
@@ -145,13 +176,14 @@ class Host {
 };
 
 // Both may have been started at once.
-std::unique_ptr<End> ConnectedEnd(const Adapter& adapter, const Options& options) {
+std::unique_ptr<End> ConnectedEnd(const Adapter& adapter, const Options& options,
+                                  const std::atomic<bool>& failed) {
   Host host(options.host, adapter.family());
   const uint64_t until = Now() + static_cast<uint64_t>(options.timeout) * kSecond;
   for (;;) {
     auto end = std::make_unique<End>(adapter, options.parameters, options.timeout);
     if (end->Connect(host.get(), options.service)) return end;
-    if (Now() > until) throw Failure("nobody listens on " + options.host);
+    if (failed || Now() > until) throw Failure("nobody listens on " + options.host);
     std::this_thread::yield();
   }
 }
@@ -161,7 +193,7 @@ void ComeAndGo(const Adapter& adapter, const Options& options, const std::atomic
   const ping::Stopwatch watch(options.count, options.seconds);
   uint64_t last = watch.begin();
   do {
-    const std::unique_ptr<End> end = ConnectedEnd(adapter, options);
+    const std::unique_ptr<End> end = ConnectedEnd(adapter, options, failed);
     end->Disconnect();
     const uint64_t now = Now();
     result->latencies.Add(now - last);
@@ -182,7 +214,8 @@ class Run {
   std::vector<Result> All() {
     // Tells the server that this client is still there while none of its connections is.
     std::unique_ptr<End> kept;
-    if (options_.parameters.test == Test::kConnect) kept = ConnectedEnd(adapter_, options_);
+    if (options_.parameters.test == Test::kConnect)
+      kept = ConnectedEnd(adapter_, options_, failed_);
     {
       std::vector<std::jthread> threads;
       try {
@@ -203,7 +236,7 @@ class Run {
         if (AwaitOthers()) ComeAndGo(adapter_, options_, failed_, result);
         return;
       }
-      const std::unique_ptr<End> end = ConnectedEnd(adapter_, options_);
+      const std::unique_ptr<End> end = ConnectedEnd(adapter_, options_, failed_);
       if (!AwaitOthers()) return;
       if (options_.parameters.test == Test::kLatency) {
         Ping(*end, options_, failed_, result);
@@ -246,18 +279,21 @@ void Serve(const Adapter& adapter, const Options& options) {
   DAT_EVD_HANDLE evd;
   Must("dat_evd_create",
        dat_evd_create(adapter.ia(), 1024, DAT_HANDLE_NULL,
-                      static_cast<DAT_EVD_FLAGS>(DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG), &evd));
+                      static_cast<DAT_EVD_FLAGS>(DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG |
+                                                 DAT_EVD_SOFTWARE_FLAG),
+                      &evd));
   DAT_PSP_HANDLE psp;
   Must("dat_psp_create",
        dat_psp_create(adapter.ia(), options.service, evd, DAT_PSP_CONSUMER_FLAG, &psp));
   Passers passers(adapter, evd);
   std::atomic<bool> in_order{true};
-  std::vector<std::jthread> threads;
+  Threads threads(evd);
   bool begun = false;
-  for (uint32_t to_come = 1; !options.once || to_come != 0 || !passers.empty();) {
+  while (!options.once || !begun || !threads.empty() || !passers.empty()) {
     DAT_EVENT event;
     DAT_COUNT more;
     Must("dat_evd_wait", dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more));
+    if (event.event_number == DAT_SOFTWARE_EVENT) continue;
     if (event.event_number != DAT_CONNECTION_REQUEST_EVENT) {
       passers.Take(event);
       continue;
@@ -271,31 +307,25 @@ void Serve(const Adapter& adapter, const Options& options) {
         std::fprintf(stderr, "datping: a client of another version was rejected\n");
         continue;
       }
+      begun = true;
       if (parameters.test == Test::kConnect) {
-        if (!begun) to_come = 0;
         passers.Admit(&request);
         continue;
       }
-      // The first connection of a client says how many there are.
-      if (!begun) to_come = parameters.connections;
-      begun = true;
-      --to_come;
-      std::jthread one(
-          [&adapter, &options, &in_order, parameters, remote](Request mine) {
-            if (!ServeOne(adapter, options, std::move(mine), parameters, remote)) in_order = false;
-          },
-          std::move(request));
+      auto serve = [&adapter, &options, &in_order, parameters, remote,
+                    mine = std::move(request)]() mutable {
+        if (!ServeOne(adapter, options, std::move(mine), parameters, remote)) in_order = false;
+      };
       if (options.once) {
-        threads.push_back(std::move(one));
+        threads.Start(std::move(serve));
       } else {
-        one.detach();
+        std::thread(std::move(serve)).detach();
       }
     } catch (const std::exception& e) {
       std::fprintf(stderr, "datping: %s\n", e.what());
       in_order = false;
     }
   }
-  threads.clear();  // when all have ended
   if (!in_order) throw Failure("the client did not end in order");
 }
 

@@ -12,7 +12,8 @@ namespace viaduct::datping {
 
 using ping::Result;
 
-// Answers each connection in a thread of its own; returns after the first client with --once.
+// Answers each connection in a thread of its own; with --once it returns when a client has come
+// and no connection is left.
 void Serve(const Adapter& adapter, const Options& options);
 
 // A result of each connection: half round trips, reads, or connections. All begin together, when

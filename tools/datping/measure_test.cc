@@ -1,0 +1,62 @@
+#include "tools/datping/measure.h"
+
+#include <future>
+#include <memory>
+#include <random>
+
+#include "gtest/gtest.h"
+
+namespace viaduct::datping {
+namespace {
+
+constexpr int kPatience = 60;
+
+class MeasureTest : public testing::Test {
+ protected:
+  MeasureTest() {
+    options_.once = true;
+    options_.timeout = kPatience;
+    options_.service = uint64_t{1} << 32 | std::random_device()();  // beyond the ports: a name
+  }
+
+  // Ends when Serve does, and throws what it throws.
+  std::future<void> Server() {
+    return std::async(std::launch::async, [this] { Serve(adapter_, options_); });
+  }
+
+  // The only one of a client's `connections`.
+  std::unique_ptr<End> Connection(datping::Test test, uint32_t connections) {
+    Parameters parameters;
+    parameters.test = test;
+    parameters.connections = connections;
+    DAT_IA_ATTR attributes;
+    Must("dat_ia_query", dat_ia_query(adapter_.ia(), nullptr, DAT_IA_FIELD_IA_ADDRESS_PTR,
+                                      &attributes, 0, nullptr));
+    for (;;) {  // until the server listens
+      auto end = std::make_unique<End>(adapter_, parameters, kPatience);
+      if (end->Connect(attributes.ia_address_ptr, options_.service)) return end;
+    }
+  }
+
+  const Adapter adapter_{"soft0"};
+  Options options_;
+};
+
+TEST_F(MeasureTest, OnceEndsWithAClientThatMadeOnlySomeOfItsConnections) {
+  std::future<void> server = Server();
+  Connection(datping::Test::kLatency, 2)->Disconnect();
+  EXPECT_NO_THROW(server.get());
+}
+
+TEST_F(MeasureTest, OnceEndsWithTheLastOfSeveralClients) {
+  std::future<void> server = Server();
+  const std::unique_ptr<End> passer = Connection(datping::Test::kConnect, 1);
+  const std::unique_ptr<End> first = Connection(datping::Test::kLatency, 1);
+  Connection(datping::Test::kLatency, 1)->Disconnect();
+  first->Disconnect();
+  passer->Disconnect();
+  EXPECT_NO_THROW(server.get());
+}
+
+}  // namespace
+}  // namespace viaduct::datping
