@@ -212,13 +212,13 @@ void End::Look(DAT_EVD_HANDLE evd) {
 
 void End::AwaitRequests(uint64_t left) {
   for (ping::Patience patience(timeout_seconds_); requests_posted_ - requests_done_ > left;
-       patience.Look()) {
+       patience.Look(come())) {
     Look(request_evd_);
   }
 }
 
 void End::AwaitReceives(uint64_t count) {
-  for (ping::Patience patience(timeout_seconds_); receives_done_ < count; patience.Look()) {
+  for (ping::Patience patience(timeout_seconds_); receives_done_ < count; patience.Look(come())) {
     Look(receive_evd_);
   }
 }
@@ -227,7 +227,7 @@ void End::AwaitWrite(uint64_t n) {
   const auto* flag =
       reinterpret_cast<const volatile unsigned char*>(memory_.data() + parameters_.bytes - 1);
   const unsigned char wanted = Parameters::Mark(n);
-  for (ping::Patience patience(timeout_seconds_); *flag != wanted; patience.Look()) {
+  for (ping::Patience patience(timeout_seconds_); *flag != wanted; patience.Look(come())) {
     Look(receive_evd_);  // writes land while somebody looks
   }
 }

@@ -96,6 +96,8 @@ class End {
   // Takes what there is, or, unless polled, sleeps until something is.
   void Look(DAT_EVD_HANDLE evd);
   bool Dequeue(DAT_EVD_HANDLE evd);
+  // Completions; while they come the other end is not silent.
+  uint64_t come() const { return requests_done_ + receives_done_; }
   void Took(const DAT_EVENT& event);
   DAT_TIMEOUT Patience() const { return static_cast<DAT_TIMEOUT>(timeout_seconds_) * 1'000'000; }
 

@@ -27,9 +27,10 @@ uint64_t Now() {
   return static_cast<uint64_t>(now.tv_sec) * kSecond + static_cast<uint64_t>(now.tv_nsec);
 }
 
-void Patience::ReadClock() {
+void Patience::ReadClock(uint64_t come) {
   const uint64_t now = Now();
-  if (begin_ == 0) begin_ = now;
+  if (begin_ == 0 || come != come_) begin_ = now;
+  come_ = come;
   if (now - begin_ > static_cast<uint64_t>(seconds_) * kSecond) {
     throw Failure("the other end is silent");
   }

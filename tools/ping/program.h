@@ -30,17 +30,19 @@ class Patience {
  public:
   explicit Patience(int seconds) : seconds_(seconds) {}
 
-  // Throws Failure when nothing has come for so long.
-  void Look() {
-    if (++looks_ == 0) ReadClock();
+  // `come` counts what has come, each time from the same start. Throws Failure when nothing more
+  // has come for so long.
+  void Look(uint64_t come) {
+    if (++looks_ == 0) ReadClock(come);
   }
 
  private:
-  void ReadClock();
+  void ReadClock(uint64_t come);
 
   const int seconds_;
   uint16_t looks_ = 0;
-  uint64_t begin_ = 0;
+  uint64_t come_ = 0;
+  uint64_t begin_ = 0;  // of the silence
 };
 
 // How long a measurement goes on, which begins when this is made: for `count` messages, or, where

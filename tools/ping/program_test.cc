@@ -31,10 +31,21 @@ TEST(Run, SaysThatTheOutputCannotBeWritten) {
 TEST(Patience, EndsBetweenTwoReadingsOfTheClock) {
   Patience patience(0);
   // Up to the second reading nothing can have failed: the first one begins the time.
-  for (int i = 0; i < 65536; ++i) patience.Look();
+  for (int i = 0; i < 65536; ++i) patience.Look(7);
   EXPECT_THROW(
       {
-        for (int i = 0; i < 65536; ++i) patience.Look();
+        for (int i = 0; i < 65536; ++i) patience.Look(7);
+      },
+      Failure);
+}
+
+TEST(Patience, BeginsAnewWithWhateverComes) {
+  Patience patience(0);
+  uint64_t come = 0;
+  for (int i = 0; i < 10 * 65536; ++i) patience.Look(come += i % 65536 == 0);
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 2 * 65536; ++i) patience.Look(come);
       },
       Failure);
 }

@@ -269,14 +269,14 @@ void End::Look(bool receive) {
 }
 
 void End::AwaitSends(uint64_t count) {
-  for (ping::Patience patience(timeout_seconds_); sends_done_ < count; patience.Look()) {
+  for (ping::Patience patience(timeout_seconds_); sends_done_ < count; patience.Look(come())) {
     Look(/*receive=*/false);
   }
 }
 
 void End::AwaitReceives(uint64_t count) {
   for (ping::Patience patience(timeout_seconds_); receives_done_ < receives_before_ + count;
-       patience.Look()) {
+       patience.Look(come())) {
     Look(/*receive=*/true);
   }
 }
@@ -285,7 +285,7 @@ void End::AwaitWrite(uint64_t n) {
   const auto* flag =
       reinterpret_cast<const volatile unsigned char*>(block_ + parameters_.bytes - 1);
   const unsigned char wanted = Parameters::Mark(n);
-  for (ping::Patience patience(timeout_seconds_); *flag != wanted; patience.Look()) {
+  for (ping::Patience patience(timeout_seconds_); *flag != wanted; patience.Look(come())) {
     Look(/*receive=*/true);  // writes land while somebody looks
   }
 }
