@@ -169,16 +169,17 @@ class Host {
     std::memcpy(&address_, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
   }
-  DAT_IA_ADDRESS_PTR get() { return reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address_); }
+  DAT_IA_ADDRESS_PTR get() const {
+    return reinterpret_cast<DAT_IA_ADDRESS_PTR>(const_cast<sockaddr_storage*>(&address_));
+  }
 
  private:
   sockaddr_storage address_ = {};
 };
 
 // Both may have been started at once.
-std::unique_ptr<End> ConnectedEnd(const Adapter& adapter, const Options& options,
+std::unique_ptr<End> ConnectedEnd(const Adapter& adapter, const Options& options, const Host& host,
                                   const std::atomic<bool>& failed) {
-  Host host(options.host, adapter.family());
   const uint64_t until = Now() + static_cast<uint64_t>(options.timeout) * kSecond;
   for (;;) {
     auto end = std::make_unique<End>(adapter, options.parameters, options.timeout);
@@ -188,12 +189,12 @@ std::unique_ptr<End> ConnectedEnd(const Adapter& adapter, const Options& options
   }
 }
 
-void ComeAndGo(const Adapter& adapter, const Options& options, const std::atomic<bool>& failed,
-               Result* result) {
+void ComeAndGo(const Adapter& adapter, const Options& options, const Host& host,
+               const std::atomic<bool>& failed, Result* result) {
   const ping::Stopwatch watch(options.count, options.seconds);
   uint64_t last = watch.begin();
   do {
-    const std::unique_ptr<End> end = ConnectedEnd(adapter, options, failed);
+    const std::unique_ptr<End> end = ConnectedEnd(adapter, options, host, failed);
     end->Disconnect();
     const uint64_t now = Now();
     result->latencies.Add(now - last);
@@ -208,6 +209,7 @@ class Run {
   Run(const Adapter& adapter, const Options& options)
       : adapter_(adapter),
         options_(options),
+        host_(options.host, adapter.family()),
         waiting_(options.parameters.connections),
         results_(options.parameters.connections) {}
 
@@ -215,7 +217,7 @@ class Run {
     // Tells the server that this client is still there while none of its connections is.
     std::unique_ptr<End> kept;
     if (options_.parameters.test == Test::kConnect)
-      kept = ConnectedEnd(adapter_, options_, failed_);
+      kept = ConnectedEnd(adapter_, options_, host_, failed_);
     {
       std::vector<std::jthread> threads;
       try {
@@ -233,10 +235,10 @@ class Run {
   void One(Result* result) {
     try {
       if (options_.parameters.test == Test::kConnect) {
-        if (AwaitOthers()) ComeAndGo(adapter_, options_, failed_, result);
+        if (AwaitOthers()) ComeAndGo(adapter_, options_, host_, failed_, result);
         return;
       }
-      const std::unique_ptr<End> end = ConnectedEnd(adapter_, options_, failed_);
+      const std::unique_ptr<End> end = ConnectedEnd(adapter_, options_, host_, failed_);
       if (!AwaitOthers()) return;
       if (options_.parameters.test == Test::kLatency) {
         Ping(*end, options_, failed_, result);
@@ -266,6 +268,7 @@ class Run {
 
   const Adapter& adapter_;
   const Options& options_;
+  const Host host_;  // looked for once, so that no connection's time has it in it
   std::atomic<int64_t> waiting_;
   std::vector<Result> results_;
   std::mutex mutex_;  // of `failure_`

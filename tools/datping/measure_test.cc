@@ -1,10 +1,25 @@
 #include "tools/datping/measure.h"
 
+#include <dlfcn.h>
+#include <netdb.h>
+
+#include <atomic>
 #include <future>
 #include <memory>
 #include <random>
 
 #include "gtest/gtest.h"
+
+namespace {
+std::atomic<int> g_lookups{0};
+}  // namespace
+
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
+                           addrinfo** found) {
+  ++g_lookups;
+  return reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"))(name, service,
+                                                                                   hints, found);
+}
 
 namespace viaduct::datping {
 namespace {
@@ -55,6 +70,18 @@ TEST_F(MeasureTest, OnceEndsWithTheLastOfSeveralClients) {
   Connection(datping::Test::kLatency, 1)->Disconnect();
   first->Disconnect();
   passer->Disconnect();
+  EXPECT_NO_THROW(server.get());
+}
+
+TEST_F(MeasureTest, LooksForTheHostOnce) {
+  std::future<void> server = Server();
+  options_.host = "localhost";
+  options_.count = 5;
+  options_.parameters.test = datping::Test::kConnect;
+  options_.parameters.connections = 2;
+  g_lookups = 0;
+  EXPECT_EQ(Measure(adapter_, options_).size(), 2u);
+  EXPECT_EQ(g_lookups, 1);
   EXPECT_NO_THROW(server.get());
 }
 
