@@ -88,12 +88,14 @@ class Progress {
 
   uint64_t begin() const { return watch_.begin(); }
 
-  // Is the measurement over after `messages`?
-  bool Done(uint64_t messages) {
-    const uint64_t now = Now();
-    if (now >= next_ && !options_.quiet) Say(messages, now);
-    return watch_.Over(messages, now);
+  // Tells of it once a second. Returns the time behind that.
+  uint64_t Tell(uint64_t messages, uint64_t now) {
+    if (now < next_ || options_.quiet) return now;
+    Say(messages, now);
+    return Now();
   }
+  // Is the measurement over after `messages`?
+  bool Over(uint64_t messages, uint64_t now) const { return watch_.Over(messages, now); }
 
  private:
   void Say(uint64_t messages, uint64_t now) {
@@ -135,8 +137,8 @@ void Ping(End& end, const Options& options, Result* result) {
     round_trip();
     const uint64_t now = Now();
     result->latencies.Add((now - last) / 2);
-    last = now;
-  } while (!progress.Done(++result->messages));
+    last = progress.Tell(++result->messages, now);
+  } while (!progress.Over(result->messages, last));
   result->nanoseconds = last - progress.begin();
 }
 
@@ -159,7 +161,7 @@ void Stream(End& end, const Options& options, Result* result) {
       end.Post(result->messages, IsAnnounced(parameters, result->messages));
     }
     ++batches;
-  } while (!progress.Done(result->messages));
+  } while (!progress.Over(result->messages, progress.Tell(result->messages, Now())));
   end.AwaitReceives(batches);
   result->nanoseconds = Now() - progress.begin();
   end.AwaitSends(end.sends_posted());
