@@ -4,7 +4,10 @@
 import importlib.machinery
 import importlib.util
 import json
+import signal
+import sys
 import unittest
+import unittest.mock
 
 _LOADER = importlib.machinery.SourceFileLoader("ratios", "tests/lab/ratios")
 _SPEC = importlib.util.spec_from_loader("ratios", _LOADER)
@@ -52,6 +55,21 @@ class RatiosTest(unittest.TestCase):
             for contender in measurement.contenders:
                 with self.assertRaises(ratios.NO_RESULT):
                     contender.parse("error: no device\n")
+
+    def test_an_ignored_signal_stays_ignored(self):
+        seen = {}
+
+        def build():
+            seen.update((number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGHUP))
+            sys.exit(7)
+
+        for number, handler in (signal.SIGHUP, signal.SIG_IGN), (signal.SIGTERM, signal.SIG_DFL):
+            self.addCleanup(signal.signal, number, signal.signal(number, handler))
+        with unittest.mock.patch.object(ratios, "build", build), unittest.mock.patch("sys.argv", ["ratios"]):
+            with self.assertRaises(SystemExit):
+                ratios.main()
+        self.assertEqual(seen[signal.SIGHUP], signal.SIG_IGN)
+        self.assertNotEqual(seen[signal.SIGTERM], signal.SIG_DFL)
 
     def test_whom_is_compared_with_whom(self):
         pairs = [pair for measurement in ratios.MEASUREMENTS for pair in measurement.pairs()]
