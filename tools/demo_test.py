@@ -14,7 +14,7 @@ echo "${0##*/} $*" >>"$LOG"
 _SPOILER = """#!/bin/sh
 "%s" "$@" || exit
 while [ "$1" != -o ]; do shift; done
-printf x | dd of="$2/$4" conv=notrunc status=none
+printf x | dd of="$2/$5" conv=notrunc status=none
 """
 
 
@@ -67,6 +67,14 @@ class Demo(unittest.TestCase):
         setup, build = self._calls()
         self.assertEqual(setup, "setup build")
         self.assertTrue(build.endswith(" //vipl/examples:filed //vipl/examples:fetch //dat/examples:dfiled"), build)
+
+    def test_a_link_leads_to_its_file(self):
+        for name in ("here", "elsewhere"):
+            os.mkdir(os.path.join(self._here, name))
+        os.rename(self._here + "/zeros", self._here + "/elsewhere/-zeros")
+        os.symlink("../elsewhere/-zeros", self._here + "/here/link")
+        code, output = self._demo(self._here + "/here/link")
+        self.assertEqual((code, self._legs(output, "  SHA-256 ok")), (0, ["a", "b", "c"]), output)
 
     def test_leg_that_brings_another_file_is_a_failure(self):
         fetch = self._here + "/bazel-bin/vipl/examples/fetch"
