@@ -43,10 +43,13 @@ uint64_t Histogram::Percentile(double fraction) const {
   const double wanted = fraction * static_cast<double>(count_);
   uint64_t seen = 0;
   for (size_t i = 0; i < buckets_.size(); ++i) {
-    seen += buckets_[i];
-    if (buckets_[i] != 0 && static_cast<double>(seen) >= wanted) {
-      return std::min(UpperEnd(i), max_);
+    if (buckets_[i] != 0 && static_cast<double>(seen + buckets_[i]) >= wanted) {
+      const uint64_t least = std::max(i != 0 ? UpperEnd(i - 1) : 0, min_);
+      const uint64_t most = std::min(UpperEnd(i) - 1, max_);
+      const double part = (wanted - static_cast<double>(seen)) / static_cast<double>(buckets_[i]);
+      return least + static_cast<uint64_t>(part * static_cast<double>(most - least));
     }
+    seen += buckets_[i];
   }
   return max_;
 }

@@ -1,5 +1,6 @@
-// Latencies by size: buckets that are an eighth of a power of two wide, so that a percentile is
-// right within 7 % however long the tail is, and a billion samples take no more room than one.
+// Latencies by size: buckets that are an eighth of a power of two wide, so that a billion samples
+// take no more room than one. A percentile is looked for inside of its bucket, as if the samples
+// lay there evenly: it is off by less than an eighth if they do not, however long the tail is.
 #ifndef VIADUCT_TOOLS_PING_HISTOGRAM_H_
 #define VIADUCT_TOOLS_PING_HISTOGRAM_H_
 
@@ -20,8 +21,7 @@ class Histogram {
   uint64_t min() const { return count_ != 0 ? min_ : 0; }
   uint64_t max() const { return max_; }
   double mean() const;
-  // The upper end of the bucket in which `fraction` of all samples lie at or below it, at most
-  // max().
+  // Where `fraction` of all samples lie at or below it; from min() to max().
   uint64_t Percentile(double fraction) const;
 
   struct Bucket {
