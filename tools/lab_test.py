@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What tools/lab says and leaves where it cannot run, and when its guest, which is a stand-in for QEMU, goes wrong."""
 
+import fcntl
 import os
 import select
 import signal
@@ -142,6 +143,24 @@ printf 'whole\\n\\n==== faults in the kernel'\\''s log: 0\\n' >$folder/output; e
 """ % self._here
         with unittest.mock.patch.dict(os.environ, self._environment(qemu)):
             self.assertEqual(lab.run("siw", "true"), (0, "whole\n"))
+
+    def test_what_a_killed_lab_leaves_goes_when_another_one_begins(self):
+        os.mkfifo(self._here + "/pid")
+        with self._start("none", "true", qemu="exec >$folder/output; echo $$ >%s/pid; exec sleep 600" % self._here) as process:
+            with open(self._here + "/pid", encoding="utf-8") as line:
+                guest = int(line.read())
+            process.kill()
+        folder, = os.listdir(self._here + "/temporary")
+        try:
+            with self._start("none", "true") as process:
+                process.communicate()
+            self.assertEqual(os.listdir(self._here + "/temporary"), [folder], "its guest goes on")
+        finally:
+            os.killpg(os.getpgid(guest), signal.SIGKILL)
+        descriptor = os.open(os.path.join(self._here, "temporary", folder), os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # when the guest has ended
+        os.close(descriptor)
+        self._run("none", "true")
 
     def test_guest_ends_with_the_lab(self):
         os.mkfifo(self._here + "/pid")
