@@ -23,6 +23,12 @@ for word; do
 done
 eval "$QEMU_DOES"
 """
+# Begins to read when the process has ended whose number comes first, and been waited for.
+_LATE_CAT = """#!/bin/sh
+read -r pid <%s/pid
+while [ -e /proc/$pid ]; do :; done
+exec /bin/cat "$@"
+"""
 _APT_CACHE = """#!/bin/sh
 case $LC_ALL in C) word=Depends ;; *) word='Hängt ab von' ;; esac
 case $2 in
@@ -131,6 +137,11 @@ class Lab(unittest.TestCase):
     def test_guest_without_a_console(self):
         code, _, said = self._run("siw", "true", qemu="exit 1")
         self.assertEqual((code, said), (_NOT_RUN, "\ntools/lab: the guest did not finish; see --seconds\n"))
+
+    def test_reader_that_begins_when_the_guest_has_ended(self):
+        os.mkfifo(self._here + "/pid")
+        self._write("bin/cat", _LATE_CAT % self._here)
+        self.assertEqual(self._run("siw", "true", qemu="echo $PPID >%s/pid; exit 1" % self._here)[0], _NOT_RUN)
 
     def test_crash_of_the_emulator_is_told(self):
         code, _, said = self._run("siw", "true", qemu="echo begun >$folder/output; echo last >$folder/console; kill -KILL $$")
