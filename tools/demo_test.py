@@ -26,7 +26,7 @@ class Demo(unittest.TestCase):
         self._here = folder.name
         for name in ("tools", "temporary"):
             os.mkdir(os.path.join(self._here, name))
-        for name in ("common.sh", "demo"):
+        for name in ("common.sh", "demo", "packages"):
             shutil.copy("tools/" + name, self._here + "/tools")
         self._write("tools/setup", _STAND_IN)
         self._write("bazel", _STAND_IN)

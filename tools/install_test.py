@@ -81,7 +81,7 @@ class Install(unittest.TestCase):
         self._home = self._here + "/home"
         self._prefix = self._home + "/a/prefix"
         os.mkdir(self._home)
-        for name in ("install", "common.sh"):
+        for name in ("install", "common.sh", "packages"):
             os.makedirs(self._repository + "/tools", exist_ok=True)
             shutil.copy("tools/" + name, self._repository + "/tools")
         self._write("repository/tools/install_files", _TABLE)
