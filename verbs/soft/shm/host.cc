@@ -241,17 +241,11 @@ void Host::StopListening(uint16_t port) {
   if (listener->sink != nullptr) loop_.Drain();  // a call in progress
 }
 
-ListenerSink* Host::FindListener(uint16_t port) {
+ListenerSink* Host::FindListener(uint16_t port, const Address* to) {
   MutexLock holder(&listeners_mutex_);
   const auto found = listeners_.find(port);
-  return found == listeners_.end() ? nullptr : found->second->sink;
-}
-
-ListenerSink* Host::FindListener(uint16_t port, const Address& to) {
-  MutexLock holder(&listeners_mutex_);
-  const auto found = listeners_.find(port);
-  if (found == listeners_.end() || !IsAt(found->second->address, to)) return nullptr;
-  return found->second->sink;
+  if (found == listeners_.end()) return nullptr;
+  return to == nullptr || IsAt(found->second->address, *to) ? found->second->sink : nullptr;
 }
 
 void Host::OnAcceptable(uint16_t port) {

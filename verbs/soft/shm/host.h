@@ -62,11 +62,10 @@ class Host {
   absl::StatusOr<uint16_t> Listen(uint16_t port);
   void StartListening(uint16_t port, const Address& address, ListenerSink* sink);
   void StopListening(uint16_t port);
-  // Who takes what is handed off there, whatever address was asked for. Null: nobody. Executor.
-  ListenerSink* FindListener(uint16_t port);
   // Who takes what was dialled at `to`: as over TCP, a listener is at its context's address and at
-  // loopback, unless it is at another address of the loopback network. Null: nobody. Executor.
-  ListenerSink* FindListener(uint16_t port, const Address& to);
+  // loopback, unless it is at another address of the loopback network. `to` null: who takes what is
+  // handed off there, whatever address was asked for. Null: nobody. Executor.
+  ListenerSink* FindListener(uint16_t port, const Address* to = nullptr);
 
   // Doorbell's.
   void Collect();

@@ -102,8 +102,7 @@ void Peer::OnRequest(Message& message) {
   const absl::Span<const uint8_t> data = tail.subspan(body->note);
 
   // With a note the listener was asked before, and has said yes.
-  ListenerSink* sink =
-      note.empty() ? host_.FindListener(body->port, *to) : host_.FindListener(body->port);
+  ListenerSink* sink = host_.FindListener(body->port, note.empty() ? &*to : nullptr);
   if (sink == nullptr) return Send(BuildMessage(MessageType::kNotHere, id, {}, {}));
   auto link = ShmLink::Make(loop_);
   Enter(link, id);
