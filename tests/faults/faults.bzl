@@ -1,5 +1,7 @@
 """One source of fault tests, over each wire or each kind of RDMA device."""
 
+load("//tests/rdma_mock:mlx5.bzl", "MLX5", "MLX5_LIBRARY")
+
 def fault_test(name, deps, wires = ["shm", "iwarp"], data = [], linkopts = [], tags = []):
     """Defines name_WIRE_test from name_test.cc.
 
@@ -38,7 +40,7 @@ _DEVICES = {
     "": {},
     "_iwarp": {"RDMA_MOCK_IWARP": "1"},
     "_siw": {"RDMA_MOCK_IWARP": "siw"},
-    "_mlx5": {"RDMA_MOCK_MLX5": "tests/rdma_mock/libmlx5.so.1"},
+    "_mlx5": MLX5,
 }
 
 def device_fault_test(name, deps, kinds):
@@ -63,7 +65,7 @@ def device_fault_test(name, deps, kinds):
             args = ["--gtest_filter=" + ":".join(["*/" + kind for kind in kinds.get(device, ["*"])])],
             data = [
                 "//dat/core:libviaduct.so.1",
-                "//tests/rdma_mock:libmlx5.so.1",
+                MLX5_LIBRARY,
                 "//tests/rdma_mock:libviaduct-rdma.so.1",
             ],
             env = dict(
