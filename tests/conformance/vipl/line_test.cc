@@ -274,15 +274,20 @@ TEST_P(Line, WhoIsStoppedDoesNotStopTheOthers) {
       });
 }
 
+// `a` is the first one, and stopped; `b` is behind it.
+void WaitBehindAStopped(Server& a, Server& b) {
+  a.Wait();
+  a.Stop();
+  b.Wait(50);
+  EXPECT_EQ(b.Result().result, VIP_TIMEOUT);
+  b.Wait();
+}
+
 // Who comes then waits behind it, also for the port that it has.
 TEST_P(Line, WhoIsStoppedInFrontKeepsItsPlace) {
   RunAlone([name = GetParam()()] {
     Server a(name), b(name);
-    a.Wait();
-    a.Stop();
-    b.Wait(50);
-    EXPECT_EQ(b.Result().result, VIP_TIMEOUT);
-    b.Wait();
+    WaitBehindAStopped(a, b);
     a.Continue();
     Connect(name, "1");
     a.ExpectServed("1");
@@ -294,11 +299,7 @@ TEST_P(Line, WhoIsStoppedInFrontKeepsItsPlace) {
 TEST_P(Line, WhoIsStoppedInFrontAndKilledLosesItsPlace) {
   RunAlone([name = GetParam()()] {
     Server a(name), b(name);
-    a.Wait();
-    a.Stop();
-    b.Wait(50);
-    EXPECT_EQ(b.Result().result, VIP_TIMEOUT);
-    b.Wait();
+    WaitBehindAStopped(a, b);
     a.Kill();
     Connect(name, "1");
     b.ExpectServed("1");
