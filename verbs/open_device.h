@@ -20,8 +20,8 @@ namespace viaduct::verbs {
 // (NotFound for others). VIADUCT_WIRE, where it is not "auto", overrides all of them but the name
 // of an RDMA device.
 // ResourceExhausted: no descriptors, no memory, no thread. PermissionDenied: /dev/infiniband is
-// closed to this user. FailedPrecondition: a forked child. attributes().reason says why this device
-// was chosen.
+// closed to this user. FailedPrecondition: an RDMA device, and this is a forked child whose parent
+// had one. attributes().reason says why this device was chosen.
 absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
                                                     const std::string& name = kAnyDevice);
 

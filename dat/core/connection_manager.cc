@@ -15,6 +15,7 @@
 #include "dat/core/probes.h"
 #include "verbs/base/at_fork.h"
 #include "verbs/base/log.h"
+#include "verbs/base/per_process.h"
 #include "verbs/base/settings.h"
 #include "verbs/open_device.h"
 
@@ -32,16 +33,11 @@ struct Registry {
   std::map<std::pair<std::string, std::string>, std::weak_ptr<ConnectionManager>> managers
       ABSL_GUARDED_BY(lock);
 };
-Registry& TheRegistry() {
-  static Registry* registry = new Registry;
-  return *registry;
-}
+constinit verbs::PerProcess<Registry> the_registry;
 
-// Of a process that had opened a device: those that it inherited are dead, and it opens no other.
-std::atomic<bool> is_forked_child{false};
-
+// A child opens its own: those that it has inherited are dead.
 bool WatchForks() {
-  static const bool watched = verbs::AtFork(nullptr, nullptr, [] { is_forked_child.store(true); });
+  static const bool watched = verbs::AtFork(nullptr, nullptr, [] { the_registry.PutAside(); });
   return watched;
 }
 
@@ -85,9 +81,8 @@ class ConnectionManager::Port final : private verbs::ListenerSink {
 
 Error ConnectionManager::Get(const verbs::Address& address, const std::string& device_name,
                              std::shared_ptr<ConnectionManager>* out) {
-  // The lock may have been held at the fork.
-  if (is_forked_child.load() || !WatchForks()) return OutOf(Resource::kDevice);
-  Registry& registry = TheRegistry();
+  if (!WatchForks()) return OutOf(Resource::kDevice);
+  Registry& registry = the_registry.Get();
   MutexLock lock(&registry.lock);
   std::weak_ptr<ConnectionManager>& known = registry.managers[{address.ToString(), device_name}];
   *out = known.lock();

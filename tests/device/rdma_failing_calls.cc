@@ -37,8 +37,8 @@ constexpr uint32_t kSegments = 40;  // more than the device takes at once
 
 EventLoop& Loop() { return **ControlThread::Get(); }
 
-absl::StatusOr<std::unique_ptr<Context>> OpenDevice() {
-  return rdma::Open(Loop(), *Address::Parse("10.9.0.1"), "", /*spin=*/0);
+absl::StatusOr<std::unique_ptr<Context>> OpenDevice(EventLoop& loop = Loop()) {
+  return rdma::Open(loop, *Address::Parse("10.9.0.1"), "", /*spin=*/0);
 }
 
 // Thrown by a life that ends early, which is its right where something has failed.
@@ -405,6 +405,27 @@ TEST(FailingCallsOfOpening, EachFails) {
     }
     EXPECT_GT(n, 10);
   }
+}
+
+// librdmacm's part of the parent's device is not the child's to use.
+TEST(FailingCallsOfOpening, AChildOfOneWithADeviceIsRefused) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);
+    EventLoop& loop = Loop();  // its child needs none: under TSan it may not have a thread
+    const auto context = OpenDevice(loop);
+    EXPECT_TRUE(context.ok()) << context.status();
+    const pid_t its_child = fork();
+    if (its_child == 0) _exit(absl::IsFailedPrecondition(OpenDevice(loop).status()) ? 0 : 1);
+    int status = -1;
+    EXPECT_EQ(waitpid(its_child, &status, 0), its_child);
+    EXPECT_EQ(status, 0);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // How a life ends, told as the message of Refused, or empty: as it should.

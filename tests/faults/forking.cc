@@ -10,18 +10,25 @@
 
 namespace viaduct::tests {
 
+pid_t StartChild(const std::function<void()>& body) {
+  fflush(nullptr);
+  const pid_t child = fork();
+  EXPECT_GE(child, 0);
+  if (child != 0) return child;
+  body();
+  exit(::testing::Test::HasFailure() ? 1 : 0);
+}
+
+int EndOf(pid_t child) {
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
 void ExchangeAndFork(Peer& peer, const std::function<void()>& exchange,
                      const std::function<void()>& in_child, const std::function<void()>& look) {
   exchange();
-  fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    in_child();
-    exit(::testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(EndOf(StartChild(in_child)), 0);
   peer.Tell("the child has ended");
   exchange();
   look();
@@ -30,8 +37,10 @@ void ExchangeAndFork(Peer& peer, const std::function<void()>& exchange,
 }
 
 void ExchangeWithForking(Peer& peer, const std::function<void()>& exchange,
-                         const std::function<void()>& look) {
+                         const std::function<void()>& look,
+                         const std::function<void()>& with_child) {
   exchange();
+  with_child();
   peer.Await("the child has ended");
   exchange();
   look();

@@ -3,6 +3,8 @@
 #ifndef VIADUCT_TESTS_FAULTS_FORKING_H_
 #define VIADUCT_TESTS_FAULTS_FORKING_H_
 
+#include <sys/types.h>
+
 #include <functional>
 
 #include "tests/conformance/harness/harness.h"
@@ -13,9 +15,13 @@ namespace viaduct::tests {
 // afterwards here.
 void ExchangeAndFork(Peer& peer, const std::function<void()>& exchange,
                      const std::function<void()>& in_child, const std::function<void()>& look);
-// The other side of it.
-void ExchangeWithForking(Peer& peer, const std::function<void()>& exchange,
-                         const std::function<void()>& look);
+// The other side of it. `with_child` is what it does for the child.
+void ExchangeWithForking(
+    Peer& peer, const std::function<void()>& exchange, const std::function<void()>& look,
+    const std::function<void()>& with_child = [] {});
+// A forked process that does that; and its end, 0 if no expectation failed there.
+pid_t StartChild(const std::function<void()>& body);
+int EndOf(pid_t child);
 
 }  // namespace viaduct::tests
 

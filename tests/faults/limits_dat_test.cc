@@ -141,9 +141,6 @@ void ExpectErrorsInChild(Side& side, DAT_EP_HANDLE ep) {
   DAT_COUNT more = 0;
   DAT_EP_STATE state;
   DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
-  DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
-  DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-  char adapter[] = "soft0";
   EXPECT_TRUE(Fails(dat_ep_get_status(ep, &state, nullptr, nullptr), DAT_INVALID_HANDLE));
   EXPECT_TRUE(Fails(side.TrySend(ep, 1), DAT_INVALID_HANDLE));
   EXPECT_TRUE(Fails(dat_evd_dequeue(side.receive_evd, &event), DAT_INVALID_HANDLE));
@@ -153,7 +150,6 @@ void ExpectErrorsInChild(Side& side, DAT_EP_HANDLE ep) {
   EXPECT_TRUE(Fails(dat_pz_create(side.ia, &pz), DAT_INVALID_HANDLE));
   EXPECT_TRUE(Fails(dat_ep_free(ep), DAT_INVALID_HANDLE));
   EXPECT_TRUE(Fails(dat_ia_close(side.ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE));
-  EXPECT_TRUE(Fails(dat_ia_open(adapter, 8, &async, &ia), DAT_INSUFFICIENT_RESOURCES));
 }
 
 // Nothing has happened to the connection.
@@ -194,6 +190,59 @@ TEST(Fork, DatChildGetsErrorsAndDisturbsNobody) {
         ExchangeAndFork(
             peer, [&] { Exchange(side, peer, side.ep); },
             [&] { ExpectErrorsInChild(side, side.ep); }, [&] { ExpectConnected(side, side.ep); });
+      });
+}
+
+// A connection through an adapter of its own.
+void ConnectAndExchange(Peer& peer, int n) {
+  Side own;
+  DAT_EP_HANDLE ep = own.NewEp();
+  own.ConnectTo(peer, ep, Port(n));
+  Exchange(own, peer, ep);
+}
+
+void AcceptAndExchangeAt(Peer& peer, int n) {
+  Side own;
+  DAT_EP_HANDLE ep = own.NewEp();
+  own.AcceptFrom(peer, ep, Port(n));
+  Exchange(own, peer, ep);
+}
+
+// So does the child of one that has an adapter itself.
+TEST(Fork, DatChildOpensAnAdapterOfItsOwn) {
+  RunPair(
+      [](Peer& peer) {
+        AcceptingSide side(peer);
+        ExchangeWithForking(
+            peer, [&] { Exchange(side, peer, side.ep); }, [&] { ExpectConnected(side, side.ep); },
+            [&] {
+              for (int n : {1, 2, 1}) AcceptAndExchangeAt(peer, n);
+            });
+      },
+      [](Peer& peer) {
+        ConnectingSide side(peer);
+        ExchangeAndFork(
+            peer, [&] { Exchange(side, peer, side.ep); },
+            [&] {
+              ConnectAndExchange(peer, 1);
+              EXPECT_EQ(EndOf(StartChild([&] { ConnectAndExchange(peer, 2); })), 0);
+              ConnectAndExchange(peer, 1);
+            },
+            [&] { ExpectConnected(side, side.ep); });
+      });
+}
+
+// A server that asked its adapter something, and has a process for each client.
+TEST(Fork, DatChildrenAreServers) {
+  RunPair(
+      [](Peer& peer) {
+        { Side asked; }
+        for (int n = 0; n < 3; ++n) {
+          EXPECT_EQ(EndOf(StartChild([&] { AcceptAndExchangeAt(peer, n); })), 0);
+        }
+      },
+      [](Peer& peer) {
+        for (int n = 0; n < 3; ++n) ConnectAndExchange(peer, n);
       });
 }
 

@@ -1,6 +1,9 @@
 // A VIPL program at the end of its descriptors, and one that forks.
 #include <vipl.h>
 
+#include <atomic>
+#include <thread>
+
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
 #include "tests/conformance/vipl/side.h"
@@ -111,7 +114,6 @@ void ExpectErrorsInChild(Side& side) {
   VIP_VI_ATTRIBUTES attributes = {};
   VIP_BOOLEAN sends, receives;
   VIP_DESCRIPTOR* done = nullptr;
-  VIP_NIC_HANDLE nic = nullptr;
   VIP_VI_HANDLE vi = nullptr;
   EXPECT_EQ(VipQueryVi(side.vi, &state, &attributes, &sends, &receives), VIP_INVALID_PARAMETER);
   EXPECT_EQ(side.PostSend(side.memory.Fill(20, 0, 8)), VIP_INVALID_PARAMETER);
@@ -123,7 +125,6 @@ void ExpectErrorsInChild(Side& side) {
             VIP_INVALID_PARAMETER);
   EXPECT_EQ(VipDestroyVi(side.vi), VIP_INVALID_PARAMETER);
   EXPECT_EQ(VipCloseNic(side.nic.handle), VIP_INVALID_PARAMETER);
-  EXPECT_EQ(VipOpenNic("nic0", &nic), VIP_ERROR_RESOURCE);
 }
 
 // Nothing has happened to the connection.
@@ -148,6 +149,102 @@ TEST(Fork, ViplChildGetsErrorsAndDisturbsNobody) {
         ExchangeAndFork(
             peer, [&] { Exchange(side, peer, true); }, [&] { ExpectErrorsInChild(side); },
             [&] { ExpectConnected(side, errors); });
+      });
+}
+
+// A NIC of its own, and a connection through it.
+void ConnectAndExchange(Peer& peer, int n) {
+  Side own;
+  own.Connect(n);
+  Exchange(own, peer, true);
+}
+
+// So does the child of one that has a NIC itself.
+TEST(Fork, ViplChildOpensANicOfItsOwn) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        ErrorLog errors(side.nic.handle);
+        side.Accept(0);
+        ExchangeWithForking(
+            peer, [&] { Exchange(side, peer, false); }, [&] { ExpectConnected(side, errors); },
+            [&] {
+              for (int n : {1, 2, 1}) {
+                Side own;
+                own.Accept(n);
+                Exchange(own, peer, false);
+              }
+            });
+      },
+      [](Peer& peer) {
+        Side side;
+        ErrorLog errors(side.nic.handle);
+        side.Connect(0);
+        ExchangeAndFork(
+            peer, [&] { Exchange(side, peer, true); },
+            [&] {
+              ConnectAndExchange(peer, 1);
+              EXPECT_EQ(EndOf(StartChild([&] { ConnectAndExchange(peer, 2); })), 0);
+              ConnectAndExchange(peer, 1);
+            },
+            [&] { ExpectConnected(side, errors); });
+      });
+}
+
+TEST(Fork, ViplChildConnectsWithItsParent) {
+  RunAlone([] {
+    Side side;
+    side.Receive(0);
+    const pid_t child = StartChild([] {
+      Side own;
+      own.Connect(0);
+      own.SendText(1, "from the child");
+    });
+    side.Accept(0);
+    EXPECT_EQ(side.TextOf(side.NextReceive()), "from the child");
+    EXPECT_EQ(EndOf(child), 0);
+  });
+}
+
+// What the other thread is in the middle of keeps nobody waiting in the child.
+TEST(Fork, ViplChildrenAreBornWhileAThreadOpensAndAsks) {
+  RunAlone([] {
+    { Side first; }
+    std::atomic<bool> stop{false};
+    std::thread asking([&] {
+      while (!stop) {
+        Side side;
+        EXPECT_NE(side.Request(0, 1), VIP_SUCCESS);
+      }
+    });
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_EQ(EndOf(StartChild([] {
+                  Side own;
+                  EXPECT_NE(own.Request(0, 1), VIP_SUCCESS);
+                })),
+                0);
+    }
+    stop = true;
+    asking.join();
+  });
+}
+
+// A server that asked its NIC something, and has a process for each client.
+TEST(Fork, ViplChildrenAreServers) {
+  RunPair(
+      [](Peer& peer) {
+        { Side asked; }
+        for (int n = 0; n < 3; ++n) {
+          const auto serve = [&] {
+            Side own;
+            own.Accept(n);
+            Exchange(own, peer, false);
+          };
+          EXPECT_EQ(EndOf(StartChild(serve)), 0);
+        }
+      },
+      [](Peer& peer) {
+        for (int n = 0; n < 3; ++n) ConnectAndExchange(peer, n);
       });
 }
 

@@ -9,12 +9,15 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
+#include "verbs/base/at_fork.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/base/log.h"
+#include "verbs/base/per_process.h"
 #include "verbs/base/signals.h"
 
 namespace viaduct::verbs {
@@ -132,16 +135,25 @@ class CallbackThread {
 };
 
 // Never destroyed: the thread may be at work in exit().
+constinit PerProcess<CallbackThread> the_thread;
+
+void ForgetInForkChild() {
+  begun.store(false);
+  the_thread.PutAside();
+}
+
+// Or there is no memory for it.
 CallbackThread& TheThread() {
-  static CallbackThread* const thread = new CallbackThread;
-  return *thread;
+  static const bool watches_forks = AtFork(nullptr, nullptr, &ForgetInForkChild);
+  if (!watches_forks) throw std::bad_alloc();
+  return the_thread.Get();
 }
 
 }  // namespace
 
 bool internal::EnqueueCallback(const void* about, std::function<void()> callback) {
   if (exiting.load(std::memory_order_acquire)) return false;
-  CallbackThread& thread = TheThread();  // or there is no memory for it
+  CallbackThread& thread = TheThread();
   begun.store(true, std::memory_order_release);
   thread.Post(about, std::move(callback));
   return true;

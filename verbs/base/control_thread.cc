@@ -36,6 +36,7 @@ constexpr uint64_t kWakeId = 0;  // epoll data of the eventfd; watches count fro
 // Held by Get, and across a fork.
 Mutex g_start_mutex;
 std::atomic<ControlThread*> g_instance{nullptr};
+const ControlThread* g_inherited = nullptr;  // the parent's, and through that one its parent's
 
 absl::Status NoResources(const char* call, int error) {
   return absl::ResourceExhaustedError(
@@ -129,17 +130,15 @@ absl::StatusOr<ControlThread*> ControlThread::Get() {
     MutexLock lock(&g_start_mutex);
     instance = g_instance.load(std::memory_order_relaxed);
     if (instance == nullptr) {
-      instance = new ControlThread;
+      instance = new ControlThread(g_inherited);
       if (absl::Status status = instance->Start(); !status.ok()) {
         delete instance;
         return status;
       }
       g_instance.store(instance, std::memory_order_release);
-      std::at_quick_exit(&ControlThread::Leave);  // exit() has LeaveProcess
+      // exit() has LeaveProcess. A child inherits it.
+      [[maybe_unused]] static const int registered = std::at_quick_exit(&ControlThread::Leave);
     }
-  }
-  if (!instance->alive()) {
-    return absl::FailedPreconditionError("a forked child cannot use its parent's adapters");
   }
   return instance;
 }
@@ -194,15 +193,15 @@ void ControlThread::AfterForkInParent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 void ControlThread::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   ControlThread* instance = g_instance.load(std::memory_order_relaxed);
   if (instance != nullptr) {
-    const bool inherited = instance->alive_.exchange(false, std::memory_order_relaxed);
+    instance->alive_.store(false, std::memory_order_relaxed);
     instance->thread_.store(0, std::memory_order_relaxed);  // a thread of the child may get the id
     instance->mutex_.Unlock();
-    // In a child's child the numbers of the descriptors may be the program's files.
-    if (inherited) {
-      instance->epoll_.Reset();
-      instance->wake_.Reset();
-      for (const std::function<void()>& hook : instance->fork_hooks_) hook();
-    }
+    instance->epoll_.Reset();
+    instance->wake_.Reset();
+    for (const std::function<void()>& hook : instance->fork_hooks_) hook();
+    // What was made with it keeps it; what is made from now on gets another.
+    g_instance.store(nullptr, std::memory_order_relaxed);
+    g_inherited = instance;
   }
   g_start_mutex.Unlock();
 }
@@ -450,7 +449,7 @@ void ControlThread::GiveWay() {
 std::unique_ptr<Parker> ControlThread::NewParker() { return std::make_unique<FutexParker>(); }
 
 absl::Status ControlThread::Watch(int fd, uint32_t events, FdHandler handler) {
-  if (!alive()) return absl::FailedPreconditionError("a forked child watches nothing");
+  if (!alive()) return absl::FailedPreconditionError("the loop of the process that has forked");
   auto watched = std::make_shared<Watched>();  // where nothing comes of it, destroyed unlocked
   watched->fd = fd;
   watched->handler = std::move(handler);
@@ -543,7 +542,7 @@ void ControlThread::AwaitLeft(Deadline deadline) {
 
 void ControlThread::Leave() {
   ControlThread* instance = g_instance.load(std::memory_order_acquire);
-  if (instance == nullptr || !instance->alive() || instance->OnExecutor()) return;
+  if (instance == nullptr || instance->OnExecutor()) return;
   const Deadline patient = Deadline::After(*instance, kPatientExit);
   const Deadline longest = Deadline::After(*instance, kLongestExit);
   instance->leaving_.store(kLeaves);

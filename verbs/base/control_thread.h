@@ -6,9 +6,10 @@
 // in epoll_wait without any periodic wake-up while nothing is due, and never runs the program's
 // code.
 //
-// In a forked child it is dead: Post, RunAt, RunAndWait and Watch do nothing, Drain returns at
-// once, alive() is false. The child's copies of its descriptors are closed, so that the parent's
-// death is noticed by peers although a child lives.
+// In a forked child the parent's is dead: Post, RunAt, RunAndWait and Watch do nothing, Drain
+// returns at once, alive() is false. The child's copies of its descriptors are closed, so that the
+// parent's death is noticed by peers although a child lives. A child that opens an adapter of its
+// own gets another one.
 #ifndef VIADUCT_VERBS_BASE_CONTROL_THREAD_H_
 #define VIADUCT_VERBS_BASE_CONTROL_THREAD_H_
 
@@ -38,14 +39,14 @@ namespace viaduct::verbs {
 
 class ControlThread final : public EventLoop {
  public:
-  // Starts the thread at the first call. ResourceExhausted: no thread or no descriptors; a later
-  // call tries again. FailedPrecondition: this is a forked child of the process that started it.
+  // Starts the thread at the first call of this process. ResourceExhausted: no thread or no
+  // descriptors; a later call tries again.
   static absl::StatusOr<ControlThread*> Get();
 
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;
 
-  // False in a forked child. Any thread.
+  // False in a child that was forked since it was started. Any thread.
   bool alive() const { return alive_.load(std::memory_order_relaxed); }
 
   // CLOCK_MONOTONIC.
@@ -82,7 +83,7 @@ class ControlThread final : public EventLoop {
     FdHandler handler;
   };
 
-  ControlThread() = default;
+  explicit ControlThread(const ControlThread* inherited) : inherited_(inherited) {}
   ~ControlThread() = default;
 
   absl::Status Start();
@@ -111,6 +112,7 @@ class ControlThread final : public EventLoop {
   // Off the loop: returns when the function of `object`, unlinked before, is not running.
   void WaitUntilNotRunning(const void* object);
 
+  const ControlThread* const inherited_;  // what was made with it keeps it: a leak to nobody
   Mutex mutex_;
   TaskList tasks_ ABSL_GUARDED_BY(mutex_);
   // RunTasks counts; somebody waits for the end of the next round. Drain needs no memory: it is

@@ -68,7 +68,6 @@ TEST(ControlThreadFork, TheChildsLoopIsDead) {
   const Executor::TimerId timer = loop.RunAt(loop.Now() + kHour, [] {});
   EXPECT_EQ(InChild([&] {
               if (loop.alive()) return 1;
-              if (ControlThread::Get().ok()) return 2;
               loop.Post([] { _exit(3); });
               loop.RunAt(0, [] { _exit(4); });
               loop.Drain();
@@ -91,6 +90,46 @@ TEST(ControlThreadFork, TheChildHasNoDescriptorsOfIt) {
               return CountDescriptorsOfKind("eventpoll") + CountDescriptorsOfKind("eventfd");
             }),
             0);
+}
+
+// Of itself 0, or what is wrong with the loop that a child gets.
+int UseOwnLoop(const ControlThread& parents) {
+  const absl::StatusOr<ControlThread*> got = ControlThread::Get();
+  if (!got.ok() || *got == &parents) return 1;
+  ControlThread& own = **got;
+  if (*ControlThread::Get() != &own || !own.alive() || parents.alive()) return 2;
+  std::atomic<bool> ran{false};
+  own.Post([&] { ran = own.OnExecutor(); });
+  own.Drain();
+  if (!ran) return 3;
+  const std::unique_ptr<Parker> parker = own.NewParker();
+  own.RunAt(0, [&] { parker->Unpark(); });
+  const ParkResult parked = parker->Park(Deadline::After(own, kHour / 60));
+  return parked == ParkResult::kUnparked ? 0 : 4;
+}
+
+TEST(ControlThreadFork, AChildAndItsChildHaveLoopsOfTheirOwn) {
+  ControlThread& loop = **ControlThread::Get();
+  EXPECT_EQ(InChild([&] {
+              if (const int wrong = UseOwnLoop(loop); wrong != 0) return wrong;
+              ControlThread& own = **ControlThread::Get();
+              return 10 * InChild([&] { return UseOwnLoop(own); });
+            }),
+            0);
+  EXPECT_TRUE(loop.alive());
+}
+
+TEST(ControlThreadExit, AChildsHooksRunWithoutItsParents) {
+  ControlThread& loop = **ControlThread::Get();
+  static int code;
+  code = 0;
+  loop.OnExit([] { code |= 1; });
+  EXPECT_EQ(InChild([] {
+              (*ControlThread::Get())->OnExit([] { code |= 2; });
+              ControlThread::Leave();
+              return code;
+            }),
+            2);
 }
 
 TEST(ControlThreadFork, TheParentsLoopGoesOn) {
@@ -125,6 +164,11 @@ TEST(ControlThreadFork, HooksRunOnceInALineOfChildren) {
   runs = 0;
   loop.OnForkChild([] { ++runs; });
   EXPECT_EQ(InChild([] { return InChild([] { return runs; }); }), 1);
+  EXPECT_EQ(InChild([] {
+              if (!ControlThread::Get().ok()) return -1;
+              return InChild([] { return runs; });
+            }),
+            1);
 }
 
 TEST(ControlThreadFork, AForkWhileOthersPostInheritsNoLock) {

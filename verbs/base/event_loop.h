@@ -55,7 +55,8 @@ class EventLoop : public Executor {
   virtual std::unique_ptr<Ticker> NewTicker(std::function<NextTick()> tick) = 0;
 
   // Runs `hook` in every child that this process forks, when the loop there is already dead: to
-  // close descriptors and mark objects. The hook takes no lock. For ever: one per subsystem.
+  // close descriptors and forget objects. The hook takes no lock. For ever, but not in a child of
+  // the child, which has other loops if any: one per subsystem and loop.
   virtual void OnForkChild(std::function<void()> hook) = 0;
 
   // Runs `hook` when this process (not a forked child) leaves by exit(), quick_exit() or return

@@ -37,20 +37,25 @@ void FdTable::Remove(int fd) {
 }
 
 void FdTable::CloseInForkChild() {
-  // Its own children have nothing to close.
-  if (in_fork_child_.exchange(true, std::memory_order_relaxed)) return;
-  ForEach([](int fd) { close(fd); });
+  generation_.fetch_add(1, std::memory_order_relaxed);
+  ForEach([this](int fd) {
+    Remove(fd);
+    close(fd);
+  });
 }
 
 TabledFd::TabledFd(FdTable& table, Fd fd, bool (*end)(int), void (*close)(Fd))
-    : table_(&table), end_(end), close_(close), fd_(std::move(fd)) {
+    : table_(&table),
+      end_(end),
+      close_(close),
+      generation_(table.generation()),
+      fd_(std::move(fd)) {
   if (fd_.valid()) table_->Add(fd_.get());
 }
 
 void TabledFd::Reset() {
   if (!fd_.valid()) return;
-  // In a child the descriptor is closed already, and its number may be another file's.
-  if (table_->in_fork_child()) {
+  if (inherited()) {
     fd_.Release();
     return;
   }

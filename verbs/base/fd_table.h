@@ -28,9 +28,11 @@ class FdTable {
   void Add(int fd);
   void Remove(int fd);
 
-  // In a forked child, where the numbers may be other files afterwards.
+  // In a forked child: what it has inherited is closed and in the table no more. The numbers may be
+  // other files afterwards.
   void CloseInForkChild();
-  bool in_fork_child() const { return in_fork_child_.load(std::memory_order_relaxed); }
+  // How many forks that was behind: a descriptor that was entered before the last one is no longer.
+  uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
 
   template <typename Act>
   void ForEach(Act act) const {
@@ -59,7 +61,7 @@ class FdTable {
   std::atomic<uint64_t>* WordOf(size_t fd);
 
   std::atomic<Page*> pages_[kPages] = {};
-  std::atomic<bool> in_fork_child_{false};
+  std::atomic<uint32_t> generation_{0};
 };
 
 // Move-only; closes what it owns, and is in its table until then.
@@ -71,13 +73,18 @@ class TabledFd {
   // `close` does what an Fd does else.
   TabledFd(FdTable& table, Fd fd, bool (*end)(int), void (*close)(Fd));
   TabledFd(TabledFd&& other) noexcept
-      : table_(other.table_), end_(other.end_), close_(other.close_), fd_(std::move(other.fd_)) {}
+      : table_(other.table_),
+        end_(other.end_),
+        close_(other.close_),
+        generation_(other.generation_),
+        fd_(std::move(other.fd_)) {}
   TabledFd& operator=(TabledFd&& other) noexcept {
     if (this != &other) {
       Reset();
       table_ = other.table_;
       end_ = other.end_;
       close_ = other.close_;
+      generation_ = other.generation_;
       fd_ = std::move(other.fd_);
     }
     return *this;
@@ -88,12 +95,15 @@ class TabledFd {
 
   int get() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
+  // It was the parent's, in a forked child: closed here, and its number may be another file's.
+  bool inherited() const { return table_ != nullptr && generation_ != table_->generation(); }
   void Reset();
 
  private:
   FdTable* table_ = nullptr;
   bool (*end_)(int) = nullptr;
   void (*close_)(Fd) = nullptr;
+  uint32_t generation_ = 0;
   Fd fd_;
 };
 

@@ -18,7 +18,9 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "verbs/base/at_fork.h"
 #include "verbs/base/lock.h"
+#include "verbs/base/per_process.h"
 #include "verbs/base/settings.h"
 #include "verbs/base/uncancelled.h"
 
@@ -27,6 +29,14 @@ namespace {
 
 constexpr int kUnknown = -1;
 std::atomic<int> g_level{kUnknown};
+
+// LogOnce's.
+struct WrittenLines {
+  Mutex mutex;
+  // Not Abseil's, which is corrupt once it has found no memory to grow.
+  std::set<std::string> lines;
+};
+constinit PerProcess<WrittenLines> written_lines;
 
 constexpr const char* kNames[] = {"error", "warn", "info", "debug", "trace"};
 
@@ -131,13 +141,14 @@ void WriteLog(LogLevel level, absl::string_view message) {
 }
 
 void LogOnce(LogLevel level, absl::string_view message) {
-  static Mutex* const mutex = new Mutex;
-  // Not Abseil's, which is corrupt once it has found no memory to grow.
-  static auto* const written = new std::set<std::string>;
   if (!LogEnabled(level)) return;
+  // A child begins anew: the lock may have been held at the fork.
+  [[maybe_unused]] static const bool forgets =
+      AtFork(nullptr, nullptr, [] { written_lines.PutAside(); });
+  WrittenLines& written = written_lines.Get();
   {
-    MutexLock lock(mutex);
-    if (!written->emplace(message).second) return;
+    MutexLock lock(&written.mutex);
+    if (!written.lines.emplace(message).second) return;
   }
   WriteLog(level, message);
 }

@@ -115,9 +115,10 @@ void CompletionChannel::Watch() {
   device_.loop().SetEvents(own_->fd, EPOLLIN);
 }
 
-// In a forked child the numbers of the descriptors may be other files'.
+// In a forked child the numbers of the descriptors may be other files'; it has no channels of its
+// own.
 bool CompletionChannel::usable() const {
-  return usable_.load(std::memory_order_acquire) && !descriptors.in_fork_child();
+  return usable_.load(std::memory_order_acquire) && descriptors.generation() == 0;
 }
 
 bool CompletionChannel::TakeEvent() {

@@ -32,6 +32,8 @@ Devices& AllDevices() {
   return *devices;
 }
 
+constinit std::atomic<bool> inherited{false};
+
 // libsiw (rdma-core 44) takes the mapping at 0x90000 of a context for one that the kernel has not
 // made, so that every process's seventh queue pair or so fails. A completion queue that begins
 // before it and ends behind it, 32 bytes an entry, keeps that place occupied.
@@ -60,6 +62,8 @@ ibv_qp_init_attr SmallestPair(ibv_cq* queue) {
 }  // namespace
 
 void MakeNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+bool Device::InheritedAny() { return inherited.load(); }
 
 absl::StatusOr<Device*> Device::Get(ibv_context* verbs, const Address& address, EventLoop& loop) {
   Devices& devices = AllDevices();
@@ -122,6 +126,7 @@ absl::Status Device::Start(const Address& address) {
   if (!status.ok()) return status;
   // A child's copies would keep connections alive when this process is killed.
   loop_.OnForkChild([this] {
+    inherited.store(true);
     close(connections_->fd);
     close(completions_->fd);
     CompletionChannel::CloseInForkChild();

@@ -79,6 +79,9 @@ class Device {
  public:
   // The device behind a context that librdmacm has opened, for `address`.
   static absl::StatusOr<Device*> Get(ibv_context* verbs, const Address& address, EventLoop& loop);
+  // This is a forked child, and the parent had devices: librdmacm is in the middle of what it did
+  // with them, and their memory is not here.
+  static bool InheritedAny();
 
   ibv_context* verbs() const { return verbs_; }
   EventLoop& loop() const { return loop_; }

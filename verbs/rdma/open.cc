@@ -87,6 +87,10 @@ std::vector<RdmaPort> ListPorts() {
 
 absl::StatusOr<std::unique_ptr<Context>> Open(EventLoop& loop, const Address& address,
                                               const std::string& name, Nanos spin) {
+  if (Device::InheritedAny()) {
+    return absl::FailedPreconditionError(
+        "a child of a process that had an RDMA device open cannot open one: it has to fork first");
+  }
   const Binding binding(address);
   if (binding.verbs() == nullptr) {
     if (const absl::Status rights = CheckRights(); !rights.ok()) return rights;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <new>
 
+#include "verbs/base/at_fork.h"
 #include "verbs/base/fd_table.h"
 #include "verbs/base/signals.h"
 
@@ -19,7 +20,7 @@ constexpr size_t kMostToClose = 64;
 
 // What waits. It is counted before it is entered, and not until it is closed does it count no more:
 // who counts from 0 starts the thread, and the thread ends where it has counted down to 0. So there
-// is one at a time, no lock, and nothing to be put right after a fork.
+// is one at a time, and no lock.
 constinit FdTable to_close;
 constinit std::atomic<size_t> unclosed{0};
 
@@ -48,6 +49,13 @@ bool StartThread() {
   if (pthread_create(&thread, nullptr, &ThreadMain, nullptr) != 0) return false;
   pthread_detach(thread);
   return true;
+}
+
+// What waits at a fork is the parent's: the child's copies stay open, since to close them may take
+// as long there.
+void ForgetAllInForkChild() {
+  to_close.ForEach([](int fd) { to_close.Remove(fd); });
+  unclosed.store(0);
 }
 
 bool Reserve(int fd) {
@@ -83,6 +91,8 @@ bool HoldsMessages(int socket) {
 
 void CloseElsewhere(Fd fd) {
   if (!fd.valid() || !Reserve(fd.get())) return;
+  // Without memory for it a child that opens an adapter of its own keeps what it should close.
+  [[maybe_unused]] static const bool forgets = AtFork(nullptr, nullptr, &ForgetAllInForkChild);
   const bool first = unclosed.fetch_add(1) == 0;
   to_close.Add(fd.Release());
   if (first && !StartThread()) CloseAll();

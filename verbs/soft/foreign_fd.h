@@ -14,8 +14,8 @@
 
 namespace viaduct::verbs {
 
-// Returns at once; without memory or a thread it closes here. Any thread. In a forked child
-// nothing of what waited is closed: it has no such thread.
+// Returns at once; without memory or a thread it closes here. Any thread. A forked child closes
+// nothing of what waited then.
 void CloseElsewhere(Fd fd);
 
 // True: so many wait that no more may be taken in. They get fewer when a close that hangs ends.

@@ -59,8 +59,11 @@ Nanos Measure(const Clock& clock) {
 }  // namespace
 
 Nanos WakeTime(const Clock& clock) {
-  static const Nanos measured = Measure(clock);
-  return measured;
+  // No static of C++: a child that is forked while it is made would wait for it for ever.
+  static constinit std::atomic<Nanos> measured{0};
+  Nanos time = measured.load(std::memory_order_relaxed);
+  if (time == 0) measured.store(time = Measure(clock), std::memory_order_relaxed);
+  return time;
 }
 
 }  // namespace viaduct::verbs

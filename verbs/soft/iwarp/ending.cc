@@ -9,6 +9,11 @@ constinit size_t entered = 0;
 
 }  // namespace
 
+void Ending::ForgetAllInForkChild() {
+  oldest = youngest = nullptr;
+  entered = 0;
+}
+
 void Ending::Enter() {
   entered_ = true;
   older_ = youngest;

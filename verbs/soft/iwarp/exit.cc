@@ -45,9 +45,10 @@ void EndConnections(const Clock& clock) {
 }  // namespace
 
 void EndConnectionsAtExit(EventLoop& loop) {
-  static std::atomic<bool> done{false};
+  static constinit std::atomic<bool> done{false};  // on the loop of this process
   if (done.exchange(true)) return;
   loop.OnExit([&loop] { EndConnections(loop); });
+  loop.OnForkChild([] { done.store(false); });
 }
 
 }  // namespace viaduct::verbs::iwarp

@@ -75,7 +75,7 @@ ReadRequest ReadRequestOf(const DdpHeader& header, std::span<const uint8_t> ulpd
 
 bool IwarpLink::Poll(int budget) {
   SoftQueuePair* const pair = pair_.load(std::memory_order_relaxed);
-  if (pair == nullptr || broken_ || InForkChild()) return false;
+  if (pair == nullptr || broken_ || socket_.inherited()) return false;
   bool moved = false;
   bool received = false;  // once in a Poll: a second call would mostly find nothing
   bool more = parked_.empty() || Replay(*pair);

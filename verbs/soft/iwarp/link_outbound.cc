@@ -154,7 +154,7 @@ void IwarpLink::Pump() { Transmit(/*requests=*/true); }
 
 bool IwarpLink::Transmit(bool requests, bool last) {
   SoftQueuePair* const pair = pair_.load(std::memory_order_relaxed);
-  if (pair == nullptr || InForkChild()) return false;
+  if (pair == nullptr || socket_.inherited()) return false;
   bool completed = false;
   bool turned = false;  // between blocked and not
   bool first = false;   // time that it is blocked

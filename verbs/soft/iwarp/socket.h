@@ -1,10 +1,9 @@
-// The owner of a TCP socket, and what a fork does to all of them.
+// The owner of a TCP socket.
 #ifndef VIADUCT_VERBS_SOFT_IWARP_SOCKET_H_
 #define VIADUCT_VERBS_SOFT_IWARP_SOCKET_H_
 
 #include <utility>
 
-#include "verbs/base/event_loop.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/fd_table.h"
 #include "verbs/soft/foreign_fd.h"
@@ -24,17 +23,12 @@ class Socket : public TabledFd {
   static void ForEach(Act act) {
     Table().ForEach(act);
   }
+  // In a forked child, so that peers notice the death of the parent although the child lives.
+  static void CloseAllInForkChild() { Table().CloseInForkChild(); }
 
  private:
   static FdTable& Table();
 };
-
-// From now on a forked child closes its copies of all sockets, so that peers notice the death of
-// the parent although the child lives. Idempotent, any thread.
-void CloseSocketsInForkChildren(EventLoop& loop);
-
-// True in such a child: the numbers of the sockets may be other files there.
-bool InForkChild();
 
 }  // namespace viaduct::verbs::iwarp
 

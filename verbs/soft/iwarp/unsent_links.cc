@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "verbs/base/lock.h"
+#include "verbs/base/per_process.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
@@ -18,15 +19,12 @@ struct Links {
   std::vector<Unsent*> all ABSL_GUARDED_BY(lock);
 };
 
-Links& TheLinks() {
-  static Links* const links = new Links;
-  return *links;
-}
+constinit PerProcess<Links> the_links;
 
 }  // namespace
 
 void RememberUnsent(Unsent& link) {
-  Links& links = TheLinks();
+  Links& links = the_links.Get();
   const MutexLock hold(&links.lock);
   try {
     links.all.push_back(&link);
@@ -36,17 +34,19 @@ void RememberUnsent(Unsent& link) {
 }
 
 void ForgetUnsent(Unsent& link) {
-  Links& links = TheLinks();
+  Links& links = the_links.Get();
   const MutexLock hold(&links.lock);
   links.all.erase(std::remove(links.all.begin(), links.all.end(), &link), links.all.end());
 }
+
+void ForgetAllUnsentInForkChild() { the_links.PutAside(); }
 
 bool ProcessExits() { return exits.load(std::memory_order_relaxed); }
 
 // The thread that exits may hold the lock; another one will let it go.
 bool FlushUnsent() {
   exits.store(true, std::memory_order_relaxed);
-  Links& links = TheLinks();
+  Links& links = the_links.Get();
   if (!links.lock.TryLock()) return true;
   bool any = false;
   for (Unsent* const link : links.all) any = link->Flush() || any;

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "verbs/soft/iwarp/acceptor.h"
 #include "verbs/soft/iwarp/exit.h"
+#include "verbs/soft/iwarp/fork.h"
 #include "verbs/soft/iwarp/handoff.h"
 #include "verbs/soft/iwarp/linger.h"
 #include "verbs/soft/iwarp/link.h"
@@ -95,7 +96,7 @@ class IwarpListener final : public WireListener {
 
 IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
     : options_(options), shared_(std::make_shared<LinkShared>(loop, options)) {
-  CloseSocketsInForkChildren(loop);
+  BeginAnewInForkChildren(loop);
   EndConnectionsAtExit(loop);
 }
 

@@ -1,7 +1,9 @@
-// The owner of a descriptor of this wire. Forked children close their copies.
+// The owner of a descriptor of this wire, of which forked children close their copies; and whose an
+// object is behind a fork.
 #ifndef VIADUCT_VERBS_SOFT_SHM_DESCRIPTOR_H_
 #define VIADUCT_VERBS_SOFT_SHM_DESCRIPTOR_H_
 
+#include <cstdint>
 #include <utility>
 
 #include "verbs/base/fd.h"
@@ -21,8 +23,15 @@ class Descriptor : public TabledFd {
       : TabledFd(g_descriptors, fd.Release(), kEnd, &CloseElsewhere) {}
 };
 
-// There nothing is emitted, consumed, marked or rung: the memory is the parent's.
-inline bool InForkChild() { return g_descriptors.in_fork_child(); }
+// Of an object: it is this process's, or a forked child's copy of the parent's. Then nothing is
+// emitted, consumed, marked or rung: the memory is the parent's.
+class Descent {
+ public:
+  bool inherited() const { return generation_ != g_descriptors.generation(); }
+
+ private:
+  const uint32_t generation_ = g_descriptors.generation();
+};
 
 }  // namespace viaduct::verbs::shm
 

@@ -13,6 +13,7 @@
 #include "verbs/base/epoch.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
+#include "verbs/base/per_process.h"
 #include "verbs/soft/rendezvous.h"
 #include "verbs/soft/shm/fence.h"
 
@@ -36,15 +37,22 @@ bool IsAt(const Address& own, const Address& asked) {
   return asked == own || (asked.IsLoopback() && (!own.IsLoopback() || own == LoopbackOf(own)));
 }
 
+constinit PerProcess<Host> the_host;
+
 }  // namespace
 
 Host& Host::Get(EventLoop& loop) {
-  static Host* const host = new Host(loop);
-  return *host;
+  Host& host = the_host.Get(loop);
+  if (!host.begun_.exchange(true)) host.Begin();
+  return host;
 }
 
 Host::Host(EventLoop& loop)
-    : loop_(loop), peers_(new PeerList), ticker_(loop.NewTicker([this] { return Tick(); })) {
+    : loop_(loop), peers_(new PeerList), ticker_(loop.NewTicker([this] { return Tick(); })) {}
+
+Host::~Host() { delete peers_.load(); }
+
+void Host::Begin() {
   RegisterGlobalFence();
   loop_.OnForkChild([this] { Abandon(); });
   loop_.OnExit([this] {
@@ -345,7 +353,8 @@ void Host::AnswerAsk(const Handshake& handshake, const Message& ask) {
 
 void Host::Abandon() {
   g_descriptors.CloseInForkChild();
-  peers_.store(&nobody_);
+  parents_ = peers_.exchange(&nobody_);
+  the_host.PutAside();
 }
 
 }  // namespace viaduct::verbs::shm

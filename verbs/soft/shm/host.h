@@ -26,14 +26,19 @@
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "verbs/soft/foreign_fd.h"
+#include "verbs/soft/shm/descriptor.h"
 #include "verbs/soft/shm/peer.h"
 
 namespace viaduct::verbs::shm {
 
 class Host {
  public:
-  // The first call starts it on `loop`, which must be the same ever after. Never destroyed.
+  // The first call in a process starts it on `loop`, which must be the same ever after. Never
+  // destroyed.
   static Host& Get(EventLoop& loop);
+  // For Get.
+  explicit Host(EventLoop& loop);
+  ~Host();
 
   EventLoop& loop() { return loop_; }
 
@@ -100,9 +105,6 @@ class Host {
     Executor::TimerId timer;
   };
 
-  explicit Host(EventLoop& loop);
-  ~Host() = delete;
-
   std::shared_ptr<Peer> FindPeer(pid_t pid);
   void Adopt(std::shared_ptr<Peer> peer);
   void Publish(std::unique_ptr<PeerList> list);
@@ -124,12 +126,17 @@ class Host {
   bool ChangeBells(const Change& change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
   // From now on the control thread is told of what no sleeper is told of.
   bool Arm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
+  // Hears of forks and of the exit from now on.
+  void Begin();
   // In a forked child. The threads that it does not have may have been inside anything.
   void Abandon();
 
   EventLoop& loop_;
+  const Descent descent_;
+  std::atomic<bool> begun_{false};
   std::atomic<PeerList*> peers_;                    // never null
-  PeerList nobody_;                                 // what a forked child sees
+  PeerList nobody_;                                 // what a forked child sees,
+  const PeerList* parents_ = nullptr;               // and what was in its place there
   std::atomic<Nanos> silence_{0};                   // AddUser's
   absl::flat_hash_map<int, Handshake> handshakes_;  // executor
 

@@ -111,7 +111,7 @@ NextTick Host::Tick() {
 }
 
 void Host::Expect() {
-  if (InForkChild()) return;
+  if (descent_.inherited()) return;
   bool marks = false;
   {
     EpochGuard guard;
@@ -122,7 +122,7 @@ void Host::Expect() {
 }
 
 WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) {
-  if (InForkChild()) return ToWaitResult(FutexWait(word, seen, deadline));
+  if (descent_.inherited()) return ToWaitResult(FutexWait(word, seen, deadline));
   const int most = WaitEntries();
   WaitEntry entries[kMaxFutexes];
   int count = 1;

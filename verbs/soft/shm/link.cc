@@ -97,14 +97,14 @@ void ShmLink::Start() {
 }
 
 void ShmLink::Heat() {
-  if (InForkChild()) return;
+  if (descent_.inherited()) return;
   cold_.store(false, std::memory_order_relaxed);
   my_line_->armed.store(0, std::memory_order_relaxed);
   my_line_->starving.store(0, std::memory_order_relaxed);
 }
 
 bool ShmLink::Cool() {
-  if (InForkChild()) return false;
+  if (descent_.inherited()) return false;
   const SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   const bool waits = pair.SendsWait() || reads_in_count_.load(std::memory_order_relaxed) != 0;
   // What came while nobody needed to be told is looked at once more: below what we know of, the
@@ -125,7 +125,7 @@ void ShmLink::EndAt(uint64_t position) {
 }
 
 bool ShmLink::AllTaken() const {
-  if (InForkChild()) return false;
+  if (descent_.inherited()) return false;
   const uint64_t position = rx_position_.load(std::memory_order_relaxed);
   return position >= rx_end_.load(std::memory_order_relaxed) ||
          !Arrives<kSlots>(rx_[position % kSlots].word.load(std::memory_order_acquire), position);

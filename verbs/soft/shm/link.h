@@ -18,6 +18,7 @@
 #include "verbs/soft/link.h"
 #include "verbs/soft/queue_pair.h"
 #include "verbs/soft/shm/arena_format.h"
+#include "verbs/soft/shm/descriptor.h"
 #include "verbs/soft/shm/message_format.h"
 
 namespace viaduct::verbs::shm {
@@ -180,6 +181,7 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   CreditLine* my_line_ = nullptr;
   Peer* route_ = nullptr;  // = peer.get()
   uint32_t reads_in_limit_ = 0;
+  Descent descent_;
 
   alignas(64) uint64_t tx_position_ = 0;  // send lock -> this group
   std::atomic<uint64_t> tx_head_{0};      // what we know of the peer's progress

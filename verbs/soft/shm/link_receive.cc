@@ -23,7 +23,7 @@ ShmLink::Step ShmLink::Nonsense() {
 }
 
 bool ShmLink::Arrived() const {
-  if (InForkChild()) return false;
+  if (descent_.inherited()) return false;
   const uint64_t position = rx_position_.load(std::memory_order_relaxed);
   const uint64_t word = rx_[position % kSlots].word.load(std::memory_order_acquire);
   const SoftQueuePair* pair = pair_.load(std::memory_order_relaxed);
@@ -46,7 +46,7 @@ bool ShmLink::Arrived() const {
 }
 
 bool ShmLink::Poll(int budget) {
-  if (InForkChild()) [[unlikely]]
+  if (descent_.inherited()) [[unlikely]]
     return false;
   bool moved = PollData(budget);
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
@@ -337,7 +337,7 @@ bool ShmLink::ConfirmSends() {
 // A request is counted behind its emission (Pump), so that the peer may have taken it, and ended,
 // before Poll is told to look for it.
 void ShmLink::TakeConfirmed() {
-  if (InForkChild()) return;
+  if (descent_.inherited()) return;
   if (confirms_.load(std::memory_order_relaxed) != 0) ConfirmSends();
 }
 

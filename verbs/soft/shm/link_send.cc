@@ -53,7 +53,7 @@ inline bool ShmLink::EmitShort(const SendEntry& entry) {
 }
 
 void ShmLink::Pump() {
-  if (InForkChild()) [[unlikely]]
+  if (descent_.inherited()) [[unlikely]]
     return;
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   while (SendEntry* entry = pair.NextToEmit()) {
