@@ -61,12 +61,16 @@ class Request {
   VIP_CONN_HANDLE connection_;
 };
 
-void ServeOne(const Nic& nic, const Options& options, VIP_CONN_HANDLE connection,
+// False: it was none of this program's clients.
+bool ServeOne(const Nic& nic, const Options& options, VIP_CONN_HANDLE connection,
               const NetAddress& client, const VIP_VI_ATTRIBUTES& wanted) {
   Request request(connection);
   const std::string name = client.discriminator();
   const auto parameters = Decode(reinterpret_cast<const uint8_t*>(name.data()), name.size());
-  if (!parameters) throw Failure("a client of another version was rejected");
+  if (!parameters) {
+    std::fprintf(stderr, "vipping: a client of another version was rejected\n");
+    return false;
+  }
   try {
     End end(nic, *parameters, wanted.ReliabilityLevel, options.timeout);
     request.Accept(end.vi());
@@ -74,6 +78,7 @@ void ServeOne(const Nic& nic, const Options& options, VIP_CONN_HANDLE connection
     if (parameters->test == Test::kLatency) AnswerPings(end, *parameters);
     TakeStream(end, *parameters);
   } catch (const Ended&) {
+    return true;
   }
 }
 
@@ -209,7 +214,8 @@ void Connect(const Nic& nic, const Options& options, End& end) {
 void Serve(const Nic& nic, const Options& options) {
   VipErrorCallback(nic.handle(), nullptr, &IgnoreErrors);  // clients go
   NetAddress local = Own(nic, options.service.data(), options.service.size());
-  do {
+  bool served = false;
+  while (!options.once || !served) {
     NetAddress client;
     VIP_VI_ATTRIBUTES wanted;
     VIP_CONN_HANDLE connection = nullptr;
@@ -217,12 +223,12 @@ void Serve(const Nic& nic, const Options& options) {
         VipConnectWait(nic.handle(), local.get(), VIP_INFINITE, client.get(), &wanted, &connection);
     if (result != VIP_SUCCESS) throw Failure(Complaint("VipConnectWait", result));
     try {
-      ServeOne(nic, options, connection, client, wanted);
+      served = ServeOne(nic, options, connection, client, wanted);
     } catch (const Failure& failure) {
       if (options.once) throw;
       std::fprintf(stderr, "vipping: %s\n", failure.what());
     }
-  } while (!options.once);
+  }
 }
 
 Result Measure(const Nic& nic, const Options& options) {
