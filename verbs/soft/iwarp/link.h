@@ -235,6 +235,9 @@ class IwarpLink final : public Link,
   bool TakeReadRequest(SoftQueuePair& pair, const DdpHeader& header,
                        std::span<const uint8_t> ulpdu);
   bool QueueAnswer(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
+  // Not behind one that was refused as it was answered, which another thread may have done while
+  // this one took more: the peer would take the answer for that of the refused one.
+  void AnswerLater(const InboundRead& read) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
                         std::span<const uint8_t> ulpdu);
   bool TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t> ulpdu);

@@ -155,10 +155,10 @@ bool IwarpLink::ReadRequestFollows() const {
                                               static_cast<uint8_t>(RdmapOpcode::kReadRequest);
 }
 
-// All that came before was taken, so what such a read asks is true. Nothing else is taken any more:
-// the first segment of another kind ends it.
+// All that came before was taken and may be answered, so what such a read asks is true. Nothing
+// else is taken any more: the first segment of another kind ends it.
 void IwarpLink::TakeEmptyReads() {
-  if (broken_ || !taken_ || !parked_.empty()) return;
+  if (terminate_size_ > 0 || !taken_ || !parked_.empty()) return;
   bool received = false;
   while (answers_.size() < MostAnswers()) {
     std::span<const uint8_t> ulpdu;
@@ -175,7 +175,7 @@ void IwarpLink::TakeEmptyReads() {
     }
     const ReadRequest request = ReadRequestOf(header, ulpdu);
     if (request.size != 0) return;
-    answers_.push_back({.request = request, .sequence = header.sequence, .atomic = {}});
+    AnswerLater({.request = request, .sequence = header.sequence, .atomic = {}});
   }
 }
 
@@ -523,7 +523,7 @@ bool IwarpLink::QueueAnswer(SoftQueuePair& pair, const DdpHeader& header,
       return Break(pair, kUnexpectedOpcode, ulpdu);
     }
     SpinLockHolder hold(&transmit_lock_);
-    answers_.push_back({.request = {}, .sequence = header.sequence, .atomic = atomic});
+    AnswerLater({.request = {}, .sequence = header.sequence, .atomic = atomic});
     return true;
   }
   const ReadRequest request = ReadRequestOf(header, ulpdu);
@@ -536,8 +536,12 @@ bool IwarpLink::QueueAnswer(SoftQueuePair& pair, const DdpHeader& header,
     return Broken(RefusedRead(pair.WhyRefused(request.source_stag, kRemoteRead)), ulpdu);
   }
   SpinLockHolder hold(&transmit_lock_);
-  answers_.push_back({.request = request, .sequence = header.sequence, .atomic = {}});
+  AnswerLater({.request = request, .sequence = header.sequence, .atomic = {}});
   return true;
+}
+
+void IwarpLink::AnswerLater(const InboundRead& read) {
+  if (terminate_size_ == 0) answers_.push_back(read);
 }
 
 // The bytes that answer an empty read are nobody's: siw (Linux 6.1) answers one that has waited

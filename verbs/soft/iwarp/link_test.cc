@@ -753,6 +753,28 @@ TEST_F(LinkTest, ConfirmsNoHeldMessageAtTheEnd) {
   EXPECT_EQ(peer.ReceiveEnd().hex, "");
 }
 
+// The peer would take the answer for that of the atomic, whose refusal is still to come.
+TEST_F(LinkTest, ConfirmsNothingBehindARefusedAtomic) {
+  TestPeer peer = Accepted({.separate_queues = true});
+  AwaitFirstWord(peer);
+  std::array<uint8_t, kAtomicRequestSize> atomic;
+  EncodeAtomicRequest({.stag = end_->region->key(), .address = end_->address(0)}, atomic);
+  {
+    const LoopHold hold(end_->loop);
+    peer.Send(Fpdu(UntaggedHeader(Op::kAtomicRequest, 1, 0, true), ToHex(atomic)));
+    peer.AwaitTaken();
+    Completion completion;
+    const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
+    while (!end_->pair->Ended() && !deadline.Passed(end_->loop)) {
+      pair().MarkArrived();  // as the loop would
+      end_->separate->Poll(&completion, 1);
+    }
+    peer.Send(ReadFpdu(2, {.sink_stag = 7}));
+    peer.AwaitTaken();
+  }
+  ExpectTerminate(peer, "0102");
+}
+
 TEST_F(LinkTest, GracefulEndIsAFin) {
   TestPeer peer = Accepted();
   end_->Send(1, 0, 0);
