@@ -96,7 +96,9 @@ bool IwarpLink::Poll(int budget) {
         more = Break(*pair, *reader_.error(), {});
         break;
       case FpduReader::Result::kNeedMore:
-        more = !received && Receive(*pair);
+        // Beyond the budget the rest is left in the socket, which tells of it: nobody would tell of
+        // an FPDU that is whole in reader_.
+        more = budget > 0 && !received && Receive(*pair);
         received = true;
         moved |= more;
         break;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "verbs/base/pass_lock.h"
 #include "verbs/soft/iwarp/ddp.h"
 #include "verbs/soft/iwarp/testing_device.h"
 #include "verbs/soft/iwarp/testing_hex.h"
@@ -509,11 +510,9 @@ TEST_F(LinkTest, PollersReadWhatCameBeforeAResetThatASendMeets) {
     SCOPED_TRACE(hot);
     TestPeer peer = Accepted({.separate_queues = true});
     AwaitFirstWord(peer);
-    const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
     std::optional<LoopHold> hold;
-    do {
-      hold.emplace(end_->loop);
-    } while (pair().hot() && !deadline.Passed(end_->loop));
+    HoldWhileCold(&hold);
+    const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
     Completion completion;
     EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);  // takes the mark of what came before
     if (hot) {
@@ -668,6 +667,34 @@ TEST_F(LinkTest, AMessagesConfirmationLeavesBeforeItShows) {
   } while (end_->separate->Poll(&completion, 1) == 0);
   EXPECT_TRUE(peer.Readable());
   EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 7, 9, true), "")));
+}
+
+// A look that takes as many messages as it may leaves the rest of a read behind them to the loop.
+TEST_F(LinkTest, AReadThatIsCutBehindTheLastMessageOfALookIsAnswered) {
+  TestPeer peer = Accepted({.separate_queues = true});
+  AwaitFirstWord(peer);
+  for (uint64_t i = 0; i < 2; ++i) end_->Receive(i, 0, 8);
+  std::vector<uint8_t> bytes = Fpdu(SendHeader(1), "41");
+  for (const auto& next : {Fpdu(SendHeader(2), "42"), ReadFpdu(1, {.sink_stag = 7})}) {
+    bytes.insert(bytes.end(), next.begin(), next.end());
+  }
+  const std::span<const uint8_t> sent(bytes);
+  {
+    std::optional<LoopHold> hold;
+    HoldWhileCold(&hold);
+    // As a poller of the other queue keeps it, so that the pair stays cold.
+    const PassLockHolder other(&end_->send_queue->lock());
+    peer.Send(sent.first(bytes.size() - 8));
+    peer.AwaitTaken();
+    pair().MarkArrived();  // as the loop would
+    Completion completion;
+    EXPECT_EQ(end_->separate->Poll(&completion, 1), 1);
+    peer.Send(sent.last(8));
+    peer.AwaitTaken();
+    EXPECT_EQ(end_->separate->Poll(&completion, 1), 1);
+    EXPECT_FALSE(pair().hot());
+  }
+  EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 7, 0, true), "")));
 }
 
 // The peer asks whether its message was received, which it was, and the answer is due to nobody but

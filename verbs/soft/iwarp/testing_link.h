@@ -4,6 +4,7 @@
 #include <array>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -154,6 +155,14 @@ class LinkTest : public testing::Test {
   void AwaitFirstWord(TestPeer& peer) {
     end_->Send(0, 0, 0, kSuppress);
     peer.ReceiveFpduHex();
+  }
+
+  // Holds the loop while nobody looks at the pair without a mark.
+  void HoldWhileCold(std::optional<LoopHold>* hold) {
+    const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
+    do {
+      hold->emplace(end_->loop);
+    } while (pair().hot() && !deadline.Passed(end_->loop));
   }
 
   // Behind the peer's reset, with the loop held: sends until one has met it, and stays.
