@@ -85,11 +85,15 @@ void Host::LeaveIdlePeers() {
 }
 
 void Host::LeavePeers() {
-  if (HasUsers()) return;
-  const std::vector<std::shared_ptr<Peer>> peers = peers_.load()->peers;
-  for (const std::shared_ptr<Peer>& peer : peers) {
-    if (peer->idle()) peer->Die();
+  std::vector<std::shared_ptr<Peer>> left = peers_.load()->peers;
+  std::erase_if(left, [](const auto& peer) { return !peer->idle(); });
+  {
+    // Who finds the listener of a user to come is to see that the pair is left: Die takes its time.
+    MutexLock holder(&listeners_mutex_);
+    if (users_ != 0) return;
+    for (const std::shared_ptr<Peer>& peer : left) peer->HangUp();
   }
+  for (const std::shared_ptr<Peer>& peer : left) peer->Die();
 }
 
 // ------------------------------------------------------------------------------------- peers

@@ -106,6 +106,8 @@ void Peer::OnSocket(uint32_t events) {
   if (!dead_ && my_bell().load(std::memory_order_seq_cst) == kBellOff) host_.OnRing();
 }
 
+void Peer::HangUp() { shutdown(socket_.get(), SHUT_RDWR); }
+
 bool Peer::HearHangUp() {
   pollfd socket = {socket_.get(), POLLRDHUP, 0};
   if (poll(&socket, 1, 0) <= 0) return false;
@@ -162,8 +164,7 @@ void Peer::OnMessage(Message& message) {
 void Peer::Send(std::string message) {
   if (dead_) return;
   if (outbox_.size() == kMaxOutbox) {
-    shutdown(socket_.get(), SHUT_RDWR);  // the hang-up comes by itself
-    return;
+    return HangUp();
   }
   outbox_.push_back(std::move(message));
   if (outbox_.size() == 1) FlushOutbox();

@@ -87,6 +87,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void CloseLink(const std::shared_ptr<ShmLink>& link, Status verdict);
   // Has the other process hung up? Then what it has said is heard, and this is dead.
   bool HearHangUp();
+  // The other process sees it at once; here Die is to come, by itself if need be.
+  void HangUp();
   // Nobody needs it any more, or it is gone.
   void Die();
   // This process exits: the peer's connections end as if disconnected. Any thread.

@@ -9,7 +9,6 @@
 // The end: each side sends kClose once, with the ring positions where it stopped, when its pair has
 // let go. When both have been sent the side that does not own the number sends kReleased, and the
 // owner clears the block and gives the number out again.
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstring>
@@ -338,7 +337,7 @@ void Peer::Die() {
   outbox_.clear();
   pidfd_.Reset();
   // Posters may be ringing: it is closed with the last link.
-  shutdown(socket_.get(), SHUT_RDWR);
+  HangUp();
 }
 
 }  // namespace viaduct::verbs::shm

@@ -1,6 +1,7 @@
 // Two processes: every byte of random messages, one-sided requests, death, silence, numbers given
 // out again.
 #include <dirent.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -13,12 +14,21 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "verbs/base/control_thread.h"
+#include "verbs/base/epoch.h"
 #include "verbs/base/fd.h"
+#include "verbs/soft/foreign_fd.h"
+#include "verbs/soft/rendezvous.h"
+#include "verbs/soft/shm/arena.h"
+#include "verbs/soft/shm/message.h"
+#include "verbs/soft/shm/message_format.h"
 #include "verbs/soft/shm/testing_node.h"
 
 namespace viaduct::verbs::shm {
@@ -353,6 +363,65 @@ class BusyHandler {
   const Fd news_{eventfd(1, EFD_CLOEXEC)};
   std::promise<void> begun_, over_;
 };
+
+// Opens a pair with the process that listens at `port`. Invalid: it was not welcome.
+ChannelFd OpenPair(uint16_t port) {
+  pid_t pid;
+  absl::StatusOr<ChannelFd> socket = DialTo("viaduct", port, &pid);
+  const std::shared_ptr<Arena> arena = Arena::Create();
+  if (!socket.ok() || arena == nullptr) return {};
+  const std::string hello = BuildMessage(MessageType::kHello, 0, HelloBody{1, 0, 0});
+  const int fds[] = {arena->fd()};
+  pollfd answer = {socket->get(), POLLIN, 0};
+  Message welcome;
+  if (SendMessage(socket->get(), hello, fds) != SocketResult::kDone ||
+      poll(&answer, 1, 20'000) != 1 ||
+      ReceiveMessage(socket->get(), &welcome) != SocketResult::kDone) {
+    return {};
+  }
+  return *std::move(socket);
+}
+
+bool HearsTheEnd(const ChannelFd& pair) {
+  pollfd entry = {pair.get(), POLLIN, 0};
+  return poll(&entry, 1, 20'000) == 1 && (entry.revents & POLLHUP) != 0;
+}
+
+// So that who finds its next listener does not ask over a pair that it has left.
+TEST(TwoProcessTest, WhoLeavesHangsUpOnAllBeforeItWaitsForItsOwnThreads) {
+  ChildProcess leaving([](ChildProcess& parent) {
+    auto context = OpenForTest();
+    {
+      TestEnd end(*context);
+      TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
+      parent.PutValue(listener.port());
+      parent.GetValue<int>();
+    }
+    std::promise<void> begun, over;
+    std::thread polling([&] {
+      const EpochGuard guard;
+      begun.set_value();
+      over.get_future().wait();
+    });
+    begun.get_future().wait();
+    context.reset();
+    parent.GetValue<int>();
+    over.set_value();
+    polling.join();
+    return 0;
+  });
+  ChildProcess left([&leaving](ChildProcess&) {
+    const auto port = leaving.GetValue<uint16_t>();
+    const ChannelFd pairs[] = {OpenPair(port), OpenPair(port)};
+    if (!pairs[0].valid() || !pairs[1].valid()) return 1;
+    leaving.PutValue(0);
+    const bool heard = HearsTheEnd(pairs[0]) && HearsTheEnd(pairs[1]);
+    leaving.PutValue(0);
+    return heard ? 0 : 1;
+  });
+  EXPECT_EQ(left.Wait(), 0);
+  EXPECT_EQ(leaving.Wait(), 0);
+}
 
 // It has left the pair, but the requester's control thread, which is in a call, has not heard that.
 TEST(TwoProcessTest, AProcessThatHasLeftAndListensAgain) {
