@@ -520,6 +520,9 @@ class QueuePair {
 // ---------------------------------------------------------------------------------- listening
 
 inline constexpr size_t kMaxNote = 64;
+// A device carries one request through so many, which is more than there are processes in a line
+// that pass it on. Beyond that it may refuse it: else one could go round for ever.
+inline constexpr int kMostHandOffs = 32;
 
 // A request that has arrived. Destroying it undecided refuses it.
 class IncomingConnection {
@@ -543,7 +546,7 @@ class IncomingConnection {
   // this one), which sees `note`, of at most kMaxNote bytes, with it. NotFound: nobody there, or
   // nobody who takes it; Unavailable: no answer until `deadline`, or none any more, or too many
   // wait there; ResourceExhausted. Then it is undecided still. Blocks until the other process has
-  // answered: not on the executor.
+  // answered: not on the executor. The next process may hand it on, kMostHandOffs times in all.
   virtual absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note,
                                Deadline deadline) = 0;
   // What HandOff gave along; empty for a request that comes straight from its requester.

@@ -7,7 +7,8 @@
 //
 // First come, first served: who has a request asks along the line, in the thread that waited,
 // whether somebody has waited for longer, and hands the request over; who gets it does the same.
-// Times are those of the host's one clock. As long as nobody else stands in line nobody is asked:
+// So a request may pass through the whole line, which is shorter than verbs::kMostHandOffs. Times
+// are those of the host's one clock. As long as nobody else stands in line nobody is asked:
 // who joins says so to everybody ahead of it, and who opens a port looks for itself. It takes two
 // rounds that meet nobody to be alone, since somebody may join during the first. Meanwhile the
 // place is kept, and what else comes there is held.

@@ -26,7 +26,6 @@ constexpr int kAcceptsPerTurn = 16;
 constexpr int kPortTries = 256;
 constexpr uint16_t kFirstFreePort = 49152;
 constexpr char kService[] = "viaduct";
-constexpr int kMostRedirections = 8;
 // That one process may open with us. A requester gives out half the numbers of a pair, so these
 // carry the connections that a device allows.
 constexpr int kMostPairs = 65536 / (kConnections / 2);
@@ -172,7 +171,7 @@ void Host::Follow(const std::shared_ptr<ShmLink>& link, uint16_t port,
                   absl::Span<const uint8_t> note) {
   if (link->pair() == nullptr) return;
   ConnectOutcome outcome = ConnectOutcome::kRefused;
-  if (link->wanted != nullptr && ++link->wanted->redirections <= kMostRedirections) {
+  if (link->wanted != nullptr && ++link->wanted->redirections <= kMostHandOffs) {
     link->wanted->body.port = port;
     pid_t pid;
     absl::StatusOr<ChannelFd> socket = Dial(port, &pid);
