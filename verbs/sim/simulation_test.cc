@@ -15,7 +15,9 @@ constexpr Nanos kSecond = 1'000'000'000;
 // A process with one queue pair that accepts whatever comes and keeps what it hears.
 class Process final : public ConnectionSink, public ListenerSink {
  public:
-  explicit Process(Simulation& simulation) : context_(simulation.NewNode()), memory_(4096) {
+  // `shared_receives`: of the shared receive queue; 0: the pair has receives of its own.
+  explicit Process(Simulation& simulation, uint32_t shared_receives = 0)
+      : context_(simulation.NewNode()), memory_(4096) {
     domain_ = *context_->CreateDomain(false);
     region_ = *context_->Register(*domain_, memory_.data(), memory_.size(),
                                   kLocalRead | kLocalWrite | kRemoteRead | kRemoteWrite);
@@ -26,6 +28,13 @@ class Process final : public ConnectionSink, public ListenerSink {
     options.send_queue = options.receive_queue = queue_.get();
     options.sink = this;
     options.max_sends = options.max_receives = 64;
+    if (shared_receives != 0) {
+      SharedReceiveOptions shared;
+      shared.domain = domain_.get();
+      shared.max_receives = shared_receives;
+      shared_ = *context_->CreateSharedReceiveQueue(shared);
+      options.shared_receives = shared_.get();
+    }
     pair_ = *context_->CreateQueuePair(options);
   }
 
@@ -50,7 +59,8 @@ class Process final : public ConnectionSink, public ListenerSink {
     const Segment segment = Whole(4096);
     ReceiveRequest request;
     request.segments = absl::MakeConstSpan(&segment, 1);
-    ASSERT_EQ(pair_->PostReceive(request), PostResult::kOk);
+    ASSERT_EQ(shared_ ? shared_->PostReceive(request) : pair_->PostReceive(request),
+              PostResult::kOk);
   }
   void Poll() {
     Completion completion;
@@ -85,6 +95,7 @@ class Process final : public ConnectionSink, public ListenerSink {
   std::unique_ptr<ProtectionDomain> domain_;
   std::unique_ptr<MemoryRegion> region_;
   std::unique_ptr<CompletionQueue> queue_;
+  std::unique_ptr<SharedReceiveQueue> shared_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<QueuePair> pair_;
   std::vector<std::string> heard_;
@@ -98,13 +109,14 @@ class SimulationTest : public testing::Test {
     const Deadline end = Deadline::After(simulation_.executor(), duration);
     simulation_.executor().RunUntil([] { return false; }, end);
   }
-  void ConnectBoth() {
-    a_.Dial(b_.context().address());
+  void ConnectBoth() { ConnectTo(b_); }
+  void ConnectTo(Process& b) {
+    a_.Dial(b.context().address());
     RunFor(kSecond);
     ASSERT_EQ(a_.heard(), Heard{"connected"});
-    ASSERT_EQ(b_.heard(), Heard{"connected"});
+    ASSERT_EQ(b.heard(), Heard{"connected"});
     a_.heard().clear();
-    b_.heard().clear();
+    b.heard().clear();
   }
 
   Simulation simulation_;
@@ -179,13 +191,14 @@ class HeldTest : public SimulationTest {
  protected:
   static constexpr int kMessages = 3;
 
-  void SendAndLeave() {
-    ConnectBoth();
+  void SendAndLeave() { SendToAndLeave(b_); }
+  void SendToAndLeave(Process& b) {
+    ConnectTo(b);
     for (int i = 0; i < kMessages; ++i) a_.Send(100, 0);
     a_.pair().Disconnect(DisconnectMode::kGraceful);
     RunFor(kSecond / 2);
     ASSERT_EQ(a_.heard(), Heard{"local"});
-    ASSERT_EQ(b_.heard(), Heard{});
+    ASSERT_EQ(b.heard(), Heard{});
   }
   void ExpectTaken(size_t messages) {
     b_.Poll();
@@ -213,6 +226,33 @@ TEST_F(HeldTest, AreGivenUp) {
   RunFor(3 * kSecond);
   ExpectTaken(1);
   EXPECT_EQ(b_.heard(), Heard{"peer"});
+}
+
+// The pair has as much room as its shared receive queue, and nobody looks at completions.
+class HeldByAFullRingTest : public HeldTest {
+ protected:
+  HeldByAFullRingTest() {
+    for (int i = 1; i < kMessages; ++i) shared_.Receive();
+  }
+
+  Process shared_{simulation_, kMessages - 1};
+};
+
+TEST_F(HeldByAFullRingTest, AreGivenUpWithoutAReceive) {
+  SendToAndLeave(shared_);
+  RunFor(3 * kSecond);
+  EXPECT_EQ(shared_.heard(), Heard{"peer"});
+}
+
+TEST_F(HeldByAFullRingTest, AreWaitedForWithAReceive) {
+  SendToAndLeave(shared_);
+  shared_.Receive();
+  RunFor(3 * kSecond);
+  EXPECT_EQ(shared_.heard(), Heard{});
+  shared_.Poll();
+  EXPECT_EQ(shared_.statuses, std::vector<Status>(kMessages, Status::kSuccess));
+  RunFor(kSecond / 10);
+  EXPECT_EQ(shared_.heard(), Heard{"peer"});
 }
 
 TEST_F(HeldTest, AreNotWaitedForWhileARequestIsUnanswered) {

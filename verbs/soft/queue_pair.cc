@@ -496,8 +496,9 @@ void SoftQueuePair::AwaitTaken(uint64_t connection) {
 
 void SoftQueuePair::EndUnlessTaken(uint64_t connection, uint64_t taken) {
   Attend();  // the program may have posted receives, and this thread have been kept from looking
-  const bool full = (attention_.load() & kFullRing) != 0;
-  if (receives_.done.load() != taken || full) return AwaitTaken(connection);
+  // What has a receive waits until the program makes room for it.
+  const bool lacks_room = (attention_.load() & kFullRing) != 0 && shared_->available() != 0;
+  if (receives_.done.load() != taken || lacks_room) return AwaitTaken(connection);
   MutexLock control(&control_);
   if (connection_ != connection || state_.load() != State::kConnected) return;
   FailWith(DisconnectCause::kPeer, Status::kFlushed, Status::kSuccess);
