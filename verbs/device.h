@@ -624,7 +624,8 @@ class Context {
   virtual absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateDomain(bool wildcard) = 0;
 
   // Any address and length but 0; the same bytes may be registered several times. InvalidArgument:
-  // some of it is not mapped, or the process itself may not do there what `access` lets others do.
+  // some of it is not mapped or behind the end of its file, or the process itself may not do there
+  // what `access` lets others do.
   virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(ProtectionDomain& domain,
                                                                  void* address, size_t length,
                                                                  uint32_t access,

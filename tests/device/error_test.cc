@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/conformance/harness/short_file.h"
 #include "tests/device/ends.h"
 
 namespace viaduct::verbs {
@@ -162,6 +163,17 @@ TEST_F(ErrorTest, MemoryThatCannotBeWrittenIsOnlyRead) {
   Expect(from.sends(), 2);
   Expect(to.receives(), 1);
   EXPECT_EQ(to.Get(0, 100), Bytes(100, 0));
+}
+
+TEST_F(ErrorTest, MemoryBehindTheEndOfItsFileIsNone) {
+  const tests::ShortFile file;
+  if (!file.IsTold()) GTEST_SKIP() << "this kernel does not tell";
+  const std::unique_ptr<ProtectionDomain> domain = Domain(a());
+  for (const uint32_t access : {uint32_t{kLocalRead}, kAllAccess}) {
+    EXPECT_TRUE(a().Register(*domain, file.data(), file.page(), access).ok());
+    const auto beyond = a().Register(*domain, file.data(), 2 * file.page(), access);
+    EXPECT_TRUE(absl::IsInvalidArgument(beyond.status())) << beyond.status();
+  }
 }
 
 // ------------------------------------------------------------------------ the receiver's memory

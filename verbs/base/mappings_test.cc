@@ -69,6 +69,16 @@ TEST_F(MappingsTest, TellRightsAndPlaces) {
                             [](const Mapping& mapping) { return mapping.readable; }));
 }
 
+TEST_F(MappingsTest, TellFilesFromOtherMemory) {
+  bool file = false;
+  const auto look = [&](const Mapping& mapping) { return (file = mapping.file, true); };
+  EXPECT_TRUE(EveryMapping(memory_, 1, look));
+  EXPECT_TRUE(file);
+  const int local = 0;
+  EXPECT_TRUE(EveryMapping(&local, sizeof local, look));
+  EXPECT_FALSE(file);
+}
+
 TEST_F(MappingsTest, AMappingHoldsWhatEndsWithIt) {
   const Mapping mapping = {.begin = 100, .end = 200};
   EXPECT_TRUE(mapping.Holds(100, 100));

@@ -25,7 +25,10 @@ bool UsableMemory::Has(const void* address, size_t length, bool written) {
   if (Remembers(start, length)) return true;
   Mapping together;  // those side by side that can be written: a program's data have two or three
   const bool has = EveryMapping(address, length, [&](const Mapping& mapping) {
-    if (!mapping.readable || !mapping.writable) return mapping.readable && !written;
+    if (!mapping.readable || (written && !mapping.writable)) return false;
+    const bool whole = !mapping.file || IsInFile(mapping.end - 1);
+    if (!whole && !IsInFile(std::min(mapping.end, start + length) - 1)) return false;
+    if (!whole || !mapping.writable) return true;
     if (mapping.begin != together.end) together.begin = mapping.begin;
     together.end = mapping.end;
     return true;

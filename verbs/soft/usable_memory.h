@@ -2,8 +2,9 @@
 // refuses what it cannot; here a message of the peer's would end the process with a fault.
 //
 // The kernel's list of mappings takes tens of microseconds to read, so that some that could be
-// written are remembered: where one of them has lost that right since, nobody notices. Memory that
-// is unmapped while it is registered is the program's own fault.
+// written, and whose file does not end before them, are remembered: where one of them has lost
+// that right since, or its file that end, nobody notices. Memory that is unmapped while it is
+// registered, or is cut off its file, is the program's own fault.
 //
 // Any thread.
 #ifndef VIADUCT_VERBS_SOFT_USABLE_MEMORY_H_
@@ -21,7 +22,8 @@ namespace viaduct::verbs {
 
 class UsableMemory {
  public:
-  // It is mapped without a hole and can be read, and written if it shall be.
+  // It is mapped without a hole, not behind the end of a file, and can be read, and written if it
+  // shall be.
   bool Has(const void* address, size_t length, bool written);
 
  private:

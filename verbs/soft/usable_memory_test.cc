@@ -3,7 +3,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
+
 #include "gtest/gtest.h"
+#include "verbs/base/fd.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 
 namespace viaduct::verbs {
 namespace {
@@ -65,6 +72,54 @@ TEST_F(UsableMemoryTest, TheMappingsOfARangeAreRememberedTogether) {
   EXPECT_TRUE(usable_.Has(memory_, 3 * page_, true));
   Protect(1, PROT_READ);
   EXPECT_TRUE(usable_.Has(memory_, 3 * page_, true)) << "they were looked up";
+}
+
+// The first pages of memory_ are those of a file of one page.
+class MemoryOfAFileTest : public UsableMemoryTest {
+ protected:
+  void SetUp() override {
+    UsableMemoryTest::SetUp();
+    if (madvise(memory_, page_, MADV_POPULATE_READ) != 0) {
+      GTEST_SKIP() << "this kernel has no MADV_POPULATE_READ: " << strerror(errno);
+    }
+    ASSERT_TRUE(file_.valid());
+    ASSERT_EQ(ftruncate(file_.get(), 1), 0);
+  }
+  void MapPages(size_t pages) {
+    ASSERT_EQ(mmap(memory_, pages * page_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                   file_.get(), 0),
+              memory_);
+  }
+
+  const Fd file_{memfd_create("short", MFD_CLOEXEC)};
+};
+
+TEST_F(MemoryOfAFileTest, EndsWithThePageInWhichTheFileDoes) {
+  MapPages(2);
+  for (int i = 0; i < 2; ++i) {
+    for (const bool written : {false, true}) {
+      EXPECT_TRUE(usable_.Has(memory_, 1, written));
+      EXPECT_TRUE(usable_.Has(memory_, page_, written));
+      EXPECT_FALSE(usable_.Has(memory_, page_ + 1, written));
+      EXPECT_FALSE(usable_.Has(memory_ + page_, 1, written));
+    }
+    Protect(1, PROT_READ);
+  }
+}
+
+TEST_F(MemoryOfAFileTest, EndsBeforeTheMappingBehind) {
+  MapPages(2);
+  EXPECT_FALSE(usable_.Has(memory_, 3 * page_, true));
+  EXPECT_TRUE(usable_.Has(memory_ + 2 * page_, page_, true));
+  ASSERT_EQ(ftruncate(file_.get(), 2 * page_), 0);
+  EXPECT_TRUE(usable_.Has(memory_, 3 * page_, true));
+}
+
+TEST_F(MemoryOfAFileTest, IsRememberedWhereTheFileIsWhole) {
+  MapPages(1);
+  EXPECT_TRUE(usable_.Has(memory_, 1, true));
+  Protect(0, PROT_READ);
+  EXPECT_TRUE(usable_.Has(memory_, page_, true)) << "it was looked up";
 }
 
 // More mappings than are remembered.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/conformance/dat/side.h"
+#include "tests/conformance/harness/short_file.h"
 
 namespace viaduct::tests {
 namespace {
@@ -102,6 +103,17 @@ TEST(LmrCreate, C034_OverAnother) {
     const DAT_LMR_TRIPLET triplet = Triplet(memory.bytes.data(), 4096, context);
     Must(dat_lmr_sync_rdma_read(side.ia, &triplet, 1));
     Must(dat_lmr_free(lmr));
+  });
+}
+
+TEST(LmrCreate, C036_MemoryBehindTheEndOfItsFile) {
+  RunAlone([] {
+    Side side;
+    const ShortFile file;
+    if (!file.IsTold()) return;
+    EXPECT_TRUE(
+        Fails(Create(side, file.data(), 2 * file.page()), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+    Must(Create(side, file.data(), file.page()));
   });
 }
 

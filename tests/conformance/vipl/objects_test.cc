@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/short_file.h"
 #include "tests/conformance/vipl/side.h"
 
 namespace viaduct::tests {
@@ -417,6 +418,20 @@ TEST(VipRegisterMem, WhatCannotBeRegistered) {
     EXPECT_NE(::VipRegisterMem(nic.handle, bytes, VIP_INFINITE, nullptr, &handle), VIP_SUCCESS);
     EXPECT_EQ(::VipRegisterMem(nic.handle, kNoMemory, 4096, nullptr, &handle),
               VIP_INVALID_PARAMETER);
+  });
+}
+
+TEST(VipRegisterMem, WhatIsMappedBehindTheEndOfItsFileCannotBe) {
+  RunAlone([] {
+    Nic nic;
+    const ShortFile file;
+    if (!file.IsTold()) return;
+    VIP_MEM_HANDLE handle;
+    EXPECT_EQ(::VipRegisterMem(nic.handle, file.data(), 2 * file.page(), nullptr, &handle),
+              VIP_INVALID_PARAMETER);
+    ASSERT_EQ(::VipRegisterMem(nic.handle, file.data(), file.page(), nullptr, &handle),
+              VIP_SUCCESS);
+    EXPECT_EQ(::VipDeregisterMem(nic.handle, file.data(), handle), VIP_SUCCESS);
   });
 }
 
