@@ -333,7 +333,18 @@ void SoftQueuePair::FailSend(uint64_t position, Status status) {
   SetStatus(sends_.at(position), status);
 }
 
+bool SoftQueuePair::MayReport(uint64_t connection) {
+  MutexLock control(&control_);
+  return connection_ == connection && may_report_.load();
+}
+
+bool SoftQueuePair::TakeReport(uint64_t connection) {
+  MutexLock control(&control_);
+  return connection_ == connection && may_report_.exchange(false);
+}
+
 void SoftQueuePair::FinishFailure() {
+  uint64_t connection;
   DisconnectCause cause;
   Status verdict;
   Broken broken = {};
@@ -348,17 +359,17 @@ void SoftQueuePair::FinishFailure() {
       verdict = fail_verdict_;
       broken.verdict_for_peer = peer_verdict_;
     }
+    connection = connection_;
     link = EnterError(verdict, &broken);
   }
   link->Disconnect(broken.verdict_for_peer);
   NotifyAll();
-  if (!may_report_.exchange(false)) return;
-  if (broken.damage != Damage::kNone) {
+  if (broken.damage != Damage::kNone && MayReport(connection)) {
     const auto anchor = anchor_;
     sink_->OnDamage(*this, broken.damage);
     if (anchor->Get() == nullptr) return;
   }
-  sink_->OnDisconnected(*this, cause);
+  if (TakeReport(connection)) sink_->OnDisconnected(*this, cause);
 }
 
 Damage SoftQueuePair::EndOpenWrite(OpenWrite open, Status verdict_for_peer) {

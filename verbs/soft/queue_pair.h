@@ -338,6 +338,11 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   void FlushQueues(Status oldest);
   // Ends a connection that fails.
   void FinishFailure();
+  // May the sink still be told of that connection? Not after Disconnect(kAbrupt), nor once the next
+  // attempt has begun.
+  bool MayReport(uint64_t connection);
+  // For the last time.
+  bool TakeReport(uint64_t connection);
   void CheckDrained();
   void AwaitTaken(uint64_t connection);
   void EndUnlessTaken(uint64_t connection, uint64_t taken);

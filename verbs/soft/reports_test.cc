@@ -85,9 +85,14 @@ struct Sink final : ConnectionSink {
     if (on_dropped) std::exchange(on_dropped, nullptr)();
   }
   void OnRefusedWrite(QueuePair&) override { heard += "refused-write "; }
+  void OnDamage(QueuePair&, Damage) override {
+    heard += "damage ";
+    if (on_damage) std::exchange(on_damage, nullptr)();
+  }
 
   std::string heard;
   std::function<void()> on_dropped;
+  std::function<void()> on_damage;
 };
 
 void DropMessage(SoftQueuePair& pair) {
@@ -99,6 +104,10 @@ void RefuseWrite(SoftQueuePair& pair) {
   pair.FinishWrite(8, Trailer{});
 }
 void Fail(SoftQueuePair& pair) { pair.Fail(Status::kTransport); }
+void FailCorrupt(SoftQueuePair& pair) {
+  pair.SetCorrupt();
+  Fail(pair);
+}
 
 SoftContext::Options Options(Executor& executor, std::unique_ptr<ScriptedLink>& link) {
   SoftContext::Options options;
@@ -174,6 +183,32 @@ TEST_F(ReportsTest, NoneIsOfTheConnectionBefore) {
   loop_.RunAndWait([this] { Arrive({DropMessage}); });
   Settle();
   EXPECT_EQ(sink_.heard, "connected connected dropped ");
+}
+
+TEST_F(ReportsTest, DamageComesBeforeTheEnd) {
+  Connect();
+  loop_.RunAndWait([this] { Arrive({FailCorrupt}); });
+  Settle();
+  EXPECT_EQ(sink_.heard, "connected damage disconnected ");
+}
+
+TEST_F(ReportsTest, TheEndIsNotToldBehindAnAbruptOneInsideTheDamage) {
+  Connect();
+  sink_.on_damage = [this] { pair_->Disconnect(DisconnectMode::kAbrupt); };
+  loop_.RunAndWait([this] { Arrive({FailCorrupt}); });
+  Settle();
+  EXPECT_EQ(sink_.heard, "connected damage ");
+}
+
+TEST_F(ReportsTest, TheEndIsNotToldOfTheNextAttempt) {
+  Connect();
+  sink_.on_damage = [this] {
+    pair_->Reset();
+    Connect();
+  };
+  loop_.RunAndWait([this] { Arrive({FailCorrupt}); });
+  Settle();
+  EXPECT_EQ(sink_.heard, "connected damage connected ");
 }
 
 }  // namespace
