@@ -50,6 +50,7 @@ absl::StatusOr<Key> RegionTable::Issue(uint64_t random) {
   if (free_.size() <= indices_ / 4 && indices_ < kMaxRegions) {
     // Enough free ones to choose from, or an index would tell the next.
     const uint32_t end = indices_ == 0 ? kFirstIndices : 2 * indices_;
+    free_.reserve(end);  // may throw, and nothing has happened; none that comes back needs memory
     for (; indices_ < end; indices_++) free_.push_back(indices_);
   }
   if (free_.empty()) return absl::ResourceExhaustedError("65,536 regions are registered");

@@ -62,7 +62,8 @@ class RegionTable {
   void AddUser(PassLock* lock);
   void RemoveUser(PassLock* lock);
 
-  // ResourceExhausted: kMaxRegions are registered. Control path, any thread.
+  // ResourceExhausted: kMaxRegions are registered. May throw std::bad_alloc, and nothing has
+  // happened. Control path, any thread.
   absl::StatusOr<Key> Register(DomainId domain, uint64_t address, uint64_t length, uint32_t access,
                                AddressBase base = AddressBase::kVirtual);
   // After it returned nothing is read or written through `key`, nor through a window of it.

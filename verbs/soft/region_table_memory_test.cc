@@ -1,0 +1,70 @@
+// Where memory ends while the table grows.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "gtest/gtest.h"
+#include "verbs/device.h"
+#include "verbs/soft/region_table.h"
+
+namespace {
+
+bool fail_next = false;  // the next allocation, once
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  void* const memory = std::exchange(fail_next, false) ? nullptr : std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace viaduct::verbs {
+namespace {
+
+// Null: there was no memory.
+Key TryRegister(RegionTable& table) {
+  fail_next = true;
+  try {
+    const absl::StatusOr<Key> key = table.Register(1, 1000, 1, kLocalRead);
+    fail_next = false;
+    return key.value_or(0);
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+// Each growth fails once.
+TEST(RegionTableMemoryTest, AGrowthThatFailsLeavesTheTableAsItWas) {
+  RegionTable table;
+  std::vector<Key> keys;
+  std::set<uint32_t> indices;
+  int failures = 0;
+  while (keys.size() < RegionTable::kMaxRegions) {
+    Key key = TryRegister(table);
+    if (key == 0) {
+      ++failures;
+      key = table.Register(1, 1000, 1, kLocalRead).value_or(0);
+    }
+    ASSERT_NE(key, 0u) << keys.size();
+    keys.push_back(key);
+    ASSERT_TRUE(indices.insert(key % RegionTable::kMaxRegions).second) << keys.size();
+  }
+  EXPECT_GE(failures, 9);
+  EXPECT_FALSE(table.Register(1, 1000, 1, kLocalRead).ok());
+  for (const Key key : keys) {
+    fail_next = true;
+    table.Deregister(key);
+    EXPECT_TRUE(std::exchange(fail_next, false)) << "what comes back needs no memory";
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
