@@ -225,10 +225,7 @@ bool SoftQueuePair::TryWires(bool again) {
     started = StartAttempt();
     may_start_again_ = false;
   }
-  if (!started) {
-    ConnectFailed(no_resources_.load() ? ConnectOutcome::kNoResources : ConnectOutcome::kNobody,
-                  {});
-  }
+  if (!started) ConnectFailed(ConnectOutcome::kNobody, {});
   return true;
 }
 

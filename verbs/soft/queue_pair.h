@@ -112,11 +112,11 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
 
   bool ReadsOutstanding() const { return reads_out_.load(std::memory_order_relaxed) != 0; }
 
-  // A wire that has found nobody did so for want of memory or descriptors: if no other wire decides
-  // otherwise, the attempt's outcome is kNoResources.
+  // A wire that has found nobody did so for want of memory or descriptors: the attempt's outcome is
+  // kNoResources where it would be kNobody, since somebody may wait there.
   void NoteNoResources() { no_resources_.store(true, std::memory_order_relaxed); }
   // A wire has found somebody who has no room for one more request: the attempt's outcome is
-  // kRefused where it would be kNobody.
+  // kRefused where it would be kNobody, and not kNoResources.
   void NoteBacklogFull() { backlog_full_.store(true, std::memory_order_relaxed); }
   void NotePeerHeard() { heard_.store(true, std::memory_order_relaxed); }
   void SetLocalPort(uint16_t port) { local_port_.store(port, std::memory_order_relaxed); }
@@ -308,6 +308,7 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   void EndAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
   // What it is where no wire has found anybody.
   ConnectOutcome OutcomeIfNobody() const {
+    if (no_resources_.load()) return ConnectOutcome::kNoResources;
     return backlog_full_.load() ? ConnectOutcome::kRefused : ConnectOutcome::kNobody;
   }
 

@@ -51,16 +51,17 @@ class ScriptedLink final : public Link {
   std::deque<Arrival> arrivals_;
 };
 
-// Whoever connects is connected, with a new link.
+// What becomes of an attempt is the test's to say, on the executor.
 class ScriptedWire final : public Wire {
  public:
-  ScriptedWire(Executor& executor, std::unique_ptr<ScriptedLink>& link)
-      : executor_(executor), link_(link) {}
+  using Outcome = std::function<void(SoftQueuePair&)>;
+  ScriptedWire(Executor& executor, std::unique_ptr<ScriptedLink>& link, Outcome& outcome)
+      : executor_(executor), link_(link), outcome_(outcome) {}
   absl::string_view name() const override { return "scripted"; }
   bool Reaches(const Address&) const override { return true; }
   Link* Connect(SoftQueuePair& pair, const ConnectOptions&) override {
     link_ = std::make_unique<ScriptedLink>(pair);
-    executor_.Post([&pair] { pair.Established({}); });
+    executor_.Post([&] { outcome_(pair); });
     return link_.get();
   }
   absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext&, uint16_t,
@@ -72,12 +73,14 @@ class ScriptedWire final : public Wire {
  private:
   Executor& executor_;
   std::unique_ptr<ScriptedLink>& link_;
+  Outcome& outcome_;
 };
 
 struct Sink final : ConnectionSink {
   void OnConnected(QueuePair&, absl::Span<const uint8_t>) override { heard += "connected "; }
-  void OnConnectFailed(QueuePair&, ConnectOutcome, absl::Span<const uint8_t>) override {
+  void OnConnectFailed(QueuePair&, ConnectOutcome how, absl::Span<const uint8_t>) override {
     heard += "failed ";
+    outcome = how;
   }
   void OnDisconnected(QueuePair&, DisconnectCause) override { heard += "disconnected "; }
   void OnDropped(QueuePair&) override {
@@ -91,6 +94,7 @@ struct Sink final : ConnectionSink {
   }
 
   std::string heard;
+  ConnectOutcome outcome = ConnectOutcome::kGone;
   std::function<void()> on_dropped;
   std::function<void()> on_damage;
 };
@@ -109,11 +113,12 @@ void FailCorrupt(SoftQueuePair& pair) {
   Fail(pair);
 }
 
-SoftContext::Options Options(Executor& executor, std::unique_ptr<ScriptedLink>& link) {
+SoftContext::Options Options(Executor& executor, std::unique_ptr<ScriptedLink>& link,
+                             ScriptedWire::Outcome& outcome) {
   SoftContext::Options options;
   options.address = *Address::Parse("127.0.0.1");
   options.executor = &executor;
-  options.wires.push_back(std::make_unique<ScriptedWire>(executor, link));
+  options.wires.push_back(std::make_unique<ScriptedWire>(executor, link, outcome));
   options.attributes.max_queue_pairs = options.attributes.max_regions = 1;
   options.attributes.max_requests_per_queue = 8;
   options.attributes.max_segments = 1;
@@ -126,7 +131,7 @@ SoftContext::Options Options(Executor& executor, std::unique_ptr<ScriptedLink>& 
 class ReportsTest : public testing::Test {
  protected:
   ReportsTest()
-      : context_(Options(loop_, link_)),
+      : context_(Options(loop_, link_, outcome_)),
         domain_(*context_.CreateDomain(false)),
         queue_(*context_.CreateCompletionQueue(nullptr)) {
     QueuePairOptions options;
@@ -155,6 +160,7 @@ class ReportsTest : public testing::Test {
 
   ControlThread& loop_ = **ControlThread::Get();
   std::unique_ptr<ScriptedLink> link_;
+  ScriptedWire::Outcome outcome_ = [](SoftQueuePair& pair) { pair.Established({}); };
   SoftContext context_;
   Sink sink_;
   std::unique_ptr<ProtectionDomain> domain_;
@@ -209,6 +215,30 @@ TEST_F(ReportsTest, TheEndIsNotToldOfTheNextAttempt) {
   loop_.RunAndWait([this] { Arrive({FailCorrupt}); });
   Settle();
   EXPECT_EQ(sink_.heard, "connected damage connected ");
+}
+
+// Somebody may wait where there was no memory to look, whatever another wire says.
+TEST_F(ReportsTest, WhoCouldNotBeLookedForIsNotNobody) {
+  using Note = void (SoftQueuePair::*)();
+  constexpr Note kShort = &SoftQueuePair::NoteNoResources, kFull = &SoftQueuePair::NoteBacklogFull;
+  struct Case {
+    std::vector<Note> notes;
+    ConnectOutcome outcome;
+  };
+  const std::vector<Case> cases = {
+      {{}, ConnectOutcome::kNobody},
+      {{kFull}, ConnectOutcome::kRefused},
+      {{kShort}, ConnectOutcome::kNoResources},
+      {{kFull, kShort}, ConnectOutcome::kNoResources},
+  };
+  for (const Case& one : cases) {
+    outcome_ = [&one](SoftQueuePair& pair) {
+      for (const Note note : one.notes) (pair.*note)();
+      pair.ConnectFailed(ConnectOutcome::kNobody, {});
+    };
+    Connect();
+    EXPECT_EQ(sink_.outcome, one.outcome);
+  }
 }
 
 }  // namespace
