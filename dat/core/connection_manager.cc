@@ -417,6 +417,7 @@ bool ConnectionManager::Serves(const ServiceName& name) {
 Error ConnectionManager::HandOff(verbs::IncomingConnection& incoming, const ServiceName& name) {
   std::vector<uint16_t> served = PortsOf(name);
   std::erase_if(served, [this](uint16_t port) { return !context_->IsServed(port); });
+  if (served.empty()) served = PortsOf(name);  // at the end of descriptors none looks served
   const auto answer = verbs::Deadline::After(context_->executor(), kLongestAnswer);
   const absl::Status status = HandToFirst(incoming, served, EncodeTrailer(name), answer);
   if (status.ok()) return Ok();

@@ -111,6 +111,34 @@ TEST(Descriptors, NoneToConnect) {
   });
 }
 
+// Whoever serves the qualifier cannot be asked.
+TEST(Descriptors, NoneToHandARequestOver) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Listen(Port(0));
+        peer.Tell("listening");
+        const DAT_CR_HANDLE cr = NextRequest(side.cr_evd).cr_handle;
+        {
+          const DescriptorFamine famine;
+          EXPECT_TRUE(Fails(dat_cr_handoff(cr, Port(1)), DAT_INSUFFICIENT_RESOURCES));
+        }
+        Must(dat_cr_handoff(cr, Port(1)));
+        peer.AwaitEnd();
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp(), taker = side.NewEp();
+        side.Listen(Port(1));
+        peer.Await("listening");
+        side.Connect(ep, Port(0));
+        Must(side.TryAccept(NextRequest(side.cr_evd).cr_handle, taker));
+        for (int i = 0; i < 2; ++i) {
+          Next(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED);
+        }
+      });
+}
+
 // Shared memory is a file of 42 MiB to the kernel; that it does not fit is known after the call.
 TEST(Files, TooSmallForSharedMemory) {
   RunPair(AcceptAndExchange, [](Peer& peer) {
