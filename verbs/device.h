@@ -644,7 +644,7 @@ class Context {
   virtual absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(
       const QueuePairOptions& options) = 0;
 
-  // Port 0 takes a free one. AlreadyExists: taken (by whom is logged); PermissionDenied;
+  // Port 0 takes a free one. AlreadyExists: taken (which is logged); PermissionDenied;
   // InvalidArgument: the host does not have the context's address any more; ResourceExhausted.
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(uint16_t port, ListenerSink* sink) = 0;
 

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
@@ -48,8 +50,12 @@ TEST(FailureTest, OfAListenThatOneWireRefuses) {
   const absl::StatusOr<ListeningFd> taken = ListenAt("viaduct", port);  // of shared memory alone
   ASSERT_TRUE(taken.ok()) << taken.status();
   const BusyControlThread busy;
+  testing::internal::CaptureStderr();
   const absl::Status failed = (*context)->Listen(port, &sink).status();
+  const std::string logged = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(absl::IsAlreadyExists(failed)) << failed;
+  EXPECT_NE(logged.find(absl::StrCat("viaduct port ", port, " is taken")), std::string::npos)
+      << logged;
 }
 
 TEST(FailureTest, OfAPairThatIsTooLarge) {

@@ -53,7 +53,7 @@ absl::Status ListenWith(int socket, absl::string_view service, uint16_t port) {
   if (bind(socket, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     if (errno == EADDRINUSE) {
       return absl::AlreadyExistsError(
-          absl::StrCat("another process has ", service, " port ", port));
+          absl::StrCat(service, " port ", port, " is taken; ss -lxp may say by whom"));
     }
     return absl::ErrnoToStatus(errno, "binding a unix socket");
   }

@@ -191,6 +191,9 @@ absl::StatusOr<std::unique_ptr<HandOffListener>> HandOffListener::Open(EventLoop
                                                                        uint16_t port, Nanos silence,
                                                                        Ask ask, Take take) {
   absl::StatusOr<Socket> listening = ListenAt<Socket>(kService, port);
+  if (absl::IsAlreadyExists(listening.status())) {
+    Log(LogLevel::kInfo, listening.status().message());
+  }
   if (!listening.ok()) return listening.status();
   auto core =
       std::make_shared<Core>(loop, *std::move(listening), silence, std::move(ask), std::move(take));

@@ -206,6 +206,7 @@ absl::StatusOr<uint16_t> Host::Listen(uint16_t port) {
   absl::StatusOr<Descriptor> fd = absl::AlreadyExistsError("no free port");
   if (port != 0) {
     fd = ListenAt<Descriptor>(kService, port);
+    if (absl::IsAlreadyExists(fd.status())) Log(LogLevel::kInfo, fd.status().message());
   } else {
     for (int i = 0; i < kPortTries && absl::IsAlreadyExists(fd.status()); i++) {
       const uint32_t offset = (static_cast<uint32_t>(getpid()) * 257 + next_port.fetch_add(1));
