@@ -1,8 +1,10 @@
 // What rdma_cm tells of an RDMA device's connections: late, twice, out of its order, and where
 // nothing of the kind is expected.
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -332,6 +334,69 @@ TEST_F(ConnectionEventsTest, AListenerHearsOfRequestsOnly) {
   EXPECT_EQ(AwaitEvent(*from_).kind, Event::kConnected);
   EXPECT_EQ(AwaitEvent(*to_).kind, Event::kConnected);
   ExpectMessage();
+}
+
+// Requests of which each brings the next one, up to kMost.
+class Flood final : public ListenerSink {
+ public:
+  static constexpr int kMost = 2000;
+
+  explicit Flood(Context& context) : context_(context) {}
+  void Begin() {
+    auto listener = context_.Listen(0, this);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    listener_ = *std::move(listener);
+    rdma_mock::TellRequest(listener_->port());
+  }
+  void OnRequest(std::unique_ptr<IncomingConnection>) override {
+    if (++count_ == 1) context_.executor().Post([this] { count_at_task_ = count_.load(); });
+    if (count_ < kMost) rdma_mock::TellRequest(listener_->port());
+  }
+  int count() const { return count_; }
+  // When a task ran that the first of them has posted.
+  int count_at_task() const { return count_at_task_; }
+
+ private:
+  Context& context_;
+  std::unique_ptr<Listener> listener_;
+  std::atomic<int> count_{0};
+  std::atomic<int> count_at_task_{0};
+};
+
+TEST_F(ConnectionEventsTest, AFloodOfRequestsLetsOthersHaveTheirTurn) {
+  constexpr int kAtOnce = 64;
+  Flood flood(b());
+  ASSERT_NO_FATAL_FAILURE(flood.Begin());
+  ASSERT_TRUE(Run([&] { return flood.count() == Flood::kMost && flood.count_at_task() != 0; }));
+  EXPECT_LE(flood.count_at_task(), kAtOnce);
+}
+
+// Ends another listener with the first request, so that the rest is read ahead. Keeps them all: the
+// end of one has its device read ahead, too.
+class ReadAheadSink final : public ListenerSink {
+ public:
+  void OnRequest(std::unique_ptr<IncomingConnection> request) override {
+    other.reset();
+    requests.OnRequest(std::move(request));
+  }
+  std::unique_ptr<Listener> other;
+  Requests requests;
+};
+
+TEST_F(ConnectionEventsTest, WhatWasReadAheadIsToldAlthoughItIsMuch) {
+  constexpr size_t kMany = 300;
+  Requests none;
+  ReadAheadSink sink;
+  auto other = b().Listen(0, &none);
+  auto listener = b().Listen(0, &sink);
+  ASSERT_TRUE(other.ok() && listener.ok());
+  sink.other = *std::move(other);
+  {
+    BusyControlThread busy;
+    for (size_t i = 0; i < kMany; ++i) rdma_mock::TellRequest((*listener)->port());
+    busy.LetGo();
+  }
+  EXPECT_TRUE(Run([&] { return sink.requests.count() == kMany; })) << sink.requests.count();
 }
 
 // Hardware's driver may take its time with a pair, and the id has news meanwhile.

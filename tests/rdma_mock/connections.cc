@@ -272,6 +272,16 @@ void TellIds(Ids which, rdma_cm_event_type type, int status) {
   }
 }
 
+void TellRequest(uint16_t port) {
+  rdma_cm_id* dial;
+  if (rdma_create_id(nullptr, &dial, nullptr, RDMA_PS_TCP) != 0) return;
+  dial->route.addr.dst_addr.sa_family = AF_INET;
+  PortIn(dial->route.addr.dst_addr) = htons(port);
+  rdma_conn_param parameters = {};
+  rdma_connect(dial, &parameters);
+  rdma_destroy_id(dial);
+}
+
 void LoseListeners() {
   MutexLock lock(&All().mutex);
   while (!All().listeners.empty()) Silence(*All().listeners.begin()->second);

@@ -3,6 +3,8 @@
 #ifndef VIADUCT_TESTS_RDMA_MOCK_TOLD_H_
 #define VIADUCT_TESTS_RDMA_MOCK_TOLD_H_
 
+#include <cstdint>
+
 namespace viaduct::rdma_mock {
 
 // Asynchronous events, by the end of their names in ibv_get_async_event(3).
@@ -43,6 +45,8 @@ enum class IdEvent {
 enum class Ids { kDialling, kRequested, kListening };
 // To each such id that exists, connected or not.
 void TellIds(Ids which, IdEvent event, int status = 0);
+// A request to whoever listens at the port, and that who has asked has gone.
+void TellRequest(uint16_t port);
 
 // What completes, and as what, by the end of the names in ibv_poll_cq(3).
 enum class Work { kSend, kWrite, kRead, kBind, kReceive };

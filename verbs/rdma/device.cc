@@ -238,11 +238,19 @@ DeviceWindows Device::windows() const {
 }
 
 void Device::ReadConnections() {
-  while (!unheard_.empty() || ReadConnectionEvent()) {
+  // Requests may come as fast as they are told; others have their turn between.
+  for (int i = 0; i < kEventsAtOnce; i++) {
+    if (unheard_.empty() && !ReadConnectionEvent()) return;
     const Unheard next = std::move(unheard_.front());
     unheard_.pop_front();
     next.handler->OnCmEvent(next.event);
   }
+  TellUnheardLater();
+}
+
+// The descriptor says nothing of them any more.
+void Device::TellUnheardLater() {
+  if (!unheard_.empty()) telling_errand_.Post(loop_, this);
 }
 
 bool Device::ReadConnectionEvent() {
@@ -284,8 +292,7 @@ void Device::SetHandler(rdma_cm_id* id, CmHandler* handler) {
 void Device::ReadAhead() {
   while (ReadConnectionEvent()) {
   }
-  // The descriptor says nothing of them any more.
-  if (!unheard_.empty()) loop_.Post([this] { ReadConnections(); });
+  TellUnheardLater();
 }
 
 std::vector<CmEvent> Device::TakeEventsOf(const CmHandler& handler) {

@@ -17,6 +17,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "verbs/base/address.h"
+#include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/lock.h"
 #include "verbs/rdma/errors.h"
@@ -148,6 +149,7 @@ class Device {
   void ReadConnections();
   // One event, behind those that have been read. False: there is none.
   bool ReadConnectionEvent();
+  void TellUnheardLater();
   void ReadCompletions();
   void ReadAsyncEvents();
   // Null: it is not ours.
@@ -175,6 +177,7 @@ class Device {
     CmEvent event;
   };
   std::deque<Unheard> unheard_;  // control thread: read, and not told yet
+  Errand<&Device::ReadConnections, Device*> telling_errand_;
   ibv_comp_channel* completions_ = nullptr;
   std::atomic<bool> gone_{false};
   Mutex pairs_mutex_;
