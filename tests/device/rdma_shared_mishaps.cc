@@ -65,17 +65,6 @@ class SharedMishapsTest : public MishapsTest {
     EXPECT_EQ(queue_->outstanding(), 0u);
   }
 
-  void ExpectALateFlushIsAwaited() {
-    SendWhatGetsStuck();
-    rdma_mock::FlushLate(true);
-    to_->pair().Disconnect(DisconnectMode::kAbrupt);
-    ExpectDisconnected(*from_, DisconnectCause::kPeer);
-    EXPECT_TRUE(AwaitPairs(1));
-    rdma_mock::FlushLate(false);
-    EXPECT_TRUE(AwaitPairs(0));
-    ExpectReceiveIsBack();
-  }
-
   std::unique_ptr<ProtectionDomain> domain_;
   std::unique_ptr<SharedReceiveQueue> queue_;
   End* from_ = nullptr;
@@ -111,7 +100,14 @@ TEST_F(SharedMishapsTest, AReceiveThatIsFlushedLateIsNotLost) {
   if (!a().attributes().immediate_data) {
     GTEST_SKIP() << "no iWARP device says when it has flushed all";
   }
-  ExpectALateFlushIsAwaited();
+  SendWhatGetsStuck();
+  rdma_mock::FlushLate(true);
+  to_->pair().Disconnect(DisconnectMode::kAbrupt);
+  ExpectDisconnected(*from_, DisconnectCause::kPeer);
+  EXPECT_TRUE(AwaitPairs(1));
+  rdma_mock::FlushLate(false);
+  EXPECT_TRUE(AwaitPairs(0));
+  ExpectReceiveIsBack();
 }
 
 // The connection was given up before it was known to be there.
@@ -129,7 +125,15 @@ TEST_F(SharedMishapsTest, NorIsOneOfAConnectionThatNobodyHasSeen) {
   rdma_mock::LoseConfirmations(1);
   ASSERT_TRUE(request->Accept(to_->pair(), {}).ok());
   ASSERT_EQ(AwaitEvent(*from_).kind, Event::kConnected);
-  ExpectALateFlushIsAwaited();
+  SendWhatGetsStuck();
+  rdma_mock::FlushLate(true);
+  to_->pair().Disconnect(DisconnectMode::kAbrupt);
+  Settle();
+  EXPECT_EQ(rdma_mock::LivePairs(), 2) << "the peer hears of it when the id goes";
+  rdma_mock::FlushLate(false);
+  ExpectDisconnected(*from_, DisconnectCause::kPeer);
+  EXPECT_TRUE(AwaitPairs(0));
+  ExpectReceiveIsBack();
 }
 
 }  // namespace

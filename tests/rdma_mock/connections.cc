@@ -49,8 +49,10 @@ struct Id : rdma_cm_id {
   ibv_ece remote_extensions = {};  // the request's, or its answer's
   bool parted = false;             // rdma_disconnect was called
   bool decided = false;            // rdma_accept was, of a request
-  bool confirmed = false;          // and the peer has said so; on iWARP at once
-  uint8_t reads_in = 0;            // as the other end has them, of a request or its answer
+  // It knows that there is a connection: who dials when it says so, who accepts when it hears of
+  // that. On iWARP at once.
+  bool confirmed = false;
+  uint8_t reads_in = 0;  // as the other end has them, of a request or its answer
   uint8_t reads_out = 0;
   std::atomic<int> unacknowledged{0};  // events that were read
 };
@@ -112,6 +114,7 @@ void Tell(Id& id, rdma_cm_event_type type, int status = 0,
   if (id.channel == nullptr) return;
   if (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_DISCONNECTED) {
     id.awaits_peer = false;
+    id.confirmed = true;
   }
   Event* const event = new Event();
   event->id = &id;
@@ -204,11 +207,8 @@ void End(Id* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
     All().ids.erase(request);
     delete request;
   }
-  const bool requested = id->listener != nullptr;
-  const Id* const request = requested ? id : id->peer;
-  if (request != nullptr && !request->confirmed && (requested || request->decided)) {
-    Refuse(*id, kConsumerDefined, nullptr, 0);
-  }
+  const bool answers = id->listener != nullptr || (id->peer != nullptr && id->peer->decided);
+  if (answers && !id->confirmed) Refuse(*id, kConsumerDefined, nullptr, 0);
   const bool unheard = All().unheard.erase(id) != 0;
   if (id->peer != nullptr) {
     if (!unheard) Tell(*id->peer, RDMA_CM_EVENT_DISCONNECTED);
@@ -222,7 +222,7 @@ void End(Id* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
 // Who dials says that the connection is there.
 void Confirm(Id& dial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   Id& request = *dial.peer;
-  request.confirmed = true;
+  dial.confirmed = request.confirmed = true;
   QueuePair* const pair = PairOf(request);
   QueuePair* const peer = PairOf(dial);
   if (pair != nullptr && peer != nullptr) {
@@ -241,7 +241,7 @@ void Confirm(Id& dial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
     Tell(request, outcome.type, outcome.status);
   } else if (mishaps.lost_confirmations > 0) {
     --mishaps.lost_confirmations;
-    request.awaits_peer = IsIwarp();
+    request.awaits_peer = request.confirmed = IsIwarp();
   } else {
     Tell(request, RDMA_CM_EVENT_ESTABLISHED);
   }

@@ -152,6 +152,11 @@ bool IsStale(rdma_cm_event_type event, int status, Manager manager) {
   return event == RDMA_CM_EVENT_ADDR_ERROR && (status == -EADDRINUSE || status == -EADDRNOTAVAIL);
 }
 
+bool IsProgramsReject(rdma_cm_event_type event, int status, Manager manager) {
+  return manager == Manager::kInfiniband && event == RDMA_CM_EVENT_REJECTED &&
+         status == kConsumerDefined;
+}
+
 bool HeardWith(rdma_cm_event_type event, int status, Manager manager) {
   switch (event) {
     // Its neighbour discovery has answered.

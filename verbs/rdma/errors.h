@@ -32,6 +32,9 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, 
 // still has one of the pair with this number, whose owner has died unheard, and forgets it now.
 // iWARP: one of TCP has the source port, which rdma_cm chooses without asking TCP.
 bool IsStale(rdma_cm_event_type event, int status, Manager manager);
+// The peer's program has said no, or the kernel in its name. To whom a connection is one already:
+// the peer has ended its accept before it heard of that.
+bool IsProgramsReject(rdma_cm_event_type event, int status, Manager manager);
 // True if the event can only come after the peer's host has said something.
 bool HeardWith(rdma_cm_event_type event, int status, Manager manager);
 // It is about an interface here, or about a neighbour on the way (Linux 6.0 tells UNREACHABLE of a

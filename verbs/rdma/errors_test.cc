@@ -30,6 +30,13 @@ TEST(ErrorsTest, InfinibandTellsWhoRejected) {
   EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_REJECTED, 35, kInfiniband, true), ConnectOutcome::kRefused);
 }
 
+TEST(ErrorsTest, InfinibandTellsThatAProgramRejected) {
+  EXPECT_TRUE(IsProgramsReject(RDMA_CM_EVENT_REJECTED, 28, kInfiniband));
+  EXPECT_FALSE(IsProgramsReject(RDMA_CM_EVENT_REJECTED, 8, kInfiniband));
+  EXPECT_FALSE(IsProgramsReject(RDMA_CM_EVENT_UNREACHABLE, 28, kInfiniband));
+  EXPECT_FALSE(IsProgramsReject(RDMA_CM_EVENT_REJECTED, 28, kIwarp));
+}
+
 TEST(ErrorsTest, InfinibandTellsOfAnEarlierConnection) {
   EXPECT_TRUE(IsStale(RDMA_CM_EVENT_REJECTED, 10, kInfiniband));
   EXPECT_FALSE(IsStale(RDMA_CM_EVENT_REJECTED, 8, kInfiniband));

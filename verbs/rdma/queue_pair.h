@@ -117,6 +117,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // Over InfiniBand's CM only an end that has had the connection disconnects: if its word of that
   // was lost, this is it.
   void Disconnected(Connection& connection, const CmEvent& event);
+  void Rejected(Connection& connection, const CmEvent& event);
   void Route(Connection& connection);
   DisconnectCause CauseOf(Connection& connection);
 

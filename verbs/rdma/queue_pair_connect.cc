@@ -250,6 +250,9 @@ void RdmaQueuePair::OnConnectionEvent(Connection& connection, const CmEvent& eve
     case RDMA_CM_EVENT_DISCONNECTED:
       Disconnected(connection, event);
       break;
+    case RDMA_CM_EVENT_REJECTED:
+      Rejected(connection, event);
+      break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       Log(LogLevel::kWarn, device_.name(), ": the device is being removed");
       connection.set_failed();
@@ -347,6 +350,19 @@ void RdmaQueuePair::Disconnected(Connection& connection, const CmEvent& event) {
     if (connection.owner() != this) return;
   }
   End(connection, CauseOf(connection));
+}
+
+void RdmaQueuePair::Rejected(Connection& connection, const CmEvent& event) {
+  bool begun;
+  {
+    MutexLock lock(&mutex_);
+    begun = connection_ == &connection && state_ != State::kConnecting;
+  }
+  if (begun && IsProgramsReject(event.type, event.status, device_.manager())) {
+    End(connection, CauseOf(connection));
+  } else {
+    FailBy(connection, event);
+  }
 }
 
 void RdmaQueuePair::LogFailure(ConnectOutcome outcome) {
