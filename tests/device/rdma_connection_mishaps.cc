@@ -1,4 +1,7 @@
 // What goes wrong with an RDMA device: its connections.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -16,7 +19,9 @@
 #include "tests/rdma_mock/asked.h"
 #include "tests/rdma_mock/kind.h"
 #include "tests/rdma_mock/mishaps.h"
+#include "verbs/base/address.h"
 #include "verbs/base/busy_control_thread.h"
+#include "verbs/base/fd.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -131,6 +136,32 @@ TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
   EXPECT_EQ(second.wait_for(std::chrono::seconds(10)), std::future_status::ready);
   busy.LetGo();
   EXPECT_TRUE(absl::IsAlreadyExists(second.get()));
+}
+
+// TCP has a port of siw's, and rdma_cm, which draws it, does not ask.
+TEST_F(MishapsTest, AListenAtAnyPortPassesOverThoseThatTcpHas) {
+  if (!rdma_mock::IsSiw()) GTEST_SKIP() << "siw alone listens at a socket of TCP";
+  Requests requests;
+  auto first = b().Listen(0, &requests);
+  ASSERT_TRUE(first.ok()) << first.status();
+  std::vector<Fd> taken;
+  uint16_t port = (*first)->port();
+  for (int i = 0; i < 3; ++i) {
+    sockaddr_storage at;
+    Address::Parse("0.0.0.0")->ToSockaddr(++port, &at);
+    taken.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    // Or others of this host have it.
+    const bool bound =
+        bind(taken.back().get(), reinterpret_cast<sockaddr*>(&at), sizeof(sockaddr_in)) == 0;
+    ASSERT_TRUE(bound || errno == EADDRINUSE) << errno;
+  }
+  auto next = b().Listen(0, &requests);
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_GT((*next)->port(), port);
+  End& from = NewEnd(a());
+  ASSERT_TRUE(Dial(from, b(), (*next)->port()).ok());
+  const auto request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
 }
 
 // It has its own address alone, which others reach.

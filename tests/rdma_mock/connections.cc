@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -28,6 +29,9 @@ constexpr int kInvalidServiceId = 8;
 constexpr int kStaleConnection = 10;
 constexpr int kConsumerDefined = 28;
 
+// That rdma_cm draws.
+constexpr uint16_t kFirstPort = 20000;
+
 struct Channel : rdma_event_channel {
   EventPipe events;
 };
@@ -42,7 +46,7 @@ struct Id : rdma_cm_id {
   bool listening = false;
   // Of an accept on iWARP: its peer, who speaks first, has not spoken.
   std::atomic<bool> awaits_peer{false};
-  verbs::Fd socket;        // of one that is bound to listen, with siw
+  verbs::Fd socket;        // of one that listens, with siw
   std::set<Id*> unread;    // of one that listens: requests that nobody has read
   Id* listener = nullptr;  // of such a request
   ibv_ece local_extensions = {};
@@ -67,7 +71,7 @@ struct Everything {
   // Pairs that a connection may get, by the id that they were made for, whose own `qp` is the
   // library's to change.
   std::map<const rdma_cm_id*, QueuePair*> pairs ABSL_GUARDED_BY(mutex);
-  uint16_t last_port ABSL_GUARDED_BY(mutex) = 20000;
+  uint16_t last_port ABSL_GUARDED_BY(mutex) = kFirstPort;
   std::set<Id*> ids ABSL_GUARDED_BY(mutex);
   std::set<Id*> unheard ABSL_GUARDED_BY(mutex);  // parted, and the peer has not got it
 };
@@ -91,7 +95,10 @@ void Keep(const sockaddr* address, sockaddr* to) { std::memcpy(to, address, Leng
 void Bind(Id& id, const sockaddr* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   Keep(address, &id.route.addr.src_addr);
   uint16_t& port = PortIn(id.route.addr.src_addr);
-  if (port == 0) port = htons(++All().last_port);
+  if (port == 0) {
+    All().last_port = std::max(static_cast<uint16_t>(All().last_port + 1), kFirstPort);
+    port = htons(All().last_port);
+  }
   id.verbs = mishaps.elsewhere ? OtherVerbs() : Verbs();
   id.port_num = 1;
 }
@@ -176,16 +183,15 @@ QueuePair* PairOf(const Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   return found != All().pairs.end() ? found->second : nullptr;
 }
 
-// siw listens at a TCP socket of the host: there port 0 becomes a free one, and another may be
-// taken. Whether the address is the host's does not matter.
-bool BindSocket(Id& id, sockaddr& address) {
+// siw listens at a TCP socket of the host, where the port may be taken: it has its number from
+// rdma_cm, which does not ask TCP. Whether the address is the host's does not matter.
+bool ListenAtSocket(Id& id) {
+  const sockaddr& address = id.route.addr.src_addr;
   verbs::Fd bound(socket(address.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int one = 1;
   setsockopt(bound.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   setsockopt(bound.get(), SOL_IP, IP_FREEBIND, &one, sizeof one);
-  socklen_t length = sizeof(sockaddr_storage);
-  if (bind(bound.get(), &address, LengthOf(address)) != 0 ||
-      getsockname(bound.get(), &address, &length) != 0) {
+  if (bind(bound.get(), &address, LengthOf(address)) != 0 || listen(bound.get(), 1) != 0) {
     return false;
   }
   id.socket = verbs::MoveHigh(std::move(bound));
@@ -337,12 +343,8 @@ int rdma_destroy_id(rdma_cm_id* handle) {
 
 int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
   if (ErrorOf("rdma_bind_addr", {ENOMEM, EADDRINUSE, EADDRNOTAVAIL}) != 0) return -1;
-  sockaddr_storage at;
-  sockaddr& bound = reinterpret_cast<sockaddr&>(at);
-  Keep(address, &bound);
   MutexLock lock(&All().mutex);
-  if (IsSiw() && !BindSocket(*static_cast<Id*>(id), bound)) return -1;
-  Bind(*static_cast<Id*>(id), &bound);
+  Bind(*static_cast<Id*>(id), address);
   return 0;
 }
 
@@ -350,11 +352,13 @@ int rdma_listen(rdma_cm_id* handle, int) {
   if (ErrorOf("rdma_listen", {ENOMEM, EADDRINUSE, EIO}) != 0) return -1;
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
-  if (!All().listeners.emplace(ntohs(PortIn(id->route.addr.src_addr)), id).second) {
+  const uint16_t port = ntohs(PortIn(id->route.addr.src_addr));
+  if (All().listeners.contains(port)) {
     errno = EADDRINUSE;
     return -1;
   }
-  if (id->socket.valid()) listen(id->socket.get(), 1);
+  if (IsSiw() && !ListenAtSocket(*id)) return -1;
+  All().listeners[port] = id;
   id->listening = true;
   return 0;
 }

@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
                                                              const Address& address, uint16_t port,
                                                              ListenerSink* sink) {
   std::unique_ptr<RdmaListener> listener(new RdmaListener(device, served, address, sink));
-  if (!listener->Open(port)) {
+  if (!(port != 0 ? listener->Open(port) : listener->OpenAnywhere())) {
     const int error = errno;
     // It never listened, so no request is under way, and the caller may hold what a sink needs. But
     // the control thread may be telling it that the device goes.
@@ -76,6 +76,16 @@ bool RdmaListener::Open(uint16_t port) {
   const int error = errno;
   rdma_destroy_id(std::exchange(id_, nullptr));
   errno = error;
+  return false;
+}
+
+// siw asks TCP for the port that rdma_cm has drawn, when it begins to listen there.
+bool RdmaListener::OpenAnywhere() {
+  for (int tries = kPortTries; tries > 0; --tries) {
+    if (Open(0)) return true;
+    if (errno != EADDRINUSE) return false;
+    port_ = 0;
+  }
   return false;
 }
 

@@ -48,8 +48,9 @@ class RdmaListener final : public Listener, public CmHandler {
       : device_(device), served_(served), address_(address), sink_(sink) {}
   // Makes the id, which listens at `port`. False: errno says why not, and there is none.
   bool Open(uint16_t port);
-  bool Serve();  // listens where it is bound; false: errno says why not
-  void Shut();   // the end of the id, if there is one
+  bool OpenAnywhere();  // the same at a free one
+  bool Serve();         // listens where it is bound; false: errno says why not
+  void Shut();          // the end of the id, if there is one
   void LookLater();
   // ---- control thread
   void Look();

@@ -24,6 +24,9 @@ inline constexpr int kResolveTries = 30;
 // Of an attempt that meets an earlier connection of its pair's number (InfiniBand) or port (iWARP).
 inline constexpr int kStaleTries = 3;
 
+// Of a listener at any free port, where TCP has the one that rdma_cm has drawn (siw).
+inline constexpr int kPortTries = 32;
+
 // Of a request that the peer's device does not answer: the most that three bits say, before the
 // connection is broken.
 inline constexpr uint8_t kRetries = 7;
