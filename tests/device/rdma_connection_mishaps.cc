@@ -138,6 +138,18 @@ TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
   EXPECT_TRUE(absl::IsAlreadyExists(second.get()));
 }
 
+TEST_F(MishapsTest, NothingListensAtAnAddressThatTheHostHasNoMore) {
+  constexpr int kSecond = 2;
+  constexpr int kNotAvailable = 2;  // a form of its failure
+  Requests requests;
+  rdma_mock::FailCall(kSecond, kNotAvailable);
+  const absl::Status status = a().Listen(0, &requests).status();
+  EXPECT_STREQ(rdma_mock::FailedCall(), "rdma_bind_addr");
+  rdma_mock::FailCall(0, 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(a().Listen(0, &requests).ok());
+}
+
 // TCP has a port of siw's, and rdma_cm, which draws it, does not ask.
 TEST_F(MishapsTest, AListenAtAnyPortPassesOverThoseThatTcpHas) {
   if (!rdma_mock::IsSiw()) GTEST_SKIP() << "siw alone listens at a socket of TCP";

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,16 @@ namespace {
 
 Address AddressOf(const sockaddr* address) {
   return Address::FromSockaddr(address, sizeof(sockaddr_storage)).value_or(Address());
+}
+
+// Why nothing listens at the port.
+absl::Status RefusalOf(int error, uint16_t port) {
+  const std::string what = absl::StrCat("listen at port ", port);
+  // rdma_bind_addr: of the host, or of a device, the address is no more.
+  if (error == EADDRNOTAVAIL || error == ENODEV) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": ", std::strerror(error)));
+  }
+  return ErrnoStatus(error, what);
 }
 
 }  // namespace
@@ -57,7 +68,7 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
       Log(LogLevel::kInfo, device.name(), ": port ", port, " of ", address.ToString(),
           " is taken; rdma resource show cm_id, or ss -ltnp, may say by whom");
     }
-    return ErrnoStatus(error, absl::StrCat("listen at port ", port));
+    return RefusalOf(error, port);
   }
   listener->made_ = true;
   if (device.manager() == Manager::kSiw) listener->LookLater();
