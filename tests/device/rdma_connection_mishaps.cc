@@ -411,8 +411,8 @@ TEST_F(MishapsTest, AnAcceptThatTheDeviceRefusesDecidesTheRequest) {
   EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kRefused);
 }
 
-// The kernel would say that a program has said no when the request's id goes.
-TEST_F(MishapsTest, ARequestWhoseAcceptFailsIsRefused) {
+// The kernel does that, as if a program had said no.
+TEST_F(MishapsTest, ARequestWhoseAcceptFailsIsRejected) {
   for (const int error : {ENOMEM, EIO}) {
     End& from = NewEnd(a());
     End& to = NewEnd(b());
@@ -428,10 +428,10 @@ TEST_F(MishapsTest, ARequestWhoseAcceptFailsIsRefused) {
       EXPECT_TRUE(accepted.ok()) << accepted;
       EXPECT_EQ(AwaitEvent(to).outcome, ConnectOutcome::kGone);
     }
-    const Event refused = AwaitEvent(from);
-    EXPECT_EQ(refused.kind, Event::kConnectFailed);
+    const Event rejected = AwaitEvent(from);
+    EXPECT_EQ(rejected.kind, Event::kConnectFailed);
     if (!rdma_mock::IsIwarp()) {
-      EXPECT_EQ(refused.outcome, ConnectOutcome::kRefused);
+      EXPECT_EQ(rejected.outcome, ConnectOutcome::kRejected);
     }
     const auto again = Ask(from, b());
     ASSERT_NE(again, nullptr);

@@ -48,6 +48,11 @@ std::string LiveObjects(const std::string& expected) {
 
 }  // namespace
 
+std::string FailedCall() {
+  const char* const failed = Calls().failed();
+  return failed != nullptr ? failed : "nothing";
+}
+
 void FailEachCallOfTheDevice(const std::function<void()>& live) {
   ASSERT_EQ(HowItEnds(live), "");
   const std::string before = OfTheDevice();
@@ -60,7 +65,7 @@ void FailEachCallOfTheDevice(const std::function<void()>& live) {
       const std::string how = HowItEnds(live);
       EXPECT_EQ(LiveObjects(before), before);
       whole = Calls().failed() == nullptr;
-      const std::string failed = whole ? "nothing" : Calls().failed();
+      const std::string failed = FailedCall();
       Calls().fail(0, 0);
       SCOPED_TRACE(failed + " failed in form " + std::to_string(form) + ": " + how);
       if (std::getenv("RDMA_FAILING_CALLS_TOLD") != nullptr) {

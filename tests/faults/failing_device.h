@@ -4,6 +4,7 @@
 #define VIADUCT_TESTS_FAULTS_FAILING_DEVICE_H_
 
 #include <functional>
+#include <string>
 
 #include "tests/faults/refused.h"
 
@@ -13,6 +14,9 @@ namespace viaduct::tests {
 // the calls fails in its first life, the second in the next, and so on, in each of their forms. A
 // life in which nothing has failed does not end early, and none leaves anything of the device.
 void FailEachCallOfTheDevice(const std::function<void()>& live);
+
+// What has failed in this life, or "nothing".
+std::string FailedCall();
 
 }  // namespace viaduct::tests
 

@@ -210,8 +210,11 @@ class Program {
     DAT_CR_PARAM parameters;
     return dat_cr_query(request, DAT_CR_FIELD_ALL, &parameters) == DAT_SUCCESS;
   }
+  // A kernel that fails an accept answers for the program.
   [[noreturn]] static void Unconnected(const DAT_EVENT& event) {
+    const bool answered = FailedCall() == "rdma_accept";
     EXPECT_TRUE(event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED ||
+                (answered && event.event_number == DAT_CONNECTION_EVENT_PEER_REJECTED) ||
                 event.event_number == DAT_CONNECTION_EVENT_UNREACHABLE ||
                 event.event_number == DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR)
         << std::hex << event.event_number;

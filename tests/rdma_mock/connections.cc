@@ -534,11 +534,14 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
 int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   Id& id = *static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
-  if (const int error = mishaps.accept_error; error != 0) {
+  int error = mishaps.accept_error;
+  if (error == 0) error = ErrorOf("rdma_accept", {ENOMEM, EINVAL, EIO});
+  if (error != 0) {
+    // The kernel decides the request then.
+    Refuse(id, kConsumerDefined, nullptr, 0);
     errno = error;
     return -1;
   }
-  if (ErrorOf("rdma_accept", {ENOMEM, EINVAL, EIO}) != 0) return -1;
   BindPair(id, parameters->qp_num);
   QueuePair* const pair = PairOf(id);
   QueuePair* const peer = id.peer != nullptr ? PairOf(*id.peer) : nullptr;

@@ -207,7 +207,8 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
     parameters.private_data_len = static_cast<uint8_t>(private_data.size());
     error = connection.Accept(parameters);
     if (error != 0) {
-      // The end of the id would be an answer, too: that a program has said no.
+      // The end of the id would be an answer, too: that a program has said no. That is what the
+      // kernel has answered where rdma_accept failed there.
       connection.Refuse();
       if (OutcomeOfErrno(error) == ConnectOutcome::kNoResources) {
         LogErrno(error, "accept of a connection");
