@@ -168,6 +168,8 @@ class ConnectionManager {
   void MoveUpLater(const ServiceName& name, Service& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // To the first port that has become free before its own.
   void MoveUp(const ServiceName& name);
+  // Of the name's ports: the front, and those right before `own`, as far as nobody serves them.
+  std::vector<size_t> FreePlacesBefore(size_t own, const std::vector<uint16_t>& ports);
   Error ClaimName(const ServicePoint::Options& options, std::optional<verbs::NameClaim>* claim);
   // Offers a request to the service's points in their order. One that serves no more is taken
   // away; `spent` gets it if it ends with its request, which it must not do under the lock.

@@ -13,9 +13,10 @@
 // rounds that meet nobody to be alone, since somebody may join during the first. Meanwhile the
 // place is kept, and what else comes there is held.
 //
-// The line closes up: whoever is not at the first port looks every kMoveUpInterval whether one
-// before its own has become free, and moves. So the place of a process that has gone, killed or
-// not, is given away, and nobody has to keep account of who is there.
+// The line closes up: whoever is not at the first port looks every kMoveUpInterval whether that, or
+// one right before its own, has become free, and moves. So the place of a process that has gone,
+// killed or not, is given away, and nobody has to keep account of who is there. To look is to dial,
+// and who is dialled wakes up: the ports between are left to those who stand right behind them.
 //
 // A process that is stopped says nothing. It is passed over, and what it was told it hears when it
 // goes on; whoever asks waits for all the answers together no longer than AnswerFor says. If it has
@@ -132,6 +133,17 @@ void ConnectionManager::MoveUpLater(const ServiceName& name, Service& service) {
                                                      [this, name] { MoveUp(name); });
 }
 
+std::vector<size_t> ConnectionManager::FreePlacesBefore(size_t own,
+                                                        const std::vector<uint16_t>& ports) {
+  size_t first = own;
+  while (first > 0 && !context_->IsServed(ports[first - 1])) --first;
+  std::vector<size_t> free;
+  // Whoever serves a port between may do so for another name, and never move.
+  if (first > 1 && !context_->IsServed(ports[0])) free.push_back(0);
+  for (size_t place = first; place < own; ++place) free.push_back(place);
+  return free;
+}
+
 void ConnectionManager::MoveUp(const ServiceName& name) {
   std::shared_ptr<Port> left;  // outside the lock
   MutexLock lock(&lock_);
@@ -139,12 +151,12 @@ void ConnectionManager::MoveUp(const ServiceName& name) {
   if (found == services_.end()) return;
   Service& service = found->second;
   const std::vector<uint16_t> ports = LinePortsOf(name);
-  for (size_t place = 0; place < service.place; ++place) {
-    if (context_->IsServed(ports[place])) continue;
-    if (!OpenPort(ports[place], &left).ok()) continue;
+  for (const size_t place : FreePlacesBefore(service.place, ports)) {
+    if (!OpenPort(ports[place], &left).ok()) continue;  // a stranger's
     service.port.swap(left);
     service.place = place;
     service.rounds_alone = 0;
+    break;
   }
   service.move_up_timer = 0;
   if (service.place != 0) MoveUpLater(name, service);
