@@ -23,6 +23,10 @@ core::EndpointProfile ProfileOf(const core::ConnectionRequest& request) {
 
 }  // namespace
 
+Turn Vi::TakeTurn(Turns::Use use) {
+  return Turn(&turns_, use, [this] { return state() == compat::ViState::kIdle; });
+}
+
 void Vi::BeginAttempt() {
   turns_.Begin();
   // The end of the attempt before moves the state first: then its event is there.
@@ -49,13 +53,14 @@ VIP_RETURN Vi::AwaitOutcome() {
 
 VIP_RETURN Vi::Connect(core::ConnectionHeader header, core::ConnectParameters parameters,
                        VIP_VI_ATTRIBUTES* peer) {
-  const Turn turn(&turns_);
+  const Turn turn = TakeTurn(Turns::Use::kConnect);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
   BeginAttempt();
   header.profile = compat::ProfileOf(attributes());
   parameters.header = &header;
   const core::Error error = endpoint_->Connect(parameters);
   if (!error.ok()) return compat::ResultOf(error);
+  turns_.Started();
   const VIP_RETURN result = AwaitOutcome();
   if (result == VIP_SUCCESS) {
     *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());
@@ -67,7 +72,7 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
   const core::Ref<core::ConnectionRequest> request =
       core::ShareObject<core::ConnectionRequest>(handle);
   if (!request) return VIP_INVALID_PARAMETER;
-  const Turn turn(&turns_);
+  const Turn turn = TakeTurn(Turns::Use::kConnect);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectAccept)) return VIP_INVALID_STATE;
   // Nothing of this is told to the requester: the caller may try again with another VI.
   const VIP_RETURN match =
@@ -76,6 +81,7 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
   BeginAttempt();
   const core::Error error = request->BeginAccept(endpoint_.get(), {});
   if (!error.ok()) return compat::ResultOf(error);
+  turns_.Started();
   const VIP_RETURN result = AwaitOutcome();
   // Success alone consumes the handle: otherwise the caller must reject explicitly.
   request->EndAccept(result == VIP_SUCCESS);

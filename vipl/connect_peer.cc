@@ -12,7 +12,7 @@
 namespace viaduct::vipl {
 
 VIP_RETURN Vi::ConnectPeer(core::PeerRequest request, core::ConnectParameters parameters) {
-  const Turn turn(&turns_);
+  const Turn turn = TakeTurn(Turns::Use::kConnect);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
   BeginAttempt();
   request.profile = compat::ProfileOf(attributes());
@@ -20,7 +20,10 @@ VIP_RETURN Vi::ConnectPeer(core::PeerRequest request, core::ConnectParameters pa
   // Who sees the VI pending also finds that it has asked.
   const verbs::MutexLock hold(&peer_lock_);
   const core::Error error = endpoint_->Connect(parameters);
-  if (error.ok()) peer_phase_ = PeerPhase::kAsked;
+  if (error.ok()) {
+    turns_.Started();
+    peer_phase_ = PeerPhase::kAsked;
+  }
   return compat::ResultOf(error);
 }
 

@@ -115,7 +115,7 @@ VIP_RETURN Vi::SetAttributes(const VIP_VI_ATTRIBUTES& attributes) {
   if (checked != VIP_SUCCESS) return checked;
   const core::Ref<core::ProtectionZone> zone = nic_->ZoneOf(attributes.Ptag);
   if (!zone) return VIP_INVALID_PTAG;
-  const Turn turn(&turns_, Turns::Use::kChange);
+  const Turn turn = TakeTurn(Turns::Use::kChange);
   if (!turn.is_mine() || !Allows(compat::ViCall::kSetAttributes)) return VIP_INVALID_STATE;
   core::Endpoint::Parts parts = endpoint_->parts();
   parts.zone = zone;

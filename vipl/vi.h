@@ -102,6 +102,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void FreeParts();
   // Of the attempt that this thread began: sleeps until it is decided.
   VIP_RETURN AwaitOutcome();
+  Turn TakeTurn(Turns::Use use);
   // In the caller's turn: nothing of an attempt before is left.
   void BeginAttempt();
   // To Idle, with everything flushed.

@@ -4,6 +4,7 @@
 #define VIADUCT_TESTS_CONFORMANCE_HARNESS_SLEEPER_H_
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -24,6 +25,7 @@ class Sleeper {
  public:
   explicit Sleeper(std::function<void()> body);
   void AwaitAsleep();
+  void Interrupt(int signal) { pthread_kill(thread_.native_handle(), signal); }
   void Cancel() { pthread_cancel(thread_.native_handle()); }
   void Join() { thread_.join(); }
 

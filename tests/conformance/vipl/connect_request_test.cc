@@ -6,6 +6,8 @@
 #include <vipl.h>
 
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -438,6 +440,47 @@ TEST(VipConnectRequest, S_AViWhoseRequestADisconnectHasEndedIsFree) {
       EXPECT_TRUE(result == VIP_INVALID_STATE ||
                   (round % 2 != 0 && result == VIP_INVALID_PARAMETER))
           << result << " in round " << round;
+    }
+  });
+}
+
+int g_release[2];  // a pipe
+
+void AwaitRelease(int) {
+  char byte;
+  while (read(g_release[0], &byte, 1) != 1) {
+  }
+}
+
+// The thread that asked sits in a signal handler, and has not heard of it.
+TEST(VipConnectRequest, S_AViWhoseRequestHasFailedIsFree) {
+  RunAlone([] {
+    setenv("VIADUCT_GRACE_MS", "60000", 1);
+    ASSERT_EQ(pipe(g_release), 0);
+    struct sigaction action = {};
+    action.sa_handler = AwaitRelease;
+    ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+    Side side;
+    NetAddress local = side.nic.Address(Name(1)), remote = side.nic.Address(Name(2));
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    const std::function<VIP_RETURN()> calls[] = {
+        [&] { return VipSetViAttributes(side.vi, &attributes); },
+        [&] { return side.Request(0, 1); },
+        [&] { return VipConnectPeerRequest(side.vi, local.get(), remote.get(), 1); },
+    };
+    for (size_t i = 0; i < std::size(calls); ++i) {
+      VIP_RETURN result = VIP_SUCCESS, next = VIP_SUCCESS;
+      Sleeper client([&] { result = side.Request(0, 500 * Slowness()); });
+      client.AwaitAsleep();
+      client.Interrupt(SIGUSR1);
+      while (side.State() != VIP_STATE_IDLE) sched_yield();
+      Sleeper other([&] { next = calls[i](); });
+      other.AwaitAsleep();
+      ASSERT_EQ(write(g_release[1], "", 1), 1);
+      other.Join();
+      client.Join();
+      EXPECT_NE(next, VIP_INVALID_STATE) << i;
+      EXPECT_TRUE(result == VIP_NO_MATCH || result == VIP_TIMEOUT) << result << " in " << i;
     }
   });
 }
