@@ -11,6 +11,7 @@ core::Ref<core::ConnectionRequest> ShareCr(DAT_CR_HANDLE handle) {
   return Share<core::ConnectionRequest>(handle);
 }
 constexpr DAT_RETURN kBadCr = BadHandle(DAT_INVALID_HANDLE_CR);
+constexpr DAT_RETURN kRefusedCr = Failure(DAT_INVALID_STATE);  // by the device
 
 }  // namespace
 
@@ -40,7 +41,9 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
     if (!endpoint && ep_handle != DAT_HANDLE_NULL) return kBadEp;
     DAT_RETURN checked = CheckPrivateData(request->adapter(), private_data_size, private_data, 3);
     if (checked != DAT_SUCCESS) return checked;
-    return ToReturn(request->Accept(endpoint.get(), PrivateData(private_data_size, private_data)));
+    const core::Error error =
+        request->Accept(endpoint.get(), PrivateData(private_data_size, private_data));
+    return error.code == core::Code::kTimeout ? kRefusedCr : ToReturn(error);
   });
 }
 

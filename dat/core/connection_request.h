@@ -40,6 +40,7 @@ class ConnectionRequest final : public Object {
   // `endpoint` null: the request's own (RSP, provider's). kInvalidHandle: one given although the
   // request has its own, or none although it has not. kInvalidState by the endpoint's table, or
   // when zone or connect dispatcher are missing; kInvalidParameter(3): private data too long.
+  // kInsufficientResources: where the device has refused the requester, kTimeout from now on.
   // The outcome is an event of the endpoint: kEstablished or kAcceptCompletionError.
   Error Accept(Endpoint* endpoint, absl::Span<const uint8_t> private_data);
   // The same for a consumer that keeps the handle until it knows the outcome (VIPL), and then tells

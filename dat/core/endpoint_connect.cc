@@ -325,7 +325,7 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
     ClearTerms(*pair_);
     Abandon(before);
     if (absl::IsResourceExhausted(accepted)) return OutOf(Resource::kDevice);
-    return InvalidState(before);
+    return Code::kTimeout;  // the pair is idle, so it is the request that has been decided
   }
   private_data_.clear();
   asked_port_ = 0;

@@ -195,7 +195,11 @@ class Program {
     }
     const DAT_RETURN accepted = dat_cr_accept(request, to_.ep, 0, nullptr);
     // It is there still, unless the device has decided it.
-    if (accepted != DAT_SUCCESS && Knows(request)) requests_.push_back(request);
+    if (accepted != DAT_SUCCESS && Knows(request)) {
+      requests_.push_back(request);
+      EXPECT_EQ(dat_cr_accept(request, to_.ep, 0, nullptr),
+                static_cast<DAT_RETURN>(DAT_CLASS_ERROR | DAT_INVALID_STATE));
+    }
     Try(accepted, "dat_cr_accept");
     const DAT_EVENT passive = Next(to_.connections, "the begin of the passive side");
     const DAT_EVENT active = Next(from_.connections, "the begin of the active side");

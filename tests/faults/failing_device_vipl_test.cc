@@ -342,6 +342,7 @@ class Program {
       if (code == VIP_SUCCESS) return code;
       EXPECT_TRUE(code == VIP_TIMEOUT || code == VIP_ERROR_RESOURCE) << code;
       Unconnected(code, to_);
+      EXPECT_EQ(VipConnectAccept(request, to_.vi), VIP_TIMEOUT) << "it is decided, and the VI Idle";
       Must(VipConnectReject(request), "VipConnectReject");
       return code;
     }
