@@ -225,8 +225,11 @@ bool Device::takes_offsets() const {
   return limits_.vendor_id != kMellanoxVendor && limits_.vendor_id != kHisiliconVendor;
 }
 
-// rxe: COMPLETE and then ACKNOWLEDGE in its responder's states.
-bool Device::answers_late() const { return limits_.vendor_id == kRxeVendor; }
+// rxe: COMPLETE and then ACKNOWLEDGE in its responder's states. siw: the read that asks for a
+// message's verdict comes behind it, and a kernel thread answers that.
+bool Device::answers_late() const {
+  return limits_.vendor_id == kRxeVendor || limits_.vendor_id == kSiwVendor;
+}
 
 // iWARP: a read's sink would have to be the window itself, and no driver that has windows was at
 // hand to try it. rxe (Linux 6.1) checks the bounds of the region and not of the window.

@@ -101,7 +101,8 @@ class Device {
   // Of a pair with a shared receive queue it says so when what the pair has taken there was flushed
   // (InfiniBand 1.4, 10.3.1); Linux's drivers in software do not take ahead.
   bool tells_last_receive() const { return !iwarp() && !rings_by_write_; }
-  // It completes a receive before it answers the sender, and answers nothing of a pair in error.
+  // It completes a receive before the sender has its answer, and answers nothing of a pair in
+  // error.
   bool answers_late() const;
   // Its library tells the driver of a request by write(), a cancellation point, with a lock held.
   bool rings_by_write() const { return rings_by_write_; }
