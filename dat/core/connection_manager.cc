@@ -13,7 +13,6 @@
 #include "dat/core/endpoint.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/probes.h"
-#include "verbs/base/at_fork.h"
 #include "verbs/base/log.h"
 #include "verbs/base/per_process.h"
 #include "verbs/base/settings.h"
@@ -27,19 +26,13 @@ using verbs::MutexLock;
 // Requests that wait for the next point of a lingering service.
 constexpr size_t kMostHeld = 256;
 
-// Devices that are open in this process, by address and name. Never destroyed.
+// Devices that are open in this process, by address and name. Those that a forked child has
+// inherited are dead.
 struct Registry {
   verbs::Mutex lock;
   std::map<std::pair<std::string, std::string>, std::weak_ptr<ConnectionManager>> managers
       ABSL_GUARDED_BY(lock);
 };
-constinit verbs::PerProcess<Registry> the_registry;
-
-// A child opens its own: those that it has inherited are dead.
-bool WatchForks() {
-  static const bool watched = verbs::AtFork(nullptr, nullptr, [] { the_registry.PutAside(); });
-  return watched;
-}
 
 }  // namespace
 
@@ -81,8 +74,7 @@ class ConnectionManager::Port final : private verbs::ListenerSink {
 
 Error ConnectionManager::Get(const verbs::Address& address, const std::string& device_name,
                              std::shared_ptr<ConnectionManager>* out) {
-  if (!WatchForks()) return OutOf(Resource::kDevice);
-  Registry& registry = the_registry.Get();
+  auto& registry = verbs::PerProcess<Registry>::Get();
   MutexLock lock(&registry.lock);
   std::weak_ptr<ConnectionManager>& known = registry.managers[{address.ToString(), device_name}];
   *out = known.lock();

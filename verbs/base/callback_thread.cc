@@ -9,12 +9,10 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
-#include "verbs/base/at_fork.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/base/log.h"
 #include "verbs/base/per_process.h"
@@ -24,7 +22,6 @@ namespace viaduct::verbs {
 namespace {
 
 constinit std::atomic<bool> exiting{false};
-constinit std::atomic<bool> begun{false};  // a callback has been posted, once
 constinit thread_local bool is_callback_thread = false;
 
 constexpr Nanos kPause = 100'000'000;
@@ -135,27 +132,13 @@ class CallbackThread {
 };
 
 // Never destroyed: the thread may be at work in exit().
-constinit PerProcess<CallbackThread> the_thread;
-
-void ForgetInForkChild() {
-  begun.store(false);
-  the_thread.PutAside();
-}
-
-// Or there is no memory for it.
-CallbackThread& TheThread() {
-  static const bool watches_forks = AtFork(nullptr, nullptr, &ForgetInForkChild);
-  if (!watches_forks) throw std::bad_alloc();
-  return the_thread.Get();
-}
+using TheThread = PerProcess<CallbackThread>;
 
 }  // namespace
 
 bool internal::EnqueueCallback(const void* about, std::function<void()> callback) {
   if (exiting.load(std::memory_order_acquire)) return false;
-  CallbackThread& thread = TheThread();
-  begun.store(true, std::memory_order_release);
-  thread.Post(about, std::move(callback));
+  TheThread::Get().Post(about, std::move(callback));  // or there is no memory for it
   return true;
 }
 
@@ -165,7 +148,9 @@ void internal::LogLostCallback() {
 
 void AwaitCallback(const void* about, std::chrono::milliseconds patience) {
   // What ends needs no memory, so this does not make the thread.
-  if (begun.load(std::memory_order_acquire)) TheThread().Await(about, patience);
+  if (CallbackThread* const thread = TheThread::Find(); thread != nullptr) {
+    thread->Await(about, patience);
+  }
 }
 
 void StopCallbacksAtExit() {

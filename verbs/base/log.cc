@@ -18,7 +18,6 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "verbs/base/at_fork.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/per_process.h"
 #include "verbs/base/settings.h"
@@ -36,7 +35,6 @@ struct WrittenLines {
   // Not Abseil's, which is corrupt once it has found no memory to grow.
   std::set<std::string> lines;
 };
-constinit PerProcess<WrittenLines> written_lines;
 
 constexpr const char* kNames[] = {"error", "warn", "info", "debug", "trace"};
 
@@ -142,10 +140,7 @@ void WriteLog(LogLevel level, absl::string_view message) {
 
 void LogOnce(LogLevel level, absl::string_view message) {
   if (!LogEnabled(level)) return;
-  // A child begins anew: the lock may have been held at the fork.
-  [[maybe_unused]] static const bool forgets =
-      AtFork(nullptr, nullptr, [] { written_lines.PutAside(); });
-  WrittenLines& written = written_lines.Get();
+  auto& written = PerProcess<WrittenLines>::Get();
   {
     MutexLock lock(&written.mutex);
     if (!written.lines.emplace(message).second) return;

@@ -4,35 +4,37 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <utility>
+
+#include "verbs/base/at_fork.h"
 
 namespace viaduct::verbs {
 
-// Owner of one T, for constinit objects: made at the first Get, never destroyed. What a fork has
-// copied may be in the middle of anything, a lock of it held by a thread that the child does not
-// have: so the child puts it aside, and makes its own. Any thread, no lock.
+// The T of this process: made at the first Get, never destroyed. What a fork has copied may be in
+// the middle of anything, a lock of it held by a thread that the child does not have: so the child
+// has none, and makes its own. Any thread, no lock.
 template <typename T>
 class PerProcess {
  public:
-  constexpr PerProcess() = default;
-  PerProcess(const PerProcess&) = delete;
-  PerProcess& operator=(const PerProcess&) = delete;
+  PerProcess() = delete;
 
   // The first call gives T these. Of several at once each may make one, and all get the same.
   template <typename... Arguments>
-  T& Get(Arguments&&... arguments) {
-    Entry* one = one_.load(std::memory_order_acquire);
-    if (one != nullptr) return one->object;
+  static T& Get(Arguments&&... arguments) {
+    if (T* const there = Find(); there != nullptr) return *there;
+    WatchForks();
     auto made = std::make_unique<Entry>(inherited_, std::forward<Arguments>(arguments)...);
+    Entry* one = nullptr;
     if (!one_.compare_exchange_strong(one, made.get(), std::memory_order_acq_rel)) {
       return one->object;
     }
     return made.release()->object;
   }
-
-  // In a forked child.
-  void PutAside() {
-    if (Entry* const one = one_.exchange(nullptr); one != nullptr) inherited_ = one;
+  // Null: it has not been made.
+  static T* Find() {
+    Entry* const one = one_.load(std::memory_order_acquire);
+    return one != nullptr ? &one->object : nullptr;
   }
 
  private:
@@ -44,8 +46,17 @@ class PerProcess {
     const Entry* const inherited;  // a leak to nobody
   };
 
-  std::atomic<Entry*> one_{nullptr};
-  const Entry* inherited_ = nullptr;
+  static void WatchForks() {
+    static const bool watched = AtFork(nullptr, nullptr, &PutAside);
+    if (!watched) throw std::bad_alloc();
+  }
+  // In a forked child.
+  static void PutAside() {
+    if (Entry* const one = one_.exchange(nullptr); one != nullptr) inherited_ = one;
+  }
+
+  static inline constinit std::atomic<Entry*> one_{nullptr};
+  static inline constinit const Entry* inherited_ = nullptr;
 };
 
 }  // namespace viaduct::verbs

@@ -4,7 +4,6 @@
 
 #include "verbs/soft/iwarp/ending.h"
 #include "verbs/soft/iwarp/socket.h"
-#include "verbs/soft/iwarp/unsent_links.h"
 
 namespace viaduct::verbs::iwarp {
 
@@ -14,7 +13,6 @@ void BeginAnewInForkChildren(EventLoop& loop) {
   loop.OnForkChild([] {
     Socket::CloseAllInForkChild();
     Ending::ForgetAllInForkChild();
-    ForgetAllUnsentInForkChild();
     done.store(false);
   });
 }

@@ -7,7 +7,7 @@
 namespace viaduct::verbs::iwarp {
 
 // From now on a forked child closes its copies of all sockets, and begins without connections that
-// end or that have something unsent. Idempotent, any thread.
+// end. Idempotent, any thread.
 void BeginAnewInForkChildren(EventLoop& loop);
 
 }  // namespace viaduct::verbs::iwarp

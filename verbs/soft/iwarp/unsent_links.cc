@@ -19,12 +19,12 @@ struct Links {
   std::vector<Unsent*> all ABSL_GUARDED_BY(lock);
 };
 
-constinit PerProcess<Links> the_links;
+Links& TheLinks() { return PerProcess<Links>::Get(); }
 
 }  // namespace
 
 void RememberUnsent(Unsent& link) {
-  Links& links = the_links.Get();
+  Links& links = TheLinks();
   const MutexLock hold(&links.lock);
   try {
     links.all.push_back(&link);
@@ -34,19 +34,17 @@ void RememberUnsent(Unsent& link) {
 }
 
 void ForgetUnsent(Unsent& link) {
-  Links& links = the_links.Get();
+  Links& links = TheLinks();
   const MutexLock hold(&links.lock);
   links.all.erase(std::remove(links.all.begin(), links.all.end(), &link), links.all.end());
 }
-
-void ForgetAllUnsentInForkChild() { the_links.PutAside(); }
 
 bool ProcessExits() { return exits.load(std::memory_order_relaxed); }
 
 // The thread that exits may hold the lock; another one will let it go.
 bool FlushUnsent() {
   exits.store(true, std::memory_order_relaxed);
-  Links& links = the_links.Get();
+  Links& links = TheLinks();
   if (!links.lock.TryLock()) return true;
   bool any = false;
   for (Unsent* const link : links.all) any = link->Flush() || any;

@@ -19,8 +19,6 @@ class Unsent {
 // Any thread.
 void RememberUnsent(Unsent& link);
 void ForgetUnsent(Unsent& link);
-// Those are the parent's.
-void ForgetAllUnsentInForkChild();
 
 // Flush of all. Returns whether any has something left. Any thread; waits for no lock.
 bool FlushUnsent();

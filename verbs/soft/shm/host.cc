@@ -36,12 +36,10 @@ bool IsAt(const Address& own, const Address& asked) {
   return asked == own || (asked.IsLoopback() && (!own.IsLoopback() || own == LoopbackOf(own)));
 }
 
-constinit PerProcess<Host> the_host;
-
 }  // namespace
 
 Host& Host::Get(EventLoop& loop) {
-  Host& host = the_host.Get(loop);
+  auto& host = PerProcess<Host>::Get(loop);
   if (!host.begun_.exchange(true)) host.Begin();
   return host;
 }
@@ -358,7 +356,6 @@ void Host::AnswerAsk(const Handshake& handshake, const Message& ask) {
 void Host::Abandon() {
   g_descriptors.CloseInForkChild();
   parents_ = peers_.exchange(&nobody_);
-  the_host.PutAside();
 }
 
 }  // namespace viaduct::verbs::shm
