@@ -3,8 +3,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <atomic>
-
 #include "verbs/base/clock.h"
 #include "verbs/soft/iwarp/socket.h"
 #include "verbs/soft/iwarp/tcp.h"
@@ -45,10 +43,7 @@ void EndConnections(const Clock& clock) {
 }  // namespace
 
 void EndConnectionsAtExit(EventLoop& loop) {
-  static constinit std::atomic<bool> done{false};  // on the loop of this process
-  if (done.exchange(true)) return;
   loop.OnExit([&loop] { EndConnections(loop); });
-  loop.OnForkChild([] { done.store(false); });
 }
 
 }  // namespace viaduct::verbs::iwarp

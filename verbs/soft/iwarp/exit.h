@@ -10,7 +10,7 @@ namespace viaduct::verbs::iwarp {
 // When the process exits, what waits for room in TCP goes out, the sending halves of all sockets
 // are shut down, and the exit waits until the peers' TCP has it all: the kernel answers what a peer
 // says to a process that is gone, or said and nobody read, with a reset, and throws away what is
-// still on its way. For half a second at most, all together. Idempotent, any thread.
+// still on its way. For half a second at most, all together. Once for a loop, any thread.
 void EndConnectionsAtExit(EventLoop& loop);
 
 }  // namespace viaduct::verbs::iwarp
