@@ -118,7 +118,7 @@ void CompletionChannel::Watch() {
 // In a forked child the numbers of the descriptors may be other files'; it has no channels of its
 // own.
 bool CompletionChannel::usable() const {
-  return usable_.load(std::memory_order_acquire) && descriptors.generation() == 0;
+  return usable_.load(std::memory_order_acquire) && !Device::InheritedAny();
 }
 
 bool CompletionChannel::TakeEvent() {
