@@ -22,11 +22,23 @@ void Exchange(Side& side, Peer& peer, DAT_EP_HANDLE ep) {
   EXPECT_EQ(NextCompletion(side.receive_evd).status, DAT_DTO_SUCCESS);
 }
 
-// The server of one whose first attempt to connect comes to nothing.
-void AcceptAndExchange(Peer& peer) {
-  AcceptingSide side(peer);
-  Exchange(side, peer, side.ep);
+// A connection through an adapter of its own.
+void ConnectAndExchange(Peer& peer, int n) {
+  Side own;
+  DAT_EP_HANDLE ep = own.NewEp();
+  own.ConnectTo(peer, ep, Port(n));
+  Exchange(own, peer, ep);
 }
+
+void AcceptAndExchangeAt(Peer& peer, int n) {
+  Side own;
+  DAT_EP_HANDLE ep = own.NewEp();
+  own.AcceptFrom(peer, ep, Port(n));
+  Exchange(own, peer, ep);
+}
+
+// The server of one whose first attempt to connect comes to nothing.
+void AcceptAndExchange(Peer& peer) { AcceptAndExchangeAt(peer, 0); }
 
 TEST(Descriptors, NoneToOpenAnAdapter) {
   RunAlone([] {
@@ -199,10 +211,7 @@ TEST(AddressSpace, HalfAGibibyteIsEnough) {
       },
       [&](Peer& peer) {
         limit();
-        Side side;
-        DAT_EP_HANDLE ep = side.NewEp();
-        side.ConnectTo(peer, ep, Port(0));
-        Exchange(side, peer, ep);
+        ConnectAndExchange(peer, 0);
       });
 }
 
@@ -219,21 +228,6 @@ TEST(Fork, DatChildGetsErrorsAndDisturbsNobody) {
             peer, [&] { Exchange(side, peer, side.ep); },
             [&] { ExpectErrorsInChild(side, side.ep); }, [&] { ExpectConnected(side, side.ep); });
       });
-}
-
-// A connection through an adapter of its own.
-void ConnectAndExchange(Peer& peer, int n) {
-  Side own;
-  DAT_EP_HANDLE ep = own.NewEp();
-  own.ConnectTo(peer, ep, Port(n));
-  Exchange(own, peer, ep);
-}
-
-void AcceptAndExchangeAt(Peer& peer, int n) {
-  Side own;
-  DAT_EP_HANDLE ep = own.NewEp();
-  own.AcceptFrom(peer, ep, Port(n));
-  Exchange(own, peer, ep);
 }
 
 // So does the child of one that has an adapter itself.

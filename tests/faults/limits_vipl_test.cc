@@ -159,6 +159,12 @@ void ConnectAndExchange(Peer& peer, int n) {
   Exchange(own, peer, true);
 }
 
+void AcceptAndExchange(Peer& peer, int n) {
+  Side own;
+  own.Accept(n);
+  Exchange(own, peer, false);
+}
+
 // So does the child of one that has a NIC itself.
 TEST(Fork, ViplChildOpensANicOfItsOwn) {
   RunPair(
@@ -169,11 +175,7 @@ TEST(Fork, ViplChildOpensANicOfItsOwn) {
         ExchangeWithForking(
             peer, [&] { Exchange(side, peer, false); }, [&] { ExpectConnected(side, errors); },
             [&] {
-              for (int n : {1, 2, 1}) {
-                Side own;
-                own.Accept(n);
-                Exchange(own, peer, false);
-              }
+              for (int n : {1, 2, 1}) AcceptAndExchange(peer, n);
             });
       },
       [](Peer& peer) {
@@ -235,12 +237,7 @@ TEST(Fork, ViplChildrenAreServers) {
       [](Peer& peer) {
         { Side asked; }
         for (int n = 0; n < 3; ++n) {
-          const auto serve = [&] {
-            Side own;
-            own.Accept(n);
-            Exchange(own, peer, false);
-          };
-          EXPECT_EQ(EndOf(StartChild(serve)), 0);
+          EXPECT_EQ(EndOf(StartChild([&] { AcceptAndExchange(peer, n); })), 0);
         }
       },
       [](Peer& peer) {
