@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "verbs/soft/completion_queue.h"
@@ -90,7 +91,10 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SoftContext::Register(ProtectionDo
   absl::StatusOr<Key> key =
       regions_.Register(static_cast<SoftDomain&>(domain).id(), start, length, access, base);
   if (!key.ok()) return key.status();
-  return std::make_unique<SoftRegion>(regions_, usable_memory_, address, length, *key);
+  absl::Cleanup give_back = [&] { regions_.Deregister(*key); };  // where memory ends
+  auto region = std::make_unique<SoftRegion>(regions_, usable_memory_, address, length, *key);
+  std::move(give_back).Cancel();
+  return region;
 }
 
 absl::StatusOr<std::unique_ptr<MemoryWindow>> SoftContext::CreateWindow(ProtectionDomain& domain,

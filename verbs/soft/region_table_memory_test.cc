@@ -1,7 +1,8 @@
-// Where memory ends while the table grows.
+// Where memory ends while the table grows, or behind it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <set>
 #include <utility>
@@ -9,12 +10,14 @@
 
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
+#include "verbs/base/address.h"
 #include "verbs/device.h"
+#include "verbs/soft/open.h"
 #include "verbs/soft/region_table.h"
 
 namespace {
 
-bool fail_next = false;  // the next allocation, once
+thread_local bool fail_next = false;  // this thread's next allocation, once
 
 }  // namespace
 
@@ -64,6 +67,35 @@ TEST(RegionTableMemoryTest, AGrowthThatFailsLeavesTheTableAsItWas) {
     table.Deregister(key);
     EXPECT_TRUE(std::exchange(fail_next, false)) << "what comes back needs no memory";
   }
+}
+
+TEST(RegionTableMemoryTest, ARegionWithoutAnObjectKeepsNoKey) {
+  auto context = OpenSoftDevice(*Address::Parse("127.0.0.1"), "auto");
+  ASSERT_TRUE(context.ok()) << context.status();
+  auto domain = (*context)->CreateDomain(/*wildcard=*/false);
+  ASSERT_TRUE(domain.ok()) << domain.status();
+  char byte = 0;
+  const auto try_to_register = [&] { return (*context)->Register(**domain, &byte, 1, kLocalRead); };
+  {
+    std::vector<std::unique_ptr<MemoryRegion>> regions;  // the table grows no more behind them
+    for (uint32_t i = 0; i < RegionTable::kMaxRegions; ++i) {
+      auto region = try_to_register();
+      ASSERT_TRUE(region.ok()) << region.status();
+      regions.push_back(*std::move(region));
+    }
+  }
+  uint32_t failures = 0;
+  for (uint32_t i = 0; i <= RegionTable::kMaxRegions; ++i) {
+    fail_next = true;
+    try {
+      (void)try_to_register();
+    } catch (const std::bad_alloc&) {
+      ++failures;
+    }
+  }
+  fail_next = false;
+  EXPECT_EQ(failures, RegionTable::kMaxRegions + 1);
+  EXPECT_TRUE(try_to_register().ok());
 }
 
 }  // namespace
