@@ -87,13 +87,16 @@ void Talk(Side& side, Peer& peer, DAT_EP_HANDLE ep, bool first) {
   NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
 }
 
-void ConnectedAfter(const std::function<void()>& forbid) {
+// `forbid_later`: when they are connected.
+void ConnectedAfter(
+    const std::function<void()>& forbid, const std::function<void()>& forbid_later = [] {}) {
   RunPair(
       [&](Peer& peer) {
         forbid();
         Side side;
         DAT_EP_HANDLE ep = side.NewEp();
         side.AcceptFrom(peer, ep, Port(0));
+        forbid_later();
         Talk(side, peer, ep, false);
       },
       [&](Peer& peer) {
@@ -101,6 +104,7 @@ void ConnectedAfter(const std::function<void()>& forbid) {
         Side side;
         DAT_EP_HANDLE ep = side.NewEp();
         side.ConnectTo(peer, ep, Port(0));
+        forbid_later();
         Talk(side, peer, ep, true);
       });
 }
@@ -110,6 +114,9 @@ void ConnectedWithout(const std::vector<long>& calls, int error) {
 }
 
 TEST(MissingCalls, FutexWaitv) { ConnectedWithout({SYS_futex_waitv}, ENOSYS); }
+TEST(MissingCalls, FutexWaitvInTheMiddle) {
+  ConnectedAfter([] {}, [] { Forbid({SYS_futex_waitv}, EPERM); });
+}
 TEST(MissingCalls, Membarrier) { ConnectedWithout({SYS_membarrier}, ENOSYS); }
 TEST(MissingCalls, PidfdOpen) { ConnectedWithout({SYS_pidfd_open}, ENOSYS); }
 TEST(MissingCalls, EpollPwait2) { ConnectedWithout({SYS_epoll_pwait2}, ENOSYS); }

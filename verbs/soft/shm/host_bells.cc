@@ -34,17 +34,10 @@ constexpr uint32_t kFutex32 = 2;
 constexpr uint32_t kFutexPrivate = 128;
 
 // How many futexes one wait takes: our own alone where the kernel (before 5.16) or a filter of
-// system calls has no futex_waitv.
-int WaitEntries() {
-  static const int entries = [] {
-    const int saved = errno;
-    // No entries: EINVAL from the call itself.
-    const bool known = syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) >= 0 || errno == EINVAL;
-    errno = saved;
-    return known ? kMaxFutexes : 1;
-  }();
-  return entries;
-}
+// system calls, which may come later, has no futex_waitv.
+constinit std::atomic<int> wait_entries{kMaxFutexes};
+
+bool IsEndOfWait(int error) { return error == EAGAIN || error == EINTR || error == ETIMEDOUT; }
 
 }  // namespace
 
@@ -123,7 +116,7 @@ void Host::Expect() {
 
 WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) {
   if (descent_.inherited()) return ToWaitResult(FutexWait(word, seen, deadline));
-  const int most = WaitEntries();
+  const int most = wait_entries.load(std::memory_order_relaxed);
   WaitEntry entries[kMaxFutexes];
   int count = 1;
   bool marks = false;
@@ -156,6 +149,7 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
                                   reinterpret_cast<long>(&until), CLOCK_MONOTONIC, 0);
       if (waited < 0 && errno == ETIMEDOUT) result = WaitResult::kTimedOut;
       if (waited < 0 && errno == EINTR) result = WaitResult::kInterrupted;
+      if (waited < 0 && !IsEndOfWait(errno)) wait_entries.store(1, std::memory_order_relaxed);
     }
   }
   return result;
