@@ -60,10 +60,12 @@ void AfterForkInParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { slots.lock.Unlock(); }
 // the parent's ever becomes valid here. Private pages that are given back read as zero.
 void AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   handle_range.bytes.store(0, std::memory_order_release);
-  madvise(handle_range.entries, kEntriesBytes, MADV_DONTNEED);
+  if (handle_range.entries != nullptr) madvise(handle_range.entries, kEntriesBytes, MADV_DONTNEED);
   slots.live = slots.fresh = slots.queued = slots.head = slots.tail = slots.shown = 0;
   slots.lock.Unlock();
 }
+
+const verbs::AtFork at_fork(BeforeFork, AfterForkInParent, AfterForkInChild);
 
 // Null for want of address space.
 void* Map(size_t bytes, int protection) {
@@ -74,12 +76,9 @@ void* Map(size_t bytes, int protection) {
 
 bool ReserveEntries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
   if (handle_range.entries != nullptr) return true;
+  if (!at_fork.registered()) return false;
   void* const entries = Map(kEntriesBytes, PROT_READ | PROT_WRITE);
   if (entries == nullptr) return false;
-  if (!verbs::AtFork(BeforeFork, AfterForkInParent, AfterForkInChild)) {
-    munmap(entries, kEntriesBytes);
-    return false;
-  }
   handle_range.entries = static_cast<std::atomic<uint64_t>*>(entries);
   return true;
 }

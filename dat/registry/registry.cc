@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 
 namespace viaduct::registry {
 
 const Registry& Registry::Get() {
-  static const Registry* const registry = new Registry(ReadEntries());
+  // A child that is forked while another thread reads the file reads it itself, as pthread_once has
+  // it; behind the guard of a static it would wait for ever.
+  static std::once_flag once;
+  static const Registry* registry;
+  std::call_once(once, [] { registry = new Registry(ReadEntries()); });
   return *registry;
 }
 

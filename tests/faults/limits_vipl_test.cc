@@ -1,8 +1,10 @@
 // A VIPL program at the end of its descriptors, and one that forks.
+#include <sys/types.h>
 #include <vipl.h>
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
@@ -229,6 +231,25 @@ TEST(Fork, ViplChildrenAreBornWhileAThreadOpensAndAsks) {
     stop = true;
     asking.join();
   });
+}
+
+// Each part of the engine begins with the first adapter, some of them in milliseconds.
+TEST(Fork, ViplChildrenAreBornWhileAThreadOpensTheFirst) {
+  for (int i = 0; i < 20; ++i) {
+    RunAlone([] {
+      std::atomic<bool> begun{false};
+      std::thread opening([&begun] {
+        begun = true;
+        Side side;
+      });
+      while (!begun) {
+      }
+      std::vector<pid_t> children;
+      for (int child = 0; child < 8; ++child) children.push_back(StartChild([] { Side own; }));
+      for (const pid_t child : children) EXPECT_EQ(EndOf(child), 0);
+      opening.join();
+    });
+  }
 }
 
 // A server that asked its NIC something, and has a process for each client.

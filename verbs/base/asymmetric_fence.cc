@@ -1,7 +1,6 @@
 #include "verbs/base/asymmetric_fence.h"
 
 #include <linux/membarrier.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,9 +28,7 @@ bool Register() {
 void PrepareFences() {
   static std::once_flag once;
   std::call_once(once, [] {
-    if (!Register()) return;
-    // The registration belongs to the address space, and a child has a new one.
-    pthread_atfork(nullptr, nullptr, [] { Register(); });
+    if (!Register()) return;  // a forked child has its parent's
     internal::light_fence_is_full.store(false, std::memory_order_release);
   });
 }

@@ -13,6 +13,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
+#include "verbs/base/at_fork.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/base/log.h"
 #include "verbs/base/per_process.h"
@@ -21,8 +22,13 @@
 namespace viaduct::verbs {
 namespace {
 
+constinit std::atomic<bool> watches_exit{false};
 constinit std::atomic<bool> exiting{false};
-constinit thread_local bool is_callback_thread = false;
+
+// A child may be forked while its parent exits, and goes on.
+const AtFork at_fork(nullptr, nullptr, [] {
+  if (exiting.exchange(false)) watches_exit.store(false);
+});
 
 constexpr Nanos kPause = 100'000'000;
 
@@ -39,7 +45,7 @@ class CallbackThread {
   }
 
   void Await(const void* about, std::chrono::milliseconds patience) {
-    if (is_callback_thread || exiting.load(std::memory_order_acquire)) return;
+    if (here == this || exiting.load(std::memory_order_acquire)) return;
     std::unique_lock<std::mutex> hold(mutex_);
     const uint64_t number = taken_;
     if (given_up_ == number) return;
@@ -83,16 +89,24 @@ class CallbackThread {
   }
 
   static void* Main(void* self) {
-    is_callback_thread = true;
-    static_cast<CallbackThread*>(self)->Run();
+    here = static_cast<CallbackThread*>(self);
+    here->Run();
     return nullptr;
   }
 
+  // False: a callback has forked, and this is what the child has of its parent's thread.
+  bool IsOwn() const;
+
   void Run() {
-    const absl::Cleanup ended = [this] { Restart(); };  // a callback has ended the thread
-    while (true) {
+    // A callback has ended the thread.
+    const absl::Cleanup ended = [this] {
+      if (IsOwn()) Restart();
+    };
+    while (IsOwn()) {
       Callback callback = Next();
-      const absl::Cleanup returned = [this] { Returned(); };
+      const absl::Cleanup returned = [this] {
+        if (IsOwn()) Returned();
+      };
       if (!exiting.load(std::memory_order_acquire)) callback.run();
       callback.run = nullptr;
     }
@@ -120,6 +134,8 @@ class CallbackThread {
     if (!callbacks_.empty()) Begin();
   }
 
+  static constinit thread_local CallbackThread* here;  // null: the thread is another
+
   std::mutex mutex_;
   std::condition_variable ready_;
   std::condition_variable returned_;
@@ -131,8 +147,12 @@ class CallbackThread {
   bool trying_ = false;  // the control thread will
 };
 
+constinit thread_local CallbackThread* CallbackThread::here = nullptr;
+
 // Never destroyed: the thread may be at work in exit().
 using TheThread = PerProcess<CallbackThread>;
+
+bool CallbackThread::IsOwn() const { return TheThread::Find() == this; }
 
 }  // namespace
 
@@ -154,8 +174,8 @@ void AwaitCallback(const void* about, std::chrono::milliseconds patience) {
 }
 
 void StopCallbacksAtExit() {
-  static const int registered = std::atexit([] { exiting.store(true, std::memory_order_release); });
-  static_cast<void>(registered);
+  if (watches_exit.exchange(true)) return;
+  (void)std::atexit([] { exiting.store(true, std::memory_order_release); });
 }
 
 }  // namespace viaduct::verbs

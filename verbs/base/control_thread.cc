@@ -143,7 +143,10 @@ absl::StatusOr<ControlThread*> ControlThread::Get() {
   return instance;
 }
 
+const AtFork ControlThread::at_fork_(BeforeFork, AfterForkInParent, AfterForkInChild);
+
 absl::Status ControlThread::Start() {
+  if (!at_fork_.registered()) return NoResources("pthread_atfork", ENOMEM);
   epoll_ = MoveHigh(Fd(epoll_create1(EPOLL_CLOEXEC)));
   wake_ = MoveHigh(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
   if (!epoll_.valid() || !wake_.valid()) return NoResources("descriptors", errno);
@@ -153,12 +156,6 @@ absl::Status ControlThread::Start() {
   event.data.u64 = kWakeId;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
     return NoResources("epoll_ctl", errno);
-  }
-  static bool fork_handled = false;  // under g_start_mutex
-  if (!fork_handled) {
-    const int error = pthread_atfork(BeforeFork, AfterForkInParent, AfterForkInChild);
-    if (error != 0) return NoResources("pthread_atfork", error);
-    fork_handled = true;
   }
   alive_.store(true, std::memory_order_relaxed);
   const SignalsBlocked for_the_thread;
@@ -198,7 +195,6 @@ void ControlThread::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     instance->mutex_.Unlock();
     instance->epoll_.Reset();
     instance->wake_.Reset();
-    for (const std::function<void()>& hook : instance->fork_hooks_) hook();
     // What was made with it keeps it; what is made from now on gets another.
     g_instance.store(nullptr, std::memory_order_relaxed);
     g_inherited = instance;
@@ -502,34 +498,26 @@ std::unique_ptr<Ticker> ControlThread::NewTicker(std::function<NextTick()> tick)
   return std::make_unique<LoopTicker>(this, std::move(tick));
 }
 
-void ControlThread::OnForkChild(std::function<void()> hook) {
-  MutexLock lock(&mutex_);
-  fork_hooks_.push_back(std::move(hook));
+void ControlThread::OnExit(ExitHook hook) {
+  for (std::atomic<ExitHook>& place : exit_hooks_) {
+    ExitHook there = nullptr;
+    if (place.compare_exchange_strong(there, hook) || there == hook) return;
+  }
+  std::abort();  // a subsystem more than there is room for
 }
 
-void ControlThread::OnExit(std::function<void()> hook) {
-  MutexLock lock(&mutex_);
-  exit_hooks_.push_back(std::move(hook));
+void ControlThread::RunExitHooks() {
+  for (const std::atomic<ExitHook>& place : exit_hooks_) {
+    if (const ExitHook hook = place.load(); hook != nullptr) hook(*this);
+  }
 }
 
 void ControlThread::LeaveOnLoop() {
   RunTasks();  // a disconnect just before the exit
   leaving_.store(kRunsHooks);
-  std::vector<std::function<void()>> hooks;
-  {
-    MutexLock lock(&mutex_);
-    hooks = exit_hooks_;
-  }
-  for (const std::function<void()>& hook : hooks) hook();
+  RunExitHooks();
   leaving_.store(kHasLeft);
   FutexWake(leaving_, 1);
-}
-
-void ControlThread::LeaveWithoutLoop() {
-  if (!mutex_.TryLock()) return;
-  const std::vector<std::function<void()>> hooks = exit_hooks_;
-  mutex_.Unlock();
-  for (const std::function<void()>& hook : hooks) hook();
 }
 
 void ControlThread::AwaitLeft(Deadline deadline) {
@@ -548,7 +536,7 @@ void ControlThread::Leave() {
   instance->leaving_.store(kLeaves);
   instance->Wake();
   instance->AwaitLeft(patient);
-  if (instance->leaving_.load() == kLeaves) instance->LeaveWithoutLoop();
+  if (instance->leaving_.load() == kLeaves) instance->RunExitHooks();
   instance->AwaitLeft(longest);
 }
 

@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "verbs/base/at_fork.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/lock.h"
@@ -65,8 +67,7 @@ class ControlThread final : public EventLoop {
   void SetEvents(int fd, uint32_t events) override;
   void Unwatch(int fd) override;
   std::unique_ptr<Ticker> NewTicker(std::function<NextTick()> tick) override;
-  void OnForkChild(std::function<void()> hook) override;
-  void OnExit(std::function<void()> hook) override;
+  void OnExit(ExitHook hook) override;
 
   // The process leaves: runs the hooks of OnExit. Takes no lock, since a program may call exit()
   // where it holds any of ours, in a signal handler for example.
@@ -86,6 +87,8 @@ class ControlThread final : public EventLoop {
   explicit ControlThread(const ControlThread* inherited) : inherited_(inherited) {}
   ~ControlThread() = default;
 
+  static const AtFork at_fork_;
+
   absl::Status Start();
   static void* ThreadMain(void* self);
   static void BeforeFork();
@@ -100,7 +103,7 @@ class ControlThread final : public EventLoop {
   void RunHandlers(const epoll_event* events, int count);
   // The hooks of OnExit, on the loop or on the thread that exits; and how long that waits.
   void LeaveOnLoop();
-  void LeaveWithoutLoop();
+  void RunExitHooks();
   void AwaitLeft(Deadline deadline);
   // Sleeps until something is due; returns the number of events.
   int Sleep(epoll_event* events, int capacity);
@@ -112,7 +115,8 @@ class ControlThread final : public EventLoop {
   // Off the loop: returns when the function of `object`, unlinked before, is not running.
   void WaitUntilNotRunning(const void* object);
 
-  const ControlThread* const inherited_;  // what was made with it keeps it: a leak to nobody
+  [[maybe_unused]] const ControlThread* const
+      inherited_;  // what was made with it keeps it: a leak to nobody
   Mutex mutex_;
   TaskList tasks_ ABSL_GUARDED_BY(mutex_);
   // RunTasks counts; somebody waits for the end of the next round. Drain needs no memory: it is
@@ -129,14 +133,14 @@ class ControlThread final : public EventLoop {
   std::unordered_map<int, uint64_t> watch_ids_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_watch_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::shared_ptr<Tick>> ticks_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::function<void()>> fork_hooks_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::function<void()>> exit_hooks_ ABSL_GUARDED_BY(mutex_);
   // The Watched or Tick whose function runs now.
   const void* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::atomic<bool> asleep_{false};  // written under mutex_
   // Asleep without a tick to come soon: Ticker::Start has to wake the loop.
   std::atomic<bool> ticks_asleep_{false};
   std::atomic<bool> alive_{false};
+  // Null behind the last one. At the exit there may be neither lock nor memory.
+  std::array<std::atomic<ExitHook>, kMostExitHooks> exit_hooks_ = {};
   enum Leaving : uint32_t { kStays, kLeaves, kRunsHooks, kHasLeft };
   std::atomic<uint32_t> leaving_{kStays};
   std::atomic<pthread_t> thread_{0};

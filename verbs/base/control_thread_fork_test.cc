@@ -123,9 +123,11 @@ TEST(ControlThreadExit, AChildsHooksRunWithoutItsParents) {
   ControlThread& loop = **ControlThread::Get();
   static int code;
   code = 0;
-  loop.OnExit([] { code |= 1; });
-  EXPECT_EQ(InChild([] {
-              (*ControlThread::Get())->OnExit([] { code |= 2; });
+  loop.OnExit([](EventLoop&) { code += 1; });
+  const EventLoop::ExitHook own = [](EventLoop&) { code += 2; };
+  EXPECT_EQ(InChild([own] {
+              (*ControlThread::Get())->OnExit(own);
+              (*ControlThread::Get())->OnExit(own);  // said twice, and run once
               ControlThread::Leave();
               return code;
             }),
@@ -146,29 +148,6 @@ TEST(ControlThreadFork, TheParentsLoopGoesOn) {
   ASSERT_EQ(write(event.get(), &one, sizeof(one)), 8);
   EXPECT_EQ(parker->Park(Deadline::After(loop, kHour / 60)), ParkResult::kUnparked);
   loop.Unwatch(event.get());
-}
-
-TEST(ControlThreadFork, HooksRunInTheChildAlone) {
-  ControlThread& loop = **ControlThread::Get();
-  static int runs;
-  runs = 0;
-  loop.OnForkChild([&loop] { runs += loop.alive() ? 100 : 1; });
-  EXPECT_EQ(InChild([] { return runs; }), 1);
-  EXPECT_EQ(runs, 0);
-}
-
-// The numbers that the first child closed may be files of the program in the second.
-TEST(ControlThreadFork, HooksRunOnceInALineOfChildren) {
-  ControlThread& loop = **ControlThread::Get();
-  static int runs;
-  runs = 0;
-  loop.OnForkChild([] { ++runs; });
-  EXPECT_EQ(InChild([] { return InChild([] { return runs; }); }), 1);
-  EXPECT_EQ(InChild([] {
-              if (!ControlThread::Get().ok()) return -1;
-              return InChild([] { return runs; });
-            }),
-            1);
 }
 
 TEST(ControlThreadFork, AForkWhileOthersPostInheritsNoLock) {
@@ -194,7 +173,7 @@ TEST(ControlThreadFork, AForkWhileOthersPostInheritsNoLock) {
 }
 
 TEST(ControlThreadExit, ExitMeetsTheLoopAtWork) {
-  // A child that starts its own loop must not have one before the fork: hence a new program.
+  // The exit of a new program, where nothing but this loop is.
   EXPECT_EXIT(
       {
         ControlThread& loop = **ControlThread::Get();
@@ -218,7 +197,7 @@ TEST(ControlThreadExit, HooksRunThoughTheLoopComesLate) {
       {
         static std::atomic<bool> exits{false};
         ControlThread& loop = **ControlThread::Get();
-        loop.OnExit([] { _exit(9); });
+        loop.OnExit([](EventLoop&) { _exit(9); });
         atexit([] { exits = true; });
         loop.Post([thread = gettid()] {
           while (!exits || !Sleeps(thread)) sched_yield();

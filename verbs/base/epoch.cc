@@ -4,6 +4,7 @@
 
 #include <mutex>
 
+#include "verbs/base/at_fork.h"
 #include "verbs/base/back_off.h"
 #include "verbs/base/cancellation.h"
 #include "verbs/base/lock.h"
@@ -36,6 +37,8 @@ void ReturnRecordsOfOthers() {
   }
 }
 
+const AtFork at_fork(nullptr, nullptr, ReturnRecordsOfOthers);
+
 EpochRecord* TakeFreeRecord() {
   for (EpochRecord* r = g_records.load(std::memory_order_acquire); r != nullptr; r = r->next) {
     if (!r->taken.load(std::memory_order_relaxed) &&
@@ -61,7 +64,6 @@ EpochRecord* NewEpochRecord() {
   std::call_once(once, [] {
     PrepareFences();
     g_has_key = pthread_key_create(&g_key, ReturnRecord) == 0;
-    pthread_atfork(nullptr, nullptr, ReturnRecordsOfOthers);
   });
   EpochRecord* record = TakeFreeRecord();
   if (record == nullptr) record = AddRecord();

@@ -1,5 +1,5 @@
 // The executor of a real process, as the wires see it: tasks and timers, and beside them
-// descriptors, a slow tick and the news of a fork.
+// descriptors, a slow tick and the news of the exit.
 //
 // Handlers, ticks and tasks run on the one thread of the loop, one at a time, with no lock held.
 #ifndef VIADUCT_VERBS_BASE_EVENT_LOOP_H_
@@ -36,6 +36,8 @@ class Ticker {
 class EventLoop : public Executor {
  public:
   using FdHandler = std::function<void(uint32_t events)>;
+  using ExitHook = void (*)(EventLoop& loop);
+  static constexpr int kMostExitHooks = 8;
 
   // Runs `task` on the loop, behind every task posted before, and returns when it has run; on the
   // loop itself at once. Needs no memory: it is for what ends. Any thread.
@@ -54,21 +56,16 @@ class EventLoop : public Executor {
   // Not started.
   virtual std::unique_ptr<Ticker> NewTicker(std::function<NextTick()> tick) = 0;
 
-  // Runs `hook` in every child that this process forks, when the loop there is already dead: to
-  // close descriptors and forget objects. The hook takes no lock. For ever, but not in a child of
-  // the child, which has other loops if any: one per subsystem and loop.
-  virtual void OnForkChild(std::function<void()> hook) = 0;
-
   // Runs `hook` when this process (not a forked child) leaves by exit(), quick_exit() or return
   // from main, after the program's own handlers: to tell peers that this is no crash. Its threads
   // may still run. exit() waits for the hooks, but no longer than a second: on a busy machine the
-  // loop's turn comes late, and without the hooks every exit looks like a crash. For ever: one per
-  // subsystem.
+  // loop's turn comes late, and without the hooks every exit looks like a crash. For ever, and once
+  // however often it is said: one for each subsystem, kMostExitHooks at the most.
   //
   // A hook runs on the loop. Where that does not come to it in time, it runs on the thread that
   // exits, and perhaps on the loop as well: a signal handler that calls exit() may have interrupted
   // a call that holds the very lock for which the loop waits. So a hook waits for no lock.
-  virtual void OnExit(std::function<void()> hook) = 0;
+  virtual void OnExit(ExitHook hook) = 0;
 };
 
 }  // namespace viaduct::verbs

@@ -19,14 +19,20 @@ namespace {
 
 constinit FdTable g_claims;
 
+const AtFork g_at_fork(nullptr, nullptr, [] { g_claims.CloseInForkChild(); });
+
+// In the table before it has the name, which a forked child would else keep.
+TabledFd NewSocket() {
+  return TabledFd(g_claims, MoveHigh(Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))));
+}
+
 }  // namespace
 
 absl::StatusOr<NameClaim> NameClaim::Take(absl::string_view name) {
-  static const bool ends_in_children =
-      AtFork(nullptr, nullptr, [] { g_claims.CloseInForkChild(); });
-  if (!ends_in_children) return absl::ResourceExhaustedError("no memory for a handler of forks");
-  // In the table before it has the name, which a child would else keep that is forked in between.
-  TabledFd socket(g_claims, MoveHigh(Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))));
+  if (!g_at_fork.registered()) {
+    return absl::ResourceExhaustedError("no memory for a handler of forks");
+  }
+  TabledFd socket = NewSocket();
   if (!socket.valid()) return absl::ResourceExhaustedError("no socket for a claim");
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;

@@ -13,7 +13,8 @@ namespace viaduct::verbs {
 
 // The T of this process: made at the first Get, never destroyed. What a fork has copied may be in
 // the middle of anything, a lock of it held by a thread that the child does not have: so the child
-// has none, and makes its own. Any thread, no lock.
+// has none, and makes its own. A T with an InForkChild() hears there that it is the parent's. Any
+// thread, no lock.
 template <typename T>
 class PerProcess {
  public:
@@ -23,7 +24,7 @@ class PerProcess {
   template <typename... Arguments>
   static T& Get(Arguments&&... arguments) {
     if (T* const there = Find(); there != nullptr) return *there;
-    WatchForks();
+    if (!forks_.registered()) throw std::bad_alloc();
     auto made = std::make_unique<Entry>(inherited_, std::forward<Arguments>(arguments)...);
     Entry* one = nullptr;
     if (!one_.compare_exchange_strong(one, made.get(), std::memory_order_acq_rel)) {
@@ -46,15 +47,15 @@ class PerProcess {
     const Entry* const inherited;  // a leak to nobody
   };
 
-  static void WatchForks() {
-    static const bool watched = AtFork(nullptr, nullptr, &PutAside);
-    if (!watched) throw std::bad_alloc();
-  }
   // In a forked child.
   static void PutAside() {
-    if (Entry* const one = one_.exchange(nullptr); one != nullptr) inherited_ = one;
+    Entry* const one = one_.exchange(nullptr);
+    if (one == nullptr) return;
+    inherited_ = one;
+    if constexpr (requires { one->object.InForkChild(); }) one->object.InForkChild();
   }
 
+  static inline const AtFork forks_{nullptr, nullptr, &PutAside};
   static inline constinit std::atomic<Entry*> one_{nullptr};
   static inline constinit const Entry* inherited_ = nullptr;
 };

@@ -21,16 +21,10 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// Leaked: the control thread uses them until the process is gone.
-struct Devices {
-  Mutex mutex;
-  std::vector<Device*> all ABSL_GUARDED_BY(mutex);
-};
-
-Devices& AllDevices() {
-  static Devices* const devices = new Devices;
-  return *devices;
-}
+// Held over the start of one, and across a fork.
+constinit Mutex devices_mutex;
+// In a list; never destroyed, since the control thread uses them until the process is gone.
+constinit Device* first_device ABSL_GUARDED_BY(devices_mutex) = nullptr;
 
 constinit std::atomic<bool> inherited{false};
 
@@ -66,9 +60,9 @@ void MakeNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOC
 bool Device::InheritedAny() { return inherited.load(); }
 
 absl::StatusOr<Device*> Device::Get(ibv_context* verbs, const Address& address, EventLoop& loop) {
-  Devices& devices = AllDevices();
-  MutexLock lock(&devices.mutex);
-  for (Device* device : devices.all) {
+  if (!at_fork_.registered()) return absl::ResourceExhaustedError("no memory for fork handlers");
+  MutexLock lock(&devices_mutex);
+  for (Device* device = first_device; device != nullptr; device = device->next_) {
     if (device->verbs_ == verbs) return device;
   }
   Device* device = new Device(verbs, loop);
@@ -77,8 +71,29 @@ absl::StatusOr<Device*> Device::Get(ibv_context* verbs, const Address& address, 
     delete device;
     return status;
   }
-  devices.all.push_back(device);
-  return device;
+  device->next_ = first_device;
+  return first_device = device;
+}
+
+const AtFork Device::at_fork_(BeforeFork, AfterForkInParent, AfterForkInChild);
+
+// Who starts a device waits for the loop, whose library is loaded before this one.
+void Device::BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { devices_mutex.Lock(); }
+
+void Device::AfterForkInParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { devices_mutex.Unlock(); }
+
+// A child's copies would keep connections alive when its parent is killed.
+void Device::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  CompletionChannel::CloseInForkChild();
+  // In a child of the child they are closed.
+  for (Device* device = first_device; device != nullptr && !inherited; device = device->next_) {
+    for (int fd : {device->connections_->fd, device->completions_->fd, device->verbs_->async_fd,
+                   device->verbs_->cmd_fd}) {
+      close(fd);
+    }
+  }
+  if (first_device != nullptr) inherited.store(true);
+  devices_mutex.Unlock();
 }
 
 Device::~Device() {
@@ -123,17 +138,7 @@ absl::Status Device::Start(const Address& address) {
   status = Watch(connections_->fd, &Device::ReadConnections);
   if (status.ok()) status = Watch(completions_->fd, &Device::ReadCompletions);
   if (status.ok()) status = Watch(verbs_->async_fd, &Device::ReadAsyncEvents);
-  if (!status.ok()) return status;
-  // A child's copies would keep connections alive when this process is killed.
-  loop_.OnForkChild([this] {
-    inherited.store(true);
-    close(connections_->fd);
-    close(completions_->fd);
-    CompletionChannel::CloseInForkChild();
-    close(verbs_->async_fd);
-    close(verbs_->cmd_fd);
-  });
-  return absl::OkStatus();
+  return status;
 }
 
 // The kernel closes the channels of a device that was taken out, which is news for ever.

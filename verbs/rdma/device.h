@@ -17,6 +17,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "verbs/base/address.h"
+#include "verbs/base/at_fork.h"
 #include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/lock.h"
@@ -139,6 +140,10 @@ class Device {
  private:
   Device(ibv_context* verbs, EventLoop& loop) : verbs_(verbs), loop_(loop), mlx5_(verbs->device) {}
   ~Device();  // of one that could not be started
+  static void BeforeFork();
+  static void AfterForkInParent();
+  static void AfterForkInChild();
+  static const AtFork at_fork_;
   absl::Status Start(const Address& address);
   absl::Status Watch(int fd, void (Device::*read)());
   absl::Status ProbeLimits();
@@ -161,6 +166,7 @@ class Device {
 
   ibv_context* const verbs_;
   EventLoop& loop_;
+  Device* next_ = nullptr;  // of the process's
   const Mlx5 mlx5_;
   ibv_device_attr limits_ = {};
   uint32_t max_message_ = 0x7fffffff;

@@ -58,6 +58,8 @@ void ForgetAllInForkChild() {
   unclosed.store(0);
 }
 
+const AtFork at_fork(nullptr, nullptr, &ForgetAllInForkChild);
+
 bool Reserve(int fd) {
   try {
     return to_close.Reserve(fd);
@@ -91,8 +93,6 @@ bool HoldsMessages(int socket) {
 
 void CloseElsewhere(Fd fd) {
   if (!fd.valid() || !Reserve(fd.get())) return;
-  // Without memory for it a child that opens an adapter of its own keeps what it should close.
-  [[maybe_unused]] static const bool forgets = AtFork(nullptr, nullptr, &ForgetAllInForkChild);
   const bool first = unclosed.fetch_add(1) == 0;
   to_close.Add(fd.Release());
   if (first && !StartThread()) CloseAll();

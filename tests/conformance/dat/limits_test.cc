@@ -285,7 +285,7 @@ TEST(Limits, C136_ForkedChildrenDoNotDisturb) {
           const pid_t child = fork();
           ASSERT_GE(child, 0);
           if (child == 0) {
-            // The engine is dead here: an error, no crash, and nothing reaches the peer.
+            // The adapter is the parent's: an error, no crash, and nothing reaches the peer.
             if (i % 2 == 0) _exit(side.TrySend(ep, 1000 + i) == DAT_SUCCESS ? 1 : 0);
             execl("/bin/true", "true", static_cast<char*>(nullptr));
             _exit(2);

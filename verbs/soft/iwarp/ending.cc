@@ -1,5 +1,7 @@
 #include "verbs/soft/iwarp/ending.h"
 
+#include "verbs/base/at_fork.h"
+
 namespace viaduct::verbs::iwarp {
 namespace {
 
@@ -7,12 +9,13 @@ constinit Ending* oldest = nullptr;
 constinit Ending* youngest = nullptr;
 constinit size_t entered = 0;
 
-}  // namespace
-
-void Ending::ForgetAllInForkChild() {
+// Those of a forked child are the parent's, and nothing of them happens any more.
+const AtFork at_fork(nullptr, nullptr, [] {
   oldest = youngest = nullptr;
   entered = 0;
-}
+});
+
+}  // namespace
 
 void Ending::Enter() {
   entered_ = true;

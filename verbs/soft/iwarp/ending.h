@@ -10,12 +10,9 @@ namespace viaduct::verbs::iwarp {
 // not keep a descriptor of it.
 inline constexpr size_t kMostEndings = 256;
 
-// One of them, in a list of the process that needs no memory. On the loop.
+// One of them, in a list of the process that needs no memory. On the loop. A forked child has none.
 class Ending {
  public:
-  // Those are the parent's, and nothing of them happens any more.
-  static void ForgetAllInForkChild();
-
   Ending() = default;
   Ending(const Ending&) = delete;
   Ending& operator=(const Ending&) = delete;

@@ -33,17 +33,15 @@ bool AnyOutstanding() {
   return any;
 }
 
-void EndConnections(const Clock& clock) {
-  const Deadline deadline = Deadline::After(clock, kLongest);
-  Await(clock, deadline, FlushUnsent);
+void EndConnections(EventLoop& loop) {
+  const Deadline deadline = Deadline::After(loop, kLongest);
+  Await(loop, deadline, FlushUnsent);
   Socket::ForEach([](int fd) { shutdown(fd, SHUT_WR); });
-  Await(clock, deadline, AnyOutstanding);
+  Await(loop, deadline, AnyOutstanding);
 }
 
 }  // namespace
 
-void EndConnectionsAtExit(EventLoop& loop) {
-  loop.OnExit([&loop] { EndConnections(loop); });
-}
+void EndConnectionsAtExit(EventLoop& loop) { loop.OnExit(&EndConnections); }
 
 }  // namespace viaduct::verbs::iwarp

@@ -10,7 +10,8 @@
 
 namespace viaduct::verbs::iwarp {
 
-// Move-only; closes what it owns, and is in the table of sockets until then.
+// Move-only; closes what it owns, and is in the table of sockets until then. A forked child closes
+// its copies, so that peers notice the death of the parent although the child lives.
 class Socket : public TabledFd {
  public:
   Socket() = default;
@@ -23,8 +24,6 @@ class Socket : public TabledFd {
   static void ForEach(Act act) {
     Table().ForEach(act);
   }
-  // In a forked child, so that peers notice the death of the parent although the child lives.
-  static void CloseAllInForkChild() { Table().CloseInForkChild(); }
 
  private:
   static FdTable& Table();

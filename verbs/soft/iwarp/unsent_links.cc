@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "verbs/base/at_fork.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/per_process.h"
 
@@ -14,19 +15,21 @@ namespace {
 
 constinit std::atomic<bool> exits{false};
 
+const AtFork at_fork(nullptr, nullptr, [] { exits.store(false, std::memory_order_relaxed); });
+
 struct Links {
   Mutex lock;
   std::vector<Unsent*> all ABSL_GUARDED_BY(lock);
 };
 
-Links& TheLinks() { return PerProcess<Links>::Get(); }
+using TheLinks = PerProcess<Links>;
 
 }  // namespace
 
 void RememberUnsent(Unsent& link) {
-  Links& links = TheLinks();
-  const MutexLock hold(&links.lock);
   try {
+    Links& links = TheLinks::Get();
+    const MutexLock hold(&links.lock);
     links.all.push_back(&link);
   } catch (const std::bad_alloc&) {
     // Its peer sees a message that breaks off.
@@ -34,9 +37,10 @@ void RememberUnsent(Unsent& link) {
 }
 
 void ForgetUnsent(Unsent& link) {
-  Links& links = TheLinks();
-  const MutexLock hold(&links.lock);
-  links.all.erase(std::remove(links.all.begin(), links.all.end(), &link), links.all.end());
+  Links* const links = TheLinks::Find();
+  if (links == nullptr) return;
+  const MutexLock hold(&links->lock);
+  links->all.erase(std::remove(links->all.begin(), links->all.end(), &link), links->all.end());
 }
 
 bool ProcessExits() { return exits.load(std::memory_order_relaxed); }
@@ -44,11 +48,12 @@ bool ProcessExits() { return exits.load(std::memory_order_relaxed); }
 // The thread that exits may hold the lock; another one will let it go.
 bool FlushUnsent() {
   exits.store(true, std::memory_order_relaxed);
-  Links& links = TheLinks();
-  if (!links.lock.TryLock()) return true;
+  Links* const links = TheLinks::Find();
+  if (links == nullptr) return false;
+  if (!links->lock.TryLock()) return true;
   bool any = false;
-  for (Unsent* const link : links.all) any = link->Flush() || any;
-  links.lock.Unlock();
+  for (Unsent* const link : links->all) any = link->Flush() || any;
+  links->lock.Unlock();
   return any;
 }
 

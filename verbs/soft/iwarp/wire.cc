@@ -1,12 +1,10 @@
 #include "verbs/soft/iwarp/wire.h"
 
-#include <atomic>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "verbs/soft/iwarp/acceptor.h"
-#include "verbs/soft/iwarp/ending.h"
 #include "verbs/soft/iwarp/exit.h"
 #include "verbs/soft/iwarp/handoff.h"
 #include "verbs/soft/iwarp/linger.h"
@@ -93,23 +91,11 @@ class IwarpListener final : public WireListener {
   const std::unique_ptr<HandOffListener> hand_off_;
 };
 
-// What exit does to the connections, and a fork. Once for the loop of a process.
-void AttendProcess(EventLoop& loop) {
-  static constinit std::atomic<bool> attended{false};
-  if (attended.exchange(true)) return;
-  EndConnectionsAtExit(loop);
-  loop.OnForkChild([] {
-    Socket::CloseAllInForkChild();
-    Ending::ForgetAllInForkChild();
-    attended.store(false);
-  });
-}
-
 }  // namespace
 
 IwarpWire::IwarpWire(EventLoop& loop, const Options& options)
     : options_(options), shared_(std::make_shared<LinkShared>(loop, options)) {
-  AttendProcess(loop);
+  EndConnectionsAtExit(loop);
 }
 
 IwarpWire::~IwarpWire() = default;

@@ -1,5 +1,5 @@
-// The owner of a descriptor of this wire, of which forked children close their copies; and whose an
-// object is behind a fork.
+// The owner of a descriptor of this wire, of which forked children close their copies (Host has the
+// handler); and whose an object is behind a fork.
 #ifndef VIADUCT_VERBS_SOFT_SHM_DESCRIPTOR_H_
 #define VIADUCT_VERBS_SOFT_SHM_DESCRIPTOR_H_
 

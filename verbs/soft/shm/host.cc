@@ -40,7 +40,8 @@ bool IsAt(const Address& own, const Address& asked) {
 
 Host& Host::Get(EventLoop& loop) {
   auto& host = PerProcess<Host>::Get(loop);
-  if (!host.begun_.exchange(true)) host.Begin();
+  RegisterGlobalFence();
+  loop.OnExit([](EventLoop&) { PerProcess<Host>::Find()->AnnounceExit(); });
   return host;
 }
 
@@ -49,13 +50,9 @@ Host::Host(EventLoop& loop)
 
 Host::~Host() { delete peers_.load(); }
 
-void Host::Begin() {
-  RegisterGlobalFence();
-  loop_.OnForkChild([this] { Abandon(); });
-  loop_.OnExit([this] {
-    const EpochGuard guard;
-    for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) peer->AnnounceExit();
-  });
+void Host::AnnounceExit() {
+  const EpochGuard guard;
+  for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) peer->AnnounceExit();
 }
 
 void Host::AddUser(Nanos silence) {
@@ -353,7 +350,7 @@ void Host::AnswerAsk(const Handshake& handshake, const Message& ask) {
                     BuildMessage(taken ? MessageType::kYes : MessageType::kNotHere, 0, {}, {}), {});
 }
 
-void Host::Abandon() {
+void Host::InForkChild() {
   g_descriptors.CloseInForkChild();
   parents_ = peers_.exchange(&nobody_);
 }

@@ -39,6 +39,8 @@ class Host {
   // For Get.
   explicit Host(EventLoop& loop);
   ~Host();
+  // In a forked child. The threads that it does not have may have been inside anything.
+  void InForkChild();
 
   EventLoop& loop() { return loop_; }
 
@@ -111,6 +113,8 @@ class Host {
   bool HasUsers();
   void LeavePeers();  // unless there is a user again
   void OnAcceptable(uint16_t port);
+  // This is no crash.
+  void AnnounceExit();
   // Finds or makes the pair with the process at the other end, and asks it. NotFound: it has gone
   // meanwhile. ResourceExhausted.
   absl::Status Place(const std::shared_ptr<ShmLink>& link, ChannelFd socket, pid_t pid,
@@ -126,14 +130,8 @@ class Host {
   bool ChangeBells(const Change& change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
   // From now on the control thread is told of what no sleeper is told of.
   bool Arm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
-  // Hears of forks and of the exit from now on.
-  void Begin();
-  // In a forked child. The threads that it does not have may have been inside anything.
-  void Abandon();
-
   EventLoop& loop_;
   const Descent descent_;
-  std::atomic<bool> begun_{false};
   std::atomic<PeerList*> peers_;                    // never null
   PeerList nobody_;                                 // what a forked child sees,
   const PeerList* parents_ = nullptr;               // and what was in its place there
