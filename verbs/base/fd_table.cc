@@ -2,12 +2,25 @@
 
 #include <unistd.h>
 
+#include "verbs/base/at_fork.h"
+#include "verbs/base/lock.h"
+
 namespace viaduct::verbs {
 namespace {
 
 uint64_t BitOf(int fd) { return uint64_t{1} << static_cast<unsigned>(fd) % 64; }
 
+constinit Mutex g_changing;
+
+void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { g_changing.Lock(); }
+void AfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { g_changing.Unlock(); }
+
+const AtFork g_at_fork(BeforeFork, AfterFork, AfterFork);
+
 }  // namespace
+
+FdChange::FdChange() ABSL_NO_THREAD_SAFETY_ANALYSIS { g_changing.Lock(); }
+FdChange::~FdChange() ABSL_NO_THREAD_SAFETY_ANALYSIS { g_changing.Unlock(); }
 
 std::atomic<uint64_t>* FdTable::WordOf(size_t fd) {
   const size_t index = fd / kPageBits;
@@ -60,10 +73,13 @@ void TabledFd::Reset() {
     return;
   }
   const bool at_once = end_ == nullptr || end_(fd_.get());
-  // Nothing stands between these two: the number may be another thread's as soon as it is closed.
-  table_->Remove(fd_.get());
-  if (!at_once) return close_(std::move(fd_));
-  fd_.Reset();
+  {
+    const FdChange change;
+    // First: the number may be another thread's as soon as it is closed.
+    table_->Remove(fd_.get());
+    if (at_once) fd_.Reset();
+  }
+  if (!at_once) close_(std::move(fd_));
 }
 
 }  // namespace viaduct::verbs

@@ -1,8 +1,9 @@
 // Descriptors whose copies a forked child closes, so that peers notice the death of the parent
 // although the child lives; and the owner of one.
 //
-// The hook of a fork runs while other threads may have been inside anything, and takes no lock:
-// hence a table that needs none.
+// A fork copies the descriptors first and the memory, with the table, some milliseconds later.
+// Hence no descriptor of a table comes or goes meanwhile: see FdChange. In the child no thread is
+// left that could hold a lock of the table, which needs none.
 #ifndef VIADUCT_VERBS_BASE_FD_TABLE_H_
 #define VIADUCT_VERBS_BASE_FD_TABLE_H_
 
@@ -14,6 +15,16 @@
 #include "verbs/base/fd.h"
 
 namespace viaduct::verbs {
+
+// While one stands no fork begins: a descriptor and its entry in a table come or go as one. Not
+// inside another one; a local of a thread that waits for nobody meanwhile.
+class FdChange {
+ public:
+  FdChange();
+  ~FdChange();
+  FdChange(const FdChange&) = delete;
+  FdChange& operator=(const FdChange&) = delete;
+};
 
 // Any thread. Never destroyed: for constinit objects. One bit per descriptor, in pages that are
 // made on demand and never freed; descriptors beyond (more than a process may have) are not in it.
@@ -64,7 +75,8 @@ class FdTable {
   std::atomic<uint32_t> generation_{0};
 };
 
-// Move-only; closes what it owns, and is in its table until then.
+// Move-only; closes what it owns, and is in its table until then. Made inside an FdChange that the
+// descriptor was opened in; closed and moved to outside of one.
 class TabledFd {
  public:
   TabledFd() = default;

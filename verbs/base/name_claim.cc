@@ -23,6 +23,7 @@ const AtFork g_at_fork(nullptr, nullptr, [] { g_claims.CloseInForkChild(); });
 
 // In the table before it has the name, which a forked child would else keep.
 TabledFd NewSocket() {
+  const FdChange change;
   return TabledFd(g_claims, MoveHigh(Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))));
 }
 

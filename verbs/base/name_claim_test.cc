@@ -3,9 +3,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstddef>
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -74,6 +78,46 @@ TEST(NameClaim, AForkedChildDoesNotKeepIt) {
   int status;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   for (int fd : {ready[0], ready[1], go[0], go[1]}) close(fd);
+}
+
+// A fork copies the descriptors first, and some milliseconds later the memory that their table is
+// in.
+TEST(NameClaim, NoChildKeepsOneThatEndsWhileItIsBorn) {
+  const std::vector<char> memory(size_t{64} << 20, 1);
+  int ready[2], go[2];
+  ASSERT_EQ(pipe(ready), 0);
+  ASSERT_EQ(pipe(go), 0);
+  std::atomic<bool> stop{false};
+  std::vector<std::string> names;
+  std::thread taking([&] {
+    while (!stop) {
+      names.push_back(UniqueName());
+      EXPECT_TRUE(NameClaim::Take(names.back()).ok());
+    }
+  });
+  constexpr int kChildren = 50;
+  for (int i = 0; i < kChildren; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child != 0) continue;
+    close(go[1]);
+    char byte;
+    _exit(write(ready[1], "r", 1) == 1 && read(go[0], &byte, 1) == 0 ? 0 : 2);
+  }
+  stop = true;
+  taking.join();
+  char byte;
+  for (int i = 0; i < kChildren; ++i) ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  int kept = 0;
+  for (const std::string& name : names) kept += NameClaim::Take(name).ok() ? 0 : 1;
+  EXPECT_EQ(kept, 0) << "of " << names.size();
+  close(go[1]);
+  for (int i = 0; i < kChildren; ++i) {
+    int status = -1;
+    EXPECT_GT(wait(&status), 0);
+    EXPECT_EQ(status, 0);
+  }
+  for (int fd : {ready[0], ready[1], go[0]}) close(fd);
 }
 
 TEST(NameClaim, RefusesANameThatDoesNotFit) {

@@ -28,14 +28,20 @@ constinit FdTable descriptors;
 
 void CompletionChannel::CloseInForkChild() { descriptors.CloseInForkChild(); }
 
+// On a device that was taken out ibv_destroy_cq has failed (EIO), and libibverbs keeps a channel
+// that has queues, open for ever. Nobody reads it any more.
+void CompletionChannel::Close(ibv_comp_channel* channel, EventFd rouse) {
+  const FdChange change;
+  const int fd = channel->fd;
+  for (int closed : {fd, rouse.get()}) descriptors.Remove(closed);
+  rouse = EventFd();
+  if (ibv_destroy_comp_channel(channel) != 0) close(fd);
+}
+
 CompletionChannel::~CompletionChannel() {
   if (own_ == nullptr) return;
   device_.loop().Unwatch(own_->fd);
-  for (int fd : {own_->fd, rouse_.get()}) descriptors.Remove(fd);
-  // On a device that was taken out ibv_destroy_cq has failed (EIO), and libibverbs keeps a channel
-  // that has queues, open for ever. Nobody reads it any more.
-  const int fd = own_->fd;
-  if (ibv_destroy_comp_channel(own_) != 0) close(fd);
+  Close(own_, std::move(rouse_));
   channels.fetch_sub(1);
 }
 
@@ -46,11 +52,16 @@ void CompletionChannel::Open() {
 }
 
 bool CompletionChannel::MakeOwn() {
-  EventFd rouse = EventFd::OpenHigh();
-  if (!rouse.valid()) return false;
-  ibv_comp_channel* const made = ibv_create_comp_channel(device_.verbs());
-  if (made == nullptr) return false;
-  made->fd = MoveHigh(Fd(made->fd)).Release();
+  EventFd rouse;
+  ibv_comp_channel* made = nullptr;
+  {
+    const FdChange change;
+    rouse = EventFd::OpenHigh();
+    if (rouse.valid()) made = ibv_create_comp_channel(device_.verbs());
+    if (made == nullptr) return false;
+    made->fd = MoveHigh(Fd(made->fd)).Release();
+    for (int fd : {made->fd, rouse.get()}) descriptors.Add(fd);
+  }
   MakeNonBlocking(made->fd);
   // The control thread may be about to ask for it to be watched.
   MutexLock lock(&mutex_);
@@ -58,11 +69,10 @@ bool CompletionChannel::MakeOwn() {
   const auto read = [this](uint32_t events) { OnEvents(events); };
   if (!device_.loop().Watch(made->fd, EPOLLIN, read).ok()) {
     own_ = nullptr;
-    ibv_destroy_comp_channel(made);
+    Close(made, std::move(rouse));
     return false;
   }
   rouse_ = std::move(rouse);
-  for (int fd : {own_->fd, rouse_.get()}) descriptors.Add(fd);
   watched_ = true;
   usable_.store(true, std::memory_order_release);
   return true;

@@ -61,6 +61,7 @@ class CompletionChannel {
   static constexpr pthread_t kNobody = 0;
 
   bool MakeOwn();
+  static void Close(ibv_comp_channel* channel, EventFd rouse);
   // Takes what a queue has told. False: nothing is there.
   bool TakeEvent();
   void OnEvents(uint32_t events);

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "verbs/base/clock.h"
+#include "verbs/base/fd_table.h"
 #include "verbs/soft/foreign_fd.h"
 
 namespace viaduct::verbs {
@@ -31,9 +32,11 @@ ListeningFd NewListener();
 // would keep the name for as long as it lives.
 template <typename Owner = ListeningFd>
 absl::StatusOr<Owner> ListenAt(absl::string_view service, uint16_t port) {
-  ListeningFd fd = NewListener();
-  if (!fd.valid()) return absl::ErrnoToStatus(errno, "a unix socket");
-  Owner owner(std::move(fd));
+  Owner owner = [] {
+    const FdChange change;
+    return Owner(NewListener());
+  }();
+  if (!owner.valid()) return absl::ErrnoToStatus(errno, "a unix socket");
   if (absl::Status status = ListenWith(owner.get(), service, port); !status.ok()) return status;
   return owner;
 }

@@ -104,8 +104,9 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   void Accept(int listening) {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
       if (MustWait()) return;
-      Socket socket =
-          Socket(MoveHigh(Fd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))));
+      Socket socket = Socket::Opened([listening] {
+        return accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      });
       if (!socket.valid()) {
         if (!IsNobody(errno)) Pause();
         return;  // nobody more; or one who is gone already, and the loop comes again

@@ -60,7 +60,8 @@ absl::Status ListenError(int error, const Address& address, uint16_t port) {
 }  // namespace
 
 Socket NewTcpSocket(sa_family_t family) {
-  Socket fd(MoveHigh(Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP))));
+  Socket fd = Socket::Opened(
+      [family] { return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP); });
   // A port that connections come from or came to, which may still wait for their end (TIME_WAIT),
   // can be listened on. Both sides must agree to it.
   if (fd.valid()) SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
