@@ -343,6 +343,9 @@ Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
     if (last == verbs::WaitResult::kTimedOut) break;
     error = Code::kInterrupted;
     if (last == verbs::WaitResult::kInterrupted && interruptible) break;
+    // Where it is woken all the time the device does not come to look at the clock.
+    error = Code::kTimeout;
+    if (slept && deadline.Passed(adapter_->executor())) break;
     if (!std::exchange(slept, true)) counts_.Add(DispatcherCount::kSleeps);
     last = queue_->Wait(deadline, wakes);
   }

@@ -5,7 +5,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
+#include <thread>
 
 #include "dat/core/interface_adapter.h"
 #include "gtest/gtest.h"
@@ -52,6 +54,21 @@ TEST_F(EventDispatcherTest, APollWithoutCompletionsWaitsForNobody) {
     const verbs::PassLockHolder held(&dispatcher->device_queue().lock());
     EXPECT_EQ(dispatcher->Dequeue(&event).code, Code::kQueueEmpty) << stream;
   }
+}
+
+TEST_F(EventDispatcherTest, AWaitThatIsWokenAllTheTimeEndsInTime) {
+  Ref<EventDispatcher> dispatcher;
+  ASSERT_TRUE(
+      EventDispatcher::Create(*adapter_, kLength, kSoftwareStream, false, &dispatcher).ok());
+  std::atomic<bool> stop{false};
+  std::thread waking([&] {
+    while (!stop) dispatcher->Wake();
+  });
+  Event event;
+  const verbs::Deadline deadline = adapter_->DeadlineAfter(20 * verbs::kNanosPerMilli);
+  EXPECT_EQ(dispatcher->Wait(deadline, {}, &event, nullptr).code, Code::kTimeout);
+  stop = true;
+  waking.join();
 }
 
 // A poll in vain offers its processor to the control thread, but only while that has work.
