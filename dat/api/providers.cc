@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "dat/api/face.h"
+#include "dat/api/registration.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/log.h"
 
@@ -213,7 +214,9 @@ DAT_RETURN Open(Adapters::node_type place, const OpenRequest& request) {
   const DAT_EVD_HANDLE async = *request.async_evd_handle;
   const bool own_async = async != DAT_HANDLE_NULL && async != DAT_EVD_ASYNC_EXISTS;
   DAT_RETURN result = BadHandle(DAT_INVALID_HANDLE_EVD_ASYNC);
-  if (!own_async || ProviderOf(async) == adapter.provider) {
+  if (adapter.provider->ia_open_func == nullptr) {
+    result = Failure(DAT_NOT_IMPLEMENTED);
+  } else if (!own_async || ProviderOf(async) == adapter.provider) {
     result = FromProvider(adapter.provider->ia_open_func(
         request.name, request.async_evd_min_qlen, request.async_evd_handle, request.ia_handle));
   }
@@ -304,6 +307,7 @@ std::vector<DAT_PROVIDER_INFO> RegisteredByProgram() {
 
 DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
                         DAT_CLOSE_FLAGS flags) {
+  if (provider.ia_close_func == nullptr) return Failure(DAT_NOT_IMPLEMENTED);
   // Forgotten first: the provider may use the address again before its function returns.
   Adapters::node_type place;
   {

@@ -20,6 +20,15 @@ bool ShownThreadSafety(const core::InterfaceAdapter& adapter);
 // Whether the three functions that wait or look for events say without its class that there is
 // none.
 bool AnswersBare();
+// A provider's answer. Some leave the class away, which is put right, but where that is what the
+// program compares with.
+inline DAT_RETURN FromProvider(DAT_RETURN answer) {
+  constexpr DAT_RETURN kClasses = DAT_CLASS_ERROR | DAT_CLASS_WARNING;
+  if (answer == DAT_SUCCESS || (answer & kClasses) != 0) return answer;
+  const bool no_event = answer == DAT_QUEUE_EMPTY || answer == DAT_TIMEOUT_EXPIRED;
+  return no_event && AnswersBare() ? answer : DAT_CLASS_ERROR | answer;
+}
+
 // That answer. Programs written for OFED compare with the bare type: Debian's dtest in `while
 // (dat_evd_dequeue(...) == DAT_QUEUE_EMPTY)`.
 inline DAT_RETURN NoEvent(DAT_UINT32 type) {

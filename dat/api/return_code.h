@@ -23,12 +23,6 @@ inline constexpr DAT_RETURN kBadEp = BadHandle(DAT_INVALID_HANDLE_EP);
 inline constexpr DAT_RETURN kBadLmr = BadHandle(DAT_INVALID_HANDLE_LMR);
 inline constexpr DAT_RETURN kBadSrq = BadHandle(DAT_INVALID_HANDLE_SRQ);
 
-// A provider's answer: some leave the class away.
-constexpr DAT_RETURN FromProvider(DAT_RETURN answer) {
-  constexpr DAT_RETURN kClasses = DAT_CLASS_ERROR | DAT_CLASS_WARNING;
-  return answer != DAT_SUCCESS && (answer & kClasses) == 0 ? DAT_CLASS_ERROR | answer : answer;
-}
-
 // Of an error that is one.
 DAT_RETURN FailureOf(core::Error error);
 inline DAT_RETURN ToReturn(core::Error error) {

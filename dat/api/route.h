@@ -4,6 +4,7 @@
 #define VIADUCT_DAT_API_ROUTE_H_
 
 #include "dat/api/providers.h"
+#include "dat/api/registration.h"
 #include "dat/api/return_code.h"
 
 #define VIADUCT_DAT_VISIBLE __attribute__((visibility("default")))
