@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include "verbs/base/log.h"
 
@@ -47,7 +48,10 @@ const rdma::Module* Load() {
 const rdma::Module* RdmaLibrary() {
   // A device may come later; what was loaded stays.
   if (!AnyDevice()) return nullptr;
-  static const rdma::Module* const module = Load();
+  // No guard of a static: a child that is forked meanwhile would wait for it for ever.
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  static const rdma::Module* module;
+  pthread_once(&once, [] { module = Load(); });
   return module;
 }
 

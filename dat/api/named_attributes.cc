@@ -9,17 +9,22 @@
 #include "dat/api/attribute_names.h"
 #include "dat/api/limits.h"
 #include "verbs/base/lock.h"
+#include "verbs/base/per_process.h"
 
 namespace viaduct::dat {
 namespace {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
+struct Lists {
+  verbs::Mutex lock;
+  std::map<Pairs, std::vector<DAT_NAMED_ATTR>> all ABSL_GUARDED_BY(lock);
+};
+
 absl::Span<const DAT_NAMED_ATTR> Kept(Pairs pairs) {
-  static verbs::Mutex mutex;
-  static auto& lists = *new std::map<Pairs, std::vector<DAT_NAMED_ATTR>>();
-  verbs::MutexLock lock(&mutex);
-  auto& [kept, list] = *lists.try_emplace(std::move(pairs)).first;
+  auto& lists = verbs::PerProcess<Lists>::Get();
+  verbs::MutexLock lock(&lists.lock);
+  auto& [kept, list] = *lists.all.try_emplace(std::move(pairs)).first;
   if (list.empty()) {
     list.reserve(kept.size());  // or nothing
     for (const auto& [name, value] : kept) list.push_back({name.c_str(), value.c_str()});

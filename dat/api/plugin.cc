@@ -2,6 +2,8 @@
 // distribution's own libdat2. The registry loads it for an entry of dat.conf, calls
 // dat_provider_init with the entry's name and parameters, and finds our table at the first word
 // of every handle that a program passes.
+#include <pthread.h>
+
 #include <string>
 #include <vector>
 
@@ -91,11 +93,14 @@ void SetTable(const char* name, bool thread_safe, DAT_PROVIDER* table) {
 
 // The table of all objects but adapters. Null if handles cannot show it.
 const DAT_PROVIDER* CommonTable() {
-  static const DAT_PROVIDER* const table = [] {
+  // No guard of a static: a child that is forked meanwhile would wait for it for ever.
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  static const DAT_PROVIDER* table;
+  pthread_once(&once, [] {
     auto* made = new DAT_PROVIDER;
     SetTable("viaduct", false, made);
-    return core::HandleTable::ShowFirstWord(made) ? made : nullptr;
-  }();
+    table = core::HandleTable::ShowFirstWord(made) ? made : nullptr;
+  });
   return table;
 }
 

@@ -1,17 +1,18 @@
 #include "dat/registry/registry.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <limits>
-#include <mutex>
 
 namespace viaduct::registry {
 
 const Registry& Registry::Get() {
-  // A child that is forked while another thread reads the file reads it itself, as pthread_once has
-  // it; behind the guard of a static it would wait for ever.
-  static std::once_flag once;
+  // A child that is forked while another thread reads the file reads it itself; behind the guard of
+  // a static it would wait for ever.
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   static const Registry* registry;
-  std::call_once(once, [] { registry = new Registry(ReadEntries()); });
+  pthread_once(&once, [] { registry = new Registry(ReadEntries()); });
   return *registry;
 }
 
