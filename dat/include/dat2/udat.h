@@ -84,7 +84,7 @@ typedef enum dat_evd_state {
   DAT_EVD_STATE_DISABLED = 0x02,
   DAT_EVD_STATE_WAITABLE = 0x04,
   DAT_EVD_STATE_UNWAITABLE = 0x08,
-  DAT_EVD_STATE_CONFIG_NOTIFY = 0x10, /* the default mode, or that of UNSIGNALLED streams */
+  DAT_EVD_STATE_CONFIG_NOTIFY = 0x10, /* of UNSIGNALLED streams; the default mode shows none */
   DAT_EVD_STATE_CONFIG_SOLICITED = 0x20,
   DAT_EVD_STATE_CONFIG_THRESHOLD = 0x30
 } DAT_EVD_STATE;
