@@ -163,8 +163,8 @@ std::vector<NicAddress> LookUpName(const std::string& name, const HostsFile& fil
   if (name.empty()) return {};
   std::vector<NicAddress> addresses = file.AddressesOf(name);
   if (!addresses.empty()) return addresses;
+  if (SameName(name, kLocalhost)) return {kLoopback};  // also where the host itself is called so
   if (NamesThisHost(name, self)) return {self.address};
-  if (SameName(name, kLocalhost)) return {kLoopback};
   if (const std::optional<NicAddress> address = ParseAddress(name)) return {*address};
   ResolverAnswer answer = resolver(name, self);
   if (NobodyKnows(answer) && MayNameThisHost(name, self)) return {self.address};

@@ -112,7 +112,9 @@ TEST(NameServiceTest, OwnLongNameThatTheResolverDoesNotDeny) {
 
 TEST(NameServiceTest, LocalhostAndNumbers) {
   const HostsFile none;
-  EXPECT_EQ(LookUpName("localhost", none, Self("host")), std::vector<NicAddress>{kLoopback});
+  for (const char* host : {"host", "localhost", "localhost.localdomain"}) {
+    EXPECT_EQ(LookUpName("localhost", none, Self(host)), std::vector<NicAddress>{kLoopback});
+  }
   EXPECT_EQ(LookUpName("192.0.2.2", none, Self("host")), std::vector<NicAddress>{kOther});
 }
 
