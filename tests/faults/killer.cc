@@ -39,6 +39,7 @@ Victim::Victim(const std::function<void()>& body) {
   if (pid_ != 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
+  failed_.Watch();
   try {
     body();
   } catch (const std::exception& e) {
@@ -59,6 +60,7 @@ void Victim::Kill() {
   pid_ = -1;
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
       << "it had ended before, with status " << status;
+  EXPECT_FALSE(failed_.raised()) << "see above";
 }
 
 int Victim::Join() {

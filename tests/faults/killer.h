@@ -8,6 +8,8 @@
 #include <functional>
 #include <random>
 
+#include "tests/conformance/harness/failure_flag.h"
+
 namespace viaduct::tests {
 
 // Rounds of a repeated test: `usual`, or `many` with VIADUCT_LONG in the environment.
@@ -28,6 +30,7 @@ class Victim {
   bool alive() const { return pid_ > 0; }
 
  private:
+  FailureFlag failed_;
   pid_t pid_ = -1;
 };
 

@@ -17,6 +17,7 @@
 #include <exception>
 
 #include "gtest/gtest.h"
+#include "tests/conformance/harness/failure_flag.h"
 #include "tests/conformance/harness/network.h"
 #include "tests/conformance/sim/clock.h"
 
@@ -73,8 +74,9 @@ SimulatedClock LoadedClock() {
 int OpenPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
 // Runs in the child and never returns.
-[[noreturn]] void RunBody(pid_t parent, const std::function<void()>& body) {
+[[noreturn]] void RunBody(pid_t parent, const std::function<void()>& body, FailureFlag& flag) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  flag.Watch();
   if (getppid() != parent) _exit(kFailed);
   try {
     body();
@@ -97,7 +99,7 @@ class Child {
     fflush(nullptr);
     const pid_t parent = getpid();
     pid_ = fork();
-    if (pid_ == 0) RunBody(parent, body);
+    if (pid_ == 0) RunBody(parent, body, failed_);
     if (pid_ > 0) pidfd_ = OpenPidfd(pid_);
   }
   ~Child() {
@@ -129,14 +131,16 @@ class Child {
       }
     } else if (WEXITSTATUS(status) == kSkipped) {
       skipped_ = true;
-    } else if (WEXITSTATUS(status) != 0) {
-      ADD_FAILURE() << "the " << name_ << " failed, see above";
+    } else if (WEXITSTATUS(status) != 0 && !failed_.raised()) {
+      ADD_FAILURE() << "the " << name_ << " ended with status " << WEXITSTATUS(status);
     }
+    if (failed_.raised()) ADD_FAILURE() << "the " << name_ << " failed, see above";
   }
   bool skipped() const { return skipped_; }
 
  private:
   const char* const name_;
+  FailureFlag failed_;
   pid_t pid_ = -1;
   int pidfd_ = -1;
   bool skipped_ = false;

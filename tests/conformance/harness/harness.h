@@ -2,8 +2,9 @@
 //
 // The gtest process itself never opens an adapter: every body runs in a child that is forked for
 // it, so each test begins with a fresh library and the engine never sees a fork. A failed EXPECT
-// or ASSERT in a child is printed there and fails the test here; so does a child that dies or
-// does not end in time. Knows no face: DAT and VIPL tests use it alike.
+// or ASSERT in a child is printed there and fails the test here, although the child is killed
+// afterwards; so does a child that dies or does not end in time. Knows no face: DAT and VIPL tests
+// use it alike.
 //
 //   TEST(EpConnect, C083_PrivateDataOfAccept) {
 //     RunPair([](Peer& peer) { ...; peer.Tell("listening"); ... },

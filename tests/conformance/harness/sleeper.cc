@@ -62,14 +62,15 @@ void AwaitAsleep(pid_t process, pid_t thread) {
   const std::string path = ThreadsOf(process) + "/" + std::to_string(thread);
   const Clock::time_point end = Clock::now() + kPatience;
   long last = -1;
-  for (int seen = 0; seen < kLooks;) {
+  int seen = 0;
+  while (seen < kLooks) {
     const long sleeps = SleepsOf(path);
     seen = sleeps < 0 ? 0 : sleeps == last ? seen + 1 : 1;
     last = sleeps;
     if (Clock::now() > end || StateOf(path) == 0) break;
     usleep(kBetweenLooks);
   }
-  EXPECT_GE(last, 0) << path << " does not sleep";
+  EXPECT_EQ(seen, kLooks) << path << " does not sleep";
 }
 
 void StopProcess(pid_t process) {
