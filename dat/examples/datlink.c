@@ -108,5 +108,11 @@ DAT_EVENT link_await(const struct link *link, DAT_EVENT_NUMBER number) {
     fprintf(stderr, "%s (event 0x%x)\n", meaning(event.event_number), event.event_number);
     exit(1);
   }
+  if (number == DAT_DTO_COMPLETION_EVENT &&
+      event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS) {
+    fprintf(stderr, "a transfer failed (status %d)\n",
+            event.event_data.dto_completion_event_data.status);
+    exit(1);
+  }
   return event;
 }

@@ -33,7 +33,7 @@ void link_register(const struct link *link, void *address, DAT_UINT32 length, in
 
 void link_connect(DAT_EP_HANDLE ep, DAT_CONN_QUAL service, const char *host);
 DAT_EVENT link_next(const struct link *link);
-/* The next event, which must have that number. */
+/* The next event, which must have that number; and if it is a completion, it is a success. */
 DAT_EVENT link_await(const struct link *link, DAT_EVENT_NUMBER number);
 
 #endif

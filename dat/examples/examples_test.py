@@ -40,6 +40,13 @@ class Examples(unittest.TestCase):
         client("hello", self.service, "good morning")
         self.assertEqual(server.end(), (0, "heard: good morning\n"))
 
+    def test_hello_hears_nothing_of_who_says_nothing(self):
+        server = Server("hello", self.service)
+        visit = subprocess.run([FOLDER + "board", self.service, "127.0.0.1", "x"], check=False, capture_output=True,
+                               timeout=60)
+        self.assertEqual((visit.returncode, visit.stderr), (1, b"that is no board\n"))
+        self.assertEqual(server.end(), (1, ""))
+
     @unittest.skipUnless(_MAY_MOUNT, "no mount namespace of its own")
     def test_a_host_whose_first_address_is_none_of_the_adapters(self):
         server = Server("hello", self.service)

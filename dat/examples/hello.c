@@ -57,6 +57,12 @@ static DAT_EVENT await(DAT_EVENT_NUMBER number) {
     fprintf(stderr, "hello: %s (event 0x%x)\n", meaning(event.event_number), event.event_number);
     exit(1);
   }
+  if (number == DAT_DTO_COMPLETION_EVENT &&
+      event.event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS) {
+    fprintf(stderr, "hello: no message went over (status %d)\n",
+            event.event_data.dto_completion_event_data.status);
+    exit(1);
+  }
   return event;
 }
 
@@ -95,6 +101,7 @@ static void serve(DAT_CONN_QUAL service) {
        "dat_cr_accept");
   await(DAT_CONNECTION_EVENT_ESTABLISHED);
   await(DAT_DTO_COMPLETION_EVENT);
+  text[sizeof text - 1] = '\0'; /* clients may send anything */
   printf("heard: %s\n", text);
   await(DAT_CONNECTION_EVENT_DISCONNECTED);
 }
