@@ -103,9 +103,10 @@ VIP_NET_ADDRESS* Nic::Discovered(const compat::NicAddress& address) {
       sizeof(VIP_NET_ADDRESS) + compat::kNicAddressBytes + core::kMaxNameBytes;
   const verbs::MutexLock hold(&lock_);
   std::vector<uint32_t>& room = discovered_[address];
-  room.resize((kBytes + sizeof(uint32_t) - 1) / sizeof(uint32_t));
+  const bool known = !room.empty();  // and the program may have put a discriminator there
+  if (!known) room.resize((kBytes + sizeof(uint32_t) - 1) / sizeof(uint32_t));
   auto* out = reinterpret_cast<VIP_NET_ADDRESS*>(room.data());
-  compat::WriteNetAddress(address, {}, out);
+  if (!known) compat::WriteNetAddress(address, {}, out);
   return out;
 }
 

@@ -65,8 +65,8 @@ class Nic final : public core::Object {
   // handler that does not keep up.
   void Report(VIP_ERROR_DESCRIPTOR error);
 
-  // The address as programs read it, without a discriminator but with room for one; valid while
-  // this object lives.
+  // The address as programs read it, without a discriminator but with room for one, which the
+  // program may use; valid while this object lives.
   VIP_NET_ADDRESS* Discovered(const compat::NicAddress& address);
 
   // Between VipNSInit and VipNSShutdown.

@@ -4,8 +4,8 @@
 // stops callbacks only. Where the process may have no more threads, callbacks wait until it may.
 //
 // Any call of the API is legal inside a callback, the destruction of the object itself included.
-// Nothing runs once exit() has begun: a program that just exits must not be told that its
-// connections are lost.
+// Nothing begins once exit() has begun: a program that just exits must not be told that its
+// connections are lost. What is at work then runs on beside it.
 #ifndef VIADUCT_VERBS_BASE_CALLBACK_THREAD_H_
 #define VIADUCT_VERBS_BASE_CALLBACK_THREAD_H_
 

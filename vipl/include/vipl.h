@@ -273,7 +273,7 @@ VIADUCT_VIPL_EXTENSION typedef struct _VIP_DESCRIPTOR {
 #define VIP_STATUS_PARTIAL_ERROR 0x00000010      /* the message was cut short */
 #define VIP_STATUS_DESC_FLUSHED_ERROR 0x00000020 /* disconnect or error; not processed */
 #define VIP_STATUS_TRANSPORT_ERROR 0x00000040    /* the network failed */
-#define VIP_STATUS_RDMA_PROT_ERROR 0x00000080    /* the remote region refused the RDMA */
+#define VIP_STATUS_RDMA_PROT_ERROR 0x00000080    /* the region refused the RDMA */
 #define VIP_STATUS_REMOTE_DESC_ERROR 0x00000100  /* the remote receive failed */
 #define VIP_STATUS_ERROR_MASK 0x000001FE
 #define VIP_STATUS_OP_SEND 0x00000000

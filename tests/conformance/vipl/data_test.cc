@@ -229,6 +229,12 @@ TEST(Post, C70_MisalignedOrUnregisteredDescriptors) {
     auto* misaligned =
         reinterpret_cast<VIP_DESCRIPTOR*>(reinterpret_cast<char*>(side.memory.descriptor(0)) + 32);
     alignas(64) VIP_DESCRIPTOR elsewhere = {};
+    VIP_VI_ATTRIBUTES own_tag = side.QueryVi();
+    VIP_MEM_ATTRIBUTES other_tag = {};
+    ASSERT_EQ(VipCreatePtag(side.nic.handle, &own_tag.Ptag), VIP_SUCCESS);
+    ASSERT_EQ(VipCreatePtag(side.nic.handle, &other_tag.Ptag), VIP_SUCCESS);
+    ASSERT_EQ(VipSetViAttributes(side.vi, &own_tag), VIP_SUCCESS);
+    const Memory others(side.nic, &other_tag);
     const struct {
       VIP_DESCRIPTOR* descriptor;
       VIP_MEM_HANDLE handle;
@@ -236,6 +242,7 @@ TEST(Post, C70_MisalignedOrUnregisteredDescriptors) {
                  {side.memory.descriptor(0), 0},
                  {side.memory.descriptor(0), side.memory.handle() ^ 1},
                  {&elsewhere, side.memory.handle()},
+                 {others.descriptor(0), others.handle()},
                  {reinterpret_cast<VIP_DESCRIPTOR*>(uintptr_t{64}), side.memory.handle()}};
     for (const auto& wrong : cases) {
       for (auto* post : {&VipPostSend, &VipPostRecv}) {

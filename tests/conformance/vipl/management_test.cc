@@ -61,12 +61,14 @@ TEST(Management, C95_AutodiscoveryListsOwnAndConfiguredAddresses) {
     EXPECT_EQ(HostOf(addresses[2]), std::string("\xC0\0\x02\x08\0\0", 6));
     EXPECT_EQ(addresses[3], nullptr);
 
+    addresses[0]->DiscriminatorLen = 2;  // for a request
     std::vector<VIP_NET_ADDRESS*> again(2, nullptr);
     list.ADAddrArray = again.data();
     list.NumAdAddrs = 1;
     ASSERT_EQ(VipQuerySystemManagementInfo(nic.handle, VIP_SMI_AUTODISCOVERY, &list), VIP_SUCCESS);
     EXPECT_EQ(list.NumAdAddrs, 1u);
     EXPECT_EQ(again[0], addresses[0]);
+    EXPECT_EQ(addresses[0]->DiscriminatorLen, 2u) << "it is the program's";
     EXPECT_EQ(again[1], nullptr) << "beyond the room given";
   });
 }
