@@ -158,6 +158,12 @@ class Scripts(unittest.TestCase):
             esac"""
         code, output = self._run("../.ci/run", bazel=events)
         self.assertEqual((code, output.splitlines()[-1]), (1, "1 passed, 5 failed, 0 skipped"), output)
+        self._write("bin/shellcheck", "#!/bin/sh\nexit 1\n")
+        code, output = self._run("../.ci/run", bazel=events)
+        self.assertEqual((code, output.splitlines()[-1]), (1, "1 passed, 6 failed, 0 skipped"), output)
+        self._write("tools/setup", "#!/bin/sh\nexit 1\n")
+        code, output = self._run("../.ci/run", bazel=events)
+        self.assertEqual((code, output.splitlines()[-1]), (1, "0 passed, 1 failed, 0 skipped"), output)
         self.assertEqual(self._calls()[-1], "shutdown")
         self.assertEqual(os.listdir(self._here + "/temporary"), [])
 
