@@ -32,8 +32,10 @@ bool IsSupported(const DAT_COMM& comm, sa_family_t family) {
 // An adapter listens on its own address and on loopback, so nothing else can be asked of it than
 // these or "any".
 bool ListensOn(const core::InterfaceAdapter& adapter, const verbs::Address& address) {
-  return address.IsLoopback() || address == adapter.context().address() ||
-         address == verbs::Address::V4(INADDR_ANY) || address == *verbs::Address::Parse("::");
+  const verbs::Address& own = adapter.context().address();
+  const bool loopback = address.IsLoopback() && address.family() == own.family();
+  return loopback || address == own || address == verbs::Address::V4(INADDR_ANY) ||
+         address == *verbs::Address::Parse("::");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #if VIADUCT_TEST_DAT == 20
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 
 #include <cstring>
 
@@ -86,6 +87,15 @@ TEST(Csp, S_Parameters) {
     sockaddr_in foreign = Ipv4("192.0.2.7");
     foreign.sin_port = htons(Port(0));
     EXPECT_TRUE(Fails(create(kStreams, foreign), DAT_INVALID_ADDRESS));
+    DAT_COMM streams_over_ipv6 = {AF_INET6, SOCK_STREAM, IPPROTO_TCP};
+    sockaddr_in6 loopback = {};  // where an adapter of IPv4 does not listen
+    loopback.sin6_family = AF_INET6;
+    loopback.sin6_port = htons(Port(0));
+    loopback.sin6_addr = in6addr_loopback;
+    EXPECT_TRUE(
+        Fails(dat_csp_create(side.ia, &streams_over_ipv6,
+                             reinterpret_cast<DAT_IA_ADDRESS_PTR>(&loopback), side.cr_evd, &csp),
+              DAT_INVALID_ADDRESS));
     EXPECT_TRUE(Fails(dat_csp_create(side.ia, nullptr, Pointer(address), side.cr_evd, &csp),
                       DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
     EXPECT_TRUE(Fails(dat_csp_create(side.ia, &kStreams, nullptr, side.cr_evd, &csp),
