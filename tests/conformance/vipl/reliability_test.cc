@@ -309,6 +309,41 @@ TEST(Rdma, C75_AViThatForbidsWrites) {
   for (VIP_RELIABILITY_LEVEL level : kLevels) RefusedWrite(level, false, true);
 }
 
+// Registered with the opposite right.
+void WriteBehindSet(bool allowed) {
+  RunPair(
+      [=](Peer& peer) {
+        Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_RECEPTION));
+        VIP_MEM_ATTRIBUTES rights = {nullptr, !allowed, VIP_FALSE};
+        const Memory target(side.nic, &rights, 65536);
+        rights.EnableRdmaWrite = allowed;
+        ASSERT_EQ(
+            VipSetMemAttributes(side.nic.handle, target.descriptor(0), target.handle(), &rights),
+            VIP_SUCCESS);
+        side.Accept();
+        peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
+        peer.Await("done");
+        EXPECT_EQ(std::string(target.data()), allowed ? "written" : "");
+      },
+      [=](Peer& peer) {
+        Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_RECEPTION));
+        side.Connect();
+        const Target target = peer.Receive<Target>();
+        std::strcpy(side.memory.data(), "written");
+        ASSERT_EQ(side.PostSend(side.memory.FillRdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, 8,
+                                                     target.address, target.handle)),
+                  VIP_SUCCESS);
+        EXPECT_EQ(side.NextSend()->CS.Status & kErrors,
+                  allowed ? 0u : static_cast<VIP_UINT32>(VIP_STATUS_RDMA_PROT_ERROR));
+        peer.Tell("done");
+      });
+}
+
+TEST(Rdma, C56_WhatSetStoredHoldsForAPeersWrites) {
+  WriteBehindSet(true);
+  WriteBehindSet(false);
+}
+
 TEST(Rdma, C76_TheLastWordIsVisibleLast) {
   constexpr VIP_UINT32 kBytes = 16384;
   constexpr int kRounds = 200;
