@@ -64,7 +64,6 @@ constexpr FailingCall kCalls[] = {
     {"mmap", SYS_mmap, ENOMEM, IsOurMapping},
     {"openat", SYS_openat, EMFILE, nullptr},
     {"pidfd_open", SYS_pidfd_open, EMFILE, nullptr},
-    {"pipe2", SYS_pipe2, EMFILE, nullptr},
     {"poll", SYS_poll, EINTR, nullptr},
     {"prctl", SYS_prctl, EPERM, nullptr},
     {"pwrite64", SYS_pwrite64, ENOSPC, nullptr},
@@ -74,7 +73,6 @@ constexpr FailingCall kCalls[] = {
     {"sendto", SYS_sendto, ENOBUFS, nullptr},
     {"setsockopt", SYS_setsockopt, ENOMEM, nullptr},
     {"socket", SYS_socket, ENFILE, nullptr},
-    {"timerfd_create", SYS_timerfd_create, EMFILE, nullptr},
 };
 
 std::atomic<bool> g_failed{false};

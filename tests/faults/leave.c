@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <vipl.h>
 
@@ -51,8 +52,40 @@ static void* accept_one(void* unused) {
   return unused;
 }
 
+/* The threads that block, by the kernel's numbers; 0: it has not begun. */
+enum { MESSAGE, EVENT, THREADS };
+static int threads[THREADS];
+
+static void say_begun(int which) {
+  __atomic_store_n(&threads[which], (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+}
+
+static int sleeps(int which) {
+  const int thread = __atomic_load_n(&threads[which], __ATOMIC_ACQUIRE);
+  char path[64], line[256] = "";
+  const char* state;
+  FILE* stat;
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+  stat = thread != 0 ? fopen(path, "r") : NULL;
+  if (stat == NULL) return 0;
+  if (fgets(line, sizeof line, stat) == NULL) line[0] = '\0';
+  fclose(stat);
+  state = strrchr(line, ')');
+  return state != NULL && state[1] == ' ' && state[2] == 'S';
+}
+
+/* One look may meet a lock. */
+static void await_asleep(void) {
+  int looks = 0;
+  while (looks < 5) {
+    looks = sleeps(MESSAGE) && sleeps(EVENT) ? looks + 1 : 0;
+    usleep(1000);
+  }
+}
+
 static void* wait_for_message(void* unused) {
   VIP_DESCRIPTOR* done;
+  say_begun(MESSAGE);
   VipRecvWait(vis[0], VIP_INFINITE, &done);
   return unused;
 }
@@ -60,6 +93,7 @@ static void* wait_for_message(void* unused) {
 static void* wait_for_event(void* unused) {
   DAT_EVENT event;
   DAT_COUNT more;
+  say_begun(EVENT);
   dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
   return unused;
 }
@@ -120,10 +154,10 @@ int main(int argc, char** argv) {
         6);
   CHECK(pthread_create(&thread, NULL, wait_for_message, NULL) == 0, 20);
   CHECK(pthread_create(&thread, NULL, wait_for_event, NULL) == 0, 21);
+  await_asleep();
   if (strcmp(argv[1], "exit") == 0) exit(7);
   if (strcmp(argv[1], "exit-in-thread") == 0) {
     CHECK(pthread_create(&thread, NULL, leave, NULL) == 0, 22);
-    wait_for_event(NULL);
     for (;;) pause();
   }
   return 7;
