@@ -3,6 +3,7 @@
 #include <dat2/udat.h>
 #include <dlfcn.h>
 #include <netinet/in.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vipl.h>
 
@@ -157,6 +158,23 @@ TEST(Dlopen, DatConnectionLivesOnWithoutItsLibrary) {
     loop.Close(library);
     EXPECT_EQ(dlclose(library), 0);
   });
+}
+
+// Its handlers of forks go with it.
+TEST(Dlopen, AProcessForksBehindALibraryThatWent) {
+  for (const char* name : {kDat, kDat2}) {
+    SCOPED_TRACE(name);
+    const Installation installation;
+    RunAlone([&] {
+      EXPECT_EQ(dlclose(installation.MustLoad(name)), 0);
+      EXPECT_EQ(installation.Load(name, RTLD_NOW | RTLD_NOLOAD), nullptr) << "it did not go";
+      const pid_t child = fork();
+      if (child == 0) _exit(0);
+      int status = -1;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0);
+    });
+  }
 }
 
 // The library is closed in the middle of a conversation, and nobody loads it again.
