@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -222,6 +223,14 @@ std::string PathIn(const std::string& list, const std::string& name) {
   return end == std::string::npos ? "" : line.substr(0, end);
 }
 
+// By which programs name a library of an interface: tools/install_files.
+bool IsOfAnInterface(const std::string& name) {
+  constexpr const char* kNames[] = {"libdat.so", "libdat2.so",    "libvipl.so",
+                                    "libvia.so", "libgnivipl.so", "vipl.so"};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&name](const char* known) { return name.rfind(known, 0) == 0; });
+}
+
 bool IsOurs(const std::string& path) {
   const std::optional<ElfFile> file = ReadElfFile(path);
   return file && std::count(file->needed.begin(), file->needed.end(), "libviaduct.so.1") != 0;
@@ -250,10 +259,7 @@ std::vector<Json> CheckProgram(const std::string& program) {
   }
   std::vector<Json> checks;
   for (const std::string& name : NamesIn(list.text)) {
-    if (name.rfind("libdat.so", 0) != 0 && name.rfind("libdat2.so", 0) != 0 &&
-        name.rfind("libvipl.so", 0) != 0) {
-      continue;
-    }
+    if (!IsOfAnInterface(name)) continue;
     const std::string path = PathIn(list.text, name);
     if (path.empty()) {
       checks.push_back(

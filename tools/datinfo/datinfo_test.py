@@ -171,6 +171,13 @@ class DatInfo(unittest.TestCase):
         self.assertEqual(self.check_program("old", cwd=old.folder, LD_LIBRARY_PATH=old.libraries),
                          ("ok", "old loads %s/libdat.so.1, which is Viaduct's" % old.libraries))
 
+    def test_program_of_another_vendors_vipl(self):
+        old = OldProgram(self)
+        old._make("-shared", "-Wl,-soname,libgnivipl.so", "-o", old.libraries + "/libgnivipl.so", "dat.c")
+        old._make("-o", "giganet", "old.c", old.libraries + "/libgnivipl.so")
+        self.assertEqual(self.check_program("giganet", cwd=old.folder),
+                         ("failed", "giganet needs libgnivipl.so, which is not found"))
+
     def test_program_by_a_link(self):
         old = OldProgram(self)
         os.symlink(old.libraries, old.folder + "/beside")
