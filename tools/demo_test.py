@@ -29,9 +29,9 @@ class Demo(unittest.TestCase):
         for name in ("common.sh", "demo", "packages"):
             shutil.copy("tools/" + name, self._here + "/tools")
         self._write("tools/setup", _STAND_IN)
-        self._write("bazel", _STAND_IN)
+        self._write("bazel", _STAND_IN + 'case $1 in info) echo "%s/built" ;; esac\n' % self._here)
         for program in ("vipl/examples/filed", "vipl/examples/fetch", "dat/examples/dfiled"):
-            built = os.path.join(self._here, "bazel-bin", program)
+            built = os.path.join(self._here, "built", program)
             os.makedirs(os.path.dirname(built), exist_ok=True)
             os.symlink(os.path.abspath(program), built)
         self._write("zeros", "\0" * 1000000)
@@ -42,13 +42,17 @@ class Demo(unittest.TestCase):
             out.write(text)
         os.chmod(path, 0o755)
 
-    def _demo(self, *arguments):
+    def _begin(self, *arguments):
         environment = dict(os.environ, VIADUCT_BAZEL=self._here + "/bazel", LOG=self._here + "/log",
                            XDG_CACHE_HOME=self._here + "/cache", TMPDIR=self._here + "/temporary")
-        result = subprocess.run([self._here + "/tools/demo", *arguments], env=environment, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return subprocess.Popen([self._here + "/tools/demo", *arguments], env=environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def _demo(self, *arguments):
+        demo = self._begin(*arguments)
+        output, _ = demo.communicate()
         self.assertEqual(os.listdir(self._here + "/temporary"), [])
-        return result.returncode, result.stdout
+        return demo.returncode, output
 
     def _calls(self):
         if not os.path.exists(self._here + "/log"):
@@ -64,9 +68,16 @@ class Demo(unittest.TestCase):
         code, output = self._demo(self._here + "/zeros")
         self.assertEqual(code, 0, output)
         self.assertEqual(self._legs(output, "  SHA-256 ok"), ["a", "b", "c"], output)
-        setup, build = self._calls()
+        setup, build, _ = self._calls()
         self.assertEqual(setup, "setup build")
         self.assertTrue(build.endswith(" //vipl/examples:filed //vipl/examples:fetch //dat/examples:dfiled"), build)
+
+    def test_leaves_nothing_where_nobody_reads_any_more(self):
+        demo = self._begin(self._here + "/zeros")
+        self.assertTrue(demo.stdout.readline().startswith("File: "))
+        demo.stdout.close()
+        self.assertEqual(demo.wait(timeout=60), 141)
+        self.assertEqual(os.listdir(self._here + "/temporary"), [])
 
     def test_a_link_leads_to_its_file(self):
         for name in ("here", "elsewhere"):
@@ -77,7 +88,7 @@ class Demo(unittest.TestCase):
         self.assertEqual((code, self._legs(output, "  SHA-256 ok")), (0, ["a", "b", "c"]), output)
 
     def test_leg_that_brings_another_file_is_a_failure(self):
-        fetch = self._here + "/bazel-bin/vipl/examples/fetch"
+        fetch = self._here + "/built/vipl/examples/fetch"
         real = os.readlink(fetch)
         os.unlink(fetch)
         self._write(fetch, _SPOILER % real)
