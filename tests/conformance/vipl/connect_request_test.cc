@@ -426,6 +426,7 @@ TEST(VipConnectRequest, S_AViWhoseRequestADisconnectHasEndedIsFree) {
     for (int round = 0; round < 200; ++round) {
       VIP_RETURN result = VIP_SUCCESS;
       Sleeper client([&] { result = side.Request(0, VIP_INFINITE); });
+      while (side.State() != VIP_STATE_CONNECT_PENDING) sched_yield();
       client.AwaitAsleep();
       ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
       if (round % 2 == 0) {
