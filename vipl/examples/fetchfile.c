@@ -66,7 +66,9 @@ int fetch_open(struct fetch_file *file, off_t size) {
   file->size = size;
   file->started = file->shown = now();
   file->fd = open(file->part != NULL ? file->part : file->path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-  return file->fd >= 0 ? 0 : failed(file, "create");
+  if (file->fd < 0) return failed(file, "create");
+  file->opened = 1;
+  return 0;
 }
 
 static void show_progress(struct fetch_file *file) {
@@ -113,7 +115,7 @@ void fetch_abandon(struct fetch_file *file) {
   fetch_hide_progress(file);
   if (file->fd >= 0) close(file->fd);
   file->fd = -1;
-  if (file->part != NULL) unlink(file->part);
+  if (file->part != NULL && file->opened) unlink(file->part);
 }
 
 void fetch_forget(struct fetch_file *file) {

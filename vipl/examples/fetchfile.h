@@ -14,6 +14,7 @@ struct fetch_file {
   char *path;       /* here */
   char *part;       /* where it grows, or NULL: at `path` */
   int fd;           /* -1 until the server has said the size */
+  int opened;       /* what is there is of this fetch */
   off_t size, got;
   double started, shown; /* seconds */
   int show;              /* progress: 0 none, 1 lines, 2 one line of a terminal */
