@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
 #include <memory>
+#include <new>
 #include <optional>
-#include <sstream>
 #include <utility>
 
+#include "compat/word_file.h"
+#include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/base/settings.h"
 
@@ -60,35 +62,28 @@ bool NobodyKnows(const ResolverAnswer& answer) {
 
 HostsFile HostsFile::Parse(const std::string& text) {
   HostsFile file;
-  std::istringstream lines(text);
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    std::istringstream words(line.substr(0, line.find('#')));
-    std::string first, second, alias;
-    if (!(words >> first)) continue;
-    words >> second;
+  for (WordLine& line : WordLinesOf(text)) {
+    std::vector<std::string>& words = line.words;
     // The address stands before the name or behind it.
     std::optional<NicAddress> address;
-    if (!second.empty()) address = ParseAddress(first);
-    if (!address) {
-      address = ParseAddress(second);
-      std::swap(first, second);
+    if (words.size() > 1) address = ParseAddress(words[0]);
+    if (!address && words.size() > 1) {
+      address = ParseAddress(words[1]);
+      std::swap(words[0], words[1]);
     }
     if (!address) {
-      file.skipped_.push_back(number);
+      file.skipped_.push_back(line.number);
       continue;
     }
-    file.entries_.emplace_back(second, *address);
-    while (words >> alias) file.entries_.emplace_back(alias, *address);
+    for (size_t name = 1; name < words.size(); ++name) {
+      file.entries_.emplace_back(std::move(words[name]), *address);
+    }
   }
   return file;
 }
 
 HostsFile HostsFile::Read(const std::string& path) {
-  std::ifstream stream(path);
-  std::ostringstream text;
-  if (stream) text << stream.rdbuf();
-  HostsFile file = Parse(text.str());
+  HostsFile file = Parse(ReadWordFile(path));
   for (int number : file.skipped()) {
     verbs::LogOnce(verbs::LogLevel::kWarn, path + ":" + std::to_string(number) +
                                                ": neither \"address name\" nor \"name address\"");
@@ -141,6 +136,9 @@ ResolverAnswer AskResolver(const std::string& name, const HostIdentity& self) {
   addrinfo* found = nullptr;
   ResolverAnswer answer;
   answer.error = getaddrinfo(name.c_str(), nullptr, &hints, &found);
+  const bool shortage =
+      answer.error == EAI_MEMORY || (answer.error == EAI_SYSTEM && verbs::IsShortage(errno));
+  if (shortage) throw std::bad_alloc();
   if (answer.error != 0) return answer;
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
   std::vector<NicAddress>& addresses = answer.addresses;

@@ -21,7 +21,7 @@ namespace viaduct::compat {
 class HostsFile {
  public:
   static HostsFile Parse(const std::string& text);
-  // Empty if there is no such file. A line that is skipped is logged.
+  // As ReadWordFile has it. A line that is skipped is logged.
   static HostsFile Read(const std::string& path);
 
   // In the file's order. The exact name, else what stands before the first dot of `name`, else the

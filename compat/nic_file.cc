@@ -1,9 +1,9 @@
 #include "compat/nic_file.h"
 
-#include <fstream>
-#include <sstream>
 #include <utility>
+#include <vector>
 
+#include "compat/word_file.h"
 #include "verbs/base/log.h"
 #include "verbs/device.h"
 
@@ -11,29 +11,22 @@ namespace viaduct::compat {
 
 NicFile NicFile::Parse(const std::string& text) {
   NicFile file;
-  std::istringstream lines(text);
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    std::istringstream words(line.substr(0, line.find('#')));
-    Entry entry;
-    if (!(words >> entry.name)) continue;
-    words >> entry.interface;
-    if (!(words >> entry.device)) entry.device = verbs::kAnyDevice;
-    std::string more;
-    if (entry.interface.empty() || words >> more) {
-      file.skipped_.push_back(number);
-    } else {
-      file.entries_.push_back(std::move(entry));
+  for (WordLine& line : WordLinesOf(text)) {
+    std::vector<std::string>& words = line.words;
+    if (words.size() < 2 || words.size() > 3) {
+      file.skipped_.push_back(line.number);
+      continue;
     }
+    Entry& entry = file.entries_.emplace_back();
+    entry.name = std::move(words[0]);
+    entry.interface = std::move(words[1]);
+    entry.device = words.size() == 3 ? std::move(words[2]) : verbs::kAnyDevice;
   }
   return file;
 }
 
 NicFile NicFile::Read(const std::string& path) {
-  std::ifstream stream(path);
-  std::ostringstream text;
-  if (stream) text << stream.rdbuf();
-  NicFile file = Parse(text.str());
+  NicFile file = Parse(ReadWordFile(path));
   for (int number : file.skipped()) {
     verbs::LogOnce(verbs::LogLevel::kWarn,
                    path + ":" + std::to_string(number) + ": not \"name interface [device]\"");

@@ -29,7 +29,7 @@ class NicFile {
   };
 
   static NicFile Parse(const std::string& text);
-  // Empty if there is no such file. A line that is skipped is logged.
+  // As ReadWordFile has it. A line that is skipped is logged.
   static NicFile Read(const std::string& path);
 
   // Null: the file does not name it.

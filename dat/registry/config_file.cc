@@ -1,13 +1,10 @@
 // Where the entries come from.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <string>
 
 #include "dat/registry/registry.h"
-#include "verbs/base/fd.h"
+#include "verbs/base/file_text.h"
 #include "verbs/base/log.h"
 #include "verbs/base/settings.h"
 #include "verbs/open_device.h"
@@ -16,22 +13,6 @@ namespace viaduct::registry {
 namespace {
 
 constexpr char kSystemFile[] = "/etc/dat.conf";
-constexpr size_t kMaxBytes = size_t{4} << 20;
-
-// 0, or the errno.
-int ReadFile(const std::string& path, std::string* text) {
-  const verbs::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!file.valid()) return errno;
-  char buffer[4096];  // the thread's stack may be as small as any
-  for (;;) {
-    const ssize_t got = read(file.get(), buffer, sizeof buffer);
-    if (got == 0) return 0;
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno;
-    if (text->size() + static_cast<size_t>(got) > kMaxBytes) return EFBIG;
-    text->append(buffer, static_cast<size_t>(got));
-  }
-}
 
 void LogError(const std::string& message) {
   if (verbs::LogEnabled(verbs::LogLevel::kError)) {
@@ -54,7 +35,7 @@ std::vector<Entry> ReadEntries() {
   const bool overridden = !override_path.empty();
   const std::string path = overridden ? override_path : kSystemFile;
   std::string text;
-  const int error = ReadFile(path, &text);
+  const int error = verbs::ReadFileText(path, &text);
   if (error != 0 && (overridden || error != ENOENT)) {
     LogError(path + ": " + strerror(error) + "; it has no adapters for anybody");
   }
