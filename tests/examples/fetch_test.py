@@ -193,6 +193,16 @@ class Fetch(unittest.TestCase):
         server.communicate(timeout=120)
         self.assertEqual(server.returncode, 0)
 
+    def test_refused_file_takes_nothing_away(self):
+        kept = os.path.join(self.out, "missing.part")
+        with open(kept, "wb") as out:
+            out.write(b"one's own")
+        self.serve()
+        status, _, _ = self.fetch("missing")
+        self.assertEqual(status, REFUSED)
+        with open(kept, "rb") as own:
+            self.assertEqual(own.read(), b"one's own")
+
     def test_nothing_from_elsewhere(self):
         with open(os.path.join(self.folder, "secret"), "wb") as out:
             out.write(b"secret")
