@@ -3,6 +3,7 @@
 #include <vipl.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -29,6 +30,22 @@ TEST(Descriptors, NoneToOpenANic) {
     }
     Side side;
     EXPECT_EQ(side.State(), VIP_STATE_IDLE);
+  });
+}
+
+// What a file of hosts says is not known then.
+TEST(Descriptors, NoneToLookUpANameOrAddresses) {
+  RunAlone([] {
+    setenv("VIADUCT_VIP_HOSTS", "/etc/hosts", 1);
+    const Nic nic;
+    ASSERT_EQ(VipNSInit(nic.handle, nullptr), VIP_SUCCESS);
+    NetAddress address;
+    VIP_AUTODISCOVERY_LIST list = {};
+    const DescriptorFamine famine;
+    EXPECT_EQ(VipNSGetHostByName(nic.handle, const_cast<VIP_CHAR*>("localhost"), address.get(), 0),
+              VIP_ERROR_RESOURCE);
+    EXPECT_EQ(VipQuerySystemManagementInfo(nic.handle, VIP_SMI_AUTODISCOVERY, &list),
+              VIP_ERROR_RESOURCE);
   });
 }
 
