@@ -2,9 +2,9 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
-#include <pthread.h>
 
 #include "verbs/base/log.h"
+#include "verbs/base/made_once.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -48,11 +48,7 @@ const rdma::Module* Load() {
 const rdma::Module* RdmaLibrary() {
   // A device may come later; what was loaded stays.
   if (!AnyDevice()) return nullptr;
-  // No guard of a static: a child that is forked meanwhile would wait for it for ever.
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  static const rdma::Module* module;
-  pthread_once(&once, [] { module = Load(); });
-  return module;
+  return MadeOnce<&Load>();
 }
 
 }  // namespace viaduct::verbs

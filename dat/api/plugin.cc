@@ -2,8 +2,6 @@
 // distribution's own libdat2. The registry loads it for an entry of dat.conf, calls
 // dat_provider_init with the entry's name and parameters, and finds our table at the first word
 // of every handle that a program passes.
-#include <pthread.h>
-
 #include <string>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "dat/api/registration.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/log.h"
+#include "verbs/base/made_once.h"
 
 // The registry's, found among the process's symbols: the plug-in is linked with no libdat2.
 #pragma weak dat_registry_add_provider
@@ -91,17 +90,11 @@ void SetTable(const char* name, bool thread_safe, DAT_PROVIDER* table) {
   TakeOfedWays(table);
 }
 
-// The table of all objects but adapters. Null if handles cannot show it.
-const DAT_PROVIDER* CommonTable() {
-  // No guard of a static: a child that is forked meanwhile would wait for it for ever.
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  static const DAT_PROVIDER* table;
-  pthread_once(&once, [] {
-    auto* made = new DAT_PROVIDER;
-    SetTable("viaduct", false, made);
-    table = core::HandleTable::ShowFirstWord(made) ? made : nullptr;
-  });
-  return table;
+// The table of all objects but adapters, which handles show from then on. Null if they cannot.
+const DAT_PROVIDER* MakeCommonTable() {
+  auto* made = new DAT_PROVIDER;
+  SetTable("viaduct", false, made);
+  return core::HandleTable::ShowFirstWord(made) ? made : nullptr;
 }
 
 void LogError(const std::string& message) {
@@ -117,7 +110,7 @@ void Init(const DAT_PROVIDER_INFO& info, const char* parameters) {
   if (dat_registry_add_provider == nullptr) {
     return LogError("no registry (libdat2.so.2) among the symbols of this process");
   }
-  if (CommonTable() == nullptr) return LogError("out of memory");
+  if (verbs::MadeOnce<&MakeCommonTable>() == nullptr) return LogError("out of memory");
   const bool thread_safe = info.is_thread_safe != DAT_FALSE;
   Served* served;
   {

@@ -1,22 +1,14 @@
 #include "dat/registry/registry.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <limits>
 
+#include "verbs/base/made_once.h"
+
 namespace viaduct::registry {
-
-const Registry& Registry::Get() {
-  // A child that is forked while another thread reads the file reads it itself; behind the guard of
-  // a static it would wait for ever.
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  static const Registry* registry;
-  pthread_once(&once, [] { registry = new Registry(ReadEntries()); });
-  return *registry;
-}
-
 namespace {
+
+const Registry* Make() { return new Registry(ReadEntries()); }
 
 void AddBuiltIn(const std::string& name, const std::string& parameters,
                 std::vector<Entry>* entries) {
@@ -34,6 +26,8 @@ void AddBuiltIn(const std::string& name, const std::string& parameters,
 }
 
 }  // namespace
+
+const Registry& Registry::Get() { return *verbs::MadeOnce<&Make>(); }
 
 std::vector<Entry> BuiltInEntries(const std::vector<verbs::RdmaAdapter>& rdma) {
   std::vector<Entry> entries;

@@ -4,27 +4,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <cstdint>
 
 #include "verbs/base/asymmetric_fence.h"
+#include "verbs/base/made_once.h"
 
 namespace viaduct::verbs::shm {
+namespace {
 
-bool RegisterGlobalFence() {
-  // No static of C++: it takes milliseconds, and a child that is forked meanwhile would wait for
-  // its end for ever. Twice does no harm, and a child has what its parent had.
-  enum Registered : int8_t { kUnknown, kNo, kYes };
-  static constinit std::atomic<Registered> registered{kUnknown};
-  if (registered.load(std::memory_order_relaxed) == kUnknown) {
-    const int saved = errno;
-    const bool done = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
-    errno = saved;
-    registered.store(done ? kYes : kNo, std::memory_order_relaxed);
-  }
-  return registered.load(std::memory_order_relaxed) == kYes;
+// It takes milliseconds.
+bool Register() {
+  const int saved = errno;
+  const bool done = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+  errno = saved;
+  return done;
 }
+
+}  // namespace
+
+// A forked child has its parent's.
+bool RegisterGlobalFence() { return MadeOnce<&Register>(); }
 
 void GlobalFence() {
   FullFence();
