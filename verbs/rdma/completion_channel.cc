@@ -11,6 +11,7 @@
 #include <iterator>
 #include <utility>
 
+#include "verbs/base/at_fork.h"
 #include "verbs/base/cancellation.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/fd_table.h"
@@ -24,9 +25,9 @@ constinit std::atomic<int> channels{0};
 
 constinit FdTable descriptors;
 
-}  // namespace
+const AtFork at_fork(nullptr, nullptr, [] { descriptors.CloseInForkChild(); });
 
-void CompletionChannel::CloseInForkChild() { descriptors.CloseInForkChild(); }
+}  // namespace
 
 // On a device that was taken out ibv_destroy_cq has failed (EIO), and libibverbs keeps a channel
 // that has queues, open for ever. Nobody reads it any more.

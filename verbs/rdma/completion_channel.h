@@ -55,8 +55,6 @@ class CompletionChannel {
   // Control thread: it hears of what the queues tell from now on, unless somebody sleeps here.
   void Watch();
 
-  static void CloseInForkChild();
-
  private:
   static constexpr pthread_t kNobody = 0;
 

@@ -84,7 +84,6 @@ void Device::AfterForkInParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { devices_mutex.
 
 // A child's copies would keep connections alive when its parent is killed.
 void Device::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  CompletionChannel::CloseInForkChild();
   // In a child of the child they are closed.
   for (Device* device = first_device; device != nullptr && !inherited; device = device->next_) {
     for (int fd : {device->connections_->fd, device->completions_->fd, device->verbs_->async_fd,
