@@ -261,6 +261,17 @@ TEST(Rdma, C74_AWriteIsSilentUnlessItCarriesImmediateData) {
   }
 }
 
+// Writes `text` to the target that the peer names, as far as its completion.
+void WriteText(Side& side, Peer& peer, const std::string& text, VIP_DESCRIPTOR** done) {
+  const Target target = peer.Receive<Target>();
+  std::strcpy(side.memory.data(), text.c_str());
+  const auto bytes = static_cast<VIP_UINT32>(text.size() + 1);
+  ASSERT_EQ(side.PostSend(side.memory.FillRdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, bytes,
+                                               target.address, target.handle)),
+            VIP_SUCCESS);
+  *done = side.NextSend();
+}
+
 // A write that the target refuses: `vi_allows` and `region_allows` say why.
 void RefusedWrite(VIP_RELIABILITY_LEVEL level, bool vi_allows, bool region_allows) {
   RunPair(
@@ -287,12 +298,8 @@ void RefusedWrite(VIP_RELIABILITY_LEVEL level, bool vi_allows, bool region_allow
       [=](Peer& peer) {
         Side side(Attributes(level));
         side.Connect();
-        const Target target = peer.Receive<Target>();
-        std::strcpy(side.memory.data(), "forbidden");
-        ASSERT_EQ(side.PostSend(side.memory.FillRdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, 9,
-                                                     target.address, target.handle)),
-                  VIP_SUCCESS);
-        VIP_DESCRIPTOR* done = side.NextSend();
+        VIP_DESCRIPTOR* done = nullptr;
+        ASSERT_NO_FATAL_FAILURE(WriteText(side, peer, "forbidden", &done));
         if (level == VIP_SERVICE_RELIABLE_RECEPTION) {
           EXPECT_EQ(done->CS.Status & kErrors, static_cast<VIP_UINT32>(VIP_STATUS_RDMA_PROT_ERROR));
         }
@@ -328,12 +335,9 @@ void WriteBehindSet(bool allowed) {
       [=](Peer& peer) {
         Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_RECEPTION));
         side.Connect();
-        const Target target = peer.Receive<Target>();
-        std::strcpy(side.memory.data(), "written");
-        ASSERT_EQ(side.PostSend(side.memory.FillRdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, 8,
-                                                     target.address, target.handle)),
-                  VIP_SUCCESS);
-        EXPECT_EQ(side.NextSend()->CS.Status & kErrors,
+        VIP_DESCRIPTOR* done = nullptr;
+        ASSERT_NO_FATAL_FAILURE(WriteText(side, peer, "written", &done));
+        EXPECT_EQ(done->CS.Status & kErrors,
                   allowed ? 0u : static_cast<VIP_UINT32>(VIP_STATUS_RDMA_PROT_ERROR));
         peer.Tell("done");
       });
