@@ -1,12 +1,11 @@
 #include "compat/word_file.h"
 
-#include <sys/resource.h>
-
 #include <new>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "verbs/base/no_descriptors.h"
 
 namespace viaduct::compat {
 namespace {
@@ -38,13 +37,8 @@ TEST(WordFileTest, WhatCannotBeReadIsSaidOnce) {
 }
 
 TEST(WordFileTest, WithoutADescriptorNobodyKnowsWhatItSays) {
-  rlimit before;
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const verbs::NoDescriptors none;
   EXPECT_THROW(ReadWordFile("/etc/passwd"), std::bad_alloc);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 }  // namespace
