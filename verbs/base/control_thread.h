@@ -115,8 +115,8 @@ class ControlThread final : public EventLoop {
   // Off the loop: returns when the function of `object`, unlinked before, is not running.
   void WaitUntilNotRunning(const void* object);
 
-  [[maybe_unused]] const ControlThread* const
-      inherited_;  // what was made with it keeps it: a leak to nobody
+  // What was made with it keeps it: a leak to nobody.
+  [[maybe_unused]] const ControlThread* const inherited_;
   Mutex mutex_;
   TaskList tasks_ ABSL_GUARDED_BY(mutex_);
   // RunTasks counts; somebody waits for the end of the next round. Drain needs no memory: it is
