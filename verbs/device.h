@@ -348,9 +348,12 @@ enum class NoReceive : uint8_t {
   kHold,
   kBreak,  // the connection breaks (VIPL's reliable levels)
   // It is dropped and reported (VIPL's unreliable level). One that is too long for its receive
-  // completes it with kLocalLength, and the connection stays.
+  // completes it with kLocalLength, and the connection stays. Where an end is an RDMA device a send
+  // above kMaxDropBytes fails with kLocalLength.
   kDrop,
 };
+// An RDMA device receives into memory of its own first: which receive it is for is not known before.
+inline constexpr uint32_t kMaxDropBytes = 65536;
 
 enum class ConnectOutcome : uint8_t {
   kRefused,      // an answer, but not a consumer's: Refuse, backlog full, bad handshake

@@ -38,6 +38,9 @@ class DeviceUnderTest {
   // Messages that wait for shared receives take them in the order in which they came.
   virtual bool serves_in_turn() const { return true; }
 
+  // Where two ends agree on immediate data, a send under NoReceive::kDrop ends at kMaxDropBytes.
+  virtual bool limits_drops() const { return immediate_form() == ImmediateForm::kFramed; }
+
   // What two ends agree on where a test has immediate data, and where it has none.
   virtual ImmediateForm immediate_form() const { return ImmediateForm::kNative; }
   virtual ImmediateForm usual_form() const { return ImmediateForm::kNone; }

@@ -73,6 +73,32 @@ TEST_F(DropTest, UnderDropARequestThatFailsHereFailsAlone) {
   EXPECT_EQ(to.events().count() + from.events().count(), 0u);
 }
 
+// Before it is sent: it would break the connection.
+TEST_F(DropTest, UnderDropASendIsNoLongerThanAnRdmaDeviceReceives) {
+  EndOptions large = Dropping();
+  large.memory = 4 * kMaxDropBytes;  // the second half for the write
+  End& from = NewEnd(a(), large);
+  End& to = NewEnd(b(), large);
+  ConnectWithImmediate(from, to);
+  const Status longer = device().limits_drops() ? Status::kLocalLength : Status::kSuccess;
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(to.Receive(i, 0, 2 * kMaxDropBytes), PostResult::kOk);
+  ASSERT_EQ(from.Send(0, 0, kMaxDropBytes), PostResult::kOk);
+  ASSERT_EQ(from.Send(1, 0, kMaxDropBytes + 1), PostResult::kOk);
+  const Segment two[] = {from.At(0, kMaxDropBytes), from.At(kMaxDropBytes, 1)};
+  ASSERT_EQ(from.Send(2, two), PostResult::kOk);
+  ASSERT_EQ(from.Write(3, 0, kMaxDropBytes + 1, to, 2 * kMaxDropBytes), PostResult::kOk);
+  ASSERT_EQ(from.Send(4, 0, 8), PostResult::kOk);
+  EXPECT_EQ(Expect(to.receives(), 0).length, kMaxDropBytes);
+  if (longer == Status::kSuccess) {
+    for (int i = 1; i <= 2; ++i) EXPECT_EQ(Expect(to.receives(), i).length, kMaxDropBytes + 1);
+  }
+  EXPECT_EQ(Await(to.receives()).length, 8u);
+  Expect(from.sends(), 0);
+  for (int i = 1; i <= 2; ++i) Expect(from.sends(), i, longer);
+  for (int i = 3; i <= 4; ++i) Expect(from.sends(), i);
+  EXPECT_EQ(to.events().count() + from.events().count(), 0u);
+}
+
 TEST_F(DropTest, UnderDropAReceiveWithWrongMemoryFailsAlone) {
   End& from = NewEnd(a(), Dropping());
   End& to = NewEnd(b(), Dropping());

@@ -36,6 +36,7 @@ class Rdma final : public TwoContexts {
   bool tells_solicited() const override { return false; }
   bool serves_in_turn() const override { return false; }
   bool holds_messages() const override { return !iwarp_; }
+  bool limits_drops() const override { return true; }
   ImmediateForm immediate_form() const override {
     return iwarp_ ? ImmediateForm::kFramed : ImmediateForm::kNative;
   }

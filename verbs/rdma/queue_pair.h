@@ -28,9 +28,6 @@
 
 namespace viaduct::verbs::rdma {
 
-// A message under NoReceive::kDrop is no longer: its receive is not known when it lands.
-constexpr uint32_t kMaxDropBytes = 65536;
-
 inline uint64_t TotalLength(absl::Span<const Segment> segments) {
   uint64_t total = 0;
   for (const Segment& segment : segments) total += segment.length;

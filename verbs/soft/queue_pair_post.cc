@@ -70,7 +70,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline SoftQueuePair::Taken SoftQueuePair::EnqueueS
   entry.length = static_cast<uint32_t>(length);
   if (request.verdict != Status::kSuccess) [[unlikely]] {
     FailInOrder(entry, request.verdict);
-  } else if (length > max_message_) [[unlikely]] {
+  } else if (IsTooLong(request.opcode, length)) [[unlikely]] {
     FailInOrder(entry, Status::kLocalLength);
   }
   if (Enqueue(entry, n)) [[likely]]
