@@ -107,31 +107,42 @@ std::optional<verbs::Address> AddressOfNic(const std::string& name,
   return found;
 }
 
-std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file, bool any,
-                                   const std::vector<verbs::Interface>& interfaces,
-                                   const verbs::Address& default_address,
-                                   const RdmaAdapters& rdma_adapters) {
-  const auto listed = [&](const NicFile::Entry& entry) -> std::optional<NicChoice> {
-    if (entry.interface == NicFile::kNone) return std::nullopt;
-    if (entry.interface == NicFile::kDefault) return NicChoice{default_address, entry.device};
-    const auto address = AddressOfOther(entry.interface, interfaces);
-    if (!address) return std::nullopt;
-    return NicChoice{*address, entry.device};
+core::Error ChooseNic(const std::string& name, const NicFile& file, bool any,
+                      const std::vector<verbs::Interface>& interfaces,
+                      const verbs::Address& default_address, const RdmaNames& rdma,
+                      NicChoice* choice) {
+  const auto choose = [&](const verbs::Address& address, const std::string& device) {
+    *choice = {address, device};
+    return core::Ok();
   };
-  if (const NicFile::Entry* entry = file.Find(name)) return listed(*entry);
+  const auto choose_listed = [&](const NicFile::Entry& entry) -> core::Error {
+    if (entry.interface == NicFile::kNone) return core::Code::kNotFound;
+    if (entry.interface == NicFile::kDefault) return choose(default_address, entry.device);
+    const auto address = AddressOfOther(entry.interface, interfaces);
+    if (!address) return core::Code::kNotFound;
+    return choose(*address, entry.device);
+  };
+  if (const NicFile::Entry* entry = file.Find(name)) return choose_listed(*entry);
   if (const auto known = AddressOfNic(name, interfaces, default_address)) {
-    return NicChoice{*known};
+    return choose(*known, verbs::kAnyDevice);
   }
-  for (const verbs::RdmaAdapter& adapter : rdma_adapters()) {
+  for (const verbs::RdmaAdapter& adapter : rdma.adapters()) {
     if (adapter.name == name && adapter.address.family() == AF_INET) {
-      return NicChoice{adapter.address, adapter.device};
+      return choose(adapter.address, adapter.device);
     }
   }
-  if (const NicFile::Entry* rest = file.CatchAll()) return listed(*rest);
-  if (!any) return std::nullopt;
+  if (rdma.names_device(name)) {
+    verbs::Log(
+        verbs::LogLevel::kWarn,
+        "there is an RDMA device \"" + name + "\", but not for this process: see " +
+            "\"RIGHTS AND LIMITS\" in viaduct(7), and that its interface has an IPv4 address");
+    return core::OutOf(core::Resource::kDevice);
+  }
+  if (const NicFile::Entry* rest = file.CatchAll()) return choose_listed(*rest);
+  if (!any) return core::Code::kNotFound;
   verbs::Log(verbs::LogLevel::kInfo,
              "no NIC is called \"" + name + "\" here: it is the default one (VIADUCT_NIC_NAMES)");
-  return NicChoice{default_address};
+  return choose(default_address, verbs::kAnyDevice);
 }
 
 core::Error ChooseNic(const std::string& name, NicChoice* choice) {
@@ -139,13 +150,9 @@ core::Error ChooseNic(const std::string& name, NicChoice* choice) {
   if (!interfaces) return core::OutOf(core::Resource::kDevice);
   const std::optional<verbs::Address> default_address = verbs::DefaultAddress(*interfaces);
   if (!default_address) return core::OutOf(core::Resource::kDevice);
-  const std::optional<NicChoice> chosen =
-      ChooseNic(name, NicFile::Read(verbs::PathSetting(verbs::SettingId::kVipNics)),
-                verbs::ChoiceSetting(verbs::SettingId::kNicNames) == "any", *interfaces,
-                *default_address, verbs::ListRdmaAdapters);
-  if (!chosen) return core::Code::kNotFound;
-  *choice = *chosen;
-  return core::Ok();
+  return ChooseNic(name, NicFile::Read(verbs::PathSetting(verbs::SettingId::kVipNics)),
+                   verbs::ChoiceSetting(verbs::SettingId::kNicNames) == "any", *interfaces,
+                   *default_address, {verbs::ListRdmaAdapters, verbs::NamesRdmaDevice}, choice);
 }
 
 }  // namespace viaduct::compat

@@ -35,8 +35,11 @@ std::optional<verbs::Address> AddressOfNic(const std::string& name,
                                            const std::vector<verbs::Interface>& interfaces,
                                            const verbs::Address& default_address);
 
-// RDMA adapters, for whoever asks: finding them opens rdma-core.
-using RdmaAdapters = std::function<std::vector<verbs::RdmaAdapter>()>;
+// As in verbs/open_device.h, for whoever asks: finding adapters opens rdma-core.
+struct RdmaNames {
+  std::function<std::vector<verbs::RdmaAdapter>()> adapters;
+  std::function<bool(const std::string& name)> names_device;
+};
 
 struct NicChoice {
   verbs::Address address;
@@ -45,14 +48,14 @@ struct NicChoice {
 
 // By the file first, then as above, then an RDMA adapter of that name, then by the file's
 // catch-all, then by `any`. A name that the file refuses or whose interface is not there is no NIC,
-// whatever else is known of it.
-std::optional<NicChoice> ChooseNic(const std::string& name, const NicFile& file, bool any,
-                                   const std::vector<verbs::Interface>& interfaces,
-                                   const verbs::Address& default_address,
-                                   const RdmaAdapters& rdma_adapters);
+// whatever else is known of it. kNotFound: the name means nothing; kInsufficientResources: it is
+// that of an RDMA device, which this process may not use, or cannot.
+core::Error ChooseNic(const std::string& name, const NicFile& file, bool any,
+                      const std::vector<verbs::Interface>& interfaces,
+                      const verbs::Address& default_address, const RdmaNames& rdma,
+                      NicChoice* choice);
 
-// The same on this host, by its settings. kNotFound: the name means nothing;
-// kInsufficientResources: the kernel could not be asked.
+// The same on this host, by its settings. kInsufficientResources: or the kernel could not be asked.
 core::Error ChooseNic(const std::string& name, NicChoice* choice);
 
 }  // namespace viaduct::compat

@@ -27,8 +27,12 @@ class NicNamesTest : public ::testing::Test {
       asked_for_adapters_ = true;
       return adapters_;
     };
-    const auto found = ChooseNic(name, NicFile::Parse(file), any, interfaces_, kDefault, adapters);
-    return found ? found->address.ToString() + " " + found->device : "none";
+    const auto names_device = [&](const std::string& asked) { return asked == "siw7"; };
+    NicChoice choice;
+    const core::Error error = ChooseNic(name, NicFile::Parse(file), any, interfaces_, kDefault,
+                                        {adapters, names_device}, &choice);
+    if (error.code == core::Code::kInsufficientResources) return "not for us";
+    return error.ok() ? choice.address.ToString() + " " + choice.device : "none";
   }
 
   bool asked_for_adapters_ = false;
@@ -113,6 +117,15 @@ TEST_F(NicNamesTest, AnRdmaAdapterIsANic) {
   EXPECT_EQ(Choose("siw0", "siw0 default shm\n"), "192.0.2.1 shm");
   // NIC addresses are IPv4.
   EXPECT_EQ(Choose("six0", ""), "none");
+}
+
+// Another NIC in its place would be a surprise.
+TEST_F(NicNamesTest, AnRdmaDeviceThatCannotBeUsedIsNoOtherNic) {
+  for (const char* file : {"", "* wlan0 iwarp\n"}) {
+    EXPECT_EQ(Choose("siw7", file, /*any=*/true), "not for us") << file;
+  }
+  EXPECT_EQ(Choose("siw7", "siw7 default shm\n"), "192.0.2.1 shm");
+  EXPECT_EQ(Choose("siw8", "", /*any=*/true), "192.0.2.1 auto");
 }
 
 TEST_F(NicNamesTest, OtherNamesDoNotLookForRdmaAdapters) {

@@ -54,4 +54,8 @@ std::vector<RdmaPort> ListRdmaPorts() {
 
 std::vector<RdmaAdapter> ListRdmaAdapters() { return AdaptersOf(ListRdmaPorts()); }
 
+bool NamesRdmaDevice(const std::string& adapter) {
+  return KernelHasRdmaDevice(adapter.substr(0, adapter.find(':')));
+}
+
 }  // namespace viaduct::verbs

@@ -33,6 +33,10 @@ std::vector<RdmaPort> ListRdmaPorts();
 // The same as adapters.
 std::vector<RdmaAdapter> ListRdmaAdapters();
 
+// The kernel has an RDMA device by whose name an adapter would have this one, whether or not
+// ListRdmaAdapters finds it: that takes rights, an address and rdma-core.
+bool NamesRdmaDevice(const std::string& adapter);
+
 }  // namespace viaduct::verbs
 
 #endif  // VIADUCT_VERBS_OPEN_DEVICE_H_

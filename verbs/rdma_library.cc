@@ -2,6 +2,9 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <unistd.h>
+
+#include <string>
 
 #include "verbs/base/log.h"
 #include "verbs/base/made_once.h"
@@ -10,10 +13,11 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr char kLibrary[] = "libviaduct-rdma.so.1";
+constexpr char kDevices[] = "/sys/class/infiniband";
 
 // One that begins with a dot is the folder itself or its parent.
 bool AnyDevice() {
-  DIR* const folder = opendir("/sys/class/infiniband");
+  DIR* const folder = opendir(kDevices);
   if (folder == nullptr) return false;
   bool found = false;
   for (const dirent* entry; !found && (entry = readdir(folder)) != nullptr;) {
@@ -44,6 +48,11 @@ const rdma::Module* Load() {
 }
 
 }  // namespace
+
+bool KernelHasRdmaDevice(const std::string& name) {
+  if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) return false;
+  return access((std::string(kDevices) + "/" + name).c_str(), F_OK) == 0;
+}
 
 const rdma::Module* RdmaLibrary() {
   // A device may come later; what was loaded stays.

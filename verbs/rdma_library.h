@@ -2,9 +2,14 @@
 #ifndef VIADUCT_VERBS_RDMA_LIBRARY_H_
 #define VIADUCT_VERBS_RDMA_LIBRARY_H_
 
+#include <string>
+
 #include "verbs/rdma/module.h"
 
 namespace viaduct::verbs {
+
+// Whether or not it can be used here.
+bool KernelHasRdmaDevice(const std::string& name);
 
 // Null: no device, or the library or rdma-core is missing (a line is logged once). Any thread.
 const rdma::Module* RdmaLibrary();

@@ -39,6 +39,8 @@ std::vector<RdmaPort> ListRdmaPorts() { return {}; }
 
 std::vector<RdmaAdapter> ListRdmaAdapters() { return {}; }
 
+bool NamesRdmaDevice(const std::string&) { return false; }
+
 }  // namespace viaduct::verbs
 
 int64_t viaduct_simulation_now() { return viaduct::verbs::TheSimulation().executor().Now(); }
