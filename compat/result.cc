@@ -9,6 +9,7 @@ VIP_RETURN ResultOfState(uint8_t detail) {
     case core::StateDetail::kDispatcherHasWaiter:
     case core::StateDetail::kDispatcherNotify:
     case core::StateDetail::kDispatcherSolicited:
+    case core::StateDetail::kDispatcherUnwaitable:  // its NIC has failed
     case core::StateDetail::kAdapterInUse:
     case core::StateDetail::kZoneInUse:
     case core::StateDetail::kRegionInUse:

@@ -352,7 +352,8 @@ enum class NoReceive : uint8_t {
   // above kMaxDropBytes fails with kLocalLength.
   kDrop,
 };
-// An RDMA device receives into memory of its own first: which receive it is for is not known before.
+// An RDMA device receives into memory of its own first: which receive it is for is not known
+// before.
 inline constexpr uint32_t kMaxDropBytes = 65536;
 
 enum class ConnectOutcome : uint8_t {
@@ -605,6 +606,17 @@ struct DeviceAttributes {
   Nanos listener_rest = 0;
 };
 
+// Hears that a device has failed.
+class FailureSink {
+ public:
+  // It is broken, or was taken out: nothing can be made on it any more and nobody is served, while
+  // connections end as their own sinks hear. Executor.
+  virtual void OnDeviceFailed() = 0;
+
+ protected:
+  ~FailureSink() = default;
+};
+
 // What comes of the question whether somebody would take a request. A later one goes before an
 // earlier one where several were asked.
 enum class TakeAnswer : uint8_t {
@@ -620,6 +632,10 @@ class Context {
   virtual const DeviceAttributes& attributes() const = 0;
   virtual const Address& address() const = 0;
   virtual Executor& executor() = 0;
+  // From now on until it is removed, when no call is under way any more. False: the device has
+  // failed already. The soft device is this process itself, and does not fail.
+  virtual bool AddFailureSink(FailureSink*) { return true; }
+  virtual void RemoveFailureSink(FailureSink*) {}
   // How long CompletionQueue::Wait polls before it sleeps, for whoever waits on several queues.
   virtual Nanos spin_time() const { return 0; }
 

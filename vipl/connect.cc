@@ -185,7 +185,11 @@ VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadli
   core::Error error = core::EventDispatcher::Create(nic.adapter(), 1, core::kRequestStream,
                                                     /*eager=*/false, &dispatcher);
   if (!error.ok()) return compat::ResultOf(error);
-  const absl::Cleanup free = [&] { static_cast<void>(dispatcher->Free()); };
+  const absl::Cleanup free = [&] {
+    nic.RemoveWaiter(dispatcher.get());
+    static_cast<void>(dispatcher->Free());
+  };
+  nic.AddWaiter(dispatcher.get());
   core::ServicePoint::Options options;
   options.name = name;
   options.shared = true;

@@ -77,6 +77,16 @@ void Vi::OnDamage(verbs::Damage damage) {
   }
 }
 
+void Nic::OnAdapterFailed() {
+  VIP_ERROR_DESCRIPTOR error = {};
+  error.ResourceCode = VIP_RESOURCE_NIC;
+  error.ErrorCode = VIP_ERROR_CATASTROPHIC;
+  Report(error);
+  const verbs::MutexLock hold(&lock_);
+  failed_ = true;
+  for (core::EventDispatcher* waiter : waiters_) waiter->SetWaitable(false);
+}
+
 void Nic::SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context) {
   {
     const verbs::MutexLock hold(&lock_);
@@ -119,10 +129,10 @@ void Nic::Deliver(VIP_ERROR_DESCRIPTOR error) {
     handler(context, &error);
   } else if (verbs::LogEnabled(verbs::LogLevel::kWarn)) {
     const ErrorText& text = kTexts[error.ErrorCode];
-    char vi[2 + 2 * sizeof(void*) + 1] = "";
-    if (error.ViHandle != nullptr) std::snprintf(vi, sizeof vi, "%p", error.ViHandle);
-    verbs::WriteLog(verbs::LogLevel::kWarn, std::string(attributes_.Name) + ": VI " + vi + ": " +
-                                                text.name + ": " + text.meaning);
+    char vi[sizeof ": VI 0x" + 2 * sizeof(void*)] = "";
+    if (error.ViHandle != nullptr) std::snprintf(vi, sizeof vi, ": VI %p", error.ViHandle);
+    verbs::WriteLog(verbs::LogLevel::kWarn,
+                    std::string(attributes_.Name) + vi + ": " + text.name + ": " + text.meaning);
   }
 }
 

@@ -42,6 +42,11 @@ VIP_RETURN Nic::Open(const std::string& name, const compat::NicChoice& choice,
   auto nic = core::Ref<Nic>::Adopt(new Nic(name, choice.address, adapter, wildcard));
   if (core::HandleTable::Insert(nic.get()) == nullptr) return VIP_ERROR_RESOURCE;
   std::move(undo).Cancel();
+  error = adapter->WatchDevice(nic.get());
+  if (!error.ok()) {
+    static_cast<void>(nic->Close());
+    return compat::ResultOf(error);
+  }
   *out = std::move(nic);
   return VIP_SUCCESS;
 }
@@ -96,6 +101,17 @@ bool Nic::AddChild(NicChild* child) {
 void Nic::RemoveChild(NicChild* child) {
   const verbs::MutexLock hold(&lock_);
   children_.erase(child);
+}
+
+void Nic::AddWaiter(core::EventDispatcher* waiter) {
+  const verbs::MutexLock hold(&lock_);
+  waiters_.insert(waiter);
+  if (failed_) waiter->SetWaitable(false);
+}
+
+void Nic::RemoveWaiter(core::EventDispatcher* waiter) {
+  const verbs::MutexLock hold(&lock_);
+  waiters_.erase(waiter);
 }
 
 VIP_NET_ADDRESS* Nic::Discovered(const compat::NicAddress& address) {

@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "compat/net_address.h"
 #include "compat/nic_names.h"
+#include "dat/core/event_dispatcher.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/object.h"
 #include "dat/core/protection_zone.h"
@@ -34,7 +35,7 @@ class NicChild : public core::Object {
   virtual void OnNicClosed() = 0;
 };
 
-class Nic final : public core::Object {
+class Nic final : public core::Object, private core::AdapterObserver {
  public:
   static constexpr core::ObjectType kType = core::ObjectType::kNic;
 
@@ -56,6 +57,11 @@ class Nic final : public core::Object {
   bool AddChild(NicChild* child);
   void RemoveChild(NicChild* child);
 
+  // Of a thread that waits for requests. Once the NIC has failed nothing comes there: the
+  // dispatcher refuses to wait.
+  void AddWaiter(core::EventDispatcher* waiter);
+  void RemoveWaiter(core::EventDispatcher* waiter);
+
   // ---- asynchronous errors
   // Null: the default, which logs.
   void SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context);
@@ -76,6 +82,7 @@ class Nic final : public core::Object {
   Nic(const std::string& name, const verbs::Address& address,
       core::Ref<core::InterfaceAdapter> adapter, core::Ref<core::ProtectionZone> wildcard);
   ~Nic() override;
+  void OnAdapterFailed() override;
   void Deliver(VIP_ERROR_DESCRIPTOR error);
 
   const core::Ref<core::InterfaceAdapter> adapter_;
@@ -87,7 +94,9 @@ class Nic final : public core::Object {
 
   verbs::Mutex lock_;
   std::atomic<bool> closed_{false};  // set under the lock
+  bool failed_ ABSL_GUARDED_BY(lock_) = false;
   std::unordered_set<NicChild*> children_ ABSL_GUARDED_BY(lock_);
+  std::unordered_set<core::EventDispatcher*> waiters_ ABSL_GUARDED_BY(lock_);
   std::atomic<uint32_t> undelivered_{0};  // reports
   std::atomic<bool> overflowing_{false};  // some were left out since none waited
   VIP_ERROR_HANDLER handler_ ABSL_GUARDED_BY(lock_) = nullptr;

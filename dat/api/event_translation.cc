@@ -103,6 +103,8 @@ void ToDatEvent(const core::Event& event, DAT_EVD_HANDLE evd, const verbs::Addre
     case core::EventType::kAsyncSharedReceivesLow:
       return SetAsync(DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, DAT_SRQ_LOW_WATERMARK_EVENT, event,
                       out);
+    case core::EventType::kAsyncAdapterFailed:
+      return SetAsync(DAT_ASYNC_ERROR_IA_CATASTROPHIC, DAT_IA_CATASTROPHIC_ERROR, event, out);
   }
 }
 

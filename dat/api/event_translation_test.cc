@@ -176,6 +176,11 @@ TEST_F(EventTranslation, AsyncErrors) {
   out = Translate(event);
   EXPECT_EQ(out.event_number, DAT_ASYNC_ERROR_EP_BROKEN);
   EXPECT_EQ(out.event_data.asynch_error_event_data.dat_handle, kSubject);
+  event.type = EventType::kAsyncAdapterFailed;
+  out = Translate(event);
+  EXPECT_EQ(out.event_number, DAT_ASYNC_ERROR_IA_CATASTROPHIC);
+  EXPECT_EQ(out.event_data.asynch_error_event_data.dat_handle, kSubject);
+  EXPECT_EQ(out.event_data.asynch_error_event_data.reason, DAT_IA_CATASTROPHIC_ERROR);
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ DAT_RETURN OpenOnEngine(const registry::Entry& entry, DAT_COUNT async_evd_min_ql
   absl::Cleanup undo = [&] { (void)adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt); };
   DAT_EVD_HANDLE async = *async_evd_handle;
   error = AttachAsync(*adapter, async_evd_min_qlen, &async);
+  if (error.ok()) error = adapter->WatchDevice(nullptr);
   if (!error.ok()) return ToReturn(error);
   std::move(undo).Cancel();
   *async_evd_handle = async;

@@ -29,6 +29,7 @@ enum class EventType : uint8_t {
   kAsyncHighWatermark,
   kAsyncOverflow,
   kAsyncSharedReceivesLow,
+  kAsyncAdapterFailed,
 };
 
 // Of a connection, or a request for one.

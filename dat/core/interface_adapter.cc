@@ -48,6 +48,16 @@ uint32_t InterfaceAdapter::max_private_data() const {
   return most >= kOurs + kDatsLeast ? most - kOurs : most;
 }
 
+Error InterfaceAdapter::WatchDevice(AdapterObserver* observer) {
+  observer_ = observer;
+  return context_->AddFailureSink(this) ? Ok() : OutOf(Resource::kDevice);
+}
+
+void InterfaceAdapter::OnDeviceFailed() {
+  PostAsync(EventType::kAsyncAdapterFailed, handle());
+  if (observer_ != nullptr) observer_->OnAdapterFailed();
+}
+
 Error InterfaceAdapter::SetAsyncDispatcher(EventDispatcher& dispatcher, bool own) {
   MutexLock lock(&lock_);
   if (Error error = async_.Begin(&dispatcher); !error.ok()) return error;
@@ -182,6 +192,7 @@ Error InterfaceAdapter::Close(CloseMode mode) {
     closed_ = true;
     async = std::move(async_);
   }
+  context_->RemoveFailureSink(this);
   async.End();
   HandleTable::Erase(handle(), kType);
   DestroyChildren();

@@ -27,7 +27,17 @@ class Endpoint;
 class EventDispatcher;
 class MemoryRegion;
 
-class InterfaceAdapter final : public Object {
+// Hears of an adapter what has no event: VIPL's NIC.
+class AdapterObserver {
+ public:
+  // The device has failed. Executor: short, no call into the engine.
+  virtual void OnAdapterFailed() = 0;
+
+ protected:
+  ~AdapterObserver() = default;
+};
+
+class InterfaceAdapter final : public Object, private verbs::FailureSink {
  public:
   static constexpr ObjectType kType = ObjectType::kAdapter;
 
@@ -42,6 +52,11 @@ class InterfaceAdapter final : public Object {
   // Graceful: kInvalidState while consumer's objects live (the default dispatcher aside). Abrupt
   // destroys them all: endpoints disconnect, waiters return kAbort. Then the handle is dead.
   Error Close(CloseMode mode);
+
+  // The last step of an open: from now on, until Close returns, the asynchronous dispatcher and
+  // `observer`, if there is one, hear of it when the device fails. kInsufficientResources: it has
+  // failed already. At most once.
+  Error WatchDevice(AdapterObserver* observer);
 
   verbs::Context& context() const { return *context_; }
   ConnectionManager& connections() const { return *manager_; }
@@ -95,6 +110,7 @@ class InterfaceAdapter final : public Object {
  private:
   explicit InterfaceAdapter(std::shared_ptr<ConnectionManager> manager);
   ~InterfaceAdapter() override;
+  void OnDeviceFailed() override;
   bool in_use() const;
   bool HasChildren() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void DestroyChildren();
@@ -104,7 +120,8 @@ class InterfaceAdapter final : public Object {
   EventDispatcher* FindAsyncDispatcher() const;
 
   const std::shared_ptr<ConnectionManager> manager_;
-  verbs::Context* const context_;  // the manager's
+  verbs::Context* const context_;        // the manager's
+  AdapterObserver* observer_ = nullptr;  // does not change once the device is watched
   verbs::Mutex modify_lock_;
   mutable verbs::Mutex lock_;
   bool closed_ ABSL_GUARDED_BY(lock_) = false;

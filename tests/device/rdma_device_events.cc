@@ -257,6 +257,12 @@ TEST_F(DeviceEventsTest, EachEventAtEachTime) {
   ExpectMessage();
 }
 
+class FailureCount final : public FailureSink {
+ public:
+  void OnDeviceFailed() override { ++count; }
+  int count = 0;  // after DrainExecutors
+};
+
 // In a process of its own, since a device that was taken out stays so.
 using DeviceEventsDeathTest = DeviceEventsTest;
 TEST_F(DeviceEventsDeathTest, ADeviceThatIsTakenOutEndsWhatIsThere) {
@@ -265,7 +271,12 @@ TEST_F(DeviceEventsDeathTest, ADeviceThatIsTakenOutEndsWhatIsThere) {
     Connect(*from_, *to_);
     End& asking = NewEnd(a());
     const auto request = Ask(asking, b());
+    FailureCount first, second, removed;
+    for (FailureCount* sink : {&first, &removed}) EXPECT_TRUE(a().AddFailureSink(sink));
+    EXPECT_TRUE(b().AddFailureSink(&second));
+    a().RemoveFailureSink(&removed);
     BusyControlThread busy;
+    TellOfDevice(DeviceEvent::kDeviceFatal);
     TellOfDevice(DeviceEvent::kDeviceFatal);
     for (auto ids : {rdma_mock::Ids::kDialling, rdma_mock::Ids::kRequested}) {
       rdma_mock::TellIds(ids, rdma_mock::IdEvent::kDeviceRemoval);
@@ -279,6 +290,13 @@ TEST_F(DeviceEventsDeathTest, ADeviceThatIsTakenOutEndsWhatIsThere) {
     EXPECT_EQ(AwaitEvent(accepting).outcome, ConnectOutcome::kGone);
     EXPECT_TRUE(
         absl::IsUnavailable(rdma::Open(**ControlThread::Get(), a().address(), "", 0).status()));
+    DrainExecutors();
+    EXPECT_EQ(first.count, 1);
+    EXPECT_EQ(second.count, 1);
+    EXPECT_EQ(removed.count, 0);
+    a().RemoveFailureSink(&first);
+    b().RemoveFailureSink(&second);
+    EXPECT_FALSE(a().AddFailureSink(&removed));
     DestroyEnds();
     EXPECT_TRUE(AwaitPairs(0));
     _exit(HasFailure() ? 1 : 0);

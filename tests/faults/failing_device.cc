@@ -53,6 +53,8 @@ std::string FailedCall() {
   return failed != nullptr ? failed : "nothing";
 }
 
+void BreakDevice() { Calls().break_device(); }
+
 void FailEachCallOfTheDevice(const std::function<void()>& live) {
   ASSERT_EQ(HowItEnds(live), "");
   const std::string before = OfTheDevice();

@@ -15,6 +15,9 @@ namespace viaduct::tests {
 // life in which nothing has failed does not end early, and none leaves anything of the device.
 void FailEachCallOfTheDevice(const std::function<void()>& live);
 
+// The device is taken out, for as long as the process lives: its driver says so.
+void BreakDevice();
+
 // What has failed in this life, or "nothing".
 std::string FailedCall();
 

@@ -43,13 +43,13 @@ _DEVICES = {
     "_mlx5": MLX5,
 }
 
-def device_fault_test(name, deps, kinds):
+def device_fault_test(name, deps, kinds = None):
     """Defines name_test and name_DEVICE_test from name_test.cc: both ends in one process.
 
     Args:
       name: of the source.
       deps: beside the mock.
-      kinds: by device, for those that do not run all of them.
+      kinds: by device, for those that do not run all of them; without them there is name_test alone, with no kinds.
     """
     native.cc_library(
         name = name,
@@ -59,10 +59,13 @@ def device_fault_test(name, deps, kinds):
         deps = deps + ["@com_google_googletest//:gtest"],
     )
     for device, env in _DEVICES.items():
+        if device and kinds == None:
+            continue
+        filters = ["*/" + kind for kind in kinds.get(device, ["*"])] if kinds != None else ["*"]
         native.cc_test(
             name = name + device + "_test",
             size = "medium",
-            args = ["--gtest_filter=" + ":".join(["*/" + kind for kind in kinds.get(device, ["*"])])],
+            args = ["--gtest_filter=" + ":".join(filters)],
             data = [
                 "//dat/core:libviaduct.so.1",
                 MLX5_LIBRARY,

@@ -1,6 +1,7 @@
 #include "tests/rdma_mock/failing_calls.h"
 
 #include "tests/rdma_mock/failures.h"
+#include "tests/rdma_mock/told.h"
 
 namespace viaduct::rdma_mock {
 namespace {
@@ -44,4 +45,5 @@ const viaduct::rdma_mock::FailingCalls rdma_mock_failing_calls = {
     viaduct::rdma_mock::FailCall,
     viaduct::rdma_mock::FailedCall,
     viaduct::rdma_mock::LiveObjects,
+    [] { viaduct::rdma_mock::TellOfDevice(viaduct::rdma_mock::DeviceEvent::kDeviceFatal); },
 };

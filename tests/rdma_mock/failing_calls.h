@@ -28,6 +28,7 @@ struct FailingCalls {
   void (*fail)(int n, int form);
   const char* (*failed)();
   std::string (*live)();
+  void (*break_device)();  // told.h: kDeviceFatal
 };
 
 }  // namespace viaduct::rdma_mock

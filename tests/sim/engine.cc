@@ -67,6 +67,8 @@ const char* TypeWord(EventType type) {
       return "overflow";
     case EventType::kAsyncSharedReceivesLow:
       return "shared receives low";
+    case EventType::kAsyncAdapterFailed:
+      return "adapter failed";
   }
   return "?";
 }

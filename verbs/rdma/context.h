@@ -19,6 +19,8 @@ class RdmaContext final : public Context {
   const DeviceAttributes& attributes() const override { return attributes_; }
   const Address& address() const override { return address_; }
   Executor& executor() override { return device_.loop(); }
+  bool AddFailureSink(FailureSink* sink) override { return device_.AddFailureSink(sink); }
+  void RemoveFailureSink(FailureSink* sink) override { device_.RemoveFailureSink(sink); }
   Nanos spin_time() const override { return spin_; }
   absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateDomain(bool wildcard) override;
   using Context::Register;

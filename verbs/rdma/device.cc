@@ -353,6 +353,28 @@ void Device::FailPairsOf(const void* queue) {
   }
 }
 
+bool Device::AddFailureSink(FailureSink* sink) {
+  MutexLock lock(&sinks_mutex_);
+  if (gone_) return false;
+  sinks_.insert(sink);
+  return true;
+}
+
+void Device::RemoveFailureSink(FailureSink* sink) {
+  MutexLock lock(&sinks_mutex_);
+  sinks_.erase(sink);
+}
+
+// A device may tell of it more than once.
+void Device::Fail() {
+  MutexLock lock(&sinks_mutex_);
+  if (gone_.exchange(true)) return;
+  Log(LogLevel::kWarn, name(),
+      ": the device was removed or has failed; close its adapters and open them again when "
+      "ibv_devices shows it");
+  for (FailureSink* sink : sinks_) sink->OnDeviceFailed();
+}
+
 void Device::ReadAsyncEvents() {
   ibv_async_event event;
   while (ibv_get_async_event(verbs_, &event) == 0) {
@@ -366,10 +388,7 @@ void Device::ReadAsyncEvents() {
         pair = HandlerOf(event.element.qp);
         break;
       case IBV_EVENT_DEVICE_FATAL:
-        gone_ = true;
-        Log(LogLevel::kWarn, name(),
-            ": the device was removed or has failed; close its adapters and open them again when "
-            "ibv_devices shows it");
+        Fail();
         break;
       case IBV_EVENT_PORT_ERR:
         Log(LogLevel::kWarn, name(), ": port ", event.element.port_num,

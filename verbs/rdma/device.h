@@ -11,6 +11,7 @@
 #include <deque>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -21,6 +22,7 @@
 #include "verbs/base/errand.h"
 #include "verbs/base/event_loop.h"
 #include "verbs/base/lock.h"
+#include "verbs/device.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/mlx5.h"
 
@@ -136,6 +138,9 @@ class Device {
   void RemovePair(const ibv_qp* pair);
   // The device was taken out; nothing can be made on it any more.
   bool gone() const { return gone_; }
+  // As of a Context.
+  bool AddFailureSink(FailureSink* sink);
+  void RemoveFailureSink(FailureSink* sink);
 
  private:
   Device(ibv_context* verbs, EventLoop& loop) : verbs_(verbs), loop_(loop), mlx5_(verbs->device) {}
@@ -163,6 +168,7 @@ class Device {
   // A queue that pairs complete to, or take receives from, has failed, and a device may say nothing
   // of each: they are told that they have.
   void FailPairsOf(const void* queue);
+  void Fail();
 
   ibv_context* const verbs_;
   EventLoop& loop_;
@@ -186,7 +192,9 @@ class Device {
   std::deque<Unheard> unheard_;  // control thread: read, and not told yet
   Errand<&Device::ReadConnections, Device*> telling_errand_;
   ibv_comp_channel* completions_ = nullptr;
-  std::atomic<bool> gone_{false};
+  std::atomic<bool> gone_{false};  // set under the mutex of the sinks, which hear of it under it
+  Mutex sinks_mutex_;
+  std::unordered_set<FailureSink*> sinks_ ABSL_GUARDED_BY(sinks_mutex_);
   Mutex pairs_mutex_;
   std::unordered_map<const ibv_qp*, QpHandler*> pairs_ ABSL_GUARDED_BY(pairs_mutex_);
 };

@@ -360,8 +360,8 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   // For the device, or for the peer: who frames is an RDMA device, or talks to one.
   bool IsTooLong(Opcode opcode, uint64_t length) const {
     return length > max_message_ ||
-           (length > kMaxDropBytes && opcode == Opcode::kSend &&
-            no_receive_ == NoReceive::kDrop && immediate_form() == ImmediateForm::kFramed);
+           (length > kMaxDropBytes && opcode == Opcode::kSend && no_receive_ == NoReceive::kDrop &&
+            immediate_form() == ImmediateForm::kFramed);
   }
   PostResult PostSendWhenFull(const SendRequest& request);
   PostResult PostReceiveInError(const ReceiveRequest& request);
