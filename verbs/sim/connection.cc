@@ -240,7 +240,7 @@ void SimEnd::Closed(Status verdict) {
   }
   if (!open_) {
     // Accepted here, given up there.
-    Detach()->ConnectFailed(ConnectOutcome::kGone, {});
+    Detach()->ConnectFailed(*this, ConnectOutcome::kGone, {});
     connection_.RemoveIfOver();
     return;
   }
@@ -271,7 +271,7 @@ void SimEnd::Broken() {
   } else if (open_) {
     pair_->Fail(Status::kTransport);
   } else {
-    Detach()->ConnectFailed(active_ ? ConnectOutcome::kRefused : ConnectOutcome::kGone, {});
+    Detach()->ConnectFailed(*this, active_ ? ConnectOutcome::kRefused : ConnectOutcome::kGone, {});
     connection_.RemoveIfOver();
   }
 }
@@ -382,7 +382,7 @@ absl::Status SimConnection::Accept(SoftQueuePair& pair, absl::Span<const uint8_t
   if (gone_ || reset_) {
     network_.executor().Post([self = shared_from_this()] {
       if (self->passive_.pair_ == nullptr) return;
-      self->passive_.Detach()->ConnectFailed(ConnectOutcome::kGone, {});
+      self->passive_.Detach()->ConnectFailed(self->passive_, ConnectOutcome::kGone, {});
       self->RemoveIfOver();
     });
     return absl::OkStatus();
@@ -403,7 +403,7 @@ void SimConnection::Decline(ConnectOutcome outcome, absl::Span<const uint8_t> pr
 
 void SimConnection::FailAttempt(ConnectOutcome outcome, const SimBytes& private_data) {
   if (active_.pair_ == nullptr) return;
-  active_.Detach()->ConnectFailed(outcome, private_data);
+  active_.Detach()->ConnectFailed(active_, outcome, private_data);
   RemoveIfOver();
 }
 
@@ -414,13 +414,13 @@ void SimConnection::Accepted(const SimBytes& private_data, uint32_t reads_in) {
   active_.open_ = true;
   // Before the sink can send anything.
   Send(active_, "ready", 0, [this] { Ready(); });
-  pair->Established(private_data);
+  pair->Established(active_, private_data);
 }
 
 void SimConnection::Ready() {
   if (passive_.pair_ == nullptr) return;
   passive_.open_ = true;
-  passive_.pair_->Established({});
+  passive_.pair_->Established(passive_, {});
 }
 
 void SimConnection::TellDeathOf(const SimNode& node) {

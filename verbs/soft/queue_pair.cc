@@ -215,28 +215,32 @@ bool SoftQueuePair::IsServedNearer() {
   return false;
 }
 
-bool SoftQueuePair::TryWires(bool again) {
-  bool started;
+bool SoftQueuePair::TryWires(const Link& from, bool again) {
   {
     MutexLock control(&control_);
-    if (state_.load() != State::kConnecting) return false;
+    if (!IsAttemptOf(from)) return false;
     link_.store(nullptr);
     if (again) attempt_wire_ = 0;
-    started = StartAttempt();
+    const bool started = StartAttempt();
     may_start_again_ = false;
+    if (started) return true;
+    untaken_ = OutcomeIfNobody();
   }
-  if (!started) ConnectFailed(ConnectOutcome::kNobody, {});
+  TellUntaken();
   return true;
 }
 
-bool SoftQueuePair::ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {
+bool SoftQueuePair::ConnectFailed(const Link& from, ConnectOutcome outcome,
+                                  absl::Span<const uint8_t> private_data) {
+  uint64_t connection;
   {
     MutexLock control(&control_);
-    if (state_.load() != State::kConnecting) return false;
+    if (!IsAttemptOf(from)) return false;
+    connection = connection_;
     if (outcome == ConnectOutcome::kNobody) outcome = OutcomeIfNobody();
     EndAttempt();
   }
-  if (may_report_.exchange(false)) sink_->OnConnectFailed(*this, outcome, private_data);
+  if (TakeReport(connection)) sink_->OnConnectFailed(*this, outcome, private_data);
   return true;
 }
 
@@ -247,14 +251,16 @@ void SoftQueuePair::EndAttempt() {
 }
 
 void SoftQueuePair::TellUntaken() {
+  uint64_t connection;
   ConnectOutcome outcome;
   {
     MutexLock control(&control_);
     if (state_.load() != State::kConnecting || link_.load() != nullptr) return;
+    connection = connection_;
     EndAttempt();
     outcome = untaken_;
   }
-  if (may_report_.exchange(false)) sink_->OnConnectFailed(*this, outcome, {});
+  if (TakeReport(connection)) sink_->OnConnectFailed(*this, outcome, {});
 }
 
 absl::Status SoftQueuePair::Attach(Link& link) {
@@ -265,17 +271,17 @@ absl::Status SoftQueuePair::Attach(Link& link) {
   return absl::OkStatus();
 }
 
-bool SoftQueuePair::Established(absl::Span<const uint8_t> private_data) {
+bool SoftQueuePair::Established(const Link& from, absl::Span<const uint8_t> private_data) {
   const auto anchor = anchor_;
   uint64_t connection;
   {
     MutexLock control(&control_);
-    if (state_.load() != State::kConnecting) return false;
+    if (!IsAttemptOf(from)) return false;
     connection = connection_;
     state_.store(State::kConnected);
   }
   // A Disconnect(kAbrupt) may have come in between; then nobody wants to know.
-  if (may_report_.load()) sink_->OnConnected(*this, private_data);
+  if (MayReport(connection)) sink_->OnConnected(*this, private_data);
   if (anchor->Get() == nullptr) return false;
   {
     MutexLock control(&control_);

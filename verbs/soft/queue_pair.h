@@ -88,8 +88,9 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   uint32_t open_receives() const override;
 
   // ======================================================================= for the wire
-  // ---- Connecting. On the executor, no lock held; at most one of the outcomes per attempt. A
-  // wire that lost its pair (Link::Disconnect was called) calls none.
+  // ---- Connecting. On the executor, no lock held; at most one of the outcomes per attempt, which
+  // says whose it is: the pair may have disconnected, and be in its next attempt. A wire that lost
+  // its pair (Link::Disconnect was called) calls none.
 
   // IncomingConnection::Accept of the wire: Idle -> Connecting, `link` belongs to this pair until
   // Link::Disconnect. FailedPrecondition otherwise, and nothing has happened. Any thread.
@@ -97,17 +98,18 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   // Connecting -> Connected: the sink's OnConnected, then Link::Start. Passive sides call it when
   // the peer is known to have the answer, with no private data. False: the pair is gone or has
   // disconnected meanwhile, and the link may have been destroyed.
-  bool Established(absl::Span<const uint8_t> private_data);
+  bool Established(const Link& from, absl::Span<const uint8_t> private_data);
   // Connecting -> Idle. True: the pair has let go of the link, which gets no Disconnect. False:
   // the pair disconnected first, and Disconnect is called or being called.
-  bool ConnectFailed(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
+  bool ConnectFailed(const Link& from, ConnectOutcome outcome,
+                     absl::Span<const uint8_t> private_data);
   // Nobody here on this wire: the next one of the context is tried, or kNobody. As above.
-  bool NotHere() { return TryWires(/*again=*/false); }
+  bool NotHere(const Link& from) { return TryWires(from, /*again=*/false); }
   // A wire before this one, on which nobody was, has somebody by now: who listens came between the
   // looks at the two. Never again after StartAgain. On the executor.
   bool IsServedNearer();
   // The attempt begins again with the first wire. As above.
-  bool StartAgain() { return TryWires(/*again=*/true); }
+  bool StartAgain(const Link& from) { return TryWires(from, /*again=*/true); }
   State state() const { return state_.load(std::memory_order_acquire); }
 
   bool ReadsOutstanding() const { return reads_out_.load(std::memory_order_relaxed) != 0; }
@@ -304,7 +306,11 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   void ForgetTerms();
   // Tries wires from attempt_wire_ on; false: none is left.
   bool StartAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
-  bool TryWires(bool again);  // those that are left, or all of them
+  bool TryWires(const Link& from, bool again);  // those that are left, or all of them
+  // It is that of the attempt under way.
+  bool IsAttemptOf(const Link& link) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_) {
+    return state_.load() == State::kConnecting && link_.load() == &link;
+  }
   void EndAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(control_);
   // What it is where no wire has found anybody.
   ConnectOutcome OutcomeIfNobody() const {

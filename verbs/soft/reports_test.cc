@@ -54,14 +54,14 @@ class ScriptedLink final : public Link {
 // What becomes of an attempt is the test's to say, on the executor.
 class ScriptedWire final : public Wire {
  public:
-  using Outcome = std::function<void(SoftQueuePair&)>;
+  using Outcome = std::function<void(SoftQueuePair&, const Link&)>;
   ScriptedWire(Executor& executor, std::unique_ptr<ScriptedLink>& link, Outcome& outcome)
       : executor_(executor), link_(link), outcome_(outcome) {}
   absl::string_view name() const override { return "scripted"; }
   bool Reaches(const Address&) const override { return true; }
   Link* Connect(SoftQueuePair& pair, const ConnectOptions&) override {
     link_ = std::make_unique<ScriptedLink>(pair);
-    executor_.Post([&] { outcome_(pair); });
+    executor_.Post([&, link = link_.get()] { outcome_(pair, *link); });
     return link_.get();
   }
   absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext&, uint16_t,
@@ -160,7 +160,9 @@ class ReportsTest : public testing::Test {
 
   ControlThread& loop_ = **ControlThread::Get();
   std::unique_ptr<ScriptedLink> link_;
-  ScriptedWire::Outcome outcome_ = [](SoftQueuePair& pair) { pair.Established({}); };
+  ScriptedWire::Outcome outcome_ = [](SoftQueuePair& pair, const Link& link) {
+    pair.Established(link, {});
+  };
   SoftContext context_;
   Sink sink_;
   std::unique_ptr<ProtectionDomain> domain_;
@@ -217,6 +219,25 @@ TEST_F(ReportsTest, TheEndIsNotToldOfTheNextAttempt) {
   EXPECT_EQ(sink_.heard, "connected damage connected ");
 }
 
+TEST_F(ReportsTest, AnOutcomeIsThatOfItsOwnAttempt) {
+  outcome_ = [](SoftQueuePair&, const Link&) {};  // the test's to say
+  Connect();
+  const std::unique_ptr<ScriptedLink> first = std::move(link_);
+  pair_->Disconnect(DisconnectMode::kAbrupt);
+  Connect();
+  auto& pair = static_cast<SoftQueuePair&>(*pair_);
+  loop_.RunAndWait([&] {
+    EXPECT_FALSE(pair.Established(*first, {}));
+    EXPECT_FALSE(pair.ConnectFailed(*first, ConnectOutcome::kRejected, {}));
+    EXPECT_FALSE(pair.NotHere(*first));
+    EXPECT_FALSE(pair.StartAgain(*first));
+    EXPECT_EQ(sink_.heard, "");
+    EXPECT_TRUE(pair.Established(*link_, {}));
+  });
+  Settle();
+  EXPECT_EQ(sink_.heard, "connected ");
+}
+
 // Somebody may wait where there was no memory to look, whatever another wire says.
 TEST_F(ReportsTest, WhoCouldNotBeLookedForIsNotNobody) {
   using Note = void (SoftQueuePair::*)();
@@ -232,9 +253,9 @@ TEST_F(ReportsTest, WhoCouldNotBeLookedForIsNotNobody) {
       {{kFull, kShort}, ConnectOutcome::kNoResources},
   };
   for (const Case& one : cases) {
-    outcome_ = [&one](SoftQueuePair& pair) {
+    outcome_ = [&one](SoftQueuePair& pair, const Link& link) {
       for (const Note note : one.notes) (pair.*note)();
-      pair.ConnectFailed(ConnectOutcome::kNobody, {});
+      pair.ConnectFailed(link, ConnectOutcome::kNobody, {});
     };
     Connect();
     EXPECT_EQ(sink_.outcome, one.outcome);

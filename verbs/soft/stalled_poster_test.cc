@@ -77,7 +77,7 @@ class StallingWire final : public Wire {
   Link* Connect(SoftQueuePair& pair, const ConnectOptions&) override {
     link_ = std::make_unique<StallingLink>(pair);
     pair.SetReadsOut(1);
-    executor_.Post([&pair] { pair.Established({}); });
+    executor_.Post([&pair, link = link_.get()] { pair.Established(*link, {}); });
     return link_.get();
   }
   absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext&, uint16_t,

@@ -110,7 +110,7 @@ void IwarpLink::OnAnswer(Connector::Answer answer) {
   SoftQueuePair* const pair = pair_.load();
   if (pair == nullptr) return;  // End is to come
   const std::span<const uint8_t> data = answer.reply->frame().private_data;
-  pair->Established({data.data(), data.size()});
+  pair->Established(*this, {data.data(), data.size()});
   if (shared_->options.nudge > 0) NudgeAfter(shared_->options.nudge, /*again=*/true);
 }
 
@@ -158,7 +158,7 @@ void IwarpLink::SendAnswer() {
       timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->options.first_word,
                                    [self] { self->OnFirstFpduLate(); });
     }
-    pair->Established({});
+    pair->Established(*this, {});
     return;
   }
   life_ = Life::kAwaitingFirst;
@@ -213,7 +213,7 @@ void IwarpLink::OnFirstBytes() {
   if (n < 0) return;
   CancelTimer();
   life_ = Life::kUp;
-  if (SoftQueuePair* const pair = pair_.load()) pair->Established({});
+  if (SoftQueuePair* const pair = pair_.load()) pair->Established(*this, {});
 }
 
 // The peer's first FPDU shows that it has the reply, so that ours is not taken for a part of it. By
@@ -255,13 +255,13 @@ void IwarpLink::FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> pr
   const auto self = shared_from_this();
   SoftQueuePair* const pair = pair_.load();
   // Else the pair has disconnected, or is about to: End is to come.
-  if (pair != nullptr && pair->ConnectFailed(outcome, private_data)) Release();
+  if (pair != nullptr && pair->ConnectFailed(*this, outcome, private_data)) Release();
 }
 
 void IwarpLink::RestartOnNearerWire() {
   const auto self = shared_from_this();
   SoftQueuePair* const pair = pair_.load();
-  if (pair != nullptr && pair->StartAgain()) Release();
+  if (pair != nullptr && pair->StartAgain(*this)) Release();
 }
 
 void IwarpLink::Start() { Arm(); }

@@ -26,14 +26,15 @@ void ShmLink::LetGo() {
 
 bool ShmLink::FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {
   SoftQueuePair* const attempting = pair();
-  if (attempting == nullptr || !attempting->ConnectFailed(outcome, private_data)) return false;
+  if (attempting == nullptr || !attempting->ConnectFailed(*this, outcome, private_data))
+    return false;
   LetGo();
   return true;
 }
 
 bool ShmLink::NotHere() {
   SoftQueuePair* const attempting = pair();
-  if (attempting == nullptr || !attempting->NotHere()) return false;
+  if (attempting == nullptr || !attempting->NotHere(*this)) return false;
   LetGo();
   return true;
 }

@@ -172,6 +172,8 @@ void Peer::OnAccept(Message& message) {
   const std::shared_ptr<ShmLink> link = Find(message.connection);
   const auto body = message.body<AcceptBody>();
   if (link == nullptr || link->phase != Phase::kConnecting || !body.has_value()) return Die();
+  const absl::Span<const uint8_t> private_data = message.tail<AcceptBody>();
+  if (private_data.size() > kMaxPrivateData) return Die();
   link->phase = Phase::kConnected;
   link->wanted.reset();
   SoftQueuePair* pair = link->pair();
@@ -181,12 +183,15 @@ void Peer::OnAccept(Message& message) {
   link->SetReadsIn(pair->max_reads_in());
   // First, so that a pair that disconnects inside OnConnected was connected for the peer too.
   Send(BuildMessage(MessageType::kEstablished, link->id, {}, {}));
-  pair->Established(message.tail<AcceptBody>());
+  pair->Established(*link, private_data);
 }
 
 void Peer::OnRefusal(Message& message) {
   const std::shared_ptr<ShmLink> link = Find(message.connection);
-  if (link == nullptr || link->phase != Phase::kConnecting) return Die();
+  if (link == nullptr || link->phase != Phase::kConnecting ||
+      message.bytes.size() > kMaxPrivateData) {
+    return Die();
+  }
   RemoveLink(link->id);
   FreeId(link->id);
   SoftQueuePair* pair = link->pair();
@@ -211,7 +216,7 @@ void Peer::OnEstablished(Message& message) {
   StopWaiting(*link);
   if (SoftQueuePair* pair = link->pair()) {
     pair->NotePeerHeard();
-    pair->Established({});
+    pair->Established(*link, {});
   }
 }
 
@@ -227,6 +232,12 @@ void Peer::CloseLink(const std::shared_ptr<ShmLink>& link, Status verdict) {
   if (link->phase == Phase::kClosed) return;
   if (dead_) return RemoveLink(link->id);
   if (link->local_closed) return;
+  if (link->phase == Phase::kRequested) {
+    // Its Accept is on the way here still, and is none any more.
+    TurnDown(link, MessageType::kRefuse, {});
+    link->cancelled = true;
+    return;
+  }
   SendClose(*link, verdict);
   if (link->peer_closed) Finish(link);
 }
