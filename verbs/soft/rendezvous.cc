@@ -61,7 +61,7 @@ absl::Status ListenWith(int socket, absl::string_view service, uint16_t port) {
   return absl::OkStatus();
 }
 
-ChannelFd AcceptAt(int listener) {
+ChannelFd Accepted(int listener) {
   if (TooManyToClose()) {
     errno = ENOBUFS;
     return ChannelFd();
@@ -76,21 +76,21 @@ ChannelFd AcceptAt(int listener) {
   return fd;
 }
 
-absl::StatusOr<ChannelFd> DialTo(absl::string_view service, uint16_t port, pid_t* pid) {
-  ChannelFd fd(NewSocket());
-  if (!fd.valid()) return absl::ResourceExhaustedError("no descriptor");
+ChannelFd NewChannel() { return ChannelFd(NewSocket()); }
+
+absl::Status DialWith(int socket, absl::string_view service, uint16_t port, pid_t* pid) {
   sockaddr_un address;
   const socklen_t length = NameOf(service, port, &address);
   // A unix socket connects at once or not at all.
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+  if (connect(socket, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     if (errno == EAGAIN) return absl::UnavailableError("too many wait there");
     return IsShortage(errno) ? absl::ResourceExhaustedError("no memory to connect")
                              : absl::NotFoundError("nobody there");
   }
-  const std::optional<pid_t> peer = TrustedPeer(fd.get());
+  const std::optional<pid_t> peer = TrustedPeer(socket);
   if (!peer.has_value()) return absl::NotFoundError("nobody of this user");
   *pid = *peer;
-  return fd;
+  return absl::OkStatus();
 }
 
 bool IsServedAt(absl::string_view service, uint16_t port) {

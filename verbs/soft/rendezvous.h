@@ -44,11 +44,34 @@ absl::StatusOr<Owner> ListenAt(absl::string_view service, uint16_t port) {
 // Who has come to a listening socket, trusted or not. Invalid: errno tells why; the listener looks
 // again later unless that is IsNobody. It is IsShortage also where too many descriptors wait for
 // their close; what is neither is logged once.
-ChannelFd AcceptAt(int listener);
+ChannelFd Accepted(int listener);
 
-// NotFound: nobody listens there, or somebody whom TrustedPeer refuses. Unavailable: so many wait
-// to be accepted that there is no room. ResourceExhausted: no descriptor.
-absl::StatusOr<ChannelFd> DialTo(absl::string_view service, uint16_t port, pid_t* pid);
+// The same for an Owner that forked children know.
+template <typename Owner = ChannelFd>
+Owner AcceptAt(int listener) {
+  const FdChange change;
+  return Owner(Accepted(listener));
+}
+
+// Connects a socket of NewChannel. NotFound: nobody listens there, or somebody whom TrustedPeer
+// refuses. Unavailable: so many wait to be accepted that there is no room. ResourceExhausted: no
+// memory.
+absl::Status DialWith(int socket, absl::string_view service, uint16_t port, pid_t* pid);
+
+// As NewListener.
+ChannelFd NewChannel();
+
+// Both. ResourceExhausted: or no descriptor.
+template <typename Owner = ChannelFd>
+absl::StatusOr<Owner> DialTo(absl::string_view service, uint16_t port, pid_t* pid) {
+  Owner owner = [] {
+    const FdChange change;
+    return Owner(NewChannel());
+  }();
+  if (!owner.valid()) return absl::ResourceExhaustedError("no descriptor");
+  if (absl::Status status = DialWith(owner.get(), service, port, pid); !status.ok()) return status;
+  return owner;
+}
 
 // Does anybody listen there, with room or without?
 bool IsServedAt(absl::string_view service, uint16_t port);

@@ -85,7 +85,7 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
 
   // One at each turn: an epoll of a level comes again.
   void Accept() {
-    Socket socket(AcceptAt(socket_.get()));
+    auto socket = AcceptAt<Socket>(socket_.get());
     if (!socket.valid()) {
       if (!IsNobody(errno)) Pause();
       return;
@@ -222,14 +222,13 @@ bool HasHandOffListener(uint16_t port) { return IsServedAt(kService, port); }
 
 absl::StatusOr<Socket> AskToTake(uint16_t port, std::span<const uint8_t> note, Deadline deadline) {
   pid_t pid;
-  absl::StatusOr<ChannelFd> dialled = DialTo(kService, port, &pid);
-  if (!dialled.ok()) return dialled.status();
-  Socket channel(*std::move(dialled));
+  absl::StatusOr<Socket> channel = DialTo<Socket>(kService, port, &pid);
+  if (!channel.ok()) return channel.status();
   std::vector<uint8_t> question(kMagic.begin(), kMagic.end());
   question.insert(question.end(), note.begin(), note.end());
   std::optional<Datagram> answer;
-  if (SendDatagram(channel.get(), question, {}) && AwaitInput(channel.get(), deadline)) {
-    answer = ReceiveDatagram(channel.get(), kMaxBytes);
+  if (SendDatagram(channel->get(), question, {}) && AwaitInput(channel->get(), deadline)) {
+    answer = ReceiveDatagram(channel->get(), kMaxBytes);
   }
   if (!answer.has_value() || answer->bytes.empty()) {
     return absl::UnavailableError("who is there does not answer");

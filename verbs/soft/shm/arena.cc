@@ -30,9 +30,10 @@ bool Pay(int fd, size_t offset, size_t bytes) {
 }  // namespace
 
 std::shared_ptr<Arena> Arena::Create() {
-  int raw = memfd_create("viaduct", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-  if (raw < 0) raw = memfd_create("viaduct", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  Fd fd = MoveHigh(Fd(raw));
+  Descriptor fd = Descriptor::Opened([] {
+    const int made = memfd_create("viaduct", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    return made >= 0 ? made : memfd_create("viaduct", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  });
   const ArenaHeader header = {kArenaMagic, kArenaBytes};
   if (!fd.valid() || ftruncate(fd.get(), kArenaBytes) != 0 ||
       !Pay(fd.get(), 0, kConnectionOffset) ||
@@ -59,10 +60,11 @@ std::shared_ptr<Arena> Arena::Open(GivenFd fd) {
       header.bytes != kArenaBytes) {
     return nullptr;
   }
-  return Map(MoveHigh(fd.Release()));  // memory: nobody's to make us wait for
+  // Memory: nobody's to make us wait for.
+  return Map(Descriptor(MoveHigh(fd.Release())));
 }
 
-std::shared_ptr<Arena> Arena::Map(Fd fd) {
+std::shared_ptr<Arena> Arena::Map(Descriptor fd) {
   void* base =
       mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (base == MAP_FAILED) return nullptr;

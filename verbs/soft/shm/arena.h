@@ -47,8 +47,8 @@ class Arena {
   bool PayChunks(int d, uint32_t first, uint32_t count);
 
  private:
-  Arena(Fd fd, unsigned char* base) : fd_(std::move(fd)), base_(base) {}
-  static std::shared_ptr<Arena> Map(Fd fd);
+  Arena(Descriptor fd, unsigned char* base) : fd_(std::move(fd)), base_(base) {}
+  static std::shared_ptr<Arena> Map(Descriptor fd);
   bool Populate(size_t offset, size_t bytes);
 
   Descriptor fd_;

@@ -119,13 +119,13 @@ void Host::Forget(Peer& peer) {
   Publish(std::move(list));
 }
 
-absl::StatusOr<ChannelFd> Host::Dial(uint16_t port, pid_t* pid) {
-  return DialTo(kService, port, pid);
+absl::StatusOr<Descriptor> Host::Dial(uint16_t port, pid_t* pid) {
+  return DialTo<Descriptor>(kService, port, pid);
 }
 
 bool Host::IsServed(uint16_t port) { return IsServedAt(kService, port); }
 
-absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, ChannelFd socket, pid_t pid,
+absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, Descriptor socket, pid_t pid,
                          absl::Span<const uint8_t> note) {
   std::shared_ptr<Peer> peer = FindPeer(pid);
   // A process that has closed its last adapter and opened one again has left the pair, of which the
@@ -134,20 +134,22 @@ absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, ChannelFd socket,
   if (peer == nullptr) {
     std::shared_ptr<Arena> arena = Arena::Create();
     if (arena == nullptr) return absl::ResourceExhaustedError("no shared memory");
-    peer = std::make_shared<Peer>(*this, loop_, 0, Descriptor(std::move(socket)), pid,
-                                  std::move(arena));
+    peer = std::make_shared<Peer>(*this, loop_, 0, std::move(socket), pid, std::move(arena));
     Adopt(peer);
-    if (!peer->StartAsCreator()) peer->Die();
+    if (!peer->StartAsCreator() && !peer->HearHangUp()) {
+      peer->Die();
+      return absl::ResourceExhaustedError("no memory or descriptors to greet the process");
+    }
   }
   if (peer->Request(link, note)) return absl::OkStatus();
   return peer->dead() ? absl::NotFoundError("the process has gone")
                       : absl::ResourceExhaustedError("no shared memory for a connection");
 }
 
-void Host::Connect(std::shared_ptr<ShmLink> link, ChannelFd socket, pid_t pid,
+void Host::Connect(std::shared_ptr<ShmLink> link, Descriptor socket, pid_t pid,
                    const RequestBody& body, std::vector<uint8_t> private_data) {
   // Tasks are copied; descriptors are not.
-  auto shared = std::make_shared<ChannelFd>(std::move(socket));
+  auto shared = std::make_shared<Descriptor>(std::move(socket));
   link->wanted = std::make_unique<ShmLink::Wanted>();
   link->wanted->body = body;
   link->wanted->private_data = std::move(private_data);
@@ -169,7 +171,7 @@ void Host::Follow(const std::shared_ptr<ShmLink>& link, uint16_t port,
   if (link->wanted != nullptr && ++link->wanted->redirections <= kMostHandOffs) {
     link->wanted->body.port = port;
     pid_t pid;
-    absl::StatusOr<ChannelFd> socket = Dial(port, &pid);
+    absl::StatusOr<Descriptor> socket = Dial(port, &pid);
     const absl::Status placed =
         socket.ok() ? Place(link, *std::move(socket), pid, note) : socket.status();
     if (placed.ok()) return;
@@ -180,7 +182,7 @@ void Host::Follow(const std::shared_ptr<ShmLink>& link, uint16_t port,
 
 absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) {
   pid_t pid;
-  absl::StatusOr<ChannelFd> socket = Dial(port, &pid);
+  absl::StatusOr<Descriptor> socket = Dial(port, &pid);
   if (!socket.ok()) return socket.status();
   const RedirectBody body = {port, 0};
   Message answer;
@@ -264,7 +266,7 @@ void Host::OnAcceptable(uint16_t port) {
     listener = found->second;
   }
   for (int i = 0; i < kAcceptsPerTurn; i++) {
-    ChannelFd socket = AcceptAt(listener->socket.get());
+    auto socket = AcceptAt<Descriptor>(listener->socket.get());
     if (!socket.valid()) {
       if (IsNobody(errno)) return;
       loop_.SetEvents(listener->socket.get(), 0);
@@ -281,11 +283,11 @@ void Host::OnAcceptable(uint16_t port) {
   }
 }
 
-void Host::StartHandshake(ChannelFd socket, pid_t pid, uint16_t port) {
+void Host::StartHandshake(Descriptor socket, pid_t pid, uint16_t port) {
   const int raw = socket.get();
   if (!loop_.Watch(raw, EPOLLIN | EPOLLRDHUP, [this, raw](uint32_t) { OnHello(raw); }).ok()) return;
   Handshake& handshake = handshakes_[raw];
-  handshake.socket = Descriptor(std::move(socket));
+  handshake.socket = std::move(socket);
   handshake.pid = pid;
   handshake.port = port;
   handshake.timer = loop_.RunAt(loop_.Now() + kHelloTimeout, [this, raw] {

@@ -52,11 +52,11 @@ class Host {
 
   // Is a process of this user listening at `port`? The socket is connected to it then. As DialTo.
   // Any thread.
-  static absl::StatusOr<ChannelFd> Dial(uint16_t port, pid_t* pid);
+  static absl::StatusOr<Descriptor> Dial(uint16_t port, pid_t* pid);
   // Any thread.
   static bool IsServed(uint16_t port);
   // Goes on with a dialled request on the executor. Its outcome goes to the pair of `link`.
-  void Connect(std::shared_ptr<ShmLink> link, ChannelFd socket, pid_t pid, const RequestBody& body,
+  void Connect(std::shared_ptr<ShmLink> link, Descriptor socket, pid_t pid, const RequestBody& body,
                std::vector<uint8_t> private_data);
 
   // Executor: sends the request of `link` to another process's port, as the first one said.
@@ -117,9 +117,9 @@ class Host {
   void AnnounceExit();
   // Finds or makes the pair with the process at the other end, and asks it. NotFound: it has gone
   // meanwhile. ResourceExhausted.
-  absl::Status Place(const std::shared_ptr<ShmLink>& link, ChannelFd socket, pid_t pid,
+  absl::Status Place(const std::shared_ptr<ShmLink>& link, Descriptor socket, pid_t pid,
                      absl::Span<const uint8_t> note);
-  void StartHandshake(ChannelFd socket, pid_t pid, uint16_t port);
+  void StartHandshake(Descriptor socket, pid_t pid, uint16_t port);
   void OnHello(int socket);
   void AnswerAsk(const Handshake& handshake, const Message& ask);
   NextTick Tick();

@@ -85,7 +85,7 @@ Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   if (ours != true) return nullptr;
   pair.NotePeerHeard();  // whatever comes of it, this host is up
   pid_t pid;
-  absl::StatusOr<ChannelFd> socket = Host::Dial(options.port, &pid);
+  absl::StatusOr<Descriptor> socket = Host::Dial(options.port, &pid);
   if (absl::IsResourceExhausted(socket.status())) pair.NoteNoResources();
   if (absl::IsUnavailable(socket.status())) pair.NoteBacklogFull();
   if (!socket.ok() || options.private_data.size() > kMaxPrivateData) return nullptr;
