@@ -37,7 +37,12 @@ constexpr uint32_t kFutexPrivate = 128;
 // system calls, which may come later, has no futex_waitv.
 constinit std::atomic<int> wait_entries{kMaxFutexes};
 
-bool IsEndOfWait(int error) { return error == EAGAIN || error == EINTR || error == ETIMEDOUT; }
+// Of one wait, and no word about others: also for want of memory, and where the last link of a peer
+// that has died went with its futex.
+bool IsEndOfWait(int error) {
+  return error == EAGAIN || error == EINTR || error == ETIMEDOUT || error == ENOMEM ||
+         error == EFAULT;
+}
 
 }  // namespace
 
