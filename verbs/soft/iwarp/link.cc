@@ -151,8 +151,9 @@ void IwarpLink::SendAnswer() {
   Open(std::move(socket), answer->agreement, /*initiator=*/false);
   if (!WatchSocket()) return FailAttempt(ConnectOutcome::kGone, {});
   if (answer->agreement.rtr == Rtr::kNone) {
-    // Nothing tells when the peer has the reply.
+    // Nothing tells when the peer has the reply, but its TCP.
     life_ = Life::kUp;
+    NoteSent();
     if (shared_->options.first_word > 0) {
       auto self = shared_from_this();
       timer_ = shared_->loop.RunAt(shared_->loop.Now() + shared_->options.first_word,
@@ -347,11 +348,18 @@ void IwarpLink::WatchForAcks() {
 void IwarpLink::CheckAcks() {
   ack_timer_ = 0;
   if (life_ != Life::kUp || ended_.load() || !socket_.valid()) return;
-  Unacknowledged sent = UnacknowledgedOf(socket_.get());
+  // What waits for room in the socket goes there unseen.
+  const auto look = [this] {
+    Unacknowledged sent = UnacknowledgedOf(socket_.get());
+    SpinLockHolder hold(&transmit_lock_);
+    sent.outstanding = sent.outstanding || stream_->waiting() > 0;
+    return sent;
+  };
+  Unacknowledged sent = look();
   if (!sent.outstanding) {
     awaiting_acks_.store(false);
     // Whoever sends from now on starts anew; whoever sent just before is seen here.
-    sent = UnacknowledgedOf(socket_.get());
+    sent = look();
     if (!sent.outstanding || awaiting_acks_.exchange(true)) return;
   }
   const Nanos silence = shared_->options.silence;
