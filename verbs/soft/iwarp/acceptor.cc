@@ -22,7 +22,6 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
-constexpr Nanos kRejectLinger = kNanosPerSecond;
 constexpr int kAcceptsPerTurn = 64;
 constexpr int kFreePortAttempts = 16;
 

@@ -16,6 +16,9 @@ namespace viaduct::verbs::iwarp {
 // too many wait (ending.h). Returns at once. The socket must not be watched. Any thread.
 void CloseLingering(EventLoop& loop, Socket socket, Nanos limit);
 
+// How long CloseBehindPeer is to wait behind a reject.
+inline constexpr Nanos kRejectLinger = kNanosPerSecond;
+
 // The same, but sends no FIN before the peer's or the limit: siw (Linux 6.1) does not read a reject
 // whose FIN it has seen. Where `most` sockets of the process wait so already, it is closed at once:
 // strangers who are rejected must not hold all descriptors.

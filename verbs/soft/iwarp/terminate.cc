@@ -26,18 +26,14 @@ WireError SplitReversed(uint8_t low_first, uint8_t code) {
 }
 
 // Without flags the order of the nibbles shows only in their values.
-WireError GuessOrder(uint8_t control, uint8_t code, bool started, bool* siw_order) {
+WireError GuessOrder(uint8_t control, uint8_t code, bool started) {
   switch (control) {
     case 0x02:
     case 0x20: {
       const bool llp = (code >= 1 && code <= 4) || (code >= 5 && code <= 7 && !started);
-      const WireError error{llp ? kLayerLlp : kLayerRdmap, llp ? uint8_t{0} : kRdmapOperation,
-                            code};
-      *siw_order = control != (error.layer << 4 | error.type);
-      return error;
+      return {llp ? kLayerLlp : kLayerRdmap, llp ? uint8_t{0} : kRdmapOperation, code};
     }
     case 0x21:  // DDP, untagged, reversed
-      *siw_order = true;
       return SplitReversed(control, code);
     default:
       return Split(control, code);
@@ -83,18 +79,14 @@ std::optional<Terminate> DecodeTerminate(std::span<const uint8_t> payload, bool 
   const uint8_t flags = payload[kTerminateFlagsOffset];
   Terminate terminate;
   bool has_ddp = false;
-  bool has_rdmap = false;
   if (flags & (kTerminateHasLength | kTerminateHasDdp | kTerminateHasRdmap)) {
     terminate.error = Split(control, code);
     has_ddp = flags & kTerminateHasDdp;
-    has_rdmap = flags & kTerminateHasRdmap;
   } else if (flags & (kSiwTerminateHasLength | kSiwTerminateHasDdp | kSiwTerminateHasRdmap)) {
-    terminate.siw_order = true;
     terminate.error = SplitReversed(control, code);
     has_ddp = flags & kSiwTerminateHasDdp;
-    has_rdmap = flags & kSiwTerminateHasRdmap;
   } else {
-    terminate.error = GuessOrder(control, code, started, &terminate.siw_order);
+    terminate.error = GuessOrder(control, code, started);
   }
 
   // The attached length is not looked at: siw counts the payload alone.
@@ -102,12 +94,7 @@ std::optional<Terminate> DecodeTerminate(std::span<const uint8_t> payload, bool 
   if (!has_ddp || rest.size() < kTerminateLengthSize) return terminate;
   rest = rest.subspan(kTerminateLengthSize);
   DdpHeader header;
-  if (ParseDdpHeader(rest, &header).has_value()) return terminate;
-  terminate.segment = header;
-  rest = rest.subspan(header.size());
-  if (has_rdmap && header.opcode == RdmapOpcode::kReadRequest && rest.size() >= kReadRequestSize) {
-    terminate.read_request = DecodeReadRequest(rest.first<kReadRequestSize>());
-  }
+  if (!ParseDdpHeader(rest, &header).has_value()) terminate.segment = header;
   return terminate;
 }
 

@@ -23,9 +23,7 @@ size_t EncodeTerminate(const WireError& error, std::span<const uint8_t> ulpdu,
 
 struct Terminate {
   WireError error;
-  bool siw_order = false;                   // the control bytes came in siw's bit order
-  std::optional<DdpHeader> segment;         // what the peer disliked, if it says so
-  std::optional<ReadRequest> read_request;  // its Read Request, if it was one
+  std::optional<DdpHeader> segment;  // what the peer disliked, if it says so
 };
 
 // Decodes a peer's payload. Nothing in a Terminate is refused: it ends the connection whatever it

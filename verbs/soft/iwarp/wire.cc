@@ -18,7 +18,6 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
-constexpr Nanos kRejectLinger = kNanosPerSecond;
 constexpr size_t kMostRejected = 256;
 
 class Incoming final : public IncomingConnection {
