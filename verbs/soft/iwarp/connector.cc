@@ -162,7 +162,7 @@ void Connector::OnConnected(const SocketName& peer) {
   connected_ = true;
   heard_ = true;
   Report();
-  if (IsItself(socket_.get(), peer)) return Finish({});
+  if (IsItself(socket_.get(), peer)) return Finish({.outcome = Outcome::kNobody});
   if (options_.served_nearer && options_.served_nearer()) {
     return Finish({.outcome = Outcome::kServedNearer});
   }
