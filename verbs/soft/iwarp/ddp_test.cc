@@ -122,8 +122,9 @@ TEST(DdpHeaderTest, WrongQueue) {
 
 // Checklist 33: every opcode with the T bit of the other kind.
 TEST(DdpHeaderTest, TaggedBitAgainstOpcode) {
-  for (int opcode = 0; opcode <= 9; ++opcode) {
-    const std::string low = "4" + std::to_string(opcode);
+  constexpr char kDigits[] = "0123456789ab";  // those of RFC 7306 too
+  for (int opcode = 0; opcode < 12; ++opcode) {
+    const std::string low = std::string("4") + kDigits[opcode];
     const bool tagged = IsTagged(static_cast<RdmapOpcode>(opcode));
     const std::string header = (tagged ? "41" : "c1") + low + "00000000 00000000 00000001 00000000";
     EXPECT_EQ(ErrorOf(header), kUnexpectedOpcode) << opcode;

@@ -405,14 +405,18 @@ TEST_F(LinkTest, ManyRequestsBehindAFence) {
 }
 
 TEST_F(LinkTest, WriteInSegmentsOfTheMss) {
-  TestPeer peer = Accepted();
+  constexpr int kMss = 1460;
+  listener_.LimitSegments(kMss);
+  TestPeer peer = Dialled();
+  peer.SendHex(std::string(kReply) + "50020004 00040004");
+  EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
   end_->Fill(0, 300000, 2);
   PostWrite(*end_, 300000);
   uint64_t at = 0;
   for (bool last = false; !last;) {
     const std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
     ASSERT_GT(fpdu.size(), 20u);
-    EXPECT_LE(fpdu.size(), 65536u);
+    EXPECT_LE(fpdu.size(), size_t{kMss});
     DdpHeader header;
     const std::span<const uint8_t> ulpdu = std::span<const uint8_t>(fpdu).subspan(2);
     ASSERT_EQ(ParseDdpHeader(ulpdu, &header), std::nullopt);

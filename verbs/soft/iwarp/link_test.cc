@@ -134,11 +134,15 @@ TEST_F(LinkTest, Revision1) {
 }
 
 // Checklist 21, and what peers of revision 1 do unasked.
+// The second allows none, either way; the third has one as its first message besides.
 TEST_F(LinkTest, EmptyReadIsAnsweredWhateverWasAgreed) {
-  TestPeer peer = Answered("40010000");
-  peer.ReceiveHex(20);
-  peer.Send(ReadFpdu(1, {.sink_stag = 7, .sink_offset = 9, .source_stag = 0xbad}));
-  EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 7, 9, true), "")));
+  for (const char* words : {"40010000", "50020004 00000000", "50020004 80008000"}) {
+    SCOPED_TRACE(words);
+    TestPeer peer = Answered(words);
+    peer.ReceiveHex(std::string(words).size() > 8 ? 24 : 20);
+    peer.Send(ReadFpdu(1, {.sink_stag = 7, .sink_offset = 9, .source_stag = 0xbad}));
+    EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 7, 9, true), "")));
+  }
 }
 
 // ----------------------------------------------------------------------------------- inbound
@@ -173,7 +177,11 @@ TEST_F(LinkTest, ReadOfOurs) {
 TEST_F(LinkTest, WriteWithAnUnknownStag) {
   TestPeer peer = Accepted();
   end_->Receive(1, 0, 8);
+  const std::vector<uint8_t> before = end_->memory;
   peer.Send(Fpdu(TaggedHeader(Op::kWrite, 0xdeadbe00, 0x1000, true), "68656c6c6f"));
+  // What would be right without it.
+  peer.Send(
+      Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(0), true), "68656c6c6f"));
   peer.Send(Fpdu(SendHeader(1), "4142434445464748"));
   EXPECT_EQ(peer.ReceiveFpduHex(),
             Join("0026 41 47 00000000 00000002 00000001 00000000 1100 c000 0013"
@@ -181,6 +189,7 @@ TEST_F(LinkTest, WriteWithAnUnknownStag) {
   EXPECT_EQ(peer.ReceiveEnd().hex, "");
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
   EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
+  EXPECT_EQ(end_->memory, before);
 }
 
 TEST_F(LinkTest, ReadWithAnUnknownStag) {
