@@ -511,7 +511,7 @@ class QueuePair {
   virtual void Reset() = 0;
 
   // True from the moment at which a connection has ended other than by Disconnect, before anything
-  // of it is flushed, until the next one begins.
+  // of it is flushed, until Reset.
   virtual bool Ended() const = 0;
 
   // No send is posted that has not completed.

@@ -21,7 +21,8 @@ namespace viaduct::verbs {
 // of an RDMA device.
 // ResourceExhausted: no descriptors, no memory, no thread. PermissionDenied: /dev/infiniband is
 // closed to this user. FailedPrecondition: an RDMA device, and this is a forked child whose parent
-// had one. attributes().reason says why this device was chosen.
+// had one. Unavailable: the RDMA device was taken out, or does not answer. attributes().reason says
+// why this device was chosen.
 absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
                                                     const std::string& name = kAnyDevice);
 

@@ -271,12 +271,7 @@ TEST_F(DeviceEventsDeathTest, ADeviceThatIsTakenOutEndsWhatIsThere) {
     Connect(*from_, *to_);
     End& asking = NewEnd(a());
     const auto request = Ask(asking, b());
-    FailureCount first, second, removed;
-    for (FailureCount* sink : {&first, &removed}) EXPECT_TRUE(a().AddFailureSink(sink));
-    EXPECT_TRUE(b().AddFailureSink(&second));
-    a().RemoveFailureSink(&removed);
     BusyControlThread busy;
-    TellOfDevice(DeviceEvent::kDeviceFatal);
     TellOfDevice(DeviceEvent::kDeviceFatal);
     for (auto ids : {rdma_mock::Ids::kDialling, rdma_mock::Ids::kRequested}) {
       rdma_mock::TellIds(ids, rdma_mock::IdEvent::kDeviceRemoval);
@@ -290,6 +285,26 @@ TEST_F(DeviceEventsDeathTest, ADeviceThatIsTakenOutEndsWhatIsThere) {
     EXPECT_EQ(AwaitEvent(accepting).outcome, ConnectOutcome::kGone);
     EXPECT_TRUE(
         absl::IsUnavailable(rdma::Open(**ControlThread::Get(), a().address(), "", 0).status()));
+    DestroyEnds();
+    EXPECT_TRUE(AwaitPairs(0));
+    _exit(HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(take_out(), testing::ExitedWithCode(0), "");
+}
+
+// An adapter that has failed may stay where it is, until somebody lets it recover: then nothing
+// else is told.
+TEST_F(DeviceEventsDeathTest, ADeviceThatFailsEndsItsConnectionsAndSaysSo) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto fail = [this] {
+    Connect(*from_, *to_);
+    FailureCount first, second, removed;
+    for (FailureCount* sink : {&first, &removed}) EXPECT_TRUE(a().AddFailureSink(sink));
+    EXPECT_TRUE(b().AddFailureSink(&second));
+    a().RemoveFailureSink(&removed);
+    for (int i = 0; i < 2; ++i) TellOfDevice(DeviceEvent::kDeviceFatal);
+    ExpectBroken(*from_);
+    ExpectBroken(*to_);
     DrainExecutors();
     EXPECT_EQ(first.count, 1);
     EXPECT_EQ(second.count, 1);
@@ -301,7 +316,7 @@ TEST_F(DeviceEventsDeathTest, ADeviceThatIsTakenOutEndsWhatIsThere) {
     EXPECT_TRUE(AwaitPairs(0));
     _exit(HasFailure() ? 1 : 0);
   };
-  EXPECT_EXIT(take_out(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(fail(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

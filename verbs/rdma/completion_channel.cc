@@ -146,10 +146,11 @@ bool CompletionChannel::TakeEvent() {
 void CompletionChannel::OnEvents(uint32_t events) {
   while (TakeEvent()) {
   }
-  handler_.OnCqEvent();
-  if ((events & (EPOLLERR | EPOLLHUP)) == 0) return;
-  usable_.store(false);
-  device_.loop().Unwatch(own_->fd);
+  if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+    usable_.store(false);
+    device_.loop().Unwatch(own_->fd);
+  }
+  handler_.OnCqEvent();  // which may end the queue, and this with it
 }
 
 }  // namespace viaduct::verbs::rdma

@@ -345,11 +345,15 @@ QpHandler* Device::HandlerOf(const ibv_qp* pair) {
 void Device::FailPairsOf(const void* queue) {
   Log(LogLevel::kWarn, name(),
       ": a queue has failed: its connections end, and it serves no others; close the adapter");
+  FailPairsIf([queue](const ibv_qp& pair) {
+    return pair.send_cq == queue || pair.recv_cq == queue || pair.srq == queue;
+  });
+}
+
+void Device::FailPairsIf(absl::FunctionRef<bool(const ibv_qp&)> is_one) {
   MutexLock lock(&pairs_mutex_);  // as long as a pair is there, its handler is
   for (const auto& [pair, handler] : pairs_) {
-    if (pair->send_cq == queue || pair->recv_cq == queue || pair->srq == queue) {
-      handler->OnQpEvent(IBV_EVENT_QP_FATAL);
-    }
+    if (is_one(*pair)) handler->OnQpEvent(IBV_EVENT_QP_FATAL);
   }
 }
 
@@ -365,14 +369,17 @@ void Device::RemoveFailureSink(FailureSink* sink) {
   sinks_.erase(sink);
 }
 
-// A device may tell of it more than once.
+// A device may tell of it more than once, and one that is not taken out says nothing of its pairs.
 void Device::Fail() {
-  MutexLock lock(&sinks_mutex_);
-  if (gone_.exchange(true)) return;
-  Log(LogLevel::kWarn, name(),
-      ": the device was removed or has failed; close its adapters and open them again when "
-      "ibv_devices shows it");
-  for (FailureSink* sink : sinks_) sink->OnDeviceFailed();
+  {
+    MutexLock lock(&sinks_mutex_);
+    if (gone_.exchange(true)) return;
+    Log(LogLevel::kWarn, name(),
+        ": the device was removed or has failed; close its adapters and open them again when "
+        "ibv_devices shows it");
+    for (FailureSink* sink : sinks_) sink->OnDeviceFailed();
+  }
+  FailPairsIf([](const ibv_qp&) { return true; });
 }
 
 void Device::ReadAsyncEvents() {

@@ -16,6 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "verbs/base/address.h"
 #include "verbs/base/at_fork.h"
@@ -168,6 +169,7 @@ class Device {
   // A queue that pairs complete to, or take receives from, has failed, and a device may say nothing
   // of each: they are told that they have.
   void FailPairsOf(const void* queue);
+  void FailPairsIf(absl::FunctionRef<bool(const ibv_qp&)> is_one);
   void Fail();
 
   ibv_context* const verbs_;
