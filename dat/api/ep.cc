@@ -210,6 +210,8 @@ DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
     if (taken != DAT_SUCCESS) return taken;
     const bool has_parts = (mask & kPartFields) != 0;
     const bool has_attributes = (mask & DAT_EP_FIELD_EP_ATTR_ALL) != 0;
+    // First what may find no memory.
+    if ((mask & DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW) != 0) endpoint->MakeWatch();
     core::Error error =
         endpoint->Modify(has_parts ? &parts : nullptr, has_attributes ? &attributes : nullptr);
     if (error.ok()) KeepAsked(*endpoint, asked, mask);

@@ -178,9 +178,9 @@ Error Endpoint::RefitPair(const Parts& parts, const EndpointAttributes& attribut
 Error Endpoint::Free() {
   {
     MutexLock lock(&lock_);
-    if (Error error = Check(EndpointInput::kFree); !error.ok()) return error;
     // Nobody reserves or connects it from here on.
-    Abandon(EndpointState::kUnconfiguredUnconnected);
+    if (Error error = Check(EndpointInput::kFree); !error.ok()) return error;
+    Abandon(Next(state(), EndpointInput::kFree).next);
   }
   return End();
 }

@@ -163,6 +163,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Error Reset();  // Disconnected -> Unconnected; no-op in Unconnected
   // kInvalidHandle once it was freed.
   Error Modify(const Parts* parts, const EndpointAttributes* attributes);
+  // SetWatermarks needs no memory from here on.
+  void MakeWatch();
   // receive_watch.h: for ReceivesHeld, from now on. Above `soft` kAsyncHighWatermark is posted,
   // once; above `hard` (null: stays) the connection breaks. ReceiveWatch::kNoLimit: none.
   void SetWatermarks(uint32_t soft, std::optional<uint32_t> hard);
@@ -240,7 +242,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   void ForgetRequest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Moves the state by the table, with its effects; what Check says where it may not.
   Error Apply(EndpointInput input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Moves it by no input: the events that were to come do not.
+  // Moves it, and tells nothing: the events that were to come do not.
   void Abandon(EndpointState next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // `kept`: as EventDispatcher::Post has it.
   void PostEvent(EndpointEvent event, uint32_t kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

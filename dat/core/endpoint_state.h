@@ -30,7 +30,8 @@ namespace viaduct::core {
 
 enum class EndpointState : uint8_t {
   kUnconnected,
-  // UNCONFIGURED_*: an endpoint without zone or dispatchers; this one has been freed, perhaps.
+  // UNCONFIGURED_* is DAT's for an endpoint without zone or dispatchers. This one is an endpoint
+  // that was freed, which has given up its own; the others do not come.
   kUnconfiguredUnconnected,
   kReserved,
   kUnconfiguredReserved,

@@ -71,7 +71,7 @@ TEST(EndpointState, Unconnected) {
   want.moves = {{In::kConnect, {St::kActivePending}},
                 {In::kReserve, {St::kReserved}},
                 {In::kAcceptExplicit, {St::kCompletionPending}},
-                {In::kFree, {St::kUnconnected, kFlush}}};
+                {In::kFree, {St::kUnconfiguredUnconnected}}};
   want.stays = {In::kModifyAttributes, In::kModifyZone};
   want.no_effect = {In::kReset, In::kUnreserve};
   want.invalid = {In::kDuplicate,        In::kAcceptImplicit,     In::kRejectImplicit,
@@ -83,19 +83,35 @@ TEST(EndpointState, Unconnected) {
   Check(St::kUnconnected, want);
 }
 
-// As Unconnected, but it cannot take part in a connection before it was modified.
+// It was freed.
 TEST(EndpointState, UnconfiguredUnconnected) {
   Expectation want;
-  want.moves = {{In::kFree, {St::kUnconnected, kFlush}}};
-  want.stays = {In::kModifyAttributes, In::kModifyZone};
-  want.no_effect = {In::kReset, In::kUnreserve};
-  want.invalid = {
-      In::kConnect,         In::kReserve,        In::kAcceptExplicit,   In::kDuplicate,
-      In::kAcceptImplicit,  In::kRejectImplicit, In::kDisconnectAbrupt, In::kDisconnectGraceful,
-      In::kPostRequest,     In::kRequestArrived, In::kPeerAccepted,     In::kPeerRejected,
-      In::kNonPeerRejected, In::kUnreachable,    In::kNoResources,      In::kTimedOut,
-      In::kConfirmed,       In::kAcceptFailed,   In::kDrained,          In::kPeerDisconnected,
-      In::kBroken};
+  want.stays = {In::kFree};
+  want.no_effect = {In::kUnreserve};
+  want.invalid = {In::kModifyAttributes,
+                  In::kModifyZone,
+                  In::kReset,
+                  In::kConnect,
+                  In::kReserve,
+                  In::kAcceptExplicit,
+                  In::kDuplicate,
+                  In::kAcceptImplicit,
+                  In::kRejectImplicit,
+                  In::kDisconnectAbrupt,
+                  In::kDisconnectGraceful,
+                  In::kPostRequest,
+                  In::kRequestArrived,
+                  In::kPeerAccepted,
+                  In::kPeerRejected,
+                  In::kNonPeerRejected,
+                  In::kUnreachable,
+                  In::kNoResources,
+                  In::kTimedOut,
+                  In::kConfirmed,
+                  In::kAcceptFailed,
+                  In::kDrained,
+                  In::kPeerDisconnected,
+                  In::kBroken};
   Check(St::kUnconfiguredUnconnected, want);
 }
 
@@ -190,7 +206,7 @@ TEST(EndpointState, ActivePending) {
   want.moves = {
       {In::kDisconnectAbrupt, {St::kDisconnected, kFlush, Ev::kDisconnected}},
       {In::kDisconnectGraceful, {St::kDisconnected, kFlush, Ev::kDisconnected}},
-      {In::kFree, {St::kUnconnected, kFlush}},
+      {In::kFree, {St::kUnconfiguredUnconnected}},
       {In::kPeerAccepted, {St::kConnected, false, Ev::kEstablished}},
       {In::kPeerRejected, {St::kDisconnected, kFlush, Ev::kPeerRejected}},
       {In::kNonPeerRejected, {St::kDisconnected, kFlush, Ev::kNonPeerRejected}},
@@ -212,7 +228,7 @@ TEST(EndpointState, CompletionPending) {
   want.moves = {
       {In::kDisconnectAbrupt, {St::kDisconnected, kFlush, Ev::kDisconnected}},
       {In::kDisconnectGraceful, {St::kDisconnected, kFlush, Ev::kDisconnected}},
-      {In::kFree, {St::kUnconnected, kFlush}},
+      {In::kFree, {St::kUnconfiguredUnconnected}},
       {In::kConfirmed, {St::kConnected, false, Ev::kEstablished}},
       {In::kAcceptFailed, {St::kDisconnected, kFlush, Ev::kAcceptCompletionError}},
   };
@@ -231,7 +247,7 @@ TEST(EndpointState, Connected) {
   want.moves = {
       {In::kDisconnectAbrupt, {St::kDisconnected, kFlush, Ev::kDisconnected}},
       {In::kDisconnectGraceful, {St::kDisconnectPending}},
-      {In::kFree, {St::kUnconnected, kFlush}},
+      {In::kFree, {St::kUnconfiguredUnconnected}},
       {In::kPeerDisconnected, {St::kDisconnected, kFlush, Ev::kDisconnected}},
       {In::kBroken, {St::kDisconnected, kFlush, Ev::kBroken}},
   };
@@ -250,7 +266,7 @@ TEST(EndpointState, DisconnectPending) {
   Expectation want;
   want.moves = {
       {In::kDisconnectAbrupt, {St::kDisconnected, kFlush, Ev::kDisconnected}},
-      {In::kFree, {St::kUnconnected, kFlush}},
+      {In::kFree, {St::kUnconfiguredUnconnected}},
       {In::kDrained, {St::kDisconnected, kFlush, Ev::kDisconnected}},
       {In::kPeerDisconnected, {St::kDisconnected, kFlush, Ev::kDisconnected}},
       {In::kBroken, {St::kDisconnected, kFlush, Ev::kBroken}},
@@ -267,7 +283,7 @@ TEST(EndpointState, DisconnectPending) {
 
 TEST(EndpointState, Disconnected) {
   Expectation want;
-  want.moves = {{In::kReset, {St::kUnconnected}}, {In::kFree, {St::kUnconnected, kFlush}}};
+  want.moves = {{In::kReset, {St::kUnconnected}}, {In::kFree, {St::kUnconfiguredUnconnected}}};
   want.stays = {In::kPostRequest};
   want.no_effect = {In::kUnreserve, In::kDisconnectAbrupt, In::kDisconnectGraceful};
   want.invalid = {

@@ -9,7 +9,9 @@
 //         dDC kDisconnected   dBR kBroken        dAC kAcceptCompletionError
 //         dPR kPeerRejected   dNP kNonPeerRejected   dUR kUnreachable   dTO kTimedOut
 //         dNR kNoResources
-//   fre kGo, to UNCONNECTED, everything posted is flushed, no event
+//
+// uUN is an endpoint that was freed: its pair goes, with what is posted. The engine has no use for
+// the other UNCONFIGURED states, whose columns are DAT's.
 #ifndef VIADUCT_DAT_CORE_ENDPOINT_TABLE_H_
 #define VIADUCT_DAT_CORE_ENDPOINT_TABLE_H_
 
@@ -36,8 +38,8 @@ constexpr Cell Stays(Verdict verdict) {
 constexpr Cell To(EndpointState next, EndpointEvent event = EndpointEvent::kNone) {
   return {Cell::kMoves, Verdict::kGo, next, false, event};
 }
-constexpr Cell Ends(EndpointEvent event, EndpointState next = EndpointState::kDisconnected) {
-  return {Cell::kMoves, Verdict::kGo, next, true, event};
+constexpr Cell Ends(EndpointEvent event) {
+  return {Cell::kMoves, Verdict::kGo, EndpointState::kDisconnected, true, event};
 }
 
 using Column = EndpointState;
@@ -84,7 +86,6 @@ constexpr std::array<Row, kEndpointInputs> Rows() {
   constexpr Cell dUR = Ends(EndpointEvent::kUnreachable);
   constexpr Cell dTO = Ends(EndpointEvent::kTimedOut);
   constexpr Cell dNR = Ends(EndpointEvent::kNoResources);
-  constexpr Cell fre = Ends(EndpointEvent::kNone, EndpointState::kUnconnected);
   // clang-format off
   return {{
       // Calls.                   UNC  RES  PCP  ACP  TCP  CMP  CON  DPD  DIS  uUN  uRS  uPC  uTC
@@ -99,10 +100,10 @@ constexpr std::array<Row, kEndpointInputs> Rows() {
       {In::kDisconnectAbrupt,  {{ IS,  IS,  IS,  dDC, IS,  dDC, dDC, dDC, NO,  IS,  IS,  IS,  IS }}},
       {In::kDisconnectGraceful,{{ IS,  IS,  IS,  dDC, IS,  dDC, DPD, NO,  NO,  IS,  IS,  IS,  IS }}},
       {In::kPostRequest,       {{ IS,  IS,  IS,  IS,  IS,  IS,  OK,  IS,  OK,  IS,  IS,  IS,  IS }}},
-      {In::kModifyAttributes,  {{ OK,  OK,  OK,  IS,  OK,  IS,  IS,  IS,  IS,  OK,  OK,  OK,  OK }}},
-      {In::kModifyZone,        {{ OK,  IS,  IS,  IS,  OK,  IS,  IS,  IS,  IS,  OK,  IS,  IS,  OK }}},
-      {In::kReset,             {{ NO,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  UNC, NO,  IS,  IS,  IS }}},
-      {In::kFree,              {{ fre, IS,  IS,  fre, IS,  fre, fre, fre, fre, fre, IS,  IS,  IS }}},
+      {In::kModifyAttributes,  {{ OK,  OK,  OK,  IS,  OK,  IS,  IS,  IS,  IS,  IS,  OK,  OK,  OK }}},
+      {In::kModifyZone,        {{ OK,  IS,  IS,  IS,  OK,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  OK }}},
+      {In::kReset,             {{ NO,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  UNC, IS,  IS,  IS,  IS }}},
+      {In::kFree,              {{ uUN, IS,  IS,  uUN, IS,  uUN, uUN, uUN, uUN, OK,  IS,  IS,  IS }}},
       // Wire and timer.          UNC  RES  PCP  ACP  TCP  CMP  CON  DPD  DIS  uUN  uRS  uPC  uTC
       {In::kRequestArrived,    {{ IS,  PCP, IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  uPC, IS,  IS }}},
       {In::kPeerAccepted,      {{ IS,  IS,  IS,  con, IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS }}},

@@ -1,6 +1,7 @@
 #include "dat/core/notifier.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -221,7 +222,10 @@ Error Notifier::SetAgent(const Agent& agent) {
     if (freed_) return InvalidHandle<Notifier>();
     agent_ = agent;
   }
-  ArmDispatchers();
+  try {
+    ArmDispatchers();
+  } catch (const std::bad_alloc&) {  // it is there, and hears of the next news a tick later
+  }
   return Ok();
 }
 
@@ -270,6 +274,8 @@ void Notifier::TellWaitersLocked() {
 
 void Notifier::AddUnarmed(EventDispatcher& dispatcher) {
   MutexLock lock(&lock_);
+  // It may be there: it was armed by itself meanwhile.
+  if (std::find(unarmed_.begin(), unarmed_.end(), &dispatcher) != unarmed_.end()) return;
   unarmed_.push_back(&dispatcher);
 }
 

@@ -34,9 +34,14 @@ uint32_t Endpoint::ReceivesHeld() {
   return parts_.receive->QueuedReceives(owner_.handle, EventDispatcher::Receives::kMessages);
 }
 
-void Endpoint::SetWatermarks(uint32_t soft, std::optional<uint32_t> hard) {
+void Endpoint::MakeWatch() {
   MutexLock lock(&lock_);
   if (watch_ == nullptr) watch_ = std::make_unique<ReceiveWatch>(*this);
+}
+
+void Endpoint::SetWatermarks(uint32_t soft, std::optional<uint32_t> hard) {
+  MakeWatch();
+  MutexLock lock(&lock_);
   watch_->Set(soft, hard);
   StartWatch();
   watch_->Ask();  // it may be above the limits already
