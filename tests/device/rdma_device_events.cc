@@ -293,16 +293,16 @@ TEST_F(DeviceEventsDeathTest, ADeviceThatIsTakenOutEndsWhatIsThere) {
 }
 
 // An adapter that has failed may stay where it is, until somebody lets it recover: then nothing
-// else is told.
+// else is told. Of the removal of one without disassociate_ucontext the kernel tells the ids alone.
 TEST_F(DeviceEventsDeathTest, ADeviceThatFailsEndsItsConnectionsAndSaysSo) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto fail = [this] {
+  const auto fail = [this](void (*tell)()) {
     Connect(*from_, *to_);
     FailureCount first, second, removed;
     for (FailureCount* sink : {&first, &removed}) EXPECT_TRUE(a().AddFailureSink(sink));
     EXPECT_TRUE(b().AddFailureSink(&second));
     a().RemoveFailureSink(&removed);
-    for (int i = 0; i < 2; ++i) TellOfDevice(DeviceEvent::kDeviceFatal);
+    for (int i = 0; i < 2; ++i) tell();
     ExpectBroken(*from_);
     ExpectBroken(*to_);
     DrainExecutors();
@@ -316,7 +316,11 @@ TEST_F(DeviceEventsDeathTest, ADeviceThatFailsEndsItsConnectionsAndSaysSo) {
     EXPECT_TRUE(AwaitPairs(0));
     _exit(HasFailure() ? 1 : 0);
   };
-  EXPECT_EXIT(fail(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(fail([] { TellOfDevice(DeviceEvent::kDeviceFatal); }), testing::ExitedWithCode(0),
+              "");
+  EXPECT_EXIT(
+      fail([] { rdma_mock::TellIds(rdma_mock::Ids::kBound, rdma_mock::IdEvent::kDeviceRemoval); }),
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

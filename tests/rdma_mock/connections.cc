@@ -271,9 +271,10 @@ void Unbind(const QueuePair& pair) {
 void TellIds(Ids which, rdma_cm_event_type type, int status) {
   MutexLock lock(&All().mutex);
   for (Id* id : All().ids) {
-    const Ids its = id->listening             ? Ids::kListening
-                    : id->listener != nullptr ? Ids::kRequested
-                                              : Ids::kDialling;
+    const Ids its = id->listening                                    ? Ids::kListening
+                    : id->listener != nullptr                        ? Ids::kRequested
+                    : id->route.addr.dst_addr.sa_family != AF_UNSPEC ? Ids::kDialling
+                                                                     : Ids::kBound;
     if (its == which) Tell(*id, type, status);
   }
 }

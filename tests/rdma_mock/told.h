@@ -42,7 +42,7 @@ enum class IdEvent {
   kAddrChange,
   kTimewaitExit,
 };
-enum class Ids { kDialling, kRequested, kListening };
+enum class Ids { kDialling, kRequested, kListening, kBound };
 // To each such id that exists, connected or not.
 void TellIds(Ids which, IdEvent event, int status = 0);
 // A request to whoever listens at the port, and that who has asked has gone.

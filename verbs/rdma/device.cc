@@ -96,6 +96,7 @@ void Device::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 Device::~Device() {
+  if (anchor_ != nullptr) rdma_destroy_id(anchor_);
   if (connections_ != nullptr) {
     loop_.Unwatch(connections_->fd);
     rdma_destroy_event_channel(connections_);
@@ -106,13 +107,14 @@ Device::~Device() {
   }
   loop_.Unwatch(verbs_->async_fd);
   if (first_queue_ != nullptr) ibv_destroy_cq(first_queue_);
-  if (anchor_ != nullptr) rdma_destroy_id(anchor_);
 }
 
 absl::Status Device::Start(const Address& address) {
   sockaddr_storage at;
   address.ToSockaddr(0, &at);
-  if (rdma_create_id(nullptr, &anchor_, nullptr, RDMA_PS_TCP) != 0 ||
+  connections_ = rdma_create_event_channel();
+  if (connections_ == nullptr) return ErrnoStatus(errno, "rdma_create_event_channel");
+  if (rdma_create_id(connections_, &anchor_, static_cast<CmHandler*>(this), RDMA_PS_TCP) != 0 ||
       rdma_bind_addr(anchor_, reinterpret_cast<sockaddr*>(&at)) != 0) {
     return ErrnoStatus(errno, "rdma_cm");
   }
@@ -125,8 +127,6 @@ absl::Status Device::Start(const Address& address) {
     first_queue_ = ibv_create_cq(verbs_, kSiwEntries, nullptr, nullptr, 0);
     if (first_queue_ == nullptr) return ErrnoStatus(errno, "ibv_create_cq");
   }
-  connections_ = rdma_create_event_channel();
-  if (connections_ == nullptr) return ErrnoStatus(errno, "rdma_create_event_channel");
   completions_ = ibv_create_comp_channel(verbs_);
   if (completions_ == nullptr) return ErrnoStatus(errno, "ibv_create_comp_channel");
   connections_->fd = MoveHigh(Fd(connections_->fd)).Release();
@@ -367,6 +367,12 @@ bool Device::AddFailureSink(FailureSink* sink) {
 void Device::RemoveFailureSink(FailureSink* sink) {
   MutexLock lock(&sinks_mutex_);
   sinks_.erase(sink);
+}
+
+// A driver from which processes cannot be parted tells of its removal here alone (siw and rxe of
+// Linux 6.1).
+void Device::OnCmEvent(const CmEvent& event) {
+  if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) Fail();
 }
 
 // A device may tell of it more than once, and one that is not taken out says nothing of its pairs.

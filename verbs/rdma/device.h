@@ -80,7 +80,7 @@ struct DeviceWindows {
 // parts.
 inline constexpr uint32_t kFewSegments = 2;
 
-class Device {
+class Device final : private CmHandler {
  public:
   // The device behind a context that librdmacm has opened, for `address`.
   static absl::StatusOr<Device*> Get(ibv_context* verbs, const Address& address, EventLoop& loop);
@@ -170,6 +170,7 @@ class Device {
   // of each: they are told that they have.
   void FailPairsOf(const void* queue);
   void FailPairsIf(absl::FunctionRef<bool(const ibv_qp&)> is_one);
+  void OnCmEvent(const CmEvent& event) override;  // of the anchor
   void Fail();
 
   ibv_context* const verbs_;
