@@ -3,8 +3,8 @@
  * usage: bad_input ADAPTER open                   opens it
  *        bad_input ADAPTER memory                 registers 16 MiB
  *        bad_input ADAPTER connect ADDRESS PORT   connects, with a limit of 8 seconds
- *        bad_input ADAPTER hold                   connects with itself, waits until that ends,
- * opens it once more
+ *        bad_input ADAPTER hold                   connects with itself, waits until that ends and
+ * the adapter says why, opens it once more
  *        bad_input ADAPTER give-up                accepts, disconnects before the peer has said a
  * word, and opens it once more
  *
@@ -23,7 +23,7 @@ enum { kPort = 7199, kPatience = 8000000, kLong = 60000000, kBytes = 16 << 20 };
 
 static DAT_IA_HANDLE ia;
 static DAT_PZ_HANDLE zone;
-static DAT_EVD_HANDLE requests, connections, receives, sends;
+static DAT_EVD_HANDLE errors, requests, connections, receives, sends;
 static char *name;
 
 static int answer(const char *step, DAT_RETURN result) {
@@ -34,9 +34,8 @@ static int answer(const char *step, DAT_RETURN result) {
 }
 
 static int open_adapter(const char *step) {
-  DAT_EVD_HANDLE events = DAT_HANDLE_NULL;
-  ia = DAT_HANDLE_NULL;
-  return answer(step, dat_ia_open(name, 8, &events, &ia));
+  errors = ia = DAT_HANDLE_NULL;
+  return answer(step, dat_ia_open(name, 8, &errors, &ia));
 }
 
 static DAT_EVD_HANDLE queue(DAT_EVD_FLAGS streams) {
@@ -95,6 +94,7 @@ static void hold(void) {
   fflush(stdout);
   printf("one side: %s\n", name_of_event(next(connections, kLong).event_number));
   printf("other side: %s\n", name_of_event(next(connections, kLong).event_number));
+  printf("the adapter: %s\n", name_of_event(next(errors, kLong).event_number));
   answer("close", dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
   open_adapter("open again");
 }

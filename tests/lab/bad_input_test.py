@@ -41,6 +41,12 @@ talk.sendall(bytes.fromhex("000ec140000000010000000000000000") + bytes(4))
 print("the peer has an answer of %d bytes, and then %d" % (len(answer), len(talk.recv(100))), flush=True)
 """
 
+_NOBODY = "nobody listens at that port: is the server started, and on this port?"
+_CURES_OVER_SIW = {
+    "192.0.2.77 7000": "no way there: see ip route get, ip neighbour and rdma link",
+    "10.9.0.1 7000": _NOBODY,
+}
+
 _SETUP = """
 cd /tmp
 export LD_LIBRARY_PATH=%(module)s
@@ -125,36 +131,50 @@ chmod 600 /dev/infiniband/*
 export DAT_OVERRIDE=/tmp/lab.conf
 user timeout 60 %(program)s lab open 2>&1
 echo "status $?"
+echo and of VIPL
+user timeout 60 %(via)s %(device)s open 2>&1
+echo "status $?"
 echo and by its address
 DAT_OVERRIDE=/tmp/address.conf VIADUCT_WIRE=rdma user timeout 60 %(program)s lab open 2>&1 | sort
 echo "status ${PIPESTATUS[0]}"
 """)
         must = "must be open to this user"
-        self._expect(output, "/dev/infiniband/", must, "open: DAT_PROVIDER_NOT_FOUND", "and by its address")
-        second = output[output.index("and by its address"):]
-        self.assertIn(must, second)
-        self.assertNotIn("open: DAT_SUCCESS", second)
+        self._expect(output, "/dev/infiniband/", must, "open: DAT_PROVIDER_NOT_FOUND", "and of VIPL", must,
+                     'there is an RDMA device "%s0", but not for this process' % driver, "open: VIP_ERROR_RESOURCE",
+                     "and by its address", "open: DAT_INSUFFICIENT_RESOURCES", must)
 
     def _memory(self, driver):
         output = self._run(driver, """
 ulimit -l 64
-user timeout 60 %(program)s %(device)s memory 2>&1 | sort
-echo "status ${PIPESTATUS[0]}"
+for face in %(program)s %(via)s; do
+  user timeout 60 $face %(device)s memory 2>&1 | sort
+  echo "status ${PIPESTATUS[0]}"
+done
 """)
-        self._expect(output, "open: DAT_SUCCESS", "register: DAT_INSUFFICIENT_RESOURCES",
-                     "a process may lock 64 KiB here: raise it with ulimit -l")
+        cure = "a process may lock 64 KiB here: raise it with ulimit -l"
+        self._expect(output, "open: DAT_SUCCESS", "register: DAT_INSUFFICIENT_RESOURCES", cure,
+                     "open: VIP_SUCCESS", "register: VIP_ERROR_RESOURCE", cure)
 
     def _removal(self, driver):
         output = self._run(driver, """
 run %(device)s hold >held & holder=$!
 for _ in $(seq 300); do grep -q 'other side: EST' held && break; sleep 0.1; done
+run_via %(device)s wait >waited & waiter=$!
+for _ in $(seq 300); do grep -q 'open: VIP_SUCCESS' waited && break; sleep 0.1; done
 rdma link delete %(device)s
 wait $holder
 echo "status $?"
+wait $waiter
+echo "status $?"
 sort held
+echo and of VIPL
+sort waited
 """)
+        cure = "close its adapters and open them again when ibv_devices shows it"
         self._expect(output, "close: DAT_SUCCESS", "one side: BROKEN", "one side: ESTABLISHED", "open again: DAT_PROVIDER_NOT_FOUND",
-                     "other side: ESTABLISHED", "the device is being removed")
+                     "other side: ESTABLISHED", "the adapter: IA_CATASTROPHIC", "the device is being removed", cure,
+                     "and of VIPL", "close: VIP_SUCCESS", "the NIC: VIP_ERROR_CATASTROPHIC", cure,
+                     "wait: VIP_ERROR_RESOURCE")
         # The first one to hear of it hangs up on the other.
         self.assertRegex(output, "other side: (BROKEN|DISCONNECTED)")
 
@@ -171,6 +191,11 @@ for _ in $(seq 300); do grep -q ready ready && break; sleep 0.1; done
             self.assertIn("status 0\n", said[peer], output)
         return said
 
+    def _expect_cures(self, said, cures):
+        """What the log tells to do about each peer."""
+        for peer, cure in cures.items():
+            self.assertIn(cure, said[peer])
+
     # A peer that hangs up before it has answered and one that says no are the same to the kernel.
     def test_peers_over_siw(self):
         addresses = ("192.0.2.77 7000", "10.9.0.1 7000", "10.9.0.1 7001", "10.9.0.1 7002")
@@ -179,6 +204,7 @@ for _ in $(seq 300); do grep -q ready ready && break; sleep 0.1; done
         self.assertIn("outcome: NON_PEER_REJECTED\n", said["10.9.0.1 7000"])
         self.assertIn("outcome: PEER_REJECTED\n", said["10.9.0.1 7001"])
         self.assertIn("outcome: TIMED_OUT\n", said["10.9.0.1 7002"])
+        self._expect_cures(said, _CURES_OVER_SIW)
 
     def test_peers_of_vipl_over_siw(self):
         addresses = ("192.0.2.77 7000", "10.9.0.1 7000", "10.9.0.1 7001", "10.9.0.1 7002")
@@ -187,6 +213,7 @@ for _ in $(seq 300); do grep -q ready ready && break; sleep 0.1; done
         self.assertIn("outcome: VIP_NO_MATCH, VIP_STATE_IDLE\n", said["10.9.0.1 7000"])
         self.assertIn("outcome: VIP_REJECT, VIP_STATE_IDLE\n", said["10.9.0.1 7001"])
         self.assertIn("outcome: VIP_TIMEOUT, VIP_STATE_IDLE\n", said["10.9.0.1 7002"])
+        self._expect_cures(said, _CURES_OVER_SIW)
 
     def test_a_taken_port_over_siw(self):
         said = self._peers("siw", "run siw0", ("hold",))["hold"]
@@ -227,6 +254,7 @@ wait $holder
         self.assertRegex(said["192.0.2.77 7000"], "outcome: (UNREACHABLE|TIMED_OUT)\n")
         for nobody in ("10.9.0.1 7000", "10.9.0.1 7002"):
             self.assertIn("outcome: NON_PEER_REJECTED\n", said[nobody])
+        self._expect_cures(said, {"10.9.0.1 7000": _NOBODY})
 
     def test_peers_of_vipl_over_rxe(self):
         said = self._peers("rxe", "run_via rxe0", ("192.0.2.77 7000", "10.9.0.1 7000", "10.9.0.1 7002"))
@@ -234,6 +262,7 @@ wait $holder
                          "outcome: (VIP_NOT_REACHABLE, VIP_STATE_ERROR|VIP_TIMEOUT, VIP_STATE_IDLE)\n")
         for nobody in ("10.9.0.1 7000", "10.9.0.1 7002"):
             self.assertIn("outcome: VIP_NO_MATCH, VIP_STATE_IDLE\n", said[nobody])
+        self._expect_cures(said, {"10.9.0.1 7000": _NOBODY})
 
     def _cut(self, face, client, server):
         """(what was said, connected, with the peer's link down, with the own one down) where links are cut."""

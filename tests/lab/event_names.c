@@ -16,6 +16,8 @@ const char *name_of_event(DAT_EVENT_NUMBER number) {
       return "TIMED_OUT";
     case DAT_CONNECTION_EVENT_UNREACHABLE:
       return "UNREACHABLE";
+    case DAT_ASYNC_ERROR_IA_CATASTROPHIC:
+      return "IA_CATASTROPHIC";
     default:
       return "another event";
   }

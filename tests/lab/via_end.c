@@ -40,6 +40,8 @@ const char *name_of_return(VIP_RETURN code) {
       return "VIP_NO_MATCH";
     case VIP_NOT_REACHABLE:
       return "VIP_NOT_REACHABLE";
+    case VIP_ERROR_RESOURCE:
+      return "VIP_ERROR_RESOURCE";
     default:
       return "another answer";
   }
@@ -77,14 +79,17 @@ static void name_of_host(union address *to, const char *host, uint64_t port) {
   name(to, found.net.HostAddress, port);
 }
 
-VIP_CONN_HANDLE await_request(uint64_t port) {
+VIP_RETURN next_request(uint64_t port, VIP_ULONG patience, VIP_CONN_HANDLE *connection) {
   union address local, remote;
   VIP_VI_ATTRIBUTES theirs;
-  VIP_CONN_HANDLE connection;
   name_own(&local, port);
   memset(&remote, 0, sizeof remote);
-  must(VipConnectWait(nic, &local.net, kPatience, &remote.net, &theirs, &connection),
-       "VipConnectWait");
+  return VipConnectWait(nic, &local.net, patience, &remote.net, &theirs, connection);
+}
+
+VIP_CONN_HANDLE await_request(uint64_t port) {
+  VIP_CONN_HANDLE connection;
+  must(next_request(port, kPatience, &connection), "VipConnectWait");
   return connection;
 }
 

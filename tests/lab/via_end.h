@@ -25,6 +25,7 @@ VIP_VI_HANDLE make_vi(VIP_RELIABILITY_LEVEL level, uint32_t largest);
 /* The next request for this port, and a request to a port of a host. A port is eight bytes, the
  * most significant first. */
 VIP_CONN_HANDLE await_request(uint64_t port);
+VIP_RETURN next_request(uint64_t port, VIP_ULONG patience, VIP_CONN_HANDLE *connection);
 VIP_RETURN request(VIP_VI_HANDLE vi, const char *host, uint64_t port, VIP_ULONG patience,
                    VIP_VI_ATTRIBUTES *theirs);
 
