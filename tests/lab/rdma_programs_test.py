@@ -41,7 +41,7 @@ class RdmaPrograms(unittest.TestCase):
         self._run("rxe", dat_programs.shared_receives, _OURS)
 
     def test_dtestx_over_rxe(self):
-        self._run("rxe", dat_programs.extensions, _OURS)
+        self._run("rxe", dat_programs.extensions)
 
     def test_dapltest_over_siw(self):
         self._run("siw", dat_programs.dapltests)

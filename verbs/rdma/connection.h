@@ -8,7 +8,6 @@
 #ifndef VIADUCT_VERBS_RDMA_CONNECTION_H_
 #define VIADUCT_VERBS_RDMA_CONNECTION_H_
 
-#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
@@ -326,7 +325,7 @@ inline void Connection::Receive(WorkRecord& record, const ibv_wc& completion) {
   record.solicited = true;  // no device says which were: nobody sleeps through one
   if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) {
     record.has_immediate = true;
-    record.immediate = ntohl(completion.imm_data);
+    record.immediate = completion.imm_data;
   } else if ((completion.wc_flags & IBV_WC_WITH_INV) != 0) {
     record.opcode = Opcode::kReceiveInvalidate;
     record.immediate = completion.invalidated_rkey;

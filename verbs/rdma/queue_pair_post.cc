@@ -1,5 +1,4 @@
 // Posting: requests for the send queue in the device's form.
-#include <arpa/inet.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -205,7 +204,7 @@ ibv_send_wr RdmaQueuePair::WorkOf(const SendRequest& request, bool immediate) {
   work.opcode = VerbsOpcode(request.opcode, immediate);
   if ((request.flags & kFence) != 0) work.send_flags |= IBV_SEND_FENCE;
   if ((request.flags & kSolicited) != 0) work.send_flags |= IBV_SEND_SOLICITED;
-  if (immediate) work.imm_data = htonl(request.immediate);
+  if (immediate) work.imm_data = request.immediate;  // in this order: README.md
   if (request.opcode == Opcode::kSendInvalidate) work.invalidate_rkey = request.remote_key;
   if (request.opcode == Opcode::kWrite || reads) {
     work.wr.rdma.remote_addr = request.remote_address;
