@@ -9,6 +9,7 @@ from tests.lab import lab
 
 _DAT = os.path.realpath("tests/lab/exchange_dat")
 _VIA = os.path.realpath("tests/lab/exchange_via")
+_UNRELIABLE = os.path.realpath("tests/lab/unreliable")
 _MODULE = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
 _FACES = ("dat", "via")
 
@@ -27,7 +28,17 @@ end() { # FACE HOST serve|ADDRESS PEER'S-FACE
   case $1 in
     dat) timeout 100 ip netns exec $2 %(dat)s $2 $3 $4 ;;
     via) timeout 100 ip netns exec $2 %(via)s $(address $2) $3 $4 ;;
+    unreliable) timeout 100 ip netns exec $2 %(unreliable)s $(address $2) $3 ;;
   esac
+}
+unreliable() { # SERVER'S-HOST CLIENT'S-HOST
+  (end unreliable $1 serve -) >server.out 2>server.log & server=$!
+  for _ in $(seq 200); do ip netns exec $1 ss -ltn | grep -q :7196 && break; sleep 0.1; done
+  (end unreliable $2 $(address $1) -) >client.out 2>client.log
+  status=$?
+  wait $server
+  echo "unreliable: server $? $(cat server.out), client $status $(cat client.out)"
+  sed 's/^/    /' server.log client.log
 }
 exchange() { # SERVER'S-FACE SERVER'S-HOST CLIENT'S-FACE CLIENT'S-HOST
   (end $1 $2 serve $3) >server.out 2>server.log & server=$!
@@ -53,7 +64,9 @@ class Exchange(unittest.TestCase):
                 exchanges.append("exchange %s %s %s %s" % (serving, server, calling, client))
                 for role, face in (("server", serving), ("client", calling)):
                     expected.append("%s on %s, %s on %s: %s 0 %s" % (serving, server, calling, client, role, _SAID[face]))
-        script = _SCRIPT % {"dat": _DAT, "via": _VIA, "module": _MODULE, "wire": wire, "exchanges": "\n".join(exchanges)}
+        exchanges.append("unreliable %s %s" % (server, client))
+        expected.append("unreliable: server 0 done, client 0 done")
+        script = _SCRIPT % {"dat": _DAT, "via": _VIA, "unreliable": _UNRELIABLE, "module": _MODULE, "wire": wire, "exchanges": "\n".join(exchanges)}
         status, output = lab.run("siw", script, net="namespaces", seconds=280)
         self.assertEqual(status, 0, output)
         said = [line for line in output.splitlines() if line and not line.startswith("    ")]

@@ -142,7 +142,8 @@ VIP_VI_HANDLE make_vi(VIP_RELIABILITY_LEVEL level, uint32_t largest) {
   memset(&attributes, 0, sizeof attributes);
   attributes.ReliabilityLevel = level;
   attributes.MaxTransferSize = largest;
-  attributes.EnableRdmaWrite = attributes.EnableRdmaRead = VIP_TRUE;
+  attributes.EnableRdmaWrite = VIP_TRUE;
+  attributes.EnableRdmaRead = level != VIP_SERVICE_UNRELIABLE;
   must(VipCreateVi(nic, &attributes, NULL, NULL, &vi), "VipCreateVi");
   return vi;
 }
