@@ -46,12 +46,14 @@ class WindowTest : public DeviceTest {
     return key;
   }
   void Refused(Opcode opcode, uint64_t address, Key key, size_t length = 8) {
+    to_->Agree();
     ASSERT_EQ(from_->PostTo(opcode, 5, length, address, key), PostResult::kOk);
     Expect(from_->sends(), 5, Status::kRemoteAccess);
     ExpectBroken(*from_);
     ExpectBroken(*to_);
   }
   void Reached(Opcode opcode, uint64_t address, Key key, size_t length = 8) {
+    to_->Agree();
     ASSERT_EQ(from_->PostTo(opcode, 5, length, address, key), PostResult::kOk);
     Expect(from_->sends(), 5);
   }
