@@ -119,6 +119,19 @@ class TabledFd {
   Fd fd_;
 };
 
+// What `open` makes as an Owner, whose table has it before a fork begins.
+template <typename Owner, typename Open>
+Owner OpenAs(Open open) {
+  const FdChange change;
+  return Owner(open());
+}
+
+// The same for an `open` that returns a descriptor, or -1 with an errno.
+template <typename Owner, typename Open>
+Owner OpenHighAs(Open open) {
+  return OpenAs<Owner>([&open] { return MoveHigh(Fd(open())); });
+}
+
 }  // namespace viaduct::verbs
 
 #endif  // VIADUCT_VERBS_BASE_FD_TABLE_H_

@@ -32,10 +32,7 @@ ListeningFd NewListener();
 // would keep the name for as long as it lives.
 template <typename Owner = ListeningFd>
 absl::StatusOr<Owner> ListenAt(absl::string_view service, uint16_t port) {
-  Owner owner = [] {
-    const FdChange change;
-    return Owner(NewListener());
-  }();
+  Owner owner = OpenAs<Owner>(&NewListener);
   if (!owner.valid()) return absl::ErrnoToStatus(errno, "a unix socket");
   if (absl::Status status = ListenWith(owner.get(), service, port); !status.ok()) return status;
   return owner;
@@ -49,8 +46,7 @@ ChannelFd Accepted(int listener);
 // The same for an Owner that forked children know.
 template <typename Owner = ChannelFd>
 Owner AcceptAt(int listener) {
-  const FdChange change;
-  return Owner(Accepted(listener));
+  return OpenAs<Owner>([listener] { return Accepted(listener); });
 }
 
 // Connects a socket of NewChannel. NotFound: nobody listens there, or somebody whom TrustedPeer
@@ -64,10 +60,7 @@ ChannelFd NewChannel();
 // Both. ResourceExhausted: or no descriptor.
 template <typename Owner = ChannelFd>
 absl::StatusOr<Owner> DialTo(absl::string_view service, uint16_t port, pid_t* pid) {
-  Owner owner = [] {
-    const FdChange change;
-    return Owner(NewChannel());
-  }();
+  Owner owner = OpenAs<Owner>(&NewChannel);
   if (!owner.valid()) return absl::ResourceExhaustedError("no descriptor");
   if (absl::Status status = DialWith(owner.get(), service, port, pid); !status.ok()) return status;
   return owner;

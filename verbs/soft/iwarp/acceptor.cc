@@ -103,7 +103,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   void Accept(int listening) {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
       if (MustWait()) return;
-      Socket socket = Socket::Opened([listening] {
+      Socket socket = OpenHighAs<Socket>([listening] {
         return accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       });
       if (!socket.valid()) {

@@ -141,7 +141,7 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
     if (stopped_) return false;
     // Whoever gives it lets go of it, and what finds no descriptor here is gone.
     visitor.spare =
-        Socket::Opened([&visitor] { return fcntl(visitor.socket.get(), F_DUPFD_CLOEXEC, 0); });
+        OpenHighAs<Socket>([&visitor] { return fcntl(visitor.socket.get(), F_DUPFD_CLOEXEC, 0); });
     taken = taken && visitor.spare.valid();
     const uint8_t answer = taken ? kTaken : kNotTaken;
     if (!SendDatagram(visitor.socket.get(), {&answer, 1}, {})) return false;

@@ -19,13 +19,6 @@ class Socket : public TabledFd {
   template <bool (*kEnd)(int)>
   explicit Socket(ForeignFd<kEnd> fd) : TabledFd(Table(), fd.Release(), kEnd, &CloseElsewhere) {}
 
-  // Of what `open` opens: a descriptor, or -1 with an errno.
-  template <typename Open>
-  static Socket Opened(Open open) {
-    const FdChange change;
-    return Socket(MoveHigh(Fd(open())));
-  }
-
   // The descriptors of all. Any thread: one may be closed meanwhile.
   template <typename Act>
   static void ForEach(Act act) {

@@ -60,7 +60,7 @@ absl::Status ListenError(int error, const Address& address, uint16_t port) {
 }  // namespace
 
 Socket NewTcpSocket(sa_family_t family) {
-  Socket fd = Socket::Opened(
+  Socket fd = OpenHighAs<Socket>(
       [family] { return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP); });
   // A port that connections come from or came to, which may still wait for their end (TIME_WAIT),
   // can be listened on. Both sides must agree to it.

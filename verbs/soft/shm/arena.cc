@@ -30,7 +30,7 @@ bool Pay(int fd, size_t offset, size_t bytes) {
 }  // namespace
 
 std::shared_ptr<Arena> Arena::Create() {
-  Descriptor fd = Descriptor::Opened([] {
+  Descriptor fd = OpenHighAs<Descriptor>([] {
     const int made = memfd_create("viaduct", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     return made >= 0 ? made : memfd_create("viaduct", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   });

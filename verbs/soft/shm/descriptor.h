@@ -21,13 +21,6 @@ class Descriptor : public TabledFd {
   template <bool (*kEnd)(int)>
   explicit Descriptor(ForeignFd<kEnd> fd)
       : TabledFd(g_descriptors, fd.Release(), kEnd, &CloseElsewhere) {}
-
-  // Of what `open` opens: a descriptor, or -1 with an errno.
-  template <typename Open>
-  static Descriptor Opened(Open open) {
-    const FdChange change;
-    return Descriptor(MoveHigh(Fd(open())));
-  }
 };
 
 // Of an object: it is this process's, or a forked child's copy of the parent's. Then nothing is

@@ -72,8 +72,9 @@ TEST(LinkTest, ADisconnectInsideAnAcceptIsOneAnswer) {
   const std::shared_ptr<Arena> arena = Arena::Create();
   ASSERT_NE(arena, nullptr);
   ASSERT_TRUE(arena->PayConnection(0));
-  const auto peer = std::make_shared<Peer>(
-      Host::Get(loop), loop, 1, Descriptor::Opened([&] { return sockets[0]; }), getpid(), arena);
+  const auto peer =
+      std::make_shared<Peer>(Host::Get(loop), loop, 1,
+                             OpenHighAs<Descriptor>([&] { return sockets[0]; }), getpid(), arena);
   const auto link = ShmLink::Make(loop);
   link->Bind(peer, 0);
   link->phase = ShmLink::Phase::kRequested;

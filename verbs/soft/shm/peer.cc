@@ -75,7 +75,7 @@ void Peer::OnWelcome(Message& message) {
 bool Peer::Watch() {
   // Without a pidfd (old kernel, another namespace of processes) the hang-up alone tells.
   pidfd_ =
-      Descriptor::Opened([this] { return static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); });
+      OpenHighAs<Descriptor>([this] { return static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); });
   my_bell().store(kBellSocket, std::memory_order_seq_cst);
   const std::weak_ptr<Peer> weak = weak_from_this();
   if (!loop_
