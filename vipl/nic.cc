@@ -42,11 +42,10 @@ VIP_RETURN Nic::Open(const std::string& name, const compat::NicChoice& choice,
   auto nic = core::Ref<Nic>::Adopt(new Nic(name, choice.address, adapter, wildcard));
   if (core::HandleTable::Insert(nic.get()) == nullptr) return VIP_ERROR_RESOURCE;
   std::move(undo).Cancel();
+  absl::Cleanup close = [&] { static_cast<void>(nic->Close()); };
   error = adapter->WatchDevice(nic.get());
-  if (!error.ok()) {
-    static_cast<void>(nic->Close());
-    return compat::ResultOf(error);
-  }
+  if (!error.ok()) return compat::ResultOf(error);
+  std::move(close).Cancel();
   *out = std::move(nic);
   return VIP_SUCCESS;
 }
