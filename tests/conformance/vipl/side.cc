@@ -117,10 +117,9 @@ VIP_VI_ATTRIBUTES Attributes(VIP_RELIABILITY_LEVEL level, VIP_ULONG max_transfer
   return attributes;
 }
 
-Side::Side(const VIP_VI_ATTRIBUTES& vi_attributes, VIP_CQ_HANDLE send_cq, VIP_CQ_HANDLE receive_cq)
-    : memory(nic) {
+Side::Side(const VIP_VI_ATTRIBUTES& vi_attributes) : memory(nic) {
   VIP_VI_ATTRIBUTES wanted = vi_attributes;
-  EXPECT_EQ(VipCreateVi(nic.handle, &wanted, send_cq, receive_cq, &vi), VIP_SUCCESS);
+  EXPECT_EQ(VipCreateVi(nic.handle, &wanted, nullptr, nullptr, &vi), VIP_SUCCESS);
 }
 
 Side::~Side() = default;

@@ -42,6 +42,9 @@ struct Nic {
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
   NetAddress Address(const std::string& discriminator) const;
+  // As NetAddress::host.
+  std::string host() const { return Address("").host(); }
+  static std::string LoopbackHost() { return {127, 0, 0, 1, 0, 0}; }
 
   VIP_NIC_HANDLE handle = nullptr;
   VIP_NIC_ATTRIBUTES attributes = {};
@@ -81,8 +84,7 @@ VIP_VI_ATTRIBUTES Attributes(VIP_RELIABILITY_LEVEL level = VIP_SERVICE_RELIABLE_
 
 // A NIC, memory and a VI.
 struct Side {
-  explicit Side(const VIP_VI_ATTRIBUTES& vi_attributes = Attributes(),
-                VIP_CQ_HANDLE send_cq = nullptr, VIP_CQ_HANDLE receive_cq = nullptr);
+  explicit Side(const VIP_VI_ATTRIBUTES& vi_attributes = Attributes());
   ~Side();
 
   VIP_VI_STATE State() const;
