@@ -43,8 +43,7 @@ class Cq final : public NicChild {
   void Detach();
 
   Nic& nic() const { return *nic_; }
-  core::EventDispatcher& dispatcher() const { return *dispatcher_; }
-  const core::Ref<core::EventDispatcher>& dispatcher_ref() const { return dispatcher_; }
+  const core::Ref<core::EventDispatcher>& dispatcher() const { return dispatcher_; }
 
   void OnNicClosed() override;
 

@@ -8,7 +8,7 @@ WorkQueue::WorkQueue(Side side, uint64_t capacity, const core::Ref<core::EventDi
                      const core::Ref<Cq>& cq)
     : side_(side),
       cq_(cq),
-      dispatcher_(cq ? cq->dispatcher_ref() : own),
+      dispatcher_(cq ? cq->dispatcher() : own),
       capacity_(capacity),
       post_cursor_(ring_.begin()),
       complete_cursor_(ring_.begin()),
