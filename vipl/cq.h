@@ -52,8 +52,9 @@ class Cq final : public NicChild {
   ~Cq() override;
   // The next entry that is not stale. Under the lock of the dispatcher, inside an EpochGuard.
   bool TakeLocked(VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive);
-  // Sees to it that RunNotify comes on the callback thread.
-  void ServeNotifies();
+  // Sees to it that RunNotify comes on the callback thread. False: there was no memory for it, and
+  // the next completion tries again.
+  bool ServeNotifies();
   void RunNotify();
 
   const core::Ref<Nic> nic_;

@@ -131,8 +131,9 @@ void Nic::Deliver(VIP_ERROR_DESCRIPTOR error) {
     const ErrorText& text = kTexts[error.ErrorCode];
     char vi[sizeof ": VI 0x" + 2 * sizeof(void*)] = "";
     if (error.ViHandle != nullptr) std::snprintf(vi, sizeof vi, ": VI %p", error.ViHandle);
-    verbs::WriteLog(verbs::LogLevel::kWarn,
-                    std::string(attributes_.Name) + vi + ": " + text.name + ": " + text.meaning);
+    char line[256];  // without memory: nobody would hear that there was none
+    std::snprintf(line, sizeof line, "%s%s: %s: %s", attributes_.Name, vi, text.name, text.meaning);
+    verbs::WriteLog(verbs::LogLevel::kWarn, line);
   }
 }
 

@@ -15,15 +15,16 @@ VIP_RETURN Vi::Notify(WorkQueue& queue, const ViNotifies::Registration& registra
   // Its completions are the completion queue's to tell.
   if (queue.cq()) return VIP_INVALID_PARAMETER;
   queue.notifies().Add(registration);
-  ServeNotifies(queue);
-  return VIP_SUCCESS;
+  return ServeNotifies(queue) || !queue.notifies().Withdraw(registration) ? VIP_SUCCESS
+                                                                          : VIP_ERROR_RESOURCE;
 }
 
-void Vi::ServeNotifies(WorkQueue& queue) {
-  if (!queue.notifies().BeginService()) return;
+bool Vi::ServeNotifies(WorkQueue& queue) {
+  if (!queue.notifies().BeginService()) return true;
   const bool posted = verbs::PostCallback(
       this, [vi = core::Ref<Vi>::Share(this), &queue] { vi->RunNotify(queue); });
-  if (!posted) queue.notifies().ServiceRuns();  // the next completion tries again
+  if (!posted) queue.notifies().ServiceRuns();
+  return posted;
 }
 
 void Vi::RunNotify(WorkQueue& queue) {
@@ -48,15 +49,15 @@ void Vi::RunNotify(WorkQueue& queue) {
 
 VIP_RETURN Cq::Notify(const CqNotifies::Registration& registration) {
   notifies_.Add(registration);
-  ServeNotifies();
-  return VIP_SUCCESS;
+  return ServeNotifies() || !notifies_.Withdraw(registration) ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
 }
 
-void Cq::ServeNotifies() {
-  if (!notifies_.BeginService()) return;
+bool Cq::ServeNotifies() {
+  if (!notifies_.BeginService()) return true;
   const bool posted =
       verbs::PostCallback(this, [cq = core::Ref<Cq>::Share(this)] { cq->RunNotify(); });
-  if (!posted) notifies_.ServiceRuns();  // the next completion tries again
+  if (!posted) notifies_.ServiceRuns();
+  return posted;
 }
 
 void Cq::RunNotify() {

@@ -9,7 +9,9 @@
 
 #include <vipl.h>
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <list>
 
 #include "absl/base/thread_annotations.h"
@@ -24,6 +26,7 @@ class Notifies {
   struct Registration {
     Handler handler;
     VIP_PVOID context;
+    bool operator==(const Registration&) const = default;
   };
 
   void Add(const Registration& registration) {
@@ -37,6 +40,15 @@ class Notifies {
     if (waiting_.empty()) return false;
     *out = waiting_.front();
     waiting_.pop_front();
+    if (waiting_.empty()) pending_.store(false, std::memory_order_relaxed);
+    return true;
+  }
+  // Of those that are like it, which are as good as it, the newest leaves; false: there is none.
+  bool Withdraw(const Registration& registration) {
+    const verbs::MutexLock hold(&lock_);
+    const auto last = std::find(waiting_.rbegin(), waiting_.rend(), registration);
+    if (last == waiting_.rend()) return false;
+    waiting_.erase(std::next(last).base());
     if (waiting_.empty()) pending_.store(false, std::memory_order_relaxed);
     return true;
   }

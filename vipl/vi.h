@@ -88,8 +88,9 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void OnDamage(verbs::Damage damage) override;
   void Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor);
 
-  // Sees to it that RunNotify comes on the callback thread. Any thread, under any lock.
-  void ServeNotifies(WorkQueue& queue);
+  // Sees to it that RunNotify comes on the callback thread. False: there was no memory for it, and
+  // the next completion tries again. Any thread, under any lock.
+  bool ServeNotifies(WorkQueue& queue);
   void RunNotify(WorkQueue& queue);
 
   bool IsBreaking() const;

@@ -14,8 +14,15 @@ thread_local int countdown = 0;
 thread_local bool for_good = false;  // so do all behind it
 thread_local bool failed = false;
 std::atomic<int64_t> live{0};
+std::atomic<bool> fail_new_threads{false};
+std::atomic<int> failed_new_threads{0};
+thread_local const bool is_new = fail_new_threads;  // since its first allocation
 
 void* Allocate(std::size_t alignment, std::size_t size) {
+  if (is_new && fail_new_threads) {
+    ++failed_new_threads;
+    throw std::bad_alloc();
+  }
   if (countdown != 0 && --countdown == 0) {
     failed = true;
     if (for_good) countdown = 1;
@@ -63,7 +70,15 @@ void FailAllocationsFrom(int n) {
   for_good = true;
 }
 
+void FailNewThreads() { fail_new_threads = true; }
+
+bool AwaitFailureOfNewThread() {
+  for (int i = 0; i < 1000 && failed_new_threads == 0; ++i) poll(nullptr, 0, 10);
+  return failed_new_threads != 0;
+}
+
 bool StopFailing() {
+  fail_new_threads = false;
   countdown = 0;
   return failed;
 }

@@ -10,7 +10,11 @@ namespace viaduct::tests {
 void FailAllocation(int n);
 // That one and all behind it.
 void FailAllocationsFrom(int n);
-// Whether one has. None will any more.
+// All of threads that have made none so far.
+void FailNewThreads();
+// Until one has, within ten seconds.
+bool AwaitFailureOfNewThread();
+// Whether one of this thread has. None will any more, of this one or of new ones.
 bool StopFailing();
 
 // What all threads have allocated and not freed.

@@ -9,12 +9,15 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <new>
+#include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
 #include "verbs/base/at_fork.h"
 #include "verbs/base/control_thread.h"
+#include "verbs/base/epoch.h"
 #include "verbs/base/log.h"
 #include "verbs/base/per_process.h"
 #include "verbs/base/signals.h"
@@ -94,6 +97,19 @@ class CallbackThread {
     return nullptr;
   }
 
+  // The library's own callbacks stand inside EpochGuards. They cannot say that there was no memory
+  // for a thread's first one, so it is had before the first of them begins.
+  static void AwaitGuards() {
+    for (;;) {
+      try {
+        const EpochGuard first;
+        return;
+      } catch (const std::bad_alloc&) {
+        std::this_thread::sleep_for(std::chrono::nanoseconds(kPause));
+      }
+    }
+  }
+
   // False: a callback has forked, and this is what the child has of its parent's thread.
   bool IsOwn() const;
 
@@ -102,6 +118,7 @@ class CallbackThread {
     const absl::Cleanup ended = [this] {
       if (IsOwn()) Restart();
     };
+    AwaitGuards();
     while (IsOwn()) {
       Callback callback = Next();
       const absl::Cleanup returned = [this] {

@@ -1,7 +1,8 @@
 // The one thread that runs the program's callbacks, for both faces: VIPL's error callbacks and
 // notifies, DAT's proxy agents. Starts with the first callback and lives as long as the process, or
 // until a callback ends it (pthread_exit), and then there is another; a callback that never returns
-// stops callbacks only. Where the process may have no more threads, callbacks wait until it may.
+// stops callbacks only. Where the process may have no more threads, or there is no memory for this
+// one, callbacks wait.
 //
 // Any call of the API is legal inside a callback, the destruction of the object itself included.
 // Nothing begins once exit() has begun: a program that just exits must not be told that its
