@@ -3,8 +3,8 @@
 //
 // Activity. A pair is hot, i.e. looked at by every poll of its completion queues (at most kMaxHot
 // per queue), or cold, i.e. looked at after it was marked ready. It becomes hot when a look at it
-// found something, and cold when a tick or a sleeper found that it did not move. So an empty poll
-// costs O(hot), not O(pairs).
+// found something, and nobody sleeps on its queues; and cold when a tick or a sleeper found that it
+// did not move. So an empty poll costs O(hot), not O(pairs).
 //   hot   <=> in the hot lists of all its completion queues <=> Link::Heat was called
 // Changing that takes the locks of all its completion queues: one is held, the other is tried; so
 // is the pair's send lock, to cool it.
@@ -54,8 +54,11 @@ class SoftCompletionQueue final : public CompletionQueue, public OnBlocks {
   // Takes `attachment` out of the ready list; lock() is held.
   void Forget(Attachment& attachment);
 
-  // The hot list; lock() is held.
-  bool HasHotRoom() const { return hot_count_ < kMaxHot; }
+  // The hot list; lock() is held. A pair may become hot that moved in a look of this queue, or of
+  // its other one. No poll looks at it for a thread that sleeps here or, armed, elsewhere: its news
+  // would wait for a tick.
+  bool TakesHot() const { return hot_count_ < kMaxHot && !HasSleepers(); }
+  bool TakesHotOfOther() const { return TakesHot() && !armed_.load(std::memory_order_relaxed); }
   void AddHot(Attachment& attachment);
   void RemoveHot(Attachment& attachment);
 

@@ -226,11 +226,10 @@ void SoftQueuePair::TryHeat(Attachment& attachment) ABSL_NO_THREAD_SAFETY_ANALYS
   Link* link = link_.load(std::memory_order_relaxed);
   // A link that is still connecting has nothing to look at yet.
   if (link == nullptr || !receiving_.load(std::memory_order_relaxed)) return;
-  if (!attachment.queue->HasHotRoom()) return;
+  if (!attachment.queue->TakesHot()) return;
   if (Attachment* other = Other(attachment)) {
     if (!other->queue->lock().TryLock()) return;
-    const bool room = other->queue->HasHotRoom();
-    if (room) {
+    if (other->queue->TakesHotOfOther()) {
       other->queue->AddHot(*other);
       attachment.queue->AddHot(attachment);
       hot_.store(true);

@@ -7,9 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
 #include "verbs/base/control_thread.h"
@@ -17,7 +14,7 @@
 #include "verbs/soft/context.h"
 #include "verbs/soft/link.h"
 #include "verbs/soft/queue_pair.h"
-#include "verbs/soft/wire.h"
+#include "verbs/soft/testing_wire.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -49,31 +46,6 @@ class ScriptedLink final : public Link {
  private:
   SoftQueuePair& pair_;
   std::deque<Arrival> arrivals_;
-};
-
-// What becomes of an attempt is the test's to say, on the executor.
-class ScriptedWire final : public Wire {
- public:
-  using Outcome = std::function<void(SoftQueuePair&, const Link&)>;
-  ScriptedWire(Executor& executor, std::unique_ptr<ScriptedLink>& link, Outcome& outcome)
-      : executor_(executor), link_(link), outcome_(outcome) {}
-  absl::string_view name() const override { return "scripted"; }
-  bool Reaches(const Address&) const override { return true; }
-  Link* Connect(SoftQueuePair& pair, const ConnectOptions&) override {
-    link_ = std::make_unique<ScriptedLink>(pair);
-    executor_.Post([&, link = link_.get()] { outcome_(pair, *link); });
-    return link_.get();
-  }
-  absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext&, uint16_t,
-                                                       ListenerSink*) override {
-    return absl::UnimplementedError("only connects");
-  }
-  bool IsServed(uint16_t) const override { return false; }
-
- private:
-  Executor& executor_;
-  std::unique_ptr<ScriptedLink>& link_;
-  Outcome& outcome_;
 };
 
 struct Sink final : ConnectionSink {
@@ -113,25 +85,11 @@ void FailCorrupt(SoftQueuePair& pair) {
   Fail(pair);
 }
 
-SoftContext::Options Options(Executor& executor, std::unique_ptr<ScriptedLink>& link,
-                             ScriptedWire::Outcome& outcome) {
-  SoftContext::Options options;
-  options.address = *Address::Parse("127.0.0.1");
-  options.executor = &executor;
-  options.wires.push_back(std::make_unique<ScriptedWire>(executor, link, outcome));
-  options.attributes.max_queue_pairs = options.attributes.max_regions = 1;
-  options.attributes.max_requests_per_queue = 8;
-  options.attributes.max_segments = 1;
-  options.attributes.max_reads_in = options.attributes.max_reads_out = 1;
-  options.attributes.max_message_bytes = 1 << 20;
-  return options;
-}
-
 // Everything is on the loop: what a pair is to tell comes behind the task that causes it.
 class ReportsTest : public testing::Test {
  protected:
   ReportsTest()
-      : context_(Options(loop_, link_, outcome_)),
+      : context_(TestWireOptions(loop_, link_, outcome_)),
         domain_(*context_.CreateDomain(false)),
         queue_(*context_.CreateCompletionQueue(nullptr)) {
     QueuePairOptions options;
@@ -160,9 +118,7 @@ class ReportsTest : public testing::Test {
 
   ControlThread& loop_ = **ControlThread::Get();
   std::unique_ptr<ScriptedLink> link_;
-  ScriptedWire::Outcome outcome_ = [](SoftQueuePair& pair, const Link& link) {
-    pair.Established(link, {});
-  };
+  TestOutcome outcome_ = [](SoftQueuePair& pair, const Link& link) { pair.Established(link, {}); };
   SoftContext context_;
   Sink sink_;
   std::unique_ptr<ProtectionDomain> domain_;

@@ -3,19 +3,14 @@
 #include <memory>
 #include <thread>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
-#include "verbs/base/address.h"
 #include "verbs/base/control_thread.h"
-#include "verbs/base/executor.h"
 #include "verbs/device.h"
 #include "verbs/soft/context.h"
 #include "verbs/soft/link.h"
 #include "verbs/soft/queue_pair.h"
 #include "verbs/soft/shm/testing_node.h"
-#include "verbs/soft/wire.h"
+#include "verbs/soft/testing_wire.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -67,44 +62,6 @@ class StallingLink final : public Link {
   std::atomic<bool> released_{false};
 };
 
-// Whoever connects is connected, with the link that it makes.
-class StallingWire final : public Wire {
- public:
-  StallingWire(Executor& executor, std::unique_ptr<StallingLink>& link)
-      : executor_(executor), link_(link) {}
-  absl::string_view name() const override { return "stalling"; }
-  bool Reaches(const Address&) const override { return true; }
-  Link* Connect(SoftQueuePair& pair, const ConnectOptions&) override {
-    link_ = std::make_unique<StallingLink>(pair);
-    pair.SetReadsOut(1);
-    executor_.Post([&pair, link = link_.get()] { pair.Established(*link, {}); });
-    return link_.get();
-  }
-  absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext&, uint16_t,
-                                                       ListenerSink*) override {
-    return absl::UnimplementedError("only connects");
-  }
-  bool IsServed(uint16_t) const override { return false; }
-
- private:
-  Executor& executor_;
-  std::unique_ptr<StallingLink>& link_;
-};
-
-SoftContext::Options Options(Executor& executor, std::unique_ptr<StallingLink>& link) {
-  SoftContext::Options options;
-  options.address = *Address::Parse("127.0.0.1");
-  options.executor = &executor;
-  options.wires.push_back(std::make_unique<StallingWire>(executor, link));
-  options.attributes.max_queue_pairs = options.attributes.max_regions = 1;
-  options.attributes.max_requests_per_queue = 64;
-  options.attributes.max_segments = 4;
-  options.attributes.max_reads_in = options.attributes.max_reads_out = 1;
-  options.attributes.max_region_bytes = uint64_t{1} << 30;
-  options.attributes.max_message_bytes = 1 << 20;
-  return options;
-}
-
 // The look that goes on is over, and the one that it has asked for.
 void Settle(ControlThread& loop) {
   loop.Drain();
@@ -121,7 +78,11 @@ class StalledPosterTest : public testing::TestWithParam<News> {};
 TEST_P(StalledPosterTest, AReadEndsBesideIt) {
   ControlThread& loop = **ControlThread::Get();
   std::unique_ptr<StallingLink> link;
-  SoftContext context(Options(loop, link));
+  const TestOutcome outcome = [](SoftQueuePair& pair, const Link& made) {
+    pair.SetReadsOut(1);
+    pair.Established(made, {});
+  };
+  SoftContext context(TestWireOptions(loop, link, outcome));
   shm::TestEnd end(context);
   shm::DialForTest(end.pair(), 1);
   end.Await(end.connected);
