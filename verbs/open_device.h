@@ -17,8 +17,7 @@ namespace viaduct::verbs {
 // Opens the device for `address`, which must be one of this host's (NotFound otherwise). `name` is
 // kAnyDevice, which is the soft device; the soft device with one of its wires alone: "shm",
 // "iwarp"; "rdma", the RDMA device that has the address; or an RDMA device as ibv_devices names it
-// (NotFound for others). VIADUCT_WIRE, where it is not "auto", overrides all of them but the name
-// of an RDMA device.
+// (NotFound for others). VIADUCT_WIRE, where it is not "auto", overrides those of the soft device.
 // ResourceExhausted: no descriptors, no memory, no thread. PermissionDenied: /dev/infiniband is
 // closed to this user. FailedPrecondition: an RDMA device, and this is a forked child whose parent
 // had one. Unavailable: the RDMA device was taken out, or does not answer. attributes().reason says
