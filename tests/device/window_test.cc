@@ -224,6 +224,24 @@ TEST_F(WindowTest, AWindowOfAPairIsForThatPair) {
   Expect(other_from.sends(), 1, Status::kRemoteAccess);
 }
 
+// A send of the first bytes that also ends the peer's window.
+PostResult PostInvalidate(End& from, uint64_t id, size_t size, Key key, uint16_t flags = 0) {
+  const Segment segment = from.At(0, size);
+  SendRequest request;
+  request.id = id;
+  request.opcode = Opcode::kSendInvalidate;
+  request.flags = flags;
+  request.segments = absl::MakeConstSpan(&segment, 1);
+  request.remote_key = key;
+  return from.pair().PostSend(request);
+}
+
+TEST_F(WindowTest, ASendThatWasToEndAWindowIsFlushedAsASend) {
+  End& end = NewEnd(a());
+  ASSERT_EQ(PostInvalidate(end, 1, 8, Key{12345}), PostResult::kOk);
+  EXPECT_EQ(Expect(end.sends(), 1, Status::kFlushed).opcode, Opcode::kSend);
+}
+
 TEST_F(WindowTest, ASendEndsTheWindowOfThePair) {
   for (size_t size : {0, 8, 300, 100000}) {
     End& from = NewEnd(a(), {.memory = 200000});
@@ -243,14 +261,7 @@ TEST_F(WindowTest, ASendEndsTheWindowOfThePair) {
     ASSERT_EQ(to.Receive(1, 0, 200000), PostResult::kOk);
     ASSERT_EQ(to.Receive(2, 0, 8), PostResult::kOk);
     from.Put(0, Pattern(size, 3));
-    const Segment segment = from.At(0, size);
-    SendRequest request;
-    request.id = 9;
-    request.opcode = Opcode::kSendInvalidate;
-    request.flags = kSolicited;
-    request.segments = absl::MakeConstSpan(&segment, 1);
-    request.remote_key = key;
-    ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+    ASSERT_EQ(PostInvalidate(from, 9, size, key, kSolicited), PostResult::kOk);
     const Completion received = Expect(to.receives(), 1);
     EXPECT_EQ(received.opcode, Opcode::kReceiveInvalidate);
     EXPECT_EQ(received.immediate, key);
@@ -276,13 +287,7 @@ TEST_F(WindowTest, OnlyAWindowOfThePairCanBeEnded) {
     End& to = NewEnd(b(), options);
     Connect(from, to);
     ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
-    const Segment segment = from.At(0, 8);
-    SendRequest request;
-    request.id = 2;
-    request.opcode = Opcode::kSendInvalidate;
-    request.segments = absl::MakeConstSpan(&segment, 1);
-    request.remote_key = key;
-    ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+    ASSERT_EQ(PostInvalidate(from, 2, 8, key), PostResult::kOk);
     Expect(to.receives(), 1, Status::kFlushed);
     ExpectBroken(to);
     ExpectBroken(from);

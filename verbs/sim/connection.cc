@@ -33,7 +33,6 @@ void SimEnd::Pump() {
       if (!pair_->Gather(*entry, 0, entry->length, copy)) return;
     }
     const bool later = fetch || (entry->flags & kConfirm) != 0;
-    if (entry->opcode == Opcode::kSendInvalidate) SetOpcode(*entry, Opcode::kSend);
     pair_->Emitted(later ? SoftQueuePair::Completes::kLater : SoftQueuePair::Completes::kNow);
     ++on_the_way_;
     const char* what = message.opcode == Opcode::kWrite  ? "write"

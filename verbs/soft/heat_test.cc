@@ -65,9 +65,8 @@ TEST_F(HeatTest, APollThatDeliversHeats) { EXPECT_EQ(HeatsOfASend(), 1); }
 
 TEST_F(HeatTest, NotWhileAThreadSleepsOnTheOtherQueue) {
   const uint32_t wakes = end_.receives().wakes();
-  std::thread sleeper([&] {
-    EXPECT_EQ(end_.receives().Wait(Deadline::Infinite(), wakes), WaitResult::kWoken);
-  });
+  std::thread sleeper(
+      [&] { EXPECT_EQ(end_.receives().Wait(Deadline::Infinite(), wakes), WaitResult::kWoken); });
   while (!static_cast<SoftCompletionQueue&>(end_.receives()).HasSleepers()) {
     std::this_thread::yield();
   }

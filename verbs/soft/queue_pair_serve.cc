@@ -184,7 +184,7 @@ int SoftQueuePair::ReapSends(Completion* out, int n, uint64_t end) {
     out->context = user_context_;
     out->length = entry.length;
     out->immediate = entry.immediate;
-    out->opcode = entry.opcode;
+    out->opcode = entry.opcode == Opcode::kSendInvalidate ? Opcode::kSend : entry.opcode;
     out->status = static_cast<Status>(status);
     out->has_immediate = (entry.flags & kImmediate) != 0;
     out->solicited = false;

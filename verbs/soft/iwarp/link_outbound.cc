@@ -393,7 +393,6 @@ bool IwarpLink::Confirms(const SendEntry& entry) const {
 // All of it is on its way.
 void IwarpLink::EndMessage(SoftQueuePair& pair, SendEntry& entry) {
   if (entry.opcode != Opcode::kWrite) ++send_sequence_;
-  if (entry.opcode == Opcode::kSendInvalidate) SetOpcode(entry, Opcode::kSend);
   if (!Confirms(entry)) {
     if (stream_->blocked()) copied_ = pair.emit_position();
     pair.Emitted(copied_.has_value() ? SoftQueuePair::Completes::kLater
