@@ -547,7 +547,13 @@ void SoftQueuePair::Reset() {
   if (state_.load() != State::kError) return;
   ForgetTerms();
   local_port_.store(0);
+  failing_.store(false);
   state_.store(State::kIdle);
+}
+
+bool SoftQueuePair::Ended() const {
+  SpinLockHolder holder(&fail_lock_);
+  return failing_.load(std::memory_order_relaxed) && fail_cause_ != DisconnectCause::kLocal;
 }
 
 bool SoftQueuePair::SendIdle() const { return !SendsWait(); }
@@ -579,9 +585,14 @@ void SoftQueuePair::TellReports() {
   static constexpr void (ConnectionSink::*kCalls[kReports])(QueuePair&) = {
       &ConnectionSink::OnDropped, &ConnectionSink::OnRefusedWrite, &ConnectionSink::OnRefusedRead};
   const auto anchor = anchor_;  // a sink may destroy the pair
+  uint64_t connection;
+  {
+    MutexLock control(&control_);
+    connection = connection_;
+  }
   for (int what = 0; what < kReports; ++what) {
     for (uint32_t left = reports_[what].exchange(0); left > 0; --left) {
-      if (!may_report_.load()) return;
+      if (!MayReport(connection)) return;
       (sink_->*kCalls[what])(*this);
       if (anchor->Get() == nullptr) return;
     }

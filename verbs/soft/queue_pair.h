@@ -83,7 +83,7 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   void Disconnect(DisconnectMode mode) override;
   void Flush() override;
   void Reset() override;
-  bool Ended() const override { return failing_.load(std::memory_order_acquire); }
+  bool Ended() const override;
   bool SendIdle() const override;
   uint32_t open_receives() const override;
 

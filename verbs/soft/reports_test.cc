@@ -149,6 +149,32 @@ TEST_F(ReportsTest, NoneIsOfTheConnectionBefore) {
   EXPECT_EQ(sink_.heard, "connected connected dropped ");
 }
 
+TEST_F(ReportsTest, NoneIsOfTheConnectionBeforeThoughItsSinkIsBeingTold) {
+  Connect();
+  sink_.on_dropped = [this] {
+    pair_->Disconnect(DisconnectMode::kAbrupt);
+    pair_->Reset();
+    Connect();
+  };
+  loop_.RunAndWait([this] { Arrive({DropMessage, DropMessage, RefuseWrite}); });
+  Settle();
+  EXPECT_EQ(sink_.heard, "connected dropped connected ");
+}
+
+TEST_F(ReportsTest, AConnectionHasEndedUntilTheResetUnlessThisSideEndedIt) {
+  Connect();
+  loop_.RunAndWait([this] { Arrive({Fail}); });
+  Settle();
+  EXPECT_TRUE(pair_->Ended());
+  pair_->Reset();
+  EXPECT_FALSE(pair_->Ended());
+  Connect();
+  pair_->Disconnect(DisconnectMode::kGraceful);
+  Settle();
+  EXPECT_EQ(sink_.heard, "connected disconnected connected disconnected ");
+  EXPECT_FALSE(pair_->Ended());
+}
+
 TEST_F(ReportsTest, DamageComesBeforeTheEnd) {
   Connect();
   loop_.RunAndWait([this] { Arrive({FailCorrupt}); });
