@@ -7,6 +7,8 @@
 #include "dat/api/face.h"
 #include "verbs/base/lock.h"
 
+#pragma weak dats_get_ia_handle
+
 namespace viaduct::dat {
 
 // Our functions, which routes.py declares for the table too.
@@ -43,6 +45,12 @@ AllReserved& All() {
   return *all;
 }
 
+void ShowAdapter(DAT_EVENT* event) {
+  if (event->event_number != DAT_ASYNC_ERROR_IA_CATASTROPHIC) return;
+  DAT_HANDLE& adapter = event->event_data.asynch_error_event_data.dat_handle;
+  adapter = RegistrysHandle(adapter);
+}
+
 void ShowReserved(DAT_EVENT* event) {
   if (event->event_number != DAT_CONNECTION_REQUEST_EVENT) return;
   DAT_CR_ARRIVAL_EVENT_DATA& request = event->event_data.cr_arrival_event_data;
@@ -63,16 +71,21 @@ void ShowReserved(DAT_EVENT* event) {
   request.sp_handle.rsp_handle = found->point;
 }
 
+void Show(DAT_EVENT* event) {
+  ShowReserved(event);
+  ShowAdapter(event);
+}
+
 DAT_RETURN Dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event) {
   const DAT_RETURN result = dat::dat_evd_dequeue(evd_handle, event);
-  if (result == DAT_SUCCESS) ShowReserved(event);
+  if (result == DAT_SUCCESS) Show(event);
   return result;
 }
 
 DAT_RETURN Wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold,
                 DAT_EVENT* event, DAT_COUNT* nmore) {
   const DAT_RETURN result = dat::dat_evd_wait(evd_handle, timeout, threshold, event, nmore);
-  if (result == DAT_SUCCESS) ShowReserved(event);
+  if (result == DAT_SUCCESS) Show(event);
   return result;
 }
 
@@ -134,6 +147,11 @@ DAT_RETURN Close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {
 }
 
 }  // namespace
+
+DAT_IA_HANDLE RegistrysHandle(DAT_IA_HANDLE adapter) {
+  DAT_IA_HANDLE shown = DAT_HANDLE_NULL;
+  return dats_get_ia_handle(adapter, &shown) == DAT_SUCCESS ? shown : adapter;
+}
 
 void TakeOfedWays(DAT_PROVIDER* table) {
   table->evd_dequeue_func = Dequeue;

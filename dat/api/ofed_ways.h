@@ -5,12 +5,16 @@
 //   (AnswersBare), which programs compare with.
 // - The event of a request on a reserved service point shows that point unless it is freed already,
 //   and dat_rsp_free takes it until then. In the engine it is gone with its request.
+// - An adapter in an event is the registry's, which alone knows what its programs call it.
 #ifndef VIADUCT_DAT_API_OFED_WAYS_H_
 #define VIADUCT_DAT_API_OFED_WAYS_H_
 
 #include "dat/api/abi.h"
 
 namespace viaduct::dat {
+
+// What the registry's programs know that adapter of ours by; outside of an EpochGuard.
+DAT_IA_HANDLE RegistrysHandle(DAT_IA_HANDLE adapter);
 
 // Puts the functions that differ into their slots.
 void TakeOfedWays(DAT_PROVIDER* table);

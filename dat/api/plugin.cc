@@ -18,7 +18,6 @@
 // The registry's, found among the process's symbols: the plug-in is linked with no libdat2.
 #pragma weak dat_registry_add_provider
 #pragma weak dat_registry_remove_provider
-#pragma weak dats_get_ia_handle
 
 #define VIADUCT_DAT_VISIBLE __attribute__((visibility("default")))
 
@@ -135,8 +134,7 @@ void Init(const DAT_PROVIDER_INFO& info, const char* parameters) {
 }  // namespace
 
 DAT_IA_HANDLE ShownHandle(const core::InterfaceAdapter& adapter) {
-  DAT_IA_HANDLE shown = DAT_HANDLE_NULL;
-  return dats_get_ia_handle(adapter.handle(), &shown) == DAT_SUCCESS ? shown : adapter.handle();
+  return RegistrysHandle(adapter.handle());
 }
 
 bool ShownThreadSafety(const core::InterfaceAdapter& adapter) {

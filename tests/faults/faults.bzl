@@ -43,13 +43,14 @@ _DEVICES = {
     "_mlx5": MLX5,
 }
 
-def device_fault_test(name, deps, kinds = None):
+def device_fault_test(name, deps, kinds = None, linkopts = []):
     """Defines name_test and name_DEVICE_test from name_test.cc: both ends in one process.
 
     Args:
       name: of the source.
       deps: beside the mock.
       kinds: by device, for those that do not run all of them; without them there is name_test alone, with no kinds.
+      linkopts: as everywhere.
     """
     native.cc_library(
         name = name,
@@ -76,6 +77,7 @@ def device_fault_test(name, deps, kinds = None):
                 LD_LIBRARY_PATH = "tests/rdma_mock:dat/core",
                 VIADUCT_WIRE = "rdma",
             ),
+            linkopts = linkopts,
             tags = ["threads"],
             deps = [
                 ":" + name,

@@ -1,50 +1,19 @@
-// The engine under somebody else's registry, where memory ends. This program is the registry.
-#include <dat2/udat.h>
-// Behind udat.h.
-#include <dat2/dat_registry.h>
-
+// The engine under somebody else's registry, where memory ends.
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
 #include "tests/faults/failing_memory.h"
-
-#define REGISTRY_EXPORT extern "C" __attribute__((visibility("default")))
-
-// The plug-in's, which a registry looks up.
-extern "C" void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* parameters);
-
-namespace {
-
-const DAT_PROVIDER* table = nullptr;
-
-}  // namespace
-
-REGISTRY_EXPORT DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider,
-                                                     const DAT_PROVIDER_INFO*) {
-  table = provider;
-  return DAT_SUCCESS;
-}
-REGISTRY_EXPORT DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER*,
-                                                        const DAT_PROVIDER_INFO*) {
-  return DAT_SUCCESS;
-}
-// What programs know an adapter by.
-REGISTRY_EXPORT DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* shown) {
-  *shown = handle;
-  return DAT_SUCCESS;
-}
+#include "tests/faults/registry.h"
 
 namespace viaduct::tests {
 namespace {
 
 TEST(OutOfMemoryUnderARegistry, AFailedDatRspCreateLeavesNoPoint) {
   RunAlone([] {
-    const DAT_PROVIDER_INFO info = {"plug", 2, 0, DAT_FALSE};
-    dat_provider_init(&info, "lo");
+    const DAT_PROVIDER* const table = ServeAdapter("plug", "lo");
     ASSERT_NE(table, nullptr);
-    char name[] = "plug";
-    DAT_IA_HANDLE ia;
+    DAT_IA_HANDLE ia, shown;
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd;
-    ASSERT_EQ(table->ia_open_func(name, 8, &async, &ia), DAT_SUCCESS);
+    ASSERT_EQ(OpenAdapter("plug", &async, &ia, &shown), DAT_SUCCESS);
     ASSERT_EQ(table->evd_create_func(ia, 8, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &evd), DAT_SUCCESS);
     int n = 0;
     for (bool failed = true; failed;) {
