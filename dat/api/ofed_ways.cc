@@ -5,7 +5,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "dat/api/face.h"
+#include "verbs/base/held_across_forks.h"
 #include "verbs/base/lock.h"
+#include "verbs/base/made_once.h"
 
 #pragma weak dats_get_ia_handle
 
@@ -36,13 +38,14 @@ struct Reserved {
   bool freed = false;  // while its request was waiting to be shown
 };
 
-struct AllReserved {
-  verbs::Mutex lock;
-  std::vector<Reserved> points ABSL_GUARDED_BY(lock);
-};
-AllReserved& All() {
-  static AllReserved* const all = new AllReserved;
-  return *all;
+using AllReserved = std::vector<Reserved>;
+
+constinit verbs::Mutex g_lock;
+const verbs::HeldAcrossForks<g_lock> g_lock_at_fork;
+
+AllReserved* MakeAllReserved() { return new AllReserved; }
+AllReserved& All() ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_lock) {
+  return *verbs::MadeOnce<&MakeAllReserved>();
 }
 
 void ShowAdapter(DAT_EVENT* event) {
@@ -55,16 +58,15 @@ void ShowReserved(DAT_EVENT* event) {
   if (event->event_number != DAT_CONNECTION_REQUEST_EVENT) return;
   DAT_CR_ARRIVAL_EVENT_DATA& request = event->event_data.cr_arrival_event_data;
   if (request.sp_handle.rsp_handle != DAT_HANDLE_NULL) return;
-  AllReserved& all = All();
-  verbs::MutexLock lock(&all.lock);
-  const auto found =
-      std::find_if(all.points.begin(), all.points.end(), [&](const Reserved& reserved) {
-        return !reserved.spent && reserved.evd == event->evd_handle &&
-               reserved.qualifier == request.conn_qual;
-      });
-  if (found == all.points.end()) return;
+  verbs::MutexLock lock(&g_lock);
+  AllReserved& points = All();
+  const auto found = std::find_if(points.begin(), points.end(), [&](const Reserved& reserved) {
+    return !reserved.spent && reserved.evd == event->evd_handle &&
+           reserved.qualifier == request.conn_qual;
+  });
+  if (found == points.end()) return;
   if (found->freed) {
-    all.points.erase(found);
+    points.erase(found);
     return;
   }
   found->spent = true;
@@ -92,16 +94,16 @@ DAT_RETURN Wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT thresh
 DAT_RETURN CreateReserved(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep_handle,
                           DAT_EVD_HANDLE evd_handle, DAT_RSP_HANDLE* rsp_handle) {
   return Protected([&]() -> DAT_RETURN {
-    AllReserved& all = All();
-    verbs::MutexLock lock(&all.lock);  // nobody shows the request before the point is known here
-    all.points.push_back({DAT_HANDLE_NULL, ia_handle, evd_handle, ep_handle, conn_qual});
+    verbs::MutexLock lock(&g_lock);  // nobody shows the request before the point is known here
+    AllReserved& points = All();
+    points.push_back({DAT_HANDLE_NULL, ia_handle, evd_handle, ep_handle, conn_qual});
     const DAT_RETURN result =
         dat::dat_rsp_create(ia_handle, conn_qual, ep_handle, evd_handle, rsp_handle);
     if (result != DAT_SUCCESS) {
-      all.points.pop_back();
+      points.pop_back();
       return result;
     }
-    Reserved& made = all.points.back();
+    Reserved& made = points.back();
     made.point = *rsp_handle;
     DAT_RSP_PARAM param = {};  // it has the endpoint if the call made one
     param.ep_handle = ep_handle;
@@ -121,28 +123,28 @@ bool IsRequestWaiting(const Reserved& reserved, DAT_RETURN freed) {
 }
 
 DAT_RETURN FreeReserved(DAT_RSP_HANDLE rsp_handle) {
-  AllReserved& all = All();
-  verbs::MutexLock lock(&all.lock);  // nobody reserves the endpoint anew before its state is seen
+  verbs::MutexLock lock(&g_lock);  // nobody reserves the endpoint anew before its state is seen
+  AllReserved& points = All();
   const DAT_RETURN result = dat::dat_rsp_free(rsp_handle);
-  const auto found = std::find_if(
-      all.points.begin(), all.points.end(),
-      [&](const Reserved& reserved) { return !reserved.freed && reserved.point == rsp_handle; });
-  if (found == all.points.end()) return result;
+  const auto found = std::find_if(points.begin(), points.end(), [&](const Reserved& reserved) {
+    return !reserved.freed && reserved.point == rsp_handle;
+  });
+  if (found == points.end()) return result;
   // A later point of the name must not be shown with the request that waits.
   found->freed = !found->spent && IsRequestWaiting(*found, result);
-  if (!found->freed) all.points.erase(found);
+  if (!found->freed) points.erase(found);
   return DAT_SUCCESS;
 }
 
 DAT_RETURN Close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {
   const DAT_RETURN result = dat::dat_ia_close(ia_handle, ia_flags);
   if (result != DAT_SUCCESS) return result;
-  AllReserved& all = All();
-  verbs::MutexLock lock(&all.lock);
-  all.points.erase(
-      std::remove_if(all.points.begin(), all.points.end(),
+  verbs::MutexLock lock(&g_lock);
+  AllReserved& points = All();
+  points.erase(
+      std::remove_if(points.begin(), points.end(),
                      [&](const Reserved& reserved) { return reserved.adapter == ia_handle; }),
-      all.points.end());
+      points.end());
   return result;
 }
 

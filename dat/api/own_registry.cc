@@ -1,4 +1,6 @@
 // registration.h in the libraries that programs link.
+#include <atomic>
+
 #include "dat/api/registration.h"
 #include "verbs/base/settings.h"
 
@@ -8,9 +10,16 @@ DAT_IA_HANDLE ShownHandle(const core::InterfaceAdapter& adapter) { return adapte
 
 bool ShownThreadSafety(const core::InterfaceAdapter&) { return true; }
 
+// Asked by each empty dequeue. Of several threads that ask first each finds the same.
 bool AnswersBare() {
-  static const bool bare = verbs::ChoiceSetting(verbs::SettingId::kQueueEmpty) == "bare";
-  return bare;
+  enum : int { kUnknown, kFull, kBare };
+  static constinit std::atomic<int> known{kUnknown};
+  int answer = known.load(std::memory_order_relaxed);
+  if (answer == kUnknown) [[unlikely]] {
+    answer = verbs::ChoiceSetting(verbs::SettingId::kQueueEmpty) == "bare" ? kBare : kFull;
+    known.store(answer, std::memory_order_relaxed);
+  }
+  return answer == kBare;
 }
 
 }  // namespace viaduct::dat

@@ -11,6 +11,7 @@
 #include "dat/api/ofed_ways.h"
 #include "dat/api/provider_table.h"
 #include "dat/api/registration.h"
+#include "verbs/base/held_across_forks.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/log.h"
 #include "verbs/base/made_once.h"
@@ -30,17 +31,18 @@ struct Served {
   DAT_PROVIDER table = {};
 };
 
-struct AllServed {
-  verbs::Mutex lock;
-  std::vector<Served*> served ABSL_GUARDED_BY(lock);
-};
-AllServed& All() {
-  static AllServed* const all = new AllServed;
-  return *all;
+using AllServed = std::vector<Served*>;
+
+constinit verbs::Mutex g_lock;
+const verbs::HeldAcrossForks<g_lock> g_lock_at_fork;
+
+AllServed* MakeAllServed() { return new AllServed; }
+AllServed& All() ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_lock) {
+  return *verbs::MadeOnce<&MakeAllServed>();
 }
 
-Served* Find(const std::string& name, bool thread_safe) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().lock) {
-  for (Served* served : All().served) {
+Served* Find(const std::string& name, bool thread_safe) ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_lock) {
+  for (Served* served : All()) {
     if (served->entry.name == name && served->entry.thread_safe == thread_safe) return served;
   }
   return nullptr;
@@ -56,7 +58,7 @@ DAT_RETURN Open(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
     if (ia_handle == nullptr) return BadParameter(4);
     const Served* served;
     {
-      verbs::MutexLock lock(&All().lock);
+      verbs::MutexLock lock(&g_lock);
       served = Find(ia_name, kThreadSafe);
     }
     if (served == nullptr) return Failure(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
@@ -113,7 +115,7 @@ void Init(const DAT_PROVIDER_INFO& info, const char* parameters) {
   const bool thread_safe = info.is_thread_safe != DAT_FALSE;
   Served* served;
   {
-    verbs::MutexLock lock(&All().lock);
+    verbs::MutexLock lock(&g_lock);
     served = Find(info.ia_name, thread_safe);
     if (served == nullptr) {
       served = new Served;
@@ -122,7 +124,7 @@ void Init(const DAT_PROVIDER_INFO& info, const char* parameters) {
       served->entry.minor = info.dapl_version_minor;
       served->entry.thread_safe = thread_safe;
       SetTable(served->entry.name.c_str(), thread_safe, &served->table);
-      All().served.push_back(served);
+      All().push_back(served);
     }
     // No adapter of it is open: dat_provider_fini came in between.
     served->entry.parameters = parameters != nullptr ? parameters : "";
@@ -159,7 +161,7 @@ extern "C" VIADUCT_DAT_VISIBLE void dat_provider_fini(const DAT_PROVIDER_INFO* i
   (void)viaduct::dat::Control([&]() -> DAT_RETURN {
     viaduct::dat::Served* served;
     {
-      viaduct::verbs::MutexLock lock(&viaduct::dat::All().lock);
+      viaduct::verbs::MutexLock lock(&viaduct::dat::g_lock);
       served = viaduct::dat::Find(info->ia_name, info->is_thread_safe != DAT_FALSE);
     }
     if (served != nullptr) (void)dat_registry_remove_provider(&served->table, info);
