@@ -8,13 +8,17 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <new>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "dat/api/face.h"
 #include "dat/api/registration.h"
+#include "verbs/base/at_fork.h"
+#include "verbs/base/held_across_forks.h"
 #include "verbs/base/lock.h"
 #include "verbs/base/log.h"
+#include "verbs/base/made_once.h"
 
 namespace viaduct::dat {
 
@@ -47,23 +51,27 @@ struct Adapter {
 
 using Adapters = std::map<DAT_IA_HANDLE, Adapter>;
 
-struct Providers {
-  // Orders loading and unloading; taken before `lock`, which providers' callbacks take.
-  verbs::Mutex loading;
-  std::map<const registry::Entry*, Library> libraries ABSL_GUARDED_BY(loading);
+// Orders loading and unloading; taken before g_lock, which providers' callbacks take.
+constinit verbs::Mutex g_loading;
+constinit verbs::Mutex g_lock;
 
-  verbs::Mutex lock;
-  std::vector<Registration> registrations ABSL_GUARDED_BY(lock);
-  Adapters adapters ABSL_GUARDED_BY(lock);
+struct Providers {
+  std::map<const registry::Entry*, Library> libraries ABSL_GUARDED_BY(g_loading);
+  std::vector<Registration> registrations ABSL_GUARDED_BY(g_lock);
+  Adapters adapters ABSL_GUARDED_BY(g_lock);
   // The entry whose library's dat_provider_init `loader` is in.
-  const registry::Entry* loading_entry ABSL_GUARDED_BY(lock) = nullptr;
-  pthread_t loader ABSL_GUARDED_BY(lock) = {};
+  const registry::Entry* loading_entry ABSL_GUARDED_BY(g_lock) = nullptr;
+  pthread_t loader ABSL_GUARDED_BY(g_lock) = {};
 };
 
-Providers& All() {
-  static Providers* const providers = new Providers;
-  return *providers;
-}
+Providers* MakeProviders() { return new Providers; }
+Providers& All() { return *verbs::MadeOnce<&MakeProviders>(); }
+
+const verbs::HeldAcrossForks<g_lock> g_lock_at_fork;
+
+// A library that a thread was loading, or unloading, is as it was left; but that thread is not in
+// the child.
+const verbs::AtFork g_loading_at_fork(nullptr, nullptr, [] { new (&g_loading) verbs::Mutex; });
 
 bool IsEnginesName(const DAT_PROVIDER_INFO& info) {
   for (const registry::Entry& entry : registry::Registry::Get().entries()) {
@@ -73,7 +81,7 @@ bool IsEnginesName(const DAT_PROVIDER_INFO& info) {
 }
 
 Registration* Find(Providers& all, const DAT_PROVIDER_INFO& info)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(all.lock) {
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_lock) {
   for (Registration& registration : all.registrations) {
     if (IsSame(registration.info, info)) return &registration;
   }
@@ -82,7 +90,7 @@ Registration* Find(Providers& all, const DAT_PROVIDER_INFO& info)
 
 // The entry whose library registers here; null: the program does.
 const registry::Entry* EntryBeingLoaded(const Providers& all)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(all.lock) {
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_lock) {
   return pthread_equal(all.loader, pthread_self()) != 0 ? all.loading_entry : nullptr;
 }
 
@@ -104,14 +112,13 @@ void Warn(const registry::Entry& entry, const std::string& what) {
   verbs::WriteLog(verbs::LogLevel::kWarn, line);
 }
 
-void Unload(Providers& all, const registry::Entry& entry)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(all.loading) {
+void Unload(Providers& all, const registry::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_loading) {
   const DAT_PROVIDER_INFO info = InfoOf(entry);
   Library& library = all.libraries[&entry];
   library.fini(&info);
   {
     // What fini did not remove: the table goes with the library.
-    verbs::MutexLock lock(&all.lock);
+    verbs::MutexLock lock(&g_lock);
     const auto left = std::erase_if(all.registrations, [&](const Registration& registration) {
       return registration.entry == &entry;
     });
@@ -124,7 +131,7 @@ void Unload(Providers& all, const registry::Entry& entry)
 // Loads the entry's library unless it is, and counts one adapter more.
 bool Hold(const registry::Entry& entry) {
   Providers& all = All();
-  verbs::MutexLock loading(&all.loading);
+  verbs::MutexLock loading(&g_loading);
   Library& library = all.libraries[&entry];
   if (library.handle == nullptr) {
     void* const handle = dlopen(entry.library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -145,14 +152,14 @@ bool Hold(const registry::Entry& entry) {
     }
     const DAT_PROVIDER_INFO info = InfoOf(entry);
     {
-      verbs::MutexLock lock(&all.lock);
+      verbs::MutexLock lock(&g_lock);
       all.loading_entry = &entry;
       all.loader = pthread_self();
     }
     init(&info, entry.parameters.c_str());
     bool registered;
     {
-      verbs::MutexLock lock(&all.lock);
+      verbs::MutexLock lock(&g_lock);
       all.loading_entry = nullptr;
       const Registration* const registration = Find(all, info);
       registered = registration != nullptr && registration->entry == &entry;
@@ -172,7 +179,7 @@ bool Hold(const registry::Entry& entry) {
 // Counts one adapter less; without any the library goes.
 void Release(const registry::Entry& entry) {
   Providers& all = All();
-  verbs::MutexLock loading(&all.loading);
+  verbs::MutexLock loading(&g_loading);
   Library& library = all.libraries[&entry];
   if (--library.adapters == 0) Unload(all, entry);
 }
@@ -180,7 +187,7 @@ void Release(const registry::Entry& entry) {
 // Counts an adapter of the registration, whose table it returns; null: it is gone.
 const DAT_PROVIDER* HoldRegistration(const DAT_PROVIDER_INFO& info) {
   Providers& all = All();
-  verbs::MutexLock lock(&all.lock);
+  verbs::MutexLock lock(&g_lock);
   Registration* const registration = Find(all, info);
   if (registration == nullptr) return nullptr;
   ++registration->adapters;
@@ -189,7 +196,7 @@ const DAT_PROVIDER* HoldRegistration(const DAT_PROVIDER_INFO& info) {
 
 void ReleaseRegistration(const DAT_PROVIDER_INFO& info) {
   Providers& all = All();
-  verbs::MutexLock lock(&all.lock);
+  verbs::MutexLock lock(&g_lock);
   Registration* const registration = Find(all, info);
   if (registration != nullptr) --registration->adapters;
 }
@@ -222,12 +229,28 @@ DAT_RETURN Open(Adapters::node_type place, const OpenRequest& request) {
   }
   if (result == DAT_SUCCESS) {
     place.key() = *request.ia_handle;
-    verbs::MutexLock lock(&All().lock);
+    verbs::MutexLock lock(&g_lock);
     All().adapters.insert(std::move(place));
   } else {
     GiveBack(adapter);
   }
   return result;
+}
+
+// On what is registered so; the library of `entry` (null: of none) is loaded first, and stays as
+// long as the adapter. False: nothing is.
+bool OpenOn(const DAT_PROVIDER_INFO& info, const registry::Entry* entry, const OpenRequest& request,
+            DAT_RETURN* result) {
+  Adapters::node_type place = NewPlace();
+  if (entry != nullptr && !Hold(*entry)) return false;
+  const DAT_PROVIDER* const provider = HoldRegistration(info);
+  if (provider == nullptr) {
+    if (entry != nullptr) Release(*entry);
+    return false;
+  }
+  place.mapped() = {provider, info, entry};
+  *result = Open(std::move(place), request);
+  return true;
 }
 
 }  // namespace
@@ -250,7 +273,7 @@ DAT_PROVIDER_INFO InfoOf(const registry::Entry& entry) {
 const DAT_PROVIDER* ProviderOf(DAT_HANDLE handle) {
   const void* word;
   if (handle == nullptr || !ReadWord(handle, &word)) return nullptr;
-  verbs::MutexLock lock(&All().lock);
+  verbs::MutexLock lock(&g_lock);
   for (const Registration& registration : All().registrations) {
     if (registration.provider == word) return registration.provider;
   }
@@ -258,24 +281,15 @@ const DAT_PROVIDER* ProviderOf(DAT_HANDLE handle) {
 }
 
 bool OpenOnLibrary(const registry::Entry& entry, const OpenRequest& request, DAT_RETURN* result) {
-  Adapters::node_type place = NewPlace();
-  if (!Hold(entry)) return false;
-  const DAT_PROVIDER_INFO info = InfoOf(entry);
-  const DAT_PROVIDER* const provider = HoldRegistration(info);
-  if (provider == nullptr) {
-    Release(entry);
-    return false;
-  }
-  place.mapped() = {provider, info, &entry};
-  *result = Open(std::move(place), request);
-  return true;
+  return OpenOn(InfoOf(entry), &entry, request, result);
 }
 
 bool OpenOnRegistered(const DAT_PROVIDER_INFO& wanted, const OpenRequest& request,
                       DAT_RETURN* result) {
   DAT_PROVIDER_INFO info = wanted;
+  const registry::Entry* entry;
   {
-    verbs::MutexLock lock(&All().lock);
+    verbs::MutexLock lock(&g_lock);
     const Registration* best = nullptr;
     for (const Registration& registration : All().registrations) {
       info.dapl_version_minor = registration.info.dapl_version_minor;
@@ -287,18 +301,14 @@ bool OpenOnRegistered(const DAT_PROVIDER_INFO& wanted, const OpenRequest& reques
     }
     if (best == nullptr) return false;
     info = best->info;
+    entry = best->entry;
   }
-  Adapters::node_type place = NewPlace();
-  const DAT_PROVIDER* const provider = HoldRegistration(info);
-  if (provider == nullptr) return false;
-  place.mapped() = {provider, info, nullptr};
-  *result = Open(std::move(place), request);
-  return true;
+  return OpenOn(info, entry, request, result);
 }
 
 std::vector<DAT_PROVIDER_INFO> RegisteredByProgram() {
   std::vector<DAT_PROVIDER_INFO> infos;
-  verbs::MutexLock lock(&All().lock);
+  verbs::MutexLock lock(&g_lock);
   for (const Registration& registration : All().registrations) {
     if (registration.entry == nullptr) infos.push_back(registration.info);
   }
@@ -311,13 +321,13 @@ DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
   // Forgotten first: the provider may use the address again before its function returns.
   Adapters::node_type place;
   {
-    verbs::MutexLock lock(&All().lock);
+    verbs::MutexLock lock(&g_lock);
     place = All().adapters.extract(ia_handle);
   }
   const DAT_RETURN result = FromProvider(provider.ia_close_func(ia_handle, flags));
   if (place.empty()) return result;
   if (result != DAT_SUCCESS) {
-    verbs::MutexLock lock(&All().lock);
+    verbs::MutexLock lock(&g_lock);
     All().adapters.insert(std::move(place));
     return result;
   }
@@ -326,7 +336,7 @@ DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
 }
 
 DAT_IA_HANDLE OpenAdapterOf(const std::string& name, const DAT_PROVIDER** provider) {
-  verbs::MutexLock lock(&All().lock);
+  verbs::MutexLock lock(&g_lock);
   for (const auto& [handle, adapter] : All().adapters) {
     if (name != adapter.info.ia_name) continue;
     *provider = adapter.provider;
@@ -345,7 +355,7 @@ DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider,
     }
     const bool is_engines = IsEnginesName(*provider_info);
     Providers& all = All();
-    verbs::MutexLock lock(&all.lock);
+    verbs::MutexLock lock(&g_lock);
     const registry::Entry* const entry = EntryBeingLoaded(all);
     // That entry may be the alternative of one that the engine serves.
     const bool is_entrys = entry != nullptr && IsSame(InfoOf(*entry), *provider_info);
@@ -364,7 +374,7 @@ DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* provider,
     if (provider == nullptr) return BadParameter(1);
     if (provider_info == nullptr) return BadParameter(2);
     Providers& all = All();
-    verbs::MutexLock lock(&all.lock);
+    verbs::MutexLock lock(&g_lock);
     for (size_t i = 0; i < all.registrations.size(); ++i) {
       const Registration& registration = all.registrations[i];
       if (registration.provider != provider || !IsSame(registration.info, *provider_info)) continue;

@@ -1,6 +1,6 @@
 // A provider of uDAPL 2.0 that does nothing but remember who called it. An entry whose parameters
 // are "silent" registers nothing; one with "bare" answers every open with a type without its class;
-// one with "lingering" never removes its registration.
+// one with "lingering" never removes its registration; one with "twin" registers "twin", too.
 #include <dat2/udat.h>
 // Behind udat.h.
 #include <dat2/dat_registry.h>
@@ -81,6 +81,19 @@ DAT_RETURN IsRelated(DAT_IA_HANDLE, const DAT_NAME_PTR name, DAT_BOOLEAN* answer
   return DAT_SUCCESS;
 }
 
+void Register(const DAT_PROVIDER_INFO& info) {
+  ProbeProvider*& provider = Providers()[Key(info.ia_name, info.is_thread_safe)];
+  if (provider == nullptr) provider = new ProbeProvider{info.ia_name, {}, {nullptr}};
+  provider->async.provider = &provider->table;
+  provider->table = {};
+  FillWithRemember(&provider->table, std::make_integer_sequence<int, kFunctions>());
+  provider->table.device_name = provider->name.c_str();
+  provider->table.ia_open_func = Open;
+  provider->table.ia_close_func = Close;
+  provider->table.ia_ha_related_func = IsRelated;
+  dat_registry_add_provider(&provider->table, &info);
+}
+
 }  // namespace
 
 PROBE_EXPORT ProbeFacts* probe_facts() { return &facts; }
@@ -91,16 +104,8 @@ PROBE_EXPORT void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* p
   if (strcmp(parameters, "silent") == 0) return;
   bare = strcmp(parameters, "bare") == 0;
   lingering = strcmp(parameters, "lingering") == 0;
-  ProbeProvider*& provider = Providers()[Key(info->ia_name, info->is_thread_safe)];
-  if (provider == nullptr) provider = new ProbeProvider{info->ia_name, {}, {nullptr}};
-  provider->async.provider = &provider->table;
-  provider->table = {};
-  FillWithRemember(&provider->table, std::make_integer_sequence<int, kFunctions>());
-  provider->table.device_name = provider->name.c_str();
-  provider->table.ia_open_func = Open;
-  provider->table.ia_close_func = Close;
-  provider->table.ia_ha_related_func = IsRelated;
-  dat_registry_add_provider(&provider->table, info);
+  Register(*info);
+  if (strcmp(parameters, "twin") == 0) Register({"twin", 2, 0, info->is_thread_safe});
 }
 
 PROBE_EXPORT void dat_provider_fini(const DAT_PROVIDER_INFO* info) {

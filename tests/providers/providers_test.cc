@@ -6,12 +6,15 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -333,6 +336,54 @@ TEST(Providers, WithoutMemoryNoAdapterStaysOpen) {
     ASSERT_EQ(dat_registry_add_provider(&own.table, &own.info), DAT_SUCCESS);
     FailEachOpen("own", own.adapters);
     EXPECT_EQ(dat_registry_remove_provider(&own.table, &own.info), DAT_SUCCESS);
+  });
+}
+
+// A library that registers more than its entry's adapter stays as long as one of them is open.
+TEST(Providers, ALibraryStaysForTheOthersThatItRegistered) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe(), "twin"));
+    ProbeFacts* const facts = Facts();
+    DAT_IA_HANDLE first, twin;
+    ASSERT_EQ(Open("probe0", &first), DAT_SUCCESS);
+    ASSERT_EQ(Open("twin", &twin), DAT_SUCCESS);
+    EXPECT_EQ(dat_ia_close(first, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    EXPECT_EQ(facts->finis, 0);
+    EXPECT_EQ(dat_ia_close(twin, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    EXPECT_EQ(facts->finis, 1);
+    EXPECT_EQ(facts->adapters, 0);
+  });
+}
+
+DAT_RETURN DequeueNothing(DAT_EVD_HANDLE, DAT_EVENT*) { return Error(DAT_QUEUE_EMPTY); }
+
+TEST(Providers, AChildWaitsForNothingThatAThreadOfItsParentHad) {
+  RunAlone([] {
+    UseConf("");
+    OwnProvider own;
+    own.table.evd_dequeue_func = DequeueNothing;
+    ASSERT_EQ(dat_registry_add_provider(&own.table, &own.info), DAT_SUCCESS);
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> pollers;
+    for (int i = 0; i < 2; ++i) {
+      pollers.emplace_back([&] {
+        DAT_EVENT event;
+        while (!stop) (void)dat_evd_dequeue(&own.adapter, &event);
+      });
+    }
+    for (int i = 0; i < 200; ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(60);  // its end, where it hangs
+        DAT_IA_HANDLE ia;
+        _exit(Open("own", &ia) == DAT_SUCCESS ? 0 : 1);
+      }
+      int status = -1;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      ASSERT_EQ(status, 0) << i;
+    }
+    stop = true;
+    for (std::thread& poller : pollers) poller.join();
   });
 }
 
