@@ -124,16 +124,17 @@ bool IsNamed(int row, int counter, size_t all) {
   return counter == row || counter == static_cast<int>(all);
 }
 
-// All counters of an object of one kind; those that `counter` names (`all`: each) are cleared when
+// All counters of an object of one kind; those that `counter` names (`all`: each) begin anew when
 // asked for. Several may show one count.
 template <typename Rows, typename Source>
 void Read(const Rows& rows, int counter, bool reset, Source& counts, Values* values) {
+  const auto totals = counts.Read();
   for (const auto& row : rows) {
-    (*values)[static_cast<size_t>(row.counter)] = counts.Get(row.count);
+    (*values)[static_cast<size_t>(row.counter)] = counts.Shown(totals, row.count);
   }
   if (!reset) return;
   for (const auto& row : rows) {
-    if (IsNamed(row.counter, counter, values->size())) counts.Clear(row.count);
+    if (IsNamed(row.counter, counter, values->size())) counts.BeginAnew(totals, row.count);
   }
 }
 

@@ -164,9 +164,10 @@ uint64_t InterfaceAdapter::CountOfFreed(ObjectType type, bool clear) {
 
 void InterfaceAdapter::CountConnections(bool start) {
   if (start) {
+    const auto totals = counts_.Read();
     for (auto what = static_cast<int>(AdapterCount::kRequestsSent);
          what <= static_cast<int>(AdapterCount::kConnectionErrors); ++what) {
-      counts_.Clear(static_cast<AdapterCount>(what));
+      counts_.BeginAnew(totals, static_cast<AdapterCount>(what));
     }
   }
   counts_connections_.store(start);

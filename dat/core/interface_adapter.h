@@ -94,7 +94,8 @@ class InterfaceAdapter final : public Object, private verbs::FailureSink {
   // Of AddChild and RemoveChild, since it was asked last with `clear`.
   uint64_t CountOfMade(ObjectType type, bool clear);
   uint64_t CountOfFreed(ObjectType type, bool clear);
-  // What concerns connections is counted unless that was stopped; starting begins at 0.
+  // What concerns connections is counted unless that was stopped; starting begins at 0, or throws
+  // std::bad_alloc, and nothing has happened.
   void CountConnections(bool start);
   void CountConnection(AdapterCount what) {
     if (counts_connections_.load(std::memory_order_relaxed)) counts_.AddShared(what);
