@@ -38,7 +38,7 @@ DAT_RETURN TakeMemory(core::InterfaceAdapter& adapter, const RegionRequest& requ
       *source = region->handle();
       return DAT_SUCCESS;
     }
-    case DAT_MEM_TYPE_SHARED_VIRTUAL:
+    case DAT_MEM_TYPE_SHARED_VIRTUAL: {
       // The consumers map the memory; that each process has a registration of its own is how this
       // library shares it. Memory that nobody else can map is not shared.
       *address = request.description.for_shared_memory.virtual_address;
@@ -48,10 +48,13 @@ DAT_RETURN TakeMemory(core::InterfaceAdapter& adapter, const RegionRequest& requ
         return BadParameter(3);
       }
       if (*length == 0) return BadParameter(4);
-      if (!verbs::EveryMapping(*address, *length, [](const auto& each) { return each.shared; })) {
-        return Failure(DAT_INVALID_STATE);
-      }
-      return DAT_SUCCESS;
+      bool is_private = false;
+      (void)verbs::EveryMapping(*address, *length, [&](const verbs::Mapping& each) {
+        is_private = !each.shared;
+        return each.shared;
+      });
+      return is_private ? Failure(DAT_INVALID_STATE) : DAT_SUCCESS;
+    }
     default:
       return BadParameter(2);
   }

@@ -115,6 +115,13 @@ TEST(SharedLmr, S_MemoryThatIsNotShared) {
         Fails(Register(side, bytes.data(), cookie, &lmr, nullptr, nullptr), DAT_INVALID_STATE));
     EXPECT_TRUE(
         Fails(Register(side, nullptr, cookie, &lmr, nullptr, nullptr), DAT_INVALID_PARAMETER));
+    // Some of it is not there, which is another matter.
+    auto* const holed = static_cast<char*>(
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    munmap(holed + kBytes / 2, kBytes / 2);
+    EXPECT_TRUE(
+        Fails(Register(side, holed, cookie, &lmr, nullptr, nullptr), DAT_INVALID_PARAMETER));
+    munmap(holed, kBytes / 2);
   });
 }
 
