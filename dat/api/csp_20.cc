@@ -30,11 +30,11 @@ bool IsSupported(const DAT_COMM& comm, sa_family_t family) {
 }
 
 // An adapter listens on its own address and on loopback, so nothing else can be asked of it than
-// these or "any".
+// these or "any", which of IPv6 includes IPv4.
 bool ListensOn(const core::InterfaceAdapter& adapter, const verbs::Address& address) {
   const verbs::Address& own = adapter.context().address();
-  const bool loopback = address.IsLoopback() && address.family() == own.family();
-  return loopback || address == own || address == verbs::Address::V4(INADDR_ANY) ||
+  const bool kin = address.IsLoopback() || address == verbs::Address::V4(INADDR_ANY);
+  return (kin && address.family() == own.family()) || address == own ||
          address == *verbs::Address::Parse("::");
 }
 
