@@ -1,5 +1,7 @@
 #include "verbs/rdma_adapter.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 
 namespace viaduct::verbs {
@@ -14,8 +16,12 @@ std::vector<RdmaAdapter> AdaptersOf(const std::vector<RdmaPort>& ports) {
     const bool alone = std::all_of(ports.begin(), ports.end(), [&](const RdmaPort& other) {
       return other.device != port->device || other.number == port->number;
     });
+    // Programs of VIPL know IPv4 alone, and others rarely mean an interface that has but fe80::.
+    const auto with_ipv4 = std::find_if(port, ports.end(), [&](const RdmaPort& other) {
+      return is_same(other) && other.address.family() == AF_INET;
+    });
     adapters.push_back({alone ? port->device : port->device + ":" + std::to_string(port->number),
-                        port->device, port->address});
+                        port->device, (with_ipv4 != ports.end() ? with_ipv4 : port)->address});
   }
   return adapters;
 }

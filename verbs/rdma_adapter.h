@@ -13,7 +13,7 @@ namespace viaduct::verbs {
 struct RdmaAdapter {
   std::string name;    // the device's; "mlx5_0:2" where several ports of it are there
   std::string device;  // as ibv_devices names it
-  Address address;     // the first of the port's interface
+  Address address;     // the first of IPv4 that leads to the port, else the first
 };
 
 // One for each device and port.

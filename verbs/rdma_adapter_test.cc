@@ -36,6 +36,16 @@ TEST(RdmaAdapter, TheFirstAddressOfAPortIsTheAdapters) {
   EXPECT_EQ(adapters[0].address.ToString(), "192.0.2.1");
 }
 
+// One interface of a port may have nothing but what the kernel gave it.
+TEST(RdmaAdapter, AnAddressOfIpv4GoesBeforeOthers) {
+  const auto adapters =
+      AdaptersOf({Port("mlx5_0", 1, "2001:db8::1"), Port("mlx5_1", 1, "192.0.2.1"),
+                  Port("mlx5_0", 1, "192.0.2.8"), Port("mlx5_0", 1, "192.0.2.9")});
+  ASSERT_EQ(adapters.size(), 2u);
+  EXPECT_EQ(adapters[0].name, "mlx5_0");
+  EXPECT_EQ(adapters[0].address.ToString(), "192.0.2.8");
+}
+
 TEST(RdmaAdapter, NoPortNoAdapter) { EXPECT_TRUE(AdaptersOf({}).empty()); }
 
 }  // namespace
