@@ -126,16 +126,19 @@ core::Error ChooseNic(const std::string& name, const NicFile& file, bool any,
   if (const auto known = AddressOfNic(name, interfaces, default_address)) {
     return choose(*known, verbs::kAnyDevice);
   }
+  std::string others;  // of the same device
   for (const verbs::RdmaAdapter& adapter : rdma.adapters()) {
-    if (adapter.name == name && adapter.address.family() == AF_INET) {
-      return choose(adapter.address, adapter.device);
-    }
+    if (adapter.address.family() != AF_INET) continue;
+    if (adapter.name == name) return choose(adapter.address, adapter.device);
+    if (adapter.device == name.substr(0, name.find(':'))) others += " " + adapter.name;
   }
   if (rdma.names_device(name)) {
-    verbs::Log(
-        verbs::LogLevel::kWarn,
-        "there is an RDMA device \"" + name + "\", but not for this process: see " +
-            "\"RIGHTS AND LIMITS\" in viaduct(7), and that its interface has an IPv4 address");
+    const std::string why =
+        others.empty()
+            ? "not for this process: see \"RIGHTS AND LIMITS\" in viaduct(7), and that its "
+              "interface has an IPv4 address"
+            : "it is called otherwise here:" + others;
+    verbs::Log(verbs::LogLevel::kWarn, "there is an RDMA device \"" + name + "\", but " + why);
     return core::OutOf(core::Resource::kDevice);
   }
   if (const NicFile::Entry* rest = file.CatchAll()) return choose_listed(*rest);

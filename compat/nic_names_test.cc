@@ -1,5 +1,8 @@
 #include "compat/nic_names.h"
 
+#include <utility>
+
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace viaduct::compat {
@@ -27,7 +30,9 @@ class NicNamesTest : public ::testing::Test {
       asked_for_adapters_ = true;
       return adapters_;
     };
-    const auto names_device = [&](const std::string& asked) { return asked == "siw7"; };
+    const auto names_device = [&](const std::string& asked) {
+      return asked == "siw7" || asked == "siw0:1" || asked == "mlx5_0";
+    };
     NicChoice choice;
     const core::Error error = ChooseNic(name, NicFile::Parse(file), any, interfaces_, kDefault,
                                         {adapters, names_device}, &choice);
@@ -113,7 +118,6 @@ TEST_F(NicNamesTest, AnRdmaAdapterIsANic) {
   EXPECT_EQ(Choose("siw0", "", /*any=*/true), "198.51.100.1 siw0");
   EXPECT_EQ(Choose("siw0", "* wlan0 iwarp\n"), "198.51.100.1 siw0");
   EXPECT_EQ(Choose("mlx5_0:2", ""), "192.0.2.1 mlx5_0");
-  EXPECT_EQ(Choose("mlx5_0", ""), "none");
   EXPECT_EQ(Choose("siw0", "siw0 default shm\n"), "192.0.2.1 shm");
   // NIC addresses are IPv4.
   EXPECT_EQ(Choose("six0", ""), "none");
@@ -126,6 +130,17 @@ TEST_F(NicNamesTest, AnRdmaDeviceThatCannotBeUsedIsNoOtherNic) {
   }
   EXPECT_EQ(Choose("siw7", "siw7 default shm\n"), "192.0.2.1 shm");
   EXPECT_EQ(Choose("siw8", "", /*any=*/true), "192.0.2.1 auto");
+}
+
+TEST_F(NicNamesTest, AnAdapterThatIsCalledOtherwiseIsNamed) {
+  for (const auto& [name, line] :
+       {std::pair("siw0:1", "\"siw0:1\", but it is called otherwise here: siw0\n"),
+        std::pair("mlx5_0", "\"mlx5_0\", but it is called otherwise here: mlx5_0:2\n"),
+        std::pair("siw7", "\"siw7\", but not for this process")}) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(Choose(name, ""), "not for us");
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr(line));
+  }
 }
 
 TEST_F(NicNamesTest, OtherNamesDoNotLookForRdmaAdapters) {

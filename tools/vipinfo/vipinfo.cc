@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -65,16 +66,27 @@ std::vector<std::string> UsualNames() {
   return names;
 }
 
-// Names that RDMA devices have if an address leads to them: (device, name).
+bool IsActive(const std::filesystem::path& port) {
+  std::string state;
+  std::getline(std::ifstream(port / "state"), state);
+  return state.find("ACTIVE") != std::string::npos;
+}
+
+// Names that RDMA devices have if an address leads to them: (device, name). Those of several ports
+// have the port's number behind it; the library would warn of one that has not.
 std::vector<std::pair<std::string, std::string>> RdmaNames() {
   namespace fs = std::filesystem;
   std::vector<std::pair<std::string, std::string>> names;
   std::error_code error;
   for (const fs::directory_entry& device : fs::directory_iterator("/sys/class/infiniband", error)) {
     const std::string name = device.path().filename().string();
-    names.emplace_back(name, name);
+    std::vector<std::string> active;
     for (const fs::directory_entry& port : fs::directory_iterator(device.path() / "ports", error)) {
-      names.emplace_back(name, name + ":" + port.path().filename().string());
+      if (IsActive(port.path())) active.push_back(port.path().filename().string());
+    }
+    if (active.size() < 2) active = {""};
+    for (const std::string& port : active) {
+      names.emplace_back(name, port.empty() ? name : name + ":" + port);
     }
   }
   std::sort(names.begin(), names.end());
