@@ -157,7 +157,10 @@ void End::Post(uint64_t n) {
     ++requests_posted_;
     return;
   }
-  memory_[room_ + parameters_.bytes - 1] = static_cast<char>(Parameters::Mark(n));
+  // In a stream the bytes are the library's, since writes before this one are still under way.
+  if (parameters_.silent_write()) {
+    memory_[room_ + parameters_.bytes - 1] = static_cast<char>(Parameters::Mark(n));
+  }
   DAT_LMR_TRIPLET segment = {own_.address + room_, parameters_.bytes, context_};
   Must("dat_ep_post_rdma_write",
        dat_ep_post_rdma_write(ep_, 1, &segment, kRequest, &remote, kDefault));

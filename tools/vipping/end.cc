@@ -190,7 +190,10 @@ void End::Post(uint64_t n, bool announced) {
   if (parameters_.operation == Operation::kSend) {
     Fill(descriptor, out, parameters_.bytes, VIP_CONTROL_OP_SENDRECV);
   } else {
-    if (!announced) out[parameters_.bytes - 1] = static_cast<char>(Parameters::Mark(n));
+    // In a stream the bytes are the library's, since writes before this one are still under way.
+    if (parameters_.silent_write()) {
+      out[parameters_.bytes - 1] = static_cast<char>(Parameters::Mark(n));
+    }
     Fill(descriptor, out, parameters_.bytes,
          static_cast<VIP_UINT16>(VIP_CONTROL_OP_RDMAWRITE |
                                  (announced ? VIP_CONTROL_IMMEDIATE : 0)));
