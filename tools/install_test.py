@@ -43,6 +43,7 @@ def interrupted(*arguments):
     function(*arguments)
 setattr(os, name, interrupted)
 sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(path))
 sys.exit(importlib.machinery.SourceFileLoader("install", path).load_module().main())
 """
 
@@ -81,7 +82,7 @@ class Install(unittest.TestCase):
         self._home = self._here + "/home"
         self._prefix = self._home + "/a/prefix"
         os.mkdir(self._home)
-        for name in ("install", "common.sh", "packages"):
+        for name in ("install", "common.sh", "packages", "shell.py"):
             os.makedirs(self._repository + "/tools", exist_ok=True)
             shutil.copy("tools/" + name, self._repository + "/tools")
         self._write("repository/tools/install_files", _TABLE)

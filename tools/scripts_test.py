@@ -20,7 +20,8 @@ _CHECKER = """#!/bin/sh
 echo "${0##*/} $*" >>"$LOG"
 [ "${0##*/}" != "$FINDS" ]
 """
-_SCRIPTS = ("bare_system", "compile_commands", "count_tests.py", "coverage", "common.sh", "fuzz", "style", "test", "tidy")
+_SCRIPTS = ("bare_system", "compile_commands", "count_tests.py", "coverage", "common.sh", "fuzz", "shell.py", "style", "test",
+            "tidy")
 _REPORT = "bazel-out/_coverage/_coverage_report.dat"
 
 
