@@ -19,6 +19,7 @@
 #include "tools/datinfo/elf_file.h"
 #include "tools/datinfo/rdma_files.h"
 #include "tools/datinfo/report.h"
+#include "verbs/base/file_text.h"
 #include "verbs/base/settings.h"
 
 namespace viaduct::datinfo {
@@ -115,17 +116,19 @@ std::string LineOfOurs(const registry::Entry& entry) {
 std::vector<Json> CheckConf() {
   const std::string given = verbs::PathSetting(verbs::SettingId::kDatOverride);
   const std::string path = given.empty() ? "/etc/dat.conf" : given;
-  std::ifstream in(path);
-  if (!in) {
-    const std::string finding = path + ": " + strerror(errno);
+  const auto no_adapter = [](const std::string& finding) {
+    return Check("dat.conf", "failed", finding + "; DAT_OVERRIDE leaves no adapter at all",
+                 "correct DAT_OVERRIDE, or unset it");
+  };
+  std::string text;
+  if (const int error = verbs::ReadFileText(path, &text); error != 0) {
+    const std::string finding = path + ": " + strerror(error);
     if (given.empty()) return {Check("dat.conf", "ok", finding + "; soft0 is built in")};
-    return {Check("dat.conf", "failed", finding + "; DAT_OVERRIDE leaves no adapter at all",
-                  "correct DAT_OVERRIDE, or unset it")};
+    return {no_adapter(finding)};
   }
-  std::ostringstream text;
-  text << in.rdbuf();
-  const registry::DatConf conf = registry::ParseDatConf(text.str());
+  const registry::DatConf conf = registry::ParseDatConf(text);
   std::vector<Json> checks;
+  if (!given.empty() && conf.entries.empty()) checks.push_back(no_adapter(path + " has no entry"));
   for (const registry::BadLine& bad : conf.bad_lines) {
     checks.push_back(Check("dat.conf", "failed",
                            path + " line " + std::to_string(bad.line) + ": " + bad.reason,
@@ -247,6 +250,11 @@ std::vector<Json> CheckProgram(const std::string& program) {
     return {Check("program", "failed", program + " is no 64-bit program of this machine",
                   "name a program that is linked with libdat, libdat2 or libvipl")};
   }
+  const Json not_linked =
+      Check("program", "warning", program + " is not linked with libdat, libdat2 or libvipl",
+            "it may open one of them by name: see its own manual");
+  // The loader has nothing to do for it, and ends by a signal if it is asked.
+  if (file->needed.empty()) return {not_linked};
   // With a slash, or the loader searches for it as for a library; without links, because a
   // program's $ORIGIN is where its file is.
   std::error_code error;
@@ -285,11 +293,7 @@ std::vector<Json> CheckProgram(const std::string& program) {
     }
     checks.push_back(Check("program", "warning", finding, cure));
   }
-  if (checks.empty()) {
-    checks.push_back(Check("program", "warning",
-                           program + " is not linked with libdat, libdat2 or libvipl",
-                           "it may open one of them by name: see its own manual"));
-  }
+  if (checks.empty()) checks.push_back(not_linked);
   return checks;
 }
 
