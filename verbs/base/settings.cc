@@ -128,6 +128,11 @@ absl::string_view ValidText(const Setting& setting) {
   return text != nullptr && IsValid(setting, text) ? text : setting.default_value;
 }
 
+// In the place of a value that is not valid.
+absl::string_view UsedInstead(const Setting& setting) {
+  return *setting.default_value != '\0' ? setting.default_value : "nothing";
+}
+
 const Setting* FindSetting(absl::string_view name) {
   for (const Setting& setting : kSettings) {
     if (name == setting.name) return &setting;
@@ -219,7 +224,7 @@ std::vector<std::string> SettingProblems(absl::Span<const char* const> environme
             absl::StrCat(name, ": not read by a program that has more rights than who started it"));
       } else if (!IsValid(*setting, value)) {
         problems.push_back(absl::StrCat(name, ": \"", value, "\" is not ", ExpectedValue(*setting),
-                                        "; ", setting->default_value, " is used"));
+                                        "; ", UsedInstead(*setting), " is used"));
       }
       continue;
     }
