@@ -311,7 +311,8 @@ class Fetch(unittest.TestCase):
     def test_usage(self):
         for words in ((), ("localhost",), ("-x", "localhost", "file"), (":5", "file"), ("localhost:", "file"),
                       ("localhost:name", "file"), ("localhost", ""), ("-o", "/dev/null", "localhost", "a", "b"),
-                      ("-t", "0", "localhost", "file")):
+                      ("-t", "0", "localhost", "file"), ("-t", "3x", "localhost", "file"),
+                      ("-t", "-1", "localhost", "file"), ("-t", "18446744073709552", "localhost", "file")):
             client = self.start(os.environ["FETCH"], *words)
             status, messages = self.finish(client)
             self.assertEqual(status, USAGE, words)

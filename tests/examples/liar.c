@@ -83,7 +83,7 @@ int main(int argc, char **argv) {
   struct via_link link;
   unsigned long service;
 
-  if (argc != 3 || fp_parse_service(argv[1], &service) != 0 || (lie = find_lie(argv[2])) == NULL) {
+  if (argc != 3 || fp_parse_number(argv[1], &service) != 0 || (lie = find_lie(argv[2])) == NULL) {
     fputs("usage: liar SERVICE LIE\n", stderr);
     return 2;
   }

@@ -17,6 +17,7 @@
 #include "fileproto.h"
 #include "vialink.h"
 
+#define MOST_SECONDS 1000000UL
 #define SENDS 8 /* FP_HELLO, FP_GET, FP_BYE and the credits under way */
 
 #define EXIT_REFUSED 1 /* the server did not give every file */
@@ -287,7 +288,7 @@ static int parse_host(char *text, struct connection *connection) {
   connection->host = text;
   if (colon == NULL) return *text != '\0' ? 0 : -1;
   *colon = '\0';
-  return colon != text && fp_parse_service(colon + 1, &connection->service) == 0 ? 0 : -1;
+  return colon != text && fp_parse_number(colon + 1, &connection->service) == 0 ? 0 : -1;
 }
 
 /* What is wrong with the files to get, or NULL. */
@@ -309,6 +310,7 @@ int main(int argc, char **argv) {
   struct connection connection;
   VIP_NIC_HANDLE nic;
   VIP_RETURN code;
+  unsigned long seconds;
   int verbose = 0, option, status;
 
   memset(&connection, 0, sizeof connection);
@@ -326,11 +328,11 @@ int main(int argc, char **argv) {
         out = optarg;
         break;
       case 't':
-        connection.patience = strtoul(optarg, NULL, 10) * 1000;
-        if (connection.patience == 0) {
-          fputs("fetch: SECONDS is 1 or more\n", stderr);
+        if (fp_parse_number(optarg, &seconds) != 0 || seconds > MOST_SECONDS) {
+          fprintf(stderr, "fetch: %s: SECONDS is 1 to %lu\n", optarg, MOST_SECONDS);
           return EXIT_USAGE;
         }
+        connection.patience = seconds * 1000;
         break;
       case 'h':
         fputs(usage, stdout);

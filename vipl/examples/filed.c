@@ -229,7 +229,7 @@ int main(int argc, char **argv) {
         device = optarg;
         break;
       case 'p':
-        if (fp_parse_service(optarg, &service) != 0) {
+        if (fp_parse_number(optarg, &service) != 0) {
           fprintf(stderr, "filed: %s: not the number of a service\n", optarg);
           return 2;
         }

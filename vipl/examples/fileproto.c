@@ -61,13 +61,13 @@ int fp_unpack(const char *message, unsigned length, struct fp_message *out) {
   }
 }
 
-int fp_parse_service(const char *text, unsigned long *service) {
+int fp_parse_number(const char *text, unsigned long *number) {
   char *end;
 
   if (*text < '0' || *text > '9') return -1;
   errno = 0;
-  *service = strtoul(text, &end, 10);
-  return errno == 0 && *end == '\0' && *service > 0 ? 0 : -1;
+  *number = strtoul(text, &end, 10);
+  return errno == 0 && *end == '\0' && *number > 0 ? 0 : -1;
 }
 
 void fp_discriminator(unsigned long service, unsigned char discriminator[8]) {

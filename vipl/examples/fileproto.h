@@ -95,8 +95,8 @@ unsigned fp_pack(char *message, unsigned kind, unsigned count, off_t value);
  * has. */
 int fp_unpack(const char *message, unsigned length, struct fp_message *out);
 
-/* Reads the number of a service: 1 or more, decimal. Returns 0, or -1. */
-int fp_parse_service(const char *text, unsigned long *service);
+/* Reads a number, such as a service's: 1 or more, decimal. Returns 0, or -1. */
+int fp_parse_number(const char *text, unsigned long *number);
 
 /* Writes the discriminator of a service. */
 void fp_discriminator(unsigned long service, unsigned char discriminator[8]);

@@ -69,11 +69,11 @@ TEST(FileProto, RefusesMalformedMessages) {
 
 TEST(FileProto, ServicesAreNumbers) {
   unsigned long service;
-  EXPECT_EQ(fp_parse_service("19970", &service), 0);
+  EXPECT_EQ(fp_parse_number("19970", &service), 0);
   EXPECT_EQ(service, 19970u);
-  EXPECT_EQ(fp_parse_service("18446744073709551615", &service), 0);
+  EXPECT_EQ(fp_parse_number("18446744073709551615", &service), 0);
   for (const char* text : {"", "0", "-1", "+1", "1x", " 1", "18446744073709551616"}) {
-    EXPECT_EQ(fp_parse_service(text, &service), -1) << text;
+    EXPECT_EQ(fp_parse_number(text, &service), -1) << text;
   }
   unsigned char discriminator[8];
   fp_discriminator(19970, discriminator);
