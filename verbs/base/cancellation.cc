@@ -14,16 +14,21 @@ thread_local constinit int state_asleep = PTHREAD_CANCEL_DISABLE;
 
 // Asynchronous cancellation may strike between any two instructions: nothing here is to be given
 // back, and no sanitizer adds anything.
+//
+// glibc's signal strikes by the type alone, and may come late, when the state is another: so the
+// type is asynchronous only where cancellation may strike. A request that was there before strikes
+// where the type is set, from where glibc says PTHREAD_CANCELED; not where the state is.
 __attribute__((no_sanitize("address", "thread", "undefined"))) long SleepIn(long number, long a,
                                                                             long b, long c, long d,
                                                                             long e, long f) {
+  if (internal::state_asleep == PTHREAD_CANCEL_DISABLE) return syscall(number, a, b, c, d, e, f);
   int type, state;
-  pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
   pthread_setcancelstate(internal::state_asleep, &state);
+  pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
   const long result = syscall(number, a, b, c, d, e, f);
   const int error = errno;
-  pthread_setcancelstate(state, nullptr);
   pthread_setcanceltype(type, nullptr);
+  pthread_setcancelstate(state, nullptr);
   errno = error;
   return result;
 }

@@ -27,6 +27,7 @@ class CancellationDisabled {
   ~CancellationDisabled() noexcept(false) {
     internal::state_asleep = old_asleep_;
     pthread_setcancelstate(old_, nullptr);
+    pthread_setcanceltype(old_type_, nullptr);
   }
   CancellationDisabled(const CancellationDisabled&) = delete;
   CancellationDisabled& operator=(const CancellationDisabled&) = delete;
@@ -34,12 +35,15 @@ class CancellationDisabled {
  protected:
   explicit CancellationDisabled(bool but_asleep) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old_);
+    // glibc's signal may come late, and strikes by the type alone.
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old_type_);
     old_asleep_ =
         std::exchange(internal::state_asleep, but_asleep ? old_ : int{PTHREAD_CANCEL_DISABLE});
   }
 
  private:
   int old_;
+  int old_type_;
   int old_asleep_;
 };
 
