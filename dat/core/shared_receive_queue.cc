@@ -1,11 +1,18 @@
 #include "dat/core/shared_receive_queue.h"
 
+#include <algorithm>
+
 #include "dat/core/endpoint.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
 
 namespace viaduct::core {
+namespace {
+
+constexpr int kMostLooks = 16;
+
+}  // namespace
 
 using verbs::MutexLock;
 
@@ -67,7 +74,11 @@ Error SharedReceiveQueue::PostReceive(const verbs::ReceiveRequest& request) {
 }
 
 Error SharedReceiveQueue::Resize(uint32_t max_receives) {
-  const uint32_t outstanding = Outstanding();
+  // One that is taken and posted again between two looks counts twice.
+  uint32_t outstanding = Outstanding();
+  for (int looks = 1; outstanding > max_receives && looks < kMostLooks; ++looks) {
+    outstanding = std::min(outstanding, Outstanding());
+  }
   MutexLock lock(&lock_);
   if (max_receives < low_watermark_ || max_receives < outstanding) {
     return InvalidState(StateDetail::kSharedReceivesInUse);
@@ -100,7 +111,7 @@ uint32_t SharedReceiveQueue::Outstanding() const {
     if (parts.shared_receives.get() != this || !parts.receive) continue;
     queued += parts.receive->QueuedReceives(endpoint->handle(), EventDispatcher::Receives::kAll);
   }
-  // Behind the others, which took what the device had: nothing counts twice.
+  // Behind the others, which took what the device had: what stays where it is counts once.
   return queue_->outstanding() + queued;
 }
 
