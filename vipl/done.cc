@@ -1,4 +1,9 @@
 // Descriptors on their way back to the program.
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 #include "absl/base/attributes.h"
 #include "compat/descriptor.h"
 #include "verbs/base/epoch.h"
@@ -6,6 +11,25 @@
 #include "vipl/vi.h"
 
 namespace viaduct::vipl {
+namespace {
+
+// A word of a descriptor that has failed, as most do at the end of a connection. Programs have
+// freed their memory by then without telling, which an adapter of old had kept: false, if it is not
+// there.
+[[gnu::noinline]] bool StoreIfThere(volatile VIP_UINT32* to, uint32_t word) {
+  const int error = errno;
+  const iovec local = {&word, sizeof word};
+  const iovec remote = {const_cast<VIP_UINT32*>(to), sizeof word};
+  bool stored = process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == sizeof word;
+  if (!stored && errno != EFAULT) {  // the kernel does not do that here
+    __atomic_store_n(to, word, __ATOMIC_RELEASE);
+    stored = true;
+  }
+  errno = error;
+  return stored;
+}
+
+}  // namespace
 
 // Malformed: posted as a request that fails, unless it was flushed before its turn.
 uint32_t Vi::ErrorOf(verbs::Status status, uint32_t posted) const {
@@ -30,16 +54,22 @@ bool Vi::OnCompletion(const verbs::Completion& completion) {
     // VipDeregisterMem returns only when this guard has been left.
     const verbs::EpochGuard guard;
     const Registration* region = nic_->registrations().Find(slot.memory, last_region_);
-    if (region != nullptr && region->MayHold(slot.descriptor, sizeof(VIP_CONTROL_SEGMENT))) {
+    bool stored =
+        region != nullptr && region->MayHold(slot.descriptor, sizeof(VIP_CONTROL_SEGMENT));
+    if (stored) {
       VIP_CONTROL_SEGMENT& control = slot.descriptor->CS;
-      if (receive) {
-        if (completion.has_immediate) control.ImmediateData = completion.immediate;
-        if (error == 0) control.Length = completion.length;
+      const bool immediate = receive && completion.has_immediate;
+      if (error != 0) [[unlikely]] {
+        stored = (!immediate || StoreIfThere(&control.ImmediateData, completion.immediate)) &&
+                 StoreIfThere(&control.Status, status);
+      } else {
+        if (immediate) control.ImmediateData = completion.immediate;
+        if (receive) control.Length = completion.length;
+        __atomic_store_n(&control.Status, status, __ATOMIC_RELEASE);
       }
-      __atomic_store_n(&control.Status, status, __ATOMIC_RELEASE);
-    } else {
-      Report(VIP_ERROR_COMP_PROT, VIP_RESOURCE_DESCRIPTOR, slot.descriptor);
     }
+    if (!stored) [[unlikely]]
+      Report(VIP_ERROR_COMP_PROT, VIP_RESOURCE_DESCRIPTOR, slot.descriptor);
   }
   slot.status = status;
   queue.Complete();

@@ -1,5 +1,7 @@
 // Every exported function with handles that are NULL, garbage, freed or of another type, and with
-// NULL pointers: the documented error, and nothing else happens.
+// NULL pointers: the documented error, and nothing else happens. Memory that is freed too early.
+#include <sched.h>
+#include <sys/mman.h>
 #include <vipl.h>
 
 #include <atomic>
@@ -380,6 +382,34 @@ TEST(Misuse, HandlesThatDieMeanwhile) {
     }
     stop.store(true);
     for (std::thread& thread : guessers) thread.join();
+  });
+}
+
+// An adapter of old had its pages.
+TEST(VipDisconnect, WhatWasFreedIsFlushedLikeTheRest) {
+  RunAlone([] {
+    Side side;
+    static std::atomic<int> told{0};
+    ASSERT_EQ(VipErrorCallback(side.nic.handle, nullptr,
+                               [](VIP_PVOID, VIP_ERROR_DESCRIPTOR* error) {
+                                 if (error->ErrorCode == VIP_ERROR_COMP_PROT) ++told;
+                               }),
+              VIP_SUCCESS);
+    constexpr size_t kBytes = 8192;
+    void* const bytes =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    VIP_MEM_ATTRIBUTES attributes = {};
+    VIP_MEM_HANDLE memory;
+    ASSERT_EQ(VipRegisterMem(side.nic.handle, bytes, kBytes, &attributes, &memory), VIP_SUCCESS);
+    auto* const descriptor = static_cast<VIP_DESCRIPTOR*>(bytes);
+    ASSERT_EQ(VipPostRecv(side.vi, descriptor, memory), VIP_SUCCESS);
+    munmap(bytes, kBytes);
+    EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    VIP_DESCRIPTOR* done = nullptr;
+    EXPECT_EQ(VipRecvWait(side.vi, 10000, &done), VIP_DESCRIPTOR_ERROR);
+    EXPECT_EQ(done, descriptor);
+    while (told == 0) sched_yield();
+    EXPECT_EQ(VipDeregisterMem(side.nic.handle, bytes, memory), VIP_SUCCESS);
   });
 }
 
