@@ -36,6 +36,9 @@ static_assert(sizeof kTexts / sizeof *kTexts == VIP_ERROR_CATASTROPHIC + 1);
 // For a handler that does not keep up with its peers.
 constexpr uint32_t kMostUndelivered = 4096;
 
+// Lines about such ones as a peer can cause without end.
+constexpr uint32_t kMostLines = 64;
+
 // At Unreliable Delivery these end nothing, and the peer may go on.
 bool MayRepeat(VIP_ERROR_CODE code) {
   return code == VIP_ERROR_RECVQ_EMPTY || code == VIP_ERROR_RDMAW_PROT;
@@ -128,12 +131,18 @@ void Nic::Deliver(VIP_ERROR_DESCRIPTOR error) {
   if (handler != nullptr) {
     handler(context, &error);
   } else if (verbs::LogEnabled(verbs::LogLevel::kWarn)) {
+    if (MayRepeat(error.ErrorCode) && logged_.load() == kMostLines) return;
     const ErrorText& text = kTexts[error.ErrorCode];
     char vi[sizeof ": VI 0x" + 2 * sizeof(void*)] = "";
     if (error.ViHandle != nullptr) std::snprintf(vi, sizeof vi, ": VI %p", error.ViHandle);
     char line[256];  // without memory: nobody would hear that there was none
     std::snprintf(line, sizeof line, "%s%s: %s: %s", attributes_.Name, vi, text.name, text.meaning);
     verbs::WriteLog(verbs::LogLevel::kWarn, line);
+    if (MayRepeat(error.ErrorCode) && logged_.fetch_add(1) + 1 == kMostLines) {
+      verbs::WriteLog(verbs::LogLevel::kWarn,
+                      "further messages without a receive, and refused writes, are not told here; "
+                      "VipErrorCallback(3) tells a program of each");
+    }
   }
 }
 

@@ -99,6 +99,7 @@ class Nic final : public core::Object, private core::AdapterObserver {
   std::unordered_set<core::EventDispatcher*> waiters_ ABSL_GUARDED_BY(lock_);
   std::atomic<uint32_t> undelivered_{0};  // reports
   std::atomic<bool> overflowing_{false};  // some were left out since none waited
+  std::atomic<uint32_t> logged_{0};       // of those that may repeat
   VIP_ERROR_HANDLER handler_ ABSL_GUARDED_BY(lock_) = nullptr;
   VIP_PVOID handler_context_ ABSL_GUARDED_BY(lock_) = nullptr;
   std::map<compat::NicAddress, std::vector<uint32_t>> discovered_ ABSL_GUARDED_BY(lock_);
