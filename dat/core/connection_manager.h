@@ -111,6 +111,8 @@ class ConnectionManager {
     int rounds_alone = 0;              // along the line, in a row, that met nobody
     int passing = 0;                   // points that are away to pass a request on
     verbs::Executor::TimerId move_up_timer = 0;
+    std::vector<size_t> refused;  // places that looked free and were not, as long as they look so
+    verbs::Nanos refused_until = 0;  // then they are tried again
     // While there is no point: what the next one gets, and how long it may take to come.
     std::deque<Arrival> held;
     verbs::Nanos linger = kLinger;

@@ -17,11 +17,14 @@
 // one right before its own, has become free, and moves. So the place of a process that has gone,
 // killed or not, is given away, and nobody has to keep account of who is there. To look is to dial,
 // and who is dialled wakes up: the ports between are left to those who stand right behind them.
+// What looks free may be a stranger's; and an RDMA device knows of no process but its own, so there
+// all of them look so. They are tried again after kRefusedFor.
 //
 // A process that is stopped says nothing. It is passed over, and what it was told it hears when it
 // goes on; whoever asks waits for all the answers together no longer than AnswerFor says. If it has
 // the port that the name spells, who comes later takes it for a waiter, and stands behind it.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -33,6 +36,7 @@ namespace {
 using verbs::MutexLock;
 
 constexpr verbs::Nanos kMoveUpInterval = 10 * verbs::kNanosPerMilli;
+constexpr verbs::Nanos kRefusedFor = verbs::kNanosPerSecond;
 constexpr int kRoundsToBeAlone = 2;
 
 }  // namespace
@@ -151,12 +155,18 @@ void ConnectionManager::MoveUp(const ServiceName& name) {
   if (found == services_.end()) return;
   Service& service = found->second;
   const std::vector<uint16_t> ports = LinePortsOf(name);
-  for (const size_t place : FreePlacesBefore(service.place, ports)) {
-    if (!OpenPort(ports[place], &left).ok()) continue;  // a stranger's
-    service.port.swap(left);
-    service.place = place;
-    service.rounds_alone = 0;
-    break;
+  std::vector<size_t> free = FreePlacesBefore(service.place, ports);
+  const verbs::Nanos now = context_->executor().Now();
+  if (free != service.refused || now >= service.refused_until) {
+    for (const size_t place : free) {
+      if (!OpenPort(ports[place], &left).ok()) continue;
+      service.port.swap(left);
+      service.place = place;
+      service.rounds_alone = 0;
+      break;
+    }
+    service.refused = std::move(free);
+    service.refused_until = now + kRefusedFor;
   }
   service.move_up_timer = 0;
   if (service.place != 0) MoveUpLater(name, service);

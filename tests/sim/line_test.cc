@@ -26,6 +26,7 @@ struct Host {
   std::set<uint16_t> served;     // as waiters
   std::set<uint16_t> strangers;  // as programs that are not ours
   int looks = 0;
+  int tries = 0;  // to listen
 };
 
 // A process of that host.
@@ -64,6 +65,7 @@ class HostContext final : public verbs::Context {
   }
   absl::StatusOr<std::unique_ptr<verbs::Listener>> Listen(uint16_t port,
                                                           verbs::ListenerSink* sink) override {
+    ++host_.tries;
     if (host_.served.contains(port) || host_.strangers.contains(port)) {
       return absl::AlreadyExistsError("taken");
     }
@@ -158,6 +160,18 @@ TEST_F(LineTest, AStrangersPortIsPassed) {
   host_.served.erase(ports_[kPlace - 2]);
   RunFor(kTick);
   ExpectAt(kPlace - 2);
+}
+
+// To the kernel each try is a listener that is made and destroyed.
+TEST_F(LineTest, AStrangersPortIsNotTriedAtEachLook) {
+  host_.served.erase(ports_[kPlace - 1]);
+  host_.strangers.insert(ports_[kPlace - 1]);
+  const int before = host_.tries;
+  RunFor(300 * kTick);
+  EXPECT_LE(host_.tries - before, 4);
+  host_.strangers.clear();
+  RunFor(100 * kTick);
+  ExpectAt(kPlace - 1);
 }
 
 // Who is between may serve another name.

@@ -65,8 +65,9 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
     RdmaListener* const failed = listener.release();
     failed->deletion_errand_.Post(device.loop(), failed);
     if (error == EADDRINUSE) {
-      Log(LogLevel::kInfo, device.name(), ": port ", port, " of ", address.ToString(),
-          " is taken; rdma resource show cm_id, or ss -ltnp, may say by whom");
+      LogOnce(LogLevel::kInfo,
+              absl::StrCat(device.name(), ": port ", port, " of ", address.ToString(),
+                           " is taken; rdma resource show cm_id, or ss -ltnp, may say by whom"));
     }
     return RefusalOf(error, port);
   }
