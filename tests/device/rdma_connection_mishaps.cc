@@ -278,6 +278,22 @@ TEST_F(MishapsTest, AnAcceptMeetsADialThatWasGivenUp) {
   EXPECT_EQ(event.outcome, ConnectOutcome::kGone);
 }
 
+TEST_F(MishapsTest, AnAcceptThatComesToNothingIsNoConnection) {
+  if (!rdma_mock::IsIwarp()) GTEST_SKIP() << "no other driver tells of it as of a beginning";
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  const auto request = Ask(from, b());
+  ASSERT_NE(request, nullptr);
+  rdma_mock::HangUpOnAccepts(1);
+  ASSERT_TRUE(request->Accept(to.pair(), {}).ok());
+  const Event event = AwaitEvent(to);
+  EXPECT_EQ(event.kind, Event::kConnectFailed);
+  EXPECT_EQ(event.outcome, ConnectOutcome::kGone);
+  EXPECT_EQ(AwaitEvent(from).kind, Event::kConnectFailed);
+  DrainExecutors();
+  EXPECT_EQ(to.events().Take().kind, Event::kNone) << "the end that the device tells of, too";
+}
+
 // Closes its listener with the first request.
 class OnceServed final : public ListenerSink {
  public:

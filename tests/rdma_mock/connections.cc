@@ -566,6 +566,16 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
     return -1;
   }
   id.decided = true;
+  if (IsIwarp() && mishaps.hung_up_accepts > 0) {
+    --mishaps.hung_up_accepts;
+    Tell(*id.peer, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+    // As qedr's driver has it.
+    Tell(id, RDMA_CM_EVENT_ESTABLISHED, -ECONNRESET);
+    Tell(id, RDMA_CM_EVENT_DISCONNECTED);
+    id.peer->peer = nullptr;
+    id.peer = nullptr;
+    return 0;
+  }
   Outcome outcome;
   if (IsIwarp() && Spoilt("an answer",
                           {{RDMA_CM_EVENT_CONNECT_ERROR, -ENOMEM},

@@ -76,6 +76,8 @@ void MeetStaleConnections(int count) { mishaps.stale_connections = count; }
 
 void MeetStaleAnswers(int count) { mishaps.stale_answers = count; }
 
+void HangUpOnAccepts(int count) { mishaps.hung_up_accepts = count; }
+
 void SpeakOfExtensions(uint32_t vendor, uint32_t options) {
   mishaps.spoken_options = options;
   mishaps.spoken_vendor = vendor;

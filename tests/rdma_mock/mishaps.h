@@ -47,6 +47,8 @@ void MeetStaleConnections(int count);
 // So many accepts meet one that the dialling side still has with the accepting pair. That side
 // hears of nothing.
 void MeetStaleAnswers(int count);
+// So many accepts over iWARP come to nothing, since the peer has hung up meanwhile.
+void HangUpOnAccepts(int count);
 // Requests speak of these extensions of a provider instead of their own; vendor 0: of their own.
 void SpeakOfExtensions(uint32_t vendor, uint32_t options);
 // The library of mlx5 says that it has extensions, none of them, and takes none: as where its

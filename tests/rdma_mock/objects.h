@@ -302,6 +302,7 @@ struct Mishaps {
   std::atomic<int> missed_hosts{0};
   std::atomic<int> stale_connections{0};
   std::atomic<int> stale_answers{0};
+  std::atomic<int> hung_up_accepts{0};
   std::atomic<uint32_t> spoken_vendor{0};
   std::atomic<uint32_t> spoken_options{0};
   std::atomic<bool> no_extensions{false};

@@ -288,6 +288,12 @@ void Connection::OnCmEvent(const CmEvent& event) {
     if (dialled_ && !stopping_) OnCmEvent(Confirm(event));  // or its end is what the peer hears
     return;
   }
+  // As qedr's driver tells that an accept has come to nothing; it tells of an end behind it.
+  if (event.type == RDMA_CM_EVENT_ESTABLISHED && event.status != 0) {
+    CmEvent failure = event;
+    failure.type = RDMA_CM_EVENT_CONNECT_ERROR;
+    return OnCmEvent(failure);
+  }
   // Neither changes anything: a connection, or a request, is what it was.
   if (event.type == RDMA_CM_EVENT_ADDR_CHANGE || event.type == RDMA_CM_EVENT_TIMEWAIT_EXIT) return;
   const bool awaited = half_open();
