@@ -119,6 +119,8 @@ size_t RoomForData(rdma_cm_event_type type) {
 void Tell(Id& id, rdma_cm_event_type type, int status = 0,
           const rdma_conn_param* parameters = nullptr) {
   if (id.channel == nullptr) return;
+  // The kernel knows nobody to tell of a request that was not accepted.
+  if (id.listener != nullptr && !id.decided && type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   if (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_DISCONNECTED) {
     id.awaits_peer = false;
     id.confirmed = true;
@@ -554,6 +556,11 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   asked.reads_in = parameters->responder_resources;
   asked.reads_out = parameters->initiator_depth;
   asked.agreed_extensions = id.local_extensions.options;
+  if (!IsOpen(id, *pair)) {
+    errno = EINVAL;  // librdmacm does not look, and the connection would be a dead one
+    return -1;
+  }
+  id.decided = true;
   if (mishaps.stale_answers > 0) {
     --mishaps.stale_answers;
     TellReject(id, kStaleConnection);
@@ -561,11 +568,6 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
     id.peer = nullptr;
     return 0;
   }
-  if (!IsOpen(id, *pair)) {
-    errno = EINVAL;  // librdmacm does not look, and the connection would be a dead one
-    return -1;
-  }
-  id.decided = true;
   if (IsIwarp() && mishaps.hung_up_accepts > 0) {
     --mishaps.hung_up_accepts;
     Tell(*id.peer, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);

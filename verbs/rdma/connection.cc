@@ -305,9 +305,6 @@ void Connection::OnCmEvent(const CmEvent& event) {
   }
   if (ConnectionOwner* const owner = this->owner()) {
     owner->OnConnectionEvent(*this, event);
-  } else if (requested_ && !accepted_ && !buried_) {
-    Log(LogLevel::kDebug, device_.name(), ": a request has gone: ", rdma_event_str(event.type));
-    gone_ = true;
   } else if (buried_ && awaited && !half_open()) {
     TryToDestroy(0);
   }

@@ -79,8 +79,6 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void SetOwner(ConnectionOwner* owner);
   // Null before that, and after Bury.
   ConnectionOwner* owner();
-  // Of a request that is not decided: something was heard, so the peer has gone.
-  bool gone() const { return gone_; }
 
   // From now on it has the device's queue pair, whose completions are those of the place's queues.
   // Otherwise as DevicePair::Join, or ResourceExhausted: no memory.
@@ -194,8 +192,7 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
     bool leads = false;  // a frame's slot is in front of it
   };
 
-  Connection(Device& device, rdma_cm_id* id)
-      : device_(device), requested_(id != nullptr), id_(id) {}
+  Connection(Device& device, rdma_cm_id* id) : device_(device), id_(id) {}
   ~Connection();
 
   // What its pair was made for; empty without one.
@@ -266,7 +263,6 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void DestroyPair();
 
   Device& device_;
-  const bool requested_;  // by the peer
   rdma_cm_id* id_;
   DevicePair pair_;  // of id_
   uint32_t peer_access_ = 0;
@@ -297,7 +293,6 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> connected_{false};  // so the last event said that is not IsOfTheWay
   std::atomic<bool> accepted_{false};
   std::atomic<bool> heard_{false};     // an event came that is not IsOfTheWay
-  std::atomic<bool> gone_{false};      // when there was no owner
   bool unstopped_ = false;             // it was half open when it was to stop
   bool has_last_receive_ = false;      // control thread
   int nudges_ = 0;                     // control thread

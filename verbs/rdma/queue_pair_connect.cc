@@ -192,8 +192,7 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
   parameters.responder_resources = std::min(parameters.responder_resources, responder_resources);
   parameters.initiator_depth = std::min(parameters.initiator_depth, initiator_depth);
   const bool framed = immediate_form() == ImmediateForm::kFramed;
-  const absl::Status status =
-      connection.gone() ? absl::AbortedError("") : Prepare(connection, framed);
+  const absl::Status status = Prepare(connection, framed);
   connection_ = &connection;
   if (!status.ok() && !absl::IsAborted(status)) {
     connection.Refuse();
