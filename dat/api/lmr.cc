@@ -53,7 +53,8 @@ DAT_RETURN TakeMemory(core::InterfaceAdapter& adapter, const RegionRequest& requ
         is_private = !each.shared;
         return each.shared;
       });
-      return is_private ? Failure(DAT_INVALID_STATE) : DAT_SUCCESS;
+      if (is_private) return Failure(DAT_INVALID_STATE);
+      return DAT_SUCCESS;
     }
     default:
       return BadParameter(2);

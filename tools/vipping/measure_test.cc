@@ -38,7 +38,9 @@ TEST(Measure, DoesNotTimeWhatItTells) {
   std::future<void> server = std::async(std::launch::async, [&] { Serve(nic, options); });
 
   FILE* const error = stderr;
-  stderr = fopencookie(nullptr, "w", {.write = WriteSlowly});
+  cookie_io_functions_t slow = {};
+  slow.write = WriteSlowly;
+  stderr = fopencookie(nullptr, "w", slow);
   ASSERT_NE(stderr, nullptr);
   std::setvbuf(stderr, nullptr, _IOLBF, 512);
   const Result result = Measure(nic, options);
