@@ -38,7 +38,8 @@ class ShmListener final : public WireListener {
   ListenerSink* const sink_;
 };
 
-// What the requester is called at the listener; like TCP's, but nothing listens there.
+// What the requester is called at the listener; like TCP's, but nothing listens there, and one that
+// lives may have it too.
 uint16_t NextPort() {
   constexpr uint32_t kFirst = 32768;
   constexpr uint32_t kCount = 28232;  // to 60999
