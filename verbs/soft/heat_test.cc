@@ -43,6 +43,7 @@ class HeatTest : public testing::Test {
   HeatTest() : context_(TestWireOptions(loop_, link_, outcome_)), end_(context_) {
     shm::DialForTest(end_.pair(), 1);
     end_.Await(end_.connected);
+    loop_.Drain();  // what is told of a connection is told before its link has started
   }
   // How often a poll of the send queue heats that finds a completion there.
   int HeatsOfASend() {
