@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/soft/iwarp/fpdu_writer.h"
@@ -206,8 +207,9 @@ void Connector::OnReply() {
       answer.reply = std::move(reply_);
       break;
     case MpaOutcome::Kind::kBroken:
-      Log(LogLevel::kWarn, "iwarp: reply of ", to_.ToString(), " port ", options_.port, ": ",
-          Describe(outcome.error));
+      // Once: a peer is asked again until the attempt's time is over.
+      LogOnce(LogLevel::kWarn, absl::StrCat("iwarp: reply of ", to_.ToString(), " port ",
+                                            options_.port, ": ", Describe(outcome.error)));
       // A reply that is none is not answered (RFC 5044 8); one that asks too much is.
       if (outcome.error != kBadStartup) {
         SendTerminate(socket_.get(), outcome.error, request_.crc || reply_->frame().crc);

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <memory>
@@ -201,6 +202,21 @@ TEST_F(ConnectorTest, ImpossibleRepliesAreTerminated) {
     EXPECT_EQ(peer.ReceiveEnd().hex.substr(0, 48),
               std::string("00164147000000000000000200000001") + "00000000" + row.terminate);
   }
+}
+
+// A peer is asked again for as long as the program waits, and may answer so each time.
+TEST_F(ConnectorTest, AnImpossibleReplyIsToldOnce) {
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) {
+    answer_.reset();
+    Connect(listener_.port());
+    TestPeer peer = listener_.Accept();
+    peer.ReceiveHex(24);
+    peer.SendHex(std::string(kReply) + "50020004 c0010001");
+    EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
+  }
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_LE(std::count(told.begin(), told.end(), '\n'), 1) << told;
 }
 
 // Checklist 11: a Terminate has the CRC as any FPDU.
