@@ -147,12 +147,17 @@ void TellReject(Id& id, int reason, const void* data = nullptr, uint8_t size = 0
   Tell(id, RDMA_CM_EVENT_REJECTED, reason, &parameters);
 }
 
+// Neither end has a peer any more.
+void Unlink(Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
+  id.peer->peer = nullptr;
+  id.peer = nullptr;
+}
+
 void Refuse(Id& id, int reason, const void* data, uint8_t size)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   if (id.peer == nullptr) return;
   TellReject(*id.peer, reason, data, size);
-  id.peer->peer = nullptr;
-  id.peer = nullptr;
+  Unlink(id);
 }
 
 void ForgetEventsOf(Id& id) {
@@ -564,8 +569,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   if (mishaps.stale_answers > 0) {
     --mishaps.stale_answers;
     TellReject(id, kStaleConnection);
-    id.peer->peer = nullptr;
-    id.peer = nullptr;
+    Unlink(id);
     return 0;
   }
   if (IsIwarp() && mishaps.hung_up_accepts > 0) {
@@ -574,8 +578,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
     // As qedr's driver has it.
     Tell(id, RDMA_CM_EVENT_ESTABLISHED, -ECONNRESET);
     Tell(id, RDMA_CM_EVENT_DISCONNECTED);
-    id.peer->peer = nullptr;
-    id.peer = nullptr;
+    Unlink(id);
     return 0;
   }
   Outcome outcome;
@@ -587,8 +590,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
     Tell(*id.peer, outcome.type, outcome.status);
     Tell(id, RDMA_CM_EVENT_ESTABLISHED);
     Tell(id, RDMA_CM_EVENT_DISCONNECTED);
-    id.peer->peer = nullptr;
-    id.peer = nullptr;
+    Unlink(id);
     return 0;
   }
   id.peer->remote_extensions = id.local_extensions;
