@@ -62,5 +62,36 @@ TEST_F(OutOfMemoryTest, APostThatFindsNoMemoryCompletes) {
   ExpectDisconnected(from, DisconnectCause::kBroken);
 }
 
+TEST_F(OutOfMemoryTest, ABindThatFindsNoMemoryChangesNothing) {
+  End& end = NewEnd(a());
+  End& peer = NewEnd(b());
+  Connect(end, peer);
+  Bytes memory = Pattern(8, 1);
+  auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
+  ASSERT_TRUE(window.ok()) << window.status();
+  bool failed = true;
+  for (int n = 1; failed; ++n) {
+    auto region = a().Register(end.domain(), memory.data(), memory.size(), kAllAccess);
+    ASSERT_TRUE(region.ok()) << region.status();
+    BindRequest bind;
+    bind.window = window->get();
+    bind.region = (*region)->key();
+    bind.address = reinterpret_cast<uint64_t>(memory.data());
+    bind.length = memory.size();
+    bind.access = kRemoteRead;
+    Key key;
+    ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
+    Expect(end.sends(), 0);
+    ASSERT_EQ(rdma_mock::LiveWindows(), 1) << "the device's own: else this proves nothing";
+    tests::FailAllocation(n);
+    const PostResult result = end.pair().PostBind(bind, &key);
+    failed = tests::StopFailing();
+    EXPECT_EQ(result, failed ? PostResult::kNoKey : PostResult::kOk) << n;
+    if (result == PostResult::kOk) Expect(end.sends(), 0);
+    region->reset();
+    EXPECT_EQ(rdma_mock::LiveWindows(), 0) << n << ": it was bound, and ends with its region";
+  }
+}
+
 }  // namespace
 }  // namespace viaduct::verbs

@@ -94,8 +94,8 @@ class Domain final : public ProtectionDomain {
 // or is bound again: a device that comes upon a bind of a window that is no more ends the
 // connection.
 struct QueuedBind {
-  const ibv_qp* pair;
-  const Region* region;
+  const ibv_qp* pair = nullptr;
+  const Region* region = nullptr;
   std::shared_ptr<ibv_mw> window;
 };
 
@@ -239,9 +239,11 @@ class Window final : public MemoryWindow {
   Memory& memory_;
   const std::shared_ptr<DomainCore> domain_;
   const WindowScope scope_;
-  // Under Memory's lock. Its places in Region::windows_ and in Memory::on_pairs_ while it is in
-  // neither: a window that is bound needs no memory to be known there.
+  // Under Memory's lock. Its places in Region::windows_, in Memory::on_pairs_ and, between Bind and
+  // BindOnDevice, in Memory::queued_ while it is in none of them: a window that is bound needs no
+  // memory to be known there.
   Place place_, pair_place_;
+  std::list<QueuedBind> queue_place_;
   ibv_mr* registration_ = nullptr;                   // one of the two, while it is bound
   std::shared_ptr<const DomainCore> registered_in_;  // a wildcard's may be another than domain_
   std::shared_ptr<ibv_mw> handle_;

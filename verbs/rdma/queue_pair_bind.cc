@@ -33,7 +33,9 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
       sends_.FreePlace();
       return PostResult::kNoKey;
     }
-    if (sending_ != nullptr && !stopped_) {
+    // Its place is among those kept. Without room for them this is another connection, and the bind
+    // is flushed with the one before.
+    if (sending_ != nullptr && !stopped_ && HasRoomFor(0)) {
       sends_.FreePlace();
       return PostBound(step, request, blank, key);
     }
@@ -58,7 +60,6 @@ PostResult RdmaQueuePair::PostBound(Memory::BindStep step, const BindRequest& re
 
 PostResult RdmaQueuePair::PostBindToDevice(const BindRequest& request, const WorkRecord& blank,
                                            Key* key) {
-  if (!HasRoomFor(1)) return PostResult::kQueueFull;  // of another connection
   WorkRecord* refused = nullptr;
   const auto post = [&](ibv_mw* window, const ibv_mw_bind_info& range)
                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_) -> Key {
@@ -86,12 +87,8 @@ PostResult RdmaQueuePair::PostBindToDevice(const BindRequest& request, const Wor
     refused = &record;
     return 0;
   };
-  try {
-    if (!memory_.BindOnDevice(*domain_, sending_->pair(), request, post, key)) {
-      return RefuseSend(blank, Status::kLocalProtection);
-    }
-  } catch (const std::bad_alloc&) {  // before it was posted
-    return PostResult::kNoKey;
+  if (!memory_.BindOnDevice(*domain_, sending_->pair(), request, post, key)) {
+    return RefuseSend(blank, Status::kLocalProtection);
   }
   // Not in `post`: completion queues are locked before the memory.
   if (refused != nullptr) RefusedByDevice(*refused, 1);

@@ -112,6 +112,7 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
     if (handle != nullptr) {
       std::shared_ptr<ibv_mw> kept(handle,
                                    [domain = window.domain_](ibv_mw* it) { ibv_dealloc_mw(it); });
+      if (window.queue_place_.empty()) window.queue_place_.emplace_back();
       UnbindLocked(window);
       window.handle_ = std::move(kept);
       return BindStep::kDevice;
@@ -169,12 +170,10 @@ bool Memory::BindOnDevice(const DomainCore& domain, const ibv_qp* pair, const Bi
   range.length = request.length;
   range.mw_access_flags = static_cast<unsigned>(RemoteFlags(request.access));
   if (request.base == AddressBase::kZero) range.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
-  queued_.push_back({pair, region, window.handle_});
   *key = post(window.handle_.get(), range);
-  if (*key == 0) {
-    queued_.pop_back();
-    return true;
-  }
+  if (*key == 0) return true;
+  window.queue_place_.front() = {pair, region, window.handle_};
+  queued_.splice(queued_.end(), window.queue_place_);
   NoteBound(window, *region, *key);
   // A region that was changed keeps its first key here, which the device may give out again.
   RegionEntry of_another;
