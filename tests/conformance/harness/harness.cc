@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -114,9 +115,11 @@ class Child {
     ASSERT_GE(pidfd_, 0) << "pidfd_open: " << strerror(errno);
     pollfd wait = {pidfd_, POLLIN, 0};
     int64_t left;
-    do {
-      left = deadline - NowMilliseconds();
-    } while (left > 0 && poll(&wait, 1, static_cast<int>(left)) < 0 && errno == EINTR);
+    int found;
+    do {  // at least once: the other side may have taken all the time
+      left = std::max<int64_t>(deadline - NowMilliseconds(), 0);
+      found = poll(&wait, 1, static_cast<int>(left));
+    } while (found < 0 && errno == EINTR);
     if ((wait.revents & POLLIN) == 0) {
       ADD_FAILURE() << "the " << name_ << " did not end in time";
       kill(pid_, SIGKILL);

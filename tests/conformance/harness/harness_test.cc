@@ -49,6 +49,9 @@ TEST(DISABLED_Failing, Death) {
 TEST(DISABLED_Failing, Slowness) {
   RunAlone([] { pause(); }, 1);
 }
+TEST(DISABLED_Failing, SlownessOfOneSide) {
+  RunPair([](Peer&) {}, [](Peer&) { pause(); }, {.seconds = 1});
+}
 TEST(DISABLED_Failing, WrongStep) {
   RunPair([](Peer& peer) { peer.Tell("one"); }, [](Peer& peer) { peer.Await("two"); });
 }
@@ -93,6 +96,10 @@ TEST(Harness, FailureInAChildFailsTheTest) {
 }
 TEST(Harness, DeathOfAChildFailsTheTest) { ExpectFailure("Death", "died of signal 9"); }
 TEST(Harness, SlowChildIsKilled) { ExpectFailure("Slowness", "did not end in time"); }
+TEST(Harness, SlowSideIsKilledAndTheOtherOneIsNotBlamed) {
+  ExpectFailure("SlownessOfOneSide", "the client did not end in time");
+  EXPECT_EQ(RunSelf("SlownessOfOneSide").output.find("the server did not end"), std::string::npos);
+}
 TEST(Harness, WrongStepFails) { ExpectFailure("WrongStep", "\"one\" instead of \"two\""); }
 TEST(Harness, EndOfTheOtherSideEndsTheBody) {
   ExpectFailure("EndOfTheOtherSide", "the other side has ended before \"never\"");
