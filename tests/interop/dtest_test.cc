@@ -1,4 +1,5 @@
 // Debian's dtest, unmodified: one connection, with each way of moving data.
+#include <cstdint>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -7,6 +8,8 @@
 
 namespace viaduct::tests {
 namespace {
+
+constexpr uint16_t kPort = 15828;  // its own, with no option for another
 
 class Dtest : public testing::Test {
  protected:
@@ -17,7 +20,7 @@ void RunDtest(const std::string& options) {
   const std::string adapter = std::string("-P ") + kAdapter;
   RunPrograms({"/usr/bin/dtest", adapter + " -s " + options, adapter + " -h 127.0.0.1 " + options,
                "Server is waiting for client connection", "DAPL Test Complete. PASSED",
-               "DAPL Test Complete. PASSED", "Could not connect to"});
+               "DAPL Test Complete. PASSED", "Could not connect to", kPort});
 }
 
 TEST_F(Dtest, SendsWritesReads) { RunDtest(""); }

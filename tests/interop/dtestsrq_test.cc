@@ -1,5 +1,6 @@
 // Debian's dtestsrq, unmodified: many connections that share one queue of receives, and the same
 // without sharing.
+#include <cstdint>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -9,6 +10,8 @@
 namespace viaduct::tests {
 namespace {
 
+constexpr uint16_t kPort = 45248;  // its own, with no option for another
+
 class Dtestsrq : public testing::Test {
  protected:
   void SetUp() override { ChooseRoute(); }
@@ -17,7 +20,7 @@ class Dtestsrq : public testing::Test {
     const std::string common = std::string("-P ") + kAdapter + " -b 1024 -c " +
                                std::to_string(connections) + " -S " + (shared ? "1" : "0");
     RunPrograms({"/usr/bin/dtestsrq", common + " -s", common + " -h 127.0.0.1",
-                 "server ready on port", "SRQ Test Complete.", "SRQ Test Complete."});
+                 "server ready on port", "SRQ Test Complete.", "SRQ Test Complete.", "", kPort});
   }
 };
 

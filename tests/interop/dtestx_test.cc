@@ -1,4 +1,5 @@
 // Debian's dtestx, unmodified: the extensions of InfiniBand in uDAPL 2.0.
+#include <cstdint>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -8,6 +9,7 @@
 namespace viaduct::tests {
 namespace {
 
+constexpr uint16_t kPort = 15828;  // as dtest's
 constexpr char kSuccess[] = "IB extension test - immed/atomic test PASSED";
 
 class Dtestx : public testing::Test {
@@ -17,8 +19,8 @@ class Dtestx : public testing::Test {
   void Run(const std::string& options) {
     const std::string common = std::string("-P ") + kAdapter + " " + options;
     RunPrograms({"/usr/bin/dtestx", common + " -s", common + " -h 127.0.0.1",
-                 "Server - Client: waiting to snd addr", kSuccess, kSuccess,
-                 "Couldn't connect to"});
+                 "Server - Client: waiting to snd addr", kSuccess, kSuccess, "Couldn't connect to",
+                 kPort});
   }
 };
 

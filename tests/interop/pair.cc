@@ -1,9 +1,11 @@
 #include "tests/interop/pair.h"
 
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 
 #include "gtest/gtest.h"
+#include "tests/conformance/harness/port_turn.h"
 #include "tests/interop/program.h"
 #include "tests/interop/route.h"
 
@@ -81,6 +83,8 @@ bool IsLong() { return getenv("VIADUCT_LONG") != nullptr; }
 void RunPrograms(const PairOfPrograms& pair) {
   const std::string why_not = WhyNotHere(pair.program);
   if (!why_not.empty()) GTEST_SKIP() << why_not;
+  std::optional<PortTurn> turn;
+  if (pair.fixed_port != 0) turn.emplace(pair.fixed_port);
   Program server(Command(pair.program, pair.server));
   ASSERT_TRUE(server.AwaitText(pair.ready)) << server.output();
   std::string printed;

@@ -2,6 +2,7 @@
 #ifndef VIADUCT_TESTS_INTEROP_PAIR_H_
 #define VIADUCT_TESTS_INTEROP_PAIR_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct PairOfPrograms {
   // What a client prints that came too early, if the server says that it is ready before it is: it
   // is started again.
   std::string too_early = {};
+  uint16_t fixed_port = 0;  // which it does not let one choose; 0: it does
 };
 
 // Fails the test unless both say so, end with status 0 and complain of nothing.

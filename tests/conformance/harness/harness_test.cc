@@ -1,14 +1,19 @@
 #include "tests/conformance/harness/harness.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/conformance/harness/port_turn.h"
+#include "tests/conformance/harness/sleeper.h"
 
 namespace viaduct::tests {
 namespace {
@@ -36,6 +41,29 @@ TEST(Harness, BothSidesAreOtherProcesses) {
     EXPECT_NE(peer.pid(), parent);
   };
   RunPair(body, body);
+}
+
+TEST(Harness, TurnsAtAPort) {
+  void* const shared =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* const over = new (shared) std::atomic<bool>(false);
+  RunPair(
+      [over](Peer& peer) {
+        const PortTurn turn(7);
+        const PortTurn another(8);
+        peer.Tell("mine");
+        peer.Await("I ask");
+        AwaitAsleep(peer.pid(), peer.pid());
+        *over = true;
+      },
+      [over](Peer& peer) {
+        peer.Await("mine");
+        peer.Tell("I ask");
+        const PortTurn turn(7);
+        EXPECT_TRUE(*over);
+      });
+  munmap(shared, 4096);
 }
 
 // Failing tests, run by the ones below in a process of their own. tools/count_tests.py leaves out a
