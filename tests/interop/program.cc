@@ -43,6 +43,7 @@ Program::~Program() {
 }
 
 bool Program::AwaitText(const std::string& text, int seconds) {
+  if (pid_ <= 0) return false;
   size_t from = 0;
   while (output_.find(text, from) == std::string::npos) {
     // What is found later may begin in what is there.
@@ -59,6 +60,7 @@ bool Program::AwaitText(const std::string& text, int seconds) {
 }
 
 int Program::Finish(int seconds) {
+  if (pid_ <= 0) return -1;
   (void)AwaitText("\1no such text", seconds);
   if (silent_) kill(pid_, SIGKILL);
   int status = -1;

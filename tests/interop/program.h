@@ -12,7 +12,8 @@ namespace viaduct::tests {
 
 class Program {
  public:
-  // Starts it with this process's environment. words[0] is its path.
+  // Starts it with this process's environment. words[0] is its path. Without a terminal or a
+  // process for it, it has printed nothing and did not end by itself.
   explicit Program(const std::vector<std::string>& words);
   // Kills it if it still runs.
   ~Program();
