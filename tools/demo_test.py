@@ -16,6 +16,12 @@ _SPOILER = """#!/bin/sh
 while [ "$1" != -o ]; do shift; done
 printf x | dd of="$2/$5" conv=notrunc status=none
 """
+# unshare, which makes one namespace and no other.
+_ONCE = """#!/bin/sh
+mkdir "$XDG_CACHE_HOME/one" 2>/dev/null || { echo no more of them >&2; exit 1; }
+while [ "${1#--}" != "$1" ]; do shift; done
+exec "$@"
+"""
 
 
 class Demo(unittest.TestCase):
@@ -24,7 +30,7 @@ class Demo(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self._here = folder.name
-        for name in ("tools", "temporary"):
+        for name in ("tools", "temporary", "bin"):
             os.mkdir(os.path.join(self._here, name))
         for name in ("common.sh", "demo", "packages"):
             shutil.copy("tools/" + name, self._here + "/tools")
@@ -43,14 +49,14 @@ class Demo(unittest.TestCase):
         os.chmod(path, 0o755)
 
     def _begin(self, *arguments):
-        environment = dict(os.environ, VIADUCT_BAZEL=self._here + "/bazel", LOG=self._here + "/log",
+        environment = dict(os.environ, PATH=self._here + "/bin:" + os.environ["PATH"], VIADUCT_BAZEL=self._here + "/bazel", LOG=self._here + "/log",
                            XDG_CACHE_HOME=self._here + "/cache", TMPDIR=self._here + "/temporary")
         return subprocess.Popen([self._here + "/tools/demo", *arguments], env=environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def _demo(self, *arguments):
         demo = self._begin(*arguments)
-        output, _ = demo.communicate()
+        output, _ = demo.communicate(timeout=120)
         self.assertEqual(os.listdir(self._here + "/temporary"), [])
         return demo.returncode, output
 
@@ -71,6 +77,13 @@ class Demo(unittest.TestCase):
         setup, build, _ = self._calls()
         self.assertEqual(setup, "setup build")
         self.assertTrue(build.endswith(" //vipl/examples:filed //vipl/examples:fetch //dat/examples:dfiled"), build)
+
+    def test_second_host_may_be_refused(self):
+        self._write("bin/unshare", _ONCE)
+        self._write("bin/nsenter", "#!/bin/sh\nexit 1\n")
+        code, output = self._demo(self._here + "/zeros")
+        self.assertEqual((code, self._legs(output, "  SHA-256 ok")), (0, ["a", "b", "c"]), output)
+        self.assertIn("(b) runs over loopback, without network namespaces: no more of them\n", output)
 
     def test_leaves_nothing_where_nobody_reads_any_more(self):
         demo = self._begin(self._here + "/zeros")
