@@ -27,10 +27,10 @@ viaduct_bazel() {
   ${VIADUCT_BAZEL:-bazel} "$viaduct_command" --disk_cache="$viaduct_disk_cache" "$@" </dev/null
 }
 
-# viaduct_sandbox: Bazel's option that puts its sandboxes into memory, where there is plenty of it. Each has hundreds of
-# links, and making them on a disk may take as long as a quarter of what is compiled in it.
+# viaduct_sandbox: Bazel's option that puts its sandboxes into memory, where there is plenty of it and programs may lie
+# in it. Each has hundreds of links, and making them on a disk may take as long as a quarter of what is compiled in it.
 viaduct_sandbox() {
-  [ ! -w /dev/shm ] ||
+  [ ! -w /dev/shm ] || findmnt -no OPTIONS --target /dev/shm 2>/dev/null | grep -qw noexec ||
     df -Pk -t tmpfs /dev/shm 2>/dev/null | awk 'NR == 2 && $4 > 2000000 { print "--sandbox_base=/dev/shm" }'
 }
 

@@ -121,6 +121,11 @@ class Scripts(unittest.TestCase):
                 with self.subTest(script=script, free=free):
                     self._run(script)
                     self.assertEqual([word for word in self._bazel_arguments() if word.startswith("--sandbox")], expected)
+        self._write("bin/df", "#!/bin/sh\necho Header; echo tmpfs 1 1 3000000\n")
+        self._write("bin/findmnt", "#!/bin/sh\necho rw,nosuid,nodev,noexec,relatime\n")
+        self._run("test")
+        self.assertFalse([word for word in self._bazel_arguments() if word.startswith("--sandbox")])
+        self._write("bin/findmnt", "#!/bin/sh\necho rw,nosuid,nodev\n")
         self._write("bin/df", "#!/bin/sh\nexit 1\n")
         self._run("test")
         self.assertFalse([word for word in self._bazel_arguments() if word.startswith("--sandbox")])
