@@ -105,6 +105,12 @@ class Setup(unittest.TestCase):
         self.assertEqual(self._setup("test", INSTALLED="", WHO="1000")[0], 0)
         self.assertEqual(self._calls().count("sudo"), 3)
 
+    def test_a_users_proxies_go_along(self):
+        self._program("sudo", '#!/bin/sh\nexec env -i PATH="$PATH" LOG="$LOG" "$@"\n')
+        self._program("apt-get", '#!/bin/sh\necho "$http_proxy|$https_proxy|$no_proxy" >>"$LOG"\n')
+        self._setup("test", INSTALLED="", WHO="1000", http_proxy="http://one two", no_proxy="three")
+        self.assertEqual(set(self._calls()), {"http://one two||three"})
+
     def test_without_sudo_the_command_is_said(self):
         code, output = self._setup("build", INSTALLED="", WHO="1000")
         self.assertEqual(code, 1, output)
