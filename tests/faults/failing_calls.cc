@@ -65,6 +65,7 @@ constexpr FailingCall kCalls[] = {
     {"openat", SYS_openat, EMFILE, nullptr},
     {"pidfd_open", SYS_pidfd_open, EMFILE, nullptr},
     {"poll", SYS_poll, EINTR, nullptr},
+    {"ppoll", SYS_ppoll, EINTR, nullptr},
     {"prctl", SYS_prctl, EPERM, nullptr},
     {"pwrite64", SYS_pwrite64, ENOSPC, nullptr},
     {"recvfrom", SYS_recvfrom, ENOMEM, nullptr},
