@@ -529,7 +529,7 @@ TEST(SeedsTest, InvariantsHold) {
     const std::vector<std::string> story = Play(seed);
     if (!HasFailure()) continue;
     for (const std::string& line : story) std::fprintf(stderr, "%s\n", line.c_str());
-    FAIL() << "repeat it with VIADUCT_SEED=" << seed;
+    FAIL() << "repeat it with --test_env=VIADUCT_SEED=" << seed;
   }
 }
 
