@@ -1,5 +1,6 @@
 // Who is told of news while another thread sleeps, which does not know of the peer that brings
 // them.
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,8 +9,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -86,6 +89,55 @@ TEST(BellsTest, ASleeperThatWasThereBeforeThePeer) {
       if (receiver.GetValue<int>() != i) return i;
     }
     receiver.PutValue(0);
+    return 0;
+  });
+  EXPECT_EQ(sender.Wait(), 0);
+  EXPECT_EQ(receiver.Wait(), 0);
+}
+
+TEST(BellsTest, AMessageWakesOneBesideWhomItIsFor) {
+  ChildProcess receiver([](ChildProcess& parent) {
+    constexpr int kSleepers = 64;
+    auto context = OpenForTest();
+    TestEnd end(*context);
+    TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
+    parent.PutValue(listener.port());
+    end.Await(end.connected);
+    std::vector<std::unique_ptr<CompletionQueue>> idle;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kSleepers; i++) {
+      CompletionQueue& queue = *idle.emplace_back(*context->CreateCompletionQueue(nullptr));
+      std::atomic<pid_t> sleeper{0};
+      threads.emplace_back([&] {
+        CompletionQueue& mine = queue;
+        sleeper = gettid();
+        mine.Wait(Deadline::Infinite(), 0);
+      });
+      while (sleeper == 0) std::this_thread::yield();
+      AwaitAsleep(sleeper);
+    }
+    rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    for (int i = 1; i <= kRounds; i++) {
+      end.Receive(i, 0, 64);
+      parent.PutValue(i);
+      end.Next(end.receives());
+    }
+    getrusage(RUSAGE_SELF, &after);
+    // Those of the control thread, too, which ticks for a while.
+    EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, kRounds * kSleepers / 2);
+    for (auto& queue : idle) queue->Wake();
+    for (std::thread& thread : threads) thread.join();
+    end.DestroyPair();
+    return testing::Test::HasFailure() ? 1 : 0;
+  });
+  ChildProcess sender([&](ChildProcess&) {
+    auto context = OpenForTest();
+    TestEnd end(*context);
+    DialForTest(end.pair(), receiver.GetValue<uint16_t>());
+    end.Await(end.connected);
+    for (int i = 1; i <= kRounds; i++) SendWhenQuiet(end, receiver.GetValue<int>());
+    end.Await(end.disconnected);
     return 0;
   });
   EXPECT_EQ(sender.Wait(), 0);

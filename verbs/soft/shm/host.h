@@ -7,7 +7,7 @@
 // Doorbell::Sleep has armed it as a futex; otherwise, while nobody is known to look, it asks for
 // a message and so for the control thread, which collects the marks at once and then, for as long
 // as marks come, at every tick of about a millisecond instead. Who expects something asks for the
-// message again.
+// message again. A ring wakes one sleeper, which collects for all (host_sleep.cc).
 #ifndef VIADUCT_VERBS_SOFT_SHM_HOST_H_
 #define VIADUCT_VERBS_SOFT_SHM_HOST_H_
 
@@ -125,11 +125,16 @@ class Host {
   NextTick Tick();
   // Of a thread that has slept, or was cancelled asleep.
   void EndSleep();
-  // These say whether marks are there already.
-  template <typename Change>
-  bool ChangeBells(const Change& change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
-  // From now on the control thread is told of what no sleeper is told of.
+  // These say whether marks are there already. From now on the control thread is told of what no
+  // sleeper is told of.
   bool Arm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
+  // Bells that were rung say `armed` again; what is armed stays as it is.
+  bool ArmWhatIsOff(uint32_t armed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
+  // The bells of `most` peers, which `add` gets, wake a sleeper; of the others the control thread
+  // is told.
+  template <typename Add>
+  bool ArmToWake(int most, const Add& add) ABSL_LOCKS_EXCLUDED(bell_lock_);
+
   EventLoop& loop_;
   const Descent descent_;
   std::atomic<PeerList*> peers_;                    // never null
@@ -146,6 +151,7 @@ class Host {
   Errand<&Host::LeavePeers, Host*> leave_errand_;
 
   SpinLock bell_lock_;
+  // Threads in Sleep, and those that have left it by a jump.
   int sleepers_ ABSL_GUARDED_BY(bell_lock_) = 0;
   bool ticking_ ABSL_GUARDED_BY(bell_lock_) = false;
   std::atomic<uint32_t> collected_{0};  // counts collections that found marks

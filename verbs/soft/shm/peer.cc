@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <utility>
 
 #include "absl/numeric/bits.h"
@@ -200,10 +199,13 @@ void Peer::MarkPeer(uint32_t id) {
 void Peer::RingBell() {
   DirectionBlock& theirs = arena_->direction(1 - side_);
   if (theirs.bell.load(std::memory_order_seq_cst) == kBellOff) return;
-  const uint32_t kind = theirs.bell.exchange(kBellOff, std::memory_order_seq_cst);
+  uint32_t kind = theirs.bell.exchange(kBellOff, std::memory_order_seq_cst);
   const int saved = errno;
-  if ((kind & kBellFutex) != 0) {
-    syscall(SYS_futex, &theirs.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  // One collects for all. If none sleeps there (any more, yet, or of those that know of us), the
+  // control thread does.
+  if ((kind & kBellFutex) != 0 &&
+      syscall(SYS_futex, &theirs.bell, FUTEX_WAKE, 1, nullptr, nullptr, 0) != 1) {
+    kind |= kBellSocket;
   }
   // Who has not heard is told with the next mark, or before that by the tick.
   if ((kind & kBellSocket) != 0 && !Ring()) {
