@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <future>
@@ -173,6 +175,53 @@ TEST(TwoProcessTest, OneSidedRequestsOfATargetThatDoesNothing) {
     end.OneSided(Opcode::kWrite, 1, 0, 1, address + 7, key, kConfirm);
     if (end.Next(end.sends()).status != Status::kSuccess) return 3;
     target.PutValue(1);
+    return 0;
+  });
+  EXPECT_EQ(initiator.Wait(), 0);
+  EXPECT_EQ(target.Wait(), 0);
+}
+
+// 44 bytes to an address that ends a word of 8: the word lies in two slots of the ring.
+TEST(TwoProcessTest, AWatchedWordIsWrittenAtOnce) {
+  constexpr int kWrites = 20000;
+  constexpr uint32_t kBytes = 44;
+  ChildProcess target([](ChildProcess& parent) {
+    auto context = OpenForTest();
+    TestEnd end(*context, 4096);
+    std::fill(end.memory().begin(), end.memory().end(), uint8_t{0});
+    TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
+    parent.PutValue(listener.port());
+    parent.PutValue(reinterpret_cast<uint64_t>(end.memory().data()) + 4);
+    parent.PutValue(end.key());
+    end.Await(end.connected);
+    const volatile uint64_t* word =
+        reinterpret_cast<const uint64_t*>(end.memory().data() + 4 + kBytes - sizeof *word);
+    std::atomic<int> halves{0};
+    std::thread watcher([&] {
+      while (end.disconnected == 0) {
+        const uint64_t seen = *word;
+        if (seen != 0 && seen != ~uint64_t{0}) halves++;
+      }
+    });
+    Completion completion;
+    while (end.disconnected == 0) end.receives().Poll(&completion, 1);
+    watcher.join();
+    return halves == 0 ? 0 : 1;
+  });
+  ChildProcess initiator([&target](ChildProcess&) {
+    auto context = OpenForTest();
+    TestEnd end(*context, 4096);
+    std::fill(end.memory().begin(), end.memory().begin() + kBytes, uint8_t{0});
+    std::fill(end.memory().begin() + kBytes, end.memory().end(), uint8_t{0xff});
+    const auto port = target.GetValue<uint16_t>();
+    const auto address = target.GetValue<uint64_t>();
+    const auto key = target.GetValue<Key>();
+    DialForTest(end.pair(), port);
+    end.Await(end.connected);
+    for (int i = 0; i < kWrites; i++) {
+      end.OneSided(Opcode::kWrite, i, i % 2 * kBytes, kBytes, address, key, kConfirm);
+      if (end.Next(end.sends()).status != Status::kSuccess) return 1;
+    }
     return 0;
   });
   EXPECT_EQ(initiator.Wait(), 0);
