@@ -114,9 +114,11 @@ inline int SoftCompletionQueue::Serve(Completion* out, int n) {
     if (got == n && n != 0) return got;
   }
   const int count = hot_count_;
+  // Another first one at every turn, so that nobody starves behind a busy pair.
+  int at = count > 1 ? static_cast<int>(turn % static_cast<uint32_t>(count)) : 0;
   for (int i = 0; i < count; i++) {
-    // Another first one at every turn, so that nobody starves behind a busy pair.
-    Attachment& attachment = *hot_[count == 1 ? 0 : (i + turn) % count];
+    Attachment& attachment = *hot_[at];
+    if (++at == count) at = 0;
     got += attachment.pair->Serve(attachment, out + got, n - got);
     if (got == n && n != 0) return got;
   }

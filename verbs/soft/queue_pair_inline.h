@@ -161,7 +161,7 @@ inline Inbound SoftQueuePair::FinishReceive(uint32_t length, const Trailer& trai
 inline uint32_t LastWordBytes(const unsigned char* end, uint32_t n) {
   const auto alignment = reinterpret_cast<uintptr_t>(end);
   for (uint32_t bytes : {8u, 4u, 2u}) {
-    if (n >= bytes && alignment % bytes == 0) return bytes;
+    if (n >= bytes && (alignment & (bytes - 1)) == 0) return bytes;
   }
   return 1;
 }
