@@ -177,14 +177,19 @@ void Peer::FlushOutbox() {
         outbox_.pop_front();
         break;
       case SocketResult::kAgain:
-        loop_.SetEvents(socket_.get(), EPOLLIN | EPOLLRDHUP | EPOLLOUT);
-        return;
+        return AwaitRoom(true);
       case SocketResult::kGone:
         outbox_.clear();  // the hang-up comes by itself
         return;
     }
   }
-  loop_.SetEvents(socket_.get(), EPOLLIN | EPOLLRDHUP);
+  AwaitRoom(false);
+}
+
+void Peer::AwaitRoom(bool awaits) {
+  if (awaits_room_ == awaits) return;
+  awaits_room_ = awaits;
+  loop_.SetEvents(socket_.get(), EPOLLIN | EPOLLRDHUP | (awaits ? uint32_t{EPOLLOUT} : 0u));
 }
 
 // --------------------------------------------------------------------------- marks and bells

@@ -121,6 +121,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void FreeId(uint32_t id);
   void Send(std::string message);
   void FlushOutbox();
+  void AwaitRoom(bool awaits);
   std::shared_ptr<ShmLink> Find(uint32_t id) const;
   void Enter(const std::shared_ptr<ShmLink>& link, uint32_t id);
   void RemoveLink(uint32_t id);
@@ -142,6 +143,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   bool dead_ = false;
   bool greeted_ = false;  // Hello and Welcome are done
   std::deque<std::string> outbox_;
+  bool awaits_room_ = false;  // for what is in it
 
   // By number, for CollectMarks; entries change under marks_lock_.
   SpinLock marks_lock_;
