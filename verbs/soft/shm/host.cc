@@ -103,6 +103,8 @@ std::shared_ptr<Peer> Host::FindPeer(pid_t pid) {
 }
 
 void Host::Publish(std::unique_ptr<PeerList> list) {
+  list->marks.clear();
+  for (const std::shared_ptr<Peer>& peer : list->peers) list->marks.push_back(&peer->my_marks());
   const std::unique_ptr<PeerList> old(peers_.exchange(list.release()));
   EpochSynchronize();  // no poll reads the old one any more
 }

@@ -92,6 +92,8 @@ class Host {
  private:
   struct PeerList {
     std::vector<std::shared_ptr<Peer>> peers;
+    // Where each says that it has left marks: every poll that finds nothing looks there.
+    std::vector<const std::atomic<uint64_t>*> marks;
   };
   struct PortListener {
     Descriptor socket;

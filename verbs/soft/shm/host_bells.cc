@@ -12,8 +12,11 @@ constexpr int kQuietTicks = 3;  // then the control thread sleeps again
 void Host::Collect() {
   EpochGuard guard;
   bool found = false;
-  for (const std::shared_ptr<Peer>& peer : peers_.load(std::memory_order_acquire)->peers) {
-    found |= peer->CollectMarks();
+  const PeerList& list = *peers_.load(std::memory_order_acquire);
+  for (size_t i = 0; i < list.marks.size(); ++i) {
+    if (list.marks[i]->load(std::memory_order_relaxed) == 0) continue;
+    list.peers[i]->CollectMarks();
+    found = true;
   }
   if (found) collected_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -234,9 +234,8 @@ bool Peer::Ring() {
          !IsShortage(errno);
 }
 
-bool Peer::CollectMarks() {
+void Peer::CollectMarks() {
   DirectionBlock& mine = arena_->direction(side_);
-  if (mine.summary.load(std::memory_order_relaxed) == 0) return false;
   for (uint64_t leaves = mine.summary.exchange(0, std::memory_order_seq_cst); leaves != 0;
        leaves &= leaves - 1) {
     const int leaf = absl::countr_zero(leaves);
@@ -247,7 +246,6 @@ bool Peer::CollectMarks() {
       if (ShmLink* link = marked_links_[id]) link->MarkArrived();
     }
   }
-  return true;
 }
 
 }  // namespace viaduct::verbs::shm

@@ -52,11 +52,10 @@ class Peer : public std::enable_shared_from_this<Peer> {
   void MarkPeer(uint32_t id);
   // Once more what the kernel had no memory for.
   void RingAgain();
-  // What the peer marked for us; false if there was nothing.
-  bool CollectMarks();
-  bool HasMarks() const {
-    return arena_->direction(side_).summary.load(std::memory_order_seq_cst) != 0;
-  }
+  // What the peer marked for us.
+  void CollectMarks();
+  bool HasMarks() const { return my_marks().load(std::memory_order_seq_cst) != 0; }
+  const std::atomic<uint64_t>& my_marks() const { return arena_->direction(side_).summary; }
   std::atomic<uint32_t>& my_bell() { return arena_->direction(side_).bell; }
 
   // ---------------------------------------------------------------------------- executor
