@@ -83,9 +83,14 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   // On the loop, or instead of Start.
   void Stop() {
     stopped_ = true;
-    for (const Socket& socket : sockets_) loop_.Unwatch(socket.get());
+    for (const Socket& socket : sockets_) {
+      loop_.Unwatch(socket.get());
+      // A child that has not called exec yet has a copy, which would go on listening.
+      shutdown(socket.get(), SHUT_RDWR);
+    }
     sockets_.clear();
     if (pause_ != 0) loop_.Cancel(pause_);
+    if (timer_ != 0) loop_.Cancel(timer_);
     while (!half_open_.empty()) Drop(half_open_.begin());
     handler_ = nullptr;
   }

@@ -1,5 +1,10 @@
 #include "verbs/soft/iwarp/acceptor.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -173,6 +178,34 @@ TEST_F(AcceptorTest, PortTaken) {
   acceptor_.reset();
   second = Acceptor::Open(loop_, addresses, port, {}, [](ReceivedRequest) {});
   EXPECT_TRUE(second.ok()) << second.status();
+}
+
+// A descriptor of the listening socket at that port.
+int ListenerAt(uint16_t port) {
+  for (int fd = 0; fd < 8192; ++fd) {
+    sockaddr_in name = {};
+    socklen_t size = sizeof name;
+    int listens = 0;
+    socklen_t flag_size = sizeof listens;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
+        name.sin_family == AF_INET && name.sin_port == htons(port) &&
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &flag_size) == 0 && listens != 0) {
+      return fd;
+    }
+  }
+  return -1;
+}
+
+TEST_F(AcceptorTest, PortIsFreeThoughAChildHasACopy) {
+  Listen();
+  const uint16_t port = acceptor_->port();
+  const int copy = dup(ListenerAt(port));
+  ASSERT_GE(copy, 0);
+  acceptor_.reset();
+  const Address addresses[] = {Localhost()};
+  auto second = Acceptor::Open(loop_, addresses, port, {}, [](ReceivedRequest) {});
+  EXPECT_TRUE(second.ok()) << second.status();
+  close(copy);
 }
 
 TEST_F(AcceptorTest, NotAnAddressOfThisHost) {
