@@ -57,7 +57,15 @@ typedef unsigned long VIP_ULONG; /* 64 bits on LP64, as ever */
 typedef unsigned char VIP_UINT8;
 typedef unsigned short VIP_UINT16;
 typedef unsigned int VIP_UINT32;
+/* g++ does not know the word before a typedef. */
+#if defined(__GNUC__) && defined(__cplusplus)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wlong-long"
+#endif
 VIADUCT_VIPL_EXTENSION typedef unsigned long long VIP_UINT64;
+#if defined(__GNUC__) && defined(__cplusplus)
+#pragma GCC diagnostic pop
+#endif
 
 #define VIP_TRUE 1
 #define VIP_FALSE 0

@@ -39,7 +39,15 @@ extern "C" {
 typedef uint32_t DAT_UINT32;
 typedef uint64_t DAT_UINT64;
 #if defined(__GNUC__)
+/* g++ does not know __extension__ before a typedef. */
+#ifdef __cplusplus
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wlong-long"
+#endif
 __extension__ typedef unsigned long long DAT_UVERYLONG;
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
 #else
 typedef unsigned long long DAT_UVERYLONG;
 #endif
