@@ -10,6 +10,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "dat/core/endpoint.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/probes.h"
@@ -177,6 +178,12 @@ Error ConnectionManager::ClaimName(const ServicePoint::Options& options,
                                    std::optional<verbs::NameClaim>* claim) {
   if (!ports_.claim_names || options.shared || options.name.direct_port().has_value()) return Ok();
   auto taken = verbs::NameClaim::Take(options.name.bytes());
+  if (absl::IsPermissionDenied(taken.status())) {
+    // It may collide with another process's, which then takes the next port.
+    verbs::LogOnce(verbs::LogLevel::kWarn,
+                   absl::StrCat("names of services are not claimed: ", taken.status().message()));
+    return Ok();
+  }
   if (!taken.ok()) {
     return absl::IsAlreadyExists(taken.status()) ? Error(Code::kConnQualInUse)
                                                  : OutOf(Resource::kDevice);

@@ -21,6 +21,11 @@ constinit FdTable g_claims;
 
 const AtFork g_at_fork(nullptr, nullptr, [] { g_claims.CloseInForkChild(); });
 
+absl::Status FailureOf(int error) {
+  if (IsShortage(error)) return absl::ResourceExhaustedError(std::strerror(error));
+  return absl::PermissionDeniedError(std::strerror(error));
+}
+
 // In the table before it has the name, which a forked child would else keep.
 TabledFd NewSocket() {
   const FdChange change;
@@ -34,7 +39,7 @@ absl::StatusOr<NameClaim> NameClaim::Take(absl::string_view name) {
     return absl::ResourceExhaustedError("no memory for a handler of forks");
   }
   TabledFd socket = NewSocket();
-  if (!socket.valid()) return absl::ResourceExhaustedError("no socket for a claim");
+  if (!socket.valid()) return FailureOf(errno);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   // The leading zero byte makes it abstract.
@@ -45,7 +50,7 @@ absl::StatusOr<NameClaim> NameClaim::Take(absl::string_view name) {
   const socklen_t length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     if (errno == EADDRINUSE) return absl::AlreadyExistsError("the name is claimed");
-    return absl::ResourceExhaustedError(std::strerror(errno));
+    return FailureOf(errno);
   }
   return NameClaim(std::move(socket));
 }

@@ -16,7 +16,8 @@ namespace viaduct::verbs {
 class NameClaim {
  public:
   // `name`: at most 32 bytes of any value. AlreadyExists: somebody holds it, this process
-  // included; ResourceExhausted: no descriptor or no memory. Any thread.
+  // included; ResourceExhausted: no descriptor or no memory; PermissionDenied: this process may
+  // have no unix socket, or no such name. Any thread.
   static absl::StatusOr<NameClaim> Take(absl::string_view name);
 
  private:

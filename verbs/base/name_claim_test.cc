@@ -1,9 +1,11 @@
 #include "verbs/base/name_claim.h"
 
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <optional>
 #include <random>
@@ -11,8 +13,10 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "verbs/base/call_filter.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -118,6 +122,20 @@ TEST(NameClaim, NoChildKeepsOneThatEndsWhileItIsBorn) {
     EXPECT_EQ(status, 0);
   }
   for (int fd : {ready[0], ready[1], go[0]}) close(fd);
+}
+
+// Filters of system calls refuse the socket, security modules the name.
+TEST(NameClaim, SaysWhereThereMayBeNone) {
+  for (const long call : {SYS_socket, SYS_bind}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (!ForbidCalls({call}, EACCES)) _exit(2);
+      _exit(absl::IsPermissionDenied(NameClaim::Take(UniqueName()).status()) ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << call;
+  }
 }
 
 TEST(NameClaim, RefusesANameThatDoesNotFit) {
