@@ -39,10 +39,18 @@ int NewSocket() {
 
 }  // namespace
 
-// Filters of system calls refuse families of sockets, as systemd's RestrictAddressFamilies does.
+// Filters of system calls refuse families of sockets, as systemd's RestrictAddressFamilies does;
+// security modules refuse names.
 bool MayRendezvous() {
   const Fd probe(NewSocket());
-  return probe.valid() || IsShortage(errno);
+  if (!probe.valid()) return IsShortage(errno);
+  const std::string name = absl::StrCat("viaduct-probe-", getpid());
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0 ||
+         errno == EADDRINUSE || IsShortage(errno);
 }
 
 ListeningFd NewListener() { return ListeningFd(NewSocket()); }
@@ -68,7 +76,7 @@ ChannelFd Accepted(int listener) {
   }
   ChannelFd fd(MoveHigh(Fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))));
   const int error = errno;
-  if (!fd.valid() && !IsNobody(error) && !IsShortage(error)) {
+  if (!fd.valid() && !IsNobody(error)) {
     LogOnce(LogLevel::kWarn,
             absl::StrCat("cannot accept processes of this host: ", strerror(error)));
     errno = error;
