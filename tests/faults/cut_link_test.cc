@@ -181,6 +181,20 @@ TEST_F(CutLink, AServerListensWithoutLoopback) {
       {.seconds = 60});
 }
 
+// Nobody is there, as shared memory knows; TCP has no way at all.
+TEST_F(CutLink, AHostWithoutLoopbackHasNobody) {
+  RunAlone([] {
+    ASSERT_EQ(unshare(CLONE_NEWNET), 0);
+    ASSERT_EQ(setenv("VIADUCT_WIRE", "auto", 1), 0);
+    Side side;
+    const DAT_EP_HANDLE ep = side.NewEp();
+    sockaddr_in here = Ipv4("127.0.0.1");
+    Must(dat_ep_connect(ep, Pointer(here), Port(0), kPatience, 0, nullptr, DAT_QOS_BEST_EFFORT,
+                        DAT_CONNECT_DEFAULT_FLAG));
+    NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, ep);
+  });
+}
+
 // Nobody has the qualifier, and it cannot be had.
 TEST_F(CutLink, AServerWhoseAddressHasGone) {
   RunAlone([] {

@@ -93,6 +93,7 @@ void Connector::Finish(Answer answer) {
   const auto self = shared_from_this();
   if (timer_ != 0) loop_.Cancel(timer_);
   timer_ = 0;
+  answer.heard = heard_;
   if (answer.outcome == Outcome::kConnected) {
     loop_.Unwatch(socket_.get());
     answer.socket = std::move(socket_);
@@ -122,7 +123,9 @@ void Connector::Dial() {
     const int on = 1;
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     length = options_.from.ToSockaddr(0, &storage);
-    if (bind(fd, reinterpret_cast<const sockaddr*>(&storage), length) != 0) {
+    // Where a process may bind nothing (Landlock, systemd's SocketBindDeny), the kernel chooses.
+    if (bind(fd, reinterpret_cast<const sockaddr*>(&storage), length) != 0 && errno != EACCES &&
+        errno != EPERM) {
       return OnSocketError(errno);
     }
   }

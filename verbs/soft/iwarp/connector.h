@@ -54,6 +54,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
     Socket socket = {};
     MpaAgreement agreement = {};
     std::unique_ptr<MpaParser> reply = {};
+    bool heard = false;  // the peer's host, over TCP
   };
   using Handler = std::function<void(Answer)>;
 

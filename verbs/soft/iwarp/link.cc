@@ -97,8 +97,13 @@ void IwarpLink::OnAnswer(Connector::Answer answer) {
       return FailAttempt(ConnectOutcome::kRefused, {});
     case Connector::Outcome::kNobody:
       return FailAttempt(ConnectOutcome::kNobody, {});
-    case Connector::Outcome::kUnreachable:
-      return FailAttempt(ConnectOutcome::kUnreachable, {});
+    case Connector::Outcome::kUnreachable: {
+      // Another wire knows the host for this one, and found nobody; TCP alone has no way, as where
+      // loopback is down.
+      const SoftQueuePair* const pair = pair_.load();
+      const bool here = !answer.heard && pair != nullptr && pair->Heard();
+      return FailAttempt(here ? ConnectOutcome::kNobody : ConnectOutcome::kUnreachable, {});
+    }
     case Connector::Outcome::kNoResources:
       return FailAttempt(ConnectOutcome::kNoResources, {});
     case Connector::Outcome::kServedNearer:
