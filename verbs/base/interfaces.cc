@@ -4,6 +4,8 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <net/route.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +46,28 @@ std::optional<std::string> ReadFile(const char* path) {
   return text;
 }
 
+std::optional<Interface> InterfaceOf(const char* name, const sockaddr* name_address,
+                                     unsigned flags) {
+  const std::optional<Address> address =
+      Address::FromSockaddr(name_address, LengthOf(name_address));
+  if (!address) return std::nullopt;
+  Interface interface;
+  interface.name = name;
+  interface.index = if_nametoindex(name);
+  interface.address = *address;
+  interface.loopback = (flags & IFF_LOOPBACK) != 0;
+  interface.up = (flags & IFF_UP) != 0;
+  return interface;
+}
+
+void Sort(Interfaces* interfaces) {
+  std::stable_sort(interfaces->begin(), interfaces->end(),
+                   [](const Interface& a, const Interface& b) {
+                     if (a.index != b.index) return a.index < b.index;
+                     return a.address.family() == AF_INET && b.address.family() != AF_INET;
+                   });
+}
+
 }  // namespace
 
 std::optional<Interfaces> ListInterfaces() {
@@ -51,29 +75,19 @@ std::optional<Interfaces> ListInterfaces() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
     const int error = errno;
-    Log(LogLevel::kWarn, "the kernel does not list its interfaces: ", std::strerror(error));
+    Log(LogLevel::kWarn, "the kernel does not list its interfaces: ", std::strerror(error),
+        IsShortage(error) ? "" : "; those with IPv4 are asked for");
     if (IsShortage(error)) return std::nullopt;
-    return interfaces;
+    return internal::ListIpv4Interfaces();
   }
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr) continue;
-    const std::optional<Address> address =
-        Address::FromSockaddr(entry->ifa_addr, LengthOf(entry->ifa_addr));
-    if (!address) continue;
-    Interface interface;
-    interface.name = entry->ifa_name;
-    interface.index = if_nametoindex(entry->ifa_name);
-    interface.address = *address;
-    interface.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
-    interface.up = (entry->ifa_flags & IFF_UP) != 0;
-    interfaces.push_back(std::move(interface));
+    if (auto found = InterfaceOf(entry->ifa_name, entry->ifa_addr, entry->ifa_flags)) {
+      interfaces.push_back(*std::move(found));
+    }
   }
   freeifaddrs(list);
-  std::stable_sort(interfaces.begin(), interfaces.end(),
-                   [](const Interface& a, const Interface& b) {
-                     if (a.index != b.index) return a.index < b.index;
-                     return a.address.family() == AF_INET && b.address.family() != AF_INET;
-                   });
+  Sort(&interfaces);
   return interfaces;
 }
 
@@ -100,6 +114,32 @@ std::optional<Address> DefaultAddress(const Interfaces& interfaces) {
 }
 
 namespace internal {
+
+std::optional<Interfaces> ListIpv4Interfaces() {
+  Interfaces interfaces;
+  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return IsShortage(errno) ? std::nullopt : std::optional(interfaces);
+  std::vector<ifreq> entries(16);
+  ifconf list;
+  for (;;) {
+    list.ifc_len = static_cast<int>(entries.size() * sizeof(ifreq));
+    list.ifc_req = entries.data();
+    if (ioctl(socket.get(), SIOCGIFCONF, &list) != 0) return interfaces;
+    if (static_cast<size_t>(list.ifc_len) < entries.size() * sizeof(ifreq)) break;
+    entries.resize(2 * entries.size());  // there may be more
+  }
+  entries.resize(static_cast<size_t>(list.ifc_len) / sizeof(ifreq));
+  for (const ifreq& entry : entries) {
+    ifreq asked = entry;
+    if (ioctl(socket.get(), SIOCGIFFLAGS, &asked) != 0) continue;
+    const auto flags = static_cast<unsigned short>(asked.ifr_flags);
+    if (auto found = InterfaceOf(entry.ifr_name, &entry.ifr_addr, flags)) {
+      interfaces.push_back(*std::move(found));
+    }
+  }
+  Sort(&interfaces);
+  return interfaces;
+}
 
 // Iface Destination Gateway Flags RefCnt Use Metric Mask ...; addresses and flags in hexadecimal.
 std::string DefaultRouteInterface(absl::string_view table) {

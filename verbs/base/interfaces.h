@@ -26,8 +26,8 @@ struct Interface {
 using Interfaces = std::vector<Interface>;
 
 // By index; of one interface IPv4 first, else in the kernel's order. Null where there is no
-// descriptor or memory to ask with now; empty in a sandbox where nobody may ask. A line is logged
-// of either.
+// descriptor or memory to ask with now; those with IPv4 alone in a sandbox that has no netlink, and
+// none where nobody may ask. A line is logged of either.
 std::optional<Interfaces> ListInterfaces();
 
 // Whether one of them has that address, up or not.
@@ -40,6 +40,9 @@ std::optional<Address> InterfaceAddress(const Interfaces& interfaces, absl::stri
 std::optional<Address> DefaultAddress(const Interfaces& interfaces);
 
 namespace internal {
+
+// As ListInterfaces where there is no netlink.
+std::optional<Interfaces> ListIpv4Interfaces();
 
 // The interface of the best default route in a table written like /proc/net/route; empty if none.
 std::string DefaultRouteInterface(absl::string_view table);

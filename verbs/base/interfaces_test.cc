@@ -49,6 +49,23 @@ TEST(Interfaces, EachIsWhatTheKernelSays) {
   }
 }
 
+// Where a filter of system calls refuses netlink, as systemd's RestrictAddressFamilies does.
+TEST(Interfaces, ThoseWithIpv4AreKnownWithoutNetlink) {
+  Interfaces expected = All();
+  std::erase_if(expected,
+                [](const Interface& interface) { return interface.address.family() != AF_INET; });
+  const std::optional<Interfaces> found = internal::ListIpv4Interfaces();
+  ASSERT_TRUE(found.has_value());
+  ASSERT_EQ(found->size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ((*found)[i].name, expected[i].name);
+    EXPECT_EQ((*found)[i].index, expected[i].index);
+    EXPECT_EQ((*found)[i].address, expected[i].address);
+    EXPECT_EQ((*found)[i].loopback, expected[i].loopback);
+    EXPECT_EQ((*found)[i].up, expected[i].up);
+  }
+}
+
 TEST(Interfaces, UnknownNamesHaveNoAddress) {
   const Interfaces all = All();
   EXPECT_FALSE(InterfaceAddress(all, "no-such-one"));
