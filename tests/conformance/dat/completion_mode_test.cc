@@ -50,6 +50,10 @@ DAT_EVD_STATE EvdState(DAT_EVD_HANDLE evd) {
   return param.evd_state;
 }
 
+DAT_ASYNCH_ERROR_EVENT_DATA NextAsync(const Side& side, DAT_EVENT_NUMBER number) {
+  return Next(side.async_evd, number).event_data.asynch_error_event_data;
+}
+
 TEST(EvdWait, C051_NoThresholdsOverQuietStreams) {
   RunAlone([] {
     Side side;
@@ -228,6 +232,27 @@ TEST(EvdResize, C055_WithEndpointsAlive) {
       });
 }
 
+// What was reported fits now: what comes behind that is another overflow.
+TEST(EvdResize, S_AnOverflowBehindItIsToldToo) {
+  RunAlone([] {
+    Side side;
+    side.request_evd = side.NewEvd(DAT_EVD_DTO_FLAG, 4);
+    DAT_EP_HANDLE ep = side.NewEp();
+    side.Connect(ep, Port(0));
+    NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, ep);
+    DAT_EVENT event;
+    DAT_COUNT more = 0;
+    for (uint64_t i = 0; i < 10; ++i) Must(side.TrySend(ep, i));  // flushed at once
+    Must(dat_evd_wait(side.request_evd, kPatience, 1, &event, &more));
+    NextAsync(side, DAT_ASYNC_ERROR_EVD_OVERFLOW);
+    Must(dat_evd_resize(side.request_evd, more));
+    Must(side.TrySend(ep, 10));
+    Must(dat_evd_wait(side.request_evd, kPatience, 1, &event, &more));
+    EXPECT_EQ(NextAsync(side, DAT_ASYNC_ERROR_EVD_OVERFLOW).dat_handle, side.request_evd);
+    EXPECT_TRUE(IsEmpty(side.async_evd)) << "once";
+  });
+}
+
 TEST(EvdCreate, S_LongOnesHoldTheirLength) {
   RunAlone([] {
     Side side;
@@ -246,10 +271,6 @@ TEST(EvdCreate, S_LongOnesHoldTheirLength) {
       ASSERT_EQ(more, kLength - 1 - static_cast<DAT_COUNT>(i));
     }
   });
-}
-
-DAT_ASYNCH_ERROR_EVENT_DATA NextAsync(const Side& side, DAT_EVENT_NUMBER number) {
-  return Next(side.async_evd, number).event_data.asynch_error_event_data;
 }
 
 // Twenty messages for a dispatcher that was made for four; `take` is called when all are there.
