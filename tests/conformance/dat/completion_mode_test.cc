@@ -193,6 +193,34 @@ TEST(Dto, C121_OnlySolicitedMessagesWake) {
       });
 }
 
+// What was made for solicited messages wakes for all when the mode is the default one again.
+TEST(EpModify, S_TheModeOfReceivesMayChange) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        const DAT_EP_ATTR attributes = Modes(kSolicited, 0);
+        DAT_EP_HANDLE ep = side.NewEp(&attributes);
+        DAT_EP_PARAM param = {};
+        param.ep_attr.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
+        Must(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS, &param));
+        side.PostReceive(ep, 7);
+        side.AcceptFrom(peer, ep, Port(0));
+        Waiter waiter(side.receive_evd, kPatience);
+        peer.Tell("waiting");
+        Must(waiter.Join());
+        EXPECT_EQ(waiter.cookie(), 7u);
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        peer.Await("waiting");
+        Must(side.TrySend(ep, 1));
+        peer.Await("done");
+      });
+}
+
 // Resized up and down while completions arrive: none is lost, none comes twice.
 TEST(EvdResize, C055_WithEndpointsAlive) {
   static constexpr uint64_t kMessages = 2000;
