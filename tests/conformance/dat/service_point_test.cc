@@ -305,6 +305,47 @@ TEST(Rsp, C102_FreeUnreservesTheEndpoint) {
   });
 }
 
+// The request that finds no place is refused, and the point waits for another one.
+TEST(Rsp, S_AFullDispatcherLeavesTheEndpointReserved) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        const DAT_EVD_HANDLE evd =
+            side.NewEvd(static_cast<DAT_EVD_FLAGS>(DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG), 1);
+        DAT_EVENT event = {};
+        event.event_number = DAT_SOFTWARE_EVENT;
+        while (dat_evd_post_se(evd, &event) == DAT_RETURN{DAT_SUCCESS}) {
+        }
+        DAT_EP_HANDLE ep = side.NewEp();
+        DAT_RSP_HANDLE rsp;
+        Must(dat_rsp_create(side.ia, Port(0), ep, evd, &rsp));
+        peer.Tell("full");
+        peer.Await("refused");
+        EXPECT_EQ(StateOf(ep), DAT_EP_STATE_RESERVED);
+        while (dat_evd_dequeue(evd, &event) == DAT_RETURN{DAT_SUCCESS}) {
+        }
+        peer.Tell("empty");
+        const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(evd);
+        EXPECT_EQ(ParametersOf(request).local_ep_handle, ep);
+        Must(side.TryAccept(request.cr_handle, DAT_HANDLE_NULL));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("full");
+        side.Connect(ep, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, ep);
+        Must(dat_ep_reset(ep));
+        peer.Tell("refused");
+        peer.Await("empty");
+        side.Connect(ep, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        peer.Tell("done");
+      });
+}
+
 TEST(Rsp, C102_QualifierInUse) {
   RunAlone([] {
     Side side;
