@@ -359,6 +359,46 @@ TEST(CrHandoff, S_TheNextReservedPointHasThePort) {
       });
 }
 
+// Who hands a request off has its endpoint back; one that was made for the request ends.
+TEST(CrHandoff, S_TheEndpointIsGivenBack) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        DAT_RSP_HANDLE rsp;
+        Must(dat_rsp_create(side.ia, Port(0), ep, side.cr_evd, &rsp));
+        side.Listen(Port(1), DAT_PSP_PROVIDER_FLAG);
+        const DAT_PSP_HANDLE other = side.Listen(Port(2));
+        peer.Tell("listening");
+        for (DAT_CONN_QUAL from : {Port(0), Port(1)}) {
+          const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(side.cr_evd);
+          EXPECT_EQ(request.conn_qual, from);
+          const DAT_EP_HANDLE its = ParametersOf(request).local_ep_handle;
+          Must(dat_cr_handoff(request.cr_handle, Port(2)));
+          if (from == Port(0)) {
+            EXPECT_EQ(its, ep);
+            EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
+          } else {
+            EXPECT_TRUE(Fails(dat_ep_free(its), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP));
+          }
+          const DAT_CR_ARRIVAL_EVENT_DATA moved = NextRequest(side.cr_evd);
+          EXPECT_EQ(moved.sp_handle.psp_handle, other);
+          EXPECT_EQ(ParametersOf(moved).local_ep_handle, DAT_HANDLE_NULL);
+          EXPECT_EQ(Reject(moved.cr_handle, 0, nullptr), DAT_RETURN{DAT_SUCCESS});
+        }
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        for (DAT_CONN_QUAL to : {Port(0), Port(1)}) {
+          side.Connect(ep, to);
+          NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_PEER_REJECTED, ep);
+          Must(dat_ep_reset(ep));
+        }
+      });
+}
+
 // Its dispatcher has no place left: the qualifier is a good one, and the request may try again.
 TEST(CrHandoff, C098_TheOtherPointIsFull) {
   WithRequest([](Side& side, DAT_CR_HANDLE cr) {
