@@ -471,6 +471,35 @@ TEST(EpDisconnect, C114_ReconnectAfterReset) {
       });
 }
 
+// What came with the accept is no part of the end, and whom it was connected to is forgotten.
+TEST(EpDisconnect, S_NothingOfTheConnectionIsLeft) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Listen(Port(0));
+        peer.Tell("listening");
+        DAT_EP_HANDLE ep = side.NewEp();
+        Must(side.TryAccept(NextRequest(side.cr_evd).cr_handle, ep, Pattern(10)));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        peer.Await("listening");
+        side.Connect(ep, Port(0));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
+        EXPECT_EQ(ParametersOf(ep).remote_port_qual, Port(0));
+        Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+        const auto event = NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
+        EXPECT_EQ(event.private_data_size, 0);
+        EXPECT_EQ(event.private_data, nullptr);
+        Must(dat_ep_reset(ep));
+        EXPECT_EQ(ParametersOf(ep).remote_ia_address_ptr, nullptr);
+        EXPECT_EQ(ParametersOf(ep).remote_port_qual, DAT_PORT_QUAL{0});
+      });
+}
+
 TEST(EpDisconnect, C115_PeerKilled) {
   PairOptions options;
   options.server_is_killed = true;
