@@ -198,6 +198,20 @@ TEST(Srq, C131_C133_ResizeAndCounts) {
       [](Peer& peer) { SendWhenTold(peer, 1); });
 }
 
+// Whatever is posted: an empty queue has a watermark, too.
+TEST(Srq, C130_C131_WatermarkAndLengthBoundEachOther) {
+  RunAlone([] {
+    Side side;
+    DAT_SRQ_HANDLE srq = NewSrq(side, 8);
+    EXPECT_TRUE(Fails(dat_srq_set_lw(srq, 9), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    Must(dat_srq_set_lw(srq, 8));
+    EXPECT_TRUE(Fails(dat_srq_resize(srq, 7), DAT_INVALID_STATE));
+    Must(dat_srq_resize(srq, 8));
+    Must(dat_srq_set_lw(srq, 7));
+    Must(dat_srq_resize(srq, 7));
+  });
+}
+
 TEST(Srq, C022_C030_C031_AnObjectLikeOthers) {
   RunAlone([] {
     Side side;
