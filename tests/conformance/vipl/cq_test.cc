@@ -272,6 +272,7 @@ TEST(Cq, C84_ResizeKeepsEntries) {
     EXPECT_EQ(VipResizeCQ(hub.cq, 8), VIP_SUCCESS);
     EXPECT_EQ(VipResizeCQ(hub.cq, 1024), VIP_SUCCESS);
     EXPECT_EQ(VipResizeCQ(hub.cq, 0), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipResizeCQ(hub.cq, hub.nic.attributes.MaxCQEntries + 1), VIP_ERROR_RESOURCE);
     for (int n = 0; n < 8; ++n) {
       VIP_VI_HANDLE vi = nullptr;
       VIP_BOOLEAN receive;
@@ -436,6 +437,10 @@ TEST(Cq, OfAnotherNicIsRefused) {
     EXPECT_EQ(VipCreateVi(other.handle, &attributes, hub.cq, nullptr, &vi), VIP_INVALID_PARAMETER);
     EXPECT_EQ(VipCreateVi(other.handle, &attributes, nullptr, other.handle, &vi),
               VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipCreateVi(hub.nic.handle, &attributes, hub.cq, hub.nic.handle, &vi),
+              VIP_INVALID_PARAMETER);
+    attributes.MaxTransferSize = 0;
+    EXPECT_EQ(VipCreateVi(hub.nic.handle, &attributes, hub.cq, hub.cq, &vi), VIP_INVALID_MTU);
     EXPECT_EQ(VipDestroyCQ(hub.cq), VIP_SUCCESS) << "nothing stayed attached";
   });
 }
