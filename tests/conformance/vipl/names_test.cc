@@ -118,8 +118,13 @@ TEST(Names, C93_AddressesHaveNames) {
     ASSERT_EQ(VipNSGetHostByAddr(nic.handle, address.get(), name, &length), VIP_SUCCESS);
     EXPECT_EQ(length, std::strlen(name));
     EXPECT_EQ(std::string(name), HostName());
-    length = 1;
-    EXPECT_EQ(VipNSGetHostByAddr(nic.handle, address.get(), name, &length), VIP_ERROR_RESOURCE);
+    for (size_t room : {size_t{1}, HostName().size()}) {  // the 0 has no room either
+      length = room;
+      EXPECT_EQ(VipNSGetHostByAddr(nic.handle, address.get(), name, &length), VIP_ERROR_RESOURCE);
+      EXPECT_EQ(length, HostName().size());
+    }
+    length = HostName().size() + 1;
+    EXPECT_EQ(VipNSGetHostByAddr(nic.handle, address.get(), name, &length), VIP_SUCCESS);
     const VIP_UINT8 strange[6] = {192, 0, 2, 99, 0, 0};
     NetAddress unknown(strange, sizeof strange, "");
     length = sizeof name;
