@@ -230,6 +230,7 @@ TEST(Rdma, C74_AWriteIsSilentUnlessItCarriesImmediateData) {
                     static_cast<VIP_UINT32>(VIP_STATUS_DONE | VIP_STATUS_OP_REMOTE_RDMA_WRITE |
                                             VIP_STATUS_IMMEDIATE));
           EXPECT_EQ(done->CS.ImmediateData, 99u);
+          EXPECT_EQ(done->CS.Length, 15u) << "what was written";
           EXPECT_STREQ(target.data(), "silent");
           EXPECT_STREQ(target.data() + 100, "with immediate");
           VIP_DESCRIPTOR* second = nullptr;
@@ -346,6 +347,33 @@ void WriteBehindSet(bool allowed) {
 TEST(Rdma, C56_WhatSetStoredHoldsForAPeersWrites) {
   WriteBehindSet(true);
   WriteBehindSet(false);
+}
+
+// A level without reads: the descriptor says so in its turn, and the connection goes on.
+TEST(Rdma, AReadAtUnreliableDeliveryIsMalformed) {
+  RunPair(
+      [](Peer& peer) {
+        Side side(RdmaAttributes(VIP_SERVICE_UNRELIABLE));
+        side.Receive(0);
+        side.Accept();
+        EXPECT_EQ(side.TextOf(side.NextReceive()), "behind it");
+        peer.Tell("done");
+        peer.AwaitEnd();
+      },
+      [](Peer& peer) {
+        Side side(RdmaAttributes(VIP_SERVICE_UNRELIABLE));
+        side.Connect();
+        ASSERT_EQ(side.PostSend(side.memory.FillRdma(0, VIP_CONTROL_OP_RDMAREAD, 0, 8, 0x1000,
+                                                     side.memory.handle())),
+                  VIP_SUCCESS);
+        VIP_DESCRIPTOR* done = side.NextSend();
+        ASSERT_NE(done, nullptr);
+        EXPECT_EQ(done->CS.Status,
+                  static_cast<VIP_UINT32>(VIP_STATUS_DONE | VIP_STATUS_OP_RDMA_READ |
+                                          VIP_STATUS_FORMAT_ERROR));
+        side.SendText(1, "behind it");
+        peer.Await("done");
+      });
 }
 
 TEST(Rdma, C76_TheLastWordIsVisibleLast) {
