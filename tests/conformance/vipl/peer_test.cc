@@ -4,6 +4,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
@@ -41,7 +42,10 @@ TEST(ConnectPeer, C036_CrossingRequestsConnect) {
       EXPECT_EQ(side.peer.MaxTransferSize, Attributes().MaxTransferSize);
       EXPECT_EQ(side.peer.EnableRdmaWrite,
                 first ? Attributes().EnableRdmaWrite : WithoutWrites().EnableRdmaWrite);
+      const VIP_VI_ATTRIBUTES told = std::exchange(side.peer, {});
       EXPECT_EQ(Await(side), VIP_SUCCESS) << "told again while it is true";
+      EXPECT_EQ(side.peer.MaxTransferSize, told.MaxTransferSize);
+      EXPECT_EQ(side.peer.EnableRdmaWrite, told.EnableRdmaWrite);
       Exchange(side, peer, first);
     };
     RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
