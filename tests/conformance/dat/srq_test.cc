@@ -198,6 +198,24 @@ TEST(Srq, C131_C133_ResizeAndCounts) {
       [](Peer& peer) { SendWhenTold(peer, 1); });
 }
 
+// What the attributes say of receives is the queue's to say, however much it is.
+TEST(Srq, C128_TheEndpointsReceivesAreNotCounted) {
+  RunAlone([] {
+    Side side;
+    DAT_SRQ_HANDLE srq = NewSrq(side, 8);
+    DAT_EP_ATTR attributes = {};
+    attributes.max_recv_dtos = side.attributes.max_dto_per_ep + 1;
+    attributes.max_recv_iov = side.attributes.max_iov_segments_per_dto + 1;
+    DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
+    Must(dat_ep_create_with_srq(side.ia, side.pz, side.receive_evd, side.request_evd,
+                                side.connect_evd, srq, &attributes, &ep));
+    attributes.max_request_dtos = attributes.max_recv_dtos;
+    EXPECT_TRUE(Fails(dat_ep_create_with_srq(side.ia, side.pz, side.receive_evd, side.request_evd,
+                                             side.connect_evd, srq, &attributes, &ep),
+                      DAT_INVALID_PARAMETER, DAT_INVALID_ARG7));
+  });
+}
+
 // Whatever is posted: an empty queue has a watermark, too.
 TEST(Srq, C130_C131_WatermarkAndLengthBoundEachOther) {
   RunAlone([] {
