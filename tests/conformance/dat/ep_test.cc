@@ -192,6 +192,10 @@ TEST(EpModify, C072_Unconnected) {
         EXPECT_TRUE(Fails(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_STATE));
         EXPECT_TRUE(
             Fails(dat_ep_modify(ep, DAT_EP_FIELD_RECV_EVD_HANDLE, &param), DAT_INVALID_STATE));
+        param.ep_attr.max_rdma_size = shown.ep_attr.max_rdma_size - 1;
+        EXPECT_TRUE(Fails(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE, &param),
+                          DAT_INVALID_STATE));
+        EXPECT_EQ(ParametersOf(ep).ep_attr.max_rdma_size, shown.ep_attr.max_rdma_size);
         peer.Tell("done");
       },
       [](Peer& peer) {
