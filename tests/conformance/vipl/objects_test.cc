@@ -422,6 +422,9 @@ TEST(VipRegisterMem, WhatCannotBeRegistered) {
     EXPECT_EQ(::VipRegisterMem(nic.handle, bytes, 0, nullptr, &handle), VIP_INVALID_PARAMETER);
     EXPECT_EQ(::VipRegisterMem(nic.handle, bytes, 1, nullptr, nullptr), VIP_INVALID_PARAMETER);
     EXPECT_NE(::VipRegisterMem(nic.handle, bytes, VIP_INFINITE, nullptr, &handle), VIP_SUCCESS);
+    EXPECT_EQ(::VipRegisterMem(nic.handle, bytes, nic.attributes.MaxRegisterBlockBytes + 1, nullptr,
+                               &handle),
+              VIP_ERROR_RESOURCE);
     EXPECT_EQ(::VipRegisterMem(nic.handle, kNoMemory, 4096, nullptr, &handle),
               VIP_INVALID_PARAMETER);
   });
