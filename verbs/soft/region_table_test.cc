@@ -123,6 +123,17 @@ TEST(RegionTableTest, AWindowNeedsTheRegionsRights) {
   EXPECT_FALSE(table.Bind(key, Binding(write, 1000, 1, kRemoteAtomic)));
 }
 
+// Even without a right that the other one lacks.
+TEST(RegionTableTest, AWindowIsNoRegionToBindTo) {
+  RegionTable table;
+  const Key region = *table.Register(7, 1000, 100, kLocalRead | kLocalWrite);
+  const Key window = *table.ReserveWindow();
+  ASSERT_TRUE(table.Bind(window, Binding(region, 1000, 100, kRemoteRead)));
+  const Key other = *table.ReserveWindow();
+  EXPECT_FALSE(table.Bind(other, Binding(window, 1000, 100, 0)));
+  EXPECT_TRUE(table.Bind(other, Binding(region, 1000, 100, 0)));
+}
+
 TEST(RegionTableTest, WindowsEndWithTheirRegion) {
   RegionTable table;
   for (const bool modify : {false, true}) {
