@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -389,6 +390,27 @@ TEST_F(MishapsTest, ABindKeepsItsPlace) {
   EXPECT_EQ(posted, 3);
   for (int i = 0; i < posted; ++i) Expect(from->sends(), 1);
   Expect(from->sends(), 9);
+}
+
+// The region is the same, but nothing of it is open any more.
+TEST_F(MishapsTest, AChangeOfARegionEndsItsWindows) {
+  for (const WindowScope scope : {WindowScope::kQueuePair, WindowScope::kDomain}) {
+    End& end = NewEnd(a());
+    End& peer = NewEnd(b());
+    Connect(end, peer);
+    auto window = a().CreateWindow(end.domain(), scope);
+    ASSERT_TRUE(window.ok()) << window.status();
+    const std::string before = rdma_mock::LiveObjects();
+    const BindRequest bind = BindOf(1, **window, end.region(), end.memory().data(), 10);
+    Key key = 0;
+    ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
+    Expect(end.sends(), 1);
+    EXPECT_NE(rdma_mock::LiveObjects(), before) << "else this proves nothing";
+    ASSERT_TRUE(end.region().Modify(end.domain(), kAllAccess).ok());
+    EXPECT_EQ(rdma_mock::LiveObjects(), before);
+    window->reset();
+    DestroyEnds();
+  }
 }
 
 // The device takes fewer segments: they are copied.
