@@ -209,6 +209,25 @@ TEST_F(DisconnectTest, DisconnectIsRefusedWhereThereIsNothingToEnd) {
   EXPECT_EQ(a->Disconnect(DisconnectMode::kGraceful).code, Code::kInvalidState);
 }
 
+// The program may be about to take what has come; but a request that waits for the peer's answer
+// waits for what never comes.
+TEST_F(DisconnectTest, AHeldMessageHoldsUpThePeersEndUnlessARequestWaits) {
+  for (const bool waits : {false, true}) {
+    End a(*a_), b(*b_);
+    Join(a, *b_, b);
+    ASSERT_TRUE(b.Send(1).ok());
+    if (waits) {
+      ASSERT_TRUE(a.Send(2, verbs::kConfirm).ok());
+    }
+    RunFor(kSecond);
+    ASSERT_TRUE(b->Disconnect(DisconnectMode::kAbrupt).ok());
+    RunFor(kSecond / 2);
+    EXPECT_EQ(a->state(), waits ? State::kDisconnected : State::kConnected);
+    RunFor(kPastHeld);
+    EXPECT_EQ(a->state(), State::kDisconnected);
+  }
+}
+
 // ------------------------------------------------------------------------------- the observer
 
 struct Observer final : EndpointObserver {
