@@ -23,16 +23,16 @@ VIP_RETURN Ask(Side& side, const std::string& own, const std::string& other,
 }
 VIP_RETURN Await(Side& side) { return VipConnectPeerWait(side.vi, &side.peer); }
 
-VIP_VI_ATTRIBUTES WithoutWrites() {
+VIP_VI_ATTRIBUTES WithWrites() {
   VIP_VI_ATTRIBUTES attributes = Attributes();
-  attributes.EnableRdmaWrite = VIP_FALSE;
+  attributes.EnableRdmaWrite = VIP_TRUE;
   return attributes;
 }
 
 TEST(ConnectPeer, C036_CrossingRequestsConnect) {
   for (int round = 0; round < 20; ++round) {
     const auto body = [round](bool first, Peer& peer) {
-      Side side(first ? WithoutWrites() : Attributes());
+      Side side(first ? WithWrites() : Attributes());
       peer.Tell("ready");
       peer.Await("ready");
       ASSERT_EQ(Ask(side, Name(first ? 1 : 2), Name(first ? 2 : 1)), VIP_SUCCESS) << round;
@@ -41,7 +41,7 @@ TEST(ConnectPeer, C036_CrossingRequestsConnect) {
       EXPECT_EQ(side.peer.ReliabilityLevel, Attributes().ReliabilityLevel);
       EXPECT_EQ(side.peer.MaxTransferSize, Attributes().MaxTransferSize);
       EXPECT_EQ(side.peer.EnableRdmaWrite,
-                first ? Attributes().EnableRdmaWrite : WithoutWrites().EnableRdmaWrite);
+                first ? Attributes().EnableRdmaWrite : WithWrites().EnableRdmaWrite);
       const VIP_VI_ATTRIBUTES told = std::exchange(side.peer, {});
       EXPECT_EQ(Await(side), VIP_SUCCESS) << "told again while it is true";
       EXPECT_EQ(side.peer.MaxTransferSize, told.MaxTransferSize);
