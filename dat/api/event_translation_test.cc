@@ -1,6 +1,7 @@
 #include "dat/api/event_translation.h"
 
 #include <cstring>
+#include <utility>
 
 #include "gtest/gtest.h"
 
@@ -40,6 +41,29 @@ TEST_F(EventTranslation, Completion) {
   EXPECT_EQ(data.user_cookie.as_64, 0x123456789abcdef0u);
   EXPECT_EQ(data.status, DAT_DTO_SUCCESS);
   EXPECT_EQ(data.transfered_length, 4096u);
+}
+
+// DAT has a word of its own for a bind that fails.
+TEST_F(EventTranslation, Bind) {
+  core::Event event;
+  event.type = EventType::kCompletion;
+  event.opcode = verbs::Opcode::kBind;
+  event.subject = kSubject;
+  event.cookie = 0x123456789abcdef0;
+  for (const auto& [status, dat] : {
+           std::pair(verbs::Status::kSuccess, DAT_DTO_SUCCESS),
+           std::pair(verbs::Status::kFlushed, DAT_DTO_ERR_FLUSHED),
+           std::pair(verbs::Status::kLocalProtection, DAT_RMR_OPERATION_FAILED),
+           std::pair(verbs::Status::kTransport, DAT_RMR_OPERATION_FAILED),
+       }) {
+    event.status = status;
+    const DAT_EVENT out = Translate(event);
+    EXPECT_EQ(out.event_number, DAT_RMR_BIND_COMPLETION_EVENT);
+    const DAT_RMR_BIND_COMPLETION_EVENT_DATA& data = out.event_data.rmr_completion_event_data;
+    EXPECT_EQ(data.rmr_handle, kSubject);
+    EXPECT_EQ(data.user_cookie.as_64, 0x123456789abcdef0u);
+    EXPECT_EQ(data.status, dat);
+  }
 }
 
 // The bytes of a write with immediate data are not in the receive that it took. An event of 2.0
