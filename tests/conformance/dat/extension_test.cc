@@ -86,6 +86,18 @@ TEST(Extension, S_QueryByName) {
   });
 }
 
+// As with every other privilege of the other side.
+TEST(Extension, S_AtomicsAloneHaveAContext) {
+  RunAlone([] {
+    Side side;
+    const Memory memory(side, 64, static_cast<DAT_MEM_PRIV_FLAGS>(DAT_IB_MEM_PRIV_REMOTE_ATOMIC));
+    EXPECT_NE(memory.rmr_context, 0u);
+    DAT_LMR_PARAM param;
+    Must(dat_lmr_query(memory.lmr, DAT_LMR_FIELD_ALL, &param));
+    EXPECT_EQ(param.rmr_context, memory.rmr_context);
+  });
+}
+
 // Of RDMA devices it is the device's own limit, which no member of the structures has.
 TEST(NamedAttributes, S_SegmentsOfASharedReceiveQueue) {
   RunAlone([] {
