@@ -179,6 +179,24 @@ TEST_F(ConnectTest, ProfileOfAnEarlierPeerIsForgotten) {
   EXPECT_TRUE(b->peer_profile().any);
 }
 
+TEST_F(ConnectTest, ProfileOfAnEarlierServerIsForgotten) {
+  const Ref<ServicePoint> point = b_->Listen(Direct());
+  End a(*a_), b(*b_, ViAttributes());
+  b->set_profile(Profile(2, 4096));
+  ASSERT_TRUE(a.ConnectVipl(*b_, Direct(), 0).ok());
+  ASSERT_TRUE(AwaitRequest(*b_)->Accept(&*b, {}).ok());
+  RunUntil([&] { return a.Heard() && b.Heard(); });
+  ASSERT_FALSE(a->peer_profile().any);
+  a.Listen();
+  ASSERT_TRUE(a->Disconnect(DisconnectMode::kAbrupt).ok());
+  ASSERT_TRUE(a->Reset().ok());
+  End dat(*b_);
+  ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+  ASSERT_TRUE(AwaitRequest(*b_)->Accept(&*dat, {}).ok());
+  RunUntil([&] { return a->state() == State::kConnected; });
+  EXPECT_TRUE(a->peer_profile().any);
+}
+
 // -------------------------------------------------------------------------- grace, deadline
 
 TEST_F(ConnectTest, GraceRepeatsWithBackOff) {
