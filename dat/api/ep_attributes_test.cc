@@ -53,6 +53,20 @@ TEST_F(EpAttributes, ZeroIsTheDefault) {
   EXPECT_EQ(shown.srq_soft_hw, static_cast<DAT_COUNT>(DAT_HW_DEFAULT));
 }
 
+// Sends, writes and reads share a queue: whichever asks for most is heard.
+TEST_F(EpAttributes, TheMostSegmentsOfAnyRequestCount) {
+  for (DAT_COUNT DAT_EP_ATTR::*most :
+       {&DAT_EP_ATTR::max_request_iov, &DAT_EP_ATTR::max_rdma_read_iov,
+        &DAT_EP_ATTR::max_rdma_write_iov}) {
+    engine_ = core::EndpointAttributes();
+    DAT_EP_ATTR asked = {};
+    asked.max_request_iov = asked.max_rdma_read_iov = asked.max_rdma_write_iov = 2;
+    asked.*most = 9;
+    ASSERT_EQ(Apply(asked), DAT_RETURN{DAT_SUCCESS});
+    EXPECT_EQ(Show().max_request_iov, 9);
+  }
+}
+
 TEST_F(EpAttributes, TheDefaultIsNoMoreThanTheDeviceHas) {
   verbs::DeviceAttributes small = Device();
   small.max_requests_per_queue = 100;
