@@ -371,6 +371,17 @@ TEST_F(LinkTest, ConfirmsNothingBehindARefusedAtomic) {
   ExpectTerminate(peer, "0102");
 }
 
+// RFC 7306 leaves room for others, and the word of the region is not to be touched by guess.
+TEST_F(LinkTest, AnUnknownAtomicOperationIsRefused) {
+  TestPeer peer = Accepted();
+  AwaitFirstWord(peer);
+  std::array<uint8_t, kAtomicRequestSize> atomic;
+  EncodeAtomicRequest({.operation = 5, .stag = end_->region->key(), .address = end_->address(0)},
+                      atomic);
+  peer.Send(Fpdu(UntaggedHeader(Op::kAtomicRequest, 1, 0, true), ToHex(atomic)));
+  ExpectTerminate(peer, "0206");
+}
+
 TEST_F(LinkTest, GracefulEndIsAFin) {
   TestPeer peer = Accepted();
   end_->Send(1, 0, 0);
