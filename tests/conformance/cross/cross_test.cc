@@ -93,10 +93,14 @@ TEST(Cross, ADatClientReachesAViplServer) {
           Side side(Attributes(VIP_SERVICE_RELIABLE_RECEPTION, 40000));
           side.Receive(8);
           const VIP_CONN_HANDLE connection = WaitFor(side, Qualifier(direct));
-          EXPECT_EQ(side.requester.discriminator().size(), 8u) << "its port as a qualifier";
           EXPECT_EQ(side.requester.host(), side.nic.Address("").host());
           ASSERT_EQ(VipConnectAccept(connection, side.vi), VIP_SUCCESS)
               << "level and size match whatever VI accepts";
+          const auto port = peer.Receive<DAT_PORT_QUAL>();
+          std::string qualifier(8, '\0');
+          qualifier[6] = static_cast<char>(port >> 8);
+          qualifier[7] = static_cast<char>(port);
+          EXPECT_EQ(side.requester.discriminator(), qualifier) << "its port";
           EXPECT_EQ(side.TextOf(side.NextReceive()), "from dat");
           // Confirmed by the other side, which must be there until then.
           side.SendText(0, "from vipl");
@@ -105,6 +109,10 @@ TEST(Cross, ADatClientReachesAViplServer) {
         [direct](Peer& peer) {
           DatEnd dat;
           ConnectUntilThere(dat, Qualifier(direct), kEstablished);
+          DAT_EP_PARAM shown;
+          EXPECT_EQ(dat_ep_query(dat.ep, DAT_EP_FIELD_ALL, &shown),
+                    static_cast<DAT_RETURN>(DAT_SUCCESS));
+          peer.Send(shown.local_port_qual);
           dat.Send("from dat");
           EXPECT_EQ(dat.NextMessage(), "from vipl");
           peer.Await("done");
