@@ -380,6 +380,22 @@ TEST_F(LinkTest, AWriteBetweenTheSegmentsOfASend) {
   EXPECT_EQ(ToHex(std::span<const uint8_t>(end_->memory).first(10)), "41424344454647485152");
 }
 
+// Its IRD is 0: a read would wait for ever.
+TEST_F(LinkTest, AReadOfAPeerThatAnswersNoneFails) {
+  TestPeer peer = Answered("50020004 80008010");
+  peer.ReceiveHex(24);
+  peer.SendHex(kWriteRtr);
+  ASSERT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
+  const Segment sink = {end_->address(0), end_->region->key(), 8};
+  SendRequest request;
+  request.id = 1;
+  request.opcode = Opcode::kRead;
+  request.segments = absl::MakeConstSpan(&sink, 1);
+  request.remote_key = 1;
+  ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+  EXPECT_EQ(end_->NextSend().status, Status::kRemoteOperation);
+}
+
 // Checklist 42. The reads cannot be answered while they are unread in one buffer.
 TEST_F(LinkTest, MoreReadsThanAgreed) {
   TestPeer peer = Accepted();
