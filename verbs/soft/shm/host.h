@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "verbs/base/address.h"
@@ -127,15 +128,14 @@ class Host {
   NextTick Tick();
   // Of a thread that has slept, or was cancelled asleep.
   void EndSleep();
-  // These say whether marks are there already. From now on the control thread is told of what no
-  // sleeper is told of.
+  // These say whether marks are there already. `change` gets each peer's bell, before its marks are
+  // looked for.
+  bool ChangeBells(absl::FunctionRef<void(std::atomic<uint32_t>&)> change)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
+  // From now on the control thread is told of what no sleeper is told of.
   bool Arm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
   // Bells that were rung say `armed` again; what is armed stays as it is.
   bool ArmWhatIsOff(uint32_t armed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
-  // The bells of `most` peers, which `add` gets, wake a sleeper; of the others the control thread
-  // is told.
-  template <typename Add>
-  bool ArmToWake(int most, const Add& add) ABSL_LOCKS_EXCLUDED(bell_lock_);
 
   EventLoop& loop_;
   const Descent descent_;

@@ -21,25 +21,27 @@ void Host::Collect() {
   if (found) collected_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool Host::Arm() {
-  // What a sleeper has armed stays its own, but it does not know of the others.
-  if (sleepers_ != 0) return ArmWhatIsOff(kBellSocket);
+bool Host::ChangeBells(absl::FunctionRef<void(std::atomic<uint32_t>&)> change) {
   bool marks = false;
   for (const std::shared_ptr<Peer>& peer : peers_.load(std::memory_order_acquire)->peers) {
-    peer->my_bell().exchange(kBellSocket, std::memory_order_seq_cst);
+    change(peer->my_bell());
     marks |= peer->HasMarks();
   }
   return marks;
 }
 
+bool Host::Arm() {
+  // What a sleeper has armed stays its own, but it does not know of the others.
+  if (sleepers_ != 0) return ArmWhatIsOff(kBellSocket);
+  return ChangeBells(
+      [](std::atomic<uint32_t>& bell) { bell.exchange(kBellSocket, std::memory_order_seq_cst); });
+}
+
 bool Host::ArmWhatIsOff(uint32_t armed) {
-  bool marks = false;
-  for (const std::shared_ptr<Peer>& peer : peers_.load(std::memory_order_acquire)->peers) {
+  return ChangeBells([armed](std::atomic<uint32_t>& bell) {
     uint32_t off = kBellOff;
-    peer->my_bell().compare_exchange_strong(off, armed, std::memory_order_seq_cst);
-    marks |= peer->HasMarks();
-  }
-  return marks;
+    bell.compare_exchange_strong(off, armed, std::memory_order_seq_cst);
+  });
 }
 
 // The bell of some peer.

@@ -83,10 +83,25 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
     WaitEntry entries[kMaxFutexes];
     int count = 0;
     entries[count++] = WhileOwn(word, seen);
-    const int most = wait_entries.load(std::memory_order_relaxed) - count;
-    const bool marks = ArmToWake(most, [&entries, &count](std::atomic<uint32_t>& bell) {
+    const int most = wait_entries.load(std::memory_order_relaxed);
+    const auto arm = [&entries, &count, most](std::atomic<uint32_t>& bell) {
+      if (count >= most) {
+        // Too many peers for one wait: the control thread passes it on.
+        bell.exchange(kBellSocket, std::memory_order_seq_cst);
+        return;
+      }
+      // Mostly another sleeper has armed it.
+      if (bell.load(std::memory_order_seq_cst) != kBellFutex) {
+        bell.exchange(kBellFutex, std::memory_order_seq_cst);
+      }
       entries[count++] = WhileArmed(bell);
-    });
+    };
+    bool marks;
+    {
+      EpochGuard guard;
+      SpinLockHolder holder(&bell_lock_);
+      marks = ChangeBells(arm);
+    }
     Rest rest = Rest::kRung;
     if (!marks) {
       if (count == 1) return ToWaitResult(FutexWait(word, seen, deadline));
@@ -101,29 +116,6 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
       return WaitResult::kReady;
     }
   }
-}
-
-template <typename Add>
-bool Host::ArmToWake(int most, const Add& add) {
-  bool marks = false;
-  EpochGuard guard;
-  SpinLockHolder holder(&bell_lock_);
-  for (const std::shared_ptr<Peer>& peer : peers_.load(std::memory_order_acquire)->peers) {
-    std::atomic<uint32_t>& bell = peer->my_bell();
-    if (most > 0) {
-      // Mostly another sleeper has armed it.
-      if (bell.load(std::memory_order_seq_cst) != kBellFutex) {
-        bell.exchange(kBellFutex, std::memory_order_seq_cst);
-      }
-      add(bell);
-      --most;
-    } else {
-      // Too many peers for one wait: the control thread passes it on.
-      bell.exchange(kBellSocket, std::memory_order_seq_cst);
-    }
-    marks |= peer->HasMarks();
-  }
-  return marks;
 }
 
 void Host::EndSleep() {
