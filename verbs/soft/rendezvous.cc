@@ -44,11 +44,8 @@ int NewSocket() {
 bool MayRendezvous() {
   const Fd probe(NewSocket());
   if (!probe.valid()) return IsShortage(errno);
-  const std::string name = absl::StrCat("viaduct-probe-", getpid());
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  sockaddr_un address;
+  const socklen_t length = NameOf("viaduct-probe", static_cast<uint16_t>(getpid()), &address);
   return bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0 ||
          errno == EADDRINUSE || IsShortage(errno);
 }
