@@ -66,7 +66,7 @@ int EpollWait(int epoll, epoll_event* events, int capacity, Nanos duration) {
 struct ControlThread::Tick {
   std::function<NextTick()> function;
   std::atomic<NextTick> wanted{NextTick::kNever};
-  Nanos late_due = 0;  // loop only: while it is wanted late
+  std::atomic<Nanos> late_due{0};  // while it is wanted late
 };
 
 // On the heap until it has run.
@@ -114,12 +114,26 @@ class ControlThread::LoopTicker final : public Ticker {
     // load sees that it has begun.
     FullFence();
     if (tick_->wanted.load(std::memory_order_relaxed) == NextTick::kSoon) return;
-    // Pairs with Sleep, which stores and loads the other way round. Both in sequential consistency.
     tick_->wanted.store(NextTick::kSoon);
-    if (loop_->ticks_asleep_.load() && loop_->ticks_asleep_.exchange(false)) loop_->Wake();
+    WakeLoop();
+  }
+
+  void StartLate() override {
+    FullFence();  // as in Start
+    NextTick never = NextTick::kNever;
+    if (tick_->wanted.load(std::memory_order_relaxed) != never) return;
+    tick_->late_due.store(loop_->Now() + kLateTickPeriod, std::memory_order_relaxed);
+    if (tick_->wanted.compare_exchange_strong(never, NextTick::kLate)) WakeLoop();
   }
 
  private:
+  // Pairs with Sleep: what is wanted is stored before, and loaded there behind the store of what is
+  // loaded here. All in sequential consistency. The loop itself comes to Sleep.
+  void WakeLoop() {
+    if (loop_->OnExecutor()) return;
+    if (loop_->ticks_asleep_.load() && loop_->ticks_asleep_.exchange(false)) loop_->Wake();
+  }
+
   ControlThread* const loop_;
   const std::shared_ptr<Tick> tick_;
 };
@@ -253,7 +267,8 @@ void ControlThread::RunTicks() {
   if (soon) next_tick_ = now + kTickPeriod;
   const auto due = [soon, now](const Tick& tick) {
     const NextTick wanted = tick.wanted.load(std::memory_order_relaxed);
-    return wanted == NextTick::kLate ? now >= tick.late_due : wanted == NextTick::kSoon && soon;
+    if (wanted == NextTick::kSoon) return soon;
+    return wanted == NextTick::kLate && now >= tick.late_due.load(std::memory_order_relaxed);
   };
   std::vector<std::shared_ptr<Tick>> ticks;
   {
@@ -269,8 +284,8 @@ void ControlThread::RunTicks() {
     }
     tick->wanted.exchange(NextTick::kNever);  // a full fence; see LoopTicker::Start
     const NextTick next = tick->function();
-    tick->late_due = now + kLateTickPeriod;
-    // Whoever has called Start meanwhile wants it soon.
+    tick->late_due.store(now + kLateTickPeriod, std::memory_order_relaxed);
+    // Whoever has called Start or StartLate meanwhile has said when it is wanted.
     NextTick never = NextTick::kNever;
     tick->wanted.compare_exchange_strong(never, next, std::memory_order_relaxed);
     SetRunning(nullptr);
@@ -297,7 +312,7 @@ int ControlThread::Sleep(epoll_event* events, int capacity) {
   {
     MutexLock lock(&mutex_);
     if (!timers_.empty()) due = timers_.begin()->first.first;
-    if (!AnyTickWantedSoon()) ticks_asleep_.store(true);  // see LoopTicker::Start
+    if (!AnyTickWantedSoon()) ticks_asleep_.store(true);  // see LoopTicker::WakeLoop
     if (AnyTickWantedSoon()) {
       ticks_asleep_.store(false, std::memory_order_relaxed);
       due = std::min(due, next_tick_);
@@ -336,8 +351,8 @@ bool ControlThread::AnyTickWantedSoon() const {
 Nanos ControlThread::FirstLateTick() const {
   Nanos first = kNever;
   for (const std::shared_ptr<Tick>& tick : ticks_) {
-    if (tick->wanted.load(std::memory_order_relaxed) == NextTick::kLate) {
-      first = std::min(first, tick->late_due);
+    if (tick->wanted.load() == NextTick::kLate) {
+      first = std::min(first, tick->late_due.load(std::memory_order_relaxed));
     }
   }
   return first;

@@ -385,6 +385,42 @@ TEST_F(ControlThreadTest, StartBringsALateTickForward) {
   ASSERT_TRUE(hundredth.Taken(loop_));
 }
 
+TEST_F(ControlThreadTest, ATickerThatIsStartedLateIsCalledAPeriodLater) {
+  Signal called;
+  std::unique_ptr<Ticker> ticker = loop_.NewTicker([&] {
+    called.Give();
+    return NextTick::kNever;
+  });
+  loop_.Drain();
+  for (int i = 0; i < 2; ++i) {
+    const Nanos start = loop_.Now();
+    ticker->StartLate();
+    ticker->StartLate();
+    ASSERT_TRUE(called.Taken(loop_));
+    EXPECT_GE(loop_.Now() - start, 16 * kMillisecond);
+  }
+}
+
+TEST_F(ControlThreadTest, StartLateDoesNotPutOffWhatIsToComeSoon) {
+  int calls = 0;
+  Signal hundredth;
+  std::unique_ptr<Ticker> ticker = loop_.NewTicker([&] {
+    if (++calls == 100) hundredth.Give();
+    return calls < 100 ? NextTick::kSoon : NextTick::kNever;
+  });
+  int others = 0;
+  std::unique_ptr<Ticker> late = loop_.NewTicker([&] {
+    ++others;
+    ticker->StartLate();
+    return NextTick::kSoon;
+  });
+  ticker->Start();
+  late->Start();
+  ASSERT_TRUE(hundredth.Taken(loop_));
+  late.reset();
+  EXPECT_LE(others, 2 * 100) << "of both comes one call in each period";
+}
+
 TEST_F(ControlThreadTest, StartIsNeverLost) {
   std::atomic<int> asked{0};
   std::atomic<int> seen{0};
@@ -396,7 +432,11 @@ TEST_F(ControlThreadTest, StartIsNeverLost) {
   });
   for (int i = 1; i <= 200; ++i) {
     asked.store(i, std::memory_order_relaxed);
-    ticker->Start();
+    if (i % 8 == 0) {
+      ticker->StartLate();
+    } else {
+      ticker->Start();
+    }
     while (seen.load(std::memory_order_relaxed) != i) {
       ASSERT_EQ(parker.Park(Deadline::After(loop_, kGenerous)), ParkResult::kUnparked) << i;
     }

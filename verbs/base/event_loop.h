@@ -31,6 +31,9 @@ class Ticker {
   // stored in an atomic before Start is seen by a call that comes after it. Any thread; while a
   // call is to come so soon already this is a fence and a load, else a wake-up of the loop.
   virtual void Start() = 0;
+  // The same, but in about sixteen milliseconds, unless one is to come sooner; while any is to come
+  // this is a fence and a load.
+  virtual void StartLate() = 0;
 };
 
 class EventLoop : public Executor {

@@ -132,20 +132,18 @@ bool CompletionChannel::usable() const {
   return usable_.load(std::memory_order_acquire) && !Device::InheritedAny();
 }
 
-bool CompletionChannel::TakeEvent() {
+void CompletionChannel::TakeEvent() {
   const int saved = errno;
   ibv_cq* queue;
   void* handler;
-  const bool there = ibv_get_cq_event(own_, &queue, &handler) == 0;
-  if (there) ibv_ack_cq_events(queue, 1);
+  if (ibv_get_cq_event(own_, &queue, &handler) == 0) ibv_ack_cq_events(queue, 1);
   errno = saved;
-  return there;
 }
 
-// The kernel closes the channel of a device that was taken out, which is news for ever.
+// Of several events the others are told of again. The kernel closes the channel of a device that
+// was taken out, which is news for ever.
 void CompletionChannel::OnEvents(uint32_t events) {
-  while (TakeEvent()) {
-  }
+  TakeEvent();
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
     usable_.store(false);
     device_.loop().Unwatch(own_->fd);

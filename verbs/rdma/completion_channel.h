@@ -60,8 +60,8 @@ class CompletionChannel {
 
   bool MakeOwn();
   static void Close(ibv_comp_channel* channel, EventFd rouse);
-  // Takes what a queue has told. False: nothing is there.
-  bool TakeEvent();
+  // Takes what a queue has told, if it has.
+  void TakeEvent();
   void OnEvents(uint32_t events);
   bool usable() const;
 

@@ -260,7 +260,7 @@ FutexResult CompletionCore::Sleep(uint32_t news, Deadline deadline) {
     if (always_.load(std::memory_order_relaxed)) {
       TendSoon();
     } else {
-      ticker_->Start();
+      StartTicks();
     }
   };
   if (news_.load(std::memory_order_seq_cst) != news) return FutexResult::kWoken;
@@ -295,9 +295,17 @@ void CompletionCore::OnCqEvent() {
   const bool polled = polls != polls_seen_ || waiters_.load(std::memory_order_relaxed) != 0;
   polls_seen_ = polls;
   if (polled && !always_.load(std::memory_order_relaxed)) {
-    ticker_->Start();
+    StartTicks();
   } else {
     Tend();
+  }
+}
+
+void CompletionCore::StartTicks() {
+  if (tells_.load(std::memory_order_relaxed)) {
+    ticker_->Start();
+  } else {
+    ticker_->StartLate();
   }
 }
 
@@ -305,8 +313,7 @@ NextTick CompletionCore::Tick() {
   const uint64_t polls = polls_.load(std::memory_order_relaxed);
   if (polls != polls_seen_) {
     polls_seen_ = polls;
-    MutexLock guard(&sink_mutex_);
-    return sink_ != nullptr ? NextTick::kSoon : NextTick::kLate;
+    return tells_.load(std::memory_order_relaxed) ? NextTick::kSoon : NextTick::kLate;
   }
   if (!channel_.occupied()) Tend();  // who sleeps there has armed the device
   return NextTick::kNever;
@@ -366,6 +373,7 @@ void CompletionCore::SetSink(CompletionQueue* queue, CompletionSink* sink) {
   MutexLock guard(&sink_mutex_);
   owner_ = queue;
   sink_ = sink;
+  tells_.store(sink != nullptr, std::memory_order_relaxed);
 }
 
 RdmaCompletionQueue::RdmaCompletionQueue(Device& device, std::shared_ptr<CompletionCore> core,

@@ -111,6 +111,8 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   void Tend();
   void TendArmed();
   void Delete() { delete this; }
+  // Somebody has polled or waited: ticks look whether anybody still does.
+  void StartTicks();
   NextTick Tick();
 
   Device& device_;
@@ -139,6 +141,7 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   Mutex sink_mutex_;
   CompletionQueue* owner_ ABSL_GUARDED_BY(sink_mutex_) = nullptr;
   CompletionSink* sink_ ABSL_GUARDED_BY(sink_mutex_) = nullptr;
+  std::atomic<bool> tells_{false};  // there is a sink; written under sink_mutex_
 };
 
 class RdmaCompletionQueue final : public CompletionQueue {
