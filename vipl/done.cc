@@ -20,7 +20,7 @@ namespace {
   const int error = errno;
   const iovec local = {&word, sizeof word};
   const iovec remote = {const_cast<VIP_UINT32*>(to), sizeof word};
-  bool stored = process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == sizeof word;
+  bool stored = process_vm_writev(gettid(), &local, 1, &remote, 1, 0) == sizeof word;
   if (!stored && errno != EFAULT) {  // the kernel does not do that here
     __atomic_store_n(to, word, __ATOMIC_RELEASE);
     stored = true;

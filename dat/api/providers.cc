@@ -98,7 +98,7 @@ const registry::Entry* EntryBeingLoaded(const Providers& all)
 bool ReadWord(const void* address, const void** word) {
   const iovec local = {word, sizeof *word};
   const iovec remote = {const_cast<void*>(address), sizeof *word};
-  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof *word;
+  return process_vm_readv(gettid(), &local, 1, &remote, 1, 0) == sizeof *word;
 }
 
 void Warn(const registry::Entry& entry, const std::string& what) {

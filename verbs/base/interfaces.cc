@@ -104,7 +104,8 @@ std::optional<Address> InterfaceAddress(const Interfaces& interfaces, absl::stri
 }
 
 std::optional<Address> DefaultAddress(const Interfaces& interfaces) {
-  const std::optional<std::string> routes = ReadFile("/proc/net/route");
+  // /proc/net is the main thread's, and gone with it (pthread_exit).
+  const std::optional<std::string> routes = ReadFile("/proc/thread-self/net/route");
   if (!routes) return std::nullopt;
   const std::string name = internal::DefaultRouteInterface(*routes);
   for (const Interface& interface : interfaces) {

@@ -68,8 +68,8 @@ bool HasRoom(int fd) {
 int OpenWithoutWaiting(int fd) {
   struct stat what;
   if (fstat(fd, &what) != 0 || !(S_ISCHR(what.st_mode) || S_ISFIFO(what.st_mode))) return -1;
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  char path[40];
+  std::snprintf(path, sizeof path, "/proc/thread-self/fd/%d", fd);
   return uncancelled::Open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 

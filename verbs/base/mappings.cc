@@ -14,7 +14,8 @@ namespace viaduct::verbs {
 
 bool EveryMapping(const void* address, size_t length,
                   absl::FunctionRef<bool(const Mapping&)> suits) {
-  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  // The thread's: where the main thread has ended (pthread_exit) the process's own is empty.
+  std::FILE* maps = std::fopen("/proc/thread-self/maps", "re");
   if (maps == nullptr) return true;
   uint64_t next = reinterpret_cast<uintptr_t>(address);
   const uint64_t end = next + length;

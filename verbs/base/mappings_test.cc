@@ -1,7 +1,13 @@
 #include "verbs/base/mappings.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <thread>
 
 #include "gtest/gtest.h"
 
@@ -77,6 +83,26 @@ TEST_F(MappingsTest, TellFilesFromOtherMemory) {
   const int local = 0;
   EXPECT_TRUE(EveryMapping(&local, sizeof local, look));
   EXPECT_FALSE(file);
+}
+
+// Programs end their main thread by pthread_exit and go on in others.
+TEST_F(MappingsTest, AreThereWithoutTheMainThread) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::thread([this] {
+      char state = 0;
+      while (state != 'Z') {
+        std::string pid, name;
+        std::ifstream("/proc/self/stat") >> pid >> name >> state;
+      }
+      _exit(IsWritable(memory_, 4 * page_) ? 0 : 1);
+    }).detach();
+    syscall(SYS_exit, 0);  // what pthread_exit ends with
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(MappingsTest, AMappingHoldsWhatEndsWithIt) {

@@ -4,13 +4,19 @@
 #include <dirent.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 #include <vipl.h>
 
 #include <atomic>
 #include <cstddef>
+#include <cstring>
+#include <fstream>
 #include <functional>
 #include <new>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -149,6 +155,58 @@ TEST(VipCloseNic, BehindMemoryThatIsGone) {
                   arena);
         EXPECT_EQ(::VipCloseNic(side.nic.handle), VIP_SUCCESS);
       });
+}
+
+void AwaitEndOfMainThread() {
+  char state = 0;
+  while (state != 'Z') {
+    std::string pid, name;
+    std::ifstream("/proc/self/stat") >> pid >> name >> state;
+    sched_yield();
+  }
+}
+
+// What a program does behind the end of its main thread: 0, or what of it fails.
+int WorkWithoutMainThread() {
+  constexpr size_t kBytes = 16384;
+  VIP_NIC_HANDLE before, nic;
+  VIP_NIC_ATTRIBUTES seen_before, seen;
+  if (::VipOpenNic("nic0", &before) || VipQueryNic(before, &seen_before)) return 1;
+  AwaitEndOfMainThread();
+  if (::VipOpenNic("nic0", &nic) || VipQueryNic(nic, &seen)) return 2;
+  if (std::memcmp(seen.LocalNicAddress, seen_before.LocalNicAddress, seen.NicAddressLen) != 0) {
+    return 3;
+  }
+  void* const arena =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  VIP_MEM_HANDLE handle;
+  if (VipRegisterMem(nic, arena, kBytes, nullptr, &handle)) return 4;
+  // What is flushed behind the memory's end is told, and not written.
+  VIP_VI_ATTRIBUTES attributes = {};
+  attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
+  attributes.MaxTransferSize = 4096;
+  VIP_VI_HANDLE vi;
+  if (VipCreateVi(nic, &attributes, nullptr, nullptr, &vi)) return 5;
+  if (VipPostRecv(vi, static_cast<VIP_DESCRIPTOR*>(arena), handle)) return 6;
+  munmap(arena, kBytes);
+  if (::VipDisconnect(vi)) return 7;
+  return ::VipCloseNic(nic) || ::VipCloseNic(before) ? 8 : 0;
+}
+
+// pthread_exit(3) in main.
+TEST(Process, GoesOnWithoutItsMainThread) {
+  RunAlone([] {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      std::thread([] { _exit(WorkWithoutMainThread()); }).detach();
+      syscall(SYS_exit, 0);  // what it ends with, without unwinding
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  });
 }
 
 bool IsVi(VIP_VI_HANDLE vi) {
