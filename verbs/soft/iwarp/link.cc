@@ -397,7 +397,10 @@ void IwarpLink::Disconnect(Status verdict) {
 // Nobody polls or pumps any more: all state is the loop's.
 void IwarpLink::End() {
   if (life_ == Life::kEnded) return;
-  if (life_ != Life::kUp || lost_.load()) return Release();
+  // A peer that has our answer is connected, whether its first FPDU was read or not: with that one
+  // unread a close would be a reset.
+  const bool answered = life_ == Life::kUp || life_ == Life::kAwaitingFirst;
+  if (!answered || lost_.load()) return Release();
   CancelTimer();
   {
     SpinLockHolder hold(&transmit_lock_);

@@ -1,11 +1,16 @@
 // One end of ours against a plain socket that says byte by byte what a test wants.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
+#include <latch>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "verbs/base/fd.h"
 #include "verbs/soft/iwarp/ddp.h"
 #include "verbs/soft/iwarp/testing_device.h"
 #include "verbs/soft/iwarp/testing_hex.h"
@@ -114,6 +119,38 @@ TEST_F(LinkTest, PeerGoesBeforeItsFirstFpdu) {
   const Event event = end_->sink.Next();
   EXPECT_EQ(event.kind, Kind::kFailed);
   EXPECT_EQ(event.outcome, ConnectOutcome::kGone);
+}
+
+// The peer has the answer, and is connected: it learns of a disconnect, not of a loss. The loop is
+// busy with another descriptor meanwhile, and turns to its tasks first.
+TEST_F(LinkTest, DisconnectBeforeTheFirstFpduIsRead) {
+  TestPeer peer = Answered("50020004 80108010");
+  EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "50020004" + depths_);
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const Fd reads(ends[0]);
+  Fd writes(ends[1]);
+  std::latch begun(1);
+  std::latch over(1);
+  ASSERT_TRUE(end_->loop
+                  .Watch(reads.get(), 0,
+                         [&](uint32_t) {
+                           end_->loop.Unwatch(reads.get());
+                           begun.count_down();
+                           over.wait();
+                         })
+                  .ok());
+  writes.Reset();  // hangs up
+  begun.wait();
+  peer.SendHex(kWriteRtr);
+  peer.AwaitTaken();
+  end_->pair->Disconnect(DisconnectMode::kAbrupt);
+  over.count_down();
+  const TestPeer::End end = peer.ReceiveEnd();
+  EXPECT_EQ(end.hex, "");
+  EXPECT_FALSE(end.reset);
+  EXPECT_FALSE(end.timed_out);
+  end_->loop.Drain();
 }
 
 TEST_F(LinkTest, PeerKeepsItsFirstFpduToItself) {
