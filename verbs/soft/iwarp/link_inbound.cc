@@ -503,12 +503,14 @@ bool IwarpLink::TakeReadRequest(SoftQueuePair& pair, const DdpHeader& header,
     SpinLockHolder hold(&transmit_lock_);
     unanswered += answers_.size();
   }
-  if (unanswered >= MostAnswers()) return Break(pair, kCatastrophicStream, ulpdu);
   // An empty read asks whether what came before it was received; answers keep the order of their
   // requests, and show what was written before them (RFC 5040 5.5). Other reads do not wait for
   // receives.
   const bool empty =
       header.opcode == RdmapOpcode::kReadRequest && ReadRequestOf(header, ulpdu).size == 0;
+  if (unanswered >= MostAnswers() || (!empty && agreement_.ird == 0)) {
+    return Break(pair, kCatastrophicStream, ulpdu);
+  }
   if (!parked_.empty() &&
       (empty || parked_.count(Kind::kReadRequest) > 0 || parked_.count(Kind::kWrite) > 0)) {
     return Park(Kind::kReadRequest, ulpdu);

@@ -182,6 +182,19 @@ TEST_F(LinkTest, EmptyReadIsAnsweredWhateverWasAgreed) {
   }
 }
 
+// Checklist 14: an empty one alone.
+TEST_F(LinkTest, AReadWhereNoneIsAllowedIsRefused) {
+  TestPeer peer = Answered("50020004 80108000");
+  peer.ReceiveHex(24);
+  peer.SendHex(kWriteRtr);
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+  peer.Send(ReadFpdu(1, {.sink_stag = 7,
+                         .size = 8,
+                         .source_stag = end_->region->key(),
+                         .source_offset = end_->address(0)}));
+  ExpectTerminate(peer, "0207");
+}
+
 // ----------------------------------------------------------------------------------- inbound
 
 // Checklist 25, 34: pieces of any size, empty last segment.
