@@ -175,6 +175,7 @@ class Attacker {
     besieger_.Check();
   }
   void Check() { besieger_.Check(); }
+  const DAT_RMR_TRIPLET& open_memory() const { return besieger_.open_memory(); }
 
  private:
   Besieger& besieger_;
@@ -278,12 +279,19 @@ TEST(Garbage, WrongFrames) {
       attacker.BehindHandshake("opcode " + std::to_string(opcode),
                                with([opcode](Untagged& h) { h.opcode = opcode; }));
     }
+    const DAT_RMR_TRIPLET& open = attacker.open_memory();
+    const uint64_t end = open.virtual_address + open.segment_length;
     attacker.BehindHandshake("a write to nowhere", Fpdu(Write(0x12345678, 4096, "payload")));
-    attacker.BehindHandshake("a write that wraps", Fpdu(Write(0x100, ~uint64_t{0} - 2, "payload")));
+    attacker.BehindHandshake("a write that wraps",
+                             Fpdu(Write(open.rmr_context, ~uint64_t{0} - 2, "payload")));
+    attacker.BehindHandshake("a write over the end",
+                             Fpdu(Write(open.rmr_context, end - 6, "payload")));
     attacker.BehindHandshake("an answer to no question", Fpdu(Write(1, 0, "payload", 2)));
     attacker.BehindHandshake("a read from nowhere", Fpdu(ReadRequest(64, 0x12345678, 4096)));
+    attacker.BehindHandshake("a read that wraps",
+                             Fpdu(ReadRequest(64, open.rmr_context, ~uint64_t{0} - 16)));
     attacker.BehindHandshake("a read of everything",
-                             Fpdu(ReadRequest(0xffffffff, 0x12345678, ~uint64_t{0} - 16)));
+                             Fpdu(ReadRequest(0xffffffff, open.rmr_context, open.virtual_address)));
     attacker.BehindHandshake("half a read request", [] {
       Untagged header;
       header.opcode = 1;

@@ -32,7 +32,7 @@ namespace {
 
 using namespace verbs::shm;  // NOLINT: the formats alone
 
-constexpr uint32_t kConnection = 0;  // the creator gives out the lower numbers
+constexpr uint32_t kConnection = 0;  // the first: the creator gives out the lower numbers
 constexpr int kCreator = 0, kServer = 1;
 
 template <typename T>
@@ -132,9 +132,19 @@ class Hostile {
     Map(arena.get());
     Send(GoodHello(), {arena.get()});
     ASSERT_EQ(Next(), MessageType::kWelcome);
-    Send(MessageOf(MessageType::kRequest, kConnection, Bytes(GoodRequest()) + kAttackData));
-    ASSERT_EQ(Next(), MessageType::kAccept);
-    Send(MessageOf(MessageType::kEstablished, kConnection, ""));
+    ConnectAgain(kConnection);
+  }
+  // Another connection of the same pair of processes.
+  void ConnectAgain(uint32_t connection) {
+    connection_ = connection;
+    position_ = 0;
+    Send(MessageOf(MessageType::kRequest, connection_, Bytes(GoodRequest()) + kAttackData));
+    MessageType answer;
+    do {  // the one before may still have something to say
+      answer = Next();
+    } while (answer == MessageType::kRing || answer == MessageType::kReleased);
+    ASSERT_EQ(answer, MessageType::kAccept);
+    Send(MessageOf(MessageType::kEstablished, connection_, ""));
     Put(Op::kSend, kLast | kAcknowledge, 1, 1, "m");
     Ring();
     const uint64_t end = NowMicroseconds() + kPatience;
@@ -175,7 +185,15 @@ class Hostile {
     return reinterpret_cast<DirectionBlock*>(arena_ + kDirectionOffset)[side];
   }
   ConnectionBlock& block() {
-    return reinterpret_cast<ConnectionBlock*>(arena_ + kConnectionOffset)[kConnection];
+    return reinterpret_cast<ConnectionBlock*>(arena_ + kConnectionOffset)[connection_];
+  }
+  // What the server puts into the n-th slot of either ring in its first lap, when it has.
+  Word AwaitReply(uint32_t n) { return AwaitWord(block().reply[kCreator][n]); }
+  void AwaitSlot(uint32_t n) { AwaitWord(block().data[kCreator][n]); }
+  // The first answer to the server.
+  void Answer(Op op, uint8_t flags, uint32_t bytes) {
+    block().reply[kServer][0].word.store(Word::Pack(op, flags, 1, bytes, Parity<kReplySlots>(0)),
+                                         std::memory_order_release);
   }
   // How many reads the server allowed.
   uint32_t allowed_reads() const { return accepted_.reads_in; }
@@ -198,14 +216,20 @@ class Hostile {
   // Says that something came on the connection, and wakes whoever waits.
   void Ring() {
     DirectionBlock& theirs = direction(kServer);
-    theirs.leaf[kConnection / 64].fetch_or(uint64_t{1} << (kConnection % 64));
-    theirs.summary.fetch_or(1);
+    theirs.leaf[connection_ / 64].fetch_or(uint64_t{1} << (connection_ % 64));
+    theirs.summary.fetch_or(uint64_t{1} << (connection_ / 64));
     theirs.bell.exchange(kBellOff);
     syscall(SYS_futex, &theirs.bell, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
     Send(MessageOf(MessageType::kRing, 0, ""));
   }
 
  private:
+  static Word AwaitWord(const Slot& slot) {
+    const uint64_t end = NowMicroseconds() + kPatience;
+    while ((slot.word.load() & 1) == 0 && NowMicroseconds() < end) poll(nullptr, 0, 1);
+    EXPECT_EQ(slot.word.load() & 1, 1u) << "the server hangs";
+    return Word::Unpack(slot.word.load());
+  }
   void Map(int fd) {
     void* base = mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ASSERT_NE(base, MAP_FAILED);
@@ -214,6 +238,7 @@ class Hostile {
 
   const int socket_;
   unsigned char* arena_ = nullptr;
+  uint32_t connection_ = kConnection;
   uint64_t position_ = 0;
   AcceptBody accepted_ = {};
 };
@@ -387,10 +412,7 @@ TEST(HostileSocket, APeerThatReadsNothingBlocksNobody) {
       hostile.block().credit[kCreator].armed.store(1);
       hostile.Ring();
       // Until the server has rung, or at least sent: then its thread is through or hangs.
-      const Slot& last = hostile.block().data[kCreator][kSlots - 1];
-      const uint64_t end = NowMicroseconds() + kPatience;
-      while ((last.word.load() & 1) == 0 && NowMicroseconds() < end) poll(nullptr, 0, 1);
-      EXPECT_EQ(last.word.load() & 1, 1u) << "the server hangs";
+      hostile.AwaitSlot(kSlots - 1);
     }
     besieger.AwaitDone();
     besieger.Check();
@@ -416,9 +438,41 @@ TEST(HostileSocket, CloseWithNonsense) {
 
 // -------------------------------------------------------------------------------------- the rings
 
+// What the attacks below have in common with a good request.
+TEST(HostileRing, WhatIsRightIsServed) {
+  RunSiege([](Besieger& besieger) {
+    const DAT_RMR_TRIPLET& open = besieger.open_memory();
+    besieger.Begin({});
+    {
+      Hostile hostile;
+      hostile.Connect();
+      hostile.Put(Op::kWrite, kLast, 1, 8,
+                  Bytes(Target{open.virtual_address, open.rmr_context, 0}) + Bytes(uint64_t{41}));
+      hostile.Put(
+          Op::kAtomic, kLast, 1, 32,
+          Bytes(AtomicLead{open.virtual_address, open.rmr_context, kAtomicFetchAndAdd, 1, 0}));
+      hostile.Put(Op::kRead, kLast, 1, 16,
+                  Bytes(ReadLead{open.virtual_address, open.rmr_context, 8}));
+      hostile.Ring();
+      for (uint32_t n : {0, 1}) {
+        const Word word = hostile.AwaitReply(n);
+        EXPECT_EQ(word.op, Op::kReply);
+        EXPECT_EQ(word.bytes, 8u);
+        uint64_t value;
+        std::memcpy(&value, hostile.block().reply[kCreator][n].body, sizeof value);
+        EXPECT_EQ(value, 41u + n);
+      }
+    }
+    besieger.AwaitDone();
+  });
+}
+
 // The server ends it without being told.
 TEST(HostileRing, ASlotThatCannotBeEndsTheConnection) {
   RunSiege([](Besieger& besieger) {
+    const uint64_t address = besieger.open_memory().virtual_address;
+    const uint32_t key = besieger.open_memory().rmr_context;
+    const Target target = {address, key, 0};
     const auto breaks = [&](const char* what, const std::function<void(Hostile&)>& attack) {
       SCOPED_TRACE(what);
       besieger.Begin({});
@@ -436,8 +490,8 @@ TEST(HostileRing, ASlotThatCannotBeEndsTheConnection) {
                           const std::string& body = "") {
       breaks(what, [&](Hostile& hostile) { hostile.Put(op, kLast, slots, bytes, body); });
     };
-    const auto chunk = [](uint32_t number, uint64_t address = 0, uint32_t key = 0) {
-      return Bytes(ChunkLead{{address, key, 0}, number, 0});
+    const auto chunk = [](uint32_t number, const Target& to = {}) {
+      return Bytes(ChunkLead{to, number, 0});
     };
     for (int op : {0, 10, 99, 127}) slot("no such operation", static_cast<Op>(op), 1, 1);
     slot("a reply in the data ring", Op::kReply, 1, 1);
@@ -453,17 +507,22 @@ TEST(HostileRing, ASlotThatCannotBeEndsTheConnection) {
     slot("more than a chunk", Op::kSendChunk, 1, kChunkBytes + 1, chunk(0));
     slot("huge length of a chunk", Op::kSendChunk, 1, 0xffffffff, chunk(0));
     slot("a chunk in two slots", Op::kSendChunk, 2, 10, chunk(0));
-    slot("a write without room for its head", Op::kWrite, 1, 41);
+    slot("a write without room for its head", Op::kWrite, 1, 41, Bytes(target));
     slot("a write to nowhere", Op::kWrite, 1, 8, Bytes(Target{4096, 0x12345678, 0}));
-    slot("a write that wraps", Op::kWrite, 1, 8, Bytes(Target{~uint64_t{0} - 3, 1, 0}));
-    slot("a write of a huge chunk", Op::kWriteChunk, 1, 8, chunk(77, 4096, 1));
-    slot("a write of a chunk to nowhere", Op::kWriteChunk, 1, 8, chunk(0, 4096, 0x12345678));
+    slot("a write that wraps", Op::kWrite, 1, 8, Bytes(Target{~uint64_t{0} - 3, key, 0}));
+    slot("a write of a huge chunk", Op::kWriteChunk, 1, 8, chunk(77, target));
+    slot("a write of a chunk to nowhere", Op::kWriteChunk, 1, 8,
+         chunk(0, Target{4096, 0x12345678, 0}));
     slot("a read from nowhere", Op::kRead, 1, 16, Bytes(ReadLead{4096, 0x12345678, 64}));
-    slot("a read of everything", Op::kRead, 1, 16, Bytes(ReadLead{0, 1, 0xffffffff}));
-    slot("a read in two slots", Op::kRead, 2, 16, Bytes(ReadLead{0, 1, 1}));
+    slot("a read of everything", Op::kRead, 1, 16, Bytes(ReadLead{address, key, 0xffffffff}));
+    slot("a read in two slots", Op::kRead, 2, 16, Bytes(ReadLead{address, key, 1}));
     slot("an atomic of nowhere", Op::kAtomic, 1, 32,
          Bytes(AtomicLead{4096, 0x12345678, kAtomicFetchAndAdd, 1, 0}));
-    slot("an atomic of no kind", Op::kAtomic, 1, 32, Bytes(AtomicLead{4096, 1, 7, 1, 0}));
+    for (uint32_t kind : {0u, 3u, 0xffffffffu}) {
+      slot("an atomic of no kind", Op::kAtomic, 1, 32, Bytes(AtomicLead{address, key, kind, 1, 0}));
+    }
+    slot("an atomic in two slots", Op::kAtomic, 2, 32,
+         Bytes(AtomicLead{address, key, kAtomicFetchAndAdd, 1, 0}));
     slot("the end of no window", Op::kInvalidate, 1, 8, Bytes(InvalidateLead{0x12345678, 0}));
     breaks("an end of a window inside a send", [&](Hostile& hostile) {
       hostile.Put(Op::kSend, 0, 1, 8);
@@ -471,11 +530,19 @@ TEST(HostileRing, ASlotThatCannotBeEndsTheConnection) {
     });
     breaks("a write inside a send", [&](Hostile& hostile) {
       hostile.Put(Op::kSend, 0, 1, 8);
-      hostile.Put(Op::kWrite, kLast, 1, 8, Bytes(Target{4096, 1, 0}));
+      hostile.Put(Op::kWrite, kLast, 1, 8, Bytes(target));
+    });
+    breaks("a send inside a write", [&](Hostile& hostile) {
+      hostile.Put(Op::kWrite, 0, 1, 8, Bytes(target));
+      hostile.Put(Op::kSend, 0, 1, 8);
     });
     breaks("a read inside a send", [&](Hostile& hostile) {
       hostile.Put(Op::kSend, 0, 1, 8);
-      hostile.Put(Op::kRead, kLast, 1, 16, Bytes(ReadLead{0, 1, 1}));
+      hostile.Put(Op::kRead, kLast, 1, 16, Bytes(ReadLead{address, key, 1}));
+    });
+    breaks("a read inside a write", [&](Hostile& hostile) {
+      hostile.Put(Op::kWrite, 0, 1, 8, Bytes(target));
+      hostile.Put(Op::kRead, kLast, 1, 16, Bytes(ReadLead{address, key, 1}));
     });
     breaks("a message without an end", [&](Hostile& hostile) {
       for (int i = 0; i < 60; ++i) hostile.Put(Op::kSend, 0, 1, kBodyBytes);
@@ -487,6 +554,61 @@ TEST(HostileRing, ASlotThatCannotBeEndsTheConnection) {
         hostile.Put(Op::kRead, kLast, 1, 16, Bytes(ReadLead{4096, 0x12345678, 0}));
       }
     });
+  });
+}
+
+// Answers to a read of the server's that are none: it must not take them for its memory's bytes.
+TEST(HostileRing, AnAnswerThatCannotBeEndsTheConnection) {
+  RunSiege([](Besieger& besieger) {
+    const auto breaks = [&](const char* what, Op op, uint8_t flags, uint32_t bytes) {
+      SCOPED_TRACE(what);
+      besieger.Begin({.reads = true});
+      {
+        Hostile hostile;
+        hostile.Connect();
+        hostile.AwaitSlot(0);
+        hostile.Answer(op, flags, bytes);
+        hostile.Ring();
+        hostile.AwaitEnd();
+      }
+      besieger.AwaitDone();
+      besieger.Check();
+    };
+    breaks("too short", Op::kReply, kLast, 8);
+    breaks("nothing at all", Op::kReply, kLast, 0);
+    breaks("nothing, and more to come", Op::kReply, 0, 0);
+    breaks("a chunk that is too short", Op::kReplyChunk, kLast, kAttackedReceive - 1);
+    breaks("a chunk that is too long", Op::kReplyChunk, kLast, kAttackedReceive + 1);
+    breaks("more than a slot", Op::kReply, kLast, kAttackedReceive);
+    breaks("no answer", Op::kSend, kLast, 8);
+  });
+}
+
+// Each takes a chunk of the pool before it is seen that the memory is none.
+TEST(HostileRing, ReadsThatAreRefusedLeaveTheChunks) {
+  RunSiege([](Besieger& besieger) {
+    const DAT_RMR_TRIPLET& open = besieger.open_memory();
+    constexpr uint32_t kBytes = 2 * kAttackedReceive;  // more than a slot
+    Hostile hostile;
+    for (uint32_t connection = 0; connection <= kChunks; ++connection) {
+      SCOPED_TRACE(connection);
+      besieger.Begin({});
+      if (connection == 0) {
+        hostile.Connect();
+      } else {
+        hostile.ConnectAgain(connection);
+      }
+      const bool last = connection == kChunks;
+      hostile.Put(Op::kRead, kLast, 1, 16,
+                  Bytes(ReadLead{last ? open.virtual_address : 4096, open.rmr_context, kBytes}));
+      hostile.Ring();
+      if (last) {
+        EXPECT_EQ(hostile.AwaitReply(0).op, Op::kReplyChunk);
+        hostile.Send(MessageOf(MessageType::kClose, connection, std::string(24, 0)));
+      }
+      hostile.AwaitEnd();
+      besieger.AwaitDone();
+    }
   });
 }
 
@@ -531,10 +653,7 @@ TEST(HostileRing, PositionsThatLieDoNoHarm) {
         Hostile hostile;
         hostile.Connect();
         // The server fills the ring to us, and then needs credit.
-        const Slot& last = hostile.block().data[kCreator][kSlots - 1];
-        const uint64_t end = NowMicroseconds() + kPatience;
-        while ((last.word.load() & 1) == 0 && NowMicroseconds() < end) poll(nullptr, 0, 1);
-        EXPECT_EQ(last.word.load() & 1, 1u);
+        hostile.AwaitSlot(kSlots - 1);
         CreditLine& mine = hostile.block().credit[kCreator];
         for (uint64_t head : heads) {
           mine.head.store(head);

@@ -1,5 +1,7 @@
 #include "tests/faults/siege.h"
 
+#include <dat2/dat_ib_extensions.h>
+
 #include <string>
 
 #include "gtest/gtest.h"
@@ -10,6 +12,10 @@ namespace {
 
 constexpr uint64_t kOld = 1, kFresh = 2, kAttacked = 3;  // cookies of receives
 constexpr char kGoodData[] = "good";
+// Memory for an attacked endpoint's receives, and behind it what the attacker may reach.
+constexpr size_t kReceives = 2 * kAttackedReceive, kOpen = 2 * kAttackedReceive;
+constexpr auto kEveryPrivilege = static_cast<DAT_MEM_PRIV_FLAGS>(
+    DAT_MEM_PRIV_ALL_FLAG | static_cast<int>(DAT_IB_MEM_PRIV_REMOTE_ATOMIC));
 
 struct Order {
   enum { kCheck, kAttack, kEnd } kind;
@@ -18,7 +24,7 @@ struct Order {
 
 class Server {
  public:
-  explicit Server(Peer& peer) : peer_(peer), memory_(side_, 2 * kAttackedReceive) {
+  explicit Server(Peer& peer) : peer_(peer), memory_(side_, kReceives + kOpen, kEveryPrivilege) {
     sends_ = side_.NewEvd(DAT_EVD_DTO_FLAG, 2 * kAttackedSends);
     old_ = side_.NewEp();
     side_.PostReceive(old_, kOld);
@@ -32,6 +38,10 @@ class Server {
     Check();
     const Holdings before = HoldingsNow();
     peer_.Tell("done");
+    DAT_RMR_TRIPLET open = memory_.Remote();
+    open.virtual_address += kReceives;
+    open.segment_length = kOpen;
+    peer_.Send(open);
     for (;;) {
       const Order order = peer_.Receive<Order>();
       if (order.kind == Order::kEnd) break;
@@ -91,6 +101,12 @@ class Server {
     while (attack.sends && sent < kAttackedSends && side_.TrySend(ep, kAttacked) == DAT_SUCCESS) {
       ++sent;
     }
+    if (attack.reads) {
+      DAT_LMR_TRIPLET into = memory_.Local(kAttackedReceive, kAttackedReceive);
+      DAT_RMR_TRIPLET from = RemoteTriplet(4096, kAttackedReceive, 1);
+      Must(dat_ep_post_rdma_read(ep, 1, &into, Cookie(kAttacked), &from,
+                                 DAT_COMPLETION_DEFAULT_FLAG));
+    }
     DAT_EVENT event = Next(side_.connect_evd);
     if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED) event = Next(side_.connect_evd);
     EXPECT_TRUE(
@@ -105,6 +121,9 @@ class Server {
       EXPECT_TRUE(done.status != DAT_DTO_SUCCESS || attack.may_fill);
     }
     for (; sent > 0; --sent) EXPECT_EQ(NextCompletion(sends_).ep_handle, ep);
+    if (attack.reads) {
+      EXPECT_NE(NextCompletion(sends_).status, DAT_DTO_SUCCESS);
+    }
     Must(dat_ep_free(ep));
     EXPECT_TRUE(IsEmpty(side_.connect_evd)) << "more than one end";
     EXPECT_TRUE(IsEmpty(sends_));
@@ -124,6 +143,7 @@ Besieger::Besieger(Peer& peer) : peer_(peer) {
   old_ = Connect();
   UseBoth();
   AwaitDone();
+  open_memory_ = peer.Receive<DAT_RMR_TRIPLET>();
 }
 void Besieger::Finish() { peer_.Send(Order{Order::kEnd, {}}); }
 

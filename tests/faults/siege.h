@@ -23,6 +23,7 @@ struct Attack {
   bool message = true;    // a message "m" comes before the attack
   bool may_fill = false;  // nonsense may happen to be a message
   bool sends = false;     // the server sends kAttackedSends
+  bool reads = false;     // it reads kAttackedReceive bytes of the attacker, in vain
 };
 
 class Besieger {
@@ -36,6 +37,9 @@ class Besieger {
   // It waits for a request with kAttackData; AwaitDone: it has seen the end of that connection.
   void Begin(const Attack& attack);
   void AwaitDone();
+  // Memory of the server that the attacker's connection may write, read and count in: two times
+  // kAttackedReceive bytes.
+  const DAT_RMR_TRIPLET& open_memory() const { return open_memory_; }
   // Nothing more comes.
   void Finish();
 
@@ -47,6 +51,7 @@ class Besieger {
   Peer& peer_;
   Side side_;
   DAT_EP_HANDLE old_ = DAT_HANDLE_NULL;
+  DAT_RMR_TRIPLET open_memory_ = {};
 };
 
 // The server listens at Port(0). At the end it holds what it held before, and the network nothing.
