@@ -182,6 +182,50 @@ TEST_F(AskedTest, OneSegmentAtMostGoesInline) {
   EXPECT_LE(rdma_mock::AskedInlineSegments(), 1);
 }
 
+// Its bytes are those that the fence waits for, and inline ones are taken when they are posted.
+TEST_F(AskedTest, WhatWaitsForAFenceDoesNotGoInline) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  for (int id : {1, 2}) ASSERT_EQ(to.Receive(id, 0, 64), PostResult::kOk);
+  ASSERT_EQ(from.Send(1, 0, 8), PostResult::kOk);
+  Expect(from.sends(), 1);
+  const uint64_t before = rdma_mock::AskedInlineAddress();
+  if (!rdma_mock::IsSiw()) {
+    EXPECT_EQ(before, from.Address(0)) << "it goes inline: else this proves nothing";
+  }
+  ASSERT_EQ(from.Send(2, 100, 8, kFence), PostResult::kOk);
+  ASSERT_EQ(from.Write(3, 200, 8, to, 100, kFence), PostResult::kOk);
+  for (int id : {2, 3}) Expect(from.sends(), id);
+  for (int id : {1, 2}) Expect(to.receives(), id);
+  EXPECT_EQ(rdma_mock::AskedInlineAddress(), before);
+}
+
+TEST_F(AskedTest, AFenceOfABindIsTheDevices) {
+  if (rdma_mock::IsIwarp()) GTEST_SKIP() << "windows are registrations";
+  End& end = NewEnd(a());
+  End& peer = NewEnd(b());
+  Connect(end, peer);
+  for (const WindowScope scope : {WindowScope::kQueuePair, WindowScope::kDomain}) {
+    auto window = a().CreateWindow(end.domain(), scope);
+    ASSERT_TRUE(window.ok()) << window.status();
+    for (const bool fenced : {true, false}) {
+      BindRequest bind;
+      bind.id = 1;
+      bind.window = window->get();
+      bind.region = end.region().key();
+      bind.address = end.Address(0);
+      bind.length = 64;
+      bind.access = kRemoteRead;
+      bind.flags = fenced ? kFence : 0;
+      Key key = 0;
+      ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
+      Expect(end.sends(), 1);
+      EXPECT_EQ(rdma_mock::AskedFencedBind(), fenced);
+    }
+  }
+}
+
 // They complete but once, whichever pair takes them.
 TEST_F(AskedTest, ReceivesOfASharedQueueHaveRoomOnceForAllPairs) {
   auto domain = b().CreateDomain(/*wildcard=*/false);

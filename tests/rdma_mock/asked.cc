@@ -48,6 +48,8 @@ int AskedInlineSegments() { return asked.inline_segments; }
 
 uint64_t AskedInlineAddress() { return asked.inline_address; }
 
+bool AskedFencedBind() { return asked.fenced_bind; }
+
 bool AskedStaleSegment() { return asked.stale_segment; }
 
 int AskedEmptyWrites() { return asked.empty_writes; }

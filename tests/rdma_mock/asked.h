@@ -42,6 +42,8 @@ int AskedChanges();
 // Of the last request that went inline: how many segments, and where the first one lies.
 int AskedInlineSegments();
 uint64_t AskedInlineAddress();
+// Whether the last bind was to wait for the reads before it.
+bool AskedFencedBind();
 // A request without segments has had a list whose first one is not empty: some libraries look.
 bool AskedStaleSegment();
 

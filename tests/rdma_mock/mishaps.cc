@@ -27,6 +27,7 @@ void EndMishaps() {
   MissHosts(0);
   MeetStaleConnections(0);
   MeetStaleAnswers(0);
+  HangUpOnAccepts(0);
   SpeakOfExtensions(0, 0);
   TakeNoExtensions(false);
   ConnectElsewhere(false);

@@ -113,7 +113,27 @@ struct Carried {
   uint32_t place = 0;       // of the completion, as its queue counts
 };
 
-struct CompletionQueue : ibv_cq, Notified {
+// What others are made of is not destroyed before them.
+struct Used {
+  std::atomic<int> users{0};
+};
+
+struct Domain : ibv_pd, Used {};
+
+struct MemoryRegion : ibv_mr, Used {};  // by windows that are bound to it
+
+struct Window : ibv_mw {
+  std::atomic<MemoryRegion*> bound{nullptr};
+
+  // To null: to nothing.
+  void Bind(MemoryRegion* region) {
+    if (region != nullptr) ++region->users;
+    if (MemoryRegion* const before = bound.exchange(region)) --before->users;
+  }
+};
+
+struct CompletionQueue : ibv_cq, Notified, Used {
+  std::atomic<int> unacknowledged_completions{0};  // events that were read
   SpinLock lock;
   std::unique_ptr<ibv_wc[]> ring;
   uint32_t mask;
@@ -159,7 +179,7 @@ class ReceiveRing {
   uint32_t tail_ = 0;
 };
 
-struct SharedQueue : ibv_srq, Notified {
+struct SharedQueue : ibv_srq, Notified, Used {
   explicit SharedQueue(uint32_t count) : receives(count) {}
   SpinLock lock;
   ReceiveRing receives ABSL_GUARDED_BY(lock);
@@ -344,6 +364,7 @@ struct Asked {
   std::atomic<int> changes{0};
   std::atomic<int> inline_segments{0};
   std::atomic<uint64_t> inline_address{0};
+  std::atomic<bool> fenced_bind{false};
   std::atomic<bool> stale_segment{false};
   std::atomic<int> completion_queues{0};
   std::atomic<int> empty_writes{0};

@@ -187,7 +187,14 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
     if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) status = Receive(*pair.peer, work, true, bytes);
   } else if (work.opcode == IBV_WR_BIND_MW) {
     opcode = IBV_WC_BIND_MW;
-    if (!Bound(work)) status = IBV_WC_MW_BIND_ERR;
+    asked.fenced_bind = (work.send_flags & IBV_SEND_FENCE) != 0;
+    if (Bound(work)) {
+      const bool some = work.bind_mw.bind_info.length != 0;
+      static_cast<Window*>(work.bind_mw.mw)
+          ->Bind(some ? static_cast<MemoryRegion*>(work.bind_mw.bind_info.mr) : nullptr);
+    } else {
+      status = IBV_WC_MW_BIND_ERR;
+    }
   } else {
     status = IBV_WC_REM_INV_REQ_ERR;
   }
@@ -246,6 +253,7 @@ int BindWindow(ibv_qp* pair, ibv_mw* window, ibv_mw_bind* bind) {
   ibv_send_wr work = {};
   work.wr_id = bind->wr_id;
   work.opcode = IBV_WR_BIND_MW;
+  work.send_flags = bind->send_flags;
   work.bind_mw.mw = window;
   work.bind_mw.rkey = ibv_inc_rkey(window->rkey);
   work.bind_mw.bind_info = bind->bind_info;

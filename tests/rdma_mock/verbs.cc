@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -61,6 +62,9 @@ uint32_t FreedKey() {
   return mishaps.reuse_keys ? mishaps.last_freed_key.exchange(0) : uint32_t{0};
 }
 
+// As ibv_alloc_pd(3), ibv_reg_mr(3), ibv_create_cq(3) and ibv_create_srq(3) have it.
+int Busy(const Used& object) { return object.users == 0 ? 0 : EBUSY; }
+
 void Meanwhile() {
   if (void (*const work)() = mishaps.making_memory) work();
 }
@@ -72,8 +76,9 @@ ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
   }
   Meanwhile();
   if (ErrorOf("ibv_alloc_mw", {ENOMEM, EIO}) != 0) return nullptr;
-  ibv_mw* const window = new ibv_mw();
+  ibv_mw* const window = new Window();
   Made(Kind::kWindow);
+  ++static_cast<Domain*>(domain)->users;
   window->context = domain->context;
   window->pd = domain;
   window->type = type;
@@ -84,7 +89,10 @@ ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
   return window;
 }
 
-int FreeWindow(ibv_mw* window) {
+int FreeWindow(ibv_mw* handle) {
+  auto* const window = static_cast<Window*>(handle);
+  window->Bind(nullptr);
+  --static_cast<Domain*>(window->pd)->users;
   delete window;
   Gone(Kind::kWindow);
   return 0;
@@ -114,6 +122,11 @@ bool CanPin(const void* address, size_t length, int access) {
   return verbs::EveryMapping(address, length, [written](const verbs::Mapping& mapping) {
     return mapping.writable || !written;
   });
+}
+
+std::array<Used*, 4> UsedBy(const QueuePair& pair) {
+  return {static_cast<Domain*>(pair.pd), static_cast<CompletionQueue*>(pair.send_cq),
+          static_cast<CompletionQueue*>(pair.recv_cq), static_cast<SharedQueue*>(pair.srq)};
 }
 
 Device* MakeDevice() {
@@ -204,6 +217,9 @@ ibv_qp* MakePair(ibv_pd* domain, ibv_qp_init_attr* wanted, bool carries) {
   pair->max_inline = wanted->cap.max_inline_data;
   pair->carries_messages = carries;
   pair->carries_answers = carries && wanted->sq_sig_all != 0;
+  for (Used* const used : UsedBy(*pair)) {
+    if (used != nullptr) ++used->users;
+  }
   if (IsMlx5()) {
     const uint32_t options = mishaps.no_extensions ? uint32_t{0} : kExtensions;
     pair->extensions = {kExtensionVendor, options, 0};
@@ -251,13 +267,15 @@ int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* attributes) {
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (mock::ErrorOf("ibv_alloc_pd", {ENOMEM, EIO, EPERM}) != 0) return nullptr;
-  ibv_pd* const domain = new ibv_pd();
+  ibv_pd* const domain = new mock::Domain();
   domain->context = context;
   mock::Made(mock::Kind::kDomain);
   return domain;
 }
 
-int ibv_dealloc_pd(ibv_pd* domain) {
+int ibv_dealloc_pd(ibv_pd* handle) {
+  auto* const domain = static_cast<mock::Domain*>(handle);
+  if (const int error = mock::Busy(*domain); error != 0) return error;
   mock::Gone(mock::Kind::kDomain);
   delete domain;
   return 0;
@@ -277,7 +295,8 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
     return nullptr;
   }
   if (mock::mishaps.spare_regions > 0) --mock::mishaps.spare_regions;
-  ibv_mr* const region = new ibv_mr();
+  ibv_mr* const region = new mock::MemoryRegion();
+  ++static_cast<mock::Domain*>(domain)->users;
   region->context = domain->context;
   region->pd = domain;
   region->addr = address;
@@ -302,7 +321,10 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t,
   return ibv_reg_mr(domain, address, length, static_cast<int>(access));
 }
 
-int ibv_dereg_mr(ibv_mr* region) {
+int ibv_dereg_mr(ibv_mr* handle) {
+  auto* const region = static_cast<mock::MemoryRegion*>(handle);
+  if (const int error = mock::Busy(*region); error != 0) return error;
+  --static_cast<mock::Domain*>(region->pd)->users;
   mock::mishaps.last_freed_key = region->lkey;
   mock::Regions().Remove(region->lkey);
   mock::Sinks().Remove(region->lkey);
@@ -352,6 +374,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* its, ibv_comp_cha
 
 int ibv_destroy_cq(ibv_cq* handle) {
   auto* const queue = static_cast<mock::CompletionQueue*>(handle);
+  if (const int error = mock::Busy(*queue); error != 0) return error;
   mock::Existing<mock::CompletionQueue>().Remove(queue);
   mock::ForgetEventsOf(queue, *queue);
   const bool kept = mock::mishaps.kept_queues;
@@ -359,6 +382,7 @@ int ibv_destroy_cq(ibv_cq* handle) {
     channel->events.Forget(queue);
     if (!kept) --channel->queues;
   }
+  while (queue->unacknowledged_completions != 0) sched_yield();
   delete queue;
   mock::Gone(mock::Kind::kCompletionQueue);
   return kept ? EIO : 0;
@@ -366,13 +390,18 @@ int ibv_destroy_cq(ibv_cq* handle) {
 
 int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** queue, void** its) {
   auto* const channel = static_cast<mock::CompletionChannel*>(handle);
-  *queue = static_cast<mock::CompletionQueue*>(channel->events.Pop(channel->fd));
+  *queue = static_cast<mock::CompletionQueue*>(channel->events.Pop(channel->fd, [](void* event) {
+    ++static_cast<mock::CompletionQueue*>(event)->unacknowledged_completions;
+  }));
   if (*queue == nullptr) return -1;
   *its = (*queue)->cq_context;
   return 0;
 }
 
-void ibv_ack_cq_events(ibv_cq*, unsigned) {}
+// Whoever destroys the queue waits for that.
+void ibv_ack_cq_events(ibv_cq* queue, unsigned count) {
+  static_cast<mock::CompletionQueue*>(queue)->unacknowledged_completions -= static_cast<int>(count);
+}
 
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
   const std::unique_ptr<ibv_async_event> next(static_cast<ibv_async_event*>(
@@ -391,6 +420,7 @@ ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* wanted) {
   if (mock::ErrorOf("ibv_create_srq", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
   mock::Made(mock::Kind::kSharedQueue);
   auto* const queue = new mock::SharedQueue(wanted->attr.max_wr);
+  ++static_cast<mock::Domain*>(domain)->users;
   queue->context = domain->context;
   queue->pd = domain;
   mock::Existing<mock::SharedQueue>().Add(queue);
@@ -399,6 +429,8 @@ ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* wanted) {
 
 int ibv_destroy_srq(ibv_srq* handle) {
   auto* const queue = static_cast<mock::SharedQueue*>(handle);
+  if (const int error = mock::Busy(*queue); error != 0) return error;
+  --static_cast<mock::Domain*>(queue->pd)->users;
   mock::Existing<mock::SharedQueue>().Remove(queue);
   mock::ForgetEventsOf(queue, *queue);
   delete queue;
@@ -419,6 +451,9 @@ int ibv_destroy_qp(ibv_qp* handle) {
   mock::Existing<mock::QueuePair>().Remove(pair);
   mock::ForgetEventsOf(pair, *pair);
   if (mock::mishaps.spare_pairs >= 0) ++mock::mishaps.spare_pairs;
+  for (mock::Used* const used : mock::UsedBy(*pair)) {
+    if (used != nullptr) --used->users;
+  }
   delete pair;
   mock::Gone(mock::Kind::kPair);  // last: who has awaited that may limit them
   return 0;
