@@ -26,6 +26,7 @@ class TestEnd final : public ConnectionSink {
                    bool one_queue = false, NoReceive no_receive = NoReceive::kHold);
   ~TestEnd();
 
+  ProtectionDomain& domain() { return *domain_; }
   QueuePair& pair() { return *pair_; }
   CompletionQueue& sends() { return *send_queue_; }
   CompletionQueue& receives() { return one_queue_ ? *send_queue_ : *receive_queue_; }
