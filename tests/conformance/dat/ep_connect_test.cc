@@ -584,6 +584,38 @@ TEST(EpConnect, C089_SilentHost) {
   });
 }
 
+// What a peer is told of the reads that an endpoint answers, and may have under way, at a time.
+TEST(EpConnect, S_APeerIsToldTheDepthOfReads) {
+  if (Wire() != "iwarp") GTEST_SKIP() << "iWARP over TCP, to a stranger";
+  RunAlone([] {
+    const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int on = 1;
+    setsockopt(stranger, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in address = Ipv4("127.0.0.1");
+    address.sin_port = htons(Port(0));
+    ASSERT_EQ(bind(stranger, Pointer(address), sizeof address), 0);
+    ASSERT_EQ(listen(stranger, 1), 0);
+    Side side;
+    DAT_EP_ATTR attributes = ParametersOf(side.NewEp()).ep_attr;
+    attributes.max_rdma_read_in = 3;
+    attributes.max_rdma_read_out = 5;
+    DAT_EP_HANDLE ep = side.NewEp(&attributes);
+    Must(dat_ep_connect(ep, Pointer(address), Port(0), DAT_TIMEOUT_INFINITE, 0, nullptr,
+                        DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+    const int dialled = accept(stranger, nullptr, nullptr);
+    ASSERT_GE(dialled, 0);
+    // RFC 6581: an enhanced request, whose first word is IRD and ORD with two bits each.
+    unsigned char request[24];
+    ASSERT_EQ(recv(dialled, request, sizeof request, MSG_WAITALL),
+              static_cast<ssize_t>(sizeof request));
+    EXPECT_EQ(request[17], 2) << "revision";
+    EXPECT_EQ((request[20] << 8 | request[21]) & 0x3fff, 3) << "IRD";
+    EXPECT_EQ((request[22] << 8 | request[23]) & 0x3fff, 5) << "ORD";
+    close(dialled);
+    close(stranger);
+  });
+}
+
 TEST(EpConnect, C090_InfiniteNeverTimesOut) {
   RunPair(
       [](Peer& peer) {

@@ -157,6 +157,19 @@ TEST(Rmr, C037_C042_WhatMayNotBeBound) {
         EXPECT_TRUE(Fails(side.TryBind(side.rmr, memory, 0, 64, kBoth,
                                        DAT_COMPLETION_SOLICITED_WAIT_FLAG, &context),
                           DAT_INVALID_PARAMETER));
+#if VIADUCT_TEST_DAT == 20
+        // The handle of one region, the context of another one of the same memory.
+        DAT_REGION_DESCRIPTION same;
+        same.for_va = const_cast<uint8_t*>(memory.bytes.data());
+        DAT_LMR_HANDLE twin;
+        DAT_LMR_CONTEXT twin_context;
+        Must(CreateLmr(side.ia, DAT_MEM_TYPE_VIRTUAL, same, memory.bytes.size(), side.pz, kLocal,
+                       &twin, &twin_context, nullptr, nullptr, nullptr));
+        EXPECT_TRUE(Fails(BindRmr(side.rmr, twin, memory.Local(0, 64), kBoth, side.ep, Cookie(77),
+                                  DAT_COMPLETION_DEFAULT_FLAG, &context),
+                          DAT_INVALID_PARAMETER));
+        Must(dat_lmr_free(twin));
+#endif
         // Zones differ: the window's, the region's.
         DAT_PZ_HANDLE pz;
         Must(dat_pz_create(side.ia, &pz));
