@@ -17,6 +17,8 @@
 namespace viaduct::tests {
 namespace {
 
+constexpr unsigned kLongestIdle = 600;  // seconds
+
 int Reap(pid_t pid) {
   int status = -1;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -83,6 +85,7 @@ pid_t ForkIdleChild() {
   NumberPipe begun;
   const pid_t pid = fork();
   if (pid == 0) {
+    alarm(kLongestIdle);  // though nobody kills it, where a test ends early
     begun.Put(0);
     for (;;) pause();
   }
