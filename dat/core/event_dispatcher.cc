@@ -373,17 +373,28 @@ Error EventDispatcher::PostSoftware(void* pointer) {
   Event event;
   event.type = EventType::kSoftware;
   event.pointer = pointer;
-  bool news;
+  Error error = Ok();
+  // Completions that wait in the device have their room.
+  const bool looks = (streams_ & kDeviceStreams) != 0;
+  bool news, overflows = false;
   {
     PassLockHolder lock(&queue_->lock());
-    if (events_.size() >= length_) return Code::kQueueFull;
     const uint64_t before = notices_;
-    PushLocked(event);
+    if (looks) {
+      HarvestSomeLocked();
+      overflows = OverflowsLocked();
+    }
+    if (events_.size() >= length_) {
+      error = Code::kQueueFull;
+    } else {
+      PushLocked(event);
+    }
     news = NewsLocked(before);
   }
   queue_->Wake();
-  if (watched()) Tell(news, /*polled=*/false);
-  return Ok();
+  if (watched()) Tell(news, /*polled=*/looks);
+  if (overflows) ReportOverflow();
+  return error;
 }
 
 // In an eager one nothing is queued but the events of one connection, for which there is room.

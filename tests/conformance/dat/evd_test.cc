@@ -337,6 +337,26 @@ TEST(EvdPostSe, C058_FullQueue) {
   });
 }
 
+// Completions fill it too, those that wait in the device among them.
+TEST(EvdPostSe, C058_FullOfCompletions) {
+  RunAlone([] {
+    Side side;
+    const auto mixed = static_cast<DAT_EVD_FLAGS>(kSoftware | DAT_EVD_DTO_FLAG);
+    side.request_evd = side.NewEvd(mixed, 4);
+    DAT_EP_HANDLE ep = side.NewEp();
+    side.Connect(ep, Port(0));
+    NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, ep);
+    for (uint64_t i = 0; i < 4; ++i) Must(side.TrySend(ep, i));  // flushed at once
+    EXPECT_TRUE(Fails(Post(side.request_evd, 99), DAT_QUEUE_FULL));
+    Next(side.request_evd, DAT_DTO_COMPLETION_EVENT, 0);
+    Must(Post(side.request_evd, 100));
+    EXPECT_TRUE(Fails(Post(side.request_evd, 101), DAT_QUEUE_FULL));
+    for (int i = 0; i < 3; ++i) Next(side.request_evd, DAT_DTO_COMPLETION_EVENT, 0);
+    Next(side.request_evd, DAT_SOFTWARE_EVENT, 0);
+    EXPECT_TRUE(IsEmpty(side.async_evd));
+  });
+}
+
 TEST(EvdFree, C060_InUse) {
   RunAlone([] {
     Side side;
