@@ -133,7 +133,8 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
     if (Error error = Check(EndpointInput::kPostRequest); !error.ok()) [[unlikely]]
       return error;
     if (bytes > max_message_bytes_.load(std::memory_order_relaxed) &&
-        request.opcode == verbs::Opcode::kSend) [[unlikely]] {
+        (request.opcode == verbs::Opcode::kSend ||
+         request.opcode == verbs::Opcode::kSendInvalidate)) [[unlikely]] {
       return Code::kLengthError;
     }
     return PostSendAnyState(request);

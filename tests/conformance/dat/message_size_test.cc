@@ -41,6 +41,13 @@ TEST(EpPostSend, S_MaxMessageSize) {
         EXPECT_TRUE(Fails(TrySend(ep, {memory.Local(0, 101)}), DAT_LENGTH_ERROR));
         EXPECT_TRUE(
             Fails(TrySend(ep, {memory.Local(0, 60), memory.Local(60, 41)}), DAT_LENGTH_ERROR));
+#if VIADUCT_TEST_DAT == 20
+        DAT_LMR_TRIPLET too_long = memory.Local(0, 101);
+        EXPECT_TRUE(
+            Fails(dat_ep_post_send_with_invalidate(ep, 1, &too_long, Cookie(1),
+                                                   DAT_COMPLETION_DEFAULT_FLAG, DAT_TRUE, 0),
+                  DAT_LENGTH_ERROR));
+#endif
         Must(TrySend(ep, {memory.Local(0, 100)}));
         Must(TrySend(ep, {memory.Local(0, 60), memory.Local(60, 40)}));
         Must(TrySend(ep, {}));
