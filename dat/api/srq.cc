@@ -1,4 +1,6 @@
 // Shared receive queues.
+#include <algorithm>
+
 #include "dat/api/face.h"
 #include "dat/api/registration.h"
 #include "dat/api/segments.h"
@@ -47,8 +49,11 @@ DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK mask, DAT
     param->max_recv_dtos = static_cast<DAT_COUNT>(queue->max_receives());
     param->max_recv_iov = static_cast<DAT_COUNT>(queue->max_segments());
     param->low_watermark = static_cast<DAT_COUNT>(queue->low_watermark());
-    param->available_dto_count = static_cast<DAT_COUNT>(queue->available());
-    param->outstanding_dto_count = static_cast<DAT_COUNT>(queue->Outstanding());
+    const uint32_t available = queue->available();
+    param->available_dto_count = static_cast<DAT_COUNT>(available);
+    // Outstanding misses what is taken while it looks.
+    param->outstanding_dto_count =
+        static_cast<DAT_COUNT>(std::max(available, queue->Outstanding()));
     return DAT_SUCCESS;
   });
 }

@@ -74,7 +74,6 @@ Error SharedReceiveQueue::PostReceive(const verbs::ReceiveRequest& request) {
 }
 
 Error SharedReceiveQueue::Resize(uint32_t max_receives) {
-  // One that is taken and posted again between two looks counts twice.
   uint32_t outstanding = Outstanding();
   for (int looks = 1; outstanding > max_receives && looks < kMostLooks; ++looks) {
     outstanding = std::min(outstanding, Outstanding());
@@ -111,7 +110,8 @@ uint32_t SharedReceiveQueue::Outstanding() const {
     if (parts.shared_receives.get() != this || !parts.receive) continue;
     queued += parts.receive->QueuedReceives(endpoint->handle(), EventDispatcher::Receives::kAll);
   }
-  // Behind the others, which took what the device had: what stays where it is counts once.
+  // Behind the others, which took what the device had: what stays where it is counts once. What is
+  // taken between the two looks is missed, and what is posted again there counts twice.
   return queue_->outstanding() + queued;
 }
 
