@@ -36,7 +36,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "verbs/base/address.h"
 #include "verbs/base/clock.h"

@@ -1,7 +1,6 @@
 #include "verbs/frame_format.h"
 
 #include <array>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -6,7 +6,6 @@
 #include <dat2/dat_registry.h>
 #include <dat2/udat.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <cstdint>
 #include <cstring>

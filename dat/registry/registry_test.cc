@@ -1,6 +1,5 @@
 #include "dat/registry/registry.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 

@@ -1,8 +1,5 @@
 // Atomics: values, order, who may.
 #include <cstring>
-#include <memory>
-#include <thread>
-#include <vector>
 
 #include "tests/device/ends.h"
 

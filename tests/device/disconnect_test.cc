@@ -1,5 +1,4 @@
 // The end of connections: graceful, abrupt, flushed; and the pair's next life.
-#include <memory>
 #include <vector>
 
 #include "tests/device/ends.h"

@@ -1,7 +1,6 @@
 // Writes and reads: placing, order against sends, fences, who may.
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "tests/device/ends.h"
 

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <atomic>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>

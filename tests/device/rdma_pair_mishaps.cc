@@ -1,6 +1,4 @@
 // The device's queue pairs, of which there may be no more.
-#include <cerrno>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <future>
-#include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"

@@ -7,7 +7,6 @@
 #include <unistd.h>
 #include <vipl.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>

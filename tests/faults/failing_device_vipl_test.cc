@@ -1,7 +1,6 @@
 // failing_device_dat_test.cc for VIPL programs. Whatever fails, each descriptor comes back once, a
 // VI that loses its connection hears of it, and the two VIs connect once more and say all they have
 // to.
-#include <sched.h>
 #include <unistd.h>
 #include <vipl.h>
 

@@ -2,8 +2,6 @@
 #ifndef VIADUCT_TESTS_FAULTS_LEFTOVERS_H_
 #define VIADUCT_TESTS_FAULTS_LEFTOVERS_H_
 
-#include <string>
-
 #include "gtest/gtest.h"
 
 namespace viaduct::tests {

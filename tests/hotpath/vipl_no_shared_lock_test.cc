@@ -1,7 +1,6 @@
 #include <string.h>
 #include <vipl.h>
 
-#include <memory>
 #include <thread>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include "tests/interop/route.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>

@@ -10,7 +10,6 @@
 #ifndef TESTS_LAB_EXCHANGE_H
 #define TESTS_LAB_EXCHANGE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 enum {

@@ -1,6 +1,5 @@
 /* private_data.h, by librdmacm alone: any program with iWARP below it. OWN is its address. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>

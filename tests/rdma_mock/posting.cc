@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <optional>
-#include <utility>
 
 #include "tests/rdma_mock/failures.h"
 #include "tests/rdma_mock/objects.h"

@@ -1,6 +1,5 @@
 // How connections come about, and how they do not: both ends through the engine's classes.
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,4 @@
 // kAsyncOverflow: a dispatcher holds more than its length, whatever call finds it.
-#include <string>
 
 #include "gtest/gtest.h"
 #include "tests/sim/engine.h"

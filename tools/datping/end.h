@@ -6,7 +6,6 @@
 
 #include <dat2/udat.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>

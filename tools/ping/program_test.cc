@@ -1,7 +1,6 @@
 #include "tools/ping/program.h"
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "gtest/gtest.h"
 

@@ -1,6 +1,5 @@
 #include "verbs/rdma/aside.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 

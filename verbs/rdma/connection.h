@@ -14,7 +14,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -69,7 +68,6 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   static Connection* ForDial(Device& device, ConnectionOwner* owner, absl::Status* status);
   static Connection* ForRequest(Device& device, rdma_cm_id* id);
 
-  Device& device() const { return device_; }
   rdma_cm_id* id() const { return id_; }
   ibv_qp* pair() const { return pair_.handle(); }
   // As the device has it; IBV_QPS_UNKNOWN without a pair, or where it does not say.

@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "verbs/base/epoch.h"
 #include "verbs/base/log.h"

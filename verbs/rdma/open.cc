@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <string>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -1,7 +1,6 @@
 #include "verbs/rdma/work_queue.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/numeric/bits.h"
 #include "verbs/base/block.h"

@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "absl/types/span.h"
 #include "verbs/device.h"
 #include "verbs/rdma/bounce_pool.h"
 

@@ -95,7 +95,6 @@ class SimConnection : public std::enable_shared_from_this<SimConnection> {
 
   SimEnd& active() { return active_; }
   SimEnd& passive() { return passive_; }
-  Network& network() { return network_; }
   bool Joins(const SimNode& a, const SimNode& b) const;
 
   // Sends the request; the outcome comes to the pair.

@@ -1,7 +1,5 @@
 #include "verbs/sim/sim_wire.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "verbs/sim/connection.h"
 #include "verbs/soft/context.h"

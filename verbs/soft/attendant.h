@@ -6,7 +6,6 @@
 #ifndef VIADUCT_VERBS_SOFT_ATTENDANT_H_
 #define VIADUCT_VERBS_SOFT_ATTENDANT_H_
 
-#include <atomic>
 #include <memory>
 
 #include "verbs/base/anchor.h"

@@ -43,7 +43,6 @@ class SoftCompletionQueue final : public CompletionQueue, public OnBlocks {
   void Arm(CompletionSink& sink) override;
 
   // ------------------------------------------------------------ for queue pairs
-  SoftContext& context() { return context_; }
   enum class News : bool { kCompletion, kArrival };
   // `attachment` has something to reap, or its link something to receive: the next poll looks at
   // it. Wakes sleepers; if there is none, calls the attendant where nobody else would act. Any

@@ -11,7 +11,6 @@
 #include <functional>
 #include <future>
 #include <random>
-#include <string>
 #include <thread>
 #include <utility>
 

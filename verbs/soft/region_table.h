@@ -12,9 +12,7 @@
 #define VIADUCT_VERBS_SOFT_REGION_TABLE_H_
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"

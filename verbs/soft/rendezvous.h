@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

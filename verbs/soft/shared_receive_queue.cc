@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <new>
-#include <utility>
 
 #include "verbs/soft/context.h"
 #include "verbs/soft/queue_pair.h"

@@ -3,7 +3,6 @@
  * every round, and checks each byte that it gets. An example of mp.h.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "mp.h"
 

@@ -7,7 +7,6 @@
 #define _FILE_OFFSET_BITS 64
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 // Many threads, many objects, forked children; DAT checklist 5, 134-136, and the addresses of IPv6.
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -7,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

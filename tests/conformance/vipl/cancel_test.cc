@@ -1,6 +1,5 @@
 // Threads that are cancelled while they wait, as servers end the thread that calls VipConnectWait:
 // POSIX, Thread Cancellation. What they waited for serves others as before.
-#include <pthread.h>
 #include <vipl.h>
 
 #include <functional>

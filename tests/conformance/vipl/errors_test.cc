@@ -5,7 +5,6 @@
 #include <unistd.h>
 #include <vipl.h>
 
-#include <atomic>
 #include <cstring>
 
 #include "gtest/gtest.h"

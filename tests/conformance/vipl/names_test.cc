@@ -3,7 +3,6 @@
 #include <vipl.h>
 
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <future>

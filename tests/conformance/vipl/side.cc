@@ -1,15 +1,12 @@
 #include "tests/conformance/vipl/side.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <mutex>
-#include <utility>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"

@@ -7,9 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "tests/conformance/harness/sleeper.h"
 

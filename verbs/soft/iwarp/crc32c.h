@@ -1,7 +1,6 @@
 #ifndef VIADUCT_VERBS_SOFT_IWARP_CRC32C_H_
 #define VIADUCT_VERBS_SOFT_IWARP_CRC32C_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 

@@ -2,8 +2,6 @@
 #ifndef VIADUCT_VERBS_SOFT_IWARP_SOCKET_H_
 #define VIADUCT_VERBS_SOFT_IWARP_SOCKET_H_
 
-#include <utility>
-
 #include "verbs/base/fd.h"
 #include "verbs/base/fd_table.h"
 #include "verbs/soft/foreign_fd.h"

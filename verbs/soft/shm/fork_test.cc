@@ -1,6 +1,5 @@
 // Forked children: the parent's death is noticed by the peer although a child lives, and a child
 // may be born at any moment.
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

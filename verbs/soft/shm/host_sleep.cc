@@ -5,7 +5,6 @@
 // so a message wakes that one and whom it is for, however many sleep. It is the kernel that knows
 // who sleeps, so a thread that a signal takes out of its sleep, for ever perhaps, keeps nobody from
 // being woken; and who rings and wakes nobody asks for the control thread.
-#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "verbs/base/log.h"
 #include "verbs/soft/shm/host.h"

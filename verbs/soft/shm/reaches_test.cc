@@ -1,6 +1,5 @@
 // Which addresses are this host's, and at which of them a listener is, in a network namespace of
 // the test's own.
-#include <arpa/inet.h>
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>

@@ -1,6 +1,5 @@
 #include "verbs/soft/shm/wire.h"
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
