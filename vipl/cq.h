@@ -13,7 +13,7 @@
 #include "dat/core/object.h"
 #include "verbs/base/lock.h"
 #include "vipl/nic.h"
-#include "vipl/notify.h"
+#include "vipl/notifies.h"
 
 namespace viaduct::vipl {
 

@@ -1,10 +1,9 @@
 // VipSendNotify, VipRecvNotify, VipCQNotify: [VIGM] vipcqnotify and its two relatives.
-#include "vipl/notify.h"
-
 #include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
 #include "vipl/cq.h"
 #include "vipl/face.h"
+#include "vipl/notifies.h"
 #include "vipl/vi.h"
 
 namespace viaduct::vipl {
@@ -29,7 +28,8 @@ bool Vi::ServeNotifies(WorkQueue& queue) {
 
 void Vi::RunNotify(WorkQueue& queue) {
   queue.notifies().ServiceRuns();
-  if (!queue.notifies().pending()) return;
+  ViNotifies::Registration next;
+  if (!queue.notifies().Hold(&next)) return;
   VIP_DESCRIPTOR* descriptor = nullptr;
   {
     const verbs::EpochGuard guard;
@@ -37,10 +37,12 @@ void Vi::RunNotify(WorkQueue& queue) {
     if (FindVi(handle()) != this) return;
     static_cast<void>(queue.Done(handle(), &descriptor));
   }
-  // A device that was looked at would tell of the next completion up to a tick later.
-  if (descriptor == nullptr) return queue.dispatcher()->Arm();
-  ViNotifies::Registration next;
-  if (!queue.notifies().Take(&next)) return;
+  if (descriptor == nullptr) {
+    queue.notifies().Release();
+    // A device that was looked at would tell of the next completion up to a tick later.
+    return queue.dispatcher()->Arm();
+  }
+  queue.notifies().Take();
   if (queue.notifies().pending()) ServeNotifies(queue);
   next.handler(next.context, nic_->handle(), handle(), descriptor);
 }
@@ -62,7 +64,8 @@ bool Cq::ServeNotifies() {
 
 void Cq::RunNotify() {
   notifies_.ServiceRuns();
-  if (!notifies_.pending()) return;
+  CqNotifies::Registration next;
+  if (!notifies_.Hold(&next)) return;
   VIP_VI_HANDLE vi = nullptr;
   VIP_BOOLEAN receive = VIP_FALSE;
   bool done;
@@ -71,9 +74,11 @@ void Cq::RunNotify() {
     if (core::FindObject<Cq>(handle()) != this) return;
     done = Done(&vi, &receive) == VIP_SUCCESS;
   }
-  if (!done) return dispatcher_->Arm();
-  CqNotifies::Registration next;
-  if (!notifies_.Take(&next)) return;
+  if (!done) {
+    notifies_.Release();
+    return dispatcher_->Arm();
+  }
+  notifies_.Take();
   if (notifies_.pending()) ServeNotifies();
   next.handler(next.context, nic_->handle(), vi, receive);
 }

@@ -24,7 +24,7 @@
 #include "verbs/device.h"
 #include "vipl/cq.h"
 #include "vipl/descriptor_ring.h"
-#include "vipl/notify.h"
+#include "vipl/notifies.h"
 
 namespace viaduct::vipl {
 

@@ -4,8 +4,8 @@
 // They are served on the callback thread alone: it takes what has completed and calls the next of
 // them. So they come in the order of the completions, no lock is held across a call, and whatever
 // completes while some are pending only has to see to it that a service is under way.
-#ifndef VIADUCT_VIPL_NOTIFY_H_
-#define VIADUCT_VIPL_NOTIFY_H_
+#ifndef VIADUCT_VIPL_NOTIFIES_H_
+#define VIADUCT_VIPL_NOTIFIES_H_
 
 #include <vipl.h>
 
@@ -30,24 +30,36 @@ class Notifies {
   };
 
   void Add(const Registration& registration) {
-    const verbs::MutexLock hold(&lock_);
+    const verbs::MutexLock lock(&lock_);
     waiting_.push_back(registration);
     pending_.store(true, std::memory_order_relaxed);
   }
-  // The oldest, if there is one.
-  bool Take(Registration* out) {
-    const verbs::MutexLock hold(&lock_);
+  // The service's, which looks then for what has completed: the oldest, if there is one. It is
+  // still pending, and nobody withdraws it, until Take or Release follows.
+  bool Hold(Registration* out) {
+    const verbs::MutexLock lock(&lock_);
     if (waiting_.empty()) return false;
     *out = waiting_.front();
+    held_ = true;
+    return true;
+  }
+  // Something has; its handler is to be called.
+  void Take() {
+    const verbs::MutexLock lock(&lock_);
+    held_ = false;
     waiting_.pop_front();
     if (waiting_.empty()) pending_.store(false, std::memory_order_relaxed);
-    return true;
+  }
+  void Release() {
+    const verbs::MutexLock lock(&lock_);
+    held_ = false;
   }
   // Of those that are like it, which are as good as it, the newest leaves; false: there is none.
   bool Withdraw(const Registration& registration) {
-    const verbs::MutexLock hold(&lock_);
-    const auto last = std::find(waiting_.rbegin(), waiting_.rend(), registration);
-    if (last == waiting_.rend()) return false;
+    const verbs::MutexLock lock(&lock_);
+    const auto end = std::prev(waiting_.rend(), held_ ? 1 : 0);
+    const auto last = std::find(waiting_.rbegin(), end, registration);
+    if (last == end) return false;
     waiting_.erase(std::next(last).base());
     if (waiting_.empty()) pending_.store(false, std::memory_order_relaxed);
     return true;
@@ -65,6 +77,7 @@ class Notifies {
   std::atomic<bool> posted_{false};
   verbs::Mutex lock_;
   std::list<Registration> waiting_ ABSL_GUARDED_BY(lock_);
+  bool held_ ABSL_GUARDED_BY(lock_) = false;  // the first of them
 };
 
 using ViNotifies = Notifies<VIP_VI_CALLBACK>;
@@ -72,4 +85,4 @@ using CqNotifies = Notifies<VIP_CQ_CALLBACK>;
 
 }  // namespace viaduct::vipl
 
-#endif  // VIADUCT_VIPL_NOTIFY_H_
+#endif  // VIADUCT_VIPL_NOTIFIES_H_
