@@ -370,31 +370,22 @@ void EventDispatcher::Look(bool all, bool polled) {
 
 Error EventDispatcher::PostSoftware(void* pointer) {
   if ((streams_ & kSoftwareStream) == 0) return InvalidParameter(1);
+  // Completions that wait in the device have their room.
+  if ((streams_ & kDeviceStreams) != 0) Look(/*all=*/false, /*polled=*/true);
   Event event;
   event.type = EventType::kSoftware;
   event.pointer = pointer;
-  Error error = Ok();
-  // Completions that wait in the device have their room.
-  const bool looks = (streams_ & kDeviceStreams) != 0;
-  bool news, overflows = false;
+  bool news;
   {
     PassLockHolder lock(&queue_->lock());
+    if (events_.size() >= length_) return Code::kQueueFull;
     const uint64_t before = notices_;
-    if (looks) {
-      HarvestSomeLocked();
-      overflows = OverflowsLocked();
-    }
-    if (events_.size() >= length_) {
-      error = Code::kQueueFull;
-    } else {
-      PushLocked(event);
-    }
+    PushLocked(event);
     news = NewsLocked(before);
   }
   queue_->Wake();
-  if (watched()) Tell(news, /*polled=*/looks);
-  if (overflows) ReportOverflow();
-  return error;
+  if (watched()) Tell(news, /*polled=*/false);
+  return Ok();
 }
 
 // In an eager one nothing is queued but the events of one connection, for which there is room.
