@@ -563,17 +563,24 @@ void TimesOut(DAT_TIMEOUT timeout) {
 TEST(EpConnect, C089_TimesOutAfter50Milliseconds) { TimesOut(50 * kMillisecond); }
 TEST(EpConnect, C089_TimesOutAfterASecond) { TimesOut(kSecond); }
 
+// A listener at Port(0) there that is none of ours; -1: there is none.
+int ListenAsStranger(sockaddr_in* address) {
+  const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(stranger, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  address->sin_port = htons(Port(0));
+  if (bind(stranger, Pointer(*address), sizeof *address) != 0 || listen(stranger, 1) != 0)
+    return -1;
+  return stranger;
+}
+
 // A host that takes the connection and says nothing more.
 TEST(EpConnect, C089_SilentHost) {
   if (Wire() == "shm") GTEST_SKIP() << "a stranger's TCP port is reached over TCP only";
   RunAlone([] {
-    const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const int on = 1;
-    setsockopt(stranger, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     sockaddr_in address = Ipv4("127.0.0.1");
-    address.sin_port = htons(Port(0));
-    ASSERT_EQ(bind(stranger, Pointer(address), sizeof address), 0);
-    ASSERT_EQ(listen(stranger, 1), 0);
+    const int stranger = ListenAsStranger(&address);
+    ASSERT_GE(stranger, 0);
     Side side;
     DAT_EP_HANDLE ep = side.NewEp();
     Must(dat_ep_connect(ep, Pointer(address), Port(0), 2 * kSecond, 0, nullptr, DAT_QOS_BEST_EFFORT,
@@ -588,13 +595,9 @@ TEST(EpConnect, C089_SilentHost) {
 TEST(EpConnect, S_APeerIsToldTheDepthOfReads) {
   if (Wire() != "iwarp") GTEST_SKIP() << "iWARP over TCP, to a stranger";
   RunAlone([] {
-    const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const int on = 1;
-    setsockopt(stranger, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     sockaddr_in address = Ipv4("127.0.0.1");
-    address.sin_port = htons(Port(0));
-    ASSERT_EQ(bind(stranger, Pointer(address), sizeof address), 0);
-    ASSERT_EQ(listen(stranger, 1), 0);
+    const int stranger = ListenAsStranger(&address);
+    ASSERT_GE(stranger, 0);
     Side side;
     DAT_EP_ATTR attributes = ParametersOf(side.NewEp()).ep_attr;
     attributes.max_rdma_read_in = 3;
