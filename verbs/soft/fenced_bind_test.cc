@@ -1,5 +1,4 @@
 // A bind behind a fence: its window opens when the reads before it are there, and not before.
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -18,36 +17,6 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr uint32_t kBytes = 8;
-
-// Emits into the void. Its reads are answered by Answer.
-class ReadingLink final : public Link {
- public:
-  explicit ReadingLink(SoftQueuePair& pair) : pair_(pair) {}
-  void Answer() { answer_.store(true); }
-
-  void Pump() override {
-    while (SendEntry* const entry = pair_.NextToEmit()) {
-      const bool read = entry->opcode == Opcode::kRead;
-      pair_.Emitted(read ? SoftQueuePair::Completes::kLater : SoftQueuePair::Completes::kNow);
-    }
-  }
-  bool Poll(int) override {
-    if (!answer_.exchange(false)) return false;
-    EXPECT_NE(pair_.OldestRead(), nullptr);
-    pair_.FinishRead();
-    return true;
-  }
-  bool Arrived() const override { return answer_.load(); }
-  bool AllTaken() const override { return true; }
-  void Start() override {}
-  void Heat() override {}
-  bool Cool() override { return false; }
-  void Disconnect(Status) override {}
-
- private:
-  SoftQueuePair& pair_;
-  std::atomic<bool> answer_{false};
-};
 
 class FencedBindTest : public testing::TestWithParam<bool> {};
 

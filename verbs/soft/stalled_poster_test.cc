@@ -19,46 +19,23 @@ void Await(const std::atomic<bool>& flag) {
   while (!flag.load()) std::this_thread::yield();
 }
 
-// Emits into the void. Its reads are answered by Answer; a poster whose request has to wait stays
-// in Pump until Release.
-class StallingLink final : public Link {
+// A poster whose request has to wait stays in Pump until Release.
+class StallingLink final : public ReadingLink {
  public:
-  explicit StallingLink(SoftQueuePair& pair) : pair_(pair) {}
+  using ReadingLink::ReadingLink;
   SoftQueuePair& pair() { return pair_; }
-  void Answer() { answer_.store(true); }
   void Release() { released_.store(true); }
 
   std::atomic<bool> stalled{false};
-  std::atomic<bool> answered{false};
-  std::atomic<bool> sent{false};
 
   void Pump() override {
-    while (SendEntry* const entry = pair_.NextToEmit()) {
-      const bool read = entry->opcode == Opcode::kRead;
-      if (!read) sent.store(true);
-      pair_.Emitted(read ? SoftQueuePair::Completes::kLater : SoftQueuePair::Completes::kNow);
-    }
+    ReadingLink::Pump();
     if (!pair_.SendsUnemitted() || released_.load()) return;
     stalled.store(true);
     Await(released_);
   }
-  bool Poll(int) override {
-    if (!answer_.exchange(false)) return false;
-    EXPECT_NE(pair_.OldestRead(), nullptr);
-    pair_.FinishRead();
-    answered.store(true);
-    return true;
-  }
-  bool Arrived() const override { return answer_.load(); }
-  bool AllTaken() const override { return true; }
-  void Start() override {}
-  void Heat() override {}
-  bool Cool() override { return false; }
-  void Disconnect(Status) override {}
 
  private:
-  SoftQueuePair& pair_;
-  std::atomic<bool> answer_{false};
   std::atomic<bool> released_{false};
 };
 

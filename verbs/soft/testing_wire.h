@@ -1,7 +1,8 @@
-// For tests: a wire with one link, the test's own, and a context that has no other wire.
+// For tests: a wire with one link, the test's own, a context that has no other wire, and a link.
 #ifndef VIADUCT_VERBS_SOFT_TESTING_WIRE_H_
 #define VIADUCT_VERBS_SOFT_TESTING_WIRE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "gtest/gtest.h"
 #include "verbs/base/address.h"
 #include "verbs/base/executor.h"
 #include "verbs/device.h"
@@ -18,6 +20,43 @@
 #include "verbs/soft/wire.h"
 
 namespace viaduct::verbs {
+
+// Emits into the void. Its reads are answered by Answer.
+class ReadingLink : public Link {
+ public:
+  explicit ReadingLink(SoftQueuePair& pair) : pair_(pair) {}
+  void Answer() { answer_.store(true); }
+
+  std::atomic<bool> answered{false};
+  std::atomic<bool> sent{false};  // something other than a read
+
+  void Pump() override {
+    while (SendEntry* const entry = pair_.NextToEmit()) {
+      const bool read = entry->opcode == Opcode::kRead;
+      if (!read) sent.store(true);
+      pair_.Emitted(read ? SoftQueuePair::Completes::kLater : SoftQueuePair::Completes::kNow);
+    }
+  }
+  bool Poll(int) override {
+    if (!answer_.exchange(false)) return false;
+    EXPECT_NE(pair_.OldestRead(), nullptr);
+    pair_.FinishRead();
+    answered.store(true);
+    return true;
+  }
+  bool Arrived() const override { return answer_.load(); }
+  bool AllTaken() const override { return true; }
+  void Start() override {}
+  void Heat() override {}
+  bool Cool() override { return false; }
+  void Disconnect(Status) override {}
+
+ protected:
+  SoftQueuePair& pair_;
+
+ private:
+  std::atomic<bool> answer_{false};
+};
 
 // What becomes of an attempt, on the executor.
 using TestOutcome = std::function<void(SoftQueuePair&, const Link&)>;
