@@ -74,6 +74,7 @@ class Demo(unittest.TestCase):
         code, output = self._demo(self._here + "/zeros")
         self.assertEqual(code, 0, output)
         self.assertEqual(self._legs(output, "  SHA-256 ok"), ["a", "b", "c"], output)
+        self.assertNotIn("without network namespaces: \n", output)  # nothing has refused them
         setup, build, _ = self._calls()
         self.assertEqual(setup, "setup build")
         self.assertTrue(build.endswith(" //vipl/examples:filed //vipl/examples:fetch //dat/examples:dfiled"), build)
