@@ -113,6 +113,25 @@ class Scripts(unittest.TestCase):
                     self.assertEqual([word for word in self._bazel_arguments() if word == "//..."], targets)
                     self.assertLessEqual(set(arguments), set(self._bazel_arguments()))
 
+    def test_long_tests_and_those_of_the_lab(self):
+        self._write("bin/id", "#!/bin/sh\necho 0\n")
+        for arguments, setups, chosen, targets in (
+                (("--all",), ["setup build test ci"], {"--test_tag_filters=", "--test_env=VIADUCT_LONG=1"}, ["//..."]),
+                (("--lab",), ["setup build test", "setup lab"], {"--test_tag_filters=lab"}, ["//tests/lab/..."]),
+                (("--lab", "//a:b"), ["setup build test", "setup lab"], {"--test_tag_filters=lab"}, ["//a:b"]),
+                (("//a:b", "--lab"), ["setup build test", "setup lab"], {"--test_tag_filters=lab"}, ["//a:b"])):
+            with self.subTest(arguments):
+                self._run("test", *arguments)
+                *setup, _ = self._calls()
+                self.assertEqual(setup[-len(setups):], setups)
+                self.assertLessEqual(chosen | {"--keep_going"}, set(self._bazel_arguments()))
+                self.assertEqual([word for word in self._bazel_arguments() if word.startswith("//")], targets)
+        self.assertEqual(self._run("test", "--all", "--lab"), (2, "Usage: tools/test [--all | --lab] [BAZEL OPTION | TARGET]...\n"))
+        self._write("bin/id", "#!/bin/sh\necho 1000\n")
+        code, output = self._run("test", "--lab")
+        self.assertEqual(code, 1)
+        self.assertIn("run it as root", output)
+
     def test_sandboxes_are_in_memory_where_there_is_room(self):
         writable = os.access("/dev/shm", os.W_OK)
         for free, expected in ((3000000, ["--sandbox_base=/dev/shm"] if writable else []), (64000, [])):
