@@ -116,8 +116,9 @@ class Lab(unittest.TestCase):
         self.assertEqual(code, _NOT_RUN)
         self.assertIn("not here: no linux-image-9.9-amd64 among the packages", said)
 
-    def test_command_and_an_end_are_wanted(self):
-        for arguments in (("siw",), ("--seconds=0", "siw", "true"), ("--seconds=-1", "siw", "true")):
+    def test_wrong_command_line(self):
+        for arguments in (("siw",), ("--seconds=0", "siw", "true"), ("--seconds=-1", "siw", "true"), ("--cpus=0", "siw", "true"),
+                          ("--memory=-1", "siw", "true"), ("--kernel=../6.12", "siw", "true")):
             with self.subTest(arguments):
                 code, _, said = self._run(*arguments)
                 self.assertEqual(code, 2)
@@ -125,6 +126,25 @@ class Lab(unittest.TestCase):
 
     def test_output_and_status_are_the_guests(self):
         self.assertEqual(self._run("siw", "true", qemu="echo word >$folder/output; echo 7 >$folder/status"), (7, "word\n", ""))
+
+    def test_guest_is_told_what_to_do(self):
+        code, output, _ = self._run("--cpus=3", "siw", "true", "word", qemu="""
+(echo "$*"; cat $folder/command $folder/settings) >$folder/output; echo 0 >$folder/status""")
+        self.assertEqual(code, 0)
+        self.assertIn("-smp 3 -m 1 ", output)
+        self.assertIn(" path=/,security_model=none,readonly=on", output.replace("local,id=host,", " "))
+        self.assertIn("\ntrue word\n", output)
+        self.assertIn("\nfolder=%s\n" % os.getcwd(), output)
+
+    def test_status_of_two_guests_is_that_of_the_first_that_failed(self):
+        self.assertEqual(self._run("--net=two", "none", "true", qemu="""
+case $folder in *-a) echo 3 ;; *-b) echo 0 ;; esac >$folder/status""")[0], 3)
+
+    def test_fault_in_the_guests_kernel_is_a_failure(self):
+        qemu = """
+printf 'whole\\n\\n==== faults in the kernel'\\''s log: 1\\n' >$folder/output; echo 0 >$folder/status"""
+        with unittest.mock.patch.dict(os.environ, self._environment(qemu)):
+            self.assertRaisesRegex(AssertionError, "a fault in the kernel's log", lab.run, "siw", "true")
 
     def test_console_of_a_guest_that_did_not_finish_is_shown_and_kept(self):
         code, output, said = self._run("--console=%s/kept" % self._here, "siw", "true",
