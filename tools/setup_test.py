@@ -124,9 +124,12 @@ class Setup(unittest.TestCase):
         self.assertEqual(self._calls(), [])
 
     def test_unknown_group_is_refused(self):
-        code, output = self._setup("bild", INSTALLED="")
-        self.assertEqual(code, 2, output)
-        self.assertIn("no group 'bild'", output)
+        for group in ("bild", "", "#"):
+            with self.subTest(group):
+                code, output = self._setup(group, INSTALLED="")
+                self.assertEqual(code, 2, output)
+                self.assertIn("no group '%s'" % group, output)
+        self.assertEqual(self._calls(), [])
 
 
 if __name__ == "__main__":
