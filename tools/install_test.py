@@ -261,6 +261,21 @@ class Install(unittest.TestCase):
         self._fails("was not installed by tools/install", self._prefix)
         self.assertEqual(self._files(), before)
 
+    def test_a_damaged_manifest_is_told(self):
+        self._succeeds(self._prefix)
+        for damage in (b"\n", b"file /x\n", b"\xff x\n"):
+            with open(self._prefix + "/share/viaduct/manifest", "wb") as manifest:
+                manifest.write(damage)
+            for arguments in ((self._prefix,), ("--remove", self._prefix)):
+                self._fails("manifest is damaged", *arguments)
+
+    def test_an_empty_prefix_is_refused(self):
+        for arguments in (("",), ("--remove", "")):
+            code, output = self._install(*arguments)
+            self.assertEqual(code, 2, output)
+            self.assertIn("PREFIX is empty", output)
+        self.assertEqual(self._files(), [])
+
     def test_remove_where_nothing_is(self):
         self._fails("nothing is installed", "--remove", self._prefix)
 
