@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 namespace viaduct::ping {
 
@@ -9,7 +10,8 @@ bool ParseCount(const char* text, uint64_t least, uint64_t most, uint64_t* out) 
   char* end = nullptr;
   errno = 0;
   uint64_t value = std::strtoull(text, &end, 10);
-  if (errno != 0 || end == text || *text == '-') return false;
+  // strtoull takes white space before it, and behind that a sign.
+  if (errno != 0 || *text < '0' || *text > '9') return false;
   uint64_t unit = 1;
   if (*end == 'K' || *end == 'k') unit = 1u << 10;
   if (*end == 'M' || *end == 'm') unit = 1u << 20;
@@ -25,6 +27,7 @@ bool ParseSeconds(const char* text, double* out) {
   char* end = nullptr;
   const double value = std::strtod(text, &end);
   if (end == text || *end != '\0' || !(value > 0) || value > 1e6) return false;
+  if (text[std::strspn(text, "0123456789.eE+-")] != '\0') return false;  // white space, hexadecimal
   *out = value;
   return true;
 }

@@ -21,8 +21,9 @@ TEST(ParseCount, UnitsAndLimits) {
 
 TEST(ParseCount, WhatIsNoSuchNumber) {
   uint64_t value = 7;
-  for (const char* text : {"", "x", "-1", "1x", "1KK", "K", "1", "11", "1K", "1 ", "0x5",
-                           "18446744073709551616", "18014398509481984K"}) {
+  for (const char* text :
+       {"", "x", "-1", "1x", "1KK", "K", "1", "11", "1K", "1 ", "0x5", "+5", " 5",
+        " -18446744073709551608", "18446744073709551616", "18014398509481984K"}) {
     EXPECT_FALSE(ParseCount(text, 2, 10, &value)) << text;
   }
   EXPECT_FALSE(ParseCount("18014398509481985K", 0, UINT64_MAX, &value)) << "wraps";
@@ -39,7 +40,7 @@ TEST(ParseSeconds, AnyPartOfASecond) {
 
 TEST(ParseSeconds, WhatIsNoSuchTime) {
   double value = 7;
-  for (const char* text : {"", "x", "0", "-1", "1s", "nan", "inf", "1e7"}) {
+  for (const char* text : {"", "x", "0", "-1", "1s", "nan", "inf", "1e7", " 1", "0x1"}) {
     EXPECT_FALSE(ParseSeconds(text, &value)) << text;
   }
   EXPECT_EQ(value, 7);
