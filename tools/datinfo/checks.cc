@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -240,12 +241,13 @@ bool IsOurs(const std::string& path) {
 }
 
 std::vector<Json> CheckProgram(const std::string& program) {
-  const std::ifstream in(program);
-  if (!in) {
+  struct stat status;
+  if (stat(program.c_str(), &status) != 0 || access(program.c_str(), R_OK) != 0) {
     return {Check("program", "failed", program + ": " + strerror(errno),
                   "name the program by a path to a file that you may read")};
   }
-  const std::optional<ElfFile> file = ReadElfFile(program);
+  // Reading anything but a file may never end.
+  const std::optional<ElfFile> file = S_ISREG(status.st_mode) ? ReadElfFile(program) : std::nullopt;
   if (!file) {
     return {Check("program", "failed", program + " is no 64-bit program of this machine",
                   "name a program that is linked with libdat, libdat2 or libvipl")};

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -159,7 +160,11 @@ class DatInfo(unittest.TestCase):
             (check,) = self.checks(other)["program"]
             self.assertEqual(check["state"], "warning", check)
             self.assertIn(" is not linked with libdat", check["finding"])
-        for path, finding in ((__file__, " is no 64-bit program of this machine"),
+        fifo = tempfile.mkdtemp() + "/fifo"
+        os.mkfifo(fifo)
+        self.addCleanup(shutil.rmtree, os.path.dirname(fifo))
+        for path, finding in ((__file__, " is no 64-bit program of this machine"), ("/", " is no 64-bit program of this machine"),
+                              (fifo, " is no 64-bit program of this machine"), ("/dev/zero", " is no 64-bit program of this machine"),
                               ("/nonexistent", ": No such file or directory"), (__file__ + "/x", ": Not a directory")):
             (check,) = self.checks(path)["program"]
             self.assertEqual((check["state"], check["finding"]), ("failed", path + finding))
@@ -221,6 +226,7 @@ class DatInfo(unittest.TestCase):
             self.assertRegex(done.stdout, r"\Adatinfo \d+\.\d+\.\d+\n\Z")
         self.assertEqual(run("--nonsense").returncode, 2)
         self.assertEqual(run("--check", "a", "b").returncode, 2)
+        self.assertEqual(run("--check", "").returncode, 2)
 
     def test_manual_page_names_every_option(self):
         with open("tools/datinfo/datinfo.1", encoding="utf-8") as page:

@@ -62,7 +62,7 @@ int Run(int argc, char** argv) {
         return 2;
     }
   }
-  if (check && argc - optind > 1) {
+  if (check && (argc - optind > 1 || (optind < argc && *argv[optind] == '\0'))) {
     fputs(kUsage, stderr);
     return 2;
   }
