@@ -104,6 +104,29 @@ class Scripts(unittest.TestCase):
             with self.subTest(checker):
                 self.assertEqual(self._run("style", finds=checker), (1, ""))
 
+    def test_tidy_checks_what_is_compiled(self):
+        self._write("bin/run-clang-tidy", _CHECKER)
+        for finds, code in (("", 0), ("run-clang-tidy", 1)):
+            self.assertEqual(self._run("tidy", "a/b", "c", bazel="echo '{}'", finds=finds), (code, "compile_commands.json: 0 files\n"))
+            self.assertRegex(self._calls()[-1], r"\Arun-clang-tidy -p \. .* a/b c\Z")
+        code, output = self._run("tidy", bazel="exit 7")
+        self.assertEqual((code, self._calls()[-1].split()[0]), (1, "aquery"), output)
+
+    def test_cache_of_one_compiler_does_not_grow_for_ever(self):
+        for folder in ("bazel-other", "fuzz"):
+            self._write("cache/viaduct/%s/file" % folder, "")
+        self._run("test")
+        cache = self._here + "/cache/viaduct/"
+        mine, = [name for name in os.listdir(cache) if name != "fuzz"]
+        self.assertRegex(mine, r"\Abazel-[0-9a-f]{12}\Z")
+        self.assertIn("--disk_cache=" + cache + mine, self._bazel_arguments())
+        for size, left in ((400, "0123"), (399, "23")):
+            for i in range(4):
+                self._write("cache/viaduct/%s/%d" % (mine, i), 100 * "x")
+                os.utime("%s%s/%d" % (cache, mine, i), (1e9 + i, 1e9))
+            subprocess.run(["sh", "-c", ". tools/common.sh; viaduct_prune %s %d" % (cache + mine, size)], cwd=self._here, check=True)
+            self.assertEqual("".join(sorted(os.listdir(cache + mine))), left)
+
     def test_all_targets_are_run_unless_some_are_named(self):
         for arguments, targets in ((("-c", "opt", "--runs_per_test=3"), ["//..."]), (("--config", "asan"), ["//..."]),
                                    (("//a:b", "-k"), []), (("a/...",), []), ((), ["//..."])):
@@ -116,7 +139,7 @@ class Scripts(unittest.TestCase):
     def test_long_tests_and_those_of_the_lab(self):
         self._write("bin/id", "#!/bin/sh\necho 0\n")
         for arguments, setups, chosen, targets in (
-                (("--all",), ["setup build test ci"], {"--test_tag_filters=", "--test_env=VIADUCT_LONG=1"}, ["//..."]),
+                (("--all",), ["setup build test ci"], {"--test_tag_filters=", "--test_env=VIADUCT_LONG=1", "--test_env=LAB_KERNEL"}, ["//..."]),
                 (("--lab",), ["setup build test", "setup lab"], {"--test_tag_filters=lab"}, ["//tests/lab/..."]),
                 (("--lab", "//a:b"), ["setup build test", "setup lab"], {"--test_tag_filters=lab"}, ["//a:b"]),
                 (("//a:b", "--lab"), ["setup build test", "setup lab"], {"--test_tag_filters=lab"}, ["//a:b"])):
