@@ -27,6 +27,26 @@ viaduct_bazel() {
   ${VIADUCT_BAZEL:-bazel} "$viaduct_command" --disk_cache="$viaduct_disk_cache" "$@" </dev/null
 }
 
+# viaduct_run COMMAND [ARGUMENT...]: a command, not a function, that ends with the script, by viaduct_ends. Without that a
+# shell that is told to end goes and leaves it running.
+viaduct_process=
+viaduct_run() {
+  "$@" </dev/null &
+  viaduct_process=$!
+  wait "$viaduct_process"
+  set -- $?
+  viaduct_process=
+  return "$1"
+}
+viaduct_ends() {
+  trap 'viaduct_end; exit 130' INT
+  trap 'viaduct_end; exit 143' TERM HUP
+}
+viaduct_end() {
+  [ -z "$viaduct_process" ] || kill "$viaduct_process" 2>/dev/null
+  wait
+}
+
 # viaduct_sandbox: Bazel's option that puts its sandboxes into memory, where there is plenty of it and programs may lie
 # in it. Each has hundreds of links, and making them on a disk may take as long as a quarter of what is compiled in it.
 viaduct_sandbox() {

@@ -145,7 +145,7 @@ class Count:
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--save", metavar="FILE")
-    arguments.add_argument("files", nargs="*")
+    arguments.add_argument("files", nargs="+")
     options = arguments.parse_args()
     count = Count()
     for path in options.files:

@@ -229,6 +229,16 @@ class Scripts(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("==== //a:x_fuzz\nfuzzing -max_total_time=3 ", output)
 
+    def test_what_takes_long_ends_with_its_script(self):
+        bazel = "case $1 in query) echo //a:x_fuzz ;; info) echo %s/outputs ;; aquery) echo '{}' ;; esac" % self._here
+        for script, program in (("fuzz", "outputs/a/x_fuzz"), ("tidy", "bin/run-clang-tidy")):
+            for name, code in (("INT", 130), ("TERM", 143), ("HUP", 143)):
+                self._write(program, '#!/bin/sh\necho $$ >"%s/pid"\nkill -%s $PPID\nexec sleep 600\n' % (self._here, name))
+                with self.subTest(script, name=name):
+                    self.assertEqual(self._run(script, bazel=bazel)[0], code)
+                    with open(self._here + "/pid", encoding="utf-8") as line:
+                        self.assertFalse(os.path.exists("/proc/" + line.read().strip()))
+
     def test_coverage_of_a_build_that_failed_shows_no_earlier_report(self):
         self._write(_REPORT, "SF:a/b.cc\nDA:1,1\nend_of_record\n")
         code, output = self._run("coverage", bazel="exit 1")
