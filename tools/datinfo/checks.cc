@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -184,6 +185,7 @@ Listing LoaderList(const std::string& path) {
   Listing listing;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return listing;
+  signal(SIGCHLD, SIG_DFL);  // where it is ignored there is no status to wait for
   const pid_t child = fork();
   if (child == 0) {
     dup2(ends[1], STDOUT_FILENO);

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -185,6 +186,14 @@ class DatInfo(unittest.TestCase):
         old._make("-o", "giganet", "old.c", old.libraries + "/libgnivipl.so")
         self.assertEqual(self.check_program("giganet", cwd=old.folder),
                          ("failed", "giganet needs libgnivipl.so, which is not found"))
+
+    def test_program_where_nobody_waits_for_children(self):
+        before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        try:
+            done = subprocess.Popen([_PROGRAM, "--check", "/bin/sh"], stdout=subprocess.PIPE, text=True)
+        finally:
+            signal.signal(signal.SIGCHLD, before)
+        self.assertIn("warning  program      /bin/sh is not linked with libdat", done.communicate()[0])
 
     def test_program_by_a_link(self):
         old = OldProgram(self)
