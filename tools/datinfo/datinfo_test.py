@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -86,6 +87,8 @@ class DatInfo(unittest.TestCase):
         self.assertEqual([t["name"] for t in adapter["transports"]], ["shared memory", "iWARP over TCP"])
         self.assertEqual([t["name"] for t in document("mine", VIADUCT_WIRE="iwarp")["adapters"][0]["transports"]],
                          ["iWARP over TCP"])
+        self.assertEqual([t["name"] for t in document("mine", VIADUCT_WIRE="shm")["adapters"][0]["transports"]],
+                         ["shared memory"])
         self.assertEqual((adapter["device"], adapter["reason"]), ("soft", "no RDMA device is used; wires: shm, iwarp"))
         text = run("mine").stdout
         self.assertIn("max_message_size", text)
@@ -194,6 +197,27 @@ class DatInfo(unittest.TestCase):
         finally:
             signal.signal(signal.SIGCHLD, before)
         self.assertIn("warning  program      /bin/sh is not linked with libdat", done.communicate()[0])
+
+    def test_program_whose_path_cannot_be_overruled(self):
+        old = OldProgram(self)
+        os.mkdir(old.folder + "/other")
+        old._make("-shared", "-Wl,-soname,libdat.so.1", "-o", "other/libdat.so.1", "dat.c")
+        old._make("-Wl,--disable-new-dtags,-rpath,$ORIGIN/other", "-o", "old", "old.c", "other/libdat.so.1")
+        (check,) = self.checks("old", cwd=old.folder, LD_LIBRARY_PATH=old.libraries)["program"]
+        self.assertEqual((check["state"], check["finding"]), (
+            "warning", "old loads %s/other/libdat.so.1, which is not Viaduct's; its DT_RPATH $ORIGIN/other comes before "
+            "LD_LIBRARY_PATH" % old.folder))
+        self.assertEqual(check["cure"], "chrpath -d, patchelf --remove-rpath, or LD_PRELOAD")
+
+    def test_few_descriptors(self):
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        for few, state in ((64, "warning"), (4096, "ok")):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
+            try:
+                (check,) = self.checks()["descriptors"]
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            self.assertEqual((check["state"], check["finding"].split(";")[0]), (state, "RLIMIT_NOFILE is %d" % few))
 
     def test_program_by_a_link(self):
         old = OldProgram(self)
