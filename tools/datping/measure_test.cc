@@ -12,6 +12,8 @@
 
 namespace {
 std::atomic<int> g_lookups{0};
+std::atomic<int> g_sends{0};
+std::atomic<int> g_empty_reads{0};
 }  // namespace
 
 extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
@@ -19,6 +21,22 @@ extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo
   ++g_lookups;
   return reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"))(name, service,
                                                                                    hints, found);
+}
+
+extern "C" DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET* local,
+                                       DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
+  ++g_sends;
+  return reinterpret_cast<decltype(&dat_ep_post_send)>(dlsym(RTLD_NEXT, "dat_ep_post_send"))(
+      ep, count, local, cookie, flags);
+}
+
+extern "C" DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT count,
+                                            DAT_LMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
+                                            const DAT_RMR_TRIPLET* remote,
+                                            DAT_COMPLETION_FLAGS flags) {
+  g_empty_reads += count == 0;
+  return reinterpret_cast<decltype(&dat_ep_post_rdma_read)>(
+      dlsym(RTLD_NEXT, "dat_ep_post_rdma_read"))(ep, count, local, cookie, remote, flags);
 }
 
 namespace viaduct::datping {
@@ -71,6 +89,28 @@ TEST_F(MeasureTest, OnceEndsWithTheLastOfSeveralClients) {
   first->Disconnect();
   passer->Disconnect();
   EXPECT_NO_THROW(server.get());
+}
+
+TEST_F(MeasureTest, RoundTripsBeforeAreNotCounted) {
+  std::future<void> server = Server();
+  options_.host = "localhost";
+  options_.count = 5;
+  options_.warmup = 7;
+  g_sends = 0;
+  EXPECT_EQ(Measure(adapter_, options_).at(0).messages, 5u);
+  EXPECT_NO_THROW(server.get());
+  EXPECT_EQ(g_sends, 2 * (5 + 7));
+}
+
+TEST_F(MeasureTest, AStreamEndsWhenAllHasArrived) {
+  std::future<void> server = Server();
+  options_.host = "localhost";
+  options_.count = 5;
+  options_.parameters.test = datping::Test::kBandwidth;
+  g_empty_reads = 0;
+  EXPECT_EQ(Measure(adapter_, options_).at(0).messages, 5u);
+  EXPECT_NO_THROW(server.get());
+  EXPECT_EQ(g_empty_reads, 1);
 }
 
 TEST_F(MeasureTest, LooksForTheHostOnce) {
