@@ -533,6 +533,56 @@ TEST(Tags, C55_AnotherTagIsAProtectionError) {
   });
 }
 
+// As above, of the receive that takes the message.
+VIP_UINT32 ReceiveStatusWithTags(Peer& peer, Side& side, VIP_PROTECTION_HANDLE vi_tag,
+                                 VIP_PROTECTION_HANDLE memory_tag) {
+  VIP_VI_ATTRIBUTES attributes = Attributes();
+  attributes.Ptag = vi_tag;
+  EXPECT_EQ(VipSetViAttributes(side.vi, &attributes), VIP_SUCCESS);
+  VIP_MEM_ATTRIBUTES tagged = {memory_tag, VIP_FALSE, VIP_FALSE};
+  VIP_MEM_HANDLE handle;
+  EXPECT_EQ(VipRegisterMem(side.nic.handle, side.memory.data(), 64, &tagged, &handle), VIP_SUCCESS);
+  VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 8);
+  d->DS[0].Local.Handle = handle;
+  EXPECT_EQ(side.PostReceive(d), VIP_SUCCESS);
+  side.Accept();
+  side.NextReceive();
+  peer.Tell("received");
+  return d->CS.Status & VIP_STATUS_ERROR_MASK;
+}
+
+void SendOneMessage(Peer& peer) {
+  Side side;
+  side.Connect();
+  EXPECT_EQ(side.PostSend(side.memory.Fill(0, 0, 8)), VIP_SUCCESS);
+  EXPECT_NE(side.NextSend(), nullptr);
+  peer.Await("received");
+}
+
+TEST(Tags, C54_OfReceives) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        VIP_PROTECTION_HANDLE tag;
+        ASSERT_EQ(VipCreatePtag(side.nic.handle, &tag), VIP_SUCCESS);
+        EXPECT_EQ(ReceiveStatusWithTags(peer, side, nullptr, tag), 0u);
+      },
+      &SendOneMessage);
+}
+
+TEST(Tags, C55_OfReceives) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        VIP_PROTECTION_HANDLE a, b;
+        ASSERT_EQ(VipCreatePtag(side.nic.handle, &a), VIP_SUCCESS);
+        ASSERT_EQ(VipCreatePtag(side.nic.handle, &b), VIP_SUCCESS);
+        EXPECT_EQ(ReceiveStatusWithTags(peer, side, a, b),
+                  static_cast<VIP_UINT32>(VIP_STATUS_PROTECTION_ERROR));
+      },
+      &SendOneMessage);
+}
+
 TEST(VipSetMemAttributes, C56_QueryShowsWhatSetStored) {
   RunAlone([] {
     Nic nic;

@@ -317,6 +317,38 @@ TEST(Rdma, C75_AViThatForbidsWrites) {
   for (VIP_RELIABILITY_LEVEL level : kLevels) RefusedWrite(level, false, true);
 }
 
+// 3.4: "tags must match", on the target's side.
+TEST(Rdma, C55_ARegionOfAnotherTag) {
+  for (const bool equal : {true, false}) {
+    SCOPED_TRACE(equal);
+    RunPair(
+        [=](Peer& peer) {
+          VIP_VI_ATTRIBUTES attributes = RdmaAttributes(VIP_SERVICE_RELIABLE_RECEPTION);
+          Side side;
+          ASSERT_EQ(VipCreatePtag(side.nic.handle, &attributes.Ptag), VIP_SUCCESS);
+          ASSERT_EQ(VipSetViAttributes(side.vi, &attributes), VIP_SUCCESS);
+          VIP_MEM_ATTRIBUTES rights = {attributes.Ptag, VIP_TRUE, VIP_FALSE};
+          if (!equal) {
+            ASSERT_EQ(VipCreatePtag(side.nic.handle, &rights.Ptag), VIP_SUCCESS);
+          }
+          const Memory target(side.nic, &rights, 65536);
+          side.Accept();
+          peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
+          peer.Await("done");
+          EXPECT_EQ(std::string(target.data()), equal ? "written" : "");
+        },
+        [=](Peer& peer) {
+          Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_RECEPTION));
+          side.Connect();
+          VIP_DESCRIPTOR* done = nullptr;
+          ASSERT_NO_FATAL_FAILURE(WriteText(side, peer, "written", &done));
+          EXPECT_EQ(done->CS.Status & kErrors,
+                    equal ? 0u : static_cast<VIP_UINT32>(VIP_STATUS_RDMA_PROT_ERROR));
+          peer.Tell("done");
+        });
+  }
+}
+
 // Registered with the opposite right.
 void WriteBehindSet(bool allowed) {
   RunPair(
