@@ -249,6 +249,24 @@ TEST(VipDestroyCQ, C49_NotWhileAQueueIsAttached) {
   });
 }
 
+TEST(VipDestroyCQ, C49_EitherQueueAlone) {
+  RunAlone([] {
+    Nic nic;
+    VIP_CQ_HANDLE cq;
+    ASSERT_EQ(VipCreateCQ(nic.handle, 16, &cq), VIP_SUCCESS);
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    for (const bool receives : {false, true}) {
+      VIP_VI_HANDLE vi;
+      ASSERT_EQ(VipCreateVi(nic.handle, &attributes, receives ? nullptr : cq,
+                            receives ? cq : nullptr, &vi),
+                VIP_SUCCESS);
+      EXPECT_EQ(::VipDestroyCQ(cq), VIP_ERROR_RESOURCE) << receives;
+      ASSERT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
+    }
+    EXPECT_EQ(::VipDestroyCQ(cq), VIP_SUCCESS);
+  });
+}
+
 TEST(VipCloseNic, C50_TakesEverythingAlong) {
   RunPair(
       [](Peer& peer) {
