@@ -31,11 +31,20 @@ TEST(Names, C88_BeforeInitAndAfterShutdown) {
     Nic nic;
     NetAddress address;
     EXPECT_EQ(LookUp(nic, "localhost", &address), VIP_ERROR_NAMESERVICE);
+    NetAddress own = nic.Address("");
+    const auto name_of_own = [&] {
+      char name[256];
+      VIP_ULONG length = sizeof name;
+      return VipNSGetHostByAddr(nic.handle, own.get(), name, &length);
+    };
+    EXPECT_EQ(name_of_own(), VIP_ERROR_NAMESERVICE);
     EXPECT_EQ(VipNSShutdown(nic.handle), VIP_ERROR_NAMESERVICE);
     ASSERT_EQ(VipNSInit(nic.handle, nullptr), VIP_SUCCESS);
     EXPECT_EQ(LookUp(nic, "localhost", &address), VIP_SUCCESS);
+    EXPECT_EQ(name_of_own(), VIP_SUCCESS);
     ASSERT_EQ(VipNSShutdown(nic.handle), VIP_SUCCESS);
     EXPECT_EQ(LookUp(nic, "localhost", &address), VIP_ERROR_NAMESERVICE);
+    EXPECT_EQ(name_of_own(), VIP_ERROR_NAMESERVICE);
   });
 }
 
@@ -44,6 +53,8 @@ TEST(Names, C89_InitTwice) {
     Nic nic;
     EXPECT_EQ(VipNSInit(nic.handle, nullptr), VIP_SUCCESS);
     EXPECT_EQ(VipNSInit(nic.handle, nullptr), VIP_SUCCESS);
+    NetAddress address;
+    EXPECT_EQ(LookUp(nic, "localhost", &address), VIP_SUCCESS);
   });
 }
 
