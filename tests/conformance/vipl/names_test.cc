@@ -1,4 +1,5 @@
 // Names and asynchronous errors: VIPL checklist C87 to C94.
+#include <sched.h>
 #include <unistd.h>
 #include <vipl.h>
 
@@ -80,6 +81,25 @@ TEST(Names, C91_TheOwnNameIsTheNic) {
       EXPECT_EQ(address.host(), nic.Address("").host());
       EXPECT_EQ(address.discriminator(), "");
     }
+  });
+}
+
+// A host that knows its domain has a name of two forms, and another domain's host of the first one
+// is another.
+TEST(Names, C91_TheOwnLongNameHasAShortForm) {
+  RunAlone([] {
+    if (unshare(CLONE_NEWUTS) != 0) GTEST_SKIP() << "needs the right to give the host a name";
+    const std::string name = "viaduct-test.of.a.domain.invalid";
+    ASSERT_EQ(sethostname(name.data(), name.size()), 0);
+    Nic nic;
+    ASSERT_EQ(VipNSInit(nic.handle, nullptr), VIP_SUCCESS);
+    for (const std::string& form : {name, std::string("viaduct-test")}) {
+      NetAddress address;
+      ASSERT_EQ(LookUp(nic, form, &address), VIP_SUCCESS) << form;
+      EXPECT_EQ(address.host(), nic.host());
+    }
+    NetAddress address;
+    EXPECT_EQ(LookUp(nic, "viaduct-test.elsewhere.invalid", &address), VIP_ERROR_NAMESERVICE);
   });
 }
 
