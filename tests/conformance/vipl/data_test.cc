@@ -406,6 +406,11 @@ TEST(Post, C72_C73_AMalformedRdmaIsAnRdma) {
   };
   const VIP_UINT16 write = VIP_CONTROL_OP_RDMAWRITE, read = VIP_CONTROL_OP_RDMAREAD;
   BadSend(rdma(write, 2, 17), VIP_STATUS_LENGTH_ERROR, VIP_STATUS_OP_RDMA_WRITE);
+  BadSend(
+      [](Side& side, VIP_DESCRIPTOR*) {
+        side.memory.FillRdma(0, VIP_CONTROL_OP_RDMAWRITE, 0, 65537, 0x1000, side.memory.handle());
+      },
+      VIP_STATUS_LENGTH_ERROR, VIP_STATUS_OP_RDMA_WRITE);
   BadSend(rdma(write | 0x10, 2, 16), VIP_STATUS_FORMAT_ERROR, VIP_STATUS_OP_RDMA_WRITE);
   BadSend(rdma(write, Memory::kSegments + 1, 16), VIP_STATUS_FORMAT_ERROR,
           VIP_STATUS_OP_RDMA_WRITE);
