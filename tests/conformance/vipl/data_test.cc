@@ -375,6 +375,44 @@ TEST(Post, C71_ABufferBeyondItsRegionIsAProtectionError) {
       VIP_STATUS_PROTECTION_ERROR);
 }
 
+// At the level that tells, the sender hears of it.
+TEST(Post, C71_AReceiveInAnUnregisteredBuffer) {
+  for (VIP_RELIABILITY_LEVEL level :
+       {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
+    SCOPED_TRACE(level);
+    RunPair(
+        [=](Peer& peer) {
+          Side side(Attributes(level));
+          VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 16);
+          d->DS[0].Local.Handle ^= 0x55;
+          ASSERT_EQ(side.PostReceive(d), VIP_SUCCESS);
+          side.Receive(1);
+          side.Accept();
+          ASSERT_EQ(side.NextReceive(), d);
+          EXPECT_EQ(d->CS.Status, kDone | VIP_STATUS_OP_RECEIVE | VIP_STATUS_PROTECTION_ERROR);
+          if (level == VIP_SERVICE_UNRELIABLE) {
+            EXPECT_EQ(side.TextOf(side.NextReceive()), "after it");
+          } else {
+            EXPECT_NE(side.NextReceive()->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR, 0u);
+            EXPECT_EQ(side.State(), VIP_STATE_ERROR);
+          }
+          peer.Tell("done");
+        },
+        [=](Peer& peer) {
+          Side side(Attributes(level));
+          side.Connect();
+          ASSERT_EQ(side.PostSend(side.memory.Fill(0, 0, 16)), VIP_SUCCESS);
+          VIP_DESCRIPTOR* done = side.NextSend();
+          if (level == VIP_SERVICE_RELIABLE_RECEPTION) {
+            EXPECT_EQ(done->CS.Status & VIP_STATUS_ERROR_MASK,
+                      static_cast<VIP_UINT32>(VIP_STATUS_REMOTE_DESC_ERROR));
+          }
+          if (level == VIP_SERVICE_UNRELIABLE) side.SendText(1, "after it");
+          peer.Await("done");
+        });
+  }
+}
+
 TEST(Post, C72_LengthsThatAreWrong) {
   BadSend([](Side&, VIP_DESCRIPTOR* d) { d->CS.Length = 17; }, VIP_STATUS_LENGTH_ERROR);
   BadSend(
