@@ -174,6 +174,34 @@ TEST(VipConnectAccept, C28_TheViMustBeIdle) {
       });
 }
 
+TEST(VipConnectAccept, C28_NorPendingNorInError) {
+  RunPair(
+      [](Peer& peer) {
+        Side pending, broken, good;
+        NetAddress local = pending.nic.Address(Name(2)), remote = pending.nic.Address(Name(3));
+        ASSERT_EQ(VipConnectPeerRequest(pending.vi, local.get(), remote.get(), VIP_INFINITE),
+                  VIP_SUCCESS);
+        broken.Accept();
+        peer.Tell("accepted");
+        while (broken.State() == VIP_STATE_CONNECTED) sched_yield();
+        const VIP_CONN_HANDLE second = WaitOnly(good, 1);
+        EXPECT_EQ(::VipConnectAccept(second, pending.vi), VIP_INVALID_STATE);
+        EXPECT_EQ(pending.State(), VIP_STATE_CONNECT_PENDING);
+        EXPECT_EQ(::VipConnectAccept(second, broken.vi), VIP_INVALID_STATE);
+        EXPECT_EQ(broken.State(), VIP_STATE_ERROR);
+        EXPECT_EQ(::VipConnectAccept(second, good.vi), VIP_SUCCESS);
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side first, second;
+        first.Connect();
+        peer.Await("accepted");
+        EXPECT_EQ(VipDisconnect(first.vi), VIP_SUCCESS);
+        second.Connect(1);
+        peer.Tell("done");
+      });
+}
+
 TEST(VipConnectAccept, C29_TheRequesterHasGivenUp) {
   RunPair(
       [](Peer& peer) {
