@@ -499,6 +499,33 @@ TEST(VipConnectRequest, C20_DiscriminatorsHaveALimit) {
   });
 }
 
+TEST(VipConnectRequest, C20_TheLongestDiscriminatorConnects) {
+  const auto longest = [](const Nic& nic) {
+    std::string name = Name(0);
+    name.resize(nic.attributes.MaxDiscriminatorLen, 'x');
+    return nic.Address(name);
+  };
+  RunPair(
+      [=](Peer& peer) {
+        Side side;
+        NetAddress local = longest(side.nic);
+        VIP_CONN_HANDLE connection;
+        ASSERT_EQ(VipConnectWait(side.nic.handle, local.get(), kLong, side.requester.get(),
+                                 &side.peer, &connection),
+                  VIP_SUCCESS);
+        EXPECT_EQ(VipConnectAccept(connection, side.vi), VIP_SUCCESS);
+        peer.Await("done");
+      },
+      [=](Peer& peer) {
+        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the other side may not wait yet
+        Side side;
+        NetAddress address = longest(side.nic);
+        EXPECT_EQ(::VipConnectRequest(side.vi, address.get(), address.get(), kLong, &side.peer),
+                  VIP_SUCCESS);
+        peer.Tell("done");
+      });
+}
+
 TEST(VipConnectRequest, C21_AfterAFailureTheViIsIdleKeepsReceivesAndMayTryAgain) {
   RunPair(
       [](Peer& peer) {
