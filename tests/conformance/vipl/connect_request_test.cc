@@ -234,6 +234,35 @@ TEST(VipConnectRequest, C12_NobodyWaitsForTheName) {
       });
 }
 
+// Names that differ in length or in one byte; with so few ports a waiter for another name answers.
+TEST(VipConnectRequest, C12_SomebodyWaitsForAnotherName) {
+  setenv("VIADUCT_PORT_COUNT", "16", 1);
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        peer.Send(gettid());
+        side.Accept();
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        AwaitAsleep(peer.pid(), peer.Receive<pid_t>());
+        const std::string name = Name(0);
+        std::string other = name;
+        other.back() ^= 1;
+        for (const std::string& wrong :
+             {other, name + '\0', name + name, name.substr(0, name.size() - 1), std::string()}) {
+          NetAddress local = side.nic.Address(name), remote = side.nic.Address(wrong);
+          EXPECT_EQ(::VipConnectRequest(side.vi, local.get(), remote.get(), kLong, &side.peer),
+                    VIP_NO_MATCH)
+              << wrong;
+        }
+        EXPECT_EQ(side.Request(0, kLong), VIP_SUCCESS);
+        peer.Tell("done");
+      });
+  unsetenv("VIADUCT_PORT_COUNT");
+}
+
 TEST(VipConnectRequest, C13_NoProcessThereIsNoMatchToo) {
   RunAlone([] {
     Side side;
