@@ -188,6 +188,26 @@ TEST(VipConnectRequest, C09_TimeOutZeroIsInvalidAtOnce) {
   });
 }
 
+TEST(VipConnectRequest, C09_TimeOutZeroReachesNobody) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        peer.Send(gettid());
+        side.Accept();
+        EXPECT_EQ(side.requester.discriminator(), "client") << "the one behind it";
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        AwaitAsleep(peer.pid(), peer.Receive<pid_t>());
+        NetAddress local = side.nic.Address("nobody"), remote = side.nic.Address(Name(0));
+        EXPECT_EQ(::VipConnectRequest(side.vi, local.get(), remote.get(), 0, &side.peer),
+                  VIP_INVALID_PARAMETER);
+        side.Connect();
+        peer.Tell("done");
+      });
+}
+
 TEST(VipConnectRequest, C11_AStoppedServerIsATimeOut) {
   RunPair(
       [](Peer& peer) {
