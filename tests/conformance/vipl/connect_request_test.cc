@@ -95,22 +95,27 @@ TEST(VipConnectRequest, C04_ThePeerSawTheLocalAddress) {
 }
 
 TEST(VipConnectRequest, C05_ReportsTheRemoteAttributes) {
+  const auto kQos = reinterpret_cast<VIP_QOS>(uintptr_t{0xfedcba98});
   RunPair(
-      [](Peer& peer) {
+      [=](Peer& peer) {
         VIP_VI_ATTRIBUTES attributes = Attributes(VIP_SERVICE_RELIABLE_RECEPTION, 40000);
         attributes.EnableRdmaWrite = VIP_TRUE;
         attributes.EnableRdmaRead = VIP_TRUE;
+        attributes.QoS = kQos;
         Side side(attributes);
         side.Accept();
         EXPECT_EQ(side.peer.EnableRdmaWrite, VIP_FALSE) << "what the wait saw of the client";
+        EXPECT_EQ(side.peer.QoS, kQos);
         peer.Await("done");
       },
-      [](Peer& peer) {
-        Side side(Attributes(VIP_SERVICE_RELIABLE_RECEPTION, 40000));
+      [=](Peer& peer) {
+        VIP_VI_ATTRIBUTES attributes = Attributes(VIP_SERVICE_RELIABLE_RECEPTION, 40000);
+        attributes.QoS = kQos;
+        Side side(attributes);
         side.Connect();
         EXPECT_EQ(side.peer.ReliabilityLevel, VIP_SERVICE_RELIABLE_RECEPTION);
         EXPECT_EQ(side.peer.MaxTransferSize, 40000u);
-        EXPECT_EQ(side.peer.QoS, nullptr);
+        EXPECT_EQ(side.peer.QoS, kQos);
         EXPECT_EQ(side.peer.EnableRdmaWrite, VIP_TRUE);
         EXPECT_EQ(side.peer.EnableRdmaRead, VIP_TRUE);
         peer.Tell("done");
@@ -120,18 +125,24 @@ TEST(VipConnectRequest, C05_ReportsTheRemoteAttributes) {
 TEST(VipConnectRequest, C06_RdmaThatTheRemoteViForbidsIsFalse) {
   RunPair(
       [](Peer& peer) {
-        Side side;
-        side.Accept();
-        peer.Await("done");
+        for (const bool reads : {false, true}) {
+          VIP_VI_ATTRIBUTES attributes = Attributes();
+          attributes.EnableRdmaRead = reads ? VIP_TRUE : VIP_FALSE;
+          Side side(attributes);
+          side.Accept();
+          peer.Await("done");
+        }
       },
       [](Peer& peer) {
-        VIP_VI_ATTRIBUTES attributes = Attributes();
-        attributes.EnableRdmaWrite = VIP_TRUE;
-        Side side(attributes);
-        side.Connect();
-        EXPECT_EQ(side.peer.EnableRdmaWrite, VIP_FALSE);
-        EXPECT_EQ(side.peer.EnableRdmaRead, VIP_FALSE);
-        peer.Tell("done");
+        for (const bool reads : {false, true}) {
+          VIP_VI_ATTRIBUTES attributes = Attributes();
+          attributes.EnableRdmaWrite = VIP_TRUE;
+          Side side(attributes);
+          side.Connect();
+          EXPECT_EQ(side.peer.EnableRdmaWrite, VIP_FALSE);
+          EXPECT_EQ(side.peer.EnableRdmaRead, reads ? VIP_TRUE : VIP_FALSE);
+          peer.Tell("done");
+        }
       });
 }
 
