@@ -27,6 +27,7 @@ _SKIPS = {
     "vipl": {
         "Damage.AStrangerWhoLeavesInsideAWrite",
         "Damage.CorruptWrites",
+        "VipConnectRequest.C04_ThePeerSawTheHostOfTheRequester",
         "VipConnectRequest.C14_C15_APartitionSendsReliableVisToErrorAndFlushes",
     },
 }

@@ -1,7 +1,11 @@
 // [MAN] VipConnectRequest: VIPL checklist C1 to C22, one test for each statement.
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <vipl.h>
 
@@ -92,6 +96,48 @@ TEST(VipConnectRequest, C04_ThePeerSawTheLocalAddress) {
         peer.Send(side.nic.Address("client"));
         peer.AwaitEnd();
       });
+}
+
+// Gives the loopback interface of a network of the test's own a second address, or takes it away.
+bool SetSecondAddress(bool add) {
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq request = {};
+  std::strcpy(request.ifr_name, "lo:1");
+  auto* address = reinterpret_cast<sockaddr_in*>(&request.ifr_addr);
+  address->sin_family = AF_INET;
+  address->sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+  bool done = add && ioctl(fd, SIOCSIFADDR, &request) == 0;
+  if (!add) {
+    request.ifr_flags = 0;
+    done = ioctl(fd, SIOCSIFFLAGS, &request) == 0;
+  }
+  close(fd);
+  return done;
+}
+
+TEST(VipConnectRequest, C04_ThePeerSawTheHostOfTheRequester) {
+  if (!HasOwnNetwork()) GTEST_SKIP() << "needs a second address";
+  ASSERT_TRUE(SetSecondAddress(true));
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        EXPECT_EQ(side.requester.host(), std::string("\x7f\0\0\2\0\0", 6));
+        EXPECT_NE(side.requester.host(), side.nic.host());
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Nic nic("127.0.0.2"), servers;
+        VIP_VI_ATTRIBUTES attributes = Attributes();
+        VIP_VI_HANDLE vi;
+        ASSERT_EQ(VipCreateVi(nic.handle, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
+        NetAddress local = nic.Address("client"), remote = servers.Address(Name(0));
+        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the other side may not wait yet
+        EXPECT_EQ(::VipConnectRequest(vi, local.get(), remote.get(), kLong, &attributes),
+                  VIP_SUCCESS);
+        peer.Tell("done");
+      });
+  EXPECT_TRUE(SetSecondAddress(false));
 }
 
 TEST(VipConnectRequest, C05_ReportsTheRemoteAttributes) {
