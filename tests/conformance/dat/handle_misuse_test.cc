@@ -11,7 +11,7 @@
 namespace viaduct::tests {
 namespace {
 
-enum Type { kIa, kPz, kLmr, kEvd, kEp, kPsp, kRsp, kCno, kTypes };
+enum Type { kIa, kPz, kLmr, kEvd, kEp, kPsp, kRsp, kCno, kSrq, kRmr, kTypes };
 
 constexpr DAT_OS_WAIT_PROXY_AGENT kNoAgent = {nullptr, nullptr};
 
@@ -26,6 +26,9 @@ struct Objects {
     live[kPsp] = side.Listen(Port(0));
     Must(dat_cno_create(side.ia, kNoAgent, &live[kCno]));
     Must(dat_rsp_create(side.ia, Port(1), side.NewEp(), side.cr_evd, &live[kRsp]));
+    DAT_SRQ_ATTR queue = {8, 1, DAT_SRQ_LW_DEFAULT};
+    Must(dat_srq_create(side.ia, side.pz, &queue, &live[kSrq]));
+    Must(dat_rmr_create(side.pz, &live[kRmr]));
 
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
     char name[] = "soft0";
@@ -44,6 +47,10 @@ struct Objects {
     Must(dat_rsp_free(freed[kRsp]));
     Must(dat_cno_create(side.ia, kNoAgent, &freed[kCno]));
     Must(dat_cno_free(freed[kCno]));
+    Must(dat_srq_create(side.ia, side.pz, &queue, &freed[kSrq]));
+    Must(dat_srq_free(freed[kSrq]));
+    Must(dat_rmr_create(side.pz, &freed[kRmr]));
+    Must(dat_rmr_free(freed[kRmr]));
   }
 
   // All that is not a live object of `type` (kTypes: of no type). NULL is left out where it has
@@ -155,6 +162,62 @@ std::vector<Argument> MemoryArguments() {
        [](Objects&, DAT_HANDLE h) { return dat_lmr_sync_rdma_read(h, nullptr, 0); }},
       {"lmr_sync_rdma_write", kIa, DAT_INVALID_HANDLE_IA,
        [](Objects&, DAT_HANDLE h) { return dat_lmr_sync_rdma_write(h, nullptr, 0); }},
+  };
+}
+
+std::vector<Argument> WindowArguments() {
+  const auto bind = [](Objects& o, DAT_HANDLE rmr, DAT_HANDLE ep) {
+    DAT_RMR_CONTEXT context;
+    return BindRmr(rmr, o.live[kLmr], o.memory.Local(0, 64), DAT_MEM_PRIV_REMOTE_READ_FLAG, ep,
+                   Cookie(0), DAT_COMPLETION_DEFAULT_FLAG, &context);
+  };
+  return {
+      {"rmr_create", kPz, DAT_INVALID_HANDLE_PZ,
+       [](Objects&, DAT_HANDLE h) { return dat_rmr_create(h, &out); }},
+      {"rmr_query", kRmr, DAT_INVALID_HANDLE_RMR,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_RMR_PARAM param;
+         return dat_rmr_query(h, DAT_RMR_FIELD_ALL, &param);
+       }},
+      {"rmr_bind rmr", kRmr, DAT_INVALID_HANDLE_RMR,
+       [=](Objects& o, DAT_HANDLE h) { return bind(o, h, o.live[kEp]); }},
+      {"rmr_bind ep", kEp, DAT_INVALID_HANDLE_EP,
+       [=](Objects& o, DAT_HANDLE h) { return bind(o, o.live[kRmr], h); }},
+      {"rmr_free", kRmr, DAT_INVALID_HANDLE_RMR,
+       [](Objects&, DAT_HANDLE h) { return dat_rmr_free(h); }},
+  };
+}
+
+std::vector<Argument> SharedQueueArguments() {
+  static const DAT_SRQ_ATTR queue = {8, 1, DAT_SRQ_LW_DEFAULT};
+  const auto create = [](Objects&, DAT_HANDLE ia, DAT_HANDLE pz) {
+    DAT_SRQ_ATTR attributes = queue;
+    return dat_srq_create(ia, pz, &attributes, &out);
+  };
+  return {
+      {"srq_create ia", kIa, DAT_INVALID_HANDLE_IA,
+       [=](Objects& o, DAT_HANDLE h) { return create(o, h, o.live[kPz]); }},
+      {"srq_create pz", kPz, DAT_INVALID_HANDLE_PZ,
+       [=](Objects& o, DAT_HANDLE h) { return create(o, o.live[kIa], h); }},
+      {"srq_query", kSrq, DAT_INVALID_HANDLE_SRQ,
+       [](Objects&, DAT_HANDLE h) {
+         DAT_SRQ_PARAM param;
+         return dat_srq_query(h, DAT_SRQ_FIELD_ALL, &param);
+       }},
+      {"srq_resize", kSrq, DAT_INVALID_HANDLE_SRQ,
+       [](Objects&, DAT_HANDLE h) { return dat_srq_resize(h, 8); }},
+      {"srq_set_lw", kSrq, DAT_INVALID_HANDLE_SRQ,
+       [](Objects&, DAT_HANDLE h) { return dat_srq_set_lw(h, 0); }},
+      {"srq_post_recv", kSrq, DAT_INVALID_HANDLE_SRQ,
+       [](Objects&, DAT_HANDLE h) { return dat_srq_post_recv(h, 0, nullptr, Cookie(0)); }},
+      {"srq_free", kSrq, DAT_INVALID_HANDLE_SRQ,
+       [](Objects&, DAT_HANDLE h) { return dat_srq_free(h); }},
+      {"ep_create_with_srq", kSrq, DAT_INVALID_HANDLE_SRQ,
+       [](Objects& o, DAT_HANDLE h) {
+         DAT_EP_ATTR attributes = {};
+         return dat_ep_create_with_srq(o.live[kIa], o.live[kPz], o.live[kEvd], o.live[kEvd],
+                                       o.side.connect_evd, h, &attributes, &out);
+       }},
   };
 }
 
@@ -391,8 +454,9 @@ std::vector<Argument> RequestArguments() {
 std::vector<Argument> Arguments() {
   std::vector<Argument> all;
   for (std::vector<Argument> (*family)() :
-       {&AdapterArguments, &MemoryArguments, &DispatcherArguments, &NotifierArguments,
-        &EndpointLifeArguments, &EndpointUseArguments, &ServicePointArguments, &RequestArguments}) {
+       {&AdapterArguments, &MemoryArguments, &WindowArguments, &SharedQueueArguments,
+        &DispatcherArguments, &NotifierArguments, &EndpointLifeArguments, &EndpointUseArguments,
+        &ServicePointArguments, &RequestArguments}) {
     for (Argument& argument : family()) all.push_back(std::move(argument));
   }
   return all;
@@ -454,6 +518,18 @@ TEST(HandleMisuse, C029_LiveRequestIsNoOtherType) {
                 << argument.name << ' ' << type;
           }
         }
+        // C030
+        DAT_HANDLE_TYPE type;
+        Must(dat_get_handle_type(request, &type));
+        EXPECT_EQ(type, DAT_HANDLE_TYPE_CR);
+        DAT_CONTEXT context;
+        Must(dat_get_consumer_context(request, &context));
+        EXPECT_EQ(context.as_ptr, nullptr);
+        context.as_64 = 77;
+        Must(dat_set_consumer_context(request, context));
+        context.as_64 = 0;
+        Must(dat_get_consumer_context(request, &context));
+        EXPECT_EQ(context.as_64, 77u);
         Must(objects.side.TryAccept(request, objects.live[kEp]));
         peer.Tell("accepted");
         peer.Await("done");
@@ -486,9 +562,10 @@ TEST(HandleMisuse, S_DispatcherOfOtherStreams) {
 TEST(HandleMisuse, C030_TypeAndContextOfEveryObject) {
   RunAlone([] {
     Objects objects;
-    const DAT_HANDLE_TYPE types[] = {DAT_HANDLE_TYPE_IA,  DAT_HANDLE_TYPE_PZ, DAT_HANDLE_TYPE_LMR,
-                                     DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_EP, DAT_HANDLE_TYPE_PSP,
-                                     DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_CNO};
+    const DAT_HANDLE_TYPE types[] = {DAT_HANDLE_TYPE_IA,  DAT_HANDLE_TYPE_PZ,  DAT_HANDLE_TYPE_LMR,
+                                     DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_EP,  DAT_HANDLE_TYPE_PSP,
+                                     DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_CNO, DAT_HANDLE_TYPE_SRQ,
+                                     DAT_HANDLE_TYPE_RMR};
     for (int i = 0; i < kTypes; ++i) {
       DAT_HANDLE_TYPE type;
       Must(dat_get_handle_type(objects.live[i], &type));
