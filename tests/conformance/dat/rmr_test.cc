@@ -119,6 +119,53 @@ TEST(Rmr, C040_EachBindHasANewContext) {
       WriteWhereTold);
 }
 
+// One right of the two, through a region that has both on this side: what the window does not say
+// is refused.
+void OneRight(DAT_MEM_PRIV_FLAGS right) {
+  const bool writes = right == DAT_MEM_PRIV_REMOTE_WRITE_FLAG;
+  RunPair(
+      [=](Peer& peer) {
+        WindowSide side;
+        side.Accept(peer);
+        side.memory.bytes.assign(256, 0x11);
+        const DAT_RMR_CONTEXT context = side.Bind(0, 64, right);
+        EXPECT_EQ(side.Window().mem_priv, right);
+        peer.Send(side.At(0, 64, context));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, side.ep);
+        peer.Await("done");
+        EXPECT_EQ(side.memory.bytes[0], writes ? 0x5c : 0x11);
+      },
+      [=](Peer& peer) {
+        InitiatingSide side(peer);
+        side.memory.bytes.assign(256, 0x5c);
+        const auto write = [&] {
+          DAT_LMR_TRIPLET local = side.memory.Local(0, 64);
+          Must(dat_ep_post_rdma_write(side.ep, 1, &local, Cookie(2), &side.remote,
+                                      DAT_COMPLETION_DEFAULT_FLAG));
+        };
+        if (writes) {
+          write();
+          EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
+          EXPECT_EQ(side.Read(64, 64), DAT_DTO_ERR_REMOTE_ACCESS);
+        } else {
+          EXPECT_EQ(side.Read(64, 64), DAT_DTO_SUCCESS);
+          EXPECT_EQ(side.memory.bytes[64], 0x11);
+          write();
+        }
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, side.ep);
+        peer.Tell("done");
+      });
+}
+
+TEST(Rmr, C046_AWindowForReadsAlone) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kOrderedByThePeer;
+  OneRight(DAT_MEM_PRIV_REMOTE_READ_FLAG);
+}
+TEST(Rmr, C046_AWindowForWritesAlone) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kOrderedByThePeer;
+  OneRight(DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+}
+
 TEST(Rmr, C041_LengthZeroUnbinds) {
   RunPair(
       [](Peer& peer) {
