@@ -99,6 +99,11 @@ TEST(LmrCreate, C034_OverAnother) {
     EXPECT_EQ(param.mem_type, DAT_MEM_TYPE_LMR);
     EXPECT_EQ(param.region_desc.for_lmr_handle, memory.lmr);
     EXPECT_EQ(param.pz_handle, pz);
+    EXPECT_EQ(param.mem_priv, DAT_MEM_PRIV_ALL_FLAG);
+    EXPECT_NE(param.rmr_context, 0u);
+    Must(dat_lmr_query(memory.lmr, DAT_LMR_FIELD_ALL, &param));
+    EXPECT_EQ(param.pz_handle, side.pz) << "the one below is as it was";
+    EXPECT_EQ(param.mem_priv, DAT_MEM_PRIV_LOCAL_READ_FLAG);
     Must(dat_lmr_free(memory.lmr));
     const DAT_LMR_TRIPLET triplet = Triplet(memory.bytes.data(), 4096, context);
     Must(dat_lmr_sync_rdma_read(side.ia, &triplet, 1));
@@ -319,6 +324,7 @@ TEST(Lmr, C046_WriteWithPrivilege) { RemoteAccess(0x30, true, true); }
 TEST(Lmr, C046_ReadWithoutPrivilege) { RemoteAccess(0x31, false, false); }
 TEST(Lmr, C046_WriteWithoutPrivilege) { RemoteAccess(0x13, true, false); }
 TEST(Lmr, C033_ReadOfLocalMemory) { RemoteAccess(0x11, false, false); }
+TEST(Lmr, C033_WriteOfLocalMemory) { RemoteAccess(0x11, true, false); }
 
 TEST(Lmr, C038_FreedMemoryIsGoneForThePeer) {
   RunPair(
