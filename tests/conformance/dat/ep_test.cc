@@ -224,6 +224,43 @@ TEST(EpModify, C072_Reserved) {
   });
 }
 
+TEST(EpModify, C072_ActivePendingAndDisconnected) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Listen(Port(0));
+        peer.Tell("listening");
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        const DAT_EP_PARAM before = ParametersOf(ep);
+        DAT_EP_PARAM param = before;
+        Must(dat_pz_create(side.ia, &param.pz_handle));
+        param.recv_evd_handle = side.NewEvd(DAT_EVD_DTO_FLAG);
+        param.ep_attr.max_recv_dtos = 5;
+        const auto refused = [&](DAT_EP_STATE state) {
+          EXPECT_EQ(StateOf(ep), state);
+          for (DAT_EP_PARAM_MASK field : {DAT_EP_FIELD_PZ_HANDLE, DAT_EP_FIELD_RECV_EVD_HANDLE,
+                                          DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS}) {
+            EXPECT_TRUE(Fails(dat_ep_modify(ep, field, &param), DAT_INVALID_STATE)) << field;
+          }
+          const DAT_EP_PARAM shown = ParametersOf(ep);
+          EXPECT_EQ(shown.pz_handle, before.pz_handle);
+          EXPECT_EQ(shown.recv_evd_handle, before.recv_evd_handle);
+          EXPECT_EQ(shown.ep_attr.max_recv_dtos, before.ep_attr.max_recv_dtos);
+        };
+        peer.Await("listening");
+        side.Connect(ep, Port(0));
+        refused(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+        Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+        NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
+        refused(DAT_EP_STATE_DISCONNECTED);
+        peer.Tell("done");
+      });
+}
+
 // While a request waits for its own endpoint: what may be modified, and the zone of a provider's.
 TEST(EpModify, C072_PassiveAndTentative) {
   RunPair(
