@@ -354,6 +354,12 @@ TEST(IaClose, C022_GracefulNeedsEverythingFreed) {
                        nullptr, &ep));
     refused("endpoint");
     Must(dat_ep_free(ep));
+    {
+      Side other;  // has the dispatcher, so that the point is all that there is
+      Must(dat_psp_create(ia, Port(0), other.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
+      refused("public service point alone");
+      Must(dat_psp_free(psp));
+    }
     Must(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
   });
 }
