@@ -76,6 +76,58 @@ TEST(Dto, C116_SendOfEverySize) {
       });
 }
 
+// A byte in each of as many segments as there may be.
+TEST(Dto, C116_AsManySegmentsAsThereMayBe) {
+  static constexpr size_t kStride = 3;
+  const auto side_with_all = [](Side& side) {
+    DAT_EP_ATTR attributes = {};
+    attributes.max_recv_iov = attributes.max_request_iov = side.attributes.max_iov_segments_per_dto;
+    return side.NewEp(&attributes);
+  };
+  const auto pieces = [](const Side& side, const Memory& memory, bool backwards) {
+    const auto count = static_cast<size_t>(side.attributes.max_iov_segments_per_dto);
+    std::vector<DAT_LMR_TRIPLET> iov;
+    for (size_t i = 0; i < count; ++i) {
+      iov.push_back(memory.Local(kStride * (backwards ? count - 1 - i : i), 1));
+    }
+    return iov;
+  };
+  RunPair(
+      [&](Peer& peer) {
+        Side side;
+        Memory memory(side,
+                      kStride * static_cast<size_t>(side.attributes.max_iov_segments_per_dto));
+        DAT_EP_HANDLE ep = side_with_all(side);
+        std::vector<DAT_LMR_TRIPLET> iov = pieces(side, memory, true);
+        const auto count = static_cast<DAT_COUNT>(iov.size());
+        Must(dat_ep_post_recv(ep, count, iov.data(), Cookie(1), kDefault));
+        side.AcceptFrom(peer, ep, Port(0));
+        const auto done = NextCompletion(side.receive_evd);
+        EXPECT_EQ(done.status, DAT_DTO_SUCCESS);
+        EXPECT_EQ(done.transfered_length, iov.size());
+        std::vector<uint8_t> expected(memory.bytes.size());
+        const std::vector<uint8_t> pattern = Pattern(memory.bytes.size());
+        for (size_t i = 0; i < iov.size(); ++i) {
+          expected[kStride * (iov.size() - 1 - i)] = pattern[kStride * i];
+        }
+        EXPECT_EQ(memory.bytes, expected);
+        peer.Tell("done");
+      },
+      [&](Peer& peer) {
+        Side side;
+        Memory memory(side,
+                      kStride * static_cast<size_t>(side.attributes.max_iov_segments_per_dto));
+        Fill(memory);
+        DAT_EP_HANDLE ep = side_with_all(side);
+        side.ConnectTo(peer, ep, Port(0));
+        std::vector<DAT_LMR_TRIPLET> iov = pieces(side, memory, false);
+        Must(dat_ep_post_send(ep, static_cast<DAT_COUNT>(iov.size()), iov.data(), Cookie(1),
+                              kDefault));
+        EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
+        peer.Await("done");
+      });
+}
+
 TEST(Dto, C117_ReceiveTooSmall) {
   Connected(
       100,
