@@ -288,6 +288,37 @@ TEST(Dto, C119_SuppressHidesSuccessOnly) {
       });
 }
 
+TEST(Dto, C119_OfReadsAndWritesToo) {
+  Connected(
+      64,
+      [](Peer& peer, Side&, DAT_EP_HANDLE, Memory& memory) {
+        peer.Send(memory.Remote());
+        peer.Await("done");
+      },
+      [](Peer& peer, Side& side, DAT_EP_HANDLE ep, Memory& memory) {
+        const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
+        DAT_LMR_TRIPLET local = memory.Local(0, 64);
+        const auto post = [&](bool write, uint64_t cookie, DAT_COMPLETION_FLAGS flags) {
+          Must((write ? dat_ep_post_rdma_write : dat_ep_post_rdma_read)(
+              ep, 1, &local, Cookie(cookie), &remote, flags));
+        };
+        for (const bool write : {true, false}) {
+          post(write, 1, DAT_COMPLETION_SUPPRESS_FLAG);
+          post(write, 2, kDefault);
+          EXPECT_EQ(NextCompletion(side.request_evd).user_cookie.as_64, 2u);
+          EXPECT_TRUE(IsEmpty(side.request_evd));
+        }
+        Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+        for (const bool write : {true, false}) {
+          post(write, 3, DAT_COMPLETION_SUPPRESS_FLAG);
+          const auto done = NextCompletion(side.request_evd);
+          EXPECT_EQ(done.user_cookie.as_64, 3u);
+          EXPECT_EQ(done.status, DAT_DTO_ERR_FLUSHED);
+        }
+        peer.Tell("done");
+      });
+}
+
 TEST(Dto, C120_Flags) {
   Connected(
       64, [](Peer& peer, Side&, DAT_EP_HANDLE, Memory&) { peer.Await("done"); },
