@@ -1,5 +1,5 @@
-// How long a call waits: DAT checklist 48, 62. A wait ends by its time-out and not before; over the
-// simulation it is the longest that a DAT_TIMEOUT can say, and must be exact.
+// How long a call waits: DAT checklist 48, 62, 90. A wait ends by its time-out and not before; over
+// the simulation it is the longest that a DAT_TIMEOUT can say, and must be exact.
 #include <cstdint>
 
 #include "gtest/gtest.h"
@@ -30,6 +30,25 @@ TEST(TimeOuts, C048_EvdWait) {
       const TimeOutInMicroseconds time_out;
       EXPECT_TRUE(Fails(dat_evd_wait(evd, time_out, 1, &event, &more), DAT_TIMEOUT_EXPIRED));
     }
+  });
+}
+
+// Longer than the longest time-out that there is.
+TEST(TimeOuts, C090_AnEndlessRequest) {
+  RunAlone([] {
+    Side side;
+    side.Listen(Port(0));
+    DAT_EP_HANDLE ep = side.NewEp();
+    side.Connect(ep, Port(0), DAT_TIMEOUT_INFINITE);
+    NextRequest(side.cr_evd);
+    DAT_EVENT event;
+    DAT_COUNT more;
+    for (int i = 0; i < 2; ++i) {
+      const TimeOutInMicroseconds time_out;
+      EXPECT_TRUE(
+          Fails(dat_evd_wait(side.connect_evd, time_out, 1, &event, &more), DAT_TIMEOUT_EXPIRED));
+    }
+    EXPECT_EQ(StateOf(ep), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
   });
 }
 
