@@ -203,6 +203,33 @@ TEST(VipSetViAttributes, C47_BesideAConnectRequest) {
       });
 }
 
+TEST(VipQueryVi, TellsWhichQueueIsEmpty) {
+  RunAlone([] {
+    Side side;
+    const auto empty = [&](VIP_BOOLEAN sends, VIP_BOOLEAN receives) {
+      VIP_VI_STATE state;
+      VIP_VI_ATTRIBUTES attributes;
+      VIP_BOOLEAN sends_empty = 7, receives_empty = 7;
+      EXPECT_EQ(::VipQueryVi(side.vi, &state, &attributes, &sends_empty, &receives_empty),
+                VIP_SUCCESS);
+      EXPECT_EQ(sends_empty, sends);
+      EXPECT_EQ(receives_empty, receives);
+    };
+    empty(VIP_TRUE, VIP_TRUE);
+    side.Receive(0);
+    empty(VIP_TRUE, VIP_FALSE);
+    // Not connected: complete at once, and on its queue until it is taken.
+    ASSERT_EQ(side.PostSend(side.memory.Fill(1, 0, 8)), VIP_SUCCESS);
+    empty(VIP_FALSE, VIP_FALSE);
+    ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    VIP_DESCRIPTOR* done = nullptr;
+    EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_DESCRIPTOR_ERROR);
+    empty(VIP_FALSE, VIP_TRUE);
+    EXPECT_EQ(VipSendDone(side.vi, &done), VIP_DESCRIPTOR_ERROR);
+    empty(VIP_TRUE, VIP_TRUE);
+  });
+}
+
 TEST(VipDestroyPtag, C48_NotWhileItIsUsed) {
   RunAlone([] {
     Nic nic;
