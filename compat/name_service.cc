@@ -58,6 +58,12 @@ bool NobodyKnows(const ResolverAnswer& answer) {
   return answer.error == EAI_NONAME || answer.error == EAI_AGAIN;
 }
 
+// What getaddrinfo or getnameinfo says where descriptors or memory are short is no answer.
+void ThrowIfShort(int error) {
+  const bool is_short = error == EAI_MEMORY || (error == EAI_SYSTEM && verbs::IsShortage(errno));
+  if (is_short) throw std::bad_alloc();
+}
+
 }  // namespace
 
 HostsFile HostsFile::Parse(const std::string& text) {
@@ -136,9 +142,7 @@ ResolverAnswer AskResolver(const std::string& name, const HostIdentity& self) {
   addrinfo* found = nullptr;
   ResolverAnswer answer;
   answer.error = getaddrinfo(name.c_str(), nullptr, &hints, &found);
-  const bool shortage =
-      answer.error == EAI_MEMORY || (answer.error == EAI_SYSTEM && verbs::IsShortage(errno));
-  if (shortage) throw std::bad_alloc();
+  ThrowIfShort(answer.error);
   if (answer.error != 0) return answer;
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
   std::vector<NicAddress>& addresses = answer.addresses;
@@ -180,11 +184,10 @@ std::string LookUpAddress(const NicAddress& address, const HostsFile& file,
   std::copy(address.begin(), address.begin() + 4,
             reinterpret_cast<uint8_t*>(&socket_address.sin_addr));
   char name[NI_MAXHOST];
-  if (getnameinfo(reinterpret_cast<const sockaddr*>(&socket_address), sizeof socket_address, name,
-                  sizeof name, nullptr, 0, NI_NAMEREQD) != 0) {
-    return "";
-  }
-  return name;
+  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&socket_address),
+                                sizeof socket_address, name, sizeof name, nullptr, 0, NI_NAMEREQD);
+  ThrowIfShort(error);
+  return error == 0 ? name : "";
 }
 
 }  // namespace viaduct::compat

@@ -53,13 +53,13 @@ struct ResolverAnswer {
   std::vector<NicAddress> addresses;
 };
 using Resolver = ResolverAnswer (*)(const std::string& name, const HostIdentity& self);
-// The system's.
+// The system's. std::bad_alloc where descriptors or memory are short: it has not answered then.
 ResolverAnswer AskResolver(const std::string& name, const HostIdentity& self);
 
 // All addresses of `name`, first the one that NameIndex 0 means; empty if it is unknown.
 std::vector<NicAddress> LookUpName(const std::string& name, const HostsFile& file,
                                    const HostIdentity& self, Resolver resolver = AskResolver);
-// Empty if it has no name.
+// Empty if it has no name. std::bad_alloc as above.
 std::string LookUpAddress(const NicAddress& address, const HostsFile& file,
                           const HostIdentity& self);
 

@@ -2,7 +2,19 @@
 
 #include <netdb.h>
 
+#include <cerrno>
+#include <new>
+
 #include "gtest/gtest.h"
+
+namespace {
+int g_name_error = 0;
+}
+
+// No test here asks the machine's own.
+extern "C" int getnameinfo(const sockaddr*, socklen_t, char*, socklen_t, char*, socklen_t, int) {
+  return g_name_error;
+}
 
 namespace viaduct::compat {
 namespace {
@@ -129,6 +141,19 @@ TEST(NameServiceTest, AddressesHaveNames) {
   EXPECT_EQ(LookUpAddress(kOther, file, Self("host")), "beta");
   EXPECT_EQ(LookUpAddress(kOwn, file, Self("host")), "host");
   EXPECT_EQ(LookUpAddress(kLoopback, file, Self("host")), "localhost");
+}
+
+TEST(NameServiceTest, AnAddressHasNoNameOnlyWhereTheResolverSaysSo) {
+  const HostsFile file = HostsFile::Parse("");
+  g_name_error = EAI_NONAME;
+  EXPECT_EQ(LookUpAddress(kOther, file, Self("host")), "");
+  g_name_error = EAI_MEMORY;
+  EXPECT_THROW(LookUpAddress(kOther, file, Self("host")), std::bad_alloc);
+  g_name_error = EAI_SYSTEM;
+  errno = EMFILE;
+  EXPECT_THROW(LookUpAddress(kOther, file, Self("host")), std::bad_alloc);
+  errno = EIO;
+  EXPECT_EQ(LookUpAddress(kOther, file, Self("host")), "");
 }
 
 }  // namespace
