@@ -1,5 +1,8 @@
 #include "tools/vipping/measure.h"
 
+#include <dlfcn.h>
+
+#include <atomic>
 #include <cstdio>
 #include <future>
 #include <random>
@@ -7,6 +10,17 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+
+namespace {
+std::atomic<int> g_sends{0};
+}
+
+extern "C" VIP_RETURN VipPostSend(VIP_VI_HANDLE vi, VIP_DESCRIPTOR* descriptor,
+                                  VIP_MEM_HANDLE memory) {
+  ++g_sends;
+  return reinterpret_cast<decltype(&VipPostSend)>(dlsym(RTLD_NEXT, "VipPostSend"))(vi, descriptor,
+                                                                                   memory);
+}
 
 namespace viaduct::vipping {
 namespace {
@@ -51,6 +65,18 @@ TEST(Measure, DoesNotTimeWhatItTells) {
   // Of each round trip half is added.
   const double timed = 2 * result.latencies.mean() * static_cast<double>(result.messages);
   EXPECT_LE(timed, static_cast<double>(result.nanoseconds - g_told));
+}
+
+TEST(Measure, RoundTripsBeforeAreNotCounted) {
+  const Nic nic("nic0");
+  Options options = OfBoth();
+  options.count = 5;
+  options.warmup = 7;
+  std::future<void> server = std::async(std::launch::async, [&] { Serve(nic, options); });
+  g_sends = 0;
+  EXPECT_EQ(Measure(nic, options).messages, 5u);
+  server.get();
+  EXPECT_EQ(g_sends, 2 * (5 + 7));
 }
 
 // What a request without this program's words gets. Both may have been started at once.
