@@ -1,7 +1,10 @@
 // The line of a name's waiters (dat/core/waiting_line.cc) on a host whose ports are others': how
-// one moves up, and how often it looks.
+// one moves up, and how often it looks; whom it asks, and what becomes of its place meanwhile.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -9,6 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "dat/core/connection_header.h"
 #include "dat/core/connection_manager.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/interface_adapter.h"
@@ -26,7 +31,9 @@ struct Host {
   std::set<uint16_t> served;     // as waiters
   std::set<uint16_t> strangers;  // as programs that are not ours
   int looks = 0;
-  int tries = 0;  // to listen
+  int tries = 0;                                   // to listen
+  std::vector<uint16_t> told;                      // ports of waiters that have heard a word
+  std::map<uint16_t, verbs::ListenerSink*> sinks;  // of the process below, by the last port
 };
 
 // A process of that host.
@@ -69,16 +76,46 @@ class HostContext final : public verbs::Context {
     if (host_.served.contains(port) || host_.strangers.contains(port)) {
       return absl::AlreadyExistsError("taken");
     }
+    host_.sinks[port] = sink;
     return node_->Listen(port, sink);
   }
   bool IsServed(uint16_t port) override {
     ++host_.looks;
     return host_.served.contains(port) || node_->IsServed(port);
   }
+  verbs::TakeAnswer WouldTake(uint16_t port, absl::Span<const uint8_t>, verbs::Deadline) override {
+    if (!host_.served.contains(port)) return verbs::TakeAnswer::kNo;
+    host_.told.push_back(port);
+    return verbs::TakeAnswer::kYes;
+  }
 
  private:
   const std::unique_ptr<verbs::Context> node_;
   Host& host_;
+};
+
+// A request that others of the host are asked to take.
+class Request final : public verbs::IncomingConnection {
+ public:
+  using Takes = std::function<bool(uint16_t port)>;
+  Request(const verbs::Address& address, Takes takes)
+      : address_(address), takes_(std::move(takes)) {}
+  const verbs::Address& peer_address() const override { return address_; }
+  uint16_t peer_port() const override { return 1; }
+  absl::Span<const uint8_t> private_data() const override { return {}; }
+  absl::Status Accept(verbs::QueuePair&, absl::Span<const uint8_t>) override {
+    return absl::ResourceExhaustedError("no pair");
+  }
+  void Reject(absl::Span<const uint8_t>) override {}
+  void Refuse() override {}
+  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t>, verbs::Deadline) override {
+    return takes_(port) ? absl::OkStatus() : absl::NotFoundError("nobody");
+  }
+  absl::Span<const uint8_t> note() const override { return {}; }
+
+ private:
+  const verbs::Address& address_;
+  const Takes takes_;
 };
 
 // A waiter at a place behind others.
@@ -95,14 +132,12 @@ class LineTest : public EngineTest {
         EventDispatcher::Create(*adapter_, 1, kRequestStream, /*eager=*/false, &requests_).ok());
     ports_ = adapter_->connections().PortsOf(Hashed());
     host_.served.insert(ports_.begin(), ports_.begin() + kPlace);
-    ServicePoint::Options options;
-    options.name = Hashed();
-    options.shared = options.one_shot = true;
-    options.since = Now();
-    EXPECT_TRUE(ServicePoint::CreatePublic(*adapter_, options, *requests_, &point_).ok());
+    options_.name = Hashed();
+    options_.shared = options_.one_shot = true;
+    Wait();
   }
   ~LineTest() override {
-    EXPECT_TRUE(point_->Free().ok());
+    if (point_) WaitNoMore();
     (void)adapter_->Close(InterfaceAdapter::CloseMode::kAbrupt);
   }
 
@@ -114,12 +149,35 @@ class LineTest : public EngineTest {
     }
     EXPECT_EQ(places, std::vector<size_t>{place});
   }
+  bool HasPlace(size_t place) { return adapter_->context().IsServed(ports_[place]); }
+
+  void Wait() {
+    options_.since = Now();
+    EXPECT_TRUE(ServicePoint::CreatePublic(*adapter_, options_, *requests_, &point_).ok());
+  }
+  void WaitNoMore() { EXPECT_TRUE(std::exchange(point_, {})->Free().ok()); }
+  // What a waiter does that has got a request; `takes`: of those who are asked.
+  bool Pass(Request::Takes takes) {
+    Request request(a_->address(), std::move(takes));
+    return adapter_->connections().PassToEarlierWaiter(request, options_);
+  }
+  // How many ports it looks at for somebody whom it could ask, and meets nobody.
+  int LooksOfAPass() {
+    const int before = host_.looks;
+    EXPECT_FALSE(Pass([](uint16_t) { return false; }));
+    return host_.looks - before;
+  }
+  // What it says to another process's word with this note.
+  bool Takes(size_t place, const LineNote& note) {
+    return host_.sinks.at(ports_[place])->TakesHandOff(EncodeLineNote(note, options_.name));
+  }
 
   Host host_;
   std::vector<uint16_t> ports_;
+  Ref<InterfaceAdapter> adapter_;
+  ServicePoint::Options options_;
 
  private:
-  Ref<InterfaceAdapter> adapter_;
   Ref<EventDispatcher> requests_;
   Ref<ServicePoint> point_;
 };
@@ -179,6 +237,134 @@ TEST_F(LineTest, TheFrontIsSoonSomebodys) {
   host_.served.erase(ports_[0]);
   RunFor(kTick);
   ExpectAt(0);
+}
+
+// A look of the wait before would look beside those of the next one for ever.
+TEST_F(LineTest, AWaitThatHasLeftTheLineLooksNoMore) {
+  RunFor(ConnectionManager::kShortWait);
+  WaitNoMore();
+  RunFor(ConnectionManager::kLinger + kMilli);
+  EXPECT_FALSE(HasPlace(kPlace));
+  Wait();
+  constexpr int kTicks = 100;
+  host_.looks = 0;
+  RunFor(kTicks * kTick);
+  EXPECT_LE(host_.looks, 2 * kTicks + 2);
+}
+
+// Who moves up between two questions is asked at the place to which it moves.
+TEST_F(LineTest, OthersAreAskedAgainstTheWayInWhichTheyMoveUp) {
+  std::vector<uint16_t> asked;
+  EXPECT_FALSE(Pass([&](uint16_t port) {
+    asked.push_back(port);
+    return false;
+  }));
+  std::vector<uint16_t> others(ports_.begin(), ports_.begin() + kPlace);
+  std::reverse(others.begin(), others.end());
+  EXPECT_EQ(asked, others);
+}
+
+// They do not ask as long as they believe to be alone.
+TEST_F(LineTest, WhoJoinsTellsEverybodyAhead) {
+  EXPECT_EQ(host_.told, std::vector<uint16_t>(ports_.begin(), ports_.begin() + kPlace));
+}
+
+TEST_F(LineTest, WhoHasMetNobodyTwiceIsAlone) {
+  std::swap(host_.strangers, host_.served);  // nobody of ours
+  EXPECT_NE(LooksOfAPass(), 0);
+  EXPECT_NE(LooksOfAPass(), 0) << "somebody may have joined meanwhile";
+  EXPECT_EQ(LooksOfAPass(), 0);
+}
+
+TEST_F(LineTest, WhoIsAloneHearsOfAnother) {
+  std::swap(host_.strangers, host_.served);
+  while (LooksOfAPass() != 0) {
+  }
+  EXPECT_TRUE(Takes(kPlace, {LineNote::kJoins, adapter_->context().address().v4()}));
+  EXPECT_NE(LooksOfAPass(), 0);
+}
+
+// Whoever opened a port before him has told somebody who was not there yet.
+TEST_F(LineTest, WhoMovesUpLooksForOthersAgain) {
+  std::swap(host_.strangers, host_.served);
+  while (LooksOfAPass() != 0) {
+  }
+  host_.strangers.clear();
+  RunFor(2 * kSecond);
+  ExpectAt(0);
+  EXPECT_NE(LooksOfAPass(), 0);
+}
+
+TEST_F(LineTest, OnlyWaitersAtOneAddressAreOneLine) {
+  const uint32_t here = adapter_->context().address().v4();
+  const auto since = static_cast<uint64_t>(options_.since);
+  EXPECT_TRUE(Takes(kPlace, {since + 1, here})) << "it came later";
+  EXPECT_FALSE(Takes(kPlace, {since, here}));
+  EXPECT_FALSE(Takes(kPlace, {since + 1, here + 1}));
+  EXPECT_FALSE(Takes(kPlace, {LineNote::kJoins, here + 1}));
+}
+
+TEST_F(LineTest, APointOfDatStandsInNoLine) {
+  WaitNoMore();
+  ServicePoint::Options alone;
+  alone.name = Hashed();
+  Ref<EventDispatcher> requests;
+  ASSERT_TRUE(
+      EventDispatcher::Create(*adapter_, 1, kRequestStream, /*eager=*/false, &requests).ok());
+  Ref<ServicePoint> point;
+  ASSERT_TRUE(ServicePoint::CreatePublic(*adapter_, alone, *requests, &point).ok());
+  EXPECT_FALSE(Takes(kPlace, {LineNote::kJoins, adapter_->context().address().v4()}));
+  EXPECT_FALSE(Takes(kPlace, {uint64_t{1} << 60, adapter_->context().address().v4()}));
+  ASSERT_TRUE(point->Free().ok());
+}
+
+// Its requesters would ask the process that has the port.
+TEST_F(LineTest, APointOfDatTakesNoPlaceOverBehindAnothersPort) {
+  WaitNoMore();
+  options_.name = Direct();
+  host_.served.insert(*Direct().direct_port());
+  Wait();
+  WaitNoMore();  // it lingers
+  ServicePoint::Options alone;
+  alone.name = Direct();
+  Ref<EventDispatcher> requests;
+  ASSERT_TRUE(
+      EventDispatcher::Create(*adapter_, 1, kRequestStream, /*eager=*/false, &requests).ok());
+  Ref<ServicePoint> point;
+  EXPECT_EQ(ServicePoint::CreatePublic(*adapter_, alone, *requests, &point).code,
+            Code::kConnQualInUse);
+}
+
+TEST_F(LineTest, APlaceIsKeptWhileItsRequestIsPassedOn) {
+  RunFor(ConnectionManager::kShortWait);
+  EXPECT_TRUE(Pass([&](uint16_t) {
+    WaitNoMore();  // the request has ended the wait
+    RunFor(kSecond + ConnectionManager::kLinger / 2);
+    EXPECT_TRUE(HasPlace(kPlace));
+    return true;
+  }));
+  // And then for the next wait, the whole time.
+  RunFor(ConnectionManager::kLinger - kMilli);
+  EXPECT_TRUE(HasPlace(kPlace));
+  RunFor(2 * kMilli);
+  EXPECT_FALSE(HasPlace(kPlace));
+}
+
+// It goes to no other port, although others of the line are there.
+TEST_F(LineTest, WhatComesWhileARequestIsPassedOnIsHeld) {
+  RunFor(ConnectionManager::kShortWait);
+  End a(*a_);
+  EXPECT_TRUE(Pass([&](uint16_t) {
+    WaitNoMore();
+    ConnectParameters parameters;
+    parameters.target = {adapter_->context().address(), Hashed()};
+    EXPECT_TRUE(a->Connect(parameters).ok());
+    RunFor(kSecond);
+    EXPECT_FALSE(a.Heard());
+    return true;
+  }));
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
 }
 
 }  // namespace
