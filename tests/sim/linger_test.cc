@@ -139,6 +139,21 @@ TEST_F(LingerTest, NobodyWaitsForALookForEver) {
   EXPECT_LT(Now() - begin, ConnectionManager::kShortWaitLinger + ConnectionManager::kLinger);
 }
 
+// Each is a connection that the server has not asked for.
+TEST_F(LingerTest, SoManyWaitForALookAndNoMore) {
+  constexpr size_t kMostHeld = 256;
+  ServicePoint::Options options = Waiter(Direct());
+  options.since = Now();
+  ASSERT_TRUE(b_->Listen(options)->Free().ok());
+  std::vector<std::unique_ptr<End>> ends;
+  for (size_t i = 0; i <= kMostHeld; ++i) {
+    ends.push_back(std::make_unique<End>(*a_));
+    ASSERT_TRUE(ends.back()->Connect(*b_, Direct()).ok());
+    RunFor(kMilli / 2);
+    EXPECT_EQ(ends.back()->Heard(), i == kMostHeld) << i;
+  }
+}
+
 // Only the port behind the look itself waits for so long.
 TEST_F(LingerTest, AWaitBehindALookLingersItsOwnTime) {
   const uint16_t port = b_->manager().PortsOf(Hashed())[0];
