@@ -88,5 +88,14 @@ TEST_F(OverflowTest, IsFoundAgainBehindAResizeThatMadeRoom) {
   EXPECT_EQ(Errors(), Words{}) << "once";
 }
 
+// That would make it worse, and its program sees it anyhow.
+TEST_F(OverflowTest, OfTheDispatcherThatHearsOfThemIsToldToNobody) {
+  ASSERT_TRUE(errors_->Resize(1).ok());
+  for (int i = 0; i < 2; ++i) {
+    a_->adapter().PostAsync(EventType::kAsyncHighWatermark, few_->handle());
+  }
+  EXPECT_EQ(Errors().size(), 2u);
+}
+
 }  // namespace
 }  // namespace viaduct::core
