@@ -245,6 +245,47 @@ TEST_F(NotifierTest, TriggerOfTheLastFreedDispatcherShowsNone) {
   EXPECT_EQ(told, nullptr);
 }
 
+// Whoever sets one while another thread frees the dispatcher leaves nothing behind.
+TEST_F(NotifierTest, ADispatcherThatHasEndedKeepsNone) {
+  Ref<Notifier> notifier = NewNotifier();
+  Ref<EventDispatcher> dispatcher = NewDispatcher();
+  EXPECT_TRUE(dispatcher->Free().ok());
+  EXPECT_TRUE(dispatcher->SetNotifier(notifier.get()).ok());
+  EXPECT_FALSE(dispatcher->notifier());
+  EXPECT_TRUE(notifier->Free().ok());
+}
+
+// As a call meets it that has found it just before its end.
+TEST_F(NotifierTest, OneThatHasEndedTakesNoAgentAndNoWaiter) {
+  for (const bool destroyed : {false, true}) {
+    Ref<Notifier> notifier = NewNotifier();
+    if (destroyed) {
+      notifier->Destroy();
+    } else {
+      EXPECT_TRUE(notifier->Free().ok());
+    }
+    EXPECT_EQ(notifier->SetAgent({[](void*, Handle) {}, nullptr}).code, Code::kInvalidHandle);
+    EXPECT_EQ(notifier->agent().function, nullptr);
+    Handle told = notifier.get();
+    EXPECT_TRUE(notifier->Wait(adapter_->DeadlineAfter(0), &told).ok());
+    EXPECT_EQ(told, nullptr);
+  }
+}
+
+// Only the end of the last dispatcher is told to the agent: one that goes elsewhere may come back.
+TEST_F(NotifierTest, AgentStaysWhenTheLastDispatcherGoesElsewhere) {
+  Ref<Notifier> notifier = NewNotifier({[](void*, Handle) {}, nullptr}), elsewhere = NewNotifier();
+  Ref<EventDispatcher> dispatcher = NewDispatcher();
+  for (Notifier* next : {elsewhere.get(), static_cast<Notifier*>(nullptr)}) {
+    ASSERT_TRUE(dispatcher->SetNotifier(notifier.get()).ok());
+    ASSERT_TRUE(dispatcher->SetNotifier(next).ok());
+    EXPECT_NE(notifier->agent().function, nullptr);
+  }
+  ASSERT_TRUE(dispatcher->SetNotifier(notifier.get()).ok());
+  EXPECT_TRUE(dispatcher->Free().ok());
+  EXPECT_EQ(notifier->agent().function, nullptr);
+}
+
 // The callback thread, kept busy by another notifier's agent until it is let go.
 class BusyCallbacks {
  public:
@@ -283,6 +324,30 @@ struct Heard {
     heard->called = true;
   }
 };
+
+TEST_F(NotifierTest, AnAgentThatHasNotBegunIsNotCalledBehindTheEnd) {
+  Heard heard, last;
+  {
+    BusyCallbacks busy(NewNotifier(), NewDispatcher());
+    Ref<Notifier> notifier = NewNotifier({&Heard::Agent, &heard});
+    Ref<EventDispatcher> dispatcher = NewDispatcher();
+    ASSERT_TRUE(dispatcher->SetNotifier(notifier.get()).ok());
+    ASSERT_TRUE(dispatcher->PostSoftware(nullptr).ok());
+    EXPECT_EQ(notifier->agent().function, nullptr) << "it is to be called";
+    ASSERT_TRUE(dispatcher->SetNotifier(nullptr).ok());
+    std::thread freeing([&] { EXPECT_TRUE(notifier->Free().ok()); });
+    while (notifier->SetAgent({}).ok()) sched_yield();  // until it is being freed
+    busy.LetGo();
+    freeing.join();
+  }
+  // Agents are called in their order.
+  Ref<Notifier> next = NewNotifier({&Heard::Agent, &last});
+  Ref<EventDispatcher> dispatcher = NewDispatcher();
+  ASSERT_TRUE(dispatcher->SetNotifier(next.get()).ok());
+  ASSERT_TRUE(dispatcher->PostSoftware(nullptr).ok());
+  while (!last.called) sched_yield();
+  EXPECT_FALSE(heard.called);
+}
 
 TEST_F(NotifierTest, AgentIsCalledForAnotherThanAFreedDispatcher) {
   for (const bool another : {false, true}) {
