@@ -284,6 +284,26 @@ TEST_F(ConnectTest, DeadlineInTheMiddleOfARoundEndsTheGrace) {
   }
 }
 
+// The earlier rounds found nobody, but this one did.
+TEST_P(NamedTest, WhoeverComesWithinTheGraceAndDoesNotDecideIsATimeOut) {
+  for (const bool vipl : {false, true}) {
+    End a(*a_);
+    if (vipl) {
+      ASSERT_TRUE(a.ConnectVipl(*b_, GetParam(), 250 * kMilli, In(90 * kMilli)).ok());
+    } else {
+      ASSERT_TRUE(a.Connect(*b_, GetParam(), "", In(90 * kMilli), 250 * kMilli).ok());
+    }
+    RunFor(20 * kMilli);
+    const Ref<ServicePoint> point = b_->Listen(GetParam());
+    const Ref<ConnectionRequest> request = AwaitRequest(*b_);
+    ASSERT_TRUE(request);
+    RunUntil([&] { return a.Heard(); });
+    EXPECT_EQ(a.Listen(), Words{"timed out"});
+    ASSERT_TRUE(request->Reject({}).ok());
+    ASSERT_TRUE(point->Free().ok());
+  }
+}
+
 TEST_F(ConnectTest, SilenceUntilTheDeadlineIsUnreachable) {
   simulation_.SetReachable(b_->context(), false);
   End a(*a_);
@@ -433,6 +453,28 @@ TEST_F(ConnectTest, AcceptThatFailsHasNoEffect) {
   ASSERT_TRUE(request->Accept(&*b, Bytes(longest)).ok());
   RunUntil([&] { return b.Heard(); });
   EXPECT_EQ(a.Listen(), Words{"established " + longest});
+}
+
+// VIPL's: the handle lives until the outcome is known, and behind a failure until it is rejected.
+TEST_F(ConnectTest, RequestWhoseRequesterHasGoneIsRejectedOnce) {
+  const Ref<ServicePoint> point = b_->Listen(Direct());
+  End a(*a_), b(*b_), other(*b_);
+  ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+  const Ref<ConnectionRequest> request = AwaitRequest(*b_);
+  ASSERT_TRUE(request);
+  ASSERT_TRUE(a->Disconnect(DisconnectMode::kAbrupt).ok());
+  RunFor(kMilli);
+  ASSERT_TRUE(request->BeginAccept(&*b, {}).ok());
+  EXPECT_EQ(request->Reject({}), InvalidHandle<ConnectionRequest>()) << "it is being accepted";
+  RunUntil([&] { return b.Heard(); });
+  EXPECT_EQ(b.Listen(), Words{"accept completion error"});
+  request->EndAccept(/*established=*/false);
+  EXPECT_EQ(request->Accept(&*other, {}).code, Code::kTimeout);
+  EXPECT_EQ(other->state(), State::kUnconnected);
+  EXPECT_TRUE(ShareObject<ConnectionRequest>(request->handle()));
+  ASSERT_TRUE(request->Reject({}).ok());
+  EXPECT_FALSE(ShareObject<ConnectionRequest>(request->handle()));
+  EXPECT_EQ(request->Reject({}), InvalidHandle<ConnectionRequest>());
 }
 
 TEST_F(ConnectTest, ConnectThatFailsHasNoEffect) {
