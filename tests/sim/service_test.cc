@@ -93,6 +93,21 @@ TEST_F(ServiceTest, ANoWithoutAWordOfOneThatHasGoneIsBelieved) {
   EXPECT_EQ(a.Listen(), Words{"peer rejected"});
 }
 
+// Whoever comes back has the whole of it.
+TEST_F(ServiceTest, GraceBeginsAnewBehindANoWithoutAWord) {
+  Stranger stranger(/*rejects=*/true);
+  End a(*a_);
+  ASSERT_TRUE(a.ConnectVipl(*b_, Direct(), 60 * kMilli).ok());
+  RunFor(40 * kMilli);
+  auto taken = b_->context().Listen(*Direct().direct_port(), &stranger);
+  ASSERT_TRUE(taken.ok());
+  RunUntil([&] { return stranger.requests == 1; });
+  taken->reset();
+  RunUntil([&] { return a.Heard(); });
+  EXPECT_EQ(a.Listen(), Words{"peer rejected"});
+  EXPECT_EQ(RequestTimes(1), (std::vector<verbs::Nanos>{0, 1, 3, 7, 15, 31, 51, 71, 91}));
+}
+
 TEST_F(ServiceTest, ANoWithWordsIsBelieved) {
   Stranger stranger(/*rejects=*/true, "go away");
   auto taken = b_->context().Listen(*Direct().direct_port(), &stranger);
@@ -161,6 +176,23 @@ TEST_F(ServiceTest, FirstWaiterIsServedFirst) {
   ASSERT_TRUE(d.Connect(*b_, Hashed()).ok());
   RunUntil([&] { return d.Heard(); });
   EXPECT_EQ(d.Listen(), Words{"non-peer rejected"}) << "each serves once";
+}
+
+// As one that comes back, having passed a request on.
+TEST_F(ServiceTest, WhoHasWaitedForLongerIsServedFirst) {
+  ServicePoint::Options options;
+  options.name = Hashed();
+  options.shared = options.one_shot = true;
+  options.since = 2;
+  const Ref<ServicePoint> later = b_->Listen(options);
+  options.since = 1;
+  const Ref<ServicePoint> earlier = b_->Listen(options);
+  End a(*a_);
+  ASSERT_TRUE(a.Connect(*b_, Hashed()).ok());
+  RunUntil([&] { return b_->requests().Queued() != 0; });
+  Event event;
+  ASSERT_TRUE(b_->NextRequest(&event));
+  EXPECT_EQ(event.service_point, earlier->handle());
 }
 
 TEST_F(ServiceTest, NameThatIsNotSharedIsServedOnce) {
@@ -237,8 +269,34 @@ TEST_F(ServiceTest, ReservedEndpointIsFreeAgainAfterRejectOrFree) {
   ASSERT_TRUE(
       ServicePoint::CreateReserved(b_->adapter(), Direct(), *b, b_->requests(), &point).ok());
   ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
-  ASSERT_TRUE(AwaitRequest(*b_)->Reject({}).ok());
+  const Ref<ConnectionRequest> request = AwaitRequest(*b_);
+  ASSERT_TRUE(request);
+  EXPECT_NE(b->remote_sockaddr(), nullptr) << "who asks";
+  EXPECT_NE(b->remote_qualifier(), 0u);
+  EXPECT_EQ(b->local_port(), *Direct().direct_port());
+  ASSERT_TRUE(request->Reject({}).ok());
   EXPECT_EQ(b->state(), State::kUnconnected);
+  EXPECT_EQ(b->remote_sockaddr(), nullptr);
+  EXPECT_EQ(b->remote_qualifier(), 0u);
+  EXPECT_EQ(b->local_port(), 0);
+}
+
+TEST_F(ServiceTest, PortOfAReservedPointIsNotThatOfTheNextConnection) {
+  End a(*a_), second(*a_), b(*b_);
+  Ref<ServicePoint> point;
+  ASSERT_TRUE(
+      ServicePoint::CreateReserved(b_->adapter(), Direct(), *b, b_->requests(), &point).ok());
+  ASSERT_TRUE(a.Connect(*b_, Direct()).ok());
+  ASSERT_TRUE(AwaitRequest(*b_)->Accept(nullptr, {}).ok());
+  RunUntil([&] { return b.Heard(); });
+  ASSERT_TRUE(b->Disconnect(verbs::DisconnectMode::kAbrupt).ok());
+  ASSERT_TRUE(b->Reset().ok());
+  const Ref<ServicePoint> there = a_->Listen(Direct());
+  ASSERT_TRUE(b.Connect(*a_, Direct()).ok());
+  const Ref<ConnectionRequest> request = AwaitRequest(*a_);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(b->local_port(), request->remote_port());
+  EXPECT_NE(b->local_port(), *Direct().direct_port());
 }
 
 TEST_F(ServiceTest, ReservedPointOfATakenNameLeavesTheEndpoint) {
