@@ -163,6 +163,16 @@ TEST_F(PeerTest, FourWithOneAddressMakeTwoPairs) {
   for (End* end : {&a, &b, &c, &d}) EXPECT_EQ(end->Listen(), Words{"established"});
 }
 
+TEST_F(PeerTest, WhoAskedFirstIsMetFirst) {
+  End first(*a_, OfVi()), second(*a_, OfVi()), b(*b_, OfVi());
+  ASSERT_TRUE(Ask(*a_, first, "a", *b_, "b", 1).ok());
+  ASSERT_TRUE(Ask(*a_, second, "a", *b_, "b", 2).ok());
+  RunFor(50 * kMilli);
+  ASSERT_TRUE(Ask(*b_, b, "b", *a_, "a", 3).ok());
+  ExpectJoined(first, b);
+  EXPECT_EQ(second->state(), State::kActivePending);
+}
+
 TEST_F(PeerTest, OtherSideDiesWhileItIsAnswered) {
   End a(*a_, OfVi());
   ASSERT_TRUE(Ask(*a_, a, "a", *b_, "b", 1, In(kSecond)).ok());
