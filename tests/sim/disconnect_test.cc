@@ -402,6 +402,22 @@ TEST_F(DisconnectTest, GracefulCloseIsRefusedWhileAnythingIsOpen) {
             InvalidHandle<InterfaceAdapter>());
 }
 
+// An adapter's own dispatcher for asynchronous events is not the consumer's, but another's is none
+// of its objects.
+TEST_F(DisconnectTest, GracefulCloseForgivesItsOwnDispatcherAlone) {
+  const Ref<EventDispatcher> errors = b_->MakeDispatcher();
+  ASSERT_TRUE(a_->adapter().SetAsyncDispatcher(*errors, /*own=*/false).ok());
+  EXPECT_TRUE(a_->requests().Free().ok());
+  EXPECT_EQ(a_->adapter().Close(InterfaceAdapter::CloseMode::kGraceful),
+            InvalidState(StateDetail::kAdapterInUse));
+  EXPECT_TRUE(a_->zone().Free().ok());
+  EXPECT_TRUE(a_->adapter().Close(InterfaceAdapter::CloseMode::kGraceful).ok());
+  ASSERT_TRUE(b_->adapter().SetAsyncDispatcher(*errors, /*own=*/true).ok());
+  EXPECT_TRUE(b_->requests().Free().ok());
+  EXPECT_TRUE(b_->zone().Free().ok());
+  EXPECT_TRUE(b_->adapter().Close(InterfaceAdapter::CloseMode::kGraceful).ok());
+}
+
 TEST_F(DisconnectTest, AbruptCloseEndsEverything) {
   const size_t before = HandleTable::Size();
   End peer(*b_), dialled(*b_), refused(*b_), reserving(*b_), unheard(*b_);
