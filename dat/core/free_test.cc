@@ -211,5 +211,21 @@ TEST_F(UseOfTheFreedTest, ByMemory) {
   EXPECT_EQ(SharedReceiveQueue::Create(*adapter_, *zone, 8, 1, &queue), kNoZone);
 }
 
+// What is freed uses nothing any more, also while another call has a reference to it.
+TEST_F(UseOfTheFreedTest, IsGivenUpAtOnce) {
+  char bytes[64];
+  Ref<MemoryRegion> region;
+  ASSERT_TRUE(
+      MemoryRegion::Create(*adapter_, *zone_, bytes, sizeof bytes, verbs::kLocalRead, &region)
+          .ok());
+  Ref<MemoryWindow> window;
+  ASSERT_TRUE(MemoryWindow::Create(*zone_, verbs::WindowScope::kDomain, &window).ok());
+  EXPECT_TRUE(window->Free().ok());
+  EXPECT_EQ(zone_->Free().code, Code::kInvalidState) << "the region's";
+  EXPECT_TRUE(region->Free().ok());
+  EXPECT_EQ(region->Modify(*zone_, verbs::kLocalWrite), InvalidHandle<MemoryRegion>());
+  EXPECT_TRUE(zone_->Free().ok());
+}
+
 }  // namespace
 }  // namespace viaduct::core

@@ -158,5 +158,16 @@ TEST_F(LateBind, UnbindsNothing) {
   EXPECT_EQ(bound_->Free().code, Code::kInvalidState) << "it is bound";
 }
 
+// Whoever frees the window may have the region back, although another call still looks at the
+// window.
+TEST_F(LateBind, AFreedWindowHoldsNoRegion) {
+  Bind(bound_, 64);
+  ExpectBind(verbs::Status::kSuccess);
+  EXPECT_EQ(bound_->Free().code, Code::kInvalidState);
+  EXPECT_TRUE(window_->Free().ok());
+  EXPECT_FALSE(window_->binding().region);
+  EXPECT_TRUE(bound_->Free().ok());
+}
+
 }  // namespace
 }  // namespace viaduct::core
