@@ -378,6 +378,25 @@ TEST(Rsp, C103_NoEndpointMakesOne) {
   });
 }
 
+// Nor may it leave one: the adapter could not be closed.
+TEST(Rsp, C103_NoEndpointIsLeftWhereTheNameIsInUse) {
+  RunAlone([] {
+    Side side;
+    DAT_RSP_HANDLE rsp;
+    Must(dat_rsp_create(side.ia, Port(0), side.NewEp(), side.cr_evd, &rsp));
+    char adapter[] = "soft0";
+    DAT_IA_HANDLE other;
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd;
+    Must(dat_ia_open(adapter, 8, &async, &other));
+    Must(dat_evd_create(other, 8, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &evd));
+    DAT_RSP_HANDLE second;
+    EXPECT_TRUE(
+        Fails(dat_rsp_create(other, Port(0), DAT_HANDLE_NULL, evd, &second), DAT_CONN_QUAL_IN_USE));
+    Must(dat_evd_free(evd));
+    Must(dat_ia_close(other, DAT_CLOSE_GRACEFUL_FLAG));
+  });
+}
+
 // What the call has made is nothing yet: the consumer gives it a zone and dispatchers, before the
 // request or when it is there.
 TEST(Rsp, C103_TheEndpointThatItMakesAcceptsOnceItIsConfigured) {
