@@ -274,6 +274,37 @@ TEST(Providers, C018_C019_AProgramRegistersItsOwn) {
   });
 }
 
+template <DAT_UINT32 kAnswer>
+DAT_RETURN OpenAnswers(const DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE*, DAT_IA_HANDLE*) {
+  return Error(kAnswer);
+}
+
+// As of entries: the least minor version that is not below the one asked for.
+TEST(Providers, OfSeveralVersionsTheNearestServes) {
+  RunAlone([] {
+    UseConf("");
+    DAT_PROVIDER third = {}, first = {}, second = {};
+    third.ia_open_func = OpenAnswers<DAT_QUEUE_FULL>;
+    first.ia_open_func = OpenAnswers<DAT_INSUFFICIENT_RESOURCES>;
+    second.ia_open_func = OpenAnswers<DAT_INTERNAL_ERROR>;
+    const DAT_PROVIDER_INFO infos[] = {
+        {"own", 2, 3, DAT_FALSE}, {"own", 2, 1, DAT_FALSE}, {"own", 2, 2, DAT_FALSE}};
+    ASSERT_EQ(dat_registry_add_provider(&third, &infos[0]), DAT_SUCCESS);
+    ASSERT_EQ(dat_registry_add_provider(&first, &infos[1]), DAT_SUCCESS);
+    ASSERT_EQ(dat_registry_add_provider(&second, &infos[2]), DAT_SUCCESS);
+    const DAT_RETURN answers[] = {Error(DAT_INSUFFICIENT_RESOURCES),
+                                  Error(DAT_INSUFFICIENT_RESOURCES), Error(DAT_INTERNAL_ERROR),
+                                  Error(DAT_QUEUE_FULL),
+                                  Error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED)};
+    for (DAT_UINT32 minor = 0; minor < 5; ++minor) {
+      DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+      DAT_IA_HANDLE ia;
+      char name[] = "own";
+      EXPECT_EQ(dat_ia_openv(name, 8, &async, &ia, 2, minor, DAT_FALSE), answers[minor]) << minor;
+    }
+  });
+}
+
 // A provider that takes no memory itself, and whose close finds objects left.
 struct OwnProvider {
   OwnProvider() {
