@@ -103,6 +103,12 @@ TEST(ReservedPoint, IsFreedOnceInEachState) {
     const DAT_RSP_HANDLE unused = reserve(endpoint());
     EXPECT_EQ(release(unused), DAT_SUCCESS);
     EXPECT_EQ(DAT_GET_TYPE(release(unused)), DAT_UINT32{DAT_INVALID_HANDLE});
+    // One that could not be made is shown with no request.
+    const DAT_RSP_HANDLE alone = reserve(endpoint());
+    DAT_RSP_HANDLE none;
+    EXPECT_EQ(DAT_GET_TYPE(OF_REGISTRY(dat_rsp_create)(ia, port, endpoint(), requests, &none)),
+              DAT_UINT32{DAT_CONN_QUAL_IN_USE});
+    EXPECT_EQ(release(alone), DAT_SUCCESS);
     for (const bool may_be_there : {true, false}) {
       SCOPED_TRACE(may_be_there);
       const DAT_EP_HANDLE first = endpoint(), second = endpoint();
