@@ -3,6 +3,7 @@
 #include <string>
 
 #include "dat/core/handle_table.h"
+#include "dat/core/notifier.h"
 #include "gtest/gtest.h"
 #include "tests/sim/engine.h"
 
@@ -485,6 +486,33 @@ TEST_F(DisconnectTest, AbruptCloseWakesWaiters) {
 }
 
 // ----------------------------------------------------------------------------- waiting
+
+// Who waits for several events has seen those that are there.
+TEST_F(DisconnectTest, NotifierThatIsSetDuringAWaitHearsOfNothingTheWaiterHasSeen) {
+  const Ref<EventDispatcher> events = a_->MakeDispatcher();
+  Ref<Notifier> notifier;
+  ASSERT_TRUE(Notifier::Create(a_->adapter(), {}, &notifier).ok());
+  ASSERT_TRUE(events->PostSoftware(nullptr).ok());
+  Handle told = nullptr;
+  executor().RunAt(Now() + kMilli, [&] {
+    EXPECT_TRUE(events->SetNotifier(notifier.get()).ok());
+    EXPECT_EQ(notifier->Take(&told).code, Code::kQueueEmpty);
+    EXPECT_TRUE(events->PostSoftware(nullptr).ok());
+  });
+  EventDispatcher::WaitOptions options;
+  options.threshold = 2;
+  options.exclusive = true;
+  Event event;
+  uint32_t more = 0;
+  ASSERT_TRUE(events->Wait(In(kSecond), options, &event, &more).ok());
+  EXPECT_EQ(more, 1u);
+  EXPECT_EQ(notifier->Take(&told).code, Code::kQueueEmpty);
+  ASSERT_TRUE(events->PostSoftware(nullptr).ok());
+  EXPECT_TRUE(notifier->Take(&told).ok());
+  EXPECT_EQ(told, events->handle());
+  ASSERT_TRUE(events->Free().ok());
+  ASSERT_TRUE(notifier->Free().ok());
+}
 
 TEST_F(DisconnectTest, WaitEndsWithTheEventOrAtTheDeadline) {
   End a(*a_), b(*b_);
