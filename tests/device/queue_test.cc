@@ -113,6 +113,17 @@ TEST_F(QueueTest, AnEmptyQueueTimesOut) {
   EXPECT_EQ(Wait(inbox.queue(), Deadline::At(0)), WaitResult::kTimedOut);
 }
 
+TEST_F(QueueTest, AFlushOfAnIdlePairCallsTheSink) {
+  EndOptions options;
+  options.sink = &counting_sink_;
+  End& end = NewEnd(a(), options);
+  Forget(end);
+  ASSERT_EQ(end.Receive(1, 0, 8), PostResult::kOk);
+  end.pair().Flush();
+  EXPECT_TRUE(Run([&] { return counting_sink_.calls != 0; }));
+  Expect(end.receives(), 1, Status::kFlushed);
+}
+
 TEST_F(QueueTest, AWakeIsKeptForWhoeverMeansToWait) {
   Inbox inbox(a());
   const uint32_t wakes = inbox.queue().wakes();
