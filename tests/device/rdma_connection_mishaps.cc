@@ -19,6 +19,7 @@
 #include "tests/rdma_mock/asked.h"
 #include "tests/rdma_mock/kind.h"
 #include "tests/rdma_mock/mishaps.h"
+#include "tests/rdma_mock/told.h"
 #include "verbs/base/address.h"
 #include "verbs/base/busy_control_thread.h"
 #include "verbs/base/fd.h"
@@ -523,6 +524,19 @@ TEST_F(UnconfirmedTest, WhoEndsItAtItsNewsHearsNothingMore) {
   EXPECT_EQ(AwaitEvent(*to_).kind, Event::kConnected);
   Settle();
   EXPECT_EQ(to_->events().count(), 0u);
+}
+
+// A message that its receive could not take. The peer knows, and what it says of it is lost.
+TEST_F(UnconfirmedTest, AFailureBeforeTheNewsBreaksTheConnectionBehindIt) {
+  rdma_mock::LoseDisconnects(1);
+  ASSERT_EQ(from_->Send(2, 0, 16), PostResult::kOk);
+  ExpectBroken(*from_);
+  PollEnds();
+  EXPECT_EQ(to_->events().count(), 0u);
+  rdma_mock::TellIds(rdma_mock::Ids::kRequested, rdma_mock::IdEvent::kEstablished);
+  EXPECT_EQ(AwaitEvent(*to_).kind, Event::kConnected);
+  ExpectBroken(*to_);
+  Expect(to_->receives(), 1, Status::kLocalLength);
 }
 
 // Hardware's driver may wait for TCP's end, of a dead peer for a minute.
