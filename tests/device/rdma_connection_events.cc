@@ -127,6 +127,51 @@ TEST_F(ConnectionEventsTest, AnAcceptOfWhichThePeerSaysNothingWaitsForIt) {
   }
 }
 
+class Counter final : public CompletionSink {
+ public:
+  void OnCompletions(CompletionQueue&) override { ++calls_; }
+  int calls() const { return calls_; }
+
+ private:
+  std::atomic<int> calls_{0};
+};
+
+// Nobody polls, and the device has told of the message before it was one.
+TEST_F(ConnectionEventsTest, TheSinkHearsOfAMessageThatCameBeforeTheNews) {
+  if (rdma_mock::IsIwarp()) GTEST_SKIP() << "there it is the message that says so";
+  Counter counter;
+  EndOptions options;
+  options.sink = &counter;
+  to_ = &NewEnd(b(), options);
+  Forget(*to_);
+  ASSERT_EQ(to_->Receive(1, 0, 8), PostResult::kOk);
+  AcceptUnconfirmed();
+  ASSERT_EQ(from_->Send(2, 0, 8), PostResult::kOk);
+  Expect(from_->sends(), 2);
+  for (int i = 0; i < 10; ++i) DrainExecutors();
+  EXPECT_EQ(counter.calls(), 0);
+  TellIds(Ids::kRequested, IdEvent::kEstablished);
+  EXPECT_EQ(AwaitEvent(*to_).kind, Event::kConnected);
+  EXPECT_TRUE(Run([&] { return counter.calls() != 0; }));
+  Expect(to_->receives(), 1);
+  DestroyEnds();  // before the sink
+}
+
+// The connection manager may tell of the end first. A program that polls looks for itself, so the
+// device's own word is not waited for.
+TEST_F(ConnectionEventsTest, AFailureThatNobodyHasSeenIsTheCauseOfTheEnd) {
+  ASSERT_EQ(to_->Receive(1, 0, 8), PostResult::kOk);
+  Connect(*from_, *to_);
+  Forget(*to_);
+  BusyControlThread busy;
+  to_->receives().Poll();
+  ASSERT_EQ(from_->Send(2, 0, 16), PostResult::kOk);
+  from_->pair().Disconnect(DisconnectMode::kAbrupt);
+  busy.LetGo();
+  ExpectBroken(*to_);
+  Expect(to_->receives(), 1, Status::kLocalLength);
+}
+
 // Receives stay posted where there was no connection, though the peer has sent to them.
 TEST_F(ConnectionEventsTest, AMessageOfAConnectionThatNeverWasIsNone) {
   to_->DestroyPair();
