@@ -57,6 +57,23 @@ TEST_F(MishapsTest, ARefusedPartFailsTheWhole) {
   }
 }
 
+// Though the connection ends before the device is done with those that it has taken.
+TEST_F(MishapsTest, ARefusedPartFailsTheWholeThoughOthersAreNotDone) {
+  constexpr int kSegments = 252;
+  EndOptions many;
+  many.max_segments = kSegments;
+  End& from = NewEnd(a(), many);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  rdma_mock::ShowNoCompletions(true);
+  rdma_mock::RefuseSendsAfter(1);
+  ASSERT_EQ(Post(Opcode::kRead, 1, from, Pieces(from, kSegments, 16, 8), to, 0), PostResult::kOk);
+  rdma_mock::RefuseSendsAfter(-1);
+  ExpectDisconnected(from, DisconnectCause::kBroken);
+  rdma_mock::ShowNoCompletions(false);
+  Expect(from.sends(), 1, Status::kTransport);
+}
+
 // siw completes a send although the read before it has not been answered; InfiniBand does not.
 class OvertakenTest : public MishapsTest {
  protected:
@@ -108,6 +125,22 @@ TEST_F(OvertakenTest, NothingSucceedsBehindAReadThatIsFlushed) {
     for (int id : {0, 1, 2, 3}) Expect(from.sends(), id, Status::kFlushed);
     DestroyEnds();
   }
+}
+
+// Which the device has not told yet when its connection ends.
+TEST_F(OvertakenTest, NothingSucceedsBehindAReadOfWhichNothingIsTold) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
+  ASSERT_EQ(from.Read(2, 2000, 64, to, 1000), PostResult::kOk);
+  ASSERT_EQ(from.Send(3, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 1);
+  PollEnds();  // so that the send is done
+  rdma_mock::ShowNoCompletions(true);
+  from.pair().Disconnect(DisconnectMode::kAbrupt);
+  for (int id : {2, 3}) Expect(from.sends(), id, Status::kFlushed);
+  rdma_mock::ShowNoCompletions(false);
 }
 
 // Of a read the device takes fewer segments than of anything else.
@@ -170,6 +203,29 @@ TEST_F(MishapsTest, ALargeQueueTakesLongLists) {
   ASSERT_EQ(Post(Opcode::kRead, 4, from, list, to, 1000), PostResult::kOk);
   Expect(from.sends(), 4);
   EXPECT_EQ(from.Get(0, 16 * kSegments), Pattern(16 * kSegments, 1));
+}
+
+// A receive that an attempt has left may be longer than the device takes it for the next one.
+TEST_F(MishapsTest, AReceiveThatWasLeftMayBeLongForTheNextConnection) {
+  constexpr uint32_t kSegments = 16;
+  EndOptions many;
+  many.max_segments = kSegments;
+  End& to = NewEnd(a(), many);
+  End& from = NewEnd(b());
+  ASSERT_EQ(to.Receive(1, Pieces(to, kSegments, 16, 4)), PostResult::kOk);
+  const auto request = Ask(to, b());
+  ASSERT_NE(request, nullptr);
+  request->Reject({});
+  EXPECT_EQ(AwaitEvent(to).kind, Event::kConnectFailed);
+  QueuePairOptions large = to.pair_options();
+  large.max_sends = a().attributes().max_requests_per_queue;
+  ASSERT_TRUE(to.pair().Modify(large).ok());
+  Connect(to, from);
+  from.Put(0, Pattern(4 * kSegments, 3));
+  ASSERT_EQ(from.Send(2, 0, 4 * kSegments), PostResult::kOk);
+  Expect(from.sends(), 2);
+  EXPECT_EQ(Expect(to.receives(), 1).length, 4 * kSegments);
+  for (size_t i = 0; i < kSegments; ++i) EXPECT_EQ(to.Get(16 * i, 4), from.Get(4 * i, 4)) << i;
 }
 
 // It goes through memory of our own, so the device sees nothing wrong with it.
