@@ -317,6 +317,23 @@ TEST_F(DisconnectTest, TheSamePairsConnectAgain) {
   }
 }
 
+// To whom it came: who has ended it knows.
+TEST_F(DisconnectTest, AnEndIsSeenUntilReset) {
+  for (DisconnectMode mode : {DisconnectMode::kGraceful, DisconnectMode::kAbrupt}) {
+    Connect(active_, passive_);
+    EXPECT_FALSE(passive_.pair().Ended());
+    active_.pair().Disconnect(mode);
+    ExpectDisconnected(passive_, DisconnectCause::kPeer);
+    if (mode == DisconnectMode::kGraceful) ExpectDisconnected(active_, DisconnectCause::kLocal);
+    EXPECT_TRUE(passive_.pair().Ended());
+    EXPECT_FALSE(active_.pair().Ended());
+    for (End* end : {&active_, &passive_}) {
+      end->pair().Reset();
+      EXPECT_FALSE(end->pair().Ended());
+    }
+  }
+}
+
 TEST_F(DisconnectTest, ReceivesPostedAfterResetBelongToTheNextConnection) {
   Connect(active_, passive_);
   active_.pair().Disconnect(DisconnectMode::kAbrupt);
