@@ -143,6 +143,22 @@ TEST_F(OvertakenTest, NothingSucceedsBehindAReadOfWhichNothingIsTold) {
   rdma_mock::ShowNoCompletions(false);
 }
 
+// Nothing begins any more, though something is still under way.
+TEST_F(MishapsTest, ASendBehindAGracefulDisconnectIsFlushed) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  rdma_mock::HoldReads(true);
+  ASSERT_EQ(from.Read(1, 0, 8, to, 1000), PostResult::kOk);
+  from.pair().Disconnect(DisconnectMode::kGraceful);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  rdma_mock::HoldReads(false);
+  Expect(from.sends(), 1);
+  Expect(from.sends(), 2, Status::kFlushed);
+  ExpectDisconnected(from, DisconnectCause::kLocal);
+  ExpectDisconnected(to, DisconnectCause::kPeer);
+}
+
 // Of a read the device takes fewer segments than of anything else.
 TEST_F(MishapsTest, ALongReadFitsIntoTheSmallestQueue) {
   constexpr int kSegments = 252;
