@@ -1,17 +1,15 @@
 // The line (waiting_line.cc) and hand-offs as one process sees them; who is served when is in
 // tests/conformance.
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <random>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "dat/core/connection_manager.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/service_name.h"
+#include "dat/core/testing_request.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
 #include "verbs/device.h"
@@ -55,30 +53,6 @@ class EarlierWaiter final : public verbs::ListenerSink {
   std::unique_ptr<verbs::Listener> listener_;
 };
 
-class Request final : public verbs::IncomingConnection {
- public:
-  // `takes`: whether the process at this port takes it, if it is given until then.
-  using Takes = std::function<bool(uint16_t port, verbs::Deadline until)>;
-  Request(const verbs::Address& address, Takes takes)
-      : address_(address), takes_(std::move(takes)) {}
-  const verbs::Address& peer_address() const override { return address_; }
-  uint16_t peer_port() const override { return 1; }
-  absl::Span<const uint8_t> private_data() const override { return {}; }
-  absl::Status Accept(verbs::QueuePair&, absl::Span<const uint8_t>) override {
-    return absl::ResourceExhaustedError("no pair");
-  }
-  void Reject(absl::Span<const uint8_t>) override {}
-  void Refuse() override {}
-  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t>, verbs::Deadline until) override {
-    return takes_(port, until) ? absl::OkStatus() : absl::NotFoundError("nobody");
-  }
-  absl::Span<const uint8_t> note() const override { return {}; }
-
- private:
-  const verbs::Address& address_;
-  const Takes takes_;
-};
-
 TEST(WaitingLine, WhoMovesUpBeforeHeIsAskedIsMet) {
   const verbs::Address here = *verbs::Address::Parse("127.0.0.1");
   Ref<InterfaceAdapter> adapter;
@@ -92,7 +66,8 @@ TEST(WaitingLine, WhoMovesUpBeforeHeIsAskedIsMet) {
     ConnectionManager& connections = adapter->connections();
     const std::vector<uint16_t> ports = connections.PortsOf(waiter.name);
     EarlierWaiter earlier(connections.context(), ports[2], ports[1]);
-    Request request(here, [&](uint16_t port, verbs::Deadline) { return earlier.Takes(port); });
+    TestingRequest request(here,
+                           [&](uint16_t port, verbs::Deadline) { return earlier.Takes(port); });
     EXPECT_TRUE(connections.PassToEarlierWaiter(request, waiter));
   }
   EXPECT_TRUE(adapter->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
@@ -111,7 +86,7 @@ TEST(HandOff, WhoIsAskedFirstLeavesTimeToTheOthers) {
         other(connections.context(), ports[3], 0);
     std::vector<uint16_t> asked;
     std::vector<verbs::Nanos> until;
-    Request request(here, [&](uint16_t port, verbs::Deadline deadline) {
+    TestingRequest request(here, [&](uint16_t port, verbs::Deadline deadline) {
       asked.push_back(port);
       until.push_back(deadline.at());
       return port == ports[3];

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,6 +17,7 @@
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/interface_adapter.h"
 #include "dat/core/service_point.h"
+#include "dat/core/testing_request.h"
 #include "gtest/gtest.h"
 #include "tests/sim/engine.h"
 #include "verbs/device.h"
@@ -94,30 +94,6 @@ class HostContext final : public verbs::Context {
   Host& host_;
 };
 
-// A request that others of the host are asked to take.
-class Request final : public verbs::IncomingConnection {
- public:
-  using Takes = std::function<bool(uint16_t port)>;
-  Request(const verbs::Address& address, Takes takes)
-      : address_(address), takes_(std::move(takes)) {}
-  const verbs::Address& peer_address() const override { return address_; }
-  uint16_t peer_port() const override { return 1; }
-  absl::Span<const uint8_t> private_data() const override { return {}; }
-  absl::Status Accept(verbs::QueuePair&, absl::Span<const uint8_t>) override {
-    return absl::ResourceExhaustedError("no pair");
-  }
-  void Reject(absl::Span<const uint8_t>) override {}
-  void Refuse() override {}
-  absl::Status HandOff(uint16_t port, absl::Span<const uint8_t>, verbs::Deadline) override {
-    return takes_(port) ? absl::OkStatus() : absl::NotFoundError("nobody");
-  }
-  absl::Span<const uint8_t> note() const override { return {}; }
-
- private:
-  const verbs::Address& address_;
-  const Takes takes_;
-};
-
 // A waiter at a place behind others.
 class LineTest : public EngineTest {
  protected:
@@ -157,14 +133,14 @@ class LineTest : public EngineTest {
   }
   void WaitNoMore() { EXPECT_TRUE(std::exchange(point_, {})->Free().ok()); }
   // What a waiter does that has got a request; `takes`: of those who are asked.
-  bool Pass(Request::Takes takes) {
-    Request request(a_->address(), std::move(takes));
+  bool Pass(TestingRequest::Takes takes) {
+    TestingRequest request(a_->address(), std::move(takes));
     return adapter_->connections().PassToEarlierWaiter(request, options_);
   }
   // How many ports it looks at for somebody whom it could ask, and meets nobody.
   int LooksOfAPass() {
     const int before = host_.looks;
-    EXPECT_FALSE(Pass([](uint16_t) { return false; }));
+    EXPECT_FALSE(Pass([](uint16_t, verbs::Deadline) { return false; }));
     return host_.looks - before;
   }
   // What it says to another process's word with this note.
@@ -255,7 +231,7 @@ TEST_F(LineTest, AWaitThatHasLeftTheLineLooksNoMore) {
 // Who moves up between two questions is asked at the place to which it moves.
 TEST_F(LineTest, OthersAreAskedAgainstTheWayInWhichTheyMoveUp) {
   std::vector<uint16_t> asked;
-  EXPECT_FALSE(Pass([&](uint16_t port) {
+  EXPECT_FALSE(Pass([&](uint16_t port, verbs::Deadline) {
     asked.push_back(port);
     return false;
   }));
@@ -337,7 +313,7 @@ TEST_F(LineTest, APointOfDatTakesNoPlaceOverBehindAnothersPort) {
 
 TEST_F(LineTest, APlaceIsKeptWhileItsRequestIsPassedOn) {
   RunFor(ConnectionManager::kShortWait);
-  EXPECT_TRUE(Pass([&](uint16_t) {
+  EXPECT_TRUE(Pass([&](uint16_t, verbs::Deadline) {
     WaitNoMore();  // the request has ended the wait
     RunFor(kSecond + ConnectionManager::kLinger / 2);
     EXPECT_TRUE(HasPlace(kPlace));
@@ -354,7 +330,7 @@ TEST_F(LineTest, APlaceIsKeptWhileItsRequestIsPassedOn) {
 TEST_F(LineTest, WhatComesWhileARequestIsPassedOnIsHeld) {
   RunFor(ConnectionManager::kShortWait);
   End a(*a_);
-  EXPECT_TRUE(Pass([&](uint16_t) {
+  EXPECT_TRUE(Pass([&](uint16_t, verbs::Deadline) {
     WaitNoMore();
     ConnectParameters parameters;
     parameters.target = {adapter_->context().address(), Hashed()};
