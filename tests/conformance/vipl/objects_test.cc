@@ -525,18 +525,25 @@ TEST(VipRegisterMem, WhatIsOnlyReadCanBeSent) {
       });
 }
 
-// One message from a VI of tag `vi_tag` whose buffer has tag `memory_tag`; returns the status.
-VIP_UINT32 StatusWithTags(Side& side, VIP_PROTECTION_HANDLE vi_tag,
-                          VIP_PROTECTION_HANDLE memory_tag) {
+// A descriptor for a VI of tag `vi_tag`, whose buffer has tag `memory_tag`.
+VIP_DESCRIPTOR* FillWithTags(Side& side, VIP_PROTECTION_HANDLE vi_tag,
+                             VIP_PROTECTION_HANDLE memory_tag) {
   VIP_VI_ATTRIBUTES attributes = Attributes();
   attributes.Ptag = vi_tag;
   EXPECT_EQ(VipSetViAttributes(side.vi, &attributes), VIP_SUCCESS);
   VIP_MEM_ATTRIBUTES tagged = {memory_tag, VIP_FALSE, VIP_FALSE};
   VIP_MEM_HANDLE handle;
   EXPECT_EQ(VipRegisterMem(side.nic.handle, side.memory.data(), 64, &tagged, &handle), VIP_SUCCESS);
-  side.Connect();
   VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 8);
   d->DS[0].Local.Handle = handle;
+  return d;
+}
+
+// The status of such a message.
+VIP_UINT32 StatusWithTags(Side& side, VIP_PROTECTION_HANDLE vi_tag,
+                          VIP_PROTECTION_HANDLE memory_tag) {
+  VIP_DESCRIPTOR* d = FillWithTags(side, vi_tag, memory_tag);
+  side.Connect();
   EXPECT_EQ(side.PostSend(d), VIP_SUCCESS);
   side.NextSend();
   EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
@@ -578,17 +585,10 @@ TEST(Tags, C55_AnotherTagIsAProtectionError) {
   });
 }
 
-// As above, of the receive that takes the message.
+// That of a receive that takes a message.
 VIP_UINT32 ReceiveStatusWithTags(Peer& peer, Side& side, VIP_PROTECTION_HANDLE vi_tag,
                                  VIP_PROTECTION_HANDLE memory_tag) {
-  VIP_VI_ATTRIBUTES attributes = Attributes();
-  attributes.Ptag = vi_tag;
-  EXPECT_EQ(VipSetViAttributes(side.vi, &attributes), VIP_SUCCESS);
-  VIP_MEM_ATTRIBUTES tagged = {memory_tag, VIP_FALSE, VIP_FALSE};
-  VIP_MEM_HANDLE handle;
-  EXPECT_EQ(VipRegisterMem(side.nic.handle, side.memory.data(), 64, &tagged, &handle), VIP_SUCCESS);
-  VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 8);
-  d->DS[0].Local.Handle = handle;
+  VIP_DESCRIPTOR* d = FillWithTags(side, vi_tag, memory_tag);
   EXPECT_EQ(side.PostReceive(d), VIP_SUCCESS);
   side.Accept();
   side.NextReceive();

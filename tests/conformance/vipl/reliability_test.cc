@@ -317,6 +317,24 @@ TEST(Rdma, C75_AViThatForbidsWrites) {
   for (VIP_RELIABILITY_LEVEL level : kLevels) RefusedWrite(level, false, true);
 }
 
+// Into the peer's memory, which is open or is not.
+void WriteOnce(Peer& peer, bool allowed) {
+  Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_RECEPTION));
+  side.Connect();
+  VIP_DESCRIPTOR* done = nullptr;
+  ASSERT_NO_FATAL_FAILURE(WriteText(side, peer, "written", &done));
+  EXPECT_EQ(done->CS.Status & kErrors,
+            allowed ? 0u : static_cast<VIP_UINT32>(VIP_STATUS_RDMA_PROT_ERROR));
+  peer.Tell("done");
+}
+
+// And what that leaves on this side.
+void ExpectWrite(Peer& peer, const Memory& target, bool allowed) {
+  peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
+  peer.Await("done");
+  EXPECT_EQ(std::string(target.data()), allowed ? "written" : "");
+}
+
 // 3.4: "tags must match", on the target's side.
 TEST(Rdma, C55_ARegionOfAnotherTag) {
   for (const bool equal : {true, false}) {
@@ -333,19 +351,9 @@ TEST(Rdma, C55_ARegionOfAnotherTag) {
           }
           const Memory target(side.nic, &rights, 65536);
           side.Accept();
-          peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
-          peer.Await("done");
-          EXPECT_EQ(std::string(target.data()), equal ? "written" : "");
+          ExpectWrite(peer, target, equal);
         },
-        [=](Peer& peer) {
-          Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_RECEPTION));
-          side.Connect();
-          VIP_DESCRIPTOR* done = nullptr;
-          ASSERT_NO_FATAL_FAILURE(WriteText(side, peer, "written", &done));
-          EXPECT_EQ(done->CS.Status & kErrors,
-                    equal ? 0u : static_cast<VIP_UINT32>(VIP_STATUS_RDMA_PROT_ERROR));
-          peer.Tell("done");
-        });
+        [=](Peer& peer) { WriteOnce(peer, equal); });
   }
 }
 
@@ -361,19 +369,9 @@ void WriteBehindSet(bool allowed) {
             VipSetMemAttributes(side.nic.handle, target.descriptor(0), target.handle(), &rights),
             VIP_SUCCESS);
         side.Accept();
-        peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
-        peer.Await("done");
-        EXPECT_EQ(std::string(target.data()), allowed ? "written" : "");
+        ExpectWrite(peer, target, allowed);
       },
-      [=](Peer& peer) {
-        Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_RECEPTION));
-        side.Connect();
-        VIP_DESCRIPTOR* done = nullptr;
-        ASSERT_NO_FATAL_FAILURE(WriteText(side, peer, "written", &done));
-        EXPECT_EQ(done->CS.Status & kErrors,
-                  allowed ? 0u : static_cast<VIP_UINT32>(VIP_STATUS_RDMA_PROT_ERROR));
-        peer.Tell("done");
-      });
+      [=](Peer& peer) { WriteOnce(peer, allowed); });
 }
 
 TEST(Rdma, C56_WhatSetStoredHoldsForAPeersWrites) {
