@@ -1,0 +1,225 @@
+// What a peer may not reach it does not reach, however the device tells of it: error_test.cc and
+// window_test.cc ask for that.
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "tests/device/ends.h"
+
+namespace viaduct::verbs {
+namespace {
+
+constexpr uint32_t kLocal = kLocalRead | kLocalWrite;
+constexpr size_t kBytes = 100;
+
+class ProtectionTest : public DeviceTest {
+ protected:
+  // What the peer of `to` asks for.
+  struct Target {
+    uint64_t address;
+    Key key;
+  };
+  using Choice = std::function<Target(End& to)>;
+
+  static EndOptions WithAccess(uint32_t region_access) {
+    EndOptions options;
+    options.region_access = region_access;
+    return options;
+  }
+
+  void ExpectKept(Opcode opcode, const Choice& choose, const EndOptions& options = {}) {
+    End& from = NewEnd(a());
+    End& to = NewEnd(b(), options);
+    Connect(from, to);
+    to.Put(0, Pattern(to.memory().size(), 1));
+    from.Put(0, Pattern(kBytes, 2));
+    const Target target = choose(to);
+    ASSERT_EQ(from.PostTo(opcode, 1, kBytes, target.address, target.key), PostResult::kOk);
+    EXPECT_NE(Await(from.sends()).status, Status::kSuccess);
+    EXPECT_EQ(to.memory(), Pattern(to.memory().size(), 1));
+    EXPECT_EQ(from.Get(0, kBytes), Pattern(kBytes, 2));
+    windows_.clear();
+    regions_.clear();
+    DestroyEnds();
+    other_domain_.reset();
+  }
+  void ExpectBothKept(const Choice& choose, const EndOptions& options = {}) {
+    for (Opcode opcode : {Opcode::kWrite, Opcode::kRead}) {
+      SCOPED_TRACE(opcode == Opcode::kWrite ? "write" : "read");
+      ExpectKept(opcode, choose, options);
+    }
+  }
+
+  // All of the memory once more, with these rights.
+  Key Register(End& to, ProtectionDomain& domain, uint32_t access) {
+    auto region = to.context().Register(domain, &to.memory()[0], to.memory().size(), access);
+    EXPECT_TRUE(region.ok()) << region.status();
+    regions_.push_back(*std::move(region));
+    return regions_.back()->key();
+  }
+  // Of the first bytes, or of none.
+  Key Bind(End& to, MemoryWindow& window, uint32_t access, size_t length = kBytes) {
+    BindRequest request;
+    request.id = 77;
+    request.window = &window;
+    request.region = to.region().key();
+    request.address = to.Address(0);
+    request.length = length;
+    request.access = access;
+    Key key = 0;
+    EXPECT_EQ(to.pair().PostBind(request, &key), PostResult::kOk);
+    Expect(to.sends(), 77);
+    return key;
+  }
+  MemoryWindow& NewWindow(End& to) {
+    auto window = to.context().CreateWindow(to.domain(), WindowScope::kDomain);
+    EXPECT_TRUE(window.ok()) << window.status();
+    windows_.push_back(*std::move(window));
+    return *windows_.back();
+  }
+
+  std::unique_ptr<ProtectionDomain> other_domain_;
+  std::vector<std::unique_ptr<MemoryRegion>> regions_;
+  std::vector<std::unique_ptr<MemoryWindow>> windows_;
+};
+
+TEST_F(ProtectionTest, ByAKeyThatIsNobodys) {
+  ExpectBothKept([](End& to) { return Target{to.Address(0), to.region().key() ^ 0x00550000}; });
+}
+
+TEST_F(ProtectionTest, BeyondTheEndOfARegion) {
+  ExpectBothKept([](End& to) {
+    return Target{to.Address(to.memory().size() - kBytes + 1), to.region().key()};
+  });
+}
+
+TEST_F(ProtectionTest, BeforeTheBeginningOfARegion) {
+  ExpectBothKept([](End& to) { return Target{to.Address(0) - 1, to.region().key()}; });
+}
+
+TEST_F(ProtectionTest, WritesToARegionForReads) {
+  ExpectKept(Opcode::kWrite, [this](End& to) {
+    return Target{to.Address(0), Register(to, to.domain(), kLocal | kRemoteRead)};
+  });
+}
+
+TEST_F(ProtectionTest, ReadsOfARegionForWrites) {
+  ExpectKept(Opcode::kRead, [this](End& to) {
+    return Target{to.Address(0), Register(to, to.domain(), kLocal | kRemoteWrite)};
+  });
+}
+
+TEST_F(ProtectionTest, WritesToALocalRegion) {
+  ExpectKept(Opcode::kWrite, [this](End& to) {
+    return Target{to.Address(0), Register(to, to.domain(), kLocal)};
+  });
+}
+
+TEST_F(ProtectionTest, ReadsOfALocalRegion) {
+  ExpectKept(Opcode::kRead, [this](End& to) {
+    return Target{to.Address(0), Register(to, to.domain(), kLocal)};
+  });
+}
+
+TEST_F(ProtectionTest, ARegionOfAnotherDomain) {
+  ExpectBothKept([this](End& to) {
+    auto domain = to.context().CreateDomain(/*wildcard=*/false);
+    EXPECT_TRUE(domain.ok()) << domain.status();
+    other_domain_ = *std::move(domain);
+    return Target{to.Address(0), Register(to, *other_domain_, kAllAccess)};
+  });
+}
+
+TEST_F(ProtectionTest, WritesWhereThePairAllowsNone) {
+  EndOptions options;
+  options.remote_access = kRemoteRead;
+  ExpectKept(
+      Opcode::kWrite,
+      [](End& to) {
+        return Target{to.Address(0), to.region().key()};
+      },
+      options);
+}
+
+TEST_F(ProtectionTest, ReadsWhereThePairAllowsNone) {
+  EndOptions options;
+  options.remote_access = kRemoteWrite;
+  ExpectKept(
+      Opcode::kRead,
+      [](End& to) {
+        return Target{to.Address(0), to.region().key()};
+      },
+      options);
+}
+
+TEST_F(ProtectionTest, ARegionThatHasEnded) {
+  ExpectBothKept([this](End& to) {
+    const Key key = Register(to, to.domain(), kAllAccess);
+    regions_.clear();
+    return Target{to.Address(0), key};
+  });
+}
+
+TEST_F(ProtectionTest, BeyondTheEndOfAWindow) {
+  ExpectBothKept(
+      [this](End& to) {
+        return Target{to.Address(1), Bind(to, NewWindow(to), kRemoteRead | kRemoteWrite)};
+      },
+      WithAccess(kLocal));
+}
+
+TEST_F(ProtectionTest, WritesThroughAWindowForReads) {
+  ExpectKept(
+      Opcode::kWrite,
+      [this](End& to) {
+        return Target{to.Address(0), Bind(to, NewWindow(to), kRemoteRead)};
+      },
+      WithAccess(kLocal));
+}
+
+TEST_F(ProtectionTest, ReadsThroughAWindowForWrites) {
+  ExpectKept(
+      Opcode::kRead,
+      [this](End& to) {
+        return Target{to.Address(0), Bind(to, NewWindow(to), kRemoteWrite)};
+      },
+      WithAccess(kLocal));
+}
+
+TEST_F(ProtectionTest, ByTheKeyOfAnEarlierBind) {
+  for (const size_t next : {kBytes, size_t{0}}) {
+    SCOPED_TRACE(next);
+    ExpectBothKept(
+        [&](End& to) {
+          MemoryWindow& window = NewWindow(to);
+          const Key key = Bind(to, window, kRemoteRead | kRemoteWrite);
+          Bind(to, window, kRemoteRead | kRemoteWrite, next);
+          return Target{to.Address(0), key};
+        },
+        WithAccess(kLocal));
+  }
+}
+
+TEST_F(ProtectionTest, AWindowThatHasEnded) {
+  ExpectBothKept(
+      [this](End& to) {
+        const Key key = Bind(to, NewWindow(to), kRemoteRead | kRemoteWrite);
+        windows_.clear();
+        return Target{to.Address(0), key};
+      },
+      WithAccess(kLocal));
+}
+
+TEST_F(ProtectionTest, AWindowWhoseRegionHasEnded) {
+  ExpectBothKept(
+      [this](End& to) {
+        const Key key = Bind(to, NewWindow(to), kRemoteRead | kRemoteWrite);
+        to.DestroyRegion();
+        return Target{to.Address(0), key};
+      },
+      WithAccess(kLocal));
+}
+
+}  // namespace
+}  // namespace viaduct::verbs
