@@ -75,9 +75,9 @@ class Notifies {
  private:
   std::atomic<bool> pending_{false};
   std::atomic<bool> posted_{false};
+  bool held_ ABSL_GUARDED_BY(lock_) = false;  // the first of those that wait
   verbs::Mutex lock_;
   std::list<Registration> waiting_ ABSL_GUARDED_BY(lock_);
-  bool held_ ABSL_GUARDED_BY(lock_) = false;  // the first of them
 };
 
 using ViNotifies = Notifies<VIP_VI_CALLBACK>;

@@ -119,7 +119,6 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   WorkQueue sends_;
   WorkQueue receives_;
   core::Ref<core::Endpoint> endpoint_;  // from before ready_
-  std::atomic<bool> ready_{false};
   std::atomic<VIP_PVOID> user_data_{nullptr};
   // A thread is in Connect, Accept or ConnectPeer, and events of connections are its own, or in
   // SetAttributes: the two ends of a connection agree on attributes that stay.
@@ -131,6 +130,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   verbs::Mutex peer_lock_;
   PeerPhase peer_phase_ ABSL_GUARDED_BY(peer_lock_) = PeerPhase::kNone;
   std::atomic<bool> peer_waiter_{false};  // a thread sleeps in PeerOutcome; set under the lock
+  std::atomic<bool> ready_{false};
 
   mutable verbs::Mutex lock_;  // held over Disconnect, too
   VIP_VI_ATTRIBUTES attributes_ ABSL_GUARDED_BY(lock_) = {};

@@ -137,6 +137,7 @@ class WorkQueue {
   }
 
   const Side side_;
+  std::atomic<bool> closed_{false};
   const core::Ref<Cq> cq_;
   const core::Ref<core::EventDispatcher> dispatcher_;  // where it completes
   const uint64_t capacity_;
@@ -154,7 +155,6 @@ class WorkQueue {
 
   // Entries up to here have left the completion queue. Likewise.
   std::atomic<uint64_t> announced_{0};
-  std::atomic<bool> closed_{false};
   ViNotifies notifies_;
 };
 
