@@ -45,10 +45,13 @@ void* ThreadMain(void*) {
 
 bool StartThread() {
   const SignalsBlocked for_the_thread;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
-  if (pthread_create(&thread, nullptr, &ThreadMain, nullptr) != 0) return false;
-  pthread_detach(thread);
-  return true;
+  const int error = pthread_create(&thread, &attributes, &ThreadMain, nullptr);
+  pthread_attr_destroy(&attributes);
+  return error == 0;
 }
 
 // What waits at a fork is the parent's: the child's copies stay open, since to close them may take
