@@ -248,6 +248,18 @@ PostResult End::ReadInto(const Segment& sink, uint64_t id, const End& other, siz
               other.key_);
 }
 
+BindRequest End::ToBind(uint64_t id, MemoryWindow& window, size_t offset, size_t length,
+                        uint32_t access) const {
+  BindRequest request;
+  request.id = id;
+  request.window = &window;
+  request.region = region_->key();
+  request.address = Address(offset);
+  request.length = length;
+  request.access = access;
+  return request;
+}
+
 PostResult End::PostTo(Opcode opcode, uint64_t id, size_t length, uint64_t address, Key key,
                        uint16_t flags) {
   const Segment segment = At(0, length);

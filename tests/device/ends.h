@@ -3,6 +3,7 @@
 #ifndef VIADUCT_TESTS_DEVICE_ENDS_H_
 #define VIADUCT_TESTS_DEVICE_ENDS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -49,6 +50,14 @@ class Inbox {
  private:
   std::unique_ptr<CompletionQueue> queue_;
   std::deque<Completion> got_;
+};
+
+// Counts how often it is called and leaves the completions where they are.
+class CompletionCounter final : public CompletionSink {
+ public:
+  void OnCompletions(CompletionQueue&) override { ++calls; }
+
+  std::atomic<int> calls{0};
 };
 
 struct Event {
@@ -171,6 +180,9 @@ class End {
   // Any address and key, from the beginning of this buffer.
   PostResult PostTo(Opcode opcode, uint64_t id, size_t length, uint64_t address, Key key,
                     uint16_t flags = kConfirm);
+  // Of this buffer.
+  BindRequest ToBind(uint64_t id, MemoryWindow& window, size_t offset, size_t length,
+                     uint32_t access) const;
 
  private:
   PostResult Post(Opcode opcode, uint64_t id, absl::Span<const Segment> segments, uint16_t flags,

@@ -11,6 +11,7 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr uint32_t kLocal = kLocalRead | kLocalWrite;
+constexpr uint32_t kRemote = kRemoteRead | kRemoteWrite;
 constexpr size_t kBytes = 100;
 
 class ProtectionTest : public DeviceTest {
@@ -22,9 +23,10 @@ class ProtectionTest : public DeviceTest {
   };
   using Choice = std::function<Target(End& to)>;
 
-  static EndOptions WithAccess(uint32_t region_access) {
+  // What the peer may reach it reaches through windows alone.
+  static EndOptions OfLocalMemory() {
     EndOptions options;
-    options.region_access = region_access;
+    options.region_access = kLocal;
     return options;
   }
 
@@ -60,15 +62,8 @@ class ProtectionTest : public DeviceTest {
   }
   // Of the first bytes, or of none.
   Key Bind(End& to, MemoryWindow& window, uint32_t access, size_t length = kBytes) {
-    BindRequest request;
-    request.id = 77;
-    request.window = &window;
-    request.region = to.region().key();
-    request.address = to.Address(0);
-    request.length = length;
-    request.access = access;
     Key key = 0;
-    EXPECT_EQ(to.pair().PostBind(request, &key), PostResult::kOk);
+    EXPECT_EQ(to.pair().PostBind(to.ToBind(77, window, 0, length, access), &key), PostResult::kOk);
     Expect(to.sends(), 77);
     return key;
   }
@@ -164,9 +159,9 @@ TEST_F(ProtectionTest, ARegionThatHasEnded) {
 TEST_F(ProtectionTest, BeyondTheEndOfAWindow) {
   ExpectBothKept(
       [this](End& to) {
-        return Target{to.Address(1), Bind(to, NewWindow(to), kRemoteRead | kRemoteWrite)};
+        return Target{to.Address(1), Bind(to, NewWindow(to), kRemote)};
       },
-      WithAccess(kLocal));
+      OfLocalMemory());
 }
 
 TEST_F(ProtectionTest, WritesThroughAWindowForReads) {
@@ -175,7 +170,7 @@ TEST_F(ProtectionTest, WritesThroughAWindowForReads) {
       [this](End& to) {
         return Target{to.Address(0), Bind(to, NewWindow(to), kRemoteRead)};
       },
-      WithAccess(kLocal));
+      OfLocalMemory());
 }
 
 TEST_F(ProtectionTest, ReadsThroughAWindowForWrites) {
@@ -184,7 +179,7 @@ TEST_F(ProtectionTest, ReadsThroughAWindowForWrites) {
       [this](End& to) {
         return Target{to.Address(0), Bind(to, NewWindow(to), kRemoteWrite)};
       },
-      WithAccess(kLocal));
+      OfLocalMemory());
 }
 
 TEST_F(ProtectionTest, ByTheKeyOfAnEarlierBind) {
@@ -193,32 +188,32 @@ TEST_F(ProtectionTest, ByTheKeyOfAnEarlierBind) {
     ExpectBothKept(
         [&](End& to) {
           MemoryWindow& window = NewWindow(to);
-          const Key key = Bind(to, window, kRemoteRead | kRemoteWrite);
-          Bind(to, window, kRemoteRead | kRemoteWrite, next);
+          const Key key = Bind(to, window, kRemote);
+          Bind(to, window, kRemote, next);
           return Target{to.Address(0), key};
         },
-        WithAccess(kLocal));
+        OfLocalMemory());
   }
 }
 
 TEST_F(ProtectionTest, AWindowThatHasEnded) {
   ExpectBothKept(
       [this](End& to) {
-        const Key key = Bind(to, NewWindow(to), kRemoteRead | kRemoteWrite);
+        const Key key = Bind(to, NewWindow(to), kRemote);
         windows_.clear();
         return Target{to.Address(0), key};
       },
-      WithAccess(kLocal));
+      OfLocalMemory());
 }
 
 TEST_F(ProtectionTest, AWindowWhoseRegionHasEnded) {
   ExpectBothKept(
       [this](End& to) {
-        const Key key = Bind(to, NewWindow(to), kRemoteRead | kRemoteWrite);
+        const Key key = Bind(to, NewWindow(to), kRemote);
         to.DestroyRegion();
         return Target{to.Address(0), key};
       },
-      WithAccess(kLocal));
+      OfLocalMemory());
 }
 
 }  // namespace

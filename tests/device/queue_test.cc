@@ -27,14 +27,6 @@ class TakingSink final : public CompletionSink {
   std::function<void()> on_call;
 };
 
-// Leaves it there.
-class CountingSink final : public CompletionSink {
- public:
-  void OnCompletions(CompletionQueue&) override { ++calls; }
-
-  std::atomic<int> calls{0};
-};
-
 class QueueTest : public DeviceTest {
  protected:
   ~QueueTest() override { DestroyEnds(); }  // before the sink
@@ -48,7 +40,7 @@ class QueueTest : public DeviceTest {
   }
 
   TakingSink sink_;
-  CountingSink counting_sink_;
+  CompletionCounter counter_;
 };
 
 TEST_F(QueueTest, PollTakesNoMoreThanAsked) {
@@ -115,12 +107,12 @@ TEST_F(QueueTest, AnEmptyQueueTimesOut) {
 
 TEST_F(QueueTest, AFlushOfAnIdlePairCallsTheSink) {
   EndOptions options;
-  options.sink = &counting_sink_;
+  options.sink = &counter_;
   End& end = NewEnd(a(), options);
   Forget(end);
   ASSERT_EQ(end.Receive(1, 0, 8), PostResult::kOk);
   end.pair().Flush();
-  EXPECT_TRUE(Run([&] { return counting_sink_.calls != 0; }));
+  EXPECT_TRUE(Run([&] { return counter_.calls != 0; }));
   Expect(end.receives(), 1, Status::kFlushed);
 }
 
@@ -263,7 +255,7 @@ TEST_F(QueueTest, OnCompletionsComesWhenNobodyPolls) {
 // A send that a consumer took by polling, and the receive that comes next, may be the same number
 // of completions of their queues.
 TEST_F(QueueTest, OnCompletionsComesAgainAfterAPoll) {
-  Inbox inbox(b(), &counting_sink_);
+  Inbox inbox(b(), &counter_);
   EndOptions options;
   options.shared_inbox = &inbox;
   End& from = NewEnd(a());
@@ -273,10 +265,10 @@ TEST_F(QueueTest, OnCompletionsComesAgainAfterAPoll) {
   const auto take = [&](uint64_t id) {
     Completion completion;
     EXPECT_TRUE(device().RunUntil([&] {
-      return counting_sink_.calls != 0 && inbox.queue().Poll(&completion, 1) == 1;
+      return counter_.calls != 0 && inbox.queue().Poll(&completion, 1) == 1;
     })) << id;
     EXPECT_EQ(completion.id, id);
-    counting_sink_.calls = 0;
+    counter_.calls = 0;
   };
   for (uint64_t i = 0; i < 20; i += 2) {
     ASSERT_EQ(from.Receive(i, 8, 8), PostResult::kOk);

@@ -127,19 +127,10 @@ TEST_F(ConnectionEventsTest, AnAcceptOfWhichThePeerSaysNothingWaitsForIt) {
   }
 }
 
-class Counter final : public CompletionSink {
- public:
-  void OnCompletions(CompletionQueue&) override { ++calls_; }
-  int calls() const { return calls_; }
-
- private:
-  std::atomic<int> calls_{0};
-};
-
 // Nobody polls, and the device has told of the message before it was one.
 TEST_F(ConnectionEventsTest, TheSinkHearsOfAMessageThatCameBeforeTheNews) {
   if (rdma_mock::IsIwarp()) GTEST_SKIP() << "there it is the message that says so";
-  Counter counter;
+  CompletionCounter counter;
   EndOptions options;
   options.sink = &counter;
   to_ = &NewEnd(b(), options);
@@ -149,10 +140,10 @@ TEST_F(ConnectionEventsTest, TheSinkHearsOfAMessageThatCameBeforeTheNews) {
   ASSERT_EQ(from_->Send(2, 0, 8), PostResult::kOk);
   Expect(from_->sends(), 2);
   for (int i = 0; i < 10; ++i) DrainExecutors();
-  EXPECT_EQ(counter.calls(), 0);
+  EXPECT_EQ(counter.calls, 0);
   TellIds(Ids::kRequested, IdEvent::kEstablished);
   EXPECT_EQ(AwaitEvent(*to_).kind, Event::kConnected);
-  EXPECT_TRUE(Run([&] { return counter.calls() != 0; }));
+  EXPECT_TRUE(Run([&] { return counter.calls != 0; }));
   Expect(to_->receives(), 1);
   DestroyEnds();  // before the sink
 }

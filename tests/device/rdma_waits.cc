@@ -166,29 +166,20 @@ TEST_F(WaitsTest, WhoIsCancelledInHisSleepLeavesThePlace) {
   }
 }
 
-class Counter final : public CompletionSink {
- public:
-  void OnCompletions(CompletionQueue&) override { ++calls_; }
-  int calls() const { return calls_; }
-
- private:
-  std::atomic<int> calls_{0};
-};
-
 // Nobody polls any more.
 TEST_F(WaitsTest, TheSinkIsCalledBehindAWait) {
-  Counter counter;
+  CompletionCounter counter;
   EndOptions options;
   options.sink = &counter;
   NewPair(options);
   for (int i = 0; i < 3; ++i) {
     ExpectWoken();
-    const int before = counter.calls();
+    const int before = counter.calls;
     // When the control thread has most likely seen that nobody polls.
     const Nanos later = b().executor().Now() + 10 * kNanosPerMilli;
     ASSERT_EQ(to_->Receive(1, 0, 8), PostResult::kOk);
     b().executor().RunAt(later, [this] { EXPECT_EQ(from_->Send(2, 0, 8), PostResult::kOk); });
-    EXPECT_TRUE(Run([&] { return counter.calls() > before; }));
+    EXPECT_TRUE(Run([&] { return counter.calls > before; }));
     Expect(to_->receives(), 1);
     Expect(from_->sends(), 2);
   }
@@ -198,12 +189,12 @@ TEST_F(WaitsTest, TheSinkIsCalledBehindAWait) {
 // The sleeper takes the event from the device, and the sink hears of it, too, although the sleeper
 // goes on to look.
 TEST_F(WaitsTest, AnArmedSinkIsCalledBesideAWaiter) {
-  Counter counter;
+  CompletionCounter counter;
   Sleeper sleeper([&] {
     const Deadline end = Later(10 * kNanosPerSecond);
     do {
       EXPECT_EQ(Wait(), WaitResult::kReady);
-    } while (counter.calls() == 0 && !end.Passed(a().executor()));
+    } while (counter.calls == 0 && !end.Passed(a().executor()));
   });
   sleeper.AwaitAsleep();
   queue().Arm(counter);
@@ -211,7 +202,7 @@ TEST_F(WaitsTest, AnArmedSinkIsCalledBesideAWaiter) {
   sleeper.AwaitAsleep();
   Send();
   sleeper.Join();
-  EXPECT_GT(counter.calls(), 0);
+  EXPECT_GT(counter.calls, 0);
   DestroyEnds();
 }
 

@@ -24,21 +24,10 @@ class WindowTest : public DeviceTest {
     EXPECT_TRUE(window.ok()) << window.status();
     return *std::move(window);
   }
-  BindRequest Request(uint64_t id, MemoryWindow& window, size_t offset, size_t length,
-                      uint32_t access) {
-    BindRequest request;
-    request.id = id;
-    request.window = &window;
-    request.region = to_->region().key();
-    request.address = to_->Address(offset);
-    request.length = length;
-    request.access = access;
-    return request;
-  }
   // Binds and waits for the completion.
   Key Bind(MemoryWindow& window, size_t offset, size_t length, uint32_t access = kBoth,
            AddressBase base = AddressBase::kVirtual) {
-    BindRequest request = Request(77, window, offset, length, access);
+    BindRequest request = to_->ToBind(77, window, offset, length, access);
     request.base = base;
     Key key = 0;
     EXPECT_EQ(to_->pair().PostBind(request, &key), PostResult::kOk);
@@ -115,7 +104,7 @@ TEST_F(WindowTest, WhatIsPostedAfterABindFindsIt) {
   auto window = NewWindow(WindowScope::kDomain);
   ASSERT_EQ(from_->Receive(1, 0, 8), PostResult::kOk);
   Key key = 0;
-  ASSERT_EQ(to_->pair().PostBind(Request(2, *window, 0, 64, kBoth), &key), PostResult::kOk);
+  ASSERT_EQ(to_->pair().PostBind(to_->ToBind(2, *window, 0, 64, kBoth), &key), PostResult::kOk);
   ASSERT_EQ(to_->Send(3, 512, 4), PostResult::kOk);
   Expect(from_->receives(), 1);
   Reached(Opcode::kWrite, to_->Address(0), key);
@@ -129,7 +118,7 @@ TEST_F(WindowTest, AWrongBindFailsInItsTurn) {
   ASSERT_EQ(to_->Send(2, 0, 8), PostResult::kOk);
   Key key = 0;
   const size_t size = to_->memory().size();
-  ASSERT_EQ(to_->pair().PostBind(Request(3, *window, 1, size, kBoth), &key), PostResult::kOk);
+  ASSERT_EQ(to_->pair().PostBind(to_->ToBind(3, *window, 1, size, kBoth), &key), PostResult::kOk);
   ASSERT_EQ(to_->Send(4, 0, 8), PostResult::kOk);
   Expect(to_->sends(), 2);
   Expect(to_->sends(), 3, Status::kLocalProtection);
@@ -141,7 +130,7 @@ TEST_F(WindowTest, TheRegionMustAllowWhatTheWindowDoes) {
   auto region = b().Register(to_->domain(), to_->memory().data(), 64, kLocalRead);
   ASSERT_TRUE(region.ok());
   auto window = NewWindow(WindowScope::kDomain);
-  BindRequest request = Request(1, *window, 0, 64, kRemoteRead);
+  BindRequest request = to_->ToBind(1, *window, 0, 64, kRemoteRead);
   request.region = (*region)->key();
   Key key = 0;
   ASSERT_EQ(to_->pair().PostBind(request, &key), PostResult::kOk);
@@ -159,7 +148,7 @@ TEST_F(WindowTest, AnotherDomainsRegionIsRefused) {
     auto region = b().Register(**domain, to_->memory().data(), 64, kLocalRead | kLocalWrite);
     ASSERT_TRUE(region.ok());
     auto window = NewWindow(WindowScope::kDomain);
-    BindRequest request = Request(1, *window, 0, 64, kRemoteRead);
+    BindRequest request = to_->ToBind(1, *window, 0, 64, kRemoteRead);
     request.region = (*region)->key();
     Key key = 0;
     ASSERT_EQ(to_->pair().PostBind(request, &key), PostResult::kOk);
@@ -173,7 +162,8 @@ TEST_F(WindowTest, AWindowOfAnotherDomainIsRefused) {
   auto window = b().CreateWindow(**domain, WindowScope::kDomain);
   ASSERT_TRUE(window.ok());
   Key key = 0;
-  ASSERT_EQ(to_->pair().PostBind(Request(1, **window, 0, 64, kRemoteRead), &key), PostResult::kOk);
+  ASSERT_EQ(to_->pair().PostBind(to_->ToBind(1, **window, 0, 64, kRemoteRead), &key),
+            PostResult::kOk);
   Expect(to_->sends(), 1, Status::kLocalProtection);
 }
 
@@ -189,7 +179,7 @@ TEST_F(WindowTest, WithoutAConnectionABindIsFlushedAndChangesNothing) {
   for (End* const end : {&idle, &ended}) {
     for (const size_t length : {64, 0}) {
       Key untouched = 1234;
-      ASSERT_EQ(end->pair().PostBind(Request(1, *window, 64, length, kBoth), &untouched),
+      ASSERT_EQ(end->pair().PostBind(to_->ToBind(1, *window, 64, length, kBoth), &untouched),
                 PostResult::kOk);
       EXPECT_EQ(untouched, 1234u) << "of " << length << " bytes";
       Expect(end->sends(), 1, Status::kFlushed);
@@ -328,7 +318,7 @@ TEST_F(WindowTest, ARegionMayCountFromZeroTowardsBothSides) {
   Reached(Opcode::kRead, 900, key, 100);
   // A window of it is named as it counts.
   auto window = NewWindow(WindowScope::kDomain);
-  BindRequest request = Request(6, *window, 0, 100, kRemoteRead);
+  BindRequest request = to_->ToBind(6, *window, 0, 100, kRemoteRead);
   request.region = key;
   request.address = 900;
   Key bound = 0;
