@@ -17,10 +17,10 @@
 #include "absl/status/statusor.h"
 #include "verbs/base/at_fork.h"
 #include "verbs/base/control_thread.h"
+#include "verbs/base/engine_thread.h"
 #include "verbs/base/epoch.h"
 #include "verbs/base/log.h"
 #include "verbs/base/per_process.h"
-#include "verbs/base/signals.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -82,16 +82,10 @@ class CallbackThread {
     trying_ = true;
   }
 
-  bool Start() {
-    const SignalsBlocked for_the_thread;
-    pthread_t thread;
-    if (pthread_create(&thread, nullptr, &Main, this) != 0) return false;
-    pthread_setname_np(thread, "viaduct-calls");
-    pthread_detach(thread);
-    return true;
-  }
+  bool Start() { return StartEngineThread(&Main, this) == 0; }
 
   static void* Main(void* self) {
+    pthread_setname_np(pthread_self(), "viaduct-calls");
     here = static_cast<CallbackThread*>(self);
     here->Run();
     return nullptr;

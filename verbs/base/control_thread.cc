@@ -17,9 +17,9 @@
 #include "absl/strings/str_cat.h"
 #include "verbs/base/asymmetric_fence.h"
 #include "verbs/base/cancellation.h"
+#include "verbs/base/engine_thread.h"
 #include "verbs/base/futex.h"
 #include "verbs/base/log.h"
-#include "verbs/base/signals.h"
 #include "verbs/base/uncancelled.h"
 
 namespace viaduct::verbs {
@@ -172,11 +172,8 @@ absl::Status ControlThread::Start() {
     return NoResources("epoll_ctl", errno);
   }
   alive_.store(true, std::memory_order_relaxed);
-  const SignalsBlocked for_the_thread;
-  pthread_t thread;
-  const int error = pthread_create(&thread, nullptr, ThreadMain, this);
+  const int error = StartEngineThread(&ThreadMain, this);
   if (error != 0) return NoResources("pthread_create", error);
-  pthread_detach(thread);
   return absl::OkStatus();
 }
 

@@ -6,6 +6,8 @@
 
 #include <signal.h>
 
+#include <initializer_list>
+
 namespace viaduct::verbs {
 
 // No handler runs on this thread while it lives.

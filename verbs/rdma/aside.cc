@@ -3,15 +3,14 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
 #include "verbs/base/clock.h"
+#include "verbs/base/engine_thread.h"
 #include "verbs/base/futex.h"
 #include "verbs/base/lock.h"
-#include "verbs/base/signals.h"
 #include "verbs/rdma/patience.h"
 
 namespace viaduct::verbs::rdma {
@@ -75,28 +74,13 @@ class Threads {
 constinit Threads threads;
 
 void* Threads::Main(void* first) {
+  pthread_setname_np(pthread_self(), "viaduct-aside");
   auto* task = static_cast<PreparedTask*>(first);
   for (; task != nullptr; task = threads.Next()) task->Run();
   return nullptr;
 }
 
-bool Threads::Start(PreparedTask& task) {
-  const SignalsBlocked for_the_thread;
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  size_t usual;
-  pthread_attr_getstacksize(&attributes, &usual);
-  pthread_attr_setstacksize(&attributes, kStack);
-  pthread_t thread;
-  int error = pthread_create(&thread, &attributes, Main, &task);
-  if (error == EINVAL) {  // the program's thread-local variables, which are in it, need more
-    pthread_attr_setstacksize(&attributes, usual);
-    error = pthread_create(&thread, &attributes, Main, &task);
-  }
-  pthread_attr_destroy(&attributes);
-  return error == 0;
-}
+bool Threads::Start(PreparedTask& task) { return StartEngineThread(&Main, &task, kStack) == 0; }
 
 }  // namespace
 

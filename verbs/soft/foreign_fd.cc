@@ -10,8 +10,8 @@
 #include <new>
 
 #include "verbs/base/at_fork.h"
+#include "verbs/base/engine_thread.h"
 #include "verbs/base/fd_table.h"
-#include "verbs/base/signals.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -41,17 +41,6 @@ void* ThreadMain(void*) {
   pthread_setname_np(pthread_self(), "viaduct-close");
   CloseAll();
   return nullptr;
-}
-
-bool StartThread() {
-  const SignalsBlocked for_the_thread;
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_t thread;
-  const int error = pthread_create(&thread, &attributes, &ThreadMain, nullptr);
-  pthread_attr_destroy(&attributes);
-  return error == 0;
 }
 
 // What waits at a fork is the parent's: the child's copies stay open, since to close them may take
@@ -98,7 +87,7 @@ void CloseElsewhere(Fd fd) {
   if (!fd.valid() || !Reserve(fd.get())) return;
   const bool first = unclosed.fetch_add(1) == 0;
   to_close.Add(fd.Release());
-  if (first && !StartThread()) CloseAll();
+  if (first && StartEngineThread(&ThreadMain, nullptr) != 0) CloseAll();
 }
 
 bool TooManyToClose() { return unclosed.load(std::memory_order_relaxed) >= kMostToClose; }
