@@ -89,8 +89,9 @@ class Party {
   Party(Context& context, const Kind& kind) : memory_(kBytes) {
     domain_ = Made(context.CreateDomain(kind.wildcard), "a domain");
     region_ = Made(context.Register(*domain_, memory_.data(), kBytes, kAllAccess), "a region");
-    // Of a program that changes its mind.
-    Try(region_->Modify(*domain_, kAllAccess), "a change of the region");
+    // Of a program that changes its mind: peers cannot name it any more.
+    changed_ = Made(context.Register(*domain_, memory_.data(), kBytes, kAllAccess), "a region");
+    Try(changed_->Modify(*domain_, kAllAccess), "a change of the region");
     window_ = Made(context.CreateWindow(*domain_, WindowScope::kQueuePair), "a window");
     other_window_ = Made(context.CreateWindow(*domain_, WindowScope::kDomain), "a window");
     sends_ = Made(context.CreateCompletionQueue(nullptr), "a queue");
@@ -110,6 +111,7 @@ class Party {
     options.max_sends = options.max_receives = 16;
     options.max_send_segments = kSegments;
     options.max_receive_segments = 2;
+    options.remote_access = kRemoteRead | kRemoteWrite;
     if (kind.drops) options.no_receive = NoReceive::kDrop;
     pair_ = Made(context.CreateQueuePair(options), "a pair");
     options.max_sends = 20;
@@ -190,7 +192,7 @@ class Party {
 
   Bytes memory_;
   std::unique_ptr<ProtectionDomain> domain_;
-  std::unique_ptr<MemoryRegion> region_;
+  std::unique_ptr<MemoryRegion> region_, changed_;
   std::unique_ptr<MemoryWindow> window_, other_window_;
   std::unique_ptr<CompletionQueue> sends_, receives_;
   std::unique_ptr<SharedReceiveQueue> shared_;

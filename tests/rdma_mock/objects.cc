@@ -58,7 +58,7 @@ OpenKeys& Sinks() {
 }
 
 void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode opcode,
-              ibv_wc_status status, uint32_t bytes, const ibv_send_wr* immediate_of,
+              ibv_wc_status status, uint32_t bytes, const ibv_send_wr* more_of,
               const Carried* carried) {
   ibv_wc completion;
   completion.wr_id = id;
@@ -73,9 +73,12 @@ void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode o
     completion.byte_len = 0xdeadbeef;
     completion.wc_flags = ~0u;
     completion.imm_data = 0xdeadbeef;
-  } else if (immediate_of != nullptr) {
+  } else if (more_of != nullptr && more_of->opcode == IBV_WR_SEND_WITH_INV) {
+    completion.wc_flags = IBV_WC_WITH_INV;
+    completion.invalidated_rkey = more_of->invalidate_rkey;
+  } else if (more_of != nullptr) {
     completion.wc_flags = IBV_WC_WITH_IMM;
-    completion.imm_data = immediate_of->imm_data;
+    completion.imm_data = more_of->imm_data;
   }
   static_cast<CompletionQueue*>(queue)->Add(completion, carried);
 }
@@ -131,6 +134,28 @@ std::vector<void*> EventPipe::Forget(void* about) {
     at = events_.erase(at);
   }
   return forgotten;
+}
+
+void Window::Bind(MemoryRegion* region, const ibv_mw_bind_info& info, uint32_t key,
+                  const ibv_qp* by) {
+  MutexLock lock(&mutex);
+  if (bound != nullptr) {
+    entry = Remote().Remove(open);
+    --bound->users;
+  }
+  bound = region;
+  if (region == nullptr) return;
+  ++region->users;
+  open = key;
+  const Reach whole = Remote().Find(region->rkey);
+  const bool from_zero = (info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0;
+  const Reach reach = {.domain = pd,
+                       .pair = type == IBV_MW_TYPE_2 ? by : nullptr,
+                       .from = from_zero ? 0 : info.addr,
+                       .length = info.length,
+                       .memory = whole.memory + (info.addr - whole.from),
+                       .access = info.mw_access_flags};
+  Remote().Open(key, reach, std::move(entry));
 }
 
 void CompletionQueue::Add(const ibv_wc& completion, const Carried* bytes) {
@@ -225,18 +250,17 @@ void LatePairs::FlushAll() {
   for (QueuePair* pair : std::exchange(pairs_, {})) pair->FlushTaken();
 }
 
-void Answer(QueuePair& pair, uint64_t id, uint64_t from, const ibv_sge* to, int count) {
+void Answer(QueuePair& pair, uint64_t id, const char* from, const ibv_sge* to, int count) {
   uint32_t bytes = 0;
   for (int i = 0; i < count; ++i) bytes += to[i].length;
   if (pair.carries_answers && bytes <= kMostCarried) [[unlikely]] {
     Carried carried = {.bytes = {}, .length = bytes, .to = {to, to + count}};
-    CopyBytes(carried.bytes, reinterpret_cast<const void*>(from), bytes);
+    CopyBytes(carried.bytes, from, bytes);
     return Complete(pair.send_cq, pair, id, IBV_WC_RDMA_READ, IBV_WC_SUCCESS, bytes, nullptr,
                     &carried);
   }
   for (int i = 0; i < count; from += to[i++].length) {
-    CopyBytes(reinterpret_cast<void*>(to[i].addr), reinterpret_cast<const void*>(from),
-              to[i].length);
+    CopyBytes(reinterpret_cast<void*>(to[i].addr), from, to[i].length);
   }
   Complete(pair.send_cq, pair, id, IBV_WC_RDMA_READ, IBV_WC_SUCCESS, bytes, nullptr);
 }

@@ -23,6 +23,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "tests/rdma_mock/kind.h"
+#include "tests/rdma_mock/remote_keys.h"
 #include "tests/rdma_mock/told.h"
 #include "verbs/base/lock.h"
 
@@ -122,13 +123,13 @@ struct Domain : ibv_pd, Used {};
 struct MemoryRegion : ibv_mr, Used {};  // by windows that are bound to it
 
 struct Window : ibv_mw {
-  std::atomic<MemoryRegion*> bound{nullptr};
+  Mutex mutex;
+  MemoryRegion* bound ABSL_GUARDED_BY(mutex) = nullptr;
+  uint32_t open ABSL_GUARDED_BY(mutex) = 0;  // the key, while it is bound
+  RemoteKeys::Entry entry ABSL_GUARDED_BY(mutex) = RemoteKeys::NewEntry();  // while it is not
 
-  // To null: to nothing.
-  void Bind(MemoryRegion* region) {
-    if (region != nullptr) ++region->users;
-    if (MemoryRegion* const before = bound.exchange(region)) --before->users;
-  }
+  // To what `info` says, with this key from now on, by `by`. To null: to nothing.
+  void Bind(MemoryRegion* region, const ibv_mw_bind_info& info, uint32_t key, const ibv_qp* by);
 };
 
 struct CompletionQueue : ibv_cq, Notified, Used {
@@ -188,7 +189,7 @@ struct QueuePair : ibv_qp, Notified {
   explicit QueuePair(uint32_t receive_count) : receives(receive_count) {}
   SpinLock post_lock;
   QueuePair* peer ABSL_GUARDED_BY(post_lock) = nullptr;
-  bool stopped ABSL_GUARDED_BY(post_lock) = false;  // a request has failed as failures.h has it
+  std::atomic<bool> stopped{false};  // nothing that is posted goes any more
   SpinLock receive_lock;
   ReceiveRing receives ABSL_GUARDED_BY(receive_lock);
   std::atomic<ibv_qp_state> now{IBV_QPS_RESET};  // the library's own `state` has no lock
@@ -197,7 +198,8 @@ struct QueuePair : ibv_qp, Notified {
   bool carries_answers = false;   // and so do those of reads
   ibv_ece extensions = {};  // those it has, from its state INIT on those it uses; vendor 0: none
   uint32_t wanted_extensions = ~uint32_t{0};
-  uint16_t partition = 0;  // that it was told with its states, as what follows
+  uint16_t partition = 0;           // that it was told with its states, as what follows
+  std::atomic<unsigned> access{0};  // of the peer, as of IBV_ACCESS_*
   uint8_t reads_in = 0;
   uint8_t reads_out = 0;
   bool failed ABSL_GUARDED_BY(receive_lock) = false;
@@ -247,13 +249,13 @@ inline void CopyBytes(void* to, const void* from, size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
 // What a read does, and completes.
-void Answer(QueuePair& pair, uint64_t id, uint64_t from, const ibv_sge* to, int count);
+void Answer(QueuePair& pair, uint64_t id, const char* from, const ibv_sge* to, int count);
 
 // Reads that wait for their answer.
 struct HeldRead {
   QueuePair* pair;
   uint64_t id;
-  uint64_t from;
+  const char* from;
   std::vector<ibv_sge> to;
 };
 class HeldReads {
@@ -299,10 +301,10 @@ OpenKeys& Regions();
 // Those that peers may write, as hardware's iWARP asks of a read's sink.
 OpenKeys& Sinks();
 
-// `immediate_of`: the request whose immediate data come with it, or null. `carried`: what lies in
-// it, or null.
+// `more_of`: the request whose immediate data, or whose end of a window, come with it, or null.
+// `carried`: what lies in it, or null.
 void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode opcode,
-              ibv_wc_status status, uint32_t bytes, const ibv_send_wr* immediate_of,
+              ibv_wc_status status, uint32_t bytes, const ibv_send_wr* more_of,
               const Carried* carried = nullptr);
 
 // Of mishaps.h.

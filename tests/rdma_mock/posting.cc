@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "absl/functional/function_ref.h"
 #include "tests/rdma_mock/failures.h"
 #include "tests/rdma_mock/objects.h"
 
@@ -110,10 +111,9 @@ ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint
   } else if (!write) {
     status = Place(work, receive);
   }
-  const bool immediate =
-      work.opcode == IBV_WR_SEND_WITH_IMM || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  const bool more = work.opcode != IBV_WR_SEND;
   Complete(peer.recv_cq, peer, receive.id, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV, status,
-           bytes, immediate ? &work : nullptr, carried.has_value() ? &*carried : nullptr);
+           bytes, more ? &work : nullptr, carried.has_value() ? &*carried : nullptr);
   return status == IBV_WC_SUCCESS ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
 }
 
@@ -122,7 +122,7 @@ bool IsOver(QueuePair& pair) {
   return pair.peer == nullptr;
 }
 
-// A window as far as its poster sees it: keys are not checked here, those of binds are counted.
+// A window as far as its poster sees it: keys are counted.
 bool Bound(const ibv_send_wr& work) {
   const ibv_mw& window = *work.bind_mw.mw;
   return work.bind_mw.rkey == ibv_inc_rkey(window.rkey) && work.bind_mw.bind_info.mr != nullptr &&
@@ -142,6 +142,35 @@ uint32_t BytesOf(const ibv_send_wr& work) {
   uint32_t bytes = 0;
   for (int i = 0; i < work.num_sge; ++i) bytes += work.sg_list[i].length;
   return bytes;
+}
+
+// Calls `move` with the memory of the peer that the request names. False: it may not be reached so.
+bool ReachPeer(QueuePair& pair, const ibv_send_wr& work, uint32_t bytes, unsigned access,
+               absl::FunctionRef<void(char*)> move) ABSL_EXCLUSIVE_LOCKS_REQUIRED(pair.post_lock) {
+  QueuePair& peer = *pair.peer;
+  bool open = (peer.access & access) == access;
+  // siw asks for no right of the pair, and for none to read.
+  if (IsSiw()) {
+    open = true;
+    access &= ~unsigned{IBV_ACCESS_REMOTE_READ};
+  }
+  const auto& [address, key] = work.wr.rdma;
+  return (open || bytes == 0) && Remote().Use(peer, key, address, bytes, access, move);
+}
+
+// The peer's pair does nothing any more, and then the other one does not either.
+ibv_wc_status Refused(QueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(pair.post_lock) {
+  pair.stopped = pair.peer->stopped = true;
+  Push(IBV_EVENT_QP_ACCESS_ERR, *pair.peer);
+  pair.peer->Fail();
+  return IBV_WC_REM_ACCESS_ERR;
+}
+
+void Write(const ibv_send_wr& work, char* to) {
+  for (int i = 0; i < work.num_sge; ++i) {
+    CopyBytes(to, reinterpret_cast<const char*>(work.sg_list[i].addr), work.sg_list[i].length);
+    to += work.sg_list[i].length;
+  }
 }
 
 void Perform(QueuePair& pair, const ibv_send_wr& work)
@@ -165,32 +194,41 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
     status = IBV_WC_LOC_PROT_ERR;
   } else if (work.opcode == IBV_WR_SEND || work.opcode == IBV_WR_SEND_WITH_IMM) {
     status = Receive(*pair.peer, work, false, bytes);
+  } else if (work.opcode == IBV_WR_SEND_WITH_INV) {
+    if (Remote().IsOf(*pair.peer, work.invalidate_rkey)) {
+      Remote().Close(work.invalidate_rkey);
+      status = Receive(*pair.peer, work, false, bytes);
+    } else {
+      status = Refused(pair);
+    }
   } else if (work.opcode == IBV_WR_RDMA_READ) {
     asked.read = static_cast<int>(bytes);
     asked.read_segments = work.num_sge;
-    if (mishaps.held_reads) [[unlikely]] {
-      return Held().Add({&pair,
-                         work.wr_id,
-                         work.wr.rdma.remote_addr,
-                         {work.sg_list, work.sg_list + work.num_sge}});
-    }
-    return Answer(pair, work.wr_id, work.wr.rdma.remote_addr, work.sg_list, work.num_sge);
+    const auto answer = [&](const char* from) {
+      if (mishaps.held_reads) [[unlikely]] {
+        return Held().Add({&pair, work.wr_id, from, {work.sg_list, work.sg_list + work.num_sge}});
+      }
+      Answer(pair, work.wr_id, from, work.sg_list, work.num_sge);
+    };
+    if (ReachPeer(pair, work, bytes, IBV_ACCESS_REMOTE_READ, answer)) return;
+    status = Refused(pair);
   } else if (work.opcode == IBV_WR_RDMA_WRITE || work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
     opcode = IBV_WC_RDMA_WRITE;
     if (work.num_sge == 0) ++asked.empty_writes;
-    char* to = reinterpret_cast<char*>(work.wr.rdma.remote_addr);
-    for (int i = 0; i < work.num_sge; ++i) {
-      CopyBytes(to, reinterpret_cast<const char*>(work.sg_list[i].addr), work.sg_list[i].length);
-      to += work.sg_list[i].length;
+    if (!ReachPeer(pair, work, bytes, IBV_ACCESS_REMOTE_WRITE,
+                   [&](char* to) { Write(work, to); })) {
+      status = Refused(pair);
+    } else if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+      status = Receive(*pair.peer, work, true, bytes);
     }
-    if (work.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) status = Receive(*pair.peer, work, true, bytes);
   } else if (work.opcode == IBV_WR_BIND_MW) {
     opcode = IBV_WC_BIND_MW;
     asked.fenced_bind = (work.send_flags & IBV_SEND_FENCE) != 0;
     if (Bound(work)) {
       const bool some = work.bind_mw.bind_info.length != 0;
       static_cast<Window*>(work.bind_mw.mw)
-          ->Bind(some ? static_cast<MemoryRegion*>(work.bind_mw.bind_info.mr) : nullptr);
+          ->Bind(some ? static_cast<MemoryRegion*>(work.bind_mw.bind_info.mr) : nullptr,
+                 work.bind_mw.bind_info, work.bind_mw.rkey, &pair);
     } else {
       status = IBV_WC_MW_BIND_ERR;
     }

@@ -91,7 +91,7 @@ ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
 
 int FreeWindow(ibv_mw* handle) {
   auto* const window = static_cast<Window*>(handle);
-  window->Bind(nullptr);
+  window->Bind(nullptr, {}, 0, nullptr);
   --static_cast<Domain*>(window->pd)->users;
   delete window;
   Gone(Kind::kWindow);
@@ -282,6 +282,10 @@ int ibv_dealloc_pd(ibv_pd* handle) {
 }
 
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
+  return ibv_reg_mr_iova(domain, address, length, reinterpret_cast<uint64_t>(address), access);
+}
+
+ibv_mr* ibv_reg_mr_iova(ibv_pd* domain, void* address, size_t length, uint64_t from, int access) {
   mock::Meanwhile();
   if (mock::ErrorOf("ibv_reg_mr", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
   mock::asked.access = access;
@@ -309,25 +313,30 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
   }
   mock::Regions().Add(region->lkey);
   if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) mock::Sinks().Add(region->lkey);
+  const mock::Reach reach = {.domain = domain,
+                             .pair = nullptr,
+                             .from = from,
+                             .length = length,
+                             .memory = static_cast<char*>(address),
+                             .access = static_cast<unsigned>(access)};
+  mock::Remote().Open(region->rkey, reach, mock::RemoteKeys::NewEntry());
   mock::Made(mock::Kind::kRegion);
   return region;
 }
 
-ibv_mr* ibv_reg_mr_iova(ibv_pd* domain, void* address, size_t length, uint64_t, int access) {
-  return ibv_reg_mr(domain, address, length, access);
-}
-
-ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t, unsigned access) {
-  return ibv_reg_mr(domain, address, length, static_cast<int>(access));
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t from,
+                         unsigned access) {
+  return ibv_reg_mr_iova(domain, address, length, from, static_cast<int>(access));
 }
 
 int ibv_dereg_mr(ibv_mr* handle) {
   auto* const region = static_cast<mock::MemoryRegion*>(handle);
   if (const int error = mock::Busy(*region); error != 0) return error;
   --static_cast<mock::Domain*>(region->pd)->users;
-  mock::mishaps.last_freed_key = region->lkey;
   mock::Regions().Remove(region->lkey);
   mock::Sinks().Remove(region->lkey);
+  mock::Remote().Remove(region->rkey);
+  mock::mishaps.last_freed_key = region->lkey;
   if (mock::mishaps.spare_regions >= 0) ++mock::mishaps.spare_regions;
   if (mock::mishaps.large_until_back > 0) --mock::mishaps.large_until_back;
   delete region;
@@ -469,6 +478,7 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   if ((mask & IBV_QP_PKEY_INDEX) != 0) pair->partition = attributes->pkey_index;
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) pair->reads_in = attributes->max_dest_rd_atomic;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0) pair->reads_out = attributes->max_rd_atomic;
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) pair->access = attributes->qp_access_flags;
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0 && attributes->qp_state != IBV_QPS_INIT) {
     mock::asked.peer_access = static_cast<unsigned>(attributes->qp_access_flags);
     mock::asked.delay = (mask & IBV_QP_MIN_RNR_TIMER) != 0 ? attributes->min_rnr_timer : 0;
