@@ -1,6 +1,6 @@
 """One source of fault tests, over each wire or each kind of RDMA device."""
 
-load("//tests/rdma_mock:mlx5.bzl", "MLX5", "MLX5_LIBRARY")
+load("//tests/rdma_mock:mock_test.bzl", "DEVICES", "mock_test")
 
 def fault_test(name, deps, wires = ["shm", "iwarp"], data = [], linkopts = [], tags = []):
     """Defines name_WIRE_test from name_test.cc.
@@ -35,14 +35,6 @@ def fault_test(name, deps, wires = ["shm", "iwarp"], data = [], linkopts = [], t
             deps = [":" + name],
         )
 
-# What tests/rdma_mock is asked to be.
-_DEVICES = {
-    "": {},
-    "_iwarp": {"RDMA_MOCK_IWARP": "1"},
-    "_siw": {"RDMA_MOCK_IWARP": "siw"},
-    "_mlx5": MLX5,
-}
-
 def device_fault_test(name, deps, kinds = None, linkopts = []):
     """Defines name_test and name_DEVICE_test from name_test.cc: both ends in one process.
 
@@ -59,29 +51,19 @@ def device_fault_test(name, deps, kinds = None, linkopts = []):
         alwayslink = True,
         deps = deps + ["@com_google_googletest//:gtest"],
     )
-    for device, env in _DEVICES.items():
+    for device in DEVICES:
         if device and kinds == None:
             continue
-        filters = ["*/" + kind for kind in kinds.get(device, ["*"])] if kinds != None else ["*"]
-        native.cc_test(
-            name = name + device + "_test",
-            size = "medium",
+        suffix = "_" + device if device else ""
+        filters = ["*/" + kind for kind in kinds.get(suffix, ["*"])] if kinds != None else ["*"]
+        mock_test(
+            name = name + suffix + "_test",
             args = ["--gtest_filter=" + ":".join(filters)],
-            data = [
-                "//dat/core:libviaduct.so.1",
-                MLX5_LIBRARY,
-                "//tests/rdma_mock:libviaduct-rdma.so.1",
-            ],
-            env = dict(
-                env,
-                LD_LIBRARY_PATH = "tests/rdma_mock:dat/core",
-                VIADUCT_WIRE = "rdma",
-            ),
+            device = device,
             linkopts = linkopts,
             tags = ["threads"],
             deps = [
                 ":" + name,
-                "//tests/rdma_mock:machine",
                 "@com_google_googletest//:gtest_main",
             ],
         )
