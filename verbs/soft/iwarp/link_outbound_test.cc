@@ -187,6 +187,54 @@ TEST_F(LinkTest, AnswersThatDoNotFit) {
   }
 }
 
+// A read by an atomic's answer, an atomic by a read's, by that of another, or before its turn.
+TEST_F(LinkTest, AnswersOfAnotherRequest) {
+  enum class Fault { kAtomicOfRead, kReadOfAtomic, kNumber, kTurn };
+  for (const Fault fault :
+       {Fault::kAtomicOfRead, Fault::kReadOfAtomic, Fault::kNumber, Fault::kTurn}) {
+    SCOPED_TRACE(static_cast<int>(fault));
+    TestPeer peer = Accepted();
+    SendRequest read;
+    read.opcode = Opcode::kRead;
+    const Segment segment = end_->Piece(0, 8);
+    read.segments = {&segment, 1};
+    read.remote_key = 0x12a00;
+    ASSERT_EQ(end_->pair->PostSend(read), PostResult::kOk);
+    const std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
+    ASSERT_EQ(fpdu.size(), 52u);
+    const ReadRequest asked =
+        DecodeReadRequest(std::span<const uint8_t>(fpdu).subspan<20, kReadRequestSize>());
+    const auto atomic_answer = [](uint32_t id) {
+      std::array<uint8_t, kAtomicResponseSize> bytes = {};
+      bytes[3] = static_cast<uint8_t>(id);
+      return Fpdu(UntaggedHeader(Op::kAtomicResponse, 1, 0, true), ToHex(bytes));
+    };
+    const auto read_answer = [&](uint64_t offset) {
+      return Fpdu(TaggedHeader(Op::kReadResponse, asked.sink_stag, offset, true),
+                  "3031323334353637");
+    };
+    if (fault == Fault::kAtomicOfRead) {
+      peer.Send(atomic_answer(static_cast<uint32_t>(asked.sink_offset)));
+    } else {
+      peer.Send(read_answer(asked.sink_offset));
+      EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+      if (fault == Fault::kTurn) {
+        end_->Send(1, 0, 8, kConfirm);
+        EXPECT_EQ(ReceiveWhole(peer, 2), (std::vector<Op>{Op::kSend, Op::kReadRequest}));
+      }
+      verbs::AtomicRequest atomic;
+      atomic.result = end_->Piece(8, 8);
+      ASSERT_EQ(end_->pair->PostAtomic(atomic), PostResult::kOk);
+      EXPECT_EQ(HeaderOf(peer.ReceiveFpduHex()).opcode, Op::kAtomicRequest);
+      constexpr uint32_t kSecond = 1;  // the number of the atomic
+      peer.Send(fault == Fault::kReadOfAtomic ? read_answer(kSecond)
+                                              : atomic_answer(kSecond + (fault == Fault::kNumber)));
+    }
+    ExpectTerminate(peer, fault == Fault::kReadOfAtomic ? "1100" : "0207");
+    EXPECT_NE(end_->NextSend().status, Status::kSuccess);
+  }
+}
+
 // Checklist 41, but for siw's (Linux 6.1) answer to an empty read behind a send of its own: what it
 // had sent. Nobody asked for it, and it goes nowhere.
 TEST_F(LinkTest, BytesThatAnswerAnEmptyRead) {
@@ -288,6 +336,7 @@ TEST_F(LinkTest, ARefusedMessageIsNotTheOneThatSharesItsRead) {
   const DdpHeader last = SendHeader(3);
   const DdpHeader invalidating = UntaggedHeader(Op::kSendInvalidate, 3, 0, true);
   const DdpHeader write = TaggedHeader(Op::kWrite, 1, 0, true);
+  const DdpHeader read = UntaggedHeader(Op::kReadRequest, 3, 0, true);  // numbers of its own
   for (const Row& row : {
            Row{"1202c000001a", last, 2, Status::kReceiverNotReady},
            Row{"1205c000001a", SendHeader(3, 8), 2, Status::kRemoteOperation},
@@ -298,6 +347,7 @@ TEST_F(LinkTest, ARefusedMessageIsNotTheOneThatSharesItsRead) {
            Row{"1202c000001a", SendHeader(0x7fffffff), 3, Status::kFlushed},
            Row{"1202c000001a", SendHeader(0xffffffff), 1, Status::kReceiverNotReady},
            Row{"1202c000001a", write, 1, Status::kReceiverNotReady},
+           Row{"1205c000002e", read, 1, Status::kRemoteOperation},
            Row{"1203c000001a", last, 1, Status::kTransport},
            Row{"1204c000001a", last, 1, Status::kTransport},
        }) {
