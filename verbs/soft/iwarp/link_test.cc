@@ -361,6 +361,30 @@ TEST_F(LinkTest, AWriteWithImmediateDataThatBreaksOffFailsItsReceive) {
   }
 }
 
+// It is all there: the receive that comes for it meets the end of the connection.
+TEST_F(LinkTest, AWriteThatWaitsForItsReceiveHasNotBrokenOff) {
+  TestPeer peer = Answered("50020004 80108010", {}, ImmediateForm::kNative);
+  peer.ReceiveHex(24);
+  peer.SendHex(kWriteRtr);
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+  const uint32_t key = end_->region->key();
+  peer.Send(Fpdu(UntaggedHeader(Op::kImmediate, 1, 0, true), "0000000200000007"));
+  peer.Send(Fpdu(TaggedHeader(Op::kWrite, key, end_->address(0), true), "41"));
+  peer.Send(ReadFpdu(
+      1, {.sink_stag = 7, .size = 1, .source_stag = key, .source_offset = end_->address(0)}));
+  peer.ReceiveFpduHex();
+  {
+    const LoopHold hold(end_->loop);
+    end_->Receive(1, 0, 8);
+    end_->pair->Disconnect(DisconnectMode::kGraceful);
+  }
+  const Completion flushed = end_->NextReceive();
+  EXPECT_EQ(flushed.status, Status::kFlushed);
+  EXPECT_EQ(flushed.opcode, Opcode::kReceive);
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kLocal);
+  EXPECT_EQ(damage_, Damage::kNone);
+}
+
 // What would take the receive that the Send has opened ends the connection; the receive is flushed,
 // once. Reads and atomics go on.
 TEST_F(LinkTest, BetweenTheSegmentsOfASendOfAViaduct) {
@@ -461,6 +485,34 @@ TEST_F(LinkTest, MoreReadsThanAgreed) {
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
 }
 
+// Those that wait for the receive of a message before them count.
+TEST_F(LinkTest, MoreReadsThanAgreedBehindAHeldMessage) {
+  TestPeer peer = Accepted();
+  AwaitFirstWord(peer);
+  peer.Send(Fpdu(SendHeader(1), "41"));
+  for (uint32_t i = 1; i <= 5; ++i) peer.Send(ReadFpdu(i, {.sink_stag = 1, .source_stag = 1}));
+  ExpectTerminate(peer, "0207");
+}
+
+// An answer does not overtake that of the read before it, which waits for a receive.
+TEST_F(LinkTest, ReadsKeepTheirOrderBehindAHeldMessage) {
+  TestPeer peer = Accepted({.separate_queues = true});
+  AwaitFirstWord(peer);
+  peer.Send(Fpdu(SendHeader(1), "41"));
+  peer.Send(ReadFpdu(1, {.sink_stag = 7}));
+  peer.Send(ReadFpdu(2, {.sink_stag = 8,
+                         .size = 1,
+                         .source_stag = end_->region->key(),
+                         .source_offset = end_->address(0)}));
+  peer.AwaitTaken();
+  end_->loop.Drain();
+  Completion completion;
+  EXPECT_EQ(end_->receive_queue().Poll(&completion, 1), 0);
+  end_->Receive(1, 64, 8);
+  EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 7, 0, true), "")));
+  EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 8, 0, true), "00")));
+}
+
 // All reads before the one that is wrong, however many: else the peer blames the first that is not
 // answered.
 TEST_F(LinkTest, ReadsBeforeAnErrorAreAnswered) {
@@ -487,6 +539,19 @@ TEST_F(LinkTest, ReadsBeforeAnErrorAreAnswered) {
         << i;
   }
   ExpectTerminate(peer, "1100");
+}
+
+// Only what takes a receive of its own waits behind a message that has none.
+TEST_F(LinkTest, WritesBehindAHeldMessageArePlaced) {
+  TestPeer peer = Accepted();
+  const uint32_t key = end_->region->key();
+  peer.Send(Fpdu(SendHeader(1), "41"));
+  peer.Send(Fpdu(TaggedHeader(Op::kWrite, key, end_->address(0), true), "5152"));
+  peer.Send(Fpdu(TaggedHeader(Op::kWrite, key, end_->address(2), true), "5354"));
+  peer.Send(ReadFpdu(
+      1, {.sink_stag = 7, .size = 4, .source_stag = key, .source_offset = end_->address(0)}));
+  EXPECT_EQ(peer.ReceiveFpduHex(),
+            ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 7, 0, true), "51525354")));
 }
 
 TEST_F(LinkTest, NoReceive) {
