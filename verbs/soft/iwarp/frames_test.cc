@@ -151,6 +151,26 @@ TEST_F(FramesTest, ARefusedWriteFailsTheReceiveOfItsImmediateData) {
   EXPECT_EQ(end_->NextReceive().status, Status::kSuccess);
 }
 
+// The peer hears why: the receive has failed, or there is none.
+TEST_F(FramesTest, WrittenValuesThatEndTheConnection) {
+  for (const bool posted : {false, true}) {
+    SCOPED_TRACE(posted);
+    TestPeer peer = Framed({.no_receive = NoReceive::kBreak});
+    ReceiveRequest request;
+    request.verdict = Status::kLocalProtection;
+    if (posted) {
+      ASSERT_EQ(end_->pair->PostReceive(request), PostResult::kOk);
+    }
+    peer.Send(
+        Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(100), true), kEight));
+    peer.Send(Fpdu(SendHeader(1), kWriteFrame));
+    ExpectTerminate(peer, posted ? "1205" : "1202");
+    if (posted) {
+      EXPECT_EQ(end_->NextReceive().status, Status::kLocalProtection);
+    }
+  }
+}
+
 // Where too many shared receives were taken a message waits, and writes behind it are placed.
 TEST_F(FramesTest, ARefusedWritesImmediateDataMayBeHeld) {
   TestPeer peer = Framed({.no_receive = NoReceive::kDrop, .shared_receives = 2});
@@ -197,6 +217,15 @@ TEST_F(FramesTest, WhatIsNoFrameEndsTheConnection) {
     EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
     EXPECT_NE(end_->NextReceive().status, Status::kSuccess);
   }
+}
+
+// Nothing follows the frame of a write.
+TEST_F(FramesTest, AWritesFrameIsAWholeMessage) {
+  TestPeer peer = Framed();
+  end_->Receive(1, 0, 16);
+  peer.Send(Fpdu(SendHeader(1, 0, false), kWriteFrame));
+  ExpectTerminate(peer, "0207");
+  EXPECT_EQ(end_->NextReceive().status, Status::kFlushed);
 }
 
 TEST_F(FramesTest, TheFrameIsNoPartOfTheLength) {

@@ -443,6 +443,30 @@ TEST_F(LinkTest, BetweenTheSegmentsOfASendOfAViaduct) {
   }
 }
 
+// A value is for the Send or the Write behind it; that of a Send is not solicited by itself.
+TEST_F(LinkTest, ValuesThatNoViaductSends) {
+  struct Row {
+    Op opcode;
+    const char* kind;
+    bool in_write;
+  };
+  for (const Row& row : {Row{Op::kImmediateSolicited, "1", false}, Row{Op::kImmediate, "3", false},
+                         Row{Op::kImmediate, "2", true}}) {
+    SCOPED_TRACE(row.kind);
+    TestPeer peer = Answered("50020004 80108010", {}, ImmediateForm::kNative);
+    peer.ReceiveHex(24);
+    peer.SendHex(kWriteRtr);
+    EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+    if (row.in_write) {
+      peer.Send(
+          Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(0), false), "41424344"));
+    }
+    peer.Send(Fpdu(UntaggedHeader(row.opcode, 1, 0, true),
+                   std::string("0000000") + row.kind + "00000009"));
+    ExpectTerminate(peer, "0207");
+  }
+}
+
 // A peer of another make may write there: its writes take no receive.
 TEST_F(LinkTest, AWriteBetweenTheSegmentsOfASend) {
   TestPeer peer = Accepted();
