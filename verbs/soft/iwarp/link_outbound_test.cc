@@ -369,6 +369,29 @@ TEST_F(LinkTest, ARefusedMessageIsNotTheOneThatSharesItsRead) {
   }
 }
 
+// RFC 7306 6: behind the Write, toward and from a peer of another make.
+TEST_F(LinkTest, ImmediateDataOfAWriteAreAMessageBehindIt) {
+  for (const bool solicited : {false, true}) {
+    SCOPED_TRACE(solicited);
+    TestPeer peer = Accepted({.separate_queues = true});
+    const TestEnd target;
+    const DdpHeader header =
+        UntaggedHeader(solicited ? Op::kImmediateSolicited : Op::kImmediate, 1, 0, true);
+    end_->Write(1, 0, 8, target, 16, kImmediate | (solicited ? kSolicited : 0), 0x01020304);
+    EXPECT_EQ(HeaderOf(peer.ReceiveFpduHex()).opcode, Op::kWrite);
+    EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(header, "0102030400000008")));
+    end_->Receive(2, 0, 8);
+    peer.Send(Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(64), true), "4142"));
+    peer.Send(Fpdu(header, "0a0b0c0d00000002"));
+    const Completion received = end_->NextReceive();
+    EXPECT_EQ(received.status, Status::kSuccess);
+    EXPECT_EQ(received.opcode, Opcode::kReceiveWrite);
+    EXPECT_EQ(received.length, 2u);
+    EXPECT_EQ(received.immediate, 0x0a0b0c0du);
+    EXPECT_EQ(received.solicited, solicited);
+  }
+}
+
 // Checklist 51: a peer that closes with our requests unread resets the connection, and our next one
 // meets that before the verdict is read.
 TEST_F(LinkTest, TerminateBeforeAResetThatASendMeets) {
