@@ -130,6 +130,24 @@ TEST_F(LinkTest, AConfirmationWaitsForTheEndOfASend) {
   EXPECT_EQ(end_->NextSend().id, 3u);
 }
 
+TEST_F(LinkTest, AConfirmationWaitsForTheEndOfAnAnswer) {
+  TestPeer peer = Accepted({.memory = kLong, .reads = 1});
+  peer.KeepLittle();
+  end_->Send(1, 0, 8, kConfirm);
+  end_->Send(2, 0, 8, kConfirm);
+  EXPECT_EQ(ReceiveWhole(peer, 3), (std::vector<Op>{Op::kSend, Op::kReadRequest, Op::kSend}));
+  peer.Send(ReadFpdu(1, ReadOf(*end_, kLong)));
+  const DdpHeader first = HeaderOf(peer.ReceiveFpduHex());
+  ASSERT_FALSE(first.last);
+  const std::vector<uint8_t> answer =
+      Fpdu(TaggedHeader(Op::kReadResponse, kNoMemoryStag, 0, true), "");
+  peer.Send(answer);
+  EXPECT_EQ(end_->NextSend().id, 1u);
+  EXPECT_EQ(ReceiveWhole(peer, 2, first), (std::vector<Op>{Op::kReadResponse, Op::kReadRequest}));
+  peer.Send(answer);
+  EXPECT_EQ(end_->NextSend().id, 2u);
+}
+
 // What has come whole has come with its question, unless a segment would be longer than it may.
 TEST_F(LinkTest, AConfirmationGoesAlongWithItsRequest) {
   listener_.LimitSegments(1000);
@@ -263,16 +281,21 @@ TEST_F(LinkTest, BytesThatAnswerAnEmptyRead) {
 }
 
 TEST_F(LinkTest, ConfirmsByTheWordOfThePeer) {
-  TestPeer peer = Accepted();
+  TestPeer peer = Accepted({.reads = 1});
   end_->pair->ConfirmBy(ConfirmationWord{0x7f0000001000, 0x12a00});
+  // The first read goes along with its request, the next one when there is room for it.
   end_->Send(1, 0, 8, kConfirm);
+  end_->Send(2, 0, 8, kConfirm);
   peer.ReceiveFpduHex();
-  EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(ReadFpdu(1, {.sink_stag = kNoMemoryStag,
-                                                      .size = 8,
-                                                      .source_stag = 0x12a00,
-                                                      .source_offset = 0x7f0000001000})));
-  peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, kNoMemoryStag, 0, true), "3031323334353637"));
-  EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+  for (uint32_t i = 1; i <= 2; ++i) {
+    EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(ReadFpdu(i, {.sink_stag = kNoMemoryStag,
+                                                        .size = 8,
+                                                        .source_stag = 0x12a00,
+                                                        .source_offset = 0x7f0000001000})));
+    if (i == 1) peer.ReceiveFpduHex();
+    peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, kNoMemoryStag, 0, true), "3031323334353637"));
+    EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+  }
   // It is that of one connection.
   end_->pair->Disconnect(DisconnectMode::kAbrupt);
   end_->pair->Reset();

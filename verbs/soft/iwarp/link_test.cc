@@ -494,6 +494,16 @@ TEST_F(LinkTest, AReadOfAPeerThatAnswersNoneFails) {
   EXPECT_EQ(end_->NextSend().status, Status::kRemoteOperation);
 }
 
+// As one that nobody confirms.
+TEST_F(LinkTest, ASendToAPeerThatAnswersNoReadCompletes) {
+  TestPeer peer = Answered("50020004 80008010");
+  peer.ReceiveHex(24);
+  peer.SendHex(kWriteRtr);
+  ASSERT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
+  end_->Send(1, 0, 8, kConfirm);
+  EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+}
+
 // Checklist 42. The reads cannot be answered while they are unread in one buffer.
 TEST_F(LinkTest, MoreReadsThanAgreed) {
   TestPeer peer = Accepted();
