@@ -1,6 +1,7 @@
 // What a link sends, to a plain socket.
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -390,6 +391,39 @@ TEST_F(LinkTest, ARefusedMessageIsNotTheOneThatSharesItsRead) {
     }
     EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
   }
+}
+
+// Some hardware refuses STag 0 even where nothing is touched.
+TEST_F(LinkTest, EmptyRequestsNameNoMemory) {
+  TestPeer peer = Accepted();
+  SendRequest request;
+  request.opcode = Opcode::kWrite;
+  ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+  EXPECT_EQ(HeaderOf(peer.ReceiveFpduHex()).stag, kNoMemoryStag);
+  request.opcode = Opcode::kRead;
+  ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+  const std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
+  ASSERT_EQ(fpdu.size(), 52u);
+  const std::span<const uint8_t> bytes(fpdu);
+  EXPECT_EQ(DecodeReadRequest(bytes.subspan<20, kReadRequestSize>()).source_stag, kNoMemoryStag);
+}
+
+// As long as FPDUs may be, whatever TCP's segments are.
+TEST_F(LinkTest, LongFpdusTowardAViaduct) {
+  constexpr uint32_t kSize = 60000;
+  listener_.LimitSegments(1000);
+  end_ = std::make_unique<TestEnd>();
+  end_->sink.immediate = true;
+  end_->Dial(listener_.port());
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  peer.SendHex(std::string(kReply) + "50020004 80048004");
+  EXPECT_EQ(peer.ReceiveFpduHex(), kWriteRtr);
+  EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
+  end_->Send(1, 0, kSize);
+  EXPECT_TRUE(HeaderOf(peer.ReceiveFpduHex()).last);
+  peer.Send(ReadFpdu(1, ReadOf(*end_, kSize)));
+  EXPECT_TRUE(HeaderOf(peer.ReceiveFpduHex()).last);
 }
 
 // RFC 7306 6: behind the Write, toward and from a peer of another make.
