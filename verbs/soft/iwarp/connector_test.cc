@@ -259,6 +259,30 @@ TEST_F(ConnectorTest, FallsBackToRevision1) {
   EXPECT_EQ(answer.agreement.rtr, Rtr::kNone);
 }
 
+// Whoever has begun to answer knows revision 2.
+TEST_F(ConnectorTest, ResetInsideAReply) {
+  Connect(listener_.port());
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  peer.SendHex("4d50");
+  peer.AwaitTaken();
+  peer.Reset();
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
+}
+
+// Who has answered the second call is known to be there, and may take its time.
+TEST_F(ConnectorTest, SlowBehindItsReset) {
+  Connect(listener_.port(), {.silence = 50'000'000});
+  TestPeer first = listener_.Accept();
+  first.ReceiveHex(24);
+  first.Reset();
+  TestPeer second = listener_.Accept();
+  second.ReceiveHex(20);
+  EXPECT_FALSE(second.Readable());
+  second.SendHex(std::string(kReply) + "40010000");
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kConnected);
+}
+
 TEST_F(ConnectorTest, FallsBackOnceOnly) {
   Connect(listener_.port());
   for (int i = 0; i < 2; ++i) {
