@@ -19,6 +19,7 @@
 #include "verbs/base/fd.h"
 #include "verbs/base/name_claim.h"
 #include "verbs/soft/iwarp/acceptor.h"
+#include "verbs/soft/iwarp/mpa_format.h"
 #include "verbs/soft/iwarp/testing_hex.h"
 #include "verbs/soft/iwarp/testing_peer.h"
 #include "verbs/soft/rendezvous.h"
@@ -223,6 +224,21 @@ TEST_F(HandOffTest, NonsenseIsShownOut) {
   ASSERT_TRUE(Comes(&handed_));
 }
 
+// Those that say nothing hold descriptors.
+TEST_F(HandOffTest, OnlySoManyVisitAtATime) {
+  constexpr size_t kMost = 64;
+  std::vector<ChannelFd> silent;
+  OccupiedLoop occupied(loop_);
+  for (size_t i = 0; i < kMost; ++i) silent.push_back(Visit());
+  const ChannelFd late = Visit();
+  Say(late, "VUH1yes");
+  occupied.LetGo();
+  EXPECT_EQ(Hear(late), "");
+  silent.clear();
+  const Deadline soon = Soon();
+  while (!HandOverWith("yes").ok()) ASSERT_FALSE(soon.Passed(loop_));
+}
+
 TEST_F(HandOffTest, WhatIsThrownAwayKeepsNobody) {
   for (const bool asked : {false, true}) {
     SCOPED_TRACE(asked);
@@ -246,6 +262,8 @@ TEST_F(HandOffTest, GiftThatIsNoRequestIsThrownAway) {
   ASSERT_EQ(pipe2(pipes, O_CLOEXEC), 0);
   const Fd in(pipes[0]), out(pipes[1]);
   const Fd unconnected(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  std::string with_markers = Frame();
+  with_markers[kMpaFlagsOffset] |= static_cast<char>(kMpaFlagMarkers);
   const struct {
     std::string frame;
     int fd;
@@ -255,6 +273,7 @@ TEST_F(HandOffTest, GiftThatIsNoRequestIsThrownAway) {
       {Frame(), unconnected.get()},
       {Frame().substr(0, 18), request_->socket.get()},
       {Frame() + "x", request_->socket.get()},
+      {with_markers, request_->socket.get()},
       {std::string(20, 'x'), request_->socket.get()},
   };
   for (const auto& gift : gifts) {

@@ -49,6 +49,11 @@ TEST(TerminateEncodeTest, NoSegmentOrHalfAHeader) {
   EXPECT_EQ(Encode(kNoBuffer, "c140deadbe"), "12020000");
 }
 
+TEST(TerminateEncodeTest, HalfAReadRequest) {
+  const std::string header = Join(kRead).substr(0, 2 * kDdpUntaggedSize);
+  EXPECT_EQ(Encode(kReadBounds, header), Join("0101 c000 0012") + header);
+}
+
 Terminate Decode(std::string_view hex, bool started = true) {
   const std::optional<Terminate> terminate = DecodeTerminate(FromHex(hex), started);
   EXPECT_TRUE(terminate.has_value());
