@@ -147,6 +147,16 @@ TEST_F(AcceptorTest, SilentClientsAreDropped) {
   EXPECT_EQ(request_count(), 0u);
 }
 
+// Each in its time, though nobody else comes.
+TEST_F(AcceptorTest, SilentClientsThatComeLaterAreDropped) {
+  Listen({.silence = 300'000'000});
+  TestPeer first = TestPeer::Dial(acceptor_->port());
+  (void)first.Readable();  // for a while
+  TestPeer second = TestPeer::Dial(acceptor_->port());
+  EXPECT_FALSE(first.ReceiveEnd().timed_out);
+  EXPECT_FALSE(second.ReceiveEnd().timed_out);
+}
+
 TEST_F(AcceptorTest, TheOldestHalfOpenConnectionGivesWay) {
   Listen({.max_half_open = 4, .patience = 0});
   std::vector<TestPeer> peers;
