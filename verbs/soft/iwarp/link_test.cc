@@ -112,6 +112,19 @@ TEST_F(LinkTest, ResponderNeedNotHoldForAViaduct) {
   EXPECT_EQ(end_->NextSend().id, 1u);
 }
 
+// Nothing would tell later that it has not seen the answer.
+TEST_F(LinkTest, PeerGoesBeforeItIsAccepted) {
+  end_ = std::make_unique<TestEnd>();
+  end_->Listen();
+  TestPeer peer = TestPeer::Dial(end_->listener->port());
+  peer.SendHex(std::string(kRequest) + "40010000");
+  peer.Shutdown();
+  end_->AcceptNext();
+  const Event event = end_->sink.Next();
+  EXPECT_EQ(event.kind, Kind::kFailed);
+  EXPECT_EQ(event.outcome, ConnectOutcome::kGone);
+}
+
 TEST_F(LinkTest, PeerGoesBeforeItsFirstFpdu) {
   TestPeer peer = Answered("50020004 80048004");
   peer.ReceiveHex(24);
