@@ -335,6 +335,24 @@ TEST_F(WireRulesTest, C43_ReadsOutsideWhatMayBeRead) {
   }
 }
 
+// Beyond a window of this pair alone, which is in no domain.
+TEST_F(WireRulesTest, C43_ReadsBeyondAWindowOfThePair) {
+  TestPeer peer = Accepted();
+  auto window = *end_->context->CreateWindow(*end_->domain, WindowScope::kQueuePair);
+  BindRequest bind;
+  bind.window = window.get();
+  bind.region = end_->region->key();
+  bind.address = end_->address(0);
+  bind.length = 8;
+  bind.access = kRemoteRead;
+  Key key = 0;
+  ASSERT_EQ(end_->pair->PostBind(bind, &key), PostResult::kOk);
+  EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
+  peer.Send(ReadFpdu(
+      1, {.sink_stag = 1, .size = 8, .source_stag = key, .source_offset = end_->address(1)}));
+  ExpectTerminate(peer, "0101");
+}
+
 // Whether the address is odd is asked last, of the memory that the key has opened.
 TEST_F(WireRulesTest, C43_AtomicsOutsideWhatMayBeChanged) {
   constexpr uint32_t kAll = kLocalRead | kLocalWrite | kRemoteRead | kRemoteWrite;
