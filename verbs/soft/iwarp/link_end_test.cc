@@ -382,6 +382,34 @@ TEST_F(LinkTest, AnUnknownAtomicOperationIsRefused) {
   ExpectTerminate(peer, "0206");
 }
 
+// A write that was refused, or bytes that were damaged, are nothing to the pair's next connection.
+TEST_F(LinkTest, TheNextConnectionBeginsAnew) {
+  for (const bool corrupt : {false, true}) {
+    SCOPED_TRACE(corrupt);
+    TestPeer first = Accepted();
+    std::vector<uint8_t> bad = Fpdu(
+        TaggedHeader(Op::kWrite, end_->region->key() ^ (1 << 20), end_->address(0), true), "4142");
+    if (corrupt) bad.back() ^= 1;
+    first.Send(bad);
+    ExpectTerminate(first, corrupt ? "2002" : "1100");
+    end_->pair->Reset();
+    TestPeer second = TestPeer::Dial(end_->listener->port());
+    second.SendHex(std::string(kRequest) + "40010000");  // no write comes before its first
+    end_->AcceptNext();
+    second.ReceiveHex(20);
+    EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
+    const uint32_t key = end_->region->key();
+    second.Send(Fpdu(TaggedHeader(Op::kWrite, key, end_->address(0), true), "4142"));
+    second.Send(ReadFpdu(
+        1, {.sink_stag = 7, .size = 2, .source_stag = key, .source_offset = end_->address(0)}));
+    EXPECT_EQ(second.ReceiveFpduHex(),
+              ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 7, 0, true), "4142")));
+    second.Shutdown();
+    EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);
+    EXPECT_EQ(damage_, Damage::kNone);
+  }
+}
+
 TEST_F(LinkTest, GracefulEndIsAFin) {
   TestPeer peer = Accepted();
   end_->Send(1, 0, 0);
