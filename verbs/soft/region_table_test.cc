@@ -245,8 +245,9 @@ TEST(RegionTableTest, NobodySeesTheNewRightsWithTheOldDomain) {
             0u);
 }
 
-// What a holder of the lock was allowed to write is written before Deregister returns.
-TEST(RegionTableTest, NothingLandsAfterDeregister) {
+// What a holder of the lock was allowed to write is written before Deregister returns, or Modify
+// that takes the right away.
+TEST(RegionTableTest, NothingLandsAfterDeregisterOrModify) {
   RegionTable table;
   PassLock lock;
   table.AddUser(&lock);
@@ -260,14 +261,16 @@ TEST(RegionTableTest, NothingLandsAfterDeregister) {
       if (table.Check(key, reinterpret_cast<uint64_t>(&memory), 8, kRemoteWrite, 1)) memory++;
     }
   });
-  for (int i = 0; i < 1000; i++) {
+  for (int i = 0; i < 2000; i++) {
     const Key key = *table.Register(1, reinterpret_cast<uint64_t>(&memory), 8, kAll);
     current.store(key);
     sched_yield();
-    table.Deregister(key);
+    const bool modify = i % 2 != 0;
+    modify ? table.Modify(key, 1, kLocalRead) : table.Deregister(key);
     const uint64_t seen = memory;
     sched_yield();
     ASSERT_EQ(memory, seen);
+    if (modify) table.Deregister(key);
   }
   stop.store(true);
   placer.join();
