@@ -127,6 +127,16 @@ TEST(VipDestroyVi, C45_NotConnectedAndNothingQueued) {
       });
 }
 
+TEST(VipDestroyVi, C45_ASendThatNobodyHasTakenIsQueued) {
+  RunAlone([] {
+    Side side;
+    ASSERT_EQ(side.PostSend(side.memory.Fill(0, 0, 8)), VIP_SUCCESS);
+    EXPECT_EQ(::VipDestroyVi(side.vi), VIP_ERROR_RESOURCE);
+    EXPECT_EQ(side.NextSend(), side.memory.descriptor(0));
+    EXPECT_EQ(::VipDestroyVi(side.vi), VIP_SUCCESS);
+  });
+}
+
 TEST(VipDestroyVi, C46_WhatIsNoHandle) {
   RunAlone([] {
     Side side;
