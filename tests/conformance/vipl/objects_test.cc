@@ -171,6 +171,35 @@ TEST(VipSetViAttributes, C47_InIdleAlone) {
       });
 }
 
+TEST(VipSetViAttributes, C47_ARequesterIsToldWhatWasSet) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        VIP_VI_ATTRIBUTES attributes = Attributes();
+        attributes.EnableRdmaWrite = VIP_TRUE;
+        ASSERT_EQ(::VipSetViAttributes(side.vi, &attributes), VIP_SUCCESS);
+        side.Accept();
+        peer.AwaitEnd();
+      },
+      [](Peer&) {
+        Side side;
+        ASSERT_EQ(side.Connect(), VIP_SUCCESS);
+        EXPECT_EQ(side.peer.EnableRdmaWrite, VIP_TRUE);
+      });
+}
+
+TEST(VipSetViAttributes, ATagOfAnotherNicIsInvalid) {
+  RunAlone([] {
+    const Side side;
+    const Nic other;
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    ASSERT_EQ(VipCreatePtag(other.handle, &attributes.Ptag), VIP_SUCCESS);
+    EXPECT_EQ(::VipSetViAttributes(side.vi, &attributes), VIP_INVALID_PTAG);
+    EXPECT_EQ(side.QueryVi().Ptag, nullptr);
+    EXPECT_EQ(VipDestroyPtag(other.handle, attributes.Ptag), VIP_SUCCESS) << "nothing uses it";
+  });
+}
+
 // A connection has the attributes that it was asked with, or those that came first.
 TEST(VipSetViAttributes, C47_BesideAConnectRequest) {
   constexpr int kRounds = 200;
