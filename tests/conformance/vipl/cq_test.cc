@@ -285,6 +285,15 @@ TEST(Cq, C84_ResizeKeepsEntries) {
   });
 }
 
+TEST(Cq, MoreEntriesThanTheNicHasAreRefused) {
+  RunAlone([] {
+    const Nic nic;
+    VIP_CQ_HANDLE cq = nullptr;
+    EXPECT_EQ(VipCreateCQ(nic.handle, nic.attributes.MaxCQEntries + 1, &cq), VIP_ERROR_RESOURCE);
+    EXPECT_EQ(cq, nullptr);
+  });
+}
+
 TEST(Cq, NeverLosesEntriesBeyondItsSize) {
   RunAlone([] {
     Hub hub(1, /*entries=*/2);
