@@ -323,6 +323,7 @@ TEST(Cq, ADescriptorTakenWithoutCqDoneTakesItsEntryAlong) {
     EXPECT_EQ(done, hub.memory.descriptor(0));
     EXPECT_EQ(VipSendDone(hub.vis[0], &done), VIP_DESCRIPTOR_ERROR);
     EXPECT_EQ(done, hub.memory.descriptor(1));
+    EXPECT_EQ(VipResizeCQ(hub.cq, 2), VIP_SUCCESS) << "more than two entries are left";
     VIP_VI_HANDLE vi = nullptr;
     VIP_BOOLEAN receive;
     for (int n = 2; n < 4; ++n) {
