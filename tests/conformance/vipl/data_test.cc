@@ -262,6 +262,34 @@ TEST(Post, C70_MisalignedOrUnregisteredDescriptors) {
   });
 }
 
+struct alignas(4096) PageWithDescriptorAtItsEnd {
+  char region[4096 - sizeof(VIP_DESCRIPTOR)] = {};
+  VIP_DESCRIPTOR descriptor = {};
+};
+
+TEST(Post, C70_ADescriptorThatLeavesThePagesOfItsRegion) {
+  RunAlone([] {
+    Side side;
+    ErrorLog errors(side.nic.handle);
+    const auto page = std::make_unique<PageWithDescriptorAtItsEnd>();
+    VIP_MEM_HANDLE handle = 0;
+    ASSERT_EQ(VipRegisterMem(side.nic.handle, page->region, 64, nullptr, &handle), VIP_SUCCESS);
+    page->descriptor.CS.SegCount = 3;
+    for (auto* post : {&VipPostSend, &VipPostRecv}) {
+      EXPECT_EQ(post(side.vi, &page->descriptor, handle), VIP_SUCCESS);
+      VIP_ERROR_DESCRIPTOR error;
+      ASSERT_TRUE(errors.Next(&error));
+      EXPECT_EQ(error.ErrorCode, VIP_ERROR_POST_DESC);
+    }
+    VIP_DESCRIPTOR* done;
+    EXPECT_EQ(VipSendDone(side.vi, &done), VIP_DESCRIPTOR_ERROR);
+    EXPECT_EQ(done, nullptr) << "nothing was queued";
+    page->descriptor.CS.SegCount = 2;
+    ASSERT_EQ(VipPostRecv(side.vi, &page->descriptor, handle), VIP_SUCCESS);
+    EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE);
+  });
+}
+
 struct alignas(4096) PageWithRegion {
   alignas(64) VIP_DESCRIPTOR before = {};
   alignas(64) char region[64] = {};
