@@ -350,6 +350,28 @@ TEST(Post, TooManyDescriptorsAreAnOverrun) {
   });
 }
 
+// A descriptor has its place in the queue until it is taken.
+TEST(Post, WhatNobodyTakesIsAnOverrunToo) {
+  RunAlone([] {
+    Side side;
+    ErrorLog errors(side.nic.handle);
+    const auto post = [&] { return side.PostSend(side.memory.Fill(0, 0, 8)); };  // flushed at once
+    for (VIP_ULONG i = 0; i < side.nic.attributes.MaxDescriptorsPerQueue; ++i) {
+      ASSERT_EQ(post(), VIP_SUCCESS);
+    }
+    VIP_DESCRIPTOR* none;
+    EXPECT_EQ(VipRecvDone(side.vi, &none), VIP_DESCRIPTOR_ERROR);  // the device has none any more
+    ASSERT_EQ(post(), VIP_SUCCESS);
+    VIP_ERROR_DESCRIPTOR error;
+    ASSERT_TRUE(errors.Next(&error));
+    EXPECT_EQ(error.ErrorCode, VIP_ERROR_VI_OVERRUN);
+    EXPECT_NE(side.NextSend(), nullptr);
+    ASSERT_EQ(post(), VIP_SUCCESS);
+    EXPECT_EQ(side.DrainFlushed(), static_cast<int>(side.nic.attributes.MaxDescriptorsPerQueue));
+    EXPECT_TRUE(errors.empty());
+  });
+}
+
 // A connected VI of each level posts one bad send; its status is `expected`, with `operation`.
 void BadSend(const std::function<void(Side&, VIP_DESCRIPTOR*)>& spoil, VIP_UINT32 expected,
              VIP_UINT32 operation = VIP_STATUS_OP_SEND) {
