@@ -483,6 +483,18 @@ TEST(Post, C73_MalformedDescriptors) {
   }
 }
 
+TEST(Post, C73_AMalformedReceiveThatIsFlushedIsNoMoreThanThat) {
+  RunAlone([] {
+    Side side;
+    VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 8, VIP_CONTROL_RESERVED);
+    ASSERT_EQ(side.PostReceive(d), VIP_SUCCESS);
+    EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    ASSERT_EQ(side.NextReceive(), d);
+    EXPECT_EQ(d->CS.Status & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK),
+              kDone | VIP_STATUS_DESC_FLUSHED_ERROR);
+  });
+}
+
 // Whoever takes it knows it again by its operation, too.
 TEST(Post, C72_C73_AMalformedRdmaIsAnRdma) {
   const auto rdma = [](VIP_UINT16 control, VIP_UINT16 segments, VIP_UINT32 length) {
