@@ -648,6 +648,17 @@ TEST(Status, ChangesInMemoryWithoutACall) {
       });
 }
 
+// A program that watches it may post the descriptor again as it came back.
+TEST(Status, IsClearedByAPost) {
+  RunAlone([] {
+    Side side;
+    VIP_DESCRIPTOR* d = side.memory.Fill(0, 0, 8);
+    d->CS.Status = kDone | VIP_STATUS_OP_RECEIVE;
+    ASSERT_EQ(side.PostReceive(d), VIP_SUCCESS);
+    EXPECT_EQ(d->CS.Status, 0u);
+  });
+}
+
 TEST(Done, C86_DoesNotWaitBehindAWait) {
   RunAlone([] {
     Side side;
