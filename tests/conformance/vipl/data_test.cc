@@ -9,6 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/sleeper.h"
 #include "tests/conformance/vipl/side.h"
 
 namespace viaduct::tests {
@@ -673,6 +674,24 @@ TEST(Done, C86_DoesNotWaitBehindAWait) {
     EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE);
     EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
     waiter.Join();
+  });
+}
+
+TEST(Done, C86_OfTwoWaitersForOneDescriptorTheOtherFindsTheQueueEmpty) {
+  RunAlone([] {
+    Side side;
+    side.Receive(0);
+    VIP_RETURN results[2];
+    VIP_DESCRIPTOR* done[2];
+    const auto wait = [&](int n) { results[n] = VipRecvWait(side.vi, 20000, &done[n]); };
+    Sleeper first([&] { wait(0); }), second([&] { wait(1); });
+    first.AwaitAsleep();
+    second.AwaitAsleep();
+    EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    first.Join();
+    second.Join();
+    for (const VIP_RETURN result : results) EXPECT_EQ(result, VIP_DESCRIPTOR_ERROR);
+    EXPECT_NE(done[0] == nullptr, done[1] == nullptr);
   });
 }
 
