@@ -413,6 +413,39 @@ TEST(Notify, DestructionWaitsForTheHandlerAtWork) {
   }
 }
 
+// Also when the VI whose destruction would have waited went inside the handler.
+TEST(Notify, DestructionWaitsForTheHandlerThatDestroyedTheVi) {
+  RunAlone([] {
+    Side side;
+    VIP_CQ_HANDLE cq = nullptr;
+    ASSERT_EQ(VipCreateCQ(side.nic.handle, 16, &cq), VIP_SUCCESS);
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    VIP_VI_HANDLE vi = nullptr;
+    ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, nullptr, cq, &vi), VIP_SUCCESS);
+    std::atomic<bool> destroyed{false}, go_on{false}, returned{false};
+    const auto work = [&](const Calls::Call& call) {
+      VIP_DESCRIPTOR* done = nullptr;
+      EXPECT_EQ(VipRecvDone(call.vi, &done), VIP_DESCRIPTOR_ERROR);
+      EXPECT_EQ(VipDestroyVi(call.vi), VIP_SUCCESS);
+      destroyed = true;
+      while (!go_on) std::this_thread::yield();
+      returned = true;
+    };
+    ASSERT_EQ(VipCQNotify(cq, Calls::New().NewContext(0, work), &Calls::OnCq), VIP_SUCCESS);
+    ASSERT_EQ(VipPostRecv(vi, side.memory.Fill(0, 0, 8), side.memory.handle()), VIP_SUCCESS);
+    ASSERT_EQ(VipDisconnect(vi), VIP_SUCCESS);
+    while (!destroyed) std::this_thread::yield();
+    Sleeper destroyer([&] {
+      EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
+      EXPECT_TRUE(returned);
+    });
+    destroyer.AwaitAsleep();
+    go_on = true;
+    destroyer.Join();
+    PassCallbacks();
+  });
+}
+
 // Each completion goes to one of three that ask for it at the same time.
 TEST(Notify, C86_DoneWaitAndNotifyShareAQueue) {
   constexpr int kRounds = 200, kEach = 3;
