@@ -73,5 +73,20 @@ TEST(VipConnectWait, S_ASleepingThreadCanBeCancelled) {
   });
 }
 
+TEST(VipConnectPeerWait, S_ASleepingThreadCanBeCancelled) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
+  RunAlone([] {
+    Side side, other;
+    NetAddress local = side.nic.Address(Name(1)), remote = side.nic.Address(Name(2));
+    ASSERT_EQ(VipConnectPeerRequest(side.vi, local.get(), remote.get(), VIP_INFINITE), VIP_SUCCESS);
+    Cancel([&] { VipConnectPeerWait(side.vi, &side.peer); });
+    EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_NOT_DONE) << "the request goes on";
+    ASSERT_EQ(VipConnectPeerRequest(other.vi, remote.get(), local.get(), VIP_INFINITE),
+              VIP_SUCCESS);
+    EXPECT_EQ(VipConnectPeerWait(other.vi, &other.peer), VIP_SUCCESS);
+    EXPECT_EQ(VipConnectPeerWait(side.vi, &side.peer), VIP_SUCCESS);
+  });
+}
+
 }  // namespace
 }  // namespace viaduct::tests
