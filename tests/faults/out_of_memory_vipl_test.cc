@@ -116,6 +116,43 @@ TEST(OutOfMemory, AFailedVipCreateCqLeavesNoQueue) {
   });
 }
 
+TEST(OutOfMemory, AFailedVipCreateViLeavesNoVi) {
+  RunAlone([] {
+    const Nic nic;
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    VIP_VI_HANDLE vi = nullptr;
+    FailEachAllocation([&] { return VipCreateVi(nic.handle, &attributes, nullptr, nullptr, &vi); },
+                       [&] { return VipDestroyVi(vi); });
+  });
+}
+
+// Each time the first region of a NIC, which needs more.
+TEST(OutOfMemory, AFailedVipRegisterMemLeavesItsTagFree) {
+  RunAlone([] {
+    int n = 0;
+    for (bool failed = true; failed;) {
+      SCOPED_TRACE(++n);
+      const Nic nic;
+      VIP_MEM_ATTRIBUTES attributes = {};
+      ASSERT_EQ(VipCreatePtag(nic.handle, &attributes.Ptag), VIP_SUCCESS);
+      char bytes[64];
+      VIP_MEM_HANDLE memory = 0;
+      FailAllocation(n);
+      const VIP_RETURN result =
+          VipRegisterMem(nic.handle, bytes, sizeof bytes, &attributes, &memory);
+      failed = StopFailing();
+      if (result == VIP_SUCCESS) {
+        EXPECT_EQ(VipDeregisterMem(nic.handle, bytes, memory), VIP_SUCCESS);
+      } else {
+        EXPECT_TRUE(failed);
+        EXPECT_EQ(result, VIP_ERROR_RESOURCE);
+      }
+      EXPECT_EQ(VipDestroyPtag(nic.handle, attributes.Ptag), VIP_SUCCESS);
+    }
+    EXPECT_GT(n, 3) << "the libraries allocate elsewhere";
+  });
+}
+
 TEST(OutOfMemory, AFailedVipConnectPeerRequestLeavesTheViIdle) {
   RunAlone([] {
     Side side;
