@@ -123,6 +123,23 @@ TEST(VipCloseNic, WithAConnectionAliveIsADisconnectForThePeer) {
       });
 }
 
+// The program may have given their memory to something else.
+TEST(VipCloseNic, WritesIntoNoDescriptor) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        side.Accept();
+        peer.AwaitEnd();
+      },
+      [](Peer&) {
+        Side side;
+        for (int n = 0; n < 8; ++n) side.Receive(n);
+        side.Connect();
+        EXPECT_EQ(::VipCloseNic(side.nic.handle), VIP_SUCCESS);
+        for (int n = 0; n < 8; ++n) EXPECT_EQ(side.memory.descriptor(n)->CS.Status, 0u) << n;
+      });
+}
+
 // Receives are posted, and are flushed when the NIC ends: their descriptors are not there any more.
 TEST(VipCloseNic, BehindMemoryThatIsGone) {
   RunPair(
