@@ -5,6 +5,7 @@
 #include <vipl.h>
 
 #include <atomic>
+#include <cerrno>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -404,7 +405,9 @@ TEST(VipDisconnect, WhatWasFreedIsFlushedLikeTheRest) {
     auto* const descriptor = static_cast<VIP_DESCRIPTOR*>(bytes);
     ASSERT_EQ(VipPostRecv(side.vi, descriptor, memory), VIP_SUCCESS);
     munmap(bytes, kBytes);
+    errno = 0;
     EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    EXPECT_EQ(errno, 0);
     VIP_DESCRIPTOR* done = nullptr;
     EXPECT_EQ(VipRecvWait(side.vi, 10000, &done), VIP_DESCRIPTOR_ERROR);
     EXPECT_EQ(done, descriptor);
