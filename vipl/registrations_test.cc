@@ -1,6 +1,7 @@
 #include "vipl/registrations.h"
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -112,6 +113,32 @@ TEST(RegistrationsTest, TagsMatchIfEqualOrNull) {
   EXPECT_FALSE(TagsMatch(&a, &b));
   EXPECT_TRUE(TagsMatch(nullptr, &b));
   EXPECT_TRUE(TagsMatch(&a, nullptr));
+}
+
+// `remove`, after which nobody finds `handle`, returns when the guards of that moment are left.
+void ExpectToWaitForAGuard(Registrations& registrations, VIP_MEM_HANDLE handle,
+                           const std::function<void()>& remove) {
+  std::atomic<bool> left{false};
+  std::thread remover;
+  {
+    const verbs::EpochGuard guard;
+    remover = std::thread([&] {
+      remove();
+      EXPECT_TRUE(left);
+    });
+    while (registrations.Find(handle) != nullptr) std::this_thread::yield();
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // unless it does not wait
+    left = true;
+  }
+  remover.join();
+}
+
+TEST(RegistrationsTest, NoGuardOutlivesARemoval) {
+  Registrations registrations;
+  Add(registrations, 7);
+  ExpectToWaitForAGuard(registrations, 7, [&] { EXPECT_TRUE(Remove(registrations, 7)); });
+  Add(registrations, 8);
+  ExpectToWaitForAGuard(registrations, 8, [&] { registrations.HideAll(); });
 }
 
 // What a reader found stays whole until its guard is left, whatever happens meanwhile.
