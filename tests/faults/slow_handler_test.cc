@@ -1,9 +1,11 @@
-// An error handler that does not keep up with what its peer does.
+// An error handler, or the log in its place, that does not keep up with what its peer does.
 #include <sched.h>
+#include <unistd.h>
 #include <vipl.h>
 
 #include <condition_variable>
 #include <mutex>
+#include <string>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
@@ -14,6 +16,7 @@ namespace {
 
 constexpr int kMessages = 6000;
 constexpr int kKept = 4096;  // as VipErrorCallback's page says
+constexpr int kLines = 64;
 
 // Of the program: it stands in its first call until it is let go.
 class SlowHandler {
@@ -64,6 +67,49 @@ TEST(SlowHandler, KeepsSoManyReportsAndNoMore) {
         Side side(Attributes(VIP_SERVICE_UNRELIABLE));
         side.Connect();
         for (int i = 0; i < kMessages; ++i) {
+          ASSERT_EQ(side.PostSend(side.memory.Fill(0, 0, 8)), VIP_SUCCESS);
+          EXPECT_EQ(side.NextSend()->CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+        }
+        EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+      });
+}
+
+// What the library writes on standard error until it has told of `last`.
+std::string LogUntil(int log, const char* last) {
+  std::string text;
+  char some[4096];
+  for (ssize_t n = 1; n > 0 && text.find(last) == std::string::npos;) {
+    n = read(log, some, sizeof some);
+    if (n > 0) text.append(some, static_cast<size_t>(n));
+  }
+  return text;
+}
+
+int Count(const std::string& text, const std::string& word) {
+  int count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+TEST(NoHandler, TheLogTellsOfSoManyAndOfOtherErrors) {
+  RunPair(
+      [](Peer&) {
+        Side side(Attributes(VIP_SERVICE_UNRELIABLE));
+        int log[2];
+        ASSERT_EQ(pipe(log), 0);
+        ASSERT_EQ(dup2(log[1], STDERR_FILENO), STDERR_FILENO);
+        side.Accept();
+        while (side.State() == VIP_STATE_CONNECTED) sched_yield();
+        ASSERT_EQ(VipPostSend(side.vi, side.memory.descriptor(0), 0), VIP_SUCCESS);
+        const std::string text = LogUntil(log[0], "VIP_ERROR_POST_DESC");
+        EXPECT_EQ(Count(text, "VIP_ERROR_RECVQ_EMPTY"), kLines) << text;
+        EXPECT_EQ(Count(text, "VipErrorCallback(3)"), 1) << text;
+        EXPECT_EQ(Count(text, "VIP_ERROR_CONN_LOST"), 1) << text;
+      },
+      [](Peer&) {
+        Side side(Attributes(VIP_SERVICE_UNRELIABLE));
+        side.Connect();
+        for (int i = 0; i < 2 * kLines; ++i) {
           ASSERT_EQ(side.PostSend(side.memory.Fill(0, 0, 8)), VIP_SUCCESS);
           EXPECT_EQ(side.NextSend()->CS.Status & VIP_STATUS_ERROR_MASK, 0u);
         }
