@@ -16,19 +16,24 @@ namespace {
 VIP_VI_HANDLE g_vi;
 std::atomic<int> g_calls, g_refused;
 
-void Disconnect(int) {
-  const VIP_RETURN result = VipDisconnect(g_vi);
+void Count(VIP_RETURN result) {
   if (result == VIP_ERROR_RESOURCE) ++g_refused;
   ++g_calls;
 }
 
+void Disconnect(int) { Count(VipDisconnect(g_vi)); }
+void Wait(int) {
+  VIP_VI_ATTRIBUTES peer;
+  Count(VipConnectPeerWait(g_vi, &peer));
+}
+
 // It interrupts a poll nearly always, and must not wait for what it has interrupted.
-TEST(Signals, S_AHandlerInAPollIsRefusedAndDoesNotHang) {
-  RunAlone([] {
+void InterruptPolls(void (*handler)(int)) {
+  RunAlone([handler] {
     Side side;
     g_vi = side.vi;
     struct sigaction action = {}, before;
-    action.sa_handler = Disconnect;
+    action.sa_handler = handler;
     ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
     const itimerval every = {{0, 500}, {0, 500}}, never = {};
     ASSERT_EQ(setitimer(ITIMER_REAL, &every, nullptr), 0);
@@ -42,6 +47,9 @@ TEST(Signals, S_AHandlerInAPollIsRefusedAndDoesNotHang) {
     EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
   });
 }
+
+TEST(Signals, S_AHandlerInAPollIsRefusedAndDoesNotHang) { InterruptPolls(Disconnect); }
+TEST(Signals, S_AHandlerInAPollDoesNotWait) { InterruptPolls(Wait); }
 
 }  // namespace
 }  // namespace viaduct::tests
