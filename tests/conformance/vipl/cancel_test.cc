@@ -1,8 +1,10 @@
 // Threads that are cancelled while they wait, as servers end the thread that calls VipConnectWait:
 // POSIX, Thread Cancellation. What they waited for serves others as before.
+#include <pthread.h>
 #include <vipl.h>
 
 #include <functional>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
@@ -85,6 +87,27 @@ TEST(VipConnectPeerWait, S_ASleepingThreadCanBeCancelled) {
               VIP_SUCCESS);
     EXPECT_EQ(VipConnectPeerWait(other.vi, &other.peer), VIP_SUCCESS);
     EXPECT_EQ(VipConnectPeerWait(side.vi, &side.peer), VIP_SUCCESS);
+  });
+}
+
+// The calls that do not sleep for their caller come to their end first.
+TEST(Cancellation, S_StrikesBehindOtherCalls) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
+  RunAlone([] {
+    VIP_NIC_HANDLE nic = nullptr;
+    VIP_RETURN opened = VIP_NOT_DONE, closed = VIP_NOT_DONE;
+    const auto cancelled = [](const std::function<void()>& call) {
+      std::thread([&call] {
+        pthread_cancel(pthread_self());
+        call();
+        pthread_testcancel();
+        ADD_FAILURE() << "it was not cancelled";
+      }).join();
+    };
+    cancelled([&] { opened = VipOpenNic("nic0", &nic); });
+    ASSERT_EQ(opened, VIP_SUCCESS);
+    cancelled([&] { closed = VipCloseNic(nic); });
+    EXPECT_EQ(closed, VIP_SUCCESS);
   });
 }
 
