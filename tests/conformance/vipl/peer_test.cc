@@ -177,6 +177,7 @@ TEST(ConnectPeer, C038_PendingInBetween) {
     EXPECT_EQ(side.State(), VIP_STATE_CONNECT_PENDING);
     EXPECT_EQ(Ask(side, Name(1), Name(2)), VIP_INVALID_STATE);
     EXPECT_EQ(side.Request(0, kShort), VIP_INVALID_STATE);
+    EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_NOT_DONE) << "the first one goes on";
     EXPECT_EQ(VipDestroyVi(side.vi), VIP_INVALID_STATE);
     EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
     EXPECT_EQ(side.State(), VIP_STATE_IDLE);
