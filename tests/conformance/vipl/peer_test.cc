@@ -216,6 +216,20 @@ TEST(ConnectPeer, C038_DisconnectEndsAWait) {
   });
 }
 
+TEST(ConnectPeer, C037_WhileAThreadWaitsNobodyElseIsTold) {
+  RunAlone([] {
+    Side side;
+    ASSERT_EQ(Ask(side, Name(1), Name(2), VIP_INFINITE), VIP_SUCCESS);
+    VIP_VI_ATTRIBUTES peer;
+    Sleeper waiter([&] { EXPECT_EQ(VipConnectPeerWait(side.vi, &peer), VIP_INVALID_STATE); });
+    waiter.AwaitAsleep();
+    EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_NOT_DONE);
+    EXPECT_EQ(Await(side), VIP_ERROR_RESOURCE);
+    EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
+    waiter.Join();
+  });
+}
+
 // An outcome of the attempt before, which another thread is still on its way to tell, changes
 // nothing of the next.
 TEST(ConnectPeer, C038_ADisconnectEndsAWaitAndTheNextAttemptBegins) {
