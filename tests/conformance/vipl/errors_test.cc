@@ -146,5 +146,34 @@ TEST(Errors, AProcessThatLeavesHearsNothingMore) {
       });
 }
 
+TEST(VipSetMemAttributes, C56_WhatSetStoredHoldsForDescriptors) {
+  RunAlone([] {
+    Side side;
+    ErrorLog errors(side.nic.handle);
+    VIP_VI_ATTRIBUTES own = side.QueryVi();
+    VIP_MEM_ATTRIBUTES other = {};
+    ASSERT_EQ(VipCreatePtag(side.nic.handle, &own.Ptag), VIP_SUCCESS);
+    ASSERT_EQ(VipCreatePtag(side.nic.handle, &other.Ptag), VIP_SUCCESS);
+    ASSERT_EQ(VipSetViAttributes(side.vi, &own), VIP_SUCCESS);
+    const auto set = [&](VIP_MEM_ATTRIBUTES attributes) {
+      return VipSetMemAttributes(side.nic.handle, side.memory.descriptor(0), side.memory.handle(),
+                                 &attributes);
+    };
+    VIP_DESCRIPTOR* const d = side.memory.Fill(1, 0, 8);
+    ASSERT_EQ(set(other), VIP_SUCCESS);
+    ASSERT_EQ(side.PostReceive(d), VIP_SUCCESS);
+    VIP_ERROR_DESCRIPTOR error;
+    ASSERT_TRUE(errors.Next(&error));
+    EXPECT_EQ(error.ErrorCode, VIP_ERROR_POST_DESC);
+    EXPECT_EQ(error.DescriptorPtr, d);
+    other.Ptag = own.Ptag;
+    ASSERT_EQ(set(other), VIP_SUCCESS);
+    ASSERT_EQ(side.PostReceive(d), VIP_SUCCESS);
+    VIP_DESCRIPTOR* done = nullptr;
+    EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE) << "it is queued";
+    EXPECT_TRUE(errors.empty());
+  });
+}
+
 }  // namespace
 }  // namespace viaduct::tests
