@@ -5,10 +5,13 @@
 #include <unistd.h>
 #include <vipl.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/sleeper.h"
 #include "tests/conformance/vipl/side.h"
 
 namespace viaduct::tests {
@@ -172,6 +175,40 @@ TEST(VipSetMemAttributes, C56_WhatSetStoredHoldsForDescriptors) {
     VIP_DESCRIPTOR* done = nullptr;
     EXPECT_EQ(VipRecvDone(side.vi, &done), VIP_NOT_DONE) << "it is queued";
     EXPECT_TRUE(errors.empty());
+  });
+}
+
+// Stands in its first call until it is let go.
+struct StandingHandler {
+  std::atomic<int> calls{0};
+  std::atomic<bool> go_on{false};
+
+  static void Handle(VIP_PVOID context, VIP_ERROR_DESCRIPTOR*) {
+    auto* const self = static_cast<StandingHandler*>(context);
+    ++self->calls;
+    while (!self->go_on) std::this_thread::yield();
+  }
+};
+
+// What waits for the handler then is dropped.
+TEST(ErrorCallback, NothingIsToldBehindVipCloseNic) {
+  RunAlone([] {
+    Side side, other;
+    auto* const handler = new StandingHandler;  // a callback may come late
+    ASSERT_EQ(VipErrorCallback(side.nic.handle, handler, &StandingHandler::Handle), VIP_SUCCESS);
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(VipPostSend(side.vi, side.memory.descriptor(0), 0), VIP_SUCCESS);
+    }
+    while (handler->calls == 0) std::this_thread::yield();
+    Sleeper closing([&] { EXPECT_EQ(VipCloseNic(side.nic.handle), VIP_SUCCESS); });
+    closing.AwaitAsleep();
+    handler->go_on = true;
+    closing.Join();
+    ErrorLog errors(other.nic.handle);
+    ASSERT_EQ(VipPostSend(other.vi, other.memory.descriptor(0), 0), VIP_SUCCESS);
+    VIP_ERROR_DESCRIPTOR error;
+    ASSERT_TRUE(errors.Next(&error)) << "it comes behind the other NIC's";
+    EXPECT_EQ(handler->calls, 1);
   });
 }
 
