@@ -1,6 +1,7 @@
 // What a program's signal handler meets that calls the library, as the clean-up of a program that
 // is interrupted does.
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/time.h>
 #include <vipl.h>
 
@@ -8,6 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/sleeper.h"
 #include "tests/conformance/vipl/side.h"
 
 namespace viaduct::tests {
@@ -50,6 +52,34 @@ void InterruptPolls(void (*handler)(int)) {
 
 TEST(Signals, S_AHandlerInAPollIsRefusedAndDoesNotHang) { InterruptPolls(Disconnect); }
 TEST(Signals, S_AHandlerInAPollDoesNotWait) { InterruptPolls(Wait); }
+
+VIP_RETURN g_ended, g_changed;
+
+void EndAndChange(int) {
+  VIP_VI_ATTRIBUTES attributes = Attributes();
+  g_ended = VipDisconnect(g_vi);
+  g_changed = VipSetViAttributes(g_vi, &attributes);
+}
+
+// The request that it has interrupted has the VI until it returns, which it cannot meanwhile.
+TEST(Signals, S_AHandlerInARequestMayEndItAndNoMore) {
+  RunAlone([] {
+    setenv("VIADUCT_GRACE_MS", "60000", 1);
+    Side side;
+    g_vi = side.vi;
+    struct sigaction action = {};
+    action.sa_handler = EndAndChange;
+    ASSERT_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+    VIP_RETURN result = VIP_SUCCESS;
+    Sleeper client([&] { result = side.Request(0, VIP_INFINITE); });
+    client.AwaitAsleep();
+    client.Interrupt(SIGUSR1);
+    client.Join();
+    EXPECT_EQ(g_ended, VIP_SUCCESS);
+    EXPECT_EQ(g_changed, VIP_INVALID_STATE);
+    EXPECT_EQ(result, VIP_INVALID_STATE);
+  });
+}
 
 }  // namespace
 }  // namespace viaduct::tests
