@@ -406,6 +406,16 @@ TEST(ConnectPeer, S_ModelsDoNotMix) {
   });
 }
 
+TEST(ConnectPeer, S_AnOutcomeThatNobodyAskedForIsGoneWithTheNextAttempt) {
+  RunAlone([] {
+    Side side;
+    ASSERT_EQ(Ask(side, Name(1), Name(2), 1), VIP_SUCCESS);
+    while (side.State() != VIP_STATE_IDLE) PassTime(1'000'000);
+    EXPECT_NE(side.Request(0, 1), VIP_SUCCESS);
+    EXPECT_EQ(VipConnectPeerDone(side.vi, &side.peer), VIP_INVALID_STATE);
+  });
+}
+
 TEST(ConnectPeer, S_Parameters) {
   RunAlone([] {
     Side side;
