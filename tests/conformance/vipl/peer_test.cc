@@ -452,6 +452,7 @@ TEST(ConnectPeer, C030_ConnectionHandleUsedTwice) {
         VipConnectWait(b.nic.handle, local.get(), kLong, b.requester.get(), &b.peer, &connection),
         VIP_SUCCESS);
     EXPECT_EQ(VipConnectAccept(connection, d.vi), VIP_INVALID_STATE) << "connected to its peer";
+    EXPECT_EQ(VipConnectPeerDone(d.vi, &d.peer), VIP_SUCCESS) << "and still is";
     EXPECT_EQ(VipConnectAccept(connection, b.vi), VIP_SUCCESS);
     client.join();
     EXPECT_EQ(asked, VIP_SUCCESS);
