@@ -261,6 +261,26 @@ TEST(Cq, C83_AnEntryDoesNotWaitBehindABusyVi) {
       });
 }
 
+TEST(VipDisconnect, C31_MarksWhatGoesToCompletionQueues) {
+  RunAlone([] {
+    Side side;
+    VIP_CQ_HANDLE sends = nullptr, receives = nullptr;
+    ASSERT_EQ(VipCreateCQ(side.nic.handle, 16, &sends), VIP_SUCCESS);
+    ASSERT_EQ(VipCreateCQ(side.nic.handle, 16, &receives), VIP_SUCCESS);
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    VIP_VI_HANDLE vi = nullptr;
+    ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, sends, receives, &vi), VIP_SUCCESS);
+    VIP_DESCRIPTOR* const posted[] = {side.memory.Fill(0, 0, 8), side.memory.Fill(1, 0, 8)};
+    ASSERT_EQ(VipPostSend(vi, posted[0], side.memory.handle()), VIP_SUCCESS);
+    ASSERT_EQ(VipPostRecv(vi, posted[1], side.memory.handle()), VIP_SUCCESS);
+    EXPECT_EQ(::VipDisconnect(vi), VIP_SUCCESS);
+    for (const VIP_DESCRIPTOR* d : posted) {
+      EXPECT_EQ(d->CS.Status & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK),
+                static_cast<VIP_UINT32>(VIP_STATUS_DONE | VIP_STATUS_DESC_FLUSHED_ERROR));
+    }
+  });
+}
+
 TEST(Cq, C84_ResizeKeepsEntries) {
   RunAlone([] {
     Hub hub(1);
