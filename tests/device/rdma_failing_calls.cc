@@ -91,7 +91,7 @@ class Party {
     region_ = Made(context.Register(*domain_, memory_.data(), kBytes, kAllAccess), "a region");
     // Of a program that changes its mind: peers cannot name it any more.
     changed_ = Made(context.Register(*domain_, memory_.data(), kBytes, kAllAccess), "a region");
-    Try(changed_->Modify(*domain_, kAllAccess), "a change of the region");
+    Try(changed_->Modify(*domain_, kLocalRead | kLocalWrite), "a change of the region");
     window_ = Made(context.CreateWindow(*domain_, WindowScope::kQueuePair), "a window");
     other_window_ = Made(context.CreateWindow(*domain_, WindowScope::kDomain), "a window");
     sends_ = Made(context.CreateCompletionQueue(nullptr), "a queue");

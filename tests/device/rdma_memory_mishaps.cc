@@ -102,6 +102,18 @@ TEST_F(MishapsTest, ARegionThatCannotBeChangedIsAsBefore) {
   Expect(from.receives(), 3);
 }
 
+// A program may say again what holds already: a changed region has another key for its peers.
+TEST_F(MishapsTest, ARegionKeepsItsPeersWhereNothingChanges) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  for (const uint32_t access : {kAllAccess, kAllAccess | kRemoteAtomic}) {
+    ASSERT_TRUE(to.region().Modify(to.domain(), access).ok());
+    ASSERT_EQ(from.PostTo(Opcode::kWrite, 1, 8, to.Address(0), to.region().key()), PostResult::kOk);
+    Expect(from.sends(), 1, access == kAllAccess ? Status::kSuccess : Status::kRemoteAccess);
+  }
+}
+
 // A device that has windows of its own would like to write it.
 TEST_F(MishapsTest, MemoryThatIsOnlyReadIsRegisteredAndBound) {
   End& end = NewEnd(a());
@@ -127,7 +139,7 @@ TEST_F(MishapsTest, NoRegionGetsTheKeyOfOneThatWasChanged) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
   Connect(from, to);
-  ASSERT_TRUE(from.region().Modify(from.domain(), kAllAccess).ok());
+  ASSERT_TRUE(from.region().Modify(from.domain(), kLocalRead | kLocalWrite).ok());
   Bytes memory = Pattern(100, 1);
   auto region = a().Register(from.domain(), memory.data(), memory.size(), kAllAccess);
   ASSERT_TRUE(region.ok()) << region.status();
@@ -233,7 +245,7 @@ TEST_F(MishapsTest, NoWindowTakesTheKeyOfARegionThatWasChanged) {
   auto other = a().Register(from.domain(), memory.data(), memory.size(), kAllAccess);
   auto window = a().CreateWindow(from.domain(), WindowScope::kQueuePair);
   ASSERT_TRUE(other.ok() && window.ok());
-  ASSERT_TRUE(from.region().Modify(from.domain(), kAllAccess).ok());
+  ASSERT_TRUE(from.region().Modify(from.domain(), kLocalRead | kLocalWrite).ok());
   const BindRequest bind = BindOf(1, **window, **other, memory.data(), memory.size());
   Key key;
   ASSERT_EQ(from.pair().PostBind(bind, &key), PostResult::kOk);
@@ -405,7 +417,7 @@ TEST_F(MishapsTest, AChangeOfARegionEndsItsWindows) {
     ASSERT_EQ(end.pair().PostBind(bind, &key), PostResult::kOk);
     Expect(end.sends(), 1);
     EXPECT_NE(rdma_mock::LiveObjects(), before) << "else this proves nothing";
-    ASSERT_TRUE(end.region().Modify(end.domain(), kAllAccess).ok());
+    ASSERT_TRUE(end.region().Modify(end.domain(), kLocalRead).ok());
     EXPECT_EQ(rdma_mock::LiveObjects(), before);
     window->reset();
     DestroyEnds();

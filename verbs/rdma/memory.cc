@@ -119,11 +119,12 @@ void Memory::Forget(Region& region) {
 }
 
 // No driver changes a registration in place as we need it, so there is a new one behind the same
-// local key. Peers that hold the remote key lose their access.
+// local key, unless nothing changes. Peers that hold the remote key lose their access.
 absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
   const std::shared_ptr<DomainCore>& core = static_cast<Domain&>(domain).core();
   {
     MutexLock lock(&memory_.mutex_);
+    if (own_.domain == core && access_ == access) return absl::OkStatus();
     const uint64_t from = base_ == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address_);
     bool has_windows;
     ibv_mr* const handle = RegisterForWindows(*core, access, &has_windows, [&](int flags) {

@@ -357,12 +357,12 @@ TEST(Rdma, C55_ARegionOfAnotherTag) {
   }
 }
 
-// Registered with the opposite right.
-void WriteBehindSet(bool allowed) {
+// Registered with the right `before`.
+void WriteBehindSet(bool before, bool allowed) {
   RunPair(
       [=](Peer& peer) {
         Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_RECEPTION));
-        VIP_MEM_ATTRIBUTES rights = {nullptr, !allowed, VIP_FALSE};
+        VIP_MEM_ATTRIBUTES rights = {nullptr, before, VIP_FALSE};
         const Memory target(side.nic, &rights, 65536);
         rights.EnableRdmaWrite = allowed;
         ASSERT_EQ(
@@ -375,8 +375,12 @@ void WriteBehindSet(bool allowed) {
 }
 
 TEST(Rdma, C56_WhatSetStoredHoldsForAPeersWrites) {
-  WriteBehindSet(true);
-  WriteBehindSet(false);
+  WriteBehindSet(/*before=*/false, /*allowed=*/true);
+  WriteBehindSet(/*before=*/true, /*allowed=*/false);
+}
+
+TEST(Rdma, C56_SettingWhatHoldsAlreadyLeavesAPeersWrites) {
+  WriteBehindSet(/*before=*/true, /*allowed=*/true);
 }
 
 // A level without reads: the descriptor says so in its turn, and the connection goes on.
