@@ -175,17 +175,8 @@ TEST_F(LinkTest, AnswersThatDoNotFit) {
        {Fault::kNone, Fault::kStag, Fault::kOffset, Fault::kShort, Fault::kLong}) {
     SCOPED_TRACE(static_cast<int>(fault));
     TestPeer peer = Accepted();
-    SendRequest request;
-    request.opcode = Opcode::kRead;
-    const Segment segment = end_->Piece(0, 8);
-    request.segments = {&segment, 1};
-    request.remote_key = 0x12a00;
-    request.remote_address = 0x7f0000001000;
-    ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
-    const std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
-    ASSERT_EQ(fpdu.size(), 52u);
-    const std::span<const uint8_t> bytes(fpdu);
-    const ReadRequest asked = DecodeReadRequest(bytes.subspan<20, kReadRequestSize>());
+    end_->ReadFrom(0, 0x12a00, 0x7f0000001000);
+    const ReadRequest asked = ReceiveReadRequest(peer);
     EXPECT_EQ(asked.size, 8u);
     EXPECT_EQ(asked.source_stag, 0x12a00u);
     EXPECT_EQ(asked.source_offset, 0x7f0000001000u);
@@ -213,16 +204,8 @@ TEST_F(LinkTest, AnswersOfAnotherRequest) {
        {Fault::kAtomicOfRead, Fault::kReadOfAtomic, Fault::kNumber, Fault::kTurn}) {
     SCOPED_TRACE(static_cast<int>(fault));
     TestPeer peer = Accepted();
-    SendRequest read;
-    read.opcode = Opcode::kRead;
-    const Segment segment = end_->Piece(0, 8);
-    read.segments = {&segment, 1};
-    read.remote_key = 0x12a00;
-    ASSERT_EQ(end_->pair->PostSend(read), PostResult::kOk);
-    const std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
-    ASSERT_EQ(fpdu.size(), 52u);
-    const ReadRequest asked =
-        DecodeReadRequest(std::span<const uint8_t>(fpdu).subspan<20, kReadRequestSize>());
+    end_->ReadFrom(0, 0x12a00);
+    const ReadRequest asked = ReceiveReadRequest(peer);
     const auto atomic_answer = [](uint32_t id) {
       std::array<uint8_t, kAtomicResponseSize> bytes = {};
       bytes[3] = static_cast<uint8_t>(id);
@@ -402,10 +385,7 @@ TEST_F(LinkTest, EmptyRequestsNameNoMemory) {
   EXPECT_EQ(HeaderOf(peer.ReceiveFpduHex()).stag, kNoMemoryStag);
   request.opcode = Opcode::kRead;
   ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
-  const std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
-  ASSERT_EQ(fpdu.size(), 52u);
-  const std::span<const uint8_t> bytes(fpdu);
-  EXPECT_EQ(DecodeReadRequest(bytes.subspan<20, kReadRequestSize>()).source_stag, kNoMemoryStag);
+  EXPECT_EQ(ReceiveReadRequest(peer).source_stag, kNoMemoryStag);
 }
 
 // As long as FPDUs may be, whatever TCP's segments are.

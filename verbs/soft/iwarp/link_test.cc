@@ -497,13 +497,7 @@ TEST_F(LinkTest, AReadOfAPeerThatAnswersNoneFails) {
   peer.ReceiveHex(24);
   peer.SendHex(kWriteRtr);
   ASSERT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
-  const Segment sink = {end_->address(0), end_->region->key(), 8};
-  SendRequest request;
-  request.id = 1;
-  request.opcode = Opcode::kRead;
-  request.segments = absl::MakeConstSpan(&sink, 1);
-  request.remote_key = 1;
-  ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+  end_->ReadFrom(1, 1);
   EXPECT_EQ(end_->NextSend().status, Status::kRemoteOperation);
 }
 

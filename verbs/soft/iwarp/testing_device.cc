@@ -217,6 +217,17 @@ void TestEnd::Read(uint64_t id, size_t at, uint32_t length, const TestEnd& from,
   ASSERT_EQ(pair->PostSend(request), PostResult::kOk);
 }
 
+void TestEnd::ReadFrom(uint64_t id, Key key, uint64_t address) {
+  const Segment segment = Piece(0, 8);
+  SendRequest request;
+  request.id = id;
+  request.opcode = Opcode::kRead;
+  request.segments = {&segment, 1};
+  request.remote_address = address;
+  request.remote_key = key;
+  ASSERT_EQ(pair->PostSend(request), PostResult::kOk);
+}
+
 Completion TestEnd::Next(CompletionQueue& queue) {
   const Deadline deadline = Deadline::After(loop, kLimit);
   Completion completion = {};

@@ -103,6 +103,8 @@ struct TestEnd {
              uint16_t flags = 0, uint32_t immediate = 0);
   void Read(uint64_t id, size_t at, uint32_t length, const TestEnd& from, size_t from_at,
             uint16_t flags = 0);
+  // Of 8 bytes to the begin of `memory`, of a peer that is no TestEnd.
+  void ReadFrom(uint64_t id, Key key, uint64_t address = 0);
 
   // The next completion of the send or of the receive queue (the same one unless separate).
   Completion NextSend() { return Next(*send_queue); }

@@ -5,6 +5,7 @@
 #include <latch>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,15 @@ inline std::vector<uint8_t> ReadFpdu(uint32_t sequence, const ReadRequest& reque
   std::array<uint8_t, kReadRequestSize> bytes;
   EncodeReadRequest(request, bytes);
   return Fpdu(UntaggedHeader(RdmapOpcode::kReadRequest, sequence, 0, true), ToHex(bytes));
+}
+
+// What the next FPDU asks for, which is a Read Request.
+inline ReadRequest ReceiveReadRequest(TestPeer& peer) {
+  std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
+  EXPECT_EQ(fpdu.size(), 52u);
+  fpdu.resize(52);
+  return DecodeReadRequest(std::span<const uint8_t>(fpdu)
+                               .subspan<kFpduLengthSize + kDdpUntaggedSize, kReadRequestSize>());
 }
 
 // The control bytes of a Terminate FPDU: layer and type, code.

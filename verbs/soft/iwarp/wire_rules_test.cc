@@ -274,23 +274,9 @@ TEST_F(WireRulesTest, C40_ReadsBeyondTheDepthAreNotSent) {
   TestPeer peer = Dialled({.reads = 4});
   peer.SendHex(std::string(kReply) + "50020004 00020004");
   EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
-  SendRequest request;
-  request.opcode = Opcode::kRead;
-  const Segment segment = end_->Piece(0, 8);
-  request.segments = {&segment, 1};
-  request.remote_key = 0x12a00;
-  for (uint64_t i = 0; i < 3; ++i) {
-    request.id = i;
-    ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
-  }
+  for (uint64_t i = 0; i < 3; ++i) end_->ReadFrom(i, 0x12a00);
   std::vector<ReadRequest> asked;
-  const auto take = [&] {
-    const std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
-    ASSERT_EQ(fpdu.size(), 52u);
-    asked.push_back(
-        DecodeReadRequest(std::span<const uint8_t>(fpdu)
-                              .subspan<kFpduLengthSize + kDdpUntaggedSize, kReadRequestSize>()));
-  };
+  const auto take = [&] { asked.push_back(ReceiveReadRequest(peer)); };
   take();
   take();
   EXPECT_FALSE(peer.Readable());
@@ -465,13 +451,8 @@ TEST_F(WireRulesTest, C52_TerminateIsNeverInsideAnFpdu) {
 TEST_F(WireRulesTest, C55_LostWhileReadsAreOutstanding) {
   for (const bool terminate : {false, true}) {
     TestPeer peer = Accepted();
-    SendRequest request;
-    request.opcode = Opcode::kRead;
-    const Segment segment = end_->Piece(0, 8);
-    request.segments = {&segment, 1};
-    request.remote_key = 1;
-    ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
-    ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+    end_->ReadFrom(1, 1);
+    end_->ReadFrom(2, 1);
     peer.ReceiveFpduHex();
     if (terminate) {
       peer.Send(Fpdu(UntaggedHeader(Op::kTerminate, 1, 0, true), "01008000"));
