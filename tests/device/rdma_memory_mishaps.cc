@@ -203,7 +203,6 @@ TEST_F(MishapsTest, AddressesFromZeroAreRefusedWhereTheLibraryWouldUseThem) {
   EXPECT_EQ(end.pair().PostBind(bind, &key) == PostResult::kOk, taken);
 }
 
-// mlx4 draws keys from one range until sixteen were given back.
 // As a server's that has a domain for each client and sends all of them the same bytes.
 TEST_F(MishapsTest, ADomainEndsThoughOthersMemoryWasUsedInIt) {
   auto wildcard = a().CreateDomain(/*wildcard=*/true);
@@ -226,6 +225,7 @@ TEST_F(MishapsTest, ADomainEndsThoughOthersMemoryWasUsedInIt) {
   }
 }
 
+// mlx4 draws keys from one range until sixteen were given back.
 TEST_F(MishapsTest, UnfitKeysAreGivenBackForOthers) {
   End& end = NewEnd(a());
   Bytes memory = Pattern(100, 1);
