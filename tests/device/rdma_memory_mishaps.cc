@@ -134,6 +134,30 @@ TEST_F(MishapsTest, MemoryThatIsOnlyReadIsRegisteredAndBound) {
   region->reset();
 }
 
+// No window of the device's can be bound to it any more.
+TEST_F(MishapsTest, MemoryThatBecomesReadOnlyIsChangedAndBound) {
+  End& end = NewEnd(a());
+  End& peer = NewEnd(b());
+  Connect(end, peer);
+  constexpr size_t kBytes = 4096;
+  void* const memory =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto region = a().Register(end.domain(), memory, kBytes, kLocalRead);
+  ASSERT_TRUE(region.ok()) << region.status();
+  ASSERT_EQ(mprotect(memory, kBytes, PROT_READ), 0);
+  ASSERT_TRUE((*region)->Modify(end.domain(), kLocalRead | kRemoteRead).ok());
+  auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
+  ASSERT_TRUE(window.ok()) << window.status();
+  Key key = 0;
+  ASSERT_EQ(end.pair().PostBind(BindOf(1, **window, **region, memory, 50), &key), PostResult::kOk);
+  Expect(end.sends(), 1);
+  EXPECT_NE(key, 0u);
+  window->reset();
+  region->reset();
+  munmap(memory, kBytes);
+}
+
 TEST_F(MishapsTest, NoRegionGetsTheKeyOfOneThatWasChanged) {
   rdma_mock::ReuseKeys(true);
   End& from = NewEnd(a());

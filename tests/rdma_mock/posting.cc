@@ -125,8 +125,9 @@ bool IsOver(QueuePair& pair) {
 // A window as far as its poster sees it: keys are counted.
 bool Bound(const ibv_send_wr& work) {
   const ibv_mw& window = *work.bind_mw.mw;
-  return work.bind_mw.rkey == ibv_inc_rkey(window.rkey) && work.bind_mw.bind_info.mr != nullptr &&
-         work.bind_mw.bind_info.mr->pd == window.pd;
+  const ibv_mr* const region = work.bind_mw.bind_info.mr;
+  return work.bind_mw.rkey == ibv_inc_rkey(window.rkey) && region != nullptr &&
+         region->pd == window.pd && (Remote().Find(region->rkey).access & IBV_ACCESS_MW_BIND) != 0;
 }
 
 // siw does not ask.
