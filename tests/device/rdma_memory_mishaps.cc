@@ -249,6 +249,58 @@ TEST_F(MishapsTest, ADomainEndsThoughOthersMemoryWasUsedInIt) {
   }
 }
 
+TEST_F(MishapsTest, ADomainEndsThoughOthersMemoryThatHasChangedWasUsedInIt) {
+  auto wildcard = a().CreateDomain(/*wildcard=*/true);
+  ASSERT_TRUE(wildcard.ok());
+  Bytes bytes(64);
+  auto region = a().Register(**wildcard, bytes.data(), bytes.size(), kAllAccess);
+  ASSERT_TRUE(region.ok());
+  const Segment segment = {reinterpret_cast<uint64_t>(bytes.data()), (*region)->key(), 8};
+  const int before = rdma_mock::LiveDomains();
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  Expect(from.sends(), 2);
+  Expect(to.receives(), 1);
+  ASSERT_TRUE((*region)->Modify(**wildcard, kLocalRead).ok());
+  DestroyEnds();
+  EXPECT_TRUE(Run([before] { return rdma_mock::LiveDomains() == before; }));
+}
+
+TEST_F(MishapsTest, AnEndOfADomainLeavesOthersTheirUseOfMemory) {
+  auto wildcard = a().CreateDomain(/*wildcard=*/true);
+  ASSERT_TRUE(wildcard.ok());
+  Bytes bytes(64);
+  auto region = a().Register(**wildcard, bytes.data(), bytes.size(), kAllAccess);
+  ASSERT_TRUE(region.ok());
+  const Segment segment = {reinterpret_cast<uint64_t>(bytes.data()), (*region)->key(), 8};
+  auto passing = a().CreateDomain(/*wildcard=*/false);
+  ASSERT_TRUE(passing.ok());
+  EndOptions in_passing;
+  in_passing.domain = passing->get();
+  End& from = NewEnd(a());
+  End& other = NewEnd(a(), in_passing);
+  End& to = NewEnd(b());
+  End& other_to = NewEnd(b());
+  Connect(from, to);
+  Connect(other, other_to);
+  const auto send = [&](End& end, End& peer) {
+    ASSERT_EQ(peer.Receive(1, 0, 64), PostResult::kOk);
+    ASSERT_EQ(end.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+    Expect(end.sends(), 2);
+    Expect(peer.receives(), 1);
+  };
+  send(from, to);
+  send(other, other_to);
+  other.DestroyPair();
+  other.DestroyRegion();
+  passing->reset();
+  rdma_mock::LimitRegistrations(0);
+  send(from, to);
+}
+
 // mlx4 draws keys from one range until sixteen were given back.
 TEST_F(MishapsTest, UnfitKeysAreGivenBackForOthers) {
   End& end = NewEnd(a());
