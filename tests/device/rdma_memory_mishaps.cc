@@ -301,6 +301,32 @@ TEST_F(MishapsTest, AnEndOfADomainLeavesOthersTheirUseOfMemory) {
   send(from, to);
 }
 
+// To the device it is of one domain: what is of another is registered in the pair's.
+TEST_F(MishapsTest, AWindowOpensWhatIsOfAWildcardDomain) {
+  auto wildcard = b().CreateDomain(/*wildcard=*/true);
+  ASSERT_TRUE(wildcard.ok());
+  Bytes memory = Pattern(100, 1);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  for (ProtectionDomain* const of_region : {&to.domain(), wildcard->get()}) {
+    for (ProtectionDomain* const of_window : {&to.domain(), wildcard->get()}) {
+      auto region = b().Register(*of_region, memory.data(), memory.size(), kAllAccess);
+      ASSERT_TRUE(region.ok()) << region.status();
+      auto window = b().CreateWindow(*of_window, WindowScope::kDomain);
+      ASSERT_TRUE(window.ok()) << window.status();
+      const BindRequest bind = BindOf(1, **window, **region, memory.data(), memory.size());
+      Key key = 0;
+      ASSERT_EQ(to.pair().PostBind(bind, &key), PostResult::kOk);
+      Expect(to.sends(), 1);
+      from.Put(0, Bytes(memory.size()));
+      ASSERT_EQ(from.PostTo(Opcode::kRead, 2, memory.size(), bind.address, key), PostResult::kOk);
+      Expect(from.sends(), 2);
+      EXPECT_EQ(from.Get(0, memory.size()), memory);
+    }
+  }
+}
+
 // mlx4 draws keys from one range until sixteen were given back.
 TEST_F(MishapsTest, UnfitKeysAreGivenBackForOthers) {
   End& end = NewEnd(a());
