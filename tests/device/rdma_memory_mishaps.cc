@@ -549,6 +549,26 @@ TEST_F(MishapsTest, ARegionEndsBehindItsCopyForASend) {
   EXPECT_FALSE(page.in_use_until_then());
 }
 
+// The device does not look at it where messages may be dropped.
+TEST_F(MishapsTest, NoMessageIsCopiedIntoMemoryOfAnotherDomain) {
+  EndOptions drops;
+  drops.no_receive = NoReceive::kDrop;
+  End& from = NewEnd(a());
+  End& to = NewEnd(b(), drops);
+  Connect(from, to);
+  auto domain = b().CreateDomain(/*wildcard=*/false);
+  ASSERT_TRUE(domain.ok()) << domain.status();
+  Bytes memory = Pattern(8, 1);
+  auto region = b().Register(**domain, memory.data(), memory.size(), kAllAccess);
+  ASSERT_TRUE(region.ok()) << region.status();
+  const Segment segment = {reinterpret_cast<uint64_t>(memory.data()), (*region)->key(), 8};
+  ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  from.Put(0, Pattern(8, 2));
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 1, Status::kLocalProtection);
+  EXPECT_EQ(memory, Pattern(8, 1));
+}
+
 TEST_F(MishapsTest, ARegionChangesBehindItsCopyOfAMessage) {
   EndOptions drops;
   drops.no_receive = NoReceive::kDrop;
