@@ -1,9 +1,12 @@
 // The device's queue pairs, of which there may be no more.
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/failing_calls.h"
 #include "tests/rdma_mock/mishaps.h"
 
 namespace viaduct::verbs {
@@ -46,6 +49,27 @@ TEST_F(PairMishapsTest, EachConnectionHasItsOwn) {
   Connect(from, to);
   EXPECT_EQ(rdma_mock::LivePairs(), 2);
   ExpectMessage(from, to);
+}
+
+// Where it completes, of which the device has only so much.
+TEST_F(PairMishapsTest, TheNextHasTheRoomOfOneThatHasEnded) {
+  auto domain = b().CreateDomain(/*wildcard=*/false);
+  ASSERT_TRUE(domain.ok()) << domain.status();
+  SharedReceiveOptions shared;
+  shared.domain = domain->get();
+  shared.max_receives = 64;
+  auto receives = b().CreateSharedReceiveQueue(shared);
+  ASSERT_TRUE(receives.ok()) << receives.status();
+  EndOptions sharing;
+  sharing.domain = domain->get();
+  sharing.shared_receives = receives->get();
+  for (End* const end : {&NewEnd(b()), &NewEnd(b(), sharing)}) {
+    end->DestroyPair();
+    const std::string before = rdma_mock::LiveObjects();
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(b().CreateQueuePair(end->pair_options()).ok());
+    EXPECT_EQ(rdma_mock::LiveObjects(), before);
+  }
+  DestroyEnds();
 }
 
 TEST_F(PairMishapsTest, WithoutRoomForOneThereIsNone) {
