@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/failing_calls.h"
 #include "tests/rdma_mock/mishaps.h"
 #include "verbs/base/busy_control_thread.h"
 
@@ -80,6 +81,15 @@ TEST_F(SharedMishapsTest, AReceiveThatNobodyPollsGoesBack) {
   ExpectDisconnected(*from_, DisconnectCause::kPeer);
   for (int i = 0; i < 10; ++i) to_->receives().Poll();
   ExpectReceiveIsBack();
+}
+
+TEST_F(SharedMishapsTest, AReceiveThatTheDeviceRefusesIsNotThere) {
+  rdma_mock::FailCall(1, 0);
+  EXPECT_EQ(PostReceive(2, 0), PostResult::kQueueFull);
+  EXPECT_STREQ(rdma_mock::FailedCall(), "ibv_post_srq_recv");
+  EXPECT_EQ(queue_->available(), 1u);
+  EXPECT_EQ(queue_->outstanding(), 1u);
+  EXPECT_EQ(PostReceive(2, 0), PostResult::kOk);
 }
 
 // As without a shared queue.
