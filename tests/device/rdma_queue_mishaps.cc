@@ -375,6 +375,23 @@ TEST_F(MishapsTest, ARefusedSendWaitsForThoseBeforeIt) {
   ExpectBroken(from);
 }
 
+// The connection's end is on its way.
+TEST_F(MishapsTest, NothingIsSentBehindARefusedSend) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(3, 0, 8), PostResult::kOk);
+  BusyControlThread busy;
+  rdma_mock::RefuseSendsAfter(0);
+  ASSERT_EQ(from.Send(1, 0, 8), PostResult::kOk);
+  rdma_mock::RefuseSendsAfter(-1);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  busy.LetGo();
+  Expect(from.sends(), 1, Status::kTransport);
+  Expect(from.sends(), 2, Status::kFlushed);
+  Expect(to.receives(), 3, Status::kFlushed);
+}
+
 // What a connection that has gone leaves in the device's queue is no news, however much it is.
 TEST_F(MishapsTest, AWaiterFindsWhatLiesBehindWhatIsNoNews) {
   // More than a waiter looks at before it would sleep, and one queue of the device has room for
