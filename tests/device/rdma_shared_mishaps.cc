@@ -83,6 +83,19 @@ TEST_F(SharedMishapsTest, AReceiveThatNobodyPollsGoesBack) {
   ExpectReceiveIsBack();
 }
 
+TEST_F(SharedMishapsTest, WhatTheDeviceTakesBackNoMoreIsNotThere) {
+  SendWhatGetsStuck();
+  rdma_mock::ShowNoCompletions(true);
+  to_->pair().Disconnect(DisconnectMode::kAbrupt);
+  ExpectDisconnected(*from_, DisconnectCause::kPeer);
+  DrainExecutors();
+  rdma_mock::FailCall(1, 0);
+  rdma_mock::ShowNoCompletions(false);
+  EXPECT_TRUE(Run([&] { return queue_->available() == 0; }));
+  EXPECT_STREQ(rdma_mock::FailedCall(), "ibv_post_srq_recv");
+  EXPECT_EQ(queue_->outstanding(), 0u);
+}
+
 TEST_F(SharedMishapsTest, AReceiveThatTheDeviceRefusesIsNotThere) {
   rdma_mock::FailCall(1, 0);
   EXPECT_EQ(PostReceive(2, 0), PostResult::kQueueFull);
