@@ -69,6 +69,26 @@ TEST(WorkQueueTest, NothingIsNewsBehindTheGate) {
   }
 }
 
+TEST(WorkQueueTest, BehindAGateThatNeverOpensAllIsAsItWasPosted) {
+  WorkQueue queue;
+  ASSERT_TRUE(queue.Resize(4, 0));
+  queue.Gate();
+  WorkRecord& record = Post(queue, 1, 1);
+  record.opcode = Opcode::kReceiveWrite;
+  record.length = 8;
+  record.has_immediate = record.solicited = true;
+  queue.Done(record, Status::kLocalLength);
+  queue.EndGate();
+  EXPECT_FALSE(queue.HasNews());
+  EXPECT_EQ(queue.open(), 1u);
+  EXPECT_EQ(queue.OldestOpen(), &record);
+  EXPECT_EQ(record.status, Status::kSuccess);
+  EXPECT_EQ(record.opcode, Opcode::kReceive);
+  EXPECT_EQ(record.length, 0u);
+  EXPECT_FALSE(record.has_immediate);
+  EXPECT_FALSE(record.solicited);
+}
+
 TEST(WorkQueueTest, ReadsHaveTurnsOfTheirOwn) {
   WorkQueue queue;
   ASSERT_TRUE(queue.Resize(4, 0));
