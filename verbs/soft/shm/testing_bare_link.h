@@ -1,0 +1,94 @@
+// One link of side 0 whose peer is the test itself: it fills the rings and the peer's line by hand.
+#ifndef VIADUCT_VERBS_SOFT_SHM_TESTING_BARE_LINK_H_
+#define VIADUCT_VERBS_SOFT_SHM_TESTING_BARE_LINK_H_
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "gtest/gtest.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/soft/queue_pair.h"
+#include "verbs/soft/shm/arena.h"
+#include "verbs/soft/shm/host.h"
+#include "verbs/soft/shm/link.h"
+#include "verbs/soft/shm/peer.h"
+#include "verbs/soft/shm/testing_node.h"
+
+namespace viaduct::verbs::shm {
+
+// Connected. Its process is dead for the host, so that no message is sent.
+class BareLink {
+ public:
+  explicit BareLink(NoReceive no_receive = NoReceive::kHold)
+      : context_(OpenForTest()),
+        end_(*context_, 1 << 20, 2 * kSlots, /*one_queue=*/false, no_receive),
+        arena_(Arena::Create()),
+        link_(ShmLink::Make(loop_)) {
+    EXPECT_TRUE(arena_->PayConnection(0));
+    peer_ = std::make_shared<Peer>(Host::Get(loop_), loop_, 0, Descriptor(), 0, arena_);
+    link_->Bind(peer_, 0);
+    link_->SetReadsIn(pair().max_reads_in());
+    link_->Hold(pair());
+    EXPECT_TRUE(pair().Attach(*link_).ok());
+    loop_.Post([this] {
+      peer_->Die();
+      EXPECT_TRUE(pair().Established(*link_, {}));
+    });
+    loop_.Drain();
+    loop_.Drain();  // the look that followed
+  }
+  ~BareLink() {
+    end_.DestroyPair();
+    loop_.Drain();
+  }
+
+  TestEnd& end() { return end_; }
+  SoftQueuePair& pair() { return static_cast<SoftQueuePair&>(end_.pair()); }
+  ShmLink& link() { return *link_; }
+  ConnectionBlock& block() { return arena_->connection(0); }
+  CreditLine& peer_line() { return block().credit[1]; }
+  CreditLine& line() { return block().credit[0]; }
+  // What the link has marked for its peer.
+  bool TakeMark() { return arena_->direction(1).summary.exchange(0) != 0; }
+  uint64_t returned() { return arena_->direction(0).returned.load(); }
+
+  // The next slot of the ring to the link, and the next of its replies.
+  template <typename Lead>
+  void Put(Op op, uint8_t flags, uint32_t bytes, const Lead& lead, uint32_t slots = 1) {
+    Fill(block().data[0][position_ % kSlots], lead,
+         Word::Pack(op, flags, slots, bytes, Parity<kSlots>(position_)));
+    ++position_;
+  }
+  template <typename Lead>
+  void PutReply(Op op, uint8_t flags, uint32_t bytes, const Lead& lead, uint32_t slots = 1) {
+    Fill(block().reply[0][reply_position_ % kReplySlots], lead,
+         Word::Pack(op, flags, slots, bytes, Parity<kReplySlots>(reply_position_)));
+    ++reply_position_;
+  }
+  // The link looks.
+  void Attend() {
+    loop_.RunAndWait([this] { pair().Attend(); });
+  }
+
+ private:
+  template <typename Lead>
+  static void Fill(Slot& slot, const Lead& lead, uint64_t word) {
+    static_assert(sizeof lead <= kBodyBytes);
+    std::memcpy(slot.body, &lead, sizeof lead);
+    slot.word.store(word, std::memory_order_release);
+  }
+
+  ControlThread& loop_ = **ControlThread::Get();
+  const std::unique_ptr<Context> context_;
+  TestEnd end_;
+  const std::shared_ptr<Arena> arena_;
+  std::shared_ptr<Peer> peer_;
+  const std::shared_ptr<ShmLink> link_;
+  uint64_t position_ = 0;
+  uint64_t reply_position_ = 0;
+};
+
+}  // namespace viaduct::verbs::shm
+
+#endif  // VIADUCT_VERBS_SOFT_SHM_TESTING_BARE_LINK_H_
