@@ -1,0 +1,182 @@
+// What a process is told, and what it is not, at the ends of requests and connections.
+#include <poll.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "gtest/gtest.h"
+#include "verbs/soft/queue_pair.h"
+#include "verbs/soft/rendezvous.h"
+#include "verbs/soft/shm/arena.h"
+#include "verbs/soft/shm/testing_bare_peer.h"
+#include "verbs/soft/shm/testing_node.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+// Nothing more was said before this.
+void ExpectNothingElse(BarePeer& bare, uint32_t connection) {
+  bare.Say(RequestInVain(connection));
+  EXPECT_EQ(bare.Next(), MessageType::kNotHere);
+}
+
+// Its pair lets go when the refusal is here already: a Close would be another connection's by then.
+TEST(LastWordsTest, NoCloseBehindARefusal) {
+  const auto context = OpenForTest();
+  BarePeer bare(0);
+  bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
+  const auto link = ShmLink::Make(bare.loop());
+  link->wanted = std::make_unique<ShmLink::Wanted>();
+  link->wanted->body = RequestFor(1);
+  bare.loop().RunAndWait([&] { EXPECT_TRUE(bare.peer().Request(link, {})); });
+  EXPECT_EQ(bare.Next(), MessageType::kRequest);
+  bare.Say(BuildMessage(MessageType::kRefuse, link->id, {}, {}));
+  for (bool refused = false; !refused;) {
+    bare.loop().RunAndWait([&] { refused = bare.peer().idle(); });
+  }
+  bare.loop().RunAndWait([&] { bare.peer().CloseLink(link, Status::kSuccess); });
+  ExpectNothingElse(bare, kTheirs);
+}
+
+// The requester has had the answer to its Close.
+TEST(LastWordsTest, NoAnswerToACancelledRequest) {
+  const auto context = OpenForTest();
+  BarePeer bare(1);
+  const auto link = ShmLink::Make(bare.loop());
+  bare.loop().RunAndWait([&] {
+    link->Bind(bare.peer().shared_from_this(), 0);
+    link->phase = ShmLink::Phase::kClosed;
+    link->cancelled = true;
+    bare.peer().TurnDown(link, MessageType::kReject, {});
+    bare.peer().Redirect(link, 1, {});
+    bare.peer().Accept(link, {}, {});
+  });
+  ExpectNothingElse(bare, 0);
+}
+
+TEST(LastWordsTest, ARequesterThatIsGivenUpIsTold) {
+  const auto context = OpenForTest("127.0.0.1", /*silence=*/1'000'000);
+  TestEnd end(*context);
+  TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
+  BarePeer bare(1);
+  EXPECT_TRUE(bare.arena().PayConnection(0));
+  bare.Say(BuildMessage(MessageType::kRequest, 0, RequestFor(listener.port())));
+  EXPECT_EQ(bare.Next(), MessageType::kAccept);
+  EXPECT_EQ(bare.Next(), MessageType::kClose);
+  end.Await(end.failed);
+}
+
+// The last connection ends when the last adapter has gone already.
+TEST(LastWordsTest, WhoHasNoUserLeavesAProcessWithItsLastConnection) {
+  ChildProcess requester([](ChildProcess& parent) {
+    const auto port = parent.GetValue<uint16_t>();
+    pid_t pid;
+    const auto socket = DialTo("viaduct", port, &pid);
+    const std::shared_ptr<Arena> arena = Arena::Create();
+    if (!socket.ok() || arena == nullptr || !arena->PayConnection(0)) return 1;
+    const auto next = [&] {
+      pollfd entry = {socket->get(), POLLIN, 0};
+      Message message;
+      const bool came = poll(&entry, 1, 20'000) == 1 &&
+                        ReceiveMessage(socket->get(), &message) == SocketResult::kDone;
+      return came ? message.type : MessageType{};
+    };
+    const int fds[] = {arena->fd()};
+    SendMessage(socket->get(), BuildMessage(MessageType::kHello, 0, kGreeting), fds);
+    SendMessage(socket->get(), BuildMessage(MessageType::kRequest, 0, RequestFor(port)), {});
+    if (next() != MessageType::kWelcome || next() != MessageType::kAccept) return 2;
+    SendMessage(socket->get(), BuildMessage(MessageType::kEstablished, 0, {}, {}), {});
+    if (next() != MessageType::kClose) return 3;
+    parent.GetValue<int>();
+    SendMessage(socket->get(), BuildMessage(MessageType::kClose, 0, CloseBody{}), {});
+    if (next() != MessageType::kReleased) return 4;
+    pollfd entry = {socket->get(), POLLIN, 0};
+    return poll(&entry, 1, 20'000) == 1 && (entry.revents & POLLHUP) != 0 ? 0 : 5;
+  });
+  {
+    const auto context = OpenForTest();
+    TestEnd end(*context);
+    TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
+    requester.PutValue(listener.port());
+    end.Await(end.connected);
+  }
+  requester.PutValue(0);
+  EXPECT_EQ(requester.Wait(), 0);
+}
+
+// Of two reads the second waits, where one is served at a time.
+void ExpectOneRead(TestEnd& end, BarePeer& bare, int side, uint32_t connection) {
+  for (uint64_t id : {1, 2}) end.OneSided(Opcode::kRead, id, 0, 8, 4096, 1);
+  bare.loop().Drain();  // it may have been looking
+  const Slot* ring = bare.arena().connection(connection).data[side];
+  EXPECT_TRUE(Arrives<kSlots>(ring[0].word.load(), 0));
+  EXPECT_FALSE(Arrives<kSlots>(ring[1].word.load(), 1));
+}
+
+TEST(LastWordsTest, ARequestSaysHowManyReadsAreServed) {
+  Accepted accepted(/*reads_in=*/1);
+  ExpectOneRead(accepted.end(), accepted.bare(), 0, 0);
+}
+
+TEST(LastWordsTest, AnAcceptSaysHowManyReadsAreServed) {
+  const auto context = OpenForTest();
+  TestEnd end(*context);
+  BarePeer bare(0);
+  bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
+  auto& pair = static_cast<SoftQueuePair&>(end.pair());
+  const auto link = ShmLink::Make(bare.loop());
+  link->wanted = std::make_unique<ShmLink::Wanted>();
+  link->wanted->body = RequestFor(1);
+  link->Hold(pair);
+  ASSERT_TRUE(pair.Attach(*link).ok());
+  bare.loop().RunAndWait([&] { EXPECT_TRUE(bare.peer().Request(link, {})); });
+  EXPECT_EQ(bare.Next(), MessageType::kRequest);
+  bare.Say(BuildMessage(MessageType::kAccept, link->id, AcceptBody{1, 1}));
+  EXPECT_EQ(bare.Next(), MessageType::kEstablished);
+  end.Await(end.connected);
+  ExpectOneRead(end, bare, 1, link->id);
+}
+
+// What came before it is taken first, though nothing has told of it.
+TEST(LastWordsTest, AMessageComesBeforeAVerdict) {
+  Accepted accepted;
+  TestEnd& end = accepted.end();
+  end.Receive(1, 0, 8);
+  accepted.PutMessage();
+  CloseBody close = {};
+  close.verdict = static_cast<uint32_t>(Status::kRemoteAccess);
+  accepted.bare().Say(BuildMessage(MessageType::kClose, 0, close));
+  end.Await(end.disconnected);
+  EXPECT_EQ(end.cause, DisconnectCause::kBroken);
+  EXPECT_EQ(end.Next(end.receives()).status, Status::kSuccess);
+}
+
+TEST(LastWordsTest, AMessageComesBeforeADeath) {
+  Accepted accepted;
+  TestEnd& end = accepted.end();
+  end.Receive(1, 0, 8);
+  accepted.PutMessage();
+  accepted.bare().HangUp();
+  end.Await(end.disconnected);
+  EXPECT_EQ(end.cause, DisconnectCause::kBroken);
+  EXPECT_EQ(end.Next(end.receives()).status, Status::kSuccess);
+}
+
+// It has left in order; its last message is held for want of a receive when it dies.
+TEST(LastWordsTest, ADeathBehindACloseIsNone) {
+  Accepted accepted;
+  TestEnd& end = accepted.end();
+  BarePeer& bare = accepted.bare();
+  accepted.PutMessage();
+  bare.Say(BuildMessage(MessageType::kClose, 0, CloseBody{1, 0, 0, 0}));
+  bare.Say(RequestInVain(1));
+  EXPECT_EQ(bare.Next(), MessageType::kNotHere);
+  bare.HangUp();
+  for (bool dead = false; !dead;) bare.loop().RunAndWait([&] { dead = bare.peer().dead(); });
+  end.Receive(1, 0, 8);
+  end.Await(end.disconnected);
+  EXPECT_EQ(end.cause, DisconnectCause::kPeer);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::shm
