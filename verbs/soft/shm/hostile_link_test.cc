@@ -114,5 +114,16 @@ TEST(HostileLinkTest, TheEndOfAWindowIsOneSlotBetweenMessages) {
   });
 }
 
+TEST(HostileLinkTest, AShortSendInsideAWrite) {
+  BareLink bare;
+  bare.end().Receive(1, 0, 64);
+  const Target here = {reinterpret_cast<uint64_t>(bare.end().memory().data()), bare.end().key(), 0};
+  bare.Put(Op::kWrite, 0, 8, here);
+  bare.Put(Op::kSend, kLast, 8, uint64_t{1});
+  bare.Attend();
+  bare.end().Await(bare.end().disconnected);
+  EXPECT_EQ(bare.pair().peer_verdict(), Status::kTransport);
+}
+
 }  // namespace
 }  // namespace viaduct::verbs::shm
