@@ -16,6 +16,7 @@
 #include "verbs/soft/shm/host.h"
 #include "verbs/soft/shm/message.h"
 #include "verbs/soft/shm/peer.h"
+#include "verbs/soft/shm/testing_bare_link.h"
 #include "verbs/soft/shm/testing_node.h"
 
 namespace viaduct::verbs::shm {
@@ -58,6 +59,144 @@ TEST(LinkTest, ALinkThatCoolsLooksForConfirmationsOnceMore) {
   EXPECT_FALSE(link->Arrived()) << "one look is enough";
   end.DestroyPair();
   loop.Drain();
+}
+
+// The chunks of what nobody will take any more, as far as the peer says that it has sent.
+TEST(LinkTest, WhatIsDiscardedGivesItsChunksBack) {
+  BareLink bare;
+  const auto chunk = [](uint32_t number) { return ChunkLead{{}, number, 0}; };
+  bare.Put(Op::kSendChunk, kLast, 100, chunk(3));
+  bare.Put(Op::kSend, kLast, 8, uint64_t{4});
+  bare.Put(Op::kWriteChunk, kLast, 100, chunk(5));
+  bare.Put(Op::kSendChunk, kLast, 100, chunk(kChunks));
+  bare.Put(Op::kSendChunk, kLast, 100, chunk(6));
+  bare.PutReply(Op::kReplyChunk, kLast, 100, chunk(7));
+  bare.PutReply(Op::kReplyChunk, kLast, 100, chunk(8));
+  bare.link().DiscardInbound(4, 1);
+  EXPECT_EQ(bare.returned(), uint64_t{1} << 3 | uint64_t{1} << 5 | uint64_t{1} << 7);
+  bare.link().DiscardInbound(UINT64_MAX, UINT64_MAX);
+  EXPECT_EQ(bare.returned(), uint64_t{1} << 3 | uint64_t{1} << 5 | uint64_t{1} << 6 |
+                                 uint64_t{1} << 7 | uint64_t{1} << 8);
+}
+
+// Others have all chunks: a piece waits until all of it fits, and overwrites nothing.
+TEST(LinkTest, APieceWaitsForItsSlots) {
+  BareLink bare;
+  bare.TakeChunks();
+  constexpr uint64_t kShort = kSlots - 2;
+  for (uint64_t i = 0; i < kShort; i++) bare.end().Send(i, 0, 8);
+  bare.end().Send(kShort, 0, 1000);
+  EXPECT_TRUE(bare.Has(0));
+  EXPECT_TRUE(bare.Has(kShort - 1));
+  EXPECT_FALSE(bare.Has(kShort));
+}
+
+TEST(LinkTest, EachPieceOfAWriteHasItsAddress) {
+  BareLink bare;
+  bare.TakeChunks();
+  bare.end().OneSided(Opcode::kWrite, 1, 0, 500, 4096, 1);
+  const Word first = Word::Unpack(bare.block().data[1][0].word.load());
+  EXPECT_LT(first.bytes, 500u);
+  ASSERT_TRUE(bare.Has(first.slots));
+  EXPECT_EQ(bare.LeadAt<Target>(0).address, 4096u);
+  EXPECT_EQ(bare.LeadAt<Target>(first.slots).address, 4096u + first.bytes);
+}
+
+// The peer has taken what this one had in a chunk, and others have all chunks since.
+TEST(LinkTest, AHotLinkWithoutChunksSendsPieces) {
+  BareLink bare;
+  bare.link().Heat();
+  bare.end().Send(1, 0, 1000);
+  bare.TakeChunks();
+  bare.peer_line().head.store(1);
+  bare.end().Send(2, 0, 1000);
+  EXPECT_TRUE(bare.Has(1));
+}
+
+TEST(LinkTest, AChunkThatIsNotFilledIsFree) {
+  BareLink bare;
+  const size_t size = bare.end().memory().size();
+  bare.end().Send(1, size - 1000, 2000);
+  bare.end().Await(bare.end().disconnected);
+  EXPECT_EQ(bare.TakeChunks(), kChunks);
+}
+
+// Of which a poller that does not pump must hear.
+TEST(LinkTest, RoomIsAnArrivalToAColdLink) {
+  BareLink bare;
+  for (uint64_t i = 0; i <= kSlots; i++) bare.end().Send(i, 0, 8);
+  EXPECT_FALSE(bare.link().Arrived());
+  bare.peer_line().head.store(16);
+  EXPECT_TRUE(bare.link().Arrived());
+}
+
+// The same of the answers to reads.
+TEST(LinkTest, AnswersWithoutChunksGoInPieces) {
+  BareLink bare;
+  const auto address = reinterpret_cast<uint64_t>(bare.end().memory().data());
+  const ReadLead read = {address, bare.end().key(), 1000};
+  bare.Put(Op::kRead, kLast, sizeof read, read);
+  bare.Attend();
+  ASSERT_TRUE(bare.HasReply(0));
+  bare.TakeChunks();
+  bare.peer_line().reply_head.store(1);
+  bare.Put(Op::kRead, kLast, sizeof read, read);
+  bare.Attend();
+  EXPECT_TRUE(bare.HasReply(1));
+}
+
+// A sender may wait for nothing else.
+TEST(LinkTest, AChunkComesBackAtOnce) {
+  BareLink bare;
+  bare.peer_line().starving.store(1);
+  bare.Put(Op::kWriteChunk, kLast, 0, ChunkLead{{}, 3, 0});
+  bare.Attend();
+  EXPECT_EQ(bare.returned(), uint64_t{1} << 3);
+  EXPECT_EQ(bare.line().head.load(), 1u);
+  EXPECT_TRUE(bare.TakeMark());
+  bare.end().OneSided(Opcode::kRead, 1, 0, 8, 4096, 1);
+  bare.TakeMark();
+  bare.PutReply(Op::kReplyChunk, kLast, 8, ChunkLead{{}, 4, 0});
+  bare.Attend();
+  EXPECT_EQ(bare.returned(), uint64_t{1} << 3 | uint64_t{1} << 4);
+  EXPECT_EQ(bare.line().reply_head.load(), 1u);
+  EXPECT_TRUE(bare.TakeMark());
+}
+
+TEST(LinkTest, WhoStarvesIsToldOfCreditForShortMessages) {
+  BareLink bare;
+  bare.peer_line().starving.store(1);
+  for (uint64_t i = 0; i < kSlots; i++) {
+    bare.end().Receive(i, 0, 8);
+    bare.Put(Op::kSend, kLast, 8, i);
+  }
+  bare.Attend();
+  EXPECT_GT(bare.line().head.load(), 0u);
+  EXPECT_TRUE(bare.TakeMark());
+}
+
+TEST(LinkTest, AWriteIsOpenBetweenItsPieces) {
+  BareLink bare;
+  const Target here = {reinterpret_cast<uint64_t>(bare.end().memory().data()), bare.end().key(), 0};
+  const auto after = [&](uint8_t flags) {
+    bare.Put(Op::kWrite, flags, 8, here);
+    bare.Attend();
+    return bare.link().open_write();
+  };
+  EXPECT_EQ(after(0), OpenWrite::kPlain);
+  EXPECT_EQ(after(kLast), OpenWrite::kNone);
+  EXPECT_EQ(after(kWithImmediate), OpenWrite::kWithImmediate);
+  EXPECT_EQ(after(kWithImmediate | kLast), OpenWrite::kNone) << "all is placed, and held";
+}
+
+// Nobody has looked since it came.
+TEST(LinkTest, AConfirmationComesBeforeTheEnd) {
+  BareLink bare;
+  bare.end().Send(1, 0, 8, kConfirm);
+  bare.peer_line().head.store(1);
+  bare.pair().Fail(Status::kTransport);
+  bare.end().Await(bare.end().disconnected);
+  EXPECT_EQ(bare.end().Next(bare.end().sends()).status, Status::kSuccess);
 }
 
 // Between its Attach and its answer: what the peer hears is that nobody takes the request. Two

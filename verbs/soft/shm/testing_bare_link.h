@@ -46,9 +46,30 @@ class BareLink {
   TestEnd& end() { return end_; }
   SoftQueuePair& pair() { return static_cast<SoftQueuePair&>(end_.pair()); }
   ShmLink& link() { return *link_; }
+  ChunkPool& pool() { return peer_->pool(); }
+  // As another connection would. How many there were.
+  uint32_t TakeChunks() {
+    uint32_t taken = 0;
+    while (pool().Take(0) >= 0) taken++;
+    return taken;
+  }
   ConnectionBlock& block() { return arena_->connection(0); }
   CreditLine& peer_line() { return block().credit[1]; }
   CreditLine& line() { return block().credit[0]; }
+  // Whether the link has filled the slot at that position.
+  bool Has(uint64_t position) {
+    return Arrives<kSlots>(block().data[1][position % kSlots].word.load(), position);
+  }
+  template <typename Lead>
+  Lead LeadAt(uint64_t position) {
+    Lead lead;
+    std::memcpy(&lead, block().data[1][position % kSlots].body, sizeof lead);
+    return lead;
+  }
+  // The same of the ring of replies.
+  bool HasReply(uint64_t position) {
+    return Arrives<kReplySlots>(block().reply[1][position % kReplySlots].word.load(), position);
+  }
   // What the link has marked for its peer.
   bool TakeMark() { return arena_->direction(1).summary.exchange(0) != 0; }
   uint64_t returned() { return arena_->direction(0).returned.load(); }
