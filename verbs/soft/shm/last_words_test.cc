@@ -3,11 +3,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "verbs/soft/queue_pair.h"
 #include "verbs/soft/rendezvous.h"
 #include "verbs/soft/shm/arena.h"
+#include "verbs/soft/shm/host.h"
 #include "verbs/soft/shm/testing_bare_peer.h"
 #include "verbs/soft/shm/testing_node.h"
 
@@ -176,6 +180,79 @@ TEST(LastWordsTest, ADeathBehindACloseIsNone) {
   end.Receive(1, 0, 8);
   end.Await(end.disconnected);
   EXPECT_EQ(end.cause, DisconnectCause::kPeer);
+}
+
+// Of a request under way: a process that wants no memory of ours is not there; one that has greeted
+// us and goes has refused.
+TEST(LastWordsTest, WhoGoesBeforeTheWelcomeIsNotHere) {
+  for (const bool welcome : {false, true}) {
+    const auto context = OpenForTest();
+    TestEnd end(*context);
+    BarePeer bare(0);
+    auto& pair = static_cast<SoftQueuePair&>(end.pair());
+    const auto link = ShmLink::Make(bare.loop());
+    link->wanted = std::make_unique<ShmLink::Wanted>();
+    link->wanted->body = RequestFor(1);
+    link->Hold(pair);
+    ASSERT_TRUE(pair.Attach(*link).ok());
+    bare.loop().RunAndWait([&] { EXPECT_TRUE(bare.peer().Request(link, {})); });
+    EXPECT_EQ(bare.Next(), MessageType::kRequest);
+    if (welcome) {
+      bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
+      bare.Say(RequestInVain(kTheirs));
+      EXPECT_EQ(bare.Next(), MessageType::kNotHere);
+    }
+    bare.HangUp();
+    end.Await(end.failed);
+    EXPECT_EQ(end.outcome, welcome ? ConnectOutcome::kRefused : ConnectOutcome::kNobody);
+  }
+}
+
+// Accepted, or handed off, behind a rejection.
+class RejectsFirst final : public ListenerSink {
+ public:
+  explicit RejectsFirst(QueuePair& pair) : pair_(pair) {}
+  void OnRequest(std::unique_ptr<IncomingConnection> request) override {
+    request->Reject({});
+    EXPECT_EQ(request->Accept(pair_, {}).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(request->HandOff(1, {}, Deadline::Infinite()).code(),
+              absl::StatusCode::kFailedPrecondition);
+  }
+
+ private:
+  QueuePair& pair_;
+};
+
+TEST(LastWordsTest, ARequestIsDecidedOnce) {
+  const auto context = OpenForTest();
+  TestEnd end(*context);
+  RejectsFirst sink(end.pair());
+  const std::unique_ptr<Listener> listener = *context->Listen(0, &sink);
+  BarePeer bare(1);
+  EXPECT_TRUE(bare.arena().PayConnection(0));
+  bare.Say(BuildMessage(MessageType::kRequest, 0, RequestFor(listener->port())));
+  EXPECT_EQ(bare.Next(), MessageType::kReject);
+  ExpectNothingElse(bare, 0);
+}
+
+class TakesAll final : public ListenerSink {
+ public:
+  void OnRequest(std::unique_ptr<IncomingConnection>) override {}
+  bool TakesHandOff(absl::Span<const uint8_t>) override { return true; }
+};
+
+TEST(LastWordsTest, WhoTakesNoHandOffSaysSo) {
+  const auto context = OpenForTest();
+  TestEnd end(*context);
+  TestListener none(*context, [&]() -> QueuePair& { return end.pair(); });
+  TakesAll sink;
+  const std::unique_ptr<Listener> all = *context->Listen(0, &sink);
+  const auto ask = [](uint16_t port, size_t bytes) {
+    return Host::AskToTake(port, std::vector<uint8_t>(bytes), Deadline::Infinite());
+  };
+  EXPECT_TRUE(absl::IsNotFound(ask(none.port(), 1)));
+  EXPECT_TRUE(ask(all->port(), kMaxNoteBytes).ok());
+  EXPECT_TRUE(absl::IsNotFound(ask(all->port(), kMaxNoteBytes + 1)));
 }
 
 }  // namespace
