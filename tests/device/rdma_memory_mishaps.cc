@@ -569,6 +569,27 @@ TEST_F(MishapsTest, NoMessageIsCopiedIntoMemoryOfAnotherDomain) {
   EXPECT_EQ(memory, Pattern(8, 1));
 }
 
+// The processor needs no registration.
+TEST_F(MishapsTest, AMessageIsCopiedIntoMemoryThatCannotBeRegisteredOnceMore) {
+  auto wildcard = b().CreateDomain(/*wildcard=*/true);
+  ASSERT_TRUE(wildcard.ok());
+  Bytes memory(8);
+  auto region = b().Register(**wildcard, memory.data(), memory.size(), kAllAccess);
+  ASSERT_TRUE(region.ok()) << region.status();
+  EndOptions drops;
+  drops.no_receive = NoReceive::kDrop;
+  End& from = NewEnd(a());
+  End& to = NewEnd(b(), drops);
+  Connect(from, to);
+  rdma_mock::LimitRegistrations(0);
+  const Segment segment = {reinterpret_cast<uint64_t>(memory.data()), (*region)->key(), 8};
+  ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  from.Put(0, Pattern(8, 1));
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 1);
+  EXPECT_EQ(memory, Pattern(8, 1));
+}
+
 TEST_F(MishapsTest, ARegionChangesBehindItsCopyOfAMessage) {
   EndOptions drops;
   drops.no_receive = NoReceive::kDrop;

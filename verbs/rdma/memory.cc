@@ -145,13 +145,18 @@ absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
   return absl::OkStatus();
 }
 
+Region* Memory::FindOpenTo(const DomainCore& domain, Key key) const {
+  const auto found = regions_.find(key);
+  if (found == regions_.end() || !found->second->own_.domain->Matches(domain)) return nullptr;
+  return found->second;
+}
+
 // A post that has an id calls it: no exception leaves it.
 bool Memory::RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* local_key) try {
   MutexLock lock(&mutex_);
-  const auto found = regions_.find(key);
-  if (found == regions_.end()) return false;
-  Region& region = *found->second;
-  if (!region.own_.domain->Matches(domain)) return false;
+  Region* const found = FindOpenTo(domain, key);
+  if (found == nullptr) return false;
+  Region& region = *found;
   if (const Region::Registration* const other = region.Other(domain, use)) {
     *local_key = other->handle->lkey;
     return true;
@@ -208,9 +213,9 @@ unsigned char* Memory::Resolve(DomainCore& domain, Key key, uint64_t address, ui
                                uint32_t rights) {
   RegionEntry entry;
   if (!map_.Find(key, &entry) || !entry.Holds(address, length, rights)) return nullptr;
-  uint32_t local_key;
-  if (entry.domain != &domain && !RegisterAgain(domain, key, LocalUse::kAny, &local_key)) {
-    return nullptr;
+  if (entry.domain != &domain) {
+    MutexLock lock(&mutex_);
+    if (FindOpenTo(domain, key) == nullptr) return nullptr;
   }
   return entry.MemoryAt(address);
 }

@@ -173,6 +173,8 @@ class Memory {
   static bool FitsDevice(const Window& window, const Region& region, const DomainCore& domain,
                          const BindRequest& request);
   void NoteBound(Window& window, Region& region, Key key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The region, if a pair of that domain may use it; else null.
+  Region* FindOpenTo(const DomainCore& domain, Key key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A registration of a region in that domain, made on the first use, beside the region's own.
   bool RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* local_key);
   void Forget(Region& region);
