@@ -196,12 +196,9 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
   } else if (work.opcode == IBV_WR_SEND || work.opcode == IBV_WR_SEND_WITH_IMM) {
     status = Receive(*pair.peer, work, false, bytes);
   } else if (work.opcode == IBV_WR_SEND_WITH_INV) {
-    if (Remote().IsOf(*pair.peer, work.invalidate_rkey)) {
-      Remote().Close(work.invalidate_rkey);
-      status = Receive(*pair.peer, work, false, bytes);
-    } else {
-      status = Refused(pair);
-    }
+    status = Remote().Close(*pair.peer, work.invalidate_rkey)
+                 ? Receive(*pair.peer, work, false, bytes)
+                 : Refused(pair);
   } else if (work.opcode == IBV_WR_RDMA_READ) {
     asked.read = static_cast<int>(bytes);
     asked.read_segments = work.num_sge;

@@ -21,11 +21,6 @@ RemoteKeys::Entry RemoteKeys::Remove(uint32_t key) {
   return keys_.extract(key);
 }
 
-void RemoteKeys::Close(uint32_t key) {
-  verbs::MutexLock lock(&mutex_);
-  keys_.at(key) = {};
-}
-
 Reach RemoteKeys::Find(uint32_t key) {
   verbs::MutexLock lock(&mutex_);
   const auto found = keys_.find(key);
@@ -51,10 +46,12 @@ bool RemoteKeys::Use(const ibv_qp& pair, uint32_t key, uint64_t address, uint32_
   return true;
 }
 
-bool RemoteKeys::IsOf(const ibv_qp& pair, uint32_t key) {
+bool RemoteKeys::Close(const ibv_qp& pair, uint32_t key) {
   verbs::MutexLock lock(&mutex_);
   const auto found = keys_.find(key);
-  return found != keys_.end() && found->second.pair == &pair;
+  if (found == keys_.end() || found->second.pair != &pair) return false;
+  found->second = {};
+  return true;
 }
 
 RemoteKeys& Remote() {

@@ -31,16 +31,15 @@ class RemoteKeys {
   // What `key` opens from now on.
   void Open(uint32_t key, const Reach& reach, Entry entry);
   Entry Remove(uint32_t key);
-  // It opens nothing, and stays.
-  void Close(uint32_t key);
   // As its owner set it; no memory: there is no such key.
   Reach Find(uint32_t key);
   // Calls `move` with the place of `bytes` at `address`, which stay there meanwhile. False: who
   // asks `pair` for them may not reach them so. No bytes lie nowhere, wherever they are said to be.
   bool Use(const ibv_qp& pair, uint32_t key, uint64_t address, uint32_t bytes, unsigned access,
            absl::FunctionRef<void(char*)> move);
-  // Whether whom `pair` talks to may end it: a window's that is bound to that very pair.
-  bool IsOf(const ibv_qp& pair, uint32_t key);
+  // It opens nothing any more, and stays. False: whom `pair` talks to may not end it, since it is
+  // of no window that is bound to that very pair.
+  bool Close(const ibv_qp& pair, uint32_t key);
 
  private:
   verbs::Mutex mutex_;
