@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,6 +33,23 @@ BindRequest BindOf(uint64_t id, MemoryWindow& window, const MemoryRegion& region
   bind.access = kRemoteRead;
   return bind;
 }
+
+// Memory of a domain that stands for all.
+class WildcardMemory {
+ public:
+  explicit WildcardMemory(Context& context)
+      : domain_(*context.CreateDomain(/*wildcard=*/true)),
+        region_(*context.Register(*domain_, bytes_.data(), bytes_.size(), kAllAccess)) {}
+  ProtectionDomain& domain() { return *domain_; }
+  MemoryRegion& region() { return *region_; }
+  const Bytes& bytes() const { return bytes_; }
+  Segment segment() const { return {reinterpret_cast<uint64_t>(bytes_.data()), region_->key(), 8}; }
+
+ private:
+  Bytes bytes_ = Bytes(64);
+  const std::unique_ptr<ProtectionDomain> domain_;
+  const std::unique_ptr<MemoryRegion> region_;
+};
 
 // A page whose first access lasts: until LetGo, but not for long. One at a time.
 class SlowPage {
@@ -229,53 +247,32 @@ TEST_F(MishapsTest, AddressesFromZeroAreRefusedWhereTheLibraryWouldUseThem) {
 
 // As a server's that has a domain for each client and sends all of them the same bytes.
 TEST_F(MishapsTest, ADomainEndsThoughOthersMemoryWasUsedInIt) {
-  auto wildcard = a().CreateDomain(/*wildcard=*/true);
-  ASSERT_TRUE(wildcard.ok());
-  std::vector<uint8_t> bytes(64);
-  auto region = a().Register(**wildcard, bytes.data(), bytes.size(), kAllAccess);
-  ASSERT_TRUE(region.ok());
-  const Segment segment = {reinterpret_cast<uint64_t>(bytes.data()), (*region)->key(), 8};
+  const WildcardMemory shared(a());
   const int before = rdma_mock::LiveDomains();
   for (int client = 0; client < 3; ++client) {
     End& from = NewEnd(a());
     End& to = NewEnd(b());
     Connect(from, to);
-    ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
-    ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
-    Expect(from.sends(), 2);
-    Expect(to.receives(), 1);
+    ExpectSent(shared.segment(), from, to);
     DestroyEnds();
     EXPECT_TRUE(Run([before] { return rdma_mock::LiveDomains() == before; }));
   }
 }
 
 TEST_F(MishapsTest, ADomainEndsThoughOthersMemoryThatHasChangedWasUsedInIt) {
-  auto wildcard = a().CreateDomain(/*wildcard=*/true);
-  ASSERT_TRUE(wildcard.ok());
-  Bytes bytes(64);
-  auto region = a().Register(**wildcard, bytes.data(), bytes.size(), kAllAccess);
-  ASSERT_TRUE(region.ok());
-  const Segment segment = {reinterpret_cast<uint64_t>(bytes.data()), (*region)->key(), 8};
+  WildcardMemory shared(a());
   const int before = rdma_mock::LiveDomains();
   End& from = NewEnd(a());
   End& to = NewEnd(b());
   Connect(from, to);
-  ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
-  ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
-  Expect(from.sends(), 2);
-  Expect(to.receives(), 1);
-  ASSERT_TRUE((*region)->Modify(**wildcard, kLocalRead).ok());
+  ExpectSent(shared.segment(), from, to);
+  ASSERT_TRUE(shared.region().Modify(shared.domain(), kLocalRead).ok());
   DestroyEnds();
   EXPECT_TRUE(Run([before] { return rdma_mock::LiveDomains() == before; }));
 }
 
 TEST_F(MishapsTest, AnEndOfADomainLeavesOthersTheirUseOfMemory) {
-  auto wildcard = a().CreateDomain(/*wildcard=*/true);
-  ASSERT_TRUE(wildcard.ok());
-  Bytes bytes(64);
-  auto region = a().Register(**wildcard, bytes.data(), bytes.size(), kAllAccess);
-  ASSERT_TRUE(region.ok());
-  const Segment segment = {reinterpret_cast<uint64_t>(bytes.data()), (*region)->key(), 8};
+  const WildcardMemory shared(a());
   auto passing = a().CreateDomain(/*wildcard=*/false);
   ASSERT_TRUE(passing.ok());
   EndOptions in_passing;
@@ -286,19 +283,13 @@ TEST_F(MishapsTest, AnEndOfADomainLeavesOthersTheirUseOfMemory) {
   End& other_to = NewEnd(b());
   Connect(from, to);
   Connect(other, other_to);
-  const auto send = [&](End& end, End& peer) {
-    ASSERT_EQ(peer.Receive(1, 0, 64), PostResult::kOk);
-    ASSERT_EQ(end.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
-    Expect(end.sends(), 2);
-    Expect(peer.receives(), 1);
-  };
-  send(from, to);
-  send(other, other_to);
+  ExpectSent(shared.segment(), from, to);
+  ExpectSent(shared.segment(), other, other_to);
   other.DestroyPair();
   other.DestroyRegion();
   passing->reset();
   rdma_mock::LimitRegistrations(0);
-  send(from, to);
+  ExpectSent(shared.segment(), from, to);
 }
 
 // To the device it is of one domain: what is of another is registered in the pair's.
@@ -571,23 +562,19 @@ TEST_F(MishapsTest, NoMessageIsCopiedIntoMemoryOfAnotherDomain) {
 
 // The processor needs no registration.
 TEST_F(MishapsTest, AMessageIsCopiedIntoMemoryThatCannotBeRegisteredOnceMore) {
-  auto wildcard = b().CreateDomain(/*wildcard=*/true);
-  ASSERT_TRUE(wildcard.ok());
-  Bytes memory(8);
-  auto region = b().Register(**wildcard, memory.data(), memory.size(), kAllAccess);
-  ASSERT_TRUE(region.ok()) << region.status();
+  const WildcardMemory shared(b());
   EndOptions drops;
   drops.no_receive = NoReceive::kDrop;
   End& from = NewEnd(a());
   End& to = NewEnd(b(), drops);
   Connect(from, to);
   rdma_mock::LimitRegistrations(0);
-  const Segment segment = {reinterpret_cast<uint64_t>(memory.data()), (*region)->key(), 8};
+  const Segment segment = shared.segment();
   ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
   from.Put(0, Pattern(8, 1));
   ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
   Expect(to.receives(), 1);
-  EXPECT_EQ(memory, Pattern(8, 1));
+  EXPECT_EQ(Bytes(shared.bytes().begin(), shared.bytes().begin() + 8), Pattern(8, 1));
 }
 
 TEST_F(MishapsTest, ARegionChangesBehindItsCopyOfAMessage) {

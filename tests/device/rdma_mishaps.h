@@ -19,6 +19,13 @@ class MishapsTest : public DeviceTest {
   bool AwaitPairs(int count) {
     return Run([count] { return rdma_mock::LivePairs() == count; });
   }
+  // Of up to 64 bytes.
+  void ExpectSent(const Segment& segment, End& from, End& to) {
+    ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
+    ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+    Expect(from.sends(), 2);
+    Expect(to.receives(), 1);
+  }
 };
 
 // After such a test nothing of the device is left.

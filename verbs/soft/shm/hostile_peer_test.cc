@@ -1,6 +1,5 @@
 // A process that says on the socket what it may not: it is hung up on.
 #include <cstdint>
-#include <memory>
 
 #include "gtest/gtest.h"
 #include "verbs/soft/shm/testing_bare_peer.h"
@@ -30,11 +29,7 @@ TEST(HostilePeerTest, ACloseOfWhatIsNotAnswered) {
   const auto context = OpenForTest();
   BarePeer bare(0);
   bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
-  const auto link = ShmLink::Make(bare.loop());
-  link->wanted = std::make_unique<ShmLink::Wanted>();
-  link->wanted->body = RequestFor(1);
-  bare.loop().RunAndWait([&] { EXPECT_TRUE(bare.peer().Request(link, {})); });
-  EXPECT_EQ(bare.Next(), MessageType::kRequest);
+  const auto link = bare.BeAsked();
   bare.Say(BuildMessage(MessageType::kClose, link->id, CloseBody{}));
   EXPECT_EQ(bare.Next(), MessageType{});
 }

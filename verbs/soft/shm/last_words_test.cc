@@ -29,11 +29,7 @@ TEST(LastWordsTest, NoCloseBehindARefusal) {
   const auto context = OpenForTest();
   BarePeer bare(0);
   bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
-  const auto link = ShmLink::Make(bare.loop());
-  link->wanted = std::make_unique<ShmLink::Wanted>();
-  link->wanted->body = RequestFor(1);
-  bare.loop().RunAndWait([&] { EXPECT_TRUE(bare.peer().Request(link, {})); });
-  EXPECT_EQ(bare.Next(), MessageType::kRequest);
+  const auto link = bare.BeAsked();
   bare.Say(BuildMessage(MessageType::kRefuse, link->id, {}, {}));
   for (bool refused = false; !refused;) {
     bare.loop().RunAndWait([&] { refused = bare.peer().idle(); });
@@ -127,14 +123,7 @@ TEST(LastWordsTest, AnAcceptSaysHowManyReadsAreServed) {
   TestEnd end(*context);
   BarePeer bare(0);
   bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
-  auto& pair = static_cast<SoftQueuePair&>(end.pair());
-  const auto link = ShmLink::Make(bare.loop());
-  link->wanted = std::make_unique<ShmLink::Wanted>();
-  link->wanted->body = RequestFor(1);
-  link->Hold(pair);
-  ASSERT_TRUE(pair.Attach(*link).ok());
-  bare.loop().RunAndWait([&] { EXPECT_TRUE(bare.peer().Request(link, {})); });
-  EXPECT_EQ(bare.Next(), MessageType::kRequest);
+  const auto link = bare.BeAsked(static_cast<SoftQueuePair*>(&end.pair()));
   bare.Say(BuildMessage(MessageType::kAccept, link->id, AcceptBody{1, 1}));
   EXPECT_EQ(bare.Next(), MessageType::kEstablished);
   end.Await(end.connected);
@@ -189,14 +178,7 @@ TEST(LastWordsTest, WhoGoesBeforeTheWelcomeIsNotHere) {
     const auto context = OpenForTest();
     TestEnd end(*context);
     BarePeer bare(0);
-    auto& pair = static_cast<SoftQueuePair&>(end.pair());
-    const auto link = ShmLink::Make(bare.loop());
-    link->wanted = std::make_unique<ShmLink::Wanted>();
-    link->wanted->body = RequestFor(1);
-    link->Hold(pair);
-    ASSERT_TRUE(pair.Attach(*link).ok());
-    bare.loop().RunAndWait([&] { EXPECT_TRUE(bare.peer().Request(link, {})); });
-    EXPECT_EQ(bare.Next(), MessageType::kRequest);
+    const auto link = bare.BeAsked(static_cast<SoftQueuePair*>(&end.pair()));
     if (welcome) {
       bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
       bare.Say(RequestInVain(kTheirs));

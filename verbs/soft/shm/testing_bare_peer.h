@@ -14,6 +14,7 @@
 #include "verbs/base/address.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/base/fd.h"
+#include "verbs/soft/queue_pair.h"
 #include "verbs/soft/shm/arena.h"
 #include "verbs/soft/shm/descriptor.h"
 #include "verbs/soft/shm/host.h"
@@ -26,6 +27,13 @@ namespace viaduct::verbs::shm {
 
 inline constexpr uint32_t kTheirs = kConnections / 2;  // a number that side 1 gives out
 inline constexpr HelloBody kGreeting = {1, 0, 0};
+
+inline RequestBody RequestFor(uint16_t port) {
+  RequestBody body = {};
+  body.from = body.to = ToWire(*Address::Parse("127.0.0.1"));
+  body.port = port;
+  return body;
+}
 
 // A process at the other end of the test's socket, as the host has it.
 class BarePeer {
@@ -49,6 +57,20 @@ class BarePeer {
   ControlThread& loop() { return loop_; }
   Arena& arena() { return *arena_; }
   Peer& peer() { return *peer_; }
+
+  // The host asks it for a connection, of `pair` if not null, and it has heard that.
+  std::shared_ptr<ShmLink> BeAsked(SoftQueuePair* pair = nullptr) {
+    std::shared_ptr<ShmLink> link = ShmLink::Make(loop_);
+    link->wanted = std::make_unique<ShmLink::Wanted>();
+    link->wanted->body = RequestFor(1);
+    if (pair != nullptr) {
+      link->Hold(*pair);
+      EXPECT_TRUE(pair->Attach(*link).ok());
+    }
+    loop_.RunAndWait([&] { EXPECT_TRUE(peer_->Request(link, {})); });
+    EXPECT_EQ(Next(), MessageType::kRequest);
+    return link;
+  }
 
   void HangUp() { theirs_.Reset(); }
   // False: it has hung up.
@@ -75,12 +97,6 @@ class BarePeer {
   std::shared_ptr<Peer> peer_;
 };
 
-inline RequestBody RequestFor(uint16_t port) {
-  RequestBody body = {};
-  body.from = body.to = ToWire(*Address::Parse("127.0.0.1"));
-  body.port = port;
-  return body;
-}
 // Nobody listens there.
 inline std::string RequestInVain(uint32_t connection) {
   return BuildMessage(MessageType::kRequest, connection, RequestFor(1));
