@@ -132,6 +132,68 @@ TEST_F(MishapsTest, ARegionKeepsItsPeersWhereNothingChanges) {
   }
 }
 
+// mlx4, mlx5 and hns change a registration that is there.
+TEST_F(MishapsTest, AChangedRegionKeepsItsPeersWhereTheDriverCan) {
+  rdma_mock::ChangeRegistrations(rdma_mock::Change::kInPlace);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  const Key key = to.region().key();
+  constexpr uint32_t kMine = kLocalRead | kLocalWrite;
+  for (const uint32_t access : {kMine | kRemoteWrite, kMine, kMine | kRemoteWrite | kRemoteRead}) {
+    ASSERT_TRUE(to.region().Modify(to.domain(), access).ok());
+    EXPECT_EQ(to.region().key(), key);
+    if (access == kMine) continue;
+    ASSERT_EQ(from.PostTo(Opcode::kWrite, 1, 8, to.Address(0), key), PostResult::kOk);
+    Expect(from.sends(), 1);
+  }
+  ASSERT_TRUE(to.region().Modify(to.domain(), kMine | kRemoteRead).ok());
+  ASSERT_EQ(to.Receive(2, 0, 8), PostResult::kOk) << "it is its own as before";
+  ASSERT_EQ(from.Send(3, 0, 8), PostResult::kOk);
+  Expect(from.sends(), 3);
+  Expect(to.receives(), 2);
+  ASSERT_EQ(from.PostTo(Opcode::kWrite, 4, 8, to.Address(0), key), PostResult::kOk);
+  Expect(from.sends(), 4, Status::kRemoteAccess);
+}
+
+// The key of a region that has come back opens it again.
+TEST_F(MishapsTest, ARegionThatChangesItsDomainIsOutOfReach) {
+  rdma_mock::ChangeRegistrations(rdma_mock::Change::kInPlace);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  const int before = rdma_mock::LiveDomains();
+  auto other = b().CreateDomain(/*wildcard=*/false);
+  ASSERT_TRUE(other.ok()) << other.status();
+  ASSERT_TRUE(to.region().Modify(**other, kAllAccess).ok());
+  ASSERT_TRUE(to.region().Modify(to.domain(), kAllAccess).ok());
+  other->reset();
+  EXPECT_TRUE(Run([before] { return rdma_mock::LiveDomains() == before; }));
+  ASSERT_EQ(from.PostTo(Opcode::kWrite, 1, 8, to.Address(0), to.region().key()), PostResult::kOk);
+  Expect(from.sends(), 1);
+  other = b().CreateDomain(/*wildcard=*/false);
+  ASSERT_TRUE(other.ok()) << other.status();
+  ASSERT_TRUE(to.region().Modify(**other, kAllAccess).ok());
+  ASSERT_EQ(from.PostTo(Opcode::kWrite, 2, 8, to.Address(0), to.region().key()), PostResult::kOk);
+  Expect(from.sends(), 2, Status::kRemoteAccess);
+  to.DestroyRegion();
+}
+
+// Its driver has taken another region of the adapter's for it.
+TEST_F(MishapsTest, AChangedRegionServesItsOwnerUnderAnotherKey) {
+  rdma_mock::ChangeRegistrations(rdma_mock::Change::kAnotherKey);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_TRUE(to.region().Modify(to.domain(), kLocalRead | kLocalWrite).ok());
+  from.Put(0, Pattern(8, 1));
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  Expect(from.sends(), 2);
+  Expect(to.receives(), 1);
+  EXPECT_EQ(to.Get(0, 8), Pattern(8, 1));
+}
+
 // A device that has windows of its own would like to write it.
 TEST_F(MishapsTest, MemoryThatIsOnlyReadIsRegisteredAndBound) {
   End& end = NewEnd(a());
@@ -152,28 +214,33 @@ TEST_F(MishapsTest, MemoryThatIsOnlyReadIsRegisteredAndBound) {
   region->reset();
 }
 
-// No window of the device's can be bound to it any more.
+// No window of the device's can be bound to it any more, so a driver that could change it in place
+// does not.
 TEST_F(MishapsTest, MemoryThatBecomesReadOnlyIsChangedAndBound) {
   End& end = NewEnd(a());
   End& peer = NewEnd(b());
   Connect(end, peer);
-  constexpr size_t kBytes = 4096;
-  void* const memory =
-      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  auto region = a().Register(end.domain(), memory, kBytes, kLocalRead);
-  ASSERT_TRUE(region.ok()) << region.status();
-  ASSERT_EQ(mprotect(memory, kBytes, PROT_READ), 0);
-  ASSERT_TRUE((*region)->Modify(end.domain(), kLocalRead | kRemoteRead).ok());
-  auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
-  ASSERT_TRUE(window.ok()) << window.status();
-  Key key = 0;
-  ASSERT_EQ(end.pair().PostBind(BindOf(1, **window, **region, memory, 50), &key), PostResult::kOk);
-  Expect(end.sends(), 1);
-  EXPECT_NE(key, 0u);
-  window->reset();
-  region->reset();
-  munmap(memory, kBytes);
+  for (const auto change : {rdma_mock::Change::kRefused, rdma_mock::Change::kInPlace}) {
+    rdma_mock::ChangeRegistrations(change);
+    constexpr size_t kBytes = 4096;
+    void* const memory =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    auto region = a().Register(end.domain(), memory, kBytes, kLocalRead);
+    ASSERT_TRUE(region.ok()) << region.status();
+    ASSERT_EQ(mprotect(memory, kBytes, PROT_READ), 0);
+    ASSERT_TRUE((*region)->Modify(end.domain(), kLocalRead | kRemoteRead).ok());
+    auto window = a().CreateWindow(end.domain(), WindowScope::kDomain);
+    ASSERT_TRUE(window.ok()) << window.status();
+    Key key = 0;
+    ASSERT_EQ(end.pair().PostBind(BindOf(1, **window, **region, memory, 50), &key),
+              PostResult::kOk);
+    Expect(end.sends(), 1);
+    EXPECT_NE(key, 0u);
+    window->reset();
+    region->reset();
+    munmap(memory, kBytes);
+  }
 }
 
 TEST_F(MishapsTest, NoRegionGetsTheKeyOfOneThatWasChanged) {

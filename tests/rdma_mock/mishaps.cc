@@ -10,6 +10,7 @@ namespace viaduct::rdma_mock {
 
 void EndMishaps() {
   FailRegistrations(0);
+  ChangeRegistrations(Change::kRefused);
   ReuseKeys(false);
   SwallowAfterTheEnd(false);
   ShowAll();
@@ -44,6 +45,8 @@ void EndMishaps() {
 }
 
 void FailRegistrations(int count) { mishaps.failing_registrations = count; }
+
+void ChangeRegistrations(Change change) { mishaps.change = static_cast<int>(change); }
 
 void ReuseKeys(bool reuse) { mishaps.reuse_keys = reuse; }
 

@@ -11,6 +11,10 @@ void EndMishaps();
 
 // The next so many registrations find no memory.
 void FailRegistrations(int count);
+// What becomes of a registration that is to be changed: the driver cannot; it keeps its key, as
+// with mlx5; it has another one then, as where that driver needs another region of the adapter's.
+enum class Change : uint8_t { kRefused, kInPlace, kAnotherKey };
+void ChangeRegistrations(Change change);
 // A key that was given back is given out again next.
 void ReuseKeys(bool reuse);
 // As with siw: what is posted to a pair whose connection is over never completes.

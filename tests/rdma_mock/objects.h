@@ -310,6 +310,7 @@ void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode o
 // Of mishaps.h.
 struct Mishaps {
   std::atomic<int> failing_registrations{0};
+  std::atomic<int> change{0};  // a Change
   std::atomic<bool> reuse_keys{false};
   std::atomic<uint32_t> last_freed_key{0};
   std::atomic<bool> swallow{false};

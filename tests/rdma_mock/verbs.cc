@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "tests/rdma_mock/failures.h"
+#include "tests/rdma_mock/mishaps.h"
 #include "tests/rdma_mock/mlx5.h"
 #include "tests/rdma_mock/objects.h"
 #include "tests/rdma_mock/posting.h"
@@ -327,6 +328,38 @@ ibv_mr* ibv_reg_mr_iova(ibv_pd* domain, void* address, size_t length, uint64_t f
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t from,
                          unsigned access) {
   return ibv_reg_mr_iova(domain, address, length, from, static_cast<int>(access));
+}
+
+// Of rights and domains alone.
+int ibv_rereg_mr(ibv_mr* region, int flags, ibv_pd* domain, void*, size_t, int access) {
+  const auto change = static_cast<mock::Change>(mock::mishaps.change.load());
+  if (change == mock::Change::kRefused) {
+    errno = EOPNOTSUPP;
+    return IBV_REREG_MR_ERR_INPUT;
+  }
+  if (mock::ErrorOf("ibv_rereg_mr", {ENOMEM, EINVAL, EIO}) != 0) return IBV_REREG_MR_ERR_CMD;
+  if (!mock::CanPin(region->addr, region->length, access)) {
+    errno = EFAULT;
+    return IBV_REREG_MR_ERR_CMD;
+  }
+  mock::asked.access = access;
+  mock::RemoteKeys::Entry entry = mock::Remote().Remove(region->rkey);
+  mock::Reach reach = entry.mapped();
+  reach.access = static_cast<unsigned>(access);
+  if ((flags & IBV_REREG_MR_CHANGE_PD) != 0) {
+    --static_cast<mock::Domain*>(region->pd)->users;
+    ++static_cast<mock::Domain*>(domain)->users;
+    reach.domain = region->pd = domain;
+  }
+  mock::Sinks().Remove(region->lkey);
+  if (change == mock::Change::kAnotherKey) {
+    mock::Regions().Remove(region->lkey);
+    region->lkey = region->rkey = mock::last_number.fetch_add(1) + 1;
+    mock::Regions().Add(region->lkey);
+  }
+  if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) mock::Sinks().Add(region->lkey);
+  mock::Remote().Open(region->rkey, reach, std::move(entry));
+  return 0;
 }
 
 int ibv_dereg_mr(ibv_mr* handle) {

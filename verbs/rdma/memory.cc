@@ -118,30 +118,50 @@ void Memory::Forget(Region& region) {
   for (Region::Registration& other : region.others_) ibv_dereg_mr(other.handle);
 }
 
-// No driver changes a registration in place as we need it, so there is a new one behind the same
-// local key, unless nothing changes. Peers that hold the remote key lose their access.
+// The registration keeps its keys where the driver can change it in place (mlx4, mlx5, hns), and
+// peers what they may. Elsewhere there is a new one behind the same local key, unless nothing
+// changes, and peers that hold the remote key lose their access.
 absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
   const std::shared_ptr<DomainCore>& core = static_cast<Domain&>(domain).core();
   {
     MutexLock lock(&memory_.mutex_);
     if (own_.domain == core && access_ == access) return absl::OkStatus();
-    const uint64_t from = base_ == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address_);
-    bool has_windows;
-    ibv_mr* const handle = RegisterForWindows(*core, access, &has_windows, [&](int flags) {
-      return ibv_reg_mr_iova(core->handle, address_, length_, from, flags);
-    });
-    if (handle == nullptr) return NotRegistered(errno);
+    std::vector<Registration> ended;
+    ended.reserve(1 + others_.size());
+    if (!ChangeInPlace(core, access)) {
+      if (absl::Status status = RegisterAnew(core, access, &ended); !status.ok()) return status;
+    }
+    ended.insert(ended.end(), others_.begin(), others_.end());
+    others_.clear();
     memory_.EndWindowsOf(*this);
-    const Registration before = std::exchange(own_, {core, handle});
-    const std::vector<Registration> others_before = std::exchange(others_, {});
-    has_windows_ = has_windows;
     access_ = access;
     memory_.map_.Put(Entry());
     // Whoever posts meets the new ones by now.
-    ibv_dereg_mr(before.handle);
-    for (const Registration& other : others_before) ibv_dereg_mr(other.handle);
+    for (const Registration& registration : ended) ibv_dereg_mr(registration.handle);
   }
   EpochSynchronize();  // copies of our own under way
+  return absl::OkStatus();
+}
+
+bool Region::ChangeInPlace(const std::shared_ptr<DomainCore>& domain, uint32_t access) {
+  int changes = IBV_REREG_MR_CHANGE_ACCESS;
+  if (own_.domain != domain) changes |= IBV_REREG_MR_CHANGE_PD;
+  const int flags = AccessFlags(access) | (has_windows_ ? IBV_ACCESS_MW_BIND : 0);
+  if (ibv_rereg_mr(own_.handle, changes, domain->handle, nullptr, 0, flags) != 0) return false;
+  own_.domain = domain;
+  return true;
+}
+
+absl::Status Region::RegisterAnew(const std::shared_ptr<DomainCore>& domain, uint32_t access,
+                                  std::vector<Registration>* ended) {
+  const uint64_t from = base_ == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address_);
+  bool has_windows;
+  ibv_mr* const handle = RegisterForWindows(*domain, access, &has_windows, [&](int flags) {
+    return ibv_reg_mr_iova(domain->handle, address_, length_, from, flags);
+  });
+  if (handle == nullptr) return NotRegistered(errno);
+  ended->push_back(std::exchange(own_, {domain, handle}));
+  has_windows_ = has_windows;
   return absl::OkStatus();
 }
 

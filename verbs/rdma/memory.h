@@ -206,6 +206,12 @@ class Region final : public MemoryRegion {
       : memory_(memory), address_(address), length_(length), base_(base) {}
   RegionEntry Entry() const;
   const Registration* Other(const DomainCore& domain, LocalUse use) const;
+  // These two under the memory's lock: the registration is for that domain and with these rights.
+  // False: the driver cannot change it, or has lost it as it tried.
+  bool ChangeInPlace(const std::shared_ptr<DomainCore>& domain, uint32_t access);
+  // The one that was there goes to `ended`, which has room for it.
+  absl::Status RegisterAnew(const std::shared_ptr<DomainCore>& domain, uint32_t access,
+                            std::vector<Registration>* ended);
 
   Memory& memory_;
   void* const address_;
