@@ -1,8 +1,10 @@
 #include "verbs/soft/shm/arena.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -52,9 +54,12 @@ std::shared_ptr<Arena> Arena::Create() {
 std::shared_ptr<Arena> Arena::Open(GivenFd fd) {
   if (!fd.valid()) return nullptr;
   const int seals = fcntl(fd.get(), F_GET_SEALS);  // -1: no memory file, which has none
+  struct statfs system;
   struct stat status;
   ArenaHeader header;  // copied once, then compared
-  if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd.get(), &status) != 0 ||
+  // Huge pages come from a stock, and where that is used up a touch is a SIGBUS.
+  if (seals < 0 || (seals & kSeals) != kSeals || fstatfs(fd.get(), &system) != 0 ||
+      system.f_type != TMPFS_MAGIC || fstat(fd.get(), &status) != 0 ||
       static_cast<size_t>(status.st_size) != kArenaBytes ||
       pread(fd.get(), &header, sizeof header, 0) != sizeof header || header.magic != kArenaMagic ||
       header.bytes != kArenaBytes) {

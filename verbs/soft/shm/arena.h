@@ -25,7 +25,7 @@ class Arena {
  public:
   // Null without memory or descriptors.
   static std::shared_ptr<Arena> Create();
-  // Null unless `fd` is a sealed arena of exactly this layout.
+  // Null unless `fd` is a sealed arena of exactly this layout, without huge pages.
   static std::shared_ptr<Arena> Open(GivenFd fd);
   ~Arena();
   Arena(const Arena&) = delete;

@@ -5,6 +5,7 @@
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,6 +24,9 @@
 #endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MFD_HUGE_2MB
+#define MFD_HUGE_2MB (21U << 26)
 #endif
 
 namespace viaduct::verbs::shm {
@@ -56,6 +60,27 @@ TEST(ArenaTest, RefusesWhatIsNotSealedOrOfAnotherLayout) {
     if (what != 0) fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     EXPECT_EQ(Arena::Open(GivenFd(std::move(fd))), nullptr) << what;
   }
+}
+
+// It has the seals and the size, and a page that nobody has paid for is a SIGBUS.
+TEST(ArenaTest, RefusesHugePages) {
+  constexpr size_t kHugePage = 2 << 20;
+  Fd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | MFD_HUGE_2MB));
+  if (!fd.valid() || fallocate(fd.get(), 0, 0, 1) != 0 ||
+      fallocate(fd.get(), 0, kArenaBytes - 1, 1) != 0) {
+    GTEST_SKIP() << "no two huge pages are free: " << strerror(errno);
+  }
+  void* const start =
+      mmap(nullptr, kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
+  ASSERT_NE(start, MAP_FAILED);
+  const ArenaHeader good = {kArenaMagic, kArenaBytes};
+  std::memcpy(start, &good, sizeof good);
+  munmap(start, kHugePage);
+  ASSERT_EQ(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+  struct stat status;
+  ASSERT_EQ(fstat(fd.get(), &status), 0);
+  ASSERT_EQ(static_cast<size_t>(status.st_size), kArenaBytes);
+  EXPECT_EQ(Arena::Open(GivenFd(std::move(fd))), nullptr);
 }
 
 // A file on a disk cannot be sealed: who made it can cut it off under a reader.
