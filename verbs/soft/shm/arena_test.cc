@@ -9,14 +9,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <future>
 #include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
+#include "verbs/base/call_filter.h"
 #include "verbs/soft/shm/chunk_pool.h"
 
 #ifndef USERFAULTFD_IOC_NEW
@@ -31,6 +37,23 @@
 
 namespace viaduct::verbs::shm {
 namespace {
+
+constexpr size_t kPage = 4096;
+
+// All pages with a byte of these.
+bool Exist(void* start, size_t bytes) {
+  const auto first = reinterpret_cast<uintptr_t>(start) / kPage * kPage;
+  const size_t length = reinterpret_cast<uintptr_t>(start) + bytes - first;
+  std::vector<unsigned char> pages((length + kPage - 1) / kPage);
+  if (mincore(reinterpret_cast<void*>(first), length, pages.data()) != 0) return false;
+  return std::all_of(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; });
+}
+// Those that exist, and those that are kept for it.
+size_t BytesOf(const Arena& arena) {
+  struct stat status = {};
+  fstat(arena.fd(), &status);
+  return static_cast<size_t>(status.st_blocks) * 512;
+}
 
 GivenFd Copy(const Arena& arena) { return GivenFd(fcntl(arena.fd(), F_DUPFD_CLOEXEC, 0)); }
 
@@ -59,6 +82,18 @@ TEST(ArenaTest, RefusesWhatIsNotSealedOrOfAnotherLayout) {
     ASSERT_EQ(pwrite(fd.get(), &header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
     if (what != 0) fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     EXPECT_EQ(Arena::Open(GivenFd(std::move(fd))), nullptr) << what;
+  }
+}
+
+TEST(ArenaTest, RefusesWhatLacksASeal) {
+  const ArenaHeader good = {kArenaMagic, kArenaBytes};
+  constexpr int kAll = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  for (const int lacking : {0, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_SEAL}) {
+    Fd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    ASSERT_EQ(ftruncate(fd.get(), kArenaBytes), 0);
+    ASSERT_EQ(pwrite(fd.get(), &good, sizeof good, 0), static_cast<ssize_t>(sizeof good));
+    ASSERT_EQ(fcntl(fd.get(), F_ADD_SEALS, kAll & ~lacking), 0);
+    EXPECT_EQ(Arena::Open(GivenFd(std::move(fd))) != nullptr, lacking == 0) << lacking;
   }
 }
 
@@ -93,10 +128,54 @@ TEST(ArenaTest, RefusesWhatCannotBeSealed) {
   EXPECT_EQ(Arena::Open(GivenFd(std::move(fd))), nullptr);
 }
 
+// It begins and ends within pages.
+constexpr uint32_t kPaid = 2051;
+static_assert(kPaid * sizeof(ConnectionBlock) % kPage + sizeof(ConnectionBlock) > 3 * kPage);
+
+TEST(ArenaTest, WhatIsPaidForExists) {
+  const std::shared_ptr<Arena> arena = Arena::Create();
+  ASSERT_NE(arena, nullptr);
+  EXPECT_GE(BytesOf(*arena), kConnectionOffset + size_t{2} * kFirstChunks * kChunkBytes);
+  for (int d : {0, 1}) EXPECT_TRUE(Exist(arena->chunk(d, 0), kFirstChunks * kChunkBytes)) << d;
+  ASSERT_TRUE(arena->PayConnection(kPaid));
+  EXPECT_TRUE(Exist(&arena->connection(kPaid), sizeof(ConnectionBlock)));
+  ASSERT_TRUE(arena->PayChunks(1, kFirstChunks, kChunkStep));
+  EXPECT_TRUE(Exist(arena->chunk(1, kFirstChunks), kChunkStep * kChunkBytes));
+}
+
+// As before Linux 5.14. A poster's errno is its own.
+TEST(ArenaTest, AKernelThatCannotPopulateIsPaid) {
+  const std::shared_ptr<Arena> arena = Arena::Create();
+  ASSERT_NE(arena, nullptr);
+  std::thread([&] {
+    if (!ForbidCalls({SYS_madvise}, EINVAL)) GTEST_SKIP() << "no filters of system calls";
+    const size_t before = BytesOf(*arena);
+    errno = ENOENT;
+    EXPECT_TRUE(arena->PayConnection(kPaid));
+    EXPECT_EQ(errno, ENOENT);
+    EXPECT_GE(BytesOf(*arena), before + sizeof(ConnectionBlock));
+  }).join();
+}
+
+TEST(ArenaTest, NothingIsMappedBehindIt) {
+  const auto mappings = [] {
+    int count = 0;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      if (line.find("/memfd:viaduct") != std::string::npos) count++;
+    }
+    return count;
+  };
+  const int before = mappings();
+  std::shared_ptr<Arena> arena = Arena::Create();
+  EXPECT_EQ(mappings(), before + 1);
+  arena.reset();
+  EXPECT_EQ(mappings(), before);
+}
+
 // A peer that writes to the file from memory that is not there holds the file's lock until it is:
 // here by userfaultfd, as with a mapped file of a FUSE that does not answer.
 TEST(ArenaTest, APeerThatHangsInTheFileKeepsNobody) {
-  constexpr size_t kPage = 4096;
   const std::shared_ptr<Arena> arena = Arena::Create();
   ASSERT_NE(arena, nullptr);
   if (madvise(&arena->direction(0), 0, MADV_POPULATE_WRITE) != 0) {
@@ -146,6 +225,17 @@ TEST(ChunkPoolTest, GrowsAndComesBack) {
   EXPECT_EQ(pool.Take(0), 4);
   pool.PutBack(4);
   EXPECT_EQ(pool.Take(0), 4);
+}
+
+TEST(ChunkPoolTest, WhatCannotBePaidForIsNotGivenOut) {
+  std::shared_ptr<Arena> arena = Arena::Create();
+  ChunkPool pool(*arena, 1);
+  for (uint32_t i = 0; i < kFirstChunks; i++) EXPECT_GE(pool.Take(0), 0);
+  std::thread([&] {
+    if (!ForbidCalls({SYS_madvise}, ENOMEM)) GTEST_SKIP() << "no filters of system calls";
+    EXPECT_EQ(pool.Take(0), -1);
+  }).join();
+  EXPECT_EQ(pool.Take(0), static_cast<int>(kFirstChunks)) << "there is memory again";
 }
 
 TEST(ChunkPoolTest, AConnectionHasNoMoreThanIsFree) {
