@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
 #include "verbs/base/control_thread.h"
@@ -74,9 +75,9 @@ class BarePeer {
 
   void HangUp() { theirs_.Reset(); }
   // False: it has hung up.
-  bool Say(const std::string& message) {
+  bool Say(const std::string& message, absl::Span<const int> fds = {}) {
     for (;;) {
-      const SocketResult sent = SendMessage(theirs_.get(), message, {});
+      const SocketResult sent = SendMessage(theirs_.get(), message, fds);
       if (sent != SocketResult::kAgain) return sent == SocketResult::kDone;
       loop_.Drain();  // it reads
     }
