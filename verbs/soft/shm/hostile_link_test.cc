@@ -114,6 +114,78 @@ TEST(HostileLinkTest, TheEndOfAWindowIsOneSlotBetweenMessages) {
   });
 }
 
+// Pieces that would be taken but for one word of them.
+TEST(HostileLinkTest, APieceIsWhatItShouldBe) {
+  const auto breaks = [](const char* what, auto attack) {
+    SCOPED_TRACE(what);
+    BareLink bare;
+    bare.end().Receive(1, 0, 1 << 20);
+    attack(bare,
+           Target{reinterpret_cast<uint64_t>(bare.end().memory().data()), bare.end().key(), 0});
+    bare.Attend();
+    bare.end().Await(bare.end().disconnected);
+    EXPECT_EQ(bare.pair().peer_verdict(), Status::kTransport);
+    EXPECT_NE(bare.end().Next(bare.end().receives()).status, Status::kSuccess);
+  };
+  constexpr uint32_t kFull = kBodyBytes;
+  const uint64_t data = 1;
+  const auto chunk = [](const Target& target, uint32_t number) {
+    return ChunkLead{target, number, 0};
+  };
+  breaks("a send in no slot",
+         [&](BareLink& bare, const Target&) { bare.Put(Op::kSend, kLast, 0, data, 0); });
+  breaks("a send in more slots than there are", [&](BareLink& bare, const Target&) {
+    bare.Put(Op::kSend, kLast, kFull, data, kSlots + 1);
+  });
+  breaks("a send longer than its slot",
+         [&](BareLink& bare, const Target&) { bare.Put(Op::kSend, kLast, kFull + 1, data); });
+  breaks("one with immediate data", [&](BareLink& bare, const Target&) {
+    bare.Put(Op::kSend, kLast | kWithImmediate, kFull, data);
+  });
+  breaks("a piece of a send without a byte",
+         [&](BareLink& bare, const Target&) { bare.Put(Op::kSend, 0, 0, data); });
+  breaks("a send in the first chunk that there is not", [&](BareLink& bare, const Target&) {
+    bare.Put(Op::kSendChunk, kLast, 8, chunk({}, kChunks));
+  });
+  breaks("a send longer than its chunk", [&](BareLink& bare, const Target&) {
+    bare.Put(Op::kSendChunk, kLast, kChunkBytes + 1, chunk({}, 0));
+  });
+  breaks("a send in a chunk and two slots", [&](BareLink& bare, const Target&) {
+    bare.Put(Op::kSendChunk, kLast, 8, chunk({}, 0), 2);
+  });
+  breaks("a write longer than its slot", [&](BareLink& bare, const Target& here) {
+    bare.Put(Op::kWrite, kLast, kFull - sizeof here + 1, here);
+  });
+  breaks("a piece of a write without a byte",
+         [&](BareLink& bare, const Target& here) { bare.Put(Op::kWrite, 0, 0, here); });
+  breaks("a write in the first chunk that there is not", [&](BareLink& bare, const Target& here) {
+    bare.Put(Op::kWriteChunk, kLast, 8, chunk(here, kChunks));
+  });
+  breaks("a write longer than its chunk", [&](BareLink& bare, const Target& here) {
+    bare.Put(Op::kWriteChunk, kLast, kChunkBytes + 1, chunk(here, 0));
+  });
+  breaks("a write inside a send", [&](BareLink& bare, const Target& here) {
+    bare.Put(Op::kSend, 0, 8, data);
+    bare.Put(Op::kWrite, kLast, 8, here);
+  });
+  breaks("a read in two slots", [&](BareLink& bare, const Target& here) {
+    bare.Put(Op::kRead, kLast, sizeof(ReadLead), ReadLead{here.address, here.key, 8}, 2);
+  });
+  breaks("a read inside a send", [&](BareLink& bare, const Target& here) {
+    bare.Put(Op::kSend, 0, 8, data);
+    bare.Put(Op::kRead, kLast, sizeof(ReadLead), ReadLead{here.address, here.key, 8});
+  });
+  breaks("an atomic of no kind", [&](BareLink& bare, const Target& here) {
+    bare.Put(Op::kAtomic, kLast, sizeof(AtomicLead), AtomicLead{here.address, here.key, 3, 0, 0});
+  });
+  breaks("reads without end", [&](BareLink& bare, const Target& here) {
+    for (uint32_t i = 0; i < bare.pair().max_reads_in() + kReplySlots + 1; i++) {
+      bare.Put(Op::kRead, kLast, sizeof(ReadLead), ReadLead{here.address, here.key, 8});
+      bare.Attend();
+    }
+  });
+}
+
 TEST(HostileLinkTest, AShortSendInsideAWrite) {
   BareLink bare;
   bare.end().Receive(1, 0, 64);
