@@ -178,6 +178,101 @@ TEST(LinkTest, WhoStarvesIsToldOfCreditForShortMessages) {
   EXPECT_TRUE(bare.TakeMark());
 }
 
+// Nobody looks there.
+TEST(LinkTest, WhoWaitsForAConfirmationIsTold) {
+  BareLink bare;
+  bare.end().Receive(1, 0, 8);
+  bare.Put(Op::kSend, kLast | kAcknowledge, 8, uint64_t{1});
+  bare.peer_line().armed.store(1);
+  bare.Attend();
+  EXPECT_EQ(bare.line().head.load(), 1u);
+  EXPECT_TRUE(bare.TakeMark());
+}
+
+TEST(LinkTest, ItsLineSaysWhatItIsToBeToldOf) {
+  BareLink bare;
+  const auto line = [&] { return bare.line().armed.load() * 2 + bare.line().starving.load(); };
+  bare.link().Heat();
+  EXPECT_EQ(line(), 0u);
+  bare.link().Cool();
+  EXPECT_EQ(line(), 2u) << "of what comes";
+  bare.end().Send(1, 0, 8, kConfirm);
+  bare.link().Heat();
+  bare.link().Cool();
+  EXPECT_EQ(line(), 3u) << "and of credit";
+  bare.link().Heat();
+  EXPECT_EQ(line(), 0u);
+}
+
+// One more than there is room for the answers to.
+void PutReads(BareLink& bare) {
+  const auto address = reinterpret_cast<uint64_t>(bare.end().memory().data());
+  const ReadLead read = {address, bare.end().key(), 8};
+  for (uint32_t i = 0; i <= kReplySlots; i++) bare.Put(Op::kRead, kLast, sizeof read, read);
+  while (!bare.link().AllTaken() || !bare.HasReply(kReplySlots - 1)) bare.Attend();
+}
+
+TEST(LinkTest, AReadThatWaitsForRoomIsToBeTold) {
+  BareLink bare;
+  PutReads(bare);
+  bare.link().Heat();
+  bare.link().Cool();
+  EXPECT_EQ(bare.line().starving.load(), 1u);
+}
+
+TEST(LinkTest, RoomForAnAnswerIsAnArrival) {
+  BareLink bare;
+  PutReads(bare);
+  EXPECT_FALSE(bare.link().Arrived());
+  bare.peer_line().reply_head.store(1);
+  EXPECT_TRUE(bare.link().Arrived());
+}
+
+TEST(LinkTest, AnAnswerIsAnArrival) {
+  BareLink bare;
+  bare.end().OneSided(Opcode::kRead, 1, 0, 8, 4096, 1);
+  EXPECT_FALSE(bare.link().Arrived());
+  bare.PutReply(Op::kReply, kLast, 8, uint64_t{1});
+  EXPECT_TRUE(bare.link().Arrived());
+}
+
+// Who looked at it would look without end.
+TEST(LinkTest, WhatIsHeldIsNoArrivalUntilThereIsAReceive) {
+  BareLink bare;
+  bare.Put(Op::kSend, kLast, 8, uint64_t{1});
+  EXPECT_TRUE(bare.link().Arrived());
+  (*ControlThread::Get())->RunAndWait([&] {  // which takes nothing meanwhile
+    bare.pair().Attend();
+    EXPECT_FALSE(bare.link().Arrived());
+    bare.end().Receive(1, 0, 8);
+    EXPECT_TRUE(bare.link().Arrived());
+  });
+}
+
+TEST(LinkTest, RoomIsNoArrivalToAHotLink) {
+  BareLink bare;
+  for (uint64_t i = 0; i <= kSlots; i++) bare.end().Send(i, 0, 8);
+  bare.link().Heat();
+  bare.peer_line().head.store(16);
+  EXPECT_FALSE(bare.link().Arrived());
+  bare.link().Cool();
+}
+
+TEST(LinkTest, APollTakesNoMoreThanIsAskedFor) {
+  ControlThread& loop = **ControlThread::Get();
+  for (const uint8_t flags : {uint8_t{kLast}, uint8_t{kLast | kAcknowledge}}) {
+    BareLink bare;
+    for (uint64_t i = 0; i < 2; i++) {
+      bare.end().Receive(i, 0, 8);
+      bare.Put(Op::kSend, flags, 8, i);
+    }
+    loop.RunAndWait([&] { bare.link().Poll(1); });
+    EXPECT_FALSE(bare.link().AllTaken());
+    loop.RunAndWait([&] { bare.link().Poll(1); });
+    EXPECT_TRUE(bare.link().AllTaken());
+  }
+}
+
 TEST(LinkTest, AWriteIsOpenBetweenItsPieces) {
   BareLink bare;
   const Target here = {reinterpret_cast<uint64_t>(bare.end().memory().data()), bare.end().key(), 0};
