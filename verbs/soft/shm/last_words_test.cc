@@ -1,16 +1,24 @@
 // What a process is told, and what it is not, at the ends of requests and connections.
 #include <poll.h>
+#include <sys/mman.h>
 
+#include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/soft/foreign_fd.h"
 #include "verbs/soft/queue_pair.h"
 #include "verbs/soft/rendezvous.h"
 #include "verbs/soft/shm/arena.h"
+#include "verbs/soft/shm/fence.h"
 #include "verbs/soft/shm/host.h"
 #include "verbs/soft/shm/testing_bare_peer.h"
 #include "verbs/soft/shm/testing_node.h"
@@ -52,6 +60,180 @@ TEST(LastWordsTest, NoAnswerToACancelledRequest) {
     bare.peer().Accept(link, {}, {});
   });
   ExpectNothingElse(bare, 0);
+}
+
+// The refusal of the request that it cancels is under way.
+TEST(LastWordsTest, ACloseBehindARefusalIsNoHarm) {
+  const auto context = OpenForTest();
+  BarePeer bare(1);
+  bare.Say(RequestInVain(0));
+  bare.Say(BuildMessage(MessageType::kClose, 0, CloseBody{}));
+  EXPECT_EQ(bare.Next(), MessageType::kNotHere);
+  ExpectNothingElse(bare, 0);
+}
+
+class Keeper final : public ListenerSink {
+ public:
+  void OnRequest(std::unique_ptr<IncomingConnection> request) override {
+    request_ = std::move(request);
+  }
+  // On the executor.
+  bool came() const { return request_ != nullptr; }
+  // When it is known to have come.
+  IncomingConnection& request() { return *request_; }
+
+ private:
+  std::unique_ptr<IncomingConnection> request_;
+};
+
+TEST(LastWordsTest, ARequestThatIsCancelledIsNotConnected) {
+  const auto context = OpenForTest();
+  TestEnd end(*context);
+  Keeper sink;
+  const std::unique_ptr<Listener> listener = *context->Listen(0, &sink);
+  BarePeer bare(1);
+  EXPECT_TRUE(bare.arena().PayConnection(0));
+  bare.Say(BuildMessage(MessageType::kRequest, 0, RequestFor(listener->port())));
+  bare.Say(BuildMessage(MessageType::kClose, 0, CloseBody{}));
+  EXPECT_EQ(bare.Next(), MessageType::kClose);
+  EXPECT_EQ(bare.Next(), MessageType::kReleased);
+  EXPECT_TRUE(sink.request().Accept(end.pair(), {}).ok());
+  end.Await(end.failed);
+  EXPECT_EQ(end.outcome, ConnectOutcome::kGone);
+  ExpectNothingElse(bare, 0);
+}
+
+// A sink may destroy its pair when the accept fails, and the requester mark the connection then.
+TEST(LastWordsTest, AMarkBehindACloseFindsNoPair) {
+  const auto context = OpenForTest();
+  TestEnd end(*context);
+  TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
+  BarePeer bare(1);
+  EXPECT_TRUE(bare.arena().PayConnection(0));
+  bare.Say(BuildMessage(MessageType::kRequest, 0, RequestFor(listener.port())));
+  EXPECT_EQ(bare.Next(), MessageType::kAccept);
+  bool idle = false;
+  end.on_failed = [&] { idle = bare.peer().idle(); };
+  bare.Say(BuildMessage(MessageType::kClose, 0, CloseBody{}));
+  end.Await(end.failed);
+  EXPECT_TRUE(idle) << "the marks are forgotten before";
+}
+
+TEST(LastWordsTest, ADeathLeavesNoConnection) {
+  Accepted accepted;
+  TestEnd& end = accepted.end();
+  BarePeer& bare = accepted.bare();
+  bare.HangUp();
+  end.Await(end.disconnected);
+  end.DestroyPair();
+  bare.loop().RunAndWait([&] { EXPECT_TRUE(bare.peer().idle()); });
+}
+
+TEST(LastWordsTest, WhoIsDeadIsNotAsked) {
+  const auto context = OpenForTest();
+  BarePeer bare(0);
+  const std::shared_ptr<ShmLink> link = ShmLink::Make(bare.loop());
+  link->wanted = std::make_unique<ShmLink::Wanted>();
+  bare.loop().RunAndWait([&] {
+    bare.peer().Die();
+    EXPECT_FALSE(bare.peer().Request(link, {}));
+    EXPECT_TRUE(bare.peer().idle());
+  });
+}
+
+// So that the other process finds the pages of a connection that it is asked for.
+TEST(LastWordsTest, ANumberIsPaidForBeforeItIsSaid) {
+  const auto context = OpenForTest();
+  BarePeer bare(0);
+  const auto link = bare.BeAsked();
+  const auto exists = [](const void* byte) {
+    unsigned char page = 0;
+    const auto start = reinterpret_cast<uintptr_t>(byte) / 4096 * 4096;
+    return mincore(reinterpret_cast<void*>(start), 1, &page) == 0 && (page & 1) != 0;
+  };
+  const ConnectionBlock& block = bare.arena().connection(link->id);
+  EXPECT_TRUE(exists(&block));
+  EXPECT_TRUE(exists(&block.reply[1][kReplySlots - 1]));
+}
+
+TEST(LastWordsTest, ANumberIsFreeBehindARefusal) {
+  const auto context = OpenForTest();
+  for (const MessageType type : {MessageType::kRefuse, MessageType::kRedirect}) {
+    BarePeer bare(0);
+    bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
+    const uint32_t id = bare.BeAsked()->id;
+    bare.Say(BuildMessage(type, id, RedirectBody{}));
+    ExpectNothingElse(bare, kTheirs);
+    EXPECT_EQ(bare.BeAsked()->id, id) << static_cast<int>(type);
+  }
+}
+
+// Nobody needs it, and nothing else would let go of it.
+TEST(LastWordsTest, ALinkEndsWithItsAttempt) {
+  const auto context = OpenForTest();
+  for (const MessageType type : {MessageType::kRefuse, MessageType::kNotHere}) {
+    TestEnd end(*context);
+    BarePeer bare(0);
+    bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
+    const std::weak_ptr<ShmLink> link = bare.BeAsked(static_cast<SoftQueuePair*>(&end.pair()));
+    bare.Say(BuildMessage(type, link.lock()->id, {}, {}));
+    end.Await(end.failed);
+    ExpectNothingElse(bare, kTheirs);
+    EXPECT_TRUE(link.expired()) << static_cast<int>(type);
+  }
+}
+
+TEST(LastWordsTest, ARejectionSaysNoMoreThanThereIsRoomFor) {
+  const auto context = OpenForTest();
+  Keeper sink;
+  const std::unique_ptr<Listener> listener = *context->Listen(0, &sink);
+  BarePeer bare(1);
+  bare.Say(BuildMessage(MessageType::kRequest, 0, RequestFor(listener->port())));
+  bare.Say(RequestInVain(1));
+  EXPECT_EQ(bare.Next(), MessageType::kNotHere);
+  sink.request().Reject(std::vector<uint8_t>(kMaxMessage));
+  EXPECT_EQ(bare.Next(), MessageType::kReject);
+}
+
+TEST(LastWordsTest, EachEndKnowsItsPort) {
+  const auto context = OpenForTest();
+  TestEnd from(*context), to(*context);
+  Keeper sink;
+  const std::unique_ptr<Listener> listener = *context->Listen(0, &sink);
+  DialForTest(from.pair(), listener->port());
+  ControlThread& loop = **ControlThread::Get();
+  for (bool came = false; !came;) loop.RunAndWait([&] { came = sink.came(); });
+  EXPECT_NE(from.pair().local_port(), 0);
+  EXPECT_EQ(sink.request().peer_port(), from.pair().local_port());
+  ASSERT_TRUE(sink.request().Accept(to.pair(), {}).ok());
+  EXPECT_EQ(to.pair().local_port(), listener->port());
+  EXPECT_TRUE(to.pair().Heard());
+  from.Await(from.connected);
+}
+
+// The ring is a message on its socket.
+TEST(LastWordsTest, WhoHasHungUpIsNotRungAgain) {
+  const auto context = OpenForTest();
+  BarePeer bare(1);
+  std::atomic<uint32_t>& bell = bare.arena().direction(0).bell;
+  bare.loop().RunAndWait([&] {
+    bare.HangUp();
+    bell = kBellSocket;
+    bare.peer().MarkPeer(0);
+    EXPECT_EQ(bell, kBellOff);
+  });
+}
+
+TEST(LastWordsTest, WhoCannotFenceIsFencedFor) {
+  const auto context = OpenForTest();
+  for (const uint32_t fenced : {0u, 1u}) {
+    BarePeer bare(0);
+    bare.Say(BuildMessage(MessageType::kWelcome, 0, HelloBody{1, fenced, 0}));
+    ExpectNothingElse(bare, kTheirs);
+    EXPECT_EQ(bare.peer().needs_fence(), fenced == 0 || !RegisterGlobalFence());
+  }
+  EXPECT_EQ(kGreeting.fenced, 0u);
+  EXPECT_TRUE(BarePeer(1).peer().needs_fence());
 }
 
 TEST(LastWordsTest, ARequesterThatIsGivenUpIsTold) {
@@ -128,6 +310,23 @@ TEST(LastWordsTest, AnAcceptSaysHowManyReadsAreServed) {
   EXPECT_EQ(bare.Next(), MessageType::kEstablished);
   end.Await(end.connected);
   ExpectOneRead(end, bare, 1, link->id);
+}
+
+TEST(LastWordsTest, ARequesterServesReads) {
+  const auto context = OpenForTest();
+  TestEnd end(*context);
+  BarePeer bare(0);
+  bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
+  const auto link = bare.BeAsked(static_cast<SoftQueuePair*>(&end.pair()));
+  bare.Say(BuildMessage(MessageType::kAccept, link->id, AcceptBody{1, 1}));
+  EXPECT_EQ(bare.Next(), MessageType::kEstablished);
+  end.Await(end.connected);
+  ConnectionBlock& block = bare.arena().connection(link->id);
+  const ReadLead read = {reinterpret_cast<uint64_t>(end.memory().data()), end.key(), 8};
+  std::memcpy(block.data[0][0].body, &read, sizeof read);
+  block.data[0][0].word.store(Word::Pack(Op::kRead, kLast, 1, sizeof read, Parity<kSlots>(0)));
+  bare.loop().RunAndWait([&] { static_cast<SoftQueuePair&>(end.pair()).Attend(); });
+  EXPECT_TRUE(Arrives<kReplySlots>(block.reply[1][0].word.load(), 0));
 }
 
 // What came before it is taken first, though nothing has told of it.
@@ -222,6 +421,32 @@ class TakesAll final : public ListenerSink {
   void OnRequest(std::unique_ptr<IncomingConnection>) override {}
   bool TakesHandOff(absl::Span<const uint8_t>) override { return true; }
 };
+
+TEST(LastWordsTest, WhoDoesNotAnswerMayYetTakeAHandOff) {
+  const auto context = OpenForTest();
+  uint16_t port = 2000;
+  absl::StatusOr<ListeningFd> silent = ListenAt("viaduct", port);
+  while (absl::IsAlreadyExists(silent.status())) silent = ListenAt("viaduct", ++port);
+  ASSERT_TRUE(silent.ok()) << silent.status();
+  EXPECT_TRUE(absl::IsUnavailable(Host::AskToTake(port, {}, Deadline::At(0))));
+}
+
+TEST(LastWordsTest, AFreePortIsLookedFor) {
+  const auto context = OpenForTest();
+  Host& host = Host::Get(**ControlThread::Get());
+  const uint16_t first = *host.Listen(0);
+  // The next in turn are taken.
+  std::vector<ListeningFd> others;
+  for (uint32_t port = first; port < first + 8u; port++) {
+    const uint32_t next = port < 65535 ? port + 1 : port + 1 - 16384;
+    absl::StatusOr<ListeningFd> other = ListenAt("viaduct", static_cast<uint16_t>(next));
+    if (other.ok()) others.push_back(*std::move(other));
+  }
+  const absl::StatusOr<uint16_t> second = host.Listen(0);
+  ASSERT_TRUE(second.ok()) << second.status();
+  host.StopListening(*second);
+  host.StopListening(first);
+}
 
 TEST(LastWordsTest, WhoTakesNoHandOffSaysSo) {
   const auto context = OpenForTest();
