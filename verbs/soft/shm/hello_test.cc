@@ -1,0 +1,241 @@
+// What strangers say first at a listening name, and with whom a pair is made.
+#include <poll.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "verbs/base/call_filter.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/soft/foreign_fd.h"
+#include "verbs/soft/queue_pair.h"
+#include "verbs/soft/rendezvous.h"
+#include "verbs/soft/shm/arena.h"
+#include "verbs/soft/shm/message.h"
+#include "verbs/soft/shm/testing_bare_peer.h"
+#include "verbs/soft/shm/testing_node.h"
+
+namespace viaduct::verbs::shm {
+namespace {
+
+// Who has come to the name of that port.
+class Stranger {
+ public:
+  explicit Stranger(uint16_t port) {
+    pid_t pid;
+    if (auto socket = DialTo("viaduct", port, &pid); socket.ok()) socket_ = *std::move(socket);
+  }
+  void Say(const std::string& message, absl::Span<const int> fds = {}) {
+    SendMessage(socket_.get(), message, fds);
+  }
+  // Says Hello, with as many descriptors of `arena`.
+  void Greet(const Arena& arena, size_t descriptors = 1, uint64_t token = 1) {
+    const int fds[] = {arena.fd(), arena.fd()};
+    Say(BuildMessage(MessageType::kHello, 0, HelloBody{token, 0, 0}),
+        absl::MakeConstSpan(fds, descriptors));
+  }
+  // The type of the next message; 0 when it was hung up on.
+  MessageType Next() {
+    pollfd entry = {socket_.get(), POLLIN, 0};
+    Message message;
+    return poll(&entry, 1, 60'000) == 1 &&
+                   ReceiveMessage(socket_.get(), &message) == SocketResult::kDone
+               ? message.type
+               : MessageType{};
+  }
+  bool IsHeard() {
+    Say(RequestInVain(0));
+    return Next() == MessageType::kNotHere;
+  }
+
+ private:
+  ChannelFd socket_;
+};
+
+class KeepsAll final : public ListenerSink {
+ public:
+  void OnRequest(std::unique_ptr<IncomingConnection>) override {}
+};
+
+// A listener, whose port `child` is told.
+class Listening {
+ public:
+  explicit Listening(ChildProcess& child) { child.PutValue(listener_->port()); }
+
+ private:
+  const std::unique_ptr<Context> context_ = OpenForTest();
+  KeepsAll sink_;
+  const std::unique_ptr<Listener> listener_ = *context_->Listen(0, &sink_);
+};
+
+TEST(HelloTest, ItBringsOneMemory) {
+  ChildProcess child([](ChildProcess& parent) {
+    const auto port = parent.GetValue<uint16_t>();
+    const std::shared_ptr<Arena> arena = Arena::Create();
+    for (const int descriptors : {0, 1, 2}) {
+      Stranger stranger(port);
+      stranger.Greet(*arena, descriptors);
+      if ((stranger.Next() == MessageType::kWelcome) != (descriptors == 1)) return descriptors + 1;
+    }
+    return 0;
+  });
+  const Listening listening(child);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+// The processes hold theirs at a time.
+TEST(HelloTest, OneProcessOpensSoManyPairs) {
+  constexpr int kMost = 32;
+  // How many of one more are welcome.
+  const auto open = [](uint16_t port, std::deque<Stranger>& strangers) {
+    const std::shared_ptr<Arena> arena = Arena::Create();
+    int welcome = 0;
+    for (int i = 0; i <= kMost; i++) {
+      strangers.emplace_back(port).Greet(*arena);
+      if (strangers.back().Next() == MessageType::kWelcome) welcome++;
+    }
+    return welcome;
+  };
+  ChildProcess other([&](ChildProcess& parent) {
+    std::deque<Stranger> strangers;
+    const auto port = parent.GetValue<uint16_t>();
+    parent.PutValue(open(port, strangers));
+    return 0;
+  });
+  ChildProcess child([&](ChildProcess& parent) {
+    std::deque<Stranger> strangers;
+    const auto port = parent.GetValue<uint16_t>();
+    const int welcome = open(port, strangers);
+    other.PutValue(port);
+    return welcome == kMost && other.GetValue<int>() == kMost ? 0 : 1;
+  });
+  const Listening listening(child);
+  EXPECT_EQ(child.Wait(), 0);
+  EXPECT_EQ(other.Wait(), 0);
+}
+
+TEST(HelloTest, WhoSaysNothingIsHungUpOnAloneAtLast) {
+  ChildProcess child([](ChildProcess& parent) {
+    const auto port = parent.GetValue<uint16_t>();
+    const std::shared_ptr<Arena> arena = Arena::Create();
+    Stranger stranger(port);
+    stranger.Greet(*arena);
+    if (stranger.Next() != MessageType::kWelcome) return 1;
+    if (Stranger(port).Next() != MessageType{}) return 2;
+    return stranger.IsHeard() ? 0 : 3;
+  });
+  const Listening listening(child);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+// The last adapter has gone between the connect and the Hello.
+TEST(HelloTest, WithoutAUserNobodyIsWelcome) {
+  ChildProcess child([](ChildProcess& parent) {
+    const auto port = parent.GetValue<uint16_t>();
+    const std::shared_ptr<Arena> arena = Arena::Create();
+    Stranger stranger(port), next(port);
+    next.Say(BuildMessage(MessageType::kAsk, 0, RedirectBody{}));
+    if (next.Next() != MessageType::kNotHere) return 1;  // both are accepted
+    parent.PutValue(0);
+    parent.GetValue<int>();
+    stranger.Greet(*arena);
+    return stranger.Next() == MessageType{} ? 0 : 2;
+  });
+  {
+    const Listening listening(child);
+    child.GetValue<int>();
+  }
+  child.PutValue(0);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+TEST(HelloTest, AUserThatComesInTimeKeepsThePairs) {
+  ChildProcess child([](ChildProcess& parent) {
+    const auto port = parent.GetValue<uint16_t>();
+    const std::shared_ptr<Arena> arena = Arena::Create();
+    Stranger stranger(port);
+    stranger.Greet(*arena);
+    if (stranger.Next() != MessageType::kWelcome) return 1;
+    parent.PutValue(0);
+    parent.GetValue<int>();
+    return stranger.IsHeard() ? 0 : 2;
+  });
+  auto context = OpenForTest();
+  KeepsAll sink;
+  auto listener = *context->Listen(0, &sink);
+  child.PutValue(listener->port());
+  child.GetValue<int>();
+  listener.reset();
+  // Nothing else is done meanwhile.
+  (*ControlThread::Get())->RunAndWait([&] {
+    context.reset();
+    context = OpenForTest();
+  });
+  (*ControlThread::Get())->Drain();
+  child.PutValue(0);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+TEST(HelloTest, WhoNamesNoMemoryOfThisProcessGetsNone) {
+  const auto context = OpenForTest();
+  TestEnd from(*context), to(*context);
+  TestListener listener(*context, [&]() -> QueuePair& { return to.pair(); });
+  DialForTest(from.pair(), listener.port());
+  from.Await(from.connected);
+  const std::shared_ptr<Arena> arena = Arena::Create();
+  for (const uint64_t token : {0, 1}) {
+    Stranger stranger(listener.port());
+    stranger.Greet(*arena, 1, token);
+    EXPECT_EQ(stranger.Next(), MessageType{}) << token;
+  }
+}
+
+TEST(HelloTest, AQuestionThatIsNone) {
+  const auto context = OpenForTest();
+  KeepsAll sink;
+  const auto listener = *context->Listen(0, &sink);
+  Stranger stranger(listener->port());
+  stranger.Say(BuildMessage(MessageType::kAsk, 0, {}, {}));
+  EXPECT_EQ(stranger.Next(), MessageType{});
+}
+
+// Somebody may wait there, so that it is no refusal: neither of who is dialled, nor of whom a
+// request is handed to.
+TEST(HelloTest, WithoutMemoryForAPairItIsAShortage) {
+  ChildProcess server([](ChildProcess& parent) {
+    const Listening listening(parent);
+    parent.GetValue<int>();
+    return 0;
+  });
+  ChildProcess client([&server](ChildProcess&) {
+    const auto port = server.GetValue<uint16_t>();
+    const auto context = OpenForTest();
+    TestEnd dialled(*context), handed(*context);
+    BarePeer bare(0);
+    bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
+    const auto link = bare.BeAsked(static_cast<SoftQueuePair*>(&handed.pair()));
+    bool forbidden = false;
+    bare.loop().RunAndWait([&] { forbidden = ForbidCalls({SYS_memfd_create}, ENFILE); });
+    if (!forbidden) {  // no filters of system calls here
+      server.PutValue(0);
+      return 0;
+    }
+    DialForTest(dialled.pair(), port);
+    bare.Say(BuildMessage(MessageType::kRedirect, link->id, RedirectBody{port, 0}));
+    dialled.Await(dialled.failed);
+    handed.Await(handed.failed);
+    server.PutValue(0);
+    if (dialled.outcome != ConnectOutcome::kNoResources) return 1;
+    return handed.outcome == ConnectOutcome::kNoResources ? 0 : 2;
+  });
+  EXPECT_EQ(client.Wait(), 0);
+  EXPECT_EQ(server.Wait(), 0);
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::shm
