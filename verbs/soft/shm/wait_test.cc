@@ -1,12 +1,19 @@
 // A waiter sleeps as long as there is nothing for it.
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 
+#include <cerrno>
 #include <functional>
 
 #include "gtest/gtest.h"
+#include "verbs/base/call_filter.h"
 #include "verbs/base/clock.h"
 #include "verbs/soft/shm/testing_node.h"
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
 
 namespace viaduct::verbs::shm {
 namespace {
@@ -64,6 +71,17 @@ TEST(WaitTest, AnOutstandingConfirmationCostsNothing) {
       if (sent.id != i || sent.status != Status::kSuccess) return 1;
     }
     return 0;
+  });
+}
+
+// As before Linux 5.16.
+TEST(WaitTest, AKernelThatCannotWaitForManyCostsNothing) {
+  RunWithReceiver([](TestEnd& end, ChildProcess& receiver) {
+    if (!ForbidCalls({SYS_futex_waitv}, ENOSYS)) return 0;  // no filters of system calls here
+    EXPECT_LT(CostOfWaiting(end.receives()), kWaited / 10);
+    receiver.PutValue(1);
+    end.Send(1, 0, 8, kConfirm);
+    return end.Next(end.sends()).status == Status::kSuccess ? 0 : 1;
   });
 }
 
