@@ -354,6 +354,19 @@ TEST(LastWordsTest, AMessageComesBeforeADeath) {
   EXPECT_EQ(end.Next(end.receives()).status, Status::kSuccess);
 }
 
+// Others have its socket, as children of its own may, so that nothing but its end tells.
+TEST(LastWordsTest, WhoDiesIsHeardFirst) {
+  ChildProcess process([](ChildProcess& parent) { return parent.GetValue<int>(); });
+  const auto context = OpenForTest();
+  BarePeer bare(1, process.pid());
+  bare.loop().RunAndWait([&] {
+    process.Kill();
+    bare.Say(RequestInVain(0));
+  });
+  EXPECT_EQ(bare.Next(), MessageType::kNotHere);
+  EXPECT_EQ(bare.Next(), MessageType{});
+}
+
 // It has left in order; its last message is held for want of a receive when it dies.
 TEST(LastWordsTest, ADeathBehindACloseIsNone) {
   Accepted accepted;

@@ -39,13 +39,12 @@ inline RequestBody RequestFor(uint16_t port) {
 // A process at the other end of the test's socket, as the host has it.
 class BarePeer {
  public:
-  explicit BarePeer(int side) : arena_(Arena::Create()) {
+  explicit BarePeer(int side, pid_t pid = getpid()) : arena_(Arena::Create()) {
     int sockets[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets), 0);
     theirs_ = Fd(sockets[1]);
     peer_ = std::make_shared<Peer>(Host::Get(loop_), loop_, side,
-                                   OpenHighAs<Descriptor>([&] { return sockets[0]; }), getpid(),
-                                   arena_);
+                                   OpenHighAs<Descriptor>([&] { return sockets[0]; }), pid, arena_);
     loop_.RunAndWait([&] {
       EXPECT_TRUE(side == 0 ? peer_->StartAsCreator() : peer_->StartAsAcceptor(kGreeting));
     });
