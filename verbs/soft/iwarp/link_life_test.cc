@@ -1,0 +1,286 @@
+// What a link tells of its attempt and of what has come, and when it lets go of its socket, against
+// a plain socket that says byte by byte what a test wants.
+#include <dirent.h>
+#include <poll.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "verbs/base/clock.h"
+#include "verbs/base/no_descriptors.h"
+#include "verbs/soft/iwarp/ddp.h"
+#include "verbs/soft/iwarp/testing_device.h"
+#include "verbs/soft/iwarp/testing_hex.h"
+#include "verbs/soft/iwarp/testing_link.h"
+#include "verbs/soft/iwarp/testing_peer.h"
+#include "verbs/soft/queue_pair.h"
+
+namespace viaduct::verbs::iwarp {
+namespace {
+
+using Kind = Event::Kind;
+
+// ------------------------------------------------------------------------------ the attempt
+
+TEST_F(LinkTest, ItsPortAndItsHostAreKnown) {
+  {
+    SCOPED_TRACE("dialled");
+    const TestPeer peer = Dialled();
+    EXPECT_EQ(end_->pair->local_port(), peer.remote_port());
+    EXPECT_TRUE(end_->pair->Heard());
+  }
+  {
+    SCOPED_TRACE("accepted");
+    const TestPeer peer = Accepted();
+    EXPECT_EQ(end_->pair->local_port(), peer.remote_port());
+    EXPECT_TRUE(end_->pair->Heard());
+  }
+}
+
+// The caller hears of it at once, and may try again.
+TEST_F(LinkTest, NoDescriptorToDialWith) {
+  end_ = std::make_unique<TestEnd>();
+  ConnectOptions options;
+  options.address = *Address::Parse("127.0.0.1");
+  options.port = listener_.port();
+  {
+    const NoDescriptors none;
+    EXPECT_TRUE(absl::IsResourceExhausted(end_->pair->Connect(options)));
+  }
+  end_->Dial(listener_.port());
+  EXPECT_EQ(listener_.Accept().ReceiveHex(24).size(), 2u * 24);
+}
+
+// A host that answered and then no more: that it was heard does not mean that nobody listens there.
+TEST_F(LinkTest, AHostThatIsCutOffBehindItsReset) {
+  TestPeer peer = Dialled({.silence = 100'000'000});
+  const TestPeer other = listener_.Fill();
+  peer.Reset();
+  const Event event = end_->sink.Next();
+  EXPECT_EQ(event.kind, Kind::kFailed);
+  EXPECT_EQ(event.outcome, ConnectOutcome::kUnreachable);
+  EXPECT_TRUE(end_->pair->Heard());
+}
+
+// A reset takes the answer from the peer as a FIN does: nobody is told of a connection.
+TEST_F(LinkTest, PeerResetsBeforeItIsAccepted) {
+  end_ = std::make_unique<TestEnd>();
+  end_->Listen();
+  TestPeer peer = TestPeer::Dial(end_->listener->port());
+  peer.SendHex(std::string(kRequest) + "40010000");
+  const std::unique_ptr<IncomingConnection> request = end_->requests.Next();
+  peer.Reset();
+  ASSERT_TRUE(request->Accept(*end_->pair, {}).ok());
+  const Event event = end_->sink.Next();
+  EXPECT_EQ(event.kind, Kind::kFailed);
+  EXPECT_EQ(event.outcome, ConnectOutcome::kGone);
+}
+
+// ----------------------------------------------------------------------- while it is hot
+
+// A pair that its pollers look at by themselves: nothing else runs.
+class HotLink : public LinkTest {
+ protected:
+  TestPeer Begin() {
+    TestPeer peer = Accepted({.separate_queues = true});
+    AwaitFirstWord(peer);
+    HoldWhileCold(&hold_);
+    peer.SendHex(kWriteRtr);
+    const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
+    Completion completion;
+    while (!pair().hot() && !deadline.Passed(end_->loop)) {
+      pair().MarkArrived();  // as the loop would
+      end_->separate->Poll(&completion, 1);
+    }
+    EXPECT_TRUE(pair().hot());
+    return peer;
+  }
+
+  // Of a request that the peer is to confirm, and has.
+  static std::vector<uint8_t> Confirmation(TestPeer& peer) {
+    peer.ReceiveFpduHex();
+    const ReadRequest request = ReceiveReadRequest(peer);
+    return Fpdu(
+        TaggedHeader(RdmapOpcode::kReadResponse, request.sink_stag, request.sink_offset, true), "");
+  }
+
+  // The queue of sends alone is polled.
+  void ExpectConfirmed() {
+    const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
+    Completion completion = {};
+    while (end_->send_queue->Poll(&completion, 1) == 0) ASSERT_FALSE(deadline.Passed(end_->loop));
+    EXPECT_EQ(completion.id, 7u);
+    EXPECT_EQ(completion.status, Status::kSuccess);
+  }
+
+  // What has come is taken or held.
+  void PollReceives() {
+    Completion completion;
+    for (int i = 0; i < 30; ++i) EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);
+  }
+
+  std::optional<LoopHold> hold_;
+};
+
+TEST_F(HotLink, PollsOfSendsFindWhatLiesInTheSocket) {
+  TestPeer peer = Begin();
+  end_->Send(7, 0, 8, kConfirm);
+  peer.Send(Confirmation(peer));
+  ExpectConfirmed();
+}
+
+// Behind more messages than the poll of the other queue was to take.
+TEST_F(HotLink, PollsOfSendsFindWhatWasReadAndNotTaken) {
+  TestPeer peer = Begin();
+  for (uint64_t i = 1; i <= 2; ++i) end_->Receive(i, 0, 8);
+  end_->Send(7, 0, 8, kConfirm);
+  std::vector<uint8_t> bytes = Fpdu(SendHeader(1), "41");
+  for (const auto& next : {Fpdu(SendHeader(2), "42"), Confirmation(peer)}) {
+    bytes.insert(bytes.end(), next.begin(), next.end());
+  }
+  peer.Send(bytes);
+  peer.AwaitTaken();
+  Completion completion;
+  EXPECT_EQ(end_->separate->Poll(&completion, 1), 1);
+  ExpectConfirmed();
+}
+
+// What is in the socket then is for later, and no reason to look again and again.
+TEST_F(HotLink, NothingHasArrivedWhileTooMuchIsHeld) {
+  TestPeer peer = Begin();
+  for (uint32_t i = 1; i <= 7; ++i) {  // and the last lies in the socket
+    peer.Send(Fpdu(SendHeader(i), std::string(2 * 50000, '5')));
+    peer.AwaitTaken();
+    PollReceives();
+  }
+  EXPECT_TRUE(pair().hot());
+  EXPECT_FALSE(pair().Arrived());
+}
+
+TEST_F(HotLink, NothingHasArrivedBehindTheFin) {
+  TestPeer peer = Begin();
+  peer.Send(Fpdu(SendHeader(1), "41"));  // no receive: the end waits for one
+  peer.Shutdown();
+  peer.AwaitTaken();
+  PollReceives();
+  EXPECT_TRUE(pair().hot());
+  EXPECT_FALSE(pair().Arrived());
+}
+
+// ------------------------------------------------------------------------------------ the end
+
+// What fails here breaks no rule of the peer's, which is told that much.
+TEST_F(LinkTest, TroubleOfOurOwnIsTold) {
+  TestPeer peer = Accepted();
+  AwaitFirstWord(peer);
+  const Segment segment{end_->address(0), end_->region->key() ^ (1 << 20), 8};
+  SendRequest request;
+  request.segments = {&segment, 1};
+  ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+  ExpectTerminate(peer, "0000");
+  EXPECT_EQ(end_->NextSend().status, Status::kLocalProtection);
+}
+
+// It has disconnected, and wants to hear of nothing.
+TEST_F(LinkTest, NoTroubleIsToldBehindThePeersFin) {
+  TestPeer peer = Accepted({.separate_queues = true});
+  AwaitFirstWord(peer);
+  {
+    const LoopHold hold(end_->loop);
+    peer.Send(Fpdu(SendHeader(1), "41"));  // no receive: the end waits for one
+    peer.Shutdown();
+    peer.AwaitTaken();
+    Completion completion;
+    for (int i = 0; i < 3; ++i) {
+      pair().MarkArrived();  // as the loop would
+      EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);
+    }
+    const Segment segment{end_->address(0), end_->region->key() ^ (1 << 20), 8};
+    SendRequest request;
+    request.segments = {&segment, 1};
+    ASSERT_EQ(end_->pair->PostSend(request), PostResult::kOk);
+  }
+  const TestPeer::End end = peer.ReceiveEnd();
+  EXPECT_EQ(end.hex, "");
+  EXPECT_FALSE(end.reset);
+  EXPECT_EQ(end_->NextSend().status, Status::kLocalProtection);
+}
+
+// Nobody nudges a peer that has left, while a message of its waits for a receive.
+TEST_F(LinkTest, InitiatorDoesNotNudgeAPeerThatHasLeft) {
+  TestPeer peer = Dialled({.nudge = 90'000'000, .separate_queues = true});
+  peer.SendHex(std::string(kReply) + "50020004 80048004");
+  EXPECT_EQ(peer.ReceiveFpduHex(), kWriteRtr);
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+  EXPECT_EQ(peer.ReceiveFpduHex(), kWriteRtr);
+  {
+    const LoopHold hold(end_->loop);
+    peer.Send(Fpdu(SendHeader(1), "41"));
+    peer.Shutdown();
+    peer.AwaitTaken();
+    Completion completion;
+    for (int i = 0; i < 3; ++i) {
+      pair().MarkArrived();  // as the loop would
+      EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);
+    }
+  }
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);  // long after the second would have come
+  EXPECT_EQ(peer.ReceiveEnd().hex, "");
+}
+
+// A link that reads no more, since too much is held, and sends nothing: it is told.
+TEST_F(LinkTest, AResetWhileTooMuchIsHeld) {
+  TestPeer peer = Accepted({.separate_queues = true});
+  const std::string large(2 * 50000, '5');
+  for (uint32_t i = 1; i <= 5; ++i) peer.Send(Fpdu(SendHeader(i), large));
+  // Answered when they are held.
+  peer.Send(ReadFpdu(1, {.sink_stag = 7,
+                         .size = 8,
+                         .source_stag = end_->region->key(),
+                         .source_offset = end_->address(0)}));
+  peer.ReceiveFpduHex();
+  {
+    const LoopHold hold(end_->loop);
+    peer.Send(Fpdu(SendHeader(6), large.substr(60000)));
+    peer.AwaitTaken();
+    Completion completion;
+    for (int i = 0; i < 3; ++i) {
+      pair().MarkArrived();  // as the loop would
+      EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);
+    }
+    peer.Send(Fpdu(SendHeader(7), "41"));
+    peer.AwaitTaken();
+  }
+  peer.Reset();
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
+}
+
+size_t OpenDescriptors() {
+  size_t count = 0;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count;
+}
+
+// Peers that neither read nor close at the end must not hold descriptors for ever.
+TEST_F(LinkTest, APeerThatTakesNothingAtTheEndIsLeft) {
+  for (const bool blocked : {false, true}) {
+    SCOPED_TRACE(blocked ? "with more than TCP has room for" : "with nothing but the FIN");
+    const TestPeer peer = Accepted({.memory = 16 << 20, .silence = kNanosPerSecond});
+    const size_t before = OpenDescriptors();
+    if (blocked) end_->Send(1, 0, 16 << 20);
+    end_->pair->Disconnect(DisconnectMode::kAbrupt);
+    const Deadline deadline = Deadline::After(end_->loop, 20 * kNanosPerSecond);
+    while (OpenDescriptors() >= before && !deadline.Passed(end_->loop)) poll(nullptr, 0, 10);
+    EXPECT_LT(OpenDescriptors(), before);
+  }
+}
+
+}  // namespace
+}  // namespace viaduct::verbs::iwarp
