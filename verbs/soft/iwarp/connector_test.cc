@@ -1,6 +1,10 @@
 #include "verbs/soft/iwarp/connector.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
 #include "verbs/base/control_thread.h"
+#include "verbs/base/no_descriptors.h"
 #include "verbs/soft/iwarp/socket.h"
 #include "verbs/soft/iwarp/tcp.h"
 #include "verbs/soft/iwarp/testing_hex.h"
@@ -26,6 +31,12 @@ using Outcome = Connector::Outcome;
 
 constexpr char kRequest[] = "4d504120494420526571204672616d65";
 constexpr char kReply[] = "4d504120494420526570204672616d65";
+
+bool Bind(int fd, const char* address, uint16_t port) {
+  sockaddr_storage storage;
+  const socklen_t length = Address::Parse(address)->ToSockaddr(port, &storage);
+  return bind(fd, reinterpret_cast<const sockaddr*>(&storage), length) == 0;
+}
 
 class ConnectorTest : public testing::Test {
  protected:
@@ -300,8 +311,106 @@ TEST_F(ConnectorTest, SilentBehindItsReset) {
   peer.ReceiveHex(24);
   const TestPeer other = listener_.Fill();
   peer.Reset();
-  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kUnreachable);
+  const Connector::Answer answer = WaitForAnswer();
+  EXPECT_EQ(answer.outcome, Outcome::kUnreachable);
+  EXPECT_TRUE(answer.heard);
   EXPECT_TRUE(heard());
+}
+
+// Nobody answers, and the call goes on: a program asks from where.
+TEST_F(ConnectorTest, ThePortIsKnownBeforeThePeerIsHeard) {
+  const TestPeer first = listener_.Fill();
+  Connect(listener_.port());
+  loop_.Drain();
+  loop_.Drain();
+  EXPECT_NE(local_port(), 0);
+  EXPECT_FALSE(heard());
+}
+
+// TCP has given up, which the caller has not.
+TEST_F(ConnectorTest, CallsAgainWhereNobodyHasAnswered) {
+  TestPeer first = listener_.Fill();
+  Socket socket = NewTcpSocket(AF_INET);
+  const int few = 1;
+  ASSERT_EQ(setsockopt(socket.get(), IPPROTO_TCP, TCP_SYNCNT, &few, sizeof(few)), 0);
+  const int fd = dup(socket.get());
+  Connect(listener_.port(), {}, std::move(socket));
+  loop_.Drain();
+  loop_.Drain();  // now it has dialled
+  pollfd look = {fd, 0, 0};
+  EXPECT_EQ(poll(&look, 1, 30'000), 1);
+  close(fd);
+  loop_.Drain();
+  EXPECT_FALSE(answered());
+  listener_.Accept();
+  TestPeer peer = listener_.Accept();
+  EXPECT_EQ(peer.ReceiveHex(24).size(), 2u * 24);
+}
+
+TEST_F(ConnectorTest, CallsFromTheAddressItHas) {
+  const Address from = *Address::Parse("127.0.0.2");
+  Connect(listener_.port(), {.from = from});
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  peer.SendHex(std::string(kReply) + "10020004 00010001");
+  const Connector::Answer answer = WaitForAnswer();
+  ASSERT_EQ(answer.outcome, Outcome::kConnected);
+  EXPECT_EQ(LocalEnd(answer.socket.get()).address, from);
+}
+
+// With a port out of the range that listeners use, TCP can connect an end to itself.
+TEST_F(ConnectorTest, WhoMeetsHimselfHasMetNobody) {
+  Socket socket = NewTcpSocket(AF_INET);
+  const int fd = socket.get();
+  ASSERT_TRUE(Bind(fd, "127.0.0.1", 0));
+  Connect(LocalEnd(fd).port, {}, std::move(socket));
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kNobody);
+}
+
+// Another host's port may have the same number.
+TEST_F(ConnectorTest, ThePortAloneIsNotHimself) {
+  Socket socket = NewTcpSocket(AF_INET);
+  ASSERT_TRUE(Bind(socket.get(), "127.0.0.2", listener_.port()));
+  Connect(listener_.port(), {}, std::move(socket));
+  EXPECT_EQ(listener_.Accept().ReceiveHex(24).size(), 2u * 24);
+}
+
+// Somebody answers, and is to be reached another way: nothing was asked of him.
+TEST_F(ConnectorTest, ServedNearer) {
+  Connect(listener_.port(), {.served_nearer = [] { return true; }});
+  TestPeer peer = listener_.Accept();
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kServedNearer);
+  const TestPeer::End end = peer.ReceiveEnd();
+  EXPECT_EQ(end.hex, "");
+  EXPECT_FALSE(end.timed_out);
+}
+
+TEST_F(ConnectorTest, NoDescriptorToCallWith) {
+  // Once before: a sanitizer opens descriptors for types that it has not met.
+  Connect(listener_.port(), {.served_nearer = [] { return true; }});
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kServedNearer);
+  answer_.reset();
+  const NoDescriptors none;
+  Connect(listener_.port());
+  EXPECT_EQ(WaitForAnswer().outcome, Outcome::kNoResources);
+}
+
+// Small messages leave at once, and an idle peer that is gone is noticed.
+TEST_F(ConnectorTest, TheConnectionHasItsOptions) {
+  Connect(listener_.port());
+  TestPeer peer = listener_.Accept();
+  peer.ReceiveHex(24);
+  peer.SendHex(std::string(kReply) + "10020004 00010001");
+  const Connector::Answer answer = WaitForAnswer();
+  ASSERT_EQ(answer.outcome, Outcome::kConnected);
+  const auto option = [&answer](int level, int name) {
+    int value = 0;
+    socklen_t length = sizeof(value);
+    EXPECT_EQ(getsockopt(answer.socket.get(), level, name, &value, &length), 0);
+    return value;
+  };
+  EXPECT_NE(option(IPPROTO_TCP, TCP_NODELAY), 0);
+  EXPECT_NE(option(SOL_SOCKET, SO_KEEPALIVE), 0);
 }
 
 // Checklist 9: a reply that has begun must end.
@@ -331,6 +440,7 @@ TEST_F(ConnectorTest, CancelledBeforeItDialled) {
   loop_.Drain();
   loop_.Drain();
   EXPECT_FALSE(answered());
+  EXPECT_EQ(local_port(), 0);
 }
 
 // An event with neither a connection nor an error: nobody was heard.
