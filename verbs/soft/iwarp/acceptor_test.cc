@@ -134,6 +134,19 @@ TEST_F(AcceptorTest, OnlySoManyThatWereRejectedAreKept) {
   EXPECT_TRUE(closed);
   for (TestPeer& peer : peers) peer.Shutdown();
   for (TestPeer& peer : peers) EXPECT_FALSE(peer.ReceiveEnd().timed_out);
+  loop_.Drain();  // now none is kept
+  TestPeer next = TestPeer::Dial(acceptor_->port());
+  next.SendHex(std::string(kRequest) + "80 01 0000");
+  EXPECT_EQ(next.ReceiveHex(20), std::string(kReply) + "20010000");
+  EXPECT_FALSE(next.Readable());
+}
+
+TEST_F(AcceptorTest, WhoIsRejectedAndStaysIsLeft) {
+  Listen();
+  TestPeer peer = TestPeer::Dial(acceptor_->port());
+  peer.SendHex(std::string(kRequest) + "80 01 0000");
+  EXPECT_EQ(peer.ReceiveHex(20), std::string(kReply) + "20010000");
+  EXPECT_FALSE(peer.ReceiveEnd().timed_out);
 }
 
 // Checklist 9, with a shorter time: the peer's wait ends by the acceptor's doing.
