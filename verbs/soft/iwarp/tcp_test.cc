@@ -4,13 +4,41 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "verbs/base/address.h"
 #include "verbs/soft/iwarp/testing_peer.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
+
+TEST(TcpTest, NoWayIsNoAnswer) {
+  for (const int error : {EHOSTUNREACH, ENETUNREACH, ENETDOWN, EHOSTDOWN, ENONET, EADDRNOTAVAIL,
+                          EAFNOSUPPORT, EINVAL, EACCES, EPERM}) {
+    EXPECT_TRUE(IsUnreachable(error)) << error;
+  }
+  for (const int error : {ECONNREFUSED, ECONNRESET, ECONNABORTED, EMFILE, ENOMEM}) {
+    EXPECT_FALSE(IsUnreachable(error)) << error;
+  }
+}
+
+// Adapters of both families may listen at one port.
+TEST(TcpTest, ListensAtOnePortOfBothFamilies) {
+  const Address all6 = *Address::Parse("::");
+  const Address one4 = *Address::Parse("127.0.0.1");
+  // Another process may have the same port there: then the next one.
+  bool listens = false;
+  for (int attempt = 0; attempt < 8 && !listens; ++attempt) {
+    const absl::StatusOr<Socket> first = ListenOn(all6, 0);
+    if (absl::IsInvalidArgument(first.status())) GTEST_SKIP() << "no IPv6";
+    ASSERT_TRUE(first.ok()) << first.status();
+    listens = ListenOn(one4, LocalEnd(first->get()).port).ok();
+  }
+  EXPECT_TRUE(listens);
+}
 
 // The process that exits would wait for it, and nobody takes it any more.
 TEST(TcpTest, NothingIsOutstandingBehindAReset) {
