@@ -76,6 +76,10 @@ TEST_F(GivenSocketTest, ItDoesNotBlock) {
 
   const std::unique_ptr<IncomingConnection> request = Give(given.get());
   ASSERT_NE(request, nullptr);
+  int kept_alive = 0;
+  length = sizeof kept_alive;
+  ASSERT_EQ(getsockopt(given.get(), SOL_SOCKET, SO_KEEPALIVE, &kept_alive, &length), 0);
+  EXPECT_EQ(kept_alive, 1);
   ASSERT_EQ(fcntl(given.get(), F_SETFL, 0), 0);  // of the open file: it is ours too
   ASSERT_TRUE(request->Accept(*end_.pair, {}).ok());
   EXPECT_TRUE(Answers(end_.loop)) << "it waits for the peer";

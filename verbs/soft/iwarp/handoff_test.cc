@@ -1,6 +1,7 @@
 #include "verbs/soft/iwarp/handoff.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "verbs/base/name_claim.h"
 #include "verbs/soft/iwarp/acceptor.h"
 #include "verbs/soft/iwarp/mpa_format.h"
+#include "verbs/soft/iwarp/tcp.h"
 #include "verbs/soft/iwarp/testing_hex.h"
 #include "verbs/soft/iwarp/testing_peer.h"
 #include "verbs/soft/rendezvous.h"
@@ -113,7 +115,7 @@ class HandOffTest : public testing::Test {
     std::lock_guard lock(mutex_);
     return handed_.has_value();
   }
-  Deadline Soon() const { return Deadline::After(loop_, 10'000'000'000); }
+  Deadline Soon() const { return Deadline::After(loop_, 30'000'000'000); }
   absl::Status HandOverWith(const std::string& note) {
     const std::vector<uint8_t> bytes = FromText(note);
     return HandOver(Port(), bytes, Soon(), *request_->request, request_->socket);
@@ -170,9 +172,47 @@ TEST_F(HandOffTest, SocketAndFrameMove) {
   EXPECT_EQ(note_, "yes");
   const std::span<const uint8_t> data = handed_->request->frame().private_data;
   EXPECT_EQ(std::string(data.begin(), data.end()), "abc");
+  rlimit files;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  if (files.rlim_cur > 2 * kHighFd) {
+    EXPECT_GE(handed_->socket.get(), kHighFd) << "in select's way";
+  }
   request_.reset();  // the connection is the other's alone now
   ASSERT_EQ(send(handed_->socket.get(), "z", 1, 0), 1);
   EXPECT_EQ(requester_->ReceiveHex(1), "7a");
+}
+
+TEST_F(HandOffTest, ASocketOfTheOtherFamilyMoves) {
+  const auto listening = ListenOn(*Address::Parse("::1"), 0);
+  if (absl::IsInvalidArgument(listening.status())) GTEST_SKIP() << "no IPv6";
+  ASSERT_TRUE(listening.ok()) << listening.status();
+  sockaddr_in6 name = {};
+  socklen_t length = sizeof name;
+  auto* const any = reinterpret_cast<sockaddr*>(&name);
+  ASSERT_EQ(getsockname(listening->get(), any, &length), 0);
+  const Fd caller(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(caller.get(), any, length), 0);
+  const ChannelFd channel = Visit();
+  Say(channel, "VUH1yes");
+  EXPECT_EQ(Hear(channel), "\x01");
+  Say(channel, Frame(), caller.get());
+  EXPECT_TRUE(Comes(&handed_));
+}
+
+// They hear of the end at once, and need not find out.
+TEST_F(HandOffTest, VisitorsAreShownOutAtTheEnd) {
+  const ChannelFd channel = Visit();
+  Say(channel, "VUH1yes");
+  EXPECT_EQ(Hear(channel), "\x01");
+  hand_off_.reset();
+  char byte;
+  EXPECT_EQ(recv(channel.get(), &byte, 1, MSG_DONTWAIT), 0);
+}
+
+// In some seconds.
+TEST_F(HandOffTest, WhoSaysNothingIsShownOut) {
+  const ChannelFd channel = Visit();
+  EXPECT_EQ(Hear(channel), "");
 }
 
 TEST_F(HandOffTest, NobodyTakesIt) {
@@ -262,6 +302,13 @@ TEST_F(HandOffTest, GiftThatIsNoRequestIsThrownAway) {
   ASSERT_EQ(pipe2(pipes, O_CLOEXEC), 0);
   const Fd in(pipes[0]), out(pipes[1]);
   const Fd unconnected(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Fd datagrams(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in anywhere = {};
+  anywhere.sin_family = AF_INET;
+  anywhere.sin_port = htons(9);
+  anywhere.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(datagrams.get(), reinterpret_cast<const sockaddr*>(&anywhere), sizeof anywhere),
+            0);
   std::string with_markers = Frame();
   with_markers[kMpaFlagsOffset] |= static_cast<char>(kMpaFlagMarkers);
   const struct {
@@ -271,6 +318,7 @@ TEST_F(HandOffTest, GiftThatIsNoRequestIsThrownAway) {
       {Frame(), -1},
       {Frame(), in.get()},
       {Frame(), unconnected.get()},
+      {Frame(), datagrams.get()},
       {Frame().substr(0, 18), request_->socket.get()},
       {Frame() + "x", request_->socket.get()},
       {with_markers, request_->socket.get()},
