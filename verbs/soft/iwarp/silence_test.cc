@@ -1,14 +1,20 @@
 // A network that goes away, in a network namespace of the test's own.
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "verbs/base/clock.h"
 #include "verbs/base/fd.h"
+#include "verbs/soft/iwarp/socket.h"
 #include "verbs/soft/iwarp/tcp.h"
 #include "verbs/soft/iwarp/testing_device.h"
+#include "verbs/soft/iwarp/testing_link.h"
+#include "verbs/soft/iwarp/testing_peer.h"
 #include "verbs/soft/testing_network.h"
 
 namespace viaduct::verbs::iwarp {
@@ -23,6 +29,8 @@ class IwarpSilenceTest : public testing::Test {
   void SetUp() override {
     if (!own_network_) GTEST_SKIP() << "no network namespace of its own";
     ASSERT_TRUE(SetLoopback(true));
+    // TCP alone does not give up before a test does.
+    ASSERT_TRUE(SetNetwork("ipv4/tcp_retries2", "255"));
     Connect(kSilence);
   }
 
@@ -48,6 +56,36 @@ TEST_F(IwarpSilenceTest, RequestsUnderWay) {
   const Event event = a_->sink.Next();
   EXPECT_EQ(event.kind, Event::Kind::kDisconnected);
   EXPECT_EQ(event.cause, DisconnectCause::kBroken);
+}
+
+// The answer, where the peer need not speak first.
+TEST_F(IwarpSilenceTest, AnswerUnderWay) {
+  TestEnd end({.silence = kSilence});
+  end.Listen();
+  TestPeer peer = TestPeer::Dial(end.listener->port());
+  peer.SendHex(std::string(kRequest) + "40010000");
+  const std::unique_ptr<IncomingConnection> request = end.requests.Next();
+  ASSERT_TRUE(SetLoopback(false));
+  ASSERT_TRUE(request->Accept(*end.pair, {}).ok());
+  EXPECT_EQ(end.sink.Next().kind, Event::Kind::kConnected);
+  EXPECT_EQ(end.sink.Next().cause, DisconnectCause::kBroken);
+}
+
+// A peer may take its time to answer, for as long as it is there.
+TEST_F(IwarpSilenceTest, BeforeTheAnswer) {
+  TestListener listener;
+  TestEnd end({.silence = kSilence});
+  end.Dial(listener.port());
+  TestPeer peer = listener.Accept();
+  EXPECT_EQ(peer.ReceiveHex(24).size(), 2u * 24);
+  const Deadline deadline = Deadline::After(end.loop, 10 * kNanosPerSecond);
+  Socket::ForEach([&](int fd) {
+    while (UnacknowledgedBytes(fd) > 0 && !deadline.Passed(end.loop)) poll(nullptr, 0, 1);
+  });
+  ASSERT_TRUE(SetLoopback(false));
+  const Event event = end.sink.Next();
+  EXPECT_EQ(event.kind, Event::Kind::kFailed);
+  EXPECT_EQ(event.outcome, ConnectOutcome::kUnreachable);
 }
 
 // And idle: keep-alive finds out.
