@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "verbs/soft/iwarp/mpa_format.h"
+#include "verbs/soft/iwarp/testing_hex.h"
 #include "verbs/soft/iwarp/testing_link.h"
 
 namespace viaduct::verbs::iwarp {
@@ -90,12 +92,24 @@ class SlowPeer : public LinkTest {
   static constexpr size_t kLittle = 4 * 1024;
 
   // A peer that will take little, and so many sends toward it.
-  TestPeer Begin(size_t messages) {
-    options_.silence = kNanosPerSecond;
+  TestPeer Begin(size_t messages, Nanos silence = kNanosPerSecond) {
+    options_.silence = silence;
     TestPeer peer = Accepted(options_);
     peer.KeepLittle();
     for (uint64_t i = 0; i < messages; ++i) end_->Send(i, 0, kMessage);
     return peer;
+  }
+
+  // Until TCP has no room left, nor one that an acknowledgement has made. How many are complete.
+  size_t FillUp() {
+    size_t complete = 0;
+    for (uint64_t i = 0; i < 10; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      end_->Send(1000 + i, 0, 8);
+      Completion completion;
+      while (end_->send_queue->Poll(&completion, 1) == 1) ++complete;
+    }
+    return complete;
   }
 
   // The peer takes its time, and then says something before it takes the rest. How much it got.
@@ -136,17 +150,30 @@ TEST_F(SlowPeer, GetsAllThatIsComplete) {
 TEST_F(SlowPeer, GetsAllThatIsCompleteBeforeWhatBreaksOff) {
   constexpr size_t kMessages = 256;
   TestPeer peer = Begin(kMessages);
-  size_t complete = 0;
-  for (uint64_t i = 0; i < 10; ++i) {  // until no room is left that an acknowledgement has made
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    end_->Send(kMessages + i, 0, 8);
-    Completion completion;
-    while (end_->send_queue->Poll(&completion, 1) == 1) ++complete;
-  }
+  const size_t complete = FillUp();
   ASSERT_GT(complete, 0u);
   end_->pair->Disconnect(DisconnectMode::kAbrupt);
   EXPECT_EQ(end_->NextSend().status, Status::kFlushed);
   EXPECT_GT(TakeSlowly(peer), complete * kMessage);
+}
+
+// What has begun of an FPDU goes out to its end, whatever the peer says meanwhile.
+TEST_F(SlowPeer, GetsNoFpduThatIsCut) {
+  TestPeer peer = Begin(256, 30 * kNanosPerSecond);
+  FillUp();
+  end_->pair->Disconnect(DisconnectMode::kAbrupt);
+  end_->loop.Drain();
+  peer.SendHex(kWriteRtr);
+  peer.AwaitTaken();
+  end_->loop.Drain();
+  size_t whole = 0;
+  for (std::string fpdu = peer.ReceiveFpduHex(); !fpdu.empty(); fpdu = peer.ReceiveFpduHex()) {
+    ASSERT_GE(fpdu.size(), 2 * kFpduLengthSize);
+    const std::vector<uint8_t> length = FromHex(fpdu.substr(0, 2 * kFpduLengthSize));
+    ASSERT_EQ(fpdu.size() / 2, FpduSize(static_cast<size_t>(length[0]) << 8 | length[1]));
+    ++whole;
+  }
+  EXPECT_GT(whole, 0u);
 }
 
 }  // namespace
