@@ -230,16 +230,16 @@ void IwarpLink::ReleaseInput() {
 // ------------------------------------------------------------------------------------ segments
 
 bool IwarpLink::Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu) {
+  if (fpdus_++ == 0) {  // whatever it holds: a Terminate may say what is wrong with it
+    SpinLockHolder hold(&transmit_lock_);
+    may_send_ = true;
+  }
   DdpHeader header;
   std::optional<WireError> error = ParseDdpHeader(ulpdu, &header);
   if (error.has_value()) return Break(pair, *error, ulpdu);
   const std::span<const uint8_t> payload = ulpdu.subspan(header.size());
   error = sequence_.Accept(header, payload.size());
   if (error.has_value()) return Break(pair, *error, ulpdu);
-  if (fpdus_++ == 0) {
-    SpinLockHolder hold(&transmit_lock_);
-    may_send_ = true;
-  }
   switch (header.opcode) {
     case RdmapOpcode::kTerminate:
       return TakeTerminate(pair, payload);

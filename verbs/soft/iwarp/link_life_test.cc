@@ -81,6 +81,18 @@ TEST_F(LinkTest, PeerResetsBeforeItIsAccepted) {
   EXPECT_EQ(event.outcome, ConnectOutcome::kGone);
 }
 
+// Whoever has sent an FPDU has the reply, whatever is wrong with what the FPDU holds.
+TEST_F(LinkTest, AFirstFpduThatBreaksARuleIsTerminated) {
+  for (const char* request : {"50020004 00040004", "50020004 80048004"}) {
+    SCOPED_TRACE(request);
+    TestPeer peer = Answered(request, {.first_word = 0});
+    peer.ReceiveHex(24);
+    peer.Send(Fpdu(SendHeader(2), "41"));  // the first has number 1
+    EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+    ExpectTerminate(peer, "1203");
+  }
+}
+
 // ----------------------------------------------------------------------- while it is hot
 
 // A pair that its pollers look at by themselves: nothing else runs.
