@@ -101,21 +101,51 @@ TEST(DatConf, C012_OnlyDefaultEntriesForUserPrograms) {
   EXPECT_THAT(Names(conf), ElementsAre("a"));
 }
 
+TEST(DatConf, EveryBlankSeparatesWords) {
+  for (const char blank : {' ', '\t', '\r', '\v', '\f'}) {
+    std::string line = "a u2.0 nonthreadsafe default lib.so x.1.0 \"p q\" \"\"";
+    for (char& c : line) {
+      if (c == ' ') c = blank;
+    }
+    const DatConf conf = ParseDatConf(line);
+    EXPECT_THAT(Names(conf), ElementsAre("a")) << static_cast<int>(blank);
+    EXPECT_THAT(conf.bad_lines, IsEmpty()) << static_cast<int>(blank);
+  }
+}
+
 TEST(DatConf, AnEntryReadsBackFromItsLine) {
+  for (const char* name : {"# odd \"name\"", "#name", "\"name\"", "na\vme", "na\\me", "name"}) {
+    for (const bool thread_safe : {false, true}) {
+      Entry entry;
+      entry.name = name;
+      entry.major = 1;
+      entry.minor = 2;
+      entry.thread_safe = thread_safe;
+      entry.library = "/a b/lib\\.so";
+      entry.library_version = "x.1.0";
+      entry.parameters = "eth0 0";
+      entry.platform = "d=1 # \"2\"";
+      const std::string line = ToLine(entry);
+      const DatConf conf = ParseDatConf(line);
+      ASSERT_EQ(conf.entries.size(), 1u) << line;
+      EXPECT_EQ(conf.entries[0].name, entry.name);
+      EXPECT_EQ(conf.entries[0].major, entry.major);
+      EXPECT_EQ(conf.entries[0].minor, entry.minor);
+      EXPECT_EQ(conf.entries[0].thread_safe, entry.thread_safe);
+      EXPECT_EQ(conf.entries[0].library, entry.library);
+      EXPECT_EQ(conf.entries[0].library_version, entry.library_version);
+      EXPECT_EQ(conf.entries[0].parameters, entry.parameters);
+      EXPECT_EQ(conf.entries[0].platform, entry.platform);
+      EXPECT_EQ(ToLine(conf.entries[0]), line);
+    }
+  }
+}
+
+// Nothing in its place would be another word.
+TEST(DatConf, AnEmptyWordIsWritten) {
   Entry entry;
-  entry.name = "# odd \"name\"";
-  entry.major = 1;
-  entry.minor = 2;
-  entry.library = "/a b/lib\\.so";
-  entry.library_version = "x.1.0";
-  entry.parameters = "eth0 0";
-  const std::string line = ToLine(entry);
-  const DatConf conf = ParseDatConf(line);
-  ASSERT_EQ(conf.entries.size(), 1u) << line;
-  EXPECT_EQ(conf.entries[0].name, entry.name);
-  EXPECT_EQ(conf.entries[0].library, entry.library);
-  EXPECT_EQ(conf.entries[0].parameters, entry.parameters);
-  EXPECT_EQ(ToLine(conf.entries[0]), line);
+  entry.name = "a";
+  EXPECT_EQ(ToLine(entry), "a u0.0 nonthreadsafe default \"\" \"\" \"\" \"\"");
 }
 
 }  // namespace
