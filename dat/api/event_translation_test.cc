@@ -109,11 +109,9 @@ TEST_F(EventTranslation, OperationOfCompletion) {
     verbs::Opcode opcode;
     DAT_DTOS operation;
   } cases[] = {
-      {verbs::Opcode::kSend, DAT_DTO_SEND},
-      {verbs::Opcode::kWrite, DAT_DTO_RDMA_WRITE},
-      {verbs::Opcode::kRead, DAT_DTO_RDMA_READ},
-      {verbs::Opcode::kReceive, DAT_DTO_RECEIVE},
-      {verbs::Opcode::kReceiveWrite, DAT_DTO_RECEIVE},
+      {verbs::Opcode::kSend, DAT_DTO_SEND},        {verbs::Opcode::kSendInvalidate, DAT_DTO_SEND},
+      {verbs::Opcode::kWrite, DAT_DTO_RDMA_WRITE}, {verbs::Opcode::kRead, DAT_DTO_RDMA_READ},
+      {verbs::Opcode::kReceive, DAT_DTO_RECEIVE},  {verbs::Opcode::kReceiveWrite, DAT_DTO_RECEIVE},
   };
   for (const auto& c : cases) {
     core::Event event;
@@ -121,6 +119,51 @@ TEST_F(EventTranslation, OperationOfCompletion) {
     const DAT_EVENT out = Translate(event);
     EXPECT_EQ(out.event_data.dto_completion_event_data.operation, c.operation);
     EXPECT_EQ(out.event_data.dto_completion_event_data.rmr_context, 0u);
+  }
+}
+
+TEST_F(EventTranslation, AReceiveNamesTheRegionThatItsMessageEnded) {
+  core::Event event;
+  event.opcode = verbs::Opcode::kReceiveInvalidate;
+  event.immediate = 0x1234;
+  const DAT_EVENT out = Translate(event);
+  EXPECT_EQ(out.event_number, DAT_DTO_COMPLETION_EVENT);
+  const DAT_DTO_COMPLETION_EVENT_DATA& data = out.event_data.dto_completion_event_data;
+  EXPECT_EQ(data.operation, DAT_DTO_RECEIVE_WITH_INVALIDATE);
+  EXPECT_EQ(data.rmr_context, 0x1234u);
+}
+
+TEST_F(EventTranslation, EveryOperationOfExtensions) {
+  const struct {
+    verbs::Opcode opcode;
+    bool has_immediate;
+    int operation;
+    DAT_IB_EXT_TYPE type;
+  } cases[] = {
+      {verbs::Opcode::kWrite, true, DAT_IB_DTO_RDMA_WRITE_IMMED, DAT_IB_RDMA_WRITE_IMMED},
+      {verbs::Opcode::kReceiveWrite, true, DAT_IB_DTO_RECV_IMMED, DAT_IB_RDMA_WRITE_IMMED_DATA},
+      {verbs::Opcode::kCompareAndSwap, false, DAT_IB_DTO_CMP_SWAP, DAT_IB_CMP_AND_SWAP},
+      {verbs::Opcode::kFetchAndAdd, false, DAT_IB_DTO_FETCH_ADD, DAT_IB_FETCH_AND_ADD},
+  };
+  for (const auto& c : cases) {
+    for (const auto& [status, shown] : {std::pair(verbs::Status::kSuccess, DAT_OP_SUCCESS),
+                                        std::pair(verbs::Status::kRemoteAccess, DAT_IB_OP_ERR)}) {
+      core::Event event;
+      event.opcode = c.opcode;
+      event.has_immediate = c.has_immediate;
+      event.immediate = 0xabcd;
+      event.status = status;
+      const DAT_EVENT out = Translate(event);
+      EXPECT_EQ(static_cast<int>(out.event_number), DAT_IB_DTO_EVENT);
+      const DAT_DTO_COMPLETION_EVENT_DATA& data = out.event_data.dto_completion_event_data;
+      EXPECT_EQ(static_cast<int>(data.operation), c.operation);
+      EXPECT_EQ(data.rmr_context, 0u);
+      DAT_IB_EXTENSION_EVENT_DATA extension;
+      memcpy(&extension, out.event_extension_data, sizeof extension);
+      EXPECT_EQ(extension.type, c.type);
+      EXPECT_EQ(extension.status, shown);
+      EXPECT_EQ(extension.val.immed.data, 0xabcdu);
+    }
   }
 }
 #endif
@@ -164,6 +207,7 @@ TEST_F(EventTranslation, EveryConnectionEvent) {
       {EventType::kBroken, DAT_CONNECTION_EVENT_BROKEN},
       {EventType::kTimedOut, DAT_CONNECTION_EVENT_TIMED_OUT},
       {EventType::kUnreachable, DAT_CONNECTION_EVENT_UNREACHABLE},
+      {EventType::kNoResources, DAT_CONNECTION_EVENT_UNREACHABLE},
   };
   for (const auto& c : cases) {
     core::Event event;
@@ -189,22 +233,28 @@ TEST_F(EventTranslation, SoftwareEvent) {
 }
 
 TEST_F(EventTranslation, AsyncErrors) {
-  core::Event event;
-  event.subject = kSubject;
-  event.type = EventType::kAsyncOverflow;
-  DAT_EVENT out = Translate(event);
-  EXPECT_EQ(out.event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
-  EXPECT_EQ(out.event_data.asynch_error_event_data.dat_handle, kSubject);
-  EXPECT_EQ(out.event_data.asynch_error_event_data.reason, DAT_EVD_OVERFLOW_ERROR);
-  event.type = EventType::kAsyncEndpointBroken;
-  out = Translate(event);
-  EXPECT_EQ(out.event_number, DAT_ASYNC_ERROR_EP_BROKEN);
-  EXPECT_EQ(out.event_data.asynch_error_event_data.dat_handle, kSubject);
-  event.type = EventType::kAsyncAdapterFailed;
-  out = Translate(event);
-  EXPECT_EQ(out.event_number, DAT_ASYNC_ERROR_IA_CATASTROPHIC);
-  EXPECT_EQ(out.event_data.asynch_error_event_data.dat_handle, kSubject);
-  EXPECT_EQ(out.event_data.asynch_error_event_data.reason, DAT_IA_CATASTROPHIC_ERROR);
+  const struct {
+    EventType type;
+    DAT_EVENT_NUMBER number;
+    DAT_COUNT reason;
+  } cases[] = {
+      {EventType::kAsyncOverflow, DAT_ASYNC_ERROR_EVD_OVERFLOW, DAT_EVD_OVERFLOW_ERROR},
+      {EventType::kAsyncEndpointBroken, DAT_ASYNC_ERROR_EP_BROKEN, DAT_EP_TRANSFER_TO_ERROR},
+      {EventType::kAsyncHighWatermark, DAT_ASYNC_ERROR_EP_BROKEN,
+       DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT},
+      {EventType::kAsyncSharedReceivesLow, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR,
+       DAT_SRQ_LOW_WATERMARK_EVENT},
+      {EventType::kAsyncAdapterFailed, DAT_ASYNC_ERROR_IA_CATASTROPHIC, DAT_IA_CATASTROPHIC_ERROR},
+  };
+  for (const auto& c : cases) {
+    core::Event event;
+    event.type = c.type;
+    event.subject = kSubject;
+    const DAT_EVENT out = Translate(event);
+    EXPECT_EQ(out.event_number, c.number);
+    EXPECT_EQ(out.event_data.asynch_error_event_data.dat_handle, kSubject);
+    EXPECT_EQ(out.event_data.asynch_error_event_data.reason, c.reason);
+  }
 }
 
 }  // namespace
