@@ -6,11 +6,13 @@ namespace viaduct::compat {
 namespace {
 
 TEST(ResultTest, ObjectsInUseAreAResourceProblem) {
-  EXPECT_EQ(ResultOf(core::InvalidState(core::StateDetail::kZoneInUse)), VIP_ERROR_RESOURCE);
-  EXPECT_EQ(ResultOf(core::InvalidState(core::StateDetail::kDispatcherInUse)), VIP_ERROR_RESOURCE);
-  EXPECT_EQ(ResultOf(core::InvalidState(core::StateDetail::kDispatcherHasWaiter)),
-            VIP_ERROR_RESOURCE);
-  EXPECT_EQ(ResultOf(core::InvalidState(core::StateDetail::kRegionInUse)), VIP_ERROR_RESOURCE);
+  using core::StateDetail;
+  for (const StateDetail detail :
+       {StateDetail::kZoneInUse, StateDetail::kRegionInUse, StateDetail::kAdapterInUse,
+        StateDetail::kDispatcherInUse, StateDetail::kDispatcherHasWaiter,
+        StateDetail::kDispatcherUnwaitable}) {
+    EXPECT_EQ(ResultOf(core::InvalidState(detail)), VIP_ERROR_RESOURCE) << static_cast<int>(detail);
+  }
 }
 
 TEST(ResultTest, StatesOfEndpointsAreStates) {
@@ -25,6 +27,13 @@ TEST(ResultTest, CodesWithOneMeaning) {
   EXPECT_EQ(ResultOf(core::Code::kInvalidHandle), VIP_INVALID_PARAMETER);
   EXPECT_EQ(ResultOf(core::OutOf(core::Resource::kMemory)), VIP_ERROR_RESOURCE);
   EXPECT_EQ(ResultOf(core::Code::kConnQualInUse), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(ResultOf(core::Code::kConnQualUnavailable), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(ResultOf(core::Code::kInterrupted), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(ResultOf(core::Code::kPrivilegesViolation), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(ResultOf(core::Code::kQueueFull), VIP_ERROR_RESOURCE);
+  EXPECT_EQ(ResultOf(core::Code::kLengthError), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(ResultOf(core::Code::kNotFound), VIP_INVALID_PARAMETER);
+  EXPECT_EQ(ResultOf(core::Code::kProtectionViolation), VIP_INVALID_PTAG);
   EXPECT_EQ(ResultOf(core::Code::kAbort), VIP_INVALID_PARAMETER);
   EXPECT_EQ(ResultOf(core::Code::kInvalidAddress), VIP_INVALID_ADDRESS);
 }
@@ -43,6 +52,7 @@ TEST(ResultTest, OutcomesOfConnecting) {
   EXPECT_EQ(ResultOf(core::PeerMismatch::kQos), VIP_INVALID_QOS);
   EXPECT_EQ(ResultOf(core::PeerMismatch::kNone), VIP_REJECT);
   EXPECT_EQ(ResultOf(core::EventType::kDisconnected), VIP_INVALID_STATE);
+  EXPECT_EQ(ResultOf(core::EventType::kBroken), VIP_INVALID_STATE);
 }
 
 }  // namespace
