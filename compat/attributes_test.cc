@@ -1,5 +1,7 @@
 #include "compat/attributes.h"
 
+#include <limits>
+
 #include "gtest/gtest.h"
 
 namespace viaduct::compat {
@@ -45,6 +47,18 @@ TEST(AttributesTest, NicAdvertisesWhatProgramsNeed) {
   EXPECT_EQ(nic.RDMAReadSupport, 6);
 }
 
+// A VI costs address space for each descriptor, and a length is a VIP_LONG in old programs.
+TEST(AttributesTest, NicHasLimitsOfItsOwn) {
+  verbs::DeviceAttributes device = Device();
+  device.max_requests_per_queue = device.max_segments = device.max_message_bytes = UINT32_MAX;
+  const VIP_NIC_ATTRIBUTES nic = NicAttributesOf(device, "nic0");
+  EXPECT_EQ(nic.MaxDescriptorsPerQueue, 1024u);
+  EXPECT_EQ(nic.MaxSegmentsPerDesc, 252u);
+  EXPECT_EQ(nic.MaxTransferSize, 16u << 20);
+  EXPECT_EQ(nic.MaxRegisterBytes, static_cast<VIP_ULONG>(std::numeric_limits<VIP_LONG>::max()));
+  EXPECT_EQ(nic.MaxRegisterBlockBytes, nic.MaxRegisterBytes);
+}
+
 TEST(AttributesTest, NicFollowsALesserDevice) {
   verbs::DeviceAttributes device = Device();
   device.max_reads_out = 0;
@@ -65,6 +79,9 @@ TEST(AttributesTest, ViAttributesHaveACodeEach) {
   EXPECT_EQ(CheckViAttributes(vi, Nic()), VIP_INVALID_RELIABILITY_LEVEL);
   vi.ReliabilityLevel = 0;
   EXPECT_EQ(CheckViAttributes(vi, Nic()), VIP_INVALID_RELIABILITY_LEVEL);
+  VIP_NIC_ATTRIBUTES unreliable = Nic();
+  unreliable.ReliabilityLevelSupport = VIP_SERVICE_UNRELIABLE;
+  EXPECT_EQ(CheckViAttributes(Vi(), unreliable), VIP_INVALID_RELIABILITY_LEVEL);
   vi = Vi();
   vi.MaxTransferSize = Nic().MaxTransferSize + 1;
   EXPECT_EQ(CheckViAttributes(vi, Nic()), VIP_INVALID_MTU);
@@ -105,8 +122,16 @@ TEST(AttributesTest, EndpointOfAVi) {
   EXPECT_TRUE(attributes.keep_receives_on_failure);
   EXPECT_TRUE(attributes.flush_on_unreachable);
   EXPECT_EQ(attributes.remote_access, static_cast<uint32_t>(verbs::kRemoteWrite));
+  EXPECT_EQ(attributes.max_sends, Nic().MaxDescriptorsPerQueue);
+  EXPECT_EQ(attributes.max_receives, Nic().MaxDescriptorsPerQueue);
+  EXPECT_EQ(attributes.max_send_segments, Nic().MaxSegmentsPerDesc);
+  EXPECT_EQ(attributes.max_receive_segments, Nic().MaxSegmentsPerDesc);
   EXPECT_EQ(attributes.max_message_bytes, 65536u);
   EXPECT_EQ(attributes.no_receive, verbs::NoReceive::kBreak);
+  vi.EnableRdmaRead = VIP_TRUE;
+  attributes = EndpointAttributesOf(vi, Nic());
+  EXPECT_EQ(attributes.remote_access,
+            static_cast<uint32_t>(verbs::kRemoteRead | verbs::kRemoteWrite));
   vi.ReliabilityLevel = VIP_SERVICE_UNRELIABLE;
   attributes = EndpointAttributesOf(vi, Nic());
   EXPECT_FALSE(attributes.flush_on_unreachable);
@@ -115,8 +140,11 @@ TEST(AttributesTest, EndpointOfAVi) {
 TEST(AttributesTest, RightsOfMemory) {
   VIP_MEM_ATTRIBUTES memory = {};
   EXPECT_EQ(AccessOf(memory), static_cast<uint32_t>(verbs::kLocalRead | verbs::kLocalWrite));
+  const uint32_t local = AccessOf(memory);
   memory.EnableRdmaWrite = VIP_TRUE;
-  EXPECT_EQ(AccessOf(memory) & verbs::kRemoteWrite, static_cast<uint32_t>(verbs::kRemoteWrite));
+  EXPECT_EQ(AccessOf(memory), local | verbs::kRemoteWrite);
+  memory.EnableRdmaRead = VIP_TRUE;
+  EXPECT_EQ(AccessOf(memory), local | verbs::kRemoteWrite | verbs::kRemoteRead);
 }
 
 TEST(AttributesTest, ProfileCarriesTheAttributes) {
@@ -131,12 +159,31 @@ TEST(AttributesTest, ProfileCarriesTheAttributes) {
   EXPECT_EQ(peer.EnableRdmaWrite, VIP_TRUE);
   EXPECT_EQ(peer.EnableRdmaRead, VIP_FALSE);
   EXPECT_EQ(peer.Ptag, nullptr) << "a tag means nothing on the other side";
+  vi.EnableRdmaWrite = VIP_FALSE;
+  vi.EnableRdmaRead = VIP_TRUE;
+  const VIP_VI_ATTRIBUTES reader = PeerAttributesOf(ProfileOf(vi), Vi());
+  EXPECT_EQ(reader.EnableRdmaWrite, VIP_FALSE);
+  EXPECT_EQ(reader.EnableRdmaRead, VIP_TRUE);
 }
 
 TEST(AttributesTest, ADatPeerShowsOurOwn) {
   const VIP_VI_ATTRIBUTES peer = PeerAttributesOf(core::EndpointProfile(), Vi());
   EXPECT_EQ(peer.ReliabilityLevel, Vi().ReliabilityLevel);
   EXPECT_EQ(peer.MaxTransferSize, Vi().MaxTransferSize);
+}
+
+TEST(AttributesTest, AWaiterSeesOfADatPeerWhatMostVisAskFor) {
+  VIP_NIC_ATTRIBUTES nic = Nic();
+  VIP_VI_ATTRIBUTES any = AnyAttributes(nic);
+  EXPECT_EQ(any.ReliabilityLevel, VIP_SERVICE_RELIABLE_DELIVERY);
+  EXPECT_EQ(any.MaxTransferSize, nic.MaxTransferSize);
+  EXPECT_EQ(any.QoS, nullptr);
+  EXPECT_EQ(any.EnableRdmaWrite, VIP_TRUE);
+  EXPECT_EQ(any.EnableRdmaRead, VIP_TRUE);
+  nic.RDMAReadSupport = 0;
+  any = AnyAttributes(nic);
+  EXPECT_EQ(any.EnableRdmaRead, VIP_FALSE);
+  EXPECT_EQ(CheckViAttributes(any, nic), VIP_SUCCESS);
 }
 
 // VIPL checklist C25, C26, C27.
