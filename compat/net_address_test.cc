@@ -66,6 +66,13 @@ TEST(NetAddressTest, ARouteIsBothNamesAndTheHost) {
   EXPECT_EQ(route.local_name.bytes(), "mine");
   EXPECT_EQ(route.remote_name.bytes(), "yours");
   EXPECT_EQ(route.remote_host.ToString(), "192.0.2.8");
+  // Each of the names may be too long.
+  const VIP_UINT16 fits = 4, longer = 17;
+  for (Buffer* each : {&local, &remote}) {
+    std::memcpy(each->bytes + 3, &longer, sizeof longer);
+    EXPECT_EQ(ReadRoute(local.address(), remote.address(), kNic, &route), VIP_INVALID_PARAMETER);
+    std::memcpy(each->bytes + 3, &fits, sizeof fits);
+  }
   WriteNetAddress(NicAddress{}, "yours", remote.address());
   EXPECT_EQ(ReadRoute(local.address(), remote.address(), kNic, &route), VIP_INVALID_PARAMETER);
   WriteNetAddress({192, 0, 2, 8, 0, 0}, "mine", local.address());
