@@ -104,6 +104,8 @@ TEST_F(EpAttributes, WhatWasAskedIsShown) {
   EXPECT_EQ(shown.max_request_dtos, 11);
   EXPECT_EQ(shown.max_recv_iov, 3);
   EXPECT_EQ(shown.max_request_iov, 7);  // requests share a queue
+  EXPECT_EQ(shown.max_rdma_read_iov, 7);
+  EXPECT_EQ(shown.max_rdma_write_iov, 7);
   EXPECT_EQ(shown.max_rdma_read_in, 5);
   EXPECT_EQ(shown.max_rdma_read_out, 6);
   EXPECT_EQ(shown.srq_soft_hw, 8);
@@ -156,6 +158,10 @@ TEST_F(EpAttributes, ModelsThatAreNotThere) {
   DAT_EP_ATTR asked = {};
   asked.qos = DAT_QOS_LOW_LATENCY;
   EXPECT_EQ(Apply(asked), Failure(DAT_MODEL_NOT_SUPPORTED));
+  asked = {};
+  asked.service_type = static_cast<DAT_SERVICE_TYPE>(DAT_SERVICE_TYPE_RC + 1);
+  EXPECT_EQ(Apply(asked), Failure(DAT_MODEL_NOT_SUPPORTED));
+  EXPECT_EQ(Apply(asked, DAT_EP_FIELD_EP_ATTR_QOS), DAT_RETURN{DAT_SUCCESS});
 }
 
 TEST_F(EpAttributes, ModesOfTheStreams) {

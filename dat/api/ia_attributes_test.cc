@@ -15,6 +15,7 @@ TEST(IaAttributes, AdapterShowsTheDevice) {
   device.max_requests_per_queue = 1000;
   device.max_segments = 5000;
   device.max_reads_in = 16;
+  device.max_reads_out = 8;
   device.max_regions = 0xffffffff;
   device.max_region_bytes = uint64_t{1} << 40;
   device.max_message_bytes = 0xffffffff;
@@ -29,7 +30,10 @@ TEST(IaAttributes, AdapterShowsTheDevice) {
   EXPECT_EQ(shown.max_eps, 100);
   EXPECT_EQ(shown.max_dto_per_ep, 1000);
   EXPECT_EQ(shown.max_iov_segments_per_dto, 64);  // the face's own limit
+  EXPECT_EQ(shown.max_rdma_read_per_ep_in, 16);
+  EXPECT_EQ(shown.max_rdma_read_per_ep_out, 8);
   EXPECT_EQ(shown.max_rdma_read_in, 1600);
+  EXPECT_EQ(shown.max_rdma_read_out, 800);
   EXPECT_EQ(shown.max_lmrs, 0x7fffffff);  // as large as the type allows
   EXPECT_EQ(shown.max_message_size, 0xffffffffu);
   EXPECT_EQ(shown.max_rmrs, 0x7fffffff);
