@@ -50,8 +50,9 @@ class NicNamesTest : public ::testing::Test {
 
   const std::vector<verbs::Interface> interfaces_ = {
       Make("lo", "127.0.0.1", /*loopback=*/true),
-      Make("enp3s0", "192.0.2.1"),
       Make("enp3s0", "2001:db8::1"),
+      Make("enp3s0", "192.0.2.1"),
+      Make("enp3s0", "192.0.2.3"),
       Make("down0", "192.0.2.9", false, false),
       Make("wlan0", "198.51.100.1"),
   };
@@ -73,12 +74,18 @@ TEST_F(NicNamesTest, InterfacesByName) {
   EXPECT_EQ(AddressOf("/dev/via_enp3s0"), "192.0.2.1");
   EXPECT_EQ(AddressOf("wlan0"), "198.51.100.1");
   EXPECT_EQ(AddressOf("198.51.100.1"), "198.51.100.1");
+  EXPECT_EQ(AddressOf("192.0.2.3"), "192.0.2.3");
+  EXPECT_EQ(AddressOf("192.0.2.9"), "none") << "its interface is down";
+  EXPECT_EQ(AddressOf("2001:db8::1"), "none") << "NIC addresses are IPv4";
 }
 
 TEST_F(NicNamesTest, InterfacesByNumber) {
   EXPECT_EQ(AddressOf("/dev/via_eth0"), "192.0.2.1");
   EXPECT_EQ(AddressOf("/dev/via_eth1"), "198.51.100.1");
   EXPECT_EQ(AddressOf("/dev/via_eth2"), "none");
+  EXPECT_EQ(AddressOf("/dev/via_eth0001"), "198.51.100.1");
+  EXPECT_EQ(AddressOf("/dev/via_eth00001"), "none") << "no device had so many digits";
+  EXPECT_EQ(AddressOf("/dev/via_eth99999999999999999999"), "none");
 }
 
 // VIPL checklist C42.
