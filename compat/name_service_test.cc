@@ -1,20 +1,47 @@
 #include "compat/name_service.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <new>
 
 #include "gtest/gtest.h"
 
 namespace {
 int g_name_error = 0;
-}
+int g_address_error = EAI_NONAME;
+std::vector<const char*> g_addresses;
+}  // namespace
 
 // No test here asks the machine's own.
-extern "C" int getnameinfo(const sockaddr*, socklen_t, char*, socklen_t, char*, socklen_t, int) {
+extern "C" int getnameinfo(const sockaddr*, socklen_t, char* host, socklen_t size, char*, socklen_t,
+                           int) {
+  if (g_name_error == 0) snprintf(host, size, "asked");
   return g_name_error;
 }
+extern "C" int getaddrinfo(const char*, const char*, const addrinfo*, addrinfo** found) {
+  static addrinfo infos[4];
+  static sockaddr_in addresses[4];
+  if (g_address_error != 0) return g_address_error;
+  for (size_t i = 0; i < g_addresses.size(); ++i) {
+    addresses[i] = {};
+    addresses[i].sin_family = AF_INET;
+    inet_pton(AF_INET, g_addresses[i], &addresses[i].sin_addr);
+    infos[i] = {};
+    infos[i].ai_addr = reinterpret_cast<sockaddr*>(&addresses[i]);
+    infos[i].ai_addrlen = sizeof addresses[i];
+    infos[i].ai_next = i + 1 < g_addresses.size() ? &infos[i + 1] : nullptr;
+  }
+  *found = infos;
+  return 0;
+}
+extern "C" void freeaddrinfo(addrinfo*) {}
 
 namespace viaduct::compat {
 namespace {
@@ -130,9 +157,40 @@ TEST(NameServiceTest, LocalhostAndNumbers) {
   EXPECT_EQ(LookUpName("192.0.2.2", none, Self("host")), std::vector<NicAddress>{kOther});
 }
 
+// Debian puts the host's own long name at 127.0.1.1, and a name may have an address for each kind
+// of socket.
+TEST(NameServiceTest, WhatTheResolverAnswers) {
+  g_address_error = 0;
+  g_addresses = {"127.0.1.1", "192.0.2.2", "127.0.0.1", "192.0.2.2"};
+  const ResolverAnswer answer = AskResolver("name", Self("host"));
+  EXPECT_EQ(answer.error, 0);
+  EXPECT_EQ(answer.addresses, (std::vector<NicAddress>{kOwn, kOther, kLoopback}));
+  g_address_error = EAI_SYSTEM;
+  errno = EIO;
+  EXPECT_EQ(AskResolver("name", Self("host")).error, EAI_SYSTEM);
+  errno = EMFILE;
+  EXPECT_THROW(AskResolver("name", Self("host")), std::bad_alloc);
+  g_address_error = EAI_MEMORY;
+  EXPECT_THROW(AskResolver("name", Self("host")), std::bad_alloc);
+  g_address_error = EAI_NONAME;
+  EXPECT_EQ(AskResolver("name", Self("host")).error, EAI_NONAME);
+}
+
+TEST(NameServiceTest, LinesThatAreSkippedAreSaid) {
+  std::string path = std::string(getenv("TEST_TMPDIR")) + "/vip_hosts-XXXXXX";  // each is said once
+  close(mkstemp(path.data()));
+  std::ofstream(path) << "192.0.2.2 beta\nnonsense\n";
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(HostsFile::Read(path).NameOf(kOther), "beta");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find(path + ":2: "), std::string::npos) << said;
+  unlink(path.c_str());
+}
+
 TEST(NameServiceTest, UnknownNames) {
   EXPECT_TRUE(LookUpName("no-such-host.invalid", HostsFile(), Self("host")).empty());
   EXPECT_TRUE(LookUpName("", HostsFile(), Self("host")).empty());
+  EXPECT_TRUE(LookUpName("", HostsFile(), Self("")).empty());
 }
 
 // VIPL checklist C93.
@@ -141,6 +199,9 @@ TEST(NameServiceTest, AddressesHaveNames) {
   EXPECT_EQ(LookUpAddress(kOther, file, Self("host")), "beta");
   EXPECT_EQ(LookUpAddress(kOwn, file, Self("host")), "host");
   EXPECT_EQ(LookUpAddress(kLoopback, file, Self("host")), "localhost");
+  // A host without a name of its own may have one for others.
+  g_name_error = 0;
+  EXPECT_EQ(LookUpAddress(kOwn, file, Self("")), "asked");
 }
 
 TEST(NameServiceTest, AnAddressHasNoNameOnlyWhereTheResolverSaysSo) {

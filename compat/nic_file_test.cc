@@ -1,5 +1,10 @@
 #include "compat/nic_file.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
 #include "gtest/gtest.h"
 
 namespace viaduct::compat {
@@ -31,6 +36,17 @@ TEST(NicFileTest, OtherLinesAreSkipped) {
   const NicFile file = NicFile::Parse("alone\na b c d\nlast eth0");
   EXPECT_EQ(file.skipped(), (std::vector<int>{1, 2}));
   EXPECT_NE(file.Find("last"), nullptr);
+}
+
+TEST(NicFileTest, LinesThatAreSkippedAreSaid) {
+  std::string path = std::string(getenv("TEST_TMPDIR")) + "/vip_nics-XXXXXX";  // each is said once
+  close(mkstemp(path.data()));
+  std::ofstream(path) << "clan0 eth0\nalone\n";
+  testing::internal::CaptureStderr();
+  EXPECT_NE(NicFile::Read(path).Find("clan0"), nullptr);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find(path + ":2: "), std::string::npos) << said;
+  unlink(path.c_str());
 }
 
 TEST(NicFileTest, AFileThatIsNotThereSaysNothing) {
