@@ -56,6 +56,7 @@ TEST(Extension, S_WhatThereIs) {
   RunAlone([] {
     Side side;
     EXPECT_EQ(side.attributes.extension_supported, DAT_EXTENSION_IB);
+    EXPECT_EQ(side.attributes.extension_version, DAT_IB_EXTENSION_VERSION);
     EXPECT_EQ(Attribute(side, DAT_IB_ATTR_FETCH_AND_ADD), "TRUE");
     EXPECT_EQ(Attribute(side, DAT_IB_ATTR_CMP_AND_SWAP), "TRUE");
     EXPECT_EQ(Attribute(side, DAT_IB_ATTR_IMMED_DATA), "TRUE");
@@ -155,6 +156,58 @@ TEST(Extension, S_WriteWithImmediateData) {
       });
 }
 
+// Numbers are those of the macros' parameters; what is refused is not counted.
+TEST(Extension, S_Parameters) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    const Memory memory(side, 64, kAll);
+    DAT_LMR_TRIPLET local = memory.Local(0, 16);
+    DAT_RMR_TRIPLET remote = memory.Remote();
+    remote.segment_length = 8;
+    const auto write = [&](DAT_COUNT count, DAT_LMR_TRIPLET* from, DAT_RMR_TRIPLET* to, int flags) {
+      return dat_ib_post_rdma_write_immed(ep, count, from, Cookie(1), to, 7, flags);
+    };
+    EXPECT_TRUE(Fails(write(-1, &local, &remote, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    EXPECT_TRUE(Fails(write(1, nullptr, &remote, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+    EXPECT_TRUE(Fails(write(1, &local, nullptr, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
+    EXPECT_TRUE(Fails(write(1, &local, &remote, 0x1000), DAT_INVALID_PARAMETER, DAT_INVALID_ARG7));
+    EXPECT_TRUE(Fails(write(1, &local, &remote, 0), DAT_LENGTH_ERROR));
+    local = memory.Local(0, 8);
+    EXPECT_TRUE(Fails(write(1, &local, &remote, 0), DAT_INVALID_STATE));
+    DAT_UINT64 written = 1;
+    Must(dat_ib_query_counters(ep, DCNT_EP_POST_WRITE_IMM, &written, 0));
+    EXPECT_EQ(written, 0u);
+    const auto add = [&](DAT_LMR_TRIPLET* from, DAT_RMR_TRIPLET* to, int flags) {
+      return dat_ib_post_fetch_and_add(ep, 5, from, Cookie(1), to, flags);
+    };
+    const auto swap = [&](DAT_LMR_TRIPLET* from, DAT_RMR_TRIPLET* to, int flags) {
+      return dat_ib_post_cmp_and_swap(ep, 5, 6, from, Cookie(1), to, flags);
+    };
+    if (Attribute(side, DAT_IB_ATTR_FETCH_AND_ADD) != "TRUE") {
+      EXPECT_TRUE(Fails(add(&local, &remote, 0), DAT_NOT_IMPLEMENTED));
+      EXPECT_TRUE(Fails(swap(&local, &remote, 0), DAT_NOT_IMPLEMENTED));
+      return;
+    }
+    EXPECT_TRUE(Fails(add(nullptr, &remote, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+    EXPECT_TRUE(Fails(add(&local, nullptr, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
+    EXPECT_TRUE(Fails(add(&local, &remote, 0x1000), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
+    EXPECT_TRUE(Fails(swap(nullptr, &remote, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4));
+    EXPECT_TRUE(Fails(swap(&local, nullptr, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
+    EXPECT_TRUE(Fails(swap(&local, &remote, 0x1000), DAT_INVALID_PARAMETER, DAT_INVALID_ARG7));
+    // The old value has eight bytes, and the word that it was.
+    for (const DAT_SEG_LENGTH length : {7u, 9u}) {
+      local = memory.Local(0, length);
+      EXPECT_TRUE(Fails(add(&local, &remote, 0), DAT_LENGTH_ERROR)) << length;
+      EXPECT_TRUE(Fails(swap(&local, &remote, 0), DAT_LENGTH_ERROR)) << length;
+    }
+    local = memory.Local(0, 8);
+    remote.segment_length = 7;
+    EXPECT_TRUE(Fails(add(&local, &remote, 0), DAT_LENGTH_ERROR));
+    EXPECT_TRUE(Fails(swap(&local, &remote, 0), DAT_LENGTH_ERROR));
+  });
+}
+
 TEST(Extension, S_Atomics) {
   if (kSeesThreadsOnly) GTEST_SKIP() << kOrderedByThePeer;
   RunPair(
@@ -187,6 +240,11 @@ TEST(Extension, S_Atomics) {
           EXPECT_EQ(ExtensionOf(event).type, DAT_IB_CMP_AND_SWAP);
           EXPECT_EQ(WordAt(side.memory, 0), 46u);
         }
+        DAT_UINT64 adds = 0, swaps = 0;
+        Must(dat_ib_query_counters(side.ep, DCNT_EP_POST_FETCH_ADD, &adds, 0));
+        Must(dat_ib_query_counters(side.ep, DCNT_EP_POST_CMP_SWAP, &swaps, 0));
+        EXPECT_EQ(adds, 1u);
+        EXPECT_EQ(swaps, 2u);
         peer.Tell("swapped");
         local = side.memory.Local(0, 4);
         EXPECT_TRUE(Fails(dat_ib_post_fetch_and_add(side.ep, 5, &local, Cookie(1), &side.remote, 0),
