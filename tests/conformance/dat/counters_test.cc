@@ -170,6 +170,17 @@ TEST(Counters, S_Adapter) {
       });
 }
 
+TEST(Counters, S_OneOfTheAdaptersBeginsAnewAlone) {
+  RunAlone([] {
+    Side side;
+    const DAT_UINT64 made = Counter(side.ia, DCNT_IA_EVD_CREATE);
+    ASSERT_NE(made, 0u);
+    EXPECT_EQ(Counter(side.ia, DCNT_IA_PZ_CREATE, /*reset=*/1), 1u);
+    EXPECT_EQ(Counter(side.ia, DCNT_IA_PZ_CREATE), 0u);
+    EXPECT_EQ(Counter(side.ia, DCNT_IA_EVD_CREATE), made);
+  });
+}
+
 TEST(Counters, S_Parameters) {
   RunAlone([] {
     Side side;
