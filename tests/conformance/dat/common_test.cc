@@ -81,6 +81,9 @@ TEST(Csp, S_Parameters) {
       return dat_csp_create(side.ia, &comm, Pointer(at), side.cr_evd, &csp);
     };
     EXPECT_TRUE(Fails(create({AF_INET, SOCK_DGRAM, IPPROTO_UDP}, address), DAT_COMM_NOT_SUPPORTED));
+    EXPECT_TRUE(Fails(create({AF_INET, SOCK_DGRAM, 0}, address), DAT_COMM_NOT_SUPPORTED));
+    EXPECT_TRUE(
+        Fails(create({AF_INET, SOCK_STREAM, IPPROTO_UDP}, address), DAT_COMM_NOT_SUPPORTED));
     EXPECT_TRUE(
         Fails(create({AF_INET6, SOCK_STREAM, IPPROTO_TCP}, address), DAT_COMM_NOT_SUPPORTED));
     EXPECT_TRUE(Fails(create(kStreams, At(side, 0)), DAT_INVALID_ADDRESS));
@@ -123,6 +126,16 @@ TEST(Csp, S_Parameters) {
     EXPECT_EQ(type, DAT_HANDLE_TYPE_CSP);
     EXPECT_TRUE(Fails(dat_psp_free(csp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PSP));
     EXPECT_TRUE(Fails(dat_evd_free(side.cr_evd), DAT_INVALID_STATE));
+    Must(dat_csp_free(csp));
+    loopback.sin6_addr = in6addr_any;  // which includes IPv4
+    Must(dat_csp_create(side.ia, &streams_over_ipv6,
+                        reinterpret_cast<DAT_IA_ADDRESS_PTR>(&loopback), side.cr_evd, &csp));
+    Must(dat_csp_query(csp, DAT_CSP_FIELD_ALL, &param));
+    EXPECT_EQ(param.comm->domain, AF_INET6);
+    Must(dat_csp_free(csp));
+    Must(create({AF_INET, SOCK_STREAM, 0}, address));  // 0 is the type's own protocol
+    Must(dat_csp_query(csp, DAT_CSP_FIELD_ALL, &param));
+    EXPECT_EQ(param.comm->protocol, IPPROTO_TCP);
     Must(dat_csp_free(csp));
     Must(dat_evd_free(side.cr_evd));
     for (DAT_HANDLE bad : {DAT_HANDLE_NULL, csp, side.pz}) {  // C029
