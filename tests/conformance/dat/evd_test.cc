@@ -286,6 +286,21 @@ TEST(EvdResize, C056_BelowWhatIsQueued) {
   });
 }
 
+TEST(EvdResize, S_Parameters) {
+  RunAlone([] {
+    Side side;
+    DAT_EVD_HANDLE evd = side.NewEvd(kSoftware, 8);
+    for (DAT_COUNT length : {0, -1}) {
+      EXPECT_TRUE(Fails(dat_evd_resize(evd, length), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    }
+    EXPECT_TRUE(Fails(dat_evd_resize(evd, 0x7fffffff), DAT_INSUFFICIENT_RESOURCES));
+    Must(dat_evd_resize(evd, side.attributes.max_evd_qlen));
+    DAT_EVD_PARAM param;
+    Must(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
+    EXPECT_GE(param.evd_qlen, side.attributes.max_evd_qlen);
+  });
+}
+
 TEST(EvdResize, S_BelowWhatAThreadWaitsFor) {
   RunAlone([] {
     Side side;
@@ -314,7 +329,7 @@ TEST(EvdPostSe, C057_Parameters) {
     event.event_number = DAT_DTO_COMPLETION_EVENT;
     EXPECT_TRUE(Fails(dat_evd_post_se(evd, &event), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
     EXPECT_TRUE(Fails(dat_evd_post_se(evd, nullptr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
-    EXPECT_TRUE(Fails(Post(side.request_evd, 1), DAT_INVALID_PARAMETER));
+    EXPECT_TRUE(Fails(Post(side.request_evd, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1));
     EXPECT_TRUE(IsEmpty(evd));
     Must(Post(evd, 0x123456789abc));
     const DAT_EVENT taken = Next(evd, DAT_SOFTWARE_EVENT, 0);
@@ -419,6 +434,7 @@ TEST(EvdWait, S_NoEventWithoutItsClass) {
         return dat_evd_wait(evd, timeout, 1, &event, &more);
       };
       EXPECT_EQ(wait(side.request_evd), DAT_RETURN{DAT_TIMEOUT_EXPIRED});
+      EXPECT_EQ(wait(side.NewEvd(DAT_EVD_RMR_BIND_FLAG)), DAT_RETURN{DAT_TIMEOUT_EXPIRED});
       EXPECT_TRUE(Fails(wait(side.connect_evd), DAT_TIMEOUT_EXPIRED)) << "OFED's, too";
     }
     DAT_CNO_HANDLE cno;
