@@ -65,6 +65,9 @@ TEST(Registry, C007_C008_TooShortAListGetsTheNumber) {
     for (const DAT_PROVIDER_INFO& info : infos) {
       EXPECT_EQ(info.dapl_version_major, DAT_UINT32{DAT_VERSION_MAJOR});
     }
+    list.back() = nullptr;
+    EXPECT_TRUE(Fails(dat_registry_list_providers(count, &again, list.data()),
+                      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
   });
 }
 
@@ -159,6 +162,10 @@ TEST(IaOpen, C016_Parameters) {
           Fails(Open(kName, &async, &ia, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_FALSE, length),
                 DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
     }
+    EXPECT_TRUE(
+        Fails(Open(kName, &async, &ia, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_FALSE, 0x7fffffff),
+              DAT_INSUFFICIENT_RESOURCES));
+    EXPECT_EQ(async, DAT_HANDLE_NULL);
   });
 }
 
@@ -405,6 +412,10 @@ TEST(IaQuery, C026_NullPointers) {
     DAT_IA_ATTR attributes;
     EXPECT_TRUE(Fails(dat_ia_query(side.ia, nullptr, ~DAT_IA_ATTR_MASK{0}, &attributes, 0, nullptr),
                       DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+    DAT_PROVIDER_ATTR provider;
+    EXPECT_TRUE(
+        Fails(dat_ia_query(side.ia, nullptr, 0, nullptr, ~DAT_PROVIDER_ATTR_MASK{0}, &provider),
+              DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
   });
 }
 
