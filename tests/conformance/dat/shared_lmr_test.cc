@@ -105,6 +105,30 @@ TEST(SharedLmr, C035_TwoProcessesOneRegion) {
       });
 }
 
+TEST(SharedLmr, S_Parameters) {
+  RunAlone([] {
+    Side side;
+    char cookie[DAT_LMR_COOKIE_SIZE] = {};
+    void* const memory =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    DAT_REGION_DESCRIPTION region;
+    DAT_LMR_HANDLE lmr;
+    const auto create = [&](void* address, bool named, DAT_VLEN length) {
+      region.for_shared_memory.virtual_address = address;
+      region.for_shared_memory.shared_memory_id = named ? &cookie : nullptr;
+      return CreateLmr(side.ia, DAT_MEM_TYPE_SHARED_VIRTUAL, region, length, side.pz,
+                       DAT_MEM_PRIV_ALL_FLAG, &lmr, nullptr, nullptr, nullptr, nullptr);
+    };
+    EXPECT_TRUE(Fails(create(nullptr, true, kBytes), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+    EXPECT_TRUE(Fails(create(memory, false, kBytes), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+    EXPECT_TRUE(Fails(create(memory, true, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4));
+    Must(create(memory, true, kBytes));
+    Must(dat_lmr_free(lmr));
+    munmap(memory, kBytes);
+  });
+}
+
 TEST(SharedLmr, S_MemoryThatIsNotShared) {
   RunAlone([] {
     Side side;
