@@ -396,6 +396,9 @@ TEST(Ipv6, S_ConnectAndQuery) {
         EXPECT_TRUE(is_own(param.remote_ia_address_ptr));
         EXPECT_TRUE(is_own(param.local_ia_address_ptr));
         EXPECT_EQ(param.remote_port_qual, Port(0));
+#if VIADUCT_TEST_DAT == 20
+        EXPECT_EQ(param.comm.domain, AF_INET6);
+#endif
         peer.Tell("done");
       });
 }
