@@ -87,6 +87,35 @@ TEST(Psp, S_Query) {
   });
 }
 
+TEST(Psp, S_Parameters) {
+  RunAlone([] {
+    Side side;
+    DAT_PSP_HANDLE psp;
+    DAT_CONN_QUAL any;
+    for (int flags : {2, -1}) {
+      const auto wrong = static_cast<DAT_PSP_FLAGS>(flags);
+      EXPECT_TRUE(Fails(dat_psp_create(side.ia, Port(0), side.cr_evd, wrong, &psp),
+                        DAT_INVALID_PARAMETER, DAT_INVALID_ARG4));
+      EXPECT_TRUE(Fails(dat_psp_create_any(side.ia, &any, side.cr_evd, wrong, &psp),
+                        DAT_INVALID_PARAMETER, DAT_INVALID_ARG4));
+    }
+    EXPECT_TRUE(Fails(dat_psp_create(side.ia, Port(0), side.cr_evd, DAT_PSP_CONSUMER_FLAG, nullptr),
+                      DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
+    EXPECT_TRUE(
+        Fails(dat_psp_create_any(side.ia, &any, side.cr_evd, DAT_PSP_CONSUMER_FLAG, nullptr),
+              DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
+    EXPECT_TRUE(
+        Fails(dat_psp_create_any(side.ia, nullptr, side.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp),
+              DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    psp = side.Listen(Port(0));  // nobody has the name
+    DAT_PSP_PARAM param;
+    EXPECT_TRUE(Fails(dat_psp_query(psp, static_cast<DAT_PSP_PARAM_MASK>(0x100), &param),
+                      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    EXPECT_TRUE(Fails(dat_psp_query(psp, DAT_PSP_FIELD_ALL, nullptr), DAT_INVALID_PARAMETER,
+                      DAT_INVALID_ARG3));
+  });
+}
+
 // An endpoint that a request has come for shows who asks, as the request does.
 void ExpectPeer(const DAT_EP_PARAM& endpoint, const DAT_CR_PARAM& request) {
   ASSERT_NE(endpoint.remote_ia_address_ptr, nullptr);
