@@ -238,6 +238,9 @@ TEST(Srq, C022_C030_C031_AnObjectLikeOthers) {
     EXPECT_TRUE(Fails(TryCreate(side, 8, -1, &srq), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
     EXPECT_TRUE(Fails(TryCreate(side, 8, 1, &srq, 3), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
     EXPECT_TRUE(Fails(TryCreate(side, 8, 1, nullptr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4));
+    Must(TryCreate(side, 8, 0, &srq));  // 0 is no limit
+    EXPECT_GE(ParametersOf(srq).max_recv_iov, 1);
+    Must(dat_srq_free(srq));
     EXPECT_EQ(side.provider.srq_supported, DAT_TRUE);
     DAT_PZ_HANDLE pz;
     Must(dat_pz_create(side.ia, &pz));
