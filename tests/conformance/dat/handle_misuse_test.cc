@@ -166,25 +166,32 @@ std::vector<Argument> MemoryArguments() {
 }
 
 std::vector<Argument> WindowArguments() {
-  const auto bind = [](Objects& o, DAT_HANDLE rmr, DAT_HANDLE ep) {
+  const auto bind_of = [](Objects& o, DAT_HANDLE rmr, DAT_HANDLE lmr, DAT_HANDLE ep) {
     DAT_RMR_CONTEXT context;
-    return BindRmr(rmr, o.live[kLmr], o.memory.Local(0, 64), DAT_MEM_PRIV_REMOTE_READ_FLAG, ep,
-                   Cookie(0), DAT_COMPLETION_DEFAULT_FLAG, &context);
+    return BindRmr(rmr, lmr, o.memory.Local(0, 64), DAT_MEM_PRIV_REMOTE_READ_FLAG, ep, Cookie(0),
+                   DAT_COMPLETION_DEFAULT_FLAG, &context);
+  };
+  const auto bind = [=](Objects& o, DAT_HANDLE rmr, DAT_HANDLE ep) {
+    return bind_of(o, rmr, o.live[kLmr], ep);
   };
   return {
-      {"rmr_create", kPz, DAT_INVALID_HANDLE_PZ,
-       [](Objects&, DAT_HANDLE h) { return dat_rmr_create(h, &out); }},
-      {"rmr_query", kRmr, DAT_INVALID_HANDLE_RMR,
-       [](Objects&, DAT_HANDLE h) {
-         DAT_RMR_PARAM param;
-         return dat_rmr_query(h, DAT_RMR_FIELD_ALL, &param);
-       }},
-      {"rmr_bind rmr", kRmr, DAT_INVALID_HANDLE_RMR,
-       [=](Objects& o, DAT_HANDLE h) { return bind(o, h, o.live[kEp]); }},
-      {"rmr_bind ep", kEp, DAT_INVALID_HANDLE_EP,
-       [=](Objects& o, DAT_HANDLE h) { return bind(o, o.live[kRmr], h); }},
-      {"rmr_free", kRmr, DAT_INVALID_HANDLE_RMR,
-       [](Objects&, DAT_HANDLE h) { return dat_rmr_free(h); }},
+    {"rmr_create", kPz, DAT_INVALID_HANDLE_PZ,
+     [](Objects&, DAT_HANDLE h) { return dat_rmr_create(h, &out); }},
+        {"rmr_query", kRmr, DAT_INVALID_HANDLE_RMR,
+         [](Objects&, DAT_HANDLE h) {
+           DAT_RMR_PARAM param;
+           return dat_rmr_query(h, DAT_RMR_FIELD_ALL, &param);
+         }},
+        {"rmr_bind rmr", kRmr, DAT_INVALID_HANDLE_RMR,
+         [=](Objects& o, DAT_HANDLE h) { return bind(o, h, o.live[kEp]); }},
+        {"rmr_bind ep", kEp, DAT_INVALID_HANDLE_EP,
+         [=](Objects& o, DAT_HANDLE h) { return bind(o, o.live[kRmr], h); }},
+#if VIADUCT_TEST_DAT == 20
+        {"rmr_bind lmr", kLmr, DAT_INVALID_HANDLE_LMR,
+         [=](Objects& o, DAT_HANDLE h) { return bind_of(o, o.live[kRmr], h, o.live[kEp]); }, true},
+#endif
+        {"rmr_free", kRmr, DAT_INVALID_HANDLE_RMR,
+         [](Objects&, DAT_HANDLE h) { return dat_rmr_free(h); }},
   };
 }
 
