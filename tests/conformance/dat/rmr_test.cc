@@ -5,6 +5,10 @@
 
 #include "tests/conformance/dat/side.h"
 
+#if VIADUCT_TEST_DAT == 20
+#include <dat2/dat_ib_extensions.h>
+#endif
+
 namespace viaduct::tests {
 namespace {
 
@@ -12,6 +16,11 @@ constexpr auto kBoth =
     static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
 constexpr auto kLocal =
     static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+
+// Those of dat_rmr_bind.
+constexpr unsigned kTripletArgument = VIADUCT_TEST_DAT == 12 ? 2 : 3;
+constexpr unsigned kFlagsArgument = VIADUCT_TEST_DAT == 12 ? 6 : 8;
+constexpr DAT_UINT32 Argument(unsigned n) { return DAT_INVALID_ARG1 + n - 1; }
 
 // A side with memory that only a window opens to the peer, an endpoint, and a window.
 class WindowSide : public Side {
@@ -197,13 +206,15 @@ TEST(Rmr, C037_C042_WhatMayNotBeBound) {
                               static_cast<DAT_MEM_PRIV_FLAGS>(privileges),
                               DAT_COMPLETION_DEFAULT_FLAG, &context);
         };
-        EXPECT_TRUE(Fails(bind(memory, 1, 256, kBoth), DAT_INVALID_PARAMETER));
-        EXPECT_TRUE(Fails(bind(memory, 0, 64, 0x1000), DAT_INVALID_PARAMETER));
+        EXPECT_TRUE(
+            Fails(bind(memory, 1, 256, kBoth), DAT_INVALID_PARAMETER, Argument(kTripletArgument)));
+        EXPECT_TRUE(Fails(bind(memory, 0, 64, 0x1000), DAT_INVALID_PARAMETER,
+                          Argument(kTripletArgument + 1)));
         EXPECT_TRUE(Fails(bind(unreadable, 0, 64, DAT_MEM_PRIV_REMOTE_WRITE_FLAG),
                           DAT_PRIVILEGES_VIOLATION));
         EXPECT_TRUE(Fails(side.TryBind(side.rmr, memory, 0, 64, kBoth,
                                        DAT_COMPLETION_SOLICITED_WAIT_FLAG, &context),
-                          DAT_INVALID_PARAMETER));
+                          DAT_INVALID_PARAMETER, Argument(kFlagsArgument)));
 #if VIADUCT_TEST_DAT == 20
         // The handle of one region, the context of another one of the same memory.
         DAT_REGION_DESCRIPTION same;
@@ -216,6 +227,11 @@ TEST(Rmr, C037_C042_WhatMayNotBeBound) {
                                   DAT_COMPLETION_DEFAULT_FLAG, &context),
                           DAT_INVALID_PARAMETER));
         Must(dat_lmr_free(twin));
+        const DAT_LMR_TRIPLET triplet = memory.Local(0, 64);
+        EXPECT_TRUE(
+            Fails(dat_rmr_bind(side.rmr, memory.lmr, &triplet, kBoth, static_cast<DAT_VA_TYPE>(9),
+                               side.ep, Cookie(77), DAT_COMPLETION_DEFAULT_FLAG, &context),
+                  DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
 #endif
         // Zones differ: the window's, the region's.
         DAT_PZ_HANDLE pz;
@@ -420,6 +436,35 @@ TEST(Rmr, S_ThePeerEndsAWindowOfAnEndpoint) {
       });
 }
 
+TEST(Rmr, S_ParametersOfThePosts) {
+  RunAlone([] {
+    Side side;
+    DAT_EP_HANDLE ep = side.NewEp();
+    const Memory memory(side, 256);
+    DAT_LMR_TRIPLET local = memory.Local(0, 8);
+    DAT_RMR_TRIPLET sink = memory.Remote(), remote = memory.Remote();
+    const auto read = [&](const DAT_RMR_TRIPLET* to, const DAT_RMR_TRIPLET* from, int flags) {
+      return dat_ep_post_rdma_read_to_rmr(ep, to, Cookie(1), from,
+                                          static_cast<DAT_COMPLETION_FLAGS>(flags));
+    };
+    const auto send = [&](DAT_COUNT count, DAT_LMR_TRIPLET* from, int flags) {
+      return dat_ep_post_send_with_invalidate(ep, count, from, Cookie(1),
+                                              static_cast<DAT_COMPLETION_FLAGS>(flags), DAT_TRUE,
+                                              memory.rmr_context);
+    };
+    EXPECT_TRUE(Fails(read(nullptr, &remote, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    EXPECT_TRUE(Fails(read(&sink, nullptr, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4));
+    EXPECT_TRUE(Fails(send(-1, &local, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+    EXPECT_TRUE(Fails(send(1, nullptr, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+    for (int flags : {int{DAT_COMPLETION_UNSIGNALLED_FLAG}, 0x100}) {
+      EXPECT_TRUE(Fails(read(&sink, &remote, flags), DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
+      EXPECT_TRUE(Fails(send(1, &local, flags), DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
+    }
+    sink.segment_length = remote.segment_length - 1;
+    EXPECT_TRUE(Fails(read(&sink, &remote, 0), DAT_LENGTH_ERROR));
+  });
+}
+
 TEST(Rmr, S_ReadIntoAWindow) {
   if (kSeesThreadsOnly) GTEST_SKIP() << kOrderedByThePeer;
   RunPair(
@@ -429,15 +474,23 @@ TEST(Rmr, S_ReadIntoAWindow) {
         const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
         const DAT_RMR_CONTEXT context = side.Bind(100, 64, DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
         const DAT_RMR_TRIPLET sink = side.At(100, 64, context);
+        Must(dat_ep_post_rdma_read_to_rmr(side.ep, &sink, Cookie(9), &remote,
+                                          DAT_COMPLETION_SUPPRESS_FLAG));
         Must(dat_ep_post_rdma_read_to_rmr(side.ep, &sink, Cookie(1), &remote,
                                           DAT_COMPLETION_DEFAULT_FLAG));
         const DAT_DTO_COMPLETION_EVENT_DATA done = NextCompletion(side.request_evd);
+        EXPECT_EQ(done.user_cookie.as_64, 1u) << "the other one's success is suppressed";
         EXPECT_EQ(done.status, DAT_DTO_SUCCESS);
         EXPECT_EQ(done.operation, DAT_DTO_RDMA_READ);
         EXPECT_EQ(done.transfered_length, 64u);
         EXPECT_EQ(side.memory.bytes[99], 0);
         EXPECT_EQ(side.memory.bytes[100], 0x11);
         EXPECT_EQ(side.memory.bytes[163], 0x11);
+        DAT_UINT64 reads = 0, bytes = 0;
+        Must(dat_ib_query_counters(side.ep, DCNT_EP_POST_READ, &reads, 0));
+        Must(dat_ib_query_counters(side.ep, DCNT_EP_POST_READ_DATA, &bytes, 0));
+        EXPECT_EQ(reads, 2u);
+        EXPECT_EQ(bytes, 128u);
         peer.Tell("end");
       },
       [](Peer& peer) {
