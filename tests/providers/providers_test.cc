@@ -274,6 +274,59 @@ TEST(Providers, C018_C019_AProgramRegistersItsOwn) {
   });
 }
 
+// An adapter that an entry and the program name is one adapter.
+TEST(Providers, TheNameOfAnEntryIsListedOnce) {
+  RunAlone([] {
+    UseConf(Line("own", "/nonexistent/libfirst.so"));
+    DAT_PROVIDER table = {};
+    table.ia_open_func = OpenNowhere;
+    DAT_PROVIDER_INFO info = {"own", 2, 0, DAT_FALSE};
+    ASSERT_EQ(dat_registry_add_provider(&table, &info), DAT_SUCCESS);
+    DAT_PROVIDER_INFO listed;
+    DAT_PROVIDER_INFO* list[] = {&listed};
+    DAT_COUNT count = 0;
+    ASSERT_EQ(dat_registry_list_providers(1, &count, list), DAT_SUCCESS);
+    EXPECT_EQ(count, 1);
+    EXPECT_STREQ(listed.ia_name, "own");
+  });
+}
+
+TEST(Providers, ALibraryThatIsNoProviderIsGoneAgain) {
+  RunAlone([] {
+    constexpr char kLibrary[] = "libanl.so.1";  // of every C library, and nobody uses it
+    ASSERT_EQ(dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD), nullptr);
+    UseConf(Line("probe0", kLibrary));
+    DAT_IA_HANDLE ia;
+    const std::string said = Said([&] {
+      EXPECT_EQ(Open("probe0", &ia), Error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED));
+    });
+    EXPECT_NE(said.find("is no provider"), std::string::npos) << said;
+    EXPECT_EQ(dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD), nullptr);
+  });
+}
+
+// Some leave the class away. Where programs want that of a look for events, they get it.
+TEST(Providers, AnAnswerWithoutItsClass) {
+  for (const bool bare : {false, true}) {
+    RunAlone([bare] {
+      UseConf("");
+      if (bare) setenv("VIADUCT_QUEUE_EMPTY", "bare", 1);
+      DAT_PROVIDER table = {};
+      table.evd_dequeue_func = [](DAT_EVD_HANDLE, DAT_EVENT*) -> DAT_RETURN {
+        return DAT_QUEUE_EMPTY;
+      };
+      table.evd_free_func = [](DAT_EVD_HANDLE) -> DAT_RETURN { return DAT_INVALID_STATE; };
+      DAT_PROVIDER_INFO info = {"own", 2, 0, DAT_FALSE};
+      ASSERT_EQ(dat_registry_add_provider(&table, &info), DAT_SUCCESS);
+      const DAT_PROVIDER* object = &table;  // a provider's handles begin with their table
+      DAT_EVENT event;
+      EXPECT_EQ(dat_evd_dequeue(&object, &event),
+                bare ? DAT_RETURN{DAT_QUEUE_EMPTY} : Error(DAT_QUEUE_EMPTY));
+      EXPECT_EQ(dat_evd_free(&object), Error(DAT_INVALID_STATE));
+    });
+  }
+}
+
 template <DAT_UINT32 kAnswer>
 DAT_RETURN OpenAnswers(const DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE*, DAT_IA_HANDLE*) {
   return Error(kAnswer);
