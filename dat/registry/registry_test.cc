@@ -152,8 +152,8 @@ TEST(EngineEntries, OursAndOfeds) {
   EXPECT_TRUE(IsEngines(MakeEntry("a", 2, 0, false, "libdapl-viaduct.so.2")));
   EXPECT_TRUE(IsEngines(MakeEntry("a", 2, 0, false, "/opt/x/libdapl-viaduct.so.2")));
   EXPECT_FALSE(IsEngines(MakeEntry("a", 2, 0, false, "libother.so")));
-  for (const char* library :
-       {"libdaplofa.so.2", "/usr/lib/libdaploscm.so.2", "libdaploucm.so.2", "libdaplomcm.so.2"}) {
+  for (const char* library : {"libdaplofa.so.2", "/usr/lib/libdaploscm.so.2", "libdaploucm.so.2",
+                              "libdaplomcm.so.2", "libdaplcma.so.1", "/usr/lib/libdaplscm.so.2"}) {
     const Entry entry = MakeEntry("a", 2, 0, false, library, "lo 0");
     EXPECT_TRUE(IsOfeds(entry));
     EXPECT_FALSE(IsEngines(entry));
@@ -174,8 +174,12 @@ TEST(EngineEntries, PlaceIsTheParametersFirstWord) {
   }
   EXPECT_TRUE(PlaceOf(MakeEntry("a", 2, 0, false, "", " "), &place).ok());
   for (const char* parameters : {"no-such-interface", "../lo", ".."}) {
+    testing::internal::CaptureStderr();
     EXPECT_EQ(PlaceOf(MakeEntry("a", 2, 0, false, "", parameters), &place),
               core::Error(core::Code::kNotFound));
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              std::string("viaduct: warn: adapter a: no interface, address or RDMA adapter \"") +
+                  parameters + "\" here\n");
   }
 }
 
