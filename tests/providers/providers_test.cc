@@ -211,6 +211,30 @@ TEST(Providers, AsyncDispatcherOfAnotherProviderIsRefused) {
   });
 }
 
+TEST(Providers, ADispatcherOfAnotherAdapterIsRefused) {
+  RunAlone([] {
+    UseConf(Line("one", "libdapl-viaduct.so.2", "127.0.0.1") +
+            Line("two", "libdapl-viaduct.so.2", "127.0.0.2"));
+    DAT_IA_HANDLE one, again, two;
+    ASSERT_EQ(Open("one", &one), DAT_SUCCESS);
+    ASSERT_EQ(Open("one", &again), DAT_SUCCESS);
+    ASSERT_EQ(Open("two", &two), DAT_SUCCESS);
+    const auto create = [&](DAT_IA_HANDLE of) {
+      DAT_EVD_HANDLE events;
+      EXPECT_EQ(dat_evd_create(of, 8, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &events),
+                DAT_SUCCESS);
+      DAT_EP_HANDLE ep;
+      return dat_ep_create(one, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, events, nullptr,
+                           &ep);
+    };
+    EXPECT_EQ(create(again), DAT_SUCCESS);
+    EXPECT_EQ(create(two), Error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN));
+    for (DAT_IA_HANDLE ia : {one, again, two}) {
+      EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    }
+  });
+}
+
 TEST(Providers, AdaptersHandleHasOneForm) {
   RunAlone([] {
     UseConf(Line("probe0", Probe()) + Line("mine", "libdapl-viaduct.so.2", "lo"));
@@ -521,6 +545,32 @@ TEST(Providers, Related) {
     EXPECT_EQ(answer, DAT_HA_CONFLICTING);
     EXPECT_EQ(dat_ia_close(ia0, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
     EXPECT_EQ(dat_ia_close(ia1, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+  });
+}
+
+// One without the function cannot be asked, though its adapter is open. The engine answers for a
+// name that one of its entries has.
+TEST(Providers, RelatedAsFarAsAnybodyKnows) {
+  RunAlone([] {
+    UseConf(Line("mine", "libdapl-viaduct.so.2", "lo") +
+            Line("mine", "/nonexistent/libsecond.so", "", "threadsafe"));
+    static DAT_PROVIDER table = {};
+    static const DAT_PROVIDER* object = &table;
+    table.ia_open_func = [](const DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE*,
+                            DAT_IA_HANDLE* ia) -> DAT_RETURN {
+      *ia = &object;
+      return DAT_SUCCESS;
+    };
+    DAT_PROVIDER_INFO info = {"own", 2, 0, DAT_FALSE};
+    ASSERT_EQ(dat_registry_add_provider(&table, &info), DAT_SUCCESS);
+    DAT_IA_HANDLE ia;
+    ASSERT_EQ(Open("own", &ia), DAT_SUCCESS);
+    char own[] = "own", mine[] = "mine";
+    DAT_HA_RELATIONSHIP answer = DAT_HA_EXTENSION_BASE;
+    EXPECT_EQ(dat_registry_providers_related(own, mine, &answer), DAT_SUCCESS);
+    EXPECT_EQ(answer, DAT_HA_UNKNOWN);
+    EXPECT_EQ(dat_registry_providers_related(mine, mine, &answer), DAT_SUCCESS);
+    EXPECT_EQ(answer, DAT_HA_TRUE);
   });
 }
 
