@@ -172,6 +172,7 @@ TEST_F(DescriptorTest, OneErrorBitForEachStatus) {
 TEST_F(DescriptorTest, OneOperationForEachOpcode) {
   EXPECT_EQ(OperationOf(verbs::Opcode::kSend), 0u);
   EXPECT_EQ(OperationOf(verbs::Opcode::kReceive), 0x10000u);
+  EXPECT_EQ(OperationOf(verbs::Opcode::kReceiveInvalidate), 0x10000u);
   EXPECT_EQ(OperationOf(verbs::Opcode::kWrite), 0x20000u);
   EXPECT_EQ(OperationOf(verbs::Opcode::kReceiveWrite), 0x30000u);
   EXPECT_EQ(OperationOf(verbs::Opcode::kRead), 0x40000u);
