@@ -97,6 +97,16 @@ class Libraries(unittest.TestCase):
             with self.subTest(path):
                 self.assertEqual({name for name in imported if re.match(r"(sem_\w+|sigaction|signal)$", name)}, set())
 
+    # Programs have functions of their own under these names.
+    def test_nothing_imports_what_the_program_may_have(self):
+        with open("verbs/base/libc_names.bzl", encoding="utf-8") as table:
+            names = set(re.findall(r'^ +"(\w+)",$', table.read(), re.M))
+        self.assertIn("connect", names)
+        for path in [_ENGINE, _RDMA] + list(_FACES):
+            imported = {name for name, _, defined in _symbols(path) if not defined}
+            with self.subTest(path):
+                self.assertEqual(imported & names, set())
+
     def test_faces_do_not_import_functions_of_the_api(self):
         for path in _FACES:
             imported = [name for name, _, defined in _symbols(path) if not defined]

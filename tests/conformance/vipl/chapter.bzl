@@ -2,13 +2,14 @@
 
 load("//tests/conformance/sim:over_sim.bzl", "over_sim")
 
-def chapter(name, sim = False, tags = []):
+def chapter(name, sim = False, tags = [], deps = []):
     """Defines name_shm_test, name_iwarp_test and, where some of it needs no peer, name_sim_test from name_test.cc.
 
     Args:
       name: of the chapter.
       sim: some of it needs no peer.
       tags: of the tests, beside "conformance" and the wire.
+      deps: what it needs beside what every chapter does.
     """
     native.cc_library(
         name = name,
@@ -21,7 +22,7 @@ def chapter(name, sim = False, tags = []):
             "//vipl",
             "//vipl:vipl_header",
             "@com_google_googletest//:gtest",
-        ],
+        ] + deps,
     )
     for wire in ["shm", "iwarp"]:
         native.cc_test(

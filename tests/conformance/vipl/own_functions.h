@@ -1,0 +1,16 @@
+// Functions of the test program that have the names of libc's.
+#ifndef VIADUCT_TESTS_CONFORMANCE_VIPL_OWN_FUNCTIONS_H_
+#define VIADUCT_TESTS_CONFORMANCE_VIPL_OWN_FUNCTIONS_H_
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The last of them that one of our libraries has called in this process; "" if none has.
+const char *OwnFunctionCalled(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // VIADUCT_TESTS_CONFORMANCE_VIPL_OWN_FUNCTIONS_H_
