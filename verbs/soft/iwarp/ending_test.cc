@@ -1,6 +1,5 @@
 #include "verbs/soft/iwarp/ending.h"
 
-#include <dirent.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -45,14 +44,6 @@ TEST(EndingTest, TheOldestThatIsLeftGivesWay) {
   all[most - 1].Leave();
   for (int i = 0; i < 5; ++i) all.emplace_back(&gone, most + i).Enter();
   EXPECT_EQ(gone, (std::vector<int>{1, 3}));
-}
-
-size_t OpenDescriptors() {
-  size_t count = 0;
-  DIR* const folder = opendir("/proc/self/fd");
-  while (readdir(folder) != nullptr) ++count;
-  closedir(folder);
-  return count;
 }
 
 // A server that takes one peer after the other, and each breaks a rule and stays.

@@ -111,20 +111,13 @@ TEST_F(LinkTest, HeldMessagesBeforeAResetThatASendMeets) {
   for (const uint32_t receives : {0, 9}) {
     SCOPED_TRACE(receives);
     TestPeer peer = Accepted({.separate_queues = true});
-    const std::string large(2 * 50000, '5');
-    for (uint32_t i = 1; i <= 5; ++i) peer.Send(Fpdu(SendHeader(i), large));
-    // It is answered when they are held.
-    peer.Send(ReadFpdu(1, {.sink_stag = 7,
-                           .size = 8,
-                           .source_stag = end_->region->key(),
-                           .source_offset = end_->address(0)}));
-    peer.ReceiveFpduHex();
+    SendAllThatIsHeld(peer);
     {
       const LoopHold hold(end_->loop);
       // One more is too much.
       std::vector<uint8_t> bytes =
           Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(100000), true), "41");
-      const std::vector<uint8_t> sixth = Fpdu(SendHeader(6), large.substr(60000));
+      const std::vector<uint8_t> sixth = Message(6, 20000);
       bytes.insert(bytes.end(), sixth.begin(), sixth.end());
       peer.Send(bytes);
       Completion completion;

@@ -1,6 +1,5 @@
 // What a link tells of its attempt and of what has come, and when it lets go of its socket, against
 // a plain socket that says byte by byte what a test wants.
-#include <dirent.h>
 #include <poll.h>
 
 #include <cstdint>
@@ -166,7 +165,7 @@ TEST_F(HotLink, PollsOfSendsFindWhatWasReadAndNotTaken) {
 TEST_F(HotLink, NothingHasArrivedWhileTooMuchIsHeld) {
   TestPeer peer = Begin();
   for (uint32_t i = 1; i <= 7; ++i) {  // and the last lies in the socket
-    peer.Send(Fpdu(SendHeader(i), std::string(2 * 50000, '5')));
+    peer.Send(Message(i, 50000));
     peer.AwaitTaken();
     PollReceives();
   }
@@ -207,11 +206,7 @@ TEST_F(LinkTest, NoTroubleIsToldBehindThePeersFin) {
     peer.Send(Fpdu(SendHeader(1), "41"));  // no receive: the end waits for one
     peer.Shutdown();
     peer.AwaitTaken();
-    Completion completion;
-    for (int i = 0; i < 3; ++i) {
-      pair().MarkArrived();  // as the loop would
-      EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);
-    }
+    TakeWithoutReceives();
     const Segment segment{end_->address(0), end_->region->key() ^ (1 << 20), 8};
     SendRequest request;
     request.segments = {&segment, 1};
@@ -235,11 +230,7 @@ TEST_F(LinkTest, InitiatorDoesNotNudgeAPeerThatHasLeft) {
     peer.Send(Fpdu(SendHeader(1), "41"));
     peer.Shutdown();
     peer.AwaitTaken();
-    Completion completion;
-    for (int i = 0; i < 3; ++i) {
-      pair().MarkArrived();  // as the loop would
-      EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);
-    }
+    TakeWithoutReceives();
   }
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);  // long after the second would have come
   EXPECT_EQ(peer.ReceiveEnd().hex, "");
@@ -248,36 +239,17 @@ TEST_F(LinkTest, InitiatorDoesNotNudgeAPeerThatHasLeft) {
 // A link that reads no more, since too much is held, and sends nothing: it is told.
 TEST_F(LinkTest, AResetWhileTooMuchIsHeld) {
   TestPeer peer = Accepted({.separate_queues = true});
-  const std::string large(2 * 50000, '5');
-  for (uint32_t i = 1; i <= 5; ++i) peer.Send(Fpdu(SendHeader(i), large));
-  // Answered when they are held.
-  peer.Send(ReadFpdu(1, {.sink_stag = 7,
-                         .size = 8,
-                         .source_stag = end_->region->key(),
-                         .source_offset = end_->address(0)}));
-  peer.ReceiveFpduHex();
+  SendAllThatIsHeld(peer);
   {
     const LoopHold hold(end_->loop);
-    peer.Send(Fpdu(SendHeader(6), large.substr(60000)));
+    peer.Send(Message(6, 20000));
     peer.AwaitTaken();
-    Completion completion;
-    for (int i = 0; i < 3; ++i) {
-      pair().MarkArrived();  // as the loop would
-      EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);
-    }
+    TakeWithoutReceives();
     peer.Send(Fpdu(SendHeader(7), "41"));
     peer.AwaitTaken();
   }
   peer.Reset();
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
-}
-
-size_t OpenDescriptors() {
-  size_t count = 0;
-  DIR* const folder = opendir("/proc/self/fd");
-  while (readdir(folder) != nullptr) ++count;
-  closedir(folder);
-  return count;
 }
 
 // Peers that neither read nor close at the end must not hold descriptors for ever.

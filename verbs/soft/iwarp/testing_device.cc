@@ -1,5 +1,7 @@
 #include "verbs/soft/iwarp/testing_device.h"
 
+#include <dirent.h>
+
 #include <chrono>
 #include <utility>
 
@@ -24,6 +26,14 @@ uint8_t Pattern(size_t i, unsigned seed) {
 }
 
 }  // namespace
+
+size_t OpenDescriptors() {
+  size_t count = 0;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count;
+}
 
 void TestSink::Add(Event event) {
   std::lock_guard lock(mutex_);

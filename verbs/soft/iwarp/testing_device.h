@@ -2,6 +2,7 @@
 #define VIADUCT_VERBS_SOFT_IWARP_TESTING_DEVICE_H_
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -27,6 +28,9 @@ struct Event {
   std::string data;
   Damage damage = Damage::kNone;
 };
+
+// Of this process.
+size_t OpenDescriptors();
 
 class TestSink : public ConnectionSink {
  public:

@@ -145,6 +145,29 @@ class LinkTest : public testing::Test {
     return event.cause;
   }
 
+  // A message of so many bytes.
+  static std::vector<uint8_t> Message(uint32_t sequence, size_t bytes) {
+    return Fpdu(SendHeader(sequence), std::string(2 * bytes, '5'));
+  }
+  // As many as a link holds where there are no receives: the next one is the sixth.
+  void SendAllThatIsHeld(TestPeer& peer) {
+    for (uint32_t i = 1; i <= 5; ++i) peer.Send(Message(i, 50000));
+    // It is answered when they are held.
+    peer.Send(ReadFpdu(1, {.sink_stag = 7,
+                           .size = 8,
+                           .source_stag = end_->region->key(),
+                           .source_offset = end_->address(0)}));
+    peer.ReceiveFpduHex();
+  }
+  // Of separate queues: what has come is taken, and is for no receive.
+  void TakeWithoutReceives() {
+    Completion completion;
+    for (int i = 0; i < 3; ++i) {
+      pair().MarkArrived();  // as the loop would
+      EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);
+    }
+  }
+
   // Two messages of the peer in one piece, for three receives; the connection ends behind them.
   void SendTwo(TestPeer& peer) {
     for (uint64_t i = 0; i < 3; ++i) end_->Receive(i, 0, 8);

@@ -301,31 +301,18 @@ TEST(LastWordsTest, ARequestSaysHowManyReadsAreServed) {
 }
 
 TEST(LastWordsTest, AnAcceptSaysHowManyReadsAreServed) {
-  const auto context = OpenForTest();
-  TestEnd end(*context);
-  BarePeer bare(0);
-  bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
-  const auto link = bare.BeAsked(static_cast<SoftQueuePair*>(&end.pair()));
-  bare.Say(BuildMessage(MessageType::kAccept, link->id, AcceptBody{1, 1}));
-  EXPECT_EQ(bare.Next(), MessageType::kEstablished);
-  end.Await(end.connected);
-  ExpectOneRead(end, bare, 1, link->id);
+  Answered answered(/*reads_in=*/1);
+  ExpectOneRead(answered.end(), answered.bare(), 1, answered.id());
 }
 
 TEST(LastWordsTest, ARequesterServesReads) {
-  const auto context = OpenForTest();
-  TestEnd end(*context);
-  BarePeer bare(0);
-  bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
-  const auto link = bare.BeAsked(static_cast<SoftQueuePair*>(&end.pair()));
-  bare.Say(BuildMessage(MessageType::kAccept, link->id, AcceptBody{1, 1}));
-  EXPECT_EQ(bare.Next(), MessageType::kEstablished);
-  end.Await(end.connected);
-  ConnectionBlock& block = bare.arena().connection(link->id);
+  Answered answered(/*reads_in=*/1);
+  TestEnd& end = answered.end();
+  ConnectionBlock& block = answered.bare().arena().connection(answered.id());
   const ReadLead read = {reinterpret_cast<uint64_t>(end.memory().data()), end.key(), 8};
   std::memcpy(block.data[0][0].body, &read, sizeof read);
   block.data[0][0].word.store(Word::Pack(Op::kRead, kLast, 1, sizeof read, Parity<kSlots>(0)));
-  bare.loop().RunAndWait([&] { static_cast<SoftQueuePair&>(end.pair()).Attend(); });
+  answered.bare().loop().RunAndWait([&] { static_cast<SoftQueuePair&>(end.pair()).Attend(); });
   EXPECT_TRUE(Arrives<kReplySlots>(block.reply[1][0].word.load(), 0));
 }
 

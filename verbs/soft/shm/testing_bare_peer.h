@@ -134,6 +134,31 @@ class Accepted {
   BarePeer bare_;
 };
 
+// A connection that this process has asked for, and the peer accepts.
+class Answered {
+ public:
+  explicit Answered(uint32_t reads_in)
+      : context_(OpenForTest()),
+        end_(*context_),
+        bare_(0),
+        link_(bare_.BeAsked(static_cast<SoftQueuePair*>(&end_.pair()))) {
+    bare_.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
+    bare_.Say(BuildMessage(MessageType::kAccept, link_->id, AcceptBody{reads_in, 1}));
+    EXPECT_EQ(bare_.Next(), MessageType::kEstablished);
+    end_.Await(end_.connected);
+  }
+
+  TestEnd& end() { return end_; }
+  BarePeer& bare() { return bare_; }
+  uint32_t id() const { return link_->id; }
+
+ private:
+  const std::unique_ptr<Context> context_;
+  TestEnd end_;
+  BarePeer bare_;
+  const std::shared_ptr<ShmLink> link_;
+};
+
 }  // namespace viaduct::verbs::shm
 
 #endif  // VIADUCT_VERBS_SOFT_SHM_TESTING_BARE_PEER_H_
