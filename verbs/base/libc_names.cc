@@ -10,24 +10,11 @@
 #include <cstdarg>
 #include <cstddef>
 
-extern "C" {
+#include "verbs/base/uncancelled.h"
 
-int __wrap_accept4(int fd, sockaddr* address, socklen_t* length, int flags);
-int __wrap_bind(int fd, const sockaddr* address, socklen_t length);
-int __wrap_close(int fd);
-int __wrap_connect(int fd, const sockaddr* address, socklen_t length);
-ssize_t __wrap_getrandom(void* bytes, size_t size, unsigned flags);
-pid_t __wrap_gettid();
-int __wrap_listen(int fd, int backlog);
-int __wrap_open(const char* path, int flags, ...);
-int __wrap_poll(pollfd* entries, nfds_t count, int milliseconds);
-ssize_t __wrap_read(int fd, void* bytes, size_t size);
-ssize_t __wrap_recv(int fd, void* bytes, size_t size, int flags);
-ssize_t __wrap_recvmsg(int fd, msghdr* message, int flags);
-ssize_t __wrap_send(int fd, const void* bytes, size_t size, int flags);
-ssize_t __wrap_sendmsg(int fd, const msghdr* message, int flags);
-int __wrap_shutdown(int fd, int how);
-int __wrap_socket(int domain, int type, int protocol);
+namespace uncancelled = viaduct::verbs::uncancelled;
+
+extern "C" {
 
 int __wrap_accept4(int fd, sockaddr* address, socklen_t* length, int flags) {
   return static_cast<int>(syscall(SYS_accept4, fd, address, length, flags));
@@ -37,7 +24,7 @@ int __wrap_bind(int fd, const sockaddr* address, socklen_t length) {
   return static_cast<int>(syscall(SYS_bind, fd, address, length));
 }
 
-int __wrap_close(int fd) { return static_cast<int>(syscall(SYS_close, fd)); }
+int __wrap_close(int fd) { return static_cast<int>(uncancelled::Close(fd)); }
 
 int __wrap_connect(int fd, const sockaddr* address, socklen_t length) {
   return static_cast<int>(syscall(SYS_connect, fd, address, length));
@@ -75,15 +62,15 @@ ssize_t __wrap_recv(int fd, void* bytes, size_t size, int flags) {
 }
 
 ssize_t __wrap_recvmsg(int fd, msghdr* message, int flags) {
-  return syscall(SYS_recvmsg, fd, message, flags);
+  return uncancelled::ReceiveMessage(fd, message, flags);
 }
 
 ssize_t __wrap_send(int fd, const void* bytes, size_t size, int flags) {
-  return syscall(SYS_sendto, fd, bytes, size, flags, nullptr, 0);
+  return uncancelled::Send(fd, bytes, size, flags);
 }
 
 ssize_t __wrap_sendmsg(int fd, const msghdr* message, int flags) {
-  return syscall(SYS_sendmsg, fd, message, flags);
+  return uncancelled::SendMessage(fd, message, flags);
 }
 
 int __wrap_shutdown(int fd, int how) { return static_cast<int>(syscall(SYS_shutdown, fd, how)); }
