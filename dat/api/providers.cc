@@ -53,6 +53,9 @@ using Adapters = std::map<DAT_IA_HANDLE, Adapter>;
 
 // Orders loading and unloading; taken before g_lock, which providers' callbacks take.
 constinit verbs::Mutex g_loading;
+// Held while a provider is asked about an open adapter, which nobody closes there; taken before
+// g_lock.
+constinit verbs::Mutex g_asking;
 constinit verbs::Mutex g_lock;
 
 struct Providers {
@@ -70,8 +73,11 @@ Providers& All() { return *verbs::MadeOnce<&MakeProviders>(); }
 const verbs::HeldAcrossForks<g_lock> g_lock_at_fork;
 
 // A library that a thread was loading, or unloading, is as it was left; but that thread is not in
-// the child.
-const verbs::AtFork g_loading_at_fork(nullptr, nullptr, [] { new (&g_loading) verbs::Mutex; });
+// the child, nor is one that was asking.
+const verbs::AtFork g_calling_at_fork(nullptr, nullptr, [] {
+  new (&g_loading) verbs::Mutex;
+  new (&g_asking) verbs::Mutex;
+});
 
 bool IsEnginesName(const DAT_PROVIDER_INFO& info) {
   for (const registry::Entry& entry : registry::Registry::Get().entries()) {
@@ -321,6 +327,7 @@ DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
   // Forgotten first: the provider may use the address again before its function returns.
   Adapters::node_type place;
   {
+    verbs::MutexLock asking(&g_asking);
     verbs::MutexLock lock(&g_lock);
     place = All().adapters.extract(ia_handle);
   }
@@ -335,14 +342,21 @@ DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
   return result;
 }
 
-DAT_IA_HANDLE OpenAdapterOf(const std::string& name, const DAT_PROVIDER** provider) {
-  verbs::MutexLock lock(&g_lock);
-  for (const auto& [handle, adapter] : All().adapters) {
-    if (name != adapter.info.ia_name) continue;
-    *provider = adapter.provider;
-    return handle;
+void AskOpenAdapter(const std::string& name,
+                    absl::FunctionRef<void(const DAT_PROVIDER&, DAT_IA_HANDLE)> ask) {
+  verbs::MutexLock asking(&g_asking);
+  DAT_IA_HANDLE handle = DAT_HANDLE_NULL;
+  const DAT_PROVIDER* provider = nullptr;
+  {
+    verbs::MutexLock lock(&g_lock);
+    for (const auto& [open, adapter] : All().adapters) {
+      if (name != adapter.info.ia_name) continue;
+      handle = open;
+      provider = adapter.provider;
+      break;
+    }
   }
-  return DAT_HANDLE_NULL;
+  if (provider != nullptr) ask(*provider, handle);
 }
 
 DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider,

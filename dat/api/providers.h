@@ -2,8 +2,10 @@
 // registers itself. What they hand out are pointers whose first word is the address of their
 // table; ours never are readable there, so one look tells whose a handle is.
 //
-// Threads: all from any thread. A provider is called without a lock, but its dat_provider_init and
-// dat_provider_fini under the one that orders loading: they must not open adapters.
+// Threads: any function from any thread. Providers are called without a lock, with two exceptions:
+// dat_provider_init and dat_provider_fini run under the lock that orders loading and must not open
+// adapters; a question to an open adapter runs under the lock that closing takes and must not close
+// one.
 #ifndef VIADUCT_DAT_API_PROVIDERS_H_
 #define VIADUCT_DAT_API_PROVIDERS_H_
 
@@ -11,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "dat/api/abi.h"
 #include "dat/registry/registry.h"
 
@@ -55,9 +58,10 @@ std::vector<DAT_PROVIDER_INFO> RegisteredByProgram();
 DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
                         DAT_CLOSE_FLAGS flags);
 
-// An open adapter of that name that is a provider's, for a question to the provider; null: none.
-// The provider's table goes to `*provider`.
-DAT_IA_HANDLE OpenAdapterOf(const std::string& name, const DAT_PROVIDER** provider);
+// Calls `ask` with an open adapter of that name that belongs to a provider, if there is one. Until
+// `ask` returns, a thread that closes a provider's adapter waits.
+void AskOpenAdapter(const std::string& name,
+                    absl::FunctionRef<void(const DAT_PROVIDER&, DAT_IA_HANDLE)> ask);
 
 }  // namespace viaduct::dat
 

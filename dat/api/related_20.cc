@@ -31,15 +31,16 @@ bool IsListed(const std::string& name, bool* engines) {
 // What the adapter `name` says of `other`; nothing if nobody can be asked.
 std::optional<bool> Ask(const std::string& name, bool engines, const std::string& other) {
   if (engines) return name == other;
-  const DAT_PROVIDER* provider = nullptr;
-  const DAT_IA_HANDLE adapter = OpenAdapterOf(name, &provider);
-  DAT_BOOLEAN answer = DAT_FALSE;
-  if (adapter == DAT_HANDLE_NULL || provider->ia_ha_related_func == nullptr ||
-      provider->ia_ha_related_func(adapter, const_cast<char*>(other.c_str()), &answer) !=
-          DAT_SUCCESS) {
-    return std::nullopt;
-  }
-  return answer != DAT_FALSE;
+  std::optional<bool> said;
+  AskOpenAdapter(name, [&](const DAT_PROVIDER& provider, DAT_IA_HANDLE adapter) {
+    DAT_BOOLEAN answer = DAT_FALSE;
+    if (provider.ia_ha_related_func != nullptr &&
+        provider.ia_ha_related_func(adapter, const_cast<char*>(other.c_str()), &answer) ==
+            DAT_SUCCESS) {
+      said = answer != DAT_FALSE;
+    }
+  });
+  return said;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/sleeper.h"
 #include "tests/faults/failing_memory.h"
 #include "tests/providers/probe.h"
 
@@ -571,6 +572,39 @@ TEST(Providers, RelatedAsFarAsAnybodyKnows) {
     EXPECT_EQ(answer, DAT_HA_UNKNOWN);
     EXPECT_EQ(dat_registry_providers_related(mine, mine, &answer), DAT_SUCCESS);
     EXPECT_EQ(answer, DAT_HA_TRUE);
+  });
+}
+
+// The name's adapter is not the caller's: another thread may close it, but not while its provider
+// is asked.
+TEST(Providers, RelatedHoldsUpTheCloseOfWhatIsAsked) {
+  RunAlone([] {
+    UseConf(Line("mine", "libdapl-viaduct.so.2", "lo"));
+    OwnProvider own;
+    static DAT_IA_HANDLE ia;
+    static Sleeper* closer;
+    static DAT_RETURN closed;
+    static int open;
+    own.table.ia_ha_related_func = [](DAT_IA_HANDLE, const DAT_NAME_PTR, DAT_BOOLEAN* answer) {
+      closer = new Sleeper([] { closed = dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG); });
+      closer->AwaitAsleep();
+      open = OwnProvider::own->adapters;
+      *answer = DAT_TRUE;
+      return DAT_RETURN{DAT_SUCCESS};
+    };
+    ASSERT_EQ(dat_registry_add_provider(&own.table, &own.info), DAT_SUCCESS);
+    ASSERT_EQ(Open("own", &ia), DAT_SUCCESS);
+    char name[] = "own", mine[] = "mine";
+    DAT_HA_RELATIONSHIP answer = DAT_HA_EXTENSION_BASE;
+    EXPECT_EQ(dat_registry_providers_related(name, mine, &answer), DAT_SUCCESS);
+    ASSERT_NE(closer, nullptr);
+    closer->Join();
+    delete closer;
+    EXPECT_EQ(open, 1);
+    EXPECT_EQ(answer, DAT_HA_CONFLICTING);
+    EXPECT_EQ(closed, DAT_SUCCESS);
+    EXPECT_EQ(own.adapters, 0);
+    EXPECT_EQ(dat_registry_remove_provider(&own.table, &own.info), DAT_SUCCESS);
   });
 }
 
