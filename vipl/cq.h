@@ -11,6 +11,7 @@
 #include "dat/core/event.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/object.h"
+#include "verbs/base/callback_errand.h"
 #include "verbs/base/lock.h"
 #include "vipl/nic.h"
 #include "vipl/notifies.h"
@@ -52,14 +53,14 @@ class Cq final : public NicChild {
   ~Cq() override;
   // The next entry that is not stale. Under the lock of the dispatcher, inside an EpochGuard.
   bool TakeLocked(VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive);
-  // Sees to it that RunNotify comes on the callback thread. False: there was no memory for it, and
-  // the next completion tries again.
+  // Sees to it that RunNotify comes on the callback thread. False: as PostCallback says.
   bool ServeNotifies();
   void RunNotify();
 
   const core::Ref<Nic> nic_;
   const core::Ref<core::EventDispatcher> dispatcher_;
   CqNotifies notifies_;
+  verbs::CallbackErrand<&Cq::RunNotify, core::Ref<Cq>> service_;
   verbs::Mutex lock_;
   int attached_ ABSL_GUARDED_BY(lock_) = 0;
   bool destroyed_ ABSL_GUARDED_BY(lock_) = false;

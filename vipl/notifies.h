@@ -67,14 +67,8 @@ class Notifies {
   // For who completes: cheap.
   bool pending() const { return pending_.load(std::memory_order_relaxed); }
 
-  // True if a service is to be posted: one at a time waits for its turn on the callback thread.
-  bool BeginService() { return !posted_.exchange(true, std::memory_order_acq_rel); }
-  // It has its turn, or will have none: what completes from here on posts another.
-  void ServiceRuns() { posted_.exchange(false, std::memory_order_acq_rel); }
-
  private:
   std::atomic<bool> pending_{false};
-  std::atomic<bool> posted_{false};
   bool held_ ABSL_GUARDED_BY(lock_) = false;  // the first of those that wait
   verbs::Mutex lock_;
   std::list<Registration> waiting_ ABSL_GUARDED_BY(lock_);

@@ -1,5 +1,6 @@
 // VipSendNotify, VipRecvNotify, VipCQNotify: [VIGM] vipcqnotify and its two relatives.
-#include "verbs/base/callback_thread.h"
+#include <utility>
+
 #include "verbs/base/epoch.h"
 #include "vipl/cq.h"
 #include "vipl/face.h"
@@ -19,15 +20,12 @@ VIP_RETURN Vi::Notify(WorkQueue& queue, const ViNotifies::Registration& registra
 }
 
 bool Vi::ServeNotifies(WorkQueue& queue) {
-  if (!queue.notifies().BeginService()) return true;
-  const bool posted = verbs::PostCallback(
-      this, [vi = core::Ref<Vi>::Share(this), &queue] { vi->RunNotify(queue); });
-  if (!posted) queue.notifies().ServiceRuns();
-  return posted;
+  auto self = core::Ref<Vi>::Share(this);
+  return &queue == &sends_ ? send_service_.Post(std::move(self))
+                           : receive_service_.Post(std::move(self));
 }
 
 void Vi::RunNotify(WorkQueue& queue) {
-  queue.notifies().ServiceRuns();
   ViNotifies::Registration next;
   if (!queue.notifies().Hold(&next)) return;
   VIP_DESCRIPTOR* descriptor = nullptr;
@@ -54,16 +52,9 @@ VIP_RETURN Cq::Notify(const CqNotifies::Registration& registration) {
   return ServeNotifies() || !notifies_.Withdraw(registration) ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
 }
 
-bool Cq::ServeNotifies() {
-  if (!notifies_.BeginService()) return true;
-  const bool posted =
-      verbs::PostCallback(this, [cq = core::Ref<Cq>::Share(this)] { cq->RunNotify(); });
-  if (!posted) notifies_.ServiceRuns();
-  return posted;
-}
+bool Cq::ServeNotifies() { return service_.Post(core::Ref<Cq>::Share(this)); }
 
 void Cq::RunNotify() {
-  notifies_.ServiceRuns();
   CqNotifies::Registration next;
   if (!notifies_.Hold(&next)) return;
   VIP_VI_HANDLE vi = nullptr;

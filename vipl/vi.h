@@ -13,6 +13,7 @@
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/object.h"
+#include "verbs/base/callback_errand.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
 #include "vipl/cq.h"
@@ -88,10 +89,12 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void OnDamage(verbs::Damage damage) override;
   void Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor);
 
-  // Sees to it that RunNotify comes on the callback thread. False: there was no memory for it, and
-  // the next completion tries again. Any thread, under any lock.
+  // Sees to it that RunNotify comes on the callback thread. False: as PostCallback says. Any
+  // thread, under any lock.
   bool ServeNotifies(WorkQueue& queue);
   void RunNotify(WorkQueue& queue);
+  void RunSendNotify() { RunNotify(sends_); }
+  void RunReceiveNotify() { RunNotify(receives_); }
 
   bool IsBreaking() const;
   void Remember(const VIP_VI_ATTRIBUTES& attributes);
@@ -118,6 +121,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   const core::Ref<core::EventDispatcher> connect_events_;
   WorkQueue sends_;
   WorkQueue receives_;
+  verbs::CallbackErrand<&Vi::RunSendNotify, core::Ref<Vi>> send_service_;
+  verbs::CallbackErrand<&Vi::RunReceiveNotify, core::Ref<Vi>> receive_service_;
   core::Ref<core::Endpoint> endpoint_;  // from before ready_
   std::atomic<VIP_PVOID> user_data_{nullptr};
   // A thread is in Connect, Accept or ConnectPeer, and events of connections are its own, or in

@@ -22,12 +22,51 @@ constexpr int kMostEarly = 16;
 
 }  // namespace
 
+class Notifier::AgentCall final : public verbs::PreparedCallback {
+ public:
+  explicit AgentCall(const Agent& agent) : agent_(agent) {}
+
+  const Agent& agent() const { return agent_; }
+  // Of `self`, whose dispatcher triggered it.
+  void SetTrigger(Ref<Notifier> self, Handle dispatcher) {
+    self_ = std::move(self);
+    dispatcher_ = dispatcher;
+  }
+
+ private:
+  const void* about() const override { return self_.get(); }
+  void Run() override {
+    const std::unique_ptr<AgentCall> ended(this);
+    Handle told;
+    {
+      MutexLock lock(&self_->lock_);
+      if (self_->quiet_) return;
+      told = self_->freed_ ? nullptr : self_->ToldLocked(dispatcher_);
+    }
+    agent_.function(agent_.instance, told);
+  }
+  void Drop() override { delete this; }
+
+  const Agent agent_;
+  Ref<Notifier> self_;
+  Handle dispatcher_ = nullptr;
+};
+
+std::unique_ptr<Notifier::AgentCall> Notifier::NewCall(const Agent& agent) {
+  if (agent.function == nullptr) return nullptr;
+  verbs::PrepareCallbacks();
+  return std::make_unique<AgentCall>(agent);
+}
+
 Error Notifier::Create(InterfaceAdapter& adapter, const Agent& agent, Ref<Notifier>* out) {
-  return Publish(Ref<Notifier>::Adopt(new Notifier(adapter, agent, false)), out);
+  std::unique_ptr<AgentCall> call = NewCall(agent);
+  auto notifier = Ref<Notifier>::Adopt(new Notifier(adapter, false));
+  notifier->agent_call_ = std::move(call);
+  return Publish(std::move(notifier), out);
 }
 
 Error Notifier::CreateWithDescriptor(InterfaceAdapter& adapter, Ref<Notifier>* out) {
-  return Publish(Ref<Notifier>::Adopt(new Notifier(adapter, Agent(), true)), out);
+  return Publish(Ref<Notifier>::Adopt(new Notifier(adapter, true)), out);
 }
 
 Error Notifier::Publish(Ref<Notifier> notifier, Ref<Notifier>* out) {
@@ -37,11 +76,10 @@ Error Notifier::Publish(Ref<Notifier> notifier, Ref<Notifier>* out) {
   return error;
 }
 
-Notifier::Notifier(InterfaceAdapter& adapter, const Agent& agent, bool with_descriptor)
+Notifier::Notifier(InterfaceAdapter& adapter, bool with_descriptor)
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
-      has_descriptor_(with_descriptor),
-      agent_(agent) {
+      has_descriptor_(with_descriptor) {
   if (with_descriptor) descriptor_ = verbs::EventFd::Open();
 }
 
@@ -49,7 +87,7 @@ Notifier::~Notifier() = default;
 
 Notifier::Agent Notifier::agent() const {
   MutexLock lock(&lock_);
-  return agent_;
+  return agent_call_ != nullptr ? agent_call_->agent() : Agent();
 }
 
 // ------------------------------------------------------------------------------ taking
@@ -217,10 +255,11 @@ Error Notifier::Take(Handle* dispatcher) {
 
 Error Notifier::SetAgent(const Agent& agent) {
   if (has_descriptor_) return InvalidState(StateDetail::kNone);
+  std::unique_ptr<AgentCall> call = NewCall(agent);  // and then the one before
   {
     MutexLock lock(&lock_);
     if (freed_) return InvalidHandle<Notifier>();
-    agent_ = agent;
+    agent_call_.swap(call);
   }
   try {
     ArmDispatchers();
@@ -232,14 +271,14 @@ Error Notifier::SetAgent(const Agent& agent) {
 // ----------------------------------------------------------------------------- telling
 
 void Notifier::Trigger(Handle dispatcher) {
-  Agent agent;
+  std::unique_ptr<AgentCall> call;
   {
     MutexLock lock(&lock_);
     if (freed_) return;
-    agent = std::exchange(agent_, Agent());
+    call = std::move(agent_call_);
     TellLocked(dispatcher);
   }
-  CallAgent(agent, dispatcher);
+  Post(std::move(call), dispatcher);
 }
 
 void Notifier::TellLocked(Handle dispatcher) {
@@ -254,17 +293,10 @@ void Notifier::TellLocked(Handle dispatcher) {
   }
 }
 
-void Notifier::CallAgent(const Agent& agent, Handle dispatcher) {
-  if (agent.function == nullptr) return;
-  verbs::PostCallback(this, [self = Ref<Notifier>::Share(this), agent, dispatcher] {
-    Handle told;
-    {
-      MutexLock lock(&self->lock_);
-      if (self->quiet_) return;
-      told = self->freed_ ? nullptr : self->ToldLocked(dispatcher);
-    }
-    agent.function(agent.instance, told);
-  });
+void Notifier::Post(std::unique_ptr<AgentCall> call, Handle dispatcher) {
+  if (call == nullptr) return;
+  call->SetTrigger(Ref<Notifier>::Share(this), dispatcher);
+  if (verbs::PostCallback(*call)) static_cast<void>(call.release());
 }
 
 void Notifier::TellWaitersLocked() {
@@ -289,16 +321,16 @@ Error Notifier::Attach(EventDispatcher& dispatcher) {
 }
 
 void Notifier::Detach(EventDispatcher& dispatcher, bool freed) {
-  Agent agent;
+  std::unique_ptr<AgentCall> call;
   {
     MutexLock lock(&lock_);
     unarmed_.erase(std::remove(unarmed_.begin(), unarmed_.end(), &dispatcher), unarmed_.end());
     attached_.erase(std::find(attached_.begin(), attached_.end(), &dispatcher));
     if (!attached_.empty() || !freed) return;
     TellWaitersLocked();
-    agent = std::exchange(agent_, Agent());
+    call = std::move(agent_call_);
   }
-  CallAgent(agent, nullptr);
+  Post(std::move(call), nullptr);
 }
 
 // --------------------------------------------------------------------------------- end
@@ -307,7 +339,7 @@ Error Notifier::Free() {
   {
     MutexLock lock(&lock_);
     if (!attached_.empty() || !waiters_.empty()) return InvalidState(StateDetail::kNotifierInUse);
-    agent_ = Agent();
+    agent_call_ = nullptr;
     freed_ = quiet_ = true;
   }
   // One that has begun may use what the program frees next.
@@ -324,14 +356,14 @@ void Notifier::Destroy() {
 Error Notifier::End() {
   if (!HandleTable::Erase(handle(), kType)) return InvalidHandle<Notifier>();
   adapter_->RemoveChild(this);
-  Agent agent;
+  std::unique_ptr<AgentCall> call;
   {
     MutexLock lock(&lock_);
     freed_ = true;
-    agent = std::exchange(agent_, Agent());
+    call = std::move(agent_call_);
     TellWaitersLocked();
   }
-  CallAgent(agent, nullptr);
+  Post(std::move(call), nullptr);
   DropReference();
   return Ok();
 }

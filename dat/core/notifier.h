@@ -55,7 +55,8 @@ class Notifier final : public Object {
   // Takes a trigger that is there: kQueueEmpty.
   Error Take(Handle* dispatcher);
   // For the triggers from now on. kInvalidState for one with a descriptor; kInvalidHandle while it
-  // is being freed, so that the agent under way sets none for its end.
+  // is being freed, so that the agent under way sets none for its end. Throws std::bad_alloc; a
+  // call of the agent needs no memory.
   Error SetAgent(const Agent& agent);
   // kInvalidState while dispatchers refer to it or threads wait. When it has returned, its agent is
   // not called any more, and not at work as far as verbs::AwaitCallback says.
@@ -91,7 +92,7 @@ class Notifier final : public Object {
   void Leave(Waiter& waiter);
   void TellLocked(Handle dispatcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
-  Notifier(InterfaceAdapter& adapter, const Agent& agent, bool with_descriptor);
+  Notifier(InterfaceAdapter& adapter, bool with_descriptor);
   ~Notifier() override;
   Error End();  // kInvalidHandle unless this call is the one that ends it
   static Error Publish(Ref<Notifier> notifier, Ref<Notifier>* out);
@@ -109,13 +110,16 @@ class Notifier final : public Object {
   // What somebody hears who was told this some time ago: the same, but null stays null.
   Handle ToldLocked(Handle teller) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TellWaitersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void CallAgent(const Agent& agent, Handle dispatcher);
+  // The call of an agent that is set, made with it; null: none is.
+  class AgentCall;
+  static std::unique_ptr<AgentCall> NewCall(const Agent& agent);
+  void Post(std::unique_ptr<AgentCall> call, Handle dispatcher);
 
   const Ref<InterfaceAdapter> adapter_;
   const bool has_descriptor_;
   mutable verbs::Mutex lock_;
   verbs::EventFd descriptor_;
-  Agent agent_ ABSL_GUARDED_BY(lock_);
+  std::unique_ptr<AgentCall> agent_call_ ABSL_GUARDED_BY(lock_);
   bool freed_ ABSL_GUARDED_BY(lock_) = false;
   bool quiet_ ABSL_GUARDED_BY(lock_) = false;  // by the consumer: no agent is called any more
   bool triggered_ ABSL_GUARDED_BY(lock_) = false;

@@ -261,32 +261,42 @@ TEST(OutOfMemory, TheFirstCallOfAThreadSaysSo) {
   });
 }
 
-void Ignore(DAT_PVOID, DAT_EVD_HANDLE) {}
-
-// Also where there is none for the line that says so.
-TEST(OutOfMemory, AnAgentsCallIsLostAndNothingElse) {
+// What it takes is had when the agent is set.
+TEST(OutOfMemory, AnAgentIsCalledWithoutMemory) {
   RunAlone([] {
     Adapter adapter;
     Must(adapter.Open());
+    static constinit std::atomic<int> called{0};
     DAT_OS_WAIT_PROXY_AGENT agent = {};
-    agent.proxy_agent_func = Ignore;
+    agent.proxy_agent_func = [](DAT_PVOID, DAT_EVD_HANDLE) { ++called; };
     DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
-    Must(dat_cno_create(adapter.ia, agent, &cno));
+    Must(dat_cno_create(adapter.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
     Must(dat_evd_create(adapter.ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd));
-    int n = 0;
+    int n = 0, calls = 0;
     for (bool failed = true; failed;) {
       SCOPED_TRACE(++n);
-      Must(dat_cno_modify_agent(cno, agent));
+      FailAllocation(n);
+      const DAT_RETURN set = dat_cno_modify_agent(cno, agent);
+      failed = StopFailing();
+      if (set == DAT_SUCCESS) {
+        ++calls;
+      } else {
+        EXPECT_EQ(DAT_GET_TYPE(set), DAT_UINT32{DAT_INSUFFICIENT_RESOURCES});
+      }
       DAT_EVENT event = {};
       event.event_number = DAT_SOFTWARE_EVENT;
-      FailAllocationsFrom(n);
+      FailAllocationsFrom(1);
       const DAT_RETURN posted = dat_evd_post_se(evd, &event);
-      failed = StopFailing();
+      StopFailing();
       EXPECT_EQ(posted, DAT_RETURN{DAT_SUCCESS});
+      while (called != calls) sched_yield();
       Must(dat_evd_dequeue(evd, &event));
+      DAT_EVD_HANDLE trigger = DAT_HANDLE_NULL;
+      Must(dat_cno_wait(cno, 0, &trigger));
     }
-    EXPECT_GT(n, 1) << "a call of an agent takes no memory";
+    EXPECT_GT(n, 1) << "an agent takes no memory";
+    EXPECT_GT(calls, 0);
     Must(dat_evd_free(evd));
     Must(dat_cno_free(cno));
     adapter.CloseGracefully();

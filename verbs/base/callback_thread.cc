@@ -7,11 +7,9 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
-#include <deque>
 #include <mutex>
 #include <new>
 #include <thread>
-#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
@@ -37,13 +35,16 @@ constexpr Nanos kPause = 100'000'000;
 
 class CallbackThread {
  public:
-  void Post(const void* about, std::function<void()> callback) {
+  void Prepare() {
     const std::lock_guard<std::mutex> hold(mutex_);
-    // Where there is no memory on the way nothing is posted, and `callback` ends without the lock.
     if (!started_) Begin();
-    Callback& last = callbacks_.emplace_back();
-    last.about = about;
-    last.run = std::move(callback);
+  }
+
+  // Throws std::bad_alloc, and then nothing is posted.
+  void Post(PreparedCallback& callback) {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    if (!started_) Begin();
+    callbacks_.Append(callback);
     ready_.notify_one();
   }
 
@@ -62,13 +63,8 @@ class CallbackThread {
   }
 
  private:
-  struct Callback {
-    const void* about = nullptr;
-    std::function<void()> run;
-  };
-
   // With mutex_. Where the process may have no more threads it is tried again: a callback that
-  // waits keeps its object, and the program may wait for it.
+  // waits keeps its object, and the program may wait for it. Throws std::bad_alloc.
   void Begin() {
     started_ = Start();
     if (started_ || trying_) return;
@@ -77,9 +73,18 @@ class CallbackThread {
     (*control)->RunAt((*control)->Now() + kPause, [this] {
       const std::lock_guard<std::mutex> hold(mutex_);
       trying_ = false;
-      if (!started_ && !callbacks_.empty()) Begin();
+      if (!started_) BeginAgain();
     });
     trying_ = true;
+  }
+
+  // With mutex_. Without memory it is left to the next Post.
+  void BeginAgain() {
+    if (callbacks_.empty()) return;
+    try {
+      Begin();
+    } catch (const std::bad_alloc&) {
+    }
   }
 
   bool Start() { return StartEngineThread(&Main, this) == 0; }
@@ -114,21 +119,23 @@ class CallbackThread {
     };
     AwaitGuards();
     while (IsOwn()) {
-      Callback callback = Next();
+      PreparedCallback& callback = Next();
       const absl::Cleanup returned = [this] {
         if (IsOwn()) Returned();
       };
-      if (!exiting.load(std::memory_order_acquire)) callback.run();
-      callback.run = nullptr;
+      if (exiting.load(std::memory_order_acquire)) {
+        callback.Drop();
+      } else {
+        callback.Run();
+      }
     }
   }
 
-  Callback Next() {
+  PreparedCallback& Next() {
     std::unique_lock<std::mutex> hold(mutex_);
     ready_.wait(hold, [this] { return !callbacks_.empty(); });
-    Callback callback = std::move(callbacks_.front());
-    callbacks_.pop_front();
-    at_work_ = callback.about;
+    auto& callback = static_cast<PreparedCallback&>(*callbacks_.TakeFirst());
+    at_work_ = callback.about();
     ++taken_;
     return callback;
   }
@@ -142,7 +149,7 @@ class CallbackThread {
   void Restart() {
     const std::lock_guard<std::mutex> hold(mutex_);
     started_ = false;
-    if (!callbacks_.empty()) Begin();
+    BeginAgain();
   }
 
   static constinit thread_local CallbackThread* here;  // null: the thread is another
@@ -150,7 +157,7 @@ class CallbackThread {
   std::mutex mutex_;
   std::condition_variable ready_;
   std::condition_variable returned_;
-  std::deque<Callback> callbacks_;
+  TaskList callbacks_;
   const void* at_work_ = nullptr;  // what the callback is about that has begun and not returned
   uint64_t taken_ = 0;             // callbacks
   uint64_t given_up_ = 0;          // the one that nobody waits for any more
@@ -167,10 +174,17 @@ bool CallbackThread::IsOwn() const { return TheThread::Find() == this; }
 
 }  // namespace
 
-bool internal::EnqueueCallback(const void* about, std::function<void()> callback) {
+void PrepareCallbacks() { TheThread::Get().Prepare(); }
+
+bool PostCallback(PreparedCallback& callback) noexcept {
   if (exiting.load(std::memory_order_acquire)) return false;
-  TheThread::Get().Post(about, std::move(callback));  // or there is no memory for it
-  return true;
+  try {
+    TheThread::Get().Post(callback);
+    return true;
+  } catch (const std::bad_alloc&) {
+    internal::LogLostCallback();
+    return false;
+  }
 }
 
 void internal::LogLostCallback() {

@@ -1,8 +1,8 @@
 // The one thread that runs the program's callbacks, for both faces: VIPL's error callbacks and
-// notifies, DAT's proxy agents. Starts with the first callback and lives as long as the process, or
-// until a callback ends it (pthread_exit), and then there is another; a callback that never returns
-// stops callbacks only. Where the process may have no more threads, or there is no memory for this
-// one, callbacks wait.
+// notifies, DAT's proxy agents. Starts with the first callback, or with PrepareCallbacks, and lives
+// as long as the process, or until a callback ends it (pthread_exit), and then there is another; a
+// callback that never returns stops callbacks only. Where the process may have no more threads, or
+// there is no memory for this one, callbacks wait.
 //
 // Any call of the API is legal inside a callback, the destruction of the object itself included.
 // Nothing begins once exit() has begun: a program that just exits must not be told that its
@@ -13,24 +13,68 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <utility>
+
+#include "verbs/base/prepared_task.h"
 
 namespace viaduct::verbs {
 
+// A callback in memory of its owner's, so that posting it needs none. Many owners want a
+// CallbackErrand (callback_errand.h).
+class PreparedCallback : public PreparedTask {
+ public:
+  // The object that AwaitCallback is asked about; nobody looks into it. While this is posted.
+  virtual const void* about() const = 0;
+  // Instead of Run once exit() has begun; it may do what Run may.
+  virtual void Drop() = 0;
+
+ protected:
+  PreparedCallback() = default;
+  ~PreparedCallback() = default;
+};
+
+// Starts the thread, or sees to it that it starts as soon as it can; PostCallback needs no memory
+// from then on. Throws std::bad_alloc.
+void PrepareCallbacks();
+
+// Runs `callback` on the callback thread after every one posted before it. Any thread, inside an
+// EpochGuard as well; never waits for a callback. False: it will not run, because exit() has begun
+// or because there was no memory to start the thread (that is logged).
+bool PostCallback(PreparedCallback& callback) noexcept;
+
 namespace internal {
 
-bool EnqueueCallback(const void* about, std::function<void()> callback);
 void LogLostCallback();
+
+class FunctionCallback final : public PreparedCallback {
+ public:
+  FunctionCallback(const void* about, std::function<void()> function)
+      : about_(about), function_(std::move(function)) {}
+
+ private:
+  const void* about() const override { return about_; }
+  void Run() override {
+    const std::unique_ptr<FunctionCallback> self(this);
+    function_();
+  }
+  void Drop() override { delete this; }
+
+  const void* const about_;
+  const std::function<void()> function_;
+};
 
 }  // namespace internal
 
-// Runs `callback` after every one posted before it. `about`: an object, for AwaitCallback, which is
-// not looked into. Any thread, inside an EpochGuard as well; never waits for a callback. False: it
-// is lost and will not run, for want of memory (that is logged) or because exit() has begun.
+// The same for a function, which takes memory. False also without that (which is logged).
 template <typename Callback>
 bool PostCallback(const void* about, Callback&& callback) noexcept {
-  try {  // turning it into a function takes memory, too
-    return internal::EnqueueCallback(about, std::forward<Callback>(callback));
+  try {
+    auto made =
+        std::make_unique<internal::FunctionCallback>(about, std::forward<Callback>(callback));
+    if (!PostCallback(*made)) return false;
+    static_cast<void>(made.release());
+    return true;
   } catch (const std::exception&) {
     internal::LogLostCallback();
     return false;

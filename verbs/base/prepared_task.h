@@ -13,7 +13,8 @@ class PreparedTask {
   PreparedTask(const PreparedTask&) = delete;
   PreparedTask& operator=(const PreparedTask&) = delete;
 
-  // On the executor. It is in no list any more: from here on it may be posted anew, and end.
+  // On the thread that it was posted to. It is in no list any more: from here on it may be posted
+  // anew, and end.
   virtual void Run() = 0;
 
  protected:
