@@ -16,7 +16,7 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// In a stack of the usual size the kernel clears a huge page for its first few bytes.
+// In a stack of the default size the kernel clears a whole huge page for the first few bytes.
 constexpr size_t kStack = 1 << 20;
 
 class Threads {
@@ -28,7 +28,7 @@ class Threads {
   }
 
  private:
-  // False: no thread is idle that has nothing on its way to it.
+  // False: each idle thread already has a task on its way to it.
   bool Queue(PreparedTask& task) {
     MutexLock lock(&mutex_);
     if (idle_ == tasks_waiting_) return false;
@@ -41,7 +41,7 @@ class Threads {
   static bool Start(PreparedTask& task);
   static void* Main(void* first);
 
-  // Null: the thread has waited long enough.
+  // Null: the thread has waited long enough and must end.
   PreparedTask* Next() {
     const Deadline end = Deadline::At(MonotonicNow() + kAsideRest);
     MutexLock lock(&mutex_);
@@ -54,7 +54,7 @@ class Threads {
     return tasks_.TakeFirst();
   }
 
-  // False: until the end.
+  // False: it has slept until `end`.
   bool Sleep(Deadline end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const uint32_t posted = posted_.load();
     mutex_.Unlock();
@@ -65,7 +65,7 @@ class Threads {
 
   Mutex mutex_;
   TaskList tasks_ ABSL_GUARDED_BY(mutex_);
-  // Never more of them than threads that are idle: each has one on its way to it.
+  // Never more than idle_: for each waiting task an idle thread is on its way.
   size_t tasks_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
   std::atomic<uint32_t> posted_{0};

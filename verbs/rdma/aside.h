@@ -1,7 +1,7 @@
-// Calls of librdmacm that may wait for a peer, each on a thread that waits for nothing else.
+// Runs calls of librdmacm that may wait for a peer, each on a thread that waits for nothing else.
 //
-// A thread that has made its call waits a while for the next one: to begin and to end a thread
-// costs more than siw's part of a connection. As many are there as calls have waited at once.
+// After its call a thread waits a while for the next one, since starting and ending a thread costs
+// more than siw's part of a connection. There are as many threads as calls have waited at once.
 #ifndef VIADUCT_VERBS_RDMA_ASIDE_H_
 #define VIADUCT_VERBS_RDMA_ASIDE_H_
 
@@ -9,15 +9,15 @@
 
 namespace viaduct::verbs::rdma {
 
-// Runs `task` on such a thread, behind no other one. False: the process may have no more threads.
-// Not in a forked child, which has none of them.
+// Runs `task` on such a thread, without queueing it behind another task. False: the process may
+// have no more threads. Must not be called in a forked child, which has none of these threads.
 bool RunAside(PreparedTask& task);
 
-// A method that its object wants called there. The object lives until then, and may end in it.
+// Calls a method of an object on such a thread. The object lives until the call, which may end it.
 template <auto kMethod, typename Object>
 class AsideErrand final : private PreparedTask {
  public:
-  // As RunAside; not again before it is called.
+  // As RunAside. Must not be called again before the method was called.
   bool Post(Object* object) {
     object_ = object;
     return RunAside(*this);

@@ -38,7 +38,7 @@ Bounce BouncePool::Take(size_t size) {
       bounces.pop_back();
       return bounce;
     }
-    // GiveBack needs no memory.
+    // Reserves room now, so that GiveBack needs no memory.
     try {
       bounces.reserve(made_[ClassOf(size)] + 1);
     } catch (const std::bad_alloc&) {

@@ -1,5 +1,5 @@
-// Registered memory of our own, for what the device cannot do where the program's bytes lie: more
-// segments than it takes, messages whose receive is not known yet.
+// Bounce buffers: registered memory of our own, where the device cannot use that of the program:
+// for requests of more segments than it takes, and messages whose receive is not known yet.
 #ifndef VIADUCT_VERBS_RDMA_BOUNCE_POOL_H_
 #define VIADUCT_VERBS_RDMA_BOUNCE_POOL_H_
 
@@ -20,17 +20,17 @@ struct Bounce {
   uint32_t size = 0;  // a power of two
 };
 
-// Of one protection domain. Any thread.
+// The bounces of one protection domain. Any thread.
 class BouncePool {
  public:
   explicit BouncePool(ibv_pd* domain) : domain_(domain) {}
-  ~BouncePool();  // everything taken was given back
+  ~BouncePool();  // every bounce must have been given back
   BouncePool(const BouncePool&) = delete;
   BouncePool& operator=(const BouncePool&) = delete;
 
-  // At least `size` bytes; empty without memory (a line is logged).
+  // Returns at least `size` bytes, or an empty Bounce if there is no memory (a line is logged).
   Bounce Take(size_t size);
-  void GiveBack(Bounce& bounce);  // empty afterwards; may be empty before
+  void GiveBack(Bounce& bounce);  // empties `bounce`, which may be empty already
 
  private:
   static constexpr int kClasses = 32;

@@ -19,7 +19,7 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// Two descriptors each, and a process may have but 1024: what has more queues lets them share.
+// Each takes two descriptors, of which a process may have only 1024: all further queues share one.
 constexpr int kMostChannels = 64;
 constinit std::atomic<int> channels{0};
 
@@ -29,8 +29,8 @@ const AtFork at_fork(nullptr, nullptr, [] { descriptors.CloseInForkChild(); });
 
 }  // namespace
 
-// On a device that was taken out ibv_destroy_cq has failed (EIO), and libibverbs keeps a channel
-// that has queues, open for ever. Nobody reads it any more.
+// On a device that was removed ibv_destroy_cq has failed (EIO), and libibverbs would keep a channel
+// that still has queues open for ever. Nobody reads it any more, so its descriptor is closed.
 void CompletionChannel::Close(ibv_comp_channel* channel, EventFd rouse) {
   const FdChange change;
   const int fd = channel->fd;
@@ -64,7 +64,7 @@ bool CompletionChannel::MakeOwn() {
     for (int fd : {made->fd, rouse.get()}) descriptors.Add(fd);
   }
   MakeNonBlocking(made->fd);
-  // The control thread may be about to ask for it to be watched.
+  // The control thread may be about to call Watch.
   MutexLock lock(&mutex_);
   own_ = made;
   const auto read = [this](uint32_t events) { OnEvents(events); };
@@ -84,7 +84,7 @@ bool CompletionChannel::Enter() {
   MutexLock lock(&mutex_);
   const pthread_t sleeper = sleeper_.load(std::memory_order_relaxed);
   if (sleeper != kNobody && !pthread_equal(sleeper, pthread_self())) return false;
-  // A full fence: what Rouse is called for is seen by the next look, or Rouse sees this thread.
+  // A full fence: either this thread's next check sees the reason for Rouse, or Rouse sees it here.
   sleeper_.exchange(pthread_self());
   if (std::exchange(watched_, false)) device_.loop().SetEvents(own_->fd, 0);
   return true;
@@ -126,8 +126,7 @@ void CompletionChannel::Watch() {
   device_.loop().SetEvents(own_->fd, EPOLLIN);
 }
 
-// In a forked child the numbers of the descriptors may be other files'; it has no channels of its
-// own.
+// In a forked child the numbers of the descriptors may be those of other files; it has no channels.
 bool CompletionChannel::usable() const {
   return usable_.load(std::memory_order_acquire) && !Device::InheritedAny();
 }
@@ -140,15 +139,15 @@ void CompletionChannel::TakeEvent() {
   errno = saved;
 }
 
-// Of several events the others are told of again. The kernel closes the channel of a device that
-// was taken out, which is news for ever.
+// Takes one event; if there are more, epoll reports them again. When a device is removed the kernel
+// closes its channel, which epoll would report for ever.
 void CompletionChannel::OnEvents(uint32_t events) {
   TakeEvent();
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
     usable_.store(false);
     device_.loop().Unwatch(own_->fd);
   }
-  handler_.OnCqEvent();  // which may end the queue, and this with it
+  handler_.OnCqEvent();  // may destroy the queue, and this channel with it
 }
 
 }  // namespace viaduct::verbs::rdma

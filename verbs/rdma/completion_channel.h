@@ -1,14 +1,14 @@
-// Where the completion queues of one CompletionCore say that there is something.
+// The channel on which the completion queues of one CompletionCore report completions.
 //
-// The first few of a process have a channel of the device for themselves, and in that a thread that
-// waits sleeps itself: no other thread has to run between the device and it. While none does, the
-// control thread watches it. The others share the device's one, which the control thread alone
-// reads.
+// The first few CompletionCores of a process each have a channel of their own. A waiting thread
+// sleeps in it directly, so that no other thread has to run between the device and the waiter.
+// While nobody sleeps there, the control thread watches the channel. All other CompletionCores
+// share the device's channel, which only the control thread reads.
 //
 //   watched --Enter--> slept in --Leave--> nobody's --Watch--> watched
 //
-// It is nobody's while threads wait now and then, so that their sleeps cost no epoll_ctl; whoever
-// leaves sees to it that Watch comes.
+// The channel is nobody's while threads wait now and then, so that their sleeps cost no epoll_ctl.
+// A thread that leaves makes sure that Watch is called in time.
 #ifndef VIADUCT_VERBS_RDMA_COMPLETION_CHANNEL_H_
 #define VIADUCT_VERBS_RDMA_COMPLETION_CHANNEL_H_
 
@@ -29,30 +29,31 @@ namespace viaduct::verbs::rdma {
 
 class CompletionChannel {
  public:
-  // `handler`: of the queues that are made with it.
+  // `handler` is that of the completion queues made with this channel.
   CompletionChannel(Device& device, CqHandler& handler) : device_(device), handler_(handler) {}
-  ~CompletionChannel();  // on the control thread, behind the queues
+  ~CompletionChannel();  // on the control thread, after its queues were destroyed
   CompletionChannel(const CompletionChannel&) = delete;
   CompletionChannel& operator=(const CompletionChannel&) = delete;
 
-  // Before the first queue is made: becomes one of its own where there is room for that.
+  // Called before the first queue is made. Opens a channel of its own if there is room for one.
   void Open();
   ibv_comp_channel* handle() const { return own_ != nullptr ? own_ : device_.completions(); }
 
-  // Any thread: it is going to sleep here, when it has armed the queues and looked once more.
-  // False: another one is, or the channel is not its own. What a thread has left behind that was
-  // interrupted asleep, and never came back, it finds as its own.
+  // Any thread, when it has armed the queues and polled once more: it is about to sleep here.
+  // False: another thread sleeps here, or there is no channel of its own to sleep in. A thread that
+  // was interrupted in its sleep and never came back to Leave may enter again.
   bool Enter();
-  // Until a queue tells of something, which is taken, or Rouse: kWoken, also for no reason.
-  // Else as FutexWait.
+  // Sleeps until a queue reports completions, whose event is consumed, or Rouse is called. Returns
+  // kWoken then, and sometimes for no reason; otherwise as FutexWait.
   FutexResult Sleep(Deadline deadline);
   void Leave();
   bool occupied() const { return sleeper_.load(std::memory_order_seq_cst) != kNobody; }
 
-  // Any thread: who sleeps here looks again; one who has entered and not slept yet does not sleep.
+  // Any thread. Wakes the thread that sleeps here, or keeps one that has entered from going to
+  // sleep.
   void Rouse();
 
-  // Control thread: it hears of what the queues tell from now on, unless somebody sleeps here.
+  // Control thread: watches the channel from now on, unless somebody sleeps in it.
   void Watch();
 
  private:
@@ -60,7 +61,7 @@ class CompletionChannel {
 
   bool MakeOwn();
   static void Close(ibv_comp_channel* channel, EventFd rouse);
-  // Takes what a queue has told, if it has.
+  // Consumes one event of a queue, if there is one.
   void TakeEvent();
   void OnEvents(uint32_t events);
   bool usable() const;
@@ -69,10 +70,10 @@ class CompletionChannel {
   CqHandler& handler_;
   ibv_comp_channel* own_ = nullptr;
   EventFd rouse_;
-  // Its own, and no descriptor of it was found closed (the device was taken out).
+  // It has a channel of its own, and no descriptor was found closed (the device was removed).
   std::atomic<bool> usable_{false};
   std::atomic<pthread_t> sleeper_{kNobody};
-  Mutex mutex_;  // of those who come and go
+  Mutex mutex_;  // held by those who enter, leave or watch
   bool watched_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

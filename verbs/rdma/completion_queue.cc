@@ -18,7 +18,7 @@ namespace viaduct::verbs::rdma {
 namespace {
 
 constexpr int kBatch = 16;
-constexpr int kTurns = 64;  // batches that the control thread takes at once
+constexpr int kTurns = 64;  // batches of each queue that the control thread takes at once
 constexpr uint32_t kSmallestQueue = 512;
 
 }  // namespace
@@ -59,7 +59,7 @@ int CompletionCore::ReserveLocked(uint32_t entries, uint32_t more) {
       return i;
     }
   }
-  // Each is larger than those before, so that a queue of many pairs has few.
+  // Each is larger than those before, so that even many pairs need few of them.
   const uint32_t most = static_cast<uint32_t>(device_.limits().max_cqe);
   const uint32_t size = std::min(
       most, std::max(absl::bit_ceil(entries + more), kSmallestQueue << std::min(count, 12)));
@@ -227,7 +227,7 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
       result = WaitResult::kWoken;
       break;
     }
-    // A device that is armed again before this thread looks tells once more of what woke it.
+    // Polls before it arms the device, which otherwise would report once more what woke it.
     if (std::exchange(woken, false) && Look() == Found::kNews) {
       result = WaitResult::kReady;
       break;
@@ -238,7 +238,7 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
       result = WaitResult::kReady;
       break;
     }
-    // One look takes so many: of news behind them a device that was armed tells no more.
+    // Look takes a limited number, and an armed device does not report the completions behind them.
     if (found == Found::kOthers && !deadline.Passed(clock)) continue;
     const FutexResult slept = Sleep(news, deadline);
     woken = slept == FutexResult::kWoken;
@@ -249,9 +249,9 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
   return result;
 }
 
-// Of several waiters one sleeps in the channel. The device tells nobody else then, so when it
-// leaves another one takes its place, or the control thread: its tick looks whether anybody still
-// polls.
+// Of several waiters one sleeps in the channel, and the device notifies nobody else. So when this
+// one leaves, another waiter takes its place, or the control thread does, whose tick checks whether
+// anybody still polls.
 FutexResult CompletionCore::Sleep(uint32_t news, Deadline deadline) {
   if (!channel_.Enter()) return FutexWait(news_, news, deadline);
   const absl::Cleanup leave = [this] {
@@ -315,16 +315,16 @@ NextTick CompletionCore::Tick() {
     polls_seen_ = polls;
     return tells_.load(std::memory_order_relaxed) ? NextTick::kSoon : NextTick::kLate;
   }
-  if (!channel_.occupied()) Tend();  // who sleeps there has armed the device
+  if (!channel_.occupied()) Tend();  // a thread that sleeps there has armed the device
   return NextTick::kNever;
 }
 
 void CompletionCore::Tend() {
-  const std::shared_ptr<CompletionCore> self = weak_from_this().lock();  // the sink may end it
-  if (self == nullptr) return;  // its end is on its way to this thread
+  const std::shared_ptr<CompletionCore> self = weak_from_this().lock();  // the sink may delete this
+  if (self == nullptr) return;  // its deletion is already posted to this thread
   bool armed = false;
   for (int turn = 0;; ++turn) {
-    if (turn == kTurns) {  // a peer that never pauses: others are to have a turn, too
+    if (turn == kTurns) {  // the peer never pauses: let others have a turn
       tend_errand_.Post(device_.loop(), self);
       return;
     }

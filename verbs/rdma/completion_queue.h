@@ -1,14 +1,14 @@
-// Completion queues: the device's, which have a fixed size, under one that has none.
+// A completion queue without a limit, made of the device's completion queues, whose size is fixed.
 //
-// CompletionCore is what the hardware's completions are looked up in; it lives until the last
-// connection that completes there is buried, whatever became of the CompletionQueue.
+// CompletionCore takes the completions from the hardware. It lives until the last connection that
+// completes there is buried, even if the CompletionQueue was destroyed before.
 //
-// Harvesting moves completions of the device into the records of the work queues, reaping takes
-// them out for the program. Both happen under `lock`; the control thread harvests when the device
-// rings, so errors, held receives and drains go on without calls of the program. While the program
-// polls, nobody arms the device again: a tick looks whether it still does. It is one of a
-// millisecond where there is a sink, which is to hear of completions soon, and else one of sixteen:
-// a program that only polls is interrupted less often.
+// Harvesting moves completions from the device into the records of the work queues; reaping takes
+// them out for the program. Both happen under `lock`. The control thread harvests when the device
+// reports an event, so that errors, held receives and drains go on without calls of the program.
+// While the program polls, nobody arms the device again; instead a tick checks whether the program
+// still polls. It comes every millisecond if there is a sink, which must hear of completions soon,
+// and otherwise every sixteen, so that a program that only polls is interrupted less often.
 #ifndef VIADUCT_VERBS_RDMA_COMPLETION_QUEUE_H_
 #define VIADUCT_VERBS_RDMA_COMPLETION_QUEUE_H_
 
@@ -40,12 +40,12 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   CompletionCore(Device& device, Nanos spin);
   ~CompletionCore();  // on the control thread
 
-  // Room for that many completions in one of the device's queues, whose number it returns; -1: the
-  // device has none left (a line is logged). One that is made for it has room for `more`, too,
-  // which are asked for next.
+  // Reserves room for `entries` completions in one of the device's queues and returns the number of
+  // that queue, or -1 if the device has none left (a line is logged). If a queue has to be made, it
+  // also gets room for `more` entries, which the caller reserves next.
   int Reserve(uint32_t entries, uint32_t more);
   void Release(int number, uint32_t entries);
-  // The same for the receives of a shared queue, which complete here but once, however many pairs
+  // The same for the receives of a shared queue, which need room here only once, however many pairs
   // take them.
   int ReserveShared(const SharedReceiveCore& receives);
   void ReleaseShared(const SharedReceiveCore& receives);
@@ -54,20 +54,20 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   PassLock lock;
   // Takes what the device has completed; true if there was anything.
   bool Harvest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
-  // `queue` has completions to reap.
+  // Adds `queue` to the list of those that have completions to reap.
   void List(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   void Unlist(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   bool HasNews() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock) { return first_ != nullptr; }
   int Reap(Completion* out, int n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
 
-  // Completions were listed by somebody other than the device: wakes waiters, calls the sink.
-  // Not under `lock`.
+  // Called after completions were listed that did not come from the device: wakes the waiters and
+  // has the sink called. The caller must not hold `lock`.
   void Notify();
-  // The control thread is to see what the device completes from now on, although somebody has
-  // polled a moment ago. Not under `lock`.
+  // Makes the control thread take what the device completes from now on, although somebody has
+  // polled a moment ago. The caller must not hold `lock`.
   void TendSoon();
 
-  // Of CompletionQueue.
+  // The methods of CompletionQueue.
   int PollLocked(Completion* out, int n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   WaitResult Wait(Deadline deadline, uint32_t wakes);
   uint32_t wakes() const { return wakes_.load(std::memory_order_acquire); }
@@ -83,7 +83,7 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
     ibv_cq* handle = nullptr;
     uint32_t size = 0;
     uint32_t reserved = 0;
-    bool failed = false;  // under `lock`: to be polled, and that was said
+    bool failed = false;  // under `lock`: polling it failed, and that was logged
   };
   struct SharedReservation {
     int number = -1;
@@ -91,27 +91,27 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   };
 
   int ReserveLocked(uint32_t entries, uint32_t more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(reserve_mutex_);
-  // To its connection, or to whom else it is for; straight to `out` as HarvestTo says.
+  // Passes a completion to its connection or other owner, or straight to `out` as in HarvestTo.
   ABSL_ATTRIBUTE_ALWAYS_INLINE static void Dispatch(const ibv_wc& completion, Completion* out,
                                                     int n, int* taken);
-  // As Harvest, but up to `n` of them go straight to `out`, `*taken` says how many.
+  // As Harvest, but up to `n` completions go straight to `out`; `*taken` says how many.
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool HarvestTo(Completion* out, int n, int* taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   void NoteFailedPoll(Queue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
-  // What the device had: something for a poll; completions that are none, of a connection that is
-  // gone, say; none at all.
+  // What the device had: completions for the program; only others, such as those of a connection
+  // that is gone; or nothing.
   enum class Found : uint8_t { kNews, kOthers, kNothing };
   Found Look();
   void RequestEvents();
-  // In the caller's place among the waiters: until something is there to look at.
+  // Sleeps until there may be something to poll. The caller has counted itself as a waiter.
   FutexResult Sleep(uint32_t news, Deadline deadline);
   void WakeSleepers();
   void WakeWaiters();
-  // Control thread: harvests, tells the sink, arms the device.
+  // Control thread: harvests, calls the sink, arms the device.
   void Tend();
   void TendArmed();
   void Delete() { delete this; }
-  // Somebody has polled or waited: ticks look whether anybody still does.
+  // Called after somebody has polled or waited: from now on ticks check whether anybody still does.
   void StartTicks();
   NextTick Tick();
 
@@ -124,13 +124,13 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   std::atomic<int> queue_count_{0};
   WorkQueue* first_ ABSL_GUARDED_BY(lock) = nullptr;
   WorkQueue* last_ ABSL_GUARDED_BY(lock) = nullptr;
-  uint64_t listed_ ABSL_GUARDED_BY(lock) = 0;  // counts what was listed
+  uint64_t listed_ ABSL_GUARDED_BY(lock) = 0;  // counts the calls of List
   std::atomic<uint64_t> polls_{0};
   std::atomic<uint32_t> wakes_{0};
-  std::atomic<uint32_t> news_{0};  // what waiters sleep on
+  std::atomic<uint32_t> news_{0};  // the futex that waiters sleep on
   std::atomic<uint32_t> waiters_{0};
   CompletionChannel channel_;
-  // Written on the control thread; TendArmed: tell the sink although somebody polls.
+  // Set by TendArmed: the sink is called although somebody polls. Written on the control thread.
   std::atomic<bool> always_{false};
   // Control thread.
   uint64_t told_ = 0;

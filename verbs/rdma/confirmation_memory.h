@@ -1,5 +1,5 @@
-// The word of a domain that peers read to have a request confirmed (verbs/device.h). What our own
-// such reads bring lands there too: it means nothing.
+// The word of a protection domain that peers read to have a request confirmed (verbs/device.h). Our
+// own confirming reads put their result there, too; its value means nothing.
 #ifndef VIADUCT_VERBS_RDMA_CONFIRMATION_MEMORY_H_
 #define VIADUCT_VERBS_RDMA_CONFIRMATION_MEMORY_H_
 
@@ -21,7 +21,7 @@ class ConfirmationMemory {
   ConfirmationMemory(const ConfirmationMemory&) = delete;
   ConfirmationMemory& operator=(const ConfirmationMemory&) = delete;
 
-  // Registered at the first call. Null: no memory (a line is logged).
+  // Registers the word at the first call. Null: no memory (a line is logged).
   const ibv_mr* Registration();
 
  private:

@@ -1,4 +1,4 @@
-// Life. What the device completes: connection_completions.cc.
+// The life of a connection. What the device completes is in connection_completions.cc.
 #include "verbs/rdma/connection.h"
 
 #include <unistd.h>
@@ -21,10 +21,10 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// Of no bytes nobody checks it. 0 is for some iWARP devices the wrong one even then.
+// The key of a write of no bytes, which nobody checks; but for some iWARP devices 0 is wrong.
 constexpr uint32_t kNobodysKey = 1;
 
-// librdmacm asks it for routes then, and waits for what it says.
+// If the host has an ibacm, librdmacm asks it for routes, and waits for its answer.
 bool HasIbacm() {
   return access("/run/ibacm.sock", F_OK) == 0 || access("/run/ibacm.port", F_OK) == 0;
 }
@@ -38,7 +38,7 @@ Connection* Connection::ForDial(Device& device, ConnectionOwner* owner, absl::St
                      RDMA_PS_TCP) != 0) {
     LogErrno(errno, "rdma_create_id");
     delete connection;
-    *status = absl::ResourceExhaustedError("rdma_create_id");  // whatever it was
+    *status = absl::ResourceExhaustedError("rdma_create_id");  // whatever the errno was
     return nullptr;
   }
   return connection;
@@ -53,13 +53,13 @@ Connection* Connection::ForRequest(Device& device, rdma_cm_id* id) {
 void Connection::DestroyPair() {
   if (pair() == nullptr) return;
   if (options().shared != nullptr) {
-    // Who harvests may have looked it up there, and is at work on it.
+    // A thread that harvests may have looked up this connection there, and still use it.
     PassLockHolder guard(&options().queues[kReceives]->lock);
     options().shared->Leave(pair()->qp_num);
   }
   device_.RemovePair(pair());
   pair_.Destroy();
-  // Nobody counts what messages have taken; without a pair no more of that can come.
+  // Shared receives that messages have taken are not counted; without a pair no more can come.
   if (options().shared != nullptr) HarvestAll();
 }
 
@@ -166,14 +166,14 @@ bool Connection::PostBounce(uint32_t slot) {
   request.num_sge = count;
   ibv_recv_wr* bad;
   if (ibv_post_recv(pair(), &request, &bad) != 0) {
-    NoteRefusal();  // the next message would be looked for here
+    NoteRefusal();  // otherwise the next message would be looked for in this slot
     return false;
   }
   Posted(kReceives, 1);
   return true;
 }
 
-// On InfiniBand another reason than a consumer's; MPA knows but one kind of reject.
+// Gives another reason than a consumer's reject on InfiniBand; MPA has only one kind of reject.
 void Connection::Refuse() {
   if (device_.iwarp()) {
     rdma_reject(id_, nullptr, 0);
@@ -228,7 +228,7 @@ void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> p
   const std::string data(private_data.begin(), private_data.end());
   dialled_ = true;
   Name(&parameters);
-  // siw waits for TCP's connection.
+  // rdma_connect over siw waits for the TCP connection.
   Dial(RDMA_CM_EVENT_ADDR_ERROR, /*waits=*/device_.iwarp(), [this, parameters, data]() mutable {
     parameters.private_data = data.data();
     parameters.private_data_len = static_cast<uint8_t>(data.size());
@@ -281,20 +281,20 @@ void Connection::TellSignals() {
 
 void Connection::OnCmEvent(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED && dialing_) {
-    has_route_ = true;  // before the call that has asked for it is over
+    has_route_ = true;  // the call that asked for it is not over yet
     return;
   }
   if (event.type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
-    if (dialled_ && !stopping_) OnCmEvent(Confirm(event));  // or its end is what the peer hears
+    if (dialled_ && !stopping_) OnCmEvent(Confirm(event));  // else the peer hears of the end
     return;
   }
-  // As qedr's driver tells that an accept has come to nothing; it tells of an end behind it.
+  // This is how qedr's driver reports that an accept has failed; it reports an end after that.
   if (event.type == RDMA_CM_EVENT_ESTABLISHED && event.status != 0) {
     CmEvent failure = event;
     failure.type = RDMA_CM_EVENT_CONNECT_ERROR;
     return OnCmEvent(failure);
   }
-  // Neither changes anything: a connection, or a request, is what it was.
+  // Neither changes anything for a connection or a request.
   if (event.type == RDMA_CM_EVENT_ADDR_CHANGE || event.type == RDMA_CM_EVENT_TIMEWAIT_EXIT) return;
   const bool awaited = half_open();
   if (!IsOfTheWay(event.type)) {
@@ -310,10 +310,10 @@ void Connection::OnCmEvent(const CmEvent& event) {
   }
 }
 
-// What has come to siw (Linux 6.1) in the moment in which a connection began there may lie in its
+// What comes to siw (Linux 6.1) in the moment in which a connection begins there may lie in its
 // socket until more comes.
 void Connection::NudgeLater() {
-  if (nudge_timer_ != 0) return;  // the beginning was told once more
+  if (nudge_timer_ != 0) return;  // the beginning was reported once more
   nudge_timer_ = device_.loop().RunAt(device_.loop().Now() + kNudges[nudges_], [this] { Nudge(); });
 }
 
@@ -322,7 +322,7 @@ void Connection::Nudge() {
   if (!connected_ || buried_ || stopping_ || pair() == nullptr) return;
   {
     PassLockHolder guard(&options().queues[kSends]->lock);
-    // One that has not gone yet will do as well.
+    // A nudge that has not gone out yet will do as well.
     if (queues_[kSends] != nullptr && !nudge_is_open_) {
       ibv_send_wr request = {};
       request.wr_id = WorkId::OfNudge(this);
@@ -372,7 +372,7 @@ void Connection::OnQpEvent(ibv_event_type type) {
 
 // ----------------------------------------------------------------------------------------- end
 
-// A peer that has ended the connection itself waits for no answer: connected_ is false then.
+// A peer that has ended the connection itself waits for no answer; connected_ is false then.
 bool Connection::OwesAnswers() const {
   const bool received = seen_[kReceives].load() != 0 || options().shared != nullptr;
   return device_.answers_late() && connected_ && received;
@@ -435,7 +435,7 @@ void Connection::Bury() {
   burial_errand_.Post(device_.loop(), this);
 }
 
-// What the device completes later is looked up here.
+// Completions that come later refer to this object, so it must stay until all have come.
 bool Connection::Dead() {
   HarvestAll();
   return posted_[kSends].load() == seen_[kSends].load() &&
@@ -443,12 +443,12 @@ bool Connection::Dead() {
          !AwaitsLastReceive();
 }
 
-// On iWARP it is TCP that sees to it that the peer learns of the end. But to destroy an id whose
-// request waits for an answer is to wait for the answer in iw_cm, or for siw's own time-out of
-// seconds, and hardware's driver may wait in ibv_destroy_qp until TCP has ended (cxgb4, up to a
-// minute): not on the control thread. Deleted behind what is posted to it.
+// On iWARP TCP makes sure that the peer learns of the end. But destroying an id whose request has
+// no answer yet waits in iw_cm for the answer, or for siw's own time-out of seconds, and a driver
+// of hardware may wait in ibv_destroy_qp until TCP has ended (cxgb4, up to a minute). So neither is
+// done on the control thread, which deletes the object after what is posted to that thread before.
 void Connection::Destroy() {
-  // Whether it is connected may just have been read.
+  // An event that changes connected_ may have been read, but not handled.
   for (const CmEvent& event : device_.TakeEventsOf(*this)) OnCmEvent(event);
   if (connected_ && !device_.iwarp()) {
     DestroyPair();
@@ -465,24 +465,24 @@ void Connection::MakeDestruction() {
 }
 
 void Connection::Delete() {
-  HarvestAll();  // a pair that is no more completes nothing behind this
+  HarvestAll();  // its pair is destroyed, and completes nothing after this
   device_.Forget(*this);
   delete this;
 }
 
 void Connection::TryToDestroy(int tries) {
   buried_ = true;
-  if (dialing_ || half_open()) return;  // what ends that comes back here
+  if (dialing_ || half_open()) return;  // whatever ends that calls this again
   if (unstopped_) Stop(true);
-  // librdmacm, which reads events on this thread, changes the state of the pair that an id has; on
-  // iWARP it has one.
+  // When it reads events, on this thread, librdmacm changes the state of the pair that an id has;
+  // on iWARP the id has one.
   id_->qp = nullptr;
   if (Dead()) {
     Destroy();
     return;
   }
   if (tries == kBurialTries) {
-    // siw flushes a pair once, and never what is posted behind that.
+    // siw flushes a pair once, and never what is posted after that.
     Log(LogLevel::kDebug, device_.name(), ": a queue pair does not give its requests back");
     Destroy();
     return;

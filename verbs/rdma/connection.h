@@ -1,10 +1,10 @@
-// One connection, or one attempt: librdmacm's id and the device's queue pair (device_pair.h), which
-// are buried with it; but the id may stay to tell the peer (farewell.h). The queue pair of
-// verbs/device.h is there before and afterwards.
+// One connection, or one attempt to connect: librdmacm's id and the device's queue pair
+// (device_pair.h). Both are buried with it, except that the id may stay to tell the peer
+// (farewell.h). The queue pair of verbs/device.h exists before and afterwards.
 //
-// Owner: a QueuePair, which hears of everything; a request that is not decided has it as well, and
-// is not told. Who has it gives it up with Bury, at once and from any thread; the control thread
-// destroys it when the device has nothing left to complete.
+// Its owner is a QueuePair, which is notified of everything, or a request that is not decided yet,
+// which is notified of nothing. The owner gives it up with Bury, at once and from any thread; the
+// control thread destroys it when the device has nothing left to complete.
 #ifndef VIADUCT_VERBS_RDMA_CONNECTION_H_
 #define VIADUCT_VERBS_RDMA_CONNECTION_H_
 
@@ -44,8 +44,8 @@ class ConnectionOwner {
   enum Signal : uint32_t {  // bit set
     kFailed = 1,            // a request failed, or the device ended the pair
     kDrained = 2,           // no send is open, and somebody waits for it
-    kDropped = 4,           // messages without a receive: see TakeDropped
-    kRefusedWrite = 8,      // the device says that the peer did what it may not
+    kDropped = 4,           // messages found no receive: see TakeDropped
+    kRefusedWrite = 8,      // the device reports a forbidden access by the peer
   };
   virtual void OnSignals(Connection& connection, uint32_t signals) = 0;
 
@@ -53,131 +53,133 @@ class ConnectionOwner {
   ~ConnectionOwner() = default;
 };
 
-// The pair of verbs/device.h that has it.
+// What a connection needs of the pair of verbs/device.h that owns it.
 struct ConnectionPlace {
   WorkQueue* queues[2] = {nullptr, nullptr};  // sends and receives
   uint32_t peer_access = 0;                   // what the peer may do: Access bits
   Memory* memory = nullptr;
-  std::atomic<bool>* ended = nullptr;  // set before anything is flushed that nobody stopped
+  std::atomic<bool>* ended = nullptr;  // if it ends by itself, set before any flush
   bool may_frame = false;              // messages may have frames: see SetFramed
 };
 
 class alignas(8) Connection final : public CmHandler, public QpHandler {
  public:
-  // Without an id: for a dial, which makes one.
+  // For a dial; makes an id. Null on failure: see `*status`.
   static Connection* ForDial(Device& device, ConnectionOwner* owner, absl::Status* status);
   static Connection* ForRequest(Device& device, rdma_cm_id* id);
 
   rdma_cm_id* id() const { return id_; }
   ibv_qp* pair() const { return pair_.handle(); }
-  // As the device has it; IBV_QPS_UNKNOWN without a pair, or where it does not say.
+  // The state that the device reports; IBV_QPS_UNKNOWN without a pair, or without a report.
   ibv_qp_state PairState() const;
 
-  // From now on signals and events go there.
+  // From now on signals and events go to `owner`.
   void SetOwner(ConnectionOwner* owner);
-  // Null before that, and after Bury.
+  // Null before SetOwner, and after Bury.
   ConnectionOwner* owner();
 
-  // From now on it has the device's queue pair, whose completions are those of the place's queues.
-  // Otherwise as DevicePair::Join, or ResourceExhausted: no memory.
+  // Takes over the device's queue pair, whose completions belong to the work queues of `place`.
+  // Fails as DevicePair::Join does, or with ResourceExhausted: no memory.
   absl::Status TakePair(DevicePair pair, const ConnectionPlace& place);
-  // Receives go into memory of our own, `count` messages of at most `bytes`, and from there to the
-  // oldest receive; false: no memory.
+  // Lets messages arrive in memory of our own, with room for `count` of at most `bytes`, from where
+  // they are copied to the oldest receive. False: no memory.
   bool ReceiveIntoBounces(int count, uint32_t bytes);
   bool bouncing() const { return !bounces_.empty(); }
-  // Release will need no memory although each of `requests` has a bounce. Under the direction's
-  // lock; false: no memory.
+  // Makes sure that Release needs no memory even if each of `requests` has a bounce. Under the
+  // direction's lock. False: no memory.
   bool KeepRoomToLeave(Direction direction, uint32_t requests);
 
   // The receive has more segments than the device takes.
   bool NeedsBounce(const WorkRecord& record, const Segment* segments) const;
 
-  // Receives get room for a frame, in a slot of their own in front of their memory.
+  // Receives get room for a frame: a slot of their own before their memory.
   bool may_frame() const { return !frames_[kReceives].empty() && framing() != Framing::kUnframed; }
-  // For frames of a direction's requests, but those of sends that go inline; empty where messages
-  // may have none.
+  // Room for the frames of a direction's requests, except sends that go inline; empty if messages
+  // may not have frames.
   const FrameSlots& frames(Direction direction) const { return frames_[direction]; }
-  // Whether the peer's messages have frames, if they may. Until this is known messages that have
-  // arrived wait. Under the lock of the receives' queue.
+  // Says whether the peer's messages have frames, if they may. Messages that arrive before this
+  // call wait for it. Under the lock of the receives' completion queue.
   void SetFramed(bool framed);
 
-  // rdma_resolve_route; its outcome comes as an event, ROUTE_ERROR with an errno if it failed.
-  // Control thread, as is the next.
+  // Calls rdma_resolve_route. The outcome comes as an event: ROUTE_ERROR with an errno if the call
+  // failed. Control thread, as is Connect.
   void ResolveRoute(int milliseconds);
-  // rdma_connect; its outcome comes as an event, ADDR_ERROR with an errno if it failed. With the
-  // peer's answer the pair is opened to it.
+  // Calls rdma_connect. The outcome comes as an event: ADDR_ERROR with an errno if the call failed.
+  // When the peer answers, the pair is opened to it.
   void Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data);
 
-  // Of a request: nobody takes it, and no program has said no.
+  // Refuses a request that nobody takes and that no program has rejected.
   void Refuse();
-  // The pair is opened to the peer, and rdma_accept called. An errno.
+  // Opens the pair to the peer and calls rdma_accept. Returns 0 or an errno.
   int Accept(rdma_conn_param parameters);
-  // Of a dial on iWARP, where the driver opens the pair: what the peer may do from now on.
+  // Limits what the peer may do from now on. For a dial on iWARP, where the driver opens the pair.
   void LimitPeer();
   bool accepted() const { return accepted_; }
 
-  // For posters, under the direction's lock: how many requests went to the device.
+  // For posters, under the direction's lock: `count` requests went to the device.
   void Posted(Direction direction, int64_t count) {
     posted_[direction].store(posted_[direction].load(std::memory_order_relaxed) + count,
                              std::memory_order_relaxed);
   }
   void Unposted(Direction direction, int64_t count) { Posted(direction, -count); }
-  // How many more sends the device takes, beside a nudge.
+  // How many more sends the device takes, apart from a nudge.
   uint32_t SendRoom() const {
     return max_sends_ - static_cast<uint32_t>(posted_[kSends].load(std::memory_order_relaxed) -
                                               seen_[kSends].load(std::memory_order_relaxed));
   }
   uint32_t max_segments(Direction direction) const { return pair_.max_segments(direction); }
-  // Of a request, so many bytes go inline at most.
+  // The most bytes of a request that go inline.
   uint32_t max_inline() const { return pair_.max_inline(); }
 
-  // Under the lock of the direction's queue.
+  // Takes a completion. Under the lock of the direction's completion queue.
   void Complete(Direction direction, const ibv_wc& completion);
-  // The same for the usual case: the request has succeeded and nobody waits in front of it, so its
-  // completion goes straight to `out[*taken]`. False: nothing has happened.
+  // The same for the usual case: the request has succeeded and no older one is open, so its
+  // completion goes straight to `out[*taken]`. False: it is not so, and nothing has happened.
   bool CompleteInTurn(Direction direction, const ibv_wc& completion, Completion* out, int* taken);
   void CompleteNudge() { nudge_is_open_ = false; }
-  // False: released, nobody polls for it.
+  // False: nobody will poll for it, because the work queue was released.
   bool CompleteShared(const SharedReceive& receive, const ibv_wc& completion);
   // The device has refused `count` parts of a request.
   void Refused(Direction direction, WorkQueue& queue, WorkRecord& record, uint32_t count);
-  // A send was refused here: when those before it are done, the connection ends.
+  // A send was refused on this side: the connection ends when the sends before it are done.
   void BreakInTurn(WorkQueue& sends);
-  // Somebody waits for kDrained. Under the lock of the sends' queue.
+  // Asks for the signal kDrained. Under the lock of the sends' completion queue.
   void AwaitDrain(WorkQueue& sends);
 
-  // Any thread: the owner hears of it soon.
+  // Any thread: the owner is notified soon.
   void Signal(uint32_t signals);
-  // The same of what the peer has done over the connection: if the news of that is still on its
-  // way, behind set_established. Control thread, or under the lock of the receives' queue.
+  // The same for what the peer has done over the connection. If this side is not notified yet that
+  // there is a connection, its owner hears of it after set_established. Control thread, or under
+  // the lock of the receives' completion queue.
   void SignalOfPeer(uint32_t signals);
-  // Control thread: now.
+  // Control thread: notifies the owner now.
   void TellSignals();
   uint32_t TakeDropped() { return dropped_.exchange(0); }
-  // Under the lock of the receives' queue. Until then a failure is not signalled, and what is
-  // flushed stays posted.
+  // Under the lock of the receives' completion queue. Before this call failures are not signalled,
+  // and flushed requests stay posted.
   void set_established() {
     established_.store(true, std::memory_order_release);
     if (signals_ != 0) Signal(0);
   }
-  // A request has failed, or reads were unanswered when it ended.
+  // A request has failed, or reads were unanswered when the connection ended.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   void set_failed() { failed_.store(true, std::memory_order_release); }
 
   // Takes what the device has completed.
   void HarvestAll();
-  // Before Stop: the program ends the connection. A request that this cuts in the device was
-  // flushed, even if the device tells of it as of a connection that failed (siw, whose TCP did).
+  // Called before Stop if the program ends the connection. A request that this cuts off in the
+  // device counts as flushed, even if the device reports it as a failure of the connection (as siw
+  // does, whose TCP connection failed).
   void Cut() { cut_ = true; }
-  // Ends it: the peer is told if it was `established`, nothing is placed in memory any more, what
-  // the device has completed is taken. Then the work queues are this connection's no longer.
+  // Ends the connection: tells the peer if it was `established`, lets nothing be placed in memory
+  // any more, and takes what the device has completed. Then Release gives the work queues back.
   void Stop(bool established);
-  // What the device still held: an attempt that may be repeated keeps it.
+  // Requests that the device still held: an attempt that may be repeated keeps them posted.
   enum class Unfinished : uint8_t { kKeep, kFlush };
   void Release(Direction direction, Unfinished unfinished);
   void Bury();
 
-  // The owner hears of an attempt's failure as if librdmacm had said it. Once; any thread.
+  // Reports an attempt's failure to the owner as if librdmacm had reported it. Once; any thread.
   void FailLater(rdma_cm_event_type type, int error);
 
   void OnCmEvent(const CmEvent& event) override;
@@ -187,13 +189,13 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   enum class Framing : uint8_t { kUnknown, kFramed, kUnframed };
   struct Landing {
     Bounce memory;
-    bool leads = false;  // a frame's slot is in front of it
+    bool leads = false;  // the slot of a frame precedes it
   };
 
   Connection(Device& device, rdma_cm_id* id) : device_(device), id_(id) {}
   ~Connection();
 
-  // What its pair was made for; empty without one.
+  // The options with which its pair was made; empty without a pair.
   const PairOptions& options() const { return pair_.options(); }
   Framing framing() const { return framing_.load(std::memory_order_relaxed); }
   bool AnswerIsMissing(const WorkRecord& record) const;
@@ -207,9 +209,10 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   Status ReceiveUnframed(WorkQueue& queue, WorkRecord& record, uint32_t bytes);
   bool TakeFrame(std::span<const uint8_t, kFrameBytes> frame, uint32_t bytes, WorkRecord* record);
   void Break();
-  // The device has refused a request: the connection ends, unless it is over. That is the answer.
+  // The device has refused a request: ends the connection unless it is over. Returns whether it
+  // was.
   bool NoteRefusal();
-  // Between a receive's memory and `from` or `to`.
+  // These copy between a receive's memory and `from` or `to`.
   template <typename Copy>
   Status Walk(const WorkRecord& record, const Segment* segments, uint32_t length, Copy&& copy);
   Status Scatter(const WorkRecord& record, const Segment* segments, const unsigned char* from,
@@ -219,37 +222,37 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   void Finish(Direction direction, WorkQueue& queue, WorkRecord& record);
   bool PostBounce(uint32_t slot);
   void CheckTurn(WorkQueue& sends);
-  // Of a connection that was released the control thread may destroy this now.
+  // If the connection was released, the control thread may destroy it after this.
   void CountSeen(Direction direction) {
     seen_[direction].store(seen_[direction].load(std::memory_order_relaxed) + 1,
                            std::memory_order_release);
   }
-  // The device says when the pair has taken its last receive from the shared queue, and has not.
+  // The device has yet to report that the pair has taken its last receive from the shared queue.
   bool AwaitsLastReceive() const {
     const bool received = established_ || accepted_ || connected_;
     return received && options().shared != nullptr && pair() != nullptr &&
            device_.tells_last_receive() && !has_last_receive_;
   }
-  // InfiniBand and RoCE: the peer has answered a dial. As librdmacm tells it of an id that has a
-  // pair: ESTABLISHED, or CONNECT_ERROR with an errno.
+  // InfiniBand and RoCE: the peer has answered a dial. Opens the pair and returns the event that
+  // librdmacm reports for an id with a pair: ESTABLISHED, or CONNECT_ERROR with an errno.
   CmEvent Confirm(const CmEvent& answer);
-  // Which pair that is, of an id that does not know it.
+  // Names the pair in `parameters`, for an id that does not know it.
   void Name(rdma_conn_param* parameters) const;
-  // iWARP's peer speaks first, and until siw has heard it the kernel ends nothing: it lets who
-  // tries wait for ever, and follows with a BUG() of iw_cm.
+  // On iWARP the peer of an accept speaks first, and until siw has heard it the kernel ends
+  // nothing: a call that tries to waits for ever, and ending the pair leads to a BUG() of iw_cm.
   bool half_open() const { return device_.iwarp() && accepted_ && !heard_; }
-  // Control thread: of a connection that was dialled. It is said twice.
+  // Control thread, for a connection that was dialled: sends a nudge later. It is done twice.
   void NudgeLater();
   void Nudge();
   bool OwesNudge();
-  // The peer may not know yet of what was received here.
+  // The peer may not have the answers yet to what was received here.
   bool OwesAnswers() const;
   void TellFailure();
   void Report(rdma_cm_event_type type, int error);
-  // Control thread. A call of librdmacm for id_, aside (aside.h) if it waits for anybody. An
-  // errno that it returns is reported as an event of that type.
+  // Control thread. Makes a call of librdmacm for id_, aside (aside.h) if it waits for anybody. An
+  // errno that the call returns is reported as an event of the type `failure`.
   void Dial(rdma_cm_event_type failure, bool waits, std::function<int()> call);
-  void MakeDial();  // there
+  void MakeDial();  // makes that call, perhaps aside
   void OnDialled();
   bool Dead();
   void BeginBurial() { TryToDestroy(0); }
@@ -268,16 +271,16 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool>* ended_ = nullptr;
   FrameSlots frames_[2];
   std::atomic<Framing> framing_{Framing::kUnknown};
-  std::vector<ibv_wc> early_;  // messages that came before it was known; under the receives' lock
+  std::vector<ibv_wc> early_;  // messages from before framing_ was known; under the receives' lock
   std::vector<Landing> bounces_;
   uint32_t next_bounce_ = 0;
   std::vector<Bounce> left_[2];  // of requests that the device was not done with
-  // Each under its queue's lock; null when released.
+  // Each under the lock of its completion queue; null when released.
   WorkQueue* queues_[2] = {nullptr, nullptr};
   std::atomic<uint64_t> posted_[2] = {};
   std::atomic<uint64_t> seen_[2] = {};
-  uint32_t max_sends_ = 0;      // of the program's that the device takes
-  bool nudge_is_open_ = false;  // it is at the device; under the lock of the sends' queue
+  uint32_t max_sends_ = 0;      // sends of the program that the device takes
+  bool nudge_is_open_ = false;  // the device has it; under the lock of the sends' queue
   std::atomic<uint32_t> signals_{0};
   std::atomic<uint32_t> dropped_{0};
   std::atomic<bool> failed_{false};
@@ -285,13 +288,13 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> cut_{false};
   bool dialing_ = false;                // control thread: a call of Dial is under way
-  bool has_route_ = false;              // control thread: found meanwhile
+  bool has_route_ = false;              // control thread: the route was found during that call
   bool dialled_ = false;                // rdma_connect was called
   bool buried_ = false;                 // control thread: destroyed when nothing goes on any more
-  std::atomic<bool> connected_{false};  // so the last event said that is not IsOfTheWay
+  std::atomic<bool> connected_{false};  // by the last event that is not IsOfTheWay
   std::atomic<bool> accepted_{false};
   std::atomic<bool> heard_{false};     // an event came that is not IsOfTheWay
-  bool unstopped_ = false;             // it was half open when it was to stop
+  bool unstopped_ = false;             // it was half open when Stop was called
   bool has_last_receive_ = false;      // control thread
   int nudges_ = 0;                     // control thread
   Executor::TimerId nudge_timer_ = 0;  // control thread; 0: none is due
@@ -315,7 +318,7 @@ inline void Connection::Receive(WorkRecord& record, const ibv_wc& completion) {
   record.length = completion.byte_len;
   record.opcode =
       completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM ? Opcode::kReceiveWrite : Opcode::kReceive;
-  record.solicited = true;  // no device says which were: nobody sleeps through one
+  record.solicited = true;  // no device says which were, so all are: nobody sleeps through one
   if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) {
     record.has_immediate = true;
     record.immediate = completion.imm_data;

@@ -25,8 +25,8 @@ bool IsOver(ibv_qp_state state) { return state != IBV_QPS_RTS && state != IBV_QP
 void Connection::Complete(Direction direction, const ibv_wc& completion) {
   WorkQueue* const queue = queues_[direction];
   CountSeen(direction);
-  if (queue == nullptr) return;  // released: when all are seen it is gone at any moment
-  // What a failed attempt flushes is still posted.
+  if (queue == nullptr) return;  // released: once all are seen, this may be deleted at any moment
+  // Requests that a failed attempt flushes stay posted.
   if (completion.status == IBV_WC_WR_FLUSH_ERR && !established_) return;
   if (completion.status != IBV_WC_SUCCESS) NoteFailure(completion);
   if (direction == kReceives && may_frame() && framing() == Framing::kUnknown) {
@@ -76,7 +76,7 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
       record->status =
           Scatter(*record, queue.SegmentsOf(*record), record->bounce.memory, completion.byte_len);
     }
-    record->status = record->VerdictOr(record->status);  // no bytes meet no memory
+    record->status = record->VerdictOr(record->status);  // an empty message meets no memory
     if (record->status != Status::kSuccess) {
       queue.Set(WorkQueue::kOver);
       Break();
@@ -86,7 +86,7 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
   if (--record->parts == 0) Finish(direction, queue, *record);
 }
 
-// What the device did not see fail: a request that it refused, a message that is no frame.
+// For failures that the device did not see: a request that it refused, a message without a frame.
 void Connection::Break() {
   set_failed();
   if (ended_ != nullptr) *ended_ = true;
@@ -115,8 +115,8 @@ Status Connection::ReceiveBehindFrame(WorkQueue& queue, WorkRecord& record, uint
   return Scatter(record, queue.SegmentsOf(record), record.bounce.memory, record.length);
 }
 
-// The message has no frame: its beginning lies where one would be, and the rest too far ahead. The
-// few receives that were posted before the answer came are copied twice for that.
+// The message has no frame: its beginning lies where one would be, and the rest too near the front
+// of its memory. So the few receives posted before the answer came are copied twice.
 Status Connection::ReceiveUnframed(WorkQueue& queue, WorkRecord& record, uint32_t bytes) {
   const std::span<const uint8_t> lead =
       std::span<const uint8_t>(frames_[kReceives].At(queue.SlotOf(record)))
@@ -139,13 +139,13 @@ Status Connection::ReceiveUnframed(WorkQueue& queue, WorkRecord& record, uint32_
 
 void Connection::NoteFailure(const ibv_wc& completion) {
   Log(LogLevel::kDebug, device_.name(), ": ", ibv_wc_status_str(completion.status));
-  // A message that no receive could take has come before the news that there is a connection.
+  // A message that no receive could take has come before the event that there is a connection.
   if (!established_) {
     if (completion.status != IBV_WC_WR_FLUSH_ERR) set_failed();
     return;
   }
-  // An InfiniBand device flushes by itself only after an error; on iWARP that is how every
-  // connection ends, and the connection manager tells which way.
+  // An InfiniBand device flushes by itself only after an error; on iWARP every connection ends with
+  // a flush, and the connection manager tells how it ended.
   if (!stopping_ && ended_ != nullptr) *ended_ = true;
   if (completion.status == IBV_WC_WR_FLUSH_ERR && device_.iwarp()) return;
   set_failed();
@@ -165,12 +165,12 @@ bool Connection::NeedsBounce(const WorkRecord& record, const Segment* segments) 
   return count > max_segments(kReceives);
 }
 
-// The two ways in which a receive itself fails: its memory tells them apart.
+// A receive itself fails either by its memory or by its length; a check of the memory tells which.
 Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record, Status status) const {
   if (record.verdict() != Status::kSuccess) return record.verdict();
   const Segment* const segments = queue.SegmentsOf(record);
   if (record.bounce.memory == nullptr && NeedsBounce(record, segments)) {
-    return Status::kLocalProtection;  // as of a send for which there is no memory
+    return Status::kLocalProtection;  // as for a send for which there is no memory
   }
   for (uint16_t i = 0; i < record.segments; ++i) {
     if (segments[i].length != 0 &&
@@ -182,7 +182,7 @@ Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record, Stat
   return status == Status::kTransport ? status : Status::kLocalLength;
 }
 
-// The caller holds the lock of the queue's completions: clang cannot name it by the direction.
+// The caller holds the lock of the completion queue, which clang cannot name by the direction.
 void Connection::Finish(Direction direction, WorkQueue& queue,
                         WorkRecord& record) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   options().domain->bounces().GiveBack(record.bounce);
@@ -206,8 +206,8 @@ void Connection::BreakInTurn(WorkQueue& sends) {
   CheckTurn(sends);
 }
 
-// libbnxt_re and libocrdma take nothing any more behind what has failed; libcxgb4 also when the
-// peer has hung up, as it does in good order, too.
+// After a failure libbnxt_re and libocrdma take no more requests. libcxgb4 takes none either when
+// the peer has hung up, as a peer does in good order, too.
 bool Connection::NoteRefusal() {
   const bool over =
       established_ && (failed() || (device_.manager() == Manager::kIwarp && IsOver(PairState())));
@@ -222,10 +222,10 @@ bool Connection::NoteRefusal() {
 void Connection::Refused(Direction direction, WorkQueue& queue, WorkRecord& record,
                          uint32_t count) {
   record.parts = static_cast<uint16_t>(record.parts - count);
-  record.flags &= static_cast<uint16_t>(~WorkRecord::kReadOwed);  // the last one
+  record.flags &= static_cast<uint16_t>(~WorkRecord::kReadOwed);  // that is the last part
   const bool over = NoteRefusal();
   if (!established_) {
-    record.rest = WorkRecord::Rest::kSome;  // still posted, as all is that a failed attempt leaves
+    record.rest = WorkRecord::Rest::kSome;  // stays posted, as after any failed attempt
     return;
   }
   if (record.status == Status::kSuccess) {
@@ -248,7 +248,7 @@ Status Connection::Walk(const WorkRecord& record, const Segment* segments, uint3
   for (uint16_t i = 0; i < record.segments && at != length; ++i) {
     const uint32_t piece = std::min(length - at, segments[i].length);
     if (piece == 0) continue;
-    // All of the segment must be there, as a device asks it.
+    // The whole segment must be there, as a device demands it.
     unsigned char* const memory = memory_->Resolve(
         *options().domain, segments[i].key, segments[i].address, segments[i].length, kLocalWrite);
     if (memory == nullptr) return Status::kLocalProtection;
@@ -296,7 +296,7 @@ Status Connection::CopyBounced(WorkQueue& queue, WorkRecord& record, uint32_t sl
   if (bounces_[slot].leads) {
     const std::span<const uint8_t, kFrameBytes> frame = frames_[kReceives].At(slot);
     if (framing() == Framing::kUnframed) {
-      // It may lie in the slot and in all of the bounce.
+      // It may fill the slot and all of the bounce, which cannot hold that much.
       if (bytes > bounces_[slot].memory.size) {
         record.length = 0;
         return Status::kLocalLength;

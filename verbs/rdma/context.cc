@@ -23,7 +23,7 @@ namespace {
 
 // VIPL promises 252; what the device does not take is gathered, or split.
 constexpr uint32_t kMaxSegments = 252;
-// What InfiniBand's request leaves behind rdma_cm's own header, and what siw gets right.
+// The room in InfiniBand's request after rdma_cm's own header, and what siw handles correctly.
 constexpr uint32_t kInfinibandPrivateData = 56;
 constexpr uint32_t kIwarpPrivateData = 251;
 constexpr uint32_t kMostReads = 255;
@@ -41,7 +41,7 @@ DeviceAttributes Attributes(const Device& device, int port, const Address& addre
   attributes.reason = absl::StrCat("the RDMA device ", attributes.device, " port ", port, " (",
                                    attributes.transport, ") has ", address.ToString());
   attributes.max_queue_pairs = at_most(limits.max_qp, 65536);
-  // On iWARP a confirmed request is two of the device's.
+  // On iWARP a confirmed request takes two requests of the device.
   attributes.max_requests_per_queue =
       std::min(device.max_requests() / (device.iwarp() ? 2 : 1), kMostRequests);
   attributes.max_segments = kMaxSegments;
@@ -54,7 +54,7 @@ DeviceAttributes Attributes(const Device& device, int port, const Address& addre
   attributes.max_shared_queues = at_most(limits.max_srq, kNoLimit);
   attributes.max_shared_receives = at_most(limits.max_srq_wr, kNoLimit);
   attributes.max_shared_segments = at_most(limits.max_srq_sge, kMaxSegments);
-  // The kernel wants an address and its place in a page to agree.
+  // The kernel requires that an address and its memory have the same offset within a page.
   attributes.zero_based = false;
   attributes.pair_windows = device.windows().of_pair;
   attributes.immediate_data = !device.iwarp();
@@ -71,7 +71,7 @@ RdmaContext::RdmaContext(Device& device, int port, const Address& address, Nanos
       spin_(spin),
       attributes_(Attributes(device, port, address)) {}
 
-// Nothing of it is left: what connections that are still being buried need they hold themselves.
+// Nothing is left to do: connections that are still being buried hold what they need themselves.
 RdmaContext::~RdmaContext() = default;
 
 absl::StatusOr<std::unique_ptr<ProtectionDomain>> RdmaContext::CreateDomain(bool wildcard) {
@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<ProtectionDomain>> RdmaContext::CreateDomain(bool
   if (handle == nullptr) return ErrnoStatus(errno, "ibv_alloc_pd");
   absl::Cleanup give_back = [handle] { ibv_dealloc_pd(handle); };
   auto core = std::make_shared<DomainCore>(handle, wildcard, device_);
-  std::move(give_back).Cancel();  // the core's from now on
+  std::move(give_back).Cancel();  // the core owns it from now on
   return std::make_unique<Domain>(memory_, std::move(core));
 }
 

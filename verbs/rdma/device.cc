@@ -21,16 +21,16 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// Held over the start of one, and across a fork.
+// Held while a device starts, and across a fork.
 constinit Mutex devices_mutex;
-// In a list; never destroyed, since the control thread uses them until the process is gone.
+// A list of devices, never destroyed, since the control thread uses them until the process ends.
 constinit Device* first_device ABSL_GUARDED_BY(devices_mutex) = nullptr;
 
 constinit std::atomic<bool> inherited{false};
 
-// libsiw (rdma-core 44) takes the mapping at 0x90000 of a context for one that the kernel has not
-// made, so that every process's seventh queue pair or so fails. A completion queue that begins
-// before it and ends behind it, 32 bytes an entry, keeps that place occupied.
+// libsiw (rdma-core 44) mistakes the mapping at 0x90000 of a context for one that the kernel has
+// not made, so that about the seventh queue pair of each process fails. A completion queue that
+// begins before that place and ends behind it, with 32 bytes per entry, keeps it occupied.
 constexpr uint32_t kSiwVendor = 0x626d74;
 constexpr int kSiwEntries = 20'000;
 
@@ -39,7 +39,7 @@ constexpr uint32_t kRdmavtVendor = 0x001175;  // qib and hfi1
 constexpr uint32_t kMellanoxVendor = 0x0002c9;
 constexpr uint32_t kHisiliconVendor = 0x19e5;
 
-// Of a pair: more are not looked for, and so many each device has.
+// Requests of a pair: more than kMostRequests are not tried, and every device has kFewRequests.
 constexpr uint32_t kMostRequests = 32768;
 constexpr uint32_t kFewRequests = 4;
 constexpr int kEventsAtOnce = 64;
@@ -77,14 +77,15 @@ absl::StatusOr<Device*> Device::Get(ibv_context* verbs, const Address& address, 
 
 const AtFork Device::at_fork_(BeforeFork, AfterForkInParent, AfterForkInChild);
 
-// Who starts a device waits for the loop, whose library is loaded before this one.
+// A thread that starts a device holds this lock and waits for the loop, whose library is loaded
+// before this one.
 void Device::BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { devices_mutex.Lock(); }
 
 void Device::AfterForkInParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { devices_mutex.Unlock(); }
 
-// A child's copies would keep connections alive when its parent is killed.
+// The child's copies of the descriptors would keep connections alive when its parent is killed.
 void Device::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  // In a child of the child they are closed.
+  // In a child of the child they are closed already.
   for (Device* device = first_device; device != nullptr && !inherited; device = device->next_) {
     for (int fd : {device->connections_->fd, device->completions_->fd, device->verbs_->async_fd,
                    device->verbs_->cmd_fd}) {
@@ -140,7 +141,7 @@ absl::Status Device::Start(const Address& address) {
   return status;
 }
 
-// The kernel closes the channels of a device that was taken out, which is news for ever.
+// The kernel closes the channels of a device that was removed, which epoll would report for ever.
 absl::Status Device::Watch(int fd, void (Device::*read)()) {
   return loop_.Watch(fd, EPOLLIN, [this, fd, read](uint32_t events) {
     (this->*read)();
@@ -148,7 +149,7 @@ absl::Status Device::Watch(int fd, void (Device::*read)()) {
   });
 }
 
-// What a queue pair may have is not among the attributes: it is tried.
+// What a queue pair may have is not among the attributes, so this tries it.
 absl::Status Device::ProbeLimits() {
   ibv_port_attr port = {};
   if (const int error = ibv_query_port(verbs_, anchor_->port_num, &port); error != 0) {
@@ -157,7 +158,7 @@ absl::Status Device::ProbeLimits() {
   if (port.max_msg_sz != 0) max_message_ = std::min(port.max_msg_sz, max_message_);
   on_infiniband_ = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
   if (iwarp()) max_message_ -= kFrameBytes;
-  // RFC 5040: a read has one sink. Some iWARP devices do more, none says so.
+  // RFC 5040: a read has one sink. Some iWARP devices take more, but none says so.
   max_read_segments_ =
       iwarp() ? 1
               : std::max(1, std::min(limits_.max_sge, limits_.max_sge_rd > 0 ? limits_.max_sge_rd
@@ -196,7 +197,7 @@ void Device::ProbeInline(ibv_pd* domain, ibv_cq* queue) {
   }
 }
 
-// A driver may tell of windows that its library does not have (libbnxt_re of rdma-core 44).
+// A driver may advertise windows that its library does not have (libbnxt_re of rdma-core 44).
 void Device::ProbeWindows(ibv_pd* domain) {
   const auto can_make = [domain](ibv_mw_type type) {
     ibv_mw* const window = ibv_alloc_mw(domain, type);
@@ -229,8 +230,8 @@ bool Device::takes_offsets() const {
   return limits_.vendor_id != kMellanoxVendor && limits_.vendor_id != kHisiliconVendor;
 }
 
-// rxe: COMPLETE and then ACKNOWLEDGE in its responder's states. siw: the read that asks for a
-// message's verdict comes behind it, and a kernel thread answers that.
+// rxe: its responder's state COMPLETE comes before ACKNOWLEDGE. siw: the read that asks for a
+// message's verdict comes after the message, and a kernel thread answers it.
 bool Device::answers_late() const {
   return limits_.vendor_id == kRxeVendor || limits_.vendor_id == kSiwVendor;
 }
@@ -245,7 +246,7 @@ DeviceWindows Device::windows() const {
 }
 
 void Device::ReadConnections() {
-  // Requests may come as fast as they are told; others have their turn between.
+  // Requests may come as fast as they are delivered; others must have their turn in between.
   for (int i = 0; i < kEventsAtOnce; i++) {
     if (unheard_.empty() && !ReadConnectionEvent()) return;
     const Unheard next = std::move(unheard_.front());
@@ -255,7 +256,7 @@ void Device::ReadConnections() {
   TellUnheardLater();
 }
 
-// The descriptor says nothing of them any more.
+// The descriptor does not report them any more, since they were read.
 void Device::TellUnheardLater() {
   if (!unheard_.empty()) telling_errand_.Post(loop_, this);
 }
@@ -319,7 +320,7 @@ void Device::Forget(const CmHandler& handler) {
 void Device::ReadCompletions() {
   ibv_cq* queue;
   void* handler;
-  // Queues may have news as fast as they are looked at; others have their turn between.
+  // Queues may report events as fast as they are handled; others must have their turn in between.
   for (int i = 0; i < kEventsAtOnce && ibv_get_cq_event(completions_, &queue, &handler) == 0; i++) {
     ibv_ack_cq_events(queue, 1);
     static_cast<CqHandler*>(handler)->OnCqEvent();
@@ -351,7 +352,7 @@ void Device::FailPairsOf(const void* queue) {
 }
 
 void Device::FailPairsIf(absl::FunctionRef<bool(const ibv_qp&)> is_one) {
-  MutexLock lock(&pairs_mutex_);  // as long as a pair is there, its handler is
+  MutexLock lock(&pairs_mutex_);  // as long as a pair is listed, its handler exists
   for (const auto& [pair, handler] : pairs_) {
     if (is_one(*pair)) handler->OnQpEvent(IBV_EVENT_QP_FATAL);
   }
@@ -369,13 +370,13 @@ void Device::RemoveFailureSink(FailureSink* sink) {
   sinks_.erase(sink);
 }
 
-// A driver from which processes cannot be parted tells of its removal here alone (siw and rxe of
+// A driver that cannot be detached from its processes reports its removal only here (siw and rxe of
 // Linux 6.1).
 void Device::OnCmEvent(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) Fail();
 }
 
-// A device may tell of it more than once, and one that is not taken out says nothing of its pairs.
+// A device may report this more than once, and if it is not removed, it reports none of its pairs.
 void Device::Fail() {
   {
     MutexLock lock(&sinks_mutex_);
@@ -416,7 +417,7 @@ void Device::ReadAsyncEvents() {
       default:
         break;
     }
-    // Before the event is acknowledged: until then nobody destroys the pair.
+    // Called before the event is acknowledged: until then nobody can destroy the pair.
     if (pair != nullptr) pair->OnQpEvent(type);
     ibv_ack_async_event(&event);
   }

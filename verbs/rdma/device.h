@@ -1,5 +1,5 @@
-// One RDMA device as librdmacm has opened it, with its three channels (connections, completions,
-// asynchronous events) on the control thread. One for each device in the process, for ever.
+// One RDMA device as librdmacm has opened it. The control thread reads its three channels
+// (connections, completions, asynchronous events). The process has one object per device, for ever.
 #ifndef VIADUCT_VERBS_RDMA_DEVICE_H_
 #define VIADUCT_VERBS_RDMA_DEVICE_H_
 
@@ -39,11 +39,11 @@ struct CmEvent {
   absl::InlinedVector<uint8_t, 256> private_data;
 };
 
-// Its calls that wait for news come back without.
+// Makes the calls that read from `fd` return at once if there is nothing to read.
 void MakeNonBlocking(int fd);
 
 // What an id's context points to. Called on the control thread; may destroy ids. Once an event may
-// have come for it, it ends on the control thread, behind Device::Forget or TakeEventsOf.
+// have come for it, it is destroyed on the control thread, after Device::Forget or TakeEventsOf.
 class CmHandler {
  public:
   virtual void OnCmEvent(const CmEvent& event) = 0;
@@ -61,7 +61,7 @@ class CqHandler {
   ~CqHandler() = default;
 };
 
-// Hears of a queue pair.
+// Is notified of a queue pair's asynchronous events.
 class QpHandler {
  public:
   virtual void OnQpEvent(ibv_event_type type) = 0;  // control thread
@@ -76,16 +76,16 @@ struct DeviceWindows {
   bool of_pair = false;
 };
 
-// Segments of a request that each device takes. More of them go into memory of our own, or in
-// parts.
+// Segments of a request that every device takes. Where there are more, the request goes through
+// memory of our own, or in parts.
 inline constexpr uint32_t kFewSegments = 2;
 
 class Device final : private CmHandler {
  public:
   // The device behind a context that librdmacm has opened, for `address`.
   static absl::StatusOr<Device*> Get(ibv_context* verbs, const Address& address, EventLoop& loop);
-  // This is a forked child, and the parent had devices: librdmacm is in the middle of what it did
-  // with them, and their memory is not here.
+  // This is a forked child whose parent had devices open: librdmacm is in the middle of what the
+  // parent did with them, and their memory is not mapped here.
   static bool InheritedAny();
 
   ibv_context* verbs() const { return verbs_; }
@@ -93,59 +93,60 @@ class Device final : private CmHandler {
   std::string name() const { return verbs_->device->name; }
   bool iwarp() const { return verbs_->device->transport_type == IBV_TRANSPORT_IWARP; }
   Manager manager() const;
-  // Its port is one of InfiniBand, not of Ethernet.
+  // Its port is an InfiniBand port, not an Ethernet port.
   bool on_infiniband() const { return on_infiniband_; }
-  // Of a read's sink the device wants to hear that the peer may write there (RFC 5040 shows it the
-  // key); siw does not ask.
+  // The device demands that the peer may write to the sink of a read, whose key the peer gets (RFC
+  // 5040). siw does not.
   bool opens_sinks() const { return manager() == Manager::kIwarp; }
-  // A segment may say an offset. libhns (rdma-core 44), and a libmlx5 that cannot be told not to
-  // (mlx5.h), write what is short with the processor, to the address that the segment says. None
-  // of Mellanox's is trusted to have another.
+  // A segment may name an offset instead of an address in memory. libhns (rdma-core 44), and a
+  // libmlx5 that cannot be told not to (mlx5.h), write short messages with the processor, to the
+  // address in the segment. No device of Mellanox is trusted to have a better library.
   bool takes_offsets() const;
-  // Of a pair with a shared receive queue it says so when what the pair has taken there was flushed
-  // (InfiniBand 1.4, 10.3.1); Linux's drivers in software do not take ahead.
+  // For a pair with a shared receive queue the device reports when the receives that the pair has
+  // taken from it are flushed (InfiniBand 1.4, 10.3.1). Linux's software drivers take none ahead.
   bool tells_last_receive() const { return !iwarp() && !rings_by_write_; }
-  // It completes a receive before the sender has its answer, and answers nothing of a pair in
-  // error.
+  // It completes a receive before it answers the sender, and answers nothing for a pair in error.
   bool answers_late() const;
-  // Its library tells the driver of a request by write(), a cancellation point, with a lock held.
+  // Its library passes requests to the driver by write(), a cancellation point, with a lock held.
   bool rings_by_write() const { return rings_by_write_; }
   const ibv_device_attr& limits() const { return limits_; }
   bool atomics() const { return limits_.atomic_cap != IBV_ATOMIC_NONE; }
   DeviceWindows windows() const;
-  // Without a frame, for which there is room beside it.
+  // Without a frame, for which there is extra room.
   uint32_t max_message() const { return max_message_; }
   uint32_t max_inline() const { return max_inline_; }
-  // Of either queue of a pair whose requests have kFewSegments at most: so many it can have. What
-  // the device advertises is the most of each by itself.
+  // How many requests each queue of a pair can have if they have at most kFewSegments segments. The
+  // maxima that the device advertises do not all hold at the same time.
   uint32_t max_requests() const { return max_requests_; }
   uint32_t max_read_segments() const { return max_read_segments_; }
   rdma_event_channel* connections() const { return connections_; }
-  // Control thread: what comes for the id goes there from now on.
+  // Control thread: from now on events of the id go to `handler`.
   void SetHandler(rdma_cm_id* id, CmHandler* handler);
-  // Control thread: reads what has come, so that it is told, a little later, although an id ends.
+  // Control thread: reads the events that have come, so that they are delivered, a little later,
+  // even if an id ends.
   void ReadAhead();
-  // Control thread: what has come for the handler, and that nobody has told it yet; it will not be.
+  // Control thread: returns the events that have come for the handler and were not delivered yet;
+  // they will not be delivered any more.
   std::vector<CmEvent> TakeEventsOf(const CmHandler& handler);
   void Forget(const CmHandler& handler);
   ibv_comp_channel* completions() const { return completions_; }
-  // As ibv_create_qp. Each pair is made so: mlx5's are to keep to verbs/device.h (mlx5.h). Any
-  // thread.
+  // As ibv_create_qp. All pairs are made with it, so that those of mlx5 keep to verbs/device.h
+  // (mlx5.h). Any thread.
   ibv_qp* MakePair(ibv_pd* domain, ibv_qp_init_attr* wanted) const;
-  // The handler hears of the pair's asynchronous events; until before the pair is destroyed, which
-  // waits for those that are being told. Others in the process may have pairs here: librdmacm opens
-  // a device once. Any thread.
+  // The handler is notified of the pair's asynchronous events until RemovePair, which comes before
+  // the pair is destroyed; the destruction waits for events that are being delivered. Others in the
+  // process may have pairs of this device, which librdmacm opens only once. Any thread.
   void AddPair(const ibv_qp* pair, QpHandler* handler);
   void RemovePair(const ibv_qp* pair);
-  // The device was taken out; nothing can be made on it any more.
+  // The device was removed or has failed; nothing can be made on it any more.
   bool gone() const { return gone_; }
-  // As of a Context.
+  // As the methods of Context.
   bool AddFailureSink(FailureSink* sink);
   void RemoveFailureSink(FailureSink* sink);
 
  private:
   Device(ibv_context* verbs, EventLoop& loop) : verbs_(verbs), loop_(loop), mlx5_(verbs->device) {}
-  ~Device();  // of one that could not be started
+  ~Device();  // only of a device that could not be started
   static void BeforeFork();
   static void AfterForkInParent();
   static void AfterForkInChild();
@@ -156,18 +157,18 @@ class Device final : private CmHandler {
   void ProbeInline(ibv_pd* domain, ibv_cq* queue);
   void ProbeWindows(ibv_pd* domain);
   absl::Status ProbeRequests(ibv_pd* domain, ibv_cq* queue);
-  // False: errno.
+  // False: errno says why not.
   bool CanMake(ibv_pd* domain, ibv_qp_init_attr wanted) const;
   void ReadConnections();
-  // One event, behind those that have been read. False: there is none.
+  // Reads one event and puts it behind those in unheard_. False: there is none.
   bool ReadConnectionEvent();
   void TellUnheardLater();
   void ReadCompletions();
   void ReadAsyncEvents();
-  // Null: it is not ours.
+  // Null: the pair is not ours.
   QpHandler* HandlerOf(const ibv_qp* pair);
-  // A queue that pairs complete to, or take receives from, has failed, and a device may say nothing
-  // of each: they are told that they have.
+  // A queue to which pairs complete, or from which they take receives, has failed. The device may
+  // not report each of these pairs, so this notifies their handlers that they have failed.
   void FailPairsOf(const void* queue);
   void FailPairsIf(absl::FunctionRef<bool(const ibv_qp&)> is_one);
   void OnCmEvent(const CmEvent& event) override;  // of the anchor
@@ -175,7 +176,7 @@ class Device final : private CmHandler {
 
   ibv_context* const verbs_;
   EventLoop& loop_;
-  Device* next_ = nullptr;  // of the process's
+  Device* next_ = nullptr;  // in the list of the process's devices
   const Mlx5 mlx5_;
   ibv_device_attr limits_ = {};
   uint32_t max_message_ = 0x7fffffff;
@@ -185,17 +186,17 @@ class Device final : private CmHandler {
   uint32_t max_read_segments_ = 1;
   DeviceWindows own_windows_;
   bool rings_by_write_ = false;
-  ibv_cq* first_queue_ = nullptr;  // of siw: device.cc
+  ibv_cq* first_queue_ = nullptr;  // only for siw: see device.cc
   rdma_cm_id* anchor_ = nullptr;   // as long as an id is bound, librdmacm keeps the device open
   rdma_event_channel* connections_ = nullptr;
   struct Unheard {
     CmHandler* handler;
     CmEvent event;
   };
-  std::deque<Unheard> unheard_;  // control thread: read, and not told yet
+  std::deque<Unheard> unheard_;  // control thread: read, but not delivered yet
   Errand<&Device::ReadConnections, Device*> telling_errand_;
   ibv_comp_channel* completions_ = nullptr;
-  std::atomic<bool> gone_{false};  // set under the mutex of the sinks, which hear of it under it
+  std::atomic<bool> gone_{false};  // set under sinks_mutex_, under which the sinks are called
   Mutex sinks_mutex_;
   std::unordered_set<FailureSink*> sinks_ ABSL_GUARDED_BY(sinks_mutex_);
   Mutex pairs_mutex_;

@@ -15,12 +15,12 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// Of a mask: what the kernel (before Linux 4.10) has for drivers of RoCE, and says of InfiniBand's,
-// too. librdmacm takes them out as well.
+// Bits of an attribute mask that the kernel (before Linux 4.10) has for drivers of RoCE, but sets
+// for InfiniBand, too. librdmacm removes them as well.
 constexpr int kKernelsOwn = 0xe00000;
 
-// A port of InfiniBand has several partitions, and the one of a dial's pair was its interface's as
-// long as no way was agreed on. An errno.
+// Adds the partition of the agreed path. An InfiniBand port has several, and before a path was
+// agreed on the pair of a dial had that of its interface. Returns 0 or an errno.
 int TakePartition(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
   ibv_qp_attr begin = {};
   begin.qp_state = IBV_QPS_INIT;
@@ -35,7 +35,7 @@ unsigned PairFlags(uint32_t peer_access) {
   return static_cast<unsigned>(AccessFlags(kLocalWrite | peer_access));
 }
 
-// Whatever the device says of it.
+// The same status whatever the errno is.
 absl::Status NoPair(int error, absl::string_view call) {
   LogErrno(error, call);
   return absl::ResourceExhaustedError(call);
@@ -69,7 +69,7 @@ bool DevicePair::Reserve() {
   return numbers_[kReceives] >= 0;
 }
 
-// A device may have room for fewer requests with inline bytes or many segments (mlx5).
+// A device may have room for fewer requests if they have inline bytes or many segments (mlx5).
 absl::Status DevicePair::Create(Device& device) {
   ibv_qp_init_attr wanted = {};
   wanted.qp_type = IBV_QPT_RC;
@@ -119,8 +119,8 @@ int DevicePair::Extend(rdma_cm_id* id, ibv_ece* local, bool* answers) {
   return ibv_set_ece(handle_, &wanted);
 }
 
-// As rdma_create_qp does it with a pair that it has made, its provider's extensions included: what
-// the pair offers goes along with the request, what it has taken of the request's with the answer.
+// Does what rdma_create_qp does with a pair that it has made, including the provider's extensions:
+// the request carries what the pair offers, the answer what it has taken of the request's.
 absl::Status DevicePair::Join(const Device& device, rdma_cm_id* id) {
   if (id->verbs != handle_->context) {
     if (device.gone()) return absl::ResourceExhaustedError("the device was removed");
@@ -148,7 +148,7 @@ absl::Status DevicePair::Join(const Device& device, rdma_cm_id* id) {
     const int error = ibv_query_ece(handle_, &local);
     if (error != 0 && error != EOPNOTSUPP) return NoPair(error, "ibv_query_ece");
   }
-  // Not once the id has a pair.
+  // This is not possible once the id has a pair.
   if (local.vendor_id != 0 && rdma_set_local_ece(id, &local) != 0) {
     return NoPair(errno, "rdma_set_local_ece");
   }
@@ -165,11 +165,11 @@ int DevicePair::TakeAgreed(rdma_cm_id* id) {
   if (rdma_get_remote_ece(id, &remote) != 0) return errno;
   agreed.options = remote.vendor_id == agreed.vendor_id ? remote.options : 0;
   const int error = ibv_set_ece(handle_, &agreed);
-  return error == EOPNOTSUPP ? 0 : error;  // libmlx5 names a vendor also where it takes none
+  return error == EOPNOTSUPP ? 0 : error;  // libmlx5 names a vendor even if it takes none
 }
 
-// The terms come with the first state in which the peer reaches the pair. The kernel's own open it
-// to everything, and let a peer that has found no receive wait for most of a second.
+// The terms are set with the first state in which the peer reaches the pair. The kernel's own would
+// open it to everything, and make a peer that finds no receive wait for most of a second.
 int DevicePair::Advance(const Device& device, rdma_cm_id* id, ibv_qp_state state,
                         const PeerTerms& terms) {
   ibv_qp_attr attributes = {};

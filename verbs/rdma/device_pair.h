@@ -1,9 +1,9 @@
-// DevicePair: the device's queue pair of one connection, and the room for its completions. It is
-// made with the queue pair of verbs/device.h, so that who creates that hears if the device has no
-// more of them, and who connects does not wait for it; a later connection's is made when its route
-// is known.
+// DevicePair: the device's queue pair of one connection, and the room for its completions. The
+// first one is made together with the queue pair of verbs/device.h, so that the creation of the
+// latter fails if the device has no more pairs, and connecting does not wait for one. The pair of a
+// later connection is made when its route is known.
 //
-// Empty when it was made without a device, or moved from. One owner, who sees to threads.
+// Empty if default-constructed or moved from. It has one owner, who takes care of thread safety.
 #ifndef VIADUCT_VERBS_RDMA_DEVICE_PAIR_H_
 #define VIADUCT_VERBS_RDMA_DEVICE_PAIR_H_
 
@@ -25,10 +25,10 @@ namespace viaduct::verbs::rdma {
 
 class SharedReceiveCore;
 
-// What is asked of it. A device that has not room for all gives fewer inline bytes, or segments.
+// What a pair is to have. A device without room for all of it gives fewer inline bytes or segments.
 struct PairOptions {
   std::shared_ptr<DomainCore> domain;
-  std::shared_ptr<CompletionCore> queues[2];  // where its completions are looked up
+  std::shared_ptr<CompletionCore> queues[2];  // which take its completions
   std::shared_ptr<SharedReceiveCore> shared;  // may be null
   uint32_t max_requests[2] = {1, 1};
   uint32_t max_segments[2] = {1, 1};
@@ -36,15 +36,15 @@ struct PairOptions {
   bool operator==(const PairOptions&) const = default;
 };
 
-// What a peer may do to a pair, and how much of it is under way at a time.
+// What a peer may do to a pair, and how many reads may be in flight at a time.
 struct PeerTerms {
   uint32_t access = 0;  // Access bits: kRemoteRead, kRemoteWrite, kRemoteAtomic
-  // Reads of the peer's, and reads at the peer. Unknown: as the connection's id has it.
+  // Reads by the peer, and reads from the peer. Not set: as the connection's id has it.
   std::optional<uint8_t> reads_in = {};
   std::optional<uint8_t> reads_out = {};
 };
 
-// Of the requests for its send queue so many are for nudges (Connection): siw's.
+// How many requests of a pair's send queue are for nudges (see Connection), which only siw needs.
 inline uint32_t NudgeRoom(const Device& device) {
   return device.manager() == Manager::kSiw ? 1 : 0;
 }
@@ -65,23 +65,25 @@ class DevicePair {
 
   ibv_qp* handle() const { return handle_; }
   const PairOptions& options() const { return options_; }
-  // Requests of a direction that the device takes, and of each the segments and the inline bytes.
+  // How many requests of a direction the device takes, with how many segments and inline bytes
+  // each.
   uint32_t max_requests(Direction direction) const { return cap_[direction].requests; }
   uint32_t max_segments(Direction direction) const { return cap_[direction].segments; }
   uint32_t max_inline() const { return max_inline_; }
 
-  // Becomes the pair of `id`, to which receives may be posted; `device` is the one that has it.
-  // Aborted: the id has ended, by the peer or with the device. ResourceExhausted: it is one of
-  // another device, or cannot be had.
+  // Becomes the pair of `id`, and from now on receives may be posted to it; `device` is the device
+  // that has the pair. Aborted: the id has ended, by the peer or with the device.
+  // ResourceExhausted: the id is one of another device, or the pair cannot be prepared.
   absl::Status Join(const Device& device, rdma_cm_id* id);
-  // InfiniBand and RoCE, where the way through the verbs' states is ours. The peer has asked, or
-  // answered, and from now on it may come. An errno.
+  // InfiniBand and RoCE, where we move the pair through the verbs' states: the peer has asked or
+  // answered, and from now on its messages may come. Returns 0 or an errno.
   int Open(const Device& device, rdma_cm_id* id, const PeerTerms& terms);
-  // Before that, of a dial: which extensions of its provider the answer has agreed to. An errno.
+  // Called before Open for a dial: takes the provider's extensions that the answer has agreed to.
+  // Returns 0 or an errno.
   int TakeAgreed(rdma_cm_id* id);
-  // iWARP, where the driver opens it: what the peer may do from now on. An errno.
+  // iWARP, where the driver opens the pair: limits what the peer may do. Returns 0 or an errno.
   int Limit(uint32_t access);
-  // The device's is no more; the room for its completions stays until this ends.
+  // Destroys the device's pair; the room for its completions stays until the destructor.
   void Destroy();
 
  private:
@@ -90,13 +92,13 @@ class DevicePair {
     uint32_t segments = 1;
   };
 
-  // Room for its completions. False: there is none.
+  // Reserves room for its completions. False: there is none.
   bool Reserve();
   absl::Status Create(Device& device);
-  // What extensions of its provider it has, and which of them shall be used: `answers` a request
-  // that says so. An errno; EOPNOTSUPP: it has none.
+  // Finds the extensions of the pair's provider, and sets those to use if the pair `answers` a
+  // request that names some. Returns 0 or an errno; EOPNOTSUPP: the provider has none.
   int Extend(rdma_cm_id* id, ibv_ece* local, bool* answers);
-  // To a state of the verbs, as the id and the terms have it. An errno.
+  // Moves the pair to a state of the verbs, as the id and the terms say. Returns 0 or an errno.
   int Advance(const Device& device, rdma_cm_id* id, ibv_qp_state state, const PeerTerms& terms);
   void Swap(DevicePair& other) noexcept;
 
@@ -104,7 +106,7 @@ class DevicePair {
   PairOptions options_;
   Capacity cap_[2];
   uint32_t max_inline_ = 0;
-  int numbers_[2] = {-1, -1};  // of the completion queues' parts
+  int numbers_[2] = {-1, -1};  // of the device's queues in CompletionCore
 };
 
 }  // namespace viaduct::verbs::rdma

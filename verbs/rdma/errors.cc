@@ -13,13 +13,15 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// Reasons of a reject, InfiniBand 1.4 table 112. No service listens; a consumer has said no.
+// Reasons of a reject (InfiniBand 1.4, table 112): no service listens, an earlier connection is in
+// the way, a consumer has rejected the request.
 constexpr int kInvalidServiceId = 8;
 constexpr int kStaleConnection = 10;
 constexpr int kConsumerDefined = 28;
 
-// A connection that the peer's program refused, and one that its TCP does not take, or that was
-// closed before MPA's answer: siw has the numbers the other way round than cxgb4, irdma and qedr.
+// The status of a connection that the peer's program rejected, and of one that its TCP does not
+// take or that was closed before MPA's answer. siw has the two numbers the other way round than
+// cxgb4, irdma and qedr.
 constexpr int MpasReject(Manager manager) {
   return manager == Manager::kSiw ? -ECONNRESET : -ECONNREFUSED;
 }
@@ -33,7 +35,7 @@ constexpr bool IsOfAdaptersTcp(int status, Manager manager) {
                                         status == -EBUSY || status == -ENOMEM);
 }
 
-// The peer has answered, and what follows failed here with this errno.
+// The peer has answered, but what follows failed on this side with this errno.
 ConnectOutcome OutcomeOfAnswer(int error) {
   const bool shortage = OutcomeOfErrno(error) == ConnectOutcome::kNoResources;
   return shortage ? ConnectOutcome::kNoResources : ConnectOutcome::kRefused;
@@ -132,7 +134,7 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, 
       if (manager == Manager::kInfiniband) return OutcomeOfAnswer(-status);
       return IsOfAdaptersTcp(status, manager) ? OutcomeOfErrno(-status) : ConnectOutcome::kRefused;
     case RDMA_CM_EVENT_UNREACHABLE:
-      // TCP had its answer, MPA none within the kernel's ten seconds.
+      // TCP got its answer, but MPA got none within the kernel's ten seconds.
       if (manager == Manager::kSiw && status == -ETIMEDOUT) return ConnectOutcome::kRefused;
       [[fallthrough]];
     case RDMA_CM_EVENT_ADDR_ERROR:
@@ -159,7 +161,7 @@ bool IsProgramsReject(rdma_cm_event_type event, int status, Manager manager) {
 
 bool HeardWith(rdma_cm_event_type event, int status, Manager manager) {
   switch (event) {
-    // Its neighbour discovery has answered.
+    // Neighbour discovery got an answer.
     case RDMA_CM_EVENT_ADDR_RESOLVED:
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
     case RDMA_CM_EVENT_REJECTED:

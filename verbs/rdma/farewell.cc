@@ -18,7 +18,7 @@ Farewell::~Farewell() {
 
 void Farewell::Say(Device& device, rdma_cm_id* id) {
   device.SetHandler(id, new Farewell(device, id));
-  // Of an attempt that succeeded when it had been given up nobody has done it yet.
+  // Nobody has done so yet if the attempt succeeded only after it had been given up.
   rdma_disconnect(id);
 }
 

@@ -1,7 +1,7 @@
-// The last of a connection over InfiniBand or RoCE that this side has ended: its id, until the peer
-// has answered. The kernel repeats the disconnect request for about a minute, but only while there
-// is the id (and its process), and an idle peer that has not got it would never learn that it is
-// alone.
+// Keeps the id of a connection over InfiniBand or RoCE that this side has ended, until the peer has
+// answered the disconnect request. The kernel repeats that request for about a minute, but only
+// while the id (and its process) exists; an idle peer that did not get it would never learn that it
+// is alone.
 #ifndef VIADUCT_VERBS_RDMA_FAREWELL_H_
 #define VIADUCT_VERBS_RDMA_FAREWELL_H_
 
@@ -15,8 +15,8 @@ namespace viaduct::verbs::rdma {
 // Destroys itself. Control thread.
 class Farewell final : public CmHandler {
  public:
-  // Of a connected id, which it owns from now on: the peer's answer ends it, or the kernel's word
-  // that none has come, or at last kFarewell.
+  // Disconnects a connected id, which it owns from now on. It ends when the peer answers, when the
+  // kernel reports that no answer came, or at the latest after kFarewell.
   static void Say(Device& device, rdma_cm_id* id);
 
   void OnCmEvent(const CmEvent& event) override;

@@ -1,5 +1,5 @@
-// Where the frames of a connection's messages lie (verbs/FORMAT.md): one place for each request of
-// a queue, in registered memory of our own.
+// Room for the frames of a connection's messages (verbs/FORMAT.md): one slot for each request of a
+// queue, in registered memory of our own.
 #ifndef VIADUCT_VERBS_RDMA_FRAME_SLOTS_H_
 #define VIADUCT_VERBS_RDMA_FRAME_SLOTS_H_
 

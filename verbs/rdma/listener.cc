@@ -22,10 +22,10 @@ Address AddressOf(const sockaddr* address) {
   return Address::FromSockaddr(address, sizeof(sockaddr_storage)).value_or(Address());
 }
 
-// Why nothing listens at the port.
+// The status that says why nothing listens at the port.
 absl::Status RefusalOf(int error, uint16_t port) {
   const std::string what = absl::StrCat("listen at port ", port);
-  // rdma_bind_addr: of the host, or of a device, the address is no more.
+  // From rdma_bind_addr: the host, or its RDMA devices, do not have the address any more.
   if (error == EADDRNOTAVAIL || error == ENODEV) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": ", std::strerror(error)));
   }
@@ -60,8 +60,9 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
   std::unique_ptr<RdmaListener> listener(new RdmaListener(device, served, address, sink));
   if (!(port != 0 ? listener->Open(port) : listener->OpenAnywhere())) {
     const int error = errno;
-    // It never listened, so no request is under way, and the caller may hold what a sink needs. But
-    // the control thread may be telling it that the device goes.
+    // It never listened, so no request is under way. Nothing waits here, since the caller may hold
+    // what a sink needs; but the control thread may just be telling the listener that the device
+    // goes, so that thread deletes it.
     RdmaListener* const failed = listener.release();
     failed->deletion_errand_.Post(device.loop(), failed);
     if (error == EADDRINUSE) {
@@ -91,7 +92,7 @@ bool RdmaListener::Open(uint16_t port) {
   return false;
 }
 
-// siw asks TCP for the port that rdma_cm has drawn, when it begins to listen there.
+// siw asks TCP for the port that rdma_cm has chosen only when it begins to listen there.
 bool RdmaListener::OpenAnywhere() {
   for (int tries = kPortTries; tries > 0; --tries) {
     if (Open(0)) return true;
@@ -102,7 +103,7 @@ bool RdmaListener::OpenAnywhere() {
 }
 
 bool RdmaListener::Serve() {
-  // Before rdma_listen returns a request may come.
+  // A request may come before rdma_listen returns.
   if (port_ == 0) port_ = ntohs(rdma_get_src_port(id_));
   if (!served_.Add(port_)) {
     errno = ENOMEM;
@@ -113,14 +114,14 @@ bool RdmaListener::Serve() {
   return false;
 }
 
-// librdmacm calls nobody with this id after it is destroyed, and the control thread is not in the
-// middle of a call once it was drained.
+// After its id is destroyed librdmacm reports nothing more for it, and after RunAndWait the control
+// thread is not in the middle of a call.
 RdmaListener::~RdmaListener() {
   if (made_) device_.loop().RunAndWait([this] { Close(); });
 }
 
-// The kernel answers the requests that are with the listener when it goes as if a program had said
-// no; these are refused.
+// When a listener goes, the kernel answers the requests that are still with it as if a program had
+// rejected them. So those that can be read are refused here first.
 void RdmaListener::Close() {
   {
     MutexLock lock(&look_mutex_);

@@ -1,4 +1,4 @@
-// Listening, and requests that nobody has decided yet.
+// Listeners, and connection requests that nobody has decided yet.
 #ifndef VIADUCT_VERBS_RDMA_LISTENER_H_
 #define VIADUCT_VERBS_RDMA_LISTENER_H_
 
@@ -21,7 +21,7 @@
 
 namespace viaduct::verbs::rdma {
 
-// The ports at which this context listens: the answer of IsServed.
+// The ports at which this context listens, for IsServed.
 class ServedPorts {
  public:
   bool Add(uint16_t port);  // false: no memory
@@ -33,7 +33,7 @@ class ServedPorts {
   std::unordered_map<uint16_t, int> ports_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A program's listener. Over siw it listens anew, at the same port, where the kernel has lost it.
+// A program's listener. Over siw it listens at the same port again if the kernel has lost it there.
 class RdmaListener final : public Listener, public CmHandler {
  public:
   static absl::StatusOr<std::unique_ptr<Listener>> Make(Device& device, ServedPorts& served,
@@ -46,15 +46,15 @@ class RdmaListener final : public Listener, public CmHandler {
  private:
   RdmaListener(Device& device, ServedPorts& served, const Address& address, ListenerSink* sink)
       : device_(device), served_(served), address_(address), sink_(sink) {}
-  // Makes the id, which listens at `port`. False: errno says why not, and there is none.
+  // Makes the id and listens at `port`. False: errno says why not, and there is no id.
   bool Open(uint16_t port);
-  bool OpenAnywhere();  // the same at a free one
+  bool OpenAnywhere();  // the same at a free port
   bool Serve();         // listens where it is bound; false: errno says why not
-  void Shut();          // the end of the id, if there is one
+  void Shut();          // destroys the id, if there is one
   void LookLater();
   // ---- control thread
   void Look();
-  // At the same port, for what siw does. Requests that have come stay.
+  // Listens at the same port again, as siw makes necessary. Requests that have come stay.
   void ListenAnew(absl::string_view why);
   void Close();
   void Delete();
@@ -65,7 +65,7 @@ class RdmaListener final : public Listener, public CmHandler {
   ListenerSink* const sink_;
   bool made_ = false;
   uint16_t port_ = 0;
-  // Once it is made these are the control thread's.
+  // After Make only the control thread uses these.
   rdma_cm_id* id_ = nullptr;  // null: it could not listen anew, and tries again
   SiwListening siw_;
   Mutex look_mutex_;

@@ -13,8 +13,8 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// `make` registers with ibv_access_flags: those of `access`, and so that the device's windows may
-// be bound to it. The kernel takes that for a right to write, so memory that nobody can write goes
+// Lets `make` register memory with the ibv_access_flags of `access`, and so that the device's
+// windows may be bound to it. To the kernel that is a right to write, so read-only memory does
 // without.
 ibv_mr* RegisterForWindows(const DomainCore& domain, uint32_t access, bool* has_windows,
                            absl::FunctionRef<ibv_mr*(int flags)> make) {
@@ -30,7 +30,7 @@ ibv_mr* RegisterForWindows(const DomainCore& domain, uint32_t access, bool* has_
   return make(flags);
 }
 
-// EFAULT: no such memory; EINVAL of a length that no device takes.
+// EFAULT: there is no such memory. EINVAL may mean a length that no device takes.
 absl::Status NotRegistered(int error) {
   return error == EFAULT ? absl::InvalidArgumentError("no such memory")
                          : ErrnoStatus(error, "register memory");
@@ -118,9 +118,9 @@ void Memory::Forget(Region& region) {
   for (Region::Registration& other : region.others_) ibv_dereg_mr(other.handle);
 }
 
-// The registration keeps its keys where the driver can change it in place (mlx4, mlx5, hns), and
-// peers what they may. Elsewhere there is a new one behind the same local key, unless nothing
-// changes, and peers that hold the remote key lose their access.
+// Where the driver can change a registration in place (mlx4, mlx5, hns), it keeps its keys, and
+// peers keep their access. Elsewhere a new registration is put behind the same local key, unless
+// nothing changes, and peers that hold the remote key lose their access.
 absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
   const std::shared_ptr<DomainCore>& core = static_cast<Domain&>(domain).core();
   {
@@ -136,7 +136,7 @@ absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
     memory_.EndWindowsOf(*this);
     access_ = access;
     memory_.map_.Put(Entry());
-    // Whoever posts meets the new ones by now.
+    // Posters meet the new registration by now.
     for (const Registration& registration : ended) ibv_dereg_mr(registration.handle);
   }
   EpochSynchronize();  // copies of our own under way
@@ -171,7 +171,7 @@ Region* Memory::FindOpenTo(const DomainCore& domain, Key key) const {
   return found->second;
 }
 
-// A post that has an id calls it: no exception leaves it.
+// Called for posts that have taken their ids, so no exception may leave it.
 bool Memory::RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* local_key) try {
   MutexLock lock(&mutex_);
   Region* const found = FindOpenTo(domain, key);

@@ -1,15 +1,16 @@
 // Protection domains, regions and windows.
 //
-// A key of verbs/device.h is the device's own: the remote one where the region has remote rights,
-// else the local one. One that is outside 1..0x7fffffff is registered again (siw draws keys at
-// random, so about every second one is).
+// A key of verbs/device.h is the device's own key: the remote key if the region has remote rights,
+// else the local key. While the key is outside 1..0x7fffffff, the memory is registered again (siw
+// draws keys at random, so about every second one is outside).
 //
-// A window is the device's own where it has such windows and they can say what is asked, else a
-// registration of its range; either is made afresh for each bind, by the poster.
+// A window is a window of the device if the device has such windows and they can express the bind,
+// else a registration of its range. For each bind the poster makes a new one.
 //
-// A region of one domain that a queue pair of another may use (a wildcard domain is either) is
-// registered there on the first use, for local use alone: no device knows one remote key in two
-// domains. That ends with either of them. So is the sink of a read, where the device wants it open
+// If either of two domains is a wildcard, a queue pair of one may use a region of the other. The
+// region is then registered in the pair's domain on the first use, for local use only, because no
+// device knows one remote key in two domains. That registration ends with the region or with the
+// domain. The sink of a read is registered once more in the same way, if the device wants it open
 // to the peer and the region is not.
 #ifndef VIADUCT_VERBS_RDMA_MEMORY_H_
 #define VIADUCT_VERBS_RDMA_MEMORY_H_
@@ -40,13 +41,13 @@ class Memory;
 class Region;
 class Window;
 
-// Of a registration that is not shown to the peer. A sink is open to it (Device::opens_sinks).
+// What a registration not shown to the peer is for. A sink is open to it (Device::opens_sinks).
 enum class LocalUse { kAny, kSink };
 
-// The device's key of nothing.
+// A local key that no memory of the device has.
 constexpr uint32_t kNoLocalKey = 0xffffff00;
 
-// The device's domain: lives as long as anything that is in it.
+// The device's protection domain, which lives as long as anything in it.
 class DomainCore : public std::enable_shared_from_this<DomainCore> {
  public:
   DomainCore(ibv_pd* handle, bool wildcard, const Device& device)
@@ -60,7 +61,7 @@ class DomainCore : public std::enable_shared_from_this<DomainCore> {
   ~DomainCore();
   BouncePool& bounces() { return *bounces_; }
   ConfirmationMemory& confirmation() { return *confirmation_; }
-  // Regions of one are open to pairs of the other.
+  // The regions of one domain are open to pairs of the other.
   bool Matches(const DomainCore& other) const;
   DomainCore(const DomainCore&) = delete;
   DomainCore& operator=(const DomainCore&) = delete;
@@ -73,7 +74,7 @@ class DomainCore : public std::enable_shared_from_this<DomainCore> {
 
  private:
   friend class Memory;
-  bool has_guests_ = false;  // regions of others are registered here; under Memory's lock
+  bool has_guests_ = false;  // regions of other domains are registered here; under Memory's lock
   std::unique_ptr<BouncePool> bounces_;
   std::unique_ptr<ConfirmationMemory> confirmation_;
 };
@@ -90,8 +91,8 @@ class Domain final : public ProtectionDomain {
   const std::shared_ptr<DomainCore> core_;
 };
 
-// A bind that a pair has in its queue. It keeps the device's window, also when its Window has gone
-// or is bound again: a device that comes upon a bind of a window that is no more ends the
+// A bind in the send queue of a pair. It keeps the device's window even if its Window is destroyed
+// or bound again, because a device that meets a bind of a window that no longer exists ends the
 // connection.
 struct QueuedBind {
   const ibv_qp* pair = nullptr;
@@ -105,9 +106,9 @@ class Memory {
   absl::StatusOr<std::unique_ptr<Region>> Register(std::shared_ptr<DomainCore> domain,
                                                    void* address, size_t length, uint32_t access,
                                                    AddressBase base);
-  // The device's key for `length` bytes at `address`, which have `rights`, in a request of a
-  // queue pair of `domain`. False: they have not. Lock-free unless a wildcard is at work, or it is
-  // the first sink of a region where the device wants those open.
+  // Finds the device's key for `length` bytes at `address`, for a request of a queue pair of
+  // `domain`. False: the bytes do not have these `rights`. Lock-free unless a wildcard is involved,
+  // or this is the first use of a region as a sink that the device wants open.
   bool Translate(DomainCore& domain, Key key, uint64_t address, uint64_t length, uint32_t rights,
                  LocalUse use, RegionCache& cache, uint32_t* local_key) {
     const RegionEntry* const entry = map_.Find(key, cache);
@@ -118,8 +119,8 @@ class Memory {
     return (entry->domain == &domain && (!sink || *local_key != 0)) ||
            RegisterAgain(domain, key, use, local_key);
   }
-  // The usual case of it: a segment of a region of that very domain whose addresses are those of
-  // memory, in the device's form. False: it is not one.
+  // The usual case: translates a segment to the device's form if its region is in `domain` itself
+  // and counts addresses as in memory. False: that is not so, or the rights are missing.
   bool TranslateOwn(const DomainCore& domain, const Segment& segment, uint32_t rights,
                     RegionCache& cache, ibv_sge* to) {
     const RegionEntry* const entry = map_.Find(segment.key, cache);
@@ -130,20 +131,21 @@ class Memory {
     *to = {segment.address, segment.length, entry->local_key};
     return true;
   }
-  // A receive's segments but for the empty ones in the device's form; `to` has room for all. One
-  // that may not be written gets a key that nothing has: the device refuses it when a message
-  // comes. Returns how many, at least one: libsiw takes no receive without a segment, and libirdma
-  // and libbnxt_re (rdma-core 44) leave the memory of an older one in its place.
+  // Translates a receive's segments, except empty ones, to the device's form; `to` has room for
+  // all. A segment that may not be written gets a key that no memory has, so the device refuses it
+  // when a message comes. Returns their number, which is at least one: libsiw takes no receive
+  // without a segment, and libirdma and libbnxt_re (rdma-core 44) leave the memory of an older
+  // receive in its place.
   uint32_t TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments,
                             RegionCache& cache, ibv_sge* to);
-  // Where the processor finds them; null: they have not these rights. Good as long as the
-  // EpochGuard around it: the end of a region and its change wait for guards.
+  // Where the processor finds the bytes; null: they do not have these rights. The result is valid
+  // as long as the EpochGuard around the call: a region that ends or changes waits for guards.
   unsigned char* Resolve(DomainCore& domain, Key key, uint64_t address, uint64_t length,
                          uint32_t rights);
 
-  // Makes what a bind needs that a poster must not wait for under its lock. Done, with the
-  // window's new key (0: unbound), or BindOnDevice is to follow. But for kNoKey the key before it
-  // has ended.
+  // Does the part of a bind that a poster must not wait for under its lock. kDone: the bind is
+  // done, with the window's new key (0: unbound). kDevice: BindOnDevice must follow. The key before
+  // it has ended, except with kNoKey.
   enum class BindStep { kDone, kDevice, kRefused, kNoKey };
   BindStep Bind(const DomainCore& domain, const BindRequest& request, Key* key);
   // Calls `post` to bind the device's window for `pair`, unless the window or its region has ended
@@ -151,31 +153,30 @@ class Memory {
   bool BindOnDevice(const DomainCore& domain, const ibv_qp* pair, const BindRequest& request,
                     absl::FunctionRef<Key(ibv_mw* window, const ibv_mw_bind_info& range)> post,
                     Key* key);
-  // The oldest bind that was posted there for one of the device's windows is done. The caller holds
-  // the lock of its completions.
+  // The oldest bind of a device's window that was posted on `pair` is done. The caller holds the
+  // lock of the pair's send completions.
   void BindDone(const ibv_qp* pair);
-  // What Bind has bound ends, unless it has been bound again since.
+  // Ends what Bind has bound, unless the window has been bound again since.
   void Unbind(MemoryWindow& window, Key* key);
-  // The regions of other domains are registered in this one no longer: nothing is left in it that
-  // would use them.
+  // Ends the registrations of other domains' regions in this one, where nothing uses them any more.
   void EndGuestsOf(DomainCore& domain);
-  // Of the pairs' windows, those that were bound on this one end. It does no binds any more.
+  // Ends the windows of scope kQueuePair bound on this pair, which does no binds any more.
   void EndWindowsOf(const ibv_qp* pair);
 
  private:
   friend class Region;
   friend class Window;
 
-  // The region of a bind that may be, or null.
+  // The region of a bind that is allowed, or null.
   Region* Bindable(const DomainCore& domain, const BindRequest& request, RegionEntry* entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the device's windows can say it.
+  // Whether the device's windows can express the bind.
   static bool FitsDevice(const Window& window, const Region& region, const DomainCore& domain,
                          const BindRequest& request);
   void NoteBound(Window& window, Region& region, Key key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The region, if a pair of that domain may use it; else null.
   Region* FindOpenTo(const DomainCore& domain, Key key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A registration of a region in that domain, made on the first use, beside the region's own.
+  // Finds the region's additional registration in that domain, which is made on the first use.
   bool RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* local_key);
   void Forget(Region& region);
   void Unbind(Window& window);
@@ -185,8 +186,8 @@ class Memory {
   RegionMap map_;
   Mutex mutex_;
   std::unordered_map<Key, Region*> regions_ ABSL_GUARDED_BY(mutex_);
-  std::set<Window*> on_pairs_ ABSL_GUARDED_BY(mutex_);    // bound to one alone
-  std::list<QueuedBind> queued_ ABSL_GUARDED_BY(mutex_);  // as they were posted
+  std::set<Window*> on_pairs_ ABSL_GUARDED_BY(mutex_);    // bound on one pair only
+  std::list<QueuedBind> queued_ ABSL_GUARDED_BY(mutex_);  // in the order of posting
 };
 
 class Region final : public MemoryRegion {
@@ -206,10 +207,10 @@ class Region final : public MemoryRegion {
       : memory_(memory), address_(address), length_(length), base_(base) {}
   RegionEntry Entry() const;
   const Registration* Other(const DomainCore& domain, LocalUse use) const;
-  // These two under the memory's lock: the registration is for that domain and with these rights.
+  // These two, under Memory's lock, make the registration one of that domain with these rights.
   // False: the driver cannot change it, or has lost it as it tried.
   bool ChangeInPlace(const std::shared_ptr<DomainCore>& domain, uint32_t access);
-  // The one that was there goes to `ended`, which has room for it.
+  // The old registration goes to `ended`, which has room for it.
   absl::Status RegisterAnew(const std::shared_ptr<DomainCore>& domain, uint32_t access,
                             std::vector<Registration>* ended);
 
@@ -221,7 +222,7 @@ class Region final : public MemoryRegion {
   // The rest under Memory's lock.
   uint32_t access_ = 0;
   Registration own_;
-  bool has_windows_ = false;          // it can have the device's
+  bool has_windows_ = false;          // the device's windows can be bound to it
   std::vector<Registration> others_;  // for local use
   std::set<Window*> windows_;         // bound to it
 };
@@ -247,15 +248,14 @@ class Window final : public MemoryWindow {
   Memory& memory_;
   const std::shared_ptr<DomainCore> domain_;
   const WindowScope scope_;
-  // Under Memory's lock. Its places in Region::windows_, in Memory::on_pairs_ and, between Bind and
-  // BindOnDevice, in Memory::queued_ while it is in none of them: a window that is bound needs no
-  // memory to be known there.
+  // Under Memory's lock. The nodes for Region::windows_, Memory::on_pairs_ and, between Bind and
+  // BindOnDevice, Memory::queued_, while they are not in these: to enter them needs no memory.
   Place place_, pair_place_;
   std::list<QueuedBind> queue_place_;
-  ibv_mr* registration_ = nullptr;                   // one of the two, while it is bound
-  std::shared_ptr<const DomainCore> registered_in_;  // a wildcard's may be another than domain_
+  ibv_mr* registration_ = nullptr;                   // this or handle_ is set while it is bound
+  std::shared_ptr<const DomainCore> registered_in_;  // with a wildcard perhaps not domain_
   std::shared_ptr<ibv_mw> handle_;
-  const ibv_qp* pair_ = nullptr;  // where `handle_` is good, if it is a pair's
+  const ibv_qp* pair_ = nullptr;  // where handle_ is valid, if its scope is one pair
   Key key_ = 0;
   bool mapped_ = false;  // its key is in the map
   Region* region_ = nullptr;

@@ -7,11 +7,11 @@
 
 namespace viaduct::verbs::rdma {
 
-// libibverbs opens it by a path of another name; it is known by its SONAME, too.
+// libibverbs opens libmlx5 by a path with another name; it is found by its SONAME, too.
 Mlx5::Mlx5(ibv_device* device) {
   void* const library = dlopen("libmlx5.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return;
-  // It may have been loaded beside that of another device.
+  // libmlx5 may have been loaded for another device than this one.
   const auto is_its =
       reinterpret_cast<decltype(&mlx5dv_is_supported)>(dlsym(library, "mlx5dv_is_supported"));
   const auto create =

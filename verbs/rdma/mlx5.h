@@ -1,9 +1,9 @@
-// What libmlx5 has beside the verbs: a pair that does without its short cut for what is short.
+// What libmlx5 offers beyond the verbs: queue pairs without its short cut for short messages.
 //
 // Unless it is told otherwise (scatter to CQE), the device leaves an incoming message of up to 32
-// bytes, and as short an answer of a read or an atomic, in the completion. The library copies it
-// when that is polled, to the address that the segment says: nobody has looked at the key, the
-// memory may have gone, and a request that a fence held back went out before the answer was there.
+// bytes, or an equally short answer to a read or an atomic, in the completion. The library copies
+// it when the completion is polled, to the address in the segment: nobody has checked the key, the
+// memory may be gone, and a request that a fence held back was sent before the answer was in place.
 #ifndef VIADUCT_VERBS_RDMA_MLX5_H_
 #define VIADUCT_VERBS_RDMA_MLX5_H_
 
@@ -16,12 +16,12 @@ namespace viaduct::verbs::rdma {
 // Any thread.
 class Mlx5 {
  public:
-  // `device` is open, so libibverbs has loaded its library. Ours does not need libmlx5 itself: a
-  // machine may have none.
+  // `device` is open, so libibverbs has loaded its library. Our library is not linked with libmlx5,
+  // which a machine may not have.
   explicit Mlx5(ibv_device* device);
-  // The device is one of its.
+  // The device is one of libmlx5's.
   bool serves() const { return create_ != nullptr; }
-  // As ibv_create_qp, of a device that it serves: what is short goes into memory as the rest does.
+  // As ibv_create_qp, for a device that it serves: short messages go into memory as the others do.
   ibv_qp* CreatePair(ibv_pd* domain, ibv_qp_init_attr* wanted) const;
 
  private:

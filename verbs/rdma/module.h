@@ -1,5 +1,6 @@
-// What libviaduct-rdma.so.1 shows: the library is opened where a device exists, because librdmacm
-// calls sem_*, which some old programs define themselves, and a plain machine needs no rdma-core.
+// What libviaduct-rdma.so.1 exports. The library is opened only where a device exists, because
+// librdmacm calls sem_*, which some old programs define themselves, and so that a plain machine
+// needs no rdma-core.
 #ifndef VIADUCT_VERBS_RDMA_MODULE_H_
 #define VIADUCT_VERBS_RDMA_MODULE_H_
 

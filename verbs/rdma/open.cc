@@ -18,7 +18,7 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// librdmacm's answer to which device has an address.
+// Asks librdmacm which device has an address.
 class Binding {
  public:
   explicit Binding(const Address& address) {
@@ -47,8 +47,8 @@ class Binding {
   int error_ = 0;
 };
 
-// librdmacm does not tell missing rights from missing devices. OK, or what is wrong, logged with
-// its cure.
+// Checks the rights, since librdmacm does not tell missing rights from missing devices. Returns OK,
+// or what is wrong, which is logged with its cure.
 absl::Status CheckRights() {
   constexpr char kFolder[] = "/dev/infiniband";
   if (access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0) {

@@ -14,7 +14,7 @@
 
 namespace viaduct::verbs::rdma {
 
-// Of all devices whose interfaces have an address. Empty: none, or nothing may be opened (logged).
+// The ports of devices whose interfaces have an address. Empty: none, or none we may open (logged).
 std::vector<RdmaPort> ListPorts();
 
 // The device that has `address`, which must be `name` unless that is empty. NotFound: none has it;

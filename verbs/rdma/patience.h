@@ -1,7 +1,7 @@
 // How long and how often: every time-out and retry towards a device.
 //
-// The deadline of an attempt is the engine's (dat/core), and abandons what the kernel still does
-// for it. What the kernel ends by itself before that is in the first lines.
+// The deadline of an attempt to connect is the engine's (dat/core); then whatever the kernel still
+// does for it is abandoned. The first constants are for what the kernel ends by itself before that.
 #ifndef VIADUCT_VERBS_RDMA_PATIENCE_H_
 #define VIADUCT_VERBS_RDMA_PATIENCE_H_
 
@@ -13,69 +13,69 @@
 
 namespace viaduct::verbs::rdma {
 
-// Of the route, and of one neighbour discovery. A neighbour that answers at once may be missed
-// by the kernel (6.1), which looks again when the time is over and not before; so a discovery is
-// repeated, and when that was in vain the network has no way there. siw's ten seconds for MPA's
-// answer and the time for a TCP connection's are the kernel's own.
+// For the route, and for one neighbour discovery. The kernel (6.1) may miss a neighbour that
+// answers at once, and does not check again before the time is over. So a discovery is repeated; if
+// all fail, the network has no way there. siw's ten seconds for MPA's answer and the time for a TCP
+// connection are the kernel's own.
 inline constexpr int kRouteMs = 60'000;
 inline constexpr int kResolveMs = 2'000;
 inline constexpr int kResolveTries = 30;
 
-// Of an attempt that meets an earlier connection of its pair's number (InfiniBand) or port (iWARP).
+// Tries if an earlier connection has the pair's number (InfiniBand) or port (iWARP).
 inline constexpr int kStaleTries = 3;
 
-// Of a listener at any free port, where TCP has the one that rdma_cm has drawn (siw).
+// Tries to listen at a free port, if TCP already uses the one that rdma_cm has chosen (siw).
 inline constexpr int kPortTries = 32;
 
-// Of a request that the peer's device does not answer: the most that three bits say, before the
-// connection is broken.
+// Retries of a request that the peer's device does not answer, before the connection breaks: the
+// most that three bits can express.
 inline constexpr uint8_t kRetries = 7;
 
-// Of a message that finds no receive, by what its receiver has said when they connected. 7: for
-// ever.
+// Retries of a message that finds no receive, as its receiver asks when they connect. 7: for ever.
 constexpr uint8_t ReceiverNotReadyRetries(NoReceive policy) {
   return policy == NoReceive::kBreak ? 0 : 7;
 }
-// How long its sender waits before each: 0.64 ms (InfiniBand 1.4, table 45). The kernel's
-// connection manager says 0, which stands for 655 ms.
+// How long the sender waits before each of these: 0.64 ms (InfiniBand 1.4, table 45). The kernel's
+// connection manager sets 0, which stands for 655 ms.
 inline constexpr uint8_t kReceiverNotReadyTimer = 12;
 
-// Messages that may land under NoReceive::kDrop before the control thread looks.
+// Messages that may land under NoReceive::kDrop before the control thread takes them.
 inline constexpr int kDropBounces = 16;
 
-// What a device that answers late (Device::answers_late) is given to answer what it has received,
-// before its pair is in error. rxe's kernel thread takes microseconds for it if it is let run.
+// The time that a device that answers late (Device::answers_late) has to answer what it has
+// received, before its pair is put into the error state. rxe's kernel thread needs microseconds if
+// it can run.
 inline constexpr Nanos kLateAnswer = kNanosPerMilli / 2;
 
-// What a device is given to complete what it held when its connection ended, look by look.
+// Interval and number of the checks whether a device has completed what an ended connection held.
 inline constexpr Nanos kBurialInterval = kNanosPerMilli;
 inline constexpr int kBurialTries = 200;
-// Looks into a completion queue in which others complete, too: it may never be dry.
+// Most harvests of a completion queue in a row. Others complete there, too: it may never be empty.
 inline constexpr int kHarvests = 4096;
 
-// Registrations until one has a key that VIPL's handles can say: every second one of siw has. mlx4
-// has sixteen in turn, counted by what is given back; so all but the last few are.
+// Registrations until one has a key that VIPL's handles can express, as every second one of siw
+// has. mlx4 has sixteen in turn, counted by what is given back: so all but the last few go back.
 inline constexpr int kKeyTries = 40;
 inline constexpr size_t kKeysKept = 4;
 
-// Of a disconnect request that the peer does not answer the kernel says so after about 70 s, unless
-// it had no memory for it.
+// If the peer does not answer a disconnect request, the kernel reports that after about 70 s,
+// unless it had no memory for it.
 inline constexpr Nanos kFarewell = 120 * kNanosPerSecond;
 
-// When one who has dialled over siw says a word that means nothing, each after the one before.
+// When the dialling side sends its nudges over siw, which mean nothing, each after the one before.
 inline constexpr Nanos kNudges[] = {100 * kNanosPerMilli, kNanosPerSecond};
 
-// How long a listener stays that nobody needs any more: in its end the kernel loses requests that
-// it has not read yet, or rejects them as if a program had said no, and in its beginning siw does.
+// How long a listener stays that nobody needs any more. When one ends, the kernel loses requests
+// that were not read yet, or rejects them as if a program had done so; siw does when one begins.
 inline constexpr Nanos kListenerRest = 300 * kNanosPerMilli;
 
-// Of siw's listening socket: the looks come first soon after another, then ever more seldom. There
-// may be a moment in which the kernel's table lacks it, or a connection is about to be accepted.
+// Checks of siw's listening socket: first soon after each other, then less and less often. For a
+// moment the kernel's table may lack the socket, or a connection may be about to be accepted.
 inline constexpr Nanos kFirstListenerLook = 20 * kNanosPerMilli;
 inline constexpr Nanos kListenerLook = kNanosPerSecond;
 inline constexpr int kLostLooks = 2;
 inline constexpr int kWaitingLooks = 4;
-inline constexpr uint32_t kBusyListener = 8;  // requests between these: it accepts
+inline constexpr uint32_t kBusyListener = 8;  // requests between the checks: it does accept
 
 // How long a thread that was made for a call that waits (aside.h) stays for the next one.
 inline constexpr Nanos kAsideRest = kNanosPerSecond;

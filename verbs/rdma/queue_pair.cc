@@ -1,4 +1,4 @@
-// Begin and end of a queue pair, and of its connections the end that this side makes.
+// Begin and end of a queue pair, and the end of its connections by this side.
 #include "verbs/rdma/queue_pair.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// More parts or segments of one request than this are rare, and a device may set aside memory for
-// the most of each: with all that VIPL promises a pair of rxe has four megabytes.
+// Requests rarely have more parts or segments than this, and a device may set aside memory for the
+// maximum of each: with all that VIPL promises a pair of rxe has four megabytes.
 constexpr uint32_t kUsualParts = 4;
 constexpr uint32_t kUsualSegments = 16;
 
@@ -41,8 +41,8 @@ absl::Status RdmaQueuePair::Configure(const QueuePairOptions& options) {
   kept.max_send_segments = std::max(kept.max_send_segments, max_send_segments_);
   kept.max_receive_segments = std::max(kept.max_receive_segments, max_receive_segments_);
   const PairOptions wanted = DeviceOptions(kept);
-  // Made while nobody who posts waits for it, and only where a pair is held now: the later ones are
-  // made when they are needed.
+  // Made while no poster waits for it, and only if a pair is held now: later pairs are made when
+  // they are needed.
   const bool first = domain_ == nullptr;
   DevicePair made;
   if (first || (next_pair_.handle() != nullptr && next_pair_.options() != wanted)) {
@@ -72,7 +72,7 @@ bool RdmaQueuePair::TakeOver(const QueuePairOptions& options) {
       return false;
     }
   }
-  // All that needs memory comes first: a pair is of one domain or of the other.
+  // All that needs memory comes first, so that a pair is never between two domains.
   kept_segments_.resize(options.max_send_segments);
   send_segments_.resize(1 + std::max(options.max_send_segments, 1u));
   receive_segments_.resize(1 + std::max(options.max_receive_segments, 1u));
@@ -83,7 +83,7 @@ bool RdmaQueuePair::TakeOver(const QueuePairOptions& options) {
   return true;
 }
 
-// Of which some connection may have frames on iWARP, and one that has none does not mind the room.
+// On iWARP some connections may have frames; for the others the room does no harm.
 PairOptions RdmaQueuePair::DeviceOptions(const QueuePairOptions& options) const {
   const bool frames = device_.iwarp() && shared_ == nullptr;
   const bool drops = options.no_receive == NoReceive::kDrop && shared_ == nullptr;
@@ -94,13 +94,13 @@ PairOptions RdmaQueuePair::DeviceOptions(const QueuePairOptions& options) const 
   const uint32_t lead = frames ? 1 : 0;
   wanted.max_segments[kSends] = std::min(options.max_send_segments, kUsualSegments) + lead;
   wanted.max_segments[kReceives] = std::min(options.max_receive_segments, kUsualSegments) + lead;
-  // A read has the most parts: on iWARP one for each segment, else perhaps one for a few. There a
-  // confirmed request has one more, and so has a write with immediate data.
+  // A read has the most parts: on iWARP one for each segment, elsewhere perhaps one for a few. On
+  // iWARP a confirmed request has one part more, and so has a write with immediate data.
   const uint32_t segments = std::max(options.max_send_segments, 1u);
   const uint32_t most_at_once = std::min(device_.max_read_segments(), kFewSegments);
   const uint32_t most_parts =
       (segments + most_at_once - 1) / most_at_once + (device_.iwarp() ? 1 : 0) + (frames ? 1 : 0);
-  // One with all its parts fits in any case.
+  // One request with all its parts must fit in any case.
   const uint32_t usual_parts = device_.iwarp() ? std::min(most_parts, kUsualParts) : 1;
   const uint32_t sends = std::max(std::max(options.max_sends, 1u) * usual_parts, most_parts);
   wanted.max_requests[kSends] = sends + NudgeRoom(device_);
@@ -113,7 +113,7 @@ RdmaQueuePair::~RdmaQueuePair() {
     MutexLock lock(&mutex_);
     if (connection_ != nullptr) DropConnection(State::kError);
   }
-  // Without a domain it is one that Make gives up: nobody has got it, and no sink was called.
+  // Without a domain Make has given it up: nobody has got it, and no sink was called.
   if (domain_ != nullptr && !device_.loop().OnExecutor()) device_.loop().Drain();
   for (Direction direction : {kSends, kReceives}) {
     PassLockHolder guard(&core(direction).lock);
@@ -164,7 +164,7 @@ void RdmaQueuePair::DropConnection(State next) {
   connection->Bury();
 }
 
-// What no device has.
+// Flushes the receives that no device has.
 void RdmaQueuePair::FlushAll() {
   {
     PassLockHolder guard(&core(kReceives).lock);
@@ -195,7 +195,7 @@ void RdmaQueuePair::Disconnect(DisconnectMode mode) {
         PassLockHolder queue_guard(&core(kSends).lock);
         connection_->AwaitDrain(sends_);
       }
-      core(kSends).TendSoon();  // nobody may poll any more
+      core(kSends).TendSoon();  // perhaps nobody polls any more
     }
   }
 }

@@ -21,7 +21,7 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
     if (!HasRoomFor(1)) return PostResult::kQueueFull;
     sends_.KeepPlace();
   }
-  // Calls into the kernel, so not under the lock.
+  // Bind calls into the kernel, so it is not called under the lock.
   Memory::BindStep step = Memory::BindStep::kNoKey;
   try {
     step = memory_.Bind(*domain_, request, key);
@@ -33,8 +33,8 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
       sends_.FreePlace();
       return PostResult::kNoKey;
     }
-    // Its place is among those kept. Without room for them this is another connection, and the bind
-    // is flushed with the one before.
+    // Its place is among those kept. If there is no room for these, this is another connection than
+    // before, and the bind is flushed with the earlier one.
     if (sending_ != nullptr && !stopped_ && HasRoomFor(0)) {
       sends_.FreePlace();
       return PostBound(step, request, blank, key);
@@ -49,7 +49,7 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
 PostResult RdmaQueuePair::PostBound(Memory::BindStep step, const BindRequest& request,
                                     const WorkRecord& blank, Key* key) {
   switch (step) {
-    case Memory::BindStep::kDone:  // what is posted after this call finds it so
+    case Memory::BindStep::kDone:  // requests posted after this call meet the new binding
       return PostDone(sends_, kSends, blank, Status::kSuccess);
     case Memory::BindStep::kDevice:
       return PostBindToDevice(request, blank, key);
@@ -90,7 +90,7 @@ PostResult RdmaQueuePair::PostBindToDevice(const BindRequest& request, const Wor
   if (!memory_.BindOnDevice(*domain_, sending_->pair(), request, post, key)) {
     return RefuseSend(blank, Status::kLocalProtection);
   }
-  // Not in `post`: completion queues are locked before the memory.
+  // Not in `post`, because completion queues are locked before Memory.
   if (refused != nullptr) RefusedByDevice(*refused, 1);
   return PostResult::kOk;
 }

@@ -1,4 +1,4 @@
-// Connecting of a queue pair: what the program asks for, and what the control thread hears of it.
+// Connecting a queue pair: what the program asks for, and what the control thread is notified of.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -48,7 +48,7 @@ void RdmaQueuePair::Dial(Connection& connection) {
   --dials_left_;
   tries_left_ = kResolveTries;
   if (!Resolve(connection)) {
-    // No route, or a network that is down: known at once, told as if it came from the network.
+    // No route, or the network is down: known at once, but reported as if it came from the network.
     connection.FailLater(RDMA_CM_EVENT_ADDR_ERROR, errno);
   }
   local_port_ = ntohs(rdma_get_src_port(connection.id()));
@@ -68,7 +68,7 @@ bool RdmaQueuePair::DialAgain(Connection& connection) {
 bool RdmaQueuePair::Resolve(Connection& connection) {
   sockaddr_storage from, to;
   address_.ToSockaddr(0, &from);
-  // The loopback interface has no RDMA device: this host is met at the device's own address.
+  // The loopback interface has no RDMA device: this host is reached at the device's own address.
   (peer_.IsLoopback() ? address_ : peer_).ToSockaddr(peer_port_, &to);
   --tries_left_;
   return rdma_resolve_addr(connection.id(), reinterpret_cast<sockaddr*>(&from),
@@ -87,8 +87,8 @@ void RdmaQueuePair::EnableImmediate(ImmediateForm form) {
   SetPlainOpcodes();
 }
 
-// siw (Linux 6.1) answers an empty read that had to wait behind a send of its own with what it had
-// sent, which another siw takes for an error.
+// siw (Linux 6.1) answers an empty read that had to wait behind a send of its own with the bytes of
+// that send, which another siw regards as an error. So peers of siw read a word instead.
 std::optional<ConfirmationWord> RdmaQueuePair::confirmation_word() {
   if (device_.manager() != Manager::kSiw) return std::nullopt;
   const ibv_mr* const memory = domain_->confirmation().Registration();
@@ -177,7 +177,7 @@ absl::Status RdmaQueuePair::Prepare(Connection& connection, bool may_frame) try 
   PreparePlainReceive(connection);
   return absl::OkStatus();
 } catch (const std::bad_alloc&) {
-  return absl::Status(absl::StatusCode::kResourceExhausted, "");  // a text needs some
+  return absl::Status(absl::StatusCode::kResourceExhausted, "");  // a text would need memory
 }
 
 absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_resources,
@@ -187,8 +187,8 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
   if (state_ != State::kIdle) return absl::FailedPreconditionError("not idle");
   ended_ = false;
   rdma_conn_param parameters = Parameters();
-  // rdma_get_cm_event(3): of a request both are as this end sees them, what it shall answer and
-  // what it may ask.
+  // rdma_get_cm_event(3): in a request both numbers are as this end sees them: how many reads it
+  // must answer, and how many it may ask for.
   parameters.responder_resources = std::min(parameters.responder_resources, responder_resources);
   parameters.initiator_depth = std::min(parameters.initiator_depth, initiator_depth);
   const bool framed = immediate_form() == ImmediateForm::kFramed;
@@ -206,8 +206,8 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
     parameters.private_data_len = static_cast<uint8_t>(private_data.size());
     error = connection.Accept(parameters);
     if (error != 0) {
-      // The end of the id would be an answer, too: that a program has said no. That is what the
-      // kernel has answered where rdma_accept failed there.
+      // Destroying the id would also answer the peer, but as if a program had rejected the request.
+      // The kernel has answered so already if rdma_accept failed there.
       connection.Refuse();
       if (OutcomeOfErrno(error) == ConnectOutcome::kNoResources) {
         LogErrno(error, "accept of a connection");
@@ -268,12 +268,12 @@ void RdmaQueuePair::FailBy(Connection& connection, const CmEvent& event) {
   if (IsStale(event.type, event.status, device_.manager()) && DialAgain(connection)) return;
   const ConnectOutcome outcome =
       OutcomeOf(event.type, event.status, device_.manager(), !event.private_data.empty());
-  // A neighbour that has answered was but the next one on the way.
+  // A neighbour that has answered was only the next hop.
   if (outcome == ConnectOutcome::kUnreachable) SetHeard(connection, false);
   Fail(connection, outcome, event.private_data);
 }
 
-// A time-out that comes later is one of the connection.
+// A time-out that comes after this is one of the connection.
 void RdmaQueuePair::EndResolution(const Connection& connection) {
   MutexLock lock(&mutex_);
   if (connection_ == &connection) tries_left_ = 0;
@@ -346,7 +346,7 @@ void RdmaQueuePair::Disconnected(Connection& connection, const CmEvent& event) {
   }
   if (confirms) {
     Established(connection, event);
-    connection.TellSignals();  // what waited for that comes before the end
+    connection.TellSignals();  // signals that waited for it come before the end
     if (connection.owner() != this) return;
   }
   End(connection, CauseOf(connection));
@@ -397,7 +397,7 @@ void RdmaQueuePair::Fail(Connection& connection, ConnectOutcome outcome,
 DisconnectCause RdmaQueuePair::CauseOf(Connection& connection) {
   connection.HarvestAll();
   if (connection.failed()) return DisconnectCause::kBroken;
-  // The responder's side of an error is the state alone. An iWARP pair is in this state whatever
+  // The responder sees an error only in the pair's state. An iWARP pair is in this state whatever
   // has happened.
   if (!device_.iwarp() && connection.PairState() == IBV_QPS_ERR) return DisconnectCause::kBroken;
   return DisconnectCause::kPeer;
@@ -445,7 +445,7 @@ void RdmaQueuePair::OnSignals(Connection& connection, uint32_t signals) {
     }
   }
   if ((signals & kFailed) != 0) {
-    // Of an attempt: the device has refused a receive, or has failed.
+    // During an attempt this means that the device has refused a receive, or has failed.
     Fail(connection, ConnectOutcome::kNoResources, {});
   } else if ((signals & kDrained) != 0) {
     End(connection, DisconnectCause::kLocal);

@@ -30,14 +30,14 @@ ibv_wr_opcode VerbsOpcode(Opcode opcode, bool immediate) {
 
 }  // namespace
 
-// The request never goes to the device.
+// Posts a request that is done at once and never goes to the device.
 PostResult RdmaQueuePair::PostDone(WorkQueue& queue, Direction direction, const WorkRecord& blank,
                                    Status status) {
   WorkRecord& record = queue.Next();
   record = blank;
   record.parts = 0;
   {
-    // Published under it, too: who flushes the queue, or waits until it drains, finds it done.
+    // Published under this lock, too: a flush of the queue, or a wait for its drain, finds it done.
     PassLockHolder guard(&core(direction).lock);
     queue.Publish();
     queue.Done(record, status);
@@ -62,7 +62,7 @@ void RdmaQueuePair::PreparePlain(Connection& connection) {
   plain_.wr_id = WorkId::Of(&connection, kSends);
   plain_.sg_list = &plain_segment_;
   plain_.num_sge = 1;
-  // These change nothing in what the device does.
+  // PostPlain can handle requests with these flags.
   uint16_t plain_flags = kSolicited | kSuppress | kQuiet;
   if (!device_.iwarp()) plain_flags |= kConfirm;
   special_flags_ = static_cast<uint16_t>(~plain_flags);
@@ -123,8 +123,8 @@ PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
     return PostResult::kQueueFull;
   if (PostPlain(request)) return PostResult::kOk;
   if (request.segments.size() > max_send_segments_) return PostResult::kTooManySegments;
-  // What follows reads them more than once, and where they lie the program, or its peer, may write
-  // meanwhile.
+  // The segments are copied, because they are read more than once below, and the program or its
+  // peer may overwrite the originals meanwhile.
   std::copy(request.segments.begin(), request.segments.end(), kept_segments_.begin());
   SendRequest kept = request;
   kept.segments = {kept_segments_.data(), request.segments.size()};
@@ -138,7 +138,7 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   blank.quiet = (request.flags & kQuiet) != 0;
   blank.has_immediate = (request.flags & kImmediate) != 0;
   blank.immediate = request.immediate;
-  // Before it has an id: without room it was not posted.
+  // Checked before the request has an id: without room it is not posted.
   if (sending_ != nullptr && !HasRoomFor(PartsOf(request, blank))) {
     return PostResult::kQueueFull;
   }
@@ -168,8 +168,8 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   blank.length = static_cast<uint32_t>(bytes);
   const uint32_t most = MostSegments(request.opcode);
   const uint64_t sent = bytes + lead * kFrameBytes;
-  // Inline bytes are taken now, from where they lie: not those that a fence waits for. Older
-  // libraries of irdma take the first segment alone.
+  // Inline bytes are copied now, from where they lie, so a request with a fence, which may wait for
+  // its bytes, does not go inline. Older libraries of irdma take only the first segment.
   const bool inlined = !reads && sent <= sending_->max_inline() && count == 1 &&
                        (request.flags & kFence) == 0 && (lead != 0 || LiesThere(request.segments));
   if (lead != 0) {
@@ -190,7 +190,7 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
                ? PostSplit(work, blank, most)
                : PostGathered(work, request, blank, lead, static_cast<uint32_t>(bytes));
   }
-  // irdma's library looks at the first segment of a write even if there is none.
+  // irdma's library reads the first segment of a write even if there is none.
   if (count == 0) send_segments_[0] = {0, 0, 0};
   if (reads && count == 0) AskForWord(&work, &send_segments_[0]);
   return PostWhole(work, blank);
@@ -204,7 +204,7 @@ ibv_send_wr RdmaQueuePair::WorkOf(const SendRequest& request, bool immediate) {
   work.opcode = VerbsOpcode(request.opcode, immediate);
   if ((request.flags & kFence) != 0) work.send_flags |= IBV_SEND_FENCE;
   if ((request.flags & kSolicited) != 0) work.send_flags |= IBV_SEND_SOLICITED;
-  if (immediate) work.imm_data = request.immediate;  // in this order: README.md
+  if (immediate) work.imm_data = request.immediate;  // in the host's order of bytes: see README.md
   if (request.opcode == Opcode::kSendInvalidate) work.invalidate_rkey = request.remote_key;
   if (request.opcode == Opcode::kWrite || reads) {
     work.wr.rdma.remote_addr = request.remote_address;
@@ -272,7 +272,8 @@ PostResult RdmaQueuePair::PostWhole(ibv_send_wr& work, const WorkRecord& blank) 
 void RdmaQueuePair::AskForWord(ibv_send_wr* read, ibv_sge* sink) const {
   *sink = confirm_to_;
   read->sg_list = sink;
-  // libsiw wants a sink, even of no bytes. libcxgb4 has a key for no sink, and none for key 0.
+  // libsiw wants a sink, even of no bytes. libcxgb4 has a key of its own for a read without a sink,
+  // but not for a sink with key 0.
   read->num_sge = confirm_to_.length != 0 || device_.manager() == Manager::kSiw ? 1 : 0;
   if (confirm_to_.length == 0) return;
   read->wr.rdma.remote_addr = confirm_by_.address;
@@ -298,7 +299,7 @@ std::optional<uint32_t> RdmaQueuePair::Follow(ibv_send_wr& last, const WorkRecor
     ++count;
   }
   if (NeedsConfirmation(blank)) {
-    // The verdict on iWARP: a read behind it is answered when it was placed.
+    // The verdict on iWARP: a read behind the request is answered when the request was placed.
     tail->confirmation.wr_id = WorkId::OfRead(sending_);
     tail->confirmation.opcode = IBV_WR_RDMA_READ;
     AskForWord(&tail->confirmation, &tail->word);
@@ -314,7 +315,7 @@ WorkRecord& RdmaQueuePair::Begin(uint32_t count, const WorkRecord& blank) {
   record.parts = static_cast<uint16_t>(count);
   if (NeedsConfirmation(blank)) record.flags |= WorkRecord::kReadOwed;
   const bool overtaken = blank.opcode == Opcode::kRead && device_.iwarp();
-  const bool binds = blank.opcode == Opcode::kBind;  // Memory is to hear that it is done
+  const bool binds = blank.opcode == Opcode::kBind;  // Memory must be told when it is done
   if (count == 1 && record.bounce.memory == nullptr && !overtaken && !binds) {
     record.rest = WorkRecord::Rest::kNone;
   }
@@ -330,7 +331,7 @@ PostResult RdmaQueuePair::PostChain(ibv_send_wr* first, uint32_t count, const Wo
   return PostResult::kOk;
 }
 
-// What the device took of a chain completes, the rest is not waited for.
+// The part of a chain that the device took completes; the rest is not waited for.
 void RdmaQueuePair::RefusedByDevice(WorkRecord& record, const ibv_send_wr* bad, uint32_t unposted) {
   uint32_t refused = unposted;
   for (const ibv_send_wr* at = bad; at != nullptr; at = at->next) ++refused;

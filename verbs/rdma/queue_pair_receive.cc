@@ -7,7 +7,7 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// What a message to these segments can have at most.
+// The most bytes that a message to these segments can have.
 uint32_t MostBytes(const Device& device, absl::Span<const Segment> segments) {
   return static_cast<uint32_t>(std::min<uint64_t>(TotalLength(segments), device.max_message()));
 }
@@ -74,7 +74,7 @@ PostResult RdmaQueuePair::PostGeneral(const ReceiveRequest& request) {
   }
   record.parts = 1;
   receives_.Publish();
-  TakeBounce(*receiving_, record, kept);  // without one it fails where a message meets it
+  TakeBounce(*receiving_, record, kept);  // without a bounce it fails when a message meets it
   if (!PostReceiveToDevice(*receiving_, record, kept)) RefusedByDevice(*receiving_, record);
   return PostResult::kOk;
 }
@@ -108,7 +108,7 @@ bool RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
   } else {
     domain_->bounces().GiveBack(record.bounce);  // frames were declined since it was taken
   }
-  // It is to fail at the device, too, which tells the peer so.
+  // It must fail at the device, too, which then tells the peer.
   const bool fails = record.verdict() != Status::kSuccess;
   if (fails) receive_segments_[lead] = {0, device_.max_message(), kNoLocalKey};
   if (lead != 0) {

@@ -1,4 +1,4 @@
-// Posting of more segments than the device takes.
+// Posting of requests with more segments than the device takes.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -38,8 +38,8 @@ bool RdmaQueuePair::AwaitsRead() {
   return sends_.HasOpenRead();
 }
 
-// More segments than the device takes of what it cannot split: through memory of our own. It is
-// copied now, so there must be nothing that a fence would wait for.
+// Sends through memory of our own what has more segments than the device takes and cannot be split.
+// The bytes are copied now, so there must be nothing that a fence would wait for.
 PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& request,
                                        const WorkRecord& blank, uint32_t lead, uint32_t bytes) {
   if ((request.flags & kFence) != 0 && AwaitsRead()) {
@@ -71,8 +71,8 @@ PostResult RdmaQueuePair::PostGathered(ibv_send_wr& work, const SendRequest& req
   return PostWhole(work, gathered);
 }
 
-// More segments than the device takes of a read or write: several, with one completion. They are
-// built and posted a few at a time, without memory.
+// Posts a read or write with more segments than the device takes as several requests with one
+// completion. They are built and posted a few at a time, without allocating memory.
 PostResult RdmaQueuePair::PostSplit(ibv_send_wr& work, const WorkRecord& blank, uint32_t most) {
   constexpr unsigned kNotOfLaterParts = IBV_SEND_FENCE;
   const uint32_t segments = static_cast<uint32_t>(work.num_sge);

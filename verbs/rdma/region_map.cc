@@ -68,7 +68,7 @@ void RegionMap::Remove(Key key) {
 void RegionMap::Sweep(uint32_t first, uint32_t last) {
   uint32_t end = last;
   while (slots_[end % kSlots].key.load(std::memory_order_relaxed) != 0) ++end;
-  // How many slots directly in front of slot i are on the way to a key in or behind it.
+  // How many slots directly before slot i a search for a key in slot i or behind it passes.
   uint32_t needed = 0;
   const uint32_t begin = last - (last - first) % kSlots;
   for (uint32_t i = end; i-- != begin;) {

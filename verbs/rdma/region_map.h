@@ -1,5 +1,5 @@
-// Local keys of one context: what a key of verbs/device.h opens here, and the device's own key for
-// it. Looked up for every segment that is posted, without a lock.
+// The keys of one context: what a key of verbs/device.h opens here, and the device's local key for
+// it. Every segment that is posted is looked up here, without a lock.
 #ifndef VIADUCT_VERBS_RDMA_REGION_MAP_H_
 #define VIADUCT_VERBS_RDMA_REGION_MAP_H_
 
@@ -31,7 +31,7 @@ struct RegionEntry {
   }
 };
 
-// What was found last, for a queue that mostly uses one region. Under its user's lock.
+// The entry that was found last, for a queue that mostly uses one region. Under its user's lock.
 struct RegionCache {
   uint64_t changes = 0;
   RegionEntry entry;
@@ -53,8 +53,8 @@ class RegionMap {
   bool Find(Key key, RegionEntry* entry) const;
   // How many slots a search may have to pass: for tests.
   uint32_t UsedSlots() const;
-  // The same as Find, null for false, without a search while nothing has changed and the key is
-  // that of the last time.
+  // As Find, with null for false, but without a search if nothing has changed and the key is that
+  // of the last call.
   const RegionEntry* Find(Key key, RegionCache& cache) const {
     if (cache.changes == changes_.load(std::memory_order_acquire) && cache.entry.key == key)
         [[likely]] {
@@ -70,7 +70,7 @@ class RegionMap {
   // A sequence lock: odd while it changes.
   struct Slot {
     std::atomic<uint32_t> version;
-    std::atomic<Key> key;  // 0: never used, and no search goes on behind it
+    std::atomic<Key> key;  // 0: unused, and a search ends here
     std::atomic<uint32_t> access;
     std::atomic<uint32_t> local_key;
     std::atomic<uint32_t> sink_key;
@@ -89,13 +89,12 @@ class RegionMap {
   }
   static uint32_t Hash(Key key) { return (key * 2654435761u) >> 16; }  // 16 bits
   Slot* Search(Key key) const;
-  // Of the removed slots from `first` to `last` and on to the end of their chain, those that no
-  // search passes any more are empty again: else the map would fill with them, and a search end
-  // nowhere.
+  // Empties those removed slots from `first` to `last`, and on to the end of their chain, that no
+  // search passes any more. Otherwise the map would fill with them, and a search would never end.
   void Sweep(uint32_t first, uint32_t last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::atomic<uint64_t> changes_{1};
-  Slot* slots_;  // reserved, zeroed; touched pages count
+  Slot* slots_;  // reserved and zeroed; only touched pages take memory
   Mutex mutex_;
   uint32_t entries_ ABSL_GUARDED_BY(mutex_) = 0;
 };

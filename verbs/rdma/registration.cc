@@ -30,8 +30,9 @@ int AccessFlags(uint32_t access) {
 
 ibv_mr* RegisterWithKey(ibv_pd* domain, void* address, size_t length, int flags,
                         uint64_t counted_from, const RegionMap& known, Key* key) {
-  // Kept for a while, so that their keys do not come again; but they pin the memory, too, and mlx4
-  // leaves a range of keys only when some are given back. The oldest one makes room for the next.
+  // Registrations with unfit keys are kept for a while, so that these keys do not come again. But
+  // they pin the memory, too, and mlx4 leaves a range of keys only when some are given back; so the
+  // oldest makes room for the next.
   ibv_mr* unfit[kKeysKept] = {};
   const auto let_go = [](ibv_mr*& kept) {
     const int error = errno;

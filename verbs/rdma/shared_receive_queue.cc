@@ -10,7 +10,7 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// No driver enlarges one: there is room for a Resize.
+// No driver enlarges a queue, so it gets room for a later Resize from the start.
 constexpr uint32_t kSmallest = 1024;
 
 }  // namespace
@@ -104,7 +104,7 @@ void SharedReceiveCore::Complete(const ibv_wc& completion) {
   }
   const bool shown = connection != nullptr && connection->CompleteShared(receive, completion);
   SpinLockHolder guard(&core.lock_);
-  // Nobody would poll it: it is as if no message had taken it.
+  // Nobody would poll it, so it is posted again, as if no message had taken it.
   if (!shown && core.GiveToDevice(receive)) return;
   core.free_.push_back(&receive);
   core.available_.fetch_sub(1, std::memory_order_relaxed);

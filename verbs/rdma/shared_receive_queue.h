@@ -1,5 +1,5 @@
-// Shared receive queues: the device's own. A receive that a message has taken comes up in the work
-// queue of the pair that got the message.
+// Shared receive queues, which are the device's own. A receive that a message has taken appears in
+// the work queue of the pair that got the message.
 #ifndef VIADUCT_VERBS_RDMA_SHARED_RECEIVE_QUEUE_H_
 #define VIADUCT_VERBS_RDMA_SHARED_RECEIVE_QUEUE_H_
 
@@ -42,11 +42,11 @@ class SharedReceiveCore : public std::enable_shared_from_this<SharedReceiveCore>
 
   ibv_srq* handle() const { return handle_; }
   const std::shared_ptr<DomainCore>& domain() const { return domain_; }
-  // Of the device's queue.
+  // The size of the device's queue.
   uint32_t depth() const { return depth_; }
   std::atomic<uint32_t>& outstanding() { return outstanding_; }
 
-  // The pair with that number uses it.
+  // From Join to Leave the pair with that number uses it.
   void Join(uint32_t number, Connection* connection);
   void Leave(uint32_t number);
   // Under the lock of the completion queue.
@@ -64,7 +64,7 @@ class SharedReceiveCore : public std::enable_shared_from_this<SharedReceiveCore>
   void SetLimit(uint32_t limit);
   void SetSink(SharedReceiveQueue* owner, SharedReceiveSink* sink);
   void CheckLimit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Of low watermarks.
+  // Calls the sink for low watermarks.
   void TellSink();
 
   Device& device_;
@@ -83,7 +83,7 @@ class SharedReceiveCore : public std::enable_shared_from_this<SharedReceiveCore>
   std::unordered_map<uint32_t, Connection*> users_ ABSL_GUARDED_BY(lock_);
   uint32_t max_receives_ ABSL_GUARDED_BY(lock_) = 0;
   uint32_t limit_ ABSL_GUARDED_BY(lock_) = 0;
-  std::atomic<uint32_t> low_marks_{0};  // that the sink is to be told of
+  std::atomic<uint32_t> low_marks_{0};  // that the sink is still to be told of
   Errand<&SharedReceiveCore::TellSink, std::shared_ptr<SharedReceiveCore>> sink_errand_;
   Mutex sink_mutex_;
   SharedReceiveQueue* owner_ ABSL_GUARDED_BY(sink_mutex_) = nullptr;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kTcpListen[] = "0A";
 
-// As /proc/net/tcp has it: the words of the address as the processor reads them, and the port.
+// The form of /proc/net/tcp: the words of the address in the processor's byte order, and the port.
 std::string LocalAddress(const Address& address, uint16_t port) {
   sockaddr_storage at;
   address.ToSockaddr(port, &at);
@@ -40,10 +40,10 @@ std::string LocalAddress(const Address& address, uint16_t port) {
 
 }  // namespace
 
-// sl local_address rem_address st tx_queue:rx_queue ...; the receive queue of a socket that listens
-// is one of connections. Those sockets are in front.
+// A line is: sl local_address rem_address st tx_queue:rx_queue ... The receive queue of a listening
+// socket is one of connections. Listening sockets come first.
 std::optional<uint32_t> UnacceptedAt(const Address& address, uint16_t port) {
-  // Of this thread's network namespace: the program's may have changed.
+  // The table of this thread's network namespace; that of the program may have changed.
   std::FILE* const table = std::fopen(
       address.family() == AF_INET6 ? "/proc/thread-self/net/tcp6" : "/proc/thread-self/net/tcp",
       "re");

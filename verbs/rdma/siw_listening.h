@@ -1,6 +1,6 @@
-// Linux's siw listens at a TCP socket of the kernel's. A connection that comes in the moment in
-// which it begins is never accepted, and one that goes before siw has accepted it takes the socket
-// along, of which nobody is told (Linux 6.1). So the socket is looked at now and then.
+// Linux's siw listens on a TCP socket of the kernel. A connection that comes in the moment in which
+// siw begins to listen is never accepted, and one that ends before siw has accepted it takes the
+// socket along without any notification (Linux 6.1). So the socket is checked now and then.
 #ifndef VIADUCT_VERBS_RDMA_SIW_LISTENING_H_
 #define VIADUCT_VERBS_RDMA_SIW_LISTENING_H_
 
@@ -13,24 +13,24 @@
 
 namespace viaduct::verbs::rdma {
 
-// How many connections nobody has accepted yet at the host's TCP socket that listens at `address`
-// and `port`; 0 too where there is no /proc or no descriptor to look with. Null: none listens
+// How many connections wait to be accepted at the host's TCP socket that listens at `address` and
+// `port`; also 0 if there is no /proc, or no descriptor to read it with. Null: no socket listens
 // there.
 std::optional<uint32_t> UnacceptedAt(const Address& address, uint16_t port);
 
-// What the looks at one listener's socket come to. Not thread-safe.
+// Judges the checks of one listener's socket. Not thread-safe.
 class SiwListening {
  public:
   enum class Verdict {
     kWell,
     kLost,   // there is no socket
-    kStuck,  // at each of the last looks a connection has waited, and few have come through
+    kStuck,  // at each of the last checks a connection has waited, and few have come through
   };
-  // A connection has come through: one that waits behind it is not stuck for that.
+  // A connection has come through, so that one that waits after it is not regarded as stuck.
   void NoteRequest() { ++requests_; }
-  // Of one look more. A listener that is not well listens anew, and is well then.
+  // Judges one more check. A listener that is not well must listen anew, and counts as well then.
   Verdict Note(std::optional<uint32_t> unaccepted);
-  // Until the next look.
+  // The time until the next check.
   Nanos interval() const { return interval_; }
 
  private:

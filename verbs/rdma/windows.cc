@@ -1,4 +1,4 @@
-// Windows of verbs/rdma/memory.h.
+// The windows of verbs/rdma/memory.h.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -12,8 +12,8 @@ namespace viaduct::verbs::rdma {
 
 Window::~Window() { memory_.Unbind(*this); }
 
-// The device knows one domain, and addresses as the region counts them; those of type 2 can count
-// from 0 instead.
+// A window of the device knows one domain, and counts addresses as its region does; only those of
+// type 2 can count from 0 instead.
 bool Memory::FitsDevice(const Window& window, const Region& region, const DomainCore& domain,
                         const BindRequest& request) {
   if (!region.has_windows_ || region.own_.domain.get() != &domain ||
@@ -64,7 +64,7 @@ void Memory::EndWindowsOf(const ibv_qp* pair) {
   queued_.remove_if([pair](const QueuedBind& bind) { return bind.pair == pair; });
 }
 
-// Whoever ends a region while its bind is in the queue has that bind refused.
+// If a region ends while a bind to it is in the queue, that bind is refused.
 void Memory::EndWindowsOf(Region& region) {
   while (!region.windows_.empty()) UnbindLocked(**region.windows_.begin());
   for (QueuedBind& bind : queued_) {
@@ -117,7 +117,7 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
       window.handle_ = std::move(kept);
       return BindStep::kDevice;
     }
-    // A registration is good on every pair, and the peer cannot end it.
+    // A registration instead would be valid on every pair, and the peer could not end it.
     if (window.scope_ == WindowScope::kQueuePair) {
       LogErrno(errno, "ibv_alloc_mw");
       return BindStep::kNoKey;
@@ -140,8 +140,8 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
   entry.memory = reinterpret_cast<uint64_t>(memory);
   entry.address = from;
   entry.length = request.length;
-  // In a full map the old binding makes room for the new one; one that is not in it stays if there
-  // is none.
+  // In a full map the old binding makes room for the new one. An old binding that is not in the map
+  // stays if there is no room.
   const bool was_mapped = window.mapped_;
   if (was_mapped) UnbindLocked(window);
   if (!map_.Put(entry)) {
@@ -179,8 +179,8 @@ bool Memory::BindOnDevice(const DomainCore& domain, const ibv_qp* pair, const Bi
   RegionEntry of_another;
   window.mapped_ = false;
   if (request.base == AddressBase::kVirtual && !map_.Find(*key, &of_another)) {
-    // A read of ours may name it as its sink, which is the region's memory: unless the map is full,
-    // and where addresses are the region's.
+    // A read of ours may then name the window as its sink, which is the region's memory; not if the
+    // map is full, and only where addresses count as the region's do.
     entry.key = *key;
     entry.access = request.access;
     entry.memory = reinterpret_cast<uint64_t>(entry.MemoryAt(request.address));

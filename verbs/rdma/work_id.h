@@ -1,4 +1,4 @@
-// What a work request's wr_id says: whose it is, and what its completion is one of.
+// What the wr_id of a work request says: whose request it is, and what kind of completion it gets.
 #ifndef VIADUCT_VERBS_RDMA_WORK_ID_H_
 #define VIADUCT_VERBS_RDMA_WORK_ID_H_
 
@@ -17,12 +17,12 @@ class WorkId {
   static uint64_t Of(Connection* connection, Direction direction) {
     return reinterpret_cast<uint64_t>(connection) | direction;
   }
-  // Of a read for the send queue.
+  // Of a read in the send queue.
   static uint64_t OfRead(Connection* connection) { return Of(connection, kSends) | kRead; }
   static uint64_t OfShared(SharedReceive* receive) {
     return reinterpret_cast<uint64_t>(receive) | kShared;
   }
-  // Of a connection's own write that says nothing.
+  // Of a nudge: a connection's own write of no bytes.
   static uint64_t OfNudge(Connection* connection) {
     return reinterpret_cast<uint64_t>(connection) | kNudge;
   }
