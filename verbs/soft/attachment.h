@@ -1,4 +1,4 @@
-// What a queue pair is to one completion queue: a member of its lists.
+// A queue pair's membership in the lists of one completion queue.
 #ifndef VIADUCT_VERBS_SOFT_ATTACHMENT_H_
 #define VIADUCT_VERBS_SOFT_ATTACHMENT_H_
 
@@ -19,8 +19,8 @@ struct Attachment {
   bool sends = false;               // sends complete here
   uint32_t activity_seen = 0;       // queue's lock: the pair's activity at the last tick
   std::atomic<bool> marked{false};  // in the queue's ready list
-  Attachment* next = nullptr;       // there; belongs to whoever set `marked`, then to the list
-  Attachment* previous = nullptr;   // where the queue says so (left_goes_back_)
+  Attachment* next = nullptr;       // in that list; owned by whoever set `marked`, then by the list
+  Attachment* previous = nullptr;   // valid while the queue says so (left_goes_back_)
 };
 
 }  // namespace viaduct::verbs

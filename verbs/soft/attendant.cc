@@ -25,7 +25,7 @@ void Attendant::Schedule(SoftCompletionQueue& queue, bool now) {
     }
     urgent_ = true;
     if (scheduled_) {
-      // A tick that cannot be cancelled runs.
+      // A tick that cannot be cancelled is about to run.
       if (!now || tick_ == 0 || !executor_.Cancel(tick_)) return;
       tick_ = 0;
     }
@@ -51,7 +51,7 @@ void Attendant::Forget(SoftCompletionQueue& queue) {
     if (current_ != &queue) return;
     current_ = nullptr;
   }
-  executor_.Drain();  // on the executor the caller is the queue's own sink
+  executor_.Drain();  // returns at once on the executor, where the caller is the queue's own sink
 }
 
 void Attendant::Run() {
@@ -64,7 +64,7 @@ void Attendant::Run() {
     SoftCompletionQueue* queue = batch_;
     batch_ = queue->listed_next_;
     current_ = queue;
-    // From here on a Schedule lists it again.
+    // From here on Schedule lists the queue again.
     queue->listed_.exchange(false, std::memory_order_seq_cst);
     lock_.Unlock();
     const bool again = queue->Attend();

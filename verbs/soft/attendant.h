@@ -1,8 +1,9 @@
 // Looks after completion queues that nobody polls: it serves the peers' one-sided requests, calls
-// completion sinks, and cools what has fallen silent. One per context; runs on its executor.
+// completion sinks, and cools queue pairs that have fallen silent. One per context; runs on its
+// executor.
 //
-// While something is hot it runs every kTick; otherwise not at all, until an arrival or a
-// completion urges it.
+// It runs every kTick while a queue pair is hot; otherwise it does not run until an arrival or a
+// completion schedules it.
 #ifndef VIADUCT_VERBS_SOFT_ATTENDANT_H_
 #define VIADUCT_VERBS_SOFT_ATTENDANT_H_
 
@@ -25,10 +26,10 @@ class Attendant {
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;
 
-  // Looks at `queue` soon, and then at every tick as long as it is hot; `now`: without waiting for
-  // the tick that is due. Any thread, any lock.
+  // Attends to `queue` soon, and then at every tick while it has hot pairs. `now`: without waiting
+  // for the tick that is due. Any thread, under any lock.
   void Schedule(SoftCompletionQueue& queue, bool now = false);
-  // `queue` is being destroyed. Off the executor waits for a look at it.
+  // `queue` is being destroyed. Off the executor, waits for a call of its Attend in progress.
   void Forget(SoftCompletionQueue& queue);
 
  private:
@@ -40,10 +41,10 @@ class Attendant {
   SpinLock lock_;
   SoftCompletionQueue* listed_ ABSL_GUARDED_BY(lock_) = nullptr;   // for the next run
   SoftCompletionQueue* batch_ ABSL_GUARDED_BY(lock_) = nullptr;    // of this run, still to do
-  SoftCompletionQueue* current_ ABSL_GUARDED_BY(lock_) = nullptr;  // being looked at
+  SoftCompletionQueue* current_ ABSL_GUARDED_BY(lock_) = nullptr;  // being attended to
   bool urgent_ ABSL_GUARDED_BY(lock_) = false;         // the next run need not wait for a tick
-  bool scheduled_ ABSL_GUARDED_BY(lock_) = false;      // Run will come, or runs
-  Executor::TimerId tick_ ABSL_GUARDED_BY(lock_) = 0;  // by which it comes
+  bool scheduled_ ABSL_GUARDED_BY(lock_) = false;      // Run is due, or running
+  Executor::TimerId tick_ ABSL_GUARDED_BY(lock_) = 0;  // the timer that will call it
 };
 
 }  // namespace viaduct::verbs

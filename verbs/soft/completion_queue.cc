@@ -12,8 +12,8 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr int kArmTries = 20;
-constexpr int kRounds = 32;          // polls between two looks at the clock
-constexpr uint32_t kReadyTurn = 15;  // every 16 polls the cold pairs come before the hot ones
+constexpr int kRounds = 32;          // polls between two readings of the clock
+constexpr uint32_t kReadyTurn = 15;  // at every 16th poll the cold pairs come before the hot ones
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void SoftCompletionQueue::LinkLeft() {
   left_.store(first, std::memory_order_seq_cst);
 }
 
-// When many end together, each mark is moved once, and each end takes its own alone.
+// When many pairs end together, each mark moves to left_ once, and each end unlinks only its own.
 void SoftCompletionQueue::Forget(Attachment& attachment) {
   if (!attachment.marked.load(std::memory_order_acquire)) return;
   LinkLeft();
@@ -114,7 +114,7 @@ inline int SoftCompletionQueue::Serve(Completion* out, int n) {
     if (got == n && n != 0) return got;
   }
   const int count = hot_count_;
-  // Another first one at every turn, so that nobody starves behind a busy pair.
+  // Each poll starts with another pair, so that none starves behind a busy one.
   int at = count > 1 ? static_cast<int>(turn % static_cast<uint32_t>(count)) : 0;
   for (int i = 0; i < count; i++) {
     Attachment& attachment = *hot_[at];
@@ -124,7 +124,7 @@ inline int SoftCompletionQueue::Serve(Completion* out, int n) {
   }
   if (ready_first) return got;
   if (got == 0) doorbell_.Collect();
-  // Fewer than were asked for means that there are no more.
+  // A result below `n` means that there are no more completions.
   if (HasReady()) got += ServeReady(out + got, n - got);
   return got;
 }
@@ -139,7 +139,7 @@ int SoftCompletionQueue::PollLocked(Completion* out, int n) {
 }
 
 int SoftCompletionQueue::ServeReady(Completion* out, int n) {
-  // Those that were left come first, so that a queue that is never empty serves all in turn.
+  // Pairs left over by earlier polls come first, so that a queue that is never empty serves all.
   const int got = ServeList(left_, out, n);
   return got < n || n == 0 ? got + ServeList(ready_, out + got, n - got) : got;
 }
@@ -154,12 +154,12 @@ int SoftCompletionQueue::ServeList(std::atomic<Attachment*>& from, Completion* o
     }
     Attachment& attachment = *list;
     list = attachment.next;
-    // A locked exchange, so that what Serve reads is not older than a mark that found it set.
+    // A locked exchange, so that Serve sees everything stored before a mark that found this set.
     attachment.marked.exchange(false, std::memory_order_seq_cst);
     SoftQueuePair& pair = *attachment.pair;
     const uint32_t before = pair.activity();
     got += pair.Serve(attachment, out + got, n - got);
-    // Only a pair that delivered becomes hot: one that is looked at once must not fill the list.
+    // Only a pair that made progress becomes hot: others must not fill the hot list.
     if (!pair.hot() && pair.activity() != before) pair.TryHeat(attachment);
     if (!pair.hot() && pair.HasWork(attachment)) PushReady(attachment);
   }
@@ -247,8 +247,8 @@ WaitResult SoftCompletionQueue::Spin(uint32_t wakes, Deadline deadline, bool* de
   return WaitResult::kReady;
 }
 
-// Counted while it is about to sleep, and until it is awake. A thread that is cancelled in its
-// sleep may have been rung, and leaves what rang it to the attendant.
+// Counts a thread in sleepers_ from before it falls asleep until it is awake. If the thread is
+// cancelled in its sleep, the work for which it may have been rung is left to the attendant.
 class SoftCompletionQueue::Sleeper {
  public:
   explicit Sleeper(SoftCompletionQueue& queue) : queue_(queue) {
@@ -270,7 +270,7 @@ class SoftCompletionQueue::Sleeper {
   bool asleep_ = false;
 };
 
-// What rang a sleeper, and not the attendant, may be left to nobody.
+// Work for which a sleeper was rung, instead of the attendant, must not stay unattended.
 void SoftCompletionQueue::LeaveRing() {
   doorbell_.Collect();
   if (HasReady()) attendant_.Schedule(*this);
@@ -297,9 +297,9 @@ WaitResult SoftCompletionQueue::Sleep(uint32_t wakes, Deadline deadline) {
     }
     if (Look()) return WaitResult::kReady;
     if (result != WaitResult::kReady) return result;
-    // A peer may ring for ever.
+    // Checked here, too, since a peer may keep ringing for ever.
     if (deadline.Passed(context_.executor())) return WaitResult::kTimedOut;
-    if (!quiet) back_off.Pause();  // for a poster, or who polls the pair's other queue
+    if (!quiet) back_off.Pause();  // lets a poster, or a poll of a pair's other queue, finish
   }
 }
 
@@ -309,13 +309,13 @@ void SoftCompletionQueue::Arm(CompletionSink& sink) {
   sink_.store(&sink, std::memory_order_relaxed);
   armed_.store(true, std::memory_order_relaxed);
   doorbell_.Expect();
-  // A pair stays hot while its other queue is being polled; its news would wait for a tick.
+  // A pair stays hot while its other queue is being polled, and its news would wait for a tick.
   for (int tries = 0; tries < kArmTries; tries++) {
     {
       PassLockHolder holder(&lock_);
       Serve(nullptr, 0);
       if (Reapable() != 0) break;
-      // What is marked from here on urges the attendant.
+      // A mark from here on schedules the attendant at once.
       if (Cool(/*all=*/true) && !HasReady()) return;
     }
     Relax();
@@ -326,9 +326,9 @@ void SoftCompletionQueue::Arm(CompletionSink& sink) {
 bool SoftCompletionQueue::Attend() {
   const bool armed = armed_.load(std::memory_order_relaxed);
   if (armed) {
-    lock_.Lock();  // who armed it is about to sleep
+    lock_.Lock();  // whoever armed it is about to sleep, and does not poll
   } else if (!lock_.TryLock()) {
-    // Somebody polls, perhaps in a loop that never leaves the lock to us: ask.
+    // Somebody polls, perhaps in a loop that never leaves us the lock: the next poll is to cool.
     tick_.store(true, std::memory_order_relaxed);
     return true;
   }
@@ -339,10 +339,11 @@ bool SoftCompletionQueue::Attend() {
   const uint64_t reapable = Reapable();
   const bool hot = hot_count_ != 0;
   CompletionSink* const sink = sink_.load(std::memory_order_relaxed);
-  // A sleeper takes them; if it is cancelled instead, the sink is to hear of them (LeaveRing).
+  // A sleeper takes the completions; if it is cancelled instead, LeaveRing has the sink called.
   const bool asleep = HasSleepers();
   bool call = false;
-  // A consumer that has polled since may have taken what it was told of: as many are news again.
+  // A consumer that has polled since may have taken the completions it was notified of: if there
+  // are as many again, they are new.
   if (reapable == 0 || polled) told_ = 0;
   if (reapable != 0 && sink != nullptr && !polled && !asleep && (armed || reapable != told_)) {
     told_ = reapable;

@@ -19,7 +19,7 @@ constexpr int kPortTries = 32;
 // Access that stores into memory.
 constexpr uint32_t kWrites = kLocalWrite | kRemoteWrite | kRemoteAtomic;
 
-// OK: the process may do there what `access` lets others do.
+// OK: the process itself may access this memory in the ways that `access` grants to others.
 absl::Status CheckMemory(UsableMemory& usable, const void* address, size_t length,
                          uint32_t access) {
   if (usable.Has(address, length, (access & kWrites) != 0)) return absl::OkStatus();
@@ -47,7 +47,7 @@ class SoftRegion final : public MemoryRegion {
   const Key key_;
 };
 
-// One port on every wire.
+// Listens at one port on every wire.
 class SoftListener final : public Listener {
  public:
   SoftListener(uint16_t port, std::vector<std::unique_ptr<WireListener>> parts)
@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SoftContext::Register(ProtectionDo
   absl::StatusOr<Key> key =
       regions_.Register(static_cast<SoftDomain&>(domain).id(), start, length, access, base);
   if (!key.ok()) return key.status();
-  absl::Cleanup give_back = [&] { regions_.Deregister(*key); };  // where memory ends
+  absl::Cleanup give_back = [&] { regions_.Deregister(*key); };  // if memory runs out
   auto region = std::make_unique<SoftRegion>(regions_, usable_memory_, address, length, *key);
   std::move(give_back).Cancel();
   return region;
@@ -130,8 +130,8 @@ absl::StatusOr<std::unique_ptr<Listener>> SoftContext::Listen(uint16_t port, Lis
     uint16_t chosen = port;
     failed = absl::OkStatus();
     for (size_t w = 0; w < wires_.size() && failed.ok(); w++) {
-      // A port that is known is taken in the order in which requesters look (IsServedNearer). Which
-      // ones are free the last wire knows best (for iwarp, the kernel does).
+      // A given port is taken in the order in which requesters try the wires (IsServedNearer). A
+      // free port is chosen by the last wire, which knows best (for iwarp, the kernel does).
       Wire& wire = *wires_[port != 0 ? w : wires_.size() - 1 - w];
       absl::StatusOr<std::unique_ptr<WireListener>> part = wire.Listen(*this, chosen, sink);
       if (!part.ok()) {

@@ -1,4 +1,4 @@
-// The opened soft device: one address, its wires, its regions.
+// The opened soft device: an address, its wires and its regions.
 #ifndef VIADUCT_VERBS_SOFT_CONTEXT_H_
 #define VIADUCT_VERBS_SOFT_CONTEXT_H_
 
@@ -31,7 +31,7 @@ class SoftWindow final : public MemoryWindow {
   ~SoftWindow() override { regions_.Deregister(key_.load()); }
   DomainId domain() const { return domain_; }
   WindowScope scope() const { return scope_; }
-  // Its key from now on; returns the one before.
+  // Sets the window's key and returns the previous one.
   Key Replace(Key key) { return key_.exchange(key); }
 
  private:
@@ -46,7 +46,7 @@ class SoftContext final : public Context {
   struct Options {
     Address address;
     Executor* executor = nullptr;              // outlives the context
-    std::unique_ptr<Doorbell> doorbell;        // null: futexes alone (FutexDoorbell)
+    std::unique_ptr<Doorbell> doorbell;        // null: FutexDoorbell, without spinning
     std::vector<std::unique_ptr<Wire>> wires;  // in the order in which they are tried
     DeviceAttributes attributes;
   };
@@ -70,7 +70,7 @@ class SoftContext final : public Context {
       CompletionSink* sink) override;
   absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(
       const QueuePairOptions& options) override;
-  // On every wire, at the same port; all must succeed.
+  // Listens on every wire, at the same port; all must succeed.
   absl::StatusOr<std::unique_ptr<Listener>> Listen(uint16_t port, ListenerSink* sink) override;
   bool IsServed(uint16_t port) override;
   TakeAnswer WouldTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) override;

@@ -9,7 +9,7 @@
 namespace viaduct::verbs {
 namespace {
 
-// What does not fit the kernel would close, here. It lets a message have no more (SCM_MAX_FD).
+// The kernel's limit per message (SCM_MAX_FD). With less room, recvmsg would close the rest here.
 constexpr size_t kMostSentFds = 253;
 
 }  // namespace
@@ -39,7 +39,7 @@ bool SendDatagram(int socket, absl::Span<const uint8_t> bytes, absl::Span<const 
 std::optional<Datagram> ReceiveDatagram(int socket, size_t most) {
   Datagram datagram;
   datagram.bytes.resize(most);
-  datagram.fds.reserve(kMostSentFds);  // when they have come nothing may fail
+  datagram.fds.reserve(kMostSentFds);  // once descriptors have arrived nothing may fail
   alignas(cmsghdr) char control[CMSG_SPACE(kMostSentFds * sizeof(int))];
   iovec part = {datagram.bytes.data(), datagram.bytes.size()};
   msghdr header = {};
@@ -50,7 +50,7 @@ std::optional<Datagram> ReceiveDatagram(int socket, size_t most) {
   ssize_t got;
   do {
     got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    // ECONNRESET comes once, before what is there to read: the other side closed with input unread.
+    // ECONNRESET comes once, before the data that can be read: the peer closed with input unread.
   } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < 0) return std::nullopt;
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {

@@ -18,11 +18,11 @@ inline constexpr size_t kMaxFdsToSend = 2;
 bool SendDatagram(int socket, absl::Span<const uint8_t> bytes, absl::Span<const int> fds);
 
 struct Datagram {
-  std::vector<uint8_t> bytes;  // none: the end, or an empty one
+  std::vector<uint8_t> bytes;  // empty: the peer has closed, or an empty datagram
   std::vector<GivenFd> fds;
 };
 
-// Null with recvmsg's errno, or with EPROTO if it has more than `most` bytes.
+// Null with recvmsg's errno, or with EPROTO if the datagram is longer than `most` bytes.
 std::optional<Datagram> ReceiveDatagram(int socket, size_t most);
 
 }  // namespace viaduct::verbs

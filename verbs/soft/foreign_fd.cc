@@ -18,9 +18,9 @@ namespace {
 
 constexpr size_t kMostToClose = 64;
 
-// What waits. It is counted before it is entered, and not until it is closed does it count no more:
-// who counts from 0 starts the thread, and the thread ends where it has counted down to 0. So there
-// is one at a time, and no lock.
+// The descriptors that wait. Each is counted before it is entered, and counts until it is closed.
+// Whoever raises the count from 0 starts the thread, which ends when it has lowered the count to 0.
+// So there is one thread at a time, without a lock.
 constinit FdTable to_close;
 constinit std::atomic<size_t> unclosed{0};
 
@@ -28,12 +28,12 @@ void CloseAll() {
   bool done = false;
   while (!done) {
     to_close.ForEach([&done](int fd) {
-      if (done) return;  // it is the next thread's
+      if (done) return;  // `fd` is for the next thread
       to_close.Remove(fd);
       Fd(fd).Reset();
       done = unclosed.fetch_sub(1) == 1;
     });
-    if (!done) sched_yield();  // it is counted, and about to be entered
+    if (!done) sched_yield();  // a descriptor is counted, and about to be entered
   }
 }
 
@@ -43,8 +43,8 @@ void* ThreadMain(void*) {
   return nullptr;
 }
 
-// What waits at a fork is the parent's: the child's copies stay open, since to close them may take
-// as long there.
+// Descriptors that wait at a fork belong to the parent. The child's copies stay open, since closing
+// them could block there for as long.
 void ForgetAllInForkChild() {
   to_close.ForEach([](int fd) { to_close.Remove(fd); });
   unclosed.store(0);
@@ -60,8 +60,8 @@ bool Reserve(int fd) {
   }
 }
 
-// Of a socket that has been shut down: nothing comes any more, and 0 bytes are the end or an empty
-// message. Only a message has a sender, who is named in the control data.
+// For a socket that has been shut down, so that nothing more arrives. A read of 0 bytes means the
+// end or an empty message; only a message has a sender, which the control data name.
 bool HoldsMessages(int socket) {
   const int on = 1;
   if (setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return true;
@@ -77,7 +77,7 @@ bool HoldsMessages(int socket) {
   do {
     got = recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
-  if (got < 0) return errno != ENOTCONN;  // it never was
+  if (got < 0) return errno != ENOTCONN;  // it was never connected
   return got > 0 || header.msg_controllen != 0;
 }
 
@@ -100,7 +100,7 @@ bool EndChannel(int socket) {
 }
 
 bool EndListener(int socket) {
-  shutdown(socket, SHUT_RDWR);  // nobody comes any more
+  shutdown(socket, SHUT_RDWR);  // nobody can connect any more
   for (;;) {
     const ChannelFd waiting(accept4(socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (waiting.valid()) continue;

@@ -1,10 +1,10 @@
 // Owners of descriptors whose close may take as long as another process likes.
 //
-// The last close of an open file waits where its maker wants it to: a TCP socket with SO_LINGER for
-// its peer, a file of a FUSE for its server. So does the close of a unix socket in which a message
-// with such a descriptor lies unread, whoever has sent it: at an abstract name that is anybody of
-// this host, before one has looked who that is. Hence neither is closed by a thread that others
-// need, but by one of its own, which may hang.
+// The last close of an open file may block if its creator arranged that: a TCP socket with
+// SO_LINGER waits for its peer, a file of a FUSE for its server. The close of a unix socket blocks
+// in the same way while a message with such a descriptor lies unread in it. At an abstract name
+// anybody on this host can have sent that message, before the receiver has checked who it is. Hence
+// neither is closed by a thread that others need, but by a separate thread, which may hang.
 #ifndef VIADUCT_VERBS_SOFT_FOREIGN_FD_H_
 #define VIADUCT_VERBS_SOFT_FOREIGN_FD_H_
 
@@ -14,28 +14,29 @@
 
 namespace viaduct::verbs {
 
-// Returns at once; without memory or a thread it closes here. Any thread. A forked child closes
-// nothing of what waited then.
+// Returns at once. Without memory or a thread, it closes `fd` in the calling thread instead. Any
+// thread. A forked child does not close what was waiting at the fork.
 void CloseElsewhere(Fd fd);
 
-// True: so many wait that no more may be taken in. They get fewer when a close that hangs ends.
+// True: so many descriptors wait for their close that no more may be accepted. The number falls
+// when a close that hangs ends.
 bool TooManyToClose();
 
-// What comes before the close of a descriptor. True: that keeps nobody; else it is for
-// CloseElsewhere. Not in a forked child, whose copy would end what is the parent's.
+// The following run before a descriptor is closed. True: its close cannot block; false: leave it to
+// CloseElsewhere. Not called in a forked child, whose copy would shut down what the parent uses.
 
-// What another process has sent.
+// For a descriptor that another process has sent.
 bool EndGiven(int fd);
 
-// Of a connected unix socket of ours. The other end hears of it at once. False: something lies
+// For a connected unix socket of ours. The other end is notified at once. False: something lies
 // unread.
 bool EndChannel(int socket);
 
-// The same of a listening one, and of all that nobody has accepted. Its name is free when it is
-// closed. False: descriptors are short.
+// For a listening socket, and for all connections to it that nobody has accepted. Its name is free
+// once it is closed. False: the process is short of descriptors.
 bool EndListener(int socket);
 
-// Move-only; kEnd gets what it owns, before the close. -1 owns nothing.
+// Move-only; passes the descriptor to kEnd before the close. -1 owns nothing.
 template <bool (*kEnd)(int)>
 class ForeignFd {
  public:
@@ -56,7 +57,7 @@ class ForeignFd {
 
   int get() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
-  // To be closed as any other.
+  // The caller closes it like any other descriptor.
   Fd Release() { return std::move(fd_); }
   void Reset() {
     if (fd_.valid() && !kEnd(fd_.get())) CloseElsewhere(std::move(fd_));

@@ -1,4 +1,4 @@
-// The doorbell of a process whose wires are all served by the executor: futexes alone.
+// The doorbell of a process whose wires are all served by the executor: it needs only futexes.
 #ifndef VIADUCT_VERBS_SOFT_FUTEX_DOORBELL_H_
 #define VIADUCT_VERBS_SOFT_FUTEX_DOORBELL_H_
 

@@ -11,8 +11,8 @@
 
 namespace viaduct::verbs {
 
-// `address` is one of this host's. `wires` is "auto" for both, "shm" or "iwarp"; VIADUCT_WIRE,
-// where it names one wire, overrides it. The errors are those of OpenDevice.
+// `address` is an address of this host. `wires` is "shm", "iwarp", or "auto" for both; VIADUCT_WIRE
+// overrides it if it names a wire. The errors are those of OpenDevice.
 absl::StatusOr<std::unique_ptr<Context>> OpenSoftDevice(const Address& address,
                                                         const std::string& wires);
 

@@ -4,10 +4,10 @@
 
 namespace viaduct::verbs {
 
-// Fetches the cache line for a store that comes soon, away from a peer who reads it. `line` may be
+// Fetches a cache line for a store that follows soon, away from a peer who reads it. `line` may be
 // stale or null: nothing is loaded, and a prefetch does not fault. __builtin_prefetch would not do:
-// for the x86-64 that we compile for, it fetches the line to read only, and the store has to ask
-// the peer once more. Processors that do not know the instruction take it for a no-operation.
+// for the x86-64 that we compile for, it fetches the line for reading only, and the store has to
+// ask the peer once more. Processors that do not know the instruction treat it as a no-operation.
 inline void PrefetchForStore(const void* line) { asm volatile("prefetchw (%0)" : : "r"(line)); }
 
 }  // namespace viaduct::verbs

@@ -1,5 +1,5 @@
-// Creation, states, connecting and ending. Posting: queue_pair_post.cc; what wires and completion
-// queues call: queue_pair_inbound.cc, queue_pair_serve.cc.
+// Creation, states, connecting and ending. Posting is in queue_pair_post.cc; what wires and
+// completion queues call is in queue_pair_inbound.cc and queue_pair_serve.cc.
 #include "verbs/soft/queue_pair.h"
 
 #include <algorithm>
@@ -12,10 +12,11 @@
 namespace viaduct::verbs {
 namespace {
 
-// What a pair takes out of a shared receive queue at a time, before its completions are reaped.
+// The most receives that a pair may take out of a shared receive queue before their completions are
+// reaped.
 constexpr uint32_t kMaxTaken = 256;
 
-// For so long a message that finds no receive holds up the end of its connection.
+// How long messages that find no receive delay the end of their connection while none is taken.
 constexpr Nanos kTakeTime = kNanosPerSecond;
 
 SoftCompletionQueue& AsSoft(CompletionQueue* queue) {
@@ -41,7 +42,7 @@ absl::StatusOr<std::unique_ptr<SoftQueuePair>> SoftQueuePair::Create(
     return absl::InvalidArgumentError("the shared receive queue is in another domain");
   }
   std::unique_ptr<SoftQueuePair> pair(new SoftQueuePair(context, options));
-  // Behind the constructor: where memory ends the destructor takes back what has been done.
+  // Not in the constructor: if memory runs out here, the destructor undoes what has been done.
   pair->regions_.AddUser(&pair->send_lock_);
   if (pair->shared_ != nullptr) pair->shared_->AddPair(*pair);
   absl::Status applied = pair->Apply(options);
@@ -76,7 +77,7 @@ SoftQueuePair::SoftQueuePair(SoftContext& context, const QueuePairOptions& optio
 SoftQueuePair::~SoftQueuePair() {
   Disconnect(DisconnectMode::kAbrupt);
   if (shared_ != nullptr) shared_->RemovePair(*this);
-  // Of one that could not be made the executor has not heard.
+  // The executor does not know a pair that Create failed to make.
   if (anchor_->End()) context_.executor().Drain();
   for (int i = 0; i < attachment_count_; i++) {
     PassLockHolder holder(&attachments_[i].queue->lock());
@@ -171,7 +172,7 @@ absl::Status SoftQueuePair::Connect(const ConnectOptions& options) {
   attempt_.private_data = attempt_data_;
   attempt_wire_ = 0;
   may_start_again_ = false;
-  absl::Cleanup forget = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // a wire without memory
+  absl::Cleanup forget = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // if a wire lacks memory
     may_report_.store(false);
     EndAttempt();
   };
@@ -280,7 +281,7 @@ bool SoftQueuePair::Established(const Link& from, absl::Span<const uint8_t> priv
     connection = connection_;
     state_.store(State::kConnected);
   }
-  // A Disconnect(kAbrupt) may have come in between; then nobody wants to know.
+  // A Disconnect(kAbrupt) may have come in between; then the sink is not called.
   if (MayReport(connection)) sink_->OnConnected(*this, private_data);
   if (anchor->Get() == nullptr) return false;
   {
@@ -291,7 +292,7 @@ bool SoftQueuePair::Established(const Link& from, absl::Span<const uint8_t> priv
     receiving_.store(true);
     UnlockAll();
   }
-  MarkArrived();  // what came before Start
+  MarkArrived();  // for what arrived before Start
   return true;
 }
 
@@ -376,7 +377,7 @@ void SoftQueuePair::FinishFailure() {
 }
 
 Damage SoftQueuePair::EndOpenWrite(OpenWrite open, Status verdict_for_peer) {
-  // Refused here, it has not broken off; who refused it has told.
+  // A write that was refused here has not broken off, and the refusal has been reported.
   const bool refusal =
       verdict_for_peer != Status::kSuccess && verdict_for_peer != Status::kTransport;
   const uint64_t position = receives_.done.load();
@@ -424,7 +425,7 @@ void SoftQueuePair::FlushQueues(Status oldest) {
     }
     const bool first = n < breaking_send_.load();
     if (first) breaking_send_.store(n);
-    // Partly emitted counts as emitted.
+    // A partly emitted request counts as emitted.
     const bool earned = first && (n < emitted || entry.offset != 0);
     SetStatus(entry, earned ? oldest : Status::kFlushed);
   }
@@ -456,7 +457,7 @@ void SoftQueuePair::Disconnect(DisconnectMode mode) {
       CheckDrained();
       return;
     }
-    // Whatever was to be reported of this connection no longer is.
+    // Reports of this connection that are still due are no longer made.
     if (mode == DisconnectMode::kAbrupt) may_report_.store(false);
     if (state == State::kConnecting) {
       link = link_.exchange(nullptr);
@@ -486,7 +487,7 @@ void SoftQueuePair::PeerLeft(const Link& from) {
     if ((attention_.fetch_or(kPeerLeft) & kPeerLeft) != 0) return;
     connection = connection_;
   }
-  Attend();  // mostly that is all
+  Attend();  // mostly this already ends the connection
   AwaitTaken(connection);
 }
 
@@ -499,7 +500,7 @@ void SoftQueuePair::AwaitTaken(uint64_t connection) {
   leave_timer_ = executor.RunAt(due, [=, &executor, anchor = anchor_] {
     SoftQueuePair* const pair = anchor->Get();
     if (pair == nullptr) return;
-    // So late, the process stood still: the program has had no time.
+    // If the timer is this late, the process stood still, and the program has had no time.
     if (executor.Now() - due > kTakeTime / 4) {
       pair->AwaitTaken(connection);
     } else {
@@ -509,8 +510,8 @@ void SoftQueuePair::AwaitTaken(uint64_t connection) {
 }
 
 void SoftQueuePair::EndUnlessTaken(uint64_t connection, uint64_t taken) {
-  Attend();  // the program may have posted receives, and this thread have been kept from looking
-  // What has a receive waits until the program makes room for it.
+  Attend();  // the program may have posted receives that nobody has taken yet
+  // A message that has a receive waits until the program makes room in the pair's ring.
   const bool lacks_room = (attention_.load() & kFullRing) != 0 && shared_->available() != 0;
   if (receives_.done.load() != taken || lacks_room) return AwaitTaken(connection);
   MutexLock control(&control_);
@@ -570,12 +571,12 @@ void SoftQueuePair::ReportLater(Report what) {
 
 void SoftQueuePair::TellLater() { anchor_->Post(context_.executor()); }
 
-// Each may end the pair.
+// Each of its calls may destroy the pair.
 void SoftQueuePair::Tell() {
   const auto anchor = anchor_;
   TellUntaken();
   if (anchor->Get() == nullptr) return;
-  // One that fails from here on is finished by the next call, behind what it reports until then.
+  // If the pair fails from here on, the next Tell finishes it, after the reports made until then.
   const bool fails = failing_.load();
   TellReports();
   if (fails && anchor->Get() != nullptr) FinishFailure();

@@ -45,7 +45,7 @@ Inbound SoftQueuePair::NoReceiveHere() {
     case NoReceive::kHold:
       if (!held_.load(std::memory_order_relaxed)) {
         held_.store(true, std::memory_order_relaxed);
-        // A poster that did not see the flag has posted before this lock was free.
+        // A poster that did not see the flag had posted before we got this lock.
         SpinLockHolder holder(&receive_lock_);
         if (receives_.posted.load(std::memory_order_relaxed) !=
             receives_.done.load(std::memory_order_relaxed)) {
@@ -65,7 +65,7 @@ Inbound SoftQueuePair::NoReceiveHere() {
   return Inbound::kDropped;
 }
 
-// The receive fails, and with kDrop it alone: the rest of its message is passed over.
+// The receive fails. With kDrop nothing else does, and the rest of its message is skipped.
 Inbound SoftQueuePair::RefuseReceive(Status status) {
   CompleteReceive(receives_.done.load(std::memory_order_relaxed), Opcode::kReceive, status);
   if (no_receive_ == NoReceive::kDrop) {
@@ -88,7 +88,7 @@ Inbound SoftQueuePair::FinishSpecial(Message message, uint32_t length, const Tra
 
 Inbound SoftQueuePair::Invalidate(Key key) {
   if (!regions_.Invalidate(key, own_domain_)) return Break(Status::kRemoteAccess);
-  // Its users are this pair's: inbound, whose lock is held, and reads that are being served.
+  // Only this pair uses the window: inbound, whose lock is held, and to answer reads (send lock).
   send_lock_.Pass();
   invalidated_ = key;
   if (message_ == Message::kOpen) {
@@ -104,7 +104,7 @@ Inbound SoftQueuePair::RefuseWrite(bool has_immediate) {
   if (!has_immediate) ReportLater(kRefusedWrite);
   if (no_receive_ == NoReceive::kDrop) return Inbound::kDropped;
   if (has_immediate) {
-    // Its receive, if there is one, gets the verdict; FinishWrite will not be called.
+    // The write's receive, if any, gets the verdict now: the wire will not call FinishWrite.
     const uint64_t position = receives_.done.load(std::memory_order_relaxed);
     if (position != receives_.posted.load(std::memory_order_acquire)) {
       FinishWrite(0, Trailer{.has_immediate = true, .cut = true});
@@ -125,7 +125,7 @@ Inbound SoftQueuePair::FinishWrite(uint32_t length, const Trailer& trailer) {
 }
 
 Inbound SoftQueuePair::ReceiveWritten(uint32_t length, const Trailer& trailer, bool refused) {
-  if (message_ != Message::kNone) return Break(Status::kTransport);  // the receive is a send's
+  if (message_ != Message::kNone) return Break(Status::kTransport);  // a send has the receive
   const Inbound start = StartReceive();
   if (start == Inbound::kHeld || start == Inbound::kBroken) return start;
   message_ = Message::kNone;
@@ -158,7 +158,7 @@ Inbound SoftQueuePair::CheckRead(Key key, uint64_t address, uint32_t n,
 SendEntry* SoftQueuePair::OldestRead() {
   if (reads_out_.load(std::memory_order_acquire) == 0) return nullptr;
   const uint64_t end = sends_.done.load(std::memory_order_acquire);
-  // The oldest read is not complete, so it lies at `reaped` or behind.
+  // The oldest read is not complete, so it lies at or after `reaped`.
   read_cursor_ = std::max(read_cursor_, sends_.reaped.load(std::memory_order_acquire));
   for (; read_cursor_ < end; read_cursor_++) {
     SendEntry& entry = sends_.at(read_cursor_);
@@ -167,8 +167,8 @@ SendEntry* SoftQueuePair::OldestRead() {
   return nullptr;
 }
 
-// The place of a request is another's once it has been reaped, which may happen meanwhile where
-// sends complete in a queue of their own: what was seen there counts if it had not been after that.
+// Where sends complete in a queue of their own, a request may be reaped meanwhile and its slot
+// reused. What was read from the slot counts only if the request is still not reaped after that.
 bool SoftQueuePair::IsPending(const SendEntry& entry, uint64_t* position) const {
   if (LoadStatus(entry) != kPending) return false;
   const uint64_t reaped = sends_.reaped.load(std::memory_order_acquire);

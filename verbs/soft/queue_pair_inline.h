@@ -1,4 +1,4 @@
-// The inline half of queue_pair.h, which includes it: what runs once per message or piece.
+// The inline half of queue_pair.h, which includes it: code that runs once per message or piece.
 #ifndef VIADUCT_VERBS_SOFT_QUEUE_PAIR_INLINE_H_
 #define VIADUCT_VERBS_SOFT_QUEUE_PAIR_INLINE_H_
 
@@ -76,7 +76,7 @@ bool SoftQueuePair::Gather(const SendEntry& entry, uint32_t offset, uint32_t n, 
     return true;
   }
   FailInOrder(sends_.at(position), Status::kLocalProtection);
-  // Nobody may poll: what it means is done now.
+  // The program may not be polling: carry out the failure now.
   static_cast<void>(NextToEmitSlow());
   return false;
 }
@@ -97,7 +97,7 @@ template <typename Copy>
 Inbound SoftQueuePair::PlaceReceive(uint64_t offset, uint32_t n, Copy&& copy) {
   if (message_ == Message::kDiscarding) [[unlikely]]
     return Inbound::kDropped;
-  // No receive is open: the one at `done` may be none, or another message's.
+  // No receive is open: at `done` there may be no receive, or one for another message.
   if (message_ == Message::kNone) [[unlikely]]
     return Break(Status::kTransport);
   const uint64_t position = receives_.done.load(std::memory_order_relaxed);
@@ -156,8 +156,8 @@ inline Inbound SoftQueuePair::FinishReceive(uint32_t length, const Trailer& trai
   return Inbound::kOk;
 }
 
-// Of `n` bytes that end at `end`: the last word that a program may watch, the widest that is
-// aligned.
+// The size of the last word that a program may watch in the `n` bytes that end at `end`: the widest
+// one that is aligned.
 inline uint32_t LastWordBytes(const unsigned char* end, uint32_t n) {
   const auto alignment = reinterpret_cast<uintptr_t>(end);
   for (uint32_t bytes : {8u, 4u, 2u}) {
@@ -179,11 +179,11 @@ Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool ha
         (remote_access_ & kRemoteWrite) != 0 ? Resolve(key, address, n, kRemoteWrite) : nullptr;
     if (memory == nullptr) return RefuseWrite(has_immediate);
   }
-  // The last word becomes visible last: programs spin on it. A copy alone goes its own way, libc's
-  // of some kilobytes stores the beginning at the end.
+  // The last word must become visible last: programs spin on it. A single copy has no such order:
+  // libc's copy of some kilobytes stores the beginning last.
   const uint32_t last = LastWordBytes(memory + n, n);
   if (n > last) copy(memory, uint64_t{0}, n - last);
-  std::atomic_thread_fence(std::memory_order_release);  // of the pieces before this one, too
+  std::atomic_thread_fence(std::memory_order_release);  // orders the earlier pieces, too
   copy(memory + (n - last), uint64_t{n - last}, last);
   return Inbound::kOk;
 }

@@ -7,9 +7,9 @@
 namespace viaduct::verbs {
 namespace {
 
-// A count of what polls complete, asked for a request that has been posted. It is a
-// read-modify-write as theirs are: either it comes behind that of the last one and finds 0, or
-// whoever completes that sees the request and pumps.
+// Reads a count that polls decrement, on behalf of a request that has been posted. It is a
+// read-modify-write, as the decrements are: either it comes after the last one and finds 0, or the
+// poll that makes the last one sees the request and pumps.
 uint32_t CountAfterPost(std::atomic<uint32_t>& count) {
   return count.fetch_add(0, std::memory_order_seq_cst);
 }
@@ -31,13 +31,13 @@ PostResult SoftQueuePair::PostSendWhenFull(const SendRequest& request) {
 }
 
 inline bool SoftQueuePair::Enqueue(SendEntry& entry, uint64_t position) {
-  // Whoever sees that it is connected sees the link, too.
+  // A thread that sees kConnected sees the link, too.
   const bool connected = state_.load(std::memory_order_acquire) == State::kConnected;
   const bool live = connected && !draining();
   __atomic_store_n(&entry.status, live ? kPending : static_cast<uint8_t>(Status::kFlushed),
                    __ATOMIC_RELEASE);
   sends_.posted.store(position + 1, std::memory_order_release);
-  // While draining, NextToEmit passes it in its turn.
+  // While draining, NextToEmit skips the entry in its turn.
   if (!connected) sends_.done.store(position + 1, std::memory_order_release);
   return live;
 }
@@ -165,12 +165,12 @@ PostResult SoftQueuePair::PostBind(const BindRequest& request, Key* key) {
     regions_.Deregister(fresh);
     return PostResult::kQueueFull;
   }
-  // No lock is held: whoever uses the old key is waited for.
+  // Waits for everybody who uses the old key, so no lock may be held.
   regions_.Deregister(posted.live ? posted.old_key : fresh);
   if (posted.live) {
     *key = fresh;
     PassLockHolder holder(&send_lock_);
-    // Otherwise it has been flushed, and its place may be another's by now.
+    // Otherwise the bind has been flushed, and its slot may have been reused.
     if (posted.position >= sends_.done.load(std::memory_order_relaxed)) {
       sends_.at(posted.position).flags &= static_cast<uint16_t>(~kWithdrawing);
       PumpLink(*link_.load(std::memory_order_relaxed));
@@ -211,7 +211,7 @@ void SoftQueuePair::CheckBeforeEmission(uint64_t n, SendEntry& entry) {
   if (fetch && reads_out_limit_ == 0) {
     FailInOrder(entry, Status::kRemoteOperation);
   } else if (no_receive_ == NoReceive::kDrop && !CheckAll(n, access)) {
-    // A request fails alone then, so nothing of a wrong one may have been sent.
+    // With kDrop a request fails alone, so no part of a wrong one may be sent.
     FailInOrder(entry, Status::kLocalProtection);
   }
 }
@@ -224,7 +224,7 @@ void SoftQueuePair::Retire(uint64_t n, SendEntry& entry, Status status) {
 bool SoftQueuePair::RetireFailing(uint64_t n, SendEntry& entry) {
   if (CountAfterPost(incomplete_) != 0) return false;
   const Status status = static_cast<Status>(entry.cookie);
-  // A message that was partly sent leaves a peer that waits for the rest.
+  // If part of the message was sent, the peer waits for the rest.
   if (no_receive_ != NoReceive::kDrop || entry.offset != 0) {
     FailSend(n, status);
     return false;
@@ -310,7 +310,7 @@ PostResult SoftQueuePair::PostReceive(const ReceiveRequest& request) {
       const uint64_t n = receives_.posted.load(std::memory_order_relaxed);
       if (!FillReceive(n, request)) return PostResult::kQueueFull;
       receives_.posted.store(n + 1, std::memory_order_release);
-      // Inside the lock: NoReceiveHere looks again under it after it has set the flag.
+      // Under the lock: NoReceiveHere checks again under it after it has set the flag.
       held = held_.load(std::memory_order_relaxed);
       if (!held) [[likely]]
         return PostResult::kOk;
@@ -325,7 +325,7 @@ PostResult SoftQueuePair::PostReceive(const ReceiveRequest& request) {
   return PostReceive(request);
 }
 
-// In whatever state it is by now.
+// The pair may have left Error by now.
 PostResult SoftQueuePair::PostReceiveInError(const ReceiveRequest& request) {
   bool room;
   {
@@ -341,7 +341,7 @@ PostResult SoftQueuePair::PostReceiveInError(const ReceiveRequest& request) {
       if (flushed) receives_.done.store(n + 1, std::memory_order_release);
     }
   }
-  if (!room) return PostReceive(request);  // another thread took it
+  if (!room) return PostReceive(request);  // another thread took the room
   home_.MarkReady(attachments_[0], SoftCompletionQueue::News::kCompletion);
   return PostResult::kOk;
 }

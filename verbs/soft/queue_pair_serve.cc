@@ -9,12 +9,12 @@
 namespace viaduct::verbs {
 namespace {
 
-constexpr int kDefaultBudget = 64;  // messages per look, when nobody takes completions
+constexpr int kDefaultBudget = 64;  // messages per Link::Poll, when nobody takes completions
 constexpr int kTries = 100;
 constexpr Nanos kLookAgain = kNanosPerMilli;
 
-// Whoever polls in a loop keeps the lock of its queue for most of the time; a poster may have been
-// stopped in the middle, and is not waited for.
+// A thread that polls in a loop holds its queue's lock most of the time, hence several tries. There
+// is no waiting, since a poster may have been stopped while it holds the lock.
 bool TryLockSoon(PassLock& lock) ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true, lock) {
   for (int tries = 0; !lock.TryLock(); Relax()) {
     if (++tries == kTries) return false;
@@ -32,8 +32,8 @@ bool SoftQueuePair::Arrived() const {
 
 bool SoftQueuePair::TryPump(Link& link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (!send_lock_.TryLock()) {
-    // Its holder may have looked before what lets a request go now. A hot pair is looked at
-    // again, or cools.
+    // The holder may have checked before the event that lets a request go now. A hot pair is
+    // served again, or cools.
     if (!hot()) LookLater();
     return false;
   }
@@ -57,7 +57,7 @@ void SoftQueuePair::LookLater() {
     });
   } catch (const std::bad_alloc&) {
     look_due_.store(false);
-    MarkArrived();  // at once, then
+    MarkArrived();  // at once instead
   }
 }
 
@@ -66,7 +66,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool SoftQueuePair::Poll(Link& link,
                                                              int n) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const int budget = n == 0 ? kDefaultBudget : n;
   if (attachment.home) return PollLink(link, budget);
-  // Only sends complete in the queue that is polled: the home's lock is tried if need be.
+  // Only sends complete in the queue that is polled: the home's lock is tried if something arrived.
   if (!link.Arrived() || !home_.lock().TryLock()) return false;
   const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { home_.lock().Unlock(); };
   return PollLink(link, budget);
@@ -76,7 +76,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline int SoftQueuePair::Reap(const Attachment& at
                                                             Completion* out, int n) {
   int got = 0;
   if (attachment.sends) {
-    // Sends first: what has come may answer one of them.
+    // Sends first: a message that was received may answer one of them.
     if (due_.receives != 0) [[unlikely]]
       got = ReapDue(out, n);
     got += ReapSends(out + got, n - got, sends_.done.load(std::memory_order_acquire));
@@ -105,7 +105,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool SoftQueuePair::ServeLink(Attachment& at
   return moved;
 }
 
-// Both queues' pollers may count at once, and one count be lost: it is a hint.
+// Polls of both queues may count at once and lose a count, which is only a hint.
 inline void SoftQueuePair::CountActivity() {
   activity_.store(activity_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
@@ -123,7 +123,7 @@ int SoftQueuePair::Serve(Attachment& attachment, Completion* out, int n) {
 void SoftQueuePair::PayAttention(const Attachment& attachment, int n) {
   CheckDrained();
   CheckTaken(attachment);
-  // This look is about to make room in the ring: another one is due.
+  // This Serve is about to make room in the ring: another one is due for the held message.
   if ((attention_.load(std::memory_order_relaxed) & kFullRing) != 0 && n != 0) MarkArrived();
 }
 
@@ -137,7 +137,7 @@ void SoftQueuePair::NotifyOther(const Attachment& attachment) {
 void SoftQueuePair::NoteDue() {
   const uint64_t come = receives_.done.load(std::memory_order_relaxed);
   if (due_.receives != 0 || come == receives_.reaped.load(std::memory_order_relaxed)) return;
-  // What they may answer was done before they came.
+  // The sends that these receives may answer were done before the receives arrived.
   due_ = {sends_.done.load(std::memory_order_acquire), come};
 }
 
@@ -170,7 +170,7 @@ int SoftQueuePair::ReapReceives(Completion* out, int n, uint64_t end) {
 
 int SoftQueuePair::ReapSends(Completion* out, int n, uint64_t end) {
   const uint64_t first = sends_.reaped.load(std::memory_order_relaxed);
-  if (first >= end) return 0;  // suppressed ones may have been skipped beyond what is due
+  if (first >= end) return 0;  // SkipSuppressed may have gone beyond `end`
   uint64_t r = first;
   Completion* const begin = out;
   for (; r != end && n > 0; r++) {
@@ -196,8 +196,9 @@ int SoftQueuePair::ReapSends(Completion* out, int n, uint64_t end) {
   return static_cast<int>(out - begin);
 }
 
-// It was done when it had left, and nobody was told: behind one that failed all has. A bind has
-// been done here; what is not done is FlushQueues's.
+// A send after the failed one may have become complete when it was emitted. Its completion has not
+// been reported, so it shows as flushed, like everything after a failure. A bind keeps its status,
+// since it has taken effect here; a pending request is left to FlushQueues.
 uint8_t SoftQueuePair::StatusBehindFailure(uint64_t n, uint8_t status) const {
   const bool kept = status == kPending || LoadOpcode(sends_.at(n)) == Opcode::kBind;
   return kept ? status : static_cast<uint8_t>(Status::kFlushed);
@@ -224,7 +225,7 @@ uint64_t SoftQueuePair::Reapable(const Attachment& attachment) {
 
 void SoftQueuePair::TryHeat(Attachment& attachment) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Link* link = link_.load(std::memory_order_relaxed);
-  // A link that is still connecting has nothing to look at yet.
+  // A link that is still connecting has nothing to poll yet.
   if (link == nullptr || !receiving_.load(std::memory_order_relaxed)) return;
   if (!attachment.queue->TakesHot()) return;
   if (Attachment* other = Other(attachment)) {
@@ -255,8 +256,8 @@ bool SoftQueuePair::TryCool(Attachment& attachment, bool* fence) ABSL_NO_THREAD_
   attachment.queue->RemoveHot(attachment);
   hot_.store(false);
   if (Link* link = link_.load(std::memory_order_relaxed)) {
-    // A look that ended a read while a poster had the lock could not emit what the fence kept,
-    // and the poster had seen the read unfinished. Nobody looks any more after this.
+    // A poll that completed a read while a poster held the send lock could not emit what a fence
+    // held back, and the poster had seen the read incomplete. After this nobody polls the pair.
     if (SendsUnemitted() && receiving_.load(std::memory_order_relaxed) &&
         !failing_.load(std::memory_order_relaxed)) {
       PumpLink(*link);
@@ -271,7 +272,7 @@ void SoftQueuePair::MarkIfHasWork() {
   const bool arrived = Arrived();
   for (int i = 0; i < attachment_count_; i++) {
     Attachment& attachment = attachments_[i];
-    // What the other queue can reap is not known without its lock; a mark too many costs a look.
+    // What the other queue can reap is not known without its lock; a needless mark costs one Serve.
     if (arrived || attachment_count_ == 2 || Reapable(attachment) != 0) {
       attachment.queue->MarkReady(attachment, arrived ? SoftCompletionQueue::News::kArrival
                                                       : SoftCompletionQueue::News::kCompletion);
@@ -280,7 +281,7 @@ void SoftQueuePair::MarkIfHasWork() {
 }
 
 void SoftQueuePair::MarkArrived() {
-  // The home's attendant serves the link; of the other queue only a sleeper wants to know.
+  // The home queue's attendant serves the link; the other queue need only notify whoever waits.
   home_.MarkReady(attachments_[0], SoftCompletionQueue::News::kArrival);
   if (attachment_count_ == 2) {
     send_home_.MarkReady(attachments_[1], SoftCompletionQueue::News::kCompletion);

@@ -1,14 +1,15 @@
-// The line of those for whom a shared receive queue has nothing: who is the next to take a receive.
+// The line of waiters of an empty shared receive queue: it decides who takes the next receive.
 //
-// Who finds nothing enters at the back. For each receive that is posted the oldest is woken, and
-// the receive is kept for it until it comes. One that does not come in time is late: its receive is
-// kept for the next one, and it takes whatever is there when it comes, or else goes to the front.
+// A waiter that finds no receive enters at the back. For each receive that is posted, the oldest
+// waiter is woken, and the receive is kept for it until it comes. A waiter that does not come in
+// time is late: its receive is then kept for the next one. A late waiter takes any receive that is
+// there when it comes; if there is none, it goes to the front.
 //
-// Always: no more are woken than there are receives; where somebody waits, as many. WakeNext,
-// called until it gives nobody after each Expire and Leave and each receive that is posted, keeps
-// the second half.
+// Invariant: no more waiters are woken than there are receives; if anybody waits, as many are. The
+// caller maintains the second half: it calls WakeNext until that returns null, after each Expire,
+// each Leave and each receive that is posted.
 //
-// Not thread-safe, but for Waiter::MayTake.
+// Not thread-safe, except for Waiter::MayTake.
 #ifndef VIADUCT_VERBS_SOFT_RECEIVE_LINE_H_
 #define VIADUCT_VERBS_SOFT_RECEIVE_LINE_H_
 
@@ -23,17 +24,17 @@ class ReceiveLine {
   enum class State : uint8_t { kAway, kWaiting, kWoken, kLate };
 
  public:
-  // For so long a receive is kept for who was woken: longer than the attendant takes to look.
+  // How long a receive is kept for a woken waiter: longer than the attendant takes to serve it.
   static constexpr Nanos kPatience = 2 * kNanosPerMilli;
 
-  // One place in a line. Leave comes before its end.
+  // One place in a line. It must Leave before its destruction.
   class Waiter {
    public:
     Waiter() = default;
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
-    // Is it worth its while to come, if there are receives? Any thread: may be old for a moment,
-    // but not for who was woken.
+    // Is it worth calling Take, if there are receives? Any thread: may be out of date for a moment,
+    // but not for a woken waiter.
     bool MayTake() const { return state_.load(std::memory_order_relaxed) != State::kWaiting; }
 
    private:
@@ -50,20 +51,21 @@ class ReceiveLine {
   ReceiveLine(const ReceiveLine&) = delete;
   ReceiveLine& operator=(const ReceiveLine&) = delete;
 
-  // Nobody waits, was woken or is late: who comes may take.
+  // Nobody waits, was woken or is late: anybody may take a receive.
   bool empty() const { return count_ == 0; }
 
-  // `available` receives are there. True: it takes one of them, and is in the line no more.
+  // `available` receives are there. True: `waiter` takes one of them and is no longer in the line.
   bool Take(Waiter& waiter, uint32_t available);
-  // It waits, who must not take.
+  // `waiter`, which Take has refused, waits from now on.
   void Enter(Waiter& waiter);
-  // It has no use for a receive any more.
+  // `waiter` has no use for a receive any more.
   void Leave(Waiter& waiter);
-  // Null: nobody waits, or each of the `available` receives is kept for somebody.
+  // Wakes the first waiter. Null: nobody waits, or each of the `available` receives is kept for
+  // somebody.
   Waiter* WakeNext(uint32_t available, Nanos now);
-  // Nothing is kept any longer for who was woken kPatience before `now`, or earlier.
+  // Waiters that were woken at `now` - kPatience or earlier are late from now on.
   void Expire(Nanos now);
-  // When Expire has to be called, because somebody waits behind one who was woken; else kNever.
+  // When Expire has to be called, because somebody waits behind a woken waiter; otherwise kNever.
   static constexpr Nanos kNever = INT64_MAX;
   Nanos expiry() const;
 
@@ -78,10 +80,10 @@ class ReceiveLine {
   void Set(Waiter& waiter, State state) { waiter.state_.store(state, std::memory_order_relaxed); }
   void RemoveWoken(Waiter& waiter);
 
-  uint32_t count_ = 0;  // of all that are not away
+  uint32_t count_ = 0;  // of all waiters that are not kAway
   uint32_t woken_count_ = 0;
   List waiting_;  // the oldest first
-  List woken_;    // who was woken first, first
+  List woken_;    // in the order in which they were woken
 };
 
 }  // namespace viaduct::verbs

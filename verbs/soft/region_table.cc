@@ -48,9 +48,9 @@ void RegionTable::PassUsers() {
 
 absl::StatusOr<Key> RegionTable::Issue(uint64_t random) {
   if (free_.size() <= indices_ / 4 && indices_ < kMaxRegions) {
-    // Enough free ones to choose from, or an index would tell the next.
+    // Keeps enough free indices to choose from; otherwise one index would reveal the next.
     const uint32_t end = indices_ == 0 ? kFirstIndices : 2 * indices_;
-    free_.reserve(end);  // may throw, and nothing has happened; none that comes back needs memory
+    free_.reserve(end);  // may throw: nothing has happened yet. Deregister then needs no memory
     for (; indices_ < end; indices_++) free_.push_back(indices_);
   }
   if (free_.empty()) return absl::ResourceExhaustedError("65,536 regions are registered");
@@ -120,7 +120,7 @@ void RegionTable::Modify(Key key, DomainId domain, uint32_t access) {
   {
     SpinLockHolder holder(&mutex_);
     if (key == 0 || region.key.load(std::memory_order_relaxed) != key) return;
-    // The key stays: who is allowed before and after is allowed meanwhile.
+    // The key stays: whoever is allowed before and after is allowed in between.
     region.grant.store(GrantOf(domain, access, region.zero), std::memory_order_seq_cst);
     CloseWindows(region, key);
   }
@@ -143,7 +143,7 @@ bool RegionTable::Bind(Key key, const WindowBinding& binding) {
   Region& region = regions_[binding.region & kIndexMask];
   // Not a window of a window.
   if (region.window || region.issued != binding.region) return false;
-  // Without a right to check, any one that the region has will do.
+  // If no right is needed, ask Resolve for those that the region has.
   if (needs == 0) {
     needs = RightsOf(region.grant.load(std::memory_order_relaxed));
   }

@@ -1,13 +1,13 @@
 // The registered regions and bound windows of one context, by key.
 //
 // Check() is lock-free and costs about two nanoseconds; it is called for every piece of memory at
-// the moment that bytes move, never earlier. What it says holds as long as the caller holds the
-// PassLock under which it asked (a queue pair's send lock, or the inbound lock of its home
+// the moment that bytes move, never earlier. Its result holds as long as the caller holds the
+// PassLock under which it called Check (a queue pair's send lock, or the inbound lock of its home
 // completion queue): Deregister withdraws the key, Modify replaces domain and rights by one store,
 // and both then pass every such lock.
 //
-// Check knows entries whose addresses are those of memory. For the others, and for whoever wants
-// to know which of two domains it is, there is Resolve.
+// Check handles only entries whose addresses are memory addresses. Resolve handles zero-based
+// entries, too, and callers use it to try a second domain.
 #ifndef VIADUCT_VERBS_SOFT_REGION_TABLE_H_
 #define VIADUCT_VERBS_SOFT_REGION_TABLE_H_
 
@@ -22,16 +22,15 @@
 
 namespace viaduct::verbs {
 
-// Names a protection domain in the checks. kWildcardDomain matches every other, on either side.
-// A queue pair has a number of its own, which is the domain of the windows that are bound to it
-// alone.
-using DomainId = uint64_t;  // of 48 bits: never used twice
+// Identifies a protection domain in the checks. kWildcardDomain matches every other, on either
+// side. A queue pair has a number of its own: the domain of the windows that only it may use.
+using DomainId = uint64_t;  // 48 bits; never reused
 inline constexpr DomainId kWildcardDomain = 0;
 
 // What a window is to become.
 struct WindowBinding {
   Key region = 0;
-  uint64_t address = 0;  // as the region counts
+  uint64_t address = 0;  // in the region's own addressing
   uint64_t length = 0;
   uint32_t access = 0;
   AddressBase base = AddressBase::kVirtual;
@@ -39,10 +38,10 @@ struct WindowBinding {
   DomainId owner = 0;   // who may use the window: `domain`, or a queue pair's number
 };
 
-// Why a range is refused, in the order in which it is looked for.
+// Why a range is refused; the reasons are checked in this order.
 enum class Refusal : uint8_t {
   kKey,     // nothing has that key
-  kDomain,  // it is another domain's, or another pair's
+  kDomain,  // the key belongs to another domain, or to another pair
   kRights,
   kBounds,
 };
@@ -56,28 +55,28 @@ class RegionTable {
   RegionTable(const RegionTable&) = delete;
   RegionTable& operator=(const RegionTable&) = delete;
 
-  // Locks whose holders call Check. Remove returns when no Pass uses the lock any more.
+  // Locks whose holders call Check. RemoveUser returns when no Pass uses the lock any more.
   void AddUser(PassLock* lock);
   void RemoveUser(PassLock* lock);
 
-  // ResourceExhausted: kMaxRegions are registered. May throw std::bad_alloc, and nothing has
+  // ResourceExhausted: kMaxRegions are registered. May throw std::bad_alloc; then nothing has
   // happened. Control path, any thread.
   absl::StatusOr<Key> Register(DomainId domain, uint64_t address, uint64_t length, uint32_t access,
                                AddressBase base = AddressBase::kVirtual);
-  // After it returned nothing is read or written through `key`, nor through a window of it.
-  // Called with no lock held; no effect on a key that is not in use.
+  // After it has returned, nothing is read or written through `key`, nor through a window of its
+  // region. Called with no lock held; no effect on a key that is not in use.
   void Deregister(Key key);
-  // After it returned every check meets the new values; before, each meets the old or the new ones
-  // and never some of both. Windows of the region end.
+  // After it has returned, every check sees the new values; before, each check sees either the old
+  // or the new ones, never a mix. Ends the windows of the region.
   void Modify(Key key, DomainId domain, uint32_t access);
 
-  // A key for a window, which opens nothing until Bind; given back by Deregister.
+  // A key for a window, which gives access to nothing until Bind; given back by Deregister.
   absl::StatusOr<Key> ReserveWindow();
-  // False: the region has gone, does not hold that range, lacks a right or is in another domain.
+  // False: the region is gone, does not contain that range, lacks a right or is in another domain.
   // True without effect if the key was given back meanwhile. Any thread, also under a PassLock.
   bool Bind(Key key, const WindowBinding& binding);
-  // A window of `owner` alone opens nothing any more; its key stays in use until Deregister.
-  // False: there is no such. Lock-free. Does not wait for holders of PassLocks.
+  // Ends the access through a window that belongs to `owner`; its key stays in use until
+  // Deregister. False: there is no such window. Lock-free; does not wait for holders of PassLocks.
   bool Invalidate(Key key, DomainId owner);
 
   // True if [address, address + length) lies in the region, which has all rights of `access`, and
@@ -91,25 +90,25 @@ class RegionTable {
     return offset <= size && length <= size - offset && (grant & access) == access &&
            Matches(grant, domain);
   }
-  // The memory behind such a range, or null; of entries that count from 0 too. `access` is not
-  // empty.
+  // The memory of a range that passes the same checks, or null; zero-based entries included.
+  // `access` is not empty.
   unsigned char* Resolve(Key key, uint64_t address, uint64_t length, uint32_t access,
                          DomainId domain) const;
-  // Of a key that Resolve has refused; kBounds where none of the others holds.
+  // Why Resolve has refused `key`; kBounds if no other reason holds.
   Refusal Explain(Key key, uint32_t access, DomainId domain) const;
 
  private:
   // Key: bits 0-15 index, 16-30 random, never 0. Indices are drawn at random as well.
   struct alignas(64) Region {
-    std::atomic<Key> key;  // 0: opens nothing
-    // Who may do what: bits 0-7 the rights, 8-15 the rights where addresses count from 0 (then the
-    // former are none, and Check refuses), 16-63 the domain.
+    std::atomic<Key> key;  // 0: gives access to nothing
+    // Who may do what: bits 0-7 the rights, 8-15 the rights of a zero-based entry (bits 0-7 are
+    // then 0, so that Check refuses it), 16-63 the domain.
     std::atomic<uint64_t> grant;
     std::atomic<uint64_t> address;
     std::atomic<uint64_t> length;
     std::atomic<uint64_t> memory;  // where the first byte lies
-    // mutex_.
-    Key issued;  // who has the entry; 0: nobody
+    // Guarded by mutex_.
+    Key issued;  // the key that uses this entry; 0: free
     Key parent;  // of a window: its region
     bool window;
     bool zero;         // addresses count from 0
@@ -130,14 +129,14 @@ class RegionTable {
   absl::StatusOr<Key> Issue(uint64_t random) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Open(Region& region, Key key, DomainId domain, uint64_t address, uint64_t memory,
             uint64_t length, uint32_t access, AddressBase base);
-  // The windows of `key` open nothing any more.
+  // Ends the access through the windows of `key`.
   void CloseWindows(Region& region, Key key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PassUsers();
 
-  Region* regions_;  // kMaxRegions of reserved, zeroed address space; touched pages count
-  SpinLock mutex_;   // taken under PassLocks: short
+  Region* regions_;  // kMaxRegions in reserved, zeroed address space; only touched pages cost
+  SpinLock mutex_;   // taken under PassLocks: hold it briefly
   std::vector<uint32_t> free_ ABSL_GUARDED_BY(mutex_);
-  uint32_t indices_ ABSL_GUARDED_BY(mutex_) = 0;  // below it: in use, or in free_
+  uint32_t indices_ ABSL_GUARDED_BY(mutex_) = 0;  // indices below it are in use or in free_
   Mutex users_mutex_;
   std::vector<PassLock*> users_ ABSL_GUARDED_BY(users_mutex_);
 };

@@ -39,8 +39,8 @@ int NewSocket() {
 
 }  // namespace
 
-// Filters of system calls refuse families of sockets, as systemd's RestrictAddressFamilies does;
-// security modules refuse names.
+// System call filters may refuse a family of sockets, as systemd's RestrictAddressFamilies does;
+// security modules may refuse names.
 bool MayRendezvous() {
   const Fd probe(NewSocket());
   if (!probe.valid()) return IsShortage(errno);

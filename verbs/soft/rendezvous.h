@@ -17,18 +17,18 @@
 
 namespace viaduct::verbs {
 
-// May this process have unix sockets? Without, nobody of this host finds it, and it finds nobody.
+// May this process use unix sockets? Without them, it and other processes cannot find each other.
 bool MayRendezvous();
 
-// Gives a socket of NewListener the name "\0<service>-<user>-<port>", in the network namespace, as
-// the TCP port is. AlreadyExists: taken.
+// Gives a socket of NewListener the name "\0<service>-<user>-<port>", which is local to the network
+// namespace, like the TCP port, and listens on it. AlreadyExists: taken.
 absl::Status ListenWith(int socket, absl::string_view service, uint16_t port);
 
 // Non-blocking, close-on-exec, without a name. Invalid: errno tells why.
 ListeningFd NewListener();
 
-// Both. The Owner has the socket before it gets its name: a forked child that did not know of it
-// would keep the name for as long as it lives.
+// Both steps. The Owner has the socket before the socket gets its name: a forked child that did not
+// know of the socket would keep the name for as long as it lives.
 template <typename Owner = ListeningFd>
 absl::StatusOr<Owner> ListenAt(absl::string_view service, uint16_t port) {
   Owner owner = OpenAs<Owner>(&NewListener);
@@ -37,9 +37,9 @@ absl::StatusOr<Owner> ListenAt(absl::string_view service, uint16_t port) {
   return owner;
 }
 
-// Who has come to a listening socket, trusted or not. Invalid: errno tells why; the listener looks
-// again later unless that is IsNobody. It is IsShortage also where too many descriptors wait for
-// their close; what is neither is logged once.
+// Accepts a connection to a listening socket, trusted or not. Invalid: errno tells why; unless that
+// is IsNobody, the listener tries again later. The error is IsShortage also where too many
+// descriptors wait for their close. Errors of accept other than IsNobody are logged once.
 ChannelFd Accepted(int listener);
 
 // The same for an Owner that forked children know.
@@ -48,15 +48,15 @@ Owner AcceptAt(int listener) {
   return OpenAs<Owner>([listener] { return Accepted(listener); });
 }
 
-// Connects a socket of NewChannel. NotFound: nobody listens there, or somebody whom TrustedPeer
-// refuses. Unavailable: so many wait to be accepted that there is no room. ResourceExhausted: no
-// memory.
+// Connects a socket of NewChannel. NotFound: nobody listens there, or TrustedPeer refuses the
+// process that does. Unavailable: so many wait to be accepted that there is no room.
+// ResourceExhausted: no memory.
 absl::Status DialWith(int socket, absl::string_view service, uint16_t port, pid_t* pid);
 
 // As NewListener.
 ChannelFd NewChannel();
 
-// Both. ResourceExhausted: or no descriptor.
+// Both steps. ResourceExhausted also if there is no descriptor.
 template <typename Owner = ChannelFd>
 absl::StatusOr<Owner> DialTo(absl::string_view service, uint16_t port, pid_t* pid) {
   Owner owner = OpenAs<Owner>(&NewChannel);
@@ -65,14 +65,14 @@ absl::StatusOr<Owner> DialTo(absl::string_view service, uint16_t port, pid_t* pi
   return owner;
 }
 
-// Does anybody listen there, with room or without?
+// Does anybody listen there, even if there is no room for one more connection?
 bool IsServedAt(absl::string_view service, uint16_t port);
 
-// Waits until something can be read; false: it did not come until `deadline`. Not on the executor.
+// Waits until something can be read; false: `deadline` passed first. Not on the executor.
 bool AwaitInput(int socket, Deadline deadline);
 
 // The process at the other end of a connected socket (the one that listens, or that connected), if
-// it runs as the same user and can be named here; null otherwise. The overflow user never matches.
+// it runs as the same user and has a pid here; null otherwise. The overflow user never matches.
 std::optional<pid_t> TrustedPeer(int socket);
 
 }  // namespace viaduct::verbs

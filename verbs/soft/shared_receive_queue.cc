@@ -56,7 +56,7 @@ PostResult SoftSharedReceiveQueue::PostReceive(const ReceiveRequest& request) {
     open_ = n + 1;
   } else {
     const Nanos now = context_.executor().Now();
-    line_.Expire(now);  // the executor may be busy
+    line_.Expire(now);  // the executor may be too busy to do it
     WakeLine(now);
     SettleLine();
   }
@@ -135,7 +135,7 @@ void SoftSharedReceiveQueue::WatchLine() {
     });
   } catch (const std::bad_alloc&) {
     watch_asked_.store(true);
-    anchor_->Post(executor);  // looks all the time, then
+    anchor_->Post(executor);  // runs again at once, without the timer
   }
 }
 

@@ -1,5 +1,5 @@
-// The shared receive queue of the soft device: a ring of receives, out of which queue pairs move
-// one into their own ring when a message begins to arrive.
+// The shared receive queue of the soft device: a ring of receives. A queue pair moves one of them
+// into its own ring when a message begins to arrive.
 //
 // Locks: its own spinlock comes after every lock of a queue pair. Its sink runs on the executor.
 #ifndef VIADUCT_VERBS_SOFT_SHARED_RECEIVE_QUEUE_H_
@@ -49,10 +49,10 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue, public OnBlocks 
   void AddPair(SoftQueuePair& pair);
   void RemovePair(SoftQueuePair& pair);
   // Moves the oldest receive to the end of `to`, which has room. False: there is none, or it is
-  // kept for a message that came before; if messages are held, `pair` is marked when its turn has
-  // come. The pair's inbound lock is held.
+  // kept for an earlier message; if `pair` holds messages (NoReceive::kHold), it is marked when its
+  // turn comes. The pair's inbound lock is held.
   bool Take(SoftQueuePair& pair, WorkQueue<ReceiveEntry>* to);
-  // The message for which Take found nothing is given up; any state will do.
+  // `pair` gives up the message for which Take found nothing. It need not be in the line.
   void StopWaiting(SoftQueuePair& pair);
 
  private:
@@ -60,10 +60,11 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue, public OnBlocks 
   // On the executor; the sink may destroy the queue.
   void Run();
   void TellLowMarks();
-  // Passes on what is kept for who does not come, and comes back while somebody waits for that.
+  // Passes on receives that are kept for pairs that do not come; runs again while others wait for
+  // such receives.
   void WatchLine();
   void CheckLimit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Whether `pair` may take the oldest receive; else it is in the line, if it holds messages.
+  // Whether `pair` may take the oldest receive; if not, and it holds messages, it is in the line.
   bool TakeTurn(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void WakeLine(Nanos now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // After each change of the line.
@@ -74,18 +75,19 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue, public OnBlocks 
   const DomainId domain_;
   const uint32_t max_segments_;
   const std::shared_ptr<Anchor<&SoftSharedReceiveQueue::Run, SoftSharedReceiveQueue>> anchor_;
-  std::atomic<uint32_t> low_marks_{0};  // that the sink is to be told of
+  std::atomic<uint32_t> low_marks_{0};  // to be reported to the sink
 
   mutable SpinLock lock_;
-  WorkQueue<ReceiveEntry> receives_;  // `done` and `reaped` count what was taken
+  WorkQueue<ReceiveEntry> receives_;  // `done` and `reaped` count the receives that were taken
   uint32_t max_receives_ ABSL_GUARDED_BY(lock_);
   uint32_t limit_ ABSL_GUARDED_BY(lock_) = 0;  // 0: not armed
-  // Whoever comes takes the receives before it: what is posted if nobody is in the line, else none.
+  // Any pair may take the receives before this position: all posted ones if the line is empty,
+  // otherwise none.
   uint64_t open_ ABSL_GUARDED_BY(lock_) = 0;
   ReceiveLine line_ ABSL_GUARDED_BY(lock_);  // of pairs that hold a message
   std::vector<SoftQueuePair*> pairs_ ABSL_GUARDED_BY(lock_);
-  bool watched_ ABSL_GUARDED_BY(lock_) = false;  // WatchLine will come
-  std::atomic<bool> watch_asked_{false};         // by Run
+  bool watched_ ABSL_GUARDED_BY(lock_) = false;  // WatchLine is due
+  std::atomic<bool> watch_asked_{false};         // Run is to call WatchLine
 };
 
 }  // namespace viaduct::verbs

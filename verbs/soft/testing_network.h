@@ -1,5 +1,4 @@
-// For tests: a network namespace of the test's own, in which the loopback interface is all there
-// is.
+// For tests: a network namespace of the test's own, whose only interface is the loopback.
 #ifndef VIADUCT_VERBS_SOFT_TESTING_NETWORK_H_
 #define VIADUCT_VERBS_SOFT_TESTING_NETWORK_H_
 
@@ -25,13 +24,13 @@ inline bool SetLoopback(bool up) {
   return ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
 }
 
-// Before the control thread starts: a namespace is a thread's. False: nobody lets us.
+// Call it before the control thread starts: a namespace belongs to a thread. False: not permitted.
 inline bool EnterOwnNetwork() {
   return (unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) &&
          SetLoopback(true);
 }
 
-// A setting of that network, as `ipv4/ip_nonlocal_bind`.
+// Changes a setting of that network, such as `ipv4/ip_nonlocal_bind`.
 inline bool SetNetwork(const std::string& name, const std::string& value) {
   Fd file(open(("/proc/sys/net/" + name).c_str(), O_WRONLY | O_CLOEXEC));
   return file.valid() &&

@@ -1,4 +1,5 @@
-// For tests: an open file whose last close waits, and the loop that it might keep.
+// For tests: an open file whose last close blocks, and tools to check that no event loop waits for
+// it.
 #ifndef VIADUCT_VERBS_SOFT_TESTING_SLOW_CLOSE_H_
 #define VIADUCT_VERBS_SOFT_TESTING_SLOW_CLOSE_H_
 
@@ -19,8 +20,8 @@
 
 namespace viaduct::verbs {
 
-// One TCP connection within this process. One end has more to send than the other takes, and its
-// last close waits, for half a minute, until that has been sent or the other end is closed.
+// A TCP connection within this process. One end has more to send than the other takes. Its last
+// close waits until all has been sent or the other end is closed, but at most half a minute.
 class SlowToClose {
  public:
   SlowToClose() {
@@ -42,10 +43,10 @@ class SlowToClose {
     const linger slow = {1, 30};
     EXPECT_EQ(setsockopt(near_.get(), SOL_SOCKET, SO_LINGER, &slow, sizeof slow), 0);
   }
-  // No copy of it is left here when the caller has closed it, which it does before anybody else
-  // may (OccupiedLoop), or it is the caller that waits.
+  // The end whose close waits; no copy is left here. A caller that has sent a copy to somebody must
+  // close its own first (OccupiedLoop), or its close is the last one, and waits.
   Fd Take() { return std::move(near_); }
-  // From now on its close does not wait.
+  // From now on that close does not wait.
   void LetGo() { far_.Reset(); }
 
  private:
@@ -53,7 +54,7 @@ class SlowToClose {
   Fd far_;
 };
 
-// Looks at nothing until LetGo: what comes meanwhile is all there by then.
+// Keeps `loop` busy until LetGo; whatever arrives meanwhile is all there by then.
 class OccupiedLoop {
  public:
   explicit OccupiedLoop(EventLoop& loop) {
@@ -70,14 +71,14 @@ class OccupiedLoop {
   std::promise<void> over_;
 };
 
-// Does it come to what is posted to it?
+// Does `loop` run a task that is posted to it, within ten seconds?
 inline bool Answers(EventLoop& loop) {
   const auto answer = std::make_shared<std::promise<void>>();
   loop.Post([answer] { answer->set_value(); });
   return answer->get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
 }
 
-// Sends `bytes` with the descriptor, over a unix socket. False: errno tells why.
+// Sends `bytes` and the descriptor `fd` over a unix socket. False: errno tells why.
 inline bool SendWith(int channel, const std::string& bytes, int fd) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
   iovec part = {const_cast<char*>(bytes.data()), bytes.size()};

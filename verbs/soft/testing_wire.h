@@ -1,4 +1,4 @@
-// For tests: a wire with one link, the test's own, a context that has no other wire, and a link.
+// For tests: a wire whose one link belongs to the test, a context with no other wire, and a link.
 #ifndef VIADUCT_VERBS_SOFT_TESTING_WIRE_H_
 #define VIADUCT_VERBS_SOFT_TESTING_WIRE_H_
 
@@ -21,7 +21,7 @@
 
 namespace viaduct::verbs {
 
-// Emits into the void. Its reads are answered by Answer.
+// Discards what it emits; Answer answers its oldest read.
 class ReadingLink : public Link {
  public:
   explicit ReadingLink(SoftQueuePair& pair) : pair_(pair) {}
@@ -58,10 +58,10 @@ class ReadingLink : public Link {
   std::atomic<bool> answer_{false};
 };
 
-// What becomes of an attempt, on the executor.
+// Decides the outcome of an attempt, on the executor.
 using TestOutcome = std::function<void(SoftQueuePair&, const Link&)>;
 
-// Whoever connects gets a new `TestLink(pair)`, which is the test's to destroy.
+// A pair that connects gets a new `TestLink(pair)`, which the test destroys.
 template <typename TestLink>
 class TestWire final : public Wire {
  public:
@@ -86,7 +86,7 @@ class TestWire final : public Wire {
   const TestOutcome& outcome_;
 };
 
-// Both references are to live as long as the context.
+// What `link` and `outcome` refer to must live as long as the context.
 template <typename TestLink>
 SoftContext::Options TestWireOptions(Executor& executor, std::unique_ptr<TestLink>& link,
                                      const TestOutcome& outcome) {

@@ -9,7 +9,7 @@
 namespace viaduct::verbs {
 namespace {
 
-// Without a hole. Asked of a call that looks at the mappings and does nothing else.
+// Is the range mapped without a hole? This msync checks the mappings and does nothing else.
 bool IsMapped(uint64_t start, uint64_t length) {
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t first = start / page * page;
@@ -23,7 +23,7 @@ bool UsableMemory::Has(const void* address, size_t length, bool written) {
   const auto start = reinterpret_cast<uintptr_t>(address);
   if (!IsMapped(start, length)) return false;
   if (Remembers(start, length)) return true;
-  Mapping together;  // those side by side that can be written: a program's data have two or three
+  Mapping together;  // of adjacent writable mappings: a program's data have two or three
   const bool has = EveryMapping(address, length, [&](const Mapping& mapping) {
     if (!mapping.readable || (written && !mapping.writable)) return false;
     const bool whole = !mapping.file || IsInFile(mapping.end - 1);

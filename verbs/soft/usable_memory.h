@@ -1,10 +1,10 @@
-// Whether the process may read and write memory that is to be registered. A device in hardware
-// refuses what it cannot; here a message of the peer's would end the process with a fault.
+// Whether the process may read and write memory that is to be registered. A hardware device refuses
+// memory that it cannot access; here a message of the peer would end the process with a fault.
 //
-// The kernel's list of mappings takes tens of microseconds to read, so that some that could be
-// written, and whose file does not end before them, are remembered: where one of them has lost
-// that right since, or its file that end, nobody notices. Memory that is unmapped while it is
-// registered, or is cut off its file, is the program's own fault.
+// The kernel's list of mappings takes tens of microseconds to read. Hence this class remembers some
+// mappings that were writable and lay within their file. It does not notice if such a mapping has
+// become read-only since, or its file shorter. If memory is unmapped while it is registered, or its
+// file is truncated, that is the program's own fault.
 //
 // Any thread.
 #ifndef VIADUCT_VERBS_SOFT_USABLE_MEMORY_H_
@@ -22,8 +22,8 @@ namespace viaduct::verbs {
 
 class UsableMemory {
  public:
-  // It is mapped without a hole, not behind the end of a file, and can be read, and written if it
-  // shall be.
+  // The memory is mapped without a hole, does not lie beyond the end of a file, and can be read,
+  // and also written if `written`.
   bool Has(const void* address, size_t length, bool written);
 
  private:

@@ -24,7 +24,7 @@ struct Exchange {
   std::atomic<bool> over{false};
 };
 
-// Tokens that nobody took yet are one, so the end is a flag and not their number.
+// Several tokens that nobody has taken yet count as one, so a flag marks the end, not their number.
 void* Echo(void* argument) {
   auto& exchange = *static_cast<Exchange*>(argument);
   for (;;) {
@@ -59,7 +59,7 @@ Nanos Measure(const Clock& clock) {
 }  // namespace
 
 Nanos WakeTime(const Clock& clock) {
-  // No static of C++: a child that is forked while it is made would wait for it for ever.
+  // Not a lazily initialized static: a child forked during that would wait for it for ever.
   static constinit std::atomic<Nanos> measured{0};
   Nanos time = measured.load(std::memory_order_relaxed);
   if (time == 0) measured.store(time = Measure(clock), std::memory_order_relaxed);

@@ -6,8 +6,8 @@
 
 namespace viaduct::verbs {
 
-// Measured at the first call, with a thread of its own that is gone when it returns: the median of
-// a few futex wake-ups, within 5..100 microseconds. Any thread.
+// The median of a few futex wake-ups, clamped to 5..100 microseconds. Measured at the first call,
+// with a temporary thread that is gone when the call returns. Any thread.
 Nanos WakeTime(const Clock& clock);
 
 }  // namespace viaduct::verbs

@@ -1,5 +1,5 @@
-// A way to other processes, used by SoftContext. A context tries its wires in order until one
-// finds somebody (shm, then iwarp); a simulated context has one.
+// A way to reach other processes, used by SoftContext. A context tries its wires in order (shm,
+// then iwarp) until one finds a listener; a simulated context has one wire.
 #ifndef VIADUCT_VERBS_SOFT_WIRE_H_
 #define VIADUCT_VERBS_SOFT_WIRE_H_
 
@@ -17,8 +17,8 @@ class Link;
 class SoftContext;
 class SoftQueuePair;
 
-// A port that is taken, and brings no request before Start. Destruction off the executor waits for
-// a sink call in progress; one that was not started waits for nobody.
+// A listener that holds its port but delivers no request before Start. Destruction off the executor
+// waits for a sink call in progress; a listener that was not started does not wait.
 class WireListener : public Listener {
  public:
   // Once. Requests may come before it returns.
@@ -33,17 +33,17 @@ class Wire {
   // Could anybody at `address` be reached this way? Any thread.
   virtual bool Reaches(const Address& address) const = 0;
 
-  // Begins an attempt; called in the consumer's thread, with the pair's state locked: it may set
-  // the pair's local port, that the host was heard, that resources were short and that there was no
-  // room, and calls nothing else of it. Null: nobody is here, or an error that the next wire may
-  // not meet. Otherwise the wire answers on the executor, later, with exactly one of
-  // pair.Established, pair.ConnectFailed, pair.NotHere (then the next wire is tried) and
+  // Begins an attempt. Called in the consumer's thread, with the pair's state locked: of the calls
+  // that change the pair it may make SetLocalPort, NotePeerHeard, NoteNoResources and
+  // NoteBacklogFull only. Null: nobody listens on this wire, or an error occurred that the next
+  // wire may not meet. Otherwise the wire later makes exactly one of these calls on the executor:
+  // pair.Established, pair.ConnectFailed, pair.NotHere (then the next wire is tried) or
   // pair.StartAgain, unless the pair calls Link::Disconnect first.
   virtual Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) = 0;
 
   // The result hands requests to `sink` on the executor, from its Start to its end. Port 0 takes a
-  // free one. One that fails waits for nobody: its caller may hold what a sink needs. The errors
-  // are those of Context::Listen.
+  // free one. A Listen that fails waits for no other thread: its caller may hold a lock that a sink
+  // needs. The errors are those of Context::Listen.
   virtual absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
                                                                ListenerSink* sink) = 0;
 
@@ -57,7 +57,7 @@ class Wire {
   }
 
  protected:
-  // What it means to have asked somebody: OK is yes, Unavailable that no answer came.
+  // Translates the status of a question to a listener: OK is yes, Unavailable means no answer came.
   static TakeAnswer AnswerOf(const absl::Status& asked) {
     if (asked.ok()) return TakeAnswer::kYes;
     return absl::IsUnavailable(asked) ? TakeAnswer::kSilent : TakeAnswer::kNo;

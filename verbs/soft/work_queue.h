@@ -1,13 +1,14 @@
 // The two work queues of a soft queue pair: rings of entries that hold copies of what was posted.
 //
-// Positions count requests for ever; entry n lives at n modulo the capacity. The order is always
-// reaped <= done <= posted:
+// Positions count requests and never wrap; entry n lives at n modulo the capacity. The order is
+// always reaped <= done <= posted:
 //   posted   by the poster, under the queue's lock (send lock, receive lock)
 //   done     send queue: emitted by the wire, under the send lock;
 //            receive queue: filled, under the inbound lock
 //   reaped   taken by a poll, under the lock of the completion queue
-// A send entry is complete when its status says so (reads and confirmed requests complete later
-// than younger sends, and wait for their turn); a receive entry when `done` has passed it.
+// A send entry is complete when its status says so (reads and confirmed requests may complete later
+// than younger sends, which are reported only in their turn); a receive entry when `done` has
+// passed it.
 #ifndef VIADUCT_VERBS_SOFT_WORK_QUEUE_H_
 #define VIADUCT_VERBS_SOFT_WORK_QUEUE_H_
 
@@ -26,9 +27,9 @@ inline constexpr uint8_t kPending = 0xff;  // no Status yet
 struct alignas(64) SendEntry {
   uint64_t id;
   uint64_t remote_address;
-  // The wire's own (ring position, stream offset, number of an atomic), except: the Status of a
-  // request that fails in order (SoftQueuePair::kFailsInOrder), and of a bind its WindowScope, as
-  // below.
+  // For the wire's own use (ring position, stream offset, number of an atomic). Exceptions: the
+  // Status of a request that fails in order (SoftQueuePair::kFailsInOrder), and the WindowScope of
+  // a bind, see below.
   uint64_t cookie;
   uint32_t length;  // sum of the segments
   Key remote_key;
@@ -38,7 +39,7 @@ struct alignas(64) SendEntry {
   uint8_t status;   // kPending or a Status; atomic access, see SetStatus
   uint32_t offset;  // the wire's own progress, 0 at first: bytes emitted, or read so far
   uint32_t segment_count;
-  Segment first;  // the segment, if there is one only
+  Segment first;  // the segment, if there is only one
 };
 static_assert(sizeof(SendEntry) == 64);
 
@@ -49,7 +50,7 @@ struct alignas(64) ReceiveEntry {
   uint32_t immediate;
   uint32_t segment_count;
   Opcode opcode;  // kReceive, kReceiveWrite, kReceiveInvalidate
-  Status status;  // when done; until then the verdict of one that HasVerdict
+  Status status;  // when done; until then, if HasVerdict, the verdict
   bool has_immediate;
   bool solicited;
   bool quiet;
@@ -57,25 +58,25 @@ struct alignas(64) ReceiveEntry {
 };
 static_assert(sizeof(ReceiveEntry) == 64);
 
-// What a bind keeps in its entry, beside what the fields' names say: remote_key is the fresh key,
+// A bind gives some fields of its entry another meaning: remote_key is the fresh key,
 // remote_address the length, immediate the rights, first.address and first.key what is bound,
 // first.length the AddressBase, cookie 1 for WindowScope::kQueuePair.
 
-// What an atomic keeps beside its entry.
+// What an atomic stores in addition to its entry.
 struct Operands {
   uint64_t compare_add;
   uint64_t swap;
 };
 static_assert(sizeof(Operands) == sizeof(Segment));
 
-// Requests that an answer of the peer completes.
+// Requests that complete when the peer's answer arrives.
 constexpr bool IsFetch(Opcode opcode) {
   return opcode == Opcode::kRead || opcode == Opcode::kCompareAndSwap ||
          opcode == Opcode::kFetchAndAdd;
 }
 
-// A receive with a verdict is one without segments that has room all the same: a message of any
-// length comes as far as its segments, and no usual receive says anything about this.
+// A receive with a verdict has a capacity although it has no segments, unlike any other receive. So
+// a message of any length passes the check of the capacity, and is refused when it is placed.
 inline void SetVerdict(ReceiveEntry& entry, Status verdict) {
   entry.capacity = UINT32_MAX;
   entry.status = verdict;
@@ -97,7 +98,7 @@ inline void SetStatus(SendEntry& entry, Status status) {
 inline uint8_t LoadStatus(const SendEntry& entry) {
   return __atomic_load_n(&entry.status, __ATOMIC_ACQUIRE);
 }
-// Who looks for what is pending may look at a place that is being filled anew.
+// Atomic, since a search for pending entries may read a slot that is being filled anew.
 inline void SetOpcode(SendEntry& entry, Opcode opcode) {
   __atomic_store(&entry.opcode, &opcode, __ATOMIC_RELAXED);
 }
@@ -107,9 +108,9 @@ inline Opcode LoadOpcode(const SendEntry& entry) {
   return opcode;
 }
 
-// A deep queue costs what was ever posted at once, not what may be: the ring doubles when it is
-// full, and room for more than one segment is made with the first request that has them. So it
-// stays in few cache lines, too.
+// A queue takes memory for the most requests that were ever posted at once, not for the most that
+// are allowed: the ring doubles when it is full, and room for more than one segment per request is
+// made at the first request that needs it. So a queue also stays in few cache lines.
 template <typename Entry>
 class WorkQueue {
  public:
@@ -120,17 +121,17 @@ class WorkQueue {
 
   // ---- nobody else may use the queue meanwhile
 
-  // Allows `requests` posted and not reaped, of up to `segments` each. Never less than before.
-  // False without memory.
+  // Allows `requests` requests posted and not reaped, of up to `segments` segments each. Never less
+  // than before. False without memory.
   bool Allow(uint32_t requests, uint32_t segments);
-  // HasRoom(segments) afterwards. False: max_requests() are posted, or there is no memory.
+  // Makes HasRoom(segments) true. False: max_requests() are posted, or there is no memory.
   bool MakeRoom(size_t segments);
 
-  // For all that are allowed.
+  // Makes room for all requests that are allowed.
   bool MakeAllRoom();
 
   // ---- under the queue's lock
-  // For one more request with so many segments.
+  // Is there room for one more request with `segments` segments?
   bool HasRoom(size_t segments) const {
     return posted.load(std::memory_order_relaxed) - reaped.load(std::memory_order_acquire) <
                room_ &&
@@ -140,7 +141,7 @@ class WorkQueue {
   Entry& at(uint64_t n) { return entries_[n & mask_]; }
   const Entry& at(uint64_t n) const { return entries_[n & mask_]; }
   uint32_t max_requests() const { return max_requests_; }
-  // By anybody: who posts looks before it has the lock.
+  // Any thread: a poster calls it before it takes the lock.
   uint32_t max_segments() const { return max_segments_.load(std::memory_order_relaxed); }
 
   absl::Span<const Segment> segments(uint64_t n) const {
@@ -148,8 +149,8 @@ class WorkQueue {
     if (entry.segment_count <= 1) return {&entry.first, entry.segment_count};
     return {spill_ + (n & mask_) * max_segments(), entry.segment_count};
   }
-  // Copies `from` into entry n, for which there was room; returns the total length of the copies.
-  // The originals are read once: the program, or its peer, may write there meanwhile.
+  // Copies `from` into entry n, for which there was room; returns the total length of the copied
+  // segments. The originals are read once: the program, or its peer, may write there meanwhile.
   uint64_t CopySegments(uint64_t n, absl::Span<const Segment> from) {
     Entry& entry = at(n);
     entry.segment_count = static_cast<uint32_t>(from.size());
@@ -160,8 +161,8 @@ class WorkQueue {
     return total;
   }
 
-  // Of a request with one segment at most, for which there was room as for two: they lie where
-  // segments of others would.
+  // For a request with at most one segment, for which HasRoom(2) held: the operands lie where other
+  // requests have their segments.
   void SetOperands(uint64_t n, const Operands& operands) {
     std::memcpy(&spill_[(n & mask_) * max_segments()], &operands, sizeof operands);
   }
@@ -184,7 +185,7 @@ class WorkQueue {
     return length;
   }
 
-  // Moves what is posted into `slots` slots; `spill`: with room for `segments` each.
+  // Moves the posted entries into `slots` new slots; `spill`: with room for `segments` each.
   bool Move(uint64_t slots, bool spill, uint32_t segments);
   void Release();
 
