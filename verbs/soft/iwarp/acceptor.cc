@@ -25,7 +25,8 @@ namespace {
 constexpr int kAcceptsPerTurn = 64;
 constexpr int kFreePortAttempts = 16;
 
-// One socket per address, all on one port; those behind the first may be none of this host.
+// One socket per address, all on one port. Addresses after the first are skipped if they are not of
+// this host.
 absl::StatusOr<std::vector<Socket>> BindAll(absl::Span<const Address> addresses, uint16_t port) {
   std::vector<Socket> sockets;
   for (const Address& address : addresses) {
@@ -51,7 +52,7 @@ absl::StatusOr<std::vector<Socket>> BindAllRetrying(absl::Span<const Address> ad
 
 }  // namespace
 
-// Lives on the loop; what watches its sockets keeps it alive until Stop.
+// Lives on the loop; the handlers of its sockets keep it alive until Stop.
 class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
  public:
   Core(EventLoop& loop, std::vector<Socket> sockets, const AcceptorOptions& options,
@@ -80,12 +81,12 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     for (const Socket& socket : sockets_) loop_.SetEvents(socket.get(), EPOLLIN);
   }
 
-  // On the loop, or instead of Start.
+  // On the loop, or anywhere if Start was never called.
   void Stop() {
     stopped_ = true;
     for (const Socket& socket : sockets_) {
       loop_.Unwatch(socket.get());
-      // A child that has not called exec yet has a copy, which would go on listening.
+      // A forked child that has not called exec yet has a copy, which would go on listening.
       shutdown(socket.get(), SHUT_RDWR);
     }
     sockets_.clear();
@@ -113,13 +114,13 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
       });
       if (!socket.valid()) {
         if (!IsNobody(errno)) Pause();
-        return;  // nobody more; or one who is gone already, and the loop comes again
+        return;  // nobody else, or somebody who is gone again: then the loop calls again
       }
       Admit(std::move(socket));
     }
   }
 
-  // True: accepting goes on when a place is free, or the oldest has had its time.
+  // True: no place is free. Accepting goes on when one is, or when the oldest has had its time.
   bool MustWait() {
     if (half_open_.size() < options_.max_half_open) return false;
     const Nanos due = half_open_.front().deadline - options_.silence + options_.patience;
@@ -209,8 +210,8 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     });
   }
 
-  // A listening socket stays readable, without descriptors or where a filter of system calls
-  // refuses: look again later.
+  // Without descriptors, or where a filter of system calls refuses, a listening socket stays
+  // readable: try again later.
   void Pause() {
     if (pause_ != 0) return;
     LogOnce(LogLevel::kWarn, absl::StrCat("iwarp: cannot accept a connection: ", strerror(errno)));
@@ -238,7 +239,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   std::list<HalfOpen> half_open_;  // oldest first
   EventLoop::TimerId timer_ = 0;
   EventLoop::TimerId pause_ = 0;
-  bool full_ = false;  // the pause is for room
+  bool full_ = false;  // pause_ waits for a free place
 };
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Open(EventLoop& loop,
@@ -255,7 +256,7 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Open(EventLoop& loop,
     Log(LogLevel::kInfo, "iwarp: listening on ", address, " port ", bound);
   }
   auto core = std::make_shared<Core>(loop, *std::move(sockets), options, std::move(handler));
-  // Before it is watched: the loop keeps the core from there until it is stopped.
+  // Made before the core is watched: from then on the loop keeps the core until it is stopped.
   std::unique_ptr<Acceptor> acceptor(new Acceptor(core, bound));
   absl::Status status = core->Watch();
   if (!status.ok()) return status;

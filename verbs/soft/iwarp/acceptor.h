@@ -1,5 +1,5 @@
-// The passive side up to the request: listening sockets, and connections that have not said yet
-// what they want.
+// The passive side up to the MPA request: listening sockets, and connections whose request has not
+// arrived yet.
 #ifndef VIADUCT_VERBS_SOFT_IWARP_ACCEPTOR_H_
 #define VIADUCT_VERBS_SOFT_IWARP_ACCEPTOR_H_
 
@@ -18,19 +18,19 @@
 
 namespace viaduct::verbs::iwarp {
 
-// A connection whose request frame has been read; nothing behind it has. The socket is not watched.
+// A connection whose request frame has been read, and nothing after it. The socket is not watched.
 struct ReceivedRequest {
   Socket socket;
   std::unique_ptr<MpaParser> request;  // kComplete, without markers
 };
 
 struct AcceptorOptions {
-  // From the TCP connection to a whole request, and SetConnectionOptions.
+  // Time limit from the TCP connection to a complete request; also for SetConnectionOptions.
   Nanos silence = 10 * kNanosPerSecond;
-  // Connections without a request. At this number the oldest gives way once it has had `patience`;
-  // until then, or until one of them has spoken, no other is accepted, so that a burst of honest
-  // ones only waits.
-  // As many that were rejected may wait for their peers to close.
+  // The most connections without a request. At this number no other is accepted until one of them
+  // completes or ends, or the oldest has had `patience` and gives way: so a burst of honest clients
+  // only waits.
+  // The same number of rejected connections may wait for their peers to close.
   size_t max_half_open = 256;
   Nanos patience = kNanosPerSecond;
 };
@@ -41,9 +41,9 @@ class Acceptor {
  public:
   using Handler = std::function<void(ReceivedRequest)>;
 
-  // Binds `port` (0: one that is free on all) on the first address and on those of the others that
-  // this host has. `handler` runs on the loop, from Start on. The errors are those of ListenOn. Any
-  // thread.
+  // Binds `port` (0: one that is free on all addresses) on the first address, and on those of the
+  // others that belong to this host. `handler` runs on the loop, from Start on. Fails as ListenOn
+  // does. Any thread.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Open(EventLoop& loop,
                                                         absl::Span<const Address> addresses,
                                                         uint16_t port,
@@ -51,8 +51,8 @@ class Acceptor {
                                                         Handler handler);
   void Start();
 
-  // Closes what has no request yet. The handler is not called again; off the loop this waits for a
-  // call in progress, unless it was never started.
+  // Closes the connections that have no request yet. The handler is not called again; off the loop
+  // this waits for a call in progress, unless Start was never called.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;

@@ -25,14 +25,14 @@ namespace {
 
 constexpr Nanos kRedialPause = 100'000'000;
 
-// A loopback source reaches this host only; from there the kernel chooses.
+// A loopback source reaches this host only; toward other hosts the kernel chooses the source.
 bool BindsSource(const Address& from, const Address& to) {
   return from.family() == to.family() && !from.IsUnspecified() &&
          (!from.IsLoopback() || to.IsLoopback());
 }
 
-// The socket met itself: with a port chosen out of the range that listeners use, TCP can connect
-// an end to itself.
+// Whether the socket is connected to itself, which can happen in TCP if the source port is chosen
+// from the range that listeners use.
 bool IsItself(int fd, const SocketName& peer) {
   const SocketName local = LocalEnd(fd);
   return local.port == peer.port && local.address == peer.address;
@@ -56,7 +56,7 @@ void SendTerminate(int fd, const WireError& error, bool crc) {
   message.msg_iov = parts;
   message.msg_iovlen = std::size(parts);
   sendmsg(fd, &message,
-          MSG_NOSIGNAL | MSG_DONTWAIT);  // as far as it goes: the connection ends here
+          MSG_NOSIGNAL | MSG_DONTWAIT);  // best effort: the connection ends here
 }
 
 }  // namespace
@@ -132,7 +132,7 @@ void Connector::Dial() {
   length = to_.ToSockaddr(options_.port, &storage);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&storage), length) != 0 &&
       errno != EINPROGRESS) {
-    // The adapter's address was there a moment ago: what is not available is a port to call from.
+    // The adapter's address was there a moment ago: what is not available is a source port.
     if (errno == EADDRNOTAVAIL) return Finish({.outcome = Outcome::kNoResources});
     return OnSocketError(errno);
   }
@@ -154,8 +154,9 @@ void Connector::OnEvent(uint32_t events) {
   if (error != 0) return OnSocketError(error);
   const SocketName peer = PeerEnd(socket_.get());
   if (peer.port != 0) return OnConnected(peer);
-  // Neither yet: before Linux 6.10 an ICMP error of IPv4 wakes who waits a moment before it is the
-  // socket's (ip_icmp_error in tcp_v4_err), and the next event has it. But closed is closed.
+  // Neither connected nor failed: before Linux 6.10 an IPv4 ICMP error wakes up the waiter a moment
+  // before the socket has the error (ip_icmp_error in tcp_v4_err), and the next event brings it.
+  // But a hangup is final.
   if (events & EPOLLHUP) OnSocketError(ECONNABORTED);
 }
 
@@ -210,10 +211,10 @@ void Connector::OnReply() {
       answer.reply = std::move(reply_);
       break;
     case MpaOutcome::Kind::kBroken:
-      // Once: a peer is asked again until the attempt's time is over.
+      // Logged once: a peer is dialled again until the attempt's time is over.
       LogOnce(LogLevel::kWarn, absl::StrCat("iwarp: reply of ", to_.ToString(), " port ",
                                             options_.port, ": ", Describe(outcome.error)));
-      // A reply that is none is not answered (RFC 5044 8); one that asks too much is.
+      // An invalid reply is not answered (RFC 5044 8); a reply that asks too much is.
       if (outcome.error != kBadStartup) {
         SendTerminate(socket_.get(), outcome.error, request_.crc || reply_->frame().crc);
       }
@@ -226,7 +227,7 @@ void Connector::OnSocketError(int error) {
   Log(LogLevel::kDebug, "iwarp: connecting to ", to_.ToString(), " port ", options_.port,
       connected_ ? " after" : " before", " it was heard: ", std::strerror(error));
   if (connected_ && error == ECONNRESET && enhanced_ && reply_ && !reply_->begun()) {
-    // Perhaps somebody who knows revision 1 only: RFC 6581 has such a peer reset the connection.
+    // The peer may know revision 1 only: RFC 6581 has such a peer reset the connection.
     enhanced_ = false;
     CloseSocket();
     const auto self = shared_from_this();
@@ -246,8 +247,8 @@ void Connector::OnSocketError(int error) {
     return;
   }
   if (error == ECONNREFUSED && !connected_ && to_.IsLoopback() && to_ != LoopbackOf(to_)) {
-    // Another address of the loopback network, as the host's own name has one in Debian's hosts
-    // file (127.0.1.1): mostly nobody listens there, and everybody at the first.
+    // Another address of the loopback network, like that of the host's own name in Debian's hosts
+    // file (127.0.1.1): usually nobody listens there, and everybody listens at 127.0.0.1.
     to_ = LoopbackOf(to_);
     CloseSocket();
     return Redial();

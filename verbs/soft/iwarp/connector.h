@@ -18,24 +18,24 @@
 namespace viaduct::verbs::iwarp {
 
 struct ConnectorOptions {
-  Address from = {};  // bound if of the family of `to` and not loopback to elsewhere
+  Address from = {};  // bound if of the family of `to`, unless only `from` is loopback
   Address to = {};
   uint16_t port = 0;
   std::vector<uint8_t> private_data = {};  // at most MpaMaxPrivateData of an enhanced request
   MpaWish wish = {};
-  Nanos reply_time = 10'000'000'000;  // from the first byte of the reply to a whole one
-  Nanos silence = 10'000'000'000;     // SetConnectionOptions; a peer that was heard, dialled again
-  // Called on the loop when the source port is known and when the peer's host was heard.
+  Nanos reply_time = 10'000'000'000;  // from the first byte of the reply to the last
+  Nanos silence = 10'000'000'000;     // SetConnectionOptions; also the limit for a second dial
+  // Called on the loop when the source port is known and when the peer's host has answered.
   std::function<void(uint16_t local_port, bool heard)> on_progress = {};
-  // Asked on the loop when somebody has answered and nothing was said to the peer: is it to be
+  // Asked on the loop when TCP is connected and nothing has been sent yet: is the peer to be
   // reached another way?
   std::function<bool()> served_nearer = {};
 };
 
-// One attempt. Lives until it is cancelled or has answered, whichever reference goes first. There
-// is no limit on the time until the peer's first byte: the peer's consumer may take its time, and
-// the caller has the deadline. A lost SYN is repeated for ever for the same reason, but not that of
-// the second call to a peer that has reset the first: it was there a moment ago.
+// One attempt. Keeps itself alive until it is cancelled or has answered. There is no limit on the
+// time until the peer's first byte: the peer's consumer may take its time, and the caller has the
+// deadline. For the same reason a lost SYN is repeated for ever, except when a peer that has reset
+// the first connection is dialled again: that peer was there a moment ago.
 class Connector : public std::enable_shared_from_this<Connector> {
  public:
   enum class Outcome : uint8_t {
@@ -45,21 +45,21 @@ class Connector : public std::enable_shared_from_this<Connector> {
     kNobody,
     kUnreachable,
     kNoResources,
-    kServedNearer,  // as ConnectorOptions::served_nearer said
+    kServedNearer,  // ConnectorOptions::served_nearer returned true
   };
-  // `socket` (kConnected) is not watched and nothing behind the reply was taken from it. `reply`
-  // (kConnected, kRejected) holds the peer's private data.
+  // `socket` (kConnected) is not watched, and nothing after the reply has been read from it.
+  // `reply` (kConnected, kRejected) holds the peer's private data.
   struct Answer {
     Outcome outcome = Outcome::kRefused;
     Socket socket = {};
     MpaAgreement agreement = {};
     std::unique_ptr<MpaParser> reply = {};
-    bool heard = false;  // the peer's host, over TCP
+    bool heard = false;  // the peer's host has answered, over TCP
   };
   using Handler = std::function<void(Answer)>;
 
-  // `socket`: a NewTcpSocket of the family of `to`, or none yet. The handler is called once, on the
-  // loop and not before Start returned.
+  // `socket`: from NewTcpSocket, of the family of `to`; or invalid, then one is made here. The
+  // handler is called once, on the loop and not before Start has returned.
   static std::shared_ptr<Connector> Start(EventLoop& loop, Socket socket, ConnectorOptions options,
                                           Handler handler);
 
@@ -70,7 +70,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   Connector(EventLoop& loop, Socket socket, ConnectorOptions options, Handler handler);
 
   void Dial();
-  // Again, with a socket that has not been used.
+  // Dials again, with a new socket.
   void Redial();
   void OnEvent(uint32_t events);
   void OnConnected(const SocketName& peer);

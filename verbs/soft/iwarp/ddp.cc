@@ -157,8 +157,8 @@ uint64_t ApplyAtomic(const AtomicRequest& request, uint64_t old) {
     if (((request.compare ^ old) & request.compare_mask) != 0) return old;
     return (old & ~request.data_mask) | (request.data & request.data_mask);
   }
-  // A bit of the mask is the top of a field: the carry out of it is lost. Without those bits the
-  // sum carries nowhere too far; they are added without carry.
+  // Each bit of the mask is the top bit of a field; the carry out of a field is lost. A sum without
+  // the top bits carries into them at most; they are then added without carry.
   const uint64_t tops = request.data_mask;
   const uint64_t sum = (old & ~tops) + (request.data & ~tops);
   return sum ^ ((old ^ request.data) & tops);

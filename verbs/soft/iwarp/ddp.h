@@ -9,8 +9,8 @@
 #include "verbs/soft/iwarp/ddp_format.h"
 #include "verbs/soft/iwarp/wire_error.h"
 
-// Headers of DDP segments and the fixed payloads of RDMAP: encode and parse. Pure code without
-// memory of its own; what a segment means after the ones before it is inbound_sequence.h.
+// Headers of DDP segments and the fixed payloads of RDMAP: encode and parse. Pure code that
+// allocates nothing. inbound_sequence.h checks a segment against the ones before it.
 
 namespace viaduct::verbs::iwarp {
 
@@ -30,7 +30,7 @@ struct DdpHeader {
   friend bool operator==(const DdpHeader&, const DdpHeader&) = default;
 };
 
-// What the opcode demands.
+// What the header must look like for an opcode.
 bool IsTagged(RdmapOpcode opcode);
 uint32_t QueueOf(RdmapOpcode opcode);  // untagged opcodes
 bool IsSolicited(RdmapOpcode opcode);
@@ -39,7 +39,7 @@ bool HasInvalidate(RdmapOpcode opcode);
 DdpHeader TaggedHeader(RdmapOpcode opcode, uint32_t stag, uint64_t offset, bool last);
 DdpHeader UntaggedHeader(RdmapOpcode opcode, uint32_t sequence, uint32_t message_offset, bool last);
 
-// Writes header.size() bytes, which `out` must hold.
+// Writes header.size() bytes, for which `out` must have room, and returns that number.
 size_t EncodeDdpHeader(const DdpHeader& header, std::span<uint8_t> out);
 
 // Reads the header of a segment and checks everything that it shows by itself: length, versions,
@@ -47,7 +47,7 @@ size_t EncodeDdpHeader(const DdpHeader& header, std::span<uint8_t> out);
 // an error is returned, *header is unspecified.
 std::optional<WireError> ParseDdpHeader(std::span<const uint8_t> ulpdu, DdpHeader* header);
 
-// The bytes of a segment's header for a Terminate, as far as they are there: 14 or 18, or none.
+// A segment's header, to be shown in a Terminate: 14 or 18 bytes; none if it is incomplete.
 std::span<const uint8_t> HeaderBytes(std::span<const uint8_t> ulpdu);
 
 struct ReadRequest {
@@ -64,7 +64,7 @@ void EncodeReadRequest(const ReadRequest& request, std::span<uint8_t, kReadReque
 ReadRequest DecodeReadRequest(std::span<const uint8_t, kReadRequestSize> in);
 
 struct AtomicRequest {
-  uint32_t operation = 0;  // kAtomicFetchAdd, kAtomicCompareSwap, or what a peer sends
+  uint32_t operation = 0;  // kAtomicFetchAdd, kAtomicCompareSwap, or whatever a peer sends
   uint32_t id = 0;
   uint32_t stag = 0;
   uint64_t address = 0;
@@ -78,7 +78,7 @@ struct AtomicRequest {
 
 void EncodeAtomicRequest(const AtomicRequest& request, std::span<uint8_t, kAtomicRequestSize> out);
 AtomicRequest DecodeAtomicRequest(std::span<const uint8_t, kAtomicRequestSize> in);
-// What `old` becomes; masks as RFC 7306 5.1 has them.
+// The value that replaces `old`; the masks work as in RFC 7306 5.1.
 uint64_t ApplyAtomic(const AtomicRequest& request, uint64_t old);
 
 }  // namespace viaduct::verbs::iwarp

@@ -55,7 +55,7 @@ enum class RdmapOpcode : uint8_t {
 };
 inline constexpr uint8_t kLastOpcode = 11;
 
-// Payload of a Read Request, behind the untagged header.
+// Payload of a Read Request, after the untagged header.
 inline constexpr size_t kReadSinkStagOffset = 0;
 inline constexpr size_t kReadSinkOffsetOffset = 4;
 inline constexpr size_t kReadSizeOffset = 12;

@@ -9,7 +9,7 @@ constinit Ending* oldest = nullptr;
 constinit Ending* youngest = nullptr;
 constinit size_t entered = 0;
 
-// Those of a forked child are the parent's, and nothing of them happens any more.
+// The entries that a forked child inherits are the parent's, and the child never runs them.
 const AtFork at_fork(nullptr, nullptr, [] {
   oldest = youngest = nullptr;
   entered = 0;

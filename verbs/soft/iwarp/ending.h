@@ -1,4 +1,4 @@
-// Connections that have ended for the program, and how many of them may wait for their peers.
+// Limits how many connections that have ended for the program may still wait for their peers.
 #ifndef VIADUCT_VERBS_SOFT_IWARP_ENDING_H_
 #define VIADUCT_VERBS_SOFT_IWARP_ENDING_H_
 
@@ -6,11 +6,12 @@
 
 namespace viaduct::verbs::iwarp {
 
-// A program may take one peer after the other, and what each of them does not do at the end must
-// not keep a descriptor of it.
+// A program may serve one peer after another: peers that do not close at the end must not use up
+// its descriptors.
 inline constexpr size_t kMostEndings = 256;
 
-// One of them, in a list of the process that needs no memory. On the loop. A forked child has none.
+// One such connection, in a list of the process that needs no allocation and starts empty in a
+// forked child. Used on the loop.
 class Ending {
  public:
   Ending() = default;
@@ -18,16 +19,16 @@ class Ending {
   Ending& operator=(const Ending&) = delete;
 
  protected:
-  // Not while it is entered.
+  // Must not be in the list.
   ~Ending() = default;
-  // At most once. Beyond kMostEndings the one that was entered first, which has had the longest
+  // At most once. If the list now exceeds kMostEndings, the oldest entry, which has had the longest
   // time, gives way before this returns.
   void Enter();
-  // Nothing, if it is not entered.
+  // No effect if it is not in the list.
   void Leave();
 
  private:
-  // Leaves, and closes its socket.
+  // Leaves the list and closes the socket.
   virtual void GiveWay() = 0;
 
   bool entered_ = false;

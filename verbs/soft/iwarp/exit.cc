@@ -14,14 +14,14 @@ namespace {
 constexpr Nanos kLongest = 500'000'000;
 constexpr int kLookMilliseconds = 1;
 
-// Looks until there is nothing that it would wait for.
+// Polls until `waits` returns false or the deadline has passed.
 template <typename Waits>
 void Await(const Clock& clock, Deadline deadline, Waits waits) {
   while (waits() && !deadline.Passed(clock)) poll(nullptr, 0, kLookMilliseconds);
 }
 
-// The FIN counts. What comes meanwhile is thrown away: where the time is not enough, the kernel
-// goes on behind the close only if nothing was left unread.
+// Whether anything, a FIN included, is unacknowledged. Discards what comes meanwhile: if the time
+// is not enough, the kernel goes on sending after the close only if nothing was left unread.
 bool AnyOutstanding() {
   bool any = false;
   Socket::ForEach([&any](int fd) {

@@ -1,4 +1,4 @@
-// What the exit of a process does to its TCP connections: their peers see a disconnect behind
+// What the exit of a process does to its TCP connections: their peers see a disconnect after
 // everything that was sent.
 #ifndef VIADUCT_VERBS_SOFT_IWARP_EXIT_H_
 #define VIADUCT_VERBS_SOFT_IWARP_EXIT_H_
@@ -7,10 +7,10 @@
 
 namespace viaduct::verbs::iwarp {
 
-// When the process exits, what waits for room in TCP goes out, the sending halves of all sockets
-// are shut down, and the exit waits until the peers' TCP has it all: the kernel answers what a peer
-// says to a process that is gone, or said and nobody read, with a reset, and throws away what is
-// still on its way. For half a second at most, all together. Once for a loop, any thread.
+// When the process exits, this sends what waits for room in TCP, shuts all sockets down for
+// sending, and waits until the peers' TCP has everything, for at most half a second altogether.
+// Otherwise the kernel resets a connection whose peer sends to a process that is gone, or has sent
+// what nobody read, and discards what is still in flight. Needed once per loop. Any thread.
 void EndConnectionsAtExit(EventLoop& loop);
 
 }  // namespace viaduct::verbs::iwarp

@@ -1,7 +1,7 @@
-// The stream behind the startup frames, up to where a connection's state begins. The first byte
-// chooses: bit 0 checks the CRC, bit 1 nothing, bit 2 repairs every CRC first (so
-// that the headers are reached), the rest is the size of the pieces. However the stream is cut,
-// the same segments and the same error must come out.
+// Fuzzes the stream after the startup frames, up to where a connection's state begins. The first
+// byte chooses: bit 0 checks the CRC, bit 1 is unused, bit 2 repairs every CRC first (so that the
+// headers are reached), the rest is the size of the pieces. However the stream is cut, the same
+// segments and the same error must come out.
 
 #include <algorithm>
 #include <cstdint>

@@ -10,10 +10,10 @@
 #include "verbs/soft/iwarp/mpa_format.h"
 #include "verbs/soft/iwarp/wire_error.h"
 
-// Cuts the byte stream behind the startup frames into FPDUs and checks their CRC. An FPDU that lies
-// whole in the caller's bytes is handed out in place; one that is cut by the end of the bytes is
-// gathered in a buffer of its own size (at most kMaxFpduSize), which exists only meanwhile. Nothing
-// of an FPDU is handed out before its CRC was found right. Not thread-safe.
+// Cuts the byte stream after the startup frames into FPDUs and checks their CRC. An FPDU that lies
+// whole in the caller's bytes is handed out in place. One that continues beyond these bytes is
+// gathered in a buffer of its size (at most kMaxFpduSize), which exists only until it is consumed.
+// Nothing of an FPDU is handed out before its CRC has been verified. Not thread-safe.
 
 namespace viaduct::verbs::iwarp {
 
@@ -25,18 +25,17 @@ class FpduReader {
   FpduReader(const FpduReader&) = delete;
   FpduReader& operator=(const FpduReader&) = delete;
 
-  // Whether the CRC was negotiated. Set before the first byte; otherwise the field is not looked
-  // at.
+  // Whether the CRC was negotiated; if not, the field is ignored. Set before the first byte.
   void set_check_crc(bool check) { check_crc_ = check; }
 
   // Takes bytes from the front of *input. kFpdu: *ulpdu is the next segment, valid until the next
-  // call and while the input's bytes are; call again with what is left. kNeedMore: *input is empty.
-  // kError: error() tells why; the stream is not looked at any more.
+  // call and as long as the input's bytes are; call again with the rest. kNeedMore: *input is
+  // empty. kError: error() tells why, and every later call returns kError too.
   Result Next(std::span<const uint8_t>* input, std::span<const uint8_t>* ulpdu);
 
   // Room for the rest of the FPDU that is being gathered, so that the bytes can be received there
-  // without a copy; empty when none is. Filled() reports how many bytes were put in; then call
-  // Next(), with empty input if there is no other. Filling more than Missing() is not possible.
+  // without a copy; empty if none is being gathered. After putting bytes there, no more than fit,
+  // call Filled() with their number and then Next(), with empty input if there is no other.
   std::span<uint8_t> Missing();
   void Filled(size_t size) { have_ += size; }
 
@@ -51,7 +50,7 @@ class FpduReader {
   bool StartGathering();
 
   bool check_crc_ = false;
-  bool handed_out_ = false;  // buffer_ is what the last call handed out
+  bool handed_out_ = false;  // buffer_ holds the FPDU that the last call handed out
   uint8_t length_[kFpduLengthSize] = {};
   size_t have_ = 0;  // bytes of the FPDU being gathered; its first two lie in length_, too
   size_t need_ = 0;  // its size, once have_ >= 2

@@ -12,8 +12,8 @@
 #include "verbs/soft/iwarp/ddp_format.h"
 #include "verbs/soft/iwarp/mpa_format.h"
 
-// Frames one DDP segment as an FPDU for a gathering send: what goes before the payload and what
-// goes behind it. The payload itself is never copied.
+// Frames one DDP segment as an FPDU for a gathering send: produces what goes before the payload and
+// what goes after it. The payload itself is never copied.
 
 namespace viaduct::verbs::iwarp {
 
@@ -28,14 +28,14 @@ struct FpduFrame {
 };
 
 // Fills *frame for the segment `header` + `fixed` + `payload`. `fixed` (a Read Request, a
-// Terminate, Immediate Data; at most kMaxTerminateSize bytes) is copied behind the header. With
+// Terminate, Immediate Data; at most kMaxTerminateSize bytes) is copied after the header. With
 // `crc` the payload is read here and must not change until it is sent; without, the CRC field is 0.
 // The ULPDU must not exceed kMaxUlpduLength.
 void FrameFpdu(const DdpHeader& header, std::span<const uint8_t> fixed,
                std::span<const iovec> payload, bool crc, FpduFrame* frame);
 
-// The longest ULPDU toward a peer whose TCP segments carry `mss` bytes: an FPDU then fills at most
-// one segment, which hardware receivers like best: MULPDU of RFC 5044 4.1, never below 128.
+// The longest ULPDU toward a peer whose TCP segments carry `mss` bytes (MULPDU of RFC 5044 4.1,
+// never below 128): an FPDU then fits one TCP segment, which suits hardware receivers best.
 constexpr size_t UlpduLimit(size_t mss) {
   constexpr size_t kLeast = 128;
   constexpr size_t kMost = 65524;  // header, payload and CRC fit 64 KiB
@@ -45,7 +45,7 @@ constexpr size_t UlpduLimit(size_t mss) {
   return fpdu - kOverhead > kMost ? kMost : fpdu - kOverhead;
 }
 
-// The most payload of a segment that is not its message's last: a multiple of four, so that only
+// The longest payload of a segment that is not its message's last: a multiple of four, so that only
 // last segments are padded.
 constexpr size_t PayloadLimit(size_t ulpdu_limit, bool tagged) {
   return (ulpdu_limit - (tagged ? kDdpTaggedSize : kDdpUntaggedSize)) & ~size_t{3};

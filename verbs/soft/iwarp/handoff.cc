@@ -45,7 +45,7 @@ bool IsConnectedTcp(int fd) {
 
 }  // namespace
 
-// Lives on the loop; what watches its sockets keeps it alive until Stop.
+// Lives on the loop; the handlers of its sockets keep it alive until Stop.
 class HandOffListener::Core : public std::enable_shared_from_this<HandOffListener::Core> {
  public:
   Core(EventLoop& loop, Socket socket, Nanos silence, Ask ask, Take take)
@@ -62,7 +62,7 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
   // Any thread.
   void Start() { loop_.SetEvents(socket_.get(), EPOLLIN); }
 
-  // On the loop, or instead of Start.
+  // On the loop, or anywhere if Start was never called.
   void Stop() {
     stopped_ = true;
     loop_.Unwatch(socket_.get());
@@ -79,11 +79,11 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
   struct Visitor {
     Socket socket;
     std::optional<std::vector<uint8_t>> note;  // of a request that will be taken
-    Socket spare;                              // keeps a descriptor for its socket
+    Socket spare;                              // reserves a descriptor for the request's socket
     EventLoop::TimerId timer = 0;
   };
 
-  // One at each turn: an epoll of a level comes again.
+  // One per call: the epoll is level-triggered and calls again.
   void Accept() {
     auto socket = AcceptAt<Socket>(socket_.get());
     if (!socket.valid()) {
@@ -101,7 +101,7 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
     visitor.timer = loop_.RunAt(loop_.Now() + kVisitTime, [self, fd] { self->Drop(fd); });
   }
 
-  // The listening socket stays readable: look again later.
+  // The listening socket stays readable: try again later.
   void Pause() {
     if (pause_ != 0) return;
     loop_.SetEvents(socket_.get(), 0);
@@ -128,7 +128,7 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
     Given(*std::move(datagram), std::move(note));
   }
 
-  // False: it is not taken, and the visit is over.
+  // False: the request is not taken, and the visit is over.
   bool Asked(Visitor& visitor, const Datagram& datagram) {
     if (!datagram.fds.empty() || datagram.bytes.size() > kMagic.size() + kMaxNote ||
         datagram.bytes.size() < kMagic.size() ||
@@ -139,7 +139,7 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
     const Ask ask = ask_;  // it may destroy the listener, and the visitor with it
     bool taken = ask(note);
     if (stopped_) return false;
-    // Whoever gives it lets go of it, and what finds no descriptor here is gone.
+    // The giver lets go of its socket, and a socket that finds no descriptor here is lost.
     visitor.spare =
         OpenHighAs<Socket>([&visitor] { return fcntl(visitor.socket.get(), F_DUPFD_CLOEXEC, 0); });
     taken = taken && visitor.spare.valid();
@@ -158,8 +158,8 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
       Log(LogLevel::kWarn, "iwarp: a local process handed over something that is no request");
       return;
     }
-    // Who gave it may have a copy, and undo both: hence MSG_DONTWAIT wherever a socket is used, and
-    // an owner that closes elsewhere.
+    // The giver may keep a copy and undo both settings: hence MSG_DONTWAIT wherever a socket is
+    // used, and an owner that closes elsewhere.
     GivenFd& given = datagram.fds[0];
     fcntl(given.get(), F_SETFL, O_NONBLOCK);
     const linger at_once = {};
@@ -198,7 +198,7 @@ absl::StatusOr<std::unique_ptr<HandOffListener>> HandOffListener::Open(EventLoop
   if (!listening.ok()) return listening.status();
   auto core =
       std::make_shared<Core>(loop, *std::move(listening), silence, std::move(ask), std::move(take));
-  // Before it is watched: the loop keeps the core from there until it is stopped.
+  // Made before the core is watched: from then on the loop keeps the core until it is stopped.
   std::unique_ptr<HandOffListener> listener(new HandOffListener(core));
   absl::Status watched = core->Watch();
   if (!watched.ok()) return watched;

@@ -1,5 +1,5 @@
-// A request that moves to another process of this host and user: the connected socket and the
-// request frame, over a unix socket beside each listening port. FORMAT.md has the messages.
+// Moves a request to another process of this host and user: the connected socket and the request
+// frame are passed over a unix socket beside each listening port. FORMAT.md has the messages.
 #ifndef VIADUCT_VERBS_SOFT_IWARP_HANDOFF_H_
 #define VIADUCT_VERBS_SOFT_IWARP_HANDOFF_H_
 
@@ -19,20 +19,20 @@
 
 namespace viaduct::verbs::iwarp {
 
-// Where others hand requests in. Both functions run on the loop.
+// Receives the requests that other processes hand over. Both callbacks run on the loop.
 class HandOffListener {
  public:
   // Would a request with this note be taken?
   using Ask = std::function<bool(std::span<const uint8_t> note)>;
   using Take = std::function<void(ReceivedRequest received, std::vector<uint8_t> note)>;
 
-  // Takes nothing until Start. AlreadyExists: a process of this user listens there.
-  // ResourceExhausted. Any thread.
+  // The result takes nothing until Start. Fails with AlreadyExists (a process of this user listens
+  // there) or ResourceExhausted. Any thread.
   static absl::StatusOr<std::unique_ptr<HandOffListener>> Open(EventLoop& loop, uint16_t port,
                                                                Nanos silence, Ask ask, Take take);
   void Start();
-  // Neither is called any more; off the loop this waits for a call in progress, unless it was never
-  // started.
+  // Neither callback is called any more; off the loop this waits for a call in progress, unless
+  // Start was never called.
   ~HandOffListener();
   HandOffListener(const HandOffListener&) = delete;
   HandOffListener& operator=(const HandOffListener&) = delete;
@@ -47,11 +47,12 @@ class HandOffListener {
 // Does a process of this user listen there?
 bool HasHandOffListener(uint16_t port);
 
-// Asks the process that listens at `port` whether it takes a request with this note, which may
-// follow on the result. Fails as IncomingConnection::HandOff. Blocks; not on the loop.
+// Asks the process that listens at `port` whether it takes a request with this note; if so, the
+// request may be sent on the result. Fails as IncomingConnection::HandOff. Blocks; not on the loop.
 absl::StatusOr<Socket> AskToTake(uint16_t port, std::span<const uint8_t> note, Deadline deadline);
 
-// Asks and, if the request is taken, gives it: the caller then closes its socket. As AskToTake.
+// Asks as AskToTake does and, if the answer is yes, hands the request over: the caller then closes
+// its own socket.
 absl::Status HandOver(uint16_t port, std::span<const uint8_t> note, Deadline deadline,
                       const MpaParser& request, const Socket& socket);
 

@@ -23,8 +23,8 @@ InboundSequence::InboundSequence(uint32_t first)
       atomic_sequence_(first) {}
 
 std::optional<WireError> InboundSequence::Accept(const DdpHeader& header, size_t payload) {
-  // An empty segment that is not its message's last moves nothing on: a peer could keep us busy
-  // with them for ever.
+  // An empty segment that is not its message's last makes no progress: a peer could keep us busy
+  // with such segments for ever.
   if (!header.last && payload == 0) return header.tagged ? kTaggedBounds : kUntaggedBadOffset;
   if (header.tagged) return std::nullopt;
   switch (header.opcode) {

@@ -8,9 +8,9 @@
 #include "verbs/soft/iwarp/ddp.h"
 #include "verbs/soft/iwarp/wire_error.h"
 
-// The order of the segments that arrive on one connection. TCP keeps the sender's order, so that of
-// each queue only one sequence number and one offset are right at any moment. What the segments
-// touch (buffers, regions, outstanding reads) is not looked at here.
+// Checks the order of the segments that arrive on one connection. TCP keeps the sender's order, so
+// that at any moment only one sequence number and one offset are valid for each queue. What the
+// segments touch (buffers, regions, outstanding reads) is not checked here.
 
 namespace viaduct::verbs::iwarp {
 
@@ -20,8 +20,8 @@ class InboundSequence {
   // For tests of the wrap: the sequence number that every queue expects first.
   explicit InboundSequence(uint32_t first);
 
-  // Checks a segment with `payload` bytes behind its header against those before it, and counts it.
-  // Returns the error that a Terminate must carry; nothing may be accepted after one.
+  // Checks a segment with `payload` bytes after its header against those before it, and counts it.
+  // Returns the error that a Terminate must carry; after an error nothing more may be accepted.
   std::optional<WireError> Accept(const DdpHeader& header, size_t payload);
 
   // A message on queue 0 has begun and not ended.

@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<size_t> behind_peers{0};  // sockets that wait for their peer's FIN
 
-// Lives in what the loop holds: the handler of its socket and the task of its timer.
+// Kept alive by what the loop holds: the handler of its socket and the task of its timer.
 class Lingering final : public std::enable_shared_from_this<Lingering>, private Ending {
  public:
   Lingering(EventLoop& loop, Socket socket, bool finish)
@@ -27,7 +27,7 @@ class Lingering final : public std::enable_shared_from_this<Lingering>, private 
     if (!finish_) --behind_peers;
   }
 
-  // On the executor, as everything that follows.
+  // On the loop, like everything that follows.
   void Start(Nanos limit) {
     auto self = shared_from_this();
     if (!loop_.Watch(socket_.get(), EPOLLIN | EPOLLRDHUP, [self](uint32_t) { self->Discard(); })
@@ -44,7 +44,7 @@ class Lingering final : public std::enable_shared_from_this<Lingering>, private 
   }
 
  private:
-  // Much may be under way, through a slow network.
+  // Waits again while the peer takes something: much may be in flight through a slow network.
   void Await(Nanos limit) {
     auto self = shared_from_this();
     timer_ = loop_.RunAt(loop_.Now() + limit,
@@ -56,7 +56,7 @@ class Lingering final : public std::enable_shared_from_this<Lingering>, private 
   }
 
   void Discard() {
-    // A bounded piece at a time: the loop comes back while there is more.
+    // A bounded piece at a time: the loop calls again while there is more.
     char bytes[16384];
     const ssize_t n = recv(socket_.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;

@@ -10,18 +10,18 @@
 
 namespace viaduct::verbs::iwarp {
 
-// Sends FIN, throws away what still comes, and closes at the peer's FIN, or when the peer has taken
-// nothing for `limit`: a close with unread input would send RST, as one before more input does, and
-// RST throws away what the peer has not read yet, and what is still under way. Closes earlier where
-// too many wait (ending.h). Returns at once. The socket must not be watched. Any thread.
+// Sends FIN, discards what still arrives, and closes at the peer's FIN, or when the peer has taken
+// nothing for `limit`. A close while input is unread or still to come would send RST, which
+// discards what the peer has not read yet and what is in flight. Closes earlier if too many wait
+// (ending.h). Returns at once. The socket must not be watched. Any thread.
 void CloseLingering(EventLoop& loop, Socket socket, Nanos limit);
 
-// How long CloseBehindPeer is to wait behind a reject.
+// The limit for CloseBehindPeer after a reject.
 inline constexpr Nanos kRejectLinger = kNanosPerSecond;
 
-// The same, but sends no FIN before the peer's or the limit: siw (Linux 6.1) does not read a reject
-// whose FIN it has seen. Where `most` sockets of the process wait so already, it is closed at once:
-// strangers who are rejected must not hold all descriptors.
+// As CloseLingering, but no FIN before the peer's or the limit: siw (Linux 6.1) does not read a
+// reject after it has seen the FIN. If `most` sockets of the process wait like this already, closes
+// at once: rejected strangers must not hold all descriptors.
 void CloseBehindPeer(EventLoop& loop, Socket socket, Nanos limit, size_t most);
 
 }  // namespace viaduct::verbs::iwarp

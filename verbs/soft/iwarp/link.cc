@@ -46,7 +46,7 @@ IwarpLink::~IwarpLink() {
 
 Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, const Address& from,
                       const ConnectOptions& options) {
-  // Here and not on the loop: so the caller hears at once that there is no descriptor.
+  // Made here and not on the loop, so that the caller learns at once if there is no descriptor.
   auto socket = std::make_shared<Socket>(NewTcpSocket(options.address.family()));
   if (!socket->valid() && IsShortage(errno)) {
     pair.NoteNoResources();
@@ -72,7 +72,7 @@ Link* IwarpLink::Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, c
     return dialling != nullptr && dialling->IsServedNearer();
   };
   link->self_ = link;
-  absl::Cleanup forget = [&link = *link] { link.self_.reset(); };  // without memory
+  absl::Cleanup forget = [&link = *link] { link.self_.reset(); };  // if there is no memory
   link->shared_->loop.Post([link, socket, dial = std::move(dial)]() mutable {
     if (link->pair_.load() == nullptr) return;
     link->connector_ =
@@ -98,8 +98,8 @@ void IwarpLink::OnAnswer(Connector::Answer answer) {
     case Connector::Outcome::kNobody:
       return FailAttempt(ConnectOutcome::kNobody, {});
     case Connector::Outcome::kUnreachable: {
-      // Another wire knows the host for this one, and found nobody; TCP alone has no way, as where
-      // loopback is down.
+      // Another wire has recognised the host as this one, and found nobody; only TCP has no route,
+      // for example because loopback is down.
       const SoftQueuePair* const pair = pair_.load();
       const bool here = !answer.heard && pair != nullptr && pair->Heard();
       return FailAttempt(here ? ConnectOutcome::kNobody : ConnectOutcome::kUnreachable, {});
@@ -126,7 +126,7 @@ absl::Status IwarpLink::Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair
     return absl::InvalidArgumentError("too much private data");
   }
   std::shared_ptr<IwarpLink> link(new IwarpLink(std::move(shared), pair));
-  // Before anything has happened: memory may end.
+  // Allocated before anything has happened: memory may run out.
   link->accepted_ = std::make_unique<Accepted>();
   link->accepted_->request = request;
   link->accepted_->request.private_data = {};
@@ -156,7 +156,7 @@ void IwarpLink::SendAnswer() {
   Open(std::move(socket), answer->agreement, /*initiator=*/false);
   if (!WatchSocket()) return FailAttempt(ConnectOutcome::kGone, {});
   if (answer->agreement.rtr == Rtr::kNone) {
-    // Nothing tells when the peer has the reply, but its TCP.
+    // Only the acknowledgements of the peer's TCP show that it has the reply.
     life_ = Life::kUp;
     NoteSent();
     if (shared_->options.first_word > 0) {
@@ -182,13 +182,13 @@ void IwarpLink::Open(Socket socket, const MpaAgreement& agreement, bool initiato
   LimitBackOff(socket_.get(), shared_->options.silence);
   ulpdu_limit_ = UlpduLimit(SegmentSize(socket_.get()));
   reader_.set_check_crc(agreement.crc);
-  // Names the sinks of our reads to the peer: echoed by it, compared by us, opens no memory.
+  // Names the sinks of our reads to the peer, which echoes it; we compare it. It opens no memory.
   sink_stag_ = static_cast<uint32_t>(RandomWord()) | 1;
   SoftQueuePair* const pair = pair_.load();
   if (pair != nullptr) pair->SetReadsOut(agreement.ord);
   SpinLockHolder hold(&transmit_lock_);
   stream_.emplace(socket_.get());
-  // A Viaduct takes FPDUs right behind the reply, and may wait for ours.
+  // A Viaduct accepts FPDUs directly after the reply, and may wait for ours.
   may_send_ = initiator || (pair != nullptr && ToSoftDevice(*pair));
   if (!initiator) return;
   if (agreement.rtr == Rtr::kWrite) {
@@ -209,7 +209,7 @@ bool IwarpLink::WatchSocket() {
   return true;
 }
 
-// The peer's first bytes behind the reply: it has read our answer.
+// The peer's first bytes after the startup frames: it has read our reply.
 void IwarpLink::OnFirstBytes() {
   char byte;
   const ssize_t n = recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -222,8 +222,9 @@ void IwarpLink::OnFirstBytes() {
   if (SoftQueuePair* const pair = pair_.load()) pair->Established(*this, {});
 }
 
-// The peer's first FPDU shows that it has the reply, so that ours is not taken for a part of it. By
-// now it has; and perhaps it waits for us, which nothing in the protocol would ever resolve.
+// Before we send, the peer's first FPDU should show that it has the reply, so that it does not take
+// our FPDU for a part of that. By now it has the reply in any case, and it may be waiting for us,
+// which nothing in the protocol would ever resolve.
 void IwarpLink::OnFirstFpduLate() {
   timer_ = 0;
   SoftQueuePair* const pair = pair_.load();
@@ -235,7 +236,7 @@ void IwarpLink::OnFirstFpduLate() {
   pair->Attend();
 }
 
-// What has come to siw (Linux 6.1) in the moment in which a connection began there may lie in its
+// What reaches siw (Linux 6.1) at the very moment when a connection begins there may lie in its
 // socket until more comes.
 void IwarpLink::NudgeAfter(Nanos time, bool again) {
   auto self = shared_from_this();
@@ -244,7 +245,7 @@ void IwarpLink::NudgeAfter(Nanos time, bool again) {
     SoftQueuePair* const pair = self->pair_.load();
     if (self->life_ != Life::kUp || pair == nullptr || ToSoftDevice(*pair)) return;
     self->Nudge();
-    pair->Attend();  // goes on with what met the nudge, and tells if the socket has failed
+    pair->Attend();  // continues what the nudge held up, and reports a failed socket
     if (again) self->NudgeAfter(9 * time, /*again=*/false);
   });
 }
@@ -252,7 +253,7 @@ void IwarpLink::NudgeAfter(Nanos time, bool again) {
 void IwarpLink::Nudge() {
   SpinLockHolder hold(&transmit_lock_);
   if (lost_.load() || left_.load() || ended_.load() || terminate_size_ > 0) return;
-  // What is to follow will do as well.
+  // What is about to be sent will do as well.
   if (request_open_ || answer_open() || stream_->blocked()) return;
   EmitEmptyWrite();
 }
@@ -260,7 +261,7 @@ void IwarpLink::Nudge() {
 void IwarpLink::FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data) {
   const auto self = shared_from_this();
   SoftQueuePair* const pair = pair_.load();
-  // Else the pair has disconnected, or is about to: End is to come.
+  // Otherwise the pair has disconnected or is about to, and End is to come.
   if (pair != nullptr && pair->ConnectFailed(*this, outcome, private_data)) Release();
 }
 
@@ -276,7 +277,7 @@ void IwarpLink::Start() { Arm(); }
 
 void IwarpLink::Arm() {
   if (ended_.load()) return;
-  // Whoever changes what is wanted does so before it comes here: the last to come sees all.
+  // Every thread stores its change before it calls this, so the last caller sees all changes.
   SpinLockHolder hold(&arm_lock_);
   uint32_t wanted = 0;
   if (!hot_.load() && !stalled_.load()) wanted |= EPOLLIN | EPOLLRDHUP;
@@ -299,7 +300,7 @@ void IwarpLink::OnEvent(uint32_t events) {
       break;
     case Life::kUp:
       if (SoftQueuePair* const pair = pair_.load()) {
-        // A stalled link reads again: what is in the socket comes first, and a FIN may be in it.
+        // A stalled link reads again: what is in the socket comes first, perhaps with a FIN.
         if ((events & (EPOLLERR | EPOLLHUP)) != 0 && stalled_.exchange(false)) {
           hung_up_.store(true);
         }
@@ -322,7 +323,7 @@ void IwarpLink::Heat() {
 
 bool IwarpLink::Cool() {
   hot_.store(false);
-  Arm();  // tells at once what has arrived before
+  Arm();  // the loop reports at once what has arrived before
   return false;
 }
 
@@ -331,9 +332,9 @@ bool IwarpLink::Arrived() const {
     return false;
   }
   if (unread_.load(std::memory_order_relaxed)) return true;
-  // While cold the loop is told; while hot nobody else knows.
+  // While the link is cold, the loop notices input; while it is hot, nobody else does.
   if (!hot_.load(std::memory_order_relaxed)) return false;
-  // Not recv: it would take the error of a reset, and what follows would look like a FIN.
+  // Not recv: it would consume the error of a reset, and the end would then look like a FIN.
   pollfd look = {socket_.get(), POLLIN, 0};
   return uncancelled::Poll(&look) != 0;
 }
@@ -353,7 +354,7 @@ void IwarpLink::WatchForAcks() {
 void IwarpLink::CheckAcks() {
   ack_timer_ = 0;
   if (life_ != Life::kUp || ended_.load() || !socket_.valid()) return;
-  // What waits for room in the socket goes there unseen.
+  // Includes what waits for room in the socket, since NoteSent is not called when it gets there.
   const auto look = [this] {
     Unacknowledged sent = UnacknowledgedOf(socket_.get());
     SpinLockHolder hold(&transmit_lock_);
@@ -363,7 +364,7 @@ void IwarpLink::CheckAcks() {
   Unacknowledged sent = look();
   if (!sent.outstanding) {
     awaiting_acks_.store(false);
-    // Whoever sends from now on starts anew; whoever sent just before is seen here.
+    // A send from now on starts the checks anew; a send just before is seen here.
     sent = look();
     if (!sent.outstanding || awaiting_acks_.exchange(true)) return;
   }
@@ -380,7 +381,7 @@ void IwarpLink::CheckAcks() {
     return;
   }
   auto self = shared_from_this();
-  // The kernel counts milliseconds.
+  // The kernel counts in milliseconds.
   const Nanos pause = std::max(std::min(silence / 4, silence - owed_for), kNanosPerMilli);
   ack_timer_ = shared_->loop.RunAt(now + pause, [self] { self->CheckAcks(); });
 }
@@ -394,11 +395,11 @@ void IwarpLink::Disconnect(Status verdict) {
   end_errand_.Post(shared_->loop, std::move(self));
 }
 
-// Nobody polls or pumps any more: all state is the loop's.
+// Nobody polls or pumps any more: all state belongs to the loop.
 void IwarpLink::End() {
   if (life_ == Life::kEnded) return;
-  // A peer that has our answer is connected, whether its first FPDU was read or not: with that one
-  // unread a close would be a reset.
+  // A peer that has our answer is connected, whether its first FPDU was read or not: a close with
+  // that FPDU unread would be a reset.
   const bool answered = life_ == Life::kUp || life_ == Life::kAwaitingFirst;
   if (!answered || lost_.load()) return Release();
   CancelTimer();
@@ -408,7 +409,7 @@ void IwarpLink::End() {
     if (explain) {
       try {
         TakeEmptyReads();
-      } catch (const std::bad_alloc&) {  // what has been taken is answered
+      } catch (const std::bad_alloc&) {  // what was taken until then is answered
       }
       EmitEmptyAnswers();
     }
@@ -445,7 +446,7 @@ size_t IwarpLink::Untaken() {
   return UnacknowledgedBytes(socket_.get()) + stream_->waiting();
 }
 
-// Until everything is in the socket; the rest is TCP's.
+// Repeated until everything is in the socket; TCP does the rest.
 void IwarpLink::ContinueClosing() {
   bool sent;
   bool waits;

@@ -3,12 +3,13 @@
 // Files: link.cc (life), link_outbound.cc (what is sent), link_inbound.cc (what is received).
 //
 // Locks. Poll runs under the pair's inbound lock, Pump under its send lock; both use the sending
-// half under transmit_lock_, which comes after either. Life (Open, OnEvent, End, timers) is the
-// loop's thread, where the pair may be used until Disconnect has cleared pair_.
+// half under transmit_lock_, which is taken after either of them. The link's life (Open, OnEvent,
+// End, timers) runs on the loop's thread, where the pair may be used until Disconnect has cleared
+// pair_.
 //
-// The socket is watched one-shot: after each event, and whenever what is wanted changes, Arm()
-// says anew what is wanted. So an event that nobody can serve yet (a held message, a hot link,
-// which its pollers read by themselves) never makes the loop spin.
+// The socket is watched one-shot: after each event, and whenever the wanted events change, Arm()
+// sets them anew. So an event that nobody can serve yet (a held message, input of a hot link, whose
+// pollers read it themselves) never makes the loop spin.
 #ifndef VIADUCT_VERBS_SOFT_IWARP_LINK_H_
 #define VIADUCT_VERBS_SOFT_IWARP_LINK_H_
 
@@ -52,7 +53,7 @@
 
 namespace viaduct::verbs::iwarp {
 
-// The peer is a soft device as well: the consumers above have found that out.
+// Whether the peer is a soft device as well, which the consumers above have found out.
 inline bool ToSoftDevice(const SoftQueuePair& pair) {
   return pair.immediate_form() == ImmediateForm::kNative;
 }
@@ -73,12 +74,12 @@ class IwarpLink final : public Link,
                         private Unsent,
                         private Ending {
  public:
-  // The active side. The outcome goes to the pair, on the loop.
+  // The active side. The outcome is reported to the pair, on the loop.
   static Link* Dial(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair, const Address& from,
                     const ConnectOptions& options);
 
-  // The passive side, with the consumer's answer. Fails as SoftQueuePair::Attach does, and then
-  // nothing has happened: *socket stays the caller's.
+  // The passive side, with the consumer's answer. Fails as SoftQueuePair::Attach does; then nothing
+  // has happened, and *socket stays the caller's.
   static absl::Status Answer(std::shared_ptr<LinkShared> shared, SoftQueuePair& pair,
                              Socket* socket, const MpaFrame& request,
                              absl::Span<const uint8_t> private_data);
@@ -100,21 +101,21 @@ class IwarpLink final : public Link,
  private:
   // A read that the peer has not answered.
   struct OutboundRead {
-    // The program's, or one of ours: it confirms this many requests, or is the first FPDU.
+    // True: the program's. False: ours, which confirms `confirms` requests or is the first FPDU.
     bool user = false;
     uint32_t confirms = 0;
   };
-  // A read of the peer that has not been answered, or not wholly.
+  // A read of the peer that has not been answered, or not completely.
   struct InboundRead {
     ReadRequest request;
     uint32_t sequence = 0;                // of its Read Request
     uint32_t offset = 0;                  // bytes answered
-    std::optional<AtomicRequest> atomic;  // then `request` means nothing
+    std::optional<AtomicRequest> atomic;  // if set, `request` means nothing
   };
   // A request that the peer has not confirmed.
   struct Unconfirmed {
     uint64_t position;
-    uint32_t next;  // number of the message behind it
+    uint32_t next;  // sequence number of the message after it
   };
   enum class Life : uint8_t { kDialling, kAwaitingFirst, kUp, kClosing, kEnded };
 
@@ -138,10 +139,10 @@ class IwarpLink final : public Link,
   void NudgeAfter(Nanos time, bool again);
   void Nudge();
   void FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
-  void RestartOnNearerWire();  // on which somebody listens by now
+  void RestartOnNearerWire();  // where somebody listens by now
   void End();
   void ContinueClosing();
-  // Closes when the peer has taken nothing for as long as it may be silent.
+  // Releases the link when the peer has taken nothing for as long as it may be silent.
   void AwaitClosing();
   size_t Untaken();
   void Release();
@@ -153,15 +154,16 @@ class IwarpLink final : public Link,
   void CheckAcks();
 
   // ---- link_outbound.cc
-  // Sends as far as there is room: what waits, answers to reads and, inside Pump, requests. True if
-  // that has completed a request that waited. `last`: no later call goes on with the answers.
+  // Sends as far as there is room: what waits, answers to reads and, inside Pump, requests. Returns
+  // whether that completed a request that waited for room. `last`: no later call will continue the
+  // answers.
   bool Transmit(bool requests, bool last = false) ABSL_LOCKS_EXCLUDED(transmit_lock_);
-  // Some of the oldest answer was sent, and not all.
+  // The oldest answer has been sent in part.
   bool answer_open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_) {
     return !answers_.empty() && answers_.front().offset != 0;
   }
   bool EmitRequest(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
-  // The request of a read or an atomic, of which `read` is kept until it is answered.
+  // Sends the request of a read or an atomic; `read` is kept until it is answered.
   bool SendOnReadQueue(RdmapOpcode opcode, std::span<const uint8_t> fixed, const OutboundRead& read)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   void NoteRead(const OutboundRead& read) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
@@ -171,20 +173,20 @@ class IwarpLink final : public Link,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitMessage(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
-  // Whether it completes with the peer's word.
+  // Whether the request completes only when the peer has confirmed it.
   bool Confirms(const SendEntry& entry) const;
   void EndMessage(SoftQueuePair& pair, SendEntry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAnswer(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitAtomicAnswer(SoftQueuePair& pair, const InboundRead& read)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
-  // The peer may have so many reads unanswered. An empty one as the first FPDU must be answered
-  // even where reads are not allowed.
+  // How many unanswered reads the peer may have. An empty read as the first FPDU must be answered
+  // even if reads are not allowed.
   size_t MostAnswers() const { return std::max<size_t>(agreement_.ird, 1); }
-  // What a Terminate says of a read or an atomic that may not reach its memory.
+  // The error in the Terminate when a read or an atomic is refused access to its memory.
   static WireError RefusedRead(Refusal why);
-  // The pair is breaking over the oldest answer: none is given any more, and the Terminate quotes
-  // its request. `ulpdu` is that request, with room for the header in front.
+  // The pair is breaking because of the oldest answer: drops all answers, and makes the Terminate
+  // quote its request. `ulpdu` is that request, with room for the header in front.
   void RefuseOldestAnswer(const WireError& error, RdmapOpcode opcode, std::span<uint8_t> ulpdu)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool Flush() override;
@@ -192,37 +194,37 @@ class IwarpLink final : public Link,
   void EmitEmptyWrite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool EmitSilentRead(uint32_t confirms, const std::optional<ConfirmationWord>& word)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
-  // Asks for what nobody has asked for yet, if the peer allows one more read and no message is
-  // open; so it is called wherever either ends. Mostly a message has taken its read along. Whether
-  // the socket failed is for the next Transmit to see.
+  // Asks the peer to confirm the requests for which no read was sent yet, if it allows one more
+  // read and no message is open; so this is called wherever a read or a message ends. Usually the
+  // message has carried its read along already. If the socket fails, the next Transmit notices.
   void EmitConfirmation(const SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
-  // What to say at the end; the first one counts.
+  // Prepares the Terminate to be sent at the end; only the first call counts.
   void PrepareTerminate(const WireError& error, std::span<const uint8_t> ulpdu)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool SendParts(std::span<const iovec> parts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
-  // The socket took nothing; errno tells why. Whoever reads will not see that error, and looks for
-  // lost_ under this lock.
+  // The socket took nothing; errno tells why. Whoever reads from it will not see that error, and
+  // checks lost_ under this lock instead.
   void NoteSendError() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool SendControl(const DdpHeader& header, std::span<const uint8_t> fixed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
 
-  // ---- link_inbound.cc: all inside Poll. What returns bool returns whether to go on: not if the
-  // connection breaks, nor if no more can be parked. `held`: no receive for it, nothing consumed.
-  // What recvmsg says of the next bytes, which are then in input_ and reader_.
+  // ---- link_inbound.cc: all inside Poll. A bool result says whether to go on: false if the
+  // connection breaks or no more can be parked. *held: no receive was there, nothing was consumed.
+  // Receives the next bytes into input_ and reader_; returns what recvmsg does.
   ssize_t ReceiveSome();
   bool Receive(SoftQueuePair& pair);
-  // What was received and not looked at begins with a Read Request.
+  // Whether the received bytes that were not parsed yet begin with a Read Request.
   bool ReadRequestFollows() const;
-  // At the end, instead of Poll: queues the answers to empty reads behind what has been taken. They
-  // tell the peer that it was.
+  // At the end, instead of Poll: queues answers to the empty reads that follow what has been taken.
+  // The answers tell the peer that it was taken.
   void TakeEmptyReads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu);
-  // Whether no more is to be read before a receive has taken something.
+  // Whether nothing more is to be read until a receive has taken something.
   bool Full() const { return parked_.full() && !hung_up_.load(std::memory_order_relaxed); }
   bool Park(ParkedMessages::Kind kind, std::span<const uint8_t> ulpdu);
   bool Replay(SoftQueuePair& pair);
   bool TakeSend(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
-  // `refused`: the Write right before it was.
+  // `refused`: the Write directly before it was refused.
   bool DeliverSend(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu,
                    bool refused, bool* held);
   bool DeliverWrittenValue(SoftQueuePair& pair, const DdpHeader& header, uint32_t value,
@@ -235,19 +237,19 @@ class IwarpLink final : public Link,
   bool TakeReadRequest(SoftQueuePair& pair, const DdpHeader& header,
                        std::span<const uint8_t> ulpdu);
   bool QueueAnswer(SoftQueuePair& pair, const DdpHeader& header, std::span<const uint8_t> ulpdu);
-  // Not behind one that was refused as it was answered, which another thread may have done while
-  // this one took more: the peer would take the answer for that of the refused one.
+  // Queues an answer, unless an earlier read was refused when its answer was due, which another
+  // thread may have done meanwhile: the peer would take this answer for the one to that read.
   void AnswerLater(const InboundRead& read) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
   bool TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
                         std::span<const uint8_t> ulpdu);
   bool TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t> ulpdu);
   void CompleteOldestConfirm(SoftQueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
-  // The peer has refused this message, and so has received all before it.
+  // The peer has refused message `sequence`, and so has received all before it.
   void CompleteBefore(SoftQueuePair& pair, uint32_t sequence);
-  // The answer to the program's oldest read or atomic has come whole.
+  // The answer to the program's oldest read or atomic is complete.
   void FinishOldestRead(SoftQueuePair& pair);
   bool TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payload);
-  bool NoteFin();  // false: it is none
+  bool NoteFin();  // false: it is no FIN, the connection is lost
   void AtEnd(SoftQueuePair& pair, bool fin);
   void TellLeft();  // on the loop
   // The peer broke a rule: fails the pair and prepares the Terminate that says which.
@@ -272,7 +274,7 @@ class IwarpLink final : public Link,
   // Loop.
   Life life_ = Life::kDialling;
   std::shared_ptr<Connector> connector_;
-  EventLoop::TimerId timer_ = 0;  // first FPDU, here or late, a nudge, or the end
+  EventLoop::TimerId timer_ = 0;  // for the wait for a first FPDU, a nudge, or the end
   EventLoop::TimerId ack_timer_ = 0;
   Nanos unanswered_since_ = 0;
 
@@ -287,14 +289,15 @@ class IwarpLink final : public Link,
   std::atomic<bool> unread_{false};   // input_ holds something
   std::atomic<bool> ended_{false};    // the peer's FIN was read: the socket is not watched any more
   std::atomic<bool> want_room_{false};
-  // Nothing can be sent any more, and the pair fails: where the peer has hung up, when all that it
-  // had sent has been read.
+  // Nothing can be sent any more, and the pair fails; if the peer has hung up, only after all that
+  // it had sent has been read.
   std::atomic<bool> lost_{false};
-  // Nor then: the peer's process has gone, but its FIN came first and is still to be read.
+  // Nothing can be sent either, but the pair does not fail: the peer's process has gone, and its
+  // FIN, which came first, is still to be read.
   std::atomic<bool> left_{false};
-  // The peer can send no more: what is in the socket is all, and parked_ may hold it.
+  // The peer can send no more: only what is in the socket is to come, and parked_ may hold it all.
   std::atomic<bool> hung_up_{false};
-  std::atomic<bool> awaiting_acks_{false};  // CheckAcks is to come
+  std::atomic<bool> awaiting_acks_{false};  // CheckAcks will run
 
   SpinLock arm_lock_;
   bool armed_ ABSL_GUARDED_BY(arm_lock_) = false;
@@ -312,37 +315,37 @@ class IwarpLink final : public Link,
   uint32_t reads_sent_ ABSL_GUARDED_BY(transmit_lock_) = 0;
   absl::InlinedVector<OutboundRead, 4> reads_ ABSL_GUARDED_BY(transmit_lock_);
   absl::InlinedVector<InboundRead, 2> answers_ ABSL_GUARDED_BY(transmit_lock_);
-  // Some of the request that Pump emits was sent, and not all: nothing else may go before its last
-  // segment, nor into an open answer. A peer may take segments of two messages for one, and Linux
-  // siw ends the connection there.
+  // The request that Pump emits has been sent in part: nothing else may be sent before its last
+  // segment, as nothing may be sent inside an open answer. A peer may take segments of two messages
+  // for one, and Linux siw then ends the connection.
   bool request_open_ ABSL_GUARDED_BY(transmit_lock_) = false;
   bool requested_ ABSL_GUARDED_BY(transmit_lock_) = false;   // the program has sent something
-  bool remembered_ ABSL_GUARDED_BY(transmit_lock_) = false;  // as one that was blocked
+  bool remembered_ ABSL_GUARDED_BY(transmit_lock_) = false;  // by RememberUnsent
   // Position of the request whose end waits in stream_ for room: complete when TCP has it.
   std::optional<uint64_t> copied_ ABSL_GUARDED_BY(transmit_lock_);
   std::deque<Unconfirmed> confirms_ ABSL_GUARDED_BY(transmit_lock_);
-  uint32_t unasked_ ABSL_GUARDED_BY(transmit_lock_) = 0;  // the youngest: no read for them yet
+  uint32_t unasked_ ABSL_GUARDED_BY(transmit_lock_) = 0;  // newest confirms_ without a read yet
   // The payload of our Terminate; size 0: none.
   std::array<uint8_t, kMaxTerminateSize> terminate_ ABSL_GUARDED_BY(transmit_lock_);
   size_t terminate_size_ ABSL_GUARDED_BY(transmit_lock_) = 0;
 
-  // Inbound lock.
+  // Under the inbound lock.
   FpduReader reader_;
   InboundSequence sequence_;
   std::unique_ptr<uint8_t[]> buffer_;
-  std::span<const uint8_t> input_;  // of buffer_, or empty
+  std::span<const uint8_t> input_;  // unread part of buffer_, or empty
   ParkedMessages parked_;
   uint64_t fpdus_ = 0;
   bool broken_ = false;                     // nothing is consumed any more
-  bool taken_ = true;                       // the last FPDU; not where memory has ended in it
-  std::optional<uint32_t> send_immediate_;  // of the send that goes on or comes next
-  // Of the write that goes on or comes next. While a write is parked, or the end of one, those
-  // behind it are parked too: there is only one.
+  bool taken_ = true;                       // the last FPDU was; false if memory ran out in it
+  std::optional<uint32_t> send_immediate_;  // of the current or the next send
+  // Of the current or the next write. There is only one: after a parked write, or the parked end of
+  // one, all later writes are parked too.
   std::optional<uint32_t> write_immediate_;
-  uint32_t write_value_sequence_ = 0;  // of the message that has brought it
+  uint32_t write_value_sequence_ = 0;  // of the message that brought write_immediate_
   bool write_solicited_ = false;
   uint32_t write_length_ = 0;
-  bool write_refused_ = false;  // the last Write, and no message has come since
+  bool write_refused_ = false;  // the last Write was, and no message has come since
   bool peer_terminated_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What a link receives. All of it runs inside Poll.
+// What a link receives. Runs inside Poll, except where link.h says otherwise.
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -19,19 +19,19 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
-// What a Terminate says of our oldest request that is not confirmed.
+// The status that a Terminate means for our oldest unconfirmed request.
 Status VerdictOf(const WireError& error) {
   if (error == kNoBuffer) return Status::kReceiverNotReady;
   if (error.layer == 1 && error.type == 1) return Status::kRemoteAccess;
   if (error == kMessageTooLong) return Status::kRemoteOperation;
   if (error.layer == 0 && error.type == 1) return Status::kRemoteAccess;
   if (error.layer == 0 && error.type == 2) return Status::kRemoteOperation;
-  if (error == kRdmapLocalCatastrophic) return Status::kFlushed;  // its own trouble
+  if (error == kRdmapLocalCatastrophic) return Status::kFlushed;  // the peer's own trouble
   return Status::kTransport;
 }
 
-// The message that a Terminate refuses for what it is, in its turn. Other errors are about the
-// order itself, and what a refused write was among the messages nobody knows.
+// The number of the message that a Terminate refuses although it came in its turn. Other errors are
+// about the order itself, and the place of a refused write among the messages is unknown.
 std::optional<uint32_t> RefusedMessage(const Terminate& terminate) {
   const WireError& error = terminate.error;
   if (error != kNoBuffer && error != kMessageTooLong && error != kCannotInvalidate) {
@@ -42,7 +42,7 @@ std::optional<uint32_t> RefusedMessage(const Terminate& terminate) {
   return segment->sequence;
 }
 
-// DDP has no code for a missing right: it is the unknown STag, as it is for Linux siw.
+// DDP has no code for a missing right: it is reported as an unknown STag, as by Linux siw.
 WireError RefusedWrite(Refusal why) {
   switch (why) {
     case Refusal::kDomain:
@@ -56,12 +56,13 @@ WireError RefusedWrite(Refusal why) {
   return kTaggedInvalidStag;
 }
 
-// Immediate data of a write have ended the connection: no receive was there, or it has failed.
+// The error when a write's immediate data end the connection: they found no receive, or theirs has
+// failed.
 WireError ReceiveError(const SoftQueuePair& pair) {
   return pair.peer_verdict() == Status::kRemoteOperation ? kMessageTooLong : kNoBuffer;
 }
 
-// Of a message's first segment.
+// The frame in a message's first segment.
 std::optional<Frame> FrameOf(std::span<const uint8_t> payload, bool last) {
   if (payload.size() < kFrameBytes) return std::nullopt;
   return ParseFrame(payload.first<kFrameBytes>(), payload.size() - kFrameBytes + (last ? 0 : 1));
@@ -77,10 +78,11 @@ bool IwarpLink::Poll(int budget) {
   SoftQueuePair* const pair = pair_.load(std::memory_order_relaxed);
   if (pair == nullptr || broken_ || socket_.inherited()) return false;
   bool moved = false;
-  bool received = false;  // once in a Poll: a second call would mostly find nothing
+  bool received = false;  // at most once in a Poll: a second call would usually find nothing
   bool more = parked_.empty() || Replay(*pair);
-  // A read takes no receive. Most of them ask whether the message before them was taken: the answer
-  // is to leave before the program, which sees the message, can end the connection.
+  // Read Requests are taken beyond the budget: they need no receive, and most of them ask whether
+  // the message before them was taken. The answer must leave before the program, which sees that
+  // message, can end the connection.
   while (more && (budget > 0 || ReadRequestFollows())) {
     std::span<const uint8_t> ulpdu;
     switch (reader_.Next(&input_, &ulpdu)) {
@@ -96,8 +98,8 @@ bool IwarpLink::Poll(int budget) {
         more = Break(*pair, *reader_.error(), {});
         break;
       case FpduReader::Result::kNeedMore:
-        // Beyond the budget the rest is left in the socket, which tells of it: nobody would tell of
-        // an FPDU that is whole in reader_.
+        // Beyond the budget the rest is left in the socket, which reports it: nobody would report
+        // an FPDU that is complete in reader_.
         more = budget > 0 && !received && Receive(*pair);
         received = true;
         moved |= more;
@@ -114,7 +116,7 @@ bool IwarpLink::Poll(int budget) {
   const bool stalled = Full();
   if (stalled_.exchange(stalled) != stalled) Arm();
   moved |= Transmit(/*requests=*/false);
-  // The loop tells of bytes in the socket, but not of bytes that were taken out of it.
+  // The loop reports bytes in the socket, but not bytes that were taken out of it.
   if (!input_.empty() && !stalled && !hot_.load(std::memory_order_relaxed)) pair->MarkArrived();
   return moved;
 }
@@ -142,7 +144,7 @@ ssize_t IwarpLink::ReceiveSome() {
 bool IwarpLink::Receive(SoftQueuePair& pair) {
   if (ended_.load(std::memory_order_relaxed)) return false;
   const ssize_t n = ReceiveSome();
-  // Where nothing can be sent any more, nothing is waited for.
+  // If nothing can be sent any more, there is nothing to wait for.
   if (n < 0 && errno == EAGAIN && !lost_.load()) return false;
   if (n <= 0) {
     AtEnd(pair, /*fin=*/n == 0 && NoteFin());
@@ -157,8 +159,8 @@ bool IwarpLink::ReadRequestFollows() const {
                                               static_cast<uint8_t>(RdmapOpcode::kReadRequest);
 }
 
-// All that came before was taken and may be answered, so what such a read asks is true. Nothing
-// else is taken any more: the first segment of another kind ends it.
+// Everything that came before was taken, which is what an empty read asks about, so it may be
+// answered. Nothing else is taken any more: the first segment of another kind ends this.
 void IwarpLink::TakeEmptyReads() {
   if (terminate_size_ > 0 || !taken_ || !parked_.empty()) return;
   bool received = false;
@@ -181,7 +183,8 @@ void IwarpLink::TakeEmptyReads() {
   }
 }
 
-// The socket says that there is no more, as it does too when a send has taken the error of a reset.
+// The socket reports the end of the stream, as it also does after a send has consumed the error of
+// a reset.
 bool IwarpLink::NoteFin() {
   SpinLockHolder hold(&transmit_lock_);
   if (lost_.load()) return false;
@@ -189,9 +192,9 @@ bool IwarpLink::NoteFin() {
   return true;
 }
 
-// Everything that came is consumed or parked.
+// Everything that came has been consumed or parked.
 void IwarpLink::AtEnd(SoftQueuePair& pair, bool fin) {
-  // A peer that means to leave does not owe us the answer to a read. Confirmations it may owe: a
+  // A peer that leaves in order does not owe us the answer to a read. It may owe confirmations: a
   // message that it holds is never confirmed.
   if (!fin || pair.ReadsOutstanding() || !reader_.at_boundary()) {
     broken_ = true;
@@ -271,7 +274,7 @@ bool IwarpLink::Park(ParkedMessages::Kind kind, std::span<const uint8_t> ulpdu) 
   return !Full();
 }
 
-// What was parked, as far as there are receives for it now.
+// Delivers what was parked, as far as there are receives for it now.
 bool IwarpLink::Replay(SoftQueuePair& pair) {
   using Kind = ParkedMessages::Kind;
   bool held = false;
@@ -344,7 +347,7 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
       if (frame->has_immediate()) send_immediate_ = frame->immediate;
       payload = payload.subspan(kFrameBytes);
     } else {
-      at -= kFrameBytes;  // the first segment was not shorter
+      at -= kFrameBytes;  // the first segment held all of the frame
     }
   }
   if (header.message_offset == 0) {
@@ -373,7 +376,7 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
   return true;
 }
 
-// The immediate data of the write before it, as a message that takes a receive of its own.
+// The immediate data of the preceding write, as a message that takes a receive of its own.
 bool IwarpLink::DeliverWrittenValue(SoftQueuePair& pair, const DdpHeader& header, uint32_t value,
                                     uint32_t length, std::span<const uint8_t> ulpdu, bool refused,
                                     bool* held) {
@@ -408,21 +411,21 @@ bool IwarpLink::TakeImmediate(SoftQueuePair& pair, const DdpHeader& header,
 bool IwarpLink::TakeWrite(SoftQueuePair& pair, const DdpHeader& header,
                           std::span<const uint8_t> ulpdu) {
   using Kind = ParkedMessages::Kind;
-  // With immediate data it would take the receive that the Send has opened. A Viaduct puts none
-  // there; other peers may, and theirs take no receive.
+  // Inside a Send, a Write with immediate data would take the receive that the Send has opened. A
+  // Viaduct puts no Write there; other peers may, and their Writes take no receive.
   if (ToSoftDevice(pair) && sequence_.in_message()) {
     return Break(pair, kCatastrophicStream, ulpdu);
   }
   if (parked_.HasWrite()) return Park(Kind::kWrite, ulpdu);
   if (!DeliverWrite(pair, header, ulpdu)) return false;
   if (!header.last) return true;
-  // It takes a receive behind the messages that wait for theirs.
+  // With immediate data it takes a receive, after the messages that wait for theirs.
   bool held = write_immediate_.has_value() && !parked_.empty();
   if (!held && !FinishWrite(pair, &held)) return false;
   return !held || Park(Kind::kWriteEnd, {});
 }
 
-// A segment, or the immediate data before the first.
+// A segment of a write, or the immediate data before the first segment.
 bool IwarpLink::DeliverWrite(SoftQueuePair& pair, const DdpHeader& header,
                              std::span<const uint8_t> ulpdu) {
   const std::span<const uint8_t> payload = ulpdu.subspan(header.size());
@@ -448,7 +451,8 @@ bool IwarpLink::DeliverWrite(SoftQueuePair& pair, const DdpHeader& header,
   return true;
 }
 
-// What is parked, a write's end too, takes the next receives before an open write can have its own.
+// Everything parked, a write's end included, takes the next receives before an open write can take
+// its own.
 OpenWrite IwarpLink::open_write() const {
   if (write_length_ == 0) return OpenWrite::kNone;
   if (!write_immediate_.has_value()) return OpenWrite::kPlain;
@@ -461,7 +465,7 @@ bool IwarpLink::FinishWrite(SoftQueuePair& pair, bool* held) {
                         .solicited = write_solicited_};
   const Inbound finish = pair.FinishWrite(write_length_, trailer);
   if (finish == Inbound::kBroken) {
-    // The message that finds no receive, or fails it, is that of the immediate data.
+    // The message that finds no receive, or fails its receive, is that of the immediate data.
     const RdmapOpcode opcode =
         write_solicited_ ? RdmapOpcode::kImmediateSolicited : RdmapOpcode::kImmediate;
     std::array<uint8_t, kDdpUntaggedSize + kImmediateSize> ulpdu = {};
@@ -548,8 +552,8 @@ void IwarpLink::AnswerLater(const InboundRead& read) {
   if (terminate_size_ == 0) answers_.push_back(read);
 }
 
-// The bytes that answer an empty read are nobody's: siw (Linux 6.1) answers one that has waited
-// behind a send of its own with what it had sent.
+// The bytes that answer an empty read are discarded: siw (Linux 6.1) answers an empty read that had
+// to wait for one of siw's own sends with the bytes of that send.
 bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
                                  std::span<const uint8_t> ulpdu) {
   std::span<const uint8_t> payload = ulpdu.subspan(header.size());
@@ -649,7 +653,7 @@ bool IwarpLink::TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payl
   Log(LogLevel::kInfo, "iwarp: the peer terminated: ", Describe(error));
   peer_terminated_ = true;
   broken_ = true;
-  // Several may share a read, which will not be answered any more.
+  // Several requests may share a confirming read, which will not be answered any more.
   const std::optional<uint32_t> refused =
       terminate.has_value() ? RefusedMessage(*terminate) : std::nullopt;
   if (refused.has_value()) CompleteBefore(pair, *refused);

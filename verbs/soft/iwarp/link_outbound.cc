@@ -20,21 +20,21 @@ namespace {
 
 constexpr size_t kBatchFpdus = 16;
 constexpr size_t kBatchBytes = 64 * 1024;
-// Batches of answers at a time: a peer that takes them as fast as they are made, and asks for more,
-// must not keep the thread.
+// Batches of answers per Transmit: a peer that takes them as fast as they are made, and asks for
+// more, must not keep the thread busy.
 constexpr size_t kMostAnswers = 16;
-// Batches of requests at a time: a fence may keep thousands back, and the locks are held.
+// Batches of requests per Transmit: a fence may hold thousands back, and the locks are held.
 constexpr size_t kMostRequests = 64;
 // Toward another Viaduct: 64 KiB with header and CRC.
 constexpr size_t kOwnSegmentSize = 65536;
-// What a segment leaves free that a confirming read goes along with: headers, immediate data and
-// the read.
+// The room that a last segment must leave if a confirming read is to go along with it: for headers,
+// immediate data and the read.
 constexpr size_t kConfirmationRoom = 128;
 
 // Several FPDUs for one system call. The heads and tails must stay where they are.
 class Batch {
  public:
-  // The caller has put the payload's parts behind PayloadBegin().
+  // The caller then adds the payload's parts, and passes the result to Finish().
   size_t PayloadBegin() {
     parts_.push_back({});  // the head
     return parts_.size();
@@ -53,19 +53,19 @@ class Batch {
   std::span<const iovec> parts() const { return parts_; }
 
  private:
-  std::array<FpduFrame, kBatchFpdus + 2> frames_;  // two for what goes behind a full batch
+  std::array<FpduFrame, kBatchFpdus + 2> frames_;  // two for what follows a full batch
   size_t count_ = 0;
   absl::InlinedVector<iovec, 3 * kBatchFpdus> parts_;
 };
 
-// What goes in front of a framed send, or behind a write with immediate data.
+// The frame in front of a framed send, or after a write with immediate data.
 Frame FrameOf(const SendEntry& entry) {
   if (entry.opcode == Opcode::kWrite) return {FrameKind::kWrite, entry.immediate, entry.length};
   if ((entry.flags & kImmediate) == 0 || entry.opcode != Opcode::kSend) return {};
   return {FrameKind::kSendWithImmediate, entry.immediate};
 }
 
-// How a message goes, which its segments have in common.
+// How a message is sent: what all its segments have in common.
 struct Form {
   Form(const SoftQueuePair& pair, const SendEntry& entry)
       : write(entry.opcode == Opcode::kWrite),
@@ -80,7 +80,7 @@ struct Form {
     if (!invalidate) return solicited ? RdmapOpcode::kSendSolicited : RdmapOpcode::kSend;
     return solicited ? RdmapOpcode::kSendSolicitedInvalidate : RdmapOpcode::kSendInvalidate;
   }
-  // Bytes in front of those of the message.
+  // Bytes that precede those of the message.
   uint32_t lead() const { return framed && !write ? kFrameBytes : 0; }
 
   bool write;
@@ -91,7 +91,7 @@ struct Form {
   bool immediate;
 };
 
-// The immediate data in front of the message, as our own kind wants it. Says whether it is there.
+// Adds the immediate data in front of the message, as a Viaduct expects it. Returns whether it did.
 bool AddValueAhead(const Form& form, const SendEntry& entry, uint32_t sequence, bool crc,
                    Batch* batch) {
   if (!form.immediate || !form.own_peer) return false;
@@ -105,7 +105,8 @@ bool AddValueAhead(const Form& form, const SendEntry& entry, uint32_t sequence, 
   return true;
 }
 
-// That of a write behind it, as all others want it: in a frame, or as RFC 7306 says.
+// Adds a write's immediate data after the write, as all other peers expect it: in a frame, or as
+// RFC 7306 says. Returns whether it did.
 bool AddValueBehind(const Form& form, const SendEntry& entry, uint32_t sequence, bool crc,
                     Batch* batch) {
   if (!form.write || !form.immediate || form.own_peer) return false;
@@ -140,8 +141,8 @@ std::array<uint8_t, kReadRequestSize> SilentRead(const std::optional<Confirmatio
   return fixed;
 }
 
-// Bytes of the next segment of a message: at most `limit`, and a multiple of four unless it is the
-// last.
+// Payload bytes of a message's next segment, when `left` remain: the segment has at most `limit`
+// bytes, and the payload is a multiple of four unless it is the last.
 uint32_t SegmentBytes(size_t limit, bool tagged, uint32_t left) {
   const size_t header = tagged ? kDdpTaggedSize : kDdpUntaggedSize;
   if (left <= limit - header) return left;
@@ -156,16 +157,16 @@ bool IwarpLink::Transmit(bool requests, bool last) {
   SoftQueuePair* const pair = pair_.load(std::memory_order_relaxed);
   if (pair == nullptr || socket_.inherited()) return false;
   bool completed = false;
-  bool turned = false;  // between blocked and not
-  bool first = false;   // time that it is blocked
-  bool more = false;    // answers or requests, and room for them
+  bool turned = false;  // from blocked to not blocked, or back
+  bool first = false;   // blocked for the first time
+  bool more = false;    // answers or requests are left, and there is room for them
   {
     SpinLockHolder hold(&transmit_lock_);
     if (!may_send_) return false;
     bool moved = true;
     size_t answers = 0;
     size_t issued = 0;
-    // The last time there are as many more as it takes to bring each short one out.
+    // The last call sends more: enough for each short answer to leave.
     const size_t most = kMostAnswers + (last ? answers_.size() : 0);
     while (moved && !lost_.load(std::memory_order_relaxed) &&
            !left_.load(std::memory_order_relaxed)) {
@@ -178,9 +179,9 @@ bool IwarpLink::Transmit(bool requests, bool last) {
         pair->Complete(*std::exchange(copied_, std::nullopt), Status::kSuccess);
         completed = true;
       }
-      if (ProcessExits()) break;  // the FIN would cut what begins now
-      // Whole messages take turns, so that neither answers nor requests starve the other: outside
-      // Pump, which then follows, an answer is enough.
+      if (ProcessExits()) break;  // the FIN would cut off what begins now
+      // Answers and requests take turns by whole messages, so that neither starves the other.
+      // Outside Pump one answer is enough if requests wait, since Pump follows.
       moved = requests && issued < kMostRequests && EmitRequest(*pair);
       if (moved) ++issued;
       const bool wait = !requests && !last && answers > 0 && pair->SendsUnemitted();
@@ -188,7 +189,7 @@ bool IwarpLink::Transmit(bool requests, bool last) {
         ++answers;
         moved = true;
       }
-      EmitConfirmation(*pair);  // which an open message has kept back
+      EmitConfirmation(*pair);  // an open message may have held it back
     }
     more = !stream_->blocked() && ((issued == kMostRequests && pair->SendsUnemitted()) ||
                                    (answers == most && !answers_.empty()));
@@ -198,7 +199,7 @@ bool IwarpLink::Transmit(bool requests, bool last) {
   if (first) [[unlikely]]
     RememberUnsent(*this);
   if (lost_.load(std::memory_order_acquire)) {
-    // What came before the error is read first, and whoever reads to the end fails the pair.
+    // What came before the error is read first; whoever reads to the end fails the pair.
     hung_up_.load() ? pair->MarkArrived() : Lost(*pair);
   } else if (turned) {
     Arm();
@@ -209,7 +210,7 @@ bool IwarpLink::Transmit(bool requests, bool last) {
 
 bool IwarpLink::Flush() {
   if (!socket_.valid()) return false;
-  if (!transmit_lock_.TryLock()) return true;  // of a thread that polls, or of the one that exits
+  if (!transmit_lock_.TryLock()) return true;  // held by a poller, or by the thread that exits
   const bool sent = stream_->Flush();
   if (!sent) NoteSendError();
   const bool waits = sent && stream_->blocked();
@@ -221,8 +222,8 @@ void IwarpLink::PrepareTerminate(const WireError& error, std::span<const uint8_t
   if (terminate_size_ == 0) terminate_size_ = EncodeTerminate(error, ulpdu, terminate_);
 }
 
-// EPIPE is a reset behind a FIN: the peer has disconnected and then closed, and whoever reads next
-// finds that out, or has done so. With any other error the connection is lost; what came before a
+// EPIPE is a reset after a FIN: the peer has disconnected and then closed, which whoever reads next
+// notices, or has noticed already. With any other error the connection is lost; what came before a
 // reset is still in the socket.
 void IwarpLink::NoteSendError() {
   if (lost_.load()) return;
@@ -281,7 +282,7 @@ bool IwarpLink::EmitRead(SoftQueuePair& pair, SendEntry& entry) {
   if (reads_.size() >= agreement_.ord) return false;
   ReadRequest request;
   request.sink_stag = sink_stag_;
-  // A zero-based sink of its own for each read.
+  // Each read has a zero-based sink of its own.
   request.sink_offset = entry.cookie = uint64_t{reads_sent_++} << 32;
   request.size = entry.length;
   request.source_stag = entry.remote_key != 0 ? entry.remote_key : kNoMemoryStag;
@@ -293,7 +294,7 @@ bool IwarpLink::EmitRead(SoftQueuePair& pair, SendEntry& entry) {
   return true;
 }
 
-// Its number is the identifier that the answer brings back.
+// The atomic's number is the identifier that the answer brings back.
 bool IwarpLink::EmitAtomic(SoftQueuePair& pair, SendEntry& entry) {
   if (reads_.size() >= agreement_.ord) return false;
   const Operands operands = pair.operands();
@@ -318,17 +319,18 @@ bool IwarpLink::EmitAtomic(SoftQueuePair& pair, SendEntry& entry) {
   return true;
 }
 
-// Touches nothing, whatever its STag.
+// An empty write touches no memory, whatever its STag.
 void IwarpLink::EmitEmptyWrite() {
   SendControl(TaggedHeader(RdmapOpcode::kWrite, kNoMemoryStag, 0, /*last=*/true), {});
 }
 
-// The first FPDU, or the confirmation of what was sent before it. What answers it goes nowhere.
+// The first FPDU, or a request to confirm what was sent before it. The bytes of its answer are
+// discarded.
 bool IwarpLink::EmitSilentRead(uint32_t confirms, const std::optional<ConfirmationWord>& word) {
   return SendOnReadQueue(RdmapOpcode::kReadRequest, SilentRead(word), {.confirms = confirms});
 }
 
-// One read confirms all requests that wait for it: with few reads allowed, they share.
+// One read confirms all requests that have none yet: if few reads are allowed, requests share them.
 void IwarpLink::EmitConfirmation(const SoftQueuePair& pair) {
   if (unasked_ == 0 || reads_.size() >= agreement_.ord || request_open_ || answer_open()) return;
   if (EmitSilentRead(unasked_, pair.confirm_by())) unasked_ = 0;
@@ -337,7 +339,7 @@ void IwarpLink::EmitConfirmation(const SoftQueuePair& pair) {
 bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   const Form form(pair, entry);
   if (entry.offset == 0 && entry.length > ulpdu_limit_) {
-    ulpdu_limit_ = UlpduLimit(SegmentSize(socket_.get()));  // it grows with the window
+    ulpdu_limit_ = UlpduLimit(SegmentSize(socket_.get()));  // grows with the window
   }
   const size_t limit = form.own_peer ? UlpduLimit(kOwnSegmentSize) : ulpdu_limit_;
 
@@ -347,7 +349,7 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   uint32_t offset = entry.offset;
   if (offset == 0 && AddValueAhead(form, entry, sequence, agreement_.crc, &batch)) ++sequence;
   bool last = false;
-  bool room = false;  // in the last segment, for the read that confirms it
+  bool room = false;  // in the last segment, for the read that confirms the message
   for (size_t bytes = 0; !last && !batch.Full() && bytes < kBatchBytes;) {
     const uint32_t lead = offset == 0 ? form.lead() : 0;
     const uint32_t n = SegmentBytes(limit - lead, form.write, entry.length - offset);
@@ -362,7 +364,7 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
     if (!pair.Gather(entry, offset, n, [&batch](const unsigned char* from, uint64_t, size_t size) {
           batch.AddPayload(from, size);
         })) {
-      request_open_ = false;  // nothing will end it: the pair is breaking
+      request_open_ = false;  // nothing will finish it: the pair is breaking
       return false;
     }
     if (lead != 0) EncodeFrame(FrameOf(entry), frame);
@@ -390,7 +392,7 @@ bool IwarpLink::Confirms(const SendEntry& entry) const {
   return (entry.flags & kConfirm) != 0 && agreement_.ord != 0;
 }
 
-// All of it is on its way.
+// The whole message is on its way.
 void IwarpLink::EndMessage(SoftQueuePair& pair, SendEntry& entry) {
   if (entry.opcode != Opcode::kWrite) ++send_sequence_;
   if (!Confirms(entry)) {
@@ -406,7 +408,7 @@ void IwarpLink::EndMessage(SoftQueuePair& pair, SendEntry& entry) {
 
 // ----------------------------------------------------------------------------------- answers
 
-// At the end, when the pair's memory is out of reach.
+// At the end, when the pair's memory cannot be used any more.
 void IwarpLink::EmitEmptyAnswers() {
   if (request_open_) return;
   for (const InboundRead& read : answers_) {
@@ -437,16 +439,16 @@ bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
       std::min<uint64_t>(left, std::max<uint64_t>(kBatchBytes, PayloadLimit(limit, true))));
   const unsigned char* memory;
   if (pair.CheckRead(request.source_stag, from, most, &memory) != Inbound::kOk) {
-    // It was readable when it was asked for: meanwhile the region was deregistered, or lost the
-    // right.
+    // The memory was readable when the request came: since then the region was deregistered, or
+    // lost the right.
     std::array<uint8_t, kDdpUntaggedSize + kReadRequestSize> ulpdu;
     EncodeReadRequest(request, std::span(ulpdu).subspan<kDdpUntaggedSize, kReadRequestSize>());
     RefuseOldestAnswer(RefusedRead(pair.WhyRefused(request.source_stag, kRemoteRead)),
                        RdmapOpcode::kReadRequest, ulpdu);
     return false;
   }
-  // The program may go on writing to memory that a peer reads; the CRC must be that of the bytes
-  // which are sent.
+  // The program may go on writing to memory that a peer reads; the CRC must match the bytes that
+  // are sent.
   std::unique_ptr<uint8_t[]> copy;
   if (agreement_.crc && most > 0) {
     copy = shared_->buffers.Take();

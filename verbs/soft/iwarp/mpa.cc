@@ -104,7 +104,7 @@ void MpaParser::ParseHeader() {
   frame_.reject = expected_ == MpaKind::kReply && (flags & kMpaFlagReject);
   if (frame_.revision > kMpaMaxRevision) return Fail(Error::kBadRevision);
   if (length > kMpaMaxPrivateLength) return Fail(Error::kTooLong);
-  // Before revision 2 the bit of S was reserved and is not looked at.
+  // Before revision 2 the bit of S was reserved; it is ignored then.
   if (frame_.revision >= kMpaEnhancedRevision && (flags & kMpaFlagEnhanced)) {
     if (length < kMpaDepthsSize) return Fail(Error::kNoDepths);
     frame_.depths.emplace();

@@ -9,14 +9,14 @@
 
 #include "verbs/soft/iwarp/mpa_format.h"
 
-// The startup frames of MPA: an encoder and an incremental parser. Pure code; what the two frames
-// of a connection mean together is mpa_negotiation.h.
+// The startup frames of MPA: an encoder and an incremental parser. Pure code. mpa_negotiation.h
+// says what the two frames of a connection mean together.
 
 namespace viaduct::verbs::iwarp {
 
 enum class MpaKind : uint8_t { kRequest, kReply };
 
-// The word of RFC 6581.
+// The word that RFC 6581 puts in front of the private data.
 struct MpaDepths {
   bool peer_to_peer = false;  // A: the initiator's first FPDU is one of the agreed kinds below
   bool rtr_send = false;      // B: zero-length Send
@@ -38,7 +38,7 @@ struct MpaFrame {
   std::span<const uint8_t> private_data;  // the consumer's, without the word
 };
 
-// The most private data of the consumer that a frame of ours carries.
+// How much private data of the consumer a frame of ours carries at most.
 constexpr size_t MpaMaxPrivateData(MpaKind kind, bool enhanced) {
   const size_t field = kind == MpaKind::kReply ? kMpaMaxReplyPrivateLength : kMpaMaxPrivateLength;
   return enhanced ? field - kMpaDepthsSize : field;
@@ -72,19 +72,19 @@ class MpaParser {
   // complete or has failed.
   size_t Feed(std::span<const uint8_t> bytes);
 
-  // Bytes that certainly belong to the frame still; whoever receives no more than these leaves what
-  // follows the frame in the socket. 0 when complete or failed.
+  // How many more bytes certainly belong to the frame: whoever receives no more than these leaves
+  // what follows the frame in the socket. 0 when complete or failed.
   size_t missing() const { return state_ == State::kIncomplete ? need_ - have_ : 0; }
 
   bool begun() const { return have_ > 0; }
-  // What was taken so far.
+  // The bytes taken so far.
   std::span<const uint8_t> bytes() const { return std::span(bytes_).first(have_); }
 
   State state() const { return state_; }
   Error error() const { return error_; }
 
-  // Valid in kComplete, and without depths and private data after kNoDepths. The private data lie
-  // in the parser.
+  // Valid in kComplete; also after kNoDepths, but then without depths and private data. The private
+  // data lie in the parser.
   const MpaFrame& frame() const { return frame_; }
 
  private:

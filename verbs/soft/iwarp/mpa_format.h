@@ -37,7 +37,7 @@ inline constexpr uint16_t kMpaDepthMask = 0x3FFF;
 inline constexpr uint16_t kMpaMaxDepth = 0x3FFE;
 inline constexpr uint16_t kMpaDepthUnspecified = 0x3FFF;  // "the consumer negotiates"
 
-// Length field of the private data, which counts the word.
+// Upper limit of the private data's length field, which counts the word too.
 inline constexpr size_t kMpaMaxPrivateLength = 512;
 // Replies are kept to what every known initiator takes: a longer one brings down the kernel of a
 // Linux 6.1 siw initiator.

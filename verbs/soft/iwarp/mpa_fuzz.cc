@@ -1,6 +1,6 @@
-// MPA startup frames: the first byte chooses the role (bit 0) and the size of the pieces, the rest
-// is the stream. However it is cut, the parser must see the same; what it takes for a frame must
-// encode to the same bytes, as far as we would send it.
+// Fuzzes MPA startup frames: the first byte chooses the role (bit 0) and the size of the pieces,
+// the rest is the stream. However the stream is cut, the parser must find the same. What it accepts
+// as a frame must encode to the same bytes, if it is a frame that we would send.
 
 #include <algorithm>
 #include <cstdint>

@@ -5,7 +5,7 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
-// Reads on the way toward a peer that did not say how many it holds: adapters end a connection that
+// Reads in flight toward a peer that did not say how many it holds: adapters end a connection that
 // has one too many.
 constexpr uint16_t kReadsUnsaid = 1;
 
@@ -65,7 +65,7 @@ MpaFrame MakeReject(uint8_t revision, bool enhanced) {
   reply.kind = MpaKind::kReply;
   reply.revision = revision;
   reply.reject = true;
-  // Linux irdma reads the word before R, and takes one without A, C or IRD for no answer.
+  // Linux irdma reads the word before R, and does not accept one without A, C or IRD as an answer.
   if (enhanced) reply.depths = MpaDepths{.peer_to_peer = true, .rtr_write = true, .ird = 1};
   return reply;
 }
@@ -74,7 +74,7 @@ MpaOutcome EvaluateReply(const MpaFrame& request, const MpaFrame& reply, const M
   using Kind = MpaOutcome::Kind;
   if (reply.reject) return {Kind::kRejected, {}, {}};
   const bool enhanced = request.depths.has_value();
-  // Markers we do not insert; an enhanced request has an enhanced reply.
+  // We do not insert markers, and an enhanced request must have an enhanced reply.
   if (reply.markers || enhanced != reply.depths.has_value()) {
     return {Kind::kBroken, {}, kBadStartup};
   }

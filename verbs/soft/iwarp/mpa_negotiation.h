@@ -29,8 +29,8 @@ struct MpaAgreement {
 };
 
 // The request of an initiator, without private data. Enhanced requests offer the peer-to-peer
-// model with both silent kinds of first FPDU, and depths of at least 1: a Linux server that accepts
-// with defaults could otherwise not read. The plain request is revision 1.
+// model with both silent kinds of first FPDU (Write and Read), and depths of at least 1: otherwise
+// a Linux server that accepts with defaults could not read. The plain request is revision 1.
 MpaFrame MakeRequest(const MpaWish& wish, bool enhanced);
 
 // The accepting reply of a responder, without private data, and what it agrees to. nullopt: the
@@ -41,8 +41,8 @@ struct MpaAnswer {
 };
 std::optional<MpaAnswer> AcceptRequest(const MpaFrame& request, const MpaWish& wish);
 
-// The rejecting reply to a request, without private data; that to an enhanced request has a word
-// that could stand in an accepting one.
+// The rejecting reply to a request, without private data. In the reply to an enhanced request the
+// word is one that would also be valid in an accepting reply.
 MpaFrame MakeReject(uint8_t revision, bool enhanced);
 
 // What an initiator makes of the reply to its request.

@@ -1,5 +1,5 @@
 // What has arrived and must wait until the program posts a receive (NoReceive::kHold), in order.
-// Copies, since the receive buffer goes to other links.
+// The bytes are copied, since other links use the receive buffer meanwhile.
 #ifndef VIADUCT_VERBS_SOFT_IWARP_PARKED_MESSAGES_H_
 #define VIADUCT_VERBS_SOFT_IWARP_PARKED_MESSAGES_H_
 
@@ -19,9 +19,9 @@ class ParkedMessages {
 
   enum class Kind : uint8_t {
     kSend,         // a segment of queue 0
-    kRefused,      // that, right behind a Write that was refused
-    kWrite,        // a segment of a Write, or its immediate data, behind another Write
-    kWriteEnd,     // the end of a Write whose bytes are placed: no bytes
+    kRefused,      // the same, directly after a Write that was refused
+    kWrite,        // a segment of a Write, or its immediate data, after another parked Write
+    kWriteEnd,     // the end of a Write whose bytes have been placed; holds no bytes
     kReadRequest,  // a Read Request or an Atomic Request
   };
   struct Item {
@@ -35,17 +35,17 @@ class ParkedMessages {
   void Push(Kind kind, std::span<const uint8_t> ulpdu);
   const Item& front() const { return items_.front(); }
   void Pop();
-  // The front is the last segment of a Write: its bytes have been placed, its end waits.
+  // The front is the last segment of a Write whose bytes have been placed: now only its end waits.
   void TurnFrontIntoWriteEnd();
 
   bool empty() const { return items_.empty(); }
   bool full() const { return bytes_ > kLimit; }
   size_t count(Kind kind) const { return counts_[static_cast<size_t>(kind)]; }
-  // What is written next must not be placed before it.
+  // A Write, or the end of one, is parked: later Writes must not be placed before it.
   bool HasWrite() const { return count(Kind::kWrite) + count(Kind::kWriteEnd) > 0; }
 
  private:
-  // An item's own cost, so that empty messages are not free.
+  // Counted per item in addition to its bytes, so that empty messages are not free.
   static constexpr size_t kItemCost = 64;
 
   std::list<Item> items_;

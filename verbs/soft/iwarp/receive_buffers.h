@@ -21,7 +21,7 @@ class ReceiveBuffers {
   ReceiveBuffers(const ReceiveBuffers&) = delete;
   ReceiveBuffers& operator=(const ReceiveBuffers&) = delete;
 
-  // kSize bytes with any content. Any thread.
+  // kSize bytes of unspecified content. Any thread.
   std::unique_ptr<uint8_t[]> Take();
   void Give(std::unique_ptr<uint8_t[]> buffer);
 

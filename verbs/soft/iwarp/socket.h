@@ -8,8 +8,8 @@
 
 namespace viaduct::verbs::iwarp {
 
-// Move-only; closes what it owns, and is in the table of sockets until then. A forked child closes
-// its copies, so that peers notice the death of the parent although the child lives.
+// Move-only. Closes the descriptor that it owns, which is in the table of sockets until then. A
+// forked child closes its copies, so that peers notice the parent's death while the child lives.
 class Socket : public TabledFd {
  public:
   Socket() = default;
@@ -17,7 +17,7 @@ class Socket : public TabledFd {
   template <bool (*kEnd)(int)>
   explicit Socket(ForeignFd<kEnd> fd) : TabledFd(Table(), fd.Release(), kEnd, &CloseElsewhere) {}
 
-  // The descriptors of all. Any thread: one may be closed meanwhile.
+  // Calls act(fd) for every socket. Any thread; the socket may be closed meanwhile.
   template <typename Act>
   static void ForEach(Act act) {
     Table().ForEach(act);

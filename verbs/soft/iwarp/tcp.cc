@@ -22,7 +22,7 @@ namespace {
 constexpr int kBacklog = 1024;
 
 void SetOption(int fd, int level, int name, int value) {
-  // What fails here (an option unknown to the kernel) leaves the connection usable.
+  // A failure here (an option unknown to the kernel) leaves the connection usable.
   setsockopt(fd, level, name, &value, sizeof(value));
 }
 
@@ -62,8 +62,8 @@ absl::Status ListenError(int error, const Address& address, uint16_t port) {
 Socket NewTcpSocket(sa_family_t family) {
   Socket fd = OpenHighAs<Socket>(
       [family] { return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP); });
-  // A port that connections come from or came to, which may still wait for their end (TIME_WAIT),
-  // can be listened on. Both sides must agree to it.
+  // Allows listening on a port that connections use on this side, perhaps still in TIME_WAIT. Both
+  // the listening and the connected socket must have the option.
   if (fd.valid()) SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   return fd;
 }
@@ -97,8 +97,8 @@ SocketName PeerEnd(int fd) {
 
 void SetConnectionOptions(int fd, Nanos silence) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  // Who has said nothing for a third of the time is asked, and again and again in the rest of it:
-  // one answer is enough, so that a network may lose some of them, or be away for a while. The sum
+  // A peer that is silent for a third of the time is probed, and again and again during the rest:
+  // one answer is enough, so the network may lose some of them or be away for a while. The sum
   // stays below the time, since timers of the kernel are late by up to an eighth.
   const int seconds = static_cast<int>(std::clamp<Nanos>(silence / kNanosPerSecond, 2, 7200));
   const int idle = std::max(1, seconds / 3);
@@ -132,12 +132,12 @@ Unacknowledged UnacknowledgedOf(int fd) {
   Unacknowledged sent;
   tcp_info info = {};
   socklen_t length = sizeof(info);
-  // Behind a reset the number of bytes stays as it was.
+  // After a reset the number of bytes stays as it was.
   if (UnacknowledgedBytes(fd) == 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
       info.tcpi_state == TCP_CLOSE) {
     return sent;
   }
-  // One may get lost, or its answer, and the next. The last of them is still under way.
+  // One probe or its answer may get lost, and so may the next; the last of them is still in flight.
   constexpr int kUnansweredProbes = 3;
   sent.outstanding = true;
   sent.answer_due = info.tcpi_unacked > 0 || info.tcpi_probes >= kUnansweredProbes;

@@ -1,4 +1,5 @@
-// TCP sockets as this wire wants them: non-blocking, close-on-exec, out of select's way.
+// TCP sockets as this wire wants them: non-blocking, close-on-exec, with high descriptor numbers
+// (out of select's way).
 #ifndef VIADUCT_VERBS_SOFT_IWARP_TCP_H_
 #define VIADUCT_VERBS_SOFT_IWARP_TCP_H_
 
@@ -12,7 +13,7 @@
 
 namespace viaduct::verbs::iwarp {
 
-// Invalid, with errno set, when there are no descriptors.
+// Returns an invalid socket, with errno set, if none can be had.
 Socket NewTcpSocket(sa_family_t family);
 
 // A socket that listens on exactly this address and port (0: a free one). AlreadyExists: taken;
@@ -33,28 +34,28 @@ SocketName PeerEnd(int fd);
 // TCP_USER_TIMEOUT would also end a connection whose living peer merely holds its window closed.
 void SetConnectionOptions(int fd, Nanos silence);
 
-// For a connection that has begun: TCP asks a silent peer again, for an acknowledgement or for
-// room, at least every quarter of `silence`, instead of twice as seldom each time. False: this
-// kernel has no such option (before Linux 6.15).
+// For an established connection: makes TCP ask a silent peer again, for an acknowledgement or for
+// room, at least every quarter of `silence`, instead of doubling the interval each time. False:
+// this kernel has no such option (before Linux 6.15).
 bool LimitBackOff(int fd, Nanos silence);
 
 // Bytes of a full TCP segment toward the peer.
 size_t SegmentSize(int fd);
 
-// How many bytes the peer has not acknowledged, or were not even sent. A FIN counts as one.
+// How many bytes the peer has not acknowledged, unsent ones included. A FIN counts as one.
 size_t UnacknowledgedBytes(int fd);
 
 // What became of the bytes that were sent.
 struct Unacknowledged {
   bool outstanding = false;  // some are not acknowledged, or not even sent
-  bool answer_due = false;   // the peer has to answer; a living one that keeps its window closed
-                             // answers the probes, which TCP sends more and more seldom
+  bool answer_due = false;   // the peer owes an answer; a living peer that keeps its window closed
+                             // answers TCP's probes, which become rarer and rarer
   Nanos silent_for = 0;      // since its last acknowledgement
 };
 Unacknowledged UnacknowledgedOf(int fd);
 
-// Whether an errno of connect() or of the socket says that there is no way to the peer, as opposed
-// to an answer of the peer.
+// Whether an error of connect() or of the socket means that there is no route to the peer, as
+// opposed to an answer of the peer.
 bool IsUnreachable(int error);
 
 }  // namespace viaduct::verbs::iwarp

@@ -89,7 +89,7 @@ std::optional<Terminate> DecodeTerminate(std::span<const uint8_t> payload, bool 
     terminate.error = GuessOrder(control, code, started);
   }
 
-  // The attached length is not looked at: siw counts the payload alone.
+  // The attached length is ignored: siw counts the payload only.
   std::span<const uint8_t> rest = payload.subspan(kTerminateControlSize);
   if (!has_ddp || rest.size() < kTerminateLengthSize) return terminate;
   rest = rest.subspan(kTerminateLengthSize);

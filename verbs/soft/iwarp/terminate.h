@@ -10,8 +10,8 @@
 #include "verbs/soft/iwarp/ddp_format.h"
 #include "verbs/soft/iwarp/wire_error.h"
 
-// The payload of RDMAP's Terminate message: ours exactly as RFC 5040 4.8 has it, a peer's also in
-// the bit order of Linux siw.
+// The payload of RDMAP's Terminate message: written exactly as in RFC 5040 4.8, read also in the
+// bit order of Linux siw.
 
 namespace viaduct::verbs::iwarp {
 
@@ -23,13 +23,13 @@ size_t EncodeTerminate(const WireError& error, std::span<const uint8_t> ulpdu,
 
 struct Terminate {
   WireError error;
-  std::optional<DdpHeader> segment;  // what the peer disliked, if it says so
+  std::optional<DdpHeader> segment;  // the header of what the peer refused, if it is shown
 };
 
-// Decodes a peer's payload. Nothing in a Terminate is refused: it ends the connection whatever it
-// says, so that a header which does not fit is left out. `started` says whether FPDUs have been
-// exchanged before, in either direction and beyond the initiator's silent first one, which decides
-// the few codes that are the same bytes in both orders.
+// Decodes a peer's payload. Nothing in a Terminate is refused, since it ends the connection
+// whatever it says: a header that does not parse is left out. `started` says whether FPDUs have
+// been exchanged before, in either direction, not counting the initiator's silent first one; it
+// decides the few codes that are the same bytes in both orders.
 // nullopt: fewer than the four control bytes.
 std::optional<Terminate> DecodeTerminate(std::span<const uint8_t> payload, bool started);
 

@@ -15,11 +15,11 @@
 #include "verbs/device.h"
 
 // For tests: a soft device whose only wire is iWARP, and the parts of one end of a connection.
-// Every wait ends after ten seconds, as a failure.
+// Every wait ends after a minute, as a failure.
 
 namespace viaduct::verbs::iwarp {
 
-// What a sink was told, in order.
+// One call that the sink received.
 struct Event {
   enum class Kind { kConnected, kFailed, kDisconnected, kDropped, kRefusedWrite, kDamage };
   Kind kind;
@@ -29,7 +29,7 @@ struct Event {
   Damage damage = Damage::kNone;
 };
 
-// Of this process.
+// The number of open descriptors of this process, to be compared with an earlier one.
 size_t OpenDescriptors();
 
 class TestSink : public ConnectionSink {
@@ -75,19 +75,19 @@ struct TestEnd {
     uint32_t requests = 4096;
     Nanos silence = 10'000'000'000;
     Nanos first_word = 300'000'000;
-    Nanos nudge = 0;  // tests count what is sent
+    Nanos nudge = 0;  // never: tests count what is sent
     bool crc = true;
     bool separate_queues = false;
-    uint32_t shared_receives = 0;  // of a shared receive queue; 0: none
+    uint32_t shared_receives = 0;  // size of a shared receive queue; 0: none
   };
   explicit TestEnd(const Options& options);
   TestEnd() : TestEnd(Options()) {}
   ~TestEnd();
 
   void Listen();
-  // Towards a listener on 127.0.0.1.
+  // Connects to a listener on 127.0.0.1.
   void Dial(uint16_t port, const std::string& data = "");
-  // Takes the next request with this answer.
+  // Accepts the next request, with `data` in the answer.
   void AcceptNext(const std::string& data = "");
 
   Segment Piece(size_t at, uint32_t length) const {
@@ -97,8 +97,8 @@ struct TestEnd {
   void Fill(size_t at, size_t length, unsigned seed);
   bool Matches(size_t at, size_t length, unsigned seed);
 
-  // Takes the lock under which the control thread reads and writes `memory` for the peer: that
-  // something came later through the network, ThreadSanitizer does not know.
+  // Takes the lock under which the control thread reads and writes `memory` for the peer:
+  // ThreadSanitizer does not see the order that the network gives.
   void SyncMemory();
 
   void Receive(uint64_t id, size_t at, uint32_t length);
@@ -107,7 +107,7 @@ struct TestEnd {
              uint16_t flags = 0, uint32_t immediate = 0);
   void Read(uint64_t id, size_t at, uint32_t length, const TestEnd& from, size_t from_at,
             uint16_t flags = 0);
-  // Of 8 bytes to the begin of `memory`, of a peer that is no TestEnd.
+  // Reads 8 bytes from a peer that is no TestEnd to the start of `memory`.
   void ReadFrom(uint64_t id, Key key, uint64_t address = 0);
 
   // The next completion of the send or of the receive queue (the same one unless separate).

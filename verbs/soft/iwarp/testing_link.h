@@ -21,7 +21,7 @@
 #include "verbs/soft/iwarp/testing_peer.h"
 #include "verbs/soft/queue_pair.h"
 
-// For tests: one end of ours against a plain socket that says byte by byte what a test wants.
+// For tests: one end of ours against a plain socket that sends exactly the bytes that a test wants.
 
 namespace viaduct::verbs::iwarp {
 
@@ -54,7 +54,7 @@ inline std::vector<uint8_t> ReadFpdu(uint32_t sequence, const ReadRequest& reque
   return Fpdu(UntaggedHeader(RdmapOpcode::kReadRequest, sequence, 0, true), ToHex(bytes));
 }
 
-// What the next FPDU asks for, which is a Read Request.
+// The contents of the next FPDU, which must be a Read Request.
 inline ReadRequest ReceiveReadRequest(TestPeer& peer) {
   std::vector<uint8_t> fpdu = FromHex(peer.ReceiveFpduHex());
   EXPECT_EQ(fpdu.size(), 52u);
@@ -68,7 +68,7 @@ inline std::string CodeOf(const std::string& fpdu) {
   return fpdu.size() >= 44 && fpdu.substr(4, 4) == "4147" ? fpdu.substr(40, 4) : "none: " + fpdu;
 }
 
-// While it lives, nothing else runs on the loop, as where a sink takes its time.
+// While it lives, nothing else runs on the loop, as if a sink call took long.
 class LoopHold {
  public:
   explicit LoopHold(EventLoop& loop) {
@@ -92,7 +92,7 @@ class LoopHold {
 
 class LinkTest : public testing::Test {
  protected:
-  // A peer that dials us, with CRC and A=1, C=1; connected when it returns.
+  // A peer that dials us, with CRC and A=1, C=1; connected when this returns.
   TestPeer Accepted(const TestEnd::Options& options = {}) {
     TestPeer peer = Answered("50020004 80108010", options);
     EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "50020004" + depths_);
@@ -102,7 +102,7 @@ class LinkTest : public testing::Test {
     return peer;
   }
 
-  // The answer to a request of a peer with which the consumers agree on `form`.
+  // A peer that dials us with `request`, which is accepted; both consumers agree on `form`.
   TestPeer Answered(std::string_view request, const TestEnd::Options& options = {},
                     ImmediateForm form = ImmediateForm::kNone) {
     end_ = std::make_unique<TestEnd>(options);
@@ -117,7 +117,7 @@ class LinkTest : public testing::Test {
     return peer;
   }
 
-  // One end of ours that dials a peer; the peer has taken the request.
+  // A peer that one end of ours has dialled and that has received the request.
   TestPeer Dialled(const TestEnd::Options& options = {}) {
     end_ = std::make_unique<TestEnd>(options);
     end_->Dial(listener_.port());
@@ -126,7 +126,7 @@ class LinkTest : public testing::Test {
     return peer;
   }
 
-  // The connection ends by our Terminate with this code, and nothing else.
+  // The connection ends with our Terminate, which has this code, and nothing after it.
   void ExpectTerminate(TestPeer& peer, const std::string& code) {
     EXPECT_EQ(CodeOf(peer.ReceiveFpduHex()), code);
     const TestPeer::End end = peer.ReceiveEnd();
@@ -145,21 +145,21 @@ class LinkTest : public testing::Test {
     return event.cause;
   }
 
-  // A message of so many bytes.
+  // A message of `bytes` bytes.
   static std::vector<uint8_t> Message(uint32_t sequence, size_t bytes) {
     return Fpdu(SendHeader(sequence), std::string(2 * bytes, '5'));
   }
-  // As many as a link holds where there are no receives: the next one is the sixth.
+  // Sends as many messages as a link holds without receives; the next one has number 6.
   void SendAllThatIsHeld(TestPeer& peer) {
     for (uint32_t i = 1; i <= 5; ++i) peer.Send(Message(i, 50000));
-    // It is answered when they are held.
+    // This read is answered after they are held.
     peer.Send(ReadFpdu(1, {.sink_stag = 7,
                            .size = 8,
                            .source_stag = end_->region->key(),
                            .source_offset = end_->address(0)}));
     peer.ReceiveFpduHex();
   }
-  // Of separate queues: what has come is taken, and is for no receive.
+  // With separate queues: polls take what has arrived, which is for no receive.
   void TakeWithoutReceives() {
     Completion completion;
     for (int i = 0; i < 3; ++i) {
@@ -168,7 +168,8 @@ class LinkTest : public testing::Test {
     }
   }
 
-  // Two messages of the peer in one piece, for three receives; the connection ends behind them.
+  // Posts three receives; the peer sends two messages in one piece. The test then ends the
+  // connection.
   void SendTwo(TestPeer& peer) {
     for (uint64_t i = 0; i < 3; ++i) end_->Receive(i, 0, 8);
     std::vector<uint8_t> bytes = Fpdu(SendHeader(1), "41");
@@ -184,13 +185,13 @@ class LinkTest : public testing::Test {
 
   SoftQueuePair& pair() { return static_cast<SoftQueuePair&>(*end_->pair); }
 
-  // The link has read the peer's first FPDU: from now on what is sent leaves at once.
+  // Waits until the link has read the peer's first FPDU: from now on sends leave at once.
   void AwaitFirstWord(TestPeer& peer) {
     end_->Send(0, 0, 0, kSuppress);
     peer.ReceiveFpduHex();
   }
 
-  // Holds the loop while nobody looks at the pair without a mark.
+  // Holds the loop while the pair is cold, so that nobody polls it unless it is marked.
   void HoldWhileCold(std::optional<LoopHold>* hold) {
     const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
     do {
@@ -198,7 +199,7 @@ class LinkTest : public testing::Test {
     } while (pair().hot() && !deadline.Passed(end_->loop));
   }
 
-  // Behind the peer's reset, with the loop held: sends until one has met it, and stays.
+  // After the peer's reset, with the loop held: posts sends until one meets the reset and remains.
   void SendIntoReset() {
     SendRequest request;
     request.flags = kSuppress;
@@ -211,9 +212,9 @@ class LinkTest : public testing::Test {
 
   std::unique_ptr<TestEnd> end_;
   TestListener listener_;
-  std::string request_;  // that the peer of Dialled has taken
+  std::string request_;  // received by the peer of Dialled
   std::string depths_;
-  Damage damage_ = Damage::kNone;  // that NextDisconnect was told of
+  Damage damage_ = Damage::kNone;  // reported to NextDisconnect
 };
 
 }  // namespace viaduct::verbs::iwarp

@@ -55,7 +55,7 @@ TestPeer TestPeer::Dial(uint16_t port) {
 void TestPeer::Send(std::span<const uint8_t> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (n <= 0) return;  // the other end has closed: the test looks at what it answered
+    if (n <= 0) return;  // the other end has closed: the test checks what it answered
     bytes = bytes.subspan(static_cast<size_t>(n));
   }
 }
@@ -182,7 +182,7 @@ TestPeer TestListener::Accept() {
 }
 
 TestPeer TestListener::Fill() {
-  EXPECT_EQ(listen(socket_.get(), 0), 0);  // Linux: one waits
+  EXPECT_EQ(listen(socket_.get(), 0), 0);  // on Linux one connection still fits
   return TestPeer::Dial(port_);
 }
 

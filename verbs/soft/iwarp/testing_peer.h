@@ -8,8 +8,8 @@
 
 #include "verbs/base/fd.h"
 
-// For tests: the other end of a connection as a plain blocking socket on 127.0.0.1, which says
-// byte by byte what a test wants. Every wait ends after ten seconds.
+// For tests: the other end of a connection as a plain blocking socket on 127.0.0.1, which sends
+// exactly the bytes that a test wants. Every wait ends after ten seconds.
 
 namespace viaduct::verbs::iwarp {
 
@@ -21,21 +21,21 @@ class TestPeer {
 
   void Send(std::span<const uint8_t> bytes);
   void SendHex(std::string_view hex);
-  // One byte per send, so that they come in pieces.
+  // One byte per send, so that the bytes arrive in pieces.
   void SendBytewise(std::span<const uint8_t> bytes);
 
-  // Until all that was sent is in the other end's socket.
+  // Waits until everything sent is in the other end's socket.
   void AwaitTaken();
 
   // Exactly n bytes in hexadecimal; fewer if the connection ends first.
   std::string ReceiveHex(size_t n);
-  // What one receive gives.
+  // What one recv() returns.
   std::string ReceiveSomeHex();
-  // Whether something has come within the tenth of a second in which it would have.
+  // Whether something arrives within a tenth of a second, which is time enough for what is to come.
   bool Readable();
   // One whole FPDU as it came, CRC included.
   std::string ReceiveFpduHex();
-  // Reads n bytes and forgets them; how many came before the connection ended.
+  // Reads n bytes and discards them. Returns how many came before the connection ended.
   size_t Discard(size_t n);
   // Everything until the connection ends; `reset` tells RST from FIN.
   struct End {
@@ -45,7 +45,7 @@ class TestPeer {
   };
   End ReceiveEnd();
 
-  // From now on little fits into this end's buffer.
+  // From now on little fits into this end's receive buffer.
   void KeepLittle();
 
   void Shutdown();  // FIN
@@ -64,10 +64,10 @@ class TestListener {
  public:
   TestListener();
   uint16_t port() const { return port_; }
-  // Of connections from now on: who dials sends segments of so many bytes at most.
+  // From now on, whoever connects sends TCP segments of at most `mss` bytes.
   void LimitSegments(int mss);
   TestPeer Accept();
-  // Who dials afterwards, while the answer lives, gets no answer.
+  // Fills the backlog: while the result lives, nobody else who dials gets an answer.
   TestPeer Fill();
 
  private:

@@ -12,7 +12,7 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
-// Bytes taken, 0 without room, -1 when the connection is lost.
+// Returns the bytes taken, 0 if there is no room, -1 if the connection is lost.
 ssize_t SendParts(int fd, std::span<const iovec> parts) {
   msghdr message = {};
   message.msg_iov = const_cast<iovec*>(parts.data());

@@ -13,7 +13,7 @@
 
 namespace viaduct::verbs::iwarp {
 
-// Not thread-safe. The caller bounds what waits here by giving nothing new while blocked(), but for
+// Not thread-safe. The caller bounds what waits here by giving nothing new while blocked(), except
 // small control messages.
 class TransmitStream {
  public:
@@ -21,7 +21,7 @@ class TransmitStream {
   TransmitStream(const TransmitStream&) = delete;
   TransmitStream& operator=(const TransmitStream&) = delete;
 
-  // Sends the parts, behind what waits. False: the connection is lost, or there is no memory.
+  // Sends the parts, after what waits. False: the connection is lost, or there is no memory.
   bool Send(std::span<const iovec> parts);
 
   // Sends what waits, as far as the socket takes it. False: the connection is lost.
@@ -32,7 +32,7 @@ class TransmitStream {
   size_t waiting() const { return waiting_.size() - begin_; }
 
  private:
-  // False without memory: what the peer has of an FPDU would never be whole.
+  // False if there is no memory: then the peer would never get the rest of an FPDU.
   bool Keep(std::span<const iovec> parts, size_t skip);
 
   const int fd_;

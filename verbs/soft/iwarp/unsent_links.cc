@@ -32,7 +32,7 @@ void RememberUnsent(Unsent& link) {
     const MutexLock hold(&links.lock);
     links.all.push_back(&link);
   } catch (const std::bad_alloc&) {
-    // Its peer sees a message that breaks off.
+    // At exit, the link's peer may see a message that is cut off.
   }
 }
 
@@ -45,7 +45,7 @@ void ForgetUnsent(Unsent& link) {
 
 bool ProcessExits() { return exits.load(std::memory_order_relaxed); }
 
-// The thread that exits may hold the lock; another one will let it go.
+// Only tries the lock: the thread that exits may hold it. Any other thread will release it.
 bool FlushUnsent() {
   exits.store(true, std::memory_order_relaxed);
   Links* const links = TheLinks::Find();

@@ -1,11 +1,11 @@
-// The links whose socket once had no room, for the end of the process (exit.h): what waits in them
-// is a message that would break off.
+// The links whose socket has been full at some time, for the exit of the process (exit.h): a
+// message that still waits in one of them would be cut off.
 #ifndef VIADUCT_VERBS_SOFT_IWARP_UNSENT_LINKS_H_
 #define VIADUCT_VERBS_SOFT_IWARP_UNSENT_LINKS_H_
 
 namespace viaduct::verbs::iwarp {
 
-// Of a link, until Forget has returned.
+// The part of a link that is remembered; must live until ForgetUnsent has returned.
 class Unsent {
  public:
   // Sends what waits, as far as the socket takes it. Returns whether something is left for which
@@ -20,9 +20,9 @@ class Unsent {
 void RememberUnsent(Unsent& link);
 void ForgetUnsent(Unsent& link);
 
-// Flush of all. Returns whether any has something left. Any thread; waits for no lock.
+// Flushes all of them. Returns whether any has something left. Any thread; waits for no lock.
 bool FlushUnsent();
-// From the first FlushUnsent on: no link begins a message any more, or there would be no end.
+// True from the first FlushUnsent on: links begin no more messages, or this would never end.
 bool ProcessExits();
 
 }  // namespace viaduct::verbs::iwarp

@@ -69,7 +69,7 @@ class Incoming final : public IncomingConnection {
 
  private:
   const std::shared_ptr<LinkShared> shared_;
-  Socket socket_;  // invalid: decided
+  Socket socket_;  // invalid: the request is decided
   const std::unique_ptr<MpaParser> request_;
   const std::vector<uint8_t> note_;
   const SocketName peer_;
@@ -116,8 +116,8 @@ absl::StatusOr<std::unique_ptr<WireListener>> IwarpWire::Listen(SoftContext&, ui
   if (!options_.loopback_only && !options_.address.IsLoopback()) {
     addresses.push_back(options_.address);
   }
-  // An adapter on loopback listens where it is, which need not be 127.0.0.1. Others do without it
-  // where the loopback interface is down.
+  // An adapter on loopback listens on its own address, which need not be 127.0.0.1. Other adapters
+  // do without loopback if its interface is down.
   addresses.push_back(options_.address.IsLoopback() ? options_.address
                                                     : LoopbackOf(options_.address));
   AcceptorOptions acceptor_options;
@@ -128,8 +128,8 @@ absl::StatusOr<std::unique_ptr<WireListener>> IwarpWire::Listen(SoftContext&, ui
                        sink->OnRequest(std::make_unique<Incoming>(shared, std::move(received)));
                      });
   if (!acceptor.ok()) return acceptor.status();
-  // The one for hand-offs may belong to a process of this user that listens at this port of another
-  // address, or a filter refuses unix sockets: then nothing can be handed off to here.
+  // The unix socket for hand-offs may belong to a process of this user that listens at this port of
+  // another address, or a filter may refuse unix sockets: then nothing can be handed off to here.
   absl::StatusOr<std::unique_ptr<HandOffListener>> hand_off = HandOffListener::Open(
       shared_->loop, (*acceptor)->port(), options_.silence,
       [sink](std::span<const uint8_t> note) {

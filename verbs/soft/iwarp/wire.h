@@ -19,11 +19,11 @@ struct LinkShared;
 
 class IwarpWire final : public Wire {
  public:
-  // Of a request and of an answer: what every known iWARP peer takes. Linux irdma and cxgb4 count
-  // it, with the word before it, in eight bits.
+  // In a request and in an answer: as much as every known iWARP peer takes. Linux irdma and cxgb4
+  // count it, with the word before it, in eight bits.
   static constexpr uint32_t kMaxPrivateData = 255 - kMpaDepthsSize;
-  // A message's length is 32 bits on the wire; Linux siw counts in an int, and a frame may go
-  // before it.
+  // A message's length has 32 bits on the wire; Linux siw counts it in an int, and a frame may
+  // precede the message.
   static constexpr uint32_t kMaxMessageBytes = 0x7FFFFFFF - kFrameBytes;
   // Reads in each direction; as many as Linux siw allows.
   static constexpr uint32_t kMaxReads = 128;
@@ -33,7 +33,7 @@ class IwarpWire final : public Wire {
     bool loopback_only = false;  // listen on loopback alone (VIADUCT_LISTEN)
   };
 
-  // `loop` outlives every link, that is: the process.
+  // `loop` must outlive every link: it lasts as long as the process.
   IwarpWire(EventLoop& loop, const Options& options);
   ~IwarpWire() override;
 
