@@ -53,11 +53,11 @@ std::shared_ptr<Arena> Arena::Create() {
 
 std::shared_ptr<Arena> Arena::Open(GivenFd fd) {
   if (!fd.valid()) return nullptr;
-  const int seals = fcntl(fd.get(), F_GET_SEALS);  // -1: no memory file, which has none
+  const int seals = fcntl(fd.get(), F_GET_SEALS);  // -1: not a memory file, so no seals
   struct statfs system;
   struct stat status;
   ArenaHeader header;  // copied once, then compared
-  // Huge pages come from a stock, and where that is used up a touch is a SIGBUS.
+  // Huge pages come from a fixed stock; when it is used up, touching a page is a SIGBUS.
   if (seals < 0 || (seals & kSeals) != kSeals || fstatfs(fd.get(), &system) != 0 ||
       system.f_type != TMPFS_MAGIC || fstat(fd.get(), &status) != 0 ||
       static_cast<size_t>(status.st_size) != kArenaBytes ||
@@ -65,7 +65,7 @@ std::shared_ptr<Arena> Arena::Open(GivenFd fd) {
       header.bytes != kArenaBytes) {
     return nullptr;
   }
-  // Memory: nobody's to make us wait for.
+  // A memory file: no other process can hold up its close, so a plain Descriptor will do.
   return Map(Descriptor(MoveHigh(fd.Release())));
 }
 
@@ -73,13 +73,13 @@ std::shared_ptr<Arena> Arena::Map(Descriptor fd) {
   void* base =
       mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (base == MAP_FAILED) return nullptr;
-  // Zeros are valid objects of every type in it.
+  // Zeros are valid objects of every type in the arena.
   return std::shared_ptr<Arena>(new Arena(std::move(fd), static_cast<unsigned char*>(base)));
 }
 
 Arena::~Arena() { munmap(base_, kArenaBytes); }
 
-// fallocate waits for the lock of the file, which a peer that hangs in a write to it holds.
+// Avoids fallocate: it waits for the file's lock, which a peer holds that hangs in a write to it.
 bool Arena::Populate(size_t offset, size_t bytes) {
   const size_t first = offset / kPage * kPage;
   const int saved = errno;

@@ -1,9 +1,9 @@
 // The memory of one pair of processes.
 //
-// Sealed against shrinking and growing, 39 MiB of address space for 4,096 connections; pages
-// exist from the moment that somebody pays for them, so that a full tmpfs is an error there and
-// never a SIGBUS later: the creator for what every pair has, the side that gives out a connection
-// number for that connection, a sender for further chunks of its pool.
+// Sealed against shrinking and growing; 39 MiB of address space for 4,096 connections. Pages are
+// allocated ("paid for") before they are used, so that a full tmpfs is an error then and never a
+// SIGBUS later. The creator pays for what every pair has, the side that gives out a connection
+// number pays for that connection, and a sender pays for further chunks of its pool.
 #ifndef VIADUCT_VERBS_SOFT_SHM_ARENA_H_
 #define VIADUCT_VERBS_SOFT_SHM_ARENA_H_
 
@@ -42,7 +42,7 @@ class Arena {
     return base_ + kPoolOffset + (size_t(d) * kChunks + c) * kChunkBytes;
   }
 
-  // Makes the pages exist. False: no memory. Waits for no peer, where the kernel is 5.14 or later.
+  // Allocates the pages. False: no memory. No peer can delay this on Linux 5.14 or later.
   bool PayConnection(uint32_t id);
   bool PayChunks(int d, uint32_t first, uint32_t count);
 

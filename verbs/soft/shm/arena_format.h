@@ -1,4 +1,4 @@
-// Every byte that two processes share. FORMAT.md describes it; offsets only, never addresses.
+// Every byte that two processes share, as described in FORMAT.md. It holds no pointers.
 #ifndef VIADUCT_VERBS_SOFT_SHM_ARENA_FORMAT_H_
 #define VIADUCT_VERBS_SOFT_SHM_ARENA_FORMAT_H_
 
@@ -34,7 +34,7 @@ enum class Op : uint8_t {
   kReply,  // reply ring: data of a read
   kReplyChunk,
   kAtomic,      // an atomic request; answered like a read of eight bytes
-  kInvalidate,  // the send behind it ends a window of the receiver
+  kInvalidate,  // the send after it ends a window of the receiver
 };
 
 enum SlotFlag : uint8_t {
@@ -56,8 +56,8 @@ struct Word {
     return parity | static_cast<uint64_t>(op) << 1 | uint64_t{flags} << 8 | uint64_t{slots} << 16 |
            uint64_t{bytes} << 32;
   }
-  // A whole message in one slot, without immediate data and nobody waiting for the confirmation:
-  // nothing is left to be known but how long it is, and whether it is solicited.
+  // A whole send in one slot, without immediate data, whose confirmation nobody waits for: only
+  // its length remains to be read, and whether it is solicited.
   static bool IsShortSend(uint64_t word) {
     constexpr uint64_t kKnown = 0xfffffffe & ~(uint64_t{kWithSolicited} << 8);
     return (word & kKnown) == Pack(Op::kSend, kLast, 1, 0, 0) && word >> 32 <= kBodyBytes;
@@ -74,7 +74,7 @@ constexpr uint64_t Parity(uint64_t position) {
   return ~(position / slots) & 1;
 }
 
-// The slot at that position, whose word this is, has been filled.
+// Has the slot at `position`, which holds `word`, been filled?
 template <uint32_t slots>
 constexpr bool Arrives(uint64_t word, uint64_t position) {
   return (word & 1) == Parity<slots>(position);
@@ -118,11 +118,11 @@ static_assert(sizeof(AtomicLead) == 32 && sizeof(InvalidateLead) == 8);
 static_assert(sizeof(SendLead) == 8 && sizeof(Target) == 16 && sizeof(ChunkLead) == 24 &&
               sizeof(ReadLead) == 16);
 
-// Written by one side only: as consumer of ring d it is side d's line.
+// Written by one side only: line d belongs to side d, the consumer of ring d.
 struct alignas(128) CreditLine {
   std::atomic<uint64_t> head;        // slots below this position are free again
   std::atomic<uint64_t> reply_head;  // the same of the reply ring
-  std::atomic<uint32_t> armed;       // 1: this side does not look; mark what arrives
+  std::atomic<uint32_t> armed;       // 1: this side does not poll; mark what arrives
   std::atomic<uint32_t> starving;    // 1: this side waits for room; mark returned credit
 };
 static_assert(sizeof(CreditLine) == 128);
@@ -132,7 +132,7 @@ struct ConnectionBlock {
   Slot data[2][kSlots];  // [d] is consumed by side d
   Slot reply[2][kReplySlots];
 };
-static_assert(sizeof(ConnectionBlock) == 9472);  // not a power of two: L1 sets
+static_assert(sizeof(ConnectionBlock) == 9472);  // not a power of two: spreads over the L1 sets
 
 enum BellKind : uint32_t {  // bit set
   kBellOff = 0,
@@ -144,7 +144,7 @@ struct DirectionBlock {                         // consumed by side d
   alignas(128) std::atomic<uint32_t> bell;      // BellKind; armed by the consumer
   alignas(128) std::atomic<uint64_t> summary;   // bit l: leaf[l] may be non-zero
   alignas(128) std::atomic<uint64_t> leaf[64];  // bit c of leaf[l]: connection 64 l + c
-  alignas(128) std::atomic<uint64_t> returned;  // bit: a chunk on its way to d is free again
+  alignas(128) std::atomic<uint64_t> returned;  // bit c: d is done with chunk c of its pool
   alignas(128) std::atomic<uint32_t> exits;  // side d exits: the hang-up that follows is no crash
   alignas(128) unsigned char pad[4096 - 4 * 128 - 512];
 };

@@ -8,7 +8,7 @@ void ChunkPool::Collect() {
   std::atomic<uint64_t>& returned = arena_.direction(direction_).returned;
   if (returned.load(std::memory_order_relaxed) == 0) return;
   uint64_t back = returned.exchange(0, std::memory_order_acquire);
-  // A hostile peer returns only what it had.
+  // Even a hostile peer can return only chunks that it had.
   back &= lent_.fetch_and(~back, std::memory_order_acq_rel);
   free_.fetch_or(back, std::memory_order_release);
 }

@@ -1,6 +1,7 @@
 // The sender's half of the pool of one direction: which chunks are free, and how many a connection
-// may take. Private memory; the consumer hands chunks back through DirectionBlock::returned, not
-// through a connection's credits, where an idle connection would keep them.
+// may take. It lies in private memory. The consumer hands chunks back through
+// DirectionBlock::returned, not through a connection's credits, where an idle connection would
+// keep them.
 #ifndef VIADUCT_VERBS_SOFT_SHM_CHUNK_POOL_H_
 #define VIADUCT_VERBS_SOFT_SHM_CHUNK_POOL_H_
 
@@ -14,14 +15,14 @@ namespace viaduct::verbs::shm {
 
 class ChunkPool {
  public:
-  // Of direction `d`: what is on its way to side `d`.
+  // The pool for payload on its way to side `d`.
   ChunkPool(Arena& arena, int d) : arena_(arena), direction_(d) {}
 
-  // A free chunk, or -1. A sender that has `in_flight` of them may have no more than are left
-  // free: so n busy connections share all but one of n + 1 parts, and the next always finds some.
-  // Any thread; lock-free but for the few times when the pool grows.
+  // A free chunk, or -1. A connection that has `in_flight` chunks gets another only while more
+  // than that are free: n busy connections end up with n of n + 1 equal parts, and the next one
+  // always finds some. Any thread; lock-free except for the few times when the pool grows.
   int Take(uint32_t in_flight);
-  // One that was taken and not published.
+  // Puts back a chunk that was taken and not published.
   void PutBack(uint32_t chunk);
   unsigned char* data(uint32_t chunk) const { return arena_.chunk(direction_, chunk); }
 

@@ -1,5 +1,5 @@
-// The owner of a descriptor of this wire, of which forked children close their copies (Host has the
-// handler); and whose an object is behind a fork.
+// Descriptor owns a descriptor of this wire; forked children close their copies of it (Host has the
+// handler). Descent tells an object whether it belongs to this process or to the parent.
 #ifndef VIADUCT_VERBS_SOFT_SHM_DESCRIPTOR_H_
 #define VIADUCT_VERBS_SOFT_SHM_DESCRIPTOR_H_
 
@@ -23,8 +23,9 @@ class Descriptor : public TabledFd {
       : TabledFd(g_descriptors, fd.Release(), kEnd, &CloseElsewhere) {}
 };
 
-// Of an object: it is this process's, or a forked child's copy of the parent's. Then nothing is
-// emitted, consumed, marked or rung: the memory is the parent's.
+// A member of an object that may be copied by a fork. inherited(): the object is a forked child's
+// copy of the parent's. Such a copy emits, consumes, marks and rings nothing: the memory is the
+// parent's.
 class Descent {
  public:
   bool inherited() const { return generation_ != g_descriptors.generation(); }

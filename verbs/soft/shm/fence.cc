@@ -22,7 +22,7 @@ bool Register() {
 
 }  // namespace
 
-// A forked child has its parent's.
+// A forked child inherits its parent's registration.
 bool RegisterGlobalFence() { return MadeOnce<&Register>(); }
 
 void GlobalFence() {

@@ -6,8 +6,8 @@
 namespace viaduct::verbs::shm {
 
 // Registers this process with the kernel (MEMBARRIER_CMD_GLOBAL_EXPEDITED covers registered
-// processes only). False: it does not have it; then posters of all its pairs use a real fence.
-// Idempotent; told to the peer at the handshake.
+// processes only). False: the kernel refuses, and posters of all pairs of this process use a real
+// fence. Idempotent; the peer learns the result in the handshake.
 bool RegisterGlobalFence();
 
 // Every thread of every registered process executes a full fence.

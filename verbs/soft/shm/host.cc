@@ -26,12 +26,12 @@ constexpr int kAcceptsPerTurn = 16;
 constexpr int kPortTries = 256;
 constexpr uint16_t kFirstFreePort = 49152;
 constexpr char kService[] = "viaduct";
-// That one process may open with us. A requester gives out half the numbers of a pair, so these
-// carry the connections that a device allows.
+// Pairs that one process may open with us. The requester gives out half the numbers of each pair,
+// so together they carry as many connections as a device allows.
 constexpr int kMostPairs = 65536 / (kConnections / 2);
 
-// Is the listener of a context at `own` at that address, too? 127.0.1.1, as Debian names the host
-// itself, is 127.0.0.1 where nobody else listens, and there is one listener at a port.
+// Is the listener of a context at `own` also at `asked`? 127.0.1.1, Debian's address for the host's
+// own name, counts as 127.0.0.1: nobody else can listen there, since a port has one listener.
 bool IsAt(const Address& own, const Address& asked) {
   return asked == own || (asked.IsLoopback() && (!own.IsLoopback() || own == LoopbackOf(own)));
 }
@@ -82,7 +82,8 @@ void Host::LeavePeers() {
   std::vector<std::shared_ptr<Peer>> left = peers_.load()->peers;
   std::erase_if(left, [](const auto& peer) { return !peer->idle(); });
   {
-    // Who finds the listener of a user to come is to see that the pair is left: Die takes its time.
+    // Before there can be a user again: whoever finds its listener must see that the old pair is
+    // left, and Die takes its time.
     MutexLock holder(&listeners_mutex_);
     if (users_ != 0) return;
     for (const std::shared_ptr<Peer>& peer : left) peer->HangUp();
@@ -130,8 +131,8 @@ bool Host::IsServed(uint16_t port) { return IsServedAt(kService, port); }
 absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, Descriptor socket, pid_t pid,
                          absl::Span<const uint8_t> note) {
   std::shared_ptr<Peer> peer = FindPeer(pid);
-  // A process that has closed its last adapter and opened one again has left the pair, of which the
-  // loop may not have heard.
+  // A process that has closed its last adapter and opened one again has left the pair, which the
+  // loop may not have noticed yet.
   while (peer != nullptr && peer->HearHangUp()) peer = FindPeer(pid);
   if (peer == nullptr) {
     std::shared_ptr<Arena> arena = Arena::Create();
@@ -160,7 +161,7 @@ void Host::Connect(std::shared_ptr<ShmLink> link, Descriptor socket, pid_t pid,
     if (link->cancelled || pair == nullptr) return;
     const absl::Status placed = Place(link, std::move(*shared), pid, {});
     if (placed.ok()) return;
-    // Without memory or descriptors for this way there may be another.
+    // Without memory or descriptors for this wire, the next one may do.
     if (absl::IsResourceExhausted(placed)) pair->NoteNoResources();
     link->NotHere();
   });
@@ -221,7 +222,7 @@ absl::StatusOr<uint16_t> Host::Listen(uint16_t port) {
     MutexLock holder(&listeners_mutex_);
     listeners_[port] = listener;
   }
-  absl::Cleanup forget = [&] {  // also when memory ends
+  absl::Cleanup forget = [&] {  // also if memory runs out
     MutexLock holder(&listeners_mutex_);
     listeners_.erase(port);
   };
@@ -249,7 +250,7 @@ void Host::StopListening(uint16_t port) {
     listeners_.erase(found);
   }
   loop_.Unwatch(listener->socket.get());
-  if (listener->sink != nullptr) loop_.Drain();  // a call in progress
+  if (listener->sink != nullptr) loop_.Drain();  // waits for a sink call in progress
 }
 
 ListenerSink* Host::FindListener(uint16_t port, const Address* to) {
@@ -317,7 +318,7 @@ void Host::OnHello(int raw) {
       hello.fds.size() != 1) {
     return;
   }
-  if (!HasUsers()) return;  // the last has gone while it said so, and nobody would leave the peer
+  if (!HasUsers()) return;  // the last has gone meanwhile, and nobody would drop the new peer
   const auto& peers = peers_.load()->peers;
   if (std::count_if(peers.begin(), peers.end(), [&handshake](const auto& peer) {
         return peer->pid() == handshake.pid && peer->side() == 1;
@@ -327,7 +328,7 @@ void Host::OnHello(int raw) {
   }
   std::shared_ptr<Arena> arena;
   if (handshake.pid == getpid()) {
-    // The other end of ourselves: one mapping serves both.
+    // This process is its own peer: one mapping serves both ends.
     for (const std::shared_ptr<Peer>& peer : peers) {
       if (peer->token() == body->token && peer->side() == 0) arena = peer->shared_arena();
     }

@@ -1,13 +1,14 @@
 // The shared-memory side of this process: its peers, its listeners, its bells. One per process.
 //
-// Peers are the executor's. Polls read the published list of them inside an epoch guard; sleepers
-// arm their bells.
+// The executor owns the peers. Polls read the published list of peers inside an epoch guard;
+// sleepers arm the bell of every pair.
 //
-// Bells. A peer that marks something for us looks at the bell of our direction: a sleeper in
-// Doorbell::Sleep has armed it as a futex; otherwise, while nobody is known to look, it asks for
-// a message and so for the control thread, which collects the marks at once and then, for as long
-// as marks come, at every tick of about a millisecond instead. Who expects something asks for the
-// message again. A ring wakes one sleeper, which collects for all (host_sleep.cc).
+// Bells. A peer that leaves a mark for us checks the bell of our direction. A sleeper in
+// Doorbell::Sleep arms the bell as a futex. While nobody is known to poll, the bell asks for a
+// message on the socket instead. It wakes up the control thread, which collects the marks at once
+// and then, for as long as marks come, at every tick of about a millisecond without a message.
+// Expect asks for the message again. A ring wakes one sleeper, which collects for all
+// (host_sleep.cc).
 #ifndef VIADUCT_VERBS_SOFT_SHM_HOST_H_
 #define VIADUCT_VERBS_SOFT_SHM_HOST_H_
 
@@ -34,71 +35,72 @@ namespace viaduct::verbs::shm {
 
 class Host {
  public:
-  // The first call in a process starts it on `loop`, which must be the same ever after. Never
-  // destroyed.
+  // The first call in a process creates the Host on `loop`; later calls must pass the same loop.
+  // Never destroyed.
   static Host& Get(EventLoop& loop);
   // For Get.
   explicit Host(EventLoop& loop);
   ~Host();
-  // In a forked child. The threads that it does not have may have been inside anything.
+  // Called in a forked child. The parent's other threads may have been in the middle of anything.
   void InForkChild();
 
   EventLoop& loop() { return loop_; }
 
   // ------------------------------------------------------------------ wires and doorbells
-  // Wires count themselves: without any, peers that have no connection are let go. `silence`: how
-  // long a requester may leave an accept unanswered; the last wire's holds for all.
+  // Users are wires: without any, peers that have no connection are dropped. `silence`: how long
+  // a requester may leave an accept unanswered; the value of the last wire holds for all.
   void AddUser(Nanos silence);
   void RemoveUser();
 
-  // Is a process of this user listening at `port`? The socket is connected to it then. As DialTo.
-  // Any thread.
+  // Connects a socket to the process of this user that listens at `port`. Errors as DialTo. Any
+  // thread.
   static absl::StatusOr<Descriptor> Dial(uint16_t port, pid_t* pid);
   // Any thread.
   static bool IsServed(uint16_t port);
-  // Goes on with a dialled request on the executor. Its outcome goes to the pair of `link`.
+  // Continues a dialled request on the executor. The queue pair of `link` gets the outcome.
   void Connect(std::shared_ptr<ShmLink> link, Descriptor socket, pid_t pid, const RequestBody& body,
                std::vector<uint8_t> private_data);
 
-  // Executor: sends the request of `link` to another process's port, as the first one said.
+  // Sends the request of `link` on to the port that a Redirect has named. Executor.
   void Follow(const std::shared_ptr<ShmLink>& link, uint16_t port, absl::Span<const uint8_t> note);
-  // As IncomingConnection::HandOff, and nothing is moved.
+  // As IncomingConnection::HandOff, but nothing is moved.
   static absl::Status AskToTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline);
 
   // As Wire::Listen, in three steps. Port 0 takes a free one; the result is the port.
-  // AlreadyExists.
+  // AlreadyExists: the port is taken.
   absl::StatusOr<uint16_t> Listen(uint16_t port);
   void StartListening(uint16_t port, const Address& address, ListenerSink* sink);
   void StopListening(uint16_t port);
-  // Who takes what was dialled at `to`: as over TCP, a listener is at its context's address and at
-  // loopback, unless it is at another address of the loopback network. `to` null: who takes what is
-  // handed off there, whatever address was asked for. Null: nobody. Executor.
+  // The sink for a request that was dialled at `to`, or null: as over TCP, a listener is at its
+  // context's address and at loopback, unless its address is another one of the loopback network.
+  // `to` null: the sink for a request that is handed off to `port`, whatever address was dialled.
+  // Executor.
   ListenerSink* FindListener(uint16_t port, const Address* to = nullptr);
 
-  // Doorbell's.
+  // For ShmDoorbell.
   void Collect();
   WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline);
   void Expect();
 
-  // Some Peer::RingAgain is due at the next tick. Any thread.
+  // Makes the next tick call Peer::RingAgain. Any thread.
   void RingAgainSoon() { ticker_->Start(); }
 
   // ---------------------------------------------------------------------- peers, executor
   void OnRing();
   void Forget(Peer& peer);
-  // Of a peer whose last connection has ended: without a user it is not kept. Any thread.
+  // Drops the peers that have no connection, unless there is a user. Any thread.
   void LeaveIdlePeers();
   Nanos silence() const { return silence_.load(std::memory_order_relaxed); }
 
  private:
   struct PeerList {
     std::vector<std::shared_ptr<Peer>> peers;
-    // Where each says that it has left marks: every poll that finds nothing looks there.
+    // The summary word of each peer's marks, which every poll that finds nothing reads.
     std::vector<const std::atomic<uint64_t>*> marks;
   };
   struct PortListener {
     Descriptor socket;
-    // From StartListening on.
+    // Set by StartListening.
     Address address;
     ListenerSink* sink = nullptr;
   };
@@ -116,44 +118,44 @@ class Host {
   bool HasUsers();
   void LeavePeers();  // unless there is a user again
   void OnAcceptable(uint16_t port);
-  // This is no crash.
+  // Tells the peers that this process exits and has not crashed.
   void AnnounceExit();
-  // Finds or makes the pair with the process at the other end, and asks it. NotFound: it has gone
-  // meanwhile. ResourceExhausted.
+  // Finds or makes the pair with process `pid`, and sends it the request. NotFound: the process has
+  // gone meanwhile. ResourceExhausted.
   absl::Status Place(const std::shared_ptr<ShmLink>& link, Descriptor socket, pid_t pid,
                      absl::Span<const uint8_t> note);
   void StartHandshake(Descriptor socket, pid_t pid, uint16_t port);
   void OnHello(int socket);
   void AnswerAsk(const Handshake& handshake, const Message& ask);
   NextTick Tick();
-  // Of a thread that has slept, or was cancelled asleep.
+  // For a thread that has slept, or was cancelled asleep.
   void EndSleep();
-  // These say whether marks are there already. `change` gets each peer's bell, before its marks are
-  // looked for.
+  // These three return whether there are marks already. `change` gets each peer's bell before that
+  // peer's marks are checked.
   bool ChangeBells(absl::FunctionRef<void(std::atomic<uint32_t>&)> change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
-  // From now on the control thread is told of what no sleeper is told of.
+  // From now on the control thread is notified of marks that no sleeper is notified of.
   bool Arm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
-  // Bells that were rung say `armed` again; what is armed stays as it is.
+  // Sets the bells that are off to `armed`; bells that are armed stay as they are.
   bool ArmWhatIsOff(uint32_t armed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(bell_lock_);
 
   EventLoop& loop_;
   const Descent descent_;
   std::atomic<PeerList*> peers_;                    // never null
-  PeerList nobody_;                                 // what a forked child sees,
-  const PeerList* parents_ = nullptr;               // and what was in its place there
-  std::atomic<Nanos> silence_{0};                   // AddUser's
+  PeerList nobody_;                                 // the list of a forked child,
+  const PeerList* parents_ = nullptr;               // and the parent's list in its place
+  std::atomic<Nanos> silence_{0};                   // set by AddUser
   absl::flat_hash_map<int, Handshake> handshakes_;  // executor
 
   Mutex listeners_mutex_;
-  // A standard one: Abseil's are corrupt once they have found no memory to grow.
+  // A standard container: Abseil's are corrupt after they failed to allocate memory to grow.
   std::unordered_map<uint16_t, std::shared_ptr<PortListener>> listeners_
       ABSL_GUARDED_BY(listeners_mutex_);
   int users_ ABSL_GUARDED_BY(listeners_mutex_) = 0;
   Errand<&Host::LeavePeers, Host*> leave_errand_;
 
   SpinLock bell_lock_;
-  // Threads in Sleep, and those that have left it by a jump.
+  // Threads in Sleep, and threads that left it by a longjmp.
   int sleepers_ ABSL_GUARDED_BY(bell_lock_) = 0;
   bool ticking_ ABSL_GUARDED_BY(bell_lock_) = false;
   std::atomic<uint32_t> collected_{0};  // counts collections that found marks

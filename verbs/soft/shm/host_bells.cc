@@ -1,4 +1,4 @@
-// Collecting marks, and what the bells ask for.
+// Collecting marks, and arming bells.
 #include "verbs/base/epoch.h"
 #include "verbs/soft/shm/host.h"
 
@@ -31,7 +31,7 @@ bool Host::ChangeBells(absl::FunctionRef<void(std::atomic<uint32_t>&)> change) {
 }
 
 bool Host::Arm() {
-  // What a sleeper has armed stays its own, but it does not know of the others.
+  // The bells that a sleeper has armed stay its own; it does not know of the others.
   if (sleepers_ != 0) return ArmWhatIsOff(kBellSocket);
   return ChangeBells(
       [](std::atomic<uint32_t>& bell) { bell.exchange(kBellSocket, std::memory_order_seq_cst); });
@@ -44,7 +44,7 @@ bool Host::ArmWhatIsOff(uint32_t armed) {
   });
 }
 
-// The bell of some peer.
+// Some peer has rung.
 void Host::OnRing() {
   {
     SpinLockHolder holder(&bell_lock_);

@@ -1,10 +1,10 @@
 // Sleeping until somebody rings.
 //
-// All threads that sleep do so on the bells of all peers, beside a word of their own. Who rings
-// wakes one of them, which collects for everybody and sleeps again unless its own word has changed:
-// so a message wakes that one and whom it is for, however many sleep. It is the kernel that knows
-// who sleeps, so a thread that a signal takes out of its sleep, for ever perhaps, keeps nobody from
-// being woken; and who rings and wakes nobody asks for the control thread.
+// Every sleeping thread waits on the bells of all peers and on a word of its own. A peer that rings
+// wakes up one thread, which collects for everybody and sleeps again unless its own word has
+// changed. So a message wakes up that thread and the one that it is for, however many sleep. The
+// kernel knows who sleeps, so a thread that a signal takes out of its sleep, perhaps for ever,
+// keeps nobody from being woken up. A peer that wakes up nobody asks for the control thread.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,12 +44,12 @@ WaitEntry WhileArmed(std::atomic<uint32_t>& bell) {
   return {kBellFutex, reinterpret_cast<uint64_t>(&bell), kFutex32, 0};
 }
 
-// How many futexes one wait takes: our own alone where the kernel (before 5.16) or a filter of
-// system calls, which may come later, has no futex_waitv.
+// How many futexes one wait takes: 1, our own, if the kernel (before 5.16) has no futex_waitv or a
+// filter of system calls, which may come later, refuses it.
 constinit std::atomic<int> wait_entries{kMaxFutexes};
 
-// Of one wait, and no word about others: also for want of memory, and where the last link of a peer
-// that has died went with its futex.
+// Does `error` concern one wait only, and say nothing about later ones? So do a lack of memory, and
+// a futex that has gone with the last link of a dead peer.
 bool IsEndOfWait(int error) {
   return error == EAGAIN || error == EINTR || error == ETIMEDOUT || error == ENOMEM ||
          error == EFAULT;
@@ -57,7 +57,7 @@ bool IsEndOfWait(int error) {
 
 enum class Rest { kRung, kTimedOut, kInterrupted, kFailed };
 
-// Behind a handler with SA_RESTART the kernel goes on waiting, time-out or not.
+// After a signal handler with SA_RESTART the kernel goes on waiting, time-out or not.
 Rest SleepOn(const WaitEntry* entries, int count, Deadline deadline) {
   timespec until = {deadline.at() / kNanosPerSecond, deadline.at() % kNanosPerSecond};
   const long waited = SleepIn(SYS_futex_waitv, reinterpret_cast<long>(entries), count, 0,
@@ -85,11 +85,11 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
     const int most = wait_entries.load(std::memory_order_relaxed);
     const auto arm = [&entries, &count, most](std::atomic<uint32_t>& bell) {
       if (count >= most) {
-        // Too many peers for one wait: the control thread passes it on.
+        // Too many peers for one wait: the control thread passes their arrivals on.
         bell.exchange(kBellSocket, std::memory_order_seq_cst);
         return;
       }
-      // Mostly another sleeper has armed it.
+      // Usually another sleeper has armed it already.
       if (bell.load(std::memory_order_seq_cst) != kBellFutex) {
         bell.exchange(kBellFutex, std::memory_order_seq_cst);
       }
@@ -109,7 +109,7 @@ WaitResult Host::Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline dead
     Collect();
     if (rest == Rest::kTimedOut) return WaitResult::kTimedOut;
     if (rest == Rest::kInterrupted) return WaitResult::kInterrupted;
-    // What rang may have been for others, without end.
+    // The rings may be for others, without end: check the deadline too.
     if (rest == Rest::kFailed || word.load(std::memory_order_seq_cst) != seen ||
         deadline.Passed(loop_)) {
       return WaitResult::kReady;
@@ -122,8 +122,8 @@ void Host::EndSleep() {
   {
     EpochGuard guard;
     SpinLockHolder holder(&bell_lock_);
-    // Whoever left marks meanwhile has rung already and does not ring again. The caller may not
-    // look any more, so the control thread does.
+    // A peer that left marks meanwhile has rung already and does not ring again. The caller may not
+    // poll any more, so the control thread collects.
     if (--sleepers_ != 0) {
       missed = ArmWhatIsOff(kBellFutex);
     } else if (!ticking_) {

@@ -26,7 +26,7 @@ absl::Status ShmIncoming::Accept(QueuePair& queue_pair, absl::Span<const uint8_t
   if (decided_) return absl::FailedPreconditionError("the request is decided");
   if (private_data.size() > kMaxPrivateData) return absl::InvalidArgumentError("private data");
   auto& pair = static_cast<SoftQueuePair&>(queue_pair);
-  // Before anything has happened: memory may end.
+  // Allocated before anything has happened: memory may run out.
   ShmLink::Answer answer = {.type = MessageType::kAccept,
                             .private_data = {private_data.begin(), private_data.end()}};
   link_->SetReadsIn(pair.max_reads_in());
@@ -54,15 +54,15 @@ void ShmIncoming::Reject(absl::Span<const uint8_t> private_data) {
   TurnDown(MessageType::kReject, private_data);
 }
 
-// The requester asks the other process itself, as it is of this host and user too: a connection's
-// rings lie in the memory of the two that it joins.
+// The requester asks the other process itself, which is of the same host and user: the rings of a
+// connection lie in the memory of the two processes that it joins.
 absl::Status ShmIncoming::HandOff(uint16_t port, absl::Span<const uint8_t> note,
                                   Deadline deadline) {
   if (decided_) return absl::FailedPreconditionError("the request is decided");
   absl::Status asked = Host::AskToTake(port, note, deadline);
   if (!asked.ok()) return asked;
   decided_ = true;
-  // It is done when this returns, though the process ends then.
+  // Done before this returns, since the process may end then.
   loop_.RunAndWait([&] { link_->peer->Redirect(link_, port, note); });
   return absl::OkStatus();
 }

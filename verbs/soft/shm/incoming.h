@@ -1,4 +1,4 @@
-// A request of another process that has arrived.
+// A connection request that has arrived from another process.
 #ifndef VIADUCT_VERBS_SOFT_SHM_INCOMING_H_
 #define VIADUCT_VERBS_SOFT_SHM_INCOMING_H_
 

@@ -1,4 +1,4 @@
-// The life of a link, hot or cold; its data paths are link_send.cc, link_receive.cc and
+// The life of a link, hot or cold. Its data paths are in link_send.cc, link_receive.cc and
 // link_replies.cc.
 #include "verbs/soft/shm/link.h"
 
@@ -94,7 +94,7 @@ void ShmLink::SendAnswer() {
 
 void ShmLink::Start() {
   my_line_->armed.store(1, std::memory_order_relaxed);
-  GlobalFence();  // the look that follows sees what a peer sent without seeing that
+  GlobalFence();  // the check that follows sees what a peer sent before it saw `armed`
 }
 
 void ShmLink::Heat() {
@@ -108,8 +108,8 @@ bool ShmLink::Cool() {
   if (descent_.inherited()) return false;
   const SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   const bool waits = pair.SendsWait() || reads_in_count_.load(std::memory_order_relaxed) != 0;
-  // What came while nobody needed to be told is looked at once more: below what we know of, the
-  // peer's head is no longer.
+  // Makes Arrived report confirmations that came, without a mark, while the link was hot: the
+  // peer's head is never below tx_head_, so it differs from this seen_head_.
   seen_head_.store(tx_head_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   cold_.store(true, std::memory_order_relaxed);
   my_line_->armed.store(1, std::memory_order_relaxed);
@@ -119,7 +119,7 @@ bool ShmLink::Cool() {
 
 // --------------------------------------------------------------------------------------- end
 
-// No more than the ring holds: a hostile peer would go on writing.
+// At most one lap of the ring away: a hostile peer would go on writing.
 void ShmLink::EndAt(uint64_t position) {
   rx_end_.store(std::min(position, rx_position_.load(std::memory_order_relaxed) + kSlots),
                 std::memory_order_relaxed);
@@ -134,7 +134,7 @@ bool ShmLink::AllTaken() const {
 
 void ShmLink::DiscardInbound(uint64_t data_end, uint64_t reply_end) {
   uint64_t position = rx_position_.load(std::memory_order_relaxed);
-  // Where a Poll broke off, some were consumed and not yet handed back.
+  // If a Poll broke off, it consumed some chunks and did not hand them back.
   uint64_t chunks = std::exchange(back_mask_, 0);
   // At most one lap; the peer's positions only bound it from above.
   const auto add = [&chunks](const Slot& slot, const Word& word) {
@@ -150,7 +150,7 @@ void ShmLink::DiscardInbound(uint64_t data_end, uint64_t reply_end) {
     const uint64_t raw = slot.word.load(std::memory_order_acquire);
     if (!Arrives<kSlots>(raw, position)) break;
     add(slot, Word::Unpack(raw));
-    position++;  // continuations are passed one by one
+    position++;  // continuations are skipped one by one
   }
   position = reply_rx_position_.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < kReplySlots && position < reply_end; i++, position++) {

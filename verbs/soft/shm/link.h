@@ -1,7 +1,7 @@
 // One end of a connection over shared memory.
 //
-// Data: link_send.cc (under the pair's send lock), link_receive.cc and link_replies.cc (inbound
-// lock). The life of a connection is the peer's (peer_connections.cc, executor).
+// Data: link_send.cc (under the queue pair's send lock), link_receive.cc and link_replies.cc
+// (inbound lock). The peer manages the life of a connection (peer_connections.cc, executor).
 #ifndef VIADUCT_VERBS_SOFT_SHM_LINK_H_
 #define VIADUCT_VERBS_SOFT_SHM_LINK_H_
 
@@ -45,20 +45,20 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   void TakeConfirmed() override;
 
   // ------------------------------------------------------------- the connection's life
-  // The pair holds the link from here on until it disconnects, or LetGo.
+  // From here on the queue pair keeps the link alive, until it disconnects or until LetGo.
   void Hold(SoftQueuePair& pair);
   void LetGo();
-  // SoftQueuePair::ConnectFailed and NotHere, if it still belongs to a pair, which then lets go of
-  // the link. False: the pair has disconnected, or is about to. Executor.
+  // Call SoftQueuePair::ConnectFailed and NotHere if the link still belongs to a queue pair, which
+  // then lets go of it. False: the queue pair has disconnected, or is about to. Executor.
   bool FailAttempt(ConnectOutcome outcome, absl::Span<const uint8_t> private_data = {});
   bool NotHere();
-  // Null when it has disconnected. On the executor it stays valid as long as the caller runs.
+  // Null after it has disconnected. On the executor it stays valid while the caller runs.
   SoftQueuePair* pair() const { return pair_.load(std::memory_order_acquire); }
 
-  // SoftQueuePair::MarkArrived, if it still belongs to one. Any thread.
+  // Calls SoftQueuePair::MarkArrived if the link still belongs to a queue pair. Any thread.
   void MarkArrived();
 
-  // Before anything moves. `reads_in`: how many the peer may have outstanding.
+  // Before any data moves. `reads_in`: how many reads the peer may have outstanding.
   void Bind(std::shared_ptr<Peer> peer, uint32_t id);
   void SetReadsIn(uint32_t reads_in) { reads_in_limit_ = reads_in; }
 
@@ -71,8 +71,8 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   };
   void GiveAnswer(Answer answer);
 
-  // After the end: hands back the chunks of what was never consumed, up to the peer's last
-  // positions, which are hostile.
+  // After the end: hands back the chunks of messages that were never consumed, up to the peer's
+  // last positions, which are not trusted.
   void DiscardInbound(uint64_t data_end, uint64_t reply_end);
   // The peer has said that it sends nothing from this position on. Executor.
   void EndAt(uint64_t position);
@@ -83,7 +83,7 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   enum class Phase : uint8_t { kNew, kConnecting, kRequested, kAccepting, kConnected, kClosed };
   Phase phase = Phase::kNew;
   bool local_closed = false;            // kClose was sent
-  bool peer_closed = false;             // and received
+  bool peer_closed = false;             // kClose was received
   bool cancelled = false;               // the requester gave up before it was answered
   Executor::TimerId silence_timer = 0;  // in kAccepting
   CloseBody peer_close = {};
@@ -168,42 +168,42 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   Errand<&ShmLink::SendAnswer, std::shared_ptr<ShmLink>> answer_errand_;
   Status close_verdict_ = Status::kSuccess;
   Errand<&ShmLink::Close, std::shared_ptr<ShmLink>> close_errand_;
-  SpinLock pair_lock_;  // held while another thread follows pair_, and when it is cleared
+  SpinLock pair_lock_;  // held while another thread follows pair_, and to clear it
   std::atomic<SoftQueuePair*> pair_{nullptr};
-  std::shared_ptr<ShmLink> held_;  // by the pair
+  std::shared_ptr<ShmLink> held_;  // this, while a queue pair holds it
 
   // Fixed by Bind.
   Slot* tx_ = nullptr;
   Slot* rx_ = nullptr;
   Slot* reply_tx_ = nullptr;
   Slot* reply_rx_ = nullptr;
-  CreditLine* peer_line_ = nullptr;  // the peer's: credits for us, whether it looks, starves
+  CreditLine* peer_line_ = nullptr;  // our credits; whether the peer polls, or starves
   CreditLine* my_line_ = nullptr;
   Peer* route_ = nullptr;  // = peer.get()
   uint32_t reads_in_limit_ = 0;
   Descent descent_;
 
-  alignas(64) uint64_t tx_position_ = 0;  // send lock -> this group
+  alignas(64) uint64_t tx_position_ = 0;  // the send lock guards this group
   std::atomic<uint64_t> tx_head_{0};      // what we know of the peer's progress
-  uint64_t chunk_slots_ = 0;              // bit: that slot of the ring carries a chunk
-  // Requests with kConfirm that are not complete; counted behind their emission, so that it may be
-  // one too few, even below 0, for a moment.
+  uint64_t chunk_slots_ = 0;              // bit i: slot i of the ring carries a chunk
+  // Requests with kConfirm that are not complete. A request is counted after its emission, so the
+  // count may be one too low, even below 0, for a moment.
   std::atomic<uint32_t> confirms_{0};
-  std::atomic<bool> cold_{true};  // Heat and Cool; read by the sender
+  std::atomic<bool> cold_{true};  // set by Heat and Cool; read by the sender
 
-  alignas(64) std::atomic<uint64_t> rx_position_{0};  // inbound lock -> this group
-  std::atomic<uint64_t> rx_end_{UINT64_MAX};          // EndAt's
+  alignas(64) std::atomic<uint64_t> rx_position_{0};  // the inbound lock guards this group
+  std::atomic<uint64_t> rx_end_{UINT64_MAX};          // set by EndAt
   uint64_t rx_published_ = 0;
   uint64_t message_bytes_ = 0;  // of the message that is coming in
   InMessage in_message_ = InMessage::kNone;
-  bool write_placed_ = false;  // its end is held: do not place it again
+  bool write_placed_ = false;  // the end of a write is held: do not place it again
   uint64_t back_mask_ = 0;     // chunks consumed and not yet handed back: at most four
   uint64_t confirm_cursor_ = 0;
-  std::atomic<uint64_t> seen_head_{0};  // of the peer, when confirmations were last looked for
+  std::atomic<uint64_t> seen_head_{0};  // the peer's head at the last check for confirmations
   std::atomic<uint64_t> reply_rx_position_{0};
   uint64_t reply_tx_position_ = 0;
   std::atomic<uint64_t> reply_head_{0};
-  uint8_t reply_chunk_slots_ = 0;  // bit: that slot of the reply ring carries a chunk
+  uint8_t reply_chunk_slots_ = 0;  // bit i: slot i of the reply ring carries a chunk
   std::vector<ReadIn> reads_in_;   // a ring of reads_in_limit_; empty until the first read
   uint32_t reads_in_first_ = 0;
   std::atomic<uint32_t> reads_in_count_{0};

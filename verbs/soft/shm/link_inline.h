@@ -1,5 +1,5 @@
-// What both inbound rings of a link need (link_receive.cc, link_replies.cc). The inbound lock is
-// held.
+// Functions for both inbound rings of a link (link_receive.cc, link_replies.cc). The inbound lock
+// is held.
 #ifndef VIADUCT_VERBS_SOFT_SHM_LINK_INLINE_H_
 #define VIADUCT_VERBS_SOFT_SHM_LINK_INLINE_H_
 
@@ -21,12 +21,12 @@ inline bool ShmLink::ChunkIsValid(const Word& word, const ChunkLead& lead) const
 inline void ShmLink::TellStarving() {
   if (route_->needs_fence()) [[unlikely]]
     FullFence();
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // the look stays behind the store
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // keeps the load after the store
   if (peer_line_->starving.load(std::memory_order_relaxed) != 0) [[unlikely]]
     route_->MarkPeer(id);
 }
 
-// A batch at a time: `returned` is contended while a sender waits.
+// In batches: `returned` is contended while a sender waits.
 inline void ShmLink::HandBack(uint32_t chunk) {
   constexpr int kBatch = 4;
   back_mask_ |= uint64_t{1} << chunk;

@@ -1,5 +1,5 @@
-// Consumption of the data ring: the inbound lock is held. Every word is copied once, and the copy
-// is validated.
+// Consumes the data ring; the inbound lock is held. Every word is copied once, and the copy is
+// validated.
 #include <cstring>
 
 #include "verbs/soft/shm/copy.h"
@@ -10,9 +10,9 @@
 namespace viaduct::verbs::shm {
 namespace {
 
-constexpr uint64_t kCreditEvery = 16;  // slots, if nobody waits for the confirmation
+constexpr uint64_t kCreditEvery = 16;  // slots, unless the sender waits for a confirmation
 
-// What one Poll looks at, however fast the peer adds to it: one lap.
+// One Poll handles at most one lap of the ring, however fast the peer fills it.
 constexpr uint32_t kMostPieces = kSlots;
 
 }  // namespace
@@ -40,7 +40,7 @@ bool ShmLink::Arrived() const {
   if (!confirms && !unemitted) return false;
   const uint64_t head = peer_line_->head.load(std::memory_order_acquire);
   if (confirms && head != seen_head_.load(std::memory_order_relaxed)) return true;
-  // Of room a hot link need not be told: whoever polls it pumps.
+  // A hot link need not be notified of room: whoever polls it also pumps.
   return unemitted && cold_.load(std::memory_order_relaxed) &&
          head != tx_head_.load(std::memory_order_relaxed);
 }
@@ -56,7 +56,7 @@ bool ShmLink::Poll(int budget) {
   return moved;
 }
 
-// Most messages. False: nothing has happened, there is more to it than meets the eye.
+// The fast path, for most messages. False: nothing has happened, and the general path is needed.
 inline bool ShmLink::ReceiveShort(uint64_t raw, const Slot& slot) {
   if (in_message_ != InMessage::kNone) return false;
   const Word word = Word::Unpack(raw);
@@ -70,7 +70,7 @@ inline bool ShmLink::ReceiveShort(uint64_t raw, const Slot& slot) {
 
 bool ShmLink::PollData(int budget) {
   const uint64_t first = rx_position_.load(std::memory_order_relaxed);
-  // What is left then has arrived as much as what comes next: Arrived tells of it.
+  // What this leaves in the ring is an arrival like any other: Arrived reports it.
   for (uint32_t pieces = kMostPieces; budget > 0 && pieces != 0; pieces--) {
     const uint64_t position = rx_position_.load(std::memory_order_relaxed);
     const Slot& slot = rx_[position % kSlots];
@@ -113,7 +113,7 @@ inline bool ShmLink::SlotsAreValid(const Word& word, uint32_t lead) const {
          uint64_t{word.bytes} + lead <= uint64_t{word.slots} * kBodyBytes;
 }
 
-// Of the message that is coming in: a piece that brings it no further must be its end.
+// A piece of the incoming message that has no bytes must be its last.
 inline bool ShmLink::PieceIsValid(const Word& word) const {
   return message_bytes_ + word.bytes <= UINT32_MAX &&
          (word.bytes != 0 || (word.flags & kLast) != 0);
@@ -123,7 +123,8 @@ inline bool ShmLink::PieceIsValid(const Word& word) const {
 inline void ShmLink::ReadBody(uint64_t position, uint32_t at, unsigned char* to, uint32_t n) const {
   position += at / kBodyBytes;
   uint32_t within = at % kBodyBytes;
-  // A word that somebody may watch lies in two slots: it is stored at once all the same.
+  // A word that spans two slots is put together first and written by one store: some thread may
+  // watch it.
   unsigned char word[8];
   if (n <= sizeof word && n > kBodyBytes - within) [[unlikely]] {
     const uint32_t part = kBodyBytes - within;
@@ -301,7 +302,7 @@ inline void ShmLink::Consume(const Word& word, bool chunk) {
   if (chunk || (word.flags & kAcknowledge) != 0 || position - rx_published_ >= kCreditEvery) {
     ReturnCredit(position);
     if ((word.flags & kAcknowledge) != 0) {
-      // The sender waits for it, and if it is cold nobody looks there.
+      // The sender waits for this confirmation, and if it is cold nobody polls for it there.
       AfterPublish();
     } else {
       TellStarving();
@@ -309,7 +310,7 @@ inline void ShmLink::Consume(const Word& word, bool chunk) {
   }
 }
 
-// Of a message that nobody waits for the confirmation of.
+// Consumes a message of one slot whose confirmation nobody waits for.
 inline void ShmLink::ConsumeSlot() {
   const uint64_t position = rx_position_.load(std::memory_order_relaxed) + 1;
   rx_position_.store(position, std::memory_order_relaxed);
@@ -342,8 +343,8 @@ bool ShmLink::ConfirmSends() {
   return moved;
 }
 
-// A request is counted behind its emission (Pump), so that the peer may have taken it, and ended,
-// before Poll is told to look for it.
+// A request is counted after its emission (Pump), so the peer may have taken it, and ended the
+// connection, before a Poll has checked for its confirmation.
 void ShmLink::TakeConfirmed() {
   if (descent_.inherited()) return;
   if (confirms_.load(std::memory_order_relaxed) != 0) ConfirmSends();

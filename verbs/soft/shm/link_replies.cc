@@ -1,4 +1,4 @@
-// The reply ring, in which reads and atomics are answered: the peer's here, and ours there. The
+// The reply rings: our answers to the peer's reads and atomics, and the peer's answers to ours. The
 // inbound lock is held. Every word is copied once, and the copy is validated.
 #include <algorithm>
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace viaduct::verbs::shm {
 namespace {
 
-// What one Poll looks at, however fast the peer adds to it: one lap.
+// One Poll handles at most one lap of a ring, however fast the peer fills or empties it.
 constexpr uint32_t kMostReplies = kReplySlots;
 
 }  // namespace
@@ -50,7 +50,7 @@ bool ShmLink::ServeReads() {
   uint32_t left = kMostReplies;
   for (uint32_t count; (count = reads_in_count_.load(std::memory_order_relaxed)) != 0; left--) {
     if (left == 0) {
-      // There may be room, of which nobody tells.
+      // There may still be room, which nobody would report.
       pair_.load(std::memory_order_relaxed)->MarkArrived();
       break;
     }
@@ -66,7 +66,7 @@ bool ShmLink::ServeReads() {
   return moved;
 }
 
-// The next piece. kStop: there is no room.
+// Answers the next piece. kStop: there is no room.
 ShmLink::Step ShmLink::AnswerRead(ReadIn& read) {
   if (!ReplyRoom()) return Step::kStop;
   ChunkPool& pool = route_->pool();
@@ -75,7 +75,7 @@ ShmLink::Step ShmLink::AnswerRead(ReadIn& read) {
   if (bytes > kBodyBytes) {
     ReclaimReplies();
     chunk = pool.Take(static_cast<uint32_t>(absl::popcount(uint32_t{reply_chunk_slots_})));
-    // Without one, small pieces keep it moving (link_send.cc).
+    // Without a chunk, small pieces keep the read moving (link_send.cc).
     if (chunk < 0 && reply_chunk_slots_ != 0) return Step::kStop;
     bytes = std::min(bytes, chunk < 0 ? kBodyBytes : kChunkBytes);
   }
@@ -138,8 +138,8 @@ bool ShmLink::PollReplies() {
     const Word word = Word::Unpack(raw);
     SendEntry* entry = pair.OldestRead();
     if (entry == nullptr) {
-      // The answer may have overtaken the poster, which marks a request sent after it has published
-      // it, and then looks for an answer itself.
+      // The answer may have overtaken the poster, which publishes a request before it marks the
+      // request as sent, and then checks for an answer itself.
       const bool posting = pair.SendsWait();
       entry = pair.OldestRead();
       if (entry == nullptr && posting) break;

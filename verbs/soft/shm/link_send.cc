@@ -1,4 +1,4 @@
-// Emission: the pair's send lock is held.
+// Emission; the queue pair's send lock is held.
 #include <algorithm>
 #include <cstring>
 
@@ -12,15 +12,15 @@
 namespace viaduct::verbs::shm {
 namespace {
 
-// More goes through a chunk: measured for 256 B to 4 KiB, slots win up to five.
+// Larger messages go through chunks: measured for 256 B to 4 KiB, up to five slots win.
 constexpr uint32_t kMaxInline = 5 * kBodyBytes;
 // What a connection that finds no chunk sends through its own ring at a time.
 constexpr uint32_t kPiece = 4 * kBodyBytes;
 
 constexpr uint64_t DataParity(uint64_t position) { return Parity<kSlots>(position); }
 
-// Of a piece of its message. Every piece of a write says whether there is immediate data: the
-// receiver acts on the first.
+// The flags of one piece of a message. Every piece of a write says whether there is immediate data,
+// since the receiver acts on the first one.
 uint8_t FlagsOf(const SendEntry& entry, bool last) {
   if (!last) {
     const bool tells = entry.opcode == Opcode::kWrite && (entry.flags & kImmediate) != 0;
@@ -35,8 +35,8 @@ uint8_t FlagsOf(const SendEntry& entry, bool last) {
 
 }  // namespace
 
-// Most messages (Word::IsShortSend). False: nothing has happened, there is more to it than meets
-// the eye.
+// The fast path, for most messages (Word::IsShortSend). False: nothing has happened, and Emit is
+// needed.
 inline bool ShmLink::EmitShort(const SendEntry& entry) {
   if (entry.opcode != Opcode::kSend || (entry.flags & (kConfirm | kImmediate)) != 0 ||
       entry.length > kBodyBytes || entry.offset != 0 ||
@@ -62,9 +62,9 @@ void ShmLink::Pump() {
       continue;
     }
     if (!Emit(*entry)) {
-      // No room, or the pair broke. Nobody looks for room if the link is cold: ask to be told.
+      // No room, or the pair broke. Nobody polls for room if the link is cold: ask for a mark.
       if (!cold_.load(std::memory_order_relaxed) || !Starve()) return;
-      // Who serves reads may have looked before this fence, and relies on it all the same.
+      // ServeReads may have checked for room before this fence, yet relies on `starving`.
       if (reads_in_count_.load(std::memory_order_seq_cst) != 0) pair.MarkArrived();
       if (Reclaim()) continue;
       return;
@@ -83,13 +83,13 @@ void ShmLink::Pump() {
   }
   if (cold_.load(std::memory_order_relaxed)) {
     StopStarving();
-    // What waits for something else than room: Arrived need not tell of the room there is.
+    // The rest waits for something other than room: note the room, so that Arrived ignores it.
     if (pair.SendsUnemitted()) Reclaim();
   }
 }
 
-// The request that ends at tx_position_ was emitted a moment ago. A Poll that came between may have
-// seen its confirmation and not yet the request, and nobody would tell again.
+// The request that ends at tx_position_ was emitted a moment ago. A Poll since then may have seen
+// its confirmation but not yet the request, and nobody would report the confirmation again.
 void ShmLink::LookForConfirmation() {
   const uint64_t head = peer_line_->head.load(std::memory_order_seq_cst);
   if (static_cast<int64_t>(head - tx_position_) >= 0) {
@@ -97,12 +97,12 @@ void ShmLink::LookForConfirmation() {
   }
 }
 
-// The same for a read or an atomic: who was told of the answer may have found no request for it.
+// The same for a read or an atomic: a Poll may have seen the answer and found no request for it.
 void ShmLink::LookForReply() {
   if (ReplyWaits()) pair_.load(std::memory_order_relaxed)->MarkArrived();
 }
 
-// Asks the peer to tell when it has made room. True: only now, so look again.
+// Asks the peer to report when it has made room. True: it was not asked before, so check again.
 bool ShmLink::Starve() {
   if (my_line_->starving.exchange(1, std::memory_order_seq_cst) != 0) return false;
   GlobalFence();
@@ -114,7 +114,7 @@ void ShmLink::StopStarving() {
       !pair_.load(std::memory_order_relaxed)->SendsWait() &&
       reads_in_count_.load(std::memory_order_relaxed) == 0) {
     my_line_->starving.exchange(0, std::memory_order_seq_cst);
-    // A read that came meanwhile may rely on what this has taken away.
+    // A read that came meanwhile may rely on the flag that was cleared here.
     if (reads_in_count_.load(std::memory_order_seq_cst) != 0) {
       pair_.load(std::memory_order_relaxed)->MarkArrived();
     }
@@ -153,7 +153,7 @@ bool ShmLink::Reclaim() {
     return false;
   }
   if (chunk_slots_ != 0) {
-    // The slots from `known` to `head` carry nothing any more.
+    // The slots from `known` to `head` are free again.
     for (uint64_t position = known; position != head; position++) {
       chunk_slots_ &= ~(uint64_t{1} << (position % kSlots));
     }
@@ -185,15 +185,15 @@ inline void ShmLink::Publish(uint64_t word, uint32_t slots) {
 }
 
 void ShmLink::AfterPublish() {
-  // The consumer that arms its line pays for the fence (Link::Cool), unless a side cannot.
+  // The consumer that arms its line pays for the fence (Link::Cool), unless a side cannot do that.
   if (route_->needs_fence()) [[unlikely]]
     FullFence();
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // the look stays behind the store
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // keeps the load after the store
   if (peer_line_->armed.load(std::memory_order_relaxed) != 0) [[unlikely]]
     route_->MarkPeer(id);
 }
 
-// `bytes` from entry.offset on, in slots; there is room.
+// Emits `bytes` from entry.offset on in slots, for which there is room.
 bool ShmLink::EmitSlots(SendEntry& entry, uint32_t bytes) {
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   const bool last = entry.offset + bytes == entry.length;
@@ -230,7 +230,7 @@ bool ShmLink::EmitSlots(SendEntry& entry, uint32_t bytes) {
   return true;
 }
 
-// Fragments through chunks of the pool; goes on at entry.offset where it ran out.
+// Emits pieces in chunks of the pool; after a lack of room, goes on at entry.offset.
 bool ShmLink::EmitChunks(SendEntry& entry) {
   SoftQueuePair& pair = *pair_.load(std::memory_order_relaxed);
   ChunkPool& pool = route_->pool();
@@ -238,8 +238,8 @@ bool ShmLink::EmitChunks(SendEntry& entry) {
     if (!HasRoom(5)) return false;
     const int chunk = pool.Take(static_cast<uint32_t>(absl::popcount(chunk_slots_)));
     if (chunk < 0) {
-      // Others hold the pool, perhaps for ever. What this ring carries itself will come back; if
-      // it carries none, small pieces in its own slots keep it moving.
+      // Other connections hold the pool, perhaps for ever. The chunks that this ring carries will
+      // come back; if it carries none, small pieces in its own slots keep the message moving.
       Reclaim();
       if (chunk_slots_ != 0) return false;
       if (!EmitSlots(entry, std::min(entry.length - entry.offset, kPiece))) return false;
@@ -270,7 +270,7 @@ bool ShmLink::EmitChunks(SendEntry& entry) {
   return true;
 }
 
-// A message of one slot, whose length is that of what it says.
+// Emits a message of one slot that consists of `lead`, and has its length.
 template <typename Lead>
 void ShmLink::EmitLead(Op op, uint8_t flags, const Lead& lead) {
   std::memcpy(tx_[tx_position_ % kSlots].body, &lead, sizeof lead);
@@ -295,7 +295,7 @@ bool ShmLink::EmitAtomic(const SendEntry& entry) {
   return true;
 }
 
-// The key goes ahead; what is left is a send like any other.
+// The key goes first, in a message of its own; what remains is an ordinary send.
 bool ShmLink::EmitInvalidate(SendEntry& entry) {
   if (!HasRoom(1)) return false;
   const InvalidateLead lead = {entry.remote_key, 0};

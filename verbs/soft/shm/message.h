@@ -52,7 +52,7 @@ enum class SocketResult { kDone, kAgain, kGone };
 
 // One datagram, with up to two descriptors. Never blocks.
 SocketResult SendMessage(int socket, const std::string& message, absl::Span<const int> fds);
-// kGone: end, error or nonsense. Closes nothing that another process has sent.
+// kGone: end, error or nonsense. Received descriptors are closed elsewhere (GivenFd).
 SocketResult ReceiveMessage(int socket, Message* message);
 
 WireAddress ToWire(const Address& address);

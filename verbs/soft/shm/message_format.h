@@ -23,7 +23,7 @@ enum class MessageType : uint16_t {
   kReleased,     // the side that does not own the number will not touch the rings again
   kRing,         // the bell was armed for the socket: there are marks
   kAsk,          // on a fresh socket: would you take a request that is handed off?
-  kYes,          // the answer; kNotHere: no
+  kYes,          // the answer to kAsk; the other answer is kNotHere
   kRedirect,     // the request belongs to the listener of another process: ask there
 };
 
@@ -37,7 +37,7 @@ struct MessageHeader {
 static_assert(sizeof(MessageHeader) == 16);
 
 struct HelloBody {  // and Welcome
-  uint64_t token;   // finds the arena again when the peer is the same process
+  uint64_t token;   // finds the arena when the peer is this process itself
   uint32_t fenced;  // 1: registered for global membarriers
   uint32_t reserved;
 };
@@ -56,7 +56,7 @@ struct RequestBody {  // private data follows
   uint16_t from_port;
   uint32_t reads_in;   // how many reads the requester serves
   uint32_t reads_out;  // how many it may have outstanding
-  uint32_t note;       // bytes of a note in front of the private data: the request was handed off
+  uint32_t note;       // bytes of note before the private data; not 0: the request was handed off
 };
 static_assert(sizeof(RequestBody) == 64);
 

@@ -24,7 +24,7 @@ namespace viaduct::verbs::shm {
 namespace {
 
 constexpr int kMessagesPerTurn = 64;
-// More than each connection's share cannot wait for a peer that keeps to the protocol.
+// A peer that keeps to the protocol never has more messages per connection waiting for it.
 constexpr size_t kMaxOutbox = 4 * kConnections;
 
 }  // namespace
@@ -72,7 +72,7 @@ void Peer::OnWelcome(Message& message) {
 }
 
 bool Peer::Watch() {
-  // Without a pidfd (old kernel, another namespace of processes) the hang-up alone tells.
+  // Without a pidfd (old kernel, another PID namespace) only the hang-up tells of its death.
   pidfd_ =
       OpenHighAs<Descriptor>([this] { return static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); });
   my_bell().store(kBellSocket, std::memory_order_seq_cst);
@@ -89,7 +89,7 @@ bool Peer::Watch() {
   return loop_
       .Watch(pidfd_.get(), EPOLLIN,
              [weak](uint32_t) {
-               // What it said before it died comes first.
+               // What it sent before it died is read first.
                if (auto self = weak.lock()) self->OnSocket(EPOLLHUP);
              })
       .ok();
@@ -101,8 +101,8 @@ void Peer::OnSocket(uint32_t events) {
   const std::shared_ptr<Peer> self = shared_from_this();
   if ((events & EPOLLOUT) != 0) FlushOutbox();
   ReadMessages(events);
-  // Behind the messages: one of them may have been a Ring, and one that found the socket full was
-  // dropped. The bell tells of both.
+  // After the messages: one of them may have been a Ring, or a Ring found the socket full and was
+  // dropped. The bell shows both.
   if (!dead_ && my_bell().load(std::memory_order_seq_cst) == kBellOff) host_.OnRing();
 }
 
@@ -139,7 +139,7 @@ void Peer::OnMessage(Message& message) {
     case MessageType::kWelcome:
       return OnWelcome(message);
     case MessageType::kRing:
-      return;  // OnSocket looks
+      return;  // OnSocket checks the bell
     case MessageType::kRequest:
       return OnRequest(message);
     case MessageType::kAccept:
@@ -179,7 +179,7 @@ void Peer::FlushOutbox() {
       case SocketResult::kAgain:
         return AwaitRoom(true);
       case SocketResult::kGone:
-        outbox_.clear();  // the hang-up comes by itself
+        outbox_.clear();  // the loop will see the hang-up
         return;
     }
   }
@@ -206,13 +206,13 @@ void Peer::RingBell() {
   if (theirs.bell.load(std::memory_order_seq_cst) == kBellOff) return;
   uint32_t kind = theirs.bell.exchange(kBellOff, std::memory_order_seq_cst);
   const int saved = errno;
-  // One collects for all. If none sleeps there (any more, yet, or of those that know of us), the
-  // control thread does.
+  // One sleeper collects for all. If nobody sleeps at this bell (any more, yet, or knowing of us),
+  // the control thread collects.
   if ((kind & kBellFutex) != 0 &&
       syscall(SYS_futex, &theirs.bell, FUTEX_WAKE, 1, nullptr, nullptr, 0) != 1) {
     kind |= kBellSocket;
   }
-  // Who has not heard is told with the next mark, or before that by the tick.
+  // A Ring that could not be sent is repeated at the next mark, or before that at the next tick.
   if ((kind & kBellSocket) != 0 && !Ring()) {
     theirs.bell.fetch_or(kBellSocket, std::memory_order_seq_cst);
     unrung_.store(true, std::memory_order_release);
@@ -225,8 +225,8 @@ void Peer::RingAgain() {
   if (unrung_.exchange(false, std::memory_order_acquire)) RingBell();
 }
 
-// Never blocks, whatever the peer does to the socket. Full is as good as sent: the peer has
-// something to read, and looks at its bell then.
+// Never blocks, whatever the peer does to the socket. A full socket is as good as a Ring: the peer
+// has something to read, and checks its bell after that.
 bool Peer::Ring() {
   constexpr MessageHeader kMessage = {kMessageMagic, MessageType::kRing, 0, 0, 0};
   return uncancelled::Send(socket_.get(), &kMessage, sizeof kMessage,

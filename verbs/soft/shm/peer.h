@@ -44,15 +44,15 @@ class Peer : public std::enable_shared_from_this<Peer> {
   const unsigned char* inbound_chunk(uint32_t chunk) const { return arena_->chunk(side_, chunk); }
   int side() const { return side_; }
   bool needs_fence() const { return needs_fence_.load(std::memory_order_relaxed); }
-  // Chunks that we have consumed.
+  // Hands back chunks that we have consumed.
   void ReturnChunks(uint64_t mask) {
     arena_->direction(side_).returned.fetch_or(mask, std::memory_order_release);
   }
-  // Something of connection `id` is of interest to the peer, which does not look.
+  // Tells the peer, which does not poll, that connection `id` has something for it.
   void MarkPeer(uint32_t id);
-  // Once more what the kernel had no memory for.
+  // Repeats a Ring that the kernel had no memory for.
   void RingAgain();
-  // What the peer marked for us.
+  // Takes the peer's marks and passes them on to the links.
   void CollectMarks();
   bool HasMarks() const { return my_marks().load(std::memory_order_seq_cst) != 0; }
   const std::atomic<uint64_t>& my_marks() const { return arena_->direction(side_).summary; }
@@ -64,40 +64,40 @@ class Peer : public std::enable_shared_from_this<Peer> {
   bool idle() const { return links_.empty(); }
   uint64_t token() const { return token_; }
   std::shared_ptr<Arena> shared_arena() const { return arena_; }
-  // A number can be given out, and its memory is paid for.
+  // A connection number is left to give out; TakeId pays for the memory of a new one.
   bool HasRoom() const { return !free_ids_.empty() || next_id_ != id_end_; }
 
-  // Side 0: begins with the Hello. False: no memory or descriptors, or the peer is gone.
+  // Side 0: sends the Hello. False: no memory or descriptors, or the peer is gone.
   bool StartAsCreator();
-  // Side 1: its Hello was received. False as above.
+  // Side 1: answers the Hello that was received. False as above.
   bool StartAsAcceptor(const HelloBody& hello);
 
-  // The connection that `link->wanted` describes is wanted, with a note if it was handed off;
-  // false: no memory.
+  // Requests the connection that `link->wanted` describes, with a note if the request was handed
+  // off. False: no memory, no number, or the peer is dead.
   bool Request(const std::shared_ptr<ShmLink>& link, absl::Span<const uint8_t> note);
   void Accept(const std::shared_ptr<ShmLink>& link, const AcceptBody& body,
               absl::Span<const uint8_t> private_data);
   // kReject, kRefuse or kNotHere.
   void TurnDown(const std::shared_ptr<ShmLink>& link, MessageType type,
                 absl::Span<const uint8_t> private_data);
-  // The request goes on to another process.
+  // Sends the requester on to another process.
   void Redirect(const std::shared_ptr<ShmLink>& link, uint16_t port,
                 absl::Span<const uint8_t> note);
   void CloseLink(const std::shared_ptr<ShmLink>& link, Status verdict);
-  // Has the other process hung up? Then what it has said is heard, and this is dead.
+  // Has the other process hung up? If so, handles what it sent before, and dies.
   bool HearHangUp();
-  // The other process sees it at once; here Die is to come, by itself if need be.
+  // The other process sees it at once. This side dies when its loop sees it, if not before.
   void HangUp();
-  // Nobody needs it any more, or it is gone.
+  // Ends the pair, which nobody needs any more or whose other process is gone.
   void Die();
   // This process exits: the peer's connections end as if disconnected. Any thread.
   void AnnounceExit() { arena_->direction(side_).exits.store(1, std::memory_order_seq_cst); }
 
  private:
   bool Watch();
-  // Tells the peer of the marks, if it asks for that.
+  // Notifies the peer of marks, if its bell asks for that.
   void RingBell();
-  // False: for want of kernel memory.
+  // Sends a Ring. False: the kernel has no memory for it.
   bool Ring();
   void OnSocket(uint32_t events);
   void ReadMessages(uint32_t events);
@@ -136,20 +136,20 @@ class Peer : public std::enable_shared_from_this<Peer> {
   std::atomic<bool> needs_fence_{true};  // until the peer says that it is registered
   uint64_t token_ = 0;
 
-  // Open as long as *this: any thread rings on it. Shut down when the peer is dead.
+  // Open as long as *this exists, since any thread may ring on it. Shut down when the peer dies.
   Descriptor socket_;
   Descriptor pidfd_;
   bool dead_ = false;
   bool greeted_ = false;  // Hello and Welcome are done
   std::deque<std::string> outbox_;
-  bool awaits_room_ = false;  // for what is in it
+  bool awaits_room_ = false;  // watches for EPOLLOUT, to send the outbox
 
   // By number, for CollectMarks; entries change under marks_lock_.
   SpinLock marks_lock_;
   std::unique_ptr<ShmLink*[]> marked_links_;
 
   absl::flat_hash_map<uint32_t, std::shared_ptr<ShmLink>> links_;
-  absl::flat_hash_set<uint32_t> closing_ids_;  // ours; the peer has not released them
+  absl::flat_hash_set<uint32_t> closing_ids_;  // our numbers that the peer has yet to release
   std::vector<uint32_t> free_ids_;
   uint32_t next_id_;
   uint32_t id_end_;

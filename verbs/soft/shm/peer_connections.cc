@@ -3,12 +3,12 @@
 //   requester   kConnecting -- Accept --> kConnected
 //   listener    kRequested -- Accept() --> kAccepting -- Established --> kConnected
 //
-// A requester that is silent in kAccepting for Host::silence() is given up: its accept fails, and
-// we close. The phase stays, and an Established that comes after all is followed by its Close.
+// A requester that stays silent in kAccepting for Host::silence() is given up: its accept fails,
+// and we close. The phase stays, since an Established may still come, followed by a Close.
 //
-// The end: each side sends kClose once, with the ring positions where it stopped, when its pair has
-// let go. When both have been sent the side that does not own the number sends kReleased, and the
-// owner clears the block and gives the number out again.
+// The end: when its queue pair has let go, each side sends kClose once, with the ring positions
+// where it stopped. After both, the side that does not own the number sends kReleased, and the
+// owner clears the block and may give the number out again.
 
 #include <algorithm>
 #include <cstring>
@@ -64,7 +64,7 @@ bool Peer::TakeId(uint32_t* id) {
 }
 
 void Peer::FreeId(uint32_t id) {
-  // A fresh ring is all zeros. Nobody else touches it.
+  // A fresh ring is all zeros. The peer does not touch this one any more.
   std::memset(static_cast<void*>(&arena_->connection(id)), 0, sizeof(ConnectionBlock));
   free_ids_.push_back(id);
 }
@@ -99,7 +99,7 @@ void Peer::OnRequest(Message& message) {
   const absl::Span<const uint8_t> note = tail.first(body->note);
   const absl::Span<const uint8_t> data = tail.subspan(body->note);
 
-  // With a note the listener was asked before, and has said yes.
+  // A request with a note was handed off: the listener was asked before, and has said yes.
   ListenerSink* sink = host_.FindListener(body->port, note.empty() ? &*to : nullptr);
   if (sink == nullptr) return Send(BuildMessage(MessageType::kNotHere, id, {}, {}));
   auto link = ShmLink::Make(loop_);
@@ -133,7 +133,7 @@ void Peer::StopWaiting(ShmLink& link) {
 // The requester does not run, or does not read: it may be stopped for hours.
 void Peer::OnSilence(const std::shared_ptr<ShmLink>& link) {
   if (link->phase != Phase::kAccepting) return;
-  // First: the sink may destroy the pair, and a mark of the peer would still find it.
+  // First: the sink may destroy the queue pair, which a mark of the peer would still find.
   ForgetMarks(link->id);
   if (link->FailAttempt(ConnectOutcome::kGone)) CloseLink(link, Status::kSuccess);
 }
@@ -232,7 +232,7 @@ void Peer::CloseLink(const std::shared_ptr<ShmLink>& link, Status verdict) {
   if (dead_) return RemoveLink(link->id);
   if (link->local_closed) return;
   if (link->phase == Phase::kRequested) {
-    // Its Accept is on the way here still, and is none any more.
+    // Its Accept is still on the way to the executor, and no longer counts.
     TurnDown(link, MessageType::kRefuse, {});
     link->cancelled = true;
     return;
@@ -257,8 +257,8 @@ void Peer::OnClose(Message& message) {
       SendClose(*link, Status::kSuccess);
       return Finish(link);
     case Phase::kAccepting:
-      if (pair == nullptr) return;  // it is disconnecting: CloseLink comes
-      // First: the sink may destroy the pair, and a mark of the peer would still find it.
+      if (pair == nullptr) return;  // it is disconnecting: CloseLink will follow
+      // First: the sink may destroy the queue pair, which a mark of the peer would still find.
       SendClose(*link, Status::kSuccess);
       Finish(link);
       link->FailAttempt(ConnectOutcome::kGone);
@@ -283,8 +283,8 @@ void Peer::OnClose(Message& message) {
   }
 }
 
-// Consumes what the peer sent before, unless it is held: no more than the rings hold, whatever a
-// hostile peer goes on writing.
+// Consumes what the peer sent before the end, unless it is held. Stops at what the rings can hold,
+// whatever a hostile peer goes on writing.
 void Peer::Drain(ShmLink& link) {
   for (uint32_t i = 0; i < kSlots + kReplySlots; i++) {
     SoftQueuePair* pair = link.pair();
@@ -324,7 +324,7 @@ void Peer::Die() {
     const Phase phase = link->phase;
     if (phase == Phase::kConnected && pair != nullptr) {
       Drain(*link);
-      // RemoveLink follows when the pair has let go (CloseLink).
+      // RemoveLink follows when the queue pair has let go (CloseLink).
       if (link->peer_closed) continue;
       if (exits) {
         link->EndAt(UINT64_MAX);
@@ -339,14 +339,14 @@ void Peer::Die() {
     if (phase != Phase::kConnecting) {
       link->FailAttempt(ConnectOutcome::kGone);
     } else if (!greeted_) {
-      link->NotHere();  // it wants no memory of ours, or no more: another wire needs none
+      link->NotHere();  // the peer takes no (more) arenas of ours; another wire needs none
     } else {
       link->FailAttempt(ConnectOutcome::kRefused);
     }
   }
   outbox_.clear();
   pidfd_.Reset();
-  // Posters may be ringing: it is closed with the last link.
+  // Posters may be ringing: the socket is closed with the last link.
   HangUp();
 }
 

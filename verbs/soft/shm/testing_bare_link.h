@@ -17,7 +17,7 @@
 
 namespace viaduct::verbs::shm {
 
-// Connected. Its process is dead for the host, so that no message is sent.
+// A connected link. The host takes its peer for dead, so that no message is sent.
 class BareLink {
  public:
   explicit BareLink(NoReceive no_receive = NoReceive::kHold)
@@ -36,7 +36,7 @@ class BareLink {
       EXPECT_TRUE(pair().Established(*link_, {}));
     });
     loop_.Drain();
-    loop_.Drain();  // the look that followed
+    loop_.Drain();  // the check that followed
   }
   ~BareLink() {
     end_.DestroyPair();
@@ -47,7 +47,7 @@ class BareLink {
   SoftQueuePair& pair() { return static_cast<SoftQueuePair&>(end_.pair()); }
   ShmLink& link() { return *link_; }
   ChunkPool& pool() { return peer_->pool(); }
-  // As another connection would. How many there were.
+  // Takes all chunks, as another connection would. Returns how many there were.
   uint32_t TakeChunks() {
     uint32_t taken = 0;
     while (pool().Take(0) >= 0) taken++;
@@ -66,15 +66,15 @@ class BareLink {
     std::memcpy(&lead, block().data[1][position % kSlots].body, sizeof lead);
     return lead;
   }
-  // The same of the ring of replies.
+  // The same for the reply ring.
   bool HasReply(uint64_t position) {
     return Arrives<kReplySlots>(block().reply[1][position % kReplySlots].word.load(), position);
   }
-  // What the link has marked for its peer.
+  // Has the link left a mark for its peer? Takes it.
   bool TakeMark() { return arena_->direction(1).summary.exchange(0) != 0; }
   uint64_t returned() { return arena_->direction(0).returned.load(); }
 
-  // The next slot of the ring to the link, and the next of its replies.
+  // Fill the next slot of the data ring and of the reply ring that the link consumes.
   template <typename Lead>
   void Put(Op op, uint8_t flags, uint32_t bytes, const Lead& lead, uint32_t slots = 1) {
     Fill(block().data[0][position_ % kSlots], lead,
@@ -87,7 +87,7 @@ class BareLink {
          Word::Pack(op, flags, slots, bytes, Parity<kReplySlots>(reply_position_)));
     ++reply_position_;
   }
-  // The link looks.
+  // Lets the link poll.
   void Attend() {
     loop_.RunAndWait([this] { pair().Attend(); });
   }

@@ -1,4 +1,4 @@
-// A process of which the test is the socket: it says and hears message by message.
+// A peer process that the test plays at its end of the socket, message by message.
 #ifndef VIADUCT_VERBS_SOFT_SHM_TESTING_BARE_PEER_H_
 #define VIADUCT_VERBS_SOFT_SHM_TESTING_BARE_PEER_H_
 
@@ -36,7 +36,7 @@ inline RequestBody RequestFor(uint16_t port) {
   return body;
 }
 
-// A process at the other end of the test's socket, as the host has it.
+// What the host takes for another process; the test is at the other end of its socket.
 class BarePeer {
  public:
   explicit BarePeer(int side, pid_t pid = getpid()) : arena_(Arena::Create()) {
@@ -58,7 +58,7 @@ class BarePeer {
   Arena& arena() { return *arena_; }
   Peer& peer() { return *peer_; }
 
-  // The host asks it for a connection, of `pair` if not null, and it has heard that.
+  // Makes the host request a connection, for `pair` if not null, and receives the request.
   std::shared_ptr<ShmLink> BeAsked(SoftQueuePair* pair = nullptr) {
     std::shared_ptr<ShmLink> link = ShmLink::Make(loop_);
     link->wanted = std::make_unique<ShmLink::Wanted>();
@@ -73,15 +73,15 @@ class BarePeer {
   }
 
   void HangUp() { theirs_.Reset(); }
-  // False: it has hung up.
+  // False: the host has hung up.
   bool Say(const std::string& message, absl::Span<const int> fds = {}) {
     for (;;) {
       const SocketResult sent = SendMessage(theirs_.get(), message, fds);
       if (sent != SocketResult::kAgain) return sent == SocketResult::kDone;
-      loop_.Drain();  // it reads
+      loop_.Drain();  // the host reads
     }
   }
-  // The type of the next message; 0 when it has hung up.
+  // The type of the next message; 0 if the host has hung up.
   MessageType Next() {
     pollfd entry = {theirs_.get(), POLLIN, 0};
     EXPECT_EQ(poll(&entry, 1, 20'000), 1) << "nothing comes";
@@ -97,12 +97,12 @@ class BarePeer {
   std::shared_ptr<Peer> peer_;
 };
 
-// Nobody listens there.
+// A request to a port where nobody listens.
 inline std::string RequestInVain(uint32_t connection) {
   return BuildMessage(MessageType::kRequest, connection, RequestFor(1));
 }
 
-// A connection that this process has accepted, of a request as it is said.
+// A connection that the bare peer has requested and this process has accepted.
 class Accepted {
  public:
   explicit Accepted(uint32_t reads_in = 0)
@@ -121,7 +121,7 @@ class Accepted {
 
   TestEnd& end() { return end_; }
   BarePeer& bare() { return bare_; }
-  // Puts a message of a byte where the first is to be, and tells nobody.
+  // Puts a one-byte message into the first slot, and notifies nobody.
   void PutMessage() {
     bare_.arena().connection(0).data[1][0].word.store(
         Word::Pack(Op::kSend, kLast, 1, 1, Parity<kSlots>(0)), std::memory_order_release);
@@ -134,7 +134,7 @@ class Accepted {
   BarePeer bare_;
 };
 
-// A connection that this process has asked for, and the peer accepts.
+// A connection that this process has requested and the bare peer has accepted.
 class Answered {
  public:
   explicit Answered(uint32_t reads_in)

@@ -1,5 +1,5 @@
-// One process's end of the tests: a context over shared memory alone, a pair with its queues and
-// buffer, and sinks that count. For tests that need a second process, which tests/device does not.
+// What one process of a test needs: a context over shared memory only, a queue pair with its queues
+// and buffer, and sinks that count. For tests that need a second process, unlike tests/device.
 #ifndef VIADUCT_VERBS_SOFT_SHM_TESTING_NODE_H_
 #define VIADUCT_VERBS_SOFT_SHM_TESTING_NODE_H_
 
@@ -40,9 +40,9 @@ class TestEnd final : public ConnectionSink {
   void OneSided(Opcode opcode, uint64_t id, size_t offset, uint32_t length, uint64_t remote,
                 Key remote_key, uint16_t flags = 0);
 
-  // Spins, polls, until a completion comes; aborts the test after a generous time.
+  // Polls and waits until a completion comes; aborts the test after a generous time.
   Completion Next(CompletionQueue& queue);
-  // Waits for a flag below.
+  // Waits until one of the counters below is `at_least`.
   void Await(const std::atomic<int>& count, int at_least = 1);
 
   std::atomic<int> connected{0};
@@ -51,7 +51,7 @@ class TestEnd final : public ConnectionSink {
   std::atomic<DisconnectCause> cause{DisconnectCause::kLocal};
   std::atomic<ConnectOutcome> outcome{ConnectOutcome::kGone};
 
-  std::function<void()> on_failed;  // inside OnConnectFailed
+  std::function<void()> on_failed;  // called inside OnConnectFailed
 
   void OnConnected(QueuePair&, absl::Span<const uint8_t>) override { connected++; }
   void OnConnectFailed(QueuePair&, ConnectOutcome how, absl::Span<const uint8_t>) override {
@@ -90,8 +90,8 @@ class TestListener final : public ListenerSink {
 
 void DialForTest(QueuePair& pair, uint16_t port);
 
-// Runs `body` in a forked process, which must not have started the control thread, and gives it one
-// end of a pipe pair. The other ends are here. Killed and reaped by the destructor.
+// Runs `body` in a forked process, before which the control thread must not have been started, and
+// connects it to this one by a pair of pipes. The destructor kills and reaps it.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<int(ChildProcess&)>& body);

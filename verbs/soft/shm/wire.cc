@@ -37,8 +37,8 @@ class ShmListener final : public WireListener {
   ListenerSink* const sink_;
 };
 
-// What the requester is called at the listener; like TCP's, but nothing listens there, and one that
-// lives may have it too.
+// The requester's port, as the listener sees it. It is like a TCP port, but nothing listens there,
+// and a living connection may have the same one.
 uint16_t NextPort() {
   constexpr uint32_t kFirst = 32768;
   constexpr uint32_t kCount = 28232;  // to 60999
@@ -47,7 +47,7 @@ uint16_t NextPort() {
                                (static_cast<uint32_t>(getpid()) * 61 + next.fetch_add(1)) % kCount);
 }
 
-// An address that cannot be bound is not our own. Null as ListInterfaces.
+// An address that cannot be bound is not this host's. Null as from ListInterfaces.
 std::optional<bool> CanBind(const Address& address) {
   sockaddr_storage storage;
   const socklen_t length = address.ToSockaddr(0, &storage);
@@ -70,7 +70,7 @@ std::optional<bool> ShmWire::IsOurs(const Address& address) const {
   if (address.IsLoopback() || address == address_) return true;
   const std::optional<bool> bound = CanBind(address);
   if (bound != true) return bound;
-  // A host with ip_nonlocal_bind lets anything be bound. Where nobody may ask, it has not.
+  // With ip_nonlocal_bind any address can be bound. It counts as off if no interface is listed.
   const std::optional<Interfaces> interfaces = ListInterfaces();
   if (!interfaces) return std::nullopt;
   return interfaces->empty() || HasAddress(*interfaces, address);
@@ -79,11 +79,11 @@ std::optional<bool> ShmWire::IsOurs(const Address& address) const {
 bool ShmWire::Reaches(const Address& address) const { return IsOurs(address).value_or(true); }
 
 Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
-  // Asked again: no port of this host may be dialled for an address that may be another's.
+  // Checked again: no port of this host may be dialled for an address that may be another host's.
   const std::optional<bool> ours = IsOurs(options.address);
   if (!ours.has_value()) pair.NoteNoResources();
   if (ours != true) return nullptr;
-  pair.NotePeerHeard();  // whatever comes of it, this host is up
+  pair.NotePeerHeard();  // whatever the outcome, this host is up
   pid_t pid;
   absl::StatusOr<Descriptor> socket = Host::Dial(options.port, &pid);
   if (absl::IsResourceExhausted(socket.status())) pair.NoteNoResources();
@@ -100,7 +100,7 @@ Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
                             0};
   auto link = ShmLink::Make(host_.loop());
   link->Hold(pair);
-  absl::Cleanup let_go = [&] { link->LetGo(); };  // when memory ends
+  absl::Cleanup let_go = [&] { link->LetGo(); };  // if memory runs out
   host_.Connect(link, *std::move(socket), pid, body,
                 std::vector<uint8_t>(options.private_data.begin(), options.private_data.end()));
   std::move(let_go).Cancel();
@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<WireListener>> ShmWire::Listen(SoftContext&, uint
                                                               ListenerSink* sink) {
   absl::StatusOr<uint16_t> listening = host_.Listen(port);
   if (!listening.ok()) return listening.status();
-  absl::Cleanup stop = [&] { host_.StopListening(*listening); };  // when memory ends
+  absl::Cleanup stop = [&] { host_.StopListening(*listening); };  // if memory runs out
   auto listener = std::make_unique<ShmListener>(host_, *listening, address_, sink);
   std::move(stop).Cancel();
   return listener;

@@ -17,14 +17,14 @@ class ShmWire final : public Wire {
  public:
   static constexpr Nanos kSilence = 10'000'000'000;
 
-  // `address` is the context's own, shown to peers, and where its listeners are. `silence`:
-  // VIADUCT_SILENCE_MS, here how long a requester may leave an accept unanswered; one for the
-  // process.
+  // `address` is the context's own: peers see it, and the context's listeners are there. `silence`:
+  // VIADUCT_SILENCE_MS, here how long a requester may leave an accept unanswered; one value for the
+  // whole process.
   ShmWire(EventLoop& loop, const Address& address, Nanos silence = kSilence);
   ~ShmWire() override;
 
   absl::string_view name() const override { return "shm"; }
-  // An address of this host, or one of which that cannot be asked now.
+  // True for an address of this host, or if that cannot be found out now.
   bool Reaches(const Address& address) const override;
   Link* Connect(SoftQueuePair& pair, const ConnectOptions& options) override;
   absl::StatusOr<std::unique_ptr<WireListener>> Listen(SoftContext& context, uint16_t port,
@@ -34,7 +34,7 @@ class ShmWire final : public Wire {
                        Deadline deadline) const override;
 
  private:
-  // Whether it is this host's. Null where there is no descriptor or memory to ask with.
+  // Whether `address` is this host's. Null: no descriptor or memory to find out.
   std::optional<bool> IsOurs(const Address& address) const;
 
   Host& host_;
