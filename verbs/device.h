@@ -5,26 +5,27 @@
 // specification; README.md holds the table that maps each call to libibverbs/librdmacm and to the
 // soft wires.
 //
-// Threads. Every call may come from any thread. Nothing blocks on the network or on the peer;
-// CompletionQueue::Wait alone sleeps. Sinks are called on the context's executor, one at a time,
-// with no lock of the device held, so any call is legal inside them, destruction of the object
-// they belong to included. After a destructor returned its sink is not called again; a destructor
+// Threads. Every call may come from any thread. No call blocks on the network or on the peer; only
+// CompletionQueue::Wait sleeps. Sinks are called on the context's executor, one at a time and with
+// no lock of the device held, so any call is legal inside them, even the destruction of the object
+// that they belong to. After a destructor has returned its sink is not called again; a destructor
 // called off the executor waits for a sink call in progress.
 //
-// Ownership. The caller owns what it creates and destroys in reverse: queue pairs before
-// completion queues, shared receive queues and domains, everything before its context. Regions and
-// windows may be destroyed at any time.
+// Ownership. The caller owns what it creates and destroys it in reverse order: queue pairs before
+// completion queues, shared receive queues and domains, and everything before its context. Regions
+// and windows may be destroyed at any time.
 //
 // Failure. A request that fails (any status but kSuccess and kFlushed) breaks its connection:
-// OnDisconnected(kBroken) comes and everything behind it is flushed. With NoReceive::kDrop it fails
-// alone. A write with immediate data that breaks off with its connection fails its receive, if
-// there is one, with kTransport, where the device can tell; else that is flushed.
+// OnDisconnected(kBroken) is called and everything posted after the request is flushed. With
+// NoReceive::kDrop only the request itself fails. If the connection ends in the middle of a write
+// with immediate data, the receive for that write, if there is one, fails with kTransport where the
+// device can tell, and is flushed otherwise.
 //
 // Ordering. Each work queue completes in posting order. What one side sends arrives in order; a
 // write is placed before a later send is received. Reads and atomics keep their order among
-// themselves and may be overtaken by other later requests unless those carry kFence. A bind is
-// done before anything posted after it is sent. All completions of work that succeeded are pollable
-// before OnDisconnected is called; the flushed rest follows, in order.
+// themselves, but later requests of other kinds may overtake them unless those carry kFence. A bind
+// is done before anything posted after it is sent. All completions of work that succeeded are
+// pollable before OnDisconnected is called; the flushed rest follows, in order.
 #ifndef VIADUCT_VERBS_DEVICE_H_
 #define VIADUCT_VERBS_DEVICE_H_
 
@@ -58,10 +59,10 @@ enum Access : uint32_t {  // bit set
   kRemoteAtomic = 16,
 };
 
-// Where the addresses of a region or window begin: at its own in memory, or at 0.
+// Where the addresses of a region or window begin: at its address in memory, or at 0.
 enum class AddressBase : uint8_t { kVirtual, kZero };
 
-// A local buffer. Laid out as VIPL's data segment, so that face passes its own.
+// A local buffer. Laid out like VIPL's data segment, so that the VIPL face passes its own.
 struct Segment {
   uint64_t address;
   Key key;
@@ -74,15 +75,15 @@ class ProtectionDomain {
   virtual ~ProtectionDomain() = default;
 };
 
-// Destruction deregisters: after it nothing is read or written through the key any more, nor
-// through a window that was bound to it, by anybody. Requests that still name it complete with
-// kLocalProtection, remote ones with kRemoteAccess.
+// Destruction deregisters the region: after it nobody reads or writes through its key, or through a
+// window that was bound to it. Local requests that still name it complete with kLocalProtection,
+// the peer's with kRemoteAccess.
 class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;
   virtual Key key() const = 0;
-  // Changes domain and rights; requests already posted meet the new ones. InvalidArgument, as of
-  // Context::Register, and ResourceExhausted: it is as before.
+  // Changes domain and rights; requests already posted are checked against the new ones. After
+  // InvalidArgument (as from Context::Register) or ResourceExhausted the region is unchanged.
   virtual absl::Status Modify(ProtectionDomain& domain, uint32_t access) = 0;
 };
 
@@ -91,9 +92,9 @@ enum class WindowScope : uint8_t {
   kQueuePair,  // only on the queue pair where it was bound, whose peer may invalidate it
 };
 
-// A part of a region under a key of its own: bound by QueuePair::PostBind, and by nothing else.
-// Each bind gives a fresh key, and the one before it ends. Destruction unbinds: after it nothing
-// is read or written through the key any more.
+// A part of a region under a key of its own, bound only by QueuePair::PostBind. Each bind gives the
+// window a fresh key and ends the previous one. Destruction unbinds the window: after it nothing is
+// read or written through its key.
 class MemoryWindow {
  public:
   virtual ~MemoryWindow() = default;
@@ -118,8 +119,8 @@ enum class Opcode : uint8_t {
 enum RequestFlag : uint16_t {  // bit set
   kFence = 1,                  // starts after all earlier reads of this queue pair have completed
   kSolicited = 2,              // shows in the peer's completion
-  kImmediate = 4,  // `immediate` travels along; on a write it consumes a receive of the peer
-  kConfirm = 8,    // completes only when the data is in place at the peer, and with its verdict
+  kImmediate = 4,  // `immediate` is sent along; a write with it consumes a receive of the peer
+  kConfirm = 8,    // completes only when the data is in place at the peer, with the peer's verdict
   kSuppress = 16,  // no completion unless it fails
   // The segments of a read are named by remote keys, of windows or regions, and need
   // kRemoteWrite instead of kLocalWrite.
@@ -129,12 +130,12 @@ enum RequestFlag : uint16_t {  // bit set
 
 enum class Status : uint8_t {
   kSuccess,
-  kFlushed,           // the queue pair left Connected, or never was, before this was done
+  kFlushed,           // the queue pair left Connected, or never was, before the request was done
   kLocalLength,       // the message is longer than the receive; or a request above the limits
   kLocalProtection,   // a local key, range, right or domain is wrong
   kRemoteAccess,      // the peer's region refused
-  kRemoteOperation,   // the peer's receive failed (too short, or local error there), or it
-                      // cannot do such a request (atomic at an odd address)
+  kRemoteOperation,   // the peer's receive failed (too short, or local error there), or the peer
+                      // cannot do such a request (atomic at an unaligned address)
   kReceiverNotReady,  // NoReceive::kBreak at the peer
   kTransport,         // connection lost under this request
 };
@@ -143,8 +144,8 @@ enum class Status : uint8_t {
 // from several threads needs no lock of its own for that.
 class IdSource {
  public:
-  // Under the queue's lock: short, no call into the device. The request is posted, unless the
-  // answer is false: then it is kQueueFull.
+  // Called with the queue's lock held: must be short and make no call into the device. True: the
+  // request is posted; false: the post returns kQueueFull.
   virtual bool TakeId(uint64_t* id) = 0;
 
  protected:
@@ -153,23 +154,23 @@ class IdSource {
 
 struct SendRequest {
   uint64_t id = 0;
-  IdSource* ids = nullptr;        // asked instead, if there is one
+  IdSource* ids = nullptr;        // if not null, gives the id instead
   Opcode opcode = Opcode::kSend;  // kSend, kWrite, kRead, kSendInvalidate (no immediate data)
   uint16_t flags = 0;
   uint32_t immediate = 0;
-  // Copied before PostSend returns; the memory it points to belongs to the device until completion.
+  // Copied before PostSend returns; the buffers it names belong to the device until completion.
   absl::Span<const Segment> segments;
   uint64_t remote_address = 0;  // kWrite, kRead
   Key remote_key = 0;           // kWrite, kRead, kSendInvalidate
-  // Other than kSuccess: nothing is sent, and in its turn the request completes with this.
+  // If not kSuccess, nothing is sent, and the request completes in its turn with this status.
   Status verdict = Status::kSuccess;
 };
 
-// 64 bits at `remote_address`, a multiple of 8, change as one: towards other queue pairs and the
-// processor too. Counts as a read for order, fences and limits.
-//   kCompareAndSwap  if it is `compare_add`, it becomes `swap`
-//   kFetchAndAdd     `compare_add` is added
-// The value that was there before goes to `result`, eight bytes in native order.
+// Changes the 64 bits at `remote_address`, a multiple of 8, atomically, also with respect to other
+// queue pairs and the processor. Counts as a read for order, fences and limits.
+//   kCompareAndSwap  if the value is `compare_add`, it becomes `swap`
+//   kFetchAndAdd     `compare_add` is added to the value
+// The previous value goes to `result`, eight bytes in native order.
 struct AtomicRequest {
   uint64_t id = 0;
   Opcode opcode = Opcode::kFetchAndAdd;
@@ -182,15 +183,15 @@ struct AtomicRequest {
   Status verdict = Status::kSuccess;  // as in SendRequest
 };
 
-// Binds `window` to [address, address + length) of a region, whose domain and the window's are the
-// queue pair's. Needs kLocalRead of the region for kRemoteRead, kLocalWrite for kRemoteWrite, both
-// for kRemoteAtomic. Otherwise it fails in its turn with kLocalProtection.
+// Binds `window` to [address, address + length) of a region; window and region must be of the queue
+// pair's domain. The region needs kLocalRead for kRemoteRead, kLocalWrite for kRemoteWrite, both
+// for kRemoteAtomic. Otherwise the bind fails in its turn with kLocalProtection.
 struct BindRequest {
   uint64_t id = 0;
   uint16_t flags = 0;  // kFence, kSuppress
   MemoryWindow* window = nullptr;
   Key region = 0;
-  uint64_t address = 0;                      // as the region counts
+  uint64_t address = 0;                      // in the region's AddressBase
   uint64_t length = 0;                       // 0: unbinds
   uint32_t access = 0;                       // kRemote...
   AddressBase base = AddressBase::kVirtual;  // of the addresses that the peer names
@@ -199,17 +200,17 @@ struct BindRequest {
 
 struct ReceiveRequest {
   uint64_t id = 0;
-  IdSource* ids = nullptr;  // as in SendRequest; not of a shared queue
+  IdSource* ids = nullptr;  // as in SendRequest; not for a shared queue
   absl::Span<const Segment> segments;
   bool quiet = false;  // shows in its completion
-  // Other than kSuccess: it has no segments, and fails with this when a message comes to it, of no
-  // bytes too, of which nothing is placed; to the peer that is kRemoteOperation. Not of a shared
-  // queue.
+  // If not kSuccess, the receive has no segments and fails with this status when a message arrives
+  // for it, even one of no bytes. Nothing of the message is placed, and the peer sees
+  // kRemoteOperation. Not for a shared queue.
   Status verdict = Status::kSuccess;
 };
 
-// What a device does for a SendRequest or ReceiveRequest as it enters the queue: its id, from its
-// source if it has one. False: kQueueFull.
+// Sets `*id` to the id of a SendRequest or ReceiveRequest, from its source if it has one; a device
+// calls it as the request enters the queue. False: the post returns kQueueFull.
 template <typename Request>
 bool TakeIdOf(const Request& request, uint64_t* id) {
   *id = request.id;
@@ -218,7 +219,7 @@ bool TakeIdOf(const Request& request, uint64_t* id) {
 
 enum class PostResult : uint8_t {
   kOk,
-  kQueueFull,  // as many requests as the queue was made for are posted and not polled
+  kQueueFull,  // as many requests as the queue was made for are posted and not yet polled
   kTooManySegments,
   kNoKey,  // a bind, and all keys of the device are in use
 };
@@ -230,9 +231,9 @@ struct Completion {
   uint32_t immediate;  // if has_immediate; kReceiveInvalidate: the key that has ended
   Opcode opcode;
   Status status;
-  bool has_immediate;  // it came along, or went along with a write or send; or was to, with a write
+  bool has_immediate;  // received, or sent with a send or write; also if a write failed to send it
   bool solicited;
-  bool quiet;  // the request was posted so; the device makes nothing of it
+  bool quiet;  // as the request was posted; means nothing to the device
 };
 
 // ---------------------------------------------------------------------------- completion queue
@@ -241,9 +242,9 @@ class CompletionQueue;
 
 class CompletionSink {
  public:
-  // The device made progress by itself and completions wait that nobody polls. Comes within
-  // about 2 ms of the completion while nobody polls, at once when the queue was asleep; a sink
-  // that polls everything there is called again only for new ones.
+  // The device made progress by itself, and completions are waiting that nobody polls. Called
+  // within about 2 ms of the completion while nobody polls, at once if the queue was asleep. A sink
+  // that polls everything that is there is called again only for new completions.
   virtual void OnCompletions(CompletionQueue& queue) = 0;
 
  protected:
@@ -264,33 +265,33 @@ class CompletionQueue {
   virtual ~CompletionQueue() = default;
 
   // Makes progress for every queue pair that completes here and takes up to `n` completions, the
-  // oldest of each queue first; fewer: there are no more that were there before the call. No
+  // oldest of each queue first. Fewer than `n`: none is left that was there before the call. No
   // system call, no allocation. Any number of threads.
   int Poll(Completion* out, int n) {
     const PassLockHolder holder(&lock());
     return PollLocked(out, n);
   }
-  // The same for a caller that holds lock(): its own state beside the queue, which changes with
-  // what it takes, is guarded by it, too. The device holds it whenever it looks at the queue by
-  // itself, and takes under it none of the caller's. Nothing else of the device may be called by
-  // its holder.
+  // The same for a caller that holds lock(), which may also guard state of the caller's own that
+  // changes with what it polls. The device holds this lock whenever it polls the queue by itself,
+  // and takes none of the caller's locks while it does. Whoever holds the lock may call nothing
+  // else of the device.
   virtual int PollLocked(Completion* out, int n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock()) = 0;
   PassLock& lock() const ABSL_LOCK_RETURNED(lock_) { return lock_; }
 
-  // Counts the calls of Wake. Whoever waits reads it before the Poll that finds nothing, so that
-  // a Wake in between is not lost.
+  // The number of calls of Wake so far. A thread that is going to wait reads it before the Poll
+  // that finds nothing, so that a Wake in between is not lost.
   virtual uint32_t wakes() const = 0;
 
-  // Spins for about one wake-up, then sleeps. Several threads may wait; each is woken by
-  // anything. kWoken as soon as wakes() is not `wakes`.
+  // Spins for about as long as a wake-up takes, then sleeps. Several threads may wait; any news
+  // wakes all of them. kWoken as soon as wakes() is not `wakes`.
   virtual WaitResult Wait(Deadline deadline, uint32_t wakes) = 0;
 
-  // Makes every waiter return kWoken, and whoever has read wakes() before and comes to wait.
+  // Makes every waiter return kWoken, also those that have read wakes() before and wait only now.
   virtual void Wake() = 0;
 
-  // `sink`, always the same and the one of the creation if there was one, is called once at once
-  // for completions that are there or for the next to come, although somebody has polled shortly
-  // before; from then on as a sink is.
+  // Calls `sink` once, without delay, for completions that are there or else for the next to come,
+  // even if somebody has polled shortly before; after that it is called as any CompletionSink is.
+  // `sink` is always the same one, and that given at creation if there was one.
   virtual void Arm(CompletionSink& sink) = 0;
 
  private:
@@ -303,7 +304,7 @@ class SharedReceiveQueue;
 
 class SharedReceiveSink {
  public:
-  // Fewer receives are posted than the limit that was set. Once for each SetLimit.
+  // Fewer receives are posted and not taken than the limit. Called once for each SetLimit.
   virtual void OnLowWatermark(SharedReceiveQueue& queue) = 0;
 
  protected:
@@ -317,24 +318,24 @@ struct SharedReceiveOptions {
   uint32_t max_segments = 1;
 };
 
-// Receives for many queue pairs: a message takes the oldest when it begins to arrive, and
-// completes where its queue pair's receives complete. Receives that no message has taken stay
-// when a queue pair disconnects.
+// Receives for many queue pairs: a message takes the oldest one when it begins to arrive, and that
+// receive completes where the queue pair's receives complete. Receives that no message has taken
+// stay posted when a queue pair disconnects.
 class SharedReceiveQueue {
  public:
   virtual ~SharedReceiveQueue() = default;
 
   // No system call, no allocation. kQueueFull: `max_receives` are posted and not taken.
   virtual PostResult PostReceive(const ReceiveRequest& request) = 0;
-  // FailedPrecondition: more are posted and not taken; ResourceExhausted.
+  // FailedPrecondition: more than `max_receives` are posted and not taken; ResourceExhausted.
   virtual absl::Status Resize(uint32_t max_receives) = 0;
   // Arms OnLowWatermark for the next time that fewer than `limit` are posted and not taken, which
   // may be now; 0 disarms.
   virtual void SetLimit(uint32_t limit) = 0;
 
-  // Posted and not taken.
+  // Receives that are posted and not taken.
   virtual uint32_t available() const = 0;
-  // Posted, taken ones included until their completion was polled.
+  // Receives that are posted, including those taken until their completion has been polled.
   virtual uint32_t outstanding() const = 0;
 };
 
@@ -342,17 +343,18 @@ class SharedReceiveQueue {
 
 // What becomes of a message that finds no receive.
 enum class NoReceive : uint8_t {
-  // It waits (DAT), behind the peer's disconnect too, if the device can: until it is taken, or
-  // nothing was for a second, or a request of this side turns out to be unanswered.
+  // It waits for a receive (DAT), even after the peer's disconnect if the device can do that: until
+  // it is taken, or nothing has been taken for a second, or a request of this side turns out to be
+  // unanswered.
   kHold,
   kBreak,  // the connection breaks (VIPL's reliable levels)
-  // It is dropped and reported (VIPL's unreliable level). One that is too long for its receive
-  // completes it with kLocalLength, and the connection stays. Where an end is an RDMA device a send
-  // above kMaxDropBytes fails with kLocalLength.
+  // It is dropped and reported (VIPL's unreliable level). A message longer than its receive
+  // completes the receive with kLocalLength, and the connection stays. If either end is an RDMA
+  // device, a send above kMaxDropBytes fails with kLocalLength.
   kDrop,
 };
-// An RDMA device receives into memory of its own first: which receive it is for is not known
-// before.
+// For kDrop an RDMA device receives into buffers of its own first, since it does not know
+// beforehand which receive a message is for.
 inline constexpr uint32_t kMaxDropBytes = 65536;
 
 enum class ConnectOutcome : uint8_t {
@@ -360,7 +362,7 @@ enum class ConnectOutcome : uint8_t {
   kNobody,       // the host answers, and nobody listens at that port
   kRejected,     // IncomingConnection::Reject, with its private data
   kUnreachable,  // the network says that there is no way
-  kNoResources,  // this process has no memory or descriptor for it, and no wire without need of it
+  kNoResources,  // this process lacks memory or descriptors, and no wire does without them
   kGone,         // passive side: the peer gave up before the connection was complete
 };
 
@@ -373,28 +375,27 @@ enum class DisconnectCause : uint8_t {
 // How the immediate data of sends travels between two ends that agreed on it.
 enum class ImmediateForm : uint8_t {
   kNone,    // it does not
-  kNative,  // as the device has it
+  kNative,  // in the device's own form
   // In a frame in front of every message (verbs/FORMAT.md), for a device without immediate data.
-  // Then a write with kImmediate is a write and a message. Not with a shared receive queue of a
-  // device that has nothing else (not DeviceAttributes::immediate_data).
+  // A write with kImmediate is then sent as a write and a message. Not with a shared receive queue
+  // of a device that has no other form (no DeviceAttributes::immediate_data).
   kFramed,
 };
 
-// Bytes of an end that its peer may read and that mean nothing. Where a read of no bytes is not
-// answered as it should be (siw), the peer's requests with kConfirm are followed by a read of these
-// instead.
+// Meaningless bytes at one end that its peer may read. Where a read of no bytes is not answered as
+// it should be (siw), the peer follows its requests with kConfirm by a read of these bytes instead.
 struct ConfirmationWord {
   static constexpr uint32_t kBytes = 8;
   uint64_t address = 0;
   Key key = 0;
 };
 
-// What a connection's end has spoilt of what the peer was sending.
+// What the end of a connection has damaged of the data that the peer was sending.
 enum class Damage : uint8_t {
   kNone,
   kWriteCutOff,   // a write without immediate data has been placed in part: the rest never comes
   kWriteCorrupt,  // the same, and what came next was corrupt
-  kCorrupt,       // what came was corrupt by its checksum, and so nobody knows what it was
+  kCorrupt,       // what came failed its checksum, so nobody knows what it was
 };
 
 class QueuePair;
@@ -402,21 +403,21 @@ class QueuePair;
 // private_data is valid during the call only.
 class ConnectionSink {
  public:
-  // Connected; sends may be posted. No receive completes before this returned.
+  // Connected; sends may be posted. No receive completes before this has returned.
   virtual void OnConnected(QueuePair& pair, absl::Span<const uint8_t> private_data) = 0;
   // Back in Idle, receives still posted. Nothing further comes from this attempt.
   virtual void OnConnectFailed(QueuePair& pair, ConnectOutcome outcome,
                                absl::Span<const uint8_t> private_data) = 0;
-  // Once per connection, and not begun after Disconnect(kAbrupt). Everything is flushed.
+  // Once per connection; no call begins after Disconnect(kAbrupt). Everything is flushed.
   virtual void OnDisconnected(QueuePair& pair, DisconnectCause cause) = 0;
   // NoReceive::kDrop dropped a message of the peer.
   virtual void OnDropped(QueuePair& pair) = 0;
   // A write of the peer without immediate data was refused here (the connection breaks, except
   // with NoReceive::kDrop).
   virtual void OnRefusedWrite(QueuePair& pair) = 0;
-  // A read of the peer was refused here; the connection breaks. Most sinks hear enough of that.
+  // A read of the peer was refused here; the connection breaks, which is all that most sinks need.
   virtual void OnRefusedRead(QueuePair& /*pair*/) {}
-  // Just before OnDisconnected, for whoever wants to know more.
+  // Called just before OnDisconnected, for sinks that want to know more.
   virtual void OnDamage(QueuePair& /*pair*/, Damage /*damage*/) {}
 
  protected:
@@ -427,8 +428,8 @@ struct QueuePairOptions {
   ProtectionDomain* domain = nullptr;
   CompletionQueue* send_queue = nullptr;
   CompletionQueue* receive_queue = nullptr;
-  // Its receives are taken from there; then max_receives and max_receive_segments mean nothing and
-  // PostReceive is not called. Does not change.
+  // If not null, receives are taken from this queue; max_receives and max_receive_segments mean
+  // nothing then, and PostReceive is not called. Modify does not change it.
   SharedReceiveQueue* shared_receives = nullptr;
   ConnectionSink* sink = nullptr;
   void* context = nullptr;  // shown in completions
@@ -447,16 +448,16 @@ struct ConnectOptions {
   Address address;
   uint16_t port = 0;
   absl::Span<const uint8_t> private_data;  // copied
-  // The answer may turn out to be that of an end that frames: receives are ready for both until
-  // OnConnected says which. Devices with immediate data of their own are ready anyway.
+  // The peer that answers may turn out to send frames: receives are ready for messages with and
+  // without frames until OnConnected decides. Devices with native immediate data always are.
   bool may_frame = false;
 };
 
 enum class DisconnectMode : uint8_t {
-  // Posted requests complete first; then the peer is told and OnDisconnected(kLocal) comes.
+  // Posted requests complete first; then the peer is notified and OnDisconnected(kLocal) is called.
   kGraceful,
   // Everything outstanding is flushed before the call returns; no sink call begins after it. What
-  // was completed before still arrives at the peer. Ends an attempt to connect as well.
+  // was completed before still arrives at the peer. Also ends an attempt to connect.
   kAbrupt,
 };
 
@@ -466,40 +467,41 @@ class QueuePair {
  public:
   virtual ~QueuePair() = default;
 
-  // Never block, no system call and no allocation for up to 4 KiB.
+  // The posts never block, and need no system call and no allocation for up to 4 KiB.
   // In any state but Connected the request completes with kFlushed.
   virtual PostResult PostSend(const SendRequest& request) = 0;
   virtual PostResult PostAtomic(const AtomicRequest& request) = 0;
-  // `*key` becomes the window's key from the completion on, 0 for an unbind. The key before it ends
-  // between the post and the completion. Where the queue pair is not connected now, or drains,
-  // nothing changes, `*key` neither, and the request is flushed. A bind that is flushed later
-  // leaves the window unbound.
+  // Sets `*key` to the key that the window has from the completion on, 0 for an unbind. The
+  // previous key ends between the post and the completion. If the queue pair is not connected now,
+  // or is draining, nothing changes, not even `*key`, and the request is flushed. A bind that is
+  // flushed later leaves the window unbound.
   virtual PostResult PostBind(const BindRequest& request, Key* key) = 0;
   // In Error the request completes with kFlushed; otherwise it is queued.
   virtual PostResult PostReceive(const ReceiveRequest& request) = 0;
 
-  // Idle only (FailedPrecondition otherwise): domain, rights, no_receive and limits; work queues
-  // do not shrink.
+  // Idle only (FailedPrecondition otherwise). Changes domain, rights, no_receive and limits; work
+  // queues do not shrink.
   virtual absl::Status Modify(const QueuePairOptions& options) = 0;
 
-  // Idle only. The outcome comes to the sink; there is no time-out of its own except that of
-  // the handshake once the peer has answered. ResourceExhausted, and nothing has happened: what
-  // would be kNoResources is known at once.
+  // Idle only. The outcome is reported to the sink. There is no time-out except that of the
+  // handshake once the peer has answered. ResourceExhausted: a shortage of the kind of kNoResources
+  // that is known at once; nothing has happened.
   virtual absl::Status Connect(const ConnectOptions& options) = 0;
-  // True once anything was heard from the host of the current or last attempt: tells TIMED_OUT
-  // from UNREACHABLE.
+  // True once anything was heard from the host of the current or last attempt: distinguishes
+  // TIMED_OUT from UNREACHABLE.
   virtual bool Heard() const = 0;
-  // Of the connection, or of the attempt that goes on; the peer sees it in its request.
+  // The port of the connection or of the attempt in progress; the peer sees it in the request.
   virtual uint16_t local_port() const = 0;
-  // Both ends are Viaduct and agreed on `form` in their private data. Called inside OnConnected or
-  // before Accept, and holds for that connection alone. Without it, or with kNone, a send arrives
-  // without the value, and a write with kImmediate goes as the standards have it (iWARP: RFC 7306,
-  // which older peers refuse) or, where the device has none, fails with kRemoteOperation.
+  // Both ends are Viaduct and have agreed on `form` in their private data. Called inside
+  // OnConnected or before Accept; holds for that connection only. Without this call, or with kNone,
+  // a send arrives without the value. A write with kImmediate is then sent as the standards have it
+  // (iWARP: RFC 7306, which older peers refuse) or, on a device without immediate data, fails with
+  // kRemoteOperation.
   virtual void EnableImmediate(ImmediateForm form) = 0;
-  // What the peer should be told in the private data; null where no bytes will do.
+  // What to tell the peer in the private data; null where a read of no bytes is enough.
   virtual std::optional<ConfirmationWord> confirmation_word() { return std::nullopt; }
-  // The peer's, null if it has told none. Called where EnableImmediate is, and holds for the
-  // connection. Means nothing to a device that does not confirm by reads.
+  // The peer's word, null if it sent none. Called where EnableImmediate is called, and holds for
+  // the connection. Means nothing to a device that does not confirm by reads.
   virtual void ConfirmBy(const std::optional<ConfirmationWord>& /*word*/) {}
 
   // No effect in Idle and Error.
@@ -509,22 +511,22 @@ class QueuePair {
   // Error -> Idle. Flushed completions stay pollable.
   virtual void Reset() = 0;
 
-  // True from the moment at which a connection has ended other than by Disconnect, before anything
-  // of it is flushed, until Reset.
+  // True from the moment a connection ends other than by Disconnect, before any of its requests is
+  // flushed, until Reset.
   virtual bool Ended() const = 0;
 
-  // No send is posted that has not completed.
+  // True if every send that was posted has completed.
   virtual bool SendIdle() const = 0;
-  // Receives that are posted and have not completed; of a shared queue's those that messages of
-  // this pair have taken so far.
+  // Receives that are posted and have not completed; with a shared queue, those of its receives
+  // that messages of this pair have taken so far.
   virtual uint32_t open_receives() const = 0;
 };
 
 // ---------------------------------------------------------------------------------- listening
 
 inline constexpr size_t kMaxNote = 64;
-// A device carries one request through so many, which is more than there are processes in a line
-// that pass it on. Beyond that it may refuse it: else one could go round for ever.
+// A device hands one request off at least so many times, which is more than there are processes in
+// a line that pass it on. Beyond that it may refuse the request, which might go round for ever.
 inline constexpr int kMostHandOffs = 32;
 
 // A request that has arrived. Destroying it undecided refuses it.
@@ -535,9 +537,9 @@ class IncomingConnection {
   virtual uint16_t peer_port() const = 0;
   virtual absl::Span<const uint8_t> private_data() const = 0;  // valid as long as *this
 
-  // `pair` must be Idle (FailedPrecondition otherwise, and nothing has happened; nor has anything
-  // when this throws std::bad_alloc). ResourceExhausted: the device cannot have one more, and the
-  // peer sees kRefused. Otherwise the outcome comes to the sink of `pair`: OnConnected with no
+  // `pair` must be Idle, else FailedPrecondition. Nothing has happened then, nor if this throws
+  // std::bad_alloc. ResourceExhausted: the device cannot have one more connection, and the peer
+  // sees kRefused. Otherwise the outcome is reported to the sink of `pair`: OnConnected with no
   // private data, or OnConnectFailed(kGone).
   virtual absl::Status Accept(QueuePair& pair, absl::Span<const uint8_t> private_data) = 0;
   // The peer sees kRejected with the data.
@@ -545,29 +547,30 @@ class IncomingConnection {
   // The peer sees kRefused.
   virtual void Refuse() = 0;
 
-  // Moves the request to the listener at `port` in another process of this host and user (or in
-  // this one), which sees `note`, of at most kMaxNote bytes, with it. NotFound: nobody there, or
-  // nobody who takes it; Unavailable: no answer until `deadline`, or none any more, or too many
-  // wait there; ResourceExhausted. Then it is undecided still. Blocks until the other process has
-  // answered: not on the executor. The next process may hand it on, kMostHandOffs times in all.
+  // Moves the request, with `note` (at most kMaxNote bytes), to the listener at `port` in another
+  // process of this host and user, or in this one. NotFound: nobody listens there, or nobody who
+  // takes it; Unavailable: no answer until `deadline`, or none will come, or too many wait there;
+  // ResourceExhausted. After a failure the request is still undecided. Blocks until the other
+  // process has answered: not on the executor. The next process may hand the request on,
+  // kMostHandOffs times in all.
   virtual absl::Status HandOff(uint16_t port, absl::Span<const uint8_t> note,
                                Deadline deadline) = 0;
-  // What HandOff gave along; empty for a request that comes straight from its requester.
+  // The note that HandOff passed; empty for a request that comes straight from its requester.
   virtual absl::Span<const uint8_t> note() const = 0;
 };
 
 class ListenerSink {
  public:
   virtual void OnRequest(std::unique_ptr<IncomingConnection> request) = 0;
-  // Another process wants to hand over a request with this note: would it be taken? Then it comes
-  // soon, or not at all.
+  // Another process wants to hand over a request with this note. True: the request would be taken;
+  // it then comes soon, or not at all.
   virtual bool TakesHandOff(absl::Span<const uint8_t>) { return false; }
 
  protected:
   ~ListenerSink() = default;
 };
 
-// Listens until destroyed. Requests already handed over stay valid.
+// Listens until destroyed. Requests already given to the sink stay valid.
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -576,12 +579,12 @@ class Listener {
 
 // ------------------------------------------------------------------------------------ context
 
-// Which device serves an address is left to the library.
+// Leaves it to the library which device serves an address.
 inline constexpr char kAnyDevice[] = "auto";
 
 struct DeviceAttributes {
   std::string device;     // "soft", "sim", or the RDMA device as ibv_devices names it
-  std::string transport;  // its wires ("shm, iwarp"); of an RDMA device what network it speaks
+  std::string transport;  // its wires ("shm, iwarp"); for an RDMA device, the network it speaks
   std::string reason;     // why this device was chosen, for the log line at open
   uint32_t max_queue_pairs = 0;
   uint32_t max_requests_per_queue = 0;
@@ -592,35 +595,34 @@ struct DeviceAttributes {
   uint64_t max_region_bytes = 0;
   uint32_t max_message_bytes = 0;
   uint32_t max_private_data = 0;  // of a request and of an answer
-  // Of shared receive queues, whose number is 0 where there are none.
+  // Limits of shared receive queues; max_shared_queues is 0 on a device that has none.
   uint32_t max_shared_queues = 0;
   uint32_t max_shared_receives = 0;
   uint32_t max_shared_segments = 0;
-  bool zero_based = true;      // AddressBase::kZero; false: at best for memory that begins a page
-  bool pair_windows = true;    // false: WindowScope::kQueuePair is as kDomain
+  bool zero_based = true;      // AddressBase::kZero; false: at best for page-aligned memory
+  bool pair_windows = true;    // false: WindowScope::kQueuePair behaves like kDomain
   bool immediate_data = true;  // of writes, and of sends where both ends agree on it; false: frames
   bool atomics = true;
-  // For how long a listener that nobody needs had better stay, since the next one at its port may
-  // be needed soon, and requests are lost while the device changes from one to the other.
+  // How long a listener should stay when nobody needs it any more: the next one at its port may be
+  // needed soon, and requests are lost while the device changes from one to the other.
   Nanos listener_rest = 0;
 };
 
-// Hears that a device has failed.
+// Is notified when a device fails.
 class FailureSink {
  public:
-  // It is broken, or was taken out: nothing can be made on it any more and nobody is served, while
-  // connections end as their own sinks hear. Executor.
+  // The device is broken or was removed: nothing can be created on it any more and nobody is
+  // served; the end of each connection is reported to its own sink. On the executor.
   virtual void OnDeviceFailed() = 0;
 
  protected:
   ~FailureSink() = default;
 };
 
-// What comes of the question whether somebody would take a request. A later one goes before an
-// earlier one where several were asked.
+// The result of Context::WouldTake. Where several were asked, the greatest answer counts.
 enum class TakeAnswer : uint8_t {
-  kNo,      // nobody of this host and user is there, or who is says so
-  kSilent,  // somebody is, or was, and has not answered: a process may be stopped
+  kNo,      // no process of this host and user listens there, or the one that does says no
+  kSilent,  // a process listens there, or did, and has not answered: it may be stopped
   kYes,
 };
 
@@ -631,19 +633,20 @@ class Context {
   virtual const DeviceAttributes& attributes() const = 0;
   virtual const Address& address() const = 0;
   virtual Executor& executor() = 0;
-  // From now on until it is removed, when no call is under way any more. False: the device has
-  // failed already. The soft device is this process itself, and does not fail.
+  // The sink is called from now on until it is removed; when RemoveFailureSink returns, no call is
+  // in progress. False: the device has failed already. The soft device is this process itself, and
+  // does not fail.
   virtual bool AddFailureSink(FailureSink*) { return true; }
   virtual void RemoveFailureSink(FailureSink*) {}
-  // How long CompletionQueue::Wait polls before it sleeps, for whoever waits on several queues.
+  // How long CompletionQueue::Wait polls before it sleeps, for callers that wait on several queues.
   virtual Nanos spin_time() const { return 0; }
 
-  // A wildcard domain matches every region, a region in it every queue pair (VIPL's NULL tag).
+  // A wildcard domain matches every region, and a region in it every queue pair (VIPL's NULL tag).
   virtual absl::StatusOr<std::unique_ptr<ProtectionDomain>> CreateDomain(bool wildcard) = 0;
 
   // Any address and length but 0; the same bytes may be registered several times. InvalidArgument:
-  // some of it is not mapped or behind the end of its file, or the process itself may not do there
-  // what `access` lets others do.
+  // part of the range is not mapped or lies beyond the end of its file, or the process itself may
+  // not do there what `access` lets others do.
   virtual absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(ProtectionDomain& domain,
                                                                  void* address, size_t length,
                                                                  uint32_t access,
@@ -662,18 +665,18 @@ class Context {
   virtual absl::StatusOr<std::unique_ptr<QueuePair>> CreateQueuePair(
       const QueuePairOptions& options) = 0;
 
-  // Port 0 takes a free one. AlreadyExists: taken (which is logged); PermissionDenied;
+  // Port 0 takes a free one. AlreadyExists: the port is taken (which is logged); PermissionDenied;
   // InvalidArgument: the host does not have the context's address any more; ResourceExhausted.
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(uint16_t port, ListenerSink* sink) = 0;
 
-  // Does a process of this host and user, perhaps this one, listen at `port`? A guess, good for the
-  // moment: others may listen where it cannot look.
+  // Does a process of this host and user, perhaps this one, listen at `port`? A guess, and good
+  // only for the moment: there may be listeners that it cannot see.
   virtual bool IsServed(uint16_t port) = 0;
 
-  // Would the listener at `port`, of whatever process of this host and user, take a request with
-  // this note (TakesHandOff)? kSilent too without an answer until `deadline`. It is asked in any
-  // case, unless too many wait there, and has heard the note when it gets to it. Blocks; not on the
-  // executor.
+  // Would the listener at `port`, in whatever process of this host and user, take a request with
+  // this note (TakesHandOff)? kSilent also if there is no answer until `deadline`. The listener is
+  // asked in any case, unless too many wait there, and sees the note when it gets to the question.
+  // Blocks; not on the executor.
   virtual TakeAnswer WouldTake(uint16_t /*port*/, absl::Span<const uint8_t> /*note*/,
                                Deadline /*deadline*/) {
     return TakeAnswer::kNo;

@@ -29,7 +29,7 @@ inline void EncodeFrame(const Frame& frame, std::span<uint8_t, kFrameBytes> out)
   StoreBig32(&out[8], frame.length);
 }
 
-// Null: nothing that EncodeFrame makes, or not in front of `behind` bytes.
+// Null if EncodeFrame never makes such a frame, or not one followed by `behind` bytes of message.
 inline std::optional<Frame> ParseFrame(std::span<const uint8_t, kFrameBytes> data,
                                        uint64_t behind) {
   const uint32_t kind = LoadBig32(&data[0]);

@@ -15,26 +15,29 @@
 namespace viaduct::verbs {
 
 // Opens the device for `address`, which must be one of this host's (NotFound otherwise). `name` is
-// kAnyDevice, which is the soft device; the soft device with one of its wires alone: "shm",
-// "iwarp"; "rdma", the RDMA device that has the address; or an RDMA device as ibv_devices names it
-// (NotFound for others). VIADUCT_WIRE, where it is not "auto", overrides those of the soft device.
-// ResourceExhausted: no descriptors, no memory, no thread. PermissionDenied: /dev/infiniband is
-// closed to this user. FailedPrecondition: an RDMA device, and this is a forked child whose parent
-// had one. Unavailable: the RDMA device was taken out, or does not answer. attributes().reason says
-// why this device was chosen.
+// one of:
+//   kAnyDevice       the soft device
+//   "shm", "iwarp"   the soft device with this wire only
+//   "rdma"           the RDMA device that has the address
+//   another name     the RDMA device that ibv_devices calls so (NotFound if there is none)
+// VIADUCT_WIRE, if it is not "auto", overrides the names of the soft device. ResourceExhausted: no
+// descriptors, no memory, no thread. PermissionDenied: /dev/infiniband is closed to this user.
+// FailedPrecondition: it is an RDMA device, and this is a forked child whose parent had one open.
+// Unavailable: the RDMA device was removed, or does not answer. attributes().reason says why this
+// device was chosen.
 absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
                                                     const std::string& name = kAnyDevice);
 
 // The ports of RDMA devices that an address of an interface leads to. A device whose interface has
-// several addresses is there several times. Empty, without a look at rdma-core, where this machine
-// has no device.
+// several addresses is listed several times. Empty on a machine without RDMA devices, where
+// rdma-core is not loaded.
 std::vector<RdmaPort> ListRdmaPorts();
 
 // The same as adapters.
 std::vector<RdmaAdapter> ListRdmaAdapters();
 
-// The kernel has an RDMA device by whose name an adapter would have this one, whether or not
-// ListRdmaAdapters finds it: that takes rights, an address and rdma-core.
+// True if the kernel has the RDMA device that the name of this adapter begins with, whether or not
+// ListRdmaAdapters finds it: to be listed, a device needs access rights, an address and rdma-core.
 bool NamesRdmaDevice(const std::string& adapter);
 
 }  // namespace viaduct::verbs

@@ -12,11 +12,11 @@ std::vector<RdmaAdapter> AdaptersOf(const std::vector<RdmaPort>& ports) {
     const auto is_same = [&](const RdmaPort& other) {
       return other.device == port->device && other.number == port->number;
     };
-    if (std::any_of(ports.begin(), port, is_same)) continue;  // another address of it
+    if (std::any_of(ports.begin(), port, is_same)) continue;  // the same port's next address
     const bool alone = std::all_of(ports.begin(), ports.end(), [&](const RdmaPort& other) {
       return other.device != port->device || other.number == port->number;
     });
-    // Programs of VIPL know IPv4 alone, and others rarely mean an interface that has but fe80::.
+    // VIPL programs know only IPv4, and others rarely mean an interface that has only fe80::.
     const auto with_ipv4 = std::find_if(port, ports.end(), [&](const RdmaPort& other) {
       return is_same(other) && other.address.family() == AF_INET;
     });

@@ -11,9 +11,9 @@
 namespace viaduct::verbs {
 
 struct RdmaAdapter {
-  std::string name;    // the device's; "mlx5_0:2" where several ports of it are there
+  std::string name;    // the device's; "mlx5_0:2" if several of its ports are listed
   std::string device;  // as ibv_devices names it
-  Address address;     // the first of IPv4 that leads to the port, else the first
+  Address address;     // the first IPv4 address that leads to the port, else the first address
 };
 
 // One for each device and port.

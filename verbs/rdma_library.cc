@@ -15,7 +15,7 @@ namespace {
 constexpr char kLibrary[] = "libviaduct-rdma.so.1";
 constexpr char kDevices[] = "/sys/class/infiniband";
 
-// One that begins with a dot is the folder itself or its parent.
+// An entry that begins with a dot is the folder itself or its parent.
 bool AnyDevice() {
   DIR* const folder = opendir(kDevices);
   if (folder == nullptr) return false;
@@ -27,7 +27,7 @@ bool AnyDevice() {
   return found;
 }
 
-// AddressSanitizer and ThreadSanitizer take no library that binds to itself first.
+// AddressSanitizer and ThreadSanitizer refuse RTLD_DEEPBIND.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kBinding = 0;
 #else
@@ -55,7 +55,7 @@ bool KernelHasRdmaDevice(const std::string& name) {
 }
 
 const rdma::Module* RdmaLibrary() {
-  // A device may come later; what was loaded stays.
+  // A device may appear later; a library that was loaded stays loaded.
   if (!AnyDevice()) return nullptr;
   return MadeOnce<&Load>();
 }

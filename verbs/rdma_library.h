@@ -8,10 +8,10 @@
 
 namespace viaduct::verbs {
 
-// Whether or not it can be used here.
+// True also if the device cannot be used here.
 bool KernelHasRdmaDevice(const std::string& name);
 
-// Null: no device, or the library or rdma-core is missing (a line is logged once). Any thread.
+// Null: no device, or the library or rdma-core is missing (which is logged once). Any thread.
 const rdma::Module* RdmaLibrary();
 
 }  // namespace viaduct::verbs

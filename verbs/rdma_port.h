@@ -1,4 +1,4 @@
-// A port of an RDMA device, as an adapter.
+// A port of an RDMA device and an address that leads to it.
 #ifndef VIADUCT_VERBS_RDMA_PORT_H_
 #define VIADUCT_VERBS_RDMA_PORT_H_
 

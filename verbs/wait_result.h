@@ -1,4 +1,4 @@
-// How a sleep on a futex ended, as a completion queue's wait says it.
+// How a sleep on a futex ended, as the result of a completion queue's wait.
 #ifndef VIADUCT_VERBS_WAIT_RESULT_H_
 #define VIADUCT_VERBS_WAIT_RESULT_H_
 

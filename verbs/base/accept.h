@@ -1,4 +1,4 @@
-// What a listener does where accept gives it nobody.
+// What a listener does when accept returns no connection.
 #ifndef VIADUCT_VERBS_BASE_ACCEPT_H_
 #define VIADUCT_VERBS_BASE_ACCEPT_H_
 
@@ -8,9 +8,9 @@
 
 namespace viaduct::verbs {
 
-// Does this errno of an accept say that nobody has come, or nobody who is still there? With any
-// other, a shortage or a filter of system calls that refuses, the listening socket stays readable:
-// it is looked at again after kAcceptPause.
+// Does this errno of accept say that no peer is waiting, or that the one that was has gone? After
+// any other error (a shortage, or a system-call filter that refuses) the listening socket stays
+// readable: accept is tried again after kAcceptPause.
 inline bool IsNobody(int error) {
   return error == EAGAIN || error == EINTR || error == ECONNABORTED;
 }

@@ -9,7 +9,7 @@
 namespace viaduct::verbs {
 namespace {
 
-// An IPv4 address in the clothes of IPv6, ::ffff:a.b.c.d: the same host (RFC 4291 2.5.5.2).
+// An IPv4-mapped IPv6 address, ::ffff:a.b.c.d, is the same host (RFC 4291 2.5.5.2).
 Address FromMapped(const in6_addr& mapped) {
   uint32_t v4;
   std::memcpy(&v4, &mapped.s6_addr[12], sizeof(v4));

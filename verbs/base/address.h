@@ -18,7 +18,7 @@ class Address {
   Address() = default;  // unspecified; family() is AF_UNSPEC
   static Address V4(uint32_t host_order);
   // Null for another family or a truncated structure. The port inside is ignored. An IPv4-mapped
-  // address of IPv6 is the IPv4 one, here and in Parse.
+  // IPv6 address becomes the IPv4 address, here and in Parse.
   static std::optional<Address> FromSockaddr(const sockaddr* address, socklen_t length);
   // "192.0.2.1" or "2001:db8::1"; null for anything else (no name is looked up).
   static std::optional<Address> Parse(absl::string_view text);
@@ -26,13 +26,13 @@ class Address {
   sa_family_t family() const { return storage_.any.sa_family; }
   bool IsLoopback() const;
   bool IsUnspecified() const;
-  // Of an IPv4 address, host byte order; 0 for others.
+  // The IPv4 address in host byte order; 0 for other families.
   uint32_t v4() const;
-  // With `port` in host byte order put in; returns the structure's length.
+  // Puts in `port` (host byte order), too; returns the structure's length.
   socklen_t ToSockaddr(uint16_t port, sockaddr_storage* out) const;
   // Valid as long as *this; port 0. For the faces, which show addresses as sockaddr.
   const sockaddr* data() const { return &storage_.any; }
-  // With a scope's number behind it: fe80::1%2.
+  // Ends with the scope's number if there is one: fe80::1%2.
   std::string ToString() const;
 
   friend bool operator==(const Address& a, const Address& b);
@@ -47,7 +47,7 @@ class Address {
   Storage storage_ = {};
 };
 
-// 127.0.0.1, or ::1 for an address of IPv6.
+// 127.0.0.1, or ::1 for an IPv6 address.
 Address LoopbackOf(const Address& address);
 
 }  // namespace viaduct::verbs

@@ -1,4 +1,4 @@
-// What tasks of the executor hold of an object that may end before they run.
+// What tasks of the executor hold in place of an object that may end before they run.
 #ifndef VIADUCT_VERBS_BASE_ANCHOR_H_
 #define VIADUCT_VERBS_BASE_ANCHOR_H_
 
@@ -10,18 +10,18 @@
 
 namespace viaduct::verbs {
 
-// The object makes it, with std::make_shared, lets it Begin when tasks may come, and calls End
-// before anything of itself goes; it then drains the executor. On the executor what Get returns
-// stays until a call that may end the object.
+// The object creates its anchor with std::make_shared, calls Begin when tasks may come, and calls
+// End before any part of itself is destroyed; it then drains the executor. On the executor, the
+// object that Get returns stays alive until a call that may end it.
 template <auto kMethod, typename Object>
 class Anchor final : public std::enable_shared_from_this<Anchor<kMethod, Object>> {
  public:
   void Begin(Object* object) { object_.store(object); }
-  // Whether it had begun.
+  // Returns whether it had begun.
   bool End() { return object_.exchange(nullptr) != nullptr; }
-  // Null: it has ended.
+  // Null if the object has ended.
   Object* Get() const { return object_.load(); }
-  // Calls kMethod of the object on the executor, if it still is, as an Errand. Any thread.
+  // Calls kMethod on the executor, as an Errand, if the object is still there then. Any thread.
   void Post(Executor& executor) { errand_.Post(executor, this->shared_from_this()); }
   // The same at once. On the executor.
   void Call() {

@@ -28,7 +28,7 @@ bool Register() {
 void PrepareFences() {
   static std::once_flag once;
   std::call_once(once, [] {
-    if (!Register()) return;  // a forked child has its parent's
+    if (!Register()) return;  // a forked child inherits the registration
     internal::light_fence_is_full.store(false, std::memory_order_release);
   });
 }
@@ -45,7 +45,7 @@ void HeavyFence() {
   errno = saved;
 }
 
-// No system call, which may be refused, too.
+// Makes no system call, which a filter may refuse, too.
 void OutwaitStores() {
   const Nanos end = MonotonicNow() + 100 * kNanosPerMicro;
   while (MonotonicNow() < end) {

@@ -12,8 +12,8 @@ namespace viaduct::verbs {
 inline void FullFence() { __asm__ __volatile__("mfence" ::: "memory"); }
 
 namespace internal {
-// Until PrepareFences has found membarrier, the safe answer. Not inline: each shared library would
-// have one of its own.
+// True, the safe value, until PrepareFences has found membarrier. Not inline, since each shared
+// library would have one of its own.
 extern std::atomic<bool> light_fence_is_full;
 }  // namespace internal
 
@@ -28,12 +28,12 @@ inline void LightFence() {
   }
 }
 
-// If the kernel refuses it later, because of a filter of system calls that the program installs,
+// If the kernel refuses membarrier later, because the program has installed a system-call filter,
 // both sides pay from then on.
 void HeavyFence();
 
-// In place of a heavy fence that the kernel refuses: what other threads have stored before leaves
-// their processors' buffers, which takes nanoseconds where they get 100 us.
+// Replaces a heavy fence that the kernel refuses: gives the earlier stores of other threads time to
+// leave their processors' store buffers, which takes nanoseconds; they get 100 us.
 void OutwaitStores();
 
 }  // namespace viaduct::verbs

@@ -1,4 +1,4 @@
-// What must happen around a fork of the process, for those that own a lock or a table.
+// Handlers around a fork of the process, for code that owns a lock or a table.
 #ifndef VIADUCT_VERBS_BASE_AT_FORK_H_
 #define VIADUCT_VERBS_BASE_AT_FORK_H_
 
@@ -8,16 +8,17 @@
 
 namespace viaduct::verbs {
 
-// A constant of a namespace: its handlers are there when the library is loaded, until it is
-// unloaded, so that no child is born while one is being registered. `before` runs in the forking
-// thread ahead of each fork, the others behind it; each may be null.
+// A constant of a namespace, so that its handlers are registered from the loading of the library to
+// its unloading, and no child is born while one is being registered. `before` runs in the forking
+// thread before each fork, the others after it; each may be null.
 //
-// What `before` takes no thread holds that waits for what another one's takes: their order is the
-// linker's. But a library that is loaded later has its turn earlier, and its threads may wait so.
+// The linker decides the order of the handlers. So no thread may hold a lock that one `before`
+// takes while it waits for a lock that another `before` takes. Threads of a library that is loaded
+// later may hold its lock and wait for an earlier library's: its `before` runs first.
 class AtFork {
  public:
-  // Inline: libc takes the handlers for those of the library that the call stands in, and forgets
-  // them with that one.
+  // Inline, because libc attributes the handlers to the library that contains the call, and drops
+  // them when that library is unloaded.
   ABSL_ATTRIBUTE_ALWAYS_INLINE AtFork(void (*before)(), void (*in_parent)(), void (*in_child)())
       : registered_(pthread_atfork(before, in_parent, in_child) == 0) {}
   AtFork(const AtFork&) = delete;

@@ -1,5 +1,5 @@
-// How a thread waits for another one that has what it needs for nanoseconds, and may have been
-// preempted with it.
+// How a thread waits for something that another thread holds only for nanoseconds, unless that
+// thread has been preempted.
 #ifndef VIADUCT_VERBS_BASE_BACK_OFF_H_
 #define VIADUCT_VERBS_BASE_BACK_OFF_H_
 
@@ -17,7 +17,7 @@ namespace viaduct::verbs {
 // Tells the processor that this is a spin loop.
 inline void Relax() { __builtin_ia32_pause(); }
 
-// Not by libc's function, which is a cancellation point. Of less than a second.
+// Sleeps for less than a second. Bypasses libc's function, which is a cancellation point.
 inline void Nap(Nanos time) {
   const int saved = errno;
   const timespec request = {0, time};
@@ -25,12 +25,12 @@ inline void Nap(Nanos time) {
   errno = saved;
 }
 
-// A local of the thread that waits, which calls Pause as long as it has to.
+// A local variable of the waiting thread, which calls Pause until its wait is over.
 class BackOff {
  public:
   static constexpr int kSpins = 200;
 
-  // `spins`: how often it only spins.
+  // `spins`: how many pauses only spin, before others yield and then sleep.
   explicit BackOff(int spins = kSpins) : spins_(spins) {}
 
   void Pause() {
@@ -47,7 +47,7 @@ class BackOff {
 
  private:
   static constexpr int kYields = 100;
-  // A thread of a real-time priority yields to no lower one, and may have its processor for itself.
+  // A thread with real-time priority yields to no lower one, and may keep it off the processor.
   static constexpr Nanos kNap = 50'000;
 
   const int spins_;

@@ -9,13 +9,13 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr size_t kLine = 64;
-// From here on a page more or less does not matter.
+// From this size on, a page more or less does not matter.
 constexpr size_t kLarge = 64 * 1024;
 
 }  // namespace
 
-// What operator new gave stands in front of the block, where there is room for it: the next
-// multiple of the alignment is as far away as what it gave is aligned, or farther.
+// The pointer that operator new returned is stored just before the block. There is room for it: the
+// next multiple of `alignment` is at least as far away as the alignment that operator new gives.
 void* AllocateSmallBlock(size_t bytes, size_t alignment) {
   void* const whole = ::operator new(bytes + alignment, std::nothrow);
   if (whole == nullptr) return nullptr;
@@ -34,7 +34,7 @@ void* AllocateBlock(size_t bytes) {
   void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) return nullptr;
-  madvise(pages, bytes, MADV_NOHUGEPAGE);  // the first touch is not to cost two megabytes
+  madvise(pages, bytes, MADV_NOHUGEPAGE);  // the first touch must not cost two megabytes
   return pages;
 }
 

@@ -1,6 +1,6 @@
-// Memory for arrays that are made for the most that may come and mostly used a little: what is not
+// Memory for arrays that are sized for the worst case and mostly used only a little: what is not
 // touched costs nothing. A large block gets pages of its own without an allocator's header, which
-// would touch one of them in each of a thousand idle connections.
+// would touch a page in each of a thousand idle connections.
 #ifndef VIADUCT_VERBS_BASE_BLOCK_H_
 #define VIADUCT_VERBS_BASE_BLOCK_H_
 
@@ -9,27 +9,28 @@
 
 namespace viaduct::verbs {
 
-// A program that brings its own malloc and free, as MPI libraries and debuggers of memory did, may
-// have nothing else: all of this comes from the plain operator new, or from mmap, since what libc's
-// aligned_alloc gives is nothing for that free.
+// A program may bring its own malloc and free but no aligned_alloc, as MPI libraries and memory
+// debuggers did, and its free cannot take what libc's aligned_alloc returns. So all blocks come
+// from the plain operator new, or from mmap.
 
-// Uninitialized, aligned to 64 bytes; null without memory.
+// Uninitialized, aligned to 64 bytes; null if there is no memory.
 void* AllocateBlock(size_t bytes);
-// With the number of bytes that it was allocated with; null is allowed.
+// `bytes` as in AllocateBlock; `block` may be null.
 void FreeBlock(void* block, size_t bytes);
 
-// The same for what is always small, without the number. `alignment`: a power of two from 16.
+// The same for blocks that are always small; freed without their size. `alignment`: a power of two
+// from 16.
 void* AllocateSmallBlock(size_t bytes, size_t alignment);
 void FreeSmallBlock(void* block);
 
-// A base of classes whose members have cache lines of their own, and which live on the heap: there
-// they are small blocks, where the C++ library would call aligned_alloc.
+// A base of classes that live on the heap and whose members have cache lines of their own: their
+// objects are small blocks, where the C++ library would call aligned_alloc.
 struct OnBlocks {
   static void* operator new(size_t bytes, std::align_val_t alignment) {
     void* const block = AllocateSmallBlock(bytes, static_cast<size_t>(alignment));
     return block != nullptr ? block : throw std::bad_alloc();
   }
-  // gcc 12 would not call one with the size where a constructor throws.
+  // Takes no size: gcc 12 would not call an operator with a size when a constructor throws.
   static void operator delete(void* block, std::align_val_t) { FreeSmallBlock(block); }
 };
 

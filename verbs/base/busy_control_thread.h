@@ -1,4 +1,4 @@
-// For tests of what may not wait for the control thread.
+// For tests of code that must not wait for the control thread.
 #ifndef VIADUCT_VERBS_BASE_BUSY_CONTROL_THREAD_H_
 #define VIADUCT_VERBS_BASE_BUSY_CONTROL_THREAD_H_
 
@@ -10,7 +10,7 @@
 
 namespace viaduct::verbs {
 
-// A control thread that is in a call until LetGo, or this ends, but not for ever.
+// Keeps the control thread in a call until LetGo or destruction, but not for ever.
 class BusyControlThread {
  public:
   BusyControlThread() {
@@ -28,7 +28,7 @@ class BusyControlThread {
   BusyControlThread(const BusyControlThread&) = delete;
   BusyControlThread& operator=(const BusyControlThread&) = delete;
 
-  // Returns when it has left the call.
+  // Returns when the control thread has left the call.
   void LetGo() {
     let_go_ = true;
     over_.set_value();

@@ -1,4 +1,4 @@
-// For tests: a process to which a filter refuses system calls, as those of containers do.
+// For tests: filters that refuse system calls to the process, as those of containers do.
 #ifndef VIADUCT_VERBS_BASE_CALL_FILTER_H_
 #define VIADUCT_VERBS_BASE_CALL_FILTER_H_
 
@@ -13,15 +13,15 @@
 
 namespace viaduct::verbs {
 
-// From now on, for ever. False: the kernel has no such filters.
+// Installs a filter for the rest of the process's life. False: the kernel has no such filters.
 inline bool InstallCallFilter(std::vector<sock_filter> filter) {
   const sock_fprog program = {static_cast<unsigned short>(filter.size()), filter.data()};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// The same of one by which these calls answer with that error: a kernel says ENOSYS, many filters
-// of containers EPERM.
+// Installs a filter that makes these calls fail with `error`: a kernel without a call says ENOSYS,
+// many filters of containers EPERM.
 inline bool ForbidCalls(const std::vector<long>& calls, int error) {
   std::vector<sock_filter> filter = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -1,4 +1,4 @@
-// A method that its object wants called on the callback thread, again and again.
+// A method that its object wants called on the callback thread.
 #ifndef VIADUCT_VERBS_BASE_CALLBACK_ERRAND_H_
 #define VIADUCT_VERBS_BASE_CALLBACK_ERRAND_H_
 
@@ -9,12 +9,12 @@
 
 namespace viaduct::verbs {
 
-// As Errand, but on the callback thread, where `kMethod` may run the program's callbacks; about the
-// object (AwaitCallback). `Pointer` is a std::shared_ptr or a Ref.
+// Like Errand, but `kMethod` runs on the callback thread, where it may call the program's
+// callbacks; AwaitCallback of the object waits for it. `Pointer` is a std::shared_ptr or a Ref.
 template <auto kMethod, typename Pointer>
 class CallbackErrand final : private PreparedCallback {
  public:
-  // False: it will not be called, as PostCallback says.
+  // False: the method will not be called, for one of PostCallback's reasons.
   bool Post(Pointer object) {
     if (posted_.exchange(true)) return true;
     object_ = std::move(object);
@@ -25,7 +25,7 @@ class CallbackErrand final : private PreparedCallback {
 
  private:
   const void* about() const override { return object_.get(); }
-  // The call may end the object, and this with it.
+  // The call may destroy the object, and this errand with it.
   void Run() override {
     const Pointer object = Take();
     ((*object).*kMethod)();
@@ -33,7 +33,7 @@ class CallbackErrand final : private PreparedCallback {
   void Drop() override { static_cast<void>(Take()); }
   Pointer Take() {
     Pointer object = std::exchange(object_, Pointer());
-    posted_.exchange(false);  // sees what came before the Posts that found it true
+    posted_.exchange(false);  // sees what was stored before the Posts that found it true
     return object;
   }
 

@@ -26,7 +26,7 @@ namespace {
 constinit std::atomic<bool> watches_exit{false};
 constinit std::atomic<bool> exiting{false};
 
-// A child may be forked while its parent exits, and goes on.
+// A child that is forked while its parent exits does not exit itself.
 const AtFork at_fork(nullptr, nullptr, [] {
   if (exiting.exchange(false)) watches_exit.store(false);
 });
@@ -63,13 +63,13 @@ class CallbackThread {
   }
 
  private:
-  // With mutex_. Where the process may have no more threads it is tried again: a callback that
-  // waits keeps its object, and the program may wait for it. Throws std::bad_alloc.
+  // mutex_ is held. If the process may have no more threads, this is tried again later: a waiting
+  // callback keeps its object, for which the program may be waiting. Throws std::bad_alloc.
   void Begin() {
     started_ = Start();
     if (started_ || trying_) return;
     const absl::StatusOr<ControlThread*> control = ControlThread::Get();
-    if (!control.ok()) return;  // nobody has an adapter
+    if (!control.ok()) return;  // then no adapter is open
     (*control)->RunAt((*control)->Now() + kPause, [this] {
       const std::lock_guard<std::mutex> hold(mutex_);
       trying_ = false;
@@ -96,8 +96,8 @@ class CallbackThread {
     return nullptr;
   }
 
-  // The library's own callbacks stand inside EpochGuards. They cannot say that there was no memory
-  // for a thread's first one, so it is had before the first of them begins.
+  // The library's own callbacks use EpochGuards. They cannot report that there is no memory for a
+  // thread's first guard, so this makes one before the first callback begins.
   static void AwaitGuards() {
     for (;;) {
       try {
@@ -109,11 +109,11 @@ class CallbackThread {
     }
   }
 
-  // False: a callback has forked, and this is what the child has of its parent's thread.
+  // False: a callback has forked, and this thread is the child's copy of its parent's.
   bool IsOwn() const;
 
   void Run() {
-    // A callback has ended the thread.
+    // Runs when a callback ends the thread.
     const absl::Cleanup ended = [this] {
       if (IsOwn()) Restart();
     };
@@ -152,22 +152,22 @@ class CallbackThread {
     BeginAgain();
   }
 
-  static constinit thread_local CallbackThread* here;  // null: the thread is another
+  static constinit thread_local CallbackThread* here;  // null on other threads
 
   std::mutex mutex_;
   std::condition_variable ready_;
   std::condition_variable returned_;
   TaskList callbacks_;
-  const void* at_work_ = nullptr;  // what the callback is about that has begun and not returned
-  uint64_t taken_ = 0;             // callbacks
-  uint64_t given_up_ = 0;          // the one that nobody waits for any more
+  const void* at_work_ = nullptr;  // what the running callback is about
+  uint64_t taken_ = 0;             // callbacks taken so far
+  uint64_t given_up_ = 0;          // the number of the one that nobody waits for any more
   bool started_ = false;
-  bool trying_ = false;  // the control thread will
+  bool trying_ = false;  // the control thread will try again to start the thread
 };
 
 constinit thread_local CallbackThread* CallbackThread::here = nullptr;
 
-// Never destroyed: the thread may be at work in exit().
+// Never destroyed, since the thread may be running during exit().
 using TheThread = PerProcess<CallbackThread>;
 
 bool CallbackThread::IsOwn() const { return TheThread::Find() == this; }
@@ -192,7 +192,7 @@ void internal::LogLostCallback() {
 }
 
 void AwaitCallback(const void* about, std::chrono::milliseconds patience) {
-  // What ends needs no memory, so this does not make the thread.
+  // Destruction must need no memory, so this does not make the thread.
   if (CallbackThread* const thread = TheThread::Find(); thread != nullptr) {
     thread->Await(about, patience);
   }

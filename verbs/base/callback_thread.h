@@ -1,12 +1,12 @@
 // The one thread that runs the program's callbacks, for both faces: VIPL's error callbacks and
-// notifies, DAT's proxy agents. Starts with the first callback, or with PrepareCallbacks, and lives
-// as long as the process, or until a callback ends it (pthread_exit), and then there is another; a
-// callback that never returns stops callbacks only. Where the process may have no more threads, or
-// there is no memory for this one, callbacks wait.
+// notifies, DAT's proxy agents. It starts with the first callback, or with PrepareCallbacks, and
+// lives as long as the process. If a callback ends it (pthread_exit), another thread takes its
+// place; a callback that never returns stops only callbacks. While the process may have no more
+// threads, or there is no memory for this one, callbacks wait.
 //
-// Any call of the API is legal inside a callback, the destruction of the object itself included.
-// Nothing begins once exit() has begun: a program that just exits must not be told that its
-// connections are lost. What is at work then runs on beside it.
+// Any call of the API is legal inside a callback, even the destruction of the object itself. No
+// callback begins once exit() has begun: a program that just exits must not be told that its
+// connections are lost. A callback that is running then goes on in parallel.
 #ifndef VIADUCT_VERBS_BASE_CALLBACK_THREAD_H_
 #define VIADUCT_VERBS_BASE_CALLBACK_THREAD_H_
 
@@ -20,13 +20,14 @@
 
 namespace viaduct::verbs {
 
-// A callback in memory of its owner's, so that posting it needs none. Many owners want a
+// A callback that lies in memory of its owner, so that posting it needs none. Most owners want a
 // CallbackErrand (callback_errand.h).
 class PreparedCallback : public PreparedTask {
  public:
-  // The object that AwaitCallback is asked about; nobody looks into it. While this is posted.
+  // The object that the callback concerns, for AwaitCallback; never dereferenced. Called while the
+  // callback is posted.
   virtual const void* about() const = 0;
-  // Instead of Run once exit() has begun; it may do what Run may.
+  // Called instead of Run once exit() has begun; may do what Run may.
   virtual void Drop() = 0;
 
  protected:
@@ -34,13 +35,13 @@ class PreparedCallback : public PreparedTask {
   ~PreparedCallback() = default;
 };
 
-// Starts the thread, or sees to it that it starts as soon as it can; PostCallback needs no memory
-// from then on. Throws std::bad_alloc.
+// Starts the thread, or sees to it that it is started as soon as possible; PostCallback needs no
+// memory from then on. Throws std::bad_alloc.
 void PrepareCallbacks();
 
-// Runs `callback` on the callback thread after every one posted before it. Any thread, inside an
-// EpochGuard as well; never waits for a callback. False: it will not run, because exit() has begun
-// or because there was no memory to start the thread (that is logged).
+// Runs `callback` on the callback thread after every callback posted before it. Any thread, even
+// inside an EpochGuard; never waits for a callback. False: the callback will not run, because
+// exit() has begun or because there was no memory to start the thread (which is logged).
 bool PostCallback(PreparedCallback& callback) noexcept;
 
 namespace internal {
@@ -66,7 +67,7 @@ class FunctionCallback final : public PreparedCallback {
 
 }  // namespace internal
 
-// The same for a function, which takes memory. False also without that (which is logged).
+// The same for a function, which takes memory. False also if there is none (which is logged).
 template <typename Callback>
 bool PostCallback(const void* about, Callback&& callback) noexcept {
   try {
@@ -81,15 +82,16 @@ bool PostCallback(const void* about, Callback&& callback) noexcept {
   }
 }
 
-// The program is about to free what callbacks about this object use. Returns when none of them is
-// at work; those that have not begun must find out themselves that it is gone. In a callback, and
-// once exit() has begun, it does not wait; else no longer than `patience` (that is logged), for one
-// that waits for this caller. Outside of an EpochGuard, no lock held.
+// Called when the program is about to free what callbacks about this object use. Returns when none
+// of them is running; those that have not begun must find out themselves that the object is gone.
+// Does not wait inside a callback, nor once exit() has begun. Gives up after `patience` (which is
+// logged), since the callback may be waiting for this caller. Outside of an EpochGuard, no lock
+// held.
 inline constexpr std::chrono::seconds kCallbackPatience{10};
 void AwaitCallback(const void* about, std::chrono::milliseconds patience = kCallbackPatience);
 
-// From now on exit() stops callbacks. Called when an adapter is opened, so that it is registered
-// before a program's own exit handlers that may run meanwhile.
+// From now on exit() stops callbacks. Called when an adapter is opened, so that its exit handler is
+// registered before the program's own later ones, during which callbacks may still run.
 void StopCallbacksAtExit();
 
 }  // namespace viaduct::verbs

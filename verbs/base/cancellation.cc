@@ -12,12 +12,13 @@ thread_local constinit int state_asleep = PTHREAD_CANCEL_DISABLE;
 
 }  // namespace internal
 
-// Asynchronous cancellation may strike between any two instructions: nothing here is to be given
-// back, and no sanitizer adds anything.
+// Asynchronous cancellation may strike between any two instructions, so nothing here needs to be
+// released, and no sanitizer adds code.
 //
-// glibc's signal strikes by the type alone, and may come late, when the state is another: so the
-// type is asynchronous only where cancellation may strike. A request that was there before strikes
-// where the type is set, from where glibc says PTHREAD_CANCELED; not where the state is.
+// Only the type decides whether glibc's signal strikes, and the signal may come late, when the
+// state has changed: so the type is asynchronous only where cancellation may strike. A request that
+// was pending before strikes where the type is set, from where glibc reports PTHREAD_CANCELED, and
+// not where the state is set.
 __attribute__((no_sanitize("address", "thread", "undefined"))) long SleepIn(long number, long a,
                                                                             long b, long c, long d,
                                                                             long e, long f) {

@@ -1,9 +1,9 @@
-// Thread cancellation (pthread_cancel) would leave the engine's locks behind, wherever it struck.
+// Thread cancellation (pthread_cancel) would leave the engine's locks held, wherever it struck.
 //
-// So it is disabled in every call but the data path's, and a call that sleeps for its caller lets
-// it strike in one place: in the kernel, asleep. Then the thread is unwound from there, and what
-// the frames between hold is given back by their destructors. The data path reaches none of POSIX's
-// cancellation points: what it asks of the kernel goes round libc (uncancelled.h).
+// So it is disabled in every call but those of the data path, and a call that sleeps for its caller
+// lets it strike in one place: asleep in the kernel. The thread is then unwound from there, and
+// destructors release what the frames in between hold. The data path reaches none of POSIX's
+// cancellation points, since its system calls bypass libc (uncancelled.h).
 #ifndef VIADUCT_VERBS_BASE_CANCELLATION_H_
 #define VIADUCT_VERBS_BASE_CANCELLATION_H_
 
@@ -20,7 +20,7 @@ extern thread_local constinit int state_asleep __attribute__((tls_model("initial
 
 }  // namespace internal
 
-// Not even asleep. The end of a scope in which it was disabled may be where it strikes.
+// Disables cancellation, even asleep. It may strike at the end of the scope.
 class CancellationDisabled {
  public:
   CancellationDisabled() : CancellationDisabled(false) {}
@@ -35,7 +35,7 @@ class CancellationDisabled {
  protected:
   explicit CancellationDisabled(bool but_asleep) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old_);
-    // glibc's signal may come late, and strikes by the type alone.
+    // glibc's signal may come late, and then only the type decides whether it strikes.
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old_type_);
     old_asleep_ =
         std::exchange(internal::state_asleep, but_asleep ? old_ : int{PTHREAD_CANCEL_DISABLE});
@@ -47,13 +47,13 @@ class CancellationDisabled {
   int old_asleep_;
 };
 
-// Asleep alone, if the calling thread may be cancelled at all.
+// Allows cancellation only asleep, if the calling thread may be cancelled at all.
 class CancellationAsleep : public CancellationDisabled {
  public:
   CancellationAsleep() : CancellationDisabled(true) {}
 };
 
-// A system call that sleeps. Its caller is in no scope of an EpochGuard or a lock.
+// Makes a system call that sleeps. The caller is inside no EpochGuard and holds no lock.
 long SleepIn(long number, long a, long b, long c, long d, long e, long f);
 
 }  // namespace viaduct::verbs

@@ -17,7 +17,7 @@ inline constexpr Nanos kNanosPerMicro = 1'000;
 inline constexpr Nanos kNanosPerMilli = 1'000'000;
 inline constexpr Nanos kNanosPerSecond = 1'000'000'000;
 
-// Of CLOCK_MONOTONIC, as everything has it that runs on real threads.
+// CLOCK_MONOTONIC, which everything that runs on real threads uses.
 inline Nanos MonotonicNow() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

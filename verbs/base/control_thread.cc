@@ -27,8 +27,8 @@ namespace {
 
 constexpr Nanos kTickPeriod = kNanosPerMilli;
 constexpr Nanos kLateTickPeriod = 16 * kTickPeriod;
-constexpr Nanos kLongestExit = kNanosPerSecond;   // of a loop that cannot run; else microseconds
-constexpr Nanos kPatientExit = kLongestExit / 4;  // if it has not begun, it is done without
+constexpr Nanos kLongestExit = kNanosPerSecond;   // if the loop cannot run; else microseconds
+constexpr Nanos kPatientExit = kLongestExit / 4;  // then the exiting thread runs the hooks
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 constexpr int kEventsAtOnce = 64;
 constexpr uint64_t kWakeId = 0;  // epoll data of the eventfd; watches count from 1
@@ -36,7 +36,7 @@ constexpr uint64_t kWakeId = 0;  // epoll data of the eventfd; watches count fro
 // Held by Get, and across a fork.
 Mutex g_start_mutex;
 std::atomic<ControlThread*> g_instance{nullptr};
-const ControlThread* g_inherited = nullptr;  // the parent's, and through that one its parent's
+const ControlThread* g_inherited = nullptr;  // the parent's, which points to its own parent's
 
 absl::Status NoResources(const char* call, int error) {
   return absl::ResourceExhaustedError(
@@ -50,7 +50,7 @@ int EpollWait(int epoll, epoll_event* events, int capacity, Nanos duration) {
                               static_cast<long>(duration % kNanosPerSecond)};
     const int count =
         epoll_pwait2(epoll, events, capacity, duration == kNever ? nullptr : &timeout, nullptr);
-    // Old kernels say ENOSYS; filters of system calls have other words for it.
+    // Old kernels say ENOSYS; system-call filters have other errors for it.
     if (count >= 0 || errno == EINTR) return count;
     has_nanoseconds.store(false, std::memory_order_relaxed);
   }
@@ -110,8 +110,8 @@ class ControlThread::LoopTicker final : public Ticker {
   }
 
   void Start() override {
-    // Pairs with the exchange in RunTicks: either that call sees what the caller stored, or this
-    // load sees that it has begun.
+    // Pairs with the exchange in RunTicks: either the tick that is due sees what the caller stored,
+    // or this load sees that it has begun.
     FullFence();
     if (tick_->wanted.load(std::memory_order_relaxed) == NextTick::kSoon) return;
     tick_->wanted.store(NextTick::kSoon);
@@ -127,8 +127,9 @@ class ControlThread::LoopTicker final : public Ticker {
   }
 
  private:
-  // Pairs with Sleep: what is wanted is stored before, and loaded there behind the store of what is
-  // loaded here. All in sequential consistency. The loop itself comes to Sleep.
+  // Pairs with Sleep: `wanted` is stored before this and then ticks_asleep_ is loaded; Sleep stores
+  // ticks_asleep_ and then loads `wanted`. All are sequentially consistent. The loop itself need
+  // not be woken: it checks before it sleeps.
   void WakeLoop() {
     if (loop_->OnExecutor()) return;
     if (loop_->ticks_asleep_.load() && loop_->ticks_asleep_.exchange(false)) loop_->Wake();
@@ -150,7 +151,7 @@ absl::StatusOr<ControlThread*> ControlThread::Get() {
         return status;
       }
       g_instance.store(instance, std::memory_order_release);
-      // exit() has LeaveProcess. A child inherits it.
+      // For exit() there is LeaveProcess. A forked child inherits the registration.
       [[maybe_unused]] static const int registered = std::at_quick_exit(&ControlThread::Leave);
     }
   }
@@ -164,7 +165,7 @@ absl::Status ControlThread::Start() {
   epoll_ = MoveHigh(Fd(epoll_create1(EPOLL_CLOEXEC)));
   wake_ = MoveHigh(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
   if (!epoll_.valid() || !wake_.valid()) return NoResources("descriptors", errno);
-  // Edge-triggered: every write is news, and nobody needs to read the counter.
+  // Edge-triggered: every write is an event, and nobody needs to read the counter.
   epoll_event event = {};
   event.events = EPOLLIN | EPOLLET;
   event.data.u64 = kWakeId;
@@ -206,7 +207,7 @@ void ControlThread::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     instance->mutex_.Unlock();
     instance->epoll_.Reset();
     instance->wake_.Reset();
-    // What was made with it keeps it; what is made from now on gets another.
+    // Objects made with this loop keep it; those made from now on get another.
     g_instance.store(nullptr, std::memory_order_relaxed);
     g_inherited = instance;
   }
@@ -225,7 +226,7 @@ void ControlThread::Run() {
 }
 
 void ControlThread::RunTasks() {
-  // What these tasks post waits for the next round: descriptors get their turn between.
+  // Tasks that these tasks post wait for the next round: descriptors get their turn in between.
   uint32_t round;
   bool drains;
   TaskList tasks = [&] {
@@ -282,7 +283,7 @@ void ControlThread::RunTicks() {
     tick->wanted.exchange(NextTick::kNever);  // a full fence; see LoopTicker::Start
     const NextTick next = tick->function();
     tick->late_due.store(now + kLateTickPeriod, std::memory_order_relaxed);
-    // Whoever has called Start or StartLate meanwhile has said when it is wanted.
+    // A Start or StartLate that came meanwhile has already said when the next tick is wanted.
     NextTick never = NextTick::kNever;
     tick->wanted.compare_exchange_strong(never, next, std::memory_order_relaxed);
     SetRunning(nullptr);
@@ -322,7 +323,7 @@ int ControlThread::Sleep(epoll_event* events, int capacity) {
   Nanos duration = due;
   if (due != kNever) duration = due == 0 ? 0 : std::max<Nanos>(0, due - Now());
   int count = EpollWait(epoll_.get(), events, capacity, duration);
-  // The process was stopped, and goes on: what has come meanwhile is heard before timers run out.
+  // The process was stopped and continues: handle the events of that time before timers run out.
   if (count < 0 && errno == EINTR) count = EpollWait(epoll_.get(), events, capacity, 0);
   {
     MutexLock lock(&mutex_);
@@ -334,7 +335,7 @@ int ControlThread::Sleep(epoll_event* events, int capacity) {
 void ControlThread::Wake() {
   const int saved = errno;
   const uint64_t one = 1;
-  // Fails only when the counter is full, and then the loop has been woken.
+  // Fails only if the counter is full, and then the loop has been woken.
   uncancelled::Write(wake_.get(), &one, sizeof one);
   errno = saved;
 }
@@ -380,7 +381,7 @@ bool ControlThread::Post(PreparedTask& task) {
   bool wake;
   {
     MutexLock lock(&mutex_);
-    // The first task of a sleep wakes the loop; the others find it waking up.
+    // The first task posted during a sleep wakes the loop; later ones find it waking up.
     wake = asleep_ && tasks_.empty();
     tasks_.Append(task);
   }
@@ -425,7 +426,7 @@ bool ControlThread::OnExecutor() const {
 void ControlThread::Drain() {
   if (!alive() || OnExecutor()) return;
   const CancellationDisabled no_cancellation;
-  uint32_t round;  // the next one: whatever was posted runs in it, if it has not run
+  uint32_t round;  // the next one: every task posted so far has run when it ends
   bool wake;
   {
     MutexLock lock(&mutex_);
@@ -445,11 +446,11 @@ void ControlThread::RunAndWait(absl::FunctionRef<void()> task) {
   if (!alive()) return;
   if (OnExecutor()) return task();
   AwaitedTask awaited(task);
-  if (Post(awaited)) Drain();  // it runs in the round that this one waits for, or before
+  if (Post(awaited)) Drain();  // the task runs in the round that Drain waits for, or before
 }
 
-// A thread that wakes up mostly gets the processor of one that polls there, but not one that was
-// preempted at work: it waits until the other's time is over, which is milliseconds.
+// A thread that wakes up mostly preempts one that polls on its processor. One that was preempted at
+// work does not: it waits until the polling thread's time slice is over, which is milliseconds.
 void ControlThread::GiveWay() {
   if (alive() && !asleep_.load(std::memory_order_relaxed)) sched_yield();
 }
@@ -458,7 +459,7 @@ std::unique_ptr<Parker> ControlThread::NewParker() { return std::make_unique<Fut
 
 absl::Status ControlThread::Watch(int fd, uint32_t events, FdHandler handler) {
   if (!alive()) return absl::FailedPreconditionError("the loop of the process that has forked");
-  auto watched = std::make_shared<Watched>();  // where nothing comes of it, destroyed unlocked
+  auto watched = std::make_shared<Watched>();  // destroyed without the lock if this fails
   watched->fd = fd;
   watched->handler = std::move(handler);
   MutexLock lock(&mutex_);
@@ -515,7 +516,7 @@ void ControlThread::OnExit(ExitHook hook) {
     ExitHook there = nullptr;
     if (place.compare_exchange_strong(there, hook) || there == hook) return;
   }
-  std::abort();  // a subsystem more than there is room for
+  std::abort();  // more subsystems than there is room for
 }
 
 void ControlThread::RunExitHooks() {
@@ -525,7 +526,7 @@ void ControlThread::RunExitHooks() {
 }
 
 void ControlThread::LeaveOnLoop() {
-  RunTasks();  // a disconnect just before the exit
+  RunTasks();  // perhaps a disconnect just before the exit
   leaving_.store(kRunsHooks);
   RunExitHooks();
   leaving_.store(kHasLeft);
@@ -554,7 +555,7 @@ void ControlThread::Leave() {
 
 namespace {
 
-// When the library is finished, that is after every handler of atexit.
+// Runs when the library is finalized, after every atexit handler.
 __attribute__((destructor)) void LeaveProcess() { ControlThread::Leave(); }
 
 }  // namespace

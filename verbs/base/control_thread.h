@@ -1,15 +1,14 @@
 // The control thread: the one thread that the engine runs in a process.
 //
-// It starts with the first adapter and lives until the process ends; exit() meets it asleep or at
-// work and neither matters, since nothing it uses is ever destroyed: at the end of exit() it says
-// good-bye to peers. It blocks all signals, sleeps
-// in epoll_wait without any periodic wake-up while nothing is due, and never runs the program's
-// code.
+// It starts with the first adapter and lives until the process ends. exit() may find it asleep or
+// at work; neither matters, since nothing it uses is ever destroyed. At the end of exit() it says
+// good-bye to peers. It blocks signals (signals.h), sleeps in epoll_wait without any periodic
+// wake-up while nothing is due, and never runs the program's code.
 //
-// In a forked child the parent's is dead: Post, RunAt, RunAndWait and Watch do nothing, Drain
-// returns at once, alive() is false. The child's copies of its descriptors are closed, so that the
-// parent's death is noticed by peers although a child lives. A child that opens an adapter of its
-// own gets another one.
+// In a forked child the parent's control thread is dead: Post, RunAt, RunAndWait and Watch do
+// nothing, Drain returns at once, alive() is false. The child's copies of its descriptors are
+// closed, so that peers notice the parent's death even while a child lives. A child that opens an
+// adapter of its own gets a control thread of its own.
 #ifndef VIADUCT_VERBS_BASE_CONTROL_THREAD_H_
 #define VIADUCT_VERBS_BASE_CONTROL_THREAD_H_
 
@@ -41,14 +40,14 @@ namespace viaduct::verbs {
 
 class ControlThread final : public EventLoop {
  public:
-  // Starts the thread at the first call of this process. ResourceExhausted: no thread or no
-  // descriptors; a later call tries again.
+  // Starts the thread at this process's first call. ResourceExhausted: no thread or no descriptors;
+  // a later call tries again.
   static absl::StatusOr<ControlThread*> Get();
 
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;
 
-  // False in a child that was forked since it was started. Any thread.
+  // False in a child that was forked after the thread was started. Any thread.
   bool alive() const { return alive_.load(std::memory_order_relaxed); }
 
   // CLOCK_MONOTONIC.
@@ -69,8 +68,8 @@ class ControlThread final : public EventLoop {
   std::unique_ptr<Ticker> NewTicker(std::function<NextTick()> tick) override;
   void OnExit(ExitHook hook) override;
 
-  // The process leaves: runs the hooks of OnExit. Takes no lock, since a program may call exit()
-  // where it holds any of ours, in a signal handler for example.
+  // Runs the hooks of OnExit as the process exits. Takes no lock, since a program may call exit()
+  // while it holds any of ours, for example in a signal handler.
   static void Leave();
 
  private:
@@ -78,7 +77,7 @@ class ControlThread final : public EventLoop {
   struct Tick;
   class PostedTask;
   class AwaitedTask;
-  // Lives in a shared_ptr, so that Unwatch inside the handler does not destroy what runs.
+  // Lives in a shared_ptr, so that Unwatch inside the handler does not destroy the handler.
   struct Watched {
     int fd;
     FdHandler handler;
@@ -96,12 +95,12 @@ class ControlThread final : public EventLoop {
   static void AfterForkInChild();
 
   void Run();
-  // Each returns with mutex_ free.
+  // Each of these returns with mutex_ released.
   void RunTasks();
   void RunTimers();
   void RunTicks();
   void RunHandlers(const epoll_event* events, int count);
-  // The hooks of OnExit, on the loop or on the thread that exits; and how long that waits.
+  // Run the hooks of OnExit, on the loop or on the exiting thread, which waits in AwaitLeft.
   void LeaveOnLoop();
   void RunExitHooks();
   void AwaitLeft(Deadline deadline);
@@ -112,23 +111,23 @@ class ControlThread final : public EventLoop {
   bool AnyTickWantedSoon() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Nanos FirstLateTick() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetRunning(const void* object);
-  // Off the loop: returns when the function of `object`, unlinked before, is not running.
+  // Off the loop: returns when the function of `object`, which was unlinked before, is not running.
   void WaitUntilNotRunning(const void* object);
 
-  // What was made with it keeps it: a leak to nobody.
+  // The parent's loop: objects made with it still use it, and no leak checker is to report it.
   [[maybe_unused]] const ControlThread* const inherited_;
   Mutex mutex_;
   TaskList tasks_ ABSL_GUARDED_BY(mutex_);
-  // RunTasks counts; somebody waits for the end of the next round. Drain needs no memory: it is
-  // called where things end.
+  // A round is a call of RunTasks. drain_due_: somebody waits for the end of the next one. Drain so
+  // needs no memory, since it is called where objects end.
   uint32_t begun_rounds_ ABSL_GUARDED_BY(mutex_) = 0;
   bool drain_due_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<uint32_t> ended_rounds_{0};
   std::map<std::pair<Nanos, TimerId>, Task> timers_ ABSL_GUARDED_BY(mutex_);
-  // Standard tables: Abseil's are corrupt once they have found no memory to grow.
+  // Standard tables, since Abseil's are corrupt once they have found no memory to grow.
   std::unordered_map<TimerId, Nanos> timer_times_ ABSL_GUARDED_BY(mutex_);
   TimerId last_timer_ ABSL_GUARDED_BY(mutex_) = 0;
-  // By the number that epoll's data carries: never reused, as descriptors are.
+  // By the number in epoll's data, which is never reused, unlike descriptors.
   std::unordered_map<uint64_t, std::shared_ptr<Watched>> watched_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<int, uint64_t> watch_ids_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_watch_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -136,15 +135,15 @@ class ControlThread final : public EventLoop {
   // The Watched or Tick whose function runs now.
   const void* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::atomic<bool> asleep_{false};  // written under mutex_
-  // Asleep without a tick to come soon: Ticker::Start has to wake the loop.
+  // Asleep with no tick due soon: Ticker::Start has to wake the loop.
   std::atomic<bool> ticks_asleep_{false};
   std::atomic<bool> alive_{false};
-  // Null behind the last one. At the exit there may be neither lock nor memory.
+  // Null after the last one. An array of atomics, since exit() may have neither lock nor memory.
   std::array<std::atomic<ExitHook>, kMostExitHooks> exit_hooks_ = {};
   enum Leaving : uint32_t { kStays, kLeaves, kRunsHooks, kHasLeft };
   std::atomic<uint32_t> leaving_{kStays};
   std::atomic<pthread_t> thread_{0};
-  // Loop only: when those are due that are wanted soon, and the first of the late ones.
+  // Loop only: when the ticks that are wanted soon are due, and when the first late one is.
   Nanos next_tick_ = 0;
   Nanos first_late_tick_ = std::numeric_limits<Nanos>::max();
   Fd epoll_;

@@ -19,16 +19,16 @@ namespace {
 // Records are only ever added.
 std::atomic<EpochRecord*> g_records{nullptr};
 pthread_key_t g_key;
-bool g_has_key;  // else the records of threads that end stay taken
+bool g_has_key;  // if false, the records of threads that end stay taken
 
-// Once the destructor of a thread's key ran, a later guard of that thread takes a new record and
-// sets the key again, and pthreads calls the destructor again.
+// If a thread uses a guard after the destructor of its key ran, it takes a new record and sets the
+// key again, and pthreads calls the destructor again.
 void ReturnRecord(void* record) {
   epoch_record = nullptr;
   static_cast<EpochRecord*>(record)->taken.store(false, std::memory_order_release);
 }
 
-// Of all threads the child has only the one that forked; the guards of the others stay for ever.
+// The child has only the thread that forked; the guards of the others would stay for ever.
 void ReturnRecordsOfOthers() {
   for (EpochRecord* r = g_records.load(std::memory_order_acquire); r != nullptr; r = r->next) {
     if (r == epoch_record) continue;
@@ -76,8 +76,8 @@ EpochRecord* NewEpochRecord() {
 
 void EpochSynchronize() {
   CancellationDisabled no_cancellation;
-  // Whoever entered before this fence is seen inside below; whoever enters after it sees what the
-  // caller unlinked.
+  // A thread that entered before this fence is seen inside below; one that enters after it sees
+  // that the caller has unlinked the object.
   HeavyFence();
   for (internal::EpochRecord* r = internal::g_records.load(std::memory_order_acquire); r != nullptr;
        r = r->next) {

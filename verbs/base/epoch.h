@@ -19,7 +19,8 @@ namespace viaduct::verbs {
 
 namespace internal {
 
-// One per live thread that ever entered, on a cache line of its own; reused, never freed.
+// One per live thread that has ever entered a guard, on a cache line of its own; reused, never
+// freed.
 struct alignas(64) EpochRecord : OnBlocks {
   std::atomic<uint64_t> entries{0};  // written by its thread; odd: inside
   std::atomic<bool> taken{true};
@@ -32,9 +33,9 @@ EpochRecord* NewEpochRecord();
 
 }  // namespace internal
 
-// Guards nest: the outermost one counts. Each is a local of the thread that made it, so that the
-// outermost one ends last. A thread's first one takes memory: it may throw std::bad_alloc, and then
-// the thread is not inside.
+// Guards nest: the outermost one counts. Each is a local variable of the thread that made it, so
+// that the outermost one ends last. A thread's first guard takes memory: it may throw
+// std::bad_alloc, and then the thread is not inside.
 class EpochGuard {
  public:
   EpochGuard() {
@@ -60,17 +61,17 @@ class EpochGuard {
   internal::EpochRecord* outermost_ = nullptr;  // null: inside another one
 };
 
-// Whether the calling thread stands inside one. At the beginning of a call that never runs there it
-// means that a signal has interrupted a call on the data path, and that the handler calls this one.
+// Whether the calling thread is inside a guard. At the beginning of a call that no guarded code
+// makes, true means that a signal has interrupted a call on the data path and that its handler
+// makes this one.
 inline bool InsideEpochGuard() {
   const internal::EpochRecord* const record = internal::epoch_record;
   return record != nullptr && record->entries.load(std::memory_order_relaxed) % 2 != 0;
 }
 
 // Returns when every other thread that was inside a guard at the call has left it. Threads that
-// enter meanwhile are not waited for. A caller that is inside a guard itself is not waited for by
-// itself, but by others it is: two threads that did this at once would wait for each other, so the
-// caller leaves its guards first.
+// enter meanwhile are not waited for. A caller that is inside a guard does not wait for itself, but
+// others do: two such callers would wait for each other, so a caller leaves its guards first.
 void EpochSynchronize();
 
 }  // namespace viaduct::verbs

@@ -10,11 +10,11 @@
 
 namespace viaduct::verbs {
 
-// Calls `kMethod` of the object whose member it is. `Pointer` keeps the object until then: a
-// std::shared_ptr or a Ref, or a plain pointer where the object sees to that itself.
+// Calls `kMethod` of the object whose member the errand is. `Pointer` keeps the object alive until
+// then: a std::shared_ptr or a Ref, or a plain pointer if the object sees to that itself.
 //
-// Needs no memory, and of many Posts in a row comes one call: what there is to do the object
-// remembers by itself. What the caller stored before Post is seen by that call. Post: any thread.
+// Needs no memory. Several Posts in a row lead to one call, so the object itself remembers what
+// there is to do. The call sees what the caller stored before Post. Post: any thread.
 template <auto kMethod, typename Pointer>
 class Errand final : private PreparedTask {
  public:
@@ -25,10 +25,10 @@ class Errand final : private PreparedTask {
   }
 
  private:
-  // The call may end the object, and this with it.
+  // The call may destroy the object, and this errand with it.
   void Run() override {
     const Pointer object = std::exchange(object_, Pointer());
-    posted_.exchange(false);  // sees what came before the Posts that found it true
+    posted_.exchange(false);  // sees what was stored before the Posts that found it true
     ((*object).*kMethod)();
   }
 

@@ -30,7 +30,7 @@ EventFd EventFd::OpenHigh() {
 void EventFd::Set() {
   const int saved = errno;
   const uint64_t one = 1;
-  // Full is set as well.
+  // If the counter is full, the write fails, but the descriptor is set.
   uncancelled::Write(fd_.get(), &one, sizeof one);
   errno = saved;
 }

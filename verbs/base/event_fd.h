@@ -1,4 +1,4 @@
-// A descriptor that is readable while it is set: news for a program's own poll, select or epoll.
+// A descriptor that is readable while it is set, for a program's own poll, select or epoll.
 #ifndef VIADUCT_VERBS_BASE_EVENT_FD_H_
 #define VIADUCT_VERBS_BASE_EVENT_FD_H_
 
@@ -8,10 +8,10 @@ namespace viaduct::verbs {
 
 class EventFd {
  public:
-  // Not set; invalid without a free descriptor. It stays below kHighFd where it can, since the
-  // program may use select; close-on-exec.
+  // Not set; invalid if no descriptor is free. Close-on-exec, and below kHighFd if possible, since
+  // the program may use select.
   static EventFd Open();
-  // The same for the engine itself: at kHighFd or above where it can.
+  // The same for the engine itself: at kHighFd or above if possible.
   static EventFd OpenHigh();
 
   bool valid() const { return fd_.valid(); }

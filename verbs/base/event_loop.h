@@ -1,5 +1,5 @@
-// The executor of a real process, as the wires see it: tasks and timers, and beside them
-// descriptors, a slow tick and the news of the exit.
+// The executor of a real process, as the wires see it: tasks and timers, and also descriptors, a
+// slow tick and hooks that run at exit.
 //
 // Handlers, ticks and tasks run on the one thread of the loop, one at a time, with no lock held.
 #ifndef VIADUCT_VERBS_BASE_EVENT_LOOP_H_
@@ -22,17 +22,17 @@ enum class NextTick : uint8_t {
   kLate,  // in about sixteen
 };
 
-// A function called again and again while it wants to be. Made by EventLoop::NewTicker.
+// A function that is called again and again while it asks for it. Made by EventLoop::NewTicker.
 // Destruction off the loop waits for a call in progress; inside the function itself it is legal.
 class Ticker {
  public:
   virtual ~Ticker() = default;
-  // A call comes in about a millisecond, and others until one returns kNever. What the caller
-  // stored in an atomic before Start is seen by a call that comes after it. Any thread; while a
-  // call is to come so soon already this is a fence and a load, else a wake-up of the loop.
+  // The function is called in about a millisecond, and again until it returns kNever. A call after
+  // Start sees what the caller stored in an atomic before Start. Any thread. Costs a fence and a
+  // load while a call is due that soon already, else a wake-up of the loop.
   virtual void Start() = 0;
-  // The same, but in about sixteen milliseconds, unless one is to come sooner; while any is to come
-  // this is a fence and a load.
+  // The same, but in about sixteen milliseconds, unless a call is due sooner. Costs a fence and a
+  // load while any call is due.
   virtual void StartLate() = 0;
 };
 
@@ -42,32 +42,32 @@ class EventLoop : public Executor {
   using ExitHook = void (*)(EventLoop& loop);
   static constexpr int kMostExitHooks = 8;
 
-  // Runs `task` on the loop, behind every task posted before, and returns when it has run; on the
-  // loop itself at once. Needs no memory: it is for what ends. Any thread.
+  // Runs `task` on the loop, after every task posted before, and returns when it has run; called on
+  // the loop itself, runs it at once. Needs no memory, since it serves destruction. Any thread.
   virtual void RunAndWait(absl::FunctionRef<void()> task) = 0;
 
   // Calls `handler` with epoll's event bits whenever some of `events` are there (EPOLLET and
-  // EPOLLONESHOT as epoll has them). AlreadyExists: `fd` is watched; other errors of epoll_ctl as
-  // they come. The descriptor stays the caller's; it is unwatched before it is closed. Any thread.
+  // EPOLLONESHOT as epoll has them). AlreadyExists: `fd` is watched already; other errors are those
+  // of epoll_ctl. The caller keeps the descriptor and unwatches it before closing it. Any thread.
   virtual absl::Status Watch(int fd, uint32_t events, FdHandler handler) = 0;
   // Changes the events of a watched descriptor and re-arms EPOLLONESHOT. Any thread.
   virtual void SetEvents(int fd, uint32_t events) = 0;
-  // After it returned the handler is not called again, and off the loop it is not running either.
-  // The handler itself may unwatch its descriptor. No effect if `fd` is not watched.
+  // Once this has returned the handler is not called again, and off the loop it is not running
+  // either. The handler itself may unwatch its descriptor. No effect if `fd` is not watched.
   virtual void Unwatch(int fd) = 0;
 
-  // Not started.
+  // The new ticker is not started.
   virtual std::unique_ptr<Ticker> NewTicker(std::function<NextTick()> tick) = 0;
 
   // Runs `hook` when this process (not a forked child) leaves by exit(), quick_exit() or return
-  // from main, after the program's own handlers: to tell peers that this is no crash. Its threads
-  // may still run. exit() waits for the hooks, but no longer than a second: on a busy machine the
-  // loop's turn comes late, and without the hooks every exit looks like a crash. For ever, and once
-  // however often it is said: one for each subsystem, kMostExitHooks at the most.
+  // from main, after the program's own handlers: to tell peers that this is no crash. The program's
+  // threads may still run. exit() waits for the hooks, since without them every exit looks like a
+  // crash, but no longer than a second: on a busy machine the loop's turn comes late. A hook stays
+  // for ever, and runs once however often it is given. One per subsystem, kMostExitHooks at most.
   //
-  // A hook runs on the loop. Where that does not come to it in time, it runs on the thread that
-  // exits, and perhaps on the loop as well: a signal handler that calls exit() may have interrupted
-  // a call that holds the very lock for which the loop waits. So a hook waits for no lock.
+  // A hook runs on the loop. If the loop does not get to it in time, it runs on the exiting thread,
+  // and perhaps on the loop as well: a signal handler that calls exit() may have interrupted a call
+  // that holds the very lock for which the loop waits. So a hook waits for no lock.
   virtual void OnExit(ExitHook hook) = 0;
 };
 

@@ -36,7 +36,7 @@ class Executor : public Clock {
 
   // Runs `task` on the executor, after every task posted before it. Any thread.
   virtual void Post(Task task) = 0;
-  // The same without any memory. False: it never runs, in the child of a fork.
+  // The same, but needs no memory. False: the task never runs, as in a forked child.
   virtual bool Post(PreparedTask& task) = 0;
 
   // Runs `task` on the executor at `when` or soon after. Any thread.
@@ -52,8 +52,9 @@ class Executor : public Clock {
   // it returns at once.
   virtual void Drain() = 0;
 
-  // The caller polls in vain, perhaps for what the executor is at work on: if that waits for the
-  // caller's processor it has it first. Any thread; no system call while the executor sleeps.
+  // For a caller that polls in vain, perhaps for something that the executor is working on: if the
+  // executor waits for the caller's processor, it gets it first. Any thread; no system call while
+  // the executor sleeps.
   virtual void GiveWay() {}
 
   virtual std::unique_ptr<Parker> NewParker() = 0;

@@ -46,15 +46,15 @@ inline bool IsShortage(int error) {
 constexpr int kHighFd = 1024;
 
 // Moves a descriptor away from the numbers of the standard streams, which a daemon may have closed
-// and still write to. Close-on-exec where it was.
+// and still write to. A close-on-exec descriptor stays so.
 inline Fd MoveOffStandard(Fd fd) {
   if (!fd.valid() || fd.get() > STDERR_FILENO) return fd;
   const int other = fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   return other >= 0 ? Fd(other) : std::move(fd);
 }
 
-// Moves a descriptor to kHighFd or above where RLIMIT_NOFILE allows it, else off the standard
-// streams. Close-on-exec either way.
+// Moves a descriptor to kHighFd or above if RLIMIT_NOFILE allows it, else off the standard streams.
+// Close-on-exec either way.
 inline Fd MoveHigh(Fd fd) {
   if (!fd.valid() || fd.get() >= kHighFd) return fd;
   const int high = fcntl(fd.get(), F_DUPFD_CLOEXEC, kHighFd);

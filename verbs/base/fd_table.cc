@@ -75,7 +75,7 @@ void TabledFd::Reset() {
   const bool at_once = end_ == nullptr || end_(fd_.get());
   {
     const FdChange change;
-    // First: the number may be another thread's as soon as it is closed.
+    // Before the close: as soon as the number is free, another thread may have it.
     table_->Remove(fd_.get());
     if (at_once) fd_.Reset();
   }

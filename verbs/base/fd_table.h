@@ -1,9 +1,9 @@
-// Descriptors whose copies a forked child closes, so that peers notice the death of the parent
-// although the child lives; and the owner of one.
+// Descriptors whose copies a forked child closes, so that peers notice the death of the parent even
+// while the child lives; and an owner of such a descriptor.
 //
 // A fork copies the descriptors first and the memory, with the table, some milliseconds later.
-// Hence no descriptor of a table comes or goes meanwhile: see FdChange. In the child no thread is
-// left that could hold a lock of the table, which needs none.
+// Hence no descriptor of a table comes or goes meanwhile: see FdChange. The table needs no lock,
+// which in the child might be held by a thread that is not there.
 #ifndef VIADUCT_VERBS_BASE_FD_TABLE_H_
 #define VIADUCT_VERBS_BASE_FD_TABLE_H_
 
@@ -16,8 +16,8 @@
 
 namespace viaduct::verbs {
 
-// While one stands no fork begins: a descriptor and its entry in a table come or go as one. Not
-// inside another one; a local of a thread that waits for nobody meanwhile.
+// While one exists no fork begins, so a descriptor and its entry in a table come or go as one. Not
+// nested; a local variable of a thread that waits for nobody meanwhile.
 class FdChange {
  public:
   FdChange();
@@ -27,22 +27,22 @@ class FdChange {
 };
 
 // Any thread. Never destroyed: for constinit objects. One bit per descriptor, in pages that are
-// made on demand and never freed; descriptors beyond (more than a process may have) are not in it.
+// made on demand and never freed; higher numbers (than a process may have) are not in it.
 class FdTable {
  public:
   constexpr FdTable() = default;
   FdTable(const FdTable&) = delete;
   FdTable& operator=(const FdTable&) = delete;
 
-  // False: it is beyond. True: Add needs no memory for it.
+  // False: the number is too high for the table. True: Add needs no memory for it.
   bool Reserve(int fd) { return WordOf(static_cast<size_t>(fd)) != nullptr; }
   void Add(int fd);
   void Remove(int fd);
 
-  // In a forked child: what it has inherited is closed and in the table no more. The numbers may be
+  // In a forked child: closes the inherited descriptors and empties the table. The numbers may be
   // other files afterwards.
   void CloseInForkChild();
-  // How many forks that was behind: a descriptor that was entered before the last one is no longer.
+  // How many forks lie behind this process: a descriptor that was added before the last is closed.
   uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
 
   template <typename Act>
@@ -75,14 +75,14 @@ class FdTable {
   std::atomic<uint32_t> generation_{0};
 };
 
-// Move-only; closes what it owns, and is in its table until then. Made inside an FdChange that the
-// descriptor was opened in; closed and moved to outside of one.
+// Move-only; closes the descriptor that it owns, which is in the table until then. Made inside the
+// FdChange in which the descriptor was opened; closed, and assigned to, outside of any.
 class TabledFd {
  public:
   TabledFd() = default;
   TabledFd(FdTable& table, Fd fd) : TabledFd(table, std::move(fd), nullptr, nullptr) {}
-  // `end` comes before its close, while a forked child still closes its copy; where that says false
-  // `close` does what an Fd does else.
+  // `end` is called before the close, while the descriptor is still in the table. If it returns
+  // false, `close` closes the descriptor, which the owner else does itself.
   TabledFd(FdTable& table, Fd fd, bool (*end)(int), void (*close)(Fd));
   TabledFd(TabledFd&& other) noexcept
       : table_(other.table_),
@@ -107,7 +107,8 @@ class TabledFd {
 
   int get() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
-  // It was the parent's, in a forked child: closed here, and its number may be another file's.
+  // In a forked child, of what the parent owned: it is closed here, and its number may be another
+  // file's.
   bool inherited() const { return table_ != nullptr && generation_ != table_->generation(); }
   void Reset();
 
@@ -119,14 +120,14 @@ class TabledFd {
   Fd fd_;
 };
 
-// What `open` makes as an Owner, whose table has it before a fork begins.
+// Returns what `open` opens as an Owner, whose table has it before the next fork begins.
 template <typename Owner, typename Open>
 Owner OpenAs(Open open) {
   const FdChange change;
   return Owner(open());
 }
 
-// The same for an `open` that returns a descriptor, or -1 with an errno.
+// The same for an `open` that returns a descriptor, or -1 with an errno; uses MoveHigh.
 template <typename Owner, typename Open>
 Owner OpenHighAs(Open open) {
   return OpenAs<Owner>([&open] { return MoveHigh(Fd(open())); });

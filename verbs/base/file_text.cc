@@ -12,7 +12,7 @@ namespace viaduct::verbs {
 int ReadFileText(const std::string& path, std::string* text) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!file.valid()) return errno;
-  char buffer[4096];  // the thread's stack may be as small as any
+  char buffer[4096];  // the thread's stack may be small
   for (;;) {
     const ssize_t got = read(file.get(), buffer, sizeof buffer);
     if (got == 0) return 0;

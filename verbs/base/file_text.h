@@ -9,8 +9,9 @@ namespace viaduct::verbs {
 
 inline constexpr size_t kMostFileBytes = size_t{4} << 20;
 
-// Appends the file to `text`. 0, or an errno: ENOENT without it, EFBIG beyond kMostFileBytes. No
-// stream: those make little of a descriptor or memory that is missing. Throws std::bad_alloc.
+// Appends the file to `text`. Returns 0 or an errno: ENOENT if there is no file, EFBIG beyond
+// kMostFileBytes. Uses no stream, since streams hardly report a lack of descriptors or memory.
+// Throws std::bad_alloc.
 int ReadFileText(const std::string& path, std::string* text);
 
 }  // namespace viaduct::verbs

@@ -13,8 +13,8 @@
 namespace viaduct::verbs {
 namespace {
 
-// Without any time-out the kernel would restart the call after an SA_RESTART handler and the
-// caller would never learn of the signal; with one it returns EINTR. Some 100 years.
+// Some 100 years. Without any time-out the kernel would restart the call after an SA_RESTART
+// handler, and the caller would never learn of the signal; with one the call returns EINTR.
 constexpr Nanos kFarAway = 3'000'000'000 * kNanosPerSecond;
 
 }  // namespace
@@ -61,12 +61,12 @@ ParkResult FutexParker::Park(Deadline deadline) {
   return ParkResult::kUnparked;
 }
 
-// No plain store: it could come behind what is looked at next, and take a token with it that was
-// given meanwhile.
+// Not a plain store: that could take effect after the caller's next reads, and remove a token that
+// was given meanwhile.
 void FutexParker::TakeToken() { state_.exchange(kEmpty, std::memory_order_acq_rel); }
 
 void FutexParker::Unpark() {
-  // A token that is there already is kept once.
+  // At most one token is kept.
   if (state_.exchange(kToken, std::memory_order_acq_rel) == kAsleep) FutexWake(state_, 1);
 }
 

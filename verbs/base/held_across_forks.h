@@ -1,4 +1,4 @@
-// The lock of a table that a forked child goes on with.
+// For the lock of a table that a forked child goes on using.
 #ifndef VIADUCT_VERBS_BASE_HELD_ACROSS_FORKS_H_
 #define VIADUCT_VERBS_BASE_HELD_ACROSS_FORKS_H_
 
@@ -8,8 +8,8 @@
 
 namespace viaduct::verbs {
 
-// As AtFork: no fork begins while a thread holds kMutex, and in the child nobody does. Not for one
-// that is held across a call of the program's, which may fork.
+// Defined like an AtFork: no fork begins while a thread holds kMutex, and in the child nobody holds
+// it. Not for a mutex that is held across a call of the program's code, which may fork.
 template <Mutex& kMutex>
 class HeldAcrossForks : AtFork {
  public:

@@ -29,7 +29,7 @@ socklen_t LengthOf(const sockaddr* address) {
   return address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
 }
 
-// Null where there is no descriptor to read it with now; empty where nobody may read it.
+// Null if there is no descriptor to read the file with now; empty if it may not be read.
 std::optional<std::string> ReadFile(const char* path) {
   const Fd file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file.valid()) {
@@ -104,7 +104,7 @@ std::optional<Address> InterfaceAddress(const Interfaces& interfaces, absl::stri
 }
 
 std::optional<Address> DefaultAddress(const Interfaces& interfaces) {
-  // /proc/net is the main thread's, and gone with it (pthread_exit).
+  // /proc/net belongs to the main thread and is gone once that has ended (pthread_exit).
   const std::optional<std::string> routes = ReadFile("/proc/thread-self/net/route");
   if (!routes) return std::nullopt;
   const std::string name = internal::DefaultRouteInterface(*routes);
@@ -142,7 +142,7 @@ std::optional<Interfaces> ListIpv4Interfaces() {
   return interfaces;
 }
 
-// Iface Destination Gateway Flags RefCnt Use Metric Mask ...; addresses and flags in hexadecimal.
+// Fields: Iface Destination Gateway Flags RefCnt Use Metric Mask ...; addresses and flags in hex.
 std::string DefaultRouteInterface(absl::string_view table) {
   std::string best;
   uint32_t best_metric = std::numeric_limits<uint32_t>::max();

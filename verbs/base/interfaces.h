@@ -25,23 +25,23 @@ struct Interface {
 
 using Interfaces = std::vector<Interface>;
 
-// By index; of one interface IPv4 first, else in the kernel's order. Null where there is no
-// descriptor or memory to ask with now; those with IPv4 alone in a sandbox that has no netlink, and
-// none where nobody may ask. A line is logged of either.
+// Sorted by index, the addresses of an interface with IPv4 first and else in the kernel's order.
+// Null if descriptors or memory to ask the kernel are short now. A sandbox without netlink yields
+// only IPv4 addresses, and none where it may not ask at all. Each of these cases is logged.
 std::optional<Interfaces> ListInterfaces();
 
-// Whether one of them has that address, up or not.
+// Whether one of the interfaces has that address, up or not.
 bool HasAddress(const Interfaces& interfaces, const Address& address);
 
 // The first address of that interface, up or not; null if there is no such interface.
 std::optional<Address> InterfaceAddress(const Interfaces& interfaces, absl::string_view name);
 
-// The address of the interface of the IPv4 default route, or 127.0.0.1. Null as above.
+// The address of the interface of the IPv4 default route, or 127.0.0.1. Null as in ListInterfaces.
 std::optional<Address> DefaultAddress(const Interfaces& interfaces);
 
 namespace internal {
 
-// As ListInterfaces where there is no netlink.
+// What ListInterfaces does where there is no netlink.
 std::optional<Interfaces> ListIpv4Interfaces();
 
 // The interface of the best default route in a table written like /proc/net/route; empty if none.

@@ -1,5 +1,6 @@
 // What the shared libraries call instead of libc's functions of these names (libc_names.bzl): the
-// dynamic linker would find the program's, if it has one. As libc's, but no cancellation points.
+// dynamic linker would find the program's own function if it has one. Like libc's functions, but
+// not cancellation points.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>

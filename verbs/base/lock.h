@@ -1,7 +1,7 @@
-// The two locks of the house, under clang's thread-safety analysis.
+// The two kinds of lock, under clang's thread-safety analysis.
 //
 // Mutex: control path; may be held across an allocation, never across a callback or a wait.
-// SpinLock: one direction of one queue on the data path; held for nanoseconds, but of an iWARP link
+// SpinLock: one direction of one queue on the data path; held for nanoseconds, but in an iWARP link
 // for as long as TCP takes its bytes (64 batches at the most).
 // absl::Mutex is not used: ThreadSanitizer cannot see into the distribution's build of it.
 #ifndef VIADUCT_VERBS_BASE_LOCK_H_

@@ -32,13 +32,13 @@ std::atomic<int> g_level{kUnknown};
 // LogOnce's.
 struct WrittenLines {
   Mutex mutex;
-  // Not Abseil's, which is corrupt once it has found no memory to grow.
+  // Not Abseil's set, which is corrupt once it has found no memory to grow.
   std::set<std::string> lines;
 };
 
 constexpr const char* kNames[] = {"error", "warn", "info", "debug", "trace"};
 
-// What OFED's masks ask for; a mask without any of its bits is silent but for errors.
+// What OFED's masks ask for; a mask with none of these bits logs only errors.
 struct OldBits {
   SettingId mask;
   uint32_t bits;
@@ -52,8 +52,8 @@ constexpr OldBits kOldBits[] = {
     {SettingId::kDaplDebug, 0x00000300, LogLevel::kTrace},  // calls and returns
 };
 
-// Nobody waits for a terminal that was stopped or a pipe that is not read: a second at the first
-// line that finds no room, and no longer at those behind it.
+// Whether `fd` has room for a line. For a stopped terminal or a pipe that nobody reads, the first
+// line that finds no room waits for a second; those after it do not wait.
 bool HasRoom(int fd) {
   static std::atomic<bool> stuck{false};
   pollfd entry = {fd, POLLOUT, 0};
@@ -62,9 +62,9 @@ bool HasRoom(int fd) {
   return room;
 }
 
-// A terminal or a pipe has room as soon as one byte fits, and keeps who writes more than that. The
-// same one, of which we may say that it does not, though not of the program's own descriptor; -1:
-// `fd` is none of these, or cannot be opened.
+// A terminal or a pipe reports room as soon as one byte fits, and blocks a writer of more than
+// that. Opens it anew without blocking, which must not be set on the program's own descriptor. -1:
+// `fd` is neither, or cannot be opened.
 int OpenWithoutWaiting(int fd) {
   struct stat what;
   if (fstat(fd, &what) != 0 || !(S_ISCHR(what.st_mode) || S_ISFIFO(what.st_mode))) return -1;
@@ -73,10 +73,11 @@ int OpenWithoutWaiting(int fd) {
   return uncancelled::Open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-// A pipe that nobody will read raises SIGPIPE, a file that has reached RLIMIT_FSIZE SIGXFSZ, which
-// would end the program; a terminal that wants no words from the background SIGTTOU, which would
-// stop it. They come to the thread that writes: they wait there, and are taken away, but for one
-// that has waited there before. The last one does not come where it would wait.
+// A pipe without readers raises SIGPIPE and a file that has reached RLIMIT_FSIZE raises SIGXFSZ,
+// which would end the program; a terminal that takes no output from the background raises SIGTTOU,
+// which would stop it. These signals go to the writing thread, which blocks them here and then
+// removes the one that this write raised, unless it was pending before. SIGTTOU is not raised where
+// it is blocked.
 void WriteWithoutSignal(int fd, const iovec* parts, int count) {
   sigset_t raised, before, pending;
   sigemptyset(&raised);
@@ -132,8 +133,8 @@ void WriteLog(LogLevel level, absl::string_view message) {
   for (size_t i = 0; i < std::size(parts); ++i) {
     line[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
   }
-  // One call, so that lines of several threads and processes do not mix. What cannot be written
-  // is lost: there is nobody to tell.
+  // One call, so that lines of several threads and processes do not mix. A line that cannot be
+  // written is lost: there is nobody to report that to.
   WriteLine(STDERR_FILENO, line, std::size(line));
   errno = saved;
 }

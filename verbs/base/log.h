@@ -2,7 +2,7 @@
 // object), trace (per message). VIADUCT_LOG names the level; without it OFED's masks DAT_DBG_TYPE
 // and DAPL_DBG_TYPE decide, where they are given; warn is the default.
 //
-// The function that first knows an error logs it; others pass it on. No "=" in messages.
+// The function that first knows of an error logs it; others pass it on. No "=" in messages.
 #ifndef VIADUCT_VERBS_BASE_LOG_H_
 #define VIADUCT_VERBS_BASE_LOG_H_
 
@@ -13,7 +13,7 @@ namespace viaduct::verbs {
 
 enum class LogLevel { kError, kWarn, kInfo, kDebug, kTrace };
 
-// What the environment asks for now; the log asks once in a process.
+// What the environment asks for now; the log itself asks once per process.
 LogLevel LogLevelOfEnvironment();
 // Cheap: one relaxed load.
 bool LogEnabled(LogLevel level);
@@ -26,8 +26,8 @@ void Log(LogLevel level, const Args&... args) {
   if (LogEnabled(level)) WriteLog(level, absl::StrCat(args...));
 }
 
-// The same for what is found anew in every call, such as a wrong line of a file: each message once
-// in a process. Takes memory for it.
+// The same for problems that every call finds anew, such as a wrong line of a file: logs each
+// message once per process. Needs memory.
 void LogOnce(LogLevel level, absl::string_view message);
 
 }  // namespace viaduct::verbs

@@ -6,10 +6,11 @@
 
 namespace viaduct::verbs {
 
-// What Make() returned at the first call. Any thread; where Make throws the next call tries again.
+// Returns what Make() returned at the first call. Any thread; if Make throws, the next call tries
+// again.
 //
-// No static's own guard: a child that is forked while another thread is in Make would wait for it
-// for ever, where behind pthread_once it makes its own.
+// Not a static with C++'s own guard: a child that is forked while another thread is in Make would
+// wait for that thread for ever, while with pthread_once it calls Make itself.
 template <auto Make>
 auto MadeOnce() {
   static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -14,7 +14,7 @@ namespace viaduct::verbs {
 
 bool EveryMapping(const void* address, size_t length,
                   absl::FunctionRef<bool(const Mapping&)> suits) {
-  // The thread's: where the main thread has ended (pthread_exit) the process's own is empty.
+  // The thread's file: the process's own is empty once the main thread has ended (pthread_exit).
   std::FILE* maps = std::fopen("/proc/thread-self/maps", "re");
   if (maps == nullptr) return true;
   uint64_t next = reinterpret_cast<uintptr_t>(address);

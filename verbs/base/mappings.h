@@ -22,14 +22,14 @@ struct Mapping {
   bool file = false;    // of a file, also of one without a name, as shared memory is
 };
 
-// True if every page of the range is mapped, and `suits` of each mapping there; also if the kernel
-// does not tell. Takes tens of microseconds, more in a process of many mappings.
+// True if every page of the range is mapped and `suits` holds for each mapping there; also if the
+// kernel does not tell. Takes tens of microseconds, more in a process with many mappings.
 bool EveryMapping(const void* address, size_t length,
                   absl::FunctionRef<bool(const Mapping&)> suits);
 
-// False: whoever touches the byte at `address`, which is mapped, gets SIGBUS, since the file ends
-// before its page (or has no memory for it). True also if the kernel (before Linux 5.14) does not
-// tell. What can be read is fetched.
+// False: touching the byte at `address`, which is mapped, raises SIGBUS, since the file ends before
+// its page (or has no memory for it). True also if the kernel (before Linux 5.14) does not tell.
+// Reads the page in if it can be read.
 bool IsInFile(uint64_t address);
 
 }  // namespace viaduct::verbs

@@ -26,7 +26,7 @@ absl::Status FailureOf(int error) {
   return absl::PermissionDeniedError(std::strerror(error));
 }
 
-// In the table before it has the name, which a forked child would else keep.
+// The socket is in the table before it has the name, which a forked child would otherwise keep.
 TabledFd NewSocket() {
   const FdChange change;
   return TabledFd(g_claims, MoveHigh(Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))));

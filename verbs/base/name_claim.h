@@ -1,7 +1,7 @@
 // A claim on a name that one process of this host (of this network namespace) holds at a time.
 //
-// Made of an abstract unix socket, so it ends with its holder however that ends, and nothing is
-// left on disk. A forked child of the holder does not hold it.
+// It is an abstract unix socket, so it ends with its holder, however that ends, and leaves nothing
+// on disk. A forked child of the holder does not hold it.
 #ifndef VIADUCT_VERBS_BASE_NAME_CLAIM_H_
 #define VIADUCT_VERBS_BASE_NAME_CLAIM_H_
 
@@ -15,9 +15,9 @@ namespace viaduct::verbs {
 
 class NameClaim {
  public:
-  // `name`: at most 32 bytes of any value. AlreadyExists: somebody holds it, this process
-  // included; ResourceExhausted: no descriptor or no memory; PermissionDenied: this process may
-  // have no unix socket, or no such name. Any thread.
+  // `name`: at most 32 bytes of any value. AlreadyExists: a process holds it, perhaps this one;
+  // ResourceExhausted: no descriptor or no memory; PermissionDenied: this process may have no unix
+  // socket, or no such name. Any thread.
   static absl::StatusOr<NameClaim> Take(absl::string_view name);
 
  private:

@@ -1,8 +1,9 @@
 // The lock of the data path whose holders can be waited out.
 //
-// Whoever withdraws something that holders of the lock read (a region's key) clears it and calls
-// Pass(): everybody who may still use the old value has then released the lock. Unlike taking the
-// lock, Pass cannot be starved by a thread that polls in a loop, and it does not delay that thread.
+// A thread that withdraws something that holders of the lock read (a region's key) clears it and
+// calls Pass(). When Pass returns, everybody who might still use the old value has released the
+// lock. Unlike taking the lock, Pass cannot be starved by a thread that polls in a loop, and it
+// does not delay that thread.
 #ifndef VIADUCT_VERBS_BASE_PASS_LOCK_H_
 #define VIADUCT_VERBS_BASE_PASS_LOCK_H_
 
@@ -17,8 +18,8 @@
 
 namespace viaduct::verbs {
 
-// A spinlock like SpinLock, but its word counts: odd while held, different at every holding. The
-// locked exchange makes the odd value visible before the holder's first read.
+// A spinlock like SpinLock, but its word counts: odd while held, different each time it is held.
+// The locked exchange makes the odd value visible before the holder's first read.
 class ABSL_LOCKABLE PassLock {
  public:
   PassLock() = default;
@@ -42,7 +43,7 @@ class ABSL_LOCKABLE PassLock {
   // Returns when every holder that may have missed the caller's earlier stores has released the
   // lock. The caller must not hold it.
   void Pass() {
-    // A read-modify-write, so that the next holder is ordered behind it (ThreadSanitizer knows no
+    // A read-modify-write, so that the next holder is ordered after it (ThreadSanitizer knows no
     // fences).
     const uint32_t seen = word_.fetch_add(0, std::memory_order_seq_cst);
     if ((seen & 1) == 0) return;
@@ -51,8 +52,8 @@ class ABSL_LOCKABLE PassLock {
   }
 
  private:
-  // A thread that polls in a loop holds the lock nearly always, and where it is interrupted, too:
-  // it lets those that wait go first, once.
+  // A thread that polls in a loop holds the lock nearly always, also when it is preempted. So it
+  // lets waiting threads go first, once.
   [[gnu::noinline]] void LockBehindOthers() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
     int spins = 0;
     while (waiters_.load(std::memory_order_relaxed) != 0 && spins++ < BackOff::kSpins) Relax();

@@ -11,16 +11,17 @@
 
 namespace viaduct::verbs {
 
-// The T of this process: made at the first Get, never destroyed. What a fork has copied may be in
-// the middle of anything, a lock of it held by a thread that the child does not have: so the child
-// has none, and makes its own. A T with an InForkChild() hears there that it is the parent's. Any
-// thread, no lock.
+// The T of this process: made at the first Get, never destroyed. The copy that a forked child
+// inherits may be in the middle of anything, with a lock held by a thread that the child does not
+// have. So the child puts it aside, calls its InForkChild() if T has one, and makes a T of its own.
+// Any thread, no lock.
 template <typename T>
 class PerProcess {
  public:
   PerProcess() = delete;
 
-  // The first call gives T these. Of several at once each may make one, and all get the same.
+  // The first call passes its arguments to T's constructor. Of several first calls at once each may
+  // make a T, but all return the same one.
   template <typename... Arguments>
   static T& Get(Arguments&&... arguments) {
     if (T* const there = Find(); there != nullptr) return *there;
@@ -32,7 +33,7 @@ class PerProcess {
     }
     return made.release()->object;
   }
-  // Null: it has not been made.
+  // Null if it has not been made.
   static T* Find() {
     Entry* const one = one_.load(std::memory_order_acquire);
     return one != nullptr ? &one->object : nullptr;
@@ -44,7 +45,7 @@ class PerProcess {
     explicit Entry(const Entry* parents, Arguments&&... arguments)
         : object(std::forward<Arguments>(arguments)...), inherited(parents) {}
     T object;
-    const Entry* const inherited;  // a leak to nobody
+    const Entry* const inherited;  // the parent's; no leak checker is to report it
   };
 
   // In a forked child.

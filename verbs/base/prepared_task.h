@@ -1,5 +1,5 @@
-// A task that lies in memory of its owner's, so that to post it needs none: for what ends, and for
-// news. Most owners want an Errand (errand.h).
+// A task that lies in its owner's memory, so that posting it needs none: for destruction, and for
+// notifications. Most owners want an Errand (errand.h).
 #ifndef VIADUCT_VERBS_BASE_PREPARED_TASK_H_
 #define VIADUCT_VERBS_BASE_PREPARED_TASK_H_
 
@@ -7,14 +7,14 @@
 
 namespace viaduct::verbs {
 
-// In one list at a time, and alive as long as it is in it.
+// In at most one list at a time, and alive as long as it is in one.
 class PreparedTask {
  public:
   PreparedTask(const PreparedTask&) = delete;
   PreparedTask& operator=(const PreparedTask&) = delete;
 
-  // On the thread that it was posted to. It is in no list any more: from here on it may be posted
-  // anew, and end.
+  // On the thread that it was posted to. The task is in no list any more: from here on it may be
+  // posted again or end.
   virtual void Run() = 0;
 
  protected:

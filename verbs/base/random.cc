@@ -12,7 +12,7 @@ uint64_t RandomWord() {
   uint64_t word = 0;
   ssize_t got;
   do {
-    got = getrandom(&word, sizeof word, 0);  // so few bytes come together
+    got = getrandom(&word, sizeof word, 0);  // never returns only part of so few bytes
   } while (got < 0 && errno == EINTR);
   errno = saved;
   if (got == sizeof word) return word;

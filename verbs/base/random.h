@@ -6,8 +6,8 @@
 
 namespace viaduct::verbs {
 
-// Of the kernel; where it refuses (a filter of system calls), of whatever else there is: throws
-// std::runtime_error if that is nothing.
+// From the kernel or, if that refuses (a system-call filter), from whatever other source there is;
+// throws std::runtime_error if there is none.
 uint64_t RandomWord();
 
 }  // namespace viaduct::verbs

@@ -87,7 +87,7 @@ constexpr Setting kSettings[] = {
      "bits, and of both masks, the one that says most decides."},
 };
 
-// Names of others that begin like ours: DAT's own, and those of the project's scripts and tests.
+// Names that begin like ours but are no settings: DAT's own, and those of our scripts and tests.
 constexpr absl::string_view kForeignNames[] = {
     "DAT_DBG_LEVEL", "DAT_DBG_DEST",        "DAT_CONF",     "DAT_IA_NAME",          "VIADUCT_BAZEL",
     "VIADUCT_LONG",  "VIADUCT_TEST_EVENTS", "VIADUCT_SEED", "VIADUCT_RDMA_ADDRESS",
@@ -101,7 +101,7 @@ bool ParseNumber(const Setting& setting, absl::string_view text, int64_t* value)
          *value >= setting.minimum && *value <= setting.maximum;
 }
 
-// Whoever starts a set-user-ID program, or one with capabilities of its file, is not to say which
+// The user who starts a set-user-ID program, or one with file capabilities, must not choose which
 // files it reads and loads.
 const char* FromEnvironment(const Setting& setting) { return secure_getenv(setting.name); }
 
@@ -128,7 +128,7 @@ absl::string_view ValidText(const Setting& setting) {
   return text != nullptr && IsValid(setting, text) ? text : setting.default_value;
 }
 
-// In the place of a value that is not valid.
+// What is used in place of an invalid value, for the message.
 absl::string_view UsedInstead(const Setting& setting) {
   return *setting.default_value != '\0' ? setting.default_value : "nothing";
 }
@@ -140,7 +140,7 @@ const Setting* FindSetting(absl::string_view name) {
   return nullptr;
 }
 
-// Levenshtein's, for the hint; the names are short.
+// Levenshtein distance, for the hint; the names are short.
 size_t Distance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

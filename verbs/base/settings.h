@@ -67,13 +67,13 @@ std::optional<int64_t> NumberOrAutoSetting(SettingId id);  // null: auto
 std::optional<uint32_t> MaskSetting(SettingId id);         // null: not given
 // Whether the environment has a valid value.
 bool IsGiven(SettingId id);
-// What a value has to be, as in "is not one of a|b".
+// What a valid value is, worded to follow "is not": "one of a|b".
 std::string ExpectedValue(const Setting& setting);
 
 // One sentence for each variable of `environment` (entries "NAME=value") that cannot mean what its
 // author meant: a VIADUCT_ name that is not in the table, a VIP_ or DAT_ name that nothing reads,
-// an invalid value; in a `privileged` process, one with more rights than who started it, every
-// setting, since none is read there. Whoever opens an adapter logs them.
+// an invalid value. In a `privileged` process, one with more rights than the user who started it,
+// that is every setting, since none is read there. Whoever opens an adapter logs them.
 std::vector<std::string> SettingProblems(absl::Span<const char* const> environment,
                                          bool privileged = false);
 // The same for this process.

@@ -1,6 +1,7 @@
 // Signal handlers are the program's and run on its threads: the engine starts its own threads with
-// signals blocked, which they inherit, and so does what a program's callback starts there. Only
-// those that a thread causes itself are not: blocked they end the process without a word.
+// signals blocked. Those threads inherit that, and so do threads that a program's callback starts.
+// Signals that a thread raises by a fault of its own stay unblocked: blocked, they would end the
+// process without a word.
 #ifndef VIADUCT_VERBS_BASE_SIGNALS_H_
 #define VIADUCT_VERBS_BASE_SIGNALS_H_
 
@@ -10,7 +11,7 @@
 
 namespace viaduct::verbs {
 
-// No handler runs on this thread while it lives.
+// While one exists, no signal handler runs on its thread.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

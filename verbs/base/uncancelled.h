@@ -1,5 +1,5 @@
-// System calls of posts and polls, which hold locks. Those of libc are cancellation points,
-// whatever their flags (cancellation.h); syscall() is none. Each is as the call of its name.
+// System calls for posts and polls, which hold locks. libc's functions are cancellation points,
+// whatever their flags (cancellation.h); syscall() is not. Each function is the call of its name.
 #ifndef VIADUCT_VERBS_BASE_UNCANCELLED_H_
 #define VIADUCT_VERBS_BASE_UNCANCELLED_H_
 
@@ -44,13 +44,14 @@ inline ssize_t ReceiveMessage(int fd, msghdr* message, int flags) {
   return syscall(SYS_recvmsg, fd, message, flags);
 }
 
-// Of one descriptor; waits no longer than that.
+// Polls one descriptor and waits at most `seconds`.
 inline long Poll(pollfd* entry, time_t seconds = 0) {
   timespec limit = {seconds, 0};
   return syscall(SYS_ppoll, entry, 1, &limit, nullptr, 0);
 }
 
-// Of this thread's pending signals that one, which is blocked, if it is there (rt_sigtimedwait).
+// Takes `signal`, which is blocked, from this thread's pending signals if it is there
+// (rt_sigtimedwait).
 inline long TakeSignal(int signal) {
   sigset_t set;
   sigemptyset(&set);

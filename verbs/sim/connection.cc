@@ -238,7 +238,7 @@ void SimEnd::Closed(Status verdict) {
     return;
   }
   if (!open_) {
-    // Accepted here, given up there.
+    // Accepted here, but the requester has given up.
     Detach()->ConnectFailed(*this, ConnectOutcome::kGone, {});
     connection_.RemoveIfOver();
     return;
@@ -266,7 +266,7 @@ void SimEnd::Broken() {
   if (pair_ == nullptr) {
     if (!active_) connection_.gone_ = true;
   } else if (peer_left_) {
-    return;  // and what breaks behind that breaks nothing
+    return;  // what breaks after that has no effect
   } else if (open_) {
     pair_->Fail(Status::kTransport);
   } else {
@@ -305,7 +305,7 @@ class SimIncoming final : public IncomingConnection {
     decided_ = true;
     connection_->Decline(ConnectOutcome::kRefused, {});
   }
-  // Each node is a host of its own.
+  // Each node is a host of its own, so there is no other process to hand the request to.
   absl::Status HandOff(uint16_t, absl::Span<const uint8_t>, Deadline) override {
     return absl::NotFoundError("no other process");
   }
@@ -362,7 +362,7 @@ void SimConnection::Dial() {
     return;
   }
   network_.Send(active_.lane_, "request", private_data_.size(), [self = shared_from_this()] {
-    // The host's acknowledgement: a request was delivered, whatever becomes of it.
+    // Stands for the host's acknowledgement: the request was delivered, whatever becomes of it.
     if (self->active_.pair_ != nullptr) self->active_.pair_->NotePeerHeard();
     const auto listener = self->to_->listeners.find(self->port_);
     if (listener == self->to_->listeners.end()) {
@@ -376,7 +376,7 @@ void SimConnection::Dial() {
 absl::Status SimConnection::Accept(SoftQueuePair& pair, absl::Span<const uint8_t> private_data) {
   if (absl::Status status = pair.Attach(passive_); !status.ok()) return status;
   passive_.pair_ = &pair;
-  network_.Add(shared_from_this());  // it was over if the requester has given up
+  network_.Add(shared_from_this());  // it was removed if the requester gave up
   pair.SetLocalPort(port_);
   if (gone_ || reset_) {
     network_.executor().Post([self = shared_from_this()] {
@@ -411,7 +411,7 @@ void SimConnection::Accepted(const SimBytes& private_data, uint32_t reads_in) {
   if (pair == nullptr) return;
   pair->SetReadsOut(std::min(pair->max_reads_out(), reads_in));
   active_.open_ = true;
-  // Before the sink can send anything.
+  // Sent before the sink can send anything.
   Send(active_, "ready", 0, [this] { Ready(); });
   pair->Established(active_, private_data);
 }

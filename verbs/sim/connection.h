@@ -1,8 +1,8 @@
-// A simulated connection: two links and what is on its way between them.
+// A simulated connection: two links and what is in flight between them.
 //
 // Each message is one packet. Messages (sends, writes, requests to read) wait in order at the
 // receiver until its pair takes them; answers (read data, confirmations) have a queue of their
-// own, so that a held message holds neither them nor the news that the peer has left.
+// own, so that a held message delays neither them nor the report that the peer has left.
 #ifndef VIADUCT_VERBS_SIM_CONNECTION_H_
 #define VIADUCT_VERBS_SIM_CONNECTION_H_
 
@@ -99,7 +99,7 @@ class SimConnection : public std::enable_shared_from_this<SimConnection> {
 
   // Sends the request; the outcome comes to the pair.
   void Dial();
-  // The verdict on the request, from its listener's side.
+  // The decision on the request, from its listener's side.
   absl::Status Accept(SoftQueuePair& pair, absl::Span<const uint8_t> private_data);
   void Decline(ConnectOutcome outcome, absl::Span<const uint8_t> private_data);
 
@@ -114,7 +114,7 @@ class SimConnection : public std::enable_shared_from_this<SimConnection> {
  private:
   friend class SimEnd;
 
-  // Delivers to `end`'s peer, unless the connection was reset meanwhile.
+  // Delivers to the peer of `end`, unless the connection is reset meanwhile.
   void Send(SimEnd& end, absl::string_view what, size_t bytes, std::function<void()> deliver);
   void FailAttempt(ConnectOutcome outcome, const SimBytes& private_data);
   void Accepted(const SimBytes& private_data, uint32_t reads_in);

@@ -11,7 +11,7 @@ namespace viaduct::verbs {
 Network::Network(SimExecutor& executor, const SimOptions& options)
     : executor_(executor), options_(options), random_(options.seed) {}
 
-// splitmix64: the same numbers everywhere for a seed.
+// splitmix64: a seed gives the same numbers everywhere.
 Nanos Network::Delay() {
   random_ += 0x9e3779b97f4a7c15;
   uint64_t z = random_;
@@ -84,7 +84,7 @@ void Network::Remove(SimConnection* connection) {
 void Network::Kill(SimNode& node) {
   node.listeners.clear();
   const std::vector<std::shared_ptr<SimConnection>> connections = connections_;
-  // The news travels behind what the node had sent.
+  // The notification arrives after everything that the node had sent.
   for (const std::shared_ptr<SimConnection>& connection : connections) {
     connection->TellDeathOf(node);
   }
@@ -100,7 +100,7 @@ void Network::Reset(SimNode& a, SimNode& b) {
 
 void Network::SetReachable(SimNode& node, bool reachable) {
   node.reachable = reachable;
-  // In the order of their arrival; those that have to wait for another node are kept back again.
+  // In the order of arrival; packets that have to wait for another node are kept back again.
   for (std::shared_ptr<Packet>& packet : std::exchange(kept_back_, {})) {
     executor_.Post([this, packet] { Arrive(packet); });
   }

@@ -1,7 +1,7 @@
 // The simulated network: nodes, delays, faults, and a record of what was delivered.
 //
 // Packets between two ends of a connection keep their order; the delay of each is drawn from the
-// seed. The thread of the simulation only.
+// seed. Only the thread of the simulation enters.
 #ifndef VIADUCT_VERBS_SIM_NETWORK_H_
 #define VIADUCT_VERBS_SIM_NETWORK_H_
 
@@ -26,7 +26,7 @@ struct SimOptions {
   uint64_t seed = 1;
   Nanos min_delay = 1'000;
   Nanos max_delay = 50'000;
-  // Messages that may be on their way or unconsumed in one direction of a connection.
+  // How many messages may be in flight or unconsumed in one direction of a connection.
   uint32_t window = 32;
   Nanos listener_rest = 0;  // DeviceAttributes
 };
@@ -59,18 +59,19 @@ class Network {
   SimNode& AddNode(const Address& address);
   SimNode* Find(const Address& address);  // null: no such host
 
-  // Calls `deliver` after a delay, behind everything sent on `lane` before. Dropped if the sender
-  // is dead now, or the receiver then; kept back while either is unreachable.
+  // Calls `deliver` after a delay, and after everything sent on `lane` before. The packet is
+  // dropped if the sender is dead now or the receiver is dead then; it is kept back while either is
+  // unreachable.
   void Send(SimLane& lane, absl::string_view what, size_t bytes, std::function<void()> deliver);
-  // For what has no peer: calls `event` after a delay.
+  // For events without a peer: calls `event` after a delay.
   void Later(std::function<void()> event);
 
   void Add(std::shared_ptr<SimConnection> connection);
   void Remove(SimConnection* connection);
 
-  // The node's process is gone: its peers hear of it, new connections to it are refused.
+  // The node's process is gone: its peers are notified, new connections to it are refused.
   void Kill(SimNode& node);
-  // All connections between the two break; packets under way are lost.
+  // All connections between the two break; packets in flight are lost.
   void Reset(SimNode& a, SimNode& b);
   // Packets from and to the node wait until it is reachable again.
   void SetReachable(SimNode& node, bool reachable);

@@ -1,4 +1,4 @@
-// How completion queues sleep in a simulation: they run it.
+// How completion queues sleep in a simulation: they run it meanwhile.
 #ifndef VIADUCT_VERBS_SIM_SIM_DOORBELL_H_
 #define VIADUCT_VERBS_SIM_SIM_DOORBELL_H_
 
@@ -15,10 +15,10 @@ class SimDoorbell final : public Doorbell {
   explicit SimDoorbell(SimExecutor& executor) : executor_(executor) {}
 
   Nanos SpinTime() const override { return 0; }
-  // Arrivals are events, which tell their pair.
+  // Arrivals are events, which notify their pair.
   void Collect() override {}
   WaitResult Sleep(std::atomic<uint32_t>& word, uint32_t seen, Deadline deadline) override;
-  void Wake(std::atomic<uint32_t>&) override {}  // the sleeper looks after each event
+  void Wake(std::atomic<uint32_t>&) override {}  // the sleeper checks after each event
   void HeavyFence() override {}                  // one thread
 
  private:

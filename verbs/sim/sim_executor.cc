@@ -18,7 +18,7 @@ class SimParker final : public Parker {
 
   ParkResult Park(Deadline deadline) override {
     if (!executor_->RunUntil([this] { return token_; }, deadline)) {
-      // Nobody is left who could wake it.
+      // No event is left that could wake it.
       if (deadline.infinite()) Die("a thread parks for ever");
       return ParkResult::kTimedOut;
     }
@@ -46,7 +46,7 @@ bool SimExecutor::Cancel(TimerId timer) {
   const auto it = times_.find(timer);
   if (it == times_.end()) return false;
   const auto event = events_.find(std::make_pair(it->second, timer));
-  Task task = std::move(event->second);  // destroyed when the tables are whole again
+  Task task = std::move(event->second);  // destroyed once the tables are consistent again
   events_.erase(event);
   times_.erase(it);
   return true;

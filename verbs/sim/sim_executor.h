@@ -1,7 +1,7 @@
 // The executor of a simulation: one thread, a virtual clock, events in one total order.
 //
-// Time passes only between events. Whoever would sleep runs the simulation instead: parkers,
-// completion queues (SimDoorbell) and Drain take one event after the other until they may return.
+// Time passes only between events. A call that would sleep runs the simulation instead: parkers,
+// completion queues (SimDoorbell) and Drain run one event after the other until they may return.
 // Events of the same instant run in the order in which they were posted, so that a run depends on
 // nothing but the program and the seed of its network.
 //
@@ -29,7 +29,7 @@ class SimExecutor final : public Executor {
 
   Nanos Now() const override { return now_; }
   void Post(Task task) override { RunAt(now_, std::move(task)); }
-  // A simulation has memory.
+  // May take memory: a simulation has enough.
   bool Post(PreparedTask& task) override {
     RunAt(now_, [&task] { task.Run(); });
     return true;
@@ -41,10 +41,11 @@ class SimExecutor final : public Executor {
   void Drain() override;
   std::unique_ptr<Parker> NewParker() override;
 
-  // Runs the next event, at its time. False: there is none. Not inside an event.
+  // Sets the clock to the time of the next event and runs it. False: there is none. Not inside an
+  // event.
   bool Step();
-  // Runs events until `done`, which is asked first and after each. False: the deadline passed, and
-  // it is that time now, or nothing is left to run and the deadline is infinite.
+  // Runs events until `done` returns true; it is called first and after each event. False: the
+  // clock has reached the deadline, or nothing is left to run and the deadline is infinite.
   bool RunUntil(absl::FunctionRef<bool()> done, Deadline deadline);
 
  private:

@@ -1,5 +1,5 @@
-// Many nodes in one process and one thread: the soft device over a network that does what it is
-// told. The engine cannot tell the difference; a run is repeated by its seed.
+// Many nodes in one process and one thread: the soft device over a network that does what the test
+// orders. The engine cannot tell the difference; the same seed repeats a run.
 #ifndef VIADUCT_VERBS_SIM_SIMULATION_H_
 #define VIADUCT_VERBS_SIM_SIMULATION_H_
 
@@ -13,7 +13,7 @@
 
 namespace viaduct::verbs {
 
-// Contexts are destroyed before it; then what is still on its way is forgotten.
+// Contexts are destroyed before the simulation, whose end drops what is still in flight.
 class Simulation {
  public:
   explicit Simulation(const SimOptions& options = {});
@@ -22,7 +22,7 @@ class Simulation {
   SimExecutor& executor() { return executor_; }
   // A new process on a host of its own: 10.0.0.1, 10.0.0.2, and so on.
   std::unique_ptr<Context> NewNode();
-  // The process at `address`: a new one, or one whose context before this has been destroyed.
+  // The process at `address`: a new one, or one whose previous context has been destroyed.
   std::unique_ptr<Context> OpenNode(const Address& address);
 
   // Faults; see Network. A node is named by its context.
