@@ -1,4 +1,4 @@
-// What the completion of a bind is to say, by the number that it carries.
+// What the event of a completed bind shows, found by the number that its completion carries.
 #ifndef VIADUCT_DAT_CORE_BIND_TABLE_H_
 #define VIADUCT_DAT_CORE_BIND_TABLE_H_
 
@@ -10,7 +10,7 @@
 
 namespace viaduct::core {
 
-// Of one endpoint, whose requests complete in the order of their posting. Any thread.
+// The binds of one endpoint, whose requests complete in posting order. Any thread.
 class BindTable {
  public:
   struct Entry {
@@ -18,8 +18,8 @@ class BindTable {
     uint64_t cookie = 0;
   };
 
-  // The number for the completion of a bind that is to be posted; with it `outstanding` requests
-  // at the most may still become events. What completes without one is forgotten in time.
+  // Returns the number for the completion of a bind that is about to be posted. Only `outstanding`
+  // requests, it included, can still become events: older entries, which became none, are dropped.
   uint64_t Put(const Entry& entry, uint32_t outstanding) {
     verbs::SpinLockHolder lock(&lock_);
     entries_.push_back(entry);
@@ -29,7 +29,7 @@ class BindTable {
     }
     return first_ + entries_.size() - 1;
   }
-  // It was not posted after all.
+  // The last bind was not posted after all.
   void DropLast() {
     verbs::SpinLockHolder lock(&lock_);
     if (!entries_.empty()) entries_.pop_back();

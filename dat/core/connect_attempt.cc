@@ -9,14 +9,14 @@ namespace {
 
 constexpr verbs::Nanos kFirstBackOff = verbs::kNanosPerMilli;
 constexpr verbs::Nanos kLongestBackOff = 20 * verbs::kNanosPerMilli;
-// The other side dials when it comes.
+// Peer to peer this may be longer: a peer that comes later dials at once.
 constexpr verbs::Nanos kLongestPeerBackOff = 100 * verbs::kNanosPerMilli;
-// A crossing is over after one, or two where the first port is not the partner's.
+// Crossing dials are resolved after one refusal, or two if the first port is not the peer's.
 constexpr int kMostRefusals = 3;
-constexpr int kFullRound = 4;  // every fourth round looks at all ports
+constexpr int kFullRound = 4;  // every fourth round tries all ports
 constexpr int kMostEmptyRejects = 3;
 
-// Or empty: fabrics without a length pad with zeros.
+// True for empty data, too. Fabrics that do not carry a length pad with zeros.
 bool IsAllZeros(absl::Span<const uint8_t> data) {
   return std::all_of(data.begin(), data.end(), [](uint8_t byte) { return byte == 0; });
 }
@@ -103,7 +103,7 @@ std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
   return std::nullopt;
 }
 
-// No later answer overrides a reject.
+// A reject counts, whatever later tries were answered.
 EndpointInput ConnectAttempt::Nobody() const {
   return empty_rejects_ != 0 ? EndpointInput::kPeerRejected : EndpointInput::kNonPeerRejected;
 }
@@ -149,11 +149,11 @@ std::optional<EndpointInput> ConnectAttempt::Failed(verbs::ConnectOutcome outcom
   heard_ = heard_ || pair_.Heard();
   switch (outcome) {
     case verbs::ConnectOutcome::kUnreachable:
-      // The host of a partner may come up yet.
+      // Peer to peer the host may still come up.
       if (!pair_.Heard() && !peer_.has_value()) return EndpointInput::kUnreachable;
-      // It has the request, and was cut off before it answered.
+      // The host has the request, and was cut off before it answered.
       if (!is_vipl_) return EndpointInput::kTimedOut;
-      // Until VIPL's time-out; the next try may say that there is no way.
+      // VIPL tries again until its time-out; the next try may report that there is no way.
       found_nobody_ = false;
       RetryLater();
       return std::nullopt;
@@ -177,7 +177,7 @@ std::optional<EndpointInput> ConnectAttempt::OnRejected(absl::Span<const uint8_t
   std::optional<ConnectionHeader> header;
   if (has_header_) header = ParseHeader(data, &size);
   if (header.has_value()) {
-    // A name of DAT is served once: nobody at the other ports has it.
+    // A name of DAT is served only once: nobody serves it at the other ports.
     if (header->kind == HeaderKind::kBusy && !is_vipl_) return EndpointInput::kNonPeerRejected;
     if (header->kind == HeaderKind::kMismatch && peer_.has_value()) {
       mismatch_ = MismatchOf(header->mismatch);
@@ -185,9 +185,9 @@ std::optional<EndpointInput> ConnectAttempt::OnRejected(absl::Span<const uint8_t
     }
     if (header->kind != HeaderKind::kReject) return TryFrom(port_ + 1);
   } else if (has_header_) {
-    // This library says no with a header: it was a stranger, or a fabric in the place of a listener
-    // that has just gone, and comes back. At a port that the name spells the stranger may be meant,
-    // but is asked again.
+    // This library rejects with a header. So a stranger has rejected, or the fabric in place of a
+    // listener that has just gone and comes back. At a port that the name spells, the stranger may
+    // be the intended server, but is asked again.
     refused_ = true;
     if (ports_.size() > 1) return TryFrom(port_ + 1);
     if (IsAllZeros(data) && ++empty_rejects_ < kMostEmptyRejects) {
@@ -211,7 +211,7 @@ void ConnectAttempt::Accepted(absl::Span<const uint8_t>* data, EndpointProfile* 
       ApplyTerms(pair_, immediate_, *header);
     }
   }
-  // Behind it there are only zeros, with which fabrics without a length pad.
+  // A trailer is followed by nothing but the zeros with which fabrics without a length pad.
   for (absl::Span<const uint8_t> left = *data; left.size() >= kTrailerBytes;
        left.remove_suffix(1)) {
     *redirected = ParseTrailer(left.last(kTrailerBytes));
@@ -224,7 +224,7 @@ EndpointInput ConnectAttempt::TimedOut() {
   const bool answered = phase_ == Phase::kDialling && pair_.Heard();
   const bool heard = is_vipl_ || heard_ || pair_.Heard();
   pair_.Disconnect(verbs::DisconnectMode::kAbrupt);
-  // It was in a round more, and of that nothing has been heard.
+  // The current round has heard nothing, so the result of the round before counts.
   if (found_nobody_ && !answered) return Nobody();
   return heard ? EndpointInput::kTimedOut : EndpointInput::kUnreachable;
 }

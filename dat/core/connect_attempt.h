@@ -1,22 +1,24 @@
 // ConnectAttempt: the active side of one connection, from the call to its outcome.
 //
-// A name is looked for on its ports, one after the other. "Nobody there" on all of them is the
-// answer, unless there is grace: then the round is repeated with back-off as long as the next one
-// begins before the end of the grace and the deadline; so a host that answers never leads to a
-// time-out. The deadline ends what is silent. DAT's grace is for names that nobody serves: whoever
-// was there and refused (a full backlog, a handshake that failed) is not asked again.
+// A round tries the name's ports, one after the other. If nobody is found on any of them, that is
+// the outcome, unless there is grace: then the round is repeated with back-off as long as the next
+// one begins before the end of the grace and the deadline. So a host that answers never leads to a
+// time-out; the deadline ends an attempt that gets no answer. DAT's grace is for names that nobody
+// serves: if somebody was there and refused (a full backlog, a failed handshake), DAT does not ask
+// again.
 //
-// VIPL asks a second and a third time where the answer is a "no" without a word, which may be
-// padded, whatever the grace, which then begins anew: siw gives it for a connection that breaks
-// before its answer, as one does that meets the end of a listener, and there InfiniBand's CM does.
+// VIPL asks a second and a third time if a reject carries no data, or only the zeros of padding.
+// This does not depend on the grace, which then begins anew. siw reports such a reject for a
+// connection that breaks before its answer, as happens when a listener ends; InfiniBand's CM sends
+// one when a listener ends.
 //
-// Peer to peer there is no such answer before the deadline, and no "unreachable" either: the
-// attempt dials with back-off for ever, and listens meanwhile. It is in one of three phases:
-// dialling, waiting for the next round, or answering the other side's dial, which
+// A peer-to-peer attempt does not end before the deadline because nobody is found or the host is
+// unreachable: it dials with back-off for ever, and listens meanwhile. It is in one of three
+// phases: dialling, waiting for the next round, or answering the peer's dial, which
 // Endpoint::OfferPeer has accepted.
 //
-// Owned by its endpoint; every call under the endpoint's lock. Timers call the endpoint back
-// with the attempt's serial, so that one that comes late finds another serial and does nothing.
+// Owned by its endpoint; every call under the endpoint's lock. Timers call the endpoint back with
+// the attempt's serial: a late one finds another serial and does nothing.
 #ifndef VIADUCT_DAT_CORE_CONNECT_ATTEMPT_H_
 #define VIADUCT_DAT_CORE_CONNECT_ATTEMPT_H_
 
@@ -48,57 +50,59 @@ class ConnectAttempt {
   ConnectAttempt(uint64_t serial, verbs::QueuePair& pair, ImmediateAbility immediate,
                  verbs::Executor& executor, const ConnectParameters& parameters,
                  std::vector<uint16_t> ports, Timer timer);
-  // Cancels the timers. Not under the endpoint's lock, since a listening half takes the manager's
-  // at its end. One that could not be started may go there: it has none yet, and Cancel does not
-  // wait.
+  // Cancels the timers. Not under the endpoint's lock, since the end of a listening half takes the
+  // manager's lock. An attempt that could not be started may be destroyed under it: it has no
+  // listening half yet, and Cancel does not wait.
   ~ConnectAttempt();
 
   uint64_t serial() const { return serial_; }
-  // What the request carries, the engine's header and the consumer's private data.
+  // The size of the engine's header and the consumer's private data.
   size_t request_bytes() const { return data_.size(); }
 
-  // The first try. An error is the device's word on the address; nothing is under way then.
+  // Tries the current port. An error means that the device does not accept the address or lacks
+  // resources; then nothing is under way.
   absl::Status Start();
-  // The next round.
+  // Begins the next round.
   std::optional<EndpointInput> Retry();
-  // A try has failed. Null while another one is under way or due. `answer` gets the part of
-  // `data` that is the peer's consumer's.
+  // A try has failed. Null while another one is under way or due. `answer` gets the part of `data`
+  // that belongs to the peer's consumer.
   std::optional<EndpointInput> Failed(verbs::ConnectOutcome outcome, absl::Span<const uint8_t> data,
                                       absl::Span<const uint8_t>* answer);
-  // The peer accepted: takes the engine's part off `data` into `profile` and `redirected`, and
-  // applies to the pair what it says.
+  // The peer accepted: moves the engine's part of `data` into `profile` and `redirected`, and
+  // applies its terms to the queue pair.
   void Accepted(absl::Span<const uint8_t>* data, EndpointProfile* profile,
                 std::optional<ServiceName>* redirected);
   // ---- peer to peer
-  // Null: an attempt of another kind.
+  // Null for an attempt of another kind.
   const PeerRequest* peer() const { return peer_.has_value() ? &*peer_ : nullptr; }
   void Listen(std::unique_ptr<PeerListening> listening) { listening_ = std::move(listening); }
   bool dialling() const { return phase_ == Phase::kDialling; }
   bool answering() const { return phase_ == Phase::kAnswering; }
-  // A dial of the peer with that id, which loses against ours, is about to be refused. True when it
-  // has come so often that ours cannot have reached the peer, which would have given its own up.
+  // A dial of the peer with that id, which loses against ours, is about to be refused. True if it
+  // has come so often that our dial cannot have reached the peer, which would have given up its
+  // own.
   bool YieldsTo(uint64_t peer_id);
-  // The pair is idle, and accepts the other side's dial.
+  // The queue pair is idle, and is about to accept the peer's dial.
   void Answer();
-  // Nothing has come of that: dial again.
+  // The accept has failed: dial again.
   void AnswerFailed();
-  // Of a Failed that came to kPeerRejected.
+  // After Failed has returned kPeerRejected: why.
   PeerMismatch mismatch() const { return mismatch_; }
 
-  // The deadline has passed: what that means.
+  // The deadline has passed: ends the try, and returns the outcome of the attempt.
   EndpointInput TimedOut();
 
  private:
   enum class Phase : uint8_t { kDialling, kWaiting, kAnswering };
   std::optional<EndpointInput> TryFrom(size_t port);
-  // Failed, as kRejected.
+  // Failed, with the outcome kRejected.
   std::optional<EndpointInput> OnRejected(absl::Span<const uint8_t> data,
                                           absl::Span<const uint8_t>* answer);
   void BeginGrace();
   // The next round would begin before the end of the grace.
   bool InGrace() const;
   void RetryLater();
-  // What a round comes to that has found nobody.
+  // The outcome if the last round has found nobody.
   EndpointInput Nobody() const;
 
   const uint64_t serial_;
@@ -107,24 +111,24 @@ class ConnectAttempt {
   verbs::Executor& executor_;
   const verbs::Address address_;
   const std::vector<uint16_t> ports_;
-  // A request of VIPL, not of DAT: one that was refused is repeated within the grace too, one that
-  // was cut off before its answer until the deadline, and a host that was never heard has timed
-  // out then, as any other.
+  // The request is VIPL's, not DAT's. Within the grace it is repeated even if it was refused, and
+  // until the deadline if it was cut off before its answer. At the deadline it has timed out even
+  // if the host was never heard.
   const bool is_vipl_;
   const std::optional<PeerRequest> peer_;
   const Timer timer_;
   std::vector<uint8_t> data_;  // header and the consumer's private data
   bool has_header_ = false;
-  bool heard_ = false;         // by an earlier try; the queue pair knows of the last one only
-  bool refused_ = false;       // a try met somebody
-  bool found_nobody_ = false;  // the last round that is over
-  int empty_rejects_ = 0;      // with no data or zeros: they may be the fabric's
+  bool heard_ = false;         // an earlier try heard the host; the queue pair knows the last only
+  bool refused_ = false;       // a try was refused by somebody
+  bool found_nobody_ = false;  // the last complete round found nobody
+  int empty_rejects_ = 0;      // with no data or zeros: the fabric may have sent them
   Phase phase_ = Phase::kDialling;
   PeerMismatch mismatch_ = PeerMismatch::kNone;
   uint64_t refused_peer_ = 0;
-  int refusals_ = 0;  // of that peer, since this dial began
+  int refusals_ = 0;  // how often that peer was refused since this dial began
   size_t port_ = 0;
-  size_t round_end_;  // of the ports that this round tries
+  size_t round_end_;  // this round tries the ports before this index
   int round_ = 0;
   const verbs::Nanos grace_;
   const verbs::Deadline deadline_;

@@ -7,7 +7,7 @@
 namespace viaduct::core {
 namespace {
 
-// Magics are followed by the check of the fixed part.
+// Each magic is followed by a check byte: of the header's fixed part, or of the whole trailer.
 constexpr uint32_t kHeaderMagic = 0xd65649;
 constexpr uint32_t kTrailerMagic = 0xd65652;
 constexpr size_t kMagicBytes = 3;
@@ -18,11 +18,11 @@ constexpr uint8_t kTrailerVersion = 1;
 constexpr size_t kFixedBytes = 8;
 constexpr size_t kBodyCheckAt = 5;  // of a header
 
-// The word of lengths and rights, from its lowest bit.
+// The word of lengths and rights, from its lowest bit upwards.
 constexpr uint16_t kNotNative = 1 << 0;
 constexpr int kReliabilityShift = 1;
 constexpr uint16_t kReliabilityMask = 3;
-constexpr uint16_t kNoFrames = 1 << 1;  // beside kAny
+constexpr uint16_t kNoFrames = 1 << 1;  // only together with kAny
 constexpr uint16_t kReadEnabled = 1 << 3;
 constexpr uint16_t kWriteEnabled = 1 << 4;
 constexpr uint16_t kAny = 1 << 5;
@@ -48,7 +48,7 @@ uint8_t AddToCrc(uint8_t crc, absl::Span<const uint8_t> data) {
 
 constexpr uint8_t kFirstCrc = 0xff;
 
-// Of all bytes but that of the check.
+// The CRC of all bytes except the check byte.
 uint8_t CheckAround(absl::Span<const uint8_t> data) {
   const uint8_t crc = AddToCrc(kFirstCrc, data.first(kCheckAt));
   return AddToCrc(crc, data.subspan(kCheckAt + 1));
@@ -62,7 +62,7 @@ void AppendName(std::vector<uint8_t>* out, const ServiceName& name) {
   out->insert(out->end(), name.bytes().begin(), name.bytes().end());
 }
 
-// Reads what was copied; whoever reads checked before that it is there.
+// Reads a copy of the data; the caller has checked that there is enough of it.
 class Reader {
  public:
   explicit Reader(const uint8_t* data) : at_(data) {}
@@ -109,7 +109,7 @@ uint16_t ProfileBits(const ConnectionHeader& header) {
   return bits;
 }
 
-// Null: bits that do not go together.
+// Null for bits that do not go together.
 std::optional<ImmediateAbility> AbilityOf(uint16_t word) {
   const bool native = (word & kNotNative) == 0;
   if ((word & kAny) == 0) return native ? ImmediateAbility::kNative : ImmediateAbility::kFrames;

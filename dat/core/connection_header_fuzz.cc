@@ -1,4 +1,4 @@
-// A header or trailer that is accepted is one that this build would have written, byte for byte.
+// Every header or trailer that parses is, byte for byte, what this build would have written.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

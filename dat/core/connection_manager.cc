@@ -24,11 +24,11 @@ namespace {
 
 using verbs::MutexLock;
 
-// Requests that wait for the next point of a lingering service.
+// At most so many requests are held for the next point of a lingering service.
 constexpr size_t kMostHeld = 256;
 
-// Devices that are open in this process, by address and name. Those that a forked child has
-// inherited are dead.
+// The devices that are open in this process, by address and name. A forked child begins with none,
+// since the devices that it inherits are dead.
 struct Registry {
   verbs::Mutex lock;
   std::map<std::pair<std::string, std::string>, std::weak_ptr<ConnectionManager>> managers
@@ -51,7 +51,7 @@ class ConnectionManager::Port final : private verbs::ListenerSink {
   }
   explicit Port(ConnectionManager& manager) : manager_(manager) {}
   ~Port() {
-    if (listener_ == nullptr) return;  // it never was open
+    if (listener_ == nullptr) return;  // the port was never open
     listener_.reset();
     manager_.OnClosed(number_);
   }
@@ -115,10 +115,11 @@ ConnectionManager::~ConnectionManager() {
       }
     }
   }
-  // What runs there finds nothing, and a port of which it was the last owner has ended.
+  // A task that is running there finds no service. After the drain it has also ended any port of
+  // which it was the last owner.
   context_->executor().Drain();
   for (auto& [name, service] : ended) {
-    for (Arrival& arrival : service.held) arrival.incoming->Refuse();  // that needs no memory
+    for (Arrival& arrival : service.held) arrival.incoming->Refuse();  // needs no memory
   }
 }
 
@@ -163,14 +164,14 @@ Error ConnectionManager::RetryWhileClosing(absl::FunctionRef<Error(bool* closing
     bool closing = false;
     const Error error = attempt(&closing);
     if (!closing) return error;
-    context_->executor().Drain();  // as whoever closes it does
+    context_->executor().Drain();  // the thread that closes the port waits for the executor, too
   }
 }
 
 void ConnectionManager::OnClosed(uint16_t number) {
   MutexLock lock(&lock_);
   const auto closed = open_ports_.find(number);
-  // Unless a free port was asked for meanwhile, and it is that one.
+  // Whoever asked for any free port may have got this very port meanwhile: then it is not expired.
   if (closed != open_ports_.end() && closed->second.expired()) open_ports_.erase(closed);
 }
 
@@ -179,7 +180,7 @@ Error ConnectionManager::ClaimName(const ServicePoint::Options& options,
   if (!ports_.claim_names || options.shared || options.name.direct_port().has_value()) return Ok();
   auto taken = verbs::NameClaim::Take(options.name.bytes());
   if (absl::IsPermissionDenied(taken.status())) {
-    // It may collide with another process's, which then takes the next port.
+    // Another process may serve the same name, too: it then takes the next port.
     verbs::LogOnce(verbs::LogLevel::kWarn,
                    absl::StrCat("names of services are not claimed: ", taken.status().message()));
     return Ok();
@@ -203,7 +204,7 @@ Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint
   service.points.push_back(&point);
   const ServiceName& name = point.options().name;
   Service& entered = services_[name] = std::move(service);
-  // It is there to be withdrawn if there is no memory for the timer.
+  // If there is no memory for the timer, this throws, and the point can be withdrawn.
   if (entered.place != 0 && point.options().shared) MoveUpLater(name, entered);
   return Ok();
 }
@@ -236,7 +237,8 @@ Error ConnectionManager::TryToServeAt(ServicePoint& point, const std::vector<uin
       if (!options.shared || !other->options().shared) return Code::kConnQualInUse;
     }
     if (service.points.empty()) {  // it lingers
-      // Behind another process at the name's own port, where who does not stand in line belongs.
+      // Another process is at the name's own port, where a point that does not share the name
+      // belongs.
       if (!options.shared && service.place != 0 && options.name.direct_port().has_value()) {
         return Code::kConnQualInUse;
       }
@@ -250,7 +252,7 @@ Error ConnectionManager::TryToServeAt(ServicePoint& point, const std::vector<uin
       service.held.pop_front();
       if (service.points.empty()) break;
     }
-    // Of a name that is not shared nobody else comes for them.
+    // If the name is not shared, no other point will come for the held requests.
     if (!options.shared) std::swap(too_many, service.held);
     if (service.points.empty()) {
       why = Delivery::kNobody;
@@ -273,7 +275,7 @@ Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
     point.options_.name = ServiceName::FromQualifier(*qualifier);
     if (!services_.contains(point.options_.name)) break;
     if (named != nullptr) return Code::kConnQualUnavailable;
-    named = std::move(port);  // somebody waits for this one in a line; the next is another's
+    named = std::move(port);  // a waiter in a line has this name: hold the port, try another
   }
   Service& service = services_[point.options_.name];
   service.port = port;
@@ -309,7 +311,7 @@ std::shared_ptr<ConnectionManager::Port> ConnectionManager::LingerOrRemove(
   if (shared) {
     left.lingers_until = LingersUntil(left);
     if (left.timer != 0) {
-      // One that is running looks for itself when it gets the lock.
+      // A timer task that is running already checks lingers_until itself when it gets the lock.
       if (left.timer_at <= left.lingers_until || !executor.Cancel(left.timer)) return nullptr;
       left.timer = 0;
     }
@@ -318,10 +320,10 @@ std::shared_ptr<ConnectionManager::Port> ConnectionManager::LingerOrRemove(
           executor.RunAt(left.lingers_until, [this, name = service->first] { OnLingered(name); });
       left.timer_at = left.lingers_until;
       return nullptr;
-    } catch (const std::bad_alloc&) {  // what ends needs no memory: it does not linger
+    } catch (const std::bad_alloc&) {  // an end must not need memory: so it does not linger
     }
   }
-  // One that is late finds another service.
+  // A timer task that is running already finds no service, or another one.
   for (const verbs::Executor::TimerId timer : {left.timer, left.move_up_timer}) {
     if (timer != 0) executor.Cancel(timer);
   }
@@ -380,7 +382,7 @@ void ConnectionManager::OnRequest(uint16_t port,
     std::optional<ServiceName> handed_off_to = ParseTrailer(note);
     known = known && handed_off_to.has_value();
     arrival.name = handed_off_to.value_or(ServiceName());
-    // In a line it is the name that was asked for.
+    // Within a line the name is the one that was asked for.
     arrival.redirected = !ParseLineNote(note).has_value();
   }
   if (!arrival.header.has_value() || arrival.header->kind == HeaderKind::kDatRequest) {
@@ -416,7 +418,7 @@ bool ConnectionManager::Serves(const ServiceName& name) {
 Error ConnectionManager::HandOff(verbs::IncomingConnection& incoming, const ServiceName& name) {
   std::vector<uint16_t> served = PortsOf(name);
   std::erase_if(served, [this](uint16_t port) { return !context_->IsServed(port); });
-  if (served.empty()) served = PortsOf(name);  // at the end of descriptors none looks served
+  if (served.empty()) served = PortsOf(name);  // without free descriptors no port looks served
   const auto answer = verbs::Deadline::After(context_->executor(), kLongestAnswer);
   const absl::Status status = HandToFirst(incoming, served, EncodeTrailer(name), answer);
   if (status.ok()) return Ok();
@@ -429,7 +431,8 @@ absl::Status ConnectionManager::HandToFirst(verbs::IncomingConnection& incoming,
                                             verbs::Deadline answer) {
   absl::Status status = absl::NotFoundError("nobody takes it");
   for (size_t i = 0; i < ports.size(); ++i) {
-    // Who answers takes no time. One that is stopped leaves half of what there is to the others.
+    // A process that answers does so at once. One that is stopped uses up only half of the time
+    // that is left, so that the others get the rest.
     const verbs::Nanos now = context_->executor().Now();
     const verbs::Nanos left = std::max<verbs::Nanos>(answer.at() - now, 0);
     const verbs::Nanos share = i + 1 == ports.size() ? left : left / 2;
@@ -451,10 +454,10 @@ void ConnectionManager::TurnAway(Arrival arrival, Delivery why) {
 }
 
 ConnectionManager::Delivery ConnectionManager::Deliver(Arrival* arrival, bool may_wait) {
-  // A reserved point ends with its request, outside the lock, and perhaps the manager with it: the
-  // port ends before.
+  // A reserved point ends with its request, outside the lock. The manager may end with it, so the
+  // port must be destroyed first: it is declared later.
   Ref<ServicePoint> spent;
-  std::shared_ptr<Port> closing;  // outside the lock: off the executor its end waits
+  std::shared_ptr<Port> closing;  // outside the lock: off the executor its destruction waits
   {
     MutexLock lock(&lock_);
     auto found = services_.find(arrival->name);
@@ -495,7 +498,7 @@ bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
   absl::Cleanup destroy_provided = [&] {
     if (provided) endpoint->Destroy();
   };
-  // The object takes the request over; a full backlog gives it back.
+  // The object takes over the request, which is taken back from it if the backlog is full.
   auto request = Ref<ConnectionRequest>::Adopt(
       new ConnectionRequest(*point.adapter_, std::move(*arrival), endpoint));
   Event event;
@@ -506,7 +509,7 @@ bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
   bool taken = false;
   try {
     taken = point.adapter_->AddChild(request.get()).ok();
-  } catch (const std::bad_alloc&) {  // given back, too: its end is not for the manager's lock
+  } catch (const std::bad_alloc&) {  // taken back, too: it must not end under the manager's lock
   }
   if (taken) {
     if (endpoint) endpoint->TakeRequest(*request);
@@ -525,7 +528,7 @@ bool ConnectionManager::Offer(ServicePoint& point, Arrival* arrival) {
     *arrival = std::move(request->arrival_);
   }
   request->Finish();
-  return arrival->incoming == nullptr;  // it has ended with the adapter meanwhile
+  return arrival->incoming == nullptr;  // the request has ended with the adapter meanwhile
 }
 
 }  // namespace viaduct::core

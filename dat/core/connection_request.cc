@@ -28,7 +28,7 @@ void ConnectionRequest::Finish() {
   DropReference();
 }
 
-// One that was reserved is the consumer's again; one that was made for this request ends with it.
+// A reserved endpoint is the consumer's again; one that was made for this request ends with it.
 void ConnectionRequest::GiveEndpointBack() {
   if (!endpoint_) return;
   const bool made_for_this = endpoint_->state() == EndpointState::kTentativePending;
@@ -55,7 +55,7 @@ Error ConnectionRequest::BeginAccept(Endpoint* endpoint, absl::Span<const uint8_
       endpoint == nullptr ? EndpointInput::kAcceptImplicit : EndpointInput::kAcceptExplicit;
   Endpoint& target = endpoint == nullptr ? *endpoint_ : *endpoint;
   if (&target.adapter().context() != &adapter_->context()) return InvalidHandle<Endpoint>();
-  std::unique_ptr<verbs::IncomingConnection> decided;  // its end may wait: outside the lock
+  std::unique_ptr<verbs::IncomingConnection> decided;  // outside the lock: its end may wait
   {
     MutexLock lock(&lock_);
     if (lapsed_) return Code::kTimeout;
@@ -140,7 +140,7 @@ bool ConnectionRequest::PassToEarlierWaiter(const ServicePoint::Options& waiter)
   std::unique_ptr<verbs::IncomingConnection> incoming;
   {
     MutexLock lock(&lock_);
-    // Who was chosen by a hand-off does not pass it on.
+    // A process that was chosen by a hand-off does not pass the request on.
     if (arrival_.redirected) return false;
     incoming = std::move(arrival_.incoming);
   }

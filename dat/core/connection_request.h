@@ -21,7 +21,7 @@ namespace viaduct::core {
 
 class InterfaceAdapter;
 
-// A request as it came from the device, its engine header taken off.
+// A request as it came from the device, without its engine header.
 struct Arrival {
   std::unique_ptr<verbs::IncomingConnection> incoming;
   ServiceName name;
@@ -34,40 +34,40 @@ class ConnectionRequest final : public Object {
  public:
   static constexpr ObjectType kType = ObjectType::kConnectionRequest;
 
-  // Exactly one of these ends the request; each kills the handle when it succeeds and has no
-  // effect at all when it fails.
+  // Exactly one of these ends the request. Each kills the handle if it succeeds, and has no effect
+  // at all if it fails.
 
-  // `endpoint` null: the request's own (RSP, provider's). kInvalidHandle: one given although the
-  // request has its own, or none although it has not. kInvalidState by the endpoint's table, or
-  // when zone or connect dispatcher are missing; kInvalidParameter(3): private data too long.
-  // kInsufficientResources: where the device has refused the requester, kTimeout from now on.
-  // The outcome is an event of the endpoint: kEstablished or kAcceptCompletionError.
+  // `endpoint` null: the request's own (RSP, provider's). kInvalidHandle: an endpoint was given
+  // although the request has its own, or none although it has none. kInvalidState by the endpoint's
+  // table, or if its zone or connect dispatcher is missing; kInvalidParameter(3): private data too
+  // long. kInsufficientResources: if the device has refused the requester, every later Accept is
+  // kTimeout. The outcome is an event of the endpoint: kEstablished or kAcceptCompletionError.
   Error Accept(Endpoint* endpoint, absl::Span<const uint8_t> private_data);
-  // The same for a consumer that keeps the handle until it knows the outcome (VIPL), and then tells
-  // it. Until then nobody can end the request: kInvalidHandle.
+  // The same for a consumer (VIPL) that keeps the handle until it knows the outcome, and then calls
+  // EndAccept. Until then nobody can end the request: kInvalidHandle.
   Error BeginAccept(Endpoint* endpoint, absl::Span<const uint8_t> private_data);
-  // Established: the handle is dead. Else the requester has gone: every Accept is kTimeout from now
-  // on, and Reject kills the handle.
+  // Established: the handle is dead. Otherwise the requester has gone: from now on every Accept is
+  // kTimeout, and Reject kills the handle.
   void EndAccept(bool established);
   Error Reject(absl::Span<const uint8_t> private_data);
-  // To the service point of `name` on this adapter, in this or another process of the host
-  // and user; the requester's connection then counts as made to `name`.
+  // Passes the request to the service point of `name` on this adapter, in this or another process
+  // of the host and user; the requester's connection then counts as made to `name`.
   Error HandOff(const ServiceName& name);
-  // To another process of the host and user where somebody has waited for the name longer than
-  // `waiter`. True: it has ended here. Blocks; not on the executor.
+  // Passes the request to another process of the host and user where somebody has waited for the
+  // name longer than `waiter`. True: the request has ended here. Blocks; not on the executor.
   bool PassToEarlierWaiter(const ServicePoint::Options& waiter);
 
   InterfaceAdapter& adapter() const { return *adapter_; }
   const verbs::Address& remote_address() const { return remote_address_; }
   uint16_t remote_port() const { return remote_port_; }
   const ServiceName& name() const { return arrival_.name; }
-  // What the consumer may see: the engine's header is taken off; empty if VIPL sent it.
+  // The consumer's private data, without the engine's header; empty if VIPL sent the request.
   absl::Span<const uint8_t> private_data() const { return arrival_.private_data; }
   // The requester's engine header; null if it sent none (DAT or rdma_cm on a direct port).
   const std::optional<ConnectionHeader>& header() const { return arrival_.header; }
   const Ref<Endpoint>& endpoint() const { return endpoint_; }  // its own, if it has one
 
-  // Its end without a word of the consumer: the requester sees a refusal.
+  // Ends the request without a decision of the consumer: the requester sees a refusal.
   void Destroy() override;
 
  private:
@@ -75,7 +75,7 @@ class ConnectionRequest final : public Object {
   friend class Endpoint;
   ConnectionRequest(InterfaceAdapter& adapter, Arrival arrival, Ref<Endpoint> endpoint);
   ~ConnectionRequest() override;
-  // The handle is dead: nobody else can end the request.
+  // Kills the handle: nobody else can end the request.
   void Finish();
   void GiveEndpointBack();
   void SendReject(absl::Span<const uint8_t> private_data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -87,7 +87,7 @@ class ConnectionRequest final : public Object {
   verbs::Mutex lock_;  // before the endpoint's
   // `incoming` is null once the request has ended.
   Arrival arrival_;
-  bool lapsed_ ABSL_GUARDED_BY(lock_) = false;  // EndAccept
+  bool lapsed_ ABSL_GUARDED_BY(lock_) = false;  // EndAccept: the requester has gone
 };
 
 }  // namespace viaduct::core

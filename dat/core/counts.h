@@ -1,8 +1,9 @@
-// What the engine counts, for as long as an object lives: uDAPL 2.0's counters show it.
+// The engine's counts, kept as long as their object lives and shown by uDAPL 2.0's counters.
 //
-// Counting costs the data path a load and a store. So an addition may be lost where two threads add
-// to one count of one object in the same instant; AddShared loses none. A count only grows: what
-// begins anew is shown without what there was, so that who counts meanwhile is not disturbed.
+// Counting costs the data path a load and a store. So an addition may be lost when two threads add
+// to one count of one object at the same instant; AddShared loses none. A count only grows: to
+// restart it, BeginAnew notes its value, which Shown subtracts, and so disturbs no thread that is
+// counting.
 #ifndef VIADUCT_DAT_CORE_COUNTS_H_
 #define VIADUCT_DAT_CORE_COUNTS_H_
 
@@ -30,7 +31,7 @@ enum class EndpointCount : uint8_t {
   kReadBytes,
   kCompareAndSwaps,
   kFetchAndAdds,
-  // Receives that completed well, when the dispatcher has taken them from the device.
+  // Receives that succeeded, counted when the dispatcher takes them from the device.
   kReceives,
   kReceiveBytes,
   kImmediates,  // by a write
@@ -41,18 +42,18 @@ enum class EndpointCount : uint8_t {
 enum class DispatcherCount : uint8_t {
   kWaits,
   kSleeps,  // waits that found nothing at first
-  kWoken,   // of which something came
+  kWoken,   // sleeps that ended because something came
   kDequeues,
   kDequeuesFound,
   kDequeuesEmpty,
   kPolls,  // of the device, by a dequeue
   kPollsFound,
   kConnectionEvents,  // requests and connections
-  kNews,              // the device told of completions by itself
+  kNews,              // the device reported completions by itself
   kEnd,
 };
 
-// Beside the objects that were made and freed.
+// In addition to the objects made and freed: InterfaceAdapter::CountOfMade and CountOfFreed.
 enum class AdapterCount : uint8_t {
   kAnyPointsMade,  // public service points without a name of the consumer's
   // From here to kConnectionErrors: InterfaceAdapter::CountConnections.
@@ -68,7 +69,7 @@ enum class AdapterCount : uint8_t {
   kNonPeerRejected,
   kBroken,
   kTimedOut,
-  kConnectionErrors,  // unreachable, and accepts that did not come about
+  kConnectionErrors,  // unreachable, no resources, and accepts that failed
   kAsyncErrors,
   kAsyncEndpointErrors,
   kAsyncOverflows,
@@ -90,7 +91,7 @@ class Counts {
     std::atomic<uint64_t>& value = At(what);
     value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
-  // One of `what`, and its bytes, which are the next count.
+  // Adds one to `what`, and `bytes` to the count that follows it.
   void AddWithBytes(What what, uint64_t bytes) {
     Add(what);
     Add(static_cast<What>(static_cast<int>(what) + 1), bytes);
@@ -103,7 +104,7 @@ class Counts {
     }
     return totals;
   }
-  // What `totals` has since the count began anew.
+  // The part of `totals` that was counted since the last BeginAnew.
   uint64_t Shown(const Totals& totals, What what) const {
     const Values* const bases = bases_.load(std::memory_order_acquire);
     const uint64_t total = totals[static_cast<size_t>(what)];
@@ -111,8 +112,8 @@ class Counts {
     const uint64_t base = (*bases)[static_cast<size_t>(what)].load(std::memory_order_relaxed);
     return total > base ? total - base : 0;
   }
-  // The count begins anew with what comes behind `totals`. The first time it takes memory, or
-  // throws std::bad_alloc, and nothing has happened.
+  // Restarts the count: what is in `totals` is not shown any more. The first call needs memory; if
+  // it throws std::bad_alloc, nothing has changed.
   void BeginAnew(const Totals& totals, What what) {
     Bases()[static_cast<size_t>(what)].store(totals[static_cast<size_t>(what)],
                                              std::memory_order_relaxed);
@@ -133,7 +134,7 @@ class Counts {
   }
 
   Values values_ = {};
-  std::atomic<Values*> bases_{nullptr};  // once one has begun anew
+  std::atomic<Values*> bases_{nullptr};  // null until the first BeginAnew
 };
 
 }  // namespace viaduct::core

@@ -1,4 +1,4 @@
-// Where the completions of a stream go that has no dispatcher.
+// Where the completions of a stream without a dispatcher go.
 #ifndef VIADUCT_DAT_CORE_DISCARD_QUEUE_H_
 #define VIADUCT_DAT_CORE_DISCARD_QUEUE_H_
 

@@ -98,7 +98,7 @@ void Endpoint::GiveUpParts(Replaced* last) {
   last->modes = modes_;
 }
 
-// The end of `replaced` ends the use of what it had.
+// The old parts go to `replaced`, whose destructor ends their use.
 Error Endpoint::AdoptParts(const Parts& parts, const EndpointAttributes& attributes,
                            Replaced* replaced) {
   const bool same_queues =
@@ -106,7 +106,7 @@ Error Endpoint::AdoptParts(const Parts& parts, const EndpointAttributes& attribu
   const bool refits = parts.zone && pair_ != nullptr && same_queues;
   PartsInUse in_use;
   if (Error error = in_use.Begin(parts); !error.ok()) return error;
-  // This may throw; what follows does not, but for the watch, which comes last.
+  // This may throw. Of what follows only starting the watch may, which therefore comes last.
   const Error error =
       refits ? RefitPair(parts, attributes) : ReplacePair(parts, attributes, &replaced->pair);
   if (!error.ok()) return error;
@@ -207,9 +207,9 @@ Error Endpoint::Modify(const Parts* parts, const EndpointAttributes* attributes)
   Replaced replaced;
   {
     MutexLock lock(&lock_);
-    // It has given up its parts for good: those that it took now would never be given up.
+    // A freed endpoint has given up its parts for good: it would never give up new ones.
     if (state() == EndpointState::kUnconfiguredUnconnected) return InvalidHandle<Endpoint>();
-    // One that the provider has made for a reserved service point gets its first zone at any time.
+    // An endpoint that the provider made for a reserved point may get its first zone at any time.
     bool zone = parts != nullptr && parts_.zone && parts->zone.get() != parts_.zone.get();
     EndpointInput input = zone ? EndpointInput::kModifyZone : EndpointInput::kModifyAttributes;
     Error error = Check(input);

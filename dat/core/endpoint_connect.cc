@@ -75,7 +75,7 @@ Error Endpoint::Apply(EndpointInput input) {
   const bool was_connected =
       before == EndpointState::kConnected || before == EndpointState::kDisconnectPending;
   const uint32_t expected = EventsToCome(before), to_come = EventsToCome(move.next);
-  // This may throw, and nothing has happened then.
+  // If this throws, nothing has changed.
   if (to_come > expected && parts_.connect) parts_.connect->KeepRoom(to_come - expected);
   ProbeState(owner_.handle, before, move.next, input);
   state_.store(move.next, std::memory_order_release);
@@ -83,8 +83,9 @@ Error Endpoint::Apply(EndpointInput input) {
   Count(input);
   if (move.flush && pair_ != nullptr) pair_->Flush();
   if (has_shared_receives_ && was_connected && move.next == EndpointState::kDisconnected) {
-    // No receive is flushed that would tell it: the endpoint takes no more from the shared queue
-    // (InfiniBand: "last WQE reached", which programs wait for before they free what is shared).
+    // No flushed receive shows that the endpoint takes no more receives from the shared queue, so
+    // this event does (InfiniBand: "last WQE reached", for which programs wait before they free
+    // what is shared).
     adapter_->PostAsync(EventType::kAsyncEndpointBroken, owner_.handle);
   }
   if (move.event != EndpointEvent::kNone) PostEvent(move.event, expected - to_come);
@@ -160,14 +161,14 @@ void Endpoint::ForgetRequest() {
 }
 
 void Endpoint::PostEvent(EndpointEvent event, uint32_t kept) {
-  // Completions of the other streams that are there already come first, where they share a
-  // dispatcher; Post sees to that.
+  // Completions of other streams that are there already come first if they share the dispatcher:
+  // Post sees to that.
   Event posted;
   posted.type = TypeOf(event);
   posted.subject = owner_.handle;
   if (!parts_.connect) {
-    // A broken connection is an error that somebody ought to hear of. With shared receives its end
-    // has been told already.
+    // A broken connection is an error that ought to be reported. With shared receives Apply has
+    // reported it already.
     if (event == EndpointEvent::kBroken && !has_shared_receives_) {
       adapter_->PostAsync(EventType::kAsyncEndpointBroken, owner_.handle);
     }
@@ -270,7 +271,7 @@ Error Endpoint::Reset() {
     {
       MutexLock lock(&lock_);
       if (state() != EndpointState::kDisconnected) return Apply(EndpointInput::kReset);
-      // Another thread may have reset and connected it, and ended that, since the drain.
+      // Since the drain another thread may have reset, connected and disconnected the endpoint.
       if (drained == ends_) {
         if (Error error = Apply(EndpointInput::kReset); !error.ok()) return error;
         if (pair_ != nullptr) pair_->Reset();
@@ -280,14 +281,14 @@ Error Endpoint::Reset() {
       }
       drained = ends_;
     }
-    // A sink call of the connection that has ended may wait for lock_: it must not meet a new one.
+    // A sink call of the ended connection may be waiting for lock_: it must not meet a new one.
     adapter_->executor().Drain();
   }
 }
 
 Error Endpoint::FlushPosted() {
   MutexLock lock(&lock_);
-  if (pair_ == nullptr) return Ok();  // it may have been freed meanwhile
+  if (pair_ == nullptr) return Ok();  // the endpoint may have been freed meanwhile
   if (state() != EndpointState::kUnconnected) return InvalidState(state());
   pair_->Flush();
   pair_->Reset();
@@ -319,13 +320,13 @@ Error Endpoint::BeginAccept(EndpointInput input, ConnectionRequest& request,
     if (request.header().has_value()) ApplyTerms(*pair_, immediate_ability(), *request.header());
     accepted = incoming.Accept(*pair_, data);
   } catch (const std::bad_alloc&) {
-    accepted = absl::Status(absl::StatusCode::kResourceExhausted, "");  // a text needs some
+    accepted = absl::Status(absl::StatusCode::kResourceExhausted, "");  // a text needs memory
   }
   if (!accepted.ok()) {
     ClearTerms(*pair_);
     Abandon(before);
     if (absl::IsResourceExhausted(accepted)) return OutOf(Resource::kDevice);
-    return Code::kTimeout;  // the pair is idle, so it is the request that has been decided
+    return Code::kTimeout;  // the pair is idle, so the request must have been decided already
   }
   private_data_.clear();
   asked_port_ = 0;
@@ -356,7 +357,7 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
     (void)Apply(EndpointInput::kPeerRejected);
     return true;
   }
-  // Ours is on its way and wins: the other side will give up its own.
+  // Our own dial is under way and wins: the peer will give up its own.
   if (attempt_->dialling() && DialWins(own, arrival->incoming->peer_address(), theirs.peer_id) &&
       !attempt_->YieldsTo(theirs.peer_id)) {
     return false;
@@ -376,7 +377,7 @@ bool Endpoint::OfferPeer(uint64_t id, Arrival* arrival, std::unique_ptr<ConnectA
 
 ImmediateAbility Endpoint::immediate_ability() const {
   if (adapter_->context().attributes().immediate_data) return ImmediateAbility::kNative;
-  // A shared receive does not know whose message it will be.
+  // A shared receive may be taken by a message of any endpoint, framed or not.
   return has_shared_receives_ ? ImmediateAbility::kNone : ImmediateAbility::kFrames;
 }
 

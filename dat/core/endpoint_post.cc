@@ -35,8 +35,8 @@ Error Endpoint::PostAtomic(const verbs::AtomicRequest& request) {
 
 Error Endpoint::PostBind(const verbs::BindRequest& request, Handle window, verbs::Key* key) {
   if (Error error = Check(EndpointInput::kPostRequest); !error.ok()) return error;
-  // Those in the device's queue, those whose places it has given back before their events are made,
-  // and this one, which may find no place.
+  // Requests in the device's queue, requests whose completions were polled but are not events yet,
+  // and this one, which may find no place in the queue.
   const uint32_t outstanding =
       most_sends_.load(std::memory_order_relaxed) + EventDispatcher::kBatch + 1;
   MutexLock lock(&bind_lock_);

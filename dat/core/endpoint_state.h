@@ -2,8 +2,8 @@
 //
 //   state x input -> verdict, next state, effects
 //
-// Code asks Next() and does what the row says; there is no flag beside the state. Values are
-// those of DAT_EP_STATE.
+// Code asks Next() and does what the transition says; there are no flags beside the state. Values
+// are those of DAT_EP_STATE.
 //
 //                rsp_create            request             accept(NULL)
 //   UNCONNECTED ------------> RESERVED -------> PASSIVE ---------------+
@@ -30,8 +30,8 @@ namespace viaduct::core {
 
 enum class EndpointState : uint8_t {
   kUnconnected,
-  // UNCONFIGURED_* is DAT's for an endpoint without zone or dispatchers. This one is an endpoint
-  // that was freed, which has given up its own; the others do not come.
+  // In DAT, UNCONFIGURED_* is an endpoint without zone or dispatchers. The engine uses only this
+  // one, for an endpoint that was freed and has given up its parts.
   kUnconfiguredUnconnected,
   kReserved,
   kUnconfiguredReserved,
@@ -70,17 +70,17 @@ enum class EndpointInput : uint8_t {
   kNonPeerRejected,
   kUnreachable,
   kTimedOut,
-  kNoResources,   // of this process, for the attempt
+  kNoResources,   // this process lacks resources for the attempt
   kConfirmed,     // passive side: connection complete
-  kAcceptFailed,  // passive side: the active one has gone
-  kDrained,       // the graceful disconnect is through
+  kAcceptFailed,  // passive side: the requester has gone
+  kDrained,       // the graceful disconnect has completed
   kPeerDisconnected,
   kBroken,
 };
 inline constexpr int kEndpointInputs = 26;
 
 enum class Verdict : uint8_t {
-  kInvalid,   // INVALID_STATE for a call; cannot happen, or comes late, for the wire
+  kInvalid,   // a call: INVALID_STATE; the wire or the timer: impossible, or too late
   kNoEffect,  // success, nothing happens
   kGo,
 };

@@ -10,8 +10,8 @@
 //         dPR kPeerRejected   dNP kNonPeerRejected   dUR kUnreachable   dTO kTimedOut
 //         dNR kNoResources
 //
-// uUN is an endpoint that was freed: its pair goes, with what is posted. The engine has no use for
-// the other UNCONFIGURED states, whose columns are DAT's.
+// uUN is an endpoint that was freed: it gives up its queue pair and what is posted. The engine does
+// not use the other UNCONFIGURED states, whose columns follow DAT.
 #ifndef VIADUCT_DAT_CORE_ENDPOINT_TABLE_H_
 #define VIADUCT_DAT_CORE_ENDPOINT_TABLE_H_
 
@@ -113,7 +113,7 @@ constexpr std::array<Row, kEndpointInputs> Rows() {
       {In::kTimedOut,          {{ IS,  IS,  IS,  dTO, IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS }}},
       {In::kNoResources,       {{ IS,  IS,  IS,  dNR, IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS,  IS }}},
       {In::kConfirmed,         {{ IS,  IS,  IS,  IS,  IS,  con, IS,  IS,  IS,  IS,  IS,  IS,  IS }}},
-      // Before the accept, the requester's end shows only at the accept.
+      // If the requester goes before the accept, only the accept notices.
       {In::kAcceptFailed,      {{ IS,  IS,  NO,  IS,  NO,  dAC, IS,  IS,  IS,  IS,  IS,  NO,  NO }}},
       {In::kDrained,           {{ IS,  IS,  IS,  IS,  IS,  IS,  IS,  dDC, IS,  IS,  IS,  IS,  IS }}},
       {In::kPeerDisconnected,  {{ IS,  IS,  IS,  IS,  IS,  IS,  dDC, dDC, IS,  IS,  IS,  IS,  IS }}},
@@ -157,8 +157,8 @@ constexpr Table Expand() {
 }
 inline constexpr Table kTable = Expand();
 
-// Events come where they were expected alone, and the dispatcher that expects them stays: but for a
-// call that begins an attempt no move needs room for one.
+// An event comes only where it was expected, and the dispatcher that expects it stays in place. So
+// no transition needs room for an event, except the calls that begin an attempt.
 constexpr bool ExpectsEvents() {
   for (const Row& row : Rows()) {
     const bool begins = row.input == EndpointInput::kConnect ||

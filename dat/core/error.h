@@ -1,7 +1,8 @@
-// What a call into the engine can answer, decided once by the function that first knows.
+// The results of calls into the engine. The function that first detects a condition decides on its
+// code.
 //
-// Two translations exist, none between the faces: to VIP_RETURN in compat, to DAT_RETURN (type,
-// subtype, per version) in dat/api.
+// Codes are translated in two places: to VIP_RETURN in compat, to DAT_RETURN (type, subtype, per
+// version) in dat/api. Nothing translates between the faces.
 #ifndef VIADUCT_DAT_CORE_ERROR_H_
 #define VIADUCT_DAT_CORE_ERROR_H_
 
@@ -18,7 +19,7 @@ enum class Code : uint8_t {
   kInterrupted,
   kInvalidAddress,
   kInvalidHandle,     // detail: ObjectType that was expected
-  kInvalidParameter,  // detail: number of the argument at DAT's function, 1.. (0: none)
+  kInvalidParameter,  // detail: number of the argument in DAT's function, from 1 (0: none)
   kInvalidState,      // detail: StateDetail, or an endpoint's state
   kLengthError,
   kNotFound,  // no adapter of that name

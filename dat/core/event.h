@@ -9,7 +9,7 @@
 
 namespace viaduct::core {
 
-// Completions of receives; of all others the opcode is that of a request.
+// Whether this is the opcode of a receive's completion; all others are those of requests.
 inline bool IsReceive(verbs::Opcode opcode) { return opcode >= verbs::Opcode::kReceive; }
 
 enum class EventType : uint8_t {
@@ -23,7 +23,7 @@ enum class EventType : uint8_t {
   kBroken,
   kTimedOut,
   kUnreachable,
-  kNoResources,  // of this process, for the attempt
+  kNoResources,  // this process lacks resources for the attempt
   kSoftware,
   kAsyncEndpointBroken,
   kAsyncHighWatermark,
@@ -32,15 +32,15 @@ enum class EventType : uint8_t {
   kAsyncAdapterFailed,
 };
 
-// Of a connection, or a request for one.
+// Whether the event concerns a connection or a request for one.
 inline bool IsOfConnections(EventType type) {
   return type >= EventType::kConnectionRequest && type <= EventType::kNoResources;
 }
 
 struct Event {
   EventType type = EventType::kCompletion;
-  // The endpoint of completions (the window of a bind) and connection events, the connection
-  // request of kConnectionRequest, the object of asynchronous errors.
+  // Completions and connection events: the endpoint, or the window of a bind. kConnectionRequest:
+  // the connection request. Asynchronous events: the object that they are about.
   Handle subject = nullptr;
   // kConnectionRequest: the service point; null for a reserved one, which is gone by then.
   Handle service_point = nullptr;
@@ -54,7 +54,7 @@ struct Event {
   verbs::Status status = verbs::Status::kSuccess;
   bool has_immediate = false;
   bool solicited = false;
-  bool notifies = true;  // wakes waiters and notifiers; false for what was posted UNSIGNALLED
+  bool notifies = true;  // wakes waiters and notifiers (CompletionMode says what does)
   uint32_t length = 0;
   uint32_t immediate = 0;
   // kEstablished, kPeerRejected: the peer's private data, owned by the endpoint until it is

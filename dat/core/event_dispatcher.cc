@@ -16,11 +16,11 @@ namespace {
 
 using verbs::PassLockHolder;
 
-// Of an eager one: a look takes as many as there is room for, although an observer keeps them, and
-// looks again when it has found as many.
+// Least room of an eager dispatcher: a harvest polls as many completions as there is room for, even
+// if an observer keeps them, and polls again if it got that many.
 constexpr uint32_t kFewest = 4;
 
-// No more than there is room for: a consumer's call is not to allocate.
+// No more than there is room for, since a consumer's call must not allocate.
 int BatchOf(uint32_t length) {
   return static_cast<int>(std::min<uint32_t>(EventDispatcher::kBatch, length));
 }
@@ -29,7 +29,7 @@ CompletionOwner& OwnerOf(const verbs::Completion& completion) {
   return *static_cast<CompletionOwner*>(completion.context);
 }
 
-// False: its observer keeps it.
+// Shows the completion to its observer. False: the observer keeps it.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool BecomesEvent(const verbs::Completion& completion) {
   const CompletionOwner& owner = OwnerOf(completion);
   ProbeCompletion(owner.handle, completion);
@@ -37,7 +37,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool BecomesEvent(const verbs::Completion& c
   return observer == nullptr || observer->OnCompletion(completion);
 }
 
-// The number of a bind says what its event is to show.
+// A bind's completion carries a number, by which its table knows what the event shows.
 [[gnu::noinline, gnu::cold]] void ShowBind(BindTable& binds, Event* event) {
   const BindTable::Entry bind = binds.Take(event->cookie);
   event->subject = bind.window;
@@ -75,7 +75,7 @@ Error EventDispatcher::Create(InterfaceAdapter& adapter, uint32_t length, uint32
                               bool eager, Ref<EventDispatcher>* out) {
   auto dispatcher =
       Ref<EventDispatcher>::Adopt(new EventDispatcher(adapter, length, streams, eager));
-  // Without a sink the device need not look after completions that nobody asks for.
+  // Without a sink the device need not report completions that nobody polls.
   verbs::CompletionSink* sink = eager ? dispatcher.get() : nullptr;
   auto queue = adapter.context().CreateCompletionQueue(sink);
   if (!queue.ok()) return OutOf(Resource::kDevice);
@@ -149,8 +149,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EventDispatcher::TakeLocked(Event* even
   return came;
 }
 
-// A consumer who takes one event at a time lets the others wait in the device: what does not fit is
-// looked for there, as far as there is room.
+// A consumer that takes one event at a time lets the others wait in the device. To find out whether
+// they all fit, takes as many from there as there is room for.
 bool EventDispatcher::FindOverflowLocked(bool taken) {
   if (eager_) return false;
   verbs::Completion completion;
@@ -160,7 +160,7 @@ bool EventDispatcher::FindOverflowLocked(bool taken) {
   return OverflowsLocked(taken);
 }
 
-// Takes from the device what there is room for: where memory ends the rest waits there.
+// Takes everything that the device has; if memory is exhausted, the rest waits there.
 bool EventDispatcher::HarvestLocked() {
   verbs::Completion batch[kBatch];
   int n, room;
@@ -224,8 +224,8 @@ Error EventDispatcher::Dequeue(Event* event) {
 struct EventDispatcher::WaitProgress {
   bool begun = false;
   bool overflows = false;
-  uint64_t first_notices = 0;  // when the wait began
-  uint64_t last_notices = 0;   // when it last looked, or before it did
+  uint64_t first_notices = 0;  // notices_ when the wait began
+  uint64_t last_notices = 0;   // notices_ at its last look, or before its first
 };
 
 bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* more,
@@ -247,12 +247,12 @@ bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* m
         progress->begun = true;
         progress->first_notices = notices_;
       } else if (notices_ == progress->first_notices) {
-        taken = false;  // only quiet ones have come
+        taken = false;  // only quiet completions have come
       }
       if (taken) {
         *event = events_.Front();
         events_.Pop();
-        if (overflowed_) (void)OverflowsLocked();  // it may be over
+        if (overflowed_) (void)OverflowsLocked();  // everything may fit now
       }
       if (more != nullptr) *more = static_cast<uint32_t>(events_.size());
     }
@@ -283,10 +283,10 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
   const bool waits_for_several = options.exclusive && options.threshold > 1;
   bool decided = false;
   const Error error = [&] {
-    // Also of a thread that is cancelled in its sleep, which has told nobody what it has seen.
+    // Runs also if the thread is cancelled in its sleep: then nobody knows what it has seen.
     const absl::Cleanup leave = [&] {
       if (waits_for_several) WaitsFor(0);
-      // A full fence: SetNotifier either sees that nobody waits, or is seen.
+      // A full fence: either SetNotifier sees that nobody waits, or this thread sees the notifier.
       if (options.exclusive) owned_.exchange(false);
       if (watched()) [[unlikely]]
         PassOn(decided || !progress.begun ? progress.last_notices : progress.first_notices);
@@ -322,7 +322,8 @@ Error EventDispatcher::WaitUntil(verbs::Deadline deadline, absl::FunctionRef<boo
                      [&] { return TakeKeptFor(1, take); });
 }
 
-// Who takes something from the device after this thread has looked sees it counted, and wakes it.
+// A waiter counts itself before it looks. So a thread that takes something from the device after
+// that look sees the count, and wakes the waiter.
 Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible, uint32_t refusals,
                                    absl::FunctionRef<bool()> look) {
   waiters_.fetch_add(1);
@@ -343,7 +344,7 @@ Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
     if (last == verbs::WaitResult::kTimedOut) break;
     error = Code::kInterrupted;
     if (last == verbs::WaitResult::kInterrupted && interruptible) break;
-    // Where it is woken all the time the device does not come to look at the clock.
+    // If the waiter is woken all the time, the device never gets to check the deadline.
     error = Code::kTimeout;
     if (slept && deadline.Passed(adapter_->executor())) break;
     if (!std::exchange(slept, true)) counts_.Add(DispatcherCount::kSleeps);
@@ -370,7 +371,7 @@ void EventDispatcher::Look(bool all, bool polled) {
 
 Error EventDispatcher::PostSoftware(void* pointer) {
   if ((streams_ & kSoftwareStream) == 0) return InvalidParameter(1);
-  // Completions that wait in the device have their room.
+  // Completions that wait in the device count against the length.
   if ((streams_ & kDeviceStreams) != 0) Look(/*all=*/false, /*polled=*/true);
   Event event;
   event.type = EventType::kSoftware;
@@ -388,7 +389,7 @@ Error EventDispatcher::PostSoftware(void* pointer) {
   return Ok();
 }
 
-// In an eager one nothing is queued but the events of one connection, for which there is room.
+// An eager dispatcher queues nothing but the events of one connection, for which there is room.
 void EventDispatcher::KeepRoom(uint32_t events) {
   if (eager_) return;
   const PassLockHolder lock(&queue_->lock());
@@ -415,7 +416,7 @@ Error EventDispatcher::Post(const Event& event, uint32_t kept) {
     HarvestLocked();
     if (!eager_) events_.GiveUp(kept);
     if (IsOfConnections(event.type)) counts_.Add(DispatcherCount::kConnectionEvents);
-    // Destroy marks its beginning before it looks for requests under the lock.
+    // End sets aborted_ before it looks for queued requests under the lock.
     if (event.type == EventType::kConnectionRequest &&
         (aborted_.load() || events_.size() >= length_)) {
       error = Code::kQueueFull;
@@ -464,7 +465,7 @@ Error EventDispatcher::SetNotifier(Notifier* notifier) {
   }
   Notifier* const old = notifier_.exchange(notifier, std::memory_order_acq_rel);
   if (old != nullptr) {
-    verbs::EpochSynchronize();  // who still follows the old pointer
+    verbs::EpochSynchronize();  // others may still follow the old pointer
     old->Detach(*this, /*freed=*/aborted_.load());
     old->DropReference();
     watchers_.fetch_sub(1);
@@ -476,7 +477,8 @@ Error EventDispatcher::SetNotifier(Notifier* notifier) {
   return Ok();
 }
 
-// What came while nobody was to be told of it, or is pushed by who has not seen that somebody is.
+// Covers events that came before there was a notifier, or were queued by a thread that has not seen
+// the new one.
 void EventDispatcher::TellQueued() {
   bool notices = false;
   {
@@ -582,10 +584,10 @@ uint32_t EventDispatcher::Queued() {
 }
 
 Error EventDispatcher::Free() {
-  // Perhaps by a reserved point whose request is here already: the executor is about to end it.
+  // A user may be a reserved point whose request is here already: the executor is about to end it.
   if (uses_.any()) adapter_->executor().Drain();
   if (uses_.any()) return InvalidState(StateDetail::kDispatcherInUse);
-  // An owner that is about to wait counts too: other calls have been told that there is one.
+  // An owner that is about to wait counts, too: other calls may have been refused because of it.
   if (owned_.load() || waiters_.load() != 0) return InvalidState(StateDetail::kDispatcherHasWaiter);
   if (!uses_.End()) return InvalidState(StateDetail::kDispatcherInUse);
   return End();

@@ -1,6 +1,6 @@
-// EventRing: a queue of events. What it has room for is asked for when it is made, so that pushing
-// allocates only beyond that; room that was never used costs no memory. Room may be kept for events
-// that are to come in any case.
+// EventRing: a queue of events. Its memory is reserved in advance, so that a push allocates only
+// beyond that; room that was never used costs no memory. Room can be set aside ("kept") for events
+// that must not fail for lack of memory when they come.
 #ifndef VIADUCT_DAT_CORE_EVENT_RING_H_
 #define VIADUCT_DAT_CORE_EVENT_RING_H_
 
@@ -17,7 +17,7 @@
 
 namespace viaduct::core {
 
-// Its dispatcher's lock guards it, but for `empty`, which any thread may ask.
+// Guarded by the dispatcher's lock, except for `empty`, which any thread may call.
 class EventRing {
  public:
   EventRing() = default;
@@ -25,13 +25,14 @@ class EventRing {
   EventRing(const EventRing&) = delete;
   EventRing& operator=(const EventRing&) = delete;
 
-  // Room for `events` at least, beside what is kept. Throws std::bad_alloc, with nothing changed.
+  // Makes room for at least `events` in all, besides the kept room. Throws std::bad_alloc, with
+  // nothing changed.
   void Reserve(size_t events) {
     size_t capacity = capacity_ == 0 ? 1 : capacity_;
     while (capacity < events + kept_room()) capacity *= 2;
     if (capacity != capacity_) Move(capacity);
   }
-  // For how many more events there is room; grows where there is none. 0: no memory.
+  // Returns for how many more events there is room; grows if there is none. 0: no memory.
   size_t MakeRoom() {
     if (size() == limit_) {
       try {
@@ -42,20 +43,20 @@ class EventRing {
     }
     return limit_ - size();
   }
-  // Keeps room for `events` more, and leaves room for `least` and what is queued. Throws
-  // std::bad_alloc, with nothing changed.
+  // Keeps room for `events` more, and leaves room for what is queued and for at least `least` in
+  // all. Throws std::bad_alloc, with nothing changed.
   void Keep(uint32_t events, size_t least) {
     Reserve(std::max(size(), least) + events);
     limit_ -= events;
   }
-  // As much of what was kept is room like any other.
+  // Turns that much of the kept room into ordinary room.
   void GiveUp(uint32_t events) { limit_ += events; }
   uint32_t kept_room() const { return capacity_ - limit_; }
   size_t capacity() const { return capacity_; }
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   bool empty() const { return size_.load(std::memory_order_acquire) == 0; }
 
-  // Where there is no room it grows, or throws.
+  // Grows if there is no room; throws std::bad_alloc if it cannot.
   void Push(const Event& event) {
     if (size() == limit_) Reserve(limit_ + 1);
     slots_[tail() & (capacity_ - 1)] = event;
@@ -65,7 +66,7 @@ class EventRing {
   const Event& Front() const { return slots_[head_ & (capacity_ - 1)]; }
   void Pop() {
     SetSize(size() - 1);
-    // Whenever it is empty it begins anew, so that a large one touches only what it needs.
+    // An empty ring starts again at slot 0, so that a large one touches only the memory it needs.
     head_ = size() == 0 ? 0 : head_ + 1;
   }
   template <typename Function>
@@ -82,7 +83,7 @@ class EventRing {
     }
     SetSize(kept - head_);
   }
-  // The oldest for which it holds, if any; costs as many as are older.
+  // Removes the oldest event that satisfies `predicate`, if any, by moving all older ones.
   template <typename Predicate>
   void RemoveFirst(Predicate predicate) {
     for (size_t i = head_; i != tail(); ++i) {
@@ -112,7 +113,7 @@ class EventRing {
 
   Event* slots_ = nullptr;  // not initialized
   uint32_t capacity_ = 0;   // 0 or a power of two
-  uint32_t limit_ = 0;      // without what is kept
+  uint32_t limit_ = 0;      // capacity_ without the kept room
   size_t head_ = 0;
   std::atomic<size_t> size_{0};
 };

@@ -34,8 +34,8 @@ constexpr size_t kEntriesBytes = kSlots * sizeof(uint64_t);
 constexpr uintptr_t kGenerationStep = 8;
 constexpr size_t kShownStep = size_t{1} << 20;  // divides every RangeBytes()
 
-// A freed slot is reused only when this many others wait, or no fresh one is left: so a freed
-// handle's value comes back after 64 times as many frees at the earliest.
+// A freed slot is reused only when this many are queued, or when no fresh slot is left. So the
+// value of a freed handle comes back after 64 times as many frees at the earliest.
 constexpr size_t kMinimumQueue = 1024;
 
 // Freed slots, oldest first, linked through their entries: index + 1, 0 ends the queue.
@@ -57,7 +57,7 @@ void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { slots.lock.Lock(); }
 void AfterForkInParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { slots.lock.Unlock(); }
 
 // The child reserves a range of its own when it needs one, at another address, so that no handle of
-// the parent's ever becomes valid here. Private pages that are given back read as zero.
+// the parent's ever becomes valid here. Private pages read as zero after MADV_DONTNEED.
 void AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   handle_range.bytes.store(0, std::memory_order_release);
   if (handle_range.entries != nullptr) madvise(handle_range.entries, kEntriesBytes, MADV_DONTNEED);
@@ -67,7 +67,7 @@ void AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 
 const verbs::AtFork at_fork(BeforeFork, AfterForkInParent, AfterForkInChild);
 
-// Null for want of address space.
+// Null: no address space is left.
 void* Map(size_t bytes, int protection) {
   void* const memory =
       mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -83,7 +83,8 @@ bool ReserveEntries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
   return true;
 }
 
-// The range is the program's address space. Of one that is limited (RLIMIT_AS) it takes an eighth.
+// The range uses up address space of the program. If that is limited (RLIMIT_AS), the range takes
+// an eighth of the limit at most, but not less than kSmallestRangeBytes.
 size_t RangeBytes() {
   size_t bytes = kRangeBytes;
   rlimit limit;
@@ -104,7 +105,8 @@ bool Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
   return true;
 }
 
-// Slots are taken from the range's beginning on, so what is shown grows from there.
+// Makes the range accessible up to `offset`, if first words are shown. Fresh slots are taken from
+// its beginning onwards, so the accessible part grows from there.
 bool Show(uintptr_t offset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
   if (slots.first_word == nullptr || offset < slots.shown) return true;
   const size_t end = (offset / kShownStep + 1) * kShownStep;
@@ -129,7 +131,7 @@ void Append(size_t index, uintptr_t next_handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s
   ++slots.queued;
 }
 
-// A free slot's next handle, as an offset; kRangeBytes if none is free.
+// Takes a free slot and returns the offset of its next handle; kRangeBytes if none is free.
 uintptr_t Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
   const bool is_fresh = slots.fresh < slots.count;
   if (is_fresh && slots.queued < kMinimumQueue) return slots.fresh++ << kSlotShift;
@@ -147,7 +149,7 @@ uintptr_t Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
 Handle HandleTable::Insert(Object* object) {
   verbs::MutexLock lock(&slots.lock);
   if (!Reserve()) return nullptr;
-  // The next fresh slot, if that is what Take returns: the queue's slots are shown already.
+  // Take may return the next fresh slot, which must be accessible; queued slots are already.
   if (!Show(std::min(slots.fresh, slots.count - 1) << kSlotShift)) return nullptr;
   const uintptr_t offset = Take();
   if (offset == kRangeBytes) return nullptr;

@@ -1,9 +1,9 @@
-// Handles that can be checked: garbage, freed and wrong-type values are told from live ones
-// without being dereferenced.
+// Handles that can be checked: the table tells live handles from garbage, freed handles and those
+// of a wrong type without dereferencing them.
 //
-// A handle is an address inside one reserved, never mapped range: slot index, and a generation in
-// the low bits, which moves at each reuse; a freed slot goes to the end of a queue. One table in
-// a process, for all faces.
+// A handle is an address inside one reserved range, which is not accessible unless ShowFirstWord
+// was called. It consists of a slot index and, in the low bits, a generation that changes at each
+// reuse; a freed slot goes to the end of a queue. A process has one table, for all faces.
 //
 // Threads: all calls from any thread. Find and Share cost about a nanosecond and take no lock.
 // After fork the child's table is empty: every handle is invalid there.
@@ -24,33 +24,33 @@ class HandleTable {
   // one handle, one gets true. The table's reference passes to the caller, who drops it.
   static bool Erase(Handle handle, ObjectType type);
 
-  // Null unless `handle` is live and of `type`. Inside a verbs::EpochGuard only, and valid as
-  // long as that guard.
+  // Null unless `handle` is live and of `type`. To be called inside a verbs::EpochGuard; the result
+  // is valid as long as that guard.
   static Object* Find(Handle handle, ObjectType type);
 
-  // Of any type; kNone for what is not live.
+  // The type of a live handle; kNone for any other value.
   static ObjectType TypeOf(Handle handle);
 
   // For a registry that reads the first word of an object itself: from now on every new handle is
-  // the address of a word that holds `word`, and stays it when the handle is dead. False for want
-  // of memory. Without this call nothing can be read at a handle.
+  // the address of a word that holds `word`, even after the handle has died. False: no memory.
+  // Without this call nothing can be read at a handle.
   static bool ShowFirstWord(const void* word);
-  // Another word for one handle that was made since.
+  // Changes the word of one handle that was made since ShowFirstWord.
   static void SetFirstWord(Handle handle, const void* word);
 
   // How many handles are live: for leak checks.
   static size_t Size();
 };
 
-// Find with the type that goes with T (T::kType), and with a reference for calls that may wait
-// or free.
+// FindObject is Find with the type T::kType. ShareObject also takes a reference, for calls that may
+// wait or free.
 template <typename T>
 T* FindObject(Handle handle) {
   return static_cast<T*>(HandleTable::Find(handle, T::kType));
 }
 template <typename T>
 Ref<T> ShareObject(Handle handle);
-// For a T that comes in several types.
+// For a T whose objects are of several types.
 template <typename T>
 Ref<T> ShareObject(Handle handle, ObjectType type);
 

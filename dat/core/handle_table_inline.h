@@ -5,8 +5,8 @@
 //   entry of a live slot    | type : 7 | handle's low 9 bits : 9 | address of the object : 48 |
 //   entry of a free slot    | 0    : 7 | the next handle's    : 9 | link of the queue    : 48 |
 //
-// One load tells a live handle from all else: the upper 16 bits must be what the handle and the
-// type say. A handle that is not a multiple of 8 matches no entry.
+// One load tells a live handle from anything else: the upper 16 bits of the entry must match the
+// handle and the type. A handle that is not a multiple of 8 matches no entry.
 #ifndef VIADUCT_DAT_CORE_HANDLE_TABLE_INLINE_H_
 #define VIADUCT_DAT_CORE_HANDLE_TABLE_INLINE_H_
 
@@ -24,8 +24,8 @@ inline constexpr uintptr_t kSlotMask = (uintptr_t{1} << kSlotShift) - 1;
 inline constexpr int kAddressBits = 48;
 inline constexpr uint64_t kAddressMask = (uint64_t{1} << kAddressBits) - 1;
 
-// `base` and `entries` are written once, before `bytes` leaves 0. A handle that somebody made up
-// may be looked for meanwhile.
+// `base` and `entries` are written once, before `bytes` leaves 0: a made-up handle may be looked up
+// at any time.
 struct HandleRange {
   std::atomic<uintptr_t> bytes{0};
   std::atomic<uintptr_t> base{0};
@@ -41,7 +41,7 @@ inline uint64_t LoadEntry(Handle handle, uintptr_t* offset) {
   return handle_range.entries[*offset >> kSlotShift].load(std::memory_order_acquire);
 }
 
-// The upper bits of the entry for which a handle with this offset is live.
+// The upper bits of a slot's entry while the handle with this offset and type is live.
 constexpr uint64_t Tag(ObjectType type, uintptr_t offset) {
   return static_cast<uint64_t>(type) << kSlotShift | (offset & kSlotMask);
 }
@@ -73,7 +73,7 @@ template <typename T>
 Ref<T> ShareObject(Handle handle, ObjectType type) {
   verbs::EpochGuard guard;
   T* object = static_cast<T*>(HandleTable::Find(handle, type));
-  // Erased and dropped since it was found: only the guard keeps it.
+  // Without references it was erased since it was found, and only the guard keeps it.
   if (object == nullptr || !object->AddReferenceUnlessZero()) return Ref<T>();
   return Ref<T>::Adopt(object);
 }

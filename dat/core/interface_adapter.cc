@@ -80,14 +80,14 @@ bool InterfaceAdapter::IsAsyncDispatcher(const EventDispatcher& dispatcher) cons
   return async_.get() == &dispatcher;
 }
 
-// No exception leaves it: what it tells of has happened.
+// Lets no exception escape: what the event reports has happened anyway.
 void InterfaceAdapter::PostAsync(EventType type, Handle subject) try {
   counts_.AddShared(AdapterCount::kAsyncErrors);
   if (type == EventType::kAsyncEndpointBroken)
     counts_.AddShared(AdapterCount::kAsyncEndpointErrors);
   if (type == EventType::kAsyncOverflow) counts_.AddShared(AdapterCount::kAsyncOverflows);
-  // Not by a reference: a dequeue that reports an overflow stands inside a guard already, and after
-  // an abrupt close of the adapter it would be the last one.
+  // A guard instead of a reference: a dequeue that reports an overflow is inside a guard already,
+  // where it must not drop a reference, which may be the last one after an abrupt close.
   const verbs::EpochGuard guard;
   EventDispatcher* const dispatcher = FindAsyncDispatcher();
   if (dispatcher == nullptr) return;
@@ -95,7 +95,7 @@ void InterfaceAdapter::PostAsync(EventType type, Handle subject) try {
   event.type = type;
   event.subject = subject;
   (void)dispatcher->Post(event);
-} catch (const std::bad_alloc&) {  // of a thread's first guard
+} catch (const std::bad_alloc&) {  // by a thread's first guard
 }
 
 Error InterfaceAdapter::CheckRange(verbs::Key key, uint64_t address, uint64_t length) const {
@@ -124,7 +124,7 @@ std::vector<Ref<Endpoint>> InterfaceAdapter::EndpointsOnSharedQueues() const {
 Error InterfaceAdapter::AddChild(Object* object) {
   MutexLock lock(&lock_);
   if (closed_) return InvalidHandle<InterfaceAdapter>();
-  // First what may throw.
+  // What may throw comes first.
   children_.insert(object);
   absl::Cleanup undo = [this, object]() ABSL_NO_THREAD_SAFETY_ANALYSIS { Forget(object); };
   if (object->type() == ObjectType::kMemoryRegion) {
@@ -181,7 +181,7 @@ bool InterfaceAdapter::in_use() const {
 }
 
 Error InterfaceAdapter::Close(CloseMode mode) {
-  // Perhaps by a reserved point whose request is here already: the executor is about to end it.
+  // A child may be a reserved point whose request is here already: the executor is about to end it.
   if (mode == CloseMode::kGraceful && in_use()) executor().Drain();
   Use<EventDispatcher> async;
   {
@@ -201,7 +201,7 @@ Error InterfaceAdapter::Close(CloseMode mode) {
   return Ok();
 }
 
-// Users go before what they use, so that every destruction finds its parts alive.
+// Users go before what they use, so that every object is destroyed while its parts are alive.
 void InterfaceAdapter::DestroyChildren() {
   constexpr ObjectType kOrder[] = {
       ObjectType::kPublicServicePoint, ObjectType::kReservedServicePoint,
@@ -211,7 +211,7 @@ void InterfaceAdapter::DestroyChildren() {
       ObjectType::kProtectionZone,     ObjectType::kEventDispatcher,
       ObjectType::kNotifier,
   };
-  // What is closing needs no memory.
+  // A fixed array, since a close must not need memory.
   std::array<Ref<Object>, 64> doomed;
   for (ObjectType type : kOrder) {
     size_t count;

@@ -1,6 +1,7 @@
-// InterfaceAdapter: DAT's IA, VIPL's NIC. One for each open; opens of one name share the device.
+// InterfaceAdapter: DAT's IA, VIPL's NIC. Each open makes one; opens of the same name share the
+// device.
 //
-// It knows every object made under it, so that an abrupt close leaves nothing behind.
+// An adapter knows every object made under it, so that an abrupt close leaves nothing behind.
 #ifndef VIADUCT_DAT_CORE_INTERFACE_ADAPTER_H_
 #define VIADUCT_DAT_CORE_INTERFACE_ADAPTER_H_
 
@@ -27,10 +28,10 @@ class Endpoint;
 class EventDispatcher;
 class MemoryRegion;
 
-// Hears of an adapter what has no event: VIPL's NIC.
+// Is notified of what has no event in a face: VIPL's NIC implements it.
 class AdapterObserver {
  public:
-  // The device has failed. Executor: short, no call into the engine.
+  // The device has failed. Called on the executor: must be short, without calls into the engine.
   virtual void OnAdapterFailed() = 0;
 
  protected:
@@ -41,69 +42,71 @@ class InterfaceAdapter final : public Object, private verbs::FailureSink {
  public:
   static constexpr ObjectType kType = ObjectType::kAdapter;
 
-  // The process's device of that address, opened on first use. Addresses of interfaces come
-  // from verbs/base/interfaces.h, names of devices from verbs/open_device.h.
+  // Uses this process's device at that address, which is opened on first use. Addresses of
+  // interfaces come from verbs/base/interfaces.h, names of devices from verbs/open_device.h.
   static Error Open(const verbs::Address& address, Ref<InterfaceAdapter>* out,
                     const std::string& device = verbs::kAnyDevice);
   // Over a given device: for the simulation.
   static Error Open(std::shared_ptr<ConnectionManager> manager, Ref<InterfaceAdapter>* out);
 
   enum class CloseMode { kGraceful, kAbrupt };
-  // Graceful: kInvalidState while consumer's objects live (the default dispatcher aside). Abrupt
-  // destroys them all: endpoints disconnect, waiters return kAbort. Then the handle is dead.
+  // Graceful: kInvalidState while objects of the consumer live (the default dispatcher does not
+  // count). Abrupt: destroys them all; endpoints disconnect, waiters return kAbort. Then the handle
+  // is dead.
   Error Close(CloseMode mode);
 
-  // The last step of an open: from now on, until Close returns, the asynchronous dispatcher and
-  // `observer`, if there is one, hear of it when the device fails. kInsufficientResources: it has
-  // failed already. At most once.
+  // The last step of an open: if the device fails before Close returns, the asynchronous dispatcher
+  // and `observer`, if there is one, are notified. kInsufficientResources: it has failed already.
+  // To be called at most once.
   Error WatchDevice(AdapterObserver* observer);
 
   verbs::Context& context() const { return *context_; }
   ConnectionManager& connections() const { return *manager_; }
   verbs::Executor& executor() const { return context_->executor(); }
   verbs::Deadline DeadlineAfter(verbs::Nanos duration) const;
-  // For who changes some of what an endpoint of it has: held from where the rest is read until
-  // Endpoint::Modify has returned. So of two changes at once neither undoes the other. Before every
-  // other lock.
+  // For a caller that changes only some parts or attributes of an endpoint: hold it from reading
+  // the others until Endpoint::Modify has returned, so that concurrent changes do not undo each
+  // other. Taken before every other lock.
   verbs::Mutex& modify_lock() { return modify_lock_; }
 
-  // The asynchronous-event dispatcher, made at open by the DAT face; null for VIPL.
-  // kInvalidHandle: it has ended.
+  // The dispatcher for asynchronous events, made at open by the DAT face; null for VIPL.
+  // kInvalidHandle: `dispatcher` has ended.
   Error SetAsyncDispatcher(EventDispatcher& dispatcher, bool own);
   Ref<EventDispatcher> async_dispatcher() const;
   bool IsAsyncDispatcher(const EventDispatcher& dispatcher) const;
-  // An event about `subject`, if there is such a dispatcher; without memory it is lost. Inside an
-  // EpochGuard too.
+  // Posts an event about `subject` if there is such a dispatcher; the event is lost if memory is
+  // lacking. May be called inside an EpochGuard, too.
   void PostAsync(EventType type, Handle subject);
 
-  // What a consumer may put into a connect, accept or reject, all headers of the engine allowed
-  // for. InfiniBand and RoCE leave less than DAT's 64 bytes: there a connect to a name without a
-  // port of its own, whose header takes its part, may carry less than this.
+  // How many bytes a consumer may put into a connect, accept or reject, after deduction of all
+  // headers of the engine. On InfiniBand and RoCE that would leave less than DAT's 64 bytes, so
+  // nothing is deducted: a connect to a name without a port of its own, which needs a header, may
+  // carry less than this.
   uint32_t max_private_data() const;
 
   // kInvalidParameter unless the range lies inside the live region of that key. A region may be
-  // longer than a segment of a post. No bytes: address and key mean nothing.
+  // longer than a segment of a post. With length 0, address and key mean nothing.
   Error CheckRange(verbs::Key key, uint64_t address, uint64_t length) const;
   // The live region of that key, or null.
   Ref<MemoryRegion> FindRegion(verbs::Key key) const;
-  // Those that are open.
+  // The live endpoints that have a shared receive queue.
   std::vector<Ref<Endpoint>> EndpointsOnSharedQueues() const;
 
   // ---- what was counted
   Counts<AdapterCount>& counts() { return counts_; }
-  // Of AddChild and RemoveChild, since it was asked last with `clear`.
+  // Objects made and freed since the last call with `clear`.
   uint64_t CountOfMade(ObjectType type, bool clear);
   uint64_t CountOfFreed(ObjectType type, bool clear);
-  // What concerns connections is counted unless that was stopped; starting begins at 0, or throws
-  // std::bad_alloc, and nothing has happened.
+  // Starts or stops the counting of what concerns connections, which is on at first. A start resets
+  // these counts to 0; if it throws std::bad_alloc, nothing has changed.
   void CountConnections(bool start);
   void CountConnection(AdapterCount what) {
     if (counts_connections_.load(std::memory_order_relaxed)) counts_.AddShared(what);
   }
 
   // ---- for the objects made under it
-  // Gives a new object its handle and remembers it. kInvalidHandle once the adapter is closed;
-  // kInsufficientResources without a free handle.
+  // Gives a new object its handle and remembers the object. kInvalidHandle once the adapter is
+  // closed; kInsufficientResources if no handle is free.
   Error AddChild(Object* object);
   // The object is being freed; its handle is dead already.
   void RemoveChild(Object* object);
@@ -115,9 +118,9 @@ class InterfaceAdapter final : public Object, private verbs::FailureSink {
   bool in_use() const;
   bool HasChildren() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void DestroyChildren();
-  // How many of the children it was: 1 or 0.
+  // Returns how many children it removed: 1 or 0.
   size_t Forget(Object* object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Null: there is none. Inside an EpochGuard, and valid as long as it.
+  // Null: there is none. To be called inside an EpochGuard; the result is valid as long as that.
   EventDispatcher* FindAsyncDispatcher() const;
 
   const std::shared_ptr<ConnectionManager> manager_;
@@ -127,9 +130,9 @@ class InterfaceAdapter final : public Object, private verbs::FailureSink {
   mutable verbs::Mutex lock_;
   bool closed_ ABSL_GUARDED_BY(lock_) = false;
   bool own_async_ ABSL_GUARDED_BY(lock_) = false;
-  // Not Abseil's: those do not survive an insertion for which there is no memory.
+  // Not Abseil containers, which do not survive an insertion that runs out of memory.
   std::unordered_set<Object*> children_ ABSL_GUARDED_BY(lock_);
-  std::unordered_map<verbs::Key, MemoryRegion*> regions_ ABSL_GUARDED_BY(lock_);  // of them
+  std::unordered_map<verbs::Key, MemoryRegion*> regions_ ABSL_GUARDED_BY(lock_);  // in children_
   std::array<uint64_t, kObjectTypes> made_ ABSL_GUARDED_BY(lock_) = {};
   std::array<uint64_t, kObjectTypes> freed_ ABSL_GUARDED_BY(lock_) = {};
   Counts<AdapterCount> counts_;

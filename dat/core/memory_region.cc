@@ -7,8 +7,8 @@
 namespace viaduct::core {
 namespace {
 
-// As on RDMA hardware, which has no local read right to withhold: programs send from memory that
-// they registered for local writing alone. What a consumer asked for is shown unchanged.
+// Local write implies local read: RDMA hardware cannot withhold local reads, and programs send from
+// memory that they registered only for local writing. access() shows what the consumer asked for.
 uint32_t Granted(uint32_t access) {
   return (access & verbs::kLocalWrite) != 0 ? access | verbs::kLocalRead : access;
 }

@@ -28,11 +28,11 @@ class MemoryRegion final : public Object {
   static Error Create(InterfaceAdapter& adapter, ProtectionZone& zone, void* address,
                       uint64_t length, uint32_t access, verbs::AddressBase base,
                       Ref<MemoryRegion>* out);
-  // Nothing is read or written through the key after it returned. kInvalidState while a window
-  // is bound to it.
+  // After the return nothing is read or written through the key. kInvalidState while a window is
+  // bound to the region.
   Error Free();
   void Destroy() override;
-  // kInsufficientResources: it is as before.
+  // kInsufficientResources: the region is as before.
   Error Modify(ProtectionZone& zone, uint32_t access);
 
   InterfaceAdapter& adapter() const { return *adapter_; }
@@ -40,13 +40,13 @@ class MemoryRegion final : public Object {
   void* address() const { return address_; }
   uint64_t length() const { return length_; }
   verbs::AddressBase base() const { return base_; }
-  // The range, in addresses as the region counts, lies inside.
+  // Whether the range lies inside; `address` is relative to base().
   bool Holds(uint64_t address, uint64_t length) const;
   Ref<ProtectionZone> zone() const;
   uint32_t access() const;
 
-  // DAT's cookie of memory that processes share: 40 bytes, all of them count. Null: it is not
-  // shared. Set before anybody else knows the region.
+  // DAT's cookie of memory that processes share: 40 bytes, all of them significant. Null: memory
+  // that is not shared. Set before anybody else knows the region.
   static constexpr size_t kSharedNameBytes = 40;
   void SetSharedName(const char (&name)[kSharedNameBytes]) {
     std::memcpy(shared_name_, name, kSharedNameBytes);
@@ -73,7 +73,7 @@ class MemoryRegion final : public Object {
   char shared_name_[kSharedNameBytes] = {};
   mutable verbs::Mutex lock_;
   Ref<ProtectionZone> zone_ ABSL_GUARDED_BY(lock_);
-  Use<ProtectionZone> zone_use_ ABSL_GUARDED_BY(lock_);  // until it ends
+  Use<ProtectionZone> zone_use_ ABSL_GUARDED_BY(lock_);  // until the region ends
   uint32_t access_ ABSL_GUARDED_BY(lock_);
   std::unique_ptr<verbs::MemoryRegion> region_ ABSL_GUARDED_BY(lock_);
 };

@@ -12,7 +12,7 @@ using verbs::MutexLock;
 
 namespace {
 
-// No window has it.
+// A key that no window has.
 constexpr verbs::Key kUntouched = ~verbs::Key{0};
 
 }  // namespace
@@ -102,10 +102,10 @@ Error MemoryWindow::Bind(Endpoint& endpoint, const Binding& binding, uint64_t co
   Binding bound = binding;
   bound.key = kUntouched;
   if (Error error = endpoint.PostBind(request, handle(), &bound.key); !error.ok()) return error;
-  // Flushed: nothing has changed. The device alone knows, since the endpoint hears of an end later.
+  // Flushed: nothing has changed. Only the device knows, since the endpoint hears of an end later.
   if (bound.key == kUntouched) return Ok();
   *key = bound.key;
-  // Without a key it ended while it was posted.
+  // A bind without a key: the connection ended while it was posted.
   if (binding.length != 0 && *key != 0) {
     Adopt(bound, std::move(use));
   } else {

@@ -1,7 +1,7 @@
-// MemoryWindow: DAT's RMR, a part of a region that the peer reaches by a context of its own.
+// MemoryWindow: DAT's RMR, a part of a region that the peer accesses by a context of its own.
 //
-// Each bind gives a fresh context. The completion comes to the endpoint's request dispatcher and
-// names the window: BindTable keeps what the device's completion has no room for.
+// Each bind gives a fresh context. The event of its completion comes to the endpoint's request
+// dispatcher and names the window: BindTable keeps what the device's completion has no room for.
 #ifndef VIADUCT_DAT_CORE_MEMORY_WINDOW_H_
 #define VIADUCT_DAT_CORE_MEMORY_WINDOW_H_
 
@@ -25,28 +25,28 @@ class MemoryWindow final : public Object {
   static constexpr ObjectType kType = ObjectType::kMemoryWindow;
 
   static Error Create(ProtectionZone& zone, verbs::WindowScope scope, Ref<MemoryWindow>* out);
-  // Unbinds: nothing is read or written through its context after it returned.
+  // Unbinds: after the return nothing is read or written through the window's context.
   Error Free();
   void Destroy() override;
 
   struct Binding {
     Ref<MemoryRegion> region;  // null: nothing is bound
-    uint64_t address = 0;      // as the region counts
+    uint64_t address = 0;      // relative to the region's base()
     uint64_t length = 0;
     uint32_t access = 0;  // kRemote...
     verbs::AddressBase base = verbs::AddressBase::kVirtual;
     verbs::Key key = 0;
   };
-  // Posts on `endpoint`; length 0 unbinds, and the rest of `binding` means nothing then. `*key`
-  // is good from the completion on; 0: this binds nothing. kInvalidParameter (range),
-  // kPrivilegesViolation, kProtectionViolation (zones differ), and what posting answers.
+  // Posts a bind on `endpoint`; length 0 unbinds, and the rest of `binding` means nothing then.
+  // `*key` is valid from the completion on; 0: nothing will be bound. kInvalidParameter (range),
+  // kPrivilegesViolation, kProtectionViolation (zones differ), and what posting returns.
   Error Bind(Endpoint& endpoint, const Binding& binding, uint64_t cookie, uint16_t flags,
              verbs::Key* key);
 
   InterfaceAdapter& adapter() const { return zone_->adapter(); }
   ProtectionZone& zone() const { return *zone_; }
   verbs::WindowScope scope() const { return scope_; }
-  // Of the last bind that was posted in a connection.
+  // The binding of the last bind that was posted in a connection.
   Binding binding() const;
 
  private:
@@ -55,16 +55,16 @@ class MemoryWindow final : public Object {
   ~MemoryWindow() override;
   Error End();  // kInvalidHandle unless this call is the one that ends it
   Error Check(const Endpoint& endpoint, const Binding& binding) const;
-  // `region`: of its region.
+  // Makes `binding` the current one; `region`: a use of its region.
   void Adopt(const Binding& binding, Use<MemoryRegion> region) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   const Ref<ProtectionZone> zone_;
   const verbs::WindowScope scope_;
   mutable verbs::Mutex lock_;
-  Use<ProtectionZone> zone_use_ ABSL_GUARDED_BY(lock_);  // until it ends
+  Use<ProtectionZone> zone_use_ ABSL_GUARDED_BY(lock_);  // until the window ends
   std::unique_ptr<verbs::MemoryWindow> window_ ABSL_GUARDED_BY(lock_);
   Binding binding_ ABSL_GUARDED_BY(lock_);
-  Use<MemoryRegion> region_use_ ABSL_GUARDED_BY(lock_);  // of binding_
+  Use<MemoryRegion> region_use_ ABSL_GUARDED_BY(lock_);  // of binding_'s region
 };
 
 }  // namespace viaduct::core

@@ -16,8 +16,9 @@ using verbs::MutexLock;
 
 namespace {
 
-constexpr size_t kLooks = 32;  // between two looks at the clock
-// A dispatcher that is full, or has no news for notifiers, would wake its waiter for ever.
+constexpr size_t kLooks = 32;  // polls of dispatchers between two checks of the clock
+// So often may a sleep end without news for the waiter: a dispatcher that is full, or has only
+// completions that do not notify, would wake it for ever.
 constexpr int kMostEarly = 16;
 
 }  // namespace
@@ -94,12 +95,12 @@ Notifier::Agent Notifier::agent() const {
 
 Notifier::Dispatchers Notifier::UnarmedLocked() const {
   Dispatchers unarmed;
-  // Each is alive: it detaches before its end.
+  // Each of them is alive: a dispatcher detaches before its end.
   for (EventDispatcher* d : unarmed_) unarmed.push_back(Ref<EventDispatcher>::Share(d));
   return unarmed;
 }
 
-// A dispatcher that was polled, or has told its news, would tell the next ones up to a tick later.
+// A dispatcher that was polled, or has reported news, may report the next up to a tick late.
 void Notifier::ArmDispatchers(EventDispatcher* but) {
   Dispatchers unarmed;
   {
@@ -114,7 +115,7 @@ void Notifier::ArmDispatchers(EventDispatcher* but) {
   }
 }
 
-// The others are armed: the control thread tells of them.
+// Dispatchers that are not busy are armed: the control thread reports their news.
 void Notifier::Spin(const Dispatchers& busy, const Waiter& self, verbs::Deadline deadline) {
   const verbs::Nanos spin = adapter_->context().spin_time();
   if (spin == 0 || busy.empty()) return;
@@ -181,7 +182,7 @@ bool Notifier::TakeLocked(Handle* dispatcher) {
   return true;
 }
 
-// Of several, the one that ended the last sleep will end the next one.
+// Of several, the one that ended the last sleep will probably end the next one.
 EventDispatcher* Notifier::Likeliest(const Dispatchers& busy) {
   MutexLock lock(&lock_);
   for (const Ref<EventDispatcher>& dispatcher : busy) {
@@ -247,7 +248,7 @@ void Notifier::Leave(Waiter& waiter) {
 
 Error Notifier::Take(Handle* dispatcher) {
   *dispatcher = nullptr;
-  // First, so that what is there by now is found, and what comes later sets the descriptor at once.
+  // Arm first: so what is there by now is found, and what comes later sets the descriptor at once.
   ArmDispatchers();
   MutexLock lock(&lock_);
   return TakeLocked(dispatcher) ? Ok() : Error(Code::kQueueEmpty);
@@ -263,7 +264,7 @@ Error Notifier::SetAgent(const Agent& agent) {
   }
   try {
     ArmDispatchers();
-  } catch (const std::bad_alloc&) {  // it is there, and hears of the next news a tick later
+  } catch (const std::bad_alloc&) {  // the agent is set, but may be called a tick late
   }
   return Ok();
 }
@@ -306,7 +307,7 @@ void Notifier::TellWaitersLocked() {
 
 void Notifier::AddUnarmed(EventDispatcher& dispatcher) {
   MutexLock lock(&lock_);
-  // It may be there: it was armed by itself meanwhile.
+  // It may be in there already, if it was armed by other means than ArmDispatchers.
   if (std::find(unarmed_.begin(), unarmed_.end(), &dispatcher) != unarmed_.end()) return;
   unarmed_.push_back(&dispatcher);
 }
@@ -314,7 +315,7 @@ void Notifier::AddUnarmed(EventDispatcher& dispatcher) {
 Error Notifier::Attach(EventDispatcher& dispatcher) {
   MutexLock lock(&lock_);
   if (freed_) return InvalidHandle<Notifier>();
-  // AddUnarmed needs no memory: nobody asks again.
+  // AddUnarmed must not need memory, since nobody would repeat the call.
   if (unarmed_.capacity() <= attached_.size()) unarmed_.reserve(2 * attached_.size() + 1);
   attached_.push_back(&dispatcher);
   return Ok();
@@ -342,14 +343,14 @@ Error Notifier::Free() {
     agent_call_ = nullptr;
     freed_ = quiet_ = true;
   }
-  // One that has begun may use what the program frees next.
+  // An agent that is running may use what the program frees next.
   verbs::AwaitCallback(this);
   return End();
 }
 
 void Notifier::Destroy() {
   (void)End();
-  // As above; one that has not begun is told of the end.
+  // As above; an agent that is not running yet is told of the end.
   verbs::AwaitCallback(this);
 }
 

@@ -1,18 +1,18 @@
-// Notifier: DAT's CNO. Dispatchers tell it of news, and it tells a waiting thread, the program's
-// agent, or a descriptor that is readable.
+// Notifier: DAT's CNO. Dispatchers report news to it, and it wakes a waiting thread, calls the
+// program's agent, or makes a descriptor readable.
 //
-// A trigger that meets no waiter is remembered, once, until somebody takes it; the dispatcher that
-// comes with it is a hint: the first of those it stands for, and another attached one once that has
-// been freed, since null says that none is left. The agent is called once, at the next trigger, on
-// the callback thread.
+// A trigger that meets no waiter is remembered until somebody takes it; further ones until then add
+// nothing. The dispatcher that comes with it is a hint: the first one that triggered or, if that
+// was freed since, another attached one, because null says that none is left. An agent is called
+// once, at the next trigger, on the callback thread.
 //
-// A waiting thread looks after the dispatchers that are busy itself, for as long as a wait on one
-// of them would spin. Then it sleeps on the device's queue of the one that will probably have news
-// first, as a wait on that dispatcher does, and has the others armed, of which the control thread
-// tells.
+// A waiting thread polls the busy dispatchers itself, for as long as a wait on one of them would
+// spin. Then it arms all of them except the one that will probably have news first, and sleeps on
+// that one's device queue, as a wait on that dispatcher does. The control thread reports news of
+// the armed ones.
 //
-// Threads: every call from any thread. Its lock is taken with no dispatcher's lock held, and none
-// is taken under it. Trigger is called inside an EpochGuard.
+// Threads: every call from any thread. The notifier's lock is taken with no dispatcher's lock held,
+// and no dispatcher's lock is taken under it. Trigger is called inside an EpochGuard.
 #ifndef VIADUCT_DAT_CORE_NOTIFIER_H_
 #define VIADUCT_DAT_CORE_NOTIFIER_H_
 
@@ -49,17 +49,17 @@ class Notifier final : public Object {
 
   // ---- the consumer's calls
 
-  // Takes a trigger, or waits for one. `dispatcher` is null when the last dispatcher has been freed
-  // under the waiter, or the adapter closed. kQueueEmpty at the deadline, kInterrupted by a signal.
+  // Takes a trigger, or waits for one. `dispatcher` is null if the last dispatcher was freed during
+  // the wait, or the adapter was closed. kQueueEmpty at the deadline, kInterrupted by a signal.
   Error Wait(verbs::Deadline deadline, Handle* dispatcher);
-  // Takes a trigger that is there: kQueueEmpty.
+  // Takes a remembered trigger; kQueueEmpty if there is none.
   Error Take(Handle* dispatcher);
-  // For the triggers from now on. kInvalidState for one with a descriptor; kInvalidHandle while it
-  // is being freed, so that the agent under way sets none for its end. Throws std::bad_alloc; a
-  // call of the agent needs no memory.
+  // Sets the agent for the next trigger; calling it then needs no memory. kInvalidState for a
+  // notifier with a descriptor; kInvalidHandle while it is being freed, so that an agent that is
+  // running then cannot set one that its end would call. Throws std::bad_alloc.
   Error SetAgent(const Agent& agent);
-  // kInvalidState while dispatchers refer to it or threads wait. When it has returned, its agent is
-  // not called any more, and not at work as far as verbs::AwaitCallback says.
+  // kInvalidState while dispatchers refer to it or threads wait. After the return its agent is not
+  // called any more, and does not run any more as far as verbs::AwaitCallback guarantees that.
   Error Free();
 
   // ---- what it shows
@@ -68,27 +68,27 @@ class Notifier final : public Object {
   int descriptor() const { return has_descriptor_ ? descriptor_.get() : -1; }
 
   // ---- the dispatchers' calls
-  Error Attach(EventDispatcher& dispatcher);  // kInvalidHandle while it is being freed
-  // The last one to be freed sends the waiters away.
+  Error Attach(EventDispatcher& dispatcher);  // kInvalidHandle while the notifier is being freed
+  // When the last dispatcher is freed, waiters and the agent get null.
   void Detach(EventDispatcher& dispatcher, bool freed);
   void Trigger(Handle dispatcher);
-  // What comes to this dispatcher would be told late: the next waiter arms it first.
+  // News of this dispatcher may now be reported late: the next waiter polls or arms it first.
   void AddUnarmed(EventDispatcher& dispatcher);
 
-  // Waiters and the agent are told null; the handle is dead.
+  // Waiters and the agent get null; the handle is dead.
   void Destroy() override;
 
  private:
   // Lives on the waiting thread's stack as long as it is in waiters_.
   struct Waiter {
     std::unique_ptr<verbs::Parker> parker;
-    verbs::CompletionQueue* queue = nullptr;  // it sleeps there, if not null
+    verbs::CompletionQueue* queue = nullptr;  // where it sleeps; null: on `parker`
     Handle dispatcher = nullptr;
-    std::atomic<bool> told{false};  // changed under the lock, and then the waiter is forgotten
-    bool heard = false;             // its thread knows
+    std::atomic<bool> told{false};  // set under the lock, when the waiter leaves waiters_
+    bool heard = false;             // its thread has taken what it was told
     void Tell(Handle teller);
   };
-  // Takes it out, however its thread leaves; what it was told and has not heard goes to the next.
+  // Removes a waiter, however its thread leaves; a trigger that it did not take goes to the next.
   void Leave(Waiter& waiter);
   void TellLocked(Handle dispatcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
@@ -100,14 +100,15 @@ class Notifier final : public Object {
   Dispatchers UnarmedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ArmDispatchers(EventDispatcher* but = nullptr);
   EventDispatcher* Likeliest(const Dispatchers& busy);
-  // Until somebody told the waiter, or it is time to sleep.
+  // Polls until the waiter is told, or it is time to sleep.
   void Spin(const Dispatchers& busy, const Waiter& self, verbs::Deadline deadline);
-  // May return early, as if unparked.
+  // Sleeps on the device's queue of `busy`. May return early, as if unparked.
   verbs::ParkResult ParkAt(EventDispatcher& busy, const Waiter& self, verbs::Deadline deadline);
   bool TakeLocked(Handle* dispatcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // `teller` while its handle is live, else an attached dispatcher's; null without one.
+  // `teller` if its handle is live, else the handle of an attached dispatcher; null if there is
+  // none.
   Handle LiveLocked(Handle teller) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // What somebody hears who was told this some time ago: the same, but null stays null.
+  // The same for a waiter or agent that was told `teller` some time ago: null stays null.
   Handle ToldLocked(Handle teller) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TellWaitersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // The call of an agent that is set, made with it; null: none is.
@@ -121,11 +122,11 @@ class Notifier final : public Object {
   verbs::EventFd descriptor_;
   std::unique_ptr<AgentCall> agent_call_ ABSL_GUARDED_BY(lock_);
   bool freed_ ABSL_GUARDED_BY(lock_) = false;
-  bool quiet_ ABSL_GUARDED_BY(lock_) = false;  // by the consumer: no agent is called any more
+  bool quiet_ ABSL_GUARDED_BY(lock_) = false;  // freed by the consumer: no agent is called any more
   bool triggered_ ABSL_GUARDED_BY(lock_) = false;
-  Handle trigger_ ABSL_GUARDED_BY(lock_) = nullptr;    // the dispatcher that did it
+  Handle trigger_ ABSL_GUARDED_BY(lock_) = nullptr;    // the dispatcher that triggered
   Handle awoken_by_ ABSL_GUARDED_BY(lock_) = nullptr;  // the dispatcher that ended the last sleep
-  // One that is set again is there twice for a moment.
+  // A dispatcher whose notifier is set to this one again is in here twice for a moment.
   std::vector<EventDispatcher*> attached_ ABSL_GUARDED_BY(lock_);
   std::deque<Waiter*> waiters_ ABSL_GUARDED_BY(lock_);
   std::vector<EventDispatcher*> unarmed_ ABSL_GUARDED_BY(lock_);

@@ -13,7 +13,7 @@ bool Object::AddReferenceUnlessZero() {
 }
 
 void Object::DropReference() {
-  // The last one sees what all others did to the object.
+  // Whoever drops the last reference sees what all others did to the object.
   if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   verbs::EpochSynchronize();
   delete this;

@@ -54,15 +54,15 @@ class Object {
   void set_face_word(uint64_t word) { face_word_.store(word, std::memory_order_relaxed); }
   uint64_t face_word() const { return face_word_.load(std::memory_order_relaxed); }
 
-  // The object's end whatever uses it: what an abrupt close of its adapter does to it. As its
-  // Free, without conditions; no effect when it was freed already.
+  // Ends the object even if others use it: what an abrupt close of its adapter does to it. Like
+  // Free, but without conditions; no effect if the object was freed already.
   virtual void Destroy() {}
 
   void AddReference() { references_.fetch_add(1, std::memory_order_relaxed); }
-  // False once the last reference has gone, although the object is still there for guards: it
-  // must not come back to life.
+  // False once the last reference was dropped: the object may still exist for EpochGuards, but must
+  // not come back to life.
   bool AddReferenceUnlessZero();
-  // Deletes with the last one, after a wait for every EpochGuard now held.
+  // The last reference deletes the object, after waiting for every EpochGuard that is held now.
   void DropReference();
 
  protected:
@@ -82,7 +82,7 @@ template <typename T>
 class Ref {
  public:
   Ref() = default;
-  // Takes over a reference that the caller holds, as that of a new object.
+  // Takes over a reference that the caller holds, such as the creator's of a new object.
   static Ref Adopt(T* object) {
     Ref r;
     r.object_ = object;

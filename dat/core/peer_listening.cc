@@ -37,7 +37,7 @@ PeerListening::~PeerListening() {
   manager_.peers_.erase(std::find(manager_.peers_.begin(), manager_.peers_.end(), this));
 }
 
-// The oldest first. What the attempts leave behind goes outside the lock, and so do their ports.
+// Asks the oldest first. An attempt that this ends is destroyed outside the lock, with its port.
 bool ConnectionManager::OfferToPeers(Arrival* arrival) {
   std::unique_ptr<ConnectAttempt> ended;
   MutexLock lock(&lock_);

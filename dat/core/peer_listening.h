@@ -1,8 +1,8 @@
-// PeerListening: the listening half of a request for a peer, as long as it lives.
+// PeerListening: the listening half of a peer-to-peer request, for as long as the object lives.
 //
-// Its request is offered what arrives for the name (Endpoint::OfferPeer) under the manager's lock;
-// so it is made and destroyed under neither that lock nor an endpoint's, and its endpoint outlives
-// it.
+// Requests that arrive for the name are offered to the endpoint (Endpoint::OfferPeer) under the
+// manager's lock. So a PeerListening is made and destroyed without that lock and without an
+// endpoint's, and its endpoint outlives it.
 #ifndef VIADUCT_DAT_CORE_PEER_LISTENING_H_
 #define VIADUCT_DAT_CORE_PEER_LISTENING_H_
 
@@ -18,8 +18,8 @@ class Endpoint;
 
 class PeerListening {
  public:
-  // On the first of the name's ports that is free or this process's. Where others have them all, on
-  // none: it is enough that one of the two partners can be dialled.
+  // Listens on the first of the name's ports that is free or this process's; if others have them
+  // all, on none, since it is enough that one of the two peers can be dialled.
   // kConnQualUnavailable, kInsufficientResources. May block; not on the executor.
   static Error Start(ConnectionManager& manager, Endpoint& endpoint, const PeerRequest& request,
                      std::unique_ptr<PeerListening>* out);
@@ -38,7 +38,7 @@ class PeerListening {
   ConnectionManager& manager_;
   Endpoint& endpoint_;
   const PeerRequest request_;
-  const std::shared_ptr<ConnectionManager::Port> port_;  // or null
+  const std::shared_ptr<ConnectionManager::Port> port_;  // null: listens nowhere
 };
 
 }  // namespace viaduct::core

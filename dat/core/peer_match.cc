@@ -6,7 +6,7 @@ namespace viaduct::core {
 
 bool BelongTogether(const PeerRequest& own, const verbs::Address& from,
                     const ConnectionHeader& header) {
-  // Who asks for the loopback address asks for this host.
+  // A request for the loopback address is for this host.
   const bool from_there =
       from == own.wanted_address || (own.wanted_address.IsLoopback() && from == own.address);
   return header.kind == HeaderKind::kViplPeerRequest && header.peer_id != own.id &&

@@ -1,10 +1,10 @@
-// Peer to peer: which of two VIs that ask for each other dials, and whether they belong together.
+// Peer to peer: whether two VIs that request each other belong together, and which of them dials.
 //
 // Each request of VipConnectPeerRequest both listens and dials, and shows a random 64-bit id. Two
-// belong together when each names the other: A's local name is B's remote one and the other way
-// round, and the hosts are those that were asked for. Equal ids are one VI, which never matches
-// itself. When both dials are under way, the one of the larger (address, id) wins; both sides see
-// that alike.
+// requests belong together if each names the other: A's local name is B's remote one and vice
+// versa, and the hosts are those that were requested. Equal ids are one VI, which never matches
+// itself. If both dials are under way, the one of the larger (address, id) wins; both sides come to
+// the same result.
 #ifndef VIADUCT_DAT_CORE_PEER_MATCH_H_
 #define VIADUCT_DAT_CORE_PEER_MATCH_H_
 
@@ -16,10 +16,10 @@
 
 namespace viaduct::core {
 
-// What differs, in the order in which it is looked at; the numbers travel (FORMAT.md).
+// What differs, in the order of checking; the numbers are sent to the peer (FORMAT.md).
 enum class PeerMismatch : uint8_t { kNone = 0, kReliability = 1, kTransferSize = 2, kQos = 3 };
 
-// What a peer's header says; kNone for a number that means nothing.
+// Translates the number in a peer's header; kNone for an unknown one.
 PeerMismatch MismatchOf(uint8_t number);
 
 // One request for a peer.
@@ -32,11 +32,11 @@ struct PeerRequest {
   EndpointProfile profile;
 };
 
-// The request of the other side as it arrives: the address that it comes from, and its header.
+// Whether the request with `header` that arrives from the address `from` belongs to `own`.
 bool BelongTogether(const PeerRequest& own, const verbs::Address& from,
                     const ConnectionHeader& header);
 PeerMismatch Compare(const EndpointProfile& a, const EndpointProfile& b);
-// The dial of `own` wins over that of the other.
+// Whether the dial of `own` wins over that of the peer.
 bool DialWins(const PeerRequest& own, const verbs::Address& other, uint64_t other_id);
 
 }  // namespace viaduct::core

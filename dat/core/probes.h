@@ -1,6 +1,6 @@
-// Static probes (USDT) of the provider "viaduct": places where bpftrace, perf, SystemTap or gdb
-// look at a running program. viaduct(7) documents them, numbers and order of the arguments
-// included. Until somebody looks each is an instruction that does nothing.
+// Static probes (USDT) of the provider "viaduct": places where bpftrace, perf, SystemTap or gdb can
+// observe a running program. viaduct(7) documents them, including the number and order of their
+// arguments. While nothing is attached, a probe is an instruction that does nothing.
 #ifndef VIADUCT_DAT_CORE_PROBES_H_
 #define VIADUCT_DAT_CORE_PROBES_H_
 
@@ -13,13 +13,13 @@
 
 namespace viaduct::core {
 
-// An endpoint, or VI, goes from one state to another, or stays where it is, and why.
+// An endpoint, or VI, moves from one state to another or stays in its state; `why`: the cause.
 inline void ProbeState(Handle endpoint, EndpointState from, EndpointState to, EndpointInput why) {
   STAP_PROBE4(viaduct, state, endpoint, EndpointStateName(from), EndpointStateName(to),
               EndpointInputName(why));
 }
 
-// A service point is offered a connection request; `taken`: its dispatcher had room.
+// A connection request was offered to a service point; `taken`: its dispatcher had room.
 inline void ProbeRequest(Handle point, uint64_t qualifier, bool taken) {
   STAP_PROBE3(viaduct, request, point, qualifier, taken);
 }

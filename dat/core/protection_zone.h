@@ -17,9 +17,9 @@ class ProtectionZone final : public Object {
  public:
   static constexpr ObjectType kType = ObjectType::kProtectionZone;
 
-  // `wildcard`: passes every check, and everything passes against it (VIPL's NULL tag).
+  // `wildcard`: the zone matches every other one (VIPL's NULL tag).
   static Error Create(InterfaceAdapter& adapter, bool wildcard, Ref<ProtectionZone>* out);
-  // kInvalidState while an endpoint or a region uses it.
+  // kInvalidState while an endpoint, region, window or shared receive queue uses it.
   Error Free();
   void Destroy() override;
 

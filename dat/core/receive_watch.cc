@@ -44,7 +44,7 @@ void Endpoint::SetWatermarks(uint32_t soft, std::optional<uint32_t> hard) {
   MutexLock lock(&lock_);
   watch_->Set(soft, hard);
   StartWatch();
-  watch_->Ask();  // it may be above the limits already
+  watch_->Ask();  // the number may be above the limits already
 }
 
 void Endpoint::StartWatch() {

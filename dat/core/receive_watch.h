@@ -1,10 +1,10 @@
-// ReceiveWatch: how many receives an endpoint's messages have taken and the consumer has not got
-// back, and the limits for that number (uDAPL dat_ep_set_watermark).
+// ReceiveWatch: the limits (uDAPL dat_ep_set_watermark) for the number of an endpoint's receives
+// that messages have taken and that the consumer has not got back.
 //
-// A receive is held from the moment its message is complete until its event is dequeued. Messages
-// arrive in order, so that no receive is held behind an unfinished one.
+// Such a receive is "held" from the moment its message is complete until its event is dequeued.
+// Messages arrive in order, so no receive is held because an earlier one is unfinished.
 //
-// Threads: OnCompletion under the dispatcher's lock; it only asks the executor for a look.
+// Threads: OnCompletion under the dispatcher's lock; it only asks the executor for a check.
 #ifndef VIADUCT_DAT_CORE_RECEIVE_WATCH_H_
 #define VIADUCT_DAT_CORE_RECEIVE_WATCH_H_
 
@@ -25,7 +25,7 @@ class ReceiveWatch final : public CompletionObserver {
 
   explicit ReceiveWatch(Endpoint& endpoint) : endpoint_(endpoint) {}
 
-  // Under the endpoint's lock. Setting arms anew.
+  // Under the endpoint's lock. Arms the soft limit again.
   void Set(uint32_t soft, std::optional<uint32_t> hard) {
     soft_ = soft;
     hard_ = hard.value_or(hard_);
@@ -34,8 +34,8 @@ class ReceiveWatch final : public CompletionObserver {
     bool soft = false;
     bool hard = false;
   };
-  // Whether `held` is above each limit; neither asks for the other. The soft one speaks once, the
-  // hard one always.
+  // Whether `held` is above the soft limit and, independently, above the hard one. The soft limit
+  // is reported once, the hard one every time.
   Verdict Judge(uint32_t held);
 
   // Asks for Endpoint::CheckWatermarks on the executor.

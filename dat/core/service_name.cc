@@ -14,7 +14,7 @@ constexpr size_t kQualifierBytes = 8;
 constexpr uint64_t kFirstDirect = 1024;
 constexpr uint64_t kLastDirect = 65535;
 
-// FNV-1a, then the last step of MurmurHash3, so that all bits depend on all bytes: FORMAT.md.
+// FNV-1a, then the last step of MurmurHash3, so that all bits depend on all bytes (FORMAT.md).
 uint64_t Hash(absl::string_view bytes) {
   uint64_t h = 0xcbf29ce484222325;
   for (char c : bytes) {
@@ -69,7 +69,7 @@ std::vector<uint16_t> ServiceName::HashedPorts(uint16_t base, uint16_t range, si
   if (size == 0) return ports;
   const uint64_t hash = Hash(bytes());
   uint32_t place = static_cast<uint32_t>(hash) % size;
-  // Without a common divisor the walk meets each port once before it comes back.
+  // Without a common divisor the sequence visits every port once before it repeats.
   uint32_t stride = 1 + static_cast<uint32_t>(hash >> 32) % size;
   while (std::gcd(stride, size) != 1) ++stride;
   for (size_t i = 0; i < std::min<size_t>(count, size); ++i) {

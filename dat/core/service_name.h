@@ -1,7 +1,7 @@
-// ServiceName: what a connection request asks for, in one form for both faces.
+// ServiceName: the name that a connection request asks for, in one form for both faces.
 //
-// A DAT qualifier and the 8-byte VIPL discriminator that is its big-endian form are one name, so
-// that the faces reach each other.
+// A DAT qualifier and the 8-byte VIPL discriminator that is its big-endian form are the same name,
+// so that programs of both faces can connect to each other.
 #ifndef VIADUCT_DAT_CORE_SERVICE_NAME_H_
 #define VIADUCT_DAT_CORE_SERVICE_NAME_H_
 
@@ -27,15 +27,15 @@ class ServiceName {
   absl::string_view bytes() const {
     return absl::string_view(reinterpret_cast<const char*>(bytes_.data()), size_);
   }
-  // The qualifier that this name is, if it has 8 bytes.
+  // The name as a qualifier, if it has 8 bytes.
   std::optional<uint64_t> qualifier() const;
-  // 1024..65535: that TCP port itself, and private data travels unmodified.
+  // A qualifier of 1024..65535 is that TCP port itself, and private data travels unmodified.
   std::optional<uint16_t> direct_port() const;
-  // Where it is looked for, in this order: the direct port; else `count` distinct ports of
-  // [base, base + range), from a hash of the name that every build computes alike.
+  // The ports to try, in this order: only the direct port if there is one; otherwise `count`
+  // distinct ports of [base, base + range), from a hash of the name that all builds compute alike.
   std::vector<uint16_t> Ports(uint16_t base, uint16_t range, size_t count = 16) const;
-  // The same without the direct port: where the two of a peer-to-peer connection look for each
-  // other.
+  // The hashed ports even if there is a direct one: where two peers of a peer-to-peer connection
+  // try to reach each other.
   std::vector<uint16_t> HashedPorts(uint16_t base, uint16_t range, size_t count = 16) const;
   std::string ToString() const;  // for logs: "45248" or "0a:00:..."
 

@@ -67,8 +67,8 @@ Error ServicePoint::Publish(Ref<ServicePoint> point, uint64_t* any_qualifier,
                                          : adapter.connections().Serve(*point);
   if (!error.ok()) return error;
   std::move(destroy).Cancel();
-  // Closing the adapter may have destroyed the point before it served. (One that is spent already
-  // has withdrawn.)
+  // Closing the adapter may have destroyed the point before it served. (A point that is already
+  // spent has been withdrawn.)
   if (!point->IsPublished()) point->StopServing();
   if (any_qualifier != nullptr) adapter.counts().AddShared(AdapterCount::kAnyPointsMade);
   *out = std::move(point);
@@ -94,7 +94,7 @@ Error ServicePoint::Free() { return End(); }
 
 void ServicePoint::Destroy() { (void)End(); }
 
-// Once the request has come the endpoint is its, and may be reserved for another point by now.
+// Once the request has come, it owns the endpoint, which may be reserved for another point by now.
 void ServicePoint::StopServing() {
   if (adapter_->connections().Withdraw(*this) && endpoint_) {
     (void)endpoint_->Move(EndpointInput::kUnreserve);

@@ -1,9 +1,9 @@
 // ServicePoint: where requests for a name arrive. DAT's PSP and CSP (any number of requests) and
-// RSP (one, for one endpoint); VIPL's VipConnectWait is a public one for as long as it waits.
+// RSP (one request, for one endpoint); VIPL's VipConnectWait is a public point while it waits.
 //
-// Several may serve one name, in one or several processes, when all of them are `shared` (VIPL):
-// a request goes to the one that has waited longest (waiting_line.cc). Otherwise a name is served
-// once in a host.
+// Several points may serve one name, in one or several processes, if all of them are `shared`
+// (VIPL): a request goes to the one that has waited longest (waiting_line.cc). Otherwise a name is
+// served only once on a host.
 #ifndef VIADUCT_DAT_CORE_SERVICE_POINT_H_
 #define VIADUCT_DAT_CORE_SERVICE_POINT_H_
 
@@ -26,12 +26,12 @@ class ServicePoint final : public Object {
   struct Options {
     ServiceName name;
     bool shared = false;    // VIPL: others may serve the same name
-    bool one_shot = false;  // serves one request, then serves no more (RSP, VipConnectWait)
-    // Shared: since when and until when it waits, by the executor's clock.
+    bool one_shot = false;  // serves only one request (RSP, VipConnectWait)
+    // Shared: since when and until when the point waits, by the executor's clock.
     verbs::Nanos since = 0;
     verbs::Deadline deadline = verbs::Deadline::Infinite();
     bool provider_endpoint = false;  // DAT_PSP_PROVIDER_FLAG: an endpoint is made per request
-    // DAT's CSP: what the consumer gave as address, with the port that is the name.
+    // DAT's CSP: the address that the consumer gave; its port is the name.
     std::optional<sockaddr_storage> common_address;
   };
   // kConnQualInUse, kConnQualUnavailable, kInvalidParameter. The dispatcher must have
@@ -47,16 +47,16 @@ class ServicePoint final : public Object {
                               Endpoint& endpoint, EventDispatcher& dispatcher,
                               Ref<ServicePoint>* out);
 
-  // Later requests meet nobody; requests that have made an event stay valid. kInvalidHandle unless
-  // this call is the one that ends it: a reserved one also ends with its request.
+  // Later requests find nobody; requests that have become events stay valid. kInvalidHandle unless
+  // this call is the one that ends the point: a reserved point also ends with its request.
   Error Free();
   void Destroy() override;
 
   InterfaceAdapter& adapter() const { return *adapter_; }
-  // The name, once served, does not change.
+  // Once served, the name does not change.
   const Options& options() const { return options_; }
   EventDispatcher& dispatcher() const { return *dispatcher_; }
-  const Ref<Endpoint>& endpoint() const { return endpoint_; }  // of a reserved one
+  const Ref<Endpoint>& endpoint() const { return endpoint_; }  // a reserved point's; else null
 
  private:
   friend class ConnectionManager;
@@ -64,9 +64,9 @@ class ServicePoint final : public Object {
                Use<EventDispatcher> dispatcher, Ref<Endpoint> endpoint);
   ~ServicePoint() override;
   Error End();               // kInvalidHandle unless this call is the one that ends it
-  bool IsPublished() const;  // its handle is its own still
+  bool IsPublished() const;  // the handle is still live
   void StopServing();
-  // Without a handle, and served by nobody.
+  // Makes a point that has no handle yet and does not serve.
   static Error Make(ObjectType type, InterfaceAdapter& adapter, const Options& options,
                     EventDispatcher& dispatcher, Ref<Endpoint> endpoint, Ref<ServicePoint>* out);
   static Error Publish(Ref<ServicePoint> point, uint64_t* any_qualifier, Ref<ServicePoint>* out);

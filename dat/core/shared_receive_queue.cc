@@ -110,8 +110,8 @@ uint32_t SharedReceiveQueue::Outstanding() const {
     if (parts.shared_receives.get() != this || !parts.receive) continue;
     queued += parts.receive->QueuedReceives(endpoint->handle(), EventDispatcher::Receives::kAll);
   }
-  // Behind the others, which took what the device had: what stays where it is counts once. What is
-  // taken between the two looks is missed, and what is posted again there counts twice.
+  // The device is asked last, after the harvests above: so what stays where it is counts once. What
+  // is harvested between the two counts is missed; what is posted again in between counts twice.
   return queue_->outstanding() + queued;
 }
 

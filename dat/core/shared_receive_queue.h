@@ -21,16 +21,17 @@ class SharedReceiveQueue final : public Object, private verbs::SharedReceiveSink
   // Both numbers are minima.
   static Error Create(InterfaceAdapter& adapter, ProtectionZone& zone, uint32_t max_receives,
                       uint32_t max_segments, Ref<SharedReceiveQueue>* out);
-  // kInvalidState while an endpoint uses it. What is posted is forgotten.
+  // kInvalidState while an endpoint uses it. Posted receives are dropped.
   Error Free();
   void Destroy() override;
 
   // The data path: no system call.
   Error PostReceive(const verbs::ReceiveRequest& request);
-  // kInvalidState: more is Outstanding, or the low watermark lies above.
+  // kInvalidState: Outstanding or the low watermark is above `max_receives`.
   Error Resize(uint32_t max_receives);
-  // One kAsyncSharedReceivesLow on the adapter's asynchronous dispatcher when fewer receives than
-  // that are posted and not taken, perhaps at once. kInvalidParameter above the queue's size.
+  // Posts one kAsyncSharedReceivesLow on the adapter's asynchronous dispatcher when fewer than
+  // `limit` receives are posted and not taken, perhaps at once. kInvalidParameter if `limit` is
+  // above the queue's size.
   Error SetLowWatermark(uint32_t limit);
 
   InterfaceAdapter& adapter() const { return *adapter_; }
@@ -40,7 +41,7 @@ class SharedReceiveQueue final : public Object, private verbs::SharedReceiveSink
   uint32_t max_segments() const { return max_segments_; }
   uint32_t low_watermark() const;
   uint32_t available() const { return queue_->available(); }
-  // Posted, and not dequeued by the consumer.
+  // Receives that are posted and that the consumer has not dequeued.
   uint32_t Outstanding() const;
 
   UseCount& uses() { return uses_; }  // by endpoints

@@ -1,4 +1,4 @@
-// A request of no peer's, for tests of who takes it: other processes of the host are asked.
+// A request without a peer, for tests of which process of the host takes it.
 #ifndef VIADUCT_DAT_CORE_TESTING_REQUEST_H_
 #define VIADUCT_DAT_CORE_TESTING_REQUEST_H_
 
@@ -15,7 +15,7 @@ namespace viaduct::core {
 
 class TestingRequest final : public verbs::IncomingConnection {
  public:
-  // Whether the process at this port takes it, if it is given until then.
+  // Whether the process at this port takes the request, if it has until `until` to answer.
   using Takes = std::function<bool(uint16_t port, verbs::Deadline until)>;
   TestingRequest(const verbs::Address& address, Takes takes)
       : address_(address), takes_(std::move(takes)) {}

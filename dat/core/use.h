@@ -1,7 +1,8 @@
-// Use: that an object stands on another one, which its consumer frees only while nobody uses it.
+// Use: records that one object depends on another, which its consumer can free only while it is not
+// in use.
 //
-// One thread may free an object while another makes something that is to use it: either the free is
-// refused, or that use is. An adapter that closes ends its objects in any case.
+// One thread may free an object while another makes something that is to use it: then either the
+// free or the use is refused. An adapter that closes ends its objects in any case.
 #ifndef VIADUCT_DAT_CORE_USE_H_
 #define VIADUCT_DAT_CORE_USE_H_
 
@@ -15,12 +16,12 @@
 
 namespace viaduct::core {
 
-// How many use the object that has it. Any thread.
+// Counts the users of the object that contains it. Any thread.
 class UseCount {
  public:
   bool any() const { return (count_.load(std::memory_order_acquire) & ~kEnded) != 0; }
-  // Nobody begins to use it any more; also when this was said before. False: somebody uses it, and
-  // nothing has happened.
+  // From now on no use can begin; may be called again. False: the object is in use, and nothing has
+  // changed.
   bool End() {
     uint32_t count = 0;
     return count_.compare_exchange_strong(count, kEnded) || count == kEnded;
@@ -31,7 +32,7 @@ class UseCount {
   friend class Use;
   static constexpr uint32_t kEnded = uint32_t{1} << 31;
 
-  // False: it has ended.
+  // False after End.
   bool Add() {
     uint32_t count = count_.load(std::memory_order_relaxed);
     do {
@@ -44,7 +45,7 @@ class UseCount {
   std::atomic<uint32_t> count_{0};
 };
 
-// A reference to a T that counts as a use of it, or none. T::uses() is its UseCount.
+// A reference to a T that counts as a use of it, or no reference. T::uses() is T's UseCount.
 template <typename T>
 class Use {
  public:
@@ -56,15 +57,15 @@ class Use {
     return *this;
   }
 
-  // In the place of what it was; null: of nothing. kInvalidHandle: `object` has ended, and nothing
-  // has happened.
+  // Uses `object` (null: nothing) in place of what was used before. kInvalidHandle: `object` has
+  // ended, and nothing has changed.
   Error Begin(T* object) {
     if (object != nullptr && !object->uses().Add()) return InvalidHandle<T>();
     End();
     object_ = Ref<T>::Share(object);
     return Ok();
   }
-  // It is of nothing any more.
+  // Uses nothing any more.
   void End() {
     if (object_) object_->uses().Drop();
     object_ = Ref<T>();

@@ -1,28 +1,30 @@
-// Several processes that wait for one name (VipConnectWait): the line.
+// The line of several processes that wait for one name (VipConnectWait).
 //
-// Each of them listens at the first port of the name that it finds free, so they stand in line at
-// the name's ports. A name that spells a port has that one alone for its requesters: whoever comes
-// later stands at the name's hashed ports, where nobody looks for it, if it is a waiter like itself
-// that has the port.
+// Each waiter listens at the first port of the name that it finds free, so the waiters stand in
+// line at the name's ports. Requesters try a name that spells a port only at that port. If another
+// waiter has it, whoever comes later stands at the name's hashed ports, where no requester looks.
 //
-// First come, first served: who has a request asks along the line, in the thread that waited,
-// whether somebody has waited for longer, and hands the request over; who gets it does the same.
-// So a request may pass through the whole line, which is shorter than verbs::kMostHandOffs. Times
-// are those of the host's one clock. As long as nobody else stands in line nobody is asked:
-// who joins says so to everybody ahead of it, and who opens a port looks for itself. It takes two
-// rounds that meet nobody to be alone, since somebody may join during the first. Meanwhile the
-// place is kept, and what else comes there is held.
+// First come, first served. A waiter that gets a request asks along the line, in the thread that
+// waited, whether somebody has waited for longer, and hands the request to that process, which does
+// the same. So a request may pass through the whole line, which is shorter than
+// verbs::kMostHandOffs. All times are of one clock, the host's. A waiter that is alone in the line
+// asks nobody: a process that joins announces itself to everybody ahead of it, and one that opens a
+// port asks in any case. A waiter counts as alone after two rounds that met nobody, since somebody
+// may join during the first. While it asks, its place is kept, and requests that come there are
+// held.
 //
-// The line closes up: whoever is not at the first port looks every kMoveUpInterval whether that, or
-// one right before its own, has become free, and moves. So the place of a process that has gone,
-// killed or not, is given away, and nobody has to keep account of who is there. To look is to dial,
-// and who is dialled wakes up: the ports between are left to those who stand right behind them.
-// What looks free may be a stranger's; and an RDMA device knows of no process but its own, so there
-// all of them look so. They are tried again after kRefusedFor.
+// The line closes up: every kMoveUpInterval a waiter that is not at the first port checks whether
+// that port, or one right before its own, has become free, and moves there. So the place of a
+// process that has gone, killed or not, is given away, and nobody has to keep account of who is
+// there. Checking a port dials it, and wakes up the process there: so the ports in between are left
+// to the waiters right behind them. A port that looks free may be a stranger's, and on an RDMA
+// device, which knows of no other process, all ports of others look free. Such ports are tried
+// again after kRefusedFor.
 //
-// A process that is stopped says nothing. It is passed over, and what it was told it hears when it
-// goes on; whoever asks waits for all the answers together no longer than AnswerFor says. If it has
-// the port that the name spells, who comes later takes it for a waiter, and stands behind it.
+// A stopped process does not answer. It is passed over, and hears what it was told when it goes on;
+// whoever asks waits for all answers together no longer than AnswerFor allows. If a stopped process
+// has the port that the name spells, whoever comes later takes it for a waiter, and stands behind
+// it.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -96,13 +98,13 @@ bool ConnectionManager::PassToEarlierWaiter(verbs::IncomingConnection& incoming,
   const verbs::Deadline answer = AnswerFor(waiter.deadline);
   const std::vector<uint8_t> note = LineNoteFor(name, static_cast<uint64_t>(waiter.since));
   std::vector<uint16_t> others = LinePortsOf(name);
-  // Against the way in which the others move up, so that nobody slips past.
+  // From the back, as the others move up: so a waiter that moves is still ahead, and is not missed.
   std::reverse(others.begin(), others.end());
   bool holds;
   {
     MutexLock lock(&lock_);
     const auto found = services_.find(name);
-    // A waiter that is scheduled late may find its place gone, and looks like any other.
+    // A waiter that is scheduled late may find its place gone, and asks like any other.
     holds = found != services_.end();
     if (holds && found->second.rounds_alone == kRoundsToBeAlone) return false;
     if (holds) ++found->second.passing;
@@ -113,7 +115,7 @@ bool ConnectionManager::PassToEarlierWaiter(verbs::IncomingConnection& incoming,
   const absl::Cleanup back = [&] {
     MutexLock lock(&lock_);
     const auto found = services_.find(name);
-    // Unless somebody who shares it with nobody has had the name meanwhile.
+    // Not if a point that does not share the name has served it meanwhile.
     if (!holds || found == services_.end() || found->second.passing == 0) return;
     Service& service = found->second;
     --service.passing;
@@ -122,7 +124,7 @@ bool ConnectionManager::PassToEarlierWaiter(verbs::IncomingConnection& incoming,
   };
   const auto is_served = [this](uint16_t port) { return context_->IsServed(port); };
   while (true) {
-    // Another look follows: a waiter that moved up before it was asked stands where nobody was.
+    // Check again: a waiter that moved up before it was asked stands at a port where nobody was.
     const auto unasked = std::stable_partition(others.begin(), others.end(), is_served);
     const std::vector<uint16_t> asked(others.begin(), unasked);
     if (asked.empty()) return false;
@@ -142,7 +144,7 @@ std::vector<size_t> ConnectionManager::FreePlacesBefore(size_t own,
   size_t first = own;
   while (first > 0 && !context_->IsServed(ports[first - 1])) --first;
   std::vector<size_t> free;
-  // Whoever serves a port between may do so for another name, and never move.
+  // Try the front, too: whoever serves a port in between may serve another name, and never move.
   if (first > 1 && !context_->IsServed(ports[0])) free.push_back(0);
   for (size_t place = first; place < own; ++place) free.push_back(place);
   return free;
