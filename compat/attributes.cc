@@ -18,8 +18,8 @@ constexpr uint32_t kMaxCompletionEntries = 1u << 20;
 constexpr uint32_t kNativeMtu = 4096;
 constexpr uint32_t kMaxTags = 65536;
 
-// VIP_QOS is a pointer whose contents the specification leaves open: it is compared, and it travels
-// with 32 bits.
+// VIP_QOS is a pointer whose contents the specification leaves open: the pointer itself is
+// compared, and 32 bits of it travel to the peer.
 uint64_t QosBits(VIP_QOS qos) { return reinterpret_cast<uintptr_t>(qos); }
 
 bool IsLevel(VIP_RELIABILITY_LEVEL level) {

@@ -12,7 +12,8 @@
 
 namespace viaduct::compat {
 
-// Level x no receive: unreliable delivery drops and reports; the reliable levels break.
+// What a message without a receive does at each level: at the unreliable one it is dropped and
+// reported, at the reliable ones it breaks the connection.
 constexpr bool IsReliable(VIP_RELIABILITY_LEVEL level) { return level != VIP_SERVICE_UNRELIABLE; }
 constexpr verbs::NoReceive NoReceiveOf(VIP_RELIABILITY_LEVEL level) {
   return IsReliable(level) ? verbs::NoReceive::kBreak : verbs::NoReceive::kDrop;
@@ -26,7 +27,7 @@ constexpr uint16_t RequestFlagsOf(VIP_RELIABILITY_LEVEL level) {
 VIP_NIC_ATTRIBUTES NicAttributesOf(const verbs::DeviceAttributes& device, const char* name);
 
 // VIP_SUCCESS, VIP_INVALID_RELIABILITY_LEVEL, VIP_INVALID_MTU, VIP_INVALID_QOS,
-// VIP_INVALID_RDMAREAD. The tag is not looked at.
+// VIP_INVALID_RDMAREAD. The tag is not checked.
 VIP_RETURN CheckViAttributes(const VIP_VI_ATTRIBUTES& vi, const VIP_NIC_ATTRIBUTES& nic);
 // VIP_SUCCESS, VIP_INVALID_RDMAREAD.
 VIP_RETURN CheckMemAttributes(const VIP_MEM_ATTRIBUTES& memory, const VIP_NIC_ATTRIBUTES& nic);
@@ -36,12 +37,12 @@ core::EndpointAttributes EndpointAttributesOf(const VIP_VI_ATTRIBUTES& vi,
 uint32_t AccessOf(const VIP_MEM_ATTRIBUTES& memory);
 
 core::EndpointProfile ProfileOf(const VIP_VI_ATTRIBUTES& vi);
-// The attributes of a peer. One that speaks DAT has none: it shows `own`.
+// The attributes of a peer. One that speaks DAT has none, and `own` is shown instead.
 VIP_VI_ATTRIBUTES PeerAttributesOf(const core::EndpointProfile& peer, const VIP_VI_ATTRIBUTES& own);
-// What VipConnectWait shows of a requester that speaks DAT: what most VIs ask for.
+// What VipConnectWait shows for a requester that speaks DAT: the attributes that most VIs have.
 VIP_VI_ATTRIBUTES AnyAttributes(const VIP_NIC_ATTRIBUTES& nic);
 
-// Level, transfer size and QoS are the same on both ends: VIP_SUCCESS,
+// Checks that level, transfer size and QoS are the same on both ends: VIP_SUCCESS,
 // VIP_INVALID_RELIABILITY_LEVEL, VIP_INVALID_MTU, VIP_INVALID_QOS.
 VIP_RETURN MatchProfiles(const core::EndpointProfile& own, const core::EndpointProfile& peer);
 

@@ -1,4 +1,4 @@
-// Descriptors into requests, completions into Status words.
+// Turns descriptors into requests, and completions into Status words.
 //
 // VIP_DATA_SEGMENT and verbs::Segment have one layout, so segments go to the device as they stand.
 #ifndef VIADUCT_COMPAT_DESCRIPTOR_H_
@@ -44,8 +44,8 @@ inline uint64_t SumOf(absl::Span<const verbs::Segment> segments) {
   return sum;
 }
 
-// A word of a descriptor. A peer with the right to write there, or another thread, may change it
-// meanwhile: it is loaded once, so that what was checked is what is used.
+// A word of a descriptor. A peer with the right to write there, or another thread, may change it at
+// any time, so it is loaded only once: the value that is checked is the one that is used.
 template <typename T>
 T ReadOnce(const T& word) {
   return __atomic_load_n(&word, __ATOMIC_RELAXED);
@@ -56,11 +56,12 @@ inline uint32_t SegmentCountOf(const VIP_DESCRIPTOR& descriptor) {
   return ReadOnce(descriptor.CS.SegCount);
 }
 
-// Fills `request` except its id; returns 0 or the VIP_STATUS_*_ERROR that the descriptor gets in
-// its turn. `descriptor` is aligned and has `count` readable segments, its SegmentCountOf. Length
-// must agree with the segments and not exceed the VI's MaxTransferSize (LENGTH_ERROR); reserved
-// bits and operation, segment counts, an RDMA read that the level does not have or with immediate
-// data: FORMAT_ERROR. The opcode is filled in then, too, if there is such an operation.
+// Fills `request` except its id; returns 0 or the VIP_STATUS_*_ERROR with which the descriptor
+// completes in its turn. `descriptor` must be aligned and have `count` readable segments, where
+// `count` is its SegmentCountOf. LENGTH_ERROR: Length does not agree with the segments or exceeds
+// the VI's MaxTransferSize. FORMAT_ERROR: reserved bits, an unknown operation, a wrong segment
+// count, or an RDMA read that the level lacks or that has immediate data. The opcode is filled in
+// even then, if the operation is known.
 inline uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, uint32_t count,
                          const DescriptorLimits& limits, verbs::SendRequest* request) {
   const VIP_UINT16 control = ReadOnce(descriptor.CS.Control);
@@ -99,8 +100,8 @@ inline uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, uint32_t count,
   return 0;
 }
 
-// As above. A receive's capacity is the sum of its segments: Length is not looked at, since
-// programs post a descriptor again with the byte count of its last message in it.
+// As above. A receive's capacity is the sum of its segments. Length is ignored, since programs post
+// a descriptor again with the byte count of its last message in it.
 inline uint32_t ReadReceive(const VIP_DESCRIPTOR& descriptor, uint32_t count,
                             const DescriptorLimits& limits, verbs::ReceiveRequest* request) {
   const VIP_UINT16 control = ReadOnce(descriptor.CS.Control);
@@ -136,7 +137,7 @@ inline uint32_t OperationOf(verbs::Opcode opcode) {
 }
 
 // VIP_STATUS_*_ERROR, or 0. Only reliable reception tells the sender what happened to the remote
-// receive; to the other levels it is a connection that broke.
+// receive; at the other levels that shows as a broken connection.
 uint32_t FailureBitsOf(verbs::Status status, VIP_RELIABILITY_LEVEL level);
 inline uint32_t ErrorBitsOf(verbs::Status status, VIP_RELIABILITY_LEVEL level) {
   return status == verbs::Status::kSuccess ? 0 : FailureBitsOf(status, level);

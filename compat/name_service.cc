@@ -44,21 +44,21 @@ bool NamesThisHost(const std::string& name, const HostIdentity& self) {
   return SameName(name, self.name) || (IsShort(name) && SameName(name, ShortName(self.name)));
 }
 
-// This host does not know its domain, so that whoever may know is asked first: a host of another
-// domain may have the same first name.
+// If this host's name is short, the host does not know its domain, so the resolver is asked first:
+// a host of another domain may have the same short name.
 bool MayNameThisHost(const std::string& name, const HostIdentity& self) {
   const bool is_number = name.find_first_not_of("0123456789.") == std::string::npos;
   return !self.name.empty() && IsShort(self.name) && !is_number &&
          SameName(ShortName(name), self.name);
 }
 
-// EAI_AGAIN is what a machine without a name server gets for every name, and for that machine the
-// own long name is to work; a server that does not answer for a moment looks the same.
+// A machine without a name server gets EAI_AGAIN for every name, and its own long name must work
+// there. A name server that is silent for a moment looks the same.
 bool NobodyKnows(const ResolverAnswer& answer) {
   return answer.error == EAI_NONAME || answer.error == EAI_AGAIN;
 }
 
-// What getaddrinfo or getnameinfo says where descriptors or memory are short is no answer.
+// What getaddrinfo or getnameinfo returns when descriptors or memory are short is no answer.
 void ThrowIfShort(int error) {
   const bool is_short = error == EAI_MEMORY || (error == EAI_SYSTEM && verbs::IsShortage(errno));
   if (is_short) throw std::bad_alloc();
@@ -70,7 +70,7 @@ HostsFile HostsFile::Parse(const std::string& text) {
   HostsFile file;
   for (WordLine& line : WordLinesOf(text)) {
     std::vector<std::string>& words = line.words;
-    // The address stands before the name or behind it.
+    // The address stands before the name or after it.
     std::optional<NicAddress> address;
     if (words.size() > 1) address = ParseAddress(words[0]);
     if (!address && words.size() > 1) {
@@ -112,7 +112,7 @@ std::vector<NicAddress> HostsFile::AddressesOf(const std::string& name) const {
       similar.push_back(address);
     }
   }
-  // The dots of a number separate nothing.
+  // The dots of a numeric address separate no domain from a name.
   return exact.empty() && !ParseAddress(name) ? similar : exact;
 }
 
@@ -165,7 +165,7 @@ std::vector<NicAddress> LookUpName(const std::string& name, const HostsFile& fil
   if (name.empty()) return {};
   std::vector<NicAddress> addresses = file.AddressesOf(name);
   if (!addresses.empty()) return addresses;
-  if (SameName(name, kLocalhost)) return {kLoopback};  // also where the host itself is called so
+  if (SameName(name, kLocalhost)) return {kLoopback};  // even if the host itself is called so
   if (NamesThisHost(name, self)) return {self.address};
   if (const std::optional<NicAddress> address = ParseAddress(name)) return {*address};
   ResolverAnswer answer = resolver(name, self);

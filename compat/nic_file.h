@@ -8,7 +8,7 @@
 //
 // The interface is an interface's name, an IPv4 address of this host, "default" (the default NIC's)
 // or "none" (there is no such NIC). The device is one of verbs/open_device.h; without one, "auto".
-// '*' stands for every name that means nothing otherwise. The first line of a name counts.
+// '*' stands for every name with no other meaning. The first line of a name counts.
 #ifndef VIADUCT_COMPAT_NIC_FILE_H_
 #define VIADUCT_COMPAT_NIC_FILE_H_
 
@@ -29,13 +29,13 @@ class NicFile {
   };
 
   static NicFile Parse(const std::string& text);
-  // As ReadWordFile has it. A line that is skipped is logged.
+  // Reads the file as ReadWordFile does. A line that is skipped is logged.
   static NicFile Read(const std::string& path);
 
-  // Null: the file does not name it.
+  // Null: the file does not list the name.
   const Entry* Find(const std::string& name) const;
   const Entry* CatchAll() const { return Find("*"); }
-  // Numbers of the lines, from 1, that say something and are no entry.
+  // Numbers (from 1) of the lines that have words but are no entry.
   const std::vector<int>& skipped() const { return skipped_; }
 
  private:

@@ -126,7 +126,7 @@ core::Error ChooseNic(const std::string& name, const NicFile& file, bool any,
   if (const auto known = AddressOfNic(name, interfaces, default_address)) {
     return choose(*known, verbs::kAnyDevice);
   }
-  std::string others;  // of the same device
+  std::string others;  // adapters of the same device
   for (const verbs::RdmaAdapter& adapter : rdma.adapters()) {
     if (adapter.address.family() != AF_INET) continue;
     if (adapter.name == name) return choose(adapter.address, adapter.device);

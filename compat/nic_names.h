@@ -30,12 +30,12 @@ struct NicName {
 };
 NicName ParseNicName(const std::string& name);
 
-// The address among those of `interfaces`. Null: the name means nothing.
+// The address that the name means on a host with `interfaces`. Null: the name means nothing.
 std::optional<verbs::Address> AddressOfNic(const std::string& name,
                                            const std::vector<verbs::Interface>& interfaces,
                                            const verbs::Address& default_address);
 
-// As in verbs/open_device.h, for whoever asks: finding adapters opens rdma-core.
+// As in verbs/open_device.h. Called only when needed, since finding adapters opens rdma-core.
 struct RdmaNames {
   std::function<std::vector<verbs::RdmaAdapter>()> adapters;
   std::function<bool(const std::string& name)> names_device;
@@ -46,16 +46,17 @@ struct NicChoice {
   std::string device = verbs::kAnyDevice;
 };
 
-// By the file first, then as above, then an RDMA adapter of that name, then by the file's
-// catch-all, then by `any`. A name that the file refuses or whose interface is not there is no NIC,
-// whatever else is known of it. kNotFound: the name means nothing; kInsufficientResources: it is
-// that of an RDMA device, which this process may not use, or cannot.
+// Looks the name up in the file first, then with AddressOfNic, then among the RDMA adapters, then
+// in the file's catch-all; last, with `any`, it is the default NIC. A name that the file lists as
+// "none" or with an interface that is not there is no NIC, whatever else is known of it. kNotFound:
+// the name means nothing; kInsufficientResources: it names an RDMA device that this process may not
+// or cannot use.
 core::Error ChooseNic(const std::string& name, const NicFile& file, bool any,
                       const std::vector<verbs::Interface>& interfaces,
                       const verbs::Address& default_address, const RdmaNames& rdma,
                       NicChoice* choice);
 
-// The same on this host, by its settings. kInsufficientResources: or the kernel could not be asked.
+// The same by this host's settings. kInsufficientResources also if the kernel could not be asked.
 core::Error ChooseNic(const std::string& name, NicChoice* choice);
 
 }  // namespace viaduct::compat

@@ -76,7 +76,7 @@ VIP_RETURN ResultOf(core::EventType outcome) {
       return VIP_NO_MATCH;
     case core::EventType::kUnreachable:
       return VIP_NOT_REACHABLE;
-    // The requester has gone: whoever accepts tries again.
+    // The requester has gone; the accepting side tries again.
     case core::EventType::kAcceptCompletionError:
     case core::EventType::kTimedOut:
       return VIP_TIMEOUT;

@@ -11,13 +11,13 @@
 namespace viaduct::compat {
 
 // An object in use is VIP_ERROR_RESOURCE, any other wrong state VIP_INVALID_STATE. An object that
-// died under a waiter is VIP_INVALID_PARAMETER: its handle is invalid by then.
+// was destroyed under a waiting thread is VIP_INVALID_PARAMETER: its handle is invalid by then.
 VIP_RETURN ResultOf(core::Error error);
 
-// Why two requests peer to peer do not fit; kNone: VIP_REJECT, the word of the other side.
+// Why two peer-to-peer requests do not match; kNone: VIP_REJECT, the peer's rejection.
 VIP_RETURN ResultOf(core::PeerMismatch mismatch);
 
-// The outcome of an attempt to connect or to accept, as the endpoint's event tells it.
+// The outcome of an attempt to connect or to accept, as the endpoint's event reports it.
 VIP_RETURN ResultOf(core::EventType outcome);
 
 }  // namespace viaduct::compat

@@ -16,7 +16,7 @@ inline bool IsInfinite(VIP_ULONG milliseconds) {
   return milliseconds == VIP_INFINITE || milliseconds == 0xFFFFFFFFul;
 }
 
-// Fixed once for each call, when it begins: a wait that goes on never restarts its time.
+// Computed once for each call, when it begins: a wait that goes on never restarts its time-out.
 inline verbs::Deadline DeadlineAfter(const verbs::Clock& clock, VIP_ULONG milliseconds) {
   if (IsInfinite(milliseconds) ||
       milliseconds > static_cast<VIP_ULONG>(std::numeric_limits<verbs::Nanos>::max()) /

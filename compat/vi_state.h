@@ -1,4 +1,4 @@
-// The states of a VI and what the calls that depend on them meet: one enum, one table.
+// The states of a VI, and what the calls that depend on the state do in each: one enum, one table.
 //
 //              VipConnectRequest            accepted by the peer
 //        IDLE -------------------> PENDING ----------------------> CONNECTED
@@ -11,7 +11,7 @@
 //        |                      ^--unreachable, reliable levels-- PENDING
 //        +--VipDisconnect: posted receives are flushed, the VI stays Idle
 //
-// The state is not kept here: it is the endpoint's (dat/core/endpoint_state.h), seen as a VI's.
+// No state is stored here: a VI's state is its endpoint's (dat/core/endpoint_state.h), translated.
 #ifndef VIADUCT_COMPAT_VI_STATE_H_
 #define VIADUCT_COMPAT_VI_STATE_H_
 
@@ -50,7 +50,7 @@ inline constexpr ViVerdict kGo = ViVerdict::kGo;
 inline constexpr ViVerdict kNo = ViVerdict::kInvalidState;
 inline constexpr ViVerdict kOnly = ViVerdict::kFlushOnly;
 
-// Queries and dequeues are for all; posts are decided by the device's contract (verbs/device.h).
+// Queries and dequeues are always allowed; posts follow the device's contract (verbs/device.h).
 inline constexpr ViVerdict kViTable[kViCalls][kViStates] = {
     //                     Idle    Connected  Pending  Error
     /* Destroy */ {kGo, kNo, kNo, kNo},
@@ -65,9 +65,9 @@ constexpr ViVerdict VerdictOf(ViState state, ViCall call) {
   return internal::kViTable[static_cast<int>(call)][static_cast<int>(state)];
 }
 
-// Total. A VI has its zone and dispatchers from the start and no reserved service point, so of the
-// unconfigured, reserved and tentative states only the first comes, which a freed endpoint shows;
-// they read as what they lead to.
+// Defined for every state. A VI has its zone and dispatchers from the start and no reserved service
+// point, so of the unconfigured, reserved and tentative states only kUnconfiguredUnconnected
+// occurs, for a freed endpoint. Each of them is translated like the state that it leads to.
 constexpr ViState ViStateOf(core::EndpointState state) {
   switch (state) {
     case core::EndpointState::kUnconnected:
@@ -84,7 +84,7 @@ constexpr ViState ViStateOf(core::EndpointState state) {
       return ViState::kConnectPending;
     case core::EndpointState::kConnected:
       return ViState::kConnected;
-    // VipDisconnect is abrupt, so no VI is ever seen on its way out.
+    // VipDisconnect is abrupt, so no VI is ever seen in kDisconnectPending.
     case core::EndpointState::kDisconnectPending:
     case core::EndpointState::kDisconnected:
       return ViState::kError;

@@ -27,7 +27,7 @@ std::vector<std::string> WordsOf(std::string_view line) {
 
 }  // namespace
 
-// By hand: the faces need the engine alone, and none of Abseil's libraries.
+// Written by hand: the faces need only the engine, and none of Abseil's libraries.
 std::vector<WordLine> WordLinesOf(std::string_view text) {
   std::vector<WordLine> lines;
   for (int number = 1; !text.empty(); ++number) {

@@ -1,5 +1,4 @@
-// Files of words, a line for each entry, with comments behind '#': /etc/vip_nics and
-// /etc/vip_hosts.
+// Files of words, one entry per line, with comments after '#': /etc/vip_nics and /etc/vip_hosts.
 #ifndef VIADUCT_COMPAT_WORD_FILE_H_
 #define VIADUCT_COMPAT_WORD_FILE_H_
 
@@ -14,11 +13,11 @@ struct WordLine {
   std::vector<std::string> words;
 };
 
-// Those with words.
+// The lines that have words.
 std::vector<WordLine> WordLinesOf(std::string_view text);
 
-// The text of the file; empty without it, or where it cannot be read, which is logged once. Throws
-// std::bad_alloc where descriptors or memory are short: what it says is not known then.
+// The text of the file; empty if there is none, or if it cannot be read, which is logged once.
+// Throws std::bad_alloc if descriptors or memory are short, since the contents are unknown then.
 std::string ReadWordFile(const std::string& path);
 
 }  // namespace viaduct::compat

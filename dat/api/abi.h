@@ -1,5 +1,5 @@
-// The version of the DAT interface that this compilation is for: the sources of this folder are
-// compiled once for each, and differ in what these two headers (and abi_12.cc, abi_20.cc) say.
+// Selects the version of the DAT interface that this compilation is for. The sources of this folder
+// are compiled once for each version, and only these two headers (and abi_12.cc, abi_20.cc) differ.
 #ifndef VIADUCT_DAT_API_ABI_H_
 #define VIADUCT_DAT_API_ABI_H_
 

@@ -1,4 +1,4 @@
-// The functions whose parameters are those of 1.2 alone.
+// The functions whose parameters differ between the versions, with those of 1.2.
 #include "dat/api/cr.h"
 #include "dat/api/lmr.h"
 #include "dat/api/rmr.h"

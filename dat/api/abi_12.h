@@ -23,7 +23,7 @@ inline constexpr uint32_t kMinor = 2;
 // 1.2 has no atomics.
 inline constexpr unsigned kAtomicPrivilege = 0;
 
-// Streams of a dispatcher beside the engine's.
+// Streams that a dispatcher may have in addition to the engine's.
 inline constexpr uint32_t kExtensionStreams = 0;
 
 inline constexpr unsigned kMultipathFlags = DAT_CONNECT_MULTIPATH_FLAG;
@@ -34,7 +34,8 @@ inline constexpr DAT_EP_PARAM_MASK kFixedEpFields =
     DAT_EP_FIELD_LOCAL_PORT_QUAL | DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR |
     DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE;
 
-// Of a common service point, which the other version may have made in this process: none.
+// The handle type of a common service point. 1.2 has none, although 2.0 may have created such a
+// point in this process.
 inline constexpr std::optional<DAT_HANDLE_TYPE> kCommonPoint;
 
 // Bits of DAT_CNO_PARAM_MASK.
@@ -55,13 +56,13 @@ inline void SetSegmentLength(uint64_t length, DAT_LMR_TRIPLET* triplet) {
 }
 inline uint64_t TargetAddress(const DAT_RMR_TRIPLET& triplet) { return triplet.target_address; }
 
-// 1.2 has no word for a receive that the peer's write with immediate data took, but counts the
-// bytes that a receive holds: none, for they are where the write put them.
+// 1.2 cannot name a receive that the peer's write with immediate data consumed. It reports the
+// bytes that the receive's buffers hold: none, since the write placed its data elsewhere.
 inline void SetVersionFields(const core::Event& event, DAT_EVENT* out) {
   if (event.opcode == verbs::Opcode::kReceiveWrite) [[unlikely]]
     out->event_data.dto_completion_event_data.transfered_length = 0;
 }
-// The members that only 2.0 has.
+// Members that only 2.0 has: nothing to set.
 inline void SetVersionFields(DAT_CR_ARRIVAL_EVENT_DATA*) {}
 inline void SetVersionFields(verbs::AddressBase, DAT_LMR_PARAM*) {}
 inline void SetVersionFields(verbs::WindowScope, verbs::AddressBase, DAT_RMR_PARAM*) {}
@@ -69,7 +70,7 @@ inline void SetVersionFields(DAT_EP_PARAM*) {}
 inline void SetVersionFields(const verbs::DeviceAttributes&, DAT_IA_ATTR*) {}
 inline void SetVersionFields(const verbs::DeviceAttributes&, DAT_PROVIDER_ATTR*) {}
 
-// What programs look up by name, although it is a matter of the standard.
+// Attributes that programs look up by name although the standard covers them.
 inline constexpr DAT_NAMED_ATTR kNamedAttributes[] = {
     {"DAT_IB_TRANSPORT_MTU", "4096"},
     {"DAT_IB_RDMA_READ", "TRUE"},

@@ -1,4 +1,4 @@
-// The functions whose parameters are those of 2.0 alone.
+// The functions whose parameters differ between the versions, with those of 2.0.
 #include <optional>
 
 #include "dat/api/cr.h"

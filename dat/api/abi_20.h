@@ -24,8 +24,8 @@ inline constexpr uint32_t kMinor = 0;
 
 inline constexpr unsigned kAtomicPrivilege = DAT_IB_MEM_PRIV_REMOTE_ATOMIC;
 
-// Streams of a dispatcher beside the engine's: events of extensions come where their endpoint's
-// completions do, so this one changes nothing.
+// Streams that a dispatcher may have in addition to the engine's. This flag has no effect: events
+// of extensions arrive where their endpoint's completions do.
 inline constexpr uint32_t kExtensionStreams = DAT_IB_EVD_EXTENSION_FLAG;
 
 inline constexpr unsigned kMultipathFlags =
@@ -37,10 +37,11 @@ inline constexpr DAT_EP_PARAM_MASK kFixedEpFields =
     DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
     DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL | DAT_EP_FIELD_SRQ_HANDLE;
 
-// Of a common service point.
+// The handle type of a common service point.
 inline constexpr std::optional<DAT_HANDLE_TYPE> kCommonPoint = DAT_HANDLE_TYPE_CSP;
 
-// DAT_CNO_PARAM_MASK's values are no bit set (PROXY is 3, ALL is 4), so any of them goes.
+// The values of DAT_CNO_PARAM_MASK are not single bits (PROXY is 3, ALL is 4), so any combination
+// is accepted.
 inline constexpr unsigned kCnoFields = 7;
 
 inline void ShowProxy(const DAT_OS_WAIT_PROXY_AGENT& agent, int descriptor, DAT_CNO_PARAM* param) {
@@ -95,7 +96,7 @@ inline int ToOperation(const core::Event& event) {
   return DAT_DTO_RECEIVE;
 }
 
-// Of the completion of an extension's operation.
+// Turns the event into one for an extension's operation.
 [[gnu::noinline]] inline void SetExtension(const core::Event& event, int operation,
                                            DAT_EVENT* out) {
   out->event_number = static_cast<DAT_EVENT_NUMBER>(DAT_IB_DTO_EVENT);
@@ -146,8 +147,8 @@ inline void SetVersionFields(const verbs::DeviceAttributes& device, DAT_PROVIDER
   attributes->ha_loadbalancing = DAT_HA_LB_NONE;
 }
 
-// What programs look up by name: the extensions that there are (datagrams and collectives are
-// absent), and what is a matter of the standard. What a device may lack stands at the ends.
+// Attributes that programs look up by name: the extensions that exist (datagrams and collectives do
+// not), and what the standard covers. Those that a device may lack are at the ends of the list.
 inline constexpr DAT_NAMED_ATTR kNamedAttributes[] = {
     {DAT_IB_ATTR_FETCH_AND_ADD, "TRUE"}, {DAT_IB_ATTR_CMP_AND_SWAP, "TRUE"},
     {"DAT_IB_TRANSPORT_MTU", "4096"},    {"DAT_IB_RDMA_READ", "TRUE"},

@@ -1,13 +1,13 @@
-// Names of the provider-specific attributes that are ours, beside those that OFED's programs know.
+// Names of our own provider-specific attributes; the others are those that OFED's programs know.
 #ifndef VIADUCT_DAT_API_ATTRIBUTE_NAMES_H_
 #define VIADUCT_DAT_API_ATTRIBUTE_NAMES_H_
 
 namespace viaduct::dat {
 
-inline constexpr char kDeviceAttribute[] = "device";        // which one serves the adapter
-inline constexpr char kTransportAttribute[] = "transport";  // how its connections go
+inline constexpr char kDeviceAttribute[] = "device";        // the one that serves the adapter
+inline constexpr char kTransportAttribute[] = "transport";  // what carries its connections
 inline constexpr char kReasonAttribute[] = "reason";        // why it was chosen
-// What dat_srq_create takes as max_recv_iov; 0 where there are no such queues.
+// The largest max_recv_iov for dat_srq_create; 0 if the device has no shared receive queues.
 inline constexpr char kSharedSegmentsAttribute[] = "max_recv_iov_per_srq";
 
 }  // namespace viaduct::dat

@@ -1,5 +1,5 @@
 // The counters of dat2/dat_ib_extensions.h, of adapters, endpoints and dispatchers. Parameter
-// numbers are those of its macros.
+// numbers are those of that header's macros.
 #ifndef VIADUCT_DAT_API_COUNTERS_H_
 #define VIADUCT_DAT_API_COUNTERS_H_
 
@@ -7,12 +7,13 @@
 
 namespace viaduct::dat {
 
-// One counter into *out, or, with the number behind the last one, all of them.
+// Stores one counter in *out or, if `counter` is the number after the last one, all of them.
 DAT_RETURN QueryCounters(DAT_HANDLE handle, int counter, DAT_UINT64* out, bool reset);
-// To standard output, a line each; of all of them those that are not 0.
+// Prints one line per counter to standard output; if all are asked for, only those that are not 0.
 DAT_RETURN PrintCounters(DAT_HANDLE handle, int counter, bool reset);
-// DAT_IA_COUNTER_TYPE of an adapter. Connections are counted from its opening on; there are no
-// counters of a link and no diagnostics, MODEL_NOT_SUPPORTED.
+// Starts or stops a group (DAT_IA_COUNTER_TYPE) of an adapter's counters. Connections are counted
+// from the opening of the adapter on. Link and diagnostic counters do not exist:
+// MODEL_NOT_SUPPORTED.
 DAT_RETURN RunCounters(DAT_HANDLE handle, int group, bool start);
 
 }  // namespace viaduct::dat

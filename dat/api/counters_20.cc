@@ -21,7 +21,7 @@ using core::DispatcherCount;
 using core::EndpointCount;
 using core::ObjectType;
 
-// What has no row in these tables stays 0: it is InfiniBand's, and nothing here is like it.
+// A counter without a row in these tables stays 0: it is InfiniBand's and has no counterpart here.
 struct EndpointRow {
   int counter;
   EndpointCount count;
@@ -124,8 +124,8 @@ bool IsNamed(int row, int counter, size_t all) {
   return counter == row || counter == static_cast<int>(all);
 }
 
-// All counters of an object of one kind; those that `counter` names (`all`: each) begin anew when
-// asked for. Several may show one count.
+// Reads all counters of an object of one kind. With `reset`, those that `counter` names (one past
+// the last: all) start again at 0. Several counters may show the same count.
 template <typename Rows, typename Source>
 void Read(const Rows& rows, int counter, bool reset, Source& counts, Values* values) {
   const auto totals = counts.Read();
@@ -149,7 +149,7 @@ void ReadObjects(core::InterfaceAdapter& adapter, int counter, bool reset, Value
 struct Found {
   DAT_RETURN error = DAT_SUCCESS;
   absl::Span<const char* const> names;
-  Values values;  // of all
+  Values values;  // of all counters
 };
 
 Found Find(DAT_HANDLE handle, int counter, bool reset) {

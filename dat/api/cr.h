@@ -1,4 +1,4 @@
-// What both versions' dat_cr_reject do.
+// What dat_cr_reject does in both versions.
 #ifndef VIADUCT_DAT_API_CR_H_
 #define VIADUCT_DAT_API_CR_H_
 

@@ -16,7 +16,7 @@ core::Ref<core::ServicePoint> ShareCsp(DAT_CSP_HANDLE handle) {
 }
 constexpr DAT_RETURN kBadCsp = BadHandle(DAT_INVALID_HANDLE_CSP);
 
-// What connections are, as a socket would have it. dat_csp_query shows pointers to them.
+// What connections are in terms of sockets. dat_csp_query returns pointers to these.
 DAT_COMM kStreamsOverIpv4 = {AF_INET, SOCK_STREAM, IPPROTO_TCP};
 DAT_COMM kStreamsOverIpv6 = {AF_INET6, SOCK_STREAM, IPPROTO_TCP};
 
@@ -29,8 +29,8 @@ bool IsSupported(const DAT_COMM& comm, sa_family_t family) {
          (comm.protocol == IPPROTO_TCP || comm.protocol == 0);
 }
 
-// An adapter listens on its own address and on loopback, so nothing else can be asked of it than
-// these or "any", which of IPv6 includes IPv4.
+// An adapter listens on its own address and on loopback, so a program may name only these or "any";
+// IPv6's "any" includes IPv4.
 bool ListensOn(const core::InterfaceAdapter& adapter, const verbs::Address& address) {
   const verbs::Address& own = adapter.context().address();
   const bool kin = address.IsLoopback() || address == verbs::Address::V4(INADDR_ANY);
@@ -77,7 +77,7 @@ DAT_RETURN dat_csp_query(DAT_CSP_HANDLE csp_handle, DAT_CSP_PARAM_MASK mask, DAT
     if (!point) return kBadCsp;
     if ((static_cast<unsigned>(mask) & ~unsigned{DAT_CSP_FIELD_ALL}) != 0) return BadParameter(2);
     if (param == nullptr) return BadParameter(3);
-    // As long as the service point.
+    // Valid as long as the service point.
     auto* address =
         const_cast<sockaddr*>(reinterpret_cast<const sockaddr*>(&*point->options().common_address));
     param->ia_handle = ShownHandle(point->adapter());

@@ -13,13 +13,13 @@
 namespace viaduct::dat {
 namespace {
 
-// What dat_ep_query may be asked for: everything, with the bit that 1.2 leaves out. MVAPICH2 asks
-// with 0xFFFF, and does not look at the result.
+// The bits that dat_ep_query accepts: all fields, and the bit that 1.2 leaves out. MVAPICH2 passes
+// 0xFFFF and does not check the result.
 constexpr DAT_EP_PARAM_MASK kShownEpFields = DAT_EP_PARAM_MASK{DAT_EP_FIELD_ALL} | 0x800;
 
 core::Ref<core::Endpoint> ShareEp(DAT_EP_HANDLE handle) { return Share<core::Endpoint>(handle); }
 
-// Every part may be DAT_HANDLE_NULL: not interested, or to be set by dat_ep_modify.
+// Every part may be DAT_HANDLE_NULL: the program does not want it, or sets it with dat_ep_modify.
 DAT_RETURN TakeZone(core::InterfaceAdapter& adapter, DAT_PZ_HANDLE handle,
                     core::Endpoint::Parts* parts) {
   parts->zone = ShareOf<core::ProtectionZone>(adapter, handle);
@@ -39,7 +39,7 @@ DAT_HANDLE HandleOf(const core::Ref<core::EventDispatcher>& dispatcher) {
   return dispatcher ? dispatcher->handle() : DAT_HANDLE_NULL;
 }
 
-// The parts that `mask` names, over those that the endpoint has.
+// Replaces those of the endpoint's parts that `mask` names.
 DAT_RETURN TakeParts(core::InterfaceAdapter& adapter, DAT_EP_PARAM_MASK mask,
                      const DAT_EP_PARAM& param, core::Endpoint::Parts* parts) {
   DAT_RETURN taken = DAT_SUCCESS;
@@ -59,13 +59,14 @@ DAT_RETURN TakeParts(core::InterfaceAdapter& adapter, DAT_EP_PARAM_MASK mask,
   return taken;
 }
 
-// A shared queue's zone is that of its endpoints.
+// A shared queue and its endpoints must have the same zone.
 bool FitsReceives(const core::Endpoint::Parts& parts) {
   return !parts.zone || !parts.shared_receives ||
          parts.zone.get() == &parts.shared_receives->zone();
 }
 
-// `mask`: what was asked for now. A soft watermark arms anew even if it is the one before.
+// `mask`: the attributes that this call sets. Setting the soft watermark to its old value rearms
+// it.
 void KeepAsked(core::Endpoint& endpoint, const AskedAttributes& asked, DAT_EP_PARAM_MASK mask) {
   const AskedAttributes before = AskedAttributes::Unpack(endpoint.face_word());
   endpoint.set_face_word(asked.Pack());
@@ -74,14 +75,14 @@ void KeepAsked(core::Endpoint& endpoint, const AskedAttributes& asked, DAT_EP_PA
   endpoint.SetWatermarks(asked.soft_high.value_or(core::ReceiveWatch::kNoLimit), std::nullopt);
 }
 
-// `asked`: what was asked for besides.
+// `asked`: the attributes for the endpoint's face word.
 DAT_RETURN MakeEndpoint(core::InterfaceAdapter& adapter, const core::Endpoint::Parts& parts,
                         const core::EndpointAttributes& attributes, const AskedAttributes& asked,
                         DAT_EP_HANDLE* ep_handle) {
   core::Ref<core::Endpoint> endpoint;
   core::Error error = core::Endpoint::Create(adapter, parts, attributes, &endpoint);
   if (!error.ok()) return ToReturn(error);
-  absl::Cleanup undo = [&] { endpoint->Destroy(); };  // when memory ends
+  absl::Cleanup undo = [&] { endpoint->Destroy(); };  // if memory runs out
   KeepAsked(*endpoint, asked, DAT_EP_FIELD_EP_ATTR_ALL);
   std::move(undo).Cancel();
   *ep_handle = endpoint->handle();
@@ -92,7 +93,7 @@ constexpr DAT_EP_PARAM_MASK kPartFields = DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_
                                           DAT_EP_FIELD_REQUEST_EVD_HANDLE |
                                           DAT_EP_FIELD_CONNECT_EVD_HANDLE;
 
-// As dat_ep_create gives them.
+// Takes the parts as dat_ep_create passes them.
 DAT_RETURN TakePartHandles(core::InterfaceAdapter& adapter, DAT_PZ_HANDLE zone,
                            DAT_EVD_HANDLE receive, DAT_EVD_HANDLE request, DAT_EVD_HANDLE connect,
                            core::Endpoint::Parts* parts) {
@@ -121,7 +122,7 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
     auto attributes = core::EndpointAttributes::DefaultOn(device);
     AskedAttributes asked;
     if (ep_attributes != nullptr) {
-      // Without a shared queue srq_soft_hw means nothing: MVAPICH2 leaves it as it finds it.
+      // Without a shared queue srq_soft_hw means nothing, and MVAPICH2 leaves it uninitialized.
       taken = ApplyAttributes(*ep_attributes,
                               DAT_EP_FIELD_EP_ATTR_ALL & ~DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, 6,
                               device, &attributes, &asked);
@@ -132,8 +133,8 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
   });
 }
 
-// uDAPL 1.2 dat_ep_create_with_srq: the attributes must be there; what they say of receives is the
-// queue's to say. Its zone is the endpoint's.
+// uDAPL 1.2 dat_ep_create_with_srq: the attributes are mandatory. What they say about receives is
+// ignored, since the queue decides it. The queue's zone must be the endpoint's.
 DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
                                   DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
                                   DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
@@ -210,7 +211,7 @@ DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
     if (taken != DAT_SUCCESS) return taken;
     const bool has_parts = (mask & kPartFields) != 0;
     const bool has_attributes = (mask & DAT_EP_FIELD_EP_ATTR_ALL) != 0;
-    // First what may find no memory.
+    // First the step that may run out of memory.
     if ((mask & DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW) != 0) endpoint->MakeWatch();
     core::Error error =
         endpoint->Modify(has_parts ? &parts : nullptr, has_attributes ? &attributes : nullptr);

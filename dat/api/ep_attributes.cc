@@ -9,8 +9,8 @@
 namespace viaduct::dat {
 namespace {
 
-// A stream has one mode; SOLICITED_WAIT is one of receives. SUPPRESS says nothing of a stream,
-// since each post says it for itself; programs give it for requests all the same (NetPIPE).
+// A stream has one mode; SOLICITED_WAIT is for receives only. SUPPRESS means nothing for a stream,
+// since each post says it for itself; programs pass it for requests all the same (NetPIPE).
 std::optional<core::CompletionMode> ModeOf(unsigned flags, bool receives) {
   switch (flags) {
     case DAT_COMPLETION_DEFAULT_FLAG:
@@ -31,17 +31,17 @@ std::optional<core::CompletionMode> ModeOf(unsigned flags, bool receives) {
   return std::nullopt;
 }
 
-// InfiniBand's longest message, for which programs ask whatever the device has (MVAPICH2).
+// InfiniBand's longest message. Programs ask for it whatever the device supports (MVAPICH2).
 constexpr uint64_t kLongestMessage = uint64_t{1} << 31;
 
-// One size in bytes; what is longer than the device's longest stands for that one.
+// Takes one size in bytes. Up to kLongestMessage, a size above the device's limit means that limit.
 bool TakeSize(uint64_t asked, uint32_t limit, uint32_t* engine) {
   if (asked > std::max<uint64_t>(limit, kLongestMessage)) return false;
   *engine = static_cast<uint32_t>(std::min<uint64_t>(asked, limit));
   return true;
 }
 
-// One member: counts from 0 (the default) to `limit`.
+// Takes one count, from 0 (which means `preset`) to `limit`.
 bool TakeCount(DAT_COUNT asked, uint32_t limit, uint32_t* engine, uint32_t preset) {
   if (asked < 0 || static_cast<uint32_t>(asked) > limit) return false;
   *engine = asked == 0 ? preset : static_cast<uint32_t>(asked);
@@ -62,7 +62,7 @@ class Taker {
             TakeSize(attributes_.max_rdma_size, device_.max_message_bytes, &asked->max_rdma_size));
   }
 
-  // Initially the soft watermark of dat_ep_set_watermark.
+  // srq_soft_hw is the initial value of the soft watermark that dat_ep_set_watermark changes.
   bool Watermark(AskedAttributes* asked) const {
     if (!Has(DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW)) return true;
     const uint32_t most = std::min(device_.max_requests_per_queue, AskedAttributes::kMaxSoftHigh);
@@ -103,7 +103,7 @@ class Taker {
              uint32_t preset) const {
     return !Has(field) || TakeCount(asked, limit, engine, preset);
   }
-  // Sends, writes and reads share a queue, so the largest of the three counts.
+  // Sends, writes and reads share a queue, so the largest of their three limits applies.
   bool RdmaSegments(DAT_EP_PARAM_MASK field, DAT_COUNT asked, uint32_t limit,
                     core::EndpointAttributes* engine) const {
     uint32_t segments = 0;

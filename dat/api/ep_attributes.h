@@ -12,19 +12,19 @@
 
 namespace viaduct::dat {
 
-// What an endpoint keeps for dat_ep_query although the engine has no use for it, or has it
-// elsewhere: one word, Object::face_word.
+// Attributes that an endpoint keeps for dat_ep_query although the engine does not use them or
+// stores them elsewhere. They are packed into one word, Object::face_word.
 struct AskedAttributes {
   static constexpr uint32_t kMaxSoftHigh = (1u << 22) - 2;
 
   uint32_t max_rdma_size =
-      0;  // 0: the device's. No limit: OFED's dtest writes more than it asks for
-  uint8_t receive_flags = 0;  // DAT_COMPLETION_FLAGS of the endpoint's streams, five bits
+      0;  // 0: the device's. Not enforced: OFED's dtest writes more than it asks for
+  uint8_t receive_flags = 0;  // DAT_COMPLETION_FLAGS of the endpoint's streams, five bits each
   uint8_t request_flags = 0;
-  // The soft watermark that srq_soft_hw or dat_ep_set_watermark gave last; null: none.
+  // The soft high watermark last set by srq_soft_hw or dat_ep_set_watermark; null: none.
   std::optional<uint32_t> soft_high = std::nullopt;
 
-  // Of a higher watermark than kMaxSoftHigh that one is kept.
+  // A watermark above kMaxSoftHigh is stored as kMaxSoftHigh.
   uint64_t Pack() const {
     const uint64_t soft = soft_high ? uint64_t{std::min(*soft_high, kMaxSoftHigh)} + 1 : 0;
     return max_rdma_size | uint64_t{receive_flags} << 32 | uint64_t{request_flags} << 37 |
@@ -39,9 +39,9 @@ struct AskedAttributes {
   }
 };
 
-// Takes over the members that `mask` names (DAT_EP_FIELD_EP_ATTR_*). Sizes and counts of 0 mean
-// the default and limit nothing. Answers MODEL_NOT_SUPPORTED, or INVALID_PARAMETER with
-// `argument` as its number; then nothing was changed.
+// Copies the members that `mask` names (DAT_EP_FIELD_EP_ATTR_*) to `engine` and `asked`. Sizes and
+// counts of 0 mean the default and limit nothing. On failure (MODEL_NOT_SUPPORTED, or
+// INVALID_PARAMETER for parameter number `argument`) nothing has changed.
 DAT_RETURN ApplyAttributes(const DAT_EP_ATTR& attributes, DAT_EP_PARAM_MASK mask, unsigned argument,
                            const verbs::DeviceAttributes& device, core::EndpointAttributes* engine,
                            AskedAttributes* asked);

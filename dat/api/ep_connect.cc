@@ -1,4 +1,4 @@
-// Connections of the active side, and their end.
+// Connecting as the active side, and disconnecting.
 #include "dat/api/ep_connect.h"
 
 #include <netinet/in.h>
@@ -32,7 +32,7 @@ DAT_RETURN TakeAddress(const sockaddr* remote, verbs::Address* out) {
 }
 
 uint16_t PortOf(const sockaddr* address) {
-  // Both families have it at one place.
+  // The port is at the same offset in both families.
   return ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port);
 }
 

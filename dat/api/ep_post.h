@@ -9,7 +9,7 @@
 
 namespace viaduct::dat {
 
-// Of a request that was posted.
+// Counts a request that was posted.
 inline void CountPost(core::Endpoint& endpoint, verbs::Opcode opcode, uint64_t bytes) {
   core::EndpointCount kind = core::EndpointCount::kSends;
   if (opcode == verbs::Opcode::kWrite) kind = core::EndpointCount::kWrites;

@@ -1,5 +1,5 @@
-// The posts that 1.2 lacks: a send that ends a remote memory region of the peer's, and a read into
-// one.
+// The posts that 1.2 lacks: a send that invalidates a remote memory region of the peer, and a read
+// into a remote memory region.
 #include "absl/types/span.h"
 #include "dat/api/ep_post.h"
 #include "dat/api/face.h"

@@ -1,4 +1,5 @@
-// How many receives wait for an endpoint's messages, and limits for those that messages hold.
+// The number of receives that wait for an endpoint's messages, and limits for the number that
+// messages hold.
 #include <optional>
 
 #include "dat/api/ep_attributes.h"
@@ -23,7 +24,7 @@ bool TakeLimit(DAT_COUNT watermark, uint32_t* limit) {
 
 // [dat_ep_recv_query] "buffers allocated to ep_handle but not yet completed"; "when an EP does not
 // use SRQ, a buffer is allocated as soon as it is posted". Each result may be NULL. Messages arrive
-// in order, so both are the same number.
+// in order, so both results are the same number.
 DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT* nbufs_allocated,
                              DAT_COUNT* bufs_alloc_span) {
   return Control([&]() -> DAT_RETURN {
@@ -46,7 +47,7 @@ DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wat
     if (!TakeLimit(hard_high_watermark, &hard)) return BadParameter(3);
     verbs::MutexLock lock(&endpoint->adapter().modify_lock());
     endpoint->SetWatermarks(soft, hard);
-    // dat_ep_query shows it.
+    // For dat_ep_query.
     AskedAttributes asked = AskedAttributes::Unpack(endpoint->face_word());
     asked.soft_high = soft != core::ReceiveWatch::kNoLimit ? std::optional(soft) : std::nullopt;
     endpoint->set_face_word(asked.Pack());

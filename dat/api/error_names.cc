@@ -48,7 +48,7 @@ constexpr Row kTypes[] = {
     {"DAT_NOT_IMPLEMENTED", 0x3FFF, 0x3FFF},
 };
 
-// 2.0 inserted two subtypes, which moved everything behind them.
+// 2.0 inserted two subtypes, which shifted everything after them.
 constexpr Row kSubtypes[] = {
     {"DAT_SUB_INTERRUPTED", 0x01, 0x01},
     {"DAT_RESOURCE_MEMORY", 0x02, 0x02},

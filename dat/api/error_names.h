@@ -10,14 +10,14 @@ namespace viaduct::dat {
 
 enum class Version { k12, k20 };
 
-// Enumerators of the version's dat_error.h, prefix included; static strings.
+// Names of enumerators in the version's dat_error.h, prefix included. The strings are static.
 struct ErrorNames {
   const char* type;
   const char* subtype;  // "" if the value has none
 };
 
-// Nothing for a value whose type or subtype the version does not define. The class bits are not
-// looked at: DAT_INVALID_STATE alone and a returned error of that type have one name.
+// Nullopt if the version does not define the value's type or subtype. The class bits are ignored:
+// DAT_INVALID_STATE alone and a returned error of that type have the same name.
 std::optional<ErrorNames> NamesOf(Version version, uint32_t value);
 
 }  // namespace viaduct::dat

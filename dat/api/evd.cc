@@ -16,13 +16,14 @@ core::Ref<core::EventDispatcher> ShareEvd(DAT_EVD_HANDLE handle) {
   return Share<core::EventDispatcher>(handle);
 }
 
-// There OFED waits at the device, whose time-out it hands on; elsewhere it has the class.
+// On such a dispatcher OFED waits at the device and passes on its bare time-out; on others its
+// time-out has the class.
 bool WaitsForRequests(const core::EventDispatcher& dispatcher) {
   constexpr uint32_t kRequests = core::kCompletionStream | core::kBindStream;
   return (dispatcher.streams() & kRequests) != 0 && !dispatcher.notifier();
 }
 
-// The member CONFIG of DAT_EVD_STATE.
+// The CONFIG bits of DAT_EVD_STATE.
 int ConfigOf(core::CompletionMode mode) {
   switch (mode) {
     case core::CompletionMode::kDefault:
@@ -36,10 +37,10 @@ int ConfigOf(core::CompletionMode mode) {
   }
   return 0;
 }
-// A handle alone does not say which of the dispatchers' subtypes was meant.
+// A handle alone does not say which of the subtypes for dispatchers was meant.
 constexpr DAT_RETURN kBadEvd = BadHandle(DAT_INVALID_HANDLE1);
 
-// What was taken from a dispatcher, which the program knows by `handle`.
+// Converts an event that was taken from the dispatcher, which the program knows by `handle`.
 inline void Show(const core::Event& taken, DAT_EVD_HANDLE handle,
                  const core::EventDispatcher& dispatcher, DAT_EVENT* event) {
   if (IsTransfer(taken)) [[likely]] {
@@ -78,7 +79,7 @@ DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
     core::Error error = core::EventDispatcher::Create(*adapter, static_cast<uint32_t>(evd_min_qlen),
                                                       streams, /*eager=*/false, &dispatcher);
     if (!error.ok()) return ToReturn(error);
-    // Also when memory ends on the way.
+    // Also runs if memory runs out below.
     absl::Cleanup undo = [&] { dispatcher->Destroy(); };
     if (notifier) error = dispatcher->SetNotifier(notifier.get());
     if (!error.ok()) return ToReturn(error);
@@ -133,7 +134,7 @@ DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT* event) {
     if (!dispatcher) return kBadEvd;
     if (event == nullptr || event->event_number != DAT_SOFTWARE_EVENT) return BadParameter(2);
     core::Error error = dispatcher->PostSoftware(event->event_data.software_event_data.pointer);
-    if (error.code == core::Code::kInvalidParameter) return BadParameter(1);  // not such a stream
+    if (error.code == core::Code::kInvalidParameter) return BadParameter(1);  // no software stream
     return ToReturn(error);
   });
 }

@@ -85,8 +85,8 @@ void ToDatEvent(const core::Event& event, DAT_EVD_HANDLE evd, const verbs::Addre
     case core::EventType::kTimedOut:
       return SetConnection(DAT_CONNECTION_EVENT_TIMED_OUT, event, out);
     case core::EventType::kUnreachable:
-    // What dat_ep_connect could not answer itself: DAT has no event of its own for it, and of the
-    // words for an attempt that failed here, before the peer, this is the one.
+    // What dat_ep_connect could not return itself. DAT has no event for it; UNREACHABLE is the one
+    // for an attempt that failed on this side, before it reached the peer.
     case core::EventType::kNoResources:
       return SetConnection(DAT_CONNECTION_EVENT_UNREACHABLE, event, out);
     case core::EventType::kSoftware:
@@ -99,7 +99,7 @@ void ToDatEvent(const core::Event& event, DAT_EVD_HANDLE evd, const verbs::Addre
       return SetAsync(DAT_ASYNC_ERROR_EP_BROKEN, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT, event, out);
     case core::EventType::kAsyncOverflow:
       return SetAsync(DAT_ASYNC_ERROR_EVD_OVERFLOW, DAT_EVD_OVERFLOW_ERROR, event, out);
-    // DAT has a reason for it but no number: a consumer knows it by the handle.
+    // DAT has a reason for it but no event number: a consumer recognizes it by the handle.
     case core::EventType::kAsyncSharedReceivesLow:
       return SetAsync(DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, DAT_SRQ_LOW_WATERMARK_EVENT, event,
                       out);

@@ -8,15 +8,15 @@
 
 namespace viaduct::dat {
 
-// `evd` is the dispatcher that the event was taken from, `local` the address of its adapter,
-// which a connection request points to. event_extension_data is written for completions of
-// extensions alone.
+// `evd` is the dispatcher that the event was taken from, `local` the address of its adapter, to
+// which the event of a connection request points. event_extension_data is written only for
+// completions of extensions.
 void ToDatEvent(const core::Event& event, DAT_EVD_HANDLE evd, const verbs::Address& local,
                 DAT_EVENT* out);
 
 DAT_DTO_COMPLETION_STATUS ToDatStatus(verbs::Status status);
 
-// The same for the usual event, which needs no address: the completion of what is not a bind.
+// The same for the usual event, the completion of anything but a bind: it needs no address.
 inline bool IsTransfer(const core::Event& event) {
   return event.type == core::EventType::kCompletion && event.opcode != verbs::Opcode::kBind;
 }

@@ -8,7 +8,8 @@
 
 namespace viaduct::dat {
 
-// What dat_extension_op does with a handle of ours, and a provider's slot of that name.
+// What dat_extension_op does with a handle of ours, and our function for the slot of that name in a
+// provider's table.
 DAT_RETURN HandleExtendedOp(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list arguments);
 
 }  // namespace viaduct::dat

@@ -1,5 +1,5 @@
-// dat_extension_op: to a provider or to ours; and the queries that open an adapter by its name,
-// which are the library's own.
+// dat_extension_op: passes the operation to a provider or to our function. The library itself
+// handles the queries that open an adapter by its name.
 #include <dat2/dat_ib_extensions.h>
 
 #include <cstdarg>

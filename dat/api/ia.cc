@@ -12,9 +12,9 @@
 namespace viaduct::dat {
 namespace {
 
-// uDAPL 1.2 dat_ia_open: DAT_HANDLE_NULL asks for a dispatcher, DAT_EVD_ASYNC_EXISTS says that
-// there is one elsewhere, any other value is the dispatcher to use. `*async` gets what the
-// consumer sees.
+// uDAPL 1.2 dat_ia_open: DAT_HANDLE_NULL asks for a new dispatcher, DAT_EVD_ASYNC_EXISTS says that
+// there is one elsewhere, any other value is the dispatcher to use. On return `*async` is the
+// handle that the consumer sees.
 core::Error AttachAsync(core::InterfaceAdapter& adapter, DAT_COUNT length, DAT_EVD_HANDLE* async) {
   if (*async == DAT_EVD_ASYNC_EXISTS) {
     *async = DAT_EVD_OUT_OF_SCOPE;
@@ -59,7 +59,7 @@ DAT_RETURN OpenOnEngine(const registry::Entry& entry, DAT_COUNT async_evd_min_ql
   if (error.ok()) error = core::InterfaceAdapter::Open(place.address, &adapter, place.device);
   if (!error.ok()) return ToReturn(error);
   adapter->set_face_word(reinterpret_cast<uintptr_t>(&entry));
-  // Also when memory ends on the way.
+  // Also runs if memory runs out below.
   absl::Cleanup undo = [&] { (void)adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt); };
   DAT_EVD_HANDLE async = *async_evd_handle;
   error = AttachAsync(*adapter, async_evd_min_qlen, &async);
@@ -71,7 +71,7 @@ DAT_RETURN OpenOnEngine(const registry::Entry& entry, DAT_COUNT async_evd_min_ql
   return DAT_SUCCESS;
 }
 
-// A pointer may be NULL where its mask is empty.
+// An attribute pointer may be NULL if its mask is empty.
 DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd_handle,
                         DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR* ia_attributes,
                         DAT_PROVIDER_ATTR_MASK provider_attr_mask,
@@ -87,7 +87,7 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd_handl
     if (provider_attr_mask != 0 && provider_attributes == nullptr) return BadParameter(6);
     if (async_evd_handle != nullptr) {
       const core::Ref<core::EventDispatcher> async = adapter->async_dispatcher();
-      // It may be another open's, and have ended with that.
+      // The dispatcher may belong to another open, and have ended with it.
       const bool lives = async && Share<core::EventDispatcher>(async->handle());
       *async_evd_handle = lives ? async->handle() : DAT_EVD_OUT_OF_SCOPE;
     }

@@ -8,7 +8,8 @@
 
 namespace viaduct::dat {
 
-// Opens an entry of the engine's. The adapter keeps the entry's address: it outlives the adapter.
+// Opens an entry that the engine serves. The adapter keeps a pointer to the entry, which must
+// outlive it.
 DAT_RETURN OpenOnEngine(const registry::Entry& entry, DAT_COUNT async_evd_min_qlen,
                         DAT_EVD_HANDLE* async_evd_handle, DAT_IA_HANDLE* ia_handle);
 

@@ -24,7 +24,7 @@ ProjectVersion LibraryVersion() {
   return version;
 }
 
-// As large as the member's type allows.
+// Stores `value`, limited to what the member's type can hold.
 template <typename T>
 void Set(T* member, uint64_t value) {
   *member = static_cast<T>(std::min<uint64_t>(value, std::numeric_limits<T>::max()));
@@ -34,7 +34,7 @@ void SetName(const std::string& name, char (&member)[DAT_NAME_MAX_LENGTH]) {
   snprintf(member, sizeof member, "%s", name.c_str());
 }
 
-// Objects without a limit of their own: memory is the limit.
+// For objects without a limit of their own: memory is the limit.
 constexpr DAT_COUNT kUnlimited = std::numeric_limits<DAT_COUNT>::max();
 
 }  // namespace

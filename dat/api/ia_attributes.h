@@ -10,7 +10,8 @@
 
 namespace viaduct::dat {
 
-// All members are set, whatever was asked for. `address` is pointed to.
+// All members are set, whatever was asked for. `attributes` points to `address`, which is not
+// copied.
 void ShowAdapter(const std::string& name, const verbs::Address& address,
                  const verbs::DeviceAttributes& device, DAT_IA_ATTR* attributes);
 void ShowProvider(const verbs::DeviceAttributes& device, uint32_t max_private_data,

@@ -1,4 +1,4 @@
-// From an adapter's name to the entry of the registry that opens it.
+// Finds the registry's entry for an adapter's name, and opens it.
 #include <cstdio>
 #include <cstring>
 
@@ -13,7 +13,7 @@ DAT_RETURN FindEntries(const char* name, uint32_t major, uint32_t minor, bool th
                        std::vector<const registry::Entry*>* entries) {
   switch (registry::Registry::Get().Find(name, major, minor, thread_safe, entries)) {
     case registry::Found::kYes:
-      // The other version's structures are not this library's.
+      // This library does not know the other version's structures.
       return major == kMajor ? DAT_RETURN{DAT_SUCCESS}
                              : Failure(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
     case registry::Found::kNoName:

@@ -7,7 +7,7 @@ namespace viaduct::dat {
 // Dispatchers grow with what is posted; this only catches nonsense.
 inline constexpr int kMaxEvdLength = 1 << 20;
 
-// Posting converts segments on the stack.
+// Posting converts segments into an array on the stack.
 inline constexpr int kMaxSegments = 64;
 
 }  // namespace viaduct::dat

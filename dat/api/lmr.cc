@@ -13,13 +13,13 @@ core::Ref<core::MemoryRegion> ShareLmr(DAT_LMR_HANDLE handle) {
   return Share<core::MemoryRegion>(handle);
 }
 
-// Without a remote privilege there is no context for the other side.
+// Without a remote privilege there is no context for the peer.
 DAT_RMR_CONTEXT RemoteContext(const core::MemoryRegion& region) {
   constexpr uint32_t kRemote = verbs::kRemoteRead | verbs::kRemoteWrite | verbs::kRemoteAtomic;
   return (region.access() & kRemote) != 0 ? region.key() : 0;
 }
 
-// The memory that a request names; `source` gets the region it was taken from, if any.
+// Finds the memory that a request names; `source` gets the region it was taken from, if any.
 DAT_RETURN TakeMemory(core::InterfaceAdapter& adapter, const RegionRequest& request, void** address,
                       uint64_t* length, DAT_LMR_HANDLE* source) {
   *source = DAT_HANDLE_NULL;
@@ -39,8 +39,8 @@ DAT_RETURN TakeMemory(core::InterfaceAdapter& adapter, const RegionRequest& requ
       return DAT_SUCCESS;
     }
     case DAT_MEM_TYPE_SHARED_VIRTUAL: {
-      // The consumers map the memory; that each process has a registration of its own is how this
-      // library shares it. Memory that nobody else can map is not shared.
+      // The consumers map the memory, and this library shares it by a registration of its own in
+      // each process. Memory that nobody else can map is not shared.
       *address = request.description.for_shared_memory.virtual_address;
       *length = request.length;
       if (*address == nullptr ||

@@ -1,4 +1,4 @@
-// What both versions' dat_lmr_create do.
+// What dat_lmr_create does in both versions.
 #ifndef VIADUCT_DAT_API_LMR_H_
 #define VIADUCT_DAT_API_LMR_H_
 
@@ -18,10 +18,10 @@ struct RegionRequest {
   DAT_VLEN length;
   DAT_PZ_HANDLE zone;
   DAT_MEM_PRIV_FLAGS privileges;
-  std::optional<verbs::AddressBase> base;  // nullopt: an unknown one, as parameter 7
+  std::optional<verbs::AddressBase> base;  // nullopt: parameter 7 is an unknown value
 };
 
-// Each may be NULL but the first, which is parameter `first_argument`.
+// Each pointer may be NULL except the first, which is parameter number `first_argument`.
 struct RegionResults {
   unsigned first_argument;
   DAT_LMR_HANDLE* lmr;

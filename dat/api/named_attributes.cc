@@ -26,7 +26,7 @@ absl::Span<const DAT_NAMED_ATTR> Kept(Pairs pairs) {
   verbs::MutexLock lock(&lists.lock);
   auto& [kept, list] = *lists.all.try_emplace(std::move(pairs)).first;
   if (list.empty()) {
-    list.reserve(kept.size());  // or nothing
+    list.reserve(kept.size());  // if it throws, the next call tries again
     for (const auto& [name, value] : kept) list.push_back({name.c_str(), value.c_str()});
   }
   return list;

@@ -1,4 +1,4 @@
-// What an adapter says by name: provider_specific_attr of DAT_PROVIDER_ATTR.
+// The named attributes of an adapter: provider_specific_attr of DAT_PROVIDER_ATTR.
 #ifndef VIADUCT_DAT_API_NAMED_ATTRIBUTES_H_
 #define VIADUCT_DAT_API_NAMED_ATTRIBUTES_H_
 
@@ -8,8 +8,8 @@
 
 namespace viaduct::dat {
 
-// What the version has, and ours. Good for ever, since programs keep the pointers: adapters that
-// say the same share one list.
+// The attributes of the version, then ours. Programs keep the pointers, so the list stays valid
+// forever; adapters with the same attributes share one list.
 absl::Span<const DAT_NAMED_ATTR> NamedAttributesOf(const verbs::DeviceAttributes& device);
 
 }  // namespace viaduct::dat

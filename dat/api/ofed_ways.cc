@@ -13,7 +13,7 @@
 
 namespace viaduct::dat {
 
-// Our functions, which routes.py declares for the table too.
+// Our functions. routes.py also declares them, for the table.
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event);
 DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold,
                         DAT_EVENT* event, DAT_COUNT* nmore);
@@ -27,7 +27,7 @@ DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK mask, DAT
 
 namespace {
 
-// A reserved service point that its program has not freed, or whose request it has not seen.
+// A reserved service point that the program has not freed, or whose request it has not seen yet.
 struct Reserved {
   DAT_RSP_HANDLE point;
   DAT_IA_HANDLE adapter;
@@ -105,7 +105,7 @@ DAT_RETURN CreateReserved(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_
     }
     Reserved& made = points.back();
     made.point = *rsp_handle;
-    DAT_RSP_PARAM param = {};  // it has the endpoint if the call made one
+    DAT_RSP_PARAM param = {};  // shows the endpoint that the call may have created
     param.ep_handle = ep_handle;
     (void)dat::dat_rsp_query(*rsp_handle, DAT_RSP_FIELD_ALL, &param);
     made.ep = param.ep_handle;
@@ -113,8 +113,8 @@ DAT_RETURN CreateReserved(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_
   });
 }
 
-// Of a point that no longer serves, and whose request nobody has seen yet. The engine takes a point
-// away just behind its request, so that it may have been there to be freed.
+// For a point that no longer serves, and whose request nobody has seen yet. The engine removes a
+// point just after its request has come, so the point may still have been there to be freed.
 bool IsRequestWaiting(const Reserved& reserved, DAT_RETURN freed) {
   if (freed != DAT_SUCCESS) return true;
   DAT_EP_STATE state;
@@ -130,7 +130,7 @@ DAT_RETURN FreeReserved(DAT_RSP_HANDLE rsp_handle) {
     return !reserved.freed && reserved.point == rsp_handle;
   });
   if (found == points.end()) return result;
-  // A later point of the name must not be shown with the request that waits.
+  // The waiting request must not be shown with a later point of the same name.
   found->freed = !found->spent && IsRequestWaiting(*found, result);
   if (!found->freed) points.erase(found);
   return DAT_SUCCESS;

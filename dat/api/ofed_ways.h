@@ -1,11 +1,11 @@
-// What OFED's providers do otherwise than uDAPL says, where programs under a distribution's
-// registry rely on it: Debian's dtest and dapltest among them. The plug-in alone does so.
+// Where OFED's providers deviate from uDAPL and programs under a distribution's registry rely on it
+// (Debian's dtest and dapltest among them). Only the plug-in does the same.
 //
-// - dat_evd_dequeue, dat_evd_wait and dat_cno_wait say with the bare type that there is no event
-//   (AnswersBare), which programs compare with.
+// - When there is no event, dat_evd_dequeue, dat_evd_wait and dat_cno_wait return the bare type
+//   without its class (AnswersBare): programs compare with it.
 // - The event of a request on a reserved service point shows that point unless it is freed already,
-//   and dat_rsp_free takes it until then. In the engine it is gone with its request.
-// - An adapter in an event is the registry's, which alone knows what its programs call it.
+//   and dat_rsp_free accepts the point until then. In the engine it ends with its request.
+// - An adapter in an event has the registry's handle: only the registry knows which one that is.
 #ifndef VIADUCT_DAT_API_OFED_WAYS_H_
 #define VIADUCT_DAT_API_OFED_WAYS_H_
 
@@ -13,7 +13,7 @@
 
 namespace viaduct::dat {
 
-// What the registry's programs know that adapter of ours by; outside of an EpochGuard.
+// The handle by which the registry's programs know that adapter of ours. Not inside an EpochGuard.
 DAT_IA_HANDLE RegistrysHandle(DAT_IA_HANDLE adapter);
 
 // Puts the functions that differ into their slots.

@@ -1,4 +1,4 @@
-// registration.h in the libraries that programs link.
+// Defines what registration.h declares, for the libraries that programs link.
 #include <atomic>
 
 #include "dat/api/registration.h"
@@ -10,7 +10,7 @@ DAT_IA_HANDLE ShownHandle(const core::InterfaceAdapter& adapter) { return adapte
 
 bool ShownThreadSafety(const core::InterfaceAdapter&) { return true; }
 
-// Asked by each empty dequeue. Of several threads that ask first each finds the same.
+// Called by every empty dequeue. Threads that race for the first call all find the same value.
 bool AnswersBare() {
   enum : int { kUnknown, kFull, kBare };
   static constinit std::atomic<int> known{kUnknown};

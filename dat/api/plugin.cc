@@ -16,7 +16,7 @@
 #include "verbs/base/log.h"
 #include "verbs/base/made_once.h"
 
-// The registry's, found among the process's symbols: the plug-in is linked with no libdat2.
+// The registry's functions, found among the process's symbols: the plug-in links no libdat2.
 #pragma weak dat_registry_add_provider
 #pragma weak dat_registry_remove_provider
 
@@ -25,7 +25,7 @@
 namespace viaduct::dat {
 namespace {
 
-// An entry that the registry has told us. It stays for ever, since handles name its table.
+// An entry that the registry has passed to us. It is never freed, since handles lead to its table.
 struct Served {
   registry::Entry entry;
   DAT_PROVIDER table = {};
@@ -48,7 +48,7 @@ Served* Find(const std::string& name, bool thread_safe) ABSL_EXCLUSIVE_LOCKS_REQ
   return nullptr;
 }
 
-// The registry passes a name alone, so each kind of entry has a function of its own.
+// The registry passes only a name, so each kind of entry has a function of its own.
 template <bool kThreadSafe>
 DAT_RETURN Open(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
                 DAT_EVD_HANDLE* async_evd_handle, DAT_IA_HANDLE* ia_handle) {
@@ -70,7 +70,7 @@ DAT_RETURN Open(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
   });
 }
 
-// An adapter of the engine's stands in for itself alone.
+// An adapter of the engine can stand in only for itself.
 DAT_RETURN IsRelated(DAT_IA_HANDLE ia_handle, const DAT_NAME_PTR name, DAT_BOOLEAN* answer) {
   return Control([&]() -> DAT_RETURN {
     auto adapter = Share<core::InterfaceAdapter>(ia_handle);
@@ -91,7 +91,8 @@ void SetTable(const char* name, bool thread_safe, DAT_PROVIDER* table) {
   TakeOfedWays(table);
 }
 
-// The table of all objects but adapters, which handles show from then on. Null if they cannot.
+// Makes the table of all objects except adapters, to which new handles point from then on. Null if
+// memory runs out.
 const DAT_PROVIDER* MakeCommonTable() {
   auto* made = new DAT_PROVIDER;
   SetTable("viaduct", false, made);
@@ -126,7 +127,7 @@ void Init(const DAT_PROVIDER_INFO& info, const char* parameters) {
       SetTable(served->entry.name.c_str(), thread_safe, &served->table);
       All().push_back(served);
     }
-    // No adapter of it is open: dat_provider_fini came in between.
+    // For a known entry dat_provider_fini was called in between, so no adapter of it is open.
     served->entry.parameters = parameters != nullptr ? parameters : "";
   }
   const DAT_RETURN added = dat_registry_add_provider(&served->table, &info);

@@ -1,4 +1,4 @@
-// Our functions as the table of a provider of uDAPL 2.0; routes.py writes the definition.
+// Our functions as the table of a provider of uDAPL 2.0; routes.py generates the definition.
 #ifndef VIADUCT_DAT_API_PROVIDER_TABLE_H_
 #define VIADUCT_DAT_API_PROVIDER_TABLE_H_
 
@@ -6,8 +6,8 @@
 
 namespace viaduct::dat {
 
-// All slots but device_name, extension and the functions that only the plug-in has: ia_open,
-// ia_ha_related.
+// Fills all slots except device_name, extension and the functions that only the plug-in has:
+// ia_open, ia_ha_related.
 void FillTable(DAT_PROVIDER* table);
 
 }  // namespace viaduct::dat

@@ -28,7 +28,7 @@ constinit std::atomic<int> provider_count{0};
 
 namespace {
 
-// A table under the name, version and thread safety that it was registered for.
+// A provider's table, with the name, version and thread safety that it was registered for.
 struct Registration {
   const DAT_PROVIDER* provider = nullptr;
   DAT_PROVIDER_INFO info;
@@ -51,10 +51,11 @@ struct Adapter {
 
 using Adapters = std::map<DAT_IA_HANDLE, Adapter>;
 
-// Orders loading and unloading; taken before g_lock, which providers' callbacks take.
+// Orders loading and unloading. Taken before g_lock, which providers take when they call the
+// registry.
 constinit verbs::Mutex g_loading;
-// Held while a provider is asked about an open adapter, which nobody closes there; taken before
-// g_lock.
+// Held while a provider is asked about an open adapter, so that nobody closes it meanwhile. Taken
+// before g_lock.
 constinit verbs::Mutex g_asking;
 constinit verbs::Mutex g_lock;
 
@@ -62,7 +63,7 @@ struct Providers {
   std::map<const registry::Entry*, Library> libraries ABSL_GUARDED_BY(g_loading);
   std::vector<Registration> registrations ABSL_GUARDED_BY(g_lock);
   Adapters adapters ABSL_GUARDED_BY(g_lock);
-  // The entry whose library's dat_provider_init `loader` is in.
+  // The entry whose library's dat_provider_init is running, in the thread `loader`.
   const registry::Entry* loading_entry ABSL_GUARDED_BY(g_lock) = nullptr;
   pthread_t loader ABSL_GUARDED_BY(g_lock) = {};
 };
@@ -72,8 +73,9 @@ Providers& All() { return *verbs::MadeOnce<&MakeProviders>(); }
 
 const verbs::HeldAcrossForks<g_lock> g_lock_at_fork;
 
-// A library that a thread was loading, or unloading, is as it was left; but that thread is not in
-// the child, nor is one that was asking.
+// In a forked child, a library that another thread was loading or unloading stays as that thread
+// left it. The thread itself is not in the child, nor is one that was asking: the child gets new
+// locks.
 const verbs::AtFork g_calling_at_fork(nullptr, nullptr, [] {
   new (&g_loading) verbs::Mutex;
   new (&g_asking) verbs::Mutex;
@@ -94,13 +96,13 @@ Registration* Find(Providers& all, const DAT_PROVIDER_INFO& info)
   return nullptr;
 }
 
-// The entry whose library registers here; null: the program does.
+// The entry whose library is registering in this thread; null: the program itself is.
 const registry::Entry* EntryBeingLoaded(const Providers& all)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_lock) {
   return pthread_equal(all.loader, pthread_self()) != 0 ? all.loading_entry : nullptr;
 }
 
-// False if the address cannot be read. One system call, which asks the kernel and cannot fault.
+// Returns false if the address cannot be read. One system call, which cannot fault.
 bool ReadWord(const void* address, const void** word) {
   const iovec local = {word, sizeof *word};
   const iovec remote = {const_cast<void*>(address), sizeof *word};
@@ -123,7 +125,7 @@ void Unload(Providers& all, const registry::Entry& entry) ABSL_EXCLUSIVE_LOCKS_R
   Library& library = all.libraries[&entry];
   library.fini(&info);
   {
-    // What fini did not remove: the table goes with the library.
+    // Removes what fini has left: its table goes with the library.
     verbs::MutexLock lock(&g_lock);
     const auto left = std::erase_if(all.registrations, [&](const Registration& registration) {
       return registration.entry == &entry;
@@ -134,7 +136,7 @@ void Unload(Providers& all, const registry::Entry& entry) ABSL_EXCLUSIVE_LOCKS_R
   library = Library();
 }
 
-// Loads the entry's library unless it is, and counts one adapter more.
+// Loads the entry's library unless it is loaded already, and counts one more adapter.
 bool Hold(const registry::Entry& entry) {
   Providers& all = All();
   verbs::MutexLock loading(&g_loading);
@@ -182,7 +184,7 @@ bool Hold(const registry::Entry& entry) {
   return true;
 }
 
-// Counts one adapter less; without any the library goes.
+// Counts one adapter less, and unloads the library after the last one.
 void Release(const registry::Entry& entry) {
   Providers& all = All();
   verbs::MutexLock loading(&g_loading);
@@ -190,7 +192,7 @@ void Release(const registry::Entry& entry) {
   if (--library.adapters == 0) Unload(all, entry);
 }
 
-// Counts an adapter of the registration, whose table it returns; null: it is gone.
+// Counts one more adapter of the registration and returns its table; null: there is none.
 const DAT_PROVIDER* HoldRegistration(const DAT_PROVIDER_INFO& info) {
   Providers& all = All();
   verbs::MutexLock lock(&g_lock);
@@ -207,21 +209,21 @@ void ReleaseRegistration(const DAT_PROVIDER_INFO& info) {
   if (registration != nullptr) --registration->adapters;
 }
 
-// Of an adapter that is not open: what it was counted for.
+// Undoes the counting of an adapter that was not opened, or has been closed.
 void GiveBack(const Adapter& adapter) {
   ReleaseRegistration(adapter.info);
   if (adapter.entry != nullptr) Release(*adapter.entry);
 }
 
-// The place of an adapter that is to be opened, made before anything is counted: what a provider
-// has opened is known without memory.
+// The map node of an adapter that is to be opened. It is allocated before anything is counted, so
+// that recording an adapter that the provider has opened needs no memory.
 Adapters::node_type NewPlace() {
   Adapters one;
   one.try_emplace(DAT_HANDLE_NULL);
   return one.extract(one.begin());
 }
 
-// The provider's own function, with an adapter of the registration counted.
+// Calls the provider's ia_open. The adapter is counted already; if opening fails, that is undone.
 DAT_RETURN Open(Adapters::node_type place, const OpenRequest& request) {
   const Adapter& adapter = place.mapped();
   const DAT_EVD_HANDLE async = *request.async_evd_handle;
@@ -243,8 +245,8 @@ DAT_RETURN Open(Adapters::node_type place, const OpenRequest& request) {
   return result;
 }
 
-// On what is registered so; the library of `entry` (null: of none) is loaded first, and stays as
-// long as the adapter. False: nothing is.
+// Opens through the provider that is registered as `info`. The library of `entry` (null: none) is
+// loaded first, and stays loaded as long as the adapter is open. False: there is no such provider.
 bool OpenOn(const DAT_PROVIDER_INFO& info, const registry::Entry* entry, const OpenRequest& request,
             DAT_RETURN* result) {
   Adapters::node_type place = NewPlace();
@@ -324,7 +326,7 @@ std::vector<DAT_PROVIDER_INFO> RegisteredByProgram() {
 DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
                         DAT_CLOSE_FLAGS flags) {
   if (provider.ia_close_func == nullptr) return Failure(DAT_NOT_IMPLEMENTED);
-  // Forgotten first: the provider may use the address again before its function returns.
+  // Removed first: the provider may use the address again before its function returns.
   Adapters::node_type place;
   {
     verbs::MutexLock asking(&g_asking);
@@ -371,7 +373,7 @@ DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider,
     Providers& all = All();
     verbs::MutexLock lock(&g_lock);
     const registry::Entry* const entry = EntryBeingLoaded(all);
-    // That entry may be the alternative of one that the engine serves.
+    // `entry` may be an alternative to one that the engine serves.
     const bool is_entrys = entry != nullptr && IsSame(InfoOf(*entry), *provider_info);
     if ((is_engines && !is_entrys) || Find(all, *provider_info) != nullptr) {
       return Failure(DAT_PROVIDER_ALREADY_REGISTERED);
@@ -401,7 +403,7 @@ DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER* provider,
   });
 }
 
-// Consumers get a provider's own pointer for an adapter, so both forms are one.
+// Consumers get a provider's own pointer as an adapter's handle, so both forms are the same.
 DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* ia_handle) {
   return Control([&]() -> DAT_RETURN {
     if (ia_handle == nullptr) return BadParameter(2);

@@ -1,11 +1,10 @@
 // Other people's providers: libraries that entries of dat.conf name, and tables that a program
-// registers itself. What they hand out are pointers whose first word is the address of their
-// table; ours never are readable there, so one look tells whose a handle is.
+// registers itself. Their handles are pointers whose first word is the address of their table. Our
+// own handles point to unreadable memory, so reading that word tells whose a handle is.
 //
-// Threads: any function from any thread. Providers are called without a lock, with two exceptions:
-// dat_provider_init and dat_provider_fini run under the lock that orders loading and must not open
-// adapters; a question to an open adapter runs under the lock that closing takes and must not close
-// one.
+// Threads: any thread may call any function. Providers are called without a lock held, except that
+// dat_provider_init and dat_provider_fini run under the lock that orders loading, so they must not
+// open adapters, and ia_ha_related runs under a lock that closing takes, so it must not close any.
 #ifndef VIADUCT_DAT_API_PROVIDERS_H_
 #define VIADUCT_DAT_API_PROVIDERS_H_
 
@@ -23,10 +22,10 @@ namespace internal {
 extern std::atomic<int> provider_count;
 }  // namespace internal
 
-// False in almost every process: one load on every call's way.
+// False in almost every process. It costs each call one load.
 inline bool AnyProvider() { return internal::provider_count.load(std::memory_order_relaxed) != 0; }
 
-// The registered provider whose object `handle` is; null for all else, garbage included.
+// The registered provider that `handle` belongs to; null for any other value, garbage included.
 const DAT_PROVIDER* ProviderOf(DAT_HANDLE handle);
 
 // The name, version and thread safety of an entry.
@@ -41,9 +40,9 @@ struct OpenRequest {
   DAT_IA_HANDLE* ia_handle;
 };
 
-// Opens through the library that the entry names, which is loaded for its first adapter. False,
-// with a line in the log, if it cannot be loaded or registers no such adapter: the next
-// alternative's turn. Else `*result` is the provider's answer.
+// Opens through the library that the entry names, which is loaded for its first adapter. Returns
+// false, and logs why, if it cannot be loaded or registers no such adapter: the caller then tries
+// the next alternative. Otherwise `*result` is the provider's return value.
 bool OpenOnLibrary(const registry::Entry& entry, const OpenRequest& request, DAT_RETURN* result);
 
 // Opens through a provider that the program registered itself. False if there is none.
@@ -53,13 +52,13 @@ bool OpenOnRegistered(const DAT_PROVIDER_INFO& wanted, const OpenRequest& reques
 // What the program registered itself, for dat_registry_list_providers.
 std::vector<DAT_PROVIDER_INFO> RegisteredByProgram();
 
-// Closes an adapter of `provider`, and needs no memory. The last one of a loaded library unloads
-// it.
+// Closes an adapter of `provider` without allocating memory. Closing the last adapter of a loaded
+// library unloads the library.
 DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
                         DAT_CLOSE_FLAGS flags);
 
-// Calls `ask` with an open adapter of that name that belongs to a provider, if there is one. Until
-// `ask` returns, a thread that closes a provider's adapter waits.
+// Calls `ask` with an open adapter called `name` that belongs to a provider, if there is one. Until
+// `ask` has returned, every thread that closes a provider's adapter waits.
 void AskOpenAdapter(const std::string& name,
                     absl::FunctionRef<void(const DAT_PROVIDER&, DAT_IA_HANDLE)> ask);
 

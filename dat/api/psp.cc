@@ -11,7 +11,7 @@ core::Ref<core::ServicePoint> SharePsp(DAT_PSP_HANDLE handle) {
 }
 constexpr DAT_RETURN kBadPsp = BadHandle(DAT_INVALID_HANDLE_PSP);
 
-// Parameters 4 and 5 of both creating functions.
+// Takes parameters 4 and 5 of both functions that create a point.
 DAT_RETURN TakeOptions(DAT_PSP_FLAGS psp_flags, const DAT_PSP_HANDLE* psp_handle,
                        core::ServicePoint::Options* options) {
   const auto flags = static_cast<unsigned>(psp_flags);

@@ -1,5 +1,6 @@
 // What differs between the libraries that programs link, which are their own registry, and the
-// plug-in, which lives under somebody else's: each defines these (own_registry.cc, plugin.cc).
+// plug-in, which runs under somebody else's: each defines these functions (own_registry.cc,
+// plugin.cc).
 #ifndef VIADUCT_DAT_API_REGISTRATION_H_
 #define VIADUCT_DAT_API_REGISTRATION_H_
 
@@ -9,19 +10,19 @@
 
 namespace viaduct::dat {
 
-// The adapter's handle as programs know it: wherever an adapter is told to a program that did not
-// name it itself.
+// The adapter's handle as programs know it, for calls that return an adapter's handle which the
+// program did not pass in.
 DAT_IA_HANDLE ShownHandle(const core::InterfaceAdapter& adapter);
 
-// is_thread_safe of DAT_PROVIDER_ATTR. The engine is; a registry may want to read there what its
-// entry says.
+// The value of is_thread_safe in DAT_PROVIDER_ATTR. The engine is thread-safe, but a registry may
+// expect what its entry says.
 bool ShownThreadSafety(const core::InterfaceAdapter& adapter);
 
-// Whether the three functions that wait or look for events say without its class that there is
-// none.
+// Whether the three functions that wait or poll for events return the bare type, without its class,
+// when there is none.
 bool AnswersBare();
-// A provider's answer. Some leave the class away, which is put right, but where that is what the
-// program compares with.
+// Passes on a provider's return value. Some providers omit the class; it is added, except where
+// programs compare with the bare type.
 inline DAT_RETURN FromProvider(DAT_RETURN answer) {
   constexpr DAT_RETURN kClasses = DAT_CLASS_ERROR | DAT_CLASS_WARNING;
   if (answer == DAT_SUCCESS || (answer & kClasses) != 0) return answer;
@@ -29,8 +30,8 @@ inline DAT_RETURN FromProvider(DAT_RETURN answer) {
   return no_event && AnswersBare() ? answer : DAT_CLASS_ERROR | answer;
 }
 
-// That answer. Programs written for OFED compare with the bare type: Debian's dtest in `while
-// (dat_evd_dequeue(...) == DAT_QUEUE_EMPTY)`.
+// The return value when there is no event. Programs written for OFED compare with the bare type:
+// Debian's dtest in `while (dat_evd_dequeue(...) == DAT_QUEUE_EMPTY)`.
 inline DAT_RETURN NoEvent(DAT_UINT32 type) {
   return AnswersBare() ? DAT_RETURN{type} : Failure(type);
 }

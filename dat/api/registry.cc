@@ -16,9 +16,9 @@ bool Contains(const std::vector<DAT_PROVIDER_INFO>& infos, const DAT_PROVIDER_IN
                      [&](const DAT_PROVIDER_INFO& other) { return IsSame(other, info); });
 }
 
-// Of these the list shows one for each adapter, that for nonthreadsafe programs as a line of
-// dat.conf would be: a program with one adapter's room, as was usual, finds one. They can be opened
-// either way.
+// A built-in adapter has two entries. The list shows only its nonthreadsafe one, which is like a
+// line of dat.conf, so that one adapter fits into a list with room for one, as was usual. The
+// adapter can be opened either way.
 bool IsBuiltIn(const registry::Entry& entry) { return entry.library.empty(); }
 
 bool FillsShortLists() { return verbs::ChoiceSetting(verbs::SettingId::kShortList) == "filled"; }
@@ -33,7 +33,7 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entri
     for (const registry::Entry& entry : registry::Registry::Get().entries()) {
       if (entry.major != kMajor || (IsBuiltIn(entry) && entry.thread_safe)) continue;
       const DAT_PROVIDER_INFO info = InfoOf(entry);
-      // Alternatives are one adapter.
+      // Alternatives count as one adapter.
       if (!Contains(infos, info)) infos.push_back(info);
     }
     for (const DAT_PROVIDER_INFO& info : RegisteredByProgram()) {

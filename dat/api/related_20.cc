@@ -1,5 +1,5 @@
-// Whether two adapters can stand in for each other. An adapter of the engine's stands in for
-// itself alone; of a provider's, the provider knows, and only an open adapter can be asked.
+// Whether two adapters can stand in for each other. An adapter of the engine can stand in only for
+// itself. About other adapters their provider is asked, which takes an open adapter.
 #include <cstring>
 #include <optional>
 #include <string>
@@ -28,7 +28,7 @@ bool IsListed(const std::string& name, bool* engines) {
   return listed;
 }
 
-// What the adapter `name` says of `other`; nothing if nobody can be asked.
+// Whether the adapter `name` can stand in for `other`; nullopt if nobody can be asked.
 std::optional<bool> Ask(const std::string& name, bool engines, const std::string& other) {
   if (engines) return name == other;
   std::optional<bool> said;

@@ -15,7 +15,7 @@ inline constexpr unsigned kRequestFlags =
     DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
     DAT_COMPLETION_BARRIER_FENCE_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG;
 
-// UNSIGNALLED is for the streams of an endpoint that was made with it.
+// UNSIGNALLED is allowed only for requests of an endpoint that was created with it.
 inline unsigned RequestFlagsOf(const core::Endpoint& endpoint) {
   return kRequestFlags | (AskedAttributes::Unpack(endpoint.face_word()).request_flags &
                           DAT_COMPLETION_UNSIGNALLED_FLAG);

@@ -1,4 +1,4 @@
-// The engine's answer as a DAT_RETURN, with the subtype numbers of the version.
+// The engine's errors as DAT_RETURN values, with the subtype numbers of the version.
 #ifndef VIADUCT_DAT_API_RETURN_CODE_H_
 #define VIADUCT_DAT_API_RETURN_CODE_H_
 
@@ -11,19 +11,19 @@ namespace viaduct::dat {
 constexpr DAT_RETURN Failure(DAT_UINT32 type, DAT_UINT32 subtype = DAT_NO_SUBTYPE) {
   return DAT_CLASS_ERROR | type | subtype;
 }
-// The n-th parameter of the function, from 1.
+// For the n-th parameter of the function, counted from 1.
 constexpr DAT_RETURN BadParameter(unsigned n) {
   return Failure(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1 + n - 1);
 }
 constexpr DAT_RETURN BadHandle(DAT_UINT32 subtype) { return Failure(DAT_INVALID_HANDLE, subtype); }
-// Of the types that several files take.
+// For the types of handles that several files take.
 inline constexpr DAT_RETURN kBadIa = BadHandle(DAT_INVALID_HANDLE_IA);
 inline constexpr DAT_RETURN kBadPz = BadHandle(DAT_INVALID_HANDLE_PZ);
 inline constexpr DAT_RETURN kBadEp = BadHandle(DAT_INVALID_HANDLE_EP);
 inline constexpr DAT_RETURN kBadLmr = BadHandle(DAT_INVALID_HANDLE_LMR);
 inline constexpr DAT_RETURN kBadSrq = BadHandle(DAT_INVALID_HANDLE_SRQ);
 
-// Of an error that is one.
+// For an error that is not Ok.
 DAT_RETURN FailureOf(core::Error error);
 inline DAT_RETURN ToReturn(core::Error error) {
   return error.ok() ? DAT_RETURN{DAT_SUCCESS} : FailureOf(error);

@@ -1,4 +1,4 @@
-// Remote memory regions: parts of a region that the peer reaches by a context of their own.
+// Remote memory regions: parts of a region that the peer accesses by a context of their own.
 #include "dat/api/rmr.h"
 
 #include "dat/api/face.h"

@@ -1,4 +1,4 @@
-// What both versions' dat_rmr_bind do.
+// What dat_rmr_bind does in both versions.
 #ifndef VIADUCT_DAT_API_RMR_H_
 #define VIADUCT_DAT_API_RMR_H_
 
@@ -11,15 +11,15 @@ namespace viaduct::dat {
 
 struct WindowRequest {
   DAT_RMR_HANDLE rmr;
-  DAT_LMR_HANDLE lmr;  // NULL: 1.2, which names it by the triplet's context
+  DAT_LMR_HANDLE lmr;  // NULL in 1.2, which names the region by the triplet's context
   const DAT_LMR_TRIPLET* triplet;
   DAT_MEM_PRIV_FLAGS privileges;
-  std::optional<verbs::AddressBase> base;  // nullopt: an unknown one, as the one behind privileges
+  std::optional<verbs::AddressBase> base;  // nullopt: the parameter after privileges is unknown
   DAT_EP_HANDLE ep;
   DAT_RMR_COOKIE cookie;
   DAT_COMPLETION_FLAGS flags;
   DAT_RMR_CONTEXT* context;
-  // The numbers of parameters that differ.
+  // Parameter numbers that differ between the versions.
   unsigned triplet_argument;
   unsigned flags_argument;
 };

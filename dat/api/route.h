@@ -1,5 +1,5 @@
-// The first step of every call of a program: to the provider that the handle belongs to. routes.py
-// writes the exported functions with it.
+// The first step of every call of a program: passing it to the provider that the handle belongs to.
+// routes.py generates the exported functions with it.
 #ifndef VIADUCT_DAT_API_ROUTE_H_
 #define VIADUCT_DAT_API_ROUTE_H_
 
@@ -11,7 +11,7 @@
 
 namespace viaduct::dat {
 
-// `kSlot` of a provider's table, or our function.
+// Calls `kSlot` of the provider's table or, for a handle that is no provider's, our function.
 template <auto kSlot, auto kOurs, typename... Args>
 DAT_RETURN Route(DAT_HANDLE handle, Args... args) {
   if (__builtin_expect(AnyProvider(), false)) {

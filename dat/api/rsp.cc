@@ -17,7 +17,7 @@ constexpr DAT_RETURN kBadRsp = BadHandle(DAT_INVALID_HANDLE_RSP);
 
 }  // namespace
 
-// With DAT_HANDLE_NULL as endpoint the provider makes one, which dat_rsp_query shows.
+// If the endpoint is DAT_HANDLE_NULL, the provider creates one, which dat_rsp_query shows.
 DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_EP_HANDLE ep_handle,
                           DAT_EVD_HANDLE evd_handle, DAT_RSP_HANDLE* rsp_handle) {
   return Control([&]() -> DAT_RETURN {
@@ -29,7 +29,7 @@ DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_
     if (!dispatcher) return BadHandle(DAT_INVALID_HANDLE_EVD_CR);
     if (rsp_handle == nullptr) return BadParameter(5);
     core::Ref<core::Endpoint> made_here;
-    // Also when memory ends on the way.
+    // Also runs if memory runs out below.
     absl::Cleanup undo = [&] {
       if (made_here) made_here->Destroy();
     };

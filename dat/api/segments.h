@@ -14,7 +14,7 @@
 
 namespace viaduct::dat {
 
-// A request's local side, converted. Parameters 2 and 3 of every post.
+// A request's local segments, converted. They are parameters 2 and 3 of every post.
 class Segments {
  public:
   DAT_RETURN Take(DAT_COUNT count, const DAT_LMR_TRIPLET* iov) {
@@ -27,7 +27,7 @@ class Segments {
     }
     return DAT_SUCCESS;
   }
-  // Keeps the first `bytes` of it.
+  // Keeps only the first `bytes` bytes.
   void Trim(uint64_t bytes) {
     if (bytes_ <= bytes) return;
     bytes_ = bytes;

@@ -11,7 +11,7 @@ inline core::Ref<core::ServicePoint> SharePoint(DAT_HANDLE handle, core::ObjectT
   return core::ShareObject<core::ServicePoint>(handle, type);
 }
 
-// The dispatcher that requests go to, or null.
+// The dispatcher that connection requests go to, or null.
 inline core::Ref<core::EventDispatcher> ShareRequestDispatcher(core::InterfaceAdapter& adapter,
                                                                DAT_EVD_HANDLE handle) {
   return ShareDispatcher(adapter, handle, core::kRequestStream);

@@ -51,7 +51,7 @@ DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK mask, DAT
     param->low_watermark = static_cast<DAT_COUNT>(queue->low_watermark());
     const uint32_t available = queue->available();
     param->available_dto_count = static_cast<DAT_COUNT>(available);
-    // Outstanding misses what is taken while it looks.
+    // Outstanding() misses receives that are taken while it counts.
     param->outstanding_dto_count =
         static_cast<DAT_COUNT>(std::max(available, queue->Outstanding()));
     return DAT_SUCCESS;

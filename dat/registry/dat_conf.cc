@@ -21,8 +21,8 @@ class Reader {
   bool AtEnd() const { return at_ == text_.size(); }
   int line() const { return line_; }
 
-  // The words up to the next line end, which is passed. An error in it is named, and the rest of
-  // the line is passed too.
+  // Reads the words of the current line and moves to the next one. On an error, sets `*error` and
+  // skips the rest of the line.
   std::vector<std::string> ReadLine(std::string* error) {
     std::vector<std::string> words;
     while (!AtEnd() && text_[at_] != '\n') {
@@ -103,13 +103,14 @@ bool IsLibraryVersion(std::string_view text) {
          ParseVersion(text.substr(dot + 1), &major, &minor);
 }
 
-// `value` is set if `word` is `yes` or `no`.
+// Returns false unless `word` is `yes` or `no`; `*value` is set to true for `yes`.
 bool ParseChoice(std::string_view word, std::string_view yes, std::string_view no, bool* value) {
   *value = word == yes;
   return word == yes || word == no;
 }
 
-// Why the words make no entry; empty if they do. `wanted`: it is for user programs and a default.
+// Returns why the words are not an entry; empty if they are. `*wanted`: the entry is for user
+// programs and a default one.
 std::string ToEntry(std::vector<std::string> words, Entry* entry, bool* wanted) {
   if (words.size() != kWords) {
     return "an entry has " + std::to_string(kWords) + " words and this line has " +
@@ -157,7 +158,7 @@ std::string Quoted(std::string_view word) {
   return quoted + '"';
 }
 
-// A name as it stands where that means the same.
+// The word as it is if it reads back the same, otherwise quoted.
 std::string Word(const std::string& word) {
   bool plain = !word.empty() && word[0] != '"' && word[0] != '#';
   for (char c : word) plain = plain && !IsBlank(c);

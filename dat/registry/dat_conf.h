@@ -16,7 +16,7 @@
 
 namespace viaduct::registry {
 
-// An ia_name with its zero fits into DAT_NAME_MAX_LENGTH.
+// An ia_name and its terminating zero fit into DAT_NAME_MAX_LENGTH.
 inline constexpr size_t kMaxNameLength = 255;
 
 // One adapter in one version of the interface.
@@ -28,7 +28,7 @@ struct Entry {
   std::string library;          // empty: built in
   std::string library_version;  // as it is written
   std::string parameters;       // of the adapter, for the library
-  std::string platform;         // nobody reads them
+  std::string platform;         // parameters of the platform; not used
   int line = 0;                 // of the file; 0: built in
 };
 
@@ -43,7 +43,7 @@ struct DatConf {
   std::vector<BadLine> bad_lines;
 };
 
-// Takes any bytes. A bad line is left out and hides no other.
+// Accepts any bytes. A bad line is left out and does not affect any other.
 DatConf ParseDatConf(std::string_view text);
 
 // The entry as a line of dat.conf, without a line end: ParseDatConf reads the same entry from it.

@@ -1,4 +1,4 @@
-// Any bytes parse; what is an entry keeps its meaning when it is written and read again.
+// Any bytes can be parsed; an entry stays the same when it is written as a line and read again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

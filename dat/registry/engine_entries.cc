@@ -25,7 +25,7 @@ std::string_view FileName(const Entry& entry) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
-// Without its first word, which is the answer.
+// Removes the first word from `text` and returns it.
 std::string TakeWord(std::string* text) {
   constexpr char kBlanks[] = " \t";
   const size_t begin = text->find_first_not_of(kBlanks);

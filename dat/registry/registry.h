@@ -22,7 +22,7 @@ enum class Found { kNoName, kNoMajor, kNoMinor, kNoThreadSafety, kYes };
 
 class Registry {
  public:
-  // The process's, made at the first call and never changed: any thread, entries stay.
+  // The process's registry: made at the first call, never changed. Any thread; entries stay valid.
   static const Registry& Get();
 
   explicit Registry(std::vector<Entry> entries) : entries_(std::move(entries)) {}
@@ -30,7 +30,7 @@ class Registry {
 
   // The entries to try, in the file's order: those with the lowest minor version that is at least
   // `minor` (uDAPL 1.2 dat_ia_open). Entries of one name, version and thread safety are
-  // alternatives: the first whose library loads serves.
+  // alternatives: the first one whose library can be loaded is used.
   Found Find(const std::string& name, uint32_t major, uint32_t minor, bool thread_safe,
              std::vector<const Entry*>* entries) const;
 
@@ -38,37 +38,38 @@ class Registry {
   const std::vector<Entry> entries_;
 };
 
-// soft0 and `rdma`, for both versions, thread-safe and not: the engine always is.
+// soft0 and `rdma`, for both versions, thread-safe and not; the engine is always thread-safe.
 std::vector<Entry> BuiltInEntries(const std::vector<verbs::RdmaAdapter>& rdma);
 
-// The file that DAT_OVERRIDE names, alone; without it, /etc/dat.conf and then the built-in
-// entries. Bad lines and a file that cannot be read are logged.
+// The entries of the file that DAT_OVERRIDE names, and no others; without DAT_OVERRIDE, those of
+// /etc/dat.conf, then the built-in ones. Bad lines and a file that cannot be read are logged.
 std::vector<Entry> ReadEntries();
 
-// `file` with `built_in` behind it, but those whose name and major version it has.
+// `file`, then those entries of `built_in` whose name and major version `file` does not have.
 std::vector<Entry> WithBuiltIn(std::vector<Entry> file, std::vector<Entry> built_in);
 
 // Whether the engine that is linked here serves the entry: a built-in one, one that names our own
 // provider library, and, where VIADUCT_OFED_ENTRIES says so, one of the OFED providers.
 bool IsEngines(const Entry& entry);
 
-// Whether it names a provider library of OFED (libdaplofa, libdaploscm, libdaploucm, ...).
+// Whether the entry names a provider library of OFED (libdaplofa, libdaploscm, libdaploucm, ...).
 bool IsOfeds(const Entry& entry);
 
-// The entry with our provider library in the place of its own.
+// The entry with our provider library in place of its own.
 Entry ServedByEngine(const Entry& entry);
 
-// Where an entry of the engine's has its adapter, and which device serves it.
+// The address at which the engine opens an entry's adapter, and the device that serves it.
 struct Place {
   verbs::Address address;
   std::string device = verbs::kAnyDevice;
 };
 
-// The first word of its parameters is a network interface, an address, or an RDMA adapter as
-// ListRdmaAdapters names it, which then serves it (of a device with several ports the second word
-// is the port); an RDMA device that cannot be used stands for
-// its network interface; none: that of the IPv4 default route, or 127.0.0.1. kNotFound: there is no
-// such thing here; kInsufficientResources: the kernel could not be asked.
+// Finds what the first word of the entry's parameters names: a network interface, an address, or an
+// RDMA adapter under its name in ListRdmaAdapters, which then serves the entry (for a device with
+// several ports the second word is the port). An RDMA device that cannot be used stands for its
+// network interface. Without parameters it is the interface of the IPv4 default route, or
+// 127.0.0.1. kNotFound: nothing here has that name; kInsufficientResources: the kernel could not be
+// asked.
 core::Error PlaceOf(const Entry& entry, Place* place);
 
 }  // namespace viaduct::registry
