@@ -29,10 +29,11 @@ Turn Vi::TakeTurn(Turns::Use use) {
 
 void Vi::BeginAttempt() {
   turns_.Begin();
-  // The end of the attempt before moves the state first: then its event is there.
+  // The end of an earlier attempt moves the state before it queues its event. Once the state has
+  // settled, the event is there.
   (void)endpoint_->SettledState();
   for (;;) {
-    // The VI is Idle: the attempt that this thread waits for is over.
+    // The VI is Idle, so a thread that still waits in AwaitPeer waits for an attempt that is over.
     peer_waiter_.wait(true);
     const verbs::MutexLock hold(&peer_lock_);
     if (peer_waiter_.load()) continue;
@@ -46,7 +47,7 @@ void Vi::BeginAttempt() {
 
 VIP_RETURN Vi::AwaitOutcome() {
   core::Event event;
-  // Always comes: a request has its deadline, an accept the device's patience.
+  // The outcome always comes: a request has its deadline, an accept the device's patience.
   const core::Error error = connect_events_->Wait(verbs::Deadline::Infinite(), {}, &event, nullptr);
   return error.ok() ? compat::ResultOf(event.type) : compat::ResultOf(error);
 }
@@ -74,7 +75,7 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
   if (!request) return VIP_INVALID_PARAMETER;
   const Turn turn = TakeTurn(Turns::Use::kConnect);
   if (!turn.is_mine() || !Allows(compat::ViCall::kConnectAccept)) return VIP_INVALID_STATE;
-  // Nothing of this is told to the requester: the caller may try again with another VI.
+  // The requester does not learn of a mismatch: the caller may try again with another VI.
   const VIP_RETURN match =
       compat::MatchProfiles(compat::ProfileOf(attributes()), ProfileOf(*request));
   if (match != VIP_SUCCESS) return match;
@@ -83,15 +84,15 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
   if (!error.ok()) return compat::ResultOf(error);
   turns_.Started();
   const VIP_RETURN result = AwaitOutcome();
-  // Success alone consumes the handle: otherwise the caller must reject explicitly.
+  // Only success consumes the handle: otherwise the caller must reject explicitly.
   request->EndAccept(result == VIP_SUCCESS);
   return result;
 }
 
 VIP_RETURN Vi::Disconnect() {
   const VIP_RETURN result = EndConnection();
-  // Everything that was posted is marked as flushed when the call returns: the program may take its
-  // memory back.
+  // Everything that was posted must be marked as flushed when the call returns: the program may
+  // take its memory back.
   for (WorkQueue* queue : {&sends_, &receives_}) queue->dispatcher()->Harvest();
   return result;
 }
@@ -103,11 +104,11 @@ VIP_RETURN Vi::EndConnection() {
         compat::VerdictOf(state(), compat::ViCall::kDisconnect) == compat::ViVerdict::kFlushOnly;
     const core::Error error =
         idle ? endpoint_->FlushPosted() : endpoint_->Disconnect(verbs::DisconnectMode::kAbrupt);
-    // It is another meanwhile: an attempt began or failed just now.
+    // The state has changed meanwhile: an attempt began or failed just now.
     if (error.code == core::Code::kInvalidState) continue;
     if (idle || !error.ok()) return compat::ResultOf(error);
-    // Before the VI is Idle and another attempt may begin: a thread that slept in this one may be a
-    // while on its way out.
+    // Before the VI is Idle and another attempt may begin: a thread that slept in this attempt may
+    // take a while to leave.
     turns_.End();
     return compat::ResultOf(endpoint_->Reset());
   }
@@ -143,11 +144,11 @@ void Describe(const core::ConnectionRequest& request, const Nic& nic, VIP_NET_AD
   }
 }
 
-// Where a port may pass from one process of the line to the next just now: before it counts as a
-// stranger's, whatever the time-out.
+// How long a port in use may be one that is just passing from one waiting process to the next.
+// After that it counts as a stranger's, whatever the caller's time-out.
 constexpr verbs::Nanos kPatience = 250 * verbs::kNanosPerMilli;
 
-// Nothing feeds the dispatcher yet: waiting on it is sleeping.
+// Nothing feeds the dispatcher yet, so waiting on it is sleeping.
 core::Error Serve(Nic& nic, const core::ServicePoint::Options& options,
                   core::EventDispatcher& dispatcher, Ref<core::ServicePoint>* out) {
   const verbs::Nanos end = nic.adapter().DeadlineAfter(kPatience).at();
@@ -172,11 +173,11 @@ core::Error NextRequest(Nic& nic, const core::ServicePoint::Options& options,
   absl::Cleanup withdraw = [&] { static_cast<void>(point->Free()); };
   error = dispatcher.Wait(options.deadline, {}, &event, nullptr);
   std::move(withdraw).Invoke();
-  // One may have come between the time-out and the end of the service.
+  // A request may have arrived between the time-out and the end of the service point.
   if (error.code == core::Code::kTimeout && dispatcher.Dequeue(&event).ok()) error = core::Ok();
   if (!error.ok()) return error;
   *out = ShareObject<core::ConnectionRequest>(event.subject);
-  return *out ? core::Ok() : core::Error(core::Code::kAbort);  // it has died with the adapter
+  return *out ? core::Ok() : core::Error(core::Code::kAbort);  // it died with the adapter
 }
 
 VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadline deadline,
@@ -196,13 +197,14 @@ VIP_RETURN WaitForRequest(Nic& nic, const core::ServiceName& name, verbs::Deadli
   options.one_shot = true;
   options.since = nic.adapter().executor().Now();
   options.deadline = deadline;
-  // Where memory ends on the way nobody would decide it.
+  // If memory runs out on the way, nobody else would decide the request.
   absl::Cleanup refuse = [&] {
     if (*out) (*out)->Destroy();
   };
   do {
     error = NextRequest(nic, options, *dispatcher, out);
-    // In another process somebody may have waited for longer: then this one keeps its place.
+    // Somebody in another process may have waited longer and gets the request; this waiter then
+    // keeps its place in the line.
   } while (error.ok() && (*out)->PassToEarlierWaiter(options));
   std::move(refuse).Cancel();
   return error.ok() ? VIP_SUCCESS : compat::ResultOf(error);

@@ -17,7 +17,7 @@ VIP_RETURN Vi::ConnectPeer(core::PeerRequest request, core::ConnectParameters pa
   BeginAttempt();
   request.profile = compat::ProfileOf(attributes());
   parameters.peer = &request;
-  // Who sees the VI pending also finds that it has asked.
+  // Under the lock, so that a thread that sees the VI pending also finds kAsked.
   const verbs::MutexLock hold(&peer_lock_);
   const core::Error error = endpoint_->Connect(parameters);
   if (error.ok()) {
@@ -34,7 +34,7 @@ VIP_RETURN Vi::PeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer) {
     if (peer_phase_ == PeerPhase::kNone) return VIP_INVALID_STATE;
     asked = peer_phase_ == PeerPhase::kAsked;
     if (asked) {
-      // One thread has the outcome.
+      // Only one thread, the one that waits, gets the outcome.
       if (peer_waiter_.load()) return wait ? VIP_ERROR_RESOURCE : VIP_NOT_DONE;
       core::Event event;
       if (connect_events_->Dequeue(&event).ok()) return TellPeer(event, peer);
@@ -43,7 +43,7 @@ VIP_RETURN Vi::PeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer) {
     }
   }
   if (asked) return AwaitPeer(peer);
-  // Told again as long as it is true.
+  // Success is reported again as long as it is true.
   if (state() != compat::ViState::kConnected) return VIP_INVALID_STATE;
   *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());
   return VIP_SUCCESS;
@@ -55,7 +55,7 @@ VIP_RETURN Vi::AwaitPeer(VIP_VI_ATTRIBUTES* peer) {
     peer_waiter_.notify_all();
   };
   core::Event event;
-  // The engine has the deadline and always decides.
+  // The engine keeps the deadline and always decides.
   const core::Error error = connect_events_->Wait(verbs::Deadline::Infinite(), {}, &event, nullptr);
   if (!error.ok()) return compat::ResultOf(error);
   const verbs::MutexLock hold(&peer_lock_);

@@ -13,7 +13,7 @@
 namespace viaduct::vipl {
 namespace {
 
-// False: the entry is stale. Under the lock of the dispatcher, inside an EpochGuard.
+// False: the entry is stale. The caller holds the dispatcher's lock and is inside an EpochGuard.
 bool TakeEntry(const core::Event& event, VIP_VI_HANDLE* vi_handle, VIP_BOOLEAN* receive) {
   Vi* vi = FindVi(event.subject);
   if (vi == nullptr) return false;
@@ -39,7 +39,8 @@ VIP_RETURN Cq::Create(const core::Ref<Nic>& nic, VIP_ULONG entries, core::Ref<Cq
                                     core::kCompletionStream, /*eager=*/true, &dispatcher);
   if (!error.ok()) return compat::ResultOf(error);
   core::Ref<Cq> cq;
-  // Also when memory ends on the way. A handle can be guessed: the queue may be free already.
+  // Also if memory runs out on the way. A program can guess the handle, so the queue may have been
+  // freed already.
   absl::Cleanup undo = [&] {
     if (cq) static_cast<void>(cq->Free());
     dispatcher->Destroy();
@@ -104,7 +105,7 @@ void Cq::Detach() {
   --attached_;
 }
 
-// The adapter wakes whoever waits.
+// The adapter's close wakes up the threads that wait.
 void Cq::OnNicClosed() {}
 
 }  // namespace viaduct::vipl

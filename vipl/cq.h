@@ -1,7 +1,8 @@
 // Cq: what VipCreateCQ returns, an eager dispatcher that several work queues feed.
 //
-// An entry names a descriptor by its number in its work queue. One whose descriptor was taken
-// without VipCQDone is stale: it is dropped when it is taken or met.
+// An entry names a descriptor by its number in its work queue. An entry whose descriptor was taken
+// without VipCQDone is stale: it is removed along with the descriptor, or skipped when VipCQDone
+// meets it.
 #ifndef VIADUCT_VIPL_CQ_H_
 #define VIADUCT_VIPL_CQ_H_
 
@@ -27,19 +28,19 @@ class Cq final : public NicChild {
   VIP_RETURN Free();
   VIP_RETURN Resize(VIP_ULONG entries);
 
-  // The next entry that is not stale. Inside an EpochGuard.
+  // Takes the next entry that is not stale. The caller is inside an EpochGuard.
   VIP_RETURN Done(VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive);
-  // Outside of one.
+  // The same, but waits. The caller is not inside an EpochGuard.
   VIP_RETURN Wait(verbs::Deadline deadline, VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive);
 
   // Callbacks: notify.cc.
   VIP_RETURN Notify(const CqNotifies::Registration& registration);
-  // An entry is about to come. Any thread, under any lock.
+  // Called just before an entry is queued. Any thread, under any lock.
   void OnEntry() {
     if (notifies_.pending()) ServeNotifies();
   }
 
-  // One for each work queue. False once the queue is being destroyed.
+  // Once for each work queue. Attach returns false once the completion queue is being destroyed.
   bool Attach();
   void Detach();
 
@@ -51,9 +52,10 @@ class Cq final : public NicChild {
  private:
   Cq(const core::Ref<Nic>& nic, core::Ref<core::EventDispatcher> dispatcher);
   ~Cq() override;
-  // The next entry that is not stale. Under the lock of the dispatcher, inside an EpochGuard.
+  // Takes the next entry that is not stale. Under the dispatcher's lock, inside an EpochGuard.
   bool TakeLocked(VIP_VI_HANDLE* vi, VIP_BOOLEAN* receive);
-  // Sees to it that RunNotify comes on the callback thread. False: as PostCallback says.
+  // Makes sure that RunNotify will run on the callback thread. False: for one of PostCallback's
+  // reasons it will not.
   bool ServeNotifies();
   void RunNotify();
 

@@ -1,12 +1,12 @@
 // DescriptorRing: what a work queue keeps of its posted descriptors, in posting order.
 //
-// A circle of small blocks. Where the end would meet the beginning a block is put in between:
-// nothing moves, a VI that is idle costs next to nothing, and one that works stays in few cache
-// lines. Cursors run round the circle; who posts, who completes and who takes has one each.
+// A ring of small blocks. When the end would meet the beginning, a new block is inserted between
+// them: nothing moves, an idle VI costs next to nothing, and a busy one stays in few cache lines.
+// Cursors run round the ring: the poster, the completer and the taker have one each.
 //
-// A cursor at the end of a block reads the way on with its next step. So the poster fills a block
-// only when the taker is inside the one behind it, or further: behind a block that was filled
-// another may be put, and nobody stands between them.
+// A cursor at the end of a block reads the link to the next block only when it takes its next step.
+// So the poster starts to fill a block only after the taker has entered the following one: when the
+// block is full, another can be inserted after it, and no cursor stands between the two.
 #ifndef VIADUCT_VIPL_DESCRIPTOR_RING_H_
 #define VIADUCT_VIPL_DESCRIPTOR_RING_H_
 
@@ -28,10 +28,10 @@ class DescriptorRing {
   struct Slot {
     VIP_DESCRIPTOR* descriptor;
     VIP_MEM_HANDLE memory;
-    uint32_t status;  // at first the error it was posted with, then what it completed with
+    uint32_t status;  // the error that it was posted with, or 0; then the Status that it got
   };
 
-  // Stands between two slots. Only the poster's may run ahead of what is posted.
+  // A position between two slots. Only the poster's cursor may step past what is posted.
   class Cursor {
    public:
     Slot& Next() {
@@ -64,12 +64,12 @@ class DescriptorRing {
   // Before the first slot.
   Cursor begin() { return Cursor(&start_); }
 
-  // The poster's: with so many slots behind its cursor in use, there is one for Next.
+  // For the poster: whether Next has a free slot while `in_use` slots before the cursor are in use.
   bool HasRoom(const Cursor& end, uint64_t in_use) const {
     return end.index_ != kSlots || in_use + kSlots < blocks_ * kSlots;
   }
-  // If there is none: makes room. A ring of which n were in use at the most has at most n / kSlots
-  // + 2 blocks. False: there is no memory.
+  // Makes room if HasRoom is false. A ring that had at most n slots in use has at most n / kSlots +
+  // 2 blocks. False: there is no memory.
   bool AddBlock(const Cursor& end) {
     Block* const added = new (std::nothrow) Block;
     if (added == nullptr) return false;
@@ -80,13 +80,13 @@ class DescriptorRing {
   }
 
  private:
-  static constexpr uint32_t kSlots = 31;  // of 16 bytes, and the link
+  static constexpr uint32_t kSlots = 31;  // of 16 bytes each, after the link
   struct Block : Link {
     Slot slots[kSlots];
   };
 
   Link start_ = {nullptr};  // leads to the first block
-  uint64_t blocks_ = 0;     // the poster's
+  uint64_t blocks_ = 0;     // used only by the poster
 };
 
 }  // namespace viaduct::vipl

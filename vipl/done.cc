@@ -13,15 +13,15 @@
 namespace viaduct::vipl {
 namespace {
 
-// A word of a descriptor that has failed, as most do at the end of a connection. Programs have
-// freed their memory by then without telling, which an adapter of old had kept: false, if it is not
-// there.
+// Writes a word of a failed descriptor. Most fail when a connection ends, and by then some programs
+// have freed the memory without deregistering it, which an old adapter had kept. False: the memory
+// is no longer there.
 [[gnu::noinline]] bool StoreIfThere(volatile VIP_UINT32* to, uint32_t word) {
   const int error = errno;
   const iovec local = {&word, sizeof word};
   const iovec remote = {const_cast<VIP_UINT32*>(to), sizeof word};
   bool stored = process_vm_writev(gettid(), &local, 1, &remote, 1, 0) == sizeof word;
-  if (!stored && errno != EFAULT) {  // the kernel does not do that here
+  if (!stored && errno != EFAULT) {  // the kernel refuses this call here
     __atomic_store_n(to, word, __ATOMIC_RELEASE);
     stored = true;
   }
@@ -31,15 +31,16 @@ namespace {
 
 }  // namespace
 
-// Malformed: posted as a request that fails, unless it was flushed before its turn.
+// A malformed descriptor was posted as a request that fails. It gets the error that it was posted
+// with, unless it was flushed before its turn.
 uint32_t Vi::ErrorOf(verbs::Status status, uint32_t posted) const {
   const uint32_t error = compat::ErrorBitsOf(status, level_.load(std::memory_order_relaxed));
   return posted != 0 && error != VIP_STATUS_DESC_FLUSHED_ERROR ? posted : error;
 }
 
-// Under the lock of the dispatcher, before an event can be dequeued. A program may watch Status in
-// memory: everything else is written before it. Of a send nothing else is touched, of a receive
-// Length and, if some came, ImmediateData.
+// Called under the dispatcher's lock, before an event can be dequeued. A program may watch Status
+// in memory, so everything else is written before it: for a receive, ImmediateData if any came, and
+// Length if it succeeded; for a send, nothing.
 bool Vi::OnCompletion(const verbs::Completion& completion) {
   const WorkQueue::Side side = WorkQueue::SideOf(completion.id);
   const bool receive = side == WorkQueue::Side::kReceive;
@@ -93,7 +94,7 @@ using viaduct::vipl::Vi;
 using viaduct::vipl::WaitControl;
 using viaduct::vipl::WorkQueue;
 
-// The pointer is NULL unless a descriptor is handed out: programs that drain a queue look at
+// Sets *descriptor to NULL unless a descriptor is handed out: programs that drain a queue check
 // nothing else.
 VIP_RETURN Poll(VIP_VI_HANDLE handle, WorkQueue::Side side, VIP_DESCRIPTOR** descriptor) {
   if (descriptor == nullptr) return VIP_INVALID_PARAMETER;

@@ -1,4 +1,4 @@
-// Errors that are no call's: where they arise, and VipErrorCallback, which tells the program.
+// Asynchronous errors: where they arise, and VipErrorCallback, through which the program is told.
 #include <cstdio>
 #include <string>
 
@@ -12,7 +12,7 @@
 namespace viaduct::vipl {
 namespace {
 
-// By code, as the header counts them.
+// Indexed by error code, in the order of the header.
 struct ErrorText {
   const char* name;
   const char* meaning;
@@ -33,13 +33,13 @@ constexpr ErrorText kTexts[] = {
 };
 static_assert(sizeof kTexts / sizeof *kTexts == VIP_ERROR_CATASTROPHIC + 1);
 
-// For a handler that does not keep up with its peers.
+// The most reports that wait for a handler that does not keep up with its peers.
 constexpr uint32_t kMostUndelivered = 4096;
 
-// Lines about such ones as a peer can cause without end.
+// The most log lines about errors that a peer can cause without end.
 constexpr uint32_t kMostLines = 64;
 
-// At Unreliable Delivery these end nothing, and the peer may go on.
+// At Unreliable Delivery these do not end the connection, so the peer may cause more of them.
 bool MayRepeat(VIP_ERROR_CODE code) {
   return code == VIP_ERROR_RECVQ_EMPTY || code == VIP_ERROR_RDMAW_PROT;
 }
@@ -55,7 +55,7 @@ void Vi::Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR*
   nic_->Report(error);
 }
 
-// The peer's doing, in order or not: the VI is in Error.
+// The peer ended the connection, in order or not: the VI is in Error.
 void Vi::OnDisconnected(bool /*broken*/) { Report(VIP_ERROR_CONN_LOST, VIP_RESOURCE_VI, nullptr); }
 
 void Vi::OnDropped() { Report(VIP_ERROR_RECVQ_EMPTY, VIP_RESOURCE_VI, nullptr); }
@@ -96,11 +96,11 @@ void Nic::SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context) {
     handler_ = handler;
     handler_context_ = context;
   }
-  verbs::AwaitCallback(this);  // it may use the context of before
+  verbs::AwaitCallback(this);  // a handler that is running may use the old context
 }
 
 void Nic::Report(VIP_ERROR_DESCRIPTOR error) {
-  // What its end flushes is no news, and starts no thread.
+  // What the NIC's close flushes is no news, and must not start the callback thread.
   if (closed_.load()) return;
   if (MayRepeat(error.ErrorCode) && undelivered_.load() >= kMostUndelivered) {
     if (!overflowing_.exchange(true)) {
@@ -135,7 +135,7 @@ void Nic::Deliver(VIP_ERROR_DESCRIPTOR error) {
     const ErrorText& text = kTexts[error.ErrorCode];
     char vi[sizeof ": VI 0x" + 2 * sizeof(void*)] = "";
     if (error.ViHandle != nullptr) std::snprintf(vi, sizeof vi, ": VI %p", error.ViHandle);
-    char line[256];  // without memory: nobody would hear that there was none
+    char line[256];  // not allocated: nobody would hear that there was no memory
     std::snprintf(line, sizeof line, "%s%s: %s: %s", attributes_.Name, vi, text.name, text.meaning);
     verbs::WriteLog(verbs::LogLevel::kWarn, line);
     if (MayRepeat(error.ErrorCode) && logged_.fetch_add(1) + 1 == kMostLines) {

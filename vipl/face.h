@@ -16,7 +16,7 @@
 
 namespace viaduct::vipl {
 
-// No exception leaves it, failed allocation is VIP_ERROR_RESOURCE.
+// Runs `body` and lets no exception out: a failed allocation becomes VIP_ERROR_RESOURCE.
 template <typename Body>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Protected(Body&& body) {
   try {
@@ -32,9 +32,10 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN DataPath(Body&& body) noexcept {
   return Protected(std::forward<Body>(body));
 }
 
-// Runs any other: the thread cannot be cancelled inside either. Cancellation that came meanwhile
-// may strike where it ends, so it is not noexcept. Inside a guard it is a signal handler's, which
-// has interrupted a post or a poll and would wait for it for ever.
+// Runs any other call, inside which the thread cannot be cancelled either. A cancellation that was
+// requested meanwhile may take effect when the call ends, so this is not noexcept. A call inside an
+// EpochGuard comes from a signal handler that has interrupted a post or a poll, for which it would
+// wait forever; it fails instead.
 template <typename Body>
 VIP_RETURN Control(Body&& body) {
   if (verbs::InsideEpochGuard()) [[unlikely]]
@@ -43,7 +44,7 @@ VIP_RETURN Control(Body&& body) {
   return DataPath(std::forward<Body>(body));
 }
 
-// Runs one that sleeps for its caller, whom pthread_cancel ends there.
+// Runs a call that sleeps for its caller; pthread_cancel can end the thread while it sleeps.
 template <typename Body>
 VIP_RETURN WaitControl(Body&& body) {
   if (verbs::InsideEpochGuard()) [[unlikely]]

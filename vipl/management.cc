@@ -10,7 +10,7 @@
 
 namespace {
 
-// Cut off where it does not fit.
+// Copies `text`, cut off if it does not fit.
 template <size_t kSize>
 void CopyText(const std::string& text, VIP_CHAR (&out)[kSize]) {
   out[text.copy(out, kSize - 1)] = '\0';

@@ -19,7 +19,7 @@ using viaduct::core::ShareObject;
 using viaduct::vipl::Control;
 using viaduct::vipl::Nic;
 
-// A region that nobody can name yet is freed unless it is kept.
+// Frees a region that nobody can name yet, unless Keep is called.
 class UnnamedRegion {
  public:
   explicit UnnamedRegion(const Ref<MemoryRegion>& region) : region_(region) {}
@@ -32,9 +32,9 @@ class UnnamedRegion {
   Ref<MemoryRegion> region_;
 };
 
-// `take` makes or changes a region with the access that the attributes say. Memory that nobody can
-// write, a file's mapping say, can still be sent from, and read by peers: such a region goes
-// without the right of this side to write, for which VIPL has no word.
+// `take` creates or changes a region with the access that the attributes ask for. Memory that
+// cannot be written, such as a read-only file mapping, can still be sent from, and be read by
+// peers. Such a region is registered without local write access, for which VIPL has no attribute.
 template <typename Take>
 Error TakeRights(const VIP_MEM_ATTRIBUTES& attributes, const Take& take) {
   const uint32_t access = viaduct::compat::AccessOf(attributes);
@@ -95,7 +95,7 @@ VIPL_EXPORT VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID Virtua
     if (!nic || VirtualAddress == nullptr || Length == 0 || MemoryHandle == nullptr) {
       return VIP_INVALID_PARAMETER;
     }
-    // NULL: the default tag, no RDMA.
+    // NULL attributes mean the default tag and no RDMA.
     const VIP_MEM_ATTRIBUTES none = {};
     return Register(*nic, VirtualAddress, Length, MemAttribs != nullptr ? *MemAttribs : none,
                     MemoryHandle);

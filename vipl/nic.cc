@@ -32,7 +32,7 @@ VIP_RETURN Nic::Open(const std::string& name, const compat::NicChoice& choice,
   core::Ref<core::InterfaceAdapter> adapter;
   core::Error error = core::InterfaceAdapter::Open(choice.address, &adapter, choice.device);
   if (!error.ok()) return compat::ResultOf(error);
-  // Also when memory ends on the way.
+  // Also if memory runs out on the way.
   absl::Cleanup undo = [&] {
     static_cast<void>(adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
   };
@@ -51,8 +51,8 @@ VIP_RETURN Nic::Open(const std::string& name, const compat::NicChoice& choice,
 }
 
 VIP_RETURN Nic::Close() {
-  // Each was a child at this moment and so has not been destroyed; whoever erases its handle owns
-  // the table's reference.
+  // A child found under this lock has not been destroyed. Whoever erases its handle owns the
+  // table's reference to it.
   std::vector<core::Ref<NicChild>> owned;
   {
     const verbs::MutexLock hold(&lock_);
@@ -69,9 +69,9 @@ VIP_RETURN Nic::Close() {
   // The table's reference, dropped at the end.
   const core::Ref<Nic> self = core::Ref<Nic>::Adopt(this);
   for (const core::Ref<NicChild>& child : owned) child->OnNicClosed();
-  verbs::EpochSynchronize();  // calls under way that found a child
-  // What is flushed now has no descriptor any more, and nobody is handed one: the program may have
-  // freed its memory. For the peers it is there until the connections have ended.
+  verbs::EpochSynchronize();  // waits for calls under way that found a child
+  // From now on a flush finds no descriptor to write to, and no descriptor is handed out: the
+  // program may have freed its memory. Peers can reach the memory until the connections have ended.
   registrations_.HideAll();
   static_cast<void>(adapter_->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
   for (const core::Ref<NicChild>& child : owned) verbs::AwaitCallback(child.get());

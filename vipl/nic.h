@@ -30,8 +30,8 @@ namespace viaduct::vipl {
 class NicChild : public core::Object {
  public:
   using Object::Object;
-  // The handle is dead and the adapter is about to close: threads that wait here return, and take
-  // nothing any more.
+  // Called when the handle is dead and the adapter is about to close: threads that wait on this
+  // object return and take nothing any more.
   virtual void OnNicClosed() = 0;
 };
 
@@ -41,7 +41,7 @@ class Nic final : public core::Object, private core::AdapterObserver {
 
   static VIP_RETURN Open(const std::string& name, const compat::NicChoice& choice,
                          core::Ref<Nic>* out);
-  // The handle is dead when it returns, and so are those of all that was made under it.
+  // When it returns, the handle is dead, and so are the handles of everything made under this NIC.
   VIP_RETURN Close();
 
   core::InterfaceAdapter& adapter() const { return *adapter_; }
@@ -50,32 +50,32 @@ class Nic final : public core::Object, private core::AdapterObserver {
   const compat::NicAddress& address() const { return address_; }
   Registrations& registrations() { return registrations_; }
 
-  // The zone of a tag; NULL is the wildcard. Null: no tag of this NIC.
+  // The zone of `tag`; a NULL tag means the wildcard zone. Null: `tag` is not one of this NIC.
   core::Ref<core::ProtectionZone> ZoneOf(VIP_PROTECTION_HANDLE tag) const;
 
   // False once the NIC is closing.
   bool AddChild(NicChild* child);
   void RemoveChild(NicChild* child);
 
-  // Of a thread that waits for requests. Once the NIC has failed nothing comes there: the
-  // dispatcher refuses to wait.
+  // The dispatcher of a thread that waits for connection requests. Once the NIC has failed no
+  // request comes any more, so the dispatcher refuses to wait.
   void AddWaiter(core::EventDispatcher* waiter);
   void RemoveWaiter(core::EventDispatcher* waiter);
 
   // ---- asynchronous errors
-  // Null: the default, which logs.
+  // A null handler restores the default, which logs.
   void SetErrorHandler(VIP_ERROR_HANDLER handler, VIP_PVOID context);
-  // Calls the handler of that moment on the callback thread, unless the NIC is closed by then; a
-  // call that is under way may reach the handler after VipCloseNic. Any thread, inside an
-  // EpochGuard as well. Of what a peer can cause again and again, some thousands are kept for a
-  // handler that does not keep up.
+  // Calls the handler that is set at the time of delivery, on the callback thread, unless the NIC
+  // has been closed by then; a delivery that is under way may reach the handler after VipCloseNic
+  // has begun. Any thread, also inside an EpochGuard. Of errors that a peer can cause again and
+  // again, only some thousands are kept for a handler that does not keep up.
   void Report(VIP_ERROR_DESCRIPTOR error);
 
-  // The address as programs read it, without a discriminator but with room for one, which the
-  // program may use; valid while this object lives.
+  // `address` in the form that programs read. It has no discriminator, but room in which the
+  // program may put one; valid while this object lives.
   VIP_NET_ADDRESS* Discovered(const compat::NicAddress& address);
 
-  // Between VipNSInit and VipNSShutdown.
+  // True between VipNSInit and VipNSShutdown.
   std::atomic<bool>& name_service() { return name_service_; }
 
  private:
@@ -97,9 +97,9 @@ class Nic final : public core::Object, private core::AdapterObserver {
   bool failed_ ABSL_GUARDED_BY(lock_) = false;
   std::unordered_set<NicChild*> children_ ABSL_GUARDED_BY(lock_);
   std::unordered_set<core::EventDispatcher*> waiters_ ABSL_GUARDED_BY(lock_);
-  std::atomic<uint32_t> undelivered_{0};  // reports
-  std::atomic<bool> overflowing_{false};  // some were left out since none waited
-  std::atomic<uint32_t> logged_{0};       // of those that may repeat
+  std::atomic<uint32_t> undelivered_{0};  // reports that wait for delivery
+  std::atomic<bool> overflowing_{false};  // reports have been left out since none waited
+  std::atomic<uint32_t> logged_{0};       // lines about errors that may repeat
   VIP_ERROR_HANDLER handler_ ABSL_GUARDED_BY(lock_) = nullptr;
   VIP_PVOID handler_context_ ABSL_GUARDED_BY(lock_) = nullptr;
   std::map<compat::NicAddress, std::vector<uint32_t>> discovered_ ABSL_GUARDED_BY(lock_);

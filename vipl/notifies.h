@@ -1,9 +1,9 @@
 // Notifies: the one-shot callbacks that a program has asked for on a work queue or a completion
 // queue, first come first served.
 //
-// They are served on the callback thread alone: it takes what has completed and calls the next of
-// them. So they come in the order of the completions, no lock is held across a call, and whatever
-// completes while some are pending only has to see to it that a service is under way.
+// Only the callback thread serves them: it takes what has completed and calls the next callback. So
+// callbacks run in the order of the completions, no lock is held across a call, and a completion
+// that comes while callbacks are pending only has to make sure that a service is posted.
 #ifndef VIADUCT_VIPL_NOTIFIES_H_
 #define VIADUCT_VIPL_NOTIFIES_H_
 
@@ -19,7 +19,7 @@
 
 namespace viaduct::vipl {
 
-// Any thread calls anything.
+// Any thread may call any of these functions.
 template <typename Handler>
 class Notifies {
  public:
@@ -34,8 +34,8 @@ class Notifies {
     waiting_.push_back(registration);
     pending_.store(true, std::memory_order_relaxed);
   }
-  // The service's, which looks then for what has completed: the oldest, if there is one. It is
-  // still pending, and nobody withdraws it, until Take or Release follows.
+  // For the service, before it checks for a completion: returns the oldest registration, if there
+  // is one. It stays pending, and nobody can withdraw it, until Take or Release.
   bool Hold(Registration* out) {
     const verbs::MutexLock lock(&lock_);
     if (waiting_.empty()) return false;
@@ -43,7 +43,7 @@ class Notifies {
     held_ = true;
     return true;
   }
-  // Something has; its handler is to be called.
+  // There was a completion: removes the held registration, whose handler the service calls next.
   void Take() {
     const verbs::MutexLock lock(&lock_);
     held_ = false;
@@ -54,7 +54,8 @@ class Notifies {
     const verbs::MutexLock lock(&lock_);
     held_ = false;
   }
-  // Of those that are like it, which are as good as it, the newest leaves; false: there is none.
+  // Removes the newest registration equal to this one, other than the held one; equal registrations
+  // are interchangeable. False: there is none.
   bool Withdraw(const Registration& registration) {
     const verbs::MutexLock lock(&lock_);
     const auto end = std::prev(waiting_.rend(), held_ ? 1 : 0);
@@ -64,12 +65,12 @@ class Notifies {
     if (waiting_.empty()) pending_.store(false, std::memory_order_relaxed);
     return true;
   }
-  // For who completes: cheap.
+  // A cheap check for code that reports a completion.
   bool pending() const { return pending_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<bool> pending_{false};
-  bool held_ ABSL_GUARDED_BY(lock_) = false;  // the first of those that wait
+  bool held_ ABSL_GUARDED_BY(lock_) = false;  // waiting_.front() is held
   verbs::Mutex lock_;
   std::list<Registration> waiting_ ABSL_GUARDED_BY(lock_);
 };

@@ -9,10 +9,10 @@
 
 namespace viaduct::vipl {
 
-// ---- on a work queue: takes the descriptor itself
+// ---- on a work queue: the service takes the descriptor itself
 
 VIP_RETURN Vi::Notify(WorkQueue& queue, const ViNotifies::Registration& registration) {
-  // Its completions are the completion queue's to tell.
+  // The completion queue reports the completions.
   if (queue.cq()) return VIP_INVALID_PARAMETER;
   queue.notifies().Add(registration);
   return ServeNotifies(queue) || !queue.notifies().Withdraw(registration) ? VIP_SUCCESS
@@ -31,13 +31,13 @@ void Vi::RunNotify(WorkQueue& queue) {
   VIP_DESCRIPTOR* descriptor = nullptr;
   {
     const verbs::EpochGuard guard;
-    // Cancelled by destruction.
+    // The VI's destruction has cancelled the callback.
     if (FindVi(handle()) != this) return;
     static_cast<void>(queue.Done(handle(), &descriptor));
   }
   if (descriptor == nullptr) {
     queue.notifies().Release();
-    // A device that was looked at would tell of the next completion up to a tick later.
+    // A device that has just been polled may report the next completion up to a tick late.
     return queue.dispatcher()->Arm();
   }
   queue.notifies().Take();
@@ -45,7 +45,7 @@ void Vi::RunNotify(WorkQueue& queue) {
   next.handler(next.context, nic_->handle(), handle(), descriptor);
 }
 
-// ---- on a completion queue: takes the entry, and the handler the descriptor
+// ---- on a completion queue: the service takes the entry, the handler takes the descriptor
 
 VIP_RETURN Cq::Notify(const CqNotifies::Registration& registration) {
   notifies_.Add(registration);

@@ -10,7 +10,8 @@
 namespace viaduct::vipl {
 namespace {
 
-// What is malformed completes in its turn like any other.
+// A malformed descriptor is posted as a request that fails like this, so that it completes in its
+// turn like any other.
 verbs::Status FailureOf(uint32_t error) {
   return error == VIP_STATUS_LENGTH_ERROR ? verbs::Status::kLocalLength
                                           : verbs::Status::kLocalProtection;
@@ -22,9 +23,9 @@ void ClearStatus(VIP_DESCRIPTOR* descriptor) {
 
 }  // namespace
 
-// Aligned, and all of it in the pages of the region whose handle it came with. Nothing of a
-// descriptor is read before that is known. `segments`: as many as it has, which is not to be read
-// again.
+// True if the descriptor is aligned and lies entirely in the pages of the region whose handle came
+// with it. No part of a descriptor is read before that is known. `segments`: its segment count,
+// which must not be read from the descriptor again.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Vi::DescriptorIsValid(const VIP_DESCRIPTOR* descriptor,
                                                                VIP_MEM_HANDLE memory,
                                                                uint32_t* segments) const {
@@ -40,8 +41,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Vi::DescriptorIsValid(const VIP_DESCRIP
   return region->MayHold(descriptor, compat::DescriptorBytes(*segments));
 }
 
-// False: invalid, and reported. What is wrong with a descriptor is not the answer of the call
-// ([VIGM] viperrorcallback).
+// False: the descriptor is invalid, which has been reported. A fault in a descriptor is not a
+// result of the call ([VIGM] viperrorcallback).
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Vi::Admit(VIP_DESCRIPTOR* descriptor,
                                                    VIP_MEM_HANDLE memory, uint32_t* segments) {
   if (DescriptorIsValid(descriptor, memory, segments)) [[likely]]
@@ -50,7 +51,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Vi::Admit(VIP_DESCRIPTOR* descriptor,
   return false;
 }
 
-// Nor are too many descriptors the answer.
+// Too many descriptors are not a result of the call either.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::AnswerPost(core::Error error,
                                                               VIP_DESCRIPTOR* descriptor) {
   if (error.ok()) [[likely]]

@@ -1,10 +1,10 @@
-// The registered regions of a NIC by memory handle.
+// The registered regions of a NIC, by memory handle.
 //
-// A post looks a descriptor's region up here, and so does a completion before it writes Status:
-// without a lock, inside a verbs::EpochGuard. Changes take a lock and are seen at once; a removal
-// waits until every guard of that moment has been left, so that nothing is written into memory
-// after VipDeregisterMem returned. The place of a registration is used again for others, and freed
-// with the NIC alone: who remembers one looks at its handle.
+// A post looks up the descriptor's region here, and so does a completion before it writes Status,
+// both without a lock, inside a verbs::EpochGuard. Changes take a lock and are visible at once. A
+// removal waits until every guard of that moment has been left, so that nothing is written into
+// memory after VipDeregisterMem has returned. Registration objects are reused for other regions and
+// freed only with the NIC, so whoever remembers one must check its handle.
 #ifndef VIADUCT_VIPL_REGISTRATIONS_H_
 #define VIADUCT_VIPL_REGISTRATIONS_H_
 
@@ -29,12 +29,12 @@ inline bool TagsMatch(VIP_PROTECTION_HANDLE a, VIP_PROTECTION_HANDLE b) {
 }
 
 struct Registration {
-  std::atomic<VIP_MEM_HANDLE> handle{0};  // 0: it is no more
+  std::atomic<VIP_MEM_HANDLE> handle{0};  // 0: removed
   uintptr_t begin = 0;
-  uintptr_t first_page = 0;  // of its bytes
+  uintptr_t first_page = 0;  // start of the page of the first byte
   uintptr_t pages_end = 0;
   std::atomic<VIP_PROTECTION_HANDLE> tag{nullptr};
-  // Under the lock of Registrations.
+  // Guarded by the lock of Registrations.
   core::Ref<core::MemoryRegion> region;
   VIP_MEM_ATTRIBUTES attributes = {};
 
@@ -44,8 +44,8 @@ struct Registration {
     first_page = start & ~kInPage;
     pages_end = bytes != 0 ? (start + bytes + kInPage) & ~kInPage : first_page;
   }
-  // Whether a descriptor, or the beginning of one, may lie there: in the pages of the region, which
-  // the adapters of old registered whole. Programs post some that lie beside their region.
+  // Whether a descriptor, or its beginning, may lie there: in any page of the region, because old
+  // adapters registered whole pages. Programs post some descriptors that lie beside their region.
   bool MayHold(const void* descriptor, size_t bytes) const {
     const uintptr_t at = reinterpret_cast<uintptr_t>(descriptor);
     return at >= first_page && at <= pages_end && pages_end - at >= bytes;
@@ -57,10 +57,11 @@ class Registrations {
   Registrations();
   ~Registrations();
 
-  // What a caller found before: most calls ask for the same again. Of the NIC's children only.
+  // The registration that a caller found last, since most calls ask for the same one again. Only
+  // for children of the NIC.
   using Last = std::atomic<const Registration*>;
 
-  // Inside an EpochGuard only, and valid as long as it. Null: no such handle.
+  // Inside an EpochGuard; the result is valid as long as the guard. Null: no such handle.
   const Registration* Find(VIP_MEM_HANDLE handle, Last& last) const {
     const Registration* found = last.load(std::memory_order_relaxed);
     if (found != nullptr && handle != 0 && found->handle.load(std::memory_order_acquire) == handle)
@@ -83,21 +84,22 @@ class Registrations {
     }
   }
 
-  // [begin, begin + bytes) under the key of `region`, if there is one, as `handle`. Throws
-  // std::bad_alloc, and nothing has happened.
+  // Adds [begin, begin + bytes) as `handle`, the key of `region` if there is one. If it throws
+  // std::bad_alloc, nothing has changed.
   void Add(VIP_MEM_HANDLE handle, uintptr_t begin, size_t bytes,
            const VIP_MEM_ATTRIBUTES& attributes, const core::Ref<core::MemoryRegion>& region);
-  // False unless `handle` is that of a region that begins at `address`; else *region is its.
+  // False unless `handle` is that of a region that begins at `address`; otherwise sets *region to
+  // it.
   bool Remove(VIP_MEM_HANDLE handle, const void* address, core::Ref<core::MemoryRegion>* region);
-  // Nobody finds one of them any more. The regions stay as they are, until the adapter closes.
+  // From now on no handle is found. The regions themselves stay until the adapter closes.
   void HideAll();
 
-  // False unless `handle` is that of a region that begins at `address`; else *out is what it was
-  // registered with, or updated to.
+  // False unless `handle` is that of a region that begins at `address`; otherwise sets *out to the
+  // attributes that it was registered with or last updated to.
   bool Query(VIP_MEM_HANDLE handle, const void* address, VIP_MEM_ATTRIBUTES* out);
-  // VIP_INVALID_PARAMETER unless `handle` is that of a region that begins at `address`; else the
-  // answer of `change`, which is called with the region, under the lock. The registration has
-  // `attributes` from then on if that was VIP_SUCCESS, and else what it had.
+  // VIP_INVALID_PARAMETER unless `handle` is that of a region that begins at `address`; otherwise
+  // the result of `change`, which is called with the region, under the lock. If that is
+  // VIP_SUCCESS, the registration has `attributes` from then on; otherwise it keeps its own.
   template <typename Change>
   VIP_RETURN Update(VIP_MEM_HANDLE handle, const void* address,
                     const VIP_MEM_ATTRIBUTES& attributes, const Change& change) {
@@ -132,7 +134,8 @@ class Registrations {
   Registration* Owned(VIP_MEM_HANDLE handle, const void* address)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Place(Table& table, Registration* registration) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Nobody finds it any more; to be made free when every guard of now has been left.
+  // Makes the one in `slot` impossible to find. It can be reused once every guard of now has been
+  // left.
   void Clear(std::atomic<Registration*>& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   mutable verbs::Mutex lock_;
@@ -140,7 +143,7 @@ class Registrations {
   size_t live_ ABSL_GUARDED_BY(lock_) = 0;
   size_t used_ ABSL_GUARDED_BY(lock_) = 0;  // places that are not empty
   std::vector<std::unique_ptr<Registration>> all_ ABSL_GUARDED_BY(lock_);
-  std::vector<Registration*> free_ ABSL_GUARDED_BY(lock_);  // room for all_
+  std::vector<Registration*> free_ ABSL_GUARDED_BY(lock_);  // has capacity for all of all_
 };
 
 }  // namespace viaduct::vipl

@@ -1,4 +1,4 @@
-// One thread at a time.
+// Turns: one thread at a time connects a VI or changes its attributes.
 #ifndef VIADUCT_VIPL_TURN_H_
 #define VIADUCT_VIPL_TURN_H_
 
@@ -11,17 +11,17 @@
 
 namespace viaduct::vipl {
 
-// Lets one thread at a time begin a connection of a VI, or change its attributes; the rest finds it
-// pending, or waits for the change. Any thread.
+// Lets one thread at a time begin a connection of a VI, or change its attributes. The other threads
+// find a connection pending, or wait for the change. Any thread.
 class Turns {
  public:
   enum class Use { kConnect, kChange };
   // Whether the VI is Idle.
   using Idle = absl::FunctionRef<bool()>;
 
-  // False: another thread has it to connect. One that changes something, or whose attempt is over,
-  // is on its way out and is waited for, unless it is this one, interrupted by the handler that
-  // calls.
+  // False: another thread holds the turn to connect. A holder that changes attributes, or whose
+  // attempt is over, is about to give the turn back, so Take waits for it; but it returns false if
+  // the holder is this thread, interrupted by the signal handler that makes this call.
   bool Take(Use use, Idle idle) {
     for (;;) {
       uint32_t seen = turn_.load(std::memory_order_acquire);
@@ -37,24 +37,24 @@ class Turns {
     }
   }
   void GiveBack() {
-    // The next holder is nobody until it says so.
+    // There is no holder until the next one stores itself here.
     holder_.store(pthread_t{}, std::memory_order_relaxed);
     const uint32_t last = turn_.load(std::memory_order_relaxed) | kPhases;
     turn_.store(last + 1, std::memory_order_release);
     turn_.notify_all();
   }
-  // The thread that has the turn begins its attempt.
+  // The holder is about to start its attempt.
   void Begin() { Move(kTaken, kBegun); }
-  // It has begun: from now on a VI that is Idle says that it is over.
+  // The attempt has started: from now on an Idle VI means that it is over.
   void Started() { Move(kBegun, kStarted); }
-  // The attempt that was begun, if one was, is over.
+  // The attempt, if one was begun, is over.
   void End() {
     if (!Move(kBegun, kEnded)) Move(kStarted, kEnded);
   }
 
  private:
-  // In the low bits; those above count turns, so that nobody takes the next one for that which he
-  // has seen.
+  // The phase is in the low bits. The bits above count turns, so that a waiter does not mistake the
+  // next turn for the one that it has seen.
   enum : uint32_t { kFree, kTaken, kBegun, kStarted, kEnded, kChanging, kPhases = 7 };
 
   static uint32_t PhaseOf(uint32_t turn) { return turn & kPhases; }
@@ -71,7 +71,7 @@ class Turns {
   std::atomic<pthread_t> holder_{0};
 };
 
-// Tries to take a turn, and gives it back.
+// Tries to take a turn, and gives it back at the end of its scope.
 class Turn {
  public:
   Turn(Turns* turns, Turns::Use use, Turns::Idle idle)

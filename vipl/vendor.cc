@@ -1,6 +1,6 @@
 // The functions that cLAN and its descendants added. A program may keep a pointer of its own with a
-// VI; tags on completion queues and deferred sends are not there, which the functions say once
-// their arguments are right.
+// VI. Tags on completion queues and deferred sends are not supported: their functions return
+// VIP_ERROR_NOT_SUPPORTED if the arguments are valid.
 #include "dat/core/handle_table.h"
 #include "vipl/cq.h"
 #include "vipl/face.h"

@@ -37,7 +37,7 @@ VIP_RETURN Vi::Create(const core::Ref<Nic>& nic, const VIP_VI_ATTRIBUTES& attrib
   if (!error.ok()) return compat::ResultOf(error);
 
   core::Ref<Vi> vi;
-  // Also when memory ends on the way.
+  // Also if memory runs out on the way.
   absl::Cleanup undo = [&] {
     if (!vi) return dispatcher->Destroy();
     core::Ref<Vi> tables;
@@ -92,14 +92,14 @@ VIP_RETURN Vi::Free() {
   if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
   const core::Ref<Vi> tables = core::Ref<Vi>::Adopt(this);
   nic_->RemoveChild(this);
-  // A thread that found the VI before may have posted behind the look at the queues.
+  // A thread that had found the VI may have posted after the queues were checked.
   verbs::EpochSynchronize();
   if (!sends_.empty() || !receives_.empty()) static_cast<void>(Disconnect());
   FreeParts();
   verbs::AwaitCallback(this);
   for (const core::Ref<Cq>& cq : {sends_.cq(), receives_.cq()}) {
     if (!cq) continue;
-    verbs::AwaitCallback(cq.get());  // its handler may have been handed this one
+    verbs::AwaitCallback(cq.get());  // its handler may have been given this VI
     cq->Detach();
   }
   return VIP_SUCCESS;
@@ -135,10 +135,10 @@ bool Vi::IsBreaking() const {
 }
 
 compat::ViState Vi::state() const {
-  // The executor is about to flush everything and to move the state.
+  // While the connection breaks, the executor is about to flush everything and to move the state.
   while (IsBreaking()) nic_->adapter().executor().Drain();
   const compat::ViState state = compat::ViStateOf(endpoint_->state());
-  // An attempt that ends in Error moves the state first.
+  // An attempt that ends in Error moves the state before it flushes.
   if (state == compat::ViState::kError) return compat::ViStateOf(endpoint_->SettledState());
   return state;
 }
@@ -160,7 +160,7 @@ using viaduct::vipl::Nic;
 using viaduct::vipl::ShareVi;
 using viaduct::vipl::Vi;
 
-// False: a handle that is no completion queue of this NIC.
+// False: the handle is not a completion queue of this NIC.
 bool AttachCq(const Nic& nic, VIP_CQ_HANDLE handle, Ref<Cq>* out) {
   if (handle == nullptr) return true;
   Ref<Cq> cq = ShareObject<Cq>(handle);

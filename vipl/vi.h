@@ -1,5 +1,5 @@
 // Vi: what VipCreateVi returns. It wraps an endpoint and sees its completions before anybody can
-// take them: that is where Length, ImmediateData and Status of a descriptor are written.
+// take them: at that moment it writes Length, ImmediateData and Status of the descriptor.
 #ifndef VIADUCT_VIPL_VI_H_
 #define VIADUCT_VIPL_VI_H_
 
@@ -34,9 +34,9 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
 
   VIP_RETURN SetAttributes(const VIP_VI_ATTRIBUTES& attributes);
   VIP_VI_ATTRIBUTES attributes() const;
-  // Who has seen a descriptor flushed by the end of the connection is told kError; and when this
-  // says kError, all that were posted are flushed, and Done finds them. It may wait for the
-  // executor: not inside an EpochGuard.
+  // Returns kError to a caller that has seen a descriptor flushed by the end of the connection.
+  // When it returns kError, all posted descriptors have been flushed, and Done finds them. It may
+  // wait for the executor, so it must not be called inside an EpochGuard.
   compat::ViState state() const;
   bool Allows(compat::ViCall call) const {
     return compat::VerdictOf(state(), call) != compat::ViVerdict::kInvalidState;
@@ -52,11 +52,11 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
     return side == WorkQueue::Side::kReceive ? receives_ : sends_;
   }
 
-  // Callbacks: notify.cc. A queue that has a completion queue has none.
+  // Callbacks: notify.cc. A queue that has a completion queue allows none.
   VIP_RETURN Notify(WorkQueue& queue, const ViNotifies::Registration& registration);
 
-  // Connections: connect.cc. The profile of `header`, and of `request` below, is filled in: with
-  // the attributes that the connection has.
+  // Connections: connect.cc. Connect and ConnectPeer fill in the profile of `header` and `request`
+  // with the attributes that the connection has.
   VIP_RETURN Connect(core::ConnectionHeader header, core::ConnectParameters parameters,
                      VIP_VI_ATTRIBUTES* peer);
   VIP_RETURN Accept(VIP_CONN_HANDLE handle);
@@ -68,7 +68,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   Nic& nic() const { return *nic_; }
   // A pointer of the program's own: VipSetUserData.
   std::atomic<VIP_PVOID>& user_data() { return user_data_; }
-  // False until it is whole: a handle can be guessed before VipCreateVi returned it.
+  // False until the VI is complete: a program can guess its handle before VipCreateVi has returned.
   bool ready() const { return ready_.load(std::memory_order_acquire); }
 
   void OnNicClosed() override;
@@ -79,7 +79,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   ~Vi() override;
 
   bool OnCompletion(const verbs::Completion& completion) override;
-  // The error bits of a descriptor that did not just succeed. `posted`: the error it came with.
+  // The error bits of a descriptor that failed or was posted with an error. `posted`: that error or
+  // 0.
   uint32_t ErrorOf(verbs::Status status, uint32_t posted) const;
   // Asynchronous errors: errors.cc.
   void OnDisconnected(bool broken) override;
@@ -89,8 +90,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void OnDamage(verbs::Damage damage) override;
   void Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor);
 
-  // Sees to it that RunNotify comes on the callback thread. False: as PostCallback says. Any
-  // thread, under any lock.
+  // Makes sure that RunNotify will run on the callback thread. False: for one of PostCallback's
+  // reasons it will not. Any thread, under any lock.
   bool ServeNotifies(WorkQueue& queue);
   void RunNotify(WorkQueue& queue);
   void RunSendNotify() { RunNotify(sends_); }
@@ -104,49 +105,50 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   VIP_RETURN AnswerPost(core::Error error, VIP_DESCRIPTOR* descriptor);
   VIP_RETURN AnswerRefusal(core::Error error, VIP_DESCRIPTOR* descriptor);
   void FreeParts();
-  // Of the attempt that this thread began: sleeps until it is decided.
+  // Sleeps until the attempt that this thread began is decided.
   VIP_RETURN AwaitOutcome();
   Turn TakeTurn(Turns::Use use);
-  // In the caller's turn: nothing of an attempt before is left.
+  // In the caller's turn: clears away what an earlier attempt has left.
   void BeginAttempt();
-  // To Idle, with everything flushed.
+  // Takes the VI to Idle, with everything flushed.
   VIP_RETURN EndConnection();
   VIP_RETURN AwaitPeer(VIP_VI_ATTRIBUTES* peer);
   VIP_RETURN TellPeer(const core::Event& event, VIP_VI_ATTRIBUTES* peer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(peer_lock_);
 
   const core::Ref<Nic> nic_;
-  // Its own, for completions of queues without a completion queue, which make no events, and for
-  // the outcome of connection attempts.
+  // The VI's own dispatcher, for the completions of queues without a completion queue, which make
+  // no events, and for the outcome of connection attempts.
   const core::Ref<core::EventDispatcher> connect_events_;
   WorkQueue sends_;
   WorkQueue receives_;
   verbs::CallbackErrand<&Vi::RunSendNotify, core::Ref<Vi>> send_service_;
   verbs::CallbackErrand<&Vi::RunReceiveNotify, core::Ref<Vi>> receive_service_;
-  core::Ref<core::Endpoint> endpoint_;  // from before ready_
+  core::Ref<core::Endpoint> endpoint_;  // set before ready_
   std::atomic<VIP_PVOID> user_data_{nullptr};
-  // A thread is in Connect, Accept or ConnectPeer, and events of connections are its own, or in
-  // SetAttributes: the two ends of a connection agree on attributes that stay.
+  // Taken by a thread in Connect, Accept or ConnectPeer, to which connection events then belong, or
+  // in SetAttributes: attributes on which the two ends of a connection agree must not change.
   Turns turns_;
-  // Of a request peer to peer: it waits for its outcome to be told, or for the VI to disconnect.
-  // Whoever looks and takes the outcome does both under the lock, or is the one waiter, which the
-  // next attempt lets leave first: no outcome is taken for another's.
+  // A peer-to-peer request waits for its outcome to be reported (kAsked), then for the VI to
+  // disconnect (kMet). A thread checks for the outcome and takes it under one hold of the lock, or
+  // it is the only waiter, which the next attempt lets leave first. So no outcome is mistaken for
+  // that of another attempt.
   enum class PeerPhase : uint8_t { kNone, kAsked, kMet };
   verbs::Mutex peer_lock_;
   PeerPhase peer_phase_ ABSL_GUARDED_BY(peer_lock_) = PeerPhase::kNone;
   std::atomic<bool> peer_waiter_{false};  // a thread sleeps in PeerOutcome; set under the lock
   std::atomic<bool> ready_{false};
 
-  mutable verbs::Mutex lock_;  // held over Disconnect, too
+  mutable verbs::Mutex lock_;  // also held across EndConnection
   VIP_VI_ATTRIBUTES attributes_ ABSL_GUARDED_BY(lock_) = {};
-  // What the data path needs of them; they change in Idle alone.
+  // Copies of the attributes that the data path needs; they change only in Idle.
   std::atomic<VIP_RELIABILITY_LEVEL> level_{0};
   std::atomic<uint32_t> max_transfer_size_{0};
   std::atomic<VIP_PROTECTION_HANDLE> tag_{nullptr};
   mutable Registrations::Last last_region_{nullptr};
 };
 
-// Inside an EpochGuard: null unless the handle is that of a whole VI.
+// Inside an EpochGuard. Null unless the handle is that of a complete VI.
 inline Vi* FindVi(VIP_VI_HANDLE handle) {
   Vi* vi = core::FindObject<Vi>(handle);
   return vi != nullptr && vi->ready() ? vi : nullptr;

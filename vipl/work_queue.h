@@ -1,13 +1,13 @@
-// WorkQueue: the send or the receive queue of a VI, descriptors in posting order.
+// WorkQueue: the send or the receive queue of a VI, with its descriptors in posting order.
 //
 //      popped            completed              posted
 //        |  Status written  |  at the device      |
 //   -----+------------------+---------------------+-----> numbers, counted from 0
 //
-// A number is the request's id at the device and, with a bit for the queue, the cookie of its
-// event. The device moves `posted` as it takes a descriptor (under its lock of the queue); the
-// observer moves `completed`, Done and Wait `popped` (under the lock of the dispatcher): who posts
-// never waits for who takes.
+// A number, with one bit for the queue, is the request's id at the device and the cookie of its
+// event. `posted` advances when the device takes a descriptor, under the device's lock of the
+// queue. The observer advances `completed`, and Done and Wait advance `popped`, under the
+// dispatcher's lock. So a thread that posts never waits for one that takes.
 #ifndef VIADUCT_VIPL_WORK_QUEUE_H_
 #define VIADUCT_VIPL_WORK_QUEUE_H_
 
@@ -33,7 +33,7 @@ class WorkQueue {
   enum class Side : uint8_t { kSend = 0, kReceive = 1 };  // the bit of a cookie
   using Slot = DescriptorRing::Slot;
 
-  // `own`: the VI's dispatcher, for a queue without `cq`.
+  // `own`: the VI's dispatcher, used if there is no `cq`.
   WorkQueue(Side side, uint64_t capacity, const core::Ref<core::EventDispatcher>& own,
             const core::Ref<Cq>& cq);
   WorkQueue(const WorkQueue&) = delete;
@@ -42,8 +42,8 @@ class WorkQueue {
   static Side SideOf(uint64_t cookie) { return static_cast<Side>(cookie & 1); }
   static uint64_t NumberOf(uint64_t cookie) { return cookie >> 1; }
 
-  // A descriptor on its way to the device, which has it queued here in the same order. `error`: the
-  // VIP_STATUS_*_ERROR that it completes with whatever the device says, or 0.
+  // A descriptor on its way to the device, which calls TakeId to queue it here in the same order.
+  // `error`: the VIP_STATUS_*_ERROR with which it completes unless it is flushed, or 0.
   class Posting final : public verbs::IdSource {
    public:
     Posting(WorkQueue& queue, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, uint32_t error)
@@ -56,8 +56,9 @@ class WorkQueue {
     const Slot slot_;
   };
 
-  // The observer's, for one completion after the other: the slot of the next one, and then, with
-  // everything written, that it may be taken.
+  // For the observer, which handles one completion after the other: NextToComplete returns the slot
+  // of the next descriptor, and Complete allows the descriptor to be taken, when everything is
+  // written.
   Slot& NextToComplete() { return complete_cursor_.Next(); }
   void Complete() { ++completed_; }
 
@@ -65,20 +66,20 @@ class WorkQueue {
   // VIP_DESCRIPTOR_ERROR with the descriptor, or with NULL when the queue is empty.
   ABSL_ATTRIBUTE_ALWAYS_INLINE VIP_RETURN Done(VIP_VI_HANDLE vi, VIP_DESCRIPTOR** descriptor) {
     Head head;
-    // A look at the device also lets the writes of a peer land, for a program that only polls.
+    // Polling the device also lets a peer's writes land, for a program that does nothing but poll.
     if (!dispatcher_->TakeKept([&] { return PopLocked(&head); })) {
       return empty() ? VIP_DESCRIPTOR_ERROR : VIP_NOT_DONE;
     }
     return HandOut(vi, head, descriptor);
   }
-  // Outside of one: the same, but waits.
+  // The same, but waits. The caller is not inside an EpochGuard.
   VIP_RETURN Wait(VIP_VI_HANDLE vi, verbs::Deadline deadline, VIP_DESCRIPTOR** descriptor);
-  // The VI is gone: whoever waits returns.
+  // The VI is gone: threads that wait return.
   void Close();
 
-  // Its entry leaves the completion queue, under the lock of the dispatcher as it is taken there:
-  // no other thread, told of a later one, takes this descriptor first. False when it was taken
-  // already.
+  // The entry of descriptor `number` leaves the completion queue. Called under the same hold of the
+  // dispatcher's lock that removes the entry, so that no other thread, given a later entry, takes
+  // this descriptor first. False: the descriptor has been taken already.
   bool Announce(uint64_t number) {
     announced_.store(number + 1, std::memory_order_release);
     return number >= popped_.load(std::memory_order_relaxed);
@@ -129,7 +130,7 @@ class WorkQueue {
   }
   VIP_RETURN HandOut(VIP_VI_HANDLE vi, const Head& head, VIP_DESCRIPTOR** descriptor) {
     *descriptor = head.descriptor;
-    // Its entry goes with it.
+    // The descriptor's entry leaves the completion queue with it.
     if (cq_ && head.number >= announced_.load(std::memory_order_acquire)) {
       dispatcher_->Remove(vi, CookieOf(head.number));
     }
@@ -139,21 +140,21 @@ class WorkQueue {
   const Side side_;
   std::atomic<bool> closed_{false};
   const core::Ref<Cq> cq_;
-  const core::Ref<core::EventDispatcher> dispatcher_;  // where it completes
+  const core::Ref<core::EventDispatcher> dispatcher_;  // where its descriptors complete
   const uint64_t capacity_;
   DescriptorRing ring_;
 
-  // The device's lock of the queue; `posted` also to be looked at.
+  // Guarded by the device's lock of the queue; posted_ may be read without it.
   DescriptorRing::Cursor post_cursor_;
   std::atomic<uint64_t> posted_{0};
 
-  // The lock of the dispatcher; `popped` also to be looked at.
+  // Guarded by the dispatcher's lock; popped_ may be read without it.
   DescriptorRing::Cursor complete_cursor_;
   uint64_t completed_ = 0;
   DescriptorRing::Cursor pop_cursor_;
   std::atomic<uint64_t> popped_{0};
 
-  // Entries up to here have left the completion queue. Likewise.
+  // Entries below this number have left the completion queue. Guarded like popped_.
   std::atomic<uint64_t> announced_{0};
   ViNotifies notifies_;
 };

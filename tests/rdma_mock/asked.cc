@@ -6,7 +6,7 @@
 namespace viaduct::rdma_mock {
 namespace {
 
-// A right to bind windows opens nothing by itself.
+// The right to bind windows opens nothing by itself.
 uint32_t AccessOf(int flags) {
   uint32_t access = 0;
   if ((flags & IBV_ACCESS_LOCAL_WRITE) != 0) access |= verbs::kLocalWrite;

@@ -1,4 +1,4 @@
-// Bare verbs as a side of tests/bench: what a program pays that is written to libibverbs itself.
+// Bare verbs as a side of tests/bench: the costs of a program that uses libibverbs directly.
 #ifndef VIADUCT_TESTS_RDMA_MOCK_BARE_SIDE_H_
 #define VIADUCT_TESTS_RDMA_MOCK_BARE_SIDE_H_
 

@@ -24,12 +24,12 @@
 namespace viaduct::rdma_mock {
 namespace {
 
-// Reasons of a reject, InfiniBand 1.4 table 112.
+// Reasons for a reject, InfiniBand 1.4 table 112.
 constexpr int kInvalidServiceId = 8;
 constexpr int kStaleConnection = 10;
 constexpr int kConsumerDefined = 28;
 
-// That rdma_cm draws.
+// The first port that rdma_cm draws.
 constexpr uint16_t kFirstPort = 20000;
 
 struct Channel : rdma_event_channel {
@@ -42,21 +42,21 @@ struct Id : rdma_cm_id {
   Id(const Id&) = delete;
   Id& operator=(const Id&) = delete;
 
-  Id* peer = nullptr;  // of the connection, or of the request
+  Id* peer = nullptr;  // the other end of the connection or request
   bool listening = false;
-  // Of an accept on iWARP: its peer, who speaks first, has not spoken.
+  // An accept over iWARP whose peer, who must speak first, has not spoken.
   std::atomic<bool> awaits_peer{false};
-  verbs::Fd socket;        // of one that listens, with siw
-  std::set<Id*> unread;    // of one that listens: requests that nobody has read
-  Id* listener = nullptr;  // of such a request
+  verbs::Fd socket;        // if it listens, with siw
+  std::set<Id*> unread;    // if it listens: requests that nobody has read
+  Id* listener = nullptr;  // if it is such a request
   ibv_ece local_extensions = {};
-  ibv_ece remote_extensions = {};  // the request's, or its answer's
+  ibv_ece remote_extensions = {};  // those of the request, or of its answer
   bool parted = false;             // rdma_disconnect was called
-  bool decided = false;            // rdma_accept was, of a request
-  // It knows that there is a connection: who dials when it says so, who accepts when it hears of
-  // that. On iWARP at once.
+  bool decided = false;            // rdma_accept was called for this request
+  // This end knows that there is a connection. The dialling side knows it when it confirms, the
+  // accepting side when it receives the confirmation; over iWARP both know it at once.
   bool confirmed = false;
-  uint8_t reads_in = 0;  // as the other end has them, of a request or its answer
+  uint8_t reads_in = 0;  // of a request or its answer, from the other end
   uint8_t reads_out = 0;
   std::atomic<int> unacknowledged{0};  // events that were read
 };
@@ -68,12 +68,12 @@ struct Event : rdma_cm_event {
 struct Everything {
   Mutex mutex;
   std::map<uint16_t, Id*> listeners ABSL_GUARDED_BY(mutex);
-  // Pairs that a connection may get, by the id that they were made for, whose own `qp` is the
-  // library's to change.
+  // Pairs that a connection may get, by the id for which they were made. The id's own `qp` is for
+  // the library to change.
   std::map<const rdma_cm_id*, QueuePair*> pairs ABSL_GUARDED_BY(mutex);
   uint16_t last_port ABSL_GUARDED_BY(mutex) = kFirstPort;
   std::set<Id*> ids ABSL_GUARDED_BY(mutex);
-  std::set<Id*> unheard ABSL_GUARDED_BY(mutex);  // parted, and the peer has not got it
+  std::set<Id*> unheard ABSL_GUARDED_BY(mutex);  // disconnected, and the peer does not know
 };
 
 Everything& All() {
@@ -103,7 +103,8 @@ void Bind(Id& id, const sockaddr* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().m
   id.port_num = 1;
 }
 
-// InfiniBand's messages have no length of private data, but zeros behind them, up to this.
+// InfiniBand's messages have no length for private data: the data are padded with zeros to this
+// size.
 size_t RoomForData(rdma_cm_event_type type) {
   switch (type) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
@@ -112,14 +113,14 @@ size_t RoomForData(rdma_cm_event_type type) {
     case RDMA_CM_EVENT_ESTABLISHED:
       return 196;
     default:
-      return 148;  // of a reject
+      return 148;  // a reject
   }
 }
 
 void Tell(Id& id, rdma_cm_event_type type, int status = 0,
           const rdma_conn_param* parameters = nullptr) {
   if (id.channel == nullptr) return;
-  // The kernel knows nobody to tell of a request that was not accepted.
+  // The kernel has nobody to notify about a request that was not accepted.
   if (id.listener != nullptr && !id.decided && type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   if (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_DISCONNECTED) {
     id.awaits_peer = false;
@@ -147,7 +148,7 @@ void TellReject(Id& id, int reason, const void* data = nullptr, uint8_t size = 0
   Tell(id, RDMA_CM_EVENT_REJECTED, reason, &parameters);
 }
 
-// Neither end has a peer any more.
+// Afterwards neither end has a peer.
 void Unlink(Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   id.peer->peer = nullptr;
   id.peer = nullptr;
@@ -167,7 +168,7 @@ void ForgetEventsOf(Id& id) {
   }
 }
 
-// The pair that it has now, or whose number is said, is the one for its connection.
+// The id's current pair, or else the pair with this number, is the one for its connection.
 void BindPair(const Id& id, uint32_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   QueuePair*& pair = All().pairs[&id];
   pair = static_cast<QueuePair*>(id.qp);
@@ -177,21 +178,22 @@ void BindPair(const Id& id, uint32_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All()
   });
 }
 
-// As librdmacm does it with the pair of an id, and a driver of iWARP with every one.
+// Whether somebody else opens the pair: librdmacm does so for the pair of an id, and a driver of
+// iWARP for every pair.
 bool IsOpenedFor(const Id& id) { return IsIwarp() || id.qp != nullptr; }
 
 bool IsOpen(const Id& id, const QueuePair& pair) {
   return IsOpenedFor(id) || pair.now == IBV_QPS_RTS;
 }
 
-// Null: it has none, or one that can have no connection any more.
+// Null: the id has no pair, or one that can have no connection any more.
 QueuePair* PairOf(const Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   const auto found = All().pairs.find(&id);
   return found != All().pairs.end() ? found->second : nullptr;
 }
 
-// siw listens at a TCP socket of the host, where the port may be taken: it has its number from
-// rdma_cm, which does not ask TCP. Whether the address is the host's does not matter.
+// siw listens at a TCP socket of the host. The port may be taken there, because rdma_cm draws the
+// number without asking TCP. Whether the address is the host's does not matter.
 bool ListenAtSocket(Id& id) {
   const sockaddr& address = id.route.addr.src_addr;
   verbs::Fd bound(socket(address.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -211,7 +213,7 @@ void Silence(Id& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   id.socket.Reset();
 }
 
-// What destroying it means for others.
+// The effects on others of destroying the id.
 void End(Id* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   Silence(*id);
   for (Id* request : id->unread) {
@@ -232,7 +234,7 @@ void End(Id* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   All().pairs.erase(id);
 }
 
-// Who dials says that the connection is there.
+// The dialling side confirms that the connection is there.
 void Confirm(Id& dial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
   Id& request = *dial.peer;
   dial.confirmed = request.confirmed = true;
@@ -245,7 +247,7 @@ void Confirm(Id& dial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().mutex) {
     }
   }
   Outcome outcome;
-  // On iWARP there is no such word.
+  // Over iWARP there is no such message.
   if (!IsIwarp() && Spoilt("a confirmation",
                            {{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
                             {RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL},
@@ -336,7 +338,7 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* context,
   return 0;
 }
 
-// As librdmacm's: whoever has read an event of it acknowledges that first.
+// As in librdmacm, whoever has read an event of the id must first acknowledge it.
 int rdma_destroy_id(rdma_cm_id* handle) {
   Id* const id = static_cast<Id*>(handle);
   {
@@ -392,7 +394,7 @@ int rdma_resolve_addr(rdma_cm_id* handle, sockaddr* from, sockaddr* to, int) {
   return 0;
 }
 
-// There is an ibacm as long as it does not answer.
+// There seems to be an ibacm as long as routes are held, during which it does not answer.
 int access(const char* path, int mode) noexcept {
   if (std::strncmp(path, "/run/ibacm.", 11) != 0) {
     return static_cast<int>(syscall(SYS_faccessat, AT_FDCWD, path, mode));
@@ -439,11 +441,11 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
     return 0;
   }
   if (agreed) return 0;
-  errno = EINVAL;  // nobody is known who would reach the pair
+  errno = EINVAL;  // no peer is known that would reach the pair
   return -1;
 }
 
-// As librdmacm's: it says nothing of an id that has a pair.
+// As in librdmacm, it fails for an id that has a pair.
 int rdma_get_remote_ece(rdma_cm_id* id, ibv_ece* extensions) {
   if (ErrorOf("rdma_get_remote_ece", {EINVAL}) != 0) return -1;
   if (id->qp != nullptr) {
@@ -545,7 +547,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   int error = mishaps.accept_error;
   if (error == 0) error = ErrorOf("rdma_accept", {ENOMEM, EINVAL, EIO});
   if (error != 0) {
-    // The kernel decides the request then.
+    // The kernel then decides the request.
     Refuse(id, kConsumerDefined, nullptr, 0);
     errno = error;
     return -1;
@@ -553,7 +555,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   BindPair(id, parameters->qp_num);
   QueuePair* const pair = PairOf(id);
   QueuePair* const peer = id.peer != nullptr ? PairOf(*id.peer) : nullptr;
-  // A side that has given up may wait with the end of its id.
+  // A side that has given up may take its time to destroy its id.
   if (pair == nullptr || peer == nullptr) {
     errno = ECONNRESET;
     return -1;
@@ -562,7 +564,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   asked.reads_out = parameters->initiator_depth;
   asked.agreed_extensions = id.local_extensions.options;
   if (!IsOpen(id, *pair)) {
-    errno = EINVAL;  // librdmacm does not look, and the connection would be a dead one
+    errno = EINVAL;  // librdmacm does not check, and the connection would be dead
     return -1;
   }
   id.decided = true;
@@ -575,7 +577,7 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
   if (IsIwarp() && mishaps.hung_up_accepts > 0) {
     --mishaps.hung_up_accepts;
     Tell(*id.peer, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-    // As qedr's driver has it.
+    // As qedr's driver does it.
     Tell(id, RDMA_CM_EVENT_ESTABLISHED, -ECONNRESET);
     Tell(id, RDMA_CM_EVENT_DISCONNECTED);
     Unlink(id);
@@ -640,12 +642,12 @@ int rdma_reject_ece(rdma_cm_id* id, const void* data, uint8_t size) {
 
 int rdma_disconnect(rdma_cm_id* handle) {
   Id& id = *static_cast<Id*>(handle);
-  // librdmacm tells the kernel nothing if it cannot bring the pair into the error state.
+  // librdmacm does not call the kernel if it cannot bring the pair into the error state.
   if (id.qp != nullptr && ErrorOf("rdma_disconnect", {ENOMEM, EIO}) != 0) return -1;
   MutexLock lock(&All().mutex);
   if (id.awaits_peer) ++asked.endless_calls;
   if (QueuePair* const pair = PairOf(id)) Part(*pair);
-  // Of a request whose accept nobody has confirmed the kernel says nothing.
+  // The kernel sends nothing for a request whose accept nobody has confirmed.
   if (id.listener != nullptr && !id.confirmed) return 0;
   if (id.peer == nullptr || std::exchange(id.parted, true)) return 0;
   if (mishaps.lost_disconnects > 0) {

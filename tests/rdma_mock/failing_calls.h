@@ -1,8 +1,8 @@
-// Calls of the device's libraries that fail, and events and completions that tell of a failure, as
-// hardware, its driver or a kernel at its limits may have them. Any thread.
+// Calls of the device's libraries that fail, and events and completions that report a failure, as
+// they may come from hardware, its driver or a kernel at its limits. Any thread.
 //
-// What no driver does is not among them: calls that end something, and those that ask for a
-// completion queue's events.
+// Not included are failures that no driver produces: those of calls that end something, and of
+// calls that ask for a completion queue's events.
 #ifndef VIADUCT_TESTS_RDMA_MOCK_FAILING_CALLS_H_
 #define VIADUCT_TESTS_RDMA_MOCK_FAILING_CALLS_H_
 
@@ -10,20 +10,20 @@
 
 namespace viaduct::rdma_mock {
 
-// Each of them has so many forms, or fewer, which then come again.
+// Each call fails in this many forms. One that has fewer forms uses them in rotation.
 constexpr int kFailureForms = 3;
 
-// The n-th of them from now on fails in that form, once; 0: none does.
+// The n-th of these calls from now on fails, once and in this form; 0: none fails.
 void FailCall(int n, int form);
-// What has failed last since FailCall; null: nothing.
+// The call that has failed since the last FailCall; null: none.
 const char* FailedCall();
 
-// What exists of the device, each kind by its name; only a channel of the device itself and what
-// it is bound by are left of a program that has given everything back.
+// The number of live objects of the device, with the name of each kind. After a program has given
+// everything back, only a channel of the device itself and the id by which it is bound are left.
 std::string LiveObjects();
 
 // The same for a program that has the device in its libviaduct-rdma.so.1, where the symbol
-// rdma_mock_failing_calls is one of these.
+// rdma_mock_failing_calls is a FailingCalls.
 struct FailingCalls {
   void (*fail)(int n, int form);
   const char* (*failed)();

@@ -14,10 +14,10 @@ namespace viaduct::rdma_mock {
 
 inline constinit std::atomic<bool> failures_armed{false};
 
-// In which of `forms` it fails; -1: it does not.
+// In which of `forms` the call fails; -1: it does not fail.
 int FailureOf(const char* name, int forms);
 
-// An errno, which is set; 0: it does not fail.
+// Sets errno and returns it if the call fails; 0: it does not fail.
 inline int ErrorOf(const char* name, std::initializer_list<int> errors) {
   if (!failures_armed.load(std::memory_order_relaxed)) [[likely]]
     return 0;
@@ -25,7 +25,7 @@ inline int ErrorOf(const char* name, std::initializer_list<int> errors) {
   return form < 0 ? 0 : errno = errors.begin()[form];
 }
 
-// The outcome of a call of librdmacm, which may have become another.
+// The outcome of a librdmacm call. Spoilt returns true if it has replaced `outcome` by a failure.
 struct Outcome {
   rdma_cm_event_type type;
   int status;
@@ -39,10 +39,10 @@ inline bool Spoilt(const char* name, std::initializer_list<Outcome> outcomes, Ou
   return true;
 }
 
-// As FailWork has it (told.h), of a receive if `request` is null.
+// The status that FailWork (told.h) has asked for; `request` is null for a receive.
 ibv_wc_status ToldStatus(const ibv_send_wr* request);
 
-// How a request of the device, or a receive, fails; IBV_WC_SUCCESS: it does not.
+// How a request of the send queue, or a receive, fails; IBV_WC_SUCCESS: it does not fail.
 inline ibv_wc_status FailedStatus(const char* name, const ibv_send_wr* request,
                                   std::initializer_list<ibv_wc_status> statuses) {
   if (!failures_armed.load(std::memory_order_relaxed)) [[likely]]
@@ -52,7 +52,7 @@ inline ibv_wc_status FailedStatus(const char* name, const ibv_send_wr* request,
   return form < 0 ? IBV_WC_SUCCESS : statuses.begin()[form];
 }
 
-// Of failing_calls.h.
+// The kinds of objects that LiveObjects of failing_calls.h counts.
 enum class Kind { kDomain, kRegion, kWindow, kCompletionQueue, kSharedQueue, kPair, kChannel, kId };
 constexpr int kKinds = 8;
 inline constinit std::atomic<int> live[kKinds] = {};

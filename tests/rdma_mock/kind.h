@@ -1,4 +1,4 @@
-// What the device is, as the environment says. Any thread.
+// What kind of device the mock is, as set by the environment. Any thread.
 #ifndef VIADUCT_TESTS_RDMA_MOCK_KIND_H_
 #define VIADUCT_TESTS_RDMA_MOCK_KIND_H_
 
@@ -6,21 +6,21 @@
 
 namespace viaduct::rdma_mock {
 
-// RDMA_MOCK_IWARP. Siw is one of them; the others are hardware.
+// RDMA_MOCK_IWARP. siw is one of the iWARP devices; the others are hardware.
 bool IsIwarp();
 bool IsSiw();
 
-// Its port is one of InfiniBand.
+// Whether its port is an InfiniBand port.
 bool OnInfiniband();
-// There the partition that connections agree on is not the first one, which interfaces have.
+// On InfiniBand, connections agree on a partition that is not the first one, which interfaces use.
 constexpr int kAgreedPartition = 1;
 
-// RDMA_MOCK_NO_WINDOWS: its driver tells of windows that its library does not have (bnxt_re).
+// RDMA_MOCK_NO_WINDOWS: the driver reports windows that its library does not have (bnxt_re).
 bool LacksWindows();
 
-// RDMA_MOCK_MLX5 (mlx5.h): the vendor is that of mlx5, and the port one of Ethernet (RoCE).
+// RDMA_MOCK_MLX5 (mlx5.h): the vendor is mlx5's, and the port is an Ethernet port (RoCE).
 bool IsMlx5();
-// Of the extensions of that one's provider.
+// The vendor and the options of the extensions that mlx5's provider has.
 constexpr uint32_t kExtensionVendor = 0x15b3;
 constexpr uint32_t kExtensions = 7;
 

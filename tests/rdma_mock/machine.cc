@@ -1,5 +1,5 @@
-// Makes a program believe that this machine has an RDMA device: what the engine looks for before it
-// opens libviaduct-rdma.so.1 is there.
+// Makes a program believe that this machine has an RDMA device: the directory that the engine looks
+// for before it opens libviaduct-rdma.so.1 exists.
 #include <dirent.h>
 #include <dlfcn.h>
 

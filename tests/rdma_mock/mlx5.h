@@ -1,5 +1,5 @@
-// The library of mlx5's devices beside the mock, which opens it as libibverbs would: it lies where
-// RDMA_MOCK_MLX5 says.
+// The library of mlx5's devices. The mock opens it as libibverbs would, from the path in
+// RDMA_MOCK_MLX5.
 #ifndef VIADUCT_TESTS_RDMA_MOCK_MLX5_H_
 #define VIADUCT_TESTS_RDMA_MOCK_MLX5_H_
 
@@ -8,7 +8,8 @@
 
 namespace viaduct::rdma_mock {
 
-// What the library is told when it is opened: its symbol rdma_mock_mlx5 is one of these.
+// What the mock gives the library when it opens it: the library's symbol rdma_mock_mlx5 is an
+// Mlx5Device.
 struct Mlx5Device {
   const ibv_device* device;
   // As mlx5dv_create_qp.

@@ -15,13 +15,13 @@
 namespace viaduct::rdma_mock {
 namespace {
 
-// Held while a pair gets a peer or loses it: what is a peer is not destroyed then.
+// Held while a pair gets or loses a peer, so that no peer is destroyed meanwhile.
 Mutex& Joining() {
   static Mutex* const mutex = new Mutex;
   return *mutex;
 }
 
-// A channel of events is the kernel's, where no thread is stopped by a signal's handler.
+// An event channel belongs to the kernel, where no thread is stopped by a signal handler.
 using InKernel = verbs::SignalsBlocked;
 
 }  // namespace
@@ -68,7 +68,7 @@ void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode o
   completion.qp_num = pair.qp_num;
   completion.wc_flags = 0;
   if (status != IBV_WC_SUCCESS) [[unlikely]] {
-    // Nothing else says anything then.
+    // On failure, the other fields say nothing.
     completion.opcode = static_cast<ibv_wc_opcode>(0x7f);
     completion.byte_len = 0xdeadbeef;
     completion.wc_flags = ~0u;
@@ -96,7 +96,7 @@ EventPipe::EventPipe() {
   if (pipe2(ends_, O_CLOEXEC) != 0) ends_[0] = ends_[1] = -1;
 }
 
-EventPipe::~EventPipe() { close(ends_[1]); }  // the reading end is its user's
+EventPipe::~EventPipe() { close(ends_[1]); }  // the user closes the reading end
 
 void EventPipe::Push(void* about, void* event) {
   const InKernel kernel;
@@ -112,7 +112,7 @@ void* EventPipe::Pop(int fd, void (*taken)(void* event)) {
   while (read(fd, &byte, 1) == 1) {
     const InKernel kernel;
     MutexLock lock(&mutex_);
-    if (events_.empty()) continue;  // it was forgotten
+    if (events_.empty()) continue;  // the event was forgotten
     void* const event = events_.front().second;
     events_.pop_front();
     if (taken != nullptr) taken(event);
@@ -315,7 +315,7 @@ void Part(QueuePair& pair) {
   if (peer == nullptr) return;
   SpinLockHolder guard(&peer->post_lock);
   peer->peer = nullptr;
-  if (IsIwarp()) peer->now = IBV_QPS_ERR;  // TCP's end is the pair's
+  if (IsIwarp()) peer->now = IBV_QPS_ERR;  // the end of TCP is the end of the pair
 }
 
 }  // namespace viaduct::rdma_mock

@@ -1,9 +1,9 @@
 // What the mock's handles point to. The device has no wire: a post moves the bytes and completes on
 // both sides before it returns.
 //
-// Locks, in this order: Everything's (control calls), that of who joins and parts pairs, a pair's
-// post_lock, receive_lock, a shared queue's or a completion queue's lock. A post takes the last
-// three.
+// Locks, in this order: that of Everything (control calls), that under which pairs are joined and
+// parted, a pair's post_lock, its receive_lock, the lock of a shared queue or a completion queue. A
+// post takes the last three.
 #ifndef VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_
 #define VIADUCT_TESTS_RDMA_MOCK_OBJECTS_H_
 
@@ -34,16 +34,17 @@ using verbs::MutexLock;
 using verbs::SpinLock;
 using verbs::SpinLockHolder;
 
-// As hardware has it; the rest is in ibv_query_device.
+// Limits as of hardware; the others are in ibv_query_device.
 constexpr uint32_t kMaxSegments = 16;
 constexpr uint32_t kMaxReadSegments = 8;
 constexpr uint32_t kMaxInline = 256;
-// All requests that a pair's send queue may hold, each with its segments and what goes inline.
+// The size of all requests that a pair's send queue may hold, each with its segments and inline
+// bytes.
 constexpr uint64_t kSendQueueBytes = 1 << 20;
 
 uint32_t PowerOfTwo(uint32_t least);
 
-// Events behind a descriptor: a byte in the pipe for each.
+// A queue of events behind a descriptor: the pipe holds one byte for each event.
 class EventPipe {
  public:
   EventPipe();
@@ -53,10 +54,11 @@ class EventPipe {
 
   int reading_end() const { return ends_[0]; }
   void Push(void* about, void* event);
-  // Waits as the descriptor `fd` does, which is the reading end or a copy of it. Null: errno.
-  // `taken` is called with the event before anybody could forget it.
+  // Waits for an event, in the way in which `fd` waits, which is the reading end or a copy of it.
+  // Null: see errno. `taken` is called with the event before anybody could forget it.
   void* Pop(int fd, void (*taken)(void* event) = nullptr);
-  // Whoever reads them would find nothing there. Those that were forgotten, which are the caller's.
+  // Removes the events about this object, and returns them to the caller, who owns them. A reader
+  // of their bytes finds no event.
   std::vector<void*> Forget(void* about);
 
  private:
@@ -65,12 +67,12 @@ class EventPipe {
   std::deque<std::pair<void*, void*>> events_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What asynchronous events are about.
+// An object that asynchronous events are about.
 struct Notified {
   std::atomic<int> unacknowledged{0};  // events that were read
 };
 
-// Those of a kind that exist.
+// The existing objects of one kind.
 template <typename Object>
 class Existence {
  public:
@@ -100,35 +102,36 @@ Existence<Object>& Existing() {
 
 struct CompletionChannel : ibv_comp_channel {
   EventPipe events;
-  std::atomic<int> queues{0};  // that were not destroyed
+  std::atomic<int> queues{0};  // those not destroyed
 };
 
-// As libmlx5 has it: bytes of a message, or of a read's answer, that lie in the completion until it
-// is polled, and where they go then. No key is looked at.
+// As with libmlx5: bytes of a message, or of a read's answer, that lie in the completion until it
+// is polled, and the place to which they go then. No key is checked.
 constexpr uint32_t kMostCarried = 32;
 struct Carried {
   char bytes[kMostCarried];
   uint32_t length;
-  std::vector<ibv_sge> to;  // with room for all
-  uint32_t place = 0;       // of the completion, as its queue counts
+  std::vector<ibv_sge> to;  // has room for all of them
+  uint32_t place = 0;       // index of the completion, as its queue counts
 };
 
-// What others are made of is not destroyed before them.
+// An object that others are made of. It is not destroyed before them.
 struct Used {
   std::atomic<int> users{0};
 };
 
 struct Domain : ibv_pd, Used {};
 
-struct MemoryRegion : ibv_mr, Used {};  // by windows that are bound to it
+struct MemoryRegion : ibv_mr, Used {};  // used by windows bound to it
 
 struct Window : ibv_mw {
   Mutex mutex;
   MemoryRegion* bound ABSL_GUARDED_BY(mutex) = nullptr;
-  uint32_t open ABSL_GUARDED_BY(mutex) = 0;  // the key, while it is bound
-  RemoteKeys::Entry entry ABSL_GUARDED_BY(mutex) = RemoteKeys::NewEntry();  // while it is not
+  uint32_t open ABSL_GUARDED_BY(mutex) = 0;  // the key under which it is bound
+  RemoteKeys::Entry entry ABSL_GUARDED_BY(mutex) = RemoteKeys::NewEntry();  // while unbound
 
-  // To what `info` says, with this key from now on, by `by`. To null: to nothing.
+  // Binds the window, on the pair `by`, to what `info` says, under this key from now on. A null
+  // region unbinds it.
   void Bind(MemoryRegion* region, const ibv_mw_bind_info& info, uint32_t key, const ibv_qp* by);
 };
 
@@ -142,11 +145,11 @@ struct CompletionQueue : ibv_cq, Notified, Used {
   bool armed ABSL_GUARDED_BY(lock) = false;
   std::deque<Carried> carried ABSL_GUARDED_BY(lock);
 
-  // `bytes`: what lies in it, or null.
+  // `bytes`: what lies in the completion, or null.
   void Add(const ibv_wc& completion, const Carried* bytes);
-  // What lies in the oldest completion goes where it is to.
+  // Moves the bytes that lie in the oldest completion to their place.
   void Unload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
-  // Tells that it has something, if that was asked for.
+  // Reports that it has completions, if it is armed.
   void Ring();
 };
 
@@ -156,7 +159,7 @@ struct PostedReceive {
   ibv_sge segments[kMaxSegments];
 };
 
-// Of a pair, or a shared queue; under its lock.
+// The receives of a pair or a shared queue; guarded by its lock.
 class ReceiveRing {
  public:
   // Room for at least so many.
@@ -169,7 +172,7 @@ class ReceiveRing {
     receive.count = work.num_sge;
     for (int i = 0; i < work.num_sge; ++i) receive.segments[i] = work.sg_list[i];
   }
-  // Good until the next Put.
+  // Valid until the next Put.
   const PostedReceive& Take() { return ring_[head_++ & mask_]; }
 
  private:
@@ -189,33 +192,33 @@ struct QueuePair : ibv_qp, Notified {
   explicit QueuePair(uint32_t receive_count) : receives(receive_count) {}
   SpinLock post_lock;
   QueuePair* peer ABSL_GUARDED_BY(post_lock) = nullptr;
-  std::atomic<bool> stopped{false};  // nothing that is posted goes any more
+  std::atomic<bool> stopped{false};  // nothing posted is executed any more
   SpinLock receive_lock;
   ReceiveRing receives ABSL_GUARDED_BY(receive_lock);
   std::atomic<ibv_qp_state> now{IBV_QPS_RESET};  // the library's own `state` has no lock
   uint32_t max_inline;
-  bool carries_messages = false;  // short ones lie in the completion
-  bool carries_answers = false;   // and so do those of reads
-  ibv_ece extensions = {};  // those it has, from its state INIT on those it uses; vendor 0: none
+  bool carries_messages = false;  // short messages lie in the completion
+  bool carries_answers = false;   // so do short answers of reads
+  ibv_ece extensions = {};        // what it has, from INIT on what it uses; vendor 0: none
   uint32_t wanted_extensions = ~uint32_t{0};
-  uint16_t partition = 0;           // that it was told with its states, as what follows
-  std::atomic<unsigned> access{0};  // of the peer, as of IBV_ACCESS_*
+  uint16_t partition = 0;           // from its state changes, like what follows
+  std::atomic<unsigned> access{0};  // what the peer may do, of IBV_ACCESS_*
   uint8_t reads_in = 0;
   uint8_t reads_out = 0;
   bool failed ABSL_GUARDED_BY(receive_lock) = false;
-  // Of the shared queue, by messages whose end has not come.
+  // Receives of the shared queue that were taken by messages which have not ended.
   std::vector<uint64_t> taken ABSL_GUARDED_BY(receive_lock);
 
-  // Everything posted is flushed, and whatever will be.
+  // Flushes everything that is posted, and whatever will be posted.
   void Fail();
-  // What it has taken from a shared queue, and the news that this was all.
+  // Flushes what the pair has taken from a shared queue, and reports that this was all.
   void FlushTaken();
 };
 
-// In a mask as of ibv_modify_qp: what old kernels say of a pair of InfiniBand, too, and refuse.
+// Bits of a mask for ibv_modify_qp that old kernels also set for a pair of InfiniBand, but refuse.
 constexpr int kKernelsOwn = 0xe00000;
 
-// What a pair is told with its next state, a mask as of ibv_modify_qp.
+// The attributes that a pair must get with its change to `state`, as a mask for ibv_modify_qp.
 constexpr int AttributesOf(ibv_qp_state state) {
   switch (state) {
     case IBV_QPS_INIT:
@@ -231,7 +234,7 @@ constexpr int AttributesOf(ibv_qp_state state) {
   }
 }
 
-// Pairs whose FlushTaken is late.
+// Pairs whose FlushTaken is delayed.
 class LatePairs {
  public:
   void Add(QueuePair* pair);
@@ -244,14 +247,14 @@ class LatePairs {
 };
 LatePairs& Late();
 
-// A segment of no bytes may lie nowhere.
+// A segment of no bytes may have any address.
 inline void CopyBytes(void* to, const void* from, size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
-// What a read does, and completes.
+// Carries out a read, and completes it.
 void Answer(QueuePair& pair, uint64_t id, const char* from, const ibv_sge* to, int count);
 
-// Reads that wait for their answer.
+// A read that waits for its answer.
 struct HeldRead {
   QueuePair* pair;
   uint64_t id;
@@ -270,12 +273,12 @@ class HeldReads {
 };
 HeldReads& Held();
 
-// No connection gets it any more.
+// No connection gets this pair any more.
 void Unbind(const QueuePair& pair);
 void Join(QueuePair& a, QueuePair& b);
 void Part(QueuePair& pair);
 
-// Local keys of memory.
+// A set of local keys of memory.
 class OpenKeys {
  public:
   void Add(uint32_t key);
@@ -289,25 +292,26 @@ class OpenKeys {
 
 // The one device, and its asynchronous events.
 ibv_context* Verbs();
-// One that nobody can use, of mock1.
+// A second device, mock1, that nobody can use.
 ibv_context* OtherVerbs();
 void Push(ibv_event_type type, QueuePair& pair);
-// `about`: the object that has to be forgotten with it, or null.
+// `about`: the object with which the event must be forgotten, or null.
 void PushEvent(const ibv_async_event& event, void* about);
 void TellIds(Ids which, rdma_cm_event_type type, int status);
-// As ibv_create_qp. `carries`: as libmlx5 does it unless told otherwise.
+// As ibv_create_qp. `carries`: short data lie in completions, as libmlx5 does it unless told
+// otherwise.
 ibv_qp* MakePair(ibv_pd* domain, ibv_qp_init_attr* wanted, bool carries);
 OpenKeys& Regions();
-// Those that peers may write, as hardware's iWARP asks of a read's sink.
+// The keys of memory that peers may write, as iWARP hardware requires it of the sink of a read.
 OpenKeys& Sinks();
 
-// `more_of`: the request whose immediate data, or whose end of a window, come with it, or null.
-// `carried`: what lies in it, or null.
+// `more_of`: the request whose immediate data or invalidated key come with the completion, or null.
+// `carried`: what lies in the completion, or null.
 void Complete(ibv_cq* queue, const QueuePair& pair, uint64_t id, ibv_wc_opcode opcode,
               ibv_wc_status status, uint32_t bytes, const ibv_send_wr* more_of,
               const Carried* carried = nullptr);
 
-// Of mishaps.h.
+// The state of mishaps.h.
 struct Mishaps {
   std::atomic<int> failing_registrations{0};
   std::atomic<int> change{0};  // a Change
@@ -332,7 +336,7 @@ struct Mishaps {
   std::atomic<int> lost_disconnects{0};
   std::atomic<int> stuck_messages{0};
   std::atomic<int> spare_regions{-1};  // -1: any number
-  std::atomic<int> spare_pairs{-1};    // as those
+  std::atomic<int> spare_pairs{-1};    // likewise
   std::atomic<int> pair_error{0};
   std::atomic<int> attributes_error{0};
   std::atomic<int> accept_error{0};
@@ -349,7 +353,7 @@ struct Mishaps {
 };
 inline constinit Mishaps mishaps;
 
-// Of asked.h.
+// The state of asked.h.
 struct Asked {
   std::atomic<int> access{0};
   std::atomic<unsigned> peer_access{0};

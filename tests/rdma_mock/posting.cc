@@ -30,13 +30,13 @@ bool TakeShared(SharedQueue& queue, PostedReceive* receive) {
   return Take(queue.receives, receive);
 }
 
-// Of no region: InfiniBand's reserved key with index 0xffffff.
+// A key of no region: InfiniBand's reserved key with index 0xffffff.
 constexpr uint32_t kNobodysKey = 0xffffff00;
 
-// mlx5 alone looks up whether there is such a region.
+// Only mlx5 checks whether there is such a region.
 bool IsOfMemory(uint32_t key) { return key != kNobodysKey && (!IsMlx5() || Regions().Has(key)); }
 
-// The message goes where the receive says.
+// Copies the message to where the receive says.
 ibv_wc_status Place(const ibv_send_wr& work, const PostedReceive& receive) {
   int at = 0;
   uint32_t offset = 0;
@@ -61,7 +61,7 @@ ibv_wc_status Place(const ibv_send_wr& work, const PostedReceive& receive) {
   return IBV_WC_SUCCESS;
 }
 
-// Whether the message stays in the completion of a receive of `peer`.
+// Whether the message stays in the completion of the receive, which was posted to `peer`.
 bool IsCarried(const QueuePair& peer, const PostedReceive& receive, uint32_t bytes) {
   if (!peer.carries_messages || bytes > kMostCarried) [[likely]]
     return false;
@@ -122,7 +122,7 @@ bool IsOver(QueuePair& pair) {
   return pair.peer == nullptr;
 }
 
-// A window as far as its poster sees it: keys are counted.
+// Whether the bind is valid as its poster sees the window: the keys count up.
 bool Bound(const ibv_send_wr& work) {
   const ibv_mw& window = *work.bind_mw.mw;
   const ibv_mr* const region = work.bind_mw.bind_info.mr;
@@ -130,7 +130,7 @@ bool Bound(const ibv_send_wr& work) {
          region->pd == window.pd && (Remote().Find(region->rkey).access & IBV_ACCESS_MW_BIND) != 0;
 }
 
-// siw does not ask.
+// siw does not check this.
 bool SinksAreOpen(const ibv_send_wr& read) {
   if (!IsIwarp() || IsSiw()) return true;
   for (int i = 0; i < read.num_sge; ++i) {
@@ -145,12 +145,13 @@ uint32_t BytesOf(const ibv_send_wr& work) {
   return bytes;
 }
 
-// Calls `move` with the memory of the peer that the request names. False: it may not be reached so.
+// Calls `move` with the memory of the peer that the request names. False: it may not be accessed in
+// this way.
 bool ReachPeer(QueuePair& pair, const ibv_send_wr& work, uint32_t bytes, unsigned access,
                absl::FunctionRef<void(char*)> move) ABSL_EXCLUSIVE_LOCKS_REQUIRED(pair.post_lock) {
   QueuePair& peer = *pair.peer;
   bool open = (peer.access & access) == access;
-  // siw asks for no right of the pair, and for none to read.
+  // siw checks no right of the pair, and no right to read.
   if (IsSiw()) {
     open = true;
     access &= ~unsigned{IBV_ACCESS_REMOTE_READ};
@@ -159,7 +160,7 @@ bool ReachPeer(QueuePair& pair, const ibv_send_wr& work, uint32_t bytes, unsigne
   return (open || bytes == 0) && Remote().Use(peer, key, address, bytes, access, move);
 }
 
-// The peer's pair does nothing any more, and then the other one does not either.
+// The peer's pair stops, and then this pair stops too.
 ibv_wc_status Refused(QueuePair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(pair.post_lock) {
   pair.stopped = pair.peer->stopped = true;
   Push(IBV_EVENT_QP_ACCESS_ERR, *pair.peer);
@@ -238,7 +239,7 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
     pair.Fail();
 }
 
-// As libsiw and librxe tell their drivers.
+// As libsiw and librxe notify their drivers.
 void Ring() {
   static const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   const ssize_t written = write(nowhere, "", 1);

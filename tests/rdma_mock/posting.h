@@ -6,7 +6,7 @@
 
 namespace viaduct::rdma_mock {
 
-// Of ibv_context_ops.
+// The functions for ibv_context_ops.
 int PostSend(ibv_qp* pair, ibv_send_wr* work, ibv_send_wr** bad);
 int PostReceive(ibv_qp* pair, ibv_recv_wr* work, ibv_recv_wr** bad);
 int PostSharedReceive(ibv_srq* queue, ibv_recv_wr* work, ibv_recv_wr** bad);

@@ -1,4 +1,4 @@
-// What peers may reach: keys of regions, and of windows as they are bound.
+// What peers may reach: the keys of regions, and those of windows as they are bound.
 #ifndef VIADUCT_TESTS_RDMA_MOCK_REMOTE_KEYS_H_
 #define VIADUCT_TESTS_RDMA_MOCK_REMOTE_KEYS_H_
 
@@ -15,8 +15,8 @@ namespace viaduct::rdma_mock {
 
 struct Reach {
   const ibv_pd* domain = nullptr;
-  const ibv_qp* pair = nullptr;  // null: any of the domain
-  uint64_t from = 0;             // as peers count
+  const ibv_qp* pair = nullptr;  // null: any pair of the domain
+  uint64_t from = 0;             // the address of the first byte, as peers count
   uint64_t length = 0;
   char* memory = nullptr;
   unsigned access = 0;  // of IBV_ACCESS_REMOTE_*
@@ -26,19 +26,21 @@ class RemoteKeys {
  public:
   using Entry = std::map<uint32_t, Reach>::node_type;
 
-  // One for Open, closed. Needs memory, as nothing else here.
+  // Makes an entry for Open, with access to nothing. This is the only function here that needs
+  // memory.
   static Entry NewEntry();
-  // What `key` opens from now on.
+  // From now on `key` gives access to `reach`.
   void Open(uint32_t key, const Reach& reach, Entry entry);
   Entry Remove(uint32_t key);
-  // As its owner set it; no memory: there is no such key.
+  // The reach as its owner has set it; its `memory` is null if there is no such key.
   Reach Find(uint32_t key);
-  // Calls `move` with the place of `bytes` at `address`, which stay there meanwhile. False: who
-  // asks `pair` for them may not reach them so. No bytes lie nowhere, wherever they are said to be.
+  // Calls `move` with the place of `bytes` at `address`, which stay there meanwhile. False: the
+  // peer of `pair` may not access them in this way. If `bytes` is 0, nothing is checked and `move`
+  // gets null.
   bool Use(const ibv_qp& pair, uint32_t key, uint64_t address, uint32_t bytes, unsigned access,
            absl::FunctionRef<void(char*)> move);
-  // It opens nothing any more, and stays. False: whom `pair` talks to may not end it, since it is
-  // of no window that is bound to that very pair.
+  // The key stays but gives access to nothing any more. False: the peer of `pair` may not end it,
+  // since the key is not of a window that is bound to this very pair.
   bool Close(const ibv_qp& pair, uint32_t key);
 
  private:

@@ -1,5 +1,5 @@
-// What a device and the kernel tell of by themselves, when a test says so, and with which status
-// the device completes what it was given. Any thread.
+// Events that the device and the kernel report by themselves, when a test asks for them, and the
+// status with which the device completes its requests. Any thread.
 #ifndef VIADUCT_TESTS_RDMA_MOCK_TOLD_H_
 #define VIADUCT_TESTS_RDMA_MOCK_TOLD_H_
 
@@ -7,7 +7,7 @@
 
 namespace viaduct::rdma_mock {
 
-// Asynchronous events, by the end of their names in ibv_get_async_event(3).
+// Asynchronous events, named after the last part of their names in ibv_get_async_event(3).
 enum class DeviceEvent {
   kQpFatal,
   kQpReqErr,
@@ -24,10 +24,10 @@ enum class DeviceEvent {
   kGidChange,
   kDeviceFatal,
 };
-// Of each queue pair, completion queue or shared queue that exists, or of the device.
+// For each queue pair, completion queue or shared queue that exists, or for the device.
 void TellOfDevice(DeviceEvent event);
 
-// Events of rdma_cm, by the end of their names in rdma_get_cm_event(3).
+// Events of rdma_cm, named after the last part of their names in rdma_get_cm_event(3).
 enum class IdEvent {
   kAddrError,
   kRouteError,
@@ -43,12 +43,12 @@ enum class IdEvent {
   kTimewaitExit,
 };
 enum class Ids { kDialling, kRequested, kListening, kBound };
-// To each such id that exists, connected or not.
+// Sends the event to each id of this kind that exists, connected or not.
 void TellIds(Ids which, IdEvent event, int status = 0);
-// A request to whoever listens at the port, and that who has asked has gone.
+// Sends a connect request to the listener at `port`; the requester then disappears.
 void TellRequest(uint16_t port);
 
-// What completes, and as what, by the end of the names in ibv_poll_cq(3).
+// Kinds of requests, and statuses, named after the last part of their names in ibv_poll_cq(3).
 enum class Work { kSend, kWrite, kRead, kBind, kReceive };
 enum class WorkStatus {
   kSuccess,
@@ -74,13 +74,15 @@ enum class WorkStatus {
   kRespTimeoutErr,
   kGeneralErr,
 };
-// The next one behind `before` others, once; its pair stops, and nothing of it has been done.
+// The next such request after `before` others completes with `status`, once, without having done
+// anything; its pair stops.
 void FailWork(Work work, WorkStatus status, int before = 0);
 
-// A poll shows so many completions at most though there are more, or fails if that is negative.
+// A poll returns at most `count` completions even if there are more; it fails if `count` is
+// negative.
 void ShowAtMost(int count);
 void ShowAll();
-// Each completion queue that was asked for news tells of some, and there are none.
+// Each completion queue that is armed reports completions, although there are none.
 void RingInVain();
 
 }  // namespace viaduct::rdma_mock

@@ -15,7 +15,7 @@
 #include "tests/rdma_mock/posting.h"
 #include "verbs/base/mappings.h"
 
-// They are macros over functions of the same names.
+// libibverbs defines them as macros over functions of the same names.
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -34,7 +34,7 @@ struct Device {
   EventPipe async_events;
 };
 
-// Null: the device.
+// Null: the event is about the device.
 Notified* About(const ibv_async_event& event) {
   switch (event.event_type) {
     case IBV_EVENT_CQ_ERR:
@@ -58,12 +58,13 @@ void NoteRead(void* event) {
   if (about != nullptr) ++about->unacknowledged;
 }
 
-// A key that was given back, if there is one to be given out again.
+// The key that was given back last, if it is to be given out again; else 0.
 uint32_t FreedKey() {
   return mishaps.reuse_keys ? mishaps.last_freed_key.exchange(0) : uint32_t{0};
 }
 
-// As ibv_alloc_pd(3), ibv_reg_mr(3), ibv_create_cq(3) and ibv_create_srq(3) have it.
+// EBUSY while the object is used, as documented in ibv_alloc_pd(3), ibv_reg_mr(3), ibv_create_cq(3)
+// and ibv_create_srq(3).
 int Busy(const Used& object) { return object.users == 0 ? 0 : EBUSY; }
 
 void Meanwhile() {
@@ -83,7 +84,7 @@ ibv_mw* AllocateWindow(ibv_pd* domain, ibv_mw_type type) {
   window->context = domain->context;
   window->pd = domain;
   window->type = type;
-  // A bind changes the last eight bits, counting.
+  // A bind counts up the last eight bits.
   const uint32_t freed = FreedKey();
   window->rkey =
       freed != 0 ? (freed & ~0xffu) | ((freed - 1) & 0xff) : (last_number.fetch_add(1) + 1) << 8;
@@ -99,7 +100,8 @@ int FreeWindow(ibv_mw* handle) {
   return 0;
 }
 
-// Whether the change is one of InfiniBand's, with all that the device has to know for it.
+// Whether this is InfiniBand's next state for the pair, with all that the device must be told for
+// it.
 bool IsNext(const QueuePair& pair, ibv_qp_state state, int mask) {
   if ((mask & kKernelsOwn) != 0) return false;
   if ((mask & IBV_QP_STATE) == 0 || state == IBV_QPS_ERR) return true;
@@ -114,7 +116,7 @@ bool IsNext(const QueuePair& pair, ibv_qp_state state, int mask) {
   }
 }
 
-// As the kernel (6.1), which lets a device read whatever is mapped.
+// As in the kernel (6.1), which lets a device read whatever is mapped.
 bool CanPin(const void* address, size_t length, int access) {
   // The kernel's ib_access_writable.
   constexpr int kWriting = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -131,7 +133,7 @@ std::array<Used*, 4> UsedBy(const QueuePair& pair) {
 }
 
 Device* MakeDevice() {
-  Device* const made = new Device;  // leaked, as a device is for ever
+  Device* const made = new Device;  // leaked: a device exists forever
   std::strcpy(made->device.name, "mock0");
   const bool iwarp = IsIwarp();
   made->device.node_type = iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
@@ -169,7 +171,7 @@ void Push(ibv_event_type type, QueuePair& pair) {
   PushEvent(event, &pair);
 }
 
-// As the libraries do it: who has read an event of it acknowledges that first.
+// As in the libraries, whoever has read an event of the object must first acknowledge it.
 void ForgetEventsOf(void* about, const Notified& notified) {
   for (void* event : TheDevice().async_events.Forget(about)) {
     delete static_cast<ibv_async_event*>(event);
@@ -330,7 +332,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, size_t length, uint64_t 
   return ibv_reg_mr_iova(domain, address, length, from, static_cast<int>(access));
 }
 
-// Of rights and domains alone.
+// Changes only rights and domains.
 int ibv_rereg_mr(ibv_mr* region, int flags, ibv_pd* domain, void*, size_t, int access) {
   const auto change = static_cast<mock::Change>(mock::mishaps.change.load());
   if (change == mock::Change::kRefused) {
@@ -386,7 +388,7 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   return channel;
 }
 
-// libibverbs keeps one that has queues; here nothing is kept but its descriptor.
+// libibverbs keeps a channel that has queues; the mock then keeps only the channel's descriptor.
 int ibv_destroy_comp_channel(ibv_comp_channel* handle) {
   auto* const channel = static_cast<mock::CompletionChannel*>(handle);
   const bool busy = channel->queues != 0;
@@ -440,7 +442,7 @@ int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** queue, void** its) {
   return 0;
 }
 
-// Whoever destroys the queue waits for that.
+// Whoever destroys the queue waits for this.
 void ibv_ack_cq_events(ibv_cq* queue, unsigned count) {
   static_cast<mock::CompletionQueue*>(queue)->unacknowledged_completions -= static_cast<int>(count);
 }
@@ -497,7 +499,7 @@ int ibv_destroy_qp(ibv_qp* handle) {
     if (used != nullptr) --used->users;
   }
   delete pair;
-  mock::Gone(mock::Kind::kPair);  // last: who has awaited that may limit them
+  mock::Gone(mock::Kind::kPair);  // last: a test that has waited for this may limit the pairs
   return 0;
 }
 
@@ -545,8 +547,8 @@ int ibv_query_ece(ibv_qp* pair, ibv_ece* extensions) {
   return extensions->vendor_id != 0 ? 0 : EOPNOTSUPP;
 }
 
-// As libmlx5, which tells its device with the next change. They are agreed on before the pair is
-// open.
+// As in libmlx5, which tells its device with the next change. Extensions are agreed on before the
+// pair is open.
 int ibv_set_ece(ibv_qp* handle, ibv_ece* extensions) {
   auto* const pair = static_cast<mock::QueuePair*>(handle);
   if (const int error = mock::ErrorOf("ibv_set_ece", {EOPNOTSUPP, EINVAL, ENOMEM}); error != 0) {

@@ -1,4 +1,4 @@
-// Whether an expectation has failed in a child, which may be killed before it can say so.
+// Whether an expectation has failed in a child, which may be killed before it can report that.
 #ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_FAILURE_FLAG_H_
 #define VIADUCT_TESTS_CONFORMANCE_HARNESS_FAILURE_FLAG_H_
 
@@ -11,7 +11,7 @@
 
 namespace viaduct::tests {
 
-// Made before the fork.
+// Created before the fork.
 class FailureFlag {
  public:
   FailureFlag() {
@@ -24,7 +24,7 @@ class FailureFlag {
   FailureFlag(const FailureFlag&) = delete;
   FailureFlag& operator=(const FailureFlag&) = delete;
 
-  // In the child: from now on each failure is seen at once.
+  // Called in the child: from then on each failure raises the flag at once.
   void Watch() { ::testing::UnitTest::GetInstance()->listeners().Append(new Listener(*failed_)); }
   bool raised() const { return *failed_; }
 

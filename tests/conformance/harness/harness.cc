@@ -29,10 +29,10 @@ constexpr int kFailed = 1;
 constexpr int kSkipped = 77;
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
 
-// Ends a body whose other side is gone; the failure is recorded already.
+// Ends a body whose other side is gone. The failure has already been recorded.
 struct PeerGone {};
 
-// Of the simulation's engine, if that is the one that was loaded.
+// The functions of the simulation's engine, if that is the engine that was loaded.
 struct SimulatedClock {
   decltype(&viaduct_simulation_now) now = nullptr;
   decltype(&viaduct_simulation_pass) pass = nullptr;
@@ -89,7 +89,7 @@ int OpenPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 
   const bool skipped = ::testing::Test::IsSkipped();
   fflush(nullptr);
   const int status = failed ? kFailed : skipped ? kSkipped : 0;
-  // What it covered is written by exit alone, each library for itself.
+  // Only exit writes the coverage data, each library for itself.
   if (getenv("COVERAGE_DIR") != nullptr) exit(status);
   _exit(status);
 }
@@ -109,7 +109,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Reports how it ended; kills it at the deadline.
+  // Reports how the child ended; kills it at the deadline.
   void Finish(int64_t deadline, bool killed_is_fine) {
     ASSERT_GT(pid_, 0) << "fork: " << strerror(errno);
     ASSERT_GE(pidfd_, 0) << "pidfd_open: " << strerror(errno);

@@ -25,7 +25,7 @@ bool WriteFile(const char* path, const std::string& text) {
   return ok;
 }
 
-// The user keeps its number: the library compares the users of both ends.
+// The user keeps its number, because the library compares the users of both ends.
 bool UnshareAsUser() {
   const std::string uid = std::to_string(geteuid()), gid = std::to_string(getegid());
   if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
@@ -33,7 +33,7 @@ bool UnshareAsUser() {
       !WriteFile("/proc/self/setgroups", "deny") ||
       !WriteFile("/proc/self/gid_map", gid + " " + gid + " 1")) {
     perror("user namespace");
-    exit(1);  // neither here nor there
+    exit(1);  // neither in the old namespace nor set up in the new one
   }
   return true;
 }
@@ -50,7 +50,7 @@ bool BringLoopbackUp() {
   return ok;
 }
 
-// A bound abstract name is the lock: the kernel drops it with the process.
+// The bound abstract name serves as the lock: the kernel drops it with the process.
 uint16_t ReservePorts() {
   for (int base = 20000; base + kPortsPerRun <= 32000; base += kPortsPerRun) {
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

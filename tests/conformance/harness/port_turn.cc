@@ -11,8 +11,8 @@
 namespace viaduct::tests {
 namespace {
 
-// A listener at an abstract name is the turn: the kernel drops it with the process, and ends the
-// connections of those that wait.
+// A listener at an abstract name holds the turn. The kernel drops it with the process, and ends the
+// connections of the processes that wait.
 int NewSocket() {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd >= 0) return fd;

@@ -6,8 +6,8 @@
 
 namespace viaduct::tests {
 
-// For as long as it lives, and its process, no other process of this network has a turn at that
-// port. The constructor waits for that.
+// As long as this object and its process live, no other process of this network gets a turn at that
+// port. The constructor waits for the turn.
 class PortTurn {
  public:
   explicit PortTurn(uint16_t port);

@@ -4,8 +4,8 @@
 
 namespace viaduct::tests {
 
-// Under ThreadSanitizer a test is skipped whose memory is read or written by its peer alone: the
-// order comes from messages between the processes, which it does not see.
+// Under ThreadSanitizer, a test is skipped if only its peer reads or writes its memory: the order
+// then comes from messages between the processes, which ThreadSanitizer does not see.
 #ifdef __SANITIZE_THREAD__
 inline constexpr bool kSeesThreadsOnly = true;
 #else

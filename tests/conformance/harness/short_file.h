@@ -1,4 +1,4 @@
-// Memory that is mapped, and a fault to touch.
+// Memory that is mapped, but faults when it is touched.
 #ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_SHORT_FILE_H_
 #define VIADUCT_TESTS_CONFORMANCE_HARNESS_SHORT_FILE_H_
 
@@ -15,7 +15,7 @@
 
 namespace viaduct::tests {
 
-// Two pages of a file of one byte: the second one lies behind its end.
+// Two pages of a file of one byte: the second page lies beyond the end of the file.
 class ShortFile {
  public:
   ShortFile() {
@@ -29,7 +29,7 @@ class ShortFile {
   ShortFile(const ShortFile&) = delete;
   ShortFile& operator=(const ShortFile&) = delete;
 
-  // Before Linux 5.14 nobody tells a library.
+  // Whether the kernel tells a library about such memory; before Linux 5.14 it does not.
   bool IsTold() const { return madvise(data_, page_, MADV_POPULATE_READ) == 0; }
   void* data() const { return data_; }
   size_t page() const { return page_; }

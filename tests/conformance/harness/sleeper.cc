@@ -21,14 +21,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr Clock::duration kPatience = std::chrono::seconds(10);
-// A thread that sleeps in one place so many times, a millisecond apart, does not wait for a lock on
-// its way.
+// A thread that is seen asleep in one place so many times, a millisecond apart, is not waiting for
+// a lock on its way there.
 constexpr int kLooks = 3;
 constexpr int kBetweenLooks = 1000;
 
 std::string ThreadsOf(pid_t process) { return "/proc/" + std::to_string(process) + "/task"; }
 
-// Of a thread in ThreadsOf(); 0: it has gone.
+// The state of a thread in ThreadsOf(); 0: the thread has gone.
 char StateOf(const std::string& thread) {
   FILE* file = fopen((thread + "/stat").c_str(), "re");
   if (file == nullptr) return 0;

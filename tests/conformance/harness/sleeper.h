@@ -1,5 +1,5 @@
 // Threads that fall asleep inside a call, or are stopped, so that a test need not guess when they
-// are there.
+// have got there.
 #ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_SLEEPER_H_
 #define VIADUCT_TESTS_CONFORMANCE_HARNESS_SLEEPER_H_
 
@@ -13,14 +13,14 @@
 
 namespace viaduct::tests {
 
-// Waits until the thread, of this or another process, sleeps in the kernel: it is inside the call
-// that it was about to make. Fails after 10 s.
+// Waits until the thread, of this or another process, sleeps in the kernel, so that it is inside
+// the call that it was about to make. Fails after 10 s.
 void AwaitAsleep(pid_t process, pid_t thread);
 
 // Sends SIGSTOP, and returns when none of the process's threads runs any more. Fails after 10 s.
 void StopProcess(pid_t process);
 
-// A thread that runs `body`, and whose falling asleep can be awaited.
+// A thread that runs `body`; a test can wait until it falls asleep.
 class Sleeper {
  public:
   explicit Sleeper(std::function<void()> body);
@@ -34,11 +34,11 @@ class Sleeper {
   std::thread thread_;
 };
 
-// Why a test with the next one is skipped where kSeesThreadsOnly.
+// The reason why a test that uses CancelAsleep is skipped where kSeesThreadsOnly.
 inline constexpr char kLosesTheCancelled[] = "ThreadSanitizer loses a cancelled thread";
 
-// Runs `wait` in a thread of this type of cancellation (pthread_setcanceltype), and cancels it in
-// its sleep: it must not return.
+// Runs `wait` in a thread with this cancellation type (pthread_setcanceltype), and cancels the
+// thread in its sleep: `wait` must not return.
 void CancelAsleep(int type, const std::function<void()>& wait);
 
 }  // namespace viaduct::tests

@@ -1,4 +1,4 @@
-// A time-out that must pass, and over the simulation no longer than it is.
+// A time-out that must have passed, and over the simulation exactly.
 #ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_TIME_OUT_H_
 #define VIADUCT_TESTS_CONFORMANCE_HARNESS_TIME_OUT_H_
 
@@ -9,8 +9,8 @@
 
 namespace viaduct::tests {
 
-// Begins when it is made, and at its end must have passed. Over sim, where it costs nothing, it may
-// be as long as the face allows. In nanoseconds.
+// Begins when it is constructed, and must have passed when it is destroyed. Over sim, where it
+// costs no time, it may be as long as the face allows. In nanoseconds.
 class TimeOut {
  public:
   TimeOut(int64_t over_sim, int64_t elsewhere) : length_(Wire() == "sim" ? over_sim : elsewhere) {}
