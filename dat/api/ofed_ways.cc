@@ -7,7 +7,6 @@
 #include "dat/api/face.h"
 #include "verbs/base/held_across_forks.h"
 #include "verbs/base/lock.h"
-#include "verbs/base/made_once.h"
 
 #pragma weak dats_get_ia_handle
 
@@ -42,11 +41,8 @@ using AllReserved = std::vector<Reserved>;
 
 constinit verbs::Mutex g_lock;
 const verbs::HeldAcrossForks<g_lock> g_lock_at_fork;
-
-AllReserved* MakeAllReserved() { return new AllReserved; }
-AllReserved& All() ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_lock) {
-  return *verbs::MadeOnce<&MakeAllReserved>();
-}
+// Made with the first point, since calls that free or close must not need memory; never destroyed.
+constinit AllReserved* g_points ABSL_GUARDED_BY(g_lock) = nullptr;
 
 void ShowAdapter(DAT_EVENT* event) {
   if (event->event_number != DAT_ASYNC_ERROR_IA_CATASTROPHIC) return;
@@ -59,14 +55,15 @@ void ShowReserved(DAT_EVENT* event) {
   DAT_CR_ARRIVAL_EVENT_DATA& request = event->event_data.cr_arrival_event_data;
   if (request.sp_handle.rsp_handle != DAT_HANDLE_NULL) return;
   verbs::MutexLock lock(&g_lock);
-  AllReserved& points = All();
-  const auto found = std::find_if(points.begin(), points.end(), [&](const Reserved& reserved) {
-    return !reserved.spent && reserved.evd == event->evd_handle &&
-           reserved.qualifier == request.conn_qual;
-  });
-  if (found == points.end()) return;
+  if (g_points == nullptr) return;
+  const auto found =
+      std::find_if(g_points->begin(), g_points->end(), [&](const Reserved& reserved) {
+        return !reserved.spent && reserved.evd == event->evd_handle &&
+               reserved.qualifier == request.conn_qual;
+      });
+  if (found == g_points->end()) return;
   if (found->freed) {
-    points.erase(found);
+    g_points->erase(found);
     return;
   }
   found->spent = true;
@@ -95,7 +92,8 @@ DAT_RETURN CreateReserved(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual, DAT_
                           DAT_EVD_HANDLE evd_handle, DAT_RSP_HANDLE* rsp_handle) {
   return Protected([&]() -> DAT_RETURN {
     verbs::MutexLock lock(&g_lock);  // nobody shows the request before the point is known here
-    AllReserved& points = All();
+    if (g_points == nullptr) g_points = new AllReserved;
+    AllReserved& points = *g_points;
     points.push_back({DAT_HANDLE_NULL, ia_handle, evd_handle, ep_handle, conn_qual});
     const DAT_RETURN result =
         dat::dat_rsp_create(ia_handle, conn_qual, ep_handle, evd_handle, rsp_handle);
@@ -124,15 +122,15 @@ bool IsRequestWaiting(const Reserved& reserved, DAT_RETURN freed) {
 
 DAT_RETURN FreeReserved(DAT_RSP_HANDLE rsp_handle) {
   verbs::MutexLock lock(&g_lock);  // nobody reserves the endpoint anew before its state is seen
-  AllReserved& points = All();
   const DAT_RETURN result = dat::dat_rsp_free(rsp_handle);
-  const auto found = std::find_if(points.begin(), points.end(), [&](const Reserved& reserved) {
-    return !reserved.freed && reserved.point == rsp_handle;
-  });
-  if (found == points.end()) return result;
+  if (g_points == nullptr) return result;
+  const auto found = std::find_if(
+      g_points->begin(), g_points->end(),
+      [&](const Reserved& reserved) { return !reserved.freed && reserved.point == rsp_handle; });
+  if (found == g_points->end()) return result;
   // The waiting request must not be shown with a later point of the same name.
   found->freed = !found->spent && IsRequestWaiting(*found, result);
-  if (!found->freed) points.erase(found);
+  if (!found->freed) g_points->erase(found);
   return DAT_SUCCESS;
 }
 
@@ -140,11 +138,8 @@ DAT_RETURN Close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {
   const DAT_RETURN result = dat::dat_ia_close(ia_handle, ia_flags);
   if (result != DAT_SUCCESS) return result;
   verbs::MutexLock lock(&g_lock);
-  AllReserved& points = All();
-  points.erase(
-      std::remove_if(points.begin(), points.end(),
-                     [&](const Reserved& reserved) { return reserved.adapter == ia_handle; }),
-      points.end());
+  if (g_points == nullptr) return result;
+  std::erase_if(*g_points, [&](const Reserved& reserved) { return reserved.adapter == ia_handle; });
   return result;
 }
 

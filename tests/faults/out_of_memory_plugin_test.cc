@@ -39,5 +39,22 @@ TEST(OutOfMemoryUnderARegistry, AFailedDatRspCreateLeavesNoPoint) {
   });
 }
 
+// The end of an adapter needs no memory, also in a process that never had a reserved point.
+TEST(OutOfMemoryUnderARegistry, AnAdapterCloses) {
+  RunAlone([] {
+    const DAT_PROVIDER* const table = ServeAdapter("plug", "lo");
+    ASSERT_NE(table, nullptr);
+    DAT_IA_HANDLE ia, shown;
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    ASSERT_EQ(OpenAdapter("plug", &async, &ia, &shown), DAT_SUCCESS);
+    FailAllocationsFrom(1);
+    const DAT_RETURN freed = table->rsp_free_func(DAT_HANDLE_NULL);
+    const DAT_RETURN closed = table->ia_close_func(ia, DAT_CLOSE_ABRUPT_FLAG);
+    StopFailing();
+    EXPECT_EQ(DAT_GET_TYPE(freed), DAT_UINT32{DAT_INVALID_HANDLE});
+    EXPECT_EQ(closed, DAT_SUCCESS);
+  });
+}
+
 }  // namespace
 }  // namespace viaduct::tests
