@@ -5,11 +5,12 @@
 // specification; README.md holds the table that maps each call to libibverbs/librdmacm and to the
 // soft wires.
 //
-// Threads. Every call may come from any thread. No call blocks on the network or on the peer; only
-// CompletionQueue::Wait sleeps. Sinks are called on the context's executor, one at a time and with
-// no lock of the device held, so any call is legal inside them, even the destruction of the object
-// that they belong to. After a destructor has returned its sink is not called again; a destructor
-// called off the executor waits for a sink call in progress.
+// Threads. Every call may come from any thread, unless it says otherwise. No call blocks on the
+// network or on the peer. Only CompletionQueue::Wait sleeps, and HandOff and WouldTake, which
+// another process of this host answers. Sinks are called on the context's executor, one at a time
+// and with no lock of the device held, so any call that is legal on the executor is legal inside
+// them, even the destruction of the object that they belong to. After a destructor has returned its
+// sink is not called again; a destructor called off the executor waits for a sink call in progress.
 //
 // Ownership. The caller owns what it creates and destroys it in reverse order: queue pairs before
 // completion queues, shared receive queues and domains, and everything before its context. Regions
@@ -547,7 +548,7 @@ class IncomingConnection {
   // The peer sees kRefused.
   virtual void Refuse() = 0;
 
-  // Moves the request, with `note` (at most kMaxNote bytes), to the listener at `port` in another
+  // Moves the request, with `note` (1 to kMaxNote bytes), to the listener at `port` in another
   // process of this host and user, or in this one. NotFound: nobody listens there, or nobody who
   // takes it; Unavailable: no answer until `deadline`, or none will come, or too many wait there;
   // ResourceExhausted. After a failure the request is still undecided. Blocks until the other

@@ -45,7 +45,8 @@ struct OpenRequest {
 // the next alternative. Otherwise `*result` is the provider's return value.
 bool OpenOnLibrary(const registry::Entry& entry, const OpenRequest& request, DAT_RETURN* result);
 
-// Opens through a provider that the program registered itself. False if there is none.
+// Opens through a provider that the program registered itself, or that a loaded library registered
+// for a further adapter. False if there is none.
 bool OpenOnRegistered(const DAT_PROVIDER_INFO& wanted, const OpenRequest& request,
                       DAT_RETURN* result);
 
