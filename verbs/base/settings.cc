@@ -87,7 +87,7 @@ constexpr Setting kSettings[] = {
      "bits, and of both masks, the one that says most decides."},
 };
 
-// Names that begin like ours but are no settings: DAT's own, and those of our scripts and tests.
+// Names that begin like ours but are not settings: DAT's own, and those of our scripts and tests.
 constexpr absl::string_view kForeignNames[] = {
     "DAT_DBG_LEVEL", "DAT_DBG_DEST",        "DAT_CONF",     "DAT_IA_NAME",          "VIADUCT_BAZEL",
     "VIADUCT_LONG",  "VIADUCT_TEST_EVENTS", "VIADUCT_SEED", "VIADUCT_RDMA_ADDRESS",
@@ -128,7 +128,7 @@ absl::string_view ValidText(const Setting& setting) {
   return text != nullptr && IsValid(setting, text) ? text : setting.default_value;
 }
 
-// What is used in place of an invalid value, for the message.
+// What is used instead of an invalid value, for the message.
 absl::string_view UsedInstead(const Setting& setting) {
   return *setting.default_value != '\0' ? setting.default_value : "nothing";
 }

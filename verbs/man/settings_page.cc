@@ -1,4 +1,4 @@
-// Writes viaduct-settings.7, the manual page of all settings, out of their table.
+// Writes viaduct-settings.7, the manual page of all settings, from their table.
 #include <cstdio>
 #include <string>
 
@@ -29,8 +29,8 @@ constexpr char kTail[] = R"(.SH "SEE ALSO"
 .BR vipl (7)
 )";
 
-// Text as roff wants it in the middle of a line; no line of ours begins with what it would take
-// for a request, since each begins with a word of the page's own or a letter.
+// Text as roff wants it in the middle of a line. Our lines cannot be mistaken for requests: each
+// begins with a macro of the page's own or with a letter.
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
 }
@@ -39,7 +39,7 @@ std::string Default(const Setting& setting) {
   return *setting.default_value == '\0' ? "not given" : setting.default_value;
 }
 
-// One paragraph: name, what it may be, what it is by default, what it does.
+// One paragraph: name, valid values, default value, what it does.
 std::string Paragraph(const Setting& setting) {
   return absl::StrCat(".TP\n.B ", Escaped(setting.name), "\nIs ", Escaped(ExpectedValue(setting)),
                       "; by default ", Escaped(Default(setting)), ".\n.br\n", Escaped(setting.help),
