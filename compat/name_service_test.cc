@@ -19,7 +19,7 @@ int g_address_error = EAI_NONAME;
 std::vector<const char*> g_addresses;
 }  // namespace
 
-// No test here asks the machine's own.
+// In place of libc's, so that no test here asks the machine's own resolver.
 extern "C" int getnameinfo(const sockaddr*, socklen_t, char* host, socklen_t size, char*, socklen_t,
                            int) {
   if (g_name_error == 0) snprintf(host, size, "asked");
@@ -119,14 +119,14 @@ TEST(NameServiceTest, OwnLongNameThatNobodyKnowsIsTheNic) {
   EXPECT_TRUE(LookUpName("host.example.invalid", none, Self("host.example.org")).empty());
   EXPECT_TRUE(LookUpName("10.1.2.300", none, Self("10")).empty());
   EXPECT_TRUE(LookUpName(".invalid", none, Self("")).empty());
-  // Others know better.
+  // The hosts file takes precedence.
   const HostsFile file = HostsFile::Parse("192.0.2.2 host.example.invalid\n");
   EXPECT_EQ(LookUpName("host.example.invalid", file, Self("host")),
             std::vector<NicAddress>{kOther});
 }
 
-// Somebody who knows the name without an IPv4 address, or who failed, has not said that it is
-// unknown.
+// A resolver that knows the name without an IPv4 address, or that failed, has not said that the
+// name is unknown.
 TEST(NameServiceTest, OwnLongNameThatTheResolverDoesNotDeny) {
   const auto ask = [](int error) {
     static int answer;
@@ -157,8 +157,8 @@ TEST(NameServiceTest, LocalhostAndNumbers) {
   EXPECT_EQ(LookUpName("192.0.2.2", none, Self("host")), std::vector<NicAddress>{kOther});
 }
 
-// Debian puts the host's own long name at 127.0.1.1, and a name may have an address for each kind
-// of socket.
+// Debian puts the host's own long name at 127.0.1.1, and an address may come once for each kind of
+// socket.
 TEST(NameServiceTest, WhatTheResolverAnswers) {
   g_address_error = 0;
   g_addresses = {"127.0.1.1", "192.0.2.2", "127.0.0.1", "192.0.2.2"};
@@ -199,7 +199,7 @@ TEST(NameServiceTest, AddressesHaveNames) {
   EXPECT_EQ(LookUpAddress(kOther, file, Self("host")), "beta");
   EXPECT_EQ(LookUpAddress(kOwn, file, Self("host")), "host");
   EXPECT_EQ(LookUpAddress(kLoopback, file, Self("host")), "localhost");
-  // A host without a name of its own may have one for others.
+  // For a host without a name of its own the resolver is asked.
   g_name_error = 0;
   EXPECT_EQ(LookUpAddress(kOwn, file, Self("")), "asked");
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr NicAddress kNic = {192, 0, 2, 7, 0, 0};
 
-// At an odd place, as in the char buffers of programs.
+// Holds an address at an odd offset, as the char buffers of programs may.
 struct Buffer {
   unsigned char bytes[64];
   VIP_NET_ADDRESS* address() { return reinterpret_cast<VIP_NET_ADDRESS*>(bytes + 1); }
@@ -89,7 +89,7 @@ TEST(NetAddressTest, RefusesLongDiscriminators) {
   EXPECT_FALSE(DiscriminatorOf(buffer.address()).has_value());
 }
 
-// Where its discriminator would begin is no reason to read there.
+// If the length of the host is wrong, nothing is read where the discriminator would begin.
 TEST(NetAddressTest, AMalformedHostIsReadNoFurther) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   constexpr size_t kForbidden = 128 * 1024;  // more than a length can say

@@ -24,7 +24,7 @@ class NicNamesTest : public ::testing::Test {
     const auto found = AddressOfNic(name, interfaces_, kDefault);
     return found ? found->ToString() : "none";
   }
-  // "address device" by a file.
+  // Returns "address device" as chosen with this file, "none" or "not for us".
   std::string Choose(const char* name, const char* file, bool any = false) {
     const auto adapters = [&] {
       asked_for_adapters_ = true;
@@ -130,7 +130,7 @@ TEST_F(NicNamesTest, AnRdmaAdapterIsANic) {
   EXPECT_EQ(Choose("six0", ""), "none");
 }
 
-// Another NIC in its place would be a surprise.
+// Opening another NIC in its place would surprise the program.
 TEST_F(NicNamesTest, AnRdmaDeviceThatCannotBeUsedIsNoOtherNic) {
   for (const char* file : {"", "* wlan0 iwarp\n"}) {
     EXPECT_EQ(Choose("siw7", file, /*any=*/true), "not for us") << file;

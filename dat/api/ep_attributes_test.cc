@@ -53,7 +53,7 @@ TEST_F(EpAttributes, ZeroIsTheDefault) {
   EXPECT_EQ(shown.srq_soft_hw, static_cast<DAT_COUNT>(DAT_HW_DEFAULT));
 }
 
-// Sends, writes and reads share a queue: whichever asks for most is heard.
+// Sends, writes and reads share a queue, so the largest of their limits counts.
 TEST_F(EpAttributes, TheMostSegmentsOfAnyRequestCount) {
   for (DAT_COUNT DAT_EP_ATTR::*most :
        {&DAT_EP_ATTR::max_request_iov, &DAT_EP_ATTR::max_rdma_read_iov,
@@ -173,15 +173,15 @@ TEST_F(EpAttributes, ModesOfTheStreams) {
   EXPECT_EQ(engine_.request_mode, core::CompletionMode::kUnsignalled);
   EXPECT_EQ(Show().recv_completion_flags, DAT_COMPLETION_SOLICITED_WAIT_FLAG);
   EXPECT_EQ(Show().request_completion_flags, DAT_COMPLETION_UNSIGNALLED_FLAG);
-  asked.request_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;  // as NetPIPE
+  asked.request_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;  // as NetPIPE does
   ASSERT_EQ(Apply(asked), DAT_RETURN{DAT_SUCCESS});
   EXPECT_EQ(engine_.request_mode, core::CompletionMode::kDefault);
   EXPECT_EQ(Show().request_completion_flags, DAT_COMPLETION_SUPPRESS_FLAG);
-  asked.recv_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;  // whose receives would be lost
+  asked.recv_completion_flags = DAT_COMPLETION_SUPPRESS_FLAG;  // receives would be lost
   EXPECT_EQ(Apply(asked), BadParameter(6));
   asked.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
   for (unsigned wrong :
-       {DAT_COMPLETION_SOLICITED_WAIT_FLAG + 0u,  // of receives
+       {DAT_COMPLETION_SOLICITED_WAIT_FLAG + 0u,  // for receives only
         DAT_COMPLETION_UNSIGNALLED_FLAG | (DAT_COMPLETION_EVD_THRESHOLD_FLAG + 0u)}) {
     asked.request_completion_flags = static_cast<DAT_COMPLETION_FLAGS>(wrong);
     EXPECT_EQ(Apply(asked), BadParameter(6));

@@ -66,7 +66,7 @@ TEST(ErrorNames12, KnowNothingElse) {
   EXPECT_EQ(subtypes, std::size(kSubtypes));
 }
 
-// The number that 1.2 gives it has class bits that no other error has.
+// DAT_NOT_IMPLEMENTED has class bits in 1.2 that no other error has.
 TEST(ErrorNames12, LookAtNoClass) {
   EXPECT_STREQ(NamesOf(Version::k12, DAT_NOT_IMPLEMENTED)->type, "DAT_NOT_IMPLEMENTED");
   EXPECT_STREQ(NamesOf(Version::k12, DAT_CLASS_ERROR | DAT_ABORT)->type, "DAT_ABORT");

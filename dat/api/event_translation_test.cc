@@ -43,7 +43,7 @@ TEST_F(EventTranslation, Completion) {
   EXPECT_EQ(data.transfered_length, 4096u);
 }
 
-// DAT has a word of its own for a bind that fails.
+// DAT has a status of its own for a bind that fails.
 TEST_F(EventTranslation, Bind) {
   core::Event event;
   event.type = EventType::kCompletion;
@@ -66,7 +66,7 @@ TEST_F(EventTranslation, Bind) {
   }
 }
 
-// The bytes of a write with immediate data are not in the receive that it took. An event of 2.0
+// The bytes of a write with immediate data are not in the receive that it used. An event of 2.0
 // says so; in 1.2 the event is that of a message, and the peer may have written more bytes than
 // the receive has room for.
 TEST_F(EventTranslation, ReceiveOfAWriteWithImmediateData) {

@@ -81,7 +81,7 @@ TEST(IaAttributes, TheDeviceItsTransportAndTheReasonHaveNames) {
     device.device = "siw0";
     ShowProvider(device, 64, &other);
   }
-  // Nobody frees what a program was shown.
+  // What a program was shown is never freed.
   EXPECT_STREQ(Named(shown, "device"), "mlx5_0");
   EXPECT_STREQ(Named(shown, "transport"), "InfiniBand or RoCE");
   EXPECT_STREQ(Named(shown, "reason"), "it was asked for");
@@ -138,7 +138,7 @@ TEST(IaAttributes, ZeroBasedMemoryAndScopesOfWindowsAreTheDevices) {
 }
 #endif
 
-// What a device lacks has no name: programs look for it there before they use it.
+// A feature that the device lacks is not listed: programs look it up there before they use it.
 TEST(IaAttributes, WhatADeviceLacksIsNotShown) {
   const auto shows = [](bool atomics, bool immediate_data, const std::string& name) {
     verbs::DeviceAttributes device;

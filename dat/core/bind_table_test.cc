@@ -32,7 +32,7 @@ TEST(BindTable, WhatWasNotPostedLeavesItsNumber) {
   EXPECT_EQ(table.Take(number).cookie, 3u);
 }
 
-// Binds whose completions are suppressed, for ever.
+// A program may suppress the completions of its binds for ever.
 TEST(BindTable, HoldsNoMoreThanMayBecomeEvents) {
   constexpr uint32_t kOutstanding = 4;
   BindTable table;

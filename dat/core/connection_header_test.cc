@@ -89,7 +89,7 @@ std::vector<ConnectionHeader> Samples() {
 }
 
 std::optional<ConnectionHeader> Parse(const Bytes& bytes, size_t* size) {
-  // A copy of exactly this size, so that AddressSanitizer sees a read behind the end.
+  // A copy of exactly this size, so that AddressSanitizer sees a read beyond the end.
   const Bytes copy(bytes);
   return ParseHeader(copy, size);
 }
@@ -146,7 +146,7 @@ TEST(ConnectionHeader, ComesBackAsItWasAndLeavesPrivateDataAlone) {
     }
   }
   EXPECT_EQ(EncodeHeader(Largest()).size(), kMaxHeaderBytes);
-  // Private data of DAT have as much room with the word as without.
+  // DAT's private data has as much room with the confirmation word as without it.
   EXPECT_LE(EncodeHeader(WithWord(DatRequest())).size(), kMaxHeaderBytes);
 }
 
@@ -184,7 +184,7 @@ TEST(ConnectionHeader, RefusesEveryCorruptedByte) {
       for (int change = 1; change < 256; ++change) {
         Bytes bad = bytes;
         bad[i] = static_cast<uint8_t>(bad[i] ^ change);
-        bad.resize(bytes.size() + 64);  // a length that grew finds bytes behind the header
+        bad.resize(bytes.size() + 64);  // a length that grew finds bytes after the header
         size_t size = 0;
         EXPECT_FALSE(Parse(bad, &size)) << Hex(bytes) << " " << i << " " << change;
       }
@@ -192,7 +192,8 @@ TEST(ConnectionHeader, RefusesEveryCorruptedByte) {
   }
 }
 
-// Of the 256 values of the check one is right, so that it is not the check alone that refuses.
+// How many of the 256 values of the check are accepted. One of them is right, so if none is
+// accepted, the reason is not the check.
 int CountAccepted(uint8_t version_and_kind, uint16_t word) {
   // An empty body has the check ff.
   Bytes bytes = {0xd6,
@@ -269,7 +270,7 @@ TEST(ConnectionHeader, ImmediateDataTravelAsBothCan) {
   }
 }
 
-// The names are zeros here, and the checks right: only the length is wrong.
+// The names are zeros, and every check is tried, so only the length can be wrong.
 TEST(ConnectionHeader, RefusesLongNames) {
   for (int shift : {6, 11}) {
     for (uint16_t length = 0; length < 32; ++length) {

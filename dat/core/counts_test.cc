@@ -26,7 +26,7 @@ TEST(Counts, BeginAnewWithWhatComesBehindTheReading) {
   EXPECT_EQ(Shown(counts, DispatcherCount::kSleeps), 2u);
 }
 
-// Readings that begin anew add up to what one thread counts beside them.
+// Readings that each begin anew add up to what another thread counts meanwhile.
 TEST(Counts, NothingIsShownTwiceOrLost) {
   constexpr uint64_t kAll = 300'000;
   Dispatcher counts;

@@ -1,4 +1,4 @@
-// What an endpoint's end waits for. Also for ThreadSanitizer.
+// What the end of an endpoint waits for. Also run under ThreadSanitizer.
 #include <sched.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace viaduct::core {
 namespace {
 
-// Stays inside until the test has had every chance to take the endpoint away.
+// Stays inside its call until the test has had every chance to take the endpoint away.
 class SlowObserver final : public CompletionObserver {
  public:
   bool OnCompletion(const verbs::Completion&) override {
@@ -36,7 +36,7 @@ class SlowObserver final : public CompletionObserver {
   std::atomic<bool> inside_{false}, gone_{false}, outlived_{false};
 };
 
-// What an observer belongs to: it must not see the end of that.
+// The owner of an observer: it must not end while the observer is inside a call.
 class Owner final : public Object {
  public:
   explicit Owner(SlowObserver& observer) : Object(ObjectType::kVi), observer_(observer) {}
@@ -83,7 +83,7 @@ TEST_F(EndpointEnd, WaitsForAHarvestThatHasTakenItsCompletions) {
   EXPECT_TRUE(endpoint_->Free().ok());
 }
 
-// As VipDestroyVi beside VipCloseNic: who comes second does not wait.
+// As with VipDestroyVi and VipCloseNic at the same time: the second one does not wait.
 TEST_F(EndpointEnd, ASecondEndTakesNothingFromTheObservers) {
   std::thread first([this] { endpoint_->Destroy(); });
   while (ShareObject<Endpoint>(endpoint_->handle())) sched_yield();
@@ -100,8 +100,8 @@ class EndedOwner final : public Object {
   bool& ended_;
 };
 
-// As VipSetViAttributes beside VipDestroyVi: the owner refers to the endpoint, so parts that an
-// ended endpoint took would keep both for ever.
+// As with VipSetViAttributes and VipDestroyVi at the same time: the owner refers to the endpoint,
+// so if an ended endpoint took parts, both would live for ever.
 TEST(EndedEndpoint, TakesNoParts) {
   Ref<InterfaceAdapter> adapter;
   ASSERT_TRUE(InterfaceAdapter::Open(*verbs::Address::Parse("127.0.0.1"), &adapter).ok());

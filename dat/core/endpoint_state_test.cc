@@ -1,5 +1,6 @@
-// Every cell of the table against a list for each state that was written from the specifications,
-// not from the table: uDAPL 1.2 and 2.0, states of an endpoint and the calls' RETURN VALUES.
+// Checks every cell of the table. The expectations, a list for each state, were written from the
+// specifications and not from the table: uDAPL 1.2 and 2.0, states of an endpoint and the calls'
+// RETURN VALUES.
 #include "dat/core/endpoint_state.h"
 
 #include <map>
@@ -22,7 +23,7 @@ struct Move {
 };
 constexpr bool kFlush = true;
 
-// The compiler knows the table.
+// The table can be used at compile time.
 static_assert(Next(St::kConnected, In::kPostRequest).verdict == Verdict::kGo);
 static_assert(Next(St::kUnconnected, In::kConnect).next == St::kActivePending);
 static_assert(sizeof(Transition) == 4);
@@ -83,7 +84,7 @@ TEST(EndpointState, Unconnected) {
   Check(St::kUnconnected, want);
 }
 
-// It was freed.
+// The state of a freed endpoint.
 TEST(EndpointState, UnconfiguredUnconnected) {
   Expectation want;
   want.stays = {In::kFree};
@@ -154,7 +155,7 @@ TEST(EndpointState, UnconfiguredReserved) {
         Reserved(St::kUnconfiguredUnconnected, St::kUnconfiguredPassive));
 }
 
-// Passive, configured or not, without accept and reject.
+// What the passive and tentative states share, configured or not: all but accept and reject.
 Expectation PassiveBut() {
   Expectation want;
   want.stays = {In::kModifyAttributes};
@@ -295,7 +296,7 @@ TEST(EndpointState, Disconnected) {
   Check(St::kDisconnected, want);
 }
 
-// A connection's last event comes with Disconnected, and no path leads there without one.
+// A connection's last event comes with the move to Disconnected, and every such move has one.
 TEST(EndpointState, EveryMoveToDisconnectedFlushesAndTells) {
   for (int s = 0; s < kEndpointStates; ++s) {
     for (int i = 0; i < kEndpointInputs; ++i) {

@@ -22,7 +22,7 @@ thread_local int yields = 0;
 
 }  // namespace
 
-// In place of libc's.
+// In place of libc's, to count the calls.
 extern "C" int sched_yield() noexcept {
   ++yields;
   return static_cast<int>(syscall(SYS_sched_yield));
@@ -45,7 +45,7 @@ class EventDispatcherTest : public ::testing::Test {
   Ref<InterfaceAdapter> adapter_;
 };
 
-// Nor does it keep anybody waiting: who queues an event needs the lock.
+// Nor does it make anybody wait: whoever queues an event needs the lock, which it does not take.
 TEST_F(EventDispatcherTest, APollWithoutCompletionsWaitsForNobody) {
   for (uint32_t stream : {kSoftwareStream, kRequestStream, kConnectionStream, kAsyncStream}) {
     Ref<EventDispatcher> dispatcher;
@@ -71,7 +71,8 @@ TEST_F(EventDispatcherTest, AWaitThatIsWokenAllTheTimeEndsInTime) {
   waking.join();
 }
 
-// A poll in vain offers its processor to the control thread, but only while that has work.
+// A poll that finds nothing yields its processor to the control thread, but only while that thread
+// has work.
 TEST_F(EventDispatcherTest, APollInVainGivesWayToTheControlThread) {
   Ref<EventDispatcher> dispatcher;
   ASSERT_TRUE(
@@ -86,7 +87,7 @@ TEST_F(EventDispatcherTest, APollInVainGivesWayToTheControlThread) {
     verbs::BusyControlThread busy;
     EXPECT_EQ(yields_in_a_poll(), 1);
   }
-  // It falls asleep soon.
+  // The control thread falls asleep soon.
   const verbs::Nanos end = verbs::MonotonicNow() + 20 * verbs::kNanosPerSecond;
   while (yields_in_a_poll() != 0) ASSERT_LT(verbs::MonotonicNow(), end);
 }

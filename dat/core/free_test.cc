@@ -1,5 +1,5 @@
-// Two calls that free one object, or of which one frees it and the other is to use it: each holds a
-// reference when it finds out which was first.
+// Two calls that free the same object, or one that frees it and one that would use it: both hold a
+// reference when they find out which came first.
 #include "dat/core/endpoint.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/interface_adapter.h"
@@ -93,8 +93,7 @@ TEST_F(FreeTwiceTest, WhatADestroyEnded) {
   EXPECT_EQ(dispatcher->Free().code, Code::kInvalidHandle);
 }
 
-// What is freed is used by nobody any more, and the object that should have used it does not exist
-// or is as before.
+// A freed object is used by no other any more: the other one is not created, or stays as it was.
 class UseOfTheFreedTest : public FreeTwiceTest {
  protected:
   Ref<ProtectionZone> FreedZone() {
@@ -211,7 +210,7 @@ TEST_F(UseOfTheFreedTest, ByMemory) {
   EXPECT_EQ(SharedReceiveQueue::Create(*adapter_, *zone, 8, 1, &queue), kNoZone);
 }
 
-// What is freed uses nothing any more, also while another call has a reference to it.
+// A freed object uses nothing any more, even while another call has a reference to it.
 TEST_F(UseOfTheFreedTest, IsGivenUpAtOnce) {
   char bytes[64];
   Ref<MemoryRegion> region;

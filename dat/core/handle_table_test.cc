@@ -16,7 +16,7 @@ namespace viaduct::core {
 namespace {
 
 std::atomic<int> alive{0};
-std::atomic<int> revived{0};  // objects that got a reference after their last one
+std::atomic<int> revived{0};  // objects that got a reference after their last was dropped
 
 template <ObjectType kObjectType>
 class Thing final : public Object {
@@ -62,7 +62,7 @@ Handle Offset(Handle handle, intptr_t bytes) {
   return reinterpret_cast<Handle>(reinterpret_cast<uintptr_t>(handle) + bytes);
 }
 
-// Runs first: no object was ever made.
+// Runs first: no object has been made yet.
 TEST(HandleTableEmpty, KnowsNothing) {
   EXPECT_EQ(HandleTable::Size(), 0u);
   for (uint64_t value : {uint64_t{0}, uint64_t{1}, uint64_t{8}, uint64_t{512}, ~uint64_t{0}}) {
@@ -291,7 +291,7 @@ TEST(HandleTableShown, AHandleIsTheAddressOfItsWord) {
     EXPECT_EQ(*static_cast<const int* const*>(handles[i]), i == 7 ? &second : &first);
   }
   for (Handle handle : handles) EXPECT_TRUE(Free<Zone>(handle));
-  EXPECT_EQ(*static_cast<const int* const*>(handles[0]), &first);  // dead, and still safe to ask
+  EXPECT_EQ(*static_cast<const int* const*>(handles[0]), &first);  // dead, but still safe to read
   EXPECT_TRUE(Free<Zone>(hidden));
 }
 

@@ -33,7 +33,7 @@ class HeldRequests : public testing::Test {
     EXPECT_TRUE(adapter_->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
   }
 
-  // VipConnectWait with a time-out of 0: the name lingers for 300 ms.
+  // Does what VipConnectWait does with a time-out of 0: the name then lingers for 300 ms.
   void Look(const ServiceName& name) {
     ServicePoint::Options look;
     look.name = name;
@@ -61,10 +61,10 @@ class HeldRequests : public testing::Test {
   const verbs::Address here_ = *verbs::Address::Parse("127.0.0.1");
   Ref<InterfaceAdapter> adapter_;
   Ref<ProtectionZone> zone_;
-  Ref<EventDispatcher> requests_;  // for one
+  Ref<EventDispatcher> requests_;  // has room for one
 };
 
-// dat_psp_create takes the name over: the first one fills its backlog, the second one is told so.
+// dat_psp_create takes the name over: the first request fills its backlog, the second is refused.
 TEST_F(HeldRequests, AreAnsweredWhenTheNextPointIsFull) {
   bool held = false;
   for (uint64_t i = 0; !held && i < kTries; ++i) {
@@ -72,12 +72,12 @@ TEST_F(HeldRequests, AreAnsweredWhenTheNextPointIsFull) {
     Requester requesters[2];
     ASSERT_NO_FATAL_FAILURE(Look(name));
     for (Requester& requester : requesters) ASSERT_NO_FATAL_FAILURE(Ask(name, &requester));
-    poll(nullptr, 0, 50);  // time to be held, which nobody tells
+    poll(nullptr, 0, 50);  // time to be held, which nothing reports
     ServicePoint::Options served;
     served.name = name;
     Ref<ServicePoint> point;
     ASSERT_TRUE(ServicePoint::CreatePublic(*adapter_, served, *requests_, &point).ok());
-    // On a machine that stood still the name has not lingered long enough, or they are late.
+    // On a machine that stood still, the name may linger no more, or the requests may be late.
     held = requests_->Queued() == 1;
     if (held) {
       Event event;

@@ -1,4 +1,4 @@
-// A bind on a queue pair that has ended, while its endpoint has not heard of it.
+// A bind on a queue pair that has ended, before its endpoint has been told.
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -23,10 +23,10 @@ namespace {
 
 constexpr uint32_t kAll =
     verbs::kLocalRead | verbs::kLocalWrite | verbs::kRemoteRead | verbs::kRemoteWrite;
-// More than any wire holds.
+// More than any wire can hold in flight.
 constexpr size_t kLong = 16 << 20;
 
-// Binds where the pair has ended and its endpoint has not been told.
+// A connected endpoint, and binds on it after the pair has ended and before it has been told.
 class LateBind : public testing::Test, private EndpointObserver {
  protected:
   LateBind() {
@@ -93,7 +93,8 @@ class LateBind : public testing::Test, private EndpointObserver {
     EXPECT_EQ(event.opcode, verbs::Opcode::kBind);
     EXPECT_EQ(event.status, status);
   }
-  // The peer ends in the middle of a write whose first part has come, which is damage to tell of.
+  // Ends the peer in the middle of a write whose first part has arrived. This is damage, and `late`
+  // runs when the endpoint's observer is told of it.
   void EndWith(std::function<void()> late) {
     late_ = std::move(late);
     std::promise<void> held, ended;
@@ -158,8 +159,7 @@ TEST_F(LateBind, UnbindsNothing) {
   EXPECT_EQ(bound_->Free().code, Code::kInvalidState) << "it is bound";
 }
 
-// Whoever frees the window may have the region back, although another call still looks at the
-// window.
+// Freeing the window gives up its region, even while another call has a reference to the window.
 TEST_F(LateBind, AFreedWindowHoldsNoRegion) {
   Bind(bound_, 64);
   ExpectBind(verbs::Status::kSuccess);

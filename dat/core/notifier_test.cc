@@ -1,5 +1,5 @@
 // Notifiers and dispatchers from many threads: nothing is lost, nothing comes twice, and what is
-// freed is gone. Also for ThreadSanitizer.
+// freed is gone. Also run under ThreadSanitizer.
 #include "dat/core/notifier.h"
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ class NotifierTest : public ::testing::Test {
   }
   verbs::Deadline Later() const { return adapter_->DeadlineAfter(kPatience); }
 
-  // Marks what it takes.
+  // Takes all events, marks each in `seen`, and returns how many it took.
   static int Drain(EventDispatcher& dispatcher, std::vector<std::atomic<int>>* seen) {
     int taken = 0;
     Event event;
@@ -79,7 +79,7 @@ TEST_F(NotifierTest, EachEventReachesOneOfTheWaiters) {
         ASSERT_TRUE(notifier->Wait(Later(), &told).ok()) << total;
         for (auto& dispatcher : dispatchers) total += Drain(*dispatcher, &seen);
       }
-      notifier->Trigger(nullptr);  // for the other one
+      notifier->Trigger(nullptr);  // for the other consumer
     });
   }
   for (int p = 0; p < kPosters; ++p) {
@@ -102,7 +102,7 @@ TEST_F(NotifierTest, AgentsAreCalledForEachAssociation) {
     std::atomic<int> total{0};
     static void Agent(void* self, Handle) {
       auto* loop = static_cast<Loop*>(self);
-      // The next call is asked for first: what comes from now on makes it.
+      // Asks for the next call first, so that whatever comes from now on leads to it.
       EXPECT_TRUE(loop->notifier->SetAgent({&Agent, loop}).ok());
       loop->total += Drain(*loop->dispatcher, &loop->seen);
     }
@@ -120,7 +120,7 @@ TEST_F(NotifierTest, AgentsAreCalledForEachAssociation) {
   EXPECT_TRUE(loop.notifier->Free().ok());
 }
 
-// A dispatcher that is passed between two notifiers, switched off and on, resized, while others
+// A dispatcher is passed between two notifiers, disabled, enabled and resized, while other threads
 // post, dequeue and wait.
 TEST_F(NotifierTest, EverythingChangesMeanwhile) {
   constexpr int kEvents = 3000;
@@ -189,8 +189,8 @@ TEST_F(NotifierTest, WaitersAreReleasedByTheLastDispatcher) {
       waiters.emplace_back([&] {
         ++began;
         Handle told = notifier.get();
-        // A thread that comes when the dispatcher is gone waits in vain, as the specification has
-        // it; the one that looks again finds the notifier freed.
+        // A thread that comes after the dispatcher is gone waits in vain, as the specification
+        // says; when it waits again, it finds the notifier freed.
         for (;;) {
           const Error error = notifier->Wait(adapter_->DeadlineAfter(5'000'000), &told);
           EXPECT_EQ(told, nullptr);
@@ -220,7 +220,7 @@ TEST_F(NotifierTest, TriggerOfAFreedDispatcherShowsAnother) {
   EXPECT_EQ(notifier->Take(&told).code, Code::kQueueEmpty);
 }
 
-// Also where it had left the notifier before.
+// Also if the dispatcher had left the notifier before.
 TEST_F(NotifierTest, TriggerOfADispatcherFreedElsewhereShowsAnother) {
   Ref<Notifier> notifier = NewNotifier(), elsewhere = NewNotifier();
   Ref<EventDispatcher> first = NewDispatcher(), second = NewDispatcher();
@@ -245,7 +245,7 @@ TEST_F(NotifierTest, TriggerOfTheLastFreedDispatcherShowsNone) {
   EXPECT_EQ(told, nullptr);
 }
 
-// Whoever sets one while another thread frees the dispatcher leaves nothing behind.
+// Setting a notifier while another thread frees the dispatcher leaves no reference behind.
 TEST_F(NotifierTest, ADispatcherThatHasEndedKeepsNone) {
   Ref<Notifier> notifier = NewNotifier();
   Ref<EventDispatcher> dispatcher = NewDispatcher();
@@ -255,7 +255,7 @@ TEST_F(NotifierTest, ADispatcherThatHasEndedKeepsNone) {
   EXPECT_TRUE(notifier->Free().ok());
 }
 
-// As a call meets it that has found it just before its end.
+// As a call meets a notifier that it found just before the notifier's end.
 TEST_F(NotifierTest, OneThatHasEndedTakesNoAgentAndNoWaiter) {
   for (const bool destroyed : {false, true}) {
     Ref<Notifier> notifier = NewNotifier();
@@ -272,7 +272,7 @@ TEST_F(NotifierTest, OneThatHasEndedTakesNoAgentAndNoWaiter) {
   }
 }
 
-// Only the end of the last dispatcher is told to the agent: one that goes elsewhere may come back.
+// The agent is told only of the end of the last dispatcher: one that goes elsewhere may come back.
 TEST_F(NotifierTest, AgentStaysWhenTheLastDispatcherGoesElsewhere) {
   Ref<Notifier> notifier = NewNotifier({[](void*, Handle) {}, nullptr}), elsewhere = NewNotifier();
   Ref<EventDispatcher> dispatcher = NewDispatcher();
@@ -286,7 +286,7 @@ TEST_F(NotifierTest, AgentStaysWhenTheLastDispatcherGoesElsewhere) {
   EXPECT_EQ(notifier->agent().function, nullptr);
 }
 
-// The callback thread, kept busy by another notifier's agent until it is let go.
+// Keeps the callback thread busy with another notifier's agent until LetGo().
 class BusyCallbacks {
  public:
   BusyCallbacks(const Ref<Notifier>& notifier, const Ref<EventDispatcher>& dispatcher)
@@ -340,7 +340,7 @@ TEST_F(NotifierTest, AnAgentThatHasNotBegunIsNotCalledBehindTheEnd) {
     busy.LetGo();
     freeing.join();
   }
-  // Agents are called in their order.
+  // Agents are called in order: a call of `heard` would come before this one.
   Ref<Notifier> next = NewNotifier({&Heard::Agent, &last});
   Ref<EventDispatcher> dispatcher = NewDispatcher();
   ASSERT_TRUE(dispatcher->SetNotifier(next.get()).ok());
@@ -369,8 +369,8 @@ TEST_F(NotifierTest, AgentIsCalledForAnotherThanAFreedDispatcher) {
   }
 }
 
-// A thread that sleeps in a wait, and stays in a signal handler there until it is let go: what it
-// is told meanwhile it hears afterwards.
+// A thread that sleeps in a wait and is then kept in a signal handler until LetGo(): it sees only
+// afterwards what it was told meanwhile.
 class StoppedWaiter {
  public:
   StoppedWaiter(Notifier& notifier, verbs::Deadline deadline) {
@@ -386,7 +386,7 @@ class StoppedWaiter {
     pthread_kill(thread_.native_handle(), SIGUSR1);
     while (!stopped_) sched_yield();
   }
-  // What it was told.
+  // Returns what the thread was told.
   Handle LetGo() {
     let_go_ = true;
     thread_.join();

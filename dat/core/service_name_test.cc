@@ -102,7 +102,7 @@ TEST(ServiceName, PortsAreDistinctAndInRange) {
   EXPECT_EQ(Name("a").Ports(kBase, kRange, 3).size(), 3u);
 }
 
-// Names that differ in their last byte only, as programs make them, do not crowd.
+// Names that differ only in their last byte, as programs make them, spread over the ports.
 TEST(ServiceName, SimilarNamesSpread) {
   std::map<uint16_t, int> first;
   int most = 0;

@@ -19,14 +19,15 @@ namespace {
 
 constexpr verbs::Nanos kPatience = 60'000'000'000;
 
-// Its ports are nobody else's on this host; processes of two tests may have the same number.
+// A random name, whose ports nobody else on this host uses. The process number would not do,
+// because processes of two tests may have the same one.
 ServiceName NameOfItsOwn() {
   const uint32_t number = std::random_device()();
   return *ServiceName::FromBytes(&number, sizeof number);
 }
 
-// One that has waited for longer: it stands at one port of the name, and moves up to another one
-// when it is about to be asked for the first time.
+// A waiter that has waited for longer. It stands at one port of the name, and moves up to another
+// one just before it is asked for the first time.
 class EarlierWaiter final : public verbs::ListenerSink {
  public:
   EarlierWaiter(verbs::Context& context, uint16_t port, uint16_t next)
@@ -34,14 +35,14 @@ class EarlierWaiter final : public verbs::ListenerSink {
     Stand(port);
   }
   void OnRequest(std::unique_ptr<verbs::IncomingConnection>) override {}
-  // It is there, and takes the request.
+  // Whether it stands at this port, and so takes the request.
   bool Takes(uint16_t port) {
     if (next_ != 0) Stand(std::exchange(next_, uint16_t{0}));
     return listener_ != nullptr && listener_->port() == port;
   }
 
  private:
-  // The new place is there before the old one is not.
+  // It has the new place before it gives up the old one.
   void Stand(uint16_t port) {
     auto listener = context_.Listen(port, this);
     EXPECT_TRUE(listener.ok()) << port;
@@ -73,7 +74,7 @@ TEST(WaitingLine, WhoMovesUpBeforeHeIsAskedIsMet) {
   EXPECT_TRUE(adapter->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
 }
 
-// As dat_cr_handoff has it: behind a process that is stopped stands the one that takes the request.
+// As with dat_cr_handoff: the process that takes the request is asked after one that is stopped.
 TEST(HandOff, WhoIsAskedFirstLeavesTimeToTheOthers) {
   const verbs::Address here = *verbs::Address::Parse("127.0.0.1");
   Ref<InterfaceAdapter> adapter;

@@ -1,6 +1,6 @@
 /*
  * A notice board in the server's memory, which clients read and write by themselves: RDMA. The
- * server takes no part in it; it tells where the board is in the private data of its accept.
+ * server takes no part in it; the private data of its accept says where the board is.
  *
  *   board SERVICE              keeps a board for one client at a time and shows it after each;
  *                              ends at the word "end"
@@ -17,7 +17,7 @@
 
 static const char usage[] = "usage: board SERVICE [HOST TEXT]\n";
 
-/* What travels, in network order: both sides may be of any kind. */
+/* What is sent, in network order, because the two machines may differ. */
 struct place {
   DAT_UINT32 address_high, address_low, context, length;
 };
@@ -54,7 +54,7 @@ static void serve(struct link *link, DAT_CONN_QUAL service) {
         break;
       case DAT_CONNECTION_EVENT_ESTABLISHED:
         break;
-      default: /* the client has left, in order or not, perhaps before it was there */
+      default: /* the client has left, in order or not, perhaps before it was connected */
         must(dat_ep_free(ep), "dat_ep_free");
         ep = DAT_HANDLE_NULL;
         board[sizeof board - 1] = '\0'; /* clients may write anything */
@@ -95,7 +95,7 @@ static void use(struct link *link, DAT_CONN_QUAL service, const char *host, cons
   must(dat_ep_post_rdma_write(ep, 1, &memory.local, cookie, &remote, DAT_COMPLETION_DEFAULT_FLAG),
        "dat_ep_post_rdma_write");
   link_await(link, DAT_DTO_COMPLETION_EVENT);
-  /* What was posted is there before the other side hears of the end. */
+  /* What was posted arrives before the other side hears of the end. */
   must(dat_ep_disconnect(ep, DAT_CLOSE_GRACEFUL_FLAG), "dat_ep_disconnect");
   link_await(link, DAT_CONNECTION_EVENT_DISCONNECTED);
 }

@@ -60,7 +60,7 @@ void link_register(const struct link *link, void *address, DAT_UINT32 length, in
 }
 
 void link_connect(DAT_EP_HANDLE ep, DAT_CONN_QUAL service, const char *host) {
-  const struct addrinfo hints = {.ai_family = AF_INET}; /* as soft0's address */
+  const struct addrinfo hints = {.ai_family = AF_INET}; /* like soft0's address */
   struct addrinfo *found;
 
   if (getaddrinfo(host, NULL, &hints, &found) != 0) {
@@ -73,7 +73,7 @@ void link_connect(DAT_EP_HANDLE ep, DAT_CONN_QUAL service, const char *host) {
   freeaddrinfo(found);
 }
 
-/* What an event that was not awaited says of the connection. */
+/* What an unexpected event says about the connection. */
 static const char *meaning(DAT_EVENT_NUMBER number) {
   switch (number) {
     case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:

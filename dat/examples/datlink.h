@@ -1,6 +1,6 @@
 /*
  * What board and echo begin with: an adapter, a zone, a dispatcher for every kind of event, memory,
- * and a word about what went wrong.
+ * and a message about what went wrong.
  */
 #ifndef DATLINK_H
 #define DATLINK_H
@@ -10,7 +10,7 @@
 /* Ends the program unless `value` is success. */
 void must(DAT_RETURN value, const char *what);
 
-/* The number of a service; any other word gets the usage, and ends the program. */
+/* Returns the number of a service. Any other word prints the usage and ends the program. */
 DAT_CONN_QUAL link_service(const char *word, const char *usage);
 
 struct link {
@@ -18,14 +18,14 @@ struct link {
   DAT_PZ_HANDLE zone;
   DAT_EVD_HANDLE evd;
 };
-/* `cno` may be DAT_HANDLE_NULL. */
+/* The dispatcher's `cno` may be DAT_HANDLE_NULL. */
 void link_open(struct link *link);
 void link_dispatcher(struct link *link, DAT_CNO_HANDLE cno, DAT_COUNT length);
 DAT_EP_HANDLE link_endpoint(const struct link *link);
 
 struct memory {
   DAT_LMR_HANDLE lmr;
-  DAT_LMR_TRIPLET local;      /* for posts of this side */
+  DAT_LMR_TRIPLET local;      /* for this side's posts */
   DAT_RMR_CONTEXT for_others; /* 0 without remote privileges */
 };
 void link_register(const struct link *link, void *address, DAT_UINT32 length, int remote,
@@ -33,7 +33,7 @@ void link_register(const struct link *link, void *address, DAT_UINT32 length, in
 
 void link_connect(DAT_EP_HANDLE ep, DAT_CONN_QUAL service, const char *host);
 DAT_EVENT link_next(const struct link *link);
-/* The next event, which must have that number; and if it is a completion, it is a success. */
+/* Returns the next event. It must have this number and, if it is a completion, be a success. */
 DAT_EVENT link_await(const struct link *link, DAT_EVENT_NUMBER number);
 
 #endif

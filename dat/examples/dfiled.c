@@ -37,7 +37,7 @@ struct message {
   struct client *client;
   char *data;
   int is_receive;
-  struct message *next; /* of the idle sends */
+  struct message *next; /* in the list of idle sends */
 };
 
 struct client {
@@ -47,7 +47,7 @@ struct client {
   char *memory;
   struct message messages[FP_REQUESTS + SENDS];
   struct message *idle;
-  int posted; /* messages that will still come back in an event */
+  int posted; /* messages whose event has not come yet */
   int ended;  /* the connection has had its last event */
   struct fs_session session;
   const char *wrong; /* why it does not leave in order, or NULL */
@@ -118,7 +118,7 @@ static void release(struct client *client) {
   memset(client, 0, sizeof *client);
 }
 
-/* Makes an endpoint with posted receives. After a failure release() is still to be called. */
+/* Makes an endpoint with posted receives. After a failure the caller still calls release(). */
 static DAT_RETURN prepare(struct server *server, struct client *client) {
   DAT_EP_ATTR attributes;
   DAT_REGION_DESCRIPTION region;
@@ -185,11 +185,11 @@ static void on_completion(const DAT_DTO_COMPLETION_EVENT_DATA *event) {
   struct client *client = message->client;
   const char *wrong;
 
-  /* What was posted for a client that could not be accepted may still come back. */
+  /* Messages that were posted for a client that could not be accepted may still come back. */
   if (client == NULL || client->ep != event->ep_handle) return;
   client->posted--;
   if (event->status != DAT_DTO_SUCCESS) {
-    /* A transfer under way may tell of the connection's end before its own event does. */
+    /* A transfer in flight may report the connection's end before the connection's event does. */
     if (event->status == DAT_DTO_ERR_TRANSPORT) {
       hang_up(client, "connection lost");
     } else if (event->status != DAT_DTO_ERR_FLUSHED) {
@@ -224,7 +224,7 @@ static void on_connection_end(struct server *server, DAT_EP_HANDLE ep) {
   }
 }
 
-/* Lets the clients go whose last event has come. Returns how many left in order, or -1 when one did
+/* Releases the clients whose last event has come. Returns how many left in order, or -1 if one did
  * not. */
 static int say_goodbye(struct server *server) {
   int i, left = 0;

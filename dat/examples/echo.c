@@ -60,7 +60,7 @@ static void admit(const struct link *link, DAT_CR_HANDLE request) {
   must(dat_cr_accept(request, client->ep, 0, NULL), "dat_cr_accept");
 }
 
-/* The memory goes when nothing can touch it any more. */
+/* Frees the client once nothing can touch its memory any more. */
 static void dismiss(struct client *client) {
   if (client->posted || !client->ended) return;
   must(dat_ep_free(client->ep), "dat_ep_free");
@@ -135,7 +135,7 @@ static void serve(DAT_CONN_QUAL service) {
       if (read(STDIN_FILENO, rest, sizeof rest) <= 0) break;
       continue;
     }
-    /* First the trigger, then everything there is: what comes meanwhile triggers again. */
+    /* First take the trigger, then all events: what comes meanwhile triggers again. */
     (void)dat_cno_trigger(cno, &hint);
     while (dat_evd_dequeue(link.evd, &event) == DAT_SUCCESS) handle(&link, &event);
   }

@@ -28,7 +28,7 @@ static void must(DAT_RETURN value, const char *what) {
   exit(1);
 }
 
-/* What an event that was not awaited says of the connection. */
+/* What an unexpected event says about the connection. */
 static const char *meaning(DAT_EVENT_NUMBER number) {
   switch (number) {
     case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
@@ -94,7 +94,7 @@ static void serve(DAT_CONN_QUAL service) {
   puts("waiting");
   fflush(stdout);
   event = await(DAT_CONNECTION_REQUEST_EVENT);
-  /* Before the accept, so that the first message finds it. */
+  /* Post the receive before the accept, so that the first message finds it. */
   cookie.as_64 = 0;
   must(dat_ep_post_recv(ep, 1, &segment, cookie, DAT_COMPLETION_DEFAULT_FLAG), "dat_ep_post_recv");
   must(dat_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, ep, 0, NULL),
@@ -107,7 +107,7 @@ static void serve(DAT_CONN_QUAL service) {
 }
 
 static void tell(DAT_CONN_QUAL service, const char *host, const char *what) {
-  const struct addrinfo hints = {.ai_family = AF_INET}; /* as soft0's address */
+  const struct addrinfo hints = {.ai_family = AF_INET}; /* like soft0's address */
   struct addrinfo *found;
   DAT_DTO_COOKIE cookie;
 
@@ -129,7 +129,7 @@ static void tell(DAT_CONN_QUAL service, const char *host, const char *what) {
   await(DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
-/* A number; any other word gets the usage. */
+/* Returns the number of a service. Any other word prints the usage and ends the program. */
 static DAT_CONN_QUAL service_of(const char *word) {
   const int help = strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
   char *end;

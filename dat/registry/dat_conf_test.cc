@@ -141,7 +141,7 @@ TEST(DatConf, AnEntryReadsBackFromItsLine) {
   }
 }
 
-// Nothing in its place would be another word.
+// If it were left out, the next word would take its place.
 TEST(DatConf, AnEmptyWordIsWritten) {
   Entry entry;
   entry.name = "a";

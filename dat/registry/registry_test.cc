@@ -90,7 +90,7 @@ TEST(Registry, SaysWhatIsMissing) {
 TEST(Registry, EntriesOfTheFileComeBeforeBuiltInOnesAndWin) {
   const std::vector<Entry> entries = WithBuiltIn(
       {MakeEntry("x", 2, 0, false), MakeEntry("soft0", 2, 0, false, "theirs")}, BuiltInEntries({}));
-  // 1.2 has none of that name in the file.
+  // The file has no entry of that name for 1.2, so the built-in ones stay.
   ASSERT_EQ(entries.size(), 4u);
   EXPECT_EQ(entries[0].name, "x");
   EXPECT_EQ(entries[1].library, "theirs");

@@ -6,7 +6,7 @@
 
 namespace viaduct::abi {
 
-// What a program wrote to both its outputs, and whether it ended well.
+// Whether a program exited with 0, and what it wrote to both its outputs.
 struct Outcome {
   bool ok = false;
   std::string output;
@@ -19,7 +19,7 @@ Outcome RunProgram(const std::vector<std::string>& argv);
 // repository as include path; `ours` adds the public headers of this repository.
 std::vector<std::string> Flags(bool ours);
 
-// Whether the compiler exists and produces code with these flags from a file that includes nothing.
+// Whether the compiler exists and accepts a file that includes nothing, with these flags.
 bool Works(const std::string& compiler, const std::vector<std::string>& flags);
 
 }  // namespace viaduct::abi

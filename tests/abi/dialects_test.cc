@@ -58,8 +58,8 @@ INSTANTIATE_TEST_SUITE_P(Headers, Dialects,
                                                           "c++20", "c++2b")),
                          NameOf);
 
-// vipl.h is C89, but for a 64-bit integer and anonymous unions, which it marks as extensions. DAT's
-// headers have literals of C99, and are C++ of 1998.
+// vipl.h is C89 except for a 64-bit integer and anonymous unions, which it marks as extensions.
+// DAT's headers have literals of C99, and are C++ of 1998.
 TEST_P(Dialects, ArePedantic) {
   const auto [compiler, standard] = GetParam();
   if (!Works(compiler, {})) GTEST_SKIP() << compiler << " is not installed";
@@ -104,12 +104,12 @@ TEST(Vipl, HasNoNameThatTheTableLacks) {
     return std::set<std::string>(std::sregex_token_iterator(text.begin(), text.end(), name),
                                  std::sregex_token_iterator());
   };
-  // The words of the comments are names as well.
+  // Names in the files' comments count as well.
   const std::set<std::string> known = names_of(table.str());
   const std::set<std::string> found = names_of(header.str());
   EXPECT_GT(found.size(), 150u);
   for (const std::string& each : found) {
-    if (each == "VIP_KERNEL") continue;  // a switch of the program's, see below
+    if (each == "VIP_KERNEL") continue;  // the program may define it, see below
     EXPECT_EQ(known.count(each), 1u) << each;
   }
 }

@@ -10,7 +10,7 @@ extern "C" {
 
 VALUE(VIP_INFINITE, (VIP_ULONG)-1)
 
-/* The test of the tables themselves puts a line here that does not hold. */
+/* The test of the tables themselves puts a wrong line here. */
 #ifdef VIADUCT_WRONG_LINE
 VIADUCT_WRONG_LINE
 #endif

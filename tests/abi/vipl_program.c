@@ -30,7 +30,7 @@ static struct {
   VIP_RETURN (*by_name)(VIP_NIC_HANDLE, VIP_CHAR *, VIP_NET_ADDRESS *, VIP_ULONG);
 } functions;
 
-/* Intel's guide, M-VIA, and cLAN with VIPL095. */
+/* The members' names in Intel's guide, M-VIA, and cLAN with VIPL095. */
 static void fill_segments(VIP_DESCRIPTOR *descriptor, void *data, VIP_MEM_HANDLE handle) {
   descriptor->CS.Next.Address = 0;
   descriptor->CS.SegCount = 2;
@@ -44,7 +44,7 @@ static void fill_segments(VIP_DESCRIPTOR *descriptor, void *data, VIP_MEM_HANDLE
   descriptor->DS[1].Local.Length = 4096;
 }
 
-/* cLAN. */
+/* The members' names in cLAN. */
 static VIP_UINT32 sum_segments(VIP_DESCRIPTOR *descriptor) {
   VIP_UINT32 sum = descriptor->Control.Length;
   while (!(descriptor->Control.Status & VIP_STATUS_DONE)) sum += descriptor->Data[1].Length;

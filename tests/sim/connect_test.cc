@@ -1,4 +1,4 @@
-// How connections come about, and how they do not: both ends through the engine's classes.
+// How connections come about, and how attempts fail; both ends go through the engine's classes.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace {
 using State = EndpointState;
 using verbs::DisconnectMode;
 
-// Short delays, so that a round trip vanishes beside a millisecond.
+// Short delays, so that a round trip is negligible beside a millisecond.
 verbs::SimOptions ShortDelays() {
   verbs::SimOptions options;
   options.max_delay = 2'000;
@@ -34,7 +34,7 @@ EndpointProfile Profile(uint8_t reliability, uint32_t transfer) {
   return profile;
 }
 
-// Back to Idle after a failed attempt, as VIs do.
+// The endpoint goes back to Idle after a failed attempt, as VIs do.
 EndpointAttributes ViAttributes() {
   EndpointAttributes attributes;
   attributes.keep_receives_on_failure = true;
@@ -264,7 +264,7 @@ TEST_F(ConnectTest, DisconnectEndsTheGrace) {
   EXPECT_EQ(RequestTimes(1).size(), asked);
 }
 
-// Nobody waits: that is known, so it is not a time-out.
+// It is known that nobody waits, so this is not a time-out.
 TEST_F(ConnectTest, DeadlineWithinTheGraceEndsIt) {
   End a(*a_, ViAttributes());
   ASSERT_TRUE(a.ConnectVipl(*b_, Direct(), 250 * kMilli, In(40 * kMilli)).ok());
@@ -273,7 +273,7 @@ TEST_F(ConnectTest, DeadlineWithinTheGraceEndsIt) {
   EXPECT_EQ(a.Listen(), Words{"non-peer rejected"});
 }
 
-// Nor is it where the deadline comes while the ports are asked once more.
+// Nor is it a time-out if the deadline comes while the ports are asked once more.
 TEST_F(ConnectTest, DeadlineInTheMiddleOfARoundEndsTheGrace) {
   for (verbs::Nanos after = 10 * kMilli; after < 100 * kMilli; after += kMilli / 16) {
     SCOPED_TRACE(after);
@@ -455,7 +455,7 @@ TEST_F(ConnectTest, AcceptThatFailsHasNoEffect) {
   EXPECT_EQ(a.Listen(), Words{"established " + longest});
 }
 
-// VIPL's: the handle lives until the outcome is known, and behind a failure until it is rejected.
+// For VIPL: the handle lives until the outcome is known, and after a failure until it is rejected.
 TEST_F(ConnectTest, RequestWhoseRequesterHasGoneIsRejectedOnce) {
   const Ref<ServicePoint> point = b_->Listen(Direct());
   End a(*a_), b(*b_), other(*b_);

@@ -1,4 +1,4 @@
-// How connections end, and what an endpoint is good for afterwards.
+// How connections end, and what can be done with an endpoint afterwards.
 #include <cstdint>
 #include <string>
 
@@ -15,7 +15,7 @@ using verbs::DisconnectMode;
 
 class DisconnectTest : public EngineTest {};
 
-// Until a message that finds no receive does not hold up the end any more.
+// After this time a message that finds no receive no longer holds up the end.
 constexpr verbs::Nanos kPastHeld = 2 * kSecond;
 
 // The words that begin with one of `ids`: each work queue has an order, both together have none.
@@ -32,7 +32,7 @@ Words Of(const Words& words, const std::string& ids) {
 TEST_F(DisconnectTest, GracefulDrainsFirst) {
   End a(*a_), b(*b_);
   Join(a, *b_, b);
-  // Nothing is received yet, so what is to be confirmed stays outstanding.
+  // No receive is posted yet, so the sends that are to be confirmed stay outstanding.
   for (uint64_t id : {1, 2, 3}) ASSERT_TRUE(a.Send(id, verbs::kConfirm).ok());
   ASSERT_TRUE(a.Receive(8).ok());
   ASSERT_TRUE(a->Disconnect(DisconnectMode::kGraceful).ok());
@@ -151,7 +151,7 @@ TEST_F(DisconnectTest, AbruptFlushesInOrderBeforeItsEvent) {
   EXPECT_EQ(Of(words, "45"), (Words{"4 flushed", "5 flushed"}));
   RunFor(kPastHeld);
   EXPECT_FALSE(a.Heard());
-  // What was on its way arrived.
+  // The messages that were in flight have arrived.
   EXPECT_EQ(b.Listen(), (Words{"6 ok", "7 ok", "disconnected"}));
 }
 
@@ -210,8 +210,8 @@ TEST_F(DisconnectTest, DisconnectIsRefusedWhereThereIsNothingToEnd) {
   EXPECT_EQ(a->Disconnect(DisconnectMode::kGraceful).code, Code::kInvalidState);
 }
 
-// The program may be about to take what has come; but a request that waits for the peer's answer
-// waits for what never comes.
+// The program may be about to take the message that has come; but a request that waits for the
+// peer's answer would wait for ever.
 TEST_F(DisconnectTest, AHeldMessageHoldsUpThePeersEndUnlessARequestWaits) {
   for (const bool waits : {false, true}) {
     End a(*a_), b(*b_);
@@ -290,7 +290,7 @@ TEST_F(DisconnectTest, OldConnectionDoesNotReachTheNewOne) {
   ASSERT_TRUE(a->Disconnect(DisconnectMode::kAbrupt).ok());
   ASSERT_TRUE(a->Reset().ok());
   EXPECT_EQ(a.Listen(), Words{"disconnected"});
-  // b has not heard of the end yet, and its messages are still on their way.
+  // b has not heard of the end yet, and its messages are still in flight.
   ASSERT_TRUE(b.Send(1).ok());
   ASSERT_TRUE(a.Receive(2).ok());
   Join(a, *b_, c);
@@ -403,8 +403,8 @@ TEST_F(DisconnectTest, GracefulCloseIsRefusedWhileAnythingIsOpen) {
             InvalidHandle<InterfaceAdapter>());
 }
 
-// An adapter's own dispatcher for asynchronous events is not the consumer's, but another's is none
-// of its objects.
+// An adapter's own dispatcher for asynchronous events is not the consumer's to free, and another
+// adapter's dispatcher is none of its objects.
 TEST_F(DisconnectTest, GracefulCloseForgivesItsOwnDispatcherAlone) {
   const Ref<EventDispatcher> errors = b_->MakeDispatcher();
   ASSERT_TRUE(a_->adapter().SetAsyncDispatcher(*errors, /*own=*/false).ok());
@@ -487,7 +487,7 @@ TEST_F(DisconnectTest, AbruptCloseWakesWaiters) {
 
 // ----------------------------------------------------------------------------- waiting
 
-// Who waits for several events has seen those that are there.
+// A thread that waits for several events has seen those that are there.
 TEST_F(DisconnectTest, NotifierThatIsSetDuringAWaitHearsOfNothingTheWaiterHasSeen) {
   const Ref<EventDispatcher> events = a_->MakeDispatcher();
   Ref<Notifier> notifier;

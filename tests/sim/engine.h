@@ -72,7 +72,7 @@ class Node {
 class End {
  public:
   explicit End(Node& node, const EndpointAttributes& attributes = {});
-  ~End();  // the endpoint goes, whatever its state
+  ~End();  // destroys the endpoint, whatever its state
 
   Endpoint& operator*() const { return *endpoint_; }
   Endpoint* operator->() const { return endpoint_.get(); }
@@ -81,14 +81,14 @@ class End {
 
   Error Connect(Node& to, const ServiceName& name, const std::string& data = "",
                 verbs::Deadline deadline = verbs::Deadline::Infinite(), verbs::Nanos grace = 0);
-  // As VipConnectRequest does.
+  // Connects as VipConnectRequest does.
   Error ConnectVipl(Node& to, const ServiceName& name, verbs::Nanos grace,
                     verbs::Deadline deadline = verbs::Deadline::Infinite());
   Error Send(uint64_t id, uint16_t flags = 0);
   Error Receive(uint64_t id);
 
   bool Heard() { return events_->Queued() != 0; }
-  // What was heard since the last call.
+  // What the end has heard since the last call.
   Words Listen();
 
  private:
@@ -108,13 +108,13 @@ class EngineTest : public testing::Test {
   verbs::Nanos Now() { return executor().Now(); }
   verbs::Deadline In(verbs::Nanos duration) { return verbs::Deadline::After(executor(), duration); }
   void RunFor(verbs::Nanos duration);
-  // Fails the test if it does not come within ten seconds of virtual time.
+  // Fails the test if `done` is not true within ten seconds of virtual time.
   void RunUntil(absl::FunctionRef<bool()> done);
-  // Runs until a request has arrived at `node`.
+  // Runs until a request has arrived at `node`, and returns it.
   Ref<ConnectionRequest> AwaitRequest(Node& node);
-  // Connects `active` to `passive`, both of which then have heard nothing.
+  // Connects `active` to `passive`, and takes the events that both hear of it.
   void Join(End& active, Node& to, End& passive, const ServiceName& name = Direct());
-  // When requests of `from` were delivered, in whole milliseconds.
+  // The times at which requests of `from` were delivered, in whole milliseconds.
   std::vector<verbs::Nanos> RequestTimes(int from);
 
  private:

@@ -1,5 +1,6 @@
-// The line of a name's waiters (dat/core/waiting_line.cc) on a host whose ports are others': how
-// one moves up, and how often it looks; whom it asks, and what becomes of its place meanwhile.
+// The line of a name's waiters (dat/core/waiting_line.cc) on a host whose ports others hold: how a
+// waiter moves up, and how often it checks ports; whom it asks, and what becomes of its place
+// meanwhile.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -26,14 +27,14 @@
 namespace viaduct::core {
 namespace {
 
-// What others of its host do at their ports.
+// What other processes of the host do at their ports.
 struct Host {
   std::set<uint16_t> served;     // as waiters
   std::set<uint16_t> strangers;  // as programs that are not ours
   int looks = 0;
   int tries = 0;                                   // to listen
-  std::vector<uint16_t> told;                      // ports of waiters that have heard a word
-  std::map<uint16_t, verbs::ListenerSink*> sinks;  // of the process below, by the last port
+  std::vector<uint16_t> told;                      // ports of waiters that were sent a note
+  std::map<uint16_t, verbs::ListenerSink*> sinks;  // of the process below, by their port
 };
 
 // A process of that host.
@@ -94,7 +95,7 @@ class HostContext final : public verbs::Context {
   Host& host_;
 };
 
-// A waiter at a place behind others.
+// A waiter that stands in line behind others.
 class LineTest : public EngineTest {
  protected:
   static constexpr size_t kPlace = 9;
@@ -132,18 +133,18 @@ class LineTest : public EngineTest {
     EXPECT_TRUE(ServicePoint::CreatePublic(*adapter_, options_, *requests_, &point_).ok());
   }
   void WaitNoMore() { EXPECT_TRUE(std::exchange(point_, {})->Free().ok()); }
-  // What a waiter does that has got a request; `takes`: of those who are asked.
+  // Does what a waiter does that has got a request; `takes` is the answer of those who are asked.
   bool Pass(TestingRequest::Takes takes) {
     TestingRequest request(a_->address(), std::move(takes));
     return adapter_->connections().PassToEarlierWaiter(request, options_);
   }
-  // How many ports it looks at for somebody whom it could ask, and meets nobody.
+  // Passes a request that nobody takes; returns how many ports were checked for somebody to ask.
   int LooksOfAPass() {
     const int before = host_.looks;
     EXPECT_FALSE(Pass([](uint16_t, verbs::Deadline) { return false; }));
     return host_.looks - before;
   }
-  // What it says to another process's word with this note.
+  // The waiter's answer to another process that sends this note.
   bool Takes(size_t place, const LineNote& note) {
     return host_.sinks.at(ports_[place])->TakesHandOff(EncodeLineNote(note, options_.name));
   }
@@ -158,7 +159,7 @@ class LineTest : public EngineTest {
   Ref<ServicePoint> point_;
 };
 
-// Each look is a dial, of which the process there wakes up.
+// Each check of a port dials it, and wakes up the process there.
 TEST_F(LineTest, WhoStandsFarBehindLooksNoMoreThanTwiceAtATime) {
   constexpr int kTicks = 100;
   RunFor(kTicks * kTick);
@@ -196,7 +197,7 @@ TEST_F(LineTest, AStrangersPortIsPassed) {
   ExpectAt(kPlace - 2);
 }
 
-// To the kernel each try is a listener that is made and destroyed.
+// For the kernel each try is a listener that is made and destroyed.
 TEST_F(LineTest, AStrangersPortIsNotTriedAtEachLook) {
   host_.served.erase(ports_[kPlace - 1]);
   host_.strangers.insert(ports_[kPlace - 1]);
@@ -208,14 +209,14 @@ TEST_F(LineTest, AStrangersPortIsNotTriedAtEachLook) {
   ExpectAt(kPlace - 1);
 }
 
-// Who is between may serve another name.
+// The processes in between may serve another name, and never move.
 TEST_F(LineTest, TheFrontIsSoonSomebodys) {
   host_.served.erase(ports_[0]);
   RunFor(kTick);
   ExpectAt(0);
 }
 
-// A look of the wait before would look beside those of the next one for ever.
+// Otherwise the checks of the earlier wait would go on for ever beside those of the next one.
 TEST_F(LineTest, AWaitThatHasLeftTheLineLooksNoMore) {
   RunFor(ConnectionManager::kShortWait);
   WaitNoMore();
@@ -228,7 +229,7 @@ TEST_F(LineTest, AWaitThatHasLeftTheLineLooksNoMore) {
   EXPECT_LE(host_.looks, 2 * kTicks + 2);
 }
 
-// Who moves up between two questions is asked at the place to which it moves.
+// So a waiter that moves up between two questions is asked at the place to which it moves.
 TEST_F(LineTest, OthersAreAskedAgainstTheWayInWhichTheyMoveUp) {
   std::vector<uint16_t> asked;
   EXPECT_FALSE(Pass([&](uint16_t port, verbs::Deadline) {
@@ -240,7 +241,7 @@ TEST_F(LineTest, OthersAreAskedAgainstTheWayInWhichTheyMoveUp) {
   EXPECT_EQ(asked, others);
 }
 
-// They do not ask as long as they believe to be alone.
+// The others ask nobody as long as they take themselves for alone.
 TEST_F(LineTest, WhoJoinsTellsEverybodyAhead) {
   EXPECT_EQ(host_.told, std::vector<uint16_t>(ports_.begin(), ports_.begin() + kPlace));
 }
@@ -260,7 +261,7 @@ TEST_F(LineTest, WhoIsAloneHearsOfAnother) {
   EXPECT_NE(LooksOfAPass(), 0);
 }
 
-// Whoever opened a port before him has told somebody who was not there yet.
+// A waiter that joined behind its new place has told only those who were ahead then.
 TEST_F(LineTest, WhoMovesUpLooksForOthersAgain) {
   std::swap(host_.strangers, host_.served);
   while (LooksOfAPass() != 0) {
@@ -294,7 +295,7 @@ TEST_F(LineTest, APointOfDatStandsInNoLine) {
   ASSERT_TRUE(point->Free().ok());
 }
 
-// Its requesters would ask the process that has the port.
+// The point's requesters would ask the process that has the port.
 TEST_F(LineTest, APointOfDatTakesNoPlaceOverBehindAnothersPort) {
   WaitNoMore();
   options_.name = Direct();
@@ -319,14 +320,14 @@ TEST_F(LineTest, APlaceIsKeptWhileItsRequestIsPassedOn) {
     EXPECT_TRUE(HasPlace(kPlace));
     return true;
   }));
-  // And then for the next wait, the whole time.
+  // And then it is kept for the next wait, for the whole time.
   RunFor(ConnectionManager::kLinger - kMilli);
   EXPECT_TRUE(HasPlace(kPlace));
   RunFor(2 * kMilli);
   EXPECT_FALSE(HasPlace(kPlace));
 }
 
-// It goes to no other port, although others of the line are there.
+// The request goes to no other port, although others of the line are there.
 TEST_F(LineTest, WhatComesWhileARequestIsPassedOnIsHeld) {
   RunFor(ConnectionManager::kShortWait);
   End a(*a_);

@@ -8,7 +8,7 @@
 namespace viaduct::core {
 namespace {
 
-// As VipConnectWait has them.
+// The options of VipConnectWait.
 ServicePoint::Options Waiter(const ServiceName& name = Hashed()) {
   ServicePoint::Options options;
   options.name = name;
@@ -19,7 +19,7 @@ ServicePoint::Options Waiter(const ServiceName& name = Hashed()) {
 class LingerTest : public EngineTest {
  protected:
   explicit LingerTest(const verbs::SimOptions& options = {}) : EngineTest(options) {}
-  // A wait that is served.
+  // A wait that gets a request.
   void Serve(const ServiceName& name = Hashed()) {
     const Ref<ServicePoint> point = b_->Listen(Waiter(name));
     End first(*a_);
@@ -78,7 +78,7 @@ TEST_F(LingerTest, RequestThatNobodyComesForIsToldSo) {
 }
 
 TEST_F(LingerTest, WaiterOfAnotherProcessIsFoundBehindALingeringPort) {
-  // Another process of b's host stands at the second port of the name.
+  // Another process of b's host listens at the second port of the name.
   const std::vector<uint16_t> ports = b_->manager().PortsOf(Hashed());
   Serve();
   struct Other final : verbs::ListenerSink {
@@ -108,7 +108,7 @@ TEST_F(LingerTest, WaitThatTimesOutLingersToo) {
   EXPECT_TRUE(b_->NextRequest());
 }
 
-// A server that looks now and then, and does something else for longer than a wait lingers.
+// A server that polls now and then, and does something else for longer than a wait lingers.
 TEST_F(LingerTest, RequestWaitsForTheNextLook) {
   for (int look = 0; look < 3; ++look) {
     ServicePoint::Options options = Waiter();
@@ -139,7 +139,7 @@ TEST_F(LingerTest, NobodyWaitsForALookForEver) {
   EXPECT_LT(Now() - begin, ConnectionManager::kShortWaitLinger + ConnectionManager::kLinger);
 }
 
-// Each is a connection that the server has not asked for.
+// Each held request is a connection that the server has not asked for.
 TEST_F(LingerTest, SoManyWaitForALookAndNoMore) {
   constexpr size_t kMostHeld = 256;
   ServicePoint::Options options = Waiter(Direct());
@@ -154,7 +154,7 @@ TEST_F(LingerTest, SoManyWaitForALookAndNoMore) {
   }
 }
 
-// Only the port behind the look itself waits for so long.
+// Only after the poll itself does the port wait for so long.
 TEST_F(LingerTest, AWaitBehindALookLingersItsOwnTime) {
   const uint16_t port = b_->manager().PortsOf(Hashed())[0];
   for (const bool served : {false, true}) {
@@ -176,7 +176,7 @@ TEST_F(LingerTest, AWaitBehindALookLingersItsOwnTime) {
   }
 }
 
-// Of a device that loses requests between two listeners, as RDMA devices do.
+// On a device that loses requests between two listeners, as RDMA devices do.
 class RestTest : public LingerTest {
  protected:
   static constexpr verbs::Nanos kRest = 40 * ConnectionManager::kLinger;

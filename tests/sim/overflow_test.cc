@@ -1,4 +1,4 @@
-// kAsyncOverflow: a dispatcher holds more than its length, whatever call finds it.
+// kAsyncOverflow: a dispatcher holds more than its length, whichever call finds this.
 
 #include "gtest/gtest.h"
 #include "tests/sim/engine.h"
@@ -25,7 +25,7 @@ class OverflowTest : public EngineTest {
     EXPECT_TRUE(a->Reset().ok());
     EXPECT_TRUE(a->Modify(&parts, nullptr).ok());
   }
-  // So many more messages have come.
+  // Lets so many more messages come.
   void Come(int messages) {
     for (int i = 0; i < messages; ++i) {
       ASSERT_TRUE(a.Receive(i).ok());
@@ -59,7 +59,7 @@ TEST_F(OverflowTest, IsFoundByADequeue) {
   EXPECT_EQ(Errors(), Words{}) << "once";
 }
 
-// It has them all in its queue then, where a dequeue looks no further.
+// The dispatcher then has them all in its queue, and a dequeue looks no further.
 TEST_F(OverflowTest, IsFoundByAResizeThatIsRefused) {
   Come(kLength + 1);
   EXPECT_EQ(few_->Resize(kLength).code, Code::kInvalidState);
@@ -88,7 +88,7 @@ TEST_F(OverflowTest, IsFoundAgainBehindAResizeThatMadeRoom) {
   EXPECT_EQ(Errors(), Words{}) << "once";
 }
 
-// That would make it worse, and its program sees it anyhow.
+// An event would make the overflow worse, and the program that takes the events sees it anyhow.
 TEST_F(OverflowTest, OfTheDispatcherThatHearsOfThemIsToldToNobody) {
   ASSERT_TRUE(errors_->Resize(1).ok());
   for (int i = 0; i < 2; ++i) {

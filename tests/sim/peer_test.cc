@@ -1,5 +1,4 @@
-// Peer to peer: two requests that look for each other, in every order, over a clock that stands
-// still while nobody looks.
+// Peer to peer: two requests that look for each other, in every order, on a virtual clock.
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,7 +34,7 @@ EndpointAttributes OfVi() {
 
 class PeerTest : public EngineTest {
  protected:
-  // As VipConnectPeerRequest does.
+  // Asks for a peer as VipConnectPeerRequest does.
   Error Ask(Node& node, End& end, const std::string& name, Node& other, const std::string& others,
             uint64_t id, verbs::Deadline deadline = verbs::Deadline::Infinite(),
             const EndpointProfile& profile = Profile()) {
@@ -206,8 +205,8 @@ TEST_F(PeerTest, DisconnectAndFreeEndIt) {
   ExpectJoined(a, b);
 }
 
-// Somebody else, who says nothing, has the port that the partner's name begins at; our dial there
-// is the one that wins.
+// A stranger that says nothing has the first port of the partner's name, and our dial there is the
+// one that would win.
 TEST_F(PeerTest, ADialThatNobodyAnswersYieldsToThePartners) {
   struct Silent final : verbs::ListenerSink {
     void OnRequest(std::unique_ptr<verbs::IncomingConnection> request) override {

@@ -4,8 +4,8 @@
 //   - every attempt, active or passive, has exactly one outcome; every connection one end
 //   - every posted request completes once, also through flushes
 //   - when all is quiet, an endpoint is connected exactly if it heard so, and its peer is too: a
-//     word of the device that the table had taken for impossible would leave one side behind
-//   - a dispatcher has room for the events that are still to come, and keeps none beside it
+//     report of the device that the table took for impossible would leave one side behind
+//   - a dispatcher has room for the events that are still to come, and keeps no more
 //   - no handle and no object stays
 //   - the same seed gives the same run
 //
@@ -40,7 +40,7 @@ constexpr int kOperations = 250;
 constexpr size_t kMostPosted = 64;
 constexpr verbs::Nanos kDatGrace = 5 * kMilli;
 
-// splitmix64, as the network's.
+// splitmix64, like the simulated network's.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 0x2545f4914f6cdd1d + 1) {}
@@ -79,7 +79,7 @@ struct Process {
   std::vector<std::unique_ptr<Watched>> ends;
   bool reachable = true;
 
-  // Ends go before their node; requests and points would keep it.
+  // Ends must go before their node; requests and points would keep it alive.
   void Clear() {
     ends.clear();
     undecided.clear();
@@ -97,7 +97,7 @@ class Run {
     for (Process& process : processes_) process.Clear();
   }
 
-  // What happened, word by word.
+  // Runs the program; returns what happened, line by line.
   std::vector<std::string> Go() {
     for (int i = 0; i < kOperations && !testing::Test::HasFailure(); ++i) {
       Operate();
@@ -134,14 +134,14 @@ class Run {
   Process& AnyProcess() { return processes_[random_.Below(kNodes)]; }
   Watched& AnyEnd(Process& process) { return *process.ends[random_.Below(kEnds)]; }
 
-  // Mostly one that is unconnected, if there is any.
+  // Mostly an unconnected end, if there is one.
   Watched& IdleEnd(Process& process) {
     for (const std::unique_ptr<Watched>& watched : process.ends) {
       if (watched->state() == State::kUnconnected && !random_.OneIn(8)) return *watched;
     }
     return AnyEnd(process);
   }
-  // Mostly one that is connected, if there is any.
+  // Mostly a connected end, if there is one.
   Watched& BusyEnd(Process& process) {
     for (const std::unique_ptr<Watched>& watched : process.ends) {
       if (watched->state() == State::kConnected && !random_.OneIn(3)) return *watched;
@@ -156,7 +156,7 @@ class Run {
   void Note(const std::string& what) {
     story_.push_back(absl::StrCat(simulation_.executor().Now(), " ", what));
   }
-  // The table's word on a call, against the engine's.
+  // The engine must have answered a call as the table says; returns whether the call succeeded.
   bool Agrees(State before, Input input, Error error) {
     const bool allowed = Next(before, input).verdict != Verdict::kInvalid;
     EXPECT_EQ(error.ok(), allowed)
@@ -268,7 +268,7 @@ class Run {
 
   void Disconnect(Watched& watched) {
     const State before = watched.state();
-    if (before == State::kActivePending && !random_.OneIn(4)) return;  // else few get further
+    if (before == State::kActivePending && !random_.OneIn(4)) return;  // otherwise few get further
     const bool abrupt = random_.OneIn(2);
     const Error error =
         watched.end->Disconnect(abrupt ? DisconnectMode::kAbrupt : DisconnectMode::kGraceful);
@@ -276,7 +276,7 @@ class Run {
   }
 
   void Reset(Watched& watched) {
-    RunFor(0);  // Reset takes what is due, and would see another state
+    RunFor(0);  // Reset runs what is due, which may change the state
     const State before = watched.state();
     const Error error = watched.end->Reset();
     (void)Agrees(before, Input::kReset, error);
@@ -372,7 +372,7 @@ class Run {
     (void)Agrees(before, Input::kReserve, error);
   }
 
-  // Takes every event and holds it against what is known.
+  // Takes every event and checks it against what is known.
   void Listen() {
     int number = 0;
     for (Process& process : processes_) {

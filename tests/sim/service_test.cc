@@ -17,7 +17,7 @@ class ServiceTest : public EngineTest {};
 
 // ------------------------------------------------------------------ who gets which request
 
-// Knows no name, and says no, or nothing.
+// A listener that knows no name: it rejects every request, or does not answer.
 class Stranger final : public verbs::ListenerSink {
  public:
   explicit Stranger(bool rejects, const std::string& words = "")
@@ -57,10 +57,10 @@ TEST_P(StrangerTest, TheNextPortIsTriedWhereAnotherNameIsServed) {
 
 INSTANTIATE_TEST_SUITE_P(Rejects, StrangerTest, testing::Bool());
 
-// The padding of its "no".
+// The parameter is the number of zeros that pad the "no".
 class MuteTest : public ServiceTest, public testing::WithParamInterface<size_t> {};
 
-// A fabric may say so in the place of a listener that has just gone.
+// A fabric may reject in the place of a listener that has just gone.
 TEST_P(MuteTest, ANoWithoutAWordIsNotBelievedAtOnce) {
   const std::string zeros(GetParam(), '\0');
   Stranger stranger(/*rejects=*/true, zeros);
@@ -93,7 +93,7 @@ TEST_F(ServiceTest, ANoWithoutAWordOfOneThatHasGoneIsBelieved) {
   EXPECT_EQ(a.Listen(), Words{"peer rejected"});
 }
 
-// Whoever comes back has the whole of it.
+// A listener that comes back has the whole grace for it.
 TEST_F(ServiceTest, GraceBeginsAnewBehindANoWithoutAWord) {
   Stranger stranger(/*rejects=*/true);
   End a(*a_);
@@ -119,7 +119,7 @@ TEST_F(ServiceTest, ANoWithWordsIsBelieved) {
   EXPECT_EQ(stranger.requests, 1);
 }
 
-// DAT's request says nothing of a name that is a port, so anybody may answer it.
+// DAT's request does not carry a name that is a port, so anybody may answer it.
 TEST_F(ServiceTest, DatBelievesANoWithoutAWordAtAPort) {
   Stranger stranger(/*rejects=*/true);
   auto taken = b_->context().Listen(*Direct().direct_port(), &stranger);
@@ -134,7 +134,7 @@ TEST_F(ServiceTest, DatBelievesANoWithoutAWordAtAPort) {
 TEST_F(ServiceTest, NotMineLeadsToTheNextPort) {
   const std::vector<uint16_t> ports = b_->manager().PortsOf(Hashed());
   const Ref<ServicePoint> first = b_->Listen(ServiceName::FromQualifier(ports[0]));
-  // Listens on the port that the other one opened; ends without closing it.
+  // This point listens on the port that the first one opened, and ends without closing it.
   ServicePoint::Options options;
   options.name = Hashed();
   Ref<ServicePoint> gone = b_->Listen(options);
@@ -178,7 +178,7 @@ TEST_F(ServiceTest, FirstWaiterIsServedFirst) {
   EXPECT_EQ(d.Listen(), Words{"non-peer rejected"}) << "each serves once";
 }
 
-// As one that comes back, having passed a request on.
+// As with a waiter that comes back after it has passed a request on.
 TEST_F(ServiceTest, WhoHasWaitedForLongerIsServedFirst) {
   ServicePoint::Options options;
   options.name = Hashed();

@@ -1,5 +1,5 @@
-// Threads that are cancelled while they wait, as MVAPICH2's server of connections is when all of
-// its peers are there: POSIX, Thread Cancellation. What they waited for serves others as before.
+// Threads that are cancelled while they wait, as MVAPICH2's connection server is when all of its
+// peers are there: POSIX, Thread Cancellation. What they waited for serves other threads as before.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -47,8 +47,8 @@ TEST(EvdWait, S_ASleepingThreadCanBeCancelled) {
 
 std::atomic<bool> in_handler, goes_on;
 
-// An event that comes while a thread owns the dispatcher is that thread's; if it ends before it has
-// looked, it is the notifier's.
+// An event that comes while a thread owns the dispatcher is that thread's. If the thread ends
+// before it has seen the event, the notifier is told.
 TEST(EvdWait, S_WhatACancelledThreadHasNotSeenIsToldToTheCno) {
   if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
   RunAlone([] {
@@ -56,7 +56,7 @@ TEST(EvdWait, S_WhatACancelledThreadHasNotSeenIsToldToTheCno) {
     DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
     Must(dat_cno_create(side.ia, {nullptr, nullptr}, &cno));
     const DAT_EVD_HANDLE evd = NewSoftwareEvd(side, cno);
-    signal(SIGUSR1, [](int) {  // keeps the thread from looking
+    signal(SIGUSR1, [](int) {  // keeps the thread from seeing it
       in_handler = true;
       while (!goes_on) sched_yield();
     });

@@ -9,7 +9,8 @@
 namespace viaduct::tests {
 namespace {
 
-// One that returns a while after something of its has begun to be freed.
+// An agent that stays in its call until `freeing` is set, just before the test frees something,
+// and for a while longer.
 struct SlowAgent {
   std::atomic<bool> began{false}, freeing{false}, ended{false};
   static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
@@ -25,8 +26,8 @@ struct SlowAgent {
   }
 };
 
-// Calls run one after the other: the one that is made here comes behind any that should not have
-// been.
+// Agents are called one after the other, so the call that is made here comes after any that should
+// not have been made.
 void AwaitEarlierCalls(const Side& side) {
   Calls last;
   Must(Post(NewEvd(side, NewCno(side, last.agent()))));
@@ -42,7 +43,7 @@ TEST(CnoAgent, C065_CalledOnceForEachAssociation) {
     calls.Await(1);
     EXPECT_EQ(calls.evd, side.evd);
     Must(Post(side.evd));
-    EXPECT_EQ(Told(side.cno), side.evd);  // a waiter is told beside the agent
+    EXPECT_EQ(Told(side.cno), side.evd);  // waiters are told as well as the agent
     Must(dat_cno_modify_agent(side.cno, calls.agent()));
     Must(Post(other));
     calls.Await(2);
@@ -55,7 +56,7 @@ TEST(CnoAgent, C065_CalledOnceForEachAssociation) {
   });
 }
 
-// As a waiter is.
+// The agent is told, as a waiter is.
 TEST(CnoAgent, S_IsToldOfTheLastDispatchersEnd) {
   RunAlone([] {
     Calls calls;
@@ -99,7 +100,7 @@ TEST(CnoAgent, C065_AgentMayCallAnything) {
   });
 }
 
-// What its agent uses may be freed behind the notifier.
+// After dat_cno_free the program may free what the agent uses.
 TEST(CnoFree, S_TheAgentHasReturned) {
   RunAlone([] {
     SlowAgent slow;
@@ -163,7 +164,7 @@ TEST(IaClose, C023_AbruptReleasesWaitersAndAgents) {
   });
 }
 
-// One that has been called and not begun is told of the end, instead of what it was called for.
+// An agent whose call is due but has not begun is told of the end instead of what triggered it.
 TEST(IaClose, S_AnAgentThatWaitsForItsTurnIsTold) {
   RunAlone([] {
     SlowAgent slow;

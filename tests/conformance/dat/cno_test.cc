@@ -100,7 +100,7 @@ TEST(CnoWait, C063_WaitedDispatcherDoesNotTrigger) {
   });
 }
 
-// What comes while a waiter gives up is told to one of the two.
+// An event that comes while a waiter gives up is reported to the waiter or to the notifier.
 TEST(CnoWait, C063_NothingIsLostBetweenWaiterAndNotifier) {
   RunAlone([] {
     NotifiedSide side;
@@ -124,8 +124,8 @@ TEST(CnoWait, C063_NothingIsLostBetweenWaiterAndNotifier) {
   });
 }
 
-// The client of a server that says after each look how many of `most` messages it has taken, and
-// 1000 at last: sends one, or with `pairs` now and then two that come together.
+// The client. After each poll the server says how many of the `most` messages it has taken, and
+// 1000 at the end; the client then sends one message, or with `pairs` sometimes two together.
 void SendWhenTold(Peer& peer, uint64_t most, bool pairs) {
   ConnectingSide side(peer);
   uint64_t sent = 0;
@@ -229,7 +229,7 @@ TEST(EvdModifyCno, C066_OnlyTheNewOneIsTold) {
   });
 }
 
-// Where they lie, in the device or behind a dequeue, is nothing that a program could know.
+// Whether queued events are still in the device or not, after a dequeue, no program can know.
 TEST(EvdModifyCno, S_TheFirstOneIsToldOfWhatIsQueued) {
   RunAlone([] {
     Side side;
@@ -243,7 +243,7 @@ TEST(EvdModifyCno, S_TheFirstOneIsToldOfWhatIsQueued) {
     Must(dat_evd_modify_cno(evd, cno));
     EXPECT_EQ(Told(cno), evd);
     EXPECT_TRUE(IsQuiet(cno));
-    // Another one is told of what comes behind the call.
+    // A second notifier is told only of what comes after the call.
     DAT_CNO_HANDLE next = NewCno(side);
     Must(dat_evd_modify_cno(evd, next));
     EXPECT_TRUE(IsQuiet(next));
@@ -302,7 +302,7 @@ TEST(CnoWait, C069_SignalInterrupts) {
         nanosleep(&pause, nullptr);
       }
     });
-    // Only the waiter's end makes the notifier free again.
+    // The notifier can be freed only after its waiter has ended.
     while (DAT_GET_TYPE(dat_cno_free(cno)) == DAT_INVALID_STATE) sched_yield();
     ended = true;
     signals.join();
@@ -320,7 +320,7 @@ TEST(IaClose, C022_GracefulNeedsTheNotifierFreed) {
   });
 }
 
-// What it has seen, and left, is told to the notifier.
+// The notifier is told of what the cancelled wait has seen and left.
 TEST(EvdWait, S_ACancelledWaitForSeveralLeavesItsNews) {
   if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
   RunAlone([] {

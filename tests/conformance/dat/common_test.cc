@@ -63,7 +63,7 @@ TEST(Csp, S_ConnectsByPort) {
         const auto event = NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
         EXPECT_EQ(PrivateDataOf(event), answer);
         EXPECT_EQ(ParametersOf(ep).remote_port_qual, Port(0));
-        // A qualifier of that number is the same door, and nobody is behind the next one.
+        // The qualifier of that number is the same service point; at the next one nobody listens.
         DAT_EP_HANDLE other = side.NewEp();
         address = At(side, Port(1));
         Must(dat_ep_common_connect(other, Pointer(address), kPatience, 0, nullptr));
@@ -91,7 +91,7 @@ TEST(Csp, S_Parameters) {
     foreign.sin_port = htons(Port(0));
     EXPECT_TRUE(Fails(create(kStreams, foreign), DAT_INVALID_ADDRESS));
     DAT_COMM streams_over_ipv6 = {AF_INET6, SOCK_STREAM, IPPROTO_TCP};
-    sockaddr_in6 loopback = {};  // where an adapter of IPv4 does not listen
+    sockaddr_in6 loopback = {};  // where an IPv4 adapter does not listen
     loopback.sin6_family = AF_INET6;
     loopback.sin6_port = htons(Port(0));
     loopback.sin6_addr = in6addr_loopback;
@@ -133,7 +133,7 @@ TEST(Csp, S_Parameters) {
     Must(dat_csp_query(csp, DAT_CSP_FIELD_ALL, &param));
     EXPECT_EQ(param.comm->domain, AF_INET6);
     Must(dat_csp_free(csp));
-    Must(create({AF_INET, SOCK_STREAM, 0}, address));  // 0 is the type's own protocol
+    Must(create({AF_INET, SOCK_STREAM, 0}, address));  // 0 means the type's own protocol
     Must(dat_csp_query(csp, DAT_CSP_FIELD_ALL, &param));
     EXPECT_EQ(param.comm->protocol, IPPROTO_TCP);
     Must(dat_csp_free(csp));

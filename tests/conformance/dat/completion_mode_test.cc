@@ -23,7 +23,7 @@ DAT_EP_ATTR Modes(int receive, int request) {
   return attributes;
 }
 
-// dat_evd_wait in a thread; the constructor returns once that thread has looked and sleeps.
+// dat_evd_wait in a thread; the constructor returns once that thread sleeps in it.
 class Waiter {
  public:
   Waiter(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout)
@@ -69,7 +69,7 @@ TEST(EvdWait, C051_NoThresholdsOverQuietStreams) {
     EXPECT_TRUE(Fails(dat_evd_wait(side.request_evd, 0, 1, &event, &more), DAT_TIMEOUT_EXPIRED));
     EXPECT_EQ(static_cast<int>(EvdState(side.receive_evd)), kBoth | DAT_EVD_STATE_CONFIG_SOLICITED);
     EXPECT_EQ(static_cast<int>(EvdState(side.request_evd)), kBoth | DAT_EVD_STATE_CONFIG_NOTIFY);
-    // The mode is the endpoint's, and goes with it.
+    // The mode belongs to the endpoint, and ends with it.
     DAT_EP_PARAM param = {};
     param.ep_attr.request_completion_flags = DAT_COMPLETION_EVD_THRESHOLD_FLAG;
     Must(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS, &param));
@@ -96,7 +96,7 @@ TEST(Dto, C120_UnsignalledWakesNobody) {
         side.AcceptFrom(peer, ep, Port(0));
         Waiter waiter(side.receive_evd, kPatience);
         peer.Tell("waiting");
-        // The third one wakes; the first comes, since they are taken in order.
+        // The third completion wakes the waiter, which gets the first, because they come in order.
         Must(waiter.Join());
         EXPECT_EQ(waiter.cookie(), 0u);
         EXPECT_EQ(waiter.more(), 2);
@@ -111,7 +111,7 @@ TEST(Dto, C120_UnsignalledWakesNobody) {
         for (uint64_t i = 0; i < 3; ++i) Must(side.TrySend(ep, i, kUnsignalled));
         EXPECT_TRUE(Fails(waiter.Join(), DAT_TIMEOUT_EXPIRED));
         EXPECT_EQ(waiter.more(), 3);
-        // They are there for whoever looks.
+        // They are there for whoever polls.
         EXPECT_EQ(NextCompletion(side.request_evd, 0).user_cookie.as_64, 0u);
         DAT_EVENT event;
         for (int i = 0; i < 2; ++i) Must(dat_evd_dequeue(side.request_evd, &event));
@@ -145,7 +145,7 @@ TEST(Dto, C120_UnsignalledDoesNotTriggerTheNotifier) {
         for (uint64_t i = 0; i < 4; ++i) {
           EXPECT_EQ(NextCompletion(side.request_evd, 0).user_cookie.as_64, i);
         }
-        // A failure always tells.
+        // A failure always notifies.
         Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
         Must(side.TrySend(ep, 4, kUnsignalled));
         Must(dat_cno_wait(cno, kPatience, &evd));
@@ -193,7 +193,7 @@ TEST(Dto, C121_OnlySolicitedMessagesWake) {
       });
 }
 
-// What was made for solicited messages wakes for all when the mode is the default one again.
+// An endpoint made for solicited messages wakes for all of them once its mode is the default one.
 TEST(EpModify, S_TheModeOfReceivesMayChange) {
   RunPair(
       [](Peer& peer) {
@@ -221,7 +221,7 @@ TEST(EpModify, S_TheModeOfReceivesMayChange) {
       });
 }
 
-// Resized up and down while completions arrive: none is lost, none comes twice.
+// The dispatcher is resized while completions arrive: none is lost, none comes twice.
 TEST(EvdResize, C055_WithEndpointsAlive) {
   static constexpr uint64_t kMessages = 2000;
   static constexpr uint64_t kWindow = 100;
@@ -260,7 +260,7 @@ TEST(EvdResize, C055_WithEndpointsAlive) {
       });
 }
 
-// What was reported fits now: what comes behind that is another overflow.
+// After the resize the reported completions fit, so the next one is another overflow.
 TEST(EvdResize, S_AnOverflowBehindItIsToldToo) {
   RunAlone([] {
     Side side;
@@ -341,7 +341,7 @@ void Overflow(const std::function<void(Side&)>& take, bool has_watermark = false
       });
 }
 
-// More completions than the dispatcher was made for: it says so once, and keeps them all.
+// More completions than the dispatcher was made for: it reports this once, and keeps them all.
 TEST(EvdCreate, C059_OverflowIsToldAndLosesNothing) {
   Overflow([](Side& side) {
     DAT_EVENT event;
@@ -358,7 +358,7 @@ TEST(EvdCreate, C059_OverflowIsToldToWhoOnlyDequeues) {
   });
 }
 
-// Watermarks have a dispatcher take everything at once, which fits no better for that.
+// With watermarks a dispatcher takes all completions at once, but they fit no better.
 TEST(EvdCreate, C059_OverflowIsToldInSpiteOfWatermarks) {
   Overflow(
       [](Side& side) {
@@ -368,7 +368,7 @@ TEST(EvdCreate, C059_OverflowIsToldInSpiteOfWatermarks) {
       /*has_watermark=*/true);
 }
 
-// Everything has fitted meanwhile, though the dispatcher was never seen empty.
+// In between everything has fitted, although the dispatcher was never seen empty.
 TEST(EvdCreate, C059_ASecondOverflowIsToldToo) {
   RunAlone([] {
     Side side;
@@ -388,7 +388,7 @@ TEST(EvdCreate, C059_ASecondOverflowIsToldToo) {
   });
 }
 
-// What does not fit stays in the device, and must not keep the waiter of a notifier awake.
+// Completions that do not fit stay in the device, and must not keep a notifier's waiter awake.
 TEST(CnoWait, S_FullDispatcherLetsItsWaiterSleep) {
   Overflow([](Side& side) {
     DAT_CNO_HANDLE cno;
@@ -411,7 +411,7 @@ TEST(CnoWait, S_FullDispatcherLetsItsWaiterSleep) {
   });
 }
 
-// A connection that breaks and has no dispatcher for its events is told to the adapter's.
+// The break of a connection that has no dispatcher for its events is reported to the adapter's.
 void BreakWithoutConnectDispatcher(bool shared_receives) {
   RunPair(
       [](Peer& peer) {
@@ -448,7 +448,7 @@ void BreakWithoutConnectDispatcher(bool shared_receives) {
         const auto error = NextAsync(side, DAT_ASYNC_ERROR_EP_BROKEN);
         EXPECT_EQ(error.dat_handle, ep);
         EXPECT_EQ(StateOf(ep), DAT_EP_STATE_DISCONNECTED);
-        Must(dat_ep_reset(ep));  // all that the break brings has come when this is through
+        Must(dat_ep_reset(ep));  // after this, every event of the break has come
         EXPECT_TRUE(IsEmpty(side.async_evd)) << "once";
         peer.Tell("done");
       });

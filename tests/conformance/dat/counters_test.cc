@@ -20,7 +20,7 @@ DAT_UINT64 Counter(DAT_HANDLE handle, int counter, int reset = 0) {
   return value;
 }
 
-// What differs from 0.
+// The counters that differ from 0.
 using Values = std::map<int, DAT_UINT64>;
 Values All(DAT_HANDLE handle, int all, int reset = 0) {
   std::vector<DAT_UINT64> values(static_cast<size_t>(all), 12345678);
@@ -155,7 +155,7 @@ TEST(Counters, S_Adapter) {
         ep = side.NewEp();
         side.Connect(ep, Port(0));
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_ESTABLISHED, ep);
-        // What is stopped stands still, and starts at nothing.
+        // A stopped counter keeps its value, and starts again at 0.
         Must(dat_ib_stop_counter(side.ia, DCNT_IA_CM));
         Must(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
         EXPECT_EQ(All(side.ia, DCNT_IA_ALL_COUNTERS), (Values{{DCNT_IA_EP_CREATE, 1},

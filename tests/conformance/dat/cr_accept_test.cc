@@ -11,7 +11,7 @@
 namespace viaduct::tests {
 namespace {
 
-// The active side gives up before the accept; `leave` is how.
+// The active side has gone before the accept: it was killed, or its request timed out.
 void AcceptAfterTheOtherLeft(bool dies) {
   PairOptions options;
   options.client_is_killed = dies;
@@ -77,7 +77,8 @@ TEST(CrAccept, C091_AfterTheActiveSideDisconnected) {
       });
 }
 
-// A request arrives on a public service point; the other side stays until its connection ends.
+// Runs `body` with a request that has arrived on a public service point. The other side waits for
+// the `outcome`.
 void WithRequest(const std::function<void(Side&, DAT_CR_HANDLE)>& body,
                  DAT_EVENT_NUMBER outcome = DAT_CONNECTION_EVENT_ESTABLISHED) {
   RunPair(
@@ -318,7 +319,7 @@ TEST(CrHandoff, C098_RequestKeepsItsContents) {
       });
 }
 
-// A reserved service point has gone when its request is there, and the next one has its qualifier.
+// A reserved service point ends when its request arrives, and the next one has its qualifier.
 TEST(CrHandoff, S_TheNextReservedPointHasThePort) {
   constexpr int kRounds = 100;
   RunPair(
@@ -359,7 +360,7 @@ TEST(CrHandoff, S_TheNextReservedPointHasThePort) {
       });
 }
 
-// Who hands a request off has its endpoint back; one that was made for the request ends.
+// A hand-off gives a reserved endpoint back; an endpoint that was made for the request ends.
 TEST(CrHandoff, S_TheEndpointIsGivenBack) {
   RunPair(
       [](Peer& peer) {
@@ -399,7 +400,7 @@ TEST(CrHandoff, S_TheEndpointIsGivenBack) {
       });
 }
 
-// Its dispatcher has no place left: the qualifier is a good one, and the request may try again.
+// The other point's dispatcher is full: the qualifier is valid, and the request can still be used.
 TEST(CrHandoff, C098_TheOtherPointIsFull) {
   WithRequest([](Side& side, DAT_CR_HANDLE cr) {
     const DAT_EVD_HANDLE evd =

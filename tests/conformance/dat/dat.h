@@ -1,5 +1,5 @@
-// The version of DAT that this compilation tests, and what differs for a caller: the tests are
-// compiled once for each.
+// The version of DAT that this compilation tests, and what differs between the versions for a
+// caller: the tests are compiled once for each.
 #ifndef VIADUCT_TESTS_CONFORMANCE_DAT_DAT_H_
 #define VIADUCT_TESTS_CONFORMANCE_DAT_DAT_H_
 
@@ -23,7 +23,7 @@ inline DAT_LMR_TRIPLET Triplet(const void* address, uint64_t length, DAT_LMR_CON
 inline DAT_RMR_TRIPLET RemoteTriplet(uint64_t address, uint64_t length, DAT_RMR_CONTEXT context) {
   return {context, 0, address, length};
 }
-// 1.2 has no private data here.
+// In 1.2 a reject has no private data.
 inline DAT_RETURN Reject(DAT_CR_HANDLE cr, DAT_COUNT, const void*) { return dat_cr_reject(cr); }
 inline DAT_RETURN CreateLmr(DAT_IA_HANDLE ia, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region,
                             DAT_VLEN length, DAT_PZ_HANDLE pz, DAT_MEM_PRIV_FLAGS privileges,

@@ -11,7 +11,7 @@ void Fill(Memory& memory, uint8_t seed = 1) {
   std::copy(pattern.begin(), pattern.end(), memory.bytes.begin());
 }
 
-// Both sides connected; each has `bytes` of memory, the client's is filled.
+// Runs both bodies on connected endpoints, with `bytes` of memory each; the client's is filled.
 void Connected(size_t bytes,
                const std::function<void(Peer&, Side&, DAT_EP_HANDLE, Memory&)>& server,
                const std::function<void(Peer&, Side&, DAT_EP_HANDLE, Memory&)>& client) {
@@ -184,7 +184,7 @@ TEST(Dto, C118_RdmaToExactRanges) {
         DAT_LMR_TRIPLET pieces[] = {memory.Local(0, 30001), memory.Local(30001, 29999)};
         target = range(5000, 60000);
         Must(dat_ep_post_rdma_write(ep, 2, pieces, Cookie(2), &target, kDefault));
-        // A read behind the writes shows that they are in place.
+        // A read after the writes shows that they are in place.
         std::vector<uint8_t> before(memory.bytes);
         DAT_LMR_TRIPLET last = memory.Local(kBytes - 1, 1);
         target = range(0, 1);
@@ -230,8 +230,8 @@ TEST(Dto, C118_OutOfRange) {
       });
 }
 
-// Not a byte of it is written, though half of it would fit. A write is complete once it has left,
-// so its own status may be either.
+// Not a byte is written, although half of them would fit. A write is complete once it has left, so
+// its own status may be success or an error.
 TEST(Dto, C118_WriteOutOfRange) {
   constexpr size_t kRegion = 64;
   Connected(
@@ -385,7 +385,7 @@ TEST(Dto, C122_FenceWaitsForReads) {
         Fill(memory, 9);
         side.PostReceive(ep, 1);
         peer.Send(memory.Remote());
-        // The message comes behind the read, so the memory may change now.
+        // The message comes after the read, so the memory may change now.
         EXPECT_EQ(NextCompletion(side.receive_evd).status, DAT_DTO_SUCCESS);
         std::fill(memory.bytes.begin(), memory.bytes.end(), 0);
         peer.Tell("overwritten");
@@ -429,7 +429,7 @@ TEST(Dto, C123_QueueLimits) {
         Side side;
         DAT_EP_HANDLE ep = side.NewEp(&attributes);
         side.ConnectTo(peer, ep, Port(0));
-        // Completions that nobody takes keep their place in the queue.
+        // Completions that nobody has taken still occupy the queue.
         for (uint64_t i = 0; i < 8; ++i) Must(side.TrySend(ep, i));
         EXPECT_TRUE(Fails(side.TrySend(ep, 8), DAT_INSUFFICIENT_RESOURCES));
         for (uint64_t i = 0; i < 8; ++i) {
@@ -463,7 +463,7 @@ TEST(Dto, C124_StateOfPosts) {
   });
 }
 
-// Nothing but a receive, which has the cookie 1.
+// Nothing but a receive can be posted; posts one, with the cookie 1.
 void ExpectReceivesOnly(Side& side, DAT_EP_HANDLE ep, DAT_EP_STATE state, DAT_UINT32 subtype) {
   EXPECT_EQ(StateOf(ep), state);
   DAT_RMR_TRIPLET remote = RemoteTriplet(0, 0, 0);

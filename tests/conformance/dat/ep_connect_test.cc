@@ -85,7 +85,7 @@ TEST(EpConnect, C076_TentativePending) {
       });
 }
 
-// A device whose accept needs no answer of the other side passes through COMPLETION_PENDING.
+// On a device whose accept needs no answer of the other side, COMPLETION_PENDING does not last.
 TEST(EpConnect, C076_CompletionPending) {
   RunPair(
       [](Peer& peer) {
@@ -257,7 +257,7 @@ TEST(EpConnect, C079_LoopbackReachesThisHost) {
   ExpectReachesThisHost(Pointer(address));
 }
 
-// An IPv4 address in the clothes of IPv6, as DAT's header makes them on Linux.
+// An IPv4-mapped IPv6 address, as DAT's header makes them on Linux.
 TEST(EpConnect, C079_IPv4MappedReachesThisHost) {
   sockaddr_in6 address = {};
   address.sin6_family = AF_INET6;
@@ -348,7 +348,7 @@ void PrivateDataOfRequest(DAT_CONN_QUAL qualifier) {
 }
 
 TEST(EpConnect, C082_PrivateDataIsExact) { PrivateDataOfRequest(Port(0)); }
-// A qualifier that is no port travels in a header of the library, which nobody sees.
+// A qualifier that is no port travels in a header of the library, which programs do not see.
 TEST(EpConnect, C082_PrivateDataIsExactWithLargeQualifier) {
   PrivateDataOfRequest(0x1234567800000000 + Port(0));
 }
@@ -432,7 +432,7 @@ TEST(EpConnect, C085_NobodyListensOnLargeQualifier) {
   });
 }
 
-// Some servers tell where they are before they listen there.
+// Some servers announce where they are before they listen there.
 TEST(EpConnect, S_ListenerThatComesALittleLateIsFound) {
   RunAlone([] {
     setenv("VIADUCT_DAT_GRACE_MS", "60000", 1);
@@ -468,7 +468,7 @@ TEST(EpConnect, C086_BacklogIsTheQueueOfTheDispatcher) {
         peer.Await("done");
       },
       [=](Peer& peer) {
-        setenv("VIADUCT_DAT_GRACE_MS", "60000", 1);  // for those alone whom nobody hears
+        setenv("VIADUCT_DAT_GRACE_MS", "60000", 1);  // only where nobody listens
         Side side;
         peer.Await("listening");
         for (int i = 0; i < kRequests; ++i) side.Connect(side.NewEp(), Port(0));
@@ -500,7 +500,7 @@ TEST(EpConnect, C087_PeerRejected) {
         peer.Await("listening");
         side.Connect(ep, Port(0));
         const auto event = NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_PEER_REJECTED, ep);
-        // 1.2 rejects without a word.
+        // In 1.2 a reject has no private data.
         EXPECT_EQ(PrivateDataOf(event),
                   VIADUCT_TEST_DAT == 20 ? Pattern(20) : std::vector<uint8_t>());
         EXPECT_EQ(StateOf(ep), DAT_EP_STATE_DISCONNECTED);
@@ -534,7 +534,7 @@ void TimesOut(DAT_TIMEOUT timeout) {
         Side side;
         side.Listen(Port(0));
         peer.Tell("listening");
-        peer.Await("done");  // and never an answer
+        peer.Await("done");  // and never answers
       },
       [=](Peer& peer) {
         Side side;
@@ -551,7 +551,7 @@ void TimesOut(DAT_TIMEOUT timeout) {
           EXPECT_LT(took, limit + 5 * kSecond);
           EXPECT_EQ(StateOf(ep), DAT_EP_STATE_DISCONNECTED);
           side.ExpectFlushedReceives(ep, 1, 1);
-          // A busy host may not have said a word in so short a time.
+          // A busy host may not have answered at all in so short a time.
           unheard = said == DAT_CONNECTION_EVENT_UNREACHABLE && limit < 4 * kSecond;
           if (unheard) continue;
           EXPECT_EQ(said, DAT_CONNECTION_EVENT_TIMED_OUT);
@@ -563,7 +563,7 @@ void TimesOut(DAT_TIMEOUT timeout) {
 TEST(EpConnect, C089_TimesOutAfter50Milliseconds) { TimesOut(50 * kMillisecond); }
 TEST(EpConnect, C089_TimesOutAfterASecond) { TimesOut(kSecond); }
 
-// A listener at Port(0) there that is none of ours; -1: there is none.
+// A TCP listener at Port(0) of `address` that is not the library's; -1 if there can be none.
 int ListenAsStranger(sockaddr_in* address) {
   const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
@@ -574,7 +574,7 @@ int ListenAsStranger(sockaddr_in* address) {
   return stranger;
 }
 
-// A host that takes the connection and says nothing more.
+// A host that accepts the TCP connection and says nothing more.
 TEST(EpConnect, C089_SilentHost) {
   if (Wire() == "shm") GTEST_SKIP() << "a stranger's TCP port is reached over TCP only";
   RunAlone([] {
@@ -591,7 +591,7 @@ TEST(EpConnect, C089_SilentHost) {
   });
 }
 
-// What a peer is told of the reads that an endpoint answers, and may have under way, at a time.
+// A peer is told how many reads at a time an endpoint answers, and how many it may have in flight.
 TEST(EpConnect, S_APeerIsToldTheDepthOfReads) {
   if (Wire() != "iwarp") GTEST_SKIP() << "iWARP over TCP, to a stranger";
   RunAlone([] {
@@ -607,7 +607,7 @@ TEST(EpConnect, S_APeerIsToldTheDepthOfReads) {
                         DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
     const int dialled = accept(stranger, nullptr, nullptr);
     ASSERT_GE(dialled, 0);
-    // RFC 6581: an enhanced request, whose first word is IRD and ORD with two bits each.
+    // RFC 6581: an enhanced request. Its first word is IRD and ORD, with two more bits each.
     unsigned char request[24];
     ASSERT_EQ(recv(dialled, request, sizeof request, MSG_WAITALL),
               static_cast<ssize_t>(sizeof request));

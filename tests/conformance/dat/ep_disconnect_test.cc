@@ -101,7 +101,7 @@ TEST(EpDisconnect, C107_AbortsTheActiveAttempt) {
   }
 }
 
-// Where a connection is complete with the accept, this is the disconnect of a connection.
+// On a device where the accept completes the connection, this disconnects a connection.
 TEST(EpDisconnect, C107_AbortsTheAccept) {
   for (DAT_CLOSE_FLAGS flags : kFlags) {
     RunPair(
@@ -134,7 +134,7 @@ TEST(EpDisconnect, C107_AbortsTheAccept) {
           DAT_EP_HANDLE ep = side.NewEp();
           peer.Await("listening");
           side.Connect(ep, Port(0));
-          // What the accept sent may have arrived already: then the end follows it.
+          // The accept's answer may have arrived already: then the end follows it.
           peer.Await("aborted");
           DAT_EVENT event = Next(side.connect_evd);
           if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
@@ -248,8 +248,8 @@ TEST(EpDisconnect, C109_GracefulFinishesWhatWasPosted) {
       });
 }
 
-// The endpoint drains: the peer is stopped and one of its reads cannot end. `body` runs then; the
-// read's cookie is 1.
+// Runs `body` while the endpoint drains: the peer is stopped, so the endpoint's read, with the
+// cookie 1, cannot end.
 void WhileDraining(const std::function<void(Side&, DAT_EP_HANDLE, DAT_LMR_TRIPLET,
                                             const DAT_RMR_TRIPLET&, StoppedPeer&)>& body) {
   RunPair(
@@ -300,7 +300,7 @@ TEST(EpDisconnect, C110_NoNewRequestsWhileDraining) {
                               Cookie(2), DAT_COMPLETION_DEFAULT_FLAG, &context),
                       DAT_INVALID_STATE));
     Must(dat_rmr_free(window));
-    side.PostReceive(ep, 3);  // in every state
+    side.PostReceive(ep, 3);  // allowed in every state
     EXPECT_TRUE(IsEmpty(side.connect_evd));
     stopped.Continue();
     const auto done = NextCompletion(side.request_evd);
@@ -375,7 +375,7 @@ TEST(EpDisconnect, C112_SuccessesPrecedeTheDisconnectOnASharedDispatcher) {
         peer.Tell("listening");
         Must(side.TryAccept(NextRequest(side.cr_evd).cr_handle, ep));
         Next(evd, DAT_CONNECTION_EVENT_ESTABLISHED);
-        peer.Await("done");  // everything waits by now
+        peer.Await("done");  // all events are queued by now
         drain(evd, kMessages + 2);
       },
       [=](Peer& peer) {
@@ -413,7 +413,7 @@ TEST(EpDisconnect, C113_InvalidFlag) {
       });
 }
 
-// One side, the other, both at once: each side sees one end.
+// One side disconnects, or the other, or both at once: each side sees one end.
 TEST(EpDisconnect, C114_OneEventPerConnection) {
   constexpr int kConnections = 12;
   auto end = [](Side& side, DAT_EP_HANDLE ep, bool mine, DAT_CLOSE_FLAGS flags) {
@@ -471,7 +471,7 @@ TEST(EpDisconnect, C114_ReconnectAfterReset) {
       });
 }
 
-// What came with the accept is no part of the end, and whom it was connected to is forgotten.
+// The accept's private data does not come with the end, and the remote address is forgotten.
 TEST(EpDisconnect, S_NothingOfTheConnectionIsLeft) {
   RunPair(
       [](Peer& peer) {
@@ -526,7 +526,7 @@ TEST(EpDisconnect, C115_PeerKilled) {
         EXPECT_TRUE(event.event_number == DAT_CONNECTION_EVENT_BROKEN ||
                     event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED);
         EXPECT_EQ(StateOf(ep), DAT_EP_STATE_DISCONNECTED);
-        // A kernel or a device may have served the stopped process's memory.
+        // A kernel or a device may have served the read from the stopped process's memory.
         const DAT_DTO_COMPLETION_EVENT_DATA read = NextCompletion(side.request_evd);
         EXPECT_TRUE(read.status != DAT_DTO_SUCCESS || Wire() == "rdma");
         side.ExpectFlushedReceives(ep, 1, 3);

@@ -55,7 +55,7 @@ TEST(EpDupConnect, C095_DuplicateNotConnected) {
   });
 }
 
-// Everything that needs a connected endpoint to duplicate and no second connection.
+// All cases that need a connected endpoint to duplicate but no second connection.
 TEST(EpDupConnect, S_Parameters) {
   RunPair(
       [](Peer& peer) {
@@ -153,7 +153,7 @@ TEST(EpDupConnect, C096_FollowsTheHandoff) {
       });
 }
 
-// The only flags there are are the default ones, and a duplicate of a duplicate keeps them.
+// There are only the default flags, and a duplicate of a duplicate keeps them.
 TEST(EpDupConnect, C097_DuplicateOfADuplicate) {
   RunPair(
       [](Peer& peer) {

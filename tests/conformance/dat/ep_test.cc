@@ -49,7 +49,7 @@ TEST(EpCreate, S_PartsAreShown) {
                       DAT_INVALID_ARG2));
     EXPECT_TRUE(Fails(dat_ep_query(ep, DAT_EP_FIELD_ALL, nullptr), DAT_INVALID_PARAMETER,
                       DAT_INVALID_ARG3));
-    // As MVAPICH2 asks, which looks at the answer alone.
+    // MVAPICH2 asks like this, and does not check the result.
     Must(dat_ep_query(ep, 0xFFFF, &out));
     EXPECT_EQ(out.ep_state, DAT_EP_STATE_UNCONNECTED);
     EXPECT_TRUE(Fails(dat_ep_create(side.ia, side.pz, side.receive_evd, side.request_evd,
@@ -94,7 +94,7 @@ TEST(EpCreate, C071_ZeroIsNoLimit) {
       });
 }
 
-// MVAPICH2 and NetPIPE.
+// The attributes that MVAPICH2 and NetPIPE ask for.
 TEST(EpCreate, S_AttributesOfOldPrograms) {
   RunAlone([] {
     Side side;
@@ -141,7 +141,7 @@ TEST(EpCreate, S_Attributes) {
     attributes.qos = DAT_QOS_PREMIUM;
     EXPECT_TRUE(Fails(create(attributes), DAT_MODEL_NOT_SUPPORTED));
     attributes = {};
-    attributes.request_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;  // of receives only
+    attributes.request_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;  // for receives only
     EXPECT_TRUE(Fails(create(attributes), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
   });
 }
@@ -162,7 +162,7 @@ TEST(EpModify, C072_FixedMembers) {
   });
 }
 
-// An endpoint without anything gets what it needs and works.
+// An endpoint that was created without anything is given what it needs, and works.
 TEST(EpModify, C072_Unconnected) {
   RunPair(
       [](Peer& peer) {
@@ -261,7 +261,8 @@ TEST(EpModify, C072_ActivePendingAndDisconnected) {
       });
 }
 
-// While a request waits for its own endpoint: what may be modified, and the zone of a provider's.
+// What may be modified while an endpoint's request waits for the accept; the zone of a provider's
+// endpoint only.
 TEST(EpModify, C072_PassiveAndTentative) {
   RunPair(
       [](Peer& peer) {
@@ -313,7 +314,7 @@ TEST(EpModify, C072_PassiveAndTentative) {
       });
 }
 
-// Without its zone an endpoint is as one that was made without, and uses nothing of what it had.
+// An endpoint whose zone was taken away is like one made without, and no longer uses what it had.
 TEST(EpModify, S_ZoneTakenAway) {
   RunAlone([] {
     Side side;
@@ -338,7 +339,7 @@ TEST(EpModify, S_ZoneTakenAway) {
                       DAT_INVALID_STATE));
     EXPECT_TRUE(Fails(side.TryConnect(ep, Port(0)), DAT_INVALID_STATE));
     EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
-    // With one again it works; with a receive posted it keeps it.
+    // With a zone again the endpoint works; once a receive is posted, the zone must stay.
     param.pz_handle = side.pz;
     Must(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param));
     side.PostReceive(ep, 2);
@@ -367,7 +368,7 @@ TEST(EpModify, S_BesideAPost) {
       DAT_RETURN posted = DAT_SUCCESS;
       std::thread other([&] {
         begun = true;
-        // Until the modification begins, or nearly.
+        // Waits until about the time when the modification begins.
         for (int i = 0; i < round % 100 * 20; ++i)
           std::atomic_signal_fence(std::memory_order_seq_cst);
         posted = dat_ep_post_recv(ep, 1, &local, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG);
@@ -389,8 +390,8 @@ TEST(EpModify, S_BesideAPost) {
   });
 }
 
-// Of two threads that change an endpoint at once, each its own member, neither undoes what the
-// other did: a dispatcher that nobody uses any more would be used again.
+// Two threads change an endpoint at once, each its own member, and neither undoes what the other
+// did: otherwise a dispatcher that nobody uses any more would be used again.
 TEST(EpModify, S_BesideAnother) {
   RunAlone([] {
     Side side;
@@ -421,7 +422,7 @@ TEST(EpModify, S_BesideAnother) {
   });
 }
 
-// What a modification makes that comes too late ends with it.
+// A modification that comes too late lets go of what it has made.
 TEST(EpFree, S_BesideAModification) {
   RunAlone([] {
     Side side;

@@ -15,11 +15,11 @@ DAT_COUNT Open(DAT_EP_HANDLE ep) {
   EXPECT_GE(span, buffers);
   return buffers;
 }
-// What messages have taken.
+// How many receives messages have taken.
 DAT_COUNT Taken(DAT_EP_HANDLE ep) { return kPosted - Open(ep); }
 
-// A server with kPosted receives whose client sends as many messages as it is asked for, each of
-// which has arrived when Ask returns.
+// A server with kPosted receives whose client sends as many messages as it is asked for. They have
+// arrived when Ask returns.
 class Asker {
  public:
   explicit Asker(Peer& peer) : ep(side.NewEp()), peer_(peer) {
@@ -48,7 +48,7 @@ void Answer(Peer& peer) {
     const int messages = peer.Receive<int>();
     if (messages < 0) return;
     for (int i = 0; i < messages; ++i) Must(side.TrySend(ep, 1));
-    // A read comes back when all before it has arrived; it fails if the connection broke.
+    // A read completes when all before it has arrived; it fails if the connection broke.
     if (dat_ep_post_rdma_read(ep, 0, nullptr, Cookie(99), &nothing, DAT_COMPLETION_DEFAULT_FLAG) ==
         DAT_SUCCESS) {
       while (NextCompletion(side.request_evd).user_cookie.as_64 != 99) {
@@ -58,7 +58,7 @@ void Answer(Peer& peer) {
   }
 }
 
-// The event of `ep`'s soft watermark is the next asynchronous one.
+// The next asynchronous event must be that of `ep`'s soft watermark.
 void ExpectSoft(const Side& side, DAT_EP_HANDLE ep) {
   const DAT_EVENT event = Next(side.async_evd);
   EXPECT_EQ(event.event_data.asynch_error_event_data.dat_handle, ep);
@@ -101,7 +101,7 @@ TEST(EpSetWatermark, C132_SoftTellsOnceForEachArming) {
         asker.Ask(3);
         EXPECT_EQ(Taken(asker.ep), 6);
         EXPECT_TRUE(IsEmpty(asker.side.async_evd)) << "once";
-        // Armed again it tells at once, since there are more already.
+        // Armed again, it reports at once, because more receives are taken already.
         Must(dat_ep_set_watermark(asker.ep, 2, kNone));
         ExpectSoft(asker.side, asker.ep);
         Must(dat_ep_set_watermark(asker.ep, kNone, kNone));
@@ -116,7 +116,7 @@ TEST(EpSetWatermark, C132_SoftTellsOnceForEachArming) {
       Answer);
 }
 
-// DAT_EP_ATTR::srq_soft_hw arms it at the creation of an endpoint with a shared queue.
+// DAT_EP_ATTR::srq_soft_hw arms the watermark when an endpoint with a shared queue is created.
 TEST(EpSetWatermark, C132_SoftOfTheAttributes) {
   RunPair(
       [](Peer& peer) {
@@ -148,8 +148,8 @@ TEST(EpSetWatermark, C132_SoftOfTheAttributes) {
       Answer);
 }
 
-// dat_ep_modify and dat_ep_set_watermark set one limit: the attribute shows the last value, and the
-// same value arms anew, here above it already.
+// dat_ep_modify and dat_ep_set_watermark set the same limit: the attribute shows the last value,
+// and setting the same value arms the watermark anew. Here the limit is exceeded already.
 TEST(EpSetWatermark, C132_SoftOfTheAttributesArmsAnew) {
   RunPair(
       [](Peer& peer) {
@@ -187,7 +187,7 @@ TEST(EpSetWatermark, C132_SoftOfTheAttributesArmsAnew) {
       Answer);
 }
 
-// MVAPICH2 leaves this member as its stack has it.
+// MVAPICH2 does not initialize this member.
 TEST(EpCreate, S_WithoutASharedQueueItsWatermarkMeansNothing) {
   RunAlone([] {
     Side side;
@@ -211,7 +211,7 @@ TEST(EpSetWatermark, C132_HardBreaks) {
         asker.Ask(1);
         NextConnection(asker.side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, asker.ep);
         EXPECT_EQ(StateOf(asker.ep), DAT_EP_STATE_DISCONNECTED);
-        // What had arrived is there, the rest is flushed.
+        // Messages that had arrived are there, the rest is flushed.
         for (uint64_t i = 0; i < 20; ++i) {
           const auto done = NextCompletion(asker.side.receive_evd);
           EXPECT_EQ(done.user_cookie.as_64, i);
@@ -223,7 +223,7 @@ TEST(EpSetWatermark, C132_HardBreaks) {
 }
 
 // "The soft and hard high watermark asynchronous event generation and setting are independent of
-// each other": messages that pass both are told of both.
+// each other": messages that exceed both limits cause both events.
 TEST(EpSetWatermark, C132_SoftTellsBesideHard) {
   RunPair(
       [](Peer& peer) {
@@ -239,7 +239,7 @@ TEST(EpSetWatermark, C132_SoftTellsBesideHard) {
       Answer);
 }
 
-// The look at the number that a limit asks for runs while the endpoint changes its dispatcher.
+// The count of receives that a new limit asks for runs while the endpoint changes its dispatcher.
 TEST(EpSetWatermark, S_WhileTheDispatcherChanges) {
   RunAlone([] {
     Side side;
@@ -279,7 +279,7 @@ TEST(EpSetWatermark, C132_EveryState) {
       EXPECT_TRUE(
           Fails(dat_ep_recv_query(bad, &count, &count), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP));
     }
-    // An endpoint without a dispatcher for receives has none.
+    // An endpoint without a dispatcher for receives has no receives.
     Must(dat_ep_create(side.ia, side.pz, DAT_HANDLE_NULL, side.request_evd, side.connect_evd,
                        nullptr, &ep));
     Must(dat_ep_set_watermark(ep, 1, 1));

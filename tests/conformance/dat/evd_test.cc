@@ -28,7 +28,7 @@ DAT_RETURN Wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold = 1
   return dat_evd_wait(evd, timeout, threshold, &event, more);
 }
 
-// A thread waits: it keeps others from dequeuing.
+// Whether a thread waits: a waiter keeps others from dequeuing.
 bool HasWaiter(DAT_EVD_HANDLE evd) {
   DAT_EVENT event;
   return DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) == DAT_INVALID_STATE;
@@ -110,7 +110,7 @@ TEST(EvdWait, C047_TimeoutZeroIsAPoll) {
 TEST(EvdWait, C048_MicrosecondsAndNoExtension) {
   RunAlone([] {
     Side side;
-    constexpr int kPosts = 1000;  // ten seconds of them
+    constexpr int kPosts = 1000;  // for ten seconds
     DAT_EVD_HANDLE evd = side.NewEvd(kSoftware, kPosts);
     for (DAT_TIMEOUT timeout : {DAT_TIMEOUT{500}, 20 * kMillisecond}) {
       const uint64_t begin = NowMicroseconds();
@@ -118,7 +118,7 @@ TEST(EvdWait, C048_MicrosecondsAndNoExtension) {
       EXPECT_GE(NowMicroseconds() - begin, timeout);
       EXPECT_LT(NowMicroseconds() - begin, timeout + 5 * kSecond);
     }
-    // Events below the threshold wake the waiter again and again and do not give it more time.
+    // Events below the threshold wake the waiter again and again, but do not give it more time.
     Must(Post(evd, 1));
     std::atomic<bool> stop{false};
     std::thread poster([&] {
@@ -205,7 +205,7 @@ TEST(EvdWait, C053_Unwaitable) {
   });
 }
 
-// The waiter hears of it even if it wakes when waiting is allowed again.
+// The waiter is told even if it wakes only after waiting is allowed again.
 TEST(EvdWait, C053_UnwaitableForAMoment) {
   RunAlone([] {
     Side side;
@@ -352,7 +352,7 @@ TEST(EvdPostSe, C058_FullQueue) {
   });
 }
 
-// Completions fill it too, those that wait in the device among them.
+// Completions fill the queue too, including those that still wait in the device.
 TEST(EvdPostSe, C058_FullOfCompletions) {
   RunAlone([] {
     Side side;
@@ -421,7 +421,7 @@ TEST(EvdDequeue, C061_EachEventOnceInOrder) {
   });
 }
 
-// For programs written for OFED, which compare so.
+// For programs written for OFED, which compare with the codes without their class.
 TEST(EvdWait, S_NoEventWithoutItsClass) {
   setenv("VIADUCT_QUEUE_EMPTY", "bare", 1);
   RunAlone([] {
@@ -456,7 +456,7 @@ TEST(EvdWait, C069_SignalInterrupts) {
     Side side;
     DAT_EVD_HANDLE evd = side.NewEvd(kSoftware);
     Waiter waiter(evd);
-    // It may still spin when a signal comes: then the next one meets it asleep.
+    // The waiter may still spin when a signal comes; then a later signal meets it asleep.
     std::atomic<bool> ended{false};
     std::thread signals([&] {
       while (!ended) {
@@ -465,7 +465,7 @@ TEST(EvdWait, C069_SignalInterrupts) {
         nanosleep(&pause, nullptr);
       }
     });
-    // Only the waiter's end makes the dispatcher free again.
+    // The dispatcher has a waiter until the wait ends.
     while (HasWaiter(evd)) sched_yield();
     ended = true;
     signals.join();

@@ -39,7 +39,7 @@ struct TargetSide : AcceptingSide {
   Memory memory;
 };
 
-// To the word that the peer named; what was there before comes to the begin of the memory.
+// Adds to the word that the peer named; the old value comes to the beginning of the memory.
 DAT_EVENT AddFive(InitiatingSide& side) {
   DAT_LMR_TRIPLET local = side.memory.Local(0, 8);
   Must(dat_ib_post_fetch_and_add(side.ep, 5, &local, Cookie(1), &side.remote, 0));
@@ -87,7 +87,7 @@ TEST(Extension, S_QueryByName) {
   });
 }
 
-// As with every other privilege of the other side.
+// As with every other remote privilege.
 TEST(Extension, S_AtomicsAloneHaveAContext) {
   RunAlone([] {
     Side side;
@@ -99,7 +99,7 @@ TEST(Extension, S_AtomicsAloneHaveAContext) {
   });
 }
 
-// Of RDMA devices it is the device's own limit, which no member of the structures has.
+// On RDMA devices this is the device's own limit, for which the structures have no member.
 TEST(NamedAttributes, S_SegmentsOfASharedReceiveQueue) {
   RunAlone([] {
     Side side;
@@ -156,7 +156,7 @@ TEST(Extension, S_WriteWithImmediateData) {
       });
 }
 
-// Numbers are those of the macros' parameters; what is refused is not counted.
+// The errors give the numbers of the macros' parameters; refused requests are not counted.
 TEST(Extension, S_Parameters) {
   RunAlone([] {
     Side side;
@@ -195,7 +195,7 @@ TEST(Extension, S_Parameters) {
     EXPECT_TRUE(Fails(swap(nullptr, &remote, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4));
     EXPECT_TRUE(Fails(swap(&local, nullptr, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
     EXPECT_TRUE(Fails(swap(&local, &remote, 0x1000), DAT_INVALID_PARAMETER, DAT_INVALID_ARG7));
-    // The old value has eight bytes, and the word that it was.
+    // The buffer for the old value must have eight bytes, and so must the remote word.
     for (const DAT_SEG_LENGTH length : {7u, 9u}) {
       local = memory.Local(0, length);
       EXPECT_TRUE(Fails(add(&local, &remote, 0), DAT_LENGTH_ERROR)) << length;

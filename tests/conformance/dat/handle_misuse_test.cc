@@ -53,8 +53,8 @@ struct Objects {
     Must(dat_rmr_free(freed[kRmr]));
   }
 
-  // All that is not a live object of `type` (kTypes: of no type). NULL is left out where it has
-  // a meaning of its own.
+  // Handles that are not a live object of `type` (kTypes: of any type). NULL is left out where it
+  // has a meaning of its own.
   std::vector<DAT_HANDLE> Bad(Type type, bool null_too = true) const {
     std::vector<DAT_HANDLE> bad = {reinterpret_cast<DAT_HANDLE>(0x3),
                                    reinterpret_cast<DAT_HANDLE>(0x1234),
@@ -81,7 +81,7 @@ struct Objects {
       std::make_unique<std::vector<uint64_t>>(64, 0x4141414141414141);
 };
 
-// One handle argument: the call with that argument replaced.
+// One handle argument, and the call that passes another handle in its place.
 struct Argument {
   const char* name;
   Type type;
@@ -90,7 +90,7 @@ struct Argument {
   bool null_is_valid = false;
 };
 
-// Where the calls would put what they make: each fails.
+// Where the calls would put the handle that they make; all of them fail.
 thread_local DAT_HANDLE out;
 
 std::vector<Argument> AdapterArguments() {
@@ -478,7 +478,7 @@ TEST(HandleMisuse, C029_EveryArgument) {
             << argument.name << " with " << bad;
       }
     }
-    // None of it touched the live ones.
+    // No call has touched the live objects.
     for (int type = 0; type < kTypes; ++type) {
       DAT_HANDLE_TYPE found;
       EXPECT_EQ(dat_get_handle_type(objects.live[type], &found), DAT_RETURN{DAT_SUCCESS}) << type;
@@ -547,7 +547,7 @@ TEST(HandleMisuse, C029_LiveRequestIsNoOtherType) {
       });
 }
 
-// A dispatcher that lacks the stream is as wrong as none.
+// A dispatcher that lacks the stream is an invalid handle too.
 TEST(HandleMisuse, S_DispatcherOfOtherStreams) {
   RunAlone([] {
     Side side;

@@ -15,7 +15,7 @@ namespace {
 constexpr DAT_CONN_QUAL kLarge = 0x1234567800000000;
 
 // `first` and `second` are the two servers' processes, each with the other as its peer; `first`
-// has the client as a second one.
+// has the client as a second peer.
 void RunThree(const std::function<void(Peer& second, Peer& client)>& first,
               const std::function<void(Peer& first)>& second,
               const std::function<void(Peer& first)>& client) {
@@ -113,7 +113,7 @@ TEST(CrHandoff, C098_FromALargeQualifierToASmallOne) {
   HandOffBetweenProcesses(kLarge + Port(0), Port(1));
 }
 
-// The connection belongs to the two that it joins: who handed it off may go.
+// The connection belongs to the two processes that it joins: the one that handed it off may end.
 TEST(CrHandoff, C098_OutlivesWhoHandedItOff) {
   RunPair(
       [](Peer& client) {
@@ -160,7 +160,7 @@ TEST(CrHandoff, C098_OutlivesWhoHandedItOff) {
       });
 }
 
-// To the requester's own process, and back again.
+// Hands a request off to the requester's own process, which hands it back.
 TEST(CrHandoff, C098_ThereAndBack) {
   RunPair(
       [](Peer& peer) {
@@ -192,7 +192,7 @@ TEST(CrHandoff, C098_ThereAndBack) {
       });
 }
 
-// The other process is there, but serves another name; the request stays whole.
+// The other process is there, but serves another name; the request can still be accepted.
 TEST(CrHandoff, C098_NobodyInTheOtherProcess) {
   RunPair(
       [](Peer& peer) {
@@ -222,7 +222,7 @@ TEST(CrHandoff, C098_NobodyInTheOtherProcess) {
       });
 }
 
-// A process that answers nothing is as good as none, after a second.
+// A process that does not answer within a second counts as none.
 TEST(CrHandoff, C098_OtherProcessIsStopped) {
   RunPair(
       [](Peer& peer) {

@@ -71,7 +71,8 @@ TEST(Registry, C007_C008_TooShortAListGetsTheNumber) {
   });
 }
 
-// Early Open MPI and Sun's example pass room for one adapter, or the address of an array's first.
+// Early Open MPI and Sun's example pass room for one adapter, or the address of an array's
+// first element.
 TEST(Registry, S_ABuiltInAdapterIsListedOnce) {
   RunAlone([] {
     DAT_COUNT count = 0;
@@ -96,7 +97,7 @@ TEST(Registry, S_ABuiltInAdapterIsListedOnce) {
   });
 }
 
-// As OFED: Open MPI's udapl has room for eight and wants success.
+// OFED does this: Open MPI's udapl has room for eight and expects success.
 TEST(Registry, S_TooShortAListIsFilledWhereTheUserSaysSo) {
   RunAlone([] {
     setenv("VIADUCT_SHORT_LIST", "filled", 1);
@@ -122,12 +123,12 @@ TEST(IaOpen, C014_Versions) {
     EXPECT_TRUE(Fails(Open(kName, &async, &ia, DAT_VERSION_MAJOR, DAT_VERSION_MINOR + 1),
                       DAT_PROVIDER_NOT_FOUND, DAT_MINOR_NOT_FOUND));
     EXPECT_TRUE(Fails(Open(kName, &async, &ia, 7, 0), DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND));
-    // The other version's structures are another library's.
+    // The other version's structures belong to another library.
     EXPECT_TRUE(Fails(Open(kName, &async, &ia, DAT_VERSION_MAJOR == 1 ? 2 : 1, 0),
                       DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND));
     EXPECT_EQ(async, DAT_HANDLE_NULL);
 #if VIADUCT_TEST_DAT == 12
-    Must(Open(kName, &async, &ia, 1, 1));  // a higher minor version serves
+    Must(Open(kName, &async, &ia, 1, 1));  // an adapter of a higher minor version serves
     Must(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
     async = DAT_HANDLE_NULL;
 #endif
@@ -225,17 +226,17 @@ TEST(IaOpen, A_EndpointMayUseADispatcherOfAnotherOpen) {
                              each));
         }
         peer.Await("listening");
-        side.Connect(ep, static_cast<DAT_CONN_QUAL>(Port(0) + 1));  // nobody's
+        side.Connect(ep, static_cast<DAT_CONN_QUAL>(Port(0) + 1));  // nobody listens there
         NextConnection(events, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, ep);
         side.Connect(late, static_cast<DAT_CONN_QUAL>(Port(0) + 1));
-        Must(dat_ia_close(other, DAT_CLOSE_ABRUPT_FLAG));  // the dispatcher goes under them
+        Must(dat_ia_close(other, DAT_CLOSE_ABRUPT_FLAG));  // they lose their dispatcher
         Must(dat_ep_free(ep));
         Must(dat_ep_free(late));
         peer.Tell("rejected");
       });
 }
 
-// So may a service point; whom nobody will hear is not queued.
+// A service point may do so too. After the dispatcher has gone, requests are rejected, not queued.
 TEST(IaOpen, A_ServicePointOutlivesADispatcherOfAnotherOpen) {
   RunPair(
       [](Peer& peer) {
@@ -295,7 +296,7 @@ TEST(IaOpen, S_AsyncDispatcherElsewhere) {
   });
 }
 
-// No other open's dispatcher gets them, nor one that no open was given.
+// Neither another open's dispatcher gets them, nor one that was given to no open.
 TEST(IaOpen, S_AsyncEventsAreOfTheirOpen) {
   RunAlone([] {
     Side side, other;
@@ -309,7 +310,7 @@ TEST(IaOpen, S_AsyncEventsAreOfTheirOpen) {
     DAT_SRQ_ATTR attributes = {8, 1, DAT_SRQ_LW_DEFAULT};
     DAT_SRQ_HANDLE srq;
     Must(dat_srq_create(ia, pz, &attributes, &srq));
-    Must(dat_srq_set_lw(srq, 4));  // below it already
+    Must(dat_srq_set_lw(srq, 4));  // the queue is below it already
     EXPECT_EQ(Next(given).event_data.asynch_error_event_data.dat_handle, srq);
     for (DAT_EVD_HANDLE evd : {given, idle, side.async_evd, other.async_evd}) {
       EXPECT_TRUE(IsEmpty(evd));
@@ -318,7 +319,7 @@ TEST(IaOpen, S_AsyncEventsAreOfTheirOpen) {
   });
 }
 
-// ParaStation keeps one dispatcher's handle for all its opens.
+// ParaStation uses one dispatcher's handle for all its opens.
 TEST(IaOpen, S_AsyncDispatcherThatEndedWithItsOwner) {
   RunAlone([] {
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
@@ -335,7 +336,7 @@ TEST(IaOpen, S_AsyncDispatcherThatEndedWithItsOwner) {
   });
 }
 
-// Each kind of object alone keeps a graceful close from working.
+// An object of any kind makes a graceful close fail, even alone.
 TEST(IaClose, C022_GracefulNeedsEverythingFreed) {
   RunAlone([] {
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
@@ -362,7 +363,7 @@ TEST(IaClose, C022_GracefulNeedsEverythingFreed) {
     refused("endpoint");
     Must(dat_ep_free(ep));
     {
-      Side other;  // has the dispatcher, so that the point is all that there is
+      Side other;  // has the dispatcher, so that the point is the only object
       Must(dat_psp_create(ia, Port(0), other.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
       refused("public service point alone");
       Must(dat_psp_free(psp));
@@ -384,7 +385,7 @@ TEST(IaClose, C023_AbruptWakesWaiters) {
       DAT_COUNT more;
       result = dat_evd_wait(evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
     });
-    // It waits when it keeps others from dequeuing.
+    // The thread waits once it keeps others from dequeuing.
     DAT_EVENT event;
     while (DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) != DAT_INVALID_STATE) sched_yield();
     Must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));

@@ -37,9 +37,9 @@ long ResidentMemory() {
   return 0;
 }
 
-// Thousands of objects or connections that leaked would be well above it. AddressSanitizer keeps
-// what was freed for a while, and finds leaks itself. ThreadSanitizer has four bytes of shadow for
-// each that was touched.
+// Thousands of leaked objects or connections would be well above the limit. AddressSanitizer keeps
+// freed memory for a while, and finds leaks itself. ThreadSanitizer has four bytes of shadow for
+// each byte that was touched.
 void ExpectMemoryBackTo([[maybe_unused]] long before) {
 #ifndef __SANITIZE_ADDRESS__
   constexpr long kMost = 20'000 * (kSeesThreadsOnly ? 5 : 1);
@@ -52,7 +52,7 @@ struct Holdings {
   int threads = CountOf("/proc/self/task");
 };
 
-// What has ended is let go of by the library's own thread.
+// Waits, because the library's own thread releases what has ended.
 void ExpectBackTo(const Holdings& start) {
   const uint64_t until = NowMicroseconds() + kPatience;
   Holdings now;
@@ -75,7 +75,7 @@ DAT_EP_ATTR Small() {
   return attributes;
 }
 
-// For a thousand connections at once.
+// The patience for a thousand connections at once.
 DAT_TIMEOUT LongPatience() { return 3 * kPatience * static_cast<DAT_TIMEOUT>(Slowness()); }
 
 // Accepts every request and sees each connection begin and end once.
@@ -163,7 +163,7 @@ void ConnectAll(Side& side, Peer& peer, int rounds) {
   }
 }
 
-// The first round brings what stays: threads, caches of the allocator. The second one leaves
+// The first round creates what stays: threads, caches of the allocator. The later rounds leave
 // nothing.
 TEST(Limits, C134_ThousandConnectionsFromFourThreads) {
   PairOptions options;
@@ -224,7 +224,7 @@ TEST(Limits, C135_TenThousandEndpoints) {
   });
 }
 
-// Registers one page again and again until the adapter refuses; how often that went well.
+// Registers one page again and again until the adapter refuses; returns how often that succeeded.
 int RegisterUntilRefused(const Side& side, std::vector<DAT_LMR_HANDLE>* lmrs) {
   static char page[4096];
   DAT_REGION_DESCRIPTION region;
@@ -261,7 +261,7 @@ TEST(Limits, C135_RegionsUntilThereAreNoMore) {
   });
 }
 
-// Children that fork and exec come and go beside a connection.
+// Forked children, some of which exec, come and go while a connection is in use.
 TEST(Limits, C136_ForkedChildrenDoNotDisturb) {
   RunPair(
       [](Peer& peer) {
@@ -336,7 +336,7 @@ bool HasIpv6Loopback() {
   return bound;
 }
 
-// An adapter at an address of IPv6 listens, dials and shows it.
+// An adapter at an IPv6 address listens, connects and shows its address.
 TEST(Ipv6, S_ConnectAndQuery) {
   if (Wire() == "rdma") GTEST_SKIP() << "no RDMA device has ::1";
   if (!HasIpv6Loopback()) GTEST_SKIP() << "no IPv6 on this machine's loopback interface";

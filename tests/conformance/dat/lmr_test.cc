@@ -175,7 +175,7 @@ TEST(LmrCreate, S_AddressTypes) {
   });
 }
 
-// A short message is where a device may take the bytes at once, at the address that it is told.
+// A device may take the bytes of a short message at once, at the address that it is given.
 TEST(LmrCreate, S_MessagesFromAZeroBasedRegion) {
   RunPair(
       [](Peer& peer) {
@@ -192,7 +192,7 @@ TEST(LmrCreate, S_MessagesFromAZeroBasedRegion) {
       },
       [](Peer& peer) {
         ConnectingSide side(peer);
-        // A device counts a region from 0 where it begins a page.
+        // A device can count a region from 0 if the region begins at a page.
         void* const page = aligned_alloc(4096, 8192);
         DAT_REGION_DESCRIPTION region = {};
         region.for_va = page;
@@ -267,7 +267,7 @@ TEST(LmrSync, C039_LongSegments) {
 }
 #endif
 
-// One RDMA write or read into memory with these privileges, by its true context.
+// Does one RDMA write or read of memory with these privileges, by the memory's true context.
 void RemoteAccess(int privileges, bool write, bool allowed) {
   RunPair(
       [=](Peer& peer) {
@@ -301,7 +301,7 @@ void RemoteAccess(int privileges, bool write, bool allowed) {
             ep, 1, &local, Cookie(1), &remote, DAT_COMPLETION_DEFAULT_FLAG));
         if (allowed) {
           EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
-          // What was sent before a graceful disconnect is in place before the peer sees its end.
+          // What was sent before a graceful disconnect is in place before the peer sees the end.
           if (write) {
             Must(dat_ep_disconnect(ep, DAT_CLOSE_GRACEFUL_FLAG));
             NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
@@ -310,7 +310,7 @@ void RemoteAccess(int privileges, bool write, bool allowed) {
           NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
           EXPECT_EQ(StateOf(ep), DAT_EP_STATE_DISCONNECTED);
           const auto done = NextCompletion(side.request_evd);
-          // On iWARP a write is complete once it has left; a read is told.
+          // On iWARP a write is complete once it has left; only a read is told of the refusal.
           if (!write) {
             EXPECT_EQ(done.status, DAT_DTO_ERR_REMOTE_ACCESS);
           }

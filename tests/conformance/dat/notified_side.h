@@ -1,4 +1,4 @@
-// Notifiers (CNOs), dispatchers that tell them, and the threads and agents that they tell.
+// Notifiers (CNOs), dispatchers that trigger them, and the threads and agents that they notify.
 #ifndef VIADUCT_TESTS_CONFORMANCE_DAT_NOTIFIED_SIDE_H_
 #define VIADUCT_TESTS_CONFORMANCE_DAT_NOTIFIED_SIDE_H_
 
@@ -34,21 +34,21 @@ inline DAT_EVD_HANDLE NewEvd(const Side& side, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS
   return evd;
 }
 
-// A notifier and a dispatcher that tells it.
+// A notifier and a dispatcher that triggers it.
 struct NotifiedSide : Side {
   explicit NotifiedSide(DAT_OS_WAIT_PROXY_AGENT agent = kNoAgent) : cno(NewCno(*this, agent)) {}
   const DAT_CNO_HANDLE cno;
   const DAT_EVD_HANDLE evd = tests::NewEvd(*this, cno);
 };
 
-// The dispatcher that is told within the patience.
+// The dispatcher that the notifier names within kPatience.
 inline DAT_EVD_HANDLE Told(DAT_CNO_HANDLE cno) {
   DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
   Must(dat_cno_wait(cno, kPatience, &evd));
   return evd;
 }
 
-// An agent's calls.
+// Records an agent's calls.
 struct Calls {
   std::atomic<int> count{0};
   std::atomic<DAT_EVD_HANDLE> evd{nullptr};
@@ -63,7 +63,7 @@ struct Calls {
   }
 };
 
-// Runs dat_cno_wait in a thread, which sleeps there when this is made.
+// Runs dat_cno_wait in a thread; the constructor returns once the thread sleeps in it.
 class CnoWaiter {
  public:
   explicit CnoWaiter(DAT_CNO_HANDLE cno)
@@ -87,14 +87,14 @@ class CnoWaiter {
   Sleeper sleeper_;
 };
 
-// An adapter that nothing closes, and a notifier of it.
+// An adapter that this struct does not close, and a notifier of it.
 struct NotifiedAdapter {
   explicit NotifiedAdapter(DAT_OS_WAIT_PROXY_AGENT agent = kNoAgent) {
     char name[] = "soft0";
     Must(dat_ia_open(name, 8, &async, &ia));
     Must(dat_cno_create(ia, agent, &cno));
   }
-  // Posts to a dispatcher that tells the notifier.
+  // Posts to a new dispatcher that triggers the notifier.
   void Trigger() const {
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
     Must(dat_evd_create(ia, 1, cno, kSoftware, &evd));

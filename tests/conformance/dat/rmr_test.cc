@@ -17,12 +17,12 @@ constexpr auto kBoth =
 constexpr auto kLocal =
     static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 
-// Those of dat_rmr_bind.
+// The numbers of dat_rmr_bind's arguments.
 constexpr unsigned kTripletArgument = VIADUCT_TEST_DAT == 12 ? 2 : 3;
 constexpr unsigned kFlagsArgument = VIADUCT_TEST_DAT == 12 ? 6 : 8;
 constexpr DAT_UINT32 Argument(unsigned n) { return DAT_INVALID_ARG1 + n - 1; }
 
-// A side with memory that only a window opens to the peer, an endpoint, and a window.
+// A side with an endpoint, a window, and memory that only a window opens to the peer.
 class WindowSide : public Side {
  public:
   explicit WindowSide(DAT_RETURN (*create)(DAT_PZ_HANDLE, DAT_RMR_HANDLE*) = &dat_rmr_create) {
@@ -30,14 +30,14 @@ class WindowSide : public Side {
   }
   void Accept(Peer& peer) { AcceptFrom(peer, ep, Port(0)); }
 
-  // Of any memory, with any window.
+  // Binds any window to any memory.
   DAT_RETURN TryBind(DAT_RMR_HANDLE window, const Memory& of, size_t offset, size_t length,
                      DAT_MEM_PRIV_FLAGS privileges, DAT_COMPLETION_FLAGS flags,
                      DAT_RMR_CONTEXT* context) const {
     return BindRmr(window, of.lmr, of.Local(offset, length), privileges, ep, Cookie(77), flags,
                    context);
   }
-  // Its own, and waits for the completion.
+  // Binds its own window to its own memory, and waits for the completion.
   DAT_RMR_CONTEXT Bind(size_t offset, size_t length, DAT_MEM_PRIV_FLAGS privileges = kBoth) {
     DAT_RMR_CONTEXT context = 0;
     Must(TryBind(rmr, memory, offset, length, privileges, DAT_COMPLETION_DEFAULT_FLAG, &context));
@@ -58,12 +58,12 @@ class WindowSide : public Side {
     return RemoteTriplet(reinterpret_cast<uintptr_t>(memory.bytes.data() + offset), length,
                          context);
   }
-  // Has WriteWhereTold write there; true if that was in place.
+  // Has WriteWhereTold write there; returns whether the write succeeded.
   bool Reaches(Peer& peer, size_t offset, size_t length, DAT_RMR_CONTEXT context) const {
     peer.Send(At(offset, length, context));
     return peer.Receive<DAT_DTO_COMPLETION_STATUS>() == DAT_DTO_SUCCESS;
   }
-  // What the peer was refused broke the connection.
+  // The refused access has broken the connection.
   void EndBroken(Peer& peer) {
     NextConnection(connect_evd, DAT_CONNECTION_EVENT_BROKEN, ep);
     peer.Tell("end");
@@ -74,7 +74,7 @@ class WindowSide : public Side {
   DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
 };
 
-// A client: writes to what it is told until that is refused.
+// A client that writes where it is told until a write is refused.
 void WriteWhereTold(Peer& peer) {
   ConnectingSide side(peer);
   const DAT_EP_HANDLE ep = side.ep;
@@ -128,8 +128,8 @@ TEST(Rmr, C040_EachBindHasANewContext) {
       WriteWhereTold);
 }
 
-// One right of the two, through a region that has both on this side: what the window does not say
-// is refused.
+// A window with one of the two remote rights, over a region that has both rights locally: what the
+// window does not allow is refused.
 void OneRight(DAT_MEM_PRIV_FLAGS right) {
   const bool writes = right == DAT_MEM_PRIV_REMOTE_WRITE_FLAG;
   RunPair(
@@ -216,7 +216,7 @@ TEST(Rmr, C037_C042_WhatMayNotBeBound) {
                                        DAT_COMPLETION_SOLICITED_WAIT_FLAG, &context),
                           DAT_INVALID_PARAMETER, Argument(kFlagsArgument)));
 #if VIADUCT_TEST_DAT == 20
-        // The handle of one region, the context of another one of the same memory.
+        // The handle of one region, the context of another region of the same memory.
         DAT_REGION_DESCRIPTION same;
         same.for_va = const_cast<uint8_t*>(memory.bytes.data());
         DAT_LMR_HANDLE twin;
@@ -233,7 +233,7 @@ TEST(Rmr, C037_C042_WhatMayNotBeBound) {
                                side.ep, Cookie(77), DAT_COMPLETION_DEFAULT_FLAG, &context),
                   DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
 #endif
-        // Zones differ: the window's, the region's.
+        // The zone differs: first the window's, then the region's.
         DAT_PZ_HANDLE pz;
         Must(dat_pz_create(side.ia, &pz));
         DAT_RMR_HANDLE other;
@@ -315,15 +315,15 @@ TEST(Rmr, C044_States) {
         const DAT_EVENT event = Next(side.request_evd, DAT_RMR_BIND_COMPLETION_EVENT);
         EXPECT_EQ(event.event_data.rmr_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
         EXPECT_EQ(event.event_data.rmr_completion_event_data.user_cookie.as_64, 77u);
-        // Nothing is bound: the region is free to go.
+        // Nothing is bound, so the region can be freed.
         Must(dat_lmr_free(side.memory.lmr));
         peer.Tell("end");
       },
       AwaitEnd);
 }
 
-// Who posts may be as quick as who takes: a place in the queue is free before its completion is an
-// event.
+// The thread that posts may be as quick as the one that takes events: a place in the queue is free
+// before its completion becomes an event.
 TEST(Rmr, C040_EachCompletionHasItsOwnCookie) {
   RunPair(
       [](Peer& peer) {

@@ -25,8 +25,8 @@ std::function<void(Peer&)> Client(DAT_CONN_QUAL qualifier, DAT_EVENT_NUMBER outc
   };
 }
 
-// Twice in one instance of the adapter, in two, and in two processes; a port of its own or a hashed
-// one.
+// Twice in one instance of the adapter, in two instances, and in two processes; with a qualifier
+// that is a port, and with a hashed one.
 TEST(Psp, C099_QualifierInUse) {
   for (DAT_CONN_QUAL qualifier :
        {DAT_CONN_QUAL{Port(0)}, DAT_CONN_QUAL{0x1234567800000000} + Port(0)}) {
@@ -107,7 +107,7 @@ TEST(Psp, S_Parameters) {
     EXPECT_TRUE(
         Fails(dat_psp_create_any(side.ia, nullptr, side.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp),
               DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
-    psp = side.Listen(Port(0));  // nobody has the name
+    psp = side.Listen(Port(0));  // the failed calls have left nothing there
     DAT_PSP_PARAM param;
     EXPECT_TRUE(Fails(dat_psp_query(psp, static_cast<DAT_PSP_PARAM_MASK>(0x100), &param),
                       DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
@@ -116,7 +116,7 @@ TEST(Psp, S_Parameters) {
   });
 }
 
-// An endpoint that a request has come for shows who asks, as the request does.
+// An endpoint for which a request has come shows the requester, as the request does.
 void ExpectPeer(const DAT_EP_PARAM& endpoint, const DAT_CR_PARAM& request) {
   ASSERT_NE(endpoint.remote_ia_address_ptr, nullptr);
   const auto address = [](const sockaddr* peer) {
@@ -275,7 +275,7 @@ TEST(Rsp, C102_RejectUnreservesTheEndpoint) {
       Client(Port(0), DAT_CONNECTION_EVENT_PEER_REJECTED));
 }
 
-// With its request a reserved service point is gone: it holds nothing of the program's.
+// When its request has come, a reserved service point is gone, and holds nothing of the program's.
 TEST(Rsp, C102_IsGoneWhenItsRequestIsThere) {
   constexpr int kRounds = 200;
   RunPair(
@@ -320,7 +320,7 @@ TEST(Rsp, C102_FreeUnreservesTheEndpoint) {
     EXPECT_EQ(StateOf(ep), DAT_EP_STATE_UNCONNECTED);
     EXPECT_TRUE(Fails(dat_rsp_free(rsp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP));
     EXPECT_TRUE(IsEmpty(side.receive_evd));
-    // With its request the point goes, and the endpoint is the request's.
+    // When its request comes, the point goes, and the endpoint belongs to the request.
     Must(dat_rsp_create(side.ia, Port(0), ep, side.cr_evd, &rsp));
     side.Connect(side.NewEp(), Port(0));
     const DAT_CR_ARRIVAL_EVENT_DATA request = NextRequest(side.cr_evd);
@@ -334,7 +334,7 @@ TEST(Rsp, C102_FreeUnreservesTheEndpoint) {
   });
 }
 
-// The request that finds no place is refused, and the point waits for another one.
+// A request that finds no room is refused, and the point waits for another one.
 TEST(Rsp, S_AFullDispatcherLeavesTheEndpointReserved) {
   RunPair(
       [](Peer& peer) {
@@ -407,7 +407,7 @@ TEST(Rsp, C103_NoEndpointMakesOne) {
   });
 }
 
-// Nor may it leave one: the adapter could not be closed.
+// A call that fails must not leave an endpoint either: the adapter could not be closed.
 TEST(Rsp, C103_NoEndpointIsLeftWhereTheNameIsInUse) {
   RunAlone([] {
     Side side;
@@ -426,8 +426,8 @@ TEST(Rsp, C103_NoEndpointIsLeftWhereTheNameIsInUse) {
   });
 }
 
-// What the call has made is nothing yet: the consumer gives it a zone and dispatchers, before the
-// request or when it is there.
+// The endpoint that the call makes cannot be used yet: the consumer gives it a zone and
+// dispatchers, before the request comes or when it is there.
 TEST(Rsp, C103_TheEndpointThatItMakesAcceptsOnceItIsConfigured) {
   for (const bool early : {true, false}) {
     SCOPED_TRACE(early);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kBytes = 8192;
 
-// Memory under a name that both processes know; the server makes it and takes the name away.
+// Maps memory by a name that both processes know; the server creates the file, and unlinks it.
 void* Map(const std::string& path, int flags) {
   const int fd = open(path.c_str(), flags, 0600);
   EXPECT_GE(fd, 0);
@@ -48,7 +48,7 @@ TEST(SharedLmr, C035_TwoProcessesOneRegion) {
         DAT_LMR_CONTEXT lmr_context;
         DAT_RMR_CONTEXT rmr_context;
         Must(Register(side, memory, cookie, &lmr, &lmr_context, &rmr_context));
-        // All 40 bytes count: another name is another region.
+        // All 40 bytes of the cookie count: another cookie is another region.
         char other[DAT_LMR_COOKIE_SIZE];
         std::memcpy(other, cookie, sizeof other);
         other[DAT_LMR_COOKIE_SIZE - 1] = 'x';
@@ -65,7 +65,7 @@ TEST(SharedLmr, C035_TwoProcessesOneRegion) {
         peer.Send(path);
         peer.Await("registered");
         unlink(path);
-        // The client's region is the same memory: what is written there through RDMA is here.
+        // The client's region is the same memory: what RDMA writes there appears here.
         DAT_EP_HANDLE ep = side.NewEp();
         side.AcceptFrom(peer, ep, Port(0));
         const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
@@ -139,7 +139,7 @@ TEST(SharedLmr, S_MemoryThatIsNotShared) {
         Fails(Register(side, bytes.data(), cookie, &lmr, nullptr, nullptr), DAT_INVALID_STATE));
     EXPECT_TRUE(
         Fails(Register(side, nullptr, cookie, &lmr, nullptr, nullptr), DAT_INVALID_PARAMETER));
-    // Some of it is not there, which is another matter.
+    // Memory that is partly not mapped gets another error.
     auto* const holed = static_cast<char*>(
         mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     munmap(holed + kBytes / 2, kBytes / 2);

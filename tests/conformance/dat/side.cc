@@ -17,7 +17,7 @@ char kAdapter[] = "soft0";
 
 [[noreturn]] void EndBody(const std::string& why) { throw std::runtime_error(why); }
 
-// Of InfiniBand and RoCE, whose connection manager carries no length: zeros are behind it.
+// True on InfiniBand and RoCE, whose connection manager carries no length: zeros follow the data.
 bool fabric_pads = false;
 
 std::vector<uint8_t> PrivateData(const void* data, DAT_COUNT size) {

@@ -26,7 +26,7 @@ std::string Describe(DAT_RETURN value);
 #define Must(call) ::viaduct::tests::MustSucceed((call), #call, __FILE__, __LINE__)
 void MustSucceed(DAT_RETURN value, const char* call, const char* file, int line);
 
-// The class ERROR with this type (DAT_INVALID_STATE ...), whatever the subtype.
+// Whether `value` is of class ERROR and this type (DAT_INVALID_STATE ...), whatever the subtype.
 ::testing::AssertionResult Fails(DAT_RETURN value, DAT_UINT32 type);
 // The same with the subtype.
 ::testing::AssertionResult Fails(DAT_RETURN value, DAT_UINT32 type, DAT_UINT32 subtype);
@@ -35,19 +35,19 @@ sockaddr_in Ipv4(const char* address);
 DAT_IA_ADDRESS_PTR Pointer(sockaddr_in& address);
 DAT_DTO_COOKIE Cookie(uint64_t value);
 std::vector<uint8_t> Pattern(size_t size, uint8_t seed = 1);
-// Of the harness's Now().
+// The harness's Now() in microseconds.
 uint64_t NowMicroseconds();
 
 // The next event; a time-out ends the body.
 DAT_EVENT Next(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout = kPatience);
-// The same, which must have that number.
+// The same; the event must have this number.
 DAT_EVENT Next(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number, DAT_TIMEOUT timeout = kPatience);
-// A connection event of `ep`.
+// The same; the event must be a connection event of `ep`.
 DAT_CONNECTION_EVENT_DATA NextConnection(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number,
                                          DAT_EP_HANDLE ep, DAT_TIMEOUT timeout = kPatience);
 DAT_CR_ARRIVAL_EVENT_DATA NextRequest(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout = kPatience);
 DAT_DTO_COMPLETION_EVENT_DATA NextCompletion(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout = kPatience);
-// Nothing is there now.
+// Whether no event is there now; if one is, it is taken.
 ::testing::AssertionResult IsEmpty(DAT_EVD_HANDLE evd);
 
 DAT_EP_STATE StateOf(DAT_EP_HANDLE ep);
@@ -64,7 +64,7 @@ class Side {
   Side& operator=(const Side&) = delete;
 
   DAT_EVD_HANDLE NewEvd(DAT_EVD_FLAGS flags, DAT_COUNT length = 64);
-  // With this side's zone and dispatchers.
+  // An endpoint with this side's zone and dispatchers.
   DAT_EP_HANDLE NewEp(const DAT_EP_ATTR* attributes = nullptr);
   DAT_PSP_HANDLE Listen(DAT_CONN_QUAL qualifier, DAT_PSP_FLAGS flags = DAT_PSP_CONSUMER_FLAG);
 
@@ -74,16 +74,16 @@ class Side {
                const std::vector<uint8_t>& data = {});
   DAT_RETURN TryAccept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, const std::vector<uint8_t>& data = {});
 
-  // Connects `ep` with the peer's, which does the other half on the same qualifier; both return
-  // when they are connected.
+  // Connects `ep` with the endpoint of the peer, which calls the other function on the same
+  // qualifier; both return when they are connected.
   void AcceptFrom(Peer& peer, DAT_EP_HANDLE ep, DAT_CONN_QUAL qualifier);
   void ConnectTo(Peer& peer, DAT_EP_HANDLE ep, DAT_CONN_QUAL qualifier);
 
-  // One byte of receive or send; the buffer lives as long as the side.
+  // Posts a receive or a send of one byte; the buffer lives as long as the side.
   void PostReceive(DAT_EP_HANDLE ep, uint64_t cookie);
   DAT_RETURN TrySend(DAT_EP_HANDLE ep, uint64_t cookie,
                      DAT_COMPLETION_FLAGS flags = DAT_COMPLETION_DEFAULT_FLAG);
-  // The receives that were posted with cookies first..last come back flushed, in that order.
+  // The receives that were posted with cookies first..last must complete as flushed, in that order.
   void ExpectFlushedReceives(DAT_EP_HANDLE ep, uint64_t first, uint64_t last);
 
   DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
@@ -103,7 +103,7 @@ class Side {
   DAT_LMR_TRIPLET out_;
 };
 
-// Memory that is registered as long as it exists: the peer may be at it until then.
+// Memory that is registered as long as it exists: the peer may access it until then.
 class Memory {
  public:
   Memory(const Side& side, size_t size, DAT_MEM_PRIV_FLAGS privileges = DAT_MEM_PRIV_ALL_FLAG);
@@ -124,10 +124,10 @@ class Memory {
 };
 
 // Sends all of `memory` on `ep`, again and again, until one send does not complete for a while, or
-// `most` have: how many have.
+// `most` have. Returns how many have.
 int SendUntilFull(const Side& side, DAT_EP_HANDLE ep, const Memory& memory, int most);
 
-// A side whose endpoint is connected with that of a peer which makes one of the other kind.
+// A side whose endpoint is connected with that of a peer, which constructs the other class.
 class AcceptingSide : public Side {
  public:
   explicit AcceptingSide(Peer& peer) { AcceptFrom(peer, ep, Port(0)); }

@@ -37,8 +37,8 @@ DAT_SRQ_PARAM ParametersOf(DAT_SRQ_HANDLE srq) {
   return param;
 }
 
-// The other side of each pair: one endpoint for each of the server's, and a message of one byte,
-// the endpoint's number, whenever the server names it.
+// The other side of each pair. It has an endpoint for each of the server's, and sends a message of
+// one byte, the endpoint's number, whenever the server names that endpoint.
 void SendWhenTold(Peer& peer, int endpoints) {
   Side side;
   Memory memory(side, 16);
@@ -120,14 +120,14 @@ TEST(Srq, C130_LowWatermark) {
         EXPECT_EQ(event.event_data.asynch_error_event_data.dat_handle, srq);
         EXPECT_EQ(event.event_data.asynch_error_event_data.reason, DAT_SRQ_LOW_WATERMARK_EVENT);
         EXPECT_TRUE(IsEmpty(side.async_evd));  // once
-        Must(dat_srq_set_lw(srq, 4));          // below it already
+        Must(dat_srq_set_lw(srq, 4));          // the queue is below it already
         EXPECT_EQ(Next(side.async_evd).event_data.asynch_error_event_data.dat_handle, srq);
         peer.Send(-1);
       },
       [](Peer& peer) { SendWhenTold(peer, 1); });
 }
 
-// A slot is the queue's until the consumer has dequeued its completion.
+// A slot of the queue stays occupied until the consumer has dequeued its completion.
 TEST(Srq, C133_CountsWhatIsNotDequeued) {
   RunPair(
       [](Peer& peer) {
@@ -198,7 +198,7 @@ TEST(Srq, C131_C133_ResizeAndCounts) {
       [](Peer& peer) { SendWhenTold(peer, 1); });
 }
 
-// What the attributes say of receives is the queue's to say, however much it is.
+// The queue decides about receives; whatever the endpoint's attributes ask for is ignored.
 TEST(Srq, C128_TheEndpointsReceivesAreNotCounted) {
   RunAlone([] {
     Side side;
@@ -216,7 +216,7 @@ TEST(Srq, C128_TheEndpointsReceivesAreNotCounted) {
   });
 }
 
-// Whatever is posted: an empty queue has a watermark, too.
+// This holds whatever is posted: an empty queue has a watermark, too.
 TEST(Srq, C130_C131_WatermarkAndLengthBoundEachOther) {
   RunAlone([] {
     Side side;
@@ -254,7 +254,7 @@ TEST(Srq, C022_C030_C031_AnObjectLikeOthers) {
     DAT_CONTEXT context;
     Must(dat_get_consumer_context(srq, &context));
     EXPECT_EQ(context.as_64, 0u);
-    // The endpoint's zone is the queue's; attributes must be there.
+    // The endpoint's zone must be the queue's, and attributes must be given.
     DAT_EP_ATTR attributes = {};
     DAT_EP_HANDLE ep;
     auto create = [&](DAT_SRQ_HANDLE queue, const DAT_EP_ATTR* with) {

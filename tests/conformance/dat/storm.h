@@ -1,5 +1,5 @@
-// What a storm of calls shares, and its arguments: mostly what a program would say, and else NULL,
-// garbage or a handle of another thing.
+// What the threads of a storm of calls share, and the arguments of their calls: mostly what a
+// program would pass, otherwise NULL, garbage or a handle of another object.
 #ifndef VIADUCT_TESTS_CONFORMANCE_DAT_STORM_H_
 #define VIADUCT_TESTS_CONFORMANCE_DAT_STORM_H_
 
@@ -18,8 +18,8 @@ inline constexpr int kQualifiers = 3;
 inline constexpr DAT_TIMEOUT kMaxWait = 3 * kMillisecond;
 inline constexpr size_t kPiece = 256;  // the longest segment that is well formed
 
-// ThreadSanitizer is to look at the library and not at this program: there nothing is written
-// twice, and what is sent is never written.
+// ThreadSanitizer should check the library and not this program, so under it no memory is written
+// twice, and memory that is sent is never written.
 inline constexpr bool kEachOnce = kSeesThreadsOnly;
 inline constexpr size_t kArenaBytes = kEachOnce ? 64 << 20 : 1 << 20;
 
@@ -55,7 +55,7 @@ struct Arena {
     pools[kPz].Add(side.pz);
     pools[kLmr].Add(memory.lmr);
     for (DAT_EVD_HANDLE evd : evds) pools[kEvd].Add(evd);
-    // These two keep what the storm's calls mostly name from being freed.
+    // This endpoint and this service point keep the objects that most calls name from being freed.
     endpoint_attributes = ParametersOf(side.NewEp()).ep_attr;
     side.Listen(usual_qualifier);
   }
@@ -73,7 +73,7 @@ struct Arena {
   std::atomic<int> succeeded{0}, connected{0}, transferred{0};
 };
 
-// One thread's.
+// The arguments of one thread's calls.
 class Arguments {
  public:
   Arguments(Arena* arena, unsigned seed) : arena_(*arena), random_(seed) {}
@@ -140,9 +140,9 @@ class Arguments {
     }
   }
   DAT_HANDLE HandleOrNull(Kind kind) { return random_() % 2 ? DAT_HANDLE_NULL : Handle(kind); }
-  // To be freed.
+  // A handle to free; mostly NULL, so that objects live for a while.
   DAT_HANDLE Seldom(Kind kind) { return random_() % 4 ? DAT_HANDLE_NULL : Handle(kind); }
-  // Mostly what belongs together: else little would ever connect.
+  // Mostly objects that belong together: otherwise little would ever connect.
   DAT_HANDLE Mostly(DAT_HANDLE usual, Kind kind) { return random_() % 8 ? usual : Handle(kind); }
   DAT_IA_HANDLE Ia() { return Mostly(arena_.side.ia, kIa); }
   DAT_PZ_HANDLE Pz() { return Mostly(arena_.side.pz, kPz); }
@@ -152,9 +152,9 @@ class Arguments {
   DAT_EP_HANDLE Linked() { return random_() % 4 ? arena_.linked.Pick(random_) : Ep(); }
   DAT_EVD_HANDLE Evd() { return Mostly(arena_.evds[random_() % std::size(arena_.evds)], kEvd); }
 
-  // Memory that nothing writes, unless anything is written anywhere.
+  // Memory to send; with kEachOnce it is never written.
   DAT_LMR_TRIPLET Source() { return Part(kEachOnce ? 0 : Somewhere(), random_() % 32); }
-  // Seldom too short for what comes.
+  // Memory to receive into, seldom too short for what comes.
   DAT_LMR_TRIPLET Sink() {
     return Part(kEachOnce ? arena_.fresh.fetch_add(kPiece) : Somewhere(),
                 random_() % 16 ? kPiece : random_() % kPiece);
@@ -173,7 +173,7 @@ class Arguments {
     return RemoteTriplet(part.virtual_address, part.segment_length, key);
   }
   DAT_LMR_TRIPLET* Iov() { return Maybe(&iov_[0]); }
-  // Their number; they are in iov_.
+  // Fills iov_ and returns the number of segments.
   DAT_COUNT Sources() {
     for (DAT_LMR_TRIPLET& part : iov_) part = Source();
     return Segments();

@@ -1,9 +1,9 @@
-// Every function from several threads with arguments drawn at random: handles that are NULL,
-// garbage, freed, of another type or alive, NULL pointers, numbers out of range. Nothing is asked
-// of an answer but that it comes and is one of the header's; afterwards the library works as on the
-// first day.
+// Calls every function from several threads with random arguments: handles that are NULL, garbage,
+// freed, of another type or alive, NULL pointers, numbers out of range. Each call must only return,
+// with a code of the header's; afterwards the library must work as before.
 //
-// Five seconds; a minute with VIADUCT_LONG in the environment. A failure names its seed.
+// Runs for five seconds; with VIADUCT_LONG in the environment for a minute. A failure names its
+// seed.
 #include "tests/conformance/dat/storm.h"
 
 #include <stdlib.h>
@@ -107,7 +107,7 @@ class Caller : private Arguments {
         },
         [this] { return dat_evd_free(Seldom(kEvd)); },
     });
-    // Often: what comes must go.
+    // These are called often, so that events that come are taken.
     for (int i = 0; i < 6; ++i) {
       Add({
           [this] { return Told(dat_evd_dequeue(Evd(), Maybe(&event_))); },
@@ -342,7 +342,7 @@ class Caller : private Arguments {
     if (result == DAT_SUCCESS) arena_.pools[kind].Add(out_);
     return result;
   }
-  // Of what takes an event.
+  // For calls that take an event.
   DAT_RETURN Told(DAT_RETURN result) {
     if (result != DAT_SUCCESS) return result;
     switch (event_.event_number) {
@@ -370,7 +370,7 @@ class Caller : private Arguments {
   }
 
   std::vector<Call> calls_;
-  // Where answers go.
+  // Where the calls put their results.
   DAT_HANDLE out_ = DAT_HANDLE_NULL;
   DAT_EVENT event_;
   DAT_COUNT count_;
@@ -397,7 +397,7 @@ class Caller : private Arguments {
 #endif
 };
 
-// Two endpoints of one program.
+// Sends a message between two endpoints of this program.
 void ExpectAMessageArrives(Side& side) {
   const uint16_t port = Port(kQualifiers + 1);
   DAT_EP_HANDLE active = side.NewEp(), passive = side.NewEp();
@@ -415,7 +415,7 @@ void ExpectAMessageArrives(Side& side) {
 
 TEST(Storm, EveryFunctionFromSeveralThreads) {
   const int seconds = getenv("VIADUCT_LONG") != nullptr ? 60 : 5;
-  unsetenv("VIADUCT_LONG");  // the tests', not the library's, which does not warn of it
+  unsetenv("VIADUCT_LONG");  // a variable of the tests; the library does not warn of it
   setenv("VIADUCT_LOG", "error", 1);
   RunAlone(
       [seconds] {
@@ -423,7 +423,7 @@ TEST(Storm, EveryFunctionFromSeveralThreads) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         // Lives for ever: callbacks may come late.
         auto* arena = new Arena;
-        // Where everything takes its time, as in the lab, connections are rare.
+        // Where everything is slow, as in the lab, connections are rare.
         for (int round = 0; round < 10 && arena->connected.load() == 0; ++round) {
           const int64_t end = Now() + seconds * int64_t{1'000'000'000};
           std::vector<std::thread> threads;

@@ -1,5 +1,5 @@
-// How long a call waits: DAT checklist 48, 62, 90. A wait ends by its time-out and not before; over
-// the simulation it is the longest that a DAT_TIMEOUT can say, and must be exact.
+// How long a call waits: DAT checklist 48, 62, 90. A wait must end by its time-out and not before.
+// Over the simulation the time-out is the longest that a DAT_TIMEOUT can say, and must be exact.
 #include <cstdint>
 
 #include "gtest/gtest.h"
@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kNanosPerMicro = 1000;
 constexpr DAT_TIMEOUT kLongest = DAT_TIMEOUT_INFINITE - 1;  // 71 minutes
 
-// For DAT's calls.
+// A TimeOut for DAT's calls.
 struct TimeOutInMicroseconds : TimeOut {
   TimeOutInMicroseconds()
       : TimeOut(kLongest * kNanosPerMicro, 20 * kMillisecond * kNanosPerMicro) {}
@@ -33,7 +33,7 @@ TEST(TimeOuts, C048_EvdWait) {
   });
 }
 
-// Longer than the longest time-out that there is.
+// The request waits longer than the longest time-out that there is.
 TEST(TimeOuts, C090_AnEndlessRequest) {
   RunAlone([] {
     Side side;

@@ -1,5 +1,5 @@
 // The simulation's clock, for tests that run over it: what this folder's libviaduct.so.1 exports
-// beside the engine.
+// in addition to the engine.
 #ifndef VIADUCT_TESTS_CONFORMANCE_SIM_CLOCK_H_
 #define VIADUCT_TESTS_CONFORMANCE_SIM_CLOCK_H_
 
@@ -7,7 +7,7 @@
 
 extern "C" {
 
-// Nanoseconds since the simulation began. They pass while a call waits, and in the next function.
+// Nanoseconds since the simulation began. Time passes while a call waits, and in the next function.
 __attribute__((visibility("default"))) int64_t viaduct_simulation_now();
 
 // Runs the simulation for that long, as a sleep would.
