@@ -36,7 +36,7 @@ TEST(RdmaAdapter, TheFirstAddressOfAPortIsTheAdapters) {
   EXPECT_EQ(adapters[0].address.ToString(), "192.0.2.1");
 }
 
-// One interface of a port may have nothing but what the kernel gave it.
+// One interface of a port may have no address but the one that the kernel gave it.
 TEST(RdmaAdapter, AnAddressOfIpv4GoesBeforeOthers) {
   const auto adapters =
       AdaptersOf({Port("mlx5_0", 1, "2001:db8::1"), Port("mlx5_1", 1, "192.0.2.1"),

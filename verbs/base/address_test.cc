@@ -38,7 +38,7 @@ TEST(Address, ParsesNumbersOfBothFamilies) {
   EXPECT_EQ(v6->ToString(), "2001:db8::1");
 }
 
-// As DAT's own header makes addresses on Linux.
+// DAT's own header makes such addresses on Linux.
 TEST(Address, IPv4MappedIsIPv4) {
   EXPECT_EQ(Address::Parse("::ffff:192.0.2.1"), Address::V4(0xc0000201));
   EXPECT_TRUE(Address::Parse("::ffff:127.0.0.1")->IsLoopback());
@@ -71,7 +71,7 @@ TEST(Address, KnowsLoopbackAndUnspecified) {
   EXPECT_FALSE(Address::Parse("::1")->IsUnspecified());
 }
 
-// Two interfaces may have one link-local address.
+// Two interfaces may have the same link-local address.
 TEST(Address, ShowsItsScope) {
   sockaddr_in6 link_local = {};
   link_local.sin6_family = AF_INET6;

@@ -10,7 +10,7 @@ namespace {
 
 ControlThread& Loop() { return **ControlThread::Get(); }
 
-// Counts its calls, and may end in one.
+// Counts its calls, and may be destroyed during one.
 class Ship {
  public:
   Ship() { anchor_->Begin(this); }

@@ -16,7 +16,7 @@
 namespace viaduct::verbs {
 namespace {
 
-// 'R' of a thread that runs, or would; 'S' of one that sleeps.
+// 'R' if the thread runs or is ready to run, 'S' if it sleeps.
 char StateOf(long thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string line;
@@ -25,8 +25,7 @@ char StateOf(long thread) {
   return end != std::string::npos && end + 2 < line.size() ? line[end + 2] : '?';
 }
 
-// Holds the lock until the thread that is in `wait` has been seen asleep: one that only yields
-// never is.
+// Holds the lock until the thread in `wait` is seen asleep. A thread that only yields never is.
 template <typename Lock, typename Wait>
 void ExpectSleeps(Lock& lock, const Wait& wait) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   lock.Lock();

@@ -42,7 +42,7 @@ TEST(Block, ALargeOneTouchesNoPage) {
   FreeBlock(block, kBytes);
 }
 
-// Fails by a crash alone.
+// Can fail only by a crash.
 TEST(Block, NullMayBeFreed) {
   FreeBlock(nullptr, 10);
   FreeBlock(nullptr, 1 << 20);

@@ -21,7 +21,7 @@ void AwaitCallbacks() {
   ran.get_future().get();
 }
 
-// Keeps the callback thread until it is let go.
+// Occupies the callback thread for as long as it lives.
 class Blocker {
  public:
   Blocker() {
@@ -136,7 +136,7 @@ TEST(CallbackErrandTest, IsAboutItsObject) {
 std::promise<void> exiting;
 std::atomic<bool> let_go{false};
 
-// Its call must not come.
+// Must never be called.
 class Late : public std::enable_shared_from_this<Late> {
  public:
   ~Late() { let_go = true; }

@@ -1,4 +1,4 @@
-// ThreadSanitizer knows no threads behind a fork of several.
+// ThreadSanitizer knows no new threads in the forked child of a process that has several.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 namespace viaduct::verbs {
 namespace {
 
-// What the child has of the thread is no callback thread there.
+// The child's copy of the callback thread is no callback thread of the child.
 TEST(CallbackThreadForkTest, AChildThatACallbackForksAwaitsCallbacksOfItsOwn) {
   std::promise<pid_t> forked;
   PostCallback(nullptr, [&forked] {

@@ -41,7 +41,7 @@ TEST(CallbackThreadTest, SignalsAreBlockedThere) {
   EXPECT_TRUE(blocked.get_future().get());
 }
 
-// A callback that has begun, and does not return before it is let go.
+// A callback that has begun, and does not return before LetGo().
 class SlowCallback {
  public:
   explicit SlowCallback(const void* about) {
@@ -80,7 +80,7 @@ TEST(CallbackThreadTest, ACallbackThatWaitsForWhoAwaitsItIsLeft) {
   SlowCallback slow(&about);
   AwaitCallback(&about, std::chrono::milliseconds(1));
   EXPECT_FALSE(slow.returned());
-  AwaitCallback(&about, std::chrono::hours(1));  // once is enough
+  AwaitCallback(&about, std::chrono::hours(1));  // does not wait a second time
   std::promise<void> ran;
   PostCallback(nullptr, [&] { ran.set_value(); });
   slow.LetGo();
@@ -111,8 +111,8 @@ TEST(CallbackThreadTest, ACallbackThatEndsItsThreadEndsNoOther) {
   AwaitCallback(&about);
 }
 
-// In a child, since exit() ends the process: it returns although a callback never does, and what
-// was posted behind is not run.
+// In a child, since exit() ends the process: it does so although a callback never returns, and
+// callbacks that were posted after that one do not run.
 TEST(CallbackThreadDeathTest, ExitStopsCallbacks) {
   EXPECT_EXIT(
       {

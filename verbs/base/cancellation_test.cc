@@ -40,7 +40,7 @@ class CancellationTest : public testing::TestWithParam<int> {
   static inline int type_;
 };
 
-// The request comes before the thread sleeps, or while it does.
+// The request to cancel comes before the thread sleeps, or while it sleeps.
 TEST_P(CancellationTest, WhoIsCancelledAsleepSaysSo) {
   for (int i = 0; i < 200; ++i) {
     EXPECT_EQ(Cancelled([](void*) -> void* {
@@ -52,7 +52,7 @@ TEST_P(CancellationTest, WhoIsCancelledAsleepSaysSo) {
   }
 }
 
-// A thread that has slept where it may be cancelled, and goes on where it may not.
+// How many threads were cancelled where that is disabled, after they slept where it is enabled.
 constinit std::atomic<int> struck{0};
 thread_local bool forbidden = false;
 struct Frame {

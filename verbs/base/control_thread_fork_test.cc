@@ -1,5 +1,5 @@
-// What a forked child and an exiting process meet. Processes, no threads of the test: TSan does
-// not follow them.
+// The control thread in a forked child and in an exiting process. The tests make processes, which
+// TSan does not follow, and no threads of their own.
 #include <dirent.h>
 #include <sched.h>
 #include <sys/epoll.h>
@@ -51,7 +51,7 @@ int CountDescriptorsOfKind(const char* kind) {
   return count;
 }
 
-// The first: a process that has a loop needs no thread.
+// Must be the first test: a process that has a loop starts no thread.
 TEST(ControlThreadStart, SaysInWordsWhatIsMissing) {
   EXPECT_EQ(InChild([] {
               if (!ForbidCalls({SYS_clone, SYS_clone3}, EAGAIN)) return 1;
@@ -92,7 +92,7 @@ TEST(ControlThreadFork, TheChildHasNoDescriptorsOfIt) {
             0);
 }
 
-// Of itself 0, or what is wrong with the loop that a child gets.
+// Returns 0, or a number for what is wrong with the loop that a child gets.
 int UseOwnLoop(const ControlThread& parents) {
   const absl::StatusOr<ControlThread*> got = ControlThread::Get();
   if (!got.ok() || *got == &parents) return 1;
@@ -127,7 +127,7 @@ TEST(ControlThreadExit, AChildsHooksRunWithoutItsParents) {
   const EventLoop::ExitHook own = [](EventLoop&) { code += 2; };
   EXPECT_EQ(InChild([own] {
               (*ControlThread::Get())->OnExit(own);
-              (*ControlThread::Get())->OnExit(own);  // said twice, and run once
+              (*ControlThread::Get())->OnExit(own);  // registered twice, run once
               ControlThread::Leave();
               return code;
             }),
@@ -173,7 +173,7 @@ TEST(ControlThreadFork, AForkWhileOthersPostInheritsNoLock) {
 }
 
 TEST(ControlThreadExit, ExitMeetsTheLoopAtWork) {
-  // The exit of a new program, where nothing but this loop is.
+  // The exit of a new program, in which nothing but this loop exists.
   EXPECT_EXIT(
       {
         ControlThread& loop = **ControlThread::Get();
@@ -191,7 +191,7 @@ bool Sleeps(pid_t thread) {
   return line.find(") S ") != std::string::npos;
 }
 
-// As on a busy machine, where the loop does not run for a while: not before exit() waits for it.
+// As on a busy machine: the loop does not get to run before exit() waits for it.
 TEST(ControlThreadExit, HooksRunThoughTheLoopComesLate) {
   EXPECT_EXIT(
       {

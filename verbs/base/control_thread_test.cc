@@ -35,7 +35,7 @@ class Signal {
 class ControlThreadTest : public testing::Test {
  protected:
   ControlThreadTest() : loop_(**ControlThread::Get()) {}
-  // Nothing that captured a test's variables outlives it.
+  // No task that captured a test's variables outlives the test.
   ~ControlThreadTest() override { loop_.Drain(); }
 
   ControlThread& loop_;
@@ -81,14 +81,14 @@ TEST_F(ControlThreadTest, RunsWhatSomebodyWaitsForBehindTheTasks) {
   loop_.RunAndWait([&] {
     EXPECT_TRUE(loop_.OnExecutor());
     order.push_back(2);
-    loop_.RunAndWait([&] { order.push_back(3); });  // here at once
+    loop_.RunAndWait([&] { order.push_back(3); });  // runs here at once
     order.push_back(4);
   });
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3, 4}));
 }
 
 TEST_F(ControlThreadTest, ManyThreadsWaitForTheirs) {
-  int count = 0;  // only the loop's
+  int count = 0;  // used only on the loop
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
@@ -133,7 +133,7 @@ TEST_F(ControlThreadTest, TimersRunInOrderAndNotEarly) {
   const Nanos start = loop_.Now();
   std::vector<int> order;
   Signal done;
-  loop_.RunAndWait([&] {  // so that all are there before the first runs
+  loop_.RunAndWait([&] {  // so that all are set before the first runs
     loop_.RunAt(start + 6 * kMillisecond, [&] {
       order.push_back(2);
       EXPECT_GE(loop_.Now(), start + 6 * kMillisecond);
@@ -207,7 +207,7 @@ TEST_F(ControlThreadTest, WatchPassesErrorsOn) {
   loop_.Unwatch(-1);
 }
 
-// What it captured ends where it may call the loop.
+// The destructors of what the handler captured may call the loop.
 TEST_F(ControlThreadTest, AHandlerThatIsNotWatchedEndsWithoutTheLock) {
   bool ended = false;
   const auto posts_at_its_end = [&](void*) { loop_.Post([&] { ended = true; }); };
@@ -274,7 +274,7 @@ TEST_F(ControlThreadTest, AHandlerMayUnwatchItself) {
 }
 
 TEST_F(ControlThreadTest, ANumberUsedAgainHasItsOwnHandler) {
-  // Both are ready in one round of epoll; the first handler replaces the second descriptor.
+  // Both are ready in one round of epoll; the handler that runs first replaces the other one.
   Fd first(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), second(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   int stale = 0;
   Signal done;
@@ -373,7 +373,7 @@ TEST_F(ControlThreadTest, StartBringsALateTickForward) {
   });
   int calls = 0;
   Signal hundredth;
-  // Those that are due together are called in the order in which they were made.
+  // Tickers that are due together are called in the order in which they were made.
   std::unique_ptr<Ticker> soon = loop_.NewTicker([&] {
     EXPECT_EQ(late_calls, calls);
     late->Start();
@@ -451,7 +451,7 @@ TEST_F(ControlThreadTest, ATickerMayEndItself) {
     done.Give();
     return NextTick::kSoon;
   });
-  // On the loop: a Start that another thread is still in would meet the end.
+  // On the loop: the ticker must not end while another thread is still in its Start.
   loop_.Post([&] { ticker->Start(); });
   EXPECT_TRUE(done.Taken(loop_));
 }

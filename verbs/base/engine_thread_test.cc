@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMiB = 1 << 20;
 
-// Has its place in the stack of every thread.
+// Takes room in the stack of every thread.
 thread_local volatile char large[2 * kMiB];
 
 struct Seen {
@@ -27,7 +27,7 @@ struct Seen {
   std::atomic<uint32_t> done{0};
 };
 
-// Of a thread and of who waits for it.
+// Owned by a thread and by whoever waits for it.
 using SharedSeen = std::shared_ptr<Seen>;
 
 void* Look(void* to) {
@@ -74,7 +74,7 @@ TEST(EngineThread, LeavesTheSignalsOfItsStarter) {
   }
 }
 
-// More than usual: a thread may get the stack of one that has ended, which is no smaller.
+// More than usual, since a thread may get the stack of an ended thread if that is large enough.
 TEST(EngineThread, HasTheStackThatIsAskedFor) {
   EXPECT_GT(LookAround(64 * kMiB)->stack, 63 * kMiB);
 }

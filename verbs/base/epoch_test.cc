@@ -92,7 +92,7 @@ TEST(Epoch, DoesNotWaitForThoseWhoEnterAgain) {
     while (!stop.load(std::memory_order_relaxed)) {
       EpochGuard guard;
       entered.fetch_add(1);
-      std::this_thread::yield();  // whoever shares its processor meets it inside
+      std::this_thread::yield();  // threads on its processor find it inside
     }
   });
   while (entered.load() == 0) std::this_thread::yield();
@@ -116,7 +116,7 @@ TEST(Epoch, RecordsOfEndedThreadsAreUsedAgain) {
   EXPECT_TRUE(found);
 }
 
-// What it is for: readers follow a pointer while a destroyer replaces and frees what it points to.
+// The purpose: readers follow a pointer while a destroyer replaces and frees what it points to.
 TEST(Epoch, NothingIsReadAfterItWasFreed) {
   struct Object {
     explicit Object(int value) : first(value), second(value) {}

@@ -36,7 +36,7 @@ TEST(Parker, ATimeOutLeavesNoTraces) {
 TEST(Parker, TwoThreadsTakeTurns) {
   constexpr int kTurns = 2000;
   FutexParker here, there;
-  int turns = 0;  // handed over by the parkers alone
+  int turns = 0;  // only the parkers order its accesses
   std::thread other([&] {
     for (int i = 0; i < kTurns; ++i) {
       while (there.Park(Deadline::Infinite()) != ParkResult::kUnparked) {

@@ -49,7 +49,7 @@ TEST(Interfaces, EachIsWhatTheKernelSays) {
   }
 }
 
-// Where a filter of system calls refuses netlink, as systemd's RestrictAddressFamilies does.
+// For where a filter of system calls refuses netlink, as systemd's RestrictAddressFamilies does.
 TEST(Interfaces, ThoseWithIpv4AreKnownWithoutNetlink) {
   Interfaces expected = All();
   std::erase_if(expected,

@@ -73,7 +73,7 @@ TEST(Log, IsSilentAboveTheLevel) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-// Writes lines into a pipe or file that is the standard error meanwhile.
+// Logs lines while the pipe or file `fd` is the standard error.
 void LogInto(int fd, int lines) {
   const int before = dup(STDERR_FILENO);
   dup2(fd, STDERR_FILENO);
@@ -94,7 +94,7 @@ TEST(Log, APipeThatNobodyReadsStopsNobody) {
   close(ends[1]);
 }
 
-// Whose room is less than a line.
+// The pipe has less room than the line needs.
 TEST(Log, APipeThatIsNearlyFullStopsNobody) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -128,7 +128,7 @@ TEST(Log, APipeThatNobodyWillReadEndsNobody) {
   close(ends[1]);
 }
 
-// A file with room for ten bytes, in a process that may write no more into any.
+// Logs into a file while the process may write no file beyond its tenth byte.
 void LogIntoFullFile() {
   FILE* const file = tmpfile();
   ASSERT_NE(file, nullptr);
@@ -169,7 +169,7 @@ TEST(Log, ASignalOfTheProgramsOwnGoesOnWaiting) {
   raise(SIGXFSZ);
   LogIntoFullFile();
   EXPECT_TRUE(IsPending(SIGXFSZ));
-  signal(SIGXFSZ, SIG_IGN);  // takes it away
+  signal(SIGXFSZ, SIG_IGN);  // discards the pending one
   signal(SIGXFSZ, SIG_DFL);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

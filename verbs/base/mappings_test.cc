@@ -98,7 +98,7 @@ TEST_F(MappingsTest, AreThereWithoutTheMainThread) {
       }
       _exit(IsWritable(memory_, 4 * page_) ? 0 : 1);
     }).detach();
-    syscall(SYS_exit, 0);  // what pthread_exit ends with
+    syscall(SYS_exit, 0);  // as pthread_exit does at its end
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -21,7 +21,7 @@
 namespace viaduct::verbs {
 namespace {
 
-// Another run of this test may share its network names.
+// Another run of this test may be in the same network namespace.
 std::string UniqueName() { return absl::StrCat("claim-test-", std::random_device()()); }
 
 TEST(NameClaim, IsHeldOnceAtATime) {
@@ -84,8 +84,8 @@ TEST(NameClaim, AForkedChildDoesNotKeepIt) {
   for (int fd : {ready[0], ready[1], go[0], go[1]}) close(fd);
 }
 
-// A fork copies the descriptors first, and some milliseconds later the memory that their table is
-// in.
+// A fork copies the descriptors first, and only some milliseconds later the memory that holds the
+// library's table of them.
 TEST(NameClaim, NoChildKeepsOneThatEndsWhileItIsBorn) {
   const std::vector<char> memory(size_t{64} << 20, 1);
   int ready[2], go[2];
@@ -124,7 +124,7 @@ TEST(NameClaim, NoChildKeepsOneThatEndsWhileItIsBorn) {
   for (int fd : {ready[0], ready[1], go[0]}) close(fd);
 }
 
-// Filters of system calls refuse the socket, security modules the name.
+// Filters of system calls may refuse the socket, and security modules the name.
 TEST(NameClaim, SaysWhereThereMayBeNone) {
   for (const long call : {SYS_socket, SYS_bind}) {
     const pid_t child = fork();

@@ -38,7 +38,7 @@ TEST(PerProcess, AChildMakesItsOwnAndItsParentsHearsOfIt) {
   EXPECT_EQ(PerProcess<Once>::Find(), &own);
 }
 
-// What the first child has closed may be the program's own by then.
+// A descriptor that the first child has closed may have become the program's own by then.
 TEST(PerProcess, HearsOfTheFirstForkAlone) {
   PerProcess<Once>::Get(1);
   EXPECT_EQ(InChild([] { return InChild([] { return heard; }); }), 1);

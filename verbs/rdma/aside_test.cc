@@ -14,7 +14,7 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// A call that waits until it is told to return.
+// A call on another thread. If it waits, it returns only when this object is destroyed.
 class Call {
  public:
   explicit Call(bool waits = true) : let_go_(!waits) {
@@ -52,7 +52,7 @@ TEST(Aside, ACallThatWaitsHoldsUpNoOther) {
   }
 }
 
-// Which it has when it waits for one: a call or two may come before that.
+// Only a thread that already waits for a call has nothing to do: a call or two may come earlier.
 TEST(Aside, AThreadThatHasNothingToDoTakesTheNextCall) {
   pid_t last = 0;
   for (bool again = false; !again;) {

@@ -87,7 +87,7 @@ TEST(ErrorsTest, SiwsTimeOutIsAHandshakesUnlessTcpHadNoAnswer) {
   EXPECT_FALSE(HeardWith(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, kSiw));
 }
 
-// Whose TCP had no answer, or whose MPA: the driver's number is the same.
+// The driver's number is the same whether TCP or MPA got no answer.
 TEST(ErrorsTest, AnAdaptersTimeOutMayBeTcps) {
   EXPECT_EQ(OutcomeOf(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, kIwarp, false),
             ConnectOutcome::kUnreachable);

@@ -72,7 +72,7 @@ TEST(RegionMapTest, ManyKeysComeAndGo) {
   }
 }
 
-// Or it would fill with what was removed, and a search would find no end.
+// Otherwise the map would fill with removed keys, and a search would find no end.
 TEST(RegionMapTest, AKeyThatGoesLeavesNoSlotBehind) {
   constexpr size_t kLive = 20000;
   RegionMap map;

@@ -5,7 +5,7 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// Posts a record of which the device owes that many completions.
+// Posts a record for which the device owes `parts` completions.
 WorkRecord& Post(WorkQueue& queue, uint64_t id, uint16_t parts) {
   WorkRecord& record = queue.Next();
   record = WorkRecord();
@@ -97,7 +97,7 @@ TEST(WorkQueueTest, ReadsHaveTurnsOfTheirOwn) {
   Post(queue, 3, 1);
   EXPECT_EQ(queue.OldestAtDevice(true)->id, 1u);
   EXPECT_EQ(queue.OldestAtDevice(false)->id, 2u);
-  queue.OldestAtDevice(false)->parts = 1;  // the read behind it
+  queue.OldestAtDevice(false)->parts = 1;  // the read after it
   EXPECT_EQ(queue.OldestAtDevice(false)->id, 3u);
   queue.Done(*queue.OldestAtDevice(false), Status::kSuccess);
   EXPECT_EQ(queue.OldestAtDevice(false), nullptr);
@@ -161,7 +161,7 @@ TEST(WorkQueueTest, TheHeadGoesStraightWhereNothingElseIsToBeDone) {
   EXPECT_EQ(queue.OldestAtDevice(false)->id, 4u);
 }
 
-// Whoever took those before it straight would not see that its turn has come.
+// A poller that took the requests before it straight would not see that its turn has come.
 TEST(WorkQueueTest, OneThatIsDoneEarlyBendsTheWayUntilItsTurn) {
   WorkQueue queue;
   ASSERT_TRUE(queue.Resize(8, 0));
@@ -231,7 +231,7 @@ TEST(WorkQueueTest, SingleSegmentsLieSideBySide) {
 TEST(WorkQueueTest, GrowsWithWhatIsInIt) {
   WorkQueue queue;
   ASSERT_TRUE(queue.Resize(2, 2));
-  // Not at the beginning of the ring.
+  // Moves the head away from the beginning of the ring.
   for (int i = 0; i < 3; ++i) {
     queue.Done(Post(queue, i, 0), Status::kSuccess);
     queue.PopHead();

@@ -27,7 +27,7 @@ TEST(SimExecutor, EventsOfOneInstantKeepTheirOrder) {
   executor.RunAt(10, [&] {
     order.push_back(0);
     executor.Post([&] { order.push_back(3); });
-    executor.RunAt(0, [&] { order.push_back(4); });  // the past is now
+    executor.RunAt(0, [&] { order.push_back(4); });  // a time in the past means now
   });
   executor.RunAt(10, [&] { order.push_back(1); });
   executor.RunAt(10, [&] { order.push_back(2); });

@@ -14,7 +14,7 @@ constexpr Nanos kSecond = 1'000'000'000;
 // A process with one queue pair that accepts whatever comes and keeps what it hears.
 class Process final : public ConnectionSink, public ListenerSink {
  public:
-  // `shared_receives`: of the shared receive queue; 0: the pair has receives of its own.
+  // `shared_receives`: room in the shared receive queue; 0: the pair has receives of its own.
   explicit Process(Simulation& simulation, uint32_t shared_receives = 0)
       : context_(simulation.NewNode()), memory_(4096) {
     domain_ = *context_->CreateDomain(false);
@@ -185,7 +185,7 @@ TEST_F(SimulationTest, WhatADeadProcessHadSentArrives) {
   EXPECT_EQ(b_.heard(), Heard{"broken"});
 }
 
-// Messages that find no receive hold the end up for a second, and for another after each that does.
+// Messages without a receive delay the end for a second, and for another after each that finds one.
 class HeldTest : public SimulationTest {
  protected:
   static constexpr int kMessages = 3;
@@ -227,7 +227,7 @@ TEST_F(HeldTest, AreGivenUp) {
   EXPECT_EQ(b_.heard(), Heard{"peer"});
 }
 
-// The pair has as much room as its shared receive queue, and nobody looks at completions.
+// The pair has as much room as its shared receive queue, and nobody polls completions.
 class HeldByAFullRingTest : public HeldTest {
  protected:
   HeldByAFullRingTest() {

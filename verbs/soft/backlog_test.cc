@@ -1,4 +1,4 @@
-// Where too many wait to be accepted, in a network namespace of the test's own.
+// Listeners with a full backlog, in a network namespace of the test's own.
 #include <sched.h>
 #include <sys/types.h>
 
@@ -32,7 +32,7 @@ class BacklogTest : public testing::Test {
     if (!own_network_) GTEST_SKIP() << "no network namespace of its own";
   }
 
-  // Nobody accepts at this name, and no more find room there.
+  // Listens at this name without accepting, and dials until the backlog has no more room.
   void Fill(absl::string_view service, uint16_t port) {
     auto listening = ListenAt(service, port);
     ASSERT_TRUE(listening.ok()) << listening.status();
@@ -65,7 +65,7 @@ TEST_F(BacklogTest, APortWithoutRoomIsServed) {
   EXPECT_TRUE(iwarp->IsServed(kPort));
 }
 
-// Over TCP nobody is there; that does not count.
+// Nobody listens over TCP, but that does not decide the outcome.
 TEST_F(BacklogTest, WhereNobodyElseListensItIsARefusal) {
   Fill("viaduct", kPort);
   for (const char* wire : {"shm", "auto"}) {

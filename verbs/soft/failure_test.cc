@@ -1,5 +1,5 @@
-// What cannot be made is told at once: the control thread may be in a call of the maker's own, and
-// wait for what the maker holds.
+// Whatever cannot be created fails at once and does not wait for the control thread, which may be
+// in a callback of the creator's own that waits for something the creator holds.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -47,7 +47,7 @@ TEST(FailureTest, OfAListenThatOneWireRefuses) {
     ASSERT_TRUE(free.ok()) << free.status();
     port = (*free)->port();
   }
-  const absl::StatusOr<ListeningFd> taken = ListenAt("viaduct", port);  // of shared memory alone
+  const absl::StatusOr<ListeningFd> taken = ListenAt("viaduct", port);  // shared memory's name only
   ASSERT_TRUE(taken.ok()) << taken.status();
   const BusyControlThread busy;
   testing::internal::CaptureStderr();
@@ -75,7 +75,7 @@ TEST(FailureTest, OfAPairThatIsTooLarge) {
   EXPECT_TRUE(absl::IsInvalidArgument(failed)) << failed;
 }
 
-// A peer's write there would end the process.
+// A peer's write into the hole would end the process.
 TEST(FailureTest, OfARegionWithAHole) {
   auto context = OpenSoftDevice(*Address::Parse("127.0.0.1"), "auto");
   ASSERT_TRUE(context.ok()) << context.status();

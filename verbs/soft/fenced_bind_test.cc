@@ -1,4 +1,4 @@
-// A bind behind a fence: its window opens when the reads before it are there, and not before.
+// A bind with a fence opens its window when the reads before it are complete, and no earlier.
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -29,7 +29,7 @@ TEST_P(FencedBindTest, WaitsForTheReadBeforeIt) {
     pair.Established(made, {});
   };
   SoftContext::Options options = TestWireOptions(loop, link, outcome);
-  options.attributes.max_regions = 2;  // the window is one
+  options.attributes.max_regions = 2;  // the window counts as one
   SoftContext context(std::move(options));
   shm::TestEnd end(context);
   shm::DialForTest(end.pair(), 1);

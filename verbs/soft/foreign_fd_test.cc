@@ -25,11 +25,11 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr char kService[] = "viaduct-foreign-fd-test";
-// Another run of this test may share its network names.
+// Another run of this test may be in the same network namespace.
 const uint16_t kPort = static_cast<uint16_t>(std::random_device()());
 constexpr std::chrono::seconds kLong(10);
 
-// Else `act` hangs, and goes on with it.
+// False if `act` has not returned after kLong; waits for it all the same.
 bool ReturnsAtOnce(std::function<void()> act) {
   std::packaged_task<void()> task(std::move(act));
   std::future<void> returned = task.get_future();
@@ -96,7 +96,7 @@ TEST(ForeignFdTest, NoMoreIsTakenInUntilAHangingCloseEnds) {
 
 TEST(ForeignFdTest, AChannelWithNothingUnreadIsClosedAtOnce) {
   SlowToClose slow;
-  GivenFd(slow.Take()).Reset();  // behind which it would wait
+  GivenFd(slow.Take()).Reset();  // a close elsewhere would wait for this one
   Pair pair;
   const int number = pair.near.get();
   pair.near.Reset();
@@ -111,7 +111,7 @@ TEST(ForeignFdTest, WhatLiesUnreadInAChannelKeepsNobody) {
     SlowToClose slow;
     Pair pair;
     if (*bytes == 0) {
-      EXPECT_EQ(send(pair.far.get(), "", 0, 0), 0);  // another empty one before
+      EXPECT_EQ(send(pair.far.get(), "", 0, 0), 0);  // one more empty message before it
     }
     ASSERT_TRUE(SendWith(pair.far.get(), bytes, slow.Take().get()));
     EXPECT_TRUE(ReturnsAtOnce([&pair] { pair.near.Reset(); }));
@@ -141,7 +141,7 @@ bool LookUpAndEnd(int fd) {
   return true;
 }
 
-// It may take a while, in which a child is forked.
+// Ending it may take a while, and a child may be forked meanwhile.
 TEST(ForeignFdTest, WhatIsBeingEndedIsStillInItsTable) {
   TabledFd fd(g_table, Fd(open("/dev/null", O_RDONLY | O_CLOEXEC)), &LookUpAndEnd, &CloseElsewhere);
   const int number = fd.get();
@@ -151,7 +151,7 @@ TEST(ForeignFdTest, WhatIsBeingEndedIsStillInItsTable) {
   g_table.ForEach([](int) { ADD_FAILURE(); });
 }
 
-// Looks whether what it gets has a name already.
+// Checks whether the socket that it gets already has a name.
 class NamedWhenOwned : public ListeningFd {
  public:
   explicit NamedWhenOwned(ListeningFd fd) : ListeningFd(std::move(fd)), named_(IsNamed()) {}

@@ -1,5 +1,5 @@
-// When polls of one queue may take over what is looked at for a pair: not while a thread sleeps on
-// its other one.
+// When polls of one of a pair's queues may heat the pair, which means that each poll checks its
+// link: not while a thread sleeps on the pair's other queue.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -43,9 +43,9 @@ class HeatTest : public testing::Test {
   HeatTest() : context_(TestWireOptions(loop_, link_, outcome_)), end_(context_) {
     shm::DialForTest(end_.pair(), 1);
     end_.Await(end_.connected);
-    loop_.Drain();  // what is told of a connection is told before its link has started
+    loop_.Drain();  // a connection is reported before its link has started
   }
-  // How often a poll of the send queue heats that finds a completion there.
+  // Sends, polls the send queue until it finds the completion, and returns how often this heated.
   int HeatsOfASend() {
     const int before = link_->heats;
     end_.Send(1, 0, 8);

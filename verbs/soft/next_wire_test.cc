@@ -1,4 +1,4 @@
-// A wire that cannot carry a connection leaves it to the next.
+// A wire that cannot carry a connection leaves it to the next wire.
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -20,7 +20,8 @@ bool AwaitReadable(int fd) {
   return poll(&entry, 1, 60'000) == 1;
 }
 
-// Who listens may begin between the looks at two wires: the first wire is better, and for ever.
+// Somebody may begin to listen between the attempts at two wires. The first wire is better, and the
+// choice is for ever.
 TEST(NextWireTest, SomebodyComesBetweenTheLooks) {
   const Address address = *Address::Parse("127.0.0.1");
   auto far = OpenSoftDevice(address, "iwarp");
@@ -40,7 +41,7 @@ TEST(NextWireTest, SomebodyComesBetweenTheLooks) {
   EXPECT_EQ(to_far.connected, 0);
 }
 
-// At one port of two addresses listen two, of whom the near one was not asked for.
+// Two listen at the same port of two addresses, and the near one is not at the address dialled.
 TEST(NextWireTest, SomebodyAtAnotherAddressIsNobody) {
   auto asked = OpenSoftDevice(*Address::Parse("127.0.0.1"), "iwarp");
   auto other = OpenSoftDevice(*Address::Parse("127.0.0.2"), "shm");
@@ -56,7 +57,7 @@ TEST(NextWireTest, SomebodyAtAnotherAddressIsNobody) {
   from.Await(from.connected);
 }
 
-// A process with which we share too much memory, or that has none, hangs up on our Hello.
+// A process hangs up on our Hello if we share too much memory with it, or if it has none left.
 TEST(NextWireTest, AHelloThatIsNotWelcome) {
   const Address address = *Address::Parse("127.0.0.1");
   auto serving = OpenSoftDevice(address, "iwarp");

@@ -29,7 +29,7 @@ class ReceiveLineTest : public testing::Test {
     }
     return taken;
   }
-  // Everybody finds nothing.
+  // Every waiter finds nothing.
   void AllWait() {
     for (int i = 0; i < kWaiters; ++i) EXPECT_FALSE(Take(i));
   }
@@ -54,7 +54,7 @@ TEST_F(ReceiveLineTest, WhoComesTakesWhatIsThere) {
 
 TEST_F(ReceiveLineTest, TheOldestIsWoken) {
   AllWait();
-  AllWait();  // who asks again keeps its place
+  AllWait();  // a waiter that asks again keeps its place
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < kWaiters; ++i) {
       EXPECT_EQ(Wake(), nullptr) << "there is nothing";
@@ -103,7 +103,7 @@ TEST_F(ReceiveLineTest, WhoLeavesPassesItOn) {
   Post(2);
   ASSERT_EQ(Wake(), &at(0));
   ASSERT_EQ(Wake(), &at(1));
-  line_.Leave(at(2));  // one that waits has nothing to pass on
+  line_.Leave(at(2));  // not woken, so it has nothing to pass on
   EXPECT_EQ(Wake(), nullptr);
   line_.Leave(at(0));
   EXPECT_EQ(Wake(), &at(3));
@@ -144,7 +144,7 @@ TEST_F(ReceiveLineTest, WhoIsLateTakesWhatIsThere) {
   EXPECT_EQ(Wake(), &at(1)) << "it went to the front";
 }
 
-// However slowly they come, somebody takes.
+// However late the waiters come, one of them takes the receive.
 TEST_F(ReceiveLineTest, AllAreLateForEver) {
   AllWait();
   Post(1);

@@ -1,4 +1,4 @@
-// Where memory ends while the table grows, or behind it.
+// Memory runs out while the table grows, or after that.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -32,7 +32,7 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 namespace viaduct::verbs {
 namespace {
 
-// Null: there was no memory.
+// Returns 0 if there was no memory.
 Key TryRegister(RegionTable& table) {
   fail_next = true;
   try {
@@ -77,7 +77,7 @@ TEST(RegionTableMemoryTest, ARegionWithoutAnObjectKeepsNoKey) {
   char byte = 0;
   const auto try_to_register = [&] { return (*context)->Register(**domain, &byte, 1, kLocalRead); };
   {
-    std::vector<std::unique_ptr<MemoryRegion>> regions;  // the table grows no more behind them
+    std::vector<std::unique_ptr<MemoryRegion>> regions;  // after them the table does not grow
     for (uint32_t i = 0; i < RegionTable::kMaxRegions; ++i) {
       auto region = try_to_register();
       ASSERT_TRUE(region.ok()) << region.status();

@@ -104,7 +104,7 @@ TEST(RegionTableTest, AWindowOpensWhenItIsBound) {
   EXPECT_FALSE(table.Bind(second, Binding(key, 1010, 1, kRemoteRead)));
   table.Deregister(key);
   EXPECT_FALSE(table.Check(key, 1010, 1, kRemoteRead, 7));
-  // Given back before its bind: nothing happens, and it stays closed.
+  // Deregistered before its bind: the bind has no effect, and the window stays closed.
   table.Deregister(second);
   EXPECT_TRUE(table.Bind(second, Binding(region, 1000, 1, kRemoteRead)));
   EXPECT_FALSE(table.Check(second, 1000, 1, kRemoteRead, 7));
@@ -123,7 +123,7 @@ TEST(RegionTableTest, AWindowNeedsTheRegionsRights) {
   EXPECT_FALSE(table.Bind(key, Binding(write, 1000, 1, kRemoteAtomic)));
 }
 
-// Even without a right that the other one lacks.
+// Not even for a window without any rights.
 TEST(RegionTableTest, AWindowIsNoRegionToBindTo) {
   RegionTable table;
   const Key region = *table.Register(7, 1000, 100, kLocalRead | kLocalWrite);
@@ -192,7 +192,8 @@ TEST(RegionTableTest, FullTable) {
   EXPECT_TRUE(table.Register(1, 1, 1, kAll).ok());
 }
 
-// Calls `check` in one thread while another modifies the region in turns; how often it was true.
+// Calls `check` in one thread while another modifies the region in turns. Returns how often it was
+// true.
 template <typename Check>
 uint64_t CountWhileModified(RegionTable& table, Key key, const WindowBinding& first,
                             const WindowBinding& second, uint64_t* checks, Check check) {
@@ -245,8 +246,8 @@ TEST(RegionTableTest, NobodySeesTheNewRightsWithTheOldDomain) {
             0u);
 }
 
-// What a holder of the lock was allowed to write is written before Deregister returns, or Modify
-// that takes the right away.
+// What a holder of the lock was allowed to write is written before Deregister returns, or before a
+// Modify returns that takes the right away.
 TEST(RegionTableTest, NothingLandsAfterDeregisterOrModify) {
   RegionTable table;
   PassLock lock;

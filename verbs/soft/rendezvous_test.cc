@@ -14,7 +14,7 @@ namespace {
 
 TEST(Rendezvous, MayBe) { EXPECT_TRUE(MayRendezvous()); }
 
-// Filters of system calls refuse the socket, security modules the name.
+// Filters of system calls may refuse the socket, and security modules the name.
 TEST(Rendezvous, MayNotBe) {
   for (const long call : {SYS_socket, SYS_bind}) {
     const pid_t child = fork();

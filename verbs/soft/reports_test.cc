@@ -1,5 +1,5 @@
-// What a pair tells its sink soon after it has happened: all of it, before the end, and to the
-// connection that it is of.
+// What a pair reports to its sink soon after it has happened: everything is reported, before the
+// end of its own connection, and nothing in a later connection.
 #include <deque>
 #include <functional>
 #include <memory>
@@ -21,7 +21,7 @@ namespace {
 
 using Arrival = std::function<void(SoftQueuePair&)>;
 
-// Hands to its pair what the test lets arrive.
+// Hands its pair whatever the test lets arrive.
 class ScriptedLink final : public Link {
  public:
   explicit ScriptedLink(SoftQueuePair& pair) : pair_(pair) {}
@@ -85,7 +85,7 @@ void FailCorrupt(SoftQueuePair& pair) {
   Fail(pair);
 }
 
-// Everything is on the loop: what a pair is to tell comes behind the task that causes it.
+// Everything runs on the loop: a pair's report comes after the task that causes it.
 class ReportsTest : public testing::Test {
  protected:
   ReportsTest()
@@ -128,7 +128,7 @@ class ReportsTest : public testing::Test {
 
 TEST_F(ReportsTest, EachComesBeforeTheEnd) {
   Connect();
-  // What comes while the sink is told of the first one.
+  // These arrive while the sink is called for the first one.
   sink_.on_dropped = [this] { Arrive({DropMessage, DropMessage, Fail}); };
   loop_.RunAndWait([this] { Arrive({DropMessage}); });
   Settle();
@@ -202,7 +202,7 @@ TEST_F(ReportsTest, TheEndIsNotToldOfTheNextAttempt) {
 }
 
 TEST_F(ReportsTest, AnOutcomeIsThatOfItsOwnAttempt) {
-  outcome_ = [](SoftQueuePair&, const Link&) {};  // the test's to say
+  outcome_ = [](SoftQueuePair&, const Link&) {};  // the test decides
   Connect();
   const std::unique_ptr<ScriptedLink> first = std::move(link_);
   pair_->Disconnect(DisconnectMode::kAbrupt);
@@ -220,7 +220,7 @@ TEST_F(ReportsTest, AnOutcomeIsThatOfItsOwnAttempt) {
   EXPECT_EQ(sink_.heard, "connected ");
 }
 
-// Somebody may wait where there was no memory to look, whatever another wire says.
+// Somebody may listen where there was no memory to find out, whatever another wire says.
 TEST_F(ReportsTest, WhoCouldNotBeLookedForIsNotNobody) {
   using Note = void (SoftQueuePair::*)();
   constexpr Note kShort = &SoftQueuePair::NoteNoResources, kFull = &SoftQueuePair::NoteBacklogFull;

@@ -1,4 +1,4 @@
-// A poster that the machine stops in the middle of a post: who cools its pair does not wait for it.
+// The machine stops a poster in the middle of a post: whoever cools the pair does not wait for it.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -39,7 +39,7 @@ class StallingLink final : public ReadingLink {
   std::atomic<bool> released_{false};
 };
 
-// The look that goes on is over, and the one that it has asked for.
+// Waits until the poll in progress is over, and the one that it has asked for.
 void Settle(ControlThread& loop) {
   loop.Drain();
   loop.Drain();
@@ -50,8 +50,8 @@ enum class News { kMarked, kAttended };
 
 class StalledPosterTest : public testing::TestWithParam<News> {};
 
-// The read ends while the poster of the request behind its fence, who saw it unfinished, still has
-// the lock; nobody polls.
+// The read ends while the poster of the fenced request after it, which saw the read unfinished,
+// still has the lock. Nobody polls.
 TEST_P(StalledPosterTest, AReadEndsBesideIt) {
   ControlThread& loop = **ControlThread::Get();
   std::unique_ptr<StallingLink> link;

@@ -104,7 +104,7 @@ TEST_F(AcceptorTest, GarbageEndsItsOwnConnectionOnly) {
   EXPECT_EQ(request_count(), 0u);
 }
 
-// Checklist 8, 10: the protocol's own answer, with the word present.
+// Checklist 8, 10: a reject by the protocol itself, which has its word in revision 2.
 TEST_F(AcceptorTest, RejectsWhatItCannotDo) {
   Listen();
   for (const char* rest : {"50 02 0000", "50 02 0003 010203", "d0 02 0004 00010001"}) {
@@ -120,7 +120,7 @@ TEST_F(AcceptorTest, RejectsWhatItCannotDo) {
   EXPECT_EQ(peer.ReceiveHex(20), std::string(kReply) + "20010000");
 }
 
-// Each keeps a descriptor until its peer closes.
+// Each rejected connection keeps a descriptor until its peer closes.
 TEST_F(AcceptorTest, OnlySoManyThatWereRejectedAreKept) {
   Listen({.max_half_open = 4});
   std::vector<TestPeer> peers;
@@ -149,7 +149,7 @@ TEST_F(AcceptorTest, WhoIsRejectedAndStaysIsLeft) {
   EXPECT_FALSE(peer.ReceiveEnd().timed_out);
 }
 
-// Checklist 9, with a shorter time: the peer's wait ends by the acceptor's doing.
+// Checklist 9, with a shorter time: the acceptor ends the peer's wait.
 TEST_F(AcceptorTest, SilentClientsAreDropped) {
   Listen({.silence = 50'000'000});
   TestPeer silent = TestPeer::Dial(acceptor_->port());
@@ -160,11 +160,11 @@ TEST_F(AcceptorTest, SilentClientsAreDropped) {
   EXPECT_EQ(request_count(), 0u);
 }
 
-// Each in its time, though nobody else comes.
+// Each is dropped in its time, although no further connection comes.
 TEST_F(AcceptorTest, SilentClientsThatComeLaterAreDropped) {
   Listen({.silence = 300'000'000});
   TestPeer first = TestPeer::Dial(acceptor_->port());
-  (void)first.Readable();  // for a while
+  (void)first.Readable();  // waits for a while
   TestPeer second = TestPeer::Dial(acceptor_->port());
   EXPECT_FALSE(first.ReceiveEnd().timed_out);
   EXPECT_FALSE(second.ReceiveEnd().timed_out);
@@ -203,7 +203,7 @@ TEST_F(AcceptorTest, PortTaken) {
   EXPECT_TRUE(second.ok()) << second.status();
 }
 
-// A descriptor of the listening socket at that port.
+// The descriptor of the socket that listens at the port, or -1.
 int ListenerAt(uint16_t port) {
   for (int fd = 0; fd < 8192; ++fd) {
     sockaddr_in name = {};
@@ -237,7 +237,7 @@ TEST_F(AcceptorTest, NotAnAddressOfThisHost) {
   EXPECT_TRUE(absl::IsInvalidArgument(acceptor.status())) << acceptor.status();
 }
 
-// A loopback interface that is down.
+// The other one may belong to a loopback interface that is down.
 TEST_F(AcceptorTest, OnlyTheFirstAddressMustBeOfThisHost) {
   const Address strange = *Address::Parse("203.0.113.7");
   const Address addresses[] = {strange, Localhost()};

@@ -1,4 +1,4 @@
-// A process that may bind nothing, as containers and systemd have them.
+// A process that is forbidden to bind, as in some containers and systemd units.
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kNoFilter = 2;
 
-// The process that connects has an engine, the test process none: a filter is for ever.
+// A filter is for ever, so a child connects. Only the child has an engine, the test process none.
 TEST(IwarpBindFilterTest, ItConnectsFromWhereTheKernelWants) {
   for (const int error : {EPERM, EACCES}) {
     SCOPED_TRACE(error);

@@ -40,7 +40,7 @@ bool Bind(int fd, const char* address, uint16_t port) {
 
 class ConnectorTest : public testing::Test {
  protected:
-  // An answer that is under way would meet the next test.
+  // Otherwise an answer under way would come during the next test.
   ~ConnectorTest() override {
     loop_.Post([this] {
       if (connector_ != nullptr) connector_->Cancel();
@@ -96,7 +96,7 @@ class ConnectorTest : public testing::Test {
   std::shared_ptr<Connector> connector_;
 };
 
-// iWARP checklist 1, 12, 20: the request's bytes, the reply's data, and nothing taken behind it.
+// iWARP checklist 1, 12, 20: the request's bytes, the reply's data, and nothing read after it.
 TEST_F(ConnectorTest, Connects) {
   Connect(listener_.port(), {.private_data = FromText("hi!!"), .wish = {.ird = 16, .ord = 8}});
   TestPeer peer = listener_.Accept();
@@ -115,9 +115,9 @@ TEST_F(ConnectorTest, Connects) {
   EXPECT_EQ(recv(answer.socket.get(), rest, sizeof(rest), 0), 4);
 }
 
-// A server's ports may lie in the range that connections take theirs from.
+// A server's port may lie in the range from which connections take their source ports.
 TEST_F(ConnectorTest, SourcePortCanBeListenedOn) {
-  // Another process may hold the same port, toward somebody else, and forbid it: then the next one.
+  // Another process may use the same port toward another peer and forbid this: then try the next.
   bool listens = false;
   for (int attempt = 0; attempt < 8 && !listens; ++attempt) {
     Connect(listener_.port());
@@ -170,7 +170,7 @@ TEST_F(ConnectorTest, NobodyListens) {
   EXPECT_TRUE(heard());
 }
 
-// What Debian's hosts file calls the host itself.
+// The address that Debian's hosts file gives for the host's own name.
 TEST_F(ConnectorTest, AnotherAddressOfTheLoopbackNetwork) {
   const Address own_name = *Address::Parse("127.0.1.1");
   Connect(listener_.port(), {.to = own_name});
@@ -180,7 +180,7 @@ TEST_F(ConnectorTest, AnotherAddressOfTheLoopbackNetwork) {
   EXPECT_EQ(WaitForAnswer().outcome, Outcome::kConnected);
 }
 
-// Checklist 4, 5, and what else is no reply: refused.
+// Checklist 4, 5, and whatever else is no valid reply: refused.
 TEST_F(ConnectorTest, BadReplies) {
   for (const std::string& bytes :
        {ToHex(FromText("HTTP/1.1 400 Bad Request\r\n\r\n")), std::string(kRequest) + "50020000",
@@ -215,7 +215,7 @@ TEST_F(ConnectorTest, ImpossibleRepliesAreTerminated) {
   }
 }
 
-// A peer is asked again for as long as the program waits, and may answer so each time.
+// The peer is asked again for as long as the program waits, and may reply like this each time.
 TEST_F(ConnectorTest, AnImpossibleReplyIsToldOnce) {
   testing::internal::CaptureStderr();
   for (int i = 0; i < 3; ++i) {
@@ -230,7 +230,7 @@ TEST_F(ConnectorTest, AnImpossibleReplyIsToldOnce) {
   EXPECT_LE(std::count(told.begin(), told.end(), '\n'), 1) << told;
 }
 
-// Checklist 11: a Terminate has the CRC as any FPDU.
+// Checklist 11: a Terminate has the CRC like any FPDU.
 TEST_F(ConnectorTest, TerminateWithTheCrcThatWasAgreed) {
   for (const bool own : {false, true}) {
     for (const bool peers : {false, true}) {
@@ -270,7 +270,7 @@ TEST_F(ConnectorTest, FallsBackToRevision1) {
   EXPECT_EQ(answer.agreement.rtr, Rtr::kNone);
 }
 
-// Whoever has begun to answer knows revision 2.
+// A peer that has begun to answer knows revision 2.
 TEST_F(ConnectorTest, ResetInsideAReply) {
   Connect(listener_.port());
   TestPeer peer = listener_.Accept();
@@ -281,7 +281,7 @@ TEST_F(ConnectorTest, ResetInsideAReply) {
   EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
 }
 
-// Who has answered the second call is known to be there, and may take its time.
+// A peer that accepts the second connection is known to be there, and may take its time.
 TEST_F(ConnectorTest, SlowBehindItsReset) {
   Connect(listener_.port(), {.silence = 50'000'000});
   TestPeer first = listener_.Accept();
@@ -304,7 +304,7 @@ TEST_F(ConnectorTest, FallsBackOnceOnly) {
   EXPECT_EQ(WaitForAnswer().outcome, Outcome::kRefused);
 }
 
-// A host that was cut off: the reset was the last that was heard of it.
+// A host that was cut off: its reset was the last thing heard of it.
 TEST_F(ConnectorTest, SilentBehindItsReset) {
   Connect(listener_.port(), {.silence = 100'000'000});
   TestPeer peer = listener_.Accept();
@@ -317,7 +317,7 @@ TEST_F(ConnectorTest, SilentBehindItsReset) {
   EXPECT_TRUE(heard());
 }
 
-// Nobody answers, and the call goes on: a program asks from where.
+// Nobody answers and the attempt goes on: the program may ask for its source port.
 TEST_F(ConnectorTest, ThePortIsKnownBeforeThePeerIsHeard) {
   const TestPeer first = listener_.Fill();
   Connect(listener_.port());
@@ -327,7 +327,7 @@ TEST_F(ConnectorTest, ThePortIsKnownBeforeThePeerIsHeard) {
   EXPECT_FALSE(heard());
 }
 
-// TCP has given up, which the caller has not.
+// TCP has given up, but the connector has not.
 TEST_F(ConnectorTest, CallsAgainWhereNobodyHasAnswered) {
   TestPeer first = listener_.Fill();
   Socket socket = NewTcpSocket(AF_INET);
@@ -358,7 +358,7 @@ TEST_F(ConnectorTest, CallsFromTheAddressItHas) {
   EXPECT_EQ(LocalEnd(answer.socket.get()).address, from);
 }
 
-// With a port out of the range that listeners use, TCP can connect an end to itself.
+// If the source port is from the range that listeners use, TCP can connect a socket to itself.
 TEST_F(ConnectorTest, WhoMeetsHimselfHasMetNobody) {
   Socket socket = NewTcpSocket(AF_INET);
   const int fd = socket.get();
@@ -375,7 +375,7 @@ TEST_F(ConnectorTest, ThePortAloneIsNotHimself) {
   EXPECT_EQ(listener_.Accept().ReceiveHex(24).size(), 2u * 24);
 }
 
-// Somebody answers, and is to be reached another way: nothing was asked of him.
+// The peer answers, but is to be reached another way: no request is sent.
 TEST_F(ConnectorTest, ServedNearer) {
   Connect(listener_.port(), {.served_nearer = [] { return true; }});
   TestPeer peer = listener_.Accept();
@@ -386,7 +386,7 @@ TEST_F(ConnectorTest, ServedNearer) {
 }
 
 TEST_F(ConnectorTest, NoDescriptorToCallWith) {
-  // Once before: a sanitizer opens descriptors for types that it has not met.
+  // One attempt before, since a sanitizer opens descriptors for types that are new to it.
   Connect(listener_.port(), {.served_nearer = [] { return true; }});
   EXPECT_EQ(WaitForAnswer().outcome, Outcome::kServedNearer);
   answer_.reset();

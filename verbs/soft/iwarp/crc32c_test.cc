@@ -13,7 +13,7 @@ TEST(Crc32cTest, CheckValue) {
   EXPECT_EQ(ComputeCrc32c({}), 0u);
 }
 
-// RFC 5044 figures 5 and 6: an FPDU behind a marker of zero, and one with a marker inside. The
+// RFC 5044 figures 5 and 6: an FPDU after a marker of zero, and one with a marker inside. The
 // figures show the bytes in wire order, least significant first.
 TEST(Crc32cTest, FiguresOfRfc5044) {
   EXPECT_EQ(ComputeCrc32c(FromHex("00000000 002a 4143 00000000 00000000 00000001 00000000"

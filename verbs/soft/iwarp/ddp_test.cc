@@ -76,7 +76,7 @@ TEST(DdpHeaderTest, InvalidateStag) {
   DdpHeader parsed;
   ASSERT_EQ(Parse(Encode(header), &parsed), std::nullopt);
   EXPECT_EQ(parsed.invalidate, 0x00012a00u);
-  // The field of the other opcodes is ignored, and so are the reserved bits of both bytes.
+  // In other opcodes the field is ignored, and so are the reserved bits of both control bytes.
   ASSERT_EQ(Parse("7d 73 00012a00 00000000 00000003 00000000", &parsed), std::nullopt);
   EXPECT_EQ(parsed, UntaggedHeader(RdmapOpcode::kSend, 3, 0, true));
 }
@@ -88,7 +88,7 @@ TEST(DdpHeaderTest, ShortHeaders) {
   DdpHeader header;
   for (const std::vector<uint8_t>* bytes : {&tagged, &untagged}) {
     for (size_t size = 0; size < bytes->size(); ++size) {
-      // A copy of that size, so that a sanitizer sees a read behind it.
+      // A copy of that size, so that a sanitizer notices a read beyond it.
       const std::vector<uint8_t> cut(bytes->begin(), bytes->begin() + static_cast<long>(size));
       EXPECT_EQ(ParseDdpHeader(cut, &header), kBadFraming) << size;
       EXPECT_TRUE(HeaderBytes(cut).empty());
@@ -122,7 +122,7 @@ TEST(DdpHeaderTest, WrongQueue) {
 
 // Checklist 33: every opcode with the T bit of the other kind.
 TEST(DdpHeaderTest, TaggedBitAgainstOpcode) {
-  constexpr char kDigits[] = "0123456789ab";  // those of RFC 7306 too
+  constexpr char kDigits[] = "0123456789ab";  // including those of RFC 7306
   for (int opcode = 0; opcode < 12; ++opcode) {
     const std::string low = std::string("4") + kDigits[opcode];
     const bool tagged = IsTagged(static_cast<RdmapOpcode>(opcode));
@@ -176,7 +176,7 @@ TEST(AtomicRequestTest, Apply) {
   EXPECT_EQ(ApplyAtomic(add, 41), 46u);
   EXPECT_EQ(ApplyAtomic(add, ~uint64_t{0}), 4u);
   add.data = 0x80ff;
-  add.data_mask = 0x8080;  // two fields of a byte
+  add.data_mask = 0x8080;  // two fields of one byte each
   EXPECT_EQ(ApplyAtomic(add, 0x8001), 0x0000u);
   AtomicRequest swap{
       .operation = kAtomicCompareSwap, .data = 9, .data_mask = ~uint64_t{0}, .compare = 41};

@@ -46,7 +46,7 @@ TEST(EndingTest, TheOldestThatIsLeftGivesWay) {
   EXPECT_EQ(gone, (std::vector<int>{1, 3}));
 }
 
-// A server that takes one peer after the other, and each breaks a rule and stays.
+// A server accepts one peer after the other. Each breaks a rule and does not close.
 TEST(EndingTest, WhoBreaksARuleAndStaysHoldsNoDescriptor) {
   constexpr size_t kPeers = kMostEndings + 100;
   rlimit files;
@@ -71,18 +71,18 @@ TEST(EndingTest, WhoBreaksARuleAndStaysHoldsNoDescriptor) {
     ASSERT_EQ(end.sink.Next().kind, Event::Kind::kDisconnected);
     end.pair->Reset();
   }
-  // Of the last one the end may be still to come.
+  // The end of the last connection may be still to come.
   EXPECT_LE(OpenDescriptors() - before - peers.size(), kMostEndings + 1);
 }
 
-// A socket waits for as long as the peer takes something. Closed, it would answer the peer's next
-// word with a reset, and what is under way would be lost with it.
+// A socket stays open for as long as the peer takes something. If it were closed, it would answer
+// the peer's next bytes with a reset, and data under way would be lost.
 class SlowPeer : public LinkTest {
  protected:
   static constexpr uint32_t kMessage = 64 * 1024;
   static constexpr size_t kLittle = 4 * 1024;
 
-  // A peer that will take little, and so many sends toward it.
+  // A peer with little room in its receive buffer, and `messages` sends toward it.
   TestPeer Begin(size_t messages, Nanos silence = kNanosPerSecond) {
     options_.silence = silence;
     TestPeer peer = Accepted(options_);
@@ -91,7 +91,7 @@ class SlowPeer : public LinkTest {
     return peer;
   }
 
-  // Until TCP has no room left, nor one that an acknowledgement has made. How many are complete.
+  // Sends until acknowledgements give TCP no more room. Returns how many sends are complete.
   size_t FillUp() {
     size_t complete = 0;
     for (uint64_t i = 0; i < 10; ++i) {
@@ -103,7 +103,8 @@ class SlowPeer : public LinkTest {
     return complete;
   }
 
-  // The peer takes its time, and then says something before it takes the rest. How much it got.
+  // The peer takes data slowly, and sends something before it takes the rest. Returns how many
+  // bytes it got.
   size_t TakeSlowly(TestPeer& peer) {
     size_t taken = 0;
     const Deadline silence = Deadline::After(end_->loop, 5 * options_.silence / 2);
@@ -122,13 +123,13 @@ class SlowPeer : public LinkTest {
   TestEnd::Options options_;
 };
 
-// TCP has all.
+// TCP has taken all messages.
 TEST_F(SlowPeer, GetsAllThatIsComplete) {
   constexpr size_t kMessages = 16;
   TestPeer peer = Begin(kMessages);
   end_->pair->Disconnect(DisconnectMode::kGraceful);
   size_t taken = 0;
-  while (end_->sink.Empty()) {  // beyond what TCP takes
+  while (end_->sink.Empty()) {  // there is more than TCP takes
     taken += peer.Discard(kLittle);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -137,7 +138,7 @@ TEST_F(SlowPeer, GetsAllThatIsComplete) {
   EXPECT_GE(taken + TakeSlowly(peer), kMessages * kMessage);
 }
 
-// TCP has no room for the end of the last one that has begun.
+// TCP has no room for the end of the last message that has begun.
 TEST_F(SlowPeer, GetsAllThatIsCompleteBeforeWhatBreaksOff) {
   constexpr size_t kMessages = 256;
   TestPeer peer = Begin(kMessages);
@@ -148,7 +149,7 @@ TEST_F(SlowPeer, GetsAllThatIsCompleteBeforeWhatBreaksOff) {
   EXPECT_GT(TakeSlowly(peer), complete * kMessage);
 }
 
-// What has begun of an FPDU goes out to its end, whatever the peer says meanwhile.
+// An FPDU that has begun to go out is completed, whatever the peer sends meanwhile.
 TEST_F(SlowPeer, GetsNoFpduThatIsCut) {
   TestPeer peer = Begin(256, 30 * kNanosPerSecond);
   FillUp();

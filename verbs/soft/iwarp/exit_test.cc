@@ -1,4 +1,4 @@
-// A process that exits: what its peer is told.
+// What the peer of a process that exits sees.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
-// What the process does that exits, when `go` is closed.
+// What the process does: it connects, and exits when `go` is closed.
 void ConnectAndExit(uint16_t port, int go) {
   auto* const end = new TestEnd;
   end->Dial(port);
@@ -23,8 +23,8 @@ void ConnectAndExit(uint16_t port, int go) {
   exit(read(go, &byte, 1) == 0 ? 0 : 1);
 }
 
-// The process that exits has an engine, the test process none. More has come than a link holds, so
-// that a close alone would be a reset.
+// Only the process that exits has an engine, the test process none. More has come than a link
+// holds, so that a mere close would be a reset.
 TEST(IwarpExitTest, IsADisconnectWhateverLiesUnread) {
   TestListener listener;
   int go[2];

@@ -24,7 +24,7 @@ void ConnectForkAndDie(uint16_t port, int hold) {
   _exit(child > 0 ? 0 : 1);
 }
 
-// The parent that dies has an engine, the test process none.
+// Only the parent that dies has an engine, the test process none.
 TEST(IwarpForkTest, ThePeerNoticesTheParentsDeath) {
   TestListener listener;
   int hold[2];

@@ -99,7 +99,7 @@ TEST(FpduReaderTest, ThousandInOneRead) {
   EXPECT_EQ(Drain(&reader, bytes).size(), 1000u);
 }
 
-// The rest of a cut FPDU received straight into its buffer.
+// The rest of a cut FPDU is received straight into the reader's buffer.
 TEST(FpduReaderTest, FilledDirectly) {
   const std::vector<uint8_t> bytes = SendFpdu(1, 40);
   const std::span<const uint8_t> all(bytes);
@@ -155,7 +155,7 @@ TEST(FpduReaderTest, EveryFlippedBitIsNoticed) {
   std::vector<uint8_t> bytes = SendFpdu(1, 5);
   const size_t first_size = bytes.size();
   Append(&bytes, SendFpdu(2, 5));
-  // Bits of the length field are left out: they make the FPDU another one, cut elsewhere.
+  // The bits of the length field are left out: flipping one moves the end of the FPDU.
   for (size_t bit = 16; bit < 8 * first_size; ++bit) {
     for (const bool cut : {false, true}) {
       std::vector<uint8_t> bad = bytes;
@@ -185,7 +185,7 @@ TEST(FpduReaderTest, WithoutCrcTheFieldIsNotLookedAt) {
   EXPECT_EQ(Drain(&reader, bytes).size(), 1u);
 }
 
-// Checklist 24: a pad that is not zero is taken when its CRC is right.
+// Checklist 24: a pad that is not zero is accepted if the CRC is right.
 TEST(FpduReaderTest, NonZeroPad) {
   std::vector<uint8_t> bytes = SendFpdu(1, 5);
   const size_t covered = bytes.size() - kFpduCrcSize;
@@ -197,7 +197,7 @@ TEST(FpduReaderTest, NonZeroPad) {
   EXPECT_EQ(Drain(&reader, bytes).size(), 1u);
 }
 
-// Checklist 29: only between two FPDUs may the stream end.
+// Checklist 29: the stream may end only between two FPDUs.
 TEST(FpduReaderTest, Boundary) {
   const std::vector<uint8_t> bytes = SendFpdu(1, 8);
   FpduReader reader;

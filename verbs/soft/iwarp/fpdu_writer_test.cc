@@ -99,7 +99,7 @@ TEST(FpduVectorTest, Terminates) {
             Join("0016 41 47 00000000 00000002 00000001 00000000 2002 0000 7fe42585"));
 }
 
-// Checklist 24: pads of 0..3 zeros under the CRC.
+// Checklist 24: pads of 0..3 zeros, which the CRC covers.
 TEST(FpduWriterTest, Pads) {
   for (size_t length = 0; length < 8; ++length) {
     const std::string text(length, 'x');

@@ -81,7 +81,7 @@ TEST_F(FramesTest, ReceivesAreBehindTheFrame) {
   EXPECT_TRUE(received.has_immediate);
   EXPECT_EQ(received.immediate, 0x01020304u);
   EXPECT_EQ(MemoryHex(16, 8), kEight);
-  // In segments; the first is the frame alone.
+  // In several segments, the first of which holds only the frame.
   peer.SendBytewise(Fpdu(SendHeader(2, 0, false), kSendFrame));
   peer.SendBytewise(Fpdu(SendHeader(2, 12, false), "41424344"));
   peer.SendBytewise(Fpdu(SendHeader(2, 16, true), "45"));
@@ -89,7 +89,7 @@ TEST_F(FramesTest, ReceivesAreBehindTheFrame) {
   EXPECT_EQ(received.length, 5u);
   EXPECT_FALSE(received.has_immediate);
   EXPECT_EQ(MemoryHex(32, 5), "4142434445");
-  // Of a write.
+  // The immediate data of a write.
   peer.Send(Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(100), true), kEight));
   peer.Send(Fpdu(SendHeader(3), kWriteFrame));
   received = end_->NextReceive();
@@ -107,7 +107,7 @@ TEST_F(FramesTest, HeldMessagesKeepTheirFrames) {
                  "0a0b0c0d"
                  "00000000"));
   peer.Send(Fpdu(SendHeader(3), std::string(kSendFrame) + kEight));
-  // Behind them, and answered when they are parked.
+  // Comes after them, and is answered once they are parked.
   peer.Send(ReadFpdu(1, {.sink_stag = 1,
                          .size = 1,
                          .source_stag = end_->region->key(),
@@ -121,7 +121,7 @@ TEST_F(FramesTest, HeldMessagesKeepTheirFrames) {
   EXPECT_EQ(received.length, 8u);
 }
 
-// The immediate data come when the write has been forgotten.
+// The immediate data come in a later message, when nothing but the refusal is known of the write.
 TEST_F(FramesTest, ARefusedWriteFailsTheReceiveOfItsImmediateData) {
   TestPeer peer = Framed({.no_receive = NoReceive::kDrop});
   for (uint64_t id = 1; id <= 4; ++id) end_->Receive(id, 16 * id, 8);
@@ -140,7 +140,7 @@ TEST_F(FramesTest, ARefusedWriteFailsTheReceiveOfItsImmediateData) {
   received = end_->NextReceive();
   EXPECT_EQ(received.status, Status::kSuccess);
   EXPECT_EQ(received.length, 8u);
-  // A message of its own lies between.
+  // Another message comes between the refused write and the frame.
   peer.Send(Fpdu(bad, kEight));
   peer.Send(Fpdu(SendHeader(3), kSendFrame));
   EXPECT_EQ(end_->NextReceive().status, Status::kSuccess);
@@ -151,7 +151,7 @@ TEST_F(FramesTest, ARefusedWriteFailsTheReceiveOfItsImmediateData) {
   EXPECT_EQ(end_->NextReceive().status, Status::kSuccess);
 }
 
-// The peer hears why: the receive has failed, or there is none.
+// The Terminate tells the peer why: the receive has failed, or there is none.
 TEST_F(FramesTest, WrittenValuesThatEndTheConnection) {
   for (const bool posted : {false, true}) {
     SCOPED_TRACE(posted);
@@ -171,7 +171,7 @@ TEST_F(FramesTest, WrittenValuesThatEndTheConnection) {
   }
 }
 
-// Where too many shared receives were taken a message waits, and writes behind it are placed.
+// If too many shared receives were taken, a message waits, but the writes after it are placed.
 TEST_F(FramesTest, ARefusedWritesImmediateDataMayBeHeld) {
   TestPeer peer = Framed({.no_receive = NoReceive::kDrop, .shared_receives = 2});
   for (uint32_t i = 1; i <= 2; ++i) {

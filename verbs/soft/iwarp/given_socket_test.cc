@@ -40,7 +40,7 @@ class GivenSocketTest : public testing::Test {
   }
   void TearDown() override { end_.listener.reset(); }
 
-  // What the listener makes of it.
+  // Hands the socket over. Returns the request that the listener makes of it.
   std::unique_ptr<IncomingConnection> Give(int socket) {
     pid_t pid;
     const auto channel = DialTo("viaduct-iwarp", end_.listener->port(), &pid);
@@ -80,7 +80,7 @@ TEST_F(GivenSocketTest, ItDoesNotBlock) {
   length = sizeof kept_alive;
   ASSERT_EQ(getsockopt(given.get(), SOL_SOCKET, SO_KEEPALIVE, &kept_alive, &length), 0);
   EXPECT_EQ(kept_alive, 1);
-  ASSERT_EQ(fcntl(given.get(), F_SETFL, 0), 0);  // of the open file: it is ours too
+  ASSERT_EQ(fcntl(given.get(), F_SETFL, 0), 0);  // a flag of the open file, so ours has it too
   ASSERT_TRUE(request->Accept(*end_.pair, {}).ok());
   EXPECT_TRUE(Answers(end_.loop)) << "it waits for the peer";
   const std::vector<uint8_t> first = FromHex(kWriteRtr);
@@ -101,7 +101,7 @@ TEST_F(GivenSocketTest, ItsCloseDoesNotWait) {
   socklen_t length = sizeof setting;
   ASSERT_EQ(getsockopt(copy.get(), SOL_SOCKET, SO_LINGER, &setting, &length), 0);
   EXPECT_EQ(setting.l_onoff, 0);
-  // Whoever has a copy can have it otherwise.
+  // Whoever has a copy of the socket can change that.
   setting = {1, 30};
   ASSERT_EQ(setsockopt(copy.get(), SOL_SOCKET, SO_LINGER, &setting, sizeof setting), 0);
   copy.Reset();

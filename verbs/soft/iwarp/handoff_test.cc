@@ -33,8 +33,8 @@ namespace {
 constexpr char kService[] = "viaduct-iwarp";
 constexpr char kRequest[] = "4d504120494420526571204672616d65 40010003 616263";
 
-// A port whose listener, and that of the next one, are this process's: nothing of the library
-// listens below 1024, and another run of this test has others.
+// A port that belongs to this process together with the next one: nothing of the library listens
+// below 1024, and another run of this test claims other ports.
 uint16_t Port() {
   static std::optional<NameClaim> claim;
   static const uint16_t port = [] {
@@ -50,7 +50,7 @@ uint16_t Port() {
   return port;
 }
 
-// As long as it lives this process has `free` descriptors more, and no others.
+// While it lives, this process can open `free` more descriptors and no others.
 class FewDescriptors {
  public:
   explicit FewDescriptors(size_t free) {
@@ -109,7 +109,7 @@ class HandOffTest : public testing::Test {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(10), [=] { return what->has_value(); });
   }
-  // Everything that came to the listener so far has been dealt with.
+  // Whether the listener took a request, after it has dealt with everything that came so far.
   bool Took() {
     loop_.Drain();
     std::lock_guard lock(mutex_);
@@ -144,7 +144,7 @@ class HandOffTest : public testing::Test {
     }
     EXPECT_EQ(sendmsg(channel.get(), &header, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  // What the listener says, or nothing when it closes.
+  // What the listener says; empty if it closes.
   std::string Hear(const ChannelFd& channel) const {
     char bytes[16];
     if (!AwaitInput(channel.get(), Soon())) return "silence";
@@ -177,7 +177,7 @@ TEST_F(HandOffTest, SocketAndFrameMove) {
   if (files.rlim_cur > 2 * kHighFd) {
     EXPECT_GE(handed_->socket.get(), kHighFd) << "in select's way";
   }
-  request_.reset();  // the connection is the other's alone now
+  request_.reset();  // now only the receiver has the connection
   ASSERT_EQ(send(handed_->socket.get(), "z", 1, 0), 1);
   EXPECT_EQ(requester_->ReceiveHex(1), "7a");
 }
@@ -199,7 +199,7 @@ TEST_F(HandOffTest, ASocketOfTheOtherFamilyMoves) {
   EXPECT_TRUE(Comes(&handed_));
 }
 
-// They hear of the end at once, and need not find out.
+// They see at once that the listener has ended.
 TEST_F(HandOffTest, VisitorsAreShownOutAtTheEnd) {
   const ChannelFd channel = Visit();
   Say(channel, "VUH1yes");
@@ -209,7 +209,7 @@ TEST_F(HandOffTest, VisitorsAreShownOutAtTheEnd) {
   EXPECT_EQ(recv(channel.get(), &byte, 1, MSG_DONTWAIT), 0);
 }
 
-// In some seconds.
+// After some seconds.
 TEST_F(HandOffTest, WhoSaysNothingIsShownOut) {
   const ChannelFd channel = Visit();
   EXPECT_EQ(Hear(channel), "");
@@ -222,7 +222,7 @@ TEST_F(HandOffTest, NobodyTakesIt) {
   EXPECT_FALSE(handed_.has_value());
 }
 
-// Who takes a request has said so when it comes, and it comes nowhere else.
+// A listener says that it takes a request before the request comes, which then goes nowhere else.
 TEST_F(HandOffTest, NobodyTakesWhatHeHasNoDescriptorFor) {
   {
     const FewDescriptors both_ends_of_the_visit(2);
@@ -236,7 +236,7 @@ TEST_F(HandOffTest, NobodyTakesWhatHeHasNoDescriptorFor) {
   EXPECT_TRUE(Comes(&handed_));
 }
 
-// As a sink may do with anything.
+// A sink may destroy anything when it is called.
 TEST_F(HandOffTest, WhoIsAskedMayDestroyTheDoor) {
   EXPECT_TRUE(absl::IsUnavailable(HandOverWith("destroy it")));
   EXPECT_FALSE(HasHandOffListener(Port()));
@@ -264,7 +264,7 @@ TEST_F(HandOffTest, NonsenseIsShownOut) {
   ASSERT_TRUE(Comes(&handed_));
 }
 
-// Those that say nothing hold descriptors.
+// Silent visitors hold descriptors.
 TEST_F(HandOffTest, OnlySoManyVisitAtATime) {
   constexpr size_t kMost = 64;
   std::vector<ChannelFd> silent;

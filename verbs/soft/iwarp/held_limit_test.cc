@@ -1,4 +1,4 @@
-// Messages that find no receive: how many of them a link takes in.
+// How many messages without a receive a link takes in.
 #include <cstdint>
 
 #include "gtest/gtest.h"
@@ -12,7 +12,7 @@ namespace {
 // Polls do not read on beyond the limit: TCP stops the sender.
 TEST(HeldLimitTest, PollsDoNotReadBeyondIt) {
   constexpr uint32_t kMessages = 500;
-  constexpr uint32_t kSize = 100'000;  // all of them: more than TCP has buffers for
+  constexpr uint32_t kSize = 100'000;  // in total more than TCP has buffers for
   constexpr Nanos kIdle = 100'000'000;
   TestEnd sender;
   TestEnd receiver;

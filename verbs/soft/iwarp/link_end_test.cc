@@ -1,5 +1,5 @@
-// How a connection of ours ends against a plain socket that says byte by byte what a test wants:
-// what is still received, answered and told.
+// How our end of a connection ends, and what is still received, answered and reported then. The
+// peer is a plain socket that sends what a test wants, byte by byte.
 #include <sys/mman.h>
 
 #include <array>
@@ -73,7 +73,7 @@ TEST_F(LinkTest, PeerDisconnectsAndExitsWhileWeSend) {
   }
 }
 
-// Who polls need not wait for the loop, whether the link is hot or not.
+// A poller need not wait for the loop, whether the link is hot or not.
 TEST_F(LinkTest, PollersReadWhatCameBeforeAResetThatASendMeets) {
   for (const bool hot : {false, true}) {
     SCOPED_TRACE(hot);
@@ -83,7 +83,7 @@ TEST_F(LinkTest, PollersReadWhatCameBeforeAResetThatASendMeets) {
     HoldWhileCold(&hold);
     const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
     Completion completion;
-    EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);  // takes the mark of what came before
+    EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);  // clears the mark of earlier arrivals
     if (hot) {
       peer.SendHex(kWriteRtr);
       while (!pair().hot() && !deadline.Passed(end_->loop)) {
@@ -105,8 +105,8 @@ TEST_F(LinkTest, PollersReadWhatCameBeforeAResetThatASendMeets) {
   }
 }
 
-// A link that holds as much as it may reads on behind a reset, for receives that come in time; and
-// to the end where none do.
+// A link that holds as much as it may reads on after a reset, for receives that are posted in time,
+// and to the end if none are.
 TEST_F(LinkTest, HeldMessagesBeforeAResetThatASendMeets) {
   for (const uint32_t receives : {0, 9}) {
     SCOPED_TRACE(receives);
@@ -138,7 +138,7 @@ TEST_F(LinkTest, HeldMessagesBeforeAResetThatASendMeets) {
   }
 }
 
-// The peer lives, and may go on for ever: its messages are not waited for.
+// The peer is alive and may send for ever, so its messages are not waited for.
 TEST_F(LinkTest, ASendThatFailsWithoutAReset) {
   TestPeer peer = Answered("10020004 80108010", {.crc = false});
   peer.ReceiveHex(24);
@@ -163,7 +163,7 @@ TEST_F(LinkTest, ASendThatFailsWithoutAReset) {
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
 }
 
-// One thread's send takes the error of the reset; what the other one reads then looks like a FIN.
+// One thread's send takes the error of the reset; what another thread reads then looks like a FIN.
 TEST_F(LinkTest, ResetIsNoDisconnectWhileAnotherThreadSends) {
   for (int round = 0; round < 20; ++round) {
     TestPeer peer = Accepted({.separate_queues = true});
@@ -185,7 +185,7 @@ TEST_F(LinkTest, ResetIsNoDisconnectWhileAnotherThreadSends) {
   }
 }
 
-// Two queues: a poll of the one looks whether something came for the other.
+// With two queues, a poll of one checks whether something came for the other.
 TEST_F(LinkTest, ResetIsNoDisconnectWithSeparateQueues) {
   for (int round = 0; round < 20; ++round) {
     TestPeer peer = Accepted({.separate_queues = true});
@@ -201,7 +201,7 @@ TEST_F(LinkTest, ResetIsNoDisconnectWithSeparateQueues) {
   }
 }
 
-// What was sent before the peer's FIN is received before the end is told.
+// What was sent before the peer's FIN is received before the end is reported.
 TEST_F(LinkTest, LastMessagesBeforeTheFin) {
   TestPeer peer = Accepted();
   SendTwo(peer);
@@ -210,7 +210,7 @@ TEST_F(LinkTest, LastMessagesBeforeTheFin) {
   ExpectTwoAndAFlush();
 }
 
-// The program may end the connection upon the message, or the process.
+// The program may end the connection, or the process, as soon as it has the message.
 TEST_F(LinkTest, AMessagesConfirmationLeavesBeforeItShows) {
   TestPeer peer = Accepted({.separate_queues = true});
   AwaitFirstWord(peer);
@@ -231,7 +231,7 @@ TEST_F(LinkTest, AMessagesConfirmationLeavesBeforeItShows) {
   EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 7, 9, true), "")));
 }
 
-// A look that takes as many messages as it may leaves the rest of a read behind them to the loop.
+// A poll that takes as many messages as it may leaves the rest of a read after them to the loop.
 TEST_F(LinkTest, AReadThatIsCutBehindTheLastMessageOfALookIsAnswered) {
   TestPeer peer = Accepted({.separate_queues = true});
   AwaitFirstWord(peer);
@@ -244,7 +244,7 @@ TEST_F(LinkTest, AReadThatIsCutBehindTheLastMessageOfALookIsAnswered) {
   {
     std::optional<LoopHold> hold;
     HoldWhileCold(&hold);
-    // As a poller of the other queue keeps it, so that the pair stays cold.
+    // Held as by a poller of the other queue, so that the pair stays cold.
     const PassLockHolder other(&end_->send_queue->lock());
     peer.Send(sent.first(bytes.size() - 8));
     peer.AwaitTaken();
@@ -259,8 +259,8 @@ TEST_F(LinkTest, AReadThatIsCutBehindTheLastMessageOfALookIsAnswered) {
   EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 7, 0, true), "")));
 }
 
-// The peer asks whether its message was received, which it was, and the answer is due to nobody but
-// the end. What is no such question is not taken any more, nor what stands behind it.
+// By an empty read the peer asks whether its message was received, which it was. A link that ends
+// still answers such questions. Anything else is no longer taken, nor is what comes after it.
 TEST_F(LinkTest, ConfirmsWhatWasReceivedBeforeTheEnd) {
   const std::vector<uint8_t> first = ReadFpdu(1, {.sink_stag = 7});
   const std::vector<uint8_t> second = ReadFpdu(2, {.sink_stag = 8});
@@ -306,7 +306,7 @@ TEST_F(LinkTest, ConfirmsWhatWasReceivedBeforeTheEnd) {
   }
 }
 
-// As many as may be on the way, whatever the peer says.
+// At most as many reads as may be in flight are answered, however many the peer sends.
 TEST_F(LinkTest, ConfirmsNoMoreThanAgreedAtTheEnd) {
   TestPeer peer = Accepted({.reads = 2, .separate_queues = true});
   AwaitFirstWord(peer);
@@ -323,7 +323,7 @@ TEST_F(LinkTest, ConfirmsNoMoreThanAgreedAtTheEnd) {
   EXPECT_EQ(peer.ReceiveEnd().hex, answers);
 }
 
-// The one that is held, and so the next, were not received.
+// The held message, and so whatever comes after it, was not received.
 TEST_F(LinkTest, ConfirmsNoHeldMessageAtTheEnd) {
   TestPeer peer = Accepted({.separate_queues = true});
   AwaitFirstWord(peer);
@@ -364,7 +364,7 @@ TEST_F(LinkTest, ConfirmsNothingBehindARefusedAtomic) {
   ExpectTerminate(peer, "0102");
 }
 
-// RFC 7306 leaves room for others, and the word of the region is not to be touched by guess.
+// RFC 7306 leaves room for other operations; the region's word must not be changed by guesswork.
 TEST_F(LinkTest, AnUnknownAtomicOperationIsRefused) {
   TestPeer peer = Accepted();
   AwaitFirstWord(peer);
@@ -375,7 +375,7 @@ TEST_F(LinkTest, AnUnknownAtomicOperationIsRefused) {
   ExpectTerminate(peer, "0206");
 }
 
-// A write that was refused, or bytes that were damaged, are nothing to the pair's next connection.
+// A refused write or damaged bytes do not affect the pair's next connection.
 TEST_F(LinkTest, TheNextConnectionBeginsAnew) {
   for (const bool corrupt : {false, true}) {
     SCOPED_TRACE(corrupt);
@@ -387,7 +387,7 @@ TEST_F(LinkTest, TheNextConnectionBeginsAnew) {
     ExpectTerminate(first, corrupt ? "2002" : "1100");
     end_->pair->Reset();
     TestPeer second = TestPeer::Dial(end_->listener->port());
-    second.SendHex(std::string(kRequest) + "40010000");  // no write comes before its first
+    second.SendHex(std::string(kRequest) + "40010000");  // no RTR write precedes its first
     end_->AcceptNext();
     second.ReceiveHex(20);
     EXPECT_EQ(end_->sink.Next().kind, Event::Kind::kConnected);
@@ -414,7 +414,7 @@ TEST_F(LinkTest, GracefulEndIsAFin) {
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kLocal);
 }
 
-// A peer whose window is closed but which lives is waited for; see CheckAcks.
+// The link waits for a peer whose window is closed but which is alive; see CheckAcks.
 TEST_F(LinkTest, SlowReaderIsNotSilent) {
   TestPeer peer = Accepted({.memory = 16 << 20, .silence = 1'000'000'000});
   end_->Send(1, 0, 16 << 20);

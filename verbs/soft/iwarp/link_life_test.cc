@@ -1,5 +1,5 @@
-// What a link tells of its attempt and of what has come, and when it lets go of its socket, against
-// a plain socket that says byte by byte what a test wants.
+// What a link reports of its attempt and of arrivals, and when it gives up its socket. The peer is
+// a plain socket that sends what a test wants, byte by byte.
 #include <poll.h>
 
 #include <cstdint>
@@ -41,7 +41,7 @@ TEST_F(LinkTest, ItsPortAndItsHostAreKnown) {
   }
 }
 
-// The caller hears of it at once, and may try again.
+// Connect fails at once, and the caller may try again.
 TEST_F(LinkTest, NoDescriptorToDialWith) {
   end_ = std::make_unique<TestEnd>();
   ConnectOptions options;
@@ -55,7 +55,7 @@ TEST_F(LinkTest, NoDescriptorToDialWith) {
   EXPECT_EQ(listener_.Accept().ReceiveHex(24).size(), 2u * 24);
 }
 
-// A host that answered and then no more: that it was heard does not mean that nobody listens there.
+// A host that answers once and then falls silent: the answer does not mean that nobody listens.
 TEST_F(LinkTest, AHostThatIsCutOffBehindItsReset) {
   TestPeer peer = Dialled({.silence = 100'000'000});
   const TestPeer other = listener_.Fill();
@@ -66,7 +66,7 @@ TEST_F(LinkTest, AHostThatIsCutOffBehindItsReset) {
   EXPECT_TRUE(end_->pair->Heard());
 }
 
-// A reset takes the answer from the peer as a FIN does: nobody is told of a connection.
+// A reset keeps the answer from the peer as a FIN does: no connection is reported.
 TEST_F(LinkTest, PeerResetsBeforeItIsAccepted) {
   end_ = std::make_unique<TestEnd>();
   end_->Listen();
@@ -80,7 +80,7 @@ TEST_F(LinkTest, PeerResetsBeforeItIsAccepted) {
   EXPECT_EQ(event.outcome, ConnectOutcome::kGone);
 }
 
-// Whoever has sent an FPDU has the reply, whatever is wrong with what the FPDU holds.
+// A peer that has sent an FPDU has the reply, whatever is wrong inside the FPDU.
 TEST_F(LinkTest, AFirstFpduThatBreaksARuleIsTerminated) {
   for (const char* request : {"50020004 00040004", "50020004 80048004"}) {
     SCOPED_TRACE(request);
@@ -94,7 +94,7 @@ TEST_F(LinkTest, AFirstFpduThatBreaksARuleIsTerminated) {
 
 // ----------------------------------------------------------------------- while it is hot
 
-// A pair that its pollers look at by themselves: nothing else runs.
+// A hot pair, whose link is checked by its pollers; nothing else runs.
 class HotLink : public LinkTest {
  protected:
   TestPeer Begin() {
@@ -112,7 +112,7 @@ class HotLink : public LinkTest {
     return peer;
   }
 
-  // Of a request that the peer is to confirm, and has.
+  // Receives a request and the read that asks to confirm it. Returns the peer's answer.
   static std::vector<uint8_t> Confirmation(TestPeer& peer) {
     peer.ReceiveFpduHex();
     const ReadRequest request = ReceiveReadRequest(peer);
@@ -120,7 +120,7 @@ class HotLink : public LinkTest {
         TaggedHeader(RdmapOpcode::kReadResponse, request.sink_stag, request.sink_offset, true), "");
   }
 
-  // The queue of sends alone is polled.
+  // Polls only the send queue.
   void ExpectConfirmed() {
     const Deadline deadline = Deadline::After(end_->loop, 10'000'000'000);
     Completion completion = {};
@@ -129,7 +129,7 @@ class HotLink : public LinkTest {
     EXPECT_EQ(completion.status, Status::kSuccess);
   }
 
-  // What has come is taken or held.
+  // Takes or holds whatever has come.
   void PollReceives() {
     Completion completion;
     for (int i = 0; i < 30; ++i) EXPECT_EQ(end_->separate->Poll(&completion, 1), 0);
@@ -145,7 +145,7 @@ TEST_F(HotLink, PollsOfSendsFindWhatLiesInTheSocket) {
   ExpectConfirmed();
 }
 
-// Behind more messages than the poll of the other queue was to take.
+// The confirmation follows more messages than the poll of the other queue was to take.
 TEST_F(HotLink, PollsOfSendsFindWhatWasReadAndNotTaken) {
   TestPeer peer = Begin();
   for (uint64_t i = 1; i <= 2; ++i) end_->Receive(i, 0, 8);
@@ -161,10 +161,10 @@ TEST_F(HotLink, PollsOfSendsFindWhatWasReadAndNotTaken) {
   ExpectConfirmed();
 }
 
-// What is in the socket then is for later, and no reason to look again and again.
+// What is in the socket then is for later, and no reason to poll again and again.
 TEST_F(HotLink, NothingHasArrivedWhileTooMuchIsHeld) {
   TestPeer peer = Begin();
-  for (uint32_t i = 1; i <= 7; ++i) {  // and the last lies in the socket
+  for (uint32_t i = 1; i <= 7; ++i) {  // the last one stays in the socket
     peer.Send(Message(i, 50000));
     peer.AwaitTaken();
     PollReceives();
@@ -185,7 +185,7 @@ TEST_F(HotLink, NothingHasArrivedBehindTheFin) {
 
 // ------------------------------------------------------------------------------------ the end
 
-// What fails here breaks no rule of the peer's, which is told that much.
+// The peer has broken no rule; the Terminate says only that something failed on this side.
 TEST_F(LinkTest, TroubleOfOurOwnIsTold) {
   TestPeer peer = Accepted();
   AwaitFirstWord(peer);
@@ -197,7 +197,7 @@ TEST_F(LinkTest, TroubleOfOurOwnIsTold) {
   EXPECT_EQ(end_->NextSend().status, Status::kLocalProtection);
 }
 
-// It has disconnected, and wants to hear of nothing.
+// The peer has disconnected, and wants no Terminate.
 TEST_F(LinkTest, NoTroubleIsToldBehindThePeersFin) {
   TestPeer peer = Accepted({.separate_queues = true});
   AwaitFirstWord(peer);
@@ -218,7 +218,7 @@ TEST_F(LinkTest, NoTroubleIsToldBehindThePeersFin) {
   EXPECT_EQ(end_->NextSend().status, Status::kLocalProtection);
 }
 
-// Nobody nudges a peer that has left, while a message of its waits for a receive.
+// Not even while a message of the peer waits for a receive.
 TEST_F(LinkTest, InitiatorDoesNotNudgeAPeerThatHasLeft) {
   TestPeer peer = Dialled({.nudge = 90'000'000, .separate_queues = true});
   peer.SendHex(std::string(kReply) + "50020004 80048004");
@@ -232,11 +232,11 @@ TEST_F(LinkTest, InitiatorDoesNotNudgeAPeerThatHasLeft) {
     peer.AwaitTaken();
     TakeWithoutReceives();
   }
-  EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);  // long after the second would have come
+  EXPECT_EQ(NextDisconnect(), DisconnectCause::kPeer);  // long after a second nudge was due
   EXPECT_EQ(peer.ReceiveEnd().hex, "");
 }
 
-// A link that reads no more, since too much is held, and sends nothing: it is told.
+// A link learns of the reset even if it reads no more, since too much is held, and sends nothing.
 TEST_F(LinkTest, AResetWhileTooMuchIsHeld) {
   TestPeer peer = Accepted({.separate_queues = true});
   SendAllThatIsHeld(peer);

@@ -36,8 +36,8 @@ DdpHeader HeaderOf(const std::string& fpdu_hex) {
   return header;
 }
 
-// Messages, all of whose segments come one behind the other; `open`: the first of them has begun.
-// What kind each is.
+// Receives that many messages and returns the kind of each. The segments of a message must come one
+// after the other. `open`: the segment with which the first message has already begun.
 std::vector<Op> ReceiveWhole(TestPeer& peer, size_t messages,
                              std::optional<DdpHeader> open = std::nullopt) {
   std::vector<Op> kinds;
@@ -74,8 +74,8 @@ void PostWrite(TestEnd& end, uint32_t length) {
   ASSERT_EQ(end.pair->PostSend(request), PostResult::kOk);
 }
 
-// iwarp.md 2.2. Linux siw ends a connection where segments of two tagged messages mix, or of two
-// untagged ones.
+// iwarp.md 2.2. Linux siw ends a connection if the segments of two tagged messages mix, or those of
+// two untagged ones.
 TEST_F(LinkTest, AnAnswerWaitsForTheEndOfAWrite) {
   TestPeer peer = Accepted({.memory = kLong});
   peer.KeepLittle();
@@ -95,7 +95,7 @@ TEST_F(LinkTest, AWriteWaitsForTheEndOfAnAnswer) {
   EXPECT_EQ(ReceiveWhole(peer, 2, first), (std::vector<Op>{Op::kReadResponse, Op::kWrite}));
 }
 
-// What the region has lost while the answer was on its way.
+// The region has lost its right, or its registration, while the answer was on its way.
 TEST_F(LinkTest, AnAnswerThatMayNotGoOnTellsWhy) {
   for (const bool deregistered : {false, true}) {
     SCOPED_TRACE(deregistered);
@@ -149,7 +149,7 @@ TEST_F(LinkTest, AConfirmationWaitsForTheEndOfAnAnswer) {
   EXPECT_EQ(end_->NextSend().id, 2u);
 }
 
-// What has come whole has come with its question, unless a segment would be longer than it may.
+// A request and the read that asks to confirm it share one segment, unless it would be too long.
 TEST_F(LinkTest, AConfirmationGoesAlongWithItsRequest) {
   listener_.LimitSegments(1000);
   TestPeer peer = Dialled();
@@ -197,7 +197,7 @@ TEST_F(LinkTest, AnswersThatDoNotFit) {
   }
 }
 
-// A read by an atomic's answer, an atomic by a read's, by that of another, or before its turn.
+// A read is answered as an atomic; an atomic as a read, as another atomic, or before its turn.
 TEST_F(LinkTest, AnswersOfAnotherRequest) {
   enum class Fault { kAtomicOfRead, kReadOfAtomic, kNumber, kTurn };
   for (const Fault fault :
@@ -237,8 +237,8 @@ TEST_F(LinkTest, AnswersOfAnotherRequest) {
   }
 }
 
-// Checklist 41, but for siw's (Linux 6.1) answer to an empty read behind a send of its own: what it
-// had sent. Nobody asked for it, and it goes nowhere.
+// An exception to checklist 41: siw (Linux 6.1) answers an empty read after a send of its own with
+// the bytes that it had sent. Nobody asked for them, and they go nowhere.
 TEST_F(LinkTest, BytesThatAnswerAnEmptyRead) {
   TestPeer peer = Accepted();
   end_->Fill(0, 64, 1);
@@ -280,7 +280,7 @@ TEST_F(LinkTest, ConfirmsByTheWordOfThePeer) {
     peer.Send(Fpdu(TaggedHeader(Op::kReadResponse, kNoMemoryStag, 0, true), "3031323334353637"));
     EXPECT_EQ(end_->NextSend().status, Status::kSuccess);
   }
-  // It is that of one connection.
+  // The word is that of one connection.
   end_->pair->Disconnect(DisconnectMode::kAbrupt);
   end_->pair->Reset();
   EXPECT_FALSE(pair().confirm_by().has_value());
@@ -314,8 +314,8 @@ TEST_F(LinkTest, TerminateOfThePeer) {
   }
 }
 
-// Of a peer whose program has said nothing yet: it is about our request, not about the handshake.
-// Linux siw (6.1) says so of an opcode that it does not know.
+// The peer's program has sent nothing yet; the Terminate is about our request, not about the
+// handshake. Linux siw (6.1) sends this one for an opcode that it does not know.
 TEST_F(LinkTest, ATerminateIsTheFirstWordOfAResponder) {
   TestPeer peer = Dialled();
   peer.SendHex(std::string(kReply) + "50020004 80048004");
@@ -331,8 +331,8 @@ TEST_F(LinkTest, ATerminateIsTheFirstWordOfAResponder) {
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
 }
 
-// Those that share a read with it were received, if it says which one was not; and no other error
-// tells as much.
+// If the Terminate says which message was refused, the ones before it that share its read were
+// received. No other error tells as much.
 TEST_F(LinkTest, ARefusedMessageIsNotTheOneThatSharesItsRead) {
   struct Row {
     const char* control;
@@ -343,7 +343,7 @@ TEST_F(LinkTest, ARefusedMessageIsNotTheOneThatSharesItsRead) {
   const DdpHeader last = SendHeader(3);
   const DdpHeader invalidating = UntaggedHeader(Op::kSendInvalidate, 3, 0, true);
   const DdpHeader write = TaggedHeader(Op::kWrite, 1, 0, true);
-  const DdpHeader read = UntaggedHeader(Op::kReadRequest, 3, 0, true);  // numbers of its own
+  const DdpHeader read = UntaggedHeader(Op::kReadRequest, 3, 0, true);  // has numbers of its own
   for (const Row& row : {
            Row{"1202c000001a", last, 2, Status::kReceiverNotReady},
            Row{"1205c000001a", SendHeader(3, 8), 2, Status::kRemoteOperation},
@@ -376,7 +376,7 @@ TEST_F(LinkTest, ARefusedMessageIsNotTheOneThatSharesItsRead) {
   }
 }
 
-// Some hardware refuses STag 0 even where nothing is touched.
+// Some hardware refuses STag 0 even if no memory is touched.
 TEST_F(LinkTest, EmptyRequestsNameNoMemory) {
   TestPeer peer = Accepted();
   SendRequest request;
@@ -388,7 +388,7 @@ TEST_F(LinkTest, EmptyRequestsNameNoMemory) {
   EXPECT_EQ(ReceiveReadRequest(peer).source_stag, kNoMemoryStag);
 }
 
-// As long as FPDUs may be, whatever TCP's segments are.
+// FPDUs are as long as they may be, however short TCP's segments are.
 TEST_F(LinkTest, LongFpdusTowardAViaduct) {
   constexpr uint32_t kSize = 60000;
   listener_.LimitSegments(1000);
@@ -406,7 +406,7 @@ TEST_F(LinkTest, LongFpdusTowardAViaduct) {
   EXPECT_TRUE(HeaderOf(peer.ReceiveFpduHex()).last);
 }
 
-// RFC 7306 6: behind the Write, toward and from a peer of another make.
+// RFC 7306 6: they follow the Write, toward and from a peer of another make.
 TEST_F(LinkTest, ImmediateDataOfAWriteAreAMessageBehindIt) {
   for (const bool solicited : {false, true}) {
     SCOPED_TRACE(solicited);
@@ -429,8 +429,8 @@ TEST_F(LinkTest, ImmediateDataOfAWriteAreAMessageBehindIt) {
   }
 }
 
-// Checklist 51: a peer that closes with our requests unread resets the connection, and our next one
-// meets that before the verdict is read.
+// Checklist 51: a peer that closes with our requests unread resets the connection, and our next
+// request meets the reset before the verdict is read.
 TEST_F(LinkTest, TerminateBeforeAResetThatASendMeets) {
   TestPeer peer = Accepted();
   end_->Send(1, 0, 8, kConfirm);
@@ -447,8 +447,8 @@ TEST_F(LinkTest, TerminateBeforeAResetThatASendMeets) {
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
 }
 
-// More than one look takes, behind the first of which what waits for room meets the reset; nobody
-// polls.
+// There are more messages than the loop takes at once. After the first batch, the write that waits
+// for room meets the reset. Nobody polls.
 TEST_F(LinkTest, MessagesBeforeAResetThatWhatIsBlockedMeets) {
   constexpr uint32_t kMessages = 500;
   for (const bool disconnects : {false, true}) {
@@ -477,8 +477,8 @@ TEST_F(LinkTest, MessagesBeforeAResetThatWhatIsBlockedMeets) {
   }
 }
 
-// What a fence has kept back goes out in turns, so that nobody has the locks for long; and to the
-// end, though nobody polls.
+// Requests that a fence has held back go out in turns, so that nobody holds the locks for long, and
+// all of them do although nobody polls.
 TEST_F(LinkTest, ManyRequestsBehindAFence) {
   constexpr uint32_t kSends = 500;
   for (const bool polled : {false, true}) {

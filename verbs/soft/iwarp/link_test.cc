@@ -1,4 +1,4 @@
-// One end of ours against a plain socket that says byte by byte what a test wants.
+// One end of ours against a plain socket that sends what a test wants, byte by byte.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ TEST_F(LinkTest, InitiatorSendsTheReadThatWasAgreed) {
   EXPECT_EQ(end_->send_queue->Poll(&completion, 1), 0);
 }
 
-// Twice, so that siw looks into a socket in which a message of ours lies.
+// Twice, so that siw reads a socket in which a message of ours lies.
 TEST_F(LinkTest, InitiatorNudges) {
   TestPeer peer = Dialled({.nudge = 1'000'000});
   peer.SendHex(std::string(kReply) + "50020004 80048004");
@@ -62,7 +62,7 @@ TEST_F(LinkTest, InitiatorNudges) {
   EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
 }
 
-// Another soft device looks by itself.
+// Another soft device reads its socket by itself.
 TEST_F(LinkTest, InitiatorDoesNotNudgeAViaduct) {
   TestPeer peer = Dialled({.nudge = 1'000'000});
   end_->pair->EnableImmediate(ImmediateForm::kNative);
@@ -71,7 +71,7 @@ TEST_F(LinkTest, InitiatorDoesNotNudgeAViaduct) {
   EXPECT_FALSE(peer.Readable());
 }
 
-// Checklist 13, 62; and a FIN behind it would hide it from siw.
+// Checklist 13, 62; a FIN after the reject would hide it from siw.
 TEST_F(LinkTest, ARejectHasNoFinBeforeThePeers) {
   TestEnd end;
   end.Listen();
@@ -85,7 +85,7 @@ TEST_F(LinkTest, ARejectHasNoFinBeforeThePeers) {
   EXPECT_EQ(peer.ReceiveEnd().hex, "");
 }
 
-// Checklist 19: held, not failed.
+// Checklist 19: a send is held, not failed.
 TEST_F(LinkTest, ResponderHoldsUntilTheFirstFpdu) {
   TestPeer peer = Answered("50020004 00040004", {.first_word = 0});  // A=0
   EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "5002000400040004");
@@ -100,7 +100,7 @@ TEST_F(LinkTest, ResponderHoldsUntilTheFirstFpdu) {
   EXPECT_EQ(end_->NextSend().id, 1u);
 }
 
-// One that came again with revision 1 may wait for our message.
+// A Viaduct that came again with revision 1 may wait for our message.
 TEST_F(LinkTest, ResponderNeedNotHoldForAViaduct) {
   TestPeer peer = Answered("40010000", {.first_word = 0}, ImmediateForm::kNative);
   EXPECT_EQ(peer.ReceiveHex(20), std::string(kReply) + "40010000");
@@ -112,7 +112,7 @@ TEST_F(LinkTest, ResponderNeedNotHoldForAViaduct) {
   EXPECT_EQ(end_->NextSend().id, 1u);
 }
 
-// Nothing would tell later that it has not seen the answer.
+// Later nothing would reveal that the peer has not seen the answer.
 TEST_F(LinkTest, PeerGoesBeforeItIsAccepted) {
   end_ = std::make_unique<TestEnd>();
   end_->Listen();
@@ -134,8 +134,8 @@ TEST_F(LinkTest, PeerGoesBeforeItsFirstFpdu) {
   EXPECT_EQ(event.outcome, ConnectOutcome::kGone);
 }
 
-// The peer has the answer, and is connected: it learns of a disconnect, not of a loss. The loop is
-// busy with another descriptor meanwhile, and turns to its tasks first.
+// The peer has the answer and is connected, so it must see a disconnect and not a loss. Meanwhile
+// the loop is busy with another descriptor, and then runs its tasks before it reads.
 TEST_F(LinkTest, DisconnectBeforeTheFirstFpduIsRead) {
   TestPeer peer = Answered("50020004 80108010");
   EXPECT_EQ(peer.ReceiveHex(24), std::string(kReply) + "50020004" + depths_);
@@ -173,7 +173,7 @@ TEST_F(LinkTest, PeerKeepsItsFirstFpduToItself) {
   EXPECT_FALSE(peer.ReceiveEnd().timed_out);
 }
 
-// Checklist 11: CRC off when nobody wants it cannot happen with us; revision 1 is answered so.
+// Checklist 11: the CRC is off if nobody wants it, but we do; the reply, in revision 1, says so.
 TEST_F(LinkTest, Revision1) {
   TestPeer peer = Answered("00010000");
   EXPECT_EQ(peer.ReceiveHex(20), std::string(kReply) + "40010000");
@@ -184,7 +184,8 @@ TEST_F(LinkTest, Revision1) {
 }
 
 // Checklist 21, and what peers of revision 1 do unasked.
-// The second allows none, either way; the third has one as its first message besides.
+// The second request allows no read in either direction; in the third the read is also the first
+// message that is due.
 TEST_F(LinkTest, EmptyReadIsAnsweredWhateverWasAgreed) {
   for (const char* words : {"40010000", "50020004 00000000", "50020004 80008000"}) {
     SCOPED_TRACE(words);
@@ -195,7 +196,7 @@ TEST_F(LinkTest, EmptyReadIsAnsweredWhateverWasAgreed) {
   }
 }
 
-// Checklist 14: an empty one alone.
+// Checklist 14: only an empty one is answered.
 TEST_F(LinkTest, AReadWhereNoneIsAllowedIsRefused) {
   TestPeer peer = Answered("50020004 80108000");
   peer.ReceiveHex(24);
@@ -236,13 +237,13 @@ TEST_F(LinkTest, ReadOfOurs) {
                        ToHex(std::span<const uint8_t>(end_->memory).first(16)))));
 }
 
-// Checklist 50: byte for byte, and 38: nothing behind the error is received.
+// Checklist 50: byte for byte, and 38: nothing after the error is received.
 TEST_F(LinkTest, WriteWithAnUnknownStag) {
   TestPeer peer = Accepted();
   end_->Receive(1, 0, 8);
   const std::vector<uint8_t> before = end_->memory;
   peer.Send(Fpdu(TaggedHeader(Op::kWrite, 0xdeadbe00, 0x1000, true), "68656c6c6f"));
-  // What would be right without it.
+  // These would be right without the error.
   peer.Send(
       Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), end_->address(0), true), "68656c6c6f"));
   peer.Send(Fpdu(SendHeader(1), "4142434445464748"));
@@ -266,7 +267,7 @@ TEST_F(LinkTest, ReadWithAnUnknownStag) {
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
 }
 
-// Checklist 26, 28, 32, 33, 37, 41, 42, 49: what a broken rule is called.
+// Checklist 26, 28, 32, 33, 37, 41, 42, 49: the code for each broken rule.
 TEST_F(LinkTest, BrokenRules) {
   const std::string eight = "4142434445464748";
   struct Row {
@@ -300,7 +301,7 @@ TEST_F(LinkTest, BrokenRules) {
   }
 }
 
-// What the end of a connection leaves of the peer's writes.
+// In what state the end of a connection leaves the peer's writes.
 TEST_F(LinkTest, DamageIsTold) {
   const auto write = [&](size_t at, bool last, bool corrupt = false) {
     std::vector<uint8_t> bytes = Fpdu(
@@ -335,7 +336,7 @@ TEST_F(LinkTest, DamageIsTold) {
   }
 }
 
-// Between two Viaducts it is known to carry immediate data when its first byte comes.
+// Between two Viaducts its first byte already shows that it carries immediate data.
 TEST_F(LinkTest, AWriteWithImmediateDataThatBreaksOffFailsItsReceive) {
   for (const bool corrupt : {false, true}) {
     SCOPED_TRACE(corrupt);
@@ -374,7 +375,7 @@ TEST_F(LinkTest, AWriteWithImmediateDataThatBreaksOffFailsItsReceive) {
   }
 }
 
-// It is all there: the receive that comes for it meets the end of the connection.
+// The write is all there; the receive that is posted for it meets the end of the connection.
 TEST_F(LinkTest, AWriteThatWaitsForItsReceiveHasNotBrokenOff) {
   TestPeer peer = Answered("50020004 80108010", {}, ImmediateForm::kNative);
   peer.ReceiveHex(24);
@@ -398,8 +399,8 @@ TEST_F(LinkTest, AWriteThatWaitsForItsReceiveHasNotBrokenOff) {
   EXPECT_EQ(damage_, Damage::kNone);
 }
 
-// What would take the receive that the Send has opened ends the connection; the receive is flushed,
-// once. Reads and atomics go on.
+// Whatever would take the receive that the Send is filling ends the connection, and the receive is
+// flushed once. Reads and atomics are allowed.
 TEST_F(LinkTest, BetweenTheSegmentsOfASendOfAViaduct) {
   struct Row {
     const char* name;
@@ -456,7 +457,7 @@ TEST_F(LinkTest, BetweenTheSegmentsOfASendOfAViaduct) {
   }
 }
 
-// A value is for the Send or the Write behind it; that of a Send is not solicited by itself.
+// A value belongs to the Send or the Write after it; the value of a Send is not itself solicited.
 TEST_F(LinkTest, ValuesThatNoViaductSends) {
   struct Row {
     Op opcode;
@@ -480,7 +481,7 @@ TEST_F(LinkTest, ValuesThatNoViaductSends) {
   }
 }
 
-// A peer of another make may write there: its writes take no receive.
+// A peer of another make may do this: its writes take no receive.
 TEST_F(LinkTest, AWriteBetweenTheSegmentsOfASend) {
   TestPeer peer = Accepted();
   end_->Receive(1, 0, 8);
@@ -491,7 +492,7 @@ TEST_F(LinkTest, AWriteBetweenTheSegmentsOfASend) {
   EXPECT_EQ(ToHex(std::span<const uint8_t>(end_->memory).first(10)), "41424344454647485152");
 }
 
-// Its IRD is 0: a read would wait for ever.
+// The peer's IRD is 0: a read would wait for ever.
 TEST_F(LinkTest, AReadOfAPeerThatAnswersNoneFails) {
   TestPeer peer = Answered("50020004 80008010");
   peer.ReceiveHex(24);
@@ -501,7 +502,7 @@ TEST_F(LinkTest, AReadOfAPeerThatAnswersNoneFails) {
   EXPECT_EQ(end_->NextSend().status, Status::kRemoteOperation);
 }
 
-// As one that nobody confirms.
+// It completes like a send that nobody confirms.
 TEST_F(LinkTest, ASendToAPeerThatAnswersNoReadCompletes) {
   TestPeer peer = Answered("50020004 80008010");
   peer.ReceiveHex(24);
@@ -526,7 +527,7 @@ TEST_F(LinkTest, MoreReadsThanAgreed) {
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
 }
 
-// Those that wait for the receive of a message before them count.
+// Reads that wait for the receive of a message before them count.
 TEST_F(LinkTest, MoreReadsThanAgreedBehindAHeldMessage) {
   TestPeer peer = Accepted();
   AwaitFirstWord(peer);
@@ -535,7 +536,7 @@ TEST_F(LinkTest, MoreReadsThanAgreedBehindAHeldMessage) {
   ExpectTerminate(peer, "0207");
 }
 
-// An answer does not overtake that of the read before it, which waits for a receive.
+// An answer does not overtake the answer of an earlier read, which waits for a receive.
 TEST_F(LinkTest, ReadsKeepTheirOrderBehindAHeldMessage) {
   TestPeer peer = Accepted({.separate_queues = true});
   AwaitFirstWord(peer);
@@ -554,8 +555,7 @@ TEST_F(LinkTest, ReadsKeepTheirOrderBehindAHeldMessage) {
   EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(TaggedHeader(Op::kReadResponse, 8, 0, true), "00")));
 }
 
-// All reads before the one that is wrong, however many: else the peer blames the first that is not
-// answered.
+// All reads before the error, however many. Otherwise the peer blames the first unanswered one.
 TEST_F(LinkTest, ReadsBeforeAnErrorAreAnswered) {
   constexpr uint32_t kReads = 20;
   TestPeer peer = Answered("50020004 80208020", {.reads = 32});
@@ -582,7 +582,7 @@ TEST_F(LinkTest, ReadsBeforeAnErrorAreAnswered) {
   ExpectTerminate(peer, "1100");
 }
 
-// Only what takes a receive of its own waits behind a message that has none.
+// Only messages that take a receive themselves wait behind a message that has none.
 TEST_F(LinkTest, WritesBehindAHeldMessageArePlaced) {
   TestPeer peer = Accepted();
   const uint32_t key = end_->region->key();
@@ -601,8 +601,8 @@ TEST_F(LinkTest, NoReceive) {
   ExpectTerminate(peer, "1202");
 }
 
-// Its receive is that of the immediate data before it, whose number tells the peer what it had
-// received.
+// The receive is due to the immediate data before the write. Their number in the Terminate tells
+// the peer which messages have been received.
 TEST_F(LinkTest, NoReceiveForAWriteWithImmediateData) {
   TestPeer peer =
       Answered("50020004 80048004", {.no_receive = NoReceive::kBreak}, ImmediateForm::kNative);
@@ -619,7 +619,7 @@ TEST_F(LinkTest, NoReceiveForAWriteWithImmediateData) {
   EXPECT_EQ(NextDisconnect(), DisconnectCause::kBroken);
 }
 
-// Checklist 27: a length that no read of ours covers at once.
+// Checklist 27: longer than what we read from the socket at once.
 TEST_F(LinkTest, LongestFpdu) {
   TestPeer peer = Accepted();
   end_->Receive(1, 0, 70000);

@@ -132,7 +132,7 @@ TEST(MpaReplyTest, Rejected) {
   MpaFrame reply = Reply(MpaDepths{});
   reply.reject = true;
   EXPECT_EQ(EvaluateReply(MakeRequest({}, true), reply, {}).kind, Kind::kRejected);
-  // Without a word too, and with markers: R counts first.
+  // Also without a word and with markers: R is checked first.
   reply.depths.reset();
   reply.markers = true;
   EXPECT_EQ(EvaluateReply(MakeRequest({}, true), reply, {}).kind, Kind::kRejected);

@@ -89,7 +89,7 @@ TEST(MpaEncodeTest, RejectKeepsTheWord) {
   EXPECT_EQ(Encode(frame), kReplyKeyHex + Join("30 02 0004 0000 0000"));
 }
 
-// The two replies that bring down a siw initiator, and other frames that must not leave.
+// The two replies that bring down a siw initiator, and other frames that must not be sent.
 TEST(MpaEncodeDeathTest, RefusesWhatMustNeverBeSent) {
   const std::vector<uint8_t> data(513);
   const std::span<const uint8_t> all(data);
@@ -188,7 +188,7 @@ TEST(MpaParseTest, EveryWordRoundTrips) {
   }
 }
 
-// Checklist 4 and 5: a wrong key fails at the first wrong byte, the other role is told apart.
+// Checklist 4 and 5: a wrong key fails at the first wrong byte; the other role's is told apart.
 TEST(MpaParseTest, WrongKeyAtEveryPosition) {
   const std::vector<uint8_t> good = RequestBytes("40 01 0000");
   for (size_t at = 0; at < kMpaKeySize; ++at) {
@@ -218,7 +218,7 @@ TEST(MpaParseTest, BothInitiators) {
   EXPECT_EQ(parser.error(), Error::kWrongRole);
 }
 
-// Checklist 6: every split position, one byte at a time, and nothing taken behind the frame.
+// Checklist 6: every split position, one byte at a time, and nothing taken beyond the frame.
 TEST(MpaParseTest, EverySplitPosition) {
   std::vector<uint8_t> bytes = RequestBytes("50 02 0008 8010 c008 68692121");
   const size_t size = bytes.size();
@@ -260,7 +260,7 @@ TEST(MpaParseTest, PrivateDataLengths) {
   }
 }
 
-// Receiving only what is missing never takes a byte behind the frame.
+// Receiving only what is missing never takes a byte beyond the frame.
 TEST(MpaParseTest, Missing) {
   std::vector<uint8_t> bytes = RequestBytes("50 02 0008 8010 c008 68692121");
   const size_t size = bytes.size();

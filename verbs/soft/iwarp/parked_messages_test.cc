@@ -31,7 +31,7 @@ TEST(ParkedMessagesTest, KeepsOrderAndBytes) {
   EXPECT_TRUE(parked.empty());
 }
 
-// Bytes and numbers are bounded, and the bound goes away with what was parked.
+// Both bytes and messages are bounded, and there is room again when a message leaves.
 TEST(ParkedMessagesTest, Full) {
   const std::vector<uint8_t> big(65535);
   for (const size_t size : {size_t{0}, size_t{18}, big.size()}) {

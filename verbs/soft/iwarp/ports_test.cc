@@ -31,7 +31,7 @@ TEST(IwarpPorts, NoneLeftIsAShortage) {
   EXPECT_EQ(event.outcome, ConnectOutcome::kNoResources);
 }
 
-// Whoever wants a free port wants it on all of its addresses.
+// Whoever asks for a free port wants it free on all of its addresses.
 TEST(IwarpPorts, OneThatIsTakenOnTheSecondAddressIsNotFree) {
   if (!EnterOwnNetwork()) GTEST_SKIP() << "no network namespace of its own";
   ASSERT_TRUE(SetNetwork("ipv4/ip_local_port_range", "61000 61007"));
@@ -39,7 +39,7 @@ TEST(IwarpPorts, OneThatIsTakenOnTheSecondAddressIsNotFree) {
   const absl::StatusOr<Socket> taken = ListenOn(addresses[1], 0);
   ASSERT_TRUE(taken.ok()) << taken.status();
   EventLoop& loop = **ControlThread::Get();
-  // The kernel chooses among few.
+  // The kernel chooses among few ports.
   for (int i = 0; i < 40; ++i) {
     const auto acceptor = Acceptor::Open(loop, addresses, 0, {}, [](ReceivedRequest) {});
     ASSERT_TRUE(acceptor.ok()) << acceptor.status();

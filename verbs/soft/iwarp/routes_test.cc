@@ -20,7 +20,7 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
-// This host's, beside those of the loopback network.
+// An address of this host that is not in the loopback network.
 const Address kOther = Address::V4(0x0a090807);
 
 bool AddOther() {
@@ -60,7 +60,7 @@ class IwarpRoutes : public testing::Test {
 
 bool IwarpRoutes::own_network_ = false;
 
-// From a loopback address nobody elsewhere can answer: the kernel chooses another.
+// Nobody elsewhere can answer a loopback address, so the kernel chooses another one.
 TEST_F(IwarpRoutes, ALoopbackAddressCallsNobodyElsewhere) {
   const absl::StatusOr<Socket> listening = ListenOn(kOther, 0);
   ASSERT_TRUE(listening.ok()) << listening.status();
@@ -73,14 +73,14 @@ TEST_F(IwarpRoutes, ALoopbackAddressCallsNobodyElsewhere) {
   EXPECT_EQ(PeerEnd(peer.get()).address, kOther);
 }
 
-// Who listens at 127.0.0.1 is asked for other addresses of the loopback network alone.
+// A listener at 127.0.0.1 stands in only for other addresses of the loopback network.
 TEST_F(IwarpRoutes, NobodyElsewhereIsNotSomebodyHere) {
   const TestListener listener;
   Dial(kOther, listener.port());
   EXPECT_EQ(NextFailure(), ConnectOutcome::kNobody);
 }
 
-// TCP has no way to a host that another wire has heard: there nobody listens.
+// If TCP has no way to a host that another wire has heard, nobody listens there.
 TEST_F(IwarpRoutes, NoWayToAHostThatWasHeard) {
   const Address elsewhere = Address::V4(0xcb007107);
   for (const bool heard : {false, true}) {

@@ -29,7 +29,7 @@ class IwarpSilenceTest : public testing::Test {
   void SetUp() override {
     if (!own_network_) GTEST_SKIP() << "no network namespace of its own";
     ASSERT_TRUE(SetLoopback(true));
-    // TCP alone does not give up before a test does.
+    // So that TCP itself does not give up before a test does.
     ASSERT_TRUE(SetNetwork("ipv4/tcp_retries2", "255"));
     Connect(kSilence);
   }
@@ -58,7 +58,7 @@ TEST_F(IwarpSilenceTest, RequestsUnderWay) {
   EXPECT_EQ(event.cause, DisconnectCause::kBroken);
 }
 
-// The answer, where the peer need not speak first.
+// The reply is under way to a peer that need not speak first.
 TEST_F(IwarpSilenceTest, AnswerUnderWay) {
   TestEnd end({.silence = kSilence});
   end.Listen();
@@ -88,15 +88,15 @@ TEST_F(IwarpSilenceTest, BeforeTheAnswer) {
   EXPECT_EQ(event.outcome, ConnectOutcome::kUnreachable);
 }
 
-// And idle: keep-alive finds out.
+// Checklist 56, idle: keep-alive finds out.
 TEST_F(IwarpSilenceTest, NothingUnderWay) {
   ASSERT_TRUE(SetLoopback(false));
   EXPECT_EQ(a_->sink.Next().cause, DisconnectCause::kBroken);
   EXPECT_EQ(b_->sink.Next().cause, DisconnectCause::kBroken);
 }
 
-// A network that was away for less than half of the time has done no harm to an idle connection,
-// whichever of its questions that has swallowed.
+// An outage of less than half the time limit does no harm to an idle connection, whichever of its
+// keep-alive probes are lost.
 TEST_F(IwarpSilenceTest, ShortSilenceWithNothingUnderWay) {
   Connect(6 * kNanosPerSecond);
   for (int i = 0; i < 2; ++i) {
@@ -114,7 +114,7 @@ TEST_F(IwarpSilenceTest, ShortSilenceWithNothingUnderWay) {
   EXPECT_EQ(b_->NextReceive().status, Status::kSuccess);
 }
 
-// TCP asks again soon enough, although it has asked in vain for long.
+// After a long outage TCP retransmits soon enough, although it has done so in vain for long.
 TEST_F(IwarpSilenceTest, LongSilence) {
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!LimitBackOff(socket.get(), kSilence)) GTEST_SKIP() << "no TCP_RTO_MAX_MS: Linux 6.15";

@@ -29,7 +29,7 @@ TEST(TcpTest, NoWayIsNoAnswer) {
 TEST(TcpTest, ListensAtOnePortOfBothFamilies) {
   const Address all6 = *Address::Parse("::");
   const Address one4 = *Address::Parse("127.0.0.1");
-  // Another process may have the same port there: then the next one.
+  // Another process may have the same port there: then try the next one.
   bool listens = false;
   for (int attempt = 0; attempt < 8 && !listens; ++attempt) {
     const absl::StatusOr<Socket> first = ListenOn(all6, 0);
@@ -40,7 +40,7 @@ TEST(TcpTest, ListensAtOnePortOfBothFamilies) {
   EXPECT_TRUE(listens);
 }
 
-// The process that exits would wait for it, and nobody takes it any more.
+// An exiting process would wait for outstanding bytes that nobody takes any more.
 TEST(TcpTest, NothingIsOutstandingBehindAReset) {
   TestListener listener;
   Socket socket = NewTcpSocket(AF_INET);

@@ -116,7 +116,7 @@ TEST(TerminateDecodeTest, OrderOfTheRfc) {
       {"0209c000", {0, 2, 9}},
       {"0102e000", kReadAccess},
       {"01020000", kReadAccess},
-      {"01000000", kReadInvalidStag},  // cxgb4: a write to an unknown STag too
+      {"01000000", kReadInvalidStag},  // cxgb4: for a write to an unknown STag, too
       {"00000000", kRdmapLocalCatastrophic},
       {"11010000", kTaggedBounds},
       {"10000000", {1, 0, 0}},

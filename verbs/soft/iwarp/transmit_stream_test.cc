@@ -22,7 +22,7 @@ class TransmitStreamTest : public testing::Test {
     far_ = Fd(fds[1]);
   }
 
-  // Sends bytes that go on counting where the last ones ended, in parts of these sizes.
+  // Sends parts of these sizes, whose bytes go on counting where the last ones ended.
   bool Send(TransmitStream& stream, std::initializer_list<size_t> sizes) {
     std::vector<std::vector<uint8_t>> data;
     std::vector<iovec> parts;
@@ -60,7 +60,7 @@ TEST_F(TransmitStreamTest, WhatFitsIsSentAtOnce) {
   ExpectEverything(stream);
 }
 
-// The parts are copied as far as the socket does not take them: their memory changes afterwards.
+// What the socket does not take is copied: the memory of the parts changes afterwards.
 TEST_F(TransmitStreamTest, TheRestWaitsAsACopy) {
   TransmitStream stream(near_.get());
   while (!stream.blocked()) ASSERT_TRUE(Send(stream, {13, 60000, 3}));

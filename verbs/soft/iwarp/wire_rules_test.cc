@@ -1,5 +1,5 @@
-// Rules of the wire that need a peer of another make, one test for each that no other test beside
-// the code has. The number in a name is the item of the iWARP checklist; README.md lists them all.
+// Rules of the wire that need a peer of another make: one test for each rule that no other test
+// here covers. The number in a name is the item of the iWARP checklist; README.md lists them all.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -48,8 +48,8 @@ std::string MemoryHex(const TestEnd& end, size_t at, size_t length) {
 
 class WireRulesTest : public LinkTest {
  protected:
-  // A connection that `request` (flags, revision, length, word) opens towards us, and what we
-  // answer before the private data.
+  // Opens a connection towards us by `request` (flags, revision, length, word). Returns what
+  // follows the key in the first `size` bytes of our reply, before any private data.
   std::string ReplyTo(const std::string& request, size_t size) {
     TestPeer peer = Answered(request);
     const std::string reply = peer.ReceiveHex(size);
@@ -81,7 +81,7 @@ TEST_F(WireRulesTest, C03_Revisions) {
   EXPECT_EQ(ReplyTo("50020004 00010001", 24), "5002000400010001");
 }
 
-// A client's request may have been lost several times: it is waited for as every word of a peer.
+// A client's request may have been lost several times: we wait for it as for any word of a peer.
 TEST_F(WireRulesTest, C09_ARequestMayComeLate) {
   end_ = std::make_unique<TestEnd>();
   end_->Listen();
@@ -93,7 +93,7 @@ TEST_F(WireRulesTest, C09_ARequestMayComeLate) {
   EXPECT_EQ(peer.ReceiveHex(24).substr(0, 32), kReply);
 }
 
-// A server that accepts and says nothing: how long, the caller decides.
+// The caller decides how long to wait for a server that accepts and says nothing.
 TEST_F(WireRulesTest, C09_SilentServerIsTheCallersToLeave) {
   TestPeer peer = Dialled({.silence = 100'000'000});
   end_->pair->Disconnect(DisconnectMode::kAbrupt);
@@ -124,7 +124,7 @@ TEST_F(WireRulesTest, C11_CrcIsOnWhereEitherSideWantsIt) {
           end_->Receive(1, 0, 8);
           std::vector<uint8_t> hello = Fpdu(SendHeader(1), kEight, on);
           if (corrupt) hello.back() ^= 0x10;
-          // Before a whole FPDU has come a responder says nothing, not even what is wrong.
+          // Until a whole FPDU has come, a responder says nothing, not even what is wrong.
           peer.Send(Fpdu(TaggedHeader(Op::kWrite, 1, 0, true), "", on));
           peer.Send(hello);
           if (on && corrupt) {
@@ -153,7 +153,7 @@ TEST_F(WireRulesTest, C18_FirstFpduNamesNoMemory) {
   EXPECT_EQ(peer.ReceiveFpduHex(), ToHex(Fpdu(SendHeader(1), "")));
 }
 
-// Both would wait for the other to speak.
+// Otherwise each side would wait for the other to speak first.
 TEST_F(WireRulesTest, C19_ResponderWaitsForTheFirstFpduButNotForEver) {
   for (const Nanos first_word : {Nanos{0}, Nanos{100'000'000}}) {
     TestPeer peer = Answered("50020004 00040004", {.first_word = first_word});
@@ -321,7 +321,7 @@ TEST_F(WireRulesTest, C43_ReadsOutsideWhatMayBeRead) {
   }
 }
 
-// Beyond a window of this pair alone, which is in no domain.
+// Beyond a window that only this pair may use and that is in no domain.
 TEST_F(WireRulesTest, C43_ReadsBeyondAWindowOfThePair) {
   TestPeer peer = Accepted();
   auto window = *end_->context->CreateWindow(*end_->domain, WindowScope::kQueuePair);
@@ -339,7 +339,7 @@ TEST_F(WireRulesTest, C43_ReadsBeyondAWindowOfThePair) {
   ExpectTerminate(peer, "0101");
 }
 
-// Whether the address is odd is asked last, of the memory that the key has opened.
+// The alignment of the address is checked last, after the key has given access to the memory.
 TEST_F(WireRulesTest, C43_AtomicsOutsideWhatMayBeChanged) {
   constexpr uint32_t kAll = kLocalRead | kLocalWrite | kRemoteRead | kRemoteWrite;
   enum class Aim { kCrossing, kKey, kDomain, kRight, kOdd };
@@ -371,7 +371,7 @@ TEST_F(WireRulesTest, C43_AtomicsOutsideWhatMayBeChanged) {
   }
 }
 
-// Nothing that a peer was not given for itself: a region, a key that names nothing, 0.
+// The peer was not given these for itself: a region, a key that names nothing, 0.
 TEST_F(WireRulesTest, C44_InvalidationOfWhatIsNotThePeers) {
   for (const int which : {0, 1, 2}) {
     SCOPED_TRACE(which);
@@ -385,7 +385,7 @@ TEST_F(WireRulesTest, C44_InvalidationOfWhatIsNotThePeers) {
   }
 }
 
-// One thread posts, the other looks at the memory when the message is there.
+// One thread posts, the other checks the memory when the message is there.
 TEST_F(WireRulesTest, C45_WhatWasWrittenBeforeASendIsThere) {
   const uint32_t rounds = getenv("VIADUCT_LONG") != nullptr ? 100000 : 10000;
   TestEnd from;
@@ -430,7 +430,7 @@ TEST_F(WireRulesTest, C32_HeldSendIsParked) {
 
 // ----------------------------------------------------------------------------------- the end
 
-// The peer takes nothing until the error is on its way: whole FPDUs, then one Terminate.
+// The peer reads nothing until the error is on its way. Then it gets whole FPDUs and one Terminate.
 TEST_F(WireRulesTest, C52_TerminateIsNeverInsideAnFpdu) {
   constexpr uint32_t kSize = 16 << 20;
   TestPeer peer = Accepted({.memory = kSize});
@@ -486,7 +486,7 @@ TEST_F(WireRulesTest, C58_MessagesBeforeAResetThatASendMeetsAreReceived) {
   ExpectTwoAndAFlush();
 }
 
-// What the peer sent lies unread, since nothing receives it: our last message is not lost for that.
+// What the peer sent lies unread, since there are no receives. That must not lose our last message.
 TEST_F(WireRulesTest, C58_ClosingWithUnreadInput) {
   TestPeer peer = Accepted();
   std::vector<uint8_t> flood;

@@ -137,8 +137,8 @@ class IwarpDataTest : public testing::Test {
     ConnectEnds(*a_, *b_);
   }
 
-  // What TCP has lies in the other socket; the loop that serves it has most likely had its turn,
-  // and a poll where the pair is hot. There is nothing to complete.
+  // Gives the loop, and polls if the pair is hot, most likely enough turns to take what TCP has put
+  // into the other socket. There is nothing to complete.
   void LetArrive() {
     Completion completion;
     for (int i = 0; i < 5; ++i) {
@@ -284,8 +284,9 @@ TEST_F(IwarpDataTest, ConfirmedSendsShareFewReads) {
   }
 }
 
-// The only read that is allowed is the program's own; its end makes room for the confirmation. What
-// lies behind the first read is sent at once when that ends, so none of it is answered meanwhile.
+// One read is allowed at a time. The program's own takes that place, and its end makes room for the
+// confirmation. What follows the first read is sent at once when that ends, so that none of it is
+// answered meanwhile.
 TEST_F(IwarpDataTest, AConfirmationWaitsForTheReadBeforeIt) {
   for (const bool atomic : {false, true}) {
     SCOPED_TRACE(atomic);
@@ -374,7 +375,7 @@ TEST_F(IwarpDataTest, HeldMessageWaits) {
   Connect();
   a_->Fill(0, 100, 4);
   a_->Send(1, 0, 100, kConfirm);
-  // A read and a write pass by; the confirmation does not.
+  // A read and a write pass the held message; the confirmation does not.
   b_->Fill(5000, 10, 8);
   a_->Write(2, 0, 100, *b_, 9000);
   a_->Read(3, 5000, 10, *b_, 5000);
@@ -442,13 +443,13 @@ TEST_F(IwarpDataTest, HeldImmediateDataKeepsItsOrder) {
     }
   }
   EXPECT_TRUE(b_->Matches(0, 64, 1));
-  b_->Receive(9, 0, 64);  // the last send, behind the plain write
+  b_->Receive(9, 0, 64);  // the last send, after the plain write
   EXPECT_EQ(b_->NextReceive().length, 64u);
   EXPECT_TRUE(b_->Matches(2000, 64, 1));
 }
 
-// Some of what was parked is delivered, a write is still parked: the next write to the same place
-// must not overtake it, and a read sees both.
+// Some of what was parked is delivered, but a write is still parked. The next write to the same
+// place must not overtake it, and a read sees both.
 TEST_F(IwarpDataTest, WritesStayBehindAParkedWrite) {
   Connect({}, /*immediate=*/true);
   constexpr size_t kPlace = 2000;
@@ -655,14 +656,14 @@ TEST_F(IwarpDataTest, ThreadsThatAreCancelledPostAndPoll) {
     other.join();
     ASSERT_EQ(returned, 2);
   }
-  // What they left serves others.
+  // What they left still serves others.
   b.Receive(1, 0, 8);
   a.Send(1, 8, 8);
   EXPECT_EQ(a.NextSend().status, Status::kSuccess);
   EXPECT_EQ(b.NextReceive().status, Status::kSuccess);
 }
 
-// The last word of a connection outlives the pair and its context.
+// The last message of a connection outlives the pair and its context.
 TEST_F(IwarpDataTest, DestructionAfterTheLastSend) {
   Connect();
   b_->Receive(1, 0, 10);

@@ -40,7 +40,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// All pages with a byte of these.
+// Whether all pages with any of these bytes exist.
 bool Exist(void* start, size_t bytes) {
   const auto first = reinterpret_cast<uintptr_t>(start) / kPage * kPage;
   const size_t length = reinterpret_cast<uintptr_t>(start) + bytes - first;
@@ -48,7 +48,7 @@ bool Exist(void* start, size_t bytes) {
   if (mincore(reinterpret_cast<void*>(first), length, pages.data()) != 0) return false;
   return std::all_of(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; });
 }
-// Those that exist, and those that are kept for it.
+// The bytes of the pages that exist, and of those that are reserved for the arena.
 size_t BytesOf(const Arena& arena) {
   struct stat status = {};
   fstat(arena.fd(), &status);
@@ -97,7 +97,7 @@ TEST(ArenaTest, RefusesWhatLacksASeal) {
   }
 }
 
-// It has the seals and the size, and a page that nobody has paid for is a SIGBUS.
+// Such a file has the seals and the size, but a page that nobody has paid for is a SIGBUS.
 TEST(ArenaTest, RefusesHugePages) {
   constexpr size_t kHugePage = 2 << 20;
   Fd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | MFD_HUGE_2MB));
@@ -118,7 +118,7 @@ TEST(ArenaTest, RefusesHugePages) {
   EXPECT_EQ(Arena::Open(GivenFd(std::move(fd))), nullptr);
 }
 
-// A file on a disk cannot be sealed: who made it can cut it off under a reader.
+// A file on a disk cannot be sealed: whoever made it can truncate it under a reader.
 TEST(ArenaTest, RefusesWhatCannotBeSealed) {
   Fd fd(open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!fd.valid()) GTEST_SKIP() << "no O_TMPFILE in " << testing::TempDir();
@@ -128,7 +128,7 @@ TEST(ArenaTest, RefusesWhatCannotBeSealed) {
   EXPECT_EQ(Arena::Open(GivenFd(std::move(fd))), nullptr);
 }
 
-// It begins and ends within pages.
+// A connection whose block begins and ends within pages.
 constexpr uint32_t kPaid = 2051;
 static_assert(kPaid * sizeof(ConnectionBlock) % kPage + sizeof(ConnectionBlock) > 3 * kPage);
 
@@ -143,7 +143,7 @@ TEST(ArenaTest, WhatIsPaidForExists) {
   EXPECT_TRUE(Exist(arena->chunk(1, kFirstChunks), kChunkStep * kChunkBytes));
 }
 
-// As before Linux 5.14. A poster's errno is its own.
+// As kernels before Linux 5.14. A poster's errno must not change.
 TEST(ArenaTest, AKernelThatCannotPopulateIsPaid) {
   const std::shared_ptr<Arena> arena = Arena::Create();
   ASSERT_NE(arena, nullptr);
@@ -173,8 +173,8 @@ TEST(ArenaTest, NothingIsMappedBehindIt) {
   EXPECT_EQ(mappings(), before);
 }
 
-// A peer that writes to the file from memory that is not there holds the file's lock until it is:
-// here by userfaultfd, as with a mapped file of a FUSE that does not answer.
+// A peer that writes to the file from memory that is missing holds the file's lock until it is
+// there. Here userfaultfd keeps it away, as a FUSE that does not answer would for a mapped file.
 TEST(ArenaTest, APeerThatHangsInTheFileKeepsNobody) {
   const std::shared_ptr<Arena> arena = Arena::Create();
   ASSERT_NE(arena, nullptr);
@@ -182,7 +182,7 @@ TEST(ArenaTest, APeerThatHangsInTheFileKeepsNobody) {
     GTEST_SKIP() << "this kernel has no MADV_POPULATE_WRITE: " << strerror(errno);
   }
   Fd faults(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC)));
-  if (!faults.valid()) {  // which takes a capability; the device takes access to itself
+  if (!faults.valid()) {  // the call takes a capability, the device only access to it
     const Fd device(open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
     faults.Reset(ioctl(device.get(), USERFAULTFD_IOC_NEW, O_CLOEXEC));
   }

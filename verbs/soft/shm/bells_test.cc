@@ -1,4 +1,4 @@
-// Who is told of news while another thread sleeps, which does not know of the peer that brings
+// Who is notified of news while another thread sleeps that does not know of the peer which brings
 // them.
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -30,12 +30,12 @@ void AwaitAsleep(pid_t id) {
   for (std::string state; state != "S"; std::this_thread::yield()) {
     std::string line;
     std::getline(std::ifstream(absl::StrCat("/proc/self/task/", id, "/stat")), line);
-    // Behind the name, which may have anything in it.
+    // The state follows the name, which may have anything in it.
     state = line.substr(line.rfind(')') + 2, 1);
   }
 }
 
-// Takes everything, and tells the parent how much that is by now.
+// Takes every completion, and tells the parent how many it has taken by now.
 class Teller final : public CompletionSink {
  public:
   explicit Teller(ChildProcess& parent) : parent_(parent) {}
@@ -49,7 +49,7 @@ class Teller final : public CompletionSink {
   int taken_ = 0;
 };
 
-// The message finds the receiver quiet: no thread of the program looks, and no tick.
+// The message finds the receiver quiet: no thread of its program polls, and no tick does.
 void SendWhenQuiet(TestEnd& end, uint64_t id) {
   const timespec pause = {0, 30'000'000};
   nanosleep(&pause, nullptr);
@@ -124,7 +124,7 @@ TEST(BellsTest, AMessageWakesOneBesideWhomItIsFor) {
       end.Next(end.receives());
     }
     getrusage(RUSAGE_SELF, &after);
-    // Those of the control thread, too, which ticks for a while.
+    // This includes the switches of the control thread, which ticks for a while.
     EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, kRounds * kSleepers / 2);
     for (auto& queue : idle) queue->Wake();
     for (std::thread& thread : threads) thread.join();
@@ -144,7 +144,7 @@ TEST(BellsTest, AMessageWakesOneBesideWhomItIsFor) {
   EXPECT_EQ(receiver.Wait(), 0);
 }
 
-// The kernel has no memory for a message of the sender's, who does nothing more.
+// The kernel has no memory for the message that rings, and the sender does nothing more.
 TEST(BellsTest, ARingThatCannotBeSentIsSentLater) {
   ChildProcess receiver([](ChildProcess& parent) {
     auto context = OpenForTest();
@@ -164,11 +164,11 @@ TEST(BellsTest, ARingThatCannotBeSentIsSentLater) {
     TestEnd end(*context);
     DialForTest(end.pair(), receiver.GetValue<uint16_t>());
     end.Await(end.connected);
-    // Of this thread, not of the control thread, which has begun before.
+    // Only for this thread, not for the control thread, which was started before.
     if (!ForbidCalls({SYS_sendto}, ENOBUFS)) return 1;
     errno = ENOENT;
     SendWhenQuiet(end, 1);
-    if (errno != ENOENT) return 3;  // a poster's own
+    if (errno != ENOENT) return 3;  // a poster's errno must not change
     if (receiver.GetValue<int>() != 1) return 2;
     receiver.PutValue(0);
     return 0;

@@ -1,5 +1,5 @@
-// Forked children: the parent's death is noticed by the peer although a child lives, and a child
-// may be born at any moment.
+// Forked children: the peer notices the parent's death although a child lives, and a child may be
+// born at any moment.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ TEST(ForkTest, AChildKeepsNothingOpenAndDoesNoHarm) {
   victim.Kill();
 }
 
-// A pair that delivers to its poller becomes hot, and a hot one tells the peer not to mark it.
+// A pair that delivers to its poller becomes hot, and a hot pair tells the peer not to mark it.
 TEST(ForkTest, AChildThatPollsDoesNotSilenceItsParentsPeer) {
   ChildProcess forking([](ChildProcess& parent) {
     auto context = OpenForTest();
@@ -63,7 +63,7 @@ TEST(ForkTest, AChildThatPollsDoesNotSilenceItsParentsPeer) {
     TestListener listener(*context, [&]() -> QueuePair& { return end.pair(); });
     parent.PutValue(listener.port());
     end.Await(end.connected);
-    parent.GetValue<int>();  // the peer has seen it, too
+    parent.GetValue<int>();  // the peer is connected, too
     end.Receive(1, 0, 64);
     end.Send(2, 0, 8);
     const pid_t child = fork();
@@ -89,14 +89,14 @@ TEST(ForkTest, AChildThatPollsDoesNotSilenceItsParentsPeer) {
     end.Next(end.receives());
     forking.GetValue<int>();
     end.Send(2, 0, 8);
-    forking.GetValue<int>();  // only then: the end of this process would wake it, too
+    forking.GetValue<int>();  // waits: the end of this process would wake it, too
     return 0;
   });
   EXPECT_EQ(peer.Wait(), 0);
   EXPECT_EQ(forking.Wait(), 0);
 }
 
-// The hook of the fork must not look at what another thread was changing just then.
+// The fork hook must not read what another thread was changing just then.
 TEST(ForkTest, AChildIsBornWhileListenersAndConnectionsComeAndGo) {
   ChildProcess parent_of_many([](ChildProcess& parent) {
     auto context = OpenForTest();

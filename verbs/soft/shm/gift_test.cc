@@ -1,4 +1,5 @@
-// What others send to a listening name, and what takes long to close: it keeps no thread of ours.
+// Descriptors that others send to a listening name, and that take long to close, hold up no thread
+// of ours.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -64,7 +65,7 @@ TEST_F(GiftTest, NoneIsDue) { Greet(BuildMessage(MessageType::kRing, 0, {}, {}))
 
 TEST_F(GiftTest, ItComesWithNonsense) { Greet("nonsense"); }
 
-// Another user, who is refused before anything is read.
+// Another user is refused before anything is read.
 TEST_F(GiftTest, ItIsAnotherUsers) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   const std::string user = std::to_string(geteuid());

@@ -1,4 +1,4 @@
-// A request that listeners hand on.
+// A request that listeners hand off to one another.
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -25,7 +25,7 @@ class Keeper final : public ListenerSink {
     changed_.notify_all();
   }
   bool TakesHandOff(absl::Span<const uint8_t>) override { return true; }
-  // Null: none has come for long.
+  // Null if none has come for long.
   std::unique_ptr<IncomingConnection> Next() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(10), [this] { return request_ != nullptr; });
@@ -40,7 +40,7 @@ class Keeper final : public ListenerSink {
 
 class HandOffTest : public testing::Test {
  protected:
-  // The request of `from_` is handed on so many times, to and fro.
+  // Hands the request of `from_` off so many times, to and fro between the listeners.
   void HandOn(int times) {
     DialForTest(from_.pair(), ports_[0]);
     for (int i = 1; i <= times; ++i) {

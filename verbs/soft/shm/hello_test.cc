@@ -1,4 +1,4 @@
-// What strangers say first at a listening name, and with whom a pair is made.
+// What strangers say first at a listening name, and with which of them a pair is made.
 #include <poll.h>
 #include <sys/syscall.h>
 
@@ -23,7 +23,7 @@
 namespace viaduct::verbs::shm {
 namespace {
 
-// Who has come to the name of that port.
+// Somebody who has connected to the name of that port.
 class Stranger {
  public:
   explicit Stranger(uint16_t port) {
@@ -33,13 +33,13 @@ class Stranger {
   void Say(const std::string& message, absl::Span<const int> fds = {}) {
     SendMessage(socket_.get(), message, fds);
   }
-  // Says Hello, with as many descriptors of `arena`.
+  // Says Hello, with that many descriptors of `arena`.
   void Greet(const Arena& arena, size_t descriptors = 1, uint64_t token = 1) {
     const int fds[] = {arena.fd(), arena.fd()};
     Say(BuildMessage(MessageType::kHello, 0, HelloBody{token, 0, 0}),
         absl::MakeConstSpan(fds, descriptors));
   }
-  // The type of the next message; 0 when it was hung up on.
+  // The type of the next message; 0 if the other side hung up.
   MessageType Next() {
     pollfd entry = {socket_.get(), POLLIN, 0};
     Message message;
@@ -62,7 +62,7 @@ class KeepsAll final : public ListenerSink {
   void OnRequest(std::unique_ptr<IncomingConnection>) override {}
 };
 
-// A listener, whose port `child` is told.
+// A listener that tells `child` its port.
 class Listening {
  public:
   explicit Listening(ChildProcess& child) { child.PutValue(listener_->port()); }
@@ -88,10 +88,10 @@ TEST(HelloTest, ItBringsOneMemory) {
   EXPECT_EQ(child.Wait(), 0);
 }
 
-// The processes hold theirs at a time.
+// Two processes hold theirs at the same time.
 TEST(HelloTest, OneProcessOpensSoManyPairs) {
   constexpr int kMost = 32;
-  // How many of one more are welcome.
+  // Tries to open one more than kMost. Returns how many are welcome.
   const auto open = [](uint16_t port, std::deque<Stranger>& strangers) {
     const std::shared_ptr<Arena> arena = Arena::Create();
     int welcome = 0;
@@ -171,7 +171,7 @@ TEST(HelloTest, AUserThatComesInTimeKeepsThePairs) {
   child.PutValue(listener->port());
   child.GetValue<int>();
   listener.reset();
-  // Nothing else is done meanwhile.
+  // The control thread does nothing else in between.
   (*ControlThread::Get())->RunAndWait([&] {
     context.reset();
     context = OpenForTest();
@@ -204,8 +204,8 @@ TEST(HelloTest, AQuestionThatIsNone) {
   EXPECT_EQ(stranger.Next(), MessageType{});
 }
 
-// Somebody may wait there, so that it is no refusal: neither of who is dialled, nor of whom a
-// request is handed to.
+// Somebody may listen there, so it is no refusal, neither by the process that is dialled nor by the
+// one to which a request is handed off.
 TEST(HelloTest, WithoutMemoryForAPairItIsAShortage) {
   ChildProcess server([](ChildProcess& parent) {
     const Listening listening(parent);

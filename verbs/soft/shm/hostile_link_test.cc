@@ -1,4 +1,4 @@
-// What a hostile peer's words do to one link: how far they are believed.
+// How far one link believes what a hostile peer writes.
 #include <cstdint>
 
 #include "gtest/gtest.h"
@@ -7,7 +7,7 @@
 namespace viaduct::verbs::shm {
 namespace {
 
-// It has said that it sends nothing more, and goes on: one lap is taken.
+// The peer has said that it sends nothing more, but goes on: one lap is taken.
 TEST(HostileLinkTest, AnEndIsNoFurtherThanTheRing) {
   BareLink bare;
   bare.link().EndAt(UINT64_MAX);
@@ -43,7 +43,7 @@ TEST(HostileLinkTest, ACreditBeyondAllAnswersBreaksTheConnection) {
   EXPECT_EQ(bare.end().cause, DisconnectCause::kBroken);
 }
 
-// Pieces without end, of which nothing is placed.
+// Pieces without end, none of which is placed.
 TEST(HostileLinkTest, AMessageHasNoMoreThan4GiB) {
   BareLink bare(NoReceive::kDrop);
   const ChunkLead nowhere = {{4096, 0x12345678, 0}, 0, 0};
@@ -60,7 +60,7 @@ TEST(HostileLinkTest, AMessageHasNoMoreThan4GiB) {
   EXPECT_EQ(bare.end().cause, DisconnectCause::kBroken);
 }
 
-// What would be an answer but for one word of it.
+// Each would be a valid answer but for one word of it.
 TEST(HostileLinkTest, AnAnswerIsWhatItShouldBe) {
   const auto breaks = [](const char* what, uint32_t chunk, uint32_t slots) {
     SCOPED_TRACE(what);
@@ -92,7 +92,7 @@ TEST(HostileLinkTest, AnAnswerTooManyBreaksTheConnection) {
   EXPECT_EQ(bare.end().cause, DisconnectCause::kBroken);
 }
 
-// It is nonsense before it is a window that there is not.
+// Nonsense is noticed before the window is looked up, which does not exist.
 TEST(HostileLinkTest, TheEndOfAWindowIsOneSlotBetweenMessages) {
   const auto lead = InvalidateLead{0x12345678, 0};
   const auto breaks = [](const char* what, Status verdict, auto attack) {
@@ -114,7 +114,7 @@ TEST(HostileLinkTest, TheEndOfAWindowIsOneSlotBetweenMessages) {
   });
 }
 
-// Pieces that would be taken but for one word of them.
+// Each would be taken but for one word of it.
 TEST(HostileLinkTest, APieceIsWhatItShouldBe) {
   const auto breaks = [](const char* what, auto attack) {
     SCOPED_TRACE(what);

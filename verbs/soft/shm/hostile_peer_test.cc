@@ -1,4 +1,4 @@
-// A process that says on the socket what it may not: it is hung up on.
+// We hang up on a process that says on the socket what it may not say.
 #include <fcntl.h>
 
 #include <cstdint>
@@ -33,7 +33,7 @@ std::string With(MessageType type, uint32_t connection, const Body& body, size_t
   return BuildMessage(type, connection, body, std::vector<uint8_t>(bytes));
 }
 
-// Whether it was hung up on for what it has said, and has no answer to.
+// Whether it was hung up on for its last message, to which there was no answer.
 bool IsHungUpOn(BarePeer& bare, uint32_t connection) {
   bare.Say(RequestInVain(connection));
   return bare.Next() == MessageType{};
@@ -118,7 +118,7 @@ TEST(HostilePeerTest, AnAnswerThatIsNone) {
   EXPECT_TRUE(breaks(MessageType::kEstablished, 0));
 }
 
-// Of a connection that has been accepted.
+// All are about a connection that has been accepted.
 TEST(HostilePeerTest, MessagesThatAreNotDue) {
   const std::string messages[] = {
       BuildMessage(MessageType::kRequest, 0, RequestFor(1)),
@@ -157,7 +157,7 @@ TEST(HostilePeerTest, ACloseOfWhatIsNotAnswered) {
   EXPECT_EQ(bare.Next(), MessageType{});
 }
 
-// It reads late, and nothing is lost.
+// The peer reads late, and nothing is lost.
 TEST(HostilePeerTest, AnswersWaitUntilTheyAreRead) {
   const auto context = OpenForTest();
   BarePeer bare(1);
@@ -178,7 +178,7 @@ TEST(HostilePeerTest, TwoCloses) {
   Accepted accepted;
   TestEnd& end = accepted.end();
   BarePeer& bare = accepted.bare();
-  // Both at once: behind the end of the connection it would be one of nothing.
+  // Both at once: after the end of the connection the second one would be about no connection.
   bare.loop().RunAndWait([&] {
     for (int i = 0; i < 2; i++) bare.Say(BuildMessage(MessageType::kClose, 0, CloseBody{}));
   });

@@ -1,4 +1,4 @@
-// What a process is told, and what it is not, at the ends of requests and connections.
+// What a process is told, and what it is not told, at the ends of requests and connections.
 #include <poll.h>
 #include <sys/mman.h>
 
@@ -26,13 +26,13 @@
 namespace viaduct::verbs::shm {
 namespace {
 
-// Nothing more was said before this.
+// The next thing that is said to `bare` is the answer to this request.
 void ExpectNothingElse(BarePeer& bare, uint32_t connection) {
   bare.Say(RequestInVain(connection));
   EXPECT_EQ(bare.Next(), MessageType::kNotHere);
 }
 
-// Its pair lets go when the refusal is here already: a Close would be another connection's by then.
+// The pair lets go after the refusal has come: by then a Close would be about another connection.
 TEST(LastWordsTest, NoCloseBehindARefusal) {
   const auto context = OpenForTest();
   BarePeer bare(0);
@@ -46,7 +46,7 @@ TEST(LastWordsTest, NoCloseBehindARefusal) {
   ExpectNothingElse(bare, kTheirs);
 }
 
-// The requester has had the answer to its Close.
+// The requester has already had the answer to its Close.
 TEST(LastWordsTest, NoAnswerToACancelledRequest) {
   const auto context = OpenForTest();
   BarePeer bare(1);
@@ -62,7 +62,7 @@ TEST(LastWordsTest, NoAnswerToACancelledRequest) {
   ExpectNothingElse(bare, 0);
 }
 
-// The refusal of the request that it cancels is under way.
+// The refusal of the request that the Close cancels is under way.
 TEST(LastWordsTest, ACloseBehindARefusalIsNoHarm) {
   const auto context = OpenForTest();
   BarePeer bare(1);
@@ -79,7 +79,7 @@ class Keeper final : public ListenerSink {
   }
   // On the executor.
   bool came() const { return request_ != nullptr; }
-  // When it is known to have come.
+  // Only when the request is known to have come.
   IncomingConnection& request() { return *request_; }
 
  private:
@@ -103,7 +103,7 @@ TEST(LastWordsTest, ARequestThatIsCancelledIsNotConnected) {
   ExpectNothingElse(bare, 0);
 }
 
-// A sink may destroy its pair when the accept fails, and the requester mark the connection then.
+// A sink may destroy its pair when the accept fails, and the requester then marks the connection.
 TEST(LastWordsTest, AMarkBehindACloseFindsNoPair) {
   const auto context = OpenForTest();
   TestEnd end(*context);
@@ -141,7 +141,7 @@ TEST(LastWordsTest, WhoIsDeadIsNotAsked) {
   });
 }
 
-// So that the other process finds the pages of a connection that it is asked for.
+// So that the other process finds the pages of a connection for which it is asked.
 TEST(LastWordsTest, ANumberIsPaidForBeforeItIsSaid) {
   const auto context = OpenForTest();
   BarePeer bare(0);
@@ -168,7 +168,7 @@ TEST(LastWordsTest, ANumberIsFreeBehindARefusal) {
   }
 }
 
-// Nobody needs it, and nothing else would let go of it.
+// Nobody needs the link any more, and nothing else would let go of it.
 TEST(LastWordsTest, ALinkEndsWithItsAttempt) {
   const auto context = OpenForTest();
   for (const MessageType type : {MessageType::kRefuse, MessageType::kNotHere}) {
@@ -211,7 +211,7 @@ TEST(LastWordsTest, EachEndKnowsItsPort) {
   from.Await(from.connected);
 }
 
-// The ring is a message on its socket.
+// To ring is to send a message on the peer's socket.
 TEST(LastWordsTest, WhoHasHungUpIsNotRungAgain) {
   const auto context = OpenForTest();
   BarePeer bare(1);
@@ -286,10 +286,10 @@ TEST(LastWordsTest, WhoHasNoUserLeavesAProcessWithItsLastConnection) {
   EXPECT_EQ(requester.Wait(), 0);
 }
 
-// Of two reads the second waits, where one is served at a time.
+// Expects that the second of two reads waits, since one is served at a time.
 void ExpectOneRead(TestEnd& end, BarePeer& bare, int side, uint32_t connection) {
   for (uint64_t id : {1, 2}) end.OneSided(Opcode::kRead, id, 0, 8, 4096, 1);
-  bare.loop().Drain();  // it may have been looking
+  bare.loop().Drain();  // it may have been polling
   const Slot* ring = bare.arena().connection(connection).data[side];
   EXPECT_TRUE(Arrives<kSlots>(ring[0].word.load(), 0));
   EXPECT_FALSE(Arrives<kSlots>(ring[1].word.load(), 1));
@@ -316,7 +316,7 @@ TEST(LastWordsTest, ARequesterServesReads) {
   EXPECT_TRUE(Arrives<kReplySlots>(block.reply[1][0].word.load(), 0));
 }
 
-// What came before it is taken first, though nothing has told of it.
+// A message that came before the verdict is taken first, although nothing announced it.
 TEST(LastWordsTest, AMessageComesBeforeAVerdict) {
   Accepted accepted;
   TestEnd& end = accepted.end();
@@ -341,7 +341,7 @@ TEST(LastWordsTest, AMessageComesBeforeADeath) {
   EXPECT_EQ(end.Next(end.receives()).status, Status::kSuccess);
 }
 
-// Others have its socket, as children of its own may, so that nothing but its end tells.
+// Others have its socket, as its own children may, so that only the end of the process shows.
 TEST(LastWordsTest, WhoDiesIsHeardFirst) {
   ChildProcess process([](ChildProcess& parent) { return parent.GetValue<int>(); });
   const auto context = OpenForTest();
@@ -354,7 +354,7 @@ TEST(LastWordsTest, WhoDiesIsHeardFirst) {
   EXPECT_EQ(bare.Next(), MessageType{});
 }
 
-// It has left in order; its last message is held for want of a receive when it dies.
+// The peer has left in order; when it dies, its last message still waits for a receive.
 TEST(LastWordsTest, ADeathBehindACloseIsNone) {
   Accepted accepted;
   TestEnd& end = accepted.end();
@@ -370,8 +370,8 @@ TEST(LastWordsTest, ADeathBehindACloseIsNone) {
   EXPECT_EQ(end.cause, DisconnectCause::kPeer);
 }
 
-// Of a request under way: a process that wants no memory of ours is not there; one that has greeted
-// us and goes has refused.
+// The outcome of a request under way: a process that wants no memory of ours counts as not there,
+// and one that goes after it has welcomed us has refused.
 TEST(LastWordsTest, WhoGoesBeforeTheWelcomeIsNotHere) {
   for (const bool welcome : {false, true}) {
     const auto context = OpenForTest();
@@ -389,7 +389,7 @@ TEST(LastWordsTest, WhoGoesBeforeTheWelcomeIsNotHere) {
   }
 }
 
-// Accepted, or handed off, behind a rejection.
+// Tries to accept, and to hand off, after a rejection.
 class RejectsFirst final : public ListenerSink {
  public:
   explicit RejectsFirst(QueuePair& pair) : pair_(pair) {}
@@ -435,7 +435,7 @@ TEST(LastWordsTest, AFreePortIsLookedFor) {
   const auto context = OpenForTest();
   Host& host = Host::Get(**ControlThread::Get());
   const uint16_t first = *host.Listen(0);
-  // The next in turn are taken.
+  // The next ports in turn are taken.
   std::vector<ListeningFd> others;
   for (uint32_t port = first; port < first + 8u; port++) {
     const uint32_t next = port < 65535 ? port + 1 : port + 1 - 16384;

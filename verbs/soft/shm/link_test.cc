@@ -1,4 +1,4 @@
-// One link, whose peer is this test: it writes the peer's line by hand.
+// One link whose peer is this test, which writes the peer's line by hand.
 #include "verbs/soft/shm/link.h"
 
 #include <sys/socket.h>
@@ -22,8 +22,8 @@
 namespace viaduct::verbs::shm {
 namespace {
 
-// A poster needs room and sees the peer's progress after the last poll and before the link cools:
-// what that progress confirms is still to be found.
+// A poster that needs room sees the peer's progress after the last poll and before the link cools.
+// The requests that this progress confirms are still to be found.
 TEST(LinkTest, ALinkThatCoolsLooksForConfirmationsOnceMore) {
   ControlThread& loop = **ControlThread::Get();
   auto context = OpenForTest();
@@ -42,14 +42,14 @@ TEST(LinkTest, ALinkThatCoolsLooksForConfirmationsOnceMore) {
     EXPECT_TRUE(pair.Established(*link, {}));
   });
   loop.Drain();
-  loop.Drain();  // the look that followed
+  loop.Drain();  // the poll that followed
 
   Completion completion;
   for (uint64_t i = 0; i < kSlots; i++) end.Send(i, 0, 8, kConfirm);
   EXPECT_EQ(end.sends().Poll(&completion, 1), 0);
   EXPECT_EQ(end.receives().Poll(&completion, 1), 0);
   constexpr uint64_t kTaken = kSlots / 2;
-  loop.Post([&] {  // there, so that its own look cannot come between
+  loop.Post([&] {  // there, so that the loop's own poll cannot come between
     link->Heat();
     arena->connection(0).credit[1].head.store(kTaken);
     end.Send(kSlots, 0, 8, kConfirm);
@@ -64,7 +64,7 @@ TEST(LinkTest, ALinkThatCoolsLooksForConfirmationsOnceMore) {
   loop.Drain();
 }
 
-// The chunks of what nobody will take any more, as far as the peer says that it has sent.
+// Nobody will take the messages any more. Their chunks go back as far as the peer says it has sent.
 TEST(LinkTest, WhatIsDiscardedGivesItsChunksBack) {
   BareLink bare;
   const auto chunk = [](uint32_t number) { return ChunkLead{{}, number, 0}; };
@@ -105,7 +105,7 @@ TEST(LinkTest, EachPieceOfAWriteHasItsAddress) {
   EXPECT_EQ(bare.LeadAt<Target>(first.slots).address, 4096u + first.bytes);
 }
 
-// The peer has taken what this one had in a chunk, and others have all chunks since.
+// The peer has taken what this link had in a chunk, and since then others have all chunks.
 TEST(LinkTest, AHotLinkWithoutChunksSendsPieces) {
   BareLink bare;
   bare.link().Heat();
@@ -124,7 +124,7 @@ TEST(LinkTest, AChunkThatIsNotFilledIsFree) {
   EXPECT_EQ(bare.TakeChunks(), kChunks);
 }
 
-// Of which a poller that does not pump must hear.
+// A poller that does not pump must hear of the room.
 TEST(LinkTest, RoomIsAnArrivalToAColdLink) {
   BareLink bare;
   for (uint64_t i = 0; i <= kSlots; i++) bare.end().Send(i, 0, 8);
@@ -133,7 +133,7 @@ TEST(LinkTest, RoomIsAnArrivalToAColdLink) {
   EXPECT_TRUE(bare.link().Arrived());
 }
 
-// The same of the answers to reads.
+// Others have all chunks since the first answer.
 TEST(LinkTest, AnswersWithoutChunksGoInPieces) {
   BareLink bare;
   const auto address = reinterpret_cast<uint64_t>(bare.end().memory().data());
@@ -148,7 +148,7 @@ TEST(LinkTest, AnswersWithoutChunksGoInPieces) {
   EXPECT_TRUE(bare.HasReply(1));
 }
 
-// A sender may wait for nothing else.
+// A sender may wait for nothing but the chunk.
 TEST(LinkTest, AChunkComesBackAtOnce) {
   BareLink bare;
   bare.peer_line().starving.store(1);
@@ -178,7 +178,7 @@ TEST(LinkTest, WhoStarvesIsToldOfCreditForShortMessages) {
   EXPECT_TRUE(bare.TakeMark());
 }
 
-// Nobody looks there.
+// Nobody polls at the peer.
 TEST(LinkTest, WhoWaitsForAConfirmationIsTold) {
   BareLink bare;
   bare.end().Receive(1, 0, 8);
@@ -204,7 +204,7 @@ TEST(LinkTest, ItsLineSaysWhatItIsToBeToldOf) {
   EXPECT_EQ(line(), 0u);
 }
 
-// One more than there is room for the answers to.
+// Puts one read more than there is room for answers.
 void PutReads(BareLink& bare) {
   const auto address = reinterpret_cast<uint64_t>(bare.end().memory().data());
   const ReadLead read = {address, bare.end().key(), 8};
@@ -236,12 +236,12 @@ TEST(LinkTest, AnAnswerIsAnArrival) {
   EXPECT_TRUE(bare.link().Arrived());
 }
 
-// Who looked at it would look without end.
+// Otherwise a poller would poll without end.
 TEST(LinkTest, WhatIsHeldIsNoArrivalUntilThereIsAReceive) {
   BareLink bare;
   bare.Put(Op::kSend, kLast, 8, uint64_t{1});
   EXPECT_TRUE(bare.link().Arrived());
-  (*ControlThread::Get())->RunAndWait([&] {  // which takes nothing meanwhile
+  (*ControlThread::Get())->RunAndWait([&] {  // on the loop, which takes nothing meanwhile
     bare.pair().Attend();
     EXPECT_FALSE(bare.link().Arrived());
     bare.end().Receive(1, 0, 8);
@@ -287,7 +287,7 @@ TEST(LinkTest, AWriteIsOpenBetweenItsPieces) {
   EXPECT_EQ(after(kWithImmediate | kLast), OpenWrite::kNone) << "all is placed, and held";
 }
 
-// Nobody has looked since it came.
+// Nobody has polled since the confirmation came.
 TEST(LinkTest, AConfirmationComesBeforeTheEnd) {
   BareLink bare;
   bare.end().Send(1, 0, 8, kConfirm);
@@ -297,7 +297,7 @@ TEST(LinkTest, AConfirmationComesBeforeTheEnd) {
   EXPECT_EQ(bare.end().Next(bare.end().sends()).status, Status::kSuccess);
 }
 
-// Between its Attach and its answer: what the peer hears is that nobody takes the request. Two
+// It comes between Attach and the answer, and the peer hears that nobody takes the request. Two
 // answers would be nonsense to it, for which it ends every connection of the two processes.
 TEST(LinkTest, ADisconnectInsideAnAcceptIsOneAnswer) {
   ControlThread& loop = **ControlThread::Get();

@@ -26,7 +26,7 @@ class MessageTest : public testing::Test {
     ASSERT_EQ(SendMessage(far_.get(), bytes, {&pipe_[1], 1}), SocketResult::kDone);
     close(pipe_[1]);
   }
-  // Nobody has the writing end any more, now or soon.
+  // Whether nobody has the writing end any more, now or soon.
   bool PipeHasEnded() {
     const Fd reader(pipe_[0]);
     pollfd entry = {reader.get(), POLLIN, 0};

@@ -1,5 +1,5 @@
-// The pool of chunks that all connections of two processes share: nobody waits for what others
-// keep, and none is lost.
+// The pool of chunks that all connections of two processes share: nobody waits for chunks that
+// others keep, and none is lost.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -13,8 +13,8 @@ namespace {
 constexpr uint32_t kMessage = 1 << 20;  // a pool's worth
 constexpr int kHolders = 4;             // these leave four chunks to others
 
-// Connections that nobody serves hold nearly all chunks; one more reads what takes a chunk each
-// time, more often than there are chunks left.
+// Connections that nobody serves hold nearly all chunks. One more connection makes reads that take
+// a chunk each, and more of them than there are chunks left.
 TEST(PoolTest, ReadsGoOnWhileOthersHoldThePool) {
   constexpr uint32_t kRead = 1024;
   ChildProcess target([](ChildProcess& parent) {
@@ -60,8 +60,8 @@ TEST(PoolTest, ReadsGoOnWhileOthersHoldThePool) {
   EXPECT_EQ(target.Wait(), 0);
 }
 
-// Each read breaks its connection at its fourth chunk, when three have been placed. All come back:
-// the target finds as many as a message takes that is emitted before anybody receives it.
+// Each read breaks its connection at its fourth chunk, when three have been placed. All chunks come
+// back: the target finds enough for a message that is emitted before anybody receives it.
 TEST(PoolTest, ReadsThatBreakOffLoseNothing) {
   constexpr int kReads = 25;
   constexpr uint32_t kRead = 64 * 1024;
@@ -93,7 +93,7 @@ TEST(PoolTest, ReadsThatBreakOffLoseNothing) {
       DialForTest(end.pair(), port);
       end.Await(end.connected);
       const auto start = reinterpret_cast<uint64_t>(end.memory().data());
-      // The second piece is no region's.
+      // The second segment is in no region.
       const Segment segments[] = {{start, end.key(), kRead - 1},
                                   {start + kRead, end.key() ^ (1 << 20), 1}};
       SendRequest request;

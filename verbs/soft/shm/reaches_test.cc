@@ -1,5 +1,5 @@
-// Which addresses are this host's, and at which of them a listener is, in a network namespace of
-// the test's own.
+// Which addresses are this host's, and at which of them a listener is reached, in a network
+// namespace of the test's own.
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -47,7 +47,7 @@ class ShmReaches : public testing::Test {
   static inline bool own_network_ = false;
 };
 
-// As on hosts that take over the address of another one, which let everything be bound.
+// As on hosts that take over the address of another host, and so let any address be bound.
 TEST_F(ShmReaches, WhatCanBeBoundNeedNotBeOurs) {
   const ShmWire wire(**ControlThread::Get(), Address::V4(0x7f000001));
   for (const char* anything : {"0", "1"}) {
@@ -59,7 +59,7 @@ TEST_F(ShmReaches, WhatCanBeBoundNeedNotBeOurs) {
   ASSERT_TRUE(SetNetwork("ipv4/ip_nonlocal_bind", "0"));
 }
 
-// Whose address it is cannot be asked then, so that nobody may say that there is no way.
+// One cannot find out then whose address it is, so nobody may conclude that there is no way.
 TEST_F(ShmReaches, WithoutDescriptorsItIsAShortage) {
   const std::unique_ptr<Context> context = OpenForTest(kOurs.ToString());
   const ShmWire wire(**ControlThread::Get(), Address::V4(0x7f000001));
@@ -82,8 +82,8 @@ TEST_F(ShmReaches, WithoutDescriptorsItIsAShortage) {
   from.Await(from.connected);
 }
 
-// As over TCP, where it listens at its own address and at loopback, and no connection between two
-// addresses of a host is any other's.
+// As over TCP, where a listener is at its own address and at loopback, and a connection to another
+// address of the host does not reach it.
 TEST_F(ShmReaches, AListenerIsAtItsAddressAndAtLoopback) {
   struct {
     const char* own;

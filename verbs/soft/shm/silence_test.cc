@@ -1,4 +1,4 @@
-// A requester that does not run, and is given up.
+// A requester that does not run is given up.
 #include <memory>
 
 #include "gtest/gtest.h"
@@ -11,7 +11,7 @@
 namespace viaduct::verbs::shm {
 namespace {
 
-// It never says Established, and marks its connection when the pair has gone already.
+// The requester never says Established, and marks its connection when the pair has already gone.
 TEST(SilenceTest, AMarkOfARequesterThatIsGivenUpFindsNoPair) {
   ChildProcess requester([](ChildProcess& parent) {
     const auto port = parent.GetValue<uint16_t>();

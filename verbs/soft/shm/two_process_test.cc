@@ -1,5 +1,5 @@
-// Two processes: every byte of random messages, one-sided requests, death, silence, numbers given
-// out again.
+// Two processes: every byte of random messages, one-sided requests, death, silence, and numbers
+// that are given out again.
 #include <dirent.h>
 #include <poll.h>
 #include <sched.h>
@@ -44,7 +44,7 @@ uint8_t ByteOf(uint32_t connection, uint32_t message, uint32_t at) {
   return static_cast<uint8_t>(connection * 7 + message * 31 + at * 3);
 }
 
-constexpr size_t kHalf = 200000;  // outgoing in the first half of the buffer, incoming behind
+constexpr size_t kHalf = 200000;  // outgoing in the first half of the buffer, incoming after
 
 // Each connection sends one message at a time and keeps one receive posted, late.
 struct Traffic {
@@ -180,7 +180,7 @@ TEST(TwoProcessTest, OneSidedRequestsOfATargetThatDoesNothing) {
   EXPECT_EQ(target.Wait(), 0);
 }
 
-// 44 bytes to an address that ends a word of 8: the word lies in two slots of the ring.
+// Writes 44 bytes, the last 8 of which are an aligned word that lies in two slots of the ring.
 TEST(TwoProcessTest, AWatchedWordIsWrittenAtOnce) {
   constexpr int kWrites = 20000;
   constexpr uint32_t kBytes = 44;
@@ -235,7 +235,7 @@ int CountFds() {
   return count;
 }
 
-// All in a process of its own, so that its parent never starts the control thread.
+// All of it runs in child processes, so that their parent never starts the control thread.
 TEST(TwoProcessTest, ANumberIsGivenOutAgainAndDescriptorsDoNotGrow) {
   ChildProcess server([](ChildProcess& parent) {
     auto context = OpenForTest();
@@ -264,7 +264,7 @@ TEST(TwoProcessTest, ANumberIsGivenOutAgainAndDescriptorsDoNotGrow) {
   EXPECT_EQ(server.Wait(), 0);
 }
 
-// Keeps what comes until it is taken.
+// Keeps requests until they are taken.
 class HoldingListener final : public ListenerSink {
  public:
   explicit HoldingListener(Context& context) : listener_(*context.Listen(0, this)) {}
@@ -289,8 +289,8 @@ class HoldingListener final : public ListenerSink {
   std::unique_ptr<Listener> listener_;
 };
 
-// A requester that is stopped behind its request never confirms the accept. What it says when it
-// runs again harms none of the other connections of the two.
+// A requester that is stopped after its request never confirms the accept. What it says when it
+// runs again harms none of the other connections of the two processes.
 TEST(TwoProcessTest, AStoppedRequesterIsGivenUp) {
   ChildProcess server([](ChildProcess& parent) {
     auto context = OpenForTest("127.0.0.1", /*silence=*/2'000'000'000);
@@ -302,11 +302,11 @@ TEST(TwoProcessTest, AStoppedRequesterIsGivenUp) {
     kept.Await(kept.connected);
     const auto request = listener.Take();
     parent.PutValue(1);
-    parent.GetValue<int>();  // it is stopped
+    parent.GetValue<int>();  // the client is stopped
     if (!request->Accept(silent.pair(), {}).ok()) return 2;
     silent.Await(silent.failed);
     if (silent.outcome != ConnectOutcome::kGone || silent.connected != 0) return 3;
-    parent.PutValue(2);  // it may go on
+    parent.PutValue(2);  // the client may go on
     if (!listener.Take()->Accept(again.pair(), {}).ok()) return 4;
     again.Await(again.connected);
     if (kept.Next(kept.receives()).status != Status::kSuccess) return 5;
@@ -326,7 +326,7 @@ TEST(TwoProcessTest, AStoppedRequesterIsGivenUp) {
     again.Await(again.connected);
     kept.Send(0, 0, 64, kConfirm);
     if (kept.Next(kept.sends()).status != Status::kSuccess) return 2;
-    parent.GetValue<int>();  // the server has looked
+    parent.GetValue<int>();  // the server has checked
     return 0;
   });
   client.PutValue(server.GetValue<uint16_t>());
@@ -376,11 +376,11 @@ TEST(TwoProcessTest, DeathOfThePeer) {
       end->Await(end->disconnected);
       if (end->cause != DisconnectCause::kBroken) return 4;
     }
-    // And the name is free for the next.
+    // And the name is free again.
     TestEnd late(*context);
     DialForTest(late.pair(), port);
     late.Await(late.failed);
-    // What dies still has its name for a moment, and then no answer.
+    // A dying process has its name for a moment longer, and then no answer comes.
     return late.outcome == ConnectOutcome::kNobody || late.outcome == ConnectOutcome::kRefused ? 0
                                                                                                : 5;
   });
@@ -388,7 +388,8 @@ TEST(TwoProcessTest, DeathOfThePeer) {
   victim.Kill();
 }
 
-// In the handler of a descriptor, behind which tasks come before any news of other descriptors.
+// Keeps the control thread in the handler of a descriptor. After that, tasks run before any news of
+// other descriptors.
 class BusyHandler {
  public:
   BusyHandler() {
@@ -412,7 +413,7 @@ class BusyHandler {
   std::promise<void> begun_, over_;
 };
 
-// Opens a pair with the process that listens at `port`. Invalid: it was not welcome.
+// Opens a pair with the process that listens at `port`. Invalid if it was not welcome.
 ChannelFd OpenPair(uint16_t port) {
   pid_t pid;
   absl::StatusOr<ChannelFd> socket = DialTo("viaduct", port, &pid);
@@ -435,7 +436,7 @@ bool HearsTheEnd(const ChannelFd& pair) {
   return poll(&entry, 1, 20'000) == 1 && (entry.revents & POLLHUP) != 0;
 }
 
-// So that who finds its next listener does not ask over a pair that it has left.
+// Otherwise a process that finds its next listener might ask over a pair that has been left.
 TEST(TwoProcessTest, WhoLeavesHangsUpOnAllBeforeItWaitsForItsOwnThreads) {
   ChildProcess leaving([](ChildProcess& parent) {
     auto context = OpenForTest();
@@ -471,7 +472,8 @@ TEST(TwoProcessTest, WhoLeavesHangsUpOnAllBeforeItWaitsForItsOwnThreads) {
   EXPECT_EQ(leaving.Wait(), 0);
 }
 
-// It has left the pair, but the requester's control thread, which is in a call, has not heard that.
+// The process has left the pair, but the requester's control thread, which is in a call, has not
+// heard that.
 TEST(TwoProcessTest, AProcessThatHasLeftAndListensAgain) {
   class Refusing final : public ListenerSink {
    public:

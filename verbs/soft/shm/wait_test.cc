@@ -26,7 +26,7 @@ Nanos NowOf(clockid_t clock) {
   return now.tv_sec * Nanos{1'000'000'000} + now.tv_nsec;
 }
 
-// Waits kWaited on `queue`, which gets nothing; the processor time that it took.
+// Waits kWaited on `queue`, which gets nothing. Returns the processor time that this took.
 Nanos CostOfWaiting(CompletionQueue& queue) {
   const Nanos before = NowOf(CLOCK_THREAD_CPUTIME_ID);
   const Nanos end = NowOf(CLOCK_MONOTONIC) + kWaited;
@@ -34,7 +34,7 @@ Nanos CostOfWaiting(CompletionQueue& queue) {
   return NowOf(CLOCK_THREAD_CPUTIME_ID) - before;
 }
 
-// `body` has an end, connected to one of a process that posts a receive for each int it gets.
+// `body` has an end that is connected to a process which posts a receive for each int it gets.
 void RunWithReceiver(const std::function<int(TestEnd&, ChildProcess&)>& body) {
   ChildProcess receiver([](ChildProcess& parent) {
     auto context = OpenForTest();
@@ -74,7 +74,7 @@ TEST(WaitTest, AnOutstandingConfirmationCostsNothing) {
   });
 }
 
-// As before Linux 5.16.
+// As kernels before Linux 5.16.
 TEST(WaitTest, AKernelThatCannotWaitForManyCostsNothing) {
   RunWithReceiver([](TestEnd& end, ChildProcess& receiver) {
     if (!ForbidCalls({SYS_futex_waitv}, ENOSYS)) return 0;  // no filters of system calls here
@@ -85,13 +85,13 @@ TEST(WaitTest, AKernelThatCannotWaitForManyCostsNothing) {
   });
 }
 
-// It waits for the read, not for room.
+// The request waits for the read, not for room.
 TEST(WaitTest, ARequestBehindAFenceCostsNothing) {
   RunWithReceiver([](TestEnd& end, ChildProcess& receiver) {
     receiver.PutValue(1);
     end.Send(1, 0, 8, kConfirm);
     if (end.Next(end.sends()).status != Status::kSuccess) return 1;
-    // Held, and so is the read behind it.
+    // Held without a receive, and so is the read after it.
     end.Send(2, 0, 8);
     if (end.Next(end.sends()).id != 2) return 2;
     end.OneSided(Opcode::kRead, 3, 0, 0, 0, 0);
@@ -105,7 +105,7 @@ TEST(WaitTest, ARequestBehindAFenceCostsNothing) {
   });
 }
 
-// The same while nobody waits: the pair was polled a moment ago, and no tick follows for ever.
+// The same while nobody waits: the pair was polled a moment ago, and ticks do not go on for ever.
 TEST(WaitTest, ARequestBehindAFenceCoolsDown) {
   RunWithReceiver([](TestEnd& end, ChildProcess& receiver) {
     receiver.PutValue(1);
@@ -122,7 +122,7 @@ TEST(WaitTest, ARequestBehindAFenceCoolsDown) {
     getrusage(RUSAGE_SELF, &before);
     nanosleep(&pause, nullptr);
     getrusage(RUSAGE_SELF, &after);
-    // A tick is a millisecond.
+    // Ticks come every millisecond.
     EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, 100);
     receiver.PutValue(1);
     if (end.Next(end.sends()).id != 3) return 4;
