@@ -34,7 +34,8 @@ TEST(DescriptorRingTest, KeepsOrderWhileItGrows) {
   }
 }
 
-// So many that go one by one leave the cursors at every place of a block before `burst` are in use.
+// `single` descriptors that go one by one leave the cursors at any place of a block before `burst`
+// are in use.
 void GoOneByOneAndThenAtOnce(uint32_t single, uint32_t burst) {
   DescriptorRing ring;
   DescriptorRing::Cursor post = ring.begin(), complete = ring.begin(), take = ring.begin();

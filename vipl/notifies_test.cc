@@ -40,7 +40,7 @@ TEST_F(NotifiesTest, OneThatWasReleasedIsServedNext) {
   EXPECT_EQ(next, For(&first_));
 }
 
-// Who holds it has taken a descriptor for it.
+// The holder has taken a descriptor for it.
 TEST_F(NotifiesTest, NobodyWithdrawsWhatIsHeld) {
   notifies_.Add(For(&first_));
   ViNotifies::Registration next;

@@ -60,7 +60,7 @@ TEST(RegistrationsTest, KeepsThousandsThroughChange) {
   }
 }
 
-// A caller that remembers what it found sees the end of it, and what comes to its place.
+// A caller that remembers what it found notices its removal, and what takes its place.
 TEST(RegistrationsTest, RemembersOnlyWhatIsThere) {
   Registrations registrations;
   Registrations::Last last{nullptr};
@@ -115,7 +115,8 @@ TEST(RegistrationsTest, TagsMatchIfEqualOrNull) {
   EXPECT_TRUE(TagsMatch(&a, nullptr));
 }
 
-// `remove`, after which nobody finds `handle`, returns when the guards of that moment are left.
+// Expects `remove`, after which nobody finds `handle`, to wait until the guards of that moment are
+// left.
 void ExpectToWaitForAGuard(Registrations& registrations, VIP_MEM_HANDLE handle,
                            const std::function<void()>& remove) {
   std::atomic<bool> left{false};
@@ -127,7 +128,7 @@ void ExpectToWaitForAGuard(Registrations& registrations, VIP_MEM_HANDLE handle,
       EXPECT_TRUE(left);
     });
     while (registrations.Find(handle) != nullptr) std::this_thread::yield();
-    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // unless it does not wait
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // time enough if it does not wait
     left = true;
   }
   remover.join();

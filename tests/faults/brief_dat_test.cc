@@ -1,5 +1,5 @@
 // Connections that end as soon as they exist, on a machine that is busy with other things: the
-// passive side is told of both, in order, whatever the active side's process does next.
+// passive side gets both events, in order, whatever the active side's process does next.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@ namespace {
 
 int Rounds(int few, int many) { return getenv("VIADUCT_LONG") != nullptr ? many : few; }
 
-// Processes that only take time from all others; they end with this object.
+// Processes that only take processor time from all others; they end with this object.
 class BusyMachine {
  public:
   BusyMachine() {

@@ -1,5 +1,5 @@
-// An RDMA device that is taken out under DAT programs: every adapter on it tells its asynchronous
-// dispatcher.
+// An RDMA device that is taken out under DAT programs: every adapter on it reports that to its
+// asynchronous dispatcher.
 #include <dat2/udat.h>
 
 #include "gtest/gtest.h"
@@ -20,7 +20,7 @@ struct Adapter {
 TEST(BrokenDevice, EveryAdapterHears) {
   Adapter adapters[2];
   BreakDevice();
-  BreakDevice();  // it is news once
+  BreakDevice();  // reported only once
   DAT_EVENT event;
   DAT_COUNT more;
   for (Adapter& adapter : adapters) {

@@ -1,5 +1,5 @@
-// An RDMA device that is taken out under a program of somebody else's registry: it hears of it by
-// the handle that it knows.
+// An RDMA device that is taken out under a program of somebody else's registry: the event names the
+// adapter by the handle that the program knows.
 #include "gtest/gtest.h"
 #include "tests/faults/failing_device.h"
 #include "tests/faults/registry.h"

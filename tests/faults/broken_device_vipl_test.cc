@@ -1,5 +1,5 @@
-// An RDMA device that is taken out under VIPL programs: every NIC on it is told, and whoever waits
-// for a request, which nobody would end otherwise.
+// An RDMA device that is taken out under VIPL programs: every NIC on it is notified, and every wait
+// for a request ends, which nobody would end otherwise.
 #include <poll.h>
 #include <vipl.h>
 
@@ -23,7 +23,7 @@ class Errors {
     const std::lock_guard<std::mutex> hold(errors.mutex_);
     errors.list_.push_back(*error);
   }
-  // As soon as there are any.
+  // Returns the errors as soon as there are any.
   std::vector<VIP_ERROR_DESCRIPTOR> Await() {
     for (int i = 0; i < kPatience && Get().empty(); ++i) poll(nullptr, 0, 1);
     return Get();
@@ -71,7 +71,7 @@ TEST(BrokenDevice, EveryNicAndWhoeverWaitsForARequestHears) {
   waiter.Join();
   EXPECT_EQ(waited, VIP_ERROR_RESOURCE);
   EXPECT_EQ(nics[1].WaitForRequest(), VIP_ERROR_RESOURCE);
-  BreakDevice();  // it is news once
+  BreakDevice();  // reported only once
   for (Nic& nic : nics) {
     const std::vector<VIP_ERROR_DESCRIPTOR> errors = nic.errors.Await();
     ASSERT_EQ(errors.size(), 1u);

@@ -1,5 +1,5 @@
-// Two hosts, each a network namespace, and the cable between them: what both sides of a connection
-// are told when it is cut, with every setting as it is by default.
+// Two hosts, each a network namespace, and the cable between them: the events that both sides of a
+// connection get when the cable is cut, with every setting at its default.
 #include <sched.h>
 #include <unistd.h>
 
@@ -23,14 +23,14 @@ bool Shell(const std::string& commands) {
   return system(("PATH=$PATH:/usr/sbin:/sbin; set -e; " + commands).c_str()) == 0;
 }
 
-// This end's address and a route by which `soft0` finds it.
+// Sets up this end's address, and a route by which `soft0` finds it.
 bool BringUp(const char* interface, const char* address) {
   const std::string name = interface;
   return Shell("ip link set lo up; ip address add " + std::string(address) + "/24 dev " + name +
                "; ip link set " + name + " up; ip route add default dev " + name);
 }
 
-// Both sides call these before the library is used; the cable lies when both have returned.
+// Both sides call these before they use the library; the cable is there when both have returned.
 void JoinAsServer(Peer& peer) {
   const bool alone = unshare(CLONE_NEWNET) == 0;
   peer.Send(alone);
@@ -40,11 +40,11 @@ void JoinAsServer(Peer& peer) {
   peer.Tell("up");
 }
 
-// False: there are no namespaces for it here.
+// Returns false if there are no namespaces for it here.
 bool JoinAsClient(Peer& peer) {
   if (!peer.Receive<bool>()) return false;
   const std::string there = std::to_string(peer.pid());
-  // The kernel may still have the last test's, whose other end it takes away with its namespace.
+  // The last test's cable may still exist: the kernel removes it with the other end's namespace.
   static_cast<void>(Shell("ip link del cable0 2>/dev/null"));
   EXPECT_TRUE(Shell("ip link add cable0 type veth peer name cable1 netns " + there)) << "veth";
   EXPECT_TRUE(BringUp("cable0", kClientAddress));
@@ -53,7 +53,7 @@ bool JoinAsClient(Peer& peer) {
   return true;
 }
 
-// The neighbour stays known, so that nobody says that the host cannot be reached.
+// The neighbour stays known, so that nobody reports the host as unreachable.
 void CutSilently() {
   ASSERT_TRUE(Shell("ip neigh replace " + std::string(kServerAddress) +
                     " lladdr 02:00:00:00:00:02 nud permanent dev cable0"));
@@ -80,7 +80,7 @@ class CutLink : public testing::Test {
   }
 };
 
-// Neither side says anything: keep-alive alone can notice.
+// Neither side sends anything: only keep-alive can notice the cut.
 TEST_F(CutLink, AnIdleConnectionIsNoticedByBoth) {
   RunPair(
       [](Peer& peer) {
@@ -107,7 +107,7 @@ TEST_F(CutLink, AnIdleConnectionIsNoticedByBoth) {
       {.seconds = 60});
 }
 
-// What a client sees of a server that it never gets to.
+// Runs `client` against a server that it never reaches.
 void RunClient(const std::function<void(Side& side, DAT_EP_HANDLE ep)>& client) {
   RunPair(
       [](Peer& peer) {
@@ -122,7 +122,7 @@ void RunClient(const std::function<void(Side& side, DAT_EP_HANDLE ep)>& client) 
       {.seconds = 60});
 }
 
-// The host is known and silent: nothing was ever heard of it by the deadline.
+// The host is known but silent: nothing is heard from it by the deadline.
 TEST_F(CutLink, ConnectingIntoSilenceEndsWithTheDeadline) {
   RunClient([](Side& side, DAT_EP_HANDLE ep) {
     CutSilently();
@@ -133,7 +133,7 @@ TEST_F(CutLink, ConnectingIntoSilenceEndsWithTheDeadline) {
   });
 }
 
-// The server has the request when the cable goes: no answer, and not a refusal.
+// The server has the request when the cable is cut: the client gets neither answer nor refusal.
 TEST_F(CutLink, AServerThatIsCutOffBeforeItAnswersTimesOut) {
   RunPair(
       [](Peer& peer) {
@@ -153,7 +153,7 @@ TEST_F(CutLink, AServerThatIsCutOffBeforeItAnswersTimesOut) {
         Must(Dial(ep, 60 * kSecond));
         peer.Await("asked");
         CutSilently();
-        // Twice: the server may be the first to give up, and its reset still comes through.
+        // Twice as long: the server may be the first to give up, and its reset still comes through.
         NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_TIMED_OUT, ep, 2 * kUntilNoticed);
       },
       {.seconds = 60});
@@ -181,7 +181,7 @@ TEST_F(CutLink, AServerListensWithoutLoopback) {
       {.seconds = 60});
 }
 
-// Nobody is there, as shared memory knows; TCP has no way at all.
+// Shared memory finds that nobody is there; TCP has no route at all.
 TEST_F(CutLink, AHostWithoutLoopbackHasNobody) {
   RunAlone([] {
     ASSERT_EQ(unshare(CLONE_NEWNET), 0);
@@ -195,7 +195,7 @@ TEST_F(CutLink, AHostWithoutLoopbackHasNobody) {
   });
 }
 
-// Nobody has the qualifier, and it cannot be had.
+// Nobody uses the qualifier, and still it is not available.
 TEST_F(CutLink, AServerWhoseAddressHasGone) {
   RunAlone([] {
     ASSERT_EQ(unshare(CLONE_NEWNET), 0);
@@ -211,7 +211,7 @@ TEST_F(CutLink, AServerWhoseAddressHasGone) {
   });
 }
 
-// No way out at all: said at once.
+// There is no route at all, which is reported at once.
 TEST_F(CutLink, ConnectingWithoutAWayOutIsUnreachable) {
   RunClient([](Side& side, DAT_EP_HANDLE ep) {
     CutOwnEnd("cable0");

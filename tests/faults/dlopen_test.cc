@@ -26,7 +26,7 @@ constexpr DAT_TIMEOUT kPatience = 20000000;  // microseconds
 constexpr VIP_ULONG kPatienceMilliseconds = 20000;
 constexpr char kVipl[] = "libvipl.so.1", kDat[] = "libdat.so.1", kDat2[] = "libdat2.so.2";
 
-// The libraries side by side, as they are installed. Gone at the end.
+// A folder with the libraries side by side, as they are installed; removed at the end.
 class Installation {
  public:
   Installation() {
@@ -269,7 +269,7 @@ struct ViplLoop {
   void* bytes = nullptr;
 };
 
-// What a program's own threads may be in (vipl/README.md).
+// A program's own threads may be inside the library, so it stays (vipl/README.md).
 TEST(Dlopen, ViplStaysLoadedWithItsConnection) {
   const Installation installation;
   RunAlone([&] {
@@ -316,7 +316,7 @@ TEST(Dlopen, AllThreeInAnyOrder) {
           ViplLoop(vipl).Use(vipl);
         }
       }
-      // Once more, now that all are there; the first objects live.
+      // Once more, now that all are loaded; the first objects are still alive.
       ViplLoop loop(vipl);
       loop.Use(vipl);
       loop.Close(vipl);

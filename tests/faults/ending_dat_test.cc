@@ -1,5 +1,5 @@
-// What a process has sent before it ends reaches the other side, and its end is told as a
-// disconnect: of receivers that are slow or stopped, and of ends in the middle of a call.
+// What a process has sent before it ends reaches its peer, and its end is reported as a disconnect,
+// also if the peer is slow or stopped, or the end comes in the middle of a call.
 #include <signal.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace viaduct::tests {
 namespace {
 
-// With room for `most` receives, on a dispatcher of its own.
+// An endpoint with room for `most` receives, on a dispatcher of its own.
 DAT_EP_HANDLE RoomyEp(Side& side, int most) {
   DAT_EP_PARAM param = ParametersOf(side.NewEp());
   param.ep_attr.max_recv_dtos = most;
@@ -32,9 +32,9 @@ void PostReceiveInto(Memory& memory, DAT_EP_HANDLE ep) {
   (void)dat_ep_post_recv(ep, 1, &all, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG);
 }
 
-// The receiver takes one message at a time, so that most of them wait, in the library up to its
-// limit (256 KiB) and then in TCP, when their sender is gone already. TCP takes them all, however
-// small its window is: what it does not take within half a second of the exit may be lost.
+// The receiver takes one message at a time, so that most of them still wait when their sender is
+// gone, in the library up to its limit (256 KiB) and then in TCP. TCP takes them all, however small
+// its window is: what it does not take within half a second of the exit may be lost.
 void ExitBeforeEachIsTaken(bool answers) {
   static constexpr size_t kSize = 2048;
   static constexpr int kMost = 150;
@@ -68,7 +68,7 @@ void ExitBeforeEachIsTaken(bool answers) {
 TEST(Ending, ExitBeforeEachIsTaken) { ExitBeforeEachIsTaken(/*answers=*/false); }
 TEST(Ending, ExitBeforeEachIsAnswered) { ExitBeforeEachIsTaken(/*answers=*/true); }
 
-// A message that has begun is not cut, though the thread that sends them never has enough.
+// A message that has begun is not cut off, although the thread that sends never stops.
 TEST(Ending, ExitWhileAnotherThreadSends) {
   static constexpr size_t kSize = 64 * 1024;
   static constexpr int kMost = 64;
@@ -110,7 +110,7 @@ TEST(Ending, ExitWhileAnotherThreadSends) {
       });
 }
 
-// Both sides talk all the time, and a signal interrupts the one in the middle of that.
+// Both sides send all the time, and a signal interrupts one of them in the middle of that.
 void EndInASignalHandler(void (*handler)(int)) {
   static constexpr int kMost = 64;
   RunPair(
@@ -156,7 +156,7 @@ TEST(Ending, QuickExitInASignalHandler) {
   EndInASignalHandler([](int) { quick_exit(0); });
 }
 
-// Continues this process after a time in which it stands still.
+// Stops this process for a while.
 void StandStill() {
   const pid_t self = getpid();
   if (fork() == 0) {
@@ -167,7 +167,7 @@ void StandStill() {
   kill(self, SIGSTOP);
 }
 
-// Who stood still has as long as anybody for the receives of what waits.
+// A receiver that stood still gets as much time as any other to post receives for what waits.
 TEST(Ending, TheReceiverStandsStill) {
   static constexpr int kMessages = 4;
   RunPair(
@@ -195,7 +195,7 @@ TEST(Ending, TheReceiverStandsStill) {
       });
 }
 
-// More ends than a socket between two processes holds.
+// More disconnects than a socket between two processes holds.
 TEST(Ending, ManyConnectionsOfAPeerThatStandsStill) {
   static constexpr int kMany = 600;
   RunPair(

@@ -1,5 +1,5 @@
-// What the other side of a process that leaves is told: exit() and return from main end connections
-// as a disconnect does, a crash breaks them.
+// How the end of a process is reported to its peer: exit() and return from main end connections as
+// a disconnect does, a crash breaks them.
 #include <signal.h>
 
 #include <cstdlib>
@@ -39,7 +39,7 @@ TEST(Exit, IsADisconnect) {
       });
 }
 
-// It has sent nothing and not read what was sent to it.
+// The process has sent nothing, and has not read what was sent to it.
 TEST(Exit, WithUnreadMessagesIsADisconnect) {
   RunPair(
       [](Peer& peer) {
@@ -59,8 +59,8 @@ TEST(Exit, WithUnreadMessagesIsADisconnect) {
       });
 }
 
-// A send is complete for its poster when the library has it: exit() loses none, though the other
-// side has not read for a while.
+// A send is complete for its poster when the library has it: exit() loses none, although the peer
+// has not read for a while.
 TEST(Exit, AfterSendsThatFoundNoRoomIsADisconnect) {
   static constexpr int kMost = 2000;
   static constexpr size_t kSize = 32 * 1024;
@@ -94,7 +94,7 @@ TEST(Exit, AfterSendsThatFoundNoRoomIsADisconnect) {
         const auto remote = peer.Receive<DAT_RMR_TRIPLET>();
         peer.Tell("ready");
         const int complete = peer.Receive<int>();
-        // What this side says to a process that is gone does not take away what is on its way.
+        // What this side sends to a process that is gone does not destroy what is still on its way.
         DAT_RMR_TRIPLET theirs = remote;
         DAT_LMR_TRIPLET byte = memory.Local(0, 1);
         theirs.segment_length = 1;
@@ -107,7 +107,7 @@ TEST(Exit, AfterSendsThatFoundNoRoomIsADisconnect) {
       });
 }
 
-// TCP does not tell a crash from a disconnect: the kernel says good-bye for the dead.
+// TCP cannot tell a crash from a disconnect: the kernel closes the connection for the dead process.
 TEST(Exit, CrashIsNone) {
   PairOptions options;
   options.server_is_killed = true;

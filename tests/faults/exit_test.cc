@@ -18,7 +18,7 @@
 namespace viaduct::tests {
 namespace {
 
-// Connected, with threads that wait for what never comes.
+// Exits while it is connected, and while threads wait for what never comes.
 void LeaveByExit(bool active) {
   auto* side = new Side;
   side->Receive(0);

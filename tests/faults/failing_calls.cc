@@ -78,8 +78,8 @@ constexpr FailingCall kCalls[] = {
 
 std::atomic<bool> g_failed{false};
 
-// From now on the calls that `program` says so of, of this thread and of those that it starts, ask
-// at the descriptor that is returned; -1 where the kernel cannot.
+// From now on the calls that `program` selects, of this thread and of those that it starts, ask for
+// a decision at the returned descriptor; -1 if the kernel cannot do that.
 int Filter(const sock_fprog& program) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
   return static_cast<int>(
@@ -99,10 +99,10 @@ int FilterAllCalls() {
   return Filter({sizeof filter / sizeof *filter, filter});
 }
 
-// What becomes of a call: 0 if the kernel is to do it, else the error it fails with.
+// Decides about a call: 0 if the kernel is to perform it, else the error with which it fails.
 using Judge = std::function<int(const seccomp_data& call)>;
 
-// Answers who asks, as long as the process lives.
+// Answers the calls that ask, as long as the process lives.
 void Answer(int listener, const Judge& judge) {
   for (;;) {
     seccomp_notif question = {};
@@ -117,7 +117,8 @@ void Answer(int listener, const Judge& judge) {
 
 // Once in a process. `filter` is one of the two above.
 bool Ask(const Judge& judge, const std::function<int()>& filter) {
-  // Who answers began before the filter and is not asked; it must not be woken by a call that asks.
+  // The thread that answers begins before the filter, so its own calls do not ask; it must not be
+  // woken up by a call that asks.
   static std::atomic<int> listener{0};
   std::thread([judge] {
     while (listener.load() == 0) std::this_thread::yield();

@@ -15,19 +15,20 @@ struct FailingCall {
   bool (*counts)(const uint64_t* arguments);  // null: each does
 };
 
-// What a program may meet: no descriptor or memory left in process or kernel, a limit of threads
-// or files, a signal in a sleep. Not among them is what the kernel does not do, such as a write to
-// an eventfd that fails, nor memory of malloc, which has tests of its own.
+// The failures that a program may meet: no descriptor or memory left in process or kernel, a limit
+// of threads or files, a signal during a sleep. Not included are failures that the kernel does not
+// produce, such as that of a write to an eventfd, and those of malloc, which has tests of its own.
 absl::Span<const FailingCall> FailingCalls();
 
-// Of the thread that calls this, and of all that it starts, the n-th such call fails and does
-// nothing. Once in a process, and for the rest of it. False: the kernel has no filters that ask.
+// The n-th such call of the calling thread, and of all threads that it starts, fails and does
+// nothing. Once in a process, and for the rest of its life. Returns false if the kernel has no
+// filters that ask.
 bool FailCall(const FailingCall& call, int n);
-// Whether there has been an n-th.
+// Whether the n-th call has been made, and has failed.
 bool CallHasFailed();
 
-// The n-th system call, of whatever kind, of the thread that calls this and of all that it starts
-// kills the process, and does nothing. Instead of FailCall, whose answer it has.
+// The n-th system call, of any kind, of the calling thread and of all threads that it starts kills
+// the process, and does nothing. Called instead of FailCall, and returns the same.
 bool DieAtCall(int n);
 
 }  // namespace viaduct::tests

@@ -1,6 +1,6 @@
-// Each system call in the life of a DAT program fails once: the program hears of it, or never
-// notices, but nothing hangs, crashes or stays behind, and its peer, one process for all of them,
-// goes on; so it does where the program is killed at the call.
+// Each system call in the life of a DAT program fails once: the program gets an error, or never
+// notices, but nothing hangs, crashes or stays behind, and its peer, one process for all lives,
+// goes on. The peer also goes on if the program is killed at the call.
 #include <functional>
 
 #include "absl/cleanup/cleanup.h"
@@ -23,7 +23,7 @@ void Try(DAT_RETURN value, const char* call) {
   if (value != DAT_SUCCESS) throw Refused(call);
 }
 
-// What is waited for comes, or a call says that it will not.
+// Expects that what is waited for comes, or that a call reports that it will not.
 void TryWait(DAT_RETURN value, const char* what) {
   if (Fails(value, DAT_TIMEOUT_EXPIRED)) ADD_FAILURE() << what << " never came";
   Try(value, what);
@@ -35,7 +35,7 @@ DAT_EVENT Await(DAT_EVD_HANDLE evd, const char* what, Patience patience = Patien
   return event;
 }
 
-// A program that looks at every answer.
+// A program that checks every return value.
 class Program {
  public:
   Program() {
@@ -133,7 +133,7 @@ class Program {
     }
     return event;
   }
-  // A transfer that fails ends the connection, and that is told.
+  // A transfer that fails ends the connection, and the end is reported.
   void Complete(const DAT_EVENT& event) {
     if (event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS) return;
     (void)Await(connections_, "the end");

@@ -17,7 +17,7 @@ namespace {
 constexpr int kRounds = 3;
 constexpr VIP_ULONG kLong = 20000, kOneAttempt = 2000;  // ms
 constexpr VIP_ULONG kEntries = 16;
-constexpr int kLastReceive = kRounds, kSend = kRounds + 1;  // of the descriptors
+constexpr int kLastReceive = kRounds, kSend = kRounds + 1;  // indices of descriptors
 
 VIP_ULONG TimeoutOf(Patience patience) {
   if (patience == Patience::kForever) return VIP_INFINITE;
@@ -27,13 +27,13 @@ VIP_ULONG TimeoutOf(Patience patience) {
 void Try(VIP_RETURN value, const char* call) {
   if (value != VIP_SUCCESS) throw Refused(call + (": " + std::to_string(value)));
 }
-// What is waited for comes, or a call says that it will not.
+// Expects that what is waited for comes, or that a call reports that it will not.
 void TryWait(VIP_RETURN value, const char* what) {
   if (value == VIP_TIMEOUT) ADD_FAILURE() << what << " never came";
   Try(value, what);
 }
 
-// A program that looks at every answer.
+// A program that checks every return value.
 class Program {
  public:
   Program() {
@@ -132,7 +132,7 @@ class Program {
     VIP_DESCRIPTOR* said = nullptr;
     Try(VipSendDone(vi, &said), "VipSendDone");
   }
-  // The last receive is for nothing but the end.
+  // The last receive is only there to be flushed at the end.
   void AwaitEnd(VIP_VI_HANDLE vi) {
     VIP_DESCRIPTOR* done = nullptr;
     EXPECT_EQ(VipRecvWait(vi, kLong, &done), VIP_DESCRIPTOR_ERROR);

@@ -14,14 +14,14 @@
 namespace viaduct::tests {
 namespace {
 
-// Of the library that the engine has opened.
+// The mock's functions, in the library that the engine has opened.
 const rdma_mock::FailingCalls& Calls() {
   static const auto* const calls = static_cast<const rdma_mock::FailingCalls*>(
       dlsym(dlopen("libviaduct-rdma.so.1", RTLD_NOW), "rdma_mock_failing_calls"));
   return *calls;
 }
 
-// Told as the message of Refused, or empty: as it should.
+// Returns the message of Refused, or "" if the life ends as it should.
 std::string HowItEnds(const std::function<void()>& live) {
   try {
     live();
@@ -31,8 +31,8 @@ std::string HowItEnds(const std::function<void()>& live) {
   }
 }
 
-// What exists of a device that is open: the channel of its completions, and the id that keeps it;
-// of siw a queue besides.
+// The objects of a device that is open: the channel of its completions, and the id by which it is
+// bound; with siw a completion queue as well.
 std::string OfTheDevice() {
   const char* const iwarp = std::getenv("RDMA_MOCK_IWARP");
   const bool siw = iwarp != nullptr && std::string(iwarp) == "siw";
@@ -40,7 +40,7 @@ std::string OfTheDevice() {
          " completion queue, 0 shared queue, 0 pair, 1 channel, 1 id";
 }
 
-// What exists of the device when nothing ends any more: it is asked again until it is `expected`.
+// Waits, for a limited time, until the device has the objects `expected`; returns what it has.
 std::string LiveObjects(const std::string& expected) {
   for (int i = 0; i < 20'000 && Calls().live() != expected; ++i) poll(nullptr, 0, 1);
   return Calls().live();

@@ -1,5 +1,5 @@
 // Lives of a program over the mock of an RDMA device (tests/rdma_mock), in each of which another
-// call of the device's libraries fails, or what they tell of.
+// call of the device's libraries fails, or one of their events or completions reports a failure.
 #ifndef VIADUCT_TESTS_FAULTS_FAILING_DEVICE_H_
 #define VIADUCT_TESTS_FAULTS_FAILING_DEVICE_H_
 
@@ -10,12 +10,12 @@
 
 namespace viaduct::tests {
 
-// `live` opens the device and closes it again; it throws Refused where it ends early. The first of
-// the calls fails in its first life, the second in the next, and so on, in each of their forms. A
-// life in which nothing has failed does not end early, and none leaves anything of the device.
+// `live` opens the device and closes it again; it throws Refused if it ends early. The first call
+// fails in its first life, the second in the next, and so on, in each form of failure. A life in
+// which nothing fails must not end early, and none may leave objects of the device behind.
 void FailEachCallOfTheDevice(const std::function<void()>& live);
 
-// The device is taken out, for as long as the process lives: its driver says so.
+// Takes the device out, for as long as the process lives: its driver reports that.
 void BreakDevice();
 
 // What has failed in this life, or "nothing".

@@ -1,6 +1,7 @@
 // Each call of an RDMA device's libraries in the life of a DAT program fails once, in each of its
-// ways (tests/rdma_mock), and so does what they tell of: the program hears of it or never notices,
-// and whatever it has heard, it can free all that it has made and close its adapter in good order.
+// ways (tests/rdma_mock), or one of their events or completions reports a failure: the program gets
+// an error or never notices, and can then free all that it has created and close its adapter
+// gracefully.
 #include <dat2/udat.h>
 #include <netinet/in.h>
 
@@ -26,8 +27,8 @@ std::string Describe(DAT_RETURN value) {
   return std::string(major) + " " + minor;
 }
 
-// What the pages name for want of anything that an adapter may have no more of; the qualifier may
-// look taken, or the address be gone.
+// Accepts the error that the pages name for a lack of any resource of an adapter; besides, the
+// qualifier may look taken, or the address may be gone.
 void Try(DAT_RETURN value, const char* call) {
   if (value == DAT_SUCCESS) return;
   const DAT_UINT32 type = DAT_GET_TYPE(value);
@@ -54,14 +55,14 @@ class Program {
     char name[] = "soft0";
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
     const DAT_RETURN opened = dat_ia_open(name, 8, &async, &ia_);
-    // librdmacm does not tell why it knows no device.
+    // librdmacm does not report why it knows no device.
     if (DAT_GET_TYPE(opened) == DAT_PROVIDER_NOT_FOUND) throw Refused(Describe(opened));
     Try(opened, "dat_ia_open");
   }
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // What was made, last first; what is left of it makes a graceful close fail.
+  // Frees what was created, last first; anything that is left makes the graceful close fail.
   ~Program() {
     for (DAT_CR_HANDLE request : requests_)
       Must(dat_cr_reject(request, 0, nullptr), "dat_cr_reject");
@@ -194,7 +195,7 @@ class Program {
       return;
     }
     const DAT_RETURN accepted = dat_cr_accept(request, to_.ep, 0, nullptr);
-    // It is there still, unless the device has decided it.
+    // The request is still there, unless the device has decided it.
     if (accepted != DAT_SUCCESS && Knows(request)) {
       requests_.push_back(request);
       EXPECT_EQ(dat_cr_accept(request, to_.ep, 0, nullptr),
@@ -214,7 +215,7 @@ class Program {
     DAT_CR_PARAM parameters;
     return dat_cr_query(request, DAT_CR_FIELD_ALL, &parameters) == DAT_SUCCESS;
   }
-  // A kernel that fails an accept answers for the program.
+  // A kernel that fails an accept rejects the request in the program's place.
   [[noreturn]] static void Unconnected(const DAT_EVENT& event) {
     const bool answered = FailedCall() == "rdma_accept";
     EXPECT_TRUE(event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED ||
@@ -225,7 +226,7 @@ class Program {
     throw Refused("no connection: " + std::to_string(event.event_number & 0xff));
   }
 
-  // Until a request of `end` and its part at the other have completed.
+  // Waits until a request of `end`, and the receive of a message at the other end, have completed.
   void Do(DAT_RETURN posted, const char* call, End& end, bool message) {
     End& other = &end == &from_ ? to_ : from_;
     Try(posted, call);
@@ -267,7 +268,7 @@ class Program {
        "dat_rmr_bind", from_, false);
   }
 
-  // Both hear of the end, and everything comes back.
+  // Both ends get the event of the end, and everything that was posted comes back.
   void Ended() {
     for (End* end : {&from_, &to_}) {
       const DAT_EVENT event = Next(end->connections, "the end");

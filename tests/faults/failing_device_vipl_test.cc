@@ -1,6 +1,6 @@
 // failing_device_dat_test.cc for VIPL programs. Whatever fails, each descriptor comes back once, a
-// VI that loses its connection hears of it, and the two VIs connect once more and say all they have
-// to.
+// VI that loses its connection is notified, and the two VIs connect once more and exchange all of
+// their messages.
 #include <unistd.h>
 #include <vipl.h>
 
@@ -29,12 +29,12 @@ namespace {
 constexpr VIP_ULONG kPatience = 20'000;  // ms
 constexpr int kReceives = 4;             // posted at a time
 constexpr int kSlots = 16;               // descriptors of an end, half of them for receives
-constexpr int kFew = 2, kMany = 20;      // segments; the device takes fewer than many
+constexpr int kFew = 2, kMany = 20;      // segments; the device takes fewer than kMany
 constexpr VIP_UINT32 kRoom = 1024;       // bytes of a message at most
 
 enum Side { kSend, kReceive };
 
-// The connection has ended before its time: the program may begin once more.
+// The connection has ended early: the program may begin once more.
 class Interrupted : public Refused {
  public:
   using Refused::Refused;
@@ -53,10 +53,10 @@ struct Kind {
   bool cq = false;          // one for all queues
   bool rejects = false;     // the server
   bool takes_back = false;  // memory of posted descriptors
-  bool abandons = false;    // all it has, to VipCloseNic
+  bool abandons = false;    // leaves all it has to VipCloseNic
 };
 
-// What the handlers are told.
+// Collects the arguments of the handlers.
 class News {
  public:
   static void OnError(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
@@ -92,7 +92,7 @@ class News {
   bool AwaitLost(VIP_VI_HANDLE vi, int times) {
     return Await([&] { return lost_[vi] >= times; });
   }
-  // Of a descriptor that was not taken, or into which nothing could be written.
+  // The error of a descriptor that was not taken, or into which nothing could be written.
   bool AwaitUntold(VIP_DESCRIPTOR* descriptor) {
     return Await([&] { return untold_.erase(descriptor) != 0; });
   }
@@ -137,7 +137,7 @@ struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Slot {
 
 struct Posted {
   VIP_DESCRIPTOR* descriptor;
-  VIP_UINT32 operation;  // as its Status says it
+  VIP_UINT32 operation;  // as in its Status
   bool told = true;      // its memory is still registered
 };
 
@@ -172,7 +172,7 @@ class Program {
  public:
   explicit Program(const Kind& kind) : kind_(kind) {
     const VIP_RETURN opened = VipOpenNic("nic0", &nic_);
-    // librdmacm does not tell why it knows no device.
+    // librdmacm does not report why it knows no device.
     if (opened == VIP_INVALID_PARAMETER) throw Refused("VipOpenNic");
     Try(opened, "VipOpenNic");
     Must(VipQueryNic(nic_, &attributes_), "VipQueryNic");
@@ -243,7 +243,7 @@ class Program {
     }
   }
 
-  // So many bytes in so many pieces.
+  // Spreads `length` bytes over `segments` segments.
   static void Spread(VIP_DESCRIPTOR* descriptor, int first, int segments, char* bytes,
                      VIP_UINT32 length, VIP_MEM_HANDLE handle) {
     const VIP_UINT32 piece = length / static_cast<VIP_UINT32>(segments);
@@ -298,7 +298,7 @@ class Program {
     Address here(attributes_, 1), there(attributes_, 2);
     VIP_RETURN asked = VIP_NOT_DONE, answered = VIP_NOT_DONE;
     std::atomic<bool> decided{false};
-    // From now on there is somebody who listens.
+    // From now on there is a listener.
     VIP_CONN_HANDLE request = nullptr;
     Wait(there, 0, &request);
     std::thread client([&] {
@@ -327,7 +327,7 @@ class Program {
     }
     throw Interrupted(how);
   }
-  // False: nobody has asked yet.
+  // Returns false if there is no request.
   bool Wait(Address& name, VIP_ULONG timeout, VIP_CONN_HANDLE* request) {
     Address of(attributes_, 0);
     VIP_VI_ATTRIBUTES theirs;
@@ -348,7 +348,7 @@ class Program {
     Must(VipConnectReject(request), "VipConnectReject");
     return VIP_REJECT;
   }
-  // The attempt has failed.
+  // Checks the state after a failed attempt.
   void Unconnected(VIP_RETURN code, End& end) {
     SCOPED_TRACE(&end == &from_ ? "VipConnectRequest" : "VipConnectAccept");
     const std::set<VIP_RETURN> known = {VIP_TIMEOUT, VIP_REJECT, VIP_NO_MATCH, VIP_NOT_REACHABLE,
@@ -376,7 +376,7 @@ class Program {
     throw Refused(what);
   }
 
-  // The oldest descriptor of a queue, which comes.
+  // Takes the oldest descriptor of a queue, which has to come.
   Done Next(End& end, Side side) {
     const Posted oldest = end.posted[side].front();
     end.posted[side].pop_front();
@@ -419,7 +419,7 @@ class Program {
         << std::hex << status;
   }
 
-  // In one of three ways; VIP_NOT_DONE: the handler has got it.
+  // Takes a descriptor in one of three ways. Returns VIP_NOT_DONE if the handler has got it.
   VIP_RETURN Take(End& end, Side side, int way, VIP_DESCRIPTOR** descriptor) {
     const bool sends = side == kSend;
     VIP_RETURN code = VIP_NOT_DONE;
@@ -482,7 +482,7 @@ class Program {
 
   // ---- the end of a connection
 
-  // It is lost, and the end hears of it once.
+  // The connection is lost, of which `end` is notified once.
   void Lose(End& end) {
     SCOPED_TRACE(&end == &from_ ? "active" : "passive");
     if (!news_.AwaitLost(end.vi, ++end.lost)) NeverCame("VIP_ERROR_CONN_LOST");
@@ -490,7 +490,7 @@ class Program {
     Receive(end);
     Leave(end);
   }
-  // From Error, where all is flushed, to Idle.
+  // Takes the VI from Error, where all is flushed, to Idle.
   void Leave(End& end) {
     Drain(end);
     Must(VipDisconnect(end.vi), "VipDisconnect");
@@ -503,7 +503,7 @@ class Program {
         Lose(*end);
         continue;
       }
-      // It may go on without what has failed.
+      // An unreliable connection may go on without what has failed.
       Must(VipDisconnect(end->vi), "VipDisconnect");
       Drain(*end);
     }
@@ -607,7 +607,7 @@ class Program {
     }
   }
 
-  // Memory of posted receives goes: the data of the first, the descriptor of the second.
+  // Deregisters memory of posted receives: the data of the first, the descriptor of the second.
   void TakeBack() {
     while (!to_.posted[kReceive].empty()) Say(from_, 1, 20, false);
     const VIP_MEM_HANDLE handle = Register(&spare_, sizeof spare_);
@@ -635,7 +635,7 @@ class Program {
   VIP_CQ_HANDLE cq_ = nullptr;
   std::vector<std::pair<void*, VIP_MEM_HANDLE>> registered_;
   End from_, to_;
-  int turn_ = 0;  // of the ways to take
+  int turn_ = 0;  // selects the way to take
   std::vector<News::Entry> entries_;
   VIP_UINT32 value_ = 0;
   struct {

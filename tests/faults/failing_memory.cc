@@ -9,14 +9,14 @@
 
 namespace {
 
-// Of this thread: how many allocations from now the one that fails is; 0: none does.
+// Of this thread: the number of allocations up to the one that fails; 0 if none does.
 thread_local int countdown = 0;
-thread_local bool for_good = false;  // so do all behind it
+thread_local bool for_good = false;  // all later ones fail, too
 thread_local bool failed = false;
 std::atomic<int64_t> live{0};
 std::atomic<bool> fail_new_threads{false};
 std::atomic<int> failed_new_threads{0};
-thread_local const bool is_new = fail_new_threads;  // since its first allocation
+thread_local const bool is_new = fail_new_threads;  // as it was at the thread's first allocation
 
 void* Allocate(std::size_t alignment, std::size_t size) {
   if (is_new && fail_new_threads) {
@@ -41,7 +41,7 @@ void Free(void* memory) {
 
 }  // namespace
 
-// In the place of the C++ library's, for the libraries under test too.
+// Replaces the C++ library's operators, for the libraries under test too.
 void* operator new(std::size_t size) { return Allocate(alignof(std::max_align_t), size); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return Allocate(static_cast<std::size_t>(alignment), size);

@@ -8,18 +8,19 @@ namespace viaduct::tests {
 
 // The n-th allocation of this thread from now on fails, once.
 void FailAllocation(int n);
-// That one and all behind it.
+// That one and all later ones fail.
 void FailAllocationsFrom(int n);
-// All of threads that have made none so far.
+// In threads that have made no allocation so far, all allocations fail.
 void FailNewThreads();
-// Until one has, within ten seconds.
+// Waits until one of these has failed; returns false if none has after ten seconds.
 bool AwaitFailureOfNewThread();
-// Whether one of this thread has. None will any more, of this one or of new ones.
+// Allocations fail no longer, in this thread or in new ones. Returns whether one of this thread has
+// failed.
 bool StopFailing();
 
-// What all threads have allocated and not freed.
+// The number of allocations that all threads have made and not freed.
 int64_t LiveAllocations();
-// No more than `most` come to live, within ten seconds: the library's own thread frees, too.
+// Whether no more than `most` live within ten seconds: the library's own thread frees, too.
 bool LiveAtMost(int64_t most);
 
 }  // namespace viaduct::tests

@@ -10,7 +10,7 @@
 namespace viaduct::tests {
 namespace {
 
-// Above what the library prefers for its own, so that those numbers run out too.
+// Above the numbers that the library prefers for its descriptors, so that those run out too.
 constexpr rlim_t kLimit = 1200;
 
 }  // namespace

@@ -42,7 +42,7 @@ class SmallFiles : LoweredLimit {
   SmallFiles() : LoweredLimit(RLIMIT_FSIZE, 1 << 20) {}
 };
 
-// As long as it lives this process gets no more pages: it has more than a mebibyte of them.
+// As long as it lives this process gets no more pages: it already has more than a mebibyte.
 class PageFamine : LoweredLimit {
  public:
   PageFamine() : LoweredLimit(RLIMIT_AS, 1 << 20) {}

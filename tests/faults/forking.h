@@ -1,5 +1,5 @@
 // A program whose child calls what it likes, and the program that it is connected with. Used by
-// tests of both interfaces: they say how a message goes each way and what must be as before.
+// tests of both interfaces: they define how a message goes each way and what must be unchanged.
 #ifndef VIADUCT_TESTS_FAULTS_FORKING_H_
 #define VIADUCT_TESTS_FAULTS_FORKING_H_
 
@@ -15,11 +15,11 @@ namespace viaduct::tests {
 // afterwards here.
 void ExchangeAndFork(Peer& peer, const std::function<void()>& exchange,
                      const std::function<void()>& in_child, const std::function<void()>& look);
-// The other side of it. `with_child` is what it does for the child.
+// The peer of ExchangeAndFork. `with_child` is what it does for the child.
 void ExchangeWithForking(
     Peer& peer, const std::function<void()>& exchange, const std::function<void()>& look,
     const std::function<void()>& with_child = [] {});
-// A forked process that does that; and its end, 0 if no expectation failed there.
+// Forks a process that runs `body`. EndOf waits for its end: 0 if no expectation failed there.
 pid_t StartChild(const std::function<void()>& body);
 int EndOf(pid_t child);
 

@@ -1,6 +1,6 @@
 // Garbage on the TCP port of a listener: only the connection that it came on dies.
 //
-// The raw sockets know the wire by themselves: no code of the library.
+// The raw sockets implement the wire format themselves, without code of the library.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -52,7 +52,7 @@ class RawSocket {
     const linger now{1, 0};
     setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   }
-  // The server closes: FIN or RST, after whatever it has to say.
+  // The server closes, by FIN or RST, after whatever it still sends.
   ::testing::AssertionResult Ends() {
     char buffer[4096];
     ssize_t got;
@@ -100,7 +100,7 @@ std::string Crc(const std::string& bytes) {
   return out;
 }
 
-// RFC 5044 4.1; `length` is what the frame says of itself.
+// RFC 5044 4.1; `length` is the length that the frame claims.
 std::string FpduOfLength(size_t length, const std::string& segment) {
   std::string fpdu = BigEndian(length, 2) + segment;
   fpdu.resize((fpdu.size() + 3) / 4 * 4);
@@ -137,7 +137,7 @@ class Attacker {
  public:
   explicit Attacker(Besieger& besieger) : besieger_(besieger) {}
 
-  // Bytes in place of a request; the server must close by itself, or the attacker does.
+  // Sends `bytes` in place of a request; the server must close by itself, or the attacker closes.
   void InsteadOfRequest(const char* what, const std::string& bytes, bool server_closes = true) {
     SCOPED_TRACE(what);
     {
@@ -150,7 +150,7 @@ class Attacker {
     besieger_.Check();
   }
 
-  // Bytes behind a good handshake and perhaps one good message.
+  // Sends `bytes` after a good handshake and perhaps one good message.
   enum class End { kByServer, kFin, kReset };
   void BehindHandshake(const std::string& what, const std::string& bytes, End end = End::kByServer,
                        bool with_message = true) {
@@ -221,7 +221,7 @@ TEST(Garbage, HalfARequest) {
     for (size_t cut : {1, 15, 16, 17, 18, 19, 20, 23}) {
       attacker.InsteadOfRequest("cut and closed", request.substr(0, cut), false);
     }
-    // Silent ones stay open while others connect.
+    // Silent connections stay open while others connect.
     RawSocket silent[] = {RawSocket(Port(0)), RawSocket(Port(0)), RawSocket(Port(0))};
     silent[1].Send(request.substr(0, 1));
     silent[2].Send(request.substr(0, 21));

@@ -30,7 +30,7 @@
 namespace viaduct::tests {
 namespace {
 
-using namespace verbs::shm;  // NOLINT: the formats alone
+using namespace verbs::shm;  // NOLINT: only the formats
 
 constexpr uint32_t kConnection = 0;  // the first: the creator gives out the lower numbers
 constexpr int kCreator = 0, kServer = 1;
@@ -140,7 +140,7 @@ class Hostile {
     position_ = 0;
     Send(MessageOf(MessageType::kRequest, connection_, Bytes(GoodRequest()) + kAttackData));
     MessageType answer;
-    do {  // the one before may still have something to say
+    do {  // the previous connection may still send something
       answer = Next();
     } while (answer == MessageType::kRing || answer == MessageType::kReleased);
     ASSERT_EQ(answer, MessageType::kAccept);
@@ -167,7 +167,7 @@ class Hostile {
     }
     return head.type;
   }
-  // The server ends the connection (or everything) by itself.
+  // Waits until the server ends the connection (or everything) by itself.
   void AwaitEnd() {
     MessageType type;
     do {
@@ -187,10 +187,10 @@ class Hostile {
   ConnectionBlock& block() {
     return reinterpret_cast<ConnectionBlock*>(arena_ + kConnectionOffset)[connection_];
   }
-  // What the server puts into the n-th slot of either ring in its first lap, when it has.
+  // Wait until the server has filled the n-th slot of either ring in its first lap.
   Word AwaitReply(uint32_t n) { return AwaitWord(block().reply[kCreator][n]); }
   void AwaitSlot(uint32_t n) { AwaitWord(block().data[kCreator][n]); }
-  // The first answer to the server.
+  // Puts the first answer to the server.
   void Answer(Op op, uint8_t flags, uint32_t bytes) {
     block().reply[kServer][0].word.store(Word::Pack(op, flags, 1, bytes, Parity<kReplySlots>(0)),
                                          std::memory_order_release);
@@ -213,7 +213,7 @@ class Hostile {
                     std::memory_order_release);
     ++position_;
   }
-  // Says that something came on the connection, and wakes whoever waits.
+  // Signals that something came on the connection, and wakes up whoever waits.
   void Ring() {
     DirectionBlock& theirs = direction(kServer);
     theirs.leaf[connection_ / 64].fetch_or(uint64_t{1} << (connection_ % 64));
@@ -396,7 +396,7 @@ TEST(HostileSocket, MessagesAfterTheHandshake) {
   });
 }
 
-// Whoever rings must not block.
+// A server thread that rings the peer must not block.
 TEST(HostileSocket, APeerThatReadsNothingBlocksNobody) {
   RunSiege([](Besieger& besieger) {
     besieger.Begin({.sends = true});
@@ -404,14 +404,14 @@ TEST(HostileSocket, APeerThatReadsNothingBlocksNobody) {
       Hostile hostile;
       hostile.Connect();
       RequestBody request = GoodRequest();
-      request.port = 1;  // nobody: each is answered
+      request.port = 1;  // nobody listens there: each is answered
       for (uint32_t connection = 1; connection < 1000; ++connection) {
         hostile.Send(MessageOf(MessageType::kRequest, connection, Bytes(request)));
       }
       hostile.direction(kCreator).bell.store(kBellSocket);
       hostile.block().credit[kCreator].armed.store(1);
       hostile.Ring();
-      // Until the server has rung, or at least sent: then its thread is through or hangs.
+      // Waits until the server has rung, or at least sent: then its thread is done or hangs.
       hostile.AwaitSlot(kSlots - 1);
     }
     besieger.AwaitDone();
@@ -467,7 +467,7 @@ TEST(HostileRing, WhatIsRightIsServed) {
   });
 }
 
-// The server ends it without being told.
+// The server ends the connection by itself.
 TEST(HostileRing, ASlotThatCannotBeEndsTheConnection) {
   RunSiege([](Besieger& besieger) {
     const uint64_t address = besieger.open_memory().virtual_address;
@@ -557,7 +557,7 @@ TEST(HostileRing, ASlotThatCannotBeEndsTheConnection) {
   });
 }
 
-// Answers to a read of the server's that are none: it must not take them for its memory's bytes.
+// False answers to a read by the server, which must not take them for the bytes that it wants.
 TEST(HostileRing, AnAnswerThatCannotBeEndsTheConnection) {
   RunSiege([](Besieger& besieger) {
     const auto breaks = [&](const char* what, Op op, uint8_t flags, uint32_t bytes) {
@@ -584,7 +584,7 @@ TEST(HostileRing, AnAnswerThatCannotBeEndsTheConnection) {
   });
 }
 
-// Each takes a chunk of the pool before it is seen that the memory is none.
+// Each read takes a chunk of the pool before the server sees that the memory does not exist.
 TEST(HostileRing, ReadsThatAreRefusedLeaveTheChunks) {
   RunSiege([](Besieger& besieger) {
     const DAT_RMR_TRIPLET& open = besieger.open_memory();
@@ -612,7 +612,7 @@ TEST(HostileRing, ReadsThatAreRefusedLeaveTheChunks) {
   });
 }
 
-// Pieces that bring their message no further, without end and while the server looks: it must not
+// Pieces that add nothing to their message keep coming while the server reads them: it must not
 // stay with this connection.
 TEST(HostileRing, EndlessPieces) {
   RunSiege([](Besieger& besieger) {
@@ -628,7 +628,7 @@ TEST(HostileRing, EndlessPieces) {
           begun.store(true);
         }
       });
-      // Rung once: there must be something to see.
+      // It rings only once, so there must be something to see.
       while (!begun.load()) sched_yield();
       hostile.Ring();
       hostile.AwaitEnd();
@@ -640,7 +640,8 @@ TEST(HostileRing, EndlessPieces) {
   });
 }
 
-// Positions that the server trusts no further than its own: it may notice, and must not suffer.
+// False positions, which the server trusts no further than its own: it may notice, and must not
+// suffer.
 TEST(HostileRing, PositionsThatLieDoNoHarm) {
   RunSiege([](Besieger& besieger) {
     const std::vector<std::vector<uint64_t>> rows = {

@@ -45,7 +45,7 @@ class Stream {
     for (uint64_t n = 0; source && n < kWindow; ++n) Answer();
   }
 
-  // Until the first receive is flushed; only the survivor comes back.
+  // Runs until the first receive is flushed; only the survivor returns.
   void Run() {
     for (;;) {
       const auto done = NextCompletion(side_.receive_evd);

@@ -61,7 +61,7 @@ class Stream {
     for (int n = 0; source && n < kWindow; ++n) Answer();
   }
 
-  // Until the first descriptor fails; only the survivor comes back.
+  // Runs until the first descriptor fails; only the survivor returns.
   void Run() {
     for (;;) {
       VIP_DESCRIPTOR* done = nullptr;
@@ -77,7 +77,7 @@ class Stream {
     }
   }
 
-  // Everything that was posted comes back: what was done before the end, then flushed ones alone.
+  // Everything that was posted comes back: what was done before the end, then only flushed ones.
   void Drain() {
     Drain(&VipRecvWait, &receives, true);
     Drain(&VipSendWait, &sends, false);
@@ -147,7 +147,7 @@ class Stream {
   int next_ = kReceives;
 };
 
-// What a round is like.
+// The variants of a round.
 bool VictimIsActive(int round) { return round % 2 == 0; }
 bool VictimHasChild(int round) { return round % 4 >= 2; }
 
@@ -203,7 +203,7 @@ void Survive(Peer& peer, int rounds) {
   Stream stream;
   ErrorLog errors(stream.side.nic.handle);
   Holdings before = HoldingsNow();
-  ++before.threads;  // the first error starts the one that calls the program back
+  ++before.threads;  // the first error starts the thread that calls the program back
   for (int round = 0; round < rounds && !::testing::Test::HasFailure(); ++round) {
     stream.Prepare();
     peer.Tell("next");

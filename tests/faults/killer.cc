@@ -30,7 +30,7 @@ int Reap(pid_t pid) {
 
 int Rounds(int usual, int many) {
   static const bool is_long = getenv("VIADUCT_LONG") != nullptr;
-  unsetenv("VIADUCT_LONG");  // the tests', not the library's, which does not warn of it
+  unsetenv("VIADUCT_LONG");  // the tests' setting: the library neither reads it nor warns of it
   return is_long ? many : usual;
 }
 
@@ -85,7 +85,7 @@ pid_t ForkIdleChild() {
   NumberPipe begun;
   const pid_t pid = fork();
   if (pid == 0) {
-    alarm(kLongestIdle);  // though nobody kills it, where a test ends early
+    alarm(kLongestIdle);  // for a test that ends early and does not kill it
     begun.Put(0);
     for (;;) pause();
   }

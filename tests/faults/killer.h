@@ -25,7 +25,7 @@ class Victim {
   Victim& operator=(const Victim&) = delete;
 
   void Kill();
-  // Waits for its end; 0 if it exited so, else the wait status.
+  // Waits for its end, and returns the wait status: 0 if it exited with 0.
   int Join();
   bool alive() const { return pid_ > 0; }
 
@@ -34,7 +34,7 @@ class Victim {
   pid_t pid_ = -1;
 };
 
-// Seeded and printed, so that a failure can be seen again.
+// Its seed is printed, so that a failure can be reproduced.
 class RandomInstant {
  public:
   RandomInstant();
@@ -45,14 +45,14 @@ class RandomInstant {
   std::mt19937 engine_;
 };
 
-// A child of this process that does nothing, until whoever takes orphans over kills it. Returns
-// when fork has returned in the child: until then it holds copies of the library's sockets.
+// Forks a child that does nothing until the process that takes over orphans kills it. Returns when
+// fork has returned in the child: until then the child holds copies of the library's sockets.
 pid_t ForkIdleChild();
-// Orphans come to this process.
+// Makes this process take over orphans.
 void KeepOrphans();
 void KillOrphan(pid_t pid);
 
-// Numbers from a victim to whoever made it.
+// Passes numbers from a victim to the process that created it.
 class NumberPipe {
  public:
   NumberPipe();
@@ -60,9 +60,9 @@ class NumberPipe {
   NumberPipe(const NumberPipe&) = delete;
   NumberPipe& operator=(const NumberPipe&) = delete;
   void Put(int value);
-  // Ends the body when nobody can put one any more.
+  // Throws, and so ends the body, when nobody can put a number any more.
   int Get();
-  // The half that this process does not use.
+  // Closes the half that this process does not use.
   void OnlyGet();
 
  private:

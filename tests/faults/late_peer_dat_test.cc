@@ -1,5 +1,5 @@
-// A peer that stands still while an adapter closes: what its last connection held is let go of
-// when the peer has answered, although nobody is there any more to notice.
+// A peer that stands still while an adapter closes: what the adapter's last connection held is
+// released when the peer has answered, although no adapter is left to notice.
 #include <memory>
 
 #include "gtest/gtest.h"

@@ -52,7 +52,7 @@ static void* accept_one(void* unused) {
   return unused;
 }
 
-/* The threads that block, by the kernel's numbers; 0: it has not begun. */
+/* The kernel's numbers of the threads that block; 0: the thread has not begun. */
 enum { MESSAGE, EVENT, THREADS };
 static int threads[THREADS];
 
@@ -74,7 +74,7 @@ static int sleeps(int which) {
   return state != NULL && state[1] == ' ' && state[2] == 'S';
 }
 
-/* One look may meet a lock. */
+/* A single check may find a thread that sleeps on a lock. */
 static void await_asleep(void) {
   int looks = 0;
   while (looks < 5) {

@@ -37,7 +37,7 @@ int LinesWith(const char* path, const std::string& text) {
   return count;
 }
 
-// Nobody says when the last descriptor has gone, so this looks every 20 ms.
+// Nothing signals that the last descriptor has gone, so this checks every 20 ms.
 bool Within(const std::function<bool()>& condition) {
   const int64_t end = Milliseconds() + kPatienceMilliseconds;
   while (!condition()) {

@@ -14,15 +14,15 @@ struct Holdings {
   friend bool operator==(const Holdings&, const Holdings&) = default;
 };
 
-// Of this process.
+// What this process holds.
 Holdings HoldingsNow();
 
-// This process comes to hold no more than `most` of each, within ten seconds: what has ended is
-// let go of by the library's own thread.
+// Whether this process holds no more than `most` of each within ten seconds: the library's own
+// thread releases what has ended.
 ::testing::AssertionResult HoldsAtMost(const Holdings& most);
 
-// No socket of Viaduct is open in this thread's network, within ten seconds: TCP beyond what the
-// kernel itself keeps for a closed connection, and abstract names. Asks for a network of its own.
+// Whether no socket of Viaduct is open in this thread's network within ten seconds: TCP, except
+// what the kernel keeps for a closed connection, and abstract names. Needs a network of its own.
 ::testing::AssertionResult NetworkIsEmpty();
 
 }  // namespace viaduct::tests

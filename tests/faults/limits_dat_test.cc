@@ -37,7 +37,7 @@ void AcceptAndExchangeAt(Peer& peer, int n) {
   Exchange(own, peer, ep);
 }
 
-// The server of one whose first attempt to connect comes to nothing.
+// The server of a client whose first attempt to connect fails.
 void AcceptAndExchange(Peer& peer) { AcceptAndExchangeAt(peer, 0); }
 
 TEST(Descriptors, NoneToOpenAnAdapter) {
@@ -123,7 +123,7 @@ TEST(Descriptors, NoneToConnect) {
   });
 }
 
-// Whoever serves the qualifier cannot be asked.
+// The process that serves the other qualifier cannot be asked.
 TEST(Descriptors, NoneToHandARequestOver) {
   RunPair(
       [](Peer& peer) {
@@ -151,7 +151,7 @@ TEST(Descriptors, NoneToHandARequestOver) {
       });
 }
 
-// Shared memory is a file of 42 MiB to the kernel; that it does not fit is known after the call.
+// To the kernel, shared memory is a file of 42 MiB; that it does not fit shows only after the call.
 TEST(Files, TooSmallForSharedMemory) {
   RunPair(AcceptAndExchange, [](Peer& peer) {
     Side side;
@@ -230,7 +230,7 @@ TEST(Fork, DatChildGetsErrorsAndDisturbsNobody) {
       });
 }
 
-// So does the child of one that has an adapter itself.
+// So does the child's own child, while the child has an adapter itself.
 TEST(Fork, DatChildOpensAnAdapterOfItsOwn) {
   RunPair(
       [](Peer& peer) {
@@ -254,7 +254,7 @@ TEST(Fork, DatChildOpensAnAdapterOfItsOwn) {
       });
 }
 
-// A server that asked its adapter something, and has a process for each client.
+// A server that has opened an adapter to query it, and then has a process for each client.
 TEST(Fork, DatChildrenAreServers) {
   RunPair(
       [](Peer& peer) {

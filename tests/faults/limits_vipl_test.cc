@@ -33,7 +33,7 @@ TEST(Descriptors, NoneToOpenANic) {
   });
 }
 
-// What a file of hosts says is not known then.
+// The contents of a file of hosts are not known then.
 TEST(Descriptors, NoneToLookUpANameOrAddresses) {
   RunAlone([] {
     setenv("VIADUCT_VIP_HOSTS", "/etc/hosts", 1);
@@ -103,7 +103,7 @@ TEST(Descriptors, NoneToRequest) {
       });
 }
 
-// Shared memory is a file of 42 MiB to the kernel.
+// To the kernel, shared memory is a file of 42 MiB.
 TEST(Files, TooSmallForSharedMemory) {
   RunPair(
       [](Peer& peer) {
@@ -184,7 +184,7 @@ void AcceptAndExchange(Peer& peer, int n) {
   Exchange(own, peer, false);
 }
 
-// So does the child of one that has a NIC itself.
+// So does the child's own child, while the child has a NIC itself.
 TEST(Fork, ViplChildOpensANicOfItsOwn) {
   RunPair(
       [](Peer& peer) {
@@ -227,7 +227,7 @@ TEST(Fork, ViplChildConnectsWithItsParent) {
   });
 }
 
-// What the other thread is in the middle of keeps nobody waiting in the child.
+// Whatever the other thread is in the middle of, nobody waits for it in the child.
 TEST(Fork, ViplChildrenAreBornWhileAThreadOpensAndAsks) {
   RunAlone([] {
     { Side first; }
@@ -250,7 +250,7 @@ TEST(Fork, ViplChildrenAreBornWhileAThreadOpensAndAsks) {
   });
 }
 
-// Each part of the engine begins with the first adapter, some of them in milliseconds.
+// Each part of the engine starts with the first adapter; some of them take milliseconds for it.
 TEST(Fork, ViplChildrenAreBornWhileAThreadOpensTheFirst) {
   for (int i = 0; i < 20; ++i) {
     RunAlone([] {
@@ -269,7 +269,7 @@ TEST(Fork, ViplChildrenAreBornWhileAThreadOpensTheFirst) {
   }
 }
 
-// A server that asked its NIC something, and has a process for each client.
+// A server that has opened a NIC to query it, and then has a process for each client.
 TEST(Fork, ViplChildrenAreServers) {
   RunPair(
       [](Peer& peer) {

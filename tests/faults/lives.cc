@@ -17,17 +17,17 @@ namespace viaduct::tests {
 namespace {
 
 constexpr unsigned kLongestLife = 60;  // seconds
-// How a life ends beside 0 and 1: it has not so many of these calls; the kernel has no filters.
+// Exit statuses of a life besides 0 and 1: it makes fewer such calls; the kernel has no filters.
 constexpr int kNothingFailed = 7, kNoFilter = 8;
 constexpr int kSeventh = 7;
 
-// A life with that failure, in a process of its own. False: it has not so many of these calls.
+// Runs a life with that failure, in its own process. Returns false if it makes fewer such calls.
 bool Fail(const FailingCall& call, int n, void (*live)(bool)) {
   SCOPED_TRACE(std::string(call.name) + " " + std::to_string(n));
   Victim victim([&] {
     alarm(kLongestLife);
     Holdings most = HoldingsNow();
-    most.threads += 3;  // who lets the call fail, and the library's own two, which stay
+    most.threads += 3;  // the one that fails the call, and the library's own two, which stay
     most.descriptors += 3;
     if (!FailCall(call, n)) _exit(kNoFilter);
     try {
@@ -46,7 +46,7 @@ bool Fail(const FailingCall& call, int n, void (*live)(bool)) {
   return code == 0;
 }
 
-// A life that ends at that call. False: it has not so many.
+// Runs a life that ends at that call. Returns false if it makes fewer calls.
 bool Die(int n, void (*live)(bool)) {
   SCOPED_TRACE("call " + std::to_string(n));
   Victim victim([&] {
@@ -67,7 +67,7 @@ bool Die(int n, void (*live)(bool)) {
   return died;
 }
 
-// `ordeal` between two whole lives, beside the survivor.
+// Runs `ordeal` between two whole lives, while the survivor lives.
 void Between(void (*survive)(), void (*live)(bool last), absl::FunctionRef<void()> ordeal) {
   Victim survivor(survive);
   Victim first([&] { live(false); });

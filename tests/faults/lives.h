@@ -1,5 +1,5 @@
-// Lives of a program, in each of which another system call fails, or is the last; its peer is one
-// process for all.
+// Lives of a program, in each of which another system call fails, or is the last; one process is
+// the peer of all of them.
 #ifndef VIADUCT_TESTS_FAULTS_LIVES_H_
 #define VIADUCT_TESTS_FAULTS_LIVES_H_
 
@@ -9,25 +9,25 @@
 
 namespace viaduct::tests {
 
-// What a program says to its peer. Who hears the last of them ends.
+// What a program sends to its peer, which ends when it receives kStop.
 constexpr char kGoOn = 1, kStop = 2;
-// How long it waits for a connection: what has to come comes within kLong, and a failure is
-// recorded if it does not.
+// How long a program waits for a connection: what has to come must come within kLong, or a failure
+// is recorded.
 enum class Patience { kOneAttempt, kLong, kForever };
 
-// What becomes of the lives, until the last of them, with `last`, tells the survivor to end, which
-// it then does without failures of its own.
+// What happens to the lives, until the last one, with `last`, tells the survivor to end, which then
+// has to end without failures of its own.
 using Ordeal = void (*)(void (*survive)(), void (*live)(bool last));
 
 // Each system call of failing_calls.h fails in a life of its own, the first of its kind, the next,
-// and so on. No life hangs, crashes, keeps anything or is refused without a failure.
+// and so on. No life may hang, crash, leave anything behind, or be refused without a failure.
 void FailEachCall(void (*survive)(), void (*live)(bool last));
-// Each system call ends a life, by kill -9 in its place, and the next life is a whole one. Every
-// seventh call, from a random one on; each with VIADUCT_LONG in the environment.
+// A system call ends a life, by kill -9 in its place, and the next life is a whole one: for every
+// seventh call, from a random one on, or for each call with VIADUCT_LONG in the environment.
 void DieAtEachCall(void (*survive)(), void (*live)(bool last));
 
-// `Program` opens and closes an adapter; Serve and Call make a connection, say a word, and return
-// the one that they have heard when the connection has ended. Each throws Refused.
+// `Program` opens and closes an adapter; Serve and Call make a connection, send a byte, and return
+// the byte that they have received once the connection has ended. Each may throw Refused.
 template <typename Program>
 void TryEachCallOfAClient(Ordeal ordeal) {
   ordeal(

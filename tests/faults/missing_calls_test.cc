@@ -28,8 +28,8 @@
 namespace viaduct::tests {
 namespace {
 
-// From now on these calls answer with that error in this process: a kernel says ENOSYS, many
-// filters of containers EPERM.
+// From now on these calls fail with that error in this process: in a kernel that lacks them it is
+// ENOSYS, in many filters of containers EPERM.
 void Forbid(const std::vector<long>& calls, int error) {
   ASSERT_TRUE(verbs::ForbidCalls(calls, error));
   for (long call : calls) {
@@ -58,7 +58,7 @@ int64_t ProcessorMicroseconds() {
          usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
-// Nothing comes, and nobody in this process is busy meanwhile.
+// Expects that nothing comes, and that no thread of this process is busy meanwhile.
 void ExpectSleep(DAT_EVD_HANDLE evd) {
   const int64_t before = ProcessorMicroseconds();
   DAT_EVENT event;
@@ -87,7 +87,7 @@ void Talk(Side& side, Peer& peer, DAT_EP_HANDLE ep, bool first) {
   NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_DISCONNECTED, ep);
 }
 
-// `forbid_later`: when they are connected.
+// `forbid_later` is called when both sides are connected.
 void ConnectedAfter(
     const std::function<void()>& forbid, const std::function<void()>& forbid_later = [] {}) {
   RunPair(
@@ -130,8 +130,8 @@ const std::vector<long>& Newer() {
 TEST(MissingCalls, AllOfThem) { ConnectedWithout(Newer(), ENOSYS); }
 TEST(MissingCalls, AllOfThemByAFilter) { ConnectedWithout(Newer(), EPERM); }
 
-// Nobody can be accepted, which is logged once, and a listener on which somebody waits is no reason
-// to be busy.
+// No connection can be accepted, which is logged once, and one that waits at the listener does not
+// keep the process busy.
 TEST(MissingCalls, Accept4) {
   RunPair(
       [](Peer& peer) {
@@ -159,7 +159,7 @@ TEST(MissingCalls, Accept4) {
       });
 }
 
-// Nobody of this host can be met there, and what is left is iWARP.
+// Without them nobody on this host can be met over shared memory, and what is left is iWARP.
 TEST(MissingSockets, UnixOnesByDefault) {
   ConnectedAfter([] {
     unsetenv("VIADUCT_WIRE");

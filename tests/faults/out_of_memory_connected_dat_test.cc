@@ -1,5 +1,5 @@
-// Where memory ends while something is connected, or about to be. What ends needs none; what
-// begins says so, can be begun again, and is the end of nothing else.
+// Memory runs out while something is connected, or about to be. A call that ends something needs no
+// memory; a call that begins something reports the failure, can be repeated, and ends nothing else.
 #include <sched.h>
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr int kTries = 8;  // the first so many allocations of a call, one by one
+constexpr int kTries = 8;  // the first eight allocations of a call, one by one
 
-// The server's `end` ends a connection that is in use, and its client hears of it. `look`: at what
-// is left.
+// The server's `end` ends a connection that is in use, and its client is notified. `look` checks
+// what is left.
 using Act = std::function<void(Side&, DAT_EP_HANDLE)>;
-// `prepare`: before there is an endpoint.
+// `prepare` is called before there is an endpoint.
 void EndWithoutMemory(
     const std::function<DAT_RETURN(Side&, DAT_EP_HANDLE)>& end, const Act& look,
     const std::function<void(Side&)>& prepare = [](Side&) {}) {
@@ -78,12 +78,12 @@ TEST(OutOfMemory, AnAbruptDatEpDisconnectNeedsNone) {
       });
 }
 
-// The endpoints' dispatcher for connection events has room for `length`.
+// Gives the endpoints a dispatcher for connection events with room for `length`.
 void TakeShortDispatcher(Side& side, DAT_COUNT length) {
   side.connect_evd = side.NewEvd(
       static_cast<DAT_EVD_FLAGS>(DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG), length);
 }
-// Which is taken by others' events from now on.
+// Takes all of that room for other events.
 DAT_RETURN Fill(Side& side, DAT_COUNT length) {
   DAT_EVENT other = {};
   other.event_number = DAT_SOFTWARE_EVENT;
@@ -111,7 +111,7 @@ TEST(OutOfMemory, AnAbruptDatEpDisconnectNeedsNoneWhereTheDispatcherIsFull) {
       [](Side& side) { TakeShortDispatcher(side, 2); });
 }
 
-// The engine's own thread has to tell it. A longer dispatcher's memory is pages of its own.
+// The engine's own thread has to report it. To lengthen a dispatcher of this size takes new pages.
 TEST(OutOfMemory, ThePeersDisconnectIsToldWhereTheDispatcherIsFull) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the sanitizer needs pages itself";
@@ -140,7 +140,7 @@ TEST(OutOfMemory, ThePeersDisconnectIsToldWhereTheDispatcherIsFull) {
       });
 }
 
-// What begins has to have room for what it will tell.
+// A call that begins an attempt has to have room for what it will report.
 TEST(OutOfMemory, AFailedDatEpConnectIsNoAttempt) {
   RunAlone([] {
     Side side;
@@ -166,7 +166,7 @@ TEST(OutOfMemory, AFailedDatEpConnectIsNoAttempt) {
   });
 }
 
-// The asynchronous error of an end with a shared queue, which nobody reads.
+// The end of an endpoint with a shared queue has an asynchronous error, which nobody reads here.
 TEST(OutOfMemory, AnEndIsToldWhereItsAsynchronousErrorIsLost) {
   constexpr int kEnds = 20;
   RunPair(
@@ -205,7 +205,7 @@ TEST(OutOfMemory, AnEndIsToldWhereItsAsynchronousErrorIsLost) {
       });
 }
 
-// The same of an overflow, which a dequeue finds.
+// The same for an overflow, which a dequeue detects.
 TEST(OutOfMemory, ADequeueGetsItsEventWhereAnOverflowIsNotTold) {
   constexpr int kOverflows = 20;
   RunPair(
@@ -268,7 +268,7 @@ TEST(OutOfMemory, AFailedDatCrAcceptLeavesTheRequestAndOtherConnections) {
         int n = 0;
         for (bool failed = true; failed;) {
           SCOPED_TRACE(++n);
-          TakeShortDispatcher(side, 1);  // one more needs room for what is to come
+          TakeShortDispatcher(side, 1);  // the accept has to make room for its events
           const DAT_EP_HANDLE ep = side.NewEp();
           peer.Send(true);
           const DAT_CR_HANDLE request = NextRequest(side.cr_evd).cr_handle;
@@ -309,7 +309,7 @@ TEST(OutOfMemory, AFailedDatCrAcceptLeavesTheRequestAndOtherConnections) {
       });
 }
 
-// To a point that makes its requests' endpoints, and back: none of those is left.
+// The request goes to a service point that creates endpoints, and back: none of these is left.
 TEST(OutOfMemory, AFailedDatCrHandoffLeavesTheRequestAndNoEndpoint) {
   RunPair(
       [](Peer& peer) {

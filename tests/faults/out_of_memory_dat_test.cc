@@ -1,4 +1,4 @@
-// Each allocation of a call fails once: the call says so, and nothing of it is left behind.
+// Each allocation of a call fails once: the call reports it, and leaves nothing behind.
 #include <sched.h>
 
 #include <atomic>
@@ -25,7 +25,7 @@ void FailEachAllocation(const std::function<DAT_RETURN()>& call,
     FailAllocation(n);
     const DAT_RETURN result = call();
     failed = StopFailing();
-    // What is wanted for speed alone the call can do without.
+    // The call can do without memory that it wants only for speed.
     if (result == DAT_RETURN{DAT_SUCCESS}) {
       undo();
     } else {
@@ -36,7 +36,7 @@ void FailEachAllocation(const std::function<DAT_RETURN()>& call,
   EXPECT_GT(n, 3) << "the library allocates elsewhere";
 }
 
-// The same, and no memory is left allocated.
+// Does the same, and checks that no memory is left allocated.
 void FailEachAndCount(const std::function<DAT_RETURN()>& call, const std::function<void()>& undo) {
   {
     SCOPED_TRACE("the first one, which needs more");
@@ -54,7 +54,7 @@ struct Adapter {
     async = DAT_HANDLE_NULL;
     return dat_ia_open(name, 8, &async, &ia);
   }
-  // Nothing that was made under it is left.
+  // Expects that nothing that was created under it is left.
   void CloseGracefully() const {
     EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_RETURN{DAT_SUCCESS});
   }
@@ -113,8 +113,8 @@ TEST(OutOfMemory, AFailedDatEpCreateLeavesNoEndpoint) {
   });
 }
 
-// A name of its own for each attempt. What a device keeps of a listener that it could not make is
-// not asked here, and its tables have grown before.
+// A name of its own for each attempt. What a device keeps of a listener that it could not create is
+// not tested here, and its tables have grown beforehand.
 class Names {
  public:
   Names(DAT_IA_HANDLE ia, DAT_EVD_HANDLE evd) {
@@ -181,7 +181,7 @@ TEST(OutOfMemory, AFailedDatRspCreateLeavesNoEndpoint) {
   });
 }
 
-// Nobody listens there: it has failed, or it is given up.
+// Nobody listens there: an attempt that begins fails, or is given up.
 TEST(OutOfMemory, AFailedDatEpConnectLeavesTheEndpointUnconnected) {
   RunAlone([] {
     Side side;
@@ -195,7 +195,7 @@ TEST(OutOfMemory, AFailedDatEpConnectLeavesTheEndpointUnconnected) {
   });
 }
 
-// What ends needs no memory.
+// A call that ends something needs no memory.
 TEST(OutOfMemory, DatEpFreeNeedsNone) {
   RunAlone([] {
     Side side;
@@ -228,7 +228,7 @@ TEST(OutOfMemory, TheEndOfAServicePointNeedsNone) {
   });
 }
 
-// A thread's first lookup takes memory, which those behind it do without.
+// A thread's first lookup takes memory; later ones do not.
 TEST(OutOfMemory, TheFirstCallOfAThreadSaysSo) {
   RunAlone([] {
     Side side;
@@ -240,7 +240,7 @@ TEST(OutOfMemory, TheFirstCallOfAThreadSaysSo) {
         [&] { return dat_ep_post_recv(ep, 0, nullptr, Cookie(1), DAT_COMPLETION_DEFAULT_FLAG); },
         [&] { return dat_evd_dequeue(side.receive_evd, &event); },
     };
-    std::vector<std::thread> threads;  // each alive until the end, or the next one has its memory
+    std::vector<std::thread> threads;  // alive until the end: else the next one has its memory
     std::atomic<bool> over{false};
     for (const auto& call : calls) {
       std::promise<void> called;
@@ -261,7 +261,7 @@ TEST(OutOfMemory, TheFirstCallOfAThreadSaysSo) {
   });
 }
 
-// What it takes is had when the agent is set.
+// The memory that this takes is allocated when the agent is set.
 TEST(OutOfMemory, AnAgentIsCalledWithoutMemory) {
   RunAlone([] {
     Adapter adapter;
@@ -306,8 +306,8 @@ TEST(OutOfMemory, AnAgentIsCalledWithoutMemory) {
 constexpr uint8_t kMessages = 30;
 constexpr int kWarming = 20;
 
-// Of the receives that were posted with their own numbers as cookies: the messages have these
-// numbers, all up to one, and behind that one the connection has ended.
+// Takes receives that were posted with their own numbers as cookies: they get the messages of these
+// numbers, all up to one, and after that one the connection has ended.
 void ExpectAllUpToTheEnd(Side& side, const Memory& memory) {
   bool ended = false;
   for (uint8_t i = 0; i < kMessages; ++i) {
@@ -333,14 +333,14 @@ void PostNumberedReceives(DAT_EP_HANDLE ep, const Memory& memory) {
   }
 }
 
-// A message of one byte, its number.
+// Sends a message of one byte, its number.
 DAT_RETURN SendNumber(DAT_EP_HANDLE ep, Memory& memory, uint8_t number) {
   memory.bytes[number] = number;
   DAT_LMR_TRIPLET local = memory.Local(number, 1);
   return dat_ep_post_send(ep, 1, &local, Cookie(number), DAT_COMPLETION_DEFAULT_FLAG);
 }
 
-// Who polls takes what has come out of the wire, and keeps it until there is a receive.
+// A thread that polls takes what has come out of the wire, and it is kept until there is a receive.
 TEST(OutOfMemory, AMessageIsLostWithItsConnectionOnly) {
   RunPair(
       [](Peer& peer) {
@@ -353,12 +353,12 @@ TEST(OutOfMemory, AMessageIsLostWithItsConnectionOnly) {
           for (int i = 0; i < kWarming; ++i) side.PostReceive(ep, 1);
           side.AcceptFrom(peer, ep, Port(0));
           DAT_EVENT event;
-          // Who has taken some by polling reads from then on.
+          // A thread that has taken some by polling reads the wire from then on.
           for (int taken = 0; taken < kWarming;) {
             if (dat_evd_dequeue(side.receive_evd, &event) == DAT_SUCCESS) ++taken;
           }
           peer.Tell("hot");
-          // While this thread waits for anything the library's own reads.
+          // While this thread waits for anything, the library's own thread reads.
           std::future<void> sent = std::async(std::launch::async, [&peer] { peer.Await("sent"); });
           FailAllocation(n);
           while (sent.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {

@@ -1,4 +1,4 @@
-// Each allocation of a call fails once: the call says so, and nothing of it is left behind.
+// Each allocation of a call fails once: the call reports it, and leaves nothing behind.
 #include <poll.h>
 #include <sched.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr int kTries = 8;  // the first so many allocations of a call, one by one
+constexpr int kTries = 8;  // the first eight allocations of a call, one by one
 
 struct Made {
   VIP_CQ_HANDLE send_cq = nullptr, receive_cq = nullptr;
@@ -36,7 +36,7 @@ void Destroy(const Made& made) {
   EXPECT_EQ(VipDestroyCQ(made.receive_cq), VIP_SUCCESS);
 }
 
-// `others`: tags beside its own, so that each table of the adapter grows at another call.
+// `others`: tags besides its own, so that each table of the adapter grows in a different call.
 void FailEachAllocationOfVipCreateVi(int others) {
   int n = 0;
   for (bool failed = true; failed;) {
@@ -175,8 +175,8 @@ constinit std::atomic<int> told{0};
 void Tell(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) { ++told; }
 void TellEntry(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_BOOLEAN) { ++told; }
 
-// `notify` while a completion waits for it and one allocation after the other fails; `take` takes
-// what no handler was called for.
+// Calls `notify` while a completion waits for it, and one allocation after the other fails; `take`
+// takes what no handler was called for.
 void FailEachAllocationOfANotify(const std::function<void()>& complete,
                                  const std::function<VIP_RETURN()>& notify,
                                  const std::function<void()>& take) {
@@ -238,7 +238,7 @@ TEST(OutOfMemory, ANotifyOfACompletionQueueThatSucceedsIsServed) {
   });
 }
 
-// The handler's call needs no memory, nor a completion after it.
+// Calling the handler needs neither memory nor a further completion.
 TEST(OutOfMemory, AHandlerIsCalledWithoutMemory) {
   RunAlone([] {
     Side side;
@@ -281,8 +281,8 @@ TEST(OutOfMemory, AnErrorWithoutAHandlerNeedsNone) {
   });
 }
 
-// There was no memory for the thread of handlers, if only for that; each time in a process that has
-// none yet.
+// There was no memory for the thread of handlers, perhaps only for that. Each time in a process
+// that does not have this thread yet.
 TEST(OutOfMemory, WhatEndsMakesNoThreadOfHandlers) {
   for (int n = 1; n <= kTries; ++n) {
     SCOPED_TRACE(n);
@@ -300,7 +300,7 @@ TEST(OutOfMemory, WhatEndsMakesNoThreadOfHandlers) {
       (void)VipSendNotify(made.vi, nullptr, handler);
       StopFailing();
       VIP_DESCRIPTOR* done = nullptr;
-      (void)VipSendDone(made.vi, &done);  // unless it is the handler's
+      (void)VipSendDone(made.vi, &done);  // unless the handler got it
       FailAllocationsFrom(1);
       const VIP_RETURN destroyed = VipDestroyVi(made.vi);
       EXPECT_FALSE(StopFailing()) << "it allocates";
@@ -336,7 +336,7 @@ TEST(OutOfMemory, AFailedReadOfAFileWithBadLinesMayBeRepeated) {
   }
 }
 
-// The client hears of each request, whether it was shown to somebody or not.
+// The client gets an answer to each request, whether a wait has returned it or not.
 TEST(OutOfMemory, AFailedVipConnectWaitLeavesNoRequestUndecided) {
   RunPair(
       [](Peer&) {
@@ -439,7 +439,7 @@ TEST(OutOfMemory, AFailedVipConnectAcceptLeavesTheRequestAndOtherConnections) {
       });
 }
 
-// What the end of a NIC needs of its own is there before it begins.
+// The memory that the end of a NIC needs is allocated before the end begins.
 TEST(OutOfMemory, VipCloseNicClosesAllOrNothing) {
   RunPair(
       [](Peer& peer) {

@@ -6,7 +6,7 @@
 
 namespace viaduct::tests {
 
-// It is the life's right where a call has failed.
+// A life may throw it only if a call has failed.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -7,7 +7,7 @@
 
 #define REGISTRY_EXPORT extern "C" __attribute__((visibility("default")))
 
-// The plug-in's, which a registry looks up.
+// The plug-in's function, which a registry looks up.
 extern "C" void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* parameters);
 
 namespace {

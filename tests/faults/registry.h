@@ -5,15 +5,15 @@
 #define VIADUCT_TESTS_FAULTS_REGISTRY_H_
 
 #include <dat2/udat.h>
-// Behind udat.h.
+// Must come after udat.h.
 #include <dat2/dat_registry.h>
 
 namespace viaduct::tests {
 
-// The plug-in's functions, for an adapter of that name and address. Null: it has registered none.
+// The plug-in's functions, for an adapter of that name and address; null if it registers none.
 const DAT_PROVIDER* ServeAdapter(const char* name, const char* address);
 
-// Opens it. `*shown` is what a program knows it by, and the functions do not.
+// Opens the adapter. `*shown` is the handle that a program knows, which the functions do not.
 DAT_RETURN OpenAdapter(const char* name, DAT_EVD_HANDLE* async, DAT_IA_HANDLE* ia,
                        DAT_IA_HANDLE* shown);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kOld = 1, kFresh = 2, kAttacked = 3;  // cookies of receives
 constexpr char kGoodData[] = "good";
-// Memory for an attacked endpoint's receives, and behind it what the attacker may reach.
+// Memory for an attacked endpoint's receives, followed by what the attacker may reach.
 constexpr size_t kReceives = 2 * kAttackedReceive, kOpen = 2 * kAttackedReceive;
 constexpr auto kEveryPrivilege = static_cast<DAT_MEM_PRIV_FLAGS>(
     DAT_MEM_PRIV_ALL_FLAG | static_cast<int>(DAT_IB_MEM_PRIV_REMOTE_ATOMIC));

@@ -32,15 +32,16 @@ class Besieger {
   Besieger(const Besieger&) = delete;
   Besieger& operator=(const Besieger&) = delete;
 
-  // The server goes on: its old connection and a new one.
+  // Checks that the server goes on, on its old connection and on a new one.
   void Check();
-  // It waits for a request with kAttackData; AwaitDone: it has seen the end of that connection.
+  // Begin makes the server wait for a request with kAttackData; AwaitDone returns when it has seen
+  // the end of that connection.
   void Begin(const Attack& attack);
   void AwaitDone();
-  // Memory of the server that the attacker's connection may write, read and count in: two times
-  // kAttackedReceive bytes.
+  // Memory of the server that the attacker's connection may write, read and use for atomics: two
+  // times kAttackedReceive bytes.
   const DAT_RMR_TRIPLET& open_memory() const { return open_memory_; }
-  // Nothing more comes.
+  // Tells the server that nothing more comes.
   void Finish();
 
  private:

@@ -18,7 +18,7 @@ constexpr int kMessages = 6000;
 constexpr int kKept = 4096;  // as VipErrorCallback's page says
 constexpr int kLines = 64;
 
-// Of the program: it stands in its first call until it is let go.
+// The program's handler, which stays in its first call until LetGo.
 class SlowHandler {
  public:
   static void Handle(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
@@ -34,7 +34,7 @@ class SlowHandler {
     open_ = true;
     changed_.notify_all();
   }
-  // How many messages it was told of before the end of the connection.
+  // How many dropped messages were reported to it before the end of the connection.
   int DroppedUntilLost() {
     std::unique_lock<std::mutex> hold(mutex_);
     changed_.wait(hold, [this] { return lost_; });
@@ -56,7 +56,7 @@ TEST(SlowHandler, KeepsSoManyReportsAndNoMore) {
         auto* const handler = new SlowHandler;  // a callback may come late
         ASSERT_EQ(VipErrorCallback(side.nic.handle, handler, &SlowHandler::Handle), VIP_SUCCESS);
         side.Accept();
-        // Behind the last message, whenever that is taken.
+        // The disconnect comes after the last message, whenever that is taken.
         while (side.State() == VIP_STATE_CONNECTED) sched_yield();
         handler->LetGo();
         const int dropped = handler->DroppedUntilLost();
@@ -74,7 +74,7 @@ TEST(SlowHandler, KeepsSoManyReportsAndNoMore) {
       });
 }
 
-// What the library writes on standard error until it has told of `last`.
+// What the library writes to standard error, up to a line with `last`.
 std::string LogUntil(int log, const char* last) {
   std::string text;
   char some[4096];

@@ -21,7 +21,7 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr uint64_t kWindow = 16;  // as many as a ring has places at first
+constexpr uint64_t kWindow = 16;  // the number of places that a ring has at first
 constexpr uint64_t kReceives = 200;
 constexpr uint64_t kShown = 4096;
 constexpr uint64_t kEnd = ~uint64_t{0};
@@ -96,7 +96,7 @@ void Serve(Peer& peer) {
   peer.Tell("all came");
 }
 
-// Two sends and a read, and so on.
+// Posts two sends and a read, and so on.
 class Client {
  public:
   explicit Client(Peer& peer) : ep_(side_.NewEp()) {
@@ -111,7 +111,7 @@ class Client {
       Take();
     }
     TakeAll();
-    posted_ = done_ = 0;  // a send
+    posted_ = done_ = 0;  // so that the next request is a send
     Post(kEnd);
     TakeAll();
   }

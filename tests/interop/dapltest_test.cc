@@ -53,7 +53,7 @@ class Transactions : public Served {
     EXPECT_EQ(client.Finish(600), 0) << client.output();
     EXPECT_NE(client.output().find("End of Work -- Client Exiting"), std::string::npos)
         << client.output();
-    // It has no figures for a run below one tick of its clock.
+    // dapltest has no figures for a run shorter than one tick of its clock.
     EXPECT_TRUE(client.output().find("Total WQE") != std::string::npos ||
                 client.output().find("Test completed successfully, but cannot calculate stats") !=
                     std::string::npos)
@@ -120,14 +120,14 @@ class Alone : public testing::Test {
     const std::string why_not = WhyNotHere(kProgram);
     if (!why_not.empty()) GTEST_SKIP() << why_not;
   }
-  // What it has printed.
+  // Returns what it has printed.
   std::string Run(const std::string& test, const std::vector<std::string>& allowed = {}) {
     Program program(Dapltest(test));
     EXPECT_EQ(program.Finish(600), 0) << program.output();
     ExpectNoComplaint(program.output(), allowed);
     return program.output();
   }
-  // A test of one feature: that many cases, and all pass.
+  // Runs the test of one feature, which has `cases` cases; all must pass.
   void RunFeature(const std::string& feature, int cases,
                   const std::vector<std::string>& allowed = {}) {
     const std::string output =
@@ -143,7 +143,7 @@ TEST_F(Alone, HardwareConnections) {
 TEST_F(Alone, ConnectionManagement) { RunFeature("connmgt", 2); }
 TEST_F(Alone, Endpoint) { RunFeature("endpoint", 3); }
 TEST_F(Alone, ProtectionZone) { RunFeature("pz", 3); }
-// It expects DAT_LENGTH_ERROR for a region of no bytes; dat_lmr_create knows no such answer.
+// dapltest expects DAT_LENGTH_ERROR for a region of no bytes; dat_lmr_create has no such error.
 TEST_F(Alone, Memory) {
   RunFeature("mem", 5,
              {"DAT_GET_TYPE(rc) == expect failed in file test/dapl_fft_mem.c, line 88",
@@ -153,7 +153,7 @@ TEST_F(Alone, Queries) {
   if (IsPlugin()) GTEST_SKIP() << "Debian's libdat2 reads through a CNO handle that is none";
   RunFeature("queryinfo", 17);
 }
-// It posts receives until there is no room.
+// This test posts receives until there is no room.
 TEST_F(Alone, Limits) {
   Run(IsLong() ? "-T L -m 1000 -w 16" : "-T L -m 100 -w 8",
       {"dat_ep_post_recv fails: DAT_INSUFFICIENT_RESOURCES DAT_RESOURCE_TEP"});

@@ -9,7 +9,7 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr uint16_t kPort = 15828;  // its own, with no option for another
+constexpr uint16_t kPort = 15828;  // dtest's own, with no option for another
 
 class Dtest : public testing::Test {
  protected:

@@ -10,7 +10,7 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr uint16_t kPort = 45248;  // its own, with no option for another
+constexpr uint16_t kPort = 45248;  // dtestsrq's own, with no option for another
 
 class Dtestsrq : public testing::Test {
  protected:

@@ -9,7 +9,7 @@
 namespace viaduct::tests {
 namespace {
 
-constexpr uint16_t kPort = 15828;  // as dtest's
+constexpr uint16_t kPort = 15828;  // the same as dtest's
 constexpr char kSuccess[] = "IB extension test - immed/atomic test PASSED";
 
 class Dtestx : public testing::Test {

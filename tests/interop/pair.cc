@@ -12,7 +12,7 @@
 namespace viaduct::tests {
 namespace {
 
-// Words that programs which went wrong print; their exit status is 0 all the same.
+// Words that programs print when something went wrong; their exit status is 0 all the same.
 constexpr const char* kComplaints[] = {
     "rror",
     "ERROR",
@@ -47,7 +47,7 @@ std::vector<std::string> Command(const std::string& program, const std::string& 
   return words;
 }
 
-// The exit status of the client, started again while it comes too early.
+// Runs the client, again as long as it comes too early, and returns its exit status.
 int RunClient(const PairOfPrograms& pair, std::string* printed) {
   int status = -1;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

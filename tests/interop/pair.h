@@ -11,7 +11,7 @@ namespace viaduct::tests {
 // A command line's words, split at blanks.
 std::vector<std::string> Words(const std::string& line);
 
-// Nothing in the output of a program that went well. `allowed` is taken out first.
+// Expects no complaint in the output of a program. `allowed` is taken out first.
 void ExpectNoComplaint(const std::string& output, const std::vector<std::string>& allowed = {});
 
 // True in the long form of the tests (tools/test --all).
@@ -22,13 +22,13 @@ struct PairOfPrograms {
   std::string server, client;                  // arguments
   std::string ready;                           // what the server prints when it can be reached
   std::string server_success, client_success;  // what each prints when all went well
-  // What a client prints that came too early, if the server says that it is ready before it is: it
-  // is started again.
+  // What a client prints that came too early, if the server says that it is ready before it is. The
+  // client is then started again.
   std::string too_early = {};
-  uint16_t fixed_port = 0;  // which it does not let one choose; 0: it does
+  uint16_t fixed_port = 0;  // if its port cannot be chosen; 0: it can
 };
 
-// Fails the test unless both say so, end with status 0 and complain of nothing.
+// Fails the test unless both print their success, end with status 0 and complain of nothing.
 void RunPrograms(const PairOfPrograms& pair);
 
 }  // namespace viaduct::tests

@@ -45,7 +45,7 @@ bool Program::AwaitText(const std::string& text, int seconds) {
   if (pid_ <= 0) return false;
   size_t from = 0;
   while (output_.find(text, from) == std::string::npos) {
-    // What is found later may begin in what is there.
+    // A later match may begin in what has already been read.
     from = output_.size() < text.size() ? 0 : output_.size() - text.size();
     pollfd wait = {terminal_, POLLIN, 0};
     silent_ = poll(&wait, 1, seconds * 1000) <= 0;

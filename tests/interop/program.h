@@ -1,5 +1,5 @@
-// A program of somebody else's on a terminal of its own, so that it shows its lines as it prints
-// them and a test waits for a line and never for a time.
+// Somebody else's program on a terminal of its own, so that its lines show as it prints them, and a
+// test waits for a line and never for a time.
 #ifndef VIADUCT_TESTS_INTEROP_PROGRAM_H_
 #define VIADUCT_TESTS_INTEROP_PROGRAM_H_
 
@@ -13,15 +13,15 @@ namespace viaduct::tests {
 class Program {
  public:
   // Starts it with this process's environment. words[0] is its path. Without a terminal or a
-  // process for it, it has printed nothing and did not end by itself.
+  // process for it, it counts as one that printed nothing and did not end by itself.
   explicit Program(const std::vector<std::string>& words);
   // Kills it if it still runs.
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Reads until `text` has been printed. False if the program has ended before, or printed nothing
-  // for `seconds`.
+  // Reads until `text` has been printed. Returns false if the program ends before that, or prints
+  // nothing for `seconds`.
   bool AwaitText(const std::string& text, int seconds = 60);
   // Its exit status, after all its output has been read; -1 if it did not end by itself.
   int Finish(int seconds = 60);

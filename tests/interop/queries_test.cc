@@ -1,6 +1,6 @@
-// Calls under the distribution's registry. It has handles of its own for adapters: what a query
-// shows is the handle that the program knows. And where our plug-in does as OFED's providers do
-// (dat/api/ofed_ways.h), what its programs rely on.
+// Calls under the distribution's registry. It has handles of its own for adapters: a query has to
+// show the handle that the program knows. Also what programs rely on where our plug-in does as
+// OFED's providers do (dat/api/ofed_ways.h).
 #include <dat2/udat.h>
 #include <dlfcn.h>
 
@@ -11,10 +11,10 @@
 namespace viaduct::tests {
 namespace {
 
-// A function of the registry's, whose prototype our header has.
+// A function of the registry; our header has its prototype.
 #define OF_REGISTRY(function) (*reinterpret_cast<decltype(&function)>(dlsym(registry, #function)))
 
-// The distribution's registry, with our plug-in in its dat.conf; null: it is not installed.
+// The distribution's registry, with our plug-in in its dat.conf; null if it is not installed.
 void* LoadRegistry() {
   ChooseRoute();
   // The plug-in looks for its registry among the symbols of the process.
@@ -49,7 +49,7 @@ TEST(Queries, ShowTheRegistrysHandle) {
   });
 }
 
-// Freed in time, while its request waits, and when its request has been shown.
+// It is freed before any request, while its request waits, and when its request has been shown.
 TEST(ReservedPoint, IsFreedOnceInEachState) {
   RunAlone([] {
     void* const registry = LoadRegistry();
@@ -103,7 +103,7 @@ TEST(ReservedPoint, IsFreedOnceInEachState) {
     const DAT_RSP_HANDLE unused = reserve(endpoint());
     EXPECT_EQ(release(unused), DAT_SUCCESS);
     EXPECT_EQ(DAT_GET_TYPE(release(unused)), DAT_UINT32{DAT_INVALID_HANDLE});
-    // One that could not be made is shown with no request.
+    // A point that could not be created is shown with no request.
     const DAT_RSP_HANDLE alone = reserve(endpoint());
     DAT_RSP_HANDLE none;
     EXPECT_EQ(DAT_GET_TYPE(OF_REGISTRY(dat_rsp_create)(ia, port, endpoint(), requests, &none)),

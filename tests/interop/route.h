@@ -1,6 +1,6 @@
-// How a program of somebody else's gets to our engine.
+// How somebody else's program reaches our engine.
 //   INTEROP_ROUTE=own     our libdat2 in LD_LIBRARY_PATH
-//   INTEROP_ROUTE=plugin  the distribution's libdat2 with our plug-in, by DAT_OVERRIDE alone
+//   INTEROP_ROUTE=plugin  the distribution's libdat2 with our plug-in, by DAT_OVERRIDE only
 #ifndef VIADUCT_TESTS_INTEROP_ROUTE_H_
 #define VIADUCT_TESTS_INTEROP_ROUTE_H_
 
@@ -8,8 +8,8 @@
 
 namespace viaduct::tests {
 
-// Prepares the environment of the programs that this process starts; the route is in its own
-// environment.
+// Prepares the environment of the programs that this process starts; its own environment names the
+// route.
 void ChooseRoute();
 bool IsPlugin();
 

@@ -2,7 +2,7 @@
 // are "silent" registers nothing; one with "bare" answers every open with a type without its class;
 // one with "lingering" never removes its registration; one with "twin" registers "twin", too.
 #include <dat2/udat.h>
-// Behind udat.h.
+// Must come after udat.h.
 #include <dat2/dat_registry.h>
 
 #include <cstdio>
@@ -75,7 +75,7 @@ DAT_RETURN Close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
   return DAT_SUCCESS;
 }
 
-// This provider's adapters stand in for "probe1" alone.
+// This provider's adapters are related to "probe1" only.
 DAT_RETURN IsRelated(DAT_IA_HANDLE, const DAT_NAME_PTR name, DAT_BOOLEAN* answer) {
   *answer = strcmp(name, "probe1") == 0 ? DAT_TRUE : DAT_FALSE;
   return DAT_SUCCESS;

@@ -1,7 +1,7 @@
 // Other people's providers in our libdat2: what entries of dat.conf load, what a program registers
 // itself, and whose handle is whose. DAT checklist 13, 17, 18, 19, 29.
 #include <dat2/udat.h>
-// Behind udat.h.
+// Must come after udat.h.
 #include <dat2/dat_registry.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ void UseConf(const std::string& lines) {
   setenv("DAT_OVERRIDE", path.c_str(), 1);
 }
 
-// The probe library's own numbers; it stays loaded from now on.
+// The probe library's facts; the library stays loaded from now on.
 ProbeFacts* Facts() {
   void* const library = dlopen(Probe().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return nullptr;
@@ -59,7 +59,7 @@ constexpr DAT_RETURN Error(DAT_UINT32 type, DAT_UINT32 subtype = DAT_NO_SUBTYPE)
   return DAT_CLASS_ERROR | type | subtype;
 }
 
-// What our library and the provider's say on standard error during `body`.
+// What our library and the provider's write to standard error during `body`.
 template <typename Body>
 std::string Said(const Body& body) {
   const int kept = dup(STDERR_FILENO);
@@ -116,7 +116,7 @@ TEST(Providers, C013_TheNextAlternativeServes) {
   });
 }
 
-// Hardware first, the engine as what is left; and a program may take neither's name.
+// Hardware first, the engine as the fallback; and a program may register neither's name.
 TEST(Providers, C013_TheEngineIsAnAlternativeLikeOthers) {
   RunAlone([] {
     UseConf(Line("probe0", Probe(), "first") + Line("probe0", "libdapl-viaduct.so.2", "lo") +
@@ -166,7 +166,7 @@ TEST(Providers, NoneThatLoadsIsNotFound) {
   });
 }
 
-// A page that nobody may read, a page that ends after half a word, and numbers of all kinds.
+// Handles in a page that nobody may read, and half a word before it; and numbers of all kinds.
 TEST(Providers, C029_GarbageIsNobodysHandle) {
   RunAlone([] {
     UseConf(Line("probe0", Probe()) + Line("mine", "libdapl-viaduct.so.2", "lo"));
@@ -299,7 +299,7 @@ TEST(Providers, C018_C019_AProgramRegistersItsOwn) {
   });
 }
 
-// An adapter that an entry and the program name is one adapter.
+// An adapter that both an entry and the program name is one adapter.
 TEST(Providers, TheNameOfAnEntryIsListedOnce) {
   RunAlone([] {
     UseConf(Line("own", "/nonexistent/libfirst.so"));
@@ -318,7 +318,7 @@ TEST(Providers, TheNameOfAnEntryIsListedOnce) {
 
 TEST(Providers, ALibraryThatIsNoProviderIsGoneAgain) {
   RunAlone([] {
-    constexpr char kLibrary[] = "libanl.so.1";  // of every C library, and nobody uses it
+    constexpr char kLibrary[] = "libanl.so.1";  // every C library has it, and nobody uses it
     ASSERT_EQ(dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD), nullptr);
     UseConf(Line("probe0", kLibrary));
     DAT_IA_HANDLE ia;
@@ -330,7 +330,7 @@ TEST(Providers, ALibraryThatIsNoProviderIsGoneAgain) {
   });
 }
 
-// Some leave the class away. Where programs want that of a look for events, they get it.
+// Some providers omit the class. It is added, unless programs want DAT_QUEUE_EMPTY without it.
 TEST(Providers, AnAnswerWithoutItsClass) {
   for (const bool bare : {false, true}) {
     RunAlone([bare] {
@@ -357,7 +357,7 @@ DAT_RETURN OpenAnswers(const DAT_NAME_PTR, DAT_COUNT, DAT_EVD_HANDLE*, DAT_IA_HA
   return Error(kAnswer);
 }
 
-// As of entries: the least minor version that is not below the one asked for.
+// As with entries: the lowest minor version that is not below the one asked for.
 TEST(Providers, OfSeveralVersionsTheNearestServes) {
   RunAlone([] {
     UseConf("");
@@ -383,7 +383,7 @@ TEST(Providers, OfSeveralVersionsTheNearestServes) {
   });
 }
 
-// A provider that takes no memory itself, and whose close finds objects left.
+// A provider that takes no memory itself, and whose graceful close finds objects left.
 struct OwnProvider {
   OwnProvider() {
     own = this;
@@ -409,7 +409,7 @@ struct OwnProvider {
   int adapters = 0;
 };
 
-// Each allocation of an open fails once; `open` says how many adapters the provider has.
+// Fails each allocation of an open once; `open` is the number of adapters that the provider has.
 void FailEachOpen(const char* name, const int& open) {
   const int before = open;
   int n = 0;
@@ -434,7 +434,7 @@ TEST(Providers, WithoutMemoryNoAdapterStaysOpen) {
   RunAlone([] {
     UseConf(Line("probe0", Probe()));
     ProbeFacts* const facts = Facts();
-    DAT_IA_HANDLE first;  // until its close the library stays, which allocates when it begins
+    DAT_IA_HANDLE first;  // keeps the library, which allocates when it is loaded
     ASSERT_EQ(Open("probe0", &first), DAT_SUCCESS);
     FailEachOpen("probe0", facts->adapters);
     EXPECT_EQ(dat_ia_close(first, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
@@ -482,7 +482,7 @@ TEST(Providers, AChildWaitsForNothingThatAThreadOfItsParentHad) {
     for (int i = 0; i < 200; ++i) {
       const pid_t child = fork();
       if (child == 0) {
-        alarm(60);  // its end, where it hangs
+        alarm(60);  // ends it if it hangs
         DAT_IA_HANDLE ia;
         _exit(Open("own", &ia) == DAT_SUCCESS ? 0 : 1);
       }
@@ -495,7 +495,7 @@ TEST(Providers, AChildWaitsForNothingThatAThreadOfItsParentHad) {
   });
 }
 
-// Neither one that is refused.
+// A close that is refused needs none either.
 TEST(Providers, ACloseNeedsNoMemory) {
   RunAlone([] {
     UseConf("");
@@ -549,8 +549,8 @@ TEST(Providers, Related) {
   });
 }
 
-// One without the function cannot be asked, though its adapter is open. The engine answers for a
-// name that one of its entries has.
+// A provider without the function cannot be asked, although its adapter is open. The engine answers
+// for a name that one of its entries has.
 TEST(Providers, RelatedAsFarAsAnybodyKnows) {
   RunAlone([] {
     UseConf(Line("mine", "libdapl-viaduct.so.2", "lo") +
@@ -628,7 +628,7 @@ TEST(Ofed, LoadsAndFailsCleanlyWithoutADevice) {
     }
     EXPECT_EQ(result & DAT_CLASS_ERROR, DAT_UINT32{DAT_CLASS_ERROR});
     EXPECT_NE(DAT_GET_TYPE(result), DAT_UINT32{DAT_PROVIDER_NOT_FOUND}) << said;
-    // Its library has gone again.
+    // Its library has been unloaded again.
     EXPECT_EQ(dlopen("libdaplofa.so.2", RTLD_LAZY | RTLD_NOLOAD), nullptr);
   });
 }

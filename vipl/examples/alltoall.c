@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
   rank = mp_rank();
   size = mp_size();
   for (round = 0; round < ROUNDS; round++) {
-    /* In each step all processes form pairs (from, to) without a crowd before anybody's door. */
+    /* In each step all processes form pairs (from, to), so that each gets only one message. */
     for (step = 1; step < size; step++) {
       other = (rank + step) % size;
       length = size_of(rank, other, round);

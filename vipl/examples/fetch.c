@@ -1,6 +1,6 @@
 /*
- * fetch: gets files from a file server over the Virtual Interface Architecture. fileproto.h says
- * what it talks.
+ * fetch: gets files from a file server over the Virtual Interface Architecture. fileproto.h
+ * describes the protocol.
  *
  *     cc fetch.c fetchfile.c fileproto.c vialink.c -lvipl -o fetch
  */
@@ -22,7 +22,7 @@
 #define EXIT_REFUSED 1 /* the server did not give every file */
 #define EXIT_USAGE 2
 #define EXIT_NO_CONNECTION 3
-#define EXIT_LOST 4   /* the connection, or the sense of what came through it */
+#define EXIT_LOST 4   /* the connection broke, or what came through it made no sense */
 #define EXIT_OUTPUT 5 /* a file could not be written */
 
 static const char usage[] =
@@ -46,7 +46,7 @@ struct connection {
 
 static volatile int ending = 0;
 
-/* A lost connection shows in the descriptors of the VI; what else comes here should not happen. */
+/* A lost connection shows in the descriptors of the VI; no other error should come here. */
 static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error) {
   (void)context;
   if (error->ErrorCode == VIP_ERROR_CONN_LOST || ending) return;

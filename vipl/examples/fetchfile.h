@@ -1,8 +1,8 @@
 /*
  * A file on its way to the disk, its progress, and the sum of all files.
  *
- * An incomplete file never has its name: it grows under NAME.part. What exists and is no regular
- * file, such as a device, is written as it is.
+ * An incomplete file never has its name: it grows under NAME.part. A target that exists and
+ * is no regular file, such as a device, is written directly.
  */
 #ifndef VIADUCT_VIPL_EXAMPLES_FETCHFILE_H_
 #define VIADUCT_VIPL_EXAMPLES_FETCHFILE_H_
@@ -12,9 +12,9 @@
 struct fetch_file {
   const char *name; /* at the server */
   char *path;       /* here */
-  char *part;       /* where it grows, or NULL: at `path` */
+  char *part;       /* where it grows; NULL: at `path` */
   int fd;           /* -1 until the server has said the size */
-  int opened;       /* what is there is of this fetch */
+  int opened;       /* this fetch has created what is there */
   off_t size, got;
   double started, shown; /* seconds */
   int show;              /* progress: 0 none, 1 lines, 2 one line of a terminal */

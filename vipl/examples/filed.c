@@ -1,9 +1,10 @@
 /*
- * filed: a file server over the Virtual Interface Architecture. fileproto.h says what it talks.
+ * filed: a file server over the Virtual Interface Architecture. fileproto.h describes the
+ * protocol.
  *
  *     cc filed.c fileserve.c fileproto.c vialink.c -lvipl -lpthread -o filed
  *
- * The main thread waits for connections and gives each client a thread and a VI of its own. Where
+ * The main thread waits for connections and gives each client a thread and a VI of its own. If
  * the NIC's library is not safe for threads, it serves one client after another.
  */
 #define _FILE_OFFSET_BITS 64
@@ -57,7 +58,7 @@ static int room_for_client(void) {
   return room;
 }
 
-/* A lost connection shows in the descriptors of its VI; what else comes here should not happen. */
+/* A lost connection shows in the descriptors of its VI; no other error should come here. */
 static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error) {
   (void)context;
   if (error->ErrorCode == VIP_ERROR_CONN_LOST) return;
@@ -167,7 +168,7 @@ static struct client *accept_client(VIP_NIC_HANDLE nic, VIP_CONN_HANDLE connecti
   return NULL;
 }
 
-/* Starts the client's thread; serves it here where there can be no thread. */
+/* Starts the client's thread, or serves the client here if there can be no thread. */
 static void start_client(struct client *client) {
   pthread_t thread;
 

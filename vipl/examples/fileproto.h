@@ -47,7 +47,7 @@
 
 #include <sys/types.h>
 
-#define FP_SERVICE 19970      /* where no other is named */
+#define FP_SERVICE 19970      /* if no other is named */
 #define FP_MAGIC 0x56494146u  /* "VIAF" */
 #define FP_MESSAGE_SIZE 32768 /* the longest message; every NIC carries that much */
 #define FP_HEADER_SIZE 16     /* in front of a payload */
@@ -86,7 +86,7 @@ unsigned fp_word(const char *message);
 /* Writes a credit and returns its length. */
 unsigned fp_pack_credit(char *message, unsigned credits);
 
-/* Writes the header of another message; the payload, if any, has been or will be put behind it.
+/* Writes the header of another message; the payload, if any, has been or will be put after it.
  * Returns the length of header and payload. */
 unsigned fp_pack(char *message, unsigned kind, unsigned count, off_t value);
 

@@ -77,7 +77,7 @@ static void open_file(struct fs_session *session, const char *name) {
     refuse(session, strerror(errno));
     return;
   }
-  /* Whoever opens a named pipe would wait for its writer. */
+  /* Otherwise opening a named pipe would wait for its writer. */
   session->fd = open(path, O_RDONLY | O_NONBLOCK);
   free(path);
   if (session->fd < 0 || fstat(session->fd, &status) != 0) {

@@ -1,6 +1,6 @@
 /*
- * The server's part of the file service, whatever carries the messages: filed brings VIPL, dfiled
- * of dat/examples brings DAT. One session serves one client and is used by one thread.
+ * The server's part of the file service, whatever carries the messages: VIPL in filed, DAT in
+ * dfiled of dat/examples. One session serves one client and is used by one thread.
  */
 #ifndef VIADUCT_VIPL_EXAMPLES_FILESERVE_H_
 #define VIADUCT_VIPL_EXAMPLES_FILESERVE_H_
@@ -12,7 +12,7 @@
 enum fs_answer { FS_NOTHING, FS_FILE, FS_DATA, FS_END, FS_REFUSE };
 
 struct fs_session {
-  const char *root;      /* the directory, as realpath says it */
+  const char *root;      /* the directory, as realpath returns it */
   int greeted;           /* FP_HELLO has come */
   int finished;          /* FP_BYE has come: disconnect */
   unsigned credits;      /* messages that the client has room for */

@@ -83,13 +83,13 @@ static void open_all(int count) {
 
 static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error) {
   (void)context;
-  /* Clients hang up; the flushed receives say so as well. */
+  /* Clients hang up; the flushed receives show that as well. */
   if (error->ErrorCode == VIP_ERROR_CONN_LOST) return;
   fprintf(stderr, "many: asynchronous error %d\n", (int)error->ErrorCode);
   exit(1);
 }
 
-/* On the library's thread, one at a time. The descriptor has been taken from the queue. */
+/* On the library's thread, one call at a time. The descriptor has been taken from the queue. */
 static void on_message(VIP_PVOID context, VIP_NIC_HANDLE of, VIP_VI_HANDLE vi,
                        VIP_DESCRIPTOR *descriptor) {
   int i = (int)((struct line *)context - lines);

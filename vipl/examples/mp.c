@@ -8,8 +8,8 @@
 
 /*
  * Each process posts RECEIVES descriptors for every other. RESERVE of them are for messages without
- * bytes, the rest are the credits of the other side. Credits go back when BACK of them have come
- * together: in the immediate data of the next message, or alone. A process that has sent all its
+ * bytes, the rest are the credits of the other side. Credits go back in the immediate data of the
+ * next message, or alone once BACK of them have accumulated. A process that has used all its
  * credits cannot make more than two messages with credits come before it has taken one, and there
  * is never more than one BARRIER on its way, so the reserve is never exhausted.
  */
@@ -24,8 +24,8 @@
 struct mp_peer {
   VIP_VI_HANDLE vi;
   unsigned credits;      /* messages that it has room for */
-  unsigned owed;         /* receives posted again, not told yet */
-  unsigned barriers;     /* come, not waited for yet */
+  unsigned owed;         /* receives posted again, not reported yet */
+  unsigned barriers;     /* arrived, not waited for yet */
   int gone;              /* has hung up */
   VIP_DESCRIPTOR *idle;  /* free sends, chained by CS.Next */
   VIP_DESCRIPTOR *first; /* messages that wait for mp_receive */
@@ -81,7 +81,7 @@ static void make_idle(struct mp_peer *peer, VIP_DESCRIPTOR *descriptor) {
   peer->idle = descriptor;
 }
 
-/* Sends what lies behind the descriptor, and all credits that are owed. */
+/* Sends the bytes after the descriptor, and all credits that are owed. */
 static void post_send(struct mp_peer *peer, VIP_DESCRIPTOR *descriptor, unsigned length,
                       unsigned flag) {
   descriptor->CS.SegCount = length != 0;
@@ -109,7 +109,7 @@ static struct mp_peer *peer_of(VIP_VI_HANDLE vi) {
   return NULL;
 }
 
-/* A message without bytes is for this layer alone. */
+/* A message without bytes is for this layer only. */
 static void took_receive(struct mp_peer *peer, VIP_DESCRIPTOR *descriptor) {
   peer->credits += descriptor->CS.ImmediateData & ~BARRIER;
   if (descriptor->CS.ImmediateData & BARRIER) peer->barriers++;
@@ -137,7 +137,7 @@ static void progress(void) {
   must("VipCQWait", VipCQWait(cq, VIP_INFINITE, &vi, &is_receive));
   peer = peer_of(vi);
   code = is_receive ? VipRecvDone(vi, &descriptor) : VipSendDone(vi, &descriptor);
-  /* Others may hang up already; rank 0 does so last. */
+  /* Other ranks may have hung up already; rank 0 does so last. */
   if (code == VIP_DESCRIPTOR_ERROR && finishing && peer != &peers[0]) {
     peer->gone = 1;
     return;
@@ -237,7 +237,7 @@ static void open_peer(struct mp_peer *peer, char *slots) {
   for (; i < RECEIVES + SENDS; i++) make_idle(peer, (VIP_DESCRIPTOR *)(slots + i * SLOT));
 }
 
-/* The waiter is named by job and rank, and so is whoever asks. */
+/* Both the process that waits and the one that asks are named by job and rank. */
 static void name_rank(union via_address *address, unsigned long job, int rank,
                       const VIP_UINT8 *host, VIP_UINT16 host_length) {
   via_set_address(address, host, host_length,
@@ -253,7 +253,7 @@ static void connect_to(int rank, unsigned long job, char *host) {
   must(host, VipNSGetHostByName(nic, host, &found.net, 0));
   name_rank(&remote, job, rank, found.net.HostAddress, found.net.HostAddressLen);
   name_rank(&local, job, my_rank, nic_attributes.LocalNicAddress, nic_attributes.NicAddressLen);
-  /* It may not have been started yet. */
+  /* Perhaps that process has not been started yet. */
   do {
     code = VipConnectRequest(peers[rank].vi, &local.net, &remote.net, 60000, &attributes);
   } while (code == VIP_NO_MATCH);
@@ -320,8 +320,8 @@ void mp_finish(void) {
 
   finishing = 1;
   mp_barrier();
-  /* Rank 0 goes last: its answer to the barrier must reach everybody. A rank that hangs up has it,
-   * and makes the receives that are posted for it complete. */
+  /* Rank 0 leaves last: its answer to the barrier must reach everybody. A rank that hangs up has
+   * got it, and thereby completes the receives that are posted for that rank. */
   for (rank = 1; my_rank == 0 && rank < my_size; rank++) {
     while (!peers[rank].gone) progress();
   }

@@ -1,9 +1,9 @@
 /*
- * A message-passing layer as programs carried one in their pocket: processes with ranks 0 to
+ * A message-passing layer of the kind that programs brought along: processes with ranks 0 to
  * size-1, each connected to every other, one completion queue for all, and credits, so that no
  * message ever meets an empty receive queue. Messages between two ranks arrive in the order in
- * which they were sent. Used by one thread. What fails is fatal: it is said on standard error and
- * the process ends.
+ * which they were sent. Used by one thread. Any failure is fatal: it is reported on standard error
+ * and the process ends.
  */
 #ifndef VIADUCT_VIPL_EXAMPLES_MP_H_
 #define VIADUCT_VIPL_EXAMPLES_MP_H_
@@ -23,8 +23,8 @@ extern int mp_size(void);
 /* Returns when the bytes may be changed again. */
 extern void mp_send(int to, const void *data, unsigned length);
 
-/* Waits for the oldest message from that rank or, with MP_ANY, from whichever has one. Returns its
- * rank; `data` has room for MP_MAX_BYTES. */
+/* Waits for the oldest message from that rank or, with MP_ANY, from whichever has one. Returns the
+ * sender's rank; `data` has room for MP_MAX_BYTES. */
 extern int mp_receive(int from, void *data, unsigned *length);
 
 /* Returns when every process has called it. */

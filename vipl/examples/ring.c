@@ -1,5 +1,5 @@
 /*
- * ring JOB RANK HOST...: a block of words goes round by RDMA writes. Nobody is told of its arrival:
+ * ring JOB RANK HOST...: a block of words goes round by RDMA writes. Nothing announces an arrival:
  * the last word of the block is the number of the round, written with all others in one descriptor,
  * and the next process spins on it. When it has that number, the rest of the block must be there.
  */
@@ -98,7 +98,7 @@ static void pass_on(VIP_VI_HANDLE vi, VIP_DESCRIPTOR *descriptor, unsigned *word
 }
 
 int main(int argc, char **argv) {
-  /* Two descriptors, what is told and heard of targets, the words that come and those that go. */
+  /* Two descriptors, this target and the successor's, the words that come and those that go. */
   struct room {
     VIP_DESCRIPTOR descriptors[2];
     struct target mine, next;
@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
   must("VipCreateVi", VipCreateVi(nic, &attributes, NULL, NULL, &next));
   must("VipCreateVi", VipCreateVi(nic, &attributes, NULL, NULL, &previous));
 
-  /* The successor says where its words lie, over the connection that will carry them. */
+  /* The successor sends where its words lie, over the connection that will carry them. */
   fill(&room->descriptors[0], &room->next, sizeof room->next);
   must("VipPostRecv", VipPostRecv(next, &room->descriptors[0], memory));
   if (rank % 2 == 0) {
@@ -171,8 +171,8 @@ int main(int argc, char **argv) {
   }
   printf("rank %d of %d: %d rounds\n", rank, size, ROUNDS);
   fflush(stdout);
-  /* A write completes when its target has said so: nobody may leave before its predecessor has
-     heard it. Whether the farewell itself is heard is all the same to who sends it. */
+  /* A write completes when its target has confirmed it: nobody may leave before its predecessor has
+     that confirmation. Whether the farewell itself is confirmed does not matter to its sender. */
   fill(&room->descriptors[0], NULL, 0);
   room->descriptors[0].CS.SegCount = 0;
   must("VipPostSend", VipPostSend(next, &room->descriptors[0], memory));

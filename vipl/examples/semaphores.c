@@ -1,9 +1,9 @@
 /*
  * semaphores SERVICE: a program that has functions sem_init, sem_wait, sem_post and sem_destroy of
  * its own, over System V semaphores and with other arguments than POSIX gives them. It is linked so
- * that its functions come before the system's in the eyes of every library: one that calls the
- * system's by these names lands here. Two processes exchange messages; the semaphore is passed with
- * each of them.
+ * that every library finds its functions before the system's: a library that calls the system's by
+ * these names lands here. Two processes exchange messages; the semaphore is passed with each of
+ * them.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -44,7 +44,7 @@ void via_attributes(VIP_VI_ATTRIBUTES *attributes, VIP_PROTECTION_HANDLE ptag) {
   attributes->Ptag = ptag;
 }
 
-/* Sizes of messages keep the descriptors behind them aligned. */
+/* Rounds up the size of a message, so that the descriptor after it is aligned. */
 static unsigned stride(unsigned size) {
   return sizeof(VIP_DESCRIPTOR) + (size + VIP_DESCRIPTOR_ALIGNMENT - 1) / VIP_DESCRIPTOR_ALIGNMENT *
                                       VIP_DESCRIPTOR_ALIGNMENT;

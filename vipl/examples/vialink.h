@@ -1,6 +1,6 @@
 /*
  * What a VIA program needs for one connection: a VI with one completion queue for both its work
- * queues, and messages in registered memory, each right behind its descriptor. Used by one thread.
+ * queues, and messages in registered memory, each right after its descriptor. Used by one thread.
  */
 #ifndef VIADUCT_VIPL_EXAMPLES_VIALINK_H_
 #define VIADUCT_VIPL_EXAMPLES_VIALINK_H_
@@ -35,7 +35,7 @@ void via_set_address(union via_address *address, const VIP_UINT8 *host, VIP_UINT
 void via_attributes(VIP_VI_ATTRIBUTES *attributes, VIP_PROTECTION_HANDLE ptag);
 
 /* Opens a link: an Idle VI on which `receives` messages of `receive_size` bytes are posted, with
- * `sends` idle ones of `send_size` bytes. After a failure via_close is still to be called. */
+ * `sends` idle ones of `send_size` bytes. After a failure via_close must still be called. */
 VIP_RETURN via_open(struct via_link *link, VIP_NIC_HANDLE nic, unsigned receives,
                     unsigned receive_size, unsigned sends, unsigned send_size);
 
@@ -51,11 +51,11 @@ VIP_RETURN via_post_receive(struct via_link *link, VIP_DESCRIPTOR *descriptor);
 /* Takes an idle send, or returns NULL when all are posted; via_next brings them back. */
 VIP_DESCRIPTOR *via_take_send(struct via_link *link);
 
-/* Sends `length` bytes of via_data. With `immediate` that number travels along. */
+/* Sends `length` bytes of via_data. With `immediate`, that number is sent along. */
 VIP_RETURN via_post_send(struct via_link *link, VIP_DESCRIPTOR *descriptor, unsigned length,
                          const VIP_UINT32 *immediate);
 
-/* Waits for the next completion of either queue, or with 0 only looks for one.
+/* Waits for the next completion of either queue, or with 0 only checks for one.
  * VIP_SUCCESS: a message has come in `*received`, or that is NULL and a send is idle again.
  * VIP_TIMEOUT, VIP_NOT_DONE: nothing yet. VIP_DESCRIPTOR_ERROR: the connection is gone. */
 VIP_RETURN via_next(struct via_link *link, VIP_ULONG timeout, VIP_DESCRIPTOR **received);

@@ -1,5 +1,5 @@
-// Threads that are cancelled while they wait, as servers end the thread that calls VipConnectWait:
-// POSIX, Thread Cancellation. What they waited for serves others as before.
+// Threads that are cancelled while they wait (POSIX, Thread Cancellation), as servers cancel the
+// thread that calls VipConnectWait. What they waited on works for others as before.
 #include <pthread.h>
 #include <vipl.h>
 
@@ -14,7 +14,7 @@
 namespace viaduct::tests {
 namespace {
 
-// Both types.
+// Cancels a thread in `wait`, with each of the two cancellation types.
 void Cancel(const std::function<void()>& wait) {
   for (const int type : {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS}) {
     CancelAsleep(type, wait);
@@ -90,7 +90,7 @@ TEST(VipConnectPeerWait, S_ASleepingThreadCanBeCancelled) {
   });
 }
 
-// The calls that do not sleep for their caller come to their end first.
+// A call that is not a wait completes before the cancellation takes effect.
 TEST(Cancellation, S_StrikesBehindOtherCalls) {
   if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
   RunAlone([] {

@@ -98,7 +98,7 @@ TEST(VipConnectRequest, C04_ThePeerSawTheLocalAddress) {
       });
 }
 
-// Gives the loopback interface of a network of the test's own a second address, or takes it away.
+// Adds or removes a second address of the loopback interface, in a network of the test's own.
 bool SetSecondAddress(bool add) {
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   ifreq request = {};
@@ -132,7 +132,7 @@ TEST(VipConnectRequest, C04_ThePeerSawTheHostOfTheRequester) {
         VIP_VI_HANDLE vi;
         ASSERT_EQ(VipCreateVi(nic.handle, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
         NetAddress local = nic.Address("client"), remote = servers.Address(Name(0));
-        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the other side may not wait yet
+        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the server may not be waiting yet
         EXPECT_EQ(::VipConnectRequest(vi, local.get(), remote.get(), kLong, &attributes),
                   VIP_SUCCESS);
         peer.Tell("done");
@@ -211,7 +211,7 @@ TEST(VipConnectRequest, C07_RejectIsReject) {
       });
 }
 
-// C8 and C10: a server that took the request and hangs.
+// C8 and C10: a server takes the request and then hangs.
 TEST(VipConnectRequest, C08_C10_NoAnswerIsATimeOutNotBeforeItsTime) {
   RunPair(
       [](Peer& peer) {
@@ -379,7 +379,7 @@ TEST(VipConnectRequest, C14_C15_APartitionSendsReliableVisToErrorAndFlushes) {
       const VIP_UINT8 nowhere[6] = {192, 0, 2, 1, 0, 0};
       NetAddress local = side.nic.Address("client");
       NetAddress remote(nowhere, sizeof nowhere, Name(0));
-      // Whoever sees Error finds what is flushed, also before the request has returned.
+      // A thread that sees Error finds the flushed descriptors, even before the request returns.
       int taken = 0;
       std::thread watcher([&] {
         if (level == VIP_SERVICE_UNRELIABLE) return;
@@ -418,7 +418,7 @@ TEST(VipConnectRequest, C16_AMalformedHostIsReadNoFurther) {
   RunAlone([] {
     Side side;
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    constexpr size_t kForbidden = 128 * 1024;  // more than a length can say
+    constexpr size_t kForbidden = 128 * 1024;  // more than a length field can express
     void* const pages = mmap(nullptr, page + kForbidden, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(pages, MAP_FAILED);
@@ -479,7 +479,7 @@ TEST(VipConnectRequest, C18_InfiniteWaitsForTheAnswer) {
         peer.Await("done");
       },
       [](Peer& peer) {
-        // Less than the two processes spend on telling each other that nothing has happened.
+        // A grace period shorter than the time that the 200 exchanges of messages below take.
         setenv("VIADUCT_GRACE_MS", "0", 1);
         Side side;
         VIP_RETURN result = VIP_NO_MATCH;
@@ -524,7 +524,7 @@ TEST(VipConnectRequest, C19_InvalidStatesAndParameters) {
       });
 }
 
-// The thread that asked may be a while on its way out.
+// The requesting thread may still be on its way out of the call.
 TEST(VipConnectRequest, S_AViWhoseRequestADisconnectHasEndedIsFree) {
   RunAlone([] {
     setenv("VIADUCT_GRACE_MS", "60000", 1);
@@ -559,7 +559,7 @@ void AwaitRelease(int) {
   }
 }
 
-// The thread that asked sits in a signal handler, and has not heard of it.
+// The requesting thread is held in a signal handler, and does not know of the failure yet.
 TEST(VipConnectRequest, S_AViWhoseRequestHasFailedIsFree) {
   RunAlone([] {
     setenv("VIADUCT_GRACE_MS", "60000", 1);
@@ -623,7 +623,7 @@ TEST(VipConnectRequest, C20_TheLongestDiscriminatorConnects) {
         peer.Await("done");
       },
       [=](Peer& peer) {
-        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the other side may not wait yet
+        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the server may not be waiting yet
         Side side;
         NetAddress address = longest(side.nic);
         EXPECT_EQ(::VipConnectRequest(side.vi, address.get(), address.get(), kLong, &side.peer),
@@ -689,7 +689,7 @@ TEST(VipConnectRequest, C22_ARequestWithinTheGraceMeetsALaterWait) {
       });
 }
 
-// A server that looks with a time-out of 0 and has other work between its looks.
+// A server that polls with a time-out of 0, and does other work between its polls.
 TEST(VipConnectRequest, C22_ARequestMeetsAServerThatLooksNowAndThen) {
   constexpr int kRequests = 5;
   RunPair(
@@ -711,7 +711,7 @@ TEST(VipConnectRequest, C22_ARequestMeetsAServerThatLooksNowAndThen) {
         }
       },
       [](Peer&) {
-        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the first look may not have been yet
+        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the server may not have polled yet
         for (int i = 0; i < kRequests; ++i) {
           Side side;
           ASSERT_EQ(side.Request(0, kLong), VIP_SUCCESS) << i;

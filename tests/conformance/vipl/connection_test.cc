@@ -70,7 +70,7 @@ TEST(VipConnectWait, TheLocalHostMustBeTheNic) {
   });
 }
 
-// As one program of the time does.
+// One program of the time leaves it unset.
 TEST(VipConnectWait, TheLocalHostMayBeLeftUnset) {
   setenv("VIADUCT_LOCAL_HOST", "any", 1);
   RunPair(
@@ -90,7 +90,7 @@ TEST(VipConnectWait, TheLocalHostMayBeLeftUnset) {
         Side side;
         const VIP_UINT8 unset[6] = {};
         NetAddress local(unset, sizeof unset, "client"), remote = side.nic.Address(Name(0));
-        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the other side may not wait yet
+        setenv("VIADUCT_GRACE_MS", "20000", 1);  // the server may not be waiting yet
         EXPECT_EQ(::VipConnectRequest(side.vi, local.get(), remote.get(), kLong, &side.peer),
                   VIP_SUCCESS);
         peer.Tell("done");
@@ -115,8 +115,8 @@ TEST(VipConnectWait, EndsWhenItsNicIsClosed) {
   });
 }
 
-// Attributes that differ: the requester hears nothing, the next accept with the right ones
-// connects.
+// An accept with attributes that differ fails, and the requester does not notice; the next accept,
+// with the right attributes, connects.
 void MismatchThenMatch(const VIP_VI_ATTRIBUTES& client, const VIP_VI_ATTRIBUTES& wrong,
                        VIP_RETURN expected) {
   RunPair(
@@ -232,7 +232,7 @@ TEST(VipConnectAccept, C29_TheRequesterHasGivenUp) {
       });
 }
 
-// It does not run, and so can neither confirm nor give up.
+// A stopped requester can neither confirm nor give up.
 TEST(VipConnectAccept, C29_TheRequesterIsStopped) {
   RunPair(
       [](Peer& peer) {
@@ -252,7 +252,7 @@ TEST(VipConnectAccept, C29_TheRequesterIsStopped) {
       },
       [](Peer& peer) {
         Side side;
-        // It may see the accept first, and then its end.
+        // The request may see the accept first, and then the end of the connection.
         side.Request(0, kLong);
         EXPECT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
         ASSERT_EQ(side.Connect(1), VIP_SUCCESS);
@@ -347,7 +347,7 @@ TEST(VipDisconnect, C31_TheMemoryOfTheFlushedMayGoAtOnce) {
     for (int n = 0; n < 5; ++n) side.Receive(n);
     EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
     side.memory.Deregister();
-    // Of errors none came before this one.
+    // No error was reported before this one.
     Memory other(side.nic);
     char* const misaligned = reinterpret_cast<char*>(other.descriptor(0)) + 32;
     VipPostRecv(side.vi, reinterpret_cast<VIP_DESCRIPTOR*>(misaligned), other.handle());
@@ -357,8 +357,8 @@ TEST(VipDisconnect, C31_TheMemoryOfTheFlushedMayGoAtOnce) {
   });
 }
 
-// The peer takes nothing, so that not everything can leave; over shared memory its rings hold a
-// part of it. What has left is done, and nothing behind the first that was flushed.
+// The peer is stopped, so that not all sends can leave; over shared memory its rings hold only a
+// part of them. Sends that have left succeed; from the first flushed one on, all are flushed.
 TEST(VipDisconnect, C31_FlushesSendsThatWait) {
   constexpr int kSends = 60;
   RunPair(
@@ -399,7 +399,7 @@ TEST(VipDisconnect, C31_FlushesSendsThatWait) {
       });
 }
 
-// Callbacks come in order: of what has happened none is to come if that of something new is next.
+// Callbacks come in order: if that of a new error comes next, no earlier one is outstanding.
 void ExpectNoErrorBefore(Side& side, ErrorLog& errors) {
   char* const misaligned = reinterpret_cast<char*>(side.memory.descriptor(5)) + 32;
   side.PostReceive(reinterpret_cast<VIP_DESCRIPTOR*>(misaligned));
@@ -434,11 +434,11 @@ TEST(VipDisconnect, C32_ThePeerIsInErrorAndHearsOfItOnce) {
         peer.Await("connected");
         EXPECT_EQ(::VipDisconnect(side.vi), VIP_SUCCESS);
         peer.AwaitEnd();
-        ExpectNoErrorBefore(side, errors);  // the side that disconnects is not told
+        ExpectNoErrorBefore(side, errors);  // the side that disconnects is not notified
       });
 }
 
-// A program that watches Status in memory: whoever sees a flushed descriptor sees the VI in Error.
+// A program that polls Status in memory: once it sees a flushed descriptor, the VI is in Error.
 TEST(VipDisconnect, C32_ErrorComesBeforeTheFlush) {
   constexpr int kRounds = 20;
   RunPair(
@@ -464,7 +464,7 @@ TEST(VipDisconnect, C32_ErrorComesBeforeTheFlush) {
       });
 }
 
-// A program that asks for the state: as soon as it sees Error, Done finds every descriptor flushed.
+// A program that polls the state: as soon as it sees Error, Done finds every descriptor flushed.
 TEST(VipDisconnect, C32_InErrorEverythingIsDequeuable) {
   constexpr int kRounds = 30;
   constexpr int kReceives = 3;

@@ -155,8 +155,8 @@ TEST(Cq, C83_FlushedDescriptorsHaveEntries) {
   });
 }
 
-// Another VI of the completion queue delivers all the time: what is flushed is found nevertheless,
-// at once when the state is Error, without VipCQDone.
+// While another VI of the completion queue receives all the time, flushed descriptors are found as
+// soon as the state is Error, without VipCQDone.
 TEST(Cq, C83_FlushedDescriptorsAreFoundBesideABusyVi) {
   constexpr int kRounds = 8;
   RunPair(
@@ -217,8 +217,8 @@ TEST(Cq, C83_FlushedDescriptorsAreFoundBesideABusyVi) {
       });
 }
 
-// One VI has more completed at every look than a look takes. What is flushed at another has its
-// entry nevertheless.
+// One VI has more completions at every poll than a poll takes. A descriptor that is flushed at
+// another VI gets its entry nevertheless.
 TEST(Cq, C83_AnEntryDoesNotWaitBehindABusyVi) {
   constexpr int kInFlight = 48;
   constexpr int kEnough = 20'000;
@@ -355,7 +355,7 @@ TEST(Cq, ADescriptorTakenWithoutCqDoneTakesItsEntryAlong) {
   });
 }
 
-// Of two threads with an entry each one may take the other's descriptor, but none is left without.
+// Two threads that each have an entry may take each other's descriptor, but both get one.
 TEST(Cq, ThreadsThatShareItMissNothing) {
   RunAlone([] {
     constexpr int kRounds = 1000;
@@ -409,13 +409,13 @@ TEST(Cq, WaitOnAnAttachedQueueWakes) {
       });
 }
 
-// Both are there before anybody looks: a program that takes them in turn sleeps for ever on the
-// second one unless the send's entry is the first.
+// Both have completed before anybody polls. A program that takes them in turn would sleep for ever
+// on the second one if the send's entry did not come first.
 TEST(Cq, C82_ASendIsFoundBeforeTheMessageThatAnswersIt) {
   constexpr int kRounds = 200;
   for (VIP_RELIABILITY_LEVEL level :
        {VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
-    // There a message is confirmed by a message of its own, which may come behind the answer.
+    // There the confirmation is a message of its own, which may arrive after the answer.
     if (level == VIP_SERVICE_RELIABLE_RECEPTION && Wire() == "iwarp") continue;
     RunPair(
         [level](Peer& peer) {

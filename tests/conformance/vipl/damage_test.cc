@@ -1,5 +1,5 @@
 // Incoming RDMA writes that break off: VIP_ERROR_RDMAW_ABORT, VIP_ERROR_RDMAW_DATA and
-// VIP_ERROR_RDMA_TRANSPORT, from a peer that is killed, and from one that says every byte itself.
+// VIP_ERROR_RDMA_TRANSPORT, from a peer that is killed, and from one that composes its own bytes.
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ struct Target {
   VIP_MEM_HANDLE handle;
 };
 
-// What the side under test hears until its connection is lost.
+// The errors that the side under test gets until its connection is lost.
 std::vector<VIP_ERROR_CODE> ErrorsUntilTheEnd(Side& side, ErrorLog& errors) {
   std::vector<VIP_ERROR_CODE> codes;
   VIP_ERROR_DESCRIPTOR error;
@@ -48,7 +48,8 @@ std::vector<VIP_ERROR_CODE> ErrorsUntilTheEnd(Side& side, ErrorLog& errors) {
 
 constexpr int kReceives = 60;
 
-// The receives of writes with immediate data, and the flushed rest. True: one of them broke off.
+// Takes the receives of writes with immediate data, and the flushed rest. Returns whether one of
+// the writes broke off.
 bool TakeReceives(Side& side) {
   constexpr VIP_UINT32 kMask = VIP_STATUS_OP_MASK | VIP_STATUS_ERROR_MASK | VIP_STATUS_IMMEDIATE;
   VIP_DESCRIPTOR* done = nullptr;
@@ -69,7 +70,7 @@ bool TakeReceives(Side& side) {
   return true;
 }
 
-// Dies while it writes; once in a while that is between two writes.
+// Kills a peer that is writing; once in a while that happens between two writes.
 void KillTheWriter(VIP_RELIABILITY_LEVEL level, bool immediate, bool* met_a_write) {
   constexpr VIP_UINT32 kBytes = 8 << 20;
   PairOptions options;
@@ -86,7 +87,7 @@ void KillTheWriter(VIP_RELIABILITY_LEVEL level, bool immediate, bool* met_a_writ
         side.Accept();
         peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
         peer.Await("writing");
-        kill(peer.pid(), SIGKILL);  // it may have written all, and be gone
+        kill(peer.pid(), SIGKILL);  // it may have written everything and be gone
         const std::vector<VIP_ERROR_CODE> codes = ErrorsUntilTheEnd(side, errors);
         if (immediate) {
           *met_a_write = TakeReceives(side);
@@ -140,7 +141,7 @@ TEST(Damage, AWriterThatDiesInsideAWriteWithImmediateDataFailsItsReceive) {
   KillWritersAtEachLevel(true);
 }
 
-// ------------------------------------------------------------ a peer that says every byte itself
+// ------------------------------------------------------------ a peer that composes its own bytes
 
 uint32_t Crc32c(const std::string& bytes) {
   uint32_t crc = ~0u;
@@ -198,7 +199,7 @@ class Stranger {
   const int socket_;
 };
 
-// The server is told exactly `expected` after the peer has said `bytes(target)` and has left.
+// A stranger sends `bytes(target)` and leaves; the server must get exactly the errors `expected`.
 void HearStranger(const std::function<std::string(const Target&)>& bytes,
                   const std::vector<VIP_ERROR_CODE>& expected) {
   RunPair(
@@ -241,7 +242,7 @@ TEST(Damage, AStrangerWhoLeavesInsideAWrite) {
   if (Wire() != "iwarp") GTEST_SKIP() << "iWARP over TCP";
   ASSERT_EQ(WriteFpdu({0, 1}, "", true),
             std::string("\0\x0e\xc1\x40\0\0\0\1\0\0\0\0\0\0\0\0\xeb\xd3\x4c\x5f", 20));
-  // Behind a segment, and inside one.
+  // It leaves after a segment, and inside one.
   HearStranger([](const Target& at) { return WriteFpdu(Behind(at, 8), "half", false); },
                {VIP_ERROR_RDMAW_ABORT, VIP_ERROR_CONN_LOST});
   HearStranger(

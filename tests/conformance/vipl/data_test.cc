@@ -1,4 +1,4 @@
-// Descriptors and messages: VIPL checklist C57 to C79, without what reliability levels do to a
+// Descriptors and messages: VIPL checklist C57 to C79, except the effect of reliability levels on a
 // connection (reliability_test.cc).
 #include <sched.h>
 #include <vipl.h>
@@ -141,8 +141,8 @@ constexpr VIP_UINT32 kScattered = 6132;  // bytes of kSegments segments of 0 to 
 
 char ByteAt(VIP_UINT32 at) { return static_cast<char>(at * 13); }
 
-// As many segments as there may be, of unequal length, from the memory's end to its beginning and
-// with gaps between them: a message of ByteAt.
+// Fills in as many segments as a descriptor may have, of unequal length, from the memory's end to
+// its beginning and with gaps between them: a message of ByteAt.
 void FillSegments(const Memory& memory, VIP_DESCRIPTOR* d) {
   d->CS.SegCount = Memory::kSegments;
   VIP_UINT32 at = 0;
@@ -296,7 +296,7 @@ struct alignas(4096) PageWithRegion {
   alignas(64) char region[64] = {};
   alignas(64) VIP_DESCRIPTOR behind = {};
 
-  // A descriptor of this page for the region, which alone is registered.
+  // Fills in a descriptor of this page for the region; only the region is registered.
   VIP_MEM_HANDLE Fill(Side& side, VIP_DESCRIPTOR* descriptor) {
     VIP_MEM_HANDLE handle = 0;
     EXPECT_EQ(VipRegisterMem(side.nic.handle, region, sizeof region, nullptr, &handle),
@@ -351,7 +351,7 @@ TEST(Post, TooManyDescriptorsAreAnOverrun) {
   });
 }
 
-// A descriptor has its place in the queue until it is taken.
+// A completed descriptor keeps its place in the queue until the program takes it.
 TEST(Post, WhatNobodyTakesIsAnOverrunToo) {
   RunAlone([] {
     Side side;
@@ -361,7 +361,7 @@ TEST(Post, WhatNobodyTakesIsAnOverrunToo) {
       ASSERT_EQ(post(), VIP_SUCCESS);
     }
     VIP_DESCRIPTOR* none;
-    EXPECT_EQ(VipRecvDone(side.vi, &none), VIP_DESCRIPTOR_ERROR);  // the device has none any more
+    EXPECT_EQ(VipRecvDone(side.vi, &none), VIP_DESCRIPTOR_ERROR);  // the device holds none any more
     ASSERT_EQ(post(), VIP_SUCCESS);
     VIP_ERROR_DESCRIPTOR error;
     ASSERT_TRUE(errors.Next(&error));
@@ -426,7 +426,7 @@ TEST(Post, C71_ABufferBeyondItsRegionIsAProtectionError) {
       VIP_STATUS_PROTECTION_ERROR);
 }
 
-// At the level that tells, the sender hears of it.
+// At reliable reception, the sender gets an error too.
 TEST(Post, C71_AReceiveInAnUnregisteredBuffer) {
   for (VIP_RELIABILITY_LEVEL level :
        {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
@@ -496,7 +496,7 @@ TEST(Post, C73_AMalformedReceiveThatIsFlushedIsNoMoreThanThat) {
   });
 }
 
-// Whoever takes it knows it again by its operation, too.
+// The status of such a descriptor names its operation, so that the program recognizes it.
 TEST(Post, C72_C73_AMalformedRdmaIsAnRdma) {
   const auto rdma = [](VIP_UINT16 control, VIP_UINT16 segments, VIP_UINT32 length) {
     return [=](Side& side, VIP_DESCRIPTOR* d) {
@@ -572,7 +572,7 @@ TEST(Order, C78_AThousandMessages) {
       });
 }
 
-// Wherever in its memory for them a queue stands when it first holds more.
+// The queue first holds many descriptors at each possible position in its memory for them.
 TEST(Order, C78_OneByOneAndThenManyAtOnce) {
   RunAlone([] {
     constexpr int kMany = Memory::kDescriptors;
@@ -649,7 +649,7 @@ TEST(Status, ChangesInMemoryWithoutACall) {
       });
 }
 
-// A program that watches it may post the descriptor again as it came back.
+// A program that polls Status may post a completed descriptor again unchanged.
 TEST(Status, IsClearedByAPost) {
   RunAlone([] {
     Side side;
@@ -664,7 +664,7 @@ TEST(Done, C86_DoesNotWaitBehindAWait) {
   RunAlone([] {
     Side side;
     side.Receive(0);
-    // It would wait for ever, so a Done that stood behind it would never return.
+    // This waits for ever, so a Done that had to wait for its turn would never return.
     Sleeper waiter([&] {
       VIP_DESCRIPTOR* done;
       EXPECT_EQ(VipRecvWait(side.vi, VIP_INFINITE, &done), VIP_DESCRIPTOR_ERROR);

@@ -1,5 +1,5 @@
-// Asynchronous errors that other chapters do not meet by the way: refused reads, completions whose
-// memory is gone, and the silence of a process that leaves.
+// Asynchronous errors that no other chapter covers: refused reads, completions whose memory is
+// gone, and the silence of a process that exits.
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -113,7 +113,7 @@ TEST(Errors, ACompletionWithoutMemoryIsReported) {
       });
 }
 
-// A job whose processes just exit: the one that leaves later must not be told, while it leaves,
+// A job whose processes just exit: the one that exits later must not be notified, while it exits,
 // that the other is gone.
 struct Leaver {
   Peer* peer;
@@ -140,7 +140,7 @@ TEST(Errors, AProcessThatLeavesHearsNothingMore) {
         leaver = {&peer, side};
         ASSERT_EQ(VipErrorCallback(side->nic.handle, nullptr, &TellTale), VIP_SUCCESS);
         side->Accept();
-        exit(1);  // nobody sees it: the handler above leaves
+        exit(1);  // nobody sees this status: the handler above ends the process
       },
       [](Peer& peer) {
         Side side;
@@ -178,7 +178,7 @@ TEST(VipSetMemAttributes, C56_WhatSetStoredHoldsForDescriptors) {
   });
 }
 
-// Stands in its first call until it is let go.
+// A handler that stays in its first call until `go_on` is set.
 struct StandingHandler {
   std::atomic<int> calls{0};
   std::atomic<bool> go_on{false};
@@ -190,7 +190,7 @@ struct StandingHandler {
   }
 };
 
-// What waits for the handler then is dropped.
+// Errors that still wait for the handler then are dropped.
 TEST(ErrorCallback, NothingIsToldBehindVipCloseNic) {
   RunAlone([] {
     Side side, other;

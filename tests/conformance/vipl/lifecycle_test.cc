@@ -1,5 +1,5 @@
-// The end of a NIC that still owns everything: all of it is released, the peer hears of it, and
-// nothing is left in the process. The end of a VI to which another thread posts: no descriptor is
+// A NIC is closed that still owns everything: all of it is released, the peer is notified, and
+// nothing is left in the process. A VI is destroyed to which another thread posts: no descriptor is
 // left without a status.
 #include <dirent.h>
 #include <sched.h>
@@ -27,13 +27,13 @@
 
 namespace {
 
-// What this thread does at its next allocation that may fail without a word, as that of a work
-// queue does: in the middle of a post.
+// What this thread does at its next nothrow allocation, such as a work queue makes in the middle of
+// a post.
 thread_local const std::function<void()>* at_allocation = nullptr;
 
 }  // namespace
 
-// In the place of the C++ library's, for the libraries under test too.
+// Replaces that of the C++ library, for the libraries under test too.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   if (at_allocation != nullptr) (*std::exchange(at_allocation, nullptr))();
   try {
@@ -123,7 +123,7 @@ TEST(VipCloseNic, WithAConnectionAliveIsADisconnectForThePeer) {
       });
 }
 
-// The program may have given their memory to something else.
+// The program may already use the descriptors' memory for something else.
 TEST(VipCloseNic, WritesIntoNoDescriptor) {
   RunPair(
       [](Peer& peer) {
@@ -140,7 +140,7 @@ TEST(VipCloseNic, WritesIntoNoDescriptor) {
       });
 }
 
-// Receives are posted, and are flushed when the NIC ends: their descriptors are not there any more.
+// Posted receives are flushed when the NIC is closed, but the memory of their descriptors is gone.
 TEST(VipCloseNic, BehindMemoryThatIsGone) {
   RunPair(
       [](Peer& peer) {
@@ -167,7 +167,7 @@ TEST(VipCloseNic, BehindMemoryThatIsGone) {
           ASSERT_EQ(VipPostRecv(side.vi, &descriptors[n], handle), VIP_SUCCESS);
         }
         side.Connect();
-        // And nothing takes its place.
+        // The arena is no longer accessible, and nothing else takes its place.
         ASSERT_EQ(mmap(arena, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
                   arena);
         EXPECT_EQ(::VipCloseNic(side.nic.handle), VIP_SUCCESS);
@@ -183,7 +183,8 @@ void AwaitEndOfMainThread() {
   }
 }
 
-// What a program does behind the end of its main thread: 0, or what of it fails.
+// What a program does after the end of its main thread. Returns 0, or the number of the step that
+// failed.
 int WorkWithoutMainThread() {
   constexpr size_t kBytes = 16384;
   VIP_NIC_HANDLE before, nic;
@@ -198,7 +199,7 @@ int WorkWithoutMainThread() {
       mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   VIP_MEM_HANDLE handle;
   if (VipRegisterMem(nic, arena, kBytes, nullptr, &handle)) return 4;
-  // What is flushed behind the memory's end is told, and not written.
+  // A descriptor that is flushed after its memory is gone is reported, and not written to.
   VIP_VI_ATTRIBUTES attributes = {};
   attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
   attributes.MaxTransferSize = 4096;
@@ -217,7 +218,7 @@ TEST(Process, GoesOnWithoutItsMainThread) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       std::thread([] { _exit(WorkWithoutMainThread()); }).detach();
-      syscall(SYS_exit, 0);  // what it ends with, without unwinding
+      syscall(SYS_exit, 0);  // what pthread_exit ends with, without unwinding
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -233,7 +234,7 @@ bool IsVi(VIP_VI_HANDLE vi) {
   return VipQueryVi(vi, &state, &attributes, &sends_empty, &receives_empty) == VIP_SUCCESS;
 }
 
-// The post has found the VI, and queues its descriptor when the handle is dead.
+// The post finds the VI, and queues its descriptor only after the handle has become invalid.
 void PostWhileItIsDestroyed(const Side& side, VIP_VI_HANDLE vi, VIP_DESCRIPTOR* descriptor,
                             VIP_RETURN (*post)(VIP_VI_HANDLE, VIP_DESCRIPTOR*, VIP_MEM_HANDLE)) {
   std::atomic<bool> posting{false}, dead{false};

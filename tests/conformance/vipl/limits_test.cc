@@ -29,7 +29,7 @@ VIP_VI_ATTRIBUTES LargeTransfers(VIP_RELIABILITY_LEVEL level) {
   return attributes;
 }
 
-// No byte is like its neighbours, and none like the one a page further on.
+// Each byte differs from its neighbours, and from the byte one page further on.
 unsigned char ByteAt(size_t i, int seed) {
   return static_cast<unsigned char>(i * 7 + (i >> 12) * 13 + static_cast<size_t>(seed));
 }
@@ -115,7 +115,7 @@ void TransferLargest(VIP_RELIABILITY_LEVEL level) {
         EXPECT_EQ(d->CS.Status,
                   static_cast<VIP_UINT32>(VIP_STATUS_DONE | VIP_STATUS_OP_RDMA_WRITE));
 
-        // The read comes behind the write, so what was written is in place when it answers.
+        // The read comes after the write, so the written bytes are in place once the read is done.
         std::memset(source.data(), 0, kLargest);
         d = source.FillRdma(0, VIP_CONTROL_OP_RDMAREAD, 0, kLargest, target.address, target.handle);
         ASSERT_EQ(VipPostSend(side.vi, d, source.handle()), VIP_SUCCESS);
@@ -166,7 +166,7 @@ TEST(Limits, TenThousandVisCostNeitherDescriptorsNorThreads) {
     printf("%d VIs: %ld bytes of resident memory each\n", kVis, each);
     EXPECT_LE(each, 20 * 1024);
 
-    // The last is as good as the first.
+    // The last VI works like the first.
     ASSERT_EQ(VipPostRecv(vis.back(), first.memory.Fill(0, 0, 8), first.memory.handle()),
               VIP_SUCCESS);
     ASSERT_EQ(VipDisconnect(vis.back()), VIP_SUCCESS);

@@ -1,5 +1,5 @@
-// Several waiters on one discriminator, in several processes: first come, first served, and
-// nobody's place is lost or kept by the dead. VIPL 4.3, VipConnectWait.
+// Several waiters on one discriminator, in several processes: first come, first served. No waiter
+// loses its place, and a dead one does not keep it. VIPL 4.3, VipConnectWait.
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr VIP_ULONG kLong = 20000;
 
-// What a server's process is told: wait so long, and say who has asked; end.
+// An order to a server's process: wait for `timeout` and report the requester, or end.
 struct Order {
   VIP_ULONG timeout;  // 0: end
 };
@@ -31,7 +31,7 @@ struct Served {
   char requester[16];
 };
 
-// A process that waits when it is told to, accepts, and keeps what it has accepted.
+// A process that waits when it is ordered to, accepts, and keeps the connections.
 class Server {
  public:
   explicit Server(const std::string& name) {
@@ -65,7 +65,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Returns when it stands in line: it sleeps, and not just for an answer on its way there.
+  // Returns when the server stands in line: it sleeps, and not just for an answer on its way there.
   void Wait(VIP_ULONG timeout = kLong) {
     peer_->Send(Order{timeout});
     peer_->Await("waiting");
@@ -146,7 +146,7 @@ void Connect(const std::string& name, const std::string& requester) {
   EXPECT_EQ(status, 0);
 }
 
-// A thread of this process that stands in line when it is made, and accepts.
+// A thread of this process that stands in line once it is constructed, and accepts.
 class ThreadInLine {
  public:
   ThreadInLine(Nic& nic, const std::string& name)
@@ -174,7 +174,7 @@ class ThreadInLine {
   Sleeper thread_;
 };
 
-// One that is looked for at hashed ports, and one that spells a port.
+// A discriminator that is searched for at hashed ports, and one that spells a port.
 std::string Hashed() { return Name(0); }
 std::string Direct() {
   const uint16_t port = Port(0);
@@ -207,7 +207,7 @@ TEST_P(Line, FirstComeFirstServed) {
   });
 }
 
-// Its turn comes when those before it have given up.
+// A waiter's turn comes when those before it have given up.
 TEST_P(Line, WhoTimesOutLeavesItsPlace) {
   RunAlone([name = GetParam()()] {
     Server a(name), b(name), c(name);
@@ -240,8 +240,8 @@ TEST_P(Line, WhoIsKilledLosesItsPlace) {
   });
 }
 
-// Who is first and does not answer holds up the others, but not for ever. (Not the one that has the
-// name's first port: that is a host that is silent.)
+// A stopped waiter at the head of the line delays the others, but not for ever. (This is not about
+// the waiter that has the name's first port: that case is a silent host.)
 TEST_P(Line, WhoIsStoppedDoesNotStopTheOthers) {
   RunPair(
       [name = GetParam()()](Peer& peer) {
@@ -274,7 +274,7 @@ TEST_P(Line, WhoIsStoppedDoesNotStopTheOthers) {
       });
 }
 
-// `a` is the first one, and stopped; `b` is behind it.
+// `a` is first in line, and stopped; `b` waits after it.
 void WaitBehindAStopped(Server& a, Server& b) {
   a.Wait();
   a.Stop();
@@ -283,7 +283,7 @@ void WaitBehindAStopped(Server& a, Server& b) {
   b.Wait();
 }
 
-// Who comes then waits behind it, also for the port that it has.
+// A later waiter stands in line after the stopped one, also for the stopped one's port.
 TEST_P(Line, WhoIsStoppedInFrontKeepsItsPlace) {
   RunAlone([name = GetParam()()] {
     Server a(name), b(name);
@@ -306,10 +306,10 @@ TEST_P(Line, WhoIsStoppedInFrontAndKilledLosesItsPlace) {
   });
 }
 
-// Those who do not answer are asked together, and not for as long as there are of them.
+// Waiters that do not answer are asked all at once, so the delay does not grow with their number.
 TEST_P(Line, WhoIsStoppedDoesNotHoldUpATimeOut) {
   RunAlone([name = GetParam()()] {
-    constexpr int64_t kAnyway = 5000;  // of the time-out and what is granted for an answer
+    constexpr int64_t kAnyway = 5000;  // covers the time-out and the time granted for an answer
     Server a(name), b(name), c(name), d(name);
     a.Wait();
     b.Wait();
@@ -362,7 +362,7 @@ std::string NameOfKind(const ::testing::TestParamInfo<std::string (*)()>& info) 
 }
 INSTANTIATE_TEST_SUITE_P(Names, Line, ::testing::Values(&Hashed, &Direct), NameOfKind);
 
-// A port that is somebody else's is no line.
+// There is no line at a port that a stranger has.
 TEST(LineAtAPort, AStrangersPortIsAnErrorOfResources) {
   if (Wire() == "shm") GTEST_SKIP() << "a stranger has TCP ports";
   RunAlone([] {

@@ -15,7 +15,7 @@
 namespace viaduct::tests {
 namespace {
 
-// A file that a setting names while the object lives.
+// A file that an environment variable names while the object lives.
 class SettingFile {
  public:
   SettingFile(const char* setting, const std::string& text) : setting_(setting) {

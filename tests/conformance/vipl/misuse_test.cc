@@ -386,7 +386,7 @@ TEST(Misuse, HandlesThatDieMeanwhile) {
   });
 }
 
-// An adapter of old had its pages.
+// An adapter of the time still held the pages of such memory.
 TEST(VipDisconnect, WhatWasFreedIsFlushedLikeTheRest) {
   RunAlone([] {
     Side side;

@@ -84,8 +84,8 @@ TEST(Names, C91_TheOwnNameIsTheNic) {
   });
 }
 
-// A host that knows its domain has a name of two forms, and another domain's host of the first one
-// is another.
+// The name of a host that knows its domain has two forms; a host of another domain with the same
+// short name is a different one.
 TEST(Names, C91_TheOwnLongNameHasAShortForm) {
   RunAlone([] {
     if (unshare(CLONE_NEWUTS) != 0) GTEST_SKIP() << "needs the right to give the host a name";
@@ -103,7 +103,7 @@ TEST(Names, C91_TheOwnLongNameHasAShortForm) {
   });
 }
 
-// Programs say before the call how long it is, and do not say it again.
+// Programs set the discriminator's length before the call, and do not set it again.
 TEST(Names, C91_TheDiscriminatorIsTheCallers) {
   RunAlone([] {
     Nic nic;
@@ -148,7 +148,7 @@ TEST(Names, C93_AddressesHaveNames) {
     ASSERT_EQ(VipNSGetHostByAddr(nic.handle, address.get(), name, &length), VIP_SUCCESS);
     EXPECT_EQ(length, std::strlen(name));
     EXPECT_EQ(std::string(name), HostName());
-    for (size_t room : {size_t{1}, HostName().size()}) {  // the 0 has no room either
+    for (size_t room : {size_t{1}, HostName().size()}) {  // no room for the terminating 0 either
       length = room;
       EXPECT_EQ(VipNSGetHostByAddr(nic.handle, address.get(), name, &length), VIP_ERROR_RESOURCE);
       EXPECT_EQ(length, HostName().size());
@@ -211,7 +211,7 @@ TEST(Names, LocalhostIsThisHost) {
       });
 }
 
-// A handler that tears everything down, as one of the programs has it.
+// A handler that tears everything down, as that of one program does.
 struct Teardown {
   VIP_NIC_HANDLE nic;
   VIP_VI_HANDLE vi;
@@ -241,7 +241,7 @@ TEST(ErrorCallback, C87_AHandlerMayCallAnything) {
   });
 }
 
-// What the program frees behind a call that takes a handler away.
+// What the program frees after a call that removes the handler.
 struct Work {
   std::promise<void> begun;
   std::atomic<bool> returned{false};

@@ -19,15 +19,15 @@ namespace {
 
 constexpr VIP_ULONG kLong = 20000;
 
-// What callbacks were told, in their order. Lives for ever: a callback may come late.
+// The arguments of callbacks, in order. Never freed, because a callback may come late.
 class Calls {
  public:
   struct Call {
     int context = 0;
     VIP_NIC_HANDLE nic = nullptr;
     VIP_VI_HANDLE vi = nullptr;
-    VIP_DESCRIPTOR* descriptor = nullptr;  // of a work queue's
-    VIP_BOOLEAN receive = VIP_FALSE;       // of a completion queue's
+    VIP_DESCRIPTOR* descriptor = nullptr;  // in a callback of a work queue
+    VIP_BOOLEAN receive = VIP_FALSE;       // in a callback of a completion queue
     std::thread::id thread;
   };
   // What a callback gets as its context.
@@ -49,7 +49,7 @@ class Calls {
     Add(context, {0, nic, vi, nullptr, receive, std::this_thread::get_id()});
   }
 
-  // Waits for the next; context -1 after 10 s.
+  // Waits for the next call; its context is -1 after 10 s.
   Call Next() {
     std::unique_lock<std::mutex> hold(mutex_);
     Call call;
@@ -110,7 +110,7 @@ TEST(Notify, C85_OneReceiveForEachCallInOrder) {
           EXPECT_EQ(side.TextOf(call.descriptor), "message " + std::to_string(i));
           EXPECT_NE(call.thread, std::this_thread::get_id());
         }
-        // The fifth has no callback left.
+        // The fifth receive has no callback left.
         VIP_DESCRIPTOR* done = nullptr;
         ASSERT_EQ(VipRecvWait(side.vi, kLong, &done), VIP_SUCCESS);
         EXPECT_EQ(done, side.memory.descriptor(kCalls));
@@ -171,7 +171,7 @@ TEST(Notify, C85_SendsCallBackFromTheirOwnQueue) {
       });
 }
 
-// An echo that runs in callbacks alone, each of which asks for the next.
+// An echo that runs in callbacks only, each of which requests the next.
 TEST(Notify, C85_ACallbackMayAskForTheNext) {
   constexpr int kMessages = 50;
   RunPair(
@@ -189,7 +189,7 @@ TEST(Notify, C85_ACallbackMayAskForTheNext) {
         side.Accept();
         for (int i = 0; i < kMessages; ++i) ASSERT_EQ(calls.Next().context, 7);
         peer.Await("done");
-        // Two receives are left, and one call.
+        // Two receives are left, and one requested callback.
         ASSERT_EQ(VipCloseNic(side.nic.handle), VIP_SUCCESS);
         PassCallbacks();
         EXPECT_TRUE(calls.empty());
@@ -252,7 +252,7 @@ TEST(Notify, C85_CompletionQueuesCallWithVisAndQueues) {
         VIP_BOOLEAN receive = VIP_FALSE;
         ASSERT_EQ(VipCQWait(cq, kLong, &which, &receive), VIP_SUCCESS);
         EXPECT_EQ(which, vi);
-        // And an entry that is there is told at once.
+        // And an entry that is there already is reported at once.
         ASSERT_EQ(VipPostSend(vi, memory.Fill(5, 0, 0), memory.handle()), VIP_SUCCESS);
         ASSERT_EQ(VipCQNotify(cq, calls.NewContext(9, take), &Calls::OnCq), VIP_SUCCESS);
         const Calls::Call call = calls.Next();
@@ -288,7 +288,7 @@ TEST(Notify, C85_WrongArguments) {
       EXPECT_EQ(VipRecvNotify(wrong, context, &Calls::OnVi), VIP_INVALID_PARAMETER);
       EXPECT_EQ(VipCQNotify(wrong, context, &Calls::OnCq), VIP_INVALID_PARAMETER);
     }
-    // Of a queue that has a completion queue, that one tells.
+    // A work queue with a completion queue reports through that queue only.
     VIP_VI_ATTRIBUTES attributes = Attributes();
     VIP_VI_HANDLE vi = nullptr;
     ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, nullptr, cq, &vi), VIP_SUCCESS);
@@ -365,7 +365,7 @@ TEST(Notify, C85_ACallbackMayCloseTheNic) {
   });
 }
 
-// A program frees behind the call what its handler uses.
+// After the call, a program frees what its handler uses.
 TEST(Notify, DestructionWaitsForTheHandlerAtWork) {
   enum class Last { kVi, kViOfCq, kCq, kNic };
   for (const Last last : {Last::kVi, Last::kViOfCq, Last::kCq, Last::kNic}) {
@@ -378,7 +378,7 @@ TEST(Notify, DestructionWaitsForTheHandlerAtWork) {
       ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, nullptr, cq, &vi), VIP_SUCCESS);
       Calls& calls = Calls::New();
       std::atomic<bool> begun{false}, returned{false};
-      // It cannot return before the destruction has begun to wait, unless that does not.
+      // It lasts long enough for a destruction that does not wait to return first.
       const auto work = [&](const Calls::Call&) {
         begun = true;
         for (int i = 0; i < 1000; ++i) std::this_thread::yield();
@@ -413,7 +413,7 @@ TEST(Notify, DestructionWaitsForTheHandlerAtWork) {
   }
 }
 
-// Also when the VI whose destruction would have waited went inside the handler.
+// Also if the handler itself has destroyed the VI whose destruction would have waited.
 TEST(Notify, DestructionWaitsForTheHandlerThatDestroyedTheVi) {
   RunAlone([] {
     Side side;
@@ -446,7 +446,7 @@ TEST(Notify, DestructionWaitsForTheHandlerThatDestroyedTheVi) {
   });
 }
 
-// Each completion goes to one of three that ask for it at the same time.
+// Three consumers compete for the completions; each completion goes to one of them.
 TEST(Notify, C86_DoneWaitAndNotifyShareAQueue) {
   constexpr int kRounds = 200, kEach = 3;
   RunAlone([] {

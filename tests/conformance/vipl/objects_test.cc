@@ -200,7 +200,7 @@ TEST(VipSetViAttributes, ATagOfAnotherNicIsInvalid) {
   });
 }
 
-// A connection has the attributes that it was asked with, or those that came first.
+// While another thread sets attributes, a connection has those that its request carried.
 TEST(VipSetViAttributes, C47_BesideAConnectRequest) {
   constexpr int kRounds = 200;
   RunPair(
@@ -257,7 +257,7 @@ TEST(VipQueryVi, TellsWhichQueueIsEmpty) {
     empty(VIP_TRUE, VIP_TRUE);
     side.Receive(0);
     empty(VIP_TRUE, VIP_FALSE);
-    // Not connected: complete at once, and on its queue until it is taken.
+    // The VI is not connected: the send completes at once, and is queued until it is taken.
     ASSERT_EQ(side.PostSend(side.memory.Fill(1, 0, 8)), VIP_SUCCESS);
     empty(VIP_FALSE, VIP_FALSE);
     ASSERT_EQ(VipDisconnect(side.vi), VIP_SUCCESS);
@@ -300,7 +300,7 @@ TEST(VipDestroyCQ, C49_NotWhileAQueueIsAttached) {
     VIP_VI_HANDLE vi;
     ASSERT_EQ(VipCreateVi(nic.handle, &attributes, cq, cq, &vi), VIP_SUCCESS);
     EXPECT_EQ(::VipDestroyCQ(cq), VIP_ERROR_RESOURCE);
-    // One entry is taken, and the other one's descriptor without it.
+    // One entry is taken; the descriptor of the other entry is taken without it.
     VIP_VI_HANDLE entry_vi;
     VIP_BOOLEAN receive;
     ASSERT_EQ(VipPostSend(vi, memory.Fill(0, 0, 8), memory.handle()), VIP_SUCCESS);
@@ -394,7 +394,7 @@ TEST(VipCloseNic, EndsThoseWhoWait) {
   });
 }
 
-// What a wait hands out has been written: nothing of what the end flushes is handed out.
+// A wait returns only descriptors whose status is written, and none that the close flushes.
 TEST(VipCloseNic, EndsThoseWhoWaitForMessages) {
   constexpr int kRounds = 20, kMessages = 4;
   RunPair(
@@ -578,7 +578,7 @@ VIP_DESCRIPTOR* FillWithTags(Side& side, VIP_PROTECTION_HANDLE vi_tag,
   return d;
 }
 
-// The status of such a message.
+// The error bits of a message that is sent with such a descriptor.
 VIP_UINT32 StatusWithTags(Side& side, VIP_PROTECTION_HANDLE vi_tag,
                           VIP_PROTECTION_HANDLE memory_tag) {
   VIP_DESCRIPTOR* d = FillWithTags(side, vi_tag, memory_tag);
@@ -624,7 +624,7 @@ TEST(Tags, C55_AnotherTagIsAProtectionError) {
   });
 }
 
-// That of a receive that takes a message.
+// The error bits of such a receive that takes a message.
 VIP_UINT32 ReceiveStatusWithTags(Peer& peer, Side& side, VIP_PROTECTION_HANDLE vi_tag,
                                  VIP_PROTECTION_HANDLE memory_tag) {
   VIP_DESCRIPTOR* d = FillWithTags(side, vi_tag, memory_tag);

@@ -1,4 +1,4 @@
-// No header that declares them: a program that has such functions includes none.
+// Includes no header that declares the functions below: a program that has such functions does not.
 #include "tests/conformance/vipl/own_functions.h"
 
 #define _GNU_SOURCE
@@ -13,7 +13,8 @@ static const char *volatile called;
 
 const char *OwnFunctionCalled(void) { return called != NULL ? called : ""; }
 
-// Others than the libraries under test mean libc's: the harness, and those of a device's vendor.
+// Counts only the libraries under test: the harness and the libraries of a device's vendor mean
+// libc's functions.
 static void Note(const void *caller, const char *name) {
   Dl_info from;
   if (dladdr(caller, &from) == 0 || from.dli_fname == NULL) return;

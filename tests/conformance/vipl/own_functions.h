@@ -6,7 +6,7 @@
 extern "C" {
 #endif
 
-// The last of them that one of our libraries has called in this process; "" if none has.
+// The name of the last one that our libraries have called in this process; "" if there is none.
 const char *OwnFunctionCalled(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-// Programs whose functions have names of libc's that they do not use, such as connect, listen or
-// shutdown: nothing says that a network library goes over sockets. ISO C 7.1.3 reserves none of
-// them.
+// Programs that define functions with the names of libc functions that they do not use, such as
+// connect, listen or shutdown: nothing tells them that a network library uses sockets. ISO C 7.1.3
+// reserves none of these names.
 #include "tests/conformance/vipl/own_functions.h"
 
 #include <vipl.h>

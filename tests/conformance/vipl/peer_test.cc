@@ -58,7 +58,7 @@ TEST(ConnectPeer, C036_WhoeverComesLater) {
       Side side;
       if (first == first_waits) {
         peer.Await("pending");
-        poll(nullptr, 0, 150);  // the other side has long since begun to look less often
+        poll(nullptr, 0, 150);  // the other side has long since begun to poll less often
       }
       ASSERT_EQ(Ask(side, Name(first ? 1 : 2), Name(first ? 2 : 1)), VIP_SUCCESS);
       if (first != first_waits) peer.Tell("pending");
@@ -116,7 +116,7 @@ TEST(ConnectPeer, C036_AgainAfterADisconnect) {
   RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
 }
 
-// Nobody had looked at the outcome yet.
+// Nobody asked for the outcome before the disconnect.
 TEST(ConnectPeer, S_WhatVipDisconnectHasEndedIsNotToldAsSuccess) {
   const auto body = [](bool first, Peer& peer) {
     Side side;
@@ -132,7 +132,7 @@ TEST(ConnectPeer, S_WhatVipDisconnectHasEndedIsNotToldAsSuccess) {
   RunPair([&](Peer& peer) { body(true, peer); }, [&](Peer& peer) { body(false, peer); });
 }
 
-// Whatever the attempt comes to meanwhile.
+// At whatever stage of the attempt the disconnect comes.
 TEST(ConnectPeer, S_VipDisconnectEndsAnAttemptThatBegins) {
   RunAlone([] {
     Side side;
@@ -230,8 +230,8 @@ TEST(ConnectPeer, C037_WhileAThreadWaitsNobodyElseIsTold) {
   });
 }
 
-// An outcome of the attempt before, which another thread is still on its way to tell, changes
-// nothing of the next.
+// The outcome of the previous attempt, which another thread may still be about to report, does not
+// affect the next attempt.
 TEST(ConnectPeer, C038_ADisconnectEndsAWaitAndTheNextAttemptBegins) {
   RunAlone([] {
     Side side;
@@ -252,8 +252,8 @@ TEST(ConnectPeer, C038_ADisconnectEndsAWaitAndTheNextAttemptBegins) {
   });
 }
 
-// The end of an attempt shows in the state before its outcome can be told: that one is not the next
-// attempt's either. The other thread keeps the executor where the outcome goes.
+// The state shows the end of an attempt before its outcome can be reported: that outcome is not the
+// next attempt's either. The other thread keeps the executor busy through which the outcome goes.
 TEST(ConnectPeer, C037_AnEndedAttemptAndTheNextOneBegins) {
   RunAlone([] {
     Side side;
@@ -309,7 +309,7 @@ void ExpectMismatch(const VIP_VI_ATTRIBUTES& one, const VIP_VI_ATTRIBUTES& other
     EXPECT_EQ(side.State(), VIP_STATE_IDLE);
     peer.Tell("told");
     peer.Await("told");
-    // It is no hindrance for another try.
+    // The mismatch does not prevent another attempt.
     VIP_VI_ATTRIBUTES same = Attributes();
     ASSERT_EQ(VipSetViAttributes(side.vi, &same), VIP_SUCCESS);
     ASSERT_EQ(Ask(side, Name(first ? 3 : 4), Name(first ? 4 : 3)), VIP_SUCCESS);
@@ -387,7 +387,7 @@ TEST(ConnectPeer, S_BothAddressesMatch) {
   });
 }
 
-// A request for a peer is none for VipConnectWait, and VipConnectRequest finds no peer.
+// VipConnectWait does not take a peer request, and VipConnectRequest finds no peer.
 TEST(ConnectPeer, S_ModelsDoNotMix) {
   RunAlone([] {
     Side a, b;

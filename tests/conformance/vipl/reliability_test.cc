@@ -1,4 +1,4 @@
-// What the reliability levels make of trouble, and RDMA: VIPL checklist C68, C69, C73 to C76.
+// Errors at the reliability levels, and RDMA: VIPL checklist C68, C69, C73 to C76.
 #include <vipl.h>
 
 #include <atomic>
@@ -119,7 +119,8 @@ VIP_VI_ATTRIBUTES RdmaAttributes(VIP_RELIABILITY_LEVEL level) {
   return attributes;
 }
 
-// What makes a receive malformed, and what comes to it: of no bytes, or of none for the receive.
+// What makes a receive malformed, and what arrives: a message without bytes, or a write, which has
+// none for the receive.
 struct Malformed {
   VIP_UINT16 control;
   VIP_UINT16 segments;
@@ -131,7 +132,7 @@ constexpr Malformed kMalformed[] = {
     {0, Memory::kSegments + 1, VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE},
 };
 
-// Two receives, the first of them malformed; `end` sees what has become of it.
+// Posts two receives, the first of them malformed; once that one has failed, calls `end`.
 template <typename End>
 void ReceiveMalformed(VIP_RELIABILITY_LEVEL level, const Malformed& malformed, Peer& peer,
                       End&& end) {
@@ -262,7 +263,7 @@ TEST(Rdma, C74_AWriteIsSilentUnlessItCarriesImmediateData) {
   }
 }
 
-// Writes `text` to the target that the peer names, as far as its completion.
+// Writes `text` to the target that the peer names, and waits for the completion.
 void WriteText(Side& side, Peer& peer, const std::string& text, VIP_DESCRIPTOR** done) {
   const Target target = peer.Receive<Target>();
   std::strcpy(side.memory.data(), text.c_str());
@@ -317,7 +318,7 @@ TEST(Rdma, C75_AViThatForbidsWrites) {
   for (VIP_RELIABILITY_LEVEL level : kLevels) RefusedWrite(level, false, true);
 }
 
-// Into the peer's memory, which is open or is not.
+// Writes into the peer's memory, which fails unless it is `allowed`.
 void WriteOnce(Peer& peer, bool allowed) {
   Side side(RdmaAttributes(VIP_SERVICE_RELIABLE_RECEPTION));
   side.Connect();
@@ -328,7 +329,7 @@ void WriteOnce(Peer& peer, bool allowed) {
   peer.Tell("done");
 }
 
-// And what that leaves on this side.
+// Checks the effect of WriteOnce on this side.
 void ExpectWrite(Peer& peer, const Memory& target, bool allowed) {
   peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
   peer.Await("done");
@@ -357,7 +358,7 @@ TEST(Rdma, C55_ARegionOfAnotherTag) {
   }
 }
 
-// Registered with the right `before`.
+// The target is registered with the right `before`, and then set to `allowed`.
 void WriteBehindSet(bool before, bool allowed) {
   RunPair(
       [=](Peer& peer) {
@@ -383,7 +384,7 @@ TEST(Rdma, C56_SettingWhatHoldsAlreadyLeavesAPeersWrites) {
   WriteBehindSet(/*before=*/true, /*allowed=*/true);
 }
 
-// A level without reads: the descriptor says so in its turn, and the connection goes on.
+// This level has no reads: the descriptor fails in its turn, and the connection goes on.
 TEST(Rdma, AReadAtUnreliableDeliveryIsMalformed) {
   RunPair(
       [](Peer& peer) {

@@ -67,7 +67,7 @@ Memory::Memory(const Nic& nic, const VIP_MEM_ATTRIBUTES* attributes, size_t data
   EXPECT_EQ(VipRegisterMem(nic_, bytes_, size, &none, &handle_), VIP_SUCCESS);
 }
 
-// The NIC may be closed already.
+// The result is not checked: the NIC may be closed already.
 Memory::~Memory() {
   VipDeregisterMem(nic_, bytes_, handle_);
   free(bytes_);
@@ -201,7 +201,7 @@ std::string Side::TextOf(const VIP_DESCRIPTOR* descriptor) const {
 int Side::DrainFlushed() {
   int count = 0;
   VIP_DESCRIPTOR* done = nullptr;
-  // All is flushed when VipDisconnect has returned, and when the state shows Error.
+  // Everything is flushed once VipDisconnect has returned, or once the state is Error.
   if (const VIP_VI_STATE state = State(); state != VIP_STATE_ERROR) {
     EXPECT_EQ(state, VIP_STATE_IDLE);
   }
@@ -230,7 +230,8 @@ void Exchange(Side& side, Peer& peer, bool first) {
   if (first) {
     side.SendText(16, "over");
     EXPECT_EQ(side.TextOf(side.NextReceive()), "back");
-    // Who leaves the moment it has a message may keep its sender from hearing of it, over rxe.
+    // Over rxe, a process that exits as soon as it has a message may leave its sender without
+    // a completion.
     peer.Await("sent");
   } else {
     EXPECT_EQ(side.TextOf(side.NextReceive()), "over");

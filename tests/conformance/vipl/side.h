@@ -1,4 +1,4 @@
-// What the VIPL conformance tests stand on: NICs, VIs and descriptors of one side of a connection.
+// Helpers of the VIPL conformance tests: NICs, VIs and descriptors of one side of a connection.
 #ifndef VIADUCT_TESTS_CONFORMANCE_VIPL_SIDE_H_
 #define VIADUCT_TESTS_CONFORMANCE_VIPL_SIDE_H_
 
@@ -15,10 +15,10 @@ namespace viaduct::tests {
 
 class Peer;  // the harness's
 
-// Of the harness's Now().
+// The harness's Now(), in milliseconds.
 int64_t NowMilliseconds();
 
-// A VIP_NET_ADDRESS with the room that it needs.
+// A VIP_NET_ADDRESS with room for its host address and discriminator.
 class NetAddress {
  public:
   NetAddress() = default;
@@ -48,7 +48,7 @@ struct Nic {
   VIP_NIC_ATTRIBUTES attributes = {};
 };
 
-// Registered memory with room for descriptors in front of data.
+// Registered memory: room for descriptors, followed by room for data.
 class Memory {
  public:
   explicit Memory(const Nic& nic, const VIP_MEM_ATTRIBUTES* attributes = nullptr,
@@ -90,9 +90,9 @@ struct Side {
 
   // Waits for a request on Name(n) and accepts it.
   void Accept(int n = 0);
-  // Asks until somebody waits on Name(n), as programs do.
+  // Repeats the request until somebody waits on Name(n), as programs do.
   VIP_RETURN Connect(int n = 0);
-  // One attempt.
+  // Makes one attempt.
   VIP_RETURN Request(int n, VIP_ULONG timeout);
 
   VIP_RETURN PostSend(VIP_DESCRIPTOR* descriptor) {
@@ -109,7 +109,7 @@ struct Side {
   // Sends `text` from descriptor n and waits for the completion.
   void SendText(int n, const std::string& text);
   std::string TextOf(const VIP_DESCRIPTOR* descriptor) const;
-  // Takes what is left on both queues; every status must have the flushed bit.
+  // Takes what is left on both queues, and returns the number; all of it must be flushed.
   int DrainFlushed();
 
   Nic nic;
@@ -119,21 +119,21 @@ struct Side {
   VIP_VI_ATTRIBUTES peer = {};  // what VipConnectRequest or VipConnectWait showed
 };
 
-// A message there and one back; `first`: this side sends first. Uses descriptors 0 and 16.
+// One message each way; the side that passes `first` sends first. Uses descriptors 0 and 16.
 void Exchange(Side& side, Peer& peer, bool first);
 
 // Collects asynchronous errors of a NIC.
 class ErrorLog {
  public:
   explicit ErrorLog(VIP_NIC_HANDLE nic);
-  // Waits for the next; false after 10 s.
+  // Waits for the next error; returns false after 10 s.
   bool Next(VIP_ERROR_DESCRIPTOR* error);
   bool empty();
 
  private:
   struct Shared;
   static void Handle(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error);
-  // Lives for ever: a callback may come late.
+  // Never freed, because a callback may come late.
   Shared* const shared_;
 };
 

@@ -1,5 +1,4 @@
-// What a program's signal handler meets that calls the library, as the clean-up of a program that
-// is interrupted does.
+// Signal handlers that call the library, as the clean-up of an interrupted program does.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/time.h>
@@ -29,7 +28,7 @@ void Wait(int) {
   Count(VipConnectPeerWait(g_vi, &peer));
 }
 
-// It interrupts a poll nearly always, and must not wait for what it has interrupted.
+// The handler nearly always interrupts a poll, and must not wait for what it has interrupted.
 void InterruptPolls(void (*handler)(int)) {
   RunAlone([handler] {
     Side side;
@@ -61,7 +60,7 @@ void EndAndChange(int) {
   g_changed = VipSetViAttributes(g_vi, &attributes);
 }
 
-// The request that it has interrupted has the VI until it returns, which it cannot meanwhile.
+// The interrupted request keeps the VI until it returns, which it cannot do while the handler runs.
 TEST(Signals, S_AHandlerInARequestMayEndItAndNoMore) {
   RunAlone([] {
     setenv("VIADUCT_GRACE_MS", "60000", 1);

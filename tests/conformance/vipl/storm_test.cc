@@ -1,7 +1,6 @@
 // Every function from several threads with arguments drawn at random: handles that are NULL,
-// garbage, freed, of another type or alive, NULL pointers, descriptors anywhere. Nothing is asked
-// of an answer but that it comes and is one of the header's; afterwards the library works as on the
-// first day.
+// garbage, freed, of another type or alive, NULL pointers, descriptors anywhere. A call only has
+// to return, with one of the header's codes; afterwards the library works as on the first day.
 //
 // Five seconds; a minute with VIADUCT_LONG in the environment. A failure names its seed.
 #include <stdlib.h>
@@ -25,8 +24,8 @@ namespace {
 constexpr int kThreads = 4;
 constexpr VIP_ULONG kMaxWait = 3;  // ms
 
-// ThreadSanitizer is to look at the library and not at this program: there a descriptor is written
-// by one thread, posted once at most, and left alone.
+// ThreadSanitizer is to check the library and not this program: under it a descriptor is written by
+// one thread, posted at most once, and left alone.
 #ifdef __SANITIZE_THREAD__
 constexpr bool kEachOnce = true;
 constexpr size_t kArenaBytes = 128 << 20;
@@ -61,7 +60,7 @@ class Pool {
 struct Arena {
   explicit Arena(const Nic& nic) : memory(nic, nullptr, kArenaBytes) {}
 
-  // One that nobody had before; null when there are no more.
+  // A descriptor that nobody has had before; null when there are no more.
   VIP_DESCRIPTOR* Fresh() {
     const size_t at = fresh.fetch_add(1) * sizeof(VIP_DESCRIPTOR);
     if (at >= kArenaBytes) return nullptr;
@@ -185,7 +184,7 @@ class Caller {
     EXPECT_LE(error->ErrorCode, VIP_ERROR_CATASTROPHIC);
   }
 
-  // Callbacks use what they are told of, as programs do.
+  // Callbacks use the objects that they are passed, as programs do.
   static void OnDescriptor(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE vi,
                            VIP_DESCRIPTOR* descriptor) {
     EXPECT_NE(descriptor, nullptr);
@@ -237,8 +236,8 @@ class Caller {
         return arena_.memory.handle();
     }
   }
-  // One that is well formed, one with any bits, or none at all. Several threads fill the same,
-  // unless kEachOnce.
+  // A well-formed descriptor, one with random bits, or none at all. Several threads fill the same
+  // one, unless kEachOnce.
   VIP_DESCRIPTOR* Descriptor() {
     const int n = static_cast<int>(random_() % Memory::kDescriptors);
     VIP_DESCRIPTOR* d = kEachOnce ? arena_.Fresh() : arena_.memory.descriptor(n);
@@ -293,14 +292,14 @@ class Caller {
 
 TEST(Storm, EveryFunctionFromSeveralThreads) {
   const int seconds = getenv("VIADUCT_LONG") != nullptr ? 60 : 5;
-  unsetenv("VIADUCT_LONG");  // the tests', not the library's, which does not warn of it
+  unsetenv("VIADUCT_LONG");  // the tests' setting: the library neither reads it nor warns of it
   setenv("VIADUCT_LOG", "error", 1);
   RunAlone(
       [seconds] {
         const unsigned seed = std::random_device()();
         SCOPED_TRACE("seed " + std::to_string(seed));
         Nic nic("/dev/via_lo");
-        // Lives for ever: handlers may be called late.
+        // Never freed, because handlers may be called late.
         auto* arena = new Arena(nic);
         arena->handles.Add(nic.handle);
         for (int i = 0; i < 4; ++i) {

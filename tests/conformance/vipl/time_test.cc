@@ -1,5 +1,5 @@
-// How long a call waits: VIPL checklist C23, C37, C61, C81. A wait ends by its time-out and not
-// before; over the simulation, where that costs nothing, it is a year and must be exact.
+// How long a call waits: VIPL checklist C23, C37, C61, C81. A wait ends at its time-out and not
+// before. Over the simulation, where waiting costs nothing, it is a year and must be exact.
 #include <vipl.h>
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMilli = 1'000'000;  // ns
 constexpr int64_t kMinute = 60'000 * kMilli;
-constexpr int64_t kYear = 365 * 24 * 60 * kMinute;  // no number of 32 bits holds its milliseconds
+constexpr int64_t kYear = 365 * 24 * 60 * kMinute;  // in milliseconds it does not fit in 32 bits
 
 // For VIPL's calls.
 struct TimeOutInMilliseconds : TimeOut {
@@ -34,7 +34,7 @@ TEST(TimeOuts, C23_VipConnectWait) {
   });
 }
 
-// It looks for the peer again and again: a year of that has a billion events.
+// This call polls for the peer again and again: a year of that has a billion events.
 TEST(TimeOuts, C37_VipConnectPeerWait) {
   RunAlone([] {
     Side side;

@@ -1,4 +1,4 @@
-// One of each message, in the order that decode_test.py expects.
+// Sends one of each message, in the order that decode_test.py expects.
 #include <memory>
 
 #include "gtest/gtest.h"
@@ -38,7 +38,7 @@ TEST_F(DeviceTest, SaysEveryMessageForTheDecoder) {
   ASSERT_EQ(active.Receive(3, 0, kShort), PostResult::kOk);
   ASSERT_EQ(passive.Send(15, 0, kShort), PostResult::kOk);
   Expect(active.receives(), 3);
-  // No region has this key: the passive side says so and ends the connection.
+  // No region has this key: the passive side reports that and ends the connection.
   ASSERT_EQ(active.PostTo(Opcode::kRead, 16, kShort, 0x1000, kNobodysKey), PostResult::kOk);
   Expect(active.sends(), 16, Status::kRemoteAccess);
   ExpectBroken(active);
